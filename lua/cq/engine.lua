@@ -1,0 +1,53 @@
+-- engine: the C functions of cq.h, through LuaJIT's FFI. The engine is linked into the program itself.
+local ffi = require "ffi"
+local schema = require "cq.schema"
+
+local loaded, host = pcall(require, "cq.host")      -- preloaded by the program
+if not loaded then
+  schema.fail("cq: the engine is inside the program; run this script with cqlua, not with another Lua")
+end
+
+local declarations = ffi.string(host.cdef, host.cdef_size)
+ffi.cdef(declarations)
+local C = ffi.C
+
+local engine = { C = C, declarations = declarations }
+
+-- a symbol that the program was built without, as nil
+local function symbol(name)
+  local found, value = pcall(function() return C[name] end)
+  return found and value or nil
+end
+
+---Names of all public structs of cq.h that have fields.
+---@return string[]
+function engine.structs()
+  local names = {}
+  for name in declarations:gmatch "typedef%s+struct%s+([%w_]+)%s*{" do names[#names + 1] = name end
+  return names
+end
+
+-- the header that Lua reads and the engine that was compiled must be of one build
+local abi, struct_size = symbol "cq_abi", symbol "cq_struct_size"
+if abi and abi() ~= C.CQ_ABI then
+  error(("cq: the engine has ABI %d, its header says %d; run make clean and make"):format(abi(), C.CQ_ABI), 0)
+end
+if struct_size then
+  for _, name in ipairs(engine.structs()) do
+    local built, read = tonumber(struct_size(name)), ffi.sizeof(name)
+    if built >= 0 and built ~= read then
+      error(("cq: %s has %d bytes in the engine and %d in its header; run make clean and make"):format(name, built, read), 0)
+    end
+  end
+end
+
+---Raises the engine's sentence at the user's line unless the call went well.
+---@param status integer        cq_status
+---@param what? string          put before the sentence: "cq.World"
+function engine.check(status, what)
+  if tonumber(status) == C.CQ_OK then return end
+  local sentence = ffi.string(C.cq_error())
+  schema.fail("%s%s", what and what .. ": " or "", sentence)
+end
+
+return engine

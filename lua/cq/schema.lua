@@ -1,0 +1,321 @@
+-- schema: what a constructor's table may hold, and errors that point at the user's line.
+--
+--   local is   = schema
+--   local spec = schema.define("cq.Material", {
+--     young          = is.number { above = 0, default = 10 },
+--     poisson        = is.number { above = -1, below = 0.5, default = 0.3 },
+--     kind           = is.one_of { "linear", "corotated", default = "linear" },
+--     direction      = is.vector { size = { 2, 3 }, optional = true },
+--     shape          = is.any_of { is.instance "cq.Shape", is.list(is.instance "cq.Shape") },
+--   })
+--   local def = spec(user_table)          -- a checked copy with defaults filled in
+--
+-- A field is required unless it has a default or `optional = true`. Every checker takes `default` and `optional`.
+-- A class is known by the `__name` of its metatable ("cq.Robot"); a metatable's `__is = { ["cq.Shape"] = true }`
+-- names the families that it belongs to as well.
+local text = require "cq.text"
+
+local schema = {}
+
+---Every definition by its name; a test holds the LuaCATS annotations equal to these.
+---@type table<string, cq.Schema>
+schema.registry = {}
+
+---@class cq.Checker
+---@field label string                      what is allowed, for people: "a number above 0"
+---@field cats string                       the LuaCATS type
+---@field check fun(value: any): boolean, string?   fine or not; and where in the value when that helps
+---@field default any
+---@field optional boolean
+
+---@class cq.Schema
+---@field name string
+---@field fields table<string, cq.Checker>
+---@field items cq.Checker?                 of positional entries
+
+-- ---- errors at the user's line --------------------------------------------------------------------------------------
+
+local library = debug.getinfo(1, "S").source:match "^(.*[/\\])" or "@"     -- "@<root>/lua/cq/"
+
+---Is this frame (from debug.getinfo, "S") part of the library or of the C program?
+function schema.is_library(info)
+  return info.what == "C" or info.source:sub(1, #library) == library
+end
+
+---Position "file:line: " of the first frame that is the user's, "" when there is none.
+---@return string
+function schema.where()
+  local level = 2
+  while true do
+    local info = debug.getinfo(level, "Sl")
+    if not info then return "" end
+    if not schema.is_library(info) and info.currentline > 0 then
+      return ("%s:%d: "):format(info.short_src, info.currentline)
+    end
+    level = level + 1
+  end
+end
+
+---Raises an error at the user's line: what was wrong, what was got, what is allowed.
+---@param format string
+---@param ... any            for string.format; none: format is taken as it is
+function schema.fail(format, ...)
+  local message = select("#", ...) > 0 and format:format(...) or format
+  schema.failure = schema.where() .. message          -- the program shows no library frames for these
+  error(schema.failure, 0)
+end
+
+schema.describe = text.describe
+schema.suggest = text.suggest
+
+-- ---- checkers -------------------------------------------------------------------------------------------------------
+
+local function checker(options, label, cats, check)
+  return {
+    label = label, cats = cats, check = check,
+    default = options.default, optional = options.optional or options.default ~= nil,
+  }
+end
+
+local ranges = { min = "at least %s", above = "above %s", max = "at most %s", below = "below %s" }
+local range_order = { "min", "above", "max", "below" }
+local number_options = { min = 1, above = 1, max = 1, below = 1, infinite = 1, default = 1, optional = 1 }
+
+-- " at least 0 and below 1", from the options
+local function range_label(options)
+  local parts = {}
+  for _, key in ipairs(range_order) do
+    if options[key] then parts[#parts + 1] = ranges[key]:format(text.number(options[key])) end
+  end
+  return #parts > 0 and " " .. table.concat(parts, " and ") or ""
+end
+
+-- a mistake in a declaration is the library's own: found at require, by any test
+local function known_options(options, known, what)
+  for key in pairs(options) do
+    if not known[key] and type(key) == "string" then error(("%s has no option %s"):format(what, key), 3) end
+  end
+end
+
+local function in_range(value, options)
+  if value ~= value then return false end
+  if not options.infinite and (value == math.huge or value == -math.huge) then return false end
+  return (not options.min or value >= options.min) and (not options.max or value <= options.max)
+     and (not options.above or value > options.above) and (not options.below or value < options.below)
+end
+
+local function number_of(what, whole)
+  return function(options)
+    options = options or {}
+    known_options(options, number_options, what)
+    local label = what .. range_label(options)
+    return checker(options, label, whole and "integer" or "number", function(value)
+      return type(value) == "number" and in_range(value, options) and (not whole or value % 1 == 0)
+    end)
+  end
+end
+
+---A finite number; options min, max, above, below, infinite.
+schema.number = number_of("a finite number", false)
+---A whole number; options min, max, above, below.
+schema.integer = number_of("a whole number", true)
+
+local function of_type(name, label)
+  return function(options)
+    return checker(options or {}, label, name == "table" and "table" or name, function(value) return type(value) == name end)
+  end
+end
+
+schema.boolean = of_type("boolean", "true or false")
+schema.table = of_type("table", "a table")
+
+---A string that is not empty.
+function schema.string(options)
+  return checker(options or {}, "a string", "string", function(value) return type(value) == "string" and #value > 0 end)
+end
+
+---Anything but nil.
+function schema.any(options)
+  return checker(options or {}, "a value", "any", function(value) return value ~= nil end)
+end
+
+---A function, or a table that can be called.
+function schema.callable(options)
+  return checker(options or {}, "a function", "function", text.is_callable)
+end
+
+---One of the positional values: is.one_of { "x", "y", default = "x" }.
+function schema.one_of(options)
+  local names, cats = {}, {}
+  for i, value in ipairs(options) do
+    names[i] = text.describe(value)
+    cats[i] = type(value) == "string" and ('"%s"'):format(value) or tostring(value)
+  end
+  return checker(options, "one of " .. table.concat(names, ", "), table.concat(cats, "|"), function(value)
+    for _, allowed in ipairs(options) do
+      if value == allowed then return true end
+    end
+    return false, type(value) == "string" and text.suggestion(value, options) or nil
+  end)
+end
+
+---A list of numbers: options size (a number or a list of allowed ones), integer, and those of number.
+function schema.vector(options)
+  options = options or {}
+  local sizes = type(options.size) == "number" and { options.size } or options.size
+  local element = {}
+  for key, value in pairs(options) do
+    if key ~= "size" and key ~= "integer" and key ~= "default" and key ~= "optional" then element[key] = value end
+  end
+  local of = (options.integer and schema.integer or schema.number)(element)
+  local count = sizes and table.concat(sizes, " or ") .. " " or ""
+  local plural = of.label:gsub("^a ", ""):gsub("number", "numbers")
+  return checker(options, ("a list of %s%s"):format(count, plural), options.integer and "integer[]" or "number[]",
+    function(value)
+      if type(value) ~= "table" or getmetatable(value) then return false end
+      if not text.is_list(value) or #value == 0 then return false end
+      local size_fits = not sizes
+      for _, size in ipairs(sizes or {}) do size_fits = size_fits or size == #value end
+      if not size_fits then return false, ("a list of %d"):format(#value), true end
+      for i, x in ipairs(value) do
+        if not of.check(x) then return false, ("%s at position %d"):format(text.describe(x), i), true end
+      end
+      return true
+    end)
+end
+
+---An object of a class, or of one of several: is.instance "cq.Robot", is.instance { "cq.Robot", "cq.Shape" }.
+function schema.instance(options)
+  local names = type(options) == "table" and options or { options }
+  return checker(type(options) == "table" and options or {}, text.article(table.concat(names, " or ")), table.concat(names, "|"),
+    function(value)
+      for _, name in ipairs(names) do
+        if text.is_instance(value, name) then return true end
+      end
+      return false
+    end)
+end
+
+---A tensor.
+function schema.tensor(options)
+  local base = schema.instance { "cq.Tensor" }
+  return checker(options or {}, "a tensor", "cq.Tensor", base.check)
+end
+
+---A number, within the given range, or a tensor (whose elements are not looked at here).
+function schema.number_or_tensor(options)
+  local number, tensor = schema.number(options), schema.tensor()
+  return checker(options or {}, number.label .. " or a tensor", "number|cq.Tensor", function(value)
+    return number.check(value) or tensor.check(value)
+  end)
+end
+
+---A list whose elements all pass: is.list(is.string(), { min = 1 }).
+function schema.list(of, options)
+  options = options or {}
+  local least = options.min or 0
+  local label = ("a list of%s, each %s"):format(least > 0 and (" at least %d"):format(least) or "", of.label)
+  if least == 0 then label = "a list, each entry " .. of.label end
+  return checker(options, label, of.cats:find "|" and ("(%s)[]"):format(of.cats) or of.cats .. "[]", function(value)
+    if type(value) ~= "table" or getmetatable(value) or not text.is_list(value) then return false end
+    if #value < least then return false, ("a list of %d"):format(#value), true end
+    for i, x in ipairs(value) do
+      local fine, detail, replaces = of.check(x)
+      if not fine then
+        return false, ("%s at position %d"):format(replaces and detail or text.describe(x), i), true
+      end
+    end
+    return true
+  end)
+end
+
+---The first of several checkers that fits: is.any_of { is.number(), is.tensor() }.
+function schema.any_of(options)
+  local labels, cats = {}, {}
+  for i, option in ipairs(options) do labels[i], cats[i] = option.label, option.cats end
+  return checker(options, table.concat(labels, ", or "), table.concat(cats, "|"), function(value)
+    local detail, replaces
+    for _, option in ipairs(options) do
+      local fine, why, instead = option.check(value)
+      if fine then return true end
+      if why then detail, replaces = why, instead end
+    end
+    return false, detail, replaces
+  end)
+end
+
+-- ---- definitions ----------------------------------------------------------------------------------------------------
+
+local function refuse(name, field, kind, value, detail, replaces)
+  local got = replaces and detail or text.describe(value)
+  local hint = detail and not replaces and detail or ""
+  schema.fail("%s: %s must be %s, got %s%s", name, field, kind.label, got, hint)
+end
+
+---Checks one value outside a definition, for positional arguments.
+---@param name string      of the function, "robot:at"
+---@param argument string  its name, "offset"
+---@param kind cq.Checker
+---@param value any
+---@return any value       or the default
+function schema.argument(name, argument, kind, value)
+  if value == nil then
+    if kind.optional then return kind.default end
+    schema.fail("%s: %s is missing, it must be %s", name, argument, kind.label)
+  end
+  local fine, detail, replaces = kind.check(value)
+  if not fine then refuse(name, argument, kind, value, detail, replaces) end
+  return value
+end
+
+local function names_of(fields)
+  local names = {}
+  for name in pairs(fields) do names[#names + 1] = name end
+  table.sort(names)
+  return names
+end
+
+local Schema = {}
+Schema.__index = Schema
+
+function Schema:__call(given)
+  if type(given) ~= "table" or text.class_of(given) then
+    schema.fail("%s: takes one table of named fields, got %s", self.name, text.describe(given))
+  end
+  local out = {}
+  for key, value in pairs(given) do
+    local kind = self.fields[key]
+    if type(key) == "number" and self.items then
+      out[key] = schema.argument(self.name, ("entry %s"):format(text.number(key)), self.items, value)
+    elseif not kind then
+      self:unknown(key, value)
+    else
+      out[key] = schema.argument(self.name, key, kind, value)
+    end
+  end
+  for _, name in ipairs(self.names) do
+    if out[name] == nil then out[name] = schema.argument(self.name, name, self.fields[name], nil) end
+  end
+  return out
+end
+
+function Schema:unknown(key, value)
+  local allowed = #self.names > 0 and "allowed are " .. table.concat(self.names, ", ") or "it takes none"
+  if type(key) ~= "string" then
+    schema.fail("%s: takes named fields, got %s at position %s; %s", self.name, text.describe(value), tostring(key), allowed)
+  end
+  schema.fail("%s: unknown field %s%s; %s", self.name, key, text.suggestion(key, self.names), allowed)
+end
+
+---Declares a constructor's table. Calling the result with the user's table gives a checked copy with defaults.
+---@param name string                       as users write it: "cq.World"
+---@param fields table<string, cq.Checker>
+---@param items? cq.Checker                 of positional entries; none: they are errors
+---@return cq.Schema
+function schema.define(name, fields, items)
+  local self = setmetatable({ name = name, fields = fields, items = items, names = names_of(fields) }, Schema)
+  schema.registry[name] = self
+  return self
+end
+
+return schema

@@ -1,0 +1,110 @@
+-- text: values as they stand in error sentences, and suggestions for misspelt names.
+local text = {}
+
+---A number as short as it can be read back by eye: 3, 0.25, 1e-09.
+function text.number(value)
+  if value ~= value then return "nan" end
+  return ("%.10g"):format(value)
+end
+
+---Name of an object's class, from its metatable's __name; nil for plain values.
+---@return string?
+function text.class_of(value)
+  local kind = type(value)
+  if kind ~= "table" and kind ~= "userdata" and kind ~= "cdata" then return nil end
+  local meta = getmetatable(value)
+  local name = type(meta) == "table" and rawget(meta, "__name") or nil
+  return type(name) == "string" and name or nil
+end
+
+---Does value belong to the class, or to a family that its class declares in __is?
+function text.is_instance(value, name)
+  local class = text.class_of(value)
+  if not class then return false end
+  local families = rawget(getmetatable(value), "__is")
+  return class == name or (families ~= nil and families[name] == true)
+end
+
+function text.is_callable(value)
+  if type(value) == "function" then return true end
+  local meta = type(value) == "table" and getmetatable(value)
+  return type(meta) == "table" and meta.__call ~= nil
+end
+
+---Are the keys of this table exactly 1..n?
+function text.is_list(value)
+  local count = 0
+  for _ in pairs(value) do count = count + 1 end
+  return count == #value
+end
+
+---"a thing", "an other".
+function text.article(noun)
+  return (noun:match "^[aeiouAEIOU]" and "an " or "a ") .. noun
+end
+
+---A value as a person would name it.
+---@return string
+function text.describe(value)
+  local kind, class = type(value), text.class_of(value)
+  if class then return text.article(class) end
+  if kind == "number" then return text.number(value) end
+  if kind == "string" then
+    local short = #value > 60 and value:sub(1, 57) .. "..." or value
+    return ('"%s"'):format((short:gsub("[%c]", "?")))
+  end
+  if kind == "table" then
+    if next(value) == nil then return "an empty table" end
+    if text.is_list(value) then return ("a list of %d"):format(#value) end
+    return "a table"
+  end
+  if kind == "nil" or kind == "boolean" then return tostring(value) end
+  if kind == "cdata" then return ("a C value (%s)"):format(tostring(value)) end
+  return "a " .. kind
+end
+
+---Edits (insert, delete, replace, swap of neighbours) between two words.
+---@return integer
+function text.distance(a, b)
+  local before, last = {}, {}
+  for j = 0, #b do last[j] = j end
+  for i = 1, #a do
+    local row = { [0] = i }
+    for j = 1, #b do
+      local same = a:byte(i) == b:byte(j)
+      row[j] = math.min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (same and 0 or 1))
+      if i > 1 and j > 1 and a:byte(i) == b:byte(j - 1) and a:byte(i - 1) == b:byte(j) then
+        row[j] = math.min(row[j], before[j - 2] + 1)
+      end
+    end
+    before, last = last, row
+  end
+  return last[#b]
+end
+
+---The nearest of the known words, nil when none is near.
+---@param word string
+---@param known any[]        entries that are not strings are passed over
+---@return string?
+function text.suggest(word, known)
+  local best, least
+  for _, candidate in ipairs(known) do
+    if type(candidate) == "string" then
+      local edits = text.distance(word:lower(), candidate:lower())
+      local near = math.max(1, math.floor(math.max(#word, #candidate) / 3))
+      -- an abbreviation is near as well: iter, iterations
+      local starts = #word >= 2 and candidate:sub(1, #word) == word
+      if starts then edits = math.min(edits, 1) end
+      if edits <= near and (not least or edits < least) then best, least = candidate, edits end
+    end
+  end
+  return best
+end
+
+---" (did you mean x?)" or "".
+function text.suggestion(word, known)
+  local best = text.suggest(word, known)
+  return best and (" (did you mean %s?)"):format(best) or ""
+end
+
+return text
