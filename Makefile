@@ -1,0 +1,190 @@
+# cqlua. `make` builds build/cqlua; `make help` lists the rest.
+
+# ---- what can be chosen ---------------------------------------------------------------------------------------------
+BUILD  ?= build
+PREFIX ?= /usr/local
+DEMO   ?= examples/biped.lua
+WERROR ?= 0#            1: warnings are errors
+SANITIZE ?= 0#          1: AddressSanitizer and UBSan
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+ifeq ($(origin CXX),default)
+CXX := $(if $(findstring clang,$(CC)),clang++,g++)
+endif
+PKG_CONFIG ?= pkg-config
+
+# all cores, unless the user said how many
+ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
+endif
+MAKEFLAGS += --no-builtin-rules
+
+# ---- what was found -------------------------------------------------------------------------------------------------
+MACHINE     := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
+LUAJIT_INC  := $(shell $(PKG_CONFIG) --cflags luajit 2>/dev/null)
+LUAJIT_DIR  := $(shell $(PKG_CONFIG) --variable=libdir luajit 2>/dev/null)
+# the archive where there is one: one program that needs no LuaJIT installed
+LUAJIT_LIB  := $(or $(wildcard $(LUAJIT_DIR)/libluajit-5.1.a),$(shell $(PKG_CONFIG) --libs luajit 2>/dev/null))
+# instruction sets that the kernels are built for; the best of the machine is chosen at run time
+SIMD_LEVELS := $(if $(filter x86_64,$(MACHINE)),1 3 4,1)
+VERSION     := 0.1.0
+
+# ---- flags ----------------------------------------------------------------------------------------------------------
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wvla
+C_WARNINGS := $(WARNINGS) -Wmissing-prototypes
+ifeq ($(WERROR),1)
+WARNINGS += -Werror
+C_WARNINGS += -Werror
+endif
+OPTIMIZE := -O3
+ifeq ($(SANITIZE),1)
+OPTIMIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+endif
+CPPFLAGS_ALL := -Iengine -D_GNU_SOURCE $(CPPFLAGS)
+# no contraction here, so that gcc and clang compute the same; kernels below may fuse a multiply and an add: it halves their
+# instructions, and only removes a rounding
+COMMON   := $(OPTIMIZE) -pthread -ffp-contract=off
+C_FLAGS  := -std=c11 $(COMMON) $(C_WARNINGS) $(CFLAGS)
+CXX_FLAGS := -std=c++17 $(COMMON) $(WARNINGS) $(CXXFLAGS)
+KERNEL_CONTRACT := -ffp-contract=fast
+SIMD_FLAGS_1 := $(if $(filter x86_64,$(MACHINE)),-march=x86-64)
+SIMD_FLAGS_3 := -march=x86-64-v3
+SIMD_FLAGS_4 := -march=x86-64-v4 -mprefer-vector-width=512
+# -rdynamic: LuaJIT's FFI finds the cq_* functions in the program itself
+LINK_FLAGS := $(OPTIMIZE) -pthread -rdynamic $(LDFLAGS)
+LIBRARIES  := -lopenblas -lm -ldl
+
+# ---- sources and objects --------------------------------------------------------------------------------------------
+KERNEL  := engine/cpu/kernels.c
+C_FILES := $(filter-out $(KERNEL),$(sort $(shell find engine -name '*.c'))) $(sort $(wildcard cuda/*.c))
+CXX_FILES := $(sort $(shell find engine -name '*.cc'))
+VARIANTS := $(foreach d,2 3,$(foreach r,4 8,$(foreach s,$(SIMD_LEVELS),$(d).$(r).$(s))))
+KERNEL_OBJECTS := $(if $(wildcard $(KERNEL)),$(VARIANTS:%=$(BUILD)/engine/cpu/kernels.%.o))
+OBJECTS := $(C_FILES:%.c=$(BUILD)/%.o) $(CXX_FILES:%.cc=$(BUILD)/%.o) $(KERNEL_OBJECTS)
+# everything but the program's own main, for the C tests
+ENGINE_OBJECTS := $(filter-out $(BUILD)/engine/host/%,$(OBJECTS))
+C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c))) \
+           $(patsubst tests/c/%.cc,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.cc)))
+
+.PHONY: all help setup demo test tests check-all accuracy bench install clean FORCE
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+# a missing compiler or header is named before a hundred errors follow from it
+ifneq ($(filter-out help setup demo test check-all clean,$(or $(MAKECMDGOALS),all)),)
+ifeq ($(MACHINE),)
+$(error the compiler $(CC) was not found; `make setup` installs what is missing)
+endif
+ifeq ($(LUAJIT_LIB),)
+$(error LuaJIT was not found by $(PKG_CONFIG); `make setup` installs what is missing)
+endif
+endif
+
+all: $(BUILD)/cqlua ## build build/cqlua (the default)
+
+help: ## this list, and what was detected
+	@echo "cqlua $(VERSION)"; echo
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name what; do \
+	  printf '  make %-10s %s\n' "$$name" "$$what"; done
+	@echo; echo "detected"
+	@printf '  %-15s %s\n' 'C compiler' "$$($(CC) --version 2>/dev/null | head -n 1 || true)" \
+	  'machine' '$(or $(MACHINE),unknown)' 'kernels for' '$(if $(filter x86_64,$(MACHINE)),x86-64 and its levels v3 (AVX2) and v4 (AVX-512),$(MACHINE))' \
+	  'LuaJIT' '$(or $(LUAJIT_LIB),not found: make setup)' \
+	  'OpenBLAS' "$$($(PKG_CONFIG) --modversion openblas 2>/dev/null || echo 'not found: make setup')" \
+	  'busted' "$$(command -v busted || echo 'not found: make test installs it')" \
+	  'luacheck' "$$(command -v luacheck || echo 'not found: make test installs it')" \
+	  'ffmpeg' "$$(command -v ffmpeg || echo 'not found: make demo installs it')" \
+	  'CUDA compiler' "$$(command -v nvcc || echo 'not found (optional)')"
+	@echo; echo "variables: BUILD=$(BUILD) PREFIX=$(PREFIX) CC=$(CC) CXX=$(CXX) WERROR=$(WERROR) SANITIZE=$(SANITIZE) DEMO=$(DEMO)"
+
+# ---- the program ----------------------------------------------------------------------------------------------------
+# objects depend on this file, which changes when the flags do
+FLAGS := $(CC) $(CXX) $(CPPFLAGS_ALL) $(C_FLAGS) $(CXX_FLAGS) $(LINK_FLAGS) $(KERNEL_CONTRACT) $(SIMD_FLAGS_1) $(SIMD_FLAGS_3) $(SIMD_FLAGS_4) $(LUAJIT_LIB)
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' > $@
+
+# the header without its includes, as LuaJIT reads it, and the same as bytes for the program to carry
+$(BUILD)/cq.cdef: engine/cq.h $(BUILD)/flags
+	@grep -v '^#include' $< | $(CC) -E -P -x c - -o $@
+$(BUILD)/cdef.inc: $(BUILD)/cq.cdef
+	@od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g' > $@
+
+$(BUILD)/engine/host/%.o: engine/host/%.c $(BUILD)/flags $(BUILD)/cdef.inc
+	@mkdir -p $(@D); echo "  cc    $<"
+	@$(CC) $(CPPFLAGS_ALL) -I$(BUILD) $(LUAJIT_INC) -DCQ_VERSION='"$(VERSION)"' -DCQ_SHARE='"$(PREFIX)/share/cqlua"' $(C_FLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D); echo "  cc    $<"
+	@$(CC) $(CPPFLAGS_ALL) $(C_FLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/%.o: %.cc $(BUILD)/flags
+	@mkdir -p $(@D); echo "  c++   $<"
+	@$(CXX) $(CPPFLAGS_ALL) $(CXX_FLAGS) -MMD -MP -c $< -o $@
+
+# one object for each dimension, precision and instruction set: kernels.DIM.BYTES.SIMD.o
+define kernel_rule
+$(BUILD)/engine/cpu/kernels.$(1).$(2).$(3).o: $(KERNEL) $(BUILD)/flags
+	@mkdir -p $$(@D); echo "  cc    $$<  $(1)D, $(2)-byte real, simd level $(3)"
+	@$$(CC) $$(CPPFLAGS_ALL) -DCQ_DIM=$(1) -DCQ_REAL_BYTES=$(2) -DCQ_SIMD=$(3) $$(C_FLAGS) $$(KERNEL_CONTRACT) $$(SIMD_FLAGS_$(3)) -MMD -MP -c $$< -o $$@
+endef
+$(foreach d,2 3,$(foreach r,4 8,$(foreach s,$(SIMD_LEVELS),$(eval $(call kernel_rule,$(d),$(r),$(s))))))
+
+$(BUILD)/cqlua: $(OBJECTS)
+	@echo "  link  $@"
+	@$(if $(CXX_FILES),$(CXX),$(CC)) $(LINK_FLAGS) $^ $(LUAJIT_LIB) $(LIBRARIES) -o $@
+
+-include $(OBJECTS:.o=.d) $(C_TESTS:%=%.d)
+
+# ---- set-up, demo, tests --------------------------------------------------------------------------------------------
+# A fresh machine has only make: packages come first, then a new make that detects them.
+setup: ## install the Debian packages that are missing
+	@sh engine/host/setup.sh build demo test
+
+demo: ## set up, build, train the demo robot and leave a video in build/demo
+	@sh engine/host/setup.sh build demo
+	@$(MAKE) --no-print-directory all
+	@$(BUILD)/cqlua $(DEMO) --iterations $(or $(DEMO_ITERATIONS),40) --out $(BUILD)/demo
+	@echo; echo "pictures and video: $$(ls -d $(BUILD)/demo/*.mp4 2>/dev/null || echo $(BUILD)/demo)"
+
+test: ## set up, build and run all tests
+	@sh engine/host/setup.sh build test
+	@$(MAKE) --no-print-directory tests
+
+# the tests alone; ONLY=name runs those files whose name holds it
+tests: $(BUILD)/cqlua $(C_TESTS)
+	@$(BUILD)/cqlua tests/run.lua --build $(BUILD) $(if $(ONLY),--only $(ONLY))
+
+# tests may look into any room
+$(BUILD)/tests/%: tests/c/%.c $(ENGINE_OBJECTS) $(BUILD)/flags
+	@mkdir -p $(@D); echo "  test  $<"
+	@$(CC) $(CPPFLAGS_ALL) $(C_FLAGS) -MMD -MP -MF $@.d -c $< -o $@.o
+	@$(if $(CXX_FILES),$(CXX),$(CC)) $(LINK_FLAGS) $@.o $(ENGINE_OBJECTS) $(LIBRARIES) -o $@
+$(BUILD)/tests/%: tests/c/%.cc $(ENGINE_OBJECTS) $(BUILD)/flags
+	@mkdir -p $(@D); echo "  test  $<"
+	@$(CXX) $(CPPFLAGS_ALL) $(CXX_FLAGS) -MMD -MP -MF $@.d -c $< -o $@.o
+	@$(CXX) $(LINK_FLAGS) $@.o $(ENGINE_OBJECTS) $(LIBRARIES) -o $@
+
+# LuaJIT's memory is not scanned for pointers: what only Lua holds would be called a leak
+check-all: ## gcc and clang with warnings as errors, tests under AddressSanitizer and UBSan, luacheck, style
+	@sh engine/host/setup.sh build test check
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/clang CC=clang CXX=clang++ WERROR=1 all
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/gcc CC=gcc CXX=g++ WERROR=1 tests
+	@ASAN_OPTIONS=detect_leaks=0 $(MAKE) --no-print-directory BUILD=$(BUILD)/check/sanitize CC=gcc CXX=g++ WERROR=1 SANITIZE=1 tests
+
+accuracy: $(BUILD)/cqlua ## error of the gradients, beside the paper's
+	@$(BUILD)/cqlua accuracy
+
+bench: $(BUILD)/cqlua ## speed of the scenes
+	@$(BUILD)/cqlua bench
+
+install: $(BUILD)/cqlua ## to PREFIX (/usr/local)
+	@install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/cqlua
+	@install $(BUILD)/cqlua $(DESTDIR)$(PREFIX)/bin/cqlua
+	@cp -R lua scenes examples LICENSE $(DESTDIR)$(PREFIX)/share/cqlua/
+	@echo "installed $(DESTDIR)$(PREFIX)/bin/cqlua and $(DESTDIR)$(PREFIX)/share/cqlua"
+
+clean: ## remove build/
+	@rm -rf $(BUILD)
