@@ -7,7 +7,7 @@ if not loaded then
   schema.fail("cq: the engine is inside the program; run this script with cqlua, not with another Lua")
 end
 
-local declarations = ffi.string(host.cdef, host.cdef_size)
+local declarations = host.cdef
 ffi.cdef(declarations)
 local C = ffi.C
 

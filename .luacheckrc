@@ -1,0 +1,8 @@
+-- luacheck: LuaJIT's globals and no others
+std = "luajit"
+max_line_length = 160
+codes = true
+exclude_files = { "build" }
+files["tests/**/*_spec.lua"] = { std = "luajit+busted" }
+-- scripts are given their arguments in arg
+files["examples"] = { std = "luajit" }

@@ -1,0 +1,13 @@
+// host: the cqlua program. Sees cq.h and Lua only.
+#ifndef CQ_HOST_H
+#define CQ_HOST_H
+
+#include "../cq.h"
+#include <lua.h>
+
+// Pushes the table that Lua code gets from require "cq.host".
+void cq_host_push(lua_State *lua, const char *executable, const char *root);
+// Ctrl-C and SIGTERM: the first asks running loops to stop and save, the second ends the program.
+void cq_host_catch_signals(void);
+
+#endif

@@ -1,0 +1,21 @@
+// Ctrl-C: the first asks running loops to stop at the next iteration and save, the second ends the program.
+#include "host.h"
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+
+static void on_signal(int number) {
+  static const char text[] = "\ncqlua: stopping at the next iteration; once more to quit at once\n";
+  // the second one finds the default action
+  signal(number, SIG_DFL);
+  cq_interrupt(1);
+  // only functions that are safe in a handler; nobody can be told when this write fails
+  if (write(STDERR_FILENO, text, sizeof text - 1) < 0) return;
+}
+
+void cq_host_catch_signals(void) {
+  struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+}

@@ -1,0 +1,147 @@
+// What Lua's own library lacks of the operating system: folders, terminals, safe replacement of files.
+#include "host.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <lauxlib.h>
+#include <libgen.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+// cq.h as LuaJIT reads it: preprocessed, as bytes, by the Makefile
+static const char declarations[] = {
+#include "cdef.inc"
+};
+
+static int failure(lua_State *lua) {
+  const int number = errno;
+  lua_pushnil(lua);
+  lua_pushstring(lua, strerror(number));
+  return 2;
+}
+
+static int success(lua_State *lua) {
+  lua_pushboolean(lua, 1);
+  return 1;
+}
+
+static int make_one(const char *path) {
+  struct stat status;
+  if (mkdir(path, 0777) == 0) return 0;
+  if (errno != EEXIST) return -1;
+  if (stat(path, &status) != 0) return -1;
+  if (S_ISDIR(status.st_mode)) return 0;
+  errno = ENOTDIR;
+  return -1;
+}
+
+// make_folder(path): with its parents; true, or nil and why
+static int make_folder(lua_State *lua) {
+  char path[PATH_MAX];
+  size_t length;
+  const char *wanted = luaL_checklstring(lua, 1, &length);
+  if (length >= sizeof path) {
+    errno = ENAMETOOLONG;
+    return failure(lua);
+  }
+  memcpy(path, wanted, length + 1);
+  for (char *slash = path + 1; length > 0 && (slash = strchr(slash, '/')); slash++) {
+    *slash = 0;
+    if (make_one(path) != 0) return failure(lua);
+    *slash = '/';
+  }
+  return make_one(path) != 0 ? failure(lua) : success(lua);
+}
+
+static int sync_path(const char *path, int flags) {
+  const int file = open(path, flags | O_CLOEXEC);
+  if (file < 0) return -1;
+  const int result = fsync(file);
+  // some file systems cannot sync a folder, and need not
+  const int error = result != 0 && errno != EINVAL ? errno : 0;
+  close(file);
+  errno = error;
+  return error ? -1 : 0;
+}
+
+// replace(from, to): from's bytes reach the disk, then it takes to's place in one step; true, or nil and why
+static int replace(lua_State *lua) {
+  const char *from = luaL_checkstring(lua, 1), *to = luaL_checkstring(lua, 2);
+  char folder[PATH_MAX];
+  if (sync_path(from, O_RDONLY) != 0 || rename(from, to) != 0) return failure(lua);
+  snprintf(folder, sizeof folder, "%s", to);
+  if (sync_path(dirname(folder), O_RDONLY | O_DIRECTORY) != 0) return failure(lua);
+  return success(lua);
+}
+
+// kind(path): "file", "folder", "other", or nil and why
+static int kind(lua_State *lua) {
+  struct stat status;
+  if (stat(luaL_checkstring(lua, 1), &status) != 0) return failure(lua);
+  lua_pushstring(lua, S_ISREG(status.st_mode) ? "file" : S_ISDIR(status.st_mode) ? "folder" : "other");
+  return 1;
+}
+
+// entries(folder): names in no order, or nil and why
+static int entries(lua_State *lua) {
+  DIR *folder = opendir(luaL_checkstring(lua, 1));
+  if (!folder) return failure(lua);
+  lua_newtable(lua);
+  int count = 0;
+  for (struct dirent *entry; (entry = readdir(folder));) {
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+    lua_pushstring(lua, entry->d_name);
+    lua_rawseti(lua, -2, ++count);
+  }
+  closedir(folder);
+  return 1;
+}
+
+// terminal(fd): columns, or nil when it is not a terminal
+static int terminal(lua_State *lua) {
+  const int file = (int)luaL_checkinteger(lua, 1);
+  struct winsize size = { 0 };
+  if (!isatty(file)) return 0;
+  if (ioctl(file, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 80;
+  lua_pushinteger(lua, size.ws_col);
+  return 1;
+}
+
+// system(): "Linux 6.1.0 x86_64", host name
+static int operating_system(lua_State *lua) {
+  struct utsname names;
+  if (uname(&names) != 0) return failure(lua);
+  lua_pushfstring(lua, "%s %s %s", names.sysname, names.release, names.machine);
+  lua_pushstring(lua, names.nodename);
+  return 2;
+}
+
+// processors(): that this program may use
+static int processors(lua_State *lua) {
+  cpu_set_t set;
+  lua_pushinteger(lua, sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1);
+  return 1;
+}
+
+void cq_host_push(lua_State *lua, const char *executable, const char *root) {
+  static const luaL_Reg functions[] = {
+    { "make_folder", make_folder }, { "replace", replace }, { "kind", kind }, { "entries", entries },
+    { "terminal", terminal }, { "system", operating_system }, { "processors", processors }, { NULL, NULL },
+  };
+  lua_newtable(lua);
+  luaL_register(lua, NULL, functions);
+  lua_pushlstring(lua, declarations, sizeof declarations);
+  lua_setfield(lua, -2, "cdef");
+  lua_pushstring(lua, CQ_VERSION);
+  lua_setfield(lua, -2, "version");
+  lua_pushstring(lua, executable);
+  lua_setfield(lua, -2, "executable");
+  lua_pushstring(lua, root);
+  lua_setfield(lua, -2, "root");
+}

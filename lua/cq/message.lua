@@ -1,0 +1,37 @@
+-- message: what the library tells the user outside of errors. On stderr, so that results on stdout can be piped.
+local option = require "cq.option"
+
+local message = {}
+
+-- a progress line that stands on the terminal is wiped before anything else is written
+message.wipe = nil
+
+local function write(line)
+  if message.wipe then message.wipe() end
+  io.stderr:write(line, "\n")
+end
+
+---A note; silent with --quiet.
+---@param format string
+---@param ... any
+function message.note(format, ...)
+  if not option.program.quiet then write(select("#", ...) > 0 and format:format(...) or format) end
+end
+
+local warned = {}
+
+---A warning, also with --quiet; the same one only once.
+---@param format string
+---@param ... any
+function message.warn(format, ...)
+  local line = "cqlua: warning: " .. (select("#", ...) > 0 and format:format(...) or format)
+  if not warned[line] then write(line) end
+  warned[line] = true
+end
+
+---An error that ends the program.
+function message.fault(format, ...)
+  write("cqlua: " .. (select("#", ...) > 0 and format:format(...) or format))
+end
+
+return message

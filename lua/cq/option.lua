@@ -1,0 +1,169 @@
+-- option: what was typed after the script's name. Scripts ask with cq.option(name, default); the program's own options
+-- (threads, precision, ...) are in option.program.
+--
+--   cqlua train.lua --iterations 50 --goal 0.5,0.6 --dry
+--
+--   cq.option("iterations", 100)          --> 50
+--   cq.option("goal", { 0, 0 })           --> { 0.5, 0.6 }
+--   cq.option("dry", false)               --> true
+local schema = require "cq.schema"
+local text = require "cq.text"
+
+---@class cq.OptionModule
+---@field program cq.ProgramOptions
+---@overload fun(name: string, default: any, kind?: cq.Checker): any
+local option = {}
+
+---Options of the program, the same for every script.
+---@class cq.ProgramOptions
+---@field device "auto"|"cpu"|"cuda"
+---@field threads integer                    0: all cores
+---@field precision "float32"|"float64"|nil  nil: not given, the world's own choice holds
+---@field simd integer                       0 best of this machine, 1 baseline, 3 AVX2, 4 AVX-512
+---@field out string|nil                     folder of the run
+---@field seed integer|nil
+---@field quiet boolean
+option.program = { device = "auto", threads = 0, simd = 0, quiet = false }
+
+local is = schema
+local simd_levels = { auto = 0, baseline = 1, avx2 = 3, avx512 = 4 }
+
+---The program's options as they are typed: what they allow, and a line of help.
+option.declared = {
+  { name = "device", kind = is.one_of { "auto", "cpu", "cuda" }, help = "auto, cpu or cuda" },
+  { name = "threads", kind = is.integer { min = 0, max = 1024 }, help = "number of threads; 0, the default: all cores" },
+  { name = "precision", kind = is.one_of { "float32", "float64" }, help = "float32 or float64" },
+  { name = "simd", kind = is.one_of { "auto", "baseline", "avx2", "avx512" }, help = "auto, baseline, avx2 or avx512" },
+  { name = "out", kind = is.string(), help = "folder for what a run leaves" },
+  { name = "seed", kind = is.integer { min = 0, max = 2 ^ 53 }, help = "of all random numbers" },
+  { name = "quiet", kind = is.boolean(), help = "no progress, no notes" },
+}
+
+---@type table<string, string|true>          as typed, by name
+local given = {}
+---@type table<string, any>                  asked for by the script, by name: its default
+local asked = {}
+
+-- ---- from text to values ----------------------------------------------------------------------------------------------
+
+local switches = { ["true"] = true, ["false"] = false, yes = true, no = false, on = true, off = false }
+
+-- the text of an option as the type that is wanted; nil when it is none
+local function convert(typed, wanted)
+  if wanted == "boolean" then
+    if type(typed) == "boolean" then return typed end
+    return switches[typed]
+  elseif typed == true then
+    return nil
+  elseif wanted == "number" then
+    local number = tonumber(typed)
+    return number and math.abs(number) < math.huge and number or nil
+  elseif wanted == "table" then
+    local list = {}
+    for part in (typed .. ","):gmatch "([^,]*)," do list[#list + 1] = tonumber(part) or part end
+    return list
+  elseif wanted == "string" then
+    return typed
+  end
+  return tonumber(typed) or typed             -- no default to go by
+end
+
+-- the type of text that fits a checker
+local function wanted_by(kind)
+  if kind.cats == "number" or kind.cats == "integer" then return "number" end
+  if kind.cats == "boolean" then return "boolean" end
+  return kind.cats:find "%[%]$" and "table" or "string"
+end
+
+local nouns = { number = "a number", boolean = "true or false", string = "a value", table = "a list such as 0.5,0.6" }
+
+---The value of a checker from its text; nil and a sentence when it does not fit.
+---@param name string
+---@param typed string|true
+---@param kind cq.Checker
+---@return any value, string? problem
+function option.read(name, typed, kind)
+  local value, fine, detail, replaces = convert(typed, wanted_by(kind)), false, nil, nil
+  if value ~= nil then fine, detail, replaces = kind.check(value) end
+  if fine then return value end
+  local got = typed == true and "nothing" or text.describe(typed)
+  return nil, ("--%s must be %s, got %s%s"):format(name, kind.label, got, detail and not replaces and detail or "")
+end
+
+---Value of a script's option `--name value`, or its default when it was not given.
+---The text is read as the type of the default; a table's default reads a list, `--goal 0.5,0.6`.
+---@param name string        letters, digits, - and _
+---@param default any        returned when the option was not given; its type decides how the text is read
+---@param kind? cq.Checker   what is allowed, e.g. schema.integer { min = 1 }
+---@return any
+function option.get(name, default, kind)
+  schema.argument("cq.option", "name", is.string(), name)
+  for _, declared in ipairs(option.declared) do
+    if declared.name == name then
+      local value = option.program[name]
+      if value == nil then return default end
+      return value
+    end
+  end
+  asked[name] = true
+  local typed = given[name]
+  if typed == nil then return default end
+  if kind then
+    local value, problem = option.read(name, typed, kind)
+    if problem then schema.fail("%s", problem) end
+    return value
+  end
+  local value = convert(typed, type(default))
+  if value == nil then
+    schema.fail("--%s must be %s, got %s", name, nouns[type(default)] or "a value", typed == true and "nothing" or text.describe(typed))
+  end
+  return value
+end
+
+-- ---- set by the program -----------------------------------------------------------------------------------------------
+
+---Keeps what was typed for the script.
+---@param options table<string, string|true>
+function option.set_given(options)
+  given, asked = options, {}
+end
+
+---Sets one of the program's options from its text; a sentence when it does not fit, false when it is none of them.
+---@return string|false|nil problem
+function option.set_program(name, typed)
+  for _, declared in ipairs(option.declared) do
+    if declared.name == name then
+      local value, problem = option.read(name, typed, declared.kind)
+      if problem then return problem end
+      option.program[name] = name == "simd" and simd_levels[value] or value
+      return nil
+    end
+  end
+  return false
+end
+
+---Options that were typed and that the script never asked for, as sentences.
+---@return string[]
+function option.unused()
+  local known, sentences = {}, {}
+  for name in pairs(asked) do known[#known + 1] = name end
+  table.sort(known)
+  for name in pairs(given) do
+    if not asked[name] then
+      local allowed = #known > 0 and "it asked for --" .. table.concat(known, ", --") or "it asked for none"
+      sentences[#sentences + 1] = ("the script never asked for --%s%s; %s"):format(name, text.suggestion(name, known), allowed)
+    end
+  end
+  table.sort(sentences)
+  return sentences
+end
+
+---Those that were given, for a run's manifest.
+---@return table<string, string|true>
+function option.given()
+  local copy = {}
+  for name, typed in pairs(given) do copy[name] = typed end
+  return copy
+end
+
+return setmetatable(option, { __call = function(_, name, default, kind) return option.get(name, default, kind) end })

@@ -1,0 +1,275 @@
+-- program: the command line of cqlua. main(arguments) gives the exit code:
+-- 0 the script finished, 1 it failed, 2 the command line was wrong, 130 it was interrupted.
+local host = require "cq.host"
+local message = require "cq.message"
+local option = require "cq.option"
+local text = require "cq.text"
+
+local program = {}
+
+local FINISHED, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
+
+local commands = host.root .. "/lua/cq/command/"
+
+-- wrong use, told in one sentence; main catches it
+local function misuse(format, ...)
+  error({ misuse = format:format(...) }, 0)
+end
+
+-- ---- the command line ---------------------------------------------------------------------------------------------------
+
+local flags = { e = "code", i = "interactive", h = "help", v = "version" }
+local program_words = { help = true, version = true, interactive = true, quiet = true }
+
+local function program_names()
+  local names = { "help", "version", "interactive" }
+  for _, declared in ipairs(option.declared) do names[#names + 1] = declared.name end
+  return names
+end
+
+-- "--name=value", "--name value" and "--name": the name, its text or true, and how many arguments were taken
+local function long_option(arguments, at, is_switch)
+  local name, value = arguments[at]:match "^%-%-([%w_-]+)=(.*)$"
+  if name then return name, value, 1 end
+  name = arguments[at]:match "^%-%-([%w_-]+)$"
+  if not name then misuse("%s is no option; options are --name value or --name=value", arguments[at]) end
+  local following = arguments[at + 1]
+  if is_switch(name) or following == nil or following:match "^%-%-%a" then return name, true, 1 end
+  return name, following, 2
+end
+
+-- one of the program's own options; true when it was one
+local function take_program_option(parsed, name, value)
+  if name == "help" or name == "version" or name == "interactive" then
+    parsed[name] = true
+    return true
+  end
+  local problem = option.set_program(name, value)
+  if problem then misuse("%s", problem) end
+  return problem == nil
+end
+
+local function is_program_switch(name) return program_words[name] == true end
+
+-- options of a subcommand are declared by it
+local function take_command_option(parsed, name, value)
+  local kind = (parsed.command.options or {})[name]
+  if not kind then
+    local names = program_names()
+    for declared in pairs(parsed.command.options or {}) do names[#names + 1] = declared end
+    table.sort(names)
+    misuse("%s has no option --%s%s; its options are --%s", parsed.name, name, text.suggestion(name, names), table.concat(names, ", --"))
+  end
+  local read, problem = option.read(name, value, kind)
+  if problem then misuse("%s", problem) end
+  parsed.options[name] = read
+end
+
+local function load_command(name)
+  if not name:match "^[%w_]+$" or host.kind(commands .. name .. ".lua") ~= "file" then return nil end
+  return require("cq.command." .. name)
+end
+
+-- the first word that is no option: a script, or a subcommand
+local function take_target(parsed, word)
+  parsed.name = word
+  parsed.command = word ~= "-" and load_command(word) or nil
+  if parsed.command then parsed.options = {} end
+end
+
+local function parse(arguments)
+  local parsed = { code = {}, given = {}, positional = {} }
+  local function is_switch(name)
+    local kind = parsed.command and (parsed.command.options or {})[name]
+    return is_program_switch(name) or (kind ~= nil and kind.cats == "boolean")
+  end
+  local at = 1
+  while at <= #arguments do
+    local word, taken = arguments[at], 1
+    if word == "--" and not parsed.plain then
+      parsed.plain = true                       -- what follows is the script's, as it stands
+    elseif not parsed.plain and word:match "^%-%-" then
+      local name, value
+      name, value, taken = long_option(arguments, at, is_switch)
+      if take_program_option(parsed, name, value) then parsed.touched = true
+      elseif parsed.command then take_command_option(parsed, name, value)
+      elseif parsed.name or #parsed.code > 0 then parsed.given[name] = value
+      else
+        misuse("unknown option --%s%s; cqlua --help lists them, options of a script stand after its name",
+          name, text.suggestion(name, program_names()))
+      end
+    elseif not parsed.plain and not parsed.name and word:match "^%-%a$" then
+      local flag = flags[word:sub(2)] or misuse("unknown option %s; cqlua --help lists them", word)
+      if flag == "code" then
+        parsed.code[#parsed.code + 1] = arguments[at + 1] or misuse("-e needs a piece of Lua, got nothing")
+        taken = 2
+      else
+        parsed[flag] = true
+      end
+    elseif not parsed.name and #parsed.code == 0 then
+      take_target(parsed, word)
+    else
+      parsed.positional[#parsed.positional + 1] = word
+    end
+    at = at + taken
+  end
+  return parsed
+end
+
+-- ---- help ---------------------------------------------------------------------------------------------------------------
+
+local function command_names()
+  local names = {}
+  for _, entry in ipairs(host.entries(commands) or {}) do names[#names + 1] = entry:match "^([%w_]+)%.lua$" end
+  table.sort(names)
+  return names
+end
+
+local function print_help()
+  print "usage: cqlua [options] script.lua [options of the script]\n       cqlua command [options]\n"
+  print "  -e CODE            run a piece of Lua; cq is there already\n  -i                 a prompt, after the script or alone"
+  for _, declared in ipairs(option.declared) do
+    local value = declared.kind.cats == "boolean" and "" or " " .. declared.name:sub(1, 1):upper()
+    print(("  --%-16s %s"):format(declared.name .. value, declared.help))
+  end
+  print "  --version, --help\n\ncommands"
+  for _, name in ipairs(command_names()) do print(("  %-18s %s"):format(name, load_command(name).summary)) end
+  print "\nScripts that train take --iterations N. cqlua script.lua --help shows what a script says of itself."
+end
+
+local function print_command_help(parsed)
+  print(("usage: cqlua %s %s[options]\n%s\n"):format(parsed.name, parsed.command.arguments and parsed.command.arguments .. " " or "", parsed.command.summary))
+  local names = {}
+  for name in pairs(parsed.command.options or {}) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local kind = parsed.command.options[name]
+    print(("  --%-16s %s"):format(name, kind.help or kind.label))
+  end
+end
+
+-- the comment at the head of a script is its help
+local function print_script_help(path)
+  local file, problem = io.open(path)
+  if not file then misuse("cannot open %s", problem) end
+  for line in file:lines() do
+    local comment = line:match "^%-%-%s?(.*)"
+    if not comment then break end
+    print(comment)
+  end
+  file:close()
+end
+
+-- ---- running ------------------------------------------------------------------------------------------------------------
+
+-- globals for -e and -i: cq is loaded when it is first used
+local function convenient_globals()
+  return setmetatable({}, { __index = function(_, key)
+    if key == "cq" then return require "cq" end
+    return _G[key]
+  end })
+end
+
+local function load_script(path)
+  if path ~= "-" then
+    local kind, problem = host.kind(path)
+    if kind ~= "file" and kind ~= "other" then
+      misuse("cannot open %s: %s%s", path, kind and "it is a folder" or problem, text.suggestion(path, command_names()))
+    end
+    -- its neighbours can be required, after the library
+    local folder = path:match "^(.*)/[^/]*$" or "."
+    package.path = package.path:gsub("^(" .. ("[^;]*;"):rep(3) .. ")", function(library) return library .. folder .. "/?.lua;" end)
+  end
+  return loadfile(path ~= "-" and path or nil)
+end
+
+local function interrupted()
+  local engine = package.loaded["cq.engine"]
+  return engine ~= nil and engine.C.cq_interrupted() ~= 0
+end
+
+-- runs a chunk; false after its error was told
+local function run(chunk, ...)
+  local results = { xpcall(chunk, require("cq.failure").handle, ...) }
+  if results[1] then return true end
+  message.fault("%s", interrupted() and results[2]:match "^[^\n]*" or results[2])
+  return false
+end
+
+local function run_code(parsed)
+  local chunk, problem = loadstring(table.concat(parsed.code, "\n"), "=(command line)")
+  if not chunk then
+    message.fault("%s", problem)
+    return false
+  end
+  return run(setfenv(chunk, convenient_globals()), unpack(parsed.positional))
+end
+
+local function run_script(parsed, arguments)
+  local chunk, problem = load_script(parsed.name)
+  if not chunk then
+    message.fault("%s", problem)
+    return false
+  end
+  local words = { [0] = parsed.name }
+  for i, word in ipairs(parsed.positional) do words[i] = word end
+  rawset(_G, "arg", words)
+  program.script, program.arguments = parsed.name, arguments
+  return run(chunk, unpack(parsed.positional))
+end
+
+local function run_command(parsed)
+  local code = FAILED
+  local finished = run(function() code = parsed.command.run(parsed.options, parsed.positional) or FINISHED end)
+  return finished and code or FAILED
+end
+
+local function check_device()
+  if option.program.device == "cuda" then
+    misuse("--device cuda: cqlua %s has no CUDA device; allowed are auto and cpu", host.version)
+  end
+end
+
+local function dispatch(parsed, arguments)
+  if parsed.version then
+    print(("cqlua %s (%s)"):format(host.version, jit.version))
+    return FINISHED
+  elseif parsed.help then
+    if parsed.command then print_command_help(parsed)
+    elseif parsed.name then print_script_help(parsed.name)
+    else print_help() end
+    return FINISHED
+  end
+  check_device()
+  if parsed.command then return run_command(parsed) end
+  if not parsed.name and #parsed.code == 0 and not parsed.interactive then
+    misuse("nothing to run: name a script, a command (%s), or -i; cqlua --help says more", table.concat(command_names(), ", "))
+  end
+  option.set_given(parsed.given)
+  local finished = true
+  if #parsed.code > 0 then finished = run_code(parsed) end
+  if finished and parsed.name then finished = run_script(parsed, arguments) end
+  if parsed.interactive then require("cq.prompt").run(convenient_globals()) end
+  if finished then
+    for _, sentence in ipairs(option.unused()) do message.warn("%s", sentence) end
+  end
+  return interrupted() and INTERRUPTED or finished and FINISHED or FAILED
+end
+
+---The program: arguments[0] is its own name.
+---@param arguments string[]
+---@return integer exit code
+function program.main(arguments)
+  local fine, result = xpcall(function() return dispatch(parse(arguments), arguments) end, function(problem)
+    return type(problem) == "table" and problem.misuse and problem or require("cq.failure").handle(problem)
+  end)
+  if fine then return result end
+  if type(result) == "table" then
+    message.fault("%s", result.misuse)
+    return MISUSED
+  end
+  message.fault("%s", result)
+  return FAILED
+end
+
+return program

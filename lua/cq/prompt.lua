@@ -1,0 +1,47 @@
+-- prompt: reads, runs and prints, line by line (cqlua -i).
+local failure = require "cq.failure"
+local host = require "cq.host"
+
+local prompt = {}
+
+-- an expression is printed; anything else is run; nil and the sentence when it is neither
+local function compile(source)
+  local chunk = loadstring("return " .. source, "=stdin")
+  if chunk then return chunk end
+  return loadstring(source, "=stdin")
+end
+
+local function show(count, results)
+  if count < 2 then return end
+  local words = {}
+  for i = 2, count do words[i - 1] = tostring(results[i]) end
+  print(table.concat(words, "\t"))
+end
+
+local function pack(...) return select("#", ...), { ... } end
+
+---Until the input ends.
+---@param globals table      of what is typed
+function prompt.run(globals)
+  local terminal = host.terminal(0) ~= nil
+  if terminal then print(("cqlua %s; Ctrl-D to leave"):format(host.version)) end
+  local source
+  while true do
+    if terminal then io.write(source and ">> " or "> ") io.flush() end
+    local line = io.read "*l"
+    if not line then break end
+    source = source and source .. "\n" .. line or line
+    local chunk, problem = compile(source)
+    if chunk then
+      source = nil
+      local count, results = pack(xpcall(setfenv(chunk, globals), failure.handle))
+      if results[1] then show(count, results) else io.stderr:write(tostring(results[2]), "\n") end
+    elseif not problem:find "<eof>" then
+      source = nil
+      io.stderr:write(problem, "\n")
+    end                                         -- else: the statement goes on in the next line
+  end
+  if terminal then print() end
+end
+
+return prompt
