@@ -1,0 +1,108 @@
+// The canvas: memory, background, the coverage mask, and the way from samples to pixels.
+#include "picture.h"
+#include <math.h>
+#include <string.h>
+
+enum { SIDE_MAX = 8192, SAMPLES_MAX = 4 };
+
+cq_status cq_picture_create(int32_t width, int32_t height, int32_t samples, cq_picture **picture) {
+  *picture = NULL;
+  if (width < 1 || height < 1 || width > SIDE_MAX || height > SIDE_MAX)
+    return cq_fail(CQ_INVALID, "a picture of %d x %d pixels is wanted, from 1 to %d on a side are allowed", width, height, SIDE_MAX);
+  if (samples < 1 || samples > SAMPLES_MAX)
+    return cq_fail(CQ_INVALID, "%d samples along a pixel are wanted, from 1 to %d are allowed", samples, SAMPLES_MAX);
+  cq_picture *p = cq_alloc(1, sizeof *p, "picture");
+  if (!p) return CQ_MEMORY;
+  p->width = width;
+  p->height = height;
+  p->samples = samples;
+  p->w = width * samples;
+  p->h = height * samples;
+  p->colour = cq_alloc((size_t)p->w * (size_t)p->h, sizeof *p->colour, "picture samples");
+  p->mask = cq_alloc((size_t)p->w * (size_t)p->h, 1, "picture mask");
+  if (!p->colour || !p->mask) {
+    cq_picture_destroy(p);
+    return CQ_MEMORY;
+  }
+  p->box[0] = p->w;
+  p->box[1] = p->h;
+  cq_picture_background(p, 0, 0);
+  *picture = p;
+  return CQ_OK;
+}
+
+void cq_picture_destroy(cq_picture *p) {
+  if (!p) return;
+  space_destroy(p->space);
+  cq_free(p->colour);
+  cq_free(p->mask);
+  cq_free(p);
+}
+
+uint32_t background_at(const cq_picture *p, int32_t y) {
+  double t = ((double)y + 0.5) / p->h;
+  uint32_t mixed = 0;
+  for (int shift = 0; shift < 32; shift += 8) {
+    double a = p->top >> shift & 255, b = p->bottom >> shift & 255;
+    mixed |= (uint32_t)(a + t * (b - a) + 0.5) << shift;
+  }
+  return premultiply(mixed, 255);
+}
+
+void cq_picture_background(cq_picture *p, uint32_t top, uint32_t bottom) {
+  p->top = top;
+  p->bottom = bottom;
+  p->scale = 0;
+  space_destroy(p->space);
+  p->space = NULL;
+  for (int32_t y = 0; y < p->h; y++) {
+    uint32_t colour = background_at(p, y), *row = p->colour + (size_t)y * (size_t)p->w;
+    for (int32_t x = 0; x < p->w; x++) row[x] = colour;
+  }
+}
+
+void cq_picture_view(cq_picture *p, double scale, double left, double bottom) {
+  p->scale = scale;
+  p->left = left;
+  p->lower = bottom;
+}
+
+void mask_touch(cq_picture *p, double x0, double y0, double x1, double y1) {
+  int32_t box[4] = { clamp_index(floor(x0), p->w), clamp_index(floor(y0), p->h), clamp_index(ceil(x1), p->w), clamp_index(ceil(y1), p->h) };
+  for (int i = 0; i < 2; i++) {
+    if (box[i] < p->box[i]) p->box[i] = box[i];
+    if (box[i + 2] > p->box[i + 2]) p->box[i + 2] = box[i + 2];
+  }
+}
+
+void mask_paint(cq_picture *p, uint32_t rgba) {
+  for (int32_t y = p->box[1]; y < p->box[3]; y++) {
+    uint8_t *mask = p->mask + (size_t)y * (size_t)p->w;
+    uint32_t *row = p->colour + (size_t)y * (size_t)p->w;
+    for (int32_t x = p->box[0]; x < p->box[2]; x++)
+      if (mask[x]) row[x] = over(premultiply(rgba, mask[x]), row[x]);
+    if (p->box[2] > p->box[0]) memset(mask + p->box[0], 0, (size_t)(p->box[2] - p->box[0]));
+  }
+  p->box[0] = p->w;
+  p->box[1] = p->h;
+  p->box[2] = p->box[3] = 0;
+}
+
+void cq_picture_pixels(const cq_picture *p, uint8_t *rgba) {
+  uint32_t area = (uint32_t)(p->samples * p->samples);
+  for (int32_t y = 0; y < p->height; y++)
+    for (int32_t x = 0; x < p->width; x++, rgba += 4) {
+      uint32_t sum[4] = { 0 };
+      for (int32_t j = 0; j < p->samples; j++) {
+        const uint32_t *row = p->colour + (size_t)(y * p->samples + j) * (size_t)p->w + (size_t)x * (size_t)p->samples;
+        for (int32_t i = 0; i < p->samples; i++)
+          for (int c = 0; c < 4; c++) sum[c] += row[i] >> (24 - 8 * c) & 255;
+      }
+      // files hold colours that are not multiplied by alpha
+      for (int c = 0; c < 3; c++) {
+        uint32_t value = sum[3] ? (sum[c] * 255 + sum[3] / 2) / sum[3] : 0;
+        rgba[c] = (uint8_t)(value < 255 ? value : 255);
+      }
+      rgba[3] = (uint8_t)((sum[3] + area / 2) / area);
+    }
+}

@@ -1,0 +1,36 @@
+// Small vectors of the picture room.
+#ifndef CQ_PICTURE_VECTOR_H
+#define CQ_PICTURE_VECTOR_H
+
+#include <math.h>
+
+static inline double dot3(const double a[3], const double b[3]) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+
+static inline void cross3(const double a[3], const double b[3], double out[3]) {
+  out[0] = a[1] * b[2] - a[2] * b[1];
+  out[1] = a[2] * b[0] - a[0] * b[2];
+  out[2] = a[0] * b[1] - a[1] * b[0];
+}
+
+static inline int normalize3(double v[3]) {       // 0 if it has no direction
+  double length = sqrt(dot3(v, v));
+  if (!(length > 0) || !isfinite(length)) return 0;
+  for (int d = 0; d < 3; d++) v[d] /= length;
+  return 1;
+}
+
+// two directions across n, the first as near to hint as can be; 0 if hint lies along n
+static inline int across3(const double n[3], const double hint[3], double first[3], double second[3]) {
+  double along = dot3(hint, n);
+  for (int d = 0; d < 3; d++) first[d] = hint[d] - along * n[d];
+  if (!normalize3(first)) return 0;
+  cross3(n, first, second);
+  return 1;
+}
+
+static inline double smooth(double lo, double hi, double x) {
+  double t = fmin(fmax((x - lo) / (hi - lo), 0), 1);
+  return t * t * (3 - 2 * t);
+}
+
+#endif
