@@ -2,6 +2,7 @@
 std = "luajit"
 max_line_length = 160
 codes = true
+self = false
 exclude_files = { "build" }
 files["tests/**/*_spec.lua"] = { std = "luajit+busted" }
 -- scripts are given their arguments in arg

@@ -18,4 +18,6 @@ void cq_host_catch_signals(void) {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
+  // a file that grows over its limit is an error of that write, not a core dump
+  signal(SIGXFSZ, SIG_IGN);
 }

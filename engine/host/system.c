@@ -1,10 +1,8 @@
-// What Lua's own library lacks of the operating system: folders, terminals, safe replacement of files.
+// What Lua's own library lacks of the operating system: folders, terminals, names.
 #include "host.h"
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <lauxlib.h>
-#include <libgen.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
@@ -59,27 +57,6 @@ static int make_folder(lua_State *lua) {
   return make_one(path) != 0 ? failure(lua) : success(lua);
 }
 
-static int sync_path(const char *path, int flags) {
-  const int file = open(path, flags | O_CLOEXEC);
-  if (file < 0) return -1;
-  const int result = fsync(file);
-  // some file systems cannot sync a folder, and need not
-  const int error = result != 0 && errno != EINVAL ? errno : 0;
-  close(file);
-  errno = error;
-  return error ? -1 : 0;
-}
-
-// replace(from, to): from's bytes reach the disk, then it takes to's place in one step; true, or nil and why
-static int replace(lua_State *lua) {
-  const char *from = luaL_checkstring(lua, 1), *to = luaL_checkstring(lua, 2);
-  char folder[PATH_MAX];
-  if (sync_path(from, O_RDONLY) != 0 || rename(from, to) != 0) return failure(lua);
-  snprintf(folder, sizeof folder, "%s", to);
-  if (sync_path(dirname(folder), O_RDONLY | O_DIRECTORY) != 0) return failure(lua);
-  return success(lua);
-}
-
 // kind(path): "file", "folder", "other", or nil and why
 static int kind(lua_State *lua) {
   struct stat status;
@@ -131,7 +108,7 @@ static int processors(lua_State *lua) {
 
 void cq_host_push(lua_State *lua, const char *executable, const char *root) {
   static const luaL_Reg functions[] = {
-    { "make_folder", make_folder }, { "replace", replace }, { "kind", kind }, { "entries", entries },
+    { "make_folder", make_folder }, { "kind", kind }, { "entries", entries },
     { "terminal", terminal }, { "system", operating_system }, { "processors", processors }, { NULL, NULL },
   };
   lua_newtable(lua);

@@ -1,0 +1,97 @@
+-- progress: one line about a loop. On a terminal it is a bar that is drawn over itself; else plain lines, now and then.
+local engine = require "cq.engine"
+local host = require "cq.host"
+local message = require "cq.message"
+local option = require "cq.option"
+
+---@class cq.Progress
+---@field total integer
+---@field done integer
+local Progress = {}
+Progress.__index = Progress
+Progress.__name = "cq.Progress"
+
+local REDRAW = 0.05          -- [s] between two pictures of the bar
+local REPEAT = 2             -- [s] between two plain lines
+local BAR = 24               -- [columns]
+
+-- "1:02:03", "0:07"
+local function duration(seconds)
+  if seconds ~= seconds or seconds > 359999 then return "-" end
+  local whole = math.floor(seconds + 0.5)
+  local hours, minutes = math.floor(whole / 3600), math.floor(whole / 60) % 60
+  if hours > 0 then return ("%d:%02d:%02d"):format(hours, minutes, whole % 60) end
+  return ("%d:%02d"):format(minutes, whole % 60)
+end
+
+---@param total integer       of the loop
+---@param done? integer       already made, by a run that is resumed
+---@return cq.Progress
+function Progress.new(total, done)
+  local now = engine.C.cq_clock()
+  return setmetatable({
+    total = total, done = done or 0, first = done or 0, began = now, drawn = -math.huge,
+    columns = not option.program.quiet and host.terminal(2) or nil,
+  }, Progress)
+end
+
+-- iterations a second, or seconds an iteration where that reads better
+local function rate_text(rate)
+  if rate >= 1 then return ("%.1f/s"):format(rate) end
+  return ("%.1f s each"):format(1 / rate)
+end
+
+function Progress:text(loss)
+  local elapsed = engine.C.cq_clock() - self.began
+  local made = self.done - self.first
+  local words = { ("%d/%d"):format(self.done, self.total) }
+  if loss then words[#words + 1] = ("loss %.6g"):format(loss) end
+  if made > 0 and elapsed > 0 then
+    words[#words + 1] = rate_text(made / elapsed)
+    local left = (self.total - self.done) * elapsed / made
+    words[#words + 1] = self.done < self.total and "left " .. duration(left) or "took " .. duration(elapsed)
+  end
+  return table.concat(words, "  ")
+end
+
+local function bar(fraction)
+  local full = math.floor(BAR * math.min(1, math.max(0, fraction)) + 0.5)
+  return "[" .. ("="):rep(full) .. (" "):rep(BAR - full) .. "]"
+end
+
+---Tells that so many iterations are done.
+---@param done integer
+---@param loss? number
+function Progress:update(done, loss)
+  self.done = done
+  if option.program.quiet then return end
+  local now = engine.C.cq_clock()
+  local last = done >= self.total
+  if self.columns then
+    if now - self.drawn < REDRAW and not last then return end
+    local line = bar(done / math.max(1, self.total)) .. " " .. self:text(loss)
+    io.stderr:write("\r", line:sub(1, self.columns - 1), "\27[K")
+    io.stderr:flush()
+    message.wipe = function()
+      io.stderr:write "\r\27[K"
+      message.wipe = nil
+    end
+  elseif now - self.drawn >= REPEAT or last then
+    io.stderr:write(self:text(loss), "\n")
+  else
+    return
+  end
+  self.drawn = now
+end
+
+---Leaves the last picture of the bar standing and goes to the next line.
+function Progress:close()
+  if message.wipe then io.stderr:write "\n" end
+  message.wipe = nil
+end
+
+function Progress:__tostring()
+  return ("cq.Progress %d/%d"):format(self.done, self.total)
+end
+
+return Progress

@@ -1,0 +1,92 @@
+-- run: all tests.      make test, or build/cqlua tests/run.lua [--only part-of-a-name] [--build build] [--jobs 2]
+--
+-- Three kinds, each file a process of its own, so that a crash is one failed test and not the end:
+--   tests/*_spec.lua and tests/style.lua   busted, inside cqlua
+--   tests/c/*.c, *.cc                      programs built by make; last line "N passed, N failed" (tests/c/check.h does it)
+-- The last line of all is "N passed, N failed"; the exit code is 1 if anything failed or nothing ran.
+local host = require "cq.host"
+local option = require "cq.option"
+
+local build = option("build", "build")
+local only = option("only", "")
+local jobs = option("jobs", host.processors())
+local TIME_LIMIT = 900                   -- [s] for a file; far above what any takes
+
+local function ends_with(name, ending) return name:sub(-#ending) == ending end
+
+local function listed(folder, wanted)
+  local names = {}
+  for _, name in ipairs(host.entries(folder) or {}) do
+    if wanted(name) and name:find(only, 1, true) then names[#names + 1] = name end
+  end
+  table.sort(names)
+  return names
+end
+
+local function quote(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
+
+-- { name, command } of every test file
+local function collect()
+  local tests = {}
+  for _, name in ipairs(listed("tests/c", function(n) return n:match "%.cc?$" end)) do
+    local stem = name:gsub("%.cc?$", "")
+    tests[#tests + 1] = { name = "c/" .. stem, command = quote(build .. "/tests/" .. stem) }
+  end
+  for _, name in ipairs(listed("tests", function(n) return ends_with(n, "_spec.lua") or n == "style.lua" end)) do
+    local command = quote(host.executable) .. " tests/spec.lua " .. quote("tests/" .. name)
+    tests[#tests + 1] = { name = name:gsub("%.lua$", ""), command = command }
+  end
+  return tests
+end
+
+local function start(test)
+  test.pipe = assert(io.popen(("timeout %d %s 2>&1 </dev/null; echo \"exit $?\""):format(TIME_LIMIT, test.command)))
+end
+
+local function plural(count, noun) return ("%d %s%s"):format(count, noun, count == 1 and "" or "s") end
+
+-- waits for the end of a test file; its counts, and its output when something is to be seen
+local function finish(test)
+  local output = test.pipe:read "*a"
+  test.pipe:close()
+  local body, code = output:match "^(.*)exit (%d+)\n$"
+  code = tonumber(code)
+  local passed, failed, pending = 0, nil, 0
+  for line in body:gmatch "[^\n]+" do
+    local p, f = line:match "^(%d+) passed, (%d+) failed"
+    if p then passed, failed, pending = tonumber(p), tonumber(f), tonumber(line:match ", (%d+) pending" or 0) end
+  end
+  local problem
+  if code == 124 then problem = ("no end after %d s"):format(TIME_LIMIT)
+  elseif not failed then problem = ("ended with code %d and no count"):format(code)
+  elseif code ~= 0 and failed == 0 then problem = ("ended with code %d after its tests"):format(code)
+  elseif passed + failed + pending == 0 then problem = "holds no test" end
+  if problem then failed = (failed or 0) + 1 end
+  return { passed = passed, failed = failed, pending = pending, problem = problem, output = body }
+end
+
+local function report(test, result)
+  local verdict = result.failed == 0 and "ok    " or "FAILED"
+  local more = result.pending > 0 and (", %d pending"):format(result.pending) or ""
+  if result.problem then more = more .. ": " .. result.problem end
+  print(("%s %-28s %s%s"):format(verdict, test.name, plural(result.passed, "test") .. " passed", more))
+  if result.failed > 0 or result.pending > 0 then
+    print((result.output:gsub("%s+$", ""):gsub("[^\n]+", "       %0")))
+  end
+  io.flush()
+end
+
+local tests = collect()
+local passed, failed, started = 0, 0, 0
+for i, test in ipairs(tests) do
+  while started < math.min(#tests, i + jobs - 1) do
+    started = started + 1
+    start(tests[started])
+  end
+  local result = finish(test)
+  report(test, result)
+  passed, failed = passed + result.passed, failed + result.failed
+end
+if #tests == 0 then print("no test file holds " .. only .. " in its name") end
+print(("%d passed, %d failed"):format(passed, failed))
+os.exit(passed > 0 and failed == 0 and 0 or 1)
