@@ -1,0 +1,52 @@
+-- class: what every shape has. A shape is never changed; each method gives a new one.
+--
+-- Inside, a shape offers
+--   dim                       2 or 3
+--   lower, upper              a box that holds it
+--   exact                     its area or volume where a formula gives it, else nil
+--   inside(x, y, z)           is the point in it
+--   fill(spacing, origin)     its cloud of particles; spacing {h, h[, h]}, or nil where each part brings its own
+local is = require "cq.schema"
+local text = require "cq.text"
+
+---@class cq.Shape
+---@field dim integer          2 or 3
+---@field kind string          "box", "union", ...
+---@field lower number[]       {dim} corners of a box that holds the shape [length]
+---@field upper number[]
+---@field exact number?        area or volume by formula, nil when there is none
+---@operator add(cq.Shape): cq.Shape
+---@operator sub(cq.Shape): cq.Shape
+local Shape = { __name = "cq.Shape" }
+Shape.__index = Shape
+
+local class = { Shape = Shape }
+
+---A shape from its parts; remembers the user's line for errors that show up only when it is sampled.
+function class.new(fields)
+  fields.made = is.where():gsub(": $", "")
+  return setmetatable(fields, Shape)
+end
+
+---"box "leg" made at robot.lua:7", for errors.
+function class.describe(shape)
+  local name = shape.name and (" \"%s\""):format(shape.name) or ""
+  return ("%s%s%s"):format(shape.kind, name, shape.made ~= "" and " made at " .. shape.made or "")
+end
+
+function Shape:__tostring()
+  local size = {}
+  for d = 1, self.dim do size[d] = text.number(self.upper[d] - self.lower[d]) end
+  return ("cq.Shape.%s {%s %s }"):format(self.kind, self.name and " " .. self.name .. "," or "", table.concat(size, " x "))
+end
+
+---Is the point within the shape?
+---@param x number
+---@param y number
+---@param z? number    in 3D
+---@return boolean
+function Shape:contains(x, y, z)
+  return self.inside(x, y, z)
+end
+
+return class

@@ -1,0 +1,88 @@
+-- cloud: particles in the making. Plain lists, because a shape filters, maps and joins them before their number is known.
+--
+-- Fields: dim, count, position (flat, dim numbers for each), volume, names (of groups, in order) and groups (name to an
+-- ascending list of particle numbers from 1).
+local cloud = {}
+
+function cloud.new(dim)
+  return { dim = dim, count = 0, position = {}, volume = {}, names = {}, groups = {} }
+end
+
+---The list of a group, made if need be.
+function cloud.group(self, name)
+  local list = self.groups[name]
+  if not list then
+    list = {}
+    self.groups[name], self.names[#self.names + 1] = list, name
+  end
+  return list
+end
+
+---Appends a particle; z is left out in 2D.
+function cloud.add(self, volume, x, y, z)
+  local n, position = self.count, self.position
+  if self.dim == 2 then
+    position[2 * n + 1], position[2 * n + 2] = x, y
+  else
+    position[3 * n + 1], position[3 * n + 2], position[3 * n + 3] = x, y, z
+  end
+  self.volume[n + 1] = volume
+  self.count = n + 1
+  return n + 1
+end
+
+---Coordinates of particle p, from 1.
+function cloud.at(self, p)
+  local x, dim = self.position, self.dim
+  local k = (p - 1) * dim
+  return x[k + 1], x[k + 2], dim == 3 and x[k + 3] or nil
+end
+
+-- appends the members of from's groups, particle p becoming number[p] (nil: left out)
+local function carry_groups(to, from, number)
+  for _, name in ipairs(from.names) do
+    local list = cloud.group(to, name)
+    for _, p in ipairs(from.groups[name]) do
+      if number[p] then list[#list + 1] = number[p] end
+    end
+  end
+end
+
+---Appends the particles of another cloud for which keep(x, y, z) is true; keep nil: all.
+function cloud.append(self, other, keep)
+  local number = {}
+  for p = 1, other.count do
+    local x, y, z = cloud.at(other, p)
+    if not keep or keep(x, y, z) then number[p] = cloud.add(self, other.volume[p], x, y, z) end
+  end
+  carry_groups(self, other, number)
+  return self
+end
+
+---The particles for which keep(x, y, z) is true.
+function cloud.filter(self, keep)
+  return cloud.append(cloud.new(self.dim), self, keep)
+end
+
+---Moves every particle by place(x, y, z) -> x, y, z and multiplies its volume. In place.
+function cloud.map(self, place, volume)
+  local position, dim = self.position, self.dim
+  for p = 1, self.count do
+    local k = (p - 1) * dim
+    local x, y, z = place(cloud.at(self, p))
+    position[k + 1], position[k + 2] = x, y
+    if dim == 3 then position[k + 3] = z end
+    self.volume[p] = self.volume[p] * volume
+  end
+  return self
+end
+
+---Makes every particle a member of the group.
+function cloud.all(self, name)
+  local list = cloud.group(self, name)
+  for p = #list, 1, -1 do list[p] = nil end
+  for p = 1, self.count do list[p] = p end
+  return self
+end
+
+return cloud

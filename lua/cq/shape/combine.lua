@@ -1,0 +1,238 @@
+-- combine: shapes from shapes. Where two overlap, the particles of the first stay and those of the second that lie inside the
+-- first are left out, so nothing is filled twice.
+local is = require "cq.schema"
+local text = require "cq.text"
+local class = require "cq.shape.class"
+local cloud = require "cq.shape.cloud"
+
+local Shape = class.Shape
+local shape_argument = is.instance "cq.Shape"
+
+local function same_dim(what, a, b)
+  if a.dim ~= b.dim then
+    is.fail("cq.Shape: %s joins shapes of one dimension, got %s in %dD and %s in %dD", what, class.describe(a), a.dim, class.describe(b), b.dim)
+  end
+end
+
+local function apart(a, b)
+  for d = 1, a.dim do
+    local slack = 1e-9 * math.max(a.upper[d] - a.lower[d], b.upper[d] - b.lower[d])      -- neighbours that touch
+    if a.upper[d] <= b.lower[d] + slack or b.upper[d] <= a.lower[d] + slack then return true end
+  end
+  return false
+end
+
+local function bounds(list)
+  local lower, upper = {}, {}
+  for d = 1, list[1].dim do
+    lower[d], upper[d] = math.huge, -math.huge
+    for _, shape in ipairs(list) do
+      lower[d], upper[d] = math.min(lower[d], shape.lower[d]), math.max(upper[d], shape.upper[d])
+    end
+  end
+  return lower, upper
+end
+
+-- the sum of the parts' volumes, known while no two parts can overlap
+local function exact_sum(list)
+  local sum = 0
+  for i, shape in ipairs(list) do
+    if not shape.exact then return nil end
+    for j = 1, i - 1 do
+      if not apart(list[j], shape) then return nil end
+    end
+    sum = sum + shape.exact
+  end
+  return sum
+end
+
+local function all_of(list)
+  local lower, upper = bounds(list)
+  local function inside(x, y, z)
+    for i = 1, #list do
+      if list[i].inside(x, y, z) then return true end
+    end
+    return false
+  end
+  return class.new {
+    kind = "union", dim = list[1].dim, lower = lower, upper = upper, exact = exact_sum(list), inside = inside,
+    fill = function(spacing)
+      local out = cloud.new(list[1].dim)
+      for i, shape in ipairs(list) do
+        local before = {}
+        for j = 1, i - 1 do
+          if not apart(list[j], shape) then before[#before + 1] = list[j].inside end
+        end
+        cloud.append(out, shape.fill(spacing), #before > 0 and function(x, y, z)
+          for j = 1, #before do
+            if before[j](x, y, z) then return false end
+          end
+          return true
+        end or nil)
+      end
+      return out
+    end,
+  }
+end
+
+---All of these shapes: the particles of the first, then those of the second that are not inside the first, and so on.
+---@param list cq.Shape[]
+---@return cq.Shape
+local function union(list)
+  is.argument("cq.Shape.union", "shapes", is.list(shape_argument, { min = 1 }), list)
+  for _, shape in ipairs(list) do same_dim("a union", list[1], shape) end
+  return all_of(list)
+end
+
+---Both shapes; a + b is the same.
+---@param other cq.Shape
+---@return cq.Shape
+function Shape:union(other)
+  is.argument("shape:union", "other", shape_argument, other)
+  return union { self, other }
+end
+
+-- the particles of one shape that pass a test
+local function part_of(kind, self, inside, keep, lower, upper)
+  return class.new {
+    kind = kind, dim = self.dim, lower = lower or self.lower, upper = upper or self.upper, inside = inside,
+    fill = function(spacing)
+      local full = self.fill(spacing)
+      local out = cloud.filter(full, keep)
+      if out.count == 0 then
+        is.fail("cq.Shape: the %s leaves nothing of the %d particles of %s", class.describe { kind = kind, made = "" }, full.count, class.describe(self))
+      end
+      return out
+    end,
+  }
+end
+
+---This shape without the other; a - b is the same.
+---@param other cq.Shape
+---@return cq.Shape
+function Shape:difference(other)
+  is.argument("shape:difference", "other", shape_argument, other)
+  same_dim("a difference", self, other)
+  local a, b = self.inside, other.inside
+  return part_of("difference", self, function(x, y, z) return a(x, y, z) and not b(x, y, z) end, function(x, y, z) return not b(x, y, z) end)
+end
+
+---What lies in both shapes; particles and groups are those of this one.
+---@param other cq.Shape
+---@return cq.Shape
+function Shape:intersection(other)
+  is.argument("shape:intersection", "other", shape_argument, other)
+  same_dim("an intersection", self, other)
+  if apart(self, other) then is.fail("shape:intersection: %s and %s do not meet", class.describe(self), class.describe(other)) end
+  local a, b, lower, upper = self.inside, other.inside, {}, {}
+  for d = 1, self.dim do
+    lower[d], upper[d] = math.max(self.lower[d], other.lower[d]), math.min(self.upper[d], other.upper[d])
+  end
+  return part_of("intersection", self, function(x, y, z) return a(x, y, z) and b(x, y, z) end, b, lower, upper)
+end
+
+Shape.__add = function(a, b)
+  if not (text.is_instance(a, "cq.Shape") and text.is_instance(b, "cq.Shape")) then
+    is.fail("cq.Shape: + joins two shapes, got %s and %s", text.describe(a), text.describe(b))
+  end
+  return a:union(b)
+end
+
+Shape.__sub = function(a, b)
+  if not (text.is_instance(a, "cq.Shape") and text.is_instance(b, "cq.Shape")) then
+    is.fail("cq.Shape: - takes a shape from a shape, got %s and %s", text.describe(a), text.describe(b))
+  end
+  return a:difference(b)
+end
+
+-- ---- predicates and names -------------------------------------------------------------------------------------------------
+
+-- an error inside the user's function says which point it was given
+local function guarded(what, predicate)
+  return function(x, y, z)
+    local fine, result = pcall(predicate, x, y, z)
+    if fine then return result and true or false end
+    local point = z and ("(%g, %g, %g)"):format(x, y, z) or ("(%g, %g)"):format(x, y)
+    is.fail("%s: the function failed at %s: %s", what, point, tostring(result))
+  end
+end
+
+---The part of the shape where a function of the coordinates is true.
+---@param predicate fun(x: number, y: number, z: number?): boolean
+---@return cq.Shape
+function Shape:where(predicate)
+  is.argument("shape:where", "predicate", is.callable(), predicate)
+  local keep, own = guarded("shape:where", predicate), self.inside
+  return part_of("where", self, function(x, y, z) return own(x, y, z) and keep(x, y, z) end, keep)
+end
+
+-- the same shape with something done to its particles
+local function same(self, fields)
+  fields.kind, fields.dim, fields.lower, fields.upper = self.kind, self.dim, self.lower, self.upper
+  fields.exact, fields.inside, fields.name = self.exact, self.inside, fields.name or self.name
+  return class.new(fields)
+end
+
+---The shape with all its particles in one more group.
+---@param name string
+---@return cq.Shape
+function Shape:named(name)
+  is.argument("shape:named", "name", is.string(), name)
+  return same(self, { name = name, fill = function(spacing) return cloud.all(self.fill(spacing), name) end })
+end
+
+---The shape with a further group: its particles where a function of the coordinates is true. The coordinates are those of
+---this shape here; what moves it later moves the group along.
+---@param name string
+---@param predicate fun(x: number, y: number, z: number?): boolean
+---@return cq.Shape
+function Shape:group(name, predicate)
+  is.argument("shape:group", "name", is.string(), name)
+  is.argument("shape:group", "predicate", is.callable(), predicate)
+  local member = guarded(("shape:group \"%s\""):format(name), predicate)
+  return same(self, { fill = function(spacing)
+    local out, found = self.fill(spacing), {}
+    for p = 1, out.count do
+      if member(cloud.at(out, p)) then found[#found + 1] = p end
+    end
+    local list, known = cloud.group(out, name), {}
+    for _, p in ipairs(list) do known[p] = true end
+    for _, p in ipairs(found) do
+      if not known[p] then list[#list + 1] = p end
+    end
+    table.sort(list)
+    return out
+  end })
+end
+
+local repeated = is.define("shape:repeated", { count = is.integer { min = 1 }, step = is.vector { size = { 2, 3 } } })
+
+-- a copy's groups carry its number, and all copies together keep the plain name
+local function numbered(shape, k)
+  return same(shape, { fill = function(spacing)
+    local out = shape.fill(spacing)
+    for i = 1, #out.names do
+      local name, copy = out.names[i], {}
+      for p, member in ipairs(out.groups[name]) do copy[p] = member end
+      local list = ("%s.%d"):format(name, k)
+      out.names[#out.names + 1], out.groups[list] = list, copy
+    end
+    return out
+  end })
+end
+
+---Copies in a row, each moved on by step. Of a group "leg", copy 2 is the group "leg.2"; all together stay "leg".
+---@param fields { count: integer, step: number[] }
+---@return cq.Shape
+function Shape:repeated(fields)
+  local def, list = repeated(fields), {}
+  if #def.step ~= self.dim then is.fail("shape:repeated: step has %d components, the shape has %d", #def.step, self.dim) end
+  for k = 1, def.count do
+    local offset = {}
+    for d, s in ipairs(def.step) do offset[d] = (k - 1) * s end
+    list[k] = numbered(self:translate(offset), k)
+  end
+  return all_of(list)
+end
+
+return { union = union }

@@ -1,0 +1,147 @@
+-- image: a shape from a PNG drawing. What is opaque is body; regions of named colours are groups. y points up.
+local is = require "cq.schema"
+local text = require "cq.text"
+local colour = require "cq.colour"
+local images = require "cq.image"
+local primitive = require "cq.shape.primitive"
+local cloud = require "cq.shape.cloud"
+
+---@class cq.ShapeImageFields
+---@field path string
+---@field width? number
+---@field size? number[]
+---@field at? number[]
+---@field colours? table<string, string>
+---@field background? string
+---@field tolerance? number
+---@field spacing? number|number[]
+---@field name? string
+---@field jitter? number
+---@field seed? integer
+
+local spec = is.define("cq.Shape.image", primitive.with_common {
+  path = is.string(),
+  at = is.vector { size = 2, default = { 0, 0 } },
+  width = is.number { above = 0, optional = true },
+  size = is.vector { size = 2, above = 0, optional = true },
+  colours = is.table { optional = true },
+  background = colour.checker { optional = true },
+  tolerance = is.number { min = 0, max = 255, default = 24 },
+})
+
+-- a path is tried as it stands, then beside the user's script
+local function find(path)
+  local file = io.open(path, "rb")
+  if file then file:close() return path end
+  if path:match "^[/\\]" then return path end
+  for level = 2, 100 do
+    local info = debug.getinfo(level, "S")
+    if not info then return path end
+    local folder = not is.is_library(info) and info.source:match "^@(.*[/\\])"
+    local beside = folder and io.open(folder .. path, "rb")
+    if beside then beside:close() return folder .. path end
+  end
+  return path
+end
+
+-- names in a fixed order with their colours
+local function named_colours(given)
+  local list = {}
+  for name, value in pairs(given or {}) do
+    if type(name) ~= "string" then is.fail("cq.Shape.image: colours is a table of names, got %s as a name", text.describe(name)) end
+    local r, g, b = colour.parse(value, ("cq.Shape.image: colours.%s"):format(name))
+    list[#list + 1] = { name = name, text = colour.text(r, g, b), r = r, g = g, b = b, pixels = 0 }
+  end
+  table.sort(list, function(a, b) return a.name < b.name end)
+  return list
+end
+
+-- the nearest of the colours within the tolerance, by the largest difference of a channel
+local function nearest(list, tolerance, r, g, b)
+  local best, least = 0, tolerance
+  for k, c in ipairs(list) do
+    local away = math.max(math.abs(r - c.r), math.abs(g - c.g), math.abs(b - c.b))
+    if away < least or (away == least and best == 0) then best, least = k, away end
+  end
+  return best
+end
+
+-- kind of every pixel: -1 outside, 0 body, k the k-th colour; and the number of pixels inside
+local function classify(self, picture, list)
+  local kinds, inside, count = {}, 0, picture.width * picture.height
+  local back = self.background and { {} }
+  if back then back[1].r, back[1].g, back[1].b = colour.parse(self.background, "cq.Shape.image: background") end
+  local px, tolerance = picture.pixels, self.tolerance
+  for k = 0, count - 1 do
+    local r, g, b, a = px[4 * k], px[4 * k + 1], px[4 * k + 2], px[4 * k + 3]
+    local kind = -1
+    if a >= 128 and not (back and nearest(back, tolerance, r, g, b) == 1) then
+      kind, inside = nearest(list, tolerance, r, g, b), inside + 1
+      if kind > 0 then list[kind].pixels = list[kind].pixels + 1 end
+    end
+    kinds[k] = kind
+  end
+  return kinds, inside
+end
+
+-- the commonest opaque colours, for an error
+local function palette(picture)
+  local seen, list = {}, {}
+  for k = 0, picture.width * picture.height - 1 do
+    local px = picture.pixels + 4 * k
+    if px[3] >= 128 then
+      local key = colour.text(px[0], px[1], px[2])
+      if not seen[key] then list[#list + 1] = key end
+      seen[key] = (seen[key] or 0) + 1
+    end
+  end
+  table.sort(list, function(a, b) return seen[a] > seen[b] or (seen[a] == seen[b] and a < b) end)
+  return table.concat(list, ", ", 1, math.min(#list, 6)) .. (#list > 6 and ", ..." or "")
+end
+
+---A shape from a PNG file. Pixels that are transparent, or near the background colour if there is one, are outside.
+---width: of the whole picture, its height follows [length]; or size {w, h}. at: its lower left corner. colours: names of
+---groups with their colours; other opaque pixels are body without a group. tolerance: of colours, in 1/255 of a channel.
+---The path is relative to the working directory, or else to the script.
+---@param fields cq.ShapeImageFields
+---@return cq.Shape
+local function image(fields)
+  local self = spec(fields)
+  if (self.width == nil) == (self.size == nil) then is.fail("cq.Shape.image: give either width or size, %s given", self.width and "both are" or "none is") end
+  local picture = images.read(find(self.path), "cq.Shape.image")
+  local w, h = picture.width, picture.height
+  local size = self.size or { self.width, self.width * h / w }
+  local list = named_colours(self.colours)
+  local kinds, count = classify(self, picture, list)
+  if count == 0 then is.fail("cq.Shape.image: every pixel of '%s' is transparent or background", self.path) end
+  for _, c in ipairs(list) do
+    if c.pixels == 0 then
+      is.fail("cq.Shape.image: '%s' has no pixel of the colour %s of \"%s\"; its commonest are %s", self.path, c.text, c.name, palette(picture))
+    end
+  end
+  local x0, y0, scale_x, scale_y = self.at[1], self.at[2], w / size[1], h / size[2]
+  local function kind_at(x, y)
+    local i, j = math.floor((x - x0) * scale_x), h - 1 - math.floor((y - y0) * scale_y)
+    if i < 0 or j < 0 or i >= w or j >= h then return -1 end
+    return kinds[j * w + i]
+  end
+  local upper = { x0 + size[1], y0 + size[2] }
+  local exact = count * size[1] * size[2] / (w * h)
+  self.size, self.width = nil, nil
+  self = primitive.new("image", self, self.at, upper, exact, function(x, y) return kind_at(x, y) >= 0 end)
+  self.fill = function(spacing)
+    local out = primitive.fill(self, spacing)
+    for _, c in ipairs(list) do cloud.group(out, c.name) end
+    for p = 1, out.count do
+      local c = list[kind_at(cloud.at(out, p))]
+      if c then
+        local group = out.groups[c.name]
+        group[#group + 1] = p
+      end
+    end
+    return out
+  end
+  return self
+end
+
+return image

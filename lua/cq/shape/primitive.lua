@@ -1,0 +1,239 @@
+-- primitive: boxes, round shapes and polygons, filled by a regular lattice of cells aligned to the box that holds them.
+local bit = require "bit"
+local ffi = require "ffi"
+local is = require "cq.schema"
+local class = require "cq.shape.class"
+local cloud = require "cq.shape.cloud"
+
+local primitive = {}
+
+local PARTICLES_MAX = 2e7            -- of one part: more is a slip in the units, and would take all memory
+
+-- fields that every primitive has beside its own
+local function with_common(fields)
+  fields.name = is.string { optional = true }
+  fields.spacing = is.any_of { is.number { above = 0 }, is.vector { size = { 2, 3 }, above = 0 }, optional = true }
+  fields.jitter = is.number { min = 0, below = 1, default = 0 }
+  fields.seed = is.integer { min = 0, default = 0 }
+  return fields
+end
+primitive.with_common = with_common
+
+-- ---- lattice ----------------------------------------------------------------------------------------------------------
+
+-- a number in [-1/2, 1/2) from a seed and a counter (splitmix64), the same on every machine
+local function scatter(seed, k)
+  local z = ffi.new("uint64_t", seed) * 0xD1342543DE82EF95ULL + ffi.new("uint64_t", k) * 0x9E3779B97F4A7C15ULL
+  z = bit.bxor(z, bit.rshift(z, 30)) * 0xBF58476D1CE4E5B9ULL
+  z = bit.bxor(z, bit.rshift(z, 27)) * 0x94D049BB133111EBULL
+  return tonumber(bit.rshift(bit.bxor(z, bit.rshift(z, 31)), 11)) * 2^-53 - 0.5
+end
+
+-- cells along each axis: the user's count, or as many as come nearest to the spacing
+local function cells(self, spacing)
+  if self.count then return self.count end
+  local h = self.spacing or spacing
+  if not h then
+    is.fail("cq.Shape: %s has no spacing; give it one, or one for all: shape:sample { spacing = ... }", class.describe(self))
+  end
+  local count, total = {}, 1
+  for d = 1, self.dim do
+    local along = type(h) == "table" and h[d] or h
+    count[d] = math.max(1, math.floor((self.upper[d] - self.lower[d]) / along + 0.5))
+    total = total * count[d]
+  end
+  if total > PARTICLES_MAX then
+    is.fail("cq.Shape: %s would be filled with %.3g particles, at most %.3g are allowed for one part; make the spacing coarser",
+      class.describe(self), total, PARTICLES_MAX)
+  end
+  return count
+end
+
+-- visits the centres of all cells: visit(x, y, z, number)
+local function each_cell(self, count, h, visit)
+  local lower, k = self.lower, 0
+  for i = 0, count[1] - 1 do
+    local x = lower[1] + (i + 0.5) * h[1]
+    for j = 0, count[2] - 1 do
+      local y = lower[2] + (j + 0.5) * h[2]
+      for l = 0, (count[3] or 1) - 1 do
+        visit(x, y, self.dim == 3 and lower[3] + (l + 0.5) * h[3] or nil, k)
+        k = k + 1
+      end
+    end
+  end
+end
+
+---Particles at the centres of the lattice's cells that lie inside. Jitter moves them afterwards, within their cells, so that
+---their number does not depend on the seed.
+function primitive.fill(self, spacing)
+  local count, h, volume = cells(self, spacing), {}, 1
+  for d = 1, self.dim do
+    h[d] = (self.upper[d] - self.lower[d]) / count[d]
+    volume = volume * h[d]
+  end
+  local out, inside, jitter, seed = cloud.new(self.dim), self.inside, self.jitter, self.seed
+  each_cell(self, count, h, function(x, y, z, k)
+    if not inside(x, y, z) then return end
+    if jitter > 0 then
+      x, y = x + jitter * h[1] * scatter(seed, 3 * k), y + jitter * h[2] * scatter(seed, 3 * k + 1)
+      z = z and z + jitter * h[3] * scatter(seed, 3 * k + 2)
+    end
+    local p = cloud.add(out, volume, x, y, z)
+    if self.mark then self.mark(out, p, x, y, z) end
+  end)
+  if self.name then cloud.all(out, self.name) end
+  return out
+end
+
+---Finishes a primitive from its checked fields.
+function primitive.new(kind, self, lower, upper, exact, inside)
+  self.kind, self.dim, self.lower, self.upper, self.exact, self.inside = kind, #lower, lower, upper, exact, inside
+  self.fill = function(spacing) return primitive.fill(self, spacing) end
+  if type(self.spacing) == "table" and #self.spacing ~= self.dim then
+    is.fail("cq.Shape.%s: spacing has %d components, the shape has %d", kind, #self.spacing, self.dim)
+  end
+  return class.new(self)
+end
+
+-- ---- families -----------------------------------------------------------------------------------------------------------
+
+local function point(options)
+  options = options or {}
+  options.size = options.size or { 2, 3 }
+  return is.vector(options)
+end
+
+local function around(centre, reach)
+  local lower, upper = {}, {}
+  for d, x in ipairs(centre) do
+    local r = type(reach) == "table" and reach[d] or reach
+    lower[d], upper[d] = x - r, x + r
+  end
+  return lower, upper
+end
+
+local function agree(kind, first, a, second, b)
+  if #a ~= #b then is.fail("cq.Shape.%s: %s has %d components and %s has %d", kind, first, #a, second, #b) end
+end
+
+local box = is.define("cq.Shape.box", with_common {
+  at = point { optional = true }, size = point { above = 0 }, count = is.vector { size = { 2, 3 }, integer = true, min = 1, optional = true },
+})
+
+---A box from its lower corner `at` (the origin unless given). count: cells along each axis, one particle in each; or spacing:
+---as many cells as come nearest to it [length]; or neither, and sample says. jitter: share of a cell that particles are moved by.
+---@param fields { size: number[], at?: number[], count?: integer[], spacing?: number|number[], name?: string, jitter?: number, seed?: integer }
+---@return cq.Shape
+function primitive.box(fields)
+  local self = box(fields)
+  local at, size = self.at or (#self.size == 2 and { 0, 0 } or { 0, 0, 0 }), self.size
+  agree("box", "size", size, "at", at)
+  if self.count then
+    agree("box", "size", size, "count", self.count)
+    if self.spacing then is.fail("cq.Shape.box: give either count or spacing, not both") end
+  end
+  local upper, exact = {}, 1
+  for d = 1, #at do upper[d], exact = at[d] + size[d], exact * size[d] end
+  local x0, y0, z0, x1, y1, z1 = at[1], at[2], at[3], upper[1], upper[2], upper[3]
+  local inside = z0 and function(x, y, z) return x >= x0 and x < x1 and y >= y0 and y < y1 and z >= z0 and z < z1 end
+    or function(x, y) return x >= x0 and x < x1 and y >= y0 and y < y1 end
+  return primitive.new("box", self, at, upper, exact, inside)
+end
+
+-- round shapes: inside where sum ((x - at) / radius)^2 < 1
+local function round(kind, self, radii)
+  local at = self.at
+  local lower, upper = around(at, radii)
+  local cx, cy, cz, rx, ry, rz = at[1], at[2], at[3], radii[1], radii[2], radii[3]
+  if #at == 2 then
+    return primitive.new(kind, self, lower, upper, math.pi * rx * ry, function(x, y)
+      return ((x - cx) / rx)^2 + ((y - cy) / ry)^2 < 1
+    end)
+  end
+  return primitive.new(kind, self, lower, upper, 4 / 3 * math.pi * rx * ry * rz, function(x, y, z)
+    return ((x - cx) / rx)^2 + ((y - cy) / ry)^2 + ((z - cz) / rz)^2 < 1
+  end)
+end
+
+local disc = is.define("cq.Shape.disc", with_common { at = point { size = 2, default = { 0, 0 } }, radius = is.number { above = 0 } })
+local sphere = is.define("cq.Shape.sphere", with_common { at = point { size = 3, default = { 0, 0, 0 } }, radius = is.number { above = 0 } })
+local ellipse = is.define("cq.Shape.ellipse", with_common { at = point { optional = true }, radii = point { above = 0 } })
+
+---A disc (2D) around `at`.
+---@param fields { radius: number, at?: number[], spacing?: number|number[], name?: string, jitter?: number, seed?: integer }
+---@return cq.Shape
+function primitive.disc(fields)
+  local self = disc(fields)
+  return round("disc", self, { self.radius, self.radius })
+end
+
+---A ball (3D) around `at`.
+---@param fields { radius: number, at?: number[], spacing?: number|number[], name?: string, jitter?: number, seed?: integer }
+---@return cq.Shape
+function primitive.sphere(fields)
+  local self = sphere(fields)
+  return round("sphere", self, { self.radius, self.radius, self.radius })
+end
+
+---An ellipse (2D) or ellipsoid (3D) around `at`, with half axes `radii`.
+---@param fields { radii: number[], at?: number[], spacing?: number|number[], name?: string, jitter?: number, seed?: integer }
+---@return cq.Shape
+function primitive.ellipse(fields)
+  local self = ellipse(fields)
+  self.at = self.at or (#self.radii == 2 and { 0, 0 } or { 0, 0, 0 })
+  agree("ellipse", "radii", self.radii, "at", self.at)
+  return round("ellipse", self, self.radii)
+end
+
+local capsule = is.define("cq.Shape.capsule", with_common { from = point(), to = point(), radius = is.number { above = 0 } })
+
+---Everything within `radius` of the segment between two points.
+---@param fields { from: number[], to: number[], radius: number, spacing?: number|number[], name?: string, jitter?: number, seed?: integer }
+---@return cq.Shape
+function primitive.capsule(fields)
+  local self = capsule(fields)
+  local a, b, r = self.from, self.to, self.radius
+  agree("capsule", "from", a, "to", b)
+  local lower, upper, length2 = {}, {}, 0
+  for d = 1, #a do
+    lower[d], upper[d], length2 = math.min(a[d], b[d]) - r, math.max(a[d], b[d]) + r, length2 + (b[d] - a[d])^2
+  end
+  local length = math.sqrt(length2)
+  local exact = #a == 2 and math.pi * r^2 + 2 * r * length or 4 / 3 * math.pi * r^3 + math.pi * r^2 * length
+  local ax, ay, az = a[1], a[2], a[3] or 0
+  local ex, ey, ez = b[1] - ax, b[2] - ay, (b[3] or 0) - az
+  return primitive.new("capsule", self, lower, upper, exact, function(x, y, z)
+    local qx, qy, qz = x - ax, y - ay, (z or 0) - az
+    local t = length2 > 0 and math.min(math.max((qx * ex + qy * ey + qz * ez) / length2, 0), 1) or 0
+    return (qx - t * ex)^2 + (qy - t * ey)^2 + (qz - t * ez)^2 < r^2
+  end)
+end
+
+local polygon = is.define("cq.Shape.polygon", with_common { points = is.list(is.vector { size = 2 }, { min = 3 }) })
+
+---A polygon (2D) through points; where it crosses itself, inside and outside alternate.
+---@param fields { points: number[][], spacing?: number|number[], name?: string, jitter?: number, seed?: integer }
+---@return cq.Shape
+function primitive.polygon(fields)
+  local self = polygon(fields)
+  local points, n = self.points, #self.points
+  local lower, upper, twice = { math.huge, math.huge }, { -math.huge, -math.huge }, 0
+  for i, p in ipairs(points) do
+    local q = points[i % n + 1]
+    twice = twice + p[1] * q[2] - q[1] * p[2]
+    for d = 1, 2 do lower[d], upper[d] = math.min(lower[d], p[d]), math.max(upper[d], p[d]) end
+  end
+  if upper[1] == lower[1] or upper[2] == lower[2] then is.fail("cq.Shape.polygon: all points lie on one line") end
+  return primitive.new("polygon", self, lower, upper, math.abs(twice) / 2, function(x, y)
+    local odd, a = false, points[n]
+    for i = 1, n do
+      local b = points[i]
+      if (a[2] <= y) ~= (b[2] <= y) and x < a[1] + (y - a[2]) * (b[1] - a[1]) / (b[2] - a[2]) then odd = not odd end
+      a = b
+    end
+    return odd
+  end)
+end
+
+return primitive
