@@ -188,11 +188,22 @@ local function interrupted()
   return engine ~= nil and engine.C.cq_interrupted() ~= 0
 end
 
+-- the folder of a run is left in order, however the script ended; false when even that failed
+local function close_run(problem)
+  local Run = package.loaded["cq.run"]
+  if not Run then return true end
+  local closed, why = pcall(Run.close_open, problem)
+  if not closed then message.fault("%s", tostring(why)) end
+  return closed
+end
+
 -- runs a chunk; false after its error was told
 local function run(chunk, ...)
-  local results = { xpcall(chunk, require("cq.failure").handle, ...) }
-  if results[1] then return true end
-  message.fault("%s", interrupted() and results[2]:match "^[^\n]*" or results[2])
+  local finished, problem = xpcall(chunk, require("cq.failure").handle, ...)
+  if finished then return close_run() end
+  -- who asked to stop needs no traceback
+  message.fault("%s", interrupted() and problem:match "^[^\n]*" or problem)
+  close_run(problem:match "^[^\n]*")
   return false
 end
 

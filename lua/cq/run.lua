@@ -223,28 +223,28 @@ end
 ---@return boolean
 function Run:interrupted() return C.cq_interrupted() ~= 0 end
 
----Saves, completes the manifest and closes the files.
----@param params? table
----@param optimizer? table
-function Run:finish(params, optimizer)
+local function close(self, status, problem)
   self.progress:close()
-  if params then self:save(self.done, params, optimizer) end
-  self.manifest.finished, self.manifest.status = date(), self:interrupted() and "interrupted" or "finished"
+  self.manifest.finished, self.manifest.status, self.manifest.problem = date(), status, problem
   self.manifest.iterations_done = self.done
   self:write_manifest()
   self.history:close()
   if current == self then current = nil end
 end
 
----Keeps the folder consistent after an error, and says so in the manifest.
----@param problem string
-function Run:abandon(problem)
+---Saves, completes the manifest and closes the files.
+---@param params? table
+---@param optimizer? table
+function Run:finish(params, optimizer)
   self.progress:close()
-  self.manifest.finished, self.manifest.status, self.manifest.problem = date(), "failed", problem
-  self.manifest.iterations_done = self.done
-  self:write_manifest()
-  self.history:close()
-  if current == self then current = nil end
+  if params then self:save(self.done, params, optimizer) end
+  close(self, self:interrupted() and "interrupted" or "finished")
+end
+
+---Closes the run that is still open when the script ends; the program calls it.
+---@param problem? string        the error that ended the script
+function Run.close_open(problem)
+  if current and problem then close(current, "failed", problem) elseif current then current:finish() end
 end
 
 function Run:__tostring()

@@ -1,0 +1,249 @@
+-- style: rules about the code that a program can check. Each failure names file and line.
+local host = require "cq.host"
+local source = require "tests.source"
+
+local files = source.files { "engine", "cuda", "lua", "scenes", "examples", "tests" }
+
+-- every problem at once, so that one run of the tests is enough to mend them
+local function none(problems)
+  assert(#problems == 0, ("%d of them:\n%s"):format(#problems, table.concat(problems, "\n")))
+end
+
+-- calls each(line, number, file) on files that pick() takes; what it returns is a problem
+local function lines_that(pick, each)
+  local problems = {}
+  for _, file in ipairs(files) do
+    if pick(file) then
+      for number, line in ipairs(file.lines) do
+        local problem = each(line, number, file)
+        if problem then problems[#problems + 1] = ("%s:%d: %s"):format(file.path, number, problem) end
+      end
+    end
+  end
+  return problems
+end
+
+local function any() return true end
+local function is_c(file) return file.kind == "c" end
+local function is_lua(file) return file.kind == "lua" end
+local function under(folder)
+  return function(file) return file.kind == "c" and file.path:sub(1, #folder + 1) == folder .. "/" end
+end
+
+describe("style", function()
+  it("finds the sources", function() assert(#files > 30, "only " .. #files .. " files") end)
+
+  it("has no tabs, trailing blanks, carriage returns or lines over 160 columns", function()
+    none(lines_that(any, function(line)
+      if line:find "\t" then return "a tab" end
+      if line:find "\r" then return "a carriage return" end
+      if line:find " $" then return "blanks at the end" end
+      local _, columns = line:gsub("[^\128-\191]", "")
+      if columns > 160 then return columns .. " columns" end
+    end))
+  end)
+
+  it("has files of at most 600 lines that end with a newline", function()
+    local problems = {}
+    for _, file in ipairs(files) do
+      if #file.lines > 600 then problems[#problems + 1] = file.path .. ": " .. #file.lines .. " lines; split it by noun" end
+      if not file.text:find "\n$" then problems[#problems + 1] = file.path .. ": no newline at its end" end
+      if file.text:find "\n\n$" then problems[#problems + 1] = file.path .. ": empty lines at its end" end
+    end
+    none(problems)
+  end)
+
+  it("begins each file with a comment that says what it holds", function()
+    local problems = {}
+    for _, file in ipairs(files) do
+      local first = file.lines[1] or ""
+      if first:find "^#!" then first = file.lines[2] or "" end
+      if not first:find "^//" and not first:find "^%-%-" and not first:find "^#" then
+        problems[#problems + 1] = file.path .. ": its first line is no comment"
+      end
+    end
+    none(problems)
+  end)
+
+  -- spelt in two halves, so that this file does not hold them
+  local loose = { "TO" .. "DO", "FIX" .. "ME", "XX" .. "X", "HA" .. "CK", "not imple" .. "mented", "unimple" .. "mented", "place" .. "holder" }
+  local foreign = { "/wo" .. "rk/", "/ro" .. "ot/", "/ho" .. "me/", "file:/" .. "//" }
+
+  it("leaves no loose ends and no paths of one machine", function()
+    none(lines_that(any, function(line)
+      for _, word in ipairs(loose) do
+        if line:find("%f[%w]" .. word .. "%f[%W]") then return "a loose end: " .. word end
+      end
+      for _, word in ipairs(foreign) do
+        if line:find(word, 1, true) then return "a path of one machine: " .. word end
+      end
+    end))
+  end)
+
+  it("never prints, exits or aborts in the engine's library", function()
+    none(lines_that(function(file) return under "engine" (file) and not file.path:find "^engine/host/" end, function(line)
+      local code = source.code(line)
+      local call = code:match "%f[%w_](f?printf)%s*%(" or code:match "%f[%w_](puts)%s*%(" or code:match "%f[%w_](exit)%s*%("
+        or code:match "%f[%w_](abort)%s*%(" or code:match "%f[%w_](assert)%s*%("
+      if call then return call .. "() in the library; it returns a cq_status and leaves a sentence" end
+    end))
+  end)
+
+  it("says CUDA in no #if outside of cuda/ and engine/math/real.h", function()
+    none(lines_that(function(file) return under "engine" (file) and file.path ~= "engine/math/real.h" end, function(line)
+      if line:find "^%s*#%s*%a*if.*CUDA" or line:find "^%s*#%s*if.*CUDACC" then return "CUDA in an #if" end
+    end))
+  end)
+
+  it("turns on no fast math", function()
+    none(lines_that(any, function(line)
+      if line:find("-ffast" .. "-math", 1, true) then return "fast math" end
+    end))
+    assert.is_nil(source.read("Makefile"):find("-ffast" .. "-math", 1, true))
+  end)
+end)
+
+describe("rooms", function()
+  -- what a room may include beside itself and cq.h; the map in engine/README.md
+  local sees = {
+    base = {}, math = { "base" }, physics = { "base", "math" },
+    world = { "base" }, backend = { "base", "world" },
+    cpu = { "base", "math", "physics", "world", "backend" }, cuda = { "base", "math", "physics", "world", "backend" },
+    memo = { "base", "world", "backend" }, geometry = { "base" }, tensor = { "base" }, picture = { "base" },
+    api = { "base", "math", "physics", "world", "backend", "cpu", "cuda", "memo", "geometry", "tensor", "picture" },
+    host = {},
+  }
+
+  it("include only what lies below them", function()
+    none(lines_that(function(file) return file.kind == "c" and file.path:find "^engine/" or file.path:find "^cuda/" end, function(line, _, file)
+      local included = line:match '^%s*#%s*include%s+"([^"]+)"'
+      if not included then return end
+      local from = file.path:match "^engine/([^/]+)/" or file.path:match "^(cuda)/"
+      if not from then return "a file outside of the rooms" end
+      if not sees[from] then return ("an unknown room %s; add it to engine/README.md and here"):format(from) end
+      if included == "cdef.inc" then return from ~= "host" and "cdef.inc belongs to host" or nil end
+      local path = source.join(file.path, included)
+      local to = path:match "^engine/([^/]+)/" or path:match "^(cuda)/"
+      if path == "engine/cq.h" or to == from then return end
+      for _, room in ipairs(sees[from]) do
+        if room == to then return end
+      end
+      return ("%s must not include %s"):format(from, path)
+    end))
+  end)
+
+  it("are all on the map in engine/README.md", function()
+    local map, missing = source.read "engine/README.md", {}
+    for _, name in ipairs(host.entries "engine") do
+      if host.kind("engine/" .. name) == "folder" and not map:find("%f[%w]" .. name .. "%f[%W]") then missing[#missing + 1] = name end
+    end
+    none(missing)
+  end)
+
+  it("of Lua declare nothing of the engine but through cq.h", function()
+    none(lines_that(function(file) return is_lua(file) and file.path:find "^lua/" and file.path ~= "lua/cq/engine.lua" end, function(line)
+      if line:find "cdef" and line:find "cq_%w+%s*%(" then return "a declaration of the engine outside of cq.h" end
+    end))
+  end)
+
+  it("keep each adjoint beside its primal", function()
+    local problems = {}
+    for _, file in ipairs(files) do
+      if file.path:find "^engine/physics/" or file.path:find "^engine/math/" then
+        local primal = {}
+        for number, name in source.functions(file) do
+          local of = name:match "^(.*)_adj$"
+          if of and primal[of] == nil then
+            problems[#problems + 1] = ("%s:%d: %s stands without %s before it"):format(file.path, number, name, of)
+          elseif of and primal[of] ~= true then
+            problems[#problems + 1] = ("%s:%d: %s stands between %s and its adjoint"):format(file.path, number, primal[of], of)
+          end
+          -- between foo and foo_adj only what begins with foo_ may stand
+          for earlier in pairs(primal) do
+            if primal[earlier] == true and name:sub(1, #earlier + 1) ~= earlier .. "_" then primal[earlier] = name end
+          end
+          primal[name] = true
+        end
+      end
+    end
+    none(problems)
+  end)
+end)
+
+describe("Lua", function()
+  it("passes luacheck", function()
+    local pipe = assert(io.popen "command -v luacheck >/dev/null && luacheck -q --no-color lua scenes examples tests; echo \"exit $?\"")
+    local output = pipe:read "*a"
+    pipe:close()
+    assert(output:find "exit 0\n$", output)
+  end)
+
+  it("annotates the fields that constructors accept, and no others", function()
+    local annotated = source.annotations(files)
+    local problems = {}
+    source.require_all(files)
+    for name, definition in pairs(require("cq.schema").registry) do
+      if name:find "^cq%." then
+        local fields = annotated[name]
+        if not fields then
+          problems[#problems + 1] = ("%s: its fields have no annotation; write ---@class %s.def with a ---@field for each"):format(name, name)
+        else
+          for _, field in ipairs(definition.names) do
+            local optional = definition.fields[field].optional
+            if fields[field] == nil then problems[#problems + 1] = ("%s: %s is accepted and not annotated"):format(name, field)
+            elseif fields[field].optional ~= optional then
+              problems[#problems + 1] = ("%s: %s is %s, its annotation says otherwise"):format(name, field, optional and "optional" or "required")
+            end
+          end
+          for field in pairs(fields) do
+            if not definition.fields[field] then problems[#problems + 1] = ("%s: %s is annotated and not accepted"):format(name, field) end
+          end
+        end
+      end
+    end
+    table.sort(problems)
+    none(problems)
+  end)
+
+  it("keeps the biped of Appendix C within 50 lines", function()
+    local lines = 0
+    for _, file in ipairs(files) do
+      if file.path == "examples/biped.lua" then lines = #file.lines end
+    end
+    assert(lines > 0 and lines <= 50, lines .. " lines")
+  end)
+
+  it("has examples that name their source and what to expect", function()
+    local problems = {}
+    for _, file in ipairs(files) do
+      if file.path:find "^examples/[^/]+%.lua$" then
+        local head = file.text:match "^([^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n)" or file.text
+        if not head:find "Source:" or not head:find "Expect:" then problems[#problems + 1] = file.path .. ": no Source: or no Expect: in its first lines" end
+      end
+    end
+    none(problems)
+  end)
+end)
+
+describe("C", function()
+  it("is compiled with the warnings that the project wants", function()
+    local makefile = source.read "Makefile"
+    for _, flag in ipairs { "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wmissing-prototypes", "-Wvla", "-Werror" } do
+      assert(makefile:find(flag, 1, true), flag .. " is missing in the Makefile")
+    end
+  end)
+
+  it("names public functions cq_noun_verb", function()
+    none(lines_that(function(file) return file.path == "engine/cq.h" end, function(line)
+      local name = source.code(line):match "^[%w_ ]+[ %*]([%w_]+)%("
+      if name and not name:find "^cq_%l" then return name .. " does not begin with cq_" end
+    end))
+  end)
+
+  it("takes no struct by value at the border", function()
+    none(lines_that(function(file) return file.path == "engine/cq.h" and is_c(file) end, function(line)
+      local arguments = source.code(line):match "^[%w_ %*]+%((.*)%);"
+      if arguments and (("," .. arguments):find ",%s*c?o?n?s?t?%s*cq_%l[%w_]*%s+%l") then return "a struct by value: " .. line end
+    end))
+  end)
+end)
