@@ -1,0 +1,77 @@
+-- info: what this program is and what it found here.      cqlua info [--json]
+local ffi = require "ffi"
+local engine = require "cq.engine"
+local host = require "cq.host"
+local json = require "cq.json"
+local option = require "cq.option"
+local schema = require "cq.schema"
+
+local C, is = engine.C, schema
+
+-- first line that a program prints about itself; nil when it is not there
+local function version_of(command)
+  local pipe = io.popen(command .. " 2>/dev/null")
+  local line = pipe and pipe:read "*l"
+  if pipe then pipe:close() end
+  return line
+end
+
+local function instruction_sets()
+  local file = io.open "/proc/cpuinfo"
+  local all = file and file:read "*a" or ""
+  if file then file:close() end
+  local flags = " " .. (all:match "flags%s*:([^\n]*)" or "") .. " "
+  local found = {}
+  if jit.arch == "x64" then
+    found[1] = "baseline"
+    if flags:find(" avx2 ", 1, true) and flags:find(" fma ", 1, true) then found[#found + 1] = "avx2" end
+    if flags:find(" avx512f ", 1, true) and flags:find(" avx512vl ", 1, true) then found[#found + 1] = "avx512" end
+  else
+    found[1] = jit.arch
+  end
+  return found, all:match "model name%s*:%s*([^\n]*)"
+end
+
+-- linked in by the tensors; its own words, e.g. "OpenBLAS 0.3.21 ... SkylakeX MAX_THREADS=64"
+local function openblas()
+  ffi.cdef "char *openblas_get_config(void);"
+  local found, config = pcall(function() return ffi.string(C.openblas_get_config()) end)
+  return found and config or nil
+end
+
+local function collect()
+  local system, name = host.system()
+  local sets, processor = instruction_sets()
+  local video = version_of "ffmpeg -version"
+  return {
+    version = host.version, abi = C.CQ_ABI, lua = jit.version, system = system, host = name, processor = processor,
+    instruction_sets = sets, threads = option.program.threads > 0 and option.program.threads or host.processors(),
+    memory_available = tonumber(C.cq_memory_available()), devices = { "cpu" }, precisions = { "float32", "float64" },
+    openblas = openblas(), ffmpeg = video and video:match "version (%S+)", root = host.root,
+  }
+end
+
+local shown = {
+  { "version", "cqlua" }, { "abi", "engine ABI" }, { "lua", "Lua" }, { "system", "system" }, { "processor", "processor" },
+  { "instruction_sets", "instructions" }, { "threads", "threads" }, { "memory_available", "free memory" }, { "devices", "devices" },
+  { "precisions", "precisions" }, { "openblas", "matrix products" }, { "ffmpeg", "ffmpeg" }, { "root", "library" },
+}
+
+return {
+  summary = "versions, devices, instruction sets",
+  options = { json = is.boolean { default = false } },
+  run = function(options)
+    local facts = collect()
+    if options.json then
+      print(json.encode(facts, { "version", "abi" }))
+      return
+    end
+    for _, entry in ipairs(shown) do
+      local value = facts[entry[1]]
+      if type(value) == "table" then value = table.concat(value, ", ") end
+      if entry[1] == "memory_available" then value = ("%.1f GiB"):format(value / 2 ^ 30) end
+      if entry[1] == "ffmpeg" and not value then value = "not found: pictures are kept, videos are not made" end
+      print(("%-16s %s"):format(entry[2], value ~= nil and tostring(value) or "not found"))
+    end
+  end,
+}
