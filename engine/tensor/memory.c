@@ -1,0 +1,68 @@
+// Memory of tensors. A script makes and drops thousands of tensors of a few sizes, so freed blocks are kept by size class,
+// and found again without asking the system.
+#include "tensor.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  CLASS_SMALLEST = 8,      // 2^8 bytes
+  CLASS_COUNT = 17,        // up to 2^24 bytes = 16 MiB; larger ones go back to the system at once
+  KEPT_BYTES_MAX = 1 << 26 // of all free blocks together
+};
+
+// stands before the data; a whole alignment unit, so that the data keep theirs
+typedef struct block {
+  struct block *next;
+  int32_t size_class;      // -1: too large to be kept
+} block;
+
+_Static_assert(sizeof(block) <= CQ_ALIGNMENT, "the head of a block fits its alignment");
+
+static block *kept[CLASS_COUNT];
+static int64_t kept_bytes;
+
+static int32_t class_of(size_t bytes) {
+  int32_t c = 0;
+  while (c < CLASS_COUNT && ((size_t)1 << (c + CLASS_SMALLEST)) < bytes) c++;
+  return c < CLASS_COUNT ? c : -1;
+}
+
+double *cq_tensor_alloc(int64_t count, int32_t zeroed) {
+  if (count < 0 || (uint64_t)count > (SIZE_MAX >> 1) / sizeof(double)) {
+    cq_fail(CQ_MEMORY, "out of memory: a tensor of %lld elements is more than an address can hold", (long long)count);
+    return NULL;
+  }
+  size_t bytes = (size_t)count * sizeof(double);
+  int32_t c = class_of(bytes);
+  block *head = c >= 0 ? kept[c] : NULL;
+  if (head) {
+    kept[c] = head->next;
+    kept_bytes -= (int64_t)1 << (c + CLASS_SMALLEST);
+  } else {
+    size_t room = c >= 0 ? (size_t)1 << (c + CLASS_SMALLEST) : bytes;
+    head = cq_alloc(CQ_ALIGNMENT + room, 1, "a tensor");
+    if (!head) return NULL;
+    head->size_class = c;
+    zeroed = 0;            // it is new, and zero already
+  }
+  double *data = (double *)(void *)((char *)head + CQ_ALIGNMENT);
+  if (zeroed) memset(data, 0, bytes);
+  return data;
+}
+
+void cq_tensor_free(double *data) {
+  if (!data) return;
+  block *head = (block *)(void *)((char *)data - CQ_ALIGNMENT);
+  int64_t room = head->size_class >= 0 ? (int64_t)1 << (head->size_class + CLASS_SMALLEST) : 0;
+  if (head->size_class < 0 || kept_bytes + room > KEPT_BYTES_MAX) {
+    cq_free(head);
+    return;
+  }
+  head->next = kept[head->size_class];
+  kept[head->size_class] = head;
+  kept_bytes += room;
+}
+
+void cq_tensor_fill(int64_t count, double value, double *x) {
+  for (int64_t i = 0; i < count; i++) x[i] = value;
+}

@@ -1,0 +1,46 @@
+// Matrix products by BLAS, on one thread: a result that depended on the number of threads would not be repeatable.
+#include "tensor.h"
+#include <cblas.h>
+#include <string.h>
+
+static void one_thread(void) {
+  static int done;
+  if (!done) openblas_set_num_threads(1);
+  done = 1;
+}
+
+// c = or += op(a) b for a vector b, which is any {k, 1}
+static void matrix_vector(const cq_product *p, const double *a, const double *b, double *c) {
+  int rows = (int)(p->transpose_a ? p->k : p->m), columns = (int)(p->transpose_a ? p->m : p->k);
+  cblas_dgemv(CblasRowMajor, p->transpose_a ? CblasTrans : CblasNoTrans, rows, columns, 1, a, columns, b, 1,
+              p->accumulate, c, 1);
+}
+
+// c = or += a op(b) for a vector a, which is any {1, k}: the product of the transposes
+static void vector_matrix(const cq_product *p, const double *a, const double *b, double *c) {
+  int rows = (int)(p->transpose_b ? p->n : p->k), columns = (int)(p->transpose_b ? p->k : p->n);
+  cblas_dgemv(CblasRowMajor, p->transpose_b ? CblasNoTrans : CblasTrans, rows, columns, 1, b, columns, a, 1,
+              p->accumulate, c, 1);
+}
+
+static void matrix_matrix(const cq_product *p, const double *a, const double *b, double *c) {
+  cblas_dgemm(CblasRowMajor, p->transpose_a ? CblasTrans : CblasNoTrans, p->transpose_b ? CblasTrans : CblasNoTrans,
+              (int)p->m, (int)p->n, (int)p->k, 1, a, (int)(p->transpose_a ? p->m : p->k), b,
+              (int)(p->transpose_b ? p->k : p->n), p->accumulate, c, (int)p->n);
+}
+
+void cq_tensor_matmul(const cq_product *p, const double *a, const double *b, double *c) {
+  if (p->m == 0 || p->n == 0) return;
+  one_thread();
+  for (int64_t i = 0; i < p->batch; i++, a += p->stride_a, b += p->stride_b, c += p->stride_c) {
+    if (p->k == 0) {
+      if (!p->accumulate) memset(c, 0, (size_t)(p->m * p->n) * sizeof *c);
+    } else if (p->n == 1) {
+      matrix_vector(p, a, b, c);
+    } else if (p->m == 1) {
+      vector_matrix(p, a, b, c);
+    } else {
+      matrix_matrix(p, a, b, c);
+    }
+  }
+}

@@ -1,0 +1,58 @@
+// Scans along one axis of {outer, axis, inner}: the result has the shape of the input.
+#include "tensor.h"
+#include <math.h>
+
+static void cumsum(int64_t n, int64_t s, const double *x, double *y) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; i++) y[i * s] = sum += x[i * s];
+}
+
+static void cumsum_adj(int64_t n, int64_t s, double *grad_x, const double *grad_y) {
+  double sum = 0;
+  for (int64_t i = n - 1; i >= 0; i--) grad_x[i * s] += sum += grad_y[i * s];
+}
+
+// y = e^(x - top) / sum, or its logarithm
+static void softmax(int64_t n, int64_t s, const double *x, double *y, int logarithm) {
+  double top = -INFINITY, sum = 0;
+  for (int64_t i = 0; i < n; i++)
+    if (!(x[i * s] <= top)) top = x[i * s];
+  for (int64_t i = 0; i < n; i++) sum += exp(x[i * s] - top);
+  double shift = top + log(sum);
+  for (int64_t i = 0; i < n; i++) y[i * s] = logarithm ? x[i * s] - shift : exp(x[i * s] - top) / sum;
+}
+
+// dx_i += y_i (g_i - sum_j g_j y_j)
+static void softmax_adj(int64_t n, int64_t s, const double *y, double *grad_x, const double *grad_y) {
+  double mean = 0;
+  for (int64_t i = 0; i < n; i++) mean += grad_y[i * s] * y[i * s];
+  for (int64_t i = 0; i < n; i++) grad_x[i * s] += y[i * s] * (grad_y[i * s] - mean);
+}
+
+// dx_i += g_i - e^y_i sum_j g_j
+static void log_softmax_adj(int64_t n, int64_t s, const double *y, double *grad_x, const double *grad_y) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; i++) sum += grad_y[i * s];
+  for (int64_t i = 0; i < n; i++) grad_x[i * s] += grad_y[i * s] - exp(y[i * s]) * sum;
+}
+
+void cq_tensor_scan(int32_t op, const int64_t extent[3], const double *x, double *y) {
+  int64_t n = extent[1], s = extent[2];
+  for (int64_t o = 0; o < extent[0]; o++)
+    for (int64_t i = 0; i < s; i++) {
+      int64_t at = o * n * s + i;
+      if (op == CQ_SCAN_CUMSUM) cumsum(n, s, x + at, y + at);
+      else softmax(n, s, x + at, y + at, op == CQ_SCAN_LOG_SOFTMAX);
+    }
+}
+
+void cq_tensor_scan_adj(int32_t op, const int64_t extent[3], const double *y, double *grad_x, const double *grad_y) {
+  int64_t n = extent[1], s = extent[2];
+  for (int64_t o = 0; o < extent[0]; o++)
+    for (int64_t i = 0; i < s; i++) {
+      int64_t at = o * n * s + i;
+      if (op == CQ_SCAN_CUMSUM) cumsum_adj(n, s, grad_x + at, grad_y + at);
+      else if (op == CQ_SCAN_SOFTMAX) softmax_adj(n, s, y + at, grad_x + at, grad_y + at);
+      else log_softmax_adj(n, s, y + at, grad_x + at, grad_y + at);
+    }
+}

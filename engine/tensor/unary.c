@@ -1,0 +1,76 @@
+// Elementwise functions of one tensor. An adjoint may use the result where that is cheaper or more exact.
+#include "tensor.h"
+#include <math.h>
+
+#define EACH(expression) \
+  for (int64_t i = 0; i < count; i++) { const double v = x[i]; y[i] = (expression); } break
+
+// 1/(1+e^-x) without overflow on either side
+static double sigmoid(double x) {
+  double e = exp(-fabs(x));
+  return x >= 0 ? 1 / (1 + e) : e / (1 + e);
+}
+
+// log(1+e^x) without overflow
+static double softplus(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
+
+static double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }   // keeps nan
+
+// not x > 0 ? x : 0, which would turn nan into 0
+static double relu(double x) { return x < 0 ? 0 : x; }
+
+void cq_tensor_unary(int32_t op, int64_t count, const double *x, double *y) {
+  switch (op) {
+    case CQ_UNARY_NEGATE: EACH(-v);
+    case CQ_UNARY_ABS: EACH(fabs(v));
+    case CQ_UNARY_SQUARE: EACH(v * v);
+    case CQ_UNARY_SQRT: EACH(sqrt(v));
+    case CQ_UNARY_EXP: EACH(exp(v));
+    case CQ_UNARY_LOG: EACH(log(v));
+    case CQ_UNARY_SIN: EACH(sin(v));
+    case CQ_UNARY_COS: EACH(cos(v));
+    case CQ_UNARY_TAN: EACH(tan(v));
+    case CQ_UNARY_ASIN: EACH(asin(v));
+    case CQ_UNARY_ACOS: EACH(acos(v));
+    case CQ_UNARY_ATAN: EACH(atan(v));
+    case CQ_UNARY_TANH: EACH(tanh(v));
+    case CQ_UNARY_SIGMOID: EACH(sigmoid(v));
+    case CQ_UNARY_RELU: EACH(relu(v));
+    case CQ_UNARY_SOFTPLUS: EACH(softplus(v));
+    case CQ_UNARY_SIGN: EACH(sign(v));
+    case CQ_UNARY_FLOOR: EACH(floor(v));
+    case CQ_UNARY_ROUND: EACH(round(v));
+    default: break;
+  }
+}
+
+// r is the result, g its gradient
+#define EACH_ADJ(expression) \
+  for (int64_t i = 0; i < count; i++) { \
+    const double v = x[i], r = y[i], g = grad_y[i]; \
+    (void)v, (void)r; \
+    grad_x[i] += (expression); \
+  } \
+  break
+
+void cq_tensor_unary_adj(int32_t op, int64_t count, const double *x, const double *y, double *grad_x, const double *grad_y) {
+  switch (op) {
+    case CQ_UNARY_NEGATE: EACH_ADJ(-g);
+    case CQ_UNARY_ABS: EACH_ADJ(g * sign(v));
+    case CQ_UNARY_SQUARE: EACH_ADJ(2 * v * g);
+    case CQ_UNARY_SQRT: EACH_ADJ(g / (2 * r));
+    case CQ_UNARY_EXP: EACH_ADJ(g * r);
+    case CQ_UNARY_LOG: EACH_ADJ(g / v);
+    case CQ_UNARY_SIN: EACH_ADJ(g * cos(v));
+    case CQ_UNARY_COS: EACH_ADJ(-g * sin(v));
+    case CQ_UNARY_TAN: EACH_ADJ(g * (1 + r * r));
+    case CQ_UNARY_ASIN: EACH_ADJ(g / sqrt((1 - v) * (1 + v)));
+    case CQ_UNARY_ACOS: EACH_ADJ(-g / sqrt((1 - v) * (1 + v)));
+    case CQ_UNARY_ATAN: EACH_ADJ(g / (1 + v * v));
+    case CQ_UNARY_TANH: EACH_ADJ(g * (1 - r) * (1 + r));
+    case CQ_UNARY_SIGMOID: EACH_ADJ(g * r * (1 - r));
+    case CQ_UNARY_RELU: EACH_ADJ(v > 0 ? g : 0);
+    case CQ_UNARY_SOFTPLUS: EACH_ADJ(g * sigmoid(v));
+    default: break;
+  }
+}

@@ -1,0 +1,201 @@
+-- class: what a tensor is in memory, and the smallest operations on it that all others use.
+--
+-- Fields of a tensor (read only for others): pointer (double*), count, rank, dims (a list that is never changed, so that
+-- tensors share it), requires_grad, adjoint (double* of the accumulated gradient, or false). Params also have trainable, min
+-- and max.
+local ffi = require "ffi"
+local schema = require "cq.schema"
+local storage = require "cq.tensor.storage"
+local engine = require "cq.engine"
+local C = engine.C
+
+local class = {}
+
+---@class cq.Tensor
+---@field rank integer              number of dimensions, 0 to 6
+---@field count integer             number of elements
+---@field requires_grad boolean     does it depend on something that wants a gradient
+---@field grad cq.Tensor?           accumulated gradient, of the same shape
+---@field trainable boolean?        true for cq.param
+---@field min number?               bounds of a param
+---@field max number?
+---@field [integer] cq.Tensor       element or row
+---@operator add(cq.Tensor|number): cq.Tensor
+---@operator sub(cq.Tensor|number): cq.Tensor
+---@operator mul(cq.Tensor|number): cq.Tensor
+---@operator div(cq.Tensor|number): cq.Tensor
+---@operator pow(cq.Tensor|number): cq.Tensor
+---@operator unm: cq.Tensor
+local Tensor = {}                    -- methods
+class.methods = Tensor
+
+local meta = { __name = "cq.Tensor" }
+class.meta = meta
+
+local rank_max = C.CQ_TENSOR_RANK_MAX
+local fail = schema.fail
+local zeros, empty = storage.zeros, storage.empty
+
+-- ---- making ---------------------------------------------------------------------------------------------------------
+
+local function wrap(pointer, count, rank, dims)
+  return setmetatable({
+    pointer = pointer, count = count, rank = rank, dims = dims, requires_grad = false, adjoint = false,
+  }, meta)
+end
+
+---A tensor over existing memory of the right size.
+class.wrap = wrap
+
+local scalar_dims = {}
+
+---@param value number
+---@return cq.Tensor  rank 0
+function class.scalar(value)
+  local pointer = zeros(1)
+  pointer[0] = value
+  return wrap(pointer, 1, 0, scalar_dims)
+end
+
+---A tensor of the shape of another, not initialised.
+---@return cq.Tensor
+function class.like(t)
+  return wrap(empty(t.count), t.count, t.rank, t.dims)
+end
+
+---A tensor of given dimensions, not initialised. The list is kept: do not change it.
+---@param dims integer[]
+---@return cq.Tensor
+function class.make(dims)
+  local count, rank = 1, #dims
+  for i = 1, rank do count = count * dims[i] end
+  return wrap(empty(count), count, rank, dims)
+end
+
+---Checks a shape that a user gave: a list of whole numbers, or one number.
+---@return integer[] dims  a copy
+function class.check_shape(shape, what)
+  if type(shape) == "number" then shape = { shape } end
+  if type(shape) ~= "table" or getmetatable(shape) then
+    fail("%s: a shape is a list of sizes, got %s", what, schema.describe(shape))
+  end
+  local dims = {}
+  for i, size in ipairs(shape) do
+    if type(size) ~= "number" or size < 0 or size % 1 ~= 0 or size > 2^31 then
+      fail("%s: size %d of the shape must be a whole number from 0 on, got %s", what, i, schema.describe(size))
+    end
+    dims[i] = size
+  end
+  for key in pairs(shape) do
+    if not dims[key] then fail("%s: a shape is a list of sizes, got an entry at %s", what, tostring(key)) end
+  end
+  if #dims > rank_max then fail("%s: a tensor has at most %d dimensions, got %d", what, rank_max, #dims) end
+  return dims
+end
+
+---"{2, 3}".
+function class.shape_text(dims)
+  return "{" .. table.concat(dims, ", ") .. "}"
+end
+
+---@return boolean
+local function is_tensor(value)
+  return type(value) == "table" and getmetatable(value) == meta
+end
+class.is_tensor = is_tensor
+
+---Refuses anything that is not a tensor, for a method called with a dot or on something else.
+function class.check_tensor(value, what)
+  if not is_tensor(value) then fail("%s: needs a tensor, got %s", what, schema.describe(value)) end
+  return value
+end
+
+---A dimension counted from 1, or from the end by a negative one.
+---@return integer
+function class.check_dim(rank, dim, what)
+  if type(dim) ~= "number" or dim % 1 ~= 0 or dim == 0 or dim > rank or dim < -rank then
+    if rank == 0 then fail("%s: a tensor of rank 0 has no dimension %s", what, schema.describe(dim)) end
+    fail("%s: a dimension is a whole number from 1 to %d, or negative from the end, got %s", what, rank, schema.describe(dim))
+  end
+  return dim < 0 and rank + 1 + dim or dim
+end
+
+---The index as an offset from 0, or an error.
+---@return integer
+function class.check_index(size, index, what)
+  if type(index) ~= "number" or index % 1 ~= 0 or index == 0 or index > size or index < -size then
+    if size == 0 then fail("%s: the dimension is empty and has no entry %s", what, schema.describe(index)) end
+    fail("%s: an index is a whole number from 1 to %d, or negative from the end, got %s", what, size, schema.describe(index))
+  end
+  return index < 0 and size + index or index - 1
+end
+
+---Are these two lists of sizes the same?
+function class.same_dims(a, b)
+  if a == b then return true end
+  if #a ~= #b then return false end
+  for i = 1, #a do
+    if a[i] ~= b[i] then return false end
+  end
+  return true
+end
+
+-- ---- gradients ------------------------------------------------------------------------------------------------------
+
+---Where the gradient of t is collected, zero at first; nil when t wants none.
+---@return ffi.cdata*?
+function class.adjoint(t)
+  if not t.requires_grad then return nil end
+  local adjoint = t.adjoint
+  if not adjoint then
+    adjoint = zeros(t.count)
+    t.adjoint = adjoint
+  end
+  return adjoint
+end
+
+---Adds to the gradient of a tensor; what wants none ignores it.
+---@param grad cq.Tensor|number|nil   of the same shape; nil: nothing
+function Tensor:accumulate(grad)
+  class.check_tensor(self, "accumulate")
+  if grad == nil or not self.requires_grad then return end
+  if type(grad) == "number" and self.count == 1 then grad = class.scalar(grad) end
+  class.check_tensor(grad, "accumulate")
+  if grad.count ~= self.count or not (class.same_dims(grad.dims, self.dims) or self.count == 1) then
+    fail("accumulate: a gradient has the shape of its tensor, %s, got %s", class.shape_text(self.dims),
+      class.shape_text(grad.dims))
+  end
+  local to, from = class.adjoint(self), grad.pointer
+  for i = 0, self.count - 1 do to[i] = to[i] + from[i] end
+end
+
+---Forgets the gradient.
+function Tensor:zero_grad()
+  self.adjoint = false
+end
+
+-- ---- fields and elements ---------------------------------------------------------------------------------------------
+
+-- t[i] is a method's business (layout); here numbers are told from names
+function meta.__index(t, key)
+  local method = Tensor[key]
+  if method ~= nil then return method end
+  if type(key) == "number" then return class.element(t, key) end
+  if key ~= "grad" or not t.adjoint then return nil end
+  -- a copy: a tape gives the memory of its own gradients back when it has used them
+  local grad = class.like(t)
+  ffi.copy(grad.pointer, t.adjoint, t.count * 8)
+  return grad
+end
+
+function meta.__newindex(t, key, value)
+  if type(key) == "number" then return class.set_element(t, key, value) end
+  if key == "grad" then
+    t.adjoint = false
+    if value ~= nil then t:accumulate(value) end
+    return
+  end
+  fail("cq.Tensor: has no field %s to set", tostring(key))
+end
+
+return class

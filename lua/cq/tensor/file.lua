@@ -1,0 +1,217 @@
+-- file: tables of tensors on disk, in a simple format. All numbers are little endian.
+--
+--   8 bytes   "cqtensor"
+--   uint32    version, 1
+--   uint32    number of entries
+--   each entry: a key (a value of kind 3 or 4) and a value. A value is a uint8, its kind, and then
+--     2 boolean: uint8   3 number: double   4 string: uint32 length, bytes   5 table: uint32 number of entries, entries
+--     6 tensor: uint8 rank, rank x uint64 sizes, doubles
+--     7 param: two doubles, min and max (-inf, inf without bounds), then as 6
+--   8 bytes   uint64 count of all bytes before: a file cut short does not have it
+local ffi = require "ffi"
+local schema = require "cq.schema"
+local engine = require "cq.engine"
+local class = require "cq.tensor.class"
+local leaves = require "cq.tensor.leaves"
+local make = require "cq.tensor.make"
+local C = engine.C
+
+local fail = schema.fail
+local magic, version = "cqtensor", 1
+local kinds = { boolean = 2, number = 3, string = 4, table = 5, tensor = 6, param = 7 }
+
+local file = {}
+
+-- ---- writing --------------------------------------------------------------------------------------------------------------------
+
+-- pieces are strings, or tensors whose bytes are copied once at the end
+local Writer = {}
+Writer.__index = Writer
+
+local scratch = ffi.new "union { uint8_t byte[8]; uint32_t u32; uint64_t u64; double number; }"
+
+function Writer:add(piece, size)
+  self[#self + 1] = piece
+  self.size = self.size + size
+end
+
+function Writer:u8(value) self:add(string.char(value), 1) end
+function Writer:u32(value) scratch.u32 = value; self:add(ffi.string(scratch, 4), 4) end
+function Writer:u64(value) scratch.u64 = value; self:add(ffi.string(scratch, 8), 8) end
+function Writer:number(value) scratch.number = value; self:add(ffi.string(scratch, 8), 8) end
+function Writer:string(value) self:u32(#value); self:add(value, #value) end
+
+function Writer:tensor(t)
+  self:u8(t.rank)
+  for _, size in ipairs(t.dims) do self:u64(size) end
+  self:add(t, t.count * 8)
+end
+
+function Writer:value(value, path)
+  if class.is_tensor(value) then
+    self:u8(value.trainable and kinds.param or kinds.tensor)
+    if value.trainable then self:number(value.min or -math.huge); self:number(value.max or math.huge) end
+    return self:tensor(value)
+  end
+  local kind = type(value)
+  if not kinds[kind] or kind == "table" and getmetatable(value) then
+    fail("tensor.save: %s must be a tensor, a number, a string, true, false, or a table of these, got %s", path, schema.describe(value))
+  end
+  self:u8(kinds[kind])
+  if kind == "boolean" then self:u8(value and 1 or 0) else self[kind](self, value, path) end
+end
+
+function Writer:table(value, path)
+  if self.open[value] then fail("tensor.save: %s contains itself", path) end
+  self.open[value] = true
+  local keys, count = leaves.sorted_keys(value), 0
+  for _ in pairs(value) do count = count + 1 end
+  if count ~= #keys then fail("tensor.save: keys of %s must be numbers or strings", path) end
+  self:u32(count)
+  for _, key in ipairs(keys) do
+    self:value(key, path)
+    self:value(value[key], path .. "." .. tostring(key))
+  end
+  self.open[value] = nil
+end
+
+---Writes a table of tensors, params (with their bounds), numbers, strings, booleans and tables of these. The file is replaced
+---whole, or left as it was: on a full disk, say.
+---@param path string
+---@param value table
+function file.save(path, value)
+  schema.argument("tensor.save", "path", schema.string(), path)
+  if type(value) ~= "table" or getmetatable(value) then
+    fail("tensor.save: needs a table, got %s; put a tensor into one", schema.describe(value))
+  end
+  local writer = setmetatable({ size = 0, open = {} }, Writer)
+  writer:add(magic, #magic)
+  writer:u32(version)
+  writer:table(value, "the table")
+  writer:u64(writer.size)
+  -- a tensor's memory serves as the buffer: it may be larger than Lua's own
+  local buffer = class.make { math.ceil(writer.size / 8) }
+  local bytes, at = ffi.cast("uint8_t *", buffer.pointer), 0
+  for _, piece in ipairs(writer) do
+    local size = type(piece) == "string" and #piece or piece.count * 8
+    ffi.copy(bytes + at, type(piece) == "string" and piece or piece.pointer, size)
+    at = at + size
+  end
+  engine.check(C.cq_file_replace(path, bytes, writer.size), "tensor.save")
+end
+
+-- ---- reading --------------------------------------------------------------------------------------------------------------------
+
+local Reader = {}
+Reader.__index = Reader
+
+function Reader:bytes(count)
+  local piece = count == 0 and "" or self.handle:read(count)
+  if not piece or #piece < count then fail("tensor.load: %s is cut short: it ends after %d bytes", self.path, self.at + #(piece or "")) end
+  self.at = self.at + count
+  return piece
+end
+
+function Reader:fill(count, field)
+  ffi.copy(scratch, self:bytes(count), count)
+  return tonumber(scratch[field])
+end
+
+function Reader:u8() return self:bytes(1):byte() end
+function Reader:u32() return self:fill(4, "u32") end
+function Reader:u64() return self:fill(8, "u64") end
+function Reader:number() return self:fill(8, "number") end
+
+function Reader:damaged(what) fail("tensor.load: %s is damaged: %s at byte %d", self.path, what, self.at) end
+
+-- a count that the rest of the file cannot hold is not believed
+function Reader:check_room(bytes)
+  if bytes > self.size - self.at then fail("tensor.load: %s is cut short: %d bytes are missing", self.path, bytes - (self.size - self.at)) end
+end
+
+function Reader:string()
+  local length = self:u32()
+  self:check_room(length)
+  return self:bytes(length)
+end
+
+local chunk = 2^20                       -- bytes read at once
+
+function Reader:tensor()
+  local rank, dims, count = self:u8(), {}, 1
+  if rank > C.CQ_TENSOR_RANK_MAX then self:damaged(("a tensor of rank %d"):format(rank)) end
+  for i = 1, rank do
+    dims[i] = self:u64()
+    count = count * dims[i]
+  end
+  self:check_room(count * 8)
+  local t = class.make(dims)
+  local bytes, at = ffi.cast("uint8_t *", t.pointer), 0
+  while at < count * 8 do
+    local size = math.min(chunk, count * 8 - at)
+    ffi.copy(bytes + at, self:bytes(size), size)
+    at = at + size
+  end
+  return t
+end
+
+function Reader:param()
+  local min, max = self:number(), self:number()
+  return make.param(self:tensor(), { min = min > -math.huge and min or nil, max = max < math.huge and max or nil })
+end
+
+function Reader:value()
+  local kind = self:u8()
+  if kind == kinds.boolean then return self:u8() ~= 0 end
+  for name, number in pairs(kinds) do
+    if kind == number then return self[name](self) end
+  end
+  self:damaged(("a value of kind %d"):format(kind))
+end
+
+function Reader:table()
+  local out, count = {}, self:u32()
+  self:check_room(count)
+  for _ = 1, count do
+    local key = self:value()
+    if type(key) ~= "number" and type(key) ~= "string" or key ~= key then self:damaged "a key that is no name" end
+    out[key] = self:value()
+  end
+  return out
+end
+
+local function read(self)
+  if self.size < #magic or self:bytes(#magic) ~= magic then
+    fail("tensor.load: %s is not a file of tensors: it does not begin with %s", self.path, magic)
+  end
+  local found = self:u32()
+  if found ~= version then
+    fail("tensor.load: %s has format version %d, this program reads version %d", self.path, found, version)
+  end
+  local out = self:table()
+  local size = self.at
+  if self:u64() ~= size then self:damaged "a wrong length" end
+  if self.at ~= self.size then fail("tensor.load: %s is damaged: %d bytes follow its end", self.path, self.size - self.at) end
+  return out
+end
+
+---Reads what save has written. Params are params again, with their bounds.
+---@param path string
+---@return table
+function file.load(path)
+  schema.argument("tensor.load", "path", schema.string(), path)
+  local handle, why = io.open(path, "rb")
+  if not handle then fail("tensor.load: %s", why) end
+  local size = handle:seek "end"
+  if not size or size >= 2^62 then
+    handle:close()
+    fail("tensor.load: %s is not a file", path)
+  end
+  handle:seek "set"
+  local ok, result = pcall(read, setmetatable({ handle = handle, path = path, at = 0, size = size }, Reader))
+  handle:close()
+  if not ok then error(result, 0) end
+  return result
+end
+
+return file

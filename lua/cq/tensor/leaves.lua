@@ -1,0 +1,110 @@
+-- leaves: the tensors in nested tables with a name for each: net.layers[1].w. Tables with a metatable, and everything that
+-- is no table, are passed over.
+local schema = require "cq.schema"
+local class = require "cq.tensor.class"
+
+---@class cq.Leaf
+---@field path string       as a user would write it; "parameter" for a tensor that stands alone
+---@field tensor cq.Tensor
+
+local leaves = {}
+
+-- numbers first, then names, so that the order is the same in every run
+local function before(a, b)
+  if type(a) == type(b) then return a < b end
+  return type(a) == "number"
+end
+
+---@return any[]
+function leaves.sorted_keys(t)
+  local keys = {}
+  for key in pairs(t) do
+    if type(key) == "number" or type(key) == "string" then keys[#keys + 1] = key end
+  end
+  table.sort(keys, before)
+  return keys
+end
+
+local function join(path, key)
+  if type(key) == "string" and key:match "^[%a_][%w_]*$" then return path == "" and key or path .. "." .. key end
+  return ("%s[%s]"):format(path, type(key) == "string" and ("%q"):format(key) or tostring(key))
+end
+
+local function is_branch(value)
+  return type(value) == "table" and getmetatable(value) == nil
+end
+
+local function collect(value, path, out, seen)
+  if class.is_tensor(value) then
+    -- one tensor in two places is one leaf
+    if not seen[value] then out[#out + 1] = { path = path == "" and "parameter" or path, tensor = value } end
+    seen[value] = true
+  elseif is_branch(value) and not seen[value] then
+    seen[value] = true
+    for _, key in ipairs(leaves.sorted_keys(value)) do collect(value[key], join(path, key), out, seen) end
+  end
+end
+
+---All tensors, each once, in a fixed order.
+---@param value any
+---@return cq.Leaf[]
+function leaves.list(value)
+  local out = {}
+  collect(value, "", out, {})
+  return out
+end
+
+---The params among them; all tensors if there is no param.
+---@param value any
+---@param what string      for errors
+---@return cq.Leaf[]
+function leaves.trainable(value, what)
+  local all, params = leaves.list(value), {}
+  for _, leaf in ipairs(all) do
+    if leaf.tensor.trainable then params[#params + 1] = leaf end
+  end
+  local out = #params > 0 and params or all
+  if #out == 0 then
+    schema.fail("%s: needs a tensor or tables of tensors to differentiate by, got %s", what, schema.describe(value))
+  end
+  return out
+end
+
+---A table of the same shape with f(tensor) in the place of each tensor, nothing where that is nil. Branches that stay empty
+---are kept, other values are not.
+---@param value any
+---@param f fun(tensor: cq.Tensor): any
+---@return any
+function leaves.map(value, f)
+  local made = {}
+  local function build(part)
+    if class.is_tensor(part) then return f(part) end
+    if not is_branch(part) then return nil end
+    if made[part] then return made[part] end
+    local out = {}
+    made[part] = out
+    for _, key in ipairs(leaves.sorted_keys(part)) do out[key] = build(part[key]) end
+    return out
+  end
+  return build(value)
+end
+
+---What stands in another table at the place of each trainable, by the tensor.
+---@param params any
+---@param others any        a table of the same shape
+---@return table<cq.Tensor, any>
+function leaves.pair(params, others)
+  local found, seen = {}, {}
+  local function walk(part, other)
+    if class.is_tensor(part) then
+      found[part] = found[part] or other
+    elseif is_branch(part) and is_branch(other) and not seen[part] then
+      seen[part] = true
+      for _, key in ipairs(leaves.sorted_keys(part)) do walk(part[key], other[key]) end
+    end
+  end
+  walk(params, others)
+  return found
+end
+
+return leaves

@@ -1,0 +1,304 @@
+-- make: tensors from numbers, tables and nothing; and back to numbers.
+local ffi = require "ffi"
+local schema = require "cq.schema"
+local class = require "cq.tensor.class"
+local layout = require "cq.tensor.layout"
+local tape = require "cq.tensor.tape"
+local C = require("cq.engine").C
+
+local Tensor = class.methods
+local fail, describe = schema.fail, schema.describe
+
+local make = {}
+
+-- ---- from tables ----------------------------------------------------------------------------------------------------------------
+
+-- the shape of nested lists, by their first entries
+local function shape_of(list)
+  local dims = {}
+  while type(list) == "table" do
+    dims[#dims + 1] = #list
+    if #dims > C.CQ_TENSOR_RANK_MAX then fail("cq.tensor: lists are nested more than %d deep", C.CQ_TENSOR_RANK_MAX) end
+    list = list[1]
+  end
+  return dims
+end
+
+local function fill(list, dims, depth, pointer, at, path)
+  if type(list) ~= "table" or class.is_tensor(list) or #list ~= dims[depth] then
+    fail("cq.tensor: entry %s must be a list of %d like the others, got %s", path == "" and "1" or path, dims[depth], describe(list))
+  end
+  for key in pairs(list) do
+    if type(key) ~= "number" or key % 1 ~= 0 or key < 1 or key > #list then
+      fail("cq.tensor: takes lists of numbers, got an entry at %s", describe(key))
+    end
+  end
+  for i, value in ipairs(list) do
+    if depth < #dims then
+      at = fill(value, dims, depth + 1, pointer, at, path == "" and tostring(i) or path .. "," .. i)
+    elseif type(value) ~= "number" then
+      fail("cq.tensor: entry %s must be a number, got %s", (path == "" and "" or path .. ",") .. i, describe(value))
+    else
+      pointer[at] = value
+      at = at + 1
+    end
+  end
+  return at
+end
+
+-- is there a tensor somewhere in these lists?
+local function holds_tensor(list)
+  for _, value in ipairs(list) do
+    if class.is_tensor(value) or type(value) == "table" and holds_tensor(value) then return true end
+  end
+  return false
+end
+
+local function stacked(list)
+  local parts = {}
+  for i, value in ipairs(list) do
+    parts[i] = type(value) == "table" and not class.is_tensor(value) and stacked(value) or value
+  end
+  return layout.stack(parts)
+end
+
+---A tensor from a number, nested lists of numbers, lists that hold tensors (these are stacked, with gradient), or a copy.
+---@param value number|table|cq.Tensor
+---@return cq.Tensor
+function make.tensor(value)
+  if type(value) == "number" then return class.scalar(value) end
+  if class.is_tensor(value) then return value:copy() end
+  if type(value) ~= "table" or getmetatable(value) then
+    fail("cq.tensor: needs a number or nested lists of numbers, got %s", describe(value))
+  end
+  if holds_tensor(value) then return stacked(value) end
+  local dims = shape_of(value)
+  local out = class.make(dims)
+  fill(value, dims, 1, out.pointer, 0, "")
+  return out
+end
+
+---Numbers and lists become tensors, tensors stay as they are.
+---@return cq.Tensor
+function make.as_tensor(value)
+  if class.is_tensor(value) then return value end
+  return make.tensor(value)
+end
+
+-- ---- by shape -------------------------------------------------------------------------------------------------------------------
+
+local function filled(shape, value, what)
+  local out = class.make(class.check_shape(shape, what))
+  C.cq_tensor_fill(out.count, value, out.pointer)
+  return out
+end
+
+---@param shape integer[]|integer
+---@return cq.Tensor
+function make.zeros(shape) return filled(shape, 0, "cq.zeros") end
+
+---@param shape integer[]|integer
+---@return cq.Tensor
+function make.ones(shape) return filled(shape, 1, "cq.ones") end
+
+---@param shape integer[]|integer
+---@param value number
+---@return cq.Tensor
+function make.full(shape, value)
+  return filled(shape, schema.argument("cq.full", "value", schema.number { infinite = true }, value), "cq.full")
+end
+
+---Not initialised.
+---@param shape integer[]|integer
+---@return cq.Tensor
+function make.empty(shape) return class.make(class.check_shape(shape, "cq.empty")) end
+
+---The identity matrix.
+---@param n integer
+---@return cq.Tensor
+function make.eye(n)
+  schema.argument("cq.eye", "n", schema.integer { min = 0 }, n)
+  local out = make.zeros { n, n }
+  for i = 0, n - 1 do out.pointer[i * (n + 1)] = 1 end
+  return out
+end
+
+---first, first + step, ... up to last, which is included when it is met.
+---@param first number
+---@param last number?   left out: 1 to first
+---@param step number?   default 1
+---@return cq.Tensor
+function make.arange(first, last, step)
+  if last == nil then first, last = 1, first end
+  schema.argument("cq.arange", "first", schema.number(), first)
+  schema.argument("cq.arange", "last", schema.number(), last)
+  step = schema.argument("cq.arange", "step", schema.number { default = 1 }, step)
+  if step == 0 then fail("cq.arange: a step of 0 never arrives") end
+  -- a step such as 0.1 misses the last number by a rounding
+  local count = math.max(0, math.floor((last - first) / step * (1 + 1e-12) + 1e-12) + 1)
+  local out = make.empty { count }
+  for i = 0, count - 1 do out.pointer[i] = first + i * step end
+  return out
+end
+make.range = make.arange
+
+-- ---- params -----------------------------------------------------------------------------------------------------------------------
+
+local bounds = schema.define("cq.param", {
+  min = schema.number { optional = true, infinite = true },
+  max = schema.number { optional = true, infinite = true },
+})
+
+---A trainable tensor. Optimizers keep it within its bounds, by projection.
+---@param value number|table|cq.Tensor  where it starts; copied
+---@param opts { min: number?, max: number? }?
+---@return cq.Tensor
+function make.param(value, opts)
+  opts = bounds(opts or {})
+  if opts.min and opts.max and opts.min > opts.max then
+    fail("cq.param: min %g is above max %g", opts.min, opts.max)
+  end
+  local param = make.tensor(value):detach()
+  for i = 0, param.count - 1 do
+    local x = param.pointer[i]
+    if x ~= x then fail("cq.param: element %d is nan", i + 1) end
+    if opts.min and x < opts.min or opts.max and x > opts.max then
+      fail("cq.param: element %d is %g, outside its bounds %s to %s", i + 1, x, tostring(opts.min or "-inf"), tostring(opts.max or "inf"))
+    end
+  end
+  rawset(param, "trainable", true)
+  rawset(param, "min", opts.min)
+  rawset(param, "max", opts.max)
+  param.requires_grad = true
+  return param
+end
+
+-- ---- back to numbers --------------------------------------------------------------------------------------------------------------
+
+---@return integer[]  a copy of the sizes
+function Tensor:shape()
+  class.check_tensor(self, "shape")
+  local dims = {}
+  for i = 1, self.rank do dims[i] = self.dims[i] end
+  return dims
+end
+
+---Size of a dimension; without one, the count of all elements.
+---@param dim integer?
+---@return integer
+function Tensor:size(dim)
+  class.check_tensor(self, "size")
+  if dim == nil then return self.count end
+  return self.dims[class.check_dim(self.rank, dim, "size")]
+end
+
+---double* of the elements, valid while the tensor lives.
+---@return ffi.cdata*
+function Tensor:data() return self.pointer end
+
+---The number of a tensor of one element.
+---@return number
+function Tensor:item()
+  class.check_tensor(self, "item")
+  if self.count ~= 1 then fail("item: needs a tensor of one element, the shape is %s", class.shape_text(self.dims)) end
+  return self.pointer[0]
+end
+
+local function offset_of(t, what, ...)
+  local n, offset = select("#", ...), 0
+  if n ~= t.rank then fail("%s: a tensor of shape %s needs %d indices, got %d", what, class.shape_text(t.dims), t.rank, n) end
+  for d = 1, n do offset = offset * t.dims[d] + class.check_index(t.dims[d], (select(d, ...)), what) end
+  return offset
+end
+
+---A number by its indices.
+---@param ... integer
+---@return number
+function Tensor:get(...)
+  class.check_tensor(self, "get")
+  return self.pointer[offset_of(self, "get", ...)]
+end
+
+-- a recorded operation may still need the old number
+local function check_writable(t, what)
+  class.check_tensor(t, what)
+  if t.requires_grad and tape.recording() then
+    fail("%s: a tensor that takes part in a gradient cannot be changed while it is computed; build a new one", what)
+  end
+end
+
+---Changes a number in place: t:set(value, i, j).
+---@param value number
+---@param ... integer
+function Tensor:set(value, ...)
+  check_writable(self, "set")
+  schema.argument("set", "value", schema.any_of { schema.number { infinite = true }, schema.tensor() }, value)
+  self.pointer[offset_of(self, "set", ...)] = class.is_tensor(value) and value:item() or value
+  return self
+end
+
+function class.set_element(t, index, value)
+  check_writable(t, "t[i] = x")
+  if t.rank == 0 then fail("t[i] = x: a tensor of rank 0 has no entries; use t:fill(x)") end
+  local offset = class.check_index(t.dims[1], index, "t[i] = x")
+  value = make.as_tensor(value)
+  local count = t.count / t.dims[1]
+  if value.count ~= count or value.rank > t.rank - 1 then
+    fail("t[i] = x: an entry of shape %s needs one of its size, got shape %s", class.shape_text(t.dims), class.shape_text(value.dims))
+  end
+  if value.requires_grad and tape.recording() then
+    fail("t[i] = x: writing in place loses the gradient of x; use cq.stack or cq.concat")
+  end
+  ffi.copy(t.pointer + offset * count, value.pointer, count * 8)
+end
+
+---Sets all elements in place.
+---@param value number
+function Tensor:fill(value)
+  check_writable(self, "fill")
+  C.cq_tensor_fill(self.count, schema.argument("fill", "value", schema.number { infinite = true }, value), self.pointer)
+  return self
+end
+
+---Takes the elements of another of the same shape, in place.
+---@param other cq.Tensor
+function Tensor:copy_from(other)
+  check_writable(self, "copy_from")
+  class.check_tensor(other, "copy_from")
+  if not class.same_dims(self.dims, other.dims) then
+    fail("copy_from: shapes %s and %s differ", class.shape_text(self.dims), class.shape_text(other.dims))
+  end
+  ffi.copy(self.pointer, other.pointer, self.count * 8)
+  return self
+end
+
+---The same numbers in memory of their own; gradients pass.
+---@return cq.Tensor
+function Tensor:copy()
+  class.check_tensor(self, "copy")
+  local out = class.like(self)
+  ffi.copy(out.pointer, self.pointer, self.count * 8)
+  return tape.wants(self) and tape.push(make.copy_back, out, self) or out
+end
+
+function make.copy_back(node, gradient)
+  local to = class.adjoint(node.a)
+  for i = 0, node.a.count - 1 do to[i] = to[i] + gradient[i] end
+end
+
+---Nested lists of numbers; a number for rank 0.
+---@return table|number
+function Tensor:totable()
+  class.check_tensor(self, "totable")
+  local pointer = self.pointer
+  local function build(depth, offset, stride)
+    if depth > self.rank then return pointer[offset] end
+    local list, size = {}, self.dims[depth]
+    local inner = size > 0 and stride / size or 0
+    for i = 1, size do list[i] = build(depth + 1, offset + (i - 1) * inner, inner) end
+    return list
+  end
+  return build(1, 0, self.count)
+end
+
+return make

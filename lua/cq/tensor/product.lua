@@ -1,0 +1,201 @@
+-- product: matrix products and convolutions.
+local ffi = require "ffi"
+local schema = require "cq.schema"
+local engine = require "cq.engine"
+local class = require "cq.tensor.class"
+local tape = require "cq.tensor.tape"
+local C = engine.C
+
+local Tensor = class.methods
+local adjoint, fail = class.adjoint, schema.fail
+
+-- ---- matmul -----------------------------------------------------------------------------------------------------------------
+
+local product = ffi.new "cq_product"
+
+local function multiply(m, n, k, transpose_a, transpose_b, accumulate, batch, sa, sb, sc, a, b, c)
+  product.m, product.n, product.k = m, n, k
+  product.transpose_a, product.transpose_b, product.accumulate = transpose_a, transpose_b, accumulate
+  product.batch, product.stride_a, product.stride_b, product.stride_c = batch, sa, sb, sc
+  C.cq_tensor_matmul(product, a, b, c)
+end
+
+-- c = a b:  da += dc b^T,  db += a^T dc;  a stride of 0 adds up over the batch
+local function matmul_back(node, gradient)
+  local a, b, e = node.a, node.b, node.extra
+  local batch, m, n, k, sa, sb = e[1], e[2], e[3], e[4], e[5], e[6]
+  local grad_a, grad_b = adjoint(a), adjoint(b)
+  if grad_a then multiply(m, k, n, 0, 1, 1, batch, m * n, sb, sa, gradient, b.pointer, grad_a) end
+  if grad_b then multiply(k, n, m, 1, 0, 1, batch, sa, m * n, sb, a.pointer, gradient, grad_b) end
+end
+
+local function refuse(a, b)
+  fail("matmul: shapes %s and %s do not fit; the last size of the first must be the last but one of the second",
+    class.shape_text(a.dims), class.shape_text(b.dims))
+end
+
+-- the leading dimensions of a batch, and how many matrices that is
+local function batch_of(t)
+  local dims, count = {}, 1
+  for i = 1, t.rank - 2 do
+    dims[i] = t.dims[i]
+    count = count * dims[i]
+  end
+  return dims, count
+end
+
+local function batched(dims, rows, columns)
+  local out = {}
+  for i = 1, #dims do out[i] = dims[i] end
+  out[#out + 1], out[#out + 2] = rows, columns
+  return out
+end
+
+-- both of rank 2 or more
+local function matrix_product(a, b)
+  local m, k, n = a.dims[a.rank - 1], a.dims[a.rank], b.dims[b.rank]
+  if b.dims[b.rank - 1] ~= k then refuse(a, b) end
+  local a_dims, a_count = batch_of(a)
+  local b_dims, b_count = batch_of(b)
+  local dims, batch, sa, sb = a_dims, a_count, m * k, k * n
+  if b_count == 1 and #b_dims <= #a_dims then
+    -- one matrix on the right: the batch on the left is one tall matrix
+    batch, m, sa, sb = 1, m * a_count, 0, 0
+  elseif a_count == 1 and #a_dims <= #b_dims then
+    dims, batch, sa = b_dims, b_count, 0
+  elseif not class.same_dims(a_dims, b_dims) then
+    fail("matmul: batches %s and %s differ; they must be equal, or one operand a single matrix", class.shape_text(a_dims),
+      class.shape_text(b_dims))
+  end
+  local out = class.make(batched(dims, a.dims[a.rank - 1], n))
+  multiply(m, n, k, 0, 0, 0, batch, sa, sb, m * n, a.pointer, b.pointer, out.pointer)
+  if tape.wants(a, b) then return tape.push(matmul_back, out, a, b, { batch, m, n, k, sa, sb }) end
+  return out
+end
+
+-- matrix {m, k} or vector {k} times vector or matrix without the detour over reshapes
+local function vector_product(a, b)
+  local m, k = 1, a.dims[a.rank]
+  local n, dims = 1, {}
+  if b.dims[b.rank == 1 and 1 or b.rank - 1] ~= k then refuse(a, b) end
+  if a.rank == 2 then m, dims = a.dims[1], { a.dims[1] } end
+  if b.rank == 2 then n, dims = b.dims[2], { b.dims[2] } end
+  local out = class.make(dims)
+  multiply(m, n, k, 0, 0, 0, 1, 0, 0, 0, a.pointer, b.pointer, out.pointer)
+  if tape.wants(a, b) then return tape.push(matmul_back, out, a, b, { 1, m, n, k, 0, 0 }) end
+  return out
+end
+
+---Matrix product. Vector times vector is a number, matrix {n, k} times vector {k} is {n}, vector {n} times matrix {n, k} is
+---{k}; more dimensions in front are a batch, of both or of one.
+---@param other cq.Tensor
+---@return cq.Tensor
+function Tensor:matmul(other)
+  local a, b = class.check_tensor(self, "matmul"), class.check_tensor(other, "matmul")
+  if a.rank == 0 or b.rank == 0 then fail("matmul: needs vectors or matrices, got shapes %s and %s; use * for numbers",
+    class.shape_text(a.dims), class.shape_text(b.dims)) end
+  if a.rank > 1 and b.rank > 1 then return matrix_product(a, b) end
+  if a.rank <= 2 and b.rank <= 2 then return vector_product(a, b) end
+  if b.rank == 1 then return matrix_product(a, b:unsqueeze(2)):squeeze(-1) end
+  return matrix_product(a:unsqueeze(1), b):squeeze(-2)
+end
+
+---Sum of products of two vectors of one size.
+---@param other cq.Tensor
+---@return cq.Tensor  rank 0
+function Tensor:dot(other)
+  local a, b = class.check_tensor(self, "dot"), class.check_tensor(other, "dot")
+  if a.rank ~= 1 or b.rank ~= 1 or a.count ~= b.count then
+    fail("dot: needs two vectors of one size, got shapes %s and %s", class.shape_text(a.dims), class.shape_text(b.dims))
+  end
+  return vector_product(a, b)
+end
+
+-- ---- convolution --------------------------------------------------------------------------------------------------------------
+
+local options = schema.define("conv", {
+  bias = schema.tensor { optional = true },
+  stride = schema.any_of { schema.integer { min = 1 }, schema.vector { size = 2, integer = true, min = 1 }, default = 1 },
+  padding = schema.any_of { schema.integer { min = 0 }, schema.vector { size = 2, integer = true, min = 0 }, default = 0 },
+  dilation = schema.any_of { schema.integer { min = 1 }, schema.vector { size = 2, integer = true, min = 1 }, default = 1 },
+})
+
+local function convolve_back(node, gradient)
+  local x, w = node.a, node.b
+  engine.check(C.cq_tensor_convolve_adj(node.extra, x.pointer, w.pointer, adjoint(x), adjoint(w), gradient), "conv")
+end
+
+-- x {batch, in, h, w}, w {out, in, kh, kw}
+local function convolve(what, x, w, opts)
+  if w.dims[2] ~= x.dims[2] then
+    fail("%s: the input has %d channels and the kernel takes %d", what, x.dims[2], w.dims[2])
+  end
+  local conv = ffi.new "cq_convolution"
+  conv.batch, conv["in"], conv.out = x.dims[1], x.dims[2], w.dims[1]
+  local out = {}
+  for d = 0, 1 do
+    local function of(name) return type(opts[name]) == "table" and opts[name][d + 1] or opts[name] end
+    conv.size[d], conv.kernel[d] = x.dims[3 + d], w.dims[3 + d]
+    conv.stride[d], conv.padding[d], conv.dilation[d] = of "stride", of "padding", of "dilation"
+    local room = x.dims[3 + d] + 2 * of "padding" - of "dilation" * (w.dims[3 + d] - 1) - 1
+    if room < 0 or w.dims[3 + d] == 0 then
+      fail("%s: a kernel of shape %s does not fit into an input of shape %s", what, class.shape_text(w.dims),
+        class.shape_text(x.dims))
+    end
+    out[d + 1] = math.floor(room / of "stride") + 1
+  end
+  local y = class.make { x.dims[1], w.dims[1], out[1], out[2] }
+  engine.check(C.cq_tensor_convolve(conv, x.pointer, w.pointer, y.pointer), what)
+  if tape.wants(x, w) then y = tape.push(convolve_back, y, x, w, conv) end
+  local bias = opts.bias
+  if not bias then return y end
+  if bias.rank ~= 1 or bias.count ~= w.dims[1] then
+    fail("%s: the bias must have shape {%d}, one for each output channel, got %s", what, w.dims[1], class.shape_text(bias.dims))
+  end
+  return y + bias:reshape { w.dims[1], 1, 1 }
+end
+
+local function check_ranks(what, x, w, rank, input, kernel)
+  class.check_tensor(x, what)
+  class.check_tensor(w, what)
+  if w.rank ~= rank then fail("%s: the kernel must be %s, got shape %s", what, kernel, class.shape_text(w.dims)) end
+  if x.rank ~= rank and x.rank ~= rank - 1 then
+    fail("%s: the input must be %s, or a batch of these, got shape %s", what, input, class.shape_text(x.dims))
+  end
+end
+
+---@class cq.ConvolutionOptions
+---@field bias cq.Tensor?               {channels_out}
+---@field stride integer|integer[]|nil  default 1
+---@field padding integer|integer[]|nil zeros on both sides, default 0
+---@field dilation integer|integer[]|nil default 1
+
+---Cross-correlation of pictures with kernels.
+---@param kernel cq.Tensor  {channels_out, channels_in, kh, kw}
+---@param opts cq.ConvolutionOptions?
+---@return cq.Tensor        {channels_out, h', w'}, with the batch in front if there was one
+function Tensor:conv2d(kernel, opts)
+  check_ranks("conv2d", self, kernel, 4, "{channels, h, w}", "{channels_out, channels_in, h, w}")
+  opts = options(opts or {})
+  if self.rank == 4 then return convolve("conv2d", self, kernel, opts) end
+  return convolve("conv2d", self:unsqueeze(1), kernel, opts):squeeze(1)
+end
+
+---Cross-correlation of signals with kernels.
+---@param kernel cq.Tensor  {channels_out, channels_in, width}
+---@param opts cq.ConvolutionOptions?
+---@return cq.Tensor        {channels_out, length'}, with the batch in front if there was one
+function Tensor:conv1d(kernel, opts)
+  check_ranks("conv1d", self, kernel, 3, "{channels, length}", "{channels_out, channels_in, width}")
+  opts = options(opts or {})
+  local flat = { bias = opts.bias, stride = { 1, 1 }, padding = { 0, 0 }, dilation = { 1, 1 } }
+  for _, name in ipairs { "stride", "padding", "dilation" } do
+    if type(opts[name]) ~= "number" then fail("conv1d: %s must be one whole number, got %s", name, schema.describe(opts[name])) end
+    flat[name][2] = opts[name]
+  end
+  local x = self.rank == 3 and self or self:unsqueeze(1)
+  local y = convolve("conv1d", x:unsqueeze(3), kernel:unsqueeze(3), flat):squeeze(3)
+  return self.rank == 3 and y or y:squeeze(1)
+end
+
+return product

@@ -1,0 +1,83 @@
+-- storage: memory of tensors. Small ones lie in Lua's own heap, which is fastest; others are blocks of the engine, which
+-- Lua's collector knows only as a pointer: so the collector is called when the bytes behind such pointers have grown.
+local ffi = require "ffi"
+local engine = require "cq.engine"
+local C = engine.C
+
+local storage = {}
+
+local small = 64                                  -- elements; up to this in Lua's heap
+local least_limit = 64 * 2^20                     -- bytes; below this the collector is left alone
+local outstanding, limit = 0, least_limit         -- bytes of blocks not yet freed; where the collector is called
+local heap = ffi.typeof "double[?]"
+local gc, free = ffi.gc, C.cq_tensor_free
+
+-- bytes rounded up to a power of two, as the engine does
+local function charged(count)
+  local bytes = 1024
+  while bytes < count * 8 do bytes = bytes * 2 end
+  return bytes
+end
+
+-- one finalizer for each power of two, so that it knows how much is given back
+local finalizers = {}
+local function finalizer_of(bytes)
+  local finalize = finalizers[bytes]
+  if not finalize then
+    finalize = function(pointer)
+      outstanding = outstanding - bytes
+      free(pointer)
+    end
+    finalizers[bytes] = finalize
+  end
+  return finalize
+end
+
+local function collect()
+  collectgarbage()
+  -- what is in use now is in use; look again when it has doubled
+  limit = math.max(least_limit, 2 * outstanding)
+end
+
+local function block(count, zeroed)
+  local bytes = charged(count)
+  if outstanding + bytes > limit then collect() end
+  local pointer = C.cq_tensor_alloc(count, zeroed and 1 or 0)
+  if pointer == nil then
+    collect()
+    pointer = C.cq_tensor_alloc(count, zeroed and 1 or 0)
+    if pointer == nil then engine.check(C.CQ_MEMORY, "cq.tensor") end
+  end
+  outstanding = outstanding + bytes
+  return gc(pointer, finalizer_of(bytes))
+end
+
+---@param count integer
+---@return ffi.cdata*  zeros, freed when unreachable
+function storage.zeros(count)
+  if count <= small then return heap(count) end
+  return block(count, true)
+end
+
+---@param count integer
+---@return ffi.cdata*  anything, freed when unreachable
+function storage.empty(count)
+  if count <= small then return heap(count) end
+  return block(count, false)
+end
+
+---Gives a block back at once. Nobody may hold it any more.
+---@param pointer ffi.cdata*
+---@param count integer
+function storage.release(pointer, count)
+  if count <= small then return end
+  gc(pointer, nil)
+  outstanding = outstanding - charged(count)
+  free(pointer)
+end
+
+---Bytes of blocks outside Lua's heap.
+---@return integer
+function storage.bytes() return outstanding end
+
+return storage

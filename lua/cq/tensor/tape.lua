@@ -1,0 +1,156 @@
+-- tape: remembers the operations of a computation in order, and goes over them backward to carry gradients from results to
+-- what they were made of. Tapes nest: an operation on one tape may, in its backward function, record and reverse another.
+local schema = require "cq.schema"
+local class = require "cq.tensor.class"
+local storage = require "cq.tensor.storage"
+
+---@class cq.Tape
+---@field count integer      operations recorded
+local Tape = { __name = "cq.Tape" }
+Tape.__index = Tape
+
+local tape = {}
+
+local current = nil               ---@type cq.Tape?  where operations are recorded; nil: nowhere
+
+---An empty tape. It records while tape.with runs.
+---@return cq.Tape
+function tape.new()
+  return setmetatable({ count = 0 }, Tape)
+end
+
+---The tape that records now, nil if none does.
+---@return cq.Tape?
+function tape.recording() return current end
+
+local function finish(before, ok, ...)
+  current = before
+  if not ok then error((...), 0) end
+  return ...
+end
+
+---Runs a function with its operations recorded on a tape (nil: on none). An error passes through, and leaves the recording
+---as it was before.
+---@param on cq.Tape?
+---@param f fun(...): any
+---@param ... any             for f
+---@return any ...            what f returns
+function tape.with(on, f, ...)
+  if on ~= nil and getmetatable(on) ~= Tape then
+    schema.fail("tape.with: needs a tape from tape.new() and a function, got %s", schema.describe(on))
+  end
+  local before = current
+  current = on
+  return finish(before, pcall(f, ...))
+end
+
+---Runs a function with nothing recorded.
+---@param f fun(...): any
+---@return any ...
+function tape.pause(f, ...)
+  return tape.with(nil, f, ...)
+end
+
+---Does an operation on these need to be recorded?
+---@return boolean
+function tape.wants(a, b)
+  return current ~= nil and (a.requires_grad or (b ~= nil and b.requires_grad))
+end
+
+---Records an operation of the library. back(node, gradient) adds to the adjoints of what node holds; it is a plain function
+---and no closure, because LuaJIT does not compile the making of closures.
+---@param back fun(node: table, gradient: ffi.cdata*)
+---@param out cq.Tensor
+---@return cq.Tensor out
+function tape.push(back, out, a, b, extra)
+  out.requires_grad = true
+  local n = current.count + 1
+  current.count = n
+  current[n] = { back = back, out = out, a = a, b = b, extra = extra }
+  return out
+end
+
+-- gradients become tensors, and are not released afterwards: the user's function may keep them
+local function back_custom(node)
+  local grads, reached = {}, false
+  for i, out in ipairs(node.outputs) do
+    if out.adjoint then
+      grads[i] = class.wrap(out.adjoint, out.count, out.rank, out.dims)
+      reached = true
+    end
+    out.adjoint, out.requires_grad = false, false
+  end
+  if reached then node.backward(unpack(grads, 1, #node.outputs)) end
+end
+
+---Records an operation whose adjoint the caller provides.
+---@param def { outputs: cq.Tensor[], backward: fun(...: cq.Tensor?), name: string? }
+---@return cq.Tensor ...  the outputs
+function tape.custom(def)
+  if type(def) ~= "table" or type(def.outputs) ~= "table" or type(def.backward) ~= "function" then
+    schema.fail("tape.custom: needs { outputs = a list of tensors, backward = a function }, got %s", schema.describe(def))
+  end
+  for i, out in ipairs(def.outputs) do
+    class.check_tensor(out, "tape.custom: output " .. i)
+    if current then out.requires_grad = true end
+  end
+  if current then
+    local n = current.count + 1
+    current.count = n
+    current[n] = { outputs = def.outputs, backward = def.backward, name = def.name }
+  end
+  return unpack(def.outputs)
+end
+
+local function seed(outputs, grads)
+  if class.is_tensor(outputs) then outputs, grads = { outputs }, grads ~= nil and { grads } or nil end
+  for i, out in ipairs(outputs) do
+    class.check_tensor(out, "tape:backward: output " .. i)
+    local grad = grads and grads[i]
+    if grads == nil then
+      if out.count ~= 1 then
+        schema.fail("tape:backward: output %d has shape %s and needs a gradient of that shape", i, class.shape_text(out.dims))
+      end
+      grad = 1
+    end
+    if grad then out:accumulate(grad) end
+  end
+end
+
+local function reverse(self)
+  for n = self.count, 1, -1 do
+    local node = self[n]
+    self[n] = nil                      -- what it held is garbage from here on
+    self.count = n - 1
+    if node.backward then
+      back_custom(node)
+    else
+      local out = node.out
+      local gradient = out.adjoint
+      out.requires_grad = false        -- plain data once its tape is gone
+      if gradient then
+        out.adjoint = false
+        node.back(node, gradient)
+        storage.release(gradient, out.count)
+      end
+    end
+  end
+end
+
+---Carries gradients from outputs to everything that the recorded operations were made of, newest operation first, and empties
+---the tape. Leaves, and tensors made under other tapes, keep what reaches them in .grad.
+---@param outputs cq.Tensor|cq.Tensor[]
+---@param grads cq.Tensor|(cq.Tensor|number|false)[]|nil  of the outputs; nil: 1, for outputs of one element
+function Tape:backward(outputs, grads)
+  seed(outputs, grads)
+  -- what an adjoint computes by tensors is not itself recorded
+  tape.with(nil, reverse, self)
+end
+
+---Forgets everything recorded.
+function Tape:clear()
+  for n = self.count, 1, -1 do self[n] = nil end
+  self.count = 0
+end
+
+return tape
