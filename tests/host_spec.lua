@@ -1,0 +1,268 @@
+-- host: the command line of cqlua, its exit codes and what it says.
+local process = require "tests.process"
+local cqlua = process.cqlua
+
+local folder
+
+local function script(content) return process.write(folder .. "/script.lua", content) end
+
+before_each(function() folder = process.folder() end)
+after_each(function() process.remove(folder) end)
+
+-- plain text, not a pattern
+local function has(text, part)
+  assert(text:find(part, 1, true), ("%q is not in:\n%s"):format(part, text))
+end
+
+describe("a script", function()
+  it("that finishes gives 0", function()
+    local result = cqlua { script "print 'hello'" }
+    assert.same({ code = 0, out = "hello\n", err = "" }, result)
+  end)
+
+  it("that is empty gives 0 and says nothing", function()
+    assert.same({ code = 0, out = "", err = "" }, cqlua { script "" })
+  end)
+
+  it("gets its words, also after --", function()
+    local result = cqlua { script "print(arg[0]:match '[^/]+$', ...)", "a", "--", "--b", "c d" }
+    assert.equal("script.lua\ta\t--b\tc d\n", result.out)
+  end)
+
+  it("that fails gives 1, its message and a traceback of its own lines", function()
+    local result = cqlua { script "local function step()\n  local x\n  return x.y\nend\nstep()\n" }
+    assert.equal(1, result.code)
+    has(result.err, "script.lua:3: attempt to index local 'x' (a nil value)")
+    has(result.err, "script.lua:3: in function step")
+    has(result.err, "script.lua:5: in main chunk")
+  end)
+
+  it("that misuses the library sees its own line and none of the library's", function()
+    local result = cqlua { script "local is = require 'cq.schema'\nlocal S = is.define('thing', { a = is.number() })\nlocal s = S { b = 1 }\nprint(s)\n" }
+    assert.equal(1, result.code)
+    has(result.err, "script.lua:3: thing: unknown field b")
+    assert.is_nil(result.err:find "lua/cq/")
+  end)
+
+  it("that breaks the library shows the library's frames too", function()
+    local result = cqlua { script "local text = require 'cq.text'\nlocal s = text.suggest(nil, { 'a' })\nprint(s)\n" }
+    assert.equal(1, result.code)
+    has(result.err, "lua/cq/text.lua")
+    has(result.err, "script.lua:2: in main chunk")
+  end)
+
+  it("may throw what is no string", function()
+    local result = cqlua { script "error { 1 }" }
+    assert.equal(1, result.code)
+    has(result.err, "an error that is not a sentence but a table")
+  end)
+
+  it("with a wrong syntax gives 1 and the line", function()
+    local result = cqlua { script "x = = 1" }
+    assert.equal(1, result.code)
+    has(result.err, "script.lua:1: unexpected symbol near '='")
+  end)
+
+  it("that is missing or a folder gives 2", function()
+    local result = cqlua { folder .. "/none.lua" }
+    assert.equal(2, result.code)
+    has(result.err, "none.lua: No such file or directory")
+    result = cqlua { folder }
+    assert.equal(2, result.code)
+    has(result.err, "it is a folder")
+  end)
+
+  it("finds modules beside itself and the project's scenes and library", function()
+    process.write(folder .. "/neighbour.lua", "return 42")
+    local result = cqlua { script "print(require 'neighbour', type(require 'cq.schema'))" }
+    assert.equal("42\ttable\n", result.out)
+  end)
+
+  it("is read from standard input with -", function()
+    script "print 'piped'"
+    assert.equal("piped\n", cqlua({ "-" }, { after = "< " .. folder .. "/script.lua" }).out)
+  end)
+
+  it("overflows the stack without a crash", function()
+    local result = cqlua { script "local function f(x) return 1 + f(x) end\nf(1)" }
+    assert.equal(1, result.code)
+    has(result.err, "stack overflow")
+  end)
+
+  it("runs out of memory without a crash", function()
+    if process.sanitized() then return pending "AddressSanitizer reserves more than any limit allows" end
+    local result = cqlua({ script "local t = {}\nwhile true do t[#t + 1] = ('x'):rep(1e7) .. #t end" }, { before = "ulimit -v 2000000;" })
+    assert.equal(1, result.code)
+    has(result.err, "not enough memory")
+  end)
+
+  it("that cannot print says so", function()
+    local result = cqlua({ script "print 'x'" }, { after = "> /dev/full" })
+    assert.equal(1, result.code)
+    has(result.err, "No space left on device")
+  end)
+
+  it("shows its first comment with --help, and does not run", function()
+    local result = cqlua { script "-- Trains a thing.\n-- --n N   how many\n\n-- not this\nprint 'ran'\n", "--help" }
+    assert.same({ code = 0, out = "Trains a thing.\n--n N   how many\n", err = "" }, result)
+  end)
+end)
+
+describe("options of a script", function()
+  local ask = "local option = require 'cq.option'\n"
+
+  it("are read as the type of their default", function()
+    local content = ask .. "print(option('n', 3), option('dry', false), option('wet', true), option('name', 'a'), option('goal', { 0, 0 })[2], option('other'))"
+    assert.equal("3\tfalse\ttrue\ta\t0\tnil\n", cqlua { script(content) }.out)
+    assert.equal("-7\ttrue\tfalse\tb c\t0.25\t5\n",
+      cqlua { script(content), "--n", "-7", "--dry", "--wet=false", "--name", "b c", "--goal", "1,0.25", "--other=5" }.out)
+  end)
+
+  it("that do not fit are errors at the script's line", function()
+    for typed, problem in pairs {
+      ["--n=x"] = '--n must be a number, got "x"', ["--n"] = "--n must be a number, got nothing", ["--n=nan"] = '--n must be a number, got "nan"',
+      ["--dry=perhaps"] = '--dry must be true or false, got "perhaps"',
+    } do
+      local result = cqlua { script(ask .. "print(option('n', 3), option('dry', false))"), typed }
+      assert.equal(1, result.code)
+      has(result.err, "script.lua:2: " .. problem)
+    end
+  end)
+
+  it("can be checked more closely", function()
+    local content = ask .. "local is = require 'cq.schema'\nprint(option('n', 3, is.integer { min = 1 }))"
+    assert.equal("3\n", cqlua { script(content) }.out)
+    local result = cqlua { script(content), "--n", "0" }
+    assert.equal(1, result.code)
+    has(result.err, '--n must be a whole number at least 1, got "0"')
+  end)
+
+  it("that nobody asked for are told at the end, with a suggestion", function()
+    local result = cqlua { script(ask .. "print(option('iterations', 3))"), "--iteration", "5" }
+    assert.equal(0, result.code)
+    assert.equal("3\n", result.out)
+    has(result.err, "the script never asked for --iteration (did you mean iterations?); it asked for --iterations")
+  end)
+
+  it("can also be the program's", function()
+    local content = ask .. "local p = option.program\nprint(p.threads, p.precision, p.simd, p.out, p.seed, p.quiet, p.device, option('seed', 9))"
+    assert.equal("0\tnil\t0\tnil\tnil\tfalse\tauto\t9\n", cqlua { script(content) }.out)
+    assert.equal("2\tfloat64\t3\tx\t5\ttrue\tcpu\t5\n", cqlua {
+      "--threads", "2", "--precision=float64", "--device", "cpu", script(content), "--simd", "avx2", "--out", "x", "--seed", "5", "--quiet",
+    }.out)
+  end)
+end)
+
+describe("the command line", function()
+  it("refuses an unknown option with a suggestion and 2", function()
+    local result = cqlua { "--thread", "2", script "" }
+    assert.equal(2, result.code)
+    has(result.err, "unknown option --thread (did you mean threads?)")
+    result = cqlua { "-z" }
+    assert.equal(2, result.code)
+    has(result.err, "unknown option -z")
+  end)
+
+  it("refuses wrong values with what was got and what is allowed", function()
+    for _, case in ipairs {
+      { { "--threads", "-1" }, '--threads must be a whole number at least 0 and at most 1024, got "-1"' },
+      { { "--threads", "two" }, 'got "two"' }, { { "--threads" }, "got nothing" },
+      { { "--precision", "float16" }, '--precision must be one of "float32", "float64", got "float16"' },
+      { { "--device", "gpu" }, '--device must be one of "auto", "cpu", "cuda", got "gpu"' },
+      { { "--seed", "1.5" }, 'got "1.5"' }, { { "--simd", "sse9" }, 'got "sse9"' }, { { "-e" }, "-e needs a piece of Lua" },
+      { {}, "nothing to run" },
+    } do
+      local result = cqlua(case[1])
+      assert.equal(2, result.code)
+      has(result.err, case[2])
+    end
+  end)
+
+  it("says what --device cuda lacks", function()
+    local result = cqlua { "--device", "cuda", script "print 'ran'" }
+    assert.equal(2, result.code)
+    assert.equal("", result.out)
+    has(result.err, "has no CUDA device; allowed are auto and cpu")
+  end)
+
+  it("runs pieces of Lua with -e", function()
+    assert.same({ code = 0, out = "3\ta\n", err = "" }, cqlua { "-e", "x = 3", "-e", "print(x, ...)", "a" })
+    local result = cqlua { "-e", "error 'no'" }
+    assert.equal(1, result.code)
+    has(result.err, "(command line):1: no")
+  end)
+
+  it("has a prompt that prints values, joins lines and goes on after an error", function()
+    process.write(folder .. "/typed", "1 + 1\nfor i = 1, 2 do\nprint(i)\nend\nx = 5\nx\nnil + 1\n'still here'\n")
+    local result = cqlua({ "-i" }, { after = "< " .. folder .. "/typed" })
+    assert.equal(0, result.code)
+    assert.equal("2\n1\n2\n5\nstill here\n", result.out)
+    has(result.err, "attempt to perform arithmetic on a nil value")
+  end)
+
+  it("tells its version and its options", function()
+    assert.matches("^cqlua %d+%.%d+%.%d+ %(LuaJIT", cqlua { "--version" }.out)
+    local help = cqlua { "--help" }
+    assert.equal(0, help.code)
+    for _, word in ipairs { "--device", "--threads", "--precision", "--simd", "--out", "--seed", "--quiet", "-e CODE", "-i", "info" } do
+      has(help.out, word)
+    end
+  end)
+
+  it("finds its library by CQLUA_ROOT, and says where it looked when it is not there", function()
+    local result = cqlua({ "--version" }, { before = "CQLUA_ROOT=" .. folder })
+    assert.equal(1, result.code)
+    has(result.err, "set CQLUA_ROOT")
+  end)
+end)
+
+describe("a command", function()
+  it("info tells what was found, also as JSON", function()
+    local result = cqlua { "info" }
+    assert.equal(0, result.code)
+    has(result.out, "instructions")
+    local line = cqlua { "info", "--json", "--threads", "3" }.out
+    assert.matches('^{"version": "%d.*}\n$', line)
+    has(line, '"threads": 3')
+    assert.equal(1, select(2, line:gsub("\n", "")))
+  end)
+
+  it("refuses what it does not declare", function()
+    local result = cqlua { "info", "--jsn" }
+    assert.equal(2, result.code)
+    has(result.err, "info has no option --jsn (did you mean json?)")
+  end)
+
+  it("has its own help", function()
+    local result = cqlua { "info", "--help" }
+    assert.equal(0, result.code)
+    has(result.out, "--json")
+  end)
+end)
+
+describe("the engine", function()
+  local engine = require "cq.engine"
+
+  it("was built from the header that Lua reads", function()
+    assert.equal(engine.C.CQ_ABI, engine.C.cq_abi())
+    local structs = engine.structs()
+    assert(#structs >= 5, #structs)
+    for _, name in ipairs(structs) do
+      assert(tonumber(engine.C.cq_struct_size(name)) == require("ffi").sizeof(name), name .. " is unknown to cq_struct_size or has another size")
+    end
+  end)
+
+  it("has every function of the header", function()
+    for name in engine.declarations:gmatch "(cq_[%w_]+)%([^()]*%);" do
+      assert(pcall(function() return engine.C[name] end), name .. " is declared and not built")
+    end
+  end)
+
+  it("turns a status into an error at the user's line", function()
+    engine.check(engine.C.CQ_OK)
+    local status = engine.C.cq_file_replace("/nowhere/at/all", "x", 1)
+    local fine, problem = pcall(function() engine.check(status, "saving") end)
+    assert.is_false(fine)
+    assert.matches("^tests/host_spec.lua:%d+: saving: .*No such file", problem)
+  end)
+end)

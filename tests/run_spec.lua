@@ -1,0 +1,202 @@
+-- run: the folder that a run leaves: history, manifest, parameters, and what becomes of them when things go wrong.
+local process = require "tests.process"
+local cqlua = process.cqlua
+
+local folder
+
+local function script(content) return process.write(folder .. "/script.lua", content) end
+
+before_each(function() folder = process.folder() end)
+after_each(function() process.remove(folder) end)
+
+local function has(text, part)
+  assert(text and text:find(part, 1, true), ("%q is not in:\n%s"):format(part, tostring(text)))
+end
+
+-- counts to --iterations, and keeps a parameter that remembers how far it came
+local loop = [[
+local Run, T, option = require "cq.run", require "cq.tensor", require "cq.option"
+local run = Run.open { iterations = option("iterations", 5), notes = { color = "red" } }
+local w = run.saved and run.saved.params.w or T.tensor { 0, 0 }
+local state = run.saved and run.saved.optimizer or { count = 0 }
+for i = run.done + 1, run.iterations do
+  w = w + 1
+  state = { count = state.count + 1 }
+  run:record { iteration = i, loss = 1 / i, w = w }
+  run:save(i, { w = w }, state)
+  if i == option("fail", 0) then error "the end" end
+  if i == option("interrupt", 0) then require("cq.engine").C.cq_interrupt(1) end
+  if run:interrupted() then break end
+end
+run:finish({ w = w }, state)
+print(run.done, w:get(1), state.count)
+]]
+
+local function out() return folder .. "/out" end
+
+describe("a run", function()
+  it("leaves history, manifest, script, parameters and optimizer state", function()
+    local result = cqlua { script(loop), "--out", out(), "--seed", "3" }
+    assert.equal(0, result.code, result.err)
+    assert.equal("5\t5\t5\n", result.out)
+    assert.equal("iteration,loss,w.1,w.2\n1,1,1,1\n2,0.5,2,2\n3,0.33333333333333331,3,3\n4,0.25,4,4\n5,0.2,5,5\n", process.read(out() .. "/history.csv"))
+    assert.equal(loop, process.read(out() .. "/script.lua"))
+    local manifest = process.read(out() .. "/manifest.json")
+    for _, part in ipairs { '"seed": 3', '"status": "finished"', '"color": "red"', '"script_hash": "', '"version": "', '"iterations_done": 5', "--out" } do
+      has(manifest, part)
+    end
+    local T = require "cq.tensor"
+    assert.equal(5, T.load(out() .. "/params.bin").w:get(2))
+    assert.equal(5, T.load(out() .. "/optimizer.bin").optimizer.count)
+  end)
+
+  it("goes to runs/<name of the script> without --out", function()
+    local path = script(loop)
+    assert.equal(0, cqlua({ path }, { before = "cd " .. folder .. " &&" }).code)
+    has(process.read(folder .. "/runs/script/history.csv"), "iteration,loss")
+  end)
+
+  it("tells its progress in lines, and nothing with --quiet", function()
+    has(cqlua { script(loop), "--out", out() }.err, "5/5  loss 0.2")
+    assert.equal("", cqlua { script(loop), "--out", out() .. "2", "--quiet" }.err)
+  end)
+
+  it("draws a bar on a terminal", function()
+    local path = script(loop)
+    local command = ("script -qec '%s %s --out %s' /dev/null </dev/null > %s/typed 2>&1"):format(require("cq.host").executable, path, out(), folder)
+    assert.equal(0, os.execute(command))
+    local seen = process.read(folder .. "/typed")
+    has(seen, "[========================] 5/5  loss 0.2")
+    has(seen, "\r")
+  end)
+
+  it("goes on with --resume as if it had never stopped", function()
+    cqlua { script(loop), "--out", out() .. "whole", "--iterations", "6" }
+    local first = cqlua { script(loop), "--out", out(), "--iterations", "6", "--fail", "4" }
+    assert.equal(1, first.code)
+    has(process.read(out() .. "/manifest.json"), '"status": "failed"')
+    has(process.read(out() .. "/manifest.json"), "the end")
+    local second = cqlua { script(loop), "--out", out(), "--iterations", "6", "--resume" }
+    assert.equal(0, second.code, second.err)
+    assert.equal("6\t6\t6\n", second.out)
+    has(second.err, "going on after iteration 4")
+    assert.equal(process.read(out() .. "whole/history.csv"), process.read(out() .. "/history.csv"))
+  end)
+
+  it("drops lines after the saved iteration, and a torn one, when it goes on", function()
+    cqlua { script(loop), "--out", out(), "--iterations", "3" }
+    local path = out() .. "/history.csv"
+    process.write(path, process.read(path) .. "4,0.25,4,4\n5,0.2,5")
+    local result = cqlua { script(loop), "--out", out(), "--iterations", "4", "--resume" }
+    assert.equal(0, result.code, result.err)
+    assert.equal("iteration,loss,w.1,w.2\n1,1,1,1\n2,0.5,2,2\n3,0.33333333333333331,3,3\n4,0.25,4,4\n", process.read(path))
+  end)
+
+  it("has nothing to resume in an empty folder", function()
+    local result = cqlua { script(loop), "--out", out(), "--resume" }
+    assert.equal(1, result.code)
+    has(result.err, "script.lua:2: there is nothing to resume in " .. out())
+  end)
+
+  it("stops when asked to, saves, and gives 130", function()
+    local result = cqlua { script(loop), "--out", out(), "--interrupt", "2" }
+    assert.equal(130, result.code)
+    assert.equal("2\t2\t2\n", result.out)
+    has(process.read(out() .. "/manifest.json"), '"status": "interrupted"')
+    assert.equal(2, require("cq.tensor").load(out() .. "/optimizer.bin").iteration)
+  end)
+
+  it("stops at the next iteration after a signal, and at once after the second", function()
+    local slow = loop:gsub("w = w %+ 1\n", function(line)
+      return line .. "  if i == 2 then io.open(run:path 'ready', 'w'):close() end\n  os.execute 'sleep 0.1'\n"
+    end)
+    local path = script(slow)
+    local wait = ("while [ ! -e %s/ready ]; do sleep 0.02; done; "):format(out())
+    local result = cqlua({ path, "--out", out(), "--iterations", "1000" }, { after = ("& pid=$!; %s kill -TERM $pid; wait $pid"):format(wait) })
+    assert.equal(130, result.code)
+    has(result.err, "stopping at the next iteration")
+    has(process.read(out() .. "/manifest.json"), '"status": "interrupted"')
+
+    os.remove(out() .. "/ready")
+    local deaf = process.write(folder .. "/deaf.lua", "io.open('" .. out() .. "/ready', 'w'):close()\nlocal x = 0\nwhile true do x = x + 1 end")
+    result = cqlua({ deaf }, { after = ("& pid=$!; %s kill -TERM $pid; sleep 0.2; kill -TERM $pid; wait $pid"):format(wait) })
+    assert.equal(128 + 15, result.code)
+  end)
+
+  it("moves an earlier run away instead of overwriting it", function()
+    cqlua { script(loop), "--out", out() }
+    local before = process.read(out() .. "/history.csv")
+    local result = cqlua { script(loop), "--out", out(), "--iterations", "2" }
+    has(result.err, "is now in " .. out() .. "/earlier-1")
+    assert.equal(before, process.read(out() .. "/earlier-1/history.csv"))
+    assert.equal("iteration,loss,w.1,w.2\n1,1,1,1\n2,0.5,2,2\n", process.read(out() .. "/history.csv"))
+    cqlua { script(loop), "--out", out() }
+    assert.is_not_nil(process.read(out() .. "/earlier-2/manifest.json"))
+  end)
+end)
+
+describe("a folder", function()
+  it("that cannot be made or written is an error before the run", function()
+    process.write(folder .. "/file", "")
+    for _, place in ipairs { folder .. "/file", folder .. "/file/below", "/proc/cqlua" } do
+      local result = cqlua { script(loop), "--out", place }
+      assert.equal(1, result.code)
+      has(result.err, "script.lua:2: the folder " .. place .. " cannot be written: ")
+      has(result.err, "choose another with --out")
+      assert.equal("", result.out)
+    end
+  end)
+
+  it("that is full is told, and what was written is kept", function()
+    local many = loop:gsub("  run:save%b()\n", "")
+    local result = cqlua({ script(many), "--out", out(), "--iterations", "2000" }, { before = "ulimit -f 8;" })
+    assert.equal(1, result.code)
+    has(result.err, "history.csv cannot be written: File too large; what was written before is kept")
+    local history = process.read(out() .. "/history.csv")
+    has(history, "\n100,0.01,100,100\n")
+    assert(#history <= 8 * 1024, #history)
+  end)
+end)
+
+describe("cq.log", function()
+  local log = "local Run, T = require 'cq.run', require 'cq.tensor'\n"
+
+  it("prints its values, loss first, and writes them with --out", function()
+    local content = log .. "for i = 1, 2 do Run.log { epoch = i, loss = i / 4, young = T.tensor(i), tag = 'a,b', flags = T.tensor { 1, 2 } } end"
+    local result = cqlua { script(content), "--out", out() }
+    assert.equal(0, result.code, result.err)
+    assert.equal("epoch 1  loss 0.25  flags.1 1  flags.2 2  tag a,b  young 1\nepoch 2  loss 0.5  flags.1 1  flags.2 2  tag a,b  young 2\n", result.out)
+    assert.equal("iteration,loss,epoch,flags.1,flags.2,tag,young\n1,0.25,1,1,2,a b,1\n2,0.5,2,1,2,a b,2\n", process.read(out() .. "/history.csv"))
+    has(process.read(out() .. "/manifest.json"), '"status": "finished"')
+  end)
+
+  it("widens the history when a new column comes", function()
+    cqlua { script(log .. "Run.log { loss = 1 }\nRun.log { loss = 2, extra = 7 }"), "--out", out() }
+    assert.equal("iteration,loss,extra\n1,1,\n2,2,7\n", process.read(out() .. "/history.csv"))
+  end)
+
+  it("sums up a large tensor", function()
+    local result = cqlua { script(log .. "Run.log { loss = 1, w = T.arange(1, 100) }") }
+    assert.equal("loss 1  w.max 100  w.mean 50.5  w.min 1\n", result.out)
+  end)
+
+  it("refuses what cannot be a cell", function()
+    local result = cqlua { script(log .. "Run.log { loss = {} }") }
+    assert.equal(1, result.code)
+    has(result.err, "script.lua:2: cq.log: loss must be a number, a string, true or false, or a tensor, got an empty table")
+  end)
+
+  it("writes nothing without --out", function()
+    assert.equal(0, cqlua({ script(log .. "Run.log { loss = 1 }") }, { before = "cd " .. folder .. " &&" }).code)
+    assert.is_nil(require("cq.host").kind(folder .. "/runs"))
+  end)
+end)
+
+describe("json", function()
+  local json = require "cq.json"
+
+  it("writes values that read back", function()
+    assert.equal('{"b": 1, "a": [1, 0.1, "x\\n\\"", true], "c": {"d": null}}', json.encode({ a = { 1, 0.1, 'x\n"', true }, b = 1, c = { d = 0 / 0 } }, { "b" }))
+    assert.equal(1 / 3, tonumber(json.encode(1 / 3)))
+  end)
+end)
