@@ -1,0 +1,220 @@
+-- assembly: robots and walls as the one set of arrays that the engine's world is made of.
+local ffi = require "ffi"
+local is = require "cq.schema"
+local text = require "cq.text"
+local T = require "cq.tensor"
+local engine = require "cq.engine"
+local C = engine.C
+
+local assembly = {}
+
+local laws = {
+  neo_hookean = C.CQ_MATERIAL_NEO_HOOKEAN, corotated = C.CQ_MATERIAL_COROTATED, linear = C.CQ_MATERIAL_LINEAR,
+}
+
+---Name of a group that a robot's particle belongs to, the smallest one.
+---@param robot cq.Robot
+---@param particle integer     from 0
+---@return string?
+function assembly.group_of(robot, particle)
+  local best
+  for _, name in ipairs(robot.group_names) do
+    local group = robot.group_table[name]
+    if not best or group.particle_count < best.particle_count then
+      for k = 0, group.particle_count - 1 do
+        if group.index[k] == particle then
+          best = group
+          break
+        end
+      end
+    end
+  end
+  return best and best.name
+end
+
+-- a particle as an error names it
+local function particle_text(robot, particle)
+  local group = assembly.group_of(robot, particle)
+  local x, at = robot.position:data() + particle * robot.dim, {}
+  for i = 1, robot.dim do at[i] = ("%.4g"):format(x[i - 1]) end
+  return ("particle %d%s at {%s}"):format(particle + 1, group and (" of group \"%s\""):format(group) or "", table.concat(at, ", "))
+end
+
+-- a robot must start inside the domain, one cell from its edge: there its particles still have all their grid nodes
+local function check_domain(robot, domain)
+  local x, dim = robot.position:data(), domain.dim
+  for p = 0, robot.particle_count - 1 do
+    for i = 0, dim - 1 do
+      local value = x[p * dim + i]
+      if not (value >= domain.dx and value <= domain.size[i + 1] - domain.dx) then
+        is.fail("cq.World: %s starts outside the world: %s of %s must be between %s and %s (the world but for one cell at its edge)",
+          robot.name, ("xyz"):sub(i + 1, i + 1), particle_text(robot, p), text.number(domain.dx), text.number(domain.size[i + 1] - domain.dx))
+      end
+    end
+  end
+end
+
+local function check_walls(robot, walls, structs, domain)
+  for w, wall in ipairs(walls) do
+    local p = wall:first_inside(structs[w - 1], domain.dim, robot.position:data(), robot.particle_count)
+    if p then
+      is.fail("cq.World: %s overlaps wall %d (%s): %s is inside its solid; move the robot with robot:at", robot.name, w, wall.family,
+        particle_text(robot, p))
+    end
+  end
+end
+
+---The engine's walls.
+---@return ffi.cdata* structs, table keep    memory that must live until the world is made
+function assembly.walls(walls, domain)
+  local structs, keep = ffi.new("cq_wall[?]", math.max(#walls, 1)), {}
+  for w, wall in ipairs(walls) do
+    local dim, field = wall:dim()
+    if dim and dim ~= domain.dim then
+      is.fail("cq.World: wall %d (%s) is %dD by its %s, the world is %dD", w, wall.family, dim, field, domain.dim)
+    end
+    C.cq_wall_init(structs[w - 1])
+    keep[w] = wall:write(structs[w - 1], domain, C)
+  end
+  return structs, keep
+end
+
+-- all tensors of one name of the robots, one after the other
+local function joined(robots, name)
+  local list = {}
+  for k, robot in ipairs(robots) do list[k] = robot[name] end
+  return #list == 1 and list[1] or T.concat(list, 1)
+end
+
+-- material of each particle, laws shared between robots
+local function fill_materials(def, robots, arrays)
+  local kinds, of = {}, {}
+  arrays.material = ffi.new("int32_t[?]", def.particle_count)
+  local p = 0
+  for _, robot in ipairs(robots) do
+    for k = 0, robot.particle_count - 1 do
+      local law = robot.laws[robot.law[k] + 1]
+      local key = law.law .. law.incompressible
+      if not of[key] then
+        kinds[#kinds + 1] = law
+        of[key] = #kinds - 1
+      end
+      arrays.material[p] = of[key]
+      p = p + 1
+    end
+  end
+  arrays.materials = ffi.new("cq_material[?]", #kinds)
+  for k, law in ipairs(kinds) do
+    arrays.materials[k - 1].kind, arrays.materials[k - 1].incompressible = laws[law.law], law.incompressible
+  end
+  def.material, def.material_count, def.materials = arrays.material, #kinds, arrays.materials
+end
+
+local function fill_pins(def, robots, arrays)
+  local list = {}
+  for _, robot in ipairs(robots) do
+    for _, pin in ipairs(robot.pins) do
+      local index, count = robot:select({ pin }, "cq.Robot: pins")
+      for k = 0, count - 1 do list[#list + 1] = index[k] + robot.first end
+    end
+  end
+  arrays.pins = ffi.new("int32_t[?]", math.max(#list, 1), list)
+  def.pin_count, def.pins = #list, arrays.pins
+end
+
+---Stress signals of all robots: their directions, and an entry for every particle that follows one.
+---@return table layout     { stresses, entries, weighed }; entries know where they come from for actuator_weights
+local function fill_stresses(def, robots, arrays)
+  local layout = { stresses = {}, entry_count = 0 }
+  for _, robot in ipairs(robots) do
+    robot.entry_first = layout.entry_count
+    for _, stress in ipairs(robot.stresses) do
+      layout.stresses[#layout.stresses + 1] = { signal = robot.signal_first + stress.signal, scale = stress.scale, shift = stress.shift }
+      layout.entry_count = layout.entry_count + stress.count
+    end
+    robot.entry_count = layout.entry_count - robot.entry_first
+  end
+  local dd, entries = def.dim * def.dim, layout.entry_count
+  arrays.direction = ffi.new("double[?]", math.max(#layout.stresses * dd, 1))
+  arrays.particle = ffi.new("int32_t[?]", math.max(entries, 1))
+  arrays.actuator = ffi.new("int32_t[?]", math.max(entries, 1))
+  layout.weight = T.ones { entries }
+  local weight, e, a = layout.weight:data(), 0, 0
+  for _, robot in ipairs(robots) do
+    for _, stress in ipairs(robot.stresses) do
+      for k = 1, dd do arrays.direction[a * dd + k - 1] = stress.stress[k] end
+      for k = 0, stress.count - 1 do
+        arrays.particle[e] = robot.first + (stress.index and stress.index[k] or k)
+        arrays.actuator[e] = a
+        if stress.weighed then weight[e] = 0 end
+        e = e + 1
+      end
+      a = a + 1
+    end
+  end
+  def.actuator_count, def.actuator_direction = a, arrays.direction
+  def.actuation_count, def.actuation_particle, def.actuation_actuator = entries, arrays.particle, arrays.actuator
+  def.actuation_weight = layout.weight:data()
+  return layout
+end
+
+---Particles that force actuators push, each once: several actuators may share one.
+local function fill_forces(def, robots, arrays)
+  local layout, of, list = { actuators = {} }, {}, {}
+  for _, robot in ipairs(robots) do
+    for _, force in ipairs(robot.forces) do
+      local slots, particles = ffi.new("int32_t[?]", force.count), {}
+      for k = 0, force.count - 1 do
+        local p = robot.first + force.index[k]
+        if not of[p] then
+          list[#list + 1] = p
+          of[p] = #list - 1
+        end
+        slots[k], particles[k + 1] = of[p], force.index[k] + 1
+      end
+      layout.actuators[#layout.actuators + 1] = {
+        actuator = force.actuator, count = force.count, slots = slots, robot = robot, particles = particles,
+        first = robot.signal_first + force.first, signals = force.signals,
+      }
+    end
+  end
+  layout.count = #list
+  arrays.forces = ffi.new("int32_t[?]", math.max(#list, 1), list)
+  def.force_count, def.force_particle = #list, arrays.forces
+  return layout
+end
+
+---Fills the engine's def from robots and walls. Sets first, signal_first, entry_first, entry_count of each robot.
+---@param def ffi.cdata*          cq_world_def, grid and time filled
+---@param robots cq.Robot[]
+---@param walls cq.Boundary[]
+---@param domain { dim: integer, dx: number, size: number[] }
+---@return table layout           { stresses, forces, base, arrays }
+function assembly.fill(def, robots, walls, domain)
+  local arrays, count, signals = {}, 0, 0
+  arrays.walls, arrays.heights = assembly.walls(walls, domain)
+  for _, robot in ipairs(robots) do
+    if robot.dim ~= domain.dim then
+      is.fail("cq.World: %s is %dD, the world is %dD by its cells", robot.name, robot.dim, domain.dim)
+    end
+    check_domain(robot, domain)
+    check_walls(robot, walls, arrays.walls, domain)
+    robot.first, robot.signal_first = count, signals
+    count, signals = count + robot.particle_count, signals + robot.actuator_count
+  end
+  local layout = { signal_count = signals, base = {}, arrays = arrays }
+  local base = layout.base
+  for _, name in ipairs { "position", "volume", "young", "poisson", "density" } do base[name] = joined(robots, name) end
+  base.mass = base.density * base.volume
+  def.particle_count = count
+  for _, name in ipairs { "position", "volume", "young", "poisson", "mass" } do def[name] = base[name]:data() end
+  def.wall_count, def.walls = #walls, arrays.walls
+  fill_materials(def, robots, arrays)
+  fill_pins(def, robots, arrays)
+  layout.stress = fill_stresses(def, robots, arrays)
+  layout.force = fill_forces(def, robots, arrays)
+  base.actuation_weight = layout.stress.weight
+  return layout
+end
+
+return assembly

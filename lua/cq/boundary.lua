@@ -1,0 +1,281 @@
+-- boundary: where a world is solid, and what happens to velocities there.
+--
+--   walls = cq.Boundary.box { kind = "friction", mu = 0.5 }
+--   walls = { cq.Boundary.floor { at = 0.1 }, cq.Boundary.sphere { center = { 1, 0.2 }, radius = 0.1, kind = "slip" } }
+--
+-- Kinds: "sticky" takes the wall's velocity; "slip" has no motion along the normal; "separate" is slip, but free to
+-- leave; "friction" is separate with Coulomb's law and the coefficient mu.
+local is = require "cq.schema"
+local text = require "cq.text"
+
+---@class cq.Boundary
+---@field shape "half_space"|"box"|"sphere"|"height_field"
+---@field kind "sticky"|"slip"|"separate"|"friction"
+---@field mu number             Coulomb coefficient [-], 0 unless kind is "friction"
+---@field velocity number[]?    of the surface [length/time]
+---@field moves boolean         the solid region moves with its velocity; else it stays, as a conveyor does
+local Boundary = { __name = "cq.Boundary" }
+Boundary.__index = Boundary
+
+function Boundary:__tostring()
+  return ("cq.Boundary.%s { %s%s }"):format(self.family, self.kind, self.kind == "friction" and ", mu " .. text.number(self.mu) or "")
+end
+
+local boundary = { class = Boundary }
+
+local point = function(options) return is.vector { size = { 2, 3 }, optional = options and options.optional } end
+
+-- a family of walls: its own fields beside those that every wall has
+local function family(name, fields, finish)
+  fields.kind = is.one_of { "sticky", "slip", "separate", "friction", optional = true }
+  fields.mu = is.number { min = 0, optional = true }
+  fields.velocity = point { optional = true }
+  fields.moves = is.boolean { optional = true }
+  local spec = is.define("cq.Boundary." .. name, fields)
+  return function(given)
+    local self = spec(given == nil and {} or given)
+    self.family = name
+    self.kind = self.kind or (self.mu and "friction" or "sticky")
+    if self.kind == "friction" and not self.mu then
+      is.fail("cq.Boundary.%s: a wall with friction needs its coefficient mu, for example mu = 0.5", name)
+    elseif self.kind ~= "friction" and self.mu then
+      is.fail("cq.Boundary.%s: mu is for kind \"friction\", the kind is \"%s\"", name, self.kind)
+    end
+    if self.moves and not self.velocity then
+      is.fail("cq.Boundary.%s: a wall that moves needs a velocity", name)
+    end
+    self.mu = self.mu or 0
+    if self.moves == nil then self.moves = self.velocity ~= nil end
+    finish(self, name)
+    return setmetatable(self, Boundary)
+  end
+end
+
+local function unit(v, what)
+  local length = 0
+  for _, x in ipairs(v) do length = length + x * x end
+  length = math.sqrt(length)
+  if length == 0 then is.fail("%s must have a direction, got the zero vector", what) end
+  local out = {}
+  for i, x in ipairs(v) do out[i] = x / length end
+  return out
+end
+
+local function same_size(name, first, a, second, b)
+  if #a ~= #b then is.fail("cq.Boundary.%s: %s has %d components and %s has %d", name, first, #a, second, #b) end
+end
+
+local function ordered(self, name)
+  if not (self.lower and self.upper) then return end
+  same_size(name, "lower", self.lower, "upper", self.upper)
+  for i, low in ipairs(self.lower) do
+    if low >= self.upper[i] then
+      is.fail("cq.Boundary.%s: upper must be above lower on every axis, got %s and %s on axis %d", name,
+        text.number(low), text.number(self.upper[i]), i)
+    end
+  end
+end
+
+---A room: solid outside. Its sides stand `inset` inside the edge of the world (3 cells unless given), or at lower, upper.
+---@param fields? { kind?: string, mu?: number, inset?: number, lower?: number[], upper?: number[], velocity?: number[], moves?: boolean }
+---@return cq.Boundary
+boundary.box = family("box", {
+  inset = is.number { above = 0, optional = true }, lower = point { optional = true }, upper = point { optional = true },
+}, function(self, name)
+  self.shape, self.hollow = "box", true
+  if self.inset and (self.lower or self.upper) then
+    is.fail("cq.Boundary.box: give either inset or lower and upper, not both")
+  elseif (self.lower == nil) ~= (self.upper == nil) then
+    is.fail("cq.Boundary.box: lower and upper go together, %s is missing", self.lower and "upper" or "lower")
+  end
+  ordered(self, name)
+end)
+
+---A solid box in the way.
+---@param fields { lower: number[], upper: number[], kind?: string, mu?: number, velocity?: number[], moves?: boolean }
+---@return cq.Boundary
+boundary.obstacle = family("obstacle", { lower = point(), upper = point() }, function(self, name)
+  self.shape, self.hollow = "box", false
+  ordered(self, name)
+end)
+
+---Level ground: solid below `at` on the second axis, y (or another `axis`).
+---@param fields { at: number, axis?: "x"|"y"|"z", kind?: string, mu?: number, velocity?: number[], moves?: boolean }
+---@return cq.Boundary
+boundary.floor = family("floor", { at = is.number(), axis = is.one_of { "x", "y", "z", default = "y" } }, function(self)
+  self.shape = "half_space"
+  self.axis = ({ x = 1, y = 2, z = 3 })[self.axis]
+end)
+
+---Solid behind a plane: where (x - point) . normal < 0. The normal need not have unit length.
+---@param fields { point: number[], normal: number[], kind?: string, mu?: number, velocity?: number[], moves?: boolean }
+---@return cq.Boundary
+boundary.half_plane = family("half_plane", { point = point(), normal = point() }, function(self, name)
+  self.shape = "half_space"
+  same_size(name, "point", self.point, "normal", self.normal)
+  self.normal = unit(self.normal, "cq.Boundary.half_plane: normal")
+end)
+
+---A slope through `point` that rises along x by `angle` [radian], solid below.
+---@param fields { point: number[], angle: number, kind?: string, mu?: number, velocity?: number[], moves?: boolean }
+---@return cq.Boundary
+boundary.slope = family("slope", { point = point(), angle = is.number { above = -math.pi / 2, below = math.pi / 2 } }, function(self)
+  self.shape = "half_space"
+  self.normal = { -math.sin(self.angle), math.cos(self.angle), #self.point == 3 and 0 or nil }
+end)
+
+---A ball in the way, or a round room if `hollow`.
+---@param fields { center: number[], radius: number, hollow?: boolean, kind?: string, mu?: number, velocity?: number[], moves?: boolean }
+---@return cq.Boundary
+boundary.sphere = family("sphere", {
+  center = point(), radius = is.number { above = 0 }, hollow = is.boolean { default = false },
+}, function(self)
+  self.shape, self.point = "sphere", self.center
+end)
+
+-- heights as one flat row-major list and its sample counts
+local function samples(self, name)
+  local heights = self.heights
+  if text.is_instance(heights, "cq.Tensor") then heights = heights:totable() end
+  if type(heights) ~= "table" or #heights < 2 then
+    is.fail("cq.Boundary.%s: heights must be a list of at least 2 numbers (2D), or of at least 2 such rows (3D), got %s", name, text.describe(self.heights))
+  end
+  local columns = type(heights[1]) == "table" and #heights[1] or nil
+  local flat = {}
+  for i, row in ipairs(heights) do
+    if columns and (type(row) ~= "table" or #row ~= columns or columns < 2) then
+      is.fail("cq.Boundary.%s: every row of heights must have the same number of samples, at least 2; row %d is %s", name, i, text.describe(row))
+    end
+    for j, h in ipairs(columns and row or { row }) do
+      if type(h) ~= "number" or h ~= h or math.abs(h) == math.huge then
+        is.fail("cq.Boundary.%s: heights must be finite numbers, got %s at sample %d%s", name, text.describe(h), i, columns and ", " .. j or "")
+      end
+      flat[#flat + 1] = h
+    end
+  end
+  return flat, { #heights, columns or 1 }
+end
+
+---Terrain: solid below heights over x (2D, a list) or over x and z (3D, a list of rows), linear between samples.
+---@param fields { heights: number[]|number[][]|cq.Tensor, spacing: number|number[], origin?: number|number[], kind?: string, mu?: number, velocity?: number[], moves?: boolean }
+---  spacing and origin: of the samples along x (and z) [length]; origin is that of the first sample, 0 unless given
+---@return cq.Boundary
+boundary.height_field = family("height_field", {
+  heights = is.any(),
+  spacing = is.any_of { is.number { above = 0 }, is.vector { size = 2, above = 0 } },
+  origin = is.any_of { is.number(), is.vector { size = 2 }, default = 0 },
+}, function(self, name)
+  self.shape = "height_field"
+  self.flat, self.count = samples(self, name)
+  self.spacing = type(self.spacing) == "number" and { self.spacing, self.spacing } or self.spacing
+  self.origin = type(self.origin) == "number" and { self.origin, self.origin } or self.origin
+end)
+
+---Spatial dimension that a wall asks for, nil when it suits both.
+---@return integer?, string?     and the field that says so
+function Boundary:dim()
+  for _, field in ipairs { "point", "lower", "velocity" } do
+    if self[field] then return #self[field], field end
+  end
+  if self.count then return self.count[2] > 1 and 3 or 2, "heights" end
+  if self.axis == 3 then return 3, "axis" end
+end
+
+local shapes = {
+  half_space = "CQ_WALL_HALF_SPACE", box = "CQ_WALL_BOX", sphere = "CQ_WALL_SPHERE", height_field = "CQ_WALL_HEIGHT_FIELD",
+}
+local kinds = {
+  sticky = "CQ_CONTACT_STICKY", slip = "CQ_CONTACT_SLIP", separate = "CQ_CONTACT_SEPARATE", friction = "CQ_CONTACT_FRICTION",
+}
+
+local function fill(out, values)
+  for i, x in ipairs(values or {}) do out[i - 1] = x end
+end
+
+---Writes the wall into the engine's struct.
+---@param wall ffi.cdata*      cq_wall *, initialised
+---@param domain { dim: integer, dx: number, size: number[] }
+---@param C ffi.namespace*
+---@return ffi.cdata*?         memory that must live as long as the struct
+function Boundary:write(wall, domain, C)
+  wall.shape, wall.kind = C[shapes[self.shape]], C[kinds[self.kind]]
+  wall.friction = self.mu
+  wall.moves, wall.hollow = self.moves and 1 or 0, self.hollow and 1 or 0
+  fill(wall.velocity, self.velocity)
+  fill(wall.point, self.point)
+  fill(wall.normal, self.normal)
+  wall.radius = self.radius or 0
+  if self.family == "floor" then
+    wall.point[self.axis - 1] = self.at
+    wall.normal[self.axis - 1] = 1
+  elseif self.shape == "box" then
+    local inset = self.inset or 3 * domain.dx
+    for i = 1, domain.dim do
+      wall.lower[i - 1] = self.lower and self.lower[i] or inset
+      wall.upper[i - 1] = self.upper and self.upper[i] or domain.size[i] - inset
+    end
+  elseif self.shape == "height_field" then
+    local ffi = require "ffi"
+    local height = ffi.new("double[?]", #self.flat, self.flat)
+    wall.height = height
+    fill(wall.height_count, self.count)
+    fill(wall.height_origin, self.origin)
+    fill(wall.height_spacing, self.spacing)
+    return height
+  end
+end
+
+-- ---- where it is solid, to find robots that start inside --------------------------------------------------------------
+
+-- height of a field at a point, linear between samples and held at the ends
+local function height_at(wall, dim, x, z)
+  local function place(value, axis, count)
+    local s = (value - wall.height_origin[axis]) / wall.height_spacing[axis]
+    s = math.max(0, math.min(s, count - 1))
+    local index = math.min(math.floor(s), math.max(count - 2, 0))
+    return index, s - index, math.min(index + 1, count - 1)
+  end
+  local columns = dim == 3 and wall.height_count[1] or 1
+  local i, a, i1 = place(x, 0, wall.height_count[0])
+  local k, b, k1 = 0, 0, 0
+  if dim == 3 then k, b, k1 = place(z, 1, columns) end
+  local h = wall.height
+  return (1 - a) * ((1 - b) * h[i * columns + k] + b * h[i * columns + k1]) + a * ((1 - b) * h[i1 * columns + k] + b * h[i1 * columns + k1])
+end
+
+local inside = {
+  half_space = function(wall, dim, x)
+    local distance = 0
+    for i = 0, dim - 1 do distance = distance + (x[i] - wall.point[i]) * wall.normal[i] end
+    return distance < 0
+  end,
+  box = function(wall, dim, x)
+    for i = 0, dim - 1 do
+      if x[i] < wall.lower[i] or x[i] > wall.upper[i] then return wall.hollow == 1 end
+    end
+    return wall.hollow == 0
+  end,
+  sphere = function(wall, dim, x)
+    local square = 0
+    for i = 0, dim - 1 do square = square + (x[i] - wall.point[i]) ^ 2 end
+    return (square < wall.radius ^ 2) == (wall.hollow == 0)
+  end,
+  height_field = function(wall, dim, x)
+    return x[1] < height_at(wall, dim, x[0], dim == 3 and x[2] or 0)
+  end,
+}
+
+---First of the points that lies in the solid, from 0; nil when none does.
+---@param wall ffi.cdata*      the struct that write filled
+---@param dim integer
+---@param points ffi.cdata*    double[count * dim]
+---@param count integer
+---@return integer?
+function Boundary:first_inside(wall, dim, points, count)
+  local test = inside[self.shape]
+  for p = 0, count - 1 do
+    if test(wall, dim, points + p * dim) then return p end
+  end
+end
+
+return boundary

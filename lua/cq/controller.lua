@@ -1,0 +1,272 @@
+-- controller: from observations to signals, one for each actuator signal of the world, meant to lie in [-1, 1].
+--
+--   cq.Controller.mlp { hidden = { 64, 64 }, activation = "relu" }      tanh at the end
+--   cq.Controller.linear {}                                              u = tanh(W z + b)
+--   cq.Controller.sines { count = 8, frequency = 2 }                     u = tanh(W sin(2 pi f t + phases) + b)
+--   cq.Controller.open_loop(cq.param(cq.zeros { steps, signals }, { min = -1, max = 1 }))
+--
+-- Sizes come from the observer and the robot: parameters are made when a controller is first used, or by prepare. They are
+-- in controller.params, a table of cq.param; controller:with(params) is the same controller with others, for functions that
+-- are given their parameters. Signals beyond [-1, 1] are not cut off; signals that are not finite are an error.
+--
+-- A controller of one's own is a function(observation, hidden, t) or a table { params, start(self), act(self, observation,
+-- hidden, t) }; both give the signals, and the hidden value that they want to be handed at the next control step.
+local is = require "cq.schema"
+local text = require "cq.text"
+local T = require "cq.tensor"
+
+---@class cq.Controller
+---@field params table<string, cq.Tensor>?   nil until the first use
+---@field family string
+local Controller = { __name = "cq.Controller" }
+Controller.__index = Controller
+
+function Controller:__tostring()
+  local count = 0
+  for _, tensor in pairs(self.params or {}) do count = count + tensor.count end
+  return ("cq.Controller.%s { %s }"):format(self.family, self.params and count .. " parameters" or "not prepared")
+end
+
+local controller = { class = Controller }
+
+local function family(name, methods)
+  methods.__name, methods.family, methods.__tostring = "cq.Controller", name, Controller.__tostring
+  methods.__index = methods
+  return setmetatable(methods, { __index = Controller })
+end
+
+---The same controller with other parameters.
+---@param params table<string, cq.Tensor>
+---@return cq.Controller
+function Controller:with(params)
+  local out = setmetatable({}, getmetatable(self))
+  for key, value in pairs(self) do out[key] = value end
+  out.params = params
+  return out
+end
+
+---Makes the parameters, for the observations of this observer in this world.
+---@param world cq.World
+---@param observer? any
+---@param robot? cq.Robot     a variant, where the world's own robot cannot run without
+---@return table<string, cq.Tensor> params
+function Controller:prepare(world, observer, robot)
+  if not self.params then
+    world:rollout { steps = 1, controller = self, observer = observer, robot = robot }:release()
+  end
+  return self.params
+end
+
+---Notes how many signals are wanted, when a rollout begins.
+function Controller:check_rollout(roll)
+  if self.signals and self.signals ~= roll.signal_count then
+    is.fail("world:rollout: the controller gives %d signals, the robots take %d", self.signals, roll.signal_count)
+  end
+  self.signals = roll.signal_count
+end
+
+local function need_observation(self, observation)
+  if not observation then is.fail("cq.Controller.%s needs an observer", self.family) end
+  if observation.rank == 0 then return observation:reshape { 1 } end
+  return observation
+end
+
+-- ---- initial values -------------------------------------------------------------------------------------------------
+
+local function generator(self)
+  return require("cq.random") { seed = self.seed }
+end
+
+-- deviation sqrt(2 / (in + out)) (Glorot, Bengio 2010), or sqrt(2 / in) before relu (He et al. 2015)
+local function weights(random, inputs, outputs, activation)
+  local deviation = activation == "relu" and math.sqrt(2 / inputs) or math.sqrt(2 / (inputs + outputs))
+  return T.param(random:normal({ inputs, outputs }, { deviation = deviation }))
+end
+
+-- ---- networks -------------------------------------------------------------------------------------------------------
+
+local activations = {
+  relu = function(x) return x:relu() end, tanh = function(x) return x:tanh() end,
+  softplus = function(x) return x:softplus() end, sigmoid = function(x) return x:sigmoid() end,
+}
+
+local seed = is.integer { min = 0, default = 0 }
+local size = is.integer { min = 1, optional = true }
+
+-- parameters for observations of this size
+local function make_layers(self, inputs)
+  local random, params, last = generator(self), {}, inputs
+  for k, width in ipairs(self.hidden) do
+    params["w" .. k], params["b" .. k] = weights(random, last, width, self.activation), T.param(T.zeros { width })
+    last = width
+  end
+  local k = #self.hidden + 1
+  local final = weights(random, last, self.signals, "tanh")
+  if self.scale ~= 1 then final = T.param(final * self.scale) end
+  params["w" .. k], params["b" .. k] = final, T.param(T.zeros { self.signals })
+  self.params, self.inputs = params, inputs
+end
+
+local Network = family("mlp", {})
+
+function Network:act(observation)
+  observation = need_observation(self, observation)
+  if not self.params then make_layers(self, observation:size(-1)) end
+  if self.inputs and observation:size(-1) ~= self.inputs then
+    is.fail("cq.Controller.%s was made for %d observations, got %d", self.family, self.inputs, observation:size(-1))
+  end
+  local x, params, activate = observation, self.params, activations[self.activation]
+  local count = #self.hidden
+  for k = 1, count do x = activate(x:matmul(params["w" .. k]) + params["b" .. k]) end
+  return (x:matmul(params["w" .. count + 1]) + params["b" .. count + 1]):tanh()
+end
+
+local function network(self)
+  if (self.inputs == nil) ~= (self.signals == nil) then
+    is.fail("cq.Controller.%s: inputs and signals go together, %s is missing", self.family or "mlp", self.inputs and "signals" or "inputs")
+  end
+  if self.inputs then make_layers(self, self.inputs) end
+  return self
+end
+
+local mlp = is.define("cq.Controller.mlp", {
+  hidden = is.vector { integer = true, min = 1, default = { 64, 64 } },
+  activation = is.one_of { "relu", "tanh", "softplus", "sigmoid", default = "relu" },
+  seed = seed, inputs = size, signals = size, scale = is.number { min = 0, default = 1 },
+})
+---A multi-layer perceptron with tanh at its end. Parameters w1 {inputs, hidden}, b1, ...; weights are drawn by the seed.
+---@param fields? { hidden?: integer[], activation?: "relu"|"tanh"|"softplus"|"sigmoid", seed?: integer, inputs?: integer, signals?: integer, scale?: number }
+---  inputs, signals: to make the parameters at once; scale: of the last layer's weights
+---@return cq.Controller
+function controller.mlp(fields)
+  return network(setmetatable(mlp(fields or {}), Network))
+end
+
+local Linear = family("linear", { act = Network.act })
+
+local linear = is.define("cq.Controller.linear", { seed = seed, inputs = size, signals = size, scale = is.number { min = 0, default = 1 } })
+---u = tanh(W z + b) of the observations z (ChainQueen, section IV). Parameters w1 {inputs, signals} and b1 {signals}.
+---@param fields? { seed?: integer, inputs?: integer, signals?: integer, scale?: number }   scale: of the first weights
+---@return cq.Controller
+function controller.linear(fields)
+  local self = linear(fields or {})
+  self.hidden, self.activation = {}, "tanh"
+  return network(setmetatable(self, Linear))
+end
+
+-- ---- of time alone --------------------------------------------------------------------------------------------------
+
+local Sines = family("sines", { blind = true })
+
+function Sines:act(_, _, t)
+  if not self.params then
+    local count = self.count * #self.frequency
+    self.params = {
+      w = T.param(generator(self):normal({ count, self.signals }, { deviation = self.deviation })), b = T.param(T.zeros { self.signals }),
+    }
+  end
+  local waves = {}
+  for _, frequency in ipairs(self.frequency) do
+    for k = 0, self.count - 1 do waves[#waves + 1] = math.sin(2 * math.pi * (frequency * t + k / self.count)) end
+  end
+  return (T.tensor(waves):matmul(self.params.w) + self.params.b):tanh()
+end
+
+local sines = is.define("cq.Controller.sines", {
+  count = is.integer { min = 1, default = 4 },
+  frequency = is.any_of { is.number { above = 0 }, is.vector { above = 0 }, default = 1 },
+  deviation = is.number { min = 0, default = 0.1 },
+  seed = seed,
+})
+---A sum of sines of time, the same for every scene: u = tanh(W s(t) + b), s_k = sin(2 pi (f t + k / count)).
+---@param fields? { count?: integer, frequency?: number|number[], deviation?: number, seed?: integer }
+---  count: phases of each frequency [1/time]; deviation: of the first weights W {phases, signals}
+---@return cq.Controller
+function controller.sines(fields)
+  local self = sines(fields or {})
+  if type(self.frequency) == "number" then self.frequency = { self.frequency } end
+  return setmetatable(self, Sines)
+end
+
+local OpenLoop = family("open_loop", { blind = true })
+
+function OpenLoop:act(_, _, _, step)
+  if not self.params then
+    self.params = { u = T.param(T.full({ self.steps, self.signals }, self.init), { min = self.min, max = self.max }) }
+  end
+  local u = self.params.u
+  if u.rank == 3 then return u:slice(step, step, 2):squeeze(2) end
+  return u[step]
+end
+
+function OpenLoop:check_rollout(roll)
+  Controller.check_rollout(self, roll)
+  local steps, shape = self.steps, nil
+  if self.params then
+    shape = self.params.u:shape()
+    steps = shape[#shape - 1]
+    if shape[#shape] ~= roll.signal_count then
+      is.fail("cq.Controller.open_loop: the tensor {%s} has %d signals, the robots take %d", table.concat(shape, ", "), shape[#shape], roll.signal_count)
+    elseif #shape == 3 and shape[1] ~= roll.batch then
+      is.fail("cq.Controller.open_loop: the tensor {%s} is for %d scenes, the batch has %d", table.concat(shape, ", "), shape[1], roll.batch)
+    end
+  end
+  if steps < roll.steps then
+    is.fail("cq.Controller.open_loop: has signals for %d control steps, the rollout makes %d", steps, roll.steps)
+  end
+end
+
+local open_loop = is.define("cq.Controller.open_loop", {
+  steps = is.integer { min = 1 }, init = is.number { default = 0 },
+  min = is.number { default = -1 }, max = is.number { default = 1 },
+})
+---Given signals for each control step: a tensor {steps, signals}, or {batch, steps, signals} for each scene its own; or
+---{ steps = ..., init = 0, min = -1, max = 1 } for a trainable one that is made when the robot is known.
+---@param given cq.Tensor|number[][]|{ steps: integer, init?: number, min?: number, max?: number }
+---@return cq.Controller
+function controller.open_loop(given)
+  if type(given) == "table" and not T.is_tensor(given) and given[1] == nil then
+    return setmetatable(open_loop(given), OpenLoop)
+  end
+  if not (type(given) == "table") then is.fail("cq.Controller.open_loop: takes a tensor or a table of fields, got %s", text.describe(given)) end
+  local u = T.as_tensor(given)
+  if u.rank ~= 2 and u.rank ~= 3 then
+    is.fail("cq.Controller.open_loop: the tensor must be {steps, signals} or {batch, steps, signals}, got {%s}", table.concat(u:shape(), ", "))
+  end
+  return setmetatable({ params = { u = u } }, OpenLoop)
+end
+
+-- ---- user-written ---------------------------------------------------------------------------------------------------
+
+local Custom = family("custom", {})
+
+function Custom:act(observation, hidden, t, step)
+  if self.f then return self.f(observation, hidden, t, step) end
+  return self.own:act(observation, hidden, t, step)
+end
+
+-- what the user's act finds in self.params
+function Custom:with(params)
+  local own = self.own and setmetatable({ params = params }, { __index = self.own })
+  return setmetatable({ f = self.f, own = own, params = params, start = self.start }, Custom)
+end
+
+function Custom:check_rollout() end
+function Custom:prepare() return self.params end
+
+---A controller from what a user gives: one of cq.Controller, a function, or a table with act.
+---@param given any
+---@param what string     for errors
+---@return cq.Controller
+function controller.of(given, what)
+  if text.is_instance(given, "cq.Controller") then return given end
+  if type(given) == "table" and type(given.act) == "function" then
+    local self = setmetatable({ own = given, params = given.params }, Custom)
+    if given.start then self.start = function(me) return me.own:start() end end
+    return self
+  end
+  if text.is_callable(given) then return setmetatable({ f = given }, Custom) end
+  is.fail("%s: controller must be one of cq.Controller, a function, or a table with a method act, got %s", what, text.describe(given))
+end
+
+return controller

@@ -1,0 +1,56 @@
+-- cq: the library as scripts see it. Nouns are loaded when they are first named, so that an empty script starts at once.
+--
+-- Experiments:  World, Robot, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer, Experiment, Picture, Run
+-- Tensors:      tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random, ...
+-- Gradients:    value_and_grad, grad, check_gradient
+-- The script:   option(name, default), log { ... }, save(path, table), load(path)
+
+---@class cq
+---@field World cq.WorldModule
+---@field Robot cq.RobotModule
+---@field Experiment cq.ExperimentModule
+local cq = {}
+
+-- modules that are a noun each
+local nouns = {
+  World = "cq.world", Robot = "cq.robot", Shape = "cq.shape", Material = "cq.material", Boundary = "cq.boundary",
+  Actuator = "cq.actuator", Observer = "cq.observer", Controller = "cq.controller", Optimizer = "cq.optimizer",
+  Experiment = "cq.experiment", Picture = "cq.picture", Run = "cq.run", random = "cq.random", option = "cq.option",
+}
+
+-- functions of the tensor library that are named often
+local tensor_functions = {
+  "tensor", "as_tensor", "is_tensor", "zeros", "ones", "full", "empty", "eye", "arange", "range", "param", "concat", "stack",
+  "pad", "where", "minimum", "maximum", "grad", "value_and_grad", "check_gradient", "save", "load", "tape",
+}
+local is_tensor_function = {}
+for _, name in ipairs(tensor_functions) do is_tensor_function[name] = true end
+
+local function load(name)
+  if nouns[name] then return require(nouns[name]) end
+  if is_tensor_function[name] then return require("cq.tensor")[name] end
+  if name == "log" then return require("cq.run").log end
+end
+
+---Every name that cq has.
+---@return string[]
+local function names()
+  local out = { "log" }
+  for name in pairs(nouns) do out[#out + 1] = name end
+  for _, name in ipairs(tensor_functions) do out[#out + 1] = name end
+  table.sort(out)
+  return out
+end
+
+return setmetatable(cq, {
+  __name = "cq",
+  __index = function(self, name)
+    local value = load(name)
+    if value == nil then
+      local text = require "cq.text"
+      require("cq.schema").fail("cq has no %s%s", text.describe(name), type(name) == "string" and text.suggestion(name, names()) or "")
+    end
+    rawset(self, name, value)
+    return value
+  end,
+})

@@ -1,0 +1,33 @@
+-- memory: amounts of it as people write them, "2 GiB".
+local is = require "cq.schema"
+local text = require "cq.text"
+
+local memory = {}
+
+local units = { B = 1, KB = 1e3, MB = 1e6, GB = 1e9, TB = 1e12, KiB = 2 ^ 10, MiB = 2 ^ 20, GiB = 2 ^ 30, TiB = 2 ^ 40 }
+
+---Bytes of "2 GiB", "500 MB" or a number of bytes.
+---@param amount string|number
+---@param what string     for errors
+---@return number
+function memory.bytes(amount, what)
+  if type(amount) == "number" and amount > 0 and amount < math.huge then return math.floor(amount) end
+  if type(amount) == "string" then
+    local number, unit = amount:match "^%s*([%d.]+)%s*(%a+)%s*$"
+    number = tonumber(number)
+    if number and number > 0 and units[unit] then return math.floor(number * units[unit]) end
+  end
+  is.fail("%s must be an amount such as \"2 GiB\" or \"500 MB\", or a number of bytes above 0, got %s", what, text.describe(amount))
+end
+
+---An amount for people.
+---@param bytes number
+---@return string
+function memory.text(bytes)
+  for _, unit in ipairs { "TiB", "GiB", "MiB", "KiB" } do
+    if bytes >= units[unit] then return ("%.3g %s"):format(bytes / units[unit], unit) end
+  end
+  return ("%d B"):format(bytes)
+end
+
+return memory

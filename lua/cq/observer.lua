@@ -1,0 +1,182 @@
+-- observer: what a controller is told of the state.
+--
+--   cq.Observer.centroid { groups = { "leg", "trunk" }, velocity = true }
+--   cq.Observer.kmeans { clusters = 7, velocity = true }
+--   function(state) return cq.concat { state:center "trunk", state:velocity "trunk" } end
+--
+-- An observer of one's own is a function of the state, or a table with observe(self, state, hidden), which gives the
+-- observation and what it wants to be handed back at the next control step, and with start(self) for the first hidden value.
+local ffi = require "ffi"
+local is = require "cq.schema"
+local text = require "cq.text"
+local T = require "cq.tensor"
+local engine = require "cq.engine"
+local C = engine.C
+
+---@class cq.Observer
+---@field observe fun(self, state: cq.State, hidden: any): cq.Tensor, any
+---@field start? fun(self, world: cq.World, batch: integer): any
+local Observer = { __name = "cq.Observer" }
+Observer.__index = Observer
+
+function Observer:__tostring() return ("cq.Observer.%s"):format(self.family) end
+
+local observer = { class = Observer }
+
+-- {groups, dim} (or {batch, groups, dim}) as one row of numbers for each scene
+local function row(tensor, batch)
+  if batch > 1 then return tensor:reshape { batch, -1 } end
+  return tensor:flatten()
+end
+
+-- ---- centroids ------------------------------------------------------------------------------------------------------
+
+local Centroid = setmetatable({ __name = "cq.Observer", __tostring = Observer.__tostring }, { __index = Observer })
+Centroid.__index = Centroid
+
+-- positions, then velocities, then accelerations of all groups; acceleration is the change of the mean velocity over the
+-- last control step, and 0 at the first
+function Centroid:observe(state, hidden)
+  local groups, batch, parts, after = self:groups_of(state.world), state.batch, {}, nil
+  if self.position then parts[#parts + 1] = row(state:center(groups), batch) end
+  if self.velocity or self.acceleration then
+    local v = row(state:velocity(groups), batch)
+    if self.velocity then parts[#parts + 1] = v end
+    if self.acceleration then
+      parts[#parts + 1] = hidden and (v - hidden) / state.world.control_dt or T.zeros(v:shape())
+      after = v
+    end
+  end
+  return #parts == 1 and parts[1] or T.concat(parts, -1), after
+end
+
+function Centroid:groups_of() return self.groups end
+
+local quantities = {
+  position = is.boolean { default = true }, velocity = is.boolean { default = false }, acceleration = is.boolean { default = false },
+}
+
+local function with_quantities(fields)
+  for name, kind in pairs(quantities) do fields[name] = kind end
+  return fields
+end
+
+local function check_quantities(self, name)
+  if not (self.position or self.velocity or self.acceleration) then
+    is.fail("cq.Observer.%s: observes nothing; set at least one of position, velocity, acceleration", name)
+  end
+end
+
+local centroid = is.define("cq.Observer.centroid", with_quantities {
+  groups = is.any_of { is.string(), is.list(is.any(), { min = 1 }) },
+})
+---Mean position, velocity and acceleration of groups, mass-weighted: {groups * dim * quantities}, all positions first.
+---@param fields { groups: string|any[], position?: boolean, velocity?: boolean, acceleration?: boolean }
+---  groups: names, lists of names, groups or robots
+---@return cq.Observer
+function observer.centroid(fields)
+  local self = centroid(fields)
+  check_quantities(self, "centroid")
+  if type(self.groups) == "string" then self.groups = { self.groups } end
+  self.family = "centroid"
+  return setmetatable(self, Centroid)
+end
+
+-- ---- clusters -------------------------------------------------------------------------------------------------------
+
+local Kmeans = setmetatable({ __name = "cq.Observer", __tostring = Observer.__tostring }, { __index = Centroid })
+Kmeans.__index = Kmeans
+
+-- lists of particle numbers of the world by cluster, from the positions at rest
+local function cluster(self, world)
+  local n, position = world.particle_count, world.layout.base.position
+  if self.clusters > n then is.fail("cq.Observer.kmeans: %d clusters are more than the %d particles", self.clusters, n) end
+  local labels, lists = ffi.new("int32_t[?]", n), {}
+  engine.check(C.cq_kmeans(n, world.dim, position:data(), self.clusters, self.seed, labels), "cq.Observer.kmeans")
+  for k = 1, self.clusters do lists[k] = {} end
+  for p = 0, n - 1 do table.insert(lists[labels[p] + 1], p + 1) end
+  return lists
+end
+
+function Kmeans:groups_of(world)
+  if self.world ~= world then
+    -- remembered with the world's selections, so that the lists are walked once
+    self.world, self.groups = world, world:remember_selection(cluster(self, world))
+  end
+  return self.groups
+end
+
+local kmeans = is.define("cq.Observer.kmeans", with_quantities {
+  clusters = is.integer { min = 1 }, seed = is.integer { min = 0, default = 0 },
+})
+---Like centroid, of clusters that k-means finds in the particles at rest.
+---@param fields { clusters: integer, seed?: integer, position?: boolean, velocity?: boolean, acceleration?: boolean }
+---@return cq.Observer
+function observer.kmeans(fields)
+  local self = kmeans(fields)
+  check_quantities(self, "kmeans")
+  self.family = "kmeans"
+  return setmetatable(self, Kmeans)
+end
+
+-- ---- particles ------------------------------------------------------------------------------------------------------
+
+local Particles = setmetatable({ __name = "cq.Observer", __tostring = Observer.__tostring }, { __index = Observer })
+Particles.__index = Particles
+
+function Particles:observe(state)
+  local parts = {}
+  if self.position then parts[1] = row(state:gather(self.group), state.batch) end
+  if self.velocity then parts[#parts + 1] = row(state:gather(self.group, "velocity"), state.batch) end
+  return #parts == 1 and parts[1] or T.concat(parts, -1)
+end
+
+local particles = is.define("cq.Observer.particles", {
+  group = is.any(), position = is.boolean { default = true }, velocity = is.boolean { default = false },
+})
+---Positions and velocities of every particle of a group, as a motion capture sees them: {particles * dim * quantities}.
+---@param fields { group: any, position?: boolean, velocity?: boolean }   group: a name, a list of particle numbers, a robot
+---@return cq.Observer
+function observer.particles(fields)
+  local self = particles(fields)
+  if not (self.position or self.velocity) then
+    is.fail("cq.Observer.particles: observes nothing; set at least one of position, velocity")
+  end
+  self.family = "particles"
+  return setmetatable(self, Particles)
+end
+
+-- ---- user-written ---------------------------------------------------------------------------------------------------
+
+local function check_observation(value)
+  if type(value) ~= "number" and type(value) ~= "table" then
+    is.fail("it must give a tensor, got %s", text.describe(value))
+  end
+  return T.as_tensor(value)
+end
+
+local Custom = {}
+Custom.__index = Custom
+
+function Custom:observe(state, hidden)
+  local observation, after
+  if self.f then observation, after = self.f(state, hidden) else observation, after = self.table:observe(state, hidden) end
+  return check_observation(observation), after
+end
+
+---An observer from what a user gives: one of cq.Observer, a function, or a table with observe.
+---@param given any
+---@param what string     for errors
+---@return table
+function observer.of(given, what)
+  if text.is_instance(given, "cq.Observer") then return given end
+  if type(given) == "table" and type(given.observe) == "function" then
+    local out = setmetatable({ table = given }, Custom)
+    if given.start then out.start = function() return given:start() end end
+    return out
+  end
+  if text.is_callable(given) then return setmetatable({ f = given }, Custom) end
+  is.fail("%s: observer must be one of cq.Observer, a function of the state, or a table with a method observe, got %s", what, text.describe(given))
+end
+
+return observer

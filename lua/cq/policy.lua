@@ -1,0 +1,250 @@
+-- policy: what happens in Lua at each control step of a rollout: observer, controller, force actuators; and what is
+-- remembered of it for the way back.
+local ffi = require "ffi"
+local is = require "cq.schema"
+local text = require "cq.text"
+local T = require "cq.tensor"
+local tree = require "cq.tree"
+local controllers = require "cq.controller"
+local observers = require "cq.observer"
+
+local policy = {}
+
+local DOUBLE = ffi.sizeof "double"
+
+---One number, or one for each scene of a batch?
+function policy.is_scalar(tensor, batch)
+  return tensor.count == 1 or (batch > 1 and tensor.rank == 1 and tensor.count == batch)
+end
+
+---Takes observer and controller from the rollout's definition.
+function policy.prepare(self, def)
+  self.observer = def.observer and observers.of(def.observer, "world:rollout")
+  self.controller = def.controller and controllers.of(def.controller, "world:rollout")
+  self.forces = self.world.layout.force.actuators
+  self.signal_count = self.world.actuator_count
+  if self.controller and self.signal_count == 0 then
+    is.fail("world:rollout: a controller is given, but the robots of the world have no actuators")
+  end
+  if self.controller and self.controller.check_rollout then self.controller:check_rollout(self) end
+end
+
+---What observer and controller carry from step to step, at the start.
+function policy.start(self)
+  local hidden = {}
+  if self.observer and self.observer.start then
+    self.phase = "the start of the observer"
+    hidden.observer = self.observer:start(self.world, self.batch)
+  end
+  if self.controller and self.controller.start then
+    self.phase = "the start of the controller"
+    hidden.controller = self.controller:start()
+  end
+  return hidden
+end
+
+-- ---- signals --------------------------------------------------------------------------------------------------------
+
+-- the controller's answer as {signals} or {batch, signals}
+local function check_signals(self, u)
+  local k, batch = self.signal_count, self.batch
+  if type(u) ~= "number" and type(u) ~= "table" then
+    is.fail("it must give %d signal%s as a tensor, got %s", k, k == 1 and "" or "s", text.describe(u))
+  end
+  u = T.as_tensor(u)
+  local shape = u:shape()
+  if u.rank == 0 and k == 1 then
+    u = u:reshape { 1 }
+  elseif u.rank == 2 and batch == 1 and shape[1] == 1 and shape[2] == k then
+    u = u:reshape { k }
+  elseif not (u.rank == 1 and shape[1] == k or batch > 1 and u.rank == 2 and shape[1] == batch and shape[2] == k) then
+    local batched = batch > 1 and (" or {%d, %d}"):format(batch, k) or ""
+    is.fail("it must give signals of shape {%d}%s, one for each actuator signal, got {%s}", k, batched, table.concat(shape, ", "))
+  end
+  if batch > 1 and u.rank == 1 then u = u:unsqueeze(1):expand { batch, k } end
+  if not u:finite() then
+    local data, at = u:data(), 0
+    while data[at] - data[at] == 0 do at = at + 1 end
+    is.fail("signal %d is %s; signals must be finite", at % k + 1, text.number(data[at]))
+  end
+  return u
+end
+
+-- does the user's method want velocities too?
+local function wants_velocity(f)
+  if type(f) ~= "function" then return false end
+  local info = debug.getinfo(f, "u")
+  return info.isvararg or (info.nparams or 4) >= 4
+end
+
+-- forces of one actuator {k, dim}, with the batch before it
+local function force_of(self, force, u, state)
+  local own
+  if force.signals > 0 then own = u:slice(force.first + 1, force.first + force.signals, -1) end
+  local x = state:gather(force.selection)
+  local v = wants_velocity(force.actuator.force) and state:gather(force.selection, "velocity") or nil
+  local f = force.actuator:force(own, x, v)
+  if type(f) ~= "number" and type(f) ~= "table" then is.fail("force must give a tensor, got %s", text.describe(f)) end
+  f = T.as_tensor(f)
+  local want, got = x:shape(), f:shape()
+  local same = #want == #got
+  for k, size in ipairs(want) do same = same and got[k] == size end
+  if not same then
+    is.fail("force must give a tensor {%s}, as its particles, got {%s}", table.concat(want, ", "), table.concat(got, ", "))
+  end
+  if not f:finite() then is.fail("force gave a number that is not finite") end
+  return f
+end
+
+---One control step in Lua, on the tape if one records.
+---@return cq.Tensor u         {signals} or {batch, signals}
+---@return table hidden        for the next step
+---@return cq.Tensor[] forces  of each force actuator
+function policy.drive(self, state, hidden)
+  local after, observation, u = {}, nil, nil
+  local controller = self.controller
+  if self.observer and not (controller and controller.blind) then
+    self.phase = "the observer"
+    observation, after.observer = self.observer:observe(state, hidden.observer)
+  end
+  if controller then
+    self.phase = "the controller"
+    u, after.controller = controller:act(observation, hidden.controller, state.time, state.step + 1)
+    u = check_signals(self, u)
+  else
+    u = T.zeros(self.batch > 1 and { self.batch, self.signal_count } or { self.signal_count })
+  end
+  local forces = {}
+  for k, force in ipairs(self.forces) do
+    self.phase = ("force actuator %d"):format(k)
+    forces[k] = force_of(self, force, u, state)
+  end
+  self.phase = nil
+  return u, after, forces
+end
+
+-- ---- what is remembered ---------------------------------------------------------------------------------------------
+
+---@class cq.Keep
+local Keep = {}
+Keep.__index = Keep
+
+---Room for signals, and for what the way back needs beside the engine's memo.
+---@param differentiable boolean
+function policy.keep(self, differentiable)
+  local layout = self.world.layout
+  local force_width = layout.force.count * self.world.dim
+  local out = {
+    batch = self.batch, steps = self.steps, width = self.signal_count, stresses = layout.stress.stresses,
+    force_width = force_width, forces = self.forces, dim = self.world.dim, differentiable = differentiable, hidden = {},
+    u = ffi.new("double[?]", math.max(self.steps * self.batch * self.signal_count, 1)),
+    engine_u = ffi.new("double[?]", math.max(self.batch * #layout.stress.stresses, 1)),
+  }
+  -- forward only, one control step's forces are enough
+  local force_steps = differentiable and self.steps or 1
+  if force_width > 0 then out.f = ffi.new("double[?]", force_steps * self.batch * force_width) end
+  return setmetatable(out, Keep)
+end
+
+local function plain(tensor) return tensor:detach() end
+
+---Keeps the hidden state that a control step begins with.
+function Keep:save_hidden(i, hidden)
+  if self.differentiable then self.hidden[i] = tree.map(hidden, "the hidden state", plain) end
+end
+
+---Keeps signals {batch, signals} and sums the forces of all actuators on their particles.
+function Keep:save(i, u, forces)
+  local count = self.batch * self.width
+  if count > 0 then ffi.copy(self.u + i * count, u:data(), count * DOUBLE) end
+  if not self.f then return end
+  local total = self:engine_forces(i)
+  ffi.fill(total, self.batch * self.force_width * DOUBLE)
+  for k, force in ipairs(self.forces) do
+    local f, at = forces[k]:data(), 0
+    for b = 0, self.batch - 1 do
+      for p = 0, force.count - 1 do
+        local to = b * self.force_width + force.slots[p] * self.dim
+        for d = 0, self.dim - 1 do
+          total[to + d] = total[to + d] + f[at]
+          at = at + 1
+        end
+      end
+    end
+  end
+end
+
+---Gradients of each actuator's forces from those of the engine {batch, force particles, dim}.
+---@return cq.Tensor[]
+function Keep:spread_forces(grad)
+  local out = {}
+  for k, force in ipairs(self.forces) do
+    local shape = { force.count, self.dim }
+    if self.batch > 1 then table.insert(shape, 1, self.batch) end
+    out[k] = T.empty(shape)
+    local g, at = out[k]:data(), 0
+    for b = 0, self.batch - 1 do
+      for p = 0, force.count - 1 do
+        local from = b * self.force_width + force.slots[p] * self.dim
+        for d = 0, self.dim - 1 do
+          g[at] = grad[from + d]
+          at = at + 1
+        end
+      end
+    end
+  end
+  return out
+end
+
+---Signals of the stress actuators {batch, stresses} at a control step, as the engine wants them.
+function Keep:engine_signals(i)
+  local u, out, stresses = self.u + i * self.batch * self.width, self.engine_u, self.stresses
+  local count = #stresses
+  for b = 0, self.batch - 1 do
+    for a = 1, count do
+      local stress = stresses[a]
+      out[b * count + a - 1] = stress.scale * u[b * self.width + stress.signal] + stress.shift
+    end
+  end
+  return out
+end
+
+---Adds the engine's gradient of its signals to that of the controller's.
+function Keep:add_signals(grad, engine_grad)
+  local count = #self.stresses
+  for b = 0, self.batch - 1 do
+    for a = 1, count do
+      local stress = self.stresses[a]
+      local to = b * self.width + stress.signal
+      grad[to] = grad[to] + stress.scale * engine_grad[b * count + a - 1]
+    end
+  end
+end
+
+---Forces {batch, force particles, dim} at a control step; nil without force actuators.
+function Keep:engine_forces(i)
+  if not self.f then return nil end
+  return self.f + (self.differentiable and i or 0) * self.batch * self.force_width
+end
+
+local function shape_of(self)
+  return self.batch > 1 and { self.batch, self.width } or { self.width }
+end
+
+---The signals of a control step as a fresh tensor.
+function Keep:signals_at(i)
+  local out = T.empty(shape_of(self))
+  if out.count > 0 then ffi.copy(out:data(), self.u + i * out.count, out.count * DOUBLE) end
+  return out
+end
+
+---The signals of all control steps {steps, signals} or {steps, batch, signals}.
+function Keep:signals()
+  local shape = shape_of(self)
+  table.insert(shape, 1, self.steps)
+  local out = T.empty(shape)
+  if out.count > 0 then ffi.copy(out:data(), self.u, out.count * DOUBLE) end
+  return out
+end
+
+return policy

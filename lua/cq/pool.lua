@@ -1,0 +1,93 @@
+-- pool: the engine's rollouts of a world, used again and again. Each holds a memo that may be large, so a rollout whose
+-- owner is gone serves the next one of the same size.
+local ffi = require "ffi"
+local engine = require "cq.engine"
+local T = require "cq.tensor"
+local C = engine.C
+
+local Pool = {}
+Pool.__index = Pool
+
+local pool = {}
+
+---@param world cq.World
+function pool.new(world)
+  return setmetatable({ world = world, entries = {} }, Pool)
+end
+
+local function free_entry(self, key)
+  for _, entry in ipairs(self.entries) do
+    if entry.key == key and entry.owner[1] == nil then return entry end
+  end
+end
+
+local function create(self, def, key)
+  local raw = ffi.new "cq_rollout_def"
+  C.cq_rollout_def_init(raw)
+  raw.batch, raw.steps, raw.differentiable, raw.memory = def.batch, def.steps, def.differentiable and 1 or 0, def.memory or 0
+  local out = ffi.new "cq_rollout *[1]"
+  local status = C.cq_rollout_create(self.world.handle, raw, out)
+  if status == C.CQ_MEMORY and self:trim() then
+    status = C.cq_rollout_create(self.world.handle, raw, out)
+  end
+  engine.check(status, "world:rollout")
+  local entry = { key = key, handle = out[0], owner = setmetatable({}, { __mode = "v" }), set = {} }
+  self.entries[#self.entries + 1] = entry
+  return entry
+end
+
+---A rollout of the engine for this owner, until the owner is garbage or gives it back.
+---@param owner table
+---@param def { batch: integer, steps: integer, differentiable: boolean, memory: number? }
+---@return table entry      { handle, set }: set holds the fields that an earlier owner has set
+function Pool:acquire(owner, def)
+  local key = ("%d %d %s %s"):format(def.batch, def.steps, tostring(def.differentiable), tostring(def.memory))
+  local entry = free_entry(self, key)
+  if not entry and #self.entries > 0 then
+    -- owners that nobody can reach any more hold their entries until they are collected
+    collectgarbage()
+    entry = free_entry(self, key)
+  end
+  entry = entry or create(self, def, key)
+  entry.owner[1] = owner
+  return entry
+end
+
+---Destroys the rollouts that nobody uses.
+---@return boolean      was there one?
+function Pool:trim()
+  collectgarbage()
+  local kept, any = {}, false
+  for _, entry in ipairs(self.entries) do
+    if entry.owner[1] then
+      kept[#kept + 1] = entry
+    else
+      C.cq_rollout_destroy(entry.handle)
+      any = true
+    end
+  end
+  self.entries = kept
+  return any
+end
+
+---Destroys them all: the world closes.
+function Pool:close()
+  for _, entry in ipairs(self.entries) do
+    C.cq_rollout_destroy(entry.handle)
+    local owner = entry.owner[1]
+    if owner then owner.handle = nil end
+  end
+  self.entries = {}
+end
+
+---Sets a field of an entry, from a tensor or back to the world's own.
+---@param entry table
+---@param field integer           cq_field
+---@param tensor cq.Tensor        {count} or {batch, count} elements
+---@param per_scene boolean
+function pool.set(entry, field, tensor, per_scene)
+  engine.check(C.cq_rollout_set(entry.handle, field, T.as_tensor(tensor):data(), per_scene and 1 or 0), "world:rollout")
+  entry.set[field] = true
+end
+
+return pool

@@ -1,0 +1,359 @@
+-- robot: a body of particles with groups, materials and actuators; and variants of it with other values.
+--
+--   local robot = cq.Robot {
+--     shape = { cq.Shape.box { name = "leg", ... }, cq.Shape.box { name = "trunk", ... } },
+--     material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },        or { leg = m1, default = m2 }
+--     actuators = cq.Actuator.pressure { groups = { "leg" }, axis = "y", max = 2 },
+--     groups = { feet = { "leg" }, tip = function(x, y) return y > 0.4 end }, pins = "feet", tracked = 100,
+--   }
+--   world = cq.World { ..., robot:at { 0.2, 0.1 } }
+--   body  = robot:with { young = p.young, velocity = { 1, 0 } }                for world:rollout { robot = body }
+--
+-- A robot is never changed by at or with: they give new ones that share its particles.
+local ffi = require "ffi"
+local is = require "cq.schema"
+local text = require "cq.text"
+local T = require "cq.tensor"
+local actuators = require "cq.actuator"
+local values = require "cq.values"
+
+---@class cq.Robot
+---@field particle_count integer
+---@field actuator_count integer     signals of all its actuators
+---@field dim integer                2 or 3
+---@field groups string[]            names of the groups of its shape, in the order of the shape
+---@field position cq.Tensor         {n, dim} at the start [length]
+---@field volume cq.Tensor           {n} initial volume of each particle, area in 2D
+---@field young cq.Tensor            {n} [stress]
+---@field poisson cq.Tensor          {n} [-]
+---@field density cq.Tensor          {n} mass per volume
+---@field signals string[]           a name for every actuator signal
+local Robot = { __name = "cq.Robot" }
+Robot.__index = Robot
+
+---@class cq.Group
+---@field name string
+---@field robot cq.Robot
+---@field particle_count integer
+---@field index ffi.cdata*      int32_t[particle_count], from 0 within the robot
+local Group = { __name = "cq.Group" }
+Group.__index = Group
+
+function Group:__tostring() return ("cq.Group { %s, %d particles }"):format(self.name, self.particle_count) end
+
+---Holds the particles of the group where they start. Before the robot is put into a world.
+---@return cq.Group
+function Group:pin()
+  local robot = self.robot
+  if robot.frozen then
+    is.fail("group:pin: the world of this robot is already made; pin \"%s\" before, or with the field pins of cq.Robot", self.name)
+  end
+  robot.pins[#robot.pins + 1] = self.name
+  return self
+end
+
+---Numbers of the particles of the group within the robot, from 1.
+---@return integer[]
+function Group:particles()
+  local out = {}
+  for k = 1, self.particle_count do out[k] = self.index[k - 1] + 1 end
+  return out
+end
+
+-- ---- groups ---------------------------------------------------------------------------------------------------------
+
+local function index_of(list)
+  local index = ffi.new("int32_t[?]", math.max(#list, 1))
+  for k, i in ipairs(list) do index[k - 1] = i - 1 end
+  return index, #list
+end
+
+local function add_group(self, name, list)
+  if self.group_table[name] then is.fail("cq.Robot: there are two groups with the name \"%s\"", name) end
+  if #list == 0 then is.fail("cq.Robot: group \"%s\" has no particles", name) end
+  local index, count = index_of(list)
+  self.group_table[name] = setmetatable({ name = name, robot = self, index = index, particle_count = count }, Group)
+  self.group_names[#self.group_names + 1] = name
+end
+
+---The group of a name; its fields are name, particle_count and index, its methods pin() and particles().
+---@param name string
+---@return cq.Group
+function Robot:group(name)
+  local group = self.group_table[name]
+  if group then return group end
+  is.fail("robot: no group %s%s; its groups are %s", text.describe(name),
+    type(name) == "string" and text.suggestion(name, self.group_names) or "", table.concat(self.group_names, ", "))
+end
+
+-- one particle number of the user's, checked
+local function particle_number(self, value, what)
+  if type(value) ~= "number" or value % 1 ~= 0 or value < 1 or value > self.particle_count then
+    is.fail("%s: particles are whole numbers from 1 to %d or group names, got %s", what, self.particle_count, text.describe(value))
+  end
+  return value
+end
+
+---Particles that a name, a list of names or a list of particle numbers stands for.
+---@param which string|string[]|integer[]|cq.Group
+---@param what string              for errors
+---@return ffi.cdata* index        int32_t, from 0 within the robot
+---@return integer count
+function Robot:select(which, what)
+  if text.is_instance(which, "cq.Group") then which = which.name end
+  if type(which) == "string" then
+    local group = self:group(which)
+    return group.index, group.particle_count
+  end
+  if type(which) ~= "table" or getmetatable(which) or #which == 0 then
+    is.fail("%s: takes a group name, a list of names, or a list of particle numbers, got %s", what, text.describe(which))
+  end
+  local list = {}
+  for _, entry in ipairs(which) do
+    if type(entry) == "string" then
+      local group = self:group(entry)
+      for k = 0, group.particle_count - 1 do list[#list + 1] = group.index[k] + 1 end
+    else
+      list[#list + 1] = particle_number(self, entry, what)
+    end
+  end
+  return index_of(list)
+end
+
+-- particles where the user's function of the coordinates is true
+local function where(self, predicate)
+  local x, dim, list = self.position:data(), self.dim, {}
+  for p = 0, self.particle_count - 1 do
+    local inside
+    if dim == 2 then inside = predicate(x[p * 2], x[p * 2 + 1])
+    else inside = predicate(x[p * 3], x[p * 3 + 1], x[p * 3 + 2]) end
+    if inside then list[#list + 1] = p + 1 end
+  end
+  return list
+end
+
+local function user_groups(self, given)
+  local names = {}
+  for name in pairs(given) do
+    if type(name) ~= "string" then is.fail("cq.Robot: groups must be a table of names, got %s as a name", text.describe(name)) end
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local entry, list = given[name], {}
+    if text.is_callable(entry) then
+      list = where(self, entry)
+    else
+      local index, count = self:select(entry, ("cq.Robot: groups.%s"):format(name))
+      for k = 1, count do list[k] = index[k - 1] + 1 end
+    end
+    add_group(self, name, list)
+  end
+end
+
+-- `count` particles spread evenly over the order of the particles: multiples of the golden ratio never crowd
+local function spread(self, count)
+  local n, list = self.particle_count, {}
+  if count > n then is.fail("cq.Robot: tracked is %d, the robot has only %d particles", count, n) end
+  local taken = {}
+  for k = 1, count do
+    local i = math.floor((k * 0.6180339887498949 % 1) * n) + 1
+    while taken[i] do i = i % n + 1 end
+    taken[i], list[k] = true, i
+  end
+  table.sort(list)
+  return list
+end
+
+-- ---- materials ------------------------------------------------------------------------------------------------------
+
+local function fill_material(self, material, index, count)
+  local laws = self.laws
+  local key = material.law .. material.incompressible
+  if not laws[key] then
+    laws[#laws + 1] = material
+    laws[key] = #laws - 1
+  end
+  local young, poisson, density = self.young:data(), self.poisson:data(), self.density:data()
+  for k = 0, count - 1 do
+    local p = index and index[k] or k
+    young[p], poisson[p], density[p] = material.young, material.poisson, material.density
+    self.law[p] = laws[key]
+  end
+end
+
+local function set_materials(self, given)
+  local n = self.particle_count
+  self.young, self.poisson, self.density = T.zeros { n }, T.zeros { n }, T.zeros { n }
+  self.law, self.laws = ffi.new("int32_t[?]", n), {}
+  if text.is_instance(given, "cq.Material") then return fill_material(self, given, nil, n) end
+  local names = {}
+  for name, material in pairs(given) do
+    if type(name) ~= "string" or not text.is_instance(material, "cq.Material") then
+      is.fail("cq.Robot: material must be a cq.Material, or a table of them by group name, got %s for %s", text.describe(material), text.describe(name))
+    end
+    if name ~= "default" then names[#names + 1] = name end
+  end
+  table.sort(names)
+  for p = 0, n - 1 do self.law[p] = -1 end
+  for _, name in ipairs(names) do
+    local index, count = self:select(name, "cq.Robot: material")
+    for k = 0, count - 1 do
+      if self.law[index[k]] >= 0 then is.fail("cq.Robot: particle %d of group \"%s\" has two materials", index[k] + 1, name) end
+    end
+    fill_material(self, given[name], index, count)
+  end
+  local rest = {}
+  for p = 0, n - 1 do
+    if self.law[p] < 0 then rest[#rest + 1] = p + 1 end
+  end
+  if #rest == 0 then return end
+  if not given.default then
+    is.fail("cq.Robot: %d particles have no material (the first is particle %d); add their group to material, or a default", #rest, rest[1])
+  end
+  fill_material(self, given.default, index_of(rest))
+end
+
+-- ---- actuators ------------------------------------------------------------------------------------------------------
+
+-- what the engine needs of each signal: a stress and its particles, or the particles of a force actuator
+local function bind(self, actuator, position)
+  if actuators.is_force(actuator) then
+    local index, count = self:select(actuator.particles, ("cq.Robot: particles of force actuator %d"):format(position))
+    self.forces[#self.forces + 1] = { actuator = actuator, index = index, count = count, first = #self.signals, signals = actuator.signals }
+    local name = type(actuator.particles) == "string" and actuator.particles or ("force %d"):format(position)
+    for _ = 1, actuator.signals do self.signals[#self.signals + 1] = name end
+    return
+  end
+  local stress = actuator:stress(self.dim)
+  for s = 1, actuator:signals() do
+    local group, index, count = actuator.groups and actuator.groups[s], nil, self.particle_count
+    if group then index, count = self:select(group, ("cq.Actuator.%s: groups"):format(actuator.family)) end
+    self.stresses[#self.stresses + 1] = {
+      signal = #self.signals, stress = stress, index = index, count = count, weighed = group == nil,
+      scale = actuator.scale or 1, shift = actuator.shift or 0,
+    }
+    self.signals[#self.signals + 1] = type(group) == "string" and group or ("%s %d"):format(actuator.family, s)
+  end
+end
+
+local function set_actuators(self, given)
+  self.signals, self.stresses, self.forces = {}, {}, {}
+  if given and (text.is_instance(given, "cq.Actuator") or actuators.is_force(given)) then given = { given } end
+  for position, actuator in ipairs(given or {}) do
+    bind(self, actuators.check(actuator, "cq.Robot", position), position)
+  end
+  self.actuators = given or {}
+  self.actuator_count = #self.signals
+end
+
+-- ---- construction ---------------------------------------------------------------------------------------------------
+
+local spec = is.define("cq.Robot", {
+  shape = is.any_of { is.instance "cq.Shape", is.list(is.instance "cq.Shape", { min = 1 }) },
+  material = is.any_of { is.instance "cq.Material", is.table() },
+  actuators = is.table { optional = true },
+  groups = is.table { optional = true },
+  pins = is.any_of { is.string(), is.list(is.any_of { is.string(), is.integer { min = 1 } }), optional = true },
+  tracked = is.integer { min = 1, optional = true },
+  spacing = is.any_of { is.number { above = 0 }, is.vector { size = { 2, 3 }, above = 0 }, optional = true },
+  name = is.string { default = "robot" },
+})
+
+-- the particles of the shapes and their groups
+local function sample(self, shape, spacing)
+  if not text.is_instance(shape, "cq.Shape") then
+    shape = #shape == 1 and shape[1] or require("cq.shape").union(shape)
+  end
+  local found = shape:sample { spacing = spacing }
+  self.particle_count, self.dim = found.count, found.dim
+  self.position, self.volume = found.position, found.volume
+  for _, name in ipairs(found.group_names) do add_group(self, name, found.groups[name]) end
+  for k, name in ipairs(self.group_names) do self.groups[k] = name end
+end
+
+---A robot. shape: one or a list; material: one, or one for each group name (and "default" for the rest); actuators: one
+---or a list; groups: further groups by name, from group names, particle numbers or a function of the coordinates;
+---pins: what is held in place; tracked: that many particles, spread evenly, become the group "tracked"; spacing: of the
+---particles of shapes that bring none [length].
+---@param fields { shape: cq.Shape|cq.Shape[], spacing?: number|number[], material: cq.Material|table<string, cq.Material>, actuators?: table, groups?: table, pins?: string|(string|integer)[], tracked?: integer, name?: string }
+---@return cq.Robot
+local function new(_, fields)
+  local def = spec(fields)
+  local self = setmetatable({ name = def.name, groups = {}, group_table = {}, group_names = {} }, Robot)
+  self.root = self
+  sample(self, def.shape, def.spacing)
+  if def.groups then user_groups(self, def.groups) end
+  if def.tracked then add_group(self, "tracked", spread(self, def.tracked)) end
+  set_materials(self, def.material)
+  set_actuators(self, def.actuators)
+  self.pins = {}
+  for _, pin in ipairs(type(def.pins) == "string" and { def.pins } or def.pins or {}) do
+    self:select({ pin }, "cq.Robot: pins")
+    self.pins[#self.pins + 1] = pin
+  end
+  return self
+end
+
+-- a new robot that shares this one's particles
+local function copy(self)
+  local out = setmetatable({}, Robot)
+  for key, value in pairs(self) do out[key] = value end
+  out.origin, out.frozen, out.group_table, out.pins = self, nil, {}, {}
+  for name, group in pairs(self.group_table) do
+    out.group_table[name] = setmetatable({ name = name, robot = out, index = group.index, particle_count = group.particle_count }, Group)
+  end
+  for k, pin in ipairs(self.pins) do out.pins[k] = pin end
+  return out
+end
+
+---The robot moved by an offset, so that the origin of its shape comes to rest there.
+---@param offset number[]        {dim} [length]
+---@return cq.Robot
+function Robot:at(offset)
+  is.argument("robot:at", "offset", is.vector { size = self.dim }, offset)
+  local out = copy(self)
+  out.position = T.tape.pause(function() return self.position + T.tensor(offset) end)
+  return out
+end
+
+---The robot with other values, for world:rollout. Each value is a number (or a vector or matrix, for fields that have one
+---at each particle), a tensor of that, a table of them by group name, a tensor with the particles as first dimension, or
+---one with the scenes of a batch before that. Fields: young, poisson, density, volume {n}; position, velocity {n, dim};
+---affine (C), deformation (F) {n, dim, dim}; actuator_weights {n, actuator_count}: of stress actuators, at their particles.
+---The mass is density * volume.
+---@param fields table<string, number|number[]|cq.Tensor|table>
+---@return cq.Robot
+function Robot:with(fields)
+  local out = copy(self)
+  out.values = {}
+  for name, value in pairs(self.values or {}) do out.values[name] = value end
+  for name, value in pairs(values.check(self, fields)) do out.values[name] = value end
+  return out
+end
+
+---The robot as a world holds it: nothing that the user holds changes its place there.
+---@return cq.Robot
+function Robot:placed()
+  local out = copy(self)
+  self.frozen, out.frozen = true, true
+  return out
+end
+
+---Is this robot the other one, or a variant of it?
+---@return boolean
+function Robot:descends_from(other)
+  local robot = self
+  while robot do
+    if robot == other then return true end
+    robot = robot.origin
+  end
+  return false
+end
+
+function Robot:__tostring()
+  return ("cq.Robot { %s, %dD, %d particles, %d groups, %d signals }"):format(self.name, self.dim, self.particle_count,
+    #self.group_names, self.actuator_count)
+end
+
+return setmetatable({ class = Robot }, { __call = new })

@@ -1,0 +1,243 @@
+-- rollout: scenes through time, as one differentiable operation on the tape that records.
+--
+-- Forward, each control step: the observer sees the state, the controller answers with signals, force actuators with forces,
+-- the engine makes its substeps, and running and record see the state after them. Nothing is recorded on the way.
+-- Backward, from the last control step to the first: the engine restores the state, running and record of that step run again
+-- on a tape of their own, the engine's adjoint makes the substeps backward, and observer and controller run again to turn
+-- gradients of signals into gradients of weights. Memory is the engine's memo alone.
+local ffi = require "ffi"
+local is = require "cq.schema"
+local text = require "cq.text"
+local T = require "cq.tensor"
+local engine = require "cq.engine"
+local fields = require "cq.fields"
+local memory = require "cq.memory"
+local policy = require "cq.policy"
+local states = require "cq.state"
+local reverse = require "cq.reverse"
+local failures = require "cq.unstable"
+local C, tape = engine.C, T.tape
+
+---@class cq.Rollout
+---@field state cq.State            the final one
+---@field running cq.Tensor?        {steps} or {steps, batch}: what running gave after each control step
+---@field record cq.Tensor?         {steps, ...} or {steps, batch, ...}
+---@field signals cq.Tensor         {steps, signals} or {steps, batch, signals}: what the controller gave; plain data
+---@field steps integer
+---@field batch integer
+---@field world cq.World
+local Rollout = { __name = "cq.Rollout" }
+Rollout.__index = Rollout
+
+local rollout = { class = Rollout }
+
+function Rollout:__tostring()
+  return ("cq.Rollout { %d control steps, %d scene%s }"):format(self.steps, self.batch, self.batch > 1 and "s" or "")
+end
+
+-- ---- the live state -------------------------------------------------------------------------------------------------
+
+-- makes the control steps again with the signals and forces that were remembered
+local function replay(self)
+  local handle, keep = self.handle, self.keep
+  engine.check(C.cq_rollout_begin(handle), "world:rollout")
+  for i = 0, self.steps - 1 do
+    engine.check(C.cq_rollout_step(handle, keep:engine_signals(i), keep:engine_forces(i)), "world:rollout")
+  end
+  self.adjoint_begun = false
+end
+
+---Refuses to read a state that is not the live one. A final state that a backward pass has left is made again.
+function Rollout:require_live(step, what)
+  if not self.handle then is.fail("%s: this rollout was released, or its world closed", what) end
+  local at = C.cq_rollout_at(self.handle)
+  if at == step then return end
+  if step == self.steps and self.finished and not self.reversing then return replay(self) end
+  is.fail("%s: this state is of control step %d and the rollout is at %d; read it inside the function that was given it, or use record", what,
+    step, at)
+end
+
+---Adds the adjoint of a readout of the live state.
+function Rollout:read_adjoint(def, grad)
+  if not self.reversing then
+    self:begin_adjoint()
+    -- the rollout itself must be reversed even if only its final state was used
+    self.link:accumulate(0)
+  end
+  engine.check(C.cq_rollout_read_adjoint(self.handle, def, grad:data()), "world:rollout")
+end
+
+---Readies the engine for a backward pass, once.
+function Rollout:begin_adjoint()
+  self:require_live(self.steps, "world:rollout")
+  if self.adjoint_begun then return end
+  engine.check(C.cq_rollout_begin_adjoint(self.handle), "world:rollout")
+  self.adjoint_begun = true
+end
+
+---Gives the memory of the rollout back to the world at once, and not when it is collected.
+function Rollout:release()
+  if self.entry then self.entry.owner[1] = nil end
+  self.handle, self.entry = nil, nil
+end
+
+-- ---- forward --------------------------------------------------------------------------------------------------------
+
+-- a result of running or record, put into the tensor of all steps
+local function store(self, name, i, value, scalar)
+  if value == nil then is.fail("%s gave nothing; it must give %s", name, scalar and "one number" or "a tensor") end
+  if type(value) ~= "number" and type(value) ~= "table" then
+    is.fail("%s must give %s, got %s", name, scalar and "one number" or "a tensor", text.describe(value))
+  end
+  local tensor = T.as_tensor(value)
+  local shape = tensor:shape()
+  if scalar and not policy.is_scalar(tensor, self.batch) then
+    is.fail("%s must give one number%s, got a tensor {%s}", name, self.batch > 1 and (", or {%d} for the scenes of the batch"):format(self.batch) or "",
+      table.concat(shape, ", "))
+  end
+  if scalar and tensor.count == 1 then shape = {} end
+  local all = self.outputs[name]
+  if not all then
+    table.insert(shape, 1, self.steps)
+    all = { tensor = T.empty(shape), count = tensor.count }
+    self.outputs[name] = all
+  end
+  if tensor.count ~= all.count then
+    is.fail("%s must give the same shape at every step, got %d elements after %d", name, tensor.count, all.count)
+  end
+  ffi.copy(all.tensor:data() + i * all.count, tensor:data(), all.count * ffi.sizeof "double")
+end
+
+local function watch(self, state, u)
+  if not self.watch then return end
+  self.phase = "watch"
+  self.watch(state, u)
+end
+
+-- user functions see the state after the control step, with the signals of that step
+local function look(self, i, u)
+  local state = states.new(self, i + 1)
+  if self.running_cost then
+    self.phase = "running"
+    store(self, "running", i, self.running_cost(state, u), true)
+  end
+  if self.recorder then
+    self.phase = "record"
+    store(self, "record", i, self.recorder(state), false)
+  end
+  watch(self, state, u)
+end
+
+local function forward(self)
+  local keep, handle = self.keep, self.handle
+  self.phase = nil
+  engine.check(C.cq_rollout_begin(handle), "world:rollout")
+  local hidden = policy.start(self)
+  watch(self, states.new(self, 0), nil)
+  for i = 0, self.steps - 1 do
+    self.at = i
+    keep:save_hidden(i, hidden)
+    local u, forces
+    u, hidden, forces = policy.drive(self, states.new(self, i), hidden)
+    keep:save(i, u, forces)
+    self.phase = nil
+    local status = C.cq_rollout_step(handle, keep:engine_signals(i), keep:engine_forces(i))
+    if status ~= C.CQ_OK then failures.raise(self, status) end
+    look(self, i, u)
+  end
+  self.phase, self.finished = nil, true
+end
+
+---Runs f(self, ...); an error within a function of the user's says which one and at which control step.
+---@return any ...
+function rollout.guarded(self, f, ...)
+  local function finish(ok, ...)
+    if ok then return ... end
+    local problem = ...
+    if self.phase and type(problem) == "string" then
+      local ours = problem == is.failure
+      problem = ("%s (in %s, control step %d of %d)"):format(problem, self.phase, self.at + 1, self.steps)
+      if ours then is.failure = problem end
+      self.phase = nil
+    end
+    error(problem, 0)
+  end
+  return finish(pcall(f, self, ...))
+end
+
+-- ---- the operation --------------------------------------------------------------------------------------------------
+
+local spec = is.define("world:rollout", {
+  robot = is.any_of { is.instance "cq.Robot", is.list(is.instance "cq.Robot", { min = 1 }), optional = true },
+  steps = is.integer { min = 1 },
+  batch = is.integer { min = 1, max = 65536, default = 1 },
+  controller = is.any { optional = true },
+  observer = is.any { optional = true },
+  running = is.callable { optional = true },
+  record = is.callable { optional = true },
+  watch = is.callable { optional = true },
+  memory = is.any { optional = true },
+  gravity = is.any { optional = true },
+  friction = is.any { optional = true },
+  wall_velocity = is.any { optional = true },
+})
+
+local function new(world, def, on)
+  local self = setmetatable({
+    world = world, steps = def.steps, batch = def.batch, outputs = {}, at = 0,
+    running_cost = def.running, recorder = def.record, watch = def.watch, adjoint_begun = false,
+  }, Rollout)
+  policy.prepare(self, def)
+  self.set = fields.collect(world, def)
+  self.entry = world.pool:acquire(self, {
+    batch = def.batch, steps = def.steps, differentiable = on ~= nil,
+    memory = def.memory and memory.bytes(def.memory, "world:rollout: memory"),
+  })
+  self.handle = self.entry.handle
+  fields.apply(world, self.entry, self.set)
+  self.keep = policy.keep(self, on ~= nil)
+  return self
+end
+
+---Runs scenes through control steps. One operation on the tape that records; without one nothing is remembered.
+---
+---robot: variants of the world's robots (robot:with); steps: control steps; batch: independent scenes; controller, observer:
+---objects of cq.Controller and cq.Observer or the user's own; running(state, u): a number after each control step;
+---record(state): a tensor after each; watch(state, u): called at the start (u nil) and after each, for looking on; memory: for
+---what the backward pass needs, as "2 GiB"; gravity {dim}, friction (one number or {walls}), wall_velocity ({dim} or {walls,
+---dim}): instead of the world's, each also with the batch before it.
+---@param world cq.World
+---@param given table
+---@return cq.Rollout
+function rollout.run(world, given)
+  if world.busy then is.fail("world:rollout: cannot be called from inside a rollout's own functions") end
+  local def, on = spec(given), tape.recording()
+  local self = new(world, def, on)
+  world.busy = true
+  local ok, problem = pcall(tape.pause, rollout.guarded, self, forward)
+  world.busy = false
+  if not ok then
+    self:release()
+    error(problem, 0)
+  end
+  self.running = self.outputs.running and self.outputs.running.tensor
+  self.record = self.outputs.record and self.outputs.record.tensor
+  self.signals = self.keep:signals()
+  self.state = states.new(self, self.steps)
+  if on then
+    self.link = T.zeros {}
+    local outputs = { self.link }
+    if self.running then outputs[#outputs + 1] = self.running end
+    if self.record then outputs[#outputs + 1] = self.record end
+    tape.custom { name = "rollout", outputs = outputs, backward = function(_, a, b)
+      local grads = { running = self.running and a, record = self.record and (self.running and b or not self.running and a) }
+      world.busy = true
+      local fine, why = pcall(rollout.guarded, self, reverse, grads)
+      world.busy, self.reversing, self.adjoint_begun = false, false, false
+      if not fine then error(why, 0) end
+    end }
+  end
+  return self
+end
+
+return rollout

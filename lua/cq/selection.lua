@@ -1,0 +1,191 @@
+-- selection: particles of a world by group name, lists of names, robots or numbers, as the engine's readouts want them.
+local ffi = require "ffi"
+local is = require "cq.schema"
+local text = require "cq.text"
+
+local Selection = { __name = "cq.Selection" }
+Selection.__index = Selection
+
+local selection = {}
+
+---@class cq.Selection
+---@field count integer            groups, each a row of a readout
+---@field single boolean           one group, not as a list
+---@field total integer            particles of all groups
+---@field start ffi.cdata*         int64_t[count + 1]
+---@field particles ffi.cdata*     int32_t[total], from 0 within the world
+---@field readouts table           the engine's structs that use it
+
+-- ---- which robot ----------------------------------------------------------------------------------------------------
+
+---The robot of the world that another one stands for: itself, what it was made from, or a variant of it.
+---@param world cq.World
+---@param robot cq.Robot
+---@param what string
+---@return cq.Robot
+function selection.robot(world, robot, what)
+  local tests = {
+    function(own) return own == robot end,
+    function(own) return own:descends_from(robot) or robot:descends_from(own) end,
+    function(own) return own.root == robot.root end,
+  }
+  for _, test in ipairs(tests) do
+    local found
+    for _, own in ipairs(world.robots) do
+      if test(own) then
+        if found then is.fail("%s: the world holds several robots made from this one; use the one that was placed, world.robots[i]", what) end
+        found = own
+      end
+    end
+    if found then return found end
+  end
+  is.fail("%s: this robot is not in the world", what)
+end
+
+-- the one robot of the world with a group of this name
+local function robot_with(world, name, what)
+  local found
+  for _, robot in ipairs(world.robots) do
+    if robot.group_table[name] then
+      if found then is.fail("%s: several robots have a group \"%s\"; use world.robots[i]:group(\"%s\")", what, name, name) end
+      found = robot
+    end
+  end
+  if found then return found end
+  local names = {}
+  for _, robot in ipairs(world.robots) do
+    for _, known in ipairs(robot.group_names) do names[#names + 1] = known end
+  end
+  is.fail("%s: no group \"%s\"%s; the groups are %s", what, name, text.suggestion(name, names), table.concat(names, ", "))
+end
+
+-- ---- lists of particles ---------------------------------------------------------------------------------------------
+
+local function append_group(list, robot, group)
+  for k = 0, group.particle_count - 1 do list[#list + 1] = robot.first + group.index[k] end
+end
+
+local function append_name(world, list, name, what)
+  local robot = robot_with(world, name, what)
+  append_group(list, robot, robot.group_table[name])
+end
+
+local function append_number(world, list, value, what)
+  if value % 1 ~= 0 or value < 1 or value > world.particle_count then
+    is.fail("%s: particles are whole numbers from 1 to %d, got %s", what, world.particle_count, text.describe(value))
+  end
+  list[#list + 1] = value - 1
+end
+
+local function refuse(which, what)
+  is.fail("%s: takes a group name, a group, a robot, a list of names, or a list of particle numbers, got %s", what, text.describe(which))
+end
+
+-- one row: a name, a group, a robot, or a list of numbers (or of names, joined)
+local function row(world, which, what)
+  local list = {}
+  if type(which) == "string" then
+    append_name(world, list, which, what)
+  elseif text.is_instance(which, "cq.Group") then
+    append_group(list, selection.robot(world, which.robot, what), which)
+  elseif text.is_instance(which, "cq.Robot") then
+    local robot = selection.robot(world, which, what)
+    for p = 0, robot.particle_count - 1 do list[#list + 1] = robot.first + p end
+  elseif type(which) == "table" and not getmetatable(which) and #which > 0 then
+    for _, entry in ipairs(which) do
+      if type(entry) == "number" then append_number(world, list, entry, what)
+      elseif type(entry) == "string" then append_name(world, list, entry, what)
+      else refuse(which, what) end
+    end
+  else
+    refuse(which, what)
+  end
+  return list
+end
+
+-- a list of particle numbers is one row; a list of anything else is a row for each entry
+local function rows_of(world, which, what)
+  if type(which) == "table" and not getmetatable(which) and #which > 0 and type(which[1]) ~= "number" then
+    local rows = {}
+    for k, entry in ipairs(which) do rows[k] = row(world, entry, what) end
+    return rows, false
+  end
+  return { row(world, which, what) }, true
+end
+
+-- lists of particles, from 0, as the engine takes them
+local function packed(rows, single)
+  local total = 0
+  for _, list in ipairs(rows) do total = total + #list end
+  local out = setmetatable({ count = #rows, single = single, total = total, readouts = {} }, Selection)
+  out.start, out.particles = ffi.new("int64_t[?]", #rows + 1), ffi.new("int32_t[?]", math.max(total, 1))
+  local at = 0
+  for k, list in ipairs(rows) do
+    for _, p in ipairs(list) do
+      out.particles[at] = p
+      at = at + 1
+    end
+    out.start[k] = at
+  end
+  return out
+end
+
+local function build(world, which, what)
+  if which ~= nil then return packed(rows_of(world, which, what)) end
+  local all = {}
+  for p = 0, world.particle_count - 1 do all[p + 1] = p end
+  return packed({ all }, true)
+end
+
+---Lists of particle numbers (or one list), from 1, as a selection of its own.
+---@param world cq.World
+---@param which integer[]|integer[][]
+---@param first integer       added to each: where its robot begins
+---@return cq.Selection
+function selection.remember(world, which, first)
+  local single = type(which[1]) == "number"
+  local rows = {}
+  for k, list in ipairs(single and { which } or which) do
+    rows[k] = {}
+    for i, p in ipairs(list) do
+      assert(p >= 1 and p + first <= world.particle_count)
+      rows[k][i] = p - 1 + first
+    end
+  end
+  return packed(rows, single)
+end
+
+-- ---- remembered by what they stand for ------------------------------------------------------------------------------
+
+local function key_of(world, which, what)
+  if which == nil then return "all" end
+  if type(which) == "string" then return "name " .. which end
+  if text.is_instance(which, "cq.Robot") then return "robot " .. selection.robot(world, which, what).first end
+  if text.is_instance(which, "cq.Group") then
+    return ("group %d %s"):format(selection.robot(world, which.robot, what).first, which.name)
+  end
+  if type(which) ~= "table" or getmetatable(which) then refuse(which, what) end
+  local parts = {}
+  for k, entry in ipairs(which) do
+    parts[k] = type(entry) == "number" and ("%.17g"):format(entry) or key_of(world, entry, what)
+  end
+  return "{" .. table.concat(parts, ",") .. "}"
+end
+
+---The selection that a name, a list, a group, a robot or nil (everything) stands for.
+---@param world cq.World
+---@param which any
+---@param what string      for errors
+---@return cq.Selection
+function selection.find(world, which, what)
+  if text.is_instance(which, "cq.Selection") then return which end
+  local key = key_of(world, which, what)
+  local found = world.selections[key]
+  if not found then
+    found = build(world, which, what)
+    world.selections[key] = found
+  end
+  return found
+end
+
+return selection

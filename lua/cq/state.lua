@@ -1,0 +1,165 @@
+-- state: a scene at one control step, as observers, objectives and records see it. Nothing is copied until it is asked for,
+-- and what is asked for is differentiable.
+--
+--   state:center "trunk"            {dim}          mass-weighted mean position of a group
+--   state:center { "left", "right" }  {2, dim}     a row for each
+--   state:center(robot)             {dim}          of the whole robot
+--   state:gather "tracked"          {particles, dim}
+-- In a batch every result has the scene as its first dimension.
+local ffi = require "ffi"
+local is = require "cq.schema"
+local text = require "cq.text"
+local T = require "cq.tensor"
+local engine = require "cq.engine"
+local C = engine.C
+
+---@class cq.State
+---@field step integer      control steps made since the start
+---@field time number       since the start
+---@field batch integer     scenes
+---@field world cq.World
+local State = { __name = "cq.State" }
+State.__index = State
+
+local state = { class = State }
+
+local fields = {
+  position = { id = C.CQ_FIELD_POSITION, rank = 1 }, velocity = { id = C.CQ_FIELD_VELOCITY, rank = 1 },
+  affine = { id = C.CQ_FIELD_AFFINE, rank = 2 }, deformation = { id = C.CQ_FIELD_DEFORMATION, rank = 2 },
+}
+local field_kind = is.one_of { "position", "velocity", "affine", "deformation", default = "position" }
+local weight_kind = is.one_of { "mass", "particle", default = "mass" }
+
+---A view of what a rollout's live state is now.
+---@param roll table
+---@param step integer
+---@return cq.State
+function state.new(roll, step)
+  return setmetatable({ roll = roll, step = step, time = step * roll.world.control_dt, batch = roll.batch, world = roll.world }, State)
+end
+
+function State:__tostring() return ("cq.State { step %d, time %s }"):format(self.step, text.number(self.time)) end
+
+-- ---- readouts -------------------------------------------------------------------------------------------------------
+
+local kinds = { mean = C.CQ_READOUT_MEAN, moment = C.CQ_READOUT_SECOND_MOMENT, gather = C.CQ_READOUT_GATHER }
+
+-- the engine's struct for a selection, made once for each world
+local function readout(world, kind, field, weight, which, what)
+  local selection = world:selection(which, what)
+  local key = kind .. field .. weight
+  local found = selection.readouts[key]
+  if found then return found end
+  local def = ffi.new "cq_readout"
+  C.cq_readout_init(def)
+  def.kind, def.field = kinds[kind], fields[field].id
+  def.weighting = weight == "mass" and C.CQ_WEIGHT_MASS or C.CQ_WEIGHT_PARTICLE
+  def.group_count, def.group_start, def.particles = selection.count, selection.start, selection.particles
+  local shape, width = {}, {}
+  for i = 1, fields[field].rank do width[i] = world.dim end
+  if kind == "gather" then shape[1] = selection.total
+  elseif not selection.single then shape[1] = selection.count end
+  for _ = 1, kind == "moment" and 2 or 1 do
+    for _, size in ipairs(width) do shape[#shape + 1] = size end
+  end
+  local batched = {}
+  for i, size in ipairs(shape) do batched[i + 1] = size end
+  found = { def = def, shape = shape, batched = batched, selection = selection }
+  selection.readouts[key] = found
+  return found
+end
+
+local function read(self, kind, field, weight, which, what)
+  local roll = self.roll
+  roll:require_live(self.step, what)
+  local r = readout(self.world, kind, field, weight, which, what)
+  local shape = r.shape
+  if self.batch > 1 then
+    shape = r.batched
+    shape[1] = self.batch
+  end
+  local out = T.empty(shape)
+  engine.check(C.cq_rollout_read(roll.handle, r.def, out:data()), what)
+  if T.tape.recording() then
+    T.tape.custom { name = what, outputs = { out }, backward = function(grad) roll:read_adjoint(r.def, grad) end }
+  end
+  return out
+end
+
+-- ---- what users call ------------------------------------------------------------------------------------------------
+
+---Mean position of a group, a row for each of a list of groups, or of a robot [length].
+---@param which string|string[]|integer[]|cq.Group|cq.Robot
+---@param options? { weight?: "mass"|"particle" }
+---@return cq.Tensor     {dim} or {groups, dim}
+function State:center(which, options)
+  local weight = is.argument("state:center", "weight", weight_kind, options and options.weight)
+  return read(self, "mean", "position", weight, which, "state:center")
+end
+
+---Mean velocity, mass-weighted unless weight = "particle" [length/time].
+---@param which string|string[]|integer[]|cq.Group|cq.Robot
+---@param options? { weight?: "mass"|"particle" }
+---@return cq.Tensor     {dim} or {groups, dim}
+function State:velocity(which, options)
+  local weight = is.argument("state:velocity", "weight", weight_kind, options and options.weight)
+  return read(self, "mean", "velocity", weight, which, "state:velocity")
+end
+
+---Mean of any field over a group.
+---@param which string|string[]|integer[]|cq.Group|cq.Robot
+---@param field "position"|"velocity"|"affine"|"deformation"
+---@param options? { weight?: "mass"|"particle" }
+---@return cq.Tensor     {dim} or {dim, dim}, with a row for each group of a list
+function State:mean(which, field, options)
+  field = is.argument("state:mean", "field", field_kind, field)
+  local weight = is.argument("state:mean", "weight", weight_kind, options and options.weight)
+  return read(self, "mean", field, weight, which, "state:mean")
+end
+
+---A field of the particles of a group, or of several joined.
+---@param which string|string[]|integer[]|cq.Group|cq.Robot
+---@param field? "position"|"velocity"|"affine"|"deformation"
+---@return cq.Tensor     {particles, dim} or {particles, dim, dim}
+function State:gather(which, field)
+  field = is.argument("state:gather", "field", field_kind, field)
+  return read(self, "gather", field, "mass", which, "state:gather")
+end
+
+---Second moment of position or velocity, the weighted mean of q q^T about the group's centre (or "origin").
+---@param which string|string[]|integer[]|cq.Group|cq.Robot
+---@param options? { field?: "position"|"velocity", about?: "center"|"origin", weight?: "mass"|"particle" }
+---@return cq.Tensor     {dim, dim}, with a row for each group of a list
+function State:moment(which, options)
+  options = options or {}
+  local what = "state:moment"
+  local field = is.argument(what, "field", is.one_of { "position", "velocity", default = "position" }, options.field)
+  local about = is.argument(what, "about", is.one_of { "center", "origin", default = "center" }, options.about)
+  local weight = is.argument(what, "weight", weight_kind, options.weight)
+  local moment = read(self, "moment", field, weight, which, what)
+  if about == "origin" then return moment end
+  local mean = read(self, "mean", field, weight, which, what)
+  return moment - mean:unsqueeze(-1) * mean:unsqueeze(-2)
+end
+
+---Mass-weighted mean of |v|^2 over a group [length^2/time^2].
+---@param which string|string[]|integer[]|cq.Group|cq.Robot
+---@return cq.Tensor     one number, with a row for each group of a list
+function State:mean_square_velocity(which)
+  local moment = read(self, "moment", "velocity", "mass", which, "state:mean_square_velocity")
+  return (moment * T.eye(self.world.dim)):sum { -2, -1 }
+end
+
+---Positions of all particles of the world {n, dim} [length].
+---@return cq.Tensor
+function State:positions() return read(self, "gather", "position", "mass", nil, "state:positions") end
+
+---Velocities of all particles {n, dim} [length/time].
+---@return cq.Tensor
+function State:velocities() return read(self, "gather", "velocity", "mass", nil, "state:velocities") end
+
+---Deformation gradients F of all particles {n, dim, dim}.
+---@return cq.Tensor
+function State:deformations() return read(self, "gather", "deformation", "mass", nil, "state:deformations") end
+
+return state

@@ -1,0 +1,46 @@
+-- unstable: a simulation that failed, in a sentence: where, what, why it may be, and what helps.
+local ffi = require "ffi"
+local is = require "cq.schema"
+local text = require "cq.text"
+local engine = require "cq.engine"
+local assembly = require "cq.assembly"
+local C = engine.C
+
+local unstable = {}
+
+local function what_happened(health, world)
+  if health.bad == C.CQ_HEALTH_INVERTED then
+    return ("was turned inside out (det F = %.3g)"):format(health.value),
+      ("an actuator or a collision is stronger than the material: use more substeps than %d, a smaller dt, less max, or a stiffer material")
+        :format(world.substeps)
+  elseif health.bad == C.CQ_HEALTH_LEFT_GRID then
+    return ("left the world (%s = %.4g, the world is %s long there)"):format(("xyz"):sub(health.axis + 1, health.axis + 1), health.value,
+        text.number(world.domain.size[health.axis + 1])),
+      "give the world walls (walls = cq.Boundary.box()), or make it larger"
+  end
+  return ("has a velocity or position that is not finite (%.3g)"):format(health.value),
+    ("the step is too long: the Courant number was %.3g at the start; use more substeps than %d, or a smaller dt"):format(world.courant, world.substeps)
+end
+
+---Raises the error of a control step that failed.
+---@param self cq.Rollout
+---@param status integer     cq_status
+function unstable.raise(self, status)
+  if status ~= C.CQ_UNSTABLE then engine.check(status, "world:rollout") end
+  local world, health = self.world, ffi.new "cq_health"
+  C.cq_rollout_health(self.handle, health)
+  local particle, step = tonumber(health.particle), tonumber(health.step)
+  local control = math.floor(step / world.substeps)
+  local robot = world.robots[1]
+  for _, candidate in ipairs(world.robots) do
+    if particle >= candidate.first then robot = candidate end
+  end
+  local group = assembly.group_of(robot, particle - robot.first)
+  local happened, advice = what_happened(health, world)
+  is.fail("the simulation failed at control step %d (time %.4g, substep %d)%s: particle %d of %s%s %s; %s", control + 1,
+    step * world.control_dt / world.substeps, step % world.substeps + 1,
+    self.batch > 1 and (" in scene %d"):format(health.scene + 1) or "", particle - robot.first + 1, robot.name,
+    group and (", group \"%s\","):format(group) or "", happened, advice)
+end
+
+return unstable

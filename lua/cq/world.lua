@@ -1,0 +1,232 @@
+-- world: a grid, its walls and its robots; what is fixed during a run. It owns everything that the engine makes for it.
+--
+--   local world = cq.World {
+--     cells = { 256, 64 }, dx = 1/64, gravity = { 0, -2 }, dt = 5e-3, substeps = 10,
+--     walls = cq.Boundary.box { kind = "friction", mu = 0.5 },
+--     robot:at { 0.2, 0.05 },
+--   }
+--   local roll = world:rollout { steps = 800, controller = ..., observer = ... }
+local ffi = require "ffi"
+local is = require "cq.schema"
+local text = require "cq.text"
+local T = require "cq.tensor"
+local engine = require "cq.engine"
+local option = require "cq.option"
+local assembly = require "cq.assembly"
+local memory = require "cq.memory"
+local pool = require "cq.pool"
+local selection = require "cq.selection"
+local C = engine.C
+
+---@class cq.World
+---@field dim integer
+---@field cells integer[]
+---@field dx number                cell size [length]
+---@field control_dt number        time between control steps
+---@field substeps integer         engine steps in a control step
+---@field robot cq.Robot           the first of robots
+---@field robots cq.Robot[]
+---@field walls cq.Boundary[]
+---@field particle_count integer
+---@field actuator_count integer   signals of all robots
+---@field courant number           Courant number at the start
+---@field precision "float32"|"float64"
+---@field device string            for people: device, instruction set, threads
+local World = { __name = "cq.World" }
+World.__index = World
+World.courant_max = 1              -- explicit steps are unstable above; published scenes lie between 0.1 and 0.95
+World.courant_aim = 0.5            -- of substeps = "auto", with room for speed that comes later
+
+-- ---- construction ---------------------------------------------------------------------------------------------------
+
+local spec = is.define("cq.World", {
+  cells = is.vector { size = { 2, 3 }, integer = true, min = 8, max = 16384 },
+  dx = is.number { above = 0 },
+  dt = is.number { above = 0 },
+  substeps = is.any_of { is.integer { min = 1, max = 100000 }, is.one_of { "auto" }, default = 1 },
+  gravity = is.vector { size = { 2, 3 }, optional = true },
+  walls = is.any_of { is.instance "cq.Boundary", is.list(is.instance "cq.Boundary"), default = {} },
+  precision = is.one_of { "float32", "float64", default = "float32" },
+  threads = is.integer { min = 0, max = 1024, default = 0 },
+  device = is.one_of { "auto", "cpu", "cuda", default = "auto" },
+}, is.instance "cq.Robot")
+
+-- the program's options win over the script
+local function with_options(def)
+  local program = option.program
+  if program.precision then def.precision = program.precision end
+  if program.threads and program.threads > 0 then def.threads = program.threads end
+  if program.device and program.device ~= "auto" then def.device = program.device end
+  if def.device == "cuda" then
+    is.fail("cq.World: device \"cuda\" is not in this cqlua, which was built without CUDA; use device = \"cpu\", or build it where the CUDA Toolkit is")
+  end
+  return def
+end
+
+local function raw_def(self, def)
+  local raw = ffi.new "cq_world_def"
+  C.cq_world_def_init(raw)
+  raw.dim, raw.dx, raw.dt = self.dim, def.dx, def.dt
+  raw.precision = def.precision == "float64" and C.CQ_FLOAT64 or C.CQ_FLOAT32
+  raw.threads, raw.simd = def.threads, option.program.simd or 0
+  for i = 1, self.dim do raw.cells[i - 1] = def.cells[i] end
+  for i, g in ipairs(def.gravity or {}) do raw.gravity[i - 1] = g end
+  return raw
+end
+
+-- what a rollout puts back after another one set it
+local function fill_base(self, def)
+  local base, dim = self.layout.base, self.dim
+  base.gravity = def.gravity and T.tensor(def.gravity) or T.zeros { dim }
+  local friction, velocity = {}, {}
+  for k, wall in ipairs(self.walls) do
+    friction[k], velocity[k] = wall.mu, {}
+    for i = 1, dim do velocity[k][i] = wall.velocity and wall.velocity[i] or 0 end
+  end
+  if #self.walls > 0 then base.friction, base.wall_velocity = T.tensor(friction), T.tensor(velocity) end
+end
+
+local function create(self, raw)
+  local out = ffi.new "cq_world *[1]"
+  engine.check(C.cq_world_create(raw, out), "cq.World")
+  self.handle = out[0]
+  self.courant = C.cq_world_courant(self.handle)
+end
+
+-- made with as many substeps as the Courant number asks for
+local function create_stable(self, raw, def)
+  raw.substeps = def.substeps == "auto" and 1 or def.substeps
+  create(self, raw)
+  if def.substeps == "auto" then
+    local substeps = math.max(1, math.ceil(self.courant / self.courant_aim))
+    if substeps > 1 then
+      C.cq_world_destroy(self.handle)
+      raw.substeps = substeps
+      create(self, raw)
+    end
+  elseif self.courant > self.courant_max then
+    local courant = self.courant
+    C.cq_world_destroy(self.handle)
+    self.handle = nil
+    is.fail("cq.World: the Courant number is %.3g and must be at most %s: use substeps = %d or more (now %d), or a smaller dt, or a softer material",
+      courant, text.number(self.courant_max), math.ceil(raw.substeps * courant / self.courant_aim), raw.substeps)
+  end
+  self.substeps = raw.substeps
+end
+
+---A world. cells: of the grid along each axis, the world is [0, cells * dx]; dt: time between control steps; substeps: engine
+---steps in each, or "auto"; gravity {dim}; walls: one boundary or a list; precision; threads (0: all cores); device. The
+---robots stand without names.
+---@param fields table
+---@return cq.World
+local function new(_, fields)
+  local def = with_options(spec(fields))
+  local self = setmetatable({ dim = #def.cells, cells = def.cells, dx = def.dx, control_dt = def.dt, precision = def.precision }, World)
+  self.domain = { dim = self.dim, dx = def.dx, size = {} }
+  for i, count in ipairs(def.cells) do self.domain.size[i] = count * def.dx end
+  if def.gravity and #def.gravity ~= self.dim then
+    is.fail("cq.World: gravity has %d components, the world is %dD by its cells", #def.gravity, self.dim)
+  end
+  if not def[1] then is.fail("cq.World: has no robot; put one or several into the table, without a name") end
+  self.robots = {}
+  for k, robot in ipairs(def) do self.robots[k] = robot:placed() end
+  self.robot = self.robots[1]
+  self.walls = text.is_instance(def.walls, "cq.Boundary") and { def.walls } or def.walls
+  self.selections = {}
+  local raw = raw_def(self, def)
+  self.layout = T.tape.pause(assembly.fill, raw, self.robots, self.walls, self.domain)
+  fill_base(self, def)
+  self.particle_count, self.actuator_count = tonumber(raw.particle_count), self.layout.signal_count
+  create_stable(self, raw, def)
+  self.device = ffi.string(C.cq_world_device(self.handle))
+  self.pool = pool.new(self)
+  for _, force in ipairs(self.layout.force.actuators) do force.selection = self:remember_selection(force.particles, force.robot.first) end
+  self:own()
+  return self
+end
+
+-- the only finalizer: rollouts first, then the world
+function World:own()
+  local proxy = newproxy(true)
+  local handle, rollouts = self.handle, self.pool
+  self.owned = { open = true }
+  local owned = self.owned
+  getmetatable(proxy).__gc = function()
+    if not owned.open then return end
+    owned.open = false
+    rollouts:close()
+    C.cq_world_destroy(handle)
+  end
+  self.finalizer = proxy
+end
+
+---Gives all memory back at once. Rollouts and states of the world cannot be used after.
+function World:close()
+  if not self.owned.open then return end
+  self.owned.open = false
+  self.pool:close()
+  C.cq_world_destroy(self.handle)
+  self.handle = nil
+end
+
+-- ---- selections -----------------------------------------------------------------------------------------------------
+
+---Particles by group name, list of names, group, robot, list of numbers, or nil: all.
+---@return cq.Selection
+function World:selection(which, what)
+  return selection.find(self, which, what)
+end
+
+---A selection that is made once: lists of particle numbers, or one such list, counted from `first`.
+---@return cq.Selection
+function World:remember_selection(which, first)
+  return selection.remember(self, which, first or 0)
+end
+
+-- ---- what users call ------------------------------------------------------------------------------------------------
+
+---Runs scenes through control steps; see rollout.lua.
+---@param fields { steps: integer, robot?: cq.Robot|cq.Robot[], batch?: integer, controller?: any, observer?: any, running?: function, record?: function, watch?: function, memory?: string|number, gravity?: any, friction?: any, wall_velocity?: any }
+---@return cq.Rollout
+function World:rollout(fields)
+  if not self.handle then is.fail("world:rollout: this world is closed") end
+  return require("cq.rollout").run(self, fields)
+end
+
+local plan_spec = is.define("world:plan", {
+  steps = is.integer { min = 1 }, batch = is.integer { min = 1, default = 1 }, memory = is.any { optional = true },
+})
+---What a differentiable rollout would take: bytes, and how often control steps are made again for lack of memory.
+---@param fields { steps: integer, batch?: integer, memory?: string|number }
+---@return { bytes: number, record_bytes: number, slice_bytes: number, records: integer, checkpoints: integer, recompute: number, text: string }
+function World:plan(fields)
+  local def = plan_spec(fields)
+  local owner = {}
+  local entry = self.pool:acquire(owner, {
+    batch = def.batch, steps = def.steps, differentiable = true, memory = def.memory and memory.bytes(def.memory, "world:plan: memory"),
+  })
+  local raw = ffi.new "cq_plan"
+  C.cq_rollout_plan(entry.handle, raw)
+  entry.owner[1] = nil
+  local out = { records = raw.records, checkpoints = raw.checkpoints, recompute = raw.recompute }
+  for _, name in ipairs { "bytes", "record_bytes", "slice_bytes" } do out[name] = tonumber(raw[name]) end
+  out.text = ("memory %s, %s"):format(memory.text(out.bytes), out.recompute <= 1 and "every control step kept"
+    or ("%d checkpoints, control steps made %.2f times"):format(out.checkpoints, out.recompute))
+  return out
+end
+
+---The world in numbers, for people and logs.
+---@return { device: string, particles: integer, signals: integer, walls: integer, courant: number, substeps: integer, precision: string }
+function World:info()
+  return {
+    device = self.device, particles = self.particle_count, signals = self.actuator_count, walls = #self.walls,
+    courant = self.courant, substeps = self.substeps, precision = self.precision,
+  }
+end
+
+function World:__tostring()
+  return ("cq.World { %s cells, %d particles, %d signals, dt %s x %d, Courant number %.2g, %s }"):format(table.concat(self.cells, " x "),
+    self.particle_count, self.actuator_count, text.number(self.control_dt), self.substeps, self.courant, self.precision)
+end
+
+return setmetatable({ class = World }, { __call = new })
