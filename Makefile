@@ -42,11 +42,11 @@ OPTIMIZE := -O3
 ifeq ($(SANITIZE),1)
 OPTIMIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
 endif
-CPPFLAGS_ALL := -Iengine -D_GNU_SOURCE $(CPPFLAGS)
+CPPFLAGS_ALL := -Iengine $(CPPFLAGS)
 # no contraction here, so that gcc and clang compute the same; kernels below may fuse a multiply and an add: it halves their
 # instructions, and only removes a rounding
 COMMON   := $(OPTIMIZE) -pthread -ffp-contract=off
-C_FLAGS  := -std=c11 $(COMMON) $(C_WARNINGS) $(CFLAGS)
+C_FLAGS  := -std=c11 -D_GNU_SOURCE= $(COMMON) $(C_WARNINGS) $(CFLAGS)
 CXX_FLAGS := -std=c++17 $(COMMON) $(WARNINGS) $(CXXFLAGS)
 KERNEL_CONTRACT := -ffp-contract=fast
 SIMD_FLAGS_1 := $(if $(filter x86_64,$(MACHINE)),-march=x86-64)

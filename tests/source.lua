@@ -100,36 +100,45 @@ local function block_above(lines, number)
   return table.concat(block, "\n")
 end
 
----Annotated fields by the name of the constructor: from `---@class NAME.def` with its `---@field`s, or from an inline
----table type above the assignment: `---@type fun(fields: { ... })`, `---@param fields { ... }`. A constructor's last word
----must then be unique in its file's family: cq.Material.neo_hookean above `material.neo_hookean =`.
----@return table<string, table<string, { optional: boolean }>>
-function source.annotations(files)
-  local found = {}
+-- fields of every annotated class, and of the table that every function takes: { [file] = { [function] = fields } }
+local function collect(files)
+  local classes, taken = {}, {}
   for _, file in ipairs(files) do
-    if file.kind == "lua" and file.path:find "^lua/" then
-      local class
-      for number, line in ipairs(file.lines) do
-        local opened = line:match "^%s*%-%-%-@class%s+([%w_%.]+)%.def"
-        local field, mark = line:match "^%s*%-%-%-@field%s+([%w_]+)(%??)"
-        if opened then class = opened found[class] = found[class] or {}
-        elseif class and field then found[class][field] = { optional = mark == "?" }
-        elseif not line:find "^%s*%-%-%-" then class = nil end
-
-        local owner, name = line:match "^([%w_]+)%.([%w_]+)%s*="
-        if not name then owner, name = line:match "^function ([%w_]+)[%.:]([%w_]+)" end
-        local block = name and block_above(file.lines, number)
-        local inline = block and (block:match "fun%([%w_]+:%s*(%b{})" or block:match "@param%s+[%w_]+%??%s+(%b{})")
-        if inline then
-          local family = owner:sub(1, 1):upper() .. owner:sub(2)
-          for _, full in ipairs { "cq." .. family .. "." .. name, "cq." .. name, "cq." .. family .. ":" .. name } do
-            found[full] = found[full] or inline_fields(inline)
-          end
-        end
-      end
+    local class
+    for _, line in ipairs(file.kind == "lua" and file.lines or {}) do
+      local opened = line:match "^%s*%-%-%-@class%s+([%w_%.]+)"
+      local field, mark = line:match "^%s*%-%-%-@field%s+([%w_]+)(%??)"
+      if opened then class = opened classes[class] = classes[class] or {}
+      elseif class and field then classes[class][field] = { optional = mark == "?" }
+      elseif not line:find "^%s*%-%-%-" then class = nil end
     end
   end
-  return found
+  for _, file in ipairs(files) do
+    taken[file] = {}
+    for number, line in ipairs(file.kind == "lua" and file.lines or {}) do
+      local name = line:match "^[%w_]+%.([%w_]+)%s*=" or line:match "^function [%w_]+[%.:]([%w_]+)"
+      local block = name and block_above(file.lines, number) or ""
+      local inline = block:match "fun%([%w_]+:%s*(%b{})" or block:match "@param%s+fields%??%s+(%b{})"
+      local class = block:match "fun%([%w_]+:%s*(cq%.[%w_%.]+)" or block:match "@param%s+fields%??%s+(cq%.[%w_%.]+)"
+      if inline then taken[file][name] = inline_fields(inline) elseif class then taken[file][name] = classes[class] end
+    end
+  end
+  return classes, taken
+end
+
+---Finds the annotated fields of a constructor: those of `---@class NAME.def`; else, in a file that declares NAME, those of
+---the `---@param fields` (a class, or an inline table type) of the function with NAME's last word.
+---@return fun(name: string): table<string, { optional: boolean }>?
+function source.annotations(files)
+  local classes, taken = collect(files)
+  return function(name)
+    if classes[name .. ".def"] then return classes[name .. ".def"] end
+    local family, word = name:match "^(.*[%.:])([%w_]+)$"
+    for _, file in ipairs(files) do
+      local declares = file.text:find('"' .. name .. '"', 1, true) or file.text:find('"' .. family .. '"', 1, true)
+      if declares and taken[file][word] then return taken[file][word] end
+    end
+  end
 end
 
 ---Loads every module of the library, so that all of its definitions are known.

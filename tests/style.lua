@@ -183,8 +183,8 @@ describe("Lua", function()
     local problems = {}
     source.require_all(files)
     for name, definition in pairs(require("cq.schema").registry) do
-      if name:find "^cq%." then
-        local fields = annotated[name]
+      if name:find "^cq%." or name:find ":" then
+        local fields = annotated(name)
         if not fields then
           problems[#problems + 1] = ("%s: its fields have no annotation; write ---@class %s.def with a ---@field for each"):format(name, name)
         else
