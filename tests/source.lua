@@ -134,6 +134,7 @@ function source.annotations(files)
   return function(name)
     if classes[name .. ".def"] then return classes[name .. ".def"] end
     local family, word = name:match "^(.*[%.:])([%w_]+)$"
+    if not word then return nil end                    -- a name that no user can type
     for _, file in ipairs(files) do
       local declares = file.text:find('"' .. name .. '"', 1, true) or file.text:find('"' .. family .. '"', 1, true)
       if declares and taken[file][word] then return taken[file][word] end
