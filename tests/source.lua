@@ -118,21 +118,23 @@ local function collect(files)
     for number, line in ipairs(file.kind == "lua" and file.lines or {}) do
       local name = line:match "^[%w_]+%.([%w_]+)%s*=" or line:match "^function [%w_]+[%.:]([%w_]+)"
       local block = name and block_above(file.lines, number) or ""
-      local inline = block:match "fun%([%w_]+:%s*(%b{})" or block:match "@param%s+fields%??%s+(%b{})"
+      local inline = block:match "fun%([%w_]+:%s*(%b{})" or block:match "@param%s+[%w_]+%??%s+(%b{})"
       local class = block:match "fun%([%w_]+:%s*(cq%.[%w_%.]+)" or block:match "@param%s+fields%??%s+(cq%.[%w_%.]+)"
+        or block:match "@param%s+options%??%s+(cq%.[%w_%.]+)"
       if inline then taken[file][name] = inline_fields(inline) elseif class then taken[file][name] = classes[class] end
     end
   end
   return classes, taken
 end
 
----Finds the annotated fields of a constructor: those of `---@class NAME.def`; else, in a file that declares NAME, those of
----the `---@param fields` (a class, or an inline table type) of the function with NAME's last word.
+---Finds the annotated fields of a constructor: those of `---@class NAME.def`; else, in a file that declares NAME, those that
+---the function with NAME's last word takes: `---@param fields` or `options` of a class, or any parameter of an inline type.
 ---@return fun(name: string): table<string, { optional: boolean }>?
 function source.annotations(files)
   local classes, taken = collect(files)
   return function(name)
-    if classes[name .. ".def"] then return classes[name .. ".def"] end
+    local class = classes[name:gsub(":", ".") .. ".def"]
+    if class then return class end
     local family, word = name:match "^(.*[%.:])([%w_]+)$"
     if not word then return nil end                    -- a name that no user can type
     for _, file in ipairs(files) do
