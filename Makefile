@@ -15,8 +15,8 @@ CXX := $(if $(findstring clang,$(CC)),clang++,g++)
 endif
 PKG_CONFIG ?= pkg-config
 
-# all cores, unless the user said how many
-ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
+# all cores; a -j on the command line wins, and makes below share the jobs of the one above
+ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
 endif
 MAKEFLAGS += --no-builtin-rules
@@ -90,8 +90,8 @@ help: ## this list, and what was detected
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name what; do \
 	  printf '  make %-10s %s\n' "$$name" "$$what"; done
 	@echo; echo "detected"
-	@printf '  %-15s %s\n' 'C compiler' "$$($(CC) --version 2>/dev/null | head -n 1 || true)" \
-	  'machine' '$(or $(MACHINE),unknown)' 'kernels for' '$(if $(filter x86_64,$(MACHINE)),x86-64 and its levels v3 (AVX2) and v4 (AVX-512),$(MACHINE))' \
+	@printf '  %-15s %s\n' 'C compiler' "$$(command -v $(CC) >/dev/null && $(CC) --version | head -n 1 || echo 'not found: make setup')" \
+	  'machine' '$(or $(MACHINE),unknown)' 'kernels for' '$(if $(filter x86_64,$(MACHINE)),x86-64 and its levels v3 (AVX2) and v4 (AVX-512),$(or $(MACHINE),unknown))' \
 	  'LuaJIT' '$(or $(LUAJIT_LIB),not found: make setup)' \
 	  'OpenBLAS' "$$($(PKG_CONFIG) --modversion openblas 2>/dev/null || echo 'not found: make setup')" \
 	  'busted' "$$(command -v busted || echo 'not found: make test installs it')" \

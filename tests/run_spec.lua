@@ -61,13 +61,21 @@ describe("a run", function()
     assert.equal("", cqlua { script(loop), "--out", out() .. "2", "--quiet" }.err)
   end)
 
-  it("draws a bar on a terminal", function()
-    local path = script(loop)
-    local command = ("script -qec '%s %s --out %s' /dev/null </dev/null > %s/typed 2>&1"):format(require("cq.host").executable, path, out(), folder)
-    assert.equal(0, os.execute(command))
-    local seen = process.read(folder .. "/typed")
-    has(seen, "[========================] 5/5  loss 0.2")
-    has(seen, "\r")
+  it("draws a bar over itself on a terminal, and makes room for notes", function()
+    local content = [[
+      local progress = require("cq.progress").new(4)
+      progress.columns = 60
+      for i = 1, 4 do
+        progress.drawn = 0
+        progress:update(i, 1 / i)
+        if i == 2 then require("cq.message").note "half" end
+      end
+      progress:close()]]
+    local seen = cqlua({ script(content) }).err
+    has(seen, "\r[============            ] 2/4  loss 0.5")
+    has(seen, "\r\27[Khalf\n")
+    assert.matches("\r%[========================%] 4/4  loss 0.25[^\r\n]*\27%[K\n$", seen)
+    for line in seen:gmatch "[^\r\n]+" do assert(#line <= 60 + 3, line) end
   end)
 
   it("goes on with --resume as if it had never stopped", function()
