@@ -89,22 +89,22 @@ static double power_dx(double x, double e) { return e == 0 ? 0 : e == 2 ? 2 * x 
 // d(x^e)/de; its limit 0 at x = 0 for e > 0
 static double power_de(double x, double e) { return x == 0 && e > 0 ? 0 : pow(x, e) * log(x); }
 
-// du and dv are the partial derivatives times g. A broadcast operand collects its row in a sum of its own first: fewer
+// du and dv are the partial derivatives times g, taken as 0 where g is 0 (as in unary.c). A broadcast operand collects its row in a sum of its own first: fewer
 // roundings than adding each element to the gradient.
 #define EACH_ADJ(du, dv) \
   if (ga && r.sa == 0) { \
     double sum = 0; \
-    for (int64_t i = 0; i < r.count; i++) { READ; (void)u, (void)v; sum += (du); } \
+    for (int64_t i = 0; i < r.count; i++) { READ; (void)u, (void)v; if (g != 0) sum += (du); } \
     ga[0] += sum; \
   } else if (ga) { \
-    for (int64_t i = 0; i < r.count; i++) { READ; (void)u, (void)v; ga[i * r.sa] += (du); } \
+    for (int64_t i = 0; i < r.count; i++) { READ; (void)u, (void)v; if (g != 0) ga[i * r.sa] += (du); } \
   } \
   if (gb && r.sb == 0) { \
     double sum = 0; \
-    for (int64_t i = 0; i < r.count; i++) { READ; (void)u, (void)v; sum += (dv); } \
+    for (int64_t i = 0; i < r.count; i++) { READ; (void)u, (void)v; if (g != 0) sum += (dv); } \
     gb[0] += sum; \
   } else if (gb) { \
-    for (int64_t i = 0; i < r.count; i++) { READ; (void)u, (void)v; gb[i * r.sb] += (dv); } \
+    for (int64_t i = 0; i < r.count; i++) { READ; (void)u, (void)v; if (g != 0) gb[i * r.sb] += (dv); } \
   } \
   break
 #define READ const double u = a[i * r.sa], v = b[i * r.sb], g = gy[i]

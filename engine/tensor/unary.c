@@ -44,12 +44,13 @@ void cq_tensor_unary(int32_t op, int64_t count, const double *x, double *y) {
   }
 }
 
-// r is the result, g its gradient
+// r is the result, g its gradient. An element that the objective does not depend on gets nothing, also where the derivative
+// is infinite or nan: so that the side of a selection that was not taken does no harm.
 #define EACH_ADJ(expression) \
   for (int64_t i = 0; i < count; i++) { \
     const double v = x[i], r = y[i], g = grad_y[i]; \
     (void)v, (void)r; \
-    grad_x[i] += (expression); \
+    if (g != 0) grad_x[i] += (expression); \
   } \
   break
 

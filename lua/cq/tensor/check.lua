@@ -11,6 +11,14 @@ local leaves = require "cq.tensor.leaves"
 local gradient = require "cq.tensor.gradient"
 local C = require("cq.engine").C
 
+---@class cq.check_gradient.def
+---@field steps? number[]      relative step sizes
+---@field directions? integer  random directions through all parameters, default 2
+---@field each? boolean        also one direction through each parameter alone, which tells which one is wrong
+---@field tolerance? number    largest relative error of a right gradient, default 1e-6
+---@field noise? number        relative rounding error of one evaluation of f, default 1e-15; about 1e-6 for float32 worlds
+---@field seed? integer        of the directions, default 0
+
 local options = schema.define("cq.check_gradient", {
   steps = schema.list(schema.number { above = 0 }, { min = 1, default = { 1e-2, 1e-3, 1e-4, 1e-5, 1e-6 } }),
   directions = schema.integer { min = 1, default = 2 },
@@ -19,14 +27,6 @@ local options = schema.define("cq.check_gradient", {
   noise = schema.number { above = 0, default = 1e-15 },
   seed = schema.integer { min = 0, default = 0 },
 })
-
----@class cq.CheckOptions
----@field steps number[]?      relative step sizes
----@field directions integer?  random directions through all parameters, default 2
----@field each boolean?        also one direction through each parameter alone, which tells which one is wrong
----@field tolerance number?    largest relative error of a right gradient, default 1e-6
----@field noise number?        relative rounding error of one evaluation of f, default 1e-15; about 1e-6 for float32 worlds
----@field seed integer?
 
 ---@class cq.GradientCheck
 ---@field ok boolean           every direction is right, and the evaluation repeatable
@@ -111,7 +111,7 @@ end
 ---Compares the gradient of f with differences of f.
 ---@param f fun(p: any): cq.Tensor
 ---@param p any                      as for cq.value_and_grad; unchanged afterwards
----@param opts cq.CheckOptions?
+---@param opts? cq.check_gradient.def
 ---@return cq.GradientCheck          prints as a table
 local function check_gradient(f, p, opts)
   schema.argument("cq.check_gradient", "f", schema.callable(), f)

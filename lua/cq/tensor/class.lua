@@ -1,8 +1,8 @@
 -- class: what a tensor is in memory, and the smallest operations on it that all others use.
 --
 -- Fields of a tensor (read only for others): pointer (double*), count, rank, dims (a list that is never changed, so that
--- tensors share it), requires_grad, adjoint (double* of the accumulated gradient, or false). Params also have trainable, min
--- and max.
+-- tensors share it), requires_grad, adjoint (double* of the accumulated gradient, or false). Params also have trainable and
+-- bounds.
 local ffi = require "ffi"
 local schema = require "cq.schema"
 local storage = require "cq.tensor.storage"
@@ -17,9 +17,43 @@ local class = {}
 ---@field requires_grad boolean     does it depend on something that wants a gradient
 ---@field grad cq.Tensor?           accumulated gradient, of the same shape
 ---@field trainable boolean?        true for cq.param
----@field min number?               bounds of a param
----@field max number?
+---@field bounds { min: number?, max: number? }?   of a param
 ---@field [integer] cq.Tensor       element or row
+---@field pow fun(self: cq.Tensor, exponent: cq.Tensor|number): cq.Tensor
+---@field minimum fun(self: cq.Tensor, other: cq.Tensor|number): cq.Tensor   the first operand has the gradient at a tie
+---@field maximum fun(self: cq.Tensor, other: cq.Tensor|number): cq.Tensor   the first operand has the gradient at a tie
+---@field atan2 fun(self: cq.Tensor, x: cq.Tensor|number): cq.Tensor         angle of (x, self)
+---@field less fun(self: cq.Tensor, other: cq.Tensor|number): cq.Tensor      1 or 0, no gradient; the next likewise
+---@field less_equal fun(self: cq.Tensor, other: cq.Tensor|number): cq.Tensor
+---@field equals fun(self: cq.Tensor, other: cq.Tensor|number): cq.Tensor
+---@field neg fun(self: cq.Tensor): cq.Tensor
+---@field abs fun(self: cq.Tensor): cq.Tensor          subgradient 0 at 0
+---@field square fun(self: cq.Tensor): cq.Tensor
+---@field sqrt fun(self: cq.Tensor): cq.Tensor         infinite gradient at 0; norm has none
+---@field exp fun(self: cq.Tensor): cq.Tensor
+---@field log fun(self: cq.Tensor): cq.Tensor
+---@field sin fun(self: cq.Tensor): cq.Tensor
+---@field cos fun(self: cq.Tensor): cq.Tensor
+---@field tan fun(self: cq.Tensor): cq.Tensor
+---@field asin fun(self: cq.Tensor): cq.Tensor
+---@field acos fun(self: cq.Tensor): cq.Tensor
+---@field atan fun(self: cq.Tensor): cq.Tensor
+---@field tanh fun(self: cq.Tensor): cq.Tensor
+---@field sigmoid fun(self: cq.Tensor): cq.Tensor
+---@field relu fun(self: cq.Tensor): cq.Tensor         subgradient 0 at 0
+---@field softplus fun(self: cq.Tensor): cq.Tensor     log(1 + e^x)
+---@field sign fun(self: cq.Tensor): cq.Tensor         -1, 0, 1; no gradient
+---@field floor fun(self: cq.Tensor): cq.Tensor        no gradient
+---@field round fun(self: cq.Tensor): cq.Tensor        halves away from 0; no gradient
+---@field sum fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor   all dimensions if none is named
+---@field mean fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor
+---@field prod fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor
+---@field max fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor   the first of equals has the gradient
+---@field min fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor
+---@field norm fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor  Euclidean; subgradient 0 at 0
+---@field logsumexp fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor
+---@field argmax fun(self: cq.Tensor, dim?: integer, keep?: boolean): cq.Tensor          from 1; no gradient
+---@field argmin fun(self: cq.Tensor, dim?: integer, keep?: boolean): cq.Tensor
 ---@operator add(cq.Tensor|number): cq.Tensor
 ---@operator sub(cq.Tensor|number): cq.Tensor
 ---@operator mul(cq.Tensor|number): cq.Tensor

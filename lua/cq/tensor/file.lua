@@ -50,7 +50,7 @@ end
 function Writer:value(value, path)
   if class.is_tensor(value) then
     self:u8(value.trainable and kinds.param or kinds.tensor)
-    if value.trainable then self:number(value.min or -math.huge); self:number(value.max or math.huge) end
+    if value.trainable then self:number(value.bounds.min or -math.huge); self:number(value.bounds.max or math.huge) end
     return self:tensor(value)
   end
   local kind = type(value)

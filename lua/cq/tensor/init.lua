@@ -10,7 +10,7 @@
 --   zeros{n,m} ones{n,m} full({n,m}, v)     a shape is a table; zeros(n) is zeros{n}; {} is rank 0
 --   empty{n,m}                              not initialised: for engine code that fills t:data()
 --   eye(n)  arange(first, last, step)       range is the same; both ends included: arange(1, 3) is {1, 2, 3}
---   param(value, { min=, max= })            a trainable leaf with bounds (numbers)
+--   param(value, { min=, max= })            a trainable leaf; p.trainable is true, p.bounds { min=, max= }
 --   concat({a, b}, dim=1)  stack({a, b}, dim=1)  concat{ a, 2.5, b } also takes numbers and rank 0: they are joined as {1}
 --   is_tensor(v)   as_tensor(v)             as_tensor gives tensors back as they are
 --
@@ -18,7 +18,8 @@
 --   t:shape() a table   t:size(dim) a number, t:size() the count of all   t.rank   t.count   t:data() double*, valid while
 --   t lives   t:item() the number of a one-element tensor   t:get(i, j) a number   t:set(v, i, j)   t:totable()
 --   t[i] is ALWAYS a tensor of one rank less (rank 0 for a vector), recorded or not, so that objectives read the same in
---   both; t:get(i) is the number. Lua cannot compare tensors with numbers nor take #t: use t:item() < 3 and t:size(1).
+--   both; t:get(i) is the number, and "x = " .. t[1] works. Lua cannot compare tensors with numbers nor take #t: write
+--   t:item() < 3 and t:size(1)
 --   t:rows() iterates: for i, row in t:rows() do
 --   t:equal(o) same shape and bits   t:close(o, relative=1e-9, absolute=0)   t:finite() no nan or inf
 --
@@ -32,17 +33,18 @@
 --   x:conv1d(w, { bias=, stride=1, padding=0, dilation=1 }), x {channels_in, length} or {batch, channels_in, length},
 --   w {channels_out, channels_in, width}; x:conv2d(w, opts) with {h, w}: opts as numbers or {y, x}
 -- Layout: t:reshape{...} (one -1 is inferred) t:flatten() t:transpose(i=-2, j=-1) t:permute{...} t:unsqueeze(dim)
---   t:squeeze(dim) t:slice(i, j=-1, dim=1) both ends included t:slice_columns(i, j) (the last dimension)
+--   t:squeeze(dim) (of these, all but transpose and permute share memory with t, as t:detach() does)
+--   t:slice(i, j=-1, dim=1) both ends included   t:slice_columns(i, j) of the last dimension
 --   t:gather({i, ...}, dim=1) t:expand{...} t:pad({before, after}, dim=1, value=0) t:repeated(n, dim=1) t:copy() t:detach()
 --
 -- Subgradients at kinks: abs and relu 0 at 0; clamp 1 on its bounds; minimum and maximum give all to the first operand at
--- a tie; max, min give all to the first of equals; norm 0 at the zero vector; sqrt and pow are infinite where they are.
+-- a tie; max, min give all to the first of equals; norm 0 at the zero vector; sqrt and pow are infinite where they are,
+-- but an element that the objective does not depend on has gradient 0 also there: where(x:greater(0), x:sqrt(), 0) is safe.
 --
 -- Gradients (tape.lua, gradient.lua):
 --   value_and_grad(f)(p, ...)   p: a param or any nesting of tables. f gets p and the further arguments, and returns the
 --     loss (rank 0 tensor, or one-element) and whatever else. Gives loss (number), grads (shape of p, only trainables), and
---     f's further results, detached from nothing: tensors among them are plain data. Trainable are the params in p; all tensors
---     in p if it has no param. A trainable that does not reach the loss is an error, an exactly zero gradient a warning.
+--     f's further results, as plain data. Trainable are the params in p; all tensors in p if it has no param. A trainable that does not reach the loss is an error, an exactly zero gradient a warning.
 --   grad(f) gives grads first, then the loss.
 --   check_gradient(f, p, opts) compares with central differences; see check.lua.
 --   t.requires_grad; t.grad the accumulated gradient or nil; t:accumulate(g) adds to it (g nil: nothing); t:zero_grad().

@@ -144,6 +144,10 @@ make.range = make.arange
 
 -- ---- params -----------------------------------------------------------------------------------------------------------------------
 
+---@class cq.param.def
+---@field min? number      default: none
+---@field max? number
+
 local bounds = schema.define("cq.param", {
   min = schema.number { optional = true, infinite = true },
   max = schema.number { optional = true, infinite = true },
@@ -151,7 +155,7 @@ local bounds = schema.define("cq.param", {
 
 ---A trainable tensor. Optimizers keep it within its bounds, by projection.
 ---@param value number|table|cq.Tensor  where it starts; copied
----@param opts { min: number?, max: number? }?
+---@param opts? cq.param.def
 ---@return cq.Tensor
 function make.param(value, opts)
   opts = bounds(opts or {})
@@ -167,8 +171,7 @@ function make.param(value, opts)
     end
   end
   rawset(param, "trainable", true)
-  rawset(param, "min", opts.min)
-  rawset(param, "max", opts.max)
+  rawset(param, "bounds", { min = opts.min, max = opts.max })
   param.requires_grad = true
   return param
 end

@@ -165,14 +165,14 @@ local function check_ranks(what, x, w, rank, input, kernel)
 end
 
 ---@class cq.ConvolutionOptions
----@field bias cq.Tensor?               {channels_out}
----@field stride integer|integer[]|nil  default 1
----@field padding integer|integer[]|nil zeros on both sides, default 0
----@field dilation integer|integer[]|nil default 1
+---@field bias? cq.Tensor                {channels_out}
+---@field stride? integer|integer[]      default 1
+---@field padding? integer|integer[]     zeros on both sides, default 0
+---@field dilation? integer|integer[]    default 1
 
 ---Cross-correlation of pictures with kernels.
 ---@param kernel cq.Tensor  {channels_out, channels_in, kh, kw}
----@param opts cq.ConvolutionOptions?
+---@param opts? cq.ConvolutionOptions
 ---@return cq.Tensor        {channels_out, h', w'}, with the batch in front if there was one
 function Tensor:conv2d(kernel, opts)
   check_ranks("conv2d", self, kernel, 4, "{channels, h, w}", "{channels_out, channels_in, h, w}")
@@ -183,7 +183,7 @@ end
 
 ---Cross-correlation of signals with kernels.
 ---@param kernel cq.Tensor  {channels_out, channels_in, width}
----@param opts cq.ConvolutionOptions?
+---@param opts? cq.ConvolutionOptions
 ---@return cq.Tensor        {channels_out, length'}, with the batch in front if there was one
 function Tensor:conv1d(kernel, opts)
   check_ranks("conv1d", self, kernel, 3, "{channels, length}", "{channels_out, channels_in, width}")

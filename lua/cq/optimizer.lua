@@ -1,0 +1,234 @@
+-- optimizer: changes parameters in place against their gradients.
+--
+--   local adam = cq.Optimizer.adam { rate = 1e-3, clip = 10, schedule = function(i) return 0.99 ^ i end }
+--   adam:update(params, grads)           -- tables of one shape; bounds of params are kept by projection
+--
+-- The rate of iteration i (from 1) is rate * schedule(i). clip is the largest norm of all gradients together: longer ones
+-- are shortened to it. All optimizers go downhill.
+local is = require "cq.schema"
+local tensor = require "cq.tensor"
+
+local leaves = tensor.leaves
+
+---@class cq.Optimizer
+---@field kind string
+---@field rate number               may be changed between updates
+---@field clip number?
+---@field iteration integer         updates made
+---@field norm number?              of the last gradient, before clipping
+---@field moments table<string, table<string, cq.Tensor>>   by name of the moment, then by path of the parameter
+local Optimizer = { __name = "cq.Optimizer" }
+Optimizer.__index = Optimizer
+
+-- ---- the rules --------------------------------------------------------------------------------------------------------------------
+
+-- Each has the moments that it keeps (zero at first) and a step for one tensor: x, gradient g times the clipping factor c,
+-- the rate, iteration i, and pointers to the moments.
+
+---@class cq.OptimizerRule
+local rules = {}
+
+rules.gradient_descent = {
+  moments = {},
+  step = function(_, count, x, g, c, rate)
+    for k = 0, count - 1 do x[k] = x[k] - rate * (c * g[k]) end
+  end,
+}
+
+-- m <- momentum m + g;  x <- x - rate m
+rules.momentum = {
+  moments = { "velocity" },
+  step = function(self, count, x, g, c, rate, m)
+    local momentum = self.momentum
+    for k = 0, count - 1 do
+      m[k] = momentum * m[k] + c * g[k]
+      x[k] = x[k] - rate * m[k]
+    end
+  end,
+}
+
+-- Adam (Kingma, Ba, ICLR 2015, algorithm 1): running means of g and g^2, both freed of their bias towards zero
+rules.adam = {
+  moments = { "first", "second" },
+  step = function(self, count, x, g, c, rate, m, v)
+    local beta1, beta2, epsilon = self.beta1, self.beta2, self.epsilon
+    local bias1, bias2 = 1 - beta1 ^ self.iteration, 1 - beta2 ^ self.iteration
+    for k = 0, count - 1 do
+      local gk = c * g[k]
+      m[k] = beta1 * m[k] + (1 - beta1) * gk
+      v[k] = beta2 * v[k] + (1 - beta2) * gk * gk
+      x[k] = x[k] - rate * (m[k] / bias1) / (math.sqrt(v[k] / bias2) + epsilon)
+    end
+  end,
+}
+
+-- ---- update -----------------------------------------------------------------------------------------------------------------------
+
+-- trainables with their gradients; a param without a gradient is a mistake
+local function pairs_of(params, grads)
+  local found = leaves.pair(params, grads)
+  local out = {}
+  for _, leaf in ipairs(leaves.trainable(params, "optimizer:update")) do
+    local x, g = leaf.tensor, found[leaf.tensor]
+    if not tensor.is_tensor(g) then
+      is.fail("optimizer:update: the gradients have none for %s, got %s", leaf.path, is.describe(g))
+    end
+    local same = x.rank == g.rank
+    for d = 1, x.rank do same = same and x:size(d) == g:size(d) end
+    if not same then
+      is.fail("optimizer:update: %s has shape {%s} and its gradient {%s}", leaf.path, table.concat(x:shape(), ", "),
+        table.concat(g:shape(), ", "))
+    end
+    if not g:finite() then is.fail("optimizer:update: the gradient of %s is not finite; nothing was changed", leaf.path) end
+    out[#out + 1] = { path = leaf.path, x = x, g = g }
+  end
+  return out
+end
+
+-- of all gradients together; tensors' own norms do not overflow
+local function norm_of(list)
+  local norms = {}
+  for i, entry in ipairs(list) do norms[i] = entry.g:detach():norm() end
+  return tensor.stack(norms):norm():item()
+end
+
+local function project(x)
+  local bounds, data = x.bounds, x:data()
+  if not bounds or not (bounds.min or bounds.max) then return end
+  local min, max = bounds.min or -math.huge, bounds.max or math.huge
+  for k = 0, x.count - 1 do
+    data[k] = math.max(min, math.min(max, data[k]))
+  end
+end
+
+-- zero where the parameter is new
+local function moment_of(self, name, entry)
+  local moment = self.moments[name][entry.path]
+  if not moment then
+    moment = tensor.zeros(entry.x:shape())
+    self.moments[name][entry.path] = moment
+  elseif moment.count ~= entry.x.count then
+    is.fail("optimizer:update: %s has %d elements, the optimizer knows it with %d; use a new optimizer", entry.path,
+      entry.x.count, moment.count)
+  end
+  return moment:data()
+end
+
+---One step. Nothing is changed if a gradient is missing, of another shape, or not finite.
+---@param params any       tensors in nested tables; changed in place
+---@param grads any        of the same shape, from cq.value_and_grad
+function Optimizer:update(params, grads)
+  local list = pairs_of(params, grads)
+  local norm = norm_of(list)
+  local factor = self.schedule and self.schedule(self.iteration + 1) or 1
+  if type(factor) ~= "number" or factor - factor ~= 0 then
+    is.fail("optimizer:update: the schedule must return a finite number, got %s at iteration %d", is.describe(factor),
+      self.iteration + 1)
+  end
+  local shorten = self.clip and norm > self.clip and self.clip / norm or 1
+  -- every moment is fetched before anything changes, for an error leaves all as it was
+  for _, entry in ipairs(list) do
+    for i, name in ipairs(self.rule.moments) do entry[i] = moment_of(self, name, entry) end
+  end
+  self.iteration, self.norm = self.iteration + 1, norm
+  for _, entry in ipairs(list) do
+    local x = entry.x
+    self.rule.step(self, x.count, x:data(), entry.g:data(), shorten, self.rate * factor, entry[1], entry[2])
+    project(x)
+  end
+end
+
+-- ---- state ------------------------------------------------------------------------------------------------------------------------
+
+---All that is needed to go on later, as a table for tensor.save: { kind, iteration, moments }.
+---@return table
+function Optimizer:state()
+  local moments = {}
+  for name, by_path in pairs(self.moments) do
+    moments[name] = {}
+    for path, moment in pairs(by_path) do moments[name][path] = moment:copy() end
+  end
+  return { kind = self.kind, iteration = self.iteration, moments = moments }
+end
+
+---Goes on from a state of an optimizer of the same kind. Rate, clip and schedule stay.
+---@param state table
+function Optimizer:restore(state)
+  if type(state) ~= "table" or type(state.iteration) ~= "number" or type(state.moments) ~= "table" then
+    is.fail("optimizer:restore: needs a state from optimizer:state(), got %s", is.describe(state))
+  end
+  if state.kind ~= self.kind then
+    is.fail("optimizer:restore: the state is of %s, this is %s", tostring(state.kind), self.kind)
+  end
+  local moments = {}
+  for _, name in ipairs(self.rule.moments) do
+    if type(state.moments[name]) ~= "table" then is.fail("optimizer:restore: the state has no moments named %s", name) end
+    moments[name] = {}
+    for path, moment in pairs(state.moments[name]) do
+      if not tensor.is_tensor(moment) then is.fail("optimizer:restore: moment %s of %s is %s", name, path, is.describe(moment)) end
+      moments[name][path] = moment:copy()
+    end
+  end
+  self.iteration, self.moments = state.iteration, moments
+end
+
+function Optimizer:__tostring()
+  return ("%s, rate %g, %d iterations made"):format(self.kind, self.rate, self.iteration)
+end
+
+-- ---- constructors -----------------------------------------------------------------------------------------------------------------
+
+local function family(kind, own)
+  local fields = {
+    rate = is.number { above = 0 },
+    clip = is.number { above = 0, optional = true },
+    schedule = is.callable { optional = true },
+  }
+  for name, checker in pairs(own) do fields[name] = checker end
+  local definition = is.define("cq.Optimizer." .. kind, fields)
+  return function(def)
+    local self = definition(def)
+    self.kind, self.rule, self.iteration, self.moments = kind, rules[kind], 0, {}
+    for _, name in ipairs(self.rule.moments) do self.moments[name] = {} end
+    return setmetatable(self, Optimizer)
+  end
+end
+
+local optimizer = { Optimizer = Optimizer }
+
+---@class cq.Optimizer.gradient_descent.def
+---@field rate number                            step size
+---@field clip? number                           largest norm of all gradients together
+---@field schedule? fun(iteration: integer): number   factor of the rate, iteration from 1
+
+---x <- x - rate g
+---@type fun(def: cq.Optimizer.gradient_descent.def): cq.Optimizer
+optimizer.gradient_descent = family("gradient_descent", {})
+
+---@class cq.Optimizer.momentum.def
+---@field rate number                            step size
+---@field momentum? number                       share of the last step that is kept, default 0.9
+---@field clip? number                           largest norm of all gradients together
+---@field schedule? fun(iteration: integer): number   factor of the rate, iteration from 1
+
+---m <- momentum m + g, x <- x - rate m
+---@type fun(def: cq.Optimizer.momentum.def): cq.Optimizer
+optimizer.momentum = family("momentum", { momentum = is.number { min = 0, below = 1, default = 0.9 } })
+
+---@class cq.Optimizer.adam.def
+---@field rate number                            step size
+---@field beta1? number                          memory of the mean gradient, default 0.9
+---@field beta2? number                          memory of the mean square, default 0.999
+---@field epsilon? number                        added to the root mean square, default 1e-8
+---@field clip? number                           largest norm of all gradients together
+---@field schedule? fun(iteration: integer): number   factor of the rate, iteration from 1
+
+---Adam (Kingma and Ba, ICLR 2015)
+---@type fun(def: cq.Optimizer.adam.def): cq.Optimizer
+optimizer.adam = family("adam", {
+  beta1 = is.number { min = 0, below = 1, default = 0.9 },
+  beta2 = is.number { min = 0, below = 1, default = 0.999 },
+  epsilon = is.number { above = 0, default = 1e-8 },
+})
+
+return optimizer

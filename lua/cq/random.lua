@@ -1,0 +1,134 @@
+-- random: repeatable random tensors. The same seed gives the same numbers on every machine.
+--
+--   local random = cq.random { seed = 3 }           -- without a seed: the program's --seed, or 0
+--   random:normal { 4, 8 }                           random:normal({ 4, 8 }, { mean = 1, deviation = 0.1 })
+--   random:uniform({ 10, 2 }, { min = -1, max = 1 }) random:uniform() a number of rank 0
+--   random:integers({ 5 }, { min = 1, max = 6 })     random:permutation(10)     random:choice(list, 3)
+local ffi = require "ffi"
+local is = require "cq.schema"
+local option = require "cq.option"
+local tensor = require "cq.tensor"
+local C = require("cq.engine").C
+
+---@class cq.Random
+---@field generator ffi.cdata*
+local Random = { __name = "cq.Random" }
+Random.__index = Random
+
+local whole = 2 ^ 53                     -- up to here numbers are whole
+
+---@class cq.random.def
+---@field seed? integer    default: the program's --seed, or 0
+
+local definition = is.define("cq.random", { seed = is.integer { min = 0, max = whole, optional = true } })
+local normal_options = is.define("random:normal", {
+  mean = is.number { default = 0 }, deviation = is.number { min = 0, default = 1 },
+})
+local uniform_options = is.define("random:uniform", { min = is.number { default = 0 }, max = is.number { default = 1 } })
+local integer_options = is.define("random:integers", {
+  min = is.integer { min = -whole, max = whole, default = 1 }, max = is.integer { min = -whole, max = whole },
+})
+local choice_options = is.define("random:choice", { replace = is.boolean { default = false } })
+
+---Normal numbers.
+---@param shape? integer[]|integer  default {}: rank 0
+---@param opts? { mean: number?, deviation: number? }
+---@return cq.Tensor
+function Random:normal(shape, opts)
+  opts = normal_options(opts or {})
+  local out = tensor.empty(shape or {})
+  C.cq_random_normal(self.generator, out.count, opts.mean, opts.deviation, out:data())
+  return out
+end
+
+---Uniform numbers in [min, max).
+---@param shape? integer[]|integer  default {}: rank 0
+---@param opts? { min: number?, max: number? }
+---@return cq.Tensor
+function Random:uniform(shape, opts)
+  opts = uniform_options(opts or {})
+  if opts.min > opts.max then is.fail("random:uniform: min %g is above max %g", opts.min, opts.max) end
+  local out = tensor.empty(shape or {})
+  C.cq_random_uniform(self.generator, out.count, opts.min, opts.max, out:data())
+  return out
+end
+
+---Whole numbers from min to max, both included.
+---@param shape integer[]|integer
+---@param opts { min: integer?, max: integer }  min default 1
+---@return cq.Tensor
+function Random:integers(shape, opts)
+  opts = integer_options(opts or {})
+  if opts.min > opts.max then is.fail("random:integers: min %g is above max %g", opts.min, opts.max) end
+  local out = tensor.empty(shape or {})
+  C.cq_random_integers(self.generator, out.count, opts.min, opts.max, out:data())
+  return out
+end
+
+---The numbers 1 to n in random order.
+---@param n integer
+---@return cq.Tensor  {n}
+function Random:permutation(n)
+  is.argument("random:permutation", "n", is.integer { min = 0 }, n)
+  local out = tensor.empty { n }
+  C.cq_random_permutation(self.generator, n, out:data())
+  return out
+end
+
+local function pick(values, list)
+  if tensor.is_tensor(values) then return values:gather(list) end
+  local out = {}
+  for i, at in ipairs(list) do out[i] = values[at] end
+  return out
+end
+
+---Entries of a list or a tensor: one of them, or a list of count of them, none twice unless replace is true.
+---@param values any[]|cq.Tensor
+---@param count? integer
+---@param opts? { replace: boolean? }
+---@return any
+function Random:choice(values, count, opts)
+  if type(values) ~= "table" then is.fail("random:choice: needs a list or a tensor, got %s", is.describe(values)) end
+  opts = choice_options(opts or {})
+  local n = tensor.is_tensor(values) and values:size(1) or #values
+  if n == 0 then is.fail "random:choice: there is nothing to choose from" end
+  if count == nil then return values[self:integers({}, { max = n }):item()] end
+  is.argument("random:choice", "count", is.integer { min = 0 }, count)
+  if not opts.replace and count > n then
+    is.fail("random:choice: cannot choose %d of %d without replacement", count, n)
+  end
+  local order = opts.replace and self:integers({ count }, { max = n }) or self:permutation(n):slice(1, count)
+  return pick(values, order:totable())
+end
+
+---Where the generator stands, to go on from there later: a plain table of numbers.
+---@return { seed: number, position: number }
+function Random:state()
+  return { seed = tonumber(self.generator.seed), position = tonumber(self.generator.position) }
+end
+
+---@param state { seed: number, position: number }  from state()
+function Random:restore(state)
+  local at = is.integer { min = 0, max = whole }
+  is.argument("random:restore", "state", is.table(), state)
+  is.argument("random:restore", "seed", at, state.seed)
+  is.argument("random:restore", "position", at, state.position)
+  self.generator.seed, self.generator.position = state.seed, state.position
+end
+
+function Random:__tostring()
+  local state = self:state()
+  return ("random numbers of seed %d, at position %d"):format(state.seed, state.position)
+end
+
+---@class cq.RandomModule
+---@overload fun(def?: cq.random.def): cq.Random
+local random = { Random = Random }
+
+return setmetatable(random, {
+  __call = function(_, def)
+    def = definition(def or {})
+    local seed = def.seed or option.program.seed or 0
+    return setmetatable({ generator = ffi.new("cq_random", seed, 0) }, Random)
+  end,
+})

@@ -1,0 +1,158 @@
+-- optimizer: the rules, bounds, clipping, schedules, and going on from a stored state.
+local T = require "cq.tensor"
+local Optimizer = require "cq.optimizer"
+
+local function refused(f, ...)
+  local ok, message = pcall(f)
+  assert(not ok, "no error")
+  message = tostring(message)
+  assert(message:find "^[^\n]*optimizer_spec.lua:%d+: ", "not at the user's line: " .. message)
+  for _, words in ipairs { ... } do
+    assert(message:find(words, 1, true), ("no %q in: %s"):format(words, message))
+  end
+end
+
+-- a gradient may become exactly zero where the optimum is met
+local warn = T.warn
+setup(function() T.warn = function() end end)
+teardown(function() T.warn = warn end)
+
+local function near(expected, got, tolerance)
+  assert(math.abs(expected - got) <= (tolerance or 1e-12), ("%.15g, not %.15g"):format(got, expected))
+end
+
+local kinds = {
+  gradient_descent = function() return Optimizer.gradient_descent { rate = 0.1 } end,
+  momentum = function() return Optimizer.momentum { rate = 0.03 } end,
+  adam = function() return Optimizer.adam { rate = 0.1 } end,
+}
+
+-- a bowl, and a steep valley in it
+local bowl = T.value_and_grad(function(p) return (p.x - 3):square():sum() + 4 * (p.net.y - p.x[1]):square() end)
+local function start() return { x = T.param { 0, 10 }, net = { y = T.param(-2) }, note = "kept" } end
+
+describe("every optimizer", function()
+  for kind, make in pairs(kinds) do
+    it(kind .. " arrives", function()
+      local p, optimizer = start(), make()
+      for _ = 1, 600 do
+        local _, grad = bowl(p)
+        optimizer:update(p, grad)
+      end
+      near(3, p.x:get(1), 1e-3)
+      near(3, p.x:get(2), 1e-3)
+      near(3, p.net.y:item(), 1e-3)
+      assert.equal(600, optimizer.iteration)
+    end)
+
+    it(kind .. " goes on from a stored state to the same bits", function()
+      local p, optimizer = start(), make()
+      local function run(params, o, n)
+        for _ = 1, n do
+          local _, grad = bowl(params)
+          o:update(params, grad)
+        end
+      end
+      run(p, optimizer, 7)
+      local path = os.tmpname()
+      T.save(path, { params = { x = p.x, net = p.net }, optimizer = optimizer:state() })
+      run(p, optimizer, 5)
+      local stored = T.load(path)
+      os.remove(path)
+      local again = make()
+      again:restore(stored.optimizer)
+      run(stored.params, again, 5)
+      assert(p.x:equal(stored.params.x))
+      assert(p.net.y:equal(stored.params.net.y))
+      assert.equal(12, again.iteration)
+    end)
+  end
+end)
+
+describe("a step of", function()
+  local function after(optimizer, x, ...)
+    local p = T.param(x)
+    for _, g in ipairs { ... } do optimizer:update(p, T(g)) end
+    return p
+  end
+  it("gradient descent", function()
+    assert.same({ 0.5, 2.5 }, after(Optimizer.gradient_descent { rate = 0.5 }, { 1, 2 }, { 1, -1 }):totable())
+  end)
+  it("momentum", function()
+    near(1 - 0.1 * (1 + (0.5 * 1 + 2)), after(Optimizer.momentum { rate = 0.1, momentum = 0.5 }, 1, 1, 2):item())
+  end)
+  it("Adam has the length of the rate at first, whatever the gradient's", function()
+    for _, g in ipairs { 1e-3, 1, 1e6 } do near(1 - 0.1, after(Optimizer.adam { rate = 0.1, epsilon = 1e-300 }, 1, g):item(), 1e-12) end
+  end)
+  it("Adam forgets with beta", function()
+    -- beta 0 keeps nothing: every step is the sign of the gradient
+    local adam = Optimizer.adam { rate = 0.1, beta1 = 0, beta2 = 0, epsilon = 1e-300 }
+    near(1 - 0.1 + 0.1 - 0.1, after(adam, 1, 5, -7, 0.01):item(), 1e-12)
+  end)
+end)
+
+describe("options", function()
+  it("bounds project", function()
+    local p = { x = T.param({ 0.5, 0.5 }, { min = 0, max = 1 }), y = T.param(5, { min = 4 }) }
+    Optimizer.gradient_descent { rate = 1 }:update(p, { x = T { 10, -10 }, y = T(100) })
+    assert.same({ 0, 1 }, p.x:totable())
+    assert.equal(4, p.y:item())
+  end)
+  it("clip the norm of all gradients together", function()
+    local p = { x = T.param(0), y = T.param(0) }
+    local descent = Optimizer.gradient_descent { rate = 1, clip = 1 }
+    descent:update(p, { x = T(30), y = T(40) })
+    near(-0.6, p.x:item())
+    near(-0.8, p.y:item())
+    near(50, descent.norm)
+    descent:update(p, { x = T(0.3), y = T(0.4) })
+    near(-0.9, p.x:item())
+  end)
+  it("schedule the rate from iteration 1", function()
+    local seen, p = {}, T.param(0)
+    local descent = Optimizer.gradient_descent { rate = 1, schedule = function(i) seen[#seen + 1] = i return 1 / i end }
+    for _ = 1, 3 do descent:update(p, T(1)) end
+    assert.same({ 1, 2, 3 }, seen)
+    near(-(1 + 1 / 2 + 1 / 3), p:item())
+  end)
+  it("leave alone what is no param when there are params", function()
+    local p = { x = T.param(1), data = T { 5 } }
+    Optimizer.gradient_descent { rate = 1 }:update(p, { x = T(1) })
+    assert.same({ 5 }, p.data:totable())
+    assert.equal(0, p.x:item())
+  end)
+  it("update a tensor that stands in two places once", function()
+    local w = T.param(1)
+    local p = { a = w, b = w }
+    local _, grad = T.value_and_grad(function(q) return q.a * q.b end)(p)
+    Optimizer.gradient_descent { rate = 0.25 }:update(p, grad)
+    assert.equal(0.5, w:item())
+  end)
+end)
+
+describe("mistakes", function()
+  it("are refused at construction", function()
+    refused(function() Optimizer.adam {} end, "cq.Optimizer.adam", "rate", "missing")
+    refused(function() Optimizer.adam { rate = 0 } end, "rate", "above 0")
+    refused(function() Optimizer.adam { rate = 1, beta = 0.9 } end, "unknown field beta", "beta1")
+    refused(function() Optimizer.momentum { rate = 1, momentum = 1 } end, "momentum", "below 1")
+  end)
+  it("in an update change nothing", function()
+    local p = { x = T.param { 1, 2 }, y = T.param(3) }
+    local adam = Optimizer.adam { rate = 1 }
+    refused(function() adam:update(p, { x = T { 1, 1 } }) end, "y", "nil")
+    refused(function() adam:update(p, { x = T { 1 }, y = T(1) }) end, "x", "{2}", "{1}")
+    refused(function() adam:update(p, { x = T { 1, 0 / 0 }, y = T(1) }) end, "x", "not finite")
+    refused(function() adam:update({}, {}) end, "needs a tensor")
+    local scheduled = Optimizer.adam { rate = 1, schedule = function() return "x" end }
+    refused(function() scheduled:update(p, { x = T { 1, 1 }, y = T(1) }) end, "schedule", '"x"')
+    assert.same({ 1, 2 }, p.x:totable())
+    assert.equal(0, adam.iteration)
+  end)
+  it("in a state are refused", function()
+    local adam = Optimizer.adam { rate = 1 }
+    refused(function() adam:restore(3) end, "state", "3")
+    refused(function() adam:restore(Optimizer.momentum({ rate = 1 }):state()) end, "momentum", "adam")
+    refused(function() adam:restore { kind = "adam", iteration = 1, moments = { first = {} } } end, "second")
+  end)
+end)

@@ -1,0 +1,315 @@
+-- tape: nesting, operations of one's own, and the promises of value_and_grad.
+local T = require "cq.tensor"
+local tape = T.tape
+
+local function refused(f, ...)
+  local ok, message = pcall(f)
+  assert(not ok, "no error")
+  message = tostring(message)
+  assert(message:find "^[^\n]*tape_spec.lua:%d+: ", "not at the user's line: " .. message)
+  for _, words in ipairs { ... } do
+    assert(message:find(words, 1, true), ("no %q in: %s"):format(words, message))
+  end
+end
+
+local leaf = T.param
+
+describe("a tape", function()
+  it("records only what wants a gradient, only while it is on", function()
+    local t, x, c = tape.new(), leaf { 1, 2 }, T { 3, 4 }
+    assert(not (x * 2).requires_grad)
+    tape.with(t, function()
+      assert.equal(t, tape.recording())
+      assert((x * c).requires_grad)
+      assert(not (c * c).requires_grad)
+      tape.pause(function() assert(not (x * c).requires_grad) end)
+      assert(not x:detach().requires_grad)
+    end)
+    assert.is_nil(tape.recording())
+    assert.equal(1, t.count)
+  end)
+
+  it("carries gradients to leaves and adds them up", function()
+    local x = leaf { 1, 2 }
+    for _ = 1, 2 do
+      local t = tape.new()
+      local y = tape.with(t, function() return x * x * 3 end)
+      t:backward(y, T { 1, 10 })
+      assert.equal(0, t.count)
+      assert(not y.requires_grad)          -- plain data from now on
+    end
+    assert.same({ 12, 240 }, x.grad:totable())
+    x:zero_grad()
+    assert.is_nil(x.grad)
+    x.grad = T { 5, 5 }
+    assert.same({ 5, 5 }, x.grad:totable())
+  end)
+
+  it("takes several outputs, some without a gradient", function()
+    local x, t = leaf { 1, 2 }, tape.new()
+    local a, b, c = tape.with(t, function() return x * 2, x * 3, x * 5 end)
+    t:backward({ a, b, c }, { T { 1, 1 }, false, T { 0, 1 } })
+    assert.same({ 2, 7 }, x.grad:totable())
+    assert.is_nil(b.grad)
+  end)
+
+  it("is off again after an error, and the error comes through", function()
+    local ok, message = pcall(tape.with, tape.new(), function() error("mine", 0) end)
+    assert(not ok)
+    assert.equal("mine", message)
+    assert.is_nil(tape.recording())
+  end)
+
+  it("refuses to change what takes part", function()
+    local x = leaf { 1, 2 }
+    tape.with(tape.new(), function()
+      local y = x * 2
+      refused(function() y:set(3, 1) end, "cannot be changed")
+      refused(function() y[1] = 3 end, "cannot be changed")
+      refused(function() x:fill(3) end, "cannot be changed")
+      local c = T.zeros { 2 }
+      refused(function() c[1] = y[1] end, "loses the gradient")
+    end)
+    x:set(3, 1)
+    assert.equal(3, x:get(1))
+  end)
+
+  it("refuses gradients of another shape", function()
+    local x, t = leaf { 1, 2 }, tape.new()
+    local y = tape.with(t, function() return x * 2 end)
+    refused(function() t:backward(y) end, "{2}", "needs a gradient")
+    refused(function() t:backward(y, T { 1, 2, 3 }) end, "{2}", "{3}")
+  end)
+end)
+
+describe("an operation of one's own", function()
+  -- y = x^2 and z = sum x, with the adjoint by hand
+  local function square_and_sum(x, calls)
+    local y, z = x:detach():square(), x:detach():sum()
+    return tape.custom { outputs = { y, z }, name = "square_and_sum", backward = function(gy, gz)
+      calls[#calls + 1] = { gy ~= nil, gz ~= nil }
+      if gy then x:accumulate(2 * x:detach() * gy) end
+      if gz then x:accumulate(T.ones(x:shape()) * gz) end
+    end }
+  end
+
+  it("gets gradients of what was reached, nil for the rest", function()
+    local calls, p = {}, T.param { 1, 2 }
+    local loss, grad = T.value_and_grad(function(x)
+      local y, z = square_and_sum(x, calls)
+      local unused = square_and_sum(x, calls)
+      assert(unused.requires_grad)
+      return y:sum() * 3 + z
+    end)(p)
+    assert.equal(18, loss)
+    assert.same({ 7, 13 }, grad:totable())
+    assert.same({ { true, true } }, calls)
+    T.value_and_grad(function(x) return (select(2, square_and_sum(x, calls))) end)(p)
+    assert.same({ false, true }, calls[2])
+  end)
+
+  it("is plain data when nothing records", function()
+    local y = square_and_sum(T { 1, 2 }, {})
+    assert(not y.requires_grad)
+  end)
+
+  it("accumulates only where a gradient is wanted", function()
+    local c = T { 1, 2 }
+    c:accumulate(T { 1, 1 })
+    assert.is_nil(c.grad)
+    refused(function() tape.custom { outputs = {} } end, "backward")
+    refused(function() leaf { 1, 2 }:accumulate(T { 1 }) end, "{2}", "{1}")
+  end)
+end)
+
+-- A rollout in small: s <- f(s, outer tensors), forward without recording, backward step by step on a tape of its own.
+local function rollout(f, s0, steps)
+  local states = { s0:detach() }
+  for i = 1, steps do states[i + 1] = tape.pause(f, states[i], i) end
+  local last = states[steps + 1]:detach()
+  return tape.custom { outputs = { last }, name = "rollout", backward = function(g)
+    for i = steps, 1, -1 do
+      local inner, s = tape.new(), states[i]:detach()
+      tape.with(inner, function() tape.custom { outputs = { s }, backward = function(gs) g = gs end } end)
+      local out = tape.with(inner, f, s, i)
+      local before = g
+      g = nil
+      inner:backward(out, before)
+    end
+    s0:accumulate(g)
+  end }
+end
+
+describe("a tape within a tape", function()
+  local w0, b0, s0 = T { { 0.5, -0.3 }, { 0.2, 0.7 } }, T { 0.1, -0.2 }, T { 1, -1 }
+
+  local function objective(run)
+    return function(p)
+      local scaled = p.w * p.scale               -- an outer intermediate, used in every step
+      local function step(s, i) return (scaled:matmul(s) + p.b * i):tanh() end
+      local last = run(step, p.s:sin(), 5)
+      return (last * T { 1, 2 }):sum() + p.w:sum() * 0.1
+    end
+  end
+  local function direct(step, s, n)
+    for i = 1, n do s = step(s, i) end
+    return s
+  end
+  local function params()
+    return { w = T.param(w0), b = T.param(b0), s = T.param(s0), scale = T.param(1.3) }
+  end
+
+  it("gives the gradients of one long tape", function()
+    local loss, grad = T.value_and_grad(objective(rollout))(params())
+    local loss1, grad1 = T.value_and_grad(objective(direct))(params())
+    assert.equal(loss1, loss)
+    for name in pairs(grad1) do assert(grad[name]:close(grad1[name], 1e-13), name) end
+    assert(grad.scale:item() ~= 0)
+  end)
+
+  it("passes the check against differences", function()
+    local report = T.check_gradient(objective(rollout), params(), { each = true, tolerance = 1e-8 })
+    assert(report.ok, tostring(report))
+  end)
+
+  it("holds for a gradient taken inside an objective", function()
+    local p = T.param { 1, 2 }
+    local loss, grad = T.value_and_grad(function(q)
+      local _, inner = T.value_and_grad(function(r) return (r * r * r):sum() end)(q)
+      assert.same({ 3, 12 }, inner:totable())
+      return (q * inner):sum()                   -- inner is plain data here
+    end)(p)
+    assert.equal(27, loss)
+    assert.same({ 3, 12 }, grad:totable())
+  end)
+end)
+
+describe("value_and_grad", function()
+  it("gives gradients in the shape of the parameters, and further results", function()
+    local p = { net = { { w = T.param { 1, 2 } }, { w = T.param { 3 } } }, gain = T.param(2), name = "n", data = T { 5, 6 } }
+    local loss, grad, more, last = T.value_and_grad(function(q, factor)
+      return ((q.net[1].w * q.data):sum() + q.net[2].w:sum()) * q.gain * factor, q.name, nil
+    end)(p, 10)
+    assert.equal((5 + 12 + 3) * 20, loss)
+    assert.same({ 100, 120 }, grad.net[1].w:totable())
+    assert.same({ 20 }, grad.net[2].w:totable())
+    assert.equal(200, grad.gain:item())
+    assert.is_nil(grad.data)
+    assert.is_nil(grad.name)
+    assert.equal("n", more)
+    assert.is_nil(last)
+    assert.is_nil(p.gain.grad)
+  end)
+
+  it("takes one tensor, and plain tensors where there is no param", function()
+    local _, grad = T.value_and_grad(function(x) return x:square():sum() end)(T { 1, 2 })
+    assert.same({ 2, 4 }, grad:totable())
+    local grads, loss = T.grad(function(q) return q.x * q.y end) { x = T(2), y = T(3) }
+    assert.equal(3, grads.x:item())
+    assert.equal(2, grads.y:item())
+    assert.equal(6, loss)
+    local x = T { 1, 2 }
+    T.grad(function(q) return q.x:sum() end) { x = x }
+    assert(not x.requires_grad)
+  end)
+
+  it("adds up a tensor that stands in two places", function()
+    local w = T.param { 1, 2 }
+    local _, grad = T.value_and_grad(function(q) return (q.a * q.b):sum() end) { a = w, b = w }
+    assert.same({ 2, 4 }, grad.a:totable())
+    assert.equal(grad.a, grad.b)
+  end)
+
+  it("is repeatable to the bit", function()
+    local p = { w = T.param((T.arange(1, 4096) * 0.37):sin():reshape { 64, 64 }) }
+    local f = T.value_and_grad(function(q) return q.w:matmul(q.w):tanh():matmul(T.ones { 64 }):square():mean() end)
+    local loss, grad = f(p)
+    for _ = 1, 5 do
+      local again, grad2 = f(p)
+      assert.equal(loss, again)
+      assert(grad.w:equal(grad2.w))
+    end
+  end)
+
+  local p = { net = { w1 = T.param { 1, 2 } }, other = T.param(1), ["a b"] = { T.param(4) } }
+  it("names a parameter that does not reach the objective", function()
+    refused(function() T.value_and_grad(function(q) return q.other * q["a b"][1] end)(p) end, "parameter net.w1 does not reach the objective")
+    refused(function() T.value_and_grad(function(q) return q.other * q.net.w1:sum() end)(p) end, 'parameter ["a b"][1] does not reach')
+    refused(function() T.value_and_grad(function(q) return q.other * q.net.w1:detach():sum() end)(p) end, "does not reach")
+    refused(function() T.value_and_grad(function(q) return q.other * q["a b"][1] * q.net.w1:sign():sum() end)(p) end, "net.w1 does not reach")
+    refused(function() T.value_and_grad(function() return 3 end)(p) end, "does not reach", "number 3")
+    refused(function() T.value_and_grad(function() return T(3) end)(T.param(2)) end, "parameter parameter", "does not reach")
+  end)
+
+  it("warns once of a gradient that is exactly zero", function()
+    local warn, said = T.warn, {}
+    T.warn = function(sentence) said[#said + 1] = sentence end
+    local f = T.value_and_grad(function(q) return q.moving * 2 + (q.stuck * 0):sum() end)
+    local q = { moving = T.param(1), stuck = T.param { 1, 2 } }
+    local _, grad = f(q)
+    f(q)
+    T.warn = warn
+    assert.equal(1, #said)
+    assert(said[1]:find("stuck", 1, true), said[1])
+    assert.same({ 0, 0 }, grad.stuck:totable())
+  end)
+
+  it("refuses objectives that are no finite number", function()
+    refused(function() T.value_and_grad(function(q) return q * 2 end)(T.param { 1, 2 }) end, "one element", "{2}")
+    refused(function() T.value_and_grad(function() return "x" end)(T.param(1)) end, "one element", '"x"')
+    refused(function() T.value_and_grad(function(q) return q:log() end)(T.param(-1)) end, "objective is", "nan")
+    refused(function() T.value_and_grad(function(q) return q:sqrt() end)(T.param(0)) end, "gradient of parameter is inf")
+    refused(function() T.value_and_grad(function(q) return q end)({ x = 3 }) end, "needs a tensor")
+    refused(function() T.value_and_grad(3) end, "function", "3")
+  end)
+
+  it("leaves everything as it was after an error", function()
+    local x = T.param { 1, 2 }
+    x:accumulate(T { 7, 7 })
+    pcall(T.value_and_grad(function(q) error(q:sum():item()) end), x)
+    assert.same({ 7, 7 }, x.grad:totable())
+    assert.is_nil(tape.recording())
+  end)
+end)
+
+describe("check_gradient", function()
+  local x = T.param { 0.5, -0.3, 0.8 }
+  it("finds a right gradient right", function()
+    local report = T.check_gradient(function(q) return (q.x:sin() * q.x):sum() end, { x = x }, { tolerance = 1e-8 })
+    assert(report.ok, tostring(report))
+    assert(tostring(report):find "repeatable")
+    assert.same({ 0.5, -0.3, 0.8 }, x:totable())
+  end)
+
+  it("finds a wrong adjoint, and which parameter has it", function()
+    local function wrong(t)
+      return (tape.custom { outputs = { t:detach():square() }, backward = function(g) t:accumulate(1.99 * t:detach() * g) end })
+    end
+    local report = T.check_gradient(function(q) return wrong(q.bad):sum() + q.good:square():sum() end,
+      { bad = T.param(x), good = T.param(x) }, { each = true })
+    assert(not report.ok)
+    local verdicts = {}
+    for _, d in ipairs(report.directions) do verdicts[d.name] = d.verdict end
+    assert.same({ ["all 1"] = "wrong", ["all 2"] = "wrong", bad = "wrong", good = "right" }, verdicts)
+    assert(tostring(report):find "WRONG")
+  end)
+
+  it("tells a kink from a wrong adjoint", function()
+    local report = T.check_gradient(function(q) return (q - 0.5):relu():sum() + q:square():sum() end, T.param(0.5))
+    assert.equal("kink", report.directions[1].verdict)
+    assert(not report.ok)
+  end)
+
+  it("finds what is not repeatable", function()
+    local n = 0
+    local report = T.check_gradient(function(q)
+      n = n + 1
+      return q:sum() * (1 + 1e-14 * n)
+    end, T.param(x))
+    assert(not report.repeatable and not report.ok)
+  end)
+
+  it("refuses unknown options", function()
+    refused(function() T.check_gradient(function(q) return q end, x, { step = 3 }) end, "step", "steps")
+  end)
+end)

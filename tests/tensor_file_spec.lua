@@ -1,0 +1,130 @@
+-- tensor_file: what is saved comes back to the bit, and damaged files are refused with a sentence.
+local T = require "cq.tensor"
+
+local path
+
+before_each(function() path = os.tmpname() end)
+after_each(function() os.remove(path) end)
+
+local function refused(f, ...)
+  local ok, message = pcall(f)
+  assert(not ok, "no error")
+  message = tostring(message)
+  assert(message:find "^[^\n]*tensor_file_spec.lua:%d+: ", "not at the user's line: " .. message)
+  for _, words in ipairs { ... } do
+    assert(message:find(words, 1, true), ("no %q in: %s"):format(words, message))
+  end
+end
+
+local function read()
+  local handle = assert(io.open(path, "rb"))
+  local bytes = handle:read "*a"
+  handle:close()
+  return bytes
+end
+
+local function write(bytes)
+  local handle = assert(io.open(path, "wb"))
+  handle:write(bytes)
+  handle:close()
+end
+
+local sample = {
+  w = T.param({ { 1, 2 }, { 3, 4 / 3 } }, { min = 0, max = 10 }), free = T.param(2), text = "a\0b", yes = true, no = false,
+  list = { 1, 2.5, { T { 7 } } }, empty = {}, nothing = T.zeros { 0, 3 }, strange = T { 0 / 0, math.huge, -0.0 },
+  big = T.arange(1, 300000), ["a b"] = -1e300,
+}
+
+describe("a file of tensors", function()
+  it("comes back to the bit", function()
+    T.save(path, sample)
+    local back = T.load(path)
+    assert(back.w:equal(sample.w))
+    assert(back.w.trainable and back.w.requires_grad)
+    assert.equal(0, back.w.bounds.min)
+    assert.equal(10, back.w.bounds.max)
+    assert.is_nil(back.free.bounds.max)
+    assert.equal("a\0b", back.text)
+    assert.equal(true, back.yes)
+    assert.equal(false, back.no)
+    assert.equal(2.5, back.list[2])
+    assert(back.list[3][1]:equal(T { 7 }))
+    assert(not back.list[3][1].trainable)
+    assert.same({}, back.empty)
+    assert.same({ 0, 3 }, back.nothing:shape())
+    assert(back.strange:equal(sample.strange))
+    assert.equal(-math.huge, 1 / back.strange:get(3))
+    assert(back.big:equal(sample.big))
+    assert.equal(-1e300, back["a b"])
+  end)
+
+  it("has the same bytes when saved again", function()
+    T.save(path, sample)
+    local first = read()
+    T.save(path, T.load(path))
+    assert.equal(first, read())
+  end)
+
+  it("is refused wherever it is cut short", function()
+    T.save(path, { a = T { 1, 2, 3 }, b = { c = "text", d = T.param(4) }, e = true })
+    local bytes = read()
+    for length = 0, #bytes - 1 do
+      write(bytes:sub(1, length))
+      refused(function() T.load(path) end, path)
+    end
+    write(bytes .. "x")
+    refused(function() T.load(path) end, "1 bytes follow")
+  end)
+
+  it("is refused, and does not crash, wherever a byte is damaged in its structure", function()
+    T.save(path, { a = T { 1, 2, 3 }, b = { c = "text" } })
+    local bytes = read()
+    for at = 1, #bytes do
+      write(bytes:sub(1, at - 1) .. string.char((bytes:byte(at) + 129) % 256) .. bytes:sub(at + 1))
+      local ok, message = pcall(T.load, path)
+      assert(ok or tostring(message):find(path, 1, true) or tostring(message):find("shape", 1, true), tostring(message))
+    end
+  end)
+
+  it("says what it is when it is something else", function()
+    write("a text that is no tensor at all")
+    refused(function() T.load(path) end, "not a file of tensors")
+    T.save(path, {})
+    write((read():gsub("^cqtensor\1", "cqtensor\9")))
+    refused(function() T.load(path) end, "version 9", "version 1")
+    refused(function() T.load(path .. ".absent") end, "No such file")
+    refused(function() T.load "tests" end, "tests")
+  end)
+
+  it("refuses what it cannot hold", function()
+    refused(function() T.save(path, { f = print }) end, "the table.f", "a function")
+    refused(function() T.save(path, T { 1 }) end, "needs a table")
+    local loop = {}
+    loop.again = loop
+    refused(function() T.save(path, loop) end, "contains itself")
+    refused(function() T.save(path, { [true] = 1 }) end, "keys")
+  end)
+
+  it("is replaced whole or not at all", function()
+    T.save(path, { a = 1 })
+    local before = read()
+    refused(function() T.save(path .. "/below", { a = 2 }) end, "cannot be opened", "Not a directory")
+    assert.equal(before, read())
+    T.save(path, { a = 3 })
+    assert.equal(3, T.load(path).a)
+  end)
+
+  it("is left as it was when the disk is full", function()
+    T.save(path, { a = 1 })
+    local before = read()
+    -- files of this process may have 8 blocks, as on a disk with no more room
+    local script = ("local T = require [[cq.tensor]] print(pcall(T.save, [[%s]], { x = T.zeros(100000) }))"):format(path)
+    local command = ("trap '' XFSZ; ulimit -f 8; '%s' -e '%s' 2>&1"):format(require("cq.host").executable, script)
+    local pipe = io.popen(command)
+    local said = pipe:read "*a"
+    pipe:close()
+    assert(said:find "^false" and said:find("cannot be written", 1, true), said)
+    assert.equal(before, read())
+    assert.is_nil(io.popen(("ls '%s'.*.part 2>/dev/null"):format(path)):read "*l")
+  end)
+end)

@@ -1,0 +1,161 @@
+-- tensor_gradient: every operation's gradient against extrapolated differences, and linear ones against their adjoint identity.
+local T = require "cq.tensor"
+local differences = require "tests.differences"
+
+-- numbers between low and high that keep a distance from each other and from whole numbers
+local function spread(shape, low, high)
+  local t = T.empty(shape)
+  return ((T.arange(1, t.count):reshape(shape) * 2.3999):sin() * 0.5 + 0.5) * (high - low) + low
+end
+
+local function check(name, f, inputs, tolerance)
+  it(name, function()
+    local err = differences.error(f, inputs)
+    assert(err < (tolerance or 1e-9), ("relative error %.2e"):format(err))
+  end)
+end
+
+-- single elements of these have gradient zero by intent
+local warn = T.warn
+setup(function() T.warn = function() end end)
+teardown(function() T.warn = warn end)
+
+describe("gradient of", function()
+  local x, y = spread({ 3, 4 }, 0.3, 1.7), spread({ 3, 4 }, 0.2, 2.1) + 0.05
+  for _, name in ipairs { "neg", "abs", "square", "sqrt", "exp", "log", "sin", "cos", "tan", "atan", "tanh", "sigmoid", "relu", "softplus" } do
+    check(name, function(a) return a[name](a) end, { name == "tan" and x * 0.5 or x })
+  end
+  for _, name in ipairs { "neg", "abs", "square", "exp", "sin", "cos", "atan", "tanh", "sigmoid", "relu", "softplus" } do
+    check(name .. " of negatives", function(a) return a[name](a) end, { -x })
+  end
+  for _, name in ipairs { "asin", "acos" } do
+    check(name, function(a) return a[name](a) end, { spread({ 5 }, -0.8, 0.8) })
+  end
+  check("unary minus", function(a) return -a end, { x })
+
+  local binaries = {
+    ["a + b"] = function(a, b) return a + b end, ["a - b"] = function(a, b) return a - b end,
+    ["a * b"] = function(a, b) return a * b end, ["a / b"] = function(a, b) return a / b end,
+    ["a ^ b"] = function(a, b) return a ^ b end, minimum = T.minimum, maximum = T.maximum,
+    atan2 = function(a, b) return a:atan2(b) end,
+  }
+  for name, f in pairs(binaries) do
+    check(name, f, { x, y })
+    check(name .. " over rows", f, { x, y[2] })
+    check(name .. " over columns", f, { x:slice(1, 1, 2), y })
+    check(name .. " of row and column", f, { x[1], y:slice(1, 1, 2) })
+    check(name .. " with rank 0", f, { x[1][2], y })
+    check(name .. " with rank 0 behind", f, { x, y[1][3] })
+    check(name .. " in four dimensions", f, { spread({ 2, 1, 3, 1 }, 0.3, 1.7), spread({ 4, 1, 2 }, 0.2, 2.1) + 0.03 })
+  end
+  check("powers of numbers", function(a) return a ^ 2 + a ^ 3 + a ^ -1 + 2 ^ a + 1 / a + (3 - a) end, { x })
+  check("an operand used twice", function(a) return a * a + a / (a + 1) end, { x })
+  check("square of negatives by pow", function(a) return a:pow(2) + a:pow(3) end, { -x })
+
+  local z = spread({ 2, 3, 4 }, -1.5, 1.5)
+  for _, name in ipairs { "sum", "mean", "prod", "max", "min", "norm", "logsumexp" } do
+    check(name, function(a) return a[name](a) end, { z })
+    for dim = 1, 3 do
+      check(("%s of dimension %d"):format(name, dim), function(a) return a[name](a, dim) end, { z })
+    end
+    check(name .. " kept", function(a) return a * a[name](a, -1, true) end, { z })
+    check(name .. " of two dimensions", function(a) return a[name](a, { 3, 1 }) end, { z })
+  end
+  check("prod with a zero", function(a) return a:prod() end, { T.tensor { 2, 0, 3 } })
+  for dim = 1, 3 do
+    check("cumsum " .. dim, function(a) return a:cumsum(dim) end, { z })
+    check("softmax " .. dim, function(a) return a:softmax(dim) end, { z })
+    check("log_softmax " .. dim, function(a) return a:log_softmax(dim) end, { z })
+  end
+
+  local function product(a, b) return a:matmul(b) end
+  for _, case in ipairs {
+    { { 5 }, { 5 } }, { { 3, 5 }, { 5 } }, { { 3 }, { 3, 5 } }, { { 3, 4 }, { 4, 2 } }, { { 1, 4 }, { 4, 1 } },
+    { { 2, 3, 4 }, { 4, 5 } }, { { 3, 4 }, { 2, 4, 5 } }, { { 2, 3, 4 }, { 2, 4, 5 } }, { { 2, 3, 4 }, { 4 } },
+    { { 4 }, { 2, 4, 3 } }, { { 2, 2, 3, 4 }, { 2, 2, 4, 1 } }, { { 1, 3, 4 }, { 2, 4, 5 } },
+  } do
+    local a, b = spread(case[1], -1, 1), spread(case[2], -0.7, 1.2)
+    check(("matmul of {%s} and {%s}"):format(table.concat(case[1], ","), table.concat(case[2], ",")), product, { a, b })
+  end
+  check("a matrix times itself", function(a) return a:matmul(a) end, { spread({ 3, 3 }, -1, 1) })
+  check("dot", function(a, b) return a:dot(b) end, { spread({ 7 }, -1, 1), spread({ 7 }, 0, 1) })
+
+  check("conv1d", function(a, w, b) return a:conv1d(w, { bias = b }) end,
+    { spread({ 2, 9 }, -1, 1), spread({ 3, 2, 4 }, -1, 1), spread({ 3 }, 0, 1) })
+  check("conv1d of a batch, with options", function(a, w) return a:conv1d(w, { stride = 2, padding = 2, dilation = 2 }) end,
+    { spread({ 2, 2, 9 }, -1, 1), spread({ 3, 2, 3 }, -1, 1) })
+  check("conv2d", function(a, w, b) return a:conv2d(w, { bias = b, padding = 1 }) end,
+    { spread({ 2, 2, 5, 6 }, -1, 1), spread({ 3, 2, 3, 2 }, -1, 1), spread({ 3 }, 0, 1) })
+  check("conv2d with unequal options", function(a, w) return a:conv2d(w, { stride = { 2, 1 }, padding = { 0, 2 }, dilation = { 1, 2 } }) end,
+    { spread({ 1, 7, 6 }, -1, 1), spread({ 2, 1, 3, 3 }, -1, 1) })
+
+  check("reshape", function(a) return a:reshape { 4, -1 } end, { z })
+  check("flatten, squeeze, unsqueeze", function(a) return a:flatten():unsqueeze(1):squeeze(1) end, { z })
+  check("transpose", function(a) return a:transpose() end, { z })
+  check("permute", function(a) return a:permute { 3, 1, 2 } end, { z })
+  check("expand", function(a) return a:expand { 2, 3, 4 } end, { x:slice(1, 1, 2) })
+  check("slice", function(a) return a:slice(2, 3, 2) + a:slice(-2, -1, 2) end, { z })
+  check("slice_columns", function(a) return a:slice_columns(2, 3) end, { z })
+  check("elements and rows", function(a) return a[1][2] * a[2][3] + a[-1][1] end, { z })
+  check("gather with repeats", function(a) return a:gather({ 2, 1, 2, -1 }, 2) end, { z })
+  check("repeated", function(a) return a:repeated(3, 2) end, { z })
+  check("pad", function(a) return a:pad({ 1, 2 }, 2, 5) end, { z })
+  check("concat", function(a, b) return T.concat({ a, b, a }, 2) end, { x, spread({ 3, 2 }, 0, 1) })
+  check("stack", function(a, b) return T.stack({ a, b, 2 * a }, -1) end, { x, y })
+  check("tensors in nested lists", function(a, b) return T.tensor { { a[1], 2 }, { b[2], a[2] } } end, { x[1], y[1] })
+  check("copy", function(a) return a:copy() end, { x })
+  check("clamp", function(a) return a:clamp(-0.5, 0.7) end, { z })
+  check("select", function(a, b) return T.where(z:less(0), a, b) end, { z, y[1] })
+end)
+
+describe("adjoint identity <A x, y> = <x, A' y>", function()
+  local function identity(name, f, x)
+    it(name, function()
+      local y
+      local p = T.param(x)
+      local value, grad = T.value_and_grad(function(q)
+        local out = f(q)
+        y = y or (T.arange(1, out.count):reshape(out:shape()) * 1.7):sin()
+        return (out * y):sum()
+      end)(p)
+      local back = (grad * x):sum():item()
+      assert(math.abs(value - back) <= 1e-13 * math.max(1, math.abs(value)), ("%.17g and %.17g"):format(value, back))
+    end)
+  end
+  local x, w = spread({ 3, 4, 5 }, -1, 1), spread({ 5, 3 }, -1, 1)
+  identity("sum", function(a) return a:sum(2) end, x)
+  identity("mean", function(a) return a:mean { 1, 3 } end, x)
+  identity("cumsum", function(a) return a:cumsum(2) end, x)
+  identity("matmul", function(a) return a:matmul(w) end, x)
+  identity("gather", function(a) return a:gather({ 4, 1, 1, 2 }, 2) end, x)
+  identity("permute and slice", function(a) return a:permute({ 2, 3, 1 }):slice(2, 4, 2) end, x)
+  identity("expand", function(a) return a:unsqueeze(1):expand { 2, 3, 4, 5 } end, x)
+  identity("pad and concat", function(a) return T.concat({ a:pad({ 2, 1 }, 3), a:pad({ 1, 2 }, 3) }, 1) end, x)
+  identity("conv2d", function(a) return a:conv2d(spread({ 2, 3, 2, 3 }, -1, 1), { stride = 2, padding = 1 }) end, x)
+end)
+
+describe("subgradient", function()
+  local function gradient(f, x)
+    local _, g = T.value_and_grad(function(p) return f(p.x):sum() end) { x = T.param(x) }
+    return g.x:totable()
+  end
+  it("of abs, relu and norm is 0 at 0", function()
+    assert.same({ 0, 1 }, gradient(function(x) return x:abs() end, { 0, 2 }))
+    assert.same({ 0, 1 }, gradient(function(x) return x:relu() end, { 0, 2 }))
+    assert.same({ 0, 0 }, gradient(function(x) return x:norm() end, { 0, 0 }))
+  end)
+  it("of clamp is 1 on its bounds and 0 outside", function()
+    assert.same({ 0, 1, 1, 1, 0 }, gradient(function(x) return x:clamp(-1, 1) end, { -2, -1, 0, 1, 2 }))
+  end)
+  it("of ties goes to the first", function()
+    assert.same({ 1, 0, 0 }, gradient(function(x) return x:max() end, { 3, 3, 1 }))
+    assert.same({ 1, 1 }, gradient(function(x) return x:maximum(1) end, { 1, 2 }))
+    assert.same({ 0, 0 }, gradient(function(x) return T.maximum(1, x) end, { 1, 0 }))
+  end)
+  it("of x^0 and x^2 at 0 is 0", function()
+    assert.same({ 0, 0 }, gradient(function(x) return x ^ 0 + x ^ 2 end, { 0, 0 }))
+  end)
+  it("of the side not selected is 0, not nan", function()
+    assert.same({ 0, 0.25 }, gradient(function(x) return T.where(x:greater(0), x:sqrt(), 0) end, { -1, 4 }))
+  end)
+end)
