@@ -1,0 +1,142 @@
+-- canvas: the engine's rasterizer as an object. Coordinates are pixels, x right and y down, until view maps a plane with y up.
+local ffi = require "ffi"
+local is = require "cq.schema"
+local engine = require "cq.engine"
+local colour = require "cq.colour"
+
+local C = engine.C
+
+---@class cq.Canvas
+---@field width integer     [pixel]
+---@field height integer
+local Canvas = { __name = "cq.Canvas" }
+Canvas.__index = Canvas
+
+local SIDE_MAX = 8192            -- the engine's own limit, told here at the user's line
+
+local spec = is.define("cq.Picture.canvas", {
+  width = is.integer { min = 16, max = SIDE_MAX, default = 1280 },
+  height = is.integer { min = 16, max = SIDE_MAX, default = 720 },
+  samples = is.integer { min = 1, max = 4, default = 2 },
+  background = is.any_of { colour.checker(), is.list(colour.checker(), { min = 2 }), default = "#ffffff" },
+})
+
+-- "#rrggbb" or the engine's number
+local function number(value) return type(value) == "string" and colour.number(value) or value end
+
+-- a flat double array of nested or flat lists
+local function flat(list)
+  local n, k = type(list[1]) == "table" and #list * #list[1] or #list, 0
+  local out = ffi.new("double[?]", math.max(n, 1))
+  for _, entry in ipairs(list) do
+    if type(entry) == "table" then
+      for _, x in ipairs(entry) do out[k], k = x, k + 1 end
+    else
+      out[k], k = entry, k + 1
+    end
+  end
+  return out, k
+end
+Canvas.flat = flat
+
+---An empty canvas. background: a colour, or two for a gradient from top to bottom. samples: along each side of a pixel.
+---@param fields? { width?: integer, height?: integer, samples?: integer, background?: string|string[] }
+---@return cq.Canvas
+local function new(fields)
+  local def = spec(fields == nil and {} or fields)
+  local out = ffi.new("cq_picture *[1]")
+  engine.check(C.cq_picture_create(def.width, def.height, def.samples, out), "cq.Picture.canvas")
+  local self = setmetatable({ width = def.width, height = def.height, samples = def.samples }, Canvas)
+  self.handle = ffi.gc(out[0], C.cq_picture_destroy)
+  self:clear(def.background)
+  return self
+end
+
+function Canvas:__tostring() return ("cq.Canvas { %d x %d pixels }"):format(self.width, self.height) end
+
+---Forgets everything drawn.
+---@param background string|string[]     a colour, or two from top to bottom
+---@return cq.Canvas
+function Canvas:clear(background)
+  local top, bottom = background, background
+  if type(background) == "table" then top, bottom = background[1], background[2] end
+  C.cq_picture_background(self.handle, number(top), number(bottom))
+  return self
+end
+
+---From now on coordinates are a plane's, y up, with `left`, `bottom` at the lower left corner. No arguments: pixels again.
+---@param scale? number      [pixel / length]
+---@param left? number
+---@param bottom? number
+---@return cq.Canvas
+function Canvas:view(scale, left, bottom)
+  C.cq_picture_view(self.handle, scale or 0, left or 0, bottom or 0)
+  return self
+end
+
+---A filled polygon.
+---@param points number[][]     {n, 2}
+---@return cq.Canvas
+function Canvas:polygon(points, fill)
+  local data, n = flat(points)
+  engine.check(C.cq_picture_polygon(self.handle, n / 2, data, number(fill)), "canvas:polygon")
+  return self
+end
+
+---A line through points, with round ends.
+---@param points number[][]     {n, 2}
+---@param width number          [pixel]
+---@return cq.Canvas
+function Canvas:line(points, width, stroke)
+  local data, n = flat(points)
+  engine.check(C.cq_picture_polyline(self.handle, n / 2, data, width, number(stroke)), "canvas:line")
+  return self
+end
+
+---A filled rectangle from its corner nearest the origin.
+---@return cq.Canvas
+function Canvas:rectangle(x, y, width, height, fill)
+  return self:polygon({ { x, y }, { x + width, y }, { x + width, y + height }, { x, y + height } }, fill)
+end
+
+---A filled disc.
+---@return cq.Canvas
+function Canvas:disc(x, y, radius, fill)
+  C.cq_picture_discs(self.handle, 1, ffi.new("double[2]", x, y), ffi.new("double[1]", radius), ffi.new("uint32_t[1]", number(fill)))
+  return self
+end
+
+local text_spec = is.define("canvas:text", {
+  x = is.number(), y = is.number(), text = is.any(), size = is.number { above = 0, default = 11 }, weight = is.number { above = 0, optional = true },
+  colour = colour.checker { default = "#24303c" }, align = is.one_of { "left", "centre", "right", default = "left" },
+})
+
+---A line of text, always in pixels. size: height of a capital; y: the baseline. Gives its width [pixel].
+---@param fields { x: number, y: number, text: any, size?: number, weight?: number, colour?: string, align?: "left"|"centre"|"right" }
+---@return number
+function Canvas:text(fields)
+  local def = text_spec(fields)
+  local line = tostring(def.text)
+  local width = C.cq_picture_text(nil, 0, 0, def.size, 1, 0, line)
+  local x = def.x - (def.align == "right" and width or def.align == "centre" and width / 2 or 0)
+  return C.cq_picture_text(self.handle, x, def.y, def.size, def.weight or 0.8 + 0.055 * def.size, number(def.colour), line)
+end
+
+---The pixels: {height, width, 4} bytes, red green blue alpha, the top row first.
+---@return ffi.cdata* pixels     uint8_t[]
+function Canvas:pixels()
+  local out = ffi.new("uint8_t[?]", 4 * self.width * self.height)
+  C.cq_picture_pixels(self.handle, out)
+  return out
+end
+
+---Writes a PNG file, beside its place and renamed.
+---@param path string
+---@return string path
+function Canvas:write(path)
+  is.argument("picture:write", "path", is.string(), path)
+  engine.check(C.cq_image_write(path, self.width, self.height, self:pixels()), "picture:write")
+  return path
+end
+
+return { new = new, class = Canvas, number = number, flat = flat }

@@ -1,0 +1,149 @@
+-- flat: scenes of the plane.
+local ffi = require "ffi"
+local engine = require "cq.engine"
+local paint = require "cq.picture.paint"
+local colour = require "cq.colour"
+local ruler = require "cq.picture.ruler"
+
+local C = engine.C
+local flat = {}
+
+---What of the plane is seen: scale [pixel / length] and the lower left corner.
+function flat.view(scene, centre)
+  local size, walls_ground = scene.domain, scene.ground
+  local width, height = scene.width, scene.height
+  if scene.follow then
+    local tall = scene.view_height
+    local scale = height / tall
+    return { scale = scale, left = centre[1] - width / scale / 2, bottom = walls_ground - 0.2 * tall }
+  end
+  -- all of the domain, and as much ground below as there is room
+  local scale = math.min(width / size[1], height / size[2])
+  return { scale = scale, left = size[1] / 2 - width / scale / 2, bottom = size[2] / 2 - height / scale / 2 }
+end
+
+-- part of the window behind a line: where (x - point) . normal <= 0
+local function clip(window, point, normal)
+  local out = {}
+  local function side(q) return (q[1] - point[1]) * normal[1] + (q[2] - point[2]) * normal[2] end
+  for i, q in ipairs(window) do
+    local r = window[i % #window + 1]
+    local a, b = side(q), side(r)
+    if a <= 0 then out[#out + 1] = q end
+    if (a <= 0) ~= (b <= 0) then
+      local t = a / (a - b)
+      out[#out + 1] = { q[1] + t * (r[1] - q[1]), q[2] + t * (r[2] - q[2]) }
+    end
+  end
+  return out
+end
+
+local function circle(centre, radius)
+  local out = {}
+  for k = 0, 95 do
+    local a = k * math.pi / 48
+    out[k + 1] = { centre[1] + radius * math.cos(a), centre[2] + radius * math.sin(a) }
+  end
+  return out
+end
+
+-- one outline and a hole in it, joined by a cut
+local function with_hole(outer, hole)
+  local out = {}
+  for _, q in ipairs(outer) do out[#out + 1] = q end
+  out[#out + 1] = outer[1]
+  for _, q in ipairs(hole) do out[#out + 1] = q end
+  out[#out + 1] = hole[1]
+  return out
+end
+
+local solid = {}
+
+function solid.half_space(w, window)
+  local d = 1e3 * (window[3][1] - window[1][1])
+  local t = { -w.normal[2], w.normal[1] }
+  local edge = { { w.point[1] - d * t[1], w.point[2] - d * t[2] }, { w.point[1] + d * t[1], w.point[2] + d * t[2] } }
+  return clip(window, w.point, w.normal), edge
+end
+
+function solid.box(w, window)
+  local a, b = w.lower, w.upper
+  local outline = { { a[1], a[2] }, { b[1], a[2] }, { b[1], b[2] }, { a[1], b[2] } }
+  local edge = { outline[1], outline[2], outline[3], outline[4], outline[1] }
+  return w.hollow and with_hole(window, outline) or outline, edge
+end
+
+function solid.sphere(w, window)
+  local outline = circle(w.point, w.radius)
+  local edge = circle(w.point, w.radius)
+  edge[#edge + 1] = edge[1]
+  return w.hollow and with_hole(window, outline) or outline, edge
+end
+
+function solid.height_field(w, window)
+  local left, right, bottom = window[1][1], window[3][1], window[1][2]
+  local edge = { { math.min(left, w.origin[1]), w.heights[1] } }
+  for i, h in ipairs(w.heights) do edge[#edge + 1] = { w.origin[1] + (i - 1) * w.spacing[1], h } end
+  edge[#edge + 1] = { math.max(right, edge[#edge][1]), w.heights[#w.heights] }
+  local outline = { { edge[1][1], bottom }, unpack(edge) }
+  outline[#outline + 1] = { edge[#edge][1], bottom }
+  return outline, edge
+end
+
+function flat.walls(canvas, scene, view)
+  local l, b = view.left, view.bottom
+  local r, t = l + scene.width / view.scale, b + scene.height / view.scale
+  local window = { { l, b }, { r, b }, { r, t }, { l, t } }
+  for _, w in ipairs(scene.walls) do
+    local outline, edge = solid[w.shape](w, window)
+    if #outline >= 3 then canvas:polygon(outline, paint.ground) end
+    canvas:line(edge, 2, paint.ground_edge)
+  end
+end
+
+-- half edges of every particle's cell: F times half the edges at rest, a little larger so that no gaps open
+local function half_edges(scene, F)
+  local n, out = scene.count, ffi.new("double[?]", 4 * scene.count)
+  for p = 0, n - 1 do
+    local a, b, k = 0.54 * scene.cells[2 * p], 0.54 * scene.cells[2 * p + 1], 4 * p
+    if F then
+      out[k], out[k + 1], out[k + 2], out[k + 3] = a * F[k], b * F[k + 1], a * F[k + 2], b * F[k + 3]
+    else
+      out[k], out[k + 3] = a, b
+    end
+  end
+  return out
+end
+
+-- the way so far, paler where it is older; opaque, so that its pieces may overlap
+local function draw_trail(canvas, trail)
+  local r, g, b = colour.parse(paint.trail, "trail")
+  for i = 2, #trail do
+    local w = 0.25 + 0.75 * i / #trail
+    local function pale(c) return 240 + w * (c - 240) end
+    canvas:line({ trail[i - 1], trail[i] }, 2.5, colour.pack(pale(r), pale(g), pale(b)))
+  end
+end
+
+---Draws a scene as it is now.
+---@param canvas cq.Canvas
+---@param scene cq.PictureScene
+---@param now table      position, deformation, colours, centre
+function flat.draw(canvas, scene, now)
+  local view = flat.view(scene, now.camera_centre)
+  canvas:clear(paint.sky)
+  canvas:view(view.scale, view.left, view.bottom)
+  flat.walls(canvas, scene, view)
+  if scene.ruler then ruler.flat(canvas, scene, view) end
+  canvas:view(view.scale, view.left, view.bottom)
+  local half = half_edges(scene, now.deformation)
+  C.cq_picture_tiles(canvas.handle, scene.count, now.position, half, now.colours)
+  draw_trail(canvas, now.trail)
+  if scene.trail then
+    canvas:disc(now.centre[1], now.centre[2], 6 / view.scale, "#ffffff")
+    canvas:disc(now.centre[1], now.centre[2], 4 / view.scale, paint.trail)
+  end
+  canvas:view()
+end
+
+return flat

@@ -1,0 +1,73 @@
+-- paint: the palette, and the colour of every particle: its group's, with its actuation blended over.
+local ffi = require "ffi"
+local is = require "cq.schema"
+local text = require "cq.text"
+local colour = require "cq.colour"
+
+local paint = {}
+
+-- soft tints that stay apart for colour-blind eyes too, and leave strong red and blue to actuation
+paint.groups = { "#e8bd6b", "#9db7a0", "#b9a5cf", "#8fc1c9", "#e3a48b", "#c9c98a", "#d7a6bd", "#a8b4c4" }
+paint.body = "#c4c9cf"
+paint.positive, paint.negative = "#c8313a", "#2160ad"
+paint.sky = { "#f8fafb", "#e4ebf1" }
+paint.ground, paint.ground_edge = "#566270", "#39434f"
+paint.ink, paint.faint = "#24303c", "#7b8794"
+paint.trail = "#d1603d"
+paint.lines = { "#2160ad", "#d1603d", "#3b8f5a", "#8a5fb0", "#b3892b", "#4a9aa5", "#b34a72", "#5c6670" }      -- of plots
+
+-- particle numbers of an entry of `groups`, as a function of k = 1..count giving the index from 0
+local function members(entry, position)
+  local particles = entry.particles
+  if entry.index ~= nil and entry.particle_count then
+    return entry.particle_count, function(k) return entry.index[k - 1] end
+  elseif type(particles) == "table" then
+    return #particles, function(k) return particles[k] - 1 end
+  end
+  is.fail("cq.Picture: groups[%d] must have particles (a list of numbers from 1), got %s", position, text.describe(entry))
+end
+
+---Colours of n particles by group: {n} of red, green, blue. Groups later in the list paint over earlier ones.
+---@param n integer
+---@param groups table[]      { name=, particles=, colour? }
+---@return ffi.cdata*         float[3 n], 0..255
+function paint.base(n, groups)
+  local out = ffi.new("float[?]", 3 * n)
+  local r, g, b = colour.parse(paint.body, "body")
+  for p = 0, n - 1 do out[3 * p], out[3 * p + 1], out[3 * p + 2] = r, g, b end
+  for position, entry in ipairs(groups) do
+    local count, index = members(entry, position)
+    local own = entry.colour or paint.groups[(position - 1) % #paint.groups + 1]
+    r, g, b = colour.parse(own, ("cq.Picture: groups[%d].colour"):format(position))
+    for k = 1, count do
+      local p = index(k)
+      if p < 0 or p >= n then is.fail("cq.Picture: groups[%d] has particle %d, there are %d", position, p + 1, n) end
+      out[3 * p], out[3 * p + 1], out[3 * p + 2] = r, g, b
+    end
+  end
+  return out
+end
+
+---The engine's colours: base blended towards red by positive actuation and towards blue by negative.
+---@param out ffi.cdata*         uint32_t[n]
+---@param n integer
+---@param base ffi.cdata*        float[3 n]
+---@param actuation ffi.cdata*?  double[n] in -1..1
+function paint.blend(out, n, base, actuation)
+  local pr, pg, pb = colour.parse(paint.positive, "positive")
+  local nr, ng, nb = colour.parse(paint.negative, "negative")
+  for p = 0, n - 1 do
+    local r, g, b = base[3 * p], base[3 * p + 1], base[3 * p + 2]
+    local u = actuation and actuation[p] or 0
+    if u ~= u then u = 0 end
+    if u ~= 0 then
+      local tr, tg, tb = pr, pg, pb
+      if u < 0 then tr, tg, tb = nr, ng, nb end
+      local w = 0.9 * math.min(math.abs(u), 1)^0.7
+      r, g, b = r + w * (tr - r), g + w * (tg - g), b + w * (tb - b)
+    end
+    out[p] = colour.pack(r, g, b)
+  end
+end
+
+return paint

@@ -1,0 +1,171 @@
+-- video: frames piped into ffmpeg where it is there; else they stay as numbered PNG files.
+local ffi = require "ffi"
+local is = require "cq.schema"
+local host = require "cq.host"
+local message = require "cq.message"
+
+---@class cq.Video
+---@field path string         of the film, or of the folder of frames
+---@field frames integer      so far
+---@field encoded boolean     a film is being made; false: only frames
+local Video = { __name = "cq.Video" }
+Video.__index = Video
+
+local video = {}
+
+-- what each kind of file asks of ffmpeg
+local formats = {
+  mp4 = "-c:v libx264 -pix_fmt yuv420p -crf 18 -preset veryfast -movflags +faststart -f mp4",
+  mkv = "-c:v libx264 -pix_fmt yuv420p -crf 18 -preset veryfast -f matroska",
+  webm = "-c:v libvpx-vp9 -pix_fmt yuv420p -crf 30 -b:v 0 -deadline realtime -cpu-used 6 -f webm",
+  gif = "-filter_complex '[0:v]split[a][b];[a]palettegen=stats_mode=diff[p];[b][p]paletteuse=dither=bayer:bayer_scale=4' -f gif",
+}
+local kinds = { "gif", "mkv", "mp4", "webm" }
+
+local spec = is.define("cq.Picture.video", {
+  path = is.string(), fps = is.number { above = 0, max = 240, default = 30 }, keep_frames = is.boolean { default = false },
+})
+
+local function quote(path) return "'" .. path:gsub("'", "'\\''") .. "'" end
+
+local function has_ffmpeg()
+  local code = os.execute "command -v ffmpeg >/dev/null 2>&1"
+  return code == 0 or code == true      -- by the flavour of LuaJIT
+end
+
+local function read_all(path)
+  local file = io.open(path, "rb")
+  if not file then return "" end
+  local all = file:read "*a"
+  file:close()
+  return all
+end
+
+-- the file can be written: told before any frame is drawn
+local function probe(path)
+  local file, problem = io.open(path, "wb")
+  if not file then is.fail("cq.Picture.video: cannot write '%s': %s", path, (problem:gsub("^.-: ", ""))) end
+  file:close()
+  os.remove(path)
+end
+
+local function make_frame_folder(self)
+  self.folder = self.path:gsub("%.%w+$", "") .. "_frames"
+  local made, problem = host.make_folder(self.folder)
+  if not made then is.fail("cq.Picture.video: cannot make the folder '%s': %s", self.folder, tostring(problem)) end
+end
+
+-- The shell stays after ffmpeg and drains the pipe: an ffmpeg that gives up early must not kill the program by a broken pipe.
+local function start(self, width, height)
+  local command = ("ffmpeg -hide_banner -loglevel error -nostdin -y -f rawvideo -pix_fmt rgba -s %dx%d -r %g -i pipe:0 %s %s 2>%s; echo $? >%s; cat >/dev/null")
+    :format(width, height, self.fps, formats[self.kind], quote(self.part), quote(self.log), quote(self.status))
+  local pipe, problem = io.popen(command, "w")
+  if not pipe then is.fail("cq.Picture.video: cannot start ffmpeg: %s", tostring(problem)) end
+  self.pipe, self.width, self.height = pipe, width, height
+end
+
+---A film, or a folder of frames where ffmpeg is missing (a note says so). The kind is that of the file's name: mp4, mkv,
+---webm or gif.
+---@param fields { path: string, fps?: number, keep_frames?: boolean }
+---@return cq.Video
+function video.new(fields)
+  local self = setmetatable(spec(fields), Video)
+  self.kind = (self.path:match "%.(%w+)$" or ""):lower()
+  if not formats[self.kind] then
+    is.fail("cq.Picture.video: the path must end in .%s, got \"%s\"", table.concat(kinds, ", ."), self.path)
+  end
+  self.frames, self.part = 0, self.path .. ".part"
+  self.log, self.status = self.path .. ".log", self.path .. ".status"
+  probe(self.part)
+  self.encoded = has_ffmpeg()
+  if not self.encoded or self.keep_frames then make_frame_folder(self) end
+  return self
+end
+
+function Video:__tostring() return ("cq.Video { %s, %d frames }"):format(self.path, self.frames) end
+
+---Appends a picture.
+---@param canvas cq.Canvas
+---@return cq.Video
+function Video:add(canvas)
+  is.argument("video:add", "picture", is.instance "cq.Canvas", canvas)
+  if self.closed then is.fail("video:add: the video '%s' is finished", self.path) end
+  if self.frames > 0 and (canvas.width ~= self.width or canvas.height ~= self.height) then
+    is.fail("video:add: frames have one size, the first had %d x %d pixels, this one %d x %d", self.width, self.height, canvas.width, canvas.height)
+  end
+  local even = canvas.width % 2 == 0 and canvas.height % 2 == 0
+  if self.encoded and not even then
+    is.fail("video:add: a video needs an even number of pixels along both sides, got %d x %d", canvas.width, canvas.height)
+  end
+  self.width, self.height = canvas.width, canvas.height
+  self.frames = self.frames + 1
+  if self.folder then canvas:write(("%s/%06d.png"):format(self.folder, self.frames)) end
+  if self.encoded then
+    if not self.pipe then start(self, canvas.width, canvas.height) end
+    self.pipe:write(ffi.string(canvas:pixels(), 4 * canvas.width * canvas.height))
+  end
+  return self
+end
+
+local function last_lines(log)
+  local lines = {}
+  for line in log:gmatch "[^\r\n]+" do lines[#lines + 1] = line end
+  return table.concat(lines, "; ", math.max(1, #lines - 2))
+end
+
+local function finish(self)
+  self.pipe:close()
+  local status, log = read_all(self.status):match "%d+", read_all(self.log)
+  os.remove(self.log)
+  os.remove(self.status)
+  if status ~= "0" then
+    os.remove(self.part)
+    local said = log ~= "" and last_lines(log) or "it said nothing"
+    is.fail("cq.Picture.video: ffmpeg failed to make '%s' (exit code %s): %s", self.path, status or "unknown", said)
+  end
+  local renamed, problem = os.rename(self.part, self.path)
+  if not renamed then is.fail("cq.Picture.video: cannot write '%s': %s", self.path, tostring(problem)) end
+end
+
+---Finishes the film. Gives its path, or that of the folder of frames where no film could be made.
+---@return string path
+function Video:close()
+  if self.closed then return self.result end
+  self.closed = true
+  if self.frames == 0 then is.fail("video:close: '%s' has no frames, add one first", self.path) end
+  if self.encoded then finish(self) end
+  self.result = self.encoded and self.path or self.folder
+  if not self.encoded then
+    message.note("ffmpeg is not installed, so '%s' was not made; its %d frames are in %s (apt install ffmpeg)", self.path, self.frames, self.folder)
+  end
+  return self.result
+end
+
+local from_spec = is.define("cq.Picture.encode", { frames = is.string(), path = is.string(), fps = is.number { above = 0, max = 240, default = 30 } })
+
+---A film from a folder of frames 000001.png, 000002.png, ...
+---@param fields { frames: string, path: string, fps?: number }
+---@return string path
+function video.encode(fields)
+  local def = from_spec(fields)
+  if not has_ffmpeg() then is.fail("cq.Picture.encode: ffmpeg is not installed (apt install ffmpeg); the frames stay in %s", def.frames) end
+  local images = require "cq.image"
+  local film, k = video.new { path = def.path, fps = def.fps }, 1
+  while true do
+    local path = ("%s/%06d.png"):format(def.frames, k)
+    local file = io.open(path, "rb")
+    if not file then break end
+    file:close()
+    local picture = images.read(path, "cq.Picture.encode")
+    if k == 1 then start(film, picture.width, picture.height) end
+    if picture.width ~= film.width or picture.height ~= film.height then
+      is.fail("cq.Picture.encode: frames have one size, %s has %d x %d pixels, the first %d x %d", path, picture.width, picture.height, film.width, film.height)
+    end
+    film.pipe:write(ffi.string(picture.pixels, 4 * picture.width * picture.height))
+    film.frames, k = k, k + 1
+  end
+  if film.frames == 0 then is.fail("cq.Picture.encode: there is no %s/000001.png", def.frames) end
+  return film:close()
+end
+
+return video

@@ -1,0 +1,69 @@
+-- wall: what of a world is solid, as the pictures need it.
+local ffi = require "ffi"
+local is = require "cq.schema"
+local text = require "cq.text"
+local engine = require "cq.engine"
+
+local wall = {}
+
+local names = { [0] = "half_space", "box", "sphere", "height_field" }      -- by cq_wall_shape
+
+local function list(array, n)
+  local out = {}
+  for i = 1, n do out[i] = array[i - 1] end
+  return out
+end
+
+-- a cq_wall as a Lua table
+local function from_struct(w, dim)
+  local out = {
+    shape = names[w.shape], hollow = w.hollow ~= 0, point = list(w.point, dim), normal = list(w.normal, dim),
+    lower = list(w.lower, dim), upper = list(w.upper, dim), radius = w.radius,
+  }
+  if out.shape == "height_field" then
+    out.count = { w.height_count[0], math.max(w.height_count[1], 1) }
+    out.origin, out.spacing = list(w.height_origin, 2), list(w.height_spacing, 2)
+    out.heights = list(w.height, out.count[1] * out.count[2])
+  end
+  return out
+end
+
+---Walls as tables with the fields of cq_wall, from cq.Boundary objects or the engine's structs.
+---@param given table        a list, or one
+---@param dim integer
+---@param domain { dx: number?, size: number[] }
+---@return table[]
+function wall.list(given, dim, domain)
+  if text.is_instance(given, "cq.Boundary") then given = { given } end
+  local out = {}
+  for k, entry in ipairs(given) do
+    if type(entry) == "cdata" then
+      out[k] = from_struct(ffi.cast("cq_wall *", entry), dim)
+    elseif text.is_instance(entry, "cq.Boundary") then
+      local struct = ffi.new "cq_wall"
+      -- keep: the height field's memory
+      local keep = entry:write(struct, { dim = dim, dx = domain.dx or domain.size[1] / 64, size = domain.size }, engine.C)
+      out[k] = from_struct(struct, dim)
+      out[k].keep = keep
+    else
+      is.fail("cq.Picture: walls[%d] must be a cq.Boundary, got %s", k, text.describe(entry))
+    end
+  end
+  return out
+end
+
+---Height of the level ground: of the lowest wall that one can stand on; `default` when there is none.
+---@param walls table[]
+---@return number
+function wall.ground(walls, default)
+  local best
+  for _, w in ipairs(walls) do
+    local y
+    if w.shape == "box" and w.hollow then y = w.lower[2]
+    elseif w.shape == "half_space" and w.normal[2] > 0.9 then y = w.point[2] end
+    if y and (not best or y > best) then best = y end
+  end
+  return best or default
+end
+
+return wall

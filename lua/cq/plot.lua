@@ -1,0 +1,204 @@
+-- plot: curves over a number, as PNG files: losses over iterations, distances over time.
+--
+--   cq.Plot { title = "walker", x_label = "iteration", y_label = "loss", series = { { name = "loss", y = losses } } }:write "loss.png"
+--   series = { { name = "seed 1", x = steps, y = values, lower = low, upper = high }, ... }       with a band
+local is = require "cq.schema"
+local text = require "cq.text"
+local canvases = require "cq.picture.canvas"
+local colour = require "cq.colour"
+local paint = require "cq.picture.paint"
+local ruler = require "cq.picture.ruler"
+
+local MARGIN = { left = 84, right = 24, top = 64, bottom = 56 }      -- [pixel]
+local TINY = 1e-300                                                  -- what a logarithmic axis cannot show
+
+local function numbers(optional) return is.any_of { is.tensor(), is.table(), optional = optional } end
+local spec = is.define("cq.Plot", {
+  series = is.list(is.table(), { min = 1 }),
+  title = is.string { optional = true },
+  x_label = is.string { optional = true },
+  y_label = is.string { optional = true },
+  width = is.integer { min = 200, max = 8192, default = 960 },
+  height = is.integer { min = 150, max = 8192, default = 540 },
+  log_y = is.boolean { default = false },
+})
+local series_spec = is.define("cq.Plot series", {
+  name = is.string { optional = true }, colour = colour.checker { optional = true },
+  y = numbers(), x = numbers(true), lower = numbers(true), upper = numbers(true),
+})
+
+-- a list of numbers; anything that is none becomes nan, which leaves a gap in the curve
+local function list_of(value, what)
+  if text.is_instance(value, "cq.Tensor") then
+    if value.rank ~= 1 then is.fail("cq.Plot: %s must be a vector, got a tensor of rank %d", what, value.rank) end
+    return value:totable()
+  end
+  for i, x in ipairs(value) do
+    if type(x) ~= "number" then is.fail("cq.Plot: %s must be numbers, got %s at position %d", what, text.describe(x), i) end
+  end
+  return value
+end
+
+local function read_series(given, k)
+  local s = series_spec(given)
+  s.y = list_of(s.y, ("series[%d].y"):format(k))
+  if not s.x then
+    s.x = {}
+    for i = 1, #s.y do s.x[i] = i end
+  end
+  s.colour = s.colour or paint.lines[(k - 1) % #paint.lines + 1]
+  for _, field in ipairs { "x", "lower", "upper" } do
+    if s[field] then
+      s[field] = list_of(s[field], ("series[%d].%s"):format(k, field))
+      if #s[field] ~= #s.y then is.fail("cq.Plot: series[%d] has %d numbers in %s and %d in y", k, #s[field], field, #s.y) end
+    end
+  end
+  if (s.lower == nil) ~= (s.upper == nil) then
+    is.fail("cq.Plot: series[%d] has %s without %s, a band needs both", k, s.lower and "lower" or "upper", s.lower and "upper" or "lower")
+  end
+  return s
+end
+
+local function finite(x) return x - x == 0 end
+
+-- value on the axis: itself, or its logarithm
+local function axis_value(self, y)
+  if not self.log_y then return y end
+  return y > TINY and math.log10(y) or 0 / 0
+end
+
+local function extend(range, value)
+  if finite(value) then range[1], range[2] = math.min(range[1], value), math.max(range[2], value) end
+end
+
+-- the smallest and largest of all curves, with a little air above and below
+local function find_ranges(self)
+  local xs, ys = { math.huge, -math.huge }, { math.huge, -math.huge }
+  for _, s in ipairs(self.series) do
+    for i = 1, #s.y do
+      extend(xs, s.x[i])
+      extend(ys, axis_value(self, s.y[i]))
+      if s.lower then
+        extend(ys, axis_value(self, s.lower[i]))
+        extend(ys, axis_value(self, s.upper[i]))
+      end
+    end
+  end
+  if xs[1] > xs[2] or ys[1] > ys[2] then
+    is.fail("cq.Plot: there is nothing to draw, no series has a finite%s number", self.log_y and " positive" or "")
+  end
+  for _, range in ipairs { xs, ys } do
+    if range[1] == range[2] then
+      local pad = math.max(math.abs(range[1]) * 0.1, 1e-12)
+      range[1], range[2] = range[1] - pad, range[2] + pad
+    end
+  end
+  local air = 0.06 * (ys[2] - ys[1])
+  ys[1], ys[2] = ys[1] - air, ys[2] + air
+  return xs, ys
+end
+
+-- the axes' places on the canvas
+local function frame(self)
+  local xs, ys = find_ranges(self)
+  local wide, tall = self.width - MARGIN.left - MARGIN.right, self.height - MARGIN.top - MARGIN.bottom
+  return {
+    xs = xs, ys = ys, left = MARGIN.left, right = self.width - MARGIN.right, top = MARGIN.top, bottom = self.height - MARGIN.bottom,
+    x = function(value) return MARGIN.left + (value - xs[1]) / (xs[2] - xs[1]) * wide end,
+    y = function(value) return MARGIN.top + (ys[2] - value) / (ys[2] - ys[1]) * tall end,
+  }
+end
+
+local function number(value, step)
+  if math.abs(value) < step * 1e-6 then return "0" end
+  return ("%.6g"):format(value)
+end
+
+-- log axes have ticks at powers of ten, or at their own step where less than two of those are seen
+local function y_ticks(self, f)
+  local span = f.ys[2] - f.ys[1]
+  local step = ruler.step(span, 6)
+  if self.log_y then step = math.max(step, span >= 2 and 1 or 0.25) end
+  local out = {}
+  for k in ruler.ticks(f.ys[1], f.ys[2], step) do
+    local value = k * step
+    out[#out + 1] = { at = value, text = self.log_y and ("%.3g"):format(10 ^ value) or number(value, step) }
+  end
+  return out
+end
+
+local function draw_axes(self, canvas, f)
+  local grid = colour.number("#24303c", 0.10)
+  for _, tick in ipairs(y_ticks(self, f)) do
+    local y = f.y(tick.at)
+    canvas:line({ { f.left, y }, { f.right, y } }, 1, grid)
+    canvas:text { x = f.left - 10, y = y + 4, size = 9, align = "right", colour = paint.faint, text = tick.text }
+  end
+  local step = ruler.step(f.xs[2] - f.xs[1], 8)
+  for k in ruler.ticks(f.xs[1], f.xs[2], step) do
+    local x = f.x(k * step)
+    canvas:line({ { x, f.top }, { x, f.bottom } }, 1, grid)
+    canvas:text { x = x, y = f.bottom + 20, size = 9, align = "centre", colour = paint.faint, text = number(k * step, step) }
+  end
+  canvas:line({ { f.left, f.top }, { f.left, f.bottom }, { f.right, f.bottom } }, 1.5, paint.faint)
+  if self.title then canvas:text { x = f.left, y = 30, size = 13, text = self.title } end
+  if self.x_label then canvas:text { x = (f.left + f.right) / 2, y = self.height - 14, size = 10, align = "centre", text = self.x_label } end
+  if self.y_label then canvas:text { x = 14, y = f.top - 12, size = 10, text = self.y_label } end
+end
+
+local function draw_band(self, canvas, f, s)
+  if not s.lower then return end
+  local points = {}
+  local function add(i, side)
+    local y = axis_value(self, s[side][i])
+    if finite(y) and finite(s.x[i]) then points[#points + 1] = { f.x(s.x[i]), f.y(y) } end
+  end
+  for i = 1, #s.x do add(i, "upper") end
+  for i = #s.x, 1, -1 do add(i, "lower") end
+  if #points >= 3 then canvas:polygon(points, colour.number(s.colour, 0.18)) end
+end
+
+-- pieces of the curve between numbers that cannot be shown
+local function draw_curve(self, canvas, f, s)
+  local piece = {}
+  local function flush()
+    if #piece == 1 then canvas:disc(piece[1][1], piece[1][2], 2.5, s.colour) end
+    if #piece > 1 then canvas:line(piece, 2.2, s.colour) end
+    piece = {}
+  end
+  for i = 1, #s.y do
+    local y = axis_value(self, s.y[i])
+    if finite(y) and finite(s.x[i]) then piece[#piece + 1] = { f.x(s.x[i]), f.y(y) } else flush() end
+  end
+  flush()
+end
+
+local function draw_legend(self, canvas, f)
+  local x = f.right
+  for k = #self.series, 1, -1 do
+    local s = self.series[k]
+    if s.name then
+      local width = canvas:text { x = x, y = 30, size = 10, align = "right", text = s.name }
+      canvas:line({ { x - width - 26, 25 }, { x - width - 8, 25 } }, 3, s.colour)
+      x = x - width - 42
+    end
+  end
+end
+
+---A plot of curves. series: each { y = numbers, x? = numbers (1, 2, ... unless given), name?, colour?, lower?, upper? },
+---lists or vectors; nan and inf leave gaps. log_y: a logarithmic axis, on which only positive numbers are seen.
+---@param fields { series: table[], title?: string, x_label?: string, y_label?: string, width?: integer, height?: integer, log_y?: boolean }
+---@return cq.Canvas       write it with :write "loss.png"
+local function plot(_, fields)
+  local self = spec(fields)
+  for k, s in ipairs(self.series) do self.series[k] = read_series(s, k) end
+  local f = frame(self)
+  local canvas = canvases.new { width = self.width, height = self.height, background = "#ffffff" }
+  draw_axes(self, canvas, f)
+  for _, s in ipairs(self.series) do draw_band(self, canvas, f, s) end
+  for _, s in ipairs(self.series) do draw_curve(self, canvas, f, s) end
+  draw_legend(self, canvas, f)
+  return canvas
+end
+
+return setmetatable({}, { __call = plot })
