@@ -8,9 +8,16 @@ enum { TAPS = 10 };              // neighbours asked how much sky they hide
 
 static float to_linear[256];
 static uint8_t to_display[4097];
+static double tap[16][TAPS][2];  // a spiral of neighbours, in 16 turns
 
 static void fill_tables(void) {
   if (to_display[4096]) return;
+  for (int turn = 0; turn < 16; turn++)
+    for (int k = 0; k < TAPS; k++) {
+      double radius = sqrt((k + 0.5) / TAPS), angle = turn * 0.3927 + k * 2.39996;      // the golden angle
+      tap[turn][k][0] = radius * cos(angle);
+      tap[turn][k][1] = radius * sin(angle);
+    }
   for (int i = 0; i < 256; i++) to_linear[i] = powf((float)i / 255, 2.2f);
   for (int i = 0; i <= 4096; i++) to_display[i] = (uint8_t)(255 * pow(i / 4096.0, 1 / 2.2) + 0.5);
 }
@@ -81,12 +88,12 @@ static double open_sky(const cq_picture *p, int32_t x, int32_t y, double reach) 
   double pixels = reach * s->focal / q[2] / p->samples;
   if (pixels < 1.5) return 1;
   if (pixels > 80) pixels = 80;                    // very near: the cache, and taste
-  // a spiral that is turned from pixel to pixel; the blur after it averages over 4 x 4 of them
-  uint32_t turn = ((uint32_t)x & 3) * 5 + ((uint32_t)y & 3) * 11;
-  double hidden = 0, angle = (turn & 15) * 0.3927;
-  for (int k = 0; k < TAPS; k++, angle += 2.39996) {
-    double radius = pixels * sqrt((k + 0.5) / TAPS), other[3];
-    if (!place(p, x + (int32_t)lrint(radius * cos(angle)), y + (int32_t)lrint(radius * sin(angle)), other)) continue;
+  // the spiral turns from pixel to pixel; the blur after it averages over 4 x 4 of them
+  double (*spiral)[2] = tap[(((uint32_t)x & 3) * 5 + ((uint32_t)y & 3) * 11) & 15];
+  double hidden = 0;
+  for (int k = 0; k < TAPS; k++) {
+    double other[3];
+    if (!place(p, x + (int32_t)floor(pixels * spiral[k][0] + 0.5), y + (int32_t)floor(pixels * spiral[k][1] + 0.5), other)) continue;
     double v[3] = { other[0] - q[0], other[1] - q[1], other[2] - q[2] }, d2 = dot3(v, v);
     if (d2 > reach * reach || d2 == 0) continue;
     double rise = dot3(v, n) / sqrt(d2) - 0.12;

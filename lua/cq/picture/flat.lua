@@ -8,18 +8,22 @@ local ruler = require "cq.picture.ruler"
 local C = engine.C
 local flat = {}
 
+local RULER = 44           -- [pixel] of ground below the ruler's line
+
 ---What of the plane is seen: scale [pixel / length] and the lower left corner.
 function flat.view(scene, centre)
-  local size, walls_ground = scene.domain, scene.ground
+  local size, ground = scene.domain, scene.ground
   local width, height = scene.width, scene.height
   if scene.follow then
     local tall = scene.view_height
     local scale = height / tall
-    return { scale = scale, left = centre[1] - width / scale / 2, bottom = walls_ground - 0.2 * tall }
+    return { scale = scale, left = centre[1] - width / scale / 2, bottom = ground - 0.2 * tall }
   end
-  -- all of the domain, and as much ground below as there is room
+  -- all of the domain, with room in the ground for the ruler's numbers
   local scale = math.min(width / size[1], height / size[2])
-  return { scale = scale, left = size[1] / 2 - width / scale / 2, bottom = size[2] / 2 - height / scale / 2 }
+  local bottom = size[2] / 2 - height / scale / 2
+  if scene.ruler then bottom = math.min(bottom, ground - RULER / scale) end
+  return { scale = scale, left = size[1] / 2 - width / scale / 2, bottom = bottom }
 end
 
 -- part of the window behind a line: where (x - point) . normal <= 0

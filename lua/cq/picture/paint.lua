@@ -7,8 +7,8 @@ local colour = require "cq.colour"
 local paint = {}
 
 -- soft tints that stay apart for colour-blind eyes too, and leave strong red and blue to actuation
-paint.groups = { "#e8bd6b", "#9db7a0", "#b9a5cf", "#8fc1c9", "#e3a48b", "#c9c98a", "#d7a6bd", "#a8b4c4" }
-paint.body = "#c4c9cf"
+paint.groups = { "#e8bd6b", "#9db7a0", "#b9a5cf", "#8fc1c9", "#e3a48b", "#c9c98a", "#d7a6bd", "#8fa3bd" }
+paint.body = "#a9b3be"
 paint.positive, paint.negative = "#c8313a", "#2160ad"
 paint.sky = { "#f8fafb", "#e4ebf1" }
 paint.ground, paint.ground_edge = "#566270", "#39434f"
