@@ -160,11 +160,11 @@ tests: $(BUILD)/cqlua $(C_TESTS)
 # tests may look into any room
 $(BUILD)/tests/%: tests/c/%.c $(ENGINE_OBJECTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo "  test  $<"
-	@$(CC) $(CPPFLAGS_ALL) $(C_FLAGS) -MMD -MP -MF $@.d -c $< -o $@.o
+	@$(CC) $(CPPFLAGS_ALL) $(C_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
 	@$(if $(CXX_FILES),$(CXX),$(CC)) $(LINK_FLAGS) $@.o $(ENGINE_OBJECTS) $(LIBRARIES) -o $@
 $(BUILD)/tests/%: tests/c/%.cc $(ENGINE_OBJECTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo "  test  $<"
-	@$(CXX) $(CPPFLAGS_ALL) $(CXX_FLAGS) -MMD -MP -MF $@.d -c $< -o $@.o
+	@$(CXX) $(CPPFLAGS_ALL) $(CXX_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
 	@$(CXX) $(LINK_FLAGS) $@.o $(ENGINE_OBJECTS) $(LIBRARIES) -o $@
 
 # LuaJIT's memory is not scanned for pointers: what only Lua holds would be called a leak

@@ -1,0 +1,282 @@
+// rollout: values in, control steps, gradients out.
+#include "../physics/lame.h"
+#include "../world/state.h"
+#include "world.h"
+#include <math.h>
+#include <string.h>
+
+void cq_rollout_def_init(cq_rollout_def *def) {
+  *def = (cq_rollout_def){.cookie = CQ_COOKIE, .batch = 1, .steps = 1, .differentiable = 1};
+}
+
+int64_t cq_field_count(const cq_world *world, int32_t field) {
+  const cq_model *m = &world->model;
+  const int64_t n = m->particle_count, d = m->dim;
+  switch (field) {
+    case CQ_FIELD_POSITION: case CQ_FIELD_VELOCITY: return n * d;
+    case CQ_FIELD_AFFINE: case CQ_FIELD_DEFORMATION: return n * d * d;
+    case CQ_FIELD_VOLUME: case CQ_FIELD_MASS: case CQ_FIELD_YOUNG: case CQ_FIELD_POISSON: return n;
+    case CQ_FIELD_ACTUATION_WEIGHT: return m->actuation_count;
+    case CQ_FIELD_GRAVITY: return d;
+    case CQ_FIELD_FRICTION: return m->wall_count;
+    case CQ_FIELD_WALL_VELOCITY: return m->wall_count * d;
+    default: return -1;
+  }
+}
+
+static const char *field_name(int32_t field) {
+  static const char *const names[CQ_FIELD_COUNT] = {
+      "position", "velocity", "affine", "deformation", "volume", "mass", "young", "poisson", "actuator weight", "gravity",
+      "friction", "wall velocity"};
+  return names[field];
+}
+
+// what a field of one scene points to
+static const double **value_of(cq_values *v, int32_t field) {
+  switch (field) {
+    case CQ_FIELD_POSITION: return &v->position;
+    case CQ_FIELD_VELOCITY: return &v->velocity;
+    case CQ_FIELD_AFFINE: return &v->affine;
+    case CQ_FIELD_DEFORMATION: return &v->deformation;
+    case CQ_FIELD_VOLUME: return &v->volume;
+    case CQ_FIELD_MASS: return &v->mass;
+    case CQ_FIELD_YOUNG: return &v->young;
+    case CQ_FIELD_POISSON: return &v->poisson;
+    case CQ_FIELD_ACTUATION_WEIGHT: return &v->actuation_weight;
+    case CQ_FIELD_GRAVITY: return &v->gravity;
+    case CQ_FIELD_FRICTION: return &v->friction;
+    default: return &v->wall_velocity;
+  }
+}
+
+static void set_defaults(cq_rollout *r) {
+  const cq_model *m = &r->world->model;
+  for (int32_t w = 0; w < m->wall_count; w++) {
+    r->friction[w] = m->walls[w].friction;
+    for (int i = 0; i < m->dim; i++) r->wall_velocity[w * m->dim + i] = m->walls[w].velocity[i];
+  }
+  for (int32_t s = 0; s < r->def.batch; s++)
+    r->values[s] = (cq_values){m->position, m->velocity, m->affine, m->deformation, m->volume, m->mass, m->young, m->poisson,
+                               m->actuation_weight, m->gravity, r->friction, r->wall_velocity};
+}
+
+void cq_rollout_destroy(cq_rollout *r) {
+  if (!r) return;
+  cq_world *world = r->world;
+  if (r->previous) r->previous->next = r->next;
+  if (r->next) r->next->previous = r->previous;
+  if (world->rollouts == r) world->rollouts = r->next;
+  cq_memo_destroy(r->memo);
+  world->backend->destroy(r->device);
+  for (int f = 0; f < CQ_FIELD_COUNT; f++) cq_free(r->owned[f]);
+  cq_free(r->friction);
+  cq_free(r->wall_velocity);
+  cq_free(r->values);
+  cq_free(r);
+}
+
+cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollout **out) {
+  if (def->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_rollout_def was not filled by cq_rollout_def_init");
+  if (def->batch < 1 || def->batch > 1000000) return cq_fail(CQ_INVALID, "batch is %d; it must be 1 to 1e6", def->batch);
+  if (def->steps < 1) return cq_fail(CQ_INVALID, "steps is %d; it must be at least 1", def->steps);
+  if (def->memory < 0) return cq_fail(CQ_INVALID, "memory is %lld bytes; it must not be negative", (long long)def->memory);
+  cq_rollout *r = cq_alloc(1, sizeof *r, "rollout");
+  if (!r) return CQ_MEMORY;
+  const cq_model *m = &world->model;
+  r->world = world;
+  r->def = *def;
+  if (!r->def.memory) r->def.memory = cq_memory_available() / 2;
+  r->friction = cq_alloc((size_t)m->wall_count, sizeof(double), "walls");
+  r->wall_velocity = cq_alloc((size_t)m->wall_count * (size_t)m->dim, sizeof(double), "walls");
+  r->values = cq_alloc((size_t)def->batch, sizeof *r->values, "batch");
+  cq_status status = r->friction && r->wall_velocity && r->values ? CQ_OK : CQ_MEMORY;
+  if (!status) status = world->backend->create(world->context, def->batch, def->differentiable, &r->device);
+  if (!status) {
+    const cq_memo_def memo = {
+        .backend = world->backend,
+        .device = r->device,
+        .steps = def->steps,
+        .signals = (int64_t)def->batch * m->actuator_count,
+        .forces = def->batch * m->force_count * m->dim,
+        .budget = r->def.memory,
+        .differentiable = def->differentiable,
+    };
+    status = cq_memo_create(&memo, &r->memo);
+  }
+  r->next = world->rollouts;
+  if (r->next) r->next->previous = r;
+  world->rollouts = r;
+  if (status) {
+    cq_rollout_destroy(r);
+    return status;
+  }
+  set_defaults(r);
+  *out = r;
+  return CQ_OK;
+}
+
+void cq_rollout_plan(const cq_rollout *r, cq_plan *plan) { *plan = *cq_memo_plan(r->memo); }
+
+static cq_status check_value(int32_t field, double value, int64_t k) {
+  const char *name = field_name(field);
+  if (!isfinite(value)) return cq_fail(CQ_INVALID, "%s[%lld] is %g; every number must be finite", name, (long long)k, value);
+  if ((field == CQ_FIELD_VOLUME || field == CQ_FIELD_MASS) && !(value > 0))
+    return cq_fail(CQ_INVALID, "%s[%lld] is %g; it must be positive", name, (long long)k, value);
+  if ((field == CQ_FIELD_YOUNG || field == CQ_FIELD_FRICTION) && !(value >= 0))
+    return cq_fail(CQ_INVALID, "%s[%lld] is %g; it must not be negative", name, (long long)k, value);
+  if (field == CQ_FIELD_POISSON && !(value > -1 && value < 0.5))
+    return cq_fail(CQ_INVALID, "%s[%lld] is %g; it must be above -1 and below 0.5", name, (long long)k, value);
+  return CQ_OK;
+}
+
+cq_status cq_rollout_set(cq_rollout *r, int32_t field, const double *data, int32_t per_scene) {
+  const int64_t count = cq_field_count(r->world, field);
+  if (count < 0) return cq_fail(CQ_INVALID, "there is no field %d", field);
+  const int64_t total = per_scene ? count * r->def.batch : count;
+  for (int64_t k = 0; k < total; k++) {
+    const cq_status status = check_value(field, data[k], k);
+    if (status) return status;
+  }
+  if (!r->owned[field] || (per_scene && !r->per_scene[field])) {
+    double *owned = cq_alloc((size_t)total, sizeof *owned, field_name(field));
+    if (!owned) return CQ_MEMORY;
+    cq_free(r->owned[field]);
+    r->owned[field] = owned;
+    r->per_scene[field] = per_scene;
+  }
+  memcpy(r->owned[field], data, (size_t)total * sizeof *data);
+  for (int32_t s = 0; s < r->def.batch; s++) *value_of(&r->values[s], field) = r->owned[field] + (per_scene ? s * count : 0);
+  return CQ_OK;
+}
+
+cq_status cq_rollout_begin(cq_rollout *r) {
+  r->began = r->adjoint = r->finished = 0;
+  cq_status status = r->world->backend->begin(r->device, r->values);
+  if (!status) status = cq_memo_begin(r->memo);
+  r->began = !status;
+  return status;
+}
+
+cq_status cq_rollout_step(cq_rollout *r, const double *u, const double *forces) {
+  if (!r->began) return cq_fail(CQ_INVALID, "begin the rollout before its first step");
+  if (cq_interrupted()) return cq_fail(CQ_INTERRUPTED, "interrupted at control step %d", cq_memo_at(r->memo));
+  const cq_model *m = &r->world->model;
+  for (int64_t k = 0; k < (int64_t)r->def.batch * m->actuator_count; k++)
+    if (!isfinite(u[k]))
+      return cq_fail(CQ_INVALID, "signal %lld is %g at control step %d; every signal must be finite", (long long)k + 1, u[k],
+                     cq_memo_at(r->memo));
+  for (int64_t k = 0; forces && k < r->def.batch * m->force_count * m->dim; k++)
+    if (!isfinite(forces[k]))
+      return cq_fail(CQ_INVALID, "force component %lld is %g at control step %d; every force must be finite",
+                     (long long)k + 1, forces[k], cq_memo_at(r->memo));
+  return cq_memo_step(r->memo, u, forces);
+}
+
+int32_t cq_rollout_at(const cq_rollout *r) { return cq_memo_at(r->memo); }
+void cq_rollout_health(const cq_rollout *r, cq_health *health) { *health = *r->world->backend->health(r->device); }
+
+cq_status cq_rollout_begin_adjoint(cq_rollout *r) {
+  if (!r->began) return cq_fail(CQ_INVALID, "the rollout has no live state; begin it first");
+  if (!r->def.differentiable) return cq_fail(CQ_INVALID, "this rollout was made forward only (differentiable = 0)");
+  r->world->backend->begin_adjoint(r->device);
+  r->adjoint = 1;
+  r->finished = 0;
+  return CQ_OK;
+}
+
+cq_status cq_rollout_step_adjoint(cq_rollout *r, double *grad_u, double *grad_forces) {
+  if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before stepping back");
+  return cq_memo_reverse(r->memo, grad_u, grad_forces);
+}
+
+// ---- gradients ----------------------------------------------------------------------------------------------------------
+
+// adds the gradient of one scene
+static void add_gradient(const cq_rollout *r, int32_t scene, int32_t field, double *out) {
+  const cq_model *m = &r->world->model;
+  const cq_gradients *g = r->world->backend->gradients(r->device, scene);
+  const cq_values *v = &r->values[scene];
+  const int64_t n = m->particle_count, count = cq_field_count(r->world, field);
+  const double *from = NULL;
+  switch (field) {
+    case CQ_FIELD_POSITION: from = g->position; break;
+    case CQ_FIELD_VELOCITY: from = g->velocity; break;
+    case CQ_FIELD_AFFINE: from = g->affine; break;
+    case CQ_FIELD_DEFORMATION: from = g->deformation; break;
+    case CQ_FIELD_VOLUME: from = g->volume; break;
+    case CQ_FIELD_MASS: from = g->mass; break;
+    case CQ_FIELD_ACTUATION_WEIGHT: from = g->actuation_weight; break;
+    case CQ_FIELD_GRAVITY: from = g->gravity; break;
+    case CQ_FIELD_FRICTION: from = g->friction; break;
+    default: break;
+  }
+  if (from) {
+    for (int64_t k = 0; k < count; k++) out[k] += from[k];
+  } else if (field == CQ_FIELD_WALL_VELOCITY) {
+    for (int32_t w = 0; w < m->wall_count; w++)
+      for (int i = 0; i < m->dim; i++) out[w * m->dim + i] += g->wall_velocity[w][i];
+  } else {
+    for (int64_t p = 0; p < n; p++) {
+      double grad_young = 0, grad_poisson = 0;
+      cq_lame_adj(v->young[p], v->poisson[p], &grad_young, &grad_poisson, g->mu[p], g->lambda[p], g->bulk[p]);
+      out[p] += field == CQ_FIELD_YOUNG ? grad_young : grad_poisson;
+    }
+  }
+}
+
+cq_status cq_rollout_gradient(cq_rollout *r, int32_t field, double *out, int32_t per_scene) {
+  const int64_t count = cq_field_count(r->world, field);
+  if (count < 0) return cq_fail(CQ_INVALID, "there is no field %d", field);
+  if (!r->adjoint || cq_memo_at(r->memo))
+    return cq_fail(CQ_INVALID, "gradients are complete at step 0; the adjoint is at step %d", cq_memo_at(r->memo));
+  if (!r->finished) r->world->backend->finish(r->device);
+  r->finished = 1;
+  memset(out, 0, (size_t)(per_scene ? count * r->def.batch : count) * sizeof *out);
+  for (int32_t s = 0; s < r->def.batch; s++) add_gradient(r, s, field, out + (per_scene ? s * count : 0));
+  return CQ_OK;
+}
+
+// ---- readouts -----------------------------------------------------------------------------------------------------------
+
+void cq_readout_init(cq_readout *readout) {
+  *readout = (cq_readout){.cookie = CQ_COOKIE, .kind = CQ_READOUT_MEAN, .field = CQ_FIELD_POSITION};
+}
+
+int64_t cq_readout_count(const cq_world *world, const cq_readout *readout) {
+  const int64_t width = cq_state_width(readout->field, world->model.dim);
+  if (readout->kind == CQ_READOUT_GATHER)
+    return (readout->group_start[readout->group_count] - readout->group_start[0]) * width;
+  return readout->group_count * (readout->kind == CQ_READOUT_MEAN ? width : width * width);
+}
+
+static cq_status check_readout(const cq_rollout *r, const cq_readout *q) {
+  if (q->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_readout was not filled by cq_readout_init");
+  if (!r->began) return cq_fail(CQ_INVALID, "the rollout has no live state; begin it first");
+  if (q->kind < CQ_READOUT_MEAN || q->kind > CQ_READOUT_GATHER) return cq_fail(CQ_INVALID, "there is no readout %d", q->kind);
+  if (q->weighting != CQ_WEIGHT_MASS && q->weighting != CQ_WEIGHT_PARTICLE)
+    return cq_fail(CQ_INVALID, "there is no weighting %d", q->weighting);
+  if (!cq_state_width(q->field, r->world->model.dim)) return cq_fail(CQ_INVALID, "field %d is not one of a state", q->field);
+  if (q->group_count < 1) return cq_fail(CQ_INVALID, "a readout needs at least one group");
+  for (int32_t g = 0; g < q->group_count; g++) {
+    if (q->group_start[g + 1] <= q->group_start[g]) return cq_fail(CQ_INVALID, "group %d of a readout is empty", g + 1);
+    for (int64_t k = q->group_start[g]; k < q->group_start[g + 1]; k++)
+      if (q->particles[k] < 0 || q->particles[k] >= r->world->model.particle_count)
+        return cq_fail(CQ_INVALID, "a readout wants particle %d; there are %lld", q->particles[k],
+                       (long long)r->world->model.particle_count);
+  }
+  return CQ_OK;
+}
+
+cq_status cq_rollout_read(cq_rollout *r, const cq_readout *readout, double *out) {
+  const cq_status status = check_readout(r, readout);
+  if (!status) r->world->backend->read(r->device, readout, cq_readout_count(r->world, readout), out);
+  return status;
+}
+
+cq_status cq_rollout_read_adjoint(cq_rollout *r, const cq_readout *readout, const double *grad_out) {
+  const cq_status status = check_readout(r, readout);
+  if (status) return status;
+  if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before adding to it");
+  r->world->backend->read_adjoint(r->device, readout, cq_readout_count(r->world, readout), grad_out);
+  return CQ_OK;
+}

@@ -1,0 +1,50 @@
+#include "world.h"
+#include <string.h>
+
+cq_status cq_world_create(const cq_world_def *def, cq_world **out) {
+  cq_world *world = cq_alloc(1, sizeof *world, "world");
+  if (!world) return CQ_MEMORY;
+  world->backend = cq_backend_cpu();
+  cq_status status = cq_model_create(def, &world->model);
+  if (!status) status = world->backend->context_create(&world->model, &world->context);
+  if (status) {
+    cq_model_destroy(&world->model);
+    cq_free(world);
+    return status;
+  }
+  *out = world;
+  return CQ_OK;
+}
+
+void cq_world_destroy(cq_world *world) {
+  if (!world) return;
+  while (world->rollouts) cq_rollout_destroy(world->rollouts);
+  world->backend->context_destroy(world->context);
+  cq_model_destroy(&world->model);
+  cq_free(world);
+}
+
+double cq_world_courant(const cq_world *world) { return cq_model_courant(&world->model); }
+const char *cq_world_device(const cq_world *world) { return world->backend->describe(world->context); }
+
+void cq_world_timers(cq_world *world, double seconds[10], int32_t reset) {
+  _Static_assert(CQ_PHASE_COUNT == 10, "cq.h says how many timers there are");
+  world->backend->timers(world->context, seconds, reset);
+}
+
+const char *cq_phase_name(int32_t phase) {
+  static const char *const names[CQ_PHASE_COUNT] = {"sort", "p2g", "grid", "g2p", "g2p_adj", "grid_adj", "p2g_adj",
+                                                    "readout", "drive", "memo"};
+  return phase >= 0 && phase < CQ_PHASE_COUNT ? names[phase] : "";
+}
+
+int64_t cq_struct_size(const char *name) {
+  static const struct { const char *name; int64_t size; } sizes[] = {
+      {"cq_material", sizeof(cq_material)}, {"cq_wall", sizeof(cq_wall)}, {"cq_world_def", sizeof(cq_world_def)},
+      {"cq_rollout_def", sizeof(cq_rollout_def)}, {"cq_plan", sizeof(cq_plan)}, {"cq_health", sizeof(cq_health)},
+      {"cq_readout", sizeof(cq_readout)},
+  };
+  for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+    if (!strcmp(sizes[k].name, name)) return sizes[k].size;
+  return -1;
+}

@@ -1,0 +1,69 @@
+// backend: the table of operations that a device offers to memo and api. A context belongs to a world (threads, streams, the
+// uploaded model); a device is the working memory of one rollout: a batch of scenes with their live state and adjoint.
+// Records and marks are the device's own memory; whoever holds one gives it back before the device is closed.
+#ifndef CQ_BACKEND_H
+#define CQ_BACKEND_H
+
+#include "../world/model.h"
+
+typedef struct cq_context cq_context;
+typedef struct cq_device cq_device;
+typedef struct cq_record cq_record;   // one control step of all scenes, as its adjoint needs it
+typedef struct cq_mark cq_mark;       // the live state of all scenes, to come back to
+
+// Values of a rollout for one scene, in the user's order; may be shared between scenes.
+typedef struct cq_values {
+  const double *position, *velocity, *affine, *deformation;
+  const double *volume, *mass, *young, *poisson;
+  const double *actuation_weight;
+  const double *gravity, *friction, *wall_velocity;
+} cq_values;
+
+// Gradients for one scene, in the user's order, of everything since begin_adjoint.
+typedef struct cq_gradients {
+  double *position, *velocity, *affine, *deformation;
+  double *volume, *mass, *mu, *lambda, *bulk;   // Lame's constants: api knows what they were made from
+  double *actuation_weight;
+  double gravity[3], friction[CQ_WALLS_MAX], wall_velocity[CQ_WALLS_MAX][3];
+} cq_gradients;
+
+typedef struct cq_backend {
+  const char *name;
+
+  // REQUIRED: context of a world
+  cq_status (*context_create)(const cq_model *model, cq_context **context);
+  void (*context_destroy)(cq_context *context);
+  const char *(*describe)(const cq_context *context);
+  void (*timers)(cq_context *context, double seconds[CQ_PHASE_COUNT], int32_t reset);
+
+  // REQUIRED: device of a rollout
+  cq_status (*create)(cq_context *context, int32_t batch, int32_t differentiable, cq_device **device);
+  void (*destroy)(cq_device *device);
+  cq_status (*begin)(cq_device *device, const cq_values *values);          // values {batch}, kept by pointer
+  // one control step with signals {batch, actuators} and forces {batch, force_count, dim} or NULL; record may be NULL
+  cq_status (*advance)(cq_device *device, const double *signals, const double *forces, cq_record *record);
+  const cq_health *(*health)(const cq_device *device);                     // of the first scene that failed
+
+  cq_status (*record_create)(cq_device *device, cq_record **record);
+  void (*record_clear)(cq_device *device, cq_record *record);              // forget, keep the memory
+  void (*record_destroy)(cq_device *device, cq_record *record);
+  cq_status (*mark_create)(cq_device *device, cq_mark **mark);             // of the live state
+  void (*mark_destroy)(cq_device *device, cq_mark *mark);
+  void (*resume)(cq_device *device, const cq_mark *mark);
+  int64_t (*mark_bytes)(const cq_device *device);                          // one mark, about
+  int64_t (*record_bytes)(const cq_device *device);                        // one record, about
+
+  // the adjoint: of the live state; of the control step that led to it, with the signals and forces it had
+  void (*begin_adjoint)(cq_device *device);
+  cq_status (*reverse)(cq_device *device, const double *signals, const double *forces, const cq_record *record,
+                       double *grad_signals, double *grad_forces);
+  void (*finish)(cq_device *device);                                       // at step 0: gradients are complete
+  const cq_gradients *(*gradients)(const cq_device *device, int32_t scene);
+
+  void (*read)(cq_device *device, const cq_readout *readout, int64_t count, double *out);              // count: per scene
+  void (*read_adjoint)(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out);
+} cq_backend;
+
+const cq_backend *cq_backend_cpu(void);
+
+#endif

@@ -1,0 +1,17 @@
+// base: status and last error, memory. Every room may include this; it includes nothing but cq.h.
+#ifndef CQ_BASE_H
+#define CQ_BASE_H
+
+#include "../cq.h"
+#include <stddef.h>
+
+enum { CQ_ALIGNMENT = 128 };   // of every engine array: two cache lines, and any vector register
+
+// Leaves the sentence for cq_error() and returns code, so that a failure is one line: return cq_fail(CQ_INVALID, "...").
+cq_status cq_fail(cq_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// Zeroed and aligned memory, NULL (and the sentence) when there is none. what: for the sentence, e.g. "particle state".
+void *cq_alloc(size_t count, size_t size, const char *what);
+void cq_free(void *memory);
+
+#endif

@@ -1,0 +1,15 @@
+#include "base.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+static _Thread_local char last_error[1024];
+
+cq_status cq_fail(cq_status code, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(last_error, sizeof last_error, format, args);
+  va_end(args);
+  return code;
+}
+
+const char *cq_error(void) { return last_error; }

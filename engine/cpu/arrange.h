@@ -1,0 +1,15 @@
+// arrange: sorting particles by cell, and finding the nodes that they can reach until they are sorted again.
+#ifndef CQ_ARRANGE_H
+#define CQ_ARRANGE_H
+
+#include "kernels.h"
+
+// Sorts the live state: makes a new arrangement and a new slice live. Called by all of a crew. CQ_UNSTABLE leaves s->health
+// with the particle that is outside the world or not finite.
+cq_status cq_arrange(cq_scene *s, cq_crew *crew);
+// Makes an empty slice in the user's order live, to be loaded and sorted. Called by one thread.
+cq_status cq_arrange_first(cq_scene *s);
+// Makes slabs and grids large enough for the live arrangement. Called by one thread.
+cq_status cq_arrange_reserve(cq_scene *s);
+
+#endif

@@ -1,0 +1,133 @@
+// chunk: 16 particles, field by field; loading it from the user's arrays and storing gradients back.
+
+enum {
+  X = 0, V = CQ_DIM, C = 2 * CQ_DIM, F = 2 * CQ_DIM + CQ_DIM * CQ_DIM,   // first field of each state quantity
+  FIELDS = 2 * CQ_DIM + 2 * CQ_DIM * CQ_DIM,
+  SIGMA = 0, FORCE = CQ_SYM, DRIVES = CQ_SYM + CQ_DIM,
+};
+#define AT(chunk, fields, field) (((int64_t)(chunk) * (fields) + (field)) * CQ_CHUNK)
+#define LANES_EACH(h) for (int h = 0; h < CQ_CHUNK; h += CQ_LANES)
+
+// one field of one particle in a chunked array
+CQ_INLINE real *slot_at(real *data, const int32_t fields, const int32_t slot, const int32_t field) {
+  return data + AT(slot / CQ_CHUNK, fields, field) + slot % CQ_CHUNK;
+}
+
+CQ_INLINE void load_vector(const real *chunk, const int field, const int h, Real out[CQ_DIM]) {
+  EACH(i) out[i] = r_load(chunk + (field + i) * CQ_CHUNK + h);
+}
+CQ_INLINE void load_matrix(const real *chunk, const int field, const int h, Real out[CQ_DIM][CQ_DIM]) {
+  EACH(i) EACH(j) out[i][j] = r_load(chunk + (field + i * CQ_DIM + j) * CQ_CHUNK + h);
+}
+CQ_INLINE void store_vector(real *chunk, const int field, const int h, const Real in[CQ_DIM]) {
+  EACH(i) r_store(chunk + (field + i) * CQ_CHUNK + h, in[i]);
+}
+CQ_INLINE void store_matrix(real *chunk, const int field, const int h, const Real in[CQ_DIM][CQ_DIM]) {
+  EACH(i) EACH(j) r_store(chunk + (field + i * CQ_DIM + j) * CQ_CHUNK + h, in[i][j]);
+}
+
+// padding follows the last particle of the order: a harmless twin without mass and volume
+CQ_INLINE int32_t padded_particle(const cq_scene *s, const cq_arrangement *a, const int32_t slot) {
+  return slot < s->model->particle_count ? a->order[slot] : a->order[s->model->particle_count - 1];
+}
+
+static void load_state(const cq_scene *s, cq_slice *out, int32_t chunk_begin, int32_t chunk_end) {
+  real *data = (real *)out->data;
+  const double *field[4] = {s->values.position, s->values.velocity, s->values.affine, s->values.deformation};
+  const int32_t first[4] = {X, V, C, F}, width[4] = {CQ_DIM, CQ_DIM, CQ_DIM * CQ_DIM, CQ_DIM * CQ_DIM};
+  for (int32_t slot = chunk_begin * CQ_CHUNK; slot < chunk_end * CQ_CHUNK; slot++) {
+    const int64_t p = padded_particle(s, s->arrangement, slot);
+    for (int q = 0; q < 4; q++)
+      for (int k = 0; k < width[q]; k++)
+        *slot_at(data, FIELDS, slot, first[q] + k) = (real)field[q][p * width[q] + k];
+  }
+}
+
+static void load_params(const cq_scene *s, cq_arrangement *a, int32_t chunk_begin, int32_t chunk_end) {
+  const cq_model *m = s->model;
+  real *data = (real *)a->params;
+  for (int32_t c = chunk_begin; c < chunk_end; c++) {
+    a->materials[c] = 0;
+    a->driven[c] = 0;
+    for (int32_t slot = c * CQ_CHUNK; slot < (c + 1) * CQ_CHUNK; slot++) {
+      const int32_t p = padded_particle(s, a, slot), real_particle = a->order[slot] >= 0;
+      *slot_at(data, CQ_PARAM_COUNT, slot, CQ_PARAM_MASS) = (real)(real_particle ? s->values.mass[p] : 0);
+      *slot_at(data, CQ_PARAM_COUNT, slot, CQ_PARAM_VOLUME) = (real)(real_particle ? s->values.volume[p] : 0);
+      *slot_at(data, CQ_PARAM_COUNT, slot, CQ_PARAM_MU) = (real)s->mu[p];
+      *slot_at(data, CQ_PARAM_COUNT, slot, CQ_PARAM_LAMBDA) = (real)s->lambda[p];
+      *slot_at(data, CQ_PARAM_COUNT, slot, CQ_PARAM_BULK) = (real)s->bulk[p];
+      a->material[slot] = (uint8_t)m->material[p];
+      a->materials[c] |= 1u << m->material[p];
+      if (m->actuation_start[p + 1] > m->actuation_start[p] || (m->force_of && m->force_of[p] >= 0)) a->driven[c] = 1;
+    }
+  }
+}
+
+static void load_globals(cq_scene *s) {
+  real *g = (real *)s->globals;
+  for (int i = 0; i < CQ_DIM; i++) g[i] = (real)s->values.gravity[i];
+  for (int w = 0; w < s->model->wall_count; w++) g[3 + w] = (real)s->values.friction[w];
+  for (int w = 0; w < s->model->wall_count; w++)
+    for (int i = 0; i < CQ_DIM; i++)
+      g[3 + s->model->wall_count + 3 * w + i] = (real)s->values.wall_velocity[w * CQ_DIM + i];
+}
+
+// adds the gradients of constants to the user's order and clears them, for the order changes
+static void store_params_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end) {
+  real *data = (real *)s->params_adj;
+  cq_gradients *g = &s->gradients;
+  double *out[CQ_PARAM_COUNT] = {g->mass, g->volume, g->mu, g->lambda, g->bulk};
+  for (int32_t slot = chunk_begin * CQ_CHUNK; slot < chunk_end * CQ_CHUNK; slot++) {
+    const int32_t p = s->arrangement->order[slot];
+    for (int k = 0; k < CQ_PARAM_COUNT; k++) {
+      real *value = slot_at(data, CQ_PARAM_COUNT, slot, k);
+      if (p >= 0) out[k][p] += (double)s_value(*value);
+      *value = (real)0;
+    }
+  }
+}
+
+static void store_state_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end) {
+  real *data = (real *)s->adj;
+  double *out[4] = {s->gradients.position, s->gradients.velocity, s->gradients.affine, s->gradients.deformation};
+  const int32_t first[4] = {X, V, C, F}, width[4] = {CQ_DIM, CQ_DIM, CQ_DIM * CQ_DIM, CQ_DIM * CQ_DIM};
+  for (int32_t slot = chunk_begin * CQ_CHUNK; slot < chunk_end * CQ_CHUNK; slot++) {
+    const int64_t p = s->arrangement->order[slot];
+    for (int q = 0; q < 4 && p >= 0; q++)
+      for (int k = 0; k < width[q]; k++)
+        out[q][p * width[q] + k] += (double)s_value(*slot_at(data, FIELDS, slot, first[q] + k));
+  }
+}
+
+// lowest particle of the user that is not finite or inverted
+static void diagnose(const cq_scene *s, const cq_slice *slice, cq_health *health) {
+  real *data = (real *)slice->data;
+  for (int32_t p = 0; p < s->model->particle_count; p++) {
+    const int32_t slot = s->arrangement->slot[p];
+    for (int k = 0; k < FIELDS; k++) {
+      const double value = (double)s_value(*slot_at(data, FIELDS, slot, k));
+      if (value - value == 0) continue;
+      health->bad = CQ_HEALTH_NOT_FINITE;
+      health->particle = p;
+      health->value = value;
+      return;
+    }
+  }
+  for (int32_t p = 0; p < s->model->particle_count; p++) {
+    double f[CQ_DIM][CQ_DIM];
+    for (int i = 0; i < CQ_DIM; i++)
+      for (int j = 0; j < CQ_DIM; j++)
+        f[i][j] = (double)s_value(*slot_at(data, FIELDS, s->arrangement->slot[p], F + i * CQ_DIM + j));
+#if CQ_DIM == 2
+    const double det = f[0][0] * f[1][1] - f[0][1] * f[1][0];
+#else
+    const double det = f[0][0] * (f[1][1] * f[2][2] - f[1][2] * f[2][1]) - f[0][1] * (f[1][0] * f[2][2] - f[1][2] * f[2][0]) +
+                       f[0][2] * (f[1][0] * f[2][1] - f[1][1] * f[2][0]);
+#endif
+    if (det > 0) continue;
+    health->bad = CQ_HEALTH_INVERTED;
+    health->particle = p;
+    health->value = det;
+    return;
+  }
+}

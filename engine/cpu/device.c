@@ -1,0 +1,395 @@
+// device: the CPU behind the table of operations. A single scene is shared by all threads; several are spread over them.
+#include "kernels.h"
+#include <stdio.h>
+#include <string.h>
+
+struct cq_context {
+  const cq_model *model;
+  const cq_kernels *kernels;
+  cq_team *team;
+  double seconds[CQ_PHASE_COUNT];
+  char description[128];
+};
+
+struct cq_device {
+  cq_context *context;
+  int32_t batch;
+  cq_scene *scenes;
+  cq_health health;
+};
+
+struct cq_record {
+  cq_step_record *steps;     // {batch, substeps}
+};
+
+typedef struct scene_mark {
+  cq_slice *slice;
+  cq_arrangement *arrangement;
+  double drift;
+  int64_t step;
+} scene_mark;
+
+struct cq_mark {
+  scene_mark *scenes;        // {batch}
+};
+
+// ---- context ------------------------------------------------------------------------------------------------------------
+
+static void context_destroy(cq_context *context) {
+  if (!context) return;
+  cq_team_destroy(context->team);
+  cq_free(context);
+}
+
+static cq_status context_create(const cq_model *model, cq_context **out) {
+  const cq_kernels *kernels = cq_kernels_find(model->dim, model->precision, model->simd);
+  if (!kernels)
+    return cq_fail(CQ_INVALID, "simd level %d is not one of this machine; 0 takes the best, 1 is the baseline", model->simd);
+  if (model->threads < 0) return cq_fail(CQ_INVALID, "threads is %d; it must be 0 (all cores) or more", model->threads);
+  cq_context *context = cq_alloc(1, sizeof *context, "device");
+  if (!context) return CQ_MEMORY;
+  context->model = model;
+  context->kernels = kernels;
+  context->team = cq_team_create(model->threads);
+  if (!context->team) {
+    context_destroy(context);
+    return CQ_MEMORY;
+  }
+  const int threads = cq_team_size(context->team);
+  snprintf(context->description, sizeof context->description, "CPU, %s, %d thread%s, float%d", kernels->name, threads,
+           threads == 1 ? "" : "s", kernels->real_bytes * 8);
+  *out = context;
+  return CQ_OK;
+}
+
+static const char *describe(const cq_context *context) { return context->description; }
+
+static void timers(cq_context *context, double seconds[CQ_PHASE_COUNT], int32_t reset) {
+  memcpy(seconds, context->seconds, sizeof context->seconds);
+  if (reset) memset(context->seconds, 0, sizeof context->seconds);
+}
+
+// ---- running all scenes -------------------------------------------------------------------------------------------------
+
+// one piece of work for each scene of a device
+typedef cq_status scene_work(cq_scene *scene, cq_crew *crew, int32_t index, void *argument);
+
+typedef struct scene_job {
+  cq_device *device;
+  scene_work *work;
+  void *argument;
+  int crew_size;             // threads that share a scene
+  cq_barrier barrier;
+  atomic_int next;           // scene to take, when each has a thread of its own
+  cq_status *status;         // {batch}
+} scene_job;
+
+static void run_job(void *argument, int rank, int size) {
+  scene_job *j = argument;
+  cq_device *device = j->device;
+  (void)size;
+  if (j->crew_size > 1 || device->batch == 1) {
+    if (rank >= j->crew_size) return;
+    cq_crew crew = {.rank = rank, .size = j->crew_size, .barrier = j->crew_size > 1 ? &j->barrier : NULL};
+    if (rank == 0) crew.timers = device->context->seconds;
+    crew.last = cq_clock();
+    const cq_status status = j->work(&device->scenes[0], &crew, 0, j->argument);
+    if (rank == 0) j->status[0] = status;
+    return;
+  }
+  cq_crew alone = {.rank = 0, .size = 1, .timers = rank == 0 ? device->context->seconds : NULL};
+  alone.last = cq_clock();
+  for (int32_t s; (s = atomic_fetch_add(&j->next, 1)) < device->batch;)
+    j->status[s] = j->work(&device->scenes[s], &alone, s, j->argument);
+}
+
+static cq_status run(cq_device *device, scene_work *work, void *argument) {
+  cq_status few[16] = {CQ_OK};
+  scene_job j = {.device = device, .work = work, .argument = argument, .crew_size = 1, .status = few};
+  if (device->batch > 16) {
+    j.status = cq_alloc((size_t)device->batch, sizeof *j.status, "batch");
+    if (!j.status) return CQ_MEMORY;
+  }
+  const int threads = cq_team_size(device->context->team);
+  if (device->batch == 1) {
+    j.crew_size = device->scenes[0].ranges < threads ? device->scenes[0].ranges : threads;
+    j.barrier.size = j.crew_size;
+  }
+  if (threads == 1 || (device->batch == 1 && j.crew_size == 1))
+    run_job(&j, 0, 1);
+  else
+    cq_team_run(device->context->team, run_job, &j);
+  cq_status worst = CQ_OK;
+  for (int32_t s = 0; s < device->batch && !worst; s++) {
+    worst = j.status[s];
+    if (worst == CQ_UNSTABLE) {
+      device->health = device->scenes[s].health;
+      device->health.scene = s;
+    }
+  }
+  // the sentence of a failure lives in the thread that met it
+  if (worst == CQ_UNSTABLE) cq_fail(CQ_UNSTABLE, "the simulation became unstable at engine step %lld", (long long)device->health.step);
+  if (worst == CQ_MEMORY) cq_fail(CQ_MEMORY, "out of memory while a control step was computed");
+  if (j.status != few) cq_free(j.status);
+  return worst;
+}
+
+// ---- device -------------------------------------------------------------------------------------------------------------
+
+static void destroy(cq_device *device) {
+  if (!device) return;
+  for (int32_t s = 0; device->scenes && s < device->batch; s++) cq_scene_destroy(&device->scenes[s]);
+  cq_free(device->scenes);
+  cq_free(device);
+}
+
+static cq_status create(cq_context *context, int32_t batch, int32_t differentiable, cq_device **out) {
+  cq_device *device = cq_alloc(1, sizeof *device, "rollout");
+  if (!device) return CQ_MEMORY;
+  device->context = context;
+  device->batch = batch;
+  device->scenes = cq_alloc((size_t)batch, sizeof *device->scenes, "scenes of a batch");
+  cq_status status = device->scenes ? CQ_OK : CQ_MEMORY;
+  for (int32_t s = 0; s < batch && !status; s++)
+    status = cq_scene_create(&device->scenes[s], context->model, context->kernels, differentiable);
+  if (status)
+    destroy(device);
+  else
+    *out = device;
+  return status;
+}
+
+static cq_status begin_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
+  const cq_values *values = argument;
+  if (crew->rank == 0) scene->values = values[index];
+  cq_crew_wait(crew);
+  return cq_scene_begin(scene, crew);
+}
+
+static cq_status begin(cq_device *device, const cq_values *values) {
+  device->health = (cq_health){0};
+  return run(device, begin_scene, (void *)values);
+}
+
+// what one control step is made of
+typedef struct controls {
+  const double *signals, *forces;
+  cq_step_record *steps;
+  double *grad_signals, *grad_forces;
+} controls;
+
+static cq_status advance_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
+  const controls *c = argument;
+  const cq_model *m = scene->model;
+  if (crew->rank == 0) {
+    scene->signals = c->signals + (int64_t)index * m->actuator_count;
+    scene->forces = c->forces ? c->forces + index * m->force_count * m->dim : NULL;
+  }
+  cq_crew_wait(crew);
+  return cq_scene_advance(scene, crew, c->steps ? c->steps + (int64_t)index * m->substeps : NULL);
+}
+
+static cq_status advance(cq_device *device, const double *signals, const double *forces, cq_record *record) {
+  controls c = {.signals = signals, .forces = forces, .steps = record ? record->steps : NULL};
+  return run(device, advance_scene, &c);
+}
+
+static const cq_health *health(const cq_device *device) { return &device->health; }
+
+// ---- records and marks --------------------------------------------------------------------------------------------------
+
+static int64_t step_count(const cq_device *device) { return (int64_t)device->batch * device->context->model->substeps; }
+
+static cq_scene *scene_of_step(const cq_device *device, int64_t k) {
+  return &device->scenes[k / device->context->model->substeps];
+}
+
+static cq_status record_create(cq_device *device, cq_record **out) {
+  cq_record *record = cq_alloc(1, sizeof *record, "memo record");
+  if (!record) return CQ_MEMORY;
+  record->steps = cq_alloc((size_t)step_count(device), sizeof *record->steps, "memo record");
+  if (!record->steps) {
+    cq_free(record);
+    return CQ_MEMORY;
+  }
+  *out = record;
+  return CQ_OK;
+}
+
+static void record_clear(cq_device *device, cq_record *record) {
+  for (int64_t k = 0; k < step_count(device); k++) cq_step_record_clear(scene_of_step(device, k), &record->steps[k]);
+}
+
+static void record_destroy(cq_device *device, cq_record *record) {
+  if (!record) return;
+  for (int64_t k = 0; k < step_count(device); k++) cq_step_record_destroy(scene_of_step(device, k), &record->steps[k]);
+  cq_free(record->steps);
+  cq_free(record);
+}
+
+static cq_status mark_create(cq_device *device, cq_mark **out) {
+  cq_mark *mark = cq_alloc(1, sizeof *mark, "checkpoint");
+  if (!mark) return CQ_MEMORY;
+  mark->scenes = cq_alloc((size_t)device->batch, sizeof *mark->scenes, "checkpoint");
+  if (!mark->scenes) {
+    cq_free(mark);
+    return CQ_MEMORY;
+  }
+  for (int32_t s = 0; s < device->batch; s++) {
+    const cq_scene *scene = &device->scenes[s];
+    mark->scenes[s] = (scene_mark){cq_slice_hold(scene->live), cq_arrangement_hold(scene->arrangement), scene->drift, scene->step};
+  }
+  *out = mark;
+  return CQ_OK;
+}
+
+static void mark_destroy(cq_device *device, cq_mark *mark) {
+  if (!mark) return;
+  for (int32_t s = 0; s < device->batch; s++) {
+    cq_slice_release(&device->scenes[s], mark->scenes[s].slice);
+    cq_arrangement_release(&device->scenes[s], mark->scenes[s].arrangement);
+  }
+  cq_free(mark->scenes);
+  cq_free(mark);
+}
+
+static void resume(cq_device *device, const cq_mark *mark) {
+  for (int32_t s = 0; s < device->batch; s++) {
+    const scene_mark *m = &mark->scenes[s];
+    cq_scene_resume(&device->scenes[s], m->slice, m->arrangement, m->drift, m->step);
+  }
+}
+
+static int64_t slice_bytes(const cq_scene *s) {
+  return (int64_t)s->chunks * CQ_CHUNK * cq_scene_fields(s) * s->kernels->real_bytes;
+}
+
+static int64_t arrangement_bytes(const cq_scene *s) {
+  return (int64_t)s->chunks * CQ_CHUNK * (9 + CQ_PARAM_COUNT * s->kernels->real_bytes);
+}
+
+static int64_t mark_bytes(const cq_device *device) {
+  return device->batch * (slice_bytes(&device->scenes[0]) + arrangement_bytes(&device->scenes[0]));
+}
+
+// sorting, which keeps a slice more, happens every few steps: counted as one in ten; the grid may grow by half
+static int64_t record_bytes(const cq_device *device) {
+  int64_t bytes = 0;
+  for (int32_t s = 0; s < device->batch; s++) {
+    const cq_scene *scene = &device->scenes[s];
+    const int64_t grid = scene->arrangement ? scene->arrangement->record_nodes * 4 * scene->kernels->real_bytes : 0;
+    const int64_t sort = slice_bytes(scene) + arrangement_bytes(scene);
+    bytes += device->context->model->substeps * (slice_bytes(scene) + grid + grid / 2 + sort / 10);
+  }
+  return bytes;
+}
+
+// ---- adjoint ------------------------------------------------------------------------------------------------------------
+
+static cq_status begin_adjoint_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
+  (void)index, (void)argument;
+  cq_scene_begin_adjoint(scene, crew);
+  return CQ_OK;
+}
+
+static void begin_adjoint(cq_device *device) { run(device, begin_adjoint_scene, NULL); }
+
+static cq_status reverse_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
+  const controls *c = argument;
+  const cq_model *m = scene->model;
+  const int64_t forces = m->force_count * m->dim;
+  if (crew->rank == 0) {
+    scene->signals = c->signals + (int64_t)index * m->actuator_count;
+    scene->forces = c->forces ? c->forces + index * forces : NULL;
+  }
+  cq_crew_wait(crew);
+  const cq_status status = cq_scene_reverse(scene, crew, c->steps + (int64_t)index * m->substeps);
+  if (crew->rank == 0 && c->grad_signals)
+    memcpy(c->grad_signals + (int64_t)index * m->actuator_count, scene->signals_adj,
+           (size_t)m->actuator_count * sizeof(double));
+  if (crew->rank == 0 && c->grad_forces)
+    memcpy(c->grad_forces + index * forces, scene->forces_adj, (size_t)forces * sizeof(double));
+  return status;
+}
+
+static cq_status reverse(cq_device *device, const double *signals, const double *forces, const cq_record *record,
+                         double *grad_signals, double *grad_forces) {
+  controls c = {signals, forces, record->steps, grad_signals, grad_forces};
+  return run(device, reverse_scene, &c);
+}
+
+static cq_status finish_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
+  (void)index, (void)argument;
+  cq_scene_finish(scene, crew);
+  return CQ_OK;
+}
+
+static void finish(cq_device *device) { run(device, finish_scene, NULL); }
+
+static const cq_gradients *gradients(const cq_device *device, int32_t scene) { return &device->scenes[scene].gradients; }
+
+// ---- readouts -----------------------------------------------------------------------------------------------------------
+
+typedef struct reading {
+  cq_device *device;
+  const cq_readout *readout;
+  int64_t count;
+  double *out;
+} reading;
+
+// elements of out before a group
+static int64_t group_offset(const cq_readout *r, int32_t dim, int32_t group) {
+  const int64_t width = cq_state_width(r->field, dim);
+  if (r->kind == CQ_READOUT_GATHER) return (r->group_start[group] - r->group_start[0]) * width;
+  return group * (r->kind == CQ_READOUT_MEAN ? width : width * width);
+}
+
+// groups of all scenes over the threads
+static void read_job(void *argument, int rank, int size) {
+  const reading *job = argument;
+  const cq_device *device = job->device;
+  const int32_t groups = job->readout->group_count;
+  for (int64_t k = rank; k < (int64_t)device->batch * groups; k += size) {
+    const cq_scene *scene = &device->scenes[k / groups];
+    const int32_t group = (int32_t)(k % groups);
+    scene->kernels->read(scene, job->readout, group,
+                         job->out + k / groups * job->count + group_offset(job->readout, scene->model->dim, group));
+  }
+}
+
+static void read_scenes(cq_device *device, const cq_readout *readout, int64_t count, double *out) {
+  const double start = cq_clock();
+  reading job = {.device = device, .readout = readout, .count = count, .out = out};
+  const int64_t particles = readout->group_start[readout->group_count] - readout->group_start[0];
+  // waking the threads costs about what reading a thousand particles does
+  if (particles * device->batch > 2000 && cq_team_size(device->context->team) > 1)
+    cq_team_run(device->context->team, read_job, &job);
+  else
+    read_job(&job, 0, 1);
+  device->context->seconds[CQ_PHASE_READOUT] += cq_clock() - start;
+}
+
+static void read_adjoint(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out) {
+  const double start = cq_clock();
+  // groups may share particles: one after another
+  for (int32_t s = 0; s < device->batch; s++)
+    for (int32_t g = 0; g < readout->group_count; g++) {
+      cq_scene *scene = &device->scenes[s];
+      scene->kernels->read_adj(scene, readout, g, grad_out + s * count + group_offset(readout, scene->model->dim, g));
+    }
+  device->context->seconds[CQ_PHASE_READOUT] += cq_clock() - start;
+}
+
+const cq_backend *cq_backend_cpu(void) {
+  static const cq_backend cpu = {
+      .name = "cpu",
+      .context_create = context_create, .context_destroy = context_destroy, .describe = describe, .timers = timers,
+      .create = create, .destroy = destroy, .begin = begin, .advance = advance, .health = health,
+      .record_create = record_create, .record_clear = record_clear, .record_destroy = record_destroy,
+      .mark_create = mark_create, .mark_destroy = mark_destroy, .resume = resume,
+      .mark_bytes = mark_bytes, .record_bytes = record_bytes,
+      .begin_adjoint = begin_adjoint, .reverse = reverse, .finish = finish, .gradients = gradients,
+      .read = read_scenes, .read_adjoint = read_adjoint,
+  };
+  return &cpu;
+}

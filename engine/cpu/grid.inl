@@ -1,0 +1,183 @@
+// grid: from the slabs of all ranges to the velocity of each active node, with gravity and walls; and its adjoint.
+
+CQ_INLINE real friction_of(const cq_scene *s, const int32_t wall) { return ((const real *)s->globals)[3 + wall]; }
+CQ_INLINE const real *wall_velocity_of(const cq_scene *s, const int32_t wall) {
+  return (const real *)s->globals + 3 + s->model->wall_count + 3 * wall;
+}
+
+// the contacts that hold one node, in the order of the walls
+typedef struct {
+  int count;
+  int32_t wall[CQ_CONTACTS_MAX];
+  real normal[CQ_CONTACTS_MAX][CQ_DIM];
+} Contacts;
+
+CQ_INLINE void contacts_add(Contacts *contacts, const int32_t wall, const double normal[3]) {
+  if (contacts->count == CQ_CONTACTS_MAX) return;
+  contacts->wall[contacts->count] = wall;
+  for (int i = 0; i < CQ_DIM; i++) contacts->normal[contacts->count][i] = (real)normal[i];
+  contacts->count++;
+}
+
+// walls that move cover other nodes at each step: where they are now
+static void contacts_add_moving(const cq_scene *s, const cq_column *column, const int32_t z, Contacts *contacts) {
+  const cq_model *m = s->model;
+  const double time = (double)s->step * m->dt;
+  for (int32_t w = 0; w < m->wall_count; w++) {
+    if (!m->walls[w].moves) continue;
+    double x[3] = {column->x * m->dx, column->y * m->dx, 0}, normals[3][3];
+    x[LAST] = z * m->dx;
+    for (int i = 0; i < CQ_DIM; i++) x[i] -= time * (double)s_value(wall_velocity_of(s, w)[i]);
+    const int32_t count = cq_wall_normals(&m->walls[w], CQ_DIM, 1e-6 * m->dx, x, normals);
+    for (int32_t k = 0; k < count; k++) contacts_add(contacts, w, normals[k]);
+  }
+}
+
+// the contacts of node z of a column; entry walks along the column's entries, which are sorted by z
+static void contacts_of(const cq_scene *s, const cq_column *column, const int32_t z, int64_t *entry, Contacts *contacts) {
+  const cq_wall_map *map = &s->model->map;
+  contacts->count = 0;
+  while (*entry < column->wall_end && map->node[*entry].z < z) ++*entry;
+  for (; *entry < column->wall_end && map->node[*entry].z == z; ++*entry)
+    contacts_add(contacts, map->node[*entry].wall, map->node[*entry].normal);
+  if (s->model->moving_wall_count) contacts_add_moving(s, column, z, contacts);
+}
+
+CQ_INLINE void contact_one(const cq_scene *s, const Contacts *contacts, const int k, real v[CQ_DIM]) {
+  const real still[CQ_DIM] = {(real)0, (real)0};
+  const int32_t w = contacts->wall[k];
+  if (w < 0)
+    contact(CQ_CONTACT_STICKY, (real)0, contacts->normal[k], still, v);
+  else
+    contact(s->model->walls[w].kind, friction_of(s, w), contacts->normal[k], wall_velocity_of(s, w), v);
+}
+
+CQ_INLINE int column_has_contacts(const cq_scene *s, const cq_column *column) {
+  return column->wall_end > column->wall_begin || s->model->moving_wall_count > 0;
+}
+
+// 1 in the components of momentum, 0 elsewhere; and dt g
+CQ_INLINE Row momentum_mask(void) {
+  const real mask[4] = {(real)1, (real)1, (real)(CQ_DIM == 3), (real)0};
+  return row_comps(mask);
+}
+CQ_INLINE Row gravity_row(const cq_scene *s) {
+  real g[4] = {(real)0, (real)0, (real)0, (real)0};
+  for (int i = 0; i < CQ_DIM; i++) g[i] = (real)s->model->dt * ((const real *)s->globals)[i];
+  return row_comps(g);
+}
+
+// sum of the slabs at a row of a column, which are cleared
+CQ_INLINE Row slabs_take(cq_scene *s, real *const slab[CQ_RANGES_MAX], const cq_column *column, const int64_t at) {
+  Row sum = row_zero();
+  int first = 1;
+  for (int r = 0; r < s->ranges; r++) {
+    if (!(column->ranges >> r & 1)) continue;
+    const Row part = row_load(slab[r] + at);
+    row_store(slab[r] + at, row_zero());
+    sum = first ? part : row_add(sum, part);
+    first = 0;
+  }
+  return sum;
+}
+
+// v = p / m + dt g, then the walls. record {record_nodes, 4} takes momentum and mass, or is NULL.
+static void grid(cq_scene *s, void *record, int32_t block) {
+  const cq_arrangement *a = s->arrangement;
+  const Row mask = momentum_mask(), gravity = gravity_row(s);
+  real *slab[CQ_RANGES_MAX];
+  for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
+  for (int32_t c = a->column_block[block]; c < a->column_block[block + 1]; c++) {
+    const cq_column *column = &a->columns[c];
+    real *velocity = (real *)s->grid_v + 4 * column->node;
+    real *kept = record ? (real *)record + 4 * column->record : NULL;
+    for (int32_t z = 0; z < column->count; z += 4) {
+      const Row p = slabs_take(s, slab, column, 4 * (column->node + z));
+      if (kept) row_store(kept + 4 * z, p);
+      const Row inverse = row_mul(row_inverse(row_comp(p, CQ_DIM)), mask);
+      row_store(velocity + 4 * z, row_fma(p, inverse, gravity));
+    }
+    if (!column_has_contacts(s, column)) continue;
+    int64_t entry = column->wall_begin;
+    for (int32_t z = 0; z < column->count; z++) {
+      Contacts contacts;
+      contacts_of(s, column, column->z + z, &entry, &contacts);
+      for (int k = 0; k < contacts.count; k++) contact_one(s, &contacts, k, velocity + 4 * z);
+    }
+  }
+}
+
+#if !defined(CQ_REAL_DUAL)
+
+// The walls of one node backward: v is the velocity before them and becomes the one after; grad_v the other way round.
+static void contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], real grad_v[CQ_DIM], cq_partial *sum) {
+  real before[CQ_CONTACTS_MAX][CQ_DIM];
+  for (int k = 0; k < contacts->count; k++) {
+    EACH(i) before[k][i] = v[i];
+    contact_one(s, contacts, k, v);
+  }
+  for (int k = contacts->count - 1; k >= 0; k--) {
+    const int32_t w = contacts->wall[k];
+    const real still[CQ_DIM] = {0};
+    real grad_friction = 0, grad_w[CQ_DIM] = {0};
+    if (w < 0) {
+      contact_adj(CQ_CONTACT_STICKY, 0, contacts->normal[k], still, before[k], grad_v, &grad_friction, grad_w);
+      continue;
+    }
+    contact_adj(s->model->walls[w].kind, friction_of(s, w), contacts->normal[k], wall_velocity_of(s, w), before[k], grad_v,
+                &grad_friction, grad_w);
+    sum->friction[w] += grad_friction;
+    EACH(i) sum->wall_velocity[w][i] += grad_w[i];
+  }
+}
+
+// From the slabs, which hold dL/dv of the nodes: grid_q = dL/d(momentum, mass); grid_v = v again, from the record.
+//   (E14) dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m
+static void grid_adj(cq_scene *s, const void *record, int32_t block) {
+  const cq_arrangement *a = s->arrangement;
+  cq_partial *sum = &s->partial[block];
+  const Row mask = momentum_mask(), gravity = gravity_row(s);
+  Row grad_gravity = row_zero();
+  real *slab[CQ_RANGES_MAX];
+  for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
+  for (int32_t c = a->column_block[block]; c < a->column_block[block + 1]; c++) {
+    const cq_column *column = &a->columns[c];
+    real *velocity = (real *)s->grid_v + 4 * column->node, *grad = (real *)s->grid_q + 4 * column->node;
+    const real *kept = (const real *)record + 4 * column->record;
+    for (int32_t z = 0; z < column->count; z += 4) {
+      const Row p = row_load(kept + 4 * z);
+      const Row inverse = row_mul(row_inverse(row_comp(p, CQ_DIM)), mask);
+      row_store(velocity + 4 * z, row_fma(p, inverse, gravity));
+      row_store(grad + 4 * z, slabs_take(s, slab, column, 4 * (column->node + z)));
+    }
+    if (column_has_contacts(s, column)) {
+      int64_t entry = column->wall_begin;
+      for (int32_t z = 0; z < column->count; z++) {
+        Contacts contacts;
+        contacts_of(s, column, column->z + z, &entry, &contacts);
+        if (contacts.count && kept[4 * z + CQ_DIM] > 0) contacts_adj(s, &contacts, velocity + 4 * z, grad + 4 * z, sum);
+      }
+    }
+    for (int32_t z = 0; z < column->count; z += 4) {
+      const Row p = row_load(kept + 4 * z), g = row_mul(row_load(grad + 4 * z), mask);
+      const Row inverse = row_inverse(row_comp(p, CQ_DIM));
+      const Row gp = row_mul(g, inverse);
+      grad_gravity = row_add(grad_gravity, g);
+      // the mass component: minus the sum over axes of p gp / m
+      const Row t = row_mul(row_mul(p, inverse), gp);
+      Row along = row_add(row_comp(t, 0), row_comp(t, 1));
+#if CQ_DIM == 3
+      along = row_add(along, row_comp(t, 2));
+      const real at_mass[4] = {0, 0, 0, 1};
+#else
+      const real at_mass[4] = {0, 0, 1, 0};
+#endif
+      row_store(grad + 4 * z, row_sub(gp, row_mul(along, row_comps(at_mass))));
+    }
+  }
+  real total[4];
+  row_sum(total, grad_gravity);
+  for (int i = 0; i < CQ_DIM; i++) sum->gravity[i] += s->model->dt * (double)total[i];
+}
+
+#endif

@@ -1,0 +1,45 @@
+// Compiled for each CQ_DIM {2, 3}, CQ_REAL_BYTES {4, 8} and CQ_SIMD {1, 3, 4}; exports one table and nothing else.
+#include "kernels.h"
+#include "lanes.h"
+#include "rows.h"
+#include <string.h>
+
+#include "../math/real.h"
+#include "../math/matrix.inl"
+#include "../math/polar.inl"
+#include "../math/spline.inl"
+#include "../physics/material.inl"
+#include "../physics/actuation.inl"
+#include "../physics/contact.inl"
+#include "../physics/transfer.inl"
+
+#include "chunk.inl"
+#include "stencil.inl"
+#include "sort.inl"
+#include "drive.inl"
+#include "step.inl"
+#include "grid.inl"
+#if !defined(CQ_REAL_DUAL)
+#include "step_adj.inl"
+#endif
+#include "readout.inl"
+
+#define CQ_JOIN_(a, b, c, d) a##b##_##c##_##d
+#define CQ_JOIN(a, b, c, d) CQ_JOIN_(a, b, c, d)
+#define CQ_TABLE CQ_JOIN(cq_kernels_, CQ_DIM, CQ_REAL_BYTES, CQ_SIMD)
+
+extern const cq_kernels CQ_TABLE;
+const cq_kernels CQ_TABLE = {
+    CQ_SIMD == 4 ? "AVX-512" : CQ_SIMD == 3 ? "AVX2" : "baseline", CQ_DIM, sizeof(real), CQ_LANES,
+    load_state, load_params, load_globals, load_drive, drive_adj,
+    bases, reorder,
+    p2g, grid, g2p,
+#if !defined(CQ_REAL_DUAL)
+    g2p_adj, grid_adj, p2g_adj,
+#else
+    NULL, NULL, NULL,
+#endif
+    store_params_adj, store_state_adj,
+    read_group, read_group_adj,
+    diagnose,
+};

@@ -1,0 +1,52 @@
+// kernels: the typed loops of the CPU device, one table for each {dimension, precision, instruction set}. kernels.c is
+// compiled once for each; a C++ test compiles it once more with dual numbers.
+#ifndef CQ_KERNELS_H
+#define CQ_KERNELS_H
+
+#include "scene.h"
+
+typedef struct cq_kernels {
+  const char *name;                    // instruction set
+  int32_t dim, real_bytes, lanes;
+
+  // values of the user to chunks, in the order of an arrangement
+  void (*load_state)(const cq_scene *s, cq_slice *out, int32_t chunk_begin, int32_t chunk_end);
+  void (*load_params)(const cq_scene *s, cq_arrangement *a, int32_t chunk_begin, int32_t chunk_end);
+  void (*load_globals)(cq_scene *s);
+  // sigma and forces of the running control step; and back to signals, weights and forces, whose partial sums go to
+  // signals_partial of the range
+  void (*load_drive)(const cq_scene *s, int32_t range);
+  void (*drive_adj)(cq_scene *s, int32_t range);
+
+  // sorting: cells of the slots, -1 where a position is not in the world; the box of the cells
+  void (*bases)(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end, int32_t *base /* {slots, 3} */,
+                int32_t lower[3], int32_t upper[3], int32_t *bad);
+  void (*reorder)(const cq_scene *s, const void *in, void *out, const cq_arrangement *from, const cq_arrangement *to,
+                  int32_t chunk_begin, int32_t chunk_end);
+
+  // one engine step
+  void (*p2g)(cq_scene *s, const cq_slice *in, int32_t range);
+  void (*grid)(cq_scene *s, void *record, int32_t block);
+  void (*g2p)(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range);
+
+  // its adjoint: adj of out becomes adj of in
+  void (*g2p_adj)(cq_scene *s, const cq_slice *in, int32_t range);
+  void (*grid_adj)(cq_scene *s, const void *record, int32_t block);
+  void (*p2g_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
+
+  // gradients back to the user's order
+  void (*store_params_adj)(cq_scene *s, int32_t chunk_begin, int32_t chunk_end);
+  void (*store_state_adj)(cq_scene *s, int32_t chunk_begin, int32_t chunk_end);
+
+  // readouts of the live state: one group each (all particles of a gather)
+  void (*read)(const cq_scene *s, const cq_readout *r, int32_t group, double *out);
+  void (*read_adj)(cq_scene *s, const cq_readout *r, int32_t group, const double *grad_out);
+
+  // first particle of a slice, in the user's order, that is not finite or inverted
+  void (*diagnose)(const cq_scene *s, const cq_slice *slice, cq_health *health);
+} cq_kernels;
+
+// The best table for this machine, or the one of a given level (cq_world_def.simd); NULL where there is none.
+const cq_kernels *cq_kernels_find(int32_t dim, int32_t precision, int32_t simd);
+
+#endif

@@ -1,0 +1,125 @@
+// lanes: Real for the CPU, a vector of CQ_LANES reals with element-wise operators, chosen by CQ_REAL_BYTES and CQ_SIMD; one
+// lane, so plain C, on compilers without vector extensions. A test may define CQ_REAL_DUAL and its own real before.
+#ifndef CQ_LANES_H
+#define CQ_LANES_H
+
+#include <math.h>
+#include <stdint.h>
+
+#if defined(CQ_REAL_DUAL)
+#define CQ_LANES 1
+#elif CQ_REAL_BYTES == 4
+typedef float real;
+#define s_sqrt sqrtf
+#define s_log logf
+#define s_floor floorf
+#define s_value(x) (x)
+#else
+typedef double real;
+#define s_sqrt sqrt
+#define s_log log
+#define s_floor floor
+#define s_value(x) (x)
+#endif
+
+#ifndef CQ_LANES
+#if !defined(__GNUC__)
+#define CQ_LANES 1
+#elif CQ_SIMD == 4
+#define CQ_LANES (64 / CQ_REAL_BYTES)
+#elif CQ_SIMD == 3
+#define CQ_LANES (32 / CQ_REAL_BYTES)
+#else
+#define CQ_LANES (16 / CQ_REAL_BYTES)
+#endif
+#endif
+
+#if CQ_LANES == 1
+
+typedef real Real;
+#define r_set(x) ((Real)(x))
+#define r_load(p) (*(p))
+#define r_store(p, x) (*(p) = (x))
+#define r_sqrt s_sqrt
+#define r_log s_log
+#define r_floor s_floor
+static inline Real r_abs(Real x) { return x < 0 ? -x : x; }
+static inline Real r_max(Real a, Real b) { return a > b ? a : b; }
+static inline Real r_pick(Real c, Real a, Real b) { return c > 0 ? a : b; }
+// largest lane; any lane that is not finite
+static inline real r_largest(Real x) { return x; }
+static inline real r_smallest(Real x) { return x; }
+static inline int r_finite(Real x) { return isfinite(s_value(x)) != 0; }
+
+#else
+
+typedef real Real __attribute__((vector_size(CQ_LANES * CQ_REAL_BYTES), may_alias));
+#if CQ_REAL_BYTES == 4
+typedef int32_t RealBits __attribute__((vector_size(CQ_LANES * CQ_REAL_BYTES)));
+#else
+typedef int64_t RealBits __attribute__((vector_size(CQ_LANES * CQ_REAL_BYTES)));
+#endif
+#define R_INLINE static inline __attribute__((always_inline, unused))
+
+R_INLINE Real r_set(real x) { return x - (Real){0}; }
+R_INLINE Real r_load(const real *p) { return *(const Real *)p; }
+R_INLINE void r_store(real *p, Real x) { *(Real *)p = x; }
+R_INLINE Real r_pick_bits(RealBits c, Real a, Real b) { return (Real)((c & (RealBits)a) | (~c & (RealBits)b)); }
+R_INLINE Real r_pick(Real c, Real a, Real b) { return r_pick_bits((RealBits)(c > (Real){0}), a, b); }
+R_INLINE Real r_max(Real a, Real b) { return r_pick_bits((RealBits)(a > b), a, b); }
+R_INLINE Real r_abs(Real x) { return r_max(x, -x); }
+
+// the compiler turns these loops into the vector instruction where there is one
+R_INLINE Real r_sqrt(Real x) {
+  real lane[CQ_LANES] __attribute__((aligned(64)));
+  r_store(lane, x);
+  for (int i = 0; i < CQ_LANES; i++) lane[i] = s_sqrt(lane[i]);
+  return r_load(lane);
+}
+
+// floor by conversion to integer and back; callers keep |x| below 2^24 (a cell coordinate)
+R_INLINE Real r_floor(Real x) {
+  const Real t = __builtin_convertvector(__builtin_convertvector(x, RealBits), Real);
+  return t - r_pick_bits((RealBits)(t > x), r_set(1), (Real){0});
+}
+
+// log(x) = k log 2 + 2 atanh(s), s = (m - 1) / (m + 1), x = 2^k m with m in [sqrt(1/2), sqrt(2)); for x > 0 and normal.
+// The series of atanh is cut where its terms fall below rounding: |s| <= 0.1716.
+R_INLINE Real r_log(Real x) {
+#if CQ_REAL_BYTES == 4
+  const RealBits half_sqrt2 = (RealBits){0} + 0x3f3504f3, one = (RealBits){0} + 0x3f800000;
+  const RealBits bits = (RealBits)x + (one - half_sqrt2);
+  const RealBits k = (bits >> 23) - 127;
+  const Real m = (Real)((bits & 0x007fffff) + half_sqrt2);
+  enum { TERMS = 6 };
+  const real ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
+#else
+  const RealBits half_sqrt2 = (RealBits){0} + 0x3fe6a09e667f3bcd, one = (RealBits){0} + 0x3ff0000000000000;
+  const RealBits bits = (RealBits)x + (one - half_sqrt2);
+  const RealBits k = (bits >> 52) - 1023;
+  const Real m = (Real)((bits & 0x000fffffffffffff) + half_sqrt2);
+  enum { TERMS = 11 };
+  const real ln2_high = 6.93147180369123816490e-01, ln2_low = 1.90821492927058770002e-10;
+#endif
+  const Real f = m - (real)1, s = f / (f + (real)2), s2 = s * s, n = __builtin_convertvector(k, Real);
+  Real sum = r_set((real)1 / (2 * TERMS + 1));
+  for (int i = TERMS - 1; i >= 1; i--) sum = sum * s2 + (real)1 / (2 * i + 1);
+  // 2 s = f - s f keeps the leading term exact for x near 1
+  return n * ln2_high + (f - (s * f - ((real)2 * s * s2 * sum + n * ln2_low)));
+}
+
+R_INLINE real r_largest(Real x) {
+  real m = x[0];
+  for (int i = 1; i < CQ_LANES; i++) m = x[i] > m ? x[i] : m;
+  return m;
+}
+R_INLINE real r_smallest(Real x) { return -r_largest(-x); }
+R_INLINE int r_finite(Real x) {
+  const Real zero = x - x;   // NaN where x is not finite
+  real sum = 0;
+  for (int i = 0; i < CQ_LANES; i++) sum += zero[i];
+  return sum == 0;
+}
+
+#endif
+#endif

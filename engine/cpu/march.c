@@ -1,0 +1,252 @@
+// march: one control step of one scene, forward and backward.
+#include "arrange.h"
+#include "../physics/lame.h"
+#include <string.h>
+
+// cells that the fastest particle may have moved before sorting; below the margin by rounding
+static const double drift_limit = CQ_MARGIN - 1e-3;
+
+static void load_material(cq_scene *s, const cq_crew *crew) {
+  int begin, end;
+  cq_crew_share(crew, (int)s->model->particle_count, &begin, &end);
+  for (int p = begin; p < end; p++)
+    cq_lame(s->values.young[p], s->values.poisson[p], &s->mu[p], &s->lambda[p], &s->bulk[p]);
+}
+
+cq_status cq_scene_begin(cq_scene *s, cq_crew *crew) {
+  if (crew->rank == 0) {
+    s->health = (cq_health){0};
+    s->status = cq_arrange_first(s);
+    s->kernels->load_globals(s);
+  }
+  load_material(s, crew);
+  cq_crew_wait(crew);
+  if (s->status) return s->status;
+  int begin, end;
+  cq_crew_share(crew, s->ranges, &begin, &end);
+  for (int32_t r = begin; r < end; r++) s->kernels->load_state(s, s->live, s->range_start[r], s->range_start[r + 1]);
+  cq_crew_wait(crew);
+  return cq_arrange(s, crew);
+}
+
+static void load_drive(cq_scene *s, cq_crew *crew) {
+  int begin, end;
+  cq_crew_share(crew, s->ranges, &begin, &end);
+  for (int32_t r = begin; r < end; r++) s->kernels->load_drive(s, r);
+  cq_crew_phase(crew, CQ_PHASE_DRIVE);
+}
+
+static cq_status reserve_grid_record(cq_scene *s, cq_step_record *record) {
+  const int64_t wanted = s->arrangement->record_nodes, node = 4 * s->kernels->real_bytes;
+  if (record->grid_capacity >= wanted) return CQ_OK;
+  cq_free(record->grid);
+  s->bytes -= record->grid_capacity * node;
+  record->grid_capacity = 0;
+  record->grid = cq_alloc((size_t)wanted, (size_t)node, "memo of the grid");
+  if (!record->grid) return CQ_MEMORY;
+  record->grid_capacity = wanted;
+  s->bytes += wanted * node;
+  return CQ_OK;
+}
+
+static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
+  s->record = NULL;
+  s->next = cq_slice_create(s);
+  if (!s->next) return CQ_MEMORY;
+  if (!record) return CQ_OK;
+  const cq_status status = reserve_grid_record(s, record);
+  if (status) return status;
+  cq_step_record_clear(s, record);
+  record->in = cq_slice_hold(s->live);
+  record->out = cq_slice_hold(s->next);
+  record->arrangement = cq_arrangement_hold(s->arrangement);
+  s->record = record->grid;
+  return CQ_OK;
+}
+
+// the new state becomes live, if it is good
+static cq_status conclude_step(cq_scene *s) {
+  double fastest = 0;
+  int bad = 0;
+  for (int32_t r = 0; r < s->ranges; r++) {
+    if (s->partial[r].fastest > fastest) fastest = s->partial[r].fastest;
+    bad |= s->partial[r].bad;
+  }
+  if (bad) {
+    // an inverted particle shows in the state before, a non-finite one in the state after
+    s->health = (cq_health){.step = s->step};
+    s->kernels->diagnose(s, s->live, &s->health);
+    if (!s->health.bad) s->kernels->diagnose(s, s->next, &s->health);
+    cq_slice_release(s, s->next);
+    s->next = NULL;
+    return CQ_UNSTABLE;
+  }
+  cq_scene_resume(s, s->next, s->arrangement, s->drift + fastest * s->model->dt / s->model->dx, s->step + 1);
+  cq_slice_release(s, s->next);
+  s->next = NULL;
+  return CQ_OK;
+}
+
+static void run_step(cq_scene *s, cq_crew *crew) {
+  int begin, end;
+  cq_crew_share(crew, s->ranges, &begin, &end);
+  for (int32_t r = begin; r < end; r++) s->kernels->p2g(s, s->live, r);
+  cq_crew_phase(crew, CQ_PHASE_P2G);
+  cq_crew_wait(crew);
+  for (int32_t r = begin; r < end; r++) s->kernels->grid(s, s->record, r);
+  cq_crew_wait(crew);
+  cq_crew_phase(crew, CQ_PHASE_GRID);
+  for (int32_t r = begin; r < end; r++) s->kernels->g2p(s, s->live, s->next, r);
+  cq_crew_wait(crew);
+  cq_crew_phase(crew, CQ_PHASE_G2P);
+}
+
+cq_status cq_scene_advance(cq_scene *s, cq_crew *crew, cq_step_record *records) {
+  if (s->drift <= drift_limit) load_drive(s, crew);
+  for (int32_t k = 0; k < s->model->substeps; k++) {
+    if (s->drift > drift_limit) {
+      const cq_status status = cq_arrange(s, crew);
+      if (status) return status;
+      load_drive(s, crew);
+    }
+    if (crew->rank == 0) s->status = prepare_step(s, records ? &records[k] : NULL);
+    cq_crew_wait(crew);
+    if (s->status) return s->status;
+    run_step(s, crew);
+    if (crew->rank == 0) s->status = conclude_step(s);
+    cq_crew_wait(crew);
+    if (s->status) return s->status;
+  }
+  return CQ_OK;
+}
+
+// ---- backward -----------------------------------------------------------------------------------------------------------
+
+void cq_scene_begin_adjoint(cq_scene *s, cq_crew *crew) {
+  if (crew->rank == 0) {
+    const cq_model *m = s->model;
+    const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)s->chunks * CQ_CHUNK;
+    const size_t n = (size_t)m->particle_count, d = (size_t)m->dim, real = sizeof(double);
+    cq_gradients *g = &s->gradients;
+    memset(s->adj, 0, slots * (size_t)cq_scene_fields(s) * size);
+    memset(s->params_adj, 0, slots * CQ_PARAM_COUNT * size);
+    memset(s->drive_adj, 0, slots * (size_t)cq_scene_drives(s) * size);
+    memset(s->signals_partial, 0, (size_t)s->ranges * (size_t)m->actuator_count * real);
+    memset(s->partial, 0, sizeof s->partial);
+    memset(g->position, 0, n * d * real);
+    memset(g->velocity, 0, n * d * real);
+    memset(g->affine, 0, n * d * d * real);
+    memset(g->deformation, 0, n * d * d * real);
+    double *one_each[] = {g->volume, g->mass, g->mu, g->lambda, g->bulk};
+    for (int k = 0; k < 5; k++) memset(one_each[k], 0, n * real);
+    memset(g->actuation_weight, 0, (size_t)m->actuation_count * real);
+    memset(g->gravity, 0, sizeof g->gravity);
+    memset(g->friction, 0, sizeof g->friction);
+    memset(g->wall_velocity, 0, sizeof g->wall_velocity);
+  }
+  cq_crew_wait(crew);
+}
+
+// padding takes no part in the adjoint
+static void clear_padding(cq_scene *s) {
+  const size_t size = (size_t)s->kernels->real_bytes;
+  const int32_t fields = cq_scene_fields(s);
+  for (int64_t slot = s->model->particle_count; slot < (int64_t)s->chunks * CQ_CHUNK; slot++)
+    for (int32_t f = 0; f < fields; f++)
+      memset((char *)s->adj + (size_t)((slot / CQ_CHUNK * fields + f) * CQ_CHUNK + slot % CQ_CHUNK) * size, 0, size);
+}
+
+// The adjoint into the order that the step before had: constants and actuation are settled in the order they were made in.
+static void cross_sorting(cq_scene *s, cq_crew *crew, cq_arrangement *to) {
+  int begin, end;
+  cq_crew_share(crew, s->ranges, &begin, &end);
+  for (int32_t r = begin; r < end; r++) {
+    s->kernels->store_params_adj(s, s->range_start[r], s->range_start[r + 1]);
+    s->kernels->drive_adj(s, r);
+    s->kernels->reorder(s, s->adj, s->adj_other, s->arrangement, to, s->range_start[r], s->range_start[r + 1]);
+  }
+  cq_crew_wait(crew);
+  if (crew->rank == 0) {
+    void *adj = s->adj;
+    s->adj = s->adj_other;
+    s->adj_other = adj;
+    cq_scene_resume(s, s->live, to, 0, s->step);
+    clear_padding(s);
+    s->status = cq_arrange_reserve(s);
+  }
+  cq_crew_wait(crew);
+  cq_crew_phase(crew, CQ_PHASE_SORT);
+  load_drive(s, crew);
+}
+
+static void reverse_step(cq_scene *s, cq_crew *crew, const cq_step_record *record) {
+  int begin, end;
+  cq_crew_share(crew, s->ranges, &begin, &end);
+  for (int32_t r = begin; r < end; r++) s->kernels->g2p_adj(s, record->in, r);
+  cq_crew_wait(crew);
+  cq_crew_phase(crew, CQ_PHASE_G2P_ADJ);
+  for (int32_t r = begin; r < end; r++) s->kernels->grid_adj(s, record->grid, r);
+  cq_crew_wait(crew);
+  cq_crew_phase(crew, CQ_PHASE_GRID_ADJ);
+  for (int32_t r = begin; r < end; r++) s->kernels->p2g_adj(s, record->in, record->out, r);
+  cq_crew_wait(crew);
+  cq_crew_phase(crew, CQ_PHASE_P2G_ADJ);
+}
+
+static void sum_signals(cq_scene *s) {
+  const int32_t actuators = s->model->actuator_count;
+  memset(s->signals_adj, 0, (size_t)actuators * sizeof(double));
+  for (int32_t r = 0; r < s->ranges; r++)
+    for (int32_t a = 0; a < actuators; a++) {
+      s->signals_adj[a] += s->signals_partial[(int64_t)r * actuators + a];
+      s->signals_partial[(int64_t)r * actuators + a] = 0;
+    }
+}
+
+cq_status cq_scene_reverse(cq_scene *s, cq_crew *crew, const cq_step_record *records) {
+  if (crew->rank == 0) {
+    s->status = CQ_OK;
+    memset(s->forces_adj, 0, (size_t)s->model->force_count * (size_t)s->model->dim * sizeof(double));
+    clear_padding(s);
+  }
+  cq_crew_wait(crew);
+  if (records[s->model->substeps - 1].arrangement->made == s->arrangement->made) load_drive(s, crew);
+  for (int32_t k = s->model->substeps - 1; k >= 0; k--) {
+    if (records[k].arrangement->made != s->arrangement->made) cross_sorting(s, crew, records[k].arrangement);
+    if (s->status) return s->status;
+    if (crew->rank == 0) s->step--;
+    cq_crew_wait(crew);
+    reverse_step(s, crew, &records[k]);
+  }
+  int begin, end;
+  cq_crew_share(crew, s->ranges, &begin, &end);
+  for (int32_t r = begin; r < end; r++) s->kernels->drive_adj(s, r);
+  cq_crew_wait(crew);
+  if (crew->rank == 0) {
+    sum_signals(s);
+    cq_scene_resume(s, records[0].in, s->arrangement, 0, s->step);
+  }
+  cq_crew_wait(crew);
+  cq_crew_phase(crew, CQ_PHASE_DRIVE);
+  return CQ_OK;
+}
+
+void cq_scene_finish(cq_scene *s, cq_crew *crew) {
+  int begin, end;
+  cq_crew_share(crew, s->ranges, &begin, &end);
+  for (int32_t r = begin; r < end; r++) {
+    s->kernels->store_params_adj(s, s->range_start[r], s->range_start[r + 1]);
+    s->kernels->store_state_adj(s, s->range_start[r], s->range_start[r + 1]);
+  }
+  cq_crew_wait(crew);
+  if (crew->rank) return;
+  cq_gradients *g = &s->gradients;
+  for (int32_t r = 0; r < s->ranges; r++) {
+    const cq_partial *part = &s->partial[r];
+    for (int i = 0; i < 3; i++) g->gravity[i] += part->gravity[i];
+    for (int32_t w = 0; w < s->model->wall_count; w++) {
+      g->friction[w] += part->friction[w];
+      for (int i = 0; i < 3; i++) g->wall_velocity[w][i] += part->wall_velocity[w][i];
+    }
+  }
+}

@@ -1,0 +1,160 @@
+// scene: memory of one scene; slices and arrangements by reference.
+#include "kernels.h"
+#include <string.h>
+
+static int64_t slots_of(const cq_scene *s) { return (int64_t)s->chunks * CQ_CHUNK; }
+
+static void split_ranges(cq_scene *s) {
+  s->chunks = (int32_t)((s->model->particle_count + CQ_CHUNK - 1) / CQ_CHUNK);
+  s->ranges = s->chunks / CQ_RANGE_CHUNKS;
+  if (s->ranges < 1) s->ranges = 1;
+  if (s->ranges > CQ_RANGES_MAX) s->ranges = CQ_RANGES_MAX;
+  for (int32_t r = 0; r <= s->ranges; r++) s->range_start[r] = (int32_t)((int64_t)s->chunks * r / s->ranges);
+}
+
+static int alloc_adjoint(cq_scene *s, const cq_model *m) {
+  const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)slots_of(s), n = (size_t)m->particle_count;
+  const size_t d = (size_t)m->dim;
+  cq_gradients *g = &s->gradients;
+  s->adj = cq_alloc(slots * (size_t)cq_scene_fields(s), size, "adjoint state");
+  s->adj_other = cq_alloc(slots * (size_t)cq_scene_fields(s), size, "adjoint state");
+  s->params_adj = cq_alloc(slots * CQ_PARAM_COUNT, size, "adjoint constants");
+  s->drive_adj = cq_alloc(slots * (size_t)cq_scene_drives(s), size, "adjoint actuation");
+  s->signals_adj = cq_alloc((size_t)m->actuator_count, sizeof(double), "adjoint signals");
+  s->forces_adj = cq_alloc((size_t)m->force_count * d, sizeof(double), "adjoint forces");
+  s->signals_partial = cq_alloc((size_t)s->ranges * (size_t)m->actuator_count, sizeof(double), "adjoint signals");
+  g->position = cq_alloc(n * d, sizeof(double), "gradients");
+  g->velocity = cq_alloc(n * d, sizeof(double), "gradients");
+  g->affine = cq_alloc(n * d * d, sizeof(double), "gradients");
+  g->deformation = cq_alloc(n * d * d, sizeof(double), "gradients");
+  g->volume = cq_alloc(n, sizeof(double), "gradients");
+  g->mass = cq_alloc(n, sizeof(double), "gradients");
+  g->mu = cq_alloc(n, sizeof(double), "gradients");
+  g->lambda = cq_alloc(n, sizeof(double), "gradients");
+  g->bulk = cq_alloc(n, sizeof(double), "gradients");
+  g->actuation_weight = cq_alloc((size_t)m->actuation_count, sizeof(double), "gradients");
+  return s->adj && s->adj_other && s->params_adj && s->drive_adj && s->signals_adj && s->forces_adj &&
+         s->signals_partial && g->position && g->velocity && g->affine && g->deformation && g->volume && g->mass &&
+         g->mu && g->lambda && g->bulk && g->actuation_weight;
+}
+
+cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *kernels, int differentiable) {
+  *s = (cq_scene){.model = model, .kernels = kernels};
+  split_ranges(s);
+  const size_t size = (size_t)kernels->real_bytes, n = (size_t)model->particle_count, slots = (size_t)slots_of(s);
+  s->mu = cq_alloc(n, sizeof(double), "material constants");
+  s->lambda = cq_alloc(n, sizeof(double), "material constants");
+  s->bulk = cq_alloc(n, sizeof(double), "material constants");
+  s->globals = cq_alloc(3 + 4 * (size_t)model->wall_count, size, "globals");
+  s->drive = cq_alloc(slots * (size_t)cq_scene_drives(s), size, "actuation");
+  s->key = cq_alloc(slots * 4, sizeof *s->key, "sorting");
+  if (!s->mu || !s->lambda || !s->bulk || !s->globals || !s->drive || !s->key || (differentiable && !alloc_adjoint(s, model))) {
+    cq_scene_destroy(s);
+    return CQ_MEMORY;
+  }
+  return CQ_OK;
+}
+
+static void arrangement_free(cq_arrangement *a) {
+  cq_free(a->order);
+  cq_free(a->slot);
+  cq_free(a->params);
+  cq_free(a->materials);
+  cq_free(a->material);
+  cq_free(a->driven);
+  cq_free(a->columns);
+  cq_free(a);
+}
+
+void cq_scene_destroy(cq_scene *s) {
+  if (!s->model) return;
+  if (s->live) cq_slice_release(s, s->live);
+  if (s->arrangement) cq_arrangement_release(s, s->arrangement);
+  while (s->free_slices) {
+    cq_slice *next = s->free_slices->next;
+    cq_free(s->free_slices->data);
+    cq_free(s->free_slices);
+    s->free_slices = next;
+  }
+  while (s->free_arrangements) {
+    cq_arrangement *next = s->free_arrangements->next;
+    arrangement_free(s->free_arrangements);
+    s->free_arrangements = next;
+  }
+  cq_gradients *g = &s->gradients;
+  void *owned[] = {s->mu, s->lambda, s->bulk, s->globals, s->drive, s->key, s->histogram, s->span, s->grid_v, s->grid_q,
+                   s->adj, s->adj_other, s->params_adj, s->drive_adj, s->signals_adj, s->forces_adj, s->signals_partial,
+                   g->position, g->velocity, g->affine, g->deformation, g->volume, g->mass, g->mu, g->lambda, g->bulk,
+                   g->actuation_weight};
+  for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
+  for (int r = 0; r < CQ_RANGES_MAX; r++) cq_free(s->slab[r]);
+  *s = (cq_scene){0};
+}
+
+cq_slice *cq_slice_create(cq_scene *s) {
+  cq_slice *slice = s->free_slices;
+  if (slice) {
+    s->free_slices = slice->next;
+  } else {
+    const size_t count = (size_t)slots_of(s) * (size_t)cq_scene_fields(s), size = (size_t)s->kernels->real_bytes;
+    slice = cq_alloc(1, sizeof *slice, "state slice");
+    if (!slice) return NULL;
+    slice->data = cq_alloc(count, size, "state slice");
+    if (!slice->data) {
+      cq_free(slice);
+      return NULL;
+    }
+    s->bytes += (int64_t)(count * size);
+  }
+  slice->references = 1;
+  slice->next = NULL;
+  return slice;
+}
+
+cq_slice *cq_slice_hold(cq_slice *slice) {
+  slice->references++;
+  return slice;
+}
+
+void cq_slice_release(cq_scene *s, cq_slice *slice) {
+  if (!slice || --slice->references) return;
+  slice->next = s->free_slices;
+  s->free_slices = slice;
+}
+
+cq_arrangement *cq_arrangement_hold(cq_arrangement *a) {
+  a->references++;
+  return a;
+}
+
+void cq_arrangement_release(cq_scene *s, cq_arrangement *a) {
+  if (!a || --a->references) return;
+  a->next = s->free_arrangements;
+  s->free_arrangements = a;
+}
+
+void cq_step_record_clear(cq_scene *s, cq_step_record *record) {
+  cq_slice_release(s, record->in);
+  cq_slice_release(s, record->out);
+  cq_arrangement_release(s, record->arrangement);
+  record->in = record->out = NULL;
+  record->arrangement = NULL;
+}
+
+void cq_step_record_destroy(cq_scene *s, cq_step_record *record) {
+  cq_step_record_clear(s, record);
+  cq_free(record->grid);
+  s->bytes -= record->grid_capacity * 4 * s->kernels->real_bytes;
+  *record = (cq_step_record){0};
+}
+
+void cq_scene_resume(cq_scene *s, cq_slice *slice, cq_arrangement *arrangement, double drift, int64_t step) {
+  cq_slice_hold(slice);
+  cq_arrangement_hold(arrangement);
+  cq_slice_release(s, s->live);
+  cq_arrangement_release(s, s->arrangement);
+  s->live = slice;
+  s->arrangement = arrangement;
+  s->drift = drift;
+  s->step = step;
+}

@@ -1,0 +1,156 @@
+// scene: one scene of a batch on the CPU. Knows how its particles and active nodes lie in memory; arrays of reals are void
+// pointers here, and the kernels of one {dimension, precision, instruction set} give them their type.
+//
+// Particles lie in chunks of 16, field by field (AoSoA-16), sorted by grid cell with the first axis slowest. They are split
+// into a fixed number of ranges of chunks, so that sums do not depend on the number of threads: each range scatters into a
+// slab of its own, and the grid pass adds the slabs in order. Between steps all slabs are zero.
+#ifndef CQ_SCENE_H
+#define CQ_SCENE_H
+
+#include "../backend/backend.h"
+#include "../world/state.h"
+#include "team.h"
+
+enum {
+  CQ_CHUNK = 16,             // particles of a chunk
+  CQ_RANGES_MAX = 8,         // ranges of a scene: more than cores that a small scene can feed
+  CQ_RANGE_CHUNKS = 48,      // chunks that are worth a range of their own
+  CQ_MARGIN = 1,             // cells that particles may drift before they are sorted again
+};
+
+// per particle constants, and what the controls make of a particle for one control step
+enum { CQ_PARAM_MASS, CQ_PARAM_VOLUME, CQ_PARAM_MU, CQ_PARAM_LAMBDA, CQ_PARAM_BULK, CQ_PARAM_COUNT };
+
+typedef struct cq_column {
+  int32_t x, y, z;           // first node
+  int32_t count;             // nodes along the last axis, a multiple of 4
+  int64_t node;              // of the first node in the window
+  int64_t record;            // of the first node in a grid record
+  int64_t wall_begin, wall_end;   // entries of the wall map
+  uint32_t ranges;           // bit r: range r scatters into this column
+} cq_column;
+
+// How particles and active nodes lie in memory; immutable once made, shared by all slices of the same order.
+typedef struct cq_arrangement {
+  int32_t references;
+  int64_t made;              // engine step it was made at, -1 for the user's order: equal in one rollout means the same order
+  int32_t *order;            // {chunks * 16} particle of each slot, -1 for padding
+  int32_t *slot;             // {n} slot of each particle
+  void *params;              // {chunks, CQ_PARAM_COUNT, 16}
+  uint32_t *materials;       // {chunks} mask of the materials in a chunk
+  uint8_t *material;         // {chunks * 16} of each slot
+  uint8_t *driven;           // {chunks} 1: some particle takes actuation or force
+  int32_t lower[3], size[3]; // window of nodes
+  int32_t slab_lower[CQ_RANGES_MAX], slab_size[CQ_RANGES_MAX];   // of each range along the first axis
+  cq_column *columns;
+  int32_t column_count, column_capacity;
+  int32_t column_block[CQ_RANGES_MAX + 1];   // columns split into as many blocks as there are ranges, by nodes
+  int64_t record_nodes;
+  struct cq_arrangement *next;               // in the free list
+} cq_arrangement;
+
+// One time slice {chunks, fields, 16}; immutable once written.
+typedef struct cq_slice {
+  int32_t references;
+  struct cq_slice *next;     // in the free list
+  void *data;
+} cq_slice;
+
+// One engine step as its adjoint needs it: out is in the order of in.
+typedef struct cq_step_record {
+  cq_slice *in, *out;
+  cq_arrangement *arrangement;
+  void *grid;                // {record_nodes, 4} momentum and mass
+  int64_t grid_capacity;
+} cq_step_record;
+
+// What one range or column block found or summed up in a pass; added in order, in double.
+typedef struct cq_partial {
+  double fastest;            // largest |velocity component| after the step
+  int32_t bad;               // something is not finite, inverted or outside in this range
+  int32_t lower[3], upper[3];     // box of the base cells, when sorting
+  double gravity[3], friction[CQ_WALLS_MAX], wall_velocity[CQ_WALLS_MAX][3];
+} cq_partial;
+
+struct cq_kernels;
+
+typedef struct cq_scene {
+  const cq_model *model;
+  const struct cq_kernels *kernels;
+  int32_t chunks, ranges, range_start[CQ_RANGES_MAX + 1];   // in chunks
+  cq_values values;
+  double *mu, *lambda, *bulk;          // {n} of values
+  void *globals;                       // reals: gravity {3}, friction {walls}, wall velocity {walls, 3}
+
+  // the live state
+  cq_slice *live;
+  cq_arrangement *arrangement;
+  double drift;                        // cells that the fastest particle has moved since the arrangement was made
+  int64_t step;                        // engine steps made
+  cq_health health;
+
+  // the running step or sorting: what the first of a crew prepares for the others
+  cq_status status;
+  cq_slice *next;
+  cq_arrangement *next_arrangement;
+  void *record;
+
+  // work arrays
+  void *slab[CQ_RANGES_MAX];
+  int64_t slab_capacity[CQ_RANGES_MAX];   // nodes
+  void *grid_v, *grid_q;               // window: velocity; adjoint of momentum and mass
+  int64_t grid_capacity;
+  void *drive, *drive_adj;             // {chunks, CQ_SYM + dim, 16}: sigma, force
+  int32_t *key, *histogram;            // sorting
+  int64_t histogram_capacity;
+  int32_t *span;                       // lowest and highest base of each column of the window, for one range after another
+  int64_t span_capacity;
+  const double *signals, *forces;      // of the running control step
+
+  // adjoint of the live state, in its order
+  void *adj, *adj_other;
+  void *params_adj;                    // {chunks, CQ_PARAM_COUNT, 16}
+  cq_gradients gradients;
+  double *signals_adj, *forces_adj;    // {actuators}, {forces, dim}
+  double *signals_partial;             // {ranges, actuators}
+  cq_partial partial[CQ_RANGES_MAX];
+
+  cq_arrangement *free_arrangements;
+  cq_slice *free_slices;
+  int64_t bytes;                       // of all slices and grid records that this scene has allocated
+} cq_scene;
+
+// Reals of a particle in a slice, and in drive.
+static inline int32_t cq_scene_fields(const cq_scene *s) { return cq_state_offset(CQ_FIELD_COUNT, s->model->dim); }
+static inline int32_t cq_scene_drives(const cq_scene *s) {
+  return s->model->dim * (s->model->dim + 1) / 2 + s->model->dim;
+}
+
+cq_status cq_scene_create(cq_scene *s, const cq_model *model, const struct cq_kernels *kernels, int differentiable);
+void cq_scene_destroy(cq_scene *s);
+
+// Slices and arrangements are shared by reference.
+cq_slice *cq_slice_hold(cq_slice *slice);
+void cq_slice_release(cq_scene *s, cq_slice *slice);
+cq_arrangement *cq_arrangement_hold(cq_arrangement *a);
+void cq_arrangement_release(cq_scene *s, cq_arrangement *a);
+cq_slice *cq_slice_create(cq_scene *s);
+void cq_step_record_clear(cq_scene *s, cq_step_record *record);   // drops references, keeps the grid memory
+void cq_step_record_destroy(cq_scene *s, cq_step_record *record);
+
+// The calls below are made by every thread of a team together.
+
+// Loads the initial state of values and sorts it.
+cq_status cq_scene_begin(cq_scene *s, cq_crew *crew);
+// One control step; records {substeps} is NULL or takes what the adjoint needs. CQ_UNSTABLE leaves s->health.
+cq_status cq_scene_advance(cq_scene *s, cq_crew *crew, cq_step_record *records);
+// The adjoint of one recorded control step; the live state becomes the one before it.
+cq_status cq_scene_reverse(cq_scene *s, cq_crew *crew, const cq_step_record *records);
+// Zero adjoint at the live state, and zero gradients.
+void cq_scene_begin_adjoint(cq_scene *s, cq_crew *crew);
+// Adds the adjoints of the initial state and of the constants to the gradients: at step 0.
+void cq_scene_finish(cq_scene *s, cq_crew *crew);
+// Makes another state live.
+void cq_scene_resume(cq_scene *s, cq_slice *slice, cq_arrangement *arrangement, double drift, int64_t step);
+
+#endif

@@ -1,0 +1,191 @@
+// stencil: the 3 or 9 rows of nodes around a particle; scatter to them and gather from them. Lanes compute 16 particles
+// field by field; records turn them into particles one after another, in quads of four reals:
+//   move quads   q0..q2 m | b00..b20 0 | b01.. 0 | ...   momentum and mass of the middle node, slopes along each axis
+//   weight quads w0 w1 w2 0 of each axis
+
+enum { ROWS = CQ_DIM == 3 ? 9 : 3, LAST = CQ_DIM - 1 };
+
+typedef struct {
+  real quad[CQ_CHUNK][CQ_DIM + 1][4] __attribute__((aligned(64)));
+} Moves;
+
+typedef struct {
+  real quad[CQ_CHUNK][CQ_DIM][4] __attribute__((aligned(64)));
+} Weights;
+
+// four fields of CQ_LANES particles to their quads, stride in reals
+CQ_INLINE void quads_store(real *out, const int stride, const Real a, const Real b, const Real c, const Real d) {
+#if CQ_LANES == 1
+  out[0] = a;
+  out[1] = b;
+  out[2] = c;
+  out[3] = d;
+  (void)stride;
+#else
+  const Real field[4] = {a, b, c, d};
+  const Quad *q = (const Quad *)field;
+  enum { N = CQ_LANES / 4 };
+  for (int k = 0; k < N; k++) {
+    const Quad s = __builtin_shufflevector(q[k], q[N + k], 0, 4, 1, 5), t = __builtin_shufflevector(q[k], q[N + k], 2, 6, 3, 7);
+    const Quad u = __builtin_shufflevector(q[2 * N + k], q[3 * N + k], 0, 4, 1, 5);
+    const Quad v = __builtin_shufflevector(q[2 * N + k], q[3 * N + k], 2, 6, 3, 7);
+    *(Quad *)(out + (4 * k) * stride) = __builtin_shufflevector(s, u, 0, 1, 4, 5);
+    *(Quad *)(out + (4 * k + 1) * stride) = __builtin_shufflevector(s, u, 2, 3, 6, 7);
+    *(Quad *)(out + (4 * k + 2) * stride) = __builtin_shufflevector(t, v, 0, 1, 4, 5);
+    *(Quad *)(out + (4 * k + 3) * stride) = __builtin_shufflevector(t, v, 2, 3, 6, 7);
+  }
+#endif
+}
+
+// and back
+CQ_INLINE void quads_load(const real *in, const int stride, Real out[4]) {
+#if CQ_LANES == 1
+  for (int k = 0; k < 4; k++) out[k] = in[k];
+  (void)stride;
+#else
+  Quad *q = (Quad *)out;
+  enum { N = CQ_LANES / 4 };
+  for (int k = 0; k < N; k++) {
+    const Quad a = *(const Quad *)(in + (4 * k) * stride), b = *(const Quad *)(in + (4 * k + 1) * stride);
+    const Quad c = *(const Quad *)(in + (4 * k + 2) * stride), d = *(const Quad *)(in + (4 * k + 3) * stride);
+    const Quad s = __builtin_shufflevector(a, b, 0, 4, 1, 5), t = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const Quad u = __builtin_shufflevector(c, d, 0, 4, 1, 5), v = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    q[k] = __builtin_shufflevector(s, u, 0, 1, 4, 5);
+    q[N + k] = __builtin_shufflevector(s, u, 2, 3, 6, 7);
+    q[2 * N + k] = __builtin_shufflevector(t, v, 0, 1, 4, 5);
+    q[3 * N + k] = __builtin_shufflevector(t, v, 2, 3, 6, 7);
+  }
+#endif
+}
+
+// (E3) base node, arm to the middle node in cells, and the position f in the stencil
+CQ_INLINE void place(const real *chunk, const int h, const real inv_dx, Real base[CQ_DIM], Real f[CQ_DIM], Real arm[CQ_DIM]) {
+  EACH(i) {
+    const Real x = inv_dx * r_load(chunk + (X + i) * CQ_CHUNK + h);
+    base[i] = r_floor(x - (real)0.5);
+    f[i] = x - base[i];
+    arm[i] = (real)1 - f[i];
+  }
+}
+
+CQ_INLINE void weights_store(Weights *weights, const int h, const Real f[CQ_DIM]) {
+  EACH(i) {
+    Real w[3];
+    spline(f[i], w);
+    quads_store(&weights->quad[h][i][0], CQ_DIM * 4, w[0], w[1], w[2], w[0] - w[0]);
+  }
+}
+
+CQ_INLINE void slopes_store(Weights *slopes, const int h, const Real f[CQ_DIM]) {
+  EACH(i) {
+    Real w[3];
+    spline_slope(f[i], w);
+    quads_store(&slopes->quad[h][i][0], CQ_DIM * 4, w[0], w[1], w[2], w[0] - w[0]);
+  }
+}
+
+CQ_INLINE void moves_store(Moves *moves, const int h, const Real mass, const Real q[CQ_DIM], const Real b[CQ_DIM][CQ_DIM]) {
+  const Real zero = mass - mass;
+  real *out = &moves->quad[h][0][0];
+  enum { STRIDE = (CQ_DIM + 1) * 4 };
+#if CQ_DIM == 3
+  quads_store(out, STRIDE, q[0], q[1], q[2], mass);
+  EACH(j) quads_store(out + 4 * (j + 1), STRIDE, b[0][j], b[1][j], b[2][j], zero);
+#else
+  quads_store(out, STRIDE, q[0], q[1], mass, zero);
+  EACH(j) quads_store(out + 4 * (j + 1), STRIDE, b[0][j], b[1][j], zero, zero);
+#endif
+}
+
+// node of the first row of each lane's stencil, in the window of the arrangement
+CQ_INLINE void nodes_store(const cq_arrangement *a, int32_t node[CQ_CHUNK], const int h, const Real base[CQ_DIM]) {
+#if CQ_LANES == 1
+  int32_t n = (int32_t)s_value(base[0]) - a->lower[0];
+  for (int i = 1; i < CQ_DIM; i++) n = n * a->size[i] + (int32_t)s_value(base[i]) - a->lower[i];
+  node[h] = n;
+#else
+  typedef int32_t Ints __attribute__((vector_size(CQ_LANES * 4), may_alias, aligned(4)));
+  Ints n = __builtin_convertvector(base[0], Ints) - a->lower[0];
+  for (int i = 1; i < CQ_DIM; i++) n = n * a->size[i] + (__builtin_convertvector(base[i], Ints) - a->lower[i]);
+  *(Ints *)(node + h) = n;
+#endif
+}
+
+// reals from the first row to each row of a stencil
+typedef struct {
+  int64_t row[ROWS];
+} Offsets;
+
+CQ_INLINE Offsets offsets_of(const cq_arrangement *a) {
+  Offsets o;
+#if CQ_DIM == 3
+  for (int i = 0; i < 3; i++)
+    for (int j = 0; j < 3; j++) o.row[3 * i + j] = ((int64_t)i * a->size[1] + j) * a->size[2] * 4;
+#else
+  for (int i = 0; i < 3; i++) o.row[i] = (int64_t)i * a->size[1] * 4;
+#endif
+  return o;
+}
+
+// offset of each node of a row from the middle node
+CQ_INLINE Row row_ramp(void) {
+  const real ramp[4] = {(real)-1, (real)0, (real)1, (real)2};
+  return row_nodes(ramp);
+}
+
+// rows += w (q + b o)
+CQ_INLINE void scatter(Row rows[ROWS], const real move[CQ_DIM + 1][4], const real weight[CQ_DIM][4]) {
+  const Row w = row_nodes(weight[LAST]);
+  const Row middle = row_mul(row_fma(row_comps(move[1 + LAST]), row_ramp(), row_comps(move[0])), w);
+  const Row b0 = row_mul(row_comps(move[1]), w);
+#if CQ_DIM == 3
+  const Row b1 = row_mul(row_comps(move[2]), w);
+  Row line = row_sub(middle, b0);
+  CQ_UNROLL for (int i = 0; i < 3; i++) {
+    const real *wy = weight[1];
+    const real wx = weight[0][i];
+    rows[3 * i] = row_scale_add(wx * wy[0], row_sub(line, b1), rows[3 * i]);
+    rows[3 * i + 1] = row_scale_add(wx * wy[1], line, rows[3 * i + 1]);
+    rows[3 * i + 2] = row_scale_add(wx * wy[2], row_add(line, b1), rows[3 * i + 2]);
+    line = row_add(line, b0);
+  }
+#else
+  rows[0] = row_scale_add(weight[0][0], row_sub(middle, b0), rows[0]);
+  rows[1] = row_scale_add(weight[0][1], middle, rows[1]);
+  rows[2] = row_scale_add(weight[0][2], row_add(middle, b0), rows[2]);
+#endif
+}
+
+// out: sum w v | sum w v o_x | (sum w v o_y) | sum w v o_last
+CQ_INLINE void gather(real out[CQ_DIM + 1][4], const Row rows[ROWS], const real weight[CQ_DIM][4]) {
+  const Row w = row_nodes(weight[LAST]);
+#if CQ_DIM == 3
+  Row sum[3], slope_y = rows[0];
+  CQ_UNROLL for (int i = 0; i < 3; i++) {
+    const Row a = row_scale(weight[1][0], rows[3 * i]), c = row_scale(weight[1][2], rows[3 * i + 2]);
+    sum[i] = row_scale(weight[0][i], row_scale_add(weight[1][1], rows[3 * i + 1], row_add(a, c)));
+    const Row y = row_sub(c, a);
+    slope_y = i ? row_scale_add(weight[0][i], y, slope_y) : row_scale(weight[0][i], y);
+  }
+  row_sum(out[2], row_mul(slope_y, w));
+#else
+  Row sum[3];
+  CQ_UNROLL for (int i = 0; i < 3; i++) sum[i] = row_scale(weight[0][i], rows[i]);
+#endif
+  const Row m = row_mul(row_add(row_add(sum[0], sum[2]), sum[1]), w);
+  row_sum(out[0], m);
+  row_sum(out[1], row_mul(row_sub(sum[2], sum[0]), w));
+  row_sum(out[CQ_DIM], row_mul(m, row_ramp()));
+}
+
+CQ_INLINE void rows_load(Row rows[ROWS], const real *grid, const Offsets *o) {
+  CQ_UNROLL for (int k = 0; k < ROWS; k++) rows[k] = row_load(grid + o->row[k]);
+}
+
+// rows += into the grid, and clear
+CQ_INLINE void rows_flush(real *grid, const Offsets *o, Row rows[ROWS]) {
+  CQ_UNROLL for (int k = 0; k < ROWS; k++) {
+    row_store(grid + o->row[k], row_add(row_load(grid + o->row[k]), rows[k]));
+    rows[k] = row_zero();
+  }
+}

@@ -1,0 +1,169 @@
+// step: particles to grid, and grid to particles. One engine step is p2g, the grid pass (grid.inl), g2p.
+
+// everything about one chunk that stays during a pass over it
+typedef struct {
+  const cq_model *model;
+  const real *params, *drive;    // drive is NULL for a chunk without actuation and forces
+  const uint8_t *material;
+  uint32_t materials;
+} Matter;
+
+CQ_INLINE Matter matter_of(const cq_scene *s, const int32_t c) {
+  const cq_arrangement *a = s->arrangement;
+  Matter m;
+  m.model = s->model;
+  m.params = (const real *)a->params + AT(c, CQ_PARAM_COUNT, 0);
+  m.drive = a->driven[c] ? (const real *)s->drive + AT(c, DRIVES, 0) : NULL;
+  m.material = a->material + c * CQ_CHUNK;
+  m.materials = a->materials[c];
+  return m;
+}
+
+CQ_INLINE Real param(const Matter *m, const int which, const int h) { return r_load(m->params + which * CQ_CHUNK + h); }
+
+CQ_INLINE void force_of(const Matter *m, const int h, Real force[CQ_DIM]) {
+  EACH(i) force[i] = r_set((real)0);
+  if (m->drive) load_vector(m->drive, FORCE, h, force);
+}
+
+// lanes of one material: 1 where the material is k, else 0
+CQ_INLINE Real is_material(const Matter *m, const int k, const int h) {
+  real lane[CQ_LANES] __attribute__((aligned(64)));
+  for (int l = 0; l < CQ_LANES; l++) lane[l] = (real)(m->material[h + l] == k);
+  return r_load(lane);
+}
+
+// Kirchhoff stress of 16 particles, of as many materials as the chunk has, with actuation; returns det F
+CQ_INLINE Real stress_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], Real tau[CQ_DIM][CQ_DIM]) {
+  const Real mu = param(m, CQ_PARAM_MU, h), lambda = param(m, CQ_PARAM_LAMBDA, h), bulk = param(m, CQ_PARAM_BULK, h);
+  Real jac = mu;
+  EACH(i) EACH(j) tau[i][j] = mu;   // overwritten: every lane has a material
+  uint32_t left = m->materials;
+  for (int k = 0; left; k++, left >>= 1) {
+    if (!(left & 1)) continue;
+    const cq_material *material = &m->model->materials[k];
+    Real t[CQ_DIM][CQ_DIM];
+    jac = material_stress(material->kind, material->incompressible, f, mu, lambda, bulk, t);
+    if (m->materials == 1u << k) {
+      EACH(i) EACH(j) tau[i][j] = t[i][j];
+      break;
+    }
+    const Real mine = is_material(m, k, h);
+    EACH(i) EACH(j) tau[i][j] = r_pick(mine, t[i][j], tau[i][j]);
+  }
+  if (m->drive) {
+    Real sigma[CQ_SYM];
+    for (int k = 0; k < CQ_SYM; k++) sigma[k] = r_load(m->drive + (SIGMA + k) * CQ_CHUNK + h);
+    actuation_stress(f, sigma, tau);
+  }
+  return jac;
+}
+
+// a range's own slab, shifted so that window indices fit it
+CQ_INLINE real *slab_of(const cq_scene *s, const int32_t range) {
+  const cq_arrangement *a = s->arrangement;
+  const int64_t plane = CQ_DIM == 3 ? (int64_t)a->size[1] * a->size[2] : a->size[1];
+  return (real *)s->slab[range] - (int64_t)a->slab_lower[range] * plane * 4;
+}
+
+static void p2g(cq_scene *s, const cq_slice *in, int32_t range) {
+  const cq_arrangement *a = s->arrangement;
+  const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
+  const Offsets offsets = offsets_of(a);
+  real *grid = slab_of(s, range);
+  Row rows[ROWS];
+  CQ_UNROLL for (int k = 0; k < ROWS; k++) rows[k] = row_zero();
+  int64_t current = -1;
+  Real smallest = r_set((real)1);
+  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
+    const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
+    const Matter matter = matter_of(s, c);
+    Moves moves;
+    Weights weights;
+    int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
+    LANES_EACH(h) {
+      Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
+      place(chunk, h, inv_dx, base, f, arm);
+      nodes_store(a, node, h, base);
+      weights_store(&weights, h, f);
+      Real v[CQ_DIM], affine[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], force[CQ_DIM];
+      load_vector(chunk, V, h, v);
+      load_matrix(chunk, C, h, affine);
+      load_matrix(chunk, F, h, def);
+      const Real jac = stress_of(&matter, h, def, tau);
+      smallest = r_pick(smallest - jac, jac, smallest);
+      force_of(&matter, h, force);
+      Real q[CQ_DIM], b[CQ_DIM][CQ_DIM];
+      const Real mass = param(&matter, CQ_PARAM_MASS, h);
+      transfer_to_grid(dx, dt, arm, mass, param(&matter, CQ_PARAM_VOLUME, h), v, affine, tau, force, q, b);
+      moves_store(&moves, h, mass, q, b);
+    }
+    // particles of one cell follow each other: their rows stay in registers
+    for (int l = 0; l < CQ_CHUNK; l++) {
+      if (node[l] != current) {
+        if (current >= 0) rows_flush(grid + 4 * current, &offsets, rows);
+        current = node[l];
+      }
+      scatter(rows, moves.quad[l], weights.quad[l]);
+    }
+  }
+  if (current >= 0) rows_flush(grid + 4 * current, &offsets, rows);
+  s->partial[range].bad = !(r_smallest(smallest) > 0);
+}
+
+static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range) {
+  const cq_arrangement *a = s->arrangement;
+  const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
+  const Offsets offsets = offsets_of(a);
+  const real *grid = (const real *)s->grid_v;
+  Row rows[ROWS];
+  CQ_UNROLL for (int k = 0; k < ROWS; k++) rows[k] = row_zero();
+  int64_t current = -1;
+  Real fastest = r_set((real)0), poison = r_set((real)0);
+  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
+    const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
+    real *next = (real *)out->data + AT(c, FIELDS, 0);
+    Moves sums;
+    Weights weights;
+    int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
+    LANES_EACH(h) {
+      Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
+      place(chunk, h, inv_dx, base, f, arm);
+      nodes_store(a, node, h, base);
+      weights_store(&weights, h, f);
+    }
+    for (int l = 0; l < CQ_CHUNK; l++) {
+      if (node[l] != current) {
+        current = node[l];
+        rows_load(rows, grid + 4 * current, &offsets);
+      }
+      gather(sums.quad[l], rows, weights.quad[l]);
+    }
+    LANES_EACH(h) {
+      Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], m0[CQ_DIM], m1[CQ_DIM][CQ_DIM], quad[4];
+      place(chunk, h, inv_dx, base, f, arm);
+      quads_load(&sums.quad[h][0][0], (CQ_DIM + 1) * 4, quad);
+      EACH(i) m0[i] = quad[i];
+      EACH(j) {
+        quads_load(&sums.quad[h][1 + j][0], (CQ_DIM + 1) * 4, quad);
+        EACH(i) m1[i][j] = quad[i];
+      }
+      Real x[CQ_DIM], def[CQ_DIM][CQ_DIM], affine_next[CQ_DIM][CQ_DIM], x_next[CQ_DIM], def_next[CQ_DIM][CQ_DIM];
+      load_vector(chunk, X, h, x);
+      load_matrix(chunk, F, h, def);
+      transfer_to_particle(dx, dt, arm, m0, m1, x, def, x_next, affine_next, def_next);
+      store_vector(next, X, h, x_next);
+      store_vector(next, V, h, m0);
+      store_matrix(next, C, h, affine_next);
+      store_matrix(next, F, h, def_next);
+      EACH(i) {
+        fastest = r_max(fastest, r_abs(m0[i]));
+        // stays zero unless something is not finite
+        poison += (real)0 * x_next[i];
+        EACH(j) poison += (real)0 * def_next[i][j];
+      }
+    }
+  }
+  s->partial[range].fastest = (double)s_value(r_largest(fastest));
+  if (!r_finite(poison)) s->partial[range].bad = 1;
+}

@@ -1,0 +1,249 @@
+// step_adj: the adjoint of one engine step. g2p_adj scatters what the particles want of the node velocities; the grid pass
+// turns it into what the nodes want of momentum and mass; p2g_adj gathers that into the adjoint of the state before.
+
+// adj holds dL/d(state after). Its velocity and affine fields become dL/dm0 and dL/dm1, which p2g_adj reads.
+static void g2p_adj(cq_scene *s, const cq_slice *in, int32_t range) {
+  const cq_arrangement *a = s->arrangement;
+  const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
+  const Offsets offsets = offsets_of(a);
+  real *grid_slab = slab_of(s, range);
+  Row rows[ROWS];
+  CQ_UNROLL for (int k = 0; k < ROWS; k++) rows[k] = row_zero();
+  int64_t current = -1;
+  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
+    const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
+    real *adj = (real *)s->adj + AT(c, FIELDS, 0);
+    Moves moves;
+    Weights weights;
+    int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
+    LANES_EACH(h) {
+      Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
+      place(chunk, h, inv_dx, base, f, arm);
+      nodes_store(a, node, h, base);
+      weights_store(&weights, h, f);
+      Real def[CQ_DIM][CQ_DIM], gx[CQ_DIM], gv[CQ_DIM], gc[CQ_DIM][CQ_DIM], gf[CQ_DIM][CQ_DIM];
+      load_matrix(chunk, F, h, def);
+      load_vector(adj, X, h, gx);
+      load_vector(adj, V, h, gv);
+      load_matrix(adj, C, h, gc);
+      load_matrix(adj, F, h, gf);
+      Real gm0[CQ_DIM], gm1[CQ_DIM][CQ_DIM];
+      transfer_to_particle_adj(dx, dt, arm, def, gx, gv, gc, gf, gm0, gm1);
+      store_vector(adj, V, h, gm0);
+      store_matrix(adj, C, h, gm1);
+      moves_store(&moves, h, gm0[0] - gm0[0], gm0, gm1);
+    }
+    for (int l = 0; l < CQ_CHUNK; l++) {
+      if (node[l] != current) {
+        if (current >= 0) rows_flush(grid_slab + 4 * current, &offsets, rows);
+        current = node[l];
+      }
+      scatter(rows, moves.quad[l], weights.quad[l]);
+    }
+  }
+  if (current >= 0) rows_flush(grid_slab + 4 * current, &offsets, rows);
+}
+
+// sums over the nodes of a particle that p2g_adj needs: node gradients against weights and offsets, and, against the slopes of
+// the weights, what each node exchanges with the particle:
+//   e = dL/dp . (q + b o) + dL/dm m + v . (gm0 + gm1 o)
+// sums: as gather() of dL/d(p, m); slopes: sum dw_x e | sum dw_y e | (sum dw_z e), per component
+CQ_INLINE void gather_adj(real sums[CQ_DIM + 1][4], real slopes[CQ_DIM][4], const Row grads[ROWS], const Row vels[ROWS],
+                          const real move[CQ_DIM + 1][4], const real move_adj[CQ_DIM + 1][4],
+                          const real weight[CQ_DIM][4], const real slope[CQ_DIM][4]) {
+  const Row w = row_nodes(weight[LAST]), dw = row_nodes(slope[LAST]), ramp = row_ramp();
+  const Row b0 = row_comps(move[1]), c0 = row_comps(move_adj[1]);
+  Row u = row_sub(row_fma(row_comps(move[1 + LAST]), ramp, row_comps(move[0])), b0);
+  Row t = row_sub(row_fma(row_comps(move_adj[1 + LAST]), ramp, row_comps(move_adj[0])), c0);
+  Row sx = row_zero(), sz = row_zero();
+#if CQ_DIM == 3
+  const Row b1 = row_comps(move[2]), c1 = row_comps(move_adj[2]);
+  Row sy = row_zero(), sum[3], slope_y = row_zero();
+  CQ_UNROLL for (int i = 0; i < 3; i++) {
+    const Row e0 = row_fma(grads[3 * i], row_sub(u, b1), row_mul(vels[3 * i], row_sub(t, c1)));
+    const Row e1 = row_fma(grads[3 * i + 1], u, row_mul(vels[3 * i + 1], t));
+    const Row e2 = row_fma(grads[3 * i + 2], row_add(u, b1), row_mul(vels[3 * i + 2], row_add(t, c1)));
+    const Row e = row_scale_add(weight[1][0], e0, row_scale_add(weight[1][1], e1, row_scale(weight[1][2], e2)));
+    const Row de = row_scale_add(slope[1][0], e0, row_scale_add(slope[1][1], e1, row_scale(slope[1][2], e2)));
+    sx = row_scale_add(slope[0][i], e, sx);
+    sy = row_scale_add(weight[0][i], de, sy);
+    sz = row_scale_add(weight[0][i], e, sz);
+    const Row a = row_scale(weight[1][0], grads[3 * i]), c = row_scale(weight[1][2], grads[3 * i + 2]);
+    sum[i] = row_scale(weight[0][i], row_scale_add(weight[1][1], grads[3 * i + 1], row_add(a, c)));
+    slope_y = row_scale_add(weight[0][i], row_sub(c, a), slope_y);
+    u = row_add(u, b0);
+    t = row_add(t, c0);
+  }
+  row_sum(slopes[1], row_mul(sy, w));
+  row_sum(sums[2], row_mul(slope_y, w));
+#else
+  Row sum[3];
+  CQ_UNROLL for (int i = 0; i < 3; i++) {
+    const Row e = row_fma(grads[i], u, row_mul(vels[i], t));
+    sx = row_scale_add(slope[0][i], e, sx);
+    sz = row_scale_add(weight[0][i], e, sz);
+    sum[i] = row_scale(weight[0][i], grads[i]);
+    u = row_add(u, b0);
+    t = row_add(t, c0);
+  }
+#endif
+  row_sum(slopes[0], row_mul(sx, w));
+  row_sum(slopes[LAST], row_mul(sz, dw));
+  const Row m = row_mul(row_add(row_add(sum[0], sum[2]), sum[1]), w);
+  row_sum(sums[0], m);
+  row_sum(sums[1], row_mul(row_sub(sum[2], sum[0]), w));
+  row_sum(sums[CQ_DIM], row_mul(m, ramp));
+}
+
+// adjoint of stress_of: gradients of constants are added to params_adj, of sigma to drive_adj
+CQ_INLINE void stress_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], Real grad_f[CQ_DIM][CQ_DIM],
+                             real *params_adj, real *drive_grad, const Real grad_tau[CQ_DIM][CQ_DIM]) {
+  const Real mu = param(m, CQ_PARAM_MU, h), lambda = param(m, CQ_PARAM_LAMBDA, h), bulk = param(m, CQ_PARAM_BULK, h);
+  real *out = params_adj + h;
+  Real grad_mu = r_load(out + CQ_PARAM_MU * CQ_CHUNK), grad_lambda = r_load(out + CQ_PARAM_LAMBDA * CQ_CHUNK);
+  Real grad_bulk = r_load(out + CQ_PARAM_BULK * CQ_CHUNK);
+  uint32_t left = m->materials;
+  for (int k = 0; left; k++, left >>= 1) {
+    if (!(left & 1)) continue;
+    const cq_material *material = &m->model->materials[k];
+    if (m->materials == 1u << k) {
+      material_stress_adj(material->kind, material->incompressible, f, mu, lambda, bulk, grad_f, &grad_mu, &grad_lambda,
+                          &grad_bulk, grad_tau);
+      break;
+    }
+    // the adjoint is linear in grad_tau: particles of other materials take part with zero
+    const Real mine = is_material(m, k, h);
+    Real g[CQ_DIM][CQ_DIM];
+    EACH(i) EACH(j) g[i][j] = r_pick(mine, grad_tau[i][j], mine - mine);
+    material_stress_adj(material->kind, material->incompressible, f, mu, lambda, bulk, grad_f, &grad_mu, &grad_lambda,
+                        &grad_bulk, g);
+  }
+  r_store(out + CQ_PARAM_MU * CQ_CHUNK, grad_mu);
+  r_store(out + CQ_PARAM_LAMBDA * CQ_CHUNK, grad_lambda);
+  r_store(out + CQ_PARAM_BULK * CQ_CHUNK, grad_bulk);
+  if (!m->drive) return;
+  Real sigma[CQ_SYM], grad_sigma[CQ_SYM];
+  for (int k = 0; k < CQ_SYM; k++) sigma[k] = r_load(m->drive + (SIGMA + k) * CQ_CHUNK + h);
+  for (int k = 0; k < CQ_SYM; k++) grad_sigma[k] = r_load(drive_grad + (SIGMA + k) * CQ_CHUNK + h);
+  actuation_stress_adj(f, sigma, grad_f, grad_sigma, grad_tau);
+  for (int k = 0; k < CQ_SYM; k++) r_store(drive_grad + (SIGMA + k) * CQ_CHUNK + h, grad_sigma[k]);
+}
+
+// what the particle gave to the grid, once more, with the adjoint moves beside it
+CQ_INLINE void moves_again(const cq_scene *s, const Matter *matter, const real *chunk, const real *adj, const int h,
+                           const Real arm[CQ_DIM], Moves *moves, Moves *moves_adj, real *stress) {
+  const real dx = (real)s->model->dx, dt = (real)s->model->dt;
+  Real v[CQ_DIM], affine[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], force[CQ_DIM];
+  Real q[CQ_DIM], b[CQ_DIM][CQ_DIM], gm0[CQ_DIM], gm1[CQ_DIM][CQ_DIM];
+  load_vector(chunk, V, h, v);
+  load_matrix(chunk, C, h, affine);
+  load_matrix(chunk, F, h, def);
+  stress_of(matter, h, def, tau);
+  store_matrix(stress, 0, h, tau);
+  force_of(matter, h, force);
+  const Real mass = param(matter, CQ_PARAM_MASS, h);
+  transfer_to_grid(dx, dt, arm, mass, param(matter, CQ_PARAM_VOLUME, h), v, affine, tau, force, q, b);
+  moves_store(moves, h, mass, q, b);
+  load_vector(adj, V, h, gm0);
+  load_matrix(adj, C, h, gm1);
+  moves_store(moves_adj, h, mass - mass, gm0, gm1);
+}
+
+// from the sums over nodes to the adjoint of the state before
+CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real *chunk, const real *next, real *adj,
+                            real *params_adj, real *drive_grad, const int h, const Moves *sums, const Weights *slopes,
+                            const real *stress) {
+  const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
+  Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], quad[4], n0[CQ_DIM], n1[CQ_DIM][CQ_DIM], grad_arm[CQ_DIM];
+  place(chunk, h, inv_dx, base, f, arm);
+  quads_load(&sums->quad[h][0][0], (CQ_DIM + 1) * 4, quad);
+  const Real nm = quad[CQ_DIM];
+  EACH(i) n0[i] = quad[i];
+  EACH(j) {
+    quads_load(&sums->quad[h][1 + j][0], (CQ_DIM + 1) * 4, quad);
+    EACH(i) n1[i][j] = quad[i];
+  }
+  Real v[CQ_DIM], affine[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], force[CQ_DIM];
+  Real q[CQ_DIM], b[CQ_DIM][CQ_DIM];
+  load_vector(chunk, V, h, v);
+  load_matrix(chunk, C, h, affine);
+  load_matrix(chunk, F, h, def);
+  load_matrix(stress, 0, h, tau);
+  force_of(matter, h, force);
+  const Real mass = param(matter, CQ_PARAM_MASS, h), volume = param(matter, CQ_PARAM_VOLUME, h);
+  transfer_to_grid(dx, dt, arm, mass, volume, v, affine, tau, force, q, b);
+
+  // C', F' and v'
+  Real v_next[CQ_DIM], affine_next[CQ_DIM][CQ_DIM], gm1[CQ_DIM][CQ_DIM], grad_def[CQ_DIM][CQ_DIM];
+  load_vector(next, V, h, v_next);
+  load_matrix(next, C, h, affine_next);
+  load_matrix(adj, C, h, gm1);
+  load_matrix(adj, F, h, grad_def);
+  EACH(i) grad_arm[i] = mass - mass;
+  transfer_to_particle_adj_rest(dt, v_next, affine_next, gm1, grad_arm, grad_def);
+
+  // momentum and mass
+  Real grad_v[CQ_DIM], grad_c[CQ_DIM][CQ_DIM], grad_tau[CQ_DIM][CQ_DIM], grad_force[CQ_DIM];
+  Real grad_mass = r_load(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h);
+  Real grad_volume = r_load(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h);
+  transfer_to_grid_adj(dx, dt, arm, mass, volume, v, affine, tau, b, grad_arm, &grad_mass, &grad_volume, grad_v, grad_c,
+                       grad_tau, grad_force, n0, n1, nm);
+  r_store(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h, grad_mass);
+  r_store(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h, grad_volume);
+  stress_of_adj(matter, h, def, grad_def, params_adj, drive_grad, grad_tau);
+  if (matter->drive)
+    EACH(i) {
+      real *at = drive_grad + (FORCE + i) * CQ_CHUNK + h;
+      r_store(at, r_load(at) + grad_force[i]);
+    }
+
+  // position: x' = x + ..., and through weights and arm, f = x / dx - base, arm = 1 - f
+  EACH(i) {
+    quads_load(&slopes->quad[h][i][0], CQ_DIM * 4, quad);
+    Real s_i = quad[0] + quad[1] + quad[2];
+    if (CQ_DIM == 3) s_i += quad[3];
+    real *at = adj + (X + i) * CQ_CHUNK + h;
+    r_store(at, r_load(at) + inv_dx * (s_i - grad_arm[i]));
+  }
+  store_vector(adj, V, h, grad_v);
+  store_matrix(adj, C, h, grad_c);
+  store_matrix(adj, F, h, grad_def);
+}
+
+static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
+  const cq_arrangement *a = s->arrangement;
+  const real inv_dx = (real)(1 / s->model->dx);
+  const Offsets offsets = offsets_of(a);
+  const real *velocity = (const real *)s->grid_v, *gradient = (const real *)s->grid_q;
+  Row grads[ROWS], vels[ROWS];
+  CQ_UNROLL for (int k = 0; k < ROWS; k++) grads[k] = vels[k] = row_zero();
+  int64_t current = -1;
+  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
+    const real *chunk = (const real *)in->data + AT(c, FIELDS, 0), *next = (const real *)out->data + AT(c, FIELDS, 0);
+    real *adj = (real *)s->adj + AT(c, FIELDS, 0), *params_adj = (real *)s->params_adj + AT(c, CQ_PARAM_COUNT, 0);
+    real *drive_grad = (real *)s->drive_adj + AT(c, DRIVES, 0);
+    const Matter matter = matter_of(s, c);
+    Moves moves, moves_adj, sums;
+    Weights weights, slopes, exchanged;
+    int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
+    real stress[CQ_DIM * CQ_DIM * CQ_CHUNK] __attribute__((aligned(64)));   // Kirchhoff stress, from the first half for the second
+    LANES_EACH(h) {
+      Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
+      place(chunk, h, inv_dx, base, f, arm);
+      nodes_store(a, node, h, base);
+      weights_store(&weights, h, f);
+      slopes_store(&slopes, h, f);
+      moves_again(s, &matter, chunk, adj, h, arm, &moves, &moves_adj, stress);
+    }
+    for (int l = 0; l < CQ_CHUNK; l++) {
+      if (node[l] != current) {
+        current = node[l];
+        rows_load(grads, gradient + 4 * current, &offsets);
+        rows_load(vels, velocity + 4 * current, &offsets);
+      }
+      gather_adj(sums.quad[l], exchanged.quad[l], grads, vels, moves.quad[l], moves_adj.quad[l], weights.quad[l],
+                 slopes.quad[l]);
+    }
+    LANES_EACH(h) particle_adj(s, &matter, chunk, next, adj, params_adj, drive_grad, h, &sums, &exchanged, stress);
+  }
+}

@@ -1,0 +1,376 @@
+// cq.h: the one public header of the engine.
+//
+// LuaJIT reads this same file (preprocessed at build time), so it holds declarations only: no macros with values that a
+// user needs, no inline functions. Sizes are in elements unless a name says bytes. All arrays at this border are double or
+// int32_t and in the user's particle order; the engine converts to its own precision and order.
+//
+// Errors: a function that can fail returns a cq_status and leaves one English sentence, read with cq_error().
+// Definitions: fill a def struct with its ..._init function, set what differs, pass it by pointer.
+#ifndef CQ_H
+#define CQ_H
+
+#include <stdint.h>
+
+// ---- base -----------------------------------------------------------------------------------------------------------
+
+enum { CQ_ABI = 1 };                    // changes with any change of this file that a caller can notice
+enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
+enum { CQ_DIM_MAX = 3 };
+
+typedef enum cq_status {
+  CQ_OK = 0,
+  CQ_INVALID,       // an argument is wrong; the sentence says which, what was got, what is allowed
+  CQ_MEMORY,        // not enough memory; the sentence gives the plan
+  CQ_IO,            // a file could not be read or written
+  CQ_UNSTABLE,      // the simulation failed at a step: non-finite, inverted, or left the grid
+  CQ_DEVICE,        // a device is missing or failed
+  CQ_INTERRUPTED,   // the user asked to stop
+} cq_status;
+
+const char *cq_error(void);             // sentence of this thread's last failure, "" if none
+int32_t cq_abi(void);                   // CQ_ABI of the built engine
+int64_t cq_struct_size(const char *name);   // sizeof of a public struct by its name, -1 if unknown; checked at load
+void cq_interrupt(int32_t on);          // ask running rollouts to stop at the next control step, or take it back
+int32_t cq_interrupted(void);
+double cq_clock(void);                  // monotonic wall clock [s]
+int64_t cq_memory_available(void);      // bytes of memory that can be taken without swapping
+
+// ---- world: what is fixed during a run --------------------------------------------------------------------------------
+
+typedef enum cq_precision { CQ_FLOAT32 = 4, CQ_FLOAT64 = 8 } cq_precision;
+
+typedef enum cq_material_kind {
+  CQ_MATERIAL_NEO_HOOKEAN = 0,          // (advanced-chainqueen eq. 13)
+  CQ_MATERIAL_COROTATED,                // fixed corotated (eq. 12)
+  CQ_MATERIAL_LINEAR,                   // small-strain linear elasticity, not rotation invariant
+} cq_material_kind;
+
+typedef struct cq_material {
+  int32_t kind;                         // cq_material_kind
+  int32_t incompressible;               // power p of the Bonet-Wood term (eq. 14): 0 none, or 2, 4, 6, 8
+} cq_material;
+
+typedef enum cq_contact_kind {
+  CQ_CONTACT_STICKY = 0,                // v <- wall velocity
+  CQ_CONTACT_SLIP,                      // no motion along the normal
+  CQ_CONTACT_SEPARATE,                  // slip, but free to leave
+  CQ_CONTACT_FRICTION,                  // separate with Coulomb friction
+} cq_contact_kind;
+
+typedef enum cq_wall_shape {
+  CQ_WALL_HALF_SPACE = 0,               // solid where (x - point) . normal < 0
+  CQ_WALL_BOX,                          // solid outside [lower, upper] if hollow, else inside it
+  CQ_WALL_SPHERE,                       // solid inside, or outside if hollow; centre = point
+  CQ_WALL_HEIGHT_FIELD,                 // solid below a height over the first axis (2D) or first axis x last axis (3D)
+} cq_wall_shape;
+
+typedef struct cq_wall {
+  int32_t shape, kind;                  // cq_wall_shape, cq_contact_kind
+  double friction;                      // Coulomb coefficient [-]
+  double velocity[3];                   // of the surface [length/time]
+  int32_t moves;                        // 1: the region moves with velocity; 0: it stays (a conveyor)
+  int32_t hollow;
+  double point[3], normal[3];           // normal points out of the solid
+  double lower[3], upper[3];
+  double radius;
+  int32_t height_count[2];              // samples along the first axis, and along the last (1 in 2D)
+  const double *height;                 // {height_count[0], height_count[1]}; linear between samples
+  double height_origin[2], height_spacing[2];
+} cq_wall;
+
+typedef struct cq_world cq_world;
+
+typedef struct cq_world_def {
+  int32_t cookie;
+  int32_t dim;                          // 2 or 3
+  int32_t precision;                    // cq_precision
+  int32_t threads;                      // 0: all cores
+  int32_t simd;                         // 0: best of this machine; 1 baseline, 3 AVX2, 4 AVX-512
+  int32_t cells[3];                     // grid cells along each axis; the domain is [0, cells * dx]
+  double dx;                            // cell size [length]
+  double dt;                            // time between control steps [time]
+  int32_t substeps;                     // engine steps per control step; the engine's step is dt / substeps
+  double gravity[3];
+
+  int64_t particle_count;               // n
+  const double *position;               // {n, dim}
+  const double *velocity;               // {n, dim}, NULL: at rest
+  const double *affine;                 // {n, dim, dim} C, NULL: zero
+  const double *deformation;            // {n, dim, dim} F, NULL: identity
+  const double *volume, *mass;          // {n} initial volume; mass
+  const double *young, *poisson;        // {n}
+  const int32_t *material;              // {n} index into materials, NULL: all 0
+  int32_t material_count;
+  const cq_material *materials;
+
+  int32_t wall_count;
+  const cq_wall *walls;
+  int64_t pin_count;
+  const int32_t *pins;                  // particles that are held where they start: every node they touch is sticky
+
+  int32_t actuator_count;               // a stress sum_a w_pa u_a S_a in the material frame
+  const double *actuator_direction;     // {actuators, dim, dim} symmetric S_a [stress]
+  int64_t actuation_count;              // entries (particle, actuator, weight); any number for a particle
+  const int32_t *actuation_particle, *actuation_actuator;
+  const double *actuation_weight;
+
+  int64_t force_count;                  // particles that take a force [mass length/time^2] at each control step
+  const int32_t *force_particle;
+} cq_world_def;
+
+void cq_world_def_init(cq_world_def *def);
+void cq_wall_init(cq_wall *wall);
+cq_status cq_world_create(const cq_world_def *def, cq_world **world);
+void cq_world_destroy(cq_world *world);
+double cq_world_courant(const cq_world *world);          // (dt/substeps)/dx * max (sqrt((lambda+2mu+actuation)/rho) + |v|)
+const char *cq_world_device(const cq_world *world);      // for people: device, instruction set, threads
+
+// ---- rollout: a batch of scenes through time, and back ------------------------------------------------------------------
+
+typedef enum cq_field {                 // what can be set, and what has a gradient; n particles, B scenes
+  CQ_FIELD_POSITION = 0,                // {n, dim} initial
+  CQ_FIELD_VELOCITY,                    // {n, dim} initial
+  CQ_FIELD_AFFINE,                      // {n, dim, dim} initial C
+  CQ_FIELD_DEFORMATION,                 // {n, dim, dim} initial F
+  CQ_FIELD_VOLUME, CQ_FIELD_MASS,       // {n}
+  CQ_FIELD_YOUNG, CQ_FIELD_POISSON,     // {n}
+  CQ_FIELD_ACTUATION_WEIGHT,            // {actuation_count}
+  CQ_FIELD_GRAVITY,                     // {dim}
+  CQ_FIELD_FRICTION,                    // {wall_count}
+  CQ_FIELD_WALL_VELOCITY,               // {wall_count, dim}; the region that a moving wall covers is held fixed
+  CQ_FIELD_COUNT
+} cq_field;
+
+typedef struct cq_rollout cq_rollout;
+
+typedef struct cq_rollout_def {
+  int32_t cookie;
+  int32_t batch;                        // scenes
+  int32_t steps;                        // control steps at most
+  int32_t differentiable;               // 0: forward only, nothing is remembered
+  int64_t memory;                       // budget for the memo [bytes]; 0: half of what is available
+} cq_rollout_def;
+
+typedef struct cq_plan {                // what the memo will do within its budget
+  int64_t bytes;                        // that it will take at most
+  int64_t record_bytes, slice_bytes;    // of one control step kept for its adjoint; of one checkpoint
+  int32_t records, checkpoints;         // how many of each
+  double recompute;                     // forward control steps made per control step of the rollout, 1 when all is kept
+} cq_plan;
+
+typedef struct cq_health {              // of the first bad step, or zeros
+  int32_t bad;                          // cq_health_kind
+  int32_t scene;
+  int64_t step;                         // engine step from the start of the rollout
+  int64_t particle;                     // user's index
+  double value;                         // determinant, coordinate, or velocity
+  int32_t axis;                         // of a particle that left
+} cq_health;
+
+typedef enum cq_health_kind {
+  CQ_HEALTH_GOOD = 0, CQ_HEALTH_NOT_FINITE, CQ_HEALTH_INVERTED, CQ_HEALTH_LEFT_GRID,
+} cq_health_kind;
+
+void cq_rollout_def_init(cq_rollout_def *def);
+cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollout **rollout);
+void cq_rollout_destroy(cq_rollout *rollout);
+void cq_rollout_plan(const cq_rollout *rollout, cq_plan *plan);
+
+// Elements of a field for one scene.
+int64_t cq_field_count(const cq_world *world, int32_t field);
+// Sets a field for all scenes (per_scene = 0: data {count}) or for each (per_scene = 1: data {B, count}).
+// Takes effect at the next cq_rollout_begin. Fields never set have the world's values.
+cq_status cq_rollout_set(cq_rollout *rollout, int32_t field, const double *data, int32_t per_scene);
+
+cq_status cq_rollout_begin(cq_rollout *rollout);                          // to control step 0
+// One control step with signals u {B, actuators} and forces {B, force_count, dim} (NULL: none).
+cq_status cq_rollout_step(cq_rollout *rollout, const double *u, const double *forces);
+int32_t cq_rollout_at(const cq_rollout *rollout);                         // control steps made: the index of the live state
+void cq_rollout_health(const cq_rollout *rollout, cq_health *health);     // of the last failure
+
+// Backward: begin at the live state, then for each control step from the last to the first: add the adjoints of readouts
+// of the live state with cq_rollout_read_adjoint, and step back; the live state is then the one before.
+cq_status cq_rollout_begin_adjoint(cq_rollout *rollout);
+// grad_u {B, actuators} and grad_forces {B, force_count, dim} are overwritten; NULL: not wanted.
+cq_status cq_rollout_step_adjoint(cq_rollout *rollout, double *grad_u, double *grad_forces);
+// Gradient of a field, summed over scenes (per_scene = 0) or for each; complete once step 0 is reached.
+cq_status cq_rollout_gradient(cq_rollout *rollout, int32_t field, double *out, int32_t per_scene);
+
+// ---- readouts of the live state, with their adjoints --------------------------------------------------------------------
+
+typedef enum cq_readout_kind {
+  CQ_READOUT_MEAN = 0,                  // out {B, groups, width}: weighted mean of a field over each group
+  CQ_READOUT_SECOND_MOMENT,             // out {B, groups, width, width}: weighted mean of q q^T about the origin
+  CQ_READOUT_GATHER,                    // out {B, particles, width}: the field itself, groups are joined
+} cq_readout_kind;
+
+typedef enum cq_weighting { CQ_WEIGHT_MASS = 0, CQ_WEIGHT_PARTICLE } cq_weighting;
+
+typedef struct cq_readout {
+  int32_t cookie;
+  int32_t kind;                         // cq_readout_kind
+  int32_t field;                        // CQ_FIELD_POSITION, VELOCITY, AFFINE or DEFORMATION; width dim or dim*dim
+  int32_t weighting;                    // cq_weighting, of the mean and the moment
+  int32_t group_count;
+  const int64_t *group_start;           // {group_count + 1} offsets into particles
+  const int32_t *particles;             // user's indices
+} cq_readout;
+
+void cq_readout_init(cq_readout *readout);
+int64_t cq_readout_count(const cq_world *world, const cq_readout *readout);   // elements of out for one scene
+cq_status cq_rollout_read(cq_rollout *rollout, const cq_readout *readout, double *out);
+// Adds the adjoint of a readout of the live state: grad_out as out.
+cq_status cq_rollout_read_adjoint(cq_rollout *rollout, const cq_readout *readout, const double *grad_out);
+
+// ---- timers: always on ---------------------------------------------------------------------------------------------------
+
+typedef enum cq_phase {
+  CQ_PHASE_SORT = 0, CQ_PHASE_P2G, CQ_PHASE_GRID, CQ_PHASE_G2P,
+  CQ_PHASE_G2P_ADJ, CQ_PHASE_GRID_ADJ, CQ_PHASE_P2G_ADJ, CQ_PHASE_READOUT, CQ_PHASE_DRIVE, CQ_PHASE_MEMO,
+  CQ_PHASE_COUNT
+} cq_phase;
+void cq_world_timers(cq_world *world, double seconds[10], int32_t reset);
+const char *cq_phase_name(int32_t phase);
+
+// ---- geometry --------------------------------------------------------------------------------------------------------------
+
+// Pixels of a PNG file. cq_image_size reads only the header; both refuse an enormous picture before any memory is taken.
+cq_status cq_image_size(const char *path, int32_t size[2]);               // {width, height} [pixel]
+cq_status cq_image_read(const char *path, int64_t bytes, uint8_t *rgba);  // {height, width, 4}, the top row first
+
+// Labels 0..k-1 of points {n, dim}, no cluster empty, numbered by their centres (first coordinate first).
+cq_status cq_kmeans(int64_t n, int32_t dim, const double *points, int32_t k, uint64_t seed, int32_t *labels);
+
+// ---- tensor ----------------------------------------------------------------------------------------------------------------
+//
+// C loops under the Lua tensors: double, row-major, contiguous. Shapes are checked by the caller. `..._adj` adds to
+// gradients, and a NULL gradient is not wanted. Sums have one fixed order; one thread calls at a time.
+
+enum { CQ_TENSOR_RANK_MAX = 6 };
+
+typedef enum cq_unary {
+  CQ_UNARY_NEGATE = 0, CQ_UNARY_ABS, CQ_UNARY_SQUARE, CQ_UNARY_SQRT, CQ_UNARY_EXP, CQ_UNARY_LOG,
+  CQ_UNARY_SIN, CQ_UNARY_COS, CQ_UNARY_TAN, CQ_UNARY_ASIN, CQ_UNARY_ACOS, CQ_UNARY_ATAN,
+  CQ_UNARY_TANH, CQ_UNARY_SIGMOID, CQ_UNARY_RELU, CQ_UNARY_SOFTPLUS,
+  CQ_UNARY_SIGN, CQ_UNARY_FLOOR, CQ_UNARY_ROUND,        // no gradient from here on
+} cq_unary;
+
+typedef enum cq_binary {
+  CQ_BINARY_ADD = 0, CQ_BINARY_SUBTRACT, CQ_BINARY_MULTIPLY, CQ_BINARY_DIVIDE, CQ_BINARY_POWER,
+  CQ_BINARY_MINIMUM, CQ_BINARY_MAXIMUM, CQ_BINARY_ATAN2,
+  CQ_BINARY_LESS, CQ_BINARY_LESS_EQUAL, CQ_BINARY_EQUAL,   // 1 or 0; no gradient from here on
+} cq_binary;
+
+typedef enum cq_reduction {             // {outer, axis, inner} to {outer, inner}
+  CQ_REDUCTION_SUM = 0, CQ_REDUCTION_MEAN, CQ_REDUCTION_PRODUCT, CQ_REDUCTION_MAX, CQ_REDUCTION_MIN,
+  CQ_REDUCTION_NORM, CQ_REDUCTION_LOGSUMEXP,
+  CQ_REDUCTION_ARGMAX, CQ_REDUCTION_ARGMIN,             // from 1; no gradient from here on
+} cq_reduction;
+
+typedef enum cq_scan {                  // {outer, axis, inner} to the same
+  CQ_SCAN_CUMSUM = 0, CQ_SCAN_SOFTMAX, CQ_SCAN_LOG_SOFTMAX,
+} cq_scan;
+
+typedef struct cq_layout {              // one shape, and strides of two arrays in elements; stride 0 broadcasts
+  int32_t rank;
+  int64_t shape[6], stride_a[6], stride_b[6];
+} cq_layout;
+
+typedef struct cq_product {             // c {m, n} = or += op(a) {m, k} op(b) {k, n}, for each of a batch
+  int64_t batch, m, n, k;
+  int32_t transpose_a, transpose_b;     // a is stored {k, m}, b is stored {n, k}
+  int32_t accumulate;                   // 1: +=
+  int64_t stride_a, stride_b, stride_c; // from one matrix of the batch to the next, 0: the same
+} cq_product;
+
+typedef struct cq_convolution {         // cross-correlation: x {batch, in, size}, w {out, in, kernel}, y {batch, out, ...}
+  int64_t batch, in, out;
+  int64_t size[2], kernel[2], stride[2], padding[2], dilation[2];
+} cq_convolution;
+
+typedef struct cq_random {              // Philox 4x32-10: a block of the stream is a function of seed and position
+  uint64_t seed, position;
+} cq_random;
+
+double *cq_tensor_alloc(int64_t count, int32_t zeroed);  // freed blocks are kept by size and given again; NULL: cq_error()
+void cq_tensor_free(double *data);
+void cq_tensor_fill(int64_t count, double value, double *x);
+void cq_tensor_unary(int32_t op, int64_t count, const double *x, double *y);
+void cq_tensor_unary_adj(int32_t op, int64_t count, const double *x, const double *y, double *grad_x, const double *grad_y);
+void cq_tensor_binary(int32_t op, const cq_layout *layout, const double *a, const double *b, double *y);
+void cq_tensor_binary_adj(int32_t op, const cq_layout *layout, const double *const ab[2], double *grad_a, double *grad_b,
+                          const double *grad_y);
+// y = condition ? a : b, with zeros for a NULL.
+void cq_tensor_select(int64_t count, const double *condition, const double *a, const double *b, double *y);
+void cq_tensor_reduce(int32_t op, const int64_t extent[3], const double *x, double *y);
+void cq_tensor_reduce_adj(int32_t op, const int64_t extent[3], const double *x, const double *y, double *grad_x,
+                          const double *grad_y);
+void cq_tensor_scan(int32_t op, const int64_t extent[3], const double *x, double *y);
+void cq_tensor_scan_adj(int32_t op, const int64_t extent[3], const double *y, double *grad_x, const double *grad_y);
+// b = a, or b += a, by the strides of the layout.
+void cq_tensor_copy(const cq_layout *layout, int32_t accumulate, const double *a, double *b);
+// y {outer, count, inner} = x {outer, axis, inner} at index (from 0) along the axis; and grad_x += grad_y there.
+void cq_tensor_gather(const int64_t extent[3], int64_t count, const int64_t *index, const double *x, double *y);
+void cq_tensor_gather_adj(const int64_t extent[3], int64_t count, const int64_t *index, double *grad_x, const double *grad_y);
+void cq_tensor_matmul(const cq_product *product, const double *a, const double *b, double *c);
+cq_status cq_tensor_convolve(const cq_convolution *conv, const double *x, const double *w, double *y);
+cq_status cq_tensor_convolve_adj(const cq_convolution *conv, const double *x, const double *w, double *grad_x, double *grad_w,
+                                 const double *grad_y);
+void cq_random_uniform(cq_random *random, int64_t count, double min, double max, double *x);    // in [min, max)
+void cq_random_normal(cq_random *random, int64_t count, double mean, double deviation, double *x);
+void cq_random_integers(cq_random *random, int64_t count, int64_t min, int64_t max, double *x);  // both ends included
+void cq_random_permutation(cq_random *random, int64_t count, double *x);                         // of 1..count
+// Writes a whole file or leaves the old one as it was: a temporary beside it, flushed to disk, renamed over it.
+cq_status cq_file_replace(const char *path, const void *bytes, int64_t size);
+
+// ---- picture ---------------------------------------------------------------------------------------------------------------
+
+// A software canvas. Colours are 0xRRGGBBAA. Coordinates are pixels, x right and y down from the top left corner, until
+// cq_picture_view maps the plane of a 2D scene; widths of lines, radii of discs of the view and sizes of text say which.
+typedef struct cq_picture cq_picture;
+
+cq_status cq_picture_create(int32_t width, int32_t height, int32_t samples, cq_picture **picture);   // samples^2 of each pixel
+void cq_picture_destroy(cq_picture *picture);
+// Forgets everything drawn, the view and the camera; a vertical gradient fills the canvas.
+void cq_picture_background(cq_picture *picture, uint32_t top, uint32_t bottom);
+// From now on coordinates are those of a plane with y up: pixel = scale * (x - left), height - scale * (y - bottom). scale 0: pixels again.
+void cq_picture_view(cq_picture *picture, double scale, double left, double bottom);
+cq_status cq_picture_polygon(cq_picture *picture, int64_t n, const double *points, uint32_t rgba);                   // {n, 2}, even-odd
+cq_status cq_picture_polyline(cq_picture *picture, int64_t n, const double *points, double width, uint32_t rgba);    // {n, 2}, width [pixel]
+void cq_picture_discs(cq_picture *picture, int64_t n, const double *centre, const double *radius, const uint32_t *rgba);   // radius in view units
+// Parallelograms: half edges {n, 2, 2} as columns, in view units. Edges are not blended, so that neighbours join without a seam.
+void cq_picture_tiles(cq_picture *picture, int64_t n, const double *centre, const double *half, const uint32_t *rgba);
+// One line of ASCII in pixels, y at the baseline, size the height of a capital. Returns its width; picture NULL: only that.
+double cq_picture_text(cq_picture *picture, double x, double y, double size, double weight, uint32_t rgba, const char *text);
+
+typedef struct cq_camera {              // perspective, with one directional light
+  int32_t cookie;
+  double eye[3], target[3], up[3];      // [length]
+  double field_of_view;                 // vertical [rad]
+  double light[3];                      // direction towards the light
+  double focus[3], focus_radius;        // ball that throws shadows, and sets the scale of fading and occlusion [length]
+} cq_camera;
+
+typedef struct cq_plane {               // a flat surface with a grid of lines and a faint checkerboard
+  int32_t cookie;
+  uint32_t rgba, line;                  // colours of surface and lines
+  double point[3], normal[3];
+  double first[3];                      // direction of the first grid axis, made perpendicular to normal
+  double cell;                          // between lines [length]; 0: none
+  double lower[2], upper[2];            // extent along the grid axes from point; equal: endless, fading far from the focus
+} cq_plane;
+
+void cq_camera_init(cq_camera *camera);
+void cq_plane_init(cq_plane *plane);
+// From now on surfaces can be drawn, hidden by depth; cq_picture_shade lights them, and 2D drawing after it lies on top.
+cq_status cq_picture_camera(cq_picture *picture, const cq_camera *camera);
+cq_status cq_picture_spheres(cq_picture *picture, int64_t n, const double *centre, const double *radius, const uint32_t *rgba);
+cq_status cq_picture_triangles(cq_picture *picture, int64_t n, const double *corner, const uint32_t *rgba);   // {n, 3, 3}, both sides seen
+cq_status cq_picture_plane(cq_picture *picture, const cq_plane *plane);
+cq_status cq_picture_shade(cq_picture *picture);
+cq_status cq_picture_project(const cq_picture *picture, int64_t n, const double *points, double *pixels);     // {n, 3} to {n, 2}; behind: NaN
+
+void cq_picture_pixels(const cq_picture *picture, uint8_t *rgba);         // {height, width, 4}, the top row first
+cq_status cq_image_write(const char *path, int32_t width, int32_t height, const uint8_t *rgba);   // PNG, written beside and renamed
+
+#endif

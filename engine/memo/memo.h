@@ -1,0 +1,27 @@
+// memo: what is remembered of a rollout, within a budget of memory. Everything is kept if it fits; else checkpoints on the
+// binomial schedule, from which blocks of control steps are made again. Does not know which device holds what it remembers.
+#ifndef CQ_MEMO_H
+#define CQ_MEMO_H
+
+#include "../backend/backend.h"
+
+typedef struct cq_memo cq_memo;
+
+typedef struct cq_memo_def {
+  const cq_backend *backend;
+  cq_device *device;
+  int32_t steps;             // control steps at most
+  int64_t signals, forces;   // doubles of one control step, all scenes
+  int64_t budget;            // bytes
+  int32_t differentiable;
+} cq_memo_def;
+
+cq_status cq_memo_create(const cq_memo_def *def, cq_memo **memo);
+void cq_memo_destroy(cq_memo *memo);
+cq_status cq_memo_begin(cq_memo *memo);               // the device has begun: plans, and forgets what it had
+const cq_plan *cq_memo_plan(const cq_memo *memo);
+int32_t cq_memo_at(const cq_memo *memo);              // index of the live state
+cq_status cq_memo_step(cq_memo *memo, const double *signals, const double *forces);
+cq_status cq_memo_reverse(cq_memo *memo, double *grad_signals, double *grad_forces);   // one control step back
+
+#endif

@@ -1,0 +1,36 @@
+#include "schedule.h"
+
+enum { MANY = 1 << 30 };   // more blocks than any rollout has
+
+// C(s + r, s): the longest chain that s checkpoints, the one at its start included, reverse with r advances of any block
+static int64_t reach(int64_t s, int64_t r) {
+  if (r < 0 || s < 0) return 0;
+  int64_t b = 1;
+  const int64_t k = s < r ? s : r;
+  for (int64_t i = 1; i <= k; i++) {
+    b = b * (s + r - k + i) / i;
+    if (b > MANY) return MANY;
+  }
+  return b;
+}
+
+// the smallest r that suffices
+static int64_t repetitions(int64_t length, int64_t s) {
+  int64_t r = 0;
+  while (reach(s, r) < length) r++;
+  return r;
+}
+
+int64_t cq_schedule_split(int64_t length, int64_t free) {
+  const int64_t s = free + 1, r = repetitions(length, s);
+  int64_t split = length - reach(s - 1, r);
+  if (split < reach(s, r - 2)) split = reach(s, r - 2);
+  if (split < 1) split = 1;
+  return split < length ? split : length - 1;
+}
+
+int64_t cq_schedule_cost(int64_t length, int64_t free) {
+  if (free == 0) return length * (length - 1) / 2;
+  const int64_t s = free + 1, r = repetitions(length, s);
+  return r * length - reach(s + 1, r - 1);
+}

@@ -1,0 +1,34 @@
+// actuation: a symmetric stress sigma in the material frame, P += F sigma (advanced-chainqueen eq. 15, A1).
+
+// packed symmetric entry of row i, column j
+CQ_INLINE int sym_at(const int i, const int j) {
+#if CQ_DIM == 2
+  return i == j ? i : 2;
+#else
+  return i == j ? i : i + j + 2;   // 01 -> 3, 02 -> 4, 12 -> 5
+#endif
+}
+
+// (E11) tau += F sigma F^T
+CQ_INLINE void actuation_stress(const Real f[CQ_DIM][CQ_DIM], const Real sigma[CQ_SYM], Real tau[CQ_DIM][CQ_DIM]) {
+  Real full[CQ_DIM][CQ_DIM], fs[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
+  EACH(i) EACH(j) full[i][j] = sigma[sym_at(i, j)];
+  mat_mul(f, full, fs);
+  mat_mul_nt(fs, f, t);
+  EACH(i) EACH(j) tau[i][j] += t[i][j];
+}
+
+// dL/dF += (G + G^T) F sigma; dL/dsigma += F^T G F, both entries of a pair into the packed one
+CQ_INLINE void actuation_stress_adj(const Real f[CQ_DIM][CQ_DIM], const Real sigma[CQ_SYM],
+                                    Real grad_f[CQ_DIM][CQ_DIM], Real grad_sigma[CQ_SYM],
+                                    const Real grad_tau[CQ_DIM][CQ_DIM]) {
+  Real full[CQ_DIM][CQ_DIM], fs[CQ_DIM][CQ_DIM], sym[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
+  EACH(i) EACH(j) full[i][j] = sigma[sym_at(i, j)];
+  EACH(i) EACH(j) sym[i][j] = grad_tau[i][j] + grad_tau[j][i];
+  mat_mul(f, full, fs);
+  mat_mul(sym, fs, t);
+  EACH(i) EACH(j) grad_f[i][j] += t[i][j];
+  mat_mul(grad_tau, f, fs);
+  mat_mul_tn(f, fs, t);
+  EACH(i) EACH(j) grad_sigma[sym_at(i, j)] += t[i][j];
+}

@@ -1,0 +1,70 @@
+// contact: what a wall does to the velocity of a grid node (advanced-chainqueen 3.2 and B1-B15, re-derived). Over the scalar
+// real, for few nodes touch a wall. The laws have kinks; the subgradient chosen is that of the branch that the value took:
+// a node that leaves at exactly zero speed is free, one that friction holds does not move.
+
+// (E12) v <- w + law(v - w), n the unit normal out of the solid
+CQ_INLINE void contact(const int kind, const real friction, const real n[CQ_DIM], const real w[CQ_DIM], real v[CQ_DIM]) {
+  real u[CQ_DIM], normal = 0;
+  EACH(i) u[i] = v[i] - w[i];
+  EACH(i) normal = normal + u[i] * n[i];
+  if (kind == CQ_CONTACT_STICKY) {
+    EACH(i) v[i] = w[i];
+    return;
+  }
+  if (kind != CQ_CONTACT_SLIP && !(normal < 0)) return;
+  real slide2 = 0;
+  EACH(i) u[i] = u[i] - normal * n[i];
+  EACH(i) slide2 = slide2 + u[i] * u[i];
+  real keep = 1;
+  if (kind == CQ_CONTACT_FRICTION) {
+    // Coulomb: the tangential speed falls by friction times the normal impulse, not below zero
+    const real slide = s_sqrt(slide2);
+    keep = slide + friction * normal;
+    if (keep > 0)
+      keep = keep / slide;
+    else
+      keep = 0;
+  }
+  EACH(i) v[i] = w[i] + keep * u[i];
+}
+
+// v is the velocity before the contact; grad_v holds dL/dv' and becomes dL/dv.
+CQ_INLINE void contact_adj(const int kind, const real friction, const real n[CQ_DIM], const real w[CQ_DIM],
+                           const real v[CQ_DIM], real grad_v[CQ_DIM], real *grad_friction, real grad_w[CQ_DIM]) {
+  real u[CQ_DIM], normal = 0;
+  EACH(i) u[i] = v[i] - w[i];
+  EACH(i) normal = normal + u[i] * n[i];
+  if (kind == CQ_CONTACT_STICKY) {
+    EACH(i) {
+      grad_w[i] = grad_w[i] + grad_v[i];
+      grad_v[i] = 0;
+    }
+    return;
+  }
+  if (kind != CQ_CONTACT_SLIP && !(normal < 0)) return;
+  real g[CQ_DIM], grad_normal = 0, gn = 0;
+  EACH(i) u[i] = u[i] - normal * n[i];
+  EACH(i) g[i] = grad_v[i];
+  if (kind == CQ_CONTACT_FRICTION) {
+    // v' = w + (1 + c l / |t|) t: dL/dt = (1 + c l / |t|) g - (g.t) c l / |t|^3 t, dL/dl = (g.t) c / |t|
+    real slide2 = 0, gt = 0;
+    EACH(i) slide2 = slide2 + u[i] * u[i];
+    EACH(i) gt = gt + g[i] * u[i];
+    const real slide = s_sqrt(slide2);
+    if (slide + friction * normal > 0) {
+      const real ratio = friction * normal / slide;
+      EACH(i) g[i] = (ratio + 1) * g[i] - gt * ratio / slide2 * u[i];
+      grad_normal = gt * friction / slide;
+      *grad_friction = *grad_friction + gt * normal / slide;
+    } else {
+      EACH(i) g[i] = 0;
+    }
+  }
+  // t = (I - n n^T) u, l = n.u
+  EACH(i) gn = gn + g[i] * n[i];
+  EACH(i) {
+    const real gu = g[i] + (grad_normal - gn) * n[i];
+    grad_w[i] = grad_w[i] + grad_v[i] - gu;
+    grad_v[i] = gu;
+  }
+}

@@ -1,0 +1,20 @@
+// lame: elastic constants that the step works with, from those that users give. In double: made once for a rollout.
+#ifndef CQ_LAME_H
+#define CQ_LAME_H
+
+// (E6) Lame's constants and the near-incompressibility modulus from Young's modulus and Poisson's ratio
+static inline void cq_lame(const double young, const double poisson, double *mu, double *lambda, double *bulk) {
+  *mu = young / (2 * (1 + poisson));
+  *lambda = young * poisson / ((1 + poisson) * (1 - 2 * poisson));
+  *bulk = young / (3 * (2 - 2 * poisson));   // as printed in advanced-chainqueen eq. 14
+}
+
+static inline void cq_lame_adj(const double young, const double poisson, double *grad_young, double *grad_poisson,
+                               const double grad_mu, const double grad_lambda, const double grad_bulk) {
+  const double a = 1 + poisson, b = 1 - 2 * poisson, c = 1 - poisson;
+  *grad_young += grad_mu / (2 * a) + grad_lambda * poisson / (a * b) + grad_bulk / (6 * c);
+  *grad_poisson += -grad_mu * young / (2 * a * a) + grad_lambda * young * (1 + 2 * poisson * poisson) / (a * a * b * b) +
+                   grad_bulk * young / (6 * c * c);
+}
+
+#endif

@@ -1,0 +1,286 @@
+#include "model.h"
+#include <math.h>
+#include <string.h>
+
+void cq_world_def_init(cq_world_def *def) {
+  *def = (cq_world_def){
+      .cookie = CQ_COOKIE,
+      .dim = 2,
+      .precision = CQ_FLOAT32,
+      .cells = {64, 64, 64},
+      .dx = 1.0 / 64,
+      .dt = 1e-3,
+      .substeps = 1,
+  };
+}
+
+static double *copy_doubles(const double *from, int64_t count, const char *what) {
+  double *to = cq_alloc((size_t)count, sizeof *to, what);
+  if (to && from) memcpy(to, from, (size_t)count * sizeof *to);
+  return to;
+}
+
+static cq_status check_finite(const double *data, int64_t count, int64_t per_particle, const char *what) {
+  for (int64_t k = 0; data && k < count; k++)
+    if (!isfinite(data[k]))
+      return cq_fail(CQ_INVALID, "%s of particle %lld is %g; every number must be finite", what,
+                     (long long)(k / per_particle), data[k]);
+  return CQ_OK;
+}
+
+static cq_status check_grid(const cq_world_def *def) {
+  if (def->dim != 2 && def->dim != 3) return cq_fail(CQ_INVALID, "dim is %d; it must be 2 or 3", def->dim);
+  if (def->precision != CQ_FLOAT32 && def->precision != CQ_FLOAT64)
+    return cq_fail(CQ_INVALID, "precision is %d; it must be float32 or float64", def->precision);
+  for (int i = 0; i < def->dim; i++)
+    if (def->cells[i] < 4 || def->cells[i] > 16384)
+      return cq_fail(CQ_INVALID, "cells[%d] is %d; it must be between 4 and 16384", i + 1, def->cells[i]);
+  if (!(def->dx > 0) || !isfinite(def->dx)) return cq_fail(CQ_INVALID, "dx is %g; it must be positive", def->dx);
+  if (!(def->dt > 0) || !isfinite(def->dt)) return cq_fail(CQ_INVALID, "dt is %g; it must be positive", def->dt);
+  if (def->substeps < 1) return cq_fail(CQ_INVALID, "substeps is %d; it must be at least 1", def->substeps);
+  for (int i = 0; i < def->dim; i++)
+    if (!isfinite(def->gravity[i])) return cq_fail(CQ_INVALID, "gravity[%d] is %g", i + 1, def->gravity[i]);
+  return CQ_OK;
+}
+
+static cq_status check_particles(const cq_world_def *def) {
+  const int64_t n = def->particle_count, d = def->dim;
+  if (n < 1) return cq_fail(CQ_INVALID, "the world has no particles");
+  if (n > 1000000000) return cq_fail(CQ_INVALID, "%lld particles are more than 1e9", (long long)n);
+  if (!def->position || !def->volume || !def->mass || !def->young || !def->poisson)
+    return cq_fail(CQ_INVALID, "position, volume, mass, young and poisson are needed for every particle");
+  cq_status status = check_finite(def->position, n * d, d, "position");
+  if (!status) status = check_finite(def->velocity, n * d, d, "velocity");
+  if (!status) status = check_finite(def->affine, n * d * d, d * d, "affine");
+  if (!status) status = check_finite(def->deformation, n * d * d, d * d, "deformation");
+  for (int64_t p = 0; p < n && !status; p++) {
+    if (!(def->volume[p] > 0) || !isfinite(def->volume[p]))
+      status = cq_fail(CQ_INVALID, "volume of particle %lld is %g; it must be positive", (long long)p, def->volume[p]);
+    else if (!(def->mass[p] > 0) || !isfinite(def->mass[p]))
+      status = cq_fail(CQ_INVALID, "mass of particle %lld is %g; it must be positive", (long long)p, def->mass[p]);
+    else if (!(def->young[p] >= 0) || !isfinite(def->young[p]))
+      status = cq_fail(CQ_INVALID, "Young's modulus of particle %lld is %g; it must not be negative", (long long)p,
+                       def->young[p]);
+    else if (!(def->poisson[p] > -1 && def->poisson[p] < 0.5))
+      status = cq_fail(CQ_INVALID, "Poisson's ratio of particle %lld is %g; it must be above -1 and below 0.5",
+                       (long long)p, def->poisson[p]);
+    for (int i = 0; i < d && !status; i++) {
+      const double x = def->position[p * d + i], limit = def->cells[i] * def->dx;
+      if (x < 0 || x > limit)
+        status = cq_fail(CQ_INVALID, "particle %lld starts outside the world: coordinate %d is %g, the world is [0, %g]",
+                         (long long)p, i + 1, x, limit);
+    }
+  }
+  return status;
+}
+
+static cq_status check_materials(const cq_world_def *def) {
+  if (def->material_count < 1 || def->material_count > CQ_MATERIALS_MAX || !def->materials)
+    return cq_fail(CQ_INVALID, "%d materials; a world has 1 to %d", def->material_count, CQ_MATERIALS_MAX);
+  for (int32_t k = 0; k < def->material_count; k++) {
+    const cq_material *m = &def->materials[k];
+    if (m->kind < CQ_MATERIAL_NEO_HOOKEAN || m->kind > CQ_MATERIAL_LINEAR)
+      return cq_fail(CQ_INVALID, "material %d has the unknown kind %d", k, m->kind);
+    if (m->incompressible < 0 || m->incompressible > 8 || m->incompressible % 2)
+      return cq_fail(CQ_INVALID, "incompressible is %d; the power is 0 (none), 2, 4, 6 or 8: an odd one would push a "
+                     "compressed material further in", m->incompressible);
+  }
+  for (int64_t p = 0; def->material && p < def->particle_count; p++)
+    if (def->material[p] < 0 || def->material[p] >= def->material_count)
+      return cq_fail(CQ_INVALID, "material of particle %lld is %d; there are %d", (long long)p, def->material[p],
+                     def->material_count);
+  return CQ_OK;
+}
+
+static cq_status copy_particles(const cq_world_def *def, cq_model *m) {
+  const int64_t n = def->particle_count, d = def->dim;
+  m->particle_count = n;
+  m->position = copy_doubles(def->position, n * d, "positions");
+  m->velocity = copy_doubles(def->velocity, n * d, "velocities");
+  m->affine = copy_doubles(def->affine, n * d * d, "affine velocities");
+  m->deformation = copy_doubles(def->deformation, n * d * d, "deformation gradients");
+  m->volume = copy_doubles(def->volume, n, "volumes");
+  m->mass = copy_doubles(def->mass, n, "masses");
+  m->young = copy_doubles(def->young, n, "Young's moduli");
+  m->poisson = copy_doubles(def->poisson, n, "Poisson's ratios");
+  m->material = cq_alloc((size_t)n, sizeof *m->material, "materials");
+  if (!m->position || !m->velocity || !m->affine || !m->deformation || !m->volume || !m->mass || !m->young ||
+      !m->poisson || !m->material)
+    return CQ_MEMORY;
+  if (!def->deformation)
+    for (int64_t p = 0; p < n; p++)
+      for (int i = 0; i < d; i++) m->deformation[p * d * d + i * (d + 1)] = 1;
+  if (def->material) memcpy(m->material, def->material, (size_t)n * sizeof *m->material);
+  m->material_count = def->material_count;
+  memcpy(m->materials, def->materials, (size_t)def->material_count * sizeof *m->materials);
+  return CQ_OK;
+}
+
+static cq_status copy_walls(const cq_world_def *def, cq_model *m) {
+  if (def->wall_count < 0 || def->wall_count > CQ_WALLS_MAX)
+    return cq_fail(CQ_INVALID, "%d walls; a world has at most %d", def->wall_count, CQ_WALLS_MAX);
+  m->wall_count = def->wall_count;
+  for (int32_t k = 0; k < def->wall_count; k++) {
+    cq_wall *w = &m->walls[k];
+    *w = def->walls[k];
+    if (w->kind < CQ_CONTACT_STICKY || w->kind > CQ_CONTACT_FRICTION || w->shape < CQ_WALL_HALF_SPACE ||
+        w->shape > CQ_WALL_HEIGHT_FIELD)
+      return cq_fail(CQ_INVALID, "wall %d has an unknown shape or kind", k + 1);
+    if (!(w->friction >= 0) || !isfinite(w->friction))
+      return cq_fail(CQ_INVALID, "friction of wall %d is %g; it must not be negative", k + 1, w->friction);
+    double length = 0;
+    for (int i = 0; i < def->dim; i++) length += w->normal[i] * w->normal[i];
+    if (w->shape == CQ_WALL_HALF_SPACE && !(length > 0 && isfinite(length)))
+      return cq_fail(CQ_INVALID, "normal of wall %d has no length", k + 1);
+    for (int i = 0; i < 3; i++) w->normal[i] = i < def->dim && length > 0 ? w->normal[i] / sqrt(length) : 0;
+    if (w->shape == CQ_WALL_HEIGHT_FIELD) {
+      const int64_t nx = w->height_count[0], nz = def->dim == 3 ? w->height_count[1] : 1;
+      if (nx < 1 || nz < 1 || !w->height || !(w->height_spacing[0] > 0) || (def->dim == 3 && !(w->height_spacing[1] > 0)))
+        return cq_fail(CQ_INVALID, "height field of wall %d needs heights and a positive spacing", k + 1);
+      m->heights[k] = copy_doubles(w->height, nx * nz, "height field");
+      if (!m->heights[k]) return CQ_MEMORY;
+      w->height = m->heights[k];
+      cq_status status = check_finite(w->height, nx * nz, 1, "height (of the height field)");
+      if (status) return status;
+    }
+    if (w->moves) m->moving_wall_count++;
+  }
+  m->pin_count = def->pin_count;
+  m->pins = cq_alloc((size_t)def->pin_count, sizeof *m->pins, "pins");
+  if (!m->pins) return CQ_MEMORY;
+  for (int64_t k = 0; k < def->pin_count; k++) {
+    if (def->pins[k] < 0 || def->pins[k] >= def->particle_count)
+      return cq_fail(CQ_INVALID, "pin %lld is particle %d; there are %lld", (long long)k, def->pins[k],
+                     (long long)def->particle_count);
+    m->pins[k] = def->pins[k];
+  }
+  return cq_wall_map_create(m);
+}
+
+static cq_status copy_actuation(const cq_world_def *def, cq_model *m) {
+  const int64_t n = def->particle_count, entries = def->actuation_count, dd = def->dim * def->dim;
+  if (def->actuator_count < 0 || entries < 0) return cq_fail(CQ_INVALID, "a count of actuators is negative");
+  m->actuator_count = def->actuator_count;
+  m->actuation_count = entries;
+  m->actuator_direction = copy_doubles(def->actuator_direction, def->actuator_count * dd, "actuator directions");
+  m->actuation_weight = copy_doubles(def->actuation_weight, entries, "actuator weights");
+  m->actuation_start = cq_alloc((size_t)n + 1, sizeof *m->actuation_start, "actuator weights");
+  m->actuation_actuator = cq_alloc((size_t)entries, sizeof *m->actuation_actuator, "actuator weights");
+  m->actuation_entry = cq_alloc((size_t)entries, sizeof *m->actuation_entry, "actuator weights");
+  if (!m->actuator_direction || !m->actuation_weight || !m->actuation_start || !m->actuation_actuator ||
+      !m->actuation_entry)
+    return CQ_MEMORY;
+  for (int64_t k = 0; k < entries; k++) {
+    const int32_t p = def->actuation_particle[k], a = def->actuation_actuator[k];
+    if (p < 0 || p >= n || a < 0 || a >= def->actuator_count)
+      return cq_fail(CQ_INVALID, "actuator entry %lld is (particle %d, actuator %d); there are %lld and %d", (long long)k,
+                     p, a, (long long)n, def->actuator_count);
+    m->actuation_start[p + 1]++;
+  }
+  for (int32_t a = 0; a < def->actuator_count; a++)
+    for (int i = 0; i < def->dim; i++)
+      for (int j = 0; j < i; j++)
+        if (m->actuator_direction[a * dd + i * def->dim + j] != m->actuator_direction[a * dd + j * def->dim + i])
+          return cq_fail(CQ_INVALID, "direction of actuator %d is not symmetric", a + 1);
+  // by particle, in the user's order within a particle
+  for (int64_t p = 0; p < n; p++) m->actuation_start[p + 1] += m->actuation_start[p];
+  for (int64_t k = entries; k-- > 0;) {
+    const int64_t at = --m->actuation_start[def->actuation_particle[k] + 1];
+    m->actuation_actuator[at] = def->actuation_actuator[k];
+    m->actuation_entry[at] = k;
+  }
+  for (int64_t p = 0; p < n; p++) m->actuation_start[p] = m->actuation_start[p + 1];
+  m->actuation_start[n] = entries;
+  return CQ_OK;
+}
+
+static cq_status copy_forces(const cq_world_def *def, cq_model *m) {
+  m->force_count = def->force_count;
+  if (!def->force_count) return CQ_OK;
+  m->force_particle = cq_alloc((size_t)def->force_count, sizeof *m->force_particle, "forces");
+  m->force_of = cq_alloc((size_t)def->particle_count, sizeof *m->force_of, "forces");
+  if (!m->force_particle || !m->force_of) return CQ_MEMORY;
+  for (int64_t p = 0; p < def->particle_count; p++) m->force_of[p] = -1;
+  for (int64_t k = 0; k < def->force_count; k++) {
+    const int32_t p = def->force_particle[k];
+    if (p < 0 || p >= def->particle_count)
+      return cq_fail(CQ_INVALID, "force %lld is on particle %d; there are %lld", (long long)k, p,
+                     (long long)def->particle_count);
+    if (m->force_of[p] >= 0)
+      return cq_fail(CQ_INVALID, "forces %d and %lld are on the same particle %d; add them up", m->force_of[p],
+                     (long long)k, p);
+    m->force_of[p] = (int32_t)k;
+    m->force_particle[k] = p;
+  }
+  return CQ_OK;
+}
+
+cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
+  if (def->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_world_def was not filled by cq_world_def_init");
+  cq_status status = check_grid(def);
+  if (!status) status = check_particles(def);
+  if (!status) status = check_materials(def);
+  if (!status) {
+    m->dim = def->dim;
+    m->precision = def->precision;
+    m->threads = def->threads;
+    m->simd = def->simd;
+    m->substeps = def->substeps;
+    m->dx = def->dx;
+    m->dt = def->dt / def->substeps;
+    for (int i = 0; i < 3; i++) {
+      m->cells[i] = i < def->dim ? def->cells[i] : 1;
+      m->gravity[i] = i < def->dim ? def->gravity[i] : 0;
+    }
+    status = copy_particles(def, m);
+  }
+  if (!status) status = copy_walls(def, m);
+  if (!status) status = copy_actuation(def, m);
+  if (!status) status = copy_forces(def, m);
+  if (status) cq_model_destroy(m);
+  return status;
+}
+
+void cq_model_destroy(cq_model *m) {
+  cq_free(m->position);
+  cq_free(m->velocity);
+  cq_free(m->affine);
+  cq_free(m->deformation);
+  cq_free(m->volume);
+  cq_free(m->mass);
+  cq_free(m->young);
+  cq_free(m->poisson);
+  cq_free(m->material);
+  for (int k = 0; k < CQ_WALLS_MAX; k++) cq_free(m->heights[k]);
+  cq_free(m->pins);
+  cq_wall_map_destroy(&m->map);
+  cq_free(m->actuator_direction);
+  cq_free(m->actuation_weight);
+  cq_free(m->actuation_start);
+  cq_free(m->actuation_actuator);
+  cq_free(m->actuation_entry);
+  cq_free(m->force_particle);
+  cq_free(m->force_of);
+  *m = (cq_model){0};
+}
+
+// Fastest signal through the softest view of a particle: elastic wave plus its own speed. Actuation stiffens by its stress.
+double cq_model_courant(const cq_model *m) {
+  double fastest = 0;
+  for (int64_t p = 0; p < m->particle_count; p++) {
+    const double e = m->young[p], nu = m->poisson[p];
+    double modulus = e * (1 - nu) / ((1 + nu) * (1 - 2 * nu));   // lambda + 2 mu
+    if (m->materials[m->material[p]].incompressible == 2) modulus += 2 * e / (3 * (2 - 2 * nu));
+    double stress = 0;
+    for (int64_t k = m->actuation_start[p]; k < m->actuation_start[p + 1]; k++) {
+      const double *s = m->actuator_direction + (int64_t)m->actuation_actuator[k] * m->dim * m->dim;
+      double largest = 0;
+      for (int i = 0; i < m->dim * m->dim; i++) largest = fmax(largest, fabs(s[i]));
+      stress += fabs(m->actuation_weight[m->actuation_entry[k]]) * largest;
+    }
+    double speed2 = 0;
+    for (int i = 0; i < m->dim; i++) speed2 += m->velocity[p * m->dim + i] * m->velocity[p * m->dim + i];
+    fastest = fmax(fastest, sqrt((modulus + stress) * m->volume[p] / m->mass[p]) + sqrt(speed2));
+  }
+  return fastest * m->dt / m->dx;
+}

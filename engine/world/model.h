@@ -1,0 +1,67 @@
+// model: what is fixed during a run, checked and copied from the user's def, in double precision and the user's order.
+#ifndef CQ_MODEL_H
+#define CQ_MODEL_H
+
+#include "../base/base.h"
+
+enum {
+  CQ_WALLS_MAX = 64,          // of a world; wall ids index small tables in the kernels
+  CQ_CONTACTS_MAX = 8,        // walls that may hold one node; more is an error when the world is made
+  CQ_MATERIALS_MAX = 32,      // a chunk's materials are a 32-bit mask
+  CQ_NODE_PAD = 4,            // node columns kept around the domain: half a stencil, the margin, and the row overhang
+};
+
+// One wall at one node.
+typedef struct cq_wall_node {
+  int32_t z;                  // along the last axis
+  int32_t wall;               // index of the wall, -1 for a pin
+  double normal[3];           // unit, out of the solid
+} cq_wall_node;
+
+// The nodes that walls and pins hold, by column: entries of column (x, y) are start[c] .. start[c + 1], sorted by z, then wall.
+typedef struct cq_wall_map {
+  int32_t lower[2], size[2];  // columns (x, y); y is 0 in 2D
+  int64_t *start;             // {size[0] * size[1] + 1}
+  cq_wall_node *node;
+} cq_wall_map;
+
+typedef struct cq_model {
+  int32_t dim, precision, threads, simd;
+  int32_t cells[3], substeps;
+  double dx, dt;              // dt: of one engine step
+  double gravity[3];
+  int64_t particle_count;
+  double *position, *velocity, *affine, *deformation, *volume, *mass, *young, *poisson;
+  int32_t *material;
+  int32_t material_count;
+  cq_material materials[CQ_MATERIALS_MAX];
+  int32_t wall_count, moving_wall_count;
+  cq_wall walls[CQ_WALLS_MAX];
+  double *heights[CQ_WALLS_MAX];   // owned copies
+  int64_t pin_count;
+  int32_t *pins;
+  cq_wall_map map;            // of the walls that do not move, and of the pins
+  int32_t actuator_count;
+  double *actuator_direction; // {actuators, dim, dim}
+  int64_t actuation_count;    // entries by particle: those of p are actuation_start[p] .. actuation_start[p + 1]
+  int64_t *actuation_start;
+  int32_t *actuation_actuator;
+  int64_t *actuation_entry;   // the user's index of the entry, for weights and their gradient
+  double *actuation_weight;   // in the user's order of entries
+  int64_t force_count;
+  int32_t *force_particle;
+  int32_t *force_of;          // {n} index of a particle's force, -1 for none; NULL without forces
+} cq_model;
+
+cq_status cq_model_create(const cq_world_def *def, cq_model *model);   // model zeroed; on failure destroyed
+void cq_model_destroy(cq_model *model);
+double cq_model_courant(const cq_model *model);
+
+// A wall at a point: how many unit normals hold it (a corner of a hollow box has several), 0 outside the solid.
+int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const double x[3], double normals[3][3]);
+// Entries of the column (x, y), as a range of map->node.
+void cq_wall_map_column(const cq_wall_map *map, int32_t x, int32_t y, int64_t *begin, int64_t *end);
+cq_status cq_wall_map_create(cq_model *model);
+void cq_wall_map_destroy(cq_wall_map *map);
+
+#endif

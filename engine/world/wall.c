@@ -1,0 +1,227 @@
+// wall: which nodes a wall holds, and along which normals.
+#include "model.h"
+#include <math.h>
+#include <stdlib.h>
+
+void cq_wall_init(cq_wall *wall) {
+  *wall = (cq_wall){.shape = CQ_WALL_HALF_SPACE, .kind = CQ_CONTACT_STICKY, .normal = {0, 1, 0}, .height_count = {1, 1},
+                    .height_spacing = {1, 1}};
+}
+
+static int32_t sphere_normals(const cq_wall *w, int32_t dim, double slack, const double x[3], double normals[3][3]) {
+  double r2 = 0;
+  for (int i = 0; i < dim; i++) r2 += (x[i] - w->point[i]) * (x[i] - w->point[i]);
+  const double r = sqrt(r2);
+  if (w->hollow ? r < w->radius - slack : r > w->radius + slack) return 0;
+  // at the centre any direction is as good as another
+  for (int i = 0; i < dim; i++) normals[0][i] = r > 0 ? (x[i] - w->point[i]) / r * (w->hollow ? -1 : 1) : i == 1;
+  return 1;
+}
+
+static int32_t box_normals(const cq_wall *w, int32_t dim, double slack, const double x[3], double normals[3][3]) {
+  int32_t count = 0;
+  if (w->hollow) {
+    for (int i = 0; i < dim; i++) {
+      const int low = x[i] <= w->lower[i] + slack, high = x[i] >= w->upper[i] - slack;
+      if (!low && !high) continue;
+      for (int j = 0; j < dim; j++) normals[count][j] = i == j ? (low ? 1 : -1) : 0;
+      count++;
+    }
+    return count;
+  }
+  // inside a solid box: out through the nearest face
+  double nearest = INFINITY;
+  for (int i = 0; i < dim; i++) {
+    const double low = x[i] - w->lower[i], high = w->upper[i] - x[i];
+    if (low < -slack || high < -slack) return 0;
+    if (low < nearest) {
+      nearest = low;
+      for (int j = 0; j < dim; j++) normals[0][j] = i == j ? -1 : 0;
+    }
+    if (high < nearest) {
+      nearest = high;
+      for (int j = 0; j < dim; j++) normals[0][j] = i == j ? 1 : 0;
+    }
+  }
+  return 1;
+}
+
+// index and fraction of a coordinate in equally spaced samples, held at the ends
+static void sample_at(double x, double origin, double spacing, int32_t count, int32_t *index, double *fraction) {
+  double s = (x - origin) / spacing;
+  if (s < 0) s = 0;
+  if (s > count - 1) s = count - 1;
+  *index = (int32_t)s;
+  if (*index > count - 2) *index = count > 1 ? count - 2 : 0;
+  *fraction = s - *index;
+}
+
+static int32_t height_normals(const cq_wall *w, int32_t dim, double slack, const double x[3], double normals[3][3]) {
+  int32_t i, k = 0;
+  double a, b = 0;
+  const int32_t nx = w->height_count[0], nz = dim == 3 ? w->height_count[1] : 1;
+  sample_at(x[0], w->height_origin[0], w->height_spacing[0], nx, &i, &a);
+  if (dim == 3) sample_at(x[2], w->height_origin[1], w->height_spacing[1], nz, &k, &b);
+  const int32_t i1 = nx > 1 ? i + 1 : i, k1 = nz > 1 ? k + 1 : k;
+  const double h00 = w->height[(int64_t)i * nz + k], h10 = w->height[(int64_t)i1 * nz + k];
+  const double h01 = w->height[(int64_t)i * nz + k1], h11 = w->height[(int64_t)i1 * nz + k1];
+  const double h = (1 - a) * ((1 - b) * h00 + b * h01) + a * ((1 - b) * h10 + b * h11);
+  if (x[1] > h + slack) return 0;
+  const double sx = ((1 - b) * (h10 - h00) + b * (h11 - h01)) / w->height_spacing[0];
+  const double sz = dim == 3 ? ((1 - a) * (h01 - h00) + a * (h11 - h10)) / w->height_spacing[1] : 0;
+  const double length = sqrt(1 + sx * sx + sz * sz);
+  normals[0][0] = -sx / length;
+  normals[0][1] = 1 / length;
+  normals[0][2] = -sz / length;
+  return 1;
+}
+
+int32_t cq_wall_normals(const cq_wall *w, int32_t dim, double slack, const double x[3], double normals[3][3]) {
+  switch (w->shape) {
+    case CQ_WALL_SPHERE: return sphere_normals(w, dim, slack, x, normals);
+    case CQ_WALL_BOX: return box_normals(w, dim, slack, x, normals);
+    case CQ_WALL_HEIGHT_FIELD: return height_normals(w, dim, slack, x, normals);
+    default: break;
+  }
+  double distance = 0;
+  for (int i = 0; i < dim; i++) distance += (x[i] - w->point[i]) * w->normal[i];
+  if (distance > slack) return 0;
+  for (int i = 0; i < dim; i++) normals[0][i] = w->normal[i];
+  return 1;
+}
+
+// ---- the map -----------------------------------------------------------------------------------------------------------
+
+typedef struct node_list {
+  cq_wall_node *node;
+  int64_t *column;
+  int64_t count, capacity;
+} node_list;
+
+static cq_status push(node_list *list, int64_t column, const cq_wall_node *node) {
+  if (list->count == list->capacity) {
+    const int64_t capacity = list->capacity ? list->capacity * 2 : 4096;
+    cq_wall_node *nodes = realloc(list->node, (size_t)capacity * sizeof *nodes);
+    if (nodes) list->node = nodes;
+    int64_t *columns = realloc(list->column, (size_t)capacity * sizeof *columns);
+    if (columns) list->column = columns;
+    if (!nodes || !columns)
+      return cq_fail(CQ_MEMORY, "out of memory: the walls hold more than %lld grid nodes", (long long)list->count);
+    list->capacity = capacity;
+  }
+  list->node[list->count] = *node;
+  list->column[list->count++] = column;
+  return CQ_OK;
+}
+
+// every node of the padded grid against every wall that stays, in the order column, z, wall
+static cq_status gather_walls(const cq_model *m, node_list *list) {
+  const cq_wall_map *map = &m->map;
+  const int32_t last = m->dim - 1;
+  for (int32_t cx = 0; cx < map->size[0]; cx++)
+    for (int32_t cy = 0; cy < map->size[1]; cy++)
+      for (int32_t z = -CQ_NODE_PAD; z <= m->cells[last] + CQ_NODE_PAD; z++) {
+        double x[3] = {(cx + map->lower[0]) * m->dx, (cy + map->lower[1]) * m->dx, 0};
+        x[last] = z * m->dx;
+        int32_t held = 0;
+        for (int32_t w = 0; w < m->wall_count; w++) {
+          if (m->walls[w].moves) continue;
+          cq_wall_node node = {.z = z, .wall = w};
+          double normals[3][3] = {{0}};
+          const int32_t count = cq_wall_normals(&m->walls[w], m->dim, 1e-6 * m->dx, x, normals);
+          for (int32_t k = 0; k < count; k++) {
+            for (int i = 0; i < 3; i++) node.normal[i] = normals[k][i];
+            if (++held > CQ_CONTACTS_MAX)
+              return cq_fail(CQ_INVALID, "more than %d walls hold the grid node at (%g, %g, %g); merge some of them",
+                             CQ_CONTACTS_MAX, x[0], x[1], x[2]);
+            cq_status status = push(list, (int64_t)cx * map->size[1] + cy, &node);
+            if (status) return status;
+          }
+        }
+      }
+  return CQ_OK;
+}
+
+// all nodes that a pinned particle touches; repeats are dropped when the map is built
+static cq_status gather_pins(const cq_model *m, node_list *list) {
+  const cq_wall_map *map = &m->map;
+  for (int64_t k = 0; k < m->pin_count; k++) {
+    const double *x = m->position + (int64_t)m->pins[k] * m->dim;
+    int32_t base[3] = {0, 0, 0};
+    for (int i = 0; i < m->dim; i++) base[i] = (int32_t)floor(x[i] / m->dx - 0.5);
+    for (int32_t i = 0; i < 3; i++)
+      for (int32_t j = 0; j < (m->dim == 3 ? 3 : 1); j++)
+        for (int32_t l = 0; l < 3; l++) {
+          cq_wall_node node = {.z = base[m->dim - 1] + l, .wall = -1};
+          const int64_t cx = base[0] + i - map->lower[0];
+          const int64_t cy = m->dim == 3 ? base[1] + j - map->lower[1] : 0;
+          cq_status status = push(list, cx * map->size[1] + cy, &node);
+          if (status) return status;
+        }
+  }
+  return CQ_OK;
+}
+
+static int by_z_then_wall(const void *a, const void *b) {
+  const cq_wall_node *x = a, *y = b;
+  if (x->z != y->z) return x->z < y->z ? -1 : 1;
+  // a pin comes last, so that nothing moves the node after it
+  const uint32_t u = (uint32_t)x->wall, v = (uint32_t)y->wall;
+  return u == v ? 0 : u < v ? -1 : 1;
+}
+
+cq_status cq_wall_map_create(cq_model *m) {
+  cq_wall_map *map = &m->map;
+  map->lower[0] = -CQ_NODE_PAD;
+  map->size[0] = m->cells[0] + 2 * CQ_NODE_PAD + 1;
+  map->lower[1] = m->dim == 3 ? -CQ_NODE_PAD : 0;
+  map->size[1] = m->dim == 3 ? m->cells[1] + 2 * CQ_NODE_PAD + 1 : 1;
+  const int64_t columns = (int64_t)map->size[0] * map->size[1];
+  map->start = cq_alloc((size_t)columns + 1, sizeof *map->start, "wall map");
+  if (!map->start) return CQ_MEMORY;
+
+  node_list list = {0};
+  cq_status status = m->wall_count > m->moving_wall_count ? gather_walls(m, &list) : CQ_OK;
+  if (!status) status = gather_pins(m, &list);
+  if (!status) map->node = cq_alloc((size_t)list.count + 1, sizeof *map->node, "wall map");
+  if (!status && !map->node) status = CQ_MEMORY;
+  if (!status) {
+    // counting sort by column, then each column by z and wall; a node is pinned once
+    for (int64_t k = 0; k < list.count; k++) map->start[list.column[k] + 1]++;
+    for (int64_t c = 0; c < columns; c++) map->start[c + 1] += map->start[c];
+    for (int64_t k = list.count; k-- > 0;) {
+      const int64_t c = list.column[k];
+      map->node[--map->start[c + 1]] = list.node[k];
+    }
+    // start[c + 1] is now the begin of column c; shift back while sorting and dropping repeats
+    int64_t out = 0;
+    for (int64_t c = 0; c < columns; c++) {
+      const int64_t begin = map->start[c + 1], end = c + 1 < columns ? map->start[c + 2] : list.count;
+      qsort(map->node + begin, (size_t)(end - begin), sizeof *map->node, by_z_then_wall);
+      map->start[c] = out;
+      for (int64_t k = begin; k < end; k++) {
+        const int repeat = out > map->start[c] && map->node[k].wall < 0 && map->node[out - 1].wall < 0 &&
+                           map->node[out - 1].z == map->node[k].z;
+        if (!repeat) map->node[out++] = map->node[k];
+      }
+    }
+    map->start[columns] = out;
+  }
+  free(list.node);
+  free(list.column);
+  return status;
+}
+
+void cq_wall_map_destroy(cq_wall_map *map) {
+  cq_free(map->start);
+  cq_free(map->node);
+}
+
+void cq_wall_map_column(const cq_wall_map *map, int32_t x, int32_t y, int64_t *begin, int64_t *end) {
+  const int32_t cx = x - map->lower[0], cy = y - map->lower[1];
+  *begin = *end = 0;
+  if (cx < 0 || cx >= map->size[0] || cy < 0 || cy >= map->size[1]) return;
+  const int64_t c = (int64_t)cx * map->size[1] + cy;
+  *begin = map->start[c];
+  *end = map->start[c + 1];
+}

@@ -1,0 +1,169 @@
+// A small scene with everything in it, for the C tests: two materials and more, friction and other walls, actuators with
+// several weights for a particle, forces, pins if wanted. Deterministic.
+#ifndef TEST_SCENE_H
+#define TEST_SCENE_H
+
+#include "cq.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  cq_world_def def;
+  int64_t n;
+  double *position, *velocity, *affine, *deformation, *volume, *mass, *young, *poisson;
+  int32_t *material, *entry_particle, *entry_actuator, *force_particle;
+  double *entry_weight, *direction;
+  cq_material materials[4];
+  cq_wall walls[4];
+} test_scene;
+
+static uint64_t test_seed = 88172645463325252u;
+static inline double test_random(void) {   // xorshift, uniform in [-1, 1]
+  test_seed ^= test_seed << 13;
+  test_seed ^= test_seed >> 7;
+  test_seed ^= test_seed << 17;
+  return (double)(test_seed >> 11) * (2.0 / 9007199254740992.0) - 1;
+}
+
+static inline double *test_array(int64_t count) { return (double *)calloc((size_t)count + 1, sizeof(double)); }
+
+// A jittered block of side^dim particles, two an axis in a cell, above a floor with friction, beside a slope.
+static inline void test_scene_make(test_scene *s, int dim, int side, int precision, int materials) {
+  memset(s, 0, sizeof *s);
+  test_seed = 88172645463325252u;
+  cq_world_def_init(&s->def);
+  cq_world_def *d = &s->def;
+  const int64_t n = dim == 3 ? (int64_t)side * side * side : (int64_t)side * side;
+  const int dd = dim * dim, cells = side / 2 + 14;
+  const double dx = 1.0 / 32, h = dx / 2;
+  s->n = n;
+  d->dim = dim;
+  d->precision = precision;
+  d->dx = dx;
+  d->dt = 2e-3;
+  d->substeps = 2;
+  for (int i = 0; i < 3; i++) d->cells[i] = cells;
+  d->gravity[1] = -3;
+  d->gravity[0] = 0.3;
+  s->position = test_array(n * dim);
+  s->velocity = test_array(n * dim);
+  s->affine = test_array(n * dd);
+  s->deformation = test_array(n * dd);
+  s->volume = test_array(n);
+  s->mass = test_array(n);
+  s->young = test_array(n);
+  s->poisson = test_array(n);
+  s->material = (int32_t *)calloc((size_t)n, sizeof(int32_t));
+  for (int64_t p = 0; p < n; p++) {
+    int64_t k = p;
+    for (int i = dim - 1; i >= 0; i--, k /= side) {
+      const double start = i == 1 ? 4.6 * dx : 5 * dx;
+      s->position[p * dim + i] = start + ((double)(k % side) + 0.5 + 0.3 * test_random()) * h;
+      s->velocity[p * dim + i] = (i == 1 ? -1.2 : i == 0 ? 0.6 : 0.25) + 0.05 * test_random();
+      for (int j = 0; j < dim; j++) {
+        s->affine[p * dd + i * dim + j] = 0.3 * test_random();
+        s->deformation[p * dd + i * dim + j] = (i == j) + 0.05 * test_random();
+      }
+    }
+    s->volume[p] = pow(h, dim) * (1 + 0.1 * test_random());
+    s->mass[p] = s->volume[p] * (1 + 0.3 * test_random());
+    s->young[p] = 12 + 4 * test_random();
+    s->poisson[p] = 0.3 + 0.05 * test_random();
+    s->material[p] = (int32_t)(p % materials);
+  }
+  s->materials[0] = (cq_material){CQ_MATERIAL_NEO_HOOKEAN, 0};
+  s->materials[1] = (cq_material){CQ_MATERIAL_COROTATED, 2};
+  s->materials[2] = (cq_material){CQ_MATERIAL_LINEAR, 0};
+  s->materials[3] = (cq_material){CQ_MATERIAL_NEO_HOOKEAN, 4};
+  d->material_count = materials;
+  d->materials = s->materials;
+  d->material = s->material;
+  d->particle_count = n;
+  d->position = s->position;
+  d->velocity = s->velocity;
+  d->affine = s->affine;
+  d->deformation = s->deformation;
+  d->volume = s->volume;
+  d->mass = s->mass;
+  d->young = s->young;
+  d->poisson = s->poisson;
+
+  for (int w = 0; w < 4; w++) {
+    cq_wall_init(&s->walls[w]);
+    s->walls[w].friction = 0.1;
+  }
+  s->walls[0].kind = CQ_CONTACT_FRICTION;   // floor that runs under the block
+  s->walls[0].point[1] = 4 * dx;
+  s->walls[0].friction = 0.3;
+  s->walls[0].velocity[0] = 0.1;
+  s->walls[1].kind = CQ_CONTACT_SEPARATE;   // slope to the right
+  s->walls[1].normal[0] = -0.8;
+  s->walls[1].normal[1] = 0.6;
+  s->walls[1].point[0] = (5.5 + side / 2) * dx;
+  s->walls[1].point[1] = 5 * dx;
+  s->walls[2].kind = CQ_CONTACT_SLIP;       // ball below the left corner
+  s->walls[2].shape = CQ_WALL_SPHERE;
+  s->walls[2].radius = 2.5 * dx;
+  s->walls[2].point[0] = 5 * dx;
+  s->walls[2].point[1] = 3 * dx;
+  s->walls[2].point[2] = 6 * dx;
+  d->wall_count = 3;
+  d->walls = s->walls;
+
+  // three actuators: along an axis, isotropic, sheared; every second particle takes two of them
+  d->actuator_count = 3;
+  s->direction = test_array(3 * dd);
+  s->direction[dim + 1] = 1;
+  for (int i = 0; i < dim; i++) s->direction[dd + i * dim + i] = 0.7;
+  s->direction[2 * dd + 1] = s->direction[2 * dd + dim] = 0.5;
+  s->entry_particle = (int32_t *)calloc((size_t)n * 2, sizeof(int32_t));
+  s->entry_actuator = (int32_t *)calloc((size_t)n * 2, sizeof(int32_t));
+  s->entry_weight = test_array(n * 2);
+  int64_t entries = 0;
+  for (int64_t p = 0; p < n; p += 2)
+    for (int k = 0; k < 2; k++, entries++) {
+      s->entry_particle[entries] = (int32_t)p;
+      s->entry_actuator[entries] = (int32_t)((p / 2 + k) % 3);
+      s->entry_weight[entries] = 0.8 + 0.4 * test_random();
+    }
+  d->actuation_count = entries;
+  d->actuation_particle = s->entry_particle;
+  d->actuation_actuator = s->entry_actuator;
+  d->actuation_weight = s->entry_weight;
+  d->actuator_direction = s->direction;
+
+  d->force_count = 5;
+  s->force_particle = (int32_t *)calloc(5, sizeof(int32_t));
+  for (int k = 0; k < 5; k++) s->force_particle[k] = (int32_t)(k * (n / 5) + 1);
+  d->force_particle = s->force_particle;
+}
+
+static inline void test_scene_free(test_scene *s) {
+  void *owned[] = {s->position, s->velocity, s->affine, s->deformation, s->volume, s->mass, s->young, s->poisson,
+                   s->material, s->entry_particle, s->entry_actuator, s->force_particle, s->entry_weight, s->direction};
+  for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) free(owned[k]);
+}
+
+// signal a at control step i; force component k
+static inline double test_signal(int i, int a) { return sin(0.7 * i + 1.3 * a); }
+static inline double test_force(int i, int64_t k) { return 2e-3 * cos(0.3 * i + 0.9 * (double)k); }
+
+// nothing after a failure would make sense
+#define REQUIRE(condition)                                                                    \
+  do {                                                                                        \
+    if (!(condition)) {                                                                       \
+      printf("FAILED  %s:%d: %s: %s\n", __FILE__, __LINE__, #condition, cq_error());          \
+      printf("%d passed, %d failed\n", check_passed, check_failed + 1);                       \
+      exit(1);                                                                                \
+    }                                                                                         \
+  } while (0)
+
+// FNV-1a
+static inline uint64_t test_hash(uint64_t hash, const void *data, size_t bytes) {
+  for (size_t k = 0; k < bytes; k++) hash = (hash ^ ((const unsigned char *)data)[k]) * 1099511628211u;
+  return hash;
+}
+
+#endif
