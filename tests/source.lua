@@ -133,7 +133,7 @@ end
 function source.annotations(files)
   local classes, taken = collect(files)
   return function(name)
-    local class = classes[name:gsub(":", ".") .. ".def"]
+    local class = classes[name:gsub("[:%s]+", ".") .. ".def"]
     if class then return class end
     local family, word = name:match "^(.*[%.:])([%w_]+)$"
     if not word then return nil end                    -- a name that no user can type

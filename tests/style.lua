@@ -183,10 +183,10 @@ describe("Lua", function()
     local problems = {}
     source.require_all(files)
     for name, definition in pairs(require("cq.schema").registry) do
-      if name:find "^cq%." or name:find ":" then
+      if name:find "^cq%." or name:find "%w:%w" then
         local fields = annotated(name)
         if not fields then
-          problems[#problems + 1] = ("%s: its fields have no annotation; write ---@class %s.def with a ---@field for each"):format(name, (name:gsub(":", ".")))
+          problems[#problems + 1] = ("%s: its fields have no annotation; write ---@class %s.def with a ---@field for each"):format(name, (name:gsub("[:%s]+", ".")))
         else
           for _, field in ipairs(definition.names) do
             local optional = definition.fields[field].optional
