@@ -1,10 +1,11 @@
 # cqlua. `make` builds build/cqlua; `make help` lists the rest.
 
 # ---- what can be chosen ---------------------------------------------------------------------------------------------
-BUILD  ?= build
-PREFIX ?= /usr/local
-DEMO   ?= examples/biped.lua
-WERROR ?= 0#            1: warnings are errors
+BUILD    ?= build
+PREFIX   ?= /usr/local
+DEMO     ?= examples/biped.lua
+DEMO_ITERATIONS ?= 40#  at most two minutes on two cores
+WERROR   ?= 0#            1: warnings are errors
 SANITIZE ?= 0#          1: AddressSanitizer and UBSan
 
 ifeq ($(origin CC),default)
@@ -146,7 +147,8 @@ setup: ## install the Debian packages that are missing
 demo: ## set up, build, train the demo robot and leave a video in build/demo
 	@sh engine/host/setup.sh build demo
 	@$(MAKE) --no-print-directory all
-	@$(BUILD)/cqlua $(DEMO) --iterations $(or $(DEMO_ITERATIONS),40) --out $(BUILD)/demo
+	@rm -rf $(BUILD)/demo
+	@$(BUILD)/cqlua $(DEMO) --iterations $(DEMO_ITERATIONS) --out $(BUILD)/demo
 	@echo; echo "pictures and video: $$(ls -d $(BUILD)/demo/*.mp4 2>/dev/null || echo $(BUILD)/demo)"
 
 test: ## set up, build and run all tests

@@ -200,6 +200,13 @@ describe("the command line", function()
     has(result.err, "attempt to perform arithmetic on a nil value")
   end)
 
+  it("forgets an interruption at the next line of the prompt", function()
+    process.write(folder .. "/typed", "C = require('cq.engine').C\nC.cq_interrupt(1)\nC.cq_interrupted()\n")
+    local result = cqlua({ "-i" }, { after = "< " .. folder .. "/typed" })
+    assert.equal(0, result.code)
+    assert.equal("0\n", result.out)
+  end)
+
   it("tells its version and its options", function()
     assert.matches("^cqlua %d+%.%d+%.%d+ %(LuaJIT", cqlua { "--version" }.out)
     local help = cqlua { "--help" }

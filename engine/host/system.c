@@ -106,10 +106,19 @@ static int processors(lua_State *lua) {
   return 1;
 }
 
+// listen(): takes back an interruption, and the next Ctrl-C is again the first
+static int listen_again(lua_State *lua) {
+  (void)lua;
+  cq_interrupt(0);
+  cq_host_catch_signals();
+  return 0;
+}
+
 void cq_host_push(lua_State *lua, const char *executable, const char *root) {
   static const luaL_Reg functions[] = {
     { "make_folder", make_folder }, { "kind", kind }, { "entries", entries },
-    { "terminal", terminal }, { "system", operating_system }, { "processors", processors }, { NULL, NULL },
+    { "terminal", terminal }, { "system", operating_system }, { "processors", processors },
+    { "listen", listen_again }, { NULL, NULL },
   };
   lua_newtable(lua);
   luaL_register(lua, NULL, functions);

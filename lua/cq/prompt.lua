@@ -35,6 +35,7 @@ function prompt.run(globals)
     if chunk then
       source = nil
       local count, results = pack(xpcall(setfenv(chunk, globals), failure.handle))
+      host.listen()                             -- an interruption was for this statement only
       if results[1] then show(count, results) else io.stderr:write(tostring(results[2]), "\n") end
     elseif not problem:find "<eof>" then
       source = nil
