@@ -186,7 +186,8 @@ describe("Lua", function()
       if name:find "^cq%." or name:find "%w:%w" then
         local fields = annotated(name)
         if not fields then
-          problems[#problems + 1] = ("%s: its fields have no annotation; write ---@class %s.def with a ---@field for each"):format(name, (name:gsub("[:%s]+", ".")))
+          local class = name:gsub("[:%s]+", ".") .. ".def"
+          problems[#problems + 1] = ("%s: its fields have no annotation; write ---@class %s with a ---@field for each"):format(name, class)
         else
           for _, field in ipairs(definition.names) do
             local optional = definition.fields[field].optional
