@@ -80,7 +80,8 @@ end
 ---@param dim integer
 ---@return number[]
 function Actuator:stress(dim)
-  local name, s = "cq.Actuator." .. self.family, nil
+  local name = "cq.Actuator." .. self.family
+  local s
   if self.family == "isotropic" then
     s = {}
     for i = 1, dim do

@@ -156,10 +156,17 @@ local function samples(self, name)
   return flat, { #heights, columns or 1 }
 end
 
+---@class cq.Boundary.height_field.def
+---@field heights number[]|number[][]|cq.Tensor
+---@field spacing number|number[]     of the samples along x (and z) [length]
+---@field origin? number|number[]     of the first sample, 0 unless given [length]
+---@field kind? "sticky"|"slip"|"separate"|"friction"
+---@field mu? number
+---@field velocity? number[]
+---@field moves? boolean
+
 ---Terrain: solid below heights over x (2D, a list) or over x and z (3D, a list of rows), linear between samples.
----@param fields { heights: number[]|number[][]|cq.Tensor, spacing: number|number[], origin?: number|number[], kind?: string, mu?: number, velocity?: number[], moves?: boolean }
----  spacing and origin: of the samples along x (and z) [length]; origin is that of the first sample, 0 unless given
----@return cq.Boundary
+---@type fun(fields: cq.Boundary.height_field.def): cq.Boundary
 boundary.height_field = family("height_field", {
   heights = is.any(),
   spacing = is.any_of { is.number { above = 0 }, is.vector { size = 2, above = 0 } },

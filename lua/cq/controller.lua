@@ -201,9 +201,9 @@ end
 
 function OpenLoop:check_rollout(roll)
   Controller.check_rollout(self, roll)
-  local steps, shape = self.steps, nil
+  local steps = self.steps
   if self.params then
-    shape = self.params.u:shape()
+    local shape = self.params.u:shape()
     steps = shape[#shape - 1]
     if shape[#shape] ~= roll.signal_count then
       is.fail("cq.Controller.open_loop: the tensor {%s} has %d signals, the robots take %d", table.concat(shape, ", "), shape[#shape], roll.signal_count)
@@ -220,9 +220,15 @@ local open_loop = is.define("cq.Controller.open_loop", {
   steps = is.integer { min = 1 }, init = is.number { default = 0 },
   min = is.number { default = -1 }, max = is.number { default = 1 },
 })
+---@class cq.Controller.open_loop.def
+---@field steps integer
+---@field init? number     first value of every signal, 0 unless given
+---@field min? number      bounds of the signals, -1 and 1 unless given
+---@field max? number
+
 ---Given signals for each control step: a tensor {steps, signals}, or {batch, steps, signals} for each scene its own; or
 ---{ steps = ..., init = 0, min = -1, max = 1 } for a trainable one that is made when the robot is known.
----@param given cq.Tensor|number[][]|{ steps: integer, init?: number, min?: number, max?: number }
+---@param given cq.Tensor|number[][]|cq.Controller.open_loop.def
 ---@return cq.Controller
 function controller.open_loop(given)
   if type(given) == "table" and not T.is_tensor(given) and given[1] == nil then

@@ -78,7 +78,7 @@ local function wants_velocity(f)
 end
 
 -- forces of one actuator {k, dim}, with the batch before it
-local function force_of(self, force, u, state)
+local function force_of(force, u, state)
   local own
   if force.signals > 0 then own = u:slice(force.first + 1, force.first + force.signals, -1) end
   local x = state:gather(force.selection)
@@ -101,8 +101,8 @@ end
 ---@return table hidden        for the next step
 ---@return cq.Tensor[] forces  of each force actuator
 function policy.drive(self, state, hidden)
-  local after, observation, u = {}, nil, nil
-  local controller = self.controller
+  local after, controller = {}, self.controller
+  local observation, u
   if self.observer and not (controller and controller.blind) then
     self.phase = "the observer"
     observation, after.observer = self.observer:observe(state, hidden.observer)
@@ -117,7 +117,7 @@ function policy.drive(self, state, hidden)
   local forces = {}
   for k, force in ipairs(self.forces) do
     self.phase = ("force actuator %d"):format(k)
-    forces[k] = force_of(self, force, u, state)
+    forces[k] = force_of(force, u, state)
   end
   self.phase = nil
   return u, after, forces

@@ -272,11 +272,21 @@ local function sample(self, shape, spacing)
   for k, name in ipairs(self.group_names) do self.groups[k] = name end
 end
 
+---@class cq.Robot.def
+---@field shape cq.Shape|cq.Shape[]
+---@field spacing? number|number[]        of the particles of shapes that bring none [length]
+---@field material cq.Material|table<string, cq.Material>   one, or one by group name, "default" for the rest
+---@field actuators? cq.Actuator|table    one or a list
+---@field groups? table<string, string|string[]|integer[]|fun(x: number, y: number, z: number?): boolean>   further groups
+---@field pins? string|(string|integer)[] groups or particles that are held in place
+---@field tracked? integer                so many particles, spread evenly, become the group "tracked"
+---@field name? string
+
 ---A robot. shape: one or a list; material: one, or one for each group name (and "default" for the rest); actuators: one
 ---or a list; groups: further groups by name, from group names, particle numbers or a function of the coordinates;
 ---pins: what is held in place; tracked: that many particles, spread evenly, become the group "tracked"; spacing: of the
 ---particles of shapes that bring none [length].
----@param fields { shape: cq.Shape|cq.Shape[], spacing?: number|number[], material: cq.Material|table<string, cq.Material>, actuators?: table, groups?: table, pins?: string|(string|integer)[], tracked?: integer, name?: string }
+---@param fields cq.Robot.def
 ---@return cq.Robot
 local function new(_, fields)
   local def = spec(fields)

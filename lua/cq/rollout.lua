@@ -199,15 +199,26 @@ local function new(world, def, on)
   return self
 end
 
+---@class world.rollout.def
+---@field steps integer               control steps
+---@field robot? cq.Robot|cq.Robot[]  variants of the world's robots, from robot:with
+---@field batch? integer              independent scenes, 1 unless given
+---@field controller? any             of cq.Controller, or the user's own
+---@field observer? any               of cq.Observer, or the user's own
+---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number   a cost after each control step
+---@field record? fun(state: cq.State): cq.Tensor                          what is kept after each control step
+---@field watch? fun(state: cq.State, u: cq.Tensor?)   for looking on: at the start (u nil), and after each control step
+---@field memory? string|number       for what the backward pass needs, as "2 GiB"; half of what is free unless given
+---@field gravity? any                {dim}, instead of the world's; this and the following also with the batch before it
+---@field friction? any               one number, or {walls}
+---@field wall_velocity? any          {dim}, or {walls, dim}
+
 ---Runs scenes through control steps. One operation on the tape that records; without one nothing is remembered.
 ---
----robot: variants of the world's robots (robot:with); steps: control steps; batch: independent scenes; controller, observer:
----objects of cq.Controller and cq.Observer or the user's own; running(state, u): a number after each control step;
----record(state): a tensor after each; watch(state, u): called at the start (u nil) and after each, for looking on; memory: for
----what the backward pass needs, as "2 GiB"; gravity {dim}, friction (one number or {walls}), wall_velocity ({dim} or {walls,
----dim}): instead of the world's, each also with the batch before it.
+---The observer sees the state before each control step, running and record that after it. With a batch every result has the
+---scene as its first dimension; without one there is no such dimension.
 ---@param world cq.World
----@param given table
+---@param given world.rollout.def
 ---@return cq.Rollout
 function rollout.run(world, given)
   if world.busy then is.fail("world:rollout: cannot be called from inside a rollout's own functions") end

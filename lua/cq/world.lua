@@ -114,10 +114,22 @@ local function create_stable(self, raw, def)
   self.substeps = raw.substeps
 end
 
+---@class cq.World.def
+---@field cells integer[]             of the grid along each axis; the world is [0, cells * dx]
+---@field dx number                   size of a cell [length]
+---@field dt number                   between control steps [time]
+---@field substeps? integer|"auto"    engine steps in a control step, 1 unless given
+---@field gravity? number[]           {dim} [length/time^2]
+---@field walls? cq.Boundary|cq.Boundary[]
+---@field precision? "float32"|"float64"
+---@field threads? integer            0: all cores
+---@field device? "auto"|"cpu"|"cuda"
+---@field [integer] cq.Robot
+
 ---A world. cells: of the grid along each axis, the world is [0, cells * dx]; dt: time between control steps; substeps: engine
 ---steps in each, or "auto"; gravity {dim}; walls: one boundary or a list; precision; threads (0: all cores); device. The
 ---robots stand without names.
----@param fields table
+---@param fields cq.World.def
 ---@return cq.World
 local function new(_, fields)
   local def = with_options(spec(fields))
@@ -186,7 +198,7 @@ end
 -- ---- what users call ------------------------------------------------------------------------------------------------
 
 ---Runs scenes through control steps; see rollout.lua.
----@param fields { steps: integer, robot?: cq.Robot|cq.Robot[], batch?: integer, controller?: any, observer?: any, running?: function, record?: function, watch?: function, memory?: string|number, gravity?: any, friction?: any, wall_velocity?: any }
+---@param fields world.rollout.def
 ---@return cq.Rollout
 function World:rollout(fields)
   if not self.handle then is.fail("world:rollout: this world is closed") end

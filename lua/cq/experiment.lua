@@ -1,0 +1,341 @@
+-- experiment: a world, a policy and an objective, and the loop that optimises them; what most scripts need and nothing that
+-- they could not write themselves with world:rollout and cq.value_and_grad.
+--
+--   local run = cq.Experiment {
+--     world = world, duration = 4,
+--     observer = cq.Observer.kmeans { clusters = 7, velocity = true }, controller = cq.Controller.mlp {},
+--     objective = { final = function(s) return -s:center(robot)[1] end, running = function(_, u) return 1e-8 * u:dot(u) end },
+--     optimizer = cq.Optimizer.adam { rate = 5e-3 },
+--     trainable = { young = { min = 7, max = 20, per = "particle" } },
+--   }
+--   run:optimize { iterations = 100 }
+--   run:render "biped.mp4"
+local is = require "cq.schema"
+local text = require "cq.text"
+local T = require "cq.tensor"
+local engine = require "cq.engine"
+local host = require "cq.host"
+local message = require "cq.message"
+local option = require "cq.option"
+local controllers = require "cq.controller"
+local trainables = require "cq.trainable"
+local C = engine.C
+
+---@class cq.Experiment
+---@field params { controller: table?, robot: table?, world: table? }   the present values, cq.param each
+---@field best { loss: number, iteration: integer, params: table }?     of the least loss so far
+---@field steps integer         control steps
+---@field world cq.World
+---@field robot cq.Robot
+local Experiment = { __name = "cq.Experiment" }
+Experiment.__index = Experiment
+
+-- ---- construction ---------------------------------------------------------------------------------------------------
+
+local objective_spec = is.define("cq.Experiment: objective", {
+  final = is.callable { optional = true },
+  running = is.callable { optional = true },
+  reduce = is.any_of { is.one_of { "sum", "mean", "max", "min", "product" }, is.callable(), default = "sum" },
+})
+
+local spec = is.define("cq.Experiment", {
+  world = is.instance "cq.World",
+  robot = is.instance { "cq.Robot", optional = true },
+  duration = is.number { above = 0, optional = true },
+  steps = is.integer { min = 1, optional = true },
+  observer = is.any { optional = true },
+  controller = is.any { optional = true },
+  objective = is.any_of { is.table(), is.callable() },
+  optimizer = is.instance { "cq.Optimizer", optional = true },
+  trainable = is.table { default = {} },
+  memory = is.any { optional = true },
+  name = is.string { optional = true },
+})
+
+local function steps_of(def)
+  if (def.steps == nil) == (def.duration == nil) then
+    is.fail("cq.Experiment: give either duration or steps%s", def.steps and ", not both" or "")
+  end
+  if def.steps then return def.steps end
+  local exact = def.duration / def.world.control_dt
+  local steps = math.floor(exact + 0.5)
+  if steps < 1 or math.abs(exact - steps) > 1e-6 * exact then
+    is.fail("cq.Experiment: duration must be a multiple of the control step %s, got %s", text.number(def.world.control_dt), text.number(def.duration))
+  end
+  return steps
+end
+
+local function objective_of(given)
+  local def = objective_spec(text.is_callable(given) and { final = given } or given)
+  if not (def.final or def.running) then is.fail("cq.Experiment: objective needs final, running, or both") end
+  return def
+end
+
+---@class cq.Experiment.def
+---@field world cq.World
+---@field robot? cq.Robot            a variant of the world's first, from robot:with
+---@field duration? number           [time], or
+---@field steps? integer             control steps
+---@field observer? any
+---@field controller? any            its parameters are always trained
+---@field objective cq.Experiment.objective.def|fun(state: cq.State): cq.Tensor   the less the better
+---@field optimizer? cq.Optimizer
+---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name
+---@field memory? string|number      for what the backward pass needs, as "2 GiB"
+---@field name? string
+
+---@class cq.Experiment.objective.def
+---@field final? fun(state: cq.State): cq.Tensor|number
+---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number
+---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of the running costs {steps}
+
+---An experiment. duration [time] or steps (control steps); objective: { final(state), running(state, u), reduce } or a
+---function of the final state, the less the better; reduce: of the running costs, "sum" unless given, "mean", "max", "min",
+---"product" or a function of the tensor {steps}; trainable: values of the robot or world by name, { min, max, per =
+---"robot"|"group"|"particle", init } or a cq.param; the controller's parameters are always trained; robot: a variant of the
+---world's; memory: for what the backward pass needs.
+---@param fields cq.Experiment.def
+---@return cq.Experiment
+local function new(_, fields)
+  local def = spec(fields)
+  local self = setmetatable({ world = def.world, observer = def.observer, optimizer = def.optimizer, memory = def.memory, name = def.name }, Experiment)
+  self.steps, self.objective, self.robot = steps_of(def), objective_of(def.objective), def.robot or def.world.robot
+  self.params = trainables.make(self.world, self.robot, def.trainable)
+  if def.controller then
+    self.controller = controllers.of(def.controller, "cq.Experiment")
+    self.params.controller = self.controller:prepare(self.world, self.observer, self:body(self.params))
+  end
+  return self
+end
+
+-- ---- one evaluation -------------------------------------------------------------------------------------------------
+
+---The robot with its trainable values.
+---@return cq.Robot
+function Experiment:body(params)
+  return params.robot and self.robot:with(params.robot) or self.robot
+end
+
+---The rollout with these parameters.
+---@param params table
+---@param watch? fun(state: cq.State, u: cq.Tensor?)
+---@return cq.Rollout
+function Experiment:rollout(params, watch, steps)
+  local world = params.world or {}
+  local controller = self.controller
+  if controller and params.controller then controller = controller:with(params.controller) end
+  return self.world:rollout {
+    robot = self:body(params), steps = steps or self.steps, observer = self.observer, controller = controller,
+    running = self.objective.running, memory = self.memory, watch = watch,
+    gravity = world.gravity, friction = world.friction, wall_velocity = world.wall_velocity,
+  }
+end
+
+local reductions = {
+  sum = function(x) return x:sum() end, mean = function(x) return x:mean() end, max = function(x) return x:max() end,
+  min = function(x) return x:min() end, product = function(x) return x:prod() end,
+}
+
+local function one_number(value, name)
+  if type(value) ~= "number" and not (T.is_tensor(value) and value.count == 1) then
+    is.fail("cq.Experiment: objective.%s must give one number, got %s", name,
+      T.is_tensor(value) and "a tensor {" .. table.concat(value:shape(), ", ") .. "}" or text.describe(value))
+  end
+  return T.as_tensor(value):reshape {}
+end
+
+---The objective of a rollout.
+---@param roll cq.Rollout
+---@return cq.Tensor    one number
+function Experiment:loss(roll)
+  local objective, loss = self.objective, nil
+  if objective.final then loss = one_number(objective.final(roll.state), "final") end
+  if objective.running then
+    local reduce = reductions[objective.reduce] or objective.reduce
+    local running = one_number(reduce(roll.running), "reduce")
+    loss = loss and loss + running or running
+  end
+  return loss
+end
+
+local function copy_params(params)
+  return T.leaves.map(params, function(tensor) return tensor:copy() end)
+end
+
+local function load_params(params, from)
+  local found = T.leaves.pair(params, from)
+  for _, leaf in ipairs(T.leaves.list(params)) do
+    local saved = found[leaf.tensor]
+    if not T.is_tensor(saved) or saved.count ~= leaf.tensor.count then
+      is.fail("cq.Experiment: the saved parameters do not fit: %s has %d elements here and %s there", leaf.path, leaf.tensor.count,
+        T.is_tensor(saved) and saved.count or "none")
+    end
+    leaf.tensor:copy_from(saved)
+  end
+end
+
+-- ---- optimising -----------------------------------------------------------------------------------------------------
+
+local optimize_spec = is.define("run:optimize", {
+  iterations = is.integer { min = 0 },
+  folder = is.string { optional = true },
+  resume = is.boolean { optional = true },
+  after = is.callable { optional = true },
+})
+
+local function tell_plan(self)
+  if option.program.quiet then return end
+  local world = self.world
+  message.note("%s", tostring(world))
+  message.note("%d control steps on %s; %s", self.steps, world.device, world:plan { steps = self.steps, memory = self.memory }.text)
+end
+
+-- all that going on later needs beside the parameters
+local function progress_of(self)
+  return { optimizer = self.optimizer:state(), best = self.best }
+end
+
+local function save(self, run, iteration)
+  run:save(iteration, self.params, progress_of(self))
+  if self.best then T.save(run:path "best.bin", self.best.params) end
+end
+
+local function restore(self, run)
+  if not run.saved then return end
+  load_params(self.params, run.saved.params)
+  self.optimizer:restore(run.saved.optimizer.optimizer)
+  self.best = run.saved.optimizer.best
+end
+
+local function note_best(self, iteration, loss)
+  if self.best and loss >= self.best.loss then return end
+  self.best = { loss = loss, iteration = iteration, params = copy_params(self.params) }
+end
+
+---Optimises. Writes history.csv, parameters, optimizer state and the best parameters into the run's folder; goes on from
+---there with resume. Ctrl-C stops at the next iteration and saves. What was computed is kept when an iteration fails.
+---@param fields { iterations: integer, folder?: string, resume?: boolean, after?: fun(iteration: integer, loss: number, run: cq.Experiment) }
+---@return { loss: number?, best: number?, iterations: integer } result
+function Experiment:optimize(fields)
+  local def = optimize_spec(fields)
+  if option.program.check then return self:check() end
+  if not self.optimizer then is.fail("run:optimize: the experiment has no optimizer") end
+  if #T.leaves.list(self.params) == 0 then is.fail("run:optimize: there is nothing to train; give a controller or trainable") end
+  local run = require("cq.run").open {
+    iterations = def.iterations, folder = def.folder, resume = def.resume, device = self.world.device,
+    notes = { world = tostring(self.world), control_steps = self.steps },
+  }
+  self.run = run
+  restore(self, run)
+  tell_plan(self)
+  local roll_of = T.value_and_grad(function(params)
+    local roll = self:rollout(params)
+    return self:loss(roll), roll
+  end)
+  local last
+  for i = run.done + 1, def.iterations do
+    local began = C.cq_clock()
+    local fine, loss, grads, roll = pcall(roll_of, self.params)
+    if not fine then
+      if run:interrupted() then break end
+      save(self, run, i - 1)
+      error(loss, 0)
+    end
+    roll:release()
+    note_best(self, i, loss)
+    self.optimizer:update(self.params, grads)
+    run:record { iteration = i, loss = loss, gradient = self.optimizer.norm, seconds = C.cq_clock() - began }
+    last = loss
+    if def.after then def.after(i, loss, self) end
+    if C.cq_clock() - run.saved_at >= 5 then save(self, run, i) end
+    if run:interrupted() then break end
+  end
+  save(self, run, run.done)
+  run:finish()
+  return { loss = last, best = self.best and self.best.loss, iterations = run.done }
+end
+
+-- ---- looking --------------------------------------------------------------------------------------------------------
+
+local which_kind = is.one_of { "best", "last", default = "best" }
+
+local function params_of(self, which)
+  if which == "best" and self.best then return self.best.params end
+  return self.params
+end
+
+---The objective without gradients, with the best parameters so far or the last ones.
+---@param which? "best"|"last"
+---@return number loss, cq.Rollout roll
+function Experiment:evaluate(which)
+  which = is.argument("run:evaluate", "which", which_kind, which)
+  local roll = self:rollout(params_of(self, which))
+  return self:loss(roll):item(), roll
+end
+
+-- beside the run's other files, unless the path says where
+local function place(self, path)
+  if path:match "^/" or path:match "^%.%.?/" then return path end
+  local folder = self.run and self.run.folder or option.program.out
+  if not folder then return path end
+  host.make_folder(folder)
+  return folder .. "/" .. path
+end
+
+---@class run.render.def
+---@field fps? number            frames in a second of film, 30 unless given
+---@field speed? number          simulated time in a second of film, 1 unless given
+---@field width? integer         [pixel]
+---@field height? integer
+---@field samples? integer       squared, of each pixel
+---@field follow? boolean        the camera goes with the robot
+---@field zoom? number
+---@field camera? table          in 3D: { eye =, target =, field_of_view? }
+---@field keep_frames? boolean   keep the frames beside the film
+---@field label? string|fun(state: cq.State): string
+---@field which? "best"|"last"   parameters
+
+---Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state (.png). A relative path is in the run's
+---folder. `--render no` leaves it out.
+---@param path string
+---@param options? run.render.def
+---@return string? path
+function Experiment:render(path, options)
+  is.argument("run:render", "path", is.string(), path)
+  local replay = require "cq.replay"
+  local def = replay.options(options)
+  if option.program.check or option.get("render", true) == false then return nil end
+  local params = params_of(self, def.which)
+  return replay.film(self.world, place(self, path), def, function(watch) return self:rollout(params, watch) end)
+end
+
+---Everything that can be known before running: a few control steps forward and backward with every function of the user's,
+---and the plan. Errors as optimize would.
+---@return { loss: number, gradients: table<string, number>, plan: table, text: string } report
+function Experiment:check()
+  local steps = math.min(self.steps, 2)
+  local report = { gradients = {}, plan = self.world:plan { steps = self.steps, memory = self.memory } }
+  local lines = { tostring(self.world), ("%d control steps, %s"):format(self.steps, report.plan.text) }
+  if #T.leaves.list(self.params) > 0 then
+    local loss, grads = T.value_and_grad(function(params) return self:loss(self:rollout(params, nil, steps)) end)(self.params)
+    report.loss = loss
+    for _, leaf in ipairs(T.leaves.list(grads)) do
+      report.gradients[leaf.path] = leaf.tensor:norm():item()
+      lines[#lines + 1] = ("%s: %d numbers, gradient %.3g after %d control steps"):format(leaf.path, leaf.tensor.count, report.gradients[leaf.path], steps)
+    end
+  else
+    report.loss = self:loss(self:rollout(self.params, nil, steps)):item()
+  end
+  report.text = table.concat(lines, "\n")
+  if option.program.check then print(report.text) end
+  return report
+end
+
+function Experiment:__tostring()
+  local count = 0
+  for _, leaf in ipairs(T.leaves.list(self.params)) do count = count + leaf.tensor.count end
+  return ("cq.Experiment { %d control steps, %d parameters%s }"):format(self.steps, count,
+    self.best and (", best loss %.6g at iteration %d"):format(self.best.loss, self.best.iteration) or "")
+end
+
+return setmetatable({ class = Experiment }, { __call = new })

@@ -1,0 +1,100 @@
+-- replay: a rollout once more, drawn as it goes on.
+local is = require "cq.schema"
+local T = require "cq.tensor"
+local message = require "cq.message"
+local option = require "cq.option"
+
+local replay = {}
+
+-- signal of each particle's actuators, -1 to 1, weighed
+local function actuation_of(world, weights, u)
+  local layout = world.layout
+  local stresses, arrays = layout.stress.stresses, layout.arrays
+  if #stresses == 0 or not u then return nil end
+  local out = T.zeros { world.particle_count }
+  local data, signal, weight = out:data(), u:data(), weights:data()
+  for e = 0, layout.stress.entry_count - 1 do
+    local p, stress = arrays.particle[e], stresses[arrays.actuator[e] + 1]
+    data[p] = data[p] + weight[e] * signal[stress.signal]
+  end
+  for p = 0, world.particle_count - 1 do data[p] = math.max(-1, math.min(1, data[p])) end
+  return out
+end
+
+-- groups of all robots, as the picture colours them: those of the shapes
+local function groups_of(world)
+  local out = {}
+  for _, robot in ipairs(world.robots) do
+    for _, name in ipairs(robot.groups) do
+      local numbers = robot:group(name):particles()
+      for k, p in ipairs(numbers) do numbers[k] = p + robot.first end
+      out[#out + 1] = { name = name, particles = numbers }
+    end
+  end
+  return out
+end
+
+local spec = is.define("run:render", {
+  fps = is.number { above = 0, max = 240, default = 30 },
+  speed = is.number { above = 0, default = 1 },
+  width = is.integer { min = 64, max = 8192, default = 1280 },
+  height = is.integer { min = 64, max = 8192, optional = true },
+  samples = is.integer { min = 1, max = 4, default = 2 },
+  follow = is.boolean { optional = true },
+  zoom = is.number { above = 0, default = 1 },
+  camera = is.table { optional = true },
+  keep_frames = is.boolean { default = false },
+  label = is.any_of { is.string(), is.callable(), optional = true },
+  which = is.one_of { "best", "last", default = "best" },
+})
+
+---Checks the options of run:render.
+---@return table
+function replay.options(given) return spec(given or {}) end
+
+local function label_of(options, state)
+  if type(options.label) == "function" then return options.label(state) end
+  local time = ("t = %.2f"):format(state.time)
+  return options.label and { options.label, time } or time
+end
+
+---Draws a rollout into a film, or into a PNG of its last state when the path ends in .png.
+---@param world cq.World
+---@param path string
+---@param options table            from replay.options
+---@param simulate fun(watch: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
+---@return string path             of the film, of the picture, or of the folder of frames
+function replay.film(world, path, options, simulate)
+  local Picture = require "cq.picture"
+  local scene = Picture.scene {
+    domain = world.domain.size, volume = world.layout.base.volume, groups = groups_of(world), walls = world.walls, dx = world.dx,
+    width = options.width, height = options.height, samples = options.samples, follow = options.follow, zoom = options.zoom,
+    camera = options.camera,
+  }
+  local still = path:match "%.png$"
+  local video = not still and Picture.video { path = path, fps = options.fps, keep_frames = options.keep_frames }
+  local period, due, canvas = options.speed / options.fps, 0, nil
+  local weights = world.layout.base.actuation_weight
+  local last
+  simulate(function(state, u)
+    -- half a control step early is near enough
+    if state.time + 0.5 * world.control_dt < due then return end
+    while due <= state.time + 0.5 * world.control_dt do due = due + period end
+    canvas = scene:frame {
+      position = state:positions(), deformation = state:deformations(), actuation = actuation_of(world, weights, u),
+      label = label_of(options, state),
+    }
+    if video then video:add(canvas) end
+    last = state.step
+  end)
+  if still then
+    canvas:write(path)
+    message.note("%s shows control step %d", path, last)
+    return path
+  end
+  local result = video:close()
+  if not option.program.quiet then message.note("%s", result) end
+  return result
+end
+
+return replay

@@ -1,0 +1,111 @@
+-- trainable: what an experiment optimises beside its controller: values of the robot and of the world, as params.
+--
+--   trainable = { young = { min = 7, max = 20, per = "particle" }, friction = { min = 0, max = 1 } }
+local is = require "cq.schema"
+local text = require "cq.text"
+local T = require "cq.tensor"
+local values = require "cq.values"
+
+local trainable = {}
+
+local of_world = { gravity = true, friction = true, wall_velocity = true }
+
+---@class cq.Experiment.trainable.def
+---@field min? number       bounds, kept by projection
+---@field max? number
+---@field per? "robot"|"group"|"particle"   one value for all, for each group of the shape, or for each particle
+---@field init? any         instead of the value that the robot or the world has
+
+local spec = is.define("cq.Experiment: trainable", {
+  min = is.number { optional = true }, max = is.number { optional = true },
+  per = is.one_of { "robot", "group", "particle", default = "robot" },
+  init = is.any { optional = true },
+})
+
+local names = {}
+for name in pairs(values.fields) do names[#names + 1] = name end
+for name in pairs(of_world) do names[#names + 1] = name end
+table.sort(names)
+
+-- the value that all particles of a list share; constants only
+local function shared(robot, name, index, count, what)
+  if not values.fields[name].constant then
+    is.fail("%s: needs init, there is no value to start from", what)
+  end
+  local data = robot[name]:data()
+  local first = data[index and index[0] or 0]
+  for k = 1, count - 1 do
+    if data[index and index[k] or k] ~= first then
+      is.fail("%s: differs between particles (%s and %s); use per = \"particle\"%s, or give init", what, text.number(first),
+        text.number(data[index and index[k] or k]), index and "" or " or \"group\"")
+    end
+  end
+  return first
+end
+
+local function for_robot(robot, name, def, bounds, what)
+  if def.per == "group" then
+    local out = {}
+    for _, group_name in ipairs(robot.groups) do
+      local group = robot:group(group_name)
+      local init = def.init or shared(robot, name, group.index, group.particle_count, ("%s.%s"):format(what, group_name))
+      out[group_name] = T.param(init, bounds)
+    end
+    return out
+  elseif def.per == "robot" then
+    return T.param(def.init or shared(robot, name, nil, robot.particle_count, what), bounds)
+  end
+  local field, n = values.fields[name], robot.particle_count
+  if not def.init then
+    if field.constant or name == "position" then return T.param(robot[name], bounds) end
+    if name == "velocity" then return T.param(T.zeros { n, robot.dim }, bounds) end
+    is.fail("%s: needs init, there is no value to start from", what)
+  end
+  local init = T.as_tensor(def.init)
+  if field.constant and init.rank == 0 then init = init:expand { n } end
+  return T.param(init, bounds)
+end
+
+local function for_world(world, name, def, bounds, what)
+  if def.per ~= "robot" then is.fail("%s: per is for values of the robot", what) end
+  if def.init then return T.param(def.init, bounds) end
+  local base = world.layout.base[name]
+  if not base then is.fail("%s: the world has no walls", what) end
+  -- one coefficient for all walls, unless they differ
+  if name == "friction" then
+    local first, same = base:get(1), true
+    for k = 1, base.count do same = same and base:get(k) == first end
+    if same then return T.param(first, bounds) end
+  end
+  return T.param(base, bounds)
+end
+
+---Params for what the user named.
+---@param world cq.World
+---@param robot cq.Robot
+---@param given table<string, table|cq.Tensor>
+---@return { robot: table?, world: table? } params
+function trainable.make(world, robot, given)
+  local out = {}
+  for _, name in ipairs(T.leaves.sorted_keys(given)) do
+    local entry, what = given[name], "cq.Experiment: trainable." .. tostring(name)
+    if not values.fields[name] and not of_world[name] then
+      is.fail("cq.Experiment: trainable has no %s%s; allowed are %s", text.describe(name),
+        type(name) == "string" and text.suggestion(name, names) or "", table.concat(names, ", "))
+    end
+    local side = of_world[name] and "world" or "robot"
+    out[side] = out[side] or {}
+    if T.is_tensor(entry) then
+      if not entry.trainable then is.fail("%s: must be a cq.param, or a table such as { min = 1, max = 2 }, got a plain tensor", what) end
+      out[side][name] = entry
+    else
+      if type(entry) ~= "table" then is.fail("%s: must be a table such as { min = 1, max = 2, per = \"particle\" }, got %s", what, text.describe(entry)) end
+      local def = spec(entry)
+      local bounds = { min = def.min, max = def.max }
+      out[side][name] = side == "world" and for_world(world, name, def, bounds, what) or for_robot(robot, name, def, bounds, what)
+    end
+  end
+  return out
+end
+
+return trainable

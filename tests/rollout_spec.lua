@@ -1,0 +1,321 @@
+-- rollout: gradients of every class of parameter through whole rollouts, batches, checkpoints, hidden state, and mistakes.
+local cq = require "cq"
+local T = require "cq.tensor"
+local derivative = require "tests.derivative"
+local scene = require "tests.scene"
+
+local STEPS = 12
+
+-- the error of a call, which must be at a line of this file
+local function sentence(f)
+  local fine, problem = pcall(f)
+  assert(not fine, "no error")
+  local message = problem:match "^tests/rollout_spec.lua:%d+: (.*)$"
+  assert(message, "not at the user's line: " .. tostring(problem))
+  return message
+end
+
+-- a number that feels everything of a rollout: final state, running costs and a record
+local function felt(roll, world)
+  local s = roll.state
+  local value = s:center("trunk"):dot(T.arange(1, world.dim)) + s:velocity("foot"):sum() + 0.1 * s:deformations():square():sum()
+    + s:mean_square_velocity(world.robot) + s:moment({ "foot", "trunk" }):sum() * 3
+  if roll.running then value = value + roll.running:sum() end
+  if roll.record then value = value + roll.record:square():sum() end
+  return value
+end
+
+local function running(state, u) return state:velocity("trunk")[1] * 0.5 + 0.01 * u:dot(u) end
+local function record(state) return state:gather({ 1, 5, 9 }) end
+
+local function spread(shape, low, high)
+  local t = T.empty(shape)
+  return ((T.arange(1, t.count):reshape(shape) * 2.3999):sin() * 0.5 + 0.5) * (high - low) + low
+end
+
+-- parameters of every class for a world
+local function every_parameter(world)
+  local n, dim = world.particle_count, world.dim
+  return {
+    young = T.param(spread({ n }, 7, 12)), poisson = T.param(spread({ n }, 0.2, 0.35)), density = T.param(spread({ n }, 0.8, 1.6)),
+    volume = T.param(world.robot.volume * spread({ n }, 0.9, 1.1)), position = T.param(world.robot.position),
+    velocity = T.param(spread({ n, dim }, -0.2, 0.2)), affine = T.param(spread({ n, dim, dim }, -0.1, 0.1)),
+    deformation = T.param(T.eye(dim) + spread({ n, dim, dim }, -0.02, 0.02)),
+    gravity = T.param(spread({ dim }, -3, -2)), friction = T.param(0.3), wall_velocity = T.param(spread({ dim }, 0.01, 0.02)),
+    u = T.param(spread({ STEPS, 2 }, -0.8, 0.8)),
+  }
+end
+
+local function rollout(world, p, more)
+  local fields = {
+    robot = world.robot:with {
+      young = p.young, poisson = p.poisson, density = p.density, volume = p.volume, position = p.position, velocity = p.velocity,
+      affine = p.affine, deformation = p.deformation,
+    },
+    gravity = p.gravity, friction = p.friction, wall_velocity = p.wall_velocity, steps = STEPS,
+    controller = cq.Controller.open_loop(p.u), running = running, record = record,
+  }
+  for key, value in pairs(more or {}) do fields[key] = value end
+  return world:rollout(fields)
+end
+
+local warn = T.warn
+setup(function() T.warn = function() end end)
+teardown(function() T.warn = warn end)
+
+describe("gradients through a rollout", function()
+  for _, dim in ipairs { 2, 3 } do
+    it(("of every parameter in %dD"):format(dim), function()
+      local world = scene.world(scene.robot { dim = dim, count = dim == 2 and 4 or 3 })
+      derivative.check(function(p) return felt(rollout(world, p), world) end, every_parameter(world), 1e-6)
+      world:close()
+    end)
+  end
+
+  it("of values for the robot and by group", function()
+    local world = scene.world(scene.robot())
+    local p = { young = { foot = T.param(9), trunk = T.param(11) }, density = T.param(1.2), velocity = { trunk = T.param { 0.1, -0.2 } } }
+    derivative.check(function(q) return felt(world:rollout { robot = world.robot:with(q), steps = STEPS }, world) end, p, 1e-6)
+  end)
+
+  it("of weights of actuators", function()
+    local robot = scene.robot { actuators = cq.Actuator.isotropic { count = 3, max = 1.5 } }
+    local world = scene.world(robot)
+    local p = { w = T.param(spread({ robot.particle_count, 3 }, 0, 1)), u = T.param(spread({ STEPS, 3 }, -1, 1)) }
+    derivative.check(function(q)
+      return felt(world:rollout { robot = robot:with { actuator_weights = q.w }, steps = STEPS, controller = cq.Controller.open_loop(q.u) }, world)
+    end, p, 1e-6)
+  end)
+
+  it("of a network that sees the state, with acceleration carried from step to step", function()
+    local world = scene.world(scene.robot())
+    local observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true, acceleration = true }
+    local controller = cq.Controller.mlp { hidden = { 5 }, activation = "tanh", seed = 3 }
+    local p = controller:prepare(world, observer)
+    assert.same({ 12, 5 }, p.w1:shape())
+    derivative.check(function(q)
+      return felt(world:rollout { steps = STEPS, observer = observer, controller = controller:with(q), running = running }, world)
+    end, p, 1e-6)
+  end)
+
+  it("of a controller with memory, its start, and a force actuator with velocities", function()
+    local Spring = { particles = "trunk", signals = 1 }
+    function Spring:force(u, x, v) return (T.tensor { 0.45, 0.3 } - x) * self.stiffness * (1 + u) - 0.002 * v end
+    local Push = { particles = { 1, 20, 21 }, signals = 0, force = function(_, u, x)
+      assert(u == nil)
+      return (x * 3):sin() * 1e-3
+    end }
+    local robot = scene.robot { actuators = {
+      cq.Actuator.pressure { groups = { "foot" }, axis = "y", max = 2 }, Spring, Push, cq.Actuator.muscle { groups = "trunk", axis = "x" },
+    } }
+    assert.equal(3, robot.actuator_count)
+    local world = scene.world(robot)
+    local Oscillator = { params = { w = T.param(spread({ 4, 3 }, -1, 1)), h = T.param { 0.1, 0.2, -0.3 }, stiffness = T.param(0.02) } }
+    function Oscillator:start() return { memory = self.params.h, count = 0 } end
+    function Oscillator:act(z, hidden, t)
+      local h = hidden.memory * 0.8 + z:matmul(self.params.w) * 0.3
+      return (h + math.sin(9 * t)):tanh(), { memory = h, count = hidden.count + 1 }
+    end
+    derivative.check(function(q)
+      Spring.stiffness = q.stiffness
+      return felt(world:rollout {
+        steps = STEPS, observer = function(s) return cq.concat { s:center "trunk", s:velocity "foot" } end,
+        controller = setmetatable({ params = q }, { __index = Oscillator }), running = running, record = record,
+      }, world)
+    end, Oscillator.params, 1e-6)
+  end)
+
+  it("of the final state only, and again when the backward pass is repeated", function()
+    local world = scene.world(scene.robot())
+    local u = T.param(spread({ STEPS, 2 }, -0.8, 0.8))
+    local record_on = T.tape.new()
+    local roll, a, b = T.tape.with(record_on, function()
+      local r = world:rollout { steps = STEPS, controller = cq.Controller.open_loop(u) }
+      return r, r.state:center("foot")[1], r.state:center("trunk")[2]
+    end)
+    record_on:backward({ a, b }, { 1, 0 })
+    local first = u.grad:copy()
+    assert(first:norm():item() > 0)
+    assert.is_true(roll.state:center("foot")[1]:equal(a:detach()))
+    u:zero_grad()
+    local loss = T.value_and_grad(function(p) return world:rollout { steps = STEPS, controller = cq.Controller.open_loop(p) }.state:center("foot")[1] end)
+    local _, second = loss(u)
+    assert.is_true(first:equal(second))
+  end)
+end)
+
+describe("a rollout", function()
+  it("gives the same gradients, bit for bit, with little memory and with more threads", function()
+    local function gradients(memory, threads)
+      local world = scene.world(scene.robot(), { precision = "float32", threads = threads })
+      local p = every_parameter(world)
+      local loss, grads = T.value_and_grad(function(q) return felt(rollout(world, q, { memory = memory }), world) end)(p)
+      local plan = world:plan { steps = STEPS, memory = memory }
+      world:close()
+      return loss, T.leaves.list(grads), plan
+    end
+    local loss, all, plan = gradients("1 GiB", 1)
+    assert.equal(1, plan.recompute)
+    local tight = math.floor(3.5 * plan.slice_bytes + plan.record_bytes)
+    local loss2, again, tight_plan = gradients(tight, 1)
+    assert(tight_plan.recompute > 1, "the budget was not tight")
+    assert.equal(loss, loss2)
+    local loss3, threaded = gradients("1 GiB", 2)
+    assert.equal(loss, loss3)
+    for k, leaf in ipairs(all) do
+      assert.is_true(leaf.tensor:equal(again[k].tensor), leaf.path)
+      assert.is_true(leaf.tensor:equal(threaded[k].tensor), leaf.path)
+    end
+  end)
+
+  it("of a batch equals its scenes one by one", function()
+    local world = scene.world(scene.robot())
+    local n = world.particle_count
+    local observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true, acceleration = true }
+    local controller = cq.Controller.linear { seed = 4 }
+    controller:prepare(world, observer)
+    local young = T.param(T.stack { spread({ n }, 7, 9), spread({ n }, 10, 12), spread({ n }, 8, 11) })
+    local gravity = T.param { { 0, -3 }, { 0.5, -4 }, { -0.5, -2 } }
+    local w, b = controller.params.w1, controller.params.b1
+    local function simulate(p, batch)
+      return world:rollout {
+        batch = batch, robot = world.robot:with { young = p.young }, gravity = p.gravity, steps = STEPS, observer = observer,
+        controller = controller:with { w1 = p.w, b1 = p.b }, running = function(s) return s:velocity("trunk"):slice(1, 1, -1):squeeze(-1) end,
+        record = function(s) return s:center { "foot", "trunk" } end,
+      }
+    end
+    local weight = T.tensor { 1, 2, 3 }
+    local loss, grads, batched = T.value_and_grad(function(p)
+      local roll = simulate(p, 3)
+      return ((roll.running:sum(1) + roll.record:square():sum { 1, 3, 4 } + roll.state:center("foot"):sum(-1)) * weight):sum(), roll
+    end) { young = young, gravity = gravity, w = w, b = b }
+    assert.same({ STEPS, 3, 2, 2 }, batched.record:shape())
+    local total, gw = 0, T.zeros(w:shape())
+    for k = 1, 3 do
+      local own, g, roll = T.value_and_grad(function(p)
+        local r = simulate(p, 1)
+        return (r.running:sum() + r.record:square():sum() + r.state:center("foot"):sum()) * k, r
+      end) { young = T.param(young[k]:detach()), gravity = T.param(gravity[k]:detach()), w = w, b = b }
+      total, gw = total + own, gw + g.w
+      assert.is_true(g.young:close(grads.young[k], 1e-10, 1e-13))
+      assert.is_true(g.gravity:close(grads.gravity[k], 1e-10, 1e-13))
+      assert.is_true(roll.running:close(batched.running:slice(k, k, 2):squeeze(2), 1e-11, 1e-13))
+    end
+    assert.is_true(math.abs(total - loss) < 1e-11 * math.abs(loss))
+    assert.is_true(gw:close(grads.w, 1e-10, 1e-13))
+  end)
+
+  it("forgets what an earlier rollout has set", function()
+    local world = scene.world(scene.robot())
+    local function center(fields)
+      fields.steps = STEPS
+      local roll = world:rollout(fields)
+      local x = roll.state:center("trunk")
+      roll:release()
+      return x
+    end
+    local plain = center {}
+    local moved = center { robot = world.robot:with { velocity = { 0.5, 0 }, young = 20, deformation = T.eye(2) * 1.02 }, gravity = { 1, 0 }, friction = 0 }
+    assert.is_false(plain:equal(moved))
+    assert.equal(1, #world.pool.entries)
+    assert.is_true(plain:equal(center {}))
+  end)
+
+  it("keeps as many of the engine's rollouts as are in use", function()
+    local world = scene.world(scene.robot())
+    local a = world:rollout { steps = 2 }
+    local b = world:rollout { steps = 2, gravity = { 0, 0 } }
+    assert.equal(2, #world.pool.entries)
+    assert.is_false(a.state:center("foot"):equal(b.state:center("foot")))
+    a, b = nil, nil
+    for _ = 1, 4 do world:rollout { steps = 2 } end
+    assert(a == nil and b == nil and #world.pool.entries <= 2)
+  end)
+
+  it("shows its states to watch, from the start on", function()
+    local world = scene.world(scene.robot())
+    local steps, times = {}, {}
+    local roll = world:rollout { steps = 3, watch = function(s, u)
+      steps[#steps + 1], times[#times + 1] = s.step, u ~= nil
+    end }
+    assert.same({ 0, 1, 2, 3 }, steps)
+    assert.same({ false, true, true, true }, times)
+    assert.same({ 3, 2 }, roll.signals:shape())
+  end)
+end)
+
+describe("mistakes in a rollout", function()
+  local world
+  setup(function() world = scene.world(scene.robot()) end)
+
+  it("in a function of the user's say where and when", function()
+    local function at_step(i) return function(s)
+      if s.step == i then local nothing = nil; return nothing.x end
+      return s:center "foot"
+    end end
+    local message = sentence(function() world:rollout { steps = 5, observer = at_step(3), controller = function() return { 0, 0 } end } end)
+    assert(message:find("in the observer, control step 4 of 5", 1, true), message)
+    message = sentence(function() world:rollout { steps = 5, record = at_step(2) } end)
+    assert(message:find("in record, control step 2 of 5", 1, true), message)
+    message = sentence(function() world:rollout { steps = 5, controller = function() return { 0, 0 / 0 } end } end)
+    assert(message:find("signal 2 is nan", 1, true), message)
+    message = sentence(function() world:rollout { steps = 5, controller = function() return { 0, 0, 0 } end } end)
+    assert(message:find("must give signals of shape {2}", 1, true), message)
+    message = sentence(function() world:rollout { steps = 5, running = function(s) return s:center "foot" end } end)
+    assert(message:find("running must give one number", 1, true), message)
+    message = sentence(function() world:rollout { steps = 5, running = function() world:rollout { steps = 1 } end } end)
+    assert(message:find("cannot be called from inside", 1, true), message)
+  end)
+
+  it("in its fields are told at the user's line", function()
+    local message = sentence(function() world:rollout { step = 5 } end)
+    assert(message:find("unknown field step (did you mean steps?)", 1, true), message)
+    message = sentence(function() world:rollout { steps = 5, controller = cq.Controller.open_loop(cq.zeros { 4, 2 }) } end)
+    assert(message:find("has signals for 4 control steps, the rollout makes 5", 1, true), message)
+    message = sentence(function() world:rollout { steps = 5, controller = cq.Controller.mlp {} } end)
+    assert(message:find("needs an observer", 1, true), message)
+    message = sentence(function() world:rollout { steps = 5, friction = { 1, 2, 3 } } end)
+    assert(message:find("friction must have the shape one number or {1}", 1, true), message)
+    message = sentence(function() world:rollout { steps = 5, robot = scene.robot() } end)
+    assert(message:find("this robot is not in the world", 1, true), message)
+    message = sentence(function() world:rollout { steps = 5, robot = world.robot:with { young = 1e5 } } end)
+    assert(message:find("the Courant number of the robot's values is", 1, true), message)
+    message = sentence(function() world:rollout { steps = 5, memory = "lots" } end)
+    assert(message:find("must be an amount such as", 1, true), message)
+    message = sentence(function() world:rollout { steps = 5, batch = 2, robot = world.robot:with { young = T.ones { 3, world.particle_count } } } end)
+    assert(message:find("is for 3 scenes, the batch has 2", 1, true), message)
+  end)
+
+  it("of a state that is gone", function()
+    local old
+    local roll = world:rollout { steps = 3, record = function(s)
+      old = old or s
+      return s:center "foot"
+    end }
+    local message = sentence(function() old:center "foot" end)
+    assert(message:find("this state is of control step 1 and the rollout is at 3", 1, true), message)
+    roll:release()
+    message = sentence(function() roll.state:center "foot" end)
+    assert(message:find("was released", 1, true), message)
+    message = sentence(function() world:rollout { steps = 1 }.state:center "fot" end)
+    assert(message:find("no group \"fot\" (did you mean foot?)", 1, true), message)
+  end)
+
+  it("that make the simulation fail name step, particle, group and advice", function()
+    local message = sentence(function()
+      world:rollout { steps = 300, robot = world.robot:with { velocity = { trunk = { 0, 12 } } } }
+    end)
+    assert(message:find "the simulation failed at control step %d+" and message:find "particle %d+ of robot, group \"%a+\"", message)
+    assert(message:find("substeps", 1, true) or message:find("walls", 1, true), message)
+  end)
+
+  it("of a trainable that cannot reach the objective", function()
+    local message = sentence(function()
+      T.value_and_grad(function(p)
+        assert(p.unused)
+        return world:rollout { steps = 2, robot = world.robot:with { young = p.young } }.state:center("foot")[1]
+      end) { young = T.param(10), unused = T.param(1) }
+    end)
+    assert(message:find("parameter unused does not reach the objective", 1, true), message)
+  end)
+end)
