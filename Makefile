@@ -49,7 +49,8 @@ CPPFLAGS_ALL := -Iengine $(CPPFLAGS)
 COMMON   := $(OPTIMIZE) -pthread -ffp-contract=off
 C_FLAGS  := -std=c11 -D_GNU_SOURCE= $(COMMON) $(C_WARNINGS) $(CFLAGS)
 CXX_FLAGS := -std=c++17 $(COMMON) $(WARNINGS) $(CXXFLAGS)
-KERNEL_CONTRACT := -ffp-contract=fast
+# gcc is pedantic about const on arrays of arrays, which C23 allows and clang takes as C11
+KERNEL_FLAGS := -ffp-contract=fast -Wno-pedantic
 SIMD_FLAGS_1 := $(if $(filter x86_64,$(MACHINE)),-march=x86-64)
 SIMD_FLAGS_3 := -march=x86-64-v3
 SIMD_FLAGS_4 := -march=x86-64-v4 -mprefer-vector-width=512
@@ -103,7 +104,7 @@ help: ## this list, and what was detected
 
 # ---- the program ----------------------------------------------------------------------------------------------------
 # objects depend on this file, which changes when the flags do
-FLAGS := $(CC) $(CXX) $(CPPFLAGS_ALL) $(C_FLAGS) $(CXX_FLAGS) $(LINK_FLAGS) $(KERNEL_CONTRACT) $(SIMD_FLAGS_1) $(SIMD_FLAGS_3) $(SIMD_FLAGS_4) $(LUAJIT_LIB)
+FLAGS := $(CC) $(CXX) $(CPPFLAGS_ALL) $(C_FLAGS) $(CXX_FLAGS) $(LINK_FLAGS) $(KERNEL_FLAGS) $(SIMD_FLAGS_1) $(SIMD_FLAGS_3) $(SIMD_FLAGS_4) $(LUAJIT_LIB)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' > $@
 
@@ -129,7 +130,7 @@ $(BUILD)/%.o: %.cc $(BUILD)/flags
 define kernel_rule
 $(BUILD)/engine/cpu/kernels.$(1).$(2).$(3).o: $(KERNEL) $(BUILD)/flags
 	@mkdir -p $$(@D); echo "  cc    $$<  $(1)D, $(2)-byte real, simd level $(3)"
-	@$$(CC) $$(CPPFLAGS_ALL) -DCQ_DIM=$(1) -DCQ_REAL_BYTES=$(2) -DCQ_SIMD=$(3) $$(C_FLAGS) $$(KERNEL_CONTRACT) $$(SIMD_FLAGS_$(3)) -MMD -MP -c $$< -o $$@
+	@$$(CC) $$(CPPFLAGS_ALL) -DCQ_DIM=$(1) -DCQ_REAL_BYTES=$(2) -DCQ_SIMD=$(3) $$(C_FLAGS) $$(KERNEL_FLAGS) $$(SIMD_FLAGS_$(3)) -MMD -MP -c $$< -o $$@
 endef
 $(foreach d,2 3,$(foreach r,4 8,$(foreach s,$(SIMD_LEVELS),$(eval $(call kernel_rule,$(d),$(r),$(s))))))
 
