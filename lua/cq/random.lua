@@ -32,7 +32,7 @@ local choice_options = is.define("random:choice", { replace = is.boolean { defau
 
 ---Normal numbers.
 ---@param shape? integer[]|integer  default {}: rank 0
----@param opts? { mean: number?, deviation: number? }
+---@param opts? { mean?: number, deviation?: number }
 ---@return cq.Tensor
 function Random:normal(shape, opts)
   opts = normal_options(opts or {})
@@ -43,7 +43,7 @@ end
 
 ---Uniform numbers in [min, max).
 ---@param shape? integer[]|integer  default {}: rank 0
----@param opts? { min: number?, max: number? }
+---@param opts? { min?: number, max?: number }
 ---@return cq.Tensor
 function Random:uniform(shape, opts)
   opts = uniform_options(opts or {})
@@ -55,7 +55,7 @@ end
 
 ---Whole numbers from min to max, both included.
 ---@param shape integer[]|integer
----@param opts { min: integer?, max: integer }  min default 1
+---@param opts { min?: integer, max: integer }  min default 1
 ---@return cq.Tensor
 function Random:integers(shape, opts)
   opts = integer_options(opts or {})
@@ -85,7 +85,7 @@ end
 ---Entries of a list or a tensor: one of them, or a list of count of them, none twice unless replace is true.
 ---@param values any[]|cq.Tensor
 ---@param count? integer
----@param opts? { replace: boolean? }
+---@param opts? { replace?: boolean }
 ---@return any
 function Random:choice(values, count, opts)
   if type(values) ~= "table" then is.fail("random:choice: needs a list or a tensor, got %s", is.describe(values)) end

@@ -44,7 +44,8 @@
 -- Gradients (tape.lua, gradient.lua):
 --   value_and_grad(f)(p, ...)   p: a param or any nesting of tables. f gets p and the further arguments, and returns the
 --     loss (rank 0 tensor, or one-element) and whatever else. Gives loss (number), grads (shape of p, only trainables), and
---     f's further results, as plain data. Trainable are the params in p; all tensors in p if it has no param. A trainable that does not reach the loss is an error, an exactly zero gradient a warning.
+--     f's further results, as plain data. Trainable are the params in p; all tensors in p if it has no param. A trainable
+--     that does not reach the loss is an error, an exactly zero gradient a warning (tensor.warn, once for each name).
 --   grad(f) gives grads first, then the loss.
 --   check_gradient(f, p, opts) compares with central differences; see check.lua.
 --   t.requires_grad; t.grad the accumulated gradient or nil; t:accumulate(g) adds to it (g nil: nothing); t:zero_grad().
