@@ -44,6 +44,12 @@ describe("a script", function()
     assert.is_nil(result.err:find "lua/cq/")
   end)
 
+  it("that misuses the library in a tail call still hears its name", function()
+    local result = cqlua { script "return require('cq.schema').define('thing', {}) { b = 1 }" }
+    assert.equal(1, result.code)
+    assert.matches("^cqlua: [^\n]*script.lua: thing: unknown field b", result.err)
+  end)
+
   it("that breaks the library shows the library's frames too", function()
     local result = cqlua { script "local text = require 'cq.text'\nlocal s = text.suggest(nil, { 'a' })\nprint(s)\n" }
     assert.equal(1, result.code)

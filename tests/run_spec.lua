@@ -39,7 +39,7 @@ describe("a run", function()
     local result = cqlua { script(loop), "--out", out(), "--seed", "3" }
     assert.equal(0, result.code, result.err)
     assert.equal("5\t5\t5\n", result.out)
-    assert.equal("iteration,loss,w.1,w.2\n1,1,1,1\n2,0.5,2,2\n3,0.33333333333333331,3,3\n4,0.25,4,4\n5,0.2,5,5\n", process.read(out() .. "/history.csv"))
+    assert.equal("iteration,loss,w.1,w.2\n1,1,1,1\n2,0.5,2,2\n3,0.3333333333333333,3,3\n4,0.25,4,4\n5,0.2,5,5\n", process.read(out() .. "/history.csv"))
     assert.equal(loop, process.read(out() .. "/script.lua"))
     local manifest = process.read(out() .. "/manifest.json")
     for _, part in ipairs { '"seed": 3', '"status": "finished"', '"color": "red"', '"script_hash": "', '"version": "', '"iterations_done": 5', "--out" } do
@@ -97,7 +97,7 @@ describe("a run", function()
     process.write(path, process.read(path) .. "4,0.25,4,4\n5,0.2,5")
     local result = cqlua { script(loop), "--out", out(), "--iterations", "4", "--resume" }
     assert.equal(0, result.code, result.err)
-    assert.equal("iteration,loss,w.1,w.2\n1,1,1,1\n2,0.5,2,2\n3,0.33333333333333331,3,3\n4,0.25,4,4\n", process.read(path))
+    assert.equal("iteration,loss,w.1,w.2\n1,1,1,1\n2,0.5,2,2\n3,0.3333333333333333,3,3\n4,0.25,4,4\n", process.read(path))
   end)
 
   it("has nothing to resume in an empty folder", function()

@@ -15,10 +15,7 @@ local SPREAD = 16            -- a tensor of up to so many elements gets a column
 
 local function cell(value)
   if value == nil then return "" end
-  if type(value) == "number" then
-    local short = ("%.10g"):format(value)
-    return tonumber(short) == value and short or ("%.17g"):format(value)
-  end
+  if type(value) == "number" then return text.exact(value) end
   if type(value) == "boolean" then return value and "1" or "0" end
   return (tostring(value):gsub('[,\n"]', " "))
 end

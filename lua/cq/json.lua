@@ -1,19 +1,18 @@
 -- json: writes values as JSON. Keys are sorted, so that equal values give equal text.
+local text = require "cq.text"
+
 local json = {}
 
 local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\t"] = "\\t", ["\r"] = "\\r" }
 
-local function quote(text)
-  return '"' .. text:gsub('[%c"\\]', function(c) return escapes[c] or ("\\u%04x"):format(c:byte()) end) .. '"'
+local function quote(word)
+  return '"' .. word:gsub('[%c"\\]', function(c) return escapes[c] or ("\\u%04x"):format(c:byte()) end) .. '"'
 end
 
--- the shortest text that reads back as the same number; JSON has no nan and no infinity
+-- JSON has no nan and no infinity
 local function number(value)
-  if value ~= value or value == math.huge or value == -math.huge then return "null" end
-  for digits = 15, 17 do
-    local text = ("%." .. digits .. "g"):format(value)
-    if tonumber(text) == value then return text end
-  end
+  local exact = text.exact(value)
+  return exact:find "[ni]" and "null" or exact
 end
 
 ---@param value any          nil, boolean, number, string, list or table with string keys; an empty table is {}

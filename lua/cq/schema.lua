@@ -42,18 +42,21 @@ function schema.is_library(info)
   return info.what == "C" or info.source:sub(1, #library) == library
 end
 
----Position "file:line: " of the first frame that is the user's, "" when there is none.
+---Position "file:line: " of the first frame that is the user's; "script: " or "" when there is none.
 ---@return string
 function schema.where()
   local level = 2
   while true do
     local info = debug.getinfo(level, "Sl")
-    if not info then return "" end
+    if not info then break end
     if not schema.is_library(info) and info.currentline > 0 then
       return ("%s:%d: "):format(info.short_src, info.currentline)
     end
     level = level + 1
   end
+  -- a tail call, return cq.World {...}, leaves no frame: then at least the script
+  local program = package.loaded["cq.program"]
+  return type(program) == "table" and program.script and program.script .. ": " or ""
 end
 
 ---Raises an error at the user's line: what was wrong, what was got, what is allowed.

@@ -7,6 +7,16 @@ function text.number(value)
   return ("%.10g"):format(value)
 end
 
+---The shortest text that reads back as the same number.
+function text.exact(value)
+  if value ~= value then return "nan" end
+  if value == math.huge or value == -math.huge then return value > 0 and "inf" or "-inf" end
+  for digits = 15, 17 do
+    local short = ("%." .. digits .. "g"):format(value)
+    if tonumber(short) == value then return short end
+  end
+end
+
 ---Name of an object's class, from its metatable's __name; nil for plain values.
 ---@return string?
 function text.class_of(value)
