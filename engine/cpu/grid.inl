@@ -67,6 +67,13 @@ CQ_INLINE Row gravity_row(const cq_scene *s) {
   return row_comps(g);
 }
 
+// 1 / mass in every component of a node that has mass, else 0
+CQ_INLINE Row inverse_mass(const Row p) {
+  Row mass;
+  row_comp(mass, p, CQ_DIM);
+  return row_inverse(mass);
+}
+
 // sum of the slabs at a row of a column, which are cleared
 CQ_INLINE Row slabs_take(cq_scene *s, real *const slab[CQ_RANGES_MAX], const cq_column *column, const int64_t at) {
   Row sum = row_zero();
@@ -94,7 +101,7 @@ static void grid(cq_scene *s, void *record, int32_t block) {
     for (int32_t z = 0; z < column->count; z += 4) {
       const Row p = slabs_take(s, slab, column, 4 * (column->node + z));
       if (kept) row_store(kept + 4 * z, p);
-      const Row inverse = row_mul(row_inverse(row_comp(p, CQ_DIM)), mask);
+      const Row inverse = row_mul(inverse_mass(p), mask);
       row_store(velocity + 4 * z, row_fma(p, inverse, gravity));
     }
     if (!column_has_contacts(s, column)) continue;
@@ -146,7 +153,7 @@ static void grid_adj(cq_scene *s, const void *record, int32_t block) {
     const real *kept = (const real *)record + 4 * column->record;
     for (int32_t z = 0; z < column->count; z += 4) {
       const Row p = row_load(kept + 4 * z);
-      const Row inverse = row_mul(row_inverse(row_comp(p, CQ_DIM)), mask);
+      const Row inverse = row_mul(inverse_mass(p), mask);
       row_store(velocity + 4 * z, row_fma(p, inverse, gravity));
       row_store(grad + 4 * z, slabs_take(s, slab, column, 4 * (column->node + z)));
     }
@@ -160,14 +167,19 @@ static void grid_adj(cq_scene *s, const void *record, int32_t block) {
     }
     for (int32_t z = 0; z < column->count; z += 4) {
       const Row p = row_load(kept + 4 * z), g = row_mul(row_load(grad + 4 * z), mask);
-      const Row inverse = row_inverse(row_comp(p, CQ_DIM));
+      const Row inverse = inverse_mass(p);
       const Row gp = row_mul(g, inverse);
       grad_gravity = row_add(grad_gravity, g);
       // the mass component: minus the sum over axes of p gp / m
       const Row t = row_mul(row_mul(p, inverse), gp);
-      Row along = row_add(row_comp(t, 0), row_comp(t, 1));
+      Row along, tx, ty;
+      row_comp(tx, t, 0);
+      row_comp(ty, t, 1);
+      along = row_add(tx, ty);
 #if CQ_DIM == 3
-      along = row_add(along, row_comp(t, 2));
+      Row tz;
+      row_comp(tz, t, 2);
+      along = row_add(along, tz);
       const real at_mass[4] = {0, 0, 0, 1};
 #else
       const real at_mass[4] = {0, 0, 1, 0};

@@ -30,7 +30,7 @@ typedef double real;
 #elif CQ_SIMD == 3
 #define CQ_LANES (32 / CQ_REAL_BYTES)
 #else
-#define CQ_LANES (16 / CQ_REAL_BYTES)
+#define CQ_LANES 4   // of float a vector of the baseline, of double two
 #endif
 #endif
 
@@ -53,6 +53,8 @@ static inline int r_finite(Real x) { return isfinite(s_value(x)) != 0; }
 
 #else
 
+// vectors wider than the machine's are passed between inlined functions only, so no ABI is at stake
+#pragma GCC diagnostic ignored "-Wpsabi"
 typedef real Real __attribute__((vector_size(CQ_LANES * CQ_REAL_BYTES), may_alias));
 #if CQ_REAL_BYTES == 4
 typedef int32_t RealBits __attribute__((vector_size(CQ_LANES * CQ_REAL_BYTES)));

@@ -1,5 +1,5 @@
 // rows: four grid nodes along the last axis, each of four reals (momentum and mass, or velocity). The one place that knows
-// how a row sits in registers: one 512-bit vector of floats, two of doubles, or four small vectors.
+// how a row sits in registers, and the only one with intrinsics: a row is ROW_PARTS vectors of 4 / ROW_PARTS nodes.
 #ifndef CQ_ROWS_H
 #define CQ_ROWS_H
 
@@ -9,89 +9,181 @@
 
 #if CQ_LANES == 1
 
-typedef struct { real v[4][4]; } Row;
-#define ROW_EACH for (int i = 0; i < 4; i++) for (int c = 0; c < 4; c++)
-ROW_INLINE Row row_load(const real *p) { Row r; ROW_EACH r.v[i][c] = p[4 * i + c]; return r; }
-ROW_INLINE void row_store(real *p, Row a) { ROW_EACH p[4 * i + c] = a.v[i][c]; }
-ROW_INLINE Row row_add(Row a, Row b) { ROW_EACH a.v[i][c] += b.v[i][c]; return a; }
-ROW_INLINE Row row_sub(Row a, Row b) { ROW_EACH a.v[i][c] -= b.v[i][c]; return a; }
-ROW_INLINE Row row_mul(Row a, Row b) { ROW_EACH a.v[i][c] *= b.v[i][c]; return a; }
-ROW_INLINE Row row_scale(real s, Row a) { ROW_EACH a.v[i][c] *= s; return a; }
-ROW_INLINE Row row_comps(const real *p) { Row r; ROW_EACH r.v[i][c] = p[c]; return r; }   // p[4] in each node
-ROW_INLINE Row row_nodes(const real *p) { Row r; ROW_EACH r.v[i][c] = p[i]; return r; }   // p[i] in node i
-// component k of each node in all four; 1/a where a > 0, else 0
-ROW_INLINE Row row_comp(Row a, int k) { Row r; ROW_EACH r.v[i][c] = a.v[i][k]; return r; }
-ROW_INLINE Row row_inverse(Row a) { ROW_EACH a.v[i][c] = a.v[i][c] > 0 ? 1 / a.v[i][c] : (real)0; return a; }
-// out[4] = sum over nodes
-ROW_INLINE void row_sum(real *out, Row a) { for (int c = 0; c < 4; c++) out[c] = (a.v[0][c] + a.v[1][c]) + (a.v[2][c] + a.v[3][c]); }
+enum { ROW_PARTS = 4 };
+typedef struct { real c[4]; } Part;
+#define PART_EACH for (int c = 0; c < 4; c++)
+ROW_INLINE Part part_load(const real *p) { Part r; PART_EACH r.c[c] = p[c]; return r; }
+ROW_INLINE void part_store(real *p, Part a) { PART_EACH p[c] = a.c[c]; }
+ROW_INLINE Part part_add(Part a, Part b) { PART_EACH a.c[c] = a.c[c] + b.c[c]; return a; }
+ROW_INLINE Part part_sub(Part a, Part b) { PART_EACH a.c[c] = a.c[c] - b.c[c]; return a; }
+ROW_INLINE Part part_mul(Part a, Part b) { PART_EACH a.c[c] = a.c[c] * b.c[c]; return a; }
+ROW_INLINE Part part_scale(real s, Part a) { PART_EACH a.c[c] = s * a.c[c]; return a; }
+ROW_INLINE Part part_comps(const real *p) { return part_load(p); }
+ROW_INLINE Part part_nodes(const real *p, int part) { Part r; PART_EACH r.c[c] = p[part]; return r; }
+ROW_INLINE Part part_comp(Part a, int k) { Part r; PART_EACH r.c[c] = a.c[k]; return r; }
+ROW_INLINE Part part_inverse(Part a) { PART_EACH a.c[c] = a.c[c] > 0 ? (real)1 / a.c[c] : (real)0; return a; }
+typedef Part Quad;
+ROW_INLINE Quad part_fold(Part a) { return a; }
+ROW_INLINE Quad quad_add(Quad a, Quad b) { return part_add(a, b); }
+ROW_INLINE void quad_store(real *p, Quad a) { part_store(p, a); }
 
 #else
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 typedef real Quad __attribute__((vector_size(4 * CQ_REAL_BYTES), may_alias));
 typedef real QuadU __attribute__((vector_size(4 * CQ_REAL_BYTES), may_alias, aligned(CQ_REAL_BYTES)));
+ROW_INLINE Quad quad_load(const real *p) { return *(const QuadU *)p; }
+ROW_INLINE Quad quad_add(Quad a, Quad b) { return a + b; }
+ROW_INLINE void quad_store(real *p, Quad a) { *(QuadU *)p = a; }
 
-#if CQ_REAL_BYTES == 4 && CQ_SIMD == 4
-typedef real Row __attribute__((vector_size(64), may_alias));
-typedef real RowU __attribute__((vector_size(64), may_alias, aligned(4)));
-#define ROW_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-ROW_INLINE Row row_load(const real *p) { return *(const RowU *)p; }
-ROW_INLINE void row_store(real *p, Row a) { *(RowU *)p = a; }
-ROW_INLINE Row row_add(Row a, Row b) { return a + b; }
-ROW_INLINE Row row_sub(Row a, Row b) { return a - b; }
-ROW_INLINE Row row_mul(Row a, Row b) { return a * b; }
-ROW_INLINE Row row_scale(real s, Row a) { return s * a; }
-ROW_INLINE Row row_comps(const real *p) {
-  const Quad q = *(const QuadU *)p;
-  return ROW_SHUFFLE(q, q, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3);
+#if CQ_REAL_BYTES == 4 && defined(__AVX512F__)
+
+// one vector of four nodes
+enum { ROW_PARTS = 1 };
+typedef __m512 Part;
+ROW_INLINE Part part_comps(const real *p) { return _mm512_broadcast_f32x4(_mm_loadu_ps(p)); }
+ROW_INLINE Part part_nodes(const real *p, int part) {
+  (void)part;
+  const __m512i spread = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+  return _mm512_permutexvar_ps(spread, _mm512_castps128_ps512(_mm_loadu_ps(p)));
 }
-ROW_INLINE Row row_nodes(const real *p) {
-  const Quad q = *(const QuadU *)p;
-  return ROW_SHUFFLE(q, q, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+#define part_comp(a, k) _mm512_permute_ps(a, (k) * 0x55)
+ROW_INLINE Part part_inverse(Part a) {
+  const __mmask16 some = _mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_GT_OQ);
+  return _mm512_maskz_div_ps(some, _mm512_set1_ps(1), a);
 }
-#define row_comp(a, k) ROW_SHUFFLE(a, a, k, k, k, k, 4 + k, 4 + k, 4 + k, 4 + k, 8 + k, 8 + k, 8 + k, 8 + k, 12 + k, 12 + k, 12 + k, 12 + k)
-ROW_INLINE Row row_inverse(Row a) {
-  const Row inverse = (real)1 / a;
-  typedef int32_t Bits __attribute__((vector_size(64)));
-  return (Row)((Bits)(a > (Row){0}) & (Bits)inverse);
+ROW_INLINE Quad part_fold(Part a) {
+  const __m256 h = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+  return _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
 }
-ROW_INLINE void row_sum(real *out, Row a) {
-  typedef real Half __attribute__((vector_size(32)));
-  const Half h = ROW_SHUFFLE(a, a, 0, 1, 2, 3, 4, 5, 6, 7) + ROW_SHUFFLE(a, a, 8, 9, 10, 11, 12, 13, 14, 15);
-  *(QuadU *)out = ROW_SHUFFLE(h, h, 0, 1, 2, 3) + ROW_SHUFFLE(h, h, 4, 5, 6, 7);
+
+#elif CQ_REAL_BYTES == 4 && defined(__AVX2__)
+
+// two vectors of two nodes
+enum { ROW_PARTS = 2 };
+typedef __m256 Part;
+ROW_INLINE Part part_comps(const real *p) { return _mm256_broadcast_ps((const __m128 *)p); }
+ROW_INLINE Part part_nodes(const real *p, int part) {
+  const __m128 low = _mm_broadcast_ss(p + 2 * part), high = _mm_broadcast_ss(p + 2 * part + 1);
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1);
 }
+#define part_comp(a, k) _mm256_permute_ps(a, (k) * 0x55)
+ROW_INLINE Part part_inverse(Part a) {
+  const Part some = _mm256_cmp_ps(a, _mm256_setzero_ps(), _CMP_GT_OQ);
+  return _mm256_and_ps(_mm256_div_ps(_mm256_set1_ps(1), a), some);
+}
+ROW_INLINE Quad part_fold(Part a) { return _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1)); }
+
+#elif CQ_REAL_BYTES == 8 && defined(__AVX512F__)
+
+// two vectors of two nodes
+enum { ROW_PARTS = 2 };
+typedef __m512d Part;
+ROW_INLINE Part part_comps(const real *p) { return _mm512_broadcast_f64x4(_mm256_loadu_pd(p)); }
+ROW_INLINE Part part_nodes(const real *p, int part) {
+  const __m256d low = _mm256_broadcast_sd(p + 2 * part), high = _mm256_broadcast_sd(p + 2 * part + 1);
+  return _mm512_insertf64x4(_mm512_castpd256_pd512(low), high, 1);
+}
+#define part_comp(a, k) _mm512_permutex_pd(a, (k) * 0x55)
+ROW_INLINE Part part_inverse(Part a) {
+  const __mmask8 some = _mm512_cmp_pd_mask(a, _mm512_setzero_pd(), _CMP_GT_OQ);
+  return _mm512_maskz_div_pd(some, _mm512_set1_pd(1), a);
+}
+ROW_INLINE Quad part_fold(Part a) { return _mm256_add_pd(_mm512_castpd512_pd256(a), _mm512_extractf64x4_pd(a, 1)); }
+
 #else
-typedef struct { Quad v[4]; } Row;
-#define ROW_EACH _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
-ROW_INLINE Row row_load(const real *p) { Row r; ROW_EACH r.v[i] = *(const QuadU *)(p + 4 * i); return r; }
-ROW_INLINE void row_store(real *p, Row a) { ROW_EACH *(QuadU *)(p + 4 * i) = a.v[i]; }
-ROW_INLINE Row row_add(Row a, Row b) { ROW_EACH a.v[i] += b.v[i]; return a; }
-ROW_INLINE Row row_sub(Row a, Row b) { ROW_EACH a.v[i] -= b.v[i]; return a; }
-ROW_INLINE Row row_mul(Row a, Row b) { ROW_EACH a.v[i] *= b.v[i]; return a; }
-ROW_INLINE Row row_scale(real s, Row a) { ROW_EACH a.v[i] *= s; return a; }
-ROW_INLINE Row row_comps(const real *p) { Row r; ROW_EACH r.v[i] = *(const QuadU *)p; return r; }
-ROW_INLINE Row row_nodes(const real *p) { Row r; ROW_EACH r.v[i] = (Quad){p[i], p[i], p[i], p[i]}; return r; }
-ROW_INLINE Row row_comp(Row a, int k) {
-  Row r;
-  ROW_EACH r.v[i] = (Quad){a.v[i][k], a.v[i][k], a.v[i][k], a.v[i][k]};
-  return r;
-}
-ROW_INLINE Row row_inverse(Row a) {
+
+// four vectors of one node, whatever the machine makes of them
+enum { ROW_PARTS = 4 };
+typedef Quad Part;
+ROW_INLINE Part part_comps(const real *p) { return quad_load(p); }
+ROW_INLINE Part part_nodes(const real *p, int part) { return (Part){p[part], p[part], p[part], p[part]}; }
+ROW_INLINE Part part_comp(Part a, int k) { return (Part){a[k], a[k], a[k], a[k]}; }
+ROW_INLINE Part part_inverse(Part a) {
 #if CQ_REAL_BYTES == 4
   typedef int32_t Bits __attribute__((vector_size(16)));
 #else
   typedef int64_t Bits __attribute__((vector_size(32)));
 #endif
-  Row r;
-  ROW_EACH {
-    const Quad inverse = (real)1 / a.v[i];
-    r.v[i] = (Quad)((Bits)(a.v[i] > (Quad){0}) & (Bits)inverse);
-  }
-  return r;
+  const Part inverse = (real)1 / a;
+  return (Part)((Bits)(a > (Part){0}) & (Bits)inverse);
 }
-ROW_INLINE void row_sum(real *out, Row a) { *(QuadU *)out = (a.v[0] + a.v[1]) + (a.v[2] + a.v[3]); }
-#endif
+ROW_INLINE Quad part_fold(Part a) { return a; }
+
 #endif
 
+typedef real PartU __attribute__((vector_size(sizeof(Part)), may_alias, aligned(CQ_REAL_BYTES)));
+ROW_INLINE Part part_load(const real *p) { return (Part) * (const PartU *)p; }
+ROW_INLINE void part_store(real *p, Part a) { *(PartU *)p = (PartU)a; }
+ROW_INLINE Part part_add(Part a, Part b) { return a + b; }
+ROW_INLINE Part part_sub(Part a, Part b) { return a - b; }
+ROW_INLINE Part part_mul(Part a, Part b) { return a * b; }
+ROW_INLINE Part part_scale(real s, Part a) { return s * a; }
+
+// ---- lanes and quads --------------------------------------------------------------------------------------------------
+
+enum { QUADS = CQ_LANES / 4 };   // quads that make up a Real
+
+// A Real from quads, and quads from a Real, without a detour through memory.
+ROW_INLINE Real real_join(const Quad q[QUADS]) {
+#if CQ_LANES == 16
+  const __m512 a = _mm512_insertf32x4(_mm512_castps128_ps512(q[0]), q[1], 1);
+  return (Real)_mm512_insertf32x4(_mm512_insertf32x4(a, q[2], 2), q[3], 3);
+#elif CQ_LANES == 8 && CQ_REAL_BYTES == 4
+  return (Real)_mm256_insertf128_ps(_mm256_castps128_ps256(q[0]), q[1], 1);
+#elif CQ_LANES == 8
+  return (Real)_mm512_insertf64x4(_mm512_castpd256_pd512(q[0]), q[1], 1);
+#else
+  return (Real)q[0];
+#endif
+}
+
+ROW_INLINE void real_split(Real x, Quad q[QUADS]) {
+#if CQ_LANES == 16
+  q[0] = _mm512_castps512_ps128((__m512)x);
+  q[1] = _mm512_extractf32x4_ps((__m512)x, 1);
+  q[2] = _mm512_extractf32x4_ps((__m512)x, 2);
+  q[3] = _mm512_extractf32x4_ps((__m512)x, 3);
+#elif CQ_LANES == 8 && CQ_REAL_BYTES == 4
+  q[0] = _mm256_castps256_ps128((__m256)x);
+  q[1] = _mm256_extractf128_ps((__m256)x, 1);
+#elif CQ_LANES == 8
+  q[0] = _mm512_castpd512_pd256((__m512d)x);
+  q[1] = _mm512_extractf64x4_pd((__m512d)x, 1);
+#else
+  q[0] = (Quad)x;
+#endif
+}
+
+#endif
+
+// ---- rows -------------------------------------------------------------------------------------------------------------
+
+typedef struct { Part v[ROW_PARTS]; } Row;
+#define ROW_EACH _Pragma("GCC unroll 4") for (int i = 0; i < ROW_PARTS; i++)
+enum { PART_REALS = 16 / ROW_PARTS };
+
+ROW_INLINE Row row_load(const real *p) { Row r; ROW_EACH r.v[i] = part_load(p + PART_REALS * i); return r; }
+ROW_INLINE void row_store(real *p, Row a) { ROW_EACH part_store(p + PART_REALS * i, a.v[i]); }
+ROW_INLINE Row row_add(Row a, Row b) { ROW_EACH a.v[i] = part_add(a.v[i], b.v[i]); return a; }
+ROW_INLINE Row row_sub(Row a, Row b) { ROW_EACH a.v[i] = part_sub(a.v[i], b.v[i]); return a; }
+ROW_INLINE Row row_mul(Row a, Row b) { ROW_EACH a.v[i] = part_mul(a.v[i], b.v[i]); return a; }
+ROW_INLINE Row row_scale(real s, Row a) { ROW_EACH a.v[i] = part_scale(s, a.v[i]); return a; }
+// p[4] in each node; p[k] all over node k; component k of each node all over it
+ROW_INLINE Row row_comps(const real *p) { Row r; ROW_EACH r.v[i] = part_comps(p); return r; }
+ROW_INLINE Row row_nodes(const real *p) { Row r; ROW_EACH r.v[i] = part_nodes(p, i); return r; }
+#define row_comp(out, a, k) do { ROW_EACH (out).v[i] = part_comp((a).v[i], k); } while (0)
+// 1 / a where a > 0, else 0
+ROW_INLINE Row row_inverse(Row a) { ROW_EACH a.v[i] = part_inverse(a.v[i]); return a; }
+// out[4] = sum over nodes
+ROW_INLINE void row_sum(real *out, Row a) {
+  Quad sum = part_fold(a.v[0]);
+  for (int i = 1; i < ROW_PARTS; i++) sum = quad_add(sum, part_fold(a.v[i]));
+  quad_store(out, sum);
+}
 ROW_INLINE Row row_zero(void) {
   const real zero[4] = {(real)0, (real)0, (real)0, (real)0};
   return row_comps(zero);

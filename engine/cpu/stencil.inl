@@ -13,6 +13,17 @@ typedef struct {
   real quad[CQ_CHUNK][CQ_DIM][4] __attribute__((aligned(64)));
 } Weights;
 
+#if CQ_LANES > 1
+CQ_INLINE void quads_transpose(Quad *a, Quad *b, Quad *c, Quad *d) {
+  const Quad s = __builtin_shufflevector(*a, *b, 0, 4, 1, 5), t = __builtin_shufflevector(*a, *b, 2, 6, 3, 7);
+  const Quad u = __builtin_shufflevector(*c, *d, 0, 4, 1, 5), v = __builtin_shufflevector(*c, *d, 2, 6, 3, 7);
+  *a = __builtin_shufflevector(s, u, 0, 1, 4, 5);
+  *b = __builtin_shufflevector(s, u, 2, 3, 6, 7);
+  *c = __builtin_shufflevector(t, v, 0, 1, 4, 5);
+  *d = __builtin_shufflevector(t, v, 2, 3, 6, 7);
+}
+#endif
+
 // four fields of CQ_LANES particles to their quads, stride in reals
 CQ_INLINE void quads_store(real *out, const int stride, const Real a, const Real b, const Real c, const Real d) {
 #if CQ_LANES == 1
@@ -22,17 +33,17 @@ CQ_INLINE void quads_store(real *out, const int stride, const Real a, const Real
   out[3] = d;
   (void)stride;
 #else
-  const Real field[4] = {a, b, c, d};
-  const Quad *q = (const Quad *)field;
-  enum { N = CQ_LANES / 4 };
-  for (int k = 0; k < N; k++) {
-    const Quad s = __builtin_shufflevector(q[k], q[N + k], 0, 4, 1, 5), t = __builtin_shufflevector(q[k], q[N + k], 2, 6, 3, 7);
-    const Quad u = __builtin_shufflevector(q[2 * N + k], q[3 * N + k], 0, 4, 1, 5);
-    const Quad v = __builtin_shufflevector(q[2 * N + k], q[3 * N + k], 2, 6, 3, 7);
-    *(Quad *)(out + (4 * k) * stride) = __builtin_shufflevector(s, u, 0, 1, 4, 5);
-    *(Quad *)(out + (4 * k + 1) * stride) = __builtin_shufflevector(s, u, 2, 3, 6, 7);
-    *(Quad *)(out + (4 * k + 2) * stride) = __builtin_shufflevector(t, v, 0, 1, 4, 5);
-    *(Quad *)(out + (4 * k + 3) * stride) = __builtin_shufflevector(t, v, 2, 3, 6, 7);
+  Quad qa[QUADS], qb[QUADS], qc[QUADS], qd[QUADS];
+  real_split(a, qa);
+  real_split(b, qb);
+  real_split(c, qc);
+  real_split(d, qd);
+  CQ_UNROLL for (int k = 0; k < QUADS; k++) {
+    quads_transpose(&qa[k], &qb[k], &qc[k], &qd[k]);
+    quad_store(out + (4 * k) * stride, qa[k]);
+    quad_store(out + (4 * k + 1) * stride, qb[k]);
+    quad_store(out + (4 * k + 2) * stride, qc[k]);
+    quad_store(out + (4 * k + 3) * stride, qd[k]);
   }
 #endif
 }
@@ -43,18 +54,12 @@ CQ_INLINE void quads_load(const real *in, const int stride, Real out[4]) {
   for (int k = 0; k < 4; k++) out[k] = in[k];
   (void)stride;
 #else
-  Quad *q = (Quad *)out;
-  enum { N = CQ_LANES / 4 };
-  for (int k = 0; k < N; k++) {
-    const Quad a = *(const Quad *)(in + (4 * k) * stride), b = *(const Quad *)(in + (4 * k + 1) * stride);
-    const Quad c = *(const Quad *)(in + (4 * k + 2) * stride), d = *(const Quad *)(in + (4 * k + 3) * stride);
-    const Quad s = __builtin_shufflevector(a, b, 0, 4, 1, 5), t = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-    const Quad u = __builtin_shufflevector(c, d, 0, 4, 1, 5), v = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-    q[k] = __builtin_shufflevector(s, u, 0, 1, 4, 5);
-    q[N + k] = __builtin_shufflevector(s, u, 2, 3, 6, 7);
-    q[2 * N + k] = __builtin_shufflevector(t, v, 0, 1, 4, 5);
-    q[3 * N + k] = __builtin_shufflevector(t, v, 2, 3, 6, 7);
+  Quad q[4][QUADS];
+  CQ_UNROLL for (int k = 0; k < QUADS; k++) {
+    for (int f = 0; f < 4; f++) q[f][k] = quad_load(in + (4 * k + f) * stride);
+    quads_transpose(&q[0][k], &q[1][k], &q[2][k], &q[3][k]);
   }
+  for (int f = 0; f < 4; f++) out[f] = real_join(q[f]);
 #endif
 }
 
