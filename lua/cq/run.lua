@@ -79,7 +79,7 @@ local function make_folder(folder)
   schema.fail("the folder %s cannot be written: %s; choose another with --out", folder, tostring(problem))
 end
 
-local files = { "history.csv", "manifest.json", "script.lua", "params.bin", "optimizer.bin" }
+local files = { "history.csv", "manifest.json", "script.lua", "params.bin", "optimizer.bin", "best.bin" }
 
 -- what an earlier run left here is never overwritten: it moves to earlier-1, earlier-2, ...
 local function move_earlier(folder)
