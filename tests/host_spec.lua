@@ -246,6 +246,16 @@ describe("a command", function()
     has(result.err, "info has no option --jsn (did you mean json?)")
   end)
 
+  it("check runs a script with one iteration and hands its options on", function()
+    local content = "local option = require 'cq.option'\nprint(option('iterations', 100), option('n', 3), option.program.check, arg[1])\n"
+    local result = cqlua { "check", script(content), "--n", "4", "word", "--m", "1" }
+    assert.equal(0, result.code, result.err)
+    assert.equal("1\t4\ttrue\tword\n" .. folder .. "/script.lua: nothing wrong was found\n", result.out)
+    has(result.err, "never asked for --m")
+    assert.equal(1, cqlua({ "check", script "error 'bad'" }).code)
+    for _, words in ipairs { { "check" }, { "check", folder .. "/none.lua" } } do assert.equal(2, cqlua(words).code) end
+  end)
+
   it("has its own help", function()
     local result = cqlua { "info", "--help" }
     assert.equal(0, result.code)

@@ -23,6 +23,7 @@ local option = {}
 ---@field out string|nil                     folder of the run
 ---@field seed integer|nil
 ---@field quiet boolean
+---@field check boolean|nil               true under cqlua check: nothing is trained or drawn
 option.program = { device = "auto", threads = 0, simd = 0, quiet = false }
 
 local is = schema
@@ -126,6 +127,13 @@ end
 ---@param options table<string, string|true>
 function option.set_given(options)
   given, asked = options, {}
+end
+
+---Gives an option a value as if it had been typed; that nobody asks for it is no fault.
+---@param name string
+---@param typed string|true
+function option.set_silently(name, typed)
+  given[name], asked[name] = typed, true
 end
 
 ---Sets one of the program's options from its text; a sentence when it does not fit, false when it is none of them.

@@ -11,10 +11,11 @@ local FINISHED, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 
 local commands = host.root .. "/lua/cq/command/"
 
--- wrong use, told in one sentence; main catches it
-local function misuse(format, ...)
+---Ends the program with 2: the command line was wrong, told in one sentence.
+function program.misuse(format, ...)
   error({ misuse = format:format(...) }, 0)
 end
+local misuse = program.misuse
 
 -- ---- the command line ---------------------------------------------------------------------------------------------------
 
@@ -51,9 +52,13 @@ end
 
 local function is_program_switch(name) return program_words[name] == true end
 
--- options of a subcommand are declared by it
+-- options of a subcommand are declared by it; one that runs a script hands the others on
 local function take_command_option(parsed, name, value)
   local kind = (parsed.command.options or {})[name]
+  if not kind and parsed.command.runs_script then
+    parsed.given[name] = value
+    return
+  end
   if not kind then
     local names = program_names()
     for declared in pairs(parsed.command.options or {}) do names[#names + 1] = declared end
@@ -188,6 +193,11 @@ local function interrupted()
   return engine ~= nil and engine.C.cq_interrupted() ~= 0
 end
 
+-- message handler: wrong use stays what it is, anything else becomes its message and traceback
+local function explain(problem)
+  return type(problem) == "table" and problem.misuse and problem or require("cq.failure").handle(problem)
+end
+
 -- the folder of a run is left in order, however the script ended; false when even that failed
 local function close_run(problem)
   local Run = package.loaded["cq.run"]
@@ -199,8 +209,9 @@ end
 
 -- runs a chunk; false after its error was told
 local function run(chunk, ...)
-  local finished, problem = xpcall(chunk, require("cq.failure").handle, ...)
+  local finished, problem = xpcall(chunk, explain, ...)
   if finished then return close_run() end
+  if type(problem) == "table" then error(problem, 0) end
   -- who asked to stop needs no traceback
   message.fault("%s", interrupted() and problem:match "^[^\n]*" or problem)
   close_run(problem:match "^[^\n]*")
@@ -216,21 +227,30 @@ local function run_code(parsed)
   return run(setfenv(chunk, convenient_globals()), unpack(parsed.positional))
 end
 
-local function run_script(parsed, arguments)
-  local chunk, problem = load_script(parsed.name)
+---Runs a script as the command line does; for subcommands that look at one.
+---@param path string
+---@param words string[]      its arguments
+---@return boolean finished   false after its error was told
+function program.run_script(path, words)
+  local chunk, problem = load_script(path)
   if not chunk then
     message.fault("%s", problem)
     return false
   end
-  local words = { [0] = parsed.name }
-  for i, word in ipairs(parsed.positional) do words[i] = word end
-  rawset(_G, "arg", words)
-  program.script, program.arguments = parsed.name, arguments
-  return run(chunk, unpack(parsed.positional))
+  rawset(_G, "arg", { [0] = path, unpack(words) })
+  program.script = path
+  return run(chunk, unpack(words))
 end
 
+---Warns of options that were typed and never asked for.
+function program.tell_unused()
+  for _, sentence in ipairs(option.unused()) do message.warn("%s", sentence) end
+end
+
+-- a command's run gives an exit code, none for 0
 local function run_command(parsed)
   local code = FAILED
+  option.set_given(parsed.given)
   local finished = run(function() code = parsed.command.run(parsed.options, parsed.positional) or FINISHED end)
   return finished and code or FAILED
 end
@@ -257,13 +277,12 @@ local function dispatch(parsed, arguments)
     misuse("nothing to run: name a script, a command (%s), or -i; cqlua --help says more", table.concat(command_names(), ", "))
   end
   option.set_given(parsed.given)
+  program.arguments = arguments
   local finished = true
   if #parsed.code > 0 then finished = run_code(parsed) end
-  if finished and parsed.name then finished = run_script(parsed, arguments) end
+  if finished and parsed.name then finished = program.run_script(parsed.name, parsed.positional) end
   if parsed.interactive then require("cq.prompt").run(convenient_globals()) end
-  if finished then
-    for _, sentence in ipairs(option.unused()) do message.warn("%s", sentence) end
-  end
+  if finished then program.tell_unused() end
   return interrupted() and INTERRUPTED or finished and FINISHED or FAILED
 end
 
@@ -271,9 +290,7 @@ end
 ---@param arguments string[]
 ---@return integer exit code
 function program.main(arguments)
-  local fine, result = xpcall(function() return dispatch(parse(arguments), arguments) end, function(problem)
-    return type(problem) == "table" and problem.misuse and problem or require("cq.failure").handle(problem)
-  end)
+  local fine, result = xpcall(function() return dispatch(parse(arguments), arguments) end, explain)
   if fine then return result end
   if type(result) == "table" then
     message.fault("%s", result.misuse)
