@@ -35,15 +35,21 @@ static cq_status open_png(const char *path, FILE **file) {
   return CQ_OK;
 }
 
+static uint32_t big_endian(const unsigned char *b) { return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]; }
+
 static cq_status read_header(FILE *file, const char *path, int32_t size[2]) {
-  int width = 0, height = 0, channels = 0;
-  if (!stbi_info_from_file(file, &width, &height, &channels))      // leaves the file where it was
-    return cq_fail(CQ_IO, "the header of image '%s' is broken or cut off: %s", path, stbi_failure_reason());
-  if (width > IMAGE_SIDE_MAX || height > IMAGE_SIDE_MAX || (int64_t)width * height > IMAGE_AREA_MAX)
-    return cq_fail(CQ_INVALID, "image '%s' is %d x %d pixels, at most %d on a side and %d million in all are allowed",
+  unsigned char header[24];      // signature, length and name of the first chunk, width, height
+  size_t got = fread(header, 1, sizeof header, file);
+  rewind(file);
+  if (got < sizeof header || memcmp(header + 12, "IHDR", 4))
+    return cq_fail(CQ_IO, "the header of image '%s' is broken or cut off", path);
+  uint32_t width = big_endian(header + 16), height = big_endian(header + 20);
+  if (!width || !height) return cq_fail(CQ_IO, "image '%s' is %u x %u pixels, at least 1 on a side is wanted", path, width, height);
+  if (width > IMAGE_SIDE_MAX || height > IMAGE_SIDE_MAX || (uint64_t)width * height > IMAGE_AREA_MAX)
+    return cq_fail(CQ_INVALID, "image '%s' is %u x %u pixels, at most %d on a side and %d million in all are allowed",
                    path, width, height, IMAGE_SIDE_MAX, IMAGE_AREA_MAX / 1000000);
-  size[0] = width;
-  size[1] = height;
+  size[0] = (int32_t)width;
+  size[1] = (int32_t)height;
   return CQ_OK;
 }
 

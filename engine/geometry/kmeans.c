@@ -113,10 +113,12 @@ static void number_by_place(task *t, int32_t *rank) {
 
 cq_status cq_kmeans(int64_t n, int32_t dim, const double *points, int32_t k, uint64_t seed, int32_t *labels) {
   if (dim < 1) return cq_fail(CQ_INVALID, "k-means: points have %d coordinates, at least 1 is wanted", dim);
-  if (k < 1 || k > n) return cq_fail(CQ_INVALID, "k-means: %d clusters of %lld points, from 1 up to the number of points are allowed", k, (long long)n);
+  if (k < 1 || k > n)
+    return cq_fail(CQ_INVALID, "k-means: %d clusters of %lld points, from 1 up to the number of points are allowed", k, (long long)n);
   for (int64_t i = 0; i < n * dim; i++)
     if (!isfinite(points[i]))
-      return cq_fail(CQ_INVALID, "k-means: coordinate %lld of point %lld is %g, finite ones are wanted", (long long)(i % dim) + 1, (long long)(i / dim) + 1, points[i]);
+      return cq_fail(CQ_INVALID, "k-means: coordinate %lld of point %lld is %g, finite ones are wanted",
+                     (long long)(i % dim) + 1, (long long)(i / dim) + 1, points[i]);
   task t = { .n = n, .dim = dim, .k = k, .points = points, .label = labels };
   t.centre = cq_alloc((size_t)k * (size_t)dim, sizeof *t.centre, "k-means centres");
   t.near = cq_alloc((size_t)n, sizeof *t.near, "k-means distances");

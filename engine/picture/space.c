@@ -24,8 +24,10 @@ void space_destroy(space *s) {
 
 cq_status cq_picture_camera(cq_picture *p, const cq_camera *camera) {
   if (camera->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "the camera was not filled by cq_camera_init");
-  if (!(camera->field_of_view > 0 && camera->field_of_view < 3.1)) return cq_fail(CQ_INVALID, "the camera's field of view is %g, between 0 and 3.1 rad is allowed", camera->field_of_view);
-  if (!(camera->focus_radius > 0)) return cq_fail(CQ_INVALID, "the camera's focus radius is %g, above 0 is allowed", camera->focus_radius);
+  if (!(camera->field_of_view > 0 && camera->field_of_view < 3.1))
+    return cq_fail(CQ_INVALID, "the camera's field of view is %g, between 0 and 3.1 rad is allowed", camera->field_of_view);
+  if (!(camera->focus_radius > 0))
+    return cq_fail(CQ_INVALID, "the camera's focus radius is %g, above 0 is allowed", camera->focus_radius);
   size_t pixels = (size_t)p->width * (size_t)p->height, samples = (size_t)p->w * (size_t)p->h, texels = (size_t)SHADOW_SIDE * SHADOW_SIDE;
   space *s = p->space;
   if (!s) {
@@ -48,7 +50,8 @@ cq_status cq_picture_camera(cq_picture *p, const cq_camera *camera) {
     s->light[d] = camera->light[d];
   }
   cross3(s->forward, camera->up, s->right);
-  if (!normalize3(s->forward) || !normalize3(s->right)) return cq_fail(CQ_INVALID, "the camera cannot look: eye and target must differ, and up must not point along the view");
+  if (!normalize3(s->forward) || !normalize3(s->right))
+    return cq_fail(CQ_INVALID, "the camera cannot look: eye and target must differ, and up must not point along the view");
   cross3(s->right, s->forward, s->up);
   if (!normalize3(s->light) || !across3(s->light, hint, s->light_right, s->light_up)) return cq_fail(CQ_INVALID, "the camera's light must have a direction");
   s->focal = 0.5 * p->h / tan(0.5 * camera->field_of_view);
@@ -122,7 +125,9 @@ cq_status cq_picture_spheres(cq_picture *p, int64_t n, const double *centre, con
     if (!isfinite(c[0] + c[1] + c[2]) || !(radius[i] > 0)) continue;
     shadow_sphere(p->space, centre + 3 * i, radius[i]);
     if (c[2] <= -radius[i]) continue;
-    if (c[2] > 2 * radius[i] && p->space->focal * radius[i] < NEAR_BALL * c[2]) far_ball(p, c, radius[i], rgba[i]);
+    // drawn flat, a ball is off by radius^2 / distance: that must stay small beside what a shadow forgives
+    int far = radius[i] * radius[i] < 1e-3 * p->space->def.focus_radius * c[2] && p->space->focal * radius[i] < NEAR_BALL * c[2];
+    if (far) far_ball(p, c, radius[i], rgba[i]);
     else near_ball(p, c, radius[i], rgba[i]);
   }
   return CQ_OK;

@@ -45,26 +45,37 @@ function ruler.flat(canvas, scene, view)
   end
 end
 
+-- pixels of a point on the ground
+local function project(canvas, scene, x, z)
+  local point, pixel = ffi.new("double[3]", x, scene.ground, z), ffi.new "double[2]"
+  engine.check(engine.C.cq_picture_project(canvas.handle, 1, point, pixel))
+  return pixel[0], pixel[1]
+end
+
+local APART = 70           -- [pixel] between two numbers, about
+
 ---Where the ticks of a ruler on the ground in 3D stand: along x, in front of the bodies.
 ---@return table[]      { x =, z =, text = }
-function ruler.solid(scene, focus)
+function ruler.solid(canvas, scene, focus)
   local reach, out = scene.reach, {}
-  local step = ruler.step(4 * reach, 7)
-  for k in ruler.ticks(math.max(focus[1] - 2.6 * reach, 0), math.min(focus[1] + 2.2 * reach, scene.domain[1]), step) do
-    out[#out + 1] = { x = k * step, z = focus[3] + 1.25 * reach, text = text.number(k * step) }
+  local z = focus[3] + 1.25 * reach
+  local x0, y0 = project(canvas, scene, focus[1] - 0.5 * reach, z)
+  local x1, y1 = project(canvas, scene, focus[1] + 0.5 * reach, z)
+  local pixels = math.sqrt((x1 - x0)^2 + (y1 - y0)^2) / reach
+  if not (pixels > 0) then return out end            -- behind the camera
+  local step = ruler.step(APART / pixels, 1)
+  local side = math.max(2.6 * reach, 4 * step)
+  for k in ruler.ticks(math.max(focus[1] - side, 0), math.min(focus[1] + side, scene.domain[1]), step) do
+    out[#out + 1] = { x = k * step, z = z, text = text.number(k * step) }
   end
   return out
 end
 
 ---Writes the numbers under the ticks, over the finished picture.
 function ruler.numbers(canvas, scene, ticks)
-  local point, pixel = ffi.new("double[3]"), ffi.new("double[2]")
   for _, tick in ipairs(ticks) do
-    point[0], point[1], point[2] = tick.x, scene.ground, tick.z
-    engine.check(engine.C.cq_picture_project(canvas.handle, 1, point, pixel))
-    if pixel[0] == pixel[0] then
-      canvas:text { x = pixel[0], y = pixel[1] + 17, size = 9, align = "centre", colour = "#5b6875", text = tick.text }
-    end
+    local x, y = project(canvas, scene, tick.x, tick.z)
+    if x == x then canvas:text { x = x, y = y + 17, size = 9, align = "centre", colour = "#5b6875", text = tick.text } end
   end
 end
 

@@ -155,7 +155,7 @@ function solid.draw(canvas, scene, now)
     floor = floor or w.shape == "half_space" or w.shape == "height_field" or (w.shape == "box" and w.hollow)
   end
   if not floor then plane(canvas, { 0, scene.ground, 0 }, { 0, 1, 0 }, scene.cell) end
-  local ticks = scene.ruler and ruler.solid(scene, now.camera_centre) or {}
+  local ticks = scene.ruler and ruler.solid(canvas, scene, now.camera_centre) or {}
   markings(canvas, scene, now, ticks)
   check(C.cq_picture_shade(canvas.handle))
   ruler.numbers(canvas, scene, ticks)

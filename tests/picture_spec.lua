@@ -1,0 +1,367 @@
+-- picture: what is drawn lies where it should, on the plane and in space; films with and without ffmpeg.
+local ffi = require "ffi"
+local process = require "tests.process"
+local host = require "cq.host"
+local Picture = require "cq.picture"
+local Boundary = require "cq.boundary"
+local Shape = require "cq.shape"
+local image = require "cq.image"
+local T = require "cq.tensor"
+
+ffi.cdef "int setenv(const char *name, const char *value, int overwrite);"
+
+local folder
+before_each(function() folder = process.folder() end)
+after_each(function() process.remove(folder) end)
+
+local function fails(part, f, ...)
+  local fine, problem = pcall(f, ...)
+  assert.is_false(fine, "no error, one was expected with: " .. part)
+  assert(tostring(problem):find(part, 1, true), ("%q is not in: %s"):format(part, tostring(problem)))
+  assert(tostring(problem):find("picture_spec.lua:", 1, true), "not at the user's line: " .. tostring(problem))
+end
+
+-- red, green, blue at a pixel
+local function at(canvas, x, y)
+  local p = canvas:pixels() + 4 * (y * canvas.width + x)
+  return { p[0], p[1], p[2] }
+end
+
+-- pixels that pass a test: their number and the box that holds them
+local function count(canvas, test)
+  local p, n, box = canvas:pixels(), 0, { math.huge, math.huge, -1, -1 }
+  for y = 0, canvas.height - 1 do
+    for x = 0, canvas.width - 1 do
+      local q = p + 4 * (y * canvas.width + x)
+      if test(q[0], q[1], q[2]) then
+        n = n + 1
+        box = { math.min(box[1], x), math.min(box[2], y), math.max(box[3], x), math.max(box[4], y) }
+      end
+    end
+  end
+  return n, box
+end
+
+local function dark(r, g, b) return r + g + b < 300 end
+local function reddish(r, g, b) return r > 150 and g < 110 and b < 110 end
+local function bluish(r, g, b) return b > 120 and r < 90 and g < 140 end
+
+describe("a canvas", function()
+  it("shows a disc where it is, with its area", function()
+    local canvas = Picture.canvas { width = 100, height = 60 }:disc(30, 20, 10, "#000000")
+    assert.same({ 0, 0, 0 }, at(canvas, 30, 20))
+    assert.same({ 255, 255, 255 }, at(canvas, 30, 40))
+    local n, box = count(canvas, dark)
+    assert(math.abs(n - math.pi * 100) < 20, tostring(n))
+    assert.same({ 20, 10, 39, 29 }, box)
+  end)
+
+  it("smooths edges", function()
+    local canvas = Picture.canvas { width = 40, height = 40 }:disc(20, 20, 10, "#000000")
+    assert(count(canvas, function(r) return r > 30 and r < 220 end) > 20)
+  end)
+
+  it("covers the exact area of a polygon", function()
+    local canvas = Picture.canvas { width = 64, height = 64, samples = 1 }:polygon({ { 10, 10 }, { 50.5, 10 }, { 10, 30.25 } }, "#000000")
+    local p, sum = canvas:pixels(), 0
+    for k = 0, 64 * 64 - 1 do sum = sum + (255 - p[4 * k]) / 255 end
+    assert(math.abs(sum - 40.5 * 20.25 / 2) < 4, tostring(sum))
+  end)
+
+  it("draws a plane with y up", function()
+    local canvas = Picture.canvas { width = 100, height = 50 }:view(50, 1, 2):rectangle(1.2, 2.1, 0.4, 0.2, "#000000")
+    local _, box = count(canvas, dark)
+    assert.same({ 10, 35, 29, 44 }, box)
+    canvas:view():disc(90, 5, 4, "#000000")
+    assert.same({ 0, 0, 0 }, at(canvas, 90, 5))
+  end)
+
+  it("blends half transparent colours", function()
+    local canvas = Picture.canvas { width = 20, height = 20, background = "#000000" }:rectangle(0, 0, 20, 20, "#ffffff80")
+    assert(math.abs(at(canvas, 10, 10)[1] - 128) <= 1)
+  end)
+
+  it("keeps its transparency in a file", function()
+    local path = folder .. "/clear.png"
+    Picture.canvas { width = 20, height = 20, background = "#00000000" }:disc(10, 10, 5, "#c83232"):write(path)
+    local p = image.read(path).pixels
+    assert.equal(0, p[3])
+    local middle = p + 4 * (10 * 20 + 10)
+    assert.same({ 200, 50, 50, 255 }, { middle[0], middle[1], middle[2], middle[3] })
+  end)
+
+  it("writes text as wide as it says", function()
+    local canvas = Picture.canvas { width = 300, height = 60 }
+    local width = canvas:text { x = 20, y = 40, size = 20, text = "H quick 42", colour = "#000000" }
+    local n, box = count(canvas, dark)
+    assert(n > 200, "too little ink: " .. n)
+    assert(math.abs(box[1] - 20) <= 2 and math.abs(box[3] - (20 + width)) <= 3, "not where it should be")
+    assert(box[2] >= 17 and box[2] <= 21, "a capital is 20 pixels high, its top is at " .. box[2])
+  end)
+
+  it("has a different glyph for every character", function()
+    local seen = {}
+    for byte = 33, 126 do
+      local canvas = Picture.canvas { width = 32, height = 48 }
+      canvas:text { x = 6, y = 32, size = 24, text = string.char(byte), colour = "#000000" }
+      local drawn = ffi.string(canvas:pixels(), 4 * 32 * 48)
+      assert.is_nil(seen[drawn], ("%s looks like %s"):format(string.char(byte), tostring(seen[drawn])))
+      seen[drawn] = string.char(byte)
+    end
+  end)
+
+  it("aligns text at its end and its middle", function()
+    for align, wanted in pairs { right = 150, centre = 150 } do
+      local canvas = Picture.canvas { width = 300, height = 40 }
+      local width = canvas:text { x = wanted, y = 30, size = 12, text = "H to H", align = align, colour = "#000000" }
+      local _, box = count(canvas, dark)
+      local last = align == "right" and wanted or wanted + width / 2
+      assert(math.abs(box[3] - last) <= 2)
+    end
+  end)
+
+  it("ignores what is not finite or lies far outside", function()
+    local canvas = Picture.canvas { width = 32, height = 32 }
+    canvas:disc(0 / 0, 5, 3, "#000000"):disc(5, 5, 1 / 0 - 1 / 0, "#000000"):disc(1e12, -1e12, 3, "#000000")
+    canvas:line({ { -1e9, 1e9 }, { -2e9, 1e9 } }, 3, "#000000"):line({ { 0 / 0, 1 }, { 2, 3 } }, 3, "#000000")
+    assert.equal(0, (count(canvas, dark)))
+  end)
+
+  it("has limits", function()
+    fails("width must be", Picture.canvas, { width = 100000 })
+    fails("samples must be", Picture.canvas, { samples = 9 })
+    fails("at least 2 make one", function() Picture.canvas():line({ { 1, 1 } }, 1, "#000000") end)
+    fails("at least 3 make one", function() Picture.canvas():polygon({ { 1, 1 }, { 2, 2 } }, "#000000") end)
+    fails("cannot write image", function() Picture.canvas():write(folder .. "/none/a.png") end)
+  end)
+end)
+
+-- a square body of 2 x 2 groups in a world of 1 x 1
+local function body()
+  local part = Shape.box { name = "part", size = { 0.1, 0.1 }, spacing = 0.01 }
+  return part:translate { 0.4, 0.3 }:sample()
+end
+
+local function everyone(sample)
+  local list = {}
+  for p = 1, sample.count do list[p] = p end
+  return list
+end
+
+describe("a scene of the plane", function()
+  local function scene(more)
+    local fields = { domain = { 1, 1 }, volume = 1e-4, width = 400, height = 400, trail = false, ruler = false, legend = false }
+    for k, v in pairs(more or {}) do fields[k] = v end
+    return Picture.scene(fields)
+  end
+
+  it("shows particles in the colour of their group, at their place", function()
+    local s = body()
+    local canvas = scene { groups = { { name = "part", particles = s.groups.part, colour = "#c81e1e" } } }:frame { position = s.position }
+    local n, box = count(canvas, reddish)
+    assert(math.abs(n - 1600) < 200, tostring(n))      -- 0.1 x 0.1 at 400 pixels
+    for k, wanted in ipairs { 160, 240, 199, 279 } do assert(math.abs(box[k] - wanted) <= 1, k .. ": " .. box[k]) end
+  end)
+
+  it("blends actuation over it, red above zero and blue below", function()
+    local s = body()
+    for value, test in pairs { [1] = reddish, [-1] = bluish } do
+      local canvas = scene():frame { position = s.position, actuation = T.full({ s.count }, value) }
+      assert((count(canvas, test)) > 1400)
+    end
+    assert.equal(0, (count(scene():frame { position = s.position, actuation = T.zeros { s.count } }, reddish)))
+  end)
+
+  it("deforms particles by F", function()
+    local F, x = T.tensor { { { 2, 0 }, { 0, 0.5 } } }, T.tensor { { 0.5, 0.5 } }
+    local groups = { { name = "one", particles = { 1 }, colour = "#c81e1e" } }
+    local canvas = scene { volume = 0.01, groups = groups }:frame { position = x, deformation = F }
+    local _, box = count(canvas, reddish)
+    -- 0.1 x 0.1 became 0.2 x 0.05; tiles are drawn a little larger
+    assert(math.abs(box[3] - box[1] - 80) < 10 and math.abs(box[4] - box[2] - 20) < 4)
+  end)
+
+  it("fills the cells of a lattice that is finer along one axis", function()
+    local s = Shape.box { at = { 0.4, 0.4 }, size = { 0.2, 0.2 }, count = { 10, 30 } }:sample()
+    local groups = { { particles = everyone(s), colour = "#c81e1e" } }
+    local n = count(scene { volume = s.volume, groups = groups }:frame { position = s.position }, reddish)
+    assert(n > 6300 and n < 7200, "80 x 80 pixels are covered, got " .. n)
+  end)
+
+  it("shows where the world is solid", function()
+    local function ground_like(r, g, b) return r < 110 and g < 120 and b < 130 end
+    local x = T.tensor { { 0.5, 0.9 } }
+    local cases = {
+      { Boundary.floor { at = 0.25 }, 0.25 }, { Boundary.box { inset = 0.1 }, 0.36 },
+      { Boundary.sphere { center = { 0.5, 0.5 }, radius = 0.2 }, math.pi * 0.04 },
+      { Boundary.sphere { center = { 0.5, 0.5 }, radius = 0.4, hollow = true }, 1 - math.pi * 0.16 },
+      { Boundary.obstacle { lower = { 0.2, 0.2 }, upper = { 0.5, 0.4 } }, 0.06 },
+      { Boundary.slope { point = { 0, 0 }, angle = math.pi / 4 }, 0.5 },
+      { Boundary.height_field { heights = { 0.1, 0.3, 0.1 }, spacing = 0.5 }, 0.2 },
+    }
+    for k, case in ipairs(cases) do
+      local n = count(scene { walls = case[1] }:frame { position = x }, ground_like) / 160000
+      assert(math.abs(n - case[2]) < 0.02, ("wall %d covers %.3f, not %.3f"):format(k, n, case[2]))
+    end
+  end)
+
+  it("follows a body and leaves its trail", function()
+    local s = body()
+    local strip = Picture.scene { domain = { 8, 1 }, volume = s.volume, width = 600, groups = {}, legend = false }
+    local x = s.position:copy()
+    local canvas
+    for _ = 1, 40 do
+      canvas = strip:frame { position = x }
+      for p = 0, s.count - 1 do x:data()[2 * p] = x:data()[2 * p] + 0.01 end
+    end
+    local _, box = count(canvas, function(r, _, b) return r > 180 and r - b > 35 end)
+    assert(box[1] < 250 and box[3] > 290 and box[3] < 420, "the trail ends near the middle: " .. table.concat(box, " "))
+  end)
+
+  it("labels", function()
+    local canvas = scene():frame { position = T.tensor { { 0.5, 0.5 } }, label = { "iteration 12", "t = 0.3" } }
+    local n, box = count(canvas, dark)
+    assert(n > 50 and box[1] < 30 and box[2] < 40 and box[3] < 200, n .. " in " .. table.concat(box, " "))
+  end)
+
+  it("gives the same pixels each time", function()
+    local s = body()
+    local function draw() return ffi.string(scene { ruler = true, trail = true }:frame { position = s.position, label = "a" }:pixels(), 640000) end
+    assert.equal(draw(), draw())
+  end)
+
+  it("says what does not fit", function()
+    local x = T.tensor { { 0.5, 0.5 }, { 0.6, 0.5 } }
+    fails("position must have the shape {2, 3}", function() Picture.frame { domain = { 1, 1, 1 }, volume = 1, position = x } end)
+    fails("deformation must have the shape {2, 2, 2}", function() Picture.frame { domain = { 1, 1 }, volume = 1, position = x, deformation = x } end)
+    fails("actuation must have the shape {2}", function() Picture.frame { domain = { 1, 1 }, volume = 1, position = x, actuation = x } end)
+    fails("groups[1] has particle 3, there are 2", function()
+      Picture.frame { domain = { 1, 1 }, volume = 1, position = x, groups = { { particles = { 3 } } } }
+    end)
+    fails("did you mean position?", function() Picture.frame { domain = { 1, 1 }, volume = 1, positions = x } end)
+    fails("camera is for 3D", function() Picture.scene { domain = { 1, 1 }, volume = 1, camera = {} } end)
+    fails("walls[1] must be a cq.Boundary", function() Picture.scene { domain = { 1, 1 }, volume = 1, walls = { 3 } } end)
+  end)
+end)
+
+describe("a scene of space", function()
+  local camera = { eye = { 0.5, 0.5, 3 }, target = { 0.5, 0.5, 0.5 }, field_of_view = 0.6 }
+  local function frame(points, more)
+    local fields = {
+      domain = { 1, 1, 1 }, volume = 0.008, width = 320, height = 240, camera = camera, trail = false, ruler = false, legend = false,
+      groups = { { particles = { 1 }, colour = "#c81e1e" }, { particles = #points > 1 and { 2 } or { 1 }, colour = #points > 1 and "#1e1ec8" or "#c81e1e" } },
+      position = T.tensor(points),
+    }
+    for k, v in pairs(more or {}) do fields[k] = v end
+    return Picture.frame(fields)
+  end
+  local function red(r, g, b) return r > 1.8 * g and r > 1.8 * b and r > 60 end
+  local function blue(r, g, b) return b > 1.8 * r and b > 1.8 * g and b > 60 end
+
+  it("shows a ball where the camera sees it", function()
+    local n, box = count(frame { { 0.5, 0.5, 0.5 } }, red)
+    -- radius 0.62 * 0.2 at a distance of 2.5: 120 / tan(0.3) / 2.5 pixels of a unit
+    local radius = 0.62 * 0.2 * 120 / math.tan(0.3) / 2.5
+    assert(math.abs(n - math.pi * radius^2) < 0.08 * math.pi * radius^2, tostring(n))
+    assert(math.abs((box[1] + box[3]) / 2 - 159.5) < 2 and math.abs((box[2] + box[4]) / 2 - 119.5) < 2)
+  end)
+
+  it("hides what is behind", function()
+    assert.equal(0, (count(frame { { 0.5, 0.5, 0.8 }, { 0.5, 0.5, 0.3 } }, blue)))
+    assert.equal(0, (count(frame { { 0.5, 0.5, 0.3 }, { 0.5, 0.5, 0.8 } }, red)))
+    assert((count(frame { { 0.5, 0.5, 0.3 }, { 0.7, 0.5, 0.8 } }, red)) > 50)
+  end)
+
+  it("is lit from above, and throws a shadow on the ground", function()
+    local canvas = frame({ { 0.5, 0.5, 0.5 } }, { camera = { eye = { 0.5, 2, 3 }, target = { 0.5, 0.2, 0.5 } } })
+    local _, box = count(canvas, red)
+    local x = math.floor((box[1] + box[3]) / 2)
+    assert(at(canvas, x, box[2] + 4)[1] > at(canvas, x, box[4] - 3)[1] + 30)
+    local with = count(canvas, function(r, g, b) return r < 185 and math.abs(r - g) < 20 and math.abs(g - b) < 20 end)
+    assert(with > 100, "no shadow: " .. with)
+  end)
+
+  it("is seen by default from where the body fills a good part", function()
+    local s = Shape.box { at = { 1, 0.1, 1 }, size = { 0.3, 0.2, 0.2 }, spacing = 0.02 }:sample()
+    local scene = Picture.scene { domain = { 4, 1, 2 }, volume = s.volume, width = 320, groups = { { particles = everyone(s), colour = "#c81e1e" } },
+      walls = { Boundary.floor { at = 0.1 }, Boundary.obstacle { lower = { 1.6, 0.1, 1 }, upper = { 1.8, 0.3, 1.2 } } } }
+    local canvas = scene:frame { position = s.position }
+    local n, box = count(canvas, red)
+    assert(n > 1500 and n < 20000, tostring(n))
+    assert(box[1] > 40 and box[3] < 280 and box[2] > 20 and box[4] < 170, table.concat(box, " "))
+  end)
+end)
+
+describe("a film", function()
+  local function frames(film, n)
+    for k = 1, n or 5 do
+      film:add(Picture.canvas { width = 64, height = 48, samples = 1 }:disc(10 * k, 24, 8, "#c81e1e"))
+    end
+    return film
+  end
+  local has_ffmpeg = process.cqlua { "-e", "os.exit(os.execute 'command -v ffmpeg >/dev/null' and 0 or 1)" }.code == 0
+  local path = os.getenv "PATH"
+
+  -- with only the shell's own tools in PATH, and `ffmpeg` if a script for it is given
+  local function with_path(script, f)
+    local bin = folder .. "/bin"
+    assert(host.make_folder(bin))
+    for _, tool in ipairs { "sh", "cat", "rm" } do os.execute(("ln -sf $(command -v %s) '%s/%s'"):format(tool, bin, tool)) end
+    if script then
+      process.write(bin .. "/ffmpeg", "#!/bin/sh\n" .. script)
+      os.execute("chmod +x '" .. bin .. "/ffmpeg'")
+    end
+    ffi.C.setenv("PATH", bin, 1)
+    local fine, problem = pcall(f)
+    ffi.C.setenv("PATH", path, 1)
+    assert(fine, problem)
+  end
+
+  for _, kind in ipairs { "mp4", "gif", "webm", "mkv" } do
+    it("becomes a file: " .. kind, function()
+      if not has_ffmpeg then return pending "ffmpeg is not installed" end
+      local file = folder .. "/it's a film." .. kind
+      assert.equal(file, frames(Picture.video { path = file, fps = 10 }):close())
+      assert(#process.read(file) > 500)
+      for _, name in ipairs(host.entries(folder)) do assert.equal("it's a film." .. kind, name) end      -- nothing is left beside it
+    end)
+  end
+
+  it("keeps its frames where ffmpeg is missing, and can be made from them later", function()
+    local file = folder .. "/walk.mp4"
+    with_path(nil, function()
+      assert.equal(folder .. "/walk_frames", frames(Picture.video { path = file }, 3):close())
+      fails("ffmpeg is not installed", Picture.encode, { frames = folder .. "/walk_frames", path = file })
+    end)
+    assert.is_nil(process.read(file))
+    local picture = image.read(folder .. "/walk_frames/000003.png")
+    assert.equal(64, picture.width)
+    if has_ffmpeg then
+      assert.equal(file, Picture.encode { frames = folder .. "/walk_frames", path = file })
+      assert(#process.read(file) > 500)
+    end
+    fails("there is no", Picture.encode, { frames = folder, path = folder .. "/b.mp4" })
+  end)
+
+  it("says what ffmpeg said when it fails, and survives its early end", function()
+    with_path("echo 'first' >&2; echo 'no such encoder' >&2; exit 3", function()
+      local film = Picture.video { path = folder .. "/a.mp4" }
+      for _ = 1, 40 do film:add(Picture.canvas { width = 320, height = 240, samples = 1 }) end      -- more than a pipe holds
+      fails("exit code 3", function() film:close() end)
+    end)
+    with_path("echo 'no such encoder' >&2; exit 3", function()
+      fails("no such encoder", function() frames(Picture.video { path = folder .. "/a.mp4" }):close() end)
+    end)
+    assert.is_nil(process.read(folder .. "/a.mp4"))
+  end)
+
+  it("says before the first frame what cannot be", function()
+    fails("cannot write", Picture.video, { path = folder .. "/none/a.mp4" })
+    fails("must end in .gif, .mkv, .mp4, .webm", Picture.video, { path = folder .. "/a.avi" })
+    fails("fps must be", Picture.video, { path = folder .. "/a.mp4", fps = 0 })
+    fails("has no frames", function() Picture.video { path = folder .. "/a.mp4" }:close() end)
+    local film = frames(Picture.video { path = folder .. "/a.mp4" })
+    fails("frames have one size", function() film:add(Picture.canvas { width = 32, height = 32 }) end)
+    film:close()
+  end)
+end)

@@ -1,0 +1,88 @@
+-- plot: curves lie where their numbers say, gaps stay gaps, and what cannot be drawn says so.
+local process = require "tests.process"
+local image = require "cq.image"
+local Plot = require "cq.plot"
+local T = require "cq.tensor"
+
+local function fails(part, f, ...)
+  local fine, problem = pcall(f, ...)
+  assert.is_false(fine, "no error, one was expected with: " .. part)
+  assert(tostring(problem):find(part, 1, true), ("%q is not in: %s"):format(part, tostring(problem)))
+  assert(tostring(problem):find("plot_spec.lua:", 1, true), "not at the user's line: " .. tostring(problem))
+end
+
+-- mean height of the curve's colour in each column of pixels
+local function heights(canvas)
+  local p, out = canvas:pixels(), {}
+  for x = 0, canvas.width - 1 do
+    local sum, n = 0, 0
+    for y = 60, canvas.height - 60 do
+      local q = p + 4 * (y * canvas.width + x)
+      if q[0] > 180 and q[1] < 90 and q[2] < 90 then sum, n = sum + y, n + 1 end
+    end
+    if n > 0 then out[x] = sum / n end
+  end
+  return out
+end
+
+local function curve(y, more)
+  local fields = { width = 480, height = 320, series = { { y = y, colour = "#dc1e1e" } } }
+  for k, v in pairs(more or {}) do fields[k] = v end
+  return heights(Plot(fields))
+end
+
+describe("a plot", function()
+  it("rises where the numbers rise, in a straight line", function()
+    local h = curve { 0, 1, 2, 3, 4 }
+    local first, middle, last = h[100], h[270], h[440]
+    assert(first > middle and middle > last)
+    assert(math.abs(first + last - 2 * middle) < 2)
+  end)
+
+  it("makes a straight line of powers on a logarithmic axis", function()
+    local h = curve({ 1, 10, 100, 1000, 10000 }, { log_y = true })
+    assert(math.abs(h[100] + h[440] - 2 * h[270]) < 2)
+    assert(h[100] > h[440] + 100)
+  end)
+
+  it("leaves a gap at what is no number", function()
+    local h = curve { 1, 2, 3, 0 / 0, 0 / 0, 0 / 0, 2, 1 / 0, 1 }
+    assert(h[130] and h[430] == nil and h[270] == nil)
+  end)
+
+  it("takes vectors, own x values and bands", function()
+    local x = T.tensor { 0, 10, 40 }
+    local canvas = Plot {
+      width = 480, height = 320, title = "a", x_label = "x", y_label = "y",
+      series = {
+        { name = "one", x = x, y = T.tensor { 1, 2, 1 }, lower = { 0, 1, 0 }, upper = { 2, 3, 2 }, colour = "#dc1e1e" },
+        { name = "two", y = { 1, 1 } },
+      },
+    }
+    local h = heights(canvas)
+    local top = 480
+    for column, y in pairs(h) do
+      if y < (h[top] or math.huge) then top = column end
+    end
+    assert(math.abs(top - (84 + (480 - 84 - 24) / 4)) < 6, "the highest place is at a quarter, not at " .. top)
+    local folder = process.folder()
+    assert.equal(480, image.read(canvas:write(folder .. "/a.png")).width)
+    process.remove(folder)
+  end)
+
+  it("draws constants and single numbers", function()
+    assert(curve { 3, 3, 3 }[270])
+    assert(next(curve { 5 }))
+  end)
+
+  it("says what it cannot draw", function()
+    fails("no series has a finite number", Plot, { series = { { y = { 0 / 0 } } } })
+    fails("no series has a finite positive number", Plot, { log_y = true, series = { { y = { -1, 0 } } } })
+    fails("has 2 numbers in x and 3 in y", Plot, { series = { { x = { 1, 2 }, y = { 1, 2, 3 } } } })
+    fails("a band needs both", Plot, { series = { { y = { 1 }, lower = { 1 } } } })
+    fails("must be numbers, got \"a\" at position 2", Plot, { series = { { y = { 1, "a" } } } })
+    fails("must be a vector", Plot, { series = { { y = T.zeros { 2, 2 } } } })
+    fails("y is missing", Plot, { series = { { name = "a" } } })
+    fails("did you mean title?", Plot, { titel = "a", series = { { y = { 1 } } } })
+  end)
+end)

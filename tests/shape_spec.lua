@@ -1,0 +1,287 @@
+-- shape: counts, volumes, groups, transforms and combinations of particles; and what bad shapes get.
+local process = require "tests.process"
+local image = require "cq.image"
+local Shape = require "cq.shape"
+
+local function fails(part, f, ...)
+  local fine, problem = pcall(f, ...)
+  assert.is_false(fine, "no error, one was expected with: " .. part)
+  assert(tostring(problem):find(part, 1, true), ("%q is not in: %s"):format(part, tostring(problem)))
+  assert(tostring(problem):find("shape_spec.lua:", 1, true), "not at the user's line: " .. tostring(problem))
+end
+
+local function near(wanted, got, tolerance)
+  assert(math.abs(wanted - got) <= (tolerance or 1e-12), ("wanted %.15g, got %.15g"):format(wanted, got))
+end
+
+-- visits the particles: x, y, z, volume, number
+local function each(sample, visit)
+  local x, v, d = sample.position:data(), sample.volume:data(), sample.dim
+  for p = 0, sample.count - 1 do visit(x[d * p], x[d * p + 1], d == 3 and x[d * p + 2] or nil, v[p], p + 1) end
+end
+
+-- the smallest distance between two particles
+local function closest(sample)
+  local least, x = math.huge, sample.position:data()
+  for p = 0, sample.count - 1 do
+    for q = p + 1, sample.count - 1 do
+      least = math.min(least, (x[2 * p] - x[2 * q])^2 + (x[2 * p + 1] - x[2 * q + 1])^2)
+    end
+  end
+  return math.sqrt(least)
+end
+
+describe("a box", function()
+  it("has exactly its count, in the middle of its cells, with their volume", function()
+    local s = Shape.box { at = { 1, 2 }, size = { 0.6, 0.2 }, count = { 3, 2 } }:sample()
+    assert.same({ 6, 2 }, s.position:shape())
+    assert.same({ 6 }, s.volume:shape())
+    local seen = {}
+    each(s, function(x, y, _, v)
+      near(0.02, v)
+      seen[#seen + 1] = ("%.4f %.4f"):format(x, y)
+    end)
+    assert.same({ "1.1000 2.0500", "1.1000 2.1500", "1.3000 2.0500", "1.3000 2.1500", "1.5000 2.0500", "1.5000 2.1500" }, seen)
+    near(0, s.volume_error)
+  end)
+
+  it("fits its lattice to the spacing, in 2D and 3D", function()
+    assert.equal(50 * 20, Shape.box { size = { 1, 0.4 }, spacing = 0.02 }:sample().count)
+    assert.equal(10 * 5 * 2, Shape.box { size = { 1, 0.5, 0.2 } }:sample { spacing = 0.1 }.count)
+    local s = Shape.box { size = { 1, 1 } }:sample { spacing = { 0.5, 0.1 } }
+    assert.equal(20, s.count)
+    near(1, s.volume_total)
+  end)
+
+  it("prefers its own spacing to that of all", function()
+    assert.equal(100, Shape.box { size = { 1, 1 }, spacing = 0.1 }:sample { spacing = 0.01 }.count)
+  end)
+
+  it("scatters by a seed, within the cells, the same each time", function()
+    local function make(seed) return Shape.box { size = { 1, 1 }, count = { 10, 10 }, jitter = 0.8, seed = seed }:sample() end
+    local a, b, c = make(1), make(1), make(2)
+    assert.is_true(a.position:equal(b.position))
+    assert.is_false(a.position:equal(c.position))
+    each(a, function(x, y, _, _, p)
+      local i, j = math.floor((p - 1) / 10), (p - 1) % 10
+      assert(math.abs(x - (i + 0.5) / 10) <= 0.04 and math.abs(y - (j + 0.5) / 10) <= 0.04)
+    end)
+  end)
+end)
+
+describe("round and straight shapes", function()
+  -- lattice error of an area falls with the spacing; these bounds hold with room at 1/100 of the size
+  local cases = {
+    { "disc", Shape.disc { radius = 0.5 }, math.pi / 4, 0.01 },
+    { "ellipse", Shape.ellipse { radii = { 0.5, 0.2 } }, math.pi * 0.1, 0.01 },
+    { "polygon", Shape.polygon { points = { { 0, 0 }, { 1, 0 }, { 0.3, 0.8 } } }, 0.4, 0.01 },
+    { "capsule", Shape.capsule { from = { 0, 0 }, to = { 1, 0.2 }, radius = 0.2 }, math.pi * 0.04 + 0.4 * math.sqrt(1.04), 0.01 },
+    { "concave polygon", Shape.polygon { points = { { 0, 0 }, { 1, 0 }, { 1, 1 }, { 0.5, 0.5 }, { 0, 1 } } }, 0.75, 0.01 },
+  }
+  for _, case in ipairs(cases) do
+    it(("know the area of a %s and fill it"):format(case[1]), function()
+      local s = case[2]:sample { spacing = 0.01 }
+      near(case[3], s.volume_exact, 1e-12)
+      assert(math.abs(s.volume_error) < case[4], tostring(s))
+      each(s, function(x, y) assert(case[2]:contains(x, y)) end)
+    end)
+  end
+
+  it("know the volume of a ball, an ellipsoid and a capsule in space", function()
+    local ball = Shape.sphere { radius = 0.5 }:sample { spacing = 0.025 }
+    near(math.pi / 6, ball.volume_exact)
+    assert(math.abs(ball.volume_error) < 0.01, tostring(ball))
+    near(4 / 3 * math.pi * 0.006, Shape.ellipse { radii = { 0.1, 0.2, 0.3 } }.exact)
+    near(4 / 3 * math.pi * 0.001 + math.pi * 0.01, Shape.capsule { from = { 0, 0, 0 }, to = { 0, 0, 1 }, radius = 0.1 }.exact)
+  end)
+end)
+
+describe("combined shapes", function()
+  local a = Shape.box { name = "a", size = { 1, 1 }, spacing = 0.1 }
+  local b = Shape.box { name = "b", at = { 0.5, 0 }, size = { 1, 1 }, spacing = 0.1 }
+
+  it("fill no place twice", function()
+    local s = (a + b):sample()
+    assert.equal(150, s.count)
+    near(1.5, s.volume_total)
+    assert(closest(s) > 0.0999)
+    assert.equal(100, #s.groups.a)
+    assert.equal(50, #s.groups.b)
+    assert.same({ "a", "b" }, s.group_names)
+    assert.is_nil(s.volume_exact)
+  end)
+
+  it("know their volume while they cannot overlap", function()
+    near(2, (a + b:translate { 0.5, 0 }):sample().volume_exact)
+  end)
+
+  it("take away and cut", function()
+    local hole = Shape.disc { at = { 0.5, 0.5 }, radius = 0.25 }
+    local s = (a - hole):sample()
+    each(s, function(x, y) assert((x - 0.5)^2 + (y - 0.5)^2 >= 0.0625) end)
+    local rest = a:intersection(hole):sample()
+    assert.equal(100, s.count + rest.count)
+    assert.equal(50, a:intersection(b):sample().count)
+    assert.same({ "a" }, a:intersection(b):sample().group_names)
+  end)
+
+  it("stand in one list as well", function()
+    local s = Shape.union { a, b, Shape.disc { name = "c", at = { 3, 3 }, radius = 0.3, spacing = 0.1 } }:sample()
+    assert.equal(150 + #s.groups.c, s.count)
+  end)
+
+  it("repeat with numbered groups and a common one", function()
+    local s = a:repeated { count = 3, step = { 1.5, 0 } }:sample()
+    assert.equal(300, s.count)
+    assert.equal(300, #s.groups.a)
+    local x = s.position:data()
+    for k = 1, 3 do
+      assert.equal(100, #s.groups["a." .. k])
+      for _, p in ipairs(s.groups["a." .. k]) do
+        local place = x[2 * (p - 1)]
+        assert(place > 1.5 * (k - 1) and place < 1.5 * (k - 1) + 1)
+      end
+    end
+  end)
+
+  it("have groups and parts by predicate, which move along", function()
+    local s = a:group("top", function(_, y) return y > 0.5 end):rotate(math.pi / 2):translate { 5, 0 }:sample()
+    assert.equal(50, #s.groups.top)
+    local x = s.position:data()
+    for _, p in ipairs(s.groups.top) do assert(x[2 * (p - 1)] < 4.5) end      -- up became left
+    assert.equal(30, a:where(function(px) return px < 0.3 end):sample().count)
+    assert.equal(100, #a:named("all"):sample().groups.all)
+  end)
+end)
+
+describe("moved shapes", function()
+  local box = Shape.box { name = "leg", size = { 1, 0.5 }, count = { 4, 2 } }
+
+  it("keep their particles and change their volume with the scale", function()
+    local s = box:scale({ 2, 3 }, { 0, 0 }):sample()
+    assert.equal(8, s.count)
+    near(3, s.volume_total)
+    near(0, s.volume_error)
+  end)
+
+  it("keep the spacing asked for after scaling and turning", function()
+    local s = Shape.box { size = { 1, 1 } }:scale(2):rotate(0.7):sample { spacing = 0.1 }
+    assert.equal(400, s.count)
+  end)
+
+  it("turn counterclockwise about a point", function()
+    local s = Shape.box { size = { 1, 1 }, count = { 1, 1 } }:rotate(math.pi / 2, { 1, 0 }):sample()
+    near(0.5, s.position:get(1, 1))
+    near(-0.5, s.position:get(1, 2))
+  end)
+
+  it("turn about axes in space by the right hand's rule", function()
+    local cube = Shape.box { at = { 1, 0, 0 }, size = { 0.2, 0.2, 0.2 }, count = { 1, 1, 1 } }
+    local s = cube:rotate(math.pi / 2, "z"):sample()
+    near(-0.1, s.position:get(1, 1))
+    near(1.1, s.position:get(1, 2))
+    near(0.1, s.position:get(1, 3))
+    local t = cube:rotate(2 * math.pi / 3, { 1, 1, 1 }):sample()      -- x -> y -> z -> x
+    near(0.1, t.position:get(1, 1))
+    near(1.1, t.position:get(1, 2))
+    assert.is_true(cube:rotate(math.pi / 2, "z"):contains(-0.1, 1.1, 0.1))
+    assert.is_false(cube:rotate(math.pi / 2, "z"):contains(1.1, 0.1, 0.1))
+  end)
+
+  it("mirror", function()
+    local s = box:mirror("x", 1):sample()
+    each(s, function(x) assert(x > 1 and x < 2) end)
+    near(0.5, s.volume_total)
+  end)
+end)
+
+describe("an image shape", function()
+  local folder, path
+
+  -- 40 x 20: left half red, right half blue, a transparent hole in the middle of the red, the lower row white
+  setup(function()
+    folder = process.folder()
+    path = folder .. "/robot.png"
+    image.write { path = path, width = 40, height = 20, pixel = function(x, y)
+      if x >= 5 and x < 15 and y >= 5 and y < 15 then return 0, 0, 0, 0 end
+      if y == 19 then return 255, 255, 255 end
+      if x < 20 then return 200, 30, 30 end
+      return 30, 30, 200
+    end }
+  end)
+  teardown(function() process.remove(folder) end)
+
+  it("is groups by colour, with y up and transparency left out", function()
+    local shape = Shape.image { path = path, width = 2, at = { 1, 0 }, colours = { left = "#c81e1e", right = "#1e1ec8" } }
+    local s = shape:sample { spacing = 0.05 }
+    assert.equal(800 - 100, s.count)
+    near(2 * 700 / 800, s.volume_exact)
+    near(s.volume_exact, s.volume_total)
+    assert.equal(20 * 19 - 100, #s.groups.left)
+    assert.equal(20 * 19, #s.groups.right)
+    local x = s.position:data()
+    for _, p in ipairs(s.groups.left) do assert(x[2 * p - 2] < 2 and x[2 * p - 1] > 0.05) end      -- the white row is below
+    assert.is_false(shape:contains(1.5, 0.5))
+    assert.is_true(shape:contains(1.1, 0.9))
+  end)
+
+  it("leaves a background colour out", function()
+    local s = Shape.image { path = path, width = 2, background = "#fff", spacing = 0.05 }:sample()
+    assert.equal(700 - 40, s.count)
+  end)
+
+  it("says what is wrong", function()
+    fails("cannot open image", Shape.image, { path = folder .. "/none.png", width = 1 })
+    fails("has no pixel of the colour #00ff00 of \"foot\"; its commonest are #1e1ec8", Shape.image,
+      { path = path, width = 1, colours = { foot = "#00ff00" } })
+    fails("give either width or size", Shape.image, { path = path })
+    fails("a colour is \"#rrggbb\", got \"green\"", Shape.image, { path = path, width = 1, colours = { foot = "green" } })
+    fails("did you mean colours?", Shape.image, { path = path, width = 1, colors = {} })
+    local clear = folder .. "/clear.png"
+    image.write { path = clear, width = 4, height = 4, pixel = function() return 0, 0, 0, 0 end }
+    fails("every pixel", Shape.image, { path = clear, width = 1 })
+  end)
+
+  it("draws the rhinoceros of the scenes", function()
+    local s = Shape.image {
+      path = "scenes/assets/rhino.png", width = 0.6, spacing = 1 / 200,
+      colours = { hind_back = "#d9694f", hind_front = "#3f7fbf", front_back = "#e3b04b", front_front = "#5fa777" },
+    }:sample()
+    assert(s.count > 3000, tostring(s))
+    assert(math.abs(s.volume_error) < 0.02, tostring(s))
+    for _, name in ipairs(s.group_names) do assert(#s.groups[name] > 100, name) end
+  end)
+end)
+
+describe("a shape that cannot be", function()
+  local box = Shape.box { name = "leg", size = { 1, 1 }, spacing = 0.1 }
+
+  it("gets a sentence at the user's line", function()
+    fails("size must be", Shape.box, { size = { 1, -1 } })
+    fails("did you mean size?", Shape.box, { sise = { 1, 1 } })
+    fails("count has 3", Shape.box, { size = { 1, 1 }, count = { 2, 2, 2 } })
+    fails("either count or spacing", Shape.box, { size = { 1, 1 }, count = { 2, 2 }, spacing = 0.1 })
+    fails("has no spacing", function() Shape.box { size = { 1, 1 } }:sample() end)
+    fails("at most 2e+07", function() Shape.box { size = { 1, 1 } }:sample { spacing = 1e-6 } end)
+    fails("lie on one line", Shape.polygon, { points = { { 0, 0 }, { 1, 0 }, { 2, 0 } } })
+    fails("one dimension", function() return box + Shape.sphere { radius = 1 } end)
+    fails("+ joins two shapes", function() return box + 3 end)
+    fails("one of \"x\", \"y\", got \"q\"", function() return box:mirror "q" end)
+  end)
+
+  it("never ends as an empty one", function()
+    fails("leaves nothing of the 100 particles of box \"leg\"", function()
+      (box - Shape.box { at = { -1, -1 }, size = { 3, 3 } }):sample()
+    end)
+    fails("do not meet", function() return box:intersection(box:translate { 5, 0 }) end)
+    fails("leaves nothing", function() box:where(function() return false end):sample() end)
+    fails("no particle", function() box:group("none", function() return false end):sample() end)
+    fails("no particle", function() (box + Shape.disc { name = "hidden", at = { 0.5, 0.5 }, radius = 0.2, spacing = 0.1 }):sample() end)
+  end)
+
+  it("says where a predicate failed", function()
+    fails("the function failed at (0.05, 0.05): ", function()
+      box:where(function(_, y) return y.height > 3 end):sample()
+    end)
+  end)
+end)
