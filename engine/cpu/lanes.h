@@ -36,6 +36,8 @@ typedef double real;
 
 #if CQ_LANES == 1
 
+// ISO C before C23 wants no const added to arrays of arrays of scalars; the functions mean it all the same
+#pragma GCC diagnostic ignored "-Wpedantic"
 typedef real Real;
 #define r_set(x) ((Real)(x))
 #define r_load(p) (*(p))
