@@ -148,7 +148,7 @@ typedef struct cq_rollout_def {
   int32_t batch;                        // scenes
   int32_t steps;                        // control steps at most
   int32_t differentiable;               // 0: forward only, nothing is remembered
-  int64_t memory;                       // budget for the memo [bytes]; 0: half of what is available
+  int64_t memory;                       // budget for the memo [bytes]; 0: three quarters of what is available
 } cq_rollout_def;
 
 typedef struct cq_plan {                // what the memo will do within its budget

@@ -85,7 +85,7 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
   const cq_model *m = &world->model;
   r->world = world;
   r->def = *def;
-  if (!r->def.memory) r->def.memory = cq_memory_available() / 2;
+  if (!r->def.memory) r->def.memory = cq_memory_available() / 4 * 3;
   r->friction = cq_alloc((size_t)m->wall_count, sizeof(double), "walls");
   r->wall_velocity = cq_alloc((size_t)m->wall_count * (size_t)m->dim, sizeof(double), "walls");
   r->values = cq_alloc((size_t)def->batch, sizeof *r->values, "batch");
