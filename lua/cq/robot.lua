@@ -346,7 +346,12 @@ end
 ---@return cq.Robot
 function Robot:placed()
   local out = copy(self)
-  self.frozen, out.frozen = true, true
+  -- pins come too late from here on, also on what this one was made from
+  local robot = out
+  while robot do
+    robot.frozen = true
+    robot = robot.origin
+  end
   return out
 end
 

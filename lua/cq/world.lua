@@ -218,12 +218,25 @@ function World:plan(fields)
     batch = def.batch, steps = def.steps, differentiable = true, memory = def.memory and memory.bytes(def.memory, "world:plan: memory"),
   })
   local raw = ffi.new "cq_plan"
+  -- the engine plans when a rollout begins, and keeps the memory for the next one
+  local status = C.cq_rollout_begin(entry.handle)
   C.cq_rollout_plan(entry.handle, raw)
   entry.owner[1] = nil
+  engine.check(status, "world:plan")
   local out = { records = raw.records, checkpoints = raw.checkpoints, recompute = raw.recompute }
   for _, name in ipairs { "bytes", "record_bytes", "slice_bytes" } do out[name] = tonumber(raw[name]) end
   out.text = ("memory %s, %s"):format(memory.text(out.bytes), out.recompute <= 1 and "every control step kept"
     or ("%d checkpoints, control steps made %.2f times"):format(out.checkpoints, out.recompute))
+  return out
+end
+
+---Seconds that the engine spent in each phase since the world was made, or since the last reset.
+---@param reset? boolean
+---@return table<string, number>
+function World:timers(reset)
+  local seconds, out = ffi.new "double[10]", {}
+  C.cq_world_timers(self.handle, seconds, reset and 1 or 0)
+  for phase = 0, C.CQ_PHASE_COUNT - 1 do out[ffi.string(C.cq_phase_name(phase))] = seconds[phase] end
   return out
 end
 

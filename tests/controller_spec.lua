@@ -1,0 +1,128 @@
+-- controller: sizes and first values of parameters, what each computes, and what is refused.
+local cq = require "cq"
+local T = require "cq.tensor"
+local scene = require "tests.scene"
+
+local function sentence(f, ...)
+  local fine, problem = pcall(f, ...)
+  assert.is_false(fine)
+  local message = problem:match "^tests/controller_spec.lua:%d+: (.*)$"
+  assert.is_truthy(message, "not at the user's line: " .. tostring(problem))
+  return message
+end
+
+local function says(message, part) assert.is_truthy(message:find(part, 1, true), message) end
+
+local world = scene.world(scene.robot())
+local observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true }
+
+local function run(controller, options)
+  local fields = { steps = 3, controller = controller, observer = observer }
+  for key, value in pairs(options or {}) do fields[key] = value end
+  return world:rollout(fields)
+end
+
+describe("a network", function()
+  it("takes its sizes from observer and robot", function()
+    local mlp = cq.Controller.mlp { hidden = { 6, 5 } }
+    assert.is_nil(mlp.params)
+    local p = mlp:prepare(world, observer)
+    assert.same({ 8, 6 }, p.w1:shape())
+    assert.same({ 6, 5 }, p.w2:shape())
+    assert.same({ 5, 2 }, p.w3:shape())
+    assert.same({ 2 }, p.b3:shape())
+    assert.is_true(p.w1.trainable and p.b2.trainable)
+    assert.equal(p, mlp:prepare(world, observer))
+    says(tostring(mlp), "101 parameters")
+  end)
+
+  it("is drawn by its seed, at the scale of its layers", function()
+    local function first(seed, activation)
+      return cq.Controller.mlp { hidden = { 400 }, inputs = 100, signals = 1, seed = seed, activation = activation }.params.w1
+    end
+    assert.is_true(first(1):equal(first(1)))
+    assert.is_false(first(1):equal(first(2)))
+    local function deviation(t) return (t * t):mean():sqrt():item() end
+    assert.is_true(math.abs(deviation(first(1, "relu")) / math.sqrt(2 / 100) - 1) < 0.02)
+    assert.is_true(math.abs(deviation(first(1, "tanh")) / math.sqrt(2 / 500) - 1) < 0.02)
+  end)
+
+  it("computes tanh(W z + b)", function()
+    local linear = cq.Controller.linear { seed = 5 }
+    local p = linear:prepare(world, observer)
+    p.b1:set(0.3, 2)
+    local seen
+    local roll = run(linear, { steps = 1, watch = function(s) seen = seen or T.concat { s:center { "foot", "trunk" }:flatten(), s:velocity { "foot", "trunk" }:flatten() } end })
+    assert.is_true(roll.signals[1]:close((seen:matmul(p.w1) + p.b1):tanh(), 1e-14))
+    assert.is_true(roll.signals:abs():max():item() < 1)
+  end)
+
+  it("with other parameters is another controller", function()
+    local a = cq.Controller.linear { inputs = 8, signals = 2 }
+    local b = a:with { w1 = T.zeros { 8, 2 }, b1 = T.tensor { 0.5, -0.5 } }
+    assert.is_true(run(b).signals[1]:close(T.tensor { math.tanh(0.5), math.tanh(-0.5) }, 1e-14))
+    assert.is_false(run(a).signals[1]:equal(run(b).signals[1]))
+  end)
+
+  it("refuses what does not fit", function()
+    says(sentence(cq.Controller.mlp, { hidden = { 0 } }), "hidden must be a list of")
+    says(sentence(cq.Controller.mlp, { activation = "rely" }), "did you mean")
+    says(sentence(cq.Controller.mlp, { inputs = 3 }), "inputs and signals go together")
+    says(sentence(run, cq.Controller.mlp { inputs = 7, signals = 2 }), "was made for 7 observations, got 8 (in the controller, control step 1 of 3)")
+    says(sentence(run, cq.Controller.mlp { inputs = 8, signals = 3 }), "gives 3 signals, the robots take 2")
+  end)
+end)
+
+describe("open loop", function()
+  it("plays its tensor", function()
+    local u = T.tensor { { 0.1, 0.2 }, { 0.3, 0.4 }, { 0.5, 1.5 } }
+    assert.is_true(run(cq.Controller.open_loop(u)).signals:equal(u))
+    local each = T.stack { u, -u }
+    local roll = run(cq.Controller.open_loop(each), { batch = 2 })
+    assert.is_true(roll.signals:equal(each:transpose(1, 2)))
+    says(sentence(run, cq.Controller.open_loop(each), { batch = 3 }), "is for 2 scenes, the batch has 3")
+    says(sentence(run, cq.Controller.open_loop(T.zeros { 3, 4 })), "has 4 signals, the robots take 2")
+    says(sentence(cq.Controller.open_loop, T.zeros { 3 }), "must be {steps, signals} or {batch, steps, signals}, got {3}")
+    says(sentence(cq.Controller.open_loop, 3), "takes a tensor or a table of fields, got 3")
+  end)
+
+  it("makes its own param", function()
+    local c = cq.Controller.open_loop { steps = 3, init = 0.25 }
+    local p = c:prepare(world)
+    assert.same({ 3, 2 }, p.u:shape())
+    assert.equal(0.25, p.u:get(2, 1))
+    assert.equal(-1, p.u.bounds.min)
+    assert.equal(1, p.u.bounds.max)
+  end)
+end)
+
+describe("sines", function()
+  it("depend on time alone", function()
+    local c = cq.Controller.sines { count = 2, frequency = { 2, 5 }, deviation = 0.5, seed = 1 }
+    local p = c:prepare(world)
+    assert.same({ 4, 2 }, p.w:shape())
+    local waves = {}
+    for _, f in ipairs { 2, 5 } do
+      for k = 0, 1 do waves[#waves + 1] = math.sin(2 * math.pi * (f * 2 * world.control_dt + k / 2)) end
+    end
+    assert.is_true(run(c).signals[3]:close((T.tensor(waves):matmul(p.w) + p.b):tanh(), 1e-13))
+  end)
+end)
+
+describe("a controller of the user's", function()
+  it("is handed its hidden value", function()
+    local steps = {}
+    local roll = run(function(z, hidden, t)
+      steps[#steps + 1] = t
+      local n = (hidden or T.zeros {}) + 1
+      return T.concat { n * 0.1, z:sum() * 0 }, n
+    end)
+    assert.is_true(roll.signals:close(T.tensor { { 0.1, 0 }, { 0.2, 0 }, { 0.3, 0 } }, 1e-14))
+    assert.is_true(math.abs(steps[3] - 2 * world.control_dt) < 1e-15)
+  end)
+
+  it("is refused when it is none", function()
+    says(sentence(run, 3), "controller must be one of cq.Controller, a function, or a table with a method act, got 3")
+    says(sentence(run, function() return "left" end), "it must give 2 signals as a tensor, got \"left\"")
+  end)
+end)

@@ -1,0 +1,202 @@
+-- robot: groups, materials, actuators, variants, and what is refused.
+local cq = require "cq"
+local T = require "cq.tensor"
+local scene = require "tests.scene"
+
+local function sentence(f, ...)
+  local fine, problem = pcall(f, ...)
+  assert.is_false(fine)
+  local message = problem:match "^tests/robot_spec.lua:%d+: (.*)$"
+  assert.is_truthy(message, "not at the user's line: " .. tostring(problem))
+  return message
+end
+
+local function says(message, part) assert.is_truthy(message:find(part, 1, true), message) end
+
+local soft = cq.Material.neo_hookean { young = 10, poisson = 0.3, density = 2 }
+local hard = cq.Material.linear { young = 50, poisson = 0.1 }
+
+local function block(name, y)
+  return cq.Shape.box { name = name, at = { 0, y }, size = { 0.1, 0.1 }, count = { 4, 4 } }
+end
+
+local function robot(changes)
+  local fields = { shape = { block("foot", 0), block("trunk", 0.1) }, material = soft }
+  for key, value in pairs(changes or {}) do fields[key] = value end
+  return cq.Robot(fields)
+end
+
+describe("a robot", function()
+  it("has the particles and groups of its shape, and the user's", function()
+    local r = robot { groups = { top = function(_, y) return y > 0.18 end, ends = { "foot", 32 }, ["one"] = { 5 } }, tracked = 6 }
+    assert.equal(32, r.particle_count)
+    assert.same({ "foot", "trunk" }, r.groups)
+    assert.equal(4, r:group("top").particle_count)
+    assert.equal(17, r:group("ends").particle_count)
+    assert.same({ 5 }, r:group("one"):particles())
+    assert.equal(6, r:group("tracked").particle_count)
+    assert.is_true(math.abs(r.volume:sum():item() - 0.02) < 1e-15)
+    says(tostring(r), "2D, 32 particles")
+  end)
+
+  it("has materials by group", function()
+    local r = robot { material = { foot = hard, default = soft } }
+    local foot, trunk = r:group("foot").index[0] + 1, r:group("trunk").index[0] + 1
+    assert.equal(50, r.young:get(foot))
+    assert.equal(10, r.young:get(trunk))
+    assert.equal(2, r.density:get(trunk))
+    assert.are_not.equal(r.law[foot - 1], r.law[trunk - 1])
+  end)
+
+  it("moves without changing the one it was made from", function()
+    local r = robot()
+    local moved = r:at { 1, 2 }
+    assert.is_true(moved.position:equal(r.position + T.tensor { 1, 2 }))
+    assert.is_true(moved:descends_from(r))
+    assert.equal(moved, moved:group("foot").robot)
+    says(sentence(function() r:at { 1, 2, 3 } end), "offset must be a list of 2 finite numbers")
+  end)
+
+  it("pins groups and particles", function()
+    local function drop(r)
+      local w = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, gravity = { 0, -2 }, precision = "float64", r:at { 0.4, 0.4 } }
+      return w:rollout { steps = 30 }.state
+    end
+    local free, pinned = robot(), robot { pins = { "trunk" } }
+    assert.is_true(drop(free):center("trunk"):get(2) < 0.53)
+    assert.is_true(math.abs(drop(pinned):center("trunk"):get(2) - 0.55) < 1e-3)
+    assert.is_true(drop(pinned):center("foot"):get(2) < 0.45)
+    local later = robot()
+    later:group("trunk"):pin()
+    assert.is_true(drop(later):center("trunk"):equal(drop(pinned):center "trunk"))
+    says(sentence(function() later:group("foot"):pin() end), "the world of this robot is already made")
+    assert.is_true(math.abs(drop(robot { pins = { 1, 32 } }):center("trunk"):get(2) - 0.55) < 0.05)
+  end)
+
+  it("names its signals", function()
+    local r = robot { actuators = {
+      cq.Actuator.pressure { groups = { "foot", { "foot", "trunk" } }, axis = "x" }, cq.Actuator.isotropic { count = 2 },
+      { particles = "trunk", signals = 3, force = function() end },
+    } }
+    assert.equal(7, r.actuator_count)
+    assert.same({ "foot", "pressure 2", "isotropic 1", "isotropic 2", "trunk", "trunk", "trunk" }, r.signals)
+  end)
+end)
+
+describe("actuators", function()
+  it("pull along their direction when positive, and push when negative", function()
+    local function shape_after(actuator, u)
+      local r = robot { actuators = actuator, material = cq.Material.corotated { young = 10, poisson = 0 } }
+      local w = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 4, precision = "float64", r:at { 0.4, 0.4 } }
+      return w:rollout { steps = 8, controller = function() return u end }.state:mean(r, "deformation")
+    end
+    local F = shape_after(cq.Actuator.pressure { groups = { { "foot", "trunk" } }, axis = "y", max = 2 }, 1)
+    assert.is_true(F:get(2, 2) < 0.97 and math.abs(F:get(1, 1) - 1) < 0.02)
+    F = shape_after(cq.Actuator.pressure { groups = { { "foot", "trunk" } }, direction = { 5, 0 }, max = 2 }, -1)
+    assert.is_true(F:get(1, 1) > 1.03 and math.abs(F:get(2, 2) - 1) < 0.02)
+    F = shape_after(cq.Actuator.pressure { groups = { { "foot", "trunk" } }, direction = { { 0, 1 }, { 1, 0 } }, max = 2 }, 1)
+    assert.is_true(math.abs(F:get(1, 2) + F:get(2, 1)) > 0.02)
+    F = shape_after(cq.Actuator.isotropic { groups = { { "foot", "trunk" } }, max = 2 }, 1)
+    assert.is_true(F:get(1, 1) < 0.97 and F:get(2, 2) < 0.97)
+    local rest = shape_after(cq.Actuator.muscle { groups = { { "foot", "trunk" } }, axis = "y", max = 2 }, -1)
+    assert.is_true(rest:close(T.eye(2), 0, 1e-6))
+    assert.is_true(shape_after(cq.Actuator.muscle { groups = { { "foot", "trunk" } }, axis = "y", max = 2 }, 0):get(2, 2) < 0.99)
+  end)
+
+  it("of count follow the weights", function()
+    local r = robot { actuators = cq.Actuator.isotropic { count = 2, max = 2 } }
+    local w = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 4, precision = "float64", r:at { 0.4, 0.4 } }
+    local weights = T.zeros { 32, 2 }
+    for _, p in ipairs(r:group("foot"):particles()) do weights:set(1, p, 2) end
+    local function areas(u)
+      local s = w:rollout { robot = r:with { actuator_weights = weights }, steps = 8, controller = function() return u end }.state
+      return s:mean("foot", "deformation"):get(2, 2), s:mean("trunk", "deformation"):get(2, 2)
+    end
+    local foot, trunk = areas { 1, 0 }
+    assert.is_true(math.abs(foot - 1) < 1e-6 and math.abs(trunk - 1) < 1e-6)
+    foot, trunk = areas { 0, 1 }
+    assert.is_true(foot < 0.98 and foot < trunk - 0.01)
+    says(sentence(function() w:rollout { steps = 1 } end), "give robot:with { actuator_weights = a tensor {32, 2} }")
+  end)
+
+  it("are refused when they are not", function()
+    says(sentence(cq.Actuator.pressure, { groups = { "a" } }), "give either axis")
+    says(sentence(cq.Actuator.pressure, { groups = { "a" }, axis = "y", direction = { 1, 0 } }), "not both")
+    says(sentence(cq.Actuator.pressure, { groups = { "a" }, axis = "w" }), "axis must be one of")
+    says(sentence(cq.Actuator.isotropic, {}), "give either groups or count")
+    says(sentence(cq.Actuator.pressure, { groups = { "a" }, axis = "y", max = 0 }), "max must be a finite number above 0")
+    local function refused(actuator) return sentence(robot, { actuators = actuator }) end
+    says(refused(cq.Actuator.pressure { groups = { "fot" }, axis = "y" }), "no group \"fot\" (did you mean foot?)")
+    says(refused(cq.Actuator.pressure { groups = { "foot" }, axis = "z" }), "axis must be \"x\" or \"y\" in 2D")
+    says(refused(cq.Actuator.pressure { groups = { "foot" }, direction = { 1, 0, 0 } }), "direction must have 2 components")
+    says(refused(cq.Actuator.pressure { groups = { "foot" }, direction = { { 1, 2 }, { 3, 4 } } }), "must be symmetric")
+    says(refused { 3 }, "got 3 at position 1")
+    says(refused { { force = function() end, signals = 1 } }, "has no particles")
+    says(refused { { force = function() end, particles = "foot" } }, "signals of force actuator 1 must be a whole number")
+    says(refused { { force = function() end, particles = { 99 }, signals = 0 } }, "particles are whole numbers from 1 to 32")
+  end)
+end)
+
+describe("a variant of a robot", function()
+  local values = require "cq.values"
+  local r = robot()
+  local function of(fields, name) return values.spread(r:with(fields), name) end
+
+  it("spreads numbers, groups, particles and scenes", function()
+    assert.is_true(of({ young = 3 }, "young"):equal(T.full({ 32 }, 3)))
+    assert.is_true(of({ young = T.tensor { 3 } }, "young"):equal(T.full({ 32 }, 3)))
+    local by_group = of({ young = { foot = 4 } }, "young")
+    assert.equal(4 * 16 + 10 * 16, by_group:sum():item())
+    assert.equal(4, by_group:get(r:group("foot"):particles()[1]))
+    assert.same({ 5, 32 }, of({ density = T.ones { 5, 1 } }, "density"):shape())
+    assert.same({ 5, 32 }, of({ density = { trunk = T.ones { 5, 1 } } }, "density"):shape())
+    assert.same({ 32, 2 }, of({ velocity = { 1, 0 } }, "velocity"):shape())
+    assert.same({ 3, 32, 2 }, of({ velocity = T.ones { 3, 1, 2 } }, "velocity"):shape())
+    local v = of({ velocity = { trunk = { 1, 2 } } }, "velocity")
+    assert.is_true(v:sum(1):equal(T.tensor { 16, 32 }))
+    assert.same({ 32, 2, 2 }, of({ deformation = T.eye(2) }, "deformation"):shape())
+    assert.is_nil(of({ young = 1 }, "poisson"))
+  end)
+
+  it("keeps what an earlier with has set", function()
+    local twice = r:with { young = 3 }:with { density = 4 }
+    assert.equal(3, values.spread(twice, "young"):get(1))
+    assert.equal(4, values.spread(twice, "density"):get(1))
+    assert.is_nil(r.values)
+  end)
+
+  it("refuses what cannot be", function()
+    local function refused(fields) return sentence(function() return r:with(fields) end) end
+    says(refused { yong = 1 }, "unknown field yong (did you mean young?)")
+    says(refused { young = 0 }, "young must be above 0 everywhere, the least is 0")
+    says(refused { poisson = 0.5 }, "poisson must be below 0.5 everywhere")
+    says(refused { poisson = -1 }, "poisson must be above -1 everywhere")
+    says(refused { density = T.tensor { 1, -2 }:reshape { 2, 1 } }, "density must be above 0 everywhere, the least is -2")
+    says(refused { young = T.ones { 7 } }, "young must have the shape one number or {32} or {batch, 32}, got {7}")
+    says(refused { velocity = { 1, 0, 0 } }, "velocity must have the shape {2} or {32, 2} or {batch, 32, 2}, got {3}")
+    says(refused { position = { 1, 0 } }, "position must have the shape {32, 2}")
+    says(refused { young = { foot = 1, nose = 2 } }, "no group \"nose\"")
+    says(refused { young = 0 / 0 }, "young must be finite everywhere")
+    says(refused { actuator_weights = T.ones { 32, 1 } }, "the robot has no actuators")
+    local overlapping = robot { groups = { all = { "foot", "trunk" } } }
+    says(sentence(function() overlapping:with { young = { all = 1, foot = 2 } } end), "is in the groups \"all\" and \"foot\"")
+  end)
+end)
+
+describe("mistakes in a robot", function()
+  it("are told at the user's line", function()
+    says(sentence(robot, { material = 3 }), "material must be")
+    says(sentence(robot, { material = { foot = soft } }), "16 particles have no material")
+    says(sentence(robot, { material = { foot = soft, noze = soft } }), "no group \"noze\"")
+    says(sentence(robot, { shape = {} }), "shape must be")
+    says(sentence(robot, { shape = { block("foot", 0), block("foot", 0.3) }, groups = { foot = { 1 } } }), "two groups with the name \"foot\"")
+    says(sentence(robot, { groups = { none = function() return false end } }), "group \"none\" has no particles")
+    says(sentence(robot, { groups = { bad = { 0 } } }), "particles are whole numbers from 1 to 32 or group names, got 0")
+    says(sentence(robot, { pins = "noze" }), "no group \"noze\"")
+    says(sentence(robot, { tracked = 100 }), "tracked is 100, the robot has only 32 particles")
+    says(sentence(cq.Material.neo_hookean, { young = 1, poisson = 0.5 }), "poisson must be a finite number above -1 and below 0.5, got 0.5")
+    says(sentence(cq.Material.linear, { young = 1, poisson = 0.2, density = -1 }), "density must be a finite number above 0, got -1")
+    says(sentence(cq.Material.corotated, { young = 1, poisson = 0.2, incompressible = 3 }), "incompressible must be one of 0, 2, 4, 6, 8, got 3")
+    assert.equal(3, scene.robot { dim = 3 }.dim)
+  end)
+end)

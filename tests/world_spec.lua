@@ -1,0 +1,187 @@
+-- world: what it accepts, what it finds out before anything runs, and what it owns.
+local cq = require "cq"
+local scene = require "tests.scene"
+local T = require "cq.tensor"
+
+local function sentence(f, ...)
+  local fine, problem = pcall(f, ...)
+  assert.is_false(fine)
+  local message = problem:match "^tests/world_spec.lua:%d+: (.*)$"
+  assert.is_truthy(message, "not at the user's line: " .. tostring(problem))
+  return message
+end
+
+local function says(message, part) assert.is_truthy(message:find(part, 1, true), message) end
+
+local function world(changes)
+  local fields = { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, walls = cq.Boundary.box { mu = 0.4 }, scene.robot():at { 0.4, 0.127 } }
+  for key, value in pairs(changes) do fields[key] = value end
+  return cq.World(fields)
+end
+
+describe("a world", function()
+  it("knows itself", function()
+    local w = world {}
+    assert.equal(32, w.particle_count)
+    assert.equal(2, w.actuator_count)
+    assert.equal(6e-3, w.control_dt)
+    assert.equal(w.robot, w.robots[1])
+    assert.is_true(w.courant > 0 and w.courant < 1)
+    says(tostring(w), "24 x 24 cells, 32 particles, 2 signals")
+    assert.equal(3, w:info().substeps)
+    w:close()
+    w:close()
+    says(sentence(function() w:rollout { steps = 1 } end), "this world is closed")
+  end)
+
+  it("finds as many substeps as it needs", function()
+    local one = world { dt = 0.05, substeps = 100 }
+    local auto = world { dt = 0.05, substeps = "auto" }
+    assert.is_true(auto.courant <= 0.5 and auto.courant * auto.substeps / (auto.substeps - 1) > 0.5)
+    assert.is_true(math.abs(auto.courant * auto.substeps - one.courant * 100) < 1e-9)
+  end)
+
+  it("holds several robots", function()
+    local a, b = scene.robot(), scene.robot()
+    local w = world { a:at { 0.3, 0.127 }, b:at { 0.6, 0.127 } }
+    assert.equal(64, w.particle_count)
+    assert.equal(4, w.actuator_count)
+    local roll = w:rollout { steps = 2, robot = w.robots[2]:with { velocity = { 0.5, 0 } }, gravity = { 0, 0 }, controller = function() return { 0, 0, 0, 0.5 } end }
+    local s = roll.state
+    assert.is_true(math.abs(s:velocity(b)[1]:item() - 0.5) < 1e-2)
+    assert.is_true(math.abs(s:velocity(a)[1]:item()) < 1e-6)
+    assert.is_true(s:center(b:group "foot"):equal(s:center(w.robots[2]:group "foot")))
+    assert.is_true(s:center(w.robots[2]:group "foot"):get(1) > 0.6)
+    says(sentence(function() s:center "foot" end), "several robots have a group \"foot\"; use world.robots[i]:group(\"foot\")")
+    local twins = world { a:at { 0.3, 0.127 }, a:at { 0.6, 0.127 } }
+    local roll2 = twins:rollout { steps = 1 }
+    says(sentence(function() roll2.state:center(a) end), "several robots made from this one")
+    assert.is_true(roll2.state:center(twins.robots[2]):get(1) > 0.6)
+  end)
+
+  it("plans memory", function()
+    local w = world {}
+    local plan = w:plan { steps = 100, memory = "1 GiB" }
+    assert.equal(1, plan.recompute)
+    assert.equal(100, plan.records)
+    assert.is_true(plan.bytes >= 100 * plan.record_bytes)
+    local tight = w:plan { steps = 100, memory = plan.bytes / 10 }
+    assert.is_true(tight.recompute > 1 and tight.bytes <= plan.bytes / 10)
+    says(tight.text, "checkpoints")
+    says(sentence(function() w:plan { steps = 100, memory = "1 KiB" } end), "needs at least")
+  end)
+
+  it("counts the time of its phases", function()
+    local w = world {}
+    w:rollout { steps = 20 }
+    local timers, sum = w:timers(true), 0
+    for _, seconds in pairs(timers) do sum = sum + seconds end
+    assert.is_true(sum > 0)
+  end)
+
+  it("gives its memory back when it is garbage", function()
+    local destroyed = 0
+    for _ = 1, 3 do
+      local w = world {}
+      local close = w.pool.close
+      w.pool.close = function(pool)
+        destroyed = destroyed + 1
+        return close(pool)
+      end
+      w:rollout { steps = 2 }
+    end
+    collectgarbage()
+    collectgarbage()
+    assert.is_true(destroyed >= 2)
+  end)
+end)
+
+describe("mistakes in a world", function()
+  it("in its fields", function()
+    says(sentence(world, { cell = { 1, 1 } }), "unknown field cell (did you mean cells?)")
+    says(sentence(world, { dx = -1 }), "dx must be a finite number above 0, got -1")
+    says(sentence(world, { gravity = { 0, 0, -1 } }), "gravity has 3 components, the world is 2D")
+    says(sentence(world, { substeps = 0 }), "substeps must be")
+    says(sentence(world, { 3 }), "entry 1 must be a cq.Robot, got 3")
+    says(sentence(cq.World, { cells = { 8, 8 }, dx = 1, dt = 1 }), "has no robot")
+    says(sentence(world, { cells = { 24, 24, 24 }, walls = {} }), "robot is 2D, the world is 3D by its cells")
+    says(sentence(world, { walls = cq.Boundary.sphere { center = { 0, 0, 0 }, radius = 1 } }), "wall 1 (sphere) is 3D by its point, the world is 2D")
+    says(sentence(world, { device = "cuda" }), "built without CUDA")
+  end)
+
+  it("in time: the Courant number", function()
+    local message = sentence(world, { dt = 0.2, substeps = 2 })
+    says(message, "the Courant number is")
+    local wanted = tonumber(message:match "use substeps = (%d+)")
+    assert.is_true(world({ dt = 0.2, substeps = wanted }).courant <= 0.5)
+  end)
+
+  it("in place: outside, or in a wall", function()
+    says(sentence(world, { scene.robot():at { 2, 0.2 } }), "robot starts outside the world: x of particle 1 of group \"foot\"")
+    says(sentence(world, { scene.robot():at { 0.4, 0.1 } }), "robot overlaps wall 1 (box): particle 1 of group \"foot\" at {0.4125, 0.1125} is inside its solid")
+    local function with_wall(wall) return sentence(world, { walls = wall }) end
+    says(with_wall(cq.Boundary.floor { at = 0.2 }), "overlaps wall 1 (floor)")
+    says(with_wall(cq.Boundary.sphere { center = { 0.45, 0.2 }, radius = 0.02 }), "overlaps wall 1 (sphere)")
+    says(with_wall(cq.Boundary.sphere { center = { 0.1, 0.1 }, radius = 0.02, hollow = true }), "overlaps wall 1 (sphere)")
+    says(with_wall(cq.Boundary.obstacle { lower = { 0.42, 0.2 }, upper = { 0.6, 0.22 } }), "overlaps wall 1 (obstacle)")
+    says(with_wall(cq.Boundary.height_field { heights = { 0, 0.3, 0 }, spacing = 0.45 }), "overlaps wall 1 (height_field)")
+    says(with_wall(cq.Boundary.slope { point = { 0.4, 0.1 }, angle = 0.6 }), "overlaps wall 1 (slope)")
+    assert.is_truthy(world { walls = { cq.Boundary.height_field { heights = { 0, 0.1, 0 }, spacing = 0.45 }, cq.Boundary.slope { point = { 0.4, 0.1 }, angle = 0.1 } } })
+  end)
+
+  it("in its walls", function()
+    says(sentence(cq.Boundary.box, { kind = "friction" }), "needs its coefficient mu")
+    says(sentence(cq.Boundary.box, { kind = "slip", mu = 1 }), "mu is for kind \"friction\"")
+    says(sentence(cq.Boundary.box, { mu = -1 }), "mu must be a finite number at least 0")
+    says(sentence(cq.Boundary.box, { moves = true }), "a wall that moves needs a velocity")
+    says(sentence(cq.Boundary.box, { inset = 1, lower = { 0, 0 } }), "either inset or lower and upper")
+    says(sentence(cq.Boundary.obstacle, { lower = { 0, 0 }, upper = { 1, 0 } }), "upper must be above lower on every axis, got 0 and 0 on axis 2")
+    says(sentence(cq.Boundary.half_plane, { point = { 0, 0 }, normal = { 0, 0 } }), "must have a direction")
+    says(sentence(cq.Boundary.height_field, { heights = { 1, "a" }, spacing = 1 }), "heights must be finite numbers, got \"a\" at sample 2")
+    says(sentence(cq.Boundary.floor, { at = 0, knd = "slip" }), "unknown field knd (did you mean kind?)")
+  end)
+end)
+
+describe("walls", function()
+  -- a block thrown at a wall of each kind
+  local function thrown(wall, velocity)
+    local robot = cq.Robot {
+      shape = cq.Shape.box { name = "block", at = { 0, 0 }, size = { 0.1, 0.1 }, count = { 6, 6 } },
+      material = cq.Material.neo_hookean { young = 20, poisson = 0.2 },
+    }
+    local w = cq.World { cells = { 32, 32 }, dx = 1 / 32, dt = 5e-3, substeps = 5, walls = wall, precision = "float64", robot:at { 0.4, 0.3 } }
+    return w:rollout { steps = 60, robot = robot:with { velocity = velocity } }.state
+  end
+
+  it("of each kind act as they are named", function()
+    local down = { 0.5, -1 }
+    local sticky, slip = thrown(cq.Boundary.floor { at = 0.25 }, down), thrown(cq.Boundary.floor { at = 0.25, kind = "slip" }, down)
+    local separate = thrown(cq.Boundary.floor { at = 0.25, kind = "separate" }, down)
+    local friction = thrown(cq.Boundary.floor { at = 0.25, mu = 0.3 }, down)
+    local function vx(s) return s:velocity("block"):get(1) end
+    assert.is_true(vx(sticky) < 0.4)
+    assert.is_true(math.abs(vx(slip) - 0.5) < 1e-9 and math.abs(vx(separate) - 0.5) < 1e-9)
+    assert.is_true(vx(friction) < 0.45 and vx(friction) > 0)
+    assert.is_true(separate:velocity("block"):get(2) > slip:velocity("block"):get(2))
+  end)
+
+  it("stand where each shape has them", function()
+    for _, wall in ipairs {
+      cq.Boundary.half_plane { point = { 0, 0.2 }, normal = { 0, 3 }, kind = "separate" }, cq.Boundary.box { kind = "separate", inset = 0.2 },
+      cq.Boundary.height_field { heights = { 0.2, 0.2, 0.2 }, spacing = 0.5, kind = "separate" },
+      cq.Boundary.obstacle { lower = { 0.1, 0.1 }, upper = { 0.9, 0.2 }, kind = "separate" },
+      cq.Boundary.slope { point = { 0.5, 0.2 }, angle = 0, kind = "separate" },
+    } do
+      local reference = thrown(cq.Boundary.floor { at = 0.2, kind = "separate" }, { 0, -1 }):center "block"
+      assert.is_true(thrown(wall, { 0, -1 }):center("block"):close(reference, 1e-9), tostring(wall))
+    end
+  end)
+
+  it("that move push, and conveyors carry", function()
+    local pushed = thrown(cq.Boundary.obstacle { lower = { 0.3, 0.2 }, upper = { 0.36, 0.5 }, velocity = { 1, 0 } }, { 0, 0 })
+    assert.is_true(pushed:velocity("block"):get(1) > 0.3)
+    local carried = thrown(cq.Boundary.floor { at = 0.28, mu = 1, velocity = { 0.7, 0 }, moves = false }, { 0, -0.5 })
+    assert.is_true(carried:velocity("block"):get(1) > 0.05)
+    assert.is_true(T.is_tensor(carried:positions()))
+  end)
+end)
