@@ -99,8 +99,7 @@ help: ## this list, and what was detected
 	  'OpenBLAS' "$$($(PKG_CONFIG) --modversion openblas 2>/dev/null || echo 'not found: make setup')" \
 	  'busted' "$$(command -v busted || echo 'not found: make test installs it')" \
 	  'luacheck' "$$(command -v luacheck || echo 'not found: make test installs it')" \
-	  'ffmpeg' "$$(command -v ffmpeg || echo 'not found: make demo installs it')" \
-	  'CUDA compiler' "$$(command -v nvcc || echo 'not found (optional)')"
+	  'ffmpeg' "$$(command -v ffmpeg || echo 'not found: make demo installs it')"
 	@echo; echo "variables: BUILD=$(BUILD) PREFIX=$(PREFIX) CC=$(CC) CXX=$(CXX) WERROR=$(WERROR) SANITIZE=$(SANITIZE) DEMO=$(DEMO)"
 
 # ---- the program ----------------------------------------------------------------------------------------------------
@@ -137,7 +136,7 @@ $(foreach d,2 3,$(foreach r,4 8,$(foreach s,$(SIMD_LEVELS),$(eval $(call kernel_
 
 $(BUILD)/cqlua: $(OBJECTS)
 	@echo "  link  $@"
-	@$(if $(CXX_FILES),$(CXX),$(CC)) $(LINK_FLAGS) $^ $(LUAJIT_LIB) $(LIBRARIES) -o $@
+	@$(if $(CXX_FILES),$(CXX),$(CC)) $(LINK_FLAGS) $^ $(LUAJIT_LIB) $(LIBRARIES) -o $@.new && mv $@.new $@
 
 -include $(OBJECTS:.o=.d) $(C_TESTS:%=%.d)
 

@@ -13,6 +13,7 @@ local spec = is.define("test.World", {
   observer = is.any_of { is.callable(), is.instance "cq.Body", optional = true },
   names = is.list(is.string(), { min = 1, optional = true }),
   moves = is.boolean { default = false },
+  angle = is.number { optional = true },
 }, is.instance { "cq.Robot" })
 
 -- the error of a call at the line it is made, without its position; and that line
@@ -53,7 +54,7 @@ describe("a definition", function()
   end)
 
   it("refuses an unknown field, suggests the near one and lists all", function()
-    assert.equal("test.World: unknown field cell (did you mean cells?); allowed are cells, dx, law, moves, names, observer, substeps, young",
+    assert.equal("test.World: unknown field cell (did you mean cells?); allowed are angle, cells, dx, law, moves, names, observer, substeps, young",
       (sentence { cell = { 1, 1 }, dx = 1 }))
     assert.is_nil((sentence(with { zebra = 1 })):find("did you mean", 1, true))
   end)
@@ -64,6 +65,8 @@ describe("a definition", function()
       { { dx = -1 }, "dx must be a finite number above 0, got -1" },
       { { dx = 0 / 0 }, "dx must be a finite number above 0, got nan" },
       { { dx = math.huge }, "dx must be a finite number above 0, got inf" },
+      { { angle = 0 / 0 }, "angle must be a finite number, got nan" },
+      { { angle = -math.huge }, "angle must be a finite number, got -inf" },
       { { dx = "1" }, 'dx must be a finite number above 0, got "1"' },
       { { substeps = 1.5 }, "substeps must be a whole number at least 1, got 1.5" },
       { { moves = 1 }, "moves must be true or false, got 1" },
@@ -98,7 +101,7 @@ describe("a definition", function()
 
   it("shows its fields, for the test of annotations", function()
     assert.equal(spec, is.registry["test.World"])
-    assert.same({ "cells", "dx", "law", "moves", "names", "observer", "substeps", "young" }, spec.names)
+    assert.same({ "angle", "cells", "dx", "law", "moves", "names", "observer", "substeps", "young" }, spec.names)
     assert.is_true(spec.fields.moves.optional)
     assert.is_false(spec.fields.dx.optional or false)
   end)
