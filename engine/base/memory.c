@@ -4,23 +4,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+// calloc hands out fresh pages that cost nothing until they are touched, which a large and mostly empty grid relies on; the
+// pointer it gave is kept just below the aligned one.
 void *cq_alloc(size_t count, size_t size, const char *what) {
-  if (size && count > (SIZE_MAX - CQ_ALIGNMENT) / size) {
+  const size_t extra = CQ_ALIGNMENT + sizeof(void *);
+  if (size && count > (SIZE_MAX - extra) / size) {
     cq_fail(CQ_MEMORY, "%s: %zu elements of %zu bytes are more than an address can hold", what, count, size);
     return NULL;
   }
-  // aligned_alloc wants a multiple of the alignment, and a size above zero
-  size_t bytes = (count * size + CQ_ALIGNMENT) & ~(size_t)(CQ_ALIGNMENT - 1);
-  void *memory = aligned_alloc(CQ_ALIGNMENT, bytes);
-  if (!memory) {
-    cq_fail(CQ_MEMORY, "out of memory: %s needs %.1f MiB", what, (double)bytes / (1 << 20));
+  char *base = calloc(1, count * size + extra);
+  if (!base) {
+    cq_fail(CQ_MEMORY, "out of memory: %s needs %.1f MiB", what, (double)(count * size) / (1 << 20));
     return NULL;
   }
-  memset(memory, 0, bytes);
+  char *memory = base + sizeof(void *);
+  memory += CQ_ALIGNMENT - (uintptr_t)memory % CQ_ALIGNMENT;
+  memcpy(memory - sizeof(void *), &base, sizeof base);
   return memory;
 }
 
-void cq_free(void *memory) { free(memory); }
+void cq_free(void *memory) {
+  if (!memory) return;
+  char *base;
+  memcpy(&base, (char *)memory - sizeof(void *), sizeof base);
+  free(base);
+}
 
 int64_t cq_memory_available(void) {
   FILE *file = fopen("/proc/meminfo", "r");
