@@ -12,6 +12,23 @@ local ruler = require "cq.picture.ruler"
 local MARGIN = { left = 84, right = 24, top = 64, bottom = 56 }      -- [pixel]
 local TINY = 1e-300                                                  -- what a logarithmic axis cannot show
 
+---@class cq.Plot.def
+---@field series cq.Plot.series.def[]
+---@field title? string
+---@field x_label? string
+---@field y_label? string
+---@field width? integer            [pixel]
+---@field height? integer           [pixel]
+---@field log_y? boolean            a logarithmic axis, on which only positive numbers are seen
+
+---@class cq.Plot.series.def
+---@field y number[]|cq.Tensor
+---@field x? number[]|cq.Tensor     1, 2, ... unless given
+---@field lower? number[]|cq.Tensor of a band, with upper
+---@field upper? number[]|cq.Tensor
+---@field name? string              in the legend
+---@field colour? string
+
 local function numbers(optional) return is.any_of { is.tensor(), is.table(), optional = optional } end
 local spec = is.define("cq.Plot", {
   series = is.list(is.table(), { min = 1 }),
@@ -185,9 +202,8 @@ local function draw_legend(self, canvas, f)
   end
 end
 
----A plot of curves. series: each { y = numbers, x? = numbers (1, 2, ... unless given), name?, colour?, lower?, upper? },
----lists or vectors; nan and inf leave gaps. log_y: a logarithmic axis, on which only positive numbers are seen.
----@param fields { series: table[], title?: string, x_label?: string, y_label?: string, width?: integer, height?: integer, log_y?: boolean }
+---A plot of curves. nan and inf leave gaps.
+---@param fields cq.Plot.def
 ---@return cq.Canvas       write it with :write "loss.png"
 local function plot(_, fields)
   local self = spec(fields)

@@ -14,6 +14,12 @@ Canvas.__index = Canvas
 
 local SIDE_MAX = 8192            -- the engine's own limit, told here at the user's line
 
+---@class cq.Picture.canvas.def
+---@field width? integer                   [pixel]
+---@field height? integer                  [pixel]
+---@field samples? integer                 along each side of a pixel, 1 to 4
+---@field background? string|string[]      a colour, or two for a gradient from top to bottom
+
 local spec = is.define("cq.Picture.canvas", {
   width = is.integer { min = 16, max = SIDE_MAX, default = 1280 },
   height = is.integer { min = 16, max = SIDE_MAX, default = 720 },
@@ -39,8 +45,8 @@ local function flat(list)
 end
 Canvas.flat = flat
 
----An empty canvas. background: a colour, or two for a gradient from top to bottom. samples: along each side of a pixel.
----@param fields? { width?: integer, height?: integer, samples?: integer, background?: string|string[] }
+---An empty canvas.
+---@param fields? cq.Picture.canvas.def
 ---@return cq.Canvas
 local function new(fields)
   local def = spec(fields == nil and {} or fields)

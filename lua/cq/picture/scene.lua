@@ -13,7 +13,7 @@ local cell = require "cq.picture.cell"
 local flat = require "cq.picture.flat"
 local solid = require "cq.picture.solid"
 
----@class cq.PictureSceneFields
+---@class cq.Picture.scene.def
 ---@field domain number[]              {dim} size of the world [length]
 ---@field volume number|cq.Tensor      of each particle {n}, or of all
 ---@field rest? cq.Tensor              {n, dim} where particles lie undeformed
@@ -25,10 +25,36 @@ local solid = require "cq.picture.solid"
 ---@field samples? integer             along each side of a pixel, 1 to 4
 ---@field follow? boolean
 ---@field zoom? number
----@field camera? { eye: number[], target: number[], field_of_view?: number }
+---@field camera? cq.Picture.camera.def   3D only
 ---@field trail? boolean
 ---@field ruler? boolean
 ---@field legend? boolean
+
+---@class cq.Picture.frame.def : cq.Picture.scene.def
+---@field domain number[]              {dim} size of the world [length]
+---@field volume number|cq.Tensor      of each particle {n}, or of all
+---@field rest? cq.Tensor              {n, dim} where particles lie undeformed
+---@field groups? table[]
+---@field walls? cq.Boundary|cq.Boundary[]
+---@field dx? number                   cell size of the world, for walls that stand relative to it
+---@field width? integer               [pixel]
+---@field height? integer              [pixel]
+---@field samples? integer             along each side of a pixel, 1 to 4
+---@field follow? boolean
+---@field zoom? number
+---@field camera? cq.Picture.camera.def   3D only
+---@field trail? boolean
+---@field ruler? boolean
+---@field legend? boolean
+---@field position cq.Tensor           {n, dim} [length]
+---@field deformation? cq.Tensor       {n, dim, dim} F [-]
+---@field actuation? cq.Tensor         {n} in -1..1
+---@field label? string|string[]       lines, top left
+
+---@class cq.Picture.camera.def
+---@field eye number[]                  [length]
+---@field target number[]               [length]
+---@field field_of_view? number         vertical [radian]
 
 ---@class cq.PictureScene
 ---@field width integer
@@ -83,7 +109,7 @@ end
 ---{ name =, particles = numbers from 1, colour? } or of cq.Group, later ones over earlier; walls: the world's boundaries;
 ---follow: the camera goes with the centre of the particles (unless given: where the world is much larger than they are);
 ---zoom: above 1 nearer; camera (3D): { eye =, target =, field_of_view? } [length, radian].
----@param fields cq.PictureSceneFields
+---@param fields cq.Picture.scene.def
 ---@return cq.PictureScene
 function scene.new(fields)
   local self = setmetatable(scene_spec(fields), Scene)
@@ -227,6 +253,7 @@ for name, kind in pairs(moving) do both[name] = kind end
 local once_spec = is.define("cq.Picture.frame", both)
 
 ---One picture: the fields of Picture.scene and of scene:frame in one table.
+---@param fields cq.Picture.frame.def
 ---@return cq.Canvas
 function scene.once(fields)
   once_spec(fields)

@@ -22,6 +22,11 @@ local formats = {
 }
 local kinds = { "gif", "mkv", "mp4", "webm" }
 
+---@class cq.Picture.video.def
+---@field path string               ends in .mp4, .mkv, .webm or .gif
+---@field fps? number               frames a second, 30
+---@field keep_frames? boolean      as PNG files too
+
 local spec = is.define("cq.Picture.video", {
   path = is.string(), fps = is.number { above = 0, max = 240, default = 30 }, keep_frames = is.boolean { default = false },
 })
@@ -66,7 +71,7 @@ end
 
 ---A film, or a folder of frames where ffmpeg is missing (a note says so). The kind is that of the file's name: mp4, mkv,
 ---webm or gif.
----@param fields { path: string, fps?: number, keep_frames?: boolean }
+---@param fields cq.Picture.video.def
 ---@return cq.Video
 function video.new(fields)
   local self = setmetatable(spec(fields), Video)
@@ -141,10 +146,15 @@ function Video:close()
   return self.result
 end
 
+---@class cq.Picture.encode.def
+---@field frames string             folder
+---@field path string               ends in .mp4, .mkv, .webm or .gif
+---@field fps? number               frames a second, 30
+
 local from_spec = is.define("cq.Picture.encode", { frames = is.string(), path = is.string(), fps = is.number { above = 0, max = 240, default = 30 } })
 
 ---A film from a folder of frames 000001.png, 000002.png, ...
----@param fields { frames: string, path: string, fps?: number }
+---@param fields cq.Picture.encode.def
 ---@return string path
 function video.encode(fields)
   local def = from_spec(fields)

@@ -6,7 +6,7 @@ local images = require "cq.image"
 local primitive = require "cq.shape.primitive"
 local cloud = require "cq.shape.cloud"
 
----@class cq.ShapeImageFields
+---@class cq.Shape.image.def
 ---@field path string
 ---@field width? number
 ---@field size? number[]
@@ -103,7 +103,7 @@ end
 ---width: of the whole picture, its height follows [length]; or size {w, h}. at: its lower left corner. colours: names of
 ---groups with their colours; other opaque pixels are body without a group. tolerance: of colours, in 1/255 of a channel.
 ---The path is relative to the working directory, or else to the script.
----@param fields cq.ShapeImageFields
+---@param fields cq.Shape.image.def
 ---@return cq.Shape
 local function image(fields)
   local self = spec(fields)

@@ -24,11 +24,14 @@ function Sample:__tostring()
   return ("cq.Sample { %dD, particles %d, groups %d, volume %s }"):format(self.dim, self.count, #self.group_names, volume)
 end
 
+---@class shape.sample.def
+---@field spacing? number|number[]      of parts that have none of their own [length]
+
 local spec = is.define("shape:sample", { spacing = is.any_of { is.number { above = 0 }, is.vector { size = { 2, 3 }, above = 0 }, optional = true } })
 
 ---The particles of the shape: a regular lattice in each part, at its own spacing or at this one. The same call gives the
 ---same particles in the same order.
----@param fields? { spacing?: number|number[] }     [length]
+---@param fields? shape.sample.def
 ---@return cq.Sample
 function class.Shape:sample(fields)
   local spacing = spec(fields == nil and {} or fields).spacing
