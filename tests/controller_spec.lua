@@ -52,7 +52,8 @@ describe("a network", function()
     local p = linear:prepare(world, observer)
     p.b1:set(0.3, 2)
     local seen
-    local roll = run(linear, { steps = 1, watch = function(s) seen = seen or T.concat { s:center { "foot", "trunk" }:flatten(), s:velocity { "foot", "trunk" }:flatten() } end })
+    local both = { "foot", "trunk" }
+    local roll = run(linear, { steps = 1, watch = function(s) seen = seen or T.concat { s:center(both):flatten(), s:velocity(both):flatten() } end })
     assert.is_true(roll.signals[1]:close((seen:matmul(p.w1) + p.b1):tanh(), 1e-14))
     assert.is_true(roll.signals:abs():max():item() < 1)
   end)

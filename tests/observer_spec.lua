@@ -44,15 +44,17 @@ describe("the centroid observer", function()
   end)
 
   it("gives acceleration as the change of velocity over a control step", function()
-    local seen, looked, world = told(cq.Observer.centroid { groups = "trunk", position = false, acceleration = true }, function(s) return s:velocity "trunk" end)
+    local observer = cq.Observer.centroid { groups = "trunk", position = false, acceleration = true }
+    local seen, looked, world = told(observer, function(s) return s:velocity "trunk" end)
     assert.is_true(seen[1]:equal(T.zeros { 2 }))
     for i = 2, 3 do assert.is_true(seen[i]:close((looked[i] - looked[i - 1]) / world.control_dt, 1e-14)) end
     assert.is_true(seen[2]:norm():item() > 0.1)
   end)
 
   it("has a row for each scene of a batch", function()
-    local seen, looked = told(cq.Observer.centroid { groups = { "foot" }, velocity = true }, function(s) return T.concat({ s:center "foot", s:velocity "foot" }, -1) end,
-      { batch = 2, gravity = { { 0, -1 }, { 0, -4 } } })
+    local observer = cq.Observer.centroid { groups = { "foot" }, velocity = true }
+    local function look(s) return T.concat({ s:center "foot", s:velocity "foot" }, -1) end
+    local seen, looked = told(observer, look, { batch = 2, gravity = { { 0, -1 }, { 0, -4 } } })
     assert.same({ 2, 4 }, seen[1]:shape())
     for i = 1, 3 do assert.is_true(seen[i]:equal(looked[i])) end
     assert.is_false(seen[3][1]:equal(seen[3][2]))

@@ -1,0 +1,193 @@
+-- experiment: optimising, going on, stopping, keeping the best, and pictures; on small scenes.
+local cq = require "cq"
+local T = require "cq.tensor"
+local engine = require "cq.engine"
+local option = require "cq.option"
+local host = require "cq.host"
+local process = require "tests.process"
+local scene = require "tests.scene"
+
+local folder, quiet
+before_each(function()
+  folder, quiet = process.folder(), option.program.quiet
+  option.program.quiet = true
+end)
+after_each(function()
+  option.program.quiet = quiet
+  process.remove(folder)
+end)
+
+local function sentence(f, ...)
+  local fine, problem = pcall(f, ...)
+  assert.is_false(fine)
+  local message = tostring(problem):match "^tests/experiment_spec.lua:%d+: (.*)$"
+  assert.is_truthy(message, "not at the user's line: " .. tostring(problem))
+  return message
+end
+
+local function says(message, part) assert.is_truthy(message:find(part, 1, true), message) end
+
+local function experiment(changes)
+  local world = scene.world(scene.robot())
+  local fields = {
+    world = world, steps = 15, observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true },
+    controller = cq.Controller.linear { seed = 2 }, optimizer = cq.Optimizer.adam { rate = 0.05 },
+    objective = { final = function(s) return -s:velocity("trunk")[2] end, running = function(_, u) return 1e-3 * u:dot(u) end },
+  }
+  for key, value in pairs(changes or {}) do fields[key] = value end
+  return cq.Experiment(fields)
+end
+
+local function lines(path)
+  local out = {}
+  for line in process.read(path):gmatch "[^\n]+" do out[#out + 1] = line end
+  return out
+end
+
+describe("an experiment", function()
+  it("lowers its objective and writes its history", function()
+    local run = experiment()
+    local before = run:evaluate()
+    local result = run:optimize { iterations = 12, folder = folder .. "/a" }
+    assert.equal(12, result.iterations)
+    assert.is_true(result.best < before - 0.01, ("from %g to %g"):format(before, result.best))
+    assert.equal(result.best, run.best.loss)
+    assert.is_true(math.abs(run:evaluate() - result.best) < 1e-12)
+    local history = lines(folder .. "/a/history.csv")
+    assert.equal(13, #history)
+    assert.equal("iteration,loss,gradient,seconds", history[1])
+    assert.equal(before, tonumber(history[2]:match "^1,([^,]+)"))
+    local best = T.load(folder .. "/a/best.bin")
+    assert.is_true(best.controller.w1:equal(run.best.params.controller.w1))
+  end)
+
+  it("goes on from where it was, as if it had not stopped", function()
+    local whole = experiment()
+    whole:optimize { iterations = 8, folder = folder .. "/whole" }
+    experiment():optimize { iterations = 5, folder = folder .. "/parts" }
+    local rest = experiment()
+    local result = rest:optimize { iterations = 8, folder = folder .. "/parts", resume = true }
+    assert.equal(8, result.iterations)
+    assert.is_true(rest.params.controller.w1:equal(whole.params.controller.w1))
+    assert.equal(whole.best.loss, rest.best.loss)
+    assert.equal(9, #lines(folder .. "/parts/history.csv"))
+    says(sentence(function()
+      experiment { controller = cq.Controller.mlp {} }:optimize { iterations = 9, folder = folder .. "/parts", resume = true }
+    end), "the saved parameters do not fit")
+  end)
+
+  it("stops at the next iteration when it is interrupted, and saves", function()
+    local run = experiment()
+    local result = run:optimize { iterations = 10, folder = folder .. "/a", after = function(i)
+      if i == 3 then engine.C.cq_interrupt(1) end
+    end }
+    engine.C.cq_interrupt(0)
+    assert.equal(3, result.iterations)
+    assert.is_true(T.load(folder .. "/a/params.bin").controller.w1:equal(run.params.controller.w1))
+    says(process.read(folder .. "/a/manifest.json"), "interrupted")
+  end)
+
+  it("keeps what it has when the user interrupts within an iteration", function()
+    local iteration = 0
+    local run = experiment { objective = { running = function(s, u)
+      if iteration == 2 and s.step == 4 then engine.C.cq_interrupt(1) end
+      return u:dot(u)
+    end } }
+    local result = run:optimize { iterations = 10, folder = folder .. "/a", after = function(i) iteration = i end }
+    engine.C.cq_interrupt(0)
+    assert.equal(2, result.iterations)
+    assert.equal(3, #lines(folder .. "/a/history.csv"))
+  end)
+
+  it("keeps what it has when a function of the user's fails", function()
+    local iteration = 0
+    local run = experiment { objective = { final = function(s) return s:center("foot")[1] end, running = function(s, u)
+      if iteration == 2 and s.step == 4 then error "no more" end
+      return u:dot(u)
+    end } }
+    local message = sentence(function() run:optimize { iterations = 10, folder = folder .. "/a", after = function(i) iteration = i end } end)
+    says(message, "no more (in running, control step 4 of 15)")
+    assert.is_true(T.load(folder .. "/a/params.bin").controller.w1:equal(run.params.controller.w1))
+    require("cq.run").close_open(message)
+    says(process.read(folder .. "/a/manifest.json"), "failed")
+  end)
+
+  it("trains values of the robot and the world within their bounds", function()
+    local run = experiment { trainable = {
+      young = { min = 9, max = 12, per = "particle", init = T.full({ 32 }, 10) }, density = { min = 0.5, max = 1.6, per = "group" },
+      poisson = { min = 0.1, max = 0.4, init = 0.25 }, velocity = { init = { 0.1, 0 } }, friction = { min = 0, max = 1 }, gravity = {},
+    } }
+    local p = run.params
+    assert.same({ 32 }, p.robot.young:shape())
+    assert.equal(1.5, p.robot.density.trunk:item())
+    assert.equal(0.4, p.world.friction:item())
+    assert.same({ 2 }, p.world.gravity:shape())
+    local before = run:evaluate()
+    run.optimizer.rate = 0.5
+    local result = run:optimize { iterations = 5, folder = folder .. "/a" }
+    assert.is_true(result.best < before)
+    assert.is_true(p.robot.young:min():item() >= 9 and p.robot.young:max():item() <= 12)
+    assert.is_true(p.robot.density.trunk:item() <= 1.6 and p.world.friction:item() >= 0)
+    assert.is_false(p.world.gravity:equal(T.tensor { 0.3, -4 }))
+    says(sentence(experiment, { trainable = { young = {} } }), "differs between particles (10 and 8)")
+    says(sentence(experiment, { trainable = { yung = {} } }), "trainable has no \"yung\" (did you mean young?)")
+    says(sentence(experiment, { trainable = { young = { per = "leg" } } }), "per must be one of")
+    says(sentence(experiment, { trainable = { velocity = {} } }), "velocity: needs init")
+    says(sentence(experiment, { trainable = { young = T.ones {} } }), "must be a cq.param")
+  end)
+
+  it("reduces running costs as told", function()
+    local function loss(reduce)
+      return (experiment { objective = { running = function(s) return s:velocity("foot")[2] end, reduce = reduce } }:evaluate())
+    end
+    local roll = select(2, experiment { objective = { running = function(s) return s:velocity("foot")[2] end } }:evaluate())
+    local x = roll.running
+    assert.same({ 15 }, x:shape())
+    for name, want in pairs { sum = x:sum(), mean = x:mean(), max = x:max(), min = x:min(), product = x:prod() } do
+      assert.equal(want:item(), loss(name))
+    end
+    assert.equal(x:square():sum():item(), loss(function(r) return r:square():sum() end))
+  end)
+
+  it("is checked before it runs", function()
+    local run = experiment { steps = 100 }
+    local report = run:check()
+    assert.is_true(report.gradients["controller.w1"] > 0)
+    assert.equal(1, report.plan.recompute)
+    says(report.text, "controller.w1: 16 numbers")
+    says(sentence(function()
+      experiment { objective = function() return T.tensor(1) end }:check()
+    end), "does not reach the objective")
+  end)
+
+  it("draws films and pictures", function()
+    local run = experiment()
+    local path = run:render(folder .. "/last.png", { width = 128, samples = 1 })
+    assert.equal("\137PNG", process.read(path):sub(1, 4))
+    local film = run:render(folder .. "/film.mp4", { width = 128, samples = 1, fps = 100, keep_frames = true, label = "a test" })
+    assert.is_truthy(host.kind(film))
+    -- 15 control steps of 6e-3 at 100 frames in a unit of time
+    assert.equal("file", host.kind(folder .. "/film_frames/000009.png"))
+    assert.is_nil(host.kind(folder .. "/film_frames/000012.png"))
+    says(sentence(function() run:render(folder .. "/film.mp4", { fbs = 3 }) end), "unknown field fbs (did you mean fps?)")
+  end)
+end)
+
+describe("mistakes in an experiment", function()
+  it("are told at the user's line", function()
+    says(sentence(experiment, { duration = 1 }), "give either duration or steps, not both")
+    local world = scene.world(scene.robot())
+    says(sentence(cq.Experiment, { world = world, duration = 0.01, objective = print }), "duration must be a multiple of the control step 0.006, got 0.01")
+    assert.equal(50, cq.Experiment({ world = world, duration = 0.3, objective = print }).steps)
+    says(sentence(experiment, { objective = {} }), "objective needs final, running, or both")
+    says(sentence(experiment, { objective = { final = print, reduce = "most" } }), "reduce must be one of")
+    says(sentence(experiment, { optimizr = 3 }), "unknown field optimizr (did you mean optimizer?)")
+    local vector = experiment { objective = function(s) return s:center "foot" end }
+    says(sentence(function() vector:evaluate() end), "objective.final must give one number, got a tensor {2}")
+    local function objective(s) return s:center("foot")[1] end
+    local without = cq.Experiment { world = world, steps = 2, objective = objective }
+    says(sentence(function() without:optimize { iterations = 1 } end), "the experiment has no optimizer")
+    local idle = cq.Experiment { world = world, steps = 2, optimizer = cq.Optimizer.adam { rate = 1 }, objective = objective }
+    says(sentence(function() idle:optimize { iterations = 1 } end), "nothing to train")
+  end)
+end)
