@@ -13,6 +13,16 @@ CQ_INLINE real *slot_at(real *data, const int32_t fields, const int32_t slot, co
   return data + AT(slot / CQ_CHUNK, fields, field) + slot % CQ_CHUNK;
 }
 
+// asks for the chunk after this one: slices of a memo come from far away, and backward no stream detector follows them
+CQ_INLINE void prefetch_next(const real *chunk, const int fields) {
+#if defined(__GNUC__) && !defined(CQ_REAL_DUAL)
+  const char *next = (const char *)(chunk + fields * CQ_CHUNK);
+  for (unsigned k = 0; k < fields * CQ_CHUNK * sizeof(real); k += 64) __builtin_prefetch(next + k, 0, 3);
+#else
+  (void)chunk, (void)fields;
+#endif
+}
+
 CQ_INLINE void load_vector(const real *chunk, const int field, const int h, Real out[CQ_DIM]) {
   EACH(i) out[i] = r_load(chunk + (field + i) * CQ_CHUNK + h);
 }

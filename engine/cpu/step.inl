@@ -77,6 +77,7 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range) {
   Real smallest = r_set((real)1);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
+    prefetch_next(chunk, FIELDS);
     const Matter matter = matter_of(s, c);
     Moves moves;
     Weights weights;
@@ -123,6 +124,7 @@ static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range) {
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     real *next = (real *)out->data + AT(c, FIELDS, 0);
+    prefetch_next(chunk, FIELDS);
     Moves sums;
     Weights weights;
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));

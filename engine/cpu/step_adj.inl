@@ -13,6 +13,7 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, int32_t range) {
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     real *adj = (real *)s->adj + AT(c, FIELDS, 0);
+    prefetch_next(chunk, FIELDS);
     Moves moves;
     Weights weights;
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
@@ -222,6 +223,8 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0), *next = (const real *)out->data + AT(c, FIELDS, 0);
     real *adj = (real *)s->adj + AT(c, FIELDS, 0), *params_adj = (real *)s->params_adj + AT(c, CQ_PARAM_COUNT, 0);
     real *drive_grad = (real *)s->drive_adj + AT(c, DRIVES, 0);
+    prefetch_next(chunk, FIELDS);
+    prefetch_next(next, FIELDS);
     const Matter matter = matter_of(s, c);
     Moves moves, moves_adj, sums;
     Weights weights, slopes, exchanged;
