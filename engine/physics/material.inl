@@ -1,5 +1,5 @@
 // material: Kirchhoff stress tau = P(F) F^T of each hyperelastic law, and its adjoint. To add a law: one case in each of
-// the three functions below, one value of cq_material_kind, one row in tests/c/physics_dual.cc.
+// the three functions below, one value of cq_material_kind, one row in tests/c/physics_dual.inl.
 
 // (J - 1)^(power - 1) for power 2, 4, 6, 8
 CQ_INLINE Real material_odd_power(const Real e, const int power) {

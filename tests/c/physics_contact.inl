@@ -1,0 +1,94 @@
+// physics_contact: each law of contact on each of its branches, and what is promised where the branches meet.
+
+enum branch { LEAVING, PRESSING, HELD };   // HELD: pressed so hard that friction allows no sliding
+
+struct contact_map {
+  int kind;
+  branch side;
+  vector normal;
+  enum { V = 0, FRICTION = D, W = D + 1, inputs = 2 * D + 1, outputs = D };
+
+  // relative velocity along the normal and its tangent, away from the kinks by at least a tenth
+  void draw(double *in) const {
+    vector t;
+    double tn = 0, length = 0;
+    do {
+      tn = length = 0;
+      for (double &x : t) x = uniform(-1, 1);
+      for (int i = 0; i < D; i++) tn += t[i] * normal[i];
+      for (int i = 0; i < D; i++) t[i] -= tn * normal[i];
+      for (int i = 0; i < D; i++) length += t[i] * t[i];
+    } while (length < 0.01);
+    in[FRICTION] = uniform(0.2, 0.8);
+    const double l = side == LEAVING ? uniform(0.1, 1) : uniform(-1, -0.1), slip = -in[FRICTION] * l;
+    const double slide = side == HELD ? uniform(0.2, 0.8) * slip : fmax(slip, 0) + uniform(0.1, 1);
+    for (int i = 0; i < D; i++) {
+      in[W + i] = uniform(-1, 1);
+      in[V + i] = in[W + i] + l * normal[i] + slide * t[i] / sqrt(length);
+    }
+  }
+  void primal(const dual *in, dual *out) const {
+    dual n[D];
+    for (int i = 0; i < D; i++) n[i] = normal[i];
+    for (int i = 0; i < D; i++) out[i] = in[V + i];
+    over_dual::contact(kind, in[FRICTION], n, in + W, out);
+  }
+  void adjoint(const double *in, double *grad_in, const double *grad_out) const {
+    for (int i = 0; i < D; i++) grad_in[V + i] = grad_out[i];
+    product::contact_adj(kind, in[FRICTION], normal, in + W, in + V, grad_in + V, &grad_in[FRICTION], grad_in + W);
+  }
+};
+
+static contact_map contact_with(int kind, branch side) {
+  contact_map map = {};
+  map.kind = kind;
+  map.side = side;
+  double length = 0;
+  for (double &x : map.normal) x = uniform(-1, 1);
+  for (double x : map.normal) length += x * x;
+  for (double &x : map.normal) x /= sqrt(length);
+  return map;
+}
+
+// At a kink the branch that the value took gives the derivative. The node slides along x and presses along y; free: it is not
+// touched, else it moves with the wall. Neither may give anything that is not finite.
+static void check_kink(const char *name, double friction, double slide, double pressing, bool free) {
+  const vector n = {0, 1};
+  vector w, v, after, g, grad_v, grad_w = {0};
+  double grad_friction = 0, off = 0, grad_off = 0;
+  for (int i = 0; i < D; i++) {
+    w[i] = 0.25 * (i + 1);   // exact sums, so that the kink is hit
+    v[i] = after[i] = w[i] + (i == 0 ? slide : i == 1 ? -pressing : 0);
+    g[i] = grad_v[i] = uniform(-1, 1);
+  }
+  const int kind = friction < 0 ? CQ_CONTACT_SEPARATE : CQ_CONTACT_FRICTION;
+  product::contact(kind, friction, n, w, after);
+  product::contact_adj(kind, friction, n, w, v, grad_v, &grad_friction, grad_w);
+  for (int i = 0; i < D; i++) {
+    off = fmax(off, fabs(after[i] - (free ? v[i] : w[i])));
+    grad_off = fmax(grad_off, fabs(grad_v[i] - (free ? g[i] : 0)) + fabs(grad_w[i] - (free ? 0 : g[i])));
+  }
+  CHECK(off == 0, "%dD %s: velocity is off by %g", D, name, off);
+  CHECK(grad_off == 0 && grad_friction == 0, "%dD %s: gradients are off by %g, of friction %g", D, name, grad_off, grad_friction);
+}
+
+static void check_contacts(void) {
+  static const char *const kinds[] = {"sticky", "slip", "separate", "friction"}, *const sides[] = {"leaving", "pressing", "held"};
+  const uint64_t velocity = ((uint64_t)1 << D) - 1, friction = (uint64_t)1 << D, wall = velocity << (D + 1);
+  for (int kind = CQ_CONTACT_STICKY; kind <= CQ_CONTACT_FRICTION; kind++)
+    for (int side = LEAVING; side <= HELD; side++) {
+      if (side == HELD && kind != CQ_CONTACT_FRICTION) continue;
+      char name[64];
+      snprintf(name, sizeof name, "%dD %s, %s", D, kinds[kind], sides[side]);
+      const bool free = side == LEAVING && kind >= CQ_CONTACT_SEPARATE;
+      const bool still = kind == CQ_CONTACT_STICKY || side == HELD;
+      const bool slides = kind == CQ_CONTACT_FRICTION && side == PRESSING;
+      for (int k = 0; k < 5; k++)
+        hold(contact_with(kind, (branch)side), name, (free ? wall : 0) | (still ? velocity : 0) | (slides ? 0 : friction));
+    }
+  check_kink("separate at zero normal speed", -1, 0.5, 0, true);
+  check_kink("friction at zero normal speed", 0.5, 0.5, 0, true);
+  check_kink("friction on the edge of its cone", 0.5, 0.5, 1, false);
+  check_kink("friction without sliding", 0.5, 0, 1, false);
+  check_kink("zero friction without sliding", 0, 0, 1, false);
+}

@@ -1,0 +1,112 @@
+// Every adjoint of engine/math and engine/physics against the exact directional derivative of its primal, taken with dual
+// numbers, and against central differences beside it. The product is instantiated twice in each dimension: over dual for the
+// primals, over double for the adjoints.
+#include "check.h"
+#include "dual.h"
+#include <string.h>
+
+extern "C" {
+#include "cq.h"
+}
+
+// what engine/math/real.h asks of a Real that is one scalar
+static inline double s_sqrt(double x) { return sqrt(x); }
+static inline double r_sqrt(double x) { return sqrt(x); }
+static inline double r_log(double x) { return log(x); }
+static inline dual r_sqrt(dual x) { return s_sqrt(x); }
+static inline dual r_log(dual x) { return s_log(x); }
+
+// the lame constants, written for double, once more over dual
+namespace over_dual {
+#define double dual
+#include "physics/lame.h"
+#undef double
+}
+#undef CQ_LAME_H
+#include "physics/lame.h"
+
+static uint64_t seed = 88172645463325252u;
+static double uniform(double low, double high) {   // xorshift
+  seed ^= seed << 13;
+  seed ^= seed >> 7;
+  seed ^= seed << 17;
+  return low + (high - low) * (double)(seed >> 11) / 9007199254740992.0;
+}
+
+enum { DRAWS = 200 };
+
+// A map of the engine: draw() takes inputs, primal() outputs, adjoint() adds gradients of inputs for gradients of outputs;
+// silent: bit k says that input k has no influence. Differences shrink with the step until rounding takes over.
+template <typename Map>
+static void hold(const Map &map, const char *name, uint64_t silent = 0) {
+  double worst = 0, worst_difference = 0, largest[Map::inputs] = {0};
+  for (int round = 0; round < DRAWS; round++) {
+    double in[Map::inputs], direction[Map::inputs], grad_in[Map::inputs] = {0}, grad_out[Map::outputs];
+    map.draw(in);
+    for (double &d : direction) d = uniform(-1, 1);
+    for (double &g : grad_out) g = uniform(-1, 1);
+    dual seeded[Map::inputs], out[Map::outputs];
+    for (int k = 0; k < Map::inputs; k++) seeded[k] = {in[k], direction[k]};
+    map.primal(seeded, out);
+    map.adjoint(in, grad_in, grad_out);
+    double wanted = 0, got = 0, size = 0, best = 1e30;
+    // relative to the terms of the two sums, which may cancel
+    double terms = 0;
+    for (int k = 0; k < Map::outputs; k++) {
+      wanted += grad_out[k] * out[k].slope;
+      terms += fabs(grad_out[k] * out[k].slope);
+    }
+    for (int k = 0; k < Map::inputs; k++) {
+      got += grad_in[k] * direction[k];
+      size += fabs(grad_in[k] * direction[k]);
+      largest[k] = fmax(largest[k], fabs(grad_in[k]));
+    }
+    size = fmax(size, terms);
+    const double error = fabs(got - wanted) / fmax(size, 1e-300);
+    worst = error > worst || error != error ? error : worst;
+    for (double step = 1e-3; step > 1e-7; step /= 10) {
+      double sides[2] = {0, 0};
+      for (int side = 0; side < 2; side++) {
+        for (int k = 0; k < Map::inputs; k++) seeded[k] = in[k] + (side ? -step : step) * direction[k];
+        map.primal(seeded, out);
+        for (int k = 0; k < Map::outputs; k++) sides[side] += grad_out[k] * out[k].value;
+      }
+      best = fmin(best, fabs((sides[0] - sides[1]) / (2 * step) - got) / fmax(size, 1e-300));
+    }
+    worst_difference = best > worst_difference || best != best ? best : worst_difference;
+  }
+  CHECK(worst <= 1e-12, "%s: relative error %.1e against dual numbers", name, worst);
+  CHECK(worst_difference <= 1e-7, "%s: relative error %.1e against central differences", name, worst_difference);
+  for (int k = 0; k < Map::inputs; k++)
+    CHECK((silent >> k & 1) ? largest[k] < 1e-13 : largest[k] > 1e-6, "%s: gradient of input %d is at most %g", name, k,
+          largest[k]);
+}
+
+#define CQ_DIM 2
+namespace plane {
+#include "physics_dual.inl"
+}
+#undef CQ_DIM
+#define CQ_DIM 3
+namespace space {
+#include "physics_dual.inl"
+}
+
+struct lame_map {
+  enum { inputs = 2, outputs = 3 };
+  void draw(double *in) const {
+    in[0] = uniform(0.5, 20);
+    in[1] = uniform(-0.8, 0.48);
+  }
+  void primal(const dual *in, dual *out) const { over_dual::cq_lame(in[0], in[1], &out[0], &out[1], &out[2]); }
+  void adjoint(const double *in, double *grad_in, const double *grad_out) const {
+    cq_lame_adj(in[0], in[1], &grad_in[0], &grad_in[1], grad_out[0], grad_out[1], grad_out[2]);
+  }
+};
+
+int main(void) {
+  hold(lame_map{}, "lame constants");
+  plane::all();
+  space::all();
+  return check_report();
+}

@@ -1,0 +1,279 @@
+// physics_dual: the maps of math and physics in CQ_DIM dimensions; included by physics_dual.cc once for each.
+
+#undef CQ_REAL_H
+namespace over_dual {
+typedef dual real, Real;
+#include "physics_instance.inl"
+}
+#undef CQ_REAL_H
+namespace product {
+typedef double real, Real;
+#include "physics_instance.inl"
+}
+
+enum { D = CQ_DIM, DD = D * D, SYM = D * (D + 1) / 2 };
+typedef double vector[D], matrix[D][D];
+typedef dual dual_matrix[D][D];
+
+template <typename T> static const T (*square(const T *flat))[D] { return (const T(*)[D])flat; }
+template <typename T> static T (*square(T *flat))[D] { return (T(*)[D])flat; }
+
+// ---- draws ------------------------------------------------------------------------------------------------------------
+
+static double det(const double *f) { return product::mat_det(square(f)); }
+
+static void random_rotation(matrix r) {
+  double f[DD];
+  do
+    for (double &x : f) x = uniform(-1, 1);
+  while (!(det(f) > 0.2));
+  product::polar(square(f), r);
+}
+
+// how a deformation gradient is drawn: anything with det F > 0, or one of the cases where a decomposition might stumble
+enum shape { ANY, IDENTITY, ROTATION, REPEATED, NEARLY_REPEATED, SHAPES };
+static const char *const shape_name[SHAPES] = {"any F", "F = I", "F a rotation", "repeated stretches", "nearly repeated stretches"};
+
+static void random_deformation(shape kind, double *f) {
+  matrix r, q, s = {{0}}, qs;
+  switch (kind) {
+    case ANY:
+      do
+        for (int k = 0; k < DD; k++) f[k] = (k % (D + 1) == 0) + uniform(-0.6, 0.6);
+      while (!(det(f) > 0.1));
+      return;
+    case IDENTITY:
+      for (int k = 0; k < DD; k++) f[k] = k % (D + 1) == 0;
+      return;
+    case ROTATION:
+      random_rotation(square(f));
+      return;
+    default: {
+      // R Q diag(a, a, b) Q^T
+      random_rotation(r);
+      random_rotation(q);
+      const double a = uniform(0.5, 1.5), gap = kind == NEARLY_REPEATED ? 1e-9 : 0;
+      for (int i = 0; i < D; i++) s[i][i] = i < 2 ? a + i * gap : uniform(0.5, 1.5);
+      matrix rq;
+      product::mat_mul(q, s, qs);
+      product::mat_mul_nt(qs, q, s);
+      product::mat_mul(r, s, rq);
+      memcpy(f, rq, sizeof rq);
+    }
+  }
+}
+
+// ---- math -------------------------------------------------------------------------------------------------------------
+
+struct spline_map {
+  enum { inputs = 1, outputs = 3 };
+  void draw(double *in) const { in[0] = uniform(0.5, 1.5); }
+  void primal(const dual *in, dual *out) const { over_dual::spline(in[0], out); }
+  void adjoint(const double *in, double *grad_in, const double *grad_out) const {
+    double slope[3];
+    product::spline_slope(in[0], slope);
+    for (int i = 0; i < 3; i++) grad_in[0] += slope[i] * grad_out[i];
+  }
+};
+
+struct det_map {
+  enum { inputs = DD, outputs = 1 };
+  void draw(double *in) const { random_deformation(ANY, in); }
+  void primal(const dual *in, dual *out) const { out[0] = over_dual::mat_det(square(in)); }
+  void adjoint(const double *in, double *grad_in, const double *grad_out) const {
+    matrix c;
+    product::mat_cofactor(square(in), c);
+    for (int k = 0; k < DD; k++) grad_in[k] += grad_out[0] * c[k / D][k % D];
+  }
+};
+
+struct polar_map {
+  shape kind;
+  enum { inputs = DD, outputs = DD };
+  void draw(double *in) const { random_deformation(kind, in); }
+  void primal(const dual *in, dual *out) const { over_dual::polar(square(in), square(out)); }
+  void adjoint(const double *in, double *grad_in, const double *grad_out) const {
+    matrix r;
+    product::polar(square(in), r);
+    product::polar_adj(square(in), r, square(grad_in), square(grad_out));
+  }
+};
+
+// R is a rotation and R^T F symmetric with a positive trace
+static void check_polar(shape kind) {
+  double off = 0, skew = 0, trace = 1e9;
+  for (int round = 0; round < DRAWS; round++) {
+    double f[DD];
+    matrix r, rr, s;
+    random_deformation(kind, f);
+    product::polar(square(f), r);
+    product::mat_mul_tn(r, r, rr);
+    product::mat_mul_tn(r, square(f), s);
+    trace = fmin(trace, product::mat_trace(s));
+    for (int i = 0; i < D; i++)
+      for (int j = 0; j < D; j++) {
+        off = fmax(off, fabs(rr[i][j] - (i == j)));
+        skew = fmax(skew, fabs(s[i][j] - s[j][i]));
+      }
+  }
+  CHECK(off < 1e-14 * 8 && skew < 1e-14 * 8 && trace > 0, "%dD polar, %s: R^T R - I is %g, S - S^T is %g, tr S is %g", D,
+        shape_name[kind], off, skew, trace);
+}
+
+// ---- material and actuation ---------------------------------------------------------------------------------------------
+
+// A law of engine/physics/material.inl: a new one is a row here.
+struct law {
+  int kind;
+  const char *name;
+  bool invariant;    // tau(Q F) = Q tau(F) Q^T, and tau is symmetric
+};
+static const law laws[] = {
+    {CQ_MATERIAL_NEO_HOOKEAN, "neo-Hookean", true},
+    {CQ_MATERIAL_COROTATED, "fixed corotated", true},
+    {CQ_MATERIAL_LINEAR, "linear", false},
+};
+
+struct material_map {
+  int kind, power;
+  shape drawn;
+  enum { inputs = DD + 3, outputs = DD };
+  void draw(double *in) const {
+    random_deformation(drawn, in);
+    for (int k = DD; k < inputs; k++) in[k] = uniform(0.5, 10);
+  }
+  void primal(const dual *in, dual *out) const {
+    over_dual::material_stress(kind, power, square(in), in[DD], in[DD + 1], in[DD + 2], square(out));
+  }
+  void adjoint(const double *in, double *grad_in, const double *grad_out) const {
+    product::material_stress_adj(kind, power, square(in), in[DD], in[DD + 1], in[DD + 2], square(grad_in), &grad_in[DD],
+                                 &grad_in[DD + 1], &grad_in[DD + 2], square(grad_out));
+  }
+};
+
+// No stress at rest, and what the law promises about rotations; the determinant comes with the stress.
+static void check_law(const law &l, int power) {
+  double rest = 0, turned = 0, skew = 0, volume = 0;
+  for (int round = 0; round < DRAWS; round++) {
+    double f[DD], one[DD], qf[DD];
+    matrix q, tau, tau_q, qt, qtq;
+    random_deformation(ANY, f);
+    random_deformation(IDENTITY, one);
+    random_rotation(q);
+    product::mat_mul(q, square(f), square(qf));
+    product::material_stress(l.kind, power, square(one), 3, 4, 5, tau);
+    for (int k = 0; k < DD; k++) rest = fmax(rest, fabs(tau[k / D][k % D]));
+    volume = fmax(volume, fabs(product::material_stress(l.kind, power, square(f), 3, 4, 5, tau) - det(f)));
+    product::material_stress(l.kind, power, square(qf), 3, 4, 5, tau_q);
+    product::mat_mul(q, tau, qt);
+    product::mat_mul_nt(qt, q, qtq);
+    double size = 1;
+    for (int k = 0; k < DD; k++) size = fmax(size, fabs(tau[k / D][k % D]));
+    for (int i = 0; i < D; i++)
+      for (int j = 0; j < D; j++) {
+        turned = fmax(turned, fabs(qtq[i][j] - tau_q[i][j]) / size);
+        skew = fmax(skew, fabs(tau[i][j] - tau[j][i]) / size);
+      }
+  }
+  CHECK(rest < 1e-13, "%dD %s: stress at rest is %g", D, l.name, rest);
+  CHECK(volume < 1e-14, "%dD %s: det F is off by %g", D, l.name, volume);
+  if (l.invariant) CHECK(turned < 1e-12 && skew < 1e-12, "%dD %s: off by %g under rotation, skew by %g", D, l.name, turned, skew);
+}
+
+struct actuation_map {
+  enum { inputs = DD + SYM + DD, outputs = DD };   // F, sigma, and the stress it is added to
+  void draw(double *in) const {
+    random_deformation(ANY, in);
+    for (int k = DD; k < inputs; k++) in[k] = uniform(-1, 1);
+  }
+  void primal(const dual *in, dual *out) const {
+    for (int k = 0; k < DD; k++) out[k] = in[DD + SYM + k];
+    over_dual::actuation_stress(square(in), in + DD, square(out));
+  }
+  void adjoint(const double *in, double *grad_in, const double *grad_out) const {
+    product::actuation_stress_adj(square(in), in + DD, square(grad_in), grad_in + DD, square(grad_out));
+    for (int k = 0; k < DD; k++) grad_in[DD + SYM + k] += grad_out[k];
+  }
+};
+
+// ---- transfer -----------------------------------------------------------------------------------------------------------
+
+static const double dx = 0.7, dt = 0.3;
+
+struct to_grid_map {
+  enum { ARM = 0, MASS = D, VOLUME, V, C = V + D, TAU = C + DD, FORCE = TAU + DD, inputs = FORCE + D };
+  enum { outputs = D + DD + 1 };   // q, b, mass
+  void draw(double *in) const {
+    for (int k = 0; k < inputs; k++) in[k] = uniform(-1, 1);
+    in[MASS] = uniform(0.5, 2);
+    in[VOLUME] = uniform(0.5, 2);
+  }
+  void primal(const dual *in, dual *out) const {
+    over_dual::transfer_to_grid(dx, dt, in + ARM, in[MASS], in[VOLUME], in + V, square(in + C), square(in + TAU), in + FORCE,
+                                out, square(out + D));
+    out[D + DD] = in[MASS];
+  }
+  void adjoint(const double *in, double *g, const double *grad_out) const {
+    double q[D], b[DD];
+    product::transfer_to_grid(dx, dt, in + ARM, in[MASS], in[VOLUME], in + V, square(in + C), square(in + TAU), in + FORCE, q,
+                              square(b));
+    product::transfer_to_grid_adj(dx, dt, in + ARM, in[MASS], in[VOLUME], in + V, square(in + C), square(in + TAU), square(b),
+                                  g + ARM, &g[MASS], &g[VOLUME], g + V, square(g + C), square(g + TAU), g + FORCE, grad_out,
+                                  square(grad_out + D), grad_out[D + DD]);
+  }
+};
+
+struct to_particle_map {
+  enum { ARM = 0, M0 = D, M1 = M0 + D, POSITION = M1 + DD, F = POSITION + D, inputs = F + DD };
+  enum { X_NEXT = 0, V_NEXT = D, C_NEXT = V_NEXT + D, F_NEXT = C_NEXT + DD, outputs = F_NEXT + DD };
+  void draw(double *in) const {
+    for (int k = 0; k < inputs; k++) in[k] = uniform(-1, 1);
+  }
+  void primal(const dual *in, dual *out) const {
+    over_dual::transfer_to_particle(dx, dt, in + ARM, in + M0, square(in + M1), in + POSITION, square(in + F), out + X_NEXT,
+                                    square(out + C_NEXT), square(out + F_NEXT));
+    for (int i = 0; i < D; i++) out[V_NEXT + i] = in[M0 + i];
+  }
+  void adjoint(const double *in, double *g, const double *grad_out) const {
+    double next[outputs];
+    product::transfer_to_particle(dx, dt, in + ARM, in + M0, square(in + M1), in + POSITION, square(in + F), next + X_NEXT,
+                                  square(next + C_NEXT), square(next + F_NEXT));
+    product::transfer_to_particle_adj(dx, dt, in + ARM, square(in + F), grad_out + X_NEXT, grad_out + V_NEXT,
+                                      square(grad_out + C_NEXT), square(grad_out + F_NEXT), g + M0, square(g + M1));
+    // the adjoint of F' becomes that of F in place, as in the step
+    for (int k = 0; k < DD; k++) g[F + k] = grad_out[F_NEXT + k];
+    product::transfer_to_particle_adj_rest(dt, in + M0, square(next + C_NEXT), square(g + M1), g + ARM, square(g + F));
+    for (int i = 0; i < D; i++) g[POSITION + i] += grad_out[X_NEXT + i];
+  }
+};
+
+#include "physics_contact.inl"
+
+static void all(void) {
+  hold(spline_map{}, "spline");
+  hold(det_map{}, "det");
+  for (int k = 0; k < SHAPES; k++) {
+    char name[96];
+    snprintf(name, sizeof name, "%dD polar, %s", D, shape_name[k]);
+    uint64_t diagonal = 0;   // which turns nothing where there is no rotation
+    for (int i = 0; i < D; i++) diagonal |= (uint64_t)(k == IDENTITY) << i * (D + 1);
+    hold(polar_map{(shape)k}, name, diagonal);
+    check_polar((shape)k);
+  }
+  for (const law &l : laws)
+    for (int power = 0; power <= 8; power += 2) {
+      check_law(l, power);
+      for (int k = 0; k < SHAPES; k++) {
+        char name[96];
+        snprintf(name, sizeof name, "%dD %s, power %d, %s", D, l.name, power, shape_name[k]);
+        // constants have no influence where there is no stress, bulk none where the volume is kept
+        const bool rest = k == IDENTITY || (k == ROTATION && l.invariant), kept = k == IDENTITY || k == ROTATION;
+        const uint64_t silent = (uint64_t)((rest ? 3 : 0) | (kept || !power ? 4 : 0)) << DD;
+        hold(material_map{l.kind, power, (shape)k}, name, silent);
+      }
+    }
+  hold(actuation_map{}, "actuation");
+  hold(to_grid_map{}, "transfer to the grid");
+  hold(to_particle_map{}, "transfer to the particle");
+  check_contacts();
+}
