@@ -145,39 +145,59 @@ describe("gradients through a rollout", function()
 end)
 
 describe("a rollout", function()
-  it("gives the same gradients, bit for bit, with little memory and with more threads", function()
-    local function gradients(memory, threads)
-      local world = scene.world(scene.robot(), { precision = "float32", threads = threads })
-      local p = every_parameter(world)
-      local loss, grads = T.value_and_grad(function(q) return felt(rollout(world, q, { memory = memory }), world) end)(p)
-      local plan = world:plan { steps = STEPS, memory = memory }
-      world:close()
-      return loss, T.leaves.list(grads), plan
+  -- loss and gradients of every class of parameter
+  local function gradients(dim, precision, memory, threads)
+    local robot = scene.robot { dim = dim, count = dim == 2 and 4 or 3 }
+    local world = scene.world(robot, { precision = precision, threads = threads })
+    local p = every_parameter(world)
+    local loss, grads = T.value_and_grad(function(q) return felt(rollout(world, q, { memory = memory }), world) end)(p)
+    local plan = world:plan { steps = STEPS, memory = memory }
+    world:close()
+    return loss, T.leaves.list(grads), plan
+  end
+
+  for _, dim in ipairs { 2, 3 } do
+    for _, precision in ipairs { "float32", "float64" } do
+      it(("gives the same gradients, bit for bit, with little memory and more threads: %dD, %s"):format(dim, precision), function()
+        local loss, all, plan = gradients(dim, precision, "1 GiB", 1)
+        assert.equal(1, plan.recompute)
+        local tight = math.floor(3.5 * plan.slice_bytes + plan.record_bytes)
+        local loss2, again, tight_plan = gradients(dim, precision, tight, 1)
+        assert.is_true(tight_plan.recompute > 1, "the budget was not tight")
+        assert.equal(loss, loss2)
+        local loss3, threaded = gradients(dim, precision, "1 GiB", 2)
+        assert.equal(loss, loss3)
+        for k, leaf in ipairs(all) do
+          assert.is_true(leaf.tensor:equal(again[k].tensor), leaf.path)
+          assert.is_true(leaf.tensor:equal(threaded[k].tensor), leaf.path)
+        end
+      end)
     end
-    local loss, all, plan = gradients("1 GiB", 1)
-    assert.equal(1, plan.recompute)
-    local tight = math.floor(3.5 * plan.slice_bytes + plan.record_bytes)
-    local loss2, again, tight_plan = gradients(tight, 1)
-    assert(tight_plan.recompute > 1, "the budget was not tight")
-    assert.equal(loss, loss2)
-    local loss3, threaded = gradients("1 GiB", 2)
-    assert.equal(loss, loss3)
-    for k, leaf in ipairs(all) do
-      assert.is_true(leaf.tensor:equal(again[k].tensor), leaf.path)
-      assert.is_true(leaf.tensor:equal(threaded[k].tensor), leaf.path)
-    end
-  end)
+
+    it(("has gradients in float32 near those in float64, for every parameter in %dD"):format(dim), function()
+      local _, single = gradients(dim, "float32", "1 GiB", 1)
+      local _, double = gradients(dim, "float64", "1 GiB", 1)
+      for k, leaf in ipairs(double) do
+        local err = (single[k].tensor - leaf.tensor):norm():item() / leaf.tensor:norm():item()
+        assert.is_true(err < 1e-3, ("%s: %.2e"):format(leaf.path, err))
+      end
+    end)
+  end
 
   it("of a batch equals its scenes one by one", function()
-    local world = scene.world(scene.robot())
+    local Spring = { particles = "trunk", signals = 1, stiffness = 0 }
+    function Spring:force(u, x) return (T.tensor { 0.45, 0.3 } - x) * self.stiffness * (1 + u:unsqueeze(-1)) end
+    local chambers = cq.Actuator.pressure { groups = { "foot", "trunk" }, axis = "y", max = 2 }
+    local world = scene.world(scene.robot { actuators = { Spring, chambers } })
     local n = world.particle_count
     local observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true, acceleration = true }
     local controller = cq.Controller.linear { seed = 4 }
     controller:prepare(world, observer)
     local young = T.param(T.stack { spread({ n }, 7, 9), spread({ n }, 10, 12), spread({ n }, 8, 11) })
     local gravity = T.param { { 0, -3 }, { 0.5, -4 }, { -0.5, -2 } }
-    local w, b = controller.params.w1, controller.params.b1
+    local w, b, stiffness = controller.params.w1, controller.params.b1, T.param(0.05)
     local function simulate(p, batch)
+      Spring.stiffness = p.stiffness
       return world:rollout {
         batch = batch, robot = world.robot:with { young = p.young }, gravity = p.gravity, steps = STEPS, observer = observer,
         controller = controller:with { w1 = p.w, b1 = p.b }, running = function(s) return s:velocity("trunk"):slice(1, 1, -1):squeeze(-1) end,
@@ -188,21 +208,22 @@ describe("a rollout", function()
     local loss, grads, batched = T.value_and_grad(function(p)
       local roll = simulate(p, 3)
       return ((roll.running:sum(1) + roll.record:square():sum { 1, 3, 4 } + roll.state:center("foot"):sum(-1)) * weight):sum(), roll
-    end) { young = young, gravity = gravity, w = w, b = b }
+    end) { young = young, gravity = gravity, w = w, b = b, stiffness = stiffness }
     assert.same({ STEPS, 3, 2, 2 }, batched.record:shape())
-    local total, gw = 0, T.zeros(w:shape())
+    local total, gw, gs = 0, T.zeros(w:shape()), T.zeros {}
     for k = 1, 3 do
       local own, g, roll = T.value_and_grad(function(p)
         local r = simulate(p, 1)
         return (r.running:sum() + r.record:square():sum() + r.state:center("foot"):sum()) * k, r
-      end) { young = T.param(young[k]:detach()), gravity = T.param(gravity[k]:detach()), w = w, b = b }
-      total, gw = total + own, gw + g.w
+      end) { young = T.param(young[k]:detach()), gravity = T.param(gravity[k]:detach()), w = w, b = b, stiffness = stiffness }
+      total, gw, gs = total + own, gw + g.w, gs + g.stiffness
       assert.is_true(g.young:close(grads.young[k], 1e-10, 1e-13))
       assert.is_true(g.gravity:close(grads.gravity[k], 1e-10, 1e-13))
       assert.is_true(roll.running:close(batched.running:slice(k, k, 2):squeeze(2), 1e-11, 1e-13))
     end
     assert.is_true(math.abs(total - loss) < 1e-11 * math.abs(loss))
     assert.is_true(gw:close(grads.w, 1e-10, 1e-13))
+    assert.is_true(gs:item() ~= 0 and gs:close(grads.stiffness, 1e-10, 1e-13))
   end)
 
   it("forgets what an earlier rollout has set", function()

@@ -218,7 +218,10 @@ end
 ---@return { loss: number?, best: number?, iterations: integer } result
 function Experiment:optimize(fields)
   local def = optimize_spec(fields)
-  if option.program.check then return self:check() end
+  if option.program.check then
+    local report = self:check()
+    return { loss = report.loss, best = report.loss, iterations = 0 }
+  end
   if not self.optimizer then is.fail("run:optimize: the experiment has no optimizer") end
   if #T.leaves.list(self.params) == 0 then is.fail("run:optimize: there is nothing to train; give a controller or trainable") end
   local run = require("cq.run").open {

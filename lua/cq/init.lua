@@ -6,9 +6,11 @@
 -- The script:   option(name, default), log { ... }, save(path, table), load(path)
 
 ---@class cq
----@field World cq.WorldModule
----@field Robot cq.RobotModule
----@field Experiment cq.ExperimentModule
+---@field World fun(fields: cq.World.def): cq.World
+---@field Robot fun(fields: cq.Robot.def): cq.Robot
+---@field Experiment fun(fields: cq.Experiment.def): cq.Experiment
+---@field option fun(name: string, default: any, kind?: cq.Checker): any
+---@field log fun(fields: table<string, any>)
 local cq = {}
 
 -- modules that are a noun each
