@@ -328,6 +328,14 @@ describe("mistakes in a rollout", function()
     end)
     assert(message:find "the simulation failed at control step %d+" and message:find "particle %d+ of robot, group \"%a+\"", message)
     assert(message:find("substeps", 1, true) or message:find("walls", 1, true), message)
+    message = sentence(function()
+      world:rollout { steps = 1, robot = world.robot:with { position = world.robot.position + 10 } }
+    end)
+    assert(message:find("particle 1 of robot, group \"foot\", left the world (x = 10.41", 1, true), message)
+    message = sentence(function()
+      world:rollout { steps = 50, controller = function() return { -90, -90 } end }
+    end)
+    assert(message:find("turned inside out (det F = ", 1, true), message)
   end)
 
   it("of a trainable that cannot reach the objective", function()

@@ -49,7 +49,6 @@ local spec = is.define("cq.Experiment", {
   optimizer = is.instance { "cq.Optimizer", optional = true },
   trainable = is.table { default = {} },
   memory = is.any { optional = true },
-  name = is.string { optional = true },
 })
 
 local function steps_of(def)
@@ -82,7 +81,6 @@ end
 ---@field optimizer? cq.Optimizer
 ---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name
 ---@field memory? string|number      for what the backward pass needs, as "2 GiB"
----@field name? string
 
 ---@class cq.Experiment.objective.def
 ---@field final? fun(state: cq.State): cq.Tensor|number
@@ -98,7 +96,7 @@ end
 ---@return cq.Experiment
 local function new(_, fields)
   local def = spec(fields)
-  local self = setmetatable({ world = def.world, observer = def.observer, optimizer = def.optimizer, memory = def.memory, name = def.name }, Experiment)
+  local self = setmetatable({ world = def.world, observer = def.observer, optimizer = def.optimizer, memory = def.memory }, Experiment)
   self.steps, self.objective, self.robot = steps_of(def), objective_of(def.objective), def.robot or def.world.robot
   self.params = trainables.make(self.world, self.robot, def.trainable)
   if def.controller then
@@ -190,6 +188,13 @@ local function tell_plan(self)
   message.note("%d control steps on %s; %s", self.steps, world.device, world:plan { steps = self.steps, memory = self.memory }.text)
 end
 
+-- how fast it went, both ways together
+local function tell_speed(self, iterations, seconds)
+  if iterations < 1 or seconds <= 0 then return end
+  local particle_steps = self.world.particle_count * self.world.substeps * self.steps * iterations
+  message.note("%.3g s an iteration, %.3g million particle-steps a second there and back", seconds / iterations, particle_steps / seconds / 1e6)
+end
+
 -- all that going on later needs beside the parameters
 local function progress_of(self)
   return { optimizer = self.optimizer:state(), best = self.best }
@@ -236,6 +241,7 @@ function Experiment:optimize(fields)
     return self:loss(roll), roll
   end)
   local last
+  local first, started = run.done, C.cq_clock()
   for i = run.done + 1, def.iterations do
     local began = C.cq_clock()
     local fine, loss, grads, roll = pcall(roll_of, self.params)
@@ -255,6 +261,7 @@ function Experiment:optimize(fields)
   end
   save(self, run, run.done)
   run:finish()
+  tell_speed(self, run.done - first, C.cq_clock() - started)
   return { loss = last, best = self.best and self.best.loss, iterations = run.done }
 end
 

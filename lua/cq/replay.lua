@@ -74,12 +74,13 @@ function replay.film(world, path, options, simulate)
   local still = path:match "%.png$"
   local video = not still and Picture.video { path = path, fps = options.fps, keep_frames = options.keep_frames }
   local period, due, canvas = options.speed / options.fps, 0, nil
-  local weights = world.layout.base.actuation_weight
   local last
   simulate(function(state, u)
     -- half a control step early is near enough
     if state.time + 0.5 * world.control_dt < due then return end
     while due <= state.time + 0.5 * world.control_dt do due = due + period end
+    local set = state.roll.set.weight
+    local weights = set and set.tensor or world.layout.base.actuation_weight
     canvas = scene:frame {
       position = state:positions(), deformation = state:deformations(), actuation = actuation_of(world, weights, u),
       label = label_of(options, state),

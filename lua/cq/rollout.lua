@@ -131,7 +131,8 @@ end
 local function forward(self)
   local keep, handle = self.keep, self.handle
   self.phase = nil
-  engine.check(C.cq_rollout_begin(handle), "world:rollout")
+  local begun = C.cq_rollout_begin(handle)
+  if begun ~= C.CQ_OK then failures.raise(self, begun) end
   local hidden = policy.start(self)
   watch(self, states.new(self, 0), nil)
   for i = 0, self.steps - 1 do
