@@ -11,6 +11,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // ---- base -----------------------------------------------------------------------------------------------------------
 
 enum { CQ_ABI = 1 };                    // changes with any change of this file that a caller can notice
@@ -241,6 +245,23 @@ cq_status cq_image_read(const char *path, int64_t bytes, uint8_t *rgba);  // {he
 // Labels 0..k-1 of points {n, dim}, no cluster empty, numbered by their centres (first coordinate first).
 cq_status cq_kmeans(int64_t n, int32_t dim, const double *points, int32_t k, uint64_t seed, int32_t *labels);
 
+typedef struct cq_mesh cq_mesh;         // triangles of an OBJ or STL file
+
+typedef struct cq_mesh_info {
+  int64_t triangle_count;
+  int64_t open_edges;                   // that are not shared by two triangles; 0: closed, and the volume is exact
+  int32_t part_count;
+  double lower[3], upper[3];            // corners of the box that holds it
+  double volume;
+} cq_mesh_info;
+
+cq_status cq_mesh_open(const char *path, cq_mesh **mesh);
+void cq_mesh_close(cq_mesh *mesh);
+void cq_mesh_describe(const cq_mesh *mesh, cq_mesh_info *info);
+const char *cq_mesh_part_name(const cq_mesh *mesh, int32_t part);         // "" if it has none, NULL beyond the last
+// Which of points {n, 3} lie inside a part (-1: any) by winding numbers: out {n} 1 or 0.
+cq_status cq_mesh_inside(const cq_mesh *mesh, int32_t part, int64_t n, const double *points, uint8_t *out);
+
 // ---- tensor ----------------------------------------------------------------------------------------------------------------
 //
 // C loops under the Lua tensors: double, row-major, contiguous. Shapes are checked by the caller. `..._adj` adds to
@@ -372,5 +393,9 @@ cq_status cq_picture_project(const cq_picture *picture, int64_t n, const double 
 
 void cq_picture_pixels(const cq_picture *picture, uint8_t *rgba);         // {height, width, 4}, the top row first
 cq_status cq_image_write(const char *path, int32_t width, int32_t height, const uint8_t *rgba);   // PNG, written beside and renamed
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

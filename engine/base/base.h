@@ -5,6 +5,10 @@
 #include "../cq.h"
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { CQ_ALIGNMENT = 128 };   // of every engine array: two cache lines, and any vector register
 
 // Leaves the sentence for cq_error() and returns code, so that a failure is one line: return cq_fail(CQ_INVALID, "...").
@@ -13,5 +17,9 @@ cq_status cq_fail(cq_status code, const char *format, ...) __attribute__((format
 // Zeroed and aligned memory, NULL (and the sentence) when there is none. what: for the sentence, e.g. "particle state".
 void *cq_alloc(size_t count, size_t size, const char *what);
 void cq_free(void *memory);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -241,7 +241,7 @@ static cq_status join_boxes(cq_scene *s, int32_t lower[3], int32_t upper[3]) {
     upper[i] = INT32_MIN;
   }
   for (int32_t r = 0; r < s->ranges; r++) {
-    if (s->partial[r].bad) {
+    if (s->partial[r].outside) {
       diagnose_position(s);
       return CQ_UNSTABLE;
     }
@@ -279,8 +279,8 @@ cq_status cq_arrange(cq_scene *s, cq_crew *crew) {
   cq_crew_share(crew, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) {
     cq_partial *part = &s->partial[r];
-    part->bad = 0;
-    s->kernels->bases(s, s->live, s->range_start[r], s->range_start[r + 1], base, part->lower, part->upper, &part->bad);
+    part->outside = 0;
+    s->kernels->bases(s, s->live, s->range_start[r], s->range_start[r + 1], base, part->lower, part->upper, &part->outside);
   }
   cq_crew_wait(crew);
   if (crew->rank == 0) s->status = prepare(s, base);

@@ -1,5 +1,6 @@
 // device: the CPU behind the table of operations. A single scene is shared by all threads; several are spread over them.
 #include "kernels.h"
+#include "team.h"
 #include <stdio.h>
 #include <string.h>
 

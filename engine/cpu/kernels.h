@@ -20,14 +20,14 @@ typedef struct cq_kernels {
 
   // sorting: cells of the slots, -1 where a position is not in the world; the box of the cells
   void (*bases)(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end, int32_t *base /* {slots, 3} */,
-                int32_t lower[3], int32_t upper[3], int32_t *bad);
+                int32_t lower[3], int32_t upper[3], int32_t *outside);
   void (*reorder)(const cq_scene *s, const void *in, void *out, const cq_arrangement *from, const cq_arrangement *to,
                   int32_t chunk_begin, int32_t chunk_end);
 
-  // one engine step
-  void (*p2g)(cq_scene *s, const cq_slice *in, int32_t range);
+  // one engine step; p2g sets what it found, g2p adds to it
+  void (*p2g)(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found);
   void (*grid)(cq_scene *s, void *record, int32_t block);
-  void (*g2p)(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range);
+  void (*g2p)(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found);
 
   // its adjoint: adj of out becomes adj of in
   void (*g2p_adj)(cq_scene *s, const cq_slice *in, int32_t range);

@@ -49,6 +49,7 @@ static cq_status reserve_grid_record(cq_scene *s, cq_step_record *record) {
   return CQ_OK;
 }
 
+// where the next state and its record go
 static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   s->record = NULL;
   s->next = cq_slice_create(s);
@@ -64,60 +65,79 @@ static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   return CQ_OK;
 }
 
-// the new state becomes live, if it is good
-static cq_status conclude_step(cq_scene *s) {
-  double fastest = 0;
-  int bad = 0;
-  for (int32_t r = 0; r < s->ranges; r++) {
-    if (s->partial[r].fastest > fastest) fastest = s->partial[r].fastest;
-    bad |= s->partial[r].bad;
-  }
-  if (bad) {
-    // an inverted particle shows in the state before, a non-finite one in the state after
-    s->health = (cq_health){.step = s->step};
-    s->kernels->diagnose(s, s->live, &s->health);
-    if (!s->health.bad) s->kernels->diagnose(s, s->next, &s->health);
-    cq_slice_release(s, s->next);
-    s->next = NULL;
-    return CQ_UNSTABLE;
-  }
-  cq_scene_resume(s, s->next, s->arrangement, s->drift + fastest * s->model->dt / s->model->dx, s->step + 1);
+static void drop_next(cq_scene *s) {
   cq_slice_release(s, s->next);
   s->next = NULL;
-  return CQ_OK;
 }
 
-static void run_step(cq_scene *s, cq_crew *crew) {
+// an inverted particle shows in the state before, a non-finite one in the state after
+static void find_culprit(cq_scene *s) {
+  s->health = (cq_health){.step = s->step};
+  s->kernels->diagnose(s, s->live, &s->health);
+  if (!s->health.bad) s->kernels->diagnose(s, s->next, &s->health);
+}
+
+// One engine step of the crew, in three passes. The first of the crew prepares and concludes while the others go on: they
+// meet what it changed after the next barrier.
+static cq_status run_step(cq_scene *s, cq_crew *crew, cq_slice **live, double *drift, cq_step_record *record, int parity) {
   int begin, end;
+  cq_found *found = s->found[parity], sum = {0};
   cq_crew_share(crew, s->ranges, &begin, &end);
-  for (int32_t r = begin; r < end; r++) s->kernels->p2g(s, s->live, r);
+  if (crew->rank == 0) s->status = prepare_step(s, record);
+  for (int32_t r = begin; r < end; r++) s->kernels->p2g(s, *live, r, &found[r]);
   cq_crew_phase(crew, CQ_PHASE_P2G);
   cq_crew_wait(crew);
+  cq_slice *next = s->next;
+  const cq_status status = s->status;
   for (int32_t r = begin; r < end; r++) s->kernels->grid(s, s->record, r);
   cq_crew_wait(crew);
   cq_crew_phase(crew, CQ_PHASE_GRID);
-  for (int32_t r = begin; r < end; r++) s->kernels->g2p(s, s->live, s->next, r);
+  if (!status)
+    for (int32_t r = begin; r < end; r++) s->kernels->g2p(s, *live, next, r, &found[r]);
   cq_crew_wait(crew);
+  for (int32_t r = 0; r < s->ranges; r++) {
+    if (found[r].fastest > sum.fastest) sum.fastest = found[r].fastest;
+    sum.bad |= found[r].bad;
+  }
+  if (status || sum.bad) {
+    if (crew->rank == 0) {
+      if (!status) find_culprit(s);
+      drop_next(s);
+    }
+    cq_crew_wait(crew);
+    return status ? status : CQ_UNSTABLE;
+  }
+  *live = next;
+  *drift += sum.fastest * s->model->dt / s->model->dx;
+  if (crew->rank == 0) {
+    cq_slice_release(s, s->live);
+    s->live = next;
+    s->next = NULL;
+    s->drift = *drift;
+    s->step++;
+  }
   cq_crew_phase(crew, CQ_PHASE_G2P);
+  return CQ_OK;
 }
 
 cq_status cq_scene_advance(cq_scene *s, cq_crew *crew, cq_step_record *records) {
-  if (s->drift <= drift_limit) load_drive(s, crew);
-  for (int32_t k = 0; k < s->model->substeps; k++) {
-    if (s->drift > drift_limit) {
-      const cq_status status = cq_arrange(s, crew);
+  cq_slice *live = s->live;
+  double drift = s->drift;
+  if (drift <= drift_limit) load_drive(s, crew);
+  cq_status status = CQ_OK;
+  for (int32_t k = 0; k < s->model->substeps && !status; k++) {
+    if (drift > drift_limit) {
+      cq_crew_wait(crew);
+      status = cq_arrange(s, crew);
       if (status) return status;
+      live = s->live;
+      drift = 0;
       load_drive(s, crew);
     }
-    if (crew->rank == 0) s->status = prepare_step(s, records ? &records[k] : NULL);
-    cq_crew_wait(crew);
-    if (s->status) return s->status;
-    run_step(s, crew);
-    if (crew->rank == 0) s->status = conclude_step(s);
-    cq_crew_wait(crew);
-    if (s->status) return s->status;
+    status = run_step(s, crew, &live, &drift, records ? &records[k] : NULL, k & 1);
   }
-  return CQ_OK;
+  cq_crew_wait(crew);
+  return status;
 }
 
 // ---- backward -----------------------------------------------------------------------------------------------------------
@@ -160,6 +180,7 @@ static void clear_padding(cq_scene *s) {
 static void cross_sorting(cq_scene *s, cq_crew *crew, cq_arrangement *to) {
   int begin, end;
   cq_crew_share(crew, s->ranges, &begin, &end);
+  cq_crew_wait(crew);   // for the adjoint of all ranges
   for (int32_t r = begin; r < end; r++) {
     s->kernels->store_params_adj(s, s->range_start[r], s->range_start[r + 1]);
     s->kernels->drive_adj(s, r);
@@ -189,7 +210,6 @@ static void reverse_step(cq_scene *s, cq_crew *crew, const cq_step_record *recor
   cq_crew_wait(crew);
   cq_crew_phase(crew, CQ_PHASE_GRID_ADJ);
   for (int32_t r = begin; r < end; r++) s->kernels->p2g_adj(s, record->in, record->out, r);
-  cq_crew_wait(crew);
   cq_crew_phase(crew, CQ_PHASE_P2G_ADJ);
 }
 
@@ -214,8 +234,7 @@ cq_status cq_scene_reverse(cq_scene *s, cq_crew *crew, const cq_step_record *rec
   for (int32_t k = s->model->substeps - 1; k >= 0; k--) {
     if (records[k].arrangement->made != s->arrangement->made) cross_sorting(s, crew, records[k].arrangement);
     if (s->status) return s->status;
-    if (crew->rank == 0) s->step--;
-    cq_crew_wait(crew);
+    if (crew->rank == 0) s->step--;   // for walls that move; read after the first barrier of the step
     reverse_step(s, crew, &records[k]);
   }
   int begin, end;

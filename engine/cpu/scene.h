@@ -9,7 +9,7 @@
 
 #include "../backend/backend.h"
 #include "../world/state.h"
-#include "team.h"
+#include "crew.h"
 
 enum {
   CQ_CHUNK = 16,             // particles of a chunk
@@ -64,11 +64,16 @@ typedef struct cq_step_record {
   int64_t grid_capacity;
 } cq_step_record;
 
-// What one range or column block found or summed up in a pass; added in order, in double.
+// What one range found in a step.
+typedef struct cq_found {
+  double fastest;            // largest |velocity component| after it
+  int32_t bad;               // something is not finite or inverted
+} cq_found;
+
+// What one range or column block summed up backward; added in order, in double. And what it found while sorting.
 typedef struct cq_partial {
-  double fastest;            // largest |velocity component| after the step
-  int32_t bad;               // something is not finite, inverted or outside in this range
-  int32_t lower[3], upper[3];     // box of the base cells, when sorting
+  int32_t outside;           // a position is not in the world
+  int32_t lower[3], upper[3];     // box of the base cells
   double gravity[3], friction[CQ_WALLS_MAX], wall_velocity[CQ_WALLS_MAX][3];
 } cq_partial;
 
@@ -114,6 +119,7 @@ typedef struct cq_scene {
   double *signals_adj, *forces_adj;    // {actuators}, {forces, dim}
   double *signals_partial;             // {ranges, actuators}
   cq_partial partial[CQ_RANGES_MAX];
+  cq_found found[2][CQ_RANGES_MAX];    // of even and odd steps: one is read while the other is written
 
   cq_arrangement *free_arrangements;
   cq_slice *free_slices;

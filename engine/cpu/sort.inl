@@ -1,8 +1,9 @@
 // sort: where particles are, and moving them into another order.
 
-// Base cells of the slots, {slots, 3}: x, y (0 in 2D), last axis. bad: some position is outside the world or not finite.
+// Base cells of the slots, {slots, 3}: x, y (0 in 2D), last axis. outside: some position is not in the world, or
+// not finite.
 static void bases(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end, int32_t *base,
-                  int32_t lower[3], int32_t upper[3], int32_t *bad) {
+                  int32_t lower[3], int32_t upper[3], int32_t *outside) {
   const cq_model *m = s->model;
   const real *data = (const real *)in->data, inv_dx = (real)(1 / m->dx);
   for (int i = 0; i < 3; i++) {
@@ -16,7 +17,7 @@ static void bases(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, in
       const real x = inv_dx * *slot_at((real *)data, FIELDS, slot, X + i);
       // written so that NaN fails
       if (!(x >= 0 && x <= m->cells[i])) {
-        *bad = 1;
+        *outside = 1;
         return;
       }
       const int axis = i == CQ_DIM - 1 ? 2 : i;

@@ -66,7 +66,7 @@ CQ_INLINE real *slab_of(const cq_scene *s, const int32_t range) {
   return (real *)s->slab[range] - (int64_t)a->slab_lower[range] * plane * 4;
 }
 
-static void p2g(cq_scene *s, const cq_slice *in, int32_t range) {
+static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found) {
   const cq_arrangement *a = s->arrangement;
   const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
   const Offsets offsets = offsets_of(a);
@@ -109,10 +109,10 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range) {
     }
   }
   if (current >= 0) rows_flush(grid + 4 * current, &offsets, rows);
-  s->partial[range].bad = !(r_smallest(smallest) > 0);
+  found->bad = !(r_smallest(smallest) > 0);
 }
 
-static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range) {
+static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found) {
   const cq_arrangement *a = s->arrangement;
   const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
   const Offsets offsets = offsets_of(a);
@@ -166,6 +166,6 @@ static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range) {
       }
     }
   }
-  s->partial[range].fastest = (double)s_value(r_largest(fastest));
-  if (!r_finite(poison)) s->partial[range].bad = 1;
+  found->fastest = (double)s_value(r_largest(fastest));
+  if (!r_finite(poison)) found->bad = 1;
 }

@@ -22,7 +22,6 @@ struct cq_team {
   atomic_int quit;
   cq_team_function *function;
   void *argument;
-  cq_barrier barrier;
   pthread_mutex_t lock;
   pthread_cond_t wake;
   worker workers[THREADS_MAX];
@@ -90,7 +89,6 @@ cq_team *cq_team_create(int threads) {
     if (pthread_create(&team->workers[k].thread, NULL, work, &team->workers[k])) break;
     team->size++;
   }
-  team->barrier.size = team->size;
   return team;
 }
 
@@ -105,7 +103,6 @@ void cq_team_destroy(cq_team *team) {
 }
 
 int cq_team_size(const cq_team *team) { return team->size; }
-cq_barrier *cq_team_barrier(cq_team *team) { return &team->barrier; }
 
 void cq_team_run(cq_team *team, cq_team_function *function, void *argument) {
   if (team->size == 1) {
