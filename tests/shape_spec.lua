@@ -253,6 +253,116 @@ describe("an image shape", function()
   end)
 end)
 
+-- a box as text of an OBJ file, with its faces as quadrilaterals
+local function obj_box(name, lower, upper, first)
+  local lines = { "o " .. name }
+  for k = 0, 7 do
+    local function pick(d, bit) return math.floor(k / bit) % 2 == 0 and lower[d] or upper[d] end
+    lines[#lines + 1] = ("v %.17g %.17g %.17g"):format(pick(1, 1), pick(2, 2), pick(3, 4))
+  end
+  for _, f in ipairs { { 1, 3, 4, 2 }, { 5, 6, 8, 7 }, { 1, 2, 6, 5 }, { 3, 7, 8, 4 }, { 1, 5, 7, 3 }, { 2, 4, 8, 6 } } do
+    lines[#lines + 1] = ("f %d %d %d %d"):format(f[1] + first, f[2] + first, f[3] + first, f[4] + first)
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+-- a ball of n x 2n faces as text of an STL file; turned: inside out
+local function stl_ball(n, turned)
+  local function at(i, j)
+    local a, b = math.pi * i / n, math.pi * (j % (2 * n)) / n
+    if i == 0 or i == n then return { 0, 0, i == 0 and 1 or -1 } end
+    return { math.sin(a) * math.cos(b), math.sin(a) * math.sin(b), math.cos(a) }
+  end
+  local lines = { "solid ball" }
+  local function facet(a, b, c)
+    if turned then a, b = b, a end
+    lines[#lines + 1] = "facet normal 0 0 0\nouter loop"
+    for _, v in ipairs { a, b, c } do lines[#lines + 1] = ("vertex %.17g %.17g %.17g"):format(v[1], v[2], v[3]) end
+    lines[#lines + 1] = "endloop\nendfacet"
+  end
+  for i = 0, n - 1 do
+    for j = 0, 2 * n - 1 do
+      if i > 0 then facet(at(i, j), at(i + 1, j), at(i, j + 1)) end
+      if i < n - 1 then facet(at(i, j + 1), at(i + 1, j), at(i + 1, j + 1)) end
+    end
+  end
+  return table.concat(lines, "\n") .. "\nendsolid\n"
+end
+
+describe("a mesh shape", function()
+  local folder
+  before_each(function() folder = process.folder() end)
+  after_each(function() process.remove(folder) end)
+
+  it("is filled exactly where its rays hit edges and corners, with a group for each part", function()
+    local path = process.write(folder .. "/two.obj", obj_box("foot", { 0, 0, 0 }, { 1, 1, 1 }, 0) .. obj_box("leg", { 0, 1, 0 }, { 1, 3, 1 }, 8))
+    -- the lattice's planes hold the diagonals of the faces
+    local s = Shape.mesh { path = path, length = 0.3, at = { 1, 0, 0 } }:sample { spacing = 0.02 }
+    assert.equal(5 * 15 * 5, s.count)
+    near(0.003, s.volume_exact)
+    near(0, s.volume_error)
+    assert.equal(125, #s.groups.foot)
+    assert.equal(250, #s.groups.leg)
+    local x = s.position:data()
+    for _, p in ipairs(s.groups.foot) do assert(x[3 * p - 2] < 0.1 and x[3 * p - 3] > 1) end
+  end)
+
+  it("knows a ball, inside out as well", function()
+    for _, turned in ipairs { false, true } do
+      local path = process.write(folder .. "/ball.stl", stl_ball(24, turned))
+      local shape = Shape.mesh { path = path }
+      local s = shape:sample { spacing = 0.1 }
+      assert(math.abs(shape.exact - 4 / 3 * math.pi) < 0.05, tostring(shape.exact))
+      assert(math.abs(s.volume_error) < 0.02, tostring(s))
+      assert.equal(s.count, #s.groups.ball)
+      for p = 1, s.count do
+        assert(s.position:get(p, 1)^2 + s.position:get(p, 2)^2 + s.position:get(p, 3)^2 < 1)
+      end
+    end
+  end)
+
+  it("reads binary files", function()
+    local ffi = require "ffi"
+    local corners = { { 0, 0, 0 }, { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } }
+    local faces = { { 1, 3, 2 }, { 1, 2, 4 }, { 1, 4, 3 }, { 2, 3, 4 } }
+    local content = ("solid but binary"):rep(5) .. "\4\0\0\0"
+    for _, f in ipairs(faces) do
+      local record = ffi.new("float[12]")
+      for i = 1, 3 do
+        for d = 1, 3 do record[3 * i + d - 1] = corners[f[i]][d] end
+      end
+      content = content .. ffi.string(record, 48) .. "\0\0"
+    end
+    local path = process.write(folder .. "/tetrahedron.stl", content)
+    local shape = Shape.mesh { path = path, scale = 2 }
+    near(8 / 6, shape.exact)
+    assert.is_true(shape:contains(0.3, 0.3, 0.3))
+    assert.is_false(shape:contains(0.8, 0.8, 0.8))
+    fails("is cut off", Shape.mesh, { path = process.write(folder .. "/cut.stl", content:sub(1, 200):gsub("^solid", "bolid")) })
+  end)
+
+  it("fills a ball with a hole in its surface", function()
+    local text = stl_ball(24, false):gsub("facet normal.-endfacet\n", "", 1)
+    local shape = Shape.mesh { path = process.write(folder .. "/open.stl", text) }
+    assert.is_nil(shape.exact)
+    local s = shape:sample { spacing = 0.1 }
+    assert(math.abs(s.volume_total - 4 / 3 * math.pi) < 0.06, tostring(s))
+  end)
+
+  it("says what is wrong with a file", function()
+    fails("cannot open mesh", Shape.mesh, { path = folder .. "/none.stl" })
+    fails("cannot open mesh", Shape.mesh, { path = folder .. "/none.obj" })
+    fails("must end in .stl or .obj", Shape.mesh, { path = folder .. "/a.ply" })
+    fails("has no triangles", Shape.mesh, { path = process.write(folder .. "/empty.obj", "# nothing\n") })
+    fails("three numbers in line 3", Shape.mesh, { path = process.write(folder .. "/a.stl", "solid a\nfacet\nvertex 1 2\n") })
+    fails("is cut off in a facet", Shape.mesh, { path = process.write(folder .. "/a.stl", "solid a\nfacet\nvertex 1 2 3\n") })
+    fails("not finite", Shape.mesh, { path = process.write(folder .. "/a.stl", "solid a\nvertex 1 2 nan\nvertex 1 2 3\nvertex 3 2 1\nendfacet\n") })
+    fails("a face with vertex", Shape.mesh, { path = process.write(folder .. "/a.obj", "v 0 0 0\nv 1 0 0\nf 1 2 7\n") })
+    fails("is flat along axis 3", Shape.mesh, { path = process.write(folder .. "/a.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n") })
+    fails("either length or scale", Shape.mesh, { path = folder .. "/a.obj", length = 1, scale = 1 })
+  end)
+end)
+
 describe("a shape that cannot be", function()
   local box = Shape.box { name = "leg", size = { 1, 1 }, spacing = 0.1 }
 

@@ -5,7 +5,7 @@
 --   local all  = leg:repeated { count = 2, step = { 0.4, 0 } } + body:group("top", function(_, y) return y > 0.4 end)
 --   local sample = all:sample { spacing = 1/120 }       -- position {n, 2}, volume {n}, groups
 --
--- Families: box, disc, sphere, ellipse, capsule, polygon, image; union { a, b, ... }.
+-- Families: box, disc, sphere, ellipse, capsule, polygon, image, mesh; union { a, b, ... }.
 -- Methods: union (+), difference (-), intersection, where, named, group, translate or at, rotate, scale, mirror, repeated,
 -- contains, sample. Angles are in radian. A particle sits in the middle of its cell of a regular lattice and has the cell's volume.
 local class = require "cq.shape.class"
@@ -23,5 +23,6 @@ return {
   capsule = primitive.capsule,
   polygon = primitive.polygon,
   image = require "cq.shape.image",
+  mesh = require "cq.shape.mesh",
   union = combine.union,
 }

@@ -5,6 +5,7 @@ local colour = require "cq.colour"
 local images = require "cq.image"
 local primitive = require "cq.shape.primitive"
 local cloud = require "cq.shape.cloud"
+local locate = require "cq.shape.locate"
 
 ---@class cq.Shape.image.def
 ---@field path string
@@ -28,21 +29,6 @@ local spec = is.define("cq.Shape.image", primitive.with_common {
   background = colour.checker { optional = true },
   tolerance = is.number { min = 0, max = 255, default = 24 },
 })
-
--- a path is tried as it stands, then beside the user's script
-local function find(path)
-  local file = io.open(path, "rb")
-  if file then file:close() return path end
-  if path:match "^[/\\]" then return path end
-  for level = 2, 100 do
-    local info = debug.getinfo(level, "S")
-    if not info then return path end
-    local folder = not is.is_library(info) and info.source:match "^@(.*[/\\])"
-    local beside = folder and io.open(folder .. path, "rb")
-    if beside then beside:close() return folder .. path end
-  end
-  return path
-end
 
 -- names in a fixed order with their colours
 local function named_colours(given)
@@ -108,7 +94,7 @@ end
 local function image(fields)
   local self = spec(fields)
   if (self.width == nil) == (self.size == nil) then is.fail("cq.Shape.image: give either width or size, %s given", self.width and "both are" or "none is") end
-  local picture = images.read(find(self.path), "cq.Shape.image")
+  local picture = images.read(locate(self.path), "cq.Shape.image")
   local w, h = picture.width, picture.height
   local size = self.size or { self.width, self.width * h / w }
   local list = named_colours(self.colours)

@@ -1,0 +1,253 @@
+// Triangle meshes: reading, and what lies inside by winding numbers. A ray's winding number is the sum of its crossings, each with
+// the sign of the side that it comes from; six rays along the axes vote, so that small holes do no harm.
+#include "mesh.h"
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+cq_status mesh_begin_part(cq_mesh *m, const char *name) {
+  if (m->part_count == m->part_capacity) {
+    int32_t capacity = m->part_capacity ? 2 * m->part_capacity : 8;
+    char (*grown)[MESH_PART_NAME] = cq_alloc((size_t)capacity, sizeof *grown, "mesh parts");
+    if (!grown) return CQ_MEMORY;
+    if (m->part_count) memcpy(grown, m->name, (size_t)m->part_count * sizeof *grown);
+    cq_free(m->name);
+    m->name = grown;
+    m->part_capacity = capacity;
+  }
+  strncpy(m->name[m->part_count], name, MESH_PART_NAME - 1);
+  m->part_count++;
+  return CQ_OK;
+}
+
+cq_status mesh_add(cq_mesh *m, const double corner[9]) {
+  for (int i = 0; i < 9; i++)
+    if (!isfinite(corner[i])) return cq_fail(CQ_INVALID, "triangle %lld of the mesh has a corner that is not finite", (long long)m->triangle_count + 1);
+  if (m->triangle_count == m->triangle_capacity) {
+    if (m->triangle_count >= MESH_TRIANGLE_MAX)
+      return cq_fail(CQ_INVALID, "the mesh has more than %d million triangles, the most allowed", MESH_TRIANGLE_MAX / 1000000);
+    int64_t capacity = m->triangle_capacity ? 2 * m->triangle_capacity : 256;
+    double *grown = cq_alloc((size_t)capacity, 9 * sizeof *grown, "mesh triangles");
+    int32_t *part = cq_alloc((size_t)capacity, sizeof *part, "mesh triangles");
+    if (!grown || !part) {
+      cq_free(grown);
+      cq_free(part);
+      return CQ_MEMORY;
+    }
+    if (m->triangle_count) {
+      memcpy(grown, m->corner, (size_t)m->triangle_count * 9 * sizeof *grown);
+      memcpy(part, m->part, (size_t)m->triangle_count * sizeof *part);
+    }
+    cq_free(m->corner);
+    cq_free(m->part);
+    m->corner = grown;
+    m->part = part;
+    m->triangle_capacity = capacity;
+  }
+  memcpy(m->corner + 9 * m->triangle_count, corner, 9 * sizeof *corner);
+  m->part[m->triangle_count++] = m->part_count - 1;
+  return CQ_OK;
+}
+
+void cq_mesh_close(cq_mesh *m) {
+  if (!m) return;
+  for (int a = 0; a < 3; a++) {
+    cq_free(m->bins[a].start);
+    cq_free(m->bins[a].triangle);
+  }
+  cq_free(m->corner);
+  cq_free(m->part);
+  cq_free(m->name);
+  cq_free(m);
+}
+
+// ---- what is known of the whole -----------------------------------------------------------------------------------------------
+
+static void measure(cq_mesh *m) {
+  for (int d = 0; d < 3; d++) {
+    m->lower[d] = INFINITY;
+    m->upper[d] = -INFINITY;
+  }
+  m->volume = 0;
+  for (int64_t t = 0; t < m->triangle_count; t++) {
+    const double *a = m->corner + 9 * t, *b = a + 3, *c = a + 6;
+    for (int i = 0; i < 9; i++) {
+      m->lower[i % 3] = fmin(m->lower[i % 3], a[i]);
+      m->upper[i % 3] = fmax(m->upper[i % 3], a[i]);
+    }
+    // of the tetrahedron with the origin
+    m->volume += (a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0])) / 6;
+  }
+}
+
+typedef struct edge { double low[3], high[3]; int32_t turn; } edge;
+
+static int order(const double a[3], const double b[3]) {
+  for (int d = 0; d < 3; d++)
+    if (a[d] != b[d]) return a[d] < b[d] ? -1 : 1;
+  return 0;
+}
+
+static int compare_edges(const void *x, const void *y) {
+  const edge *a = x, *b = y;
+  int first = order(a->low, b->low);
+  return first ? first : order(a->high, b->high);
+}
+
+// an edge is closed if as many triangles pass it one way as the other
+static cq_status count_open_edges(cq_mesh *m) {
+  edge *edges = cq_alloc((size_t)m->triangle_count, 3 * sizeof *edges, "mesh edges");
+  if (!edges) return CQ_MEMORY;
+  int64_t n = 0;
+  for (int64_t t = 0; t < m->triangle_count; t++)
+    for (int i = 0; i < 3; i++) {
+      const double *a = m->corner + 9 * t + 3 * i, *b = m->corner + 9 * t + 3 * ((i + 1) % 3);
+      int turn = order(a, b);
+      if (!turn) continue;
+      memcpy(edges[n].low, turn < 0 ? a : b, sizeof edges[n].low);
+      memcpy(edges[n].high, turn < 0 ? b : a, sizeof edges[n].high);
+      edges[n++].turn = turn;
+    }
+  qsort(edges, (size_t)n, sizeof *edges, compare_edges);
+  m->open_edges = 0;
+  for (int64_t i = 0, j; i < n; i = j) {
+    int32_t sum = 0;
+    for (j = i; j < n && compare_edges(edges + i, edges + j) == 0; j++) sum += edges[j].turn;
+    m->open_edges += sum != 0;
+  }
+  cq_free(edges);
+  return CQ_OK;
+}
+
+// ---- bins ------------------------------------------------------------------------------------------------------------------------
+
+static int32_t bin_of(const cq_mesh *m, int32_t side, int axis, double x) {
+  double width = m->upper[axis] - m->lower[axis], i = width > 0 ? floor((x - m->lower[axis]) / width * side) : 0;
+  return i < 0 ? 0 : i >= side ? side - 1 : (int32_t)i;
+}
+
+// bins that a triangle's shadow along the axis touches: u0, u1, v0, v1
+static void shadow(const cq_mesh *m, int64_t t, int axis, int32_t range[4]) {
+  for (int k = 0; k < 2; k++) {
+    int d = (axis + 1 + k) % 3;
+    const double *c = m->corner + 9 * t;
+    range[2 * k] = bin_of(m, m->bins[axis].side, d, fmin(c[d], fmin(c[3 + d], c[6 + d])));
+    range[2 * k + 1] = bin_of(m, m->bins[axis].side, d, fmax(c[d], fmax(c[3 + d], c[6 + d])));
+  }
+}
+
+static cq_status fill_bins(cq_mesh *m, int axis) {
+  mesh_bins *b = &m->bins[axis];
+  double side = ceil(sqrt((double)m->triangle_count));
+  b->side = side < MESH_BINS_MAX ? (int32_t)side : MESH_BINS_MAX;
+  size_t cells = (size_t)b->side * (size_t)b->side;
+  b->start = cq_alloc(cells + 1, sizeof *b->start, "mesh bins");
+  if (!b->start) return CQ_MEMORY;
+  int64_t total = 0;
+  for (int pass = 0; pass < 2; pass++) {
+    for (int64_t t = 0; t < m->triangle_count; t++) {
+      int32_t r[4];
+      shadow(m, t, axis, r);
+      for (int32_t u = r[0]; u <= r[1]; u++)
+        for (int32_t v = r[2]; v <= r[3]; v++) {
+          int32_t *count = b->start + (size_t)u * (size_t)b->side + (size_t)v;
+          if (pass) b->triangle[--*count] = (int32_t)t;
+          else if (++*count, ++total > INT32_MAX) return cq_fail(CQ_INVALID, "the mesh has too many large triangles for its test of inside");
+        }
+    }
+    if (pass) break;
+    for (size_t i = 1; i <= cells; i++) b->start[i] += b->start[i - 1];      // ends for now; the second pass walks them back to starts
+    b->triangle = cq_alloc((size_t)total, sizeof *b->triangle, "mesh bins");
+    if (!b->triangle) return CQ_MEMORY;
+  }
+  return CQ_OK;
+}
+
+// ---- inside --------------------------------------------------------------------------------------------------------------------
+
+// Twice the area a, b, p, computed the same way from both sides of the edge. Zero counts as if p lay a little off, the same for all
+// edges, so that a ray through an edge or a corner crosses exactly one of the triangles there.
+static double side_of(const double a[2], const double b[2], const double p[2], int *positive) {
+  int swap = b[0] < a[0] || (b[0] == a[0] && b[1] < a[1]);
+  const double *q = swap ? b : a, *r = swap ? a : b;
+  double e = (r[0] - q[0]) * (p[1] - q[1]) - (r[1] - q[1]) * (p[0] - q[0]);
+  *positive = (e >= 0) != swap;
+  return swap ? -e : e;
+}
+
+// adds the triangle's crossing to the ray that goes up the axis from x, or to the one that goes down
+static void cross_triangle(const double *c, int axis, const double x[3], int32_t winding[2]) {
+  int u = (axis + 1) % 3, v = (axis + 2) % 3, sign[3];
+  double p[2] = { x[u], x[v] }, q[3][2], e[3];
+  for (int i = 0; i < 3; i++) {
+    q[i][0] = c[3 * i + u];
+    q[i][1] = c[3 * i + v];
+  }
+  for (int i = 0; i < 3; i++) e[i] = side_of(q[(i + 1) % 3], q[(i + 2) % 3], p, &sign[i]);
+  if (sign[0] != sign[1] || sign[1] != sign[2]) return;
+  double area = e[0] + e[1] + e[2];
+  if (area == 0) return;
+  double height = (e[0] * c[axis] + e[1] * c[3 + axis] + e[2] * c[6 + axis]) / area;
+  int up = sign[0] ? 1 : -1;     // does the triangle face up the axis
+  if (height > x[axis]) winding[0] += up;
+  else winding[1] -= up;
+}
+
+static int inside(const cq_mesh *m, int32_t part, const double x[3]) {
+  for (int d = 0; d < 3; d++)
+    if (!(x[d] >= m->lower[d] && x[d] <= m->upper[d])) return 0;
+  int votes = 0, turn = m->volume < 0 ? -1 : 1;      // a mesh inside out is meant the other way
+  for (int axis = 0; axis < 3; axis++) {
+    const mesh_bins *b = &m->bins[axis];
+    int u = (axis + 1) % 3, v = (axis + 2) % 3;
+    size_t bin = (size_t)bin_of(m, b->side, u, x[u]) * (size_t)b->side + (size_t)bin_of(m, b->side, v, x[v]);
+    int32_t winding[2] = { 0, 0 };
+    for (int32_t k = b->start[bin]; k < b->start[bin + 1]; k++) {
+      int32_t t = b->triangle[k];
+      if (part < 0 || m->part[t] == part) cross_triangle(m->corner + 9 * (size_t)t, axis, x, winding);
+    }
+    votes += (turn * winding[0] > 0) + (turn * winding[1] > 0);
+  }
+  return votes > 3;
+}
+
+cq_status cq_mesh_inside(const cq_mesh *m, int32_t part, int64_t n, const double *points, uint8_t *out) {
+  if (part < -1 || part >= m->part_count) return cq_fail(CQ_INVALID, "mesh part %d is wanted, it has %d (-1: all)", part, m->part_count);
+  for (int64_t i = 0; i < n; i++) out[i] = (uint8_t)inside(m, part, points + 3 * i);
+  return CQ_OK;
+}
+
+void cq_mesh_describe(const cq_mesh *m, cq_mesh_info *info) {
+  *info = (cq_mesh_info){ .triangle_count = m->triangle_count, .open_edges = m->open_edges, .part_count = m->part_count, .volume = fabs(m->volume) };
+  memcpy(info->lower, m->lower, sizeof info->lower);
+  memcpy(info->upper, m->upper, sizeof info->upper);
+}
+
+const char *cq_mesh_part_name(const cq_mesh *m, int32_t part) { return part >= 0 && part < m->part_count ? m->name[part] : NULL; }
+
+static int ends_with(const char *path, const char *ending) {
+  size_t n = strlen(path), k = strlen(ending);
+  if (n < k) return 0;
+  for (size_t i = 0; i < k; i++)
+    if (tolower((unsigned char)path[n - k + i]) != ending[i]) return 0;
+  return 1;
+}
+
+cq_status cq_mesh_open(const char *path, cq_mesh **mesh) {
+  *mesh = NULL;
+  int stl = ends_with(path, ".stl");
+  if (!stl && !ends_with(path, ".obj")) return cq_fail(CQ_INVALID, "mesh '%s' must end in .stl or .obj", path);
+  cq_mesh *m = cq_alloc(1, sizeof *m, "mesh");
+  if (!m) return CQ_MEMORY;
+  cq_status status = stl ? mesh_read_stl(m, path) : mesh_read_obj(m, path);
+  if (!status && !m->triangle_count) status = cq_fail(CQ_IO, "mesh '%s' has no triangles", path);
+  if (!status) {
+    measure(m);
+    status = count_open_edges(m);
+  }
+  for (int axis = 0; axis < 3 && !status; axis++) status = fill_bins(m, axis);
+  if (status) cq_mesh_close(m);
+  else *mesh = m;
+  return status;
+}

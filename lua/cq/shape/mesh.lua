@@ -1,0 +1,92 @@
+-- mesh: a shape in space from a triangle mesh; its named parts are groups.
+local ffi = require "ffi"
+local is = require "cq.schema"
+local text = require "cq.text"
+local engine = require "cq.engine"
+local message = require "cq.message"
+local primitive = require "cq.shape.primitive"
+local cloud = require "cq.shape.cloud"
+local locate = require "cq.shape.locate"
+
+local C, check = engine.C, engine.check
+
+---@class cq.Shape.mesh.def
+---@field path string                 .obj or .stl
+---@field length? number              of the longest side of the box that holds it; or scale
+---@field scale? number               of the file's numbers, 1 unless given
+---@field at? number[]                lower corner of the box that holds it; where the file has it unless given
+---@field spacing? number|number[]
+---@field name? string
+---@field jitter? number
+---@field seed? integer
+
+local spec = is.define("cq.Shape.mesh", primitive.with_common {
+  path = is.string(),
+  length = is.number { above = 0, optional = true },
+  scale = is.number { above = 0, optional = true },
+  at = is.vector { size = 3, optional = true },
+})
+
+local function open(path)
+  local out = ffi.new "cq_mesh *[1]"
+  check(C.cq_mesh_open(locate(path), out), "cq.Shape.mesh")
+  return ffi.gc(out[0], C.cq_mesh_close)
+end
+
+-- names of parts with their numbers; parts without a name are in no group
+local function parts_of(mesh, info)
+  local list = {}
+  for k = 0, info.part_count - 1 do
+    local name = ffi.string(C.cq_mesh_part_name(mesh, k))
+    if name ~= "" then list[#list + 1] = { name = name, part = k } end
+  end
+  return list
+end
+
+---A shape from a triangle mesh. A point is inside where the surface winds around it; the surface should be closed.
+---@param fields cq.Shape.mesh.def
+---@return cq.Shape
+local function new(fields)
+  local self = spec(fields)
+  if self.length and self.scale then is.fail("cq.Shape.mesh: give either length or scale, not both") end
+  local mesh, info = open(self.path), ffi.new "cq_mesh_info"
+  C.cq_mesh_describe(mesh, info)
+  local longest, lower, upper, at = 0, {}, {}, {}
+  for d = 0, 2 do longest = math.max(longest, info.upper[d] - info.lower[d]) end
+  local scale = self.length and self.length / longest or self.scale or 1
+  for d = 1, 3 do
+    local low, high = info.lower[d - 1], info.upper[d - 1]
+    if high <= low then is.fail("cq.Shape.mesh: '%s' is flat along axis %d, a closed surface is wanted", self.path, d) end
+    at[d] = self.at and self.at[d] or scale * low
+    lower[d], upper[d] = at[d], at[d] + scale * (high - low)
+  end
+  local closed = info.open_edges == 0
+  if not closed then
+    message.warn("cq.Shape.mesh: '%s' has %s open edges, what is inside of it is a guess near them", self.path, text.number(tonumber(info.open_edges)))
+  end
+
+  local point, answer = ffi.new "double[3]", ffi.new "uint8_t[1]"
+  local x0, y0, z0, inverse = info.lower[0], info.lower[1], info.lower[2], 1 / scale
+  local function within(part, x, y, z)
+    point[0], point[1], point[2] = x0 + (x - at[1]) * inverse, y0 + (y - at[2]) * inverse, z0 + (z - at[3]) * inverse
+    check(C.cq_mesh_inside(mesh, part, 1, point, answer))
+    return answer[0] == 1
+  end
+  local exact = closed and info.volume * scale^3 or nil
+  local parts = parts_of(mesh, info)
+  self = primitive.new("mesh", self, lower, upper, exact, function(x, y, z) return within(-1, x, y, z) end)
+  self.fill = function(spacing)
+    local out = primitive.fill(self, spacing)
+    for _, entry in ipairs(parts) do
+      local group = cloud.group(out, entry.name)
+      for p = 1, out.count do
+        -- parts that share a name share a group
+        if group[#group] ~= p and within(entry.part, cloud.at(out, p)) then group[#group + 1] = p end
+      end
+    end
+    return out
+  end
+  return self
+end
+
+return new
