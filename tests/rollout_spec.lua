@@ -78,6 +78,32 @@ describe("gradients through a rollout", function()
     derivative.check(function(q) return felt(world:rollout { robot = world.robot:with(q), steps = STEPS }, world) end, p, 1e-6)
   end)
 
+  it("of two robots that collide", function()
+    local function ball(name)
+      return cq.Robot {
+        name = name, shape = cq.Shape.disc { name = "ball", radius = 0.06, spacing = 0.02 },
+        material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },
+      }
+    end
+    local a, b = ball "a":at { 0.4, 0.5 }, ball "b":at { 0.55, 0.52 }
+    local world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, precision = "float64", a, b }
+    local p = { a = { density = T.param(1.2), velocity = T.param { 0.6, 0.1 } }, b = { young = T.param(9), density = T.param(0.8) } }
+    local function target(q) return world:rollout { robot = { b:with(q.b), a:with(q.a) }, steps = 20 }.state:center(b):dot(T.tensor { 1, 2 }) end
+    derivative.check(target, p, 1e-6)
+    -- the other ball is hit: it would not move by itself
+    assert.is_true(world:rollout { robot = a:with(p.a), steps = 20 }.state:velocity(b):norm():item() > 0.05)
+    assert.equal(0, world:rollout { steps = 20 }.state:velocity(b):norm():item())
+  end)
+
+  it("of each of several walls", function()
+    local walls = { cq.Boundary.floor { at = 0.125, mu = 0.3 }, cq.Boundary.half_plane { point = { 0.39, 0 }, normal = { 1, 0.1 }, mu = 0.2 } }
+    local world = scene.world(scene.robot(), { walls = walls })
+    local p = { friction = T.param { 0.3, 0.2 }, wall_velocity = T.param { { 0.1, 0.01 }, { 0.02, 0.05 } } }
+    derivative.check(function(q)
+      return felt(world:rollout { steps = 20, friction = q.friction, wall_velocity = q.wall_velocity, gravity = { -3, -4 }, running = running }, world)
+    end, p, 1e-6)
+  end)
+
   it("of weights of actuators", function()
     local robot = scene.robot { actuators = cq.Actuator.isotropic { count = 3, max = 1.5 } }
     local world = scene.world(robot)

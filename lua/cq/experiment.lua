@@ -315,6 +315,10 @@ function Experiment:render(path, options)
   local replay = require "cq.replay"
   local def = replay.options(options)
   if option.program.check or option.get("render", true) == false then return nil end
+  if C.cq_interrupted() ~= 0 then
+    message.note("interrupted: %s was not drawn; the best parameters are saved", path)
+    return nil
+  end
   local params = params_of(self, def.which)
   return replay.film(self.world, place(self, path), def, function(watch) return self:rollout(params, watch) end)
 end
