@@ -74,10 +74,10 @@ function replay.film(world, path, options, simulate)
   local still = path:match "%.png$"
   local video = not still and Picture.video { path = path, fps = options.fps, keep_frames = options.keep_frames }
   local period, due, canvas = options.speed / options.fps, 0, nil
-  local last
   simulate(function(state, u)
-    -- half a control step early is near enough
-    if state.time + 0.5 * world.control_dt < due then return end
+    -- half a control step early is near enough; a picture of its own shows the very last state
+    local last = still and state.step == state.roll.steps
+    if state.time + 0.5 * world.control_dt < due and not last then return end
     while due <= state.time + 0.5 * world.control_dt do due = due + period end
     local set = state.roll.set.weight
     local weights = set and set.tensor or world.layout.base.actuation_weight
@@ -86,11 +86,10 @@ function replay.film(world, path, options, simulate)
       label = label_of(options, state),
     }
     if video then video:add(canvas) end
-    last = state.step
   end)
   if still then
     canvas:write(path)
-    message.note("%s shows control step %d", path, last)
+    message.note("%s", path)
     return path
   end
   local result = video:close()
