@@ -87,32 +87,11 @@ static void backward(setup *t, double *grad_u, double *grad_f) {
   free(particles);
 }
 
-static const double *world_value(const setup *t, int32_t field, double *walls) {
-  const cq_world_def *d = &t->scene.def;
-  for (int w = 0; w < d->wall_count; w++) {
-    if (field == CQ_FIELD_FRICTION) walls[w] = d->walls[w].friction;
-    for (int i = 0; i < d->dim && field == CQ_FIELD_WALL_VELOCITY; i++) walls[w * d->dim + i] = d->walls[w].velocity[i];
-  }
-  switch (field) {
-    case CQ_FIELD_POSITION: return d->position;
-    case CQ_FIELD_VELOCITY: return d->velocity;
-    case CQ_FIELD_AFFINE: return d->affine;
-    case CQ_FIELD_DEFORMATION: return d->deformation;
-    case CQ_FIELD_VOLUME: return d->volume;
-    case CQ_FIELD_MASS: return d->mass;
-    case CQ_FIELD_YOUNG: return d->young;
-    case CQ_FIELD_POISSON: return d->poisson;
-    case CQ_FIELD_ACTUATION_WEIGHT: return d->actuation_weight;
-    case CQ_FIELD_GRAVITY: return d->gravity;
-    default: return walls;
-  }
-}
-
 // a random direction in a field, scaled to its values
 static void check_field(setup *t, int32_t field, const char *name) {
   const int64_t count = cq_field_count(t->world, field);
   double walls[16] = {0}, best = 1e9;
-  const double *value = world_value(t, field, walls);
+  const double *value = test_scene_value(&t->scene, field, walls);
   double *gradient = test_array(count), *direction = test_array(count), *moved = test_array(count);
   REQUIRE(cq_rollout_gradient(t->rollout, field, gradient, 0) == CQ_OK);
   double along = 0;
@@ -185,12 +164,10 @@ static void check_dimension(int dim, int side) {
   open_setup(&t, dim, side, CQ_FLOAT64, 1, 0);
   forward(&t);
   backward(&t, grad_u, grad_f);
-  static const char *const names[CQ_FIELD_COUNT] = {"position", "velocity", "affine", "deformation", "volume", "mass", "young",
-                                                    "poisson", "actuation weight", "gravity", "friction", "wall velocity"};
   for (int f = 0; f < CQ_FIELD_COUNT; f++) {
     forward(&t);
     backward(&t, grad_u, grad_f);
-    check_field(&t, f, names[f]);
+    check_field(&t, f, test_field_name[f]);
   }
   double packed_f[15 * STEPS];
   forward(&t);

@@ -16,14 +16,7 @@ static inline double r_log(double x) { return log(x); }
 static inline dual r_sqrt(dual x) { return s_sqrt(x); }
 static inline dual r_log(dual x) { return s_log(x); }
 
-// the lame constants, written for double, once more over dual
-namespace over_dual {
-#define double dual
-#include "physics/lame.h"
-#undef double
-}
-#undef CQ_LAME_H
-#include "physics/lame.h"
+#include "dual_lame.h"
 
 static uint64_t seed = 88172645463325252u;
 static double uniform(double low, double high) {   // xorshift

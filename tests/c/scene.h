@@ -17,6 +17,7 @@ typedef struct {
   double *entry_weight, *direction;
   cq_material materials[4];
   cq_wall walls[4];
+  int32_t pins[1];
 } test_scene;
 
 static uint64_t test_seed = 88172645463325252u;
@@ -73,10 +74,9 @@ static inline void test_scene_make(test_scene *s, int dim, int side, int precisi
     s->poisson[p] = 0.3 + 0.05 * test_random();
     s->material[p] = (int32_t)(p % materials);
   }
-  s->materials[0] = (cq_material){CQ_MATERIAL_NEO_HOOKEAN, 0};
-  s->materials[1] = (cq_material){CQ_MATERIAL_COROTATED, 2};
-  s->materials[2] = (cq_material){CQ_MATERIAL_LINEAR, 0};
-  s->materials[3] = (cq_material){CQ_MATERIAL_NEO_HOOKEAN, 4};
+  static const cq_material kinds[4] = {
+      {CQ_MATERIAL_NEO_HOOKEAN, 0}, {CQ_MATERIAL_COROTATED, 2}, {CQ_MATERIAL_LINEAR, 0}, {CQ_MATERIAL_NEO_HOOKEAN, 4}};
+  memcpy(s->materials, kinds, sizeof kinds);
   d->material_count = materials;
   d->materials = s->materials;
   d->material = s->material;
@@ -138,6 +138,45 @@ static inline void test_scene_make(test_scene *s, int dim, int side, int precisi
   s->force_particle = (int32_t *)calloc(5, sizeof(int32_t));
   for (int k = 0; k < 5; k++) s->force_particle[k] = (int32_t)(k * (n / 5) + 1);
   d->force_particle = s->force_particle;
+}
+
+// a fourth wall: a ball that moves and rubs against the left side
+static inline void test_scene_add_mover(test_scene *s) {
+  cq_wall *w = &s->walls[s->def.wall_count++];
+  const double dx = s->def.dx;
+  w->shape = CQ_WALL_SPHERE;
+  w->kind = CQ_CONTACT_FRICTION;
+  w->friction = 0.2;
+  w->moves = 1;
+  w->radius = 3 * dx;
+  w->point[0] = 2.5 * dx;
+  w->point[1] = w->point[2] = 7.3 * dx;
+  w->velocity[0] = 0.3;
+  w->velocity[1] = 0.1;
+  w->velocity[2] = -0.05;
+}
+
+// the last particle, which is in the corner farthest from the first, is held
+static inline void test_scene_add_pins(test_scene *s) {
+  s->pins[0] = (int32_t)s->n - 1;
+  s->def.pin_count = 1;
+  s->def.pins = s->pins;
+}
+
+static const char *const test_field_name[CQ_FIELD_COUNT] = {
+    "position", "velocity", "affine", "deformation", "volume", "mass", "young", "poisson", "actuation weight", "gravity",
+    "friction", "wall velocity"};
+
+// what the world of a scene has for a field; walls takes those of walls
+static inline const double *test_scene_value(const test_scene *s, int32_t field, double *walls) {
+  const cq_world_def *d = &s->def;
+  const double *const value[CQ_FIELD_COUNT] = {d->position, d->velocity, d->affine, d->deformation, d->volume, d->mass,
+                                               d->young, d->poisson, d->actuation_weight, d->gravity, walls, walls};
+  for (int w = 0; w < d->wall_count; w++) {
+    if (field == CQ_FIELD_FRICTION) walls[w] = d->walls[w].friction;
+    for (int i = 0; i < d->dim && field == CQ_FIELD_WALL_VELOCITY; i++) walls[w * d->dim + i] = d->walls[w].velocity[i];
+  }
+  return value[field];
 }
 
 static inline void test_scene_free(test_scene *s) {

@@ -1,0 +1,254 @@
+// rollout_dual: kernels over dual numbers in CQ_DIM dimensions, and the comparison; included by rollout_dual.cc.
+
+typedef dual real;
+#include "cpu/kernels.c"
+
+enum { CONTROL_STEPS = 50, SUBSTEPS = 2, D = CQ_DIM, DD = D * D };
+
+typedef std::vector<double> numbers;
+
+// A direction in everything that a rollout takes, in the user's order: zero but for what is differentiated.
+struct heading {
+  numbers field[CQ_FIELD_COUNT], mu, lambda, bulk, signals, forces;   // signals {steps, actuators}, forces {steps, count, D}
+  int32_t step;                                                      // control step that runs
+  std::vector<dual> room;                                            // as large as the largest array of a scene
+};
+static heading toward;
+
+static cq_values values_of(const heading &h) {
+  const numbers *f = h.field;
+  return {f[CQ_FIELD_POSITION].data(), f[CQ_FIELD_VELOCITY].data(), f[CQ_FIELD_AFFINE].data(), f[CQ_FIELD_DEFORMATION].data(),
+          f[CQ_FIELD_VOLUME].data(), f[CQ_FIELD_MASS].data(), f[CQ_FIELD_YOUNG].data(), f[CQ_FIELD_POISSON].data(),
+          f[CQ_FIELD_ACTUATION_WEIGHT].data(), f[CQ_FIELD_GRAVITY].data(), f[CQ_FIELD_FRICTION].data(),
+          f[CQ_FIELD_WALL_VELOCITY].data()};
+}
+
+// ---- loaders that seed ------------------------------------------------------------------------------------------------------
+// What the kernels load is linear in the user's arrays, so the slopes are what the product's loaders make of the direction.
+
+static void seed(void *data, int64_t begin, int64_t end) {
+  for (int64_t k = begin; k < end; k++) ((dual *)data)[k].slope = toward.room[(size_t)k].value;
+}
+
+static void load_state_seeded(const cq_scene *s, cq_slice *out, int32_t begin, int32_t end) {
+  cq_scene other = *s;
+  cq_slice slice = *out;
+  other.values = values_of(toward);
+  slice.data = toward.room.data();
+  load_state(s, out, begin, end);
+  load_state(&other, &slice, begin, end);
+  seed(out->data, AT(begin, FIELDS, 0), AT(end, FIELDS, 0));
+}
+
+static void load_params_seeded(const cq_scene *s, cq_arrangement *a, int32_t begin, int32_t end) {
+  cq_scene other = *s;
+  cq_arrangement arrangement = *a;
+  other.values = values_of(toward);
+  other.mu = toward.mu.data();
+  other.lambda = toward.lambda.data();
+  other.bulk = toward.bulk.data();
+  arrangement.params = toward.room.data();
+  load_params(s, a, begin, end);
+  load_params(&other, &arrangement, begin, end);
+  seed(a->params, AT(begin, CQ_PARAM_COUNT, 0), AT(end, CQ_PARAM_COUNT, 0));
+}
+
+static void load_globals_seeded(cq_scene *s) {
+  cq_scene other = *s;
+  other.values = values_of(toward);
+  other.globals = toward.room.data();
+  load_globals(s);
+  load_globals(&other);
+  seed(s->globals, 0, 3 + 4 * s->model->wall_count);
+}
+
+// weights times signals: linear in each of them
+static void load_drive_seeded(const cq_scene *s, int32_t range) {
+  const int64_t begin = AT(s->range_start[range], DRIVES, 0), end = AT(s->range_start[range + 1], DRIVES, 0);
+  cq_scene weights = *s, signals = *s;
+  weights.values = values_of(toward);
+  weights.forces = &toward.forces[(size_t)(toward.step * s->model->force_count * D)];
+  signals.signals = &toward.signals[(size_t)(toward.step * s->model->actuator_count)];
+  signals.forces = NULL;
+  weights.drive = signals.drive = toward.room.data();
+  load_drive(s, range);
+  load_drive(&weights, range);
+  seed(s->drive, begin, end);
+  load_drive(&signals, range);
+  for (int64_t k = begin; k < end; k++) ((dual *)s->drive)[k].slope += toward.room[(size_t)k].value;
+}
+
+// ---- one rollout over dual numbers -----------------------------------------------------------------------------------------
+
+struct subject {
+  test_scene scene;
+  cq_world *world;
+  cq_rollout *rollout;
+  heading value;             // what the rollout takes, as the direction is held
+  numbers weight;            // of the loss {n, FIELDS}
+};
+
+// the derivative of the loss toward the heading
+static double slope_of_loss(const subject &t) {
+  const cq_model *m = &t.world->model;
+  cq_kernels kernels = CQ_TABLE;
+  kernels.load_state = load_state_seeded;
+  kernels.load_params = load_params_seeded;
+  kernels.load_globals = load_globals_seeded;
+  kernels.load_drive = load_drive_seeded;
+  cq_scene s;
+  cq_crew crew = {0, 1, NULL, NULL, 0};
+  REQUIRE(cq_scene_create(&s, m, &kernels, 0) == CQ_OK);
+  toward.room.assign((size_t)(s.chunks * CQ_CHUNK * FIELDS + 3 + 4 * m->wall_count), dual(0));
+  for (int64_t p = 0; p < m->particle_count; p++) {
+    dual mu, lambda, bulk;
+    const size_t k = (size_t)p;
+    over_dual::cq_lame({m->young[p], toward.field[CQ_FIELD_YOUNG][k]}, {m->poisson[p], toward.field[CQ_FIELD_POISSON][k]}, &mu,
+                       &lambda, &bulk);
+    toward.mu[k] = mu.slope;
+    toward.lambda[k] = lambda.slope;
+    toward.bulk[k] = bulk.slope;
+  }
+  s.values = values_of(t.value);
+  toward.step = 0;
+  s.signals = t.value.signals.data();
+  s.forces = t.value.forces.data();
+  REQUIRE(cq_scene_begin(&s, &crew) == CQ_OK);
+  for (int32_t i = 0; i < CONTROL_STEPS; i++) {
+    toward.step = i;
+    s.signals = &t.value.signals[(size_t)(i * m->actuator_count)];
+    s.forces = &t.value.forces[(size_t)(i * m->force_count * D)];
+    REQUIRE(cq_scene_advance(&s, &crew, NULL) == CQ_OK);
+  }
+  double slope = 0;
+  for (int32_t p = 0; p < m->particle_count; p++)
+    for (int k = 0; k < FIELDS; k++)
+      slope += t.weight[(size_t)(p * FIELDS + k)] * slot_at((dual *)s.live->data, FIELDS, s.arrangement->slot[p], k)->slope;
+  cq_scene_destroy(&s);
+  return slope;
+}
+
+// ---- and of the product ----------------------------------------------------------------------------------------------------
+
+static void gather(const subject &t, int32_t field, double *out, bool adjoint) {
+  const int64_t n = t.scene.n, start[2] = {0, n};
+  std::vector<int32_t> all((size_t)n);
+  for (int64_t p = 0; p < n; p++) all[(size_t)p] = (int32_t)p;
+  cq_readout r;
+  cq_readout_init(&r);
+  r.kind = CQ_READOUT_GATHER;
+  r.field = field;
+  r.group_count = 1;
+  r.group_start = start;
+  r.particles = all.data();
+  REQUIRE((adjoint ? cq_rollout_read_adjoint(t.rollout, &r, out) : cq_rollout_read(t.rollout, &r, out)) == CQ_OK);
+}
+
+// gradients of signals and forces; those of fields stay in the rollout
+static void run_product(subject &t, numbers &grad_signals, numbers &grad_forces) {
+  const size_t actuators = (size_t)t.scene.def.actuator_count, forces = (size_t)t.scene.def.force_count * D;
+  REQUIRE(cq_rollout_begin(t.rollout) == CQ_OK);
+  for (size_t i = 0; i < CONTROL_STEPS; i++)
+    REQUIRE(cq_rollout_step(t.rollout, &t.value.signals[i * actuators], &t.value.forces[i * forces]) == CQ_OK);
+  REQUIRE(cq_rollout_begin_adjoint(t.rollout) == CQ_OK);
+  static const int32_t field[4] = {CQ_FIELD_POSITION, CQ_FIELD_VELOCITY, CQ_FIELD_AFFINE, CQ_FIELD_DEFORMATION};
+  static const int first[4] = {X, V, C, F}, width[4] = {D, D, DD, DD};
+  for (int f = 0; f < 4; f++) {
+    numbers weight;
+    for (int64_t p = 0; p < t.scene.n; p++)
+      for (int k = 0; k < width[f]; k++) weight.push_back(t.weight[(size_t)(p * FIELDS + first[f] + k)]);
+    gather(t, field[f], weight.data(), true);
+  }
+  grad_signals.assign(CONTROL_STEPS * actuators, 0);
+  grad_forces.assign(CONTROL_STEPS * forces, 0);
+  for (size_t i = CONTROL_STEPS; i-- > 0;)
+    REQUIRE(cq_rollout_step_adjoint(t.rollout, &grad_signals[i * actuators], &grad_forces[i * forces]) == CQ_OK);
+}
+
+// ---- comparison ------------------------------------------------------------------------------------------------------------
+
+// A random direction in part [begin, end) of an array, scaled to its values; returns the derivative that the adjoint gives.
+static double head(numbers &direction, const numbers &value, const numbers &gradient, size_t begin, size_t end) {
+  const bool position = &direction == &toward.field[CQ_FIELD_POSITION];
+  double along = 0;
+  for (size_t k = begin; k < end; k++) {
+    direction[k] = test_random() * (position ? 0.01 : value[k] != 0 ? fabs(value[k]) : 0.05);
+    along += gradient[k] * direction[k];
+  }
+  return along;
+}
+
+static void compare(const subject &t, const char *name, double along) {
+  const double slope = slope_of_loss(t), error = fabs(along - slope) / fabs(slope);
+  printf("%dD %-24s %16.9e  error %.1e\n", D, name, slope, error);
+  CHECK(fabs(slope) > 1e-9, "%dD %s has a derivative: %g", D, name, slope);
+  CHECK(error <= 1e-9, "%dD %s: adjoint %.15g, dual %.15g, relative error %.1e", D, name, along, slope, error);
+}
+
+static void open_subject(subject &t, int side) {
+  test_scene_make(&t.scene, D, side, CQ_FLOAT64, 4);
+  test_scene_add_mover(&t.scene);
+  test_scene_add_pins(&t.scene);
+  const cq_world_def &d = t.scene.def;
+  REQUIRE(d.substeps == SUBSTEPS);
+  REQUIRE(cq_world_create(&d, &t.world) == CQ_OK);
+  cq_rollout_def def;
+  cq_rollout_def_init(&def);
+  def.steps = CONTROL_STEPS;
+  REQUIRE(cq_rollout_create(t.world, &def, &t.rollout) == CQ_OK);
+  for (int f = 0; f < CQ_FIELD_COUNT; f++) {
+    const int64_t count = cq_field_count(t.world, f);
+    std::vector<double> walls(4 * CQ_WALLS_MAX);
+    const double *value = test_scene_value(&t.scene, f, walls.data());
+    t.value.field[f].assign(value, value + count);
+    toward.field[f].assign((size_t)count, 0);
+  }
+  for (int i = 0; i < CONTROL_STEPS; i++) {
+    for (int a = 0; a < d.actuator_count; a++) t.value.signals.push_back(test_signal(i, a));
+    for (int64_t k = 0; k < d.force_count * D; k++) t.value.forces.push_back(test_force(i, k));
+  }
+  toward.signals.assign(t.value.signals.size(), 0);
+  toward.forces.assign(t.value.forces.size(), 0);
+  toward.mu.assign((size_t)t.scene.n, 0);
+  toward.lambda = toward.bulk = toward.mu;
+  for (int64_t k = 0; k < t.scene.n * FIELDS; k++) t.weight.push_back(test_random() / (double)t.scene.n);
+}
+
+// each field by itself and each wall by itself, or all of them together
+static void check_scene(int side, bool together) {
+  subject t;
+  numbers grad_signals, grad_forces;
+  double sum = 0;
+  open_subject(t, side);
+  run_product(t, grad_signals, grad_forces);
+  const auto part = [&](const char *name, numbers &direction, const numbers &value, const numbers &gradient, size_t begin,
+                        size_t end) {
+    const double along = head(direction, value, gradient, begin, end);
+    sum += along;
+    if (together) return;
+    compare(t, name, along);
+    for (size_t k = begin; k < end; k++) direction[k] = 0;
+  };
+  for (int f = 0; f < CQ_FIELD_COUNT; f++) {
+    const size_t count = t.value.field[f].size();
+    numbers gradient(count);
+    REQUIRE(cq_rollout_gradient(t.rollout, f, gradient.data(), 0) == CQ_OK);
+    const bool walls = f == CQ_FIELD_WALL_VELOCITY || f == CQ_FIELD_FRICTION;
+    const size_t each = walls ? count / (size_t)t.scene.def.wall_count : count;
+    for (size_t begin = 0; begin < count; begin += each) {
+      const int wall = walls ? (int)(begin / each) : 0;
+      if (f == CQ_FIELD_FRICTION && t.scene.def.walls[wall].kind != CQ_CONTACT_FRICTION) {
+        CHECK(gradient[begin] == 0, "wall %d without friction has its gradient %g", wall, gradient[begin]);
+        continue;
+      }
+      char name[64];
+      snprintf(name, sizeof name, walls ? "%s of wall %d" : "%s", test_field_name[f], wall);
+      part(name, toward.field[f], t.value.field[f], gradient, begin, begin + each);
+    }
+  }
+  part("signals", toward.signals, t.value.signals, grad_signals, 0, grad_signals.size());
+  part("forces", toward.forces, t.value.forces, grad_forces, 0, grad_forces.size());
+  if (together) compare(t, "everything together", sum);
+  cq_world_destroy(t.world);
+  test_scene_free(&t.scene);
+}
