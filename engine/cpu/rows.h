@@ -184,6 +184,19 @@ ROW_INLINE void row_sum(real *out, Row a) {
   for (int i = 1; i < ROW_PARTS; i++) sum = quad_add(sum, part_fold(a.v[i]));
   quad_store(out, sum);
 }
+// the sums of four rows, one after another: out[16]
+ROW_INLINE void row_sums(real *out, Row a, Row b, Row c, Row d) {
+#if CQ_LANES > 1 && CQ_REAL_BYTES == 4 && defined(__AVX512F__)
+  const __m512 s = _mm512_shuffle_f32x4(a.v[0], b.v[0], 0x44) + _mm512_shuffle_f32x4(a.v[0], b.v[0], 0xEE);
+  const __m512 t = _mm512_shuffle_f32x4(c.v[0], d.v[0], 0x44) + _mm512_shuffle_f32x4(c.v[0], d.v[0], 0xEE);
+  _mm512_storeu_ps(out, _mm512_shuffle_f32x4(s, t, 0x88) + _mm512_shuffle_f32x4(s, t, 0xDD));
+#else
+  row_sum(out, a);
+  row_sum(out + 4, b);
+  row_sum(out + 8, c);
+  row_sum(out + 12, d);
+#endif
+}
 ROW_INLINE Row row_zero(void) {
   const real zero[4] = {(real)0, (real)0, (real)0, (real)0};
   return row_comps(zero);

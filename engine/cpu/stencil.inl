@@ -5,8 +5,10 @@
 
 enum { ROWS = CQ_DIM == 3 ? 9 : 3, LAST = CQ_DIM - 1 };
 
+enum { MOVE = 4, STRIDE = MOVE * 4 };   // quads of a move, of which 2D uses three: a power of two; and reals
+
 typedef struct {
-  real quad[CQ_CHUNK][CQ_DIM + 1][4] __attribute__((aligned(64)));
+  real quad[CQ_CHUNK][MOVE][4] __attribute__((aligned(64)));
 } Moves;
 
 typedef struct {
@@ -14,14 +16,30 @@ typedef struct {
 } Weights;
 
 #if CQ_LANES > 1
-CQ_INLINE void quads_transpose(Quad *a, Quad *b, Quad *c, Quad *d) {
-  const Quad s = __builtin_shufflevector(*a, *b, 0, 4, 1, 5), t = __builtin_shufflevector(*a, *b, 2, 6, 3, 7);
-  const Quad u = __builtin_shufflevector(*c, *d, 0, 4, 1, 5), v = __builtin_shufflevector(*c, *d, 2, 6, 3, 7);
-  *a = __builtin_shufflevector(s, u, 0, 1, 4, 5);
-  *b = __builtin_shufflevector(s, u, 2, 3, 6, 7);
-  *c = __builtin_shufflevector(t, v, 0, 1, 4, 5);
-  *d = __builtin_shufflevector(t, v, 2, 3, 6, 7);
+// indices of a shuffle that does the same in every group of four lanes
+#if CQ_LANES == 16
+#define GROUPS(i, j, k, l) \
+  i, j, k, l, i + 4, j + 4, k + 4, l + 4, i + 8, j + 8, k + 8, l + 8, i + 12, j + 12, k + 12, l + 12
+#elif CQ_LANES == 8
+#define GROUPS(i, j, k, l) i, j, k, l, i + 4, j + 4, k + 4, l + 4
+#else
+#define GROUPS(i, j, k, l) i, j, k, l
+#endif
+#define B CQ_LANES   // first index of the second operand
+
+// 4x4 transposes in each group of four lanes; its own inverse
+CQ_INLINE void groups_transpose(Real f[4]) {
+  const Real s = __builtin_shufflevector(f[0], f[1], GROUPS(0, B, 1, B + 1));
+  const Real t = __builtin_shufflevector(f[0], f[1], GROUPS(2, B + 2, 3, B + 3));
+  const Real u = __builtin_shufflevector(f[2], f[3], GROUPS(0, B, 1, B + 1));
+  const Real v = __builtin_shufflevector(f[2], f[3], GROUPS(2, B + 2, 3, B + 3));
+  f[0] = __builtin_shufflevector(s, u, GROUPS(0, 1, B, B + 1));
+  f[1] = __builtin_shufflevector(s, u, GROUPS(2, 3, B + 2, B + 3));
+  f[2] = __builtin_shufflevector(t, v, GROUPS(0, 1, B, B + 1));
+  f[3] = __builtin_shufflevector(t, v, GROUPS(2, 3, B + 2, B + 3));
 }
+#undef GROUPS
+#undef B
 #endif
 
 // four fields of CQ_LANES particles to their quads, stride in reals
@@ -33,17 +51,12 @@ CQ_INLINE void quads_store(real *out, const int stride, const Real a, const Real
   out[3] = d;
   (void)stride;
 #else
-  Quad qa[QUADS], qb[QUADS], qc[QUADS], qd[QUADS];
-  real_split(a, qa);
-  real_split(b, qb);
-  real_split(c, qc);
-  real_split(d, qd);
-  CQ_UNROLL for (int k = 0; k < QUADS; k++) {
-    quads_transpose(&qa[k], &qb[k], &qc[k], &qd[k]);
-    quad_store(out + (4 * k) * stride, qa[k]);
-    quad_store(out + (4 * k + 1) * stride, qb[k]);
-    quad_store(out + (4 * k + 2) * stride, qc[k]);
-    quad_store(out + (4 * k + 3) * stride, qd[k]);
+  Real f[4] = {a, b, c, d};
+  groups_transpose(f);
+  CQ_UNROLL for (int m = 0; m < 4; m++) {
+    Quad q[QUADS];
+    real_split(f[m], q);
+    CQ_UNROLL for (int g = 0; g < QUADS; g++) quad_store(out + (4 * g + m) * stride, q[g]);
   }
 #endif
 }
@@ -54,12 +67,12 @@ CQ_INLINE void quads_load(const real *in, const int stride, Real out[4]) {
   for (int k = 0; k < 4; k++) out[k] = in[k];
   (void)stride;
 #else
-  Quad q[4][QUADS];
-  CQ_UNROLL for (int k = 0; k < QUADS; k++) {
-    for (int f = 0; f < 4; f++) q[f][k] = quad_load(in + (4 * k + f) * stride);
-    quads_transpose(&q[0][k], &q[1][k], &q[2][k], &q[3][k]);
+  CQ_UNROLL for (int m = 0; m < 4; m++) {
+    Quad q[QUADS];
+    CQ_UNROLL for (int g = 0; g < QUADS; g++) q[g] = quad_load(in + (4 * g + m) * stride);
+    out[m] = real_join(q);
   }
-  for (int f = 0; f < 4; f++) out[f] = real_join(q[f]);
+  groups_transpose(out);
 #endif
 }
 
@@ -92,7 +105,6 @@ CQ_INLINE void slopes_store(Weights *slopes, const int h, const Real f[CQ_DIM]) 
 CQ_INLINE void moves_store(Moves *moves, const int h, const Real mass, const Real q[CQ_DIM], const Real b[CQ_DIM][CQ_DIM]) {
   const Real zero = mass - mass;
   real *out = &moves->quad[h][0][0];
-  enum { STRIDE = (CQ_DIM + 1) * 4 };
 #if CQ_DIM == 3
   quads_store(out, STRIDE, q[0], q[1], q[2], mass);
   EACH(j) quads_store(out + 4 * (j + 1), STRIDE, b[0][j], b[1][j], b[2][j], zero);
@@ -139,7 +151,7 @@ CQ_INLINE Row row_ramp(void) {
 }
 
 // rows += w (q + b o)
-CQ_INLINE void scatter(Row rows[ROWS], const real move[CQ_DIM + 1][4], const real weight[CQ_DIM][4]) {
+CQ_INLINE void scatter(Row rows[ROWS], const real move[MOVE][4], const real weight[CQ_DIM][4]) {
   const Row w = row_nodes(weight[LAST]);
   const Row middle = row_mul(row_fma(row_comps(move[1 + LAST]), row_ramp(), row_comps(move[0])), w);
   const Row b0 = row_mul(row_comps(move[1]), w);
@@ -162,7 +174,7 @@ CQ_INLINE void scatter(Row rows[ROWS], const real move[CQ_DIM + 1][4], const rea
 }
 
 // out: sum w v | sum w v o_x | (sum w v o_y) | sum w v o_last
-CQ_INLINE void gather(real out[CQ_DIM + 1][4], const Row rows[ROWS], const real weight[CQ_DIM][4]) {
+CQ_INLINE void gather(real out[MOVE][4], const Row rows[ROWS], const real weight[CQ_DIM][4]) {
   const Row w = row_nodes(weight[LAST]);
 #if CQ_DIM == 3
   Row sum[3], slope_y = rows[0];
@@ -172,15 +184,18 @@ CQ_INLINE void gather(real out[CQ_DIM + 1][4], const Row rows[ROWS], const real 
     const Row y = row_sub(c, a);
     slope_y = i ? row_scale_add(weight[0][i], y, slope_y) : row_scale(weight[0][i], y);
   }
-  row_sum(out[2], row_mul(slope_y, w));
+  slope_y = row_mul(slope_y, w);
 #else
   Row sum[3];
   CQ_UNROLL for (int i = 0; i < 3; i++) sum[i] = row_scale(weight[0][i], rows[i]);
 #endif
   const Row m = row_mul(row_add(row_add(sum[0], sum[2]), sum[1]), w);
-  row_sum(out[0], m);
-  row_sum(out[1], row_mul(row_sub(sum[2], sum[0]), w));
-  row_sum(out[CQ_DIM], row_mul(m, row_ramp()));
+  const Row slope_x = row_mul(row_sub(sum[2], sum[0]), w), slope_last = row_mul(m, row_ramp());
+#if CQ_DIM == 3
+  row_sums(out[0], m, slope_x, slope_y, slope_last);
+#else
+  row_sums(out[0], m, slope_x, slope_last, m);
+#endif
 }
 
 CQ_INLINE void rows_load(Row rows[ROWS], const real *grid, const Offsets *o) {

@@ -144,10 +144,10 @@ static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, c
     LANES_EACH(h) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], m0[CQ_DIM], m1[CQ_DIM][CQ_DIM], quad[4];
       place(chunk, h, inv_dx, base, f, arm);
-      quads_load(&sums.quad[h][0][0], (CQ_DIM + 1) * 4, quad);
+      quads_load(&sums.quad[h][0][0], STRIDE, quad);
       EACH(i) m0[i] = quad[i];
       EACH(j) {
-        quads_load(&sums.quad[h][1 + j][0], (CQ_DIM + 1) * 4, quad);
+        quads_load(&sums.quad[h][1 + j][0], STRIDE, quad);
         EACH(i) m1[i][j] = quad[i];
       }
       Real x[CQ_DIM], def[CQ_DIM][CQ_DIM], affine_next[CQ_DIM][CQ_DIM], x_next[CQ_DIM], def_next[CQ_DIM][CQ_DIM];

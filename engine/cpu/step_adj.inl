@@ -49,8 +49,8 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, int32_t range) {
 // the weights, what each node exchanges with the particle:
 //   e = dL/dp . (q + b o) + dL/dm m + v . (gm0 + gm1 o)
 // sums: as gather() of dL/d(p, m); slopes: sum dw_x e | sum dw_y e | (sum dw_z e), per component
-CQ_INLINE void gather_adj(real sums[CQ_DIM + 1][4], real slopes[CQ_DIM][4], const Row grads[ROWS], const Row vels[ROWS],
-                          const real move[CQ_DIM + 1][4], const real move_adj[CQ_DIM + 1][4],
+CQ_INLINE void gather_adj(real sums[MOVE][4], real slopes[CQ_DIM][4], const Row grads[ROWS], const Row vels[ROWS],
+                          const real move[MOVE][4], const real move_adj[MOVE][4],
                           const real weight[CQ_DIM][4], const real slope[CQ_DIM][4]) {
   const Row w = row_nodes(weight[LAST]), dw = row_nodes(slope[LAST]), ramp = row_ramp();
   const Row b0 = row_comps(move[1]), c0 = row_comps(move_adj[1]);
@@ -76,7 +76,7 @@ CQ_INLINE void gather_adj(real sums[CQ_DIM + 1][4], real slopes[CQ_DIM][4], cons
     t = row_add(t, c0);
   }
   row_sum(slopes[1], row_mul(sy, w));
-  row_sum(sums[2], row_mul(slope_y, w));
+  slope_y = row_mul(slope_y, w);
 #else
   Row sum[3];
   CQ_UNROLL for (int i = 0; i < 3; i++) {
@@ -91,9 +91,12 @@ CQ_INLINE void gather_adj(real sums[CQ_DIM + 1][4], real slopes[CQ_DIM][4], cons
   row_sum(slopes[0], row_mul(sx, w));
   row_sum(slopes[LAST], row_mul(sz, dw));
   const Row m = row_mul(row_add(row_add(sum[0], sum[2]), sum[1]), w);
-  row_sum(sums[0], m);
-  row_sum(sums[1], row_mul(row_sub(sum[2], sum[0]), w));
-  row_sum(sums[CQ_DIM], row_mul(m, ramp));
+  const Row slope_x = row_mul(row_sub(sum[2], sum[0]), w), slope_last = row_mul(m, ramp);
+#if CQ_DIM == 3
+  row_sums(sums[0], m, slope_x, slope_y, slope_last);
+#else
+  row_sums(sums[0], m, slope_x, slope_last, m);
+#endif
 }
 
 // adjoint of stress_of: gradients of constants are added to params_adj, of sigma to drive_adj
@@ -157,11 +160,11 @@ CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real 
   const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
   Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], quad[4], n0[CQ_DIM], n1[CQ_DIM][CQ_DIM], grad_arm[CQ_DIM];
   place(chunk, h, inv_dx, base, f, arm);
-  quads_load(&sums->quad[h][0][0], (CQ_DIM + 1) * 4, quad);
+  quads_load(&sums->quad[h][0][0], STRIDE, quad);
   const Real nm = quad[CQ_DIM];
   EACH(i) n0[i] = quad[i];
   EACH(j) {
-    quads_load(&sums->quad[h][1 + j][0], (CQ_DIM + 1) * 4, quad);
+    quads_load(&sums->quad[h][1 + j][0], STRIDE, quad);
     EACH(i) n1[i][j] = quad[i];
   }
   Real v[CQ_DIM], affine[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], force[CQ_DIM];
