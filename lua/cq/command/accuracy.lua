@@ -1,0 +1,58 @@
+-- accuracy: relative errors of gradients against true ones, beside those of ChainQueen.      cqlua accuracy [--case A1] [--json]
+--
+-- The cases of ICRA 2019, table III; lua/cq/measure/truth.lua says what is compared and how the truth is known. The paper has
+-- no figures where its collision comes later.
+local engine = require "cq.engine"
+local json = require "cq.json"
+local schema = require "cq.schema"
+local cases = require "cq.measure.cases"
+local truth = require "cq.measure.truth"
+
+local is = schema
+local STEPS = { 1, 10, 100, 1000 }
+local NONE = 0 / 0                       -- null in JSON
+local first_keys = { "case", "steps", "error", "paper" }
+
+local function scientific(x) return x and x == x and ("%.2e"):format(x) or "-" end
+
+local function print_head()
+  print(("%-5s %6s %10s %10s %8s %10s %10s  %s"):format("case", "steps", "error", "ChainQueen", "ratio", "particles", "forward", ""))
+end
+
+local function print_row(case, result)
+  local ratio = result.paper == result.paper and ("%.2g"):format(result.error / result.paper) or "-"
+  local what = result.steps == STEPS[1] and ("%s; %s, truth: %s"):format(case.what, result.precision, case.truth) or ""
+  print((("%-5s %6d %10s %10s %8s %10s %10s  %s"):format(case.name, result.steps, scientific(result.error), scientific(result.paper), ratio,
+    scientific(result.particle_error), scientific(result.forward_error), what):gsub("%s+$", "")))
+end
+
+local function measure(case, world, at, steps)
+  local errors = at(steps)
+  return {
+    case = case.name, steps = steps, error = errors.error, paper = case.paper[steps] or NONE, dim = world.dim, precision = world.precision,
+    particles = world.particle_count, particle_error = errors.particle_error, forward_error = errors.forward_error,
+  }
+end
+
+return {
+  summary = "gradient error table: ours beside ChainQueen's",
+  options = {
+    json = is.boolean { default = false },
+    case = is.string { optional = true },
+    steps = is.integer { min = 1, max = 100000, optional = true },
+  },
+  run = function(options)
+    local chosen = cases.choose(truth.cases, options.case, "accuracy")
+    if not options.json then print_head() end
+    for _, case in ipairs(chosen) do
+      local world, at = case.make()
+      for _, steps in ipairs(options.steps and { options.steps } or STEPS) do
+        if engine.C.cq_interrupted() ~= 0 then return 130 end
+        local result = measure(case, world, at, steps)
+        if options.json then print(json.encode(result, first_keys)) else print_row(case, result) end
+        io.flush()
+      end
+      world:close()
+    end
+  end,
+}

@@ -1,0 +1,158 @@
+-- bench: how fast the engine is here, forward and backward.      cqlua bench [--case NAME] [--json] [--repeat N] [--steps N]
+--
+-- Scenes: a jittered block that falls on a floor with friction, float32 and neo-Hookean unless the name says otherwise, on
+-- the grids of ChainQueen's speed table (ICRA 2019, table II) and others; and the biped as a whole program, with its
+-- observer and its network. The memo of every step is written, and particles are sorted as often as they must be; where
+-- memory is short there are fewer steps, and the table says how many. --threads, --precision and --simd hold for all cases.
+-- A figure is the median of the repetitions.
+local engine = require "cq.engine"
+local json = require "cq.json"
+local option = require "cq.option"
+local schema = require "cq.schema"
+local cases = require "cq.measure.cases"
+local kernel = require "cq.measure.kernel"
+local machine = require "cq.measure.machine"
+local whole = require "cq.measure.whole"
+
+local is = schema
+local FRAME = 3                  -- steps of a frame of the paper's benchmark
+local SUBSTEPS = 10              -- engine steps in a control step, as the robots of the papers have
+
+-- paper: milliseconds per frame forward and backward, on a GTX 1080 Ti
+local all = {
+  { name = "2d-1600", dim = 2, side = 40, cells = { 100, 100 }, steps = 500 },
+  { name = "2d-1600-substeps1", dim = 2, side = 40, cells = { 100, 100 }, steps = 500, substeps = 1 },
+  { name = "2d-6400", dim = 2, side = 80, cells = { 100, 120 }, steps = 200, paper = { 0.10, 0.14 } },
+  { name = "3d-8000", dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 200, paper = { 0.392, 0.406 } },
+  { name = "3d-8000-grid64", dim = 3, side = 20, cells = { 64, 64, 64 }, steps = 200 },
+  { name = "3d-8000-grid100", dim = 3, side = 20, cells = { 100, 100, 100 }, steps = 200 },
+  { name = "3d-8000-corotated", dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 200, law = "corotated" },
+  { name = "3d-8000-float64", dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 200, precision = "float64" },
+  { name = "3d-64000", dim = 3, side = 40, cells = { 50, 70, 50 }, steps = 60, paper = { 1.594, 1.774 } },
+  { name = "3d-512000", dim = 3, side = 80, cells = { 100, 120, 100 }, steps = 30, repeats = 5, paper = { 10.501, 11.594 } },
+  { name = "biped", whole = true, dim = 2, repeats = 3 },
+}
+
+-- ---- measuring ------------------------------------------------------------------------------------------------------
+
+local function block(case, steps, repeats)
+  local cq = require "cq"
+  local substeps = case.substeps or SUBSTEPS
+  local scene = require "scenes.falling_block" {
+    dim = case.dim, side = case.side, cells = case.cells, law = case.law, substeps = substeps,
+  }
+  scene.world.precision = case.precision
+  local world = cq.World(scene.world)
+  local timing = kernel.time(world, { velocity = scene.velocity, steps = math.ceil((steps or case.steps) / substeps), repeats = repeats })
+  local result = {
+    particles = world.particle_count, precision = world.precision, engine = world.device, steps = timing.steps * substeps, cells = case.cells,
+    forward = timing.forward, backward = timing.backward, phases = timing.phases, law = case.law or "neo_hookean",
+  }
+  world:close()
+  return result
+end
+
+local function measure(case, steps, given)
+  local repeats = given or case.repeats or 11
+  local result = case.whole and whole.time(steps, repeats) or block(case, steps, repeats)
+  local work = result.particles * result.steps
+  local out = {
+    case = case.name, device = "cpu", dim = case.dim, particles = result.particles, precision = result.precision, law = result.law,
+    cells = result.cells, engine = result.engine, steps = result.steps, repeats = repeats,
+    threads = option.program.threads > 0 and option.program.threads or machine.facts().cores,
+    forward_mps = work / machine.median(result.forward) / 1e6, backward_mps = work / machine.median(result.backward) / 1e6,
+    forward_best_mps = work / machine.least(result.forward) / 1e6, backward_best_mps = work / machine.least(result.backward) / 1e6,
+    share = result.share, paper_frame_ms = case.paper, phase_ns = {},
+  }
+  for name, seconds in pairs(result.phases) do out.phase_ns[name] = seconds / (work * repeats) * 1e9 end
+  return out
+end
+
+-- ---- showing --------------------------------------------------------------------------------------------------------
+
+local first_keys = { "case", "device", "threads", "dim", "particles", "precision", "forward_mps", "backward_mps" }
+
+local function significant(x, digits)
+  if not x then return "-" end
+  return ("%%.%df"):format(math.max(0, digits - 1 - math.floor(math.log10(math.max(x, 1e-9))))):format(x)
+end
+
+-- milliseconds of a frame
+local function frame(result, mps) return result.particles * FRAME / mps / 1e3 end
+
+-- where a whole program spends its time
+local function share_text(share)
+  return ("%.1f %% steps and adjoints, %.1f %% readouts, %.1f %% Lua"):format(100 * share.steps, 100 * share.readouts, 100 * share.lua)
+end
+
+local function print_head()
+  local facts = machine.facts()
+  print(("%s, %d cores, %s, %s; %d threads"):format(facts.processor, facts.cores, facts.system, facts.date,
+    option.program.threads > 0 and option.program.threads or facts.cores))
+  print "million particle-steps per second: median (best); ms for a frame of 3 steps, and ChainQueen's on a GTX 1080 Ti\n"
+  print(("%-18s %9s %-8s %6s  %-15s %-15s  %-17s %s"):format("case", "particles", "", "steps", "forward", "backward", "frame", "ChainQueen"))
+end
+
+local function print_row(result)
+  local function pair(median, best) return ("%s (%s)"):format(significant(median, 3), significant(best, 3)) end
+  local paper = result.paper_frame_ms
+  print(("%-18s %9d %-8s %6d  %-15s %-15s  %-17s %s%s"):format(result.case, result.particles, result.precision, result.steps,
+    pair(result.forward_mps, result.forward_best_mps), pair(result.backward_mps, result.backward_best_mps),
+    ("%s + %s"):format(significant(frame(result, result.forward_mps), 3), significant(frame(result, result.backward_mps), 3)),
+    paper and ("%s + %s"):format(significant(paper[1], 3), significant(paper[2], 3)) or "",
+    result.share and share_text(result.share) or ""))
+  io.flush()
+end
+
+local function print_phases(results)
+  local names = kernel.phases()
+  print "\nnanoseconds per particle-step, by phase"
+  io.write(("%-18s"):format "case")
+  for _, name in ipairs(names) do io.write(("%9s"):format(name)) end
+  io.write(("%9s\n"):format "other")
+  for _, result in ipairs(results) do
+    local rest = 1e3 / result.forward_mps + 1e3 / result.backward_mps
+    io.write(("%-18s"):format(result.case))
+    for _, name in ipairs(names) do
+      rest = rest - result.phase_ns[name]
+      io.write(("%9.2f"):format(result.phase_ns[name]))
+    end
+    io.write(("%9.2f\n"):format(math.max(rest, 0)))
+  end
+end
+
+-- a case in a precision that was asked for twice is measured once
+local function without_doubles(chosen)
+  if not option.program.precision then return chosen end
+  local out = {}
+  for _, case in ipairs(chosen) do
+    if not case.precision then out[#out + 1] = case end
+  end
+  return #out > 0 and out or chosen
+end
+
+return {
+  summary = "speed table: million particle-steps per second",
+  options = {
+    json = is.boolean { default = false },
+    case = is.string { optional = true },
+    steps = is.integer { min = 1, max = 1e6, optional = true },
+    ["repeat"] = is.integer { min = 1, max = 1000, optional = true },
+  },
+  run = function(options)
+    local chosen, results = without_doubles(cases.choose(all, options.case, "bench")), {}
+    if not options.json then print_head() end
+    for _, case in ipairs(chosen) do
+      if engine.C.cq_interrupted() ~= 0 then return 130 end
+      local result = measure(case, options.steps, options["repeat"])
+      results[#results + 1] = result
+      if options.json then
+        print(json.encode(result, first_keys))
+        io.flush()
+      else
+        print_row(result)
+      end
+    end
+    if not options.json then print_phases(results) end
+  end,
+}

@@ -1,0 +1,30 @@
+-- cases: choosing among named cases of a subcommand, by name or by a part of it.
+local program = require "cq.program"
+local text = require "cq.text"
+
+local cases = {}
+
+---Those whose name is the given one; else those whose name holds it, or matches it as a Lua pattern. All for nil.
+---None is wrong use, told with a suggestion.
+---@param all { name: string }[]
+---@param wanted string?
+---@param command string         for the sentence
+---@return { name: string }[]
+function cases.choose(all, wanted, command)
+  if not wanted then return all end
+  local names, chosen = {}, {}
+  for k, case in ipairs(all) do
+    names[k] = case.name
+    if case.name == wanted then return { case } end
+  end
+  for _, case in ipairs(all) do
+    local fine, at = pcall(string.find, case.name, wanted)
+    if case.name:find(wanted, 1, true) or fine and at then chosen[#chosen + 1] = case end
+  end
+  if #chosen == 0 then
+    program.misuse("%s has no case %s%s; its cases are %s", command, wanted, text.suggestion(wanted, names), table.concat(names, ", "))
+  end
+  return chosen
+end
+
+return cases

@@ -1,0 +1,111 @@
+-- kernel: times the engine alone, forward and backward, on a world without a controller. Calls the engine directly, so that
+-- nothing of Lua is measured beside the call of each control step.
+local ffi = require "ffi"
+local engine = require "cq.engine"
+local machine = require "cq.measure.machine"
+local C = engine.C
+
+local kernel = {}
+
+---Phases of the engine by name, in their order.
+---@return string[]
+function kernel.phases()
+  local names = {}
+  for k = 1, tonumber(C.CQ_PHASE_COUNT) do names[k] = ffi.string(C.cq_phase_name(k - 1)) end
+  return names
+end
+
+---Seconds that a world spent in each phase since they were taken the last time.
+---@param world cq.World
+---@return table<string, number>
+function kernel.take_timers(world)
+  local seconds, out = ffi.new("double[?]", C.CQ_PHASE_COUNT), {}
+  C.cq_world_timers(world.handle, seconds, 1)
+  for k, name in ipairs(kernel.phases()) do out[name] = seconds[k - 1] end
+  return out
+end
+
+local function create(world, steps)
+  local def, out, plan = ffi.new "cq_rollout_def", ffi.new "cq_rollout *[1]", ffi.new "cq_plan"
+  C.cq_rollout_def_init(def)
+  def.steps = steps
+  engine.check(C.cq_rollout_create(world.handle, def, out), "bench")
+  C.cq_rollout_plan(out[0], plan)
+  return out[0], plan
+end
+
+-- a rollout of at most so many steps that keeps them all: nothing is to be made again in a measurement
+local function create_kept(world, steps)
+  local handle, plan = create(world, steps)
+  while plan.recompute > 1 and steps > 1 do
+    C.cq_rollout_destroy(handle)
+    steps = math.max(1, math.min(steps - 1, math.floor(tonumber(plan.bytes) / tonumber(plan.record_bytes)) - 1))
+    handle, plan = create(world, steps)
+  end
+  return handle, steps
+end
+
+-- what the adjoint starts from: the mean position of all particles
+local function readout_of(world)
+  local n = world.particle_count
+  local particles, start = ffi.new("int32_t[?]", n), ffi.new("int64_t[2]", { 0, n })
+  for p = 0, n - 1 do particles[p] = p end
+  local def = ffi.new "cq_readout"
+  C.cq_readout_init(def)
+  def.group_count, def.group_start, def.particles = 1, start, particles
+  return { def = def, keep = { particles, start }, grad = ffi.new("double[3]", { 1, 1, 1 }) }
+end
+
+local function forward(handle, steps)
+  engine.check(C.cq_rollout_begin(handle), "bench")
+  local start = C.cq_clock()
+  for _ = 1, steps do engine.check(C.cq_rollout_step(handle, nil, nil), "bench") end
+  return C.cq_clock() - start
+end
+
+local function backward(handle, steps, readout)
+  engine.check(C.cq_rollout_begin_adjoint(handle), "bench")
+  engine.check(C.cq_rollout_read_adjoint(handle, readout.def, readout.grad), "bench")
+  local start = C.cq_clock()
+  for _ = 1, steps do engine.check(C.cq_rollout_step_adjoint(handle, nil, nil), "bench") end
+  return C.cq_clock() - start
+end
+
+---@class cq.measure.Timing
+---@field steps integer               control steps of a repetition, as many as memory keeps
+---@field forward number[]            [s] of each repetition
+---@field backward number[]
+---@field phases table<string, number>   [s] in all repetitions together
+
+---Times `steps` control steps from the start, forward and backward, `repeats` times after one that is not counted. The memo
+---of every step is written, and sorting as often as it is needed; what comes before the first step and after the last is not.
+---@param world cq.World
+---@param fields { velocity: cq.Tensor, steps: integer, repeats: integer }
+---@return cq.measure.Timing
+function kernel.time(world, fields)
+  local handle, steps = create_kept(world, fields.steps)
+  engine.check(C.cq_rollout_set(handle, C.CQ_FIELD_VELOCITY, fields.velocity:data(), 0), "bench")
+  local readout, out = readout_of(world), { steps = steps, forward = {}, backward = {} }
+  for k = 0, fields.repeats do
+    local there = forward(handle, steps)
+    local back = backward(handle, steps, readout)
+    if k == 0 then
+      kernel.take_timers(world)
+    else
+      out.forward[k], out.backward[k] = there, back
+    end
+  end
+  out.phases = kernel.take_timers(world)
+  C.cq_rollout_destroy(handle)
+  return out
+end
+
+---Million particle-steps per second.
+---@param particles integer
+---@param steps integer          engine steps
+---@param seconds number[]
+function kernel.rate(particles, steps, seconds)
+  return particles * steps / machine.median(seconds) / 1e6
+end
+
+return kernel

@@ -1,0 +1,37 @@
+-- machine: what figures were measured on, and medians of them.
+local host = require "cq.host"
+
+local machine = {}
+
+---Name of the processor, its cores, the system and the day, for tables and files of results.
+---@return { processor: string, cores: integer, system: string, date: string }
+function machine.facts()
+  local file = io.open "/proc/cpuinfo"
+  local all = file and file:read "*a" or ""
+  if file then file:close() end
+  local system = host.system()
+  return {
+    processor = all:match "model name%s*:%s*([^\n]*)" or jit.arch, cores = host.processors(), system = system,
+    date = os.date "%Y-%m-%d",
+  }
+end
+
+---@param values number[]
+---@return number
+function machine.median(values)
+  local sorted = {}
+  for i, value in ipairs(values) do sorted[i] = value end
+  table.sort(sorted)
+  local n = #sorted
+  return n % 2 == 1 and sorted[(n + 1) / 2] or (sorted[n / 2] + sorted[n / 2 + 1]) / 2
+end
+
+---@param values number[]
+---@return number
+function machine.least(values)
+  local least = values[1]
+  for _, value in ipairs(values) do least = math.min(least, value) end
+  return least
+end
+
+return machine

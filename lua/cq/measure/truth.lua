@@ -1,0 +1,186 @@
+-- truth: gradients of the engine beside true ones, for the cases of ChainQueen's accuracy table (ICRA 2019, table III).
+--
+-- A1, A2: the step conserves momentum exactly, also the one along a wall without friction, whatever the collision does. With
+--   T = steps * dt, a direction t in the wall and L the mean of x . t over particles of equal mass, dL/dv of a velocity that
+--   is added to all particles is T t, and that of each of n particles T t / n. The error is |sum of gradients - T t| / T, as
+--   the paper has it; of single particles: the root mean square of the deviations over that of the truth.
+-- B, C: the derivative of the same scene in forward mode (tangent.lua), which is exact to rounding where the paper took finite
+--   differences, whose noise is about 1e-9 at best. B by both components of the velocity; C along two directions of the
+--   weights, the gradient's own and a spread one.
+local cq = require "cq"
+local T = require "cq.tensor"
+local tangent = require "cq.measure.tangent"
+
+local truth = {}
+
+---@class cq.measure.Error
+---@field error number              relative error of the gradient
+---@field forward_error number      relative error of what was differentiated
+---@field particle_error number?    the same of the gradients of single particles
+
+local function squared_distance(center, goal)
+  local difference = center - T.tensor(goal)
+  return difference:dot(difference)
+end
+
+-- ---- A: conserved momentum ------------------------------------------------------------------------------------------
+
+-- deviations of gradients {n, dim} from the same true one for all
+local function deviations(gradient, expected)
+  local dim, n = #expected, gradient:shape()[1]
+  local g, sum, square, size = gradient:data(), {}, 0, 0
+  for i = 1, dim do
+    sum[i] = 0
+    for p = 0, n - 1 do
+      sum[i] = sum[i] + g[p * dim + i - 1]
+      square = square + (g[p * dim + i - 1] - expected[i] / n) ^ 2
+    end
+    size = size + expected[i] ^ 2
+  end
+  local total = 0
+  for i = 1, dim do total = total + (sum[i] - expected[i]) ^ 2 end
+  return math.sqrt(total / size), math.sqrt(square / (size / n))
+end
+
+local function conserved(wall)
+  local scene = require "scenes.spinning_block" { wall = wall, precision = "float32" }
+  local world = cq.World(scene.world)
+  local t = T.tensor(scene.tangent)
+  local start = (world.robot.position:mean(1):dot(t)):item()
+  local speed = (scene.velocity:mean(1):dot(t)):item()
+  return world, function(steps)
+    local time, params = steps * world.control_dt, { velocity = T.param(scene.velocity) }
+    local value, grad = T.value_and_grad(function(p)
+      local roll = world:rollout { robot = scene.robot:with { velocity = p.velocity }, steps = steps }
+      return roll.state:center(world.robot):dot(t)
+    end)(params)
+    local expected = {}
+    for i, x in ipairs(scene.tangent) do expected[i] = time * x end
+    local all, single = deviations(grad.velocity, expected)
+    return { error = all, particle_error = single, forward_error = math.abs(value - start - time * speed) / math.abs(time * speed) }
+  end
+end
+
+-- ---- B: discs that collide ------------------------------------------------------------------------------------------
+
+local GOAL = { 0.7, 0.3 }                    -- of both discs: far from where they are, so that no distance is near 0
+
+-- |a - goal|^2 + |b - goal|^2 and its derivative by component i of the velocity of disc a
+local function billiards_slope(world, scene, steps, i)
+  local direction, speed = { 0, 0 }, T.tensor(scene.speed)
+  direction[i] = 1
+  local model = tangent.new(world, scene.spin + scene.moving * speed, scene.moving * T.tensor(direction))
+  for _ = 1, steps do model:step() end
+  local loss, slope = 0, 0
+  for _, name in ipairs { "a", "b" } do
+    local x, dx = model:mean(name)
+    for d = 1, 2 do
+      loss, slope = loss + (x[d] - GOAL[d]) ^ 2, slope + 2 * (x[d] - GOAL[d]) * dx[d]
+    end
+  end
+  return slope, loss
+end
+
+local function billiards()
+  local scene = require "scenes.billiards" { precision = "float64" }
+  local world = cq.World(scene.world)
+  return world, function(steps)
+    local value, grad = T.value_and_grad(function(p)
+      local velocity = scene.spin + scene.moving * p.speed
+      local state = world:rollout { robot = scene.robot:with { velocity = velocity }, steps = steps }.state
+      return squared_distance(state:center "a", GOAL) + squared_distance(state:center "b", GOAL)
+    end) { speed = T.param(scene.speed) }
+    local difference, size, loss = 0, 0, nil
+    for i = 1, 2 do
+      local slope
+      slope, loss = billiards_slope(world, scene, steps, i)
+      difference, size = difference + (grad.speed:data()[i - 1] - slope) ^ 2, size + slope ^ 2
+    end
+    return { error = math.sqrt(difference / size), forward_error = math.abs(value - loss) / loss }
+  end
+end
+
+-- ---- C: a finger and its controller ---------------------------------------------------------------------------------
+
+-- weights {features, signals} and b {signals} of u = tanh(z W + b)
+local function finger_weights(features, signals)
+  return {
+    w = T.param((T.arange(1, features * signals):reshape { features, signals } * 1.7):sin() * 0.5),
+    b = T.param((T.arange(1, signals) * 3 - 3):cos() * 0.25),
+  }
+end
+
+-- u = tanh(z W + b) of the means of all groups, all positions before all velocities; and its derivative along dw, db
+local function finger_signals(model, scene, p, along)
+  local z, dz = {}, {}
+  for quantity = 0, 1 do
+    for _, name in ipairs(scene.groups) do
+      local mean, dmean = model:mean(name)
+      for d = 1, 2 do z[#z + 1], dz[#dz + 1] = mean[2 * quantity + d], dmean[2 * quantity + d] end
+    end
+  end
+  local signals = p.b.count
+  for a = 1, signals do
+    local s, ds = p.b:data()[a - 1], along.b:data()[a - 1]
+    for k = 1, #z do
+      local w, dw = p.w:data()[(k - 1) * signals + a - 1], along.w:data()[(k - 1) * signals + a - 1]
+      s, ds = s + z[k] * w, ds + dz[k] * w + z[k] * dw
+    end
+    local u = math.tanh(s)
+    model:actuate(scene.muscles[a], scene.max * u, scene.max * (1 - u * u) * ds)
+  end
+end
+
+local function finger_slope(world, scene, steps, p, along)
+  local model = tangent.new(world, T.zeros { world.particle_count, 2 })
+  for _ = 1, steps do
+    finger_signals(model, scene, p, along)
+    model:step()
+  end
+  local x, dx = model:mean "head"
+  local loss, slope = 0, 0
+  for d = 1, 2 do
+    loss, slope = loss + (x[d] - scene.goal[d]) ^ 2, slope + 2 * (x[d] - scene.goal[d]) * dx[d]
+  end
+  return slope, loss
+end
+
+local function finger()
+  local scene = require "scenes.finger" { precision = "float64" }
+  local world = cq.World(scene.world)
+  local observer = cq.Observer.centroid { groups = scene.groups, velocity = true }
+  local params = finger_weights(4 * #scene.groups, #scene.muscles)
+  return world, function(steps)
+    local value, grad = T.value_and_grad(function(p)
+      local roll = world:rollout {
+        steps = steps, observer = observer, controller = function(z) return (z:matmul(p.w) + p.b):tanh() end,
+      }
+      return squared_distance(roll.state:center "head", scene.goal)
+    end)(params)
+    local spread = { w = (T.arange(1, grad.w.count):reshape(grad.w:shape()) * 2.9):cos(), b = (T.arange(1, grad.b.count) * 1.1):sin() }
+    local result = { error = 0 }
+    for _, along in ipairs { grad, spread } do
+      local slope, loss = finger_slope(world, scene, steps, params, along)
+      local found = ((grad.w * along.w):sum() + (grad.b * along.b):sum()):item()
+      result.error = math.max(result.error, math.abs(found - slope) / math.abs(slope))
+      result.forward_error = math.abs(value - loss) / loss
+    end
+    return result
+  end
+end
+
+---The cases by name. make() gives a world, to be closed, and a function of the number of steps that gives the errors.
+---paper: the relative errors of the paper by number of steps.
+---@type { name: string, what: string, truth: string, paper: table<integer, number>, make: fun(): cq.World, fun(steps: integer): cq.measure.Error }[]
+truth.cases = {
+  { name = "A1", what = "final position by initial velocity", truth = "conserved momentum",
+    paper = { [1] = 9.80e-8, [10] = 4.74e-8, [100] = 1.15e-7, [1000] = 1.43e-5 }, make = function() return conserved(false) end },
+  { name = "A2", what = "the same with a collision with a frictionless wall", truth = "conserved momentum along the wall",
+    paper = { [1000] = 2.69e-5 }, make = function() return conserved(true) end },
+  { name = "B", what = "colliding billiards", truth = "forward mode",
+    paper = { [100] = 2.39e-8, [1000] = 2.83e-8 }, make = billiards },
+  { name = "C", what = "weights of a finger's controller", truth = "forward mode",
+    paper = { [1] = 5.63e-6, [10] = 2.24e-7, [100] = 6.97e-7, [1000] = 1.76e-6 }, make = finger },
+}
+
+return truth

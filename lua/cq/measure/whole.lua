@@ -1,0 +1,70 @@
+-- whole: times a training iteration of the biped as a user's script makes it: k-means observer and network in Lua at every
+-- control step, on the tape, forward and backward. What is not the engine's is everything else.
+local cq = require "cq"
+local engine = require "cq.engine"
+local kernel = require "cq.measure.kernel"
+local C = engine.C
+
+local whole = {}
+
+local CONTROL_STEPS, SUBSTEPS = 40, 10
+
+local function biped()
+  local robot = cq.Robot(require "scenes.biped" {})
+  return robot, cq.World {
+    cells = { 400, 64 }, dx = 1 / 64, gravity = { 0, -2 }, dt = 5e-3, substeps = SUBSTEPS,
+    walls = cq.Boundary.box { kind = "friction", mu = 0.5 }, robot:at { 0.2, 0.05 },
+  }
+end
+
+-- a function that makes one iteration and gives its seconds forward and backward
+local function iteration(robot, world, control_steps)
+  local observer = cq.Observer.kmeans { clusters = 7, velocity = true }
+  local controller = cq.Controller.mlp { hidden = { 64, 64 }, activation = "relu" }
+  local params = controller:prepare(world, observer)
+  local start, turn
+  local step = cq.value_and_grad(function(p)
+    start = C.cq_clock()
+    local roll = world:rollout {
+      steps = control_steps, observer = observer, controller = controller:with(p), running = function(_, u) return 1e-8 * u:dot(u) end,
+    }
+    local loss = roll.running:sum() - roll.state:center(robot)[1]
+    turn = C.cq_clock()
+    return loss
+  end)
+  return function()
+    local _, grad = step(params)
+    local finish = C.cq_clock()
+    if not grad.w1:finite() then error "bench: the biped's gradient is not finite" end
+    return turn - start, finish - turn
+  end
+end
+
+---Times `repeats` iterations after one that is not counted. steps: engine steps; share: of the wall time, in steps and
+---adjoints (sorting and actuation among them), in readouts, and in Lua with all else.
+---@param steps integer?       engine steps of an iteration, at least; 400 unless given
+---@param repeats integer
+function whole.time(steps, repeats)
+  local control_steps = steps and math.ceil(steps / SUBSTEPS) or CONTROL_STEPS
+  local robot, world = biped()
+  local once = iteration(robot, world, control_steps)
+  local out = {
+    particles = world.particle_count, precision = world.precision, engine = world.device, cells = world.cells,
+    steps = control_steps * SUBSTEPS, law = "neo_hookean", forward = {}, backward = {},
+  }
+  once()
+  kernel.take_timers(world)
+  local wall, inside = 0, 0
+  for k = 1, repeats do
+    out.forward[k], out.backward[k] = once()
+    wall = wall + out.forward[k] + out.backward[k]
+  end
+  out.phases = kernel.take_timers(world)
+  for _, seconds in pairs(out.phases) do inside = inside + seconds end
+  out.share = { readouts = out.phases.readout / wall, lua = 1 - inside / wall }
+  out.share.steps = 1 - out.share.readouts - out.share.lua
+  world:close()
+  return out
+end
+
+return whole

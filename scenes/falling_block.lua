@@ -1,0 +1,50 @@
+-- falling_block: a square or cube of jittered particles, two along each side of a cell, that turns slowly and slides along a
+-- floor with friction, which it meets in the first steps. What speed is measured on.
+-- Source: the falling cube of ChainQueen (ICRA 2019, table II); the paper gives particles and grids, the rest is chosen.
+--
+--   local scene = require "scenes.falling_block" { dim = 3, side = 20, cells = { 50, 50, 50 } }
+--   local world = cq.World(scene.world)
+--   world:rollout { robot = scene.robot:with { velocity = scene.velocity }, steps = 100 }
+local cq = require "cq"
+
+local DX = 0.01                 -- size of a cell
+local DT = 5e-4                 -- Courant number about 0.25 with the material and speeds below
+local GAP = 0.5                 -- cells between block and floor, met after about 12 steps
+local WALL = 3                  -- cells from the edge of the world to the sides of cq.Boundary.box
+local SPEED = { 0.3, -0.8, 0.15 }
+local SPIN = 0.5                -- speed of the middle of a side
+
+local function velocity(robot, size)
+  local dim, spin = robot.dim, SPIN / (size / 2)
+  local v = cq.empty { robot.particle_count, dim }
+  local from, to = robot.position:data(), v:data()
+  for p = 0, robot.particle_count - 1 do
+    local x, y = from[p * dim] - size / 2, from[p * dim + 1] - size / 2
+    for i = 0, dim - 1 do to[p * dim + i] = SPEED[i + 1] end
+    to[p * dim], to[p * dim + 1] = to[p * dim] - spin * y, to[p * dim + 1] + spin * x
+  end
+  return v
+end
+
+---@param options { dim: integer, side: integer, cells: integer[], law?: string, substeps?: integer }
+---  side: particles along each side; substeps: engine steps of DT in a control step, 1 unless given
+---@return { robot: cq.Robot, world: cq.World.def, velocity: cq.Tensor }              the world's fields hold the robot
+return function(options)
+  local dim, size, substeps = options.dim, options.side * DX / 2, options.substeps or 1
+  local sizes, count, at = {}, {}, {}
+  for i = 1, dim do
+    sizes[i], count[i] = size, options.side
+    at[i] = i == 2 and (WALL + GAP) * DX or (options.cells[i] * DX - size) / 2
+  end
+  local robot = cq.Robot {
+    shape = cq.Shape.box { name = "block", size = sizes, count = count, jitter = 0.9, seed = 1 },
+    material = cq.Material[options.law or "neo_hookean"] { young = 10, poisson = 0.3, density = 1 },
+  }
+  return {
+    robot = robot, velocity = velocity(robot, size),
+    world = {
+      cells = options.cells, dx = DX, dt = DT * substeps, substeps = substeps, gravity = dim == 2 and { 0, -9.8 } or { 0, -9.8, 0 },
+      walls = cq.Boundary.box { kind = "friction", mu = 0.4 }, robot:at(at),
+    },
+  }
+end
