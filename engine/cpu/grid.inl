@@ -33,14 +33,18 @@ static void contacts_add_moving(const cq_scene *s, const cq_column *column, cons
   }
 }
 
-// the contacts of node z of a column; entry walks along the column's entries, which are sorted by z
-static void contacts_of(const cq_scene *s, const cq_column *column, const int32_t z, int64_t *entry, Contacts *contacts) {
-  const cq_wall_map *map = &s->model->map;
+// The first node of a column at z or above that a wall may hold, counted from the column's first, and its contacts; the
+// column's count if there is none. entry walks along the column's entries, which are sorted by z.
+CQ_INLINE int32_t next_held(const cq_scene *s, const cq_column *column, const int32_t z, int64_t *entry, Contacts *contacts) {
+  const cq_wall_node *node = s->model->map.node;
+  const int moving = s->model->moving_wall_count > 0;
+  if (*entry >= column->wall_end && !moving) return column->count;
+  const int32_t held = moving ? z : node[*entry].z - column->z;
   contacts->count = 0;
-  while (*entry < column->wall_end && map->node[*entry].z < z) ++*entry;
-  for (; *entry < column->wall_end && map->node[*entry].z == z; ++*entry)
-    contacts_add(contacts, map->node[*entry].wall, map->node[*entry].normal);
-  if (s->model->moving_wall_count) contacts_add_moving(s, column, z, contacts);
+  for (; *entry < column->wall_end && node[*entry].z == column->z + held; ++*entry)
+    contacts_add(contacts, node[*entry].wall, node[*entry].normal);
+  if (moving && held < column->count) contacts_add_moving(s, column, column->z + held, contacts);
+  return held;
 }
 
 CQ_INLINE void contact_one(const cq_scene *s, const Contacts *contacts, const int k, real v[CQ_DIM]) {
@@ -106,11 +110,9 @@ static void grid(cq_scene *s, void *record, int32_t block) {
     }
     if (!column_has_contacts(s, column)) continue;
     int64_t entry = column->wall_begin;
-    for (int32_t z = 0; z < column->count; z++) {
-      Contacts contacts;
-      contacts_of(s, column, column->z + z, &entry, &contacts);
+    Contacts contacts;
+    for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++)
       for (int k = 0; k < contacts.count; k++) contact_one(s, &contacts, k, velocity + 4 * z);
-    }
   }
 }
 
@@ -159,11 +161,9 @@ static void grid_adj(cq_scene *s, const void *record, int32_t block) {
     }
     if (column_has_contacts(s, column)) {
       int64_t entry = column->wall_begin;
-      for (int32_t z = 0; z < column->count; z++) {
-        Contacts contacts;
-        contacts_of(s, column, column->z + z, &entry, &contacts);
+      Contacts contacts;
+      for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++)
         if (contacts.count && kept[4 * z + CQ_DIM] > 0) contacts_adj(s, &contacts, velocity + 4 * z, grad + 4 * z, sum);
-      }
     }
     for (int32_t z = 0; z < column->count; z += 4) {
       const Row p = row_load(kept + 4 * z), g = row_mul(row_load(grad + 4 * z), mask);
