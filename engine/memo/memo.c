@@ -76,8 +76,8 @@ static cq_status make_plan(cq_memo *memo) {
   }
   if (plan->record_bytes + plan->slice_bytes > budget)
     return cq_fail(CQ_MEMORY,
-                   "the memo needs at least %.1f MiB (one control step of %.1f MiB and a checkpoint of %.1f MiB), its budget "
-                   "is %.1f MiB: give it more memory, or make control steps shorter",
+                   "the memo needs at least %.3g MiB (one control step of %.3g MiB and a checkpoint of %.3g MiB), its budget "
+                   "is %.3g MiB: give it more memory, or make control steps shorter",
                    (double)(plan->record_bytes + plan->slice_bytes) / (1 << 20), (double)plan->record_bytes / (1 << 20),
                    (double)plan->slice_bytes / (1 << 20), (double)budget / (1 << 20));
   int64_t best = INT64_MAX;
