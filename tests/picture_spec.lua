@@ -208,7 +208,7 @@ describe("a scene of the plane", function()
   it("follows a body and leaves its trail", function()
     local s = body()
     local strip = Picture.scene { domain = { 8, 1 }, volume = s.volume, width = 600, groups = {}, legend = false }
-    local x = s.position:copy()
+    local x = s.position + T.tensor { 3, 0 }
     local canvas
     for _ = 1, 40 do
       canvas = strip:frame { position = x }
@@ -216,6 +216,16 @@ describe("a scene of the plane", function()
     end
     local _, box = count(canvas, function(r, _, b) return r > 180 and r - b > 35 end)
     assert(box[1] < 250 and box[3] > 290 and box[3] < 420, "the trail ends near the middle: " .. table.concat(box, " "))
+  end)
+
+  it("stays in the world at its ends", function()
+    local s = body()
+    local strip = Picture.scene { domain = { 8, 1 }, volume = s.volume, width = 600, trail = false, legend = false,
+      groups = { { particles = everyone(s), colour = "#c81e1e" } }, walls = Boundary.box { inset = 0.05 } }
+    local _, first = count(strip:frame { position = s.position - T.tensor { 0.3, 0 } }, reddish)
+    local last
+    for _ = 1, 60 do _, last = count(strip:frame { position = s.position + T.tensor { 7.4, 0 } }, reddish) end
+    assert(first[3] < 250 and last[1] > 350, ("%d and %d"):format(first[3], last[1]))
   end)
 
   it("labels", function()

@@ -17,7 +17,10 @@ function flat.view(scene, centre)
   if scene.follow then
     local tall = scene.view_height
     local scale = height / tall
-    return { scale = scale, left = centre[1] - width / scale / 2, bottom = ground - 0.2 * tall }
+    -- near its ends the world stays in the picture and the body leaves the middle
+    local wide = width / scale
+    local left = math.max(math.min(centre[1] - wide / 2, size[1] - 0.96 * wide), -0.04 * wide)
+    return { scale = scale, left = left, bottom = ground - 0.2 * tall }
   end
   -- all of the domain, with room in the ground for the ruler's numbers
   local scale = math.min(width / size[1], height / size[2])

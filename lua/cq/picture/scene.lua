@@ -199,7 +199,9 @@ end
 local function write_labels(self, label)
   local canvas = self.canvas
   for k, line in ipairs(type(label) == "string" and { label } or label or {}) do
-    canvas:text { x = 20, y = 16 + 20 * k, size = k == 1 and 12 or 10, text = line, colour = k == 1 and paint.ink or paint.faint }
+    local size, x, y = k == 1 and 12 or 10, 20, 16 + 20 * k
+    canvas:text { x = x, y = y, size = size, weight = 5, text = line, colour = "#ffffffa0" }      -- readable on walls too
+    canvas:text { x = x, y = y, size = size, text = line, colour = k == 1 and paint.ink or paint.faint }
   end
 end
 
