@@ -44,7 +44,7 @@ int64_t cq_struct_size(const char *name) {
       {"cq_rollout_def", sizeof(cq_rollout_def)}, {"cq_plan", sizeof(cq_plan)}, {"cq_health", sizeof(cq_health)},
       {"cq_readout", sizeof(cq_readout)}, {"cq_layout", sizeof(cq_layout)}, {"cq_product", sizeof(cq_product)},
       {"cq_convolution", sizeof(cq_convolution)}, {"cq_random", sizeof(cq_random)}, {"cq_camera", sizeof(cq_camera)},
-      {"cq_plane", sizeof(cq_plane)},
+      {"cq_plane", sizeof(cq_plane)}, {"cq_mesh_info", sizeof(cq_mesh_info)},
   };
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
     if (!strcmp(sizes[k].name, name)) return sizes[k].size;

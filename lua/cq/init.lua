@@ -1,6 +1,6 @@
 -- cq: the library as scripts see it. Nouns are loaded when they are first named, so that an empty script starts at once.
 --
--- Experiments:  World, Robot, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer, Experiment, Picture, Run
+-- Experiments:  World, Robot, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer, Experiment, Picture, Plot, Run
 -- Tensors:      tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random, ...
 -- Gradients:    value_and_grad, grad, check_gradient
 -- The script:   option(name, default), log { ... }, save(path, table), load(path)
@@ -17,7 +17,7 @@ local cq = {}
 local nouns = {
   World = "cq.world", Robot = "cq.robot", Shape = "cq.shape", Material = "cq.material", Boundary = "cq.boundary",
   Actuator = "cq.actuator", Observer = "cq.observer", Controller = "cq.controller", Optimizer = "cq.optimizer",
-  Experiment = "cq.experiment", Picture = "cq.picture", Run = "cq.run", random = "cq.random", option = "cq.option",
+  Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run", random = "cq.random", option = "cq.option",
 }
 
 -- functions of the tensor library that are named often
