@@ -9,7 +9,7 @@ local cq = require "cq"
 
 local DX = 0.01                 -- size of a cell
 local DT = 5e-4                 -- Courant number about 0.25 with the material and speeds below
-local GAP = 0.5                 -- cells between block and floor, met after about 12 steps
+local GAP = 1.6                 -- cells between block and floor, which is felt from 1.5 on
 local WALL = 3                  -- cells from the edge of the world to the sides of cq.Boundary.box
 local SPEED = { 0.3, -0.8, 0.15 }
 local SPIN = 0.5                -- speed of the middle of a side

@@ -1,4 +1,4 @@
--- bench: how fast the engine is here, forward and backward.      cqlua bench [--case NAME] [--json] [--repeat N] [--steps N]
+-- bench: how fast the engine is here, forward and backward.      cqlua bench [--case NAME or '3d-*'] [--json] [--repeat N] [--steps N]
 --
 -- Scenes: a jittered block that falls on a floor with friction, float32 and neo-Hookean unless the name says otherwise, on
 -- the grids of ChainQueen's speed table (ICRA 2019, table II) and others; and the biped as a whole program, with its

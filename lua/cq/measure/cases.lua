@@ -4,7 +4,12 @@ local text = require "cq.text"
 
 local cases = {}
 
----Those whose name is the given one; else those whose name holds it, or matches it as a Lua pattern. All for nil.
+-- a pattern as shells have it, * for any text and ? for any character, as a Lua pattern for whole names
+local function glob(wanted)
+  return "^" .. wanted:gsub("[%^%$%(%)%%%.%[%]%+%-]", "%%%0"):gsub("%*", ".*"):gsub("%?", ".") .. "$"
+end
+
+---Those whose name is the given one; else those whose name holds it, or matches it with * and ?. All for nil.
 ---None is wrong use, told with a suggestion.
 ---@param all { name: string }[]
 ---@param wanted string?
@@ -12,14 +17,13 @@ local cases = {}
 ---@return { name: string }[]
 function cases.choose(all, wanted, command)
   if not wanted then return all end
-  local names, chosen = {}, {}
+  local names, chosen, pattern = {}, {}, glob(wanted)
   for k, case in ipairs(all) do
     names[k] = case.name
     if case.name == wanted then return { case } end
   end
   for _, case in ipairs(all) do
-    local fine, at = pcall(string.find, case.name, wanted)
-    if case.name:find(wanted, 1, true) or fine and at then chosen[#chosen + 1] = case end
+    if case.name:find(wanted, 1, true) or case.name:find(pattern) then chosen[#chosen + 1] = case end
   end
   if #chosen == 0 then
     program.misuse("%s has no case %s%s; its cases are %s", command, wanted, text.suggestion(wanted, names), table.concat(names, ", "))

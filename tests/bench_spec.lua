@@ -1,0 +1,122 @@
+-- bench: what `cqlua bench` prints, and the scenes that it measures. No time is asserted.
+local cq = require "cq"
+local cases = require "cq.measure.cases"
+local kernel = require "cq.measure.kernel"
+local machine = require "cq.measure.machine"
+local json = require "tests.json"
+local process = require "tests.process"
+local cqlua = process.cqlua
+
+local all = {
+  "2d-1600", "2d-1600-substeps1", "2d-6400", "3d-8000", "3d-8000-grid64", "3d-8000-grid100", "3d-8000-corotated", "3d-8000-float64",
+  "3d-64000", "3d-512000", "biped",
+}
+
+local function results(...)
+  local result = cqlua { "bench", "--json", "--steps", "10", "--repeat", "1", ... }
+  assert.same({ 0, "" }, { result.code, result.err })
+  return json.lines(result.out)
+end
+
+local function names(list)
+  local out = {}
+  for k, entry in ipairs(list) do out[k] = entry.case or entry.name end
+  return out
+end
+
+describe("bench", function()
+  it("prints a JSON object a line, with all keys, for every case", function()
+    local found = process.sanitized() and results("--case", "2d*") or results()
+    if not process.sanitized() then assert.same(all, names(found)) end
+    for _, entry in ipairs(found) do
+      for _, key in ipairs { "threads", "dim", "particles", "forward_mps", "backward_mps", "steps", "repeats" } do
+        assert(type(entry[key]) == "number" and entry[key] > 0, entry.case .. " has no " .. key)
+      end
+      assert.equal("cpu", entry.device)
+      assert.equal(entry.case:find "float64" and "float64" or "float32", entry.precision)
+      assert.equal(entry.case:find "corotated" and "corotated" or "neo_hookean", entry.law)
+      assert.equal(tonumber(entry.case:match "^%dd%-(%d+)") or 28800, entry.particles)
+      assert(entry.forward_best_mps >= entry.forward_mps and entry.backward_best_mps >= entry.backward_mps)
+      for _, phase in ipairs(kernel.phases()) do assert.equal("number", type(entry.phase_ns[phase])) end
+      for _, phase in ipairs { "p2g", "grid", "g2p", "g2p_adj", "grid_adj", "p2g_adj" } do assert(entry.phase_ns[phase] > 0, phase) end
+    end
+  end)
+
+  it("tells the share of a whole program", function()
+    local share = results("--case", "biped")[1].share
+    assert.near(1, share.steps + share.readouts + share.lua, 1e-12)
+    assert(share.steps > 0 and share.readouts > 0 and share.lua > 0)
+  end)
+
+  it("takes threads, precision and repetitions", function()
+    local entry = results("--case", "2d-1600", "--threads", "1", "--precision", "float64", "--repeat", "2")[1]
+    assert.same({ 1, "float64", 2, 10 }, { entry.threads, entry.precision, entry.repeats, entry.steps })
+  end)
+
+  it("measures a case once when a precision is given for all", function()
+    local found = results("--case", "3d-8000*", "--precision", "float64", "--threads", "1")
+    assert.same({ "3d-8000", "3d-8000-grid64", "3d-8000-grid100", "3d-8000-corotated" }, names(found))
+  end)
+
+  it("prints a table with phases and the figures of ChainQueen", function()
+    local result = cqlua { "bench", "--case", "2d-6400", "--steps", "10", "--repeat", "1" }
+    assert.equal(0, result.code)
+    for _, part in ipairs { machine.facts().processor, machine.facts().date, "0.100 + 0.140", "p2g_adj", "2d-6400" } do
+      assert(result.out:find(part, 1, true), part .. " is not in:\n" .. result.out)
+    end
+  end)
+
+  it("refuses a case that is not there, with a suggestion", function()
+    local result = cqlua { "bench", "--case", "3d-80000" }
+    assert.equal(2, result.code)
+    assert(result.err:find("bench has no case 3d-80000 (did you mean 3d-8000?); its cases are 2d-1600,", 1, true), result.err)
+    assert.equal("", result.out)
+    assert.equal(2, cqlua({ "bench", "--repeat", "0" }).code)
+  end)
+end)
+
+describe("cases", function()
+  local some = { { name = "a" }, { name = "ab" }, { name = "b-1" }, { name = "b.1" } }
+
+  it("are chosen by name, by a part, or by a pattern", function()
+    assert.same({ "a" }, names(cases.choose(some, "a", "test")))
+    assert.same({ "ab", "b-1", "b.1" }, names(cases.choose(some, "b", "test")))
+    assert.same({ "b-1", "b.1" }, names(cases.choose(some, "b?1", "test")))
+    assert.same({ "b-1" }, names(cases.choose(some, "*-*", "test")))
+    assert.same({ "ab" }, names(cases.choose(some, "*b", "test")))
+    assert.same(some, cases.choose(some, nil, "test"))
+  end)
+
+  it("that match nothing are wrong use", function()
+    for _, wanted in ipairs { "[", "%", "fallin", "(" } do
+      local fine, problem = pcall(cases.choose, { { name = "falling" } }, wanted, "test")
+      assert(fine == (wanted == "fallin"))
+      if not fine then assert.equal(("test has no case %s; its cases are falling"):format(wanted), problem.misuse) end
+    end
+  end)
+end)
+
+describe("machine", function()
+  it("gives medians and least values", function()
+    assert.equal(3, machine.median { 5, 1, 3 })
+    assert.equal(2.5, machine.median { 4, 1, 2, 3 })
+    assert.equal(1, machine.least { 5, 1, 3 })
+  end)
+end)
+
+describe("the falling block", function()
+  for _, dim in ipairs { 2, 3 } do
+    it(("meets the floor within the steps that are measured, in %dD"):format(dim), function()
+      local scene = require "scenes.falling_block" { dim = dim, side = 8, cells = dim == 2 and { 32, 32 } or { 32, 32, 32 } }
+      scene.world.precision = "float64"
+      local world = cq.World(scene.world)
+      local body = scene.robot:with { velocity = scene.velocity }
+      local function along(steps) return world:rollout { robot = body, steps = steps }.state:velocity(world.robot) end
+      local free, held = along(1), along(60)
+      assert.near(-0.8, free[2]:item(), 0.02)
+      assert(held[2]:item() > -0.7, "the floor does not stop it")
+      assert(held[1]:item() < 0.29, "the floor does not rub")
+      world:close()
+    end)
+  end
+end)
