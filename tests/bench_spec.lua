@@ -66,6 +66,21 @@ describe("bench", function()
     end
   end)
 
+  it("keeps its table in a file", function()
+    local folder = process.folder()
+    results("--case", "2d-6400", "--threads", "1", "--csv", folder .. "/a.csv")
+    local head, row, rest = process.read(folder .. "/a.csv"):match "^([^\n]+)\n([^\n]+)\n(.*)$"
+    assert.equal("", rest)
+    assert(head:find("case,device,threads,dim,particles,precision,forward_mps,backward_mps,", 1, true))
+    assert(row:find('"2d-6400","cpu",1,2,6400,"float32",', 1, true) and row:find(machine.facts().date, 1, true))
+    -- the text of the engine holds commas
+    assert.equal(select(2, head:gsub(",", "")), select(2, row:gsub('"[^"]*"', ""):gsub(",", "")))
+    process.remove(folder)
+    local result = cqlua { "bench", "--case", "2d-6400", "--steps", "10", "--repeat", "1", "--csv", "/nowhere/a.csv" }
+    assert.equal(2, result.code)
+    assert(result.err:find("--csv cannot write /nowhere/a.csv: No such file or directory", 1, true), result.err)
+  end)
+
   it("refuses a case that is not there, with a suggestion", function()
     local result = cqlua { "bench", "--case", "3d-80000" }
     assert.equal(2, result.code)
@@ -101,6 +116,23 @@ describe("machine", function()
     assert.equal(3, machine.median { 5, 1, 3 })
     assert.equal(2.5, machine.median { 4, 1, 2, 3 })
     assert.equal(1, machine.least { 5, 1, 3 })
+  end)
+end)
+
+describe("the kernels' timing", function()
+  it("makes as many steps as memory keeps, and none again", function()
+    local scene = require "scenes.falling_block" { dim = 2, side = 40, cells = { 100, 100 } }
+    local world = cq.World(scene.world)
+    local function steps(memory)
+      local timing = kernel.time(world, { velocity = scene.velocity, steps = 100, repeats = 2, memory = memory })
+      assert.equal(2, #timing.forward)
+      assert.equal(2, #timing.backward)
+      return timing.steps
+    end
+    local few = steps(3e6)
+    assert(few > 5 and few < 50, few .. " steps")
+    assert.equal(100, steps(1e9))
+    world:close()
   end)
 end)
 

@@ -1,13 +1,14 @@
--- bench: how fast the engine is here, forward and backward.      cqlua bench [--case NAME or '3d-*'] [--json] [--repeat N] [--steps N]
+-- bench: how fast the engine is here, forward and backward.      cqlua bench [--case NAME or '3d-*'] [--json] [--csv FILE]
 --
 -- Scenes: a jittered block that falls on a floor with friction, float32 and neo-Hookean unless the name says otherwise, on
 -- the grids of ChainQueen's speed table (ICRA 2019, table II) and others; and the biped as a whole program, with its
 -- observer and its network. The memo of every step is written, and particles are sorted as often as they must be; where
 -- memory is short there are fewer steps, and the table says how many. --threads, --precision and --simd hold for all cases.
--- A figure is the median of the repetitions.
+-- A figure is the median of the repetitions (--repeat N); --steps N measures another number of steps. --csv keeps the table.
 local engine = require "cq.engine"
 local json = require "cq.json"
 local option = require "cq.option"
+local program = require "cq.program"
 local schema = require "cq.schema"
 local cases = require "cq.measure.cases"
 local kernel = require "cq.measure.kernel"
@@ -121,6 +122,33 @@ local function print_phases(results)
   end
 end
 
+-- ---- keeping --------------------------------------------------------------------------------------------------------
+
+local columns = {
+  "case", "device", "threads", "dim", "particles", "precision", "forward_mps", "backward_mps", "forward_best_mps", "backward_best_mps",
+  "steps", "repeats", "law", "engine",
+}
+
+-- a table of results for other programs: phases in nanoseconds per particle-step, and the machine in every row
+local function write_csv(path, results)
+  local file, problem = io.open(path, "w")
+  if not file then program.misuse("--csv cannot write %s", problem) end
+  local facts, phases, head = machine.facts(), kernel.phases(), {}
+  for _, name in ipairs(columns) do head[#head + 1] = name end
+  for _, name in ipairs(phases) do head[#head + 1] = name .. "_ns" end
+  file:write(table.concat(head, ","), ",processor,cores,date\n")
+  for _, result in ipairs(results) do
+    local row = {}
+    for _, name in ipairs(columns) do
+      local value = result[name]
+      row[#row + 1] = type(value) == "number" and ("%.6g"):format(value) or '"' .. value .. '"'
+    end
+    for _, name in ipairs(phases) do row[#row + 1] = ("%.4g"):format(result.phase_ns[name]) end
+    file:write(table.concat(row, ","), (',"%s",%d,%s\n'):format(facts.processor, facts.cores, facts.date))
+  end
+  file:close()
+end
+
 -- a case in a precision that was asked for twice is measured once
 local function without_doubles(chosen)
   if not option.program.precision then return chosen end
@@ -137,6 +165,7 @@ return {
     json = is.boolean { default = false },
     case = is.string { optional = true },
     steps = is.integer { min = 1, max = 1e6, optional = true },
+    csv = is.string { optional = true },
     ["repeat"] = is.integer { min = 1, max = 1000, optional = true },
   },
   run = function(options)
@@ -154,5 +183,6 @@ return {
       end
     end
     if not options.json then print_phases(results) end
+    if options.csv then write_csv(options.csv, results) end
   end,
 }

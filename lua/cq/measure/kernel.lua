@@ -2,7 +2,6 @@
 -- nothing of Lua is measured beside the call of each control step.
 local ffi = require "ffi"
 local engine = require "cq.engine"
-local machine = require "cq.measure.machine"
 local C = engine.C
 
 local kernel = {}
@@ -25,24 +24,25 @@ function kernel.take_timers(world)
   return out
 end
 
-local function create(world, steps)
+local function create(world, steps, velocity, memory)
   local def, out, plan = ffi.new "cq_rollout_def", ffi.new "cq_rollout *[1]", ffi.new "cq_plan"
   C.cq_rollout_def_init(def)
-  def.steps = steps
+  def.steps, def.memory = steps, memory
   engine.check(C.cq_rollout_create(world.handle, def, out), "bench")
+  engine.check(C.cq_rollout_set(out[0], C.CQ_FIELD_VELOCITY, velocity:data(), 0), "bench")
+  engine.check(C.cq_rollout_begin(out[0]), "bench")
   C.cq_rollout_plan(out[0], plan)
   return out[0], plan
 end
 
--- a rollout of at most so many steps that keeps them all: nothing is to be made again in a measurement
-local function create_kept(world, steps)
-  local handle, plan = create(world, steps)
-  while plan.recompute > 1 and steps > 1 do
-    C.cq_rollout_destroy(handle)
-    steps = math.max(1, math.min(steps - 1, math.floor(tonumber(plan.bytes) / tonumber(plan.record_bytes)) - 1))
-    handle, plan = create(world, steps)
-  end
-  return handle, steps
+-- a rollout of at most so many control steps that keeps them all: nothing is to be made again in a measurement
+local function create_kept(world, fields)
+  local memory = fields.memory or tonumber(C.cq_memory_available()) / 2
+  local handle, plan = create(world, fields.steps, fields.velocity, memory)
+  if plan.recompute <= 1 then return handle, fields.steps end
+  local steps = math.floor(memory / tonumber(plan.record_bytes))
+  C.cq_rollout_destroy(handle)
+  return (create(world, steps, fields.velocity, memory)), steps
 end
 
 -- what the adjoint starts from: the mean position of all particles
@@ -80,11 +80,10 @@ end
 ---Times `steps` control steps from the start, forward and backward, `repeats` times after one that is not counted. The memo
 ---of every step is written, and sorting as often as it is needed; what comes before the first step and after the last is not.
 ---@param world cq.World
----@param fields { velocity: cq.Tensor, steps: integer, repeats: integer }
+---@param fields { velocity: cq.Tensor, steps: integer, repeats: integer, memory: number? }   memory: for the memo [bytes]
 ---@return cq.measure.Timing
 function kernel.time(world, fields)
-  local handle, steps = create_kept(world, fields.steps)
-  engine.check(C.cq_rollout_set(handle, C.CQ_FIELD_VELOCITY, fields.velocity:data(), 0), "bench")
+  local handle, steps = create_kept(world, fields)
   local readout, out = readout_of(world), { steps = steps, forward = {}, backward = {} }
   for k = 0, fields.repeats do
     local there = forward(handle, steps)
@@ -98,14 +97,6 @@ function kernel.time(world, fields)
   out.phases = kernel.take_timers(world)
   C.cq_rollout_destroy(handle)
   return out
-end
-
----Million particle-steps per second.
----@param particles integer
----@param steps integer          engine steps
----@param seconds number[]
-function kernel.rate(particles, steps, seconds)
-  return particles * steps / machine.median(seconds) / 1e6
 end
 
 return kernel
