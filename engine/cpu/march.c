@@ -142,8 +142,16 @@ cq_status cq_scene_advance(cq_scene *s, cq_crew *crew, cq_step_record *records) 
 
 // ---- backward -----------------------------------------------------------------------------------------------------------
 
+// the adjoint lies in the order of the live state
+static void settle_adjoint(cq_scene *s) {
+  cq_arrangement *old = s->adj_arrangement;
+  s->adj_arrangement = cq_arrangement_hold(s->arrangement);
+  cq_arrangement_release(s, old);
+}
+
 void cq_scene_begin_adjoint(cq_scene *s, cq_crew *crew) {
   if (crew->rank == 0) {
+    settle_adjoint(s);
     const cq_model *m = s->model;
     const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)s->chunks * CQ_CHUNK;
     const size_t n = (size_t)m->particle_count, d = (size_t)m->dim, real = sizeof(double);
@@ -226,6 +234,8 @@ static void sum_signals(cq_scene *s) {
 cq_status cq_scene_reverse(cq_scene *s, cq_crew *crew, const cq_step_record *records) {
   if (crew->rank == 0) {
     s->status = CQ_OK;
+    // the steps were made again from a checkpoint, up to before a sorting that the adjoint has not crossed yet
+    if (s->adj_arrangement->made != s->arrangement->made) cq_scene_resume(s, s->live, s->adj_arrangement, 0, s->step);
     memset(s->forces_adj, 0, (size_t)s->model->force_count * (size_t)s->model->dim * sizeof(double));
     clear_padding(s);
   }
@@ -244,6 +254,7 @@ cq_status cq_scene_reverse(cq_scene *s, cq_crew *crew, const cq_step_record *rec
   if (crew->rank == 0) {
     sum_signals(s);
     cq_scene_resume(s, records[0].in, s->arrangement, 0, s->step);
+    settle_adjoint(s);
   }
   cq_crew_wait(crew);
   cq_crew_phase(crew, CQ_PHASE_DRIVE);

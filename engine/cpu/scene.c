@@ -70,6 +70,7 @@ void cq_scene_destroy(cq_scene *s) {
   if (!s->model) return;
   if (s->live) cq_slice_release(s, s->live);
   if (s->arrangement) cq_arrangement_release(s, s->arrangement);
+  cq_arrangement_release(s, s->adj_arrangement);
   while (s->free_slices) {
     cq_slice *next = s->free_slices->next;
     cq_free(s->free_slices->data);

@@ -112,8 +112,9 @@ typedef struct cq_scene {
   int64_t span_capacity;
   const double *signals, *forces;      // of the running control step
 
-  // adjoint of the live state, in its order
+  // adjoint of the live state; in the order it was left in, for the live state may be made again from a checkpoint in another
   void *adj, *adj_other;
+  cq_arrangement *adj_arrangement;
   void *params_adj;                    // {chunks, CQ_PARAM_COUNT, 16}
   cq_gradients gradients;
   double *signals_adj, *forces_adj;    // {actuators}, {forces, dim}

@@ -9,6 +9,7 @@ typedef struct {
   int dim, side, precision, threads, simd, substeps, steps, batch;
   int first;                 // scene of a batch that the first one stands for: signals, forces and weights are its own
   int forward_only;
+  int running;               // 1: the loss is of all states but the first, each as the last
   int64_t memory;
 } test_choice;
 
@@ -117,13 +118,16 @@ static inline cq_status test_run_step(test_run *t, int i) {
   return cq_rollout_step(t->rollout, t->signals + i * t->signal_count, t->forces + i * t->force_count);
 }
 
-// the loss after the first steps
+// the loss of the first steps
 static inline double test_run_forward(test_run *t, int steps) {
   REQUIRE(cq_rollout_begin(t->rollout) == CQ_OK);
-  for (int i = 0; i < steps; i++) REQUIRE(test_run_step(t, i) == CQ_OK);
   double loss = 0, *state = test_array(t->choice.batch * t->offset[4]);
-  test_run_state(t, state);
-  for (int64_t k = 0; k < t->choice.batch * t->offset[4]; k++) loss += t->weights[k] * state[k];
+  for (int i = 0; i < steps; i++) {
+    REQUIRE(test_run_step(t, i) == CQ_OK);
+    if (!t->choice.running && i < steps - 1) continue;
+    test_run_state(t, state);
+    for (int64_t k = 0; k < t->choice.batch * t->offset[4]; k++) loss += t->weights[k] * state[k];
+  }
   free(state);
   return loss;
 }
@@ -131,10 +135,12 @@ static inline double test_run_forward(test_run *t, int steps) {
 // gradients of the last forward
 static inline void test_run_backward(test_run *t) {
   REQUIRE(cq_rollout_begin_adjoint(t->rollout) == CQ_OK);
-  test_run_seed(t);
-  for (int i = cq_rollout_at(t->rollout) - 1; i >= 0; i--)
+  const int steps = cq_rollout_at(t->rollout);
+  for (int i = steps - 1; i >= 0; i--) {
+    if (t->choice.running || i == steps - 1) test_run_seed(t);
     REQUIRE(cq_rollout_step_adjoint(t->rollout, t->grad_signals + i * t->signal_count, t->grad_forces + i * t->force_count) ==
             CQ_OK);
+  }
 }
 
 static inline double *test_run_gradient(const test_run *t, int32_t field, int per_scene) {

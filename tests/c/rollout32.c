@@ -72,7 +72,7 @@ static void check_precision(int dim, int side) {
     if (has(dim, CQ_FLOAT32, level[k])) {
       outcome o = run(dim, side, CQ_FLOAT32, level[k]);
       snprintf(what, sizeof what, "float32, simd level %d", level[k]);
-      compare(&o, &reference, 1e-4, dim, what);
+      compare(&o, &reference, 3e-5, dim, what);
       drop(&o);
     }
   }

@@ -199,6 +199,14 @@ static inline double test_force(int i, int64_t k) { return 2e-3 * cos(0.3 * i + 
     }                                                                                         \
   } while (0)
 
+// A call that must fail with a status, and a sentence that holds these words.
+#define CHECK_FAILS(call, wanted, words)                                                                              \
+  do {                                                                                                                \
+    const cq_status status_ = (call);                                                                                 \
+    CHECK(status_ == (wanted) && strstr(cq_error(), words), "status %d (%d wanted), the sentence is \"%s\" (\"%s\" wanted)", \
+          (int)status_, (int)(wanted), cq_error(), words);                                                            \
+  } while (0)
+
 // FNV-1a
 static inline uint64_t test_hash(uint64_t hash, const void *data, size_t bytes) {
   for (size_t k = 0; k < bytes; k++) hash = (hash ^ ((const unsigned char *)data)[k]) * 1099511628211u;

@@ -1,0 +1,278 @@
+// What is remembered of a rollout: the schedule against an exact search, the memo on a device that only counts, and on the
+// real one the promises about budgets, early stops and memory.
+#include "memo/memo.h"
+#include "memo/schedule.h"
+#include "rollout.h"
+#include <malloc.h>
+
+// ---- schedule -----------------------------------------------------------------------------------------------------------------
+
+enum { LENGTH_MAX = 60, FREE_MAX = 8 };
+
+// the fewest blocks advanced, by trying every split
+static void check_schedule(void) {
+  static int64_t best[LENGTH_MAX + 1][FREE_MAX + 1];
+  int cost_off = 0, split_off = 0;
+  for (int64_t l = 1; l <= LENGTH_MAX; l++)
+    for (int64_t f = 0; f <= FREE_MAX; f++) {
+      best[l][f] = l * (l - 1) / 2;
+      for (int64_t k = 1; k < l && f > 0; k++) {
+        const int64_t cost = k + best[l - k][f - 1] + best[k][f];
+        if (cost < best[l][f]) best[l][f] = cost;
+      }
+      cost_off += cq_schedule_cost(l, f) != best[l][f];
+      if (l < 2 || f < 1) continue;
+      const int64_t k = cq_schedule_split(l, f);
+      split_off += k < 1 || k >= l || k + best[l - k][f - 1] + best[k][f] != best[l][f];
+    }
+  CHECK(cost_off == 0, "cq_schedule_cost is not the least in %d cases", cost_off);
+  CHECK(split_off == 0, "cq_schedule_split misses the least cost in %d cases", split_off);
+  // far out it must neither overflow nor search
+  CHECK(cq_schedule_cost(1000000, 20) < 10 * 1000000ll, "a million blocks cost %lld", (long long)cq_schedule_cost(1000000, 20));
+}
+
+// ---- a device that counts -----------------------------------------------------------------------------------------------------
+
+enum { RECORD_BYTES = 10, MARK_BYTES = 7 };
+
+struct cq_device {
+  int at, advances, reversed, errors;
+  int records, marks, marks_most;
+  double grad;
+};
+struct cq_record { int step; };   // that it was made of, -1 when cleared
+struct cq_mark { int at; };
+
+static cq_status count_advance(cq_device *d, const double *signals, const double *forces, cq_record *record) {
+  d->errors += signals[0] != 100 + d->at || forces[0] != 200 + d->at;
+  if (record) record->step = d->at;
+  d->at++;
+  d->advances++;
+  return CQ_OK;
+}
+static cq_status count_record_create(cq_device *d, cq_record **record) {
+  d->records++;
+  *record = cq_alloc(1, sizeof **record, "test");
+  return *record ? CQ_OK : CQ_MEMORY;
+}
+static void count_record_clear(cq_device *d, cq_record *record) {
+  (void)d;
+  record->step = -1;
+}
+static void count_record_destroy(cq_device *d, cq_record *record) {
+  if (record) d->records--;
+  cq_free(record);
+}
+static cq_status count_mark_create(cq_device *d, cq_mark **mark) {
+  if (++d->marks > d->marks_most) d->marks_most = d->marks;
+  *mark = cq_alloc(1, sizeof **mark, "test");
+  if (*mark) (*mark)->at = d->at;
+  return *mark ? CQ_OK : CQ_MEMORY;
+}
+static void count_mark_destroy(cq_device *d, cq_mark *mark) {
+  d->marks--;
+  cq_free(mark);
+}
+static void count_resume(cq_device *d, const cq_mark *mark) { d->at = mark->at; }
+static int64_t count_mark_bytes(const cq_device *d) { return (void)d, MARK_BYTES; }
+static int64_t count_record_bytes(const cq_device *d) { return (void)d, RECORD_BYTES; }
+static cq_status count_reverse(cq_device *d, const double *signals, const double *forces, const cq_record *record,
+                               double *grad_signals, double *grad_forces) {
+  (void)grad_forces;
+  d->errors += d->at != record->step + 1 && d->reversed == 0;
+  d->errors += signals[0] != 100 + record->step || forces[0] != 200 + record->step;
+  grad_signals[0] = record->step;
+  d->at = record->step;
+  d->reversed++;
+  return CQ_OK;
+}
+
+static const cq_backend counting = {
+    .name = "counting", .advance = count_advance,
+    .record_create = count_record_create, .record_clear = count_record_clear, .record_destroy = count_record_destroy,
+    .mark_create = count_mark_create, .mark_destroy = count_mark_destroy, .resume = count_resume,
+    .mark_bytes = count_mark_bytes, .record_bytes = count_record_bytes, .reverse = count_reverse,
+};
+
+// forward some steps and all the way back; returns the number of things that were not as they should be
+static int go_and_return(cq_memo *memo, cq_device *d, int steps) {
+  int wrong = 0;
+  d->at = d->advances = d->reversed = 0;
+  wrong += cq_memo_begin(memo) != CQ_OK;
+  for (int i = 0; i < steps; i++) {
+    const double signal = 100 + i, force = 200 + i;
+    wrong += cq_memo_step(memo, &signal, &force) != CQ_OK || cq_memo_at(memo) != i + 1;
+  }
+  wrong += d->advances != steps;
+  for (int i = steps - 1; i >= 0; i--) {
+    double grad = -1;
+    wrong += cq_memo_reverse(memo, &grad, NULL) != CQ_OK || grad != i || cq_memo_at(memo) != i;
+  }
+  return wrong + d->errors;
+}
+
+static void check_counting(int steps, int64_t budget) {
+  cq_device d = {0};
+  cq_memo *memo;
+  const cq_memo_def def = {&counting, &d, steps, 1, 1, budget, 1};
+  REQUIRE(cq_memo_create(&def, &memo) == CQ_OK);
+  int wrong = go_and_return(memo, &d, steps);
+  const cq_plan *plan = cq_memo_plan(memo);
+  CHECK(wrong == 0, "%d steps, budget %d: %d mistakes on the way", steps, (int)budget, wrong);
+  CHECK(d.records <= plan->records && d.marks_most <= plan->checkpoints, "%d steps, budget %d: %d records and %d checkpoints, "
+        "planned were %d and %d", steps, (int)budget, d.records, d.marks_most, plan->records, plan->checkpoints);
+  CHECK(plan->bytes <= budget && plan->bytes == plan->records * RECORD_BYTES + plan->checkpoints * MARK_BYTES,
+        "%d steps, budget %d: the plan takes %d", steps, (int)budget, (int)plan->bytes);
+  CHECK(d.advances <= plan->recompute * steps + 1e-9, "%d steps, budget %d: %d advances, planned %g", steps, (int)budget,
+        d.advances, plan->recompute * steps);
+  const int all = d.advances;
+  // stopped early, and again from the start
+  for (int stop = 1; stop < steps; stop += 1 + steps / 5) {
+    wrong = go_and_return(memo, &d, stop);
+    CHECK(wrong == 0 && d.records <= plan->records && d.marks_most <= plan->checkpoints,
+          "%d of %d steps, budget %d: %d mistakes, %d records, %d checkpoints", stop, steps, (int)budget, wrong, d.records,
+          d.marks_most);
+  }
+  wrong = go_and_return(memo, &d, steps);
+  CHECK(wrong == 0 && d.advances == all, "%d steps again: %d mistakes, %d advances for %d", steps, wrong, d.advances, all);
+  cq_memo_destroy(memo);
+  CHECK(d.records == 0 && d.marks == 0, "%d records and %d checkpoints were not given back", d.records, d.marks);
+}
+
+static void check_plans(void) {
+  double before = 1e9;
+  for (int64_t budget = RECORD_BYTES + MARK_BYTES; budget <= 47 * RECORD_BYTES; budget += 1 + budget / 8) {
+    check_counting(47, budget);
+    cq_device d = {0};
+    cq_memo *memo;
+    const cq_memo_def def = {&counting, &d, 47, 1, 1, budget, 1};
+    REQUIRE(cq_memo_create(&def, &memo) == CQ_OK && cq_memo_begin(memo) == CQ_OK);
+    CHECK(cq_memo_plan(memo)->recompute <= before, "budget %d costs more than a smaller one", (int)budget);
+    before = cq_memo_plan(memo)->recompute;
+    cq_memo_destroy(memo);
+  }
+  check_counting(1, 10);
+  check_counting(2, 17);
+  check_counting(24, 24 * RECORD_BYTES);
+  cq_device d = {0};
+  cq_memo *memo;
+  const cq_memo_def small = {&counting, &d, 9, 1, 1, RECORD_BYTES + MARK_BYTES - 1, 1};
+  REQUIRE(cq_memo_create(&small, &memo) == CQ_OK);
+  CHECK_FAILS(cq_memo_begin(memo), CQ_MEMORY, "the memo needs at least");
+  cq_memo_destroy(memo);
+}
+
+// ---- the real device ----------------------------------------------------------------------------------------------------------
+
+enum { STEPS = 27 };   // long enough for two sortings
+
+// the bits of everything kept, with so many records; single engine steps and batches too
+static void check_bits(int dim, int side, int substeps, int batch) {
+  test_choice choice = {.dim = dim, .side = side, .precision = CQ_FLOAT32, .threads = 2, .substeps = substeps, .batch = batch,
+                        .steps = STEPS, .running = batch > 1};
+  cq_plan all, plan;
+  const uint64_t kept = test_hash_of(&choice, &all);
+  CHECK(all.records == STEPS && all.checkpoints == 0, "%d records and %d checkpoints", all.records, all.checkpoints);
+  for (int records = 1; records <= 9; records += records < 3 ? 1 : 3) {
+    choice.memory = records * all.record_bytes + (records % 2 ? 1 : 3) * all.slice_bytes;
+    const uint64_t hash = test_hash_of(&choice, &plan);
+    CHECK(plan.recompute > 1 && plan.bytes <= choice.memory, "recompute %g, %lld bytes", plan.recompute, (long long)plan.bytes);
+    CHECK(hash == kept, "%dD, %d substeps, batch %d: %d records and %d checkpoints give other bits", dim, substeps, batch,
+          plan.records, plan.checkpoints);
+  }
+}
+
+static int64_t bytes_in_use(void) {
+  const struct mallinfo2 m = mallinfo2();
+  return (int64_t)(m.uordblks + m.hblkhd);
+}
+
+static void check_reuse(int64_t records) {
+  test_choice choice = {.dim = 2, .side = 32, .precision = CQ_FLOAT32, .threads = 1, .steps = STEPS};
+  cq_plan plan;
+  test_hash_of(&choice, &plan);
+  choice.memory = records ? records * plan.record_bytes + 2 * plan.slice_bytes : 0;
+  test_run t;
+  test_run_open(&t, &choice);
+  const int64_t empty = bytes_in_use();
+  const uint64_t first = test_run_hash(&t, STEPS);
+  cq_rollout_plan(t.rollout, &plan);
+  // beside the memo: the live state and its neighbours, the grid, sorting
+  const int64_t taken = bytes_in_use() - empty, beside = 8 * plan.slice_bytes + 2 * plan.record_bytes;
+  CHECK(taken <= plan.bytes + beside, "the rollout takes %lld bytes, planned were %lld", (long long)taken, (long long)plan.bytes);
+  const uint64_t short_first = test_run_hash(&t, 5);
+  int64_t settled = 0;
+  for (int k = 0; k < 8; k++) {
+    CHECK(test_run_hash(&t, 5) == short_first, "a short rollout after others gives other bits");
+    CHECK(test_run_hash(&t, STEPS) == first, "a rollout used again gives other bits");
+    // given up half way, forward and backward
+    test_run_forward(&t, 3 + k % 4);
+    REQUIRE(cq_rollout_begin_adjoint(t.rollout) == CQ_OK);
+    REQUIRE(cq_rollout_step_adjoint(t.rollout, NULL, NULL) == CQ_OK);
+    // every path has been taken after four of them
+    if (k == 3) settled = bytes_in_use();
+  }
+  CHECK(bytes_in_use() <= settled + 1024, "using a rollout again takes %lld bytes more", (long long)(bytes_in_use() - settled));
+  test_run_close(&t);
+}
+
+static void check_misuse(void) {
+  test_choice choice = {.dim = 2, .side = 8, .precision = CQ_FLOAT64, .threads = 1, .steps = STEPS};
+  test_run t;
+  test_run_open(&t, &choice);
+  CHECK_FAILS(test_run_step(&t, 0), CQ_INVALID, "begin the rollout");
+  CHECK_FAILS(cq_rollout_begin_adjoint(t.rollout), CQ_INVALID, "begin it first");
+  CHECK_FAILS(cq_rollout_step_adjoint(t.rollout, NULL, NULL), CQ_INVALID, "begin the adjoint");
+  test_run_forward(&t, STEPS);
+  CHECK_FAILS(test_run_step(&t, 0), CQ_INVALID, "27 control steps");
+  double g[2];
+  CHECK_FAILS(cq_rollout_gradient(t.rollout, CQ_FIELD_GRAVITY, g, 0), CQ_INVALID, "step 27");
+  test_run_forward(&t, 4);
+  REQUIRE(cq_rollout_begin_adjoint(t.rollout) == CQ_OK && cq_rollout_step_adjoint(t.rollout, NULL, NULL) == CQ_OK);
+  CHECK(cq_rollout_at(t.rollout) == 3, "at %d after a step back from 4", cq_rollout_at(t.rollout));
+  CHECK_FAILS(test_run_step(&t, 3), CQ_INVALID, "cannot step forward");
+  CHECK_FAILS(cq_rollout_gradient(t.rollout, CQ_FIELD_GRAVITY, g, 0), CQ_INVALID, "step 3");
+  for (int i = 0; i < 3; i++) REQUIRE(cq_rollout_step_adjoint(t.rollout, NULL, NULL) == CQ_OK);
+  CHECK_FAILS(cq_rollout_step_adjoint(t.rollout, NULL, NULL), CQ_INVALID, "first state");
+  test_run_close(&t);
+
+  cq_plan plan;
+  test_hash_of(&choice, &plan);
+  choice.memory = plan.record_bytes + plan.slice_bytes - 1;
+  test_run_open(&t, &choice);
+  CHECK_FAILS(cq_rollout_begin(t.rollout), CQ_MEMORY, "one control step of");
+  CHECK_FAILS(test_run_step(&t, 0), CQ_INVALID, "begin the rollout");
+  test_run_close(&t);
+}
+
+static void check_forward_only(void) {
+  test_choice choice = {.dim = 3, .side = 7, .precision = CQ_FLOAT32, .threads = 1, .steps = STEPS};
+  test_run both, only;
+  test_run_open(&both, &choice);
+  choice.forward_only = 1;
+  test_run_open(&only, &choice);
+  const double loss = test_run_forward(&both, STEPS);
+  CHECK(test_run_forward(&only, STEPS) == loss, "a forward only rollout gives another state");
+  const int64_t before = bytes_in_use();
+  CHECK(test_run_forward(&only, STEPS) == loss && bytes_in_use() == before, "a forward only rollout remembers something");
+  cq_plan plan;
+  cq_rollout_plan(only.rollout, &plan);
+  CHECK(plan.bytes == 0 && plan.records == 0 && plan.recompute == 1, "the plan takes %lld bytes", (long long)plan.bytes);
+  CHECK_FAILS(cq_rollout_begin_adjoint(only.rollout), CQ_INVALID, "forward only");
+  CHECK_FAILS(cq_rollout_step_adjoint(only.rollout, NULL, NULL), CQ_INVALID, "begin the adjoint");
+  test_run_close(&both);
+  test_run_close(&only);
+}
+
+int main(void) {
+  check_schedule();
+  check_plans();
+  check_bits(2, 20, 1, 1);
+  check_bits(2, 12, 3, 3);
+  check_bits(3, 8, 1, 2);
+  check_reuse(0);
+  check_reuse(3);
+  check_misuse();
+  check_forward_only();
+  return check_report();
+}
