@@ -3,7 +3,9 @@
 -- A1, A2: the step conserves momentum exactly, also the one along a wall without friction, whatever the collision does. With
 --   T = steps * dt, a direction t in the wall and L the mean of x . t over particles of equal mass, dL/dv of a velocity that
 --   is added to all particles is T t, and that of each of n particles T t / n. The error is |sum of gradients - T t| / T, as
---   the paper has it; of single particles: the root mean square of the deviations over that of the truth.
+--   the paper has it; of single particles: the root mean square of the deviations over that of the truth. What limits it:
+--   each step back adds dt dL/dx to dL/dv in float32. Along x and y the motion over the grid scatters these roundings, about
+--   1e-6 is left after 1000 steps; along an axis without motion they all point one way, 3.5e-6 here.
 -- B, C: the derivative of the same scene in forward mode (tangent.lua), which is exact to rounding where the paper took finite
 --   differences, whose noise is about 1e-9 at best. B by both components of the velocity; C along two directions of the
 --   weights, the gradient's own and a spread one.
