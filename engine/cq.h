@@ -195,6 +195,8 @@ void cq_rollout_health(const cq_rollout *rollout, cq_health *health);     // of 
 // Backward: begin at the live state, then for each control step from the last to the first: add the adjoints of readouts
 // of the live state with cq_rollout_read_adjoint, and step back; the live state is then the one before.
 cq_status cq_rollout_begin_adjoint(cq_rollout *rollout);
+// Which gradients will be asked for from the next cq_rollout_begin_adjoint on: bit (1 << cq_field) of each; all unless said.
+void cq_rollout_want(cq_rollout *rollout, uint32_t fields);
 // grad_u {B, actuators} and grad_forces {B, force_count, dim} are overwritten; NULL: not wanted.
 cq_status cq_rollout_step_adjoint(cq_rollout *rollout, double *grad_u, double *grad_forces);
 // Gradient of a field, summed over scenes (per_scene = 0) or for each; complete once step 0 is reached.

@@ -21,7 +21,8 @@ struct cq_rollout {
   int32_t per_scene[CQ_FIELD_COUNT];
   double *friction, *wall_velocity;    // the world's walls as fields
   cq_values *values;          // {batch}
-  int32_t began, adjoint, finished;
+  uint32_t wanted, computed;  // gradients: to be asked for; of the running adjoint
+  int32_t began, adjoint, finished, failed;
 };
 
 #endif

@@ -53,8 +53,9 @@ typedef struct cq_backend {
   int64_t (*mark_bytes)(const cq_device *device);                          // one mark, about
   int64_t (*record_bytes)(const cq_device *device);                        // one record, about
 
-  // the adjoint: of the live state; of the control step that led to it, with the signals and forces it had
-  void (*begin_adjoint)(cq_device *device);
+  // the adjoint: of the live state; of the control step that led to it, with the signals and forces it had. wanted: bits
+  // (1 << cq_field) of the gradients that will be asked for
+  void (*begin_adjoint)(cq_device *device, uint32_t wanted);
   cq_status (*reverse)(cq_device *device, const double *signals, const double *forces, const cq_record *record,
                        double *grad_signals, double *grad_forces);
   void (*finish)(cq_device *device);                                       // at step 0: gradients are complete

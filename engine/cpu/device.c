@@ -293,7 +293,10 @@ static cq_status begin_adjoint_scene(cq_scene *scene, cq_crew *crew, int32_t ind
   return CQ_OK;
 }
 
-static void begin_adjoint(cq_device *device) { run(device, begin_adjoint_scene, NULL); }
+static void begin_adjoint(cq_device *device, uint32_t wanted) {
+  for (int32_t s = 0; s < device->batch; s++) device->scenes[s].wanted = wanted;
+  run(device, begin_adjoint_scene, NULL);
+}
 
 static cq_status reverse_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
   const controls *c = argument;
@@ -336,6 +339,8 @@ typedef struct reading {
   const cq_readout *readout;
   int64_t count;
   double *out;
+  const double *grad_out;
+  cq_barrier barrier;
 } reading;
 
 // elements of out before a group
@@ -358,27 +363,44 @@ static void read_job(void *argument, int rank, int size) {
   }
 }
 
-static void read_scenes(cq_device *device, const cq_readout *readout, int64_t count, double *out) {
+// Groups may share particles: all threads work on one group after another, each on a part of its particles.
+static void read_adjoint_job(void *argument, int rank, int size) {
+  reading *job = argument;
+  const cq_device *device = job->device;
+  const cq_readout *r = job->readout;
+  cq_crew crew = {.rank = rank, .size = size, .barrier = size > 1 ? &job->barrier : NULL};
+  for (int32_t s = 0; s < device->batch; s++)
+    for (int32_t g = 0; g < r->group_count; g++) {
+      cq_scene *scene = &device->scenes[s];
+      int begin, end;
+      cq_crew_share(&crew, (int)(r->group_start[g + 1] - r->group_start[g]), &begin, &end);
+      scene->kernels->read_adj(scene, r, g, r->group_start[g] + begin, r->group_start[g] + end,
+                               job->grad_out + s * job->count + group_offset(r, scene->model->dim, g));
+      cq_crew_wait(&crew);
+    }
+}
+
+// waking the threads costs about what reading a thousand particles does
+static void read_together(reading *job, cq_team_function *function) {
   const double start = cq_clock();
-  reading job = {.device = device, .readout = readout, .count = count, .out = out};
-  const int64_t particles = readout->group_start[readout->group_count] - readout->group_start[0];
-  // waking the threads costs about what reading a thousand particles does
+  cq_device *device = job->device;
+  const int64_t particles = job->readout->group_start[job->readout->group_count] - job->readout->group_start[0];
   if (particles * device->batch > 2000 && cq_team_size(device->context->team) > 1)
-    cq_team_run(device->context->team, read_job, &job);
+    cq_team_run(device->context->team, function, job);
   else
-    read_job(&job, 0, 1);
+    function(job, 0, 1);
   device->context->seconds[CQ_PHASE_READOUT] += cq_clock() - start;
 }
 
+static void read_scenes(cq_device *device, const cq_readout *readout, int64_t count, double *out) {
+  reading job = {.device = device, .readout = readout, .count = count, .out = out};
+  read_together(&job, read_job);
+}
+
 static void read_adjoint(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out) {
-  const double start = cq_clock();
-  // groups may share particles: one after another
-  for (int32_t s = 0; s < device->batch; s++)
-    for (int32_t g = 0; g < readout->group_count; g++) {
-      cq_scene *scene = &device->scenes[s];
-      scene->kernels->read_adj(scene, readout, g, grad_out + s * count + group_offset(readout, scene->model->dim, g));
-    }
-  device->context->seconds[CQ_PHASE_READOUT] += cq_clock() - start;
+  reading job = {.device = device, .readout = readout, .count = count, .grad_out = grad_out};
+  job.barrier.size = cq_team_size(device->context->team);
+  read_together(&job, read_adjoint_job);
 }
 
 const cq_backend *cq_backend_cpu(void) {

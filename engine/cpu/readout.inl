@@ -35,40 +35,41 @@ static void read_group(const cq_scene *s, const cq_readout *r, int32_t group, do
   for (int i = 0; i < (r->kind == CQ_READOUT_MEAN ? width : width * width); i++) out[i] = sum[i] / total;
 }
 
-// With out = sum w q / W: dL/dq += w / W g; by mass, dL/dw += g . (q - out) / W.
-static void read_group_adj(cq_scene *s, const cq_readout *r, int32_t group, const double *grad_out) {
+// With out = sum w q / W: dL/dq += w / W g; by mass, dL/dw += g . (q - out) / W. For entries begin to end of the list.
+static void read_group_adj(cq_scene *s, const cq_readout *r, int32_t group, int64_t begin, int64_t end,
+                           const double *grad_out) {
   const int32_t first = cq_state_offset(r->field, CQ_DIM), width = cq_state_width(r->field, CQ_DIM);
-  const int64_t begin = r->group_start[group], end = r->group_start[group + 1];
+  const int by_mass = r->weighting == CQ_WEIGHT_MASS && (s->wanted >> CQ_FIELD_MASS & 1);
   double q[WIDTH_MAX], out[WIDTH_MAX * WIDTH_MAX], total = 0;
   if (r->kind != CQ_READOUT_GATHER) {
-    read_group(s, r, group, out);
-    for (int64_t k = begin; k < end; k++) total += weight_of(s, r, r->particles[k]);
+    if (by_mass) read_group(s, r, group, out);
+    for (int64_t k = r->group_start[group]; k < r->group_start[group + 1]; k++) total += weight_of(s, r, r->particles[k]);
   }
   for (int64_t k = begin; k < end; k++) {
     const int32_t p = r->particles[k];
     real *adj = slot_at((real *)s->adj, FIELDS, s->arrangement->slot[p], first);
     if (r->kind == CQ_READOUT_GATHER) {
-      for (int i = 0; i < width; i++) adj[i * CQ_CHUNK] += (real)grad_out[(k - begin) * width + i];
+      for (int i = 0; i < width; i++) adj[i * CQ_CHUNK] += (real)grad_out[(k - r->group_start[group]) * width + i];
       continue;
     }
     const double share = weight_of(s, r, p) / total;
     double along = 0;
-    field_of(s, p, first, width, q);
+    if (r->kind == CQ_READOUT_SECOND_MOMENT || by_mass) field_of(s, p, first, width, q);
     if (r->kind == CQ_READOUT_MEAN) {
       for (int i = 0; i < width; i++) {
         adj[i * CQ_CHUNK] += (real)(share * grad_out[i]);
-        along += grad_out[i] * (q[i] - out[i]);
+        if (by_mass) along += grad_out[i] * (q[i] - out[i]);
       }
     } else {
       for (int i = 0; i < width; i++) {
         double g = 0;
         for (int j = 0; j < width; j++) {
           g += (grad_out[i * width + j] + grad_out[j * width + i]) * q[j];
-          along += grad_out[i * width + j] * (q[i] * q[j] - out[i * width + j]);
+          if (by_mass) along += grad_out[i * width + j] * (q[i] * q[j] - out[i * width + j]);
         }
         adj[i * CQ_CHUNK] += (real)(share * g);
       }
     }
-    if (r->weighting == CQ_WEIGHT_MASS) s->gradients.mass[p] += along / total;
+    if (by_mass) s->gradients.mass[p] += along / total;
   }
 }

@@ -116,6 +116,7 @@ typedef struct cq_scene {
   void *adj, *adj_other;
   cq_arrangement *adj_arrangement;
   void *params_adj;                    // {chunks, CQ_PARAM_COUNT, 16}
+  uint32_t wanted;                     // bits (1 << cq_field) of the gradients that will be asked for
   cq_gradients gradients;
   double *signals_adj, *forces_adj;    // {actuators}, {forces, dim}
   double *signals_partial;             // {ranges, actuators}

@@ -255,6 +255,15 @@ function fields.apply(world, entry, set)
   end
 end
 
+---Bits of the fields whose gradients push_gradients will ask for.
+function fields.wanted(set)
+  local mask = 0
+  for _, field in pairs(set) do
+    if field.tensor.requires_grad then mask = mask + 2 ^ field.id end
+  end
+  return mask
+end
+
 ---Pushes the engine's gradients on to the tensors that were set. After the adjoint has reached step 0.
 function fields.push_gradients(handle, set)
   -- in one order, so that sums into shared tensors are the same every time

@@ -71,6 +71,7 @@ end
 function Rollout:begin_adjoint()
   self:require_live(self.steps, "world:rollout")
   if self.adjoint_begun then return end
+  C.cq_rollout_want(self.handle, fields.wanted(self.set))
   engine.check(C.cq_rollout_begin_adjoint(self.handle), "world:rollout")
   self.adjoint_begun = true
 end
