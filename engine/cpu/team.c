@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 enum {
-  SPINS = 2000,               // of a barrier before it yields: about 10 us, more than a fair wait, less than a time slice
+  SPINS = 1000,               // of a barrier before it yields: about 10 us, more than a fair wait, less than a time slice
+  SPINS_MORE = 50,            // between further yields, when others want the core
   THREADS_MAX = 256,
 };
 
@@ -44,7 +45,7 @@ static void barrier_wait(cq_barrier *b) {
     pause_cpu();
     if (k >= SPINS) {
       sched_yield();
-      k = 0;
+      k = SPINS - SPINS_MORE;
     }
   }
 }
@@ -118,7 +119,7 @@ void cq_team_run(cq_team *team, cq_team_function *function, void *argument) {
     pause_cpu();
     if (k >= SPINS) {
       sched_yield();
-      k = 0;
+      k = SPINS - SPINS_MORE;
     }
   }
 }
