@@ -90,7 +90,7 @@ local activations = {
   softplus = function(x) return x:softplus() end, sigmoid = function(x) return x:sigmoid() end,
 }
 
-local seed = is.integer { min = 0, default = 0 }
+local seed = is.integer { min = 0, optional = true }         -- the program's --seed, or 0
 local size = is.integer { min = 1, optional = true }
 
 -- parameters for observations of this size
