@@ -283,10 +283,11 @@ function Experiment:evaluate(which)
   return self:loss(roll):item(), roll
 end
 
--- beside the run's other files, unless the path says where
+-- beside the files of its run, or of the one that a loop of the user's has open, unless the path says where
 local function place(self, path)
   if path:match "^/" or path:match "^%.%.?/" then return path end
-  local folder = self.run and self.run.folder or option.program.out
+  local run = self.run or require("cq.run").current()
+  local folder = run and run.folder or option.program.out
   if not folder then return path end
   host.make_folder(folder)
   return folder .. "/" .. path

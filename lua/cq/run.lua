@@ -154,6 +154,10 @@ end
 -- the run whose history cq.log appends to
 local current
 
+---The run that is open, if any.
+---@return cq.Run?
+function Run.current() return current end
+
 ---Opens the folder, so that a run cannot fail for it later.
 ---@param def cq.Run.def
 ---@return cq.Run
