@@ -116,6 +116,21 @@ static cq_status copy_particles(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
+// the numbers of a wall that its shape needs
+static cq_status check_wall(const cq_wall *w, int32_t number, int32_t dim) {
+  for (int i = 0; i < dim; i++) {
+    if (!isfinite(w->velocity[i]))
+      return cq_fail(CQ_INVALID, "velocity of wall %d is %g along axis %d; it must be finite", number, w->velocity[i], i + 1);
+    if ((w->shape == CQ_WALL_HALF_SPACE || w->shape == CQ_WALL_SPHERE) && !isfinite(w->point[i]))
+      return cq_fail(CQ_INVALID, "point of wall %d is %g along axis %d; it must be finite", number, w->point[i], i + 1);
+    if (w->shape == CQ_WALL_BOX && !(w->lower[i] < w->upper[i]))
+      return cq_fail(CQ_INVALID, "box of wall %d is empty along axis %d: from %g to %g", number, i + 1, w->lower[i], w->upper[i]);
+  }
+  if (w->shape == CQ_WALL_SPHERE && !(w->radius > 0 && isfinite(w->radius)))
+    return cq_fail(CQ_INVALID, "radius of wall %d is %g; it must be positive", number, w->radius);
+  return CQ_OK;
+}
+
 static cq_status copy_walls(const cq_world_def *def, cq_model *m) {
   if (def->wall_count < 0 || def->wall_count > CQ_WALLS_MAX)
     return cq_fail(CQ_INVALID, "%d walls; a world has at most %d", def->wall_count, CQ_WALLS_MAX);
@@ -128,6 +143,8 @@ static cq_status copy_walls(const cq_world_def *def, cq_model *m) {
       return cq_fail(CQ_INVALID, "wall %d has an unknown shape or kind", k + 1);
     if (!(w->friction >= 0) || !isfinite(w->friction))
       return cq_fail(CQ_INVALID, "friction of wall %d is %g; it must not be negative", k + 1, w->friction);
+    const cq_status shaped = check_wall(w, k + 1, def->dim);
+    if (shaped) return shaped;
     double length = 0;
     for (int i = 0; i < def->dim; i++) length += w->normal[i] * w->normal[i];
     if (w->shape == CQ_WALL_HALF_SPACE && !(length > 0 && isfinite(length)))
@@ -140,11 +157,14 @@ static cq_status copy_walls(const cq_world_def *def, cq_model *m) {
       m->heights[k] = copy_doubles(w->height, nx * nz, "height field");
       if (!m->heights[k]) return CQ_MEMORY;
       w->height = m->heights[k];
-      cq_status status = check_finite(w->height, nx * nz, 1, "height (of the height field)");
-      if (status) return status;
+      for (int64_t i = 0; i < nx * nz; i++)
+        if (!isfinite(w->height[i]))
+          return cq_fail(CQ_INVALID, "height of wall %d, sample %lld, is %g; every height must be finite", k + 1, (long long)i,
+                         w->height[i]);
     }
     if (w->moves) m->moving_wall_count++;
   }
+  if (def->pin_count < 0) return cq_fail(CQ_INVALID, "%lld pins; there must not be fewer than none", (long long)def->pin_count);
   m->pin_count = def->pin_count;
   m->pins = cq_alloc((size_t)def->pin_count, sizeof *m->pins, "pins");
   if (!m->pins) return CQ_MEMORY;
@@ -175,8 +195,15 @@ static cq_status copy_actuation(const cq_world_def *def, cq_model *m) {
     if (p < 0 || p >= n || a < 0 || a >= def->actuator_count)
       return cq_fail(CQ_INVALID, "actuator entry %lld is (particle %d, actuator %d); there are %lld and %d", (long long)k,
                      p, a, (long long)n, def->actuator_count);
+    if (!isfinite(def->actuation_weight[k]))
+      return cq_fail(CQ_INVALID, "weight of actuator entry %lld is %g; every number must be finite", (long long)k,
+                     def->actuation_weight[k]);
     m->actuation_start[p + 1]++;
   }
+  for (int64_t k = 0; k < def->actuator_count * dd; k++)
+    if (!isfinite(def->actuator_direction[k]))
+      return cq_fail(CQ_INVALID, "direction of actuator %lld is %g; every number must be finite", (long long)(k / dd) + 1,
+                     def->actuator_direction[k]);
   for (int32_t a = 0; a < def->actuator_count; a++)
     for (int i = 0; i < def->dim; i++)
       for (int j = 0; j < i; j++)
@@ -195,6 +222,8 @@ static cq_status copy_actuation(const cq_world_def *def, cq_model *m) {
 }
 
 static cq_status copy_forces(const cq_world_def *def, cq_model *m) {
+  if (def->force_count < 0)
+    return cq_fail(CQ_INVALID, "%lld forces; there must not be fewer than none", (long long)def->force_count);
   m->force_count = def->force_count;
   if (!def->force_count) return CQ_OK;
   m->force_particle = cq_alloc((size_t)def->force_count, sizeof *m->force_particle, "forces");

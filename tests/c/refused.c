@@ -1,0 +1,227 @@
+// Every definition and argument that is refused: a row for each, with words of the sentence, which name the thing and what it
+// was. s is a good scene in 3D that one statement spoils.
+#include "rollout.h"
+
+// what               words of the sentence                       what spoils a good scene
+#define WORLDS(F)                                                                                                           \
+  F(cookie,           "cq_world_def_init",                        d->cookie = 0)                                            \
+  F(dim,              "dim is 4",                                 d->dim = 4)                                               \
+  F(precision,        "precision is 5",                           d->precision = 5)                                         \
+  F(threads,          "threads is -1",                            d->threads = -1)                                          \
+  F(simd,             "simd level 2",                             d->simd = 2)                                              \
+  F(cells_few,        "cells[2] is 3",                            d->cells[1] = 3)                                          \
+  F(cells_many,       "cells[3] is 20000",                        d->cells[2] = 20000)                                      \
+  F(dx,               "dx is 0",                                  d->dx = 0)                                                \
+  F(dx_infinite,      "dx is inf",                                d->dx = INFINITY)                                         \
+  F(dt,               "dt is -1",                                 d->dt = -1)                                               \
+  F(dt_nan,           "dt is ",                                   d->dt = NAN)                                              \
+  F(substeps,         "substeps is 0",                            d->substeps = 0)                                          \
+  F(gravity,          "gravity[2] is inf",                        d->gravity[1] = INFINITY)                                 \
+  F(empty,            "no particles",                             d->particle_count = 0)                                    \
+  F(too_many,         "more than 1e9",                            d->particle_count = 2000000000)                           \
+  F(no_volume,        "volume, mass, young",                      d->volume = NULL)                                         \
+  F(position,         "position of particle 3 is ",               s->position[10] = NAN)                                    \
+  F(velocity,         "velocity of particle 3 is inf",            s->velocity[11] = INFINITY)                               \
+  F(affine,           "affine of particle 2 is ",                 s->affine[26] = NAN)                                      \
+  F(deformation,      "deformation of particle 2 is ",            s->deformation[18] = NAN)                                 \
+  F(volume,           "volume of particle 5 is 0",                s->volume[5] = 0)                                         \
+  F(mass,             "mass of particle 6 is -1",                 s->mass[6] = -1)                                          \
+  F(young,            "Young's modulus of particle 7 is -2",      s->young[7] = -2)                                         \
+  F(poisson,          "Poisson's ratio of particle 8 is 0.5",     s->poisson[8] = 0.5)                                      \
+  F(poisson_low,      "Poisson's ratio of particle 8 is -1",      s->poisson[8] = -1)                                       \
+  F(poisson_nan,      "Poisson's ratio of particle 8 is ",        s->poisson[8] = NAN)                                      \
+  F(outside,          "particle 4 starts outside the world: coordinate 3 is -0.1", s->position[14] = -0.1)                  \
+  F(beyond,           "particle 4 starts outside the world: coordinate 1 is 100",  s->position[12] = 100)                   \
+  F(materials,        "0 materials",                              d->material_count = 0)                                    \
+  F(materials_many,   "33 materials",                             d->material_count = 33)                                   \
+  F(material_kind,    "material 1 has the unknown kind 9",        s->materials[1].kind = 9)                                 \
+  F(power_odd,        "incompressible is 3",                      s->materials[0].incompressible = 3)                       \
+  F(power_high,       "incompressible is 10",                     s->materials[0].incompressible = 10)                      \
+  F(material_of,      "material of particle 9 is 4",              s->material[9] = 4)                                       \
+  F(walls_many,       "65 walls",                                 d->wall_count = 65)                                       \
+  F(walls_negative,   "-1 walls",                                 d->wall_count = -1)                                       \
+  F(wall_kind,        "wall 2 has an unknown shape or kind",      s->walls[1].kind = 4)                                     \
+  F(wall_shape,       "wall 2 has an unknown shape or kind",      s->walls[1].shape = -1)                                   \
+  F(friction,         "friction of wall 1 is -0.1",               s->walls[0].friction = -0.1)                              \
+  F(friction_nan,     "friction of wall 1 is ",                   s->walls[0].friction = NAN)                               \
+  F(normal,           "normal of wall 1 has no length",           s->walls[0].normal[1] = 0)                                \
+  F(wall_point,       "point of wall 1",                          s->walls[0].point[1] = NAN)                               \
+  F(wall_velocity,    "velocity of wall 3",                       s->walls[2].velocity[0] = INFINITY)                       \
+  F(radius,           "radius of wall 3 is -1",                   s->walls[2].radius = -1)                                  \
+  F(box,              "box of wall 3 is empty along axis 2",      s->walls[2].shape = CQ_WALL_BOX; s->walls[2].upper[0] = 1) \
+  F(no_heights,       "height field of wall 1 needs",             s->walls[0].shape = CQ_WALL_HEIGHT_FIELD)                 \
+  F(height_spacing,   "height field of wall 1 needs",             use_heights(s); s->walls[0].height_spacing[1] = 0)        \
+  F(height,           "height of wall 1, sample 2, is ",          use_heights(s); heights[2] = NAN)                         \
+  F(too_many_at_once, "more than 8 walls hold the grid node",     crowd(s))                                                 \
+  F(pin,              "pin 0 is particle -1",                     test_scene_add_pins(s); s->pins[0] = -1)                  \
+  F(pins_negative,    "-1 pins",                                  d->pin_count = -1)                                        \
+  F(actuators,        "count of actuators is negative",           d->actuator_count = -1)                                   \
+  F(entries,          "count of actuators is negative",           d->actuation_count = -1)                                  \
+  F(entry_particle,   "actuator entry 3 is (particle -1, actuator", s->entry_particle[3] = -1)                              \
+  F(entry_actuator,   "actuator 3); there are",                   s->entry_actuator[2] = 3)                                 \
+  F(entry_weight,     "weight of actuator entry 1 is ",           s->entry_weight[1] = NAN)                                 \
+  F(asymmetric,       "direction of actuator 3 is not symmetric", s->direction[2 * 9 + 1] = 3)                              \
+  F(direction,        "direction of actuator 1 is ",              s->direction[4] = INFINITY)                               \
+  F(force_particle,   "force 2 is on particle 1000000",           s->force_particle[2] = 1000000)                           \
+  F(force_twice,      "forces 0 and 3 are on the same particle",  s->force_particle[3] = s->force_particle[0])              \
+  F(forces_negative,  "-1 forces",                                d->force_count = -1)
+
+static double heights[4];
+static void use_heights(test_scene *s) {
+  memset(heights, 0, sizeof heights);
+  s->walls[0].shape = CQ_WALL_HEIGHT_FIELD;
+  s->walls[0].height = heights;
+  s->walls[0].height_count[0] = s->walls[0].height_count[1] = 2;
+  s->walls[0].height_spacing[0] = s->walls[0].height_spacing[1] = 1;
+}
+
+static cq_wall many[9];
+static void crowd(test_scene *s) {
+  for (int k = 0; k < 9; k++) many[k] = s->walls[0];
+  s->def.walls = many;
+  s->def.wall_count = 9;
+}
+
+#define SPOIL(name, words, ...)                        \
+  static void spoil_##name(test_scene *s) {            \
+    cq_world_def *d = &s->def;                         \
+    (void)d;                                           \
+    __VA_ARGS__;                                       \
+  }
+WORLDS(SPOIL)
+
+static void check_worlds(void) {
+#define ROW(name, words, ...) {#name, words, spoil_##name},
+  static const struct { const char *name, *words; void (*spoil)(test_scene *); } rows[] = {WORLDS(ROW)};
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+    for (int spoilt = 0; spoilt < 2; spoilt++) {
+      test_scene s;
+      cq_world *world = NULL;
+      test_scene_make(&s, 3, 5, CQ_FLOAT32, 4);
+      s.def.threads = 1;
+      if (spoilt) rows[k].spoil(&s);
+      const cq_status status = cq_world_create(&s.def, &world);
+      if (spoilt)
+        CHECK(status == CQ_INVALID && !world && strstr(cq_error(), rows[k].words), "%s: status %d, \"%s\"", rows[k].name, status,
+              cq_error());
+      else
+        CHECK(status == CQ_OK, "%s: the good scene is refused: %s", rows[k].name, cq_error());
+      cq_world_destroy(world);
+      test_scene_free(&s);
+    }
+}
+
+// ---- rollouts -----------------------------------------------------------------------------------------------------------------
+
+static void check_rollout_defs(cq_world *world) {
+  cq_rollout *rollout = NULL;
+  cq_rollout_def def;
+#define REFUSED(words, ...)                                                                  \
+  do {                                                                                       \
+    cq_rollout_def_init(&def);                                                               \
+    __VA_ARGS__;                                                                             \
+    CHECK_FAILS(cq_rollout_create(world, &def, &rollout), CQ_INVALID, words);                \
+    CHECK(!rollout, "a refused definition made a rollout");                                  \
+  } while (0)
+  REFUSED("cq_rollout_def_init", def.cookie = 0);
+  REFUSED("batch is 0", def.batch = 0);
+  REFUSED("batch is 2000000", def.batch = 2000000);
+  REFUSED("steps is 0", def.steps = 0);
+  REFUSED("memory is -5", def.memory = -5);
+#undef REFUSED
+}
+
+static void check_values(test_run *t) {
+  static const struct { int32_t field; double value; const char *words; } rows[] = {
+      {CQ_FIELD_POSITION, NAN, "position[3] is "}, {CQ_FIELD_VELOCITY, INFINITY, "velocity[3] is inf"},
+      {CQ_FIELD_AFFINE, NAN, "affine[3] is "},     {CQ_FIELD_DEFORMATION, NAN, "deformation[3] is "},
+      {CQ_FIELD_VOLUME, 0, "volume[3] is 0"},      {CQ_FIELD_MASS, -1, "mass[3] is -1"},
+      {CQ_FIELD_YOUNG, -1, "young[3] is -1"},      {CQ_FIELD_POISSON, 0.5, "poisson[3] is 0.5"},
+      {CQ_FIELD_FRICTION, -1, "friction[0] is -1"}, {CQ_FIELD_GRAVITY, NAN, "gravity[0] is "},
+      {CQ_FIELD_WALL_VELOCITY, NAN, "wall velocity[3] is "}, {CQ_FIELD_ACTUATION_WEIGHT, NAN, "actuator weight[3] is "}};
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    double walls[16] = {0};
+    const int64_t count = cq_field_count(t->world, rows[k].field);
+    double *value = test_array(count);
+    memcpy(value, test_scene_value(&t->scene, rows[k].field, walls), (size_t)count * sizeof *value);
+    value[count > 3 && rows[k].words[0] != 'g' ? 3 : 0] = rows[k].value;
+    CHECK_FAILS(cq_rollout_set(t->rollout, rows[k].field, value, 0), CQ_INVALID, rows[k].words);
+    free(value);
+  }
+  double zero = 0;
+  CHECK_FAILS(cq_rollout_set(t->rollout, CQ_FIELD_COUNT, &zero, 0), CQ_INVALID, "no field 12");
+  CHECK_FAILS(cq_rollout_set(t->rollout, -1, &zero, 0), CQ_INVALID, "no field -1");
+}
+
+static void check_controls(test_run *t) {
+  test_run_forward(t, 1);
+  double kept = t->signals[t->signal_count + 1];
+  t->signals[t->signal_count + 1] = NAN;
+  CHECK_FAILS(test_run_step(t, 1), CQ_INVALID, "signal 2 is ");
+  CHECK(strstr(cq_error(), "at control step 1"), "\"%s\"", cq_error());
+  t->signals[t->signal_count + 1] = kept;
+  kept = t->forces[t->force_count + 4];
+  t->forces[t->force_count + 4] = INFINITY;
+  CHECK_FAILS(test_run_step(t, 1), CQ_INVALID, "force component 5 is inf");
+  t->forces[t->force_count + 4] = kept;
+  cq_interrupt(1);
+  CHECK_FAILS(test_run_step(t, 1), CQ_INTERRUPTED, "interrupted at control step 1");
+  cq_interrupt(0);
+  CHECK(test_run_step(t, 1) == CQ_OK && cq_rollout_at(t->rollout) == 2, "a refused step is not made: %s", cq_error());
+}
+
+static void check_readouts(test_run *t) {
+  int64_t start[3] = {0, 2, 4};
+  int32_t particles[4] = {0, 1, 2, 3};
+  double out[64];
+  cq_readout r;
+#define REFUSED(words, ...)                                                                  \
+  do {                                                                                       \
+    cq_readout_init(&r);                                                                     \
+    r.group_count = 2;                                                                       \
+    r.group_start = start;                                                                   \
+    r.particles = particles;                                                                 \
+    __VA_ARGS__;                                                                             \
+    CHECK_FAILS(cq_rollout_read(t->rollout, &r, out), CQ_INVALID, words);                    \
+  } while (0)
+  REFUSED("cq_readout_init", r.cookie = 0);
+  REFUSED("no readout 7", r.kind = 7);
+  REFUSED("no weighting 5", r.weighting = 5);
+  REFUSED("field 5 is not one of a state", r.field = CQ_FIELD_MASS);
+  REFUSED("at least one group", r.group_count = 0);
+  REFUSED("group 2 of a readout is empty", start[2] = 2);
+  start[2] = 4;
+  REFUSED("wants particle -1", particles[3] = -1);
+  REFUSED("wants particle 1000000", particles[3] = 1000000);
+  particles[3] = 3;
+  cq_readout_init(&r);
+  r.group_count = 2;
+  r.group_start = start;
+  r.particles = particles;
+  CHECK(cq_rollout_read(t->rollout, &r, out) == CQ_OK, "%s", cq_error());
+  memset(out, 0, sizeof out);
+  CHECK_FAILS(cq_rollout_read_adjoint(t->rollout, &r, out), CQ_INVALID, "begin the adjoint");
+  REQUIRE(cq_rollout_begin(t->rollout) == CQ_OK);
+}
+
+int main(void) {
+  check_worlds();
+  test_run t;
+  const test_choice choice = {.dim = 2, .side = 8, .precision = CQ_FLOAT32, .threads = 1, .steps = 4};
+  test_run_open(&t, &choice);
+  int64_t start[2] = {0, 1};
+  int32_t first = 0;
+  double out[4];
+  cq_readout r;
+  cq_readout_init(&r);
+  r.group_count = 1;
+  r.group_start = start;
+  r.particles = &first;
+  CHECK_FAILS(cq_rollout_read(t.rollout, &r, out), CQ_INVALID, "no live state");
+  check_rollout_defs(t.world);
+  check_values(&t);
+  check_controls(&t);
+  check_readouts(&t);
+  test_run_close(&t);
+  return check_report();
+}
