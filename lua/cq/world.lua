@@ -175,6 +175,7 @@ end
 ---Gives all memory back at once. Rollouts and states of the world cannot be used after.
 function World:close()
   if not self.owned.open then return end
+  if self.busy then is.fail("world:close: cannot be called from inside a rollout's own functions") end
   self.owned.open = false
   self.pool:close()
   C.cq_world_destroy(self.handle)
@@ -197,11 +198,15 @@ end
 
 -- ---- what users call ------------------------------------------------------------------------------------------------
 
+local function require_open(self, what)
+  if not self.handle then is.fail("%s: this world is closed", what) end
+end
+
 ---Runs scenes through control steps; see rollout.lua.
 ---@param fields world.rollout.def
 ---@return cq.Rollout
 function World:rollout(fields)
-  if not self.handle then is.fail("world:rollout: this world is closed") end
+  require_open(self, "world:rollout")
   return require("cq.rollout").run(self, fields)
 end
 
@@ -212,6 +217,7 @@ local plan_spec = is.define("world:plan", {
 ---@param fields { steps: integer, batch?: integer, memory?: string|number }
 ---@return { bytes: number, record_bytes: number, slice_bytes: number, records: integer, checkpoints: integer, recompute: number, text: string }
 function World:plan(fields)
+  require_open(self, "world:plan")
   local def = plan_spec(fields)
   local owner = {}
   local entry = self.pool:acquire(owner, {
@@ -234,6 +240,7 @@ end
 ---@param reset? boolean
 ---@return table<string, number>
 function World:timers(reset)
+  require_open(self, "world:timers")
   local seconds, out = ffi.new "double[10]", {}
   C.cq_world_timers(self.handle, seconds, reset and 1 or 0)
   for phase = 0, C.CQ_PHASE_COUNT - 1 do out[ffi.string(C.cq_phase_name(phase))] = seconds[phase] end
