@@ -1,7 +1,7 @@
 // polar: the rotation R of F = R S, and its adjoint. No singular values are needed, so repeated stretches are harmless.
 
 // iterations of Newton's method in 3D: stretches between 0.1 and 10 to rounding, x <- (x + 1/x) / 2
-enum { CQ_POLAR_ITERATIONS = sizeof(real) == 4 ? 7 : 8 };
+enum { CQ_POLAR_ITERATIONS = sizeof(real) == 4 ? 7 : 9 };
 
 // F = R S with R a rotation; det F > 0.
 //   2D: R = [a -b; b a] / sqrt(a^2 + b^2), a = F00 + F11, b = F10 - F01
