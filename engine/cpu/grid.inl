@@ -41,9 +41,14 @@ CQ_INLINE int32_t next_held(const cq_scene *s, const cq_column *column, const in
   if (*entry >= column->wall_end && !moving) return column->count;
   const int32_t held = moving ? z : node[*entry].z - column->z;
   contacts->count = 0;
-  for (; *entry < column->wall_end && node[*entry].z == column->z + held; ++*entry)
+  int pinned = 0;
+  for (; *entry < column->wall_end && node[*entry].z == column->z + held; ++*entry) {
+    // a pin comes last, and no wall has a say beside it
+    pinned = node[*entry].wall < 0;
+    if (pinned) contacts->count = 0;
     contacts_add(contacts, node[*entry].wall, node[*entry].normal);
-  if (moving && held < column->count) contacts_add_moving(s, column, column->z + held, contacts);
+  }
+  if (moving && !pinned && held < column->count) contacts_add_moving(s, column, column->z + held, contacts);
   return held;
 }
 
