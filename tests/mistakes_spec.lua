@@ -1,13 +1,20 @@
 -- mistakes: what users get wrong, and the sentence that they get; beside what the specs of each noun say of their own fields.
 local cq = require "cq"
+local option = require "cq.option"
 local process = require "tests.process"
 local scene = require "tests.scene"
 
 local cqlua = process.cqlua
 
-local folder
-before_each(function() folder = process.folder() end)
-after_each(function() process.remove(folder) end)
+local folder, quiet
+before_each(function()
+  folder, quiet = process.folder(), option.program.quiet
+  option.program.quiet = true
+end)
+after_each(function()
+  option.program.quiet = quiet
+  process.remove(folder)
+end)
 
 -- the sentence of an error that stands at the user's line
 local function sentence(f, ...)
@@ -39,5 +46,62 @@ describe("a world that is closed", function()
     says(sentence(function() world:rollout { steps = 2, running = function() world:close() return 0 end } end),
       "world:close: cannot be called from inside a rollout's own functions (in running, control step 1 of 2)")
     assert.equal(2, world:rollout({ steps = 2 }).steps)
+  end)
+end)
+
+-- a loop of the user's own that fails in its seventh iteration, between two saves
+local loop = [[
+  local cq = require "cq"
+  local p, adam = { x = cq.param { 1, 2 } }, cq.Optimizer.adam { rate = 0.1 }
+  local step = cq.value_and_grad(function(q) return q.x:square():sum() end)
+  local run = cq.Run.open { iterations = 20 }
+  for i = run.done + 1, 20 do
+    local loss, grads = step(p)
+    adam:update(p, grads)
+    if i == 7 then error "boom" end
+    run:record { iteration = i, loss = loss }
+    run:checkpoint(i, p, adam:state())
+  end]]
+
+describe("what was computed", function()
+  it("is kept when a function that looks on after an iteration fails", function()
+    local world = scene.world(scene.robot())
+    local run = cq.Experiment {
+      world = world, steps = 3, controller = cq.Controller.sines {}, objective = function(s) return s:center("foot")[1] end,
+      optimizer = cq.Optimizer.adam { rate = 0.01 },
+    }
+    local message = sentence(function()
+      run:optimize { iterations = 9, folder = folder .. "/a", after = function(i) if i == 4 then error "boom" end end }
+    end)
+    says(message, "boom, in iteration 4 of 9")
+    local saved = cq.load(folder .. "/a/optimizer.bin")
+    assert.equal(4, saved.iteration)
+    assert.is_true(saved.params.controller.w:equal(run.params.controller.w))
+    require("cq.run").close_open(message)
+  end)
+
+  it("is kept of a loop of the user's, up to its last checkpoint", function()
+    local result = cqlua { script(loop), "--out", folder .. "/a" }
+    assert.equal(1, result.code)
+    says(result.err, "script.lua:8: boom")
+    local saved = cq.load(folder .. "/a/optimizer.bin")
+    assert.equal(6, saved.iteration)
+    assert.equal(6, saved.optimizer.iteration)
+    assert.is_true(saved.params.x:get(1) < 1)
+  end)
+
+  it("gives the loss also when a run that goes on has nothing left to do", function()
+    local world = scene.world(scene.robot())
+    local function result(resume)
+      local run = cq.Experiment {
+        world = world, steps = 3, controller = cq.Controller.sines {}, objective = function(s) return s:center("foot")[1] end,
+        optimizer = cq.Optimizer.adam { rate = 0.01 },
+      }
+      return run:optimize { iterations = 3, folder = folder .. "/a", resume = resume }
+    end
+    local first = result(false)
+    local again = result(true)
+    assert.equal(first.loss, again.loss)
+    assert.equal(3, again.iterations)
   end)
 end)

@@ -197,7 +197,7 @@ end
 
 -- all that going on later needs beside the parameters
 local function progress_of(self)
-  return { optimizer = self.optimizer:state(), best = self.best }
+  return { optimizer = self.optimizer:state(), best = self.best, loss = self.loss_last }
 end
 
 local function save(self, run, iteration)
@@ -209,7 +209,7 @@ local function restore(self, run)
   if not run.saved then return end
   load_params(self.params, run.saved.params)
   self.optimizer:restore(run.saved.optimizer.optimizer)
-  self.best = run.saved.optimizer.best
+  self.best, self.loss_last = run.saved.optimizer.best, run.saved.optimizer.loss
 end
 
 local function note_best(self, iteration, loss)
@@ -217,10 +217,37 @@ local function note_best(self, iteration, loss)
   self.best = { loss = loss, iteration = iteration, params = copy_params(self.params) }
 end
 
+-- one iteration; made counts the updates that the parameters hold, also when something after the update fails
+local function iterate(self, run, roll_of, i, after)
+  local began = C.cq_clock()
+  local loss, grads, roll = roll_of(self.params)
+  roll:release()
+  note_best(self, i, loss)
+  self.optimizer:update(self.params, grads)
+  self.made, self.loss_last = i, loss
+  run:record { iteration = i, loss = loss, gradient = self.optimizer.norm, seconds = C.cq_clock() - began }
+  if after then after(i, loss, self) end
+  if C.cq_clock() - run.saved_at >= 5 then save(self, run, i) end
+end
+
+-- raises what ended an iteration, after what was computed is saved; a disk that is full cannot hide it
+local function fail_iteration(self, run, i, problem)
+  local saved = pcall(save, self, run, self.made)
+  if saved and self.made > 0 then
+    message.note("what %d iterations made is kept in %s, the best of them (iteration %d) in best.bin", self.made, run.folder, self.best.iteration)
+  end
+  if type(problem) == "string" then
+    local ours = problem == is.failure
+    problem = ("%s, in iteration %d of %d"):format(problem, i, run.iterations)
+    if ours then is.failure = problem end
+  end
+  error(problem, 0)
+end
+
 ---Optimises. Writes history.csv, parameters, optimizer state and the best parameters into the run's folder; goes on from
 ---there with resume. Ctrl-C stops at the next iteration and saves. What was computed is kept when an iteration fails.
 ---@param fields { iterations: integer, folder?: string, resume?: boolean, after?: fun(iteration: integer, loss: number, run: cq.Experiment) }
----@return { loss: number?, best: number?, iterations: integer } result
+---@return { loss: number?, best: number?, iterations: integer } result     loss: of the last iteration, nil when there was none
 function Experiment:optimize(fields)
   local def = optimize_spec(fields)
   if option.program.check then
@@ -233,36 +260,26 @@ function Experiment:optimize(fields)
     iterations = def.iterations, folder = def.folder, resume = def.resume, device = self.world.device,
     notes = { world = tostring(self.world), control_steps = self.steps },
   }
-  self.run = run
+  self.run, self.made = run, run.done
   restore(self, run)
   tell_plan(self)
+  if run.done > 0 and run.done >= def.iterations then
+    message.note("the run in %s has made its %d iterations; more are made with --iterations", run.folder, run.done)
+  end
   local roll_of = T.value_and_grad(function(params)
     local roll = self:rollout(params)
     return self:loss(roll), roll
   end)
-  local last
   local first, started = run.done, C.cq_clock()
   for i = run.done + 1, def.iterations do
-    local began = C.cq_clock()
-    local fine, loss, grads, roll = pcall(roll_of, self.params)
-    if not fine then
-      if run:interrupted() then break end
-      save(self, run, i - 1)
-      error(loss, 0)
-    end
-    roll:release()
-    note_best(self, i, loss)
-    self.optimizer:update(self.params, grads)
-    run:record { iteration = i, loss = loss, gradient = self.optimizer.norm, seconds = C.cq_clock() - began }
-    last = loss
-    if def.after then def.after(i, loss, self) end
-    if C.cq_clock() - run.saved_at >= 5 then save(self, run, i) end
+    local fine, problem = pcall(iterate, self, run, roll_of, i, def.after)
     if run:interrupted() then break end
+    if not fine then fail_iteration(self, run, i, problem) end
   end
-  save(self, run, run.done)
+  save(self, run, self.made)
   run:finish()
   tell_speed(self, run.done - first, C.cq_clock() - started)
-  return { loss = last, best = self.best and self.best.loss, iterations = run.done }
+  return { loss = self.loss_last, best = self.best and self.best.loss, iterations = run.done }
 end
 
 -- ---- looking --------------------------------------------------------------------------------------------------------

@@ -215,12 +215,23 @@ function Run:save(iteration, params, optimizer)
   -- one file holds all that resuming needs, so that a crash between two files cannot mix two iterations
   tensor.save(self:path "optimizer.bin", { iteration = iteration, params = params, optimizer = optimizer })
   tensor.save(self:path "params.bin", params)
-  self.saved_at = C.cq_clock()
+  self.saved_at, self.unsaved = C.cq_clock(), nil
 end
 
----Saves when the last time is some seconds ago.
+local function snapshot(value)
+  if tensor.is_tensor(value) then return value:copy() end
+  if type(value) ~= "table" or getmetatable(value) then return value end
+  local out = {}
+  for key, part in pairs(value) do out[key] = snapshot(part) end
+  return out
+end
+
+---Saves when the last time is some seconds ago; else what was given is saved when the run ends before the next time, however
+---it ends.
 function Run:checkpoint(iteration, params, optimizer)
-  if C.cq_clock() - self.saved_at >= CHECKPOINT then self:save(iteration, params, optimizer) end
+  if C.cq_clock() - self.saved_at >= CHECKPOINT then return self:save(iteration, params, optimizer) end
+  -- a copy: the next iteration may fail halfway through its update
+  self.unsaved = { iteration = iteration, params = snapshot(params), optimizer = snapshot(optimizer) }
 end
 
 ---Did the user ask to stop?
@@ -229,11 +240,14 @@ function Run:interrupted() return C.cq_interrupted() ~= 0 end
 
 local function close(self, status, problem)
   self.progress:close()
+  local unsaved, saved, why = self.unsaved, true, nil
+  if unsaved then saved, why = pcall(self.save, self, unsaved.iteration, unsaved.params, unsaved.optimizer) end
   self.manifest.finished, self.manifest.status, self.manifest.problem = date(), status, problem
   self.manifest.iterations_done = self.done
   self:write_manifest()
   self.history:close()
   if current == self then current = nil end
+  if not saved then error(why, 0) end
 end
 
 ---Saves, completes the manifest and closes the files.
