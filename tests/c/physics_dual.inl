@@ -31,8 +31,9 @@ static void random_rotation(matrix r) {
 }
 
 // how a deformation gradient is drawn: anything with det F > 0, or one of the cases where a decomposition might stumble
-enum shape { ANY, IDENTITY, ROTATION, REPEATED, NEARLY_REPEATED, SHAPES };
-static const char *const shape_name[SHAPES] = {"any F", "F = I", "F a rotation", "repeated stretches", "nearly repeated stretches"};
+enum shape { ANY, IDENTITY, ROTATION, STRETCHED, REPEATED, NEARLY_REPEATED, SHAPES };
+static const char *const shape_name[SHAPES] = {"any F", "F = I", "F a rotation", "stretches of 0.1 to 10",
+                                               "repeated stretches", "nearly repeated stretches"};
 
 static void random_deformation(shape kind, double *f) {
   matrix r, q, s = {{0}}, qs;
@@ -49,11 +50,14 @@ static void random_deformation(shape kind, double *f) {
       random_rotation(square(f));
       return;
     default: {
-      // R Q diag(a, a, b) Q^T
+      // R Q S Q^T, S = diag(a, a, b) if repeated
       random_rotation(r);
       random_rotation(q);
       const double a = uniform(0.5, 1.5), gap = kind == NEARLY_REPEATED ? 1e-9 : 0;
-      for (int i = 0; i < D; i++) s[i][i] = i < 2 ? a + i * gap : uniform(0.5, 1.5);
+      for (int i = 0; i < D; i++) {
+        s[i][i] = i < 2 ? a + i * gap : uniform(0.5, 1.5);
+        if (kind == STRETCHED) s[i][i] = pow(10, uniform(-1, 1));
+      }
       matrix rq;
       product::mat_mul(q, s, qs);
       product::mat_mul_nt(qs, q, s);
@@ -101,7 +105,7 @@ struct polar_map {
 
 // R is a rotation and R^T F symmetric with a positive trace
 static void check_polar(shape kind) {
-  double off = 0, skew = 0, trace = 1e9;
+  double off = 0, skew = 0, trace = 1e9;   // skew: relative to the stretch
   for (int round = 0; round < DRAWS; round++) {
     double f[DD];
     matrix r, rr, s;
@@ -113,7 +117,7 @@ static void check_polar(shape kind) {
     for (int i = 0; i < D; i++)
       for (int j = 0; j < D; j++) {
         off = fmax(off, fabs(rr[i][j] - (i == j)));
-        skew = fmax(skew, fabs(s[i][j] - s[j][i]));
+        skew = fmax(skew, fabs(s[i][j] - s[j][i]) / fmax(1, product::mat_trace(s)));
       }
   }
   CHECK(off < 1e-14 * 8 && skew < 1e-14 * 8 && trace > 0, "%dD polar, %s: R^T R - I is %g, S - S^T is %g, tr S is %g", D,
