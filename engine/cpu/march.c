@@ -1,10 +1,19 @@
 // march: one control step of one scene, forward and backward.
 #include "arrange.h"
 #include "../physics/lame.h"
+#include <float.h>
 #include <string.h>
 
 // cells that the fastest particle may have moved before sorting; below the margin by rounding
 static const double drift_limit = CQ_MARGIN - 1e-3;
+
+// cells that rounding may add to the way of a particle in one step: half a unit in the last place of the largest coordinate
+static double drift_of_rounding(const cq_scene *s) {
+  int32_t cells = 0;
+  for (int i = 0; i < s->model->dim; i++)
+    if (s->model->cells[i] > cells) cells = s->model->cells[i];
+  return cells * (s->kernels->real_bytes == 4 ? (double)FLT_EPSILON : DBL_EPSILON) / 2;
+}
 
 static void load_material(cq_scene *s, const cq_crew *crew) {
   int begin, end;
@@ -108,7 +117,7 @@ static cq_status run_step(cq_scene *s, cq_crew *crew, cq_slice **live, double *d
     return status ? status : CQ_UNSTABLE;
   }
   *live = next;
-  *drift += sum.fastest * s->model->dt / s->model->dx;
+  *drift += sum.fastest * s->model->dt / s->model->dx + drift_of_rounding(s);
   if (crew->rank == 0) {
     cq_slice_release(s, s->live);
     s->live = next;
