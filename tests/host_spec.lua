@@ -171,7 +171,7 @@ describe("the command line", function()
 
   it("refuses wrong values with what was got and what is allowed", function()
     for _, case in ipairs {
-      { { "--threads", "-1" }, '--threads must be a whole number at least 0 and at most 1024, got "-1"' },
+      { { "--threads", "-1" }, '--threads must be a whole number at least 0 and at most 256, got "-1"' },
       { { "--threads", "two" }, 'got "two"' }, { { "--threads" }, "got nothing" },
       { { "--precision", "float16" }, '--precision must be one of "float32", "float64", got "float16"' },
       { { "--device", "gpu" }, '--device must be one of "auto", "cpu", "cuda", got "gpu"' },

@@ -105,3 +105,52 @@ describe("what was computed", function()
     assert.equal(3, again.iterations)
   end)
 end)
+
+describe("a function that does not do the same again", function()
+  local function gradient(fields)
+    local robot = scene.robot()
+    local world = scene.world(robot)
+    return cq.value_and_grad(function(p)
+      local given = fields(p)
+      given.steps, given.robot = 3, robot:with { velocity = p.velocity }
+      local roll = world:rollout(given)
+      return roll.running and roll.running:sum() or roll.record and roll.record:sum() or roll.state:center(robot):sum()
+    end)({ velocity = cq.param { 0.1, 0 } })
+  end
+
+  it("is an error, not a wrong gradient", function()
+    local count = 0
+    local function counted(x)
+      count = count + 1
+      return x * count
+    end
+    local why = "gave another result when it ran again on the same state for its gradient"
+    says(sentence(gradient, function(p) return { controller = function() return counted(p.velocity) end } end), "the controller " .. why)
+    says(sentence(gradient, function() return { running = function(s) return counted(s:center("foot")[1]) end } end), "running " .. why)
+    says(sentence(gradient, function() return { record = function(s) return counted(s:center "foot") end } end), "record " .. why)
+    assert.is_true((gradient(function() return { record = function(s) return s:center "foot" end } end)) > 0)
+  end)
+end)
+
+describe("sizes beyond what is there", function()
+  it("are refused before they take all memory", function()
+    says(sentence(function() cq.Shape.box({ size = { 1, 1 }, count = { 1e5, 1e5 } }):sample() end), "would be filled with 1e+10 particles")
+    local world = scene.world(scene.robot())
+    says(sentence(function() world:rollout { steps = 1e15 } end), "steps must be a whole number at least 1 and at most 2147483647")
+    says(sentence(function() scene.world(scene.robot(), { threads = 1000 }) end), "threads must be a whole number at least 0 and at most 256")
+  end)
+
+  it("that only show while a rollout goes on come with the plan", function()
+    if process.sanitized() then return assert.is_true(true) end       -- which takes terabytes of addresses itself
+    local content = [[
+      local cq = require "cq"
+      local robot = require("tests.scene").robot()
+      local world = require("tests.scene").world(robot)
+      cq.value_and_grad(function(v)
+        return world:rollout({ steps = 200000, memory = "900 GiB", robot = robot:with { velocity = v } }).state:center(robot)[1]
+      end)(cq.param { 0, 0 })]]
+    local result = cqlua({ script(content), "--threads", "1" }, { before = "ulimit -v 1000000;" })
+    assert.equal(1, result.code)
+    assert.matches("script.lua:5: world:rollout: out of memory at control step %d+ of 200000; the plan was memory [%d.]+ GiB, every control step kept", result.err)
+  end)
+end)

@@ -1,6 +1,7 @@
 -- reverse: the way back through a rollout, see rollout.lua.
 local ffi = require "ffi"
 local T = require "cq.tensor"
+local is = require "cq.schema"
 local engine = require "cq.engine"
 local fields = require "cq.fields"
 local policy = require "cq.policy"
@@ -14,6 +15,13 @@ local function leaf(tensor)
   local out = tensor:detach()
   out.requires_grad = true
   return out
+end
+
+-- functions of the user's run once more on the way back: gradients are those of what was computed only if they do the same again
+local function require_same(self, name, same)
+  if same then return end
+  self.phase = name
+  is.fail("%s gave another result when it ran again on the same state for its gradient; it must depend on nothing but its arguments", name)
 end
 
 -- the gradient of one control step from that of all of them
@@ -47,6 +55,7 @@ local function look_back(self, inner, i, u)
   for _, name in ipairs { "running", "record" } do
     local all = self.wanted[name]
     if all then
+      require_same(self, name, outputs[at]:detach():equal(slice_of(self.outputs[name].tensor, outputs[at], i, self.steps)))
       grads[at] = slice_of(all, outputs[at], i, self.steps)
       at = at + 1
     end
@@ -58,6 +67,7 @@ end
 local function drive_back(self, inner, i, grad_u, grad_forces, grad_hidden)
   local hidden = tree.map(self.keep.hidden[i], "the hidden state", leaf)
   local u, after, forces = tape.with(inner, policy.drive, self, states.new(self, i), hidden)
+  require_same(self, "the controller", u:detach():equal(self.keep:signals_at(i)))
   local outputs, grads = { u }, { grad_u }
   for k, tensor in ipairs(tree.flatten(after, "the hidden state")) do
     outputs[#outputs + 1], grads[#grads + 1] = tensor, grad_hidden[k] or false

@@ -133,7 +133,8 @@ local function forward(self)
   local keep, handle = self.keep, self.handle
   self.phase = nil
   local begun = C.cq_rollout_begin(handle)
-  if begun ~= C.CQ_OK then failures.raise(self, begun) end
+  if begun == C.CQ_UNSTABLE then failures.raise(self, begun) end
+  engine.check(begun, "world:rollout")
   local hidden = policy.start(self)
   watch(self, states.new(self, 0), nil)
   for i = 0, self.steps - 1 do
@@ -171,7 +172,7 @@ end
 
 local spec = is.define("world:rollout", {
   robot = is.any_of { is.instance "cq.Robot", is.list(is.instance "cq.Robot", { min = 1 }), optional = true },
-  steps = is.integer { min = 1 },
+  steps = is.integer { min = 1, max = 2 ^ 31 - 1 },
   batch = is.integer { min = 1, max = 65536, default = 1 },
   controller = is.any { optional = true },
   observer = is.any { optional = true },
