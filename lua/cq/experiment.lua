@@ -42,7 +42,7 @@ local spec = is.define("cq.Experiment", {
   world = is.instance "cq.World",
   robot = is.instance { "cq.Robot", optional = true },
   duration = is.number { above = 0, optional = true },
-  steps = is.integer { min = 1, optional = true },
+  steps = is.integer { min = 1, max = 2 ^ 31 - 1, optional = true },
   observer = is.any { optional = true },
   controller = is.any { optional = true },
   objective = is.any_of { is.table(), is.callable() },

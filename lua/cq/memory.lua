@@ -1,4 +1,6 @@
--- memory: amounts of it as people write them, "2 GiB".
+-- memory: amounts of it as people write them, "2 GiB", and what a rollout plans to take.
+local ffi = require "ffi"
+local engine = require "cq.engine"
 local is = require "cq.schema"
 local text = require "cq.text"
 
@@ -28,6 +30,19 @@ function memory.text(bytes)
     if bytes >= units[unit] then return ("%.3g %s"):format(bytes / units[unit], unit) end
   end
   return ("%d B"):format(bytes)
+end
+
+---The plan of an engine's rollout that has begun.
+---@param handle ffi.cdata*      cq_rollout
+---@return { bytes: number, record_bytes: number, slice_bytes: number, records: integer, checkpoints: integer, recompute: number, text: string }
+function memory.plan(handle)
+  local raw = ffi.new "cq_plan"
+  engine.C.cq_rollout_plan(handle, raw)
+  local out = { records = raw.records, checkpoints = raw.checkpoints, recompute = raw.recompute }
+  for _, name in ipairs { "bytes", "record_bytes", "slice_bytes" } do out[name] = tonumber(raw[name]) end
+  out.text = ("memory %s, %s"):format(memory.text(out.bytes), out.recompute <= 1 and "every control step kept"
+    or ("%d checkpoints, control steps made %.2f times"):format(out.checkpoints, out.recompute))
+  return out
 end
 
 return memory

@@ -32,7 +32,7 @@ local simd_levels = { auto = 0, baseline = 1, avx2 = 3, avx512 = 4 }
 ---The program's options as they are typed: what they allow, and a line of help.
 option.declared = {
   { name = "device", kind = is.one_of { "auto", "cpu", "cuda" }, help = "auto, cpu or cuda" },
-  { name = "threads", kind = is.integer { min = 0, max = 1024 }, help = "number of threads; 0, the default: all cores" },
+  { name = "threads", kind = is.integer { min = 0, max = 256 }, help = "number of threads; 0, the default: all cores" },
   { name = "precision", kind = is.one_of { "float32", "float64" }, help = "float32 or float64" },
   { name = "simd", kind = is.one_of { "auto", "baseline", "avx2", "avx512" }, help = "auto, baseline, avx2 or avx512" },
   { name = "out", kind = is.string(), help = "folder for what a run leaves" },

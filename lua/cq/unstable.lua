@@ -4,6 +4,7 @@ local is = require "cq.schema"
 local text = require "cq.text"
 local engine = require "cq.engine"
 local assembly = require "cq.assembly"
+local memory = require "cq.memory"
 local C = engine.C
 
 local unstable = {}
@@ -26,6 +27,10 @@ end
 ---@param self cq.Rollout
 ---@param status integer     cq_status
 function unstable.raise(self, status)
+  if status == C.CQ_MEMORY then
+    is.fail("world:rollout: out of memory at control step %d of %d; the plan was %s; memory = \"1 GiB\", or what there is, makes it take less", self.at + 1,
+      self.steps, memory.plan(self.handle).text)
+  end
   if status ~= C.CQ_UNSTABLE then engine.check(status, "world:rollout") end
   local world, health = self.world, ffi.new "cq_health"
   C.cq_rollout_health(self.handle, health)

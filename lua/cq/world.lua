@@ -47,7 +47,7 @@ local spec = is.define("cq.World", {
   gravity = is.vector { size = { 2, 3 }, optional = true },
   walls = is.any_of { is.instance "cq.Boundary", is.list(is.instance "cq.Boundary"), default = {} },
   precision = is.one_of { "float32", "float64", default = "float32" },
-  threads = is.integer { min = 0, max = 1024, default = 0 },
+  threads = is.integer { min = 0, max = 256, default = 0 },
   device = is.one_of { "auto", "cpu", "cuda", default = "auto" },
 }, is.instance "cq.Robot")
 
@@ -211,7 +211,7 @@ function World:rollout(fields)
 end
 
 local plan_spec = is.define("world:plan", {
-  steps = is.integer { min = 1 }, batch = is.integer { min = 1, default = 1 }, memory = is.any { optional = true },
+  steps = is.integer { min = 1, max = 2 ^ 31 - 1 }, batch = is.integer { min = 1, max = 65536, default = 1 }, memory = is.any { optional = true },
 })
 ---What a differentiable rollout would take: bytes, and how often control steps are made again for lack of memory.
 ---@param fields { steps: integer, batch?: integer, memory?: string|number }
@@ -223,16 +223,11 @@ function World:plan(fields)
   local entry = self.pool:acquire(owner, {
     batch = def.batch, steps = def.steps, differentiable = true, memory = def.memory and memory.bytes(def.memory, "world:plan: memory"),
   })
-  local raw = ffi.new "cq_plan"
   -- the engine plans when a rollout begins, and keeps the memory for the next one
   local status = C.cq_rollout_begin(entry.handle)
-  C.cq_rollout_plan(entry.handle, raw)
+  local out = memory.plan(entry.handle)
   entry.owner[1] = nil
   engine.check(status, "world:plan")
-  local out = { records = raw.records, checkpoints = raw.checkpoints, recompute = raw.recompute }
-  for _, name in ipairs { "bytes", "record_bytes", "slice_bytes" } do out[name] = tonumber(raw[name]) end
-  out.text = ("memory %s, %s"):format(memory.text(out.bytes), out.recompute <= 1 and "every control step kept"
-    or ("%d checkpoints, control steps made %.2f times"):format(out.checkpoints, out.recompute))
   return out
 end
 

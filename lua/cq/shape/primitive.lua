@@ -31,20 +31,19 @@ end
 
 -- cells along each axis: the user's count, or as many as come nearest to the spacing
 local function cells(self, spacing)
-  if self.count then return self.count end
+  local count, total = {}, 1
   local h = self.spacing or spacing
-  if not h then
+  if not (h or self.count) then
     is.fail("cq.Shape: %s has no spacing; give it one, or one for all: shape:sample { spacing = ... }", class.describe(self))
   end
-  local count, total = {}, 1
   for d = 1, self.dim do
     local along = type(h) == "table" and h[d] or h
-    count[d] = math.max(1, math.floor((self.upper[d] - self.lower[d]) / along + 0.5))
+    count[d] = self.count and self.count[d] or math.max(1, math.floor((self.upper[d] - self.lower[d]) / along + 0.5))
     total = total * count[d]
   end
   if total > PARTICLES_MAX then
-    is.fail("cq.Shape: %s would be filled with %.3g particles, at most %.3g are allowed for one part; make the spacing coarser",
-      class.describe(self), total, PARTICLES_MAX)
+    is.fail("cq.Shape: %s would be filled with %.3g particles, at most %.3g are allowed for one part; make %s",
+      class.describe(self), total, PARTICLES_MAX, self.count and "the count smaller" or "the spacing coarser")
   end
   return count
 end
