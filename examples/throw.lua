@@ -1,6 +1,6 @@
 -- A soft block is thrown so that it bounces once on the floor and arrives at a target.          cqlua examples/throw.lua
 -- Source: the basketball demo of ChainQueen's public release (ICRA 2019); here the room is twice as long, the floor has
--- friction and the target lies beyond the bounce. Expect: less than 1e-4 from the target after 30 iterations.
+-- friction and the target lies beyond the bounce. Expect: less than 1e-5 from the target after 30 iterations.
 -- The loop is the script's own: an experiment is a function from parameters to a number, with a gradient.
 local cq = require "cq"
 
