@@ -151,6 +151,38 @@ describe("sizes beyond what is there", function()
       end)(cq.param { 0, 0 })]]
     local result = cqlua({ script(content), "--threads", "1" }, { before = "ulimit -v 1000000;" })
     assert.equal(1, result.code)
-    assert.matches("script.lua:5: world:rollout: out of memory at control step %d+ of 200000; the plan was memory [%d.]+ GiB, every control step kept", result.err)
+    assert.matches("script.lua:5: world:rollout: out of memory at control step %d+ of 200000; the plan was memory [%d.]+ GiB", result.err)
+  end)
+end)
+
+describe("a misspelt name", function()
+  it("of a constructor comes with the one that may be meant", function()
+    says(sentence(function() cq.Material.neohookean {} end),
+      'cq.Material has no "neohookean" (did you mean neo_hookean?); it has corotated, linear, neo_hookean')
+    says(sentence(function() cq.Optimizer.adamw {} end),
+      'cq.Optimizer has no "adamw" (did you mean adam?); it has adam, gradient_descent, momentum')
+    says(sentence(function() cq.Shape.boxx {} end), 'cq.Shape has no "boxx" (did you mean box?)')
+    for _, noun in ipairs { "Actuator", "Boundary", "Controller", "Observer", "Picture" } do
+      says(sentence(function() cq[noun].nothing() end), ("cq.%s has no \"nothing\"; it has "):format(noun))
+    end
+  end)
+
+  it("of a method as well, and without the library's own lines", function()
+    local head = 'local cq = require "cq"\nlocal world = require("tests.scene").world(require("tests.scene").robot())\n'
+    local result = cqlua { script(head .. "world:rollout { steps = 1, running = function(s) return s:centre('foot')[1] end }") }
+    assert.equal(1, result.code)
+    says(result.err, "script.lua:3: attempt to call method 'centre' (a nil value; did you mean center of cq.State?) (in running, control step 1 of 1)")
+    assert.is_nil(result.err:find("lua/cq/", 1, true), result.err)
+    says(cqlua({ script(head .. "print(cq.zeros{3}:summ())") }).err, "did you mean sum of cq.Tensor?")
+    says(cqlua({ script(head .. "world:rolout {}") }).err, "did you mean rollout of cq.World?")
+  end)
+end)
+
+describe("a recursion without end", function()
+  it("is told in one line", function()
+    local result = cqlua { script "local function f() return 1 + f() end\nf()" }
+    assert.equal(1, result.code)
+    says(result.err, "script.lua:1: stack overflow")
+    assert.equal(1, select(2, result.err:gsub("\n", "\n")))
   end)
 end)

@@ -1,5 +1,6 @@
 -- failure: an error as the program tells it: its message, and the frames that help.
 local schema = require "cq.schema"
+local text = require "cq.text"
 
 local failure = {}
 
@@ -25,10 +26,40 @@ local function frames(level, whole)
   return lines
 end
 
+-- names of the methods that objects of loaded classes have, each with its class
+local function methods()
+  local names, class_of = {}, {}
+  for module, loaded in pairs(package.loaded) do
+    local class = type(loaded) == "table" and module:match "^cq%." and (rawget(loaded, "Tensor") or rawget(loaded, "class") or loaded)
+    local title = type(class) == "table" and (rawget(class, "__name") or module == "cq.tensor" and "cq.Tensor")
+    for name, value in pairs(title and class or {}) do
+      if type(value) == "function" and not name:match "^_" then names[#names + 1], class_of[name] = name, title end
+    end
+  end
+  table.sort(names)
+  return names, class_of
+end
+
+-- a method that an object lacks: the one that may be meant
+local function with_suggestion(problem)
+  return (problem:gsub("attempt to call method '([%w_]+)' %(a nil value%)", function(name)
+    local names, class_of = methods()
+    local near = text.suggest(name, names)
+    return near and ("attempt to call method '%s' (a nil value; did you mean %s of %s?)"):format(name, near, class_of[near])
+  end))
+end
+
+-- is the place that the message begins with one of the library's, and not one of the user's?
+local function is_within(problem)
+  return not problem:match "^[^\n:]+:%d+: " or problem:match "^[^\n:]*lua/cq/[%w_/]+%.lua:%d+: " ~= nil
+end
+
 ---Message handler for xpcall: message and traceback as one text.
 ---@param problem any
 ---@return string
 function failure.handle(problem)
+  -- hardly any stack is left for more, and the frames are all the same
+  if type(problem) == "string" and problem:find("stack overflow", 1, true) then return problem end
   if type(problem) ~= "string" then
     local meta = getmetatable(problem)
     if not (type(meta) == "table" and meta.__tostring) then
@@ -36,8 +67,9 @@ function failure.handle(problem)
     end
     problem = tostring(problem)
   end
-  -- an error made for the user needs none of the library's frames; any other does
-  local lines = frames(3, problem ~= schema.failure)
+  -- an error of the user's, or made for the user, needs none of the library's frames
+  local lines = frames(3, problem ~= schema.failure and is_within(problem))
+  problem = with_suggestion(problem)
   if #lines == 0 then return problem end
   return problem .. "\ntraceback:\n" .. table.concat(lines, "\n")
 end

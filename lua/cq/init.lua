@@ -28,8 +28,22 @@ local tensor_functions = {
 local is_tensor_function = {}
 for _, name in ipairs(tensor_functions) do is_tensor_function[name] = true end
 
+-- a family of constructors names the near one when it lacks what it is asked for
+local function family(name, module)
+  if getmetatable(module) or module.__index then return module end
+  return setmetatable(module, { __index = function(self, key)
+    local text, known = require "cq.text", {}
+    for member in pairs(self) do
+      if member ~= "class" and member:match "^%l" then known[#known + 1] = member end
+    end
+    table.sort(known)
+    require("cq.schema").fail("cq.%s has no %s%s; it has %s", name, text.describe(key), type(key) == "string" and text.suggestion(key, known) or "",
+      table.concat(known, ", "))
+  end })
+end
+
 local function load(name)
-  if nouns[name] then return require(nouns[name]) end
+  if nouns[name] then return family(name, require(nouns[name])) end
   if is_tensor_function[name] then return require("cq.tensor")[name] end
   if name == "log" then return require("cq.run").log end
 end

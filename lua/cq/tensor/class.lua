@@ -115,7 +115,7 @@ function class.check_shape(shape, what)
   end
   local dims = {}
   for i, size in ipairs(shape) do
-    if type(size) ~= "number" or size < 0 or size % 1 ~= 0 or size > 2^31 then
+    if type(size) ~= "number" or size < 0 or size % 1 ~= 0 or size >= 2^31 then
       fail("%s: size %d of the shape must be a whole number from 0 to 2147483647, got %s", what, i, schema.describe(size))
     end
     dims[i] = size
