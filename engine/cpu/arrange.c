@@ -120,11 +120,14 @@ static void split_columns(const cq_scene *s, cq_arrangement *a) {
   a->column_block[s->ranges] = a->column_count;
 }
 
-// the window around all bases, with room for the reach
+// the window around all bases with their reach, and how far it is to the edge of the world
 static void set_window(const cq_scene *s, cq_arrangement *a, const int32_t lower[3], const int32_t upper[3]) {
   const int last = s->model->dim - 1;
+  a->room = INFINITY;
   for (int i = 0; i < s->model->dim; i++) {
     const int from = i == last ? 2 : i;
+    // particles of base b lie between b + 1/2 and b + 3/2
+    a->room = fmin(a->room, fmin(lower[from] + 0.5, s->model->cells[i] - (upper[from] + 1.5)));
     a->lower[i] = lower[from] - REACH_BELOW;
     a->size[i] = upper[from] + REACH_ABOVE - a->lower[i] + 1;
   }
@@ -181,29 +184,6 @@ static cq_status find_columns(cq_scene *s, cq_arrangement *a, const int32_t *bas
 
 // ---- sorting ------------------------------------------------------------------------------------------------------------
 
-// first particle of the user that is outside the world
-static void diagnose_position(cq_scene *s) {
-  cq_readout all = {.kind = CQ_READOUT_GATHER, .field = CQ_FIELD_POSITION};
-  const int64_t start[2] = {0, 1};
-  all.group_start = start;
-  s->health = (cq_health){.bad = CQ_HEALTH_NOT_FINITE, .step = s->step};
-  for (int32_t p = 0; p < s->model->particle_count; p++) {
-    double x[3];
-    all.particles = &p;
-    s->kernels->read(s, &all, 0, x);
-    for (int i = 0; i < s->model->dim; i++) {
-      const double limit = s->model->cells[i] * s->model->dx;
-      // as the kernels see it, in their precision
-      if (x[i] >= 0 && x[i] <= limit * (1 + 1e-6)) continue;
-      s->health.bad = isfinite(x[i]) ? CQ_HEALTH_LEFT_GRID : CQ_HEALTH_NOT_FINITE;
-      s->health.particle = p;
-      s->health.value = x[i];
-      s->health.axis = i;
-      return;
-    }
-  }
-}
-
 // Counting sort of the particles by base cell, first axis slowest, particles of a cell in the order they had: the result
 // depends on positions and the old order only.
 static cq_status sort_by_cell(cq_scene *s, cq_arrangement *a, const int32_t *base) {
@@ -217,7 +197,7 @@ static cq_status sort_by_cell(cq_scene *s, cq_arrangement *a, const int32_t *bas
   memset(first, 0, (size_t)(cells + 1) * sizeof *first);
   int32_t *cell = s->key + 3 * (int64_t)slots;
   for (int32_t slot = 0; slot < slots; slot++) {
-    const int32_t *b = base + 3 * slot;
+    const int32_t *b = base + 3 * (int64_t)slot;
     const int32_t y = dim == 3 ? b[1] - a->lower[1] : 0;
     cell[slot] = ((b[0] - a->lower[0]) * ny + y) * a->size[last] + b[2] - a->lower[last];
     if (old->order[slot] >= 0) first[cell[slot] + 1]++;
@@ -234,35 +214,28 @@ static cq_status sort_by_cell(cq_scene *s, cq_arrangement *a, const int32_t *bas
   return CQ_OK;
 }
 
-// box of all bases, or where it failed
-static cq_status join_boxes(cq_scene *s, int32_t lower[3], int32_t upper[3]) {
+// box of all bases
+static void join_boxes(const cq_scene *s, int32_t lower[3], int32_t upper[3]) {
   for (int i = 0; i < 3; i++) {
     lower[i] = INT32_MAX;
     upper[i] = INT32_MIN;
   }
-  for (int32_t r = 0; r < s->ranges; r++) {
-    if (s->partial[r].outside) {
-      diagnose_position(s);
-      return CQ_UNSTABLE;
-    }
+  for (int32_t r = 0; r < s->ranges; r++)
     for (int i = 0; i < 3; i++) {
       if (s->partial[r].lower[i] < lower[i]) lower[i] = s->partial[r].lower[i];
       if (s->partial[r].upper[i] > upper[i]) upper[i] = s->partial[r].upper[i];
     }
-  }
-  return CQ_OK;
 }
 
 static cq_status prepare(cq_scene *s, const int32_t *base) {
   int32_t lower[3], upper[3];
-  cq_status status = join_boxes(s, lower, upper);
-  if (status) return status;
+  join_boxes(s, lower, upper);
   s->next = cq_slice_create(s);
   s->next_arrangement = arrangement_create(s);
   if (!s->next || !s->next_arrangement) return CQ_MEMORY;
   s->next_arrangement->made = s->step;
   set_window(s, s->next_arrangement, lower, upper);
-  status = sort_by_cell(s, s->next_arrangement, base);
+  cq_status status = sort_by_cell(s, s->next_arrangement, base);
   return status ? status : find_columns(s, s->next_arrangement, base);
 }
 
@@ -273,17 +246,30 @@ static void drop_prepared(cq_scene *s) {
   s->next_arrangement = NULL;
 }
 
-cq_status cq_arrange(cq_scene *s, cq_crew *crew) {
-  int begin, end;
-  int32_t *base = s->key;
+int cq_arrange_outside(cq_scene *s, cq_crew *crew, const cq_slice *slice) {
+  int begin, end, outside = 0;
   cq_crew_share(crew, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) {
     cq_partial *part = &s->partial[r];
-    part->outside = 0;
-    s->kernels->bases(s, s->live, s->range_start[r], s->range_start[r + 1], base, part->lower, part->upper, &part->outside);
+    s->kernels->bases(s, slice, s->range_start[r], s->range_start[r + 1], s->key, part->lower, part->upper, &part->outside);
   }
   cq_crew_wait(crew);
-  if (crew->rank == 0) s->status = prepare(s, base);
+  for (int32_t r = 0; r < s->ranges; r++) outside |= s->partial[r].outside;
+  return outside;
+}
+
+cq_status cq_arrange(cq_scene *s, cq_crew *crew) {
+  int begin, end;
+  cq_crew_share(crew, s->ranges, &begin, &end);
+  if (cq_arrange_outside(s, crew, s->live)) {
+    cq_crew_wait(crew);
+    if (crew->rank == 0) {
+      s->health = (cq_health){.step = s->step};
+      s->kernels->diagnose(s, s->live, &s->health);
+    }
+    return CQ_UNSTABLE;
+  }
+  if (crew->rank == 0) s->status = prepare(s, s->key);
   cq_crew_wait(crew);
   if (s->status) {
     const cq_status status = s->status;
@@ -303,8 +289,10 @@ cq_status cq_arrange(cq_scene *s, cq_crew *crew) {
     s->status = cq_arrange_reserve(s);
   }
   cq_crew_wait(crew);
+  const cq_status status = s->status;
+  cq_crew_wait(crew);   // before the first of the crew writes it again
   cq_crew_phase(crew, CQ_PHASE_SORT);
-  return s->status;
+  return status;
 }
 
 cq_status cq_arrange_first(cq_scene *s) {

@@ -109,7 +109,21 @@ static void store_state_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end)
   }
 }
 
-// lowest particle of the user that is not finite or inverted
+// Is a coordinate, in cells, in the world? Rounding may put what lies on the upper edge just above it. False for NaN.
+CQ_INLINE int in_world(const cq_model *m, const int axis, const real x) {
+  return s_value(x) >= 0 && s_value(x) <= m->cells[axis] * (1 + 1e-6);
+}
+
+// first coordinate of a particle that is not in the world, CQ_DIM if there is none
+static int axis_outside(const cq_scene *s, real *data, const int32_t slot) {
+  const real inv_dx = (real)(1 / s->model->dx);
+  for (int i = 0; i < CQ_DIM; i++)
+    if (!in_world(s->model, i, inv_dx * *slot_at(data, FIELDS, slot, X + i))) return i;
+  return CQ_DIM;
+}
+
+// Lowest particle of the user that is not finite; else that has left the world; else that is inverted. If there is none, value
+// and particle of the smallest determinant all the same.
 static void diagnose(const cq_scene *s, const cq_slice *slice, cq_health *health) {
   real *data = (real *)slice->data;
   for (int32_t p = 0; p < s->model->particle_count; p++) {
@@ -124,6 +138,17 @@ static void diagnose(const cq_scene *s, const cq_slice *slice, cq_health *health
     }
   }
   for (int32_t p = 0; p < s->model->particle_count; p++) {
+    const int32_t slot = s->arrangement->slot[p];
+    const int axis = axis_outside(s, data, slot);
+    if (axis == CQ_DIM) continue;
+    health->bad = CQ_HEALTH_LEFT_GRID;
+    health->particle = p;
+    health->value = (double)s_value(*slot_at(data, FIELDS, slot, X + axis));
+    health->axis = axis;
+    return;
+  }
+  health->value = INFINITY;
+  for (int32_t p = 0; p < s->model->particle_count; p++) {
     double f[CQ_DIM][CQ_DIM];
     for (int i = 0; i < CQ_DIM; i++)
       for (int j = 0; j < CQ_DIM; j++)
@@ -134,10 +159,11 @@ static void diagnose(const cq_scene *s, const cq_slice *slice, cq_health *health
     const double det = f[0][0] * (f[1][1] * f[2][2] - f[1][2] * f[2][1]) - f[0][1] * (f[1][0] * f[2][2] - f[1][2] * f[2][0]) +
                        f[0][2] * (f[1][0] * f[2][1] - f[1][1] * f[2][0]);
 #endif
-    if (det > 0) continue;
-    health->bad = CQ_HEALTH_INVERTED;
+    if (det >= health->value) continue;
     health->particle = p;
     health->value = det;
+    if (det > 0) continue;
+    health->bad = CQ_HEALTH_INVERTED;
     return;
   }
 }

@@ -42,7 +42,7 @@ typedef struct cq_kernels {
   void (*read)(const cq_scene *s, const cq_readout *r, int32_t group, double *out);
   void (*read_adj)(cq_scene *s, const cq_readout *r, int32_t group, int64_t begin, int64_t end, const double *grad_out);
 
-  // first particle of a slice, in the user's order, that is not finite or inverted
+  // first particle of a slice, in the user's order, that is not finite, has left the world, or is inverted
   void (*diagnose)(const cq_scene *s, const cq_slice *slice, cq_health *health);
 } cq_kernels;
 

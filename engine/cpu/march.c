@@ -79,11 +79,18 @@ static void drop_next(cq_scene *s) {
   s->next = NULL;
 }
 
-// an inverted particle shows in the state before, a non-finite one in the state after
+// An inverted particle shows in the state before, one that is not finite or has left the world in the state after. If neither
+// shows, a determinant was positive in double only.
 static void find_culprit(cq_scene *s) {
   s->health = (cq_health){.step = s->step};
   s->kernels->diagnose(s, s->live, &s->health);
-  if (!s->health.bad) s->kernels->diagnose(s, s->next, &s->health);
+  if (s->health.bad) return;
+  cq_health after = {.step = s->step};
+  s->kernels->diagnose(s, s->next, &after);
+  if (after.bad)
+    s->health = after;
+  else
+    s->health.bad = CQ_HEALTH_INVERTED;
 }
 
 // One engine step of the crew, in three passes. The first of the crew prepares and concludes while the others go on: they
@@ -108,6 +115,9 @@ static cq_status run_step(cq_scene *s, cq_crew *crew, cq_slice **live, double *d
     if (found[r].fastest > sum.fastest) sum.fastest = found[r].fastest;
     sum.bad |= found[r].bad;
   }
+  const double drifted = *drift + sum.fastest * s->model->dt / s->model->dx + drift_of_rounding(s);
+  // who cannot have come to the edge of the world need not be asked
+  if (!status && !sum.bad && drifted > s->arrangement->room) sum.bad = cq_arrange_outside(s, crew, next);
   if (status || sum.bad) {
     if (crew->rank == 0) {
       if (!status) find_culprit(s);
@@ -117,7 +127,7 @@ static cq_status run_step(cq_scene *s, cq_crew *crew, cq_slice **live, double *d
     return status ? status : CQ_UNSTABLE;
   }
   *live = next;
-  *drift += sum.fastest * s->model->dt / s->model->dx + drift_of_rounding(s);
+  *drift = drifted;
   if (crew->rank == 0) {
     cq_slice_release(s, s->live);
     s->live = next;

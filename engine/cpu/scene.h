@@ -41,6 +41,7 @@ typedef struct cq_arrangement {
   uint8_t *material;         // {chunks * 16} of each slot
   uint8_t *driven;           // {chunks} 1: some particle takes actuation or force
   int32_t lower[3], size[3]; // window of nodes
+  double room;               // cells from the outermost particle to the edge of the world, at least
   int32_t slab_lower[CQ_RANGES_MAX], slab_size[CQ_RANGES_MAX];   // of each range along the first axis
   cq_column *columns;
   int32_t column_count, column_capacity;
@@ -72,7 +73,7 @@ typedef struct cq_found {
 
 // What one range or column block summed up backward; added in order, in double. And what it found while sorting.
 typedef struct cq_partial {
-  int32_t outside;           // a position is not in the world
+  int32_t outside;           // a position is not in the world, or not finite
   int32_t lower[3], upper[3];     // box of the base cells
   double gravity[3], friction[CQ_WALLS_MAX], wall_velocity[CQ_WALLS_MAX][3];
 } cq_partial;

@@ -6,17 +6,17 @@ static void bases(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, in
                   int32_t lower[3], int32_t upper[3], int32_t *outside) {
   const cq_model *m = s->model;
   const real *data = (const real *)in->data, inv_dx = (real)(1 / m->dx);
+  *outside = 0;
   for (int i = 0; i < 3; i++) {
     lower[i] = INT32_MAX;
     upper[i] = INT32_MIN;
   }
   for (int32_t slot = chunk_begin * CQ_CHUNK; slot < chunk_end * CQ_CHUNK; slot++) {
-    int32_t *b = base + 3 * slot;
+    int32_t *b = base + 3 * (int64_t)slot;
     b[1] = 0;
     for (int i = 0; i < CQ_DIM; i++) {
       const real x = inv_dx * *slot_at((real *)data, FIELDS, slot, X + i);
-      // written so that NaN fails
-      if (!(x >= 0 && x <= m->cells[i])) {
+      if (!in_world(m, i, x)) {
         *outside = 1;
         return;
       }

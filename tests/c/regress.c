@@ -81,7 +81,45 @@ static void check_slow_drift(void) {
   cq_world_destroy(b.world);
 }
 
+// Leaving the world is noticed in the step that does it, however slow the particle and however long since it was sorted.
+static void check_leaving(double y, double v, int step) {
+  bench b;
+  bench_make(&b, 2, 1, CQ_FLOAT64, 16);
+  b.position[1] = y;
+  b.velocity[1] = v;
+  REQUIRE(bench_begin(&b, 100, 1) == CQ_OK);
+  cq_status status = CQ_OK;
+  for (int i = 0; i < step; i++) status = status ? status : cq_rollout_step(b.rollout, NULL, NULL);
+  CHECK(status == CQ_OK, "from %g at speed %g: %s after %d steps", y, v, cq_error(), cq_rollout_at(b.rollout));
+  status = cq_rollout_step(b.rollout, NULL, NULL);
+  cq_health h;
+  cq_rollout_health(b.rollout, &h);
+  CHECK(status == CQ_UNSTABLE && h.bad == CQ_HEALTH_LEFT_GRID && h.step == step && h.axis == 1 && h.particle == 0,
+        "from %g at speed %g: status %d, health %d at step %d, wanted step %d", y, v, status, h.bad, (int)h.step, step);
+  CHECK(fabs(h.value - (y + (step + 1) * v)) < 1e-6, "it is at %g, %g wanted", h.value, y + (step + 1) * v);
+  cq_world_destroy(b.world);
+}
+
+// A particle on the upper edge is in the world, whatever float32 makes of the edge.
+static void check_upper_edge(void) {
+  int refused = 0;
+  for (int k = 1; k < 200; k++) {
+    bench b;
+    bench_make(&b, 2, 1, CQ_FLOAT32, 4 + k);
+    b.def.dx = 1.1 / (k % 37 + 3);
+    b.position[0] = b.def.cells[0] * b.def.dx;
+    b.position[1] = 2 * b.def.dx;
+    refused += bench_begin(&b, 1, 1) != CQ_OK;
+    cq_world_destroy(b.world);
+  }
+  CHECK(refused == 0, "%d of 199 worlds refuse a particle on their upper edge: %s", refused, cq_error());
+}
+
 int main(void) {
   check_slow_drift();
+  check_leaving(0.325, -0.05, 6);
+  check_leaving(15.675, 0.05, 6);
+  check_leaving(8, -9, 0);   // in one leap from the middle
+  check_upper_edge();
   return check_report();
 }
