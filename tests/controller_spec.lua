@@ -124,6 +124,6 @@ describe("a controller of the user's", function()
 
   it("is refused when it is none", function()
     says(sentence(run, 3), "controller must be one of cq.Controller, a function, or a table with a method act, got 3")
-    says(sentence(run, function() return "left" end), "it must give 2 signals as a tensor, got \"left\"")
+    says(sentence(run, function() return "left" end), "the controller must give 2 signals as a tensor, got \"left\"")
   end)
 end)

@@ -186,3 +186,25 @@ describe("a recursion without end", function()
     assert.equal(1, select(2, result.err:gsub("\n", "\n")))
   end)
 end)
+
+describe("a robot that a rollout places", function()
+  it("must start within the world and outside its walls, as in the world", function()
+    local robot = scene.robot()
+    local world = scene.world(robot)
+    local start = world.robot.position
+    local function refused(position) return sentence(function() world:rollout { steps = 1, robot = robot:with { position = position } } end) end
+    says(refused(start + 10), "world:rollout: robot starts outside the world: x of particle 1 of group \"foot\" at {10.41, 10.14}")
+    says(refused(start - cq.tensor { 0, 0.05 }), "world:rollout: robot overlaps wall 1 (box): particle 1 of group \"foot\"")
+    local both = cq.stack { start, start + 10 }
+    says(sentence(function() world:rollout { steps = 1, batch = 2, robot = robot:with { position = both } } end), "starts outside the world")
+    assert.equal(1, world:rollout({ steps = 1, robot = robot:with { position = start } }).steps)
+  end)
+
+  it("is told what makes its Courant number large", function()
+    local robot = scene.robot()
+    local world = scene.world(robot)
+    local function refused(values) return sentence(function() world:rollout { steps = 1, robot = robot:with(values) } end) end
+    says(refused { velocity = { 100, 0 } }, "or have a smaller velocity")
+    says(refused { young = 1e7 }, "or have bounds for young, poisson and density")
+  end)
+end)

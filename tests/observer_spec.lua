@@ -110,7 +110,7 @@ describe("an observer of the user's", function()
 
   it("is refused when it is none, or gives none", function()
     says(sentence(told, 3), "observer must be one of cq.Observer, a function of the state")
-    says(sentence(told, function() return nil end), "it must give a tensor, got nil (in the observer, control step 1 of 3)")
+    says(sentence(told, function() return nil end), "the observer must give a tensor, got nil (in the observer, control step 1 of 3)")
   end)
 end)
 

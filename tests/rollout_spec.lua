@@ -357,7 +357,10 @@ describe("mistakes in a rollout", function()
     message = sentence(function()
       world:rollout { steps = 1, robot = world.robot:with { position = world.robot.position + 10 } }
     end)
-    assert(message:find("particle 1 of robot, group \"foot\", left the world (x = 10.41", 1, true), message)
+    assert(message:find("robot starts outside the world: x of particle 1 of group \"foot\" at {10.41", 1, true), message)
+    local open = scene.world(scene.robot(), { walls = {} })
+    message = sentence(function() open:rollout { steps = 300 } end)
+    assert(message:find "group \"foot\", left the world %(y = [%d.]+, the world is 1 long there%); give the world walls", message)
     message = sentence(function()
       world:rollout { steps = 50, controller = function() return { -90, -90 } end }
     end)

@@ -33,33 +33,47 @@ function assembly.group_of(robot, particle)
 end
 
 -- a particle as an error names it
-local function particle_text(robot, particle)
-  local group = assembly.group_of(robot, particle)
-  local x, at = robot.position:data() + particle * robot.dim, {}
-  for i = 1, robot.dim do at[i] = ("%.4g"):format(x[i - 1]) end
+local function particle_text(robot, x, particle)
+  local group, at = assembly.group_of(robot, particle), {}
+  for i = 1, robot.dim do at[i] = ("%.4g"):format(x[particle * robot.dim + i - 1]) end
   return ("particle %d%s at {%s}"):format(particle + 1, group and (" of group \"%s\""):format(group) or "", table.concat(at, ", "))
 end
 
 -- a robot must start inside the domain, one cell from its edge: there its particles still have all their grid nodes
-local function check_domain(robot, domain)
-  local x, dim = robot.position:data(), domain.dim
+local function check_domain(what, robot, x, domain)
+  local dim = domain.dim
   for p = 0, robot.particle_count - 1 do
     for i = 0, dim - 1 do
       local value = x[p * dim + i]
       if not (value >= domain.dx and value <= domain.size[i + 1] - domain.dx) then
-        is.fail("cq.World: %s starts outside the world: %s of %s must be between %s and %s (the world but for one cell at its edge)",
-          robot.name, ("xyz"):sub(i + 1, i + 1), particle_text(robot, p), text.number(domain.dx), text.number(domain.size[i + 1] - domain.dx))
+        is.fail("%s: %s starts outside the world: %s of %s must be between %s and %s (the world but for one cell at its edge)", what,
+          robot.name, ("xyz"):sub(i + 1, i + 1), particle_text(robot, x, p), text.number(domain.dx), text.number(domain.size[i + 1] - domain.dx))
       end
     end
   end
 end
 
-local function check_walls(robot, walls, structs, domain)
+local function check_walls(what, robot, x, walls, structs, domain)
   for w, wall in ipairs(walls) do
-    local p = wall:first_inside(structs[w - 1], domain.dim, robot.position:data(), robot.particle_count)
+    local p = wall:first_inside(structs[w - 1], domain.dim, x, robot.particle_count)
     if p then
-      is.fail("cq.World: %s overlaps wall %d (%s): %s is inside its solid; move the robot with robot:at", robot.name, w, wall.family,
-        particle_text(robot, p))
+      is.fail("%s: %s overlaps wall %d (%s): %s is inside its solid; move the robot with robot:at", what, robot.name, w, wall.family,
+        particle_text(robot, x, p))
+    end
+  end
+end
+
+---Refuses particles that start outside the world or within a wall.
+---@param what string               for errors
+---@param world cq.World
+---@param position cq.Tensor        {n, dim} or {batch, n, dim} of all robots
+function assembly.check_positions(what, world, position)
+  local data, dim, n = position:data(), world.dim, world.particle_count
+  for scene = 0, position.count / (n * dim) - 1 do
+    for _, robot in ipairs(world.robots) do
+      local x = data + (scene * n + robot.first) * dim
+      check_domain(what, robot, x, world.domain)
+      check_walls(what, robot, x, world.walls, world.layout.arrays.walls, world.domain)
     end
   end
 end
@@ -197,8 +211,8 @@ function assembly.fill(def, robots, walls, domain)
     if robot.dim ~= domain.dim then
       is.fail("cq.World: %s is %dD, the world is %dD by its cells", robot.name, robot.dim, domain.dim)
     end
-    check_domain(robot, domain)
-    check_walls(robot, walls, arrays.walls, domain)
+    check_domain("cq.World", robot, robot.position:data(), domain)
+    check_walls("cq.World", robot, robot.position:data(), walls, arrays.walls, domain)
     robot.first, robot.signal_first = count, signals
     count, signals = count + robot.particle_count, signals + robot.actuator_count
   end

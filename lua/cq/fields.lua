@@ -6,6 +6,7 @@ local T = require "cq.tensor"
 local values = require "cq.values"
 local selection = require "cq.selection"
 local pool = require "cq.pool"
+local assembly = require "cq.assembly"
 local engine = require "cq.engine"
 local C = engine.C
 
@@ -178,17 +179,18 @@ end
 local function check_courant(world, set)
   if not (set.young or set.poisson or set.mass or set.velocity) then return end
   local base = world.layout.base
-  local courant = T.tape.pause(function()
+  local courant, remedy = T.tape.pause(function()
     local function of(name) return (set[name] and set[name].tensor or base[name]):detach() end
     local nu = of "poisson"
     local modulus = of "young" * (1 - nu) / ((1 + nu) * (1 - 2 * nu))
     local wave = (modulus * of "volume" / of "mass"):sqrt():max():item()
     local speed = set.velocity and set.velocity.tensor:detach():square():sum(-1):max():item() ^ 0.5 or 0
-    return (wave + speed) * world.control_dt / world.substeps / world.dx
+    local factor = world.control_dt / world.substeps / world.dx
+    return (wave + speed) * factor, speed > wave and "a smaller velocity" or "bounds for young, poisson and density"
   end)
   if courant > world.courant_max then
-    is.fail("world:rollout: the Courant number of the robot's values is %.3g, above %s; make the world with substeps = %d or more, or bound young",
-      courant, text.number(world.courant_max), math.ceil(world.substeps * courant / world.courant_max))
+    is.fail("world:rollout: the Courant number of the robot's values is %.3g, above %s; make the world with substeps = %d or more, or have %s",
+      courant, text.number(world.courant_max), math.ceil(world.substeps * courant / world.courant_max), remedy)
   end
 end
 
@@ -202,6 +204,7 @@ function fields.collect(world, def)
     if tensor then set[name] = { id = id, tensor = tensor, per_scene = per_scene or false } end
   end
   put("position", C.CQ_FIELD_POSITION, gather(world, list, "position", 2, batch))
+  if set.position then assembly.check_positions("world:rollout", world, set.position.tensor) end
   put("velocity", C.CQ_FIELD_VELOCITY, gather(world, list, "velocity", 2, batch))
   put("affine", C.CQ_FIELD_AFFINE, gather(world, list, "affine", 3, batch))
   put("deformation", C.CQ_FIELD_DEFORMATION, gather(world, list, "deformation", 3, batch))

@@ -150,7 +150,7 @@ end
 
 local function check_observation(value)
   if type(value) ~= "number" and type(value) ~= "table" then
-    is.fail("it must give a tensor, got %s", text.describe(value))
+    is.fail("the observer must give a tensor, got %s", text.describe(value))
   end
   return T.as_tensor(value)
 end

@@ -49,7 +49,7 @@ end
 local function check_signals(self, u)
   local k, batch = self.signal_count, self.batch
   if type(u) ~= "number" and type(u) ~= "table" then
-    is.fail("it must give %d signal%s as a tensor, got %s", k, k == 1 and "" or "s", text.describe(u))
+    is.fail("the controller must give %d signal%s as a tensor, got %s", k, k == 1 and "" or "s", text.describe(u))
   end
   u = T.as_tensor(u)
   local shape = u:shape()
@@ -59,7 +59,7 @@ local function check_signals(self, u)
     u = u:reshape { k }
   elseif not (u.rank == 1 and shape[1] == k or batch > 1 and u.rank == 2 and shape[1] == batch and shape[2] == k) then
     local batched = batch > 1 and (" or {%d, %d}"):format(batch, k) or ""
-    is.fail("it must give signals of shape {%d}%s, one for each actuator signal, got {%s}", k, batched, table.concat(shape, ", "))
+    is.fail("the controller must give signals of shape {%d}%s, one for each actuator signal, got {%s}", k, batched, table.concat(shape, ", "))
   end
   if batch > 1 and u.rank == 1 then u = u:unsqueeze(1):expand { batch, k } end
   if not u:finite() then

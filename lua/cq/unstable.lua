@@ -17,7 +17,9 @@ local function what_happened(health, world)
   elseif health.bad == C.CQ_HEALTH_LEFT_GRID then
     return ("left the world (%s = %.4g, the world is %s long there)"):format(("xyz"):sub(health.axis + 1, health.axis + 1), health.value,
         text.number(world.domain.size[health.axis + 1])),
-      "give the world walls (walls = cq.Boundary.box()), or make it larger"
+      #world.walls == 0 and "give the world walls (walls = cq.Boundary.box()), or make it larger"
+        or ("make it larger if it has no wall there; else the step is too long for what happens: use more substeps than %d, a smaller dt, or less max")
+          :format(world.substeps)
   end
   return ("has a velocity or position that is not finite (%.3g)"):format(health.value),
     ("the step is too long: the Courant number was %.3g at the start; use more substeps than %d, or a smaller dt"):format(world.courant, world.substeps)
