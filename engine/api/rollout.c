@@ -56,8 +56,8 @@ static void set_defaults(cq_rollout *r) {
     for (int i = 0; i < m->dim; i++) r->wall_velocity[w * m->dim + i] = m->walls[w].velocity[i];
   }
   for (int32_t s = 0; s < r->def.batch; s++)
-    r->values[s] = (cq_values){m->position, m->velocity, m->affine, m->deformation, m->volume, m->mass, m->young, m->poisson,
-                               m->actuation_weight, m->gravity, r->friction, r->wall_velocity};
+    r->values_next[s] = (cq_values){m->position, m->velocity, m->affine, m->deformation, m->volume, m->mass, m->young,
+                                    m->poisson, m->actuation_weight, m->gravity, r->friction, r->wall_velocity};
 }
 
 void cq_rollout_destroy(cq_rollout *r) {
@@ -68,10 +68,12 @@ void cq_rollout_destroy(cq_rollout *r) {
   if (world->rollouts == r) world->rollouts = r->next;
   cq_memo_destroy(r->memo);
   world->backend->destroy(r->device);
-  for (int f = 0; f < CQ_FIELD_COUNT; f++) cq_free(r->owned[f]);
+  for (int f = 0; f < CQ_FIELD_COUNT; f++)
+    for (int k = 0; k < 2; k++) cq_free(r->owned[f][k]);
   cq_free(r->friction);
   cq_free(r->wall_velocity);
   cq_free(r->values);
+  cq_free(r->values_next);
   cq_free(r);
 }
 
@@ -90,7 +92,8 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
   r->friction = cq_alloc((size_t)m->wall_count, sizeof(double), "walls");
   r->wall_velocity = cq_alloc((size_t)m->wall_count * (size_t)m->dim, sizeof(double), "walls");
   r->values = cq_alloc((size_t)def->batch, sizeof *r->values, "batch");
-  cq_status status = r->friction && r->wall_velocity && r->values ? CQ_OK : CQ_MEMORY;
+  r->values_next = cq_alloc((size_t)def->batch, sizeof *r->values_next, "batch");
+  cq_status status = r->friction && r->wall_velocity && r->values && r->values_next ? CQ_OK : CQ_MEMORY;
   if (!status) status = world->backend->create(world->context, def->batch, def->differentiable, &r->device);
   if (!status) {
     const cq_memo_def memo = {
@@ -138,20 +141,25 @@ cq_status cq_rollout_set(cq_rollout *r, int32_t field, const double *data, int32
     const cq_status status = check_value(field, data[k], k);
     if (status) return status;
   }
-  if (!r->owned[field] || (per_scene && !r->per_scene[field])) {
+  const int32_t spare = !r->begun[field];
+  if (r->capacity[field][spare] < total) {
     double *owned = cq_alloc((size_t)total, sizeof *owned, field_name(field));
     if (!owned) return CQ_MEMORY;
-    cq_free(r->owned[field]);
-    r->owned[field] = owned;
-    r->per_scene[field] = per_scene;
+    cq_free(r->owned[field][spare]);
+    r->owned[field][spare] = owned;
+    r->capacity[field][spare] = total;
   }
-  memcpy(r->owned[field], data, (size_t)total * sizeof *data);
-  for (int32_t s = 0; s < r->def.batch; s++) *value_of(&r->values[s], field) = r->owned[field] + (per_scene ? s * count : 0);
+  double *to = r->owned[field][spare];
+  if (total) memcpy(to, data, (size_t)total * sizeof *data);
+  for (int32_t s = 0; s < r->def.batch; s++) *value_of(&r->values_next[s], field) = to ? to + (per_scene ? s * count : 0) : NULL;
+  r->latest[field] = spare;
   return CQ_OK;
 }
 
 cq_status cq_rollout_begin(cq_rollout *r) {
   r->began = r->adjoint = r->finished = r->failed = 0;
+  memcpy(r->values, r->values_next, (size_t)r->def.batch * sizeof *r->values);
+  memcpy(r->begun, r->latest, sizeof r->begun);
   cq_status status = r->world->backend->begin(r->device, r->values);
   if (!status) status = cq_memo_begin(r->memo);
   r->began = !status;
@@ -168,6 +176,7 @@ cq_status cq_rollout_step(cq_rollout *r, const double *u, const double *forces) 
   if (r->failed) return failed_before(r);
   if (cq_interrupted()) return cq_fail(CQ_INTERRUPTED, "interrupted at control step %d", cq_memo_at(r->memo));
   const cq_model *m = &r->world->model;
+  if (!u && m->actuator_count) return cq_fail(CQ_INVALID, "there are no signals; %d actuators need one each", m->actuator_count);
   for (int64_t k = 0; k < (int64_t)r->def.batch * m->actuator_count; k++)
     if (!isfinite(u[k]))
       return cq_fail(CQ_INVALID, "signal %lld is %g at control step %d; every signal must be finite", (long long)k + 1, u[k],
@@ -178,6 +187,7 @@ cq_status cq_rollout_step(cq_rollout *r, const double *u, const double *forces) 
                      (long long)k + 1, forces[k], cq_memo_at(r->memo));
   const cq_status status = cq_memo_step(r->memo, u, forces);
   r->failed = status == CQ_UNSTABLE || status == CQ_MEMORY;
+  if (!status) r->adjoint = 0;   // it was that of the state before
   return status;
 }
 
@@ -199,7 +209,10 @@ void cq_rollout_want(cq_rollout *r, uint32_t fields) { r->wanted = fields; }
 
 cq_status cq_rollout_step_adjoint(cq_rollout *r, double *grad_u, double *grad_forces) {
   if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before stepping back");
-  return cq_memo_reverse(r->memo, grad_u, grad_forces);
+  const cq_status status = cq_memo_reverse(r->memo, grad_u, grad_forces);
+  // half a step back there is no live state
+  if (status && status != CQ_INVALID) r->began = r->adjoint = 0;
+  return status;
 }
 
 // ---- gradients ----------------------------------------------------------------------------------------------------------

@@ -16,11 +16,13 @@ struct cq_rollout {
   cq_rollout *previous, *next;
   cq_rollout_def def;
   cq_device *device;
-  cq_memo *memo;              // NULL until the first begin
-  double *owned[CQ_FIELD_COUNT];       // values that were set, {count} or {batch, count}
-  int32_t per_scene[CQ_FIELD_COUNT];
+  cq_memo *memo;
+  // values that were set, {count} or {batch, count}; two of each, so that what a rollout began with stays as it was
+  double *owned[CQ_FIELD_COUNT][2];
+  int64_t capacity[CQ_FIELD_COUNT][2];
+  int32_t latest[CQ_FIELD_COUNT], begun[CQ_FIELD_COUNT];   // the one set last; the one of the last begin
   double *friction, *wall_velocity;    // the world's walls as fields
-  cq_values *values;          // {batch}
+  cq_values *values, *values_next;     // {batch} of the last begin; for the next
   uint32_t wanted, computed;  // gradients: to be asked for; of the running adjoint
   int32_t began, adjoint, finished, failed;
 };

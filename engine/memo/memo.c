@@ -109,6 +109,7 @@ static cq_status reserve(cq_memo *memo) {
   if (memo->mark_capacity < plan->checkpoints) {
     cq_free(memo->marks);
     cq_free(memo->mark_at);
+    memo->mark_capacity = 0;
     memo->marks = cq_alloc((size_t)plan->checkpoints, sizeof *memo->marks, "memo");
     memo->mark_at = cq_alloc((size_t)plan->checkpoints, sizeof *memo->mark_at, "memo");
     if (!memo->marks || !memo->mark_at) return CQ_MEMORY;
@@ -172,7 +173,7 @@ cq_status cq_memo_step(cq_memo *memo, const double *signals, const double *force
   if (i >= memo->def.steps)
     return cq_fail(CQ_INVALID, "this rollout was made for %d control steps; it has made them all", memo->def.steps);
   if (i != memo->made) return cq_fail(CQ_INVALID, "a rollout that goes backward cannot step forward; begin again");
-  memcpy(memo->signals + i * memo->def.signals, signals, (size_t)memo->def.signals * sizeof *signals);
+  if (memo->def.signals) memcpy(memo->signals + i * memo->def.signals, signals, (size_t)memo->def.signals * sizeof *signals);
   if (forces) {
     memcpy(memo->forces + i * memo->def.forces, forces, (size_t)memo->def.forces * sizeof *forces);
     memo->has_forces = 1;

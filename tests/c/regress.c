@@ -115,7 +115,42 @@ static void check_upper_edge(void) {
   CHECK(refused == 0, "%d of 199 worlds refuse a particle on their upper edge: %s", refused, cq_error());
 }
 
+// What is set takes effect at the next begin: the running rollout keeps what it began with, whatever becomes of the arrays.
+static void check_set(void) {
+  bench b;
+  bench_make(&b, 2, 2, CQ_FLOAT64, 16);
+  b.position[0] = 4;
+  REQUIRE(bench_begin(&b, 4, 2) == CQ_OK);
+  const int64_t start[2] = {0, 2};
+  const int32_t both[2] = {0, 1};
+  cq_readout r;
+  cq_readout_init(&r);
+  r.group_count = 1;
+  r.group_start = start;
+  r.particles = both;
+  const double first[2] = {1, 3}, second[4] = {1, 1, 5, 1}, third[2] = {7, 1};
+  double x[4], wanted = (1 * 4 + 3 * 8) / 4.0;
+  REQUIRE(cq_rollout_set(b.rollout, CQ_FIELD_MASS, first, 0) == CQ_OK);
+  REQUIRE(cq_rollout_begin(b.rollout) == CQ_OK);
+  for (int k = 0; k < 3; k++) {
+    if (k) REQUIRE(cq_rollout_set(b.rollout, CQ_FIELD_MASS, k == 1 ? second : third, k == 1) == CQ_OK);
+    REQUIRE(cq_rollout_read(b.rollout, &r, x) == CQ_OK);
+    CHECK(x[0] == wanted && x[2] == wanted, "centres at %g and %g after %d values were set, both were %g", x[0], x[2], k, wanted);
+  }
+  wanted = (7 * 4 + 1 * 8) / 8.0;
+  REQUIRE(cq_rollout_begin(b.rollout) == CQ_OK);
+  REQUIRE(cq_rollout_read(b.rollout, &r, x) == CQ_OK);
+  CHECK(x[0] == wanted && x[2] == wanted, "centres at %g and %g after the next begin, %g wanted", x[0], x[2], wanted);
+
+  // a step forward leaves the adjoint of the state before
+  REQUIRE(cq_rollout_begin_adjoint(b.rollout) == CQ_OK);
+  REQUIRE(cq_rollout_step(b.rollout, NULL, NULL) == CQ_OK);
+  CHECK_FAILS(cq_rollout_step_adjoint(b.rollout, NULL, NULL), CQ_INVALID, "begin the adjoint");
+  cq_world_destroy(b.world);
+}
+
 int main(void) {
+  check_set();
   check_slow_drift();
   check_leaving(0.325, -0.05, 6);
   check_leaving(15.675, 0.05, 6);
