@@ -360,7 +360,7 @@ describe("mistakes in a rollout", function()
     assert(message:find("robot starts outside the world: x of particle 1 of group \"foot\" at {10.41", 1, true), message)
     local open = scene.world(scene.robot(), { walls = {} })
     message = sentence(function() open:rollout { steps = 300 } end)
-    assert(message:find "group \"foot\", left the world %(y = [%d.]+, the world is 1 long there%); give the world walls", message)
+    assert(message:find "group \"foot\", left the world %(y = %-?[%d.]+, the world is 1 long there%); give the world walls", message)
     message = sentence(function()
       world:rollout { steps = 50, controller = function() return { -90, -90 } end }
     end)
