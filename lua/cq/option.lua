@@ -151,13 +151,14 @@ function option.set_program(name, typed)
 end
 
 ---Options that were typed and that the script never asked for, as sentences.
+---@param near? boolean      only those that resemble one that it asked for
 ---@return string[]
-function option.unused()
+function option.unused(near)
   local known, sentences = {}, {}
   for name in pairs(asked) do known[#known + 1] = name end
   table.sort(known)
   for name in pairs(given) do
-    if not asked[name] then
+    if not asked[name] and (not near or text.suggest(name, known)) then
       local allowed = #known > 0 and "it asked for --" .. table.concat(known, ", --") or "it asked for none"
       sentences[#sentences + 1] = ("the script never asked for --%s%s; %s"):format(name, text.suggestion(name, known), allowed)
     end

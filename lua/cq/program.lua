@@ -114,6 +114,10 @@ local function parse(arguments)
     elseif not parsed.name and #parsed.code == 0 then
       take_target(parsed, word)
     else
+      -- -iterations 5 would else be two words that nobody reads
+      if not parsed.plain and word:match "^%-%a[%w_-]+$" then
+        misuse("%s is no option; options of a script are --name value (words that begin with - stand behind a --)", word)
+      end
       parsed.positional[#parsed.positional + 1] = word
     end
     at = at + taken

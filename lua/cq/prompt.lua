@@ -4,8 +4,9 @@ local host = require "cq.host"
 
 local prompt = {}
 
--- an expression is printed; anything else is run; nil and the sentence when it is neither
+-- an expression is printed, also behind a =; anything else is run; nil and the sentence when it is neither
 local function compile(source)
+  source = source:gsub("^%s*=", "return ")
   local chunk = loadstring("return " .. source, "=stdin")
   if chunk then return chunk end
   return loadstring(source, "=stdin")
@@ -25,13 +26,14 @@ local function pack(...) return select("#", ...), { ... } end
 function prompt.run(globals)
   local terminal = host.terminal(0) ~= nil
   if terminal then print(("cqlua %s; Ctrl-D to leave"):format(host.version)) end
-  local source
+  local source, problem
   while true do
     if terminal then io.write(source and ">> " or "> ") io.flush() end
     local line = io.read "*l"
     if not line then break end
+    local chunk
     source = source and source .. "\n" .. line or line
-    local chunk, problem = compile(source)
+    chunk, problem = compile(source)
     if chunk then
       source = nil
       local count, results = pack(xpcall(setfenv(chunk, globals), failure.handle))
@@ -42,6 +44,7 @@ function prompt.run(globals)
       io.stderr:write(problem, "\n")
     end                                         -- else: the statement goes on in the next line
   end
+  if source then io.stderr:write(problem, "\n") end       -- the input ended within a statement
   if terminal then print() end
 end
 

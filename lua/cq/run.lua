@@ -177,6 +177,8 @@ function Run.open(def)
   if text then write_file(self:path "script.lua", text) end
   self.progress = Progress.new(self.iterations, self.done)
   current = self
+  -- a slip in an option is told before the work, and not after
+  for _, sentence in ipairs(option.unused(true)) do message.warn("%s", sentence) end
   return self
 end
 
