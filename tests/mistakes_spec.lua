@@ -208,3 +208,53 @@ describe("a robot that a rollout places", function()
     says(refused { young = 1e7 }, "or have bounds for young, poisson and density")
   end)
 end)
+
+describe("a slip on the command line", function()
+  it("is told before the work, when a run is opened", function()
+    local content = [[
+      local cq = require "cq"
+      cq.Run.open { iterations = cq.option("iterations", 100) }:finish()
+      io.stderr:write "worked\n"]]
+    local err = cqlua({ script(content), "--iteration", "5", "--out", folder .. "/a", "--quiet" }).err
+    assert.matches("^cqlua: warning: the script never asked for %-%-iteration %(did you mean iterations%?%); .*worked\n", err)
+  end)
+
+  it("is refused when it has one dash", function()
+    local result = cqlua { script "print(...)", "-iterations", "5" }
+    assert.equal(2, result.code)
+    says(result.err, "-iterations is no option; options of a script are --name value")
+    assert.equal("-iterations\t-5\n", cqlua({ script "print(...)", "--", "-iterations", "-5" }).out)
+    assert.equal("-5\n", cqlua({ script "print(...)", "-5" }).out)
+  end)
+
+  it("does not end the prompt without a word", function()
+    process.write(folder .. "/typed", "= 1 + 1\nx = 3 +\n")
+    local result = cqlua({ "-i" }, { after = "< " .. folder .. "/typed" })
+    assert.equal("2\n", result.out)
+    says(result.err, "unexpected symbol near '<eof>'")
+  end)
+end)
+
+describe("a picture", function()
+  it("needs a name that says its kind, also when it is only checked", function()
+    local robot = scene.robot()
+    local run = cq.Experiment { world = scene.world(robot), steps = 2, objective = function(s) return s:center(robot)[1] end }
+    for _, check in ipairs { false, true } do
+      option.program.check = check
+      local message = sentence(function() run:render(folder .. "/walk.avi") end)
+      option.program.check = nil
+      says(message, "run:render: path must end in .png, .mp4, .mkv, .webm or .gif, got \"")
+    end
+  end)
+end)
+
+describe("a warning", function()
+  it("of a gradient that is zero says whose it is, once", function()
+    local content = [[
+      local cq = require "cq"
+      local step = cq.value_and_grad(function(p) return (p.x * 0):sum() end)
+      for _ = 1, 2 do step { x = cq.param { 1, 2 } } end]]
+    assert.equal("cqlua: warning: the gradient of x is exactly zero everywhere: it reaches the objective without moving it\n",
+      cqlua({ script(content), "--quiet" }).err)
+  end)
+end)

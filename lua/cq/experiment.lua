@@ -331,7 +331,7 @@ end
 function Experiment:render(path, options)
   is.argument("run:render", "path", is.string(), path)
   local replay = require "cq.replay"
-  local def = replay.options(options)
+  local def = replay.options(path, options)
   if option.program.check or option.get("render", true) == false then return nil end
   if C.cq_interrupted() ~= 0 then
     message.note("interrupted: %s was not drawn; the best parameters are saved", path)

@@ -1,5 +1,6 @@
 -- replay: a rollout once more, drawn as it goes on.
 local is = require "cq.schema"
+local text = require "cq.text"
 local T = require "cq.tensor"
 local message = require "cq.message"
 local option = require "cq.option"
@@ -48,9 +49,16 @@ local spec = is.define("run:render", {
   which = is.one_of { "best", "last", default = "best" },
 })
 
----Checks the options of run:render.
+local endings = { png = true, mp4 = true, mkv = true, webm = true, gif = true }
+
+---Checks the path and the options of run:render.
 ---@return table
-function replay.options(given) return spec(given or {}) end
+function replay.options(path, given)
+  if not endings[path:match "%.(%w+)$"] then
+    is.fail("run:render: path must end in .png, .mp4, .mkv, .webm or .gif, got %s", text.describe(path))
+  end
+  return spec(given or {})
+end
 
 local function label_of(options, state)
   if type(options.label) == "function" then return options.label(state) end

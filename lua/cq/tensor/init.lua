@@ -107,7 +107,7 @@ end
 ---Called with a sentence when a gradient is suspicious. Replace it to hear of it elsewhere.
 ---@param sentence string
 function tensor.warn(sentence)
-  io.stderr:write("warning: ", sentence, "\n")
+  require("cq.message").warn("%s", sentence)
 end
 
 return setmetatable(tensor, { __call = function(_, value) return make.tensor(value) end })
