@@ -227,6 +227,14 @@ static void join_boxes(const cq_scene *s, int32_t lower[3], int32_t upper[3]) {
     }
 }
 
+// nodes of the window and sums of them fit an index
+static cq_status check_window(const cq_scene *s, const cq_arrangement *a) {
+  const int64_t ny = s->model->dim == 3 ? a->size[1] : 1, nodes = a->size[0] * ny * a->size[s->model->dim - 1];
+  if (nodes < INT32_MAX) return CQ_OK;
+  return cq_fail(CQ_MEMORY, "out of memory: the box around all particles holds %.3g grid nodes, at most %.3g are possible; keep "
+                 "them closer together, or make dx larger", (double)nodes, (double)INT32_MAX);
+}
+
 static cq_status prepare(cq_scene *s, const int32_t *base) {
   int32_t lower[3], upper[3];
   join_boxes(s, lower, upper);
@@ -235,7 +243,8 @@ static cq_status prepare(cq_scene *s, const int32_t *base) {
   if (!s->next || !s->next_arrangement) return CQ_MEMORY;
   s->next_arrangement->made = s->step;
   set_window(s, s->next_arrangement, lower, upper);
-  cq_status status = sort_by_cell(s, s->next_arrangement, base);
+  cq_status status = check_window(s, s->next_arrangement);
+  if (!status) status = sort_by_cell(s, s->next_arrangement, base);
   return status ? status : find_columns(s, s->next_arrangement, base);
 }
 

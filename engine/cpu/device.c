@@ -1,6 +1,7 @@
 // device: the CPU behind the table of operations. A single scene is shared by all threads; several are spread over them.
 #include "kernels.h"
 #include "team.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,10 +13,23 @@ struct cq_context {
   char description[128];
 };
 
+// Seconds that a control step of one scene lately took with all threads, and with one; 0: not known yet.
+typedef struct pace {
+  double together, alone;
+  int32_t calls;
+} pace;
+
+enum {
+  PROBE_NEAR = 32,           // calls after which the slower way is tried again
+  PROBE_FAR = 512,           // the same, when it took more than twice as long
+};
+
 struct cq_device {
   cq_context *context;
+  pace forward, backward;
   int32_t batch;
   cq_scene *scenes;
+  cq_status *status;         // {batch} of the last work on all scenes
   cq_health health;
 };
 
@@ -57,6 +71,10 @@ static cq_status context_create(const cq_model *model, cq_context **out) {
     return CQ_MEMORY;
   }
   const int threads = cq_team_size(context->team);
+  if (model->threads > threads) {
+    context_destroy(context);
+    return cq_fail(CQ_INVALID, "threads is %d; this machine could start %d", model->threads, threads);
+  }
   snprintf(context->description, sizeof context->description, "CPU, %s, %d thread%s, float%d", kernels->name, threads,
            threads == 1 ? "" : "s", kernels->real_bytes * 8);
   *out = context;
@@ -85,6 +103,12 @@ typedef struct scene_job {
   cq_status *status;         // {batch}
 } scene_job;
 
+// the sentence of a failure lives in the thread that met it
+static void keep_status(const scene_job *j, int32_t s, cq_status status) {
+  j->status[s] = status;
+  if (status) snprintf(j->device->scenes[s].sentence, sizeof j->device->scenes[s].sentence, "%s", cq_error());
+}
+
 static void run_job(void *argument, int rank, int size) {
   scene_job *j = argument;
   cq_device *device = j->device;
@@ -95,44 +119,65 @@ static void run_job(void *argument, int rank, int size) {
     if (rank == 0) crew.timers = device->context->seconds;
     crew.last = cq_clock();
     const cq_status status = j->work(&device->scenes[0], &crew, 0, j->argument);
-    if (rank == 0) j->status[0] = status;
+    if (rank == 0) keep_status(j, 0, status);
     return;
   }
   cq_crew alone = {.rank = 0, .size = 1, .timers = rank == 0 ? device->context->seconds : NULL};
   alone.last = cq_clock();
   for (int32_t s; (s = atomic_fetch_add(&j->next, 1)) < device->batch;)
-    j->status[s] = j->work(&device->scenes[s], &alone, s, j->argument);
+    keep_status(j, s, j->work(&device->scenes[s], &alone, s, j->argument));
 }
 
-static cq_status run(cq_device *device, scene_work *work, void *argument) {
-  cq_status few[16] = {CQ_OK};
-  scene_job j = {.device = device, .work = work, .argument = argument, .crew_size = 1, .status = few};
-  if (device->batch > 16) {
-    j.status = cq_alloc((size_t)device->batch, sizeof *j.status, "batch");
-    if (!j.status) return CQ_MEMORY;
-  }
-  const int threads = cq_team_size(device->context->team);
-  if (device->batch == 1) {
-    j.crew_size = device->scenes[0].ranges < threads ? device->scenes[0].ranges : threads;
-    j.barrier.size = j.crew_size;
-  }
-  if (threads == 1 || (device->batch == 1 && j.crew_size == 1))
+// when the simulation failed, and which particle shows it
+static cq_status fail_unstable(const cq_health *h, int32_t batch) {
+  char what[96], scene[32] = "";
+  if (h->bad == CQ_HEALTH_LEFT_GRID)
+    snprintf(what, sizeof what, "left the world, its coordinate %d is %g", h->axis + 1, h->value);
+  else if (h->bad == CQ_HEALTH_INVERTED)
+    snprintf(what, sizeof what, "was turned inside out, its det F is %g", h->value);
+  else
+    snprintf(what, sizeof what, "is no longer finite: %g", h->value);
+  if (batch > 1) snprintf(scene, sizeof scene, " of scene %d", h->scene);
+  return cq_fail(CQ_UNSTABLE, "the simulation became unstable at engine step %lld: particle %lld%s %s", (long long)h->step,
+                 (long long)h->particle, scene, what);
+}
+
+// How many threads should share the scene? Small scenes, and machines whose cores others use, are faster with one: what was
+// quicker lately is taken. The results are the same bits either way.
+static int choose_crew(const cq_device *device, pace *p) {
+  const int threads = cq_team_size(device->context->team), ranges = device->scenes[0].ranges;
+  const int most = ranges < threads ? ranges : threads;
+  if (most == 1 || !p) return most;
+  const int call = p->calls++;
+  if (call < 2) return call ? 1 : most;
+  const double quick = fmin(p->together, p->alone), slow = fmax(p->together, p->alone);
+  const int probe = call % (slow > 2 * quick ? PROBE_FAR : PROBE_NEAR) == 0;
+  return (p->together <= p->alone) != probe ? most : 1;
+}
+
+static void note_pace(pace *p, int crew_size, double seconds) {
+  double *mean = crew_size > 1 ? &p->together : &p->alone;
+  *mean = *mean > 0 ? 0.75 * *mean + 0.25 * seconds : seconds;
+}
+
+// p: the pace of this work, NULL to use all threads always
+static cq_status run(cq_device *device, scene_work *work, void *argument, pace *p) {
+  scene_job j = {.device = device, .work = work, .argument = argument, .crew_size = 1, .status = device->status};
+  if (device->batch == 1) j.barrier.size = j.crew_size = choose_crew(device, p);
+  const double start = cq_clock();
+  if (device->batch == 1 && j.crew_size == 1)
     run_job(&j, 0, 1);
   else
     cq_team_run(device->context->team, run_job, &j);
-  cq_status worst = CQ_OK;
-  for (int32_t s = 0; s < device->batch && !worst; s++) {
-    worst = j.status[s];
-    if (worst == CQ_UNSTABLE) {
-      device->health = device->scenes[s].health;
-      device->health.scene = s;
-    }
-  }
-  // the sentence of a failure lives in the thread that met it
-  if (worst == CQ_UNSTABLE) cq_fail(CQ_UNSTABLE, "the simulation became unstable at engine step %lld", (long long)device->health.step);
-  if (worst == CQ_MEMORY) cq_fail(CQ_MEMORY, "out of memory while a control step was computed");
-  if (j.status != few) cq_free(j.status);
-  return worst;
+  if (device->batch == 1 && p) note_pace(p, j.crew_size, cq_clock() - start);
+  int32_t first = 0;
+  while (first < device->batch && !device->status[first]) first++;
+  if (first == device->batch) return CQ_OK;
+  const cq_scene *failed = &device->scenes[first];
+  if (device->status[first] != CQ_UNSTABLE) return cq_fail(device->status[first], "%s", failed->sentence);
+  device->health = failed->health;
+  device->health.scene = first;
+  return fail_unstable(&device->health, device->batch);
 }
 
 // ---- device -------------------------------------------------------------------------------------------------------------
@@ -141,6 +186,7 @@ static void destroy(cq_device *device) {
   if (!device) return;
   for (int32_t s = 0; device->scenes && s < device->batch; s++) cq_scene_destroy(&device->scenes[s]);
   cq_free(device->scenes);
+  cq_free(device->status);
   cq_free(device);
 }
 
@@ -150,7 +196,8 @@ static cq_status create(cq_context *context, int32_t batch, int32_t differentiab
   device->context = context;
   device->batch = batch;
   device->scenes = cq_alloc((size_t)batch, sizeof *device->scenes, "scenes of a batch");
-  cq_status status = device->scenes ? CQ_OK : CQ_MEMORY;
+  device->status = cq_alloc((size_t)batch, sizeof *device->status, "scenes of a batch");
+  cq_status status = device->scenes && device->status ? CQ_OK : CQ_MEMORY;
   for (int32_t s = 0; s < batch && !status; s++)
     status = cq_scene_create(&device->scenes[s], context->model, context->kernels, differentiable);
   if (status)
@@ -169,7 +216,7 @@ static cq_status begin_scene(cq_scene *scene, cq_crew *crew, int32_t index, void
 
 static cq_status begin(cq_device *device, const cq_values *values) {
   device->health = (cq_health){0};
-  return run(device, begin_scene, (void *)values);
+  return run(device, begin_scene, (void *)values, NULL);
 }
 
 // what one control step is made of
@@ -192,7 +239,7 @@ static cq_status advance_scene(cq_scene *scene, cq_crew *crew, int32_t index, vo
 
 static cq_status advance(cq_device *device, const double *signals, const double *forces, cq_record *record) {
   controls c = {.signals = signals, .forces = forces, .steps = record ? record->steps : NULL};
-  return run(device, advance_scene, &c);
+  return run(device, advance_scene, &c, &device->forward);
 }
 
 static const cq_health *health(const cq_device *device) { return &device->health; }
@@ -295,7 +342,7 @@ static cq_status begin_adjoint_scene(cq_scene *scene, cq_crew *crew, int32_t ind
 
 static void begin_adjoint(cq_device *device, uint32_t wanted) {
   for (int32_t s = 0; s < device->batch; s++) device->scenes[s].wanted = wanted;
-  run(device, begin_adjoint_scene, NULL);
+  run(device, begin_adjoint_scene, NULL, NULL);
 }
 
 static cq_status reverse_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
@@ -319,7 +366,7 @@ static cq_status reverse_scene(cq_scene *scene, cq_crew *crew, int32_t index, vo
 static cq_status reverse(cq_device *device, const double *signals, const double *forces, const cq_record *record,
                          double *grad_signals, double *grad_forces) {
   controls c = {signals, forces, record->steps, grad_signals, grad_forces};
-  return run(device, reverse_scene, &c);
+  return run(device, reverse_scene, &c, &device->backward);
 }
 
 static cq_status finish_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
@@ -328,7 +375,7 @@ static cq_status finish_scene(cq_scene *scene, cq_crew *crew, int32_t index, voi
   return CQ_OK;
 }
 
-static void finish(cq_device *device) { run(device, finish_scene, NULL); }
+static void finish(cq_device *device) { run(device, finish_scene, NULL, NULL); }
 
 static const cq_gradients *gradients(const cq_device *device, int32_t scene) { return &device->scenes[scene].gradients; }
 
@@ -340,7 +387,6 @@ typedef struct reading {
   int64_t count;
   double *out;
   const double *grad_out;
-  cq_barrier barrier;
 } reading;
 
 // elements of out before a group
@@ -363,21 +409,19 @@ static void read_job(void *argument, int rank, int size) {
   }
 }
 
-// Groups may share particles: all threads work on one group after another, each on a part of its particles.
+// A particle may be listed more than once: each thread goes through all lists, and adds to particles of its own chunks.
 static void read_adjoint_job(void *argument, int rank, int size) {
-  reading *job = argument;
-  const cq_device *device = job->device;
+  const reading *job = argument;
   const cq_readout *r = job->readout;
-  cq_crew crew = {.rank = rank, .size = size, .barrier = size > 1 ? &job->barrier : NULL};
-  for (int32_t s = 0; s < device->batch; s++)
-    for (int32_t g = 0; g < r->group_count; g++) {
-      cq_scene *scene = &device->scenes[s];
-      int begin, end;
-      cq_crew_share(&crew, (int)(r->group_start[g + 1] - r->group_start[g]), &begin, &end);
-      scene->kernels->read_adj(scene, r, g, r->group_start[g] + begin, r->group_start[g] + end,
+  const cq_crew crew = {.rank = rank, .size = size};
+  for (int32_t s = 0; s < job->device->batch; s++) {
+    cq_scene *scene = &job->device->scenes[s];
+    int begin, end;
+    cq_crew_share(&crew, scene->chunks, &begin, &end);
+    for (int32_t g = 0; g < r->group_count; g++)
+      scene->kernels->read_adj(scene, r, g, begin, end,
                                job->grad_out + s * job->count + group_offset(r, scene->model->dim, g));
-      cq_crew_wait(&crew);
-    }
+  }
 }
 
 // waking the threads costs about what reading a thousand particles does
@@ -399,7 +443,6 @@ static void read_scenes(cq_device *device, const cq_readout *readout, int64_t co
 
 static void read_adjoint(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out) {
   reading job = {.device = device, .readout = readout, .count = count, .grad_out = grad_out};
-  job.barrier.size = cq_team_size(device->context->team);
   read_together(&job, read_adjoint_job);
 }
 

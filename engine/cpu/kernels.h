@@ -38,9 +38,10 @@ typedef struct cq_kernels {
   void (*store_params_adj)(cq_scene *s, int32_t chunk_begin, int32_t chunk_end);
   void (*store_state_adj)(cq_scene *s, int32_t chunk_begin, int32_t chunk_end);
 
-  // readouts of the live state: one group each (all particles of a gather); the adjoint for entries begin to end of its list
+  // readouts of the live state: one group each (all particles of a gather); the adjoint for particles of some chunks
   void (*read)(const cq_scene *s, const cq_readout *r, int32_t group, double *out);
-  void (*read_adj)(cq_scene *s, const cq_readout *r, int32_t group, int64_t begin, int64_t end, const double *grad_out);
+  void (*read_adj)(cq_scene *s, const cq_readout *r, int32_t group, int32_t chunk_begin, int32_t chunk_end,
+                   const double *grad_out);
 
   // first particle of a slice, in the user's order, that is not finite, has left the world, or is inverted
   void (*diagnose)(const cq_scene *s, const cq_slice *slice, cq_health *health);

@@ -46,15 +46,13 @@ static void load_drive(cq_scene *s, cq_crew *crew) {
 }
 
 static cq_status reserve_grid_record(cq_scene *s, cq_step_record *record) {
-  const int64_t wanted = s->arrangement->record_nodes, node = 4 * s->kernels->real_bytes;
+  const int64_t wanted = s->arrangement->record_nodes;
   if (record->grid_capacity >= wanted) return CQ_OK;
   cq_free(record->grid);
-  s->bytes -= record->grid_capacity * node;
   record->grid_capacity = 0;
-  record->grid = cq_alloc((size_t)wanted, (size_t)node, "memo of the grid");
+  record->grid = cq_alloc((size_t)wanted, 4 * (size_t)s->kernels->real_bytes, "memo of the grid");
   if (!record->grid) return CQ_MEMORY;
   record->grid_capacity = wanted;
-  s->bytes += wanted * node;
   return CQ_OK;
 }
 

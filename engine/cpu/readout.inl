@@ -35,21 +35,24 @@ static void read_group(const cq_scene *s, const cq_readout *r, int32_t group, do
   for (int i = 0; i < (r->kind == CQ_READOUT_MEAN ? width : width * width); i++) out[i] = sum[i] / total;
 }
 
-// With out = sum w q / W: dL/dq += w / W g; by mass, dL/dw += g . (q - out) / W. For entries begin to end of the list.
-static void read_group_adj(cq_scene *s, const cq_readout *r, int32_t group, int64_t begin, int64_t end,
+// With out = sum w q / W: dL/dq += w / W g; by mass, dL/dw += g . (q - out) / W. For particles of some chunks.
+static void read_group_adj(cq_scene *s, const cq_readout *r, int32_t group, int32_t chunk_begin, int32_t chunk_end,
                            const double *grad_out) {
   const int32_t first = cq_state_offset(r->field, CQ_DIM), width = cq_state_width(r->field, CQ_DIM);
   const int by_mass = r->weighting == CQ_WEIGHT_MASS && (s->wanted >> CQ_FIELD_MASS & 1);
+  const int64_t begin = r->group_start[group], end = r->group_start[group + 1];
   double q[WIDTH_MAX], out[WIDTH_MAX * WIDTH_MAX], total = 0;
   if (r->kind != CQ_READOUT_GATHER) {
     if (by_mass) read_group(s, r, group, out);
-    for (int64_t k = r->group_start[group]; k < r->group_start[group + 1]; k++) total += weight_of(s, r, r->particles[k]);
+    for (int64_t k = begin; k < end; k++) total += weight_of(s, r, r->particles[k]);
   }
   for (int64_t k = begin; k < end; k++) {
     const int32_t p = r->particles[k];
-    real *adj = slot_at((real *)s->adj, FIELDS, s->arrangement->slot[p], first);
+    const int32_t slot = s->arrangement->slot[p];
+    if (slot < chunk_begin * CQ_CHUNK || slot >= chunk_end * CQ_CHUNK) continue;
+    real *adj = slot_at((real *)s->adj, FIELDS, slot, first);
     if (r->kind == CQ_READOUT_GATHER) {
-      for (int i = 0; i < width; i++) adj[i * CQ_CHUNK] += (real)grad_out[(k - r->group_start[group]) * width + i];
+      for (int i = 0; i < width; i++) adj[i * CQ_CHUNK] += (real)grad_out[(k - begin) * width + i];
       continue;
     }
     const double share = weight_of(s, r, p) / total;

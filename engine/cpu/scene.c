@@ -105,7 +105,6 @@ cq_slice *cq_slice_create(cq_scene *s) {
       cq_free(slice);
       return NULL;
     }
-    s->bytes += (int64_t)(count * size);
   }
   slice->references = 1;
   slice->next = NULL;
@@ -145,7 +144,6 @@ void cq_step_record_clear(cq_scene *s, cq_step_record *record) {
 void cq_step_record_destroy(cq_scene *s, cq_step_record *record) {
   cq_step_record_clear(s, record);
   cq_free(record->grid);
-  s->bytes -= record->grid_capacity * 4 * s->kernels->real_bytes;
   *record = (cq_step_record){0};
 }
 

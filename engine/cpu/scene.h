@@ -97,6 +97,7 @@ typedef struct cq_scene {
 
   // the running step or sorting: what the first of a crew prepares for the others
   cq_status status;
+  char sentence[256];                  // of the last failure
   cq_slice *next;
   cq_arrangement *next_arrangement;
   void *record;
@@ -126,7 +127,6 @@ typedef struct cq_scene {
 
   cq_arrangement *free_arrangements;
   cq_slice *free_slices;
-  int64_t bytes;                       // of all slices and grid records that this scene has allocated
 } cq_scene;
 
 // Reals of a particle in a slice, and in drive.

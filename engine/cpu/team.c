@@ -18,7 +18,7 @@ typedef struct worker {
 
 struct cq_team {
   int size;
-  _Alignas(64) atomic_int go;
+  _Alignas(64) atomic_uint go;   // jobs given out; it may wrap around
   _Alignas(64) atomic_int done;
   atomic_int quit;
   cq_team_function *function;
@@ -54,7 +54,7 @@ static void barrier_wait(cq_barrier *b) {
 static void *work(void *argument) {
   worker *w = argument;
   cq_team *team = w->team;
-  for (int turn = 0;; turn++) {
+  for (unsigned turn = 0;; turn++) {
     for (int k = 0; k < 20 * SPINS && atomic_load_explicit(&team->go, memory_order_acquire) == turn; k++) pause_cpu();
     if (atomic_load_explicit(&team->go, memory_order_acquire) == turn) {
       pthread_mutex_lock(&team->lock);

@@ -149,7 +149,60 @@ static void check_set(void) {
   cq_world_destroy(b.world);
 }
 
+// two particles in far corners: what lies between them cannot be counted, and is not
+static void check_far_apart(int cells, cq_status wanted) {
+  bench b;
+  bench_make(&b, 3, 2, CQ_FLOAT32, cells);
+  for (int i = 0; i < 3; i++) {
+    b.position[i] = 4;
+    b.position[3 + i] = cells - 4;
+  }
+  const cq_status status = bench_begin(&b, 1, 2);
+  CHECK(status == wanted && (!wanted || strstr(cq_error(), "box around all particles")), "%d cells apart: status %d, %s", cells,
+        status, cq_error());
+  cq_world_destroy(b.world);
+}
+
+// a list may name a particle more than once, and threads share the work: each gradient arrives
+static void check_repeats(void) {
+  enum { TIMES = 4001 };
+  bench b;
+  bench_make(&b, 2, 1, CQ_FLOAT64, 16);
+  b.def.threads = 8;
+  REQUIRE(bench_begin(&b, 1, 1) == CQ_OK);
+  static double ones[2 * TIMES];
+  static int32_t same[TIMES];
+  const int64_t start[2] = {0, TIMES};
+  cq_readout r;
+  cq_readout_init(&r);
+  r.kind = CQ_READOUT_GATHER;
+  r.group_count = 1;
+  r.group_start = start;
+  r.particles = same;
+  for (int k = 0; k < 2 * TIMES; k++) ones[k] = 1;
+  int off = 0;
+  for (int k = 0; k < 20; k++) {
+    double grad[2];
+    REQUIRE(cq_rollout_begin_adjoint(b.rollout) == CQ_OK);
+    REQUIRE(cq_rollout_read_adjoint(b.rollout, &r, ones) == CQ_OK);
+    REQUIRE(cq_rollout_gradient(b.rollout, CQ_FIELD_POSITION, grad, 0) == CQ_OK);
+    off += grad[0] != TIMES || grad[1] != TIMES;
+  }
+  CHECK(off == 0, "%d of 20 gradients of a particle listed %d times are wrong", off, TIMES);
+  cq_world_destroy(b.world);
+}
+
+static void check_threads(void) {
+  bench b;
+  bench_make(&b, 2, 1, CQ_FLOAT64, 16);
+  b.def.threads = 100000;
+  CHECK_FAILS(cq_world_create(&b.def, &b.world), CQ_INVALID, "threads is 100000");
+}
+
 int main(void) {
+  check_far_apart(2000, CQ_MEMORY);
+  check_repeats();
+  check_threads();
   check_set();
   check_slow_drift();
   check_leaving(0.325, -0.05, 6);
