@@ -258,3 +258,15 @@ describe("a warning", function()
       cqlua({ script(content), "--quiet" }).err)
   end)
 end)
+
+describe("memory", function()
+  it("does not pile up with rollouts of many lengths, or worlds that are out of reach", function()
+    local world = scene.world(scene.robot())
+    for steps = 1, 20 do world:rollout { steps = steps } end
+    assert.is_true(#world.pool.entries <= 4, #world.pool.entries)
+    local lost = setmetatable({ world }, { __mode = "v" })
+    world = nil
+    assert.is_true(scene.world(scene.robot()).courant > 0)
+    assert.is_nil(lost[1], world)
+  end)
+end)

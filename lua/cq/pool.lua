@@ -36,6 +36,22 @@ local function create(self, def, key)
   return entry
 end
 
+local SPARE_MAX = 2          -- unused ones that are kept: lengths that grow with the training would else pile up their memos
+
+-- destroys all unused ones but the last `keep` of them
+local function shrink(self, keep)
+  local kept, spare = {}, 0
+  for k = #self.entries, 1, -1 do
+    local entry = self.entries[k]
+    local used = entry.owner[1] ~= nil
+    if not used then spare = spare + 1 end
+    if used or spare <= keep then table.insert(kept, 1, entry) else C.cq_rollout_destroy(entry.handle) end
+  end
+  local any = #kept < #self.entries
+  self.entries = kept
+  return any
+end
+
 ---A rollout of the engine for this owner, until the owner is garbage or gives it back.
 ---@param owner table
 ---@param def { batch: integer, steps: integer, differentiable: boolean, memory: number? }
@@ -48,7 +64,10 @@ function Pool:acquire(owner, def)
     collectgarbage()
     entry = free_entry(self, key)
   end
-  entry = entry or create(self, def, key)
+  if not entry then
+    shrink(self, SPARE_MAX)
+    entry = create(self, def, key)
+  end
   entry.owner[1] = owner
   return entry
 end
@@ -57,17 +76,7 @@ end
 ---@return boolean      was there one?
 function Pool:trim()
   collectgarbage()
-  local kept, any = {}, false
-  for _, entry in ipairs(self.entries) do
-    if entry.owner[1] then
-      kept[#kept + 1] = entry
-    else
-      C.cq_rollout_destroy(entry.handle)
-      any = true
-    end
-  end
-  self.entries = kept
-  return any
+  return shrink(self, 0)
 end
 
 ---Destroys them all: the world closes.

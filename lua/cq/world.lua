@@ -132,6 +132,8 @@ end
 ---@param fields cq.World.def
 ---@return cq.World
 local function new(_, fields)
+  -- worlds that nobody can reach any more give their memory back now: Lua sees little of it, and would wait
+  collectgarbage()
   local def = with_options(spec(fields))
   local self = setmetatable({ dim = #def.cells, cells = def.cells, dx = def.dx, control_dt = def.dt, precision = def.precision }, World)
   self.domain = { dim = self.dim, dx = def.dx, size = {} }
