@@ -13,7 +13,7 @@ struct cq_context {
   char description[128];
 };
 
-// Seconds that a control step of one scene lately took with all threads, and with one; 0: not known yet.
+// Seconds that one kind of work lately took with all threads, and with one; 0: not known yet.
 typedef struct pace {
   double together, alone;
   int32_t calls;
@@ -26,7 +26,7 @@ enum {
 
 struct cq_device {
   cq_context *context;
-  pace forward, backward;
+  pace forward, backward, reading;
   int32_t batch;
   cq_scene *scenes;
   cq_status *status;         // {batch} of the last work on all scenes
@@ -142,11 +142,9 @@ static cq_status fail_unstable(const cq_health *h, int32_t batch) {
                  (long long)h->particle, scene, what);
 }
 
-// How many threads should share the scene? Small scenes, and machines whose cores others use, are faster with one: what was
-// quicker lately is taken. The results are the same bits either way.
-static int choose_crew(const cq_device *device, pace *p) {
-  const int threads = cq_team_size(device->context->team), ranges = device->scenes[0].ranges;
-  const int most = ranges < threads ? ranges : threads;
+// How many threads should share work that can use so many? Small scenes, and machines whose cores others use, are faster with
+// one: what was quicker lately is taken. The results are the same bits either way.
+static int choose_crew(int most, pace *p) {
   if (most == 1 || !p) return most;
   const int call = p->calls++;
   if (call < 2) return call ? 1 : most;
@@ -163,7 +161,10 @@ static void note_pace(pace *p, int crew_size, double seconds) {
 // p: the pace of this work, NULL to use all threads always
 static cq_status run(cq_device *device, scene_work *work, void *argument, pace *p) {
   scene_job j = {.device = device, .work = work, .argument = argument, .crew_size = 1, .status = device->status};
-  if (device->batch == 1) j.barrier.size = j.crew_size = choose_crew(device, p);
+  if (device->batch == 1) {
+    const int threads = cq_team_size(device->context->team), ranges = device->scenes[0].ranges;
+    j.barrier.size = j.crew_size = choose_crew(ranges < threads ? ranges : threads, p);
+  }
   const double start = cq_clock();
   if (device->batch == 1 && j.crew_size == 1)
     run_job(&j, 0, 1);
@@ -424,16 +425,23 @@ static void read_adjoint_job(void *argument, int rank, int size) {
   }
 }
 
-// waking the threads costs about what reading a thousand particles does
+// below so many particles waking the threads costs more than they save
+enum { READ_TOGETHER = 8192 };
+
 static void read_together(reading *job, cq_team_function *function) {
   const double start = cq_clock();
   cq_device *device = job->device;
   const int64_t particles = job->readout->group_start[job->readout->group_count] - job->readout->group_start[0];
-  if (particles * device->batch > 2000 && cq_team_size(device->context->team) > 1)
-    cq_team_run(device->context->team, function, job);
-  else
+  const int most = particles * device->batch < READ_TOGETHER ? 1 : cq_team_size(device->context->team);
+  const int crew_size = choose_crew(most, &device->reading);
+  if (crew_size == 1)
     function(job, 0, 1);
-  device->context->seconds[CQ_PHASE_READOUT] += cq_clock() - start;
+  else
+    cq_team_run(device->context->team, function, job);
+  const double seconds = cq_clock() - start;
+  // per particle, for readouts are of any size
+  if (most > 1) note_pace(&device->reading, crew_size, seconds / (double)particles);
+  device->context->seconds[CQ_PHASE_READOUT] += seconds;
 }
 
 static void read_scenes(cq_device *device, const cq_readout *readout, int64_t count, double *out) {
