@@ -244,18 +244,23 @@ local function fail_iteration(self, run, i, problem)
   error(problem, 0)
 end
 
+-- in the place of optimising, under cqlua check: what the script goes on with is there
+local function only_check(self, def)
+  require("cq.run").check_folder(def.folder)
+  local report = self:check()
+  self.best = { loss = report.loss, iteration = 0, params = copy_params(self.params) }
+  return { loss = report.loss, best = report.loss, iterations = 0 }
+end
+
 ---Optimises. Writes history.csv, parameters, optimizer state and the best parameters into the run's folder; goes on from
 ---there with resume. Ctrl-C stops at the next iteration and saves. What was computed is kept when an iteration fails.
 ---@param fields { iterations: integer, folder?: string, resume?: boolean, after?: fun(iteration: integer, loss: number, run: cq.Experiment) }
 ---@return { loss: number?, best: number?, iterations: integer } result     loss: of the last iteration, nil when there was none
 function Experiment:optimize(fields)
   local def = optimize_spec(fields)
-  if option.program.check then
-    local report = self:check()
-    return { loss = report.loss, best = report.loss, iterations = 0 }
-  end
   if not self.optimizer then is.fail("run:optimize: the experiment has no optimizer") end
   if #T.leaves.list(self.params) == 0 then is.fail("run:optimize: there is nothing to train; give a controller or trainable") end
+  if option.program.check then return only_check(self, def) end
   local run = require("cq.run").open {
     iterations = def.iterations, folder = def.folder, resume = def.resume, device = self.world.device,
     notes = { world = tostring(self.world), control_steps = self.steps },
@@ -343,13 +348,18 @@ end
 
 ---Everything that can be known before running: a few control steps forward and backward with every function of the user's,
 ---and the plan. Errors as optimize would.
----@return { loss: number, gradients: table<string, number>, plan: table, text: string } report
+---@return { steps: integer, loss: number, gradients: table<string, number>, plan: table, text: string } report
 function Experiment:check()
   local steps = math.min(self.steps, 2)
-  local report = { gradients = {}, plan = self.world:plan { steps = self.steps, memory = self.memory } }
+  local report = { steps = self.steps, gradients = {}, plan = self.world:plan { steps = self.steps, memory = self.memory } }
   local lines = { tostring(self.world), ("%d control steps, %s"):format(self.steps, report.plan.text) }
   if #T.leaves.list(self.params) > 0 then
-    local loss, grads = T.value_and_grad(function(params) return self:loss(self:rollout(params, nil, steps)) end)(self.params)
+    -- what is zero after two control steps need not be zero in the end: no warning yet
+    local warn = T.warn
+    T.warn = function() return false end
+    local fine, loss, grads = pcall(T.value_and_grad(function(params) return self:loss(self:rollout(params, nil, steps)) end), self.params)
+    T.warn = warn
+    if not fine then error(loss, 0) end
     report.loss = loss
     for _, leaf in ipairs(T.leaves.list(grads)) do
       report.gradients[leaf.path] = leaf.tensor:norm():item()
@@ -359,7 +369,7 @@ function Experiment:check()
     report.loss = self:loss(self:rollout(self.params, nil, steps)):item()
   end
   report.text = table.concat(lines, "\n")
-  if option.program.check then print(report.text) end
+  if option.on_check then option.on_check(report) end
   return report
 end
 

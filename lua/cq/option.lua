@@ -26,6 +26,10 @@ local option = {}
 ---@field check boolean|nil               true under cqlua check: nothing is trained or drawn
 option.program = { device = "auto", threads = 0, simd = 0, quiet = false }
 
+---Called with what an experiment's check found, under cqlua check.
+---@type fun(report: table)?
+option.on_check = nil
+
 local is = schema
 local simd_levels = { auto = 0, baseline = 1, avx2 = 3, avx512 = 4 }
 

@@ -217,9 +217,10 @@ local function run(chunk, ...)
   if finished then return close_run() end
   if type(problem) == "table" then error(problem, 0) end
   -- who asked to stop needs no traceback
-  message.fault("%s", interrupted() and problem:match "^[^\n]*" or problem)
-  close_run(problem:match "^[^\n]*")
-  return false
+  local sentence = problem:match "^[^\n]*"
+  message.fault("%s", interrupted() and sentence or problem)
+  close_run(sentence)
+  return false, sentence
 end
 
 local function run_code(parsed)
@@ -234,12 +235,12 @@ end
 ---Runs a script as the command line does; for subcommands that look at one.
 ---@param path string
 ---@param words string[]      its arguments
----@return boolean finished   false after its error was told
+---@return boolean finished, string? problem     false after its error was told
 function program.run_script(path, words)
   local chunk, problem = load_script(path)
   if not chunk then
     message.fault("%s", problem)
-    return false
+    return false, problem
   end
   rawset(_G, "arg", { [0] = path, unpack(words) })
   program.script = path

@@ -99,6 +99,22 @@ local function move_earlier(folder)
   message.note("the earlier run in %s is now in %s", folder, earlier)
 end
 
+-- a run that is only checked leaves nothing behind: it learns whether its folder can be written, and works in another
+local function scratch_for(folder)
+  local there = host.kind(folder)
+  make_folder(folder)
+  if not there then os.remove(folder) end
+  local scratch = os.tmpname()
+  os.remove(scratch)
+  make_folder(scratch)
+  return scratch
+end
+
+local function remove_scratch(folder)
+  for _, name in ipairs(host.entries(folder) or {}) do os.remove(folder .. "/" .. name) end
+  os.remove(folder)
+end
+
 local function write_file(path, bytes)
   engine.check(C.cq_file_replace(path, ffi.cast("const void *", bytes), #bytes))
 end
@@ -158,6 +174,10 @@ local current
 ---@return cq.Run?
 function Run.current() return current end
 
+---Can this folder (or the one that a run would take) be written? An error if not; nothing is left there.
+---@param folder? string
+function Run.check_folder(folder) remove_scratch(scratch_for(folder or default_folder())) end
+
 ---Opens the folder, so that a run cannot fail for it later.
 ---@param def cq.Run.def
 ---@return cq.Run
@@ -167,6 +187,9 @@ function Run.open(def)
   local self = setmetatable({
     folder = def.folder or default_folder(), iterations = def.iterations, done = 0, saved_at = C.cq_clock(),
   }, Run)
+  if option.program.check then
+    self.folder, def.resume = scratch_for(self.folder), false
+  end
   make_folder(self.folder)
   if def.resume then self:restore() else move_earlier(self.folder) end
   self.history = History.open(self:path "history.csv", self.done)
@@ -248,6 +271,7 @@ local function close(self, status, problem)
   self.manifest.iterations_done = self.done
   self:write_manifest()
   self.history:close()
+  if option.program.check then remove_scratch(self.folder) end
   if current == self then current = nil end
   if not saved then error(why, 0) end
 end

@@ -1,20 +1,53 @@
 -- check: everything that can be known of a script before it runs for long.      cqlua check script.lua [its options]
 -- The script runs with one iteration; an experiment makes a few control steps forward and backward instead of training,
--- and prints its plan. Loops of one's own end where cq.option("iterations") says so.
+-- and tells its plan. Nothing is drawn, and no folder is written. Loops of one's own end where cq.option("iterations") says so.
+local json = require "cq.json"
 local option = require "cq.option"
 local program = require "cq.program"
+local is = require "cq.schema"
+
+-- what --json tells of an experiment
+local function facts_of(path, report)
+  local plan = report.plan
+  return {
+    script = path, steps = report.steps, loss = report.loss, gradients = report.gradients, bytes = plan.bytes, checkpoints = plan.checkpoints,
+    recompute = plan.recompute,
+  }
+end
+
+-- one object a line: what the script itself prints goes elsewhere
+local function print_to_stderr(...)
+  local words = { ... }
+  for i = 1, select("#", ...) do words[i] = tostring(words[i]) end
+  io.stderr:write(table.concat(words, "\t"), "\n")
+end
+
+local function tell(object)
+  io.stdout:write(json.encode(object, { "script", "fine" }), "\n")
+end
 
 return {
   summary = "what can be known of a script before it runs",
   arguments = "script.lua",
+  options = { json = is.boolean { default = false } },
   runs_script = true,
-  run = function(_, words)
+  run = function(options, words)
     local path = table.remove(words, 1)
     if not path then program.misuse "check needs the script to look at, got nothing" end
     option.set_silently("iterations", "1")
+    option.set_silently("render", "no")
     option.program.check = true
-    if not program.run_script(path, words) then return 1 end
+    local say = print
+    if options.json then
+      rawset(_G, "print", print_to_stderr)
+      option.on_check = function(report) tell(facts_of(path, report)) end
+    else
+      option.on_check = function(report) say(report.text) end
+    end
+    local fine, problem = program.run_script(path, words)
+    if options.json then tell { script = path, fine = fine, problem = problem } end
+    if not fine then return 1 end
     program.tell_unused()
-    print(("%s: nothing wrong was found"):format(path))
+    if not options.json then say(("%s: nothing wrong was found"):format(path)) end
   end,
 }

@@ -12,8 +12,8 @@ local warned = {}                       -- paths already warned of
 
 local function warn_zero(path)
   if warned[path] then return end
-  warned[path] = true
-  require("cq.tensor").warn(("the gradient of %s is exactly zero everywhere: it reaches the objective without moving it"):format(path))
+  local told = require("cq.tensor").warn(("the gradient of %s is exactly zero everywhere: it reaches the objective without moving it"):format(path))
+  warned[path] = told ~= false
 end
 
 -- the number, or why there is none

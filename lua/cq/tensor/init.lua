@@ -106,6 +106,7 @@ end
 
 ---Called with a sentence when a gradient is suspicious. Replace it to hear of it elsewhere.
 ---@param sentence string
+---@return false?            it was not told: say it again when it comes again
 function tensor.warn(sentence)
   require("cq.message").warn("%s", sentence)
 end
