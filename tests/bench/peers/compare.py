@@ -1,0 +1,263 @@
+# compare: runs cqlua, Taichi and plain C on the same scenes in turn; called by run.sh.
+#
+# Every competitor is a process that makes one gradient, says "first LOSS", and then runs a pass there and back whenever it is
+# told. They take turns, so that what else happens on the machine hits all of them. Losses and gradients are held against
+# cqlua's in float64. Throughput is the median of the repetitions, after one that is not counted; the first gradient counts
+# from the start of the process: for Taichi once with nothing compiled, and once with what it has kept on disk.
+import argparse
+import csv
+import datetime
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+CASES = ["2d-1600", "2d-6400", "3d-8000", "walker"]
+GRADIENT_ERROR = 1e-3      # relative, of float32 against cqlua's float64; that of all competitors is about 4e-5
+LOSS_ERROR = 1e-5
+STARTS = 3                 # processes whose first gradient is timed, of those that start at once
+HERE = os.path.relpath(os.path.dirname(os.path.abspath(__file__)))
+
+parser = argparse.ArgumentParser(prog="run.sh")
+parser.add_argument("--cqlua", required=True)
+parser.add_argument("--folder", required=True)
+parser.add_argument("--compiler", required=True)
+parser.add_argument("--command", required=True)
+parser.add_argument("--out", help="CSV file; build/peers.csv unless given", default="build/peers.csv")
+parser.add_argument("--cases", default=",".join(CASES), help="of " + ", ".join(CASES))
+parser.add_argument("--repeats", type=int, default=7)
+parser.add_argument("--steps", type=int, help="instead of the scene's own")
+parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of cqlua and Taichi; cqlua is measured with one as well")
+parser.add_argument("--taichi-threads", type=lambda text: [int(k) for k in text.split(",")], help="of Taichi, as 2,1; each is compiled anew")
+parser.add_argument("--quick", action="store_true", help="3 repetitions of 50 steps, one process for each start")
+
+
+class Failure(Exception):
+    pass
+
+
+class Competitor:
+    """A process that answers line by line."""
+
+    def __init__(self, what, version, threads, command, log):
+        self.what, self.version, self.threads, self.command, self.log = what, version, threads, command, log
+        self.forward, self.backward, self.first, self.later, self.error = [], [], None, None, None
+        self.process = None
+
+    def name(self):
+        return "%s, %d thread%s" % (self.what, self.threads, "" if self.threads == 1 else "s")
+
+    def start(self):
+        """Seconds from the start of the process to its first gradient."""
+        start = time.perf_counter()
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        self.answer("first")
+        return time.perf_counter() - start
+
+    def answer(self, word):
+        while True:
+            line = self.process.stdout.readline()
+            if not line:
+                self.log.flush()
+                with open(self.log.name) as log:
+                    raise Failure("%s stopped with status %s: %s" % (self.name(), self.process.wait(), log.read()[-2000:]))
+            words = line.split()
+            if words and words[0] == word:
+                return words[1:]
+
+    def tell(self, text, word):
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+        return self.answer(word)
+
+    def run(self):
+        return [float(seconds) for seconds in self.tell("run", "time")]
+
+    def save(self, path):
+        self.tell("save " + path, "saved")
+        return np.fromfile(path)
+
+    def stop(self):
+        if self.process:
+            self.process.stdin.close()
+            self.process.stdout.close()
+            self.process.wait()
+            self.process = None
+
+
+def output(command):
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+def processor():
+    with open("/proc/cpuinfo") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def taichi_version():
+    from importlib.metadata import version
+    return version("taichi")
+
+
+class Case:
+    """One scene and its competitors."""
+
+    def __init__(self, name, options, log):
+        self.name, self.options = name, options
+        self.scene = os.path.join(options.folder, name + ".f64")
+        self.steps = ["--steps", str(options.steps)] if options.steps else []
+        subprocess.run([options.cqlua, HERE + "/export.lua", "--case", name, "--file", self.scene, *self.steps], check=True)
+        head = np.fromfile(self.scene, count=32)
+        self.dim, self.work = int(head[0]), head[1] * head[2]
+        self.cache = os.path.join(options.folder, "cache-" + name)
+        self.log = log
+        own = output([options.cqlua, "--version"]).split()[1]
+        scalar = [os.path.join(options.folder, "scalar%dd" % self.dim), self.scene]
+        self.competitors = [Competitor("cqlua", own, threads, self.own(threads), log) for threads in sorted({options.threads, 1}, reverse=True)]
+        for threads in options.taichi_threads or [options.threads]:
+            self.competitors.append(Competitor("taichi", taichi_version(), threads, self.taichi(threads), log))
+        self.competitors.append(Competitor("scalar", "C", 1, scalar, log))
+
+    def own(self, threads, precision="float32"):
+        return [self.options.cqlua, HERE + "/cqlua.lua", "--case", self.name, "--threads", str(threads), "--precision", precision, *self.steps]
+
+    def taichi(self, threads):
+        cache = "%s-%d" % (self.cache, threads)      # Taichi compiles again for another number of threads
+        shutil.rmtree(cache, ignore_errors=True)
+        return [sys.executable, HERE + "/taichi_mpm.py", self.scene, "--threads", str(threads), "--cache", cache]
+
+    def measure_starts(self):
+        """The first gradient of fresh processes; for Taichi once with nothing compiled."""
+        for competitor in self.competitors:
+            if competitor.what == "taichi":
+                competitor.first = competitor.start()
+                competitor.stop()
+        seconds = {competitor: [] for competitor in self.competitors}
+        for _ in range(self.options.starts):
+            for competitor in self.competitors:
+                seconds[competitor].append(competitor.start())
+                competitor.stop()
+        for competitor in self.competitors:
+            competitor.later = statistics.median(seconds[competitor])
+            competitor.first = competitor.first or competitor.later
+
+    def measure(self):
+        for competitor in self.competitors:
+            competitor.start()
+        for repeat in range(-1, self.options.repeats):
+            for competitor in self.competitors:
+                there, back = competitor.run()
+                if repeat >= 0:
+                    competitor.forward.append(there)
+                    competitor.backward.append(back)
+
+    def check(self):
+        """The largest error of loss and gradients against cqlua's in float64."""
+        reference = Competitor("cqlua in float64", "", 1, self.own(1, "float64"), self.log)
+        reference.start()
+        truth = reference.save(os.path.join(self.options.folder, "reference.f64"))
+        reference.stop()
+        problems = []
+        parts = [slice(1, len(truth))]
+        if self.name != "walker":      # positions and velocities have gradients of unlike sizes
+            half = (len(truth) - 1) // 2
+            parts = [slice(1, 1 + half), slice(1 + half, len(truth))]
+        for competitor in self.competitors:
+            result = competitor.save(os.path.join(self.options.folder, "result.f64"))
+            if len(result) != len(truth):
+                raise Failure("%s: %s gave %d numbers instead of %d" % (self.name, competitor.name(), len(result), len(truth)))
+            competitor.error = max(np.linalg.norm(result[part] - truth[part]) / np.linalg.norm(truth[part]) for part in parts)
+            if not abs(result[0] - truth[0]) <= LOSS_ERROR * max(1, abs(truth[0])):
+                problems.append("%s: the loss of %s is %.9g and should be %.9g" % (self.name, competitor.name(), result[0], truth[0]))
+            if not competitor.error <= GRADIENT_ERROR:
+                problems.append("%s: the gradient of %s is off by %.2g" % (self.name, competitor.name(), competitor.error))
+        return problems
+
+    def stop(self):
+        for competitor in self.competitors:
+            competitor.stop()
+
+    def rates(self, competitor):
+        return [self.work / statistics.median(seconds) / 1e6 for seconds in (competitor.forward, competitor.backward)]
+
+
+def print_case(case):
+    print("\n%s" % case.name)
+    print("  %-8s %7s %9s %9s %14s %12s %10s" % ("", "threads", "forward", "backward", "first gradient", "later", "error"))
+    for c in case.competitors:
+        there, back = case.rates(c)
+        print("  %-8s %7d %9.2f %9.2f %12.3f s %10.3f s %10.1e" % (c.what, c.threads, there, back, c.first, c.later, c.error))
+    own = max((c for c in case.competitors if c.what == "cqlua"), key=lambda c: c.threads)
+    for peer in ("taichi", "scalar"):
+        rates = [case.rates(c) for c in case.competitors if c.what == peer]
+        best = [max(rate[k] for rate in rates) for k in range(2)]
+        ours = case.rates(own)
+        print("  cqlua, %d threads, against %s at its best: %.1f times forward, %.1f times backward" %
+              (own.threads, peer, ours[0] / best[0], ours[1] / best[1]))
+    sys.stdout.flush()
+
+
+def write(cases, options):
+    folder = os.path.dirname(options.out)
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    with open(options.out, "w", newline="") as file:
+        file.write("# %s, %d cores, %s, %s\n" % (processor(), len(os.sched_getaffinity(0)), platform.platform(), datetime.date.today()))
+        file.write("# load average %s at the end, of which the competitors are about %d\n" %
+                   (" ".join("%.1f" % x for x in os.getloadavg()), options.threads))
+        file.write("# Python %s, NumPy %s; scalar: %s\n" % (platform.python_version(), np.__version__, options.compiler))
+        file.write("# %s\n" % options.command.strip())
+        file.write("# million particle-steps a second, medians of %d; float32; first gradient: from process start, for taichi with nothing\n"
+                   % options.repeats)
+        file.write("# compiled; later gradient: the same with what it kept on disk; error: relative, of the gradient against float64\n")
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(["case", "what", "version", "threads", "forward_mps", "backward_mps", "first_gradient_s", "later_gradient_s", "gradient_error"])
+        for case in cases:
+            for c in case.competitors:
+                rows.writerow([case.name, c.what, c.version, c.threads, *("%.3f" % rate for rate in case.rates(c)), "%.3f" % c.first,
+                               "%.3f" % c.later, "%.1e" % c.error])
+
+
+def main():
+    options = parser.parse_args()
+    options.starts = 1 if options.quick else STARTS
+    if options.quick:
+        options.repeats, options.steps = 3, options.steps or 50
+    names, cases, problems = options.cases.split(","), [], []
+    for name in names:
+        if name not in CASES:
+            parser.error("there is no case %s; there are %s" % (name, ", ".join(CASES)))
+    print("million particle-steps a second, medians of %d; seconds from process start to the first gradient" % options.repeats)
+    with open(os.path.join(options.folder, "stderr.log"), "w+") as log:
+        for name in names:
+            case = Case(name, options, log)
+            try:
+                case.measure_starts()
+                case.measure()
+                problems += case.check()
+            finally:
+                case.stop()
+            cases.append(case)
+            print_case(case)
+            write(cases, options)
+    print("\nwritten to %s" % options.out)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failure as failure:
+        sys.exit("run.sh: %s" % failure)
+    except KeyboardInterrupt:
+        sys.exit(130)

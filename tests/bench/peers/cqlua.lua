@@ -1,0 +1,111 @@
+-- cqlua: this program as a competitor.        cqlua tests/bench/peers/cqlua.lua --case NAME [--steps N] [--threads N]
+--
+-- Makes one gradient, writes "first LOSS", and then does what it is told, a line each:
+--   run        one pass there and back; answers "time FORWARD BACKWARD" in seconds
+--   save PATH  loss and gradient of the last pass as float64 numbers; answers "saved"
+-- Gradients: of the block, of initial positions and velocities {2, n, dim}; of the walker, of the controller's W and b.
+-- (The engine makes those of masses, volumes and material constants as well.)
+local ffi = require "ffi"
+local cq = require "cq"
+local engine = require "cq.engine"
+local scenes = require "tests.bench.peers.scenes"
+local C = engine.C
+
+-- the block has nothing in Lua at its control steps, so that the engine is called as `cqlua bench` calls it
+local function block(scene)
+  local world = cq.World(scene.world)
+  local n, dim = world.particle_count, world.dim
+  local def, out = ffi.new "cq_rollout_def", ffi.new "cq_rollout *[1]"
+  C.cq_rollout_def_init(def)
+  def.steps = scene.steps
+  engine.check(C.cq_rollout_create(world.handle, def, out))
+  local handle, start, particles = out[0], ffi.new("int64_t[2]", { 0, n }), ffi.new("int32_t[?]", n)
+  for p = 0, n - 1 do particles[p] = p end
+  local mean, center, direction = ffi.new "cq_readout", ffi.new "double[3]", ffi.new("double[3]", scene.direction)
+  C.cq_readout_init(mean)
+  mean.group_count, mean.group_start, mean.particles = 1, start, particles
+  engine.check(C.cq_rollout_set(handle, C.CQ_FIELD_VELOCITY, scene.velocity:data(), 0))
+  local result = ffi.new("double[?]", 1 + 2 * n * dim)
+  return {
+    result = result, count = 1 + 2 * n * dim, keep = { world, start, particles },
+    forward = function()
+      engine.check(C.cq_rollout_begin(handle))
+      for _ = 1, scene.steps do engine.check(C.cq_rollout_step(handle, nil, nil)) end
+      engine.check(C.cq_rollout_read(handle, mean, center))
+      result[0] = 0
+      for i = 0, dim - 1 do result[0] = result[0] + direction[i] * center[i] end
+    end,
+    backward = function()
+      engine.check(C.cq_rollout_begin_adjoint(handle))
+      engine.check(C.cq_rollout_read_adjoint(handle, mean, direction))
+      for _ = 1, scene.steps do engine.check(C.cq_rollout_step_adjoint(handle, nil, nil)) end
+      engine.check(C.cq_rollout_gradient(handle, C.CQ_FIELD_POSITION, result + 1, 0))
+      engine.check(C.cq_rollout_gradient(handle, C.CQ_FIELD_VELOCITY, result + 1 + n * dim, 0))
+    end,
+  }
+end
+
+-- the walker as a user writes it, with observer and controller in Lua
+local function walker(scene)
+  local world = cq.World(scene.world)
+  local groups = {}
+  for k, names in ipairs(scene.groups) do groups[k] = names[1] end
+  local observer, controller = cq.Observer.centroid { groups = groups, velocity = true }, scene.controller
+  local target, direction = groups[scene.target], cq.tensor(scene.direction)
+  local turn
+  local step = cq.value_and_grad(function(params)
+    local roll = world:rollout { steps = scene.steps, observer = observer, controller = controller:with(params) }
+    local loss = roll.state:center(target):dot(direction)
+    turn = C.cq_clock()
+    return loss, roll
+  end)
+  local w, b = controller.params.w1.count, controller.params.b1.count
+  local result = ffi.new("double[?]", 1 + w + b)
+  return {
+    result = result, count = 1 + w + b,
+    both = function()
+      local start = C.cq_clock()
+      local loss, grad, roll = step(controller.params)
+      local finish = C.cq_clock()
+      result[0] = loss
+      ffi.copy(result + 1, grad.w1:data(), w * ffi.sizeof "double")
+      ffi.copy(result + 1 + w, grad.b1:data(), b * ffi.sizeof "double")
+      roll:release()
+      return turn - start, finish - turn
+    end,
+  }
+end
+
+local scene = scenes.make(cq.option("case", "2d-1600"), cq.option("steps", nil))
+local competitor = (scene.controller and walker or block)(scene)
+
+local function run()
+  if competitor.both then return competitor.both() end
+  local start = C.cq_clock()
+  competitor.forward()
+  local turn = C.cq_clock()
+  competitor.backward()
+  return turn - start, C.cq_clock() - turn
+end
+
+local function answer(...)
+  io.write(...)
+  io.write "\n"
+  io.flush()
+end
+
+run()
+answer(("first %.9g"):format(competitor.result[0]))
+for line in io.lines() do
+  local path = line:match "^save (.+)$"
+  if path then
+    local file = assert(io.open(path, "wb"))
+    file:write(ffi.string(competitor.result, competitor.count * ffi.sizeof "double"))
+    file:close()
+    answer "saved"
+  elseif line == "run" then
+    answer(("time %.9f %.9f"):format(run()))
+  else
+    break
+  end
+end
