@@ -234,11 +234,11 @@ end
 local function fail_iteration(self, run, i, problem)
   local saved = pcall(save, self, run, self.made)
   if saved and self.made > 0 then
-    message.note("what %d iterations made is kept in %s, the best of them (iteration %d) in best.bin", self.made, run.folder, self.best.iteration)
+    message.note("kept in %s: the parameters after iteration %d, and the best, of iteration %d, in best.bin", run.folder, self.made, self.best.iteration)
   end
   if type(problem) == "string" then
     local ours = problem == is.failure
-    problem = ("%s, in iteration %d of %d"):format(problem, i, run.iterations)
+    problem = ("%s (iteration %d of %d)"):format(problem, i, run.iterations)
     if ours then is.failure = problem end
   end
   error(problem, 0)

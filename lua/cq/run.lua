@@ -288,7 +288,7 @@ end
 ---Closes the run that is still open when the script ends; the program calls it.
 ---@param problem? string        the error that ended the script
 function Run.close_open(problem)
-  if current and problem then close(current, "failed", problem) elseif current then current:finish() end
+  if current and problem then close(current, current:interrupted() and "interrupted" or "failed", problem) elseif current then current:finish() end
 end
 
 function Run:__tostring()
