@@ -126,12 +126,12 @@ end
 local function plot(name, labels, xs, series)
   local logs, zeros, list = {}, {}, {}
   for i, x in ipairs(xs) do logs[i], zeros[i] = math.log10(x), 0 end
-  if not labels.log_y then list[1] = { x = logs, y = zeros, colour = "#ffffff" } end
   for _, entry in ipairs(series) do
     local any = false
     for _, y in ipairs(entry.y) do any = any or y == y end
     if any then list[#list + 1] = { name = entry.name, x = logs, y = entry.y } end
   end
+  if not labels.log_y then list[#list + 1] = { x = logs, y = zeros, colour = "#d8dce0" } end
   cq.Plot { title = labels.title, x_label = labels.x, y_label = labels.y, log_y = labels.log_y, series = list }:write(folder .. "/" .. name)
 end
 
