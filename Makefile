@@ -160,6 +160,8 @@ test: ## set up, build and run all tests
 tests: $(BUILD)/cqlua $(C_TESTS)
 	@$(BUILD)/cqlua tests/run.lua --build $(BUILD) $(if $(ONLY),--only $(ONLY))
 
+# a test that decides which allocation fails
+$(BUILD)/tests/starve: LINK_FLAGS += -Wl,--wrap=cq_alloc
 # tests may look into any room
 $(BUILD)/tests/%: tests/c/%.c $(ENGINE_OBJECTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo "  test  $<"

@@ -11,33 +11,7 @@ enum {
 
 // ---- memory -------------------------------------------------------------------------------------------------------------
 
-static cq_arrangement *arrangement_create(cq_scene *s) {
-  cq_arrangement *a = s->free_arrangements;
-  if (a) {
-    s->free_arrangements = a->next;
-  } else {
-    const size_t slots = (size_t)s->chunks * CQ_CHUNK;
-    a = cq_alloc(1, sizeof *a, "arrangement");
-    if (!a) return NULL;
-    a->order = cq_alloc(slots, sizeof *a->order, "arrangement");
-    a->slot = cq_alloc((size_t)s->model->particle_count, sizeof *a->slot, "arrangement");
-    a->params = cq_alloc(slots * CQ_PARAM_COUNT, (size_t)s->kernels->real_bytes, "arrangement");
-    a->materials = cq_alloc((size_t)s->chunks, sizeof *a->materials, "arrangement");
-    a->material = cq_alloc(slots, 1, "arrangement");
-    a->driven = cq_alloc((size_t)s->chunks, 1, "arrangement");
-    if (!a->order || !a->slot || !a->params || !a->materials || !a->material || !a->driven) {
-      a->next = s->free_arrangements;   // freed with the scene
-      s->free_arrangements = a;
-      return NULL;
-    }
-  }
-  a->references = 1;
-  a->next = NULL;
-  a->column_count = 0;
-  return a;
-}
-
-// grows an array that is all zero between uses
+// grows an array, whose contents are lost; a new one is all zero
 static cq_status reserve_zero(void **array, int64_t *capacity, int64_t wanted, size_t size, const char *what) {
   if (*capacity >= wanted) return CQ_OK;
   const int64_t room = wanted + wanted / 4;
@@ -239,7 +213,7 @@ static cq_status prepare(cq_scene *s, const int32_t *base) {
   int32_t lower[3], upper[3];
   join_boxes(s, lower, upper);
   s->next = cq_slice_create(s);
-  s->next_arrangement = arrangement_create(s);
+  s->next_arrangement = cq_arrangement_create(s);
   if (!s->next || !s->next_arrangement) return CQ_MEMORY;
   s->next_arrangement->made = s->step;
   set_window(s, s->next_arrangement, lower, upper);
@@ -306,7 +280,7 @@ cq_status cq_arrange(cq_scene *s, cq_crew *crew) {
 
 cq_status cq_arrange_first(cq_scene *s) {
   cq_slice *slice = cq_slice_create(s);
-  cq_arrangement *a = arrangement_create(s);
+  cq_arrangement *a = cq_arrangement_create(s);
   if (slice && a) {
     a->made = -1;
     for (int32_t slot = 0; slot < s->chunks * CQ_CHUNK; slot++) {

@@ -122,6 +122,31 @@ void cq_slice_release(cq_scene *s, cq_slice *slice) {
   s->free_slices = slice;
 }
 
+cq_arrangement *cq_arrangement_create(cq_scene *s) {
+  cq_arrangement *a = s->free_arrangements;
+  if (a) {
+    s->free_arrangements = a->next;
+  } else {
+    const size_t slots = (size_t)slots_of(s);
+    a = cq_alloc(1, sizeof *a, "arrangement");
+    if (!a) return NULL;
+    a->order = cq_alloc(slots, sizeof *a->order, "arrangement");
+    a->slot = cq_alloc((size_t)s->model->particle_count, sizeof *a->slot, "arrangement");
+    a->params = cq_alloc(slots * CQ_PARAM_COUNT, (size_t)s->kernels->real_bytes, "arrangement");
+    a->materials = cq_alloc((size_t)s->chunks, sizeof *a->materials, "arrangement");
+    a->material = cq_alloc(slots, 1, "arrangement");
+    a->driven = cq_alloc((size_t)s->chunks, 1, "arrangement");
+    if (!a->order || !a->slot || !a->params || !a->materials || !a->material || !a->driven) {
+      arrangement_free(a);
+      return NULL;
+    }
+  }
+  a->references = 1;
+  a->next = NULL;
+  a->column_count = 0;
+  return a;
+}
+
 cq_arrangement *cq_arrangement_hold(cq_arrangement *a) {
   a->references++;
   return a;

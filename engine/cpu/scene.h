@@ -139,11 +139,12 @@ cq_status cq_scene_create(cq_scene *s, const cq_model *model, const struct cq_ke
 void cq_scene_destroy(cq_scene *s);
 
 // Slices and arrangements are shared by reference.
+cq_slice *cq_slice_create(cq_scene *s);              // NULL without memory
 cq_slice *cq_slice_hold(cq_slice *slice);
 void cq_slice_release(cq_scene *s, cq_slice *slice);
+cq_arrangement *cq_arrangement_create(cq_scene *s);
 cq_arrangement *cq_arrangement_hold(cq_arrangement *a);
 void cq_arrangement_release(cq_scene *s, cq_arrangement *a);
-cq_slice *cq_slice_create(cq_scene *s);
 void cq_step_record_clear(cq_scene *s, cq_step_record *record);   // drops references, keeps the grid memory
 void cq_step_record_destroy(cq_scene *s, cq_step_record *record);
 

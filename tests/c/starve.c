@@ -1,0 +1,82 @@
+// Memory that runs out at any allocation of a rollout is reported, leaks nothing, and a rollout begun again gives the same bits.
+#include "base/base.h"
+#include "rollout.h"
+
+enum { STEPS = 6 };
+
+// the Makefile links every cq_alloc to the one here
+void *__real_cq_alloc(size_t count, size_t size, const char *what);
+void *__wrap_cq_alloc(size_t count, size_t size, const char *what);
+
+static int allocations, starved;   // so far; the one that fails, 0: none
+
+void *__wrap_cq_alloc(size_t count, size_t size, const char *what) {
+  if (++allocations != starved) return __real_cq_alloc(count, size, what);
+  cq_fail(CQ_MEMORY, "out of memory: %s", what);
+  return NULL;
+}
+
+// as test_run_hash, but up to a failure
+static cq_status run(test_run *t, uint64_t *hash) {
+  cq_status status = cq_rollout_begin(t->rollout);
+  for (int i = 0; i < STEPS && !status; i++) status = test_run_step(t, i);
+  if (!status) status = cq_rollout_begin_adjoint(t->rollout);
+  if (!status) test_run_seed(t);
+  for (int i = STEPS - 1; i >= 0 && !status; i--) status = cq_rollout_step_adjoint(t->rollout, t->grad_signals + i * t->signal_count, NULL);
+  if (status) return status;
+  *hash = test_hash(1469598103934665603u, t->grad_signals, (size_t)(STEPS * t->signal_count) * sizeof(double));
+  double *g = test_run_gradient(t, CQ_FIELD_POSITION, 1);
+  *hash = test_hash(*hash, g, (size_t)(cq_field_count(t->world, CQ_FIELD_POSITION) * t->choice.batch) * sizeof *g);
+  free(g);
+  return CQ_OK;
+}
+
+// the world and the rollout of a run made anew
+static cq_status make_again(test_run *t, const cq_rollout_def *def) {
+  cq_world_destroy(t->world);
+  t->world = NULL;
+  const cq_status status = cq_world_create(&t->scene.def, &t->world);
+  return status ? status : cq_rollout_create(t->world, def, &t->rollout);
+}
+
+static void check(int side, int batch, int records) {
+  const test_choice choice = {.dim = 2, .side = side, .precision = CQ_FLOAT64, .threads = 2, .steps = STEPS, .batch = batch};
+  test_run t;
+  test_run_open(&t, &choice);
+  uint64_t wanted = 0, hash = 0;
+  REQUIRE(run(&t, &wanted) == CQ_OK);
+  cq_plan plan;
+  cq_rollout_plan(t.rollout, &plan);
+  cq_rollout_def def;
+  cq_rollout_def_init(&def);
+  def.steps = STEPS;
+  def.batch = batch;
+  def.memory = records ? records * plan.record_bytes + 2 * plan.slice_bytes : 0;
+  int failures = 0, told = 0, recovered = 0;
+  cq_status status = CQ_MEMORY;
+  for (int k = 1; status == CQ_MEMORY && k < 10000; k++) {
+    allocations = 0;
+    starved = k;
+    status = make_again(&t, &def);
+    const int made = !status;
+    if (made) status = run(&t, &hash);
+    starved = 0;
+    if (!status) break;
+    failures++;
+    told += status == CQ_MEMORY && strstr(cq_error(), "out of memory: ") != NULL;
+    if (!made) REQUIRE(make_again(&t, &def) == CQ_OK);
+    hash = 0;
+    recovered += run(&t, &hash) == CQ_OK && hash == wanted;
+  }
+  CHECK(status == CQ_OK && hash == wanted, "with all its memory: status %d", (int)status);
+  CHECK(failures > 50 && told == failures && recovered == failures,
+        "%d scenes, %d records: of %d failures %d were told and %d recovered from", batch, records, failures, told, recovered);
+  test_run_close(&t);
+}
+
+int main(void) {
+  check(8, 1, 0);
+  check(8, 3, 1);
+  check(40, 1, 2);   // two threads share the scene
+  return check_report();
+}
