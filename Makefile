@@ -3,8 +3,8 @@
 # ---- what can be chosen ---------------------------------------------------------------------------------------------
 BUILD    ?= build
 PREFIX   ?= /usr/local
-DEMO     ?= examples/biped.lua
-DEMO_ITERATIONS ?= 40#  at most two minutes on two cores
+DEMO     ?= examples/biped.lua --particles 20
+DEMO_ITERATIONS ?= 120#  at most two minutes on two cores; one alone takes about 70 s
 WERROR   ?= 0#            1: warnings are errors
 SANITIZE ?= 0#          1: AddressSanitizer and UBSan
 
