@@ -5,15 +5,16 @@ CQ_INLINE const real *wall_velocity_of(const cq_scene *s, const int32_t wall) {
   return (const real *)s->globals + 3 + s->model->wall_count + 3 * wall;
 }
 
-// the contacts that hold one node, in the order of the walls
+// the contacts that hold one node, in the order of the walls: those that stay, and every moving wall with all its normals
+enum { CONTACTS = CQ_CONTACTS_MAX + 3 * CQ_WALLS_MAX };
+
 typedef struct {
   int count;
-  int32_t wall[CQ_CONTACTS_MAX];
-  real normal[CQ_CONTACTS_MAX][CQ_DIM];
+  int32_t wall[CONTACTS];
+  real normal[CONTACTS][CQ_DIM];
 } Contacts;
 
 CQ_INLINE void contacts_add(Contacts *contacts, const int32_t wall, const double normal[3]) {
-  if (contacts->count == CQ_CONTACTS_MAX) return;
   contacts->wall[contacts->count] = wall;
   for (int i = 0; i < CQ_DIM; i++) contacts->normal[contacts->count][i] = (real)normal[i];
   contacts->count++;
@@ -125,7 +126,7 @@ static void grid(cq_scene *s, void *record, int32_t block) {
 
 // The walls of one node backward: v is the velocity before them and becomes the one after; grad_v the other way round.
 static void contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], real grad_v[CQ_DIM], cq_partial *sum) {
-  real before[CQ_CONTACTS_MAX][CQ_DIM];
+  real before[CONTACTS][CQ_DIM];
   for (int k = 0; k < contacts->count; k++) {
     EACH(i) before[k][i] = v[i];
     contact_one(s, contacts, k, v);

@@ -6,7 +6,7 @@
 
 enum {
   CQ_WALLS_MAX = 64,          // of a world; wall ids index small tables in the kernels
-  CQ_CONTACTS_MAX = 8,        // walls that may hold one node; more is an error when the world is made
+  CQ_CONTACTS_MAX = 8,        // walls at rest that may hold one node; more is an error when the world is made
   CQ_MATERIALS_MAX = 32,      // a chunk's materials are a 32-bit mask
   CQ_NODE_PAD = 4,            // node columns kept around the domain: half a stencil, the margin, and the row overhang
 };

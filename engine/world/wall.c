@@ -167,7 +167,11 @@ static int by_z_then_wall(const void *a, const void *b) {
   if (x->z != y->z) return x->z < y->z ? -1 : 1;
   // a pin comes last, so that nothing moves the node after it
   const uint32_t u = (uint32_t)x->wall, v = (uint32_t)y->wall;
-  return u == v ? 0 : u < v ? -1 : 1;
+  if (u != v) return u < v ? -1 : 1;
+  // the normals of a corner in the order of the axes
+  for (int i = 0; i < 3; i++)
+    if (fabs(x->normal[i]) != fabs(y->normal[i])) return fabs(x->normal[i]) > fabs(y->normal[i]) ? -1 : 1;
+  return 0;
 }
 
 cq_status cq_wall_map_create(cq_model *m) {

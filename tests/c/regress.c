@@ -199,7 +199,29 @@ static void check_threads(void) {
   CHECK_FAILS(cq_world_create(&b.def, &b.world), CQ_INVALID, "threads is 100000");
 }
 
+// as many moving walls as a world has may hold a node: none is forgotten
+static void check_many_movers(void) {
+  enum { WALLS = 12 };
+  bench b;
+  bench_make(&b, 2, 1, CQ_FLOAT64, 16);
+  b.velocity[0] = 0.1;
+  cq_wall walls[WALLS];
+  for (int w = 0; w < WALLS; w++) {
+    cq_wall_init(&walls[w]);
+    walls[w].point[1] = 100;   // solid everywhere
+    walls[w].moves = 1;
+    walls[w].kind = w < WALLS - 1 ? CQ_CONTACT_SLIP : CQ_CONTACT_STICKY;
+  }
+  b.def.wall_count = WALLS;
+  b.def.walls = walls;
+  REQUIRE(bench_begin(&b, 1, 1) == CQ_OK);
+  REQUIRE(cq_rollout_step(b.rollout, NULL, NULL) == CQ_OK);
+  CHECK(bench_read(&b, 0) == 8, "the sticky one of %d moving walls let the particle move to %g", WALLS, bench_read(&b, 0));
+  cq_world_destroy(b.world);
+}
+
 int main(void) {
+  check_many_movers();
   check_far_apart(2000, CQ_MEMORY);
   check_repeats();
   check_threads();
