@@ -133,12 +133,29 @@ static cq_status check_value(int32_t field, double value, int64_t k) {
   return CQ_OK;
 }
 
+// The nodes that pins hold were found when the world was made: a pinned particle may move within its cell only.
+static cq_status check_pins(const cq_model *m, const double *position) {
+  for (int64_t k = 0; k < m->pin_count; k++)
+    for (int i = 0; i < m->dim; i++) {
+      const int64_t at = (int64_t)m->pins[k] * m->dim + i;
+      if (floor(position[at] / m->dx - 0.5) == floor(m->position[at] / m->dx - 0.5)) continue;
+      return cq_fail(CQ_INVALID,
+                     "pinned particle %d is set to coordinate %d = %g, another cell than its %g; pins hold nodes where the world "
+                     "put them: make a world with the particle there", m->pins[k], i + 1, position[at], m->position[at]);
+    }
+  return CQ_OK;
+}
+
 cq_status cq_rollout_set(cq_rollout *r, int32_t field, const double *data, int32_t per_scene) {
   const int64_t count = cq_field_count(r->world, field);
   if (count < 0) return cq_fail(CQ_INVALID, "there is no field %d", field);
   const int64_t total = per_scene ? count * r->def.batch : count;
   for (int64_t k = 0; k < total; k++) {
     const cq_status status = check_value(field, data[k], k);
+    if (status) return status;
+  }
+  for (int64_t at = 0; field == CQ_FIELD_POSITION && at < total; at += count) {
+    const cq_status status = check_pins(&r->world->model, data + at);
     if (status) return status;
   }
   const int32_t spare = !r->begun[field];

@@ -220,7 +220,23 @@ static void check_many_movers(void) {
   cq_world_destroy(b.world);
 }
 
+// a pin holds nodes where the world put it: elsewhere it would hold nothing, silently
+static void check_pin_moved(void) {
+  bench b;
+  bench_make(&b, 2, 1, CQ_FLOAT64, 16);
+  const int32_t pin = 0;
+  b.def.pins = &pin;
+  b.def.pin_count = 1;
+  REQUIRE(bench_begin(&b, 1, 1) == CQ_OK);
+  const double near[2] = {b.def.position[0] + 1e-3 * b.def.dx, b.def.position[1]};
+  const double far[2] = {b.def.position[0] + 2 * b.def.dx, b.def.position[1]};
+  CHECK(cq_rollout_set(b.rollout, CQ_FIELD_POSITION, near, 0) == CQ_OK, "%s", cq_error());
+  CHECK_FAILS(cq_rollout_set(b.rollout, CQ_FIELD_POSITION, far, 0), CQ_INVALID, "pinned particle 0");
+  cq_world_destroy(b.world);
+}
+
 int main(void) {
+  check_pin_moved();
   check_many_movers();
   check_far_apart(2000, CQ_MEMORY);
   check_repeats();
