@@ -263,7 +263,10 @@ cq_status cq_arrange(cq_scene *s, cq_crew *crew) {
   for (int32_t r = begin; r < end; r++) {
     s->kernels->reorder(s, s->live->data, s->next->data, s->arrangement, s->next_arrangement, s->range_start[r],
                         s->range_start[r + 1]);
-    s->kernels->load_params(s, s->next_arrangement, s->range_start[r], s->range_start[r + 1]);
+    if (s->arrangement->made < 0)
+      s->kernels->load_params(s, s->next_arrangement, s->range_start[r], s->range_start[r + 1]);
+    else
+      s->kernels->reorder_params(s, s->arrangement, s->next_arrangement, s->range_start[r], s->range_start[r + 1]);
   }
   cq_crew_wait(crew);
   if (crew->rank == 0) {

@@ -68,7 +68,28 @@ static void load_params(const cq_scene *s, cq_arrangement *a, int32_t chunk_begi
       *slot_at(data, CQ_PARAM_COUNT, slot, CQ_PARAM_BULK) = (real)s->bulk[p];
       a->material[slot] = (uint8_t)m->material[p];
       a->materials[c] |= 1u << m->material[p];
-      if (m->actuation_start[p + 1] > m->actuation_start[p] || (m->force_of && m->force_of[p] >= 0)) a->driven[c] = 1;
+      a->drives[slot] = m->actuation_start[p + 1] > m->actuation_start[p] || (m->force_of && m->force_of[p] >= 0);
+      a->driven[c] |= a->drives[slot];
+    }
+  }
+}
+
+static void reorder_params(const cq_scene *s, const cq_arrangement *from, cq_arrangement *to, int32_t chunk_begin,
+                           int32_t chunk_end) {
+  real *source = (real *)from->params;
+  for (int32_t c = chunk_begin; c < chunk_end; c++) {
+    real *chunk = (real *)to->params + AT(c, CQ_PARAM_COUNT, 0);
+    to->materials[c] = 0;
+    to->driven[c] = 0;
+    for (int l = 0; l < CQ_CHUNK; l++) {
+      const int32_t slot = c * CQ_CHUNK + l, old = from->slot[padded_particle(s, to, slot)];
+      const real *at = slot_at(source, CQ_PARAM_COUNT, old, 0);
+      for (int k = 0; k < CQ_PARAM_COUNT; k++) chunk[k * CQ_CHUNK + l] = at[k * CQ_CHUNK];
+      if (to->order[slot] < 0) chunk[CQ_PARAM_MASS * CQ_CHUNK + l] = chunk[CQ_PARAM_VOLUME * CQ_CHUNK + l] = (real)0;
+      to->material[slot] = from->material[old];
+      to->drives[slot] = from->drives[old];
+      to->materials[c] |= 1u << to->material[slot];
+      to->driven[c] |= to->drives[slot];
     }
   }
 }

@@ -12,6 +12,8 @@ typedef struct cq_kernels {
   // values of the user to chunks, in the order of an arrangement
   void (*load_state)(const cq_scene *s, cq_slice *out, int32_t chunk_begin, int32_t chunk_end);
   void (*load_params)(const cq_scene *s, cq_arrangement *a, int32_t chunk_begin, int32_t chunk_end);
+  // the same from another arrangement, whose order is nearly this one: neighbours come from neighbours
+  void (*reorder_params)(const cq_scene *s, const cq_arrangement *from, cq_arrangement *to, int32_t chunk_begin, int32_t chunk_end);
   void (*load_globals)(cq_scene *s);
   // sigma and forces of the running control step; and back to signals, weights and forces, whose partial sums go to
   // signals_partial of the range

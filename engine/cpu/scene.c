@@ -61,6 +61,7 @@ static void arrangement_free(cq_arrangement *a) {
   cq_free(a->params);
   cq_free(a->materials);
   cq_free(a->material);
+  cq_free(a->drives);
   cq_free(a->driven);
   cq_free(a->columns);
   cq_free(a);
@@ -135,8 +136,9 @@ cq_arrangement *cq_arrangement_create(cq_scene *s) {
     a->params = cq_alloc(slots * CQ_PARAM_COUNT, (size_t)s->kernels->real_bytes, "arrangement");
     a->materials = cq_alloc((size_t)s->chunks, sizeof *a->materials, "arrangement");
     a->material = cq_alloc(slots, 1, "arrangement");
+    a->drives = cq_alloc(slots, 1, "arrangement");
     a->driven = cq_alloc((size_t)s->chunks, 1, "arrangement");
-    if (!a->order || !a->slot || !a->params || !a->materials || !a->material || !a->driven) {
+    if (!a->order || !a->slot || !a->params || !a->materials || !a->material || !a->drives || !a->driven) {
       arrangement_free(a);
       return NULL;
     }

@@ -39,7 +39,8 @@ typedef struct cq_arrangement {
   void *params;              // {chunks, CQ_PARAM_COUNT, 16}
   uint32_t *materials;       // {chunks} mask of the materials in a chunk
   uint8_t *material;         // {chunks * 16} of each slot
-  uint8_t *driven;           // {chunks} 1: some particle takes actuation or force
+  uint8_t *drives;           // {chunks * 16} 1: the particle of this slot takes actuation or force
+  uint8_t *driven;           // {chunks} 1: some particle of a chunk does
   int32_t lower[3], size[3]; // window of nodes
   double room;               // cells from the outermost particle to the edge of the world, at least
   int32_t slab_lower[CQ_RANGES_MAX], slab_size[CQ_RANGES_MAX];   // of each range along the first axis
