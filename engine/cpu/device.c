@@ -153,9 +153,11 @@ static int choose_crew(int most, pace *p) {
   return (p->together <= p->alone) != probe ? most : 1;
 }
 
+// good news counts at once, bad news may have been a neighbour's
 static void note_pace(pace *p, int crew_size, double seconds) {
   double *mean = crew_size > 1 ? &p->together : &p->alone;
-  *mean = *mean > 0 ? 0.75 * *mean + 0.25 * seconds : seconds;
+  const double weight = *mean == 0 || seconds < *mean ? 1 : 0.25;
+  *mean += weight * (seconds - *mean);
 }
 
 // p: the pace of this work, NULL to use all threads always
