@@ -1,5 +1,6 @@
 -- examples: walker2d, throw and codesign run as a user runs them, and hold to what they claim as far as a few iterations tell.
 local process = require "tests.process"
+local run = require "tests.example"
 local cq = require "cq"
 
 local folder
@@ -7,30 +8,7 @@ local folder
 before_each(function() folder = process.folder() end)
 after_each(function() process.remove(folder) end)
 
--- runs an example; its history as a list of rows by column name
-local function example(name, words)
-  local arguments = { "examples/" .. name .. ".lua", "--out", folder, "--quiet", "--threads", "1" }    -- tests share the cores
-  for _, word in ipairs(words) do arguments[#arguments + 1] = word end
-  local result = process.cqlua(arguments)
-  assert.equal(0, result.code, result.err)
-  assert.equal("", result.err)
-  local history, names = {}, nil
-  for line in process.read(folder .. "/history.csv"):gmatch "[^\n]+" do
-    local cells = {}
-    for cell in line:gmatch "[^,]+" do cells[#cells + 1] = cell end
-    if not names then
-      assert.equal("iteration,loss", line:sub(1, 14))
-      names = cells
-    else
-      assert.equal(#names, #cells, line)
-      local row = {}
-      for k, column in ipairs(names) do row[column] = assert(tonumber(cells[k]), line) end
-      assert.equal(#history + 1, row.iteration)
-      history[#history + 1] = row
-    end
-  end
-  return history, result.out
-end
+local function example(name, words) return run(name, words, folder) end
 
 describe("examples/walker2d.lua", function()
   it("gets further with each of its first iterations", function()

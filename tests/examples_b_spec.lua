@@ -1,35 +1,14 @@
 -- examples: biped, balls, identify and custom run as a user runs them, and hold to what they claim as far as a few iterations
 -- tell.
 local process = require "tests.process"
+local run = require "tests.example"
 
 local folder
 
 before_each(function() folder = process.folder() end)
 after_each(function() process.remove(folder) end)
 
--- runs an example; its history as a list of rows by column name, and what it printed
-local function example(name, words)
-  local arguments = { "examples/" .. name .. ".lua", "--out", folder, "--quiet", "--threads", "1" }    -- tests share the cores
-  for _, word in ipairs(words) do arguments[#arguments + 1] = word end
-  local result = process.cqlua(arguments)
-  assert.equal(0, result.code, result.err)
-  assert.equal("", result.err)
-  local history, names = {}, nil
-  for line in process.read(folder .. "/history.csv"):gmatch "[^\n]+" do
-    local cells = {}
-    for cell in line:gmatch "[^,]+" do cells[#cells + 1] = cell end
-    if names then
-      local row = {}
-      for k, column in ipairs(names) do row[column] = assert(tonumber(cells[k]), line) end
-      history[#history + 1] = row
-      assert.equal(#history, row.iteration)
-    else
-      assert.equal("iteration,loss", line:sub(1, 14))
-      names = cells
-    end
-  end
-  return history, result.out
-end
+local function example(name, words) return run(name, words, folder) end
 
 -- the film, or the first of its frames where no film can be made
 local function assert_film(name)

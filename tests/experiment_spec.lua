@@ -6,6 +6,8 @@ local option = require "cq.option"
 local host = require "cq.host"
 local process = require "tests.process"
 local scene = require "tests.scene"
+local mistake = require "tests.sentence"
+local sentence, says = mistake.of, mistake.says
 
 local folder, quiet
 before_each(function()
@@ -16,16 +18,6 @@ after_each(function()
   option.program.quiet = quiet
   process.remove(folder)
 end)
-
-local function sentence(f, ...)
-  local fine, problem = pcall(f, ...)
-  assert.is_false(fine)
-  local message = tostring(problem):match "^tests/experiment_spec.lua:%d+: (.*)$"
-  assert.is_truthy(message, "not at the user's line: " .. tostring(problem))
-  return message
-end
-
-local function says(message, part) assert.is_truthy(message:find(part, 1, true), message) end
 
 local function experiment(changes)
   local world = scene.world(scene.robot())

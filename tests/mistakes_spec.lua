@@ -4,6 +4,8 @@ local host = require "cq.host"
 local option = require "cq.option"
 local process = require "tests.process"
 local scene = require "tests.scene"
+local mistake = require "tests.sentence"
+local sentence, says = mistake.of, mistake.says
 
 local cqlua = process.cqlua
 
@@ -16,17 +18,6 @@ after_each(function()
   option.program.quiet = quiet
   process.remove(folder)
 end)
-
--- the sentence of an error that stands at the user's line
-local function sentence(f, ...)
-  local fine, problem = pcall(f, ...)
-  assert.is_false(fine)
-  local message = tostring(problem):match "^tests/mistakes_spec.lua:%d+: (.*)$"
-  assert.is_truthy(message, "not at the user's line: " .. tostring(problem))
-  return message
-end
-
-local function says(message, part) assert.is_truthy(message:find(part, 1, true), message) end
 
 local function script(content) return process.write(folder .. "/script.lua", content) end
 

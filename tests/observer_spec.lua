@@ -2,16 +2,8 @@
 local cq = require "cq"
 local T = require "cq.tensor"
 local scene = require "tests.scene"
-
-local function sentence(f, ...)
-  local fine, problem = pcall(f, ...)
-  assert.is_false(fine)
-  local message = problem:match "^tests/observer_spec.lua:%d+: (.*)$"
-  assert.is_truthy(message, "not at the user's line: " .. tostring(problem))
-  return message
-end
-
-local function says(message, part) assert.is_truthy(message:find(part, 1, true), message) end
+local mistake = require "tests.sentence"
+local sentence, says = mistake.of, mistake.says
 
 -- what a controller is told at each control step, beside what the state says itself
 local function told(observer, look, options)

@@ -3,17 +3,11 @@ local cq = require "cq"
 local T = require "cq.tensor"
 local derivative = require "tests.derivative"
 local scene = require "tests.scene"
+local sentence = require("tests.sentence").of
 
 local STEPS = 12
 
 -- the error of a call, which must be at a line of this file
-local function sentence(f)
-  local fine, problem = pcall(f)
-  assert(not fine, "no error")
-  local message = problem:match "^tests/rollout_spec.lua:%d+: (.*)$"
-  assert(message, "not at the user's line: " .. tostring(problem))
-  return message
-end
 
 -- a number that feels everything of a rollout: final state, running costs and a record
 local function felt(roll, world)

@@ -2,16 +2,8 @@
 local cq = require "cq"
 local scene = require "tests.scene"
 local T = require "cq.tensor"
-
-local function sentence(f, ...)
-  local fine, problem = pcall(f, ...)
-  assert.is_false(fine)
-  local message = problem:match "^tests/world_spec.lua:%d+: (.*)$"
-  assert.is_truthy(message, "not at the user's line: " .. tostring(problem))
-  return message
-end
-
-local function says(message, part) assert.is_truthy(message:find(part, 1, true), message) end
+local mistake = require "tests.sentence"
+local sentence, says = mistake.of, mistake.says
 
 local function world(changes)
   local fields = { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, walls = cq.Boundary.box { mu = 0.4 }, scene.robot():at { 0.4, 0.127 } }

@@ -1,0 +1,33 @@
+-- example: runs a file of examples/ as a user does, and reads what it leaves.
+local process = require "tests.process"
+
+---@param name string       of the example
+---@param words string[]    more of its command line
+---@param folder string     for --out
+---@return table<string, number>[] history   rows by the name of their column
+---@return string out                        what it printed
+local function example(name, words, folder)
+  local arguments = { "examples/" .. name .. ".lua", "--out", folder, "--quiet", "--threads", "1" }    -- tests share the cores
+  for _, word in ipairs(words) do arguments[#arguments + 1] = word end
+  local result = process.cqlua(arguments)
+  assert(result.code == 0, result.err)
+  assert(result.err == "", result.err)
+  local history, names = {}, nil
+  for line in process.read(folder .. "/history.csv"):gmatch "[^\n]+" do
+    local cells = {}
+    for cell in line:gmatch "[^,]+" do cells[#cells + 1] = cell end
+    if not names then
+      assert(line:sub(1, 14) == "iteration,loss", line)
+      names = cells
+    else
+      assert(#names == #cells, line)
+      local row = {}
+      for k, column in ipairs(names) do row[column] = assert(tonumber(cells[k]), line) end
+      history[#history + 1] = row
+      assert(row.iteration == #history, line)
+    end
+  end
+  return history, result.out
+end
+
+return example
