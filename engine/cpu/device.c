@@ -21,7 +21,8 @@ typedef struct pace {
 
 enum {
   PROBE_NEAR = 32,           // calls after which the slower way is tried again
-  PROBE_FAR = 512,           // the same, when it took more than twice as long
+  PROBE_FAR = 256,           // the same, when it took more than twice as long
+  PROBE_FIRST = 8,           // calls that take turns: the first ones touch new memory, and tell little
 };
 
 struct cq_device {
@@ -147,7 +148,7 @@ static cq_status fail_unstable(const cq_health *h, int32_t batch) {
 static int choose_crew(int most, pace *p) {
   if (most == 1 || !p) return most;
   const int call = p->calls++;
-  if (call < 2) return call ? 1 : most;
+  if (call < PROBE_FIRST) return call % 2 ? 1 : most;
   const double quick = fmin(p->together, p->alone), slow = fmax(p->together, p->alone);
   const int probe = call % (slow > 2 * quick ? PROBE_FAR : PROBE_NEAR) == 0;
   return (p->together <= p->alone) != probe ? most : 1;
