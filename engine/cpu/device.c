@@ -22,6 +22,7 @@ typedef struct pace {
 enum {
   PROBE_NEAR = 32,           // calls after which the slower way is tried again
   PROBE_FAR = 256,           // the same, when it took more than twice as long
+  PROBE_CALLS = 3,           // of a trial: the first one wakes sleeping threads
   PROBE_FIRST = 8,           // calls that take turns: the first ones touch new memory, and tell little
 };
 
@@ -150,15 +151,17 @@ static int choose_crew(int most, pace *p) {
   const int call = p->calls++;
   if (call < PROBE_FIRST) return call % 2 ? 1 : most;
   const double quick = fmin(p->together, p->alone), slow = fmax(p->together, p->alone);
-  const int probe = call % (slow > 2 * quick ? PROBE_FAR : PROBE_NEAR) == 0;
+  const int probe = call % (slow > 2 * quick ? PROBE_FAR : PROBE_NEAR) < PROBE_CALLS;
   return (p->together <= p->alone) != probe ? most : 1;
 }
 
-// good news counts at once, bad news may have been a neighbour's
+// Good news counts at once; bad news may have been a neighbour's, and only counts when it keeps coming.
 static void note_pace(pace *p, int crew_size, double seconds) {
   double *mean = crew_size > 1 ? &p->together : &p->alone;
-  const double weight = *mean == 0 || seconds < *mean ? 1 : 0.25;
-  *mean += weight * (seconds - *mean);
+  if (*mean == 0 || seconds < *mean)
+    *mean = seconds;
+  else
+    *mean += 0.25 * (fmin(seconds, 2 * *mean) - *mean);
 }
 
 // p: the pace of this work, NULL to use all threads always
