@@ -24,6 +24,7 @@ for i = 1, run.iterations do
   local loss, gradient = step(params)
   run:record { iteration = i, loss = loss, error = math.sqrt(loss), velocity = params.velocity }
   descent:update(params, gradient)
+  run:checkpoint(i, params, descent:state())
 end
 run:finish(params)
 
