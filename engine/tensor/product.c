@@ -3,10 +3,14 @@
 #include <cblas.h>
 #include <string.h>
 
-static void one_thread(void) {
-  static int done;
-  if (!done) openblas_set_num_threads(1);
-  done = 1;
+// in OpenBLAS, though not in its header: ends its threads; not in builds of it that have none
+extern int blas_thread_shutdown_(void) __attribute__((weak));
+
+// OpenBLAS starts a thread for every core when it is loaded, and each spins for a tenth of a second before it sleeps: that long
+// the engine's threads would share their cores with it. Before main, and after what OpenBLAS does then.
+__attribute__((constructor)) static void one_thread(void) {
+  openblas_set_num_threads(1);
+  if (blas_thread_shutdown_) blas_thread_shutdown_();
 }
 
 // c = or += op(a) b for a vector b, which is any {k, 1}
@@ -31,7 +35,6 @@ static void matrix_matrix(const cq_product *p, const double *a, const double *b,
 
 void cq_tensor_matmul(const cq_product *p, const double *a, const double *b, double *c) {
   if (p->m == 0 || p->n == 0) return;
-  one_thread();
   for (int64_t i = 0; i < p->batch; i++, a += p->stride_a, b += p->stride_b, c += p->stride_c) {
     if (p->k == 0) {
       if (!p->accumulate) memset(c, 0, (size_t)(p->m * p->n) * sizeof *c);
