@@ -6,6 +6,10 @@
 
 #include "../world/model.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct cq_context cq_context;
 typedef struct cq_device cq_device;
 typedef struct cq_record cq_record;   // one control step of all scenes, as its adjoint needs it
@@ -66,5 +70,9 @@ typedef struct cq_backend {
 } cq_backend;
 
 const cq_backend *cq_backend_cpu(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include "../base/base.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum {
   CQ_WALLS_MAX = 64,          // of a world; wall ids index small tables in the kernels
   CQ_CONTACTS_MAX = 8,        // walls at rest that may hold one node; more is an error when the world is made
@@ -63,5 +67,9 @@ int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const do
 void cq_wall_map_column(const cq_wall_map *map, int32_t x, int32_t y, int64_t *begin, int64_t *end);
 cq_status cq_wall_map_create(cq_model *model);
 void cq_wall_map_destroy(cq_wall_map *map);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,0 +1,88 @@
+// frame: what a kernel is given, one pointer to device memory with everything in it, so that a captured graph of launches stays
+// good while arrangements, slices and work arrays come and go. Reals are void pointers here; the kernels of one {dimension,
+// precision} give them their type.
+//
+// Space is cut into tiles of SIDE^dim cells (4 in 3D, 8 in 2D: 64 nodes of their own either way). Particles lie sorted by tile,
+// field by field: field f of slot p is at f * stride + p. Tiles with particles come first, then their neighbours, which own nodes
+// that these particles reach. Particles may drift one cell out of their tile before they are sorted again, so a tile's work spans
+// its region: the nodes from one below its first to SIDE + 2 above it, (SIDE + 4)^dim. A tile scatters into an arena of its own
+// of that shape, and the grid pass adds the two arenas along each axis that hold a node: no atomics, the same bits always.
+#ifndef CQ_CUDA_FRAME_H
+#define CQ_CUDA_FRAME_H
+
+#include "../engine/world/model.h"
+
+enum {
+  CQ_TILE_NODES = 64,        // that a tile owns
+  CQ_NEIGHBORS_MAX = 27,     // 3^dim, the tile itself in the middle, last axis fastest
+};
+
+enum { CQ_PARAM_MASS, CQ_PARAM_VOLUME, CQ_PARAM_MU, CQ_PARAM_LAMBDA, CQ_PARAM_BULK, CQ_PARAM_COUNT };
+
+typedef struct cq_tile {
+  int32_t lower[3];          // its first node
+  int32_t scene;
+  int32_t first, count;      // its slots; none beyond tile_count
+} cq_tile;
+
+// one engine step of the running control step
+typedef struct cq_substep {
+  const void *in;            // {fields, stride} state before
+  void *out;                 // state after, in the order of in
+  void *grid;                // {block_count, 64} nodes: momentum and mass, kept for the adjoint; NULL: not wanted
+} cq_substep;
+
+// What the kernels of a control step found, as the index of a substep; INT32_MAX: nothing. Once something is found, the
+// kernels of later substeps do nothing: the host sorts, or reports.
+typedef struct cq_progress {
+  int32_t stop;              // first state with a particle outside of its tile's region: sort before this step
+  int32_t bad;               // first step that fails: inverted before it; not finite or not in the world after it
+  float fastest;             // largest |velocity component| after the last step
+} cq_progress;
+
+typedef struct cq_frame {
+  // of the world and the batch
+  int32_t batch, particles;  // scenes; particles of one
+  int32_t slots, stride;     // batch * particles; the same as a multiple of 32
+  int32_t cells[3];
+  double dx, dt;             // dt: of one engine step
+  int32_t material_count;
+  cq_material materials[CQ_MATERIALS_MAX];
+  int32_t wall_count, moving_wall_count;
+  const cq_wall *walls;      // their heights in device memory too
+  cq_wall_map map;           // arrays in device memory
+  const void *globals;       // {batch, global_stride} reals: gravity {3}, friction {walls}, wall velocity {walls, 3}
+  int32_t global_stride;
+
+  // the arrangement
+  int32_t tile_count;        // tiles with particles
+  int32_t block_count;       // and with their neighbours
+  const cq_tile *tiles;      // {block_count}
+  const int32_t *neighbors;  // {block_count, CQ_NEIGHBORS_MAX} -1: none
+  const int32_t *order;      // {slots} scene * particles + particle of each slot
+  const void *params;        // {CQ_PARAM_COUNT, stride}
+  const uint8_t *material;   // {stride}
+  const void *drive;         // {CQ_SYM + dim, stride} sigma and force, NULL: none anywhere
+
+  // the running control step
+  int64_t step;              // engine step of substep 0
+  const cq_substep *substeps;
+  cq_progress *progress;
+
+  // work arrays
+  void *arena;               // {tile_count, (SIDE + 4)^dim} nodes
+  void *grid_v, *grid_q;     // {block_count, 64} nodes: velocity; adjoint of momentum and mass
+
+  // the adjoint of the live state
+  void *adj;                 // {fields, stride}
+  void *params_adj;          // {CQ_PARAM_COUNT, stride}
+  void *drive_adj;           // {CQ_SYM + dim, stride}, NULL where drive is
+  double *sums;              // {block_count, 3 + 4 * walls} gravity {3}, friction {walls}, wall velocity {walls, 3}, of each
+                             // tile's own nodes; added to
+} cq_frame;
+
+// cells of a tile, and nodes of its region, along an axis
+static inline int32_t cq_tile_side(int32_t dim) { return dim == 3 ? 4 : 8; }
+static inline int32_t cq_region_nodes(int32_t dim) { return dim == 3 ? 8 * 8 * 8 : 12 * 12; }
+
+#endif

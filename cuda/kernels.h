@@ -1,0 +1,30 @@
+// kernels: what kernels.cu offers the host, one table for each {dimension, precision}. Every function launches on a stream and
+// returns at once. blocks: of a launch whose threads walk over all tiles, or all slots, whatever their number; so one graph
+// serves every arrangement.
+#ifndef CQ_CUDA_KERNELS_H
+#define CQ_CUDA_KERNELS_H
+
+#include "frame.h"
+#include "launch.h"
+
+typedef struct cq_cuda_kernels {
+  int32_t dim, real_bytes;
+
+  // k: substep. p2g scatters state k; grid makes velocities of it; g2p2g makes state k + 1 and scatters it; g2p makes state k + 1
+  void (*p2g)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
+  void (*grid)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
+  void (*g2p2g)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
+  void (*g2p)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
+
+  // Backward over the substeps of one arrangement: velocity and g2p_adj of the last one; then, for each, grid_adj, which also makes
+  // the velocities of step k - 1 again if more is 1, and p2g_adj; between two of them step_adj is p2g_adj of k and g2p_adj of k - 1.
+  void (*velocity)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
+  void (*g2p_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
+  void (*grid_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k, int32_t more);
+  void (*step_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
+  void (*p2g_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
+} cq_cuda_kernels;
+
+extern const cq_cuda_kernels cq_cuda_kernels_2_4, cq_cuda_kernels_2_8, cq_cuda_kernels_3_4, cq_cuda_kernels_3_8;
+
+#endif

@@ -1,0 +1,22 @@
+// launch: the few words in which a kernel meets the machine, so that the same source runs on a GPU and, in the tests, under a
+// host emulation: there an include path ahead of the toolkit's provides <cuda_runtime.h>, with fibers for threads.
+#ifndef CQ_CUDA_LAUNCH_H
+#define CQ_CUDA_LAUNCH_H
+
+#include <cuda_runtime.h>
+#include "../engine/base/base.h"
+
+#if defined(__CUDACC__)
+// a kernel on a stream; what fails shows at cq_cuda_check
+#define CQ_LAUNCH(kernel, blocks, threads, stream, ...) kernel<<<(unsigned)(blocks), (unsigned)(threads), 0, stream>>>(__VA_ARGS__)
+// an array that the threads of a block share
+#define CQ_SHARED(type, name, count) __shared__ type name[count]
+#endif
+
+#define CQ_KERNEL static __global__ void
+#define CQ_DEVICE static __device__ __forceinline__
+
+// Every call of the CUDA runtime goes through here: its failure becomes a sentence that says what to do.
+cq_status cq_cuda_check(cudaError_t error, const char *what);
+
+#endif
