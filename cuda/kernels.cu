@@ -1,0 +1,48 @@
+// Compiled for each CQ_DIM {2, 3} and CQ_REAL_BYTES {4, 8}; exports one table of launches and nothing else.
+#include "kernels.h"
+#include "scalar.h"
+
+#include "../engine/math/real.h"
+#include "../engine/math/matrix.inl"
+#include "../engine/math/polar.inl"
+#include "../engine/math/spline.inl"
+#include "../engine/physics/material.inl"
+#include "../engine/physics/actuation.inl"
+#include "../engine/physics/contact.inl"
+#include "../engine/physics/transfer.inl"
+#define CQ_WALL static __device__ inline
+#include "../engine/world/wall.inl"
+
+#include "tile.inl"
+#include "step.inl"
+#include "grid.inl"
+#include "step_adj.inl"
+
+// a launch of a kernel that takes a substep
+#define CQ_LAUNCHER(name, threads, ...)                                                     \
+  static void name(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k) { \
+    const auto kernel = __VA_ARGS__;                                                        \
+    CQ_LAUNCH(kernel, blocks, threads, stream, frame, k);                                   \
+  }
+CQ_LAUNCHER(launch_p2g, THREADS, march<0, 1>)
+CQ_LAUNCHER(launch_g2p2g, THREADS, march<1, 1>)
+CQ_LAUNCHER(launch_g2p, THREADS, march<1, 0>)
+CQ_LAUNCHER(launch_grid, GRID_THREADS, grid<0>)
+CQ_LAUNCHER(launch_velocity, GRID_THREADS, grid<1>)
+CQ_LAUNCHER(launch_g2p_adj, THREADS, march_adj<0, 1>)
+CQ_LAUNCHER(launch_step_adj, THREADS, march_adj<1, 1>)
+CQ_LAUNCHER(launch_p2g_adj, THREADS, march_adj<1, 0>)
+
+static void launch_grid_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k, int32_t more) {
+  CQ_LAUNCH(grid_adj, blocks, CQ_TILE_NODES, stream, frame, k, more);
+}
+
+#define CQ_JOIN_(a, b, c) a##b##_##c
+#define CQ_JOIN(a, b, c) CQ_JOIN_(a, b, c)
+#define CQ_TABLE CQ_JOIN(cq_cuda_kernels_, CQ_DIM, CQ_REAL_BYTES)
+
+const cq_cuda_kernels CQ_TABLE = {
+    CQ_DIM, sizeof(real),
+    launch_p2g, launch_grid, launch_g2p2g, launch_g2p,
+    launch_velocity, launch_g2p_adj, launch_grid_adj, launch_step_adj, launch_p2g_adj,
+};

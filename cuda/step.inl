@@ -1,0 +1,143 @@
+// step: what particles do in one engine step, a block for each tile. Gathering makes the state after; scattering gives a state to
+// the grid; between two steps of an arrangement one kernel does both, with the state still in registers.
+
+CQ_DEVICE void load_vector(const void *data, const cq_frame *s, const int field, const int32_t p, real out[CQ_DIM]) {
+  EACH(i) out[i] = ((const real *)data)[(int64_t)(field + i) * s->stride + p];
+}
+CQ_DEVICE void load_matrix(const void *data, const cq_frame *s, const int field, const int32_t p, real out[CQ_DIM][CQ_DIM]) {
+  EACH(i) EACH(j) out[i][j] = ((const real *)data)[(int64_t)(field + i * CQ_DIM + j) * s->stride + p];
+}
+CQ_DEVICE void store_vector(void *data, const cq_frame *s, const int field, const int32_t p, const real in[CQ_DIM]) {
+  EACH(i) ((real *)data)[(int64_t)(field + i) * s->stride + p] = in[i];
+}
+CQ_DEVICE void store_matrix(void *data, const cq_frame *s, const int field, const int32_t p, const real in[CQ_DIM][CQ_DIM]) {
+  EACH(i) EACH(j) ((real *)data)[(int64_t)(field + i * CQ_DIM + j) * s->stride + p] = in[i][j];
+}
+
+typedef struct State {
+  real x[CQ_DIM], v[CQ_DIM], c[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM];
+} State;
+
+CQ_DEVICE void state_load(const void *data, const cq_frame *s, const int32_t p, State *q) {
+  load_vector(data, s, X, p, q->x);
+  load_vector(data, s, V, p, q->v);
+  load_matrix(data, s, C, p, q->c);
+  load_matrix(data, s, F, p, q->f);
+}
+CQ_DEVICE void state_store(void *data, const cq_frame *s, const int32_t p, const State *q) {
+  store_vector(data, s, X, p, q->x);
+  store_vector(data, s, V, p, q->v);
+  store_matrix(data, s, C, p, q->c);
+  store_matrix(data, s, F, p, q->f);
+}
+
+// everything about a particle that stays during a control step
+typedef struct Matter {
+  real mass, volume, mu, lambda, bulk, sigma[CQ_SYM], force[CQ_DIM];
+  int kind, power;
+} Matter;
+
+CQ_DEVICE void matter_load(const cq_frame *s, const int32_t p, Matter *m) {
+  const real *params = (const real *)s->params, *drive = (const real *)s->drive;
+  m->mass = params[(int64_t)CQ_PARAM_MASS * s->stride + p];
+  m->volume = params[(int64_t)CQ_PARAM_VOLUME * s->stride + p];
+  m->mu = params[(int64_t)CQ_PARAM_MU * s->stride + p];
+  m->lambda = params[(int64_t)CQ_PARAM_LAMBDA * s->stride + p];
+  m->bulk = params[(int64_t)CQ_PARAM_BULK * s->stride + p];
+  const cq_material *material = &s->materials[s->material[p]];
+  m->kind = material->kind;
+  m->power = material->incompressible;
+  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) m->sigma[k] = drive ? drive[(int64_t)(SIGMA + k) * s->stride + p] : 0;
+  EACH(i) m->force[i] = drive ? drive[(int64_t)(FORCE + i) * s->stride + p] : 0;
+}
+
+// Kirchhoff stress with actuation; returns det F
+CQ_DEVICE real stress_of(const cq_frame *s, const Matter *m, const real f[CQ_DIM][CQ_DIM], real tau[CQ_DIM][CQ_DIM]) {
+  const real jac = material_stress(m->kind, m->power, f, m->mu, m->lambda, m->bulk, tau);
+  if (s->drive) actuation_stress(f, m->sigma, tau);
+  return jac;
+}
+
+// later steps than one that failed, or that needs another arrangement, do nothing
+CQ_DEVICE int is_over(const cq_frame *s, const int32_t k) { return s->progress->bad < k || s->progress->stop <= k; }
+
+// is a particle in the world? false if not finite
+CQ_DEVICE int in_world(const cq_frame *s, const real inv_dx, const real x[CQ_DIM]) {
+  int in = 1;
+  EACH(i) in &= inv_dx * x[i] >= 0 && inv_dx * x[i] <= (real)(s->cells[i] * (1 + 1e-6));
+  return in;
+}
+
+// The state after a step; 0: not finite, or out of the world.
+CQ_DEVICE int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const void *in, const int32_t p, State *next) {
+  const real dx = (real)s->dx, dt = (real)s->dt, inv_dx = (real)(1 / s->dx);
+  real x[CQ_DIM], f[CQ_DIM][CQ_DIM], poison = 0;
+  load_vector(in, s, X, p, x);
+  load_matrix(in, s, F, p, f);
+  Place at;
+  Sums sums = {};
+  place(tile, inv_dx, x, &at);
+  visit<1, 0, 0>(region, &at, NULL, &sums, NULL);
+  EACH(i) next->v[i] = sums.n0[i];
+  transfer_to_particle(dx, dt, at.arm, sums.n0, sums.n1, x, f, next->x, next->c, next->f);
+  EACH(i) EACH(j) poison += (real)0 * next->f[i][j];   // stays zero unless something is not finite
+  return in_world(s, inv_dx, next->x) && poison == 0;
+}
+
+// what a particle gives to the grid; 0: it is inverted
+CQ_DEVICE int give_to_grid(const cq_frame *s, const State *q, const Matter *m, const Place *at, Exchange *give) {
+  real tau[CQ_DIM][CQ_DIM];
+  const real jac = stress_of(s, m, q->f, tau);
+  transfer_to_grid((real)s->dx, (real)s->dt, at->arm, m->mass, m->volume, q->v, q->c, tau, m->force, give->q, give->b);
+  give->m = m->mass;
+  return jac > 0;
+}
+
+// the largest |velocity component| of all threads, into progress
+CQ_DEVICE void note_fastest(const cq_frame *s, float fastest) {
+  for (int d = WARP / 2; d > 0; d /= 2) fastest = fmaxf(fastest, __shfl_xor_sync(0xffffffffu, fastest, d));
+  // floats that are not negative are in the order of their bits
+  if (threadIdx.x % WARP == 0 && fastest > 0) atomicMax((int *)&s->progress->fastest, __float_as_int(fastest));
+}
+
+// GATHER: state k + 1 from the grid and state k. SCATTER: that one, or state k without GATHER, to the arenas.
+template <int GATHER, int SCATTER>
+static __global__ void __launch_bounds__(THREADS) march(const cq_frame *s, int32_t k) {
+  CQ_SHARED(Node, region, GATHER ? NODES : 1);
+  CQ_SHARED(Node, given, SCATTER ? (1 + CQ_DIM) * THREADS : 1);
+  CQ_SHARED(int32_t, start, CELLS + 1);
+  CQ_SHARED(int32_t, list, THREADS);
+  const Round round = {given, start, list};
+  const cq_substep step = s->substeps[k];
+  if (is_over(s, k)) return;
+  float fastest = 0;
+  for (int32_t t = (int32_t)blockIdx.x; t < s->tile_count; t += (int32_t)gridDim.x) {
+    const cq_tile tile = s->tiles[t];
+    if (GATHER) region_load(region, s->grid_v, s->neighbors + (int64_t)t * CQ_NEIGHBORS_MAX);
+    for (int32_t from = 0; from < tile.count; from += THREADS) {
+      const int32_t p = tile.first + from + (int32_t)threadIdx.x;
+      int mine = p < tile.first + tile.count;
+      State q;
+      if (GATHER && mine) {
+        if (!move(s, region, &tile, step.in, p, &q)) atomicMin(&s->progress->bad, k);
+        state_store(step.out, s, p, &q);
+        EACH(i) fastest = fmaxf(fastest, (float)r_abs(q.v[i]));
+      }
+      if (!SCATTER) continue;
+      Place at = {};
+      Exchange give;
+      if (mine) {
+        if (!GATHER) state_load(step.in, s, p, &q);
+        mine = place(&tile, (real)(1 / s->dx), q.x, &at);
+        if (!mine) atomicMin(&s->progress->stop, k + GATHER);
+      }
+      if (mine) {
+        Matter matter;
+        matter_load(s, p, &matter);
+        if (!give_to_grid(s, &q, &matter, &at, &give)) atomicMin(&s->progress->bad, k + GATHER);
+      }
+      scatter(&round, mine, &at, &give, from == 0, (Node *)s->arena + (int64_t)t * NODES);
+    }
+  }
+  if (GATHER) note_fastest(s, fastest);
+}

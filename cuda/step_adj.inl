@@ -1,0 +1,107 @@
+// step_adj: what particles do in the adjoint of one engine step, a block for each tile; as in step.inl, one kernel does what lies
+// between two grid passes: the adjoint of scattering in step k, then that of gathering in the step before.
+
+CQ_DEVICE void add_param(const cq_frame *s, const int which, const int32_t p, const real value) {
+  ((real *)s->params_adj)[(int64_t)which * s->stride + p] += value;
+}
+
+// adjoint of stress_of: gradients of constants are added to params_adj, of sigma to drive_adj
+CQ_DEVICE void stress_of_adj(const cq_frame *s, const Matter *m, const int32_t p, const real f[CQ_DIM][CQ_DIM],
+                             real grad_f[CQ_DIM][CQ_DIM], const real grad_tau[CQ_DIM][CQ_DIM]) {
+  real grad_mu = 0, grad_lambda = 0, grad_bulk = 0;
+  material_stress_adj(m->kind, m->power, f, m->mu, m->lambda, m->bulk, grad_f, &grad_mu, &grad_lambda, &grad_bulk, grad_tau);
+  add_param(s, CQ_PARAM_MU, p, grad_mu);
+  add_param(s, CQ_PARAM_LAMBDA, p, grad_lambda);
+  if (m->power) add_param(s, CQ_PARAM_BULK, p, grad_bulk);
+  if (!s->drive) return;
+  real grad_sigma[CQ_SYM] = {0};
+  actuation_stress_adj(f, m->sigma, grad_f, grad_sigma, grad_tau);
+  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) ((real *)s->drive_adj)[(int64_t)(SIGMA + k) * s->stride + p] += grad_sigma[k];
+}
+
+// Adjoint of scattering state q: adj holds what the particle itself wants of x and F, and becomes all of dL/d(state).
+CQ_DEVICE void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const int32_t p, const State *q,
+                           State *adj) {
+  const real dx = (real)s->dx, dt = (real)s->dt, inv_dx = (real)(1 / s->dx);
+  Place at;
+  Matter m;
+  Exchange give;
+  Sums sums = {};
+  real tau[CQ_DIM][CQ_DIM], slopes[CQ_DIM] = {0}, grad_arm[CQ_DIM] = {0}, grad_tau[CQ_DIM][CQ_DIM], grad_force[CQ_DIM];
+  real grad_mass = 0, grad_volume = 0;
+  place(tile, inv_dx, q->x, &at);
+  matter_load(s, p, &m);
+  stress_of(s, &m, q->f, tau);
+  transfer_to_grid(dx, dt, at.arm, m.mass, m.volume, q->v, q->c, tau, m.force, give.q, give.b);
+  give.m = m.mass;
+  visit<1, 1, 1>(region, &at, &give, &sums, slopes);
+  transfer_to_grid_adj(dx, dt, at.arm, m.mass, m.volume, q->v, q->c, tau, give.b, grad_arm, &grad_mass, &grad_volume, adj->v,
+                       adj->c, grad_tau, grad_force, sums.n0, sums.n1, sums.nm);
+  add_param(s, CQ_PARAM_MASS, p, grad_mass);
+  add_param(s, CQ_PARAM_VOLUME, p, grad_volume);
+  stress_of_adj(s, &m, p, q->f, adj->f, grad_tau);
+  if (s->drive) EACH(i) ((real *)s->drive_adj)[(int64_t)(FORCE + i) * s->stride + p] += grad_force[i];
+  EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
+}
+
+// Adjoint of gathering, to the state with velocity v and affine c: adj holds dL/d(state after) and becomes what the particle
+// itself wants of x and F; give is what it wants of the nodes.
+CQ_DEVICE void gather_adj(const cq_frame *s, const Node region[NODES], const Place *at, const real v[CQ_DIM],
+                          const real c[CQ_DIM][CQ_DIM], const Exchange *give, State *adj) {
+  const real dt = (real)s->dt, inv_dx = (real)(1 / s->dx);
+  real slopes[CQ_DIM] = {0}, grad_arm[CQ_DIM] = {0};
+  visit<0, 1, 0>(region, at, give, NULL, slopes);
+  transfer_to_particle_adj_rest(dt, v, c, give->b, grad_arm, adj->f);
+  EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
+}
+
+// P2G: adjoint of scattering in step k. G2P: of gathering in step k - 1, or in step k without P2G.
+template <int P2G, int G2P>
+static __global__ void __launch_bounds__(THREADS) march_adj(const cq_frame *s, int32_t k) {
+  CQ_SHARED(Node, region, NODES);
+  CQ_SHARED(Node, given, G2P ? (1 + CQ_DIM) * THREADS : 1);
+  CQ_SHARED(int32_t, start, CELLS + 1);
+  CQ_SHARED(int32_t, list, THREADS);
+  const Round round = {given, start, list};
+  for (int32_t t = (int32_t)blockIdx.x; t < s->tile_count; t += (int32_t)gridDim.x) {
+    const cq_tile tile = s->tiles[t];
+    const int32_t *neighbors = s->neighbors + (int64_t)t * CQ_NEIGHBORS_MAX;
+    for (int32_t from = 0; from < tile.count; from += THREADS) {
+      const int32_t p = tile.first + from + (int32_t)threadIdx.x;
+      const int mine = p < tile.first + tile.count;
+      State q, adj;
+      if (P2G) region_load(region, s->grid_q, neighbors);
+      if (P2G && mine) {
+        state_load(s->substeps[k].in, s, p, &q);
+        load_vector(s->adj, s, X, p, adj.x);
+        load_matrix(s->adj, s, F, p, adj.f);
+        scatter_adj(s, region, &tile, p, &q, &adj);
+      }
+      if (!G2P) {
+        if (mine) state_store(s->adj, s, p, &adj);
+        continue;
+      }
+      const cq_substep step = s->substeps[P2G ? k - 1 : k];
+      Place at = {};
+      Exchange give;
+      region_load(region, s->grid_v, neighbors);
+      if (mine) {
+        if (!P2G) {
+          state_load(s->adj, s, p, &adj);
+          load_vector(step.out, s, V, p, q.v);
+          load_matrix(step.out, s, C, p, q.c);
+        }
+        real x[CQ_DIM], f[CQ_DIM][CQ_DIM];
+        load_vector(step.in, s, X, p, x);
+        load_matrix(step.in, s, F, p, f);
+        place(&tile, (real)(1 / s->dx), x, &at);
+        transfer_to_particle_adj((real)s->dx, (real)s->dt, at.arm, f, adj.x, adj.v, adj.c, adj.f, give.q, give.b);
+        give.m = 0;
+        gather_adj(s, region, &at, q.v, q.c, &give, &adj);
+        store_vector(s->adj, s, X, p, adj.x);
+        store_matrix(s->adj, s, F, p, adj.f);
+      }
+      scatter(&round, mine, &at, &give, from == 0, (Node *)s->arena + (int64_t)t * NODES);
+    }
+  }
+}
