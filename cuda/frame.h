@@ -44,8 +44,8 @@ typedef struct cq_frame {
   // of the world and the batch
   int32_t batch, particles;  // scenes; particles of one
   int32_t slots, stride;     // batch * particles; the same as a multiple of 32
-  int32_t cells[3];
-  double dx, dt;             // dt: of one engine step
+  double dx, inv_dx, dt;     // inv_dx = 1 / dx; dt: of one engine step
+  double limit[3];           // largest coordinate [cells]: cells, and a little for what rounding puts on the upper edge
   int32_t material_count;
   cq_material materials[CQ_MATERIALS_MAX];
   int32_t wall_count, moving_wall_count;

@@ -64,13 +64,13 @@ CQ_DEVICE int is_over(const cq_frame *s, const int32_t k) { return s->progress->
 // is a particle in the world? false if not finite
 CQ_DEVICE int in_world(const cq_frame *s, const real inv_dx, const real x[CQ_DIM]) {
   int in = 1;
-  EACH(i) in &= inv_dx * x[i] >= 0 && inv_dx * x[i] <= (real)(s->cells[i] * (1 + 1e-6));
+  EACH(i) in &= inv_dx * x[i] >= 0 && inv_dx * x[i] <= (real)s->limit[i];
   return in;
 }
 
 // The state after a step; 0: not finite, or out of the world.
 CQ_DEVICE int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const void *in, const int32_t p, State *next) {
-  const real dx = (real)s->dx, dt = (real)s->dt, inv_dx = (real)(1 / s->dx);
+  const real dx = (real)s->dx, dt = (real)s->dt, inv_dx = (real)s->inv_dx;
   real x[CQ_DIM], f[CQ_DIM][CQ_DIM], poison = 0;
   load_vector(in, s, X, p, x);
   load_matrix(in, s, F, p, f);
@@ -128,7 +128,7 @@ static __global__ void __launch_bounds__(THREADS) march(const cq_frame *s, int32
       Exchange give;
       if (mine) {
         if (!GATHER) state_load(step.in, s, p, &q);
-        mine = place(&tile, (real)(1 / s->dx), q.x, &at);
+        mine = place(&tile, (real)s->inv_dx, q.x, &at);
         if (!mine) atomicMin(&s->progress->stop, k + GATHER);
       }
       if (mine) {
