@@ -88,7 +88,8 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
   r->world = world;
   r->def = *def;
   r->wanted = UINT32_MAX;
-  if (!r->def.memory) r->def.memory = cq_memory_available() / 4 * 3;
+  const cq_backend *b = world->backend;
+  if (!r->def.memory) r->def.memory = (b->memory_available ? b->memory_available(world->context) : cq_memory_available()) / 4 * 3;
   r->friction = cq_alloc((size_t)m->wall_count, sizeof(double), "walls");
   r->wall_velocity = cq_alloc((size_t)m->wall_count * (size_t)m->dim, sizeof(double), "walls");
   r->values = cq_alloc((size_t)def->batch, sizeof *r->values, "batch");
@@ -215,7 +216,8 @@ cq_status cq_rollout_begin_adjoint(cq_rollout *r) {
   if (!r->began) return cq_fail(CQ_INVALID, "the rollout has no live state; begin it first");
   if (r->failed) return failed_before(r);
   if (!r->def.differentiable) return cq_fail(CQ_INVALID, "this rollout was made forward only (differentiable = 0)");
-  r->world->backend->begin_adjoint(r->device, r->wanted);
+  const cq_status status = r->world->backend->begin_adjoint(r->device, r->wanted);
+  if (status) return status;
   r->computed = r->wanted;
   r->adjoint = 1;
   r->finished = 0;
@@ -274,7 +276,8 @@ cq_status cq_rollout_gradient(cq_rollout *r, int32_t field, double *out, int32_t
     return cq_fail(CQ_INVALID, "gradients are complete at step 0; the adjoint is at step %d", cq_memo_at(r->memo));
   if (!(r->computed >> field & 1))
     return cq_fail(CQ_INVALID, "the gradient of %s was not wanted when the adjoint began", field_name(field));
-  if (!r->finished) r->world->backend->finish(r->device);
+  const cq_status status = r->finished ? CQ_OK : r->world->backend->finish(r->device);
+  if (status) return status;
   r->finished = 1;
   memset(out, 0, (size_t)(per_scene ? count * r->def.batch : count) * sizeof *out);
   for (int32_t s = 0; s < r->def.batch; s++) add_gradient(r, s, field, out + (per_scene ? s * count : 0));
@@ -318,14 +321,12 @@ static cq_status check_readout(const cq_rollout *r, const cq_readout *q) {
 
 cq_status cq_rollout_read(cq_rollout *r, const cq_readout *readout, double *out) {
   const cq_status status = check_readout(r, readout);
-  if (!status) r->world->backend->read(r->device, readout, cq_readout_count(r->world, readout), out);
-  return status;
+  return status ? status : r->world->backend->read(r->device, readout, cq_readout_count(r->world, readout), out);
 }
 
 cq_status cq_rollout_read_adjoint(cq_rollout *r, const cq_readout *readout, const double *grad_out) {
   const cq_status status = check_readout(r, readout);
   if (status) return status;
   if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before adding to it");
-  r->world->backend->read_adjoint(r->device, readout, cq_readout_count(r->world, readout), grad_out);
-  return CQ_OK;
+  return r->world->backend->read_adjoint(r->device, readout, cq_readout_count(r->world, readout), grad_out);
 }

@@ -59,14 +59,17 @@ typedef struct cq_backend {
 
   // the adjoint: of the live state; of the control step that led to it, with the signals and forces it had. wanted: bits
   // (1 << cq_field) of the gradients that will be asked for
-  void (*begin_adjoint)(cq_device *device, uint32_t wanted);
+  cq_status (*begin_adjoint)(cq_device *device, uint32_t wanted);
   cq_status (*reverse)(cq_device *device, const double *signals, const double *forces, const cq_record *record,
                        double *grad_signals, double *grad_forces);
-  void (*finish)(cq_device *device);                                       // at step 0: gradients are complete
+  cq_status (*finish)(cq_device *device);                                  // at step 0: gradients are complete
   const cq_gradients *(*gradients)(const cq_device *device, int32_t scene);
 
-  void (*read)(cq_device *device, const cq_readout *readout, int64_t count, double *out);              // count: per scene
-  void (*read_adjoint)(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out);
+  cq_status (*read)(cq_device *device, const cq_readout *readout, int64_t count, double *out);         // count: per scene
+  cq_status (*read_adjoint)(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out);
+
+  // OPTIONAL: bytes that its memo may count on; NULL: those of the host
+  int64_t (*memory_available)(const cq_context *context);
 } cq_backend;
 
 const cq_backend *cq_backend_cpu(void);

@@ -347,9 +347,9 @@ static cq_status begin_adjoint_scene(cq_scene *scene, cq_crew *crew, int32_t ind
   return CQ_OK;
 }
 
-static void begin_adjoint(cq_device *device, uint32_t wanted) {
+static cq_status begin_adjoint(cq_device *device, uint32_t wanted) {
   for (int32_t s = 0; s < device->batch; s++) device->scenes[s].wanted = wanted;
-  run(device, begin_adjoint_scene, NULL, NULL);
+  return run(device, begin_adjoint_scene, NULL, NULL);
 }
 
 static cq_status reverse_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
@@ -382,7 +382,7 @@ static cq_status finish_scene(cq_scene *scene, cq_crew *crew, int32_t index, voi
   return CQ_OK;
 }
 
-static void finish(cq_device *device) { run(device, finish_scene, NULL, NULL); }
+static cq_status finish(cq_device *device) { return run(device, finish_scene, NULL, NULL); }
 
 static const cq_gradients *gradients(const cq_device *device, int32_t scene) { return &device->scenes[scene].gradients; }
 
@@ -450,14 +450,16 @@ static void read_together(reading *job, cq_team_function *function) {
   device->context->seconds[CQ_PHASE_READOUT] += seconds;
 }
 
-static void read_scenes(cq_device *device, const cq_readout *readout, int64_t count, double *out) {
+static cq_status read_scenes(cq_device *device, const cq_readout *readout, int64_t count, double *out) {
   reading job = {.device = device, .readout = readout, .count = count, .out = out};
   read_together(&job, read_job);
+  return CQ_OK;
 }
 
-static void read_adjoint(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out) {
+static cq_status read_adjoint(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out) {
   reading job = {.device = device, .readout = readout, .count = count, .grad_out = grad_out};
   read_together(&job, read_adjoint_job);
+  return CQ_OK;
 }
 
 const cq_backend *cq_backend_cpu(void) {
