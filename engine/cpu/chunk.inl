@@ -13,13 +13,14 @@ CQ_INLINE real *slot_at(real *data, const int32_t fields, const int32_t slot, co
   return data + AT(slot / CQ_CHUNK, fields, field) + slot % CQ_CHUNK;
 }
 
-// asks for the chunk after this one: slices of a memo come from far away, and backward no stream detector follows them
-CQ_INLINE void prefetch_next(const real *chunk, const int fields) {
+// Asks for one of CQ_CHUNK shares of some fields of the next chunk. Slices of a memo come from far away, and backward no stream
+// detector follows them; asked for in one go, they would hold up the loads of the chunk at work.
+CQ_INLINE void prefetch_next(const real *chunk, const int fields, const int first, const int count, const int share) {
 #if defined(__GNUC__) && !defined(CQ_REAL_DUAL)
-  const char *next = (const char *)(chunk + fields * CQ_CHUNK);
-  for (unsigned k = 0; k < fields * CQ_CHUNK * sizeof(real); k += 64) __builtin_prefetch(next + k, 0, 3);
+  const char *next = (const char *)(chunk + (fields + first) * CQ_CHUNK) + 64 * share;
+  CQ_UNROLL for (unsigned k = 0; k < count * CQ_CHUNK * sizeof(real); k += 64 * CQ_CHUNK) __builtin_prefetch(next + k);
 #else
-  (void)chunk, (void)fields;
+  (void)chunk, (void)fields, (void)first, (void)count, (void)share;
 #endif
 }
 

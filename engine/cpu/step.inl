@@ -77,7 +77,6 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found)
   Real smallest = r_set((real)1);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
-    prefetch_next(chunk, FIELDS);
     const Matter matter = matter_of(s, c);
     Moves moves;
     Weights weights;
@@ -101,6 +100,7 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found)
     }
     // particles of one cell follow each other: their rows stay in registers
     for (int l = 0; l < CQ_CHUNK; l++) {
+      prefetch_next(chunk, FIELDS, 0, FIELDS, l);
       if (node[l] != current) {
         if (current >= 0) rows_flush(grid + 4 * current, &offsets, rows);
         current = node[l];
@@ -117,14 +117,10 @@ static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, c
   const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
   const Offsets offsets = offsets_of(a);
   const real *grid = (const real *)s->grid_v;
-  Row rows[ROWS];
-  CQ_UNROLL for (int k = 0; k < ROWS; k++) rows[k] = row_zero();
-  int64_t current = -1;
   Real fastest = r_set((real)0), poison = r_set((real)0);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     real *next = (real *)out->data + AT(c, FIELDS, 0);
-    prefetch_next(chunk, FIELDS);
     Moves sums;
     Weights weights;
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
@@ -135,10 +131,9 @@ static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, c
       weights_store(&weights, h, f);
     }
     for (int l = 0; l < CQ_CHUNK; l++) {
-      if (node[l] != current) {
-        current = node[l];
-        rows_load(rows, grid + 4 * current, &offsets);
-      }
+      prefetch_next(next, FIELDS, 0, FIELDS, l);
+      Row rows[ROWS];
+      rows_load(rows, grid + 4 * (int64_t)node[l], &offsets);
       gather(sums.quad[l], rows, weights.quad[l]);
     }
     LANES_EACH(h) {

@@ -13,7 +13,6 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, int32_t range) {
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     real *adj = (real *)s->adj + AT(c, FIELDS, 0);
-    prefetch_next(chunk, FIELDS);
     Moves moves;
     Weights weights;
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
@@ -35,6 +34,8 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, int32_t range) {
       moves_store(&moves, h, gm0[0] - gm0[0], gm0, gm1);
     }
     for (int l = 0; l < CQ_CHUNK; l++) {
+      prefetch_next(chunk, FIELDS, 0, FIELDS, l);
+      prefetch_next(adj, FIELDS, 0, FIELDS, l);
       if (node[l] != current) {
         if (current >= 0) rows_flush(grid_slab + 4 * current, &offsets, rows);
         current = node[l];
@@ -219,15 +220,10 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
   const real inv_dx = (real)(1 / s->model->dx);
   const Offsets offsets = offsets_of(a);
   const real *velocity = (const real *)s->grid_v, *gradient = (const real *)s->grid_q;
-  Row grads[ROWS], vels[ROWS];
-  CQ_UNROLL for (int k = 0; k < ROWS; k++) grads[k] = vels[k] = row_zero();
-  int64_t current = -1;
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0), *next = (const real *)out->data + AT(c, FIELDS, 0);
     real *adj = (real *)s->adj + AT(c, FIELDS, 0), *params_adj = (real *)s->params_adj + AT(c, CQ_PARAM_COUNT, 0);
     real *drive_grad = (real *)s->drive_adj + AT(c, DRIVES, 0);
-    prefetch_next(chunk, FIELDS);
-    prefetch_next(next, FIELDS);
     const Matter matter = matter_of(s, c);
     Moves moves, moves_adj, sums;
     Weights weights, slopes, exchanged;
@@ -242,11 +238,12 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
       moves_again(s, &matter, chunk, adj, h, arm, &moves, &moves_adj, stress);
     }
     for (int l = 0; l < CQ_CHUNK; l++) {
-      if (node[l] != current) {
-        current = node[l];
-        rows_load(grads, gradient + 4 * current, &offsets);
-        rows_load(vels, velocity + 4 * current, &offsets);
-      }
+      prefetch_next(chunk, FIELDS, 0, FIELDS, l);
+      prefetch_next(next, FIELDS, V, F - V, l);
+      prefetch_next(adj, FIELDS, 0, FIELDS, l);
+      Row grads[ROWS], vels[ROWS];
+      rows_load(grads, gradient + 4 * (int64_t)node[l], &offsets);
+      rows_load(vels, velocity + 4 * (int64_t)node[l], &offsets);
       gather_adj(sums.quad[l], exchanged.quad[l], grads, vels, moves.quad[l], moves_adj.quad[l], weights.quad[l],
                  slopes.quad[l]);
     }
