@@ -66,10 +66,15 @@ CXX_FILES := $(sort $(shell find engine -name '*.cc'))
 VARIANTS := $(foreach d,2 3,$(foreach r,4 8,$(foreach s,$(SIMD_LEVELS),$(d).$(r).$(s))))
 KERNEL_OBJECTS := $(if $(wildcard $(KERNEL)),$(VARIANTS:%=$(BUILD)/engine/cpu/kernels.%.o))
 OBJECTS := $(C_FILES:%.c=$(BUILD)/%.o) $(CXX_FILES:%.cc=$(BUILD)/%.o) $(KERNEL_OBJECTS)
+# the CUDA device: kernels once for each dimension and precision, the rest once
+CUDA_KERNEL := cuda/kernels.cu
+CUDA_FILES := $(filter-out $(CUDA_KERNEL),$(sort $(wildcard cuda/*.cu)))
+CUDA_VARIANTS := 2.4 2.8 3.4 3.8
 # everything but the program's own main, for the C tests
 ENGINE_OBJECTS := $(filter-out $(BUILD)/engine/host/%,$(OBJECTS))
 C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c))) \
-           $(patsubst tests/c/%.cc,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.cc)))
+           $(patsubst tests/c/%.cc,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.cc))) \
+           $(patsubst tests/cuda/%.cc,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.cc)))
 
 .PHONY: all help setup demo test tests check-all accuracy bench install clean FORCE
 .DEFAULT_GOAL := all
@@ -139,6 +144,39 @@ $(BUILD)/cqlua: $(OBJECTS)
 	@$(if $(CXX_FILES),$(CXX),$(CC)) $(LINK_FLAGS) $^ $(LUAJIT_LIB) $(LIBRARIES) -o $@.new && mv $@.new $@
 
 -include $(OBJECTS:.o=.d) $(C_TESTS:%=%.d)
+
+# ---- the CUDA device under a host emulation, for tests ------------------------------------------------------------
+# The sources of cuda/ by the C++ compiler, with an emulated <cuda_runtime.h> before any other: no CUDA Toolkit is needed.
+EMULATED_FLAGS := -Itests/cuda/emulation $(CPPFLAGS_ALL) $(CXX_FLAGS) -fPIC -fvisibility=hidden
+EMULATION_OBJECTS := $(patsubst %.cc,$(BUILD)/%.o,$(sort $(wildcard tests/cuda/emulation/*.cc)))
+EMULATED_OBJECTS := $(patsubst cuda/%,$(BUILD)/tests/cuda/emulated/%.o,$(basename $(CUDA_FILES)) $(CUDA_VARIANTS:%=cuda/kernels.%))
+
+$(BUILD)/tests/cuda/emulation/%.o: tests/cuda/emulation/%.cc $(BUILD)/flags
+	@mkdir -p $(@D); echo "  c++   $<"
+	@$(CXX) $(EMULATED_FLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/tests/cuda/emulated/%.o: cuda/%.cu $(BUILD)/flags
+	@mkdir -p $(@D); echo "  c++   $<  emulated"
+	@$(CXX) $(EMULATED_FLAGS) -MMD -MP -x c++ -c $< -o $@
+
+define emulated_rule
+$(BUILD)/tests/cuda/emulated/kernels.$(1).o: $(CUDA_KERNEL) $(BUILD)/flags
+	@mkdir -p $$(@D); echo "  c++   $$<  emulated, $(word 1,$(subst ., ,$(1)))D, $(word 2,$(subst ., ,$(1)))-byte real"
+	@$$(CXX) $$(EMULATED_FLAGS) -DCQ_DIM=$(word 1,$(subst ., ,$(1))) -DCQ_REAL_BYTES=$(word 2,$(subst ., ,$(1))) -MMD -MP -x c++ -c $$< -o $$@
+endef
+$(foreach v,$(CUDA_VARIANTS),$(eval $(call emulated_rule,$(v))))
+
+$(BUILD)/tests/cuda-emulated.so: $(EMULATED_OBJECTS) $(EMULATION_OBJECTS)
+	@echo "  link  $@"
+	@$(CXX) -shared $(LINK_FLAGS) $^ -o $@.new && mv $@.new $@
+
+# tests of kernels alone, and of the emulation itself
+$(BUILD)/tests/cuda/%: tests/cuda/%.cc $(EMULATION_OBJECTS) $(BUILD)/flags
+	@mkdir -p $(@D); echo "  test  $<"
+	@$(CXX) $(EMULATED_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
+	@$(CXX) $(LINK_FLAGS) $@.o $(EMULATION_OBJECTS) -o $@
+
+-include $(EMULATED_OBJECTS:.o=.d) $(EMULATION_OBJECTS:.o=.d)
 
 # ---- set-up, demo, tests --------------------------------------------------------------------------------------------
 # A fresh machine has only make: packages come first, then a new make that detects them.

@@ -2,7 +2,7 @@
 --
 -- Three kinds, each file a process of its own, so that a crash is one failed test and not the end:
 --   tests/*_spec.lua and tests/style.lua   busted, inside cqlua
---   tests/c/*.c, *.cc                      programs built by make; last line "N passed, N failed" (tests/c/check.h does it)
+--   tests/c/*.c, *.cc, tests/cuda/*.cc     programs built by make; last line "N passed, N failed" (tests/c/check.h does it)
 -- The last line of all is "N passed, N failed"; the exit code is 1 if anything failed or nothing ran.
 local host = require "cq.host"
 local option = require "cq.option"
@@ -31,6 +31,10 @@ local function collect()
   for _, name in ipairs(listed("tests/c", function(n) return n:match "%.cc?$" end)) do
     local stem = name:gsub("%.cc?$", "")
     tests[#tests + 1] = { name = "c/" .. stem, command = quote(build .. "/tests/" .. stem) }
+  end
+  for _, name in ipairs(listed("tests/cuda", function(n) return n:match "%.cc$" end)) do
+    local stem = name:gsub("%.cc$", "")
+    tests[#tests + 1] = { name = "cuda/" .. stem, command = quote(build .. "/tests/cuda/" .. stem) }
   end
   for _, name in ipairs(listed("tests", function(n) return ends_with(n, "_spec.lua") or n == "style.lua" end)) do
     local command = quote(host.executable) .. " tests/spec.lua " .. quote("tests/" .. name)

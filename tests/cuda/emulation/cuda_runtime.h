@@ -1,0 +1,141 @@
+// cuda_runtime: the part of the CUDA runtime that cqlua uses, on the host. It stands before the toolkit's on the include path
+// of tests, so that the sources of the device compile with a plain C++ compiler and run without a GPU: kernels in kernel.h, calls of
+// the host below. Errors have the numbers of the toolkit. One thread of the host calls at a time.
+#ifndef CQ_EMULATION_CUDA_RUNTIME_H
+#define CQ_EMULATION_CUDA_RUNTIME_H
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <tuple>
+#include "kernel.h"
+
+enum cudaError_t {
+  cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInitializationError = 3,
+  cudaErrorInvalidConfiguration = 9, cudaErrorInvalidDevicePointer = 17, cudaErrorInvalidMemcpyDirection = 21,
+  cudaErrorInsufficientDriver = 35, cudaErrorDevicesUnavailable = 46, cudaErrorInvalidDeviceFunction = 98, cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101, cudaErrorNoKernelImageForDevice = 209, cudaErrorECCUncorrectable = 214,
+  cudaErrorUnsupportedPtxVersion = 222, cudaErrorOperatingSystem = 304, cudaErrorInvalidResourceHandle = 400, cudaErrorNotReady = 600,
+  cudaErrorIllegalAddress = 700, cudaErrorLaunchOutOfResources = 701, cudaErrorLaunchTimeout = 702, cudaErrorLaunchFailure = 719,
+  cudaErrorSystemNotReady = 802, cudaErrorSystemDriverMismatch = 803, cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901, cudaErrorStreamCaptureUnmatched = 903, cudaErrorStreamCaptureImplicit = 906,
+  cudaErrorUnknown = 999,
+};
+typedef cudaError_t cudaError;
+
+struct cudaDeviceProp {
+  char name[256];
+  size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor;
+  int regsPerBlock, regsPerMultiprocessor, warpSize, maxThreadsPerBlock, maxThreadsPerMultiProcessor, maxBlocksPerMultiProcessor;
+  int major, minor, multiProcessorCount, l2CacheSize, concurrentKernels, ECCEnabled, unifiedAddressing;
+  int pciBusID, pciDeviceID, pciDomainID, integrated, cooperativeLaunch;
+};
+
+struct cudaFuncAttributes {
+  size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
+  int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion;
+};
+
+typedef struct cq_emulated_stream *cudaStream_t;
+typedef struct cq_emulated_event *cudaEvent_t;
+typedef struct cq_emulated_graph *cudaGraph_t;
+typedef struct cq_emulated_exec *cudaGraphExec_t;
+
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault
+};
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
+enum cudaFuncAttribute {
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
+enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
+enum { cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
+enum { cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2, cudaHostAllocWriteCombined = 4 };
+enum { cudaDeviceScheduleAuto = 0, cudaDeviceScheduleSpin = 1, cudaDeviceScheduleYield = 2, cudaDeviceScheduleBlockingSync = 4 };
+
+const char *cudaGetErrorName(cudaError_t error);
+const char *cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetLastError(void);
+cudaError_t cudaPeekAtLastError(void);
+
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaRuntimeGetVersion(int *version);
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaSetDeviceFlags(unsigned flags);
+cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
+
+cudaError_t cudaMalloc(void **memory, size_t bytes);
+cudaError_t cudaFree(void *memory);
+cudaError_t cudaMallocHost(void **memory, size_t bytes);
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags);
+cudaError_t cudaFreeHost(void *memory);
+template <class T> cudaError_t cudaMalloc(T **memory, size_t bytes) { return cudaMalloc((void **)memory, bytes); }
+template <class T> cudaError_t cudaMallocHost(T **memory, size_t bytes) { return cudaMallocHost((void **)memory, bytes); }
+template <class T> cudaError_t cudaHostAlloc(T **memory, size_t bytes, unsigned flags) {
+  return cudaHostAlloc((void **)memory, bytes, flags);
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream = nullptr);
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                              cudaMemcpyKind kind, cudaStream_t stream = nullptr);
+cudaError_t cudaMemset(void *memory, int value, size_t bytes);
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream = nullptr);
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
+cudaError_t cudaEventCreate(cudaEvent_t *event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end);
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags = 0);
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+
+namespace emulation {
+int blocks_of(int threads);   // that fit on a multiprocessor
+cudaError_t function_call(const char *name);
+}
+
+template <class F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F, int threads, size_t) {
+  *blocks = emulation::blocks_of(threads);
+  return emulation::function_call("cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+}
+template <class F> cudaError_t cudaFuncSetAttribute(F, cudaFuncAttribute, int) { return emulation::function_call("cudaFuncSetAttribute"); }
+template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, F) {
+  *attributes = {0, 0, 0, 1024, 64, 75, 75};
+  return emulation::function_call("cudaFuncGetAttributes");
+}
+
+// ---- the words of cuda/launch.h ----------------------------------------------------------------------------------------
+
+namespace emulation {
+void enqueue_launch(const char *name, unsigned blocks, unsigned threads, cudaStream_t stream, std::function<void()> body);
+
+// arguments are taken now, the kernel runs when the stream gets there
+template <class... P, class... A>
+void launch(const char *name, unsigned blocks, unsigned threads, cudaStream_t stream, void (*kernel)(P...), A... arguments) {
+  enqueue_launch(name, blocks, threads, stream, [kernel, packed = std::tuple<P...>(arguments...)] { std::apply(kernel, packed); });
+}
+}
+
+#define CQ_LAUNCH(kernel, blocks, threads, stream, ...) \
+  emulation::launch(#kernel, (unsigned)(blocks), (unsigned)(threads), stream, kernel, __VA_ARGS__)
+
+#endif

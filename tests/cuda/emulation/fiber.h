@@ -1,0 +1,18 @@
+// fiber: a thread of execution that gives way only when it says so.
+#ifndef CQ_EMULATION_FIBER_H
+#define CQ_EMULATION_FIBER_H
+
+#include <cstddef>
+
+namespace emulation {
+
+struct fiber;
+
+fiber *fiber_create(void (*body)(void *), void *argument);   // runs when it is first entered; the body never returns
+void fiber_enter(fiber *f);                                  // until it leaves
+void fiber_leave(fiber *f);                                  // from within, back to who entered
+void fiber_restart(fiber *f);                                // forgets where it was; from outside, at the body's beginning again
+
+}
+
+#endif
