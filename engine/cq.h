@@ -205,17 +205,17 @@ cq_status cq_rollout_gradient(cq_rollout *rollout, int32_t field, double *out, i
 // ---- readouts of the live state, with their adjoints --------------------------------------------------------------------
 
 typedef enum cq_readout_kind {
-  CQ_READOUT_MEAN = 0,                  // out {B, groups, width}: weighted mean of a field over each group
-  CQ_READOUT_SECOND_MOMENT,             // out {B, groups, width, width}: weighted mean of q q^T about the origin
-  CQ_READOUT_GATHER,                    // out {B, particles, width}: the field itself, groups are joined
+  CQ_READOUT_MEAN = 0,                  // {groups, width}: weighted mean of a field over each group
+  CQ_READOUT_SECOND_MOMENT,             // {groups, width, width}: weighted mean of q q^T about the origin
+  CQ_READOUT_GATHER,                    // {particles, width}: the field itself, groups are joined
 } cq_readout_kind;
 
 typedef enum cq_weighting { CQ_WEIGHT_MASS = 0, CQ_WEIGHT_PARTICLE } cq_weighting;
 
-typedef struct cq_readout {
+typedef struct cq_readout {             // out: for each scene one field after the other, in the order of cq_field
   int32_t cookie;
   int32_t kind;                         // cq_readout_kind
-  int32_t field;                        // CQ_FIELD_POSITION, VELOCITY, AFFINE or DEFORMATION; width dim or dim*dim
+  uint32_t fields;                      // bits (1 << cq_field) of POSITION, VELOCITY, AFFINE, DEFORMATION; width dim or dim*dim
   int32_t weighting;                    // cq_weighting, of the mean and the moment
   int32_t group_count;
   const int64_t *group_start;           // {group_count + 1} offsets into particles

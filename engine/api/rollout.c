@@ -287,14 +287,13 @@ cq_status cq_rollout_gradient(cq_rollout *r, int32_t field, double *out, int32_t
 // ---- readouts -----------------------------------------------------------------------------------------------------------
 
 void cq_readout_init(cq_readout *readout) {
-  *readout = (cq_readout){.cookie = CQ_COOKIE, .kind = CQ_READOUT_MEAN, .field = CQ_FIELD_POSITION};
+  *readout = (cq_readout){.cookie = CQ_COOKIE, .kind = CQ_READOUT_MEAN, .fields = 1u << CQ_FIELD_POSITION};
 }
 
 int64_t cq_readout_count(const cq_world *world, const cq_readout *readout) {
-  const int64_t width = cq_state_width(readout->field, world->model.dim);
-  if (readout->kind == CQ_READOUT_GATHER)
-    return (readout->group_start[readout->group_count] - readout->group_start[0]) * width;
-  return readout->group_count * (readout->kind == CQ_READOUT_MEAN ? width : width * width);
+  const int64_t width = cq_readout_width(readout->kind, readout->fields, world->model.dim);
+  if (readout->kind != CQ_READOUT_GATHER) return readout->group_count * width;
+  return (readout->group_start[readout->group_count] - readout->group_start[0]) * width;
 }
 
 static cq_status check_readout(const cq_rollout *r, const cq_readout *q) {
@@ -303,19 +302,20 @@ static cq_status check_readout(const cq_rollout *r, const cq_readout *q) {
   if (q->kind < CQ_READOUT_MEAN || q->kind > CQ_READOUT_GATHER) return cq_fail(CQ_INVALID, "there is no readout %d", q->kind);
   if (q->weighting != CQ_WEIGHT_MASS && q->weighting != CQ_WEIGHT_PARTICLE)
     return cq_fail(CQ_INVALID, "there is no weighting %d", q->weighting);
-  if (!cq_state_width(q->field, r->world->model.dim)) return cq_fail(CQ_INVALID, "field %d is not one of a state", q->field);
+  if (!q->fields) return cq_fail(CQ_INVALID, "a readout needs at least one field");
+  for (int32_t f = 0; f < 32; f++)
+    if ((q->fields >> f & 1) && !cq_state_width(f, r->world->model.dim)) return cq_fail(CQ_INVALID, "field %d is not one of a state", f);
   if (q->group_count < 1) return cq_fail(CQ_INVALID, "a readout needs at least one group");
   for (int32_t g = 0; g < q->group_count; g++)
     if (q->group_start[g + 1] <= q->group_start[g]) return cq_fail(CQ_INVALID, "group %d of a readout is empty", g + 1);
-  // every call: a list may have changed, and the two extremes cost less than a nanosecond for sixteen particles
-  int32_t least = INT32_MAX, most = INT32_MIN;
-  for (int64_t k = q->group_start[0]; k < q->group_start[q->group_count]; k++) {
-    least = q->particles[k] < least ? q->particles[k] : least;
-    most = q->particles[k] > most ? q->particles[k] : most;
-  }
-  if (least < 0 || most >= r->world->model.particle_count)
-    return cq_fail(CQ_INVALID, "a readout wants particle %d; there are %lld", least < 0 ? least : most,
-                   (long long)r->world->model.particle_count);
+  // every call, for a list may have changed: a number that is negative, or leaves a negative rest, shows in the sign
+  const int32_t last = (int32_t)r->world->model.particle_count - 1, *list = q->particles;
+  const int64_t begin = q->group_start[0], end = q->group_start[q->group_count];
+  int32_t signs = 0;
+  for (int64_t k = begin; k < end; k++) signs |= list[k] | (int32_t)((uint32_t)last - (uint32_t)list[k]);
+  for (int64_t k = begin; signs < 0 && k < end; k++)
+    if (list[k] < 0 || list[k] > last)
+      return cq_fail(CQ_INVALID, "a readout wants particle %d; there are %lld", list[k], (long long)last + 1);
   return CQ_OK;
 }
 

@@ -28,11 +28,13 @@ enum {
 
 struct cq_device {
   cq_context *context;
-  pace forward, backward, reading;
+  pace forward, backward, reading, reading_adj;
   int32_t batch;
   cq_scene *scenes;
   cq_status *status;         // {batch} of the last work on all scenes
   cq_health health;
+  double *sums;              // of readouts
+  int64_t sums_capacity;
 };
 
 struct cq_record {
@@ -194,6 +196,7 @@ static void destroy(cq_device *device) {
   for (int32_t s = 0; device->scenes && s < device->batch; s++) cq_scene_destroy(&device->scenes[s]);
   cq_free(device->scenes);
   cq_free(device->status);
+  cq_free(device->sums);
   cq_free(device);
 }
 
@@ -388,78 +391,146 @@ static const cq_gradients *gradients(const cq_device *device, int32_t scene) { r
 
 // ---- readouts -----------------------------------------------------------------------------------------------------------
 
+enum {
+  READ_PART = 2048,          // entries of a list that one thread reads at a time
+  READ_TOGETHER = 16384,     // entries, below which waking the threads costs more than they save
+};
+
 typedef struct reading {
   cq_device *device;
   const cq_readout *readout;
-  int64_t count;
+  int64_t count;             // elements of out of one scene
   double *out;
   const double *grad_out;
+  uint32_t summed;           // fields whose sums are wanted
+  int64_t parts;             // of all groups of one scene
+  int32_t width;             // sums of a part
+  int crew_size;
+  cq_barrier barrier;
 } reading;
 
-// elements of out before a group
-static int64_t group_offset(const cq_readout *r, int32_t dim, int32_t group) {
-  const int64_t width = cq_state_width(r->field, dim);
-  if (r->kind == CQ_READOUT_GATHER) return (r->group_start[group] - r->group_start[0]) * width;
-  return group * (r->kind == CQ_READOUT_MEAN ? width : width * width);
+static int64_t parts_of(const cq_readout *r, int32_t group) {
+  return (r->group_start[group + 1] - r->group_start[group] + READ_PART - 1) / READ_PART;
 }
 
-// groups of all scenes over the threads
+// elements of a scene's out before the part of field f that belongs to entry (of a gather) or group
+static int64_t offset_of(const cq_readout *r, int32_t dim, int32_t f, int64_t entry, int32_t group) {
+  const uint32_t before = r->fields & ((1u << f) - 1), own = r->fields & 1u << f;
+  const int64_t rows = r->kind == CQ_READOUT_GATHER ? r->group_start[r->group_count] - r->group_start[0] : r->group_count;
+  const int64_t row = r->kind == CQ_READOUT_GATHER ? entry - r->group_start[0] : group;
+  return rows * cq_readout_width(r->kind, before, dim) + row * cq_readout_width(r->kind, own, dim);
+}
+
+// parts of all groups of all scenes over the threads
+static void read_parts(const reading *job, int rank) {
+  const cq_readout *r = job->readout;
+  int64_t index = 0;
+  for (int32_t s = 0; s < job->device->batch; s++) {
+    const cq_scene *scene = &job->device->scenes[s];
+    for (int32_t g = 0; g < r->group_count; g++)
+      for (int64_t k = r->group_start[g]; k < r->group_start[g + 1]; k += READ_PART, index++) {
+        if (index % job->crew_size != rank) continue;
+        const int64_t end = k + READ_PART < r->group_start[g + 1] ? k + READ_PART : r->group_start[g + 1];
+        if (r->kind != CQ_READOUT_GATHER) {
+          scene->kernels->read_sums(scene, r, job->summed, k, end, job->device->sums + index * job->width);
+          continue;
+        }
+        double *out[CQ_FIELD_COUNT];
+        for (int32_t f = 0; f < CQ_FIELD_COUNT; f++) out[f] = job->out + s * job->count + offset_of(r, scene->model->dim, f, k, g);
+        scene->kernels->read_fields(scene, r, k, end, out);
+      }
+  }
+}
+
+// the sums of a group, those of its parts in order; they stand from *part on, which moves on to the next group
+static void add_parts(const reading *job, int32_t group, const double **part, double *sums) {
+  memset(sums, 0, (size_t)job->width * sizeof *sums);
+  for (int64_t k = parts_of(job->readout, group); k > 0; k--, *part += job->width)
+    for (int32_t i = 0; i < job->width; i++) sums[i] += (*part)[i];
+}
+
 static void read_job(void *argument, int rank, int size) {
   const reading *job = argument;
-  const cq_device *device = job->device;
-  const int32_t groups = job->readout->group_count;
-  for (int64_t k = rank; k < (int64_t)device->batch * groups; k += size) {
-    const cq_scene *scene = &device->scenes[k / groups];
-    const int32_t group = (int32_t)(k % groups);
-    scene->kernels->read(scene, job->readout, group,
-                         job->out + k / groups * job->count + group_offset(job->readout, scene->model->dim, group));
-  }
+  (void)size;
+  if (rank < job->crew_size) read_parts(job, rank);
 }
 
 // A particle may be listed more than once: each thread goes through all lists, and adds to particles of its own chunks.
 static void read_adjoint_job(void *argument, int rank, int size) {
-  const reading *job = argument;
+  reading *job = argument;
   const cq_readout *r = job->readout;
-  const cq_crew crew = {.rank = rank, .size = size};
+  cq_crew crew = {.rank = rank, .size = job->crew_size, .barrier = job->crew_size > 1 ? &job->barrier : NULL};
+  (void)size;
+  if (rank >= job->crew_size) return;
+  if (r->kind != CQ_READOUT_GATHER) read_parts(job, rank);
+  cq_crew_wait(&crew);
+  const double *part = job->device->sums;
   for (int32_t s = 0; s < job->device->batch; s++) {
     cq_scene *scene = &job->device->scenes[s];
     int begin, end;
     cq_crew_share(&crew, scene->chunks, &begin, &end);
-    for (int32_t g = 0; g < r->group_count; g++)
-      scene->kernels->read_adj(scene, r, g, begin, end,
-                               job->grad_out + s * job->count + group_offset(r, scene->model->dim, g));
+    for (int32_t g = 0; g < r->group_count; g++) {
+      double sums[CQ_READ_SUMS_MAX];
+      const double *grad[CQ_FIELD_COUNT];
+      if (r->kind != CQ_READOUT_GATHER) add_parts(job, g, &part, sums);
+      for (int32_t f = 0; f < CQ_FIELD_COUNT; f++)
+        grad[f] = job->grad_out + s * job->count + offset_of(r, scene->model->dim, f, r->group_start[g], g);
+      scene->kernels->read_adj(scene, r, g, begin, end, sums, grad);
+    }
   }
 }
 
-// below so many particles waking the threads costs more than they save
-enum { READ_TOGETHER = 8192 };
-
-static void read_together(reading *job, cq_team_function *function) {
+static cq_status read_together(reading *job, cq_team_function *function, pace *p) {
   const double start = cq_clock();
   cq_device *device = job->device;
-  const int64_t particles = job->readout->group_start[job->readout->group_count] - job->readout->group_start[0];
-  const int most = particles * device->batch < READ_TOGETHER ? 1 : cq_team_size(device->context->team);
-  const int crew_size = choose_crew(most, &device->reading);
-  if (crew_size == 1)
+  const cq_readout *r = job->readout;
+  const int64_t entries = (r->group_start[r->group_count] - r->group_start[0]) * device->batch;
+  job->width = 1 + cq_readout_width(r->kind, job->summed, device->context->model->dim);
+  for (int32_t g = 0; g < r->group_count; g++) job->parts += parts_of(r, g);
+  const int64_t wanted = r->kind == CQ_READOUT_GATHER ? 0 : job->parts * job->width * device->batch;
+  if (device->sums_capacity < wanted) {
+    cq_free(device->sums);
+    device->sums = cq_alloc((size_t)wanted, sizeof *device->sums, "readout");
+    device->sums_capacity = device->sums ? wanted : 0;
+    if (!device->sums) return CQ_MEMORY;
+  }
+  const int most = entries < READ_TOGETHER ? 1 : cq_team_size(device->context->team);
+  job->crew_size = job->barrier.size = choose_crew(most, p);
+  if (job->crew_size == 1)
     function(job, 0, 1);
   else
     cq_team_run(device->context->team, function, job);
   const double seconds = cq_clock() - start;
-  // per particle, for readouts are of any size
-  if (most > 1) note_pace(&device->reading, crew_size, seconds / (double)particles);
+  // for each number that was read: readouts are of any size
+  const double numbers = (double)entries * cq_readout_width(CQ_READOUT_MEAN, r->fields, device->context->model->dim);
+  if (most > 1) note_pace(p, job->crew_size, seconds / (double)numbers);
   device->context->seconds[CQ_PHASE_READOUT] += seconds;
+  return CQ_OK;
 }
 
 static cq_status read_scenes(cq_device *device, const cq_readout *readout, int64_t count, double *out) {
-  reading job = {.device = device, .readout = readout, .count = count, .out = out};
-  read_together(&job, read_job);
+  reading job = {.device = device, .readout = readout, .count = count, .out = out, .summed = readout->fields};
+  const cq_status status = read_together(&job, read_job, &device->reading);
+  const double *part = device->sums;
+  if (status || readout->kind == CQ_READOUT_GATHER) return status;
+  const int32_t dim = device->context->model->dim;
+  for (int32_t s = 0; s < device->batch; s++)
+    for (int32_t g = 0; g < readout->group_count; g++) {
+      double sums[CQ_READ_SUMS_MAX];
+      add_parts(&job, g, &part, sums);
+      for (int32_t f = 0, at = 1; f < CQ_FIELD_COUNT; f++) {
+        const int32_t width = cq_readout_width(readout->kind, readout->fields & 1u << f, dim);
+        double *to = out + s * count + offset_of(readout, dim, f, 0, g);
+        for (int32_t i = 0; i < width; i++) to[i] = sums[at++] / sums[0];
+      }
+    }
   return CQ_OK;
 }
 
 static cq_status read_adjoint(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out) {
-  reading job = {.device = device, .readout = readout, .count = count, .grad_out = grad_out};
-  read_together(&job, read_adjoint_job);
-  return CQ_OK;
+  const int by_mass = cq_scene_reads_mass(&device->scenes[0], readout);
+  reading job = {.device = device, .readout = readout, .count = count, .grad_out = grad_out, .summed = by_mass ? readout->fields : 0};
+  return read_together(&job, read_adjoint_job, &device->reading_adj);
 }
 
 const cq_backend *cq_backend_cpu(void) {

@@ -40,6 +40,6 @@ const cq_kernels CQ_TABLE = {
     NULL, NULL, NULL,
 #endif
     store_params_adj, store_state_adj,
-    read_group, read_group_adj,
+    read_sums, read_fields, read_adj,
     diagnose,
 };

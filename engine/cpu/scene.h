@@ -16,6 +16,7 @@ enum {
   CQ_RANGES_MAX = 8,         // ranges of a scene: more than cores that a small scene can feed
   CQ_RANGE_CHUNKS = 48,      // chunks that are worth a range of their own
   CQ_MARGIN = 1,             // cells that particles may drift before they are sorted again
+  CQ_READ_SUMS_MAX = 1 + 2 * 9 + 2 * 81,   // of a readout: the weight, and a second moment of all fields in 3D
 };
 
 // per particle constants, and what the controls make of a particle for one control step
@@ -138,6 +139,11 @@ static inline int32_t cq_scene_drives(const cq_scene *s) {
 
 cq_status cq_scene_create(cq_scene *s, const cq_model *model, const struct cq_kernels *kernels, int differentiable);
 void cq_scene_destroy(cq_scene *s);
+
+// Is the gradient of masses through a readout wanted?
+static inline int cq_scene_reads_mass(const cq_scene *s, const cq_readout *r) {
+  return r->kind != CQ_READOUT_GATHER && r->weighting == CQ_WEIGHT_MASS && (s->wanted >> CQ_FIELD_MASS & 1);
+}
 
 // Slices and arrangements are shared by reference.
 cq_slice *cq_slice_create(cq_scene *s);              // NULL without memory

@@ -29,4 +29,12 @@ static inline int32_t cq_state_offset(int32_t field, int32_t d) {
   return offset;
 }
 
+// What a readout gives of one group, or of one particle of a gather: of all its fields.
+static inline int32_t cq_readout_width(int32_t kind, uint32_t fields, int32_t d) {
+  int32_t sum = 0;
+  for (int32_t f = 0; f < CQ_FIELD_COUNT; f++)
+    if (fields >> f & 1) sum += cq_state_width(f, d) * (kind == CQ_READOUT_SECOND_MOMENT ? cq_state_width(f, d) : 1);
+  return sum;
+}
+
 #endif

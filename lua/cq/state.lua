@@ -52,7 +52,7 @@ local function readout(world, kind, field, weight, which, what)
   if found then return found end
   local def = ffi.new "cq_readout"
   C.cq_readout_init(def)
-  def.kind, def.field = kinds[kind], fields[field].id
+  def.kind, def.fields = kinds[kind], 2 ^ fields[field].id
   def.weighting = weight == "mass" and C.CQ_WEIGHT_MASS or C.CQ_WEIGHT_PARTICLE
   def.group_count, def.group_start, def.particles = selection.count, selection.start, selection.particles
   local shape, width = {}, {}

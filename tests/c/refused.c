@@ -187,7 +187,7 @@ static void check_readouts(test_run *t) {
   REFUSED("cq_readout_init", r.cookie = 0);
   REFUSED("no readout 7", r.kind = 7);
   REFUSED("no weighting 5", r.weighting = 5);
-  REFUSED("field 5 is not one of a state", r.field = CQ_FIELD_MASS);
+  REFUSED("field 5 is not one of a state", r.fields = 1u << CQ_FIELD_MASS);
   REFUSED("at least one group", r.group_count = 0);
   REFUSED("group 2 of a readout is empty", start[2] = 2);
   start[2] = 4;

@@ -82,7 +82,7 @@ static inline void test_run_gather(const test_run *t, int32_t field, int adjoint
   cq_readout r;
   cq_readout_init(&r);
   r.kind = CQ_READOUT_GATHER;
-  r.field = field;
+  r.fields = 1u << field;
   r.group_count = 1;
   r.group_start = start;
   r.particles = particles;

@@ -137,7 +137,7 @@ static void gather(const subject &t, int32_t field, double *out, bool adjoint) {
   cq_readout r;
   cq_readout_init(&r);
   r.kind = CQ_READOUT_GATHER;
-  r.field = field;
+  r.fields = 1u << field;
   r.group_count = 1;
   r.group_start = start;
   r.particles = all.data();

@@ -171,7 +171,7 @@ static void read_probe(const probe *t, int32_t field, double out[3]) {
   cq_readout r;
   cq_readout_init(&r);
   r.kind = CQ_READOUT_GATHER;
-  r.field = field;
+  r.fields = 1u << field;
   r.group_count = 1;
   r.group_start = start;
   r.particles = &first;
@@ -333,7 +333,7 @@ static void check_pins(int dim) {
     REQUIRE(cq_rollout_step(rollout, u, f) == CQ_OK);
   }
   REQUIRE(cq_rollout_read(rollout, &q, after) == CQ_OK);
-  q.field = CQ_FIELD_VELOCITY;
+  q.fields = 1u << CQ_FIELD_VELOCITY;
   REQUIRE(cq_rollout_read(rollout, &q, velocity) == CQ_OK);
   for (int i = 0; i < dim; i++) size += fabs(velocity[i]);
   CHECK(!memcmp(before, after, (size_t)dim * sizeof *after) && size == 0, "%dD: a pin moved by (%g, %g), velocity %g", dim,
