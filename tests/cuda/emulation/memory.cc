@@ -33,6 +33,25 @@ size_t page_size() {
   return size;
 }
 
+// Pages full of poison that cost nothing until they are written to: copies of one file.
+char *map_poison(size_t bytes) {
+  constexpr size_t file_bytes = 4 << 20;
+  static const int file = [] {
+    const int made = memfd_create("poison", 0);
+    std::vector<char> poison(file_bytes);
+    fill_poison(poison.data(), file_bytes);
+    if (made >= 0 && write(made, poison.data(), file_bytes) != (ssize_t)file_bytes) abort();
+    return made;
+  }();
+  char *pages = (char *)mmap(nullptr, bytes + page_size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED) return nullptr;
+  for (size_t at = 0; at < bytes; at += file_bytes) {
+    const size_t some = bytes - at < file_bytes ? bytes - at : file_bytes;
+    if (mmap(pages + at, some, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file, 0) == MAP_FAILED) abort();
+  }
+  return pages;
+}
+
 void protect_all(int protection) {
   for (const auto &p : device_pieces) mprotect(p.second.pages, p.second.page_bytes, protection);
 }
@@ -168,11 +187,9 @@ cudaError_t cudaMalloc(void **memory, size_t bytes) {
   const size_t rounded = (bytes + alignment - 1) & ~(alignment - 1), page = page_size();
   const size_t page_bytes = (rounded + page - 1) & ~(page - 1);
   if (m->memory_used + (int64_t)rounded > m->memory) return keep(cudaErrorMemoryAllocation);
-  char *pages = (char *)mmap(nullptr, page_bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (pages == MAP_FAILED) return keep(cudaErrorMemoryAllocation);
-  mprotect(pages + page_bytes, page, PROT_NONE);
+  char *pages = map_poison(page_bytes);
+  if (!pages) return keep(cudaErrorMemoryAllocation);
   char *taken = pages + page_bytes - rounded;
-  fill_poison(taken, rounded);
   device_pieces[taken] = {bytes, pages, page_bytes};
   if (!opened && m->guard) mprotect(pages, page_bytes, PROT_NONE);
   m->memory_used += (int64_t)rounded;
