@@ -17,6 +17,9 @@
 #include "step.inl"
 #include "grid.inl"
 #include "step_adj.inl"
+#include "sort.inl"
+#include "drive.inl"
+#include "readout.inl"
 
 // a launch of a kernel that takes a substep
 #define CQ_LAUNCHER(name, threads, ...)                                                     \
@@ -37,6 +40,46 @@ static void launch_grid_adj(cudaStream_t stream, int32_t blocks, const cq_frame 
   CQ_LAUNCH(grid_adj, blocks, CQ_TILE_NODES, stream, frame, k, more);
 }
 
+static void launch_box(cudaStream_t stream, int32_t blocks, const cq_sorting *s) {
+  CQ_LAUNCH(find_box, blocks, SLOT_THREADS, stream, *s);
+}
+static void launch_key(cudaStream_t stream, int32_t blocks, const cq_sorting *s) {
+  CQ_LAUNCH(find_keys, blocks, SLOT_THREADS, stream, *s);
+}
+static void launch_move(cudaStream_t stream, int32_t blocks, const cq_moving *m) {
+  CQ_LAUNCH(move_slots, blocks, SLOT_THREADS, stream, *m);
+}
+static void launch_load(cudaStream_t stream, int32_t blocks, const cq_loading *l) {
+  CQ_LAUNCH(load_values, blocks, SLOT_THREADS, stream, *l);
+}
+static void launch_store_state(cudaStream_t stream, int32_t blocks, const cq_storing *s) {
+  CQ_LAUNCH(store_state_adj, blocks, SLOT_THREADS, stream, *s);
+}
+static void launch_store_params(cudaStream_t stream, int32_t blocks, const cq_storing *s) {
+  CQ_LAUNCH(store_params_adj, blocks, SLOT_THREADS, stream, *s);
+}
+static void launch_load_drive(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_drive *drive) {
+  CQ_LAUNCH(load_drive, blocks, SLOT_THREADS, stream, frame, drive);
+}
+static void launch_drive_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_drive *drive) {
+  CQ_LAUNCH(drive_shares, blocks, SLOT_THREADS, stream, frame, drive);
+  CQ_LAUNCH(drive_signals, blocks, SUM_THREADS, stream, frame, drive);
+}
+static void read_sums(cudaStream_t stream, int32_t blocks, const cq_reading *r, int32_t components) {
+  CQ_LAUNCH(read_portions, blocks, SUM_THREADS, stream, *r, components);
+  CQ_LAUNCH(read_groups, blocks, SLOT_THREADS, stream, *r, components);
+}
+static void launch_read(cudaStream_t stream, int32_t blocks, const cq_reading *r) {
+  if (r->kind == CQ_READOUT_GATHER)
+    CQ_LAUNCH(read_gather, blocks, SLOT_THREADS, stream, *r);
+  else
+    read_sums(stream, blocks, r, r->components);
+}
+static void launch_read_weights(cudaStream_t stream, int32_t blocks, const cq_reading *r) { read_sums(stream, blocks, r, 1); }
+static void launch_read_adj(cudaStream_t stream, int32_t blocks, const cq_reading *r) {
+  CQ_LAUNCH(read_adj, blocks, SLOT_THREADS, stream, *r);
+}
+
 #define CQ_JOIN_(a, b, c) a##b##_##c
 #define CQ_JOIN(a, b, c) CQ_JOIN_(a, b, c)
 #define CQ_TABLE CQ_JOIN(cq_cuda_kernels_, CQ_DIM, CQ_REAL_BYTES)
@@ -45,4 +88,7 @@ const cq_cuda_kernels CQ_TABLE = {
     CQ_DIM, sizeof(real),
     launch_p2g, launch_grid, launch_g2p2g, launch_g2p,
     launch_velocity, launch_g2p_adj, launch_grid_adj, launch_step_adj, launch_p2g_adj,
+    launch_box, launch_key, launch_move, launch_load, launch_store_state, launch_store_params,
+    launch_load_drive, launch_drive_adj,
+    launch_read, launch_read_weights, launch_read_adj,
 };

@@ -6,6 +6,7 @@
 
 #include "frame.h"
 #include "launch.h"
+#include "tasks.h"
 
 typedef struct cq_cuda_kernels {
   int32_t dim, real_bytes;
@@ -23,6 +24,23 @@ typedef struct cq_cuda_kernels {
   void (*grid_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k, int32_t more);
   void (*step_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*p2g_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
+
+  // sorting: box of the tiles, then tile and cell of each particle; moving into another order; from and to the user's arrays
+  void (*box)(cudaStream_t stream, int32_t blocks, const cq_sorting *sorting);
+  void (*key)(cudaStream_t stream, int32_t blocks, const cq_sorting *sorting);
+  void (*move)(cudaStream_t stream, int32_t blocks, const cq_moving *moving);
+  void (*load)(cudaStream_t stream, int32_t blocks, const cq_loading *loading);
+  void (*store_state)(cudaStream_t stream, int32_t blocks, const cq_storing *storing);
+  void (*store_params)(cudaStream_t stream, int32_t blocks, const cq_storing *storing);
+
+  // the controls, with drive in device memory: to sigma and forces of the frame; back to signals, weights and forces
+  void (*load_drive)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_drive *drive);
+  void (*drive_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_drive *drive);
+
+  // readouts of the live state and their adjoints; weights: only the total weight of each group
+  void (*read)(cudaStream_t stream, int32_t blocks, const cq_reading *reading);
+  void (*read_weights)(cudaStream_t stream, int32_t blocks, const cq_reading *reading);
+  void (*read_adj)(cudaStream_t stream, int32_t blocks, const cq_reading *reading);
 } cq_cuda_kernels;
 
 extern const cq_cuda_kernels cq_cuda_kernels_2_4, cq_cuda_kernels_2_8, cq_cuda_kernels_3_4, cq_cuda_kernels_3_8;

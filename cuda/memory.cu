@@ -1,0 +1,193 @@
+#include "memory.h"
+#undef CQ_DEVICE   // the word before functions of kernels: here the status of that name is meant
+
+static const size_t UNIT = 256;             // bytes that every size is a multiple of
+static const size_t PIECE = 32 << 20;       // bytes of a piece, at least
+static const size_t PIECE_MOST = 1 << 30;   // of one that nothing larger was asked from
+
+struct cq_piece {
+  char *data;
+  size_t bytes, carved;
+  int64_t used;                             // memories handed out
+  cq_piece *next;
+};
+
+// ---- sentences ----------------------------------------------------------------------------------------------------------
+
+static cq_status fail_driver(void) {
+  int driver = 0, runtime = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  if (!driver) return cq_fail(CQ_DEVICE, "no NVIDIA driver was found on this machine: install one, or take the device \"cpu\"");
+  return cq_fail(CQ_DEVICE, "the NVIDIA driver serves CUDA %d.%d; this build needs %d.%d: update the driver, or take the device \"cpu\"",
+                 driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+}
+
+cq_status cq_cuda_check(cudaError_t error, const char *what) {
+  if (error == cudaSuccess) return CQ_OK;
+  cudaGetLastError();   // or the next launch would report it again
+  const char *text = cudaGetErrorString(error), *name = cudaGetErrorName(error);
+  switch (error) {
+    case cudaErrorMemoryAllocation:
+      return cq_fail(CQ_MEMORY, "out of memory: the GPU has none left for %s", what);
+    case cudaErrorInsufficientDriver: case cudaErrorSystemDriverMismatch:
+      return fail_driver();
+    case cudaErrorNoDevice: case cudaErrorInvalidDevice:
+      return cq_fail(CQ_DEVICE, "no GPU was found (%s): is it hidden by CUDA_VISIBLE_DEVICES? Or take the device \"cpu\"", text);
+    case cudaErrorDevicesUnavailable:
+      return cq_fail(CQ_DEVICE, "the GPU is busy, or another program has it to itself (%s): wait, or take the device \"cpu\"", text);
+    case cudaErrorNoKernelImageForDevice: case cudaErrorUnsupportedPtxVersion: case cudaErrorInvalidDeviceFunction:
+      return cq_fail(CQ_DEVICE, "this build has no kernels for the GPU (%s): build for it, or take the device \"cpu\"", text);
+    case cudaErrorLaunchTimeout:
+      return cq_fail(CQ_DEVICE, "%s took longer than the driver lets a GPU with a display work: use another GPU, or the device \"cpu\"",
+                     what);
+    case cudaErrorIllegalAddress: case cudaErrorLaunchFailure: case cudaErrorECCUncorrectable:
+      return cq_fail(CQ_DEVICE, "the GPU was lost during %s: %s (%s); start the program again", what, text, name);
+    default:
+      return cq_fail(CQ_DEVICE, "%s failed on the GPU: %s (%s)", what, text, name);
+  }
+}
+
+static cq_status fail_memory(size_t bytes, const char *what) {
+  size_t available = 0, total = 0;
+  if (cudaMemGetInfo(&available, &total) != cudaSuccess) cudaGetLastError();
+  return cq_fail(CQ_MEMORY, "out of memory: %s needs %.1f MiB; of the %.0f MiB of the GPU %.1f MiB are free", what,
+                 (double)bytes / (1 << 20), (double)total / (1 << 20), (double)available / (1 << 20));
+}
+
+// ---- pool ---------------------------------------------------------------------------------------------------------------
+
+// the next larger size that memory is handed out in
+static int32_t bin_of(size_t *bytes) {
+  size_t units = *bytes ? (*bytes + UNIT - 1) / UNIT : 1;
+  int32_t shift = 0;
+  while (units >> shift >= 16) shift++;
+  units = (units + ((size_t)1 << shift) - 1) >> shift;
+  if (units == 16) {
+    units = 8;
+    shift++;
+  }
+  *bytes = (units << shift) * UNIT;
+  return shift * 16 + (int32_t)units;
+}
+
+static cq_memory *pop(cq_pool *pool, int32_t bin) {
+  cq_memory *memory = pool->bins[bin];
+  if (memory) pool->bins[bin] = memory->next;
+  return memory;
+}
+
+// gives pieces back of which nothing is in use
+static void trim(cq_pool *pool) {
+  for (int32_t bin = 0; bin < CQ_POOL_BINS; bin++)
+    for (cq_memory **at = &pool->bins[bin]; *at;) {
+      cq_memory *memory = *at;
+      if (memory->piece->used) {
+        at = &memory->next;
+        continue;
+      }
+      *at = memory->next;
+      cq_free(memory);
+    }
+  for (cq_piece **at = &pool->pieces; *at;) {
+    cq_piece *piece = *at;
+    if (piece->used) {
+      at = &piece->next;
+      continue;
+    }
+    *at = piece->next;
+    pool->bytes -= piece->bytes;
+    if (cudaFree(piece->data) != cudaSuccess) cudaGetLastError();   // of a device that is lost
+    cq_free(piece);
+  }
+}
+
+static cq_status add_piece(cq_pool *pool, size_t bytes, const char *what) {
+  cq_piece *piece = (cq_piece *)cq_alloc(1, sizeof *piece, what);
+  if (!piece) return CQ_MEMORY;
+  const cudaError_t error = cudaMalloc((void **)&piece->data, bytes);
+  if (error != cudaSuccess) {
+    cq_free(piece);
+    return cq_cuda_check(error, what);
+  }
+  piece->bytes = bytes;
+  piece->next = pool->pieces;
+  pool->pieces = piece;
+  pool->bytes += bytes;
+  return CQ_OK;
+}
+
+// a new memory from a piece with room for it
+static cq_status carve(cq_pool *pool, size_t bytes, int32_t bin, const char *what, cq_memory **out) {
+  cq_piece *piece = pool->pieces;
+  while (piece && piece->bytes - piece->carved < bytes) piece = piece->next;
+  if (!piece) {
+    size_t wanted = pool->bytes / 4 < PIECE_MOST ? pool->bytes / 4 : PIECE_MOST;
+    if (wanted < PIECE) wanted = PIECE;
+    cq_status status = add_piece(pool, bytes > wanted ? bytes : wanted, what);
+    if (status == CQ_MEMORY) {
+      trim(pool);
+      status = add_piece(pool, bytes, what);
+    }
+    if (status) return status;
+    piece = pool->pieces;
+  }
+  cq_memory *memory = (cq_memory *)cq_alloc(1, sizeof *memory, what);
+  if (!memory) return CQ_MEMORY;
+  memory->data = piece->data + piece->carved;
+  memory->bytes = bytes;
+  memory->bin = bin;
+  memory->piece = piece;
+  piece->carved += bytes;
+  *out = memory;
+  return CQ_OK;
+}
+
+cq_status cq_pool_take(cq_pool *pool, size_t bytes, const char *what, cq_memory **out) {
+  *out = NULL;
+  const size_t asked = bytes;
+  const int32_t bin = bin_of(&bytes);
+  if (bin >= CQ_POOL_BINS) return fail_memory(asked, what);
+  cq_memory *memory = pop(pool, bin);
+  cq_status status = memory ? CQ_OK : carve(pool, bytes, bin, what, &memory);
+  // a larger one is better than none
+  for (int32_t larger = bin + 1; status == CQ_MEMORY && larger < CQ_POOL_BINS; larger++) {
+    memory = pop(pool, larger);
+    if (memory) status = CQ_OK;
+  }
+  if (status) return status == CQ_MEMORY ? fail_memory(asked, what) : status;
+  memory->next = NULL;
+  memory->piece->used++;
+  pool->used += memory->bytes;
+  *out = memory;
+  return CQ_OK;
+}
+
+void cq_pool_give(cq_pool *pool, cq_memory *memory) {
+  if (!memory) return;
+  memory->piece->used--;
+  pool->used -= memory->bytes;
+  memory->next = pool->bins[memory->bin];
+  pool->bins[memory->bin] = memory;
+}
+
+cq_status cq_pool_reserve(cq_pool *pool, cq_memory **memory, size_t bytes, const char *what) {
+  if (*memory && (*memory)->bytes >= bytes) return CQ_OK;
+  const size_t room = *memory ? bytes + bytes / 4 : bytes;
+  cq_pool_give(pool, *memory);
+  *memory = NULL;
+  return cq_pool_take(pool, room, what, memory);
+}
+
+void cq_pool_close(cq_pool *pool) { trim(pool); }
+
+// ---- memory of the host -------------------------------------------------------------------------------------------------
+
+cq_status cq_pinned_take(size_t bytes, const char *what, void **out) {
+  *out = NULL;
+  return cq_cuda_check(cudaMallocHost(out, bytes), what);
+}
+
+void cq_pinned_give(void *memory) {
+  if (memory && cudaFreeHost(memory) != cudaSuccess) cudaGetLastError();
+}

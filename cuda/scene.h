@@ -1,0 +1,193 @@
+// scene: the scenes of a batch on the GPU, all in one set of arrays and in step. What is live, what is remembered, and the work
+// memory of a rollout; the twin of engine/cpu/scene.h.
+#ifndef CQ_CUDA_SCENE_H
+#define CQ_CUDA_SCENE_H
+
+#include "../engine/backend/backend.h"
+#include "../engine/world/state.h"
+#include "kernels.h"
+#include "memory.h"
+
+enum {
+  CQ_RUN_MAX = 64,           // substeps between two looks of the host at what happened
+  CQ_LISTS_MAX = 16,         // group lists of readouts that are kept on the device
+};
+
+// How particles lie in memory; immutable once made, shared by all slices of the same order.
+typedef struct cq_arrangement {
+  int32_t references;
+  int64_t made;              // engine step it was made at, -1 for the user's order: equal in one rollout means the same order
+  int32_t tile_count, block_count;
+  int32_t *order, *slot_of;  // {stride} user id of each slot, slot of each user id
+  void *params;              // {CQ_PARAM_COUNT, stride}
+  uint8_t *material;         // {stride}
+  cq_tile *tiles;            // {block_count}
+  int32_t *neighbors;        // {block_count, CQ_NEIGHBORS_MAX}
+  cq_memory *by_slot, *by_tile;   // where these lie
+} cq_arrangement;
+
+// One time slice {fields, stride}; immutable once written.
+typedef struct cq_slice {
+  int32_t references;
+  cq_memory *memory;
+} cq_slice;
+
+// One engine step as its adjoint needs it: out is in the order of in.
+typedef struct cq_step_record {
+  cq_slice *in, *out;
+  cq_arrangement *arrangement;
+  cq_memory *grid;           // {block_count, CQ_TILE_NODES} nodes
+} cq_step_record;
+
+struct cq_record {
+  cq_step_record *steps;     // {substeps}
+};
+
+struct cq_mark {
+  cq_slice *slice;
+  cq_arrangement *arrangement;
+  double drift, pace;
+  int64_t step;
+};
+
+// What the kernels of a run of substeps are given: goes to the device in one piece, signals and forces after it.
+typedef struct cq_upload {
+  alignas(128) cq_frame frame;
+  alignas(128) cq_progress progress;
+  alignas(128) cq_drive drive;
+  cq_substep substeps[CQ_RUN_MAX];
+} cq_upload;
+
+// The launches of a run of so many substeps, kept as a graph once they come again.
+typedef struct cq_graph {
+  cudaGraphExec_t exec;
+  int32_t uses;
+  int32_t tile_blocks, node_blocks;   // it was captured with
+} cq_graph;
+
+struct cq_context {
+  const cq_model *model;
+  const cq_cuda_kernels *kernels;
+  cq_pool pool;
+  cudaStream_t stream;
+  int32_t processors;
+  double seconds[CQ_PHASE_COUNT];
+  char description[320];
+
+  // the model in device memory
+  cq_memory *owned[CQ_WALLS_MAX + 16];
+  int32_t owned_count;
+  cq_wall *walls;
+  cq_wall_map map;
+  uint8_t *material;         // {n}
+  cq_drive drive;            // what stays of it
+};
+
+typedef struct cq_list cq_list;   // of a readout, on the device
+
+// values of a rollout that the step does not have in its own form
+typedef struct cq_given {
+  cq_memory *weight, *mass, *globals;
+  int64_t weight_stride, mass_stride;   // 0: the same for all scenes
+} cq_given;
+
+struct cq_device {
+  cq_context *context;
+  const cq_model *model;
+  const cq_cuda_kernels *kernels;
+  int32_t batch, differentiable;
+  int32_t particles, slots, stride, fields, drives;
+  size_t real_bytes;
+  cq_health health;
+  cq_given given;
+
+  // the live state
+  cq_slice *live;
+  cq_arrangement *arrangement;
+  double drift, pace;        // cells that the fastest particle has moved since the arrangement was made, and moves in a substep
+  int64_t step;              // engine steps made
+
+  // what a run is made of
+  cq_upload *upload;         // pinned, as on_device
+  cq_memory *on_device;
+  cq_progress *progress;     // pinned: what a run found
+  cq_graph forward[CQ_RUN_MAX + 1], backward[CQ_RUN_MAX + 1];
+  const double *signals, *forces;   // of the running control step
+
+  // work arrays
+  cq_memory *sorting, *window, *found;
+  cq_found *found_host;      // pinned
+  cq_memory *arena, *grid_v, *grid_q, *drive;
+  double *staging;           // pinned: small readouts and gradients of signals and forces
+  cq_list *lists[CQ_LISTS_MAX];
+  int64_t list_uses;
+  cq_memory *reading;        // sums and out of a readout
+
+  // adjoint of the live state; in the order it was left in, for the live state may be made again from a checkpoint in another
+  cq_memory *adj, *adj_other, *params_adj, *drive_adj, *drive_adj_other;
+  cq_arrangement *adj_arrangement;
+  uint32_t wanted;           // bits (1 << cq_field) of the gradients that will be asked for
+  cq_memory *sums;           // {block_count, sum_count} of the frame
+  cq_memory *totals;         // doubles: {batch, sum_count}; by user id {CQ_PARAM_COUNT, slots}, state fields {slots, width}
+  cq_memory *grad_weight, *share, *grad_controls;
+  double *gradient_memory;   // of the host
+  cq_gradients *gradients;   // {batch}
+};
+
+enum { CQ_STAGING = 8192 };  // doubles
+
+// gradients that a tile's own nodes sum up, of a scene
+static inline int32_t cq_sum_count(const cq_device *d) { return 3 + 4 * d->model->wall_count; }
+static inline size_t cq_slice_size(const cq_device *d) { return (size_t)d->fields * (size_t)d->stride * d->real_bytes; }
+static inline size_t cq_node_size(const cq_device *d) { return 4 * d->real_bytes; }
+// offset in totals
+static inline int64_t cq_total_params(const cq_device *d) { return (int64_t)d->batch * cq_sum_count(d); }
+static inline int64_t cq_total_state(const cq_device *d) { return cq_total_params(d) + (int64_t)CQ_PARAM_COUNT * d->slots; }
+// blocks of a launch whose threads walk over so many things
+int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads);
+
+// context.cu: the world on the device
+cq_status cq_cuda_context_create(const cq_model *model, cq_context **context);
+void cq_cuda_context_destroy(cq_context *context);
+
+// scene.cu: memory of a rollout. Slices and arrangements are shared by reference.
+cq_status cq_cuda_create(cq_context *context, int32_t batch, int32_t differentiable, cq_device **device);
+void cq_cuda_destroy(cq_device *d);
+cq_status cq_cuda_slice_create(cq_device *d, cq_slice **out);
+cq_slice *cq_cuda_slice_hold(cq_slice *slice);
+void cq_cuda_slice_release(cq_device *d, cq_slice *slice);
+cq_status cq_cuda_arrangement_create(cq_device *d, cq_arrangement **out);   // without tiles
+cq_arrangement *cq_cuda_arrangement_hold(cq_arrangement *a);
+void cq_cuda_arrangement_release(cq_device *d, cq_arrangement *a);
+void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record);       // drops references, keeps the grid memory
+void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, double drift, double pace, int64_t step);
+cq_status cq_cuda_begin(cq_device *d, const cq_values *values);
+
+// arrange.cu
+cq_status cq_cuda_arrange(cq_device *d);             // sorts the live state
+cq_status cq_cuda_arrange_first(cq_device *d);       // the user's order, with constants but no tiles
+
+// run.cu: runs of substeps
+void cq_cuda_frame(cq_device *d, const cq_arrangement *a);                     // fills the upload but for its substeps
+cq_status cq_cuda_reserve(cq_device *d, const cq_arrangement *a);               // work arrays of its size
+cq_status cq_cuda_run(cq_device *d, const cq_arrangement *a, int32_t count, int32_t backward);
+void cq_cuda_graphs_destroy(cq_device *d);
+
+// march.cu
+cq_status cq_cuda_advance(cq_device *d, cq_step_record *records);
+cq_status cq_cuda_begin_adjoint(cq_device *d, uint32_t wanted);
+cq_status cq_cuda_reverse(cq_device *d, const cq_step_record *records, double *grad_signals, double *grad_forces);
+cq_status cq_cuda_finish(cq_device *d);
+
+// health.cu: who failed, before or after a step; out_made: the state after it was made
+cq_status cq_cuda_diagnose(cq_device *d, const cq_slice *in, const cq_slice *out, int32_t out_made);
+
+// readout.cu
+cq_status cq_cuda_read(cq_device *d, const cq_readout *readout, int64_t count, double *out);
+cq_status cq_cuda_read_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out);
+void cq_cuda_lists_destroy(cq_device *d);
+
+// adds up tile sums: {batch, count} totals from {block_count, count}
+void cq_cuda_sum_tiles(const cq_device *d, const cq_arrangement *a);
+
+#endif

@@ -1,0 +1,92 @@
+// sort: which tile and cell particles are in, moving them into another order, and from and to the user's arrays. A thread for each
+// slot, in steps of the whole launch.
+
+enum { SLOT_THREADS = 256, FIELDS = 2 * CQ_DIM + 2 * CQ_DIM * CQ_DIM };
+
+#define SLOTS_EACH(p, count) \
+  for (int32_t p = (int32_t)(blockIdx.x * SLOT_THREADS + threadIdx.x); p < (count); p += (int32_t)gridDim.x * SLOT_THREADS)
+
+// Base cell of a particle; 0: not in the world, or not finite.
+CQ_DEVICE int base_of(const cq_sorting *s, const int32_t p, int32_t base[CQ_DIM]) {
+  int inside = 1;
+  EACH(i) {
+    const real x = (real)s->inv_dx * ((const real *)s->state)[(int64_t)(X + i) * s->stride + p];
+    const int in = x >= 0 && x <= (real)s->limit[i];
+    inside &= in;
+    base[i] = in ? (int32_t)r_floor(x - (real)0.5) : 0;
+  }
+  return inside;
+}
+
+// tile along an axis of a base from -1 upward
+CQ_DEVICE int32_t tile_of(const int32_t base) { return (base + SIDE) / SIDE - 1; }
+
+CQ_KERNEL find_box(const cq_sorting s) {
+  SLOTS_EACH(p, s.slots) {
+    int32_t base[CQ_DIM];
+    if (!base_of(&s, p, base)) {
+      s.found->outside = 1;
+      continue;
+    }
+    // most particles are not at the edge of the box, and need no atomic to find out
+    EACH(i) {
+      const int32_t tile = tile_of(base[i]);
+      if (tile < s.found->lower[i]) atomicMin(&s.found->lower[i], tile);
+      if (tile > s.found->upper[i]) atomicMax(&s.found->upper[i], tile);
+    }
+  }
+}
+
+CQ_KERNEL find_keys(const cq_sorting s) {
+  SLOTS_EACH(p, s.slots) {
+    int32_t base[CQ_DIM], key = s.order[p] / s.particles, cell = 0;
+    if (!base_of(&s, p, base)) {
+      s.found->outside = 1;
+      continue;
+    }
+    EACH(i) {
+      const int32_t tile = tile_of(base[i]);
+      key = key * s.size[i] + tile - s.lower[i];
+      cell = cell * SIDE + base[i] - tile * SIDE;
+    }
+    s.key[p] = key;
+    s.cell[p] = (uint8_t)cell;
+    s.rank[p] = atomicAdd(&s.count[key], 1);
+  }
+}
+
+CQ_KERNEL move_slots(const cq_moving m) {
+  SLOTS_EACH(p, m.slots) {
+    const real *from = (const real *)m.from + m.slot_of[m.order[p]];
+    real *to = (real *)m.to + p;
+    for (int32_t f = 0; f < m.fields; f++) to[(int64_t)f * m.stride] = from[(int64_t)f * m.stride];
+  }
+}
+
+CQ_KERNEL load_values(const cq_loading l) {
+  SLOTS_EACH(id, l.slots) {
+    const double *from = l.from + id / l.particles * l.every + (int64_t)(id % l.particles) * l.width;
+    for (int32_t k = 0; k < l.width; k++) ((real *)l.to)[(int64_t)(l.first + k) * l.stride + id] = (real)from[k];
+  }
+}
+
+CQ_KERNEL store_state_adj(const cq_storing s) {
+  const int32_t first[4] = {X, V, C, F}, width[4] = {CQ_DIM, CQ_DIM, CQ_DIM * CQ_DIM, CQ_DIM * CQ_DIM};
+  SLOTS_EACH(p, s.slots) {
+    const int64_t id = s.order[p];
+    for (int q = 0; q < 4; q++)
+      for (int k = 0; k < width[q]; k++)
+        s.to[(int64_t)first[q] * s.slots + id * width[q] + k] = (double)((const real *)s.from)[(int64_t)(first[q] + k) * s.stride + p];
+  }
+}
+
+CQ_KERNEL store_params_adj(const cq_storing s) {
+  SLOTS_EACH(p, s.slots) {
+    const int32_t id = s.order[p];
+    for (int32_t k = 0; k < s.fields; k++) {
+      real *value = (real *)s.from + (int64_t)k * s.stride + p;
+      s.to[(int64_t)k * s.slots + id] += (double)*value;
+      *value = 0;
+    }
+  }
+}

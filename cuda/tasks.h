@@ -1,0 +1,119 @@
+// tasks: what the kernels beside the step are given: sorting, the controls, readouts. Reals are void pointers as in the frame.
+#ifndef CQ_CUDA_TASKS_H
+#define CQ_CUDA_TASKS_H
+
+#include <stdint.h>
+
+// ---- sorting ------------------------------------------------------------------------------------------------------------
+
+// what a sorting found
+typedef struct cq_found {
+  int32_t outside;           // a position is not in the world, or not finite
+  int32_t lower[3], upper[3];     // box of the tiles with particles; unset if the window is the world
+  int32_t tiles, ring;       // with particles; beside them
+} cq_found;
+
+// The window is a box of tiles around all particles with one more on every side, the same for all scenes. Its tiles are counted
+// through with the last axis fastest, those of a scene after those of the scene before.
+typedef struct cq_sorting {
+  int32_t dim, slots, stride, particles;
+  double inv_dx, limit[3];   // as in the frame
+  int32_t lower[3], size[3]; // window [tiles]; an axis that is not there has one
+  int32_t tiles, total;      // of a window, of all scenes
+  const void *state;         // {fields, stride}
+  const int32_t *order;      // {slots} of the state
+  int32_t *key, *rank;       // {slots} tile; arrival in it, in any order
+  uint8_t *cell;             // {slots} cell in the tile
+  int32_t *placed, *by_cell; // {slots} old slots by tile; user ids by tile and cell
+  int32_t *count;            // {total} particles of a tile
+  int32_t *first;            // {total} slot of its first one
+  int32_t *number;           // {total} of a tile with particles, -1: none, -2 - k: the k-th beside them
+  int32_t *partial;          // of scans, three for each block
+  cq_found *found;
+} cq_sorting;
+
+// Values of the user, {particles, width} doubles, those of each scene `every` further, to fields first .. first + width.
+typedef struct cq_loading {
+  const double *from;
+  int64_t every;
+  int32_t particles, slots, stride, first, width;
+  void *to;                  // {fields, stride} by user id
+} cq_loading;
+
+// From one order into another, by user id.
+typedef struct cq_moving {
+  const void *from;
+  void *to;                  // {fields, stride}
+  int32_t fields, slots, stride;
+  const int32_t *order;      // {slots} of to
+  const int32_t *slot_of;    // {slots} of from
+} cq_moving;
+
+// Gradients to doubles by user id. State: fields to {slots, width} each, one after another; else {fields, slots}, added and cleared.
+typedef struct cq_storing {
+  void *from;                // {fields, stride}
+  int32_t fields, slots, stride;
+  const int32_t *order;
+  double *to;
+} cq_storing;
+
+// ---- drive --------------------------------------------------------------------------------------------------------------
+
+// The controls of one control step, and the way to and from them. Lists are the model's; p counts the particles of a scene.
+typedef struct cq_drive {
+  int32_t actuators, forces;     // of a scene
+  int64_t entries;               // of a scene
+  const int64_t *start;          // {particles + 1} entries of a particle
+  const int32_t *actuator;       // {entries}
+  const int64_t *entry;          // {entries} the user's index
+  const double *direction;       // {actuators, dim, dim}
+  const int32_t *force_of;       // {particles} NULL: no forces
+  const double *weight;          // {entries} by the user's index, of each scene weight_stride further
+  int64_t weight_stride;
+  const double *signal, *force;  // {batch, actuators}, {batch, forces, dim}; force NULL: none in this control step
+  void *out;                     // {CQ_SYM + dim, stride}
+  // backward, with the entries by actuator
+  const int32_t *slot_of;        // {slots} of the adjoint
+  const int64_t *by_start;       // {actuators + 1}
+  const int32_t *by_particle, *by_actuator;   // {entries}
+  const int64_t *by_entry;       // {entries} the user's index
+  const int32_t *force_particle; // {forces}
+  double *share;                 // {batch, entries} of each entry in its signal's gradient
+  double *grad_weight;           // {batch, entries} by the user's index; added to
+  double *grad_signal, *grad_force;
+} cq_drive;
+
+// ---- readout ------------------------------------------------------------------------------------------------------------
+
+typedef struct cq_portion {
+  int32_t group, begin, end;     // some of the particles of a group
+} cq_portion;
+
+// A readout of all scenes. Sums have a fixed order: of portions, then over those of a group.
+typedef struct cq_reading {
+  int32_t kind, first, width;    // cq_readout_kind; first field and width of what is read
+  int32_t batch, particles, stride;
+  int32_t groups, listed, portions, components;   // components: total weight, then sums
+  int64_t count;                 // of out, for a scene
+  const int32_t *list;           // {listed} particles
+  const cq_portion *portion;
+  const int32_t *portion_start;  // {groups + 1}
+  const void *state;
+  const int32_t *slot_of;        // {slots} of the state
+  const double *mass;            // NULL: every particle counts 1
+  int64_t mass_stride;           // from scene to scene
+  double *partial, *sum;         // {batch, portions, components}, {batch, groups, components}
+  double *out;                   // {batch, count}
+  // backward, by particle
+  int32_t who_count;
+  const int32_t *who;            // {who_count} particles that are listed
+  const int32_t *place_start;    // {who_count + 1}
+  const int32_t *place;          // {listed} places in the list
+  const int32_t *group_of;       // {listed} by place
+  const double *grad_out;        // {batch, count}
+  void *adj;                     // {fields, stride}
+  const int32_t *adj_slot_of;    // {slots}
+  double *grad_mass;             // {slots} by user id, added to; NULL: not wanted
+} cq_reading;
+
+#endif

@@ -1,0 +1,244 @@
+#include "window.h"
+
+enum { THREADS = 256, TILE_CELLS = 64, ITEMS = CQ_SCAN / THREADS };
+
+#define EACH_OF(p, count) for (int32_t p = (int32_t)(blockIdx.x * THREADS + threadIdx.x); p < (count); p += (int32_t)gridDim.x * THREADS)
+
+// ---- numbering ----------------------------------------------------------------------------------------------------------
+
+// what comes before a tile: particles, tiles with some, tiles beside such
+typedef struct Before {
+  int32_t particles, tiles, ring;
+} Before;
+
+CQ_DEVICE Before add(const Before a, const Before b) { return {a.particles + b.particles, a.tiles + b.tiles, a.ring + b.ring}; }
+
+// Index in the window of tile t's neighbour k of 3^dim, -1 where the window ends. A window has more than one tile along each axis.
+CQ_DEVICE int32_t beside(const cq_sorting *s, const int32_t t, int32_t k) {
+  int32_t at = t % s->tiles, index = 0, scale = 1;
+  for (int i = s->dim - 1; i >= 0; i--, k /= 3) {
+    const int32_t x = at % s->size[i] + k % 3 - 1;
+    if (x < 0 || x >= s->size[i]) return -1;
+    index += x * scale;
+    scale *= s->size[i];
+    at /= s->size[i];
+  }
+  return t - t % s->tiles + index;
+}
+
+// 3^dim; the tile itself is in the middle
+CQ_DEVICE int32_t neighbor_count(const cq_sorting *s) { return s->dim == 3 ? 27 : 9; }
+
+CQ_DEVICE Before tile_at(const cq_sorting *s, const int32_t t) {
+  Before b = {0, 0, 0};
+  if (t >= s->total) return b;
+  b.particles = s->count[t];
+  b.tiles = b.particles > 0;
+  for (int32_t k = 0; k < neighbor_count(s) && !b.tiles && !b.ring; k++) {
+    const int32_t other = beside(s, t, k);
+    b.ring = other >= 0 && s->count[other] > 0;
+  }
+  return b;
+}
+
+// what comes before each thread of the block, and the sum of all; all threads call it
+CQ_DEVICE Before scan_block(Before *shared, const Before mine, Before *sum) {
+  shared[threadIdx.x] = mine;
+  __syncthreads();
+  for (int d = 1; d < THREADS; d *= 2) {
+    Before other = {0, 0, 0};
+    if ((int)threadIdx.x >= d) other = shared[threadIdx.x - d];
+    __syncthreads();
+    shared[threadIdx.x] = add(shared[threadIdx.x], other);
+    __syncthreads();
+  }
+  *sum = shared[THREADS - 1];
+  Before before = {0, 0, 0};
+  if (threadIdx.x > 0) before = shared[threadIdx.x - 1];
+  __syncthreads();
+  return before;
+}
+
+CQ_KERNEL scan_parts(const cq_sorting s) {
+  CQ_SHARED(Before, shared, THREADS);
+  Before mine = {0, 0, 0}, sum;
+  const int32_t begin = (int32_t)(blockIdx.x * CQ_SCAN + threadIdx.x * ITEMS);
+  for (int32_t t = begin; t < begin + ITEMS; t++) mine = add(mine, tile_at(&s, t));
+  scan_block(shared, mine, &sum);
+  if (threadIdx.x == 0) ((Before *)s.partial)[blockIdx.x] = sum;
+}
+
+// the parts of all blocks, by one block
+CQ_KERNEL scan_sums(const cq_sorting s, int32_t parts) {
+  CQ_SHARED(Before, shared, THREADS);
+  Before *part = (Before *)s.partial, all = {0, 0, 0};
+  for (int32_t from = 0; from < parts; from += THREADS) {
+    const int32_t k = from + (int32_t)threadIdx.x;
+    Before mine = {0, 0, 0}, sum;
+    if (k < parts) mine = part[k];
+    const Before before = scan_block(shared, mine, &sum);
+    if (k < parts) part[k] = add(all, before);
+    all = add(all, sum);
+  }
+  if (threadIdx.x) return;
+  s.found->tiles = all.tiles;
+  s.found->ring = all.ring;
+}
+
+CQ_KERNEL scan_tiles(const cq_sorting s) {
+  CQ_SHARED(Before, shared, THREADS);
+  Before mine = {0, 0, 0}, item[ITEMS], sum;
+  const int32_t begin = (int32_t)(blockIdx.x * CQ_SCAN + threadIdx.x * ITEMS);
+  for (int32_t k = 0; k < ITEMS; k++) mine = add(mine, item[k] = tile_at(&s, begin + k));
+  Before before = add(((const Before *)s.partial)[blockIdx.x], scan_block(shared, mine, &sum));
+  for (int32_t k = 0; k < ITEMS && begin + k < s.total; k++) {
+    s.first[begin + k] = before.particles;
+    s.number[begin + k] = item[k].tiles ? before.tiles : item[k].ring ? -2 - before.ring : -1;
+    before = add(before, item[k]);
+  }
+}
+
+void cq_window_number(cudaStream_t stream, const cq_sorting *s) {
+  const int32_t parts = cq_scan_blocks(s->total);
+  CQ_LAUNCH(scan_parts, parts, THREADS, stream, *s);
+  CQ_LAUNCH(scan_sums, 1, THREADS, stream, *s, parts);
+  CQ_LAUNCH(scan_tiles, parts, THREADS, stream, *s);
+}
+
+// ---- tiles --------------------------------------------------------------------------------------------------------------
+
+// those with particles come first
+CQ_DEVICE int32_t number_of(const cq_sorting *s, const int32_t t) {
+  const int32_t number = t < 0 ? -1 : s->number[t];
+  return number >= -1 ? number : s->found->tiles - 2 - number;
+}
+
+CQ_KERNEL write_tiles(const cq_sorting s, cq_tile *tiles, int32_t *neighbors) {
+  const int32_t side = s.dim == 3 ? 4 : 8;
+  for (int64_t n = (int64_t)blockIdx.x * THREADS + threadIdx.x; n < s.total; n += (int64_t)gridDim.x * THREADS) {
+    const int32_t t = (int32_t)n, number = number_of(&s, t);
+    if (number < 0) continue;
+    cq_tile tile = {{0, 0, 0}, t / s.tiles, 0, s.count[t]};
+    if (tile.count) tile.first = s.first[t];
+    int32_t at = t % s.tiles;
+    for (int i = s.dim - 1; i >= 0; i--) {
+      tile.lower[i] = (s.lower[i] + at % s.size[i]) * side;
+      at /= s.size[i];
+    }
+    tiles[number] = tile;
+    for (int32_t k = 0; k < neighbor_count(&s); k++)
+      neighbors[(int64_t)number * CQ_NEIGHBORS_MAX + k] = number_of(&s, beside(&s, t, k));
+  }
+}
+
+void cq_window_tiles(cudaStream_t stream, int32_t blocks, const cq_sorting *s, cq_tile *tiles, int32_t *neighbors) {
+  CQ_LAUNCH(write_tiles, blocks, THREADS, stream, *s, tiles, neighbors);
+}
+
+// ---- order --------------------------------------------------------------------------------------------------------------
+
+CQ_KERNEL place_slots(const cq_sorting s) {
+  EACH_OF(p, s.slots) s.placed[s.first[s.key[p]] + s.rank[p]] = p;
+}
+
+// A block for each tile: its particles by cell, those of a cell by user id. Who comes first at a counter does not matter.
+CQ_KERNEL order_tiles(const cq_sorting s, const cq_tile *tiles, int32_t tile_count, int32_t *order, int32_t *slot_of) {
+  CQ_SHARED(int32_t, count, TILE_CELLS);
+  CQ_SHARED(int32_t, start, TILE_CELLS + 1);
+  for (int32_t t = (int32_t)blockIdx.x; t < tile_count; t += (int32_t)gridDim.x) {
+    const int32_t first = tiles[t].first, end = first + tiles[t].count;
+    __syncthreads();
+    if (threadIdx.x < TILE_CELLS) count[threadIdx.x] = 0;
+    __syncthreads();
+    for (int32_t k = first + (int32_t)threadIdx.x; k < end; k += THREADS) atomicAdd(&count[s.cell[s.placed[k]]], 1);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      start[0] = first;
+      for (int c = 0; c < TILE_CELLS; c++) start[c + 1] = start[c] + count[c];
+    }
+    __syncthreads();
+    if (threadIdx.x < TILE_CELLS) count[threadIdx.x] = start[threadIdx.x];
+    __syncthreads();
+    for (int32_t k = first + (int32_t)threadIdx.x; k < end; k += THREADS) {
+      const int32_t p = s.placed[k];
+      s.by_cell[atomicAdd(&count[s.cell[p]], 1)] = s.order[p];
+    }
+    __syncthreads();
+    for (int32_t k = first + (int32_t)threadIdx.x; k < end; k += THREADS) {
+      const int32_t p = s.placed[k], id = s.order[p], cell = s.cell[p];
+      int32_t to = start[cell];
+      for (int32_t m = start[cell]; m < start[cell + 1]; m++) to += s.by_cell[m] < id;
+      order[to] = id;
+      slot_of[id] = to;
+    }
+  }
+}
+
+void cq_window_order(cudaStream_t stream, int32_t blocks, const cq_sorting *s, const cq_tile *tiles, int32_t tile_count,
+                     int32_t *order, int32_t *slot_of) {
+  CQ_LAUNCH(place_slots, blocks, THREADS, stream, *s);
+  CQ_LAUNCH(order_tiles, blocks, THREADS, stream, *s, tiles, tile_count, order, slot_of);
+}
+
+CQ_KERNEL write_first(int32_t slots, int32_t particles, const uint8_t *of, int32_t *order, int32_t *slot_of, uint8_t *material) {
+  EACH_OF(p, slots) {
+    order[p] = slot_of[p] = p;
+    material[p] = of[p % particles];
+  }
+}
+
+void cq_window_first(cudaStream_t stream, int32_t blocks, int32_t slots, int32_t particles, const uint8_t *of, int32_t *order,
+                     int32_t *slot_of, uint8_t *material) {
+  CQ_LAUNCH(write_first, blocks, THREADS, stream, slots, particles, of, order, slot_of, material);
+}
+
+CQ_KERNEL move_bytes(const cq_moving m) {
+  EACH_OF(p, m.slots)((uint8_t *)m.to)[p] = ((const uint8_t *)m.from)[m.slot_of[m.order[p]]];
+}
+
+void cq_window_move_material(cudaStream_t stream, int32_t blocks, const cq_moving *m) {
+  CQ_LAUNCH(move_bytes, blocks, THREADS, stream, *m);
+}
+
+// ---- sums ---------------------------------------------------------------------------------------------------------------
+
+// first of tiles [begin, end) of a scene or a later one
+CQ_DEVICE int32_t scene_begin(const cq_tile *tiles, int32_t begin, int32_t end, const int32_t scene) {
+  while (begin < end) {
+    const int32_t middle = begin + (end - begin) / 2;
+    if (tiles[middle].scene < scene)
+      begin = middle + 1;
+    else
+      end = middle;
+  }
+  return begin;
+}
+
+// A block for each {scene, component}: its tiles with particles, then those beside them.
+CQ_KERNEL sum_tiles(int32_t batch, int32_t tile_count, int32_t block_count, const cq_tile *tiles, const double *sums, int32_t count,
+                    double *totals) {
+  CQ_SHARED(double, shared, THREADS);
+  for (int64_t n = blockIdx.x; n < (int64_t)batch * count; n += gridDim.x) {
+    const int32_t scene = (int32_t)(n / count), which = (int32_t)(n % count);
+    double sum = 0;
+    for (int part = 0; part < 2; part++) {
+      const int32_t from = part ? tile_count : 0, to = part ? block_count : tile_count;
+      const int32_t end = scene_begin(tiles, from, to, scene + 1);
+      for (int32_t t = scene_begin(tiles, from, to, scene) + (int32_t)threadIdx.x; t < end; t += THREADS)
+        sum += sums[(int64_t)t * count + which];
+    }
+    __syncthreads();
+    shared[threadIdx.x] = sum;
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+      __syncthreads();
+      if ((int)threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
+    }
+    if (threadIdx.x == 0) totals[n] += shared[0];
+  }
+}
+
+void cq_window_sum(cudaStream_t stream, int32_t batch, int32_t tile_count, int32_t block_count, const cq_tile *tiles,
+                   const double *sums, int32_t count, double *totals) {
+  const int64_t all = (int64_t)batch * count;
+  CQ_LAUNCH(sum_tiles, all < 65535 ? all : 65535, THREADS, stream, batch, tile_count, block_count, tiles, sums, count, totals);
+}

@@ -1,0 +1,28 @@
+// window: the part of sorting that knows no reals: numbering the tiles of the window, and the order of the particles in them.
+#ifndef CQ_CUDA_WINDOW_H
+#define CQ_CUDA_WINDOW_H
+
+#include "frame.h"
+#include "launch.h"
+#include "tasks.h"
+
+enum { CQ_SCAN = 2048 };     // tiles that a block of a scan goes over
+static inline int32_t cq_scan_blocks(int64_t total) { return (int32_t)((total + CQ_SCAN - 1) / CQ_SCAN); }
+
+// From count: first and number of each tile, and in found how many there are.
+void cq_window_number(cudaStream_t stream, const cq_sorting *s);
+// The tiles and their neighbours, by number.
+void cq_window_tiles(cudaStream_t stream, int32_t blocks, const cq_sorting *s, cq_tile *tiles, int32_t *neighbors);
+// The new order: by tile, in it by cell, in it by user id; and its inverse.
+void cq_window_order(cudaStream_t stream, int32_t blocks, const cq_sorting *s, const cq_tile *tiles, int32_t tile_count,
+                     int32_t *order, int32_t *slot_of);
+
+// The user's order {slots}, and its materials from those of one scene.
+void cq_window_first(cudaStream_t stream, int32_t blocks, int32_t slots, int32_t particles, const uint8_t *of, int32_t *order,
+                     int32_t *slot_of, uint8_t *material);
+void cq_window_move_material(cudaStream_t stream, int32_t blocks, const cq_moving *m);   // one byte a slot
+// Adds {block_count, count} sums of tiles to {batch, count}: those of a scene in the order of its tiles.
+void cq_window_sum(cudaStream_t stream, int32_t batch, int32_t tile_count, int32_t block_count, const cq_tile *tiles,
+                   const double *sums, int32_t count, double *totals);
+
+#endif
