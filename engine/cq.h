@@ -17,7 +17,7 @@ extern "C" {
 
 // ---- base -----------------------------------------------------------------------------------------------------------
 
-enum { CQ_ABI = 1 };                    // changes with any change of this file that a caller can notice
+enum { CQ_ABI = 2 };                    // changes with any change of this file that a caller can notice
 enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
 enum { CQ_DIM_MAX = 3 };
 
@@ -42,6 +42,12 @@ int64_t cq_memory_available(void);      // bytes of memory that can be taken wit
 // ---- world: what is fixed during a run --------------------------------------------------------------------------------
 
 typedef enum cq_precision { CQ_FLOAT32 = 4, CQ_FLOAT64 = 8 } cq_precision;
+
+typedef enum cq_device_kind {
+  CQ_DEVICE_CPU = 0,
+  CQ_DEVICE_CUDA,                       // a GPU, or an error that says how to get it
+  CQ_DEVICE_AUTO,                       // a GPU where there is one and the particles are worth it, else the CPU; cq_world_device tells
+} cq_device_kind;
 
 typedef enum cq_material_kind {
   CQ_MATERIAL_NEO_HOOKEAN = 0,          // (advanced-chainqueen eq. 13)
@@ -88,8 +94,9 @@ typedef struct cq_world_def {
   int32_t cookie;
   int32_t dim;                          // 2 or 3
   int32_t precision;                    // cq_precision
-  int32_t threads;                      // 0: all cores
-  int32_t simd;                         // 0: best of this machine; 1 baseline, 3 AVX2, 4 AVX-512
+  int32_t device;                       // cq_device_kind
+  int32_t threads;                      // of the CPU, 0: all cores
+  int32_t simd;                         // of the CPU, 0: best of this machine; 1 baseline, 3 AVX2, 4 AVX-512
   int32_t cells[3];                     // grid cells along each axis; the domain is [0, cells * dx]
   double dx;                            // cell size [length]
   double dt;                            // time between control steps [time]
@@ -128,6 +135,17 @@ cq_status cq_world_create(const cq_world_def *def, cq_world **world);
 void cq_world_destroy(cq_world *world);
 double cq_world_courant(const cq_world *world);          // (dt/substeps)/dx * max (sqrt((lambda+2mu+actuation)/rho) + |v|)
 const char *cq_world_device(const cq_world *world);      // for people: device, instruction set, threads
+int32_t cq_world_device_kind(const cq_world *world);     // CQ_DEVICE_CPU or CQ_DEVICE_CUDA: what was taken
+
+typedef struct cq_gpu {
+  char name[256];
+  int64_t memory, memory_available;     // [bytes]
+  int32_t processors, compute;          // multiprocessors; compute capability, 90 for 9.0
+  int32_t driver, runtime;              // CUDA version that the driver serves, and that cqlua was built with: 13000 for 13.0
+  int32_t count;                        // GPUs of this machine
+} cq_gpu;
+
+cq_status cq_gpu_find(int32_t index, cq_gpu *gpu);       // CQ_DEVICE if it is not there: the sentence says why
 
 // ---- rollout: a batch of scenes through time, and back ------------------------------------------------------------------
 

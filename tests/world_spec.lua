@@ -100,7 +100,6 @@ describe("mistakes in a world", function()
     says(sentence(world, { cells = { 24, 24, 24 }, walls = {} }), "robot is 2D, the world is 3D by its cells")
     local ball = cq.Boundary.sphere { center = { 0, 0, 0 }, radius = 1 }
     says(sentence(world, { walls = ball }), "wall 1 (sphere) is 3D by its point, the world is 2D")
-    says(sentence(world, { device = "cuda" }), "built without CUDA")
   end)
 
   it("in time: the Courant number", function()

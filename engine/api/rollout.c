@@ -204,7 +204,7 @@ cq_status cq_rollout_step(cq_rollout *r, const double *u, const double *forces) 
       return cq_fail(CQ_INVALID, "force component %lld is %g at control step %d; every force must be finite",
                      (long long)k + 1, forces[k], cq_memo_at(r->memo));
   const cq_status status = cq_memo_step(r->memo, u, forces);
-  r->failed = status == CQ_UNSTABLE || status == CQ_MEMORY;
+  r->failed = status == CQ_UNSTABLE || status == CQ_MEMORY || status == CQ_DEVICE;
   if (!status) r->adjoint = 0;   // it was that of the state before
   return status;
 }

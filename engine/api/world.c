@@ -1,12 +1,47 @@
 #include "world.h"
+#include <stdio.h>
 #include <string.h>
+
+// Particles from which device "auto" takes a GPU: below, launches take longer than a few CPU cores need for the work. A guess
+// from counts of instructions; set it by measuring both where there is a GPU.
+enum { AUTO_CUDA_PARTICLES = 20000 };
+
+// A GPU if there is one and it pays. Why not is told in the description: the CPU is a choice then, not a failure.
+static cq_status take_either(cq_world *world, char *why, size_t size) {
+  const long long particles = (long long)world->model.particle_count;
+  if (particles >= AUTO_CUDA_PARTICLES) {
+    cq_status status = cq_cuda_load(&world->backend);
+    if (!status) status = world->backend->context_create(&world->model, &world->context);
+    if (!status || status == CQ_INVALID) return status;
+    snprintf(why, size, "; no GPU was taken: %s", cq_error());
+  } else {
+    snprintf(why, size, "; a GPU pays from %d particles, there are %lld", (int)AUTO_CUDA_PARTICLES, particles);
+  }
+  world->backend = cq_backend_cpu();
+  return world->backend->context_create(&world->model, &world->context);
+}
+
+static cq_status take_device(cq_world *world, int32_t kind) {
+  if (kind < CQ_DEVICE_CPU || kind > CQ_DEVICE_AUTO)
+    return cq_fail(CQ_INVALID, "device is %d; it must be 0 (CPU), 1 (CUDA) or 2 (auto)", kind);
+  char why[512] = "";
+  cq_status status = CQ_OK;
+  if (kind == CQ_DEVICE_AUTO) {
+    status = take_either(world, why, sizeof why);
+  } else {
+    world->backend = cq_backend_cpu();
+    if (kind == CQ_DEVICE_CUDA) status = cq_cuda_load(&world->backend);
+    if (!status) status = world->backend->context_create(&world->model, &world->context);
+  }
+  if (!status) snprintf(world->description, sizeof world->description, "%s%s", world->backend->describe(world->context), why);
+  return status;
+}
 
 cq_status cq_world_create(const cq_world_def *def, cq_world **out) {
   cq_world *world = cq_alloc(1, sizeof *world, "world");
   if (!world) return CQ_MEMORY;
-  world->backend = cq_backend_cpu();
   cq_status status = cq_model_create(def, &world->model);
-  if (!status) status = world->backend->context_create(&world->model, &world->context);
+  if (!status) status = take_device(world, def->device);
   if (status) {
     cq_model_destroy(&world->model);
     cq_free(world);
@@ -25,7 +60,9 @@ void cq_world_destroy(cq_world *world) {
 }
 
 double cq_world_courant(const cq_world *world) { return cq_model_courant(&world->model); }
-const char *cq_world_device(const cq_world *world) { return world->backend->describe(world->context); }
+const char *cq_world_device(const cq_world *world) { return world->description; }
+int32_t cq_world_device_kind(const cq_world *world) { return world->backend == cq_backend_cpu() ? CQ_DEVICE_CPU : CQ_DEVICE_CUDA; }
+cq_status cq_gpu_find(int32_t index, cq_gpu *gpu) { return cq_cuda_find_gpu(index, gpu); }
 
 void cq_world_timers(cq_world *world, double seconds[10], int32_t reset) {
   _Static_assert(CQ_PHASE_COUNT == 10, "cq.h says how many timers there are");
@@ -44,7 +81,7 @@ int64_t cq_struct_size(const char *name) {
       {"cq_rollout_def", sizeof(cq_rollout_def)}, {"cq_plan", sizeof(cq_plan)}, {"cq_health", sizeof(cq_health)},
       {"cq_readout", sizeof(cq_readout)}, {"cq_layout", sizeof(cq_layout)}, {"cq_product", sizeof(cq_product)},
       {"cq_convolution", sizeof(cq_convolution)}, {"cq_random", sizeof(cq_random)}, {"cq_camera", sizeof(cq_camera)},
-      {"cq_plane", sizeof(cq_plane)}, {"cq_mesh_info", sizeof(cq_mesh_info)},
+      {"cq_plane", sizeof(cq_plane)}, {"cq_mesh_info", sizeof(cq_mesh_info)}, {"cq_gpu", sizeof(cq_gpu)},
   };
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
     if (!strcmp(sizes[k].name, name)) return sizes[k].size;

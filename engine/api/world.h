@@ -9,6 +9,7 @@ struct cq_world {
   const cq_backend *backend;
   cq_context *context;
   cq_rollout *rollouts;       // all that are open
+  char description[768];      // of the device, and why it was taken
 };
 
 struct cq_rollout {

@@ -74,6 +74,25 @@ typedef struct cq_backend {
 
 const cq_backend *cq_backend_cpu(void);
 
+// ---- the CUDA device: a shared object that is loaded when it is wanted ----------------------------------------------------
+
+// Finds and loads it; CQ_DEVICE and a sentence that says what to do if that cannot be. CQLUA_CUDA may name the file.
+cq_status cq_cuda_load(const cq_backend **backend);
+cq_status cq_cuda_find_gpu(int32_t index, cq_gpu *gpu);
+
+// What the object exports beside its table. The number tells objects of another build, also when nobody thought of CQ_ABI.
+#define CQ_BACKEND_EXPORT __attribute__((visibility("default")))
+CQ_BACKEND_EXPORT const cq_backend *cq_backend_cuda(void);
+CQ_BACKEND_EXPORT int64_t cq_backend_cuda_abi(void);
+CQ_BACKEND_EXPORT cq_status cq_backend_cuda_gpu(int32_t index, cq_gpu *gpu);
+
+static inline int64_t cq_backend_abi(void) {
+  const int64_t sizes[] = {sizeof(cq_backend), sizeof(cq_model), sizeof(cq_values), sizeof(cq_gradients), sizeof(cq_readout)};
+  int64_t abi = CQ_ABI;
+  for (int k = 0; k < 5; k++) abi = abi * 3571 + sizes[k];
+  return abi;
+}
+
 #ifdef __cplusplus
 }
 #endif

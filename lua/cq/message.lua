@@ -18,7 +18,14 @@ function message.note(format, ...)
   if not option.program.quiet then write(select("#", ...) > 0 and format:format(...) or format) end
 end
 
-local warned = {}
+local noted, warned = {}, {}
+
+---A note, the same one only once.
+function message.note_once(format, ...)
+  local line = format:format(...)
+  if not noted[line] then message.note("%s", line) end
+  noted[line] = true
+end
 
 ---A warning, also with --quiet; the same one only once.
 ---@param format string

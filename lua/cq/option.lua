@@ -16,7 +16,7 @@ local option = {}
 
 ---Options of the program, the same for every script.
 ---@class cq.ProgramOptions
----@field device "auto"|"cpu"|"cuda"
+---@field device "auto"|"cpu"|"cuda"|nil    nil: not given, the world's own choice holds
 ---@field threads integer                    0: all cores
 ---@field precision "float32"|"float64"|nil  nil: not given, the world's own choice holds
 ---@field simd integer                       0 best of this machine, 1 baseline, 3 AVX2, 4 AVX-512
@@ -24,7 +24,7 @@ local option = {}
 ---@field seed integer|nil
 ---@field quiet boolean
 ---@field check boolean|nil               true under cqlua check: nothing is trained or drawn
-option.program = { device = "auto", threads = 0, simd = 0, quiet = false }
+option.program = { threads = 0, simd = 0, quiet = false }
 
 ---Called with what an experiment's check found, under cqlua check.
 ---@type fun(report: table)?
@@ -35,7 +35,7 @@ local simd_levels = { auto = 0, baseline = 1, avx2 = 3, avx512 = 4 }
 
 ---The program's options as they are typed: what they allow, and a line of help.
 option.declared = {
-  { name = "device", kind = is.one_of { "auto", "cpu", "cuda" }, help = "auto, cpu or cuda" },
+  { name = "device", kind = is.one_of { "auto", "cpu", "cuda" }, help = "cpu (the default), cuda, or auto: the GPU where there is one that pays" },
   { name = "threads", kind = is.integer { min = 0, max = 256 }, help = "number of threads; 0, the default: all cores" },
   { name = "precision", kind = is.one_of { "float32", "float64" }, help = "float32 or float64" },
   { name = "simd", kind = is.one_of { "auto", "baseline", "avx2", "avx512" }, help = "auto, baseline, avx2 or avx512" },

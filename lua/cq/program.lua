@@ -260,10 +260,11 @@ local function run_command(parsed)
   return finished and code or FAILED
 end
 
+-- told before any work is done
 local function check_device()
-  if option.program.device == "cuda" then
-    misuse("--device cuda: cqlua %s has no CUDA device; allowed are auto and cpu", host.version)
-  end
+  if option.program.device ~= "cuda" then return end
+  local ffi, C = require "ffi", require("cq.engine").C
+  if tonumber(C.cq_gpu_find(0, ffi.new "cq_gpu")) ~= C.CQ_OK then misuse("--device cuda: %s", ffi.string(C.cq_error())) end
 end
 
 local function dispatch(parsed, arguments)

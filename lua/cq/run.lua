@@ -153,7 +153,7 @@ local function manifest_of(def)
   local text = script_text()
   return {
     command = table.concat(words, " "), script = program.script, script_hash = text and Run.hash(text),
-    options = options, seed = option.program.seed, device = def.device or option.program.device,
+    options = options, seed = option.program.seed, device = def.device or option.program.device or "cpu",
     version = host.version, abi = C.CQ_ABI, lua = jit.version, system = system, host = name,
     started = date(), iterations = def.iterations, notes = def.notes,
   }

@@ -14,6 +14,7 @@ local engine = require "cq.engine"
 local option = require "cq.option"
 local assembly = require "cq.assembly"
 local memory = require "cq.memory"
+local message = require "cq.message"
 local pool = require "cq.pool"
 local selection = require "cq.selection"
 local C = engine.C
@@ -32,6 +33,7 @@ local C = engine.C
 ---@field courant number           Courant number at the start
 ---@field precision "float32"|"float64"
 ---@field device string            for people: device, instruction set, threads
+---@field device_kind "cpu"|"cuda"  what was taken
 local World = { __name = "cq.World" }
 World.__index = World
 World.courant_max = 1              -- explicit steps are unstable above; published scenes lie between 0.1 and 0.95
@@ -48,7 +50,7 @@ local spec = is.define("cq.World", {
   walls = is.any_of { is.instance "cq.Boundary", is.list(is.instance "cq.Boundary"), default = {} },
   precision = is.one_of { "float32", "float64", default = "float32" },
   threads = is.integer { min = 0, max = 256, default = 0 },
-  device = is.one_of { "auto", "cpu", "cuda", default = "auto" },
+  device = is.one_of { "auto", "cpu", "cuda", default = "cpu" },
 }, is.instance "cq.Robot")
 
 -- the program's options win over the script
@@ -56,19 +58,18 @@ local function with_options(def)
   local program = option.program
   if program.precision then def.precision = program.precision end
   if program.threads and program.threads > 0 then def.threads = program.threads end
-  if program.device and program.device ~= "auto" then def.device = program.device end
-  if def.device == "cuda" then
-    is.fail("cq.World: device \"cuda\" is not in this cqlua, which was built without CUDA; use device = \"cpu\", or build it where the CUDA Toolkit is")
-  end
+  if program.device then def.device = program.device end
   return def
 end
+
+local device_kinds = { cpu = C.CQ_DEVICE_CPU, cuda = C.CQ_DEVICE_CUDA, auto = C.CQ_DEVICE_AUTO }
 
 local function raw_def(self, def)
   local raw = ffi.new "cq_world_def"
   C.cq_world_def_init(raw)
   raw.dim, raw.dx, raw.dt = self.dim, def.dx, def.dt
   raw.precision = def.precision == "float64" and C.CQ_FLOAT64 or C.CQ_FLOAT32
-  raw.threads, raw.simd = def.threads, option.program.simd or 0
+  raw.device, raw.threads, raw.simd = device_kinds[def.device], def.threads, option.program.simd or 0
   for i = 1, self.dim do raw.cells[i - 1] = def.cells[i] end
   for i, g in ipairs(def.gravity or {}) do raw.gravity[i - 1] = g end
   return raw
@@ -123,7 +124,7 @@ end
 ---@field walls? cq.Boundary|cq.Boundary[]
 ---@field precision? "float32"|"float64"
 ---@field threads? integer            0: all cores
----@field device? "auto"|"cpu"|"cuda"
+---@field device? "auto"|"cpu"|"cuda"   cpu unless given; auto: a GPU where there is one and the particles are worth it, which is told
 ---@field [integer] cq.Robot
 
 ---A world. cells: of the grid along each axis, the world is [0, cells * dx]; dt: time between control steps; substeps: engine
@@ -153,6 +154,8 @@ local function new(_, fields)
   self.particle_count, self.actuator_count = tonumber(raw.particle_count), self.layout.signal_count
   create_stable(self, raw, def)
   self.device = ffi.string(C.cq_world_device(self.handle))
+  self.device_kind = C.cq_world_device_kind(self.handle) == C.CQ_DEVICE_CUDA and "cuda" or "cpu"
+  if def.device == "auto" then message.note_once("device auto: %s", self.device) end
   self.pool = pool.new(self)
   for _, force in ipairs(self.layout.force.actuators) do force.selection = self:remember_selection(force.particles, force.robot.first) end
   self:own()

@@ -3,7 +3,7 @@
 -- Scenes: a jittered block that falls on a floor with friction, float32 and neo-Hookean unless the name says otherwise, on
 -- the grids of ChainQueen's speed table (ICRA 2019, table II) and others; and the biped as a whole program, with its
 -- observer and its network. The memo of every step is written, and particles are sorted as often as they must be; where
--- memory is short there are fewer steps, and the table says how many. --threads, --precision and --simd hold for all cases.
+-- memory is short there are fewer steps, and the table says how many. --device, --threads, --precision and --simd hold for all cases.
 -- A figure is the median of the repetitions (--repeat N); --steps N measures another number of steps. --csv keeps the table.
 local engine = require "cq.engine"
 local json = require "cq.json"
@@ -47,7 +47,7 @@ local function block(case, steps, repeats)
   local timing = kernel.time(world, { velocity = scene.velocity, steps = math.ceil((steps or case.steps) / substeps), repeats = repeats })
   local result = {
     particles = world.particle_count, precision = world.precision, engine = world.device, steps = timing.steps * substeps, cells = case.cells,
-    forward = timing.forward, backward = timing.backward, phases = timing.phases, law = case.law or "neo_hookean",
+    forward = timing.forward, backward = timing.backward, phases = timing.phases, law = case.law or "neo_hookean", device = world.device_kind,
   }
   world:close()
   return result
@@ -58,7 +58,7 @@ local function measure(case, steps, given)
   local result = case.whole and whole.time(steps, repeats) or block(case, steps, repeats)
   local work = result.particles * result.steps
   local out = {
-    case = case.name, device = "cpu", dim = case.dim, particles = result.particles, precision = result.precision, law = result.law,
+    case = case.name, device = result.device, dim = case.dim, particles = result.particles, precision = result.precision, law = result.law,
     cells = result.cells, engine = result.engine, steps = result.steps, repeats = repeats,
     threads = option.program.threads > 0 and option.program.threads or machine.facts().cores,
     forward_mps = work / machine.median(result.forward) / 1e6, backward_mps = work / machine.median(result.backward) / 1e6,

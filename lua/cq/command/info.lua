@@ -39,14 +39,37 @@ local function openblas()
   return found and config or nil
 end
 
+-- { kind, name, ... } of every GPU; or why there is none
+local function gpus()
+  local gpu, found = ffi.new "cq_gpu", {}
+  local status = tonumber(C.cq_gpu_find(0, gpu))
+  if status ~= C.CQ_OK then return found, ffi.string(C.cq_error()) end
+  for index = 1, gpu.count do
+    if tonumber(C.cq_gpu_find(index - 1, gpu)) ~= C.CQ_OK then return found, ffi.string(C.cq_error()) end
+    found[index] = {
+      kind = "cuda", name = ffi.string(gpu.name), memory = tonumber(gpu.memory), memory_available = tonumber(gpu.memory_available),
+      processors = gpu.processors, compute = gpu.compute / 10, driver = gpu.driver / 1000, runtime = gpu.runtime / 1000,
+    }
+  end
+  return found
+end
+
+local function device_text(device)
+  if device.kind == "cpu" then return "cpu" end
+  return ("cuda: %s, %.1f of %.1f GiB free, compute capability %.1f, driver of CUDA %.1f"):format(device.name, device.memory_available / 2 ^ 30,
+    device.memory / 2 ^ 30, device.compute, device.driver)
+end
+
 local function collect()
   local system, name = host.system()
   local sets, processor = instruction_sets()
   local video = version_of "ffmpeg -version"
+  local devices, why_none = gpus()
+  table.insert(devices, 1, { kind = "cpu", name = processor })
   return {
     version = host.version, abi = C.CQ_ABI, lua = jit.version, system = system, host = name, processor = processor,
     instruction_sets = sets, threads = option.program.threads > 0 and option.program.threads or host.processors(),
-    memory_available = tonumber(C.cq_memory_available()), devices = { "cpu" }, precisions = { "float32", "float64" },
+    memory_available = tonumber(C.cq_memory_available()), devices = devices, no_cuda = why_none, precisions = { "float32", "float64" },
     openblas = openblas(), ffmpeg = video and video:match "version (%S+)", root = host.root,
   }
 end
@@ -66,6 +89,10 @@ return {
       print(json.encode(facts, { "version", "abi" }))
       return
     end
+    local devices = facts.devices
+    facts.devices = {}
+    for k, device in ipairs(devices) do facts.devices[k] = device_text(device) end
+    if facts.no_cuda then facts.devices[#devices + 1] = ("no cuda (%s)"):format(facts.no_cuda) end
     for _, entry in ipairs(shown) do
       local value = facts[entry[1]]
       if type(value) == "table" then value = table.concat(value, ", ") end

@@ -35,9 +35,17 @@ local function create(world, steps, velocity, memory)
   return out[0], plan
 end
 
+-- bytes that are free where the memo lies
+local function memory_available(world)
+  if world.device_kind == "cpu" then return tonumber(C.cq_memory_available()) end
+  local gpu = ffi.new "cq_gpu"
+  engine.check(C.cq_gpu_find(0, gpu), "bench")
+  return tonumber(gpu.memory_available)
+end
+
 -- a rollout of at most so many control steps that keeps them all: nothing is to be made again in a measurement
 local function create_kept(world, fields)
-  local memory = fields.memory or tonumber(C.cq_memory_available()) / 2
+  local memory = fields.memory or memory_available(world) / 2
   local handle, plan = create(world, fields.steps, fields.velocity, memory)
   if plan.recompute <= 1 then return handle, fields.steps end
   local steps = math.floor(memory / tonumber(plan.record_bytes))

@@ -49,7 +49,7 @@ function whole.time(steps, repeats)
   local robot, world = biped()
   local once = iteration(robot, world, control_steps)
   local out = {
-    particles = world.particle_count, precision = world.precision, engine = world.device, cells = world.cells,
+    particles = world.particle_count, precision = world.precision, engine = world.device, device = world.device_kind, cells = world.cells,
     steps = control_steps * SUBSTEPS, law = "neo_hookean", forward = {}, backward = {},
   }
   once()
