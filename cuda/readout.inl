@@ -7,17 +7,25 @@ CQ_DEVICE double weight_of(const cq_reading *r, const int64_t scene, const int32
   return r->mass ? r->mass[scene * r->mass_stride + p] : 1;
 }
 
-CQ_DEVICE double field_at(const cq_reading *r, const int32_t slot, const int32_t k) {
-  return (double)((const real *)r->state)[(int64_t)(r->first + k) * r->stride + slot];
+CQ_DEVICE double field_at(const cq_reading *r, const int32_t slot, const int32_t field) {
+  return (double)((const real *)r->state)[(int64_t)field * r->stride + slot];
+}
+
+// the part that component c, which is not the weight, belongs to
+CQ_DEVICE const cq_part *part_of(const cq_reading *r, const int32_t c) {
+  const cq_part *part = r->part;
+  while (c >= part->component + part->components) part++;
+  return part;
 }
 
 // component c of what a particle adds to its group's sums: its weight, then that times q or q q^T
 CQ_DEVICE double term_of(const cq_reading *r, const int64_t scene, const int32_t p, const int32_t c) {
   const double w = weight_of(r, scene, p);
   if (c == 0) return w;
-  const int32_t slot = r->slot_of[scene * r->particles + p];
-  if (r->kind == CQ_READOUT_MEAN) return w * field_at(r, slot, c - 1);
-  return w * field_at(r, slot, (c - 1) / r->width) * field_at(r, slot, (c - 1) % r->width);
+  const cq_part *part = part_of(r, c);
+  const int32_t slot = r->slot_of[scene * r->particles + p], k = c - part->component;
+  if (r->kind == CQ_READOUT_MEAN) return w * field_at(r, slot, part->first + k);
+  return w * field_at(r, slot, part->first + k / part->width) * field_at(r, slot, part->first + k % part->width);
 }
 
 // a block for each {scene, portion, component}
@@ -47,63 +55,58 @@ CQ_KERNEL read_groups(const cq_reading r, int32_t components) {
       sum += partial[c];
     }
     r.sum[(scene * r.groups + group) * r.components + c] = sum;
-    if (c) r.out[scene * r.count + group * (r.components - 1) + c - 1] = sum / total;
+    if (!c) continue;
+    const cq_part *part = part_of(&r, c);
+    r.out[scene * r.count + part->out + group * part->components + c - part->component] = sum / total;
   }
 }
 
 CQ_KERNEL read_gather(const cq_reading r) {
   const int64_t all = (int64_t)r.batch * r.listed;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
-    const int64_t scene = n / r.listed;
-    const int32_t slot = r.slot_of[scene * r.particles + r.list[n % r.listed]];
-    for (int32_t k = 0; k < r.width; k++) r.out[n * r.width + k] = field_at(&r, slot, k);
+    const int64_t scene = n / r.listed, place = n % r.listed;
+    const int32_t slot = r.slot_of[scene * r.particles + r.list[place]];
+    for (const cq_part *part = r.part; part < r.part + r.parts; part++)
+      for (int32_t k = 0; k < part->width; k++)
+        r.out[scene * r.count + part->out + place * part->width + k] = field_at(&r, slot, part->first + k);
   }
 }
 
-// With out = sum w q / W: dL/dq += w / W g; by mass, dL/dw += g . (q - out) / W. What one place in the list gives: to
-// grad {width}; returns what it gives to dL/dw.
-CQ_DEVICE double place_adj(const cq_reading *r, const int64_t scene, const int32_t p, const int32_t place, const double q[WIDTH_MAX],
-                           double grad[WIDTH_MAX]) {
-  const int32_t group = r->group_of[place];
-  const double total = r->sum[(scene * r->groups + group) * r->components], share = weight_of(r, scene, p) / total;
-  const int64_t at = scene * r->count + group * (r->components - 1);
+// With out = sum w q / W: dL/dq += w / W g; by mass, dL/dw += g . (q - out) / W. What one place in the list gives to the adjoint of
+// a part of its particle; returns g . (q - out).
+CQ_DEVICE double part_adj(const cq_reading *r, const int64_t scene, const int64_t id, const int32_t place, const cq_part *part,
+                          const double share) {
+  real *adj = (real *)r->adj + (int64_t)part->first * r->stride + r->adj_slot_of[id];
+  const int32_t width = part->width, gather = r->kind == CQ_READOUT_GATHER;
+  const int64_t at = scene * r->count + part->out + (gather ? place * width : r->group_of[place] * part->components);
   const double *g = r->grad_out + at, *out = r->out + at;
-  double along = 0;
-  for (int32_t i = 0; i < r->width; i++) {
-    if (r->kind == CQ_READOUT_MEAN) {
-      grad[i] = share * g[i];
-      if (r->grad_mass) along += g[i] * (q[i] - out[i]);
-      continue;
+  double q[WIDTH_MAX], along = 0;
+  for (int32_t i = 0; i < width; i++) q[i] = field_at(r, r->slot_of[id], part->first + i);
+  for (int32_t i = 0; i < width; i++) {
+    double by = gather || r->kind == CQ_READOUT_MEAN ? g[i] : 0;
+    if (r->grad_mass && !gather && r->kind == CQ_READOUT_MEAN) along += g[i] * (q[i] - out[i]);
+    for (int32_t j = 0; j < width && r->kind == CQ_READOUT_SECOND_MOMENT; j++) {
+      by += (g[i * width + j] + g[j * width + i]) * q[j];
+      if (r->grad_mass) along += g[i * width + j] * (q[i] * q[j] - out[i * width + j]);
     }
-    double sum = 0;
-    for (int32_t j = 0; j < r->width; j++) {
-      sum += (g[i * r->width + j] + g[j * r->width + i]) * q[j];
-      if (r->grad_mass) along += g[i * r->width + j] * (q[i] * q[j] - out[i * r->width + j]);
-    }
-    grad[i] = share * sum;
+    adj[(int64_t)i * r->stride] += (real)(share * by);
   }
-  return along / total;
+  return along;
 }
 
 // a thread for each {scene, particle that is listed}
 CQ_KERNEL read_adj(const cq_reading r) {
   const int64_t all = (int64_t)r.batch * r.who_count;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
-    const int64_t scene = n / r.who_count, who = n % r.who_count;
-    const int32_t p = r.who[who];
-    const int64_t id = scene * r.particles + p;
-    real *adj = (real *)r.adj + (int64_t)r.first * r.stride + r.adj_slot_of[id];
-    double q[WIDTH_MAX], grad[WIDTH_MAX];
-    for (int32_t i = 0; i < r.width; i++) q[i] = field_at(&r, r.slot_of[id], i);
+    const int64_t scene = n / r.who_count, who = n % r.who_count, id = scene * r.particles + r.who[who];
     for (int32_t k = r.place_start[who]; k < r.place_start[who + 1]; k++) {
-      const int32_t place = r.place[k];
-      if (r.kind == CQ_READOUT_GATHER) {
-        for (int32_t i = 0; i < r.width; i++) adj[(int64_t)i * r.stride] += (real)r.grad_out[scene * r.count + place * r.width + i];
-        continue;
+      double total = 1, share = 1, along = 0;
+      if (r.kind != CQ_READOUT_GATHER) {
+        total = r.sum[(scene * r.groups + r.group_of[r.place[k]]) * r.components];
+        share = weight_of(&r, scene, r.who[who]) / total;
       }
-      const double along = place_adj(&r, scene, p, place, q, grad);
-      for (int32_t i = 0; i < r.width; i++) adj[(int64_t)i * r.stride] += (real)grad[i];
-      if (r.grad_mass) r.grad_mass[id] += along;
+      for (const cq_part *part = r.part; part < r.part + r.parts; part++) along += part_adj(&r, scene, id, r.place[k], part, share);
+      if (r.grad_mass) r.grad_mass[id] += along / total;
     }
   }
 }

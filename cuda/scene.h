@@ -111,6 +111,7 @@ struct cq_device {
   cq_upload *upload;         // pinned, as on_device
   cq_memory *on_device;
   cq_progress *progress;     // pinned: what a run found
+  int32_t pending;           // the upload may still be on its way
   cq_graph forward[CQ_RUN_MAX + 1], backward[CQ_RUN_MAX + 1];
   const double *signals, *forces;   // of the running control step
 
@@ -167,10 +168,12 @@ cq_status cq_cuda_begin(cq_device *d, const cq_values *values);
 cq_status cq_cuda_arrange(cq_device *d);             // sorts the live state
 cq_status cq_cuda_arrange_first(cq_device *d);       // the user's order, with constants but no tiles
 
-// run.cu: runs of substeps
-void cq_cuda_frame(cq_device *d, const cq_arrangement *a);                     // fills the upload but for its substeps
-cq_status cq_cuda_reserve(cq_device *d, const cq_arrangement *a);               // work arrays of its size
-cq_status cq_cuda_run(cq_device *d, const cq_arrangement *a, int32_t count, int32_t backward);
+// run.cu: runs of substeps. Prepare makes work arrays for an arrangement and fills the upload but for its substeps.
+cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a);
+cq_status cq_cuda_run_forward(cq_device *d, int32_t count);        // waits, and leaves progress
+cq_status cq_cuda_run_backward(cq_device *d, int32_t count);
+cq_status cq_cuda_run_drive_adj(cq_device *d);                     // the controls of the last run backward
+cq_status cq_cuda_run_probe(cq_device *d);                         // scatters state 0 alone, waits, and leaves progress
 void cq_cuda_graphs_destroy(cq_device *d);
 
 // march.cu
@@ -179,15 +182,12 @@ cq_status cq_cuda_begin_adjoint(cq_device *d, uint32_t wanted);
 cq_status cq_cuda_reverse(cq_device *d, const cq_step_record *records, double *grad_signals, double *grad_forces);
 cq_status cq_cuda_finish(cq_device *d);
 
-// health.cu: who failed, before or after a step; out_made: the state after it was made
-cq_status cq_cuda_diagnose(cq_device *d, const cq_slice *in, const cq_slice *out, int32_t out_made);
+// health.cu: who failed, before a step or after it; out: NULL where that was not made. Always CQ_UNSTABLE, or worse.
+cq_status cq_cuda_diagnose(cq_device *d, const cq_slice *in, const cq_slice *out);
 
 // readout.cu
 cq_status cq_cuda_read(cq_device *d, const cq_readout *readout, int64_t count, double *out);
 cq_status cq_cuda_read_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out);
 void cq_cuda_lists_destroy(cq_device *d);
-
-// adds up tile sums: {batch, count} totals from {block_count, count}
-void cq_cuda_sum_tiles(const cq_device *d, const cq_arrangement *a);
 
 #endif

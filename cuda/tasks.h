@@ -89,9 +89,18 @@ typedef struct cq_portion {
   int32_t group, begin, end;     // some of the particles of a group
 } cq_portion;
 
+// One quantity of the state in a readout.
+typedef struct cq_part {
+  int32_t first, width;          // fields
+  int32_t component, components; // of the sums
+  int64_t out;                   // where its first group, or first particle, is in out
+} cq_part;
+
 // A readout of all scenes. Sums have a fixed order: of portions, then over those of a group.
 typedef struct cq_reading {
-  int32_t kind, first, width;    // cq_readout_kind; first field and width of what is read
+  int32_t kind;                  // cq_readout_kind
+  int32_t parts;
+  cq_part part[4];
   int32_t batch, particles, stride;
   int32_t groups, listed, portions, components;   // components: total weight, then sums
   int64_t count;                 // of out, for a scene

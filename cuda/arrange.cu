@@ -1,0 +1,183 @@
+// arrange: sorting the live state by tile.
+#include "scene.h"
+#include "window.h"
+#include <limits.h>
+
+enum {
+  WINDOW_WORLD = 1 << 18,    // tiles of a window around the whole world that cost less than to look where the particles are
+};
+
+static const char *const what = "sorting";
+
+static int32_t blocks_of(const cq_device *d) { return cq_cuda_blocks(d, d->slots, 256); }
+
+static cq_sorting sorting_of(const cq_device *d) {
+  const cq_model *m = d->model;
+  cq_sorting s = {};
+  s.dim = m->dim;
+  s.slots = d->slots;
+  s.stride = d->stride;
+  s.particles = d->particles;
+  s.inv_dx = 1 / m->dx;
+  for (int i = 0; i < 3; i++) {
+    s.limit[i] = m->cells[i] * (1 + 1e-6);
+    s.size[i] = 1;
+  }
+  s.state = d->live->memory->data;
+  s.order = d->arrangement->order;
+  s.key = (int32_t *)d->sorting->data;
+  s.rank = s.key + d->stride;
+  s.placed = s.rank + d->stride;
+  s.by_cell = s.placed + d->stride;
+  s.cell = (uint8_t *)(s.by_cell + d->stride);
+  s.found = (cq_found *)d->found->data;
+  return s;
+}
+
+static cq_status copy_found(cq_device *d, cudaMemcpyKind kind) {
+  const cq_status status =
+      kind == cudaMemcpyHostToDevice
+          ? cq_cuda_check(cudaMemcpyAsync(d->found->data, d->found_host, sizeof(cq_found), kind, d->context->stream), what)
+          : cq_cuda_check(cudaMemcpyAsync(d->found_host, d->found->data, sizeof(cq_found), kind, d->context->stream), what);
+  if (status || kind == cudaMemcpyHostToDevice) return status;
+  return cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
+}
+
+// the box with one more tile on every side
+static void set_window(cq_sorting *s, const int32_t lower[3], const int32_t upper[3]) {
+  for (int i = 0; i < s->dim; i++) {
+    s->lower[i] = lower[i] - 1;
+    s->size[i] = upper[i] + 1 - s->lower[i] + 1;
+  }
+}
+
+static double window_tiles(const cq_device *d, const cq_sorting *s) { return (double)d->batch * s->size[0] * s->size[1] * s->size[2]; }
+
+static cq_status fail_window(const cq_device *d, const cq_sorting *s) {
+  return cq_fail(CQ_MEMORY, "out of memory: the box around all particles of all scenes holds %.3g grid nodes, which is more than the "
+                 "GPU can sort by; keep them closer together, or make dx larger", window_tiles(d, s) * CQ_TILE_NODES);
+}
+
+// The window: the whole world if that is small, else what the particles need. outside: someone is not in the world.
+static cq_status find_window(cq_device *d, cq_sorting *s, int32_t *outside) {
+  const int32_t side = cq_tile_side(s->dim);
+  int32_t lower[3], upper[3];
+  for (int i = 0; i < 3; i++) {
+    lower[i] = -1;
+    upper[i] = (d->model->cells[i] - 1) / side;
+  }
+  set_window(s, lower, upper);
+  *d->found_host = {0, {INT_MAX, INT_MAX, INT_MAX}, {INT_MIN, INT_MIN, INT_MIN}, 0, 0};
+  cq_status status = copy_found(d, cudaMemcpyHostToDevice);
+  if (status || window_tiles(d, s) <= WINDOW_WORLD) return status;
+  d->kernels->box(d->context->stream, blocks_of(d), s);
+  status = cq_cuda_check(cudaGetLastError(), what);
+  if (!status) status = copy_found(d, cudaMemcpyDeviceToHost);
+  *outside = d->found_host->outside;
+  if (!status && !*outside) set_window(s, d->found_host->lower, d->found_host->upper);
+  return status;
+}
+
+static cq_status reserve_window(cq_device *d, cq_sorting *s) {
+  if (window_tiles(d, s) > INT_MAX - CQ_SCAN) return fail_window(d, s);
+  s->tiles = s->size[0] * s->size[1] * s->size[2];
+  s->total = d->batch * s->tiles;
+  const size_t ints = 3 * (size_t)s->total + 3 * (size_t)cq_scan_blocks(s->total);
+  const cq_status status = cq_pool_reserve(&d->context->pool, &d->window, ints * sizeof(int32_t), what);
+  if (status) return status == CQ_MEMORY ? fail_window(d, s) : status;
+  s->count = (int32_t *)d->window->data;
+  s->first = s->count + s->total;
+  s->number = s->first + s->total;
+  s->partial = s->number + s->total;
+  return cq_cuda_check(cudaMemsetAsync(s->count, 0, (size_t)s->total * sizeof(int32_t), d->context->stream), what);
+}
+
+// Tile and cell of every particle, and the number of every tile. The host waits for how many there are.
+static cq_status find_tiles(cq_device *d, cq_sorting *s, int32_t *outside) {
+  *outside = 0;
+  cq_status status = find_window(d, s, outside);
+  if (status || *outside) return status;
+  status = reserve_window(d, s);
+  if (status) return status;
+  d->kernels->key(d->context->stream, blocks_of(d), s);
+  cq_window_number(d->context->stream, s);
+  status = cq_cuda_check(cudaGetLastError(), what);
+  if (!status) status = copy_found(d, cudaMemcpyDeviceToHost);
+  *outside = d->found_host->outside;
+  return status;
+}
+
+// a new arrangement for what was found, with its order
+static cq_status make_arrangement(cq_device *d, const cq_sorting *s, cq_arrangement **out) {
+  cq_status status = cq_cuda_arrangement_create(d, out);
+  if (status) return status;
+  cq_arrangement *a = *out;
+  a->made = d->step;
+  a->tile_count = d->found_host->tiles;
+  a->block_count = d->found_host->tiles + d->found_host->ring;
+  const size_t blocks = (size_t)a->block_count;
+  status = cq_pool_take(&d->context->pool, blocks * (sizeof *a->tiles + CQ_NEIGHBORS_MAX * sizeof *a->neighbors), "tiles", &a->by_tile);
+  if (status) return status;
+  a->tiles = (cq_tile *)a->by_tile->data;
+  a->neighbors = (int32_t *)(a->tiles + blocks);
+  cudaStream_t stream = d->context->stream;
+  cq_window_tiles(stream, cq_cuda_blocks(d, s->total, 256), s, a->tiles, a->neighbors);
+  cq_window_order(stream, cq_cuda_blocks(d, d->slots, 256), s, a->tiles, a->tile_count, a->order, a->slot_of);
+  return cq_cuda_check(cudaGetLastError(), what);
+}
+
+// state and constants into a new order
+static cq_status move_all(cq_device *d, const cq_arrangement *to, const cq_slice *next) {
+  const cq_arrangement *from = d->arrangement;
+  cudaStream_t stream = d->context->stream;
+  cq_moving m = {d->live->memory->data, next->memory->data, d->fields, d->slots, d->stride, to->order, from->slot_of};
+  d->kernels->move(stream, blocks_of(d), &m);
+  m.from = from->params;
+  m.to = to->params;
+  m.fields = CQ_PARAM_COUNT;
+  d->kernels->move(stream, blocks_of(d), &m);
+  m.from = from->material;
+  m.to = to->material;
+  cq_window_move_material(stream, blocks_of(d), &m);
+  return cq_cuda_check(cudaGetLastError(), what);
+}
+
+static cq_status arrange(cq_device *d) {
+  cq_sorting s = sorting_of(d);
+  int32_t outside;
+  cq_status status = find_tiles(d, &s, &outside);
+  if (status) return status;
+  if (outside) return cq_cuda_diagnose(d, d->live, NULL);
+  cq_arrangement *a = NULL;
+  cq_slice *next = NULL;
+  status = make_arrangement(d, &s, &a);
+  if (!status) status = cq_cuda_slice_create(d, &next);
+  if (!status) status = move_all(d, a, next);
+  if (!status) cq_cuda_resume(d, next, a, 0, d->pace, d->step);
+  cq_cuda_slice_release(d, next);
+  cq_cuda_arrangement_release(d, a);
+  return status;
+}
+
+cq_status cq_cuda_arrange(cq_device *d) {
+  const double start = cq_clock();
+  const cq_status status = arrange(d);
+  d->context->seconds[CQ_PHASE_SORT] += cq_clock() - start;
+  return status;
+}
+
+cq_status cq_cuda_arrange_first(cq_device *d) {
+  cq_slice *slice = NULL;
+  cq_arrangement *a = NULL;
+  cq_status status = cq_cuda_slice_create(d, &slice);
+  if (!status) status = cq_cuda_arrangement_create(d, &a);
+  if (!status) {
+    a->made = -1;
+    cq_window_first(d->context->stream, blocks_of(d), d->slots, d->particles, d->context->material, a->order, a->slot_of, a->material);
+    status = cq_cuda_check(cudaGetLastError(), what);
+  }
+  if (!status) cq_cuda_resume(d, slice, a, 0, 0, 0);
+  cq_cuda_slice_release(d, slice);
+  cq_cuda_arrangement_release(d, a);
+  return status;
+}

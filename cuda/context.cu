@@ -1,0 +1,146 @@
+// context: the GPU that a world works on, and what of its model lies there.
+#include "scene.h"
+#undef CQ_DEVICE   // the word before functions of kernels: here the status of that name is meant
+#include <stdio.h>
+#include <string.h>
+
+static const cq_cuda_kernels *find_kernels(const cq_model *m) {
+  if (m->dim == 2) return m->precision == CQ_FLOAT32 ? &cq_cuda_kernels_2_4 : &cq_cuda_kernels_2_8;
+  return m->precision == CQ_FLOAT32 ? &cq_cuda_kernels_3_4 : &cq_cuda_kernels_3_8;
+}
+
+// a copy in device memory that lives as long as the context
+static cq_status upload(cq_context *c, const void *from, size_t bytes, const char *what, const void **to) {
+  cq_memory *memory;
+  cq_status status = cq_pool_take(&c->pool, bytes, what, &memory);
+  if (status) return status;
+  c->owned[c->owned_count++] = memory;
+  *to = memory->data;
+  if (!bytes) return CQ_OK;
+  return cq_cuda_check(cudaMemcpyAsync(memory->data, from, bytes, cudaMemcpyHostToDevice, c->stream), what);
+}
+#define UPLOAD(c, from, count, what, to) upload(c, from, (size_t)(count) * sizeof *(from), what, (const void **)&(to))
+
+static cq_status upload_walls(cq_context *c) {
+  const cq_model *m = c->model;
+  cq_wall walls[CQ_WALLS_MAX];
+  cq_status status = CQ_OK;
+  for (int32_t w = 0; w < m->wall_count && !status; w++) {
+    walls[w] = m->walls[w];
+    if (!walls[w].height) continue;
+    const int64_t count = (int64_t)walls[w].height_count[0] * (m->dim == 3 ? walls[w].height_count[1] : 1);
+    status = UPLOAD(c, m->heights[w], count, "the height field of a wall", walls[w].height);
+  }
+  if (!status) status = UPLOAD(c, walls, m->wall_count, "the walls", c->walls);
+  const int64_t columns = (int64_t)m->map.size[0] * m->map.size[1];
+  c->map = m->map;
+  if (!status) status = UPLOAD(c, m->map.start, columns + 1, "the wall map", c->map.start);
+  if (!status) status = UPLOAD(c, m->map.node, m->map.start[columns], "the wall map", c->map.node);
+  // walls is gone before the copy is made otherwise
+  return status ? status : cq_cuda_check(cudaStreamSynchronize(c->stream), "copying the walls");
+}
+
+static cq_status upload_materials(cq_context *c) {
+  const int64_t n = c->model->particle_count;
+  uint8_t *material = (uint8_t *)cq_alloc((size_t)n, 1, "materials");
+  if (!material) return CQ_MEMORY;
+  for (int64_t p = 0; p < n; p++) material[p] = (uint8_t)c->model->material[p];
+  cq_status status = UPLOAD(c, material, n, "the materials", c->material);
+  if (!status) status = cq_cuda_check(cudaStreamSynchronize(c->stream), "copying the materials");
+  cq_free(material);
+  return status;
+}
+
+// entries by actuator, in the order of the particles within one
+static cq_status upload_by_actuator(cq_context *c) {
+  const cq_model *m = c->model;
+  const size_t entries = (size_t)m->actuation_count;
+  cq_drive *d = &c->drive;
+  int64_t *start = (int64_t *)cq_alloc((size_t)m->actuator_count + 2, sizeof *start, "actuation");
+  int64_t *entry = (int64_t *)cq_alloc(entries, sizeof *entry, "actuation");
+  int32_t *particle = (int32_t *)cq_alloc(entries, sizeof *particle, "actuation");
+  int32_t *actuator = (int32_t *)cq_alloc(entries, sizeof *actuator, "actuation");
+  cq_status status = start && entry && particle && actuator ? CQ_OK : CQ_MEMORY;
+  if (!status) {
+    // start[a + 2] counts, then start[a + 1] runs through the entries of a
+    for (int64_t k = 0; k < m->actuation_count; k++) start[m->actuation_actuator[k] + 2]++;
+    for (int32_t a = 0; a < m->actuator_count; a++) start[a + 2] += start[a + 1];
+    for (int64_t p = 0; p < m->particle_count; p++)
+      for (int64_t k = m->actuation_start[p]; k < m->actuation_start[p + 1]; k++) {
+        const int64_t at = start[m->actuation_actuator[k] + 1]++;
+        particle[at] = (int32_t)p;
+        actuator[at] = m->actuation_actuator[k];
+        entry[at] = m->actuation_entry[k];
+      }
+    status = UPLOAD(c, start, m->actuator_count + 1, "actuation", d->by_start);
+  }
+  if (!status) status = UPLOAD(c, particle, entries, "actuation", d->by_particle);
+  if (!status) status = UPLOAD(c, actuator, entries, "actuation", d->by_actuator);
+  if (!status) status = UPLOAD(c, entry, entries, "actuation", d->by_entry);
+  if (!status) status = cq_cuda_check(cudaStreamSynchronize(c->stream), "copying the actuation");
+  cq_free(start);
+  cq_free(entry);
+  cq_free(particle);
+  cq_free(actuator);
+  return status;
+}
+
+static cq_status upload_drive(cq_context *c) {
+  const cq_model *m = c->model;
+  cq_drive *d = &c->drive;
+  d->actuators = m->actuator_count;
+  d->forces = (int32_t)m->force_count;
+  d->entries = m->actuation_count;
+  const int64_t directions = (int64_t)m->actuator_count * m->dim * m->dim;
+  cq_status status = UPLOAD(c, m->actuation_start, m->particle_count + 1, "actuation", d->start);
+  if (!status) status = UPLOAD(c, m->actuation_actuator, m->actuation_count, "actuation", d->actuator);
+  if (!status) status = UPLOAD(c, m->actuation_entry, m->actuation_count, "actuation", d->entry);
+  if (!status) status = UPLOAD(c, m->actuator_direction, directions, "actuation", d->direction);
+  if (!status) status = upload_by_actuator(c);
+  if (status || !m->force_of) return status;
+  status = UPLOAD(c, m->force_of, m->particle_count, "forces", d->force_of);
+  return status ? status : UPLOAD(c, m->force_particle, m->force_count, "forces", d->force_particle);
+}
+
+// the first GPU that CUDA shows
+static cq_status open_device(cq_context *c) {
+  int count = 0, driver = 0;
+  cudaDeviceProp properties;
+  cq_status status = cq_cuda_check(cudaGetDeviceCount(&count), "looking for a GPU");
+  if (!status && !count) status = cq_cuda_check(cudaErrorNoDevice, "looking for a GPU");
+  if (!status) status = cq_cuda_check(cudaSetDevice(0), "opening the GPU");
+  if (!status) status = cq_cuda_check(cudaGetDeviceProperties(&properties, 0), "asking the GPU what it is");
+  if (!status) status = cq_cuda_check(cudaDriverGetVersion(&driver), "asking the driver for its version");
+  if (!status) status = cq_cuda_check(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking), "opening the GPU");
+  if (status) return status;
+  c->processors = properties.multiProcessorCount;
+  snprintf(c->description, sizeof c->description, "CUDA, %s, driver %d.%d, float%d", properties.name, driver / 1000,
+           driver % 1000 / 10, c->kernels->real_bytes * 8);
+  return CQ_OK;
+}
+
+void cq_cuda_context_destroy(cq_context *c) {
+  if (!c) return;
+  for (int32_t k = 0; k < c->owned_count; k++) cq_pool_give(&c->pool, c->owned[k]);
+  cq_pool_close(&c->pool);
+  // of a device that is lost
+  if (c->stream && cudaStreamDestroy(c->stream) != cudaSuccess) cudaGetLastError();
+  cq_free(c);
+}
+
+cq_status cq_cuda_context_create(const cq_model *model, cq_context **out) {
+  cq_context *c = (cq_context *)cq_alloc(1, sizeof *c, "device");
+  if (!c) return CQ_MEMORY;
+  c->model = model;
+  c->kernels = find_kernels(model);
+  cq_status status = open_device(c);
+  if (!status) status = upload_walls(c);
+  if (!status) status = upload_materials(c);
+  if (!status) status = upload_drive(c);
+  if (!status) status = cq_cuda_check(cudaStreamSynchronize(c->stream), "copying the world to the GPU");
+  if (status)
+    cq_cuda_context_destroy(c);
+  else
+    *out = c;
+  return status;
+}

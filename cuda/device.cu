@@ -1,0 +1,128 @@
+// device: CUDA behind the table of operations. All scenes of a batch are in one set of arrays and go in step. Timers are wall
+// times of the host around whole calls: those of a control step count as p2g, and p2g_adj backward, whose kernels do grid and
+// g2p too; sorting, readouts and the adjoint of the controls have their own.
+#include "scene.h"
+#include <string.h>
+
+static const char *describe(const cq_context *context) { return context->description; }
+
+static void timers(cq_context *context, double seconds[CQ_PHASE_COUNT], int32_t reset) {
+  memcpy(seconds, context->seconds, sizeof context->seconds);
+  if (reset) memset(context->seconds, 0, sizeof context->seconds);
+}
+
+static int64_t memory_available(const cq_context *context) {
+  size_t available = 0, total = 0;
+  if (cudaMemGetInfo(&available, &total) != cudaSuccess) cudaGetLastError();   // of a device that is lost: none
+  return (int64_t)(available + context->pool.bytes - context->pool.used);
+}
+
+static cq_status begin(cq_device *d, const cq_values *values) { return cq_cuda_begin(d, values); }
+
+static cq_status advance(cq_device *d, const double *signals, const double *forces, cq_record *record) {
+  d->signals = signals;
+  d->forces = forces;
+  return cq_cuda_advance(d, record ? record->steps : NULL);
+}
+
+static const cq_health *health(const cq_device *d) { return &d->health; }
+
+// ---- records and marks --------------------------------------------------------------------------------------------------
+
+static cq_status record_create(cq_device *d, cq_record **out) {
+  cq_record *record = (cq_record *)cq_alloc(1, sizeof *record, "memo record");
+  if (!record) return CQ_MEMORY;
+  record->steps = (cq_step_record *)cq_alloc((size_t)d->model->substeps, sizeof *record->steps, "memo record");
+  if (!record->steps) {
+    cq_free(record);
+    return CQ_MEMORY;
+  }
+  *out = record;
+  return CQ_OK;
+}
+
+static void record_clear(cq_device *d, cq_record *record) {
+  for (int32_t k = 0; k < d->model->substeps; k++) cq_cuda_step_record_clear(d, &record->steps[k]);
+}
+
+static void record_destroy(cq_device *d, cq_record *record) {
+  if (!record) return;
+  record_clear(d, record);
+  for (int32_t k = 0; k < d->model->substeps; k++) cq_pool_give(&d->context->pool, record->steps[k].grid);
+  cq_free(record->steps);
+  cq_free(record);
+}
+
+static cq_status mark_create(cq_device *d, cq_mark **out) {
+  cq_mark *mark = (cq_mark *)cq_alloc(1, sizeof *mark, "checkpoint");
+  if (!mark) return CQ_MEMORY;
+  *mark = {cq_cuda_slice_hold(d->live), cq_cuda_arrangement_hold(d->arrangement), d->drift, d->pace, d->step};
+  *out = mark;
+  return CQ_OK;
+}
+
+static void mark_destroy(cq_device *d, cq_mark *mark) {
+  if (!mark) return;
+  cq_cuda_slice_release(d, mark->slice);
+  cq_cuda_arrangement_release(d, mark->arrangement);
+  cq_free(mark);
+}
+
+static void resume(cq_device *d, const cq_mark *m) { cq_cuda_resume(d, m->slice, m->arrangement, m->drift, m->pace, m->step); }
+
+static int64_t bytes_of(const cq_memory *memory) { return memory ? (int64_t)memory->bytes : 0; }
+static int64_t arrangement_bytes(const cq_device *d) { return bytes_of(d->arrangement->by_slot) + bytes_of(d->arrangement->by_tile); }
+
+static int64_t mark_bytes(const cq_device *d) { return bytes_of(d->live->memory) + arrangement_bytes(d); }
+
+// sorting, which keeps a slice more, happens every few steps: counted as one in ten; the grid may grow by half
+static int64_t record_bytes(const cq_device *d) {
+  const int64_t grid = (int64_t)d->arrangement->block_count * CQ_TILE_NODES * (int64_t)cq_node_size(d);
+  return d->model->substeps * (bytes_of(d->live->memory) + grid + grid / 2 + mark_bytes(d) / 10);
+}
+
+// ---- adjoint ------------------------------------------------------------------------------------------------------------
+
+static cq_status reverse(cq_device *d, const double *signals, const double *forces, const cq_record *record, double *grad_signals,
+                         double *grad_forces) {
+  d->signals = signals;
+  d->forces = forces;
+  return cq_cuda_reverse(d, record->steps, grad_signals, grad_forces);
+}
+
+static const cq_gradients *gradients(const cq_device *d, int32_t scene) { return &d->gradients[scene]; }
+
+static cq_backend make_table(void) {
+  cq_backend b = {};
+  b.name = "cuda";
+  b.context_create = cq_cuda_context_create;
+  b.context_destroy = cq_cuda_context_destroy;
+  b.describe = describe;
+  b.timers = timers;
+  b.create = cq_cuda_create;
+  b.destroy = cq_cuda_destroy;
+  b.begin = begin;
+  b.advance = advance;
+  b.health = health;
+  b.record_create = record_create;
+  b.record_clear = record_clear;
+  b.record_destroy = record_destroy;
+  b.mark_create = mark_create;
+  b.mark_destroy = mark_destroy;
+  b.resume = resume;
+  b.mark_bytes = mark_bytes;
+  b.record_bytes = record_bytes;
+  b.begin_adjoint = cq_cuda_begin_adjoint;
+  b.reverse = reverse;
+  b.finish = cq_cuda_finish;
+  b.gradients = gradients;
+  b.read = cq_cuda_read;
+  b.read_adjoint = cq_cuda_read_adjoint;
+  b.memory_available = memory_available;
+  return b;
+}
+
+const cq_backend *cq_backend_cuda(void) {
+  static const cq_backend table = make_table();
+  return &table;
+}

@@ -1,0 +1,136 @@
+// health: which particle shows that a step failed, told as the CPU tells it. Rare: the states come to the host whole.
+#include "scene.h"
+#include <math.h>
+#include <stdio.h>
+
+typedef struct State {
+  const cq_device *device;
+  void *data;                // {fields, stride} as on the device
+  const int32_t *slot_of;
+} State;
+
+static double field_of(const State *q, int64_t id, int32_t field) {
+  const int64_t at = (int64_t)field * q->device->stride + q->slot_of[id];
+  return q->device->real_bytes == 4 ? (double)((const float *)q->data)[at] : ((const double *)q->data)[at];
+}
+
+static double determinant(const State *q, int64_t id) {
+  const int32_t dim = q->device->model->dim, first = cq_state_offset(CQ_FIELD_DEFORMATION, dim);
+  double f[3][3];
+  for (int i = 0; i < dim; i++)
+    for (int j = 0; j < dim; j++) f[i][j] = field_of(q, id, first + i * dim + j);
+  if (dim == 2) return f[0][0] * f[1][1] - f[0][1] * f[1][0];
+  return f[0][0] * (f[1][1] * f[2][2] - f[1][2] * f[2][1]) - f[0][1] * (f[1][0] * f[2][2] - f[1][2] * f[2][0]) +
+         f[0][2] * (f[1][0] * f[2][1] - f[1][1] * f[2][0]);
+}
+
+// a coordinate in cells is in the world; false for NaN. In the precision of the device, as the kernels ask.
+static int32_t in_world(const cq_device *d, int32_t axis, double x) {
+  const double limit = d->model->cells[axis] * (1 + 1e-6), inv_dx = 1 / d->model->dx;
+  if (d->real_bytes == 8) return inv_dx * x >= 0 && inv_dx * x <= limit;
+  const float at = (float)inv_dx * (float)x;
+  return at >= 0 && at <= (float)limit;
+}
+
+static int32_t axis_outside(const State *q, int64_t id) {
+  int32_t axis = 0;
+  while (axis < q->device->model->dim && in_world(q->device, axis, field_of(q, id, axis))) axis++;
+  return axis;
+}
+
+static void tell(cq_health *h, int32_t bad, int64_t particle, double value) {
+  h->bad = bad;
+  h->particle = particle;
+  h->value = value;
+}
+
+// Lowest particle of a scene that is not finite; else that has left the world; else that is inverted. If there is none, value and
+// particle of the smallest determinant all the same.
+static void diagnose(const State *q, int32_t scene, cq_health *h) {
+  const cq_device *d = q->device;
+  const int64_t n = d->particles, first = scene * n;
+  h->scene = scene;
+  for (int64_t p = 0; p < n; p++)
+    for (int32_t f = 0; f < d->fields; f++) {
+      const double value = field_of(q, first + p, f);
+      if (value - value != 0) return tell(h, CQ_HEALTH_NOT_FINITE, p, value);
+    }
+  for (int64_t p = 0; p < n; p++) {
+    h->axis = axis_outside(q, first + p);
+    if (h->axis < d->model->dim) return tell(h, CQ_HEALTH_LEFT_GRID, p, field_of(q, first + p, h->axis));
+  }
+  h->axis = 0;
+  h->value = INFINITY;
+  for (int64_t p = 0; p < n; p++) {
+    const double det = determinant(q, first + p);
+    if (det < h->value) tell(h, det > 0 ? CQ_HEALTH_GOOD : CQ_HEALTH_INVERTED, p, det);
+    if (h->bad) return;
+  }
+}
+
+// The first scene that shows something, before the step or after it. If none does, a determinant was positive in double only.
+static void find_culprit(cq_device *d, const State *before, const State *after) {
+  cq_health worst = {};
+  worst.step = d->step;
+  worst.value = INFINITY;
+  for (int32_t s = 0; s < d->batch; s++) {
+    cq_health h = {};
+    h.step = d->step;
+    diagnose(before, s, &h);
+    if (h.value < worst.value) worst = h;
+    if (!h.bad && after->data) {
+      h = {};
+      h.step = d->step;
+      diagnose(after, s, &h);
+    }
+    if (!h.bad) continue;
+    d->health = h;
+    return;
+  }
+  d->health = worst;
+  d->health.bad = CQ_HEALTH_INVERTED;
+}
+
+// when the simulation failed, and which particle shows it
+static cq_status fail_unstable(const cq_health *h, int32_t batch) {
+  char what[96], scene[32] = "";
+  if (h->bad == CQ_HEALTH_LEFT_GRID)
+    snprintf(what, sizeof what, "left the world, its coordinate %d is %g", h->axis + 1, h->value);
+  else if (h->bad == CQ_HEALTH_INVERTED)
+    snprintf(what, sizeof what, "was turned inside out, its det F is %g", h->value);
+  else
+    snprintf(what, sizeof what, "is no longer finite: %g", h->value);
+  if (batch > 1) snprintf(scene, sizeof scene, " of scene %d", h->scene);
+  return cq_fail(CQ_UNSTABLE, "the simulation became unstable at engine step %lld: particle %lld%s %s", (long long)h->step,
+                 (long long)h->particle, scene, what);
+}
+
+// a copy on the host, once all copies are waited for; NULL for none
+static cq_status fetch(cq_device *d, const cq_slice *slice, State *q) {
+  q->data = NULL;
+  if (!slice) return CQ_OK;
+  q->data = cq_alloc(cq_slice_size(d), 1, "looking for what failed");
+  if (!q->data) return CQ_MEMORY;
+  return cq_cuda_check(cudaMemcpyAsync(q->data, slice->memory->data, cq_slice_size(d), cudaMemcpyDeviceToHost, d->context->stream),
+                       "looking for what failed");
+}
+
+cq_status cq_cuda_diagnose(cq_device *d, const cq_slice *in, const cq_slice *out) {
+  const char *const what = "looking for what failed";
+  int32_t *slot_of = (int32_t *)cq_alloc((size_t)d->slots, sizeof *slot_of, what);
+  State before = {d, NULL, slot_of}, after = before;
+  cq_status status = slot_of ? fetch(d, in, &before) : CQ_MEMORY;
+  if (!status) status = fetch(d, out, &after);
+  if (!status)
+    status = cq_cuda_check(cudaMemcpyAsync(slot_of, d->arrangement->slot_of, (size_t)d->slots * sizeof *slot_of,
+                                           cudaMemcpyDeviceToHost, d->context->stream), what);
+  if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
+  if (!status) {
+    find_culprit(d, &before, &after);
+    status = fail_unstable(&d->health, d->batch);
+  }
+  cq_free(before.data);
+  cq_free(after.data);
+  cq_free(slot_of);
+  return status;
+}

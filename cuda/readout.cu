@@ -1,0 +1,270 @@
+// readout: group lists that a script asks for again and again stay on the device; sums and adjoints are made there.
+#include "scene.h"
+#include <string.h>
+
+enum { PORTION = 1024 };     // particles of a list that a block sums up
+
+// A list of groups as the user gave it, and what the kernels need of it.
+struct cq_list {
+  int64_t used;              // at the so many-th use of all
+  int32_t groups, listed, portions, who_count;
+  int32_t *host;             // {groups + 1} starts from 0, {listed} particles
+  cq_memory *memory;
+  const int32_t *list, *group_of, *portion_start, *who, *place_start, *place;
+  const cq_portion *portion;
+};
+
+// ---- lists --------------------------------------------------------------------------------------------------------------
+
+static void list_free(cq_device *d, cq_list *l) {
+  if (!l) return;
+  cq_pool_give(&d->context->pool, l->memory);
+  cq_free(l->host);
+  cq_free(l);
+}
+
+void cq_cuda_lists_destroy(cq_device *d) {
+  for (int32_t k = 0; k < CQ_LISTS_MAX; k++) list_free(d, d->lists[k]);
+}
+
+static int32_t is_list_of(const cq_list *l, const cq_readout *r, int64_t listed) {
+  if (l->groups != r->group_count || l->listed != listed) return 0;
+  for (int32_t g = 0; g <= l->groups; g++)
+    if (l->host[g] != r->group_start[g] - r->group_start[0]) return 0;
+  return !memcmp(l->host + l->groups + 1, r->particles + r->group_start[0], (size_t)listed * sizeof *r->particles);
+}
+
+// what is made of a list on the host, in one piece as it goes to the device
+typedef struct Tables {
+  int32_t *list, *group_of, *portion_start, *who, *place_start, *place;
+  cq_portion *portion;
+} Tables;
+
+// lays the tables of a list out from some address; returns the bytes they take
+static size_t lay_out(const cq_list *l, char *at, Tables *t) {
+  const size_t listed = (size_t)l->listed, size = sizeof(int32_t);
+  t->portion = (cq_portion *)at;
+  t->list = (int32_t *)(at + (size_t)l->portions * sizeof(cq_portion));
+  t->group_of = t->list + listed;
+  t->place = t->group_of + listed;
+  t->portion_start = t->place + listed;
+  t->who = t->portion_start + l->groups + 1;
+  t->place_start = t->who + l->who_count;
+  return (size_t)l->portions * sizeof(cq_portion) + (3 * listed + (size_t)l->groups + 1 + 2 * (size_t)l->who_count + 1) * size;
+}
+
+static void cut_portions(const cq_list *l, const Tables *t) {
+  int32_t count = 0;
+  for (int32_t g = 0; g < l->groups; g++) {
+    t->portion_start[g] = count;
+    for (int32_t k = l->host[g]; k < l->host[g + 1]; k += PORTION) {
+      const int32_t end = l->host[g + 1] - k < PORTION ? l->host[g + 1] : k + PORTION;
+      t->portion[count++] = {g, k, end};
+    }
+  }
+  t->portion_start[l->groups] = count;
+}
+
+// the places of each particle, in the order of the list; number: of each particle of a scene, or -1
+static void invert(const cq_list *l, const Tables *t, const int32_t *number) {
+  memset(t->place_start, 0, ((size_t)l->who_count + 1) * sizeof(int32_t));
+  for (int32_t k = 0; k < l->listed; k++) t->place_start[number[t->list[k]] + 1]++;
+  for (int32_t w = 0; w < l->who_count; w++) t->place_start[w + 1] += t->place_start[w];
+  for (int32_t k = l->listed; k-- > 0;) {
+    const int32_t w = number[t->list[k]];
+    t->who[w] = t->list[k];
+    t->place[--t->place_start[w + 1]] = k;
+  }
+  // place_start[w + 1] is now where those of w begin
+  for (int32_t w = 0; w < l->who_count; w++) t->place_start[w] = t->place_start[w + 1];
+  t->place_start[l->who_count] = l->listed;
+}
+
+static cq_status list_upload(cq_device *d, cq_list *l, const int32_t *number) {
+  Tables t, on_device;
+  const size_t bytes = lay_out(l, NULL, &t);
+  char *tables = (char *)cq_alloc(bytes, 1, "readout");
+  if (!tables) return CQ_MEMORY;
+  lay_out(l, tables, &t);
+  for (int32_t g = 0; g < l->groups; g++)
+    for (int32_t k = l->host[g]; k < l->host[g + 1]; k++) t.group_of[k] = g;
+  memcpy(t.list, l->host + l->groups + 1, (size_t)l->listed * sizeof(int32_t));
+  cut_portions(l, &t);
+  invert(l, &t, number);
+  cq_status status = cq_pool_take(&d->context->pool, bytes, "readout", &l->memory);
+  if (!status)
+    status = cq_cuda_check(cudaMemcpyAsync(l->memory->data, tables, bytes, cudaMemcpyHostToDevice, d->context->stream), "a readout");
+  if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), "a readout");
+  cq_free(tables);
+  if (status) return status;
+  lay_out(l, (char *)l->memory->data, &on_device);
+  l->list = on_device.list;
+  l->group_of = on_device.group_of;
+  l->portion_start = on_device.portion_start;
+  l->who = on_device.who;
+  l->place_start = on_device.place_start;
+  l->place = on_device.place;
+  l->portion = on_device.portion;
+  return CQ_OK;
+}
+
+static cq_status list_fill(cq_device *d, const cq_readout *r, cq_list *l) {
+  l->host = (int32_t *)cq_alloc((size_t)l->groups + 1 + (size_t)l->listed, sizeof *l->host, "readout");
+  int32_t *number = (int32_t *)cq_alloc((size_t)d->particles, sizeof *number, "readout");
+  cq_status status = l->host && number ? CQ_OK : CQ_MEMORY;
+  if (!status) {
+    for (int32_t g = 0; g <= l->groups; g++) l->host[g] = (int32_t)(r->group_start[g] - r->group_start[0]);
+    for (int32_t g = 0; g < l->groups; g++) l->portions += (l->host[g + 1] - l->host[g] + PORTION - 1) / PORTION;
+    memcpy(l->host + l->groups + 1, r->particles + r->group_start[0], (size_t)l->listed * sizeof *l->host);
+    for (int32_t p = 0; p < d->particles; p++) number[p] = -1;
+    for (int32_t k = 0; k < l->listed; k++) {
+      const int32_t p = l->host[l->groups + 1 + k];
+      if (number[p] < 0) number[p] = l->who_count++;
+    }
+    status = list_upload(d, l, number);
+  }
+  cq_free(number);
+  return status;
+}
+
+// The list of a readout on the device; a new one takes the place of that which was not used for longest.
+static cq_status find_list(cq_device *d, const cq_readout *r, cq_list **out) {
+  const int64_t listed = r->group_start[r->group_count] - r->group_start[0];
+  int32_t oldest = 0;
+  if (listed > INT32_MAX - PORTION) return cq_fail(CQ_MEMORY, "a readout of %lld particles is too long", (long long)listed);
+  for (int32_t k = 0; k < CQ_LISTS_MAX; k++) {
+    cq_list *l = d->lists[k];
+    if (l && is_list_of(l, r, listed)) {
+      l->used = ++d->list_uses;
+      *out = l;
+      return CQ_OK;
+    }
+    if (d->lists[oldest] && (!l || l->used < d->lists[oldest]->used)) oldest = k;
+  }
+  cq_list *l = (cq_list *)cq_alloc(1, sizeof *l, "readout");
+  if (!l) return CQ_MEMORY;
+  l->groups = r->group_count;
+  l->listed = (int32_t)listed;
+  l->used = ++d->list_uses;
+  const cq_status status = list_fill(d, r, l);
+  if (status) {
+    list_free(d, l);
+    return status;
+  }
+  list_free(d, d->lists[oldest]);
+  d->lists[oldest] = *out = l;
+  return CQ_OK;
+}
+
+// ---- readouts -----------------------------------------------------------------------------------------------------------
+
+static void fill_list(const cq_list *l, cq_reading *r) {
+  r->groups = l->groups;
+  r->listed = l->listed;
+  r->portions = l->portions;
+  r->list = l->list;
+  r->portion = l->portion;
+  r->portion_start = l->portion_start;
+  r->who_count = l->who_count;
+  r->who = l->who;
+  r->place_start = l->place_start;
+  r->place = l->place;
+  r->group_of = l->group_of;
+}
+
+// the quantities that are read, in the order of cq_field
+static void fill_parts(const cq_readout *readout, int32_t dim, cq_reading *r) {
+  const int64_t rows = readout->kind == CQ_READOUT_GATHER ? r->listed : r->groups;
+  int64_t out = 0;
+  r->components = 1;
+  for (int32_t f = 0; f < CQ_FIELD_COUNT; f++) {
+    const int32_t width = readout->fields >> f & 1 ? cq_state_width(f, dim) : 0;
+    if (!width) continue;
+    const int32_t components = cq_readout_width(readout->kind, 1u << f, dim);
+    r->part[r->parts++] = {cq_state_offset(f, dim), width, r->components, components, out};
+    r->components += components;
+    out += rows * components;
+  }
+}
+
+// a readout of the live state, with memory for its sums, out, and the adjoint of out
+static cq_status prepare(cq_device *d, const cq_readout *readout, int64_t count, cq_reading *r) {
+  cq_list *l = NULL;
+  cq_status status = find_list(d, readout, &l);
+  if (status) return status;
+  *r = {};
+  fill_list(l, r);
+  fill_parts(readout, d->model->dim, r);
+  r->kind = readout->kind;
+  r->batch = d->batch;
+  r->particles = d->particles;
+  r->stride = d->stride;
+  r->count = count;
+  r->state = d->live->memory->data;
+  r->slot_of = d->arrangement->slot_of;
+  r->mass = readout->weighting == CQ_WEIGHT_MASS ? (const double *)d->given.mass->data : NULL;
+  r->mass_stride = d->given.mass_stride;
+  const size_t out = (size_t)d->batch * (size_t)count, sums = r->kind == CQ_READOUT_GATHER ? 0 : (size_t)d->batch * (size_t)r->components;
+  const size_t doubles = 2 * out + sums * (size_t)(r->portions + r->groups);
+  status = cq_pool_reserve(&d->context->pool, &d->reading, doubles * sizeof(double), "readout");
+  if (status) return status;
+  r->out = (double *)d->reading->data;
+  r->grad_out = r->out + out;
+  r->partial = r->out + 2 * out;
+  r->sum = r->partial + sums * (size_t)r->portions;
+  return CQ_OK;
+}
+
+// blocks for most of what the kernels walk over
+static int32_t blocks_of(const cq_device *d, const cq_reading *r, int32_t components) {
+  if (r->kind == CQ_READOUT_GATHER) return cq_cuda_blocks(d, (int64_t)d->batch * r->listed, 256);
+  return cq_cuda_blocks(d, (int64_t)d->batch * r->portions * components, 1);
+}
+
+static cq_status read_state(cq_device *d, const cq_readout *readout, int64_t count, double *out) {
+  cq_reading r;
+  cq_status status = prepare(d, readout, count, &r);
+  if (status) return status;
+  const size_t all = (size_t)d->batch * (size_t)count;
+  double *to = all <= CQ_STAGING ? d->staging : out;
+  d->kernels->read(d->context->stream, blocks_of(d, &r, r.components), &r);
+  status = cq_cuda_check(cudaGetLastError(), "a readout");
+  if (!status)
+    status = cq_cuda_check(cudaMemcpyAsync(to, r.out, all * sizeof *out, cudaMemcpyDeviceToHost, d->context->stream), "a readout");
+  if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), "a readout");
+  if (!status && to != out) memcpy(out, to, all * sizeof *out);
+  return status;
+}
+
+static cq_status read_state_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out) {
+  cq_reading r;
+  cq_status status = prepare(d, readout, count, &r);
+  if (status) return status;
+  r.adj = d->adj->data;
+  r.adj_slot_of = d->adj_arrangement->slot_of;
+  const int32_t by_mass = r.mass && d->wanted >> CQ_FIELD_MASS & 1 && r.kind != CQ_READOUT_GATHER;
+  if (by_mass) r.grad_mass = (double *)d->totals->data + cq_total_params(d) + (int64_t)CQ_PARAM_MASS * d->slots;
+  status = cq_cuda_check(cudaMemcpyAsync((double *)r.grad_out, grad_out, (size_t)d->batch * (size_t)count * sizeof *grad_out,
+                                         cudaMemcpyHostToDevice, d->context->stream), "the adjoint of a readout");
+  if (status) return status;
+  if (by_mass)
+    d->kernels->read(d->context->stream, blocks_of(d, &r, r.components), &r);
+  else if (r.kind != CQ_READOUT_GATHER)
+    d->kernels->read_weights(d->context->stream, blocks_of(d, &r, 1), &r);
+  d->kernels->read_adj(d->context->stream, cq_cuda_blocks(d, (int64_t)d->batch * r.who_count, 256), &r);
+  return cq_cuda_check(cudaGetLastError(), "the adjoint of a readout");
+}
+
+cq_status cq_cuda_read(cq_device *d, const cq_readout *readout, int64_t count, double *out) {
+  const double start = cq_clock();
+  const cq_status status = read_state(d, readout, count, out);
+  d->context->seconds[CQ_PHASE_READOUT] += cq_clock() - start;
+  return status;
+}
+
+cq_status cq_cuda_read_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out) {
+  const double start = cq_clock();
+  const cq_status status = read_state_adjoint(d, readout, count, grad_out);
+  d->context->seconds[CQ_PHASE_READOUT] += cq_clock() - start;
+  return status;
+}

@@ -1,0 +1,236 @@
+// run: so many substeps of one arrangement, as one graph of launches that needs the host only at its ends.
+#include "scene.h"
+#include <limits.h>
+#include <string.h>
+
+static size_t controls_of(const cq_device *d) {
+  const cq_model *m = d->model;
+  return (size_t)d->batch * ((size_t)m->actuator_count + (size_t)m->force_count * (size_t)m->dim);
+}
+
+static cq_status wait(cq_device *d, const char *what) {
+  d->pending = 0;
+  return cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
+}
+
+// ---- what a run is given ------------------------------------------------------------------------------------------------
+
+static cq_status reserve(cq_device *d, const cq_arrangement *a) {
+  cq_pool *pool = &d->context->pool;
+  const size_t node = cq_node_size(d), blocks = (size_t)a->block_count;
+  const size_t arena = (size_t)a->tile_count * (size_t)cq_region_nodes(d->model->dim) * node;
+  cq_status status = cq_pool_reserve(pool, &d->arena, arena, "grid");
+  if (!status) status = cq_pool_reserve(pool, &d->grid_v, blocks * CQ_TILE_NODES * node, "grid");
+  if (!status && d->differentiable) status = cq_pool_reserve(pool, &d->grid_q, blocks * CQ_TILE_NODES * node, "grid");
+  return status;
+}
+
+static void *data_of(const cq_memory *memory) { return memory ? memory->data : NULL; }
+
+static void fill_world(const cq_device *d, cq_frame *f) {
+  const cq_model *m = d->model;
+  f->batch = d->batch;
+  f->particles = d->particles;
+  f->slots = d->slots;
+  f->stride = d->stride;
+  f->dx = m->dx;
+  f->inv_dx = 1 / m->dx;
+  f->dt = m->dt;
+  for (int i = 0; i < 3; i++) f->limit[i] = m->cells[i] * (1 + 1e-6);
+  f->material_count = m->material_count;
+  memcpy(f->materials, m->materials, sizeof f->materials);
+  f->wall_count = m->wall_count;
+  f->moving_wall_count = m->moving_wall_count;
+  f->walls = d->context->walls;
+  f->map = d->context->map;
+  f->globals = d->given.globals->data;
+  f->global_stride = cq_sum_count(d);
+}
+
+static void fill_frame(const cq_device *d, const cq_arrangement *a, cq_upload *on_device, cq_frame *f) {
+  fill_world(d, f);
+  f->tile_count = a->tile_count;
+  f->block_count = a->block_count;
+  f->tiles = a->tiles;
+  f->neighbors = a->neighbors;
+  f->order = a->order;
+  f->params = a->params;
+  f->material = a->material;
+  f->drive = data_of(d->drive);
+  f->step = d->step;
+  f->substeps = on_device->substeps;
+  f->progress = &on_device->progress;
+  f->arena = d->arena->data;
+  f->grid_v = d->grid_v->data;
+  f->grid_q = data_of(d->grid_q);
+  f->adj = data_of(d->adj);
+  f->params_adj = data_of(d->params_adj);
+  f->drive_adj = d->drive ? data_of(d->drive_adj) : NULL;
+  f->sums = (double *)data_of(d->sums);
+}
+
+static void fill_drive(const cq_device *d, const cq_arrangement *a, double *controls, cq_drive *out) {
+  const cq_model *m = d->model;
+  const int64_t signals = (int64_t)d->batch * m->actuator_count;
+  *out = d->context->drive;
+  out->weight = (const double *)d->given.weight->data;
+  out->weight_stride = d->given.weight_stride;
+  out->signal = controls;
+  out->force = d->forces ? controls + signals : NULL;
+  out->out = data_of(d->drive);
+  out->slot_of = a->slot_of;
+  if (!d->differentiable) return;
+  out->share = (double *)d->share->data;
+  out->grad_weight = (double *)d->grad_weight->data;
+  out->grad_signal = (double *)d->grad_controls->data;
+  out->grad_force = out->grad_signal + signals;
+}
+
+cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a) {
+  cq_status status = reserve(d, a);
+  if (!status && d->pending) status = wait(d, "the run before");
+  if (status) return status;
+  const cq_model *m = d->model;
+  cq_upload *on_device = (cq_upload *)d->on_device->data, *u = d->upload;
+  const size_t signals = (size_t)d->batch * (size_t)m->actuator_count, forces = controls_of(d) - signals;
+  double *controls = (double *)(u + 1);
+  fill_frame(d, a, on_device, &u->frame);
+  fill_drive(d, a, (double *)(on_device + 1), &u->drive);
+  u->progress = {INT_MAX, INT_MAX, 0};
+  if (signals) memcpy(controls, d->signals, signals * sizeof *controls);
+  if (d->forces) memcpy(controls + signals, d->forces, forces * sizeof *controls);
+  return CQ_OK;
+}
+
+static cq_status send(cq_device *d) {
+  const size_t bytes = sizeof(cq_upload) + controls_of(d) * sizeof(double);
+  d->pending = 1;
+  return cq_cuda_check(cudaMemcpyAsync(d->on_device->data, d->upload, bytes, cudaMemcpyHostToDevice, d->context->stream),
+                       "sending the controls");
+}
+
+// ---- launches -----------------------------------------------------------------------------------------------------------
+
+// blocks for tiles, and for those that own nodes; in powers of two, so that a graph serves for long
+typedef struct Sizes {
+  int32_t tile, node, few;   // few: where a block takes four of those that own nodes
+} Sizes;
+
+static int32_t power_of_two(const cq_device *d, int32_t count) {
+  int64_t blocks = 1;
+  while (blocks < count) blocks *= 2;
+  return cq_cuda_blocks(d, blocks, 1);
+}
+
+static Sizes sizes_of(const cq_device *d) {
+  const int32_t node = power_of_two(d, d->upload->frame.block_count);
+  return {power_of_two(d, d->upload->frame.tile_count), node, node < 4 ? 1 : node / 4};
+}
+
+static void load_drive(cq_device *d, const cq_upload *u) {
+  if (d->drive) d->kernels->load_drive(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &u->frame, &u->drive);
+}
+
+static void launch_forward(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
+  const cq_cuda_kernels *kernels = d->kernels;
+  cudaStream_t stream = d->context->stream;
+  load_drive(d, u);
+  kernels->p2g(stream, sizes.tile, &u->frame, 0);
+  for (int32_t k = 0; k < count; k++) {
+    kernels->grid(stream, sizes.few, &u->frame, k);
+    if (k < count - 1)
+      kernels->g2p2g(stream, sizes.tile, &u->frame, k);
+    else
+      kernels->g2p(stream, sizes.tile, &u->frame, k);
+  }
+}
+
+static void launch_backward(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
+  const cq_cuda_kernels *kernels = d->kernels;
+  cudaStream_t stream = d->context->stream;
+  load_drive(d, u);
+  kernels->velocity(stream, sizes.few, &u->frame, count - 1);
+  kernels->g2p_adj(stream, sizes.tile, &u->frame, count - 1);
+  for (int32_t k = count - 1; k > 0; k--) {
+    kernels->grid_adj(stream, sizes.node, &u->frame, k, 1);
+    kernels->step_adj(stream, sizes.tile, &u->frame, k);
+  }
+  kernels->grid_adj(stream, sizes.node, &u->frame, 0, 0);
+  kernels->p2g_adj(stream, sizes.tile, &u->frame, 0);
+}
+
+typedef void launch_run(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count);
+
+static void drop(cq_graph *graph) {
+  if (graph->exec && cudaGraphExecDestroy(graph->exec) != cudaSuccess) cudaGetLastError();
+  graph->exec = NULL;
+  graph->uses = 0;
+}
+
+static cq_status capture(cq_device *d, cq_graph *graph, launch_run *launch, Sizes sizes, int32_t count) {
+  const char *const what = "recording the launches of a run";
+  cudaGraph_t recorded = NULL;
+  cudaStream_t stream = d->context->stream;
+  cq_status status = cq_cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), what);
+  if (status) return status;
+  launch(d, (const cq_upload *)d->on_device->data, sizes, count);
+  const cudaError_t launched = cudaGetLastError(), ended = cudaStreamEndCapture(stream, &recorded);
+  status = cq_cuda_check(launched != cudaSuccess ? launched : ended, what);
+  if (!status) status = cq_cuda_check(cudaGraphInstantiate(&graph->exec, recorded, 0), what);
+  if (recorded && cudaGraphDestroy(recorded) != cudaSuccess) cudaGetLastError();
+  graph->tile_blocks = sizes.tile;
+  graph->node_blocks = sizes.node;
+  return status;
+}
+
+// A run that comes for the second time with the same sizes is recorded as a graph.
+static cq_status start(cq_device *d, cq_graph *graph, launch_run *launch, int32_t count) {
+  const Sizes sizes = sizes_of(d);
+  cq_status status = send(d);
+  if (status) return status;
+  if (graph->tile_blocks != sizes.tile || graph->node_blocks != sizes.node) drop(graph);
+  graph->tile_blocks = sizes.tile;
+  graph->node_blocks = sizes.node;
+  if (graph->uses++ == 1) status = capture(d, graph, launch, sizes, count);
+  if (status) return status;
+  if (graph->exec) return cq_cuda_check(cudaGraphLaunch(graph->exec, d->context->stream), "a run of substeps");
+  launch(d, (const cq_upload *)d->on_device->data, sizes, count);
+  return cq_cuda_check(cudaGetLastError(), "a run of substeps");
+}
+
+static cq_status fetch_progress(cq_device *d) {
+  const cq_upload *on_device = (const cq_upload *)d->on_device->data;
+  const cq_status status = cq_cuda_check(cudaMemcpyAsync(d->progress, &on_device->progress, sizeof *d->progress,
+                                                         cudaMemcpyDeviceToHost, d->context->stream), "a run of substeps");
+  return status ? status : wait(d, "a run of substeps");
+}
+
+cq_status cq_cuda_run_forward(cq_device *d, int32_t count) {
+  const cq_status status = start(d, &d->forward[count], launch_forward, count);
+  return status ? status : fetch_progress(d);
+}
+
+cq_status cq_cuda_run_backward(cq_device *d, int32_t count) { return start(d, &d->backward[count], launch_backward, count); }
+
+cq_status cq_cuda_run_drive_adj(cq_device *d) {
+  const cq_upload *u = (const cq_upload *)d->on_device->data;
+  const int64_t shares = d->batch * (d->model->actuation_count + d->model->force_count);
+  d->kernels->drive_adj(d->context->stream, cq_cuda_blocks(d, shares, 256), &u->frame, &u->drive);
+  return cq_cuda_check(cudaGetLastError(), "the adjoint of the controls");
+}
+
+cq_status cq_cuda_run_probe(cq_device *d) {
+  const cq_upload *u = (const cq_upload *)d->on_device->data;
+  const cq_status status = send(d);
+  if (status) return status;
+  load_drive(d, u);
+  d->kernels->p2g(d->context->stream, sizes_of(d).tile, &u->frame, 0);
+  return fetch_progress(d);
+}
+
+void cq_cuda_graphs_destroy(cq_device *d) {
+  for (int32_t k = 0; k <= CQ_RUN_MAX; k++) {
+    drop(&d->forward[k]);
+    drop(&d->backward[k]);
+  }
+}

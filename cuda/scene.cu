@@ -1,0 +1,328 @@
+// scene: memory of a rollout; slices and arrangements by reference; loading the values it begins with.
+#include "scene.h"
+#include "../engine/physics/lame.h"
+#include <string.h>
+
+int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads) {
+  const int64_t blocks = (count + threads - 1) / threads, most = 16 * (int64_t)d->context->processors;
+  return (int32_t)(blocks < 1 ? 1 : blocks < most ? blocks : most);
+}
+
+// ---- slices, arrangements, records --------------------------------------------------------------------------------------
+
+cq_status cq_cuda_slice_create(cq_device *d, cq_slice **out) {
+  *out = NULL;
+  cq_slice *slice = (cq_slice *)cq_alloc(1, sizeof *slice, "state slice");
+  if (!slice) return CQ_MEMORY;
+  const cq_status status = cq_pool_take(&d->context->pool, cq_slice_size(d), "state slice", &slice->memory);
+  if (status) {
+    cq_free(slice);
+    return status;
+  }
+  slice->references = 1;
+  *out = slice;
+  return CQ_OK;
+}
+
+cq_slice *cq_cuda_slice_hold(cq_slice *slice) {
+  slice->references++;
+  return slice;
+}
+
+void cq_cuda_slice_release(cq_device *d, cq_slice *slice) {
+  if (!slice || --slice->references) return;
+  cq_pool_give(&d->context->pool, slice->memory);
+  cq_free(slice);
+}
+
+cq_status cq_cuda_arrangement_create(cq_device *d, cq_arrangement **out) {
+  *out = NULL;
+  cq_arrangement *a = (cq_arrangement *)cq_alloc(1, sizeof *a, "arrangement");
+  if (!a) return CQ_MEMORY;
+  const size_t slots = (size_t)d->stride, size = d->real_bytes;
+  const cq_status status =
+      cq_pool_take(&d->context->pool, slots * (CQ_PARAM_COUNT * size + 2 * sizeof(int32_t) + 1), "arrangement", &a->by_slot);
+  if (status) {
+    cq_free(a);
+    return status;
+  }
+  char *at = (char *)a->by_slot->data;
+  a->params = at;
+  a->order = (int32_t *)(at + slots * CQ_PARAM_COUNT * size);
+  a->slot_of = a->order + slots;
+  a->material = (uint8_t *)(a->slot_of + slots);
+  a->references = 1;
+  *out = a;
+  return CQ_OK;
+}
+
+cq_arrangement *cq_cuda_arrangement_hold(cq_arrangement *a) {
+  a->references++;
+  return a;
+}
+
+void cq_cuda_arrangement_release(cq_device *d, cq_arrangement *a) {
+  if (!a || --a->references) return;
+  cq_pool_give(&d->context->pool, a->by_slot);
+  cq_pool_give(&d->context->pool, a->by_tile);
+  cq_free(a);
+}
+
+void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record) {
+  cq_cuda_slice_release(d, record->in);
+  cq_cuda_slice_release(d, record->out);
+  cq_cuda_arrangement_release(d, record->arrangement);
+  record->in = record->out = NULL;
+  record->arrangement = NULL;
+}
+
+void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, double drift, double pace, int64_t step) {
+  cq_cuda_slice_hold(slice);
+  cq_cuda_arrangement_hold(arrangement);
+  cq_cuda_slice_release(d, d->live);
+  cq_cuda_arrangement_release(d, d->arrangement);
+  d->live = slice;
+  d->arrangement = arrangement;
+  d->drift = drift;
+  d->pace = pace;
+  d->step = step;
+}
+
+// ---- rollout ------------------------------------------------------------------------------------------------------------
+
+// gradients of the host: each for all scenes one after another, so that one copy brings it
+static cq_status alloc_gradients(cq_device *d) {
+  const cq_model *m = d->model;
+  const size_t n = (size_t)d->particles, dim = (size_t)m->dim, batch = (size_t)d->batch, entries = (size_t)m->actuation_count;
+  d->gradients = (cq_gradients *)cq_alloc(batch, sizeof *d->gradients, "gradients");
+  d->gradient_memory = (double *)cq_alloc(batch * (n * (2 * dim + 2 * dim * dim + 5) + entries), sizeof(double), "gradients");
+  if (!d->gradients || !d->gradient_memory) return CQ_MEMORY;
+  double *at = d->gradient_memory;
+  for (size_t s = 0; s < batch; s++) d->gradients[s].position = at + s * n * dim;
+  at += batch * n * dim;
+  for (size_t s = 0; s < batch; s++) d->gradients[s].velocity = at + s * n * dim;
+  at += batch * n * dim;
+  for (size_t s = 0; s < batch; s++) d->gradients[s].affine = at + s * n * dim * dim;
+  at += batch * n * dim * dim;
+  for (size_t s = 0; s < batch; s++) d->gradients[s].deformation = at + s * n * dim * dim;
+  at += batch * n * dim * dim;
+  for (size_t s = 0; s < batch; s++) {
+    cq_gradients *g = &d->gradients[s];
+    g->mass = at + s * n;
+    g->volume = g->mass + batch * n;
+    g->mu = g->volume + batch * n;
+    g->lambda = g->mu + batch * n;
+    g->bulk = g->lambda + batch * n;
+    g->actuation_weight = at + CQ_PARAM_COUNT * batch * n + s * entries;
+  }
+  return CQ_OK;
+}
+
+static cq_status alloc_adjoint(cq_device *d) {
+  const cq_model *m = d->model;
+  cq_pool *pool = &d->context->pool;
+  const size_t stride = (size_t)d->stride, size = d->real_bytes, drives = d->drives ? (size_t)d->drives : 1, batch = (size_t)d->batch;
+  const size_t entries = batch * (size_t)m->actuation_count, doubles = sizeof(double);
+  const size_t controls = batch * ((size_t)m->actuator_count + (size_t)m->force_count * (size_t)m->dim);
+  const size_t totals = (size_t)cq_total_state(d) + (size_t)d->fields * (size_t)d->slots;
+  cq_status status = cq_pool_take(pool, cq_slice_size(d), "adjoint state", &d->adj);
+  if (!status) status = cq_pool_take(pool, cq_slice_size(d), "adjoint state", &d->adj_other);
+  if (!status) status = cq_pool_take(pool, stride * CQ_PARAM_COUNT * size, "adjoint constants", &d->params_adj);
+  if (!status) status = cq_pool_take(pool, stride * drives * size, "adjoint actuation", &d->drive_adj);
+  if (!status) status = cq_pool_take(pool, stride * drives * size, "adjoint actuation", &d->drive_adj_other);
+  if (!status) status = cq_pool_take(pool, totals * doubles, "gradients", &d->totals);
+  if (!status) status = cq_pool_take(pool, entries * doubles, "adjoint weights", &d->grad_weight);
+  if (!status) status = cq_pool_take(pool, entries * doubles, "adjoint signals", &d->share);
+  if (!status) status = cq_pool_take(pool, controls * doubles, "adjoint signals", &d->grad_controls);
+  return status ? status : alloc_gradients(d);
+}
+
+void cq_cuda_destroy(cq_device *d) {
+  if (!d) return;
+  // what is under way still uses the memory; of a device that is lost nothing is
+  if (cudaStreamSynchronize(d->context->stream) != cudaSuccess) cudaGetLastError();
+  cq_pool *pool = &d->context->pool;
+  cq_cuda_slice_release(d, d->live);
+  cq_cuda_arrangement_release(d, d->arrangement);
+  cq_cuda_arrangement_release(d, d->adj_arrangement);
+  cq_cuda_graphs_destroy(d);
+  cq_cuda_lists_destroy(d);
+  cq_memory *owned[] = {d->given.weight, d->given.mass, d->given.globals, d->on_device, d->sorting, d->window, d->found, d->arena,
+                        d->grid_v, d->grid_q, d->drive, d->reading, d->adj, d->adj_other, d->params_adj, d->drive_adj,
+                        d->drive_adj_other, d->sums, d->totals, d->grad_weight, d->share, d->grad_controls};
+  for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_pool_give(pool, owned[k]);
+  cq_pinned_give(d->upload);
+  cq_pinned_give(d->progress);
+  cq_pinned_give(d->found_host);
+  cq_pinned_give(d->staging);
+  cq_free(d->gradients);
+  cq_free(d->gradient_memory);
+  cq_free(d);
+}
+
+static cq_status alloc_work(cq_device *d) {
+  const cq_model *m = d->model;
+  cq_pool *pool = &d->context->pool;
+  const size_t stride = (size_t)d->stride, batch = (size_t)d->batch;
+  const size_t controls = batch * ((size_t)m->actuator_count + (size_t)m->force_count * (size_t)m->dim);
+  const size_t upload = sizeof(cq_upload) + controls * sizeof(double);
+  cq_status status = cq_pinned_take(upload, "the controls", (void **)&d->upload);
+  if (!status) status = cq_pinned_take(sizeof *d->progress, "the controls", (void **)&d->progress);
+  if (!status) status = cq_pinned_take(sizeof *d->found_host, "sorting", (void **)&d->found_host);
+  if (!status) status = cq_pinned_take(CQ_STAGING * sizeof(double), "readouts", (void **)&d->staging);
+  if (!status) status = cq_pool_take(pool, upload, "the controls", &d->on_device);
+  if (!status) status = cq_pool_take(pool, stride * (4 * sizeof(int32_t) + 1), "sorting", &d->sorting);
+  if (!status) status = cq_pool_take(pool, sizeof(cq_found), "sorting", &d->found);
+  if (!status && d->drives) status = cq_pool_take(pool, stride * (size_t)d->drives * d->real_bytes, "actuation", &d->drive);
+  if (!status) status = cq_pool_take(pool, batch * (size_t)cq_sum_count(d) * d->real_bytes, "walls", &d->given.globals);
+  return status;
+}
+
+cq_status cq_cuda_create(cq_context *context, int32_t batch, int32_t differentiable, cq_device **out) {
+  const cq_model *m = context->model;
+  const int64_t slots = batch * m->particle_count;
+  if (slots > 2000000000)
+    return cq_fail(CQ_MEMORY, "out of memory: %d scenes of %lld particles are %.3g, at most 2e9 are possible", batch,
+                   (long long)m->particle_count, (double)slots);
+  cq_device *d = (cq_device *)cq_alloc(1, sizeof *d, "rollout");
+  if (!d) return CQ_MEMORY;
+  d->context = context;
+  d->model = m;
+  d->kernels = context->kernels;
+  d->batch = batch;
+  d->differentiable = differentiable;
+  d->particles = (int32_t)m->particle_count;
+  d->slots = (int32_t)slots;
+  d->stride = (int32_t)((slots + 31) / 32 * 32);
+  d->fields = cq_state_offset(CQ_FIELD_COUNT, m->dim);
+  d->drives = m->actuation_count || m->force_count ? m->dim * (m->dim + 1) / 2 + m->dim : 0;
+  d->real_bytes = (size_t)context->kernels->real_bytes;
+  cq_status status = alloc_work(d);
+  if (!status && differentiable) status = alloc_adjoint(d);
+  if (status)
+    cq_cuda_destroy(d);
+  else
+    *out = d;
+  return status;
+}
+
+// ---- values -------------------------------------------------------------------------------------------------------------
+
+// where the pointer of each scene to an array of doubles is
+typedef struct Source {
+  const char *at;
+  size_t step;               // bytes from scene to scene
+} Source;
+
+static Source member_of(const cq_values *values, size_t member) { return {(const char *)values + member, sizeof *values}; }
+static const double *array_of(const Source *source, int32_t scene) {
+  return *(const double *const *)(source->at + (size_t)scene * source->step);
+}
+
+// An array {count} of each scene, or of the first if all have the same, to device memory, which may be new.
+static cq_status upload_values(cq_device *d, const Source *source, int64_t count, const char *what, cq_memory **to, int64_t *every) {
+  int32_t scenes = 1;
+  for (int32_t s = 1; s < d->batch; s++)
+    if (array_of(source, s) != array_of(source, 0)) scenes = d->batch;
+  *every = scenes == 1 ? 0 : count;
+  cq_status status = cq_pool_reserve(&d->context->pool, to, (size_t)(scenes * count) * sizeof(double), what);
+  for (int32_t s = 0; s < scenes && !status && count; s++)
+    status = cq_cuda_check(cudaMemcpyAsync((double *)(*to)->data + s * count, array_of(source, s), (size_t)count * sizeof(double),
+                                           cudaMemcpyHostToDevice, d->context->stream), what);
+  return status;
+}
+
+// the same, on to fields of an array of reals by user id
+static cq_status load_values(cq_device *d, const Source source, int32_t first, int32_t width, void *to, cq_memory **work) {
+  cq_loading l = {};
+  const cq_status status = upload_values(d, &source, (int64_t)width * d->particles, "the values of a rollout", work, &l.every);
+  if (status) return status;
+  l.from = (const double *)(*work)->data;
+  l.particles = d->particles;
+  l.slots = d->slots;
+  l.stride = d->stride;
+  l.first = first;
+  l.width = width;
+  l.to = to;
+  d->kernels->load(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &l);
+  return cq_cuda_check(cudaGetLastError(), "loading the values of a rollout");
+}
+
+static cq_status load_state(cq_device *device, const cq_values *values, cq_memory **work) {
+  const int32_t d = device->model->dim;
+  void *to = device->live->memory->data;
+  cq_status status = CQ_OK;
+#define CQ_LOAD_FIELD(name, id, width) \
+  if (!status) status = load_values(device, member_of(values, offsetof(cq_values, name)), cq_state_offset(id, d), width, to, work);
+  CQ_STATE_FIELDS(CQ_LOAD_FIELD)
+#undef CQ_LOAD_FIELD
+  return status;
+}
+
+// Lame's constants of all scenes, or of the first if all have the same young and poisson
+static cq_status load_lame(cq_device *d, const cq_values *values, cq_memory **work) {
+  const int64_t n = d->particles;
+  int32_t scenes = 1;
+  for (int32_t s = 1; s < d->batch; s++)
+    if (values[s].young != values->young || values[s].poisson != values->poisson) scenes = d->batch;
+  double *lame = (double *)cq_alloc((size_t)(3 * scenes * n), sizeof *lame, "material constants");
+  const double **of = (const double **)cq_alloc(3 * (size_t)d->batch, sizeof *of, "material constants");
+  cq_status status = lame && of ? CQ_OK : CQ_MEMORY;
+  for (int32_t s = 0; s < d->batch && !status; s++) {
+    double *mu = lame + (s < scenes ? 3 * s * n : 0), *lambda = mu + n, *bulk = lambda + n;
+    for (int64_t p = 0; p < n && s < scenes; p++) cq_lame(values[s].young[p], values[s].poisson[p], &mu[p], &lambda[p], &bulk[p]);
+    of[3 * s] = mu;
+    of[3 * s + 1] = lambda;
+    of[3 * s + 2] = bulk;
+  }
+  for (int32_t k = 0; k < 3 && !status; k++)
+    status = load_values(d, {(const char *)(of + k), 3 * sizeof *of}, CQ_PARAM_MU + k, 1, d->arrangement->params, work);
+  if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), "loading the material constants");
+  cq_free(lame);
+  cq_free(of);
+  return status;
+}
+
+static cq_status load_globals(cq_device *d, const cq_values *values) {
+  const cq_model *m = d->model;
+  const int64_t count = cq_sum_count(d);
+  char *all = (char *)cq_alloc((size_t)(d->batch * count), d->real_bytes, "walls");
+  if (!all) return CQ_MEMORY;
+  const auto put = [&](int64_t k, double value) {
+    if (d->real_bytes == 4)
+      ((float *)all)[k] = (float)value;
+    else
+      ((double *)all)[k] = value;
+  };
+  for (int32_t s = 0; s < d->batch; s++) {
+    const int64_t at = s * count;
+    for (int i = 0; i < m->dim; i++) put(at + i, values[s].gravity[i]);
+    for (int32_t w = 0; w < m->wall_count; w++) {
+      put(at + 3 + w, values[s].friction[w]);
+      for (int i = 0; i < m->dim; i++) put(at + 3 + m->wall_count + 3 * w + i, values[s].wall_velocity[w * m->dim + i]);
+    }
+  }
+  cq_status status = cq_cuda_check(cudaMemcpyAsync(d->given.globals->data, all, (size_t)(d->batch * count) * d->real_bytes,
+                                                   cudaMemcpyHostToDevice, d->context->stream), "loading the walls");
+  if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), "loading the walls");
+  cq_free(all);
+  return status;
+}
+
+cq_status cq_cuda_begin(cq_device *d, const cq_values *values) {
+  cq_memory *work = NULL;
+  cq_given *g = &d->given;
+  const Source mass = member_of(values, offsetof(cq_values, mass)), volume = member_of(values, offsetof(cq_values, volume));
+  const Source weight = member_of(values, offsetof(cq_values, actuation_weight));
+  d->health = {};
+  cq_status status = cq_cuda_arrange_first(d);
+  if (!status) status = load_state(d, values, &work);
+  if (!status) status = load_values(d, mass, CQ_PARAM_MASS, 1, d->arrangement->params, &work);
+  if (!status) status = load_values(d, volume, CQ_PARAM_VOLUME, 1, d->arrangement->params, &work);
+  if (!status) status = load_lame(d, values, &work);
+  if (!status) status = load_globals(d, values);
+  if (!status) status = upload_values(d, &mass, d->particles, "masses", &g->mass, &g->mass_stride);
+  if (!status) status = upload_values(d, &weight, d->model->actuation_count, "weights", &g->weight, &g->weight_stride);
+  cq_pool_give(&d->context->pool, work);
+  return status ? status : cq_cuda_arrange(d);
+}
