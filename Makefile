@@ -7,6 +7,7 @@ DEMO     ?= examples/biped.lua --particles 20
 DEMO_ITERATIONS ?= 120#  at most two minutes on two cores; one alone takes about 70 s
 WERROR   ?= 0#            1: warnings are errors
 SANITIZE ?= 0#          1: AddressSanitizer and UBSan
+CUDA_ARCHS ?= 75 80 86 89 90 100 120#  GPUs that the CUDA device is built for; later ones translate the last at their first start
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -31,6 +32,8 @@ LUAJIT_LIB  := $(or $(wildcard $(LUAJIT_DIR)/libluajit-5.1.a),$(shell $(PKG_CONF
 # instruction sets that the kernels are built for; the best of the machine is chosen at run time
 SIMD_LEVELS := $(if $(filter x86_64,$(MACHINE)),1 3 4,1)
 VERSION     := 0.1.0
+# the CUDA Toolkit's compiler; without it there is no CUDA device, and nothing else is missing
+NVCC        ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
 
 # ---- flags ----------------------------------------------------------------------------------------------------------
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wvla
@@ -76,13 +79,13 @@ C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c
            $(patsubst tests/c/%.cc,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.cc))) \
            $(patsubst tests/cuda/%.cc,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.cc)))
 
-.PHONY: all help setup demo test tests check-all accuracy bench install clean FORCE
+.PHONY: all help cuda setup demo test tests check-all accuracy bench install clean FORCE
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 # a missing compiler or header is named before a hundred errors follow from it
-ifneq ($(filter-out help setup demo test check-all clean,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help cuda $(BUILD)/cqlua-cuda.so setup demo test check-all clean,$(or $(MAKECMDGOALS),all)),)
 ifeq ($(MACHINE),)
 $(error the compiler $(CC) was not found; `make setup` installs what is missing)
 endif
@@ -102,6 +105,7 @@ help: ## this list, and what was detected
 	  'machine' '$(or $(MACHINE),unknown)' 'kernels for' '$(if $(filter x86_64,$(MACHINE)),x86-64 and its levels v3 (AVX2) and v4 (AVX-512),$(or $(MACHINE),unknown))' \
 	  'LuaJIT' '$(or $(LUAJIT_LIB),not found: make setup)' \
 	  'OpenBLAS' "$$($(PKG_CONFIG) --modversion openblas 2>/dev/null || echo 'not found: make setup')" \
+	  'nvcc' '$(or $(NVCC),not found: there will be no CUDA device)' \
 	  'busted' "$$(command -v busted || echo 'not found: make test installs it')" \
 	  'luacheck' "$$(command -v luacheck || echo 'not found: make test installs it')" \
 	  'ffmpeg' "$$(command -v ffmpeg || echo 'not found: make demo installs it')"
@@ -144,6 +148,39 @@ $(BUILD)/cqlua: $(OBJECTS)
 	@$(if $(CXX_FILES),$(CXX),$(CC)) $(LINK_FLAGS) $^ $(LUAJIT_LIB) $(LIBRARIES) -o $@.new && mv $@.new $@
 
 -include $(OBJECTS:.o=.d) $(C_TESTS:%=%.d)
+
+# ---- the CUDA device --------------------------------------------------------------------------------------------------
+# a multiply and an add may be fused, as on the CPU
+CUDA_FLAGS := -std=c++17 -O3 $(CPPFLAGS_ALL) -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra -Xptxas -v -Wno-deprecated-gpu-targets \
+  $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+  -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS)) $(NVCCFLAGS)
+CUDA_OBJECTS := $(patsubst cuda/%.cu,$(BUILD)/cuda/%.cuda.o,$(CUDA_FILES)) $(CUDA_VARIANTS:%=$(BUILD)/cuda/kernels.%.cuda.o)
+CUDA_COMPILE = $(NVCC) $(CUDA_FLAGS) -MMD -MP -MF $@.d -c $< -o $@ 2> $@.log || { cat $@.log >&2; rm -f $@; exit 1; }
+
+# what the assembler says of registers and memory stays in the .log beside the object
+$(BUILD)/cuda/flags: FORCE
+	@mkdir -p $(@D); echo '$(NVCC) $(CUDA_FLAGS)' | cmp -s - $@ || echo '$(NVCC) $(CUDA_FLAGS)' > $@
+
+$(BUILD)/cuda/%.cuda.o: cuda/%.cu $(BUILD)/cuda/flags
+	@echo "  nvcc  $<"
+	@$(CUDA_COMPILE)
+
+define cuda_rule
+$(BUILD)/cuda/kernels.$(1).cuda.o: $(CUDA_KERNEL) $(BUILD)/cuda/flags
+	@echo "  nvcc  $$<  $(word 1,$(subst ., ,$(1)))D, $(word 2,$(subst ., ,$(1)))-byte real"
+	@$$(subst $$(NVCC),$$(NVCC) -DCQ_DIM=$(word 1,$(subst ., ,$(1))) -DCQ_REAL_BYTES=$(word 2,$(subst ., ,$(1))),$$(CUDA_COMPILE))
+endef
+$(foreach v,$(CUDA_VARIANTS),$(eval $(call cuda_rule,$(v))))
+
+$(BUILD)/cqlua-cuda.so: $(CUDA_OBJECTS)
+	@echo "  link  $@"
+	@$(NVCC) -shared -cudart static -Xlinker --exclude-libs,ALL $^ -o $@.new && mv $@.new $@
+
+cuda: ## build the CUDA device, build/cqlua-cuda.so; it needs nvcc
+	@$(if $(NVCC),,echo "nvcc was not found: install the CUDA Toolkit, or say where it is with NVCC=..."; exit 1)
+	@$(MAKE) --no-print-directory $(BUILD)/cqlua-cuda.so
+
+-include $(CUDA_OBJECTS:=.d)
 
 # ---- the CUDA device under a host emulation, for tests ------------------------------------------------------------
 # The sources of cuda/ by the C++ compiler, with an emulated <cuda_runtime.h> before any other: no CUDA Toolkit is needed.
