@@ -324,6 +324,11 @@ typedef struct cq_product {             // c {m, n} = or += op(a) {m, k} op(b) {
   int64_t stride_a, stride_b, stride_c; // from one matrix of the batch to the next, 0: the same
 } cq_product;
 
+typedef struct cq_dense {               // y {rows, out} = f(x {rows, in} w {in, out} + b {out})
+  int64_t rows, in, out;
+  int32_t activation;                   // f: CQ_UNARY_TANH, SIGMOID, RELU or SOFTPLUS; -1: none
+} cq_dense;
+
 typedef struct cq_convolution {         // cross-correlation: x {batch, in, size}, w {out, in, kernel}, y {batch, out, ...}
   int64_t batch, in, out;
   int64_t size[2], kernel[2], stride[2], padding[2], dilation[2];
@@ -354,6 +359,10 @@ void cq_tensor_copy(const cq_layout *layout, int32_t accumulate, const double *a
 void cq_tensor_gather(const int64_t extent[3], int64_t count, const int64_t *index, const double *x, double *y);
 void cq_tensor_gather_adj(const int64_t extent[3], int64_t count, const int64_t *index, double *grad_x, const double *grad_y);
 void cq_tensor_matmul(const cq_product *product, const double *a, const double *b, double *c);
+void cq_tensor_dense(const cq_dense *dense, const double *x, const double *w, const double *b, double *y);
+// grad_y is overwritten.
+void cq_tensor_dense_adj(const cq_dense *dense, const double *x, const double *w, const double *y, double *grad_x, double *grad_w,
+                         double *grad_b, double *grad_y);
 cq_status cq_tensor_convolve(const cq_convolution *conv, const double *x, const double *w, double *y);
 cq_status cq_tensor_convolve_adj(const cq_convolution *conv, const double *x, const double *w, double *grad_x, double *grad_w,
                                  const double *grad_y);

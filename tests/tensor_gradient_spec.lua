@@ -80,6 +80,21 @@ describe("gradient of", function()
   check("a matrix times itself", function(a) return a:matmul(a) end, { spread({ 3, 3 }, -1, 1) })
   check("dot", function(a, b) return a:dot(b) end, { spread({ 7 }, -1, 1), spread({ 7 }, 0, 1) })
 
+  for name, f in pairs { relu = "relu", tanh = "tanh", softplus = "softplus", sigmoid = "sigmoid", none = "copy" } do
+    for _, shape in ipairs { { 4 }, { 3, 4 }, { 2, 3, 4 } } do
+      it(("dense of {%s}, %s, is that of product, sum and function"):format(table.concat(shape, ","), name), function()
+        local p = { x = spread(shape, -1, 1), w = spread({ 4, 5 }, -0.7, 1.2), b = spread({ 5 }, -0.5, 0.6) }
+        local one, whole = T.value_and_grad(function(q) return q.x:dense(q.w, q.b, name):square():sum() end)(p)
+        local other, parts = T.value_and_grad(function(q)
+          local out = q.x:matmul(q.w) + q.b
+          return out[f](out):square():sum()
+        end)(p)
+        assert.equal(other, one)
+        for key, grad in pairs(parts) do assert.is_true(whole[key]:close(grad, 1e-13, 1e-15)) end
+      end)
+    end
+  end
+
   check("conv1d", function(a, w, b) return a:conv1d(w, { bias = b }) end,
     { spread({ 2, 9 }, -1, 1), spread({ 3, 2, 4 }, -1, 1), spread({ 3 }, 0, 1) })
   check("conv1d of a batch, with options", function(a, w) return a:conv1d(w, { stride = 2, padding = 2, dilation = 2 }) end,

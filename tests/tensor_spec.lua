@@ -209,6 +209,21 @@ describe("values of", function()
     refused(function() T.ones { 2, 2, 2 }:matmul(T.ones { 3, 2, 2 }) end, "batches", "{2}", "{3}")
     refused(function() v:dot(a) end, "two vectors")
   end)
+
+  it("makes a layer of a network as product, sum and function do", function()
+    local x, w, b = T { { 1, -2, 0.5 }, { -0.3, 0.2, 2 } }, T { { 0.5, -1 }, { 2, 0.1 }, { -0.4, 3 } }, T { 0.3, -0.7 }
+    for name, f in pairs { relu = "relu", tanh = "tanh", softplus = "softplus", sigmoid = "sigmoid", none = "copy" } do
+      for _, a in ipairs { x, x[1] } do
+        local y = a:matmul(w) + b
+        assert.is_true(a:dense(w, b, name):equal(y[f](y)))
+      end
+    end
+    assert.is_true(x:dense(w, b):equal(x:dense(w, b, "none")))
+    equals({ 0.3, -0.7 }, T.zeros { 0 }:dense(T.zeros { 0, 2 }, b))
+    refused(function() x:dense(w, b, "cosine") end, "dense", "relu", "cosine")
+    refused(function() x:dense(w, x) end, "dense", "{2, 3}", "{3, 2}")
+    refused(function() x:dense(w:transpose(), b) end, "dense", "{2, 3}")
+  end)
   it("convolutions", function()
     equals({ { 1 * 1 + 2 * 10, 2 * 1 + 3 * 10 } }, T { { 1, 2, 3 } }:conv1d(T { { { 1, 10 } } }))
     equals({ { 10, 21, 32, 3 } }, T { { 1, 2, 3 } }:conv1d(T { { { 1, 10 } } }, { padding = 1 }))

@@ -18,17 +18,20 @@ typedef struct entries {
 #define FIELDS_EACH(fields, f, width) \
   for (int32_t f = 0, width; f < CQ_FIELD_COUNT && (width = (fields) >> f & 1 ? cq_state_width(f, CQ_DIM) : 0, 1); f++)
 
+CQ_INLINE double weight_of(const cq_scene *s, const cq_readout *r, const int32_t p) {
+  return r->weighting == CQ_WEIGHT_MASS ? s->values.mass[p] : 1;
+}
+
 // the entries from begin on, at most a block
 static void find_entries(const cq_scene *s, const cq_readout *r, const int64_t begin, const int64_t end, entries *e) {
   const int32_t *slot = s->arrangement->slot, *list = r->particles + begin;
-  const double *mass = s->values.mass;
   const int count = end - begin < BLOCK ? (int)(end - begin) : BLOCK;
   for (int k = 0; k < count; k++) {
     const uint32_t to = (uint32_t)slot[list[k]];
-    e->place[k] = k;
     e->at[k] = AT(to / CQ_CHUNK, FIELDS, 0) + to % CQ_CHUNK;
   }
-  for (int k = 0; k < count; k++) e->weight[k] = r->weighting == CQ_WEIGHT_MASS ? mass[list[k]] : 1;
+  for (int k = 0; k < count; k++) e->weight[k] = weight_of(s, r, list[k]);
+  for (int k = 0; k < count; k++) e->place[k] = k;
   e->count = count;
 }
 
@@ -54,17 +57,24 @@ static void pad_entries(entries *e) {
   }
 }
 
+// without fields: the weights alone
+static void sum_weights(const cq_scene *s, const cq_readout *r, const int64_t begin, const int64_t end, double sum[LANES]) {
+  int64_t k = begin;
+  for (; k + LANES <= end; k += LANES)
+    for (int l = 0; l < LANES; l++) sum[l] += weight_of(s, r, r->particles[k + l]);
+  for (int l = 0; k + l < end; l++) sum[l] += weight_of(s, r, r->particles[k + l]);
+}
+
 static void read_sums(const cq_scene *s, const cq_readout *r, uint32_t fields, int64_t begin, int64_t end, double *sums) {
   const int total = 1 + cq_readout_width(r->kind, fields, CQ_DIM);
   double lanes[1 + PAIRS][LANES];
   memset(lanes, 0, (size_t)total * sizeof *lanes);
-  for (int64_t first = begin; first < end; first += BLOCK) {
+  sum_weights(s, r, begin, end, lanes[0]);
+  for (int64_t first = begin; first < end && fields; first += BLOCK) {
     entries e;
     find_entries(s, r, first, end, &e);
     pad_entries(&e);
     double(*sum)[LANES] = lanes + 1;
-    for (int k = 0; k < e.count; k += LANES)
-      for (int l = 0; l < LANES; l++) lanes[0][l] += e.weight[k + l];
     FIELDS_EACH(fields, f, width) {
       const real *q = (const real *)s->live->data + cq_state_offset(f, CQ_DIM) * CQ_CHUNK;
       const int32_t pairs = r->kind == CQ_READOUT_MEAN ? 1 : width;

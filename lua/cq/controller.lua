@@ -85,11 +85,6 @@ end
 
 -- ---- networks -------------------------------------------------------------------------------------------------------
 
-local activations = {
-  relu = function(x) return x:relu() end, tanh = function(x) return x:tanh() end,
-  softplus = function(x) return x:softplus() end, sigmoid = function(x) return x:sigmoid() end,
-}
-
 local seed = is.integer { min = 0, optional = true }         -- the program's --seed, or 0
 local size = is.integer { min = 1, optional = true }
 
@@ -115,10 +110,9 @@ function Network:act(observation)
   if self.inputs and observation:size(-1) ~= self.inputs then
     is.fail("cq.Controller.%s was made for %d observations, got %d", self.family, self.inputs, observation:size(-1))
   end
-  local x, params, activate = observation, self.params, activations[self.activation]
-  local count = #self.hidden
-  for k = 1, count do x = activate(x:matmul(params["w" .. k]) + params["b" .. k]) end
-  return (x:matmul(params["w" .. count + 1]) + params["b" .. count + 1]):tanh()
+  local x, params, count = observation, self.params, #self.hidden
+  for k = 1, count do x = x:dense(params["w" .. k], params["b" .. k], self.activation) end
+  return x:dense(params["w" .. count + 1], params["b" .. count + 1], "tanh")
 end
 
 local function network(self)
@@ -169,7 +163,7 @@ function Sines:act(_, _, t)
   for _, frequency in ipairs(self.frequency) do
     for k = 0, self.count - 1 do waves[#waves + 1] = math.sin(2 * math.pi * (frequency * t + k / self.count)) end
   end
-  return (T.tensor(waves):matmul(self.params.w) + self.params.b):tanh()
+  return T.tensor(waves):dense(self.params.w, self.params.b, "tanh")
 end
 
 local sines = is.define("cq.Controller.sines", {

@@ -38,6 +38,7 @@ Centroid.__index = Centroid
 -- last control step, and 0 at the first
 function Centroid:observe(state, hidden)
   local groups, batch, parts, after = self:groups_of(state.world), state.batch, {}, nil
+  if self.position and self.velocity and not self.acceleration then return state:motion(groups) end
   if self.position then parts[#parts + 1] = row(state:center(groups), batch) end
   if self.velocity or self.acceleration then
     local v = row(state:velocity(groups), batch)
@@ -50,7 +51,11 @@ function Centroid:observe(state, hidden)
   return #parts == 1 and parts[1] or T.concat(parts, -1), after
 end
 
-function Centroid:groups_of() return self.groups end
+-- found once for a world
+function Centroid:groups_of(world)
+  if self.world ~= world then self.world, self.selection = world, world:selection(self.groups, "cq.Observer.centroid") end
+  return self.selection
+end
 
 local quantities = {
   position = is.boolean { default = true }, velocity = is.boolean { default = false }, acceleration = is.boolean { default = false },
@@ -100,10 +105,9 @@ end
 
 function Kmeans:groups_of(world)
   if self.world ~= world then
-    -- remembered with the world's selections, so that the lists are walked once
-    self.world, self.groups = world, world:remember_selection(cluster(self, world))
+    self.world, self.selection = world, world:remember_selection(cluster(self, world))
   end
-  return self.groups
+  return self.selection
 end
 
 local kmeans = is.define("cq.Observer.kmeans", with_quantities {

@@ -4,6 +4,7 @@ local ffi = require "ffi"
 local is = require "cq.schema"
 local text = require "cq.text"
 local T = require "cq.tensor"
+local class = require "cq.tensor.class"
 local tree = require "cq.tree"
 local controllers = require "cq.controller"
 local observers = require "cq.observer"
@@ -43,11 +44,22 @@ function policy.start(self)
   return hidden
 end
 
+---Does observer or controller carry anything to the next step?
+function policy.carries(hidden) return hidden.observer ~= nil or hidden.controller ~= nil end
+
 -- ---- signals --------------------------------------------------------------------------------------------------------
+
+local function check_finite(u)
+  if u:finite() then return u end
+  local data, at = u:data(), 0
+  while data[at] - data[at] == 0 do at = at + 1 end
+  is.fail("signal %d is %s; signals must be finite", at % u:size(-1) + 1, text.number(data[at]))
+end
 
 -- the controller's answer as {signals} or {batch, signals}
 local function check_signals(self, u)
   local k, batch = self.signal_count, self.batch
+  if batch == 1 and T.is_tensor(u) and u.rank == 1 and u.count == k then return check_finite(u) end
   if type(u) ~= "number" and type(u) ~= "table" then
     is.fail("the controller must give %d signal%s as a tensor, got %s", k, k == 1 and "" or "s", text.describe(u))
   end
@@ -62,12 +74,7 @@ local function check_signals(self, u)
     is.fail("the controller must give signals of shape {%d}%s, one for each actuator signal, got {%s}", k, batched, table.concat(shape, ", "))
   end
   if batch > 1 and u.rank == 1 then u = u:unsqueeze(1):expand { batch, k } end
-  if not u:finite() then
-    local data, at = u:data(), 0
-    while data[at] - data[at] == 0 do at = at + 1 end
-    is.fail("signal %d is %s; signals must be finite", at % k + 1, text.number(data[at]))
-  end
-  return u
+  return check_finite(u)
 end
 
 -- does the user's method want velocities too?
@@ -135,7 +142,8 @@ function policy.keep(self, differentiable)
   local layout = self.world.layout
   local force_width = layout.force.count * self.world.dim
   local out = {
-    batch = self.batch, steps = self.steps, width = self.signal_count, stresses = layout.stress.stresses,
+    batch = self.batch, steps = self.steps, width = self.signal_count,
+    shape = self.batch > 1 and { self.batch, self.signal_count } or { self.signal_count }, stresses = layout.stress.stresses,
     force_width = force_width, forces = self.forces, dim = self.world.dim, differentiable = differentiable, hidden = {},
     u = ffi.new("double[?]", math.max(self.steps * self.batch * self.signal_count, 1)),
     engine_u = ffi.new("double[?]", math.max(self.batch * #layout.stress.stresses, 1)),
@@ -148,9 +156,9 @@ end
 
 local function plain(tensor) return tensor:detach() end
 
----Keeps the hidden state that a control step begins with.
+---Keeps the hidden state that a control step begins with, if there is any.
 function Keep:save_hidden(i, hidden)
-  if self.differentiable then self.hidden[i] = tree.map(hidden, "the hidden state", plain) end
+  if self.differentiable and policy.carries(hidden) then self.hidden[i] = tree.map(hidden, "the hidden state", plain) end
 end
 
 ---Keeps signals {batch, signals} and sums the forces of all actuators on their particles.
@@ -227,22 +235,32 @@ function Keep:engine_forces(i)
   return self.f + (self.differentiable and i or 0) * self.batch * self.force_width
 end
 
-local function shape_of(self)
-  return self.batch > 1 and { self.batch, self.width } or { self.width }
+---Are these the signals of a control step, bit for bit?
+function Keep:are_signals(i, u)
+  local data, kept = u:data(), self.u + i * u.count
+  for k = 0, u.count - 1 do
+    if data[k] ~= kept[k] then return false end
+  end
+  return true
 end
 
 ---The signals of a control step as a fresh tensor.
 function Keep:signals_at(i)
-  local out = T.empty(shape_of(self))
+  local out = class.make(self.shape)
   if out.count > 0 then ffi.copy(out:data(), self.u + i * out.count, out.count * DOUBLE) end
+  return out
+end
+
+---Zeros in the shape of a control step's signals.
+function Keep:zero_signals()
+  local out = class.make(self.shape)
+  ffi.fill(out:data(), out.count * DOUBLE)
   return out
 end
 
 ---The signals of all control steps {steps, signals} or {steps, batch, signals}.
 function Keep:signals()
-  local shape = shape_of(self)
-  table.insert(shape, 1, self.steps)
-  local out = T.empty(shape)
+  local out = T.empty(self.batch > 1 and { self.steps, self.batch, self.width } or { self.steps, self.width })
   if out.count > 0 then ffi.copy(out:data(), self.u, out.count * DOUBLE) end
   return out
 end

@@ -48,8 +48,10 @@ local function evaluate_look(self, i, u)
   return outputs
 end
 
-local function look_back(self, inner, i, u)
+-- the gradient of the signals from running; nil: they have none
+local function look_back(self, inner, i)
   if not (self.wanted.running or self.wanted.record) then return end
+  local u = leaf(self.keep:signals_at(i))
   local outputs = tape.with(inner, evaluate_look, self, i, u)
   local grads, at = {}, 1
   for _, name in ipairs { "running", "record" } do
@@ -61,23 +63,29 @@ local function look_back(self, inner, i, u)
     end
   end
   inner:backward(outputs, grads)
+  return u.grad
 end
 
 -- observer, controller and force actuators once more, on the state that control step i began with
 local function drive_back(self, inner, i, grad_u, grad_forces, grad_hidden)
-  local hidden = tree.map(self.keep.hidden[i], "the hidden state", leaf)
+  local kept = self.keep.hidden[i]
+  local hidden = kept and tree.map(kept, "the hidden state", leaf) or {}
   local u, after, forces = tape.with(inner, policy.drive, self, states.new(self, i), hidden)
-  require_same(self, "the controller", u:detach():equal(self.keep:signals_at(i)))
+  require_same(self, "the controller", self.keep:are_signals(i, u))
   local outputs, grads = { u }, { grad_u }
-  for k, tensor in ipairs(tree.flatten(after, "the hidden state")) do
-    outputs[#outputs + 1], grads[#grads + 1] = tensor, grad_hidden[k] or false
+  if policy.carries(after) then
+    for k, tensor in ipairs(tree.flatten(after, "the hidden state")) do
+      outputs[#outputs + 1], grads[#grads + 1] = tensor, grad_hidden[k] or false
+    end
   end
   for k, force in ipairs(forces) do
     outputs[#outputs + 1], grads[#grads + 1] = force, grad_forces[k]
   end
   inner:backward(outputs, grads)
   local carried = {}
-  for k, tensor in ipairs(tree.flatten(hidden, "the hidden state")) do carried[k] = tensor.grad or false end
+  if kept then
+    for k, tensor in ipairs(tree.flatten(hidden, "the hidden state")) do carried[k] = tensor.grad or false end
+  end
   return carried
 end
 
@@ -105,11 +113,10 @@ local function reverse(self, wanted)
   local grad_hidden = {}
   for i = self.steps - 1, 0, -1 do
     self.at = i
-    local u = leaf(keep:signals_at(i))
-    look_back(self, inner, i, u)
+    local grad_u = look_back(self, inner, i)
     engine.check(C.cq_rollout_step_adjoint(handle, stress_count > 0 and engine_grad or nil, force_grad), "world:rollout")
     if self.controller or #self.forces > 0 then
-      local grad_u = u.grad or T.zeros(u:shape())
+      grad_u = grad_u or keep:zero_signals()
       keep:add_signals(grad_u:data(), engine_grad)
       grad_hidden = drive_back(self, inner, i, grad_u, keep:spread_forces(force_grad), grad_hidden)
     end

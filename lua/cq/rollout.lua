@@ -58,13 +58,15 @@ function Rollout:require_live(step, what)
 end
 
 ---Adds the adjoint of a readout of the live state.
+---@param def ffi.cdata*       cq_readout
+---@param grad ffi.cdata*      double*
 function Rollout:read_adjoint(def, grad)
   if not self.reversing then
     self:begin_adjoint()
     -- the rollout itself must be reversed even if only its final state was used
     self.link:accumulate(0)
   end
-  engine.check(C.cq_rollout_read_adjoint(self.handle, def, grad:data()), "world:rollout")
+  engine.check(C.cq_rollout_read_adjoint(self.handle, def, grad), "world:rollout")
 end
 
 ---Readies the engine for a backward pass, once.
@@ -117,6 +119,7 @@ end
 
 -- user functions see the state after the control step, with the signals of that step
 local function look(self, i, u)
+  if not (self.running_cost or self.recorder or self.watch) then return end
   local state = states.new(self, i + 1)
   if self.running_cost then
     self.phase = "running"

@@ -10,8 +10,9 @@ local ffi = require "ffi"
 local is = require "cq.schema"
 local text = require "cq.text"
 local T = require "cq.tensor"
+local class = require "cq.tensor.class"
 local engine = require "cq.engine"
-local C = engine.C
+local C, tape = engine.C, T.tape
 
 ---@class cq.State
 ---@field step integer      control steps made since the start
@@ -24,8 +25,9 @@ State.__index = State
 local state = { class = State }
 
 local fields = {
-  position = { id = C.CQ_FIELD_POSITION, rank = 1 }, velocity = { id = C.CQ_FIELD_VELOCITY, rank = 1 },
-  affine = { id = C.CQ_FIELD_AFFINE, rank = 2 }, deformation = { id = C.CQ_FIELD_DEFORMATION, rank = 2 },
+  position = { ids = { C.CQ_FIELD_POSITION }, rank = 1 }, velocity = { ids = { C.CQ_FIELD_VELOCITY }, rank = 1 },
+  affine = { ids = { C.CQ_FIELD_AFFINE }, rank = 2 }, deformation = { ids = { C.CQ_FIELD_DEFORMATION }, rank = 2 },
+  motion = { ids = { C.CQ_FIELD_POSITION, C.CQ_FIELD_VELOCITY }, rank = 1 },
 }
 local field_kind = is.one_of { "position", "velocity", "affine", "deformation", default = "position" }
 local weight_kind = is.one_of { "mass", "particle", default = "mass" }
@@ -42,48 +44,54 @@ function State:__tostring() return ("cq.State { step %d, time %s }"):format(self
 
 -- ---- readouts -------------------------------------------------------------------------------------------------------
 
-local kinds = { mean = C.CQ_READOUT_MEAN, moment = C.CQ_READOUT_SECOND_MOMENT, gather = C.CQ_READOUT_GATHER }
+-- row: means as one row of numbers for each scene
+local kinds = {
+  mean = C.CQ_READOUT_MEAN, row = C.CQ_READOUT_MEAN, moment = C.CQ_READOUT_SECOND_MOMENT, gather = C.CQ_READOUT_GATHER,
+}
 
--- the engine's struct for a selection, made once for each world
-local function readout(world, kind, field, weight, which, what)
-  local selection = world:selection(which, what)
-  local key = kind .. field .. weight
-  local found = selection.readouts[key]
-  if found then return found end
-  local def = ffi.new "cq_readout"
-  C.cq_readout_init(def)
-  def.kind, def.fields = kinds[kind], 2 ^ fields[field].id
-  def.weighting = weight == "mass" and C.CQ_WEIGHT_MASS or C.CQ_WEIGHT_PARTICLE
-  def.group_count, def.group_start, def.particles = selection.count, selection.start, selection.particles
-  local shape, width = {}, {}
-  for i = 1, fields[field].rank do width[i] = world.dim end
+-- dimensions of a scene's part
+local function shape_of(world, kind, field, selection)
+  local shape = {}
+  if kind == "row" then return { selection.count * #field.ids * world.dim ^ field.rank } end
   if kind == "gather" then shape[1] = selection.total
   elseif not selection.single then shape[1] = selection.count end
-  for _ = 1, kind == "moment" and 2 or 1 do
-    for _, size in ipairs(width) do shape[#shape + 1] = size end
-  end
-  local batched = {}
-  for i, size in ipairs(shape) do batched[i + 1] = size end
-  found = { def = def, shape = shape, batched = batched, selection = selection }
-  selection.readouts[key] = found
-  return found
+  for _ = 1, field.rank * (kind == "moment" and 2 or 1) do shape[#shape + 1] = world.dim end
+  return shape
 end
+
+-- the engine's struct for a selection, made once for each world
+local function make(world, kind, field, weight, selection)
+  local def = ffi.new "cq_readout"
+  C.cq_readout_init(def)
+  def.kind, def.fields = kinds[kind], 0
+  for _, id in ipairs(fields[field].ids) do def.fields = def.fields + 2 ^ id end
+  def.weighting = weight == "mass" and C.CQ_WEIGHT_MASS or C.CQ_WEIGHT_PARTICLE
+  def.group_count, def.group_start, def.particles = selection.count, selection.start, selection.particles
+  return { def = def, selection = selection, shapes = { shape_of(world, kind, fields[field], selection) } }
+end
+
+-- with the batch as its first dimension, if there is one
+local function batched(readout, batch)
+  local shape = { batch }
+  for i, size in ipairs(readout.shapes[1]) do shape[i + 1] = size end
+  readout.shapes[batch] = shape
+  return shape
+end
+
+local function read_back(node, gradient) node.a:read_adjoint(node.extra, gradient) end
 
 local function read(self, kind, field, weight, which, what)
   local roll = self.roll
   roll:require_live(self.step, what)
-  local r = readout(self.world, kind, field, weight, which, what)
-  local shape = r.shape
-  if self.batch > 1 then
-    shape = r.batched
-    shape[1] = self.batch
+  local selection, key = self.world:selection(which, what), kind .. field .. weight
+  local readout = selection.readouts[key]
+  if not readout then
+    readout = make(self.world, kind, field, weight, selection)
+    selection.readouts[key] = readout
   end
-  local out = T.empty(shape)
-  engine.check(C.cq_rollout_read(roll.handle, r.def, out:data()), what)
-  if T.tape.recording() then
-    T.tape.custom { name = what, outputs = { out }, backward = function(grad) roll:read_adjoint(r.def, grad) end }
-  end
-  return out
+  local out = class.make(readout.shapes[self.batch] or batched(readout, self.batch))
+  engine.check(C.cq_rollout_read(roll.handle, readout.def, out.pointer), what)
+  return tape.recording() and tape.push(read_back, out, roll, nil, readout.def) or out
 end
 
 -- ---- what users call ------------------------------------------------------------------------------------------------
@@ -105,6 +113,11 @@ function State:velocity(which, options)
   local weight = is.argument("state:velocity", "weight", weight_kind, options and options.weight)
   return read(self, "mean", "velocity", weight, which, "state:velocity")
 end
+
+---Mean positions and velocities of groups as one row of numbers, as observers want them: all positions, then all velocities.
+---@param which string|string[]|integer[]|cq.Group|cq.Robot
+---@return cq.Tensor     {groups * dim * 2}
+function State:motion(which) return read(self, "row", "motion", "mass", which, "state:motion") end
 
 ---Mean of any field over a group.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot

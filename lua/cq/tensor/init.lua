@@ -30,6 +30,7 @@
 -- Reductions: t:sum(dim, keep) and likewise mean max min prod norm logsumexp; dim nil is all, or a list of dims; keep
 --   leaves size 1. t:argmax(dim) t:argmin(dim) without gradient. t:cumsum(dim=1) t:softmax(dim=-1) t:log_softmax(dim=-1)
 -- Products: a:matmul(b) for vectors, matrices, and batches of matrices {..., n, k} x {..., k, m}; a:dot(b) of two vectors;
+--   x:dense(w, b, "tanh") is x:matmul(w) + b, then tanh (or relu, softplus, sigmoid, nothing), in one operation
 --   x:conv1d(w, { bias=, stride=1, padding=0, dilation=1 }), x {channels_in, length} or {batch, channels_in, length},
 --   w {channels_out, channels_in, width}; x:conv2d(w, opts) with {h, w}: opts as numbers or {y, x}
 -- Layout: t:reshape{...} (one -1 is inferred) t:flatten() t:transpose(i=-2, j=-1) t:permute{...} t:unsqueeze(dim)

@@ -1,4 +1,4 @@
--- product: matrix products and convolutions.
+-- product: matrix products, layers of networks, convolutions.
 local ffi = require "ffi"
 local schema = require "cq.schema"
 local engine = require "cq.engine"
@@ -109,6 +109,53 @@ function Tensor:dot(other)
     fail("dot: needs two vectors of one size, got shapes %s and %s", class.shape_text(a.dims), class.shape_text(b.dims))
   end
   return vector_product(a, b)
+end
+
+-- ---- layers -----------------------------------------------------------------------------------------------------------------
+
+local layer = ffi.new "cq_dense"
+
+local function set_layer(out, w, activation)
+  layer.rows, layer["in"], layer.out, layer.activation = out.count / math.max(w.dims[2], 1), w.dims[1], w.dims[2], activation
+  return layer
+end
+
+local activations = {
+  relu = C.CQ_UNARY_RELU, tanh = C.CQ_UNARY_TANH, softplus = C.CQ_UNARY_SOFTPLUS, sigmoid = C.CQ_UNARY_SIGMOID, none = -1,
+}
+
+-- a function for each activation, since a node has room for the three tensors only
+local dense_back = {}
+for name, activation in pairs(activations) do
+  dense_back[name] = function(node, gradient)
+    local x, w, b = node.a, node.b, node.extra
+    C.cq_tensor_dense_adj(set_layer(node.out, w, activation), x.pointer, w.pointer, node.out.pointer, adjoint(x), adjoint(w), adjoint(b), gradient)
+  end
+end
+
+---activation(x:matmul(w) + b) as one operation, for the rows of x.
+---@param w cq.Tensor     {inputs, outputs}
+---@param b cq.Tensor     {outputs}
+---@param activation? "relu"|"tanh"|"softplus"|"sigmoid"|"none"   none unless given
+---@return cq.Tensor      {..., outputs}
+function Tensor:dense(w, b, activation)
+  local x = class.check_tensor(self, "dense")
+  class.check_tensor(w, "dense: weights")
+  class.check_tensor(b, "dense: bias")
+  activation = activation or "none"
+  local op, last = activations[activation], x.dims[x.rank]
+  if not op then fail("dense: activation must be relu, tanh, softplus, sigmoid or none, got %s", schema.describe(activation)) end
+  if x.rank == 0 or w.rank ~= 2 or b.rank ~= 1 or w.dims[1] ~= last or b.dims[1] ~= w.dims[2] then
+    fail("dense: inputs of shape %s, weights of shape %s and a bias of shape %s do not fit", class.shape_text(x.dims), class.shape_text(w.dims),
+      class.shape_text(b.dims))
+  end
+  local dims = {}
+  for i = 1, x.rank - 1 do dims[i] = x.dims[i] end
+  dims[x.rank] = w.dims[2]
+  local out = class.make(dims)
+  C.cq_tensor_dense(set_layer(out, w, op), x.pointer, w.pointer, b.pointer, out.pointer)
+  if tape.wants(x, w) or tape.wants(b) then return tape.push(dense_back[activation], out, x, w, b) end
+  return out
 end
 
 -- ---- convolution --------------------------------------------------------------------------------------------------------------
