@@ -38,35 +38,152 @@ cq_status cq_arrange_reserve(cq_scene *s) {
   return status;
 }
 
-// ---- columns ------------------------------------------------------------------------------------------------------------
+// ---- order --------------------------------------------------------------------------------------------------------------
 
-// Lowest and highest base along the last axis of each base column, for one range of the new order: span {size[0], ny, 2}.
-// base is by slot of the old order.
-static void span_of_range(const cq_scene *s, const cq_arrangement *a, const int32_t *base, int32_t range, int32_t ny,
-                          int32_t *span) {
-  const int32_t n = (int32_t)s->model->particle_count;
-  for (int64_t k = 0; k < (int64_t)a->size[0] * ny; k++) {
-    span[2 * k] = INT32_MAX;
-    span[2 * k + 1] = INT32_MIN;
+// Particles are sorted by base cell, first axis slowest, those of a cell in the order they had. A counting sort deals them to
+// planes of one x, then each plane is sorted by z, and by y. All of it is stable, so the order is the same however the work is
+// split; and none of it is proportional to the volume of the window.
+
+// of the base cells of all particles
+typedef struct box {
+  int32_t lower[3], upper[3];
+} box;
+
+static box join_boxes(const cq_scene *s) {
+  box all = {{INT32_MAX, INT32_MAX, INT32_MAX}, {INT32_MIN, INT32_MIN, INT32_MIN}};
+  for (int32_t r = 0; r < s->ranges; r++)
+    for (int i = 0; i < 3; i++) {
+      if (s->partial[r].lower[i] < all.lower[i]) all.lower[i] = s->partial[r].lower[i];
+      if (s->partial[r].upper[i] > all.upper[i]) all.upper[i] = s->partial[r].upper[i];
+    }
+  return all;
+}
+
+// base of a slot along an axis; unsigned, for dividing a signed number takes longer
+static int32_t base_at(const int32_t *base, int32_t slot, uint32_t axis) {
+  return base[((uint32_t)slot / CQ_CHUNK * 3 + axis) * CQ_CHUNK + (uint32_t)slot % CQ_CHUNK];
+}
+
+static int32_t range_begin(const cq_scene *s, int32_t range) { return s->range_start[range] * CQ_CHUNK; }
+
+// without padding
+static int32_t range_end(const cq_scene *s, int32_t range) {
+  const int32_t end = s->range_start[range + 1] * CQ_CHUNK;
+  return end < s->model->particle_count ? end : (int32_t)s->model->particle_count;
+}
+
+static int32_t *tally_of(const cq_scene *s, int32_t range) { return s->tally + range * s->tally_stride; }
+
+// particles of a range in each plane
+static void count_planes(const cq_scene *s, int32_t range, const box *b) {
+  const int32_t *base = s->base, end = range_end(s, range), lower = b->lower[0];
+  int32_t *tally = tally_of(s, range);
+  memset(tally, 0, (size_t)(b->upper[0] - lower + 1) * sizeof *tally);
+  for (int32_t slot = range_begin(s, range); slot < end; slot++) tally[base_at(base, slot, 0) - lower]++;
+}
+
+// where each plane begins, and where each range puts its first particle of it
+static void place_planes(cq_scene *s, const box *b) {
+  const int32_t planes = b->upper[0] - b->lower[0] + 1;
+  int32_t sum = 0;
+  for (int32_t x = 0; x < planes; x++) {
+    s->plane[x] = sum;
+    for (int32_t r = 0; r < s->ranges; r++) {
+      const int32_t count = tally_of(s, r)[x];
+      tally_of(s, r)[x] = sum;
+      sum += count;
+    }
   }
-  for (int32_t slot = s->range_start[range] * CQ_CHUNK; slot < s->range_start[range + 1] * CQ_CHUNK; slot++) {
-    // padding sits where the last particle does
-    const int32_t *b = base + 3 * (int64_t)s->arrangement->slot[a->order[slot < n ? slot : n - 1]];
-    int32_t *at = span + 2 * ((int64_t)(b[0] - a->lower[0]) * ny + (s->model->dim == 3 ? b[1] - a->lower[1] : 0));
-    if (b[2] < at[0]) at[0] = b[2];
-    if (b[2] > at[1]) at[1] = b[2];
+  s->plane[planes] = sum;
+}
+
+// 2D sorts planes once, 3D twice; it all ends in source
+static int32_t *dealt(const cq_scene *s) { return s->model->dim == 3 ? s->source : s->source_other; }
+
+static void deal(cq_scene *s, int32_t range, const box *b) {
+  const int32_t *base = s->base, end = range_end(s, range), lower = b->lower[0];
+  int32_t *tally = tally_of(s, range), *out = dealt(s);
+  for (int32_t slot = range_begin(s, range); slot < end; slot++) out[tally[base_at(base, slot, 0) - lower]++] = slot;
+}
+
+static void sort_along(const int32_t *base, uint32_t axis, const box *b, int32_t *tally, const int32_t *in, int32_t *out, int32_t count) {
+  const int32_t lower = b->lower[axis], size = b->upper[axis] - lower + 1;
+  memset(tally, 0, (size_t)size * sizeof *tally);
+  for (int32_t k = 0; k < count; k++) tally[base_at(base, in[k], axis) - lower]++;
+  for (int32_t i = 0, sum = 0; i < size; i++) {
+    const int32_t here = tally[i];
+    tally[i] = sum;
+    sum += here;
+  }
+  for (int32_t k = 0; k < count; k++) out[tally[base_at(base, in[k], axis) - lower]++] = in[k];
+}
+
+// the planes that begin in this rank's share of the particles
+static void sort_planes(cq_scene *s, const cq_crew *crew, const box *b) {
+  int begin, end;
+  cq_crew_share(crew, (int)s->model->particle_count, &begin, &end);
+  for (int32_t x = 0; x <= b->upper[0] - b->lower[0]; x++) {
+    const int32_t at = s->plane[x], count = s->plane[x + 1] - at;
+    if (at < begin || at >= end || count == 0) continue;
+    int32_t *from = dealt(s) + at, *to = (dealt(s) == s->source ? s->source_other : s->source) + at;
+    sort_along(s->base, 2, b, tally_of(s, crew->rank), from, to, count);
+    if (s->model->dim == 3) sort_along(s->base, 1, b, tally_of(s, crew->rank), to, from, count);
   }
 }
 
-// the bases that can reach column (x, y), within one range
-static void reach(const int32_t *span, int32_t nx, int32_t ny, int32_t x, int32_t y, int32_t *lower, int32_t *upper) {
-  for (int32_t i = x - REACH_ABOVE; i <= x + REACH_BELOW; i++)
-    for (int32_t j = ny > 1 ? y - REACH_ABOVE : 0; j <= (ny > 1 ? y + REACH_BELOW : 0); j++) {
-      if (i < 0 || i >= nx || j < 0 || j >= ny) continue;
-      const int32_t *at = span + 2 * ((int64_t)i * ny + j);
-      if (at[0] < *lower) *lower = at[0];
-      if (at[1] > *upper) *upper = at[1];
+// ---- columns ------------------------------------------------------------------------------------------------------------
+
+// Which bases of a range can reach the columns of one plane of the window: first the lowest and highest column of the plane
+// that any can reach, then for each column between them the lowest and highest base along the last axis.
+static cq_reach *reach_of(const cq_scene *s, const cq_arrangement *a, int32_t range, int32_t x) {
+  const int32_t ny = s->model->dim == 3 ? a->size[1] : 1;
+  return s->reach + (s->reach_start[range] + x - a->slab_lower[range]) * (1 + ny);
+}
+
+// planes of the window that each range scatters into
+static cq_status set_slabs(cq_scene *s, cq_arrangement *a) {
+  const int32_t ny = s->model->dim == 3 ? a->size[1] : 1;
+  int64_t rows = 0;
+  int32_t first = 0, last = 0;
+  for (int32_t r = 0; r < s->ranges; r++) {
+    while (s->plane[first + 1] <= range_begin(s, r)) first++;
+    while (s->plane[last + 1] < range_end(s, r)) last++;
+    a->slab_lower[r] = first;
+    a->slab_size[r] = last - first + 1 + REACH_BELOW + REACH_ABOVE;
+    s->reach_start[r] = rows;
+    rows += a->slab_size[r];
+  }
+  return reserve_zero((void **)&s->reach, &s->reach_capacity, rows * (1 + ny), sizeof *s->reach, "grid columns");
+}
+
+// bases (x, y, lower..upper), in the window, of a range
+static void add_reach(const cq_scene *s, const cq_arrangement *a, int32_t range, const int32_t at[2], cq_reach bases) {
+  const int flat = s->model->dim == 2;
+  const int32_t from = flat ? 0 : at[1] - REACH_BELOW, to = flat ? 0 : at[1] + REACH_ABOVE;
+  for (int32_t x = at[0] - REACH_BELOW; x <= at[0] + REACH_ABOVE; x++) {
+    cq_reach *row = reach_of(s, a, range, x), *column = row + 1;
+    if (row->lower > row->upper) *row = (cq_reach){from, from - 1};
+    while (row->upper < to) column[++row->upper] = (cq_reach){INT32_MAX, INT32_MIN};
+    while (row->lower > from) column[--row->lower] = (cq_reach){INT32_MAX, INT32_MIN};
+    for (int32_t y = from; y <= to; y++) {
+      if (bases.lower < column[y].lower) column[y].lower = bases.lower;
+      if (bases.upper > column[y].upper) column[y].upper = bases.upper;
     }
+  }
+}
+
+// reach of a range, whose particles are sorted: those of one (x, y) follow each other, lowest base first
+static void find_reach(const cq_scene *s, const cq_arrangement *a, int32_t range) {
+  const int32_t *base = s->base, *source = s->source, end = range_end(s, range);
+  for (int32_t x = 0; x < a->slab_size[range]; x++) *reach_of(s, a, range, a->slab_lower[range] + x) = (cq_reach){1, 0};
+  for (int32_t slot = range_begin(s, range); slot < end;) {
+    const int32_t x = base_at(base, source[slot], 0), y = base_at(base, source[slot], 1);
+    const int32_t at[2] = {x - a->lower[0], s->model->dim == 3 ? y - a->lower[1] : 0};
+    cq_reach bases = {.lower = base_at(base, source[slot], 2)};
+    while (++slot < end && base_at(base, source[slot], 0) == x && base_at(base, source[slot], 1) == y) continue;
+    bases.upper = base_at(base, source[slot - 1], 2);
+    add_reach(s, a, range, at, bases);
+  }
 }
 
 static cq_status push_column(cq_arrangement *a, const cq_column *column) {
@@ -111,95 +228,77 @@ static void set_window(const cq_scene *s, cq_arrangement *a, const int32_t lower
   if ((a->size[last] & (a->size[last] - 1)) == 0 && a->size[last] >= 64) a->size[last] += 4;
 }
 
-static cq_status find_columns(cq_scene *s, cq_arrangement *a, const int32_t *base) {
-  const int32_t dim = s->model->dim, last = dim - 1, nx = a->size[0], ny = dim == 3 ? a->size[1] : 1;
-  const int64_t per_range = 2 * (int64_t)nx * ny;
-  cq_status status = reserve_zero((void **)&s->span, &s->span_capacity, per_range * s->ranges, sizeof *s->span, "grid columns");
-  if (status) return status;
-  for (int32_t r = 0; r < s->ranges; r++) span_of_range(s, a, base, r, ny, s->span + per_range * r);
-  for (int32_t r = 0; r < s->ranges; r++) {
-    a->slab_lower[r] = nx;
-    a->slab_size[r] = 0;
+// First entry of a column of the wall map, which are sorted by z, that is not below z. Most nodes of a wall have one entry.
+static int64_t first_from(const cq_wall_map *map, int64_t begin, int64_t end, int32_t z) {
+  if (begin == end) return end;
+  int64_t at = begin + z - map->node[begin].z;
+  at = at < begin ? begin : at > end ? end : at;
+  while (at > begin && map->node[at - 1].z >= z) at--;
+  while (at < end && map->node[at].z < z) at++;
+  return at;
+}
+
+// Entries of the wall map within each column. They are far apart, and all were asked for when the columns were made.
+static void clip_walls(const cq_scene *s, cq_arrangement *a) {
+  for (int32_t c = 0; c < a->column_count; c++) {
+    cq_column *column = &a->columns[c];
+    column->wall_begin = first_from(&s->model->map, column->wall_begin, column->wall_end, column->z);
+    column->wall_end = first_from(&s->model->map, column->wall_begin, column->wall_end, column->z + column->count);
   }
+}
+
+// One column of the window, if any range reaches it.
+static cq_status add_column(cq_scene *s, cq_arrangement *a, int32_t x, int32_t y) {
+  const int32_t dim = s->model->dim, last = dim - 1;
+  cq_column column = {.x = x + a->lower[0], .y = dim == 3 ? y + a->lower[1] : 0};
+  cq_reach bases = {INT32_MAX, INT32_MIN};
+  for (int32_t r = 0; r < s->ranges; r++) {
+    if (x < a->slab_lower[r] || x >= a->slab_lower[r] + a->slab_size[r]) continue;
+    const cq_reach *row = reach_of(s, a, r, x), *here = &row[1 + y];
+    if (y < row->lower || y > row->upper || here->lower > here->upper) continue;
+    column.ranges |= 1u << r;
+    if (here->lower < bases.lower) bases.lower = here->lower;
+    if (here->upper > bases.upper) bases.upper = here->upper;
+  }
+  if (!column.ranges) return CQ_OK;
+  column.z = bases.lower - REACH_BELOW;
+  column.count = (bases.upper + REACH_ABOVE + ROW_TAIL - column.z + 1 + 3) / 4 * 4;
+  // a column must not run into the next one: start lower where the window ends
+  const int32_t over = column.z - a->lower[last] + column.count - a->size[last];
+  if (over > 0) column.z -= over;
+  column.node = ((int64_t)x * (dim == 3 ? a->size[1] : 1) + y) * a->size[last] + column.z - a->lower[last];
+  column.record = a->record_nodes;
+  a->record_nodes += column.count;
+  cq_wall_map_column(&s->model->map, column.x, column.y, &column.wall_begin, &column.wall_end);
+  if (column.wall_begin < column.wall_end) {
+    __builtin_prefetch(s->model->map.node + column.wall_begin);
+    __builtin_prefetch(s->model->map.node + column.wall_end - 1);
+  }
+  return push_column(a, &column);
+}
+
+static cq_status find_columns(cq_scene *s, cq_arrangement *a) {
   a->record_nodes = 0;
-  for (int32_t x = 0; x < nx; x++)
-    for (int32_t y = 0; y < ny; y++) {
-      int32_t lower = INT32_MAX, upper = INT32_MIN;
-      cq_column column = {.x = x + a->lower[0], .y = dim == 3 ? y + a->lower[1] : 0};
-      for (int32_t r = 0; r < s->ranges; r++) {
-        int32_t low = INT32_MAX, high = INT32_MIN;
-        reach(s->span + per_range * r, nx, ny, x, y, &low, &high);
-        if (low > high) continue;
-        column.ranges |= 1u << r;
-        if (low < lower) lower = low;
-        if (high > upper) upper = high;
-        if (x < a->slab_lower[r]) a->slab_lower[r] = x;
-        a->slab_size[r] = x - a->slab_lower[r] + 1;
-      }
-      if (lower > upper) continue;
-      column.z = lower - REACH_BELOW;
-      column.count = (upper + REACH_ABOVE + ROW_TAIL - column.z + 1 + 3) / 4 * 4;
-      // a column must not run into the next one: start lower where the window ends
-      const int32_t over = column.z - a->lower[last] + column.count - a->size[last];
-      if (over > 0) column.z -= over;
-      column.node = ((int64_t)x * ny + y) * a->size[last] + column.z - a->lower[last];
-      column.record = a->record_nodes;
-      a->record_nodes += column.count;
-      cq_wall_map_column(&s->model->map, column.x, column.y, &column.wall_begin, &column.wall_end);
-      const cq_wall_node *node = s->model->map.node;
-      while (column.wall_begin < column.wall_end && node[column.wall_begin].z < column.z) column.wall_begin++;
-      while (column.wall_begin < column.wall_end && node[column.wall_end - 1].z >= column.z + column.count) column.wall_end--;
-      status = push_column(a, &column);
+  for (int32_t x = 0; x < a->size[0]; x++) {
+    cq_reach ys = {INT32_MAX, INT32_MIN};
+    for (int32_t r = 0; r < s->ranges; r++) {
+      if (x < a->slab_lower[r] || x >= a->slab_lower[r] + a->slab_size[r]) continue;
+      const cq_reach *row = reach_of(s, a, r, x);
+      if (row->lower > row->upper) continue;
+      if (row->lower < ys.lower) ys.lower = row->lower;
+      if (row->upper > ys.upper) ys.upper = row->upper;
+    }
+    for (int32_t y = ys.lower; y <= ys.upper; y++) {
+      const cq_status status = add_column(s, a, x, y);
       if (status) return status;
     }
+  }
   split_columns(s, a);
+  clip_walls(s, a);
   return CQ_OK;
 }
 
 // ---- sorting ------------------------------------------------------------------------------------------------------------
-
-// Counting sort of the particles by base cell, first axis slowest, particles of a cell in the order they had: the result
-// depends on positions and the old order only.
-static cq_status sort_by_cell(cq_scene *s, cq_arrangement *a, const int32_t *base) {
-  const cq_arrangement *old = s->arrangement;
-  const int32_t dim = s->model->dim, last = dim - 1, ny = dim == 3 ? a->size[1] : 1, slots = s->chunks * CQ_CHUNK;
-  const int64_t cells = (int64_t)a->size[0] * ny * a->size[last];
-  cq_status status =
-      reserve_zero((void **)&s->histogram, &s->histogram_capacity, cells + 1, sizeof *s->histogram, "sorting");
-  if (status) return status;
-  int32_t *first = s->histogram;
-  memset(first, 0, (size_t)(cells + 1) * sizeof *first);
-  int32_t *cell = s->key + 3 * (int64_t)slots;
-  for (int32_t slot = 0; slot < slots; slot++) {
-    const int32_t *b = base + 3 * (int64_t)slot;
-    const int32_t y = dim == 3 ? b[1] - a->lower[1] : 0;
-    cell[slot] = ((b[0] - a->lower[0]) * ny + y) * a->size[last] + b[2] - a->lower[last];
-    if (old->order[slot] >= 0) first[cell[slot] + 1]++;
-  }
-  for (int64_t c = 0; c < cells; c++) first[c + 1] += first[c];
-  for (int32_t slot = 0; slot < slots; slot++) {
-    const int32_t p = old->order[slot];
-    if (p < 0) continue;
-    const int32_t to = first[cell[slot]]++;
-    a->order[to] = p;
-    a->slot[p] = to;
-  }
-  for (int32_t slot = (int32_t)s->model->particle_count; slot < slots; slot++) a->order[slot] = -1;
-  return CQ_OK;
-}
-
-// box of all bases
-static void join_boxes(const cq_scene *s, int32_t lower[3], int32_t upper[3]) {
-  for (int i = 0; i < 3; i++) {
-    lower[i] = INT32_MAX;
-    upper[i] = INT32_MIN;
-  }
-  for (int32_t r = 0; r < s->ranges; r++)
-    for (int i = 0; i < 3; i++) {
-      if (s->partial[r].lower[i] < lower[i]) lower[i] = s->partial[r].lower[i];
-      if (s->partial[r].upper[i] > upper[i]) upper[i] = s->partial[r].upper[i];
-    }
-}
 
 // nodes of the window and sums of them fit an index
 static cq_status check_window(const cq_scene *s, const cq_arrangement *a) {
@@ -209,17 +308,16 @@ static cq_status check_window(const cq_scene *s, const cq_arrangement *a) {
                  "them closer together, or make dx larger", (double)nodes, (double)INT32_MAX);
 }
 
-static cq_status prepare(cq_scene *s, const int32_t *base) {
-  int32_t lower[3], upper[3];
-  join_boxes(s, lower, upper);
+static cq_status prepare(cq_scene *s, const box *b) {
   s->next = cq_slice_create(s);
   s->next_arrangement = cq_arrangement_create(s);
   if (!s->next || !s->next_arrangement) return CQ_MEMORY;
   s->next_arrangement->made = s->step;
-  set_window(s, s->next_arrangement, lower, upper);
-  cq_status status = check_window(s, s->next_arrangement);
-  if (!status) status = sort_by_cell(s, s->next_arrangement, base);
-  return status ? status : find_columns(s, s->next_arrangement, base);
+  set_window(s, s->next_arrangement, b->lower, b->upper);
+  const cq_status status = check_window(s, s->next_arrangement);
+  if (status) return status;
+  place_planes(s, b);
+  return set_slabs(s, s->next_arrangement);
 }
 
 static void drop_prepared(cq_scene *s) {
@@ -229,16 +327,57 @@ static void drop_prepared(cq_scene *s) {
   s->next_arrangement = NULL;
 }
 
+// One range of the new arrangement and of the new slice. Padding sits where the last particle does.
+static void fill(cq_scene *s, int32_t range) {
+  cq_arrangement *a = s->next_arrangement;
+  const int32_t begin = s->range_start[range], end = s->range_start[range + 1], real_end = range_end(s, range);
+  const int32_t *old = s->arrangement->order;
+  int32_t *source = s->source, *order = a->order, *slot_of = a->slot;
+  for (int32_t slot = begin * CQ_CHUNK; slot < real_end; slot++) {
+    const int32_t p = old[source[slot]];
+    order[slot] = p;
+    slot_of[p] = slot;
+  }
+  for (int32_t slot = real_end; slot < end * CQ_CHUNK; slot++) {
+    source[slot] = source[real_end - 1];
+    order[slot] = -1;
+  }
+  find_reach(s, a, range);
+  s->kernels->reorder(s, s->live->data, s->next->data, begin, end);
+  if (s->arrangement->made < 0)
+    s->kernels->load_params(s, a, begin, end);
+  else
+    s->kernels->reorder_params(s, s->arrangement, a, begin, end);
+}
+
+static cq_status conclude(cq_scene *s) {
+  cq_status status = find_columns(s, s->next_arrangement);
+  if (!status) {
+    cq_scene_resume(s, s->next, s->next_arrangement, 0, s->step);
+    status = cq_arrange_reserve(s);
+  }
+  drop_prepared(s);
+  return status;
+}
+
 int cq_arrange_outside(cq_scene *s, cq_crew *crew, const cq_slice *slice) {
   int begin, end, outside = 0;
   cq_crew_share(crew, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) {
     cq_partial *part = &s->partial[r];
-    s->kernels->bases(s, slice, s->range_start[r], s->range_start[r + 1], s->key, part->lower, part->upper, &part->outside);
+    s->kernels->bases(s, slice, s->range_start[r], s->range_start[r + 1], part->lower, part->upper, &part->outside);
   }
   cq_crew_wait(crew);
   for (int32_t r = 0; r < s->ranges; r++) outside |= s->partial[r].outside;
   return outside;
+}
+
+// What the first of a crew left in s->status, for all of it: before anyone writes it again.
+static cq_status share_status(const cq_scene *s, cq_crew *crew) {
+  cq_crew_wait(crew);
+  const cq_status status = s->status;
+  cq_crew_wait(crew);
+  return status;
 }
 
 cq_status cq_arrange(cq_scene *s, cq_crew *crew) {
@@ -252,31 +391,23 @@ cq_status cq_arrange(cq_scene *s, cq_crew *crew) {
     }
     return CQ_UNSTABLE;
   }
-  if (crew->rank == 0) s->status = prepare(s, s->key);
+  const box b = join_boxes(s);
+  for (int32_t r = begin; r < end; r++) count_planes(s, r, &b);
   cq_crew_wait(crew);
-  if (s->status) {
-    const cq_status status = s->status;
-    cq_crew_wait(crew);
+  if (crew->rank == 0) s->status = prepare(s, &b);
+  cq_status status = share_status(s, crew);
+  if (status) {
     if (crew->rank == 0) drop_prepared(s);
     return status;
   }
-  for (int32_t r = begin; r < end; r++) {
-    s->kernels->reorder(s, s->live->data, s->next->data, s->arrangement, s->next_arrangement, s->range_start[r],
-                        s->range_start[r + 1]);
-    if (s->arrangement->made < 0)
-      s->kernels->load_params(s, s->next_arrangement, s->range_start[r], s->range_start[r + 1]);
-    else
-      s->kernels->reorder_params(s, s->arrangement, s->next_arrangement, s->range_start[r], s->range_start[r + 1]);
-  }
+  for (int32_t r = begin; r < end; r++) deal(s, r, &b);
   cq_crew_wait(crew);
-  if (crew->rank == 0) {
-    cq_scene_resume(s, s->next, s->next_arrangement, 0, s->step);
-    drop_prepared(s);
-    s->status = cq_arrange_reserve(s);
-  }
+  sort_planes(s, crew, &b);
   cq_crew_wait(crew);
-  const cq_status status = s->status;
-  cq_crew_wait(crew);   // before the first of the crew writes it again
+  for (int32_t r = begin; r < end; r++) fill(s, r);
+  cq_crew_wait(crew);
+  if (crew->rank == 0) s->status = conclude(s);
+  status = share_status(s, crew);
   cq_crew_phase(crew, CQ_PHASE_SORT);
   return status;
 }

@@ -75,26 +75,6 @@ static void load_params(const cq_scene *s, cq_arrangement *a, int32_t chunk_begi
   }
 }
 
-static void reorder_params(const cq_scene *s, const cq_arrangement *from, cq_arrangement *to, int32_t chunk_begin,
-                           int32_t chunk_end) {
-  real *source = (real *)from->params;
-  for (int32_t c = chunk_begin; c < chunk_end; c++) {
-    real *chunk = (real *)to->params + AT(c, CQ_PARAM_COUNT, 0);
-    to->materials[c] = 0;
-    to->driven[c] = 0;
-    for (int l = 0; l < CQ_CHUNK; l++) {
-      const int32_t slot = c * CQ_CHUNK + l, old = from->slot[padded_particle(s, to, slot)];
-      const real *at = slot_at(source, CQ_PARAM_COUNT, old, 0);
-      for (int k = 0; k < CQ_PARAM_COUNT; k++) chunk[k * CQ_CHUNK + l] = at[k * CQ_CHUNK];
-      if (to->order[slot] < 0) chunk[CQ_PARAM_MASS * CQ_CHUNK + l] = chunk[CQ_PARAM_VOLUME * CQ_CHUNK + l] = (real)0;
-      to->material[slot] = from->material[old];
-      to->drives[slot] = from->drives[old];
-      to->materials[c] |= 1u << to->material[slot];
-      to->driven[c] |= to->drives[slot];
-    }
-  }
-}
-
 static void load_globals(cq_scene *s) {
   real *g = (real *)s->globals;
   for (int i = 0; i < CQ_DIM; i++) g[i] = (real)s->values.gravity[i];

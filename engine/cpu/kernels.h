@@ -12,7 +12,7 @@ typedef struct cq_kernels {
   // values of the user to chunks, in the order of an arrangement
   void (*load_state)(const cq_scene *s, cq_slice *out, int32_t chunk_begin, int32_t chunk_end);
   void (*load_params)(const cq_scene *s, cq_arrangement *a, int32_t chunk_begin, int32_t chunk_end);
-  // the same from another arrangement, whose order is nearly this one: neighbours come from neighbours
+  // the same from another arrangement, by s->source: neighbours come from neighbours
   void (*reorder_params)(const cq_scene *s, const cq_arrangement *from, cq_arrangement *to, int32_t chunk_begin, int32_t chunk_end);
   void (*load_globals)(cq_scene *s);
   // sigma and forces of the running control step; and back to signals, weights and forces, whose partial sums go to
@@ -20,11 +20,11 @@ typedef struct cq_kernels {
   void (*load_drive)(const cq_scene *s, int32_t range);
   void (*drive_adj)(cq_scene *s, int32_t range);
 
-  // sorting: cells of the slots, -1 where a position is not in the world; the box of the cells
-  void (*bases)(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end, int32_t *base /* {slots, 3} */,
-                int32_t lower[3], int32_t upper[3], int32_t *outside);
-  void (*reorder)(const cq_scene *s, const void *in, void *out, const cq_arrangement *from, const cq_arrangement *to,
-                  int32_t chunk_begin, int32_t chunk_end);
+  // sorting: base cells of the slots and the box of them, or that some position is not in the world; and particles into
+  // another order, from s->source
+  void (*bases)(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end, int32_t lower[3],
+                int32_t upper[3], int32_t *outside);
+  void (*reorder)(const cq_scene *s, const void *in, void *out, int32_t chunk_begin, int32_t chunk_end);
 
   // one engine step; p2g sets what it found, g2p adds to it
   void (*p2g)(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found);

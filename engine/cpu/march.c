@@ -203,13 +203,16 @@ static void clear_padding(cq_scene *s) {
 
 // The adjoint into the order that the step before had: constants and actuation are settled in the order they were made in.
 static void cross_sorting(cq_scene *s, cq_crew *crew, cq_arrangement *to) {
+  const int32_t n = (int32_t)s->model->particle_count;
   int begin, end;
   cq_crew_share(crew, s->ranges, &begin, &end);
   cq_crew_wait(crew);   // for the adjoint of all ranges
   for (int32_t r = begin; r < end; r++) {
     s->kernels->store_params_adj(s, s->range_start[r], s->range_start[r + 1]);
     s->kernels->drive_adj(s, r);
-    s->kernels->reorder(s, s->adj, s->adj_other, s->arrangement, to, s->range_start[r], s->range_start[r + 1]);
+    for (int32_t slot = s->range_start[r] * CQ_CHUNK; slot < s->range_start[r + 1] * CQ_CHUNK; slot++)
+      s->source[slot] = s->arrangement->slot[to->order[slot < n ? slot : n - 1]];
+    s->kernels->reorder(s, s->adj, s->adj_other, s->range_start[r], s->range_start[r + 1]);
   }
   cq_crew_wait(crew);
   if (crew->rank == 0) {

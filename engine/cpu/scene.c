@@ -12,6 +12,20 @@ static void split_ranges(cq_scene *s) {
   for (int32_t r = 0; r <= s->ranges; r++) s->range_start[r] = (int32_t)((int64_t)s->chunks * r / s->ranges);
 }
 
+static int alloc_sorting(cq_scene *s) {
+  const size_t slots = (size_t)slots_of(s);
+  int32_t longest = 0;
+  for (int i = 0; i < s->model->dim; i++)
+    if (s->model->cells[i] > longest) longest = s->model->cells[i];
+  s->tally_stride = longest + 32;   // bases from -1 on; the rest keeps threads off each other's cache lines
+  s->base = cq_alloc(slots * 3, sizeof *s->base, "sorting");
+  s->source = cq_alloc(slots, sizeof *s->source, "sorting");
+  s->source_other = cq_alloc(slots, sizeof *s->source_other, "sorting");
+  s->plane = cq_alloc((size_t)s->tally_stride, sizeof *s->plane, "sorting");
+  s->tally = cq_alloc((size_t)s->ranges * (size_t)s->tally_stride, sizeof *s->tally, "sorting");
+  return s->base && s->source && s->source_other && s->plane && s->tally;
+}
+
 static int alloc_adjoint(cq_scene *s, const cq_model *m) {
   const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)slots_of(s), n = (size_t)m->particle_count;
   const size_t d = (size_t)m->dim;
@@ -47,8 +61,8 @@ cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *
   s->bulk = cq_alloc(n, sizeof(double), "material constants");
   s->globals = cq_alloc(3 + 4 * (size_t)model->wall_count, size, "globals");
   s->drive = cq_alloc(slots * (size_t)cq_scene_drives(s), size, "actuation");
-  s->key = cq_alloc(slots * 4, sizeof *s->key, "sorting");
-  if (!s->mu || !s->lambda || !s->bulk || !s->globals || !s->drive || !s->key || (differentiable && !alloc_adjoint(s, model))) {
+  if (!s->mu || !s->lambda || !s->bulk || !s->globals || !s->drive || !alloc_sorting(s) ||
+      (differentiable && !alloc_adjoint(s, model))) {
     cq_scene_destroy(s);
     return CQ_MEMORY;
   }
@@ -84,7 +98,8 @@ void cq_scene_destroy(cq_scene *s) {
     s->free_arrangements = next;
   }
   cq_gradients *g = &s->gradients;
-  void *owned[] = {s->mu, s->lambda, s->bulk, s->globals, s->drive, s->key, s->histogram, s->span, s->grid_v, s->grid_q,
+  void *owned[] = {s->mu, s->lambda, s->bulk, s->globals, s->drive, s->base, s->source, s->source_other, s->plane,
+                   s->tally, s->reach, s->grid_v, s->grid_q,
                    s->adj, s->adj_other, s->params_adj, s->drive_adj, s->signals_adj, s->forces_adj, s->signals_partial,
                    g->position, g->velocity, g->affine, g->deformation, g->volume, g->mass, g->mu, g->lambda, g->bulk,
                    g->actuation_weight};

@@ -80,6 +80,11 @@ typedef struct cq_partial {
   double gravity[3], friction[CQ_WALLS_MAX], wall_velocity[CQ_WALLS_MAX][3];
 } cq_partial;
 
+// From lower to upper, both included: empty if lower is above.
+typedef struct cq_reach {
+  int32_t lower, upper;
+} cq_reach;
+
 struct cq_kernels;
 
 typedef struct cq_scene {
@@ -110,10 +115,16 @@ typedef struct cq_scene {
   void *grid_v, *grid_q;               // window: velocity; adjoint of momentum and mass
   int64_t grid_capacity;
   void *drive, *drive_adj;             // {chunks, CQ_SYM + dim, 16}: sigma, force
-  int32_t *key, *histogram;            // sorting
-  int64_t histogram_capacity;
-  int32_t *span;                       // lowest and highest base of each column of the window, for one range after another
-  int64_t span_capacity;
+
+  // sorting
+  int32_t *base;                       // {chunks, 3, 16} base cells: x, y (0 in 2D), last axis
+  int32_t *source, *source_other;      // {chunks * 16} old slot of each new one
+  int32_t *plane;                      // first new slot of each x
+  int32_t *tally;                      // {ranges, tally_stride} as many counters as the world has cells along any axis
+  int64_t tally_stride;
+  cq_reach *reach;                     // of one range after another: planes of its slab, first of them at reach_start
+  int64_t reach_start[CQ_RANGES_MAX], reach_capacity;
+
   const double *signals, *forces;      // of the running control step
 
   // adjoint of the live state; in the order it was left in, for the live state may be made again from a checkpoint in another

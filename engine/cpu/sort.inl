@@ -1,44 +1,114 @@
 // sort: where particles are, and moving them into another order.
 
-// Base cells of the slots, {slots, 3}: x, y (0 in 2D), last axis. outside: some position is not in the world, or
-// not finite.
-static void bases(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end, int32_t *base,
-                  int32_t lower[3], int32_t upper[3], int32_t *outside) {
-  const cq_model *m = s->model;
-  const real *data = (const real *)in->data, inv_dx = (real)(1 / m->dx);
+// lanes that hold whole numbers
+CQ_INLINE void whole_store(int32_t *out, const Real x) {
+#if CQ_LANES == 1
+  *out = (int32_t)s_value(x);
+#else
+  typedef int32_t Ints __attribute__((vector_size(CQ_LANES * 4), may_alias, aligned(4)));
+  *(Ints *)out = __builtin_convertvector(x, Ints);
+#endif
+}
+
+CQ_INLINE Real r_min(const Real a, const Real b) { return r_pick(b - a, a, b); }
+
+// Base cells of the slots, and the box of them. outside: some position is not in the world, or not finite.
+static void bases(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end, int32_t lower[3],
+                  int32_t upper[3], int32_t *outside) {
+  const real *data = (const real *)in->data, inv_dx = (real)(1 / s->model->dx);
+  Real poison = r_set((real)0);
   *outside = 0;
-  for (int i = 0; i < 3; i++) {
-    lower[i] = INT32_MAX;
-    upper[i] = INT32_MIN;
-  }
-  for (int32_t slot = chunk_begin * CQ_CHUNK; slot < chunk_end * CQ_CHUNK; slot++) {
-    int32_t *b = base + 3 * (int64_t)slot;
-    b[1] = 0;
-    for (int i = 0; i < CQ_DIM; i++) {
-      const real x = inv_dx * *slot_at((real *)data, FIELDS, slot, X + i);
-      if (!in_world(m, i, x)) {
-        *outside = 1;
-        return;
+  lower[1] = upper[1] = 0;
+  for (int i = 0; i < CQ_DIM; i++) {
+    const int axis = i == CQ_DIM - 1 ? 2 : i;
+    Real low = inv_dx * r_load(data + AT(chunk_begin, FIELDS, X + i)), high = low;
+    Real first = r_floor(low - (real)0.5), last = first;
+    for (int32_t c = chunk_begin; c < chunk_end; c++)
+      LANES_EACH(h) {
+        const Real x = inv_dx * r_load(data + AT(c, FIELDS, X + i) + h), base = r_floor(x - (real)0.5);
+        low = r_min(low, x);
+        high = r_max(high, x);
+        first = r_min(first, base);
+        last = r_max(last, base);
+        poison += (real)0 * x;   // stays zero unless something is not finite
+        whole_store(s->base + AT(c, 3, axis) + h, base);
       }
-      const int axis = i == CQ_DIM - 1 ? 2 : i;
-      b[axis] = (int32_t)s_value(s_floor(x - (real)0.5));
-      if (b[axis] < lower[axis]) lower[axis] = b[axis];
-      if (b[axis] > upper[axis]) upper[axis] = b[axis];
-    }
+    lower[axis] = (int32_t)s_value(r_smallest(first));
+    upper[axis] = (int32_t)s_value(r_largest(last));
+    if (!in_world(s->model, i, r_smallest(low)) || !in_world(s->model, i, r_largest(high))) *outside = 1;
   }
-  if (CQ_DIM == 2) lower[1] = upper[1] = 0;
+  if (!r_finite(poison)) *outside = 1;
+}
+
+// ---- into another order -----------------------------------------------------------------------------------------------
+
+#if CQ_LANES == 16
+// Some fields of one chunk, at most 4: from[k] of count chunks fills lanes[k].
+CQ_INLINE void merge_chunks(real *to, const real *const from[CQ_CHUNK], const __mmask16 lanes[CQ_CHUNK], const int count,
+                            const __m512i slots, const int first, const int fields) {
+  __m512 out[4];
+  for (int f = 0; f < fields; f++) out[f] = _mm512_setzero_ps();
+  for (int k = 0; k < count; k++)
+    for (int f = 0; f < fields; f++)
+      out[f] = _mm512_mask_permutexvar_ps(out[f], lanes[k], slots, _mm512_load_ps(from[k] + (first + f) * CQ_CHUNK));
+  for (int f = 0; f < fields; f++) _mm512_store_ps(to + (first + f) * CQ_CHUNK, out[f]);
+}
+#endif
+
+// One chunk of an array, from slots of another. The slots lie in few chunks, for the order changes little.
+CQ_INLINE void take_chunk(real *to, const real *data, const int32_t source[CQ_CHUNK], const int fields) {
+#if CQ_LANES == 16
+  const __m512i slots = _mm512_loadu_si512(source), chunks = _mm512_srli_epi32(slots, 4);
+  const real *from[CQ_CHUNK];
+  __mmask16 lanes[CQ_CHUNK];
+  int count = 0, f = 0;
+  for (uint32_t left = 0xffff; left; left &= ~(uint32_t)lanes[count++]) {
+    const int32_t chunk = source[__builtin_ctz(left)] / CQ_CHUNK;
+    lanes[count] = _mm512_cmpeq_epi32_mask(chunks, _mm512_set1_epi32(chunk));
+    from[count] = data + AT(chunk, fields, 0);
+  }
+  for (; f + 4 <= fields; f += 4) merge_chunks(to, from, lanes, count, slots, f, 4);
+  for (; f < fields; f++) merge_chunks(to, from, lanes, count, slots, f, 1);
+#else
+  // eight at a time: as many pointers as there are registers for
+  for (int h = 0; h < CQ_CHUNK; h += 8) {
+    const real *from[8];
+    for (int l = 0; l < 8; l++) from[l] = slot_at((real *)data, fields, source[h + l], 0);
+    for (int f = 0; f < fields; f++)
+      for (int l = 0; l < 8; l++) to[f * CQ_CHUNK + h + l] = from[l][f * CQ_CHUNK];
+  }
+#endif
 }
 
 // Particles of one order into another.
-static void reorder(const cq_scene *s, const void *in, void *out, const cq_arrangement *from, const cq_arrangement *to,
-                    int32_t chunk_begin, int32_t chunk_end) {
-  real *source = (real *)in;
+static void reorder(const cq_scene *s, const void *in, void *out, int32_t chunk_begin, int32_t chunk_end) {
+  for (int32_t c = chunk_begin; c < chunk_end; c++)
+    take_chunk((real *)out + AT(c, FIELDS, 0), (const real *)in, s->source + c * CQ_CHUNK, FIELDS);
+}
+
+static void reorder_params(const cq_scene *s, const cq_arrangement *from, cq_arrangement *to, int32_t chunk_begin,
+                           int32_t chunk_end) {
+  // what a byte is written to might be anything, a compiler must think: copies on the stack are not
+  const uint8_t *material = from->material, *drives = from->drives;
   for (int32_t c = chunk_begin; c < chunk_end; c++) {
-    const real *at[CQ_CHUNK];
-    for (int l = 0; l < CQ_CHUNK; l++)
-      at[l] = slot_at(source, FIELDS, from->slot[padded_particle(s, to, c * CQ_CHUNK + l)], 0);
-    real *chunk = (real *)out + AT(c, FIELDS, 0);
-    for (int f = 0; f < FIELDS; f++)
-      for (int l = 0; l < CQ_CHUNK; l++) chunk[f * CQ_CHUNK + l] = at[l][f * CQ_CHUNK];
+    const int32_t *source = s->source + c * CQ_CHUNK;
+    take_chunk((real *)to->params + AT(c, CQ_PARAM_COUNT, 0), (const real *)from->params, source, CQ_PARAM_COUNT);
+    uint8_t kind[CQ_CHUNK], drive[CQ_CHUNK], driven = 0;
+    uint32_t materials = 0;
+    for (int l = 0; l < CQ_CHUNK; l++) {
+      kind[l] = material[source[l]];
+      drive[l] = drives[source[l]];
+      materials |= 1u << kind[l];
+      driven |= drive[l];
+    }
+    memcpy(to->material + c * CQ_CHUNK, kind, sizeof kind);
+    memcpy(to->drives + c * CQ_CHUNK, drive, sizeof drive);
+    to->materials[c] = materials;
+    to->driven[c] = driven;
+  }
+  // a twin of the last particle, but without mass and volume
+  for (int32_t slot = (int32_t)s->model->particle_count; slot < chunk_end * CQ_CHUNK; slot++) {
+    *slot_at((real *)to->params, CQ_PARAM_COUNT, slot, CQ_PARAM_MASS) = (real)0;
+    *slot_at((real *)to->params, CQ_PARAM_COUNT, slot, CQ_PARAM_VOLUME) = (real)0;
   }
 }
