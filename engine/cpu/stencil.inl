@@ -1,19 +1,18 @@
 // stencil: the 3 or 9 rows of nodes around a particle; scatter to them and gather from them. Lanes compute 16 particles
-// field by field; records turn them into particles one after another, in quads of four reals:
-//   move quads   q0..q2 m | b00..b20 0 | b01.. 0 | ...   momentum and mass of the middle node, slopes along each axis
-//   weight quads w0 w1 w2 0 of each axis
+// field by field; records turn them into particles one after another, in quads of four reals.
 
 enum { ROWS = CQ_DIM == 3 ? 9 : 3, LAST = CQ_DIM - 1 };
 
-enum { MOVE = 4, STRIDE = MOVE * 4 };   // quads of a move, of which 2D uses three: a power of two; and reals
+// first quads of what a record holds: momentum and mass of the middle node, and their slopes along each axis; three weights of each
+// axis; what g2p_adj scattered; what is gathered
+enum {
+  MOVE = 0, WEIGHT = 4, SLOPE = WEIGHT + CQ_DIM, MOVE_ADJ = 8,
+  SUM = 12, EXCHANGE = SUM + CQ_DIM + 1, RECORD_QUADS = 20,
+};
 
 typedef struct {
-  real quad[CQ_CHUNK][MOVE][4] __attribute__((aligned(64)));
-} Moves;
-
-typedef struct {
-  real quad[CQ_CHUNK][CQ_DIM][4] __attribute__((aligned(64)));
-} Weights;
+  real quad[RECORD_QUADS][4];
+} Record;
 
 #if CQ_LANES > 1
 // indices of a shuffle that does the same in every group of four lanes
@@ -42,34 +41,30 @@ CQ_INLINE void groups_transpose(Real f[4]) {
 #undef B
 #endif
 
-// four fields of CQ_LANES particles to their quads, stride in reals
-CQ_INLINE void quads_store(real *out, const int stride, const Real a, const Real b, const Real c, const Real d) {
+// four fields of CQ_LANES particles to a quad of their records
+CQ_INLINE void quads_store(Record *of, const int quad, const Real a, const Real b, const Real c, const Real d) {
 #if CQ_LANES == 1
-  out[0] = a;
-  out[1] = b;
-  out[2] = c;
-  out[3] = d;
-  (void)stride;
+  const Real f[4] = {a, b, c, d};
+  for (int k = 0; k < 4; k++) of->quad[quad][k] = f[k];
 #else
   Real f[4] = {a, b, c, d};
   groups_transpose(f);
   CQ_UNROLL for (int m = 0; m < 4; m++) {
     Quad q[QUADS];
     real_split(f[m], q);
-    CQ_UNROLL for (int g = 0; g < QUADS; g++) quad_store(out + (4 * g + m) * stride, q[g]);
+    CQ_UNROLL for (int g = 0; g < QUADS; g++) quad_store(of[4 * g + m].quad[quad], q[g]);
   }
 #endif
 }
 
 // and back
-CQ_INLINE void quads_load(const real *in, const int stride, Real out[4]) {
+CQ_INLINE void quads_load(const Record *of, const int quad, Real out[4]) {
 #if CQ_LANES == 1
-  for (int k = 0; k < 4; k++) out[k] = in[k];
-  (void)stride;
+  for (int k = 0; k < 4; k++) out[k] = of->quad[quad][k];
 #else
   CQ_UNROLL for (int m = 0; m < 4; m++) {
     Quad q[QUADS];
-    CQ_UNROLL for (int g = 0; g < QUADS; g++) q[g] = quad_load(in + (4 * g + m) * stride);
+    CQ_UNROLL for (int g = 0; g < QUADS; g++) q[g] = quad_load(of[4 * g + m].quad[quad]);
     out[m] = real_join(q);
   }
   groups_transpose(out);
@@ -86,32 +81,41 @@ CQ_INLINE void place(const real *chunk, const int h, const real inv_dx, Real bas
   }
 }
 
-CQ_INLINE void weights_store(Weights *weights, const int h, const Real f[CQ_DIM]) {
+// w0 w1 w2, and what row_slope takes; 0 along the last axis, for a row has four nodes
+CQ_INLINE void weights_store(Record *of, const Real f[CQ_DIM]) {
   EACH(i) {
     Real w[3];
     spline(f[i], w);
-    quads_store(&weights->quad[h][i][0], CQ_DIM * 4, w[0], w[1], w[2], w[0] - w[0]);
+    quads_store(of, WEIGHT + i, w[0], w[1], w[2], i == LAST ? w[0] - w[0] : (real)2 * f[i] - (real)2);
   }
 }
 
-CQ_INLINE void slopes_store(Weights *slopes, const int h, const Real f[CQ_DIM]) {
-  EACH(i) {
-    Real w[3];
-    spline_slope(f[i], w);
-    quads_store(&slopes->quad[h][i][0], CQ_DIM * 4, w[0], w[1], w[2], w[0] - w[0]);
-  }
+// along the last axis, doubled as those of row_slope
+CQ_INLINE void slopes_store(Record *of, const Real f[CQ_DIM]) {
+  Real w[3];
+  spline_slope(f[LAST], w);
+  quads_store(of, SLOPE, (real)2 * w[0], (real)2 * w[1], (real)2 * w[2], w[0] - w[0]);
 }
 
-CQ_INLINE void moves_store(Moves *moves, const int h, const Real mass, const Real q[CQ_DIM], const Real b[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void move_store(Record *of, const int quad, const Real mass, const Real q[CQ_DIM], const Real b[CQ_DIM][CQ_DIM]) {
   const Real zero = mass - mass;
-  real *out = &moves->quad[h][0][0];
 #if CQ_DIM == 3
-  quads_store(out, STRIDE, q[0], q[1], q[2], mass);
-  EACH(j) quads_store(out + 4 * (j + 1), STRIDE, b[0][j], b[1][j], b[2][j], zero);
+  quads_store(of, quad, q[0], q[1], q[2], mass);
+  EACH(j) quads_store(of, quad + 1 + j, b[0][j], b[1][j], b[2][j], zero);
 #else
-  quads_store(out, STRIDE, q[0], q[1], mass, zero);
-  EACH(j) quads_store(out + 4 * (j + 1), STRIDE, b[0][j], b[1][j], zero, zero);
+  quads_store(of, quad, q[0], q[1], mass, zero);
+  EACH(j) quads_store(of, quad + 1 + j, b[0][j], b[1][j], zero, zero);
 #endif
+}
+
+// sums over nodes, and over nodes and their offsets
+CQ_INLINE void sums_load(const Record *of, Real sum[4], Real along[CQ_DIM][CQ_DIM]) {
+  quads_load(of, SUM, sum);
+  EACH(j) {
+    Real quad[4];
+    quads_load(of, SUM + 1 + j, quad);
+    EACH(i) along[i][j] = quad[i];
+  }
 }
 
 // node of the first row of each lane's stencil, in the window of the arrangement
@@ -128,20 +132,22 @@ CQ_INLINE void nodes_store(const cq_arrangement *a, int32_t node[CQ_CHUNK], cons
 #endif
 }
 
-// reals from the first row to each row of a stencil
+// reals from a row to the next one along the first axis, and in 3D along the second
 typedef struct {
-  int64_t row[ROWS];
-} Offsets;
+  int64_t x, y;
+} Strides;
 
-CQ_INLINE Offsets offsets_of(const cq_arrangement *a) {
-  Offsets o;
+CQ_INLINE Strides strides_of(const cq_arrangement *a) {
 #if CQ_DIM == 3
-  for (int i = 0; i < 3; i++)
-    for (int j = 0; j < 3; j++) o.row[3 * i + j] = ((int64_t)i * a->size[1] + j) * a->size[2] * 4;
+  return (Strides){(int64_t)a->size[1] * a->size[2] * 4, (int64_t)a->size[2] * 4};
 #else
-  for (int i = 0; i < 3; i++) o.row[i] = (int64_t)i * a->size[1] * 4;
+  return (Strides){(int64_t)a->size[1] * 4, 0};
 #endif
-  return o;
+}
+
+// reals from the first row of a stencil to row k
+CQ_INLINE int64_t row_at(const Strides *s, const int k) {
+  return CQ_DIM == 3 ? k / 3 * s->x + k % 3 * s->y : k * s->x;
 }
 
 // offset of each node of a row from the middle node
@@ -151,7 +157,8 @@ CQ_INLINE Row row_ramp(void) {
 }
 
 // rows += w (q + b o)
-CQ_INLINE void scatter(Row rows[ROWS], const real move[MOVE][4], const real weight[CQ_DIM][4]) {
+CQ_INLINE void scatter(Row rows[ROWS], const Record *record) {
+  const real(*move)[4] = &record->quad[MOVE], (*weight)[4] = &record->quad[WEIGHT];
   const Row w = row_nodes(weight[LAST]);
   const Row middle = row_mul(row_fma(row_comps(move[1 + LAST]), row_ramp(), row_comps(move[0])), w);
   const Row b0 = row_mul(row_comps(move[1]), w);
@@ -173,8 +180,9 @@ CQ_INLINE void scatter(Row rows[ROWS], const real move[MOVE][4], const real weig
 #endif
 }
 
-// out: sum w v | sum w v o_x | (sum w v o_y) | sum w v o_last
-CQ_INLINE void gather(real out[MOVE][4], const Row rows[ROWS], const real weight[CQ_DIM][4]) {
+// sum w v | sum w v o_x | (sum w v o_y) | sum w v o_last
+CQ_INLINE void gather(Record *record, const Row rows[ROWS]) {
+  const real(*weight)[4] = &record->quad[WEIGHT];
   const Row w = row_nodes(weight[LAST]);
 #if CQ_DIM == 3
   Row sum[3], slope_y = rows[0];
@@ -192,20 +200,20 @@ CQ_INLINE void gather(real out[MOVE][4], const Row rows[ROWS], const real weight
   const Row m = row_mul(row_add(row_add(sum[0], sum[2]), sum[1]), w);
   const Row slope_x = row_mul(row_sub(sum[2], sum[0]), w), slope_last = row_mul(m, row_ramp());
 #if CQ_DIM == 3
-  row_sums(out[0], m, slope_x, slope_y, slope_last);
+  row_sums(record->quad[SUM], m, slope_x, slope_y, slope_last);
 #else
-  row_sums(out[0], m, slope_x, slope_last, m);
+  row_sums(record->quad[SUM], m, slope_x, slope_last, m);
 #endif
 }
 
-CQ_INLINE void rows_load(Row rows[ROWS], const real *grid, const Offsets *o) {
-  CQ_UNROLL for (int k = 0; k < ROWS; k++) rows[k] = row_load(grid + o->row[k]);
+CQ_INLINE void rows_load(Row rows[ROWS], const real *grid, const Strides *s) {
+  CQ_UNROLL for (int k = 0; k < ROWS; k++) rows[k] = row_load(grid + row_at(s, k));
 }
 
 // rows += into the grid, and clear
-CQ_INLINE void rows_flush(real *grid, const Offsets *o, Row rows[ROWS]) {
+CQ_INLINE void rows_flush(real *grid, const Strides *s, Row rows[ROWS]) {
   CQ_UNROLL for (int k = 0; k < ROWS; k++) {
-    row_store(grid + o->row[k], row_add(row_load(grid + o->row[k]), rows[k]));
+    row_store(grid + row_at(s, k), row_add(row_load(grid + row_at(s, k)), rows[k]));
     rows[k] = row_zero();
   }
 }

@@ -69,7 +69,7 @@ CQ_INLINE real *slab_of(const cq_scene *s, const int32_t range) {
 static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found) {
   const cq_arrangement *a = s->arrangement;
   const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
-  const Offsets offsets = offsets_of(a);
+  const Strides strides = strides_of(a);
   real *grid = slab_of(s, range);
   Row rows[ROWS];
   CQ_UNROLL for (int k = 0; k < ROWS; k++) rows[k] = row_zero();
@@ -78,14 +78,13 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found)
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     const Matter matter = matter_of(s, c);
-    Moves moves;
-    Weights weights;
+    Record records[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     LANES_EACH(h) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
       place(chunk, h, inv_dx, base, f, arm);
       nodes_store(a, node, h, base);
-      weights_store(&weights, h, f);
+      weights_store(records + h, f);
       Real v[CQ_DIM], affine[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], force[CQ_DIM];
       load_vector(chunk, V, h, v);
       load_matrix(chunk, C, h, affine);
@@ -96,55 +95,49 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found)
       Real q[CQ_DIM], b[CQ_DIM][CQ_DIM];
       const Real mass = param(&matter, CQ_PARAM_MASS, h);
       transfer_to_grid(dx, dt, arm, mass, param(&matter, CQ_PARAM_VOLUME, h), v, affine, tau, force, q, b);
-      moves_store(&moves, h, mass, q, b);
+      move_store(records + h, MOVE, mass, q, b);
     }
     // particles of one cell follow each other: their rows stay in registers
     for (int l = 0; l < CQ_CHUNK; l++) {
       prefetch_next(chunk, FIELDS, 0, FIELDS, l);
       if (node[l] != current) {
-        if (current >= 0) rows_flush(grid + 4 * current, &offsets, rows);
+        if (current >= 0) rows_flush(grid + 4 * current, &strides, rows);
         current = node[l];
       }
-      scatter(rows, moves.quad[l], weights.quad[l]);
+      scatter(rows, &records[l]);
     }
   }
-  if (current >= 0) rows_flush(grid + 4 * current, &offsets, rows);
+  if (current >= 0) rows_flush(grid + 4 * current, &strides, rows);
   found->bad = !(r_smallest(smallest) > 0);
 }
 
 static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found) {
   const cq_arrangement *a = s->arrangement;
   const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
-  const Offsets offsets = offsets_of(a);
+  const Strides strides = strides_of(a);
   const real *grid = (const real *)s->grid_v;
   Real fastest = r_set((real)0), poison = r_set((real)0);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     real *next = (real *)out->data + AT(c, FIELDS, 0);
-    Moves sums;
-    Weights weights;
+    Record records[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     LANES_EACH(h) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
       place(chunk, h, inv_dx, base, f, arm);
       nodes_store(a, node, h, base);
-      weights_store(&weights, h, f);
+      weights_store(records + h, f);
     }
     for (int l = 0; l < CQ_CHUNK; l++) {
       prefetch_next(next, FIELDS, 0, FIELDS, l);
       Row rows[ROWS];
-      rows_load(rows, grid + 4 * (int64_t)node[l], &offsets);
-      gather(sums.quad[l], rows, weights.quad[l]);
+      rows_load(rows, grid + 4 * (int64_t)node[l], &strides);
+      gather(&records[l], rows);
     }
     LANES_EACH(h) {
-      Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], m0[CQ_DIM], m1[CQ_DIM][CQ_DIM], quad[4];
+      Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], m0[4], m1[CQ_DIM][CQ_DIM];
       place(chunk, h, inv_dx, base, f, arm);
-      quads_load(&sums.quad[h][0][0], STRIDE, quad);
-      EACH(i) m0[i] = quad[i];
-      EACH(j) {
-        quads_load(&sums.quad[h][1 + j][0], STRIDE, quad);
-        EACH(i) m1[i][j] = quad[i];
-      }
+      sums_load(records + h, m0, m1);
       Real x[CQ_DIM], def[CQ_DIM][CQ_DIM], affine_next[CQ_DIM][CQ_DIM], x_next[CQ_DIM], def_next[CQ_DIM][CQ_DIM];
       load_vector(chunk, X, h, x);
       load_matrix(chunk, F, h, def);

@@ -5,7 +5,7 @@
 static void g2p_adj(cq_scene *s, const cq_slice *in, int32_t range) {
   const cq_arrangement *a = s->arrangement;
   const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
-  const Offsets offsets = offsets_of(a);
+  const Strides strides = strides_of(a);
   real *grid_slab = slab_of(s, range);
   Row rows[ROWS];
   CQ_UNROLL for (int k = 0; k < ROWS; k++) rows[k] = row_zero();
@@ -13,14 +13,13 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, int32_t range) {
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     real *adj = (real *)s->adj + AT(c, FIELDS, 0);
-    Moves moves;
-    Weights weights;
+    Record records[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     LANES_EACH(h) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
       place(chunk, h, inv_dx, base, f, arm);
       nodes_store(a, node, h, base);
-      weights_store(&weights, h, f);
+      weights_store(records + h, f);
       Real def[CQ_DIM][CQ_DIM], gx[CQ_DIM], gv[CQ_DIM], gc[CQ_DIM][CQ_DIM], gf[CQ_DIM][CQ_DIM];
       load_matrix(chunk, F, h, def);
       load_vector(adj, X, h, gx);
@@ -31,72 +30,73 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, int32_t range) {
       transfer_to_particle_adj(dx, dt, arm, def, gx, gv, gc, gf, gm0, gm1);
       store_vector(adj, V, h, gm0);
       store_matrix(adj, C, h, gm1);
-      moves_store(&moves, h, gm0[0] - gm0[0], gm0, gm1);
+      move_store(records + h, MOVE, gm0[0] - gm0[0], gm0, gm1);
     }
     for (int l = 0; l < CQ_CHUNK; l++) {
       prefetch_next(chunk, FIELDS, 0, FIELDS, l);
       prefetch_next(adj, FIELDS, 0, FIELDS, l);
       if (node[l] != current) {
-        if (current >= 0) rows_flush(grid_slab + 4 * current, &offsets, rows);
+        if (current >= 0) rows_flush(grid_slab + 4 * current, &strides, rows);
         current = node[l];
       }
-      scatter(rows, moves.quad[l], weights.quad[l]);
+      scatter(rows, &records[l]);
     }
   }
-  if (current >= 0) rows_flush(grid_slab + 4 * current, &offsets, rows);
+  if (current >= 0) rows_flush(grid_slab + 4 * current, &strides, rows);
+}
+
+// An interpolation along one axis from three rows, and twice its derivative along the axis. In differences from the middle row,
+// for w0 + w1 + w2 = 1: half of the work goes to adders, which multiplications leave idle.
+CQ_INLINE Row row_interpolate(const real *weight, const Row a, const Row b, const Row c) {
+  return row_scale_add(weight[0], row_sub(a, b), row_scale_add(weight[2], row_sub(c, b), b));
+}
+CQ_INLINE Row row_slope(const real *weight, const Row a, const Row b, const Row c) {
+  return row_scale_add(weight[3], row_add(row_sub(a, b), row_sub(c, b)), row_sub(c, a));
 }
 
 // sums over the nodes of a particle that p2g_adj needs: node gradients against weights and offsets, and, against the slopes of
 // the weights, what each node exchanges with the particle:
 //   e = dL/dp . (q + b o) + dL/dm m + v . (gm0 + gm1 o)
-// sums: as gather() of dL/d(p, m); slopes: sum dw_x e | sum dw_y e | (sum dw_z e), per component
-CQ_INLINE void gather_adj(real sums[MOVE][4], real slopes[CQ_DIM][4], const Row grads[ROWS], const Row vels[ROWS],
-                          const real move[MOVE][4], const real move_adj[MOVE][4],
-                          const real weight[CQ_DIM][4], const real slope[CQ_DIM][4]) {
-  const Row w = row_nodes(weight[LAST]), dw = row_nodes(slope[LAST]), ramp = row_ramp();
+// of dL/d(p, m) as gather() has them, and the exchange: sum dw_x e | (sum dw_y e) | sum dw_last e, doubled, per component
+CQ_INLINE void gather_adj(Record *record, const Row grads[ROWS], const Row vels[ROWS]) {
+  const real(*move)[4] = &record->quad[MOVE], (*move_adj)[4] = &record->quad[MOVE_ADJ], (*weight)[4] = &record->quad[WEIGHT];
+  const Row w = row_nodes(weight[LAST]), dw = row_nodes(weight[CQ_DIM]), ramp = row_ramp();
   const Row b0 = row_comps(move[1]), c0 = row_comps(move_adj[1]);
-  Row u = row_sub(row_fma(row_comps(move[1 + LAST]), ramp, row_comps(move[0])), b0);
-  Row t = row_sub(row_fma(row_comps(move_adj[1 + LAST]), ramp, row_comps(move_adj[0])), c0);
-  Row sx = row_zero(), sz = row_zero();
+  const Row u1 = row_fma(row_comps(move[1 + LAST]), ramp, row_comps(move[0]));
+  const Row t1 = row_fma(row_comps(move_adj[1 + LAST]), ramp, row_comps(move_adj[0]));
+  const Row u[3] = {row_sub(u1, b0), u1, row_add(u1, b0)}, t[3] = {row_sub(t1, c0), t1, row_add(t1, c0)};
+  Row e[3], sum[3];
 #if CQ_DIM == 3
   const Row b1 = row_comps(move[2]), c1 = row_comps(move_adj[2]);
-  Row sy = row_zero(), sum[3], slope_y = row_zero();
+  Row d[3], slope_y;
   CQ_UNROLL for (int i = 0; i < 3; i++) {
-    const Row e0 = row_fma(grads[3 * i], row_sub(u, b1), row_mul(vels[3 * i], row_sub(t, c1)));
-    const Row e1 = row_fma(grads[3 * i + 1], u, row_mul(vels[3 * i + 1], t));
-    const Row e2 = row_fma(grads[3 * i + 2], row_add(u, b1), row_mul(vels[3 * i + 2], row_add(t, c1)));
-    const Row e = row_scale_add(weight[1][0], e0, row_scale_add(weight[1][1], e1, row_scale(weight[1][2], e2)));
-    const Row de = row_scale_add(slope[1][0], e0, row_scale_add(slope[1][1], e1, row_scale(slope[1][2], e2)));
-    sx = row_scale_add(slope[0][i], e, sx);
-    sy = row_scale_add(weight[0][i], de, sy);
-    sz = row_scale_add(weight[0][i], e, sz);
-    const Row a = row_scale(weight[1][0], grads[3 * i]), c = row_scale(weight[1][2], grads[3 * i + 2]);
-    sum[i] = row_scale(weight[0][i], row_scale_add(weight[1][1], grads[3 * i + 1], row_add(a, c)));
-    slope_y = row_scale_add(weight[0][i], row_sub(c, a), slope_y);
-    u = row_add(u, b0);
-    t = row_add(t, c0);
+    const Row *g = &grads[3 * i], *v = &vels[3 * i];
+    const Row e0 = row_fma(g[0], row_sub(u[i], b1), row_mul(v[0], row_sub(t[i], c1)));
+    const Row e1 = row_fma(g[1], u[i], row_mul(v[1], t[i]));
+    const Row e2 = row_fma(g[2], row_add(u[i], b1), row_mul(v[2], row_add(t[i], c1)));
+    e[i] = row_interpolate(weight[1], e0, e1, e2);
+    d[i] = row_slope(weight[1], e0, e1, e2);
+    const Row a = row_scale(weight[1][0], g[0]), c = row_scale(weight[1][2], g[2]), y = row_sub(c, a);
+    sum[i] = row_scale(weight[0][i], row_scale_add(weight[1][1], g[1], row_add(a, c)));
+    slope_y = i ? row_scale_add(weight[0][i], y, slope_y) : row_scale(weight[0][i], y);
   }
-  row_sum(slopes[1], row_mul(sy, w));
-  slope_y = row_mul(slope_y, w);
 #else
-  Row sum[3];
   CQ_UNROLL for (int i = 0; i < 3; i++) {
-    const Row e = row_fma(grads[i], u, row_mul(vels[i], t));
-    sx = row_scale_add(slope[0][i], e, sx);
-    sz = row_scale_add(weight[0][i], e, sz);
+    e[i] = row_fma(grads[i], u[i], row_mul(vels[i], t[i]));
     sum[i] = row_scale(weight[0][i], grads[i]);
-    u = row_add(u, b0);
-    t = row_add(t, c0);
   }
 #endif
-  row_sum(slopes[0], row_mul(sx, w));
-  row_sum(slopes[LAST], row_mul(sz, dw));
+  const Row sx = row_mul(row_slope(weight[0], e[0], e[1], e[2]), w);
+  const Row sz = row_mul(row_interpolate(weight[0], e[0], e[1], e[2]), dw);
   const Row m = row_mul(row_add(row_add(sum[0], sum[2]), sum[1]), w);
   const Row slope_x = row_mul(row_sub(sum[2], sum[0]), w), slope_last = row_mul(m, ramp);
 #if CQ_DIM == 3
-  row_sums(sums[0], m, slope_x, slope_y, slope_last);
+  const Row sy = row_mul(row_interpolate(weight[0], d[0], d[1], d[2]), w);
+  row_sums(record->quad[EXCHANGE], sx, sy, sz, sx);
+  row_sums(record->quad[SUM], m, slope_x, row_mul(slope_y, w), slope_last);
 #else
-  row_sums(sums[0], m, slope_x, slope_last, m);
+  row_sums(record->quad[SUM], m, slope_x, slope_last, sx);
+  row_sum(record->quad[EXCHANGE + 1], sz);
 #endif
 }
 
@@ -136,7 +136,7 @@ CQ_INLINE void stress_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][
 
 // what the particle gave to the grid, once more, with the adjoint moves beside it
 CQ_INLINE void moves_again(const cq_scene *s, const Matter *matter, const real *chunk, const real *adj, const int h,
-                           const Real arm[CQ_DIM], Moves *moves, Moves *moves_adj, real *stress) {
+                           const Real arm[CQ_DIM], Record *of, real *stress) {
   const real dx = (real)s->model->dx, dt = (real)s->model->dt;
   Real v[CQ_DIM], affine[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], force[CQ_DIM];
   Real q[CQ_DIM], b[CQ_DIM][CQ_DIM], gm0[CQ_DIM], gm1[CQ_DIM][CQ_DIM];
@@ -148,26 +148,19 @@ CQ_INLINE void moves_again(const cq_scene *s, const Matter *matter, const real *
   force_of(matter, h, force);
   const Real mass = param(matter, CQ_PARAM_MASS, h);
   transfer_to_grid(dx, dt, arm, mass, param(matter, CQ_PARAM_VOLUME, h), v, affine, tau, force, q, b);
-  moves_store(moves, h, mass, q, b);
+  move_store(of, MOVE, mass, q, b);
   load_vector(adj, V, h, gm0);
   load_matrix(adj, C, h, gm1);
-  moves_store(moves_adj, h, mass - mass, gm0, gm1);
+  move_store(of, MOVE_ADJ, mass - mass, gm0, gm1);
 }
 
 // from the sums over nodes to the adjoint of the state before
 CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real *chunk, const real *next, real *adj,
-                            real *params_adj, real *drive_grad, const int h, const Moves *sums, const Weights *slopes,
-                            const real *stress) {
+                            real *params_adj, real *drive_grad, const int h, const Record *of, const real *stress) {
   const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
-  Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], quad[4], n0[CQ_DIM], n1[CQ_DIM][CQ_DIM], grad_arm[CQ_DIM];
+  Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], n0[4], n1[CQ_DIM][CQ_DIM], grad_arm[CQ_DIM];
   place(chunk, h, inv_dx, base, f, arm);
-  quads_load(&sums->quad[h][0][0], STRIDE, quad);
-  const Real nm = quad[CQ_DIM];
-  EACH(i) n0[i] = quad[i];
-  EACH(j) {
-    quads_load(&sums->quad[h][1 + j][0], STRIDE, quad);
-    EACH(i) n1[i][j] = quad[i];
-  }
+  sums_load(of, n0, n1);
   Real v[CQ_DIM], affine[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], force[CQ_DIM];
   Real q[CQ_DIM], b[CQ_DIM][CQ_DIM];
   load_vector(chunk, V, h, v);
@@ -192,7 +185,7 @@ CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real 
   Real grad_mass = r_load(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h);
   Real grad_volume = r_load(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h);
   transfer_to_grid_adj(dx, dt, arm, mass, volume, v, affine, tau, b, grad_arm, &grad_mass, &grad_volume, grad_v, grad_c,
-                       grad_tau, grad_force, n0, n1, nm);
+                       grad_tau, grad_force, n0, n1, n0[CQ_DIM]);
   r_store(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h, grad_mass);
   r_store(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h, grad_volume);
   stress_of_adj(matter, h, def, grad_def, params_adj, drive_grad, grad_tau);
@@ -204,11 +197,12 @@ CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real 
 
   // position: x' = x + ..., and through weights and arm, f = x / dx - base, arm = 1 - f
   EACH(i) {
-    quads_load(&slopes->quad[h][i][0], CQ_DIM * 4, quad);
+    Real quad[4];
+    quads_load(of, EXCHANGE + i, quad);
     Real s_i = quad[0] + quad[1] + quad[2];
     if (CQ_DIM == 3) s_i += quad[3];
     real *at = adj + (X + i) * CQ_CHUNK + h;
-    r_store(at, r_load(at) + inv_dx * (s_i - grad_arm[i]));
+    r_store(at, r_load(at) + inv_dx * ((real)0.5 * s_i - grad_arm[i]));
   }
   store_vector(adj, V, h, grad_v);
   store_matrix(adj, C, h, grad_c);
@@ -218,35 +212,33 @@ CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real 
 static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   const cq_arrangement *a = s->arrangement;
   const real inv_dx = (real)(1 / s->model->dx);
-  const Offsets offsets = offsets_of(a);
+  const Strides strides = strides_of(a);
   const real *velocity = (const real *)s->grid_v, *gradient = (const real *)s->grid_q;
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0), *next = (const real *)out->data + AT(c, FIELDS, 0);
     real *adj = (real *)s->adj + AT(c, FIELDS, 0), *params_adj = (real *)s->params_adj + AT(c, CQ_PARAM_COUNT, 0);
     real *drive_grad = (real *)s->drive_adj + AT(c, DRIVES, 0);
     const Matter matter = matter_of(s, c);
-    Moves moves, moves_adj, sums;
-    Weights weights, slopes, exchanged;
+    Record records[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     real stress[CQ_DIM * CQ_DIM * CQ_CHUNK] __attribute__((aligned(64)));   // Kirchhoff stress, from the first half for the second
     LANES_EACH(h) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
       place(chunk, h, inv_dx, base, f, arm);
       nodes_store(a, node, h, base);
-      weights_store(&weights, h, f);
-      slopes_store(&slopes, h, f);
-      moves_again(s, &matter, chunk, adj, h, arm, &moves, &moves_adj, stress);
+      weights_store(records + h, f);
+      slopes_store(records + h, f);
+      moves_again(s, &matter, chunk, adj, h, arm, records + h, stress);
     }
     for (int l = 0; l < CQ_CHUNK; l++) {
       prefetch_next(chunk, FIELDS, 0, FIELDS, l);
       prefetch_next(next, FIELDS, V, F - V, l);
       prefetch_next(adj, FIELDS, 0, FIELDS, l);
       Row grads[ROWS], vels[ROWS];
-      rows_load(grads, gradient + 4 * (int64_t)node[l], &offsets);
-      rows_load(vels, velocity + 4 * (int64_t)node[l], &offsets);
-      gather_adj(sums.quad[l], exchanged.quad[l], grads, vels, moves.quad[l], moves_adj.quad[l], weights.quad[l],
-                 slopes.quad[l]);
+      rows_load(grads, gradient + 4 * (int64_t)node[l], &strides);
+      rows_load(vels, velocity + 4 * (int64_t)node[l], &strides);
+      gather_adj(&records[l], grads, vels);
     }
-    LANES_EACH(h) particle_adj(s, &matter, chunk, next, adj, params_adj, drive_grad, h, &sums, &exchanged, stress);
+    LANES_EACH(h) particle_adj(s, &matter, chunk, next, adj, params_adj, drive_grad, h, records + h, stress);
   }
 }
