@@ -75,9 +75,12 @@ CUDA_FILES := $(filter-out $(CUDA_KERNEL),$(sort $(wildcard cuda/*.cu)))
 CUDA_VARIANTS := 2.4 2.8 3.4 3.8
 # everything but the program's own main, for the C tests
 ENGINE_OBJECTS := $(filter-out $(BUILD)/engine/host/%,$(OBJECTS))
+# what a world and its rollouts need; neither Lua nor OpenBLAS
+CORE_OBJECTS := $(filter-out $(BUILD)/engine/tensor/% $(BUILD)/engine/picture/% $(BUILD)/engine/geometry/%,$(ENGINE_OBJECTS))
 C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c))) \
            $(patsubst tests/c/%.cc,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.cc))) \
-           $(patsubst tests/cuda/%.cc,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.cc)))
+           $(patsubst tests/cuda/%.cc,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.cc))) \
+           $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c)))
 
 .PHONY: all help cuda setup demo test tests check-all accuracy bench install clean FORCE
 .DEFAULT_GOAL := all
@@ -207,6 +210,12 @@ $(BUILD)/tests/cuda-emulated.so: $(EMULATED_OBJECTS) $(EMULATION_OBJECTS)
 	@echo "  link  $@"
 	@$(CXX) -shared $(LINK_FLAGS) $^ -o $@.new && mv $@.new $@
 
+# tests and measurements of the device, a real one or not
+$(BUILD)/tests/cuda/%: tests/cuda/%.c $(CORE_OBJECTS) $(BUILD)/flags
+	@mkdir -p $(@D); echo "  test  $<"
+	@$(CC) $(CPPFLAGS_ALL) $(C_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
+	@$(CC) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) -lm -ldl -o $@
+
 # tests of kernels alone, and of the emulation itself
 $(BUILD)/tests/cuda/%: tests/cuda/%.cc $(EMULATION_OBJECTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo "  test  $<"
@@ -232,7 +241,7 @@ test: ## set up, build and run all tests
 	@$(MAKE) --no-print-directory tests
 
 # the tests alone; ONLY=name runs those files whose name holds it
-tests: $(BUILD)/cqlua $(C_TESTS)
+tests: $(BUILD)/cqlua $(C_TESTS) $(BUILD)/tests/cuda-emulated.so
 	@$(BUILD)/cqlua tests/run.lua --build $(BUILD) $(if $(ONLY),--only $(ONLY))
 
 # a test that decides which allocation fails

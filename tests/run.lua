@@ -2,7 +2,8 @@
 --
 -- Three kinds, each file a process of its own, so that a crash is one failed test and not the end:
 --   tests/*_spec.lua and tests/style.lua   busted, inside cqlua
---   tests/c/*.c, *.cc, tests/cuda/*.cc     programs built by make; last line "N passed, N failed" (tests/c/check.h does it)
+--   tests/c/*.c, *.cc, tests/cuda/*.c, *.cc   programs built by make; last line "N passed, N failed" (tests/c/check.h does it)
+--                                          some of them a second time, with CUDA on an emulated GPU
 -- The last line of all is "N passed, N failed"; the exit code is 1 if anything failed or nothing ran.
 local host = require "cq.host"
 local option = require "cq.option"
@@ -25,6 +26,14 @@ end
 
 local function quote(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
 
+-- C tests that make worlds as tests/c/scene.h does, and rollouts of them
+local on_both = { "batch", "gradient", "health", "memo", "rollout32", "rollout_dual", "walls" }
+
+-- threads and blocks of kernels take turns at random
+local function emulated(program)
+  return ('CQLUA_CUDA=%s CQLUA_EMULATION="thread_order=2 block_order=2" %s'):format(quote(build .. "/tests/cuda-emulated.so"), quote(program))
+end
+
 -- { name, command } of every test file
 local function collect()
   local tests = {}
@@ -32,9 +41,12 @@ local function collect()
     local stem = name:gsub("%.cc?$", "")
     tests[#tests + 1] = { name = "c/" .. stem, command = quote(build .. "/tests/" .. stem) }
   end
-  for _, name in ipairs(listed("tests/cuda", function(n) return n:match "%.cc$" end)) do
-    local stem = name:gsub("%.cc$", "")
-    tests[#tests + 1] = { name = "cuda/" .. stem, command = quote(build .. "/tests/cuda/" .. stem) }
+  for _, name in ipairs(listed("tests/cuda", function(n) return n:match "%.cc?$" end)) do
+    local stem = name:gsub("%.cc?$", "")
+    tests[#tests + 1] = { name = "cuda/" .. stem, command = emulated(build .. "/tests/cuda/" .. stem) }
+  end
+  for _, stem in ipairs(on_both) do
+    tests[#tests + 1] = { name = "cuda/c/" .. stem, command = "CQLUA_TEST_DEVICE=cuda " .. emulated(build .. "/tests/" .. stem) }
   end
   for _, name in ipairs(listed("tests", function(n) return ends_with(n, "_spec.lua") or n == "style.lua" end)) do
     local command = quote(host.executable) .. " tests/spec.lua " .. quote("tests/" .. name)
@@ -48,7 +60,7 @@ local function collect()
 end
 
 local function start(test)
-  test.pipe = assert(io.popen(("timeout %d %s 2>&1 </dev/null; echo \"exit $?\""):format(TIME_LIMIT, test.command)))
+  test.pipe = assert(io.popen(("timeout %d env %s 2>&1 </dev/null; echo \"exit $?\""):format(TIME_LIMIT, test.command)))
 end
 
 local function plural(count, noun) return ("%d %s%s"):format(count, noun, count == 1 and "" or "s") end

@@ -11,6 +11,8 @@ typedef struct {
   int forward_only;
   int running;               // 1: the loss is of all states but the first, each as the last
   int64_t memory;
+  int device;                // another one than that of the tests: cq_device_kind
+  void (*change)(test_scene *scene);   // before its world is made
 } test_choice;
 
 typedef struct {
@@ -37,6 +39,8 @@ static inline void test_run_open(test_run *t, const test_choice *choice) {
   t->scene.def.threads = c->threads;
   t->scene.def.simd = c->simd;
   if (c->substeps) t->scene.def.substeps = c->substeps;
+  if (c->device) t->scene.def.device = c->device;
+  if (c->change) c->change(&t->scene);
   REQUIRE(cq_world_create(&t->scene.def, &t->world) == CQ_OK);
   cq_rollout_def def;
   cq_rollout_def_init(&def);

@@ -30,6 +30,12 @@ static inline double test_random(void) {   // xorshift, uniform in [-1, 1]
 
 static inline double *test_array(int64_t count) { return (double *)calloc((size_t)count + 1, sizeof(double)); }
 
+// the tests run once more with CQLUA_TEST_DEVICE=cuda (tests/run.lua)
+static inline int32_t test_device(void) {
+  const char *name = getenv("CQLUA_TEST_DEVICE");
+  return name && !strcmp(name, "cuda") ? CQ_DEVICE_CUDA : CQ_DEVICE_CPU;
+}
+
 // A jittered block of side^dim particles, two an axis in a cell, above a floor with friction, beside a slope.
 static inline void test_scene_make(test_scene *s, int dim, int side, int precision, int materials) {
   memset(s, 0, sizeof *s);
@@ -42,6 +48,7 @@ static inline void test_scene_make(test_scene *s, int dim, int side, int precisi
   s->n = n;
   d->dim = dim;
   d->precision = precision;
+  d->device = test_device();
   d->dx = dx;
   d->dt = 2e-3;
   d->substeps = 2;

@@ -116,11 +116,13 @@ void fault(const char *format, ...) {
   fprintf(stderr, "emulation: %s\n", sentence);
 }
 
-// Three bytes make it a NaN as float and double, a large index as an integer and no address: what uses it shows.
+// A NaN as float and double, a large index as an integer and no address: what uses it shows.
 void fill_poison(void *memory, size_t bytes) {
-  static const unsigned char pattern[4] = {0xA5, 0xA5, 0xF5, 0x7F};
-  unsigned char *to = (unsigned char *)memory;
-  for (size_t k = 0; k < bytes; k++) to[k] = pattern[k % 4];
+  static const uint32_t pattern = 0x7FF5A5A5;
+  char *to = (char *)memory;
+  size_t k = 0;
+  for (; k + sizeof pattern <= bytes; k += sizeof pattern) memcpy(to + k, &pattern, sizeof pattern);
+  memcpy(to + k, &pattern, bytes - k);
 }
 
 cudaError_t keep(cudaError_t error) {

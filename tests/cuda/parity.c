@@ -1,0 +1,330 @@
+// The CUDA device against the CPU: states, readouts and gradients of the same rollouts, over all that a scene can have. Needs cq.h and
+// nothing of Lua. On an emulated GPU each case runs with its threads in three orders, on a real one twice: the same bits each time.
+//   parity [part of a case's name]
+#include "../c/rollout.h"
+#include "emulation/machine.h"
+#include <dlfcn.h>
+
+// ---- scenes -------------------------------------------------------------------------------------------------------------------
+
+static void one_material(test_scene *s, int32_t kind, int32_t incompressible) {
+  s->def.material_count = 1;
+  s->def.material = NULL;
+  s->materials[0] = (cq_material){kind, incompressible};
+}
+static void neo_hookean(test_scene *s) { one_material(s, CQ_MATERIAL_NEO_HOOKEAN, 0); }
+static void corotated(test_scene *s) { one_material(s, CQ_MATERIAL_COROTATED, 0); }
+static void linear(test_scene *s) { one_material(s, CQ_MATERIAL_LINEAR, 0); }
+static void incompressible(test_scene *s) {
+  for (int k = 0; k < 4; k++) s->materials[k].incompressible = 2 * k + 2;
+}
+
+static void bare(test_scene *s) {
+  s->def.wall_count = 0;
+  s->def.actuator_count = 0;
+  s->def.actuation_count = 0;
+  s->def.force_count = 0;
+}
+
+static void lonely(test_scene *s) {
+  s->def.force_count = 0;
+  s->def.material_count = 1;
+}
+
+// Walls of all shapes and laws: the block lies in a box, on a bumpy ground, against a ball that moves.
+static void all_walls(test_scene *s) {
+  static double height[7 * 7];
+  const double dx = s->def.dx;
+  for (int k = 0; k < 49; k++) height[k] = (4.2 + 0.3 * sin(1.7 * k)) * dx;
+  for (int w = 0; w < 4; w++) cq_wall_init(&s->walls[w]);
+  cq_wall *box = &s->walls[0], *ground = &s->walls[1], *ball = &s->walls[2], *belt = &s->walls[3];
+  box->shape = CQ_WALL_BOX;
+  box->kind = CQ_CONTACT_STICKY;
+  box->hollow = 1;
+  for (int i = 0; i < 3; i++) {
+    box->lower[i] = 5.2 * dx;
+    box->upper[i] = s->def.cells[i] * dx - 3 * dx;
+  }
+  box->lower[1] = 3 * dx;
+  ground->shape = CQ_WALL_HEIGHT_FIELD;
+  ground->kind = CQ_CONTACT_FRICTION;
+  ground->friction = 0.4;
+  ground->height = height;
+  ground->height_count[0] = 7;
+  ground->height_count[1] = s->def.dim == 3 ? 7 : 1;
+  for (int i = 0; i < 2; i++) ground->height_spacing[i] = 4 * dx;
+  ball->shape = CQ_WALL_SPHERE;
+  ball->kind = CQ_CONTACT_SLIP;
+  ball->moves = 1;
+  ball->radius = 3 * dx;
+  for (int i = 0; i < 3; i++) ball->point[i] = 10 * dx;
+  ball->velocity[0] = -0.4;
+  belt->kind = CQ_CONTACT_SEPARATE;
+  belt->point[0] = 5.6 * dx;
+  belt->normal[0] = 1;
+  belt->normal[1] = 0;
+  belt->velocity[1] = 0.2;
+  s->def.wall_count = 4;
+}
+
+static void mover_and_pins(test_scene *s) {
+  test_scene_add_mover(s);
+  test_scene_add_pins(s);
+}
+
+// so fast that particles leave their tile in the middle of a control step
+static void fast(test_scene *s) {
+  for (int i = 0; i < 3; i++) s->def.cells[i] = 64;
+  for (int64_t p = 0; p < s->n; p++)
+    for (int i = 0; i < s->def.dim; i++) s->velocity[p * s->def.dim + i] += i == 1 ? 1 : 9 - 3 * (double)i;
+}
+
+// two blocks far from each other
+static void apart(test_scene *s) {
+  for (int i = 0; i < 3; i++) s->def.cells[i] = 60;
+  for (int64_t p = s->n / 2; p < s->n; p++)
+    for (int i = 0; i < s->def.dim; i++) s->position[p * s->def.dim + i] += (20 + 3 * i) * s->def.dx;
+}
+
+// so close that a tile takes several rounds
+static void crowded(test_scene *s) {
+  const double middle[3] = {7 * s->def.dx, 6.5 * s->def.dx, 7 * s->def.dx};
+  const double shrink = s->def.dim == 3 ? 0.5 : 0.3, volume = pow(shrink, s->def.dim);
+  for (int64_t p = 0; p < s->n; p++) {
+    for (int i = 0; i < s->def.dim; i++) {
+      double *x = &s->position[p * s->def.dim + i];
+      *x = middle[i] + shrink * (*x - middle[i]);
+    }
+    s->volume[p] *= volume;
+    s->mass[p] *= volume;
+  }
+}
+
+// ---- cases ----------------------------------------------------------------------------------------------------------------------
+
+typedef struct {
+  const char *name;
+  test_choice choice;
+  int records;               // that the memo may keep; 0: all
+  int own;                   // 1: the scenes of a batch have values of their own
+} row;
+
+#define D2 .dim = 2, .precision = CQ_FLOAT64
+#define D3 .dim = 3, .precision = CQ_FLOAT64
+static const row rows[] = {
+    {"2D", {D2, .side = 14, .steps = 5, .running = 1}, 0, 0},
+    {"3D", {D3, .side = 7, .steps = 5, .running = 1}, 0, 0},
+    {"2D neo-Hookean", {D2, .side = 9, .steps = 3, .change = neo_hookean}, 0, 0},
+    {"3D neo-Hookean", {D3, .side = 5, .steps = 3, .change = neo_hookean}, 0, 0},
+    {"2D corotated", {D2, .side = 9, .steps = 3, .change = corotated}, 0, 0},
+    {"3D corotated", {D3, .side = 5, .steps = 3, .change = corotated}, 0, 0},
+    {"2D linear", {D2, .side = 9, .steps = 3, .change = linear}, 0, 0},
+    {"3D linear", {D3, .side = 5, .steps = 3, .change = linear}, 0, 0},
+    {"2D incompressible", {D2, .side = 9, .steps = 3, .change = incompressible}, 0, 0},
+    {"3D incompressible", {D3, .side = 5, .steps = 3, .change = incompressible}, 0, 0},
+    {"2D all walls", {D2, .side = 14, .steps = 4, .change = all_walls}, 0, 0},
+    {"3D all walls", {D3, .side = 7, .steps = 4, .change = all_walls}, 0, 0},
+    {"2D mover and pins", {D2, .side = 12, .steps = 4, .change = mover_and_pins}, 0, 0},
+    {"3D mover and pins", {D3, .side = 7, .steps = 4, .change = mover_and_pins}, 0, 0},
+    {"2D bare", {D2, .side = 9, .steps = 3, .change = bare}, 0, 0},
+    {"3D bare", {D3, .side = 5, .steps = 3, .change = bare}, 0, 0},
+    {"2D one particle", {D2, .side = 1, .steps = 3, .change = lonely}, 0, 0},
+    {"3D one particle", {D3, .side = 1, .steps = 3, .change = lonely}, 0, 0},
+    {"2D fast", {D2, .side = 10, .steps = 4, .substeps = 8, .change = fast}, 0, 0},
+    {"3D fast", {D3, .side = 5, .steps = 4, .substeps = 8, .change = fast}, 0, 0},
+    {"3D apart", {D3, .side = 6, .steps = 3, .change = apart}, 0, 0},
+    {"2D crowded", {D2, .side = 30, .steps = 2, .change = crowded}, 0, 0},
+    {"3D crowded", {D3, .side = 10, .steps = 2, .change = crowded}, 0, 0},
+    {"2D batch", {D2, .side = 9, .steps = 6, .batch = 3}, 0, 1},
+    {"3D batch", {D3, .side = 5, .steps = 4, .batch = 3, .running = 1}, 0, 1},
+    {"2D checkpoints", {D2, .side = 10, .steps = 11, .batch = 2}, 2, 1},
+    {"3D checkpoints", {D3, .side = 5, .steps = 9, .substeps = 3}, 2, 0},
+    {"3D fast checkpoints", {D3, .side = 4, .steps = 7, .substeps = 8, .change = fast}, 2, 0},
+    {"2D float32", {.dim = 2, .precision = CQ_FLOAT32, .side = 14, .steps = 4}, 0, 0},
+    {"3D float32", {.dim = 3, .precision = CQ_FLOAT32, .side = 7, .steps = 4, .batch = 2}, 0, 1},
+    {"3D float32 all walls", {.dim = 3, .precision = CQ_FLOAT32, .side = 7, .steps = 4, .change = all_walls}, 0, 0},
+    {"3D float32 fast", {.dim = 3, .precision = CQ_FLOAT32, .side = 5, .steps = 4, .substeps = 8, .change = fast}, 0, 0},
+};
+
+// ---- one rollout ------------------------------------------------------------------------------------------------------------------
+
+enum { PARTS_MAX = 64 };
+
+// everything that a rollout gives, in named parts
+typedef struct {
+  int count;
+  const char *name[PARTS_MAX];
+  double *data[PARTS_MAX];
+  int64_t size[PARTS_MAX];
+} outcome;
+
+static double *add_part(outcome *o, const char *name, int64_t size) {
+  o->name[o->count] = name;
+  o->size[o->count] = size;
+  return o->data[o->count++] = test_array(size);
+}
+
+static void free_outcome(outcome *o) {
+  for (int k = 0; k < o->count; k++) free(o->data[k]);
+  o->count = 0;
+}
+
+// values of their own for the scenes of a batch
+static void set_own(const test_run *t) {
+  static const int32_t fields[] = {CQ_FIELD_POSITION, CQ_FIELD_VELOCITY, CQ_FIELD_MASS, CQ_FIELD_YOUNG, CQ_FIELD_ACTUATION_WEIGHT,
+                                   CQ_FIELD_GRAVITY, CQ_FIELD_FRICTION};
+  for (size_t f = 0; f < sizeof fields / sizeof *fields; f++) {
+    double walls[64];
+    const double *value = test_scene_value(&t->scene, fields[f], walls);
+    const int64_t count = cq_field_count(t->world, fields[f]);
+    double *own = test_array(count * t->choice.batch);
+    for (int64_t k = 0; k < count * t->choice.batch; k++) {
+      const double s = (double)(k / count);
+      own[k] = value[k % count] + (fields[f] == CQ_FIELD_POSITION ? 1e-3 : 0.02 * fabs(value[k % count])) * s * sin((double)k);
+    }
+    REQUIRE(cq_rollout_set(t->rollout, fields[f], own, 1) == CQ_OK);
+    free(own);
+  }
+}
+
+// Readouts of every kind of all fields, of three groups with particles that are listed twice: values, and adjoints added.
+static void read_all(const test_run *t, outcome *o) {
+  const int32_t n = (int32_t)t->scene.n;
+  int32_t *list = (int32_t *)malloc(((size_t)n + 8) * sizeof *list);
+  int64_t start[4] = {0, 4, 4 + n, 0}, count = 0;
+  for (int k = 0; k < 4; k++) list[count++] = k % 2 ? 0 : n - 1;
+  for (int32_t p = 0; p < n; p++) list[count++] = (int32_t)((int64_t)p * 7 % n);
+  for (int k = 0; k < 3; k++) list[count++] = n / 2;
+  start[3] = count;
+  static const char *const names[3] = {"means", "second moments", "gathered particles"};
+  for (int kind = CQ_READOUT_MEAN; kind <= CQ_READOUT_GATHER; kind++)
+    for (int weighting = CQ_WEIGHT_MASS; weighting <= CQ_WEIGHT_PARTICLE; weighting++) {
+      cq_readout q;
+      cq_readout_init(&q);
+      q.kind = kind;
+      q.weighting = weighting;
+      q.fields = 1u << CQ_FIELD_POSITION | 1u << CQ_FIELD_VELOCITY | 1u << CQ_FIELD_DEFORMATION;
+      q.group_count = 3;
+      q.group_start = start;
+      q.particles = list;
+      const int64_t size = cq_readout_count(t->world, &q) * t->choice.batch;
+      double *out = add_part(o, names[kind], size), *grad = test_array(size);
+      REQUIRE(cq_rollout_read(t->rollout, &q, out) == CQ_OK);
+      for (int64_t k = 0; k < size; k++) grad[k] = 1e-3 * sin((double)k + kind);
+      REQUIRE(cq_rollout_read_adjoint(t->rollout, &q, grad) == CQ_OK);
+      free(grad);
+    }
+  free(list);
+}
+
+static void run_on(int device, const row *r, int64_t memory, outcome *o, cq_plan *plan) {
+  test_run t;
+  test_choice choice = r->choice;
+  choice.device = device;
+  choice.memory = memory;
+  choice.threads = 1;
+  test_run_open(&t, &choice);
+  CHECK(cq_world_device_kind(t.world) == device, "%s took %s", r->name, cq_world_device(t.world));
+  if (r->own) set_own(&t);
+  add_part(o, "loss", 1)[0] = test_run_forward(&t, choice.steps);
+  cq_rollout_plan(t.rollout, plan);
+  test_run_state(&t, add_part(o, "state", t.choice.batch * t.offset[4]));
+  REQUIRE(cq_rollout_begin_adjoint(t.rollout) == CQ_OK);
+  read_all(&t, o);
+  for (int i = choice.steps - 1; i >= 0; i--) {
+    if (choice.running || i == choice.steps - 1) test_run_seed(&t);
+    REQUIRE(cq_rollout_step_adjoint(t.rollout, t.grad_signals + i * t.signal_count, t.grad_forces + i * t.force_count) == CQ_OK);
+  }
+  const int64_t signals = choice.steps * t.signal_count, forces = choice.steps * t.force_count;
+  memcpy(add_part(o, "gradient of signals", signals), t.grad_signals, (size_t)signals * sizeof(double));
+  memcpy(add_part(o, "gradient of forces", forces), t.grad_forces, (size_t)forces * sizeof(double));
+  for (int f = 0; f < CQ_FIELD_COUNT; f++) {
+    const int64_t size = cq_field_count(t.world, f) * t.choice.batch;
+    double *g = test_run_gradient(&t, f, 1);
+    memcpy(add_part(o, test_field_name[f], size), g, (size_t)size * sizeof *g);
+    free(g);
+  }
+  test_run_close(&t);
+}
+
+// ---- comparing ----------------------------------------------------------------------------------------------------------------------
+
+// the part that is most wrong, relative to the largest number of that part
+static double difference(const outcome *a, const outcome *b, const char **where) {
+  double most = 0;
+  for (int k = 0; k < a->count; k++) {
+    double size = 0, worst = 0;
+    for (int64_t i = 0; i < a->size[k]; i++) {
+      size = fmax(size, fabs(a->data[k][i]));
+      // a nan is no difference to fmax
+      const double off = fabs(a->data[k][i] - b->data[k][i]);
+      worst = off <= worst ? worst : off;
+    }
+    const double relative = worst > 0 || worst != worst ? worst / size : 0;
+    if (!(relative <= most)) {
+      most = relative;
+      *where = a->name[k];
+    }
+  }
+  return most;
+}
+
+static uint64_t hash_of(const outcome *o) {
+  uint64_t hash = 1469598103934665603u;
+  for (int k = 0; k < o->count; k++) hash = test_hash(hash, o->data[k], (size_t)o->size[k] * sizeof(double));
+  return hash;
+}
+
+// sums of another order round differently: in double by some 1e-13, in float32 by what a few steps make of 1e-7
+static double tolerance(const row *r) { return r->choice.precision == CQ_FLOAT64 ? 1e-10 : 2e-4; }
+
+static cq_emulation *find_machine(void) {
+  const char *path = getenv("CQLUA_CUDA");
+  void *object = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
+  cq_emulation *(*machine)(void) = NULL;
+  if (object) *(void **)&machine = dlsym(object, "cq_emulation_machine");
+  return machine ? machine() : NULL;
+}
+
+static void compare(const row *r, cq_emulation *machine) {
+  outcome cpu = {0}, cuda = {0};
+  cq_plan plan, used;
+  run_on(CQ_DEVICE_CPU, r, 0, &cpu, &plan);
+  int64_t memory = 0;
+  if (r->records) {
+    run_on(CQ_DEVICE_CUDA, r, 0, &cuda, &plan);
+    free_outcome(&cuda);
+    memory = r->records * plan.record_bytes + 2 * plan.slice_bytes;
+  }
+  uint64_t hash = 0;
+  for (int order = 0; order < (machine ? 3 : 2); order++) {
+    if (machine) machine->thread_order = machine->block_order = order;
+    run_on(CQ_DEVICE_CUDA, r, memory, &cuda, &used);
+    const char *where = "nothing";
+    const double off = difference(&cpu, &cuda, &where);
+    if (order == 0) printf("%-22s %.1e in %s\n", r->name, off, where);
+    CHECK(off <= tolerance(r), "%s, order %d: %s is off by %.2e of its size", r->name, order, where, off);
+    CHECK(order == 0 || hash_of(&cuda) == hash, "%s, order %d: other bits than before", r->name, order);
+    CHECK(!r->records || used.recompute > 1, "%s: nothing was made again", r->name);
+    hash = hash_of(&cuda);
+    free_outcome(&cuda);
+  }
+  free_outcome(&cpu);
+}
+
+int main(int argc, char **argv) {
+  cq_gpu gpu;
+  if (cq_gpu_find(0, &gpu) != CQ_OK) {
+    printf("there is no GPU to compare with: %s\n", cq_error());
+    return 1;
+  }
+  printf("%s, driver of CUDA %d.%d\nlargest difference between CPU and GPU, relative to the largest number of its kind\n", gpu.name,
+         gpu.driver / 1000, gpu.driver % 1000 / 10);
+  cq_emulation *machine = find_machine();
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+    if (argc < 2 || strstr(rows[k].name, argv[1])) compare(&rows[k], machine);
+  if (machine) CHECK(machine->faults == 0, "%lld faults, the first: %s", (long long)machine->faults, machine->fault);
+  if (machine) CHECK(machine->memory_used == 0 && machine->pinned_used == 0, "%lld bytes of the device and %lld of the host were not given back",
+                     (long long)machine->memory_used, (long long)machine->pinned_used);
+  return check_report();
+}
