@@ -4,6 +4,7 @@
 typedef struct {
   const cq_model *model;
   const real *params, *drive;    // drive is NULL for a chunk without actuation and forces
+  const cq_material *only;       // the material of a chunk that has but one
   const uint8_t *material;
   uint32_t materials;
 } Matter;
@@ -16,6 +17,9 @@ CQ_INLINE Matter matter_of(const cq_scene *s, const int32_t c) {
   m.drive = a->driven[c] ? (const real *)s->drive + AT(c, DRIVES, 0) : NULL;
   m.material = a->material + c * CQ_CHUNK;
   m.materials = a->materials[c];
+  m.only = NULL;
+  for (int k = 0; m.materials >> k; k++)
+    if (m.materials == 1u << k) m.only = &s->model->materials[k];
   return m;
 }
 
@@ -33,21 +37,19 @@ CQ_INLINE Real is_material(const Matter *m, const int k, const int h) {
   return r_load(lane);
 }
 
-// Kirchhoff stress of 16 particles, of as many materials as the chunk has, with actuation; returns det F
-CQ_INLINE Real stress_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], Real tau[CQ_DIM][CQ_DIM]) {
+// Kirchhoff stress of 16 particles, of as many materials as the chunk has, with actuation; returns det F. kept is of use
+// for a chunk of one material.
+CQ_INLINE Real stress_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], MaterialKept *kept,
+                         Real tau[CQ_DIM][CQ_DIM]) {
   const Real mu = param(m, CQ_PARAM_MU, h), lambda = param(m, CQ_PARAM_LAMBDA, h), bulk = param(m, CQ_PARAM_BULK, h);
   Real jac = mu;
-  EACH(i) EACH(j) tau[i][j] = mu;   // overwritten: every lane has a material
-  uint32_t left = m->materials;
-  for (int k = 0; left; k++, left >>= 1) {
-    if (!(left & 1)) continue;
+  if (m->only) jac = material_stress_keep(m->only->kind, m->only->incompressible, f, mu, lambda, bulk, kept, tau);
+  if (!m->only) EACH(i) EACH(j) tau[i][j] = mu;   // overwritten: every lane has a material
+  for (int k = 0; !m->only && m->materials >> k; k++) {
+    if (!(m->materials >> k & 1)) continue;
     const cq_material *material = &m->model->materials[k];
     Real t[CQ_DIM][CQ_DIM];
-    jac = material_stress(material->kind, material->incompressible, f, mu, lambda, bulk, t);
-    if (m->materials == 1u << k) {
-      EACH(i) EACH(j) tau[i][j] = t[i][j];
-      break;
-    }
+    jac = material_stress_keep(material->kind, material->incompressible, f, mu, lambda, bulk, kept, t);
     const Real mine = is_material(m, k, h);
     EACH(i) EACH(j) tau[i][j] = r_pick(mine, t[i][j], tau[i][j]);
   }
@@ -89,7 +91,8 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found)
       load_vector(chunk, V, h, v);
       load_matrix(chunk, C, h, affine);
       load_matrix(chunk, F, h, def);
-      const Real jac = stress_of(&matter, h, def, tau);
+      MaterialKept kept;
+      const Real jac = stress_of(&matter, h, def, &kept, tau);
       smallest = r_pick(smallest - jac, jac, smallest);
       force_of(&matter, h, force);
       Real q[CQ_DIM], b[CQ_DIM][CQ_DIM];

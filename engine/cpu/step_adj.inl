@@ -100,22 +100,27 @@ CQ_INLINE void gather_adj(Record *record, const Row grads[ROWS], const Row vels[
 #endif
 }
 
+// what the first half of p2g_adj has for the second
+typedef struct {
+  Real tau[CQ_DIM][CQ_DIM];
+  MaterialKept kept;
+} Stress;
+
 // adjoint of stress_of: gradients of constants are added to params_adj, of sigma to drive_adj
-CQ_INLINE void stress_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], Real grad_f[CQ_DIM][CQ_DIM],
-                             real *params_adj, real *drive_grad, const Real grad_tau[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void stress_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], const Stress *stress,
+                             Real grad_f[CQ_DIM][CQ_DIM], real *params_adj, real *drive_grad,
+                             const Real grad_tau[CQ_DIM][CQ_DIM]) {
   const Real mu = param(m, CQ_PARAM_MU, h), lambda = param(m, CQ_PARAM_LAMBDA, h), bulk = param(m, CQ_PARAM_BULK, h);
   real *out = params_adj + h;
   Real grad_mu = r_load(out + CQ_PARAM_MU * CQ_CHUNK), grad_lambda = r_load(out + CQ_PARAM_LAMBDA * CQ_CHUNK);
   Real grad_bulk = r_load(out + CQ_PARAM_BULK * CQ_CHUNK);
-  uint32_t left = m->materials;
-  for (int k = 0; left; k++, left >>= 1) {
-    if (!(left & 1)) continue;
+  if (m->only) {
+    material_stress_keep_adj(m->only->kind, m->only->incompressible, f, mu, lambda, bulk, &stress->kept, grad_f, &grad_mu,
+                             &grad_lambda, &grad_bulk, grad_tau);
+  }
+  for (int k = 0; !m->only && m->materials >> k; k++) {
+    if (!(m->materials >> k & 1)) continue;
     const cq_material *material = &m->model->materials[k];
-    if (m->materials == 1u << k) {
-      material_stress_adj(material->kind, material->incompressible, f, mu, lambda, bulk, grad_f, &grad_mu, &grad_lambda,
-                          &grad_bulk, grad_tau);
-      break;
-    }
     // the adjoint is linear in grad_tau: particles of other materials take part with zero
     const Real mine = is_material(m, k, h);
     Real g[CQ_DIM][CQ_DIM];
@@ -136,18 +141,17 @@ CQ_INLINE void stress_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][
 
 // what the particle gave to the grid, once more, with the adjoint moves beside it
 CQ_INLINE void moves_again(const cq_scene *s, const Matter *matter, const real *chunk, const real *adj, const int h,
-                           const Real arm[CQ_DIM], Record *of, real *stress) {
+                           const Real arm[CQ_DIM], Record *of, Stress *stress) {
   const real dx = (real)s->model->dx, dt = (real)s->model->dt;
-  Real v[CQ_DIM], affine[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], force[CQ_DIM];
+  Real v[CQ_DIM], affine[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], force[CQ_DIM];
   Real q[CQ_DIM], b[CQ_DIM][CQ_DIM], gm0[CQ_DIM], gm1[CQ_DIM][CQ_DIM];
   load_vector(chunk, V, h, v);
   load_matrix(chunk, C, h, affine);
   load_matrix(chunk, F, h, def);
-  stress_of(matter, h, def, tau);
-  store_matrix(stress, 0, h, tau);
+  stress_of(matter, h, def, &stress->kept, stress->tau);
   force_of(matter, h, force);
   const Real mass = param(matter, CQ_PARAM_MASS, h);
-  transfer_to_grid(dx, dt, arm, mass, param(matter, CQ_PARAM_VOLUME, h), v, affine, tau, force, q, b);
+  transfer_to_grid(dx, dt, arm, mass, param(matter, CQ_PARAM_VOLUME, h), v, affine, stress->tau, force, q, b);
   move_store(of, MOVE, mass, q, b);
   load_vector(adj, V, h, gm0);
   load_matrix(adj, C, h, gm1);
@@ -156,20 +160,19 @@ CQ_INLINE void moves_again(const cq_scene *s, const Matter *matter, const real *
 
 // from the sums over nodes to the adjoint of the state before
 CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real *chunk, const real *next, real *adj,
-                            real *params_adj, real *drive_grad, const int h, const Record *of, const real *stress) {
+                            real *params_adj, real *drive_grad, const int h, const Record *of, const Stress *stress) {
   const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
   Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], n0[4], n1[CQ_DIM][CQ_DIM], grad_arm[CQ_DIM];
   place(chunk, h, inv_dx, base, f, arm);
   sums_load(of, n0, n1);
-  Real v[CQ_DIM], affine[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], force[CQ_DIM];
+  Real v[CQ_DIM], affine[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], force[CQ_DIM];
   Real q[CQ_DIM], b[CQ_DIM][CQ_DIM];
   load_vector(chunk, V, h, v);
   load_matrix(chunk, C, h, affine);
   load_matrix(chunk, F, h, def);
-  load_matrix(stress, 0, h, tau);
   force_of(matter, h, force);
   const Real mass = param(matter, CQ_PARAM_MASS, h), volume = param(matter, CQ_PARAM_VOLUME, h);
-  transfer_to_grid(dx, dt, arm, mass, volume, v, affine, tau, force, q, b);
+  transfer_to_grid(dx, dt, arm, mass, volume, v, affine, stress->tau, force, q, b);
 
   // C', F' and v'
   Real v_next[CQ_DIM], affine_next[CQ_DIM][CQ_DIM], gm1[CQ_DIM][CQ_DIM], grad_def[CQ_DIM][CQ_DIM];
@@ -184,11 +187,11 @@ CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real 
   Real grad_v[CQ_DIM], grad_c[CQ_DIM][CQ_DIM], grad_tau[CQ_DIM][CQ_DIM], grad_force[CQ_DIM];
   Real grad_mass = r_load(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h);
   Real grad_volume = r_load(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h);
-  transfer_to_grid_adj(dx, dt, arm, mass, volume, v, affine, tau, b, grad_arm, &grad_mass, &grad_volume, grad_v, grad_c,
+  transfer_to_grid_adj(dx, dt, arm, mass, volume, v, affine, stress->tau, b, grad_arm, &grad_mass, &grad_volume, grad_v, grad_c,
                        grad_tau, grad_force, n0, n1, n0[CQ_DIM]);
   r_store(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h, grad_mass);
   r_store(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h, grad_volume);
-  stress_of_adj(matter, h, def, grad_def, params_adj, drive_grad, grad_tau);
+  stress_of_adj(matter, h, def, stress, grad_def, params_adj, drive_grad, grad_tau);
   if (matter->drive)
     EACH(i) {
       real *at = drive_grad + (FORCE + i) * CQ_CHUNK + h;
@@ -221,14 +224,14 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
     const Matter matter = matter_of(s, c);
     Record records[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
-    real stress[CQ_DIM * CQ_DIM * CQ_CHUNK] __attribute__((aligned(64)));   // Kirchhoff stress, from the first half for the second
+    Stress stress[CQ_CHUNK / CQ_LANES];
     LANES_EACH(h) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
       place(chunk, h, inv_dx, base, f, arm);
       nodes_store(a, node, h, base);
       weights_store(records + h, f);
       slopes_store(records + h, f);
-      moves_again(s, &matter, chunk, adj, h, arm, records + h, stress);
+      moves_again(s, &matter, chunk, adj, h, arm, records + h, &stress[h / CQ_LANES]);
     }
     for (int l = 0; l < CQ_CHUNK; l++) {
       prefetch_next(chunk, FIELDS, 0, FIELDS, l);
@@ -239,6 +242,6 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
       rows_load(vels, velocity + 4 * (int64_t)node[l], &strides);
       gather_adj(&records[l], grads, vels);
     }
-    LANES_EACH(h) particle_adj(s, &matter, chunk, next, adj, params_adj, drive_grad, h, records + h, stress);
+    LANES_EACH(h) particle_adj(s, &matter, chunk, next, adj, params_adj, drive_grad, h, records + h, &stress[h / CQ_LANES]);
   }
 }

@@ -1,5 +1,5 @@
 // material: Kirchhoff stress tau = P(F) F^T of each hyperelastic law, and its adjoint. To add a law: one case in each of
-// the three functions below, one value of cq_material_kind, one row in tests/c/physics_dual.inl.
+// the functions below, one value of cq_material_kind, one row in tests/c/physics_dual.inl.
 
 // (J - 1)^(power - 1) for power 2, 4, 6, 8
 CQ_INLINE Real material_odd_power(const Real e, const int power) {
@@ -8,23 +8,35 @@ CQ_INLINE Real material_odd_power(const Real e, const int power) {
   return out;
 }
 
-// tau = P F^T; returns J = det F for the health check.
+// What stress and its adjoint both need and is not cheap: log J of neo-Hookean, the rotation of fixed corotated material.
+typedef struct {
+  Real log_jac, rotation[CQ_DIM][CQ_DIM];
+} MaterialKept;
+
+CQ_INLINE void material_keep(const int kind, const Real f[CQ_DIM][CQ_DIM], const Real jac, MaterialKept *kept) {
+  kept->log_jac = jac;
+  EACH(i) EACH(j) kept->rotation[i][j] = f[i][j];
+  if (kind == CQ_MATERIAL_NEO_HOOKEAN) kept->log_jac = r_log(jac);
+  if (kind == CQ_MATERIAL_COROTATED) polar(f, kept->rotation);
+}
+
+// tau = P F^T; returns J = det F for the health check. kept is filled.
 //   (E7) neo-Hookean     tau = mu (F F^T - I) + lambda log(J) I
 //   (E8) fixed corotated tau = 2 mu (F - R) F^T + lambda (J - 1) J I
 //   (E9) linear          tau = (mu (F + F^T - 2 I) + lambda tr(F - I) I) F^T
 //   (E10) near-incompressibility of power p adds bulk p (J - 1)^(p-1) J I
-CQ_INLINE Real material_stress(const int kind, const int power, const Real f[CQ_DIM][CQ_DIM], const Real mu,
-                               const Real lambda, const Real bulk, Real tau[CQ_DIM][CQ_DIM]) {
+CQ_INLINE Real material_stress_keep(const int kind, const int power, const Real f[CQ_DIM][CQ_DIM], const Real mu,
+                                    const Real lambda, const Real bulk, MaterialKept *kept, Real tau[CQ_DIM][CQ_DIM]) {
   const Real jac = mat_det(f);
+  material_keep(kind, f, jac, kept);
   Real pressure = mu * (real)0;
   if (kind == CQ_MATERIAL_NEO_HOOKEAN) {
     mat_mul_nt(f, f, tau);
     EACH(i) EACH(j) tau[i][j] = mu * tau[i][j];
-    pressure = lambda * r_log(jac) - mu;
+    pressure = lambda * kept->log_jac - mu;
   } else if (kind == CQ_MATERIAL_COROTATED) {
-    Real r[CQ_DIM][CQ_DIM], d[CQ_DIM][CQ_DIM];
-    polar(f, r);
-    EACH(i) EACH(j) d[i][j] = (real)2 * mu * (f[i][j] - r[i][j]);
+    Real d[CQ_DIM][CQ_DIM];
+    EACH(i) EACH(j) d[i][j] = (real)2 * mu * (f[i][j] - kept->rotation[i][j]);
     mat_mul_nt(d, f, tau);
     pressure = lambda * (jac - (real)1) * jac;
   } else {
@@ -40,9 +52,10 @@ CQ_INLINE Real material_stress(const int kind, const int power, const Real f[CQ_
 }
 
 // grad_tau need not be symmetric.
-CQ_INLINE void material_stress_adj(const int kind, const int power, const Real f[CQ_DIM][CQ_DIM], const Real mu,
-                                   const Real lambda, const Real bulk, Real grad_f[CQ_DIM][CQ_DIM], Real *grad_mu,
-                                   Real *grad_lambda, Real *grad_bulk, const Real grad_tau[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void material_stress_keep_adj(const int kind, const int power, const Real f[CQ_DIM][CQ_DIM], const Real mu,
+                                        const Real lambda, const Real bulk, const MaterialKept *kept, Real grad_f[CQ_DIM][CQ_DIM],
+                                        Real *grad_mu, Real *grad_lambda, Real *grad_bulk,
+                                        const Real grad_tau[CQ_DIM][CQ_DIM]) {
   Real cof[CQ_DIM][CQ_DIM];
   mat_cofactor(f, cof);
   const Real jac = mat_det_of(f, cof), trace = mat_trace(grad_tau);
@@ -54,20 +67,19 @@ CQ_INLINE void material_stress_adj(const int kind, const int power, const Real f
     mat_mul(sym, f, sf);
     EACH(i) EACH(j) grad_f[i][j] += mu * sf[i][j];
     *grad_mu += (real)0.5 * mat_dot(sf, f) - trace;
-    *grad_lambda += trace * r_log(jac);
+    *grad_lambda += trace * kept->log_jac;
     grad_jac = lambda * trace / jac;
   } else if (kind == CQ_MATERIAL_COROTATED) {
     // tau = D F^T + ..., D = 2 mu (F - R): dL/dD = G F, dL/dF += G^T D, then through D and the polar adjoint
-    Real r[CQ_DIM][CQ_DIM], d[CQ_DIM][CQ_DIM], gd[CQ_DIM][CQ_DIM], gtd[CQ_DIM][CQ_DIM], gr[CQ_DIM][CQ_DIM];
-    polar(f, r);
-    EACH(i) EACH(j) d[i][j] = f[i][j] - r[i][j];
+    Real d[CQ_DIM][CQ_DIM], gd[CQ_DIM][CQ_DIM], gtd[CQ_DIM][CQ_DIM], gr[CQ_DIM][CQ_DIM];
+    EACH(i) EACH(j) d[i][j] = f[i][j] - kept->rotation[i][j];
     mat_mul(grad_tau, f, gd);
     mat_mul_tn(grad_tau, d, gtd);
     EACH(i) EACH(j) {
       grad_f[i][j] += (real)2 * mu * (gtd[i][j] + gd[i][j]);
       gr[i][j] = -(real)2 * mu * gd[i][j];
     }
-    polar_adj(f, r, grad_f, gr);
+    polar_adj(f, kept->rotation, grad_f, gr);
     *grad_mu += (real)2 * mat_dot(d, gd);
     *grad_lambda += trace * (jac - (real)1) * jac;
     grad_jac = lambda * trace * ((real)2 * jac - (real)1);
@@ -96,4 +108,19 @@ CQ_INLINE void material_stress_adj(const int kind, const int power, const Real f
     grad_jac += (real)power * bulk * trace * even * ((real)power * jac - (real)1);
   }
   EACH(i) EACH(j) grad_f[i][j] += grad_jac * cof[i][j];
+}
+
+// with nothing kept
+CQ_INLINE Real material_stress(const int kind, const int power, const Real f[CQ_DIM][CQ_DIM], const Real mu,
+                               const Real lambda, const Real bulk, Real tau[CQ_DIM][CQ_DIM]) {
+  MaterialKept kept;
+  return material_stress_keep(kind, power, f, mu, lambda, bulk, &kept, tau);
+}
+
+CQ_INLINE void material_stress_adj(const int kind, const int power, const Real f[CQ_DIM][CQ_DIM], const Real mu,
+                                   const Real lambda, const Real bulk, Real grad_f[CQ_DIM][CQ_DIM], Real *grad_mu,
+                                   Real *grad_lambda, Real *grad_bulk, const Real grad_tau[CQ_DIM][CQ_DIM]) {
+  MaterialKept kept;
+  material_keep(kind, f, mat_det(f), &kept);
+  material_stress_keep_adj(kind, power, f, mu, lambda, bulk, &kept, grad_f, grad_mu, grad_lambda, grad_bulk, grad_tau);
 }
