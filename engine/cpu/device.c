@@ -219,7 +219,10 @@ static cq_status create(cq_context *context, int32_t batch, int32_t differentiab
 
 static cq_status begin_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
   const cq_values *values = argument;
-  if (crew->rank == 0) scene->values = values[index];
+  if (crew->rank == 0) {
+    scene->values = values[index];
+    for (int r = 0; r < CQ_RANGES_MAX; r++) scene->wired[r] = -1;
+  }
   cq_crew_wait(crew);
   return cq_scene_begin(scene, crew);
 }

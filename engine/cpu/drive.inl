@@ -1,57 +1,114 @@
 // drive: what the controls of one control step make of each particle, sigma = sum_a w_pa u_a S_a and a force, and back.
+// A wire leads from an actuator to a chunk: the weights of its sixteen particles, and whose entries they are.
 
 // packed entry k of the symmetric direction of an actuator; a pair counts once, as sigma has it once
 CQ_INLINE double direction_at(const cq_model *m, const int32_t actuator, const int row, const int column) {
   return m->actuator_direction[((int64_t)actuator * CQ_DIM + row) * CQ_DIM + column];
 }
 
-static void load_drive(const cq_scene *s, int32_t range) {
+// The wire of an actuator with a free lane among those from first on; a new one if there is none. Particles of a chunk mostly
+// have the same actuators in the same order: the wire after the last one found is tried first.
+static int64_t find_wire(cq_scene *s, const int64_t first, int32_t *count, const int32_t hint, const int32_t actuator, const int lane) {
+  for (int32_t k = 0, at = hint; k < *count; k++, at++) {
+    if (at >= *count) at = 0;
+    if (s->wire_actuator[first + at] == actuator && s->wire_entry[(first + at) * CQ_CHUNK + lane] < 0) return first + at;
+  }
+  const int64_t wire = first + (*count)++;
+  s->wire_actuator[wire] = actuator;
+  memset((void *)((real *)s->wire_weight + wire * CQ_CHUNK), 0, CQ_CHUNK * sizeof(real));
+  memset(s->wire_entry + wire * CQ_CHUNK, -1, CQ_CHUNK * sizeof *s->wire_entry);
+  return wire;
+}
+
+// wires of one range for the order of the live state; those of a chunk follow those of the one before
+static void lay_wires(cq_scene *s, const int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;
-  real *data = (real *)s->drive;
+  int64_t first = (int64_t)s->range_start[range] * s->wire_width;
+  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
+    int32_t count = 0, hint = 0;
+    for (int l = 0; l < CQ_CHUNK && a->driven[c]; l++) {
+      const int32_t p = a->order[c * CQ_CHUNK + l];
+      for (int64_t k = p < 0 ? 0 : m->actuation_start[p]; p >= 0 && k < m->actuation_start[p + 1]; k++) {
+        const int64_t wire = find_wire(s, first, &count, hint, m->actuation_actuator[k], l);
+        ((real *)s->wire_weight)[wire * CQ_CHUNK + l] = (real)s->values.actuation_weight[m->actuation_entry[k]];
+        s->wire_entry[wire * CQ_CHUNK + l] = m->actuation_entry[k];
+        hint = (int32_t)(wire - first) + 1;
+      }
+    }
+    s->wires[c] = count;
+    first += count;
+  }
+  s->wired[range] = a->made;
+}
+
+static void load_drive(cq_scene *s, int32_t range) {
+  const cq_model *m = s->model;
+  const cq_arrangement *a = s->arrangement;
+  if (s->wired[range] != a->made) lay_wires(s, range);
+  int64_t wire = (int64_t)s->range_start[range] * s->wire_width;
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     if (!a->driven[c]) continue;
-    real *chunk = data + AT(c, DRIVES, 0);
-    memset((void *)chunk, 0, sizeof(real) * DRIVES * CQ_CHUNK);
+    real *chunk = (real *)s->drive + AT(c, DRIVES, 0);
+    Real sigma[CQ_CHUNK / CQ_LANES][CQ_SYM];
+    for (int h = 0; h < CQ_CHUNK / CQ_LANES; h++)
+      for (int k = 0; k < CQ_SYM; k++) sigma[h][k] = r_set((real)0);
+    for (const int64_t end = wire + s->wires[c]; wire < end; wire++) {
+      const int32_t actuator = s->wire_actuator[wire];
+      const real *weight = (const real *)s->wire_weight + wire * CQ_CHUNK;
+      for (int i = 0; i < CQ_DIM; i++)
+        for (int j = 0; j <= i; j++) {
+          const real stress = (real)(s->signals[actuator] * direction_at(m, actuator, i, j));
+          for (int h = 0; h < CQ_CHUNK / CQ_LANES; h++) sigma[h][sym_at(i, j)] += stress * r_load(weight + h * CQ_LANES);
+        }
+    }
+    for (int h = 0; h < CQ_CHUNK / CQ_LANES; h++)
+      for (int k = 0; k < CQ_SYM; k++) r_store(chunk + (SIGMA + k) * CQ_CHUNK + h * CQ_LANES, sigma[h][k]);
+    if (!m->force_of) continue;
     for (int l = 0; l < CQ_CHUNK; l++) {
-      const int32_t p = a->order[c * CQ_CHUNK + l];
-      if (p < 0) continue;
-      for (int64_t k = m->actuation_start[p]; k < m->actuation_start[p + 1]; k++) {
-        const int32_t actuator = m->actuation_actuator[k];
-        const double amount = s->values.actuation_weight[m->actuation_entry[k]] * s->signals[actuator];
-        for (int i = 0; i < CQ_DIM; i++)
-          for (int j = 0; j <= i; j++)
-            chunk[(SIGMA + sym_at(i, j)) * CQ_CHUNK + l] += (real)(amount * direction_at(m, actuator, i, j));
-      }
-      const int32_t f = m->force_of && s->forces ? m->force_of[p] : -1;
-      for (int i = 0; i < CQ_DIM && f >= 0; i++) chunk[(FORCE + i) * CQ_CHUNK + l] = (real)s->forces[f * CQ_DIM + i];
+      const int32_t p = a->order[c * CQ_CHUNK + l], f = p >= 0 && s->forces ? m->force_of[p] : -1;
+      for (int i = 0; i < CQ_DIM; i++) chunk[(FORCE + i) * CQ_CHUNK + l] = (real)(f >= 0 ? s->forces[f * CQ_DIM + i] : 0);
     }
   }
+}
+
+// sixteen products in double, in an order that vectors can have
+CQ_INLINE double dot_of_chunk(const real *x, const real *y) {
+  double part[CQ_CHUNK];
+  for (int l = 0; l < CQ_CHUNK; l++) part[l] = (double)s_value(x[l]) * (double)s_value(y[l]);
+  for (int width = CQ_CHUNK / 2; width; width /= 2)
+    for (int l = 0; l < width; l++) part[l] += part[l + width];
+  return part[0];
 }
 
 // drive_adj of one range to weights, forces and this range's signals_partial; drive_adj is cleared
 static void drive_adj(cq_scene *s, int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;
-  real *data = (real *)s->drive_adj;
+  const int by_weight = s->wanted >> CQ_FIELD_ACTUATION_WEIGHT & 1;
   double *signals = s->signals_partial + (int64_t)range * m->actuator_count;
+  if (s->wired[range] != a->made) lay_wires(s, range);
+  int64_t wire = (int64_t)s->range_start[range] * s->wire_width;
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     if (!a->driven[c]) continue;
-    real *chunk = data + AT(c, DRIVES, 0);
-    for (int l = 0; l < CQ_CHUNK; l++) {
-      const int32_t p = a->order[c * CQ_CHUNK + l];
-      if (p < 0) continue;
-      for (int64_t k = m->actuation_start[p]; k < m->actuation_start[p + 1]; k++) {
-        const int32_t actuator = m->actuation_actuator[k];
-        const int64_t entry = m->actuation_entry[k];
-        double along = 0;
+    real *chunk = (real *)s->drive_adj + AT(c, DRIVES, 0);
+    for (const int64_t end = wire + s->wires[c]; wire < end; wire++) {
+      const int32_t actuator = s->wire_actuator[wire];
+      real along[CQ_CHUNK] __attribute__((aligned(64)));
+      for (int h = 0; h < CQ_CHUNK; h += CQ_LANES) {
+        Real sum = r_set((real)0);
         for (int i = 0; i < CQ_DIM; i++)
           for (int j = 0; j <= i; j++)
-            along += (double)s_value(chunk[(SIGMA + sym_at(i, j)) * CQ_CHUNK + l]) * direction_at(m, actuator, i, j);
-        signals[actuator] += s->values.actuation_weight[entry] * along;
-        s->gradients.actuation_weight[entry] += s->signals[actuator] * along;
+            sum += (real)direction_at(m, actuator, i, j) * r_load(chunk + (SIGMA + sym_at(i, j)) * CQ_CHUNK + h);
+        r_store(along + h, sum);
       }
-      const int32_t f = m->force_of ? m->force_of[p] : -1;
+      signals[actuator] += dot_of_chunk((const real *)s->wire_weight + wire * CQ_CHUNK, along);
+      const int64_t *entry = s->wire_entry + wire * CQ_CHUNK;
+      for (int l = 0; l < CQ_CHUNK && by_weight; l++)
+        if (entry[l] >= 0) s->gradients.actuation_weight[entry[l]] += s->signals[actuator] * (double)s_value(along[l]);
+    }
+    for (int l = 0; l < CQ_CHUNK && m->force_of; l++) {
+      const int32_t p = a->order[c * CQ_CHUNK + l], f = p >= 0 ? m->force_of[p] : -1;
       for (int i = 0; i < CQ_DIM && f >= 0; i++)
         s->forces_adj[f * CQ_DIM + i] += (double)s_value(chunk[(FORCE + i) * CQ_CHUNK + l]);
     }

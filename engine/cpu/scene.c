@@ -26,6 +26,30 @@ static int alloc_sorting(cq_scene *s) {
   return s->base && s->source && s->source_other && s->plane && s->tally;
 }
 
+// every wire leads an entry, and each actuator needs one wire but where a particle has it twice
+static int32_t wire_width(const cq_model *m) {
+  int64_t most = 0;
+  int twice = 0;
+  for (int64_t p = 0; p < m->particle_count; p++) {
+    const int64_t begin = m->actuation_start[p], end = m->actuation_start[p + 1];
+    if (end - begin > most) most = end - begin;
+    for (int64_t k = begin + 1; k < end; k++) twice |= m->actuation_actuator[k] <= m->actuation_actuator[k - 1];
+  }
+  return (int32_t)(twice || most * CQ_CHUNK < m->actuator_count ? most * CQ_CHUNK : m->actuator_count);
+}
+
+// memory that is touched only as far as there are wires
+static int alloc_wires(cq_scene *s) {
+  s->wire_width = wire_width(s->model);
+  const size_t wires = (size_t)s->chunks * (size_t)s->wire_width;
+  s->wires = cq_alloc((size_t)s->chunks, sizeof *s->wires, "actuation");
+  s->wire_actuator = cq_alloc(wires, sizeof *s->wire_actuator, "actuation");
+  s->wire_weight = cq_alloc(wires * CQ_CHUNK, (size_t)s->kernels->real_bytes, "actuation");
+  s->wire_entry = cq_alloc(wires * CQ_CHUNK, sizeof *s->wire_entry, "actuation");
+  for (int r = 0; r < CQ_RANGES_MAX; r++) s->wired[r] = -1;
+  return s->wires && s->wire_actuator && s->wire_weight && s->wire_entry;
+}
+
 static int alloc_adjoint(cq_scene *s, const cq_model *m) {
   const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)slots_of(s), n = (size_t)m->particle_count;
   const size_t d = (size_t)m->dim;
@@ -61,7 +85,7 @@ cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *
   s->bulk = cq_alloc(n, sizeof(double), "material constants");
   s->globals = cq_alloc(3 + 4 * (size_t)model->wall_count, size, "globals");
   s->drive = cq_alloc(slots * (size_t)cq_scene_drives(s), size, "actuation");
-  if (!s->mu || !s->lambda || !s->bulk || !s->globals || !s->drive || !alloc_sorting(s) ||
+  if (!s->mu || !s->lambda || !s->bulk || !s->globals || !s->drive || !alloc_sorting(s) || !alloc_wires(s) ||
       (differentiable && !alloc_adjoint(s, model))) {
     cq_scene_destroy(s);
     return CQ_MEMORY;
@@ -100,6 +124,7 @@ void cq_scene_destroy(cq_scene *s) {
   cq_gradients *g = &s->gradients;
   void *owned[] = {s->mu, s->lambda, s->bulk, s->globals, s->drive, s->base, s->source, s->source_other, s->plane,
                    s->tally, s->reach, s->grid_v, s->grid_q,
+                   s->wires, s->wire_actuator, s->wire_weight, s->wire_entry,
                    s->adj, s->adj_other, s->params_adj, s->drive_adj, s->signals_adj, s->forces_adj, s->signals_partial,
                    g->position, g->velocity, g->affine, g->deformation, g->volume, g->mass, g->mu, g->lambda, g->bulk,
                    g->actuation_weight};

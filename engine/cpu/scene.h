@@ -127,6 +127,14 @@ typedef struct cq_scene {
 
   const double *signals, *forces;      // of the running control step
 
+  // actuators of each chunk, see drive.inl; those of a range stand together, from wire_width times its first chunk on
+  int32_t wire_width;                  // wires of a chunk, at most
+  int32_t *wires;                      // {chunks}
+  int32_t *wire_actuator;              // {chunks * wire_width}
+  void *wire_weight;                   // {chunks * wire_width, 16}
+  int64_t *wire_entry;                 // {chunks * wire_width, 16} the user's, -1: none
+  int64_t wired[CQ_RANGES_MAX];        // the arrangement (its made) that a range has wires for, -1: none
+
   // adjoint of the live state; in the order it was left in, for the live state may be made again from a checkpoint in another
   void *adj, *adj_other;
   cq_arrangement *adj_arrangement;

@@ -62,8 +62,8 @@ static void load_globals_seeded(cq_scene *s) {
   seed(s->globals, 0, 3 + 4 * s->model->wall_count);
 }
 
-// weights times signals: linear in each of them
-static void load_drive_seeded(const cq_scene *s, int32_t range) {
+// weights times signals: linear in each of them; all share the wires, which are laid anew for each
+static void load_drive_seeded(cq_scene *s, int32_t range) {
   const int64_t begin = AT(s->range_start[range], DRIVES, 0), end = AT(s->range_start[range + 1], DRIVES, 0);
   cq_scene weights = *s, signals = *s;
   weights.values = values_of(toward);
@@ -71,6 +71,7 @@ static void load_drive_seeded(const cq_scene *s, int32_t range) {
   signals.signals = &toward.signals[(size_t)(toward.step * s->model->actuator_count)];
   signals.forces = NULL;
   weights.drive = signals.drive = toward.room.data();
+  s->wired[range] = weights.wired[range] = signals.wired[range] = -1;
   load_drive(s, range);
   load_drive(&weights, range);
   seed(s->drive, begin, end);
