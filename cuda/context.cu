@@ -1,6 +1,5 @@
 // context: the GPU that a world works on, and what of its model lies there.
 #include "scene.h"
-#undef CQ_DEVICE   // the word before functions of kernels: here the status of that name is meant
 #include <stdio.h>
 #include <string.h>
 
@@ -128,12 +127,22 @@ void cq_cuda_context_destroy(cq_context *c) {
   cq_free(c);
 }
 
+// the CPU's choices mean nothing here, but what would be wrong there is wrong here too
+static cq_status check_choices(const cq_model *m) {
+  if (m->threads < 0) return cq_fail(CQ_INVALID, "threads is %d; it must be 0 (all cores) or more", m->threads);
+  if (m->simd != 0 && m->simd != 1 && m->simd != 3 && m->simd != 4)
+    return cq_fail(CQ_INVALID, "simd level %d is not one of this machine; 0 takes the best, 1 is the baseline", m->simd);
+  return CQ_OK;
+}
+
 cq_status cq_cuda_context_create(const cq_model *model, cq_context **out) {
+  cq_status status = check_choices(model);
+  if (status) return status;
   cq_context *c = (cq_context *)cq_alloc(1, sizeof *c, "device");
   if (!c) return CQ_MEMORY;
   c->model = model;
   c->kernels = find_kernels(model);
-  cq_status status = open_device(c);
+  status = open_device(c);
   if (!status) status = upload_walls(c);
   if (!status) status = upload_materials(c);
   if (!status) status = upload_drive(c);
