@@ -3,7 +3,7 @@
 enum { DRIVES = CQ_SYM + CQ_DIM, SUM_THREADS = 256 };
 
 // packed entry k of the symmetric direction of an actuator; a pair counts once, as sigma has it once
-CQ_DEVICE double direction_at(const cq_drive *d, const int32_t actuator, const int row, const int column) {
+CQ_GPU double direction_at(const cq_drive *d, const int32_t actuator, const int row, const int column) {
   return d->direction[((int64_t)actuator * CQ_DIM + row) * CQ_DIM + column];
 }
 
@@ -44,7 +44,7 @@ CQ_KERNEL drive_shares(const cq_frame *s, const cq_drive *d) {
 }
 
 // The sum over all threads of a block, the same always; all of them call it.
-CQ_DEVICE double block_sum(double *shared, const double value) {
+CQ_GPU double block_sum(double *shared, const double value) {
   __syncthreads();
   shared[threadIdx.x] = value;
   for (int half = SUM_THREADS / 2; half > 0; half /= 2) {

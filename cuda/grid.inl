@@ -1,15 +1,15 @@
 // grid: from the arenas to the velocity of each node, with gravity and walls; and its adjoint. A thread for each node.
 
-CQ_DEVICE const real *globals_of(const cq_frame *s, const int32_t scene) {
+CQ_GPU const real *globals_of(const cq_frame *s, const int32_t scene) {
   return (const real *)s->globals + (int64_t)scene * s->global_stride;
 }
-CQ_DEVICE real friction_of(const cq_frame *s, const int32_t scene, const int32_t wall) { return globals_of(s, scene)[3 + wall]; }
-CQ_DEVICE const real *wall_velocity_of(const cq_frame *s, const int32_t scene, const int32_t wall) {
+CQ_GPU real friction_of(const cq_frame *s, const int32_t scene, const int32_t wall) { return globals_of(s, scene)[3 + wall]; }
+CQ_GPU const real *wall_velocity_of(const cq_frame *s, const int32_t scene, const int32_t wall) {
   return globals_of(s, scene) + 3 + s->wall_count + 3 * wall;
 }
 
 // Sum of the arenas that hold a node: its own tile's, and along each axis that of one neighbour at most; always in the same order.
-CQ_DEVICE Node arenas_sum(const cq_frame *s, const int32_t block, const int at[CQ_DIM]) {
+CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t block, const int at[CQ_DIM]) {
   const int32_t *neighbors = s->neighbors + (int64_t)block * CQ_NEIGHBORS_MAX;
   Node sum = {{0, 0, 0, 0}};
   int beside[CQ_DIM];
@@ -41,7 +41,7 @@ typedef struct Where {
   int32_t pinned;
 } Where;
 
-CQ_DEVICE void find_node(const cq_frame *s, const int32_t block, const int at[CQ_DIM], const int32_t k, Where *w) {
+CQ_GPU void find_node(const cq_frame *s, const int32_t block, const int at[CQ_DIM], const int32_t k, Where *w) {
   const cq_tile *tile = &s->tiles[block];
   w->at[0] = tile->lower[0] + at[0];
   w->at[1] = CQ_DIM == 3 ? tile->lower[1] + at[1] : 0;
@@ -76,7 +76,7 @@ typedef struct Contact {
 } Contact;
 
 // Contact j of a node: what stays comes first, then the walls that move, where they are now. 0: there are not so many.
-CQ_DEVICE int contact_of(const cq_frame *s, const Where *w, const int32_t j, Contact *contact) {
+CQ_GPU int contact_of(const cq_frame *s, const Where *w, const int32_t j, Contact *contact) {
   if (j < w->count) {
     contact->wall = w->entry[j].wall;
     EACH(i) contact->normal[i] = (real)w->entry[j].normal[i];
@@ -101,7 +101,7 @@ CQ_DEVICE int contact_of(const cq_frame *s, const Where *w, const int32_t j, Con
   return 0;
 }
 
-CQ_DEVICE void meet(const cq_frame *s, const int32_t scene, const Contact *c, real v[CQ_DIM]) {
+CQ_GPU void meet(const cq_frame *s, const int32_t scene, const Contact *c, real v[CQ_DIM]) {
   const real still[3] = {0, 0, 0};
   if (c->wall < 0)
     contact(CQ_CONTACT_STICKY, 0, c->normal, still, v);
@@ -110,7 +110,7 @@ CQ_DEVICE void meet(const cq_frame *s, const int32_t scene, const Contact *c, re
 }
 
 // velocity after the first contacts, at most `most` of them; returns how many there were
-CQ_DEVICE int32_t meet_walls(const cq_frame *s, const Where *w, const int32_t most, real v[CQ_DIM]) {
+CQ_GPU int32_t meet_walls(const cq_frame *s, const Where *w, const int32_t most, real v[CQ_DIM]) {
   Contact c;
   int32_t j = 0;
   for (; j < most && contact_of(s, w, j, &c); j++) meet(s, w->scene, &c, v);
@@ -118,14 +118,14 @@ CQ_DEVICE int32_t meet_walls(const cq_frame *s, const Where *w, const int32_t mo
 }
 
 // (E14) v = p / m + dt g; a node without mass falls too, and nobody asks it
-CQ_DEVICE real free_velocity(const cq_frame *s, const int32_t scene, const Node *p, real v[CQ_DIM]) {
+CQ_GPU real free_velocity(const cq_frame *s, const int32_t scene, const Node *p, real v[CQ_DIM]) {
   const real inverse = p->c[CQ_DIM] > 0 ? (real)1 / p->c[CQ_DIM] : (real)0;
   const real *gravity = globals_of(s, scene);
   EACH(i) v[i] = p->c[i] * inverse + (real)s->dt * gravity[i];
   return inverse;
 }
 
-CQ_DEVICE Node node_velocity(const cq_frame *s, const int32_t block, const int at[CQ_DIM], const int32_t k, const Node *p) {
+CQ_GPU Node node_velocity(const cq_frame *s, const int32_t block, const int at[CQ_DIM], const int32_t k, const Node *p) {
   Where w;
   Node out = {{0, 0, 0, 0}};
   real v[CQ_DIM];
@@ -158,7 +158,7 @@ static __global__ void __launch_bounds__(GRID_THREADS) grid(const cq_frame *s, i
 
 // One contact of each node backward, j-th of node n of the block: its wall's gradients of all nodes are added in the order of the
 // nodes. v0: velocity before all walls.
-CQ_DEVICE void meet_adj(const cq_frame *s, const Where *w, const int32_t j, const real v0[CQ_DIM], real grad_v[CQ_DIM],
+CQ_GPU void meet_adj(const cq_frame *s, const Where *w, const int32_t j, const real v0[CQ_DIM], real grad_v[CQ_DIM],
                         int32_t wall[CQ_TILE_NODES], Node grads[CQ_TILE_NODES], double *sums) {
   const int n = (int)threadIdx.x;
   real v[CQ_DIM], grad_friction = 0, grad_w[CQ_DIM] = {0};
@@ -189,7 +189,7 @@ CQ_DEVICE void meet_adj(const cq_frame *s, const Where *w, const int32_t j, cons
 }
 
 // sum over the nodes of a block, in a fixed order, times scale
-CQ_DEVICE void add_gravity(Node grads[CQ_TILE_NODES], const real grad_v[CQ_DIM], const double scale, double *sums) {
+CQ_GPU void add_gravity(Node grads[CQ_TILE_NODES], const real grad_v[CQ_DIM], const double scale, double *sums) {
   EACH(i) grads[threadIdx.x].c[i] = grad_v[i];
   __syncthreads();
   if (threadIdx.x < CQ_DIM) {

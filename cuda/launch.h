@@ -14,7 +14,7 @@
 #endif
 
 #define CQ_KERNEL static __global__ void
-#define CQ_DEVICE static __device__ __forceinline__
+#define CQ_GPU static __device__ __forceinline__
 
 // Every call of the CUDA runtime goes through here: its failure becomes a sentence that says what to do.
 cq_status cq_cuda_check(cudaError_t error, const char *what);

@@ -1,7 +1,6 @@
 // march: control steps of all scenes, forward and backward, as runs of substeps of one arrangement.
 #include "scene.h"
 #include "window.h"
-#undef CQ_DEVICE   // the word before functions of kernels: here the status of that name is meant
 #include <string.h>
 
 // Cells that the fastest particle may move before sorting, about: what has left its tile's region all the same stops the run.

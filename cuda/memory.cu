@@ -1,5 +1,4 @@
 #include "memory.h"
-#undef CQ_DEVICE   // the word before functions of kernels: here the status of that name is meant
 
 static const size_t UNIT = 256;             // bytes that every size is a multiple of
 static const size_t PIECE = 32 << 20;       // bytes of a piece, at least

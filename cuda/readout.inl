@@ -3,23 +3,23 @@
 
 enum { WIDTH_MAX = CQ_DIM * CQ_DIM };
 
-CQ_DEVICE double weight_of(const cq_reading *r, const int64_t scene, const int32_t p) {
+CQ_GPU double weight_of(const cq_reading *r, const int64_t scene, const int32_t p) {
   return r->mass ? r->mass[scene * r->mass_stride + p] : 1;
 }
 
-CQ_DEVICE double field_at(const cq_reading *r, const int32_t slot, const int32_t field) {
+CQ_GPU double field_at(const cq_reading *r, const int32_t slot, const int32_t field) {
   return (double)((const real *)r->state)[(int64_t)field * r->stride + slot];
 }
 
 // the part that component c, which is not the weight, belongs to
-CQ_DEVICE const cq_part *part_of(const cq_reading *r, const int32_t c) {
+CQ_GPU const cq_part *part_of(const cq_reading *r, const int32_t c) {
   const cq_part *part = r->part;
   while (c >= part->component + part->components) part++;
   return part;
 }
 
 // component c of what a particle adds to its group's sums: its weight, then that times q or q q^T
-CQ_DEVICE double term_of(const cq_reading *r, const int64_t scene, const int32_t p, const int32_t c) {
+CQ_GPU double term_of(const cq_reading *r, const int64_t scene, const int32_t p, const int32_t c) {
   const double w = weight_of(r, scene, p);
   if (c == 0) return w;
   const cq_part *part = part_of(r, c);
@@ -74,7 +74,7 @@ CQ_KERNEL read_gather(const cq_reading r) {
 
 // With out = sum w q / W: dL/dq += w / W g; by mass, dL/dw += g . (q - out) / W. What one place in the list gives to the adjoint of
 // a part of its particle; returns g . (q - out).
-CQ_DEVICE double part_adj(const cq_reading *r, const int64_t scene, const int64_t id, const int32_t place, const cq_part *part,
+CQ_GPU double part_adj(const cq_reading *r, const int64_t scene, const int64_t id, const int32_t place, const cq_part *part,
                           const double share) {
   real *adj = (real *)r->adj + (int64_t)part->first * r->stride + r->adj_slot_of[id];
   const int32_t width = part->width, gather = r->kind == CQ_READOUT_GATHER;

@@ -7,7 +7,7 @@ enum { SLOT_THREADS = 256, FIELDS = 2 * CQ_DIM + 2 * CQ_DIM * CQ_DIM };
   for (int32_t p = (int32_t)(blockIdx.x * SLOT_THREADS + threadIdx.x); p < (count); p += (int32_t)gridDim.x * SLOT_THREADS)
 
 // Base cell of a particle; 0: not in the world, or not finite.
-CQ_DEVICE int base_of(const cq_sorting *s, const int32_t p, int32_t base[CQ_DIM]) {
+CQ_GPU int base_of(const cq_sorting *s, const int32_t p, int32_t base[CQ_DIM]) {
   int inside = 1;
   EACH(i) {
     const real x = (real)s->inv_dx * ((const real *)s->state)[(int64_t)(X + i) * s->stride + p];
@@ -19,7 +19,7 @@ CQ_DEVICE int base_of(const cq_sorting *s, const int32_t p, int32_t base[CQ_DIM]
 }
 
 // tile along an axis of a base from -1 upward
-CQ_DEVICE int32_t tile_of(const int32_t base) { return (base + SIDE) / SIDE - 1; }
+CQ_GPU int32_t tile_of(const int32_t base) { return (base + SIDE) / SIDE - 1; }
 
 CQ_KERNEL find_box(const cq_sorting s) {
   SLOTS_EACH(p, s.slots) {

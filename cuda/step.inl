@@ -1,16 +1,16 @@
 // step: what particles do in one engine step, a block for each tile. Gathering makes the state after; scattering gives a state to
 // the grid; between two steps of an arrangement one kernel does both, with the state still in registers.
 
-CQ_DEVICE void load_vector(const void *data, const cq_frame *s, const int field, const int32_t p, real out[CQ_DIM]) {
+CQ_GPU void load_vector(const void *data, const cq_frame *s, const int field, const int32_t p, real out[CQ_DIM]) {
   EACH(i) out[i] = ((const real *)data)[(int64_t)(field + i) * s->stride + p];
 }
-CQ_DEVICE void load_matrix(const void *data, const cq_frame *s, const int field, const int32_t p, real out[CQ_DIM][CQ_DIM]) {
+CQ_GPU void load_matrix(const void *data, const cq_frame *s, const int field, const int32_t p, real out[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) out[i][j] = ((const real *)data)[(int64_t)(field + i * CQ_DIM + j) * s->stride + p];
 }
-CQ_DEVICE void store_vector(void *data, const cq_frame *s, const int field, const int32_t p, const real in[CQ_DIM]) {
+CQ_GPU void store_vector(void *data, const cq_frame *s, const int field, const int32_t p, const real in[CQ_DIM]) {
   EACH(i) ((real *)data)[(int64_t)(field + i) * s->stride + p] = in[i];
 }
-CQ_DEVICE void store_matrix(void *data, const cq_frame *s, const int field, const int32_t p, const real in[CQ_DIM][CQ_DIM]) {
+CQ_GPU void store_matrix(void *data, const cq_frame *s, const int field, const int32_t p, const real in[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) ((real *)data)[(int64_t)(field + i * CQ_DIM + j) * s->stride + p] = in[i][j];
 }
 
@@ -18,13 +18,13 @@ typedef struct State {
   real x[CQ_DIM], v[CQ_DIM], c[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM];
 } State;
 
-CQ_DEVICE void state_load(const void *data, const cq_frame *s, const int32_t p, State *q) {
+CQ_GPU void state_load(const void *data, const cq_frame *s, const int32_t p, State *q) {
   load_vector(data, s, X, p, q->x);
   load_vector(data, s, V, p, q->v);
   load_matrix(data, s, C, p, q->c);
   load_matrix(data, s, F, p, q->f);
 }
-CQ_DEVICE void state_store(void *data, const cq_frame *s, const int32_t p, const State *q) {
+CQ_GPU void state_store(void *data, const cq_frame *s, const int32_t p, const State *q) {
   store_vector(data, s, X, p, q->x);
   store_vector(data, s, V, p, q->v);
   store_matrix(data, s, C, p, q->c);
@@ -37,7 +37,7 @@ typedef struct Matter {
   int kind, power;
 } Matter;
 
-CQ_DEVICE void matter_load(const cq_frame *s, const int32_t p, Matter *m) {
+CQ_GPU void matter_load(const cq_frame *s, const int32_t p, Matter *m) {
   const real *params = (const real *)s->params, *drive = (const real *)s->drive;
   m->mass = params[(int64_t)CQ_PARAM_MASS * s->stride + p];
   m->volume = params[(int64_t)CQ_PARAM_VOLUME * s->stride + p];
@@ -52,24 +52,24 @@ CQ_DEVICE void matter_load(const cq_frame *s, const int32_t p, Matter *m) {
 }
 
 // Kirchhoff stress with actuation; returns det F
-CQ_DEVICE real stress_of(const cq_frame *s, const Matter *m, const real f[CQ_DIM][CQ_DIM], real tau[CQ_DIM][CQ_DIM]) {
+CQ_GPU real stress_of(const cq_frame *s, const Matter *m, const real f[CQ_DIM][CQ_DIM], real tau[CQ_DIM][CQ_DIM]) {
   const real jac = material_stress(m->kind, m->power, f, m->mu, m->lambda, m->bulk, tau);
   if (s->drive) actuation_stress(f, m->sigma, tau);
   return jac;
 }
 
 // later steps than one that failed, or that needs another arrangement, do nothing
-CQ_DEVICE int is_over(const cq_frame *s, const int32_t k) { return s->progress->bad < k || s->progress->stop <= k; }
+CQ_GPU int is_over(const cq_frame *s, const int32_t k) { return s->progress->bad < k || s->progress->stop <= k; }
 
 // is a particle in the world? false if not finite
-CQ_DEVICE int in_world(const cq_frame *s, const real inv_dx, const real x[CQ_DIM]) {
+CQ_GPU int in_world(const cq_frame *s, const real inv_dx, const real x[CQ_DIM]) {
   int in = 1;
   EACH(i) in &= inv_dx * x[i] >= 0 && inv_dx * x[i] <= (real)s->limit[i];
   return in;
 }
 
 // The state after a step; 0: not finite, or out of the world.
-CQ_DEVICE int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const void *in, const int32_t p, State *next) {
+CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const void *in, const int32_t p, State *next) {
   const real dx = (real)s->dx, dt = (real)s->dt, inv_dx = (real)s->inv_dx;
   real x[CQ_DIM], f[CQ_DIM][CQ_DIM], poison = 0;
   load_vector(in, s, X, p, x);
@@ -85,7 +85,7 @@ CQ_DEVICE int move(const cq_frame *s, const Node region[NODES], const cq_tile *t
 }
 
 // what a particle gives to the grid; 0: it is inverted
-CQ_DEVICE int give_to_grid(const cq_frame *s, const State *q, const Matter *m, const Place *at, Exchange *give) {
+CQ_GPU int give_to_grid(const cq_frame *s, const State *q, const Matter *m, const Place *at, Exchange *give) {
   real tau[CQ_DIM][CQ_DIM];
   const real jac = stress_of(s, m, q->f, tau);
   transfer_to_grid((real)s->dx, (real)s->dt, at->arm, m->mass, m->volume, q->v, q->c, tau, m->force, give->q, give->b);
@@ -94,7 +94,7 @@ CQ_DEVICE int give_to_grid(const cq_frame *s, const State *q, const Matter *m, c
 }
 
 // the largest |velocity component| of all threads, into progress
-CQ_DEVICE void note_fastest(const cq_frame *s, float fastest) {
+CQ_GPU void note_fastest(const cq_frame *s, float fastest) {
   for (int d = WARP / 2; d > 0; d /= 2) fastest = fmaxf(fastest, __shfl_xor_sync(0xffffffffu, fastest, d));
   // floats that are not negative are in the order of their bits
   if (threadIdx.x % WARP == 0 && fastest > 0) atomicMax((int *)&s->progress->fastest, __float_as_int(fastest));

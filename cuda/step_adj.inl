@@ -1,12 +1,12 @@
 // step_adj: what particles do in the adjoint of one engine step, a block for each tile; as in step.inl, one kernel does what lies
 // between two grid passes: the adjoint of scattering in step k, then that of gathering in the step before.
 
-CQ_DEVICE void add_param(const cq_frame *s, const int which, const int32_t p, const real value) {
+CQ_GPU void add_param(const cq_frame *s, const int which, const int32_t p, const real value) {
   ((real *)s->params_adj)[(int64_t)which * s->stride + p] += value;
 }
 
 // adjoint of stress_of: gradients of constants are added to params_adj, of sigma to drive_adj
-CQ_DEVICE void stress_of_adj(const cq_frame *s, const Matter *m, const int32_t p, const real f[CQ_DIM][CQ_DIM],
+CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                              real grad_f[CQ_DIM][CQ_DIM], const real grad_tau[CQ_DIM][CQ_DIM]) {
   real grad_mu = 0, grad_lambda = 0, grad_bulk = 0;
   material_stress_adj(m->kind, m->power, f, m->mu, m->lambda, m->bulk, grad_f, &grad_mu, &grad_lambda, &grad_bulk, grad_tau);
@@ -20,7 +20,7 @@ CQ_DEVICE void stress_of_adj(const cq_frame *s, const Matter *m, const int32_t p
 }
 
 // Adjoint of scattering state q: adj holds what the particle itself wants of x and F, and becomes all of dL/d(state).
-CQ_DEVICE void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const int32_t p, const State *q,
+CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const int32_t p, const State *q,
                            State *adj) {
   const real dx = (real)s->dx, dt = (real)s->dt, inv_dx = (real)s->inv_dx;
   Place at;
@@ -46,7 +46,7 @@ CQ_DEVICE void scatter_adj(const cq_frame *s, const Node region[NODES], const cq
 
 // Adjoint of gathering, to the state with velocity v and affine c: adj holds dL/d(state after) and becomes what the particle
 // itself wants of x and F; give is what it wants of the nodes.
-CQ_DEVICE void gather_adj(const cq_frame *s, const Node region[NODES], const Place *at, const real v[CQ_DIM],
+CQ_GPU void gather_adj(const cq_frame *s, const Node region[NODES], const Place *at, const real v[CQ_DIM],
                           const real c[CQ_DIM][CQ_DIM], const Exchange *give, State *adj) {
   const real dt = (real)s->dt, inv_dx = (real)s->inv_dx;
   real slopes[CQ_DIM] = {0}, grad_arm[CQ_DIM] = {0};

@@ -27,7 +27,7 @@ typedef struct Place {
   real f[CQ_DIM], arm[CQ_DIM];
 } Place;
 
-CQ_DEVICE int place(const cq_tile *tile, const real inv_dx, const real x[CQ_DIM], Place *p) {
+CQ_GPU int place(const cq_tile *tile, const real inv_dx, const real x[CQ_DIM], Place *p) {
   int inside = 1;
   EACH(i) {
     const real cell = inv_dx * x[i], base = r_floor(cell - (real)0.5), at = base - (real)(tile->lower[i] - 1);
@@ -41,7 +41,7 @@ CQ_DEVICE int place(const cq_tile *tile, const real inv_dx, const real x[CQ_DIM]
 }
 
 // coordinates of a node counted through a cube with the last axis fastest
-CQ_DEVICE void node_at(const int n, const int side, int at[CQ_DIM]) {
+CQ_GPU void node_at(const int n, const int side, int at[CQ_DIM]) {
   at[LAST] = n % side;
 #if CQ_DIM == 3
   at[1] = n / side % side;
@@ -51,14 +51,14 @@ CQ_DEVICE void node_at(const int n, const int side, int at[CQ_DIM]) {
 #endif
 }
 
-CQ_DEVICE int index_in(const int side, const int at[CQ_DIM]) {
+CQ_GPU int index_in(const int side, const int at[CQ_DIM]) {
   int n = at[0];
   CQ_UNROLL for (int i = 1; i < CQ_DIM; i++) n = n * side + at[i];
   return n;
 }
 
 // The nodes of a tile's region, from the tiles that own them. All threads of a block call it.
-CQ_DEVICE void region_load(Node region[NODES], const void *grid, const int32_t *neighbors) {
+CQ_GPU void region_load(Node region[NODES], const void *grid, const int32_t *neighbors) {
   __syncthreads();
   for (int n = (int)threadIdx.x; n < NODES; n += THREADS) {
     int at[CQ_DIM], which = 0;
@@ -90,7 +90,7 @@ typedef struct Exchange {
 
 // Walks over the stencil once: sums of what SUMS, slopes_i = sum dw/df_i e of what SLOPES; MASS: the nodes' last component counts.
 template <int SUMS, int SLOPES, int MASS>
-CQ_DEVICE void visit(const Node region[NODES], const Place *p, const Exchange *give, Sums *sums, real slopes[CQ_DIM]) {
+CQ_GPU void visit(const Node region[NODES], const Place *p, const Exchange *give, Sums *sums, real slopes[CQ_DIM]) {
   real w[CQ_DIM][3], dw[CQ_DIM][3];
   EACH(i) spline(p->f[i], w[i]);
   if (SLOPES) EACH(i) spline_slope(p->f[i], dw[i]);
@@ -165,7 +165,7 @@ typedef struct Round {
 } Round;
 
 // start from the number of particles in each cell, which lies one further; by the first warp
-CQ_DEVICE void count_up(int32_t start[CELLS + 1]) {
+CQ_GPU void count_up(int32_t start[CELLS + 1]) {
   enum { EACH_LANE = (CELLS + WARP - 1) / WARP };
   if (threadIdx.x >= WARP) return;
   const int begin = (int)threadIdx.x * EACH_LANE + 1;
@@ -182,7 +182,7 @@ CQ_DEVICE void count_up(int32_t start[CELLS + 1]) {
 
 // Sorts the particles of a round by cell, those of a cell by thread: who comes first at a counter does not matter. Returns the
 // place of this thread's one. All threads of a block call it; mine: this one has a particle.
-CQ_DEVICE int sort_round(const Round *round, const int mine, const int cell) {
+CQ_GPU int sort_round(const Round *round, const int mine, const int cell) {
   __syncthreads();
   for (int c = (int)threadIdx.x; c <= CELLS; c += THREADS) round->start[c] = 0;
   __syncthreads();
@@ -199,13 +199,13 @@ CQ_DEVICE int sort_round(const Round *round, const int mine, const int cell) {
 }
 
 // weight of a node at distance d [cells], |d| <= 3/2
-CQ_DEVICE real spline_at(const real d) {
+CQ_GPU real spline_at(const real d) {
   const real a = r_abs(d), b = (real)1.5 - a;
   return a < (real)0.5 ? (real)0.75 - d * d : (real)0.5 * b * b;
 }
 
 // what the particles of a round give to the node at `at` of the region: w (q + b o), w m
-CQ_DEVICE Node node_sum(const Round *round, const int at[CQ_DIM]) {
+CQ_GPU Node node_sum(const Round *round, const int at[CQ_DIM]) {
   Node sum = {{0, 0, 0, 0}};
   const int low = at[LAST] < 2 ? 0 : at[LAST] - 2, high = at[LAST] < SPAN ? at[LAST] : SPAN - 1;
   CQ_UNROLL for (int i = 0; i < 3; i++) CQ_UNROLL for (int j = 0; j < ROWS_Y; j++) {
@@ -237,7 +237,7 @@ CQ_DEVICE Node node_sum(const Round *round, const int at[CQ_DIM]) {
 
 // Scatters one particle of each thread into the arena of the tile; the first round writes, later ones add. All threads of a
 // block call it; mine: this one has a particle.
-CQ_DEVICE void scatter(const Round *round, const int mine, const Place *p, const Exchange *give, const int first_round, Node *arena) {
+CQ_GPU void scatter(const Round *round, const int mine, const Place *p, const Exchange *give, const int first_round, Node *arena) {
   const int at = sort_round(round, mine, index_in(SPAN, p->first));
   if (mine) {
     Node node = {{0, 0, 0, 0}};

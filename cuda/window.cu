@@ -11,10 +11,10 @@ typedef struct Before {
   int32_t particles, tiles, ring;
 } Before;
 
-CQ_DEVICE Before add(const Before a, const Before b) { return {a.particles + b.particles, a.tiles + b.tiles, a.ring + b.ring}; }
+CQ_GPU Before add(const Before a, const Before b) { return {a.particles + b.particles, a.tiles + b.tiles, a.ring + b.ring}; }
 
 // Index in the window of tile t's neighbour k of 3^dim, -1 where the window ends. A window has more than one tile along each axis.
-CQ_DEVICE int32_t beside(const cq_sorting *s, const int32_t t, int32_t k) {
+CQ_GPU int32_t beside(const cq_sorting *s, const int32_t t, int32_t k) {
   int32_t at = t % s->tiles, index = 0, scale = 1;
   for (int i = s->dim - 1; i >= 0; i--, k /= 3) {
     const int32_t x = at % s->size[i] + k % 3 - 1;
@@ -27,9 +27,9 @@ CQ_DEVICE int32_t beside(const cq_sorting *s, const int32_t t, int32_t k) {
 }
 
 // 3^dim; the tile itself is in the middle
-CQ_DEVICE int32_t neighbor_count(const cq_sorting *s) { return s->dim == 3 ? 27 : 9; }
+CQ_GPU int32_t neighbor_count(const cq_sorting *s) { return s->dim == 3 ? 27 : 9; }
 
-CQ_DEVICE Before tile_at(const cq_sorting *s, const int32_t t) {
+CQ_GPU Before tile_at(const cq_sorting *s, const int32_t t) {
   Before b = {0, 0, 0};
   if (t >= s->total) return b;
   b.particles = s->count[t];
@@ -42,7 +42,7 @@ CQ_DEVICE Before tile_at(const cq_sorting *s, const int32_t t) {
 }
 
 // what comes before each thread of the block, and the sum of all; all threads call it
-CQ_DEVICE Before scan_block(Before *shared, const Before mine, Before *sum) {
+CQ_GPU Before scan_block(Before *shared, const Before mine, Before *sum) {
   shared[threadIdx.x] = mine;
   __syncthreads();
   for (int d = 1; d < THREADS; d *= 2) {
@@ -108,7 +108,7 @@ void cq_window_number(cudaStream_t stream, const cq_sorting *s) {
 // ---- tiles --------------------------------------------------------------------------------------------------------------
 
 // those with particles come first
-CQ_DEVICE int32_t number_of(const cq_sorting *s, const int32_t t) {
+CQ_GPU int32_t number_of(const cq_sorting *s, const int32_t t) {
   const int32_t number = t < 0 ? -1 : s->number[t];
   return number >= -1 ? number : s->found->tiles - 2 - number;
 }
@@ -203,7 +203,7 @@ void cq_window_move_material(cudaStream_t stream, int32_t blocks, const cq_movin
 // ---- sums ---------------------------------------------------------------------------------------------------------------
 
 // first of tiles [begin, end) of a scene or a later one
-CQ_DEVICE int32_t scene_begin(const cq_tile *tiles, int32_t begin, int32_t end, const int32_t scene) {
+CQ_GPU int32_t scene_begin(const cq_tile *tiles, int32_t begin, int32_t end, const int32_t scene) {
   while (begin < end) {
     const int32_t middle = begin + (end - begin) / 2;
     if (tiles[middle].scene < scene)
