@@ -160,10 +160,20 @@ ROW_INLINE void real_split(Real x, Quad q[QUADS]) {
 
 #endif
 
+ROW_INLINE Part part_zero(void) {
+  const real zero[4] = {(real)0, (real)0, (real)0, (real)0};
+  return part_comps(zero);
+}
+// a b + c and s b + c; the compiler contracts them
+ROW_INLINE Part part_fma(Part a, Part b, Part c) { return part_add(part_mul(a, b), c); }
+ROW_INLINE Part part_scale_add(real s, Part b, Part c) { return part_add(part_scale(s, b), c); }
+
 // ---- rows -------------------------------------------------------------------------------------------------------------
 
 typedef struct { Part v[ROW_PARTS]; } Row;
 #define ROW_EACH _Pragma("GCC unroll 4") for (int i = 0; i < ROW_PARTS; i++)
+// one part after the other, for work that fills the registers
+#define PARTS_EACH(part) _Pragma("GCC unroll 1") for (int part = 0; part < ROW_PARTS; part++)
 enum { PART_REALS = 16 / ROW_PARTS };
 
 ROW_INLINE Row row_load(const real *p) { Row r; ROW_EACH r.v[i] = part_load(p + PART_REALS * i); return r; }
@@ -201,7 +211,6 @@ ROW_INLINE Row row_zero(void) {
   const real zero[4] = {(real)0, (real)0, (real)0, (real)0};
   return row_comps(zero);
 }
-// a b + c and s b + c; the compiler contracts them
 ROW_INLINE Row row_fma(Row a, Row b, Row c) { return row_add(row_mul(a, b), c); }
 ROW_INLINE Row row_scale_add(real s, Row b, Row c) { return row_add(row_scale(s, b), c); }
 

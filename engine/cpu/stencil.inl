@@ -151,9 +151,15 @@ CQ_INLINE int64_t row_at(const Strides *s, const int k) {
 }
 
 // offset of each node of a row from the middle node
+CQ_INLINE Part part_ramp(const int part) {
+  static const real ramp[4] = {(real)-1, (real)0, (real)1, (real)2};
+  return part_nodes(ramp, part);
+}
+
 CQ_INLINE Row row_ramp(void) {
-  const real ramp[4] = {(real)-1, (real)0, (real)1, (real)2};
-  return row_nodes(ramp);
+  Row r;
+  ROW_EACH r.v[i] = part_ramp(i);
+  return r;
 }
 
 // rows += w (q + b o)
@@ -180,40 +186,46 @@ CQ_INLINE void scatter(Row rows[ROWS], const Record *record) {
 #endif
 }
 
-// sum w v | sum w v o_x | (sum w v o_y) | sum w v o_last
-CQ_INLINE void gather(Record *record, const Row rows[ROWS]) {
-  const real(*weight)[4] = &record->quad[WEIGHT];
-  const Row w = row_nodes(weight[LAST]);
-#if CQ_DIM == 3
-  Row sum[3], slope_y = rows[0];
-  CQ_UNROLL for (int i = 0; i < 3; i++) {
-    const Row a = row_scale(weight[1][0], rows[3 * i]), c = row_scale(weight[1][2], rows[3 * i + 2]);
-    sum[i] = row_scale(weight[0][i], row_scale_add(weight[1][1], rows[3 * i + 1], row_add(a, c)));
-    const Row y = row_sub(c, a);
-    slope_y = i ? row_scale_add(weight[0][i], y, slope_y) : row_scale(weight[0][i], y);
-  }
-  slope_y = row_mul(slope_y, w);
-#else
-  Row sum[3];
-  CQ_UNROLL for (int i = 0; i < 3; i++) sum[i] = row_scale(weight[0][i], rows[i]);
-#endif
-  const Row m = row_mul(row_add(row_add(sum[0], sum[2]), sum[1]), w);
-  const Row slope_x = row_mul(row_sub(sum[2], sum[0]), w), slope_last = row_mul(m, row_ramp());
-#if CQ_DIM == 3
-  row_sums(record->quad[SUM], m, slope_x, slope_y, slope_last);
-#else
-  row_sums(record->quad[SUM], m, slope_x, slope_last, m);
-#endif
-}
-
-CQ_INLINE void rows_load(Row rows[ROWS], const real *grid, const Strides *s) {
-  CQ_UNROLL for (int k = 0; k < ROWS; k++) rows[k] = row_load(grid + row_at(s, k));
-}
-
 // rows += into the grid, and clear
 CQ_INLINE void rows_flush(real *grid, const Strides *s, Row rows[ROWS]) {
   CQ_UNROLL for (int k = 0; k < ROWS; k++) {
     row_store(grid + row_at(s, k), row_add(row_load(grid + row_at(s, k)), rows[k]));
     rows[k] = row_zero();
   }
+}
+
+// sum w v | sum w v o_x | (sum w v o_y) | sum w v o_last
+CQ_INLINE void gather(Record *record, const real *grid, const Strides *strides) {
+  const real(*weight)[4] = &record->quad[WEIGHT];
+  Row sum_m, sum_x, sum_last;
+#if CQ_DIM == 3
+  Row sum_y;
+#endif
+  PARTS_EACH(part) {
+    const real *at = grid + PART_REALS * part;
+    const Part w = part_nodes(weight[LAST], part);
+    Part sum[3];
+#if CQ_DIM == 3
+    Part slope_y;
+    CQ_UNROLL for (int i = 0; i < 3; i++) {
+      const Part a = part_scale(weight[1][0], part_load(at + row_at(strides, 3 * i)));
+      const Part b = part_load(at + row_at(strides, 3 * i + 1));
+      const Part c = part_scale(weight[1][2], part_load(at + row_at(strides, 3 * i + 2)));
+      sum[i] = part_scale(weight[0][i], part_scale_add(weight[1][1], b, part_add(a, c)));
+      const Part y = part_sub(c, a);
+      slope_y = i ? part_scale_add(weight[0][i], y, slope_y) : part_scale(weight[0][i], y);
+    }
+    sum_y.v[part] = part_mul(slope_y, w);
+#else
+    CQ_UNROLL for (int i = 0; i < 3; i++) sum[i] = part_scale(weight[0][i], part_load(at + row_at(strides, i)));
+#endif
+    sum_m.v[part] = part_mul(part_add(part_add(sum[0], sum[2]), sum[1]), w);
+    sum_x.v[part] = part_mul(part_sub(sum[2], sum[0]), w);
+    sum_last.v[part] = part_mul(sum_m.v[part], part_ramp(part));
+  }
+#if CQ_DIM == 3
+  row_sums(record->quad[SUM], sum_m, sum_x, sum_y, sum_last);
+#else
+  row_sums(record->quad[SUM], sum_m, sum_x, sum_last, sum_m);
+#endif
 }

@@ -133,9 +133,7 @@ static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, c
     }
     for (int l = 0; l < CQ_CHUNK; l++) {
       prefetch_next(next, FIELDS, 0, FIELDS, l);
-      Row rows[ROWS];
-      rows_load(rows, grid + 4 * (int64_t)node[l], &strides);
-      gather(&records[l], rows);
+      gather(&records[l], grid + 4 * (int64_t)node[l], &strides);
     }
     LANES_EACH(h) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], m0[4], m1[CQ_DIM][CQ_DIM];

@@ -47,56 +47,69 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, int32_t range) {
 
 // An interpolation along one axis from three rows, and twice its derivative along the axis. In differences from the middle row,
 // for w0 + w1 + w2 = 1: half of the work goes to adders, which multiplications leave idle.
-CQ_INLINE Row row_interpolate(const real *weight, const Row a, const Row b, const Row c) {
-  return row_scale_add(weight[0], row_sub(a, b), row_scale_add(weight[2], row_sub(c, b), b));
+CQ_INLINE Part part_interpolate(const real *weight, const Part a, const Part b, const Part c) {
+  return part_scale_add(weight[0], part_sub(a, b), part_scale_add(weight[2], part_sub(c, b), b));
 }
-CQ_INLINE Row row_slope(const real *weight, const Row a, const Row b, const Row c) {
-  return row_scale_add(weight[3], row_add(row_sub(a, b), row_sub(c, b)), row_sub(c, a));
+CQ_INLINE Part part_slope(const real *weight, const Part a, const Part b, const Part c) {
+  return part_scale_add(weight[3], part_add(part_sub(a, b), part_sub(c, b)), part_sub(c, a));
 }
 
 // sums over the nodes of a particle that p2g_adj needs: node gradients against weights and offsets, and, against the slopes of
 // the weights, what each node exchanges with the particle:
 //   e = dL/dp . (q + b o) + dL/dm m + v . (gm0 + gm1 o)
 // of dL/d(p, m) as gather() has them, and the exchange: sum dw_x e | (sum dw_y e) | sum dw_last e, doubled, per component
-CQ_INLINE void gather_adj(Record *record, const Row grads[ROWS], const Row vels[ROWS]) {
+CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, const Strides *strides) {
   const real(*move)[4] = &record->quad[MOVE], (*move_adj)[4] = &record->quad[MOVE_ADJ], (*weight)[4] = &record->quad[WEIGHT];
-  const Row w = row_nodes(weight[LAST]), dw = row_nodes(weight[CQ_DIM]), ramp = row_ramp();
-  const Row b0 = row_comps(move[1]), c0 = row_comps(move_adj[1]);
-  const Row u1 = row_fma(row_comps(move[1 + LAST]), ramp, row_comps(move[0]));
-  const Row t1 = row_fma(row_comps(move_adj[1 + LAST]), ramp, row_comps(move_adj[0]));
-  const Row u[3] = {row_sub(u1, b0), u1, row_add(u1, b0)}, t[3] = {row_sub(t1, c0), t1, row_add(t1, c0)};
-  Row e[3], sum[3];
+  Row sum_m, sum_x, sum_last, exchange_x, exchange_last;
 #if CQ_DIM == 3
-  const Row b1 = row_comps(move[2]), c1 = row_comps(move_adj[2]);
-  Row d[3], slope_y;
-  CQ_UNROLL for (int i = 0; i < 3; i++) {
-    const Row *g = &grads[3 * i], *v = &vels[3 * i];
-    const Row e0 = row_fma(g[0], row_sub(u[i], b1), row_mul(v[0], row_sub(t[i], c1)));
-    const Row e1 = row_fma(g[1], u[i], row_mul(v[1], t[i]));
-    const Row e2 = row_fma(g[2], row_add(u[i], b1), row_mul(v[2], row_add(t[i], c1)));
-    e[i] = row_interpolate(weight[1], e0, e1, e2);
-    d[i] = row_slope(weight[1], e0, e1, e2);
-    const Row a = row_scale(weight[1][0], g[0]), c = row_scale(weight[1][2], g[2]), y = row_sub(c, a);
-    sum[i] = row_scale(weight[0][i], row_scale_add(weight[1][1], g[1], row_add(a, c)));
-    slope_y = i ? row_scale_add(weight[0][i], y, slope_y) : row_scale(weight[0][i], y);
-  }
-#else
-  CQ_UNROLL for (int i = 0; i < 3; i++) {
-    e[i] = row_fma(grads[i], u[i], row_mul(vels[i], t[i]));
-    sum[i] = row_scale(weight[0][i], grads[i]);
-  }
+  Row sum_y, exchange_y;
 #endif
-  const Row sx = row_mul(row_slope(weight[0], e[0], e[1], e[2]), w);
-  const Row sz = row_mul(row_interpolate(weight[0], e[0], e[1], e[2]), dw);
-  const Row m = row_mul(row_add(row_add(sum[0], sum[2]), sum[1]), w);
-  const Row slope_x = row_mul(row_sub(sum[2], sum[0]), w), slope_last = row_mul(m, ramp);
+  PARTS_EACH(part) {
+    const Part w = part_nodes(weight[LAST], part), dw = part_nodes(weight[CQ_DIM], part), ramp = part_ramp(part);
+    const Part b0 = part_comps(move[1]), c0 = part_comps(move_adj[1]);
+    const Part u1 = part_fma(part_comps(move[1 + LAST]), ramp, part_comps(move[0]));
+    const Part t1 = part_fma(part_comps(move_adj[1 + LAST]), ramp, part_comps(move_adj[0]));
+    const Part u[3] = {part_sub(u1, b0), u1, part_add(u1, b0)}, t[3] = {part_sub(t1, c0), t1, part_add(t1, c0)};
+    const real *grad = grads + PART_REALS * part, *vel = vels + PART_REALS * part;
+    Part e[3], sum[3];
 #if CQ_DIM == 3
-  const Row sy = row_mul(row_interpolate(weight[0], d[0], d[1], d[2]), w);
-  row_sums(record->quad[EXCHANGE], sx, sy, sz, sx);
-  row_sums(record->quad[SUM], m, slope_x, row_mul(slope_y, w), slope_last);
+    const Part b1 = part_comps(move[2]), c1 = part_comps(move_adj[2]);
+    Part d[3], slope_y;
+    CQ_UNROLL for (int i = 0; i < 3; i++) {
+      Part g[3], ex[3];
+      CQ_UNROLL for (int j = 0; j < 3; j++) g[j] = part_load(grad + row_at(strides, 3 * i + j));
+      CQ_UNROLL for (int j = 0; j < 3; j++) {
+        const Part uj = j == 0 ? part_sub(u[i], b1) : j == 1 ? u[i] : part_add(u[i], b1);
+        const Part tj = j == 0 ? part_sub(t[i], c1) : j == 1 ? t[i] : part_add(t[i], c1);
+        ex[j] = part_fma(g[j], uj, part_mul(part_load(vel + row_at(strides, 3 * i + j)), tj));
+      }
+      e[i] = part_interpolate(weight[1], ex[0], ex[1], ex[2]);
+      d[i] = part_slope(weight[1], ex[0], ex[1], ex[2]);
+      const Part a = part_scale(weight[1][0], g[0]), c = part_scale(weight[1][2], g[2]), y = part_sub(c, a);
+      sum[i] = part_scale(weight[0][i], part_scale_add(weight[1][1], g[1], part_add(a, c)));
+      slope_y = i ? part_scale_add(weight[0][i], y, slope_y) : part_scale(weight[0][i], y);
+    }
+    sum_y.v[part] = part_mul(slope_y, w);
+    exchange_y.v[part] = part_mul(part_interpolate(weight[0], d[0], d[1], d[2]), w);
 #else
-  row_sums(record->quad[SUM], m, slope_x, slope_last, sx);
-  row_sum(record->quad[EXCHANGE + 1], sz);
+    CQ_UNROLL for (int i = 0; i < 3; i++) {
+      const Part g = part_load(grad + row_at(strides, i));
+      e[i] = part_fma(g, u[i], part_mul(part_load(vel + row_at(strides, i)), t[i]));
+      sum[i] = part_scale(weight[0][i], g);
+    }
+#endif
+    exchange_x.v[part] = part_mul(part_slope(weight[0], e[0], e[1], e[2]), w);
+    exchange_last.v[part] = part_mul(part_interpolate(weight[0], e[0], e[1], e[2]), dw);
+    sum_m.v[part] = part_mul(part_add(part_add(sum[0], sum[2]), sum[1]), w);
+    sum_x.v[part] = part_mul(part_sub(sum[2], sum[0]), w);
+    sum_last.v[part] = part_mul(sum_m.v[part], ramp);
+  }
+#if CQ_DIM == 3
+  row_sums(record->quad[SUM], sum_m, sum_x, sum_y, sum_last);
+  row_sums(record->quad[EXCHANGE], exchange_x, exchange_y, exchange_last, exchange_x);
+#else
+  row_sums(record->quad[SUM], sum_m, sum_x, sum_last, exchange_x);
+  row_sum(record->quad[EXCHANGE + 1], exchange_last);
 #endif
 }
 
@@ -237,10 +250,7 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
       prefetch_next(chunk, FIELDS, 0, FIELDS, l);
       prefetch_next(next, FIELDS, V, F - V, l);
       prefetch_next(adj, FIELDS, 0, FIELDS, l);
-      Row grads[ROWS], vels[ROWS];
-      rows_load(grads, gradient + 4 * (int64_t)node[l], &strides);
-      rows_load(vels, velocity + 4 * (int64_t)node[l], &strides);
-      gather_adj(&records[l], grads, vels);
+      gather_adj(&records[l], gradient + 4 * (int64_t)node[l], velocity + 4 * (int64_t)node[l], &strides);
     }
     LANES_EACH(h) particle_adj(s, &matter, chunk, next, adj, params_adj, drive_grad, h, records + h, &stress[h / CQ_LANES]);
   }
