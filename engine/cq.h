@@ -37,6 +37,8 @@ int64_t cq_struct_size(const char *name);   // sizeof of a public struct by its 
 void cq_interrupt(int32_t on);          // ask running rollouts to stop at the next control step, or take it back
 int32_t cq_interrupted(void);
 double cq_clock(void);                  // monotonic wall clock [s]
+double cq_ticks(void);                  // the quickest clock there is, which the timers of phases read
+double cq_tick(void);                   // one of its ticks [s], the better known the longer the program runs
 int64_t cq_memory_available(void);      // bytes of memory that can be taken without swapping
 
 // ---- world: what is fixed during a run --------------------------------------------------------------------------------

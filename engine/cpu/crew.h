@@ -9,8 +9,9 @@ struct cq_barrier;
 typedef struct cq_crew {
   int rank, size;
   struct cq_barrier *barrier; // NULL when alone
-  double *timers;             // {CQ_PHASE_COUNT} seconds, NULL for all ranks but the first of the team
-  double last;                // clock at the end of the last phase
+  double *timers;             // {CQ_PHASE_COUNT} ticks, NULL for all ranks but the first of the team
+  double last;                // ticks at the end of the last phase
+  double weight;              // of the times that are charged
 } cq_crew;
 
 void cq_crew_wait(cq_crew *crew);                    // until all of the crew are here

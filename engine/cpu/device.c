@@ -9,7 +9,7 @@ struct cq_context {
   const cq_model *model;
   const cq_kernels *kernels;
   cq_team *team;
-  double seconds[CQ_PHASE_COUNT];
+  double ticks[CQ_PHASE_COUNT];
   char description[128];
 };
 
@@ -20,6 +20,8 @@ typedef struct pace {
 } pace;
 
 enum {
+  TIMED_CHUNKS = 64,         // below so many chunks not every call is timed
+  TIMED_EVERY = 7,           // but one of so many, a prime: other things happen every second or tenth call
   PROBE_NEAR = 32,           // calls after which the slower way is tried again
   PROBE_FAR = 256,           // the same, when it took more than twice as long
   PROBE_CALLS = 3,           // of a trial: the first one wakes sleeping threads
@@ -29,6 +31,7 @@ enum {
 struct cq_device {
   cq_context *context;
   pace forward, backward, reading, reading_adj;
+  int32_t calls, untimed;    // that work on all scenes; those since one was timed
   int32_t batch;
   cq_scene *scenes;
   cq_status *status;         // {batch} of the last work on all scenes
@@ -88,8 +91,9 @@ static cq_status context_create(const cq_model *model, cq_context **out) {
 static const char *describe(const cq_context *context) { return context->description; }
 
 static void timers(cq_context *context, double seconds[CQ_PHASE_COUNT], int32_t reset) {
-  memcpy(seconds, context->seconds, sizeof context->seconds);
-  if (reset) memset(context->seconds, 0, sizeof context->seconds);
+  const double tick = cq_tick();
+  for (int k = 0; k < CQ_PHASE_COUNT; k++) seconds[k] = context->ticks[k] * tick;
+  if (reset) memset(context->ticks, 0, sizeof context->ticks);
 }
 
 // ---- running all scenes -------------------------------------------------------------------------------------------------
@@ -102,6 +106,7 @@ typedef struct scene_job {
   scene_work *work;
   void *argument;
   int crew_size;             // threads that share a scene
+  double weight;             // of the times of this call, 0: it is not timed
   cq_barrier barrier;
   atomic_int next;           // scene to take, when each has a thread of its own
   cq_status *status;         // {batch}
@@ -113,6 +118,24 @@ static void keep_status(const scene_job *j, int32_t s, cq_status status) {
   if (status) snprintf(j->device->scenes[s].sentence, sizeof j->device->scenes[s].sentence, "%s", cq_error());
 }
 
+static void start_timers(const scene_job *j, cq_crew *crew) {
+  if (j->weight == 0) return;
+  crew->timers = j->device->context->ticks;
+  crew->weight = j->weight;
+  crew->last = cq_ticks();
+}
+
+// Reading the clock at the end of each phase would take more than a hundredth of the time of a few particles: there one call is
+// timed for several.
+static double weight_of_call(cq_device *device) {
+  const int32_t every = device->batch * device->scenes[0].chunks < TIMED_CHUNKS ? TIMED_EVERY : 1;
+  device->untimed++;
+  if (device->calls++ % every) return 0;
+  const double weight = device->untimed;
+  device->untimed = 0;
+  return weight;
+}
+
 static void run_job(void *argument, int rank, int size) {
   scene_job *j = argument;
   cq_device *device = j->device;
@@ -120,14 +143,13 @@ static void run_job(void *argument, int rank, int size) {
   if (j->crew_size > 1 || device->batch == 1) {
     if (rank >= j->crew_size) return;
     cq_crew crew = {.rank = rank, .size = j->crew_size, .barrier = j->crew_size > 1 ? &j->barrier : NULL};
-    if (rank == 0) crew.timers = device->context->seconds;
-    crew.last = cq_clock();
+    if (rank == 0) start_timers(j, &crew);
     const cq_status status = j->work(&device->scenes[0], &crew, 0, j->argument);
     if (rank == 0) keep_status(j, 0, status);
     return;
   }
-  cq_crew alone = {.rank = 0, .size = 1, .timers = rank == 0 ? device->context->seconds : NULL};
-  alone.last = cq_clock();
+  cq_crew alone = {.rank = 0, .size = 1};
+  if (rank == 0) start_timers(j, &alone);
   for (int32_t s; (s = atomic_fetch_add(&j->next, 1)) < device->batch;)
     keep_status(j, s, j->work(&device->scenes[s], &alone, s, j->argument));
 }
@@ -169,16 +191,19 @@ static void note_pace(pace *p, int crew_size, double seconds) {
 // p: the pace of this work, NULL to use all threads always
 static cq_status run(cq_device *device, scene_work *work, void *argument, pace *p) {
   scene_job j = {.device = device, .work = work, .argument = argument, .crew_size = 1, .status = device->status};
+  int most = 1;
   if (device->batch == 1) {
     const int threads = cq_team_size(device->context->team), ranges = device->scenes[0].ranges;
-    j.barrier.size = j.crew_size = choose_crew(ranges < threads ? ranges : threads, p);
+    most = ranges < threads ? ranges : threads;
+    j.barrier.size = j.crew_size = choose_crew(most, p);
   }
-  const double start = cq_clock();
+  j.weight = weight_of_call(device);
+  const double start = most > 1 ? cq_ticks() : 0;
   if (device->batch == 1 && j.crew_size == 1)
     run_job(&j, 0, 1);
   else
     cq_team_run(device->context->team, run_job, &j);
-  if (device->batch == 1 && p) note_pace(p, j.crew_size, cq_clock() - start);
+  if (most > 1 && p) note_pace(p, j.crew_size, cq_ticks() - start);
   int32_t first = 0;
   while (first < device->batch && !device->status[first]) first++;
   if (first == device->batch) return CQ_OK;
@@ -484,7 +509,7 @@ static void read_adjoint_job(void *argument, int rank, int size) {
 }
 
 static cq_status read_together(reading *job, cq_team_function *function, pace *p) {
-  const double start = cq_clock();
+  const double start = cq_ticks();
   cq_device *device = job->device;
   const cq_readout *r = job->readout;
   const int64_t entries = (r->group_start[r->group_count] - r->group_start[0]) * device->batch;
@@ -503,11 +528,11 @@ static cq_status read_together(reading *job, cq_team_function *function, pace *p
     function(job, 0, 1);
   else
     cq_team_run(device->context->team, function, job);
-  const double seconds = cq_clock() - start;
+  const double ticks = cq_ticks() - start;
   // for each number that was read: readouts are of any size
   const double numbers = (double)entries * cq_readout_width(CQ_READOUT_MEAN, r->fields, device->context->model->dim);
-  if (most > 1) note_pace(p, job->crew_size, seconds / (double)numbers);
-  device->context->seconds[CQ_PHASE_READOUT] += seconds;
+  if (most > 1) note_pace(p, job->crew_size, ticks / (double)numbers);
+  device->context->ticks[CQ_PHASE_READOUT] += ticks;
   return CQ_OK;
 }
 

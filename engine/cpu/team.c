@@ -130,8 +130,8 @@ void cq_crew_wait(cq_crew *crew) {
 
 void cq_crew_phase(cq_crew *crew, int phase) {
   if (!crew->timers) return;
-  const double now = cq_clock();
-  crew->timers[phase] += now - crew->last;
+  const double now = cq_ticks();
+  crew->timers[phase] += crew->weight * (now - crew->last);
   crew->last = now;
 }
 

@@ -98,7 +98,7 @@ static double slope_of_loss(const subject &t) {
   kernels.load_globals = load_globals_seeded;
   kernels.load_drive = load_drive_seeded;
   cq_scene s;
-  cq_crew crew = {0, 1, NULL, NULL, 0};
+  cq_crew crew = {0, 1, NULL, NULL, 0, 0};
   REQUIRE(cq_scene_create(&s, m, &kernels, 0) == CQ_OK);
   toward.room.assign((size_t)(s.chunks * CQ_CHUNK * FIELDS + 3 + 4 * m->wall_count), dual(0));
   for (int64_t p = 0; p < m->particle_count; p++) {

@@ -4,6 +4,9 @@
 -- the grids of ChainQueen's speed table (ICRA 2019, table II) and others; and the biped as a whole program, with its
 -- observer and its network. The memo of every step is written, and particles are sorted as often as they must be; where
 -- memory is short there are fewer steps, and the table says how many. --device, --threads, --precision and --simd hold for all cases.
+-- Timers of the phases are always on: they read the processor's counter at the end of each phase, 9 ns on an EPYC, 0.3 % of the
+-- time of the smallest scenes of the table; below 1,024 particles one call in seven is timed for all (0.5 % with 100 particles).
+-- The last line says what they took.
 -- A figure is the median of the repetitions (--repeat N); --steps N measures another number of steps. --csv keeps the table.
 local engine = require "cq.engine"
 local json = require "cq.json"
@@ -48,6 +51,7 @@ local function block(case, steps, repeats)
   local result = {
     particles = world.particle_count, precision = world.precision, engine = world.device, steps = timing.steps * substeps, cells = case.cells,
     forward = timing.forward, backward = timing.backward, phases = timing.phases, law = case.law or "neo_hookean", device = world.device_kind,
+    timers = kernel.timer_cost(substeps),
   }
   world:close()
   return result
@@ -63,6 +67,7 @@ local function measure(case, steps, given)
     threads = option.program.threads > 0 and option.program.threads or machine.facts().cores,
     forward_mps = work / machine.median(result.forward) / 1e6, backward_mps = work / machine.median(result.backward) / 1e6,
     forward_best_mps = work / machine.least(result.forward) / 1e6, backward_best_mps = work / machine.least(result.backward) / 1e6,
+    timer_share = result.device ~= "cuda" and result.timers * result.steps / math.min(machine.median(result.forward), machine.median(result.backward)),
     share = result.share, paper_frame_ms = case.paper, phase_ns = {},
   }
   for name, seconds in pairs(result.phases) do out.phase_ns[name] = seconds / (work * repeats) * 1e9 end
@@ -120,6 +125,11 @@ local function print_phases(results)
     end
     io.write(("%9.2f\n"):format(math.max(rest, 0)))
   end
+  local most
+  for _, result in ipairs(results) do
+    if result.timer_share and result.timer_share > (most and most.timer_share or 0) then most = result end
+  end
+  if most then print(("\nthe timers took %.2f %% of the time, or less (%s)"):format(100 * most.timer_share, most.case)) end
 end
 
 -- ---- keeping --------------------------------------------------------------------------------------------------------

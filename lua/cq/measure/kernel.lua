@@ -24,6 +24,26 @@ function kernel.take_timers(world)
   return out
 end
 
+---Seconds that one reading of the timers takes.
+---@return number
+function kernel.reading()
+  local count, least = 1e5, math.huge
+  for _ = 1, 5 do
+    local start = C.cq_clock()
+    for _ = 1, count do C.cq_ticks() end
+    least = math.min(least, (C.cq_clock() - start) / count)
+  end
+  return least
+end
+
+-- at the end of each pass of an engine step; and around a control step
+local STEP_READINGS, CONTROL_READINGS = 3, 4
+
+---Seconds of an engine step that the timers take.
+---@param substeps integer
+---@return number
+function kernel.timer_cost(substeps) return kernel.reading() * (STEP_READINGS + CONTROL_READINGS / substeps) end
+
 local function create(world, steps, velocity, memory)
   local def, out, plan = ffi.new "cq_rollout_def", ffi.new "cq_rollout *[1]", ffi.new "cq_plan"
   C.cq_rollout_def_init(def)

@@ -50,7 +50,7 @@ function whole.time(steps, repeats)
   local once = iteration(robot, world, control_steps)
   local out = {
     particles = world.particle_count, precision = world.precision, engine = world.device, device = world.device_kind, cells = world.cells,
-    steps = control_steps * SUBSTEPS, law = "neo_hookean", forward = {}, backward = {},
+    steps = control_steps * SUBSTEPS, law = "neo_hookean", timers = kernel.timer_cost(SUBSTEPS), forward = {}, backward = {},
   }
   once()
   kernel.take_timers(world)
