@@ -216,6 +216,12 @@ $(BUILD)/tests/cuda/%: tests/cuda/%.c $(CORE_OBJECTS) $(BUILD)/flags
 	@$(CC) $(CPPFLAGS_ALL) $(C_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
 	@$(CC) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) -lm -ldl -o $@
 
+# an object that the loader must refuse
+$(BUILD)/tests/cuda/failures: $(BUILD)/tests/cuda/failures.stranger.so
+$(BUILD)/tests/cuda/failures.stranger.so: tests/cuda/stranger/object.c engine/backend/backend.h engine/cq.h $(BUILD)/flags
+	@mkdir -p $(@D); echo "  cc    $<"
+	@$(CC) $(CPPFLAGS_ALL) $(C_FLAGS) -fPIC -shared $< -o $@
+
 # tests of kernels alone, and of the emulation itself
 $(BUILD)/tests/cuda/%: tests/cuda/%.cc $(EMULATION_OBJECTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo "  test  $<"

@@ -11,7 +11,7 @@ cq_status cq_backend_cuda_gpu(int32_t index, cq_gpu *gpu) {
   int count = 0;
   cq_status status = cq_cuda_check(cudaGetDeviceCount(&count), "looking for a GPU");
   if (status) return status;
-  if (index < 0 || index >= count) return cq_fail(CQ_INVALID, "there is no GPU %d; this machine has %d", index, count);
+  if (index < 0 || index >= count) return cq_fail(CQ_DEVICE, "there is no GPU %d; this machine has %d", index, count);
   cudaDeviceProp found;
   status = cq_cuda_check(cudaGetDeviceProperties(&found, index), "asking a GPU what it is");
   int driver = 0, runtime = 0, before = 0;

@@ -96,6 +96,10 @@ __global__ void wait_in_vain(int *out, int how) {
   *out = how;
 }
 
+__global__ void go_astray(int *out) {
+  out[threadIdx.x] = *(volatile int *)(uintptr_t)(threadIdx.x == 5 ? 64 : (uintptr_t)out);
+}
+
 __global__ void share_too_much(int *out) {
   CQ_SHARED(double, large, 7000);
   large[0] = 0;
@@ -120,6 +124,12 @@ void check_divergence() {
   device_array<int> out(1);
   CQ_LAUNCH(share_too_much, 1, 32, nullptr, out.data);
   CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && strstr(machine()->fault, "56000 bytes"), "\"%s\"", machine()->fault);
+#if !defined(__SANITIZE_ADDRESS__)
+  cq_emulation_reset();
+  device_array<int> some(32);
+  CQ_LAUNCH(go_astray, 1, 32, nullptr, some.data);
+  CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && strstr(machine()->fault, "thread 5: the address 0x40"), "\"%s\"", machine()->fault);
+#endif
   CHECK(in_all_orders(turn_round)[0][0] == threads - 1, "nothing runs after a fault");
 }
 

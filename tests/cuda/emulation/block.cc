@@ -3,6 +3,7 @@
 #include "fiber.h"
 #include "kernel.h"
 #include "machine.h"
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -45,7 +46,7 @@ struct running_block {
   unsigned warp_waiting[threads_max / 32];   // bits of lanes that wait for others of their warp
   std::vector<shared_array> arrays;
   size_t array_bytes;
-  bool failed;
+  bool failed, running;
 };
 
 running_block &now = *new running_block();   // to the end of the process, for its fibers
@@ -161,6 +162,28 @@ void fail_here() {
   fiber_leave(self->fib);   // never entered again
 }
 
+// An address that is none ends the kernel and not the process, as on a GPU. On a stack of its own: a thread's may be full.
+void on_bad_address(int, siginfo_t *info, void *) {
+  if (!now.running) {
+    signal(SIGSEGV, SIG_DFL);   // the host's own fault: it comes again
+    return;
+  }
+  fault("%s, block %u, thread %u: the address %p is none of the device", now.kernel, blockIdx.x, self->rank, info->si_addr);
+  fail_here();
+}
+
+void catch_bad_addresses() {
+#if !defined(__SANITIZE_ADDRESS__)   // which tells more
+  static char stack[64 << 10];
+  const stack_t alternate = {stack, 0, sizeof stack};
+  struct sigaction action = {};
+  action.sa_sigaction = on_bad_address;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigaltstack(&alternate, nullptr);
+  sigaction(SIGSEGV, &action, nullptr);
+#endif
+}
+
 }
 
 int lane() { return (int)(self->rank & 31); }
@@ -235,6 +258,8 @@ bool run_blocks(const char *kernel, unsigned blocks, unsigned threads, const std
   now.body = &body;
   now.count = threads;
   now.failed = false;
+  static const bool caught = (catch_bad_addresses(), true);
+  now.running = caught;
   if (now.threads.capacity() < threads_max) now.threads.reserve(threads_max);   // fibers keep pointers
   while (now.threads.size() < threads) {
     now.threads.push_back({});
@@ -254,6 +279,7 @@ bool run_blocks(const char *kernel, unsigned blocks, unsigned threads, const std
     run_block();
     release_arrays();
   }
+  now.running = false;
   if (now.failed)
     for (thread &t : now.threads) fiber_restart(t.fib);
   return !now.failed;

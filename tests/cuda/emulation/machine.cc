@@ -141,7 +141,9 @@ cudaError_t call(const char *name) {
   cq_emulation *m = machine();
   m->calls++;
   if (lost_error) return keep(lost_error);
-  if (m->fail_after >= 0 && (!m->fail_call[0] || !strcmp(m->fail_call, name)) && m->fail_after-- == 0) {
+  const bool works = !strcmp(name, "launch") || !strcmp(name, "kernel");
+  const bool matches = m->fail_call[0] ? !strcmp(m->fail_call, name) : !works;
+  if (m->fail_after >= 0 && matches && m->fail_after-- == 0) {
     if (m->fail_lost) lose((cudaError_t)m->fail_error);
     return keep((cudaError_t)m->fail_error);
   }

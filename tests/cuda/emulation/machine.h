@@ -20,7 +20,7 @@ typedef struct cq_emulation {
   int32_t guard;             // 1: the host cannot touch device memory; it costs a little time
 
   // The call that will fail: after so many others of its name, with a cudaError_t. Names are those of the runtime, "launch" for
-  // what a launch reports at once, "kernel" for what goes wrong while it runs; "" matches every call.
+  // what a launch reports at once, "kernel" for what goes wrong while it runs; "" matches every call but these two.
   char fail_call[48];
   int32_t fail_after;        // -1: none fails
   int32_t fail_error;

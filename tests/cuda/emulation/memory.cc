@@ -79,7 +79,7 @@ void look_for_host_pointers(const void *from, size_t bytes, const char *call_nam
   for (size_t k = 0; k + 8 <= bytes; k += 8) {
     uintptr_t word;
     memcpy(&word, (const char *)from + k, sizeof word);
-    if (word < (uintptr_t)0x100000000000 || word >= (uintptr_t)0x800000000000) continue;
+    if (word < (uintptr_t)0x500000000000 || word >= (uintptr_t)0x800000000000) continue;
     if (find(device_pieces, (void *)word) || find(host_pieces, (void *)word) || !is_mapped(word)) continue;
     fault("%s: byte %zu of %zu begins an address of the host, %p, which a kernel cannot follow", call_name, k, bytes, (void *)word);
     return;

@@ -1,0 +1,239 @@
+// What goes wrong with a GPU is told in a sentence that says what to do, nothing is lost or leaks, and the next world works.
+#include "../c/rollout.h"
+#include "emulation/machine.h"
+#include <dlfcn.h>
+
+enum { STEPS = 3 };
+// as in the toolkit
+enum { MEMORY = 2, BUSY = 46, NO_KERNEL = 209, ECC = 214, ILLEGAL_ADDRESS = 700, OUT_OF_RESOURCES = 701, TIMEOUT = 702, UNKNOWN = 999 };
+
+static cq_emulation *machine;
+static void (*reset)(void);
+
+static void make_def(test_scene *s, int side, int device) {
+  test_scene_make(s, 2, side, CQ_FLOAT64, 4);
+  s->def.device = device;
+}
+
+// ---- loading --------------------------------------------------------------------------------------------------------------------
+
+static void check_files(const char *stranger) {
+  test_scene s;
+  cq_world *world = NULL;
+  make_def(&s, 4, CQ_DEVICE_CUDA);
+  setenv("CQLUA_CUDA", "/nowhere/cqlua-cuda.so", 1);
+  CHECK_FAILS(cq_world_create(&s.def, &world), CQ_DEVICE, "CQLUA_CUDA names /nowhere/cqlua-cuda.so, which cannot be read");
+  setenv("CQLUA_CUDA", "/proc/self/exe", 1);
+  CHECK_FAILS(cq_world_create(&s.def, &world), CQ_DEVICE, "cannot be loaded");
+  setenv("CQLUA_CUDA", stranger, 1);
+  CHECK_FAILS(cq_world_create(&s.def, &world), CQ_DEVICE, "belongs to another build of cqlua");
+  CHECK(!world, "a world was made");
+  s.def.device = 7;
+  CHECK_FAILS(cq_world_create(&s.def, &world), CQ_INVALID, "device is 7");
+  test_scene_free(&s);
+}
+
+// ---- choosing ---------------------------------------------------------------------------------------------------------------------
+
+static void check_auto(int side, int32_t kind, const char *words) {
+  test_scene s;
+  cq_world *world = NULL;
+  make_def(&s, side, CQ_DEVICE_AUTO);
+  REQUIRE(cq_world_create(&s.def, &world) == CQ_OK);
+  CHECK(cq_world_device_kind(world) == kind && strstr(cq_world_device(world), words), "%d particles: \"%s\" (\"%s\" wanted)", (int)s.n,
+        cq_world_device(world), words);
+  cq_world_destroy(world);
+  test_scene_free(&s);
+}
+
+// ---- failures -----------------------------------------------------------------------------------------------------------------------
+
+// a whole run up to its first failure
+static cq_status run(int side, uint64_t *hash) {
+  test_choice choice = {.dim = 2, .side = side, .precision = CQ_FLOAT64, .steps = STEPS, .batch = 1};
+  test_run t = {.choice = choice};
+  make_def(&t.scene, side, CQ_DEVICE_CUDA);
+  cq_status status = cq_world_create(&t.scene.def, &t.world);
+  cq_rollout_def def;
+  cq_rollout_def_init(&def);
+  def.steps = STEPS;
+  if (!status) status = cq_rollout_create(t.world, &def, &t.rollout);
+  if (!status) status = cq_rollout_begin(t.rollout);
+  double u[3] = {0.3, -0.2, 0.1}, forces[10] = {1e-3, 2e-3}, grad_u[3], mean[2] = {0}, one[2] = {1, 2}, g[2] = {0};
+  for (int i = 0; i < STEPS && !status; i++) status = cq_rollout_step(t.rollout, u, forces);
+  int64_t start[2] = {0, 3};
+  int32_t particles[3] = {0, 5, 5};
+  cq_readout q;
+  cq_readout_init(&q);
+  q.group_count = 1;
+  q.group_start = start;
+  q.particles = particles;
+  if (!status) status = cq_rollout_read(t.rollout, &q, mean);
+  if (!status) status = cq_rollout_begin_adjoint(t.rollout);
+  if (!status) status = cq_rollout_read_adjoint(t.rollout, &q, one);
+  *hash = 1469598103934665603u;
+  for (int i = 0; i < STEPS && !status; i++) {
+    status = cq_rollout_step_adjoint(t.rollout, grad_u, NULL);
+    *hash = test_hash(*hash, grad_u, sizeof grad_u);
+  }
+  if (!status) status = cq_rollout_gradient(t.rollout, CQ_FIELD_GRAVITY, g, 0);
+  *hash = test_hash(test_hash(*hash, mean, sizeof mean), g, sizeof g);
+  cq_world_destroy(t.world);
+  test_scene_free(&t.scene);
+  return status;
+}
+
+static void fail(const char *call, int after, int error, int lost) {
+  reset();
+  machine->calls = 0;
+  snprintf(machine->fail_call, sizeof machine->fail_call, "%s", call);
+  machine->fail_after = after;
+  machine->fail_error = error;
+  machine->fail_lost = lost;
+}
+
+// nothing of the run that failed is left
+static void check_left(const char *what, int k) {
+  CHECK(machine->memory_used == 0 && machine->pinned_used == 0 && machine->faults == 0, "%s %d: %lld and %lld bytes are left; %s", what, k,
+        (long long)machine->memory_used, (long long)machine->pinned_used, machine->fault);
+}
+
+static void check_sentence(const char *call, int error, int lost, cq_status wanted, const char *words) {
+  uint64_t hash;
+  fail(call, 0, error, lost);
+  const cq_status status = run(4, &hash);
+  CHECK(status == wanted && strstr(cq_error(), words), "%s fails with %d: status %d, \"%s\" (\"%s\" wanted)", call, error, (int)status,
+        cq_error(), words);
+  check_left(call, 0);
+}
+
+static void check_sentences(void) {
+  check_sentence("cudaSetDevice", BUSY, 0, CQ_DEVICE, "busy");
+  check_sentence("cudaStreamCreateWithFlags", BUSY, 0, CQ_DEVICE, "take the device \"cpu\"");
+  check_sentence("launch", NO_KERNEL, 1, CQ_DEVICE, "no kernels for the GPU");
+  check_sentence("launch", OUT_OF_RESOURCES, 1, CQ_DEVICE, "cudaErrorLaunchOutOfResources");
+  check_sentence("kernel", ILLEGAL_ADDRESS, 1, CQ_DEVICE, "lost");
+  check_sentence("kernel", ECC, 1, CQ_DEVICE, "lost");
+  check_sentence("kernel", TIMEOUT, 1, CQ_DEVICE, "display");
+  check_sentence("cudaMallocHost", MEMORY, 0, CQ_MEMORY, "out of memory: ");
+  uint64_t hash;
+  cq_gpu gpu;
+  reset();
+  machine->devices = 0;
+  CHECK(run(4, &hash) == CQ_DEVICE && strstr(cq_error(), "no GPU was found"), "no GPU: \"%s\"", cq_error());
+  CHECK(cq_gpu_find(0, &gpu) == CQ_DEVICE && strstr(cq_error(), "CUDA_VISIBLE_DEVICES"), "no GPU: \"%s\"", cq_error());
+  check_auto(160, CQ_DEVICE_CPU, "no GPU was taken: no GPU was found");
+  reset();
+  machine->driver = 11040;
+  CHECK(run(4, &hash) == CQ_DEVICE && strstr(cq_error(), "serves CUDA 11.4; this build needs 13.0: update the driver"), "\"%s\"", cq_error());
+  machine->driver = 0;
+  CHECK(run(4, &hash) == CQ_DEVICE && strstr(cq_error(), "no NVIDIA driver was found"), "\"%s\"", cq_error());
+  reset();
+  CHECK(cq_gpu_find(0, &gpu) == CQ_OK && gpu.count == 1 && !strcmp(gpu.name, "Emulated GPU") && gpu.memory == machine->memory, "%s", gpu.name);
+  CHECK_FAILS(cq_gpu_find(1, &gpu), CQ_DEVICE, "there is no GPU 1; this machine has 1");
+}
+
+// more and more memory, until there is enough
+static void check_memory(void) {
+  uint64_t whole, hash;
+  reset();
+  REQUIRE(run(6, &whole) == CQ_OK);
+  int failures = 0;
+  cq_status status = CQ_MEMORY;
+  for (int64_t bytes = 1000; status; bytes += bytes / 4) {
+    reset();
+    machine->memory = bytes;
+    status = run(6, &hash);
+    failures += status != CQ_OK;
+    CHECK(!status ? hash == whole : status == CQ_MEMORY && strstr(cq_error(), "memory"), "%lld bytes: status %d, \"%s\"",
+          (long long)bytes, (int)status, cq_error());
+    check_left("bytes of the device, thousands:", (int)(bytes / 1000));
+  }
+  CHECK(failures > 5, "%d failures", failures);
+}
+
+// Every call of a run fails once. Some may: the run then goes on as if nothing had been.
+static void check_every_call(const char *call, int error, int lost, cq_status wanted) {
+  uint64_t whole, hash;
+  reset();
+  machine->calls = 0;
+  REQUIRE(run(6, &whole) == CQ_OK);
+  const int calls = (int)machine->calls;
+  int told = 0, failed = 0, fine = 0;
+  for (int k = 0; k < calls; k++) {
+    fail(call, k, error, lost);
+    const cq_status status = run(6, &hash);
+    if (machine->fail_after >= 0) break;   // there are fewer of this name
+    check_left(call, k);
+    failed += status != CQ_OK;
+    told += status == wanted && strlen(cq_error()) > 20;
+    fine += status == CQ_OK && hash == whole;
+    CHECK(status != CQ_OK || hash == whole, "call %d of %s fails, and nobody tells that the results are wrong", k, call);
+  }
+  CHECK(failed > 0 && told == failed, "%s: of %d failures %d were told by status %d and a sentence (%d had no effect)", call, failed, told,
+        (int)wanted, fine);
+  reset();
+  CHECK(run(6, &hash) == CQ_OK && hash == whole, "%s: no world works after the failures", call);
+}
+
+// A rollout that ran out of the GPU's memory is begun again with the same bits, in the same world.
+static void check_recovery(void) {
+  const test_choice choice = {.dim = 2, .side = 10, .precision = CQ_FLOAT64, .steps = STEPS, .batch = 2, .device = CQ_DEVICE_CUDA};
+  test_run t;
+  reset();
+  test_run_open(&t, &choice);
+  const uint64_t whole = test_run_hash(&t, STEPS);
+  cq_rollout_def def;
+  cq_rollout_def_init(&def);
+  def.steps = STEPS;
+  def.batch = choice.batch;
+  int failures = 0;
+  for (int32_t k = 0;; k++) {
+    cq_rollout_destroy(t.rollout);
+    fail("cudaMallocHost", k, MEMORY, 0);
+    cq_status status = cq_rollout_create(t.world, &def, &t.rollout);
+    const int made = !status;
+    if (!status) status = cq_rollout_begin(t.rollout);
+    for (int i = 0; i < STEPS && !status; i++) status = test_run_step(&t, i);
+    const int over = machine->fail_after >= 0;
+    failures += status != CQ_OK;
+    CHECK(over ? !status : status == CQ_MEMORY, "status %d: %s", (int)status, cq_error());
+    reset();
+    if (!made) REQUIRE(cq_rollout_create(t.world, &def, &t.rollout) == CQ_OK);
+    CHECK(test_run_hash(&t, STEPS) == whole, "other bits after failure %d", k);
+    if (over) break;
+  }
+  CHECK(failures > 0, "%d failures", failures);
+  test_run_close(&t);
+  check_left("recovery", 0);
+}
+
+int main(int argc, char **argv) {
+  const char *emulated = getenv("CQLUA_CUDA");
+  char stranger[4096], object[4096];
+  (void)argc;
+  if (!emulated) {
+    printf("CQLUA_CUDA must name the emulated device\n0 passed, 1 failed\n");
+    return 1;
+  }
+  snprintf(object, sizeof object, "%s", emulated);
+  snprintf(stranger, sizeof stranger, "%s.stranger.so", argv[0]);
+  check_files(stranger);
+  setenv("CQLUA_CUDA", object, 1);
+  void *handle = dlopen(object, RTLD_NOW);
+  REQUIRE(handle);
+  cq_emulation *(*find)(void);
+  *(void **)&find = dlsym(handle, "cq_emulation_machine");
+  *(void **)&reset = dlsym(handle, "cq_emulation_reset");
+  REQUIRE(find && reset);
+  machine = find();
+  check_auto(8, CQ_DEVICE_CPU, "there are 64");
+  check_auto(160, CQ_DEVICE_CUDA, "Emulated GPU");
+  check_sentences();
+  check_every_call("", UNKNOWN, 0, CQ_DEVICE);
+  check_every_call("", ILLEGAL_ADDRESS, 1, CQ_DEVICE);
+  check_every_call("kernel", ILLEGAL_ADDRESS, 1, CQ_DEVICE);
+  check_memory();
+  check_recovery();
+  return check_report();
+}

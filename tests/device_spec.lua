@@ -1,0 +1,146 @@
+-- device: choosing where a world runs, and whole programs with CUDA on an emulated GPU: the same results, and failures that leave
+-- the folder of a run in order.
+local host = require "cq.host"
+local json = require "tests.json"
+local process = require "tests.process"
+
+local emulated = host.executable:match "^(.*)/[^/]*$" .. "/tests/cuda-emulated.so"
+
+local folder
+before_each(function() folder = process.folder() end)
+after_each(function() process.remove(folder) end)
+
+-- with the emulated GPU, or the object that is named, and settings of the emulation (tests/cuda/emulation/machine.h)
+local function cqlua(words, settings, object)
+  return process.cqlua(words, { before = ("CQLUA_CUDA='%s' CQLUA_EMULATION='%s'"):format(object or emulated, settings or "") })
+end
+
+local function script(content) return process.write(folder .. "/script.lua", content) end
+
+local function has(text, part) assert(text:find(part, 1, true), ("%q is not in:\n%s"):format(part, text)) end
+
+describe("a device that is not there", function()
+  it("is told before any work is done, with what to do", function()
+    local result = cqlua({ "--device", "cuda", script "print 'ran'" }, "", "/nowhere/cqlua-cuda.so")
+    assert.same({ 2, "" }, { result.code, result.out })
+    has(result.err, "--device cuda: CQLUA_CUDA names /nowhere/cqlua-cuda.so, which cannot be read")
+    has(cqlua({ "--device", "cuda", script "print 'ran'" }, "devices=0").err, "no GPU was found")
+    has(cqlua({ "--device", "cuda", script "print 'ran'" }, "driver=12020").err, "serves CUDA 12.2; this build needs 13.0: update the driver")
+  end)
+
+  it("is told at the user's line, where a script asks for it", function()
+    local content = "local scene = require 'tests.scene'\n\nscene.world(scene.robot(), { device = 'cuda' })"
+    local result = cqlua({ script(content) }, "driver=0")
+    assert.equal(1, result.code)
+    has(result.err, "script.lua:3: cq.World: no NVIDIA driver was found on this machine: install one, or take the device \"cpu\"")
+  end)
+
+  it("is listed by info with the reason, and one that is there with its memory", function()
+    has(cqlua({ "info" }, "devices=0").out, "no cuda (no GPU was found")
+    has(cqlua({ "info" }, "memory=3221225472").out, "cuda: Emulated GPU, 3.0 of 3.0 GiB free, compute capability 7.5, driver of CUDA 13.0")
+    local devices = json.lines(cqlua({ "info", "--json" }).out)[1].devices
+    assert.same({ "cpu", "cuda", "Emulated GPU", 13 }, { devices[1].kind, devices[2].kind, devices[2].name, devices[2].driver })
+  end)
+end)
+
+describe("device auto", function()
+  local content = [[
+local cq, scene = require "cq", require "tests.scene"
+local w = scene.world(scene.robot { count = cq.option("n", 4) })
+print(w.device_kind, w.device)
+]]
+
+  it("takes the GPU where the particles are worth it, and tells", function()
+    local small = cqlua { "--device", "auto", script(content) }
+    has(small.out, "cpu\tCPU, ")
+    has(small.err, "device auto: CPU, ")
+    has(small.err, "there are 32")
+    local large = cqlua { "--device", "auto", folder .. "/script.lua", "--n", "120" }
+    has(large.out, "cuda\tCUDA, Emulated GPU")
+    has(large.err, "device auto: CUDA, Emulated GPU")
+    has(cqlua({ "--device", "auto", folder .. "/script.lua", "--n", "120" }, "devices=0").err, "; no GPU was taken: no GPU was found")
+  end)
+
+  it("is not the default", function()
+    has(cqlua({ script(content), "--n", "120" }).out, "cpu\t")
+  end)
+end)
+
+-- ---- whole programs -----------------------------------------------------------------------------------------------------
+
+local training = [[
+local cq = require "cq"
+local scene = require "tests.scene"
+local dim = cq.option("dim", 2)
+local world = scene.world(scene.robot { dim = dim, count = 3 })
+local run = cq.Experiment {
+  world = world, steps = 8, observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true },
+  controller = cq.Controller.linear { seed = 2 }, optimizer = cq.Optimizer.adam { rate = 0.05 },
+  objective = { final = function(s) return -s:velocity("trunk")[2] end, running = function(_, u) return 1e-3 * u:dot(u) end },
+}
+run:optimize { iterations = cq.option("iterations", 4) }
+]]
+
+-- the losses of a run's history
+local function losses(name)
+  local out = {}
+  for line in (process.read(folder .. "/" .. name .. "/history.csv") or ""):gmatch "[^\n]+" do out[#out + 1] = tonumber(line:match "^%d+,([^,]+)") end
+  return out
+end
+
+local function train(name, words, settings)
+  local arguments = { script(training), "--out", folder .. "/" .. name, "--quiet" }
+  for _, word in ipairs(words) do table.insert(arguments, word) end
+  return cqlua(arguments, settings)
+end
+
+describe("a training on the GPU", function()
+  it("is that on the CPU", function()
+    for dim = 2, 3 do
+      local cpu, cuda = "cpu" .. dim, "cuda" .. dim
+      assert.same({ 0, "" }, { train(cpu, { "--dim", dim }).code, train(cuda, { "--dim", dim, "--device", "cuda" }, "thread_order=2").err })
+      local a, b = losses(cpu), losses(cuda)
+      assert.same({ 4, 4 }, { #a, #b })
+      for i = 1, 4 do assert.near(a[i], b[i], 1e-9 * math.abs(a[i])) end
+      assert(a[4] < a[1])
+      has(process.read(folder .. "/" .. cuda .. "/manifest.json"), '"device": "CUDA, Emulated GPU, driver 13.0, float64"')
+    end
+  end)
+
+  it("that loses its GPU keeps what was computed, and goes on with --resume", function()
+    local lost = train("lost", { "--device", "cuda", "--iterations", "6" }, "fail_call=kernel fail_after=500 fail_error=700 fail_lost=1")
+    assert.equal(1, lost.code)
+    has(lost.err, "the GPU was lost during")
+    local made = #losses "lost"
+    assert(made > 0 and made < 6, made .. " iterations were made")
+    has(process.read(folder .. "/lost/manifest.json"), '"status": "failed')
+    assert.equal(0, train("lost", { "--device", "cuda", "--iterations", "6", "--resume" }).code)
+    assert.equal(0, train("whole", { "--iterations", "6" }).code)
+    local a, b = losses "whole", losses "lost"
+    assert.equal(6, #b)
+    for i = 1, 6 do assert.near(a[i], b[i], 1e-9 * math.abs(a[i])) end
+  end)
+
+  it("that finds no memory on the GPU says so", function()
+    local result = train("little", { "--device", "cuda" }, "memory=30000")
+    assert.equal(1, result.code)
+    has(result.err, "memory")
+  end)
+end)
+
+describe("measurements on the GPU", function()
+  it("bench tells the device", function()
+    local result = cqlua { "bench", "--device", "cuda", "--json", "--case", "2d-1600", "--steps", "10", "--repeat", "1" }
+    assert.same({ 0, "" }, { result.code, result.err })
+    local entry = json.lines(result.out)[1]
+    assert.same({ "cuda", 1600 }, { entry.device, entry.particles })
+    has(entry.engine, "Emulated GPU")
+    assert(entry.phase_ns.p2g > 0 and entry.phase_ns.p2g_adj > 0)
+  end)
+
+  it("accuracy is that of the CPU", function()
+    local cpu = json.lines(cqlua({ "accuracy", "--json", "--case", "A1", "--steps", "10" }).out)[1]
+    local cuda = json.lines(cqlua({ "accuracy", "--json", "--case", "A1", "--steps", "10", "--device", "cuda" }).out)[1]
+    assert(cuda.error > 1e-9 and cuda.error < math.max(3 * cpu.error, 1e-6), ("%g, %g on the CPU"):format(cuda.error, cpu.error))
+  end)
+end)
