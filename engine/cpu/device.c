@@ -1,7 +1,8 @@
 // device: the CPU behind the table of operations. A single scene is shared by all threads; several are spread over them.
 #include "kernels.h"
+#include "pace.h"
 #include "team.h"
-#include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,28 +10,18 @@ struct cq_context {
   const cq_model *model;
   const cq_kernels *kernels;
   cq_team *team;
+  cq_pace forward, backward, reading, reading_adj;   // of all rollouts: each has the same particles
   double ticks[CQ_PHASE_COUNT];
   char description[128];
 };
 
-// Seconds that one kind of work lately took with all threads, and with one; 0: not known yet.
-typedef struct pace {
-  double together, alone;
-  int32_t calls;
-} pace;
-
 enum {
   TIMED_CHUNKS = 64,         // below so many chunks not every call is timed
   TIMED_EVERY = 7,           // but one of so many, a prime: other things happen every second or tenth call
-  PROBE_NEAR = 32,           // calls after which the slower way is tried again
-  PROBE_FAR = 256,           // the same, when it took more than twice as long
-  PROBE_CALLS = 3,           // of a trial: the first one wakes sleeping threads
-  PROBE_FIRST = 8,           // calls that take turns: the first ones touch new memory, and tell little
 };
 
 struct cq_device {
   cq_context *context;
-  pace forward, backward, reading, reading_adj;
   int32_t calls, untimed;    // that work on all scenes; those since one was timed
   int32_t batch;
   cq_scene *scenes;
@@ -105,9 +96,7 @@ typedef struct scene_job {
   cq_device *device;
   scene_work *work;
   void *argument;
-  int crew_size;             // threads that share a scene
   double weight;             // of the times of this call, 0: it is not timed
-  cq_barrier barrier;
   atomic_int next;           // scene to take, when each has a thread of its own
   cq_status *status;         // {batch}
 } scene_job;
@@ -139,10 +128,8 @@ static double weight_of_call(cq_device *device) {
 static void run_job(void *argument, int rank, int size) {
   scene_job *j = argument;
   cq_device *device = j->device;
-  (void)size;
-  if (j->crew_size > 1 || device->batch == 1) {
-    if (rank >= j->crew_size) return;
-    cq_crew crew = {.rank = rank, .size = j->crew_size, .barrier = j->crew_size > 1 ? &j->barrier : NULL};
+  if (device->batch == 1) {
+    cq_crew crew = {.rank = rank, .size = size, .barrier = cq_team_barrier(device->context->team, size)};
     if (rank == 0) start_timers(j, &crew);
     const cq_status status = j->work(&device->scenes[0], &crew, 0, j->argument);
     if (rank == 0) keep_status(j, 0, status);
@@ -168,42 +155,23 @@ static cq_status fail_unstable(const cq_health *h, int32_t batch) {
                  (long long)h->particle, scene, what);
 }
 
-// How many threads should share work that can use so many? Small scenes, and machines whose cores others use, are faster with
-// one: what was quicker lately is taken. The results are the same bits either way.
-static int choose_crew(int most, pace *p) {
-  if (most == 1 || !p) return most;
-  const int call = p->calls++;
-  if (call < PROBE_FIRST) return call % 2 ? 1 : most;
-  const double quick = fmin(p->together, p->alone), slow = fmax(p->together, p->alone);
-  const int probe = call % (slow > 2 * quick ? PROBE_FAR : PROBE_NEAR) < PROBE_CALLS;
-  return (p->together <= p->alone) != probe ? most : 1;
+static int smaller(int a, int b) { return a < b ? a : b; }
+
+// threads that can share the one scene of a device, or take some of its scenes each
+static int most_threads(const cq_device *device) {
+  return smaller(cq_team_size(device->context->team), device->batch > 1 ? device->batch : device->scenes[0].ranges);
 }
 
-// Good news counts at once; bad news may have been a neighbour's, and only counts when it keeps coming.
-static void note_pace(pace *p, int crew_size, double seconds) {
-  double *mean = crew_size > 1 ? &p->together : &p->alone;
-  if (*mean == 0 || seconds < *mean)
-    *mean = seconds;
-  else
-    *mean += 0.25 * (fmin(seconds, 2 * *mean) - *mean);
-}
-
-// p: the pace of this work, NULL to use all threads always
-static cq_status run(cq_device *device, scene_work *work, void *argument, pace *p) {
-  scene_job j = {.device = device, .work = work, .argument = argument, .crew_size = 1, .status = device->status};
-  int most = 1;
-  if (device->batch == 1) {
-    const int threads = cq_team_size(device->context->team), ranges = device->scenes[0].ranges;
-    most = ranges < threads ? ranges : threads;
-    j.barrier.size = j.crew_size = choose_crew(most, p);
-  }
+// p: the pace of this work, or NULL: too rare to have one, and done as steps are.
+static cq_status run(cq_device *device, scene_work *work, void *argument, cq_pace *p) {
+  scene_job j = {.device = device, .work = work, .argument = argument, .status = device->status};
   j.weight = weight_of_call(device);
-  const double start = most > 1 ? cq_ticks() : 0;
-  if (device->batch == 1 && j.crew_size == 1)
-    run_job(&j, 0, 1);
-  else
-    cq_team_run(device->context->team, run_job, &j);
-  if (most > 1 && p) note_pace(p, j.crew_size, cq_ticks() - start);
+  const int most = most_threads(device), chosen = device->batch == 1 && most > 1;
+  int threads = most;
+  if (chosen) threads = p ? cq_pace_choose(p, most) : cq_pace_quicker(&device->context->forward, most);
+  const double start = chosen ? cq_clock() : 0;
+  cq_team_run(device->context->team, threads, run_job, &j);
+  if (chosen && p) cq_pace_note(p, threads, 1, cq_clock() - start);
   int32_t first = 0;
   while (first < device->batch && !device->status[first]) first++;
   if (first == device->batch) return CQ_OK;
@@ -277,7 +245,7 @@ static cq_status advance_scene(cq_scene *scene, cq_crew *crew, int32_t index, vo
 
 static cq_status advance(cq_device *device, const double *signals, const double *forces, cq_record *record) {
   controls c = {.signals = signals, .forces = forces, .steps = record ? record->steps : NULL};
-  return run(device, advance_scene, &c, &device->forward);
+  return run(device, advance_scene, &c, &device->context->forward);
 }
 
 static const cq_health *health(const cq_device *device) { return &device->health; }
@@ -404,7 +372,7 @@ static cq_status reverse_scene(cq_scene *scene, cq_crew *crew, int32_t index, vo
 static cq_status reverse(cq_device *device, const double *signals, const double *forces, const cq_record *record,
                          double *grad_signals, double *grad_forces) {
   controls c = {signals, forces, record->steps, grad_signals, grad_forces};
-  return run(device, reverse_scene, &c, &device->backward);
+  return run(device, reverse_scene, &c, &device->context->backward);
 }
 
 static cq_status finish_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
@@ -433,8 +401,6 @@ typedef struct reading {
   uint32_t summed;           // fields whose sums are wanted
   int64_t parts;             // of all groups of one scene
   int32_t width;             // sums of a part
-  int crew_size;
-  cq_barrier barrier;
 } reading;
 
 static int64_t parts_of(const cq_readout *r, int32_t group) {
@@ -450,14 +416,14 @@ static int64_t offset_of(const cq_readout *r, int32_t dim, int32_t f, int64_t en
 }
 
 // parts of all groups of all scenes over the threads
-static void read_parts(const reading *job, int rank) {
+static void read_parts(const reading *job, int rank, int size) {
   const cq_readout *r = job->readout;
   int64_t index = 0;
   for (int32_t s = 0; s < job->device->batch; s++) {
     const cq_scene *scene = &job->device->scenes[s];
     for (int32_t g = 0; g < r->group_count; g++)
       for (int64_t k = r->group_start[g]; k < r->group_start[g + 1]; k += READ_PART, index++) {
-        if (index % job->crew_size != rank) continue;
+        if (index % size != rank) continue;
         const int64_t end = k + READ_PART < r->group_start[g + 1] ? k + READ_PART : r->group_start[g + 1];
         if (r->kind != CQ_READOUT_GATHER) {
           scene->kernels->read_sums(scene, r, job->summed, k, end, job->device->sums + index * job->width);
@@ -478,19 +444,15 @@ static void add_parts(const reading *job, int32_t group, const double **part, do
 }
 
 static void read_job(void *argument, int rank, int size) {
-  const reading *job = argument;
-  (void)size;
-  if (rank < job->crew_size) read_parts(job, rank);
+  read_parts(argument, rank, size);
 }
 
 // A particle may be listed more than once: each thread goes through all lists, and adds to particles of its own chunks.
 static void read_adjoint_job(void *argument, int rank, int size) {
   reading *job = argument;
   const cq_readout *r = job->readout;
-  cq_crew crew = {.rank = rank, .size = job->crew_size, .barrier = job->crew_size > 1 ? &job->barrier : NULL};
-  (void)size;
-  if (rank >= job->crew_size) return;
-  if (r->kind != CQ_READOUT_GATHER) read_parts(job, rank);
+  cq_crew crew = {.rank = rank, .size = size, .barrier = cq_team_barrier(job->device->context->team, size)};
+  if (r->kind != CQ_READOUT_GATHER) read_parts(job, rank, size);
   cq_crew_wait(&crew);
   const double *part = job->device->sums;
   for (int32_t s = 0; s < job->device->batch; s++) {
@@ -508,8 +470,8 @@ static void read_adjoint_job(void *argument, int rank, int size) {
   }
 }
 
-static cq_status read_together(reading *job, cq_team_function *function, pace *p) {
-  const double start = cq_ticks();
+static cq_status read_together(reading *job, cq_team_function *function, cq_pace *p) {
+  const double start = cq_clock(), ticks = cq_ticks();
   cq_device *device = job->device;
   const cq_readout *r = job->readout;
   const int64_t entries = (r->group_start[r->group_count] - r->group_start[0]) * device->batch;
@@ -522,23 +484,19 @@ static cq_status read_together(reading *job, cq_team_function *function, pace *p
     device->sums_capacity = device->sums ? wanted : 0;
     if (!device->sums) return CQ_MEMORY;
   }
-  const int most = entries < READ_TOGETHER ? 1 : cq_team_size(device->context->team);
-  job->crew_size = job->barrier.size = choose_crew(most, p);
-  if (job->crew_size == 1)
-    function(job, 0, 1);
-  else
-    cq_team_run(device->context->team, function, job);
-  const double ticks = cq_ticks() - start;
+  const int most = entries < READ_TOGETHER ? 1 : cq_team_size(device->context->team), threads = cq_pace_choose(p, most);
+  cq_team_run(device->context->team, threads, function, job);
+  const double seconds = cq_clock() - start;
   // for each number that was read: readouts are of any size
   const double numbers = (double)entries * cq_readout_width(CQ_READOUT_MEAN, r->fields, device->context->model->dim);
-  if (most > 1) note_pace(p, job->crew_size, ticks / (double)numbers);
-  device->context->ticks[CQ_PHASE_READOUT] += ticks;
+  if (most > 1) cq_pace_note(p, threads, numbers, seconds);
+  device->context->ticks[CQ_PHASE_READOUT] += cq_ticks() - ticks;
   return CQ_OK;
 }
 
 static cq_status read_scenes(cq_device *device, const cq_readout *readout, int64_t count, double *out) {
   reading job = {.device = device, .readout = readout, .count = count, .out = out, .summed = readout->fields};
-  const cq_status status = read_together(&job, read_job, &device->reading);
+  const cq_status status = read_together(&job, read_job, &device->context->reading);
   const double *part = device->sums;
   if (status || readout->kind == CQ_READOUT_GATHER) return status;
   const int32_t dim = device->context->model->dim;
@@ -558,7 +516,7 @@ static cq_status read_scenes(cq_device *device, const cq_readout *readout, int64
 static cq_status read_adjoint(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out) {
   const int by_mass = cq_scene_reads_mass(&device->scenes[0], readout);
   reading job = {.device = device, .readout = readout, .count = count, .grad_out = grad_out, .summed = by_mass ? readout->fields : 0};
-  return read_together(&job, read_adjoint_job, &device->reading_adj);
+  return read_together(&job, read_adjoint_job, &device->context->reading_adj);
 }
 
 const cq_backend *cq_backend_cpu(void) {

@@ -2,31 +2,48 @@
 #include "team.h"
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 enum {
-  SPINS = 1000,               // of a barrier before it yields: about 10 us, more than a fair wait, less than a time slice
-  SPINS_MORE = 50,            // between further yields, when others want the core
+  PAUSES = 64,                // between looks at the clock
   THREADS_MAX = 256,
+};
+
+// [s] Waiting spins so long before it sleeps. At a barrier: more than a fair wait, and about what it takes to wake; less than a
+// time slice, for the one that is waited for may want this core. Between runs: the next one is usually near.
+static const double spin_at_barrier = 50e-6, spin_between_runs = 300e-6;
+
+// a number that one thread changes and others wait for
+typedef struct gate {
+  _Alignas(64) atomic_uint turn;   // it may wrap around
+  atomic_int sleepers;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+} gate;
+
+struct cq_barrier {
+  _Alignas(64) atomic_int waiting;
+  int size;
+  gate gate;
 };
 
 typedef struct worker {
   cq_team *team;
   pthread_t thread;
   int rank;
+  gate go;
 } worker;
 
 struct cq_team {
   int size;
-  _Alignas(64) atomic_uint go;   // jobs given out; it may wrap around
-  _Alignas(64) atomic_int done;
-  atomic_int quit;
-  cq_team_function *function;
+  cq_team_function *function;      // NULL: go home
   void *argument;
-  pthread_mutex_t lock;
-  pthread_cond_t wake;
+  struct cq_barrier barrier;
   worker workers[THREADS_MAX];
 };
+
+// ---- waiting ------------------------------------------------------------------------------------------------------------
 
 static void pause_cpu(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -34,44 +51,63 @@ static void pause_cpu(void) {
 #endif
 }
 
-static void barrier_wait(cq_barrier *b) {
-  const int sense = atomic_load_explicit(&b->sense, memory_order_relaxed);
+static void gate_init(gate *g) {
+  pthread_mutex_init(&g->lock, NULL);
+  pthread_cond_init(&g->changed, NULL);
+}
+
+static void gate_destroy(gate *g) {
+  pthread_cond_destroy(&g->changed);
+  pthread_mutex_destroy(&g->lock);
+}
+
+// Either the opener sees the sleeper, or the sleeper sees the new turn: both write theirs before they read the other's.
+static void gate_open(gate *g) {
+  atomic_fetch_add(&g->turn, 1);
+  if (!atomic_load(&g->sleepers)) return;
+  pthread_mutex_lock(&g->lock);
+  pthread_cond_broadcast(&g->changed);
+  pthread_mutex_unlock(&g->lock);
+}
+
+static void gate_wait(gate *g, unsigned turn, double spin) {
+  double start = 0;
+  for (int k = 1; atomic_load_explicit(&g->turn, memory_order_acquire) == turn; k++) {
+    pause_cpu();
+    if (k % PAUSES) continue;
+    const double now = cq_clock();
+    if (start == 0) start = now;
+    if (now - start > spin) break;
+  }
+  if (atomic_load_explicit(&g->turn, memory_order_acquire) != turn) return;
+  pthread_mutex_lock(&g->lock);
+  atomic_fetch_add(&g->sleepers, 1);
+  while (atomic_load(&g->turn) == turn) pthread_cond_wait(&g->changed, &g->lock);
+  atomic_fetch_sub(&g->sleepers, 1);
+  pthread_mutex_unlock(&g->lock);
+}
+
+static void barrier_wait(struct cq_barrier *b) {
+  const unsigned turn = atomic_load_explicit(&b->gate.turn, memory_order_relaxed);
   if (atomic_fetch_add_explicit(&b->waiting, 1, memory_order_acq_rel) == b->size - 1) {
     atomic_store_explicit(&b->waiting, 0, memory_order_relaxed);
-    atomic_store_explicit(&b->sense, sense + 1, memory_order_release);
-    return;
-  }
-  for (int k = 0; atomic_load_explicit(&b->sense, memory_order_acquire) == sense; k++) {
-    pause_cpu();
-    if (k >= SPINS) {
-      sched_yield();
-      k = SPINS - SPINS_MORE;
-    }
+    gate_open(&b->gate);
+  } else {
+    gate_wait(&b->gate, turn, spin_at_barrier);
   }
 }
 
-// workers spin a little after each job, since the next one is usually near, then sleep
+// ---- team ---------------------------------------------------------------------------------------------------------------
+
 static void *work(void *argument) {
   worker *w = argument;
   cq_team *team = w->team;
   for (unsigned turn = 0;; turn++) {
-    for (int k = 0; k < 20 * SPINS && atomic_load_explicit(&team->go, memory_order_acquire) == turn; k++) pause_cpu();
-    if (atomic_load_explicit(&team->go, memory_order_acquire) == turn) {
-      pthread_mutex_lock(&team->lock);
-      while (atomic_load(&team->go) == turn) pthread_cond_wait(&team->wake, &team->lock);
-      pthread_mutex_unlock(&team->lock);
-    }
-    if (atomic_load(&team->quit)) return NULL;
-    team->function(team->argument, w->rank, team->size);
-    atomic_fetch_add_explicit(&team->done, 1, memory_order_release);
+    gate_wait(&w->go, turn, spin_between_runs);
+    if (!team->function) return NULL;
+    team->function(team->argument, w->rank, team->barrier.size);
+    barrier_wait(&team->barrier);
   }
-}
-
-static void start_turn(cq_team *team) {
-  pthread_mutex_lock(&team->lock);
-  atomic_fetch_add_explicit(&team->go, 1, memory_order_release);
-  pthread_cond_broadcast(&team->wake);
-  pthread_mutex_unlock(&team->lock);
 }
 
 cq_team *cq_team_create(int threads) {
@@ -83,11 +119,16 @@ cq_team *cq_team_create(int threads) {
   cq_team *team = cq_alloc(1, sizeof *team, "threads");
   if (!team) return NULL;
   team->size = 1;
-  pthread_mutex_init(&team->lock, NULL);
-  pthread_cond_init(&team->wake, NULL);
+  gate_init(&team->barrier.gate);
   for (int k = 1; k < threads; k++) {
-    team->workers[k] = (worker){.team = team, .rank = k};
-    if (pthread_create(&team->workers[k].thread, NULL, work, &team->workers[k])) break;
+    worker *w = &team->workers[k];
+    w->team = team;
+    w->rank = k;
+    gate_init(&w->go);
+    if (pthread_create(&w->thread, NULL, work, w)) {
+      gate_destroy(&w->go);
+      break;
+    }
     team->size++;
   }
   return team;
@@ -95,34 +136,32 @@ cq_team *cq_team_create(int threads) {
 
 void cq_team_destroy(cq_team *team) {
   if (!team) return;
-  atomic_store(&team->quit, 1);
-  start_turn(team);
-  for (int k = 1; k < team->size; k++) pthread_join(team->workers[k].thread, NULL);
-  pthread_cond_destroy(&team->wake);
-  pthread_mutex_destroy(&team->lock);
+  team->function = NULL;
+  for (int k = 1; k < team->size; k++) {
+    gate_open(&team->workers[k].go);
+    pthread_join(team->workers[k].thread, NULL);
+    gate_destroy(&team->workers[k].go);
+  }
+  gate_destroy(&team->barrier.gate);
   cq_free(team);
 }
 
 int cq_team_size(const cq_team *team) { return team->size; }
 
-void cq_team_run(cq_team *team, cq_team_function *function, void *argument) {
-  if (team->size == 1) {
-    function(argument, 0, 1);
-    return;
+struct cq_barrier *cq_team_barrier(cq_team *team, int count) { return count > 1 ? &team->barrier : NULL; }
+
+void cq_team_run(cq_team *team, int count, cq_team_function *function, void *argument) {
+  if (count > 1) {
+    team->function = function;
+    team->argument = argument;
+    team->barrier.size = count;
+    for (int k = 1; k < count; k++) gate_open(&team->workers[k].go);
   }
-  team->function = function;
-  team->argument = argument;
-  atomic_store(&team->done, 0);
-  start_turn(team);
-  function(argument, 0, team->size);
-  for (int k = 0; atomic_load_explicit(&team->done, memory_order_acquire) != team->size - 1; k++) {
-    pause_cpu();
-    if (k >= SPINS) {
-      sched_yield();
-      k = SPINS - SPINS_MORE;
-    }
-  }
+  function(argument, 0, count);
+  if (count > 1) barrier_wait(&team->barrier);
 }
+
+// ---- crew ---------------------------------------------------------------------------------------------------------------
 
 void cq_crew_wait(cq_crew *crew) {
   if (crew->barrier) barrier_wait(crew->barrier);
