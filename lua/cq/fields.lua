@@ -74,23 +74,25 @@ end
 -- a field that any robot has set; nil when none did
 local function gather(world, list, name, rank, batch)
   local parts, any = {}, false
-  for k, own in ipairs(world.robots) do
-    local value = values.spread(list[k], name)
-    any = any or value ~= nil
-    parts[k] = value or default_of(own, name)
+  for k in ipairs(world.robots) do
+    parts[k] = values.spread(list[k], name) or false
+    any = any or parts[k]
   end
-  if any then return join(parts, rank, batch, name) end
+  if not any then return end
+  for k, own in ipairs(world.robots) do parts[k] = parts[k] or default_of(own, name) end
+  return join(parts, rank, batch, name)
 end
 
 -- mass = density volume, when a robot has set either
 local function masses(world, list, batch)
-  local parts, any = {}, false
-  for k, own in ipairs(world.robots) do
-    local density, volume = values.spread(list[k], "density"), values.spread(list[k], "volume")
-    any = any or density ~= nil or volume ~= nil
-    parts[k] = (density or own.density) * (volume or own.volume)
+  local given, any, parts = {}, false, {}
+  for k in ipairs(world.robots) do
+    given[k] = { density = values.spread(list[k], "density"), volume = values.spread(list[k], "volume") }
+    any = any or next(given[k]) ~= nil
   end
-  if any then return join(parts, 1, batch, "density") end
+  if not any then return end
+  for k, own in ipairs(world.robots) do parts[k] = (given[k].density or own.density) * (given[k].volume or own.volume) end
+  return join(parts, 1, batch, "density")
 end
 
 -- which element of {n, signals} each entry of the engine's list takes, from 1
@@ -126,9 +128,11 @@ local function weights(world, list, batch)
         value = value:reshape { count }:gather(entry_index(own), 1)
       end
     end
-    parts[k] = value or T.ones { own.entry_count }
+    parts[k] = value or false
   end
-  if any then return join(parts, 1, batch, "actuator_weights") end
+  if not any then return end
+  for k, own in ipairs(world.robots) do parts[k] = parts[k] or T.ones { own.entry_count } end
+  return join(parts, 1, batch, "actuator_weights")
 end
 
 -- ---- the world ------------------------------------------------------------------------------------------------------

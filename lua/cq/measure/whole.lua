@@ -30,11 +30,12 @@ local function iteration(robot, world, control_steps)
     }
     local loss = roll.running:sum() - roll.state:center(robot)[1]
     turn = C.cq_clock()
-    return loss
+    return loss, roll
   end)
   return function()
-    local _, grad = step(params)
+    local _, grad, roll = step(params)
     local finish = C.cq_clock()
+    roll:release()
     if not grad.w1:finite() then error "bench: the biped's gradient is not finite" end
     return turn - start, finish - turn
   end
