@@ -84,16 +84,27 @@ CQ_INLINE Row inverse_mass(const Row p) {
   return row_inverse(mass);
 }
 
-// sum of the slabs at a row of a column, which are cleared
-CQ_INLINE Row slabs_take(cq_scene *s, real *const slab[CQ_RANGES_MAX], const cq_column *column, const int64_t at) {
-  Row sum = row_zero();
-  int first = 1;
-  for (int r = 0; r < s->ranges; r++) {
-    if (!(column->ranges >> r & 1)) continue;
-    const Row part = row_load(slab[r] + at);
-    row_store(slab[r] + at, row_zero());
-    sum = first ? part : row_add(sum, part);
-    first = 0;
+// the slabs that ranges have scattered into at a column, in order
+typedef struct {
+  real *of[CQ_RANGES_MAX];
+  int count;
+} Slabs;
+
+CQ_INLINE Slabs slabs_at(real *const slab[CQ_RANGES_MAX], const cq_column *column) {
+  Slabs s;
+  s.count = 0;
+  for (int r = 0; column->ranges >> r; r++)
+    if (column->ranges >> r & 1) s.of[s.count++] = slab[r] + 4 * column->node;
+  return s;
+}
+
+// their sum at a row; they are cleared
+CQ_INLINE Row slabs_take(const Slabs *s, const int64_t at) {
+  Row sum = row_load(s->of[0] + at);
+  row_store(s->of[0] + at, row_zero());
+  for (int k = 1; k < s->count; k++) {
+    sum = row_add(sum, row_load(s->of[k] + at));
+    row_store(s->of[k] + at, row_zero());
   }
   return sum;
 }
@@ -106,10 +117,11 @@ static void grid(cq_scene *s, void *record, int32_t block) {
   for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
   for (int32_t c = a->column_block[block]; c < a->column_block[block + 1]; c++) {
     const cq_column *column = &a->columns[c];
+    const Slabs slabs = slabs_at(slab, column);
     real *velocity = (real *)s->grid_v + 4 * column->node;
     real *kept = record ? (real *)record + 4 * column->record : NULL;
     for (int32_t z = 0; z < column->count; z += 4) {
-      const Row p = slabs_take(s, slab, column, 4 * (column->node + z));
+      const Row p = slabs_take(&slabs, 4 * z);
       if (kept) row_store(kept + 4 * z, p);
       const Row inverse = row_mul(inverse_mass(p), mask);
       row_store(velocity + 4 * z, row_fma(p, inverse, gravity));
@@ -146,8 +158,25 @@ static void contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_
   }
 }
 
-// From the slabs, which hold dL/dv of the nodes: grid_q = dL/d(momentum, mass); grid_v = v again, from the record.
-//   (E14) dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m
+// dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m; g has no component of mass
+CQ_INLINE Row momentum_adj(const Row p, const Row inverse, const Row g) {
+  const Row gp = row_mul(g, inverse), t = row_mul(row_mul(p, inverse), gp);
+  Row along, tx, ty;
+  row_comp(tx, t, 0);
+  row_comp(ty, t, 1);
+  along = row_add(tx, ty);
+#if CQ_DIM == 3
+  Row tz;
+  row_comp(tz, t, 2);
+  along = row_add(along, tz);
+  const real at_mass[4] = {0, 0, 0, 1};
+#else
+  const real at_mass[4] = {0, 0, 1, 0};
+#endif
+  return row_sub(gp, row_mul(along, row_comps(at_mass)));
+}
+
+// From the slabs, which hold dL/dv of the nodes: grid_q = dL/d(momentum, mass) (E14); grid_v = v again, from the record.
 static void grid_adj(cq_scene *s, const void *record, int32_t block) {
   const cq_arrangement *a = s->arrangement;
   cq_partial *sum = &s->partial[block];
@@ -157,40 +186,30 @@ static void grid_adj(cq_scene *s, const void *record, int32_t block) {
   for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
   for (int32_t c = a->column_block[block]; c < a->column_block[block + 1]; c++) {
     const cq_column *column = &a->columns[c];
+    const Slabs slabs = slabs_at(slab, column);
     real *velocity = (real *)s->grid_v + 4 * column->node, *grad = (real *)s->grid_q + 4 * column->node;
     const real *kept = (const real *)record + 4 * column->record;
+    const int walls = column_has_contacts(s, column);
     for (int32_t z = 0; z < column->count; z += 4) {
-      const Row p = row_load(kept + 4 * z);
-      const Row inverse = row_mul(inverse_mass(p), mask);
-      row_store(velocity + 4 * z, row_fma(p, inverse, gravity));
-      row_store(grad + 4 * z, slabs_take(s, slab, column, 4 * (column->node + z)));
+      const Row p = row_load(kept + 4 * z), inverse = inverse_mass(p);
+      row_store(velocity + 4 * z, row_fma(p, row_mul(inverse, mask), gravity));
+      Row g = slabs_take(&slabs, 4 * z);
+      if (!walls) {
+        g = row_mul(g, mask);
+        grad_gravity = row_add(grad_gravity, g);
+        g = momentum_adj(p, inverse, g);
+      }
+      row_store(grad + 4 * z, g);
     }
-    if (column_has_contacts(s, column)) {
-      int64_t entry = column->wall_begin;
-      Contacts contacts;
-      for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++)
-        if (contacts.count && kept[4 * z + CQ_DIM] > 0) contacts_adj(s, &contacts, velocity + 4 * z, grad + 4 * z, sum);
-    }
+    if (!walls) continue;
+    int64_t entry = column->wall_begin;
+    Contacts contacts;
+    for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++)
+      if (contacts.count && kept[4 * z + CQ_DIM] > 0) contacts_adj(s, &contacts, velocity + 4 * z, grad + 4 * z, sum);
     for (int32_t z = 0; z < column->count; z += 4) {
       const Row p = row_load(kept + 4 * z), g = row_mul(row_load(grad + 4 * z), mask);
-      const Row inverse = inverse_mass(p);
-      const Row gp = row_mul(g, inverse);
       grad_gravity = row_add(grad_gravity, g);
-      // the mass component: minus the sum over axes of p gp / m
-      const Row t = row_mul(row_mul(p, inverse), gp);
-      Row along, tx, ty;
-      row_comp(tx, t, 0);
-      row_comp(ty, t, 1);
-      along = row_add(tx, ty);
-#if CQ_DIM == 3
-      Row tz;
-      row_comp(tz, t, 2);
-      along = row_add(along, tz);
-      const real at_mass[4] = {0, 0, 0, 1};
-#else
-      const real at_mass[4] = {0, 0, 1, 0};
-#endif
-      row_store(grad + 4 * z, row_sub(gp, row_mul(along, row_comps(at_mass))));
+      row_store(grad + 4 * z, momentum_adj(p, inverse_mass(p), g));
     }
   }
   real total[4];
