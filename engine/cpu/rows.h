@@ -158,6 +158,25 @@ ROW_INLINE void real_split(Real x, Quad q[QUADS]) {
 #endif
 }
 
+// The quads of QUADS vectors, seen as a matrix, transposed; its own inverse.
+ROW_INLINE void real_turn(Real v[QUADS]) {
+#if CQ_LANES == 16
+  const __m512 a = (__m512)v[0], b = (__m512)v[1], c = (__m512)v[2], d = (__m512)v[3];
+  const __m512 s = _mm512_shuffle_f32x4(a, b, 0x44), t = _mm512_shuffle_f32x4(c, d, 0x44);
+  const __m512 u = _mm512_shuffle_f32x4(a, b, 0xEE), w = _mm512_shuffle_f32x4(c, d, 0xEE);
+  v[0] = (Real)_mm512_shuffle_f32x4(s, t, 0x88);
+  v[1] = (Real)_mm512_shuffle_f32x4(s, t, 0xDD);
+  v[2] = (Real)_mm512_shuffle_f32x4(u, w, 0x88);
+  v[3] = (Real)_mm512_shuffle_f32x4(u, w, 0xDD);
+#elif CQ_LANES == 8
+  const Real s = v[0], t = v[1];
+  v[0] = __builtin_shufflevector(s, t, 0, 1, 2, 3, 8, 9, 10, 11);
+  v[1] = __builtin_shufflevector(s, t, 4, 5, 6, 7, 12, 13, 14, 15);
+#else
+  (void)v;
+#endif
+}
+
 #endif
 
 ROW_INLINE Part part_zero(void) {

@@ -41,6 +41,23 @@ CQ_INLINE void groups_transpose(Real f[4]) {
 #undef B
 #endif
 
+// sixteen fields of CQ_LANES particles to four quads of their records
+CQ_INLINE void record_store(Record *of, const int quad, Real f[16]) {
+#if CQ_LANES == 1
+  for (int k = 0; k < 16; k++) of->quad[quad + k / 4][k % 4] = f[k];
+#else
+  CQ_UNROLL for (int s = 0; s < 4; s += QUADS) {
+    CQ_UNROLL for (int k = 0; k < QUADS; k++) groups_transpose(f + 4 * (s + k));
+    CQ_UNROLL for (int m = 0; m < 4; m++) {
+      Real v[QUADS];
+      CQ_UNROLL for (int k = 0; k < QUADS; k++) v[k] = f[4 * (s + k) + m];
+      real_turn(v);
+      CQ_UNROLL for (int g = 0; g < QUADS; g++) r_store(of[4 * g + m].quad[quad + s], v[g]);
+    }
+  }
+#endif
+}
+
 // four fields of CQ_LANES particles to a quad of their records
 CQ_INLINE void quads_store(Record *of, const int quad, const Real a, const Real b, const Real c, const Real d) {
 #if CQ_LANES == 1
@@ -81,27 +98,33 @@ CQ_INLINE void place(const real *chunk, const int h, const real inv_dx, Real bas
   }
 }
 
-// w0 w1 w2, and what row_slope takes; 0 along the last axis, for a row has four nodes
-CQ_INLINE void weights_store(Record *of, const Real f[CQ_DIM]) {
+// Of each axis w0 w1 w2, and what part_slope takes; 0 along the last axis, for a row has four nodes. With slopes also those along
+// the last axis, doubled as those of part_slope.
+CQ_INLINE void weights_store(Record *of, const Real f[CQ_DIM], const int slopes) {
+  const Real zero = f[0] - f[0];
+  Real field[16], *slope = &field[4 * CQ_DIM];
+  CQ_UNROLL for (int k = 0; k < 4; k++) slope[k] = zero;
   EACH(i) {
-    Real w[3];
-    spline(f[i], w);
-    quads_store(of, WEIGHT + i, w[0], w[1], w[2], i == LAST ? w[0] - w[0] : (real)2 * f[i] - (real)2);
+    spline(f[i], &field[4 * i]);
+    field[4 * i + 3] = (real)2 * f[i] - (real)2;
   }
-}
-
-// along the last axis, doubled as those of row_slope
-CQ_INLINE void slopes_store(Record *of, const Real f[CQ_DIM]) {
-  Real w[3];
-  spline_slope(f[LAST], w);
-  quads_store(of, SLOPE, (real)2 * w[0], (real)2 * w[1], (real)2 * w[2], w[0] - w[0]);
+  if (slopes) spline_slope(f[LAST], slope);
+  CQ_UNROLL for (int k = 0; k < 3; k++) slope[k] = slope[k] + slope[k];
+  field[4 * LAST + 3] = zero;
+#if CQ_DIM == 3
+  record_store(of, WEIGHT, field);
+#else
+  CQ_UNROLL for (int k = 0; k < CQ_DIM + slopes; k++)
+    quads_store(of, WEIGHT + k, field[4 * k], field[4 * k + 1], field[4 * k + 2], field[4 * k + 3]);
+#endif
 }
 
 CQ_INLINE void move_store(Record *of, const int quad, const Real mass, const Real q[CQ_DIM], const Real b[CQ_DIM][CQ_DIM]) {
   const Real zero = mass - mass;
 #if CQ_DIM == 3
-  quads_store(of, quad, q[0], q[1], q[2], mass);
-  EACH(j) quads_store(of, quad + 1 + j, b[0][j], b[1][j], b[2][j], zero);
+  Real field[16] = {q[0], q[1], q[2], mass, b[0][0], b[1][0], b[2][0], zero,
+                    b[0][1], b[1][1], b[2][1], zero, b[0][2], b[1][2], b[2][2], zero};
+  record_store(of, quad, field);
 #else
   quads_store(of, quad, q[0], q[1], mass, zero);
   EACH(j) quads_store(of, quad + 1 + j, b[0][j], b[1][j], zero, zero);

@@ -86,7 +86,7 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found)
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
       place(chunk, h, inv_dx, base, f, arm);
       nodes_store(a, node, h, base);
-      weights_store(records + h, f);
+      weights_store(records + h, f, 0);
       Real v[CQ_DIM], affine[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], force[CQ_DIM];
       load_vector(chunk, V, h, v);
       load_matrix(chunk, C, h, affine);
@@ -129,7 +129,7 @@ static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, c
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
       place(chunk, h, inv_dx, base, f, arm);
       nodes_store(a, node, h, base);
-      weights_store(records + h, f);
+      weights_store(records + h, f, 0);
     }
     for (int l = 0; l < CQ_CHUNK; l++) {
       prefetch_next(next, FIELDS, 0, FIELDS, l);

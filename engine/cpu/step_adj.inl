@@ -19,7 +19,7 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, int32_t range) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
       place(chunk, h, inv_dx, base, f, arm);
       nodes_store(a, node, h, base);
-      weights_store(records + h, f);
+      weights_store(records + h, f, 0);
       Real def[CQ_DIM][CQ_DIM], gx[CQ_DIM], gv[CQ_DIM], gc[CQ_DIM][CQ_DIM], gf[CQ_DIM][CQ_DIM];
       load_matrix(chunk, F, h, def);
       load_vector(adj, X, h, gx);
@@ -242,8 +242,7 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
       place(chunk, h, inv_dx, base, f, arm);
       nodes_store(a, node, h, base);
-      weights_store(records + h, f);
-      slopes_store(records + h, f);
+      weights_store(records + h, f, 1);
       moves_again(s, &matter, chunk, adj, h, arm, records + h, &stress[h / CQ_LANES]);
     }
     for (int l = 0; l < CQ_CHUNK; l++) {
