@@ -191,21 +191,17 @@ CQ_INLINE void scatter(Row rows[ROWS], const Record *record) {
   const Row w = row_nodes(weight[LAST]);
   const Row middle = row_mul(row_fma(row_comps(move[1 + LAST]), row_ramp(), row_comps(move[0])), w);
   const Row b0 = row_mul(row_comps(move[1]), w);
+  const Row line[3] = {row_sub(middle, b0), middle, row_add(middle, b0)};
 #if CQ_DIM == 3
   const Row b1 = row_mul(row_comps(move[2]), w);
-  Row line = row_sub(middle, b0);
   CQ_UNROLL for (int i = 0; i < 3; i++) {
-    const real *wy = weight[1];
-    const real wx = weight[0][i];
-    rows[3 * i] = row_scale_add(wx * wy[0], row_sub(line, b1), rows[3 * i]);
-    rows[3 * i + 1] = row_scale_add(wx * wy[1], line, rows[3 * i + 1]);
-    rows[3 * i + 2] = row_scale_add(wx * wy[2], row_add(line, b1), rows[3 * i + 2]);
-    line = row_add(line, b0);
+    const Row across = row_scale(weight[0][i], line[i]), b = row_scale(weight[0][i], b1);
+    rows[3 * i] = row_scale_add(weight[1][0], row_sub(across, b), rows[3 * i]);
+    rows[3 * i + 1] = row_scale_add(weight[1][1], across, rows[3 * i + 1]);
+    rows[3 * i + 2] = row_scale_add(weight[1][2], row_add(across, b), rows[3 * i + 2]);
   }
 #else
-  rows[0] = row_scale_add(weight[0][0], row_sub(middle, b0), rows[0]);
-  rows[1] = row_scale_add(weight[0][1], middle, rows[1]);
-  rows[2] = row_scale_add(weight[0][2], row_add(middle, b0), rows[2]);
+  CQ_UNROLL for (int i = 0; i < 3; i++) rows[i] = row_scale_add(weight[0][i], line[i], rows[i]);
 #endif
 }
 
