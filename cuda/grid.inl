@@ -142,7 +142,7 @@ enum { GRID_THREADS = 256 };
 
 // AGAIN: from the record of the step, not from the arenas
 template <int AGAIN>
-static __global__ void __launch_bounds__(GRID_THREADS) grid(const cq_frame *s, int32_t k) {
+static __global__ void __launch_bounds__(GRID_THREADS) grid(const cq_frame *__restrict__ s, int32_t k) {
   if (!AGAIN && is_over(s, k)) return;
   Node *kept = (Node *)s->substeps[k].grid;
   const int64_t count = (int64_t)s->block_count * CQ_TILE_NODES;
@@ -202,7 +202,7 @@ CQ_GPU void add_gravity(Node grads[CQ_TILE_NODES], const real grad_v[CQ_DIM], co
 
 // The arenas hold dL/dv; grid_q = dL/d(momentum, mass). MORE: the velocities of the step before, from its record.
 //   (E14) dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m
-static __global__ void __launch_bounds__(CQ_TILE_NODES) grid_adj(const cq_frame *s, int32_t k, int32_t more) {
+static __global__ void __launch_bounds__(CQ_TILE_NODES) grid_adj(const cq_frame *__restrict__ s, int32_t k, int32_t more) {
   CQ_SHARED(int32_t, wall, CQ_TILE_NODES);
   CQ_SHARED(Node, grads, CQ_TILE_NODES);
   CQ_SHARED(int32_t, most, 1);

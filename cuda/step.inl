@@ -102,15 +102,13 @@ CQ_GPU void note_fastest(const cq_frame *s, float fastest) {
 
 // GATHER: state k + 1 from the grid and state k. SCATTER: that one, or state k without GATHER, to the arenas.
 template <int GATHER, int SCATTER>
-static __global__ void __launch_bounds__(THREADS) march(const cq_frame *s, int32_t k) {
+static __global__ void __launch_bounds__(THREADS, 2) march(const cq_frame *__restrict__ s, int32_t k) {
   CQ_SHARED(Node, region, GATHER ? NODES : 1);
-  CQ_SHARED(Node, given, SCATTER ? (1 + CQ_DIM) * THREADS : 1);
-  CQ_SHARED(int32_t, start, CELLS + 1);
-  CQ_SHARED(int32_t, list, THREADS);
-  const Round round = {given, start, list};
+  CQ_ROUND(round, SCATTER);
   const cq_substep step = s->substeps[k];
   if (is_over(s, k)) return;
   float fastest = 0;
+  if (SCATTER) clear_round(&round);
   for (int32_t t = (int32_t)blockIdx.x; t < s->tile_count; t += (int32_t)gridDim.x) {
     const cq_tile tile = s->tiles[t];
     if (GATHER) region_load(region, s->grid_v, s->neighbors + (int64_t)t * CQ_NEIGHBORS_MAX);

@@ -57,12 +57,10 @@ CQ_GPU void gather_adj(const cq_frame *s, const Node region[NODES], const Place 
 
 // P2G: adjoint of scattering in step k. G2P: of gathering in step k - 1, or in step k without P2G.
 template <int P2G, int G2P>
-static __global__ void __launch_bounds__(THREADS) march_adj(const cq_frame *s, int32_t k) {
+static __global__ void __launch_bounds__(THREADS, 1) march_adj(const cq_frame *__restrict__ s, int32_t k) {
   CQ_SHARED(Node, region, NODES);
-  CQ_SHARED(Node, given, G2P ? (1 + CQ_DIM) * THREADS : 1);
-  CQ_SHARED(int32_t, start, CELLS + 1);
-  CQ_SHARED(int32_t, list, THREADS);
-  const Round round = {given, start, list};
+  CQ_ROUND(round, G2P);
+  if (G2P) clear_round(&round);
   for (int32_t t = (int32_t)blockIdx.x; t < s->tile_count; t += (int32_t)gridDim.x) {
     const cq_tile tile = s->tiles[t];
     const int32_t *neighbors = s->neighbors + (int64_t)t * CQ_NEIGHBORS_MAX;

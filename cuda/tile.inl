@@ -9,7 +9,7 @@ enum {
   CELLS = CQ_DIM == 3 ? SPAN * SPAN * SPAN : SPAN * SPAN,
   LAST = CQ_DIM - 1,
   ROWS_Y = CQ_DIM == 3 ? 3 : 1,      // rows of a stencil in a plane of the first axis
-  THREADS = CQ_REAL_BYTES == 4 ? 256 : 128,   // of a block: what the shared memory holds
+  THREADS = CQ_REAL_BYTES == 4 ? 256 : CQ_DIM == 2 ? 128 : 96,   // of a block: what 48 KiB of shared memory hold
   WARP = 32,
 };
 enum { X = 0, V = CQ_DIM, C = 2 * CQ_DIM, F = 2 * CQ_DIM + CQ_DIM * CQ_DIM };   // first field of each state quantity
@@ -156,83 +156,111 @@ CQ_GPU void visit(const Node region[NODES], const Place *p, const Exchange *give
 
 // ---- scatter ------------------------------------------------------------------------------------------------------------
 
-// What the particles of a round give, sorted by cell: 1 + dim nodes each, {q, m} and, for each axis j, {b_j, f_j}; f of the last
-// axis counts from the region's edge, and q is short of b arm along it.
+// Scattering without atomics, the same bits always. The particles of a round are sorted by cell. A thread takes a plane of three
+// that a cell's stencil has across the first axis and adds up, in registers, what all particles of the cell give to its nodes.
+// Then all threads add to the nodes in shared memory: in a turn each to the same place of its plane, so that no two meet at a node.
+enum {
+  COPIES = CQ_DIM == 3 && CQ_REAL_BYTES == 8 ? 1 : 3,   // of the nodes: one for each plane of a stencil, or turns for each
+  PLANE = NODES / REGION,            // nodes of a plane across the first axis
+  COPY = COPIES == 1 ? NODES : SPAN * PLANE + 3,        // a copy has a plane for each of cells; its end moves the next to other banks
+  ROUND = THREADS + THREADS / 8,     // particles 8 apart lie in different banks
+};
+
+// What the particles of a round give, sorted by cell: 1 + dim nodes each, {q, m} and, for each axis j, {b_j, f_j}.
 typedef struct Round {
-  Node *give;                // {1 + dim, THREADS}
-  int32_t *start;            // {CELLS + 1} of each cell's particles
+  Node *give;                // {1 + dim, ROUND}
+  Node *sums;                // {COPIES, COPY} zero between rounds
+  int32_t *start;            // {CELLS + 2} of each cell's particles, then the number of cells with some; zero between rounds
   int32_t *list;             // {THREADS}
+  uint8_t *filled;           // {CELLS} cells with particles
 } Round;
 
-// start from the number of particles in each cell, which lies one further; by the first warp
-CQ_GPU void count_up(int32_t start[CELLS + 1]) {
-  enum { EACH_LANE = (CELLS + WARP - 1) / WARP };
+#define CQ_ROUND(name, used)                                        \
+  CQ_SHARED(Node, name##_give, (used) ? (1 + CQ_DIM) * ROUND : 1);  \
+  CQ_SHARED(Node, name##_sums, (used) ? COPIES * COPY : 1);         \
+  CQ_SHARED(int32_t, name##_start, (used) ? CELLS + 2 : 1);         \
+  CQ_SHARED(int32_t, name##_list, (used) ? THREADS : 1);            \
+  CQ_SHARED(uint8_t, name##_filled, (used) ? CELLS : 1);            \
+  const Round name = {name##_give, name##_sums, name##_start, name##_list, name##_filled}
+
+CQ_GPU void clear_round(const Round *round) {
+  const Node zero = {{0, 0, 0, 0}};
+  for (int n = (int)threadIdx.x; n < COPIES * COPY; n += THREADS) round->sums[n] = zero;
+  for (int c = (int)threadIdx.x; c < CELLS + 2; c += THREADS) round->start[c] = 0;
+  __syncthreads();
+}
+
+// start from the number of particles in each cell, which lies one further, and the cells with particles; by the first warp
+CQ_GPU void count_up(const Round *round) {
+  enum { EACH_LANE = (CELLS + WARP - 1) / WARP, FILLED = 1 << 16 };
   if (threadIdx.x >= WARP) return;
-  const int begin = (int)threadIdx.x * EACH_LANE + 1;
+  int32_t *start = round->start;
+  const int begin = (int)threadIdx.x * EACH_LANE, end = begin + EACH_LANE < CELLS ? begin + EACH_LANE : CELLS;
+  // cells with particles are counted in the upper half
   int32_t sum = 0;
-  for (int c = begin; c < begin + EACH_LANE && c <= CELLS; c++) sum += start[c];
+  for (int c = begin; c < end; c++) sum += start[c + 1] ? start[c + 1] + FILLED : 0;
   int32_t before = sum;
   for (int d = 1; d < WARP; d *= 2) {
     const int32_t below = __shfl_up_sync(0xffffffffu, before, d);
     if ((int)threadIdx.x >= d) before += below;
   }
+  if (threadIdx.x == WARP - 1) start[CELLS + 1] = before / FILLED;
   before -= sum;
-  for (int c = begin; c < begin + EACH_LANE && c <= CELLS; c++) start[c] = before += start[c];
+  for (int c = begin; c < end; c++) {
+    if (start[c + 1]) {
+      round->filled[before / FILLED] = (uint8_t)c;
+      before += start[c + 1] + FILLED;
+    }
+    start[c + 1] = before % FILLED;
+  }
 }
 
 // Sorts the particles of a round by cell, those of a cell by thread: who comes first at a counter does not matter. Returns the
 // place of this thread's one. All threads of a block call it; mine: this one has a particle.
 CQ_GPU int sort_round(const Round *round, const int mine, const int cell) {
-  __syncthreads();
-  for (int c = (int)threadIdx.x; c <= CELLS; c += THREADS) round->start[c] = 0;
-  __syncthreads();
   const int32_t arrived = mine ? atomicAdd(&round->start[cell + 1], 1) : 0;
   __syncthreads();
-  count_up(round->start);
+  count_up(round);
   __syncthreads();
   if (mine) round->list[round->start[cell] + arrived] = (int32_t)threadIdx.x;
   __syncthreads();
   if (!mine) return 0;
-  int at = round->start[cell];
-  for (int32_t k = round->start[cell]; k < round->start[cell + 1]; k++) at += round->list[k] < (int32_t)threadIdx.x;
+  const int32_t begin = round->start[cell], end = round->start[cell + 1];
+  int at = begin;
+  for (int32_t k = begin; k < end; k++) at += round->list[k] < (int32_t)threadIdx.x;
   return at;
 }
 
-// weight of a node at distance d [cells], |d| <= 3/2
-CQ_GPU real spline_at(const real d) {
-  const real a = r_abs(d), b = (real)1.5 - a;
-  return a < (real)0.5 ? (real)0.75 - d * d : (real)0.5 * b * b;
-}
-
-// what the particles of a round give to the node at `at` of the region: w (q + b o), w m
-CQ_GPU Node node_sum(const Round *round, const int at[CQ_DIM]) {
-  Node sum = {{0, 0, 0, 0}};
-  const int low = at[LAST] < 2 ? 0 : at[LAST] - 2, high = at[LAST] < SPAN ? at[LAST] : SPAN - 1;
-  CQ_UNROLL for (int i = 0; i < 3; i++) CQ_UNROLL for (int j = 0; j < ROWS_Y; j++) {
-    const int x = at[0] - i, y = CQ_DIM == 3 ? at[1] - j : 0;
-    if (x < 0 || x >= SPAN || y < 0 || y >= SPAN) continue;
-    // the cells of a row hold their particles one after another
-    const int32_t *row = round->start + (CQ_DIM == 3 ? x * SPAN + y : x) * SPAN;
-    for (int32_t k = row[low]; k < row[high + 1]; k++) {
-      const Node give = round->give[k], along_x = round->give[THREADS + k], along_z = round->give[CQ_DIM * THREADS + k];
-      const real d = (real)at[LAST] - along_z.c[CQ_DIM];
-      real wx[3];
-      spline(along_x.c[CQ_DIM], wx);
-      real w = wx[i] * spline_at(d);
-      real u[CQ_DIM];
-      EACH(r) u[r] = give.c[r] + (real)(i - 1) * along_x.c[r] + d * along_z.c[r];
-#if CQ_DIM == 3
-      const Node along_y = round->give[2 * THREADS + k];
-      real wy[3];
-      spline(along_y.c[3], wy);
-      w *= wy[j];
-      EACH(r) u[r] += (real)(j - 1) * along_y.c[r];
-#endif
-      EACH(r) sum.c[r] += w * u[r];
-      sum.c[CQ_DIM] += w * give.c[CQ_DIM];
+// what the particles of a cell give to plane i of its stencil: w (q + b o), w m
+CQ_GPU void plane_sums(const Round *round, const int cell, const int i, Node sums[ROWS_Y][3]) {
+  const int32_t begin = round->start[cell], end = round->start[cell + 1];
+  // w = flat + bend (f - middle)^2, as spline() has it
+  const real side = (real)(i - 1), middle = (real)1 - (real)0.5 * side;
+  const real flat = i == 1 ? (real)0.75 : 0, bend = i == 1 ? (real)-1 : (real)0.5;
+  for (int32_t k = begin; k < end; k++) {
+    const Node *at = round->give + k + k / 8;
+    const Node give = at[0], along_x = at[ROUND], along_z = at[CQ_DIM * ROUND];
+    const real d = along_x.c[CQ_DIM] - middle, wx = flat + bend * d * d;
+    const Node along_y = at[CQ_DIM == 3 ? 2 * ROUND : 0];
+    real wy[3] = {1, 0, 0}, wz[3], u[CQ_DIM];
+    if (CQ_DIM == 3) spline(along_y.c[CQ_DIM], wy);
+    spline(along_z.c[CQ_DIM], wz);
+    EACH(r) u[r] = give.c[r] + side * along_x.c[r] - (CQ_DIM == 3 ? along_y.c[r] : 0);
+    CQ_UNROLL for (int j = 0; j < ROWS_Y; j++) {
+      CQ_UNROLL for (int n = 0; n < 3; n++) {
+        const real w = wx * wy[j] * wz[n];
+        EACH(r) sums[j][n].c[r] += w * (u[r] + (real)(n - 1) * along_z.c[r]);
+        sums[j][n].c[CQ_DIM] += w * give.c[CQ_DIM];
+      }
+      EACH(r) u[r] += along_y.c[r];
     }
   }
-  return sum;
+}
+
+CQ_GPU void add_node(Node *to, const Node *node) {
+  Node sum = *to;
+  for (int r = 0; r < 4; r++) sum.c[r] += node->c[r];
+  *to = sum;
 }
 
 // Scatters one particle of each thread into the arena of the tile; the first round writes, later ones add. All threads of a
@@ -240,25 +268,49 @@ CQ_GPU Node node_sum(const Round *round, const int at[CQ_DIM]) {
 CQ_GPU void scatter(const Round *round, const int mine, const Place *p, const Exchange *give, const int first_round, Node *arena) {
   const int at = sort_round(round, mine, index_in(SPAN, p->first));
   if (mine) {
-    Node node = {{0, 0, 0, 0}};
-    EACH(r) node.c[r] = give->q[r] - give->b[r][LAST] * p->arm[LAST];
+    Node *to = round->give + at + at / 8, node = {{0, 0, 0, 0}};
+    EACH(r) node.c[r] = give->q[r];
     node.c[CQ_DIM] = give->m;
-    round->give[at] = node;
+    to[0] = node;
     EACH(j) {
       EACH(r) node.c[r] = give->b[r][j];
-      node.c[CQ_DIM] = j == LAST ? p->f[j] + (real)p->first[j] : p->f[j];
-      round->give[(1 + j) * THREADS + at] = node;
+      node.c[CQ_DIM] = p->f[j];
+      to[(1 + j) * ROUND] = node;
     }
   }
   __syncthreads();
-  for (int n = (int)threadIdx.x; n < NODES; n += THREADS) {
-    int node[CQ_DIM];
-    node_at(n, REGION, node);
-    Node sum = node_sum(round, node);
-    if (!first_round) {
-      const Node before = arena[n];
-      for (int r = 0; r < 4; r++) sum.c[r] += before.c[r];
+  const int planes = 3 * round->start[CELLS + 1];
+  for (int from = 0; from < planes; from += THREADS) {
+    const int task = from + (int)threadIdx.x, i = task % 3;
+    Node sums[ROWS_Y][3] = {}, *corner = NULL;
+    if (task < planes) {
+      const int cell = round->filled[task / 3];
+      int first[CQ_DIM];
+      node_at(cell, SPAN, first);
+      plane_sums(round, cell, i, sums);
+      corner = round->sums + i * (COPIES == 1 ? PLANE : COPY) + index_in(REGION, first);
     }
-    arena[n] = sum;
+    for (int turn = 0; turn < 3 / COPIES; turn++)
+      CQ_UNROLL for (int j = 0; j < ROWS_Y; j++) CQ_UNROLL for (int n = 0; n < 3; n++) {
+        __syncthreads();
+        if (corner && (COPIES == 3 || i == turn)) add_node(&corner[j * REGION + n], &sums[j][n]);
+      }
+  }
+  for (int c = (int)threadIdx.x; c < CELLS + 2; c += THREADS) round->start[c] = 0;
+  __syncthreads();
+  const Node zero = {{0, 0, 0, 0}};
+  for (int n = (int)threadIdx.x; n < NODES; n += THREADS) {
+    Node sum = zero;
+    CQ_UNROLL for (int i = 0; i < COPIES; i++) {
+      const int x = COPIES == 1 ? 0 : n / PLANE - i;
+      if (x < 0 || x >= SPAN) continue;
+      Node *part = &round->sums[COPIES == 1 ? n : i * COPY + n - i * PLANE];
+      add_node(&sum, part);
+      *part = zero;
+    }
+    if (first_round)
+      arena[n] = sum;
+    else
+      add_node(&arena[n], &sum);
   }
 }
