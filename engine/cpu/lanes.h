@@ -112,6 +112,17 @@ R_INLINE Real r_log(Real x) {
   return n * ln2_high + (f - (s * f - ((real)2 * s * s2 * sum + n * ln2_low)));
 }
 
+// is a lane above 0?
+R_INLINE int r_any(Real c) {
+  typedef int8_t Bytes __attribute__((vector_size(CQ_LANES)));
+  const Bytes above = __builtin_convertvector((RealBits)(c > (Real){0}), Bytes);
+  uint32_t word[CQ_LANES / 4], any = 0;
+  __builtin_memcpy(word, &above, sizeof word);
+  for (int i = 0; i < CQ_LANES / 4; i++) any |= word[i];
+  return any != 0;
+}
+#define r_any r_any
+
 R_INLINE real r_largest(Real x) {
   real m = x[0];
   for (int i = 1; i < CQ_LANES; i++) m = x[i] > m ? x[i] : m;

@@ -1,11 +1,17 @@
 // polar: the rotation R of F = R S, and its adjoint. No singular values are needed, so repeated stretches are harmless.
 
-// iterations of Newton's method in 3D: stretches between 0.1 and 10 to rounding, x <- (x + 1/x) / 2
+// iterations of Newton's method in 3D at most: stretches between 0.1 and 10 to rounding, x <- (x + 1/x) / 2
 enum { CQ_POLAR_ITERATIONS = sizeof(real) == 4 ? 7 : 9 };
+
+// is a lane of c above 0? Where Real is no vector, c is the only one.
+#ifndef r_any
+#define r_any(c) ((c) > 0)
+#endif
 
 // F = R S with R a rotation; det F > 0.
 //   2D: R = [a -b; b a] / sqrt(a^2 + b^2), a = F00 + F11, b = F10 - F01
-//   3D: R <- (R + R^-T) / 2 (Higham 1986)
+//   3D: R <- (R + R^-T) / 2 (Higham 1986). After one iteration no stretch is below 1, so det R - 1 bounds their distance e from
+//       it, and e^2 / 2 what the iteration leaves of it. A lane that is done stays as it is, whatever its neighbours need.
 CQ_INLINE void polar(const Real f[CQ_DIM][CQ_DIM], Real r[CQ_DIM][CQ_DIM]) {
 #if CQ_DIM == 2
   const Real a = f[0][0] + f[1][1], b = f[1][0] - f[0][1];
@@ -15,12 +21,16 @@ CQ_INLINE void polar(const Real f[CQ_DIM][CQ_DIM], Real r[CQ_DIM][CQ_DIM]) {
   r[1][0] = b * scale;
   r[0][1] = -r[1][0];
 #else
+  const real near = sizeof(real) == 4 ? (real)(1 + 2e-4) : (real)(1 + 1e-8);
   EACH(i) EACH(j) r[i][j] = f[i][j];
+  Real more = f[0][0] - f[0][0] + (real)1;
   _Pragma("GCC unroll 1") for (int n = 0; n < CQ_POLAR_ITERATIONS; n++) {
     Real c[3][3];
     mat_cofactor(r, c);
-    const Real h = (real)0.5 / mat_det_of(r, c);
-    EACH(i) EACH(j) r[i][j] = (real)0.5 * r[i][j] + h * c[i][j];
+    const Real det = mat_det_of(r, c), h = (real)0.5 / det;
+    EACH(i) EACH(j) r[i][j] = r_pick(more, (real)0.5 * r[i][j] + h * c[i][j], r[i][j]);
+    if (n > 0) more = r_pick(more, det - near, more);
+    if (!r_any(more)) break;
   }
 #endif
 }

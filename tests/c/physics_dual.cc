@@ -15,6 +15,7 @@ static inline double r_sqrt(double x) { return sqrt(x); }
 static inline double r_log(double x) { return log(x); }
 static inline dual r_sqrt(dual x) { return s_sqrt(x); }
 static inline dual r_log(dual x) { return s_log(x); }
+template <typename T> static inline T r_pick(T c, T a, T b) { return c > 0 ? a : b; }
 
 #include "dual_lame.h"
 
