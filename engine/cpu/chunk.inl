@@ -84,8 +84,10 @@ static void load_globals(cq_scene *s) {
       g[3 + s->model->wall_count + 3 * w + i] = (real)s->values.wall_velocity[w * CQ_DIM + i];
 }
 
-// adds the gradients of constants to the user's order and clears them, for the order changes
+// adds the gradients of constants to the user's order and clears them, for the order changes; unless nobody will ask for them
 static void store_params_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end) {
+  const uint32_t constants = 1u << CQ_FIELD_VOLUME | 1u << CQ_FIELD_MASS | 1u << CQ_FIELD_YOUNG | 1u << CQ_FIELD_POISSON;
+  if (!(s->wanted & constants)) return;
   real *data = (real *)s->params_adj;
   cq_gradients *g = &s->gradients;
   double *out[CQ_PARAM_COUNT] = {g->mass, g->volume, g->mu, g->lambda, g->bulk};
