@@ -191,8 +191,6 @@ static void open_subject(subject &t, int side) {
   test_scene_add_mover(&t.scene);
   test_scene_add_pins(&t.scene);
   const cq_world_def &d = t.scene.def;
-  // every fifth particle that is driven has one actuator twice
-  for (int64_t k = 0; k + 1 < d.actuation_count; k += 10) t.scene.entry_actuator[k + 1] = t.scene.entry_actuator[k];
   REQUIRE(d.substeps == SUBSTEPS);
   REQUIRE(cq_world_create(&d, &t.world) == CQ_OK);
   cq_rollout_def def;
