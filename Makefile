@@ -7,7 +7,8 @@ DEMO     ?= examples/biped.lua --particles 20
 DEMO_ITERATIONS ?= 120#  at most two minutes on two cores; one alone takes about 70 s
 WERROR   ?= 0#            1: warnings are errors
 SANITIZE ?= 0#          1: AddressSanitizer and UBSan
-CUDA_ARCHS ?= 75 80 86 89 90 100 120#  GPUs that the CUDA device is built for; later ones translate the last at their first start
+# GPUs that the CUDA device is built for, as far as nvcc knows them; later ones translate the last at their first start
+CUDA_ARCHS ?= $(filter $(shell $(NVCC) --list-gpu-code 2>/dev/null | sed 's/sm_//'),75 80 86 89 90 100 120)
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -73,22 +74,20 @@ OBJECTS := $(C_FILES:%.c=$(BUILD)/%.o) $(CXX_FILES:%.cc=$(BUILD)/%.o) $(KERNEL_O
 CUDA_KERNEL := cuda/kernels.cu
 CUDA_FILES := $(filter-out $(CUDA_KERNEL),$(sort $(wildcard cuda/*.cu)))
 CUDA_VARIANTS := 2.4 2.8 3.4 3.8
-# everything but the program's own main, for the C tests
-ENGINE_OBJECTS := $(filter-out $(BUILD)/engine/host/%,$(OBJECTS))
-# what a world and its rollouts need; neither Lua nor OpenBLAS
-CORE_OBJECTS := $(filter-out $(BUILD)/engine/tensor/% $(BUILD)/engine/picture/% $(BUILD)/engine/geometry/%,$(ENGINE_OBJECTS))
+# what worlds and rollouts need, for the C tests: neither Lua nor OpenBLAS
+CORE_OBJECTS := $(filter-out $(foreach room,host tensor picture geometry,$(BUILD)/engine/$(room)/%),$(OBJECTS))
 C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c))) \
            $(patsubst tests/c/%.cc,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.cc))) \
            $(patsubst tests/cuda/%.cc,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.cc))) \
-           $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c)))
+           $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c))) $(BUILD)/tests/bench/speed
 
-.PHONY: all help cuda setup demo test tests check-all accuracy bench install clean FORCE
+.PHONY: all help cuda cuda-budget gpu-check setup demo test tests check-all accuracy bench install clean FORCE
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 # a missing compiler or header is named before a hundred errors follow from it
-ifneq ($(filter-out help cuda $(BUILD)/cqlua-cuda.so setup demo test check-all clean,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help cuda cuda-budget gpu-check $(BUILD)/cqlua-cuda.so $(BUILD)/tests/% setup demo test check-all clean,$(or $(MAKECMDGOALS),all)),)
 ifeq ($(MACHINE),)
 $(error the compiler $(CC) was not found; `make setup` installs what is missing)
 endif
@@ -97,12 +96,12 @@ $(error LuaJIT was not found by $(PKG_CONFIG); `make setup` installs what is mis
 endif
 endif
 
-all: $(BUILD)/cqlua ## build build/cqlua (the default)
+all: $(BUILD)/cqlua $(if $(NVCC),$(BUILD)/cqlua-cuda.so) ## build build/cqlua, and the CUDA device where nvcc is (the default)
 
 help: ## this list, and what was detected
 	@echo "cqlua $(VERSION)"; echo
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='	' read -r name what; do \
-	  printf '  make %-10s %s\n' "$$name" "$$what"; done
+	  printf '  make %-11s %s\n' "$$name" "$$what"; done
 	@echo; echo "detected"
 	@printf '  %-15s %s\n' 'C compiler' "$$(command -v $(CC) >/dev/null && $(CC) --version | head -n 1 || echo 'not found: make setup')" \
 	  'machine' '$(or $(MACHINE),unknown)' 'kernels for' '$(if $(filter x86_64,$(MACHINE)),x86-64 and its levels v3 (AVX2) and v4 (AVX-512),$(or $(MACHINE),unknown))' \
@@ -112,7 +111,7 @@ help: ## this list, and what was detected
 	  'busted' "$$(command -v busted || echo 'not found: make test installs it')" \
 	  'luacheck' "$$(command -v luacheck || echo 'not found: make test installs it')" \
 	  'ffmpeg' "$$(command -v ffmpeg || echo 'not found: make demo installs it')"
-	@echo; echo "variables: BUILD=$(BUILD) PREFIX=$(PREFIX) CC=$(CC) CXX=$(CXX) WERROR=$(WERROR) SANITIZE=$(SANITIZE) DEMO=$(DEMO)"
+	@echo; echo "variables: CUDA_ARCHS='$(CUDA_ARCHS)' BUILD=$(BUILD) PREFIX=$(PREFIX) CC=$(CC) CXX=$(CXX) WERROR=$(WERROR) SANITIZE=$(SANITIZE) DEMO=$(DEMO)"
 
 # ---- the program ----------------------------------------------------------------------------------------------------
 # objects depend on this file, which changes when the flags do
@@ -154,15 +153,16 @@ $(BUILD)/cqlua: $(OBJECTS)
 
 # ---- the CUDA device --------------------------------------------------------------------------------------------------
 # a multiply and an add may be fused, as on the CPU
-CUDA_FLAGS := -std=c++17 -O3 $(CPPFLAGS_ALL) -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra -Xptxas -v -Wno-deprecated-gpu-targets \
+CUDA_FLAGS = -std=c++17 -O3 $(CPPFLAGS_ALL) -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra -Xptxas -v -Wno-deprecated-gpu-targets \
   $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
   -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS)) $(NVCCFLAGS)
 CUDA_OBJECTS := $(patsubst cuda/%.cu,$(BUILD)/cuda/%.cuda.o,$(CUDA_FILES)) $(CUDA_VARIANTS:%=$(BUILD)/cuda/kernels.%.cuda.o)
-CUDA_COMPILE = $(NVCC) $(CUDA_FLAGS) -MMD -MP -MF $@.d -c $< -o $@ 2> $@.log || { cat $@.log >&2; rm -f $@; exit 1; }
+CUDA_COMPILE = $(NVCC) $(CUDA_FLAGS) -MMD -MP -MF $@.d -c $< -o $@ 2> $@.log || \
+  { cat $@.log >&2; echo "nvcc failed on $<; make NVCC= builds without the CUDA device" >&2; rm -f $@; exit 1; }
 
 # what the assembler says of registers and memory stays in the .log beside the object
 $(BUILD)/cuda/flags: FORCE
-	@mkdir -p $(@D); echo '$(NVCC) $(CUDA_FLAGS)' | cmp -s - $@ || echo '$(NVCC) $(CUDA_FLAGS)' > $@
+	@mkdir -p $(@D); flags='$(NVCC) $(CUDA_FLAGS)'; echo "$$flags" | cmp -s - $@ || echo "$$flags" > $@
 
 $(BUILD)/cuda/%.cuda.o: cuda/%.cu $(BUILD)/cuda/flags
 	@echo "  nvcc  $<"
@@ -182,6 +182,12 @@ $(BUILD)/cqlua-cuda.so: $(CUDA_OBJECTS)
 cuda: ## build the CUDA device, build/cqlua-cuda.so; it needs nvcc
 	@$(if $(NVCC),,echo "nvcc was not found: install the CUDA Toolkit, or say where it is with NVCC=..."; exit 1)
 	@$(MAKE) --no-print-directory $(BUILD)/cqlua-cuda.so
+
+cuda-budget: cuda ## registers and memory of every kernel against tests/cuda/budget.txt
+	@sh tests/cuda/budget.sh $(BUILD)
+
+gpu-check: ## on a machine with a GPU: parity with the CPU, NVIDIA's sanitizer, speed
+	@MAKE="$(MAKE)" NVCC="$(NVCC)" sh tests/cuda/gpu-check.sh $(BUILD)
 
 -include $(CUDA_OBJECTS:=.d)
 
@@ -216,6 +222,11 @@ $(BUILD)/tests/cuda/%: tests/cuda/%.c $(CORE_OBJECTS) $(BUILD)/flags
 	@$(CC) $(CPPFLAGS_ALL) $(C_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
 	@$(CC) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) -lm -ldl -o $@
 
+$(BUILD)/tests/bench/%: tests/bench/%.c $(CORE_OBJECTS) $(BUILD)/flags
+	@mkdir -p $(@D); echo "  bench $<"
+	@$(CC) $(CPPFLAGS_ALL) $(C_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
+	@$(CC) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) -lm -ldl -o $@
+
 # an object that the loader must refuse
 $(BUILD)/tests/cuda/failures: $(BUILD)/tests/cuda/failures.stranger.so
 $(BUILD)/tests/cuda/failures.stranger.so: tests/cuda/stranger/object.c engine/backend/backend.h engine/cq.h $(BUILD)/flags
@@ -237,7 +248,7 @@ setup: ## install the Debian packages that are missing
 
 demo: ## set up, build, train the demo robot and leave a video in build/demo
 	@sh engine/host/setup.sh build demo
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory $(BUILD)/cqlua
 	@rm -rf $(BUILD)/demo
 	@$(BUILD)/cqlua $(DEMO) --iterations $(DEMO_ITERATIONS) --out $(BUILD)/demo
 	@echo; echo "pictures and video: $$(ls -d $(BUILD)/demo/*.mp4 2>/dev/null || echo $(BUILD)/demo)"
@@ -253,21 +264,22 @@ tests: $(BUILD)/cqlua $(C_TESTS) $(BUILD)/tests/cuda-emulated.so
 # a test that decides which allocation fails
 $(BUILD)/tests/starve: LINK_FLAGS += -Wl,--wrap=cq_alloc
 # tests may look into any room
-$(BUILD)/tests/%: tests/c/%.c $(ENGINE_OBJECTS) $(BUILD)/flags
+$(BUILD)/tests/%: tests/c/%.c $(CORE_OBJECTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo "  test  $<"
 	@$(CC) $(CPPFLAGS_ALL) $(C_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
-	@$(if $(CXX_FILES),$(CXX),$(CC)) $(LINK_FLAGS) $@.o $(ENGINE_OBJECTS) $(LIBRARIES) -o $@
-$(BUILD)/tests/%: tests/c/%.cc $(ENGINE_OBJECTS) $(BUILD)/flags
+	@$(CC) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) -lm -ldl -o $@
+$(BUILD)/tests/%: tests/c/%.cc $(CORE_OBJECTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo "  test  $<"
 	@$(CXX) $(CPPFLAGS_ALL) $(CXX_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
-	@$(CXX) $(LINK_FLAGS) $@.o $(ENGINE_OBJECTS) $(LIBRARIES) -o $@
+	@$(CXX) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) -lm -ldl -o $@
 
 # LuaJIT's memory is not scanned for pointers: what only Lua holds would be called a leak
 check-all: ## gcc and clang with warnings as errors, tests under AddressSanitizer and UBSan, luacheck, style
 	@sh engine/host/setup.sh build test check
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/clang CC=clang CXX=clang++ WERROR=1 all
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/clang CC=clang CXX=clang++ WERROR=1 NVCC= all
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/gcc CC=gcc CXX=g++ WERROR=1 tests
 	@ASAN_OPTIONS=detect_leaks=0 $(MAKE) --no-print-directory BUILD=$(BUILD)/check/sanitize CC=gcc CXX=g++ WERROR=1 SANITIZE=1 tests
+	@$(if $(NVCC),$(MAKE) --no-print-directory cuda-budget,echo "nvcc was not found: the CUDA device was not built")
 
 accuracy: $(BUILD)/cqlua ## error of the gradients, beside the paper's
 	@$(BUILD)/cqlua accuracy
@@ -279,6 +291,7 @@ install: $(BUILD)/cqlua ## to PREFIX (/usr/local)
 	@install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/cqlua
 	@install $(BUILD)/cqlua $(DESTDIR)$(PREFIX)/bin/cqlua
 	@cp -R lua scenes examples LICENSE $(DESTDIR)$(PREFIX)/share/cqlua/
+	@if [ -f $(BUILD)/cqlua-cuda.so ]; then install -D $(BUILD)/cqlua-cuda.so $(DESTDIR)$(PREFIX)/lib/cqlua/cqlua-cuda.so; fi
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/cqlua and $(DESTDIR)$(PREFIX)/share/cqlua"
 
 clean: ## remove build/

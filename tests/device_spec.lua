@@ -138,6 +138,17 @@ describe("measurements on the GPU", function()
     assert(entry.phase_ns.p2g > 0 and entry.phase_ns.p2g_adj > 0)
   end)
 
+  it("so does the bench that needs no Lua", function()
+    local pipe = io.popen(("CQLUA_CUDA='%s' '%s' --case 2d-1600-b --steps 10 --repeat 1 --csv %s/a.csv 2>&1"):format(emulated,
+      (emulated:gsub("cuda%-emulated.so$", "bench/speed")), folder))
+    local out = pipe:read "*a"
+    pipe:close()
+    has(out, "2d-1600-batch64       102400 float32     10 ")
+    local head, row = process.read(folder .. "/a.csv"):match "^([^\n]+)\n([^\n]+)\n$"
+    assert.equal(select(2, head:gsub(",", "")), select(2, row:gsub('"[^"]*"', ""):gsub(",", "")))
+    has(row, '"Emulated GPU",2,')
+  end)
+
   it("accuracy is that of the CPU", function()
     local cpu = json.lines(cqlua({ "accuracy", "--json", "--case", "A1", "--steps", "10" }).out)[1]
     local cuda = json.lines(cqlua({ "accuracy", "--json", "--case", "A1", "--steps", "10", "--device", "cuda" }).out)[1]

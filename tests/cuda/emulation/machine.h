@@ -17,7 +17,7 @@ typedef struct cq_emulation {
   // in which order threads and blocks take turns: cq_emulation_order
   int32_t thread_order, block_order;
   uint32_t seed;             // of random orders
-  int32_t guard;             // 1: the host cannot touch device memory; it costs a little time
+  int32_t guard;             // 1: the host cannot touch device memory, as long as that is little
 
   // The call that will fail: after so many others of its name, with a cudaError_t. Names are those of the runtime, "launch" for
   // what a launch reports at once, "kernel" for what goes wrong while it runs; "" matches every call but these two.

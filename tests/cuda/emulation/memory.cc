@@ -26,7 +26,10 @@ struct piece {
 constexpr size_t alignment = 256;
 
 std::map<const char *, piece> device_pieces, host_pieces;
+constexpr int64_t guarded_most = 64 << 20;   // bytes: more takes too long to close and open
+
 int opened;
+bool closed;
 
 size_t page_size() {
   static const size_t size = (size_t)sysconf(_SC_PAGESIZE);
@@ -155,11 +158,15 @@ cudaError_t take_host(const char *name, void **memory, size_t bytes) {
 }
 
 void open_memory() {
-  if (!opened++ && cq_emulation_machine()->guard) protect_all(PROT_READ | PROT_WRITE);
+  if (!opened++ && closed) protect_all(PROT_READ | PROT_WRITE);
+  closed = false;
 }
 
 void close_memory() {
-  if (!--opened && cq_emulation_machine()->guard) protect_all(PROT_NONE);
+  const cq_emulation *m = cq_emulation_machine();
+  if (--opened || !m->guard || m->memory_used > guarded_most) return;
+  protect_all(PROT_NONE);
+  closed = true;
 }
 
 bool is_pinned(const void *memory, size_t bytes) { return within(host_pieces, memory, bytes); }
@@ -191,7 +198,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes) {
   if (!pages) return keep(cudaErrorMemoryAllocation);
   char *taken = pages + page_bytes - rounded;
   device_pieces[taken] = {bytes, pages, page_bytes};
-  if (!opened && m->guard) mprotect(pages, page_bytes, PROT_NONE);
+  if (closed) mprotect(pages, page_bytes, PROT_NONE);
   m->memory_used += (int64_t)rounded;
   if (m->memory_used > m->memory_peak) m->memory_peak = m->memory_used;
   *memory = taken;

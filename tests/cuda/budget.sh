@@ -1,0 +1,39 @@
+#!/bin/sh
+# Holds what the assembler says of every kernel, for every GPU it was built for, against tests/cuda/budget.txt: registers of a
+# thread, bytes of its stack, bytes spilled. A kernel that is not in the table fails, and so does one that needs more.
+#   sh tests/cuda/budget.sh [build]           make cuda-budget
+#   sh tests/cuda/budget.sh build --write     prints the table as it is now
+set -u
+cd "$(dirname "$0")/../.."
+build=${1:-build}
+logs=$(ls "$build"/cuda/*.cuda.o.log 2>/dev/null)
+[ -n "$logs" ] || { echo "budget: there are no objects of nvcc in $build/cuda; make cuda builds them" >&2; exit 1; }
+filter=$(command -v cu++filt || ls /usr/local/cuda/bin/cu++filt 2>/dev/null || command -v c++filt)
+
+# object, kernel and its three figures, one line for each GPU
+figures() {
+  for log in $logs; do
+    awk -v object="$(basename "$log" .cuda.o.log)" '
+      /Compiling entry function/ { split($0, part, "\047"); kernel = part[2] }
+      /bytes stack frame/ { stack = spill = 0; for (i = 1; i < NF; i++) if ($(i + 1) == "bytes") { if ($(i + 2) == "stack") stack = $i; else spill += $i } }
+      /Used [0-9]+ registers/ { for (i = 1; i < NF; i++) if ($i == "Used") print object, kernel, $(i + 1), stack, spill }' "$log"
+  done | "$filter" | sed 's/(anonymous namespace):://g; s/ void / /; s/(\(int\|bool\))//g; s/\([a-z_0-9]*\)\(<[^>]*>\)\{0,1\}([^)]*)/\1\2/; s/, /,/g'
+}
+
+# the largest of all GPUs
+largest() {
+  awk '{ key = $1 " " $2; for (k = 3; k <= 5; k++) if ($k > most[key, k]) most[key, k] = $k + 0; keys[key] = 1 }
+    END { for (key in keys) print key, most[key, 3] + 0, most[key, 4] + 0, most[key, 5] + 0 }' | sort
+}
+
+if [ "${2:-}" = --write ]; then
+  figures | largest | awk 'BEGIN { print "# object  kernel  registers  stack  spilled [bytes]: at most, on any GPU. sh tests/cuda/budget.sh build --write" }
+    { printf "%-14s %-28s %4d %5d %5d\n", $1, $2, ($3 > 248 ? 255 : int(($3 + 7) / 8) * 8), $4, $5 }'
+  exit 0
+fi
+figures | largest | awk '
+  BEGIN { while ((getline line < "tests/cuda/budget.txt") > 0) if (line !~ /^#/) { split(line, f, " "); for (k = 3; k <= 5; k++) most[f[1], f[2], k] = f[k] } }
+  { if (!(($1, $2, 3) in most)) { print "FAILED  " $1 " " $2 ": not in tests/cuda/budget.txt (" $3 " registers, " $4 " of stack, " $5 " spilled)"; failed++; next }
+    split("registers,bytes of stack,bytes spilled", unit, ",")
+    for (k = 3; k <= 5; k++) if ($k > most[$1, $2, k]) { print "FAILED  " $1 " " $2 ": " $k " " unit[k - 2] ", allowed are " most[$1, $2, k]; failed++ } else passed++ }
+  END { printf "%d passed, %d failed\n", passed, failed; exit failed > 0 || passed == 0 }'
