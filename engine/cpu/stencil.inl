@@ -188,21 +188,20 @@ CQ_INLINE Row row_ramp(void) {
 // rows += w (q + b o)
 CQ_INLINE void scatter(Row rows[ROWS], const Record *record) {
   const real(*move)[4] = &record->quad[MOVE], (*weight)[4] = &record->quad[WEIGHT];
-  const Row w = row_nodes(weight[LAST]);
-  const Row middle = row_mul(row_fma(row_comps(move[1 + LAST]), row_ramp(), row_comps(move[0])), w);
-  const Row b0 = row_mul(row_comps(move[1]), w);
+  const Row w = row_nodes(weight[LAST]), b0 = row_comps(move[1]);
+  const Row middle = row_fma(row_comps(move[1 + LAST]), row_ramp(), row_comps(move[0]));
   const Row line[3] = {row_sub(middle, b0), middle, row_add(middle, b0)};
-#if CQ_DIM == 3
-  const Row b1 = row_mul(row_comps(move[2]), w);
   CQ_UNROLL for (int i = 0; i < 3; i++) {
-    const Row across = row_scale(weight[0][i], line[i]), b = row_scale(weight[0][i], b1);
+    const Row wx = row_scale(weight[0][i], w);
+#if CQ_DIM == 3
+    const Row across = row_mul(wx, line[i]), b = row_mul(wx, row_comps(move[2]));
     rows[3 * i] = row_scale_add(weight[1][0], row_sub(across, b), rows[3 * i]);
     rows[3 * i + 1] = row_scale_add(weight[1][1], across, rows[3 * i + 1]);
     rows[3 * i + 2] = row_scale_add(weight[1][2], row_add(across, b), rows[3 * i + 2]);
-  }
 #else
-  CQ_UNROLL for (int i = 0; i < 3; i++) rows[i] = row_scale_add(weight[0][i], line[i], rows[i]);
+    rows[i] = row_fma(wx, line[i], rows[i]);
 #endif
+  }
 }
 
 // rows += into the grid, and clear
