@@ -15,6 +15,8 @@
 enum {
   CQ_TILE_NODES = 64,        // that a tile owns
   CQ_NEIGHBORS_MAX = 27,     // 3^dim, the tile itself in the middle, last axis fastest
+  CQ_HELD = 16,              // entries of a node in the wall map: first * CQ_HELD + how many, or CQ_HELD_PIN if it is a pin
+  CQ_HELD_PIN = 15,
 };
 
 enum { CQ_PARAM_MASS, CQ_PARAM_VOLUME, CQ_PARAM_MU, CQ_PARAM_LAMBDA, CQ_PARAM_BULK, CQ_PARAM_COUNT };
@@ -23,6 +25,8 @@ typedef struct cq_tile {
   int32_t lower[3];          // its first node
   int32_t scene;
   int32_t first, count;      // its slots; none beyond tile_count
+  int32_t held;              // has nodes in the wall map
+  int32_t unused;            // a multiple of 16 bytes
 } cq_tile;
 
 // one engine step of the running control step
@@ -40,12 +44,16 @@ typedef struct cq_progress {
   float fastest;             // largest |velocity component| after the last step
 } cq_progress;
 
+// inv_dx = 1 / dx; dt: of one engine step; limit: largest coordinate [cells], that is cells, and a little for what rounding puts on
+// the upper edge
+#define CQ_SCALES(type) struct { type dx, inv_dx, dt, limit[3]; }
+
 typedef struct cq_frame {
   // of the world and the batch
   int32_t batch, particles;  // scenes; particles of one
   int32_t slots, stride;     // batch * particles; the same as a multiple of 32
-  double dx, inv_dx, dt;     // inv_dx = 1 / dx; dt: of one engine step
-  double limit[3];           // largest coordinate [cells]: cells, and a little for what rounding puts on the upper edge
+  CQ_SCALES(double) scales_8;
+  CQ_SCALES(float) scales_4; // the same, for kernels in float: converting is slow there
   int32_t material_count;
   cq_material materials[CQ_MATERIALS_MAX];
   int32_t wall_count, moving_wall_count;
@@ -59,6 +67,7 @@ typedef struct cq_frame {
   int32_t block_count;       // and with their neighbours
   const cq_tile *tiles;      // {block_count}
   const int32_t *neighbors;  // {block_count, CQ_NEIGHBORS_MAX} -1: none
+  const int64_t *held;       // {block_count, 64} entries of each node in the wall map
   const int32_t *order;      // {slots} scene * particles + particle of each slot
   const void *params;        // {CQ_PARAM_COUNT, stride}
   const uint8_t *material;   // {stride}

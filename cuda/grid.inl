@@ -14,6 +14,8 @@ CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t block, const int at[CQ_D
   Node sum = {{0, 0, 0, 0}};
   int beside[CQ_DIM];
   EACH(i) beside[i] = at[i] <= REGION - SIDE - 2 ? -1 : at[i] == SIDE - 1 ? 1 : 0;
+  // all loads are on their way before the first is waited for
+  Node part[1 << CQ_DIM];
   CQ_UNROLL for (int mask = 0; mask < 1 << CQ_DIM; mask++) {
     int which = 0, node = 0, holds = 1;
     EACH(i) {
@@ -23,10 +25,11 @@ CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t block, const int at[CQ_D
       node = node * REGION + at[i] - b * SIDE + 1;
     }
     const int32_t t = neighbors[which];
-    if (!holds || t < 0 || t >= s->tile_count) continue;
-    const Node part = ((const Node *)s->arena)[(int64_t)t * NODES + node];
-    for (int r = 0; r < 4; r++) sum.c[r] += part.c[r];
+    holds &= t >= 0 && t < s->tile_count;
+    part[mask] = sum;
+    if (holds) part[mask] = ((const Node *)s->arena)[(int64_t)t * NODES + node];
   }
+  CQ_UNROLL for (int mask = 0; mask < 1 << CQ_DIM; mask++) CQ_UNROLL for (int r = 0; r < 4; r++) sum.c[r] += part[mask].c[r];
   return sum;
 }
 
@@ -37,37 +40,26 @@ typedef struct Where {
   int32_t at[3], scene;      // first axes and last, as the wall map counts: y is 0 in 2D
   double time;
   const cq_wall_node *entry;
-  int32_t count;             // entries, of which a pin alone counts
-  int32_t pinned;
+  int32_t count;             // entries
+  int32_t pinned;            // the one entry is a pin: no wall has a say beside it
 } Where;
 
-CQ_GPU void find_node(const cq_frame *s, const int32_t block, const int at[CQ_DIM], const int32_t k, Where *w) {
-  const cq_tile *tile = &s->tiles[block];
+// Can anything hold nodes of a tile?
+CQ_GPU int may_touch(const cq_frame *s, const cq_tile *tile) { return tile->held || s->moving_wall_count; }
+
+CQ_GPU void find_node(const cq_frame *s, const int64_t n, const int32_t k, Where *w) {
+  const cq_tile *tile = &s->tiles[n / CQ_TILE_NODES];
+  const int64_t held = s->held[n];
+  int at[CQ_DIM];
+  node_at((int)(n % CQ_TILE_NODES), SIDE, at);
   w->at[0] = tile->lower[0] + at[0];
   w->at[1] = CQ_DIM == 3 ? tile->lower[1] + at[1] : 0;
   w->at[2] = tile->lower[LAST] + at[LAST];
   w->scene = tile->scene;
-  w->time = (double)(s->step + k) * s->dt;
-  w->entry = NULL;
-  w->count = w->pinned = 0;
-  const int32_t x = w->at[0] - s->map.lower[0], y = w->at[1] - s->map.lower[1];
-  if (x < 0 || x >= s->map.size[0] || y < 0 || y >= s->map.size[1]) return;
-  const int64_t column = (int64_t)x * s->map.size[1] + y;
-  int64_t low = s->map.start[column], high = s->map.start[column + 1];
-  const int64_t end = high;
-  while (low < high) {
-    const int64_t middle = (low + high) / 2;
-    if (s->map.node[middle].z < w->at[2])
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  w->entry = s->map.node + low;
-  while (low + w->count < end && w->entry[w->count].z == w->at[2]) w->count++;
-  // a pin comes last, and no wall has a say beside it
-  if (!w->count || w->entry[w->count - 1].wall >= 0) return;
-  w->entry += w->count - 1;
-  w->count = w->pinned = 1;
+  w->time = (double)(s->step + k) * s->scales_8.dt;
+  w->entry = s->map.node + held / CQ_HELD;
+  w->pinned = held % CQ_HELD == CQ_HELD_PIN;
+  w->count = w->pinned ? 1 : (int32_t)(held % CQ_HELD);
 }
 
 typedef struct Contact {
@@ -87,10 +79,10 @@ CQ_GPU int contact_of(const cq_frame *s, const Where *w, const int32_t j, Contac
   for (int32_t m = 0; m < s->wall_count; m++) {
     if (!s->walls[m].moves) continue;
     const real *velocity = wall_velocity_of(s, w->scene, m);
-    double x[3] = {w->at[0] * s->dx, w->at[1] * s->dx, 0}, normals[3][3];
-    x[LAST] = w->at[2] * s->dx;
+    double x[3] = {w->at[0] * s->scales_8.dx, w->at[1] * s->scales_8.dx, 0}, normals[3][3];
+    x[LAST] = w->at[2] * s->scales_8.dx;
     EACH(i) x[i] -= w->time * (double)velocity[i];
-    const int32_t count = wall_normals(&s->walls[m], CQ_DIM, 1e-6 * s->dx, x, normals);
+    const int32_t count = wall_normals(&s->walls[m], CQ_DIM, 1e-6 * s->scales_8.dx, x, normals);
     if (left < count) {
       contact->wall = m;
       EACH(i) contact->normal[i] = (real)normals[left][i];
@@ -121,19 +113,26 @@ CQ_GPU int32_t meet_walls(const cq_frame *s, const Where *w, const int32_t most,
 CQ_GPU real free_velocity(const cq_frame *s, const int32_t scene, const Node *p, real v[CQ_DIM]) {
   const real inverse = p->c[CQ_DIM] > 0 ? (real)1 / p->c[CQ_DIM] : (real)0;
   const real *gravity = globals_of(s, scene);
-  EACH(i) v[i] = p->c[i] * inverse + (real)s->dt * gravity[i];
+  EACH(i) v[i] = p->c[i] * inverse + s->SCALES.dt * gravity[i];
   return inverse;
 }
 
-CQ_GPU Node node_velocity(const cq_frame *s, const int32_t block, const int at[CQ_DIM], const int32_t k, const Node *p) {
+CQ_RARE Node touch_walls(const cq_frame *s, const int64_t n, const int32_t k, const Node *before) {
   Where w;
-  Node out = {{0, 0, 0, 0}};
-  real v[CQ_DIM];
-  find_node(s, block, at, k, &w);
-  free_velocity(s, w.scene, p, v);
-  meet_walls(s, &w, INT32_MAX, v);
-  EACH(i) out.c[i] = v[i];
-  return out;
+  Node v = *before;
+  find_node(s, n, k, &w);
+  meet_walls(s, &w, INT32_MAX, v.c);
+  return v;
+}
+
+// of node n of all blocks, from its momentum and mass
+CQ_GPU Node node_velocity(const cq_frame *s, const int64_t n, const int32_t k, const Node *p) {
+  const cq_tile *tile = &s->tiles[n / CQ_TILE_NODES];
+  Node v = {{0, 0, 0, 0}};
+  free_velocity(s, tile->scene, p, v.c);
+  if (!may_touch(s, tile)) return v;
+  const Node before = v;
+  return touch_walls(s, n, k, &before);
 }
 
 // ---- kernels ------------------------------------------------------------------------------------------------------------
@@ -142,7 +141,7 @@ enum { GRID_THREADS = 256 };
 
 // AGAIN: from the record of the step, not from the arenas
 template <int AGAIN>
-static __global__ void __launch_bounds__(GRID_THREADS) grid(const cq_frame *__restrict__ s, int32_t k) {
+static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *__restrict__ s, int32_t k) {
   if (!AGAIN && is_over(s, k)) return;
   Node *kept = (Node *)s->substeps[k].grid;
   const int64_t count = (int64_t)s->block_count * CQ_TILE_NODES;
@@ -152,18 +151,26 @@ static __global__ void __launch_bounds__(GRID_THREADS) grid(const cq_frame *__re
     node_at((int)(n % CQ_TILE_NODES), SIDE, at);
     const Node p = AGAIN ? kept[n] : arenas_sum(s, block, at);
     if (!AGAIN && kept) kept[n] = p;
-    ((Node *)s->grid_v)[n] = node_velocity(s, block, at, k, &p);
+    ((Node *)s->grid_v)[n] = node_velocity(s, n, k, &p);
   }
 }
 
+// what the threads of a block share in the adjoint
+typedef struct Shared {
+  Node grads[CQ_TILE_NODES];
+  double half[2 * CQ_DIM];
+  int32_t wall[CQ_TILE_NODES], most;
+} Shared;
+
 // One contact of each node backward, j-th of node n of the block: its wall's gradients of all nodes are added in the order of the
 // nodes. v0: velocity before all walls.
-CQ_GPU void meet_adj(const cq_frame *s, const Where *w, const int32_t j, const real v0[CQ_DIM], real grad_v[CQ_DIM],
-                        int32_t wall[CQ_TILE_NODES], Node grads[CQ_TILE_NODES], double *sums) {
+CQ_GPU void meet_adj(const cq_frame *s, const Where *w, const int32_t j, const real v0[CQ_DIM], real grad_v[CQ_DIM], Shared *shared,
+                     double *sums) {
   const int n = (int)threadIdx.x;
   real v[CQ_DIM], grad_friction = 0, grad_w[CQ_DIM] = {0};
   const real still[3] = {0, 0, 0};
-  wall[n] = -1;
+  Node *grads = shared->grads;
+  shared->wall[n] = -1;
   Contact c;
   if (j >= 0 && contact_of(s, w, j, &c)) {
     EACH(i) v[i] = v0[i];
@@ -171,7 +178,7 @@ CQ_GPU void meet_adj(const cq_frame *s, const Where *w, const int32_t j, const r
     if (c.wall < 0) {
       contact_adj(CQ_CONTACT_STICKY, 0, c.normal, still, v, grad_v, &grad_friction, grad_w);
     } else {
-      wall[n] = c.wall;
+      shared->wall[n] = c.wall;
       contact_adj(s->walls[c.wall].kind, friction_of(s, w->scene, c.wall), c.normal, wall_velocity_of(s, w->scene, c.wall), v,
                   grad_v, &grad_friction, grad_w);
     }
@@ -181,62 +188,71 @@ CQ_GPU void meet_adj(const cq_frame *s, const Where *w, const int32_t j, const r
   __syncthreads();
   if (n < s->wall_count)
     for (int m = 0; m < CQ_TILE_NODES; m++) {
-      if (wall[m] != n) continue;
+      if (shared->wall[m] != n) continue;
       sums[3 + n] += (double)grads[m].c[CQ_DIM];
       EACH(i) sums[3 + s->wall_count + 3 * n + i] += (double)grads[m].c[i];
     }
   __syncthreads();
 }
 
-// sum over the nodes of a block, in a fixed order, times scale
-CQ_GPU void add_gravity(Node grads[CQ_TILE_NODES], const real grad_v[CQ_DIM], const double scale, double *sums) {
-  EACH(i) grads[threadIdx.x].c[i] = grad_v[i];
+// All contacts of the nodes of a block backward, the last first; nodes with fewer of them wait. v: velocity before them; returns dL/dv
+// from what it is after them.
+CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node *v, const Node *grad_after, Shared *shared,
+                             double *sums) {
+  Where w;
+  Node after = *v, grad = *grad_after;
+  find_node(s, n, k, &w);
+  const int32_t count = meet_walls(s, &w, INT32_MAX, after.c);
+  if (threadIdx.x == 0) shared->most = 0;
   __syncthreads();
-  if (threadIdx.x < CQ_DIM) {
-    double sum = 0;
-    for (int m = 0; m < CQ_TILE_NODES; m++) sum += (double)grads[m].c[threadIdx.x];
-    sums[threadIdx.x] += scale * sum;
+  if (count) atomicMax(&shared->most, count);
+  __syncthreads();
+  const int32_t rounds = shared->most;
+  for (int32_t r = 0; r < rounds; r++) meet_adj(s, &w, count - 1 - r, v->c, grad.c, shared, sums);
+  __syncthreads();
+  return grad;
+}
+
+// sum over the nodes of a block, in a fixed order, times scale
+CQ_GPU void add_gravity(Shared *shared, const Node *grad, const double scale, double *sums) {
+  const int n = (int)threadIdx.x;
+  EACH(i) {
+    double sum = (double)grad->c[i];
+    for (int d = WARP / 2; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
+    if (n % WARP == 0) shared->half[2 * i + n / WARP] = sum;
   }
+  __syncthreads();
+  if (n < CQ_DIM) sums[n] += scale * (shared->half[2 * n] + shared->half[2 * n + 1]);
   __syncthreads();
 }
 
 // The arenas hold dL/dv; grid_q = dL/d(momentum, mass). MORE: the velocities of the step before, from its record.
 //   (E14) dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m
-static __global__ void __launch_bounds__(CQ_TILE_NODES) grid_adj(const cq_frame *__restrict__ s, int32_t k, int32_t more) {
-  CQ_SHARED(int32_t, wall, CQ_TILE_NODES);
-  CQ_SHARED(Node, grads, CQ_TILE_NODES);
-  CQ_SHARED(int32_t, most, 1);
+static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) grid_adj(const cq_frame *__restrict__ s, int32_t k, int32_t more) {
+  CQ_SHARED(Shared, shared, 1);
   const Node *kept = (const Node *)s->substeps[k].grid, *before = more ? (const Node *)s->substeps[k - 1].grid : NULL;
-  int at[CQ_DIM];
-  node_at((int)threadIdx.x, SIDE, at);
   for (int32_t block = (int32_t)blockIdx.x; block < s->block_count; block += (int32_t)gridDim.x) {
+    int node = (int)threadIdx.x, at[CQ_DIM];
+    CQ_OPAQUE(node);
+    node_at(node, SIDE, at);
     const int64_t n = (int64_t)block * CQ_TILE_NODES + threadIdx.x;
+    const cq_tile *tile = &s->tiles[block];
     double *sums = s->sums + (int64_t)block * (3 + 4 * s->wall_count);
-    const Node p = kept[n], grad = arenas_sum(s, block, at);
-    Where w;
-    real v[CQ_DIM], g[CQ_DIM];
-    find_node(s, block, at, k, &w);
-    const real inverse = free_velocity(s, w.scene, &p, v);
-    EACH(i) g[i] = grad.c[i];
-    // walls, the last first; nodes with fewer of them wait
-    real after[CQ_DIM];
-    EACH(i) after[i] = v[i];
-    const int32_t count = meet_walls(s, &w, INT32_MAX, after);
-    if (threadIdx.x == 0) most[0] = 0;
-    __syncthreads();
-    if (count) atomicMax(&most[0], count);
-    __syncthreads();
-    const int32_t rounds = most[0];
-    for (int32_t r = 0; r < rounds; r++) meet_adj(s, &w, count - 1 - r, v, g, wall, grads, sums);
-    add_gravity(grads, g, s->dt, sums);
-    Node q = {{0, 0, 0, 0}};
+    const Node p = kept[n];
+    Node grad = arenas_sum(s, block, at), v = {{0, 0, 0, 0}}, q = v;
+    const real inverse = free_velocity(s, tile->scene, &p, v.c);
+    if (may_touch(s, tile)) {
+      const Node free = v, after = grad;
+      grad = touch_walls_adj(s, n, k, &free, &after, shared, sums);
+    }
+    add_gravity(shared, &grad, s->scales_8.dt, sums);
     real along = 0;
     EACH(i) {
-      q.c[i] = g[i] * inverse;
+      q.c[i] = grad.c[i] * inverse;
       along += p.c[i] * inverse * q.c[i];
     }
     q.c[CQ_DIM] = -along;
     ((Node *)s->grid_q)[n] = q;
-    if (more) ((Node *)s->grid_v)[n] = node_velocity(s, block, at, k - 1, &before[n]);
+    if (more) ((Node *)s->grid_v)[n] = node_velocity(s, n, k - 1, &before[n]);
   }
 }

@@ -11,10 +11,18 @@
 #define CQ_LAUNCH(kernel, blocks, threads, stream, ...) kernel<<<(unsigned)(blocks), (unsigned)(threads), 0, stream>>>(__VA_ARGS__)
 // an array that the threads of a block share
 #define CQ_SHARED(type, name, count) __shared__ type name[count]
+#define CQ_NOINLINE __noinline__
+// hides where an int comes from, so that what follows from it is not kept in registers from turn to turn of a loop
+#define CQ_OPAQUE(x) asm volatile("" : "+r"(x))
+#else
+#define CQ_NOINLINE
+#define CQ_OPAQUE(x)
 #endif
 
 #define CQ_KERNEL static __global__ void
 #define CQ_GPU static __device__ __forceinline__
+// what few threads need: a call keeps its registers and its stack away from all others
+#define CQ_RARE static __device__ CQ_NOINLINE
 
 // Every call of the CUDA runtime goes through here: its failure becomes a sentence that says what to do.
 cq_status cq_cuda_check(cudaError_t error, const char *what);

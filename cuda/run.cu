@@ -33,10 +33,10 @@ static void fill_world(const cq_device *d, cq_frame *f) {
   f->particles = d->particles;
   f->slots = d->slots;
   f->stride = d->stride;
-  f->dx = m->dx;
-  f->inv_dx = 1 / m->dx;
-  f->dt = m->dt;
-  for (int i = 0; i < 3; i++) f->limit[i] = m->cells[i] * (1 + 1e-6);
+  f->scales_8 = {m->dx, 1 / m->dx, m->dt, {}};
+  for (int i = 0; i < 3; i++) f->scales_8.limit[i] = m->cells[i] * (1 + 1e-6);
+  f->scales_4 = {(float)m->dx, (float)f->scales_8.inv_dx, (float)m->dt, {}};
+  for (int i = 0; i < 3; i++) f->scales_4.limit[i] = (float)f->scales_8.limit[i];
   f->material_count = m->material_count;
   memcpy(f->materials, m->materials, sizeof f->materials);
   f->wall_count = m->wall_count;
@@ -53,6 +53,7 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, cq_upload *o
   f->block_count = a->block_count;
   f->tiles = a->tiles;
   f->neighbors = a->neighbors;
+  f->held = a->held;
   f->order = a->order;
   f->params = a->params;
   f->material = a->material;

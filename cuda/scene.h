@@ -22,6 +22,7 @@ typedef struct cq_arrangement {
   void *params;              // {CQ_PARAM_COUNT, stride}
   uint8_t *material;         // {stride}
   cq_tile *tiles;            // {block_count}
+  int64_t *held;             // {block_count, CQ_TILE_NODES}
   int32_t *neighbors;        // {block_count, CQ_NEIGHBORS_MAX}
   cq_memory *by_slot, *by_tile;   // where these lie
 } cq_arrangement;

@@ -64,13 +64,13 @@ CQ_GPU int is_over(const cq_frame *s, const int32_t k) { return s->progress->bad
 // is a particle in the world? false if not finite
 CQ_GPU int in_world(const cq_frame *s, const real inv_dx, const real x[CQ_DIM]) {
   int in = 1;
-  EACH(i) in &= inv_dx * x[i] >= 0 && inv_dx * x[i] <= (real)s->limit[i];
+  EACH(i) in &= inv_dx * x[i] >= 0 && inv_dx * x[i] <= s->SCALES.limit[i];
   return in;
 }
 
 // The state after a step; 0: not finite, or out of the world.
 CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const void *in, const int32_t p, State *next) {
-  const real dx = (real)s->dx, dt = (real)s->dt, inv_dx = (real)s->inv_dx;
+  const real dx = s->SCALES.dx, dt = s->SCALES.dt, inv_dx = s->SCALES.inv_dx;
   real x[CQ_DIM], f[CQ_DIM][CQ_DIM], poison = 0;
   load_vector(in, s, X, p, x);
   load_matrix(in, s, F, p, f);
@@ -88,7 +88,7 @@ CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile
 CQ_GPU int give_to_grid(const cq_frame *s, const State *q, const Matter *m, const Place *at, Exchange *give) {
   real tau[CQ_DIM][CQ_DIM];
   const real jac = stress_of(s, m, q->f, tau);
-  transfer_to_grid((real)s->dx, (real)s->dt, at->arm, m->mass, m->volume, q->v, q->c, tau, m->force, give->q, give->b);
+  transfer_to_grid(s->SCALES.dx, s->SCALES.dt, at->arm, m->mass, m->volume, q->v, q->c, tau, m->force, give->q, give->b);
   give->m = m->mass;
   return jac > 0;
 }
@@ -105,8 +105,10 @@ template <int GATHER, int SCATTER>
 static __global__ void __launch_bounds__(THREADS, 2) march(const cq_frame *__restrict__ s, int32_t k) {
   CQ_SHARED(Node, region, GATHER ? NODES : 1);
   CQ_ROUND(round, SCATTER);
-  const cq_substep step = s->substeps[k];
-  if (is_over(s, k)) return;
+  const void *in = s->substeps[k].in;
+  void *out = s->substeps[k].out;
+  // without GATHER it is the first: nothing is over yet, and what other blocks find must not part the threads of this one
+  if (GATHER && is_over(s, k)) return;
   float fastest = 0;
   if (SCATTER) clear_round(&round);
   for (int32_t t = (int32_t)blockIdx.x; t < s->tile_count; t += (int32_t)gridDim.x) {
@@ -117,16 +119,16 @@ static __global__ void __launch_bounds__(THREADS, 2) march(const cq_frame *__res
       int mine = p < tile.first + tile.count;
       State q;
       if (GATHER && mine) {
-        if (!move(s, region, &tile, step.in, p, &q)) atomicMin(&s->progress->bad, k);
-        state_store(step.out, s, p, &q);
+        if (!move(s, region, &tile, in, p, &q)) atomicMin(&s->progress->bad, k);
+        state_store(out, s, p, &q);
         EACH(i) fastest = fmaxf(fastest, (float)r_abs(q.v[i]));
       }
       if (!SCATTER) continue;
       Place at = {};
       Exchange give;
       if (mine) {
-        if (!GATHER) state_load(step.in, s, p, &q);
-        mine = place(&tile, (real)s->inv_dx, q.x, &at);
+        if (!GATHER) state_load(in, s, p, &q);
+        mine = place(&tile, s->SCALES.inv_dx, q.x, &at);
         if (!mine) atomicMin(&s->progress->stop, k + GATHER);
       }
       if (mine) {

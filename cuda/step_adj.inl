@@ -22,7 +22,7 @@ CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const int32_t p, c
 // Adjoint of scattering state q: adj holds what the particle itself wants of x and F, and becomes all of dL/d(state).
 CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const int32_t p, const State *q,
                            State *adj) {
-  const real dx = (real)s->dx, dt = (real)s->dt, inv_dx = (real)s->inv_dx;
+  const real dx = s->SCALES.dx, dt = s->SCALES.dt, inv_dx = s->SCALES.inv_dx;
   Place at;
   Matter m;
   Exchange give;
@@ -48,7 +48,7 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
 // itself wants of x and F; give is what it wants of the nodes.
 CQ_GPU void gather_adj(const cq_frame *s, const Node region[NODES], const Place *at, const real v[CQ_DIM],
                           const real c[CQ_DIM][CQ_DIM], const Exchange *give, State *adj) {
-  const real dt = (real)s->dt, inv_dx = (real)s->inv_dx;
+  const real dt = s->SCALES.dt, inv_dx = s->SCALES.inv_dx;
   real slopes[CQ_DIM] = {0}, grad_arm[CQ_DIM] = {0};
   visit<0, 1, 0>(region, at, give, NULL, slopes);
   transfer_to_particle_adj_rest(dt, v, c, give->b, grad_arm, adj->f);
@@ -92,8 +92,8 @@ static __global__ void __launch_bounds__(THREADS, 1) march_adj(const cq_frame *_
         real x[CQ_DIM], f[CQ_DIM][CQ_DIM];
         load_vector(step.in, s, X, p, x);
         load_matrix(step.in, s, F, p, f);
-        place(&tile, (real)s->inv_dx, x, &at);
-        transfer_to_particle_adj((real)s->dx, (real)s->dt, at.arm, f, adj.x, adj.v, adj.c, adj.f, give.q, give.b);
+        place(&tile, s->SCALES.inv_dx, x, &at);
+        transfer_to_particle_adj(s->SCALES.dx, s->SCALES.dt, at.arm, f, adj.x, adj.v, adj.c, adj.f, give.q, give.b);
         give.m = 0;
         gather_adj(s, region, &at, q.v, q.c, &give, &adj);
         store_vector(s->adj, s, X, p, adj.x);

@@ -15,6 +15,12 @@ enum {
 enum { X = 0, V = CQ_DIM, C = 2 * CQ_DIM, F = 2 * CQ_DIM + CQ_DIM * CQ_DIM };   // first field of each state quantity
 enum { SIGMA = 0, FORCE = CQ_SYM };
 
+#if CQ_REAL_BYTES == 4
+#define SCALES scales_4
+#else
+#define SCALES scales_8
+#endif
+
 // momentum and mass, or velocity: components first, then mass at CQ_DIM
 typedef struct __align__(4 * CQ_REAL_BYTES) Node {
   real c[4];
@@ -40,14 +46,15 @@ CQ_GPU int place(const cq_tile *tile, const real inv_dx, const real x[CQ_DIM], P
   return inside;
 }
 
-// coordinates of a node counted through a cube with the last axis fastest
-CQ_GPU void node_at(const int n, const int side, int at[CQ_DIM]) {
-  at[LAST] = n % side;
+// coordinates of a node counted through a cube with the last axis fastest; unsigned, for which powers of two are shifts
+CQ_GPU void node_at(const int node, const int side, int at[CQ_DIM]) {
+  const unsigned n = (unsigned)node, s = (unsigned)side;
+  at[LAST] = (int)(n % s);
 #if CQ_DIM == 3
-  at[1] = n / side % side;
-  at[0] = n / (side * side);
+  at[1] = (int)(n / s % s);
+  at[0] = (int)(n / (s * s));
 #else
-  at[0] = n / side;
+  at[0] = (int)(n / s);
 #endif
 }
 
@@ -59,20 +66,26 @@ CQ_GPU int index_in(const int side, const int at[CQ_DIM]) {
 
 // The nodes of a tile's region, from the tiles that own them. All threads of a block call it.
 CQ_GPU void region_load(Node region[NODES], const void *grid, const int32_t *neighbors) {
-  __syncthreads();
-  for (int n = (int)threadIdx.x; n < NODES; n += THREADS) {
+  enum { EACH_THREAD = (NODES + THREADS - 1) / THREADS };
+  Node node[EACH_THREAD];
+  int first = (int)threadIdx.x;
+  CQ_OPAQUE(first);
+  // all loads are on their way before the first is waited for
+  CQ_UNROLL for (int k = 0; k < EACH_THREAD; k++) {
     int at[CQ_DIM], which = 0;
-    node_at(n, REGION, at);
+    node_at(first + k * THREADS, REGION, at);
     EACH(i) {
-      const int beside = at[i] < 1 ? 0 : at[i] <= SIDE ? 1 : 2;
-      which = which * 3 + beside;
-      at[i] -= 1 + (beside - 1) * SIDE;
+      const unsigned from = (unsigned)at[i] + SIDE - 1;   // from the first node of the neighbour below
+      which = which * 3 + (int)(from / SIDE);
+      at[i] = (int)(from % SIDE);
     }
-    const int32_t owner = neighbors[which];
-    Node node = {{0, 0, 0, 0}};
-    if (owner >= 0) node = ((const Node *)grid)[(int64_t)owner * CQ_TILE_NODES + index_in(SIDE, at)];
-    region[n] = node;
+    const int32_t owner = NODES % THREADS == 0 || first + k * THREADS < NODES ? neighbors[which] : -1;
+    node[k] = {{0, 0, 0, 0}};
+    if (owner >= 0) node[k] = ((const Node *)grid)[(int64_t)owner * CQ_TILE_NODES + index_in(SIDE, at)];
   }
+  __syncthreads();
+  CQ_UNROLL for (int k = 0; k < EACH_THREAD; k++)
+    if (NODES % THREADS == 0 || first + k * THREADS < NODES) region[first + k * THREADS] = node[k];
   __syncthreads();
 }
 

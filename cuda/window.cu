@@ -118,7 +118,7 @@ CQ_KERNEL write_tiles(const cq_sorting s, cq_tile *tiles, int32_t *neighbors) {
   for (int64_t n = (int64_t)blockIdx.x * THREADS + threadIdx.x; n < s.total; n += (int64_t)gridDim.x * THREADS) {
     const int32_t t = (int32_t)n, number = number_of(&s, t);
     if (number < 0) continue;
-    cq_tile tile = {{0, 0, 0}, t / s.tiles, 0, s.count[t]};
+    cq_tile tile = {{0, 0, 0}, t / s.tiles, 0, s.count[t], 0, 0};
     if (tile.count) tile.first = s.first[t];
     int32_t at = t % s.tiles;
     for (int i = s.dim - 1; i >= 0; i--) {
@@ -133,6 +133,41 @@ CQ_KERNEL write_tiles(const cq_sorting s, cq_tile *tiles, int32_t *neighbors) {
 
 void cq_window_tiles(cudaStream_t stream, int32_t blocks, const cq_sorting *s, cq_tile *tiles, int32_t *neighbors) {
   CQ_LAUNCH(write_tiles, blocks, THREADS, stream, *s, tiles, neighbors);
+}
+
+// Entries of a node in the wall map as cq_frame.held has them; x, y, z as the map counts.
+CQ_GPU int64_t held_at(const cq_wall_map *map, const int32_t x, const int32_t y, const int32_t z) {
+  if (x < 0 || x >= map->size[0] || y < 0 || y >= map->size[1]) return 0;
+  const int64_t column = (int64_t)x * map->size[1] + y, end = map->start[column + 1];
+  int64_t low = map->start[column], high = end;
+  while (low < high) {
+    const int64_t middle = (low + high) / 2;
+    if (map->node[middle].z < z)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  int64_t last = low;
+  while (last < end && map->node[last].z == z) last++;
+  if (last == low) return 0;
+  // a pin comes last, and no wall has a say beside it
+  return map->node[last - 1].wall < 0 ? (last - 1) * CQ_HELD + CQ_HELD_PIN : low * CQ_HELD + last - low;
+}
+
+// a block for each tile, a thread for each node
+CQ_KERNEL hold_nodes(int32_t block_count, int32_t dim, const cq_wall_map map, cq_tile *tiles, int64_t *held) {
+  const int32_t n = (int32_t)threadIdx.x, side = dim == 3 ? 4 : 8;
+  for (int32_t t = (int32_t)blockIdx.x; t < block_count; t += (int32_t)gridDim.x) {
+    const int32_t *lower = tiles[t].lower;
+    const int32_t x = lower[0] + (dim == 3 ? n / 16 : n / 8), y = dim == 3 ? lower[1] + n / 4 % 4 : 0, z = lower[dim - 1] + n % side;
+    const int64_t at = held_at(&map, x - map.lower[0], y - map.lower[1], z);
+    held[(int64_t)t * CQ_TILE_NODES + n] = at;
+    if (at) tiles[t].held = 1;
+  }
+}
+
+void cq_window_walls(cudaStream_t stream, int32_t block_count, int32_t dim, cq_wall_map map, cq_tile *tiles, int64_t *held) {
+  CQ_LAUNCH(hold_nodes, block_count < 65535 ? block_count : 65535, CQ_TILE_NODES, stream, block_count, dim, map, tiles, held);
 }
 
 // ---- order --------------------------------------------------------------------------------------------------------------
