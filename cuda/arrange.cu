@@ -16,7 +16,6 @@ static cq_sorting sorting_of(const cq_device *d) {
   cq_sorting s = {};
   s.dim = m->dim;
   s.slots = d->slots;
-  s.stride = d->stride;
   s.particles = d->particles;
   s.inv_dx = 1 / m->dx;
   for (int i = 0; i < 3; i++) {
@@ -133,7 +132,7 @@ static cq_status make_arrangement(cq_device *d, const cq_sorting *s, cq_arrangem
 static cq_status move_all(cq_device *d, const cq_arrangement *to, const cq_slice *next) {
   const cq_arrangement *from = d->arrangement;
   cudaStream_t stream = d->context->stream;
-  cq_moving m = {d->live->memory->data, next->memory->data, d->fields, d->slots, d->stride, to->order, from->slot_of};
+  cq_moving m = {d->live->memory->data, next->memory->data, d->fields, d->slots, to->order, from->slot_of};
   d->kernels->move(stream, blocks_of(d), &m);
   m.from = from->params;
   m.to = to->params;

@@ -3,7 +3,7 @@
 // precision} give them their type.
 //
 // Space is cut into tiles of SIDE^dim cells (4 in 3D, 8 in 2D: 64 nodes of their own either way). Particles lie sorted by tile,
-// field by field: field f of slot p is at f * stride + p. Tiles with particles come first, then their neighbours, which own nodes
+// in groups of 32 slots with a group's fields one after another: CQ_SLOT_AT, {fields, slots} for short. Tiles with particles come first, then their neighbours, which own nodes
 // that these particles reach. Particles may drift one cell out of their tile before they are sorted again, so a tile's work spans
 // its region: the nodes from one below its first to SIDE + 2 above it, (SIDE + 4)^dim. A tile scatters into an arena of its own
 // of that shape, and the grid pass adds the two arenas along each axis that hold a node: no atomics, the same bits always.
@@ -14,6 +14,7 @@
 
 enum {
   CQ_TILE_NODES = 64,        // that a tile owns
+  CQ_GROUP = 32,             // slots
   CQ_NEIGHBORS_MAX = 27,     // 3^dim, the tile itself in the middle, last axis fastest
   CQ_HELD = 16,              // entries of a node in the wall map: first * CQ_HELD + how many, or CQ_HELD_PIN if it is a pin
   CQ_HELD_PIN = 15,
@@ -31,7 +32,7 @@ typedef struct cq_tile {
 
 // one engine step of the running control step
 typedef struct cq_substep {
-  const void *in;            // {fields, stride} state before
+  const void *in;            // {fields, slots} state before
   void *out;                 // state after, in the order of in
   void *grid;                // {block_count, 64} nodes: momentum and mass, kept for the adjoint; NULL: not wanted
 } cq_substep;
@@ -51,7 +52,7 @@ typedef struct cq_progress {
 typedef struct cq_frame {
   // of the world and the batch
   int32_t batch, particles;  // scenes; particles of one
-  int32_t slots, stride;     // batch * particles; the same as a multiple of 32
+  int32_t slots;             // batch * particles
   CQ_SCALES(double) scales_8;
   CQ_SCALES(float) scales_4; // the same, for kernels in float: converting is slow there
   int32_t material_count;
@@ -69,9 +70,9 @@ typedef struct cq_frame {
   const int32_t *neighbors;  // {block_count, CQ_NEIGHBORS_MAX} -1: none
   const int64_t *held;       // {block_count, 64} entries of each node in the wall map
   const int32_t *order;      // {slots} scene * particles + particle of each slot
-  const void *params;        // {CQ_PARAM_COUNT, stride}
-  const uint8_t *material;   // {stride}
-  const void *drive;         // {CQ_SYM + dim, stride} sigma and force, NULL: none anywhere
+  const void *params;        // {CQ_PARAM_COUNT, slots}
+  const uint8_t *material;   // {slots}
+  const void *drive;         // {CQ_SYM + dim, slots} sigma and force, NULL: none anywhere
 
   // the running control step
   int64_t step;              // engine step of substep 0
@@ -83,12 +84,15 @@ typedef struct cq_frame {
   void *grid_v, *grid_q;     // {block_count, 64} nodes: velocity; adjoint of momentum and mass
 
   // the adjoint of the live state
-  void *adj;                 // {fields, stride}
-  void *params_adj;          // {CQ_PARAM_COUNT, stride}
-  void *drive_adj;           // {CQ_SYM + dim, stride}, NULL where drive is
+  void *adj;                 // {fields, slots}
+  void *params_adj;          // {CQ_PARAM_COUNT, slots}
+  void *drive_adj;           // {CQ_SYM + dim, slots}, NULL where drive is
   double *sums;              // {block_count, 3 + 4 * walls} gravity {3}, friction {walls}, wall velocity {walls, 3}, of each
                              // tile's own nodes; added to
 } cq_frame;
+
+// index of a slot's first field; the next is CQ_GROUP further, so that a thread finds all fields from one address
+#define CQ_SLOT_AT(fields, slot) ((int64_t)((slot) / CQ_GROUP) * ((fields) * CQ_GROUP) + (slot) % CQ_GROUP)
 
 // cells of a tile, and nodes of its region, along an axis
 static inline int32_t cq_tile_side(int32_t dim) { return dim == 3 ? 4 : 8; }

@@ -5,12 +5,12 @@
 
 typedef struct State {
   const cq_device *device;
-  void *data;                // {fields, stride} as on the device
+  void *data;                // {fields, slots} as on the device
   const int32_t *slot_of;
 } State;
 
 static double field_of(const State *q, int64_t id, int32_t field) {
-  const int64_t at = (int64_t)field * q->device->stride + q->slot_of[id];
+  const int64_t at = CQ_SLOT_AT(q->device->fields, q->slot_of[id]) + field * CQ_GROUP;
   return q->device->real_bytes == 4 ? (double)((const float *)q->data)[at] : ((const double *)q->data)[at];
 }
 

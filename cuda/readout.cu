@@ -198,7 +198,6 @@ static cq_status prepare(cq_device *d, const cq_readout *readout, int64_t count,
   r->kind = readout->kind;
   r->batch = d->batch;
   r->particles = d->particles;
-  r->stride = d->stride;
   r->count = count;
   r->state = d->live->memory->data;
   r->slot_of = d->arrangement->slot_of;

@@ -8,7 +8,7 @@ CQ_GPU double weight_of(const cq_reading *r, const int64_t scene, const int32_t 
 }
 
 CQ_GPU double field_at(const cq_reading *r, const int32_t slot, const int32_t field) {
-  return (double)((const real *)r->state)[(int64_t)field * r->stride + slot];
+  return (double)slot_in(r->state, FIELDS, slot)[field * CQ_GROUP];
 }
 
 // the part that component c, which is not the weight, belongs to
@@ -76,7 +76,7 @@ CQ_KERNEL read_gather(const cq_reading r) {
 // a part of its particle; returns g . (q - out).
 CQ_GPU double part_adj(const cq_reading *r, const int64_t scene, const int64_t id, const int32_t place, const cq_part *part,
                           const double share) {
-  real *adj = (real *)r->adj + (int64_t)part->first * r->stride + r->adj_slot_of[id];
+  real *adj = slot_in(r->adj, FIELDS, r->adj_slot_of[id]) + part->first * CQ_GROUP;
   const int32_t width = part->width, gather = r->kind == CQ_READOUT_GATHER;
   const int64_t at = scene * r->count + part->out + (gather ? place * width : r->group_of[place] * part->components);
   const double *g = r->grad_out + at, *out = r->out + at;
@@ -89,7 +89,7 @@ CQ_GPU double part_adj(const cq_reading *r, const int64_t scene, const int64_t i
       by += (g[i * width + j] + g[j * width + i]) * q[j];
       if (r->grad_mass) along += g[i * width + j] * (q[i] * q[j] - out[i * width + j]);
     }
-    adj[(int64_t)i * r->stride] += (real)(share * by);
+    adj[i * CQ_GROUP] += (real)(share * by);
   }
   return along;
 }

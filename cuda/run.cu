@@ -32,7 +32,6 @@ static void fill_world(const cq_device *d, cq_frame *f) {
   f->batch = d->batch;
   f->particles = d->particles;
   f->slots = d->slots;
-  f->stride = d->stride;
   f->scales_8 = {m->dx, 1 / m->dx, m->dt, {}};
   for (int i = 0; i < 3; i++) f->scales_8.limit[i] = m->cells[i] * (1 + 1e-6);
   f->scales_4 = {(float)m->dx, (float)f->scales_8.inv_dx, (float)m->dt, {}};

@@ -232,15 +232,15 @@ static cq_status upload_values(cq_device *d, const Source *source, int64_t count
   return status;
 }
 
-// the same, on to fields of an array of reals by user id
-static cq_status load_values(cq_device *d, const Source source, int32_t first, int32_t width, void *to, cq_memory **work) {
+// the same, on to some fields of an array {fields, slots} of reals by user id
+static cq_status load_values(cq_device *d, const Source source, int32_t fields, int32_t first, int32_t width, void *to, cq_memory **work) {
   cq_loading l = {};
   const cq_status status = upload_values(d, &source, (int64_t)width * d->particles, "the values of a rollout", work, &l.every);
   if (status) return status;
   l.from = (const double *)(*work)->data;
   l.particles = d->particles;
   l.slots = d->slots;
-  l.stride = d->stride;
+  l.fields = fields;
   l.first = first;
   l.width = width;
   l.to = to;
@@ -253,7 +253,7 @@ static cq_status load_state(cq_device *device, const cq_values *values, cq_memor
   void *to = device->live->memory->data;
   cq_status status = CQ_OK;
 #define CQ_LOAD_FIELD(name, id, width) \
-  if (!status) status = load_values(device, member_of(values, offsetof(cq_values, name)), cq_state_offset(id, d), width, to, work);
+  if (!status) status = load_values(device, member_of(values, offsetof(cq_values, name)), device->fields, cq_state_offset(id, d), width, to, work);
   CQ_STATE_FIELDS(CQ_LOAD_FIELD)
 #undef CQ_LOAD_FIELD
   return status;
@@ -276,7 +276,7 @@ static cq_status load_lame(cq_device *d, const cq_values *values, cq_memory **wo
     of[3 * s + 2] = bulk;
   }
   for (int32_t k = 0; k < 3 && !status; k++)
-    status = load_values(d, {(const char *)(of + k), 3 * sizeof *of}, CQ_PARAM_MU + k, 1, d->arrangement->params, work);
+    status = load_values(d, {(const char *)(of + k), 3 * sizeof *of}, CQ_PARAM_COUNT, CQ_PARAM_MU + k, 1, d->arrangement->params, work);
   if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), "loading the material constants");
   cq_free(lame);
   cq_free(of);
@@ -317,8 +317,8 @@ cq_status cq_cuda_begin(cq_device *d, const cq_values *values) {
   d->health = {};
   cq_status status = cq_cuda_arrange_first(d);
   if (!status) status = load_state(d, values, &work);
-  if (!status) status = load_values(d, mass, CQ_PARAM_MASS, 1, d->arrangement->params, &work);
-  if (!status) status = load_values(d, volume, CQ_PARAM_VOLUME, 1, d->arrangement->params, &work);
+  if (!status) status = load_values(d, mass, CQ_PARAM_COUNT, CQ_PARAM_MASS, 1, d->arrangement->params, &work);
+  if (!status) status = load_values(d, volume, CQ_PARAM_COUNT, CQ_PARAM_VOLUME, 1, d->arrangement->params, &work);
   if (!status) status = load_lame(d, values, &work);
   if (!status) status = load_globals(d, values);
   if (!status) status = upload_values(d, &mass, d->particles, "masses", &g->mass, &g->mass_stride);

@@ -19,7 +19,7 @@ typedef struct cq_arrangement {
   int64_t made;              // engine step it was made at, -1 for the user's order: equal in one rollout means the same order
   int32_t tile_count, block_count;
   int32_t *order, *slot_of;  // {stride} user id of each slot, slot of each user id
-  void *params;              // {CQ_PARAM_COUNT, stride}
+  void *params;              // {CQ_PARAM_COUNT, slots}
   uint8_t *material;         // {stride}
   cq_tile *tiles;            // {block_count}
   int64_t *held;             // {block_count, CQ_TILE_NODES}
@@ -27,7 +27,7 @@ typedef struct cq_arrangement {
   cq_memory *by_slot, *by_tile;   // where these lie
 } cq_arrangement;
 
-// One time slice {fields, stride}; immutable once written.
+// One time slice {fields, slots}; immutable once written.
 typedef struct cq_slice {
   int32_t references;
   cq_memory *memory;

@@ -1,7 +1,7 @@
 // sort: which tile and cell particles are in, moving them into another order, and from and to the user's arrays. A thread for each
 // slot, in steps of the whole launch.
 
-enum { SLOT_THREADS = 256, FIELDS = 2 * CQ_DIM + 2 * CQ_DIM * CQ_DIM };
+enum { SLOT_THREADS = 256 };
 
 #define SLOTS_EACH(p, count) \
   for (int32_t p = (int32_t)(blockIdx.x * SLOT_THREADS + threadIdx.x); p < (count); p += (int32_t)gridDim.x * SLOT_THREADS)
@@ -10,7 +10,7 @@ enum { SLOT_THREADS = 256, FIELDS = 2 * CQ_DIM + 2 * CQ_DIM * CQ_DIM };
 CQ_GPU int base_of(const cq_sorting *s, const int32_t p, int32_t base[CQ_DIM]) {
   int inside = 1;
   EACH(i) {
-    const real x = (real)s->inv_dx * ((const real *)s->state)[(int64_t)(X + i) * s->stride + p];
+    const real x = (real)s->inv_dx * slot_in(s->state, FIELDS, p)[(X + i) * CQ_GROUP];
     const int in = x >= 0 && x <= (real)s->limit[i];
     inside &= in;
     base[i] = in ? (int32_t)r_floor(x - (real)0.5) : 0;
@@ -57,16 +57,16 @@ CQ_KERNEL find_keys(const cq_sorting s) {
 
 CQ_KERNEL move_slots(const cq_moving m) {
   SLOTS_EACH(p, m.slots) {
-    const real *from = (const real *)m.from + m.slot_of[m.order[p]];
-    real *to = (real *)m.to + p;
-    for (int32_t f = 0; f < m.fields; f++) to[(int64_t)f * m.stride] = from[(int64_t)f * m.stride];
+    const real *from = slot_in(m.from, m.fields, m.slot_of[m.order[p]]);
+    real *to = slot_in(m.to, m.fields, p);
+    for (int32_t f = 0; f < m.fields; f++) to[f * CQ_GROUP] = from[f * CQ_GROUP];
   }
 }
 
 CQ_KERNEL load_values(const cq_loading l) {
   SLOTS_EACH(id, l.slots) {
     const double *from = l.from + id / l.particles * l.every + (int64_t)(id % l.particles) * l.width;
-    for (int32_t k = 0; k < l.width; k++) ((real *)l.to)[(int64_t)(l.first + k) * l.stride + id] = (real)from[k];
+    for (int32_t k = 0; k < l.width; k++) slot_in(l.to, l.fields, id)[(l.first + k) * CQ_GROUP] = (real)from[k];
   }
 }
 
@@ -76,7 +76,7 @@ CQ_KERNEL store_state_adj(const cq_storing s) {
     const int64_t id = s.order[p];
     for (int q = 0; q < 4; q++)
       for (int k = 0; k < width[q]; k++)
-        s.to[(int64_t)first[q] * s.slots + id * width[q] + k] = (double)((const real *)s.from)[(int64_t)(first[q] + k) * s.stride + p];
+        s.to[(int64_t)first[q] * s.slots + id * width[q] + k] = (double)slot_in(s.from, FIELDS, p)[(first[q] + k) * CQ_GROUP];
   }
 }
 
@@ -84,7 +84,7 @@ CQ_KERNEL store_params_adj(const cq_storing s) {
   SLOTS_EACH(p, s.slots) {
     const int32_t id = s.order[p];
     for (int32_t k = 0; k < s.fields; k++) {
-      real *value = (real *)s.from + (int64_t)k * s.stride + p;
+      real *value = slot_in(s.from, s.fields, p) + k * CQ_GROUP;
       s.to[(int64_t)k * s.slots + id] += (double)*value;
       *value = 0;
     }

@@ -1,34 +1,34 @@
 // step: what particles do in one engine step, a block for each tile. Gathering makes the state after; scattering gives a state to
 // the grid; between two steps of an arrangement one kernel does both, with the state still in registers.
 
-CQ_GPU void load_vector(const void *data, const cq_frame *s, const int field, const int32_t p, real out[CQ_DIM]) {
-  EACH(i) out[i] = ((const real *)data)[(int64_t)(field + i) * s->stride + p];
+CQ_GPU void load_vector(const void *data, const int field, const int32_t p, real out[CQ_DIM]) {
+  EACH(i) out[i] = slot_in(data, FIELDS, p)[(field + i) * CQ_GROUP];
 }
-CQ_GPU void load_matrix(const void *data, const cq_frame *s, const int field, const int32_t p, real out[CQ_DIM][CQ_DIM]) {
-  EACH(i) EACH(j) out[i][j] = ((const real *)data)[(int64_t)(field + i * CQ_DIM + j) * s->stride + p];
+CQ_GPU void load_matrix(const void *data, const int field, const int32_t p, real out[CQ_DIM][CQ_DIM]) {
+  EACH(i) EACH(j) out[i][j] = slot_in(data, FIELDS, p)[(field + i * CQ_DIM + j) * CQ_GROUP];
 }
-CQ_GPU void store_vector(void *data, const cq_frame *s, const int field, const int32_t p, const real in[CQ_DIM]) {
-  EACH(i) ((real *)data)[(int64_t)(field + i) * s->stride + p] = in[i];
+CQ_GPU void store_vector(void *data, const int field, const int32_t p, const real in[CQ_DIM]) {
+  EACH(i) slot_in(data, FIELDS, p)[(field + i) * CQ_GROUP] = in[i];
 }
-CQ_GPU void store_matrix(void *data, const cq_frame *s, const int field, const int32_t p, const real in[CQ_DIM][CQ_DIM]) {
-  EACH(i) EACH(j) ((real *)data)[(int64_t)(field + i * CQ_DIM + j) * s->stride + p] = in[i][j];
+CQ_GPU void store_matrix(void *data, const int field, const int32_t p, const real in[CQ_DIM][CQ_DIM]) {
+  EACH(i) EACH(j) slot_in(data, FIELDS, p)[(field + i * CQ_DIM + j) * CQ_GROUP] = in[i][j];
 }
 
 typedef struct State {
   real x[CQ_DIM], v[CQ_DIM], c[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM];
 } State;
 
-CQ_GPU void state_load(const void *data, const cq_frame *s, const int32_t p, State *q) {
-  load_vector(data, s, X, p, q->x);
-  load_vector(data, s, V, p, q->v);
-  load_matrix(data, s, C, p, q->c);
-  load_matrix(data, s, F, p, q->f);
+CQ_GPU void state_load(const void *data, const int32_t p, State *q) {
+  load_vector(data, X, p, q->x);
+  load_vector(data, V, p, q->v);
+  load_matrix(data, C, p, q->c);
+  load_matrix(data, F, p, q->f);
 }
-CQ_GPU void state_store(void *data, const cq_frame *s, const int32_t p, const State *q) {
-  store_vector(data, s, X, p, q->x);
-  store_vector(data, s, V, p, q->v);
-  store_matrix(data, s, C, p, q->c);
-  store_matrix(data, s, F, p, q->f);
+CQ_GPU void state_store(void *data, const int32_t p, const State *q) {
+  store_vector(data, X, p, q->x);
+  store_vector(data, V, p, q->v);
+  store_matrix(data, C, p, q->c);
+  store_matrix(data, F, p, q->f);
 }
 
 // everything about a particle that stays during a control step
@@ -38,17 +38,17 @@ typedef struct Matter {
 } Matter;
 
 CQ_GPU void matter_load(const cq_frame *s, const int32_t p, Matter *m) {
-  const real *params = (const real *)s->params, *drive = (const real *)s->drive;
-  m->mass = params[(int64_t)CQ_PARAM_MASS * s->stride + p];
-  m->volume = params[(int64_t)CQ_PARAM_VOLUME * s->stride + p];
-  m->mu = params[(int64_t)CQ_PARAM_MU * s->stride + p];
-  m->lambda = params[(int64_t)CQ_PARAM_LAMBDA * s->stride + p];
-  m->bulk = params[(int64_t)CQ_PARAM_BULK * s->stride + p];
+  const real *params = slot_in(s->params, CQ_PARAM_COUNT, p), *drive = s->drive ? slot_in(s->drive, DRIVES, p) : NULL;
+  m->mass = params[CQ_PARAM_MASS * CQ_GROUP];
+  m->volume = params[CQ_PARAM_VOLUME * CQ_GROUP];
+  m->mu = params[CQ_PARAM_MU * CQ_GROUP];
+  m->lambda = params[CQ_PARAM_LAMBDA * CQ_GROUP];
+  m->bulk = params[CQ_PARAM_BULK * CQ_GROUP];
   const cq_material *material = &s->materials[s->material[p]];
   m->kind = material->kind;
   m->power = material->incompressible;
-  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) m->sigma[k] = drive ? drive[(int64_t)(SIGMA + k) * s->stride + p] : 0;
-  EACH(i) m->force[i] = drive ? drive[(int64_t)(FORCE + i) * s->stride + p] : 0;
+  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) m->sigma[k] = drive ? drive[(SIGMA + k) * CQ_GROUP] : 0;
+  EACH(i) m->force[i] = drive ? drive[(FORCE + i) * CQ_GROUP] : 0;
 }
 
 // Kirchhoff stress with actuation; returns det F
@@ -72,8 +72,8 @@ CQ_GPU int in_world(const cq_frame *s, const real inv_dx, const real x[CQ_DIM]) 
 CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const void *in, const int32_t p, State *next) {
   const real dx = s->SCALES.dx, dt = s->SCALES.dt, inv_dx = s->SCALES.inv_dx;
   real x[CQ_DIM], f[CQ_DIM][CQ_DIM], poison = 0;
-  load_vector(in, s, X, p, x);
-  load_matrix(in, s, F, p, f);
+  load_vector(in, X, p, x);
+  load_matrix(in, F, p, f);
   Place at;
   Sums sums = {};
   place(tile, inv_dx, x, &at);
@@ -102,7 +102,7 @@ CQ_GPU void note_fastest(const cq_frame *s, float fastest) {
 
 // GATHER: state k + 1 from the grid and state k. SCATTER: that one, or state k without GATHER, to the arenas.
 template <int GATHER, int SCATTER>
-static __global__ void __launch_bounds__(THREADS, 2) march(const cq_frame *__restrict__ s, int32_t k) {
+static __global__ void __launch_bounds__(THREADS, 2) march(const cq_frame *s, int32_t k) {
   CQ_SHARED(Node, region, GATHER ? NODES : 1);
   CQ_ROUND(round, SCATTER);
   const void *in = s->substeps[k].in;
@@ -120,14 +120,14 @@ static __global__ void __launch_bounds__(THREADS, 2) march(const cq_frame *__res
       State q;
       if (GATHER && mine) {
         if (!move(s, region, &tile, in, p, &q)) atomicMin(&s->progress->bad, k);
-        state_store(out, s, p, &q);
+        state_store(out, p, &q);
         EACH(i) fastest = fmaxf(fastest, (float)r_abs(q.v[i]));
       }
       if (!SCATTER) continue;
       Place at = {};
       Exchange give;
       if (mine) {
-        if (!GATHER) state_load(in, s, p, &q);
+        if (!GATHER) state_load(in, p, &q);
         mine = place(&tile, s->SCALES.inv_dx, q.x, &at);
         if (!mine) atomicMin(&s->progress->stop, k + GATHER);
       }

@@ -2,7 +2,7 @@
 // between two grid passes: the adjoint of scattering in step k, then that of gathering in the step before.
 
 CQ_GPU void add_param(const cq_frame *s, const int which, const int32_t p, const real value) {
-  ((real *)s->params_adj)[(int64_t)which * s->stride + p] += value;
+  slot_in(s->params_adj, CQ_PARAM_COUNT, p)[which * CQ_GROUP] += value;
 }
 
 // adjoint of stress_of: gradients of constants are added to params_adj, of sigma to drive_adj
@@ -16,7 +16,7 @@ CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const int32_t p, c
   if (!s->drive) return;
   real grad_sigma[CQ_SYM] = {0};
   actuation_stress_adj(f, m->sigma, grad_f, grad_sigma, grad_tau);
-  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) ((real *)s->drive_adj)[(int64_t)(SIGMA + k) * s->stride + p] += grad_sigma[k];
+  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) slot_in(s->drive_adj, DRIVES, p)[(SIGMA + k) * CQ_GROUP] += grad_sigma[k];
 }
 
 // Adjoint of scattering state q: adj holds what the particle itself wants of x and F, and becomes all of dL/d(state).
@@ -40,7 +40,7 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
   add_param(s, CQ_PARAM_MASS, p, grad_mass);
   add_param(s, CQ_PARAM_VOLUME, p, grad_volume);
   stress_of_adj(s, &m, p, q->f, adj->f, grad_tau);
-  if (s->drive) EACH(i) ((real *)s->drive_adj)[(int64_t)(FORCE + i) * s->stride + p] += grad_force[i];
+  if (s->drive) EACH(i) slot_in(s->drive_adj, DRIVES, p)[(FORCE + i) * CQ_GROUP] += grad_force[i];
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
 }
 
@@ -70,13 +70,13 @@ static __global__ void __launch_bounds__(THREADS, 1) march_adj(const cq_frame *_
       State q, adj;
       if (P2G) region_load(region, s->grid_q, neighbors);
       if (P2G && mine) {
-        state_load(s->substeps[k].in, s, p, &q);
-        load_vector(s->adj, s, X, p, adj.x);
-        load_matrix(s->adj, s, F, p, adj.f);
+        state_load(s->substeps[k].in, p, &q);
+        load_vector(s->adj, X, p, adj.x);
+        load_matrix(s->adj, F, p, adj.f);
         scatter_adj(s, region, &tile, p, &q, &adj);
       }
       if (!G2P) {
-        if (mine) state_store(s->adj, s, p, &adj);
+        if (mine) state_store(s->adj, p, &adj);
         continue;
       }
       const cq_substep step = s->substeps[P2G ? k - 1 : k];
@@ -85,19 +85,19 @@ static __global__ void __launch_bounds__(THREADS, 1) march_adj(const cq_frame *_
       region_load(region, s->grid_v, neighbors);
       if (mine) {
         if (!P2G) {
-          state_load(s->adj, s, p, &adj);
-          load_vector(step.out, s, V, p, q.v);
-          load_matrix(step.out, s, C, p, q.c);
+          state_load(s->adj, p, &adj);
+          load_vector(step.out, V, p, q.v);
+          load_matrix(step.out, C, p, q.c);
         }
         real x[CQ_DIM], f[CQ_DIM][CQ_DIM];
-        load_vector(step.in, s, X, p, x);
-        load_matrix(step.in, s, F, p, f);
+        load_vector(step.in, X, p, x);
+        load_matrix(step.in, F, p, f);
         place(&tile, s->SCALES.inv_dx, x, &at);
         transfer_to_particle_adj(s->SCALES.dx, s->SCALES.dt, at.arm, f, adj.x, adj.v, adj.c, adj.f, give.q, give.b);
         give.m = 0;
         gather_adj(s, region, &at, q.v, q.c, &give, &adj);
-        store_vector(s->adj, s, X, p, adj.x);
-        store_matrix(s->adj, s, F, p, adj.f);
+        store_vector(s->adj, X, p, adj.x);
+        store_matrix(s->adj, F, p, adj.f);
       }
       scatter(&round, mine, &at, &give, from == 0, (Node *)s->arena + (int64_t)t * NODES);
     }

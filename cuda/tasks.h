@@ -16,11 +16,11 @@ typedef struct cq_found {
 // The window is a box of tiles around all particles with one more on every side, the same for all scenes. Its tiles are counted
 // through with the last axis fastest, those of a scene after those of the scene before.
 typedef struct cq_sorting {
-  int32_t dim, slots, stride, particles;
+  int32_t dim, slots, particles;
   double inv_dx, limit[3];   // as in the frame
   int32_t lower[3], size[3]; // window [tiles]; an axis that is not there has one
   int32_t tiles, total;      // of a window, of all scenes
-  const void *state;         // {fields, stride}
+  const void *state;         // {fields, slots}
   const int32_t *order;      // {slots} of the state
   int32_t *key, *rank;       // {slots} tile; arrival in it, in any order
   uint8_t *cell;             // {slots} cell in the tile
@@ -36,23 +36,23 @@ typedef struct cq_sorting {
 typedef struct cq_loading {
   const double *from;
   int64_t every;
-  int32_t particles, slots, stride, first, width;
-  void *to;                  // {fields, stride} by user id
+  int32_t particles, slots, fields, first, width;
+  void *to;                  // {fields, slots} by user id
 } cq_loading;
 
 // From one order into another, by user id.
 typedef struct cq_moving {
   const void *from;
-  void *to;                  // {fields, stride}
-  int32_t fields, slots, stride;
+  void *to;                  // {fields, slots}
+  int32_t fields, slots;
   const int32_t *order;      // {slots} of to
   const int32_t *slot_of;    // {slots} of from
 } cq_moving;
 
 // Gradients to doubles by user id. State: fields to {slots, width} each, one after another; else {fields, slots}, added and cleared.
 typedef struct cq_storing {
-  void *from;                // {fields, stride}
-  int32_t fields, slots, stride;
+  void *from;                // {fields, slots}
+  int32_t fields, slots;
   const int32_t *order;
   double *to;
 } cq_storing;
@@ -71,7 +71,7 @@ typedef struct cq_drive {
   const double *weight;          // {entries} by the user's index, of each scene weight_stride further
   int64_t weight_stride;
   const double *signal, *force;  // {batch, actuators}, {batch, forces, dim}; force NULL: none in this control step
-  void *out;                     // {CQ_SYM + dim, stride}
+  void *out;                     // {CQ_SYM + dim, slots}
   // backward, with the entries by actuator
   const int32_t *slot_of;        // {slots} of the adjoint
   const int64_t *by_start;       // {actuators + 1}
@@ -101,7 +101,7 @@ typedef struct cq_reading {
   int32_t kind;                  // cq_readout_kind
   int32_t parts;
   cq_part part[4];
-  int32_t batch, particles, stride;
+  int32_t batch, particles;
   int32_t groups, listed, portions, components;   // components: total weight, then sums
   int64_t count;                 // of out, for a scene
   const int32_t *list;           // {listed} particles
@@ -120,7 +120,7 @@ typedef struct cq_reading {
   const int32_t *place;          // {listed} places in the list
   const int32_t *group_of;       // {listed} by place
   const double *grad_out;        // {batch, count}
-  void *adj;                     // {fields, stride}
+  void *adj;                     // {fields, slots}
   const int32_t *adj_slot_of;    // {slots}
   double *grad_mass;             // {slots} by user id, added to; NULL: not wanted
 } cq_reading;
