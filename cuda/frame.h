@@ -2,11 +2,12 @@
 // good while arrangements, slices and work arrays come and go. Reals are void pointers here; the kernels of one {dimension,
 // precision} give them their type.
 //
-// Space is cut into tiles of SIDE^dim cells (4 in 3D, 8 in 2D: 64 nodes of their own either way). Particles lie sorted by tile,
-// in groups of 32 slots with a group's fields one after another: CQ_SLOT_AT, {fields, slots} for short. Tiles with particles come first, then their neighbours, which own nodes
-// that these particles reach. Particles may drift one cell out of their tile before they are sorted again, so a tile's work spans
-// its region: the nodes from one below its first to SIDE + 2 above it, (SIDE + 4)^dim. A tile scatters into an arena of its own
-// of that shape, and the grid pass adds the two arenas along each axis that hold a node: no atomics, the same bits always.
+// Space is cut into tiles of SIDE^dim cells (4 in 3D, 8 in 2D: 64 nodes of their own either way). Particles lie sorted by tile, in
+// groups of 32 slots with a group's fields one after another: CQ_SLOT_AT, {fields, slots} for short. Tiles with particles come first,
+// then their neighbours, which own nodes that these particles reach. Particles may drift one cell out of their tile before they are
+// sorted again, so a tile's work spans its region: the nodes from one below its first to SIDE + 2 above it, (SIDE + 4)^dim. A tile
+// scatters into an arena of its own of that shape, and the grid pass adds the two arenas along each axis that hold a node: no
+// atomics, the same bits always.
 #ifndef CQ_CUDA_FRAME_H
 #define CQ_CUDA_FRAME_H
 
