@@ -52,8 +52,8 @@ CQ_GPU void matter_load(const cq_frame *s, const int32_t p, Matter *m) {
 }
 
 // Kirchhoff stress with actuation; returns det F
-CQ_GPU real stress_of(const cq_frame *s, const Matter *m, const real f[CQ_DIM][CQ_DIM], real tau[CQ_DIM][CQ_DIM]) {
-  const real jac = material_stress(m->kind, m->power, f, m->mu, m->lambda, m->bulk, tau);
+CQ_GPU real stress_of(const cq_frame *s, const Matter *m, const real f[CQ_DIM][CQ_DIM], MaterialKept *kept, real tau[CQ_DIM][CQ_DIM]) {
+  const real jac = material_stress_keep(m->kind, m->power, f, m->mu, m->lambda, m->bulk, kept, tau);
   if (s->drive) actuation_stress(f, m->sigma, tau);
   return jac;
 }
@@ -87,7 +87,8 @@ CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile
 // what a particle gives to the grid; 0: it is inverted
 CQ_GPU int give_to_grid(const cq_frame *s, const State *q, const Matter *m, const Place *at, Exchange *give) {
   real tau[CQ_DIM][CQ_DIM];
-  const real jac = stress_of(s, m, q->f, tau);
+  MaterialKept kept;
+  const real jac = stress_of(s, m, q->f, &kept, tau);
   transfer_to_grid(s->SCALES.dx, s->SCALES.dt, at->arm, m->mass, m->volume, q->v, q->c, tau, m->force, give->q, give->b);
   give->m = m->mass;
   return jac > 0;

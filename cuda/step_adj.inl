@@ -6,10 +6,10 @@ CQ_GPU void add_param(const cq_frame *s, const int which, const int32_t p, const
 }
 
 // adjoint of stress_of: gradients of constants are added to params_adj, of sigma to drive_adj
-CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const int32_t p, const real f[CQ_DIM][CQ_DIM],
-                             real grad_f[CQ_DIM][CQ_DIM], const real grad_tau[CQ_DIM][CQ_DIM]) {
+CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const int32_t p, const real f[CQ_DIM][CQ_DIM], const MaterialKept *kept,
+                          real grad_f[CQ_DIM][CQ_DIM], const real grad_tau[CQ_DIM][CQ_DIM]) {
   real grad_mu = 0, grad_lambda = 0, grad_bulk = 0;
-  material_stress_adj(m->kind, m->power, f, m->mu, m->lambda, m->bulk, grad_f, &grad_mu, &grad_lambda, &grad_bulk, grad_tau);
+  material_stress_keep_adj(m->kind, m->power, f, m->mu, m->lambda, m->bulk, kept, grad_f, &grad_mu, &grad_lambda, &grad_bulk, grad_tau);
   add_param(s, CQ_PARAM_MU, p, grad_mu);
   add_param(s, CQ_PARAM_LAMBDA, p, grad_lambda);
   if (m->power) add_param(s, CQ_PARAM_BULK, p, grad_bulk);
@@ -27,11 +27,12 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
   Matter m;
   Exchange give;
   Sums sums = {};
+  MaterialKept kept;
   real tau[CQ_DIM][CQ_DIM], slopes[CQ_DIM] = {0}, grad_arm[CQ_DIM] = {0}, grad_tau[CQ_DIM][CQ_DIM], grad_force[CQ_DIM];
   real grad_mass = 0, grad_volume = 0;
   place(tile, inv_dx, q->x, &at);
   matter_load(s, p, &m);
-  stress_of(s, &m, q->f, tau);
+  stress_of(s, &m, q->f, &kept, tau);
   transfer_to_grid(dx, dt, at.arm, m.mass, m.volume, q->v, q->c, tau, m.force, give.q, give.b);
   give.m = m.mass;
   visit<1, 1, 1>(region, &at, &give, &sums, slopes);
@@ -39,7 +40,7 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
                        adj->c, grad_tau, grad_force, sums.n0, sums.n1, sums.nm);
   add_param(s, CQ_PARAM_MASS, p, grad_mass);
   add_param(s, CQ_PARAM_VOLUME, p, grad_volume);
-  stress_of_adj(s, &m, p, q->f, adj->f, grad_tau);
+  stress_of_adj(s, &m, p, q->f, &kept, adj->f, grad_tau);
   if (s->drive) EACH(i) slot_in(s->drive_adj, DRIVES, p)[(FORCE + i) * CQ_GROUP] += grad_force[i];
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
 }

@@ -115,28 +115,34 @@ CQ_GPU void visit(const Node region[NODES], const Place *p, const Exchange *give
   CQ_UNROLL for (int i = 0; i < 3; i++) {
     real plane[CQ_DIM] = {0}, plane_y[CQ_DIM] = {0}, plane_z[CQ_DIM] = {0}, plane_m = 0, e = 0, e_y = 0, e_z = 0;
     CQ_UNROLL for (int j = 0; j < ROWS_Y; j++) {
-      const real wy = CQ_DIM == 3 ? w[1][j] : (real)1;
-      real row[CQ_DIM] = {0}, row_z[CQ_DIM] = {0}, row_m = 0, row_e = 0, row_ez = 0;
-      CQ_UNROLL for (int k = 0; k < 3; k++) {
-        const Node g = corner[CQ_DIM == 3 ? (i * REGION + j) * REGION + k : i * REGION + k];
-        if (SUMS) {
-          EACH(r) {
-            const real wg = w[LAST][k] * g.c[r];
-            row[r] += wg;
-            if (k != 1) row_z[r] += k == 0 ? -wg : wg;
-          }
-          if (MASS) row_m += w[LAST][k] * g.c[CQ_DIM];
+      const real wy = CQ_DIM == 3 ? w[1][j] : (real)1, *wz = w[LAST];
+      const Node *g = corner + (CQ_DIM == 3 ? (i * REGION + j) * REGION : i * REGION);
+      const Node low = g[0], middle = g[1], high = g[2];
+      real row[CQ_DIM], row_z[CQ_DIM], row_m = 0, row_e = 0, row_ez = 0;
+      if (SUMS) {
+        EACH(r) {
+          const real up = wz[2] * high.c[r];
+          row[r] = wz[0] * low.c[r] + up + wz[1] * middle.c[r];
+          row_z[r] = up - wz[0] * low.c[r];
         }
-        if (SLOPES) {
-          real at_node = MASS ? g.c[CQ_DIM] * give->m : (real)0;
-          EACH(r) {
-            real u = give->q[r] + (real)(i - 1) * give->b[r][0] + (real)(k - 1) * give->b[r][LAST];
-            if (CQ_DIM == 3) u += (real)(j - 1) * give->b[r][1];
-            at_node += g.c[r] * u;
-          }
-          row_e += w[LAST][k] * at_node;
-          row_ez += dw[LAST][k] * at_node;
+        if (MASS) row_m = wz[0] * low.c[CQ_DIM] + wz[1] * middle.c[CQ_DIM] + wz[2] * high.c[CQ_DIM];
+      }
+      if (SLOPES) {
+        real at_low = 0, at_middle = 0, at_high = 0;
+        if (MASS) {
+          at_low = low.c[CQ_DIM] * give->m;
+          at_middle = middle.c[CQ_DIM] * give->m;
+          at_high = high.c[CQ_DIM] * give->m;
         }
+        EACH(r) {
+          real u = give->q[r] + (real)(i - 1) * give->b[r][0];
+          if (CQ_DIM == 3) u += (real)(j - 1) * give->b[r][1];
+          at_low += low.c[r] * (u - give->b[r][LAST]);
+          at_middle += middle.c[r] * u;
+          at_high += high.c[r] * (u + give->b[r][LAST]);
+        }
+        row_e = wz[0] * at_low + wz[1] * at_middle + wz[2] * at_high;
+        row_ez = dw[LAST][0] * at_low + dw[LAST][1] * at_middle + dw[LAST][2] * at_high;
       }
       if (SUMS) {
         EACH(r) {
@@ -179,6 +185,7 @@ CQ_GPU void visit(const Node region[NODES], const Place *p, const Exchange *give
 enum {
   COPIES = CQ_DIM == 3 && CQ_REAL_BYTES == 8 ? 1 : 3,   // of the nodes: one for each plane of a stencil, or turns for each
   PLANE = NODES / REGION,            // nodes of a plane across the first axis
+  ROW = CELLS / SPAN,                // cells of such a plane
   COPY = COPIES == 1 ? NODES : SPAN * PLANE + 3,        // a copy has a plane for each of cells; its end moves the next to other banks
   ROUND = THREADS + THREADS / 8,     // particles 8 apart lie in different banks
 };
@@ -296,7 +303,7 @@ CQ_GPU void scatter(const Round *round, const int mine, const Place *p, const Ex
     }
   }
   __syncthreads();
-  const int planes = 3 * round->start[CELLS + 1];
+  const int cells = round->start[CELLS + 1], planes = 3 * cells;
   for (int from = 0; from < planes; from += THREADS) {
     const int task = from + (int)threadIdx.x, i = task % 3;
     Node sums[ROWS_Y][3] = {}, *corner = NULL;
@@ -316,11 +323,14 @@ CQ_GPU void scatter(const Round *round, const int mine, const Place *p, const Ex
   for (int c = (int)threadIdx.x; c < CELLS + 2; c += THREADS) round->start[c] = 0;
   __syncthreads();
   const Node zero = {{0, 0, 0, 0}};
-  for (int n = (int)threadIdx.x; n < NODES; n += THREADS) {
+  // across the first axis, cells with particles; later rounds leave the nodes that they do not reach
+  const int low = cells ? round->filled[0] / ROW : SPAN, high = cells ? round->filled[cells - 1] / ROW : -1;
+  const int begin = first_round ? 0 : low * PLANE, end = first_round ? NODES : (high + 3) * PLANE;
+  for (int n = begin + (int)threadIdx.x; n < end; n += THREADS) {
     Node sum = zero;
     CQ_UNROLL for (int i = 0; i < COPIES; i++) {
-      const int x = COPIES == 1 ? 0 : n / PLANE - i;
-      if (x < 0 || x >= SPAN) continue;
+      const int x = COPIES == 1 ? low : n / PLANE - i;
+      if (x < low || x > high) continue;
       Node *part = &round->sums[COPIES == 1 ? n : i * COPY + n - i * PLANE];
       add_node(&sum, part);
       *part = zero;
