@@ -27,14 +27,14 @@
     const auto kernel = __VA_ARGS__;                                                        \
     CQ_LAUNCH(kernel, blocks, threads, stream, frame, k);                                   \
   }
-CQ_LAUNCHER(launch_p2g, THREADS, march<0, 1>)
-CQ_LAUNCHER(launch_g2p2g, THREADS, march<1, 1>)
-CQ_LAUNCHER(launch_g2p, THREADS, march<1, 0>)
+CQ_LAUNCHER(launch_p2g, MARCH_THREADS, march<0, 1>)
+CQ_LAUNCHER(launch_g2p2g, MARCH_THREADS, march<1, 1>)
+CQ_LAUNCHER(launch_g2p, MARCH_THREADS, march<1, 0>)
 CQ_LAUNCHER(launch_grid, GRID_THREADS, grid<0>)
 CQ_LAUNCHER(launch_velocity, GRID_THREADS, grid<1>)
-CQ_LAUNCHER(launch_g2p_adj, THREADS, march_adj<0, 1>)
-CQ_LAUNCHER(launch_step_adj, THREADS, march_adj<1, 1>)
-CQ_LAUNCHER(launch_p2g_adj, THREADS, march_adj<1, 0>)
+CQ_LAUNCHER(launch_g2p_adj, ADJ_THREADS, march_adj<0, 1>)
+CQ_LAUNCHER(launch_step_adj, ADJ_THREADS, march_adj<1, 1>)
+CQ_LAUNCHER(launch_p2g_adj, ADJ_THREADS, march_adj<1, 0>)
 
 static void launch_grid_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k, int32_t more) {
   CQ_LAUNCH(grid_adj, blocks, CQ_TILE_NODES, stream, frame, k, more);

@@ -103,9 +103,9 @@ CQ_GPU void note_fastest(const cq_frame *s, float fastest) {
 
 // GATHER: state k + 1 from the grid and state k. SCATTER: that one, or state k without GATHER, to the arenas.
 template <int GATHER, int SCATTER>
-static __global__ void __launch_bounds__(THREADS, 2) march(const cq_frame *s, int32_t k) {
+static __global__ void __launch_bounds__(MARCH_THREADS, 2) march(const cq_frame *s, int32_t k) {
   CQ_SHARED(Node, region, GATHER ? NODES : 1);
-  CQ_ROUND(round, SCATTER);
+  CQ_ROUND(round, MARCH_THREADS, SCATTER);
   const void *in = s->substeps[k].in;
   void *out = s->substeps[k].out;
   // without GATHER it is the first: nothing is over yet, and what other blocks find must not part the threads of this one
@@ -114,8 +114,8 @@ static __global__ void __launch_bounds__(THREADS, 2) march(const cq_frame *s, in
   if (SCATTER) clear_round(&round);
   for (int32_t t = (int32_t)blockIdx.x; t < s->tile_count; t += (int32_t)gridDim.x) {
     const cq_tile tile = s->tiles[t];
-    if (GATHER) region_load(region, s->grid_v, s->neighbors + (int64_t)t * CQ_NEIGHBORS_MAX);
-    for (int32_t from = 0; from < tile.count; from += THREADS) {
+    if (GATHER) region_load<MARCH_THREADS>(region, s->grid_v, s->neighbors + (int64_t)t * CQ_NEIGHBORS_MAX);
+    for (int32_t from = 0; from < tile.count; from += MARCH_THREADS) {
       const int32_t p = tile.first + from + (int32_t)threadIdx.x;
       int mine = p < tile.first + tile.count;
       State q;

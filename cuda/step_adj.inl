@@ -19,7 +19,7 @@ CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const int32_t p, c
   CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) slot_in(s->drive_adj, DRIVES, p)[(SIGMA + k) * CQ_GROUP] += grad_sigma[k];
 }
 
-// Adjoint of scattering state q: adj holds what the particle itself wants of x and F, and becomes all of dL/d(state).
+// Adjoint of scattering state q: of s->adj, which holds what the particle itself wants of x and F, adj becomes all of dL/d(state).
 CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const int32_t p, const State *q,
                            State *adj) {
   const real dx = s->SCALES.dx, dt = s->SCALES.dt, inv_dx = s->SCALES.inv_dx;
@@ -40,6 +40,9 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
                        adj->c, grad_tau, grad_force, sums.n0, sums.n1, sums.nm);
   add_param(s, CQ_PARAM_MASS, p, grad_mass);
   add_param(s, CQ_PARAM_VOLUME, p, grad_volume);
+  // not before: they would wait in registers
+  load_vector(s->adj, X, p, adj->x);
+  load_matrix(s->adj, F, p, adj->f);
   stress_of_adj(s, &m, p, q->f, &kept, adj->f, grad_tau);
   if (s->drive) EACH(i) slot_in(s->drive_adj, DRIVES, p)[(FORCE + i) * CQ_GROUP] += grad_force[i];
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
@@ -58,22 +61,20 @@ CQ_GPU void gather_adj(const cq_frame *s, const Node region[NODES], const Place 
 
 // P2G: adjoint of scattering in step k. G2P: of gathering in step k - 1, or in step k without P2G.
 template <int P2G, int G2P>
-static __global__ void __launch_bounds__(THREADS, 1) march_adj(const cq_frame *__restrict__ s, int32_t k) {
+static __global__ void __launch_bounds__(ADJ_THREADS, 2) march_adj(const cq_frame *__restrict__ s, int32_t k) {
   CQ_SHARED(Node, region, NODES);
-  CQ_ROUND(round, G2P);
+  CQ_ROUND(round, ADJ_THREADS, G2P);
   if (G2P) clear_round(&round);
   for (int32_t t = (int32_t)blockIdx.x; t < s->tile_count; t += (int32_t)gridDim.x) {
     const cq_tile tile = s->tiles[t];
     const int32_t *neighbors = s->neighbors + (int64_t)t * CQ_NEIGHBORS_MAX;
-    for (int32_t from = 0; from < tile.count; from += THREADS) {
+    for (int32_t from = 0; from < tile.count; from += ADJ_THREADS) {
       const int32_t p = tile.first + from + (int32_t)threadIdx.x;
       const int mine = p < tile.first + tile.count;
       State q, adj;
-      if (P2G) region_load(region, s->grid_q, neighbors);
+      if (P2G) region_load<ADJ_THREADS>(region, s->grid_q, neighbors);
       if (P2G && mine) {
         state_load(s->substeps[k].in, p, &q);
-        load_vector(s->adj, X, p, adj.x);
-        load_matrix(s->adj, F, p, adj.f);
         scatter_adj(s, region, &tile, p, &q, &adj);
       }
       if (!G2P) {
@@ -83,7 +84,7 @@ static __global__ void __launch_bounds__(THREADS, 1) march_adj(const cq_frame *_
       const cq_substep step = s->substeps[P2G ? k - 1 : k];
       Place at = {};
       Exchange give;
-      region_load(region, s->grid_v, neighbors);
+      region_load<ADJ_THREADS>(region, s->grid_v, neighbors);
       if (mine) {
         if (!P2G) {
           state_load(s->adj, p, &adj);

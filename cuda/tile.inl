@@ -9,8 +9,10 @@ enum {
   CELLS = CQ_DIM == 3 ? SPAN * SPAN * SPAN : SPAN * SPAN,
   LAST = CQ_DIM - 1,
   ROWS_Y = CQ_DIM == 3 ? 3 : 1,      // rows of a stencil in a plane of the first axis
-  THREADS = CQ_REAL_BYTES == 4 ? 256 : CQ_DIM == 2 ? 128 : 96,   // of a block: what 48 KiB of shared memory hold
   WARP = 32,
+  // threads of a block, forward and backward: what 48 KiB of shared memory hold, and for float what leaves room for two blocks
+  MARCH_THREADS = CQ_REAL_BYTES == 4 ? 256 : CQ_DIM == 2 ? 128 : 96,
+  ADJ_THREADS = CQ_REAL_BYTES == 4 ? CQ_DIM == 2 ? 256 : 192 : CQ_DIM == 2 ? 128 : 96,
 };
 enum { X = 0, V = CQ_DIM, C = 2 * CQ_DIM, F = 2 * CQ_DIM + CQ_DIM * CQ_DIM };   // first field of each state quantity
 enum { SIGMA = 0, FORCE = CQ_SYM };
@@ -69,6 +71,7 @@ CQ_GPU int index_in(const int side, const int at[CQ_DIM]) {
 }
 
 // The nodes of a tile's region, from the tiles that own them. All threads of a block call it.
+template <int THREADS>
 CQ_GPU void region_load(Node region[NODES], const void *grid, const int32_t *neighbors) {
   enum { EACH_THREAD = (NODES + THREADS - 1) / THREADS };
   Node node[EACH_THREAD];
@@ -185,29 +188,31 @@ CQ_GPU void visit(const Node region[NODES], const Place *p, const Exchange *give
 enum {
   COPIES = CQ_DIM == 3 && CQ_REAL_BYTES == 8 ? 1 : 3,   // of the nodes: one for each plane of a stencil, or turns for each
   PLANE = NODES / REGION,            // nodes of a plane across the first axis
-  ROW = CELLS / SPAN,                // cells of such a plane
+  PLANE_CELLS = CELLS / SPAN,
   COPY = COPIES == 1 ? NODES : SPAN * PLANE + 3,        // a copy has a plane for each of cells; its end moves the next to other banks
-  ROUND = THREADS + THREADS / 8,     // particles 8 apart lie in different banks
 };
 
 // What the particles of a round give, sorted by cell: 1 + dim nodes each, {q, m} and, for each axis j, {b_j, f_j}.
-typedef struct Round {
-  Node *give;                // {1 + dim, ROUND}
+template <int THREADS>
+struct Round {
+  enum { ROW = THREADS + THREADS / 8 };   // of give; particles 8 apart lie in different banks
+  Node *give;                // {1 + dim, ROW}
   Node *sums;                // {COPIES, COPY} zero between rounds
   int32_t *start;            // {CELLS + 2} of each cell's particles, then the number of cells with some; zero between rounds
   int32_t *list;             // {THREADS}
   uint8_t *filled;           // {CELLS} cells with particles
-} Round;
+};
 
-#define CQ_ROUND(name, used)                                        \
-  CQ_SHARED(Node, name##_give, (used) ? (1 + CQ_DIM) * ROUND : 1);  \
-  CQ_SHARED(Node, name##_sums, (used) ? COPIES * COPY : 1);         \
-  CQ_SHARED(int32_t, name##_start, (used) ? CELLS + 2 : 1);         \
-  CQ_SHARED(int32_t, name##_list, (used) ? THREADS : 1);            \
-  CQ_SHARED(uint8_t, name##_filled, (used) ? CELLS : 1);            \
-  const Round name = {name##_give, name##_sums, name##_start, name##_list, name##_filled}
+#define CQ_ROUND(name, threads, used)                                                \
+  CQ_SHARED(Node, name##_give, (used) ? (1 + CQ_DIM) * Round<threads>::ROW : 1);     \
+  CQ_SHARED(Node, name##_sums, (used) ? COPIES * COPY : 1);                          \
+  CQ_SHARED(int32_t, name##_start, (used) ? CELLS + 2 : 1);                          \
+  CQ_SHARED(int32_t, name##_list, (used) ? (threads) : 1);                           \
+  CQ_SHARED(uint8_t, name##_filled, (used) ? CELLS : 1);                             \
+  const Round<threads> name = {name##_give, name##_sums, name##_start, name##_list, name##_filled}
 
-CQ_GPU void clear_round(const Round *round) {
+template <int THREADS>
+CQ_GPU void clear_round(const Round<THREADS> *round) {
   const Node zero = {{0, 0, 0, 0}};
   for (int n = (int)threadIdx.x; n < COPIES * COPY; n += THREADS) round->sums[n] = zero;
   for (int c = (int)threadIdx.x; c < CELLS + 2; c += THREADS) round->start[c] = 0;
@@ -215,7 +220,8 @@ CQ_GPU void clear_round(const Round *round) {
 }
 
 // start from the number of particles in each cell, which lies one further, and the cells with particles; by the first warp
-CQ_GPU void count_up(const Round *round) {
+template <int THREADS>
+CQ_GPU void count_up(const Round<THREADS> *round) {
   enum { EACH_LANE = (CELLS + WARP - 1) / WARP, FILLED = 1 << 16 };
   if (threadIdx.x >= WARP) return;
   int32_t *start = round->start;
@@ -241,7 +247,8 @@ CQ_GPU void count_up(const Round *round) {
 
 // Sorts the particles of a round by cell, those of a cell by thread: who comes first at a counter does not matter. Returns the
 // place of this thread's one. All threads of a block call it; mine: this one has a particle.
-CQ_GPU int sort_round(const Round *round, const int mine, const int cell) {
+template <int THREADS>
+CQ_GPU int sort_round(const Round<THREADS> *round, const int mine, const int cell) {
   const int32_t arrived = mine ? atomicAdd(&round->start[cell + 1], 1) : 0;
   __syncthreads();
   count_up(round);
@@ -256,16 +263,17 @@ CQ_GPU int sort_round(const Round *round, const int mine, const int cell) {
 }
 
 // what the particles of a cell give to plane i of its stencil: w (q + b o), w m
-CQ_GPU void plane_sums(const Round *round, const int cell, const int i, Node sums[ROWS_Y][3]) {
+template <int THREADS>
+CQ_GPU void plane_sums(const Round<THREADS> *round, const int cell, const int i, Node sums[ROWS_Y][3]) {
   const int32_t begin = round->start[cell], end = round->start[cell + 1];
   // w = flat + bend (f - middle)^2, as spline() has it
   const real side = (real)(i - 1), middle = (real)1 - (real)0.5 * side;
   const real flat = i == 1 ? (real)0.75 : 0, bend = i == 1 ? (real)-1 : (real)0.5;
   for (int32_t k = begin; k < end; k++) {
     const Node *at = round->give + k + k / 8;
-    const Node give = at[0], along_x = at[ROUND], along_z = at[CQ_DIM * ROUND];
+    const Node give = at[0], along_x = at[Round<THREADS>::ROW], along_z = at[CQ_DIM * Round<THREADS>::ROW];
     const real d = along_x.c[CQ_DIM] - middle, wx = flat + bend * d * d;
-    const Node along_y = at[CQ_DIM == 3 ? 2 * ROUND : 0];
+    const Node along_y = at[CQ_DIM == 3 ? 2 * Round<THREADS>::ROW : 0];
     real wy[3] = {1, 0, 0}, wz[3], u[CQ_DIM];
     if (CQ_DIM == 3) spline(along_y.c[CQ_DIM], wy);
     spline(along_z.c[CQ_DIM], wz);
@@ -289,7 +297,8 @@ CQ_GPU void add_node(Node *to, const Node *node) {
 
 // Scatters one particle of each thread into the arena of the tile; the first round writes, later ones add. All threads of a
 // block call it; mine: this one has a particle.
-CQ_GPU void scatter(const Round *round, const int mine, const Place *p, const Exchange *give, const int first_round, Node *arena) {
+template <int THREADS>
+CQ_GPU void scatter(const Round<THREADS> *round, const int mine, const Place *p, const Exchange *give, const int first_round, Node *arena) {
   const int at = sort_round(round, mine, index_in(SPAN, p->first));
   if (mine) {
     Node *to = round->give + at + at / 8, node = {{0, 0, 0, 0}};
@@ -299,7 +308,7 @@ CQ_GPU void scatter(const Round *round, const int mine, const Place *p, const Ex
     EACH(j) {
       EACH(r) node.c[r] = give->b[r][j];
       node.c[CQ_DIM] = p->f[j];
-      to[(1 + j) * ROUND] = node;
+      to[(1 + j) * Round<THREADS>::ROW] = node;
     }
   }
   __syncthreads();
@@ -324,7 +333,7 @@ CQ_GPU void scatter(const Round *round, const int mine, const Place *p, const Ex
   __syncthreads();
   const Node zero = {{0, 0, 0, 0}};
   // across the first axis, cells with particles; later rounds leave the nodes that they do not reach
-  const int low = cells ? round->filled[0] / ROW : SPAN, high = cells ? round->filled[cells - 1] / ROW : -1;
+  const int low = cells ? round->filled[0] / PLANE_CELLS : SPAN, high = cells ? round->filled[cells - 1] / PLANE_CELLS : -1;
   const int begin = first_round ? 0 : low * PLANE, end = first_round ? NODES : (high + 3) * PLANE;
   for (int n = begin + (int)threadIdx.x; n < end; n += THREADS) {
     Node sum = zero;
