@@ -7,7 +7,7 @@
 // then their neighbours, which own nodes that these particles reach. Particles may drift one cell out of their tile before they are
 // sorted again, so a tile's work spans its region: the nodes from one below its first to SIDE + 2 above it, (SIDE + 4)^dim. A tile
 // scatters into an arena of its own of that shape, and the grid pass adds the two arenas along each axis that hold a node: no
-// atomics, the same bits always.
+// atomics, the same bits always. Where there are few tiles, several blocks of threads share one, each with a part of its particles.
 #ifndef CQ_CUDA_FRAME_H
 #define CQ_CUDA_FRAME_H
 
@@ -67,6 +67,7 @@ typedef struct cq_frame {
   // the arrangement
   int32_t tile_count;        // tiles with particles
   int32_t block_count;       // and with their neighbours
+  int32_t parts;             // of a tile's particles: each has a block of threads and an arena of its own
   const cq_tile *tiles;      // {block_count}
   const int32_t *neighbors;  // {block_count, CQ_NEIGHBORS_MAX} -1: none
   const int64_t *held;       // {block_count, 64} entries of each node in the wall map
@@ -81,7 +82,7 @@ typedef struct cq_frame {
   cq_progress *progress;
 
   // work arrays
-  void *arena;               // {tile_count, (SIDE + 4)^dim} nodes
+  void *arena;               // {tile_count, parts, (SIDE + 4)^dim} nodes
   void *grid_v, *grid_q;     // {block_count, 64} nodes: velocity; adjoint of momentum and mass
 
   // the adjoint of the live state

@@ -11,25 +11,28 @@ CQ_GPU const real *wall_velocity_of(const cq_frame *s, const int32_t scene, cons
 // Sum of the arenas that hold a node: its own tile's, and along each axis that of one neighbour at most; always in the same order.
 CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t block, const int at[CQ_DIM]) {
   const int32_t *neighbors = s->neighbors + (int64_t)block * CQ_NEIGHBORS_MAX;
-  Node sum = {{0, 0, 0, 0}};
+  const Node zero = {{0, 0, 0, 0}};
+  Node sum = zero;
   int beside[CQ_DIM];
   EACH(i) beside[i] = at[i] <= REGION - SIDE - 2 ? -1 : at[i] == SIDE - 1 ? 1 : 0;
-  // all loads are on their way before the first is waited for
-  Node part[1 << CQ_DIM];
-  CQ_UNROLL for (int mask = 0; mask < 1 << CQ_DIM; mask++) {
-    int which = 0, node = 0, holds = 1;
-    EACH(i) {
-      const int b = mask >> i & 1 ? beside[i] : 0;
-      if ((mask >> i & 1) && !b) holds = 0;
-      which = which * 3 + b + 1;
-      node = node * REGION + at[i] - b * SIDE + 1;
+  CQ_ROLLED for (int32_t part = 0; part < s->parts; part++) {
+    // all loads are on their way before the first is waited for
+    Node of[1 << CQ_DIM];
+    CQ_UNROLL for (int mask = 0; mask < 1 << CQ_DIM; mask++) {
+      int which = 0, node = 0, holds = 1;
+      EACH(i) {
+        const int b = mask >> i & 1 ? beside[i] : 0;
+        if ((mask >> i & 1) && !b) holds = 0;
+        which = which * 3 + b + 1;
+        node = node * REGION + at[i] - b * SIDE + 1;
+      }
+      const int32_t t = neighbors[which];
+      holds &= t >= 0 && t < s->tile_count;
+      of[mask] = zero;
+      if (holds) of[mask] = ((const Node *)s->arena)[((int64_t)t * s->parts + part) * NODES + node];
     }
-    const int32_t t = neighbors[which];
-    holds &= t >= 0 && t < s->tile_count;
-    part[mask] = sum;
-    if (holds) part[mask] = ((const Node *)s->arena)[(int64_t)t * NODES + node];
+    CQ_UNROLL for (int mask = 0; mask < 1 << CQ_DIM; mask++) CQ_UNROLL for (int r = 0; r < 4; r++) sum.c[r] += of[mask].c[r];
   }
-  CQ_UNROLL for (int mask = 0; mask < 1 << CQ_DIM; mask++) CQ_UNROLL for (int r = 0; r < 4; r++) sum.c[r] += part[mask].c[r];
   return sum;
 }
 

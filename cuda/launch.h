@@ -14,9 +14,11 @@
 #define CQ_NOINLINE __noinline__
 // hides where an int comes from, so that what follows from it is not kept in registers from turn to turn of a loop
 #define CQ_OPAQUE(x) asm volatile("" : "+r"(x))
+#define CQ_ROLLED _Pragma("unroll 1")
 #else
 #define CQ_NOINLINE
 #define CQ_OPAQUE(x)
+#define CQ_ROLLED
 #endif
 
 #define CQ_KERNEL static __global__ void

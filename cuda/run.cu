@@ -15,10 +15,20 @@ static cq_status wait(cq_device *d, const char *what) {
 
 // ---- what a run is given ------------------------------------------------------------------------------------------------
 
+enum { BLOCKS_AT_ONCE = 264 }; // of march on a large GPU. The same for all GPUs, for results depend on it
+
+// Parts of each tile: as many as it takes to go over a tile's particles at once, if there are so few tiles.
+static int32_t parts_of(const cq_device *d, const cq_arrangement *a) {
+  const int32_t threads = d->real_bytes == 4 ? 256 : 128, each = d->slots / a->tile_count;
+  int32_t parts = (each + threads - 1) / threads;
+  while (parts > 1 && (int64_t)parts * a->tile_count > BLOCKS_AT_ONCE) parts--;
+  return parts < 1 ? 1 : parts;
+}
+
 static cq_status reserve(cq_device *d, const cq_arrangement *a) {
   cq_pool *pool = &d->context->pool;
   const size_t node = cq_node_size(d), blocks = (size_t)a->block_count;
-  const size_t arena = (size_t)a->tile_count * (size_t)cq_region_nodes(d->model->dim) * node;
+  const size_t arena = (size_t)a->tile_count * (size_t)parts_of(d, a) * (size_t)cq_region_nodes(d->model->dim) * node;
   cq_status status = cq_pool_reserve(pool, &d->arena, arena, "grid");
   if (!status) status = cq_pool_reserve(pool, &d->grid_v, blocks * CQ_TILE_NODES * node, "grid");
   if (!status && d->differentiable) status = cq_pool_reserve(pool, &d->grid_q, blocks * CQ_TILE_NODES * node, "grid");
@@ -50,6 +60,7 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, cq_upload *o
   fill_world(d, f);
   f->tile_count = a->tile_count;
   f->block_count = a->block_count;
+  f->parts = parts_of(d, a);
   f->tiles = a->tiles;
   f->neighbors = a->neighbors;
   f->held = a->held;
@@ -124,7 +135,7 @@ static int32_t power_of_two(const cq_device *d, int32_t count) {
 
 static Sizes sizes_of(const cq_device *d) {
   const int32_t node = power_of_two(d, d->upload->frame.block_count);
-  return {power_of_two(d, d->upload->frame.tile_count), node, node < 4 ? 1 : node / 4};
+  return {power_of_two(d, d->upload->frame.tile_count * d->upload->frame.parts), node, node < 4 ? 1 : node / 4};
 }
 
 static void load_drive(cq_device *d, const cq_upload *u) {

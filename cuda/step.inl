@@ -33,12 +33,12 @@ CQ_GPU void state_store(void *data, const int32_t p, const State *q) {
 
 // everything about a particle that stays during a control step
 typedef struct Matter {
-  real mass, volume, mu, lambda, bulk, sigma[CQ_SYM], force[CQ_DIM];
+  real mass, volume, mu, lambda, bulk, force[CQ_DIM];
   int kind, power;
 } Matter;
 
 CQ_GPU void matter_load(const cq_frame *s, const int32_t p, Matter *m) {
-  const real *params = slot_in(s->params, CQ_PARAM_COUNT, p), *drive = s->drive ? slot_in(s->drive, DRIVES, p) : NULL;
+  const real *params = slot_in(s->params, CQ_PARAM_COUNT, p);
   m->mass = params[CQ_PARAM_MASS * CQ_GROUP];
   m->volume = params[CQ_PARAM_VOLUME * CQ_GROUP];
   m->mu = params[CQ_PARAM_MU * CQ_GROUP];
@@ -47,14 +47,23 @@ CQ_GPU void matter_load(const cq_frame *s, const int32_t p, Matter *m) {
   const cq_material *material = &s->materials[s->material[p]];
   m->kind = material->kind;
   m->power = material->incompressible;
-  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) m->sigma[k] = drive ? drive[(SIGMA + k) * CQ_GROUP] : 0;
-  EACH(i) m->force[i] = drive ? drive[(FORCE + i) * CQ_GROUP] : 0;
+  EACH(i) m->force[i] = s->drive ? slot_in(s->drive, DRIVES, p)[(FORCE + i) * CQ_GROUP] : 0;
+}
+
+// of actuation; only where there is a drive
+CQ_GPU void sigma_load(const cq_frame *s, const int32_t p, real sigma[CQ_SYM]) {
+  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) sigma[k] = slot_in(s->drive, DRIVES, p)[(SIGMA + k) * CQ_GROUP];
 }
 
 // Kirchhoff stress with actuation; returns det F
-CQ_GPU real stress_of(const cq_frame *s, const Matter *m, const real f[CQ_DIM][CQ_DIM], MaterialKept *kept, real tau[CQ_DIM][CQ_DIM]) {
+CQ_GPU real stress_of(const cq_frame *s, const Matter *m, const int32_t p, const real f[CQ_DIM][CQ_DIM], MaterialKept *kept,
+                      real tau[CQ_DIM][CQ_DIM]) {
   const real jac = material_stress_keep(m->kind, m->power, f, m->mu, m->lambda, m->bulk, kept, tau);
-  if (s->drive) actuation_stress(f, m->sigma, tau);
+  real sigma[CQ_SYM];
+  if (s->drive) {
+    sigma_load(s, p, sigma);
+    actuation_stress(f, sigma, tau);
+  }
   return jac;
 }
 
@@ -85,10 +94,10 @@ CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile
 }
 
 // what a particle gives to the grid; 0: it is inverted
-CQ_GPU int give_to_grid(const cq_frame *s, const State *q, const Matter *m, const Place *at, Exchange *give) {
+CQ_GPU int give_to_grid(const cq_frame *s, const int32_t p, const State *q, const Matter *m, const Place *at, Exchange *give) {
   real tau[CQ_DIM][CQ_DIM];
   MaterialKept kept;
-  const real jac = stress_of(s, m, q->f, &kept, tau);
+  const real jac = stress_of(s, m, p, q->f, &kept, tau);
   transfer_to_grid(s->SCALES.dx, s->SCALES.dt, at->arm, m->mass, m->volume, q->v, q->c, tau, m->force, give->q, give->b);
   give->m = m->mass;
   return jac > 0;
@@ -112,10 +121,11 @@ static __global__ void __launch_bounds__(MARCH_THREADS, 2) march(const cq_frame 
   if (GATHER && is_over(s, k)) return;
   float fastest = 0;
   if (SCATTER) clear_round(&round);
-  for (int32_t t = (int32_t)blockIdx.x; t < s->tile_count; t += (int32_t)gridDim.x) {
-    const cq_tile tile = s->tiles[t];
-    if (GATHER) region_load<MARCH_THREADS>(region, s->grid_v, s->neighbors + (int64_t)t * CQ_NEIGHBORS_MAX);
-    for (int32_t from = 0; from < tile.count; from += MARCH_THREADS) {
+  for (int32_t part = (int32_t)blockIdx.x; part < s->tile_count * s->parts; part += (int32_t)gridDim.x) {
+    const cq_tile tile = part_of_tile(s, part);
+    if (GATHER) region_load<MARCH_THREADS>(region, s->grid_v, s, part / s->parts);
+    // a part without particles clears its arena all the same
+    for (int32_t from = 0; from == 0 || from < tile.count; from += MARCH_THREADS) {
       const int32_t p = tile.first + from + (int32_t)threadIdx.x;
       int mine = p < tile.first + tile.count;
       State q;
@@ -135,9 +145,9 @@ static __global__ void __launch_bounds__(MARCH_THREADS, 2) march(const cq_frame 
       if (mine) {
         Matter matter;
         matter_load(s, p, &matter);
-        if (!give_to_grid(s, &q, &matter, &at, &give)) atomicMin(&s->progress->bad, k + GATHER);
+        if (!give_to_grid(s, p, &q, &matter, &at, &give)) atomicMin(&s->progress->bad, k + GATHER);
       }
-      scatter(&round, mine, &at, &give, from == 0, (Node *)s->arena + (int64_t)t * NODES);
+      scatter(&round, mine, &at, &give, from == 0, (Node *)s->arena + (int64_t)part * NODES);
     }
   }
   if (GATHER) note_fastest(s, fastest);

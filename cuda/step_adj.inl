@@ -14,8 +14,10 @@ CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const int32_t p, c
   add_param(s, CQ_PARAM_LAMBDA, p, grad_lambda);
   if (m->power) add_param(s, CQ_PARAM_BULK, p, grad_bulk);
   if (!s->drive) return;
-  real grad_sigma[CQ_SYM] = {0};
-  actuation_stress_adj(f, m->sigma, grad_f, grad_sigma, grad_tau);
+  // again, for it would wait in registers
+  real sigma[CQ_SYM], grad_sigma[CQ_SYM] = {0};
+  sigma_load(s, p, sigma);
+  actuation_stress_adj(f, sigma, grad_f, grad_sigma, grad_tau);
   CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) slot_in(s->drive_adj, DRIVES, p)[(SIGMA + k) * CQ_GROUP] += grad_sigma[k];
 }
 
@@ -32,7 +34,7 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
   real grad_mass = 0, grad_volume = 0;
   place(tile, inv_dx, q->x, &at);
   matter_load(s, p, &m);
-  stress_of(s, &m, q->f, &kept, tau);
+  stress_of(s, &m, p, q->f, &kept, tau);
   transfer_to_grid(dx, dt, at.arm, m.mass, m.volume, q->v, q->c, tau, m.force, give.q, give.b);
   give.m = m.mass;
   visit<1, 1, 1>(region, &at, &give, &sums, slopes);
@@ -65,14 +67,14 @@ static __global__ void __launch_bounds__(ADJ_THREADS, 2) march_adj(const cq_fram
   CQ_SHARED(Node, region, NODES);
   CQ_ROUND(round, ADJ_THREADS, G2P);
   if (G2P) clear_round(&round);
-  for (int32_t t = (int32_t)blockIdx.x; t < s->tile_count; t += (int32_t)gridDim.x) {
-    const cq_tile tile = s->tiles[t];
-    const int32_t *neighbors = s->neighbors + (int64_t)t * CQ_NEIGHBORS_MAX;
-    for (int32_t from = 0; from < tile.count; from += ADJ_THREADS) {
+  for (int32_t part = (int32_t)blockIdx.x; part < s->tile_count * s->parts; part += (int32_t)gridDim.x) {
+    const cq_tile tile = part_of_tile(s, part);
+    // a part without particles clears its arena all the same
+    for (int32_t from = 0; from == 0 || from < tile.count; from += ADJ_THREADS) {
       const int32_t p = tile.first + from + (int32_t)threadIdx.x;
       const int mine = p < tile.first + tile.count;
       State q, adj;
-      if (P2G) region_load<ADJ_THREADS>(region, s->grid_q, neighbors);
+      if (P2G) region_load<ADJ_THREADS>(region, s->grid_q, s, part / s->parts);
       if (P2G && mine) {
         state_load(s->substeps[k].in, p, &q);
         scatter_adj(s, region, &tile, p, &q, &adj);
@@ -84,7 +86,7 @@ static __global__ void __launch_bounds__(ADJ_THREADS, 2) march_adj(const cq_fram
       const cq_substep step = s->substeps[P2G ? k - 1 : k];
       Place at = {};
       Exchange give;
-      region_load<ADJ_THREADS>(region, s->grid_v, neighbors);
+      region_load<ADJ_THREADS>(region, s->grid_v, s, part / s->parts);
       if (mine) {
         if (!P2G) {
           state_load(s->adj, p, &adj);
@@ -101,7 +103,7 @@ static __global__ void __launch_bounds__(ADJ_THREADS, 2) march_adj(const cq_fram
         store_vector(s->adj, X, p, adj.x);
         store_matrix(s->adj, F, p, adj.f);
       }
-      scatter(&round, mine, &at, &give, from == 0, (Node *)s->arena + (int64_t)t * NODES);
+      scatter(&round, mine, &at, &give, from == 0, (Node *)s->arena + (int64_t)part * NODES);
     }
   }
 }

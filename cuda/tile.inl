@@ -52,6 +52,16 @@ CQ_GPU int place(const cq_tile *tile, const real inv_dx, const real x[CQ_DIM], P
   return inside;
 }
 
+// A part of a tile's particles as a tile; counted through all tiles.
+CQ_GPU cq_tile part_of_tile(const cq_frame *s, const int32_t part) {
+  cq_tile tile = s->tiles[part / s->parts];
+  const int32_t each = ((tile.count + s->parts - 1) / s->parts + WARP - 1) / WARP * WARP, begin = part % s->parts * each;
+  const int32_t left = tile.count > begin ? tile.count - begin : 0;
+  tile.first += begin;
+  tile.count = left < each ? left : each;
+  return tile;
+}
+
 // coordinates of a node counted through a cube with the last axis fastest; unsigned, for which powers of two are shifts
 CQ_GPU void node_at(const int node, const int side, int at[CQ_DIM]) {
   const unsigned n = (unsigned)node, s = (unsigned)side;
@@ -72,7 +82,8 @@ CQ_GPU int index_in(const int side, const int at[CQ_DIM]) {
 
 // The nodes of a tile's region, from the tiles that own them. All threads of a block call it.
 template <int THREADS>
-CQ_GPU void region_load(Node region[NODES], const void *grid, const int32_t *neighbors) {
+CQ_GPU void region_load(Node region[NODES], const void *grid, const cq_frame *s, const int32_t tile) {
+  const int32_t *neighbors = s->neighbors + (int64_t)tile * CQ_NEIGHBORS_MAX;
   enum { EACH_THREAD = (NODES + THREADS - 1) / THREADS };
   Node node[EACH_THREAD];
   int first = (int)threadIdx.x;
