@@ -106,8 +106,8 @@ CQ_GPU int give_to_grid(const cq_frame *s, const int32_t p, const State *q, cons
 // the largest |velocity component| of all threads, into progress
 CQ_GPU void note_fastest(const cq_frame *s, float fastest) {
   for (int d = WARP / 2; d > 0; d /= 2) fastest = fmaxf(fastest, __shfl_xor_sync(0xffffffffu, fastest, d));
-  // floats that are not negative are in the order of their bits
-  if (threadIdx.x % WARP == 0 && fastest > 0) atomicMax((int *)&s->progress->fastest, __float_as_int(fastest));
+  // floats that are not negative are in the order of their bits; most warps are not the fastest and need no atomic to find out
+  if (threadIdx.x % WARP == 0 && fastest > s->progress->fastest) atomicMax((int *)&s->progress->fastest, __float_as_int(fastest));
 }
 
 // GATHER: state k + 1 from the grid and state k. SCATTER: that one, or state k without GATHER, to the arenas.
