@@ -274,10 +274,12 @@ $(BUILD)/tests/%: tests/c/%.cc $(CORE_OBJECTS) $(BUILD)/flags
 	@$(CXX) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) -lm -ldl -o $@
 
 # LuaJIT's memory is not scanned for pointers: what only Lua holds would be called a leak
-check-all: ## gcc and clang with warnings as errors, tests under AddressSanitizer and UBSan, luacheck, style
+# CQ_LANES=1: as compilers without vector extensions build the kernels
+check-all: ## gcc and clang with warnings as errors, kernels in plain C, tests under AddressSanitizer and UBSan, luacheck, style
 	@sh engine/host/setup.sh build test check
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/clang CC=clang CXX=clang++ WERROR=1 NVCC= all
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/gcc CC=gcc CXX=g++ WERROR=1 tests
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/plain CPPFLAGS=-DCQ_LANES=1 WERROR=1 NVCC= ONLY=c/ tests
 	@ASAN_OPTIONS=detect_leaks=0 $(MAKE) --no-print-directory BUILD=$(BUILD)/check/sanitize CC=gcc CXX=g++ WERROR=1 SANITIZE=1 tests
 	@$(if $(NVCC),$(MAKE) --no-print-directory cuda-budget,echo "nvcc was not found: the CUDA device was not built")
 

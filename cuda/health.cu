@@ -1,7 +1,6 @@
 // health: which particle shows that a step failed, told as the CPU tells it. Rare: the states come to the host whole.
 #include "scene.h"
 #include <math.h>
-#include <stdio.h>
 
 typedef struct State {
   const cq_device *device;
@@ -91,20 +90,6 @@ static void find_culprit(cq_device *d, const State *before, const State *after) 
   d->health.bad = CQ_HEALTH_INVERTED;
 }
 
-// when the simulation failed, and which particle shows it
-static cq_status fail_unstable(const cq_health *h, int32_t batch) {
-  char what[96], scene[32] = "";
-  if (h->bad == CQ_HEALTH_LEFT_GRID)
-    snprintf(what, sizeof what, "left the world, its coordinate %d is %g", h->axis + 1, h->value);
-  else if (h->bad == CQ_HEALTH_INVERTED)
-    snprintf(what, sizeof what, "was turned inside out, its det F is %g", h->value);
-  else
-    snprintf(what, sizeof what, "is no longer finite: %g", h->value);
-  if (batch > 1) snprintf(scene, sizeof scene, " of scene %d", h->scene);
-  return cq_fail(CQ_UNSTABLE, "the simulation became unstable at engine step %lld: particle %lld%s %s", (long long)h->step,
-                 (long long)h->particle, scene, what);
-}
-
 // a copy on the host, once all copies are waited for; NULL for none
 static cq_status fetch(cq_device *d, const cq_slice *slice, State *q) {
   q->data = NULL;
@@ -127,7 +112,7 @@ cq_status cq_cuda_diagnose(cq_device *d, const cq_slice *in, const cq_slice *out
   if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
   if (!status) {
     find_culprit(d, &before, &after);
-    status = fail_unstable(&d->health, d->batch);
+    status = cq_health_fail(&d->health, d->batch);
   }
   cq_free(before.data);
   cq_free(after.data);

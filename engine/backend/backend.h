@@ -72,6 +72,9 @@ typedef struct cq_backend {
   int64_t (*memory_available)(const cq_context *context);
 } cq_backend;
 
+// CQ_UNSTABLE, and the sentence: when the simulation failed, and which particle shows it.
+cq_status cq_health_fail(const cq_health *health, int32_t batch);
+
 const cq_backend *cq_backend_cpu(void);
 
 // ---- the CUDA device: a shared object that is loaded when it is wanted ----------------------------------------------------

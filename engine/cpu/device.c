@@ -141,20 +141,6 @@ static void run_job(void *argument, int rank, int size) {
     keep_status(j, s, j->work(&device->scenes[s], &alone, s, j->argument));
 }
 
-// when the simulation failed, and which particle shows it
-static cq_status fail_unstable(const cq_health *h, int32_t batch) {
-  char what[96], scene[32] = "";
-  if (h->bad == CQ_HEALTH_LEFT_GRID)
-    snprintf(what, sizeof what, "left the world, its coordinate %d is %g", h->axis + 1, h->value);
-  else if (h->bad == CQ_HEALTH_INVERTED)
-    snprintf(what, sizeof what, "was turned inside out, its det F is %g", h->value);
-  else
-    snprintf(what, sizeof what, "is no longer finite: %g", h->value);
-  if (batch > 1) snprintf(scene, sizeof scene, " of scene %d", h->scene);
-  return cq_fail(CQ_UNSTABLE, "the simulation became unstable at engine step %lld: particle %lld%s %s", (long long)h->step,
-                 (long long)h->particle, scene, what);
-}
-
 static int smaller(int a, int b) { return a < b ? a : b; }
 
 // threads that can share the one scene of a device, or take some of its scenes each
@@ -179,7 +165,7 @@ static cq_status run(cq_device *device, scene_work *work, void *argument, cq_pac
   if (device->status[first] != CQ_UNSTABLE) return cq_fail(device->status[first], "%s", failed->sentence);
   device->health = failed->health;
   device->health.scene = first;
-  return fail_unstable(&device->health, device->batch);
+  return cq_health_fail(&device->health, device->batch);
 }
 
 // ---- device -------------------------------------------------------------------------------------------------------------

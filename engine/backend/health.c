@@ -1,0 +1,16 @@
+// health: what a device says of a simulation that failed.
+#include "backend.h"
+#include <stdio.h>
+
+cq_status cq_health_fail(const cq_health *h, int32_t batch) {
+  char what[96], scene[32] = "";
+  if (h->bad == CQ_HEALTH_LEFT_GRID)
+    snprintf(what, sizeof what, "left the world, its coordinate %d is %g", h->axis + 1, h->value);
+  else if (h->bad == CQ_HEALTH_INVERTED)
+    snprintf(what, sizeof what, "was turned inside out, its det F is %g", h->value);
+  else
+    snprintf(what, sizeof what, "is no longer finite: %g", h->value);
+  if (batch > 1) snprintf(scene, sizeof scene, " of scene %d", h->scene);
+  return cq_fail(CQ_UNSTABLE, "the simulation became unstable at engine step %lld: particle %lld%s %s", (long long)h->step,
+                 (long long)h->particle, scene, what);
+}
