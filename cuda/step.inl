@@ -115,13 +115,16 @@ template <int GATHER, int SCATTER>
 static __global__ void __launch_bounds__(MARCH_THREADS, 2) march(const cq_frame *s, int32_t k) {
   CQ_SHARED(Node, region, GATHER ? NODES : 1);
   CQ_ROUND(round, MARCH_THREADS, SCATTER);
+  const int32_t parts = s->tile_count * s->parts;
+  if ((int32_t)blockIdx.x >= parts) return;
   const void *in = s->substeps[k].in;
   void *out = s->substeps[k].out;
   // without GATHER it is the first: nothing is over yet, and what other blocks find must not part the threads of this one
-  if (GATHER && is_over(s, k)) return;
-  float fastest = 0;
+  const int over = GATHER && is_over(s, k);
   if (SCATTER) clear_round(&round);
-  for (int32_t part = (int32_t)blockIdx.x; part < s->tile_count * s->parts; part += (int32_t)gridDim.x) {
+  if (over) return;
+  float fastest = 0;
+  for (int32_t part = (int32_t)blockIdx.x; part < parts; part += (int32_t)gridDim.x) {
     const cq_tile tile = part_of_tile(s, part);
     if (GATHER) region_load<MARCH_THREADS>(region, s->grid_v, s, part / s->parts);
     // a part without particles clears its arena all the same

@@ -66,8 +66,10 @@ template <int P2G, int G2P>
 static __global__ void __launch_bounds__(ADJ_THREADS, 2) march_adj(const cq_frame *__restrict__ s, int32_t k) {
   CQ_SHARED(Node, region, NODES);
   CQ_ROUND(round, ADJ_THREADS, G2P);
+  const int32_t parts = s->tile_count * s->parts;
+  if ((int32_t)blockIdx.x >= parts) return;
   if (G2P) clear_round(&round);
-  for (int32_t part = (int32_t)blockIdx.x; part < s->tile_count * s->parts; part += (int32_t)gridDim.x) {
+  for (int32_t part = (int32_t)blockIdx.x; part < parts; part += (int32_t)gridDim.x) {
     const cq_tile tile = part_of_tile(s, part);
     // a part without particles clears its arena all the same
     for (int32_t from = 0; from == 0 || from < tile.count; from += ADJ_THREADS) {
