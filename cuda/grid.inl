@@ -11,6 +11,9 @@ CQ_GPU const real *wall_velocity_of(const cq_frame *s, const int32_t scene, cons
 // Sum of the arenas that hold a node: its own tile's, and along each axis that of one neighbour at most; always in the same order.
 CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t block, const int at[CQ_DIM]) {
   const int32_t *neighbors = s->neighbors + (int64_t)block * CQ_NEIGHBORS_MAX;
+  const Node *arena = (const Node *)s->arena;
+  CQ_GLOBAL(neighbors);
+  CQ_GLOBAL(arena);
   const Node zero = {{0, 0, 0, 0}};
   Node sum = zero;
   int beside[CQ_DIM];
@@ -29,7 +32,7 @@ CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t block, const int at[CQ_D
       const int32_t t = neighbors[which];
       holds &= t >= 0 && t < s->tile_count;
       of[mask] = zero;
-      if (holds) of[mask] = ((const Node *)s->arena)[((int64_t)t * s->parts + part) * NODES + node];
+      if (holds) of[mask] = arena[((int64_t)t * s->parts + part) * NODES + node];
     }
     CQ_UNROLL for (int mask = 0; mask < 1 << CQ_DIM; mask++) CQ_UNROLL for (int r = 0; r < 4; r++) sum.c[r] += of[mask].c[r];
   }

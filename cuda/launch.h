@@ -15,10 +15,13 @@
 // hides where an int comes from, so that what follows from it is not kept in registers from turn to turn of a loop
 #define CQ_OPAQUE(x) asm volatile("" : "+r"(x))
 #define CQ_ROLLED _Pragma("unroll 1")
+// a pointer that was read from memory: of the device's, not of a block's
+#define CQ_GLOBAL(p) __builtin_assume(__isGlobal(p))
 #else
 #define CQ_NOINLINE
 #define CQ_OPAQUE(x)
 #define CQ_ROLLED
+#define CQ_GLOBAL(p)
 #endif
 
 #define CQ_KERNEL static __global__ void

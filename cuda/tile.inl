@@ -19,7 +19,10 @@ enum { SIGMA = 0, FORCE = CQ_SYM };
 enum { FIELDS = 2 * CQ_DIM + 2 * CQ_DIM * CQ_DIM, DRIVES = CQ_SYM + CQ_DIM };
 
 // first of so many fields of a slot; the next is CQ_GROUP further
-CQ_GPU real *slot_in(const void *data, const int fields, const int32_t slot) { return (real *)data + CQ_SLOT_AT(fields, (uint32_t)slot); }
+CQ_GPU real *slot_in(const void *data, const int fields, const int32_t slot) {
+  CQ_GLOBAL(data);
+  return (real *)data + CQ_SLOT_AT(fields, (uint32_t)slot);
+}
 
 #if CQ_REAL_BYTES == 4
 #define SCALES scales_4
@@ -54,7 +57,9 @@ CQ_GPU int place(const cq_tile *tile, const real inv_dx, const real x[CQ_DIM], P
 
 // A part of a tile's particles as a tile; counted through all tiles.
 CQ_GPU cq_tile part_of_tile(const cq_frame *s, const int32_t part) {
-  cq_tile tile = s->tiles[part / s->parts];
+  const cq_tile *tiles = s->tiles;
+  CQ_GLOBAL(tiles);
+  cq_tile tile = tiles[part / s->parts];
   const int32_t each = ((tile.count + s->parts - 1) / s->parts + WARP - 1) / WARP * WARP, begin = part % s->parts * each;
   const int32_t left = tile.count > begin ? tile.count - begin : 0;
   tile.first += begin;
@@ -84,6 +89,8 @@ CQ_GPU int index_in(const int side, const int at[CQ_DIM]) {
 template <int THREADS>
 CQ_GPU void region_load(Node region[NODES], const void *grid, const cq_frame *s, const int32_t tile) {
   const int32_t *neighbors = s->neighbors + (int64_t)tile * CQ_NEIGHBORS_MAX;
+  CQ_GLOBAL(grid);
+  CQ_GLOBAL(neighbors);
   enum { EACH_THREAD = (NODES + THREADS - 1) / THREADS };
   Node node[EACH_THREAD];
   int first = (int)threadIdx.x;
@@ -310,6 +317,7 @@ CQ_GPU void add_node(Node *to, const Node *node) {
 // block call it; mine: this one has a particle.
 template <int THREADS>
 CQ_GPU void scatter(const Round<THREADS> *round, const int mine, const Place *p, const Exchange *give, const int first_round, Node *arena) {
+  CQ_GLOBAL(arena);
   const int at = sort_round(round, mine, index_in(SPAN, p->first));
   if (mine) {
     Node *to = round->give + at + at / 8, node = {{0, 0, 0, 0}};
