@@ -24,7 +24,7 @@ CQ_INLINE void polar(const Real f[CQ_DIM][CQ_DIM], Real r[CQ_DIM][CQ_DIM]) {
   const real near = sizeof(real) == 4 ? (real)(1 + 2e-4) : (real)(1 + 1e-8);
   EACH(i) EACH(j) r[i][j] = f[i][j];
   Real more = f[0][0] - f[0][0] + (real)1;
-  _Pragma("GCC unroll 1") for (int n = 0; n < CQ_POLAR_ITERATIONS; n++) {
+  CQ_ROLL for (int n = 0; n < CQ_POLAR_ITERATIONS; n++) {
     Real c[3][3];
     mat_cofactor(r, c);
     const Real det = mat_det_of(r, c), h = (real)0.5 / det;

@@ -15,9 +15,11 @@
 #if defined(__CUDACC__)
 #define CQ_INLINE static __host__ __device__ __forceinline__
 #define CQ_UNROLL _Pragma("unroll")
+#define CQ_ROLL _Pragma("unroll 1")
 #else
 #define CQ_INLINE static inline __attribute__((always_inline, unused))
 #define CQ_UNROLL _Pragma("GCC unroll 9")
+#define CQ_ROLL _Pragma("GCC unroll 1")
 #endif
 
 // loop over the axes, unrolled so that small matrices stay in registers
