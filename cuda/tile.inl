@@ -240,26 +240,26 @@ CQ_GPU void clear_round(const Round<THREADS> *round) {
 // start from the number of particles in each cell, which lies one further, and the cells with particles; by the first warp
 template <int THREADS>
 CQ_GPU void count_up(const Round<THREADS> *round) {
-  enum { EACH_LANE = (CELLS + WARP - 1) / WARP, FILLED = 1 << 16 };
+  enum { EACH_LANE = (CELLS + WARP - 1) / WARP, FILLED = 1 << 16 };   // cells with particles are counted in the upper half
   if (threadIdx.x >= WARP) return;
-  int32_t *start = round->start;
-  const int begin = (int)threadIdx.x * EACH_LANE, end = begin + EACH_LANE < CELLS ? begin + EACH_LANE : CELLS;
-  // cells with particles are counted in the upper half
-  int32_t sum = 0;
-  for (int c = begin; c < end; c++) sum += start[c + 1] ? start[c + 1] + FILLED : 0;
-  int32_t before = sum;
+  const int begin = (int)threadIdx.x * EACH_LANE;
+  uint32_t count[EACH_LANE], sum = 0;
+  CQ_UNROLL for (int k = 0; k < EACH_LANE; k++) {
+    count[k] = begin + k < CELLS ? (uint32_t)round->start[begin + k + 1] : 0;
+    if (count[k]) count[k] += FILLED;
+    sum += count[k];
+  }
+  uint32_t before = sum;
   for (int d = 1; d < WARP; d *= 2) {
-    const int32_t below = __shfl_up_sync(0xffffffffu, before, d);
+    const uint32_t below = __shfl_up_sync(0xffffffffu, before, d);
     if ((int)threadIdx.x >= d) before += below;
   }
-  if (threadIdx.x == WARP - 1) start[CELLS + 1] = before / FILLED;
+  if (threadIdx.x == WARP - 1) round->start[CELLS + 1] = (int32_t)(before / FILLED);
   before -= sum;
-  for (int c = begin; c < end; c++) {
-    if (start[c + 1]) {
-      round->filled[before / FILLED] = (uint8_t)c;
-      before += start[c + 1] + FILLED;
-    }
-    start[c + 1] = before % FILLED;
+  CQ_UNROLL for (int k = 0; k < EACH_LANE; k++) {
+    if (count[k]) round->filled[before / FILLED] = (uint8_t)(begin + k);
+    before += count[k];
+    if (begin + k < CELLS) round->start[begin + k + 1] = (int32_t)(before % FILLED);
   }
 }
 
