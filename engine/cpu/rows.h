@@ -22,6 +22,8 @@ ROW_INLINE Part part_comps(const real *p) { return part_load(p); }
 ROW_INLINE Part part_nodes(const real *p, int part) { Part r; PART_EACH r.c[c] = p[part]; return r; }
 ROW_INLINE Part part_comp(Part a, int k) { Part r; PART_EACH r.c[c] = a.c[k]; return r; }
 ROW_INLINE Part part_inverse(Part a) { PART_EACH a.c[c] = a.c[c] > 0 ? (real)1 / a.c[c] : (real)0; return a; }
+ROW_INLINE void r_stream(real *p, Real x) { r_store(p, x); }
+ROW_INLINE void stream_end(void) {}
 typedef Part Quad;
 ROW_INLINE Quad part_fold(Part a) { return a; }
 ROW_INLINE Quad quad_add(Quad a, Quad b) { return part_add(a, b); }
@@ -126,6 +128,24 @@ ROW_INLINE Part part_scale(real s, Part a) { return s * a; }
 // ---- lanes and quads --------------------------------------------------------------------------------------------------
 
 enum { QUADS = CQ_LANES / 4 };   // quads that make up a Real
+
+// A store past the caches, of what will not be read before they have forgotten it; seen by others after stream_end.
+ROW_INLINE void r_stream(real *p, Real x) {
+#if CQ_LANES == 16
+  _mm512_stream_ps(p, (__m512)x);
+#elif CQ_LANES == 8 && CQ_REAL_BYTES == 4
+  _mm256_stream_ps(p, (__m256)x);
+#elif CQ_LANES == 8
+  _mm512_stream_pd(p, (__m512d)x);
+#else
+  r_store(p, x);
+#endif
+}
+ROW_INLINE void stream_end(void) {
+#if CQ_LANES >= 8
+  _mm_sfence();
+#endif
+}
 
 // A Real from quads, and quads from a Real, without a detour through memory.
 ROW_INLINE Real real_join(const Quad q[QUADS]) {

@@ -16,6 +16,7 @@ enum {
   CQ_RANGES_MAX = 8,         // ranges of a scene: more than cores that a small scene can feed
   CQ_RANGE_CHUNKS = 48,      // chunks that are worth a range of their own
   CQ_MARGIN = 1,             // cells that particles may drift before they are sorted again
+  CQ_STREAM_BYTES = 16 << 20,   // of a state that no cache holds until it is read again
   CQ_READ_SUMS_MAX = 1 + 2 * 9 + 2 * 81,   // of a readout: the weight, and a second moment of all fields in 3D
 };
 

@@ -114,7 +114,15 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found)
   found->bad = !(r_smallest(smallest) > 0);
 }
 
-static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found) {
+CQ_INLINE void write(real *chunk, const int field, const int h, const Real x, const int stream) {
+  if (stream)
+    r_stream(chunk + field * CQ_CHUNK + h, x);
+  else
+    r_store(chunk + field * CQ_CHUNK + h, x);
+}
+
+// stream: the state is larger than the caches, and is written past them
+CQ_INLINE void g2p_range(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found, const int stream) {
   const cq_arrangement *a = s->arrangement;
   const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
   const Strides strides = strides_of(a);
@@ -132,7 +140,7 @@ static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, c
       weights_store(records + h, f, 0);
     }
     for (int l = 0; l < CQ_CHUNK; l++) {
-      prefetch_next(next, FIELDS, 0, FIELDS, l);
+      if (!stream) prefetch_next(next, FIELDS, 0, FIELDS, l);
       gather(&records[l], grid + 4 * (int64_t)node[l], &strides);
     }
     LANES_EACH(h) {
@@ -143,11 +151,11 @@ static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, c
       load_vector(chunk, X, h, x);
       load_matrix(chunk, F, h, def);
       transfer_to_particle(dx, dt, arm, m0, m1, x, def, x_next, affine_next, def_next);
-      store_vector(next, X, h, x_next);
-      store_vector(next, V, h, m0);
-      store_matrix(next, C, h, affine_next);
-      store_matrix(next, F, h, def_next);
       EACH(i) {
+        write(next, X + i, h, x_next[i], stream);
+        write(next, V + i, h, m0[i], stream);
+        EACH(j) write(next, C + i * CQ_DIM + j, h, affine_next[i][j], stream);
+        EACH(j) write(next, F + i * CQ_DIM + j, h, def_next[i][j], stream);
         fastest = r_max(fastest, r_abs(m0[i]));
         // stays zero unless something is not finite
         poison += (real)0 * x_next[i];
@@ -155,6 +163,14 @@ static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, c
       }
     }
   }
+  if (stream) stream_end();
   found->fastest = (double)s_value(r_largest(fastest));
   if (!r_finite(poison)) found->bad = 1;
+}
+
+static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found) {
+  if ((double)s->chunks * CQ_CHUNK * FIELDS * sizeof(real) > CQ_STREAM_BYTES)
+    g2p_range(s, in, out, range, found, 1);
+  else
+    g2p_range(s, in, out, range, found, 0);
 }

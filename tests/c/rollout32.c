@@ -92,6 +92,34 @@ static void check_threads(int dim, int side, int precision, int simd) {
   }
 }
 
+// A state larger than the caches is written past them, where the instruction set can: the same state as without.
+static void check_large(int dim, int side, int precision, double limit) {
+  if (test_device() != CQ_DEVICE_CPU) return;
+  double *wanted = NULL;
+  for (int k = 0; k < LEVELS; k++) {
+    if (!has(dim, precision, level[k])) continue;
+    test_run t;
+    const test_choice choice = {.dim = dim, .side = side, .precision = precision, .simd = level[k], .steps = 1, .forward_only = 1};
+    test_run_open(&t, &choice);
+    CHECK(t.offset[4] * precision > CQ_STREAM_BYTES, "%dD float%d: a state of %lld bytes is not large", dim, 8 * precision,
+          (long long)t.offset[4] * precision);
+    double *state = test_array(t.offset[4]), off = 0, size = 0;
+    test_run_forward(&t, 1);
+    test_run_state(&t, state);
+    for (int64_t i = 0; wanted && i < t.offset[4]; i++) {
+      off = fmax(off, fabs(state[i] - wanted[i]));
+      size = fmax(size, fabs(wanted[i]));
+    }
+    CHECK(off <= limit * size, "%dD float%d, simd level %d: a large state is off by %.1e of %.1e", dim, 8 * precision, level[k], off, size);
+    test_run_close(&t);
+    if (wanted)
+      free(state);
+    else
+      wanted = state;
+  }
+  free(wanted);
+}
+
 int main(void) {
   check_precision(2, 24);
   check_precision(3, 9);
@@ -101,5 +129,7 @@ int main(void) {
     check_threads(3, 15, CQ_FLOAT32, level[k]);
     check_threads(3, 12, CQ_FLOAT64, level[k]);
   }
+  check_large(3, 60, CQ_FLOAT32, 1e-5);
+  check_large(3, 48, CQ_FLOAT64, 1e-13);
   return check_report();
 }
