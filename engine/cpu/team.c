@@ -40,6 +40,8 @@ struct cq_team {
   cq_team_function *function;      // NULL: go home
   void *argument;
   struct cq_barrier barrier;
+  cpu_set_t allowed;               // cores, empty if not known
+  atomic_int core[THREADS_MAX];    // of each rank, in the running run
   worker workers[THREADS_MAX];
 };
 
@@ -99,12 +101,31 @@ static void barrier_wait(struct cq_barrier *b) {
 
 // ---- team ---------------------------------------------------------------------------------------------------------------
 
+// The kernel may wake a thread on the core of the one that woke it, and leaves both there for tens of milliseconds, though
+// another core idles. Who finds itself on the core of one before it leaves that, and may go anywhere afterwards.
+static void stay_apart(cq_team *team, int rank) {
+  const int core = sched_getcpu();
+  atomic_store_explicit(&team->core[rank], core, memory_order_relaxed);
+  cpu_set_t others = team->allowed;
+  int shared = 0;
+  for (int k = 0; k < rank; k++) {
+    const int taken = atomic_load_explicit(&team->core[k], memory_order_relaxed);
+    if (taken < 0 || taken >= CPU_SETSIZE) continue;
+    shared |= taken == core;
+    CPU_CLR((unsigned)taken, &others);
+  }
+  if (!shared || CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others)) return;
+  sched_setaffinity(0, sizeof team->allowed, &team->allowed);
+  atomic_store_explicit(&team->core[rank], sched_getcpu(), memory_order_relaxed);
+}
+
 static void *work(void *argument) {
   worker *w = argument;
   cq_team *team = w->team;
   for (unsigned turn = 0;; turn++) {
     gate_wait(&w->go, turn, spin_between_runs);
     if (!team->function) return NULL;
+    stay_apart(team, w->rank);
     team->function(team->argument, w->rank, team->barrier.size);
     barrier_wait(&team->barrier);
   }
@@ -119,6 +140,7 @@ cq_team *cq_team_create(int threads) {
   cq_team *team = cq_alloc(1, sizeof *team, "threads");
   if (!team) return NULL;
   team->size = 1;
+  if (sched_getaffinity(0, sizeof team->allowed, &team->allowed)) CPU_ZERO(&team->allowed);
   gate_init(&team->barrier.gate);
   for (int k = 1; k < threads; k++) {
     worker *w = &team->workers[k];
@@ -155,6 +177,7 @@ void cq_team_run(cq_team *team, int count, cq_team_function *function, void *arg
     team->function = function;
     team->argument = argument;
     team->barrier.size = count;
+    atomic_store_explicit(&team->core[0], sched_getcpu(), memory_order_relaxed);
     for (int k = 1; k < count; k++) gate_open(&team->workers[k].go);
   }
   function(argument, 0, count);
