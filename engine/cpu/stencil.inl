@@ -224,7 +224,7 @@ CQ_INLINE void gather(Record *record, const real *grid, const Strides *strides) 
     const Part w = part_nodes(weight[LAST], part);
     Part sum[3];
 #if CQ_DIM == 3
-    Part slope_y;
+    Part slope_y = w;   // written at i = 0
     CQ_UNROLL for (int i = 0; i < 3; i++) {
       const Part a = part_scale(weight[1][0], part_load(at + row_at(strides, 3 * i)));
       const Part b = part_load(at + row_at(strides, 3 * i + 1));

@@ -74,7 +74,7 @@ CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, c
     Part e[3], sum[3];
 #if CQ_DIM == 3
     const Part b1 = part_comps(move[2]), c1 = part_comps(move_adj[2]);
-    Part d[3], slope_y;
+    Part d[3], slope_y = w;   // written at i = 0
     CQ_UNROLL for (int i = 0; i < 3; i++) {
       Part g[3], ex[3];
       CQ_UNROLL for (int j = 0; j < 3; j++) g[j] = part_load(grad + row_at(strides, 3 * i + j));
