@@ -8,5 +8,6 @@ exclude_files = { "build" }
 ignore = { "581", "212/self" }
 files["tests/**/*_spec.lua"] = { std = "luajit+busted" }
 files["tests/style.lua"] = { std = "luajit+busted" }
+files["tests/trainings.lua"] = { std = "luajit+busted" }
 -- scripts are given their arguments in arg
 files["examples"] = { std = "luajit" }

@@ -81,7 +81,7 @@ C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c
            $(patsubst tests/cuda/%.cc,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.cc))) \
            $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c))) $(BUILD)/tests/bench/speed
 
-.PHONY: all help cuda cuda-budget gpu-check setup demo test tests check-all accuracy bench install clean FORCE
+.PHONY: all help cuda cuda-budget gpu-check setup demo test tests trainings check-all accuracy bench install clean FORCE
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -273,10 +273,14 @@ $(BUILD)/tests/%: tests/c/%.cc $(CORE_OBJECTS) $(BUILD)/flags
 	@$(CXX) $(CPPFLAGS_ALL) $(CXX_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
 	@$(CXX) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) -lm -ldl -o $@
 
+trainings: $(BUILD)/cqlua ## train every example to its end and hold it to what is said here of it; minutes
+	@$(BUILD)/cqlua tests/spec.lua tests/trainings.lua
+
 # LuaJIT's memory is not scanned for pointers: what only Lua holds would be called a leak
 # CQ_LANES=1: as compilers without vector extensions build the kernels
-check-all: ## gcc and clang with warnings as errors, kernels in plain C, tests under AddressSanitizer and UBSan, luacheck, style
+check-all: ## gcc and clang with warnings as errors, kernels in plain C, tests under AddressSanitizer and UBSan, full trainings
 	@sh engine/host/setup.sh build test check
+	@$(MAKE) --no-print-directory trainings
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/clang CC=clang CXX=clang++ WERROR=1 NVCC= all
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/gcc CC=gcc CXX=g++ WERROR=1 tests
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/plain CPPFLAGS=-DCQ_LANES=1 WERROR=1 NVCC= ONLY=c/ tests

@@ -1,0 +1,52 @@
+-- trainings: every example to its end, held to what the README says of it. Minutes, so not among the tests.
+--   make trainings, or build/cqlua tests/spec.lua tests/trainings.lua [--filter walker2d]
+local process = require "tests.process"
+local run = require "tests.example"
+
+local folder
+
+before_each(function() folder = process.folder() end)
+after_each(function() process.remove(folder) end)
+
+-- what an example says at its end, as numbers
+local function result(name, pattern, words)
+  local _, out = run(name, words or {}, folder)
+  local found = { out:match(pattern) }
+  assert(#found > 0, out)
+  for k, text in ipairs(found) do found[k] = assert(tonumber(text), out) end
+  return unpack(found)
+end
+
+local function between(least, most, value) assert(value >= least and value <= most, value) end
+
+describe("a full training", function()
+  it("walker2d.lua walks its 2.5 body lengths", function() between(2.2, 3, (result("walker2d", "^walked (%S+) body"))) end)
+
+  it("biped.lua --particles 20 runs 3.5 to 5 body lengths", function()
+    between(3.3, 5.5, (result("biped", "^ran (%S+) body", { "--particles", "20", "--iterations", "120" })))
+  end)
+
+  it("codesign.lua gains by the body", function()
+    between(5, 200, (result("codesign", "co%-design %S+: (%S+) %%")))
+  end)
+
+  it("balls.lua finds the density", function()
+    local density, wrong = result("balls", "^density of ball A (%S+), error (%S+);")
+    between(2.259, 2.261, density)
+    between(0, 1e-3, wrong)
+  end)
+
+  it("identify.lua finds all three constants within 0.2 %", function()
+    local young, poisson, density = result("identify", "^E (%S+), nu (%S+), density (%S+)\n")
+    between(20 * 0.998, 20 * 1.002, young)
+    between(0.25 * 0.998, 0.25 * 1.002, poisson)
+    between(2.33 * 0.998, 2.33 * 1.002, density)
+  end)
+
+  it("throw.lua hits its target", function() between(0, 1e-4, (result("throw", "it is (%S+) from the target"))) end)
+
+  it("custom.lua calms the stalk, and cannot without its memory", function()
+    between(0, 0.05, (result("custom", "t = 1.5: (%S+)\n")))
+    between(0.1, 0.17, (result("custom", "t = 1.5: (%S+)\n", { "--memory", "no", "--render", "no" })))
+  end)
+end)
