@@ -145,10 +145,16 @@ CQ_GPU Node node_velocity(const cq_frame *s, const int64_t n, const int32_t k, c
 
 enum { GRID_THREADS = 256 };
 
+// Later steps than one that failed, or that needs another arrangement, do nothing. Asked between two kernels that may find so.
+CQ_GPU int is_over(const cq_frame *s, const int32_t k) { return s->progress->bad < k || s->progress->stop <= k; }
+
 // AGAIN: from the record of the step, not from the arenas
 template <int AGAIN>
 static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *__restrict__ s, int32_t k) {
-  if (!AGAIN && is_over(s, k)) return;
+  if (!AGAIN && is_over(s, k)) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) s->progress->over = 1;
+    return;
+  }
   Node *kept = (Node *)s->substeps[k].grid;
   const int64_t count = (int64_t)s->block_count * CQ_TILE_NODES;
   for (int64_t n = (int64_t)blockIdx.x * GRID_THREADS + threadIdx.x; n < count; n += (int64_t)gridDim.x * GRID_THREADS) {

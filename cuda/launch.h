@@ -29,6 +29,10 @@
 // what few threads need: a call keeps its registers and its stack away from all others
 #define CQ_RARE static __device__ CQ_NOINLINE
 
+// A word that other threads read and write at the same time: once each time, and where all of them see it.
+template <class T> CQ_GPU T load_volatile(const T *from) { return *(const volatile T *)from; }
+template <class T> CQ_GPU void store_volatile(T *to, const T value) { *(volatile T *)to = value; }
+
 // Every call of the CUDA runtime goes through here: its failure becomes a sentence that says what to do.
 cq_status cq_cuda_check(cudaError_t error, const char *what);
 

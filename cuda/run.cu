@@ -107,7 +107,7 @@ cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a) {
   double *controls = (double *)(u + 1);
   fill_frame(d, a, on_device, &u->frame);
   fill_drive(d, a, (double *)(on_device + 1), &u->drive);
-  u->progress = {INT_MAX, INT_MAX, 0};
+  u->progress = {INT_MAX, INT_MAX, 0, 0};
   if (signals) memcpy(controls, d->signals, signals * sizeof *controls);
   if (d->forces) memcpy(controls + signals, d->forces, forces * sizeof *controls);
   return CQ_OK;

@@ -22,18 +22,28 @@ CQ_GPU int base_of(const cq_sorting *s, const int32_t p, int32_t base[CQ_DIM]) {
 CQ_GPU int32_t tile_of(const int32_t base) { return (base + SIDE) / SIDE - 1; }
 
 CQ_KERNEL find_box(const cq_sorting s) {
+  int32_t lower[CQ_DIM], upper[CQ_DIM];
+  EACH(i) lower[i] = INT32_MAX, upper[i] = INT32_MIN;
   SLOTS_EACH(p, s.slots) {
     int32_t base[CQ_DIM];
     if (!base_of(&s, p, base)) {
-      s.found->outside = 1;
+      store_volatile(&s.found->outside, 1);
       continue;
     }
-    // most particles are not at the edge of the box, and need no atomic to find out
     EACH(i) {
-      const int32_t tile = tile_of(base[i]);
-      if (tile < s.found->lower[i]) atomicMin(&s.found->lower[i], tile);
-      if (tile > s.found->upper[i]) atomicMax(&s.found->upper[i], tile);
+      lower[i] = min(lower[i], tile_of(base[i]));
+      upper[i] = max(upper[i], tile_of(base[i]));
     }
+  }
+  EACH(i) {
+    for (int d = WARP / 2; d > 0; d /= 2) {
+      lower[i] = min(lower[i], __shfl_xor_sync(0xffffffffu, lower[i], d));
+      upper[i] = max(upper[i], __shfl_xor_sync(0xffffffffu, upper[i], d));
+    }
+    if (threadIdx.x % WARP) continue;
+    // most warps are not at the edge of the box, and need no atomic to find out
+    if (lower[i] < load_volatile(&s.found->lower[i])) atomicMin(&s.found->lower[i], lower[i]);
+    if (upper[i] > load_volatile(&s.found->upper[i])) atomicMax(&s.found->upper[i], upper[i]);
   }
 }
 
@@ -41,7 +51,7 @@ CQ_KERNEL find_keys(const cq_sorting s) {
   SLOTS_EACH(p, s.slots) {
     int32_t base[CQ_DIM], key = s.order[p] / s.particles, cell = 0;
     if (!base_of(&s, p, base)) {
-      s.found->outside = 1;
+      store_volatile(&s.found->outside, 1);
       continue;
     }
     EACH(i) {

@@ -67,9 +67,6 @@ CQ_GPU real stress_of(const cq_frame *s, const Matter *m, const int32_t p, const
   return jac;
 }
 
-// later steps than one that failed, or that needs another arrangement, do nothing
-CQ_GPU int is_over(const cq_frame *s, const int32_t k) { return s->progress->bad < k || s->progress->stop <= k; }
-
 // is a particle in the world? false if not finite
 CQ_GPU int in_world(const cq_frame *s, const real inv_dx, const real x[CQ_DIM]) {
   int in = 1;
@@ -107,7 +104,7 @@ CQ_GPU int give_to_grid(const cq_frame *s, const int32_t p, const State *q, cons
 CQ_GPU void note_fastest(const cq_frame *s, float fastest) {
   for (int d = WARP / 2; d > 0; d /= 2) fastest = fmaxf(fastest, __shfl_xor_sync(0xffffffffu, fastest, d));
   // floats that are not negative are in the order of their bits; most warps are not the fastest and need no atomic to find out
-  if (threadIdx.x % WARP == 0 && fastest > s->progress->fastest) atomicMax((int *)&s->progress->fastest, __float_as_int(fastest));
+  if (threadIdx.x % WARP == 0 && fastest > load_volatile(&s->progress->fastest)) atomicMax((int *)&s->progress->fastest, __float_as_int(fastest));
 }
 
 // GATHER: state k + 1 from the grid and state k. SCATTER: that one, or state k without GATHER, to the arenas.
@@ -119,8 +116,8 @@ static __global__ void __launch_bounds__(MARCH_THREADS, 2) march(const cq_frame 
   if ((int32_t)blockIdx.x >= parts) return;
   const void *in = s->substeps[k].in;
   void *out = s->substeps[k].out;
-  // without GATHER it is the first: nothing is over yet, and what other blocks find must not part the threads of this one
-  const int over = GATHER && is_over(s, k);
+  // without GATHER it is the first: nothing is over yet
+  const int over = GATHER && s->progress->over;
   if (SCATTER) clear_round(&round);
   if (over) return;
   float fastest = 0;

@@ -348,7 +348,8 @@ CQ_GPU void scatter(const Round<THREADS> *round, const int mine, const Place *p,
         if (corner && (COPIES == 3 || i == turn)) add_node(&corner[j * REGION + n], &sums[j][n]);
       }
   }
-  for (int c = (int)threadIdx.x; c < CELLS + 2; c += THREADS) round->start[c] = 0;
+  // without cells it is zero, and no turn parts this from those who still ask for their number
+  for (int c = (int)threadIdx.x; cells && c < CELLS + 2; c += THREADS) round->start[c] = 0;
   __syncthreads();
   const Node zero = {{0, 0, 0, 0}};
   // across the first axis, cells with particles; later rounds leave the nodes that they do not reach

@@ -162,7 +162,7 @@ CQ_KERNEL hold_nodes(int32_t block_count, int32_t dim, const cq_wall_map map, cq
     const int32_t x = lower[0] + (dim == 3 ? n / 16 : n / 8), y = dim == 3 ? lower[1] + n / 4 % 4 : 0, z = lower[dim - 1] + n % side;
     const int64_t at = held_at(&map, x - map.lower[0], y - map.lower[1], z);
     held[(int64_t)t * CQ_TILE_NODES + n] = at;
-    if (at) tiles[t].held = 1;
+    if (at) store_volatile(&tiles[t].held, 1);
   }
 }
 
