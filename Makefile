@@ -195,26 +195,36 @@ gpu-check: ## on a machine with a GPU: parity with the CPU, NVIDIA's sanitizer, 
 # The sources of cuda/ by the C++ compiler, with an emulated <cuda_runtime.h> before any other: no CUDA Toolkit is needed.
 EMULATED_FLAGS := -Itests/cuda/emulation $(CPPFLAGS_ALL) $(CXX_FLAGS) -fPIC -fvisibility=hidden
 EMULATION_OBJECTS := $(patsubst %.cc,$(BUILD)/%.o,$(sort $(wildcard tests/cuda/emulation/*.cc)))
-EMULATED_OBJECTS := $(patsubst cuda/%,$(BUILD)/tests/cuda/emulated/%.o,$(basename $(CUDA_FILES)) $(CUDA_VARIANTS:%=cuda/kernels.%))
+EMULATED := $(basename $(CUDA_FILES:cuda/%=%)) $(CUDA_VARIANTS:%=kernels.%)
+# The same with calls of tests/cuda/emulation/instrument.cc at every access of memory, to look for races; the sanitizer's own library
+# is not linked. By gcc, for clang copies structures unseen.
+RACE_CXX := $(if $(findstring clang,$(CXX)),g++,$(CXX))
+RACE_FLAGS := $(EMULATED_FLAGS) -O2 -g1 -fno-sanitize=all -fsanitize=thread --param=tsan-distinguish-volatile=1
 
 $(BUILD)/tests/cuda/emulation/%.o: tests/cuda/emulation/%.cc $(BUILD)/flags
 	@mkdir -p $(@D); echo "  c++   $<"
 	@$(CXX) $(EMULATED_FLAGS) -MMD -MP -c $< -o $@
 
-$(BUILD)/tests/cuda/emulated/%.o: cuda/%.cu $(BUILD)/flags
-	@mkdir -p $(@D); echo "  c++   $<  emulated"
-	@$(CXX) $(EMULATED_FLAGS) -MMD -MP -x c++ -c $< -o $@
+# FOLDER, compiler and flags
+define emulated_rules
+$(BUILD)/tests/cuda/$(1)/%.o: cuda/%.cu $(BUILD)/flags
+	@mkdir -p $$(@D); echo "  c++   $$<  $(1)"
+	@$(2) -MMD -MP -x c++ -c $$< -o $$@
 
-define emulated_rule
-$(BUILD)/tests/cuda/emulated/kernels.$(1).o: $(CUDA_KERNEL) $(BUILD)/flags
-	@mkdir -p $$(@D); echo "  c++   $$<  emulated, $(word 1,$(subst ., ,$(1)))D, $(word 2,$(subst ., ,$(1)))-byte real"
-	@$$(CXX) $$(EMULATED_FLAGS) -DCQ_DIM=$(word 1,$(subst ., ,$(1))) -DCQ_REAL_BYTES=$(word 2,$(subst ., ,$(1))) -MMD -MP -x c++ -c $$< -o $$@
+$(BUILD)/tests/cuda/$(1)/kernels.%.o: $(CUDA_KERNEL) $(BUILD)/flags
+	@mkdir -p $$(@D); echo "  c++   $$<  $(1), $$(basename $$*)D, $$(subst .,,$$(suffix $$*))-byte real"
+	@$(2) -DCQ_DIM=$$(basename $$*) -DCQ_REAL_BYTES=$$(subst .,,$$(suffix $$*)) -MMD -MP -x c++ -c $$< -o $$@
+
+-include $(EMULATED:%=$(BUILD)/tests/cuda/$(1)/%.d)
 endef
-$(foreach v,$(CUDA_VARIANTS),$(eval $(call emulated_rule,$(v))))
+$(eval $(call emulated_rules,emulated,$(CXX) $(EMULATED_FLAGS)))
+$(eval $(call emulated_rules,instrumented,$(RACE_CXX) $(RACE_FLAGS)))
 
-$(BUILD)/tests/cuda-emulated.so: $(EMULATED_OBJECTS) $(EMULATION_OBJECTS)
+$(BUILD)/tests/cuda-emulated.so: $(EMULATED:%=$(BUILD)/tests/cuda/emulated/%.o) $(EMULATION_OBJECTS)
+$(BUILD)/tests/cuda-race.so: $(EMULATED:%=$(BUILD)/tests/cuda/instrumented/%.o) $(EMULATION_OBJECTS)
+$(BUILD)/tests/cuda-%.so:
 	@echo "  link  $@"
-	@$(CXX) -shared $(LINK_FLAGS) $^ -o $@.new && mv $@.new $@
+	@$(CXX) -shared $(LINK_FLAGS) $^ -ldl -o $@.new && mv $@.new $@
 
 # tests and measurements of the device, a real one or not
 $(BUILD)/tests/cuda/%: tests/cuda/%.c $(CORE_OBJECTS) $(BUILD)/flags
@@ -234,12 +244,14 @@ $(BUILD)/tests/cuda/failures.stranger.so: tests/cuda/stranger/object.c engine/ba
 	@$(CC) $(CPPFLAGS_ALL) $(C_FLAGS) -fPIC -shared $< -o $@
 
 # tests of kernels alone, and of the emulation itself
+CUDA_TEST_CXX = $(CXX) $(EMULATED_FLAGS)
+$(BUILD)/tests/cuda/race: private CUDA_TEST_CXX = $(RACE_CXX) $(RACE_FLAGS)
 $(BUILD)/tests/cuda/%: tests/cuda/%.cc $(EMULATION_OBJECTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo "  test  $<"
-	@$(CXX) $(EMULATED_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
+	@$(CUDA_TEST_CXX) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
 	@$(CXX) $(LINK_FLAGS) $@.o $(EMULATION_OBJECTS) -o $@
 
--include $(EMULATED_OBJECTS:.o=.d) $(EMULATION_OBJECTS:.o=.d)
+-include $(EMULATION_OBJECTS:.o=.d)
 
 # ---- set-up, demo, tests --------------------------------------------------------------------------------------------
 # A fresh machine has only make: packages come first, then a new make that detects them.
@@ -258,7 +270,7 @@ test: ## set up, build and run all tests
 	@$(MAKE) --no-print-directory tests
 
 # the tests alone; ONLY=name runs those files whose name holds it
-tests: $(BUILD)/cqlua $(C_TESTS) $(BUILD)/tests/cuda-emulated.so
+tests: $(BUILD)/cqlua $(C_TESTS) $(BUILD)/tests/cuda-emulated.so $(BUILD)/tests/cuda-race.so
 	@$(BUILD)/cqlua tests/run.lua --build $(BUILD) $(if $(ONLY),--only $(ONLY))
 
 # a test that decides which allocation fails

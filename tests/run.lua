@@ -3,7 +3,8 @@
 -- Three kinds, each file a process of its own, so that a crash is one failed test and not the end:
 --   tests/*_spec.lua and tests/style.lua   busted, inside cqlua
 --   tests/c/*.c, *.cc, tests/cuda/*.c, *.cc   programs built by make; last line "N passed, N failed" (tests/c/check.h does it)
---                                          some of them a second time, with CUDA on an emulated GPU
+--                                          some of them a second time, with CUDA on an emulated GPU, or on one that
+--                                          looks for races
 -- The last line of all is "N passed, N failed"; the exit code is 1 if anything failed or nothing ran.
 local host = require "cq.host"
 local option = require "cq.option"
@@ -29,9 +30,13 @@ local function quote(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
 -- C tests that make worlds as tests/c/scene.h does, and rollouts of them
 local on_both = { "batch", "gradient", "health", "memo", "rollout32", "rollout_dual", "walls" }
 
+-- those of them that reach all kernels in little time
+local in_race = { "health", "walls" }
+
 -- threads and blocks of kernels take turns at random
-local function emulated(program)
-  return ('CQLUA_CUDA=%s CQLUA_EMULATION="thread_order=2 block_order=2" %s'):format(quote(build .. "/tests/cuda-emulated.so"), quote(program))
+local function emulated(program, object)
+  return ('CQLUA_CUDA=%s CQLUA_EMULATION="thread_order=2 block_order=2" %s'):format(quote(build .. "/tests/" .. (object or "cuda-emulated.so")),
+                                                                                   quote(program))
 end
 
 -- { name, command } of every test file
@@ -47,6 +52,10 @@ local function collect()
   end
   for _, stem in ipairs(on_both) do
     tests[#tests + 1] = { name = "cuda/c/" .. stem, command = "CQLUA_TEST_DEVICE=cuda " .. emulated(build .. "/tests/" .. stem) }
+  end
+  tests[#tests + 1] = { name = "cuda/race/parity", command = emulated(build .. "/tests/cuda/parity", "cuda-race.so") }
+  for _, stem in ipairs(in_race) do
+    tests[#tests + 1] = { name = "cuda/race/" .. stem, command = "CQLUA_TEST_DEVICE=cuda " .. emulated(build .. "/tests/" .. stem, "cuda-race.so") }
   end
   for _, name in ipairs(listed("tests", function(n) return ends_with(n, "_spec.lua") or n == "style.lua" end)) do
     local command = quote(host.executable) .. " tests/spec.lua " .. quote("tests/" .. name)

@@ -3,6 +3,7 @@
 #include "fiber.h"
 #include "kernel.h"
 #include "machine.h"
+#include "race.h"
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -28,6 +29,7 @@ struct thread {
   unsigned mask;
   int source;
   uint64_t value, result;
+  witness who;
 };
 
 struct shared_array {
@@ -114,6 +116,17 @@ void tell_standstill() {
   now.failed = true;
 }
 
+// what the threads of the block did so far comes before what they do from now on
+void begin_interval() {
+  const uint32_t interval = race_interval(blockIdx.x);
+  for (unsigned i = 0; i < now.count; i++) {
+    witness &who = now.threads[i].who;
+    who.block = blockIdx.x;
+    who.rank = i;
+    who.interval = interval;
+  }
+}
+
 // all of the block wait at one barrier
 bool release_block() {
   for (unsigned i = 1; i < now.count; i++) {
@@ -125,6 +138,7 @@ bool release_block() {
   }
   for (unsigned i = 0; i < now.count; i++) now.threads[i].is = condition::ready;
   now.at_block = 0;
+  begin_interval();
   return true;
 }
 
@@ -132,6 +146,7 @@ void run_block() {
   for (unsigned i = 0; i < now.count; i++) now.threads[i].is = condition::ready;
   for (unsigned w = 0; w < threads_max / 32; w++) now.warp_waiting[w] = 0;
   now.returned = now.at_block = 0;
+  begin_interval();
   while (now.returned < now.count && !now.failed) {
     bool moved = false;
     const int32_t how = cq_emulation_machine()->thread_order;
@@ -141,7 +156,9 @@ void run_block() {
       if (self->is != condition::ready) continue;
       moved = true;
       threadIdx.x = self->rank;
+      race_run(&self->who);
       fiber_enter(self->fib);
+      race_run(nullptr);
     }
     if (now.failed) return;
     if (now.at_block == now.count)
@@ -152,7 +169,10 @@ void run_block() {
 }
 
 void release_arrays() {
-  for (const shared_array &a : now.arrays) free(a.memory);
+  for (const shared_array &a : now.arrays) {
+    race_forget(a.memory);
+    free(a.memory);
+  }
   now.arrays.clear();
   now.array_bytes = 0;
 }
@@ -234,6 +254,10 @@ uint64_t meet_warp(meeting kind, unsigned mask, uint64_t value, int source, cons
     lanes[i].is = condition::ready;
   }
   now.warp_waiting[warp] &= ~mask;
+  // the others exchange values and order no memory
+  witness *all[32];
+  for (int i = 0; i < 32; i++) all[i] = &lanes[i].who;
+  if (kind == meeting::sync) race_meet(all, mask);
   return self->result;
 }
 
@@ -243,6 +267,7 @@ void *shared(const void *site, size_t bytes, const char *name) {
   void *memory = nullptr;
   if (posix_memalign(&memory, 128, bytes)) abort();
   fill_poison(memory, bytes);
+  race_watch(memory, bytes, name);
   now.arrays.push_back({site, name, memory, bytes});
   now.array_bytes += (bytes + 15) & ~(size_t)15;
   if (now.array_bytes > shared_max) {
@@ -272,6 +297,8 @@ bool run_blocks(const char *kernel, unsigned blocks, unsigned threads, const std
   threadIdx = blockIdx = {0, 0, 0};
   random_state = machine->seed;
   arrange(now.order, threads, machine->thread_order);
+  const int64_t races = race_count();
+  race_launch(kernel);
   std::vector<unsigned> block_order;
   arrange(block_order, blocks, machine->block_order);
   for (unsigned k = 0; k < blocks && !now.failed; k++) {
@@ -282,7 +309,7 @@ bool run_blocks(const char *kernel, unsigned blocks, unsigned threads, const std
   now.running = false;
   if (now.failed)
     for (thread &t : now.threads) fiber_restart(t.fib);
-  return !now.failed;
+  return !now.failed && race_count() == races;
 }
 
 }

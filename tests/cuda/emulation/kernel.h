@@ -60,12 +60,6 @@ template <class T> T shuffle(unsigned mask, T value, int source, const char *fil
   return value;
 }
 
-template <class T> T exchange(T *to, T value) {
-  const T old = *to;
-  *to = value;
-  return old;
-}
-
 }
 
 // ---- barriers and shuffles; file and line are where they stand in the source -----------------------------------------------
@@ -104,16 +98,25 @@ inline void __threadfence_block() {}
 
 // ---- atomics on integers ------------------------------------------------------------------------------------------------
 
-#define CQ_ATOMIC(name, type, result) \
-  inline type name(type *to, type value) { return emulation::exchange<type>(to, (type)(result)); }
-#define CQ_ATOMICS(type)                                        \
-  CQ_ATOMIC(atomicAdd, type, *to + value)                       \
-  CQ_ATOMIC(atomicMin, type, value < *to ? value : *to)         \
-  CQ_ATOMIC(atomicMax, type, value > *to ? value : *to)         \
-  CQ_ATOMIC(atomicExch, type, value)                            \
-  CQ_ATOMIC(atomicAnd, type, *to & value)                       \
-  CQ_ATOMIC(atomicOr, type, *to | value)                        \
-  inline type atomicCAS(type *to, type compare, type value) { return emulation::exchange<type>(to, *to == compare ? value : *to); }
+// relaxed, as on the device: they order nothing else; two steps, for threads take turns only at barriers
+#define CQ_ATOMIC(name, type, result)                        \
+  inline type name(type *to, type value) {                   \
+    const type old = __atomic_load_n(to, __ATOMIC_RELAXED);  \
+    __atomic_store_n(to, (type)(result), __ATOMIC_RELAXED);  \
+    return old;                                              \
+  }
+#define CQ_ATOMICS(type)                                            \
+  CQ_ATOMIC(atomicAdd, type, old + value)                           \
+  CQ_ATOMIC(atomicMin, type, value < old ? value : old)             \
+  CQ_ATOMIC(atomicMax, type, value > old ? value : old)             \
+  CQ_ATOMIC(atomicExch, type, value)                                \
+  CQ_ATOMIC(atomicAnd, type, old & value)                           \
+  CQ_ATOMIC(atomicOr, type, old | value)                            \
+  inline type atomicCAS(type *to, type compare, type value) {       \
+    const type old = __atomic_load_n(to, __ATOMIC_RELAXED);         \
+    if (old == compare) __atomic_store_n(to, value, __ATOMIC_RELAXED); \
+    return old;                                                     \
+  }
 CQ_ATOMICS(int)
 CQ_ATOMICS(unsigned)
 CQ_ATOMICS(unsigned long long)

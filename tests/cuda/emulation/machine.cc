@@ -22,6 +22,7 @@ void set_whole(cq_emulation *m) {
   m->processors = 2;
   m->seed = 1;
   m->guard = 1;
+  m->looks_for_races = before.looks_for_races;
   m->fail_after = -1;
   m->memory_used = m->memory_peak = before.memory_used;
   m->pinned_used = before.pinned_used;

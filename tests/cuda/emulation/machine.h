@@ -14,6 +14,8 @@ typedef struct cq_emulation {
   int64_t memory;            // of the device [bytes]
   int32_t processors;        // multiprocessors
 
+  int32_t looks_for_races;   // 1: kernels are compiled so that races show (race.h); no choice of the test
+
   // in which order threads and blocks take turns: cq_emulation_order
   int32_t thread_order, block_order;
   uint32_t seed;             // of random orders

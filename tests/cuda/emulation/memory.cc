@@ -2,6 +2,7 @@
 // host's reach while no work of the device runs. Copies must stay within one piece of it, in the direction that they name.
 #include "block.h"
 #include "machine.h"
+#include "race.h"
 #include "runtime.h"
 #include <cstdio>
 #include <cstdlib>
@@ -202,6 +203,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes) {
   m->memory_used += (int64_t)rounded;
   if (m->memory_used > m->memory_peak) m->memory_peak = m->memory_used;
   *memory = taken;
+  race_watch(taken, bytes, "device memory");
   return cudaSuccess;
 }
 
@@ -217,6 +219,7 @@ cudaError_t cudaFree(void *memory) {
     return keep(cudaErrorInvalidValue);
   }
   const piece p = found->second;
+  race_forget(memory);
   munmap(p.pages, p.page_bytes + page_size());
   cq_emulation_machine()->memory_used -= (int64_t)((p.bytes + alignment - 1) & ~(alignment - 1));
   device_pieces.erase(found);
