@@ -42,7 +42,7 @@ CQ_KERNEL drive_shares(const cq_frame *s, const cq_drive *d) {
   }
 }
 
-// The sum over all threads of a block, the same always; all of them call it.
+// The sum over all threads of a block for its first one, the same always; all of them call it.
 CQ_GPU double block_sum(double *shared, const double value) {
   __syncthreads();
   shared[threadIdx.x] = value;
@@ -50,8 +50,7 @@ CQ_GPU double block_sum(double *shared, const double value) {
     __syncthreads();
     if ((int)threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
   }
-  __syncthreads();
-  return shared[0];
+  return shared[threadIdx.x];   // its own: no barrier
 }
 
 // a block for each signal

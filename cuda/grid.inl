@@ -221,8 +221,7 @@ CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k
   __syncthreads();
   const int32_t rounds = shared->most;
   for (int32_t r = 0; r < rounds; r++) meet_adj(s, &w, count - 1 - r, v->c, grad.c, shared, sums);
-  __syncthreads();
-  return grad;
+  return grad;   // the barriers of add_gravity lie before the next tile's most = 0
 }
 
 // sum over the nodes of a block, in a fixed order, times scale

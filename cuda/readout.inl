@@ -78,7 +78,7 @@ CQ_GPU double part_adj(const cq_reading *r, const int64_t scene, const int64_t i
                           const double share) {
   real *adj = slot_in(r->adj, FIELDS, r->adj_slot_of[id]) + part->first * CQ_GROUP;
   const int32_t width = part->width, gather = r->kind == CQ_READOUT_GATHER;
-  const int64_t at = scene * r->count + part->out + (gather ? place * width : r->group_of[place] * part->components);
+  const int64_t at = scene * r->count + part->out + (gather ? (int64_t)place * width : (int64_t)r->group_of[place] * part->components);
   const double *g = r->grad_out + at, *out = r->out + at;
   double q[WIDTH_MAX], along = 0;
   for (int32_t i = 0; i < width; i++) q[i] = field_at(r, r->slot_of[id], part->first + i);

@@ -182,7 +182,6 @@ CQ_KERNEL order_tiles(const cq_sorting s, const cq_tile *tiles, int32_t tile_cou
   CQ_SHARED(int32_t, start, TILE_CELLS + 1);
   for (int32_t t = (int32_t)blockIdx.x; t < tile_count; t += (int32_t)gridDim.x) {
     const int32_t first = tiles[t].first, end = first + tiles[t].count;
-    __syncthreads();
     if (threadIdx.x < TILE_CELLS) count[threadIdx.x] = 0;
     __syncthreads();
     for (int32_t k = first + (int32_t)threadIdx.x; k < end; k += THREADS) atomicAdd(&count[s.cell[s.placed[k]]], 1);
@@ -262,7 +261,7 @@ CQ_KERNEL sum_tiles(int32_t batch, int32_t tile_count, int32_t block_count, cons
       for (int32_t t = scene_begin(tiles, from, to, scene) + (int32_t)threadIdx.x; t < end; t += THREADS)
         sum += sums[(int64_t)t * count + which];
     }
-    __syncthreads();
+    __syncthreads();   // those of the turn before
     shared[threadIdx.x] = sum;
     for (int half = THREADS / 2; half > 0; half /= 2) {
       __syncthreads();
@@ -274,6 +273,6 @@ CQ_KERNEL sum_tiles(int32_t batch, int32_t tile_count, int32_t block_count, cons
 
 void cq_window_sum(cudaStream_t stream, int32_t batch, int32_t tile_count, int32_t block_count, const cq_tile *tiles,
                    const double *sums, int32_t count, double *totals) {
-  const int64_t all = (int64_t)batch * count;
-  CQ_LAUNCH(sum_tiles, all < 65535 ? all : 65535, THREADS, stream, batch, tile_count, block_count, tiles, sums, count, totals);
+  const int64_t all = (int64_t)batch * count, most = 1024;   // about as many as a large GPU runs at once
+  CQ_LAUNCH(sum_tiles, all < most ? all : most, THREADS, stream, batch, tile_count, block_count, tiles, sums, count, totals);
 }

@@ -87,6 +87,14 @@ static void apart(test_scene *s) {
     for (int i = 0; i < s->def.dim; i++) s->position[p * s->def.dim + i] += (20 + 3 * i) * s->def.dx;
 }
 
+// so far from each other that the window between them takes one block several turns to sum up
+static void corners(test_scene *s) {
+  bare(s);   // the map of walls would be as large
+  for (int i = 0; i < 2; i++) s->def.cells[i] = 6144;
+  for (int64_t p = s->n / 2; p < s->n; p++)
+    for (int i = 0; i < 2; i++) s->position[p * 2 + i] += 6100 * s->def.dx;
+}
+
 // so close that a tile takes several rounds
 static void crowded(test_scene *s) {
   const double middle[3] = {7 * s->def.dx, 6.5 * s->def.dx, 7 * s->def.dx};
@@ -134,10 +142,12 @@ static const row rows[] = {
     {"2D fast", {D2, .side = 10, .steps = 4, .substeps = 8, .change = fast}, 0, 0},
     {"3D fast", {D3, .side = 5, .steps = 4, .substeps = 8, .change = fast}, 0, 0},
     {"3D apart", {D3, .side = 6, .steps = 3, .change = apart}, 0, 0},
+    {"2D corners", {D2, .side = 4, .steps = 1, .change = corners}, 0, 0},
     {"2D crowded", {D2, .side = 30, .steps = 2, .change = crowded}, 0, 0},
     {"3D crowded", {D3, .side = 10, .steps = 2, .change = crowded}, 0, 0},
     {"2D batch", {D2, .side = 9, .steps = 6, .batch = 3}, 0, 1},
     {"3D batch", {D3, .side = 5, .steps = 4, .batch = 3, .running = 1}, 0, 1},
+    {"2D many scenes", {D2, .side = 3, .steps = 1, .batch = 60, .change = all_walls}, 0, 1},
     {"2D checkpoints", {D2, .side = 10, .steps = 11, .batch = 2}, 2, 1},
     {"3D checkpoints", {D3, .side = 5, .steps = 9, .substeps = 3}, 2, 0},
     {"3D fast checkpoints", {D3, .side = 4, .steps = 7, .substeps = 8, .change = fast}, 2, 0},
@@ -180,7 +190,7 @@ static void set_own(const test_run *t) {
     const int64_t count = cq_field_count(t->world, fields[f]);
     double *own = test_array(count * t->choice.batch);
     for (int64_t k = 0; k < count * t->choice.batch; k++) {
-      const double s = (double)(k / count);
+      const double s = (double)(k / count % 5);
       own[k] = value[k % count] + (fields[f] == CQ_FIELD_POSITION ? 1e-3 : 0.02 * fabs(value[k % count])) * s * sin((double)k);
     }
     REQUIRE(cq_rollout_set(t->rollout, fields[f], own, 1) == CQ_OK);
