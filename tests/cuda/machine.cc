@@ -268,6 +268,16 @@ void check_streams() {
   cudaStreamSynchronize(first);
   CHECK(*pinned == 1 && cudaStreamQuery(first) == cudaSuccess, "the sum is %d", *pinned);
 
+  cudaMemcpyAsync(what.data, pinned, sizeof(int), cudaMemcpyHostToDevice, first);
+  cudaStreamSynchronize(first);
+  CHECK(machine()->faults == 0, "%s", machine()->fault);
+  cudaMemcpyAsync(what.data, pinned, sizeof(int), cudaMemcpyHostToDevice, first);
+  *pinned = 7;
+  cudaStreamSynchronize(first);
+  CHECK(machine()->faults == 1 && strstr(machine()->fault, "before the copy was made"), "a source that changes under way: \"%s\"", machine()->fault);
+  cq_emulation_reset();
+  cudaMemcpy(what.data, &one, sizeof(int), cudaMemcpyHostToDevice);
+
   cudaEvent_t event, later;
   cudaEventCreate(&event);
   cudaEventCreateWithFlags(&later, cudaEventDefault);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <unistd.h>
 
 namespace emulation {
 
@@ -53,6 +54,13 @@ void set_from_environment(cq_emulation *m) {
   for (; all && sscanf(all, " %47[a-z_]=%47[^ ]%n", name, value, &used) == 2; all += used) set_one(m, name, value);
 }
 
+// a program that used the machine wrongly does not end well, even if its results were right
+void end_badly_after_faults() {
+  if (!cq_emulation_machine()->faults) return;
+  fflush(stdout);
+  _exit(1);
+}
+
 cq_emulation *machine() {
   static cq_emulation m;
   static bool made;
@@ -60,6 +68,7 @@ cq_emulation *machine() {
     made = true;
     set_whole(&m);
     set_from_environment(&m);
+    atexit(end_badly_after_faults);
   }
   return &m;
 }

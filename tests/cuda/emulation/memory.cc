@@ -123,6 +123,22 @@ void copy_rows(const area &a, const char *from) {
   close_memory();
 }
 
+uint64_t hash_rows(const area &a) {
+  uint64_t hash = 1469598103934665603u;
+  for (size_t row = 0; row < a.height; row++)
+    for (size_t k = 0; k < a.width; k++) hash = (hash ^ (unsigned char)a.from[row * a.from_pitch + k]) * 1099511628211u;
+  return hash;
+}
+
+// a copy that reads memory of the host when the stream gets there: it must be as it was when the copy was asked for
+void enqueue_upload(const char *name, const area &a, cudaStream_t stream) {
+  const uint64_t asked = hash_rows(a);
+  enqueue(stream, [=] {
+    if (hash_rows(a) != asked) fault("%s: the host wrote to the source, %zu bytes at %p, before the copy was made", name, a.width, (const void *)a.from);
+    copy_rows(a, a.from);
+  });
+}
+
 cudaError_t copy_async(const char *name, const area &a, cudaMemcpyKind kind, cudaStream_t stream) {
   const cudaError_t error = call(name);
   if (error || !a.width || !a.height) return error;
@@ -137,6 +153,8 @@ cudaError_t copy_async(const char *name, const area &a, cudaMemcpyKind kind, cud
   if (upload && !is_capturing(stream) && !is_pinned(a.from, from_bytes)) {
     auto staged = std::make_shared<std::vector<char>>(a.from, a.from + from_bytes);
     enqueue(stream, [a, staged] { copy_rows(a, staged->data()); });
+  } else if (upload && !is_capturing(stream)) {
+    enqueue_upload(name, a, stream);
   } else {
     enqueue(stream, [a] { copy_rows(a, a.from); });
     if (to_side == host_side && !is_capturing(stream) && !is_pinned(a.to, to_bytes)) drain(stream);

@@ -111,7 +111,7 @@ void drain_all() {
 void enqueue_launch(const char *name, unsigned blocks, unsigned threads, cudaStream_t stream, std::function<void()> body) {
   cq_emulation_machine()->launches++;
   if (call("launch")) return;
-  if (!blocks || !threads || threads > threads_max) {
+  if (!blocks || blocks > 0x7fffffff || !threads || threads > threads_max) {
     fault("%s: a launch of %u blocks of %u threads", name, blocks, threads);
     keep(cudaErrorInvalidConfiguration);
     return;
