@@ -73,8 +73,9 @@ static void mover_and_pins(test_scene *s) {
   test_scene_add_pins(s);
 }
 
-// so fast that particles leave their tile in the middle of a control step
+// so fast that particles leave their tile in the middle of a control step, which nobody foresees in the first one
 static void fast(test_scene *s) {
+  s->def.dt = 6e-3;
   for (int i = 0; i < 3; i++) s->def.cells[i] = 64;
   for (int64_t p = 0; p < s->n; p++)
     for (int i = 0; i < s->def.dim; i++) s->velocity[p * s->def.dim + i] += i == 1 ? 1 : 9 - 3 * (double)i;
@@ -139,8 +140,8 @@ static const row rows[] = {
     {"3D bare", {D3, .side = 5, .steps = 3, .change = bare}, 0, 0},
     {"2D one particle", {D2, .side = 1, .steps = 3, .change = lonely}, 0, 0},
     {"3D one particle", {D3, .side = 1, .steps = 3, .change = lonely}, 0, 0},
-    {"2D fast", {D2, .side = 10, .steps = 4, .substeps = 8, .change = fast}, 0, 0},
-    {"3D fast", {D3, .side = 5, .steps = 4, .substeps = 8, .change = fast}, 0, 0},
+    {"2D fast", {D2, .side = 10, .steps = 2, .substeps = 24, .change = fast}, 0, 0},
+    {"3D fast", {D3, .side = 6, .steps = 2, .substeps = 24, .change = fast}, 0, 0},
     {"3D apart", {D3, .side = 6, .steps = 3, .change = apart}, 0, 0},
     {"2D corners", {D2, .side = 4, .steps = 1, .change = corners}, 0, 0},
     {"2D crowded", {D2, .side = 30, .steps = 2, .change = crowded}, 0, 0},
@@ -150,11 +151,11 @@ static const row rows[] = {
     {"2D many scenes", {D2, .side = 3, .steps = 1, .batch = 60, .change = all_walls}, 0, 1},
     {"2D checkpoints", {D2, .side = 10, .steps = 11, .batch = 2}, 2, 1},
     {"3D checkpoints", {D3, .side = 5, .steps = 9, .substeps = 3}, 2, 0},
-    {"3D fast checkpoints", {D3, .side = 4, .steps = 7, .substeps = 8, .change = fast}, 2, 0},
+    {"2D fast checkpoints", {D2, .side = 10, .steps = 5, .substeps = 24, .change = fast}, 2, 0},
     {"2D float32", {.dim = 2, .precision = CQ_FLOAT32, .side = 14, .steps = 4}, 0, 0},
     {"3D float32", {.dim = 3, .precision = CQ_FLOAT32, .side = 7, .steps = 4, .batch = 2}, 0, 1},
     {"3D float32 all walls", {.dim = 3, .precision = CQ_FLOAT32, .side = 7, .steps = 4, .change = all_walls}, 0, 0},
-    {"3D float32 fast", {.dim = 3, .precision = CQ_FLOAT32, .side = 5, .steps = 4, .substeps = 8, .change = fast}, 0, 0},
+    {"3D float32 fast", {.dim = 3, .precision = CQ_FLOAT32, .side = 7, .steps = 2, .substeps = 24, .change = fast}, 0, 0},
 };
 
 // ---- one rollout ------------------------------------------------------------------------------------------------------------------
