@@ -328,5 +328,6 @@ cq_status cq_rollout_read_adjoint(cq_rollout *r, const cq_readout *readout, cons
   const cq_status status = check_readout(r, readout);
   if (status) return status;
   if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before adding to it");
+  if (r->finished) return cq_fail(CQ_INVALID, "the gradients were asked for already; begin the adjoint again before adding to it");
   return r->world->backend->read_adjoint(r->device, readout, cq_readout_count(r->world, readout), grad_out);
 }

@@ -201,6 +201,12 @@ static void check_readouts(test_run *t) {
   CHECK(cq_rollout_read(t->rollout, &r, out) == CQ_OK, "%s", cq_error());
   memset(out, 0, sizeof out);
   CHECK_FAILS(cq_rollout_read_adjoint(t->rollout, &r, out), CQ_INVALID, "begin the adjoint");
+  REQUIRE(cq_rollout_begin(t->rollout) == CQ_OK && cq_rollout_begin_adjoint(t->rollout) == CQ_OK);
+  CHECK(cq_rollout_read_adjoint(t->rollout, &r, out) == CQ_OK, "%s", cq_error());
+  double *gradient = test_array(cq_field_count(t->world, CQ_FIELD_POSITION));
+  CHECK(cq_rollout_gradient(t->rollout, CQ_FIELD_POSITION, gradient, 0) == CQ_OK, "%s", cq_error());
+  free(gradient);
+  CHECK_FAILS(cq_rollout_read_adjoint(t->rollout, &r, out), CQ_INVALID, "asked for already");
   REQUIRE(cq_rollout_begin(t->rollout) == CQ_OK);
 }
 
