@@ -96,9 +96,11 @@ __global__ void wait_in_vain(int *out, int how) {
   *out = how;
 }
 
+#if !defined(__SANITIZE_ADDRESS__)   // which ends the process
 __global__ void go_astray(int *out) {
   out[threadIdx.x] = *(volatile int *)(uintptr_t)(threadIdx.x == 5 ? 64 : (uintptr_t)out);
 }
+#endif
 
 __global__ void share_too_much(int *out) {
   CQ_SHARED(double, large, 7000);
@@ -171,6 +173,119 @@ __global__ void integers(int *out) {
   fine &= __float_as_int(1.0f) == 0x3f800000 && __int_as_float(0x3f800000) == 1.0f && __ffs(8) == 4 && __popc(255) == 8;
   fine &= min(2, 3) == 2 && max(2.5f, 1.0f) == 2.5f && gridDim.x == blocks && warpSize == 32;
   out[blockIdx.x * blockDim.x + threadIdx.x] = fine;
+}
+
+// ---- blocks that wait for each other ----------------------------------------------------------------------------------------------
+
+// each block reads what the one before it wrote, of as many rounds; how: 1 without the barrier that keeps the next round away, 2 without
+// that which waits for this one, 3 a block leaves, 4 a thread leaves, 5 two places
+__global__ void pass_on(int *out, int cluster, int how) {
+  CQ_SHARED(int, mine, 1);
+  const int last = (int)gridDim.x - 1, before = blockIdx.x ? (int)blockIdx.x - 1 : last;
+  if (threadIdx.x == 0) mine[0] = (int)blockIdx.x;
+  for (int round = 0; round < 3; round++) {
+    __syncthreads();
+    if (threadIdx.x == 0) out[blockIdx.x] = mine[0];
+    if (how == 3 && (int)blockIdx.x == last) return;
+    if (how == 4 && threadIdx.x == 7) return;
+    if (how == 5 && blockIdx.x) cq_sync_grid(nullptr);
+    else if (how != 2) cluster ? cq_sync_cluster() : cq_sync_grid(nullptr);
+    if (threadIdx.x == 0) mine[0] = out[before] + 1;
+    if (how != 1) cluster ? cq_sync_cluster() : cq_sync_grid(nullptr);
+  }
+}
+
+cudaError_t launch_together(int all, int cluster, int *out, int how) {
+  cudaLaunchAttribute together = {};
+  together.id = cluster ? cudaLaunchAttributeClusterDimension : cudaLaunchAttributeCooperative;
+  together.val.clusterDim = {(unsigned)all, 1, 1};
+  together.val.cooperative = !cluster;
+  const cudaLaunchConfig_t config = {dim3((unsigned)all), dim3(threads), 0, nullptr, &together, 1};
+  return cudaLaunchKernelEx(&config, pass_on, out, cluster, how);
+}
+
+void check_together() {
+  int shown[3] = {};
+  for (int how = 0; how < 3; how++)
+    for (int cluster = 0; cluster < 2; cluster++)
+      for (int order = CQ_EMULATION_FORWARD; order <= CQ_EMULATION_RANDOM; order++) {
+        cq_emulation_reset();
+        machine()->thread_order = machine()->block_order = order;
+        device_array<int> out(7);
+        cudaMemset(out.data, 0, 7 * sizeof(int));
+        CHECK(launch_together(7, cluster, out.data, how) == cudaSuccess, "seven blocks are not launched");
+        // what a block wrote in the third round began two blocks before, where it gained one for each
+        int wrong = 0;
+        for (int b = 0; b < 7; b++) wrong += out.read(7)[(size_t)b] != (b + 5) % 7 + 2;
+        shown[how] += wrong > 0;
+        CHECK(how || (!wrong && machine()->faults == 0), "order %d: %d of 7 blocks read what was not there; %s", order, wrong, machine()->fault);
+      }
+  CHECK(shown[1] && shown[2], "a missing barrier shows in %d and %d of 6 orders", shown[1], shown[2]);
+}
+
+void check_together_faults() {
+  static const char *const words[] = {"1 of 7 blocks have returned", "1 of 96 threads have returned", "block 0 waits for its launch at"};
+  for (int how = 3; how < 6; how++)
+    for (int order = CQ_EMULATION_FORWARD; order <= CQ_EMULATION_RANDOM; order++) {
+      cq_emulation_reset();
+      machine()->thread_order = machine()->block_order = order;
+      device_array<int> out(7);
+      launch_together(7, 0, out.data, how);
+      CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && machine()->faults == 1 && strstr(machine()->fault, words[how - 3]),
+            "%d: %lld faults, \"%s\" (\"%s\" wanted)", how, (long long)machine()->faults, machine()->fault, words[how - 3]);
+    }
+  cq_emulation_reset();
+  device_array<int> out(16);
+  CQ_LAUNCH(pass_on, 1, threads, nullptr, out.data, 0, 0);
+  CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && strstr(machine()->fault, "were not launched as"), "\"%s\"", machine()->fault);
+  cq_emulation_reset();
+  CHECK(launch_together(9, 0, out.data, 0) == cudaErrorCooperativeLaunchTooLarge, "more blocks than there is room for");
+  machine()->processors = 4;
+  CHECK(launch_together(9, 0, out.data, 0) == cudaSuccess, "as many as there is room for");
+  CHECK(launch_together(16, 1, out.data, 0) == cudaErrorInvalidClusterSize, "a cluster of 16 that was not allowed");
+  const cudaLaunchConfig_t config = {dim3(16), dim3(threads), 0, nullptr, nullptr, 0};
+  int most = 0;
+  CHECK(cudaOccupancyMaxPotentialClusterSize(&most, pass_on, &config) == cudaSuccess && most == 8, "%d without permission", most);
+  cudaFuncSetAttribute(pass_on, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+  CHECK(cudaOccupancyMaxPotentialClusterSize(&most, pass_on, &config) == cudaSuccess && most == 16, "%d with it", most);
+  CHECK(launch_together(16, 1, out.data, 0) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess, "a cluster of 16 that was");
+  machine()->cluster = machine()->cooperative = 0;
+  CHECK(launch_together(4, 0, out.data, 0) == cudaErrorNotSupported, "a cooperative launch on an old machine");
+  CHECK(launch_together(4, 1, out.data, 0) == cudaErrorInvalidClusterSize, "a cluster on an old machine");
+}
+
+// three warps go their own ways, each to its own number of turns; how: 1 without the barrier, 2 with one lane less
+__global__ void turn_apart(int *out, int how) {
+  CQ_SHARED(int, line, 2 * threads);
+  const int pair = threadIdx.x < 64, size = pair ? 64 : 32, first = pair ? 0 : 64, at = (int)threadIdx.x - first;
+  int value = (int)threadIdx.x;
+  for (int turn = 0; turn < (pair ? 2 : 5); turn++) {
+    int *half = line + turn % 2 * threads + first;
+    half[at] = value + 1;
+    if (how == 2 && threadIdx.x == 3) return;
+    if (how != 1) cq_sync_some(pair ? 1 : 2, size);
+    value = half[size - 1 - at];
+  }
+  out[blockIdx.x * blockDim.x + threadIdx.x] = value;
+}
+
+void check_parts() {
+  for (int how = 0; how < 3; how++)
+    for (int order = CQ_EMULATION_FORWARD; order <= CQ_EMULATION_RANDOM; order++) {
+      cq_emulation_reset();
+      machine()->thread_order = order;
+      device_array<int> out(threads);
+      CQ_LAUNCH(turn_apart, 1, threads, nullptr, out.data, how);
+      if (how == 2) {
+        CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && strstr(machine()->fault, "wait for their part of the block"), "\"%s\"",
+              machine()->fault);
+        continue;
+      }
+      int wrong = 0;
+      for (int i = 0; i < threads; i++) wrong += out.read(threads)[(size_t)i] != (i < 64 ? i + 2 : 159 - i + 5);
+      CHECK((wrong == 0) == (how == 0) && machine()->faults == 0, "%d, order %d: %d of %d threads are wrong; %s", how, order, wrong, threads,
+            machine()->fault);
+    }
 }
 
 // ---- memory -------------------------------------------------------------------------------------------------------------------
@@ -366,6 +481,9 @@ int main() {
   check_block();
   check_divergence();
   check_warps();
+  check_together();
+  check_together_faults();
+  check_parts();
   CHECK(in_all_orders(integers)[0] == std::vector<int>(count, 1), "atomics or bits are wrong");
   check_memory();
   check_streams();

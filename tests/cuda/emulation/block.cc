@@ -16,7 +16,8 @@ namespace emulation {
 
 namespace {
 
-enum class condition { ready, at_block, at_warp, returned };
+enum class condition { ready, at_block, at_warp, at_some, at_all, returned };
+constexpr int conditions = 6, barriers = 16;
 
 struct thread {
   fiber *fib;
@@ -27,6 +28,7 @@ struct thread {
   // its part in what a warp does together
   meeting kind;
   unsigned mask;
+  int barrier;
   int source;
   uint64_t value, result;
   witness who;
@@ -42,16 +44,20 @@ struct shared_array {
 struct running_block {
   const char *kernel;
   const std::function<void()> *body;
+  company with;
   std::vector<thread> threads;
   std::vector<unsigned> order;
-  unsigned count, returned, at_block;
+  unsigned count, returned, at_block, at_all;
+  unsigned at_some[barriers];
   unsigned warp_waiting[threads_max / 32];   // bits of lanes that wait for others of their warp
   std::vector<shared_array> arrays;
   size_t array_bytes;
   bool failed, running;
 };
 
-running_block &now = *new running_block();   // to the end of the process, for its fibers
+// to the end of the process, for their fibers; of blocks that run together all but one are parked
+running_block &now = *new running_block();
+std::vector<running_block> &parked = *new std::vector<running_block>();
 
 thread *self;
 uint32_t random_state;
@@ -95,14 +101,15 @@ const char *name_of(const char *file) {
 void tell_standstill() {
   char what[400] = "";
   size_t used = 0;
-  const thread *told[4] = {};
-  unsigned numbers[4] = {};
+  static const char *const partners[conditions] = {"", "block", "warp", "part of the block", "launch", ""};
+  const thread *told[conditions] = {};
+  unsigned numbers[conditions] = {};
   for (unsigned i = 0; i < now.count; i++) {
     const thread &t = now.threads[i];
     numbers[(int)t.is]++;
     if (!told[(int)t.is]) told[(int)t.is] = &t;
   }
-  for (int c = 1; c < 4; c++) {
+  for (int c = 1; c < conditions; c++) {
     if (!numbers[c]) continue;
     const thread &t = *told[c];
     used += (size_t)snprintf(what + used, sizeof what - used, "%s%u of %u threads ", used ? ", " : "", numbers[c], now.count);
@@ -110,7 +117,7 @@ void tell_standstill() {
       used += (size_t)snprintf(what + used, sizeof what - used, "have returned");
     else
       used += (size_t)snprintf(what + used, sizeof what - used, "wait for their %s (thread %u at %s:%d)",
-                               c == (int)condition::at_block ? "block" : "warp", t.rank, name_of(t.file), t.line);
+                               partners[c], t.rank, name_of(t.file), t.line);
   }
   fault("%s, block %u: a barrier that not all reach: %s", now.kernel, blockIdx.x, what);
   now.failed = true;
@@ -142,12 +149,17 @@ bool release_block() {
   return true;
 }
 
-void run_block() {
+void begin_block() {
   for (unsigned i = 0; i < now.count; i++) now.threads[i].is = condition::ready;
   for (unsigned w = 0; w < threads_max / 32; w++) now.warp_waiting[w] = 0;
-  now.returned = now.at_block = 0;
+  for (unsigned &waiting : now.at_some) waiting = 0;
+  now.returned = now.at_block = now.at_all = 0;
   begin_interval();
-  while (now.returned < now.count && !now.failed) {
+}
+
+// until all its threads have returned, or wait for other blocks
+void run_block() {
+  while (now.returned < now.count && now.at_all < now.count && !now.failed) {
     bool moved = false;
     const int32_t how = cq_emulation_machine()->thread_order;
     if (how == CQ_EMULATION_RANDOM) arrange(now.order, now.count, how);
@@ -177,11 +189,97 @@ void release_arrays() {
   now.array_bytes = 0;
 }
 
+// the block that works now, before its threads begin
+void set_up(const char *kernel, unsigned threads, company with, const std::function<void()> &body) {
+  now.kernel = kernel;
+  now.body = &body;
+  now.with = with;
+  now.count = threads;
+  now.failed = false;
+  now.running = true;
+  if (now.threads.capacity() < threads_max) now.threads.reserve(threads_max);   // fibers keep pointers
+  while (now.threads.size() < threads) {
+    now.threads.push_back({});
+    thread &t = now.threads.back();
+    t.rank = (unsigned)now.threads.size() - 1;
+    t.fib = fiber_create(thread_body, &t);
+  }
+  arrange(now.order, threads, cq_emulation_machine()->thread_order);
+}
+
+void put_away() {
+  release_arrays();
+  now.running = false;
+  if (now.failed)
+    for (thread &t : now.threads) fiber_restart(t.fib);
+}
+
+// all threads of all blocks wait: at the same barrier?
+bool release_all(unsigned blocks) {
+  const thread &first = parked[0].threads[0];
+  for (unsigned k = 0; k < blocks; k++) {
+    for (unsigned i = 0; i < parked[k].count; i++) {
+      thread &t = parked[k].threads[i];
+      t.is = condition::ready;
+      if (same_place(first.file, first.line, t)) continue;
+      fault("%s: block 0 waits for its launch at %s:%d, block %u at %s:%d", parked[k].kernel, name_of(first.file), first.line, k,
+            name_of(t.file), t.line);
+      return false;
+    }
+    parked[k].at_all = 0;
+  }
+  return true;
+}
+
+// Blocks that are on the machine together take turns, each until it waits for the others.
+bool run_together(unsigned blocks, const std::function<void()> &begin) {
+  if (parked.size() < blocks) parked.resize(blocks);
+  bool failed = false;
+  std::vector<unsigned> order;
+  const auto each = [&](const std::function<void()> &act) {
+    arrange(order, blocks, cq_emulation_machine()->block_order);
+    for (const unsigned k : order) {
+      blockIdx.x = k;
+      std::swap(now, parked[k]);
+      if (!failed) act();
+      failed |= now.failed;
+      std::swap(now, parked[k]);
+    }
+  };
+  each(begin);
+  while (!failed) {
+    unsigned returned = 0, waiting = 0;
+    each([&] {
+      begin_interval();
+      run_block();
+      ++(now.at_all ? waiting : returned);
+    });
+    if (failed || !waiting) break;
+    if (returned) {
+      fault("%s: %u of %u blocks have returned, the others wait for them", parked[0].kernel, returned, blocks);
+      failed = true;
+    } else {
+      failed = !release_all(blocks);
+      race_order_all();
+    }
+  }
+  for (unsigned k = 0; k < blocks; k++) {
+    std::swap(now, parked[k]);
+    now.failed = failed;
+    put_away();
+    std::swap(now, parked[k]);
+  }
+  return !failed;
+}
+
 void fail_here() {
   now.failed = true;
   fiber_leave(self->fib);   // never entered again
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+void catch_bad_addresses() {}   // the sanitizer does, and tells more
+#else
 // An address that is none ends the kernel and not the process, as on a GPU. On a stack of its own: a thread's may be full.
 void on_bad_address(int, siginfo_t *info, void *) {
   if (!now.running) {
@@ -193,7 +291,6 @@ void on_bad_address(int, siginfo_t *info, void *) {
 }
 
 void catch_bad_addresses() {
-#if !defined(__SANITIZE_ADDRESS__)   // which tells more
   static char stack[64 << 10];
   const stack_t alternate = {stack, 0, sizeof stack};
   struct sigaction action = {};
@@ -201,8 +298,8 @@ void catch_bad_addresses() {
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigaltstack(&alternate, nullptr);
   sigaction(SIGSEGV, &action, nullptr);
-#endif
 }
+#endif
 
 }
 
@@ -211,6 +308,37 @@ int lane() { return (int)(self->rank & 31); }
 void meet_block(const char *file, int line) {
   now.at_block++;
   wait(condition::at_block, file, line);
+}
+
+void meet_some(int barrier, unsigned threads, const char *file, int line) {
+  if (barrier < 1 || barrier >= barriers || threads % 32 || threads > now.count) {
+    fault("%s, block %u, thread %u at %s:%d: %u threads at barrier %d", now.kernel, blockIdx.x, self->rank, name_of(file), line, threads,
+          barrier);
+    fail_here();
+  }
+  self->barrier = barrier;
+  if (++now.at_some[barrier] < threads) {
+    wait(condition::at_some, file, line);
+    return;
+  }
+  now.at_some[barrier] = 0;
+  // Theirs alone. To the detector other threads of the block are ordered with them, so what parts of a block do to each other it misses.
+  const uint32_t interval = race_interval(blockIdx.x);
+  for (unsigned i = 0; i < now.count; i++) {
+    thread &t = now.threads[i];
+    if (&t != self && (t.is != condition::at_some || t.barrier != barrier)) continue;
+    t.is = condition::ready;
+    t.who.interval = interval;
+  }
+}
+
+void meet_all(company with, const char *file, int line) {
+  if (with != now.with) {
+    fault("%s, block %u at %s:%d: the blocks were not launched as what waits here", now.kernel, blockIdx.x, name_of(file), line);
+    fail_here();
+  }
+  now.at_all++;
+  wait(condition::at_all, file, line);
 }
 
 uint64_t meet_warp(meeting kind, unsigned mask, uint64_t value, int source, const char *file, int line) {
@@ -277,38 +405,33 @@ void *shared(const void *site, size_t bytes, const char *name) {
   return memory;
 }
 
-bool run_blocks(const char *kernel, unsigned blocks, unsigned threads, const std::function<void()> &body) {
+bool run_blocks(const char *kernel, unsigned blocks, unsigned threads, company with, const std::function<void()> &body) {
   const cq_emulation *machine = cq_emulation_machine();
-  now.kernel = kernel;
-  now.body = &body;
-  now.count = threads;
-  now.failed = false;
   static const bool caught = (catch_bad_addresses(), true);
-  now.running = caught;
-  if (now.threads.capacity() < threads_max) now.threads.reserve(threads_max);   // fibers keep pointers
-  while (now.threads.size() < threads) {
-    now.threads.push_back({});
-    thread &t = now.threads.back();
-    t.rank = (unsigned)now.threads.size() - 1;
-    t.fib = fiber_create(thread_body, &t);
-  }
+  (void)caught;
   blockDim = dim3(threads);
   gridDim = dim3(blocks);
   threadIdx = blockIdx = {0, 0, 0};
   random_state = machine->seed;
-  arrange(now.order, threads, machine->thread_order);
   const int64_t races = race_count();
   race_launch(kernel);
+  if (with != company::none) {
+    const auto begin = [&] {
+      set_up(kernel, threads, with, body);
+      begin_block();
+    };
+    return run_together(blocks, begin) && race_count() == races;
+  }
+  set_up(kernel, threads, with, body);
   std::vector<unsigned> block_order;
   arrange(block_order, blocks, machine->block_order);
   for (unsigned k = 0; k < blocks && !now.failed; k++) {
     blockIdx.x = block_order[k];
+    begin_block();
     run_block();
     release_arrays();
   }
-  now.running = false;
-  if (now.failed)
-    for (thread &t : now.threads) fiber_restart(t.fib);
+  put_away();
   return !now.failed && race_count() == races;
 }
 

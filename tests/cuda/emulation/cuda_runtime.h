@@ -17,8 +17,9 @@ enum cudaError_t {
   cudaErrorInvalidDevice = 101, cudaErrorNoKernelImageForDevice = 209, cudaErrorECCUncorrectable = 214,
   cudaErrorUnsupportedPtxVersion = 222, cudaErrorOperatingSystem = 304, cudaErrorInvalidResourceHandle = 400, cudaErrorNotReady = 600,
   cudaErrorIllegalAddress = 700, cudaErrorLaunchOutOfResources = 701, cudaErrorLaunchTimeout = 702, cudaErrorLaunchFailure = 719,
+  cudaErrorCooperativeLaunchTooLarge = 720, cudaErrorNotSupported = 801,
   cudaErrorSystemNotReady = 802, cudaErrorSystemDriverMismatch = 803, cudaErrorStreamCaptureUnsupported = 900,
-  cudaErrorStreamCaptureInvalidated = 901, cudaErrorStreamCaptureUnmatched = 903, cudaErrorStreamCaptureImplicit = 906,
+  cudaErrorStreamCaptureInvalidated = 901, cudaErrorStreamCaptureUnmatched = 903, cudaErrorStreamCaptureImplicit = 906, cudaErrorInvalidClusterSize = 912,
   cudaErrorUnknown = 999,
 };
 typedef cudaError_t cudaError;
@@ -28,7 +29,7 @@ struct cudaDeviceProp {
   size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor;
   int regsPerBlock, regsPerMultiprocessor, warpSize, maxThreadsPerBlock, maxThreadsPerMultiProcessor, maxBlocksPerMultiProcessor;
   int major, minor, multiProcessorCount, l2CacheSize, concurrentKernels, ECCEnabled, unifiedAddressing;
-  int pciBusID, pciDeviceID, pciDomainID, integrated, cooperativeLaunch;
+  int pciBusID, pciDeviceID, pciDomainID, integrated, cooperativeLaunch, clusterLaunch;
 };
 
 struct cudaFuncAttributes {
@@ -46,7 +47,20 @@ enum cudaMemcpyKind {
 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
 enum cudaFuncAttribute {
-  cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9,
+  cudaFuncAttributeNonPortableClusterSizeAllowed = 14
+};
+enum cudaLaunchAttributeID { cudaLaunchAttributeCooperative = 2, cudaLaunchAttributeClusterDimension = 4 };
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  struct { struct { unsigned x, y, z; } clusterDim; int cooperative; } val;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+  cudaLaunchAttribute *attrs;
+  unsigned numAttrs;
 };
 enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
 enum { cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
@@ -110,6 +124,10 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 namespace emulation {
 int blocks_of(int threads);   // that fit on a multiprocessor
+// how a launch has its blocks, and whether the machine can; the largest cluster of a kernel, more than 8 where it allows that
+cudaError_t find_company(const void *kernel, const cudaLaunchConfig_t *config, company *with);
+cudaError_t cluster_size(const void *kernel, unsigned threads, int *size);
+void allow_any_cluster(const void *kernel);
 cudaError_t function_call(const char *name);
 }
 
@@ -117,7 +135,10 @@ template <class F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int
   *blocks = emulation::blocks_of(threads);
   return emulation::function_call("cudaOccupancyMaxActiveBlocksPerMultiprocessor");
 }
-template <class F> cudaError_t cudaFuncSetAttribute(F, cudaFuncAttribute, int) { return emulation::function_call("cudaFuncSetAttribute"); }
+template <class F> cudaError_t cudaFuncSetAttribute(F kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed && value) emulation::allow_any_cluster((const void *)kernel);
+  return emulation::function_call("cudaFuncSetAttribute");
+}
 template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, F) {
   *attributes = {0, 0, 0, 1024, 64, 75, 75};
   return emulation::function_call("cudaFuncGetAttributes");
@@ -126,13 +147,25 @@ template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attribu
 // ---- the words of cuda/launch.h ----------------------------------------------------------------------------------------
 
 namespace emulation {
-void enqueue_launch(const char *name, unsigned blocks, unsigned threads, cudaStream_t stream, std::function<void()> body);
+cudaError_t enqueue_launch(const char *name, unsigned blocks, unsigned threads, company with, cudaStream_t stream,
+                           std::function<void()> body);
 
 // arguments are taken now, the kernel runs when the stream gets there
 template <class... P, class... A>
 void launch(const char *name, unsigned blocks, unsigned threads, cudaStream_t stream, void (*kernel)(P...), A... arguments) {
-  enqueue_launch(name, blocks, threads, stream, [kernel, packed = std::tuple<P...>(arguments...)] { std::apply(kernel, packed); });
+  enqueue_launch(name, blocks, threads, company::none, stream, [kernel, packed = std::tuple<P...>(arguments...)] { std::apply(kernel, packed); });
 }
+}
+
+template <class... P, class... A> cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(P...), A... arguments) {
+  emulation::company with;
+  const cudaError_t error = emulation::find_company((const void *)kernel, config, &with);
+  if (error) return error;
+  return emulation::enqueue_launch("a kernel whose blocks work together", config->gridDim.x, config->blockDim.x, with, config->stream,
+                                   [kernel, packed = std::tuple<P...>(arguments...)] { std::apply(kernel, packed); });
+}
+template <class F> cudaError_t cudaOccupancyMaxPotentialClusterSize(int *size, F kernel, const cudaLaunchConfig_t *config) {
+  return emulation::cluster_size((const void *)kernel, config->blockDim.x, size);
 }
 
 #define CQ_LAUNCH(kernel, blocks, threads, stream, ...) \

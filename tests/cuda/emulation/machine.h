@@ -13,6 +13,8 @@ typedef struct cq_emulation {
   int32_t driver;            // CUDA version that the driver serves, 13000 for 13.0; 0: no driver
   int64_t memory;            // of the device [bytes]
   int32_t processors;        // multiprocessors
+  int32_t cooperative;       // 1: launches whose blocks are on the machine together
+  int32_t cluster;           // blocks of the largest cluster, 0: none
 
   int32_t looks_for_races;   // 1: kernels are compiled so that races show (race.h); no choice of the test
 
@@ -30,6 +32,7 @@ typedef struct cq_emulation {
 
   // what happened so far
   int64_t calls, launches;
+  int64_t kernels, grids, clusters;   // that ran, those of graphs too: all, cooperative ones, clusters
   int64_t memory_used, memory_peak;
   int64_t pinned_used;       // host memory from cudaMallocHost
   int64_t faults;            // wrong uses that a real device may not notice

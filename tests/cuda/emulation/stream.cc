@@ -108,22 +108,24 @@ void drain_all() {
   for (cq_emulated_stream *s : streams) run_until(s, UINT64_MAX);
 }
 
-void enqueue_launch(const char *name, unsigned blocks, unsigned threads, cudaStream_t stream, std::function<void()> body) {
+cudaError_t enqueue_launch(const char *name, unsigned blocks, unsigned threads, company with, cudaStream_t stream,
+                           std::function<void()> body) {
   cq_emulation_machine()->launches++;
-  if (call("launch")) return;
+  const cudaError_t refused = call("launch");
+  if (refused) return refused;
   if (!blocks || blocks > 0x7fffffff || !threads || threads > threads_max) {
     fault("%s: a launch of %u blocks of %u threads", name, blocks, threads);
-    keep(cudaErrorInvalidConfiguration);
-    return;
+    return keep(cudaErrorInvalidConfiguration);
   }
-  if (!stream && captures_anywhere()) {
-    keep(cudaErrorStreamCaptureImplicit);
-    return;
-  }
+  if (!stream && captures_anywhere()) return keep(cudaErrorStreamCaptureImplicit);
   enqueue(stream, [=] {
+    cq_emulation_machine()->kernels++;
+    cq_emulation_machine()->grids += with == company::grid;
+    cq_emulation_machine()->clusters += with == company::cluster;
     const cudaError_t error = call("kernel");
-    if (error || !run_blocks(name, blocks, threads, body)) lose(error ? error : cudaErrorLaunchFailure);
+    if (error || !run_blocks(name, blocks, threads, with, body)) lose(error ? error : cudaErrorLaunchFailure);
   });
+  return cudaSuccess;
 }
 
 }
