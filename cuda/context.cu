@@ -1,6 +1,7 @@
 // context: the GPU that a world works on, and what of its model lies there.
 #include "scene.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const cq_cuda_kernels *find_kernels(const cq_model *m) {
@@ -101,6 +102,18 @@ static cq_status upload_drive(cq_context *c) {
   return status ? status : UPLOAD(c, m->force_particle, m->force_count, "forces", d->force_particle);
 }
 
+// to compare the ways, in tests and measurements
+static cq_status choose_way(cq_context *c) {
+  static const char *const names[] = {"auto", "launches", "grid", "cluster"};
+  const char *chosen = getenv("CQLUA_CUDA_RUN");
+  c->way = CQ_WAY_AUTO;
+  while (chosen && c->way <= CQ_WAY_CLUSTER && strcmp(chosen, names[c->way])) c->way++;
+  if (c->way > CQ_WAY_CLUSTER) return cq_fail(CQ_INVALID, "CQLUA_CUDA_RUN is %s; it must be auto, launches, grid or cluster", chosen);
+  if ((c->way == CQ_WAY_GRID && !c->forward.grid) || (c->way == CQ_WAY_CLUSTER && !c->forward.cluster))
+    return cq_fail(CQ_DEVICE, "CQLUA_CUDA_RUN is %s: this GPU cannot launch blocks as one", chosen);
+  return CQ_OK;
+}
+
 // the first GPU that CUDA shows
 static cq_status open_device(cq_context *c) {
   int count = 0, driver = 0;
@@ -111,6 +124,8 @@ static cq_status open_device(cq_context *c) {
   if (!status) status = cq_cuda_check(cudaGetDeviceProperties(&properties, 0), "asking the GPU what it is");
   if (!status) status = cq_cuda_check(cudaDriverGetVersion(&driver), "asking the driver for its version");
   if (!status) status = cq_cuda_check(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking), "opening the GPU");
+  if (!status) status = cq_cuda_check(c->kernels->room(&properties, &c->forward, &c->backward), "asking the GPU what it is");
+  if (!status) status = choose_way(c);
   if (status) return status;
   c->processors = properties.multiProcessorCount;
   snprintf(c->description, sizeof c->description, "CUDA, %s, driver %d.%d, float%d", properties.name, driver / 1000,

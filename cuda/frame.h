@@ -81,6 +81,7 @@ typedef struct cq_frame {
   int64_t step;              // engine step of substep 0
   const cq_substep *substeps;
   cq_progress *progress;
+  unsigned *arrived;         // the counter of cq_sync_grid
 
   // work arrays
   void *arena;               // {tile_count, parts, (SIDE + 4)^dim} nodes

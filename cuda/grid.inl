@@ -149,15 +149,11 @@ enum { GRID_THREADS = 256 };
 CQ_GPU int is_over(const cq_frame *s, const int32_t k) { return s->progress->bad < k || s->progress->stop <= k; }
 
 // AGAIN: from the record of the step, not from the arenas
-template <int AGAIN>
-static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *__restrict__ s, int32_t k) {
-  if (!AGAIN && is_over(s, k)) {
-    if (blockIdx.x == 0 && threadIdx.x == 0) s->progress->over = 1;
-    return;
-  }
+template <int AGAIN, int THREADS>
+CQ_GPU void grid_pass(const cq_frame *s, const int32_t k) {
   Node *kept = (Node *)s->substeps[k].grid;
   const int64_t count = (int64_t)s->block_count * CQ_TILE_NODES;
-  for (int64_t n = (int64_t)blockIdx.x * GRID_THREADS + threadIdx.x; n < count; n += (int64_t)gridDim.x * GRID_THREADS) {
+  for (int64_t n = (int64_t)blockIdx.x * THREADS + threadIdx.x; n < count; n += (int64_t)gridDim.x * THREADS) {
     const int32_t block = (int32_t)(n / CQ_TILE_NODES);
     int at[CQ_DIM];
     node_at((int)(n % CQ_TILE_NODES), SIDE, at);
@@ -167,18 +163,40 @@ static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *_
   }
 }
 
-// what the threads of a block share in the adjoint
+template <int AGAIN>
+static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *__restrict__ s, int32_t k) {
+  if (AGAIN || !is_over(s, k))
+    grid_pass<AGAIN, GRID_THREADS>(s, k);
+  else if (blockIdx.x == 0 && threadIdx.x == 0)
+    s->progress->over = 1;
+}
+
+// ---- adjoint ------------------------------------------------------------------------------------------------------------
+
+// A tile's nodes have a crew of as many threads, of which a block may have several. What the threads of a crew share:
 typedef struct Shared {
   Node grads[CQ_TILE_NODES];
   double half[2 * CQ_DIM];
   int32_t wall[CQ_TILE_NODES], most;
 } Shared;
 
-// One contact of each node backward, j-th of node n of the block: its wall's gradients of all nodes are added in the order of the
+CQ_GPU int crew(void) { return (int)(threadIdx.x / CQ_TILE_NODES); }
+CQ_GPU int crew_node(void) { return (int)(threadIdx.x % CQ_TILE_NODES); }
+// THREADS: of the block
+template <int THREADS>
+CQ_GPU void sync_crew(void) {
+  if (THREADS == CQ_TILE_NODES)
+    __syncthreads();
+  else
+    cq_sync_some(1 + crew(), CQ_TILE_NODES);
+}
+
+// One contact of each node backward, j-th of node n of the crew: its wall's gradients of all nodes are added in the order of the
 // nodes. v0: velocity before all walls.
+template <int THREADS>
 CQ_GPU void meet_adj(const cq_frame *s, const Where *w, const int32_t j, const real v0[CQ_DIM], real grad_v[CQ_DIM], Shared *shared,
                      double *sums) {
-  const int n = (int)threadIdx.x;
+  const int n = crew_node();
   real v[CQ_DIM], grad_friction = 0, grad_w[CQ_DIM] = {0};
   const real still[3] = {0, 0, 0};
   Node *grads = shared->grads;
@@ -197,56 +215,62 @@ CQ_GPU void meet_adj(const cq_frame *s, const Where *w, const int32_t j, const r
   }
   EACH(i) grads[n].c[i] = grad_w[i];
   grads[n].c[CQ_DIM] = grad_friction;
-  __syncthreads();
+  sync_crew<THREADS>();
   if (n < s->wall_count)
     for (int m = 0; m < CQ_TILE_NODES; m++) {
       if (shared->wall[m] != n) continue;
       sums[3 + n] += (double)grads[m].c[CQ_DIM];
       EACH(i) sums[3 + s->wall_count + 3 * n + i] += (double)grads[m].c[i];
     }
-  __syncthreads();
+  sync_crew<THREADS>();
 }
 
-// All contacts of the nodes of a block backward, the last first; nodes with fewer of them wait. v: velocity before them; returns dL/dv
+// All contacts of the nodes of a tile backward, the last first; nodes with fewer of them wait. v: velocity before them; returns dL/dv
 // from what it is after them.
+template <int THREADS>
 CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node *v, const Node *grad_after, Shared *shared,
                              double *sums) {
   Where w;
   Node after = *v, grad = *grad_after;
   find_node(s, n, k, &w);
   const int32_t count = meet_walls(s, &w, INT32_MAX, after.c);
-  if (threadIdx.x == 0) shared->most = 0;
-  __syncthreads();
+  if (crew_node() == 0) shared->most = 0;
+  sync_crew<THREADS>();
   if (count) atomicMax(&shared->most, count);
-  __syncthreads();
+  sync_crew<THREADS>();
   const int32_t rounds = shared->most;
-  for (int32_t r = 0; r < rounds; r++) meet_adj(s, &w, count - 1 - r, v->c, grad.c, shared, sums);
+  for (int32_t r = 0; r < rounds; r++) meet_adj<THREADS>(s, &w, count - 1 - r, v->c, grad.c, shared, sums);
   return grad;   // the barriers of add_gravity lie before the next tile's most = 0
 }
 
-// sum over the nodes of a block, in a fixed order, times scale
+// sum over the nodes of a tile, in a fixed order, times scale
+template <int THREADS>
 CQ_GPU void add_gravity(Shared *shared, const Node *grad, const double scale, double *sums) {
-  const int n = (int)threadIdx.x;
+  const int n = crew_node();
   EACH(i) {
     double sum = (double)grad->c[i];
     for (int d = WARP / 2; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
     if (n % WARP == 0) shared->half[2 * i + n / WARP] = sum;
   }
-  __syncthreads();
+  sync_crew<THREADS>();
   if (n < CQ_DIM) sums[n] += scale * (shared->half[2 * n] + shared->half[2 * n + 1]);
-  __syncthreads();
+  sync_crew<THREADS>();
 }
 
 // The arenas hold dL/dv; grid_q = dL/d(momentum, mass). MORE: the velocities of the step before, from its record.
 //   (E14) dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m
-static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) grid_adj(const cq_frame *__restrict__ s, int32_t k, int32_t more) {
-  CQ_SHARED(Shared, shared, 1);
+template <int THREADS>
+CQ_GPU void grid_adj_pass(const cq_frame *s, const int32_t k, const int32_t more, Shared *of_crews) {
+  enum { CREWS = THREADS / CQ_TILE_NODES };
+  if (crew() >= CREWS) return;
+  Shared *shared = of_crews + crew();
   const Node *kept = (const Node *)s->substeps[k].grid, *before = more ? (const Node *)s->substeps[k - 1].grid : NULL;
-  for (int32_t block = (int32_t)blockIdx.x; block < s->block_count; block += (int32_t)gridDim.x) {
-    int node = (int)threadIdx.x, at[CQ_DIM];
+  const int32_t first = (int32_t)blockIdx.x * CREWS + crew();
+  for (int32_t block = first; block < s->block_count; block += (int32_t)gridDim.x * CREWS) {
+    int node = crew_node(), at[CQ_DIM];
     CQ_OPAQUE(node);
     node_at(node, SIDE, at);
-    const int64_t n = (int64_t)block * CQ_TILE_NODES + threadIdx.x;
+    const int64_t n = (int64_t)block * CQ_TILE_NODES + node;
     const cq_tile *tile = &s->tiles[block];
     double *sums = s->sums + (int64_t)block * (3 + 4 * s->wall_count);
     const Node p = kept[n];
@@ -254,9 +278,9 @@ static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) grid_adj(const cq_fra
     const real inverse = free_velocity(s, tile->scene, &p, v.c);
     if (may_touch(s, tile)) {
       const Node free = v, after = grad;
-      grad = touch_walls_adj(s, n, k, &free, &after, shared, sums);
+      grad = touch_walls_adj<THREADS>(s, n, k, &free, &after, shared, sums);
     }
-    add_gravity(shared, &grad, s->scales_8.dt, sums);
+    add_gravity<THREADS>(shared, &grad, s->scales_8.dt, sums);
     real along = 0;
     EACH(i) {
       q.c[i] = grad.c[i] * inverse;
@@ -266,4 +290,9 @@ static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) grid_adj(const cq_fra
     ((Node *)s->grid_q)[n] = q;
     if (more) ((Node *)s->grid_v)[n] = node_velocity(s, n, k - 1, &before[n]);
   }
+}
+
+static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) grid_adj(const cq_frame *__restrict__ s, int32_t k, int32_t more) {
+  CQ_SHARED(Shared, shared, 1);
+  grid_adj_pass<CQ_TILE_NODES>(s, k, more, shared);
 }

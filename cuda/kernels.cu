@@ -17,6 +17,7 @@
 #include "step.inl"
 #include "grid.inl"
 #include "step_adj.inl"
+#include "resident.inl"
 #include "sort.inl"
 #include "drive.inl"
 #include "readout.inl"
@@ -39,6 +40,54 @@ CQ_LAUNCHER(launch_p2g_adj, ADJ_THREADS, march_adj<1, 0>)
 static void launch_grid_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k, int32_t more) {
   CQ_LAUNCH(grid_adj, blocks, CQ_TILE_NODES, stream, frame, k, more);
 }
+
+// ---- kernels whose blocks wait for each other -------------------------------------------------------------------------
+
+typedef void gang_kernel(const cq_frame *frame, int32_t count, cq_gang gang);
+
+static void launch_gang(gang_kernel *kernel, int32_t threads, cudaStream_t stream, cq_gang gang, const cq_frame *frame, int32_t count) {
+  cudaLaunchAttribute together = {};
+  together.id = gang.cluster ? cudaLaunchAttributeClusterDimension : cudaLaunchAttributeCooperative;
+  if (gang.cluster)
+    together.val.clusterDim = {(unsigned)gang.blocks, 1, 1};
+  else
+    together.val.cooperative = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3((unsigned)gang.blocks);
+  config.blockDim = dim3((unsigned)threads);
+  config.stream = stream;
+  config.attrs = &together;
+  config.numAttrs = 1;
+  cudaLaunchKernelEx(&config, kernel, frame, count, gang);   // what fails shows at cq_cuda_check
+}
+static void launch_resident(cudaStream_t stream, cq_gang gang, const cq_frame *frame, int32_t count) {
+  launch_gang(resident, MARCH_THREADS, stream, gang, frame, count);
+}
+static void launch_resident_adj(cudaStream_t stream, cq_gang gang, const cq_frame *frame, int32_t count) {
+  launch_gang(resident_adj, ADJ_THREADS, stream, gang, frame, count);
+}
+
+static cudaError_t room_of(gang_kernel *kernel, int32_t threads, const cudaDeviceProp *gpu, cq_room *room) {
+  int each = 0, most = 0;
+  cudaError_t error = cudaSuccess;
+  if (gpu->cooperativeLaunch) error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, 0);
+  // up to 16 where the GPU can; every GPU with clusters has 8
+  if (!error && gpu->clusterLaunch) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+  if (!error && gpu->clusterLaunch) {
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(16);
+    config.blockDim = dim3((unsigned)threads);
+    error = cudaOccupancyMaxPotentialClusterSize(&most, kernel, &config);
+  }
+  *room = {each * gpu->multiProcessorCount, most};
+  return error;
+}
+static cudaError_t room(const cudaDeviceProp *gpu, cq_room *forward, cq_room *backward) {
+  const cudaError_t error = room_of(resident, MARCH_THREADS, gpu, forward);
+  return error ? error : room_of(resident_adj, ADJ_THREADS, gpu, backward);
+}
+
+// ---- the others -----------------------------------------------------------------------------------------------------------
 
 static void launch_box(cudaStream_t stream, int32_t blocks, const cq_sorting *s) {
   CQ_LAUNCH(find_box, blocks, SLOT_THREADS, stream, *s);
@@ -88,6 +137,7 @@ const cq_cuda_kernels CQ_TABLE = {
     CQ_DIM, sizeof(real),
     launch_p2g, launch_grid, launch_g2p2g, launch_g2p,
     launch_velocity, launch_g2p_adj, launch_grid_adj, launch_step_adj, launch_p2g_adj,
+    launch_resident, launch_resident_adj, room,
     launch_box, launch_key, launch_move, launch_load, launch_store_state, launch_store_params,
     launch_load_drive, launch_drive_adj,
     launch_read, launch_read_weights, launch_read_adj,

@@ -8,6 +8,18 @@
 #include "launch.h"
 #include "tasks.h"
 
+// blocks of a kernel that are on the GPU together, so that they may wait for each other: as one cluster, or by a cooperative launch
+typedef struct cq_gang {
+  int32_t blocks, cluster;   // cluster: 1 or 0
+} cq_gang;
+
+// how many that may be: of a cooperative launch, of a cluster; 0 where the GPU has no such thing
+typedef struct cq_room {
+  int32_t grid, cluster;
+} cq_room;
+
+typedef void cq_cuda_resident(cudaStream_t stream, cq_gang gang, const cq_frame *frame, int32_t count);
+
 typedef struct cq_cuda_kernels {
   int32_t dim, real_bytes;
 
@@ -24,6 +36,10 @@ typedef struct cq_cuda_kernels {
   void (*grid_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k, int32_t more);
   void (*step_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*p2g_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
+
+  // all substeps of a run forward, or backward, by one kernel; and how many blocks of these the GPU can have together
+  cq_cuda_resident *resident, *resident_adj;
+  cudaError_t (*room)(const cudaDeviceProp *gpu, cq_room *forward, cq_room *backward);
 
   // sorting: box of the tiles, then tile and cell of each particle; moving into another order; from and to the user's arrays
   void (*box)(cudaStream_t stream, int32_t blocks, const cq_sorting *sorting);

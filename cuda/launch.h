@@ -17,6 +17,34 @@
 #define CQ_ROLLED _Pragma("unroll 1")
 // a pointer that was read from memory: of the device's, not of a block's
 #define CQ_GLOBAL(p) __builtin_assume(__isGlobal(p))
+
+// Waits for so many threads of the block, whole warps, that meet at one of its barriers 1 to 15.
+static __device__ __forceinline__ void cq_sync_some(int barrier, int threads) {
+  asm volatile("barrier.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
+// Two barriers of all blocks of a launch that has them on the GPU together (kernels.cu): who leaves sees what all wrote before they
+// came. The cluster's is the machine's own.
+static __device__ __forceinline__ void cq_sync_cluster(void) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+#endif
+}
+
+// That of the grid is a counter in global memory. The blocks add up to 2^31 each time: the last to come turns its highest bit, the
+// others are as before, and nobody has to set it back. A block's first thread speaks for it: __syncthreads hands on to it, and from it,
+// what the other threads wrote and may read.
+static __device__ __forceinline__ void cq_sync_grid(unsigned *arrived) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const unsigned part = blockIdx.x ? 1 : 0x80000000u - (gridDim.x - 1);
+    unsigned before, now;
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(arrived), "r"(part) : "memory");
+    for (now = before + part; !((before ^ now) >> 31);)
+      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(arrived) : "memory");
+  }
+  __syncthreads();
+}
 #else
 #define CQ_NOINLINE
 #define CQ_OPAQUE(x)

@@ -71,6 +71,7 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, cq_upload *o
   f->step = d->step;
   f->substeps = on_device->substeps;
   f->progress = &on_device->progress;
+  f->arrived = &on_device->arrived;
   f->arena = d->arena->data;
   f->grid_v = d->grid_v->data;
   f->grid_q = data_of(d->grid_q);
@@ -108,6 +109,7 @@ cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a) {
   fill_frame(d, a, on_device, &u->frame);
   fill_drive(d, a, (double *)(on_device + 1), &u->drive);
   u->progress = {INT_MAX, INT_MAX, 0, 0};
+  u->arrived = 0;
   if (signals) memcpy(controls, d->signals, signals * sizeof *controls);
   if (d->forces) memcpy(controls + signals, d->forces, forces * sizeof *controls);
   return CQ_OK;
@@ -209,6 +211,33 @@ static cq_status start(cq_device *d, cq_graph *graph, launch_run *launch, int32_
   return cq_cuda_check(cudaGetLastError(), "a run of substeps");
 }
 
+// ---- a kernel that stays ------------------------------------------------------------------------------------------------
+
+// One kernel makes the run where every part of a tile finds a block of its own at once: as a cluster, whose barrier costs the least,
+// or as a cooperative grid; larger scenes are launched pass by pass. Nobody has timed this rule yet. A way that is asked for is
+// taken with as many blocks as there may be, each for several parts. No blocks: launches.
+static cq_gang gang_of(const cq_device *d, cq_room room) {
+  const int32_t way = d->context->way, parts = d->upload->frame.tile_count * d->upload->frame.parts;
+  if (way == CQ_WAY_CLUSTER || (way == CQ_WAY_AUTO && parts <= room.cluster)) {
+    int32_t blocks = 1;
+    while (blocks < parts && 2 * blocks <= room.cluster) blocks *= 2;
+    return {blocks, 1};
+  }
+  if (way == CQ_WAY_GRID || (way == CQ_WAY_AUTO && parts <= room.grid)) return {parts < room.grid ? parts : room.grid, 0};
+  return {0, 0};
+}
+
+static cq_status stay(cq_device *d, cq_cuda_resident *launch, cq_gang gang, int32_t count) {
+  const cq_upload *u = (const cq_upload *)d->on_device->data;
+  const cq_status status = send(d);
+  if (status) return status;
+  load_drive(d, u);
+  launch(d->context->stream, gang, &u->frame, count);
+  return cq_cuda_check(cudaGetLastError(), "a run of substeps");
+}
+
+// ---- runs ---------------------------------------------------------------------------------------------------------------
+
 static cq_status fetch_progress(cq_device *d) {
   const cq_upload *on_device = (const cq_upload *)d->on_device->data;
   const cq_status status = cq_cuda_check(cudaMemcpyAsync(d->progress, &on_device->progress, sizeof *d->progress,
@@ -217,11 +246,16 @@ static cq_status fetch_progress(cq_device *d) {
 }
 
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count) {
-  const cq_status status = start(d, &d->forward[count], launch_forward, count);
+  const cq_gang gang = gang_of(d, d->context->forward);
+  const cq_status status =
+      gang.blocks ? stay(d, d->kernels->resident, gang, count) : start(d, &d->forward[count], launch_forward, count);
   return status ? status : fetch_progress(d);
 }
 
-cq_status cq_cuda_run_backward(cq_device *d, int32_t count) { return start(d, &d->backward[count], launch_backward, count); }
+cq_status cq_cuda_run_backward(cq_device *d, int32_t count) {
+  const cq_gang gang = gang_of(d, d->context->backward);
+  return gang.blocks ? stay(d, d->kernels->resident_adj, gang, count) : start(d, &d->backward[count], launch_backward, count);
+}
 
 cq_status cq_cuda_run_drive_adj(cq_device *d) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;

@@ -57,7 +57,11 @@ typedef struct cq_upload {
   alignas(128) cq_progress progress;
   alignas(128) cq_drive drive;
   cq_substep substeps[CQ_RUN_MAX];
+  alignas(128) unsigned arrived;
 } cq_upload;
+
+// How a run of substeps goes over the GPU: by a launch for each pass, or by one kernel whose blocks are a cooperative grid or a cluster.
+enum { CQ_WAY_AUTO, CQ_WAY_LAUNCHES, CQ_WAY_GRID, CQ_WAY_CLUSTER };
 
 // The launches of a run of so many substeps, kept as a graph once they come again.
 typedef struct cq_graph {
@@ -72,6 +76,8 @@ struct cq_context {
   cq_pool pool;
   cudaStream_t stream;
   int32_t processors;
+  int32_t way;               // that CQLUA_CUDA_RUN asks for
+  cq_room forward, backward; // for kernels that stay during a run
   double seconds[CQ_PHASE_COUNT];
   char description[320];
 

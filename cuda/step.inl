@@ -109,17 +109,10 @@ CQ_GPU void note_fastest(const cq_frame *s, float fastest) {
 
 // GATHER: state k + 1 from the grid and state k. SCATTER: that one, or state k without GATHER, to the arenas.
 template <int GATHER, int SCATTER>
-static __global__ void __launch_bounds__(MARCH_THREADS, 2) march(const cq_frame *s, int32_t k) {
-  CQ_SHARED(Node, region, GATHER ? NODES : 1);
-  CQ_ROUND(round, MARCH_THREADS, SCATTER);
+CQ_GPU void march_pass(const cq_frame *s, const int32_t k, Node *region, const Round<MARCH_THREADS> *round) {
   const int32_t parts = s->tile_count * s->parts;
-  if ((int32_t)blockIdx.x >= parts) return;
   const void *in = s->substeps[k].in;
   void *out = s->substeps[k].out;
-  // without GATHER it is the first: nothing is over yet
-  const int over = GATHER && s->progress->over;
-  if (SCATTER) clear_round(&round);
-  if (over) return;
   float fastest = 0;
   for (int32_t part = (int32_t)blockIdx.x; part < parts; part += (int32_t)gridDim.x) {
     const cq_tile tile = part_of_tile(s, part);
@@ -147,8 +140,19 @@ static __global__ void __launch_bounds__(MARCH_THREADS, 2) march(const cq_frame 
         matter_load(s, p, &matter);
         if (!give_to_grid(s, p, &q, &matter, &at, &give)) atomicMin(&s->progress->bad, k + GATHER);
       }
-      scatter(&round, mine, &at, &give, from == 0, (Node *)s->arena + (int64_t)part * NODES);
+      scatter(round, mine, &at, &give, from == 0, (Node *)s->arena + (int64_t)part * NODES);
     }
   }
   if (GATHER) note_fastest(s, fastest);
+}
+
+template <int GATHER, int SCATTER>
+static __global__ void __launch_bounds__(MARCH_THREADS, 2) march(const cq_frame *s, int32_t k) {
+  CQ_SHARED(Node, region, GATHER ? NODES : 1);
+  CQ_ROUND(round, MARCH_THREADS, SCATTER);
+  if ((int32_t)blockIdx.x >= s->tile_count * s->parts) return;
+  // without GATHER it is the first: nothing is over yet
+  const int over = GATHER && s->progress->over;
+  if (SCATTER) clear_round(&round);
+  if (!over) march_pass<GATHER, SCATTER>(s, k, region, &round);
 }

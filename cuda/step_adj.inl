@@ -63,12 +63,8 @@ CQ_GPU void gather_adj(const cq_frame *s, const Node region[NODES], const Place 
 
 // P2G: adjoint of scattering in step k. G2P: of gathering in step k - 1, or in step k without P2G.
 template <int P2G, int G2P>
-static __global__ void __launch_bounds__(ADJ_THREADS, 2) march_adj(const cq_frame *__restrict__ s, int32_t k) {
-  CQ_SHARED(Node, region, NODES);
-  CQ_ROUND(round, ADJ_THREADS, G2P);
+CQ_GPU void march_adj_pass(const cq_frame *s, const int32_t k, Node *region, const Round<ADJ_THREADS> *round) {
   const int32_t parts = s->tile_count * s->parts;
-  if ((int32_t)blockIdx.x >= parts) return;
-  if (G2P) clear_round(&round);
   for (int32_t part = (int32_t)blockIdx.x; part < parts; part += (int32_t)gridDim.x) {
     const cq_tile tile = part_of_tile(s, part);
     // a part without particles clears its arena all the same
@@ -105,7 +101,16 @@ static __global__ void __launch_bounds__(ADJ_THREADS, 2) march_adj(const cq_fram
         store_vector(s->adj, X, p, adj.x);
         store_matrix(s->adj, F, p, adj.f);
       }
-      scatter(&round, mine, &at, &give, from == 0, (Node *)s->arena + (int64_t)part * NODES);
+      scatter(round, mine, &at, &give, from == 0, (Node *)s->arena + (int64_t)part * NODES);
     }
   }
+}
+
+template <int P2G, int G2P>
+static __global__ void __launch_bounds__(ADJ_THREADS, 2) march_adj(const cq_frame *__restrict__ s, int32_t k) {
+  CQ_SHARED(Node, region, NODES);
+  CQ_ROUND(round, ADJ_THREADS, G2P);
+  if ((int32_t)blockIdx.x >= s->tile_count * s->parts) return;
+  if (G2P) clear_round(&round);
+  march_adj_pass<P2G, G2P>(s, k, region, &round);
 }

@@ -29,6 +29,8 @@ local function quote(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
 
 -- C tests that make worlds as tests/c/scene.h does, and rollouts of them
 local on_both = { "batch", "gradient", "health", "memo", "rollout32", "rollout_dual", "walls" }
+-- of these, what small scenes would do by one kernel once more by a launch for each pass
+local by_launches = { "gradient", "health", "rollout_dual" }
 
 -- those of them that reach all kernels in little time
 local in_race = { "health", "walls" }
@@ -52,6 +54,10 @@ local function collect()
   end
   for _, stem in ipairs(on_both) do
     tests[#tests + 1] = { name = "cuda/c/" .. stem, command = "CQLUA_TEST_DEVICE=cuda " .. emulated(build .. "/tests/" .. stem) }
+  end
+  for _, stem in ipairs(by_launches) do
+    local command = "CQLUA_TEST_DEVICE=cuda CQLUA_CUDA_RUN=launches " .. emulated(build .. "/tests/" .. stem)
+    tests[#tests + 1] = { name = "cuda/c/" .. stem .. ", launches", command = command }
   end
   tests[#tests + 1] = { name = "cuda/race/parity", command = emulated(build .. "/tests/cuda/parity", "cuda-race.so") }
   for _, stem in ipairs(in_race) do

@@ -230,9 +230,13 @@ int main(int argc, char **argv) {
   check_auto(8, CQ_DEVICE_CPU, "there are 64");
   check_auto(160, CQ_DEVICE_CUDA, "Emulated GPU");
   check_sentences();
-  check_every_call("", UNKNOWN, 0, CQ_DEVICE);
-  check_every_call("", ILLEGAL_ADDRESS, 1, CQ_DEVICE);
-  check_every_call("kernel", ILLEGAL_ADDRESS, 1, CQ_DEVICE);
+  for (int by_launches = 0; by_launches < 2; by_launches++) {
+    setenv("CQLUA_CUDA_RUN", by_launches ? "launches" : "grid", 1);
+    check_every_call("", UNKNOWN, 0, CQ_DEVICE);
+    check_every_call("", ILLEGAL_ADDRESS, 1, CQ_DEVICE);
+    check_every_call("kernel", ILLEGAL_ADDRESS, 1, CQ_DEVICE);
+    check_every_call("launch", OUT_OF_RESOURCES, 1, CQ_DEVICE);
+  }
   check_memory();
   check_recovery();
   return check_report();

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Everything that needs a real GPU, in about eight minutes: builds the device for it, holds it against the CPU, lets NVIDIA's
+# Everything that needs a real GPU, in about ten minutes: builds the device for it, holds it against the CPU, lets NVIDIA's
 # sanitizer watch, and measures.      make gpu-check, or sh tests/cuda/gpu-check.sh [build]
 #
 # Needs gcc, make and nvcc; what needs Lua runs only where the program can be built. Each stage stands alone: one that fails does not
@@ -55,9 +55,12 @@ targets="$build/cqlua-cuda.so $build/tests/cuda/parity $build/tests/bench/speed"
 for name in batch gradient health memo rollout32 rollout_dual walls; do targets="$targets $build/tests/$name"; done
 # shellcheck disable=SC2086
 stage build 400 $make --no-print-directory BUILD="$build" NVCC="$nvcc" CUDA_ARCHS="$arch" $targets
-stage parity 120 "$build/tests/cuda/parity"
+stage parity 240 "$build/tests/cuda/parity"
 for name in batch gradient health memo rollout32 rollout_dual walls; do
   stage "$name" 60 env CQLUA_TEST_DEVICE=cuda "$build/tests/$name"
+done
+for name in gradient health; do
+  stage "$name-launches" 60 env CQLUA_TEST_DEVICE=cuda CQLUA_CUDA_RUN=launches "$build/tests/$name"
 done
 stage speed 120 "$build/tests/bench/speed" --csv "$logs/speed.csv"
 if grep -q cuda "$logs/speed.csv" 2>/dev/null; then
@@ -67,13 +70,28 @@ if grep -q cuda "$logs/speed.csv" 2>/dev/null; then
   echo "        speeds: $file.csv"
 fi
 
-# a few substeps of small scenes with everything in them: the sanitizer makes kernels a hundred times slower
+# small scenes once more in each way that a run of substeps has over the GPU, for the rule that chooses one (gang_of in cuda/run.cu)
+rows=$logs/ways.csv
+: >"$rows"
+for scene in 2d-1600 2d-6400 3d-8000; do
+  for way in launches grid cluster; do
+    [ $way = cluster ] && [ "$arch" -lt 90 ] && continue
+    rm -f "$logs/way.csv"
+    stage "speed-$scene-$way" 60 env CQLUA_CUDA_RUN=$way "$build/tests/bench/speed" --case $scene --csv "$logs/way.csv"
+    [ -s "$rows" ] || sed -n 's/^case,/run,case,/p' "$logs/way.csv" >"$rows"
+    sed -n "s/^\"/\"$way\",\"/p" "$logs/way.csv" >>"$rows"
+    sed -n '3,$p' "$logs/speed-$scene-$way.log" | cut -c1-120 | sed "s/^/        $way  /"
+  done
+done
+grep -q cuda "$rows" && cp "$rows" "$file-ways.csv" && echo "        speeds by way: $file-ways.csv"
+
+# a few substeps of small scenes, in every way, with everything in them: the sanitizer makes kernels a hundred times slower
 if command -v compute-sanitizer >/dev/null; then
   for pair in "memcheck 2D all walls" "memcheck 3D batch" "memcheck 3D float32 fast" "racecheck 3D float32 fast" "racecheck 2D batch" \
     "initcheck 3D batch" "synccheck 3D batch"; do
     tool=${pair%% *}
     scene=${pair#* }
-    stage "$tool-$(echo "$scene" | tr 'A-Z ' 'a-z-')" 60 compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/cuda/parity" "$scene"
+    stage "$tool-$(echo "$scene" | tr 'A-Z ' 'a-z-')" 120 compute-sanitizer --tool "$tool" --error-exitcode 9 "$build/tests/cuda/parity" "$scene"
   done
 else
   skip sanitizer "compute-sanitizer was not found beside nvcc"

@@ -1,7 +1,7 @@
 // The CUDA device against the CPU: states, readouts and gradients of the same rollouts, over all that a scene can have. Needs cq.h and
-// nothing of Lua. On an emulated GPU each case runs with its threads in three orders, on a real one twice: the same bits each time.
-// On an emulated GPU that looks for races, which does not depend on the order, once.
-//   parity [part of a case's name]
+// nothing of Lua. Each case runs in every way that a run of substeps has over the GPU, on an emulated one with its threads in three
+// orders, on a real one twice: the same bits each time. On an emulated GPU that looks for races, which does not depend on the order, once.
+//   parity [part of a case's name]          CQLUA_CUDA_RUN: only in this way
 #include "../c/rollout.h"
 #include "emulation/machine.h"
 #include <dlfcn.h>
@@ -298,9 +298,50 @@ static cq_emulation *find_machine(void) {
   return machine ? machine() : NULL;
 }
 
+// The ways that this GPU has: launches, which come first, a cooperative grid, a cluster.
+enum { WAYS = 3 };
+static const char *ways[WAYS];
+static int way_count;
+
+static void find_ways(void) {
+  static const char *const names[WAYS] = {"launches", "grid", "cluster"};
+  const char *only = getenv("CQLUA_CUDA_RUN");
+  if (only) ways[way_count++] = only;
+  for (int k = 0; k < WAYS && !only; k++) {
+    test_scene s;
+    cq_world *world = NULL;
+    setenv("CQLUA_CUDA_RUN", names[k], 1);
+    test_scene_make(&s, 2, 1, CQ_FLOAT64, 4);
+    lonely(&s);
+    s.def.device = CQ_DEVICE_CUDA;
+    if (cq_world_create(&s.def, &world) == CQ_OK)
+      ways[way_count++] = names[k];
+    else
+      printf("%s: %s\n", names[k], cq_error());
+    cq_world_destroy(world);
+    test_scene_free(&s);
+  }
+}
+
+// a case in one way and order against the CPU, and bit for bit against what came before; 0: nothing did
+static uint64_t compare_one(const row *r, const outcome *cpu, int64_t memory, const char *name, uint64_t before) {
+  outcome cuda = {0};
+  cq_plan used;
+  run_on(CQ_DEVICE_CUDA, r, memory, &cuda, &used);
+  const char *where = "nothing";
+  const double off = difference(cpu, &cuda, &where);
+  const uint64_t hash = hash_of(&cuda);
+  if (!before) printf("%-22s %.1e in %s\n", r->name, off, where);
+  CHECK(off <= tolerance(r), "%s, %s: %s is off by %.2e of its size", r->name, name, where, off);
+  CHECK(!before || hash == before, "%s, %s: other bits than before", r->name, name);
+  CHECK(!r->records || used.recompute > 1, "%s: nothing was made again", r->name);
+  free_outcome(&cuda);
+  return hash;
+}
+
 static void compare(const row *r, cq_emulation *machine) {
   outcome cpu = {0}, cuda = {0};
-  cq_plan plan, used;
+  cq_plan plan;
   run_on(CQ_DEVICE_CPU, r, 0, &cpu, &plan);
   int64_t memory = 0;
   if (r->records) {
@@ -309,22 +350,26 @@ static void compare(const row *r, cq_emulation *machine) {
     memory = r->records * plan.record_bytes + 2 * plan.slice_bytes;
   }
   uint64_t hash = 0;
+  int64_t kernels[WAYS] = {0};
   const int orders = !machine ? 2 : machine->looks_for_races ? 1 : 3;
-  for (int order = 0; order < orders; order++) {
-    if (machine) {
-      machine->thread_order = machine->block_order = order;
-      machine->processors = order == 2 ? 1 : 2;   // fewer blocks, that take more tiles in turn
+  // to who looks for races the two kernels that stay are one
+  const int tried = machine && machine->looks_for_races && way_count == WAYS ? WAYS - 1 : way_count;
+  for (int w = 0; w < tried; w++)
+    for (int order = 0; order < orders; order++) {
+      char name[40];
+      snprintf(name, sizeof name, "%s, order %d", ways[w], order);
+      setenv("CQLUA_CUDA_RUN", ways[w], 1);
+      if (machine) {
+        machine->thread_order = machine->block_order = order;
+        machine->processors = order == 2 ? 1 : order == 1 ? 4 : 2;   // fewer blocks, that take more tiles in turn
+        kernels[w] -= machine->kernels;
+      }
+      hash = compare_one(r, &cpu, memory, name, hash);
+      if (machine) kernels[w] += machine->kernels;
     }
-    run_on(CQ_DEVICE_CUDA, r, memory, &cuda, &used);
-    const char *where = "nothing";
-    const double off = difference(&cpu, &cuda, &where);
-    if (order == 0) printf("%-22s %.1e in %s\n", r->name, off, where);
-    CHECK(off <= tolerance(r), "%s, order %d: %s is off by %.2e of its size", r->name, order, where, off);
-    CHECK(order == 0 || hash_of(&cuda) == hash, "%s, order %d: other bits than before", r->name, order);
-    CHECK(!r->records || used.recompute > 1, "%s: nothing was made again", r->name);
-    hash = hash_of(&cuda);
-    free_outcome(&cuda);
-  }
+  for (int w = 1; w < tried && machine; w++)
+    CHECK(kernels[w] < kernels[0], "%s, %s: %lld kernels ran, without it %lld", r->name, ways[w], (long long)kernels[w],
+          (long long)kernels[0]);
   free_outcome(&cpu);
 }
 
@@ -336,6 +381,7 @@ int main(int argc, char **argv) {
   }
   printf("%s, driver of CUDA %d.%d\nlargest difference between CPU and GPU, relative to the largest number of its kind\n", gpu.name,
          gpu.driver / 1000, gpu.driver % 1000 / 10);
+  find_ways();
   cq_emulation *machine = find_machine();
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
     if (argc < 2 || strstr(rows[k].name, argv[1])) compare(&rows[k], machine);

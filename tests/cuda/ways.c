@@ -1,0 +1,160 @@
+// How a run of substeps goes over the GPU: which way is taken of itself, that a way can be asked for, and that a run which must end
+// before its time, for sorting or because it fails, ends there in every way.
+#include "../c/rollout.h"
+#include "emulation/machine.h"
+#include <dlfcn.h>
+
+enum { STEPS = 3, SUBSTEPS = 8 };
+
+static cq_emulation *machine;
+static void (*reset)(void);
+
+static cq_status create(const char *way, int side) {
+  test_scene s;
+  cq_world *world = NULL;
+  setenv("CQLUA_CUDA_RUN", way, 1);
+  test_scene_make(&s, 2, side, CQ_FLOAT64, 4);
+  s.def.device = CQ_DEVICE_CUDA;
+  const cq_status status = cq_world_create(&s.def, &world);
+  cq_world_destroy(world);
+  test_scene_free(&s);
+  return status;
+}
+
+static void check_names(void) {
+  reset();
+  CHECK(create("auto", 8) == CQ_OK && create("launches", 8) == CQ_OK && create("grid", 8) == CQ_OK && create("cluster", 8) == CQ_OK, "%s",
+        cq_error());
+  CHECK_FAILS(create("", 8), CQ_INVALID, "it must be auto, launches, grid or cluster");
+  machine->cluster = 0;
+  CHECK_FAILS(create("cluster", 8), CQ_DEVICE, "this GPU cannot launch blocks as one");
+  CHECK(create("auto", 8) == CQ_OK && create("grid", 8) == CQ_OK, "%s", cq_error());
+  machine->cooperative = 0;
+  CHECK_FAILS(create("grid", 8), CQ_DEVICE, "this GPU cannot launch blocks as one");
+  CHECK(create("auto", 8) == CQ_OK, "%s", cq_error());
+}
+
+// what a rollout there and back runs: kernels, of these in clusters, and in cooperative grids
+typedef struct {
+  int64_t kernels, clusters, grids;
+} tally;
+
+static tally count(const char *way, int side) {
+  const test_choice choice = {.dim = 2, .side = side, .precision = CQ_FLOAT32, .steps = 1, .substeps = 4, .device = CQ_DEVICE_CUDA};
+  test_run t;
+  setenv("CQLUA_CUDA_RUN", way, 1);
+  test_run_open(&t, &choice);
+  tally before = {machine->kernels, machine->clusters, machine->grids};
+  test_run_forward(&t, 1);
+  test_run_backward(&t);
+  test_run_close(&t);
+  return (tally){machine->kernels - before.kernels, machine->clusters - before.clusters, machine->grids - before.grids};
+}
+
+// The smallest scene that has them: a cluster where it fits, else a grid where that fits, else launches.
+static void check_rule(void) {
+  const int small = 14, large = 60;
+  reset();
+  machine->processors = 4;
+  tally t = count("auto", small);
+  CHECK(t.clusters == 2 && !t.grids, "a few tiles: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
+  machine->cluster = 2;
+  t = count("auto", small);
+  CHECK(t.grids == 2 && !t.clusters, "more than a cluster: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
+  t = count("auto", large);
+  CHECK(!t.grids && !t.clusters, "more than there is room for: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
+  t = count("grid", large);
+  CHECK(t.grids == 2 && !t.clusters, "a grid that is asked for: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
+  t = count("cluster", large);
+  CHECK(t.clusters == 2 && !t.grids, "a cluster that is asked for: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
+  t = count("launches", small);
+  CHECK(!t.grids && !t.clusters, "launches that are asked for: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
+  machine->cluster = machine->cooperative = 0;
+  const tally old = count("auto", small);
+  CHECK(old.kernels == t.kernels && !old.grids && !old.clusters, "an old GPU: %d kernels, %d by launches", (int)old.kernels, (int)t.kernels);
+}
+
+// ---- runs that end before their time ------------------------------------------------------------------------------------------
+
+static const char *const ways[3] = {"launches", "grid", "cluster"};
+
+// so fast that particles leave their tiles' regions in the middle of a run, and are sorted
+static void fly(test_scene *s) {
+  s->def.wall_count = 0;
+  for (int i = 0; i < 3; i++) s->def.cells[i] = 64;
+  for (int64_t p = 0; p < s->n; p++)
+    for (int i = 0; i < s->def.dim; i++) s->velocity[p * s->def.dim + i] += (0.3 - 0.1 * i) * s->def.dx / (s->def.dt / SUBSTEPS);
+}
+
+// Where only the live state is kept two slices take turns, and a step too many writes over the last good one.
+static void check_stops(int dim, int forward_only) {
+  uint64_t hash[3];
+  for (int w = 0; w < 3; w++) {
+    const test_choice choice = {.dim = dim, .side = dim == 2 ? 12 : 6, .precision = CQ_FLOAT64, .steps = STEPS, .substeps = SUBSTEPS,
+                                .device = CQ_DEVICE_CUDA, .forward_only = forward_only, .change = fly};
+    test_run t;
+    reset();
+    machine->thread_order = machine->block_order = w;
+    setenv("CQLUA_CUDA_RUN", ways[w], 1);
+    test_run_open(&t, &choice);
+    const double loss = test_run_forward(&t, STEPS);
+    CHECK(!w || machine->grids + machine->clusters > STEPS, "%dD, %s: %d runs for %d control steps: none stopped", dim, ways[w],
+          (int)(machine->grids + machine->clusters), STEPS);
+    hash[w] = test_hash(1469598103934665603u, &loss, sizeof loss);
+    if (!forward_only) hash[w] = test_run_hash(&t, STEPS);
+    CHECK(hash[w] == hash[0] && machine->faults == 0, "%dD, %s: other bits than by launches; %s", dim, ways[w], machine->fault);
+    test_run_close(&t);
+  }
+}
+
+// ---- failures -------------------------------------------------------------------------------------------------------------------
+
+// a particle far from the others that leaves the world at the top, in the middle of a run
+static void throw_one(test_scene *s) {
+  const double dx = s->def.dx;
+  for (int i = 0; i < 2; i++) s->position[i] = s->def.cells[i] * dx - 2.5 * dx;
+  s->velocity[0] = 0;
+  s->velocity[1] = 0.4 * dx / (s->def.dt / SUBSTEPS);
+}
+
+static void check_failure(void) {
+  char words[3][1024];
+  for (int w = 0; w < 3; w++) {
+    const test_choice choice = {.dim = 2, .side = 12, .precision = CQ_FLOAT64, .steps = STEPS, .substeps = SUBSTEPS, .device = CQ_DEVICE_CUDA,
+                                .forward_only = 1, .change = throw_one};
+    test_run t;
+    reset();
+    machine->thread_order = machine->block_order = w;
+    setenv("CQLUA_CUDA_RUN", ways[w], 1);
+    test_run_open(&t, &choice);
+    REQUIRE(cq_rollout_begin(t.rollout) == CQ_OK);
+    cq_status status = CQ_OK;
+    for (int i = 0; i < STEPS && !status; i++) status = test_run_step(&t, i);
+    cq_health health;
+    cq_rollout_health(t.rollout, &health);
+    snprintf(words[w], sizeof words[w], "%s", cq_error());
+    CHECK(status == CQ_UNSTABLE && health.particle == 0 && health.step % SUBSTEPS, "%s: status %d, particle %d, step %d", ways[w], (int)status,
+          (int)health.particle, (int)health.step);
+    CHECK(!strcmp(words[w], words[0]), "%s: \"%s\", but \"%s\"", ways[w], words[w], words[0]);
+    test_run_close(&t);
+    CHECK(machine->faults == 0 && machine->memory_used == 0, "%s: %lld bytes are left; %s", ways[w], (long long)machine->memory_used,
+          machine->fault);
+  }
+}
+
+int main(void) {
+  const char *object = getenv("CQLUA_CUDA");
+  void *handle = object ? dlopen(object, RTLD_NOW) : NULL;
+  REQUIRE(handle);
+  cq_emulation *(*find)(void);
+  *(void **)&find = dlsym(handle, "cq_emulation_machine");
+  *(void **)&reset = dlsym(handle, "cq_emulation_reset");
+  REQUIRE(find && reset);
+  machine = find();
+  check_names();
+  check_rule();
+  for (int dim = 2; dim <= 3; dim++)
+    for (int forward_only = 0; forward_only < 2; forward_only++) check_stops(dim, forward_only);
+  check_failure();
+  return check_report();
+}
