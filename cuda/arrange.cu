@@ -155,7 +155,7 @@ static cq_status arrange(cq_device *d) {
   status = make_arrangement(d, &s, &a);
   if (!status) status = cq_cuda_slice_create(d, &next);
   if (!status) status = move_all(d, a, next);
-  if (!status) cq_cuda_resume(d, next, a, 0, d->pace, d->step);
+  if (!status) cq_cuda_resume(d, next, a, d->step);
   cq_cuda_slice_release(d, next);
   cq_cuda_arrangement_release(d, a);
   return status;
@@ -178,7 +178,7 @@ cq_status cq_cuda_arrange_first(cq_device *d) {
     cq_window_first(d->context->stream, blocks_of(d), d->slots, d->particles, d->context->material, a->order, a->slot_of, a->material);
     status = cq_cuda_check(cudaGetLastError(), what);
   }
-  if (!status) cq_cuda_resume(d, slice, a, 0, 0, 0);
+  if (!status) cq_cuda_resume(d, slice, a, 0);
   cq_cuda_slice_release(d, slice);
   cq_cuda_arrangement_release(d, a);
   return status;

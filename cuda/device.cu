@@ -19,12 +19,6 @@ static int64_t memory_available(const cq_context *context) {
 
 static cq_status begin(cq_device *d, const cq_values *values) { return cq_cuda_begin(d, values); }
 
-static cq_status advance(cq_device *d, const double *signals, const double *forces, cq_record *record) {
-  d->signals = signals;
-  d->forces = forces;
-  return cq_cuda_advance(d, record ? record->steps : NULL);
-}
-
 static const cq_health *health(const cq_device *d) { return &d->health; }
 
 // ---- records and marks --------------------------------------------------------------------------------------------------
@@ -56,7 +50,7 @@ static void record_destroy(cq_device *d, cq_record *record) {
 static cq_status mark_create(cq_device *d, cq_mark **out) {
   cq_mark *mark = (cq_mark *)cq_alloc(1, sizeof *mark, "checkpoint");
   if (!mark) return CQ_MEMORY;
-  *mark = {cq_cuda_slice_hold(d->live), cq_cuda_arrangement_hold(d->arrangement), d->drift, d->pace, d->step};
+  *mark = {cq_cuda_slice_hold(d->live), cq_cuda_arrangement_hold(d->arrangement), d->step};
   *out = mark;
   return CQ_OK;
 }
@@ -68,7 +62,7 @@ static void mark_destroy(cq_device *d, cq_mark *mark) {
   cq_free(mark);
 }
 
-static void resume(cq_device *d, const cq_mark *m) { cq_cuda_resume(d, m->slice, m->arrangement, m->drift, m->pace, m->step); }
+static void resume(cq_device *d, const cq_mark *m) { cq_cuda_resume(d, m->slice, m->arrangement, m->step); }
 
 static int64_t bytes_of(const cq_memory *memory) { return memory ? (int64_t)memory->bytes : 0; }
 static int64_t arrangement_bytes(const cq_device *d) { return bytes_of(d->arrangement->by_slot) + bytes_of(d->arrangement->by_tile); }
@@ -83,13 +77,6 @@ static int64_t record_bytes(const cq_device *d) {
 
 // ---- adjoint ------------------------------------------------------------------------------------------------------------
 
-static cq_status reverse(cq_device *d, const double *signals, const double *forces, const cq_record *record, double *grad_signals,
-                         double *grad_forces) {
-  d->signals = signals;
-  d->forces = forces;
-  return cq_cuda_reverse(d, record->steps, grad_signals, grad_forces);
-}
-
 static const cq_gradients *gradients(const cq_device *d, int32_t scene) { return &d->gradients[scene]; }
 
 static cq_backend make_table(void) {
@@ -102,7 +89,7 @@ static cq_backend make_table(void) {
   b.create = cq_cuda_create;
   b.destroy = cq_cuda_destroy;
   b.begin = begin;
-  b.advance = advance;
+  b.advance = cq_cuda_advance;
   b.health = health;
   b.record_create = record_create;
   b.record_clear = record_clear;
@@ -113,7 +100,7 @@ static cq_backend make_table(void) {
   b.mark_bytes = mark_bytes;
   b.record_bytes = record_bytes;
   b.begin_adjoint = cq_cuda_begin_adjoint;
-  b.reverse = reverse;
+  b.reverse = cq_cuda_reverse;
   b.finish = cq_cuda_finish;
   b.gradients = gradients;
   b.read = cq_cuda_read;

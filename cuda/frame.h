@@ -38,12 +38,11 @@ typedef struct cq_substep {
   void *grid;                // {block_count, 64} nodes: momentum and mass, kept for the adjoint; NULL: not wanted
 } cq_substep;
 
-// What the kernels of a control step found, as the index of a substep; INT32_MAX: nothing. Once something is found, the
-// kernels of later substeps do nothing: the host sorts, or reports.
+// What the kernels found since the host looked, as the index of a substep since then; INT32_MAX: nothing. Once something is found,
+// the kernels of later substeps and runs do nothing: the host sorts, or reports.
 typedef struct cq_progress {
   int32_t stop;              // first state with a particle outside of its tile's region: sort before this step
   int32_t bad;               // first step that fails: inverted before it; not finite or not in the world after it
-  float fastest;             // largest |velocity component| after the last step
   int32_t over;              // 1: so said the grid pass of a step. What the other kernels read, for they may write the words above
 } cq_progress;
 
@@ -79,6 +78,7 @@ typedef struct cq_frame {
 
   // the running control step
   int64_t step;              // engine step of substep 0
+  int32_t first;             // index of substep 0 in progress
   const cq_substep *substeps;
   cq_progress *progress;
   unsigned *arrived;         // the counter of cq_sync_grid

@@ -146,7 +146,9 @@ CQ_GPU Node node_velocity(const cq_frame *s, const int64_t n, const int32_t k, c
 enum { GRID_THREADS = 256 };
 
 // Later steps than one that failed, or that needs another arrangement, do nothing. Asked between two kernels that may find so.
-CQ_GPU int is_over(const cq_frame *s, const int32_t k) { return s->progress->bad < k || s->progress->stop <= k; }
+CQ_GPU int is_over(const cq_frame *s, const int32_t k) {
+  return s->progress->bad < s->first + k || s->progress->stop <= s->first + k;
+}
 
 // AGAIN: from the record of the step, not from the arenas
 template <int AGAIN, int THREADS>

@@ -3,98 +3,127 @@
 #include "window.h"
 #include <string.h>
 
-// Cells that the fastest particle may move before sorting, about: what has left its tile's region all the same stops the run.
-static const double drift_limit = 1;
+// Particle steps at most between two looks of the host: a second or so, in which nobody can interrupt.
+static const int64_t work_ahead = 1 << 30;
 
 // ---- forward ------------------------------------------------------------------------------------------------------------
 
-// Substeps until the host looks again; sort: 1 if the particles had better be sorted before.
-static int32_t plan_run(const cq_device *d, int32_t left, int32_t *sort) {
-  const int32_t most = left < CQ_RUN_MAX ? left : CQ_RUN_MAX;
-  *sort = 0;
-  if (d->drift + d->pace * most <= drift_limit) return most;
-  int32_t fit = (int32_t)((drift_limit - d->drift) / d->pace);
-  if (d->drift > 0 && fit < (most + 1) / 2) {
-    *sort = 1;
-    fit = (int32_t)(drift_limit / d->pace);
-  }
-  return fit < 1 ? 1 : fit < most ? fit : most;
+// Runs that are launched one after another from the live state, before the host looks how far they came.
+typedef struct Chain {
+  const cq_controls *controls;
+  cq_record *const *records; // {count} NULL: not wanted
+  int32_t at;                // substeps of these control steps before the live state
+  int32_t sent;              // substeps launched from it
+  cq_slice *turn[2];         // where nobody asks for the states between, two take turns
+} Chain;
+
+static cq_step_record *record_of(const cq_device *d, const Chain *c, int32_t substep) {
+  return c->records ? &c->records[substep / d->model->substeps]->steps[substep % d->model->substeps] : NULL;
 }
 
-// the states of a run, and what is to be remembered of it; record: NULL or {count}
-static cq_status prepare_states(cq_device *d, cq_step_record *records, int32_t count, cq_slice *out[CQ_RUN_MAX]) {
-  cq_status status = CQ_OK;
+// the state after so many substeps from the live one
+static cq_slice *state_of(const cq_device *d, const Chain *c, int32_t count) {
+  if (!count) return d->live;
+  return c->records ? record_of(d, c, c->at + count - 1)->out : c->turn[count % 2];
+}
+
+static void set_controls(cq_device *d, const cq_controls *c, int32_t i) {
+  d->signals = c->signals + (size_t)i * cq_signal_count(d);
+  d->forces = c->forces ? c->forces + (size_t)i * cq_force_count(d) : NULL;
+}
+
+// Substeps that are launched without a look. When particles must be sorted shows in the kernels alone, or results would depend
+// on this number; if it is too large, launches do nothing, so it is guessed from the time that the arrangement before served.
+static int64_t substeps_ahead(const cq_device *d) {
+  const int64_t age = d->step - d->arrangement->made, most = work_ahead / d->slots, guess = age < d->span ? d->span - age : age / 4;
+  return guess < most ? guess : most;
+}
+
+// the state after substep k of a run, and what is to be remembered of it
+static cq_status prepare_state(cq_device *d, Chain *c, int32_t k) {
+  const int32_t count = c->sent + k;
   const size_t grid = (size_t)d->arrangement->block_count * CQ_TILE_NODES * cq_node_size(d);
-  for (int32_t k = 0; k < count && !status; k++) {
-    cq_slice *in = k ? out[k - 1] : d->live;
-    // nobody asks for the states between: two take turns
-    if (!records && k > 1) {
-      out[k] = cq_cuda_slice_hold(out[k - 2]);
-    } else {
-      status = cq_cuda_slice_create(d, &out[k]);
-    }
-    if (!status && records) {
-      cq_step_record *record = &records[k];
-      cq_cuda_step_record_clear(d, record);
-      status = cq_pool_reserve(&d->context->pool, &record->grid, grid, "memo of the grid");
-      record->in = cq_cuda_slice_hold(in);
-      record->out = cq_cuda_slice_hold(out[k]);
-      record->arrangement = cq_cuda_arrangement_hold(d->arrangement);
-    }
-    if (!status) d->upload->substeps[k] = {in->memory->data, out[k]->memory->data, records ? records[k].grid->data : NULL};
+  cq_step_record *record = record_of(d, c, c->at + count);
+  cq_slice *in = state_of(d, c, count);
+  cq_status status = CQ_OK;
+  if (record) {
+    cq_cuda_step_record_clear(d, record);
+    status = cq_pool_reserve(&d->context->pool, &record->grid, grid, "memo of the grid");
+    if (!status) status = cq_cuda_slice_create(d, &record->out);
+    record->in = cq_cuda_slice_hold(in);
+    record->arrangement = cq_cuda_arrangement_hold(d->arrangement);
+  } else if (count < 2) {
+    status = cq_cuda_slice_create(d, &c->turn[(count + 1) % 2]);
   }
+  if (status) return status;
+  d->upload->substeps[k] = {in->memory->data, state_of(d, c, count + 1)->memory->data, record ? record->grid->data : NULL};
+  return CQ_OK;
+}
+
+// the next run: up to the end of its control step
+static cq_status launch_next(cq_device *d, Chain *c) {
+  const int32_t substeps = d->model->substeps, at = c->at + c->sent, left = substeps - at % substeps;
+  const int32_t count = left < CQ_RUN_MAX ? left : CQ_RUN_MAX;
+  set_controls(d, c->controls, at / substeps);
+  cq_status status = cq_cuda_prepare(d, d->arrangement, c->sent);
+  for (int32_t k = 0; k < count && !status; k++) status = prepare_state(d, c, k);
+  if (!status) status = cq_cuda_run_forward(d, count);
+  if (!status) c->sent += count;
   return status;
 }
 
 // The first step that failed is the next one of the live state.
-static cq_status fail_step(cq_device *d, const cq_slice *after) {
+static cq_status fail_step(cq_device *d, const Chain *c, const cq_slice *after) {
   // was the state after it made, or did the one before show that it must not be?
-  cq_status status = cq_cuda_prepare(d, d->arrangement);
+  set_controls(d, c->controls, c->at / d->model->substeps);
+  cq_status status = cq_cuda_prepare(d, d->arrangement, 0);
   d->upload->substeps[0] = {d->live->memory->data, NULL, NULL};
   if (!status) status = cq_cuda_run_probe(d);
+  if (!status) status = cq_cuda_look(d);
   return status ? status : cq_cuda_diagnose(d, d->live, d->progress->bad == 0 ? NULL : after);
 }
 
-// Makes the last good state live. Sorting may be due before the run is at its end.
-static cq_status conclude(cq_device *d, int32_t count, cq_slice *const out[CQ_RUN_MAX], int32_t *made) {
+// Makes the last good state live, which may be before the end of what was launched: sorting is due then.
+static cq_status conclude(cq_device *d, Chain *c) {
   const cq_progress p = *d->progress;
-  const int32_t failed = p.bad < count && p.bad <= p.stop;
-  *made = failed ? p.bad : p.stop < count ? p.stop : count;
-  const double drift = d->drift;
-  if (*made) cq_cuda_resume(d, out[*made - 1], d->arrangement, drift, d->pace, d->step + *made);
-  if (failed) return fail_step(d, out[p.bad]);
-  if (*made == count) {
-    d->pace = p.fastest * d->model->dt / d->model->dx;
-    d->drift += d->pace * count;
-    return CQ_OK;
-  }
-  if (*made == 0 && drift == 0)
+  const int32_t failed = p.bad < c->sent && p.bad <= p.stop, made = failed ? p.bad : p.stop < c->sent ? p.stop : c->sent;
+  const cq_slice *after = failed ? state_of(d, c, made + 1) : NULL;
+  if (made) cq_cuda_resume(d, state_of(d, c, made), d->arrangement, d->step + made);
+  c->at += made;
+  if (failed) return fail_step(d, c, after);
+  if (made == c->sent) return CQ_OK;
+  d->span = d->step - d->arrangement->made;
+  if (d->span == 0)
     return cq_fail(CQ_DEVICE, "the GPU sorted particles into tiles that do not hold them; its memory may be faulty");
-  const double pace = (drift_limit - drift) / (*made ? *made : 1);
-  if (pace > d->pace) d->pace = pace;
   return cq_cuda_arrange(d);
 }
 
-static cq_status run_forward(cq_device *d, cq_step_record *records, int32_t left, int32_t *made) {
-  int32_t sort;
-  const int32_t count = plan_run(d, left, &sort);
-  cq_status status = sort ? cq_cuda_arrange(d) : CQ_OK;
+// launches, looks and concludes
+static cq_status run_chain(cq_device *d, Chain *c) {
   const double start = cq_clock(), sorted = d->context->seconds[CQ_PHASE_SORT];
-  cq_slice *out[CQ_RUN_MAX] = {};
-  *made = 0;
-  if (!status) status = cq_cuda_prepare(d, d->arrangement);
-  if (!status) status = prepare_states(d, records, count, out);
-  if (!status) status = cq_cuda_run_forward(d, count);
-  if (!status) status = conclude(d, count, out, made);
-  for (int32_t k = 0; k < count; k++) cq_cuda_slice_release(d, out[k]);
+  const int64_t left = (int64_t)c->controls->count * d->model->substeps - c->at, ahead = substeps_ahead(d);
+  c->sent = 0;
+  cq_status status = launch_next(d, c);
+  // what fails here fails again when its turn comes
+  while (!status && c->sent < left && c->sent + d->model->substeps <= ahead && d->pending < d->uploads_count)
+    if (launch_next(d, c)) break;
+  if (!status) status = cq_cuda_look(d);
+  if (!status) status = conclude(d, c);
+  for (int k = 0; k < 2; k++) {
+    cq_cuda_slice_release(d, c->turn[k]);
+    c->turn[k] = NULL;
+  }
   d->context->seconds[CQ_PHASE_P2G] += cq_clock() - start - (d->context->seconds[CQ_PHASE_SORT] - sorted);
   return status;
 }
 
-cq_status cq_cuda_advance(cq_device *d, cq_step_record *records) {
-  cq_status status = CQ_OK;
-  for (int32_t k = 0, made; k < d->model->substeps && !status; k += made)
-    status = run_forward(d, records ? records + k : NULL, d->model->substeps - k, &made);
+cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *made) {
+  const int32_t substeps = d->model->substeps;
+  Chain chain = {controls, records, 0, 0, {}};
+  cq_status status;
+  do status = run_chain(d, &chain);
+  while (!status && (!chain.at || chain.at % substeps));
+  *made = chain.at / substeps;
   return status;
 }
 
@@ -174,7 +203,7 @@ static cq_status run_backward(cq_device *d, const cq_step_record *records, int32
   if (status) return status;
   const double start = cq_clock();
   d->step -= end - begin;   // for walls that move
-  status = cq_cuda_prepare(d, a);
+  status = cq_cuda_prepare(d, a, 0);
   for (int32_t k = begin; k < end && !status; k++)
     d->upload->substeps[k - begin] = {records[k].in->memory->data, records[k].out->memory->data, records[k].grid->data};
   if (!status) status = cq_cuda_run_backward(d, end - begin);
@@ -182,11 +211,26 @@ static cq_status run_backward(cq_device *d, const cq_step_record *records, int32
   return status;
 }
 
-// brings the gradients of signals and forces, through pinned memory where they fit
-static cq_status fetch_controls(cq_device *d, double *grad_signals, double *grad_forces) {
-  const size_t signals = (size_t)d->batch * (size_t)d->model->actuator_count;
-  const size_t forces = (size_t)d->batch * (size_t)d->model->force_count * (size_t)d->model->dim;
-  double *from = (double *)d->grad_controls->data;
+// one control step, whose gradients of signals and forces stay on the GPU
+static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
+  cq_status status = CQ_OK;
+  for (int32_t end = d->model->substeps; end > 0 && !status;) status = run_backward(d, records, end, &end);
+  const double start = cq_clock();
+  if (!status && d->drive) {
+    status = cq_cuda_run_drive_adj(d);
+    if (!status) status = clear(d, d->drive_adj, drive_bytes(d));
+  }
+  d->context->seconds[CQ_PHASE_DRIVE] += cq_clock() - start;
+  if (status) return status;
+  cq_cuda_resume(d, records[0].in, records[0].arrangement, d->step);
+  hold_adjoint_order(d, d->arrangement);
+  return CQ_OK;
+}
+
+// Brings the gradients of the controls of rows, through pinned memory where they fit, and waits for all that was launched.
+static cq_status fetch_controls(cq_device *d, double *grad_signals, double *grad_forces, int32_t rows) {
+  const size_t signals = (size_t)rows * cq_signal_count(d), forces = (size_t)rows * cq_force_count(d);
+  const double *from = (const double *)d->grad_controls->data, *from_forces = from + (size_t)d->control_rows * cq_signal_count(d);
   const char *const what = "bringing the gradients of the controls";
   const int32_t staged = signals + forces <= CQ_STAGING;
   double *to_signals = staged ? d->staging : grad_signals, *to_forces = staged ? d->staging + signals : grad_forces;
@@ -194,8 +238,8 @@ static cq_status fetch_controls(cq_device *d, double *grad_signals, double *grad
   if (grad_signals && signals)
     status = cq_cuda_check(cudaMemcpyAsync(to_signals, from, signals * sizeof *from, cudaMemcpyDeviceToHost, d->context->stream), what);
   if (!status && grad_forces && forces)
-    status = cq_cuda_check(cudaMemcpyAsync(to_forces, from + signals, forces * sizeof *from, cudaMemcpyDeviceToHost,
-                                           d->context->stream), what);
+    status = cq_cuda_check(cudaMemcpyAsync(to_forces, from_forces, forces * sizeof *from, cudaMemcpyDeviceToHost, d->context->stream),
+                           what);
   if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), "the adjoint of a control step");
   d->pending = 0;
   if (status || !staged) return status;
@@ -204,24 +248,24 @@ static cq_status fetch_controls(cq_device *d, double *grad_signals, double *grad
   return CQ_OK;
 }
 
-cq_status cq_cuda_reverse(cq_device *d, const cq_step_record *records, double *grad_signals, double *grad_forces) {
-  cq_status status = CQ_OK;
-  for (int32_t end = d->model->substeps; end > 0 && !status;) status = run_backward(d, records, end, &end);
-  if (status) return status;
-  const double start = cq_clock();
-  if (d->drive) {
-    status = cq_cuda_run_drive_adj(d);
-    if (!status) status = clear(d, d->drive_adj, drive_bytes(d));
+cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *records, int32_t *made) {
+  const int64_t most = work_ahead / d->slots / d->model->substeps;
+  int32_t count = c->count < d->control_rows ? c->count : d->control_rows;
+  if (count > most) count = most < 1 ? 1 : (int32_t)most;
+  const int32_t first = c->count - count;
+  for (int32_t i = c->count - 1; i >= first; i--) {
+    set_controls(d, c, i);
+    d->control_row = i - first;
+    const cq_status status = reverse_step(d, records[i]->steps);
+    if (status) return status;
   }
   const double waited = cq_clock();
-  d->context->seconds[CQ_PHASE_DRIVE] += waited - start;
-  if (!status) status = fetch_controls(d, grad_signals, grad_forces);
-  // all of the run backward is waited for here
+  const cq_status status = fetch_controls(d, c->grad_signals ? c->grad_signals + (size_t)first * cq_signal_count(d) : NULL,
+                                          c->grad_forces ? c->grad_forces + (size_t)first * cq_force_count(d) : NULL, count);
+  // all of the runs backward are waited for here
   d->context->seconds[CQ_PHASE_P2G_ADJ] += cq_clock() - waited;
-  if (status) return status;
-  cq_cuda_resume(d, records[0].in, records[0].arrangement, 0, 0, d->step);
-  hold_adjoint_order(d, d->arrangement);
-  return CQ_OK;
+  if (!status) *made = count;
+  return status;
 }
 
 // ---- gradients ----------------------------------------------------------------------------------------------------------

@@ -3,11 +3,6 @@
 #include <limits.h>
 #include <string.h>
 
-static size_t controls_of(const cq_device *d) {
-  const cq_model *m = d->model;
-  return (size_t)d->batch * ((size_t)m->actuator_count + (size_t)m->force_count * (size_t)m->dim);
-}
-
 static cq_status wait(cq_device *d, const char *what) {
   d->pending = 0;
   return cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
@@ -56,7 +51,7 @@ static void fill_world(const cq_device *d, cq_frame *f) {
   f->global_stride = cq_sum_count(d);
 }
 
-static void fill_frame(const cq_device *d, const cq_arrangement *a, cq_upload *on_device, cq_frame *f) {
+static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t first, cq_upload *on_device, cq_frame *f) {
   fill_world(d, f);
   f->tile_count = a->tile_count;
   f->block_count = a->block_count;
@@ -68,7 +63,8 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, cq_upload *o
   f->params = a->params;
   f->material = a->material;
   f->drive = data_of(d->drive);
-  f->step = d->step;
+  f->step = d->step + first;
+  f->first = first;
   f->substeps = on_device->substeps;
   f->progress = &on_device->progress;
   f->arrived = &on_device->arrived;
@@ -82,8 +78,7 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, cq_upload *o
 }
 
 static void fill_drive(const cq_device *d, const cq_arrangement *a, double *controls, cq_drive *out) {
-  const cq_model *m = d->model;
-  const int64_t signals = (int64_t)d->batch * m->actuator_count;
+  const size_t signals = cq_signal_count(d), row = (size_t)d->control_row, rows = (size_t)d->control_rows;
   *out = d->context->drive;
   out->weight = (const double *)d->given.weight->data;
   out->weight_stride = d->given.weight_stride;
@@ -94,21 +89,22 @@ static void fill_drive(const cq_device *d, const cq_arrangement *a, double *cont
   if (!d->differentiable) return;
   out->share = (double *)d->share->data;
   out->grad_weight = (double *)d->grad_weight->data;
-  out->grad_signal = (double *)d->grad_controls->data;
-  out->grad_force = out->grad_signal + signals;
+  double *grad = (double *)d->grad_controls->data;
+  out->grad_signal = grad + row * signals;
+  out->grad_force = grad + rows * signals + row * cq_force_count(d);
 }
 
-cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a) {
+cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first) {
   cq_status status = reserve(d, a);
-  if (!status && d->pending) status = wait(d, "the run before");
+  if (!status && d->pending == d->uploads_count) status = wait(d, "the runs before");
   if (status) return status;
-  const cq_model *m = d->model;
-  cq_upload *on_device = (cq_upload *)d->on_device->data, *u = d->upload;
-  const size_t signals = (size_t)d->batch * (size_t)m->actuator_count, forces = controls_of(d) - signals;
+  cq_upload *on_device = (cq_upload *)d->on_device->data, *u = (cq_upload *)(d->uploads + (size_t)d->pending * cq_upload_size(d));
+  const size_t signals = cq_signal_count(d), forces = cq_force_count(d);
   double *controls = (double *)(u + 1);
-  fill_frame(d, a, on_device, &u->frame);
+  d->upload = u;
+  fill_frame(d, a, first, on_device, &u->frame);
   fill_drive(d, a, (double *)(on_device + 1), &u->drive);
-  u->progress = {INT_MAX, INT_MAX, 0, 0};
+  u->progress = {INT_MAX, INT_MAX, 0};
   u->arrived = 0;
   if (signals) memcpy(controls, d->signals, signals * sizeof *controls);
   if (d->forces) memcpy(controls + signals, d->forces, forces * sizeof *controls);
@@ -116,10 +112,10 @@ cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a) {
 }
 
 static cq_status send(cq_device *d) {
-  const size_t bytes = sizeof(cq_upload) + controls_of(d) * sizeof(double);
-  d->pending = 1;
-  return cq_cuda_check(cudaMemcpyAsync(d->on_device->data, d->upload, bytes, cudaMemcpyHostToDevice, d->context->stream),
-                       "sending the controls");
+  const size_t from = d->upload->frame.first ? offsetof(cq_upload, frame) : 0;
+  d->pending++;
+  return cq_cuda_check(cudaMemcpyAsync((char *)d->on_device->data + from, (char *)d->upload + from, cq_upload_size(d) - from,
+                                       cudaMemcpyHostToDevice, d->context->stream), "sending the controls");
 }
 
 // ---- launches -----------------------------------------------------------------------------------------------------------
@@ -238,7 +234,7 @@ static cq_status stay(cq_device *d, cq_cuda_resident *launch, cq_gang gang, int3
 
 // ---- runs ---------------------------------------------------------------------------------------------------------------
 
-static cq_status fetch_progress(cq_device *d) {
+cq_status cq_cuda_look(cq_device *d) {
   const cq_upload *on_device = (const cq_upload *)d->on_device->data;
   const cq_status status = cq_cuda_check(cudaMemcpyAsync(d->progress, &on_device->progress, sizeof *d->progress,
                                                          cudaMemcpyDeviceToHost, d->context->stream), "a run of substeps");
@@ -247,9 +243,7 @@ static cq_status fetch_progress(cq_device *d) {
 
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count) {
   const cq_gang gang = gang_of(d, d->context->forward);
-  const cq_status status =
-      gang.blocks ? stay(d, d->kernels->resident, gang, count) : start(d, &d->forward[count], launch_forward, count);
-  return status ? status : fetch_progress(d);
+  return gang.blocks ? stay(d, d->kernels->resident, gang, count) : start(d, &d->forward[count], launch_forward, count);
 }
 
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count) {
@@ -270,7 +264,7 @@ cq_status cq_cuda_run_probe(cq_device *d) {
   if (status) return status;
   load_drive(d, u);
   d->kernels->p2g(d->context->stream, sizes_of(d).tile, &u->frame, 0);
-  return fetch_progress(d);
+  return cq_cuda_check(cudaGetLastError(), "looking for what failed");
 }
 
 void cq_cuda_graphs_destroy(cq_device *d) {

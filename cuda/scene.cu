@@ -76,15 +76,13 @@ void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record) {
   record->arrangement = NULL;
 }
 
-void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, double drift, double pace, int64_t step) {
+void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, int64_t step) {
   cq_cuda_slice_hold(slice);
   cq_cuda_arrangement_hold(arrangement);
   cq_cuda_slice_release(d, d->live);
   cq_cuda_arrangement_release(d, d->arrangement);
   d->live = slice;
   d->arrangement = arrangement;
-  d->drift = drift;
-  d->pace = pace;
   d->step = step;
 }
 
@@ -123,8 +121,9 @@ static cq_status alloc_adjoint(cq_device *d) {
   cq_pool *pool = &d->context->pool;
   const size_t stride = (size_t)d->stride, size = d->real_bytes, drives = d->drives ? (size_t)d->drives : 1, batch = (size_t)d->batch;
   const size_t entries = batch * (size_t)m->actuation_count, doubles = sizeof(double);
-  const size_t controls = batch * ((size_t)m->actuator_count + (size_t)m->force_count * (size_t)m->dim);
+  const size_t controls = cq_signal_count(d) + cq_force_count(d), rows = CQ_STAGING / (controls + !controls);
   const size_t totals = (size_t)cq_total_state(d) + (size_t)d->fields * (size_t)d->slots;
+  d->control_rows = rows < 1 ? 1 : rows < CQ_RUNS_AHEAD ? (int32_t)rows : CQ_RUNS_AHEAD;
   cq_status status = cq_pool_take(pool, cq_slice_size(d), "adjoint state", &d->adj);
   if (!status) status = cq_pool_take(pool, cq_slice_size(d), "adjoint state", &d->adj_other);
   if (!status) status = cq_pool_take(pool, stride * CQ_PARAM_COUNT * size, "adjoint constants", &d->params_adj);
@@ -133,7 +132,7 @@ static cq_status alloc_adjoint(cq_device *d) {
   if (!status) status = cq_pool_take(pool, totals * doubles, "gradients", &d->totals);
   if (!status) status = cq_pool_take(pool, entries * doubles, "adjoint weights", &d->grad_weight);
   if (!status) status = cq_pool_take(pool, entries * doubles, "adjoint signals", &d->share);
-  if (!status) status = cq_pool_take(pool, controls * doubles, "adjoint signals", &d->grad_controls);
+  if (!status) status = cq_pool_take(pool, (size_t)d->control_rows * controls * doubles, "adjoint signals", &d->grad_controls);
   return status ? status : alloc_gradients(d);
 }
 
@@ -151,7 +150,7 @@ void cq_cuda_destroy(cq_device *d) {
                         d->grid_v, d->grid_q, d->drive, d->reading, d->adj, d->adj_other, d->params_adj, d->drive_adj,
                         d->drive_adj_other, d->sums, d->totals, d->grad_weight, d->share, d->grad_controls};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_pool_give(pool, owned[k]);
-  cq_pinned_give(d->upload);
+  cq_pinned_give(d->uploads);
   cq_pinned_give(d->progress);
   cq_pinned_give(d->found_host);
   cq_pinned_give(d->staging);
@@ -160,13 +159,14 @@ void cq_cuda_destroy(cq_device *d) {
   cq_free(d);
 }
 
+static const size_t UPLOADS = 4 << 20;      // bytes of pinned memory for them, about
+
 static cq_status alloc_work(cq_device *d) {
-  const cq_model *m = d->model;
   cq_pool *pool = &d->context->pool;
   const size_t stride = (size_t)d->stride, batch = (size_t)d->batch;
-  const size_t controls = batch * ((size_t)m->actuator_count + (size_t)m->force_count * (size_t)m->dim);
-  const size_t upload = sizeof(cq_upload) + controls * sizeof(double);
-  cq_status status = cq_pinned_take(upload, "the controls", (void **)&d->upload);
+  const size_t upload = cq_upload_size(d), fit = UPLOADS / upload;
+  d->uploads_count = fit < 1 ? 1 : fit < CQ_RUNS_AHEAD ? (int32_t)fit : CQ_RUNS_AHEAD;
+  cq_status status = cq_pinned_take((size_t)d->uploads_count * upload, "the controls", (void **)&d->uploads);
   if (!status) status = cq_pinned_take(sizeof *d->progress, "the controls", (void **)&d->progress);
   if (!status) status = cq_pinned_take(sizeof *d->found_host, "sorting", (void **)&d->found_host);
   if (!status) status = cq_pinned_take(CQ_STAGING * sizeof(double), "readouts", (void **)&d->staging);
@@ -315,6 +315,7 @@ cq_status cq_cuda_begin(cq_device *d, const cq_values *values) {
   const Source mass = member_of(values, offsetof(cq_values, mass)), volume = member_of(values, offsetof(cq_values, volume));
   const Source weight = member_of(values, offsetof(cq_values, actuation_weight));
   d->health = {};
+  d->span = 0;
   cq_status status = cq_cuda_arrange_first(d);
   if (!status) status = load_state(d, values, &work);
   if (!status) status = load_values(d, mass, CQ_PARAM_COUNT, CQ_PARAM_MASS, 1, d->arrangement->params, &work);

@@ -9,7 +9,8 @@
 #include "memory.h"
 
 enum {
-  CQ_RUN_MAX = 64,           // substeps between two looks of the host at what happened
+  CQ_RUN_MAX = 64,           // substeps that are launched at once
+  CQ_RUNS_AHEAD = 64,        // runs that may be on their way to the GPU
   CQ_LISTS_MAX = 16,         // group lists of readouts that are kept on the device
 };
 
@@ -47,14 +48,14 @@ struct cq_record {
 struct cq_mark {
   cq_slice *slice;
   cq_arrangement *arrangement;
-  double drift, pace;
   int64_t step;
 };
 
-// What the kernels of a run of substeps are given: goes to the device in one piece, signals and forces after it.
+// What the kernels of a run of substeps are given: goes to the device in one piece, signals and forces after it. Progress goes
+// only with the first run after a look of the host.
 typedef struct cq_upload {
-  alignas(128) cq_frame frame;
   alignas(128) cq_progress progress;
+  alignas(128) cq_frame frame;
   alignas(128) cq_drive drive;
   cq_substep substeps[CQ_RUN_MAX];
   alignas(128) unsigned arrived;
@@ -111,16 +112,18 @@ struct cq_device {
   // the live state
   cq_slice *live;
   cq_arrangement *arrangement;
-  double drift, pace;        // cells that the fastest particle has moved since the arrangement was made, and moves in a substep
   int64_t step;              // engine steps made
+  int64_t span;              // engine steps that the last arrangement served, for a guess at when this one has served
 
   // what a run is made of
-  cq_upload *upload;         // pinned, as on_device
+  char *uploads;             // pinned {uploads_count}, as on_device: each may be on its way
+  int32_t uploads_count, pending;
+  cq_upload *upload;         // the one that is being filled
   cq_memory *on_device;
-  cq_progress *progress;     // pinned: what a run found
-  int32_t pending;           // the upload may still be on its way
+  cq_progress *progress;     // pinned: what was found
   cq_graph forward[CQ_RUN_MAX + 1], backward[CQ_RUN_MAX + 1];
   const double *signals, *forces;   // of the running control step
+  int32_t control_row, control_rows;   // where the gradients of its controls go; steps that there is room for
 
   // work arrays
   cq_memory *sorting, *window, *found;
@@ -137,7 +140,8 @@ struct cq_device {
   uint32_t wanted;           // bits (1 << cq_field) of the gradients that will be asked for
   cq_memory *sums;           // {block_count, sum_count} of the frame
   cq_memory *totals;         // doubles: {batch, sum_count}; by user id {CQ_PARAM_COUNT, slots}, state fields {slots, width}
-  cq_memory *grad_weight, *share, *grad_controls;
+  cq_memory *grad_weight, *share;
+  cq_memory *grad_controls;  // {control_rows, batch, actuators}, then {control_rows, batch, forces, dim}
   double *gradient_memory;   // of the host
   cq_gradients *gradients;   // {batch}
 };
@@ -148,6 +152,13 @@ enum { CQ_STAGING = 8192 };  // doubles
 static inline int32_t cq_sum_count(const cq_device *d) { return 3 + 4 * d->model->wall_count; }
 static inline size_t cq_slice_size(const cq_device *d) { return (size_t)d->fields * (size_t)d->stride * d->real_bytes; }
 static inline size_t cq_node_size(const cq_device *d) { return 4 * d->real_bytes; }
+static inline size_t cq_signal_count(const cq_device *d) { return (size_t)d->batch * (size_t)d->model->actuator_count; }
+static inline size_t cq_force_count(const cq_device *d) {
+  return (size_t)d->batch * (size_t)d->model->force_count * (size_t)d->model->dim;
+}
+static inline size_t cq_upload_size(const cq_device *d) {
+  return sizeof(cq_upload) + (cq_signal_count(d) + cq_force_count(d)) * sizeof(double);
+}
 // offset in totals
 static inline int64_t cq_total_params(const cq_device *d) { return (int64_t)d->batch * cq_sum_count(d); }
 static inline int64_t cq_total_state(const cq_device *d) { return cq_total_params(d) + (int64_t)CQ_PARAM_COUNT * d->slots; }
@@ -168,25 +179,27 @@ cq_status cq_cuda_arrangement_create(cq_device *d, cq_arrangement **out);   // w
 cq_arrangement *cq_cuda_arrangement_hold(cq_arrangement *a);
 void cq_cuda_arrangement_release(cq_device *d, cq_arrangement *a);
 void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record);       // drops references, keeps the grid memory
-void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, double drift, double pace, int64_t step);
+void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, int64_t step);
 cq_status cq_cuda_begin(cq_device *d, const cq_values *values);
 
 // arrange.cu
 cq_status cq_cuda_arrange(cq_device *d);             // sorts the live state
 cq_status cq_cuda_arrange_first(cq_device *d);       // the user's order, with constants but no tiles
 
-// run.cu: runs of substeps. Prepare makes work arrays for an arrangement and fills the upload but for its substeps.
-cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a);
-cq_status cq_cuda_run_forward(cq_device *d, int32_t count);        // waits, and leaves progress
+// run.cu: runs of substeps. Prepare makes work arrays for an arrangement and fills the upload but for its substeps; first: substeps
+// between the live state and the run, which are on their way.
+cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first);
+cq_status cq_cuda_run_forward(cq_device *d, int32_t count);
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count);
 cq_status cq_cuda_run_drive_adj(cq_device *d);                     // the controls of the last run backward
-cq_status cq_cuda_run_probe(cq_device *d);                         // scatters state 0 alone, waits, and leaves progress
+cq_status cq_cuda_run_probe(cq_device *d);                         // scatters state 0 alone
+cq_status cq_cuda_look(cq_device *d);                              // waits for all runs, and leaves progress
 void cq_cuda_graphs_destroy(cq_device *d);
 
 // march.cu
-cq_status cq_cuda_advance(cq_device *d, cq_step_record *records);
+cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *made);
 cq_status cq_cuda_begin_adjoint(cq_device *d, uint32_t wanted);
-cq_status cq_cuda_reverse(cq_device *d, const cq_step_record *records, double *grad_signals, double *grad_forces);
+cq_status cq_cuda_reverse(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *made);
 cq_status cq_cuda_finish(cq_device *d);
 
 // health.cu: who failed, before a step or after it; out: NULL where that was not made. Always CQ_UNSTABLE, or worse.

@@ -100,20 +100,12 @@ CQ_GPU int give_to_grid(const cq_frame *s, const int32_t p, const State *q, cons
   return jac > 0;
 }
 
-// the largest |velocity component| of all threads, into progress
-CQ_GPU void note_fastest(const cq_frame *s, float fastest) {
-  for (int d = WARP / 2; d > 0; d /= 2) fastest = fmaxf(fastest, __shfl_xor_sync(0xffffffffu, fastest, d));
-  // floats that are not negative are in the order of their bits; most warps are not the fastest and need no atomic to find out
-  if (threadIdx.x % WARP == 0 && fastest > load_volatile(&s->progress->fastest)) atomicMax((int *)&s->progress->fastest, __float_as_int(fastest));
-}
-
 // GATHER: state k + 1 from the grid and state k. SCATTER: that one, or state k without GATHER, to the arenas.
 template <int GATHER, int SCATTER>
 CQ_GPU void march_pass(const cq_frame *s, const int32_t k, Node *region, const Round<MARCH_THREADS> *round) {
   const int32_t parts = s->tile_count * s->parts;
   const void *in = s->substeps[k].in;
   void *out = s->substeps[k].out;
-  float fastest = 0;
   for (int32_t part = (int32_t)blockIdx.x; part < parts; part += (int32_t)gridDim.x) {
     const cq_tile tile = part_of_tile(s, part);
     if (GATHER) region_load<MARCH_THREADS>(region, s->grid_v, s, part / s->parts);
@@ -123,9 +115,8 @@ CQ_GPU void march_pass(const cq_frame *s, const int32_t k, Node *region, const R
       int mine = p < tile.first + tile.count;
       State q;
       if (GATHER && mine) {
-        if (!move(s, region, &tile, in, p, &q)) atomicMin(&s->progress->bad, k);
+        if (!move(s, region, &tile, in, p, &q)) atomicMin(&s->progress->bad, s->first + k);
         state_store(out, p, &q);
-        EACH(i) fastest = fmaxf(fastest, (float)r_abs(q.v[i]));
       }
       if (!SCATTER) continue;
       Place at = {};
@@ -133,17 +124,16 @@ CQ_GPU void march_pass(const cq_frame *s, const int32_t k, Node *region, const R
       if (mine) {
         if (!GATHER) state_load(in, p, &q);
         mine = place(&tile, s->SCALES.inv_dx, q.x, &at);
-        if (!mine) atomicMin(&s->progress->stop, k + GATHER);
+        if (!mine) atomicMin(&s->progress->stop, s->first + k + GATHER);
       }
       if (mine) {
         Matter matter;
         matter_load(s, p, &matter);
-        if (!give_to_grid(s, p, &q, &matter, &at, &give)) atomicMin(&s->progress->bad, k + GATHER);
+        if (!give_to_grid(s, p, &q, &matter, &at, &give)) atomicMin(&s->progress->bad, s->first + k + GATHER);
       }
       scatter(round, mine, &at, &give, from == 0, (Node *)s->arena + (int64_t)part * NODES);
     }
   }
-  if (GATHER) note_fastest(s, fastest);
 }
 
 template <int GATHER, int SCATTER>
@@ -151,8 +141,7 @@ static __global__ void __launch_bounds__(MARCH_THREADS, 2) march(const cq_frame 
   CQ_SHARED(Node, region, GATHER ? NODES : 1);
   CQ_ROUND(round, MARCH_THREADS, SCATTER);
   if ((int32_t)blockIdx.x >= s->tile_count * s->parts) return;
-  // without GATHER it is the first: nothing is over yet
-  const int over = GATHER && s->progress->over;
+  const int over = s->progress->over;
   if (SCATTER) clear_round(&round);
   if (!over) march_pass<GATHER, SCATTER>(s, k, region, &round);
 }

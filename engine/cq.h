@@ -17,7 +17,7 @@ extern "C" {
 
 // ---- base -----------------------------------------------------------------------------------------------------------
 
-enum { CQ_ABI = 2 };                    // changes with any change of this file that a caller can notice
+enum { CQ_ABI = 3 };                    // changes with any change of this file that a caller can notice
 enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
 enum { CQ_DIM_MAX = 3 };
 
@@ -207,18 +207,20 @@ int64_t cq_field_count(const cq_world *world, int32_t field);
 cq_status cq_rollout_set(cq_rollout *rollout, int32_t field, const double *data, int32_t per_scene);
 
 cq_status cq_rollout_begin(cq_rollout *rollout);                          // to control step 0
-// One control step with signals u {B, actuators} and forces {B, force_count, dim} (NULL: none).
-cq_status cq_rollout_step(cq_rollout *rollout, const double *u, const double *forces);
+// So many control steps with signals u {count, B, actuators} and forces {count, B, force_count, dim} (NULL: none). A GPU makes
+// them without a word to the host between; what comes out does not depend on how many there are in a call.
+cq_status cq_rollout_run(cq_rollout *rollout, int32_t count, const double *u, const double *forces);
 int32_t cq_rollout_at(const cq_rollout *rollout);                         // control steps made: the index of the live state
 void cq_rollout_health(const cq_rollout *rollout, cq_health *health);     // of the last failure
 
-// Backward: begin at the live state, then for each control step from the last to the first: add the adjoints of readouts
-// of the live state with cq_rollout_read_adjoint, and step back; the live state is then the one before.
+// Backward: begin at the live state, then from the last control step to the first: add the adjoints of readouts of the live
+// state with cq_rollout_read_adjoint, and go back over as many control steps as there are to the state before that has some.
 cq_status cq_rollout_begin_adjoint(cq_rollout *rollout);
 // Which gradients will be asked for from the next cq_rollout_begin_adjoint on: bit (1 << cq_field) of each; all unless said.
 void cq_rollout_want(cq_rollout *rollout, uint32_t fields);
-// grad_u {B, actuators} and grad_forces {B, force_count, dim} are overwritten; NULL: not wanted.
-cq_status cq_rollout_step_adjoint(cq_rollout *rollout, double *grad_u, double *grad_forces);
+// The last count control steps before the live state; the live state is then the one before them. grad_u {count, B, actuators}
+// and grad_forces {count, B, force_count, dim}, in the order of time, are overwritten; NULL: not wanted.
+cq_status cq_rollout_run_adjoint(cq_rollout *rollout, int32_t count, double *grad_u, double *grad_forces);
 // Gradient of a field, summed over scenes (per_scene = 0) or for each; complete once step 0 is reached.
 cq_status cq_rollout_gradient(cq_rollout *rollout, int32_t field, double *out, int32_t per_scene);
 

@@ -189,21 +189,26 @@ static cq_status failed_before(const cq_rollout *r) {
   return cq_fail(CQ_INVALID, "this rollout failed at control step %d; begin it again", cq_memo_at(r->memo));
 }
 
-cq_status cq_rollout_step(cq_rollout *r, const double *u, const double *forces) {
+// numbers {count, width} of control steps, width of each
+static cq_status check_finite(const cq_rollout *r, const char *what, const char *plural, const double *number, const int64_t shape[2]) {
+  for (int64_t k = 0; number && k < shape[0] * shape[1]; k++)
+    if (!isfinite(number[k]))
+      return cq_fail(CQ_INVALID, "%s %lld is %g at control step %lld; every %s must be finite", what, (long long)(k % shape[1]) + 1,
+                     number[k], (long long)(cq_memo_at(r->memo) + k / shape[1]), plural);
+  return CQ_OK;
+}
+
+cq_status cq_rollout_run(cq_rollout *r, int32_t count, const double *u, const double *forces) {
   if (!r->began) return cq_fail(CQ_INVALID, "begin the rollout before its first step");
   if (r->failed) return failed_before(r);
-  if (cq_interrupted()) return cq_fail(CQ_INTERRUPTED, "interrupted at control step %d", cq_memo_at(r->memo));
+  if (count < 0) return cq_fail(CQ_INVALID, "%d control steps cannot be made", count);
   const cq_model *m = &r->world->model;
   if (!u && m->actuator_count) return cq_fail(CQ_INVALID, "there are no signals; %d actuators need one each", m->actuator_count);
-  for (int64_t k = 0; k < (int64_t)r->def.batch * m->actuator_count; k++)
-    if (!isfinite(u[k]))
-      return cq_fail(CQ_INVALID, "signal %lld is %g at control step %d; every signal must be finite", (long long)k + 1, u[k],
-                     cq_memo_at(r->memo));
-  for (int64_t k = 0; forces && k < r->def.batch * m->force_count * m->dim; k++)
-    if (!isfinite(forces[k]))
-      return cq_fail(CQ_INVALID, "force component %lld is %g at control step %d; every force must be finite",
-                     (long long)k + 1, forces[k], cq_memo_at(r->memo));
-  const cq_status status = cq_memo_step(r->memo, u, forces);
+  const int64_t signals[2] = {count, (int64_t)r->def.batch * m->actuator_count};
+  const int64_t components[2] = {count, r->def.batch * m->force_count * m->dim};
+  cq_status status = check_finite(r, "signal", "signal", u, signals);
+  if (!status) status = check_finite(r, "force component", "force", forces, components);
+  if (!status) status = cq_memo_run(r->memo, count, u, forces);
   r->failed = status == CQ_UNSTABLE || status == CQ_MEMORY || status == CQ_DEVICE;
   if (!status) r->adjoint = 0;   // it was that of the state before
   return status;
@@ -226,9 +231,10 @@ cq_status cq_rollout_begin_adjoint(cq_rollout *r) {
 
 void cq_rollout_want(cq_rollout *r, uint32_t fields) { r->wanted = fields; }
 
-cq_status cq_rollout_step_adjoint(cq_rollout *r, double *grad_u, double *grad_forces) {
+cq_status cq_rollout_run_adjoint(cq_rollout *r, int32_t count, double *grad_u, double *grad_forces) {
   if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before stepping back");
-  const cq_status status = cq_memo_reverse(r->memo, grad_u, grad_forces);
+  if (count < 0) return cq_fail(CQ_INVALID, "%d control steps cannot be reversed", count);
+  const cq_status status = cq_memo_reverse(r->memo, count, grad_u, grad_forces);
   // half a step back there is no live state
   if (status && status != CQ_INVALID) r->began = r->adjoint = 0;
   return status;

@@ -31,6 +31,14 @@ typedef struct cq_gradients {
   double gravity[3], friction[CQ_WALLS_MAX], wall_velocity[CQ_WALLS_MAX][3];
 } cq_gradients;
 
+// What control steps in a row are given. A device makes as many of them as it likes to before it comes back, at least one
+// unless it fails, and says how many: made.
+typedef struct cq_controls {
+  int32_t count;
+  const double *signals, *forces;        // {count, batch, actuators}, {count, batch, force_count, dim}; forces NULL: none
+  double *grad_signals, *grad_forces;    // backward: the same; NULL: not wanted
+} cq_controls;
+
 typedef struct cq_backend {
   const char *name;
 
@@ -44,8 +52,7 @@ typedef struct cq_backend {
   cq_status (*create)(cq_context *context, int32_t batch, int32_t differentiable, cq_device **device);
   void (*destroy)(cq_device *device);
   cq_status (*begin)(cq_device *device, const cq_values *values);          // values {batch}, kept by pointer
-  // one control step with signals {batch, actuators} and forces {batch, force_count, dim} or NULL; record may be NULL
-  cq_status (*advance)(cq_device *device, const double *signals, const double *forces, cq_record *record);
+  cq_status (*advance)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *made);
   const cq_health *(*health)(const cq_device *device);                     // of the first scene that failed
 
   cq_status (*record_create)(cq_device *device, cq_record **record);
@@ -57,11 +64,10 @@ typedef struct cq_backend {
   int64_t (*mark_bytes)(const cq_device *device);                          // one mark, about
   int64_t (*record_bytes)(const cq_device *device);                        // one record, about
 
-  // the adjoint: of the live state; of the control step that led to it, with the signals and forces it had. wanted: bits
-  // (1 << cq_field) of the gradients that will be asked for
+  // the adjoint: of the live state; of the control steps that led to it, the last ones of those given, with what they had.
+  // wanted: bits (1 << cq_field) of the gradients that will be asked for
   cq_status (*begin_adjoint)(cq_device *device, uint32_t wanted);
-  cq_status (*reverse)(cq_device *device, const double *signals, const double *forces, const cq_record *record,
-                       double *grad_signals, double *grad_forces);
+  cq_status (*reverse)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *made);
   cq_status (*finish)(cq_device *device);                                  // at step 0: gradients are complete
   const cq_gradients *(*gradients)(const cq_device *device, int32_t scene);
 
@@ -90,9 +96,10 @@ CQ_BACKEND_EXPORT int64_t cq_backend_cuda_abi(void);
 CQ_BACKEND_EXPORT cq_status cq_backend_cuda_gpu(int32_t index, cq_gpu *gpu);
 
 static inline int64_t cq_backend_abi(void) {
-  const int64_t sizes[] = {sizeof(cq_backend), sizeof(cq_model), sizeof(cq_values), sizeof(cq_gradients), sizeof(cq_readout)};
+  const int64_t sizes[] = {sizeof(cq_backend), sizeof(cq_model), sizeof(cq_values), sizeof(cq_gradients), sizeof(cq_readout),
+                           sizeof(cq_controls)};
   int64_t abi = CQ_ABI;
-  for (int k = 0; k < 5; k++) abi = abi * 3571 + sizes[k];
+  for (int k = 0; k < 6; k++) abi = abi * 3571 + sizes[k];
   return abi;
 }
 

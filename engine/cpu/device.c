@@ -212,14 +212,24 @@ static cq_status begin(cq_device *device, const cq_values *values) {
 }
 
 // what one control step is made of
-typedef struct controls {
+typedef struct one_step {
   const double *signals, *forces;
   cq_step_record *steps;
   double *grad_signals, *grad_forces;
-} controls;
+} one_step;
+
+// control step i of some
+static one_step step_of(const cq_device *device, const cq_controls *c, cq_record *const *records, int32_t i) {
+  const cq_model *m = device->context->model;
+  const int64_t signals = (int64_t)i * device->batch * m->actuator_count, forces = i * device->batch * m->force_count * m->dim;
+  return (one_step){
+      c->signals + signals, c->forces ? c->forces + forces : NULL, records ? records[i]->steps : NULL,
+      c->grad_signals ? c->grad_signals + signals : NULL, c->grad_forces ? c->grad_forces + forces : NULL,
+  };
+}
 
 static cq_status advance_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
-  const controls *c = argument;
+  const one_step *c = argument;
   const cq_model *m = scene->model;
   if (crew->rank == 0) {
     scene->signals = c->signals + (int64_t)index * m->actuator_count;
@@ -229,9 +239,12 @@ static cq_status advance_scene(cq_scene *scene, cq_crew *crew, int32_t index, vo
   return cq_scene_advance(scene, crew, c->steps ? c->steps + (int64_t)index * m->substeps : NULL);
 }
 
-static cq_status advance(cq_device *device, const double *signals, const double *forces, cq_record *record) {
-  controls c = {.signals = signals, .forces = forces, .steps = record ? record->steps : NULL};
-  return run(device, advance_scene, &c, &device->context->forward);
+// the first one
+static cq_status advance(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *made) {
+  one_step first = step_of(device, controls, records, 0);
+  const cq_status status = run(device, advance_scene, &first, &device->context->forward);
+  *made = !status;
+  return status;
 }
 
 static const cq_health *health(const cq_device *device) { return &device->health; }
@@ -338,7 +351,7 @@ static cq_status begin_adjoint(cq_device *device, uint32_t wanted) {
 }
 
 static cq_status reverse_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
-  const controls *c = argument;
+  const one_step *c = argument;
   const cq_model *m = scene->model;
   const int64_t forces = m->force_count * m->dim;
   if (crew->rank == 0) {
@@ -355,10 +368,12 @@ static cq_status reverse_scene(cq_scene *scene, cq_crew *crew, int32_t index, vo
   return status;
 }
 
-static cq_status reverse(cq_device *device, const double *signals, const double *forces, const cq_record *record,
-                         double *grad_signals, double *grad_forces) {
-  controls c = {signals, forces, record->steps, grad_signals, grad_forces};
-  return run(device, reverse_scene, &c, &device->context->backward);
+// the last one
+static cq_status reverse(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *made) {
+  one_step last = step_of(device, controls, records, controls->count - 1);
+  const cq_status status = run(device, reverse_scene, &last, &device->context->backward);
+  *made = !status;
+  return status;
 }
 
 static cq_status finish_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {

@@ -139,87 +139,109 @@ cq_status cq_memo_begin(cq_memo *memo) {
 const cq_plan *cq_memo_plan(const cq_memo *memo) { return &memo->plan; }
 int32_t cq_memo_at(const cq_memo *memo) { return memo->at; }
 
-// One control step from the live state, recorded or not.
-static cq_status advance(cq_memo *memo, int recorded) {
-  const int64_t i = memo->at;
-  cq_record *record = NULL;
-  if (recorded) {
+static double *at_step(double *all, int64_t width, int64_t step) { return all ? all + step * width : NULL; }
+
+// what control steps were given, from one on
+static cq_controls controls_of(const cq_memo *memo, int32_t from, int32_t count) {
+  return (cq_controls){.count = count, .signals = at_step(memo->signals, memo->def.signals, from),
+                       .forces = memo->has_forces ? at_step(memo->forces, memo->def.forces, from) : NULL};
+}
+
+// room for the records of control steps of one block, from the live state on
+static cq_status take_records(cq_memo *memo, int32_t count) {
+  for (int64_t i = memo->at; i < memo->at + count; i++) {
     cq_record **slot = &memo->records[i % memo->block];
-    if (!*slot) {
-      const cq_status status = backend_of(memo)->record_create(memo->def.device, slot);
-      if (status) return status;
-    }
-    record = *slot;
-    if (memo->recorded_end != i) memo->recorded_begin = memo->recorded_end = (int32_t)i;
+    const cq_status status = *slot ? CQ_OK : backend_of(memo)->record_create(memo->def.device, slot);
+    if (status) return status;
   }
-  const cq_status status = backend_of(memo)->advance(memo->def.device, memo->signals + i * memo->def.signals,
-                                                     memo->has_forces ? memo->forces + i * memo->def.forces : NULL, record);
-  if (status) return status;
-  memo->at++;
-  if (recorded) memo->recorded_end = memo->at;
+  if (memo->recorded_end != memo->at) memo->recorded_begin = memo->recorded_end = memo->at;
   return CQ_OK;
 }
 
-// At a block start on the way to block `last`, the last one of a chain: is this where the schedule wants a checkpoint?
-static int wants_mark(const cq_memo *memo, int64_t last) {
-  const int64_t from = memo->mark_at[memo->mark_count - 1] / memo->block, here = memo->at / memo->block;
+// Control steps from the live state: recorded, which is within one block, or not.
+static cq_status advance(cq_memo *memo, int32_t count, int recorded) {
+  cq_status status = recorded ? take_records(memo, count) : CQ_OK;
+  for (const int32_t end = memo->at + count; memo->at < end && !status;) {
+    if (cq_interrupted()) return cq_fail(CQ_INTERRUPTED, "interrupted at control step %d", memo->at);
+    const cq_controls controls = controls_of(memo, memo->at, end - memo->at);
+    int32_t made = 0;
+    status = backend_of(memo)->advance(memo->def.device, &controls, recorded ? &memo->records[memo->at % memo->block] : NULL, &made);
+    memo->at += made;
+    if (recorded) memo->recorded_end = memo->at;
+  }
+  return status;
+}
+
+// At the start of control step i on the way to block `last`, the last one of a chain: does the schedule want a checkpoint here?
+static int wants_mark(const cq_memo *memo, int64_t i, int64_t last) {
+  if (!memo->mark_count || i % memo->block) return 0;
+  const int64_t from = memo->mark_at[memo->mark_count - 1] / memo->block, here = i / memo->block;
   const int64_t length = last + 1 - from, free = memo->plan.checkpoints - memo->mark_count;
-  if (memo->at % memo->block || here <= from || here > last || free < 1 || length < 2) return 0;
+  if (here <= from || here > last || free < 1 || length < 2) return 0;
   return here - from == cq_schedule_split(length, free);
 }
 
-cq_status cq_memo_step(cq_memo *memo, const double *signals, const double *forces) {
+// Control steps from the live state up to end: with the checkpoints of a chain to block `last`, which is recorded; -1: nothing is.
+static cq_status march(cq_memo *memo, int64_t end, int64_t last) {
+  const int64_t start = last < 0 ? INT64_MAX : last * memo->block;
+  cq_status status = CQ_OK;
+  while (memo->at < end && !status) {
+    if (wants_mark(memo, memo->at, last)) status = push_mark(memo);
+    int64_t to = memo->at + 1;
+    while (to < end && to != start && !wants_mark(memo, to, last)) to++;
+    if (!status) status = advance(memo, (int32_t)(to - memo->at), memo->at >= start);
+  }
+  return status;
+}
+
+cq_status cq_memo_run(cq_memo *memo, int32_t count, const double *signals, const double *forces) {
   const int64_t i = memo->at;
-  if (i >= memo->def.steps)
-    return cq_fail(CQ_INVALID, "this rollout was made for %d control steps; it has made them all", memo->def.steps);
+  if (count > memo->def.steps - i)
+    return cq_fail(CQ_INVALID, "this rollout was made for %d control steps; after %d it cannot make %d more", memo->def.steps,
+                   memo->at, count);
   if (i != memo->made) return cq_fail(CQ_INVALID, "a rollout that goes backward cannot step forward; begin again");
-  if (memo->def.signals) memcpy(memo->signals + i * memo->def.signals, signals, (size_t)memo->def.signals * sizeof *signals);
+  const size_t signal_bytes = (size_t)(count * memo->def.signals) * sizeof *signals;
+  const size_t force_bytes = (size_t)(count * memo->def.forces) * sizeof *forces;
+  if (signal_bytes) memcpy(memo->signals + i * memo->def.signals, signals, signal_bytes);
   if (forces) {
-    memcpy(memo->forces + i * memo->def.forces, forces, (size_t)memo->def.forces * sizeof *forces);
+    memcpy(memo->forces + i * memo->def.forces, forces, force_bytes);
     memo->has_forces = 1;
-  } else {
-    memset(memo->forces + i * memo->def.forces, 0, (size_t)memo->def.forces * sizeof *memo->forces);
+  } else if (force_bytes) {
+    memset(memo->forces + i * memo->def.forces, 0, force_bytes);
   }
-  int recorded = 0;
-  if (memo->def.differentiable) {
-    const int64_t last = (memo->def.steps - 1) / memo->block;
-    recorded = i / memo->block == last;
-    if (memo->plan.checkpoints && i && wants_mark(memo, last)) {
-      const cq_status status = push_mark(memo);
-      if (status) return status;
-    }
-  }
-  const cq_status status = advance(memo, recorded);
-  if (!status) memo->made = memo->at;
+  const cq_status status = march(memo, i + count, memo->def.differentiable ? (memo->def.steps - 1) / memo->block : -1);
+  memo->made = memo->at;
   return status;
 }
 
 // Makes the records of the block that holds step i, up to i; the live state is then i + 1 again.
 static cq_status record_block(cq_memo *memo, int64_t i) {
-  const int64_t block = i / memo->block, start = block * memo->block;
-  while (memo->mark_count && memo->mark_at[memo->mark_count - 1] > start)
+  const int64_t block = i / memo->block;
+  while (memo->mark_count && memo->mark_at[memo->mark_count - 1] > block * memo->block)
     backend_of(memo)->mark_destroy(memo->def.device, memo->marks[--memo->mark_count]);
   memo->at = memo->mark_at[memo->mark_count - 1];
   backend_of(memo)->resume(memo->def.device, memo->marks[memo->mark_count - 1]);
-  while (memo->at <= i) {
-    cq_status status = wants_mark(memo, block) ? push_mark(memo) : CQ_OK;
-    if (!status) status = advance(memo, memo->at >= start);
-    if (status) return status;
-  }
-  return CQ_OK;
+  return march(memo, i + 1, block);
 }
 
-cq_status cq_memo_reverse(cq_memo *memo, double *grad_signals, double *grad_forces) {
+cq_status cq_memo_reverse(cq_memo *memo, int32_t count, double *grad_signals, double *grad_forces) {
   if (!memo->def.differentiable) return cq_fail(CQ_INVALID, "this rollout was made forward only; nothing is remembered of it");
-  if (memo->at == 0) return cq_fail(CQ_INVALID, "this rollout is at its first state; there is no step to reverse");
-  const int64_t i = memo->at - 1;
-  if (i < memo->recorded_begin || i >= memo->recorded_end) {
-    const cq_status status = record_block(memo, i);
+  if (memo->at == 0 && count) return cq_fail(CQ_INVALID, "this rollout is at its first state; there is no step to reverse");
+  if (count > memo->at) return cq_fail(CQ_INVALID, "this rollout is at control step %d; it cannot go back %d", memo->at, count);
+  const int32_t first = memo->at - count;
+  while (memo->at > first) {
+    if (cq_interrupted()) return cq_fail(CQ_INTERRUPTED, "interrupted at control step %d, on the way back", memo->at);
+    const int32_t i = memo->at - 1;
+    cq_status status = i < memo->recorded_begin || i >= memo->recorded_end ? record_block(memo, i) : CQ_OK;
     if (status) return status;
+    const int32_t from = first > memo->recorded_begin ? first : memo->recorded_begin;
+    cq_controls controls = controls_of(memo, from, memo->at - from);
+    controls.grad_signals = at_step(grad_signals, memo->def.signals, from - first);
+    controls.grad_forces = at_step(grad_forces, memo->def.forces, from - first);
+    int32_t made = 0;
+    status = backend_of(memo)->reverse(memo->def.device, &controls, &memo->records[from % memo->block], &made);
+    if (status) return status;
+    memo->at -= made;
   }
-  const cq_status status = backend_of(memo)->reverse(
-      memo->def.device, memo->signals + i * memo->def.signals, memo->has_forces ? memo->forces + i * memo->def.forces : NULL,
-      memo->records[i % memo->block], grad_signals, grad_forces);
-  if (!status) memo->at--;
-  return status;
+  return CQ_OK;
 }

@@ -21,7 +21,8 @@ void cq_memo_destroy(cq_memo *memo);
 cq_status cq_memo_begin(cq_memo *memo);               // the device has begun: plans, and forgets what it had
 const cq_plan *cq_memo_plan(const cq_memo *memo);
 int32_t cq_memo_at(const cq_memo *memo);              // index of the live state
-cq_status cq_memo_step(cq_memo *memo, const double *signals, const double *forces);
-cq_status cq_memo_reverse(cq_memo *memo, double *grad_signals, double *grad_forces);   // one control step back
+// Control steps forward from the live state and back from it, as cq_rollout_run and its adjoint.
+cq_status cq_memo_run(cq_memo *memo, int32_t count, const double *signals, const double *forces);
+cq_status cq_memo_reverse(cq_memo *memo, int32_t count, double *grad_signals, double *grad_forces);
 
 #endif

@@ -44,6 +44,13 @@ function policy.start(self)
   return hidden
 end
 
+---Is nothing of the state needed to drive the robots, so that all signals are known before the first control step?
+function policy.is_blind(self)
+  if #self.forces > 0 then return false end
+  if self.controller then return self.controller.blind == true end
+  return self.observer == nil
+end
+
 ---Does observer or controller carry anything to the next step?
 function policy.carries(hidden) return hidden.observer ~= nil or hidden.controller ~= nil end
 
@@ -145,8 +152,7 @@ function policy.keep(self, differentiable)
     batch = self.batch, steps = self.steps, width = self.signal_count,
     shape = self.batch > 1 and { self.batch, self.signal_count } or { self.signal_count }, stresses = layout.stress.stresses,
     force_width = force_width, forces = self.forces, dim = self.world.dim, differentiable = differentiable, hidden = {},
-    u = ffi.new("double[?]", math.max(self.steps * self.batch * self.signal_count, 1)),
-    engine_u = ffi.new("double[?]", math.max(self.batch * #layout.stress.stresses, 1)),
+    u = ffi.new("double[?]", math.max(self.steps * self.batch * self.signal_count, 1)), engine_steps = 0,
   }
   -- forward only, one control step's forces are enough
   local force_steps = differentiable and self.steps or 1
@@ -204,20 +210,24 @@ function Keep:spread_forces(grad)
   return out
 end
 
----Signals of the stress actuators {batch, stresses} at a control step, as the engine wants them.
-function Keep:engine_signals(i)
-  local u, out, stresses = self.u + i * self.batch * self.width, self.engine_u, self.stresses
-  local count = #stresses
-  for b = 0, self.batch - 1 do
-    for a = 1, count do
+---Signals of the stress actuators {count, batch, stresses} at control steps from i on, as the engine wants them.
+function Keep:engine_signals(i, count)
+  local stresses, rows = self.stresses, count * self.batch
+  if self.engine_steps < count then
+    self.engine_u, self.engine_steps = ffi.new("double[?]", math.max(rows * #stresses, 1)), count
+  end
+  local u, out, at = self.u + i * self.batch * self.width, self.engine_u, 0
+  for row = 0, rows - 1 do
+    for a = 1, #stresses do
       local stress = stresses[a]
-      out[b * count + a - 1] = stress.scale * u[b * self.width + stress.signal] + stress.shift
+      out[at] = stress.scale * u[row * self.width + stress.signal] + stress.shift
+      at = at + 1
     end
   end
   return out
 end
 
----Adds the engine's gradient of its signals to that of the controller's.
+---Adds the engine's gradient of its signals at one control step to that of the controller's.
 function Keep:add_signals(grad, engine_grad)
   local count = #self.stresses
   for b = 0, self.batch - 1 do

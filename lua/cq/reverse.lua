@@ -108,16 +108,19 @@ local function reverse(self, wanted)
   self.reversing, self.wanted = true, wanted
   local keep, handle, inner = self.keep, self.handle, tape.new()
   local stress_count = #keep.stresses
-  local engine_grad = ffi.new("double[?]", math.max(self.batch * stress_count, 1))
+  local stride, width = self.stride, self.batch * stress_count
+  local engine_grad = ffi.new("double[?]", math.max(stride * width, 1))
   local force_grad = keep.f and ffi.new("double[?]", self.batch * keep.force_width) or nil
   local grad_hidden = {}
-  for i = self.steps - 1, 0, -1 do
-    self.at = i
-    local grad_u = look_back(self, inner, i)
-    engine.check(C.cq_rollout_step_adjoint(handle, stress_count > 0 and engine_grad or nil, force_grad), "world:rollout")
-    if self.controller or #self.forces > 0 then
-      grad_u = grad_u or keep:zero_signals()
-      keep:add_signals(grad_u:data(), engine_grad)
+  for first = self.steps - stride, 0, -stride do
+    self.at = first + stride - 1
+    local looked = look_back(self, inner, self.at)
+    engine.check(C.cq_rollout_run_adjoint(handle, stride, stress_count > 0 and engine_grad or nil, force_grad), "world:rollout")
+    for i = first + stride - 1, first, -1 do
+      if not self.controller and #self.forces == 0 then break end
+      self.at = i
+      local grad_u = looked or keep:zero_signals()
+      keep:add_signals(grad_u:data(), engine_grad + (i - first) * width)
       grad_hidden = drive_back(self, inner, i, grad_u, keep:spread_forces(force_grad), grad_hidden)
     end
   end

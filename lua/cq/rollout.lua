@@ -5,6 +5,7 @@
 -- Backward, from the last control step to the first: the engine restores the state, running and record of that step run again
 -- on a tape of their own, the engine's adjoint makes the substeps backward, and observer and controller run again to turn
 -- gradients of signals into gradients of weights. Memory is the engine's memo alone.
+-- Where nobody in Lua looks at the states between, all control steps are one call of the engine, forward and backward.
 local ffi = require "ffi"
 local is = require "cq.schema"
 local text = require "cq.text"
@@ -41,9 +42,7 @@ end
 local function replay(self)
   local handle, keep = self.handle, self.keep
   engine.check(C.cq_rollout_begin(handle), "world:rollout")
-  for i = 0, self.steps - 1 do
-    engine.check(C.cq_rollout_step(handle, keep:engine_signals(i), keep:engine_forces(i)), "world:rollout")
-  end
+  engine.check(C.cq_rollout_run(handle, self.steps, keep:engine_signals(0, self.steps), keep:engine_forces(0)), "world:rollout")
   self.adjoint_begun = false
 end
 
@@ -132,23 +131,45 @@ local function look(self, i, u)
   watch(self, state, u)
 end
 
+-- signals and forces of control steps from i on; without a look at the state if there is more than one
+local function drive(self, i, count, hidden)
+  local keep, u, forces = self.keep, nil, nil
+  for k = i, i + count - 1 do
+    self.at = k
+    keep:save_hidden(k, hidden)
+    u, hidden, forces = policy.drive(self, states.new(self, k), hidden)
+    keep:save(k, u, forces)
+  end
+  return u, hidden
+end
+
+-- control steps from i on, with what was saved for them
+local function run(self, i, count)
+  local status = C.cq_rollout_run(self.handle, count, self.keep:engine_signals(i, count), self.keep:engine_forces(i))
+  if status == C.CQ_OK then return end
+  self.at = C.cq_rollout_at(self.handle)
+  failures.raise(self, status)
+end
+
 local function forward(self)
-  local keep, handle = self.keep, self.handle
   self.phase = nil
-  local begun = C.cq_rollout_begin(handle)
+  local begun = C.cq_rollout_begin(self.handle)
   if begun == C.CQ_UNSTABLE then failures.raise(self, begun) end
   engine.check(begun, "world:rollout")
   local hidden = policy.start(self)
   watch(self, states.new(self, 0), nil)
-  for i = 0, self.steps - 1 do
-    self.at = i
-    keep:save_hidden(i, hidden)
-    local u, forces
-    u, hidden, forces = policy.drive(self, states.new(self, i), hidden)
-    keep:save(i, u, forces)
-    self.phase = nil
-    local status = C.cq_rollout_step(handle, keep:engine_signals(i), keep:engine_forces(i))
-    if status ~= C.CQ_OK then failures.raise(self, status) end
+  for i = 0, self.steps - 1, self.stride do
+    local fine, u, after = pcall(drive, self, i, self.stride, hidden)
+    if not fine then
+      -- the steps before come first: they may fail themselves
+      local phase, at = self.phase, self.at
+      self.phase = nil
+      run(self, i, at - i)
+      self.phase, self.at = phase, at
+      error(u, 0)
+    end
+    hidden = after
+    run(self, i, self.stride)
     look(self, i, u)
   end
   self.phase, self.finished = nil, true
@@ -194,6 +215,8 @@ local function new(world, def, on)
     running_cost = def.running, recorder = def.record, watch = def.watch, adjoint_begun = false,
   }, Rollout)
   policy.prepare(self, def)
+  -- control steps between two looks at the state
+  self.stride = policy.is_blind(self) and not (def.running or def.record or def.watch) and def.steps or 1
   self.set = fields.collect(world, def)
   self.entry = world.pool:acquire(self, {
     batch = def.batch, steps = def.steps, differentiable = on ~= nil,

@@ -83,12 +83,12 @@ local function measure(scene, fields)
         return nil
       end
     end
-    for _ = 1, fields.steps do engine.check(C.cq_rollout_step(handle, nil, nil), "growth") end
+    engine.check(C.cq_rollout_run(handle, fields.steps, nil, nil), "growth")
     local turn = C.cq_clock()
     if fields.differentiable then
       engine.check(C.cq_rollout_begin_adjoint(handle), "growth")
       engine.check(C.cq_rollout_read_adjoint(handle, readout, ones), "growth")
-      for _ = 1, fields.steps do engine.check(C.cq_rollout_step_adjoint(handle, nil, nil), "growth") end
+      engine.check(C.cq_rollout_run_adjoint(handle, fields.steps, nil, nil), "growth")
       if k > 0 then backward[k] = C.cq_clock() - turn end
     end
     if k > 0 then forward[k] = turn - start end

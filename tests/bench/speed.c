@@ -171,12 +171,12 @@ static void measure(const bench_case *c, const options *o, timing *t) {
   for (int k = -1; k < o->repeats; k++) {   // the first one does not count
     require(cq_rollout_begin(rollout), c->name);
     const double start = read_few(rollout, c, 0);
-    for (int i = 0; i < steps; i++) require(cq_rollout_step(rollout, NULL, NULL), c->name);
+    require(cq_rollout_run(rollout, steps, NULL, NULL), c->name);
     const double there = read_few(rollout, c, 0);
     require(cq_rollout_begin_adjoint(rollout), c->name);
     read_few(rollout, c, 1);
     const double turn = read_few(rollout, c, 0);
-    for (int i = 0; i < steps; i++) require(cq_rollout_step_adjoint(rollout, NULL, NULL), c->name);
+    require(cq_rollout_run_adjoint(rollout, steps, NULL, NULL), c->name);
     const double back = read_few(rollout, c, 0);
     if (k >= 0) {
       t->forward[k] = there - start;

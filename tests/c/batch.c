@@ -165,7 +165,7 @@ static void check_readout(test_run *t, int kind, int field, int weighting) {
   reading_loss(t, &g, weights, out, steps);
   REQUIRE(cq_rollout_begin_adjoint(t->rollout) == CQ_OK);
   REQUIRE(cq_rollout_read_adjoint(t->rollout, &g.readout, weights) == CQ_OK);
-  for (int i = 0; i < steps; i++) REQUIRE(cq_rollout_step_adjoint(t->rollout, NULL, NULL) == CQ_OK);
+  for (int i = 0; i < steps; i++) REQUIRE(cq_rollout_run_adjoint(t->rollout, 1, NULL, NULL) == CQ_OK);
   static const int32_t moved[3] = {CQ_FIELD_VELOCITY, CQ_FIELD_DEFORMATION, CQ_FIELD_MASS};
   double *gradient[3];
   for (int f = 0; f < 3; f++) gradient[f] = test_run_gradient(t, moved[f], 0);
@@ -276,7 +276,7 @@ static void check_together(int dim, int side, int kind, int threads, double *gra
   }
   REQUIRE(cq_rollout_begin_adjoint(t.rollout) == CQ_OK);
   REQUIRE(cq_rollout_read_adjoint(t.rollout, &g.readout, weights) == CQ_OK);
-  REQUIRE(cq_rollout_step_adjoint(t.rollout, NULL, NULL) == CQ_OK);
+  REQUIRE(cq_rollout_run_adjoint(t.rollout, 1, NULL, NULL) == CQ_OK);
   REQUIRE(cq_rollout_gradient(t.rollout, CQ_FIELD_VELOCITY, gradient, 0) == CQ_OK);
   REQUIRE(cq_rollout_gradient(t.rollout, CQ_FIELD_MASS, gradient + size, 0) == CQ_OK);
   test_run_forward(&t, 1);
@@ -290,7 +290,7 @@ static void check_together(int dim, int side, int kind, int threads, double *gra
     CHECK(same(out + at, again, own), "%dD: kind %d of %s is another one among all fields", dim, kind, test_field_name[f]);
     at += own;
   }
-  REQUIRE(cq_rollout_step_adjoint(t.rollout, NULL, NULL) == CQ_OK);
+  REQUIRE(cq_rollout_run_adjoint(t.rollout, 1, NULL, NULL) == CQ_OK);
   REQUIRE(cq_rollout_gradient(t.rollout, CQ_FIELD_VELOCITY, separate, 0) == CQ_OK);
   CHECK(at == count && same(gradient, separate, size), "%dD: the adjoint of kind %d is another one among all fields", dim, kind);
   free(out);

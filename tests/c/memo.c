@@ -7,7 +7,7 @@
 
 // ---- schedule -----------------------------------------------------------------------------------------------------------------
 
-enum { LENGTH_MAX = 60, FREE_MAX = 8 };
+enum { LENGTH_MAX = 60, FREE_MAX = 8, STEPS_MOST = 47 };
 
 // the fewest blocks advanced, by trying every split
 static void check_schedule(void) {
@@ -33,7 +33,7 @@ static void check_schedule(void) {
 
 // ---- a device that counts -----------------------------------------------------------------------------------------------------
 
-enum { RECORD_BYTES = 10, MARK_BYTES = 7 };
+enum { RECORD_BYTES = 10, MARK_BYTES = 7, FORWARD_MOST = 3, BACKWARD_MOST = 2 };   // control steps that the device makes at once
 
 struct cq_device {
   int at, advances, reversed, errors;
@@ -43,11 +43,14 @@ struct cq_device {
 struct cq_record { int step; };   // that it was made of, -1 when cleared
 struct cq_mark { int at; };
 
-static cq_status count_advance(cq_device *d, const double *signals, const double *forces, cq_record *record) {
-  d->errors += signals[0] != 100 + d->at || forces[0] != 200 + d->at;
-  if (record) record->step = d->at;
-  d->at++;
-  d->advances++;
+static cq_status count_advance(cq_device *d, const cq_controls *c, cq_record *const *records, int32_t *made) {
+  *made = c->count < FORWARD_MOST ? c->count : FORWARD_MOST;
+  for (int i = 0; i < *made; i++) {
+    d->errors += c->signals[i] != 100 + d->at || c->forces[i] != 200 + d->at;
+    if (records) records[i]->step = d->at;
+    d->at++;
+    d->advances++;
+  }
   return CQ_OK;
 }
 static cq_status count_record_create(cq_device *d, cq_record **record) {
@@ -76,14 +79,16 @@ static void count_mark_destroy(cq_device *d, cq_mark *mark) {
 static void count_resume(cq_device *d, const cq_mark *mark) { d->at = mark->at; }
 static int64_t count_mark_bytes(const cq_device *d) { return (void)d, MARK_BYTES; }
 static int64_t count_record_bytes(const cq_device *d) { return (void)d, RECORD_BYTES; }
-static cq_status count_reverse(cq_device *d, const double *signals, const double *forces, const cq_record *record,
-                               double *grad_signals, double *grad_forces) {
-  (void)grad_forces;
-  d->errors += d->at != record->step + 1 && d->reversed == 0;
-  d->errors += signals[0] != 100 + record->step || forces[0] != 200 + record->step;
-  grad_signals[0] = record->step;
-  d->at = record->step;
-  d->reversed++;
+static cq_status count_reverse(cq_device *d, const cq_controls *c, cq_record *const *records, int32_t *made) {
+  *made = c->count < BACKWARD_MOST ? c->count : BACKWARD_MOST;
+  for (int i = c->count - 1; i >= c->count - *made; i--) {
+    const int step = records[i]->step;
+    d->errors += d->at != step + 1 && d->reversed == 0;
+    d->errors += c->signals[i] != 100 + step || c->forces[i] != 200 + step;
+    c->grad_signals[i] = step;
+    d->at = step;
+    d->reversed++;
+  }
   return CQ_OK;
 }
 
@@ -94,20 +99,26 @@ static const cq_backend counting = {
     .mark_bytes = count_mark_bytes, .record_bytes = count_record_bytes, .reverse = count_reverse,
 };
 
-// forward some steps and all the way back; returns the number of things that were not as they should be
-static int go_and_return(cq_memo *memo, cq_device *d, int steps) {
+// forward some steps and all the way back, so many in a call; returns the number of things that were not as they should be
+static int go_and_return(cq_memo *memo, cq_device *d, int steps, int stride) {
   int wrong = 0;
+  double signals[STEPS_MOST], forces[STEPS_MOST], grad[STEPS_MOST] = {0};
+  for (int i = 0; i < steps; i++) {
+    signals[i] = 100 + i;
+    forces[i] = 200 + i;
+  }
   d->at = d->advances = d->reversed = 0;
   wrong += cq_memo_begin(memo) != CQ_OK;
-  for (int i = 0; i < steps; i++) {
-    const double signal = 100 + i, force = 200 + i;
-    wrong += cq_memo_step(memo, &signal, &force) != CQ_OK || cq_memo_at(memo) != i + 1;
+  for (int i = 0, count; i < steps; i += count) {
+    count = steps - i < stride ? steps - i : stride;
+    wrong += cq_memo_run(memo, count, signals + i, forces + i) != CQ_OK || cq_memo_at(memo) != i + count;
   }
   wrong += d->advances != steps;
-  for (int i = steps - 1; i >= 0; i--) {
-    double grad = -1;
-    wrong += cq_memo_reverse(memo, &grad, NULL) != CQ_OK || grad != i || cq_memo_at(memo) != i;
+  for (int i = steps, count; i > 0; i -= count) {
+    count = i < stride ? i : stride;
+    wrong += cq_memo_reverse(memo, count, grad + i - count, NULL) != CQ_OK || cq_memo_at(memo) != i - count;
   }
+  for (int i = 0; i < steps; i++) wrong += grad[i] != i;
   return wrong + d->errors;
 }
 
@@ -116,7 +127,7 @@ static void check_counting(int steps, int64_t budget) {
   cq_memo *memo;
   const cq_memo_def def = {&counting, &d, steps, 1, 1, budget, 1};
   REQUIRE(cq_memo_create(&def, &memo) == CQ_OK);
-  int wrong = go_and_return(memo, &d, steps);
+  int wrong = go_and_return(memo, &d, steps, 1);
   const cq_plan *plan = cq_memo_plan(memo);
   CHECK(wrong == 0, "%d steps, budget %d: %d mistakes on the way", steps, (int)budget, wrong);
   CHECK(d.records <= plan->records && d.marks_most <= plan->checkpoints, "%d steps, budget %d: %d records and %d checkpoints, "
@@ -126,14 +137,21 @@ static void check_counting(int steps, int64_t budget) {
   CHECK(d.advances <= plan->recompute * steps + 1e-9, "%d steps, budget %d: %d advances, planned %g", steps, (int)budget,
         d.advances, plan->recompute * steps);
   const int all = d.advances;
+  // the same whatever is in a call
+  for (int stride = 2; stride <= steps; stride += stride < 8 ? 1 : steps - stride > 8 ? 8 : 1) {
+    wrong = go_and_return(memo, &d, steps, stride);
+    CHECK(wrong == 0 && d.advances == all && d.records <= plan->records && d.marks_most <= plan->checkpoints,
+          "%d steps, %d at once, budget %d: %d mistakes, %d advances for %d, %d records, %d checkpoints", steps, stride, (int)budget,
+          wrong, d.advances, all, d.records, d.marks_most);
+  }
   // stopped early, and again from the start
   for (int stop = 1; stop < steps; stop += 1 + steps / 5) {
-    wrong = go_and_return(memo, &d, stop);
+    wrong = go_and_return(memo, &d, stop, 1 + stop / 2);
     CHECK(wrong == 0 && d.records <= plan->records && d.marks_most <= plan->checkpoints,
           "%d of %d steps, budget %d: %d mistakes, %d records, %d checkpoints", stop, steps, (int)budget, wrong, d.records,
           d.marks_most);
   }
-  wrong = go_and_return(memo, &d, steps);
+  wrong = go_and_return(memo, &d, steps, 1);
   CHECK(wrong == 0 && d.advances == all, "%d steps again: %d mistakes, %d advances for %d", steps, wrong, d.advances, all);
   cq_memo_destroy(memo);
   CHECK(d.records == 0 && d.marks == 0, "%d records and %d checkpoints were not given back", d.records, d.marks);
@@ -142,7 +160,7 @@ static void check_counting(int steps, int64_t budget) {
 static void check_plans(void) {
   double before = 1e9;
   for (int64_t budget = RECORD_BYTES + MARK_BYTES; budget <= 47 * RECORD_BYTES; budget += 1 + budget / 8) {
-    check_counting(47, budget);
+    check_counting(STEPS_MOST, budget);
     cq_device d = {0};
     cq_memo *memo;
     const cq_memo_def def = {&counting, &d, 47, 1, 1, budget, 1};
@@ -165,6 +183,31 @@ static void check_plans(void) {
 // ---- the real device ----------------------------------------------------------------------------------------------------------
 
 enum { STEPS = 27 };   // long enough for two sortings
+
+// so fast that particles are sorted every few steps
+static void fast(test_scene *s) {
+  for (int i = 0; i < 3; i++) s->def.cells[i] = 64;
+  for (int64_t p = 0; p < s->n; p++)
+    for (int i = 0; i < s->def.dim; i++) s->velocity[p * s->def.dim + i] += i == 1 ? 1 : 6 - 3 * (double)i;
+}
+
+// The bits of control step after control step, whatever number of them is in a call and whatever is remembered.
+static void check_calls(int dim, int side, int substeps, int batch) {
+  test_choice choice = {.dim = dim, .side = side, .precision = CQ_FLOAT32, .threads = 2, .substeps = substeps, .batch = batch,
+                        .steps = STEPS, .change = fast};
+  cq_plan all, plan;
+  const uint64_t one = test_hash_of(&choice, &all);
+  const int strides[] = {2, 7, STEPS};
+  for (int k = 0; k < 3; k++) {
+    choice.stride = strides[k];
+    choice.memory = 0;
+    const uint64_t kept = test_hash_of(&choice, NULL);
+    choice.memory = 5 * all.record_bytes + 2 * all.slice_bytes;
+    const uint64_t made_again = test_hash_of(&choice, &plan);
+    CHECK(kept == one && made_again == one && plan.recompute > 1, "%dD, %d substeps, batch %d: %d control steps at once give other bits",
+          dim, substeps, batch, strides[k]);
+  }
+}
 
 // the bits of everything kept, with so many records; single engine steps and batches too
 static void check_bits(int dim, int side, int substeps, int batch) {
@@ -208,7 +251,7 @@ static void check_reuse(int64_t records) {
     // given up half way, forward and backward
     test_run_forward(&t, 3 + k % 4);
     REQUIRE(cq_rollout_begin_adjoint(t.rollout) == CQ_OK);
-    REQUIRE(cq_rollout_step_adjoint(t.rollout, NULL, NULL) == CQ_OK);
+    REQUIRE(cq_rollout_run_adjoint(t.rollout, 1, NULL, NULL) == CQ_OK);
     // every path has been taken after four of them
     if (k == 3) settled = bytes_in_use();
   }
@@ -222,18 +265,23 @@ static void check_misuse(void) {
   test_run_open(&t, &choice);
   CHECK_FAILS(test_run_step(&t, 0), CQ_INVALID, "begin the rollout");
   CHECK_FAILS(cq_rollout_begin_adjoint(t.rollout), CQ_INVALID, "begin it first");
-  CHECK_FAILS(cq_rollout_step_adjoint(t.rollout, NULL, NULL), CQ_INVALID, "begin the adjoint");
+  CHECK_FAILS(cq_rollout_run_adjoint(t.rollout, 1, NULL, NULL), CQ_INVALID, "begin the adjoint");
   test_run_forward(&t, STEPS);
-  CHECK_FAILS(test_run_step(&t, 0), CQ_INVALID, "27 control steps");
+  CHECK_FAILS(test_run_step(&t, 0), CQ_INVALID, "made for 27 control steps; after 27");
   double g[2];
   CHECK_FAILS(cq_rollout_gradient(t.rollout, CQ_FIELD_GRAVITY, g, 0), CQ_INVALID, "step 27");
   test_run_forward(&t, 4);
-  REQUIRE(cq_rollout_begin_adjoint(t.rollout) == CQ_OK && cq_rollout_step_adjoint(t.rollout, NULL, NULL) == CQ_OK);
+  REQUIRE(cq_rollout_begin_adjoint(t.rollout) == CQ_OK && cq_rollout_run_adjoint(t.rollout, 1, NULL, NULL) == CQ_OK);
   CHECK(cq_rollout_at(t.rollout) == 3, "at %d after a step back from 4", cq_rollout_at(t.rollout));
   CHECK_FAILS(test_run_step(&t, 3), CQ_INVALID, "cannot step forward");
   CHECK_FAILS(cq_rollout_gradient(t.rollout, CQ_FIELD_GRAVITY, g, 0), CQ_INVALID, "step 3");
-  for (int i = 0; i < 3; i++) REQUIRE(cq_rollout_step_adjoint(t.rollout, NULL, NULL) == CQ_OK);
-  CHECK_FAILS(cq_rollout_step_adjoint(t.rollout, NULL, NULL), CQ_INVALID, "first state");
+  for (int i = 0; i < 3; i++) REQUIRE(cq_rollout_run_adjoint(t.rollout, 1, NULL, NULL) == CQ_OK);
+  CHECK_FAILS(cq_rollout_run_adjoint(t.rollout, 1, NULL, NULL), CQ_INVALID, "first state");
+  CHECK_FAILS(cq_rollout_run(t.rollout, -1, t.signals, NULL), CQ_INVALID, "-1 control steps");
+  CHECK_FAILS(cq_rollout_run_adjoint(t.rollout, -1, NULL, NULL), CQ_INVALID, "-1 control steps");
+  test_run_forward(&t, 2);
+  REQUIRE(cq_rollout_begin_adjoint(t.rollout) == CQ_OK);
+  CHECK_FAILS(cq_rollout_run_adjoint(t.rollout, 3, NULL, NULL), CQ_INVALID, "cannot go back 3");
   test_run_close(&t);
 
   cq_plan plan;
@@ -261,7 +309,7 @@ static void check_forward_only(void) {
   cq_rollout_plan(only.rollout, &plan);
   CHECK(plan.bytes == 0 && plan.records == 0 && plan.recompute == 1, "the plan takes %lld bytes", (long long)plan.bytes);
   CHECK_FAILS(cq_rollout_begin_adjoint(only.rollout), CQ_INVALID, "forward only");
-  CHECK_FAILS(cq_rollout_step_adjoint(only.rollout, NULL, NULL), CQ_INVALID, "begin the adjoint");
+  CHECK_FAILS(cq_rollout_run_adjoint(only.rollout, 1, NULL, NULL), CQ_INVALID, "begin the adjoint");
   test_run_close(&both);
   test_run_close(&only);
 }
@@ -272,6 +320,8 @@ int main(void) {
   check_bits(2, 20, 1, 1);
   check_bits(2, 12, 3, 3);
   check_bits(3, 8, 1, 2);
+  check_calls(2, 12, 3, 2);
+  check_calls(3, 6, 2, 1);
   check_reuse(0);
   check_reuse(3);
   check_misuse();

@@ -74,7 +74,7 @@ static void check_slow_drift(void) {
   double x = b.position[0];
   for (int i = 0; i < 100; i++) {
     const double before = x;
-    REQUIRE(cq_rollout_step(b.rollout, NULL, NULL) == CQ_OK);
+    REQUIRE(cq_rollout_run(b.rollout, 1, NULL, NULL) == CQ_OK);
     x = bench_read(&b, 0);
     if (i % 20 == 19) CHECK(x - before > 0.01, "a free particle at speed 0.016 moved by %g in time %d", x - before, i + 1);
   }
@@ -89,9 +89,9 @@ static void check_leaving(double y, double v, int step) {
   b.velocity[1] = v;
   REQUIRE(bench_begin(&b, 100, 1) == CQ_OK);
   cq_status status = CQ_OK;
-  for (int i = 0; i < step; i++) status = status ? status : cq_rollout_step(b.rollout, NULL, NULL);
+  for (int i = 0; i < step; i++) status = status ? status : cq_rollout_run(b.rollout, 1, NULL, NULL);
   CHECK(status == CQ_OK, "from %g at speed %g: %s after %d steps", y, v, cq_error(), cq_rollout_at(b.rollout));
-  status = cq_rollout_step(b.rollout, NULL, NULL);
+  status = cq_rollout_run(b.rollout, 1, NULL, NULL);
   cq_health h;
   cq_rollout_health(b.rollout, &h);
   CHECK(status == CQ_UNSTABLE && h.bad == CQ_HEALTH_LEFT_GRID && h.step == step && h.axis == 1 && h.particle == 0,
@@ -144,8 +144,8 @@ static void check_set(void) {
 
   // a step forward leaves the adjoint of the state before
   REQUIRE(cq_rollout_begin_adjoint(b.rollout) == CQ_OK);
-  REQUIRE(cq_rollout_step(b.rollout, NULL, NULL) == CQ_OK);
-  CHECK_FAILS(cq_rollout_step_adjoint(b.rollout, NULL, NULL), CQ_INVALID, "begin the adjoint");
+  REQUIRE(cq_rollout_run(b.rollout, 1, NULL, NULL) == CQ_OK);
+  CHECK_FAILS(cq_rollout_run_adjoint(b.rollout, 1, NULL, NULL), CQ_INVALID, "begin the adjoint");
   cq_world_destroy(b.world);
 }
 
@@ -215,7 +215,7 @@ static void check_many_movers(void) {
   b.def.wall_count = WALLS;
   b.def.walls = walls;
   REQUIRE(bench_begin(&b, 1, 1) == CQ_OK);
-  REQUIRE(cq_rollout_step(b.rollout, NULL, NULL) == CQ_OK);
+  REQUIRE(cq_rollout_run(b.rollout, 1, NULL, NULL) == CQ_OK);
   CHECK(bench_read(&b, 0) == 8, "the sticky one of %d moving walls let the particle move to %g", WALLS, bench_read(&b, 0));
   cq_world_destroy(b.world);
 }

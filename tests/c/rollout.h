@@ -10,6 +10,7 @@ typedef struct {
   int first;                 // scene of a batch that the first one stands for: signals, forces and weights are its own
   int forward_only;
   int running;               // 1: the loss is of all states but the first, each as the last
+  int stride;                // control steps in a call, where the loss is of the last state only; 0: one
   int64_t memory;
   int device;                // another one than that of the tests: cq_device_kind
   void (*change)(test_scene *scene);   // before its world is made
@@ -118,17 +119,25 @@ static inline void test_run_seed(const test_run *t) {
   }
 }
 
-static inline cq_status test_run_step(test_run *t, int i) {
-  return cq_rollout_step(t->rollout, t->signals + i * t->signal_count, t->forces + i * t->force_count);
+static inline cq_status test_run_steps(test_run *t, int i, int count) {
+  return cq_rollout_run(t->rollout, count, t->signals + i * t->signal_count, t->forces + i * t->force_count);
+}
+static inline cq_status test_run_step(test_run *t, int i) { return test_run_steps(t, i, 1); }
+
+// control steps in the next call, of those that are left
+static inline int test_run_stride(const test_run *t, int left) {
+  const int stride = t->choice.running || !t->choice.stride ? 1 : t->choice.stride;
+  return stride < left ? stride : left;
 }
 
 // the loss of the first steps
 static inline double test_run_forward(test_run *t, int steps) {
   REQUIRE(cq_rollout_begin(t->rollout) == CQ_OK);
   double loss = 0, *state = test_array(t->choice.batch * t->offset[4]);
-  for (int i = 0; i < steps; i++) {
-    REQUIRE(test_run_step(t, i) == CQ_OK);
-    if (!t->choice.running && i < steps - 1) continue;
+  for (int i = 0, count; i < steps; i += count) {
+    count = test_run_stride(t, steps - i);
+    REQUIRE(test_run_steps(t, i, count) == CQ_OK);
+    if (!t->choice.running && i + count < steps) continue;
     test_run_state(t, state);
     for (int64_t k = 0; k < t->choice.batch * t->offset[4]; k++) loss += t->weights[k] * state[k];
   }
@@ -140,10 +149,11 @@ static inline double test_run_forward(test_run *t, int steps) {
 static inline void test_run_backward(test_run *t) {
   REQUIRE(cq_rollout_begin_adjoint(t->rollout) == CQ_OK);
   const int steps = cq_rollout_at(t->rollout);
-  for (int i = steps - 1; i >= 0; i--) {
-    if (t->choice.running || i == steps - 1) test_run_seed(t);
-    REQUIRE(cq_rollout_step_adjoint(t->rollout, t->grad_signals + i * t->signal_count, t->grad_forces + i * t->force_count) ==
-            CQ_OK);
+  for (int i = steps, count; i > 0; i -= count) {
+    if (t->choice.running || i == steps) test_run_seed(t);
+    count = test_run_stride(t, i);
+    REQUIRE(cq_rollout_run_adjoint(t->rollout, count, t->grad_signals + (i - count) * t->signal_count,
+                                   t->grad_forces + (i - count) * t->force_count) == CQ_OK);
   }
 }
 

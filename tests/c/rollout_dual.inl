@@ -150,7 +150,7 @@ static void run_product(subject &t, numbers &grad_signals, numbers &grad_forces)
   const size_t actuators = (size_t)t.scene.def.actuator_count, forces = (size_t)t.scene.def.force_count * D;
   REQUIRE(cq_rollout_begin(t.rollout) == CQ_OK);
   for (size_t i = 0; i < CONTROL_STEPS; i++)
-    REQUIRE(cq_rollout_step(t.rollout, &t.value.signals[i * actuators], &t.value.forces[i * forces]) == CQ_OK);
+    REQUIRE(cq_rollout_run(t.rollout, 1, &t.value.signals[i * actuators], &t.value.forces[i * forces]) == CQ_OK);
   REQUIRE(cq_rollout_begin_adjoint(t.rollout) == CQ_OK);
   static const int32_t field[4] = {CQ_FIELD_POSITION, CQ_FIELD_VELOCITY, CQ_FIELD_AFFINE, CQ_FIELD_DEFORMATION};
   static const int first[4] = {X, V, C, F}, width[4] = {D, D, DD, DD};
@@ -163,7 +163,7 @@ static void run_product(subject &t, numbers &grad_signals, numbers &grad_forces)
   grad_signals.assign(CONTROL_STEPS * actuators, 0);
   grad_forces.assign(CONTROL_STEPS * forces, 0);
   for (size_t i = CONTROL_STEPS; i-- > 0;)
-    REQUIRE(cq_rollout_step_adjoint(t.rollout, &grad_signals[i * actuators], &grad_forces[i * forces]) == CQ_OK);
+    REQUIRE(cq_rollout_run_adjoint(t.rollout, 1, &grad_signals[i * actuators], &grad_forces[i * forces]) == CQ_OK);
 }
 
 // ---- comparison ------------------------------------------------------------------------------------------------------------

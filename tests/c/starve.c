@@ -22,7 +22,7 @@ static cq_status run(test_run *t, uint64_t *hash) {
   for (int i = 0; i < STEPS && !status; i++) status = test_run_step(t, i);
   if (!status) status = cq_rollout_begin_adjoint(t->rollout);
   if (!status) test_run_seed(t);
-  for (int i = STEPS - 1; i >= 0 && !status; i--) status = cq_rollout_step_adjoint(t->rollout, t->grad_signals + i * t->signal_count, NULL);
+  for (int i = STEPS - 1; i >= 0 && !status; i--) status = cq_rollout_run_adjoint(t->rollout, 1, t->grad_signals + i * t->signal_count, NULL);
   if (status) return status;
   *hash = test_hash(1469598103934665603u, t->grad_signals, (size_t)(STEPS * t->signal_count) * sizeof(double));
   double *g = test_run_gradient(t, CQ_FIELD_POSITION, 1);

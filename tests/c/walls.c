@@ -179,7 +179,7 @@ static void read_probe(const probe *t, int32_t field, double out[3]) {
 }
 
 static void step_probe(const probe *t, int steps) {
-  for (int i = 0; i < steps; i++) REQUIRE(cq_rollout_step(t->rollout, NULL, NULL) == CQ_OK);
+  for (int i = 0; i < steps; i++) REQUIRE(cq_rollout_run(t->rollout, 1, NULL, NULL) == CQ_OK);
 }
 
 // one step of a particle deep inside of a wall with normal n; the laws as cq.h says them
@@ -330,7 +330,7 @@ static void check_pins(int dim) {
     double u[3], f[15];
     for (int a = 0; a < 3; a++) u[a] = test_signal(i, a);
     for (int k = 0; k < 15; k++) f[k] = test_force(i, k);
-    REQUIRE(cq_rollout_step(rollout, u, f) == CQ_OK);
+    REQUIRE(cq_rollout_run(rollout, 1, u, f) == CQ_OK);
   }
   REQUIRE(cq_rollout_read(rollout, &q, after) == CQ_OK);
   q.fields = 1u << CQ_FIELD_VELOCITY;

@@ -60,7 +60,7 @@ static cq_status run(int side, uint64_t *hash) {
   if (!status) status = cq_rollout_create(t.world, &def, &t.rollout);
   if (!status) status = cq_rollout_begin(t.rollout);
   double u[3] = {0.3, -0.2, 0.1}, forces[10] = {1e-3, 2e-3}, grad_u[3], mean[2] = {0}, one[2] = {1, 2}, g[2] = {0};
-  for (int i = 0; i < STEPS && !status; i++) status = cq_rollout_step(t.rollout, u, forces);
+  for (int i = 0; i < STEPS && !status; i++) status = cq_rollout_run(t.rollout, 1, u, forces);
   int64_t start[2] = {0, 3};
   int32_t particles[3] = {0, 5, 5};
   cq_readout q;
@@ -73,7 +73,7 @@ static cq_status run(int side, uint64_t *hash) {
   if (!status) status = cq_rollout_read_adjoint(t.rollout, &q, one);
   *hash = 1469598103934665603u;
   for (int i = 0; i < STEPS && !status; i++) {
-    status = cq_rollout_step_adjoint(t.rollout, grad_u, NULL);
+    status = cq_rollout_run_adjoint(t.rollout, 1, grad_u, NULL);
     *hash = test_hash(*hash, grad_u, sizeof grad_u);
   }
   if (!status) status = cq_rollout_gradient(t.rollout, CQ_FIELD_GRAVITY, g, 0);

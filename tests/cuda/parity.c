@@ -229,11 +229,12 @@ static void read_all(const test_run *t, outcome *o) {
   free(list);
 }
 
-static void run_on(int device, const row *r, int64_t memory, outcome *o, cq_plan *plan) {
+static void run_on(int device, const row *r, int64_t memory, int stride, outcome *o, cq_plan *plan) {
   test_run t;
   test_choice choice = r->choice;
   choice.device = device;
   choice.memory = memory;
+  choice.stride = stride;
   choice.threads = 1;
   test_run_open(&t, &choice);
   CHECK(cq_world_device_kind(t.world) == device, "%s took %s", r->name, cq_world_device(t.world));
@@ -243,9 +244,11 @@ static void run_on(int device, const row *r, int64_t memory, outcome *o, cq_plan
   test_run_state(&t, add_part(o, "state", t.choice.batch * t.offset[4]));
   REQUIRE(cq_rollout_begin_adjoint(t.rollout) == CQ_OK);
   read_all(&t, o);
-  for (int i = choice.steps - 1; i >= 0; i--) {
-    if (choice.running || i == choice.steps - 1) test_run_seed(&t);
-    REQUIRE(cq_rollout_step_adjoint(t.rollout, t.grad_signals + i * t.signal_count, t.grad_forces + i * t.force_count) == CQ_OK);
+  for (int i = choice.steps, count; i > 0; i -= count) {
+    if (choice.running || i == choice.steps) test_run_seed(&t);
+    count = test_run_stride(&t, i);
+    REQUIRE(cq_rollout_run_adjoint(t.rollout, count, t.grad_signals + (i - count) * t.signal_count,
+                                   t.grad_forces + (i - count) * t.force_count) == CQ_OK);
   }
   const int64_t signals = choice.steps * t.signal_count, forces = choice.steps * t.force_count;
   memcpy(add_part(o, "gradient of signals", signals), t.grad_signals, (size_t)signals * sizeof(double));
@@ -327,7 +330,8 @@ static void find_ways(void) {
 static uint64_t compare_one(const row *r, const outcome *cpu, int64_t memory, const char *name, uint64_t before) {
   outcome cuda = {0};
   cq_plan used;
-  run_on(CQ_DEVICE_CUDA, r, memory, &cuda, &used);
+  // first step by step, then all control steps in one call
+  run_on(CQ_DEVICE_CUDA, r, memory, before ? r->choice.steps : 1, &cuda, &used);
   const char *where = "nothing";
   const double off = difference(cpu, &cuda, &where);
   const uint64_t hash = hash_of(&cuda);
@@ -342,10 +346,10 @@ static uint64_t compare_one(const row *r, const outcome *cpu, int64_t memory, co
 static void compare(const row *r, cq_emulation *machine) {
   outcome cpu = {0}, cuda = {0};
   cq_plan plan;
-  run_on(CQ_DEVICE_CPU, r, 0, &cpu, &plan);
+  run_on(CQ_DEVICE_CPU, r, 0, 1, &cpu, &plan);
   int64_t memory = 0;
   if (r->records) {
-    run_on(CQ_DEVICE_CUDA, r, 0, &cuda, &plan);
+    run_on(CQ_DEVICE_CUDA, r, 0, 1, &cuda, &plan);
     free_outcome(&cuda);
     memory = r->records * plan.record_bytes + 2 * plan.slice_bytes;
   }

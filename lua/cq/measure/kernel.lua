@@ -98,7 +98,7 @@ end
 local function forward(handle, steps)
   engine.check(C.cq_rollout_begin(handle), "bench")
   local start = done(handle)
-  for _ = 1, steps do engine.check(C.cq_rollout_step(handle, nil, nil), "bench") end
+  engine.check(C.cq_rollout_run(handle, steps, nil, nil), "bench")
   return done(handle) - start
 end
 
@@ -106,7 +106,7 @@ local function backward(handle, steps, readout)
   engine.check(C.cq_rollout_begin_adjoint(handle), "bench")
   engine.check(C.cq_rollout_read_adjoint(handle, readout.def, readout.grad), "bench")
   local start = done(handle)
-  for _ = 1, steps do engine.check(C.cq_rollout_step_adjoint(handle, nil, nil), "bench") end
+  engine.check(C.cq_rollout_run_adjoint(handle, steps, nil, nil), "bench")
   return done(handle) - start
 end
 

@@ -30,7 +30,7 @@ local function block(scene)
     result = result, count = 1 + 2 * n * dim, keep = { world, start, particles },
     forward = function()
       engine.check(C.cq_rollout_begin(handle))
-      for _ = 1, scene.steps do engine.check(C.cq_rollout_step(handle, nil, nil)) end
+      engine.check(C.cq_rollout_run(handle, scene.steps, nil, nil))
       engine.check(C.cq_rollout_read(handle, mean, center))
       result[0] = 0
       for i = 0, dim - 1 do result[0] = result[0] + direction[i] * center[i] end
@@ -38,7 +38,7 @@ local function block(scene)
     backward = function()
       engine.check(C.cq_rollout_begin_adjoint(handle))
       engine.check(C.cq_rollout_read_adjoint(handle, mean, direction))
-      for _ = 1, scene.steps do engine.check(C.cq_rollout_step_adjoint(handle, nil, nil)) end
+      engine.check(C.cq_rollout_run_adjoint(handle, scene.steps, nil, nil))
       engine.check(C.cq_rollout_gradient(handle, C.CQ_FIELD_POSITION, result + 1, 0))
       engine.check(C.cq_rollout_gradient(handle, C.CQ_FIELD_VELOCITY, result + 1 + n * dim, 0))
     end,
