@@ -1,6 +1,8 @@
 -- rollout: gradients of every class of parameter through whole rollouts, batches, checkpoints, hidden state, and mistakes.
 local cq = require "cq"
 local T = require "cq.tensor"
+local engine = require "cq.engine"
+local blind = require "tests.blind"
 local derivative = require "tests.derivative"
 local scene = require "tests.scene"
 local sentence = require("tests.sentence").of
@@ -244,6 +246,31 @@ describe("a rollout", function()
     assert.is_true(math.abs(total - loss) < 1e-11 * math.abs(loss))
     assert.is_true(gw:close(grads.w, 1e-10, 1e-13))
     assert.is_true(gs:item() ~= 0 and gs:close(grads.stiffness, 1e-10, 1e-13))
+  end)
+
+  it("that needs no look at its states gives the same bits as step by step", function() assert.equal(8, blind.compare()) end)
+
+  it("that needs no look at its states fails as step by step", function()
+    local unstable, broken, both = unpack(blind.failures())
+    assert(unstable:find("failed at control step %d+ ") and both == unstable, unstable)
+    assert(broken:find("signal 2 is nan", 1, true) and broken:find("control step 9 of 12", 1, true), broken)
+  end)
+
+  it("that needs no look at its states stops when it is interrupted", function()
+    local world, C = scene.world(scene.robot()), engine.C
+    local controller = cq.Controller.open_loop(T.zeros { STEPS, 2 })
+    C.cq_interrupt(1)
+    local message = sentence(function() world:rollout { steps = STEPS, controller = controller } end)
+    C.cq_interrupt(0)
+    assert(message:find("interrupted at control step 0", 1, true), message)
+    local loss = T.value_and_grad(function(u)
+      local roll = world:rollout { steps = STEPS, controller = cq.Controller.open_loop(u) }
+      C.cq_interrupt(1)
+      return roll.state:center("foot")[1]
+    end)
+    message = sentence(function() loss(T.param(T.zeros { STEPS, 2 })) end)
+    C.cq_interrupt(0)
+    assert(message:find("interrupted at control step 12, on the way back", 1, true), message)
   end)
 
   it("forgets what an earlier rollout has set", function()

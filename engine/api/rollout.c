@@ -203,7 +203,7 @@ cq_status cq_rollout_run(cq_rollout *r, int32_t count, const double *u, const do
   if (r->failed) return failed_before(r);
   if (count < 0) return cq_fail(CQ_INVALID, "%d control steps cannot be made", count);
   const cq_model *m = &r->world->model;
-  if (!u && m->actuator_count) return cq_fail(CQ_INVALID, "there are no signals; %d actuators need one each", m->actuator_count);
+  if (!u && count && m->actuator_count) return cq_fail(CQ_INVALID, "there are no signals; %d actuators need one each", m->actuator_count);
   const int64_t signals[2] = {count, (int64_t)r->def.batch * m->actuator_count};
   const int64_t components[2] = {count, r->def.batch * m->force_count * m->dim};
   cq_status status = check_finite(r, "signal", "signal", u, signals);

@@ -133,8 +133,9 @@ end
 
 -- signals and forces of control steps from i on; without a look at the state if there is more than one
 local function drive(self, i, count, hidden)
-  local keep, u, forces = self.keep, nil, nil
+  local keep, u = self.keep, nil
   for k = i, i + count - 1 do
+    local forces
     self.at = k
     keep:save_hidden(k, hidden)
     u, hidden, forces = policy.drive(self, states.new(self, k), hidden)
@@ -164,7 +165,7 @@ local function forward(self)
       -- the steps before come first: they may fail themselves
       local phase, at = self.phase, self.at
       self.phase = nil
-      run(self, i, at - i)
+      if at > i then run(self, i, at - i) end
       self.phase, self.at = phase, at
       error(u, 0)
     end

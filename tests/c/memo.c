@@ -38,12 +38,17 @@ enum { RECORD_BYTES = 10, MARK_BYTES = 7, FORWARD_MOST = 3, BACKWARD_MOST = 2 };
 struct cq_device {
   int at, advances, reversed, errors;
   int records, marks, marks_most;
-  double grad;
+  int interrupt;             // after so many more calls, 0: never
 };
 struct cq_record { int step; };   // that it was made of, -1 when cleared
 struct cq_mark { int at; };
 
+static void count_call(cq_device *d) {
+  if (d->interrupt && !--d->interrupt) cq_interrupt(1);
+}
+
 static cq_status count_advance(cq_device *d, const cq_controls *c, cq_record *const *records, int32_t *made) {
+  count_call(d);
   *made = c->count < FORWARD_MOST ? c->count : FORWARD_MOST;
   for (int i = 0; i < *made; i++) {
     d->errors += c->signals[i] != 100 + d->at || c->forces[i] != 200 + d->at;
@@ -80,6 +85,7 @@ static void count_resume(cq_device *d, const cq_mark *mark) { d->at = mark->at; 
 static int64_t count_mark_bytes(const cq_device *d) { return (void)d, MARK_BYTES; }
 static int64_t count_record_bytes(const cq_device *d) { return (void)d, RECORD_BYTES; }
 static cq_status count_reverse(cq_device *d, const cq_controls *c, cq_record *const *records, int32_t *made) {
+  count_call(d);
   *made = c->count < BACKWARD_MOST ? c->count : BACKWARD_MOST;
   for (int i = c->count - 1; i >= c->count - *made; i--) {
     const int step = records[i]->step;
@@ -177,6 +183,26 @@ static void check_plans(void) {
   const cq_memo_def small = {&counting, &d, 9, 1, 1, RECORD_BYTES + MARK_BYTES - 1, 1};
   REQUIRE(cq_memo_create(&small, &memo) == CQ_OK);
   CHECK_FAILS(cq_memo_begin(memo), CQ_MEMORY, "the memo needs at least");
+  cq_memo_destroy(memo);
+}
+
+// Who asks to stop in the middle of a call is heard before the next steps of the device, and what was made stays.
+static void check_interrupt(void) {
+  cq_device d = {0};
+  cq_memo *memo;
+  const double controls[10] = {100, 101, 102, 103, 104, 105, 106, 107, 108, 109}, forces[10] = {200, 201, 202, 203, 204, 205, 206, 207, 208, 209};
+  double grad[10] = {0};
+  const cq_memo_def def = {&counting, &d, 10, 1, 1, 1000, 1};
+  REQUIRE(cq_memo_create(&def, &memo) == CQ_OK && cq_memo_begin(memo) == CQ_OK);
+  d.interrupt = 2;
+  CHECK_FAILS(cq_memo_run(memo, 10, controls, forces), CQ_INTERRUPTED, "interrupted at control step 6");
+  cq_interrupt(0);
+  CHECK(cq_memo_at(memo) == 6 && cq_memo_run(memo, 4, controls + 6, forces + 6) == CQ_OK, "it does not go on at %d", cq_memo_at(memo));
+  d.interrupt = 3;
+  CHECK_FAILS(cq_memo_reverse(memo, 10, grad, NULL), CQ_INTERRUPTED, "interrupted at control step 4, on the way back");
+  cq_interrupt(0);
+  CHECK(cq_memo_reverse(memo, 4, grad, NULL) == CQ_OK && d.errors == 0, "%d errors", d.errors);
+  for (int i = 0; i < 10; i++) CHECK(grad[i] == i, "gradient %d is %g", i, grad[i]);
   cq_memo_destroy(memo);
 }
 
@@ -317,6 +343,7 @@ static void check_forward_only(void) {
 int main(void) {
   check_schedule();
   check_plans();
+  check_interrupt();
   check_bits(2, 20, 1, 1);
   check_bits(2, 12, 3, 3);
   check_bits(3, 8, 1, 2);
