@@ -105,6 +105,7 @@ static cq_backend make_table(void) {
   b.gradients = gradients;
   b.read = cq_cuda_read;
   b.read_adjoint = cq_cuda_read_adjoint;
+  b.follows = 1;
   b.memory_available = memory_available;
   return b;
 }

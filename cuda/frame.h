@@ -43,7 +43,7 @@ typedef struct cq_substep {
 typedef struct cq_progress {
   int32_t stop;              // first state with a particle outside of its tile's region: sort before this step
   int32_t bad;               // first step that fails: inverted before it; not finite or not in the world after it
-  int32_t over;              // 1: so said the grid pass of a step. What the other kernels read, for they may write the words above
+  int32_t over;              // 1: so said the grid pass of a step. What other passes and runs read, for they may write the words above
 } cq_progress;
 
 // inv_dx = 1 / dx; dt: of one engine step; limit: largest coordinate [cells], that is cells, and a little for what rounding puts on

@@ -17,6 +17,8 @@
 #define CQ_ROLLED _Pragma("unroll 1")
 // a pointer that was read from memory: of the device's, not of a block's
 #define CQ_GLOBAL(p) __builtin_assume(__isGlobal(p))
+// of doubles, rounded before anything is added to it
+#define CQ_PRODUCT(a, b) __dmul_rn(a, b)
 
 // Waits for so many threads of the block, whole warps, that meet at one of its barriers 1 to 15.
 static __device__ __forceinline__ void cq_sync_some(int barrier, int threads) {
@@ -50,6 +52,7 @@ static __device__ __forceinline__ void cq_sync_grid(unsigned *arrived) {
 #define CQ_OPAQUE(x)
 #define CQ_ROLLED
 #define CQ_GLOBAL(p)
+#define CQ_PRODUCT(a, b) ((a) * (b))
 #endif
 
 #define CQ_KERNEL static __global__ void

@@ -5,6 +5,8 @@
 
 // Particle steps at most between two looks of the host: a second or so, in which nobody can interrupt.
 static const int64_t work_ahead = 1 << 30;
+// Substeps whose launches cost the GPU less, if they have nothing to do, than waiting for the host. Nobody has timed this yet.
+static const int64_t least_ahead = 32;
 
 // ---- forward ------------------------------------------------------------------------------------------------------------
 
@@ -14,6 +16,7 @@ typedef struct Chain {
   cq_record *const *records; // {count} NULL: not wanted
   int32_t at;                // substeps of these control steps before the live state
   int32_t sent;              // substeps launched from it
+  int32_t driven;            // control steps among them whose signals the policy gives
   cq_slice *turn[2];         // where nobody asks for the states between, two take turns
 } Chain;
 
@@ -35,7 +38,8 @@ static void set_controls(cq_device *d, const cq_controls *c, int32_t i) {
 // Substeps that are launched without a look. When particles must be sorted shows in the kernels alone, or results would depend
 // on this number; if it is too large, launches do nothing, so it is guessed from the time that the arrangement before served.
 static int64_t substeps_ahead(const cq_device *d) {
-  const int64_t age = d->step - d->arrangement->made, most = work_ahead / d->slots, guess = age < d->span ? d->span - age : age / 4;
+  const int64_t age = d->step - d->arrangement->made, most = work_ahead / d->slots, more = age / 2 > least_ahead ? age / 2 : least_ahead;
+  const int64_t guess = age < d->span ? d->span - age : more;
   return guess < most ? guess : most;
 }
 
@@ -65,10 +69,27 @@ static cq_status launch_next(cq_device *d, Chain *c) {
   const int32_t substeps = d->model->substeps, at = c->at + c->sent, left = substeps - at % substeps;
   const int32_t count = left < CQ_RUN_MAX ? left : CQ_RUN_MAX;
   set_controls(d, c->controls, at / substeps);
+  const int32_t driven = c->controls->policy && at % substeps == 0;
   cq_status status = cq_cuda_prepare(d, d->arrangement, c->sent);
   for (int32_t k = 0; k < count && !status; k++) status = prepare_state(d, c, k);
+  if (!status) status = cq_cuda_send(d);
+  if (!status && driven) status = cq_cuda_policy_drive(d, c->controls->policy, state_of(d, c, c->sent), c->driven);
   if (!status) status = cq_cuda_run_forward(d, count);
-  if (!status) c->sent += count;
+  if (status) return status;
+  c->sent += count;
+  c->driven += driven;
+  return CQ_OK;
+}
+
+// waits for what was launched, and for what the policy gave
+static cq_status look(cq_device *d, const Chain *c) {
+  cq_status status = c->driven ? cq_cuda_policy_fetch(d, c->driven) : CQ_OK;
+  if (!status) status = cq_cuda_look(d);
+  const int32_t first = (c->at + d->model->substeps - 1) / d->model->substeps;
+  for (int32_t k = 0; k < c->driven && !status; k++) {
+    const size_t i = (size_t)(first + k), outputs = (size_t)d->batch * (size_t)cq_policy_outputs(c->controls->policy);
+    cq_cuda_policy_tell(d, k, c->controls->made + i * cq_signal_count(d), c->controls->outputs + i * outputs);
+  }
   return status;
 }
 
@@ -78,6 +99,7 @@ static cq_status fail_step(cq_device *d, const Chain *c, const cq_slice *after) 
   set_controls(d, c->controls, c->at / d->model->substeps);
   cq_status status = cq_cuda_prepare(d, d->arrangement, 0);
   d->upload->substeps[0] = {d->live->memory->data, NULL, NULL};
+  if (!status) status = cq_cuda_send(d);
   if (!status) status = cq_cuda_run_probe(d);
   if (!status) status = cq_cuda_look(d);
   return status ? status : cq_cuda_diagnose(d, d->live, d->progress->bad == 0 ? NULL : after);
@@ -102,12 +124,13 @@ static cq_status conclude(cq_device *d, Chain *c) {
 static cq_status run_chain(cq_device *d, Chain *c) {
   const double start = cq_clock(), sorted = d->context->seconds[CQ_PHASE_SORT];
   const int64_t left = (int64_t)c->controls->count * d->model->substeps - c->at, ahead = substeps_ahead(d);
-  c->sent = 0;
+  const int32_t rows = c->controls->policy ? cq_cuda_policy_rows(d) : CQ_RUNS_AHEAD;
+  c->sent = c->driven = 0;
   cq_status status = launch_next(d, c);
   // what fails here fails again when its turn comes
-  while (!status && c->sent < left && c->sent + d->model->substeps <= ahead && d->pending < d->uploads_count)
+  while (!status && c->sent < left && c->sent + d->model->substeps <= ahead && d->pending < d->uploads_count && c->driven < rows)
     if (launch_next(d, c)) break;
-  if (!status) status = cq_cuda_look(d);
+  if (!status) status = look(d, c);
   if (!status) status = conclude(d, c);
   for (int k = 0; k < 2; k++) {
     cq_cuda_slice_release(d, c->turn[k]);
@@ -119,10 +142,11 @@ static cq_status run_chain(cq_device *d, Chain *c) {
 
 cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *made) {
   const int32_t substeps = d->model->substeps;
-  Chain chain = {controls, records, 0, 0, {}};
-  cq_status status;
-  do status = run_chain(d, &chain);
-  while (!status && (!chain.at || chain.at % substeps));
+  Chain chain = {};
+  chain.controls = controls;
+  chain.records = records;
+  cq_status status = controls->policy ? cq_cuda_policy_set(d, controls->policy) : CQ_OK;
+  while (!status && (!chain.at || chain.at % substeps)) status = run_chain(d, &chain);
   *made = chain.at / substeps;
   return status;
 }
@@ -206,13 +230,14 @@ static cq_status run_backward(cq_device *d, const cq_step_record *records, int32
   status = cq_cuda_prepare(d, a, 0);
   for (int32_t k = begin; k < end && !status; k++)
     d->upload->substeps[k - begin] = {records[k].in->memory->data, records[k].out->memory->data, records[k].grid->data};
+  if (!status) status = cq_cuda_send(d);
   if (!status) status = cq_cuda_run_backward(d, end - begin);
   d->context->seconds[CQ_PHASE_P2G_ADJ] += cq_clock() - start;
   return status;
 }
 
 // one control step, whose gradients of signals and forces stay on the GPU
-static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
+static cq_status reverse_step(cq_device *d, const cq_policy *policy, const cq_step_record *records) {
   cq_status status = CQ_OK;
   for (int32_t end = d->model->substeps; end > 0 && !status;) status = run_backward(d, records, end, &end);
   const double start = cq_clock();
@@ -224,7 +249,7 @@ static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
   if (status) return status;
   cq_cuda_resume(d, records[0].in, records[0].arrangement, d->step);
   hold_adjoint_order(d, d->arrangement);
-  return CQ_OK;
+  return policy ? cq_cuda_policy_adj(d, policy) : CQ_OK;
 }
 
 // Brings the gradients of the controls of rows, through pinned memory where they fit, and waits for all that was launched.
@@ -253,14 +278,17 @@ cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *
   int32_t count = c->count < d->control_rows ? c->count : d->control_rows;
   if (count > most) count = most < 1 ? 1 : (int32_t)most;
   const int32_t first = c->count - count;
-  for (int32_t i = c->count - 1; i >= first; i--) {
+  cq_status status = c->policy ? cq_cuda_policy_set(d, c->policy) : CQ_OK;
+  if (!status && c->policy) status = cq_cuda_policy_begin_adj(d, c->policy);
+  for (int32_t i = c->count - 1; i >= first && !status; i--) {
     set_controls(d, c, i);
     d->control_row = i - first;
-    const cq_status status = reverse_step(d, records[i]->steps);
-    if (status) return status;
+    status = reverse_step(d, c->policy, records[i]->steps);
   }
+  if (status) return status;
   const double waited = cq_clock();
-  const cq_status status = fetch_controls(d, c->grad_signals ? c->grad_signals + (size_t)first * cq_signal_count(d) : NULL,
+  if (c->policy) status = cq_cuda_policy_end_adj(d, c->policy);
+  if (!status) status = fetch_controls(d, c->grad_signals ? c->grad_signals + (size_t)first * cq_signal_count(d) : NULL,
                                           c->grad_forces ? c->grad_forces + (size_t)first * cq_force_count(d) : NULL, count);
   // all of the runs backward are waited for here
   d->context->seconds[CQ_PHASE_P2G_ADJ] += cq_clock() - waited;

@@ -187,8 +187,8 @@ static void fill_parts(const cq_readout *readout, int32_t dim, cq_reading *r) {
   }
 }
 
-// a readout of the live state, with memory for its sums, out, and the adjoint of out
-static cq_status prepare(cq_device *d, const cq_readout *readout, int64_t count, cq_reading *r) {
+// with memory for its sums, out, and the adjoint of out
+cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state, cq_reading *r) {
   cq_list *l = NULL;
   cq_status status = find_list(d, readout, &l);
   if (status) return status;
@@ -199,7 +199,7 @@ static cq_status prepare(cq_device *d, const cq_readout *readout, int64_t count,
   r->batch = d->batch;
   r->particles = d->particles;
   r->count = count;
-  r->state = d->live->memory->data;
+  r->state = state->memory->data;
   r->slot_of = d->arrangement->slot_of;
   r->mass = readout->weighting == CQ_WEIGHT_MASS ? (const double *)d->given.mass->data : NULL;
   r->mass_stride = d->given.mass_stride;
@@ -220,13 +220,28 @@ static int32_t blocks_of(const cq_device *d, const cq_reading *r, int32_t compon
   return cq_cuda_blocks(d, (int64_t)d->batch * r->portions * components, 1);
 }
 
+void cq_cuda_reading_sums(cq_device *d, const cq_reading *r) {
+  d->kernels->read(d->context->stream, blocks_of(d, r, r->components), r);
+}
+
+static int32_t reads_mass(const cq_device *d, const cq_reading *r) {
+  return r->mass && d->wanted >> CQ_FIELD_MASS & 1 && r->kind != CQ_READOUT_GATHER;
+}
+
+void cq_cuda_reading_adj(cq_device *d, cq_reading *r) {
+  r->adj = d->adj->data;
+  r->adj_slot_of = d->adj_arrangement->slot_of;
+  if (reads_mass(d, r)) r->grad_mass = (double *)d->totals->data + cq_total_params(d) + (int64_t)CQ_PARAM_MASS * d->slots;
+  d->kernels->read_adj(d->context->stream, cq_cuda_blocks(d, (int64_t)d->batch * r->who_count, 256), r);
+}
+
 static cq_status read_state(cq_device *d, const cq_readout *readout, int64_t count, double *out) {
   cq_reading r;
-  cq_status status = prepare(d, readout, count, &r);
+  cq_status status = cq_cuda_reading(d, readout, count, d->live, &r);
   if (status) return status;
   const size_t all = (size_t)d->batch * (size_t)count;
   double *to = all <= CQ_STAGING ? d->staging : out;
-  d->kernels->read(d->context->stream, blocks_of(d, &r, r.components), &r);
+  cq_cuda_reading_sums(d, &r);
   status = cq_cuda_check(cudaGetLastError(), "a readout");
   if (!status)
     status = cq_cuda_check(cudaMemcpyAsync(to, r.out, all * sizeof *out, cudaMemcpyDeviceToHost, d->context->stream), "a readout");
@@ -237,20 +252,16 @@ static cq_status read_state(cq_device *d, const cq_readout *readout, int64_t cou
 
 static cq_status read_state_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out) {
   cq_reading r;
-  cq_status status = prepare(d, readout, count, &r);
+  cq_status status = cq_cuda_reading(d, readout, count, d->live, &r);
   if (status) return status;
-  r.adj = d->adj->data;
-  r.adj_slot_of = d->adj_arrangement->slot_of;
-  const int32_t by_mass = r.mass && d->wanted >> CQ_FIELD_MASS & 1 && r.kind != CQ_READOUT_GATHER;
-  if (by_mass) r.grad_mass = (double *)d->totals->data + cq_total_params(d) + (int64_t)CQ_PARAM_MASS * d->slots;
   status = cq_cuda_check(cudaMemcpyAsync((double *)r.grad_out, grad_out, (size_t)d->batch * (size_t)count * sizeof *grad_out,
                                          cudaMemcpyHostToDevice, d->context->stream), "the adjoint of a readout");
   if (status) return status;
-  if (by_mass)
-    d->kernels->read(d->context->stream, blocks_of(d, &r, r.components), &r);
+  if (reads_mass(d, &r))
+    cq_cuda_reading_sums(d, &r);
   else if (r.kind != CQ_READOUT_GATHER)
     d->kernels->read_weights(d->context->stream, blocks_of(d, &r, 1), &r);
-  d->kernels->read_adj(d->context->stream, cq_cuda_blocks(d, (int64_t)d->batch * r.who_count, 256), &r);
+  cq_cuda_reading_adj(d, &r);
   return cq_cuda_check(cudaGetLastError(), "the adjoint of a readout");
 }
 

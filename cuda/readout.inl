@@ -28,9 +28,12 @@ CQ_GPU double term_of(const cq_reading *r, const int64_t scene, const int32_t p,
   return w * field_at(r, slot, part->first + k / part->width) * field_at(r, slot, part->first + k % part->width);
 }
 
+CQ_GPU int is_made(const cq_reading *r) { return !r->over || !*r->over; }
+
 // a block for each {scene, portion, component}
 CQ_KERNEL read_portions(const cq_reading r, int32_t components) {
   CQ_SHARED(double, shared, SUM_THREADS);
+  if (!is_made(&r)) return;
   for (int64_t n = blockIdx.x; n < (int64_t)r.batch * r.portions * components; n += gridDim.x) {
     const int32_t c = (int32_t)(n % components);
     const int64_t portion = n / components % r.portions, scene = n / components / r.portions;
@@ -44,7 +47,7 @@ CQ_KERNEL read_portions(const cq_reading r, int32_t components) {
 
 // a thread for each {scene, group, component}
 CQ_KERNEL read_groups(const cq_reading r, int32_t components) {
-  const int64_t all = (int64_t)r.batch * r.groups * components;
+  const int64_t all = is_made(&r) ? (int64_t)r.batch * r.groups * components : 0;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
     const int32_t c = (int32_t)(n % components);
     const int64_t group = n / components % r.groups, scene = n / components / r.groups;
@@ -62,7 +65,7 @@ CQ_KERNEL read_groups(const cq_reading r, int32_t components) {
 }
 
 CQ_KERNEL read_gather(const cq_reading r) {
-  const int64_t all = (int64_t)r.batch * r.listed;
+  const int64_t all = is_made(&r) ? (int64_t)r.batch * r.listed : 0;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
     const int64_t scene = n / r.listed, place = n % r.listed;
     const int32_t slot = r.slot_of[scene * r.particles + r.list[place]];

@@ -25,12 +25,16 @@ static __global__ void __launch_bounds__(MARCH_THREADS, 2) resident(const cq_fra
   CQ_SHARED(Node, region, NODES);
   CQ_ROUND(round, MARCH_THREADS, 1);
   keep_frame(s, given);
+  if (s->progress->over) return;
   clear_round(&round);
   march_pass<0, 1>(s, 0, region, &round);
   for (int32_t k = 0;; k++) {
     sync_gang(s, gang);
     // the same for all blocks: nobody finds anything before the next barrier
-    if (is_over(s, k)) return;
+    if (is_over(s, k)) {
+      if (blockIdx.x == 0 && threadIdx.x == 0) s->progress->over = 1;
+      return;
+    }
     grid_pass<0, MARCH_THREADS>(s, k);
     sync_gang(s, gang);
     if (k == count - 1) break;

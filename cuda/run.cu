@@ -111,7 +111,7 @@ cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first) 
   return CQ_OK;
 }
 
-static cq_status send(cq_device *d) {
+cq_status cq_cuda_send(cq_device *d) {
   const size_t from = d->upload->frame.first ? offsetof(cq_upload, frame) : 0;
   d->pending++;
   return cq_cuda_check(cudaMemcpyAsync((char *)d->on_device->data + from, (char *)d->upload + from, cq_upload_size(d) - from,
@@ -195,8 +195,7 @@ static cq_status capture(cq_device *d, cq_graph *graph, launch_run *launch, Size
 // A run that comes for the second time with the same sizes is recorded as a graph.
 static cq_status start(cq_device *d, cq_graph *graph, launch_run *launch, int32_t count) {
   const Sizes sizes = sizes_of(d);
-  cq_status status = send(d);
-  if (status) return status;
+  cq_status status = CQ_OK;
   if (graph->tile_blocks != sizes.tile || graph->node_blocks != sizes.node) drop(graph);
   graph->tile_blocks = sizes.tile;
   graph->node_blocks = sizes.node;
@@ -225,8 +224,6 @@ static cq_gang gang_of(const cq_device *d, cq_room room) {
 
 static cq_status stay(cq_device *d, cq_cuda_resident *launch, cq_gang gang, int32_t count) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
-  const cq_status status = send(d);
-  if (status) return status;
   load_drive(d, u);
   launch(d->context->stream, gang, &u->frame, count);
   return cq_cuda_check(cudaGetLastError(), "a run of substeps");
@@ -260,8 +257,6 @@ cq_status cq_cuda_run_drive_adj(cq_device *d) {
 
 cq_status cq_cuda_run_probe(cq_device *d) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
-  const cq_status status = send(d);
-  if (status) return status;
   load_drive(d, u);
   d->kernels->p2g(d->context->stream, sizes_of(d).tile, &u->frame, 0);
   return cq_cuda_check(cudaGetLastError(), "looking for what failed");

@@ -146,6 +146,7 @@ void cq_cuda_destroy(cq_device *d) {
   cq_cuda_arrangement_release(d, d->adj_arrangement);
   cq_cuda_graphs_destroy(d);
   cq_cuda_lists_destroy(d);
+  cq_cuda_policy_destroy(d);
   cq_memory *owned[] = {d->given.weight, d->given.mass, d->given.globals, d->on_device, d->sorting, d->window, d->found, d->arena,
                         d->grid_v, d->grid_q, d->drive, d->reading, d->adj, d->adj_other, d->params_adj, d->drive_adj,
                         d->drive_adj_other, d->sums, d->totals, d->grad_weight, d->share, d->grad_controls};
@@ -315,7 +316,6 @@ cq_status cq_cuda_begin(cq_device *d, const cq_values *values) {
   const Source mass = member_of(values, offsetof(cq_values, mass)), volume = member_of(values, offsetof(cq_values, volume));
   const Source weight = member_of(values, offsetof(cq_values, actuation_weight));
   d->health = {};
-  d->span = 0;
   cq_status status = cq_cuda_arrange_first(d);
   if (!status) status = load_state(d, values, &work);
   if (!status) status = load_values(d, mass, CQ_PARAM_COUNT, CQ_PARAM_MASS, 1, d->arrangement->params, &work);

@@ -92,6 +92,7 @@ struct cq_context {
 };
 
 typedef struct cq_list cq_list;   // of a readout, on the device
+typedef struct cq_follower cq_follower;   // the network of a policy, on the device
 
 // values of a rollout that the step does not have in its own form
 typedef struct cq_given {
@@ -133,6 +134,7 @@ struct cq_device {
   cq_list *lists[CQ_LISTS_MAX];
   int64_t list_uses;
   cq_memory *reading;        // sums and out of a readout
+  cq_follower *follower;     // of the policy that was followed last
 
   // adjoint of the live state; in the order it was left in, for the live state may be made again from a checkpoint in another
   cq_memory *adj, *adj_other, *params_adj, *drive_adj, *drive_adj_other;
@@ -189,6 +191,7 @@ cq_status cq_cuda_arrange_first(cq_device *d);       // the user's order, with c
 // run.cu: runs of substeps. Prepare makes work arrays for an arrangement and fills the upload but for its substeps; first: substeps
 // between the live state and the run, which are on their way.
 cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first);
+cq_status cq_cuda_send(cq_device *d);                              // what was prepared; a run of it follows
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count);
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count);
 cq_status cq_cuda_run_drive_adj(cq_device *d);                     // the controls of the last run backward
@@ -209,5 +212,22 @@ cq_status cq_cuda_diagnose(cq_device *d, const cq_slice *in, const cq_slice *out
 cq_status cq_cuda_read(cq_device *d, const cq_readout *readout, int64_t count, double *out);
 cq_status cq_cuda_read_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out);
 void cq_cuda_lists_destroy(cq_device *d);
+// In pieces that do not wait: a readout of a state in the live order; its sums and out; its adjoint after these, of the live state.
+cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state, cq_reading *r);
+void cq_cuda_reading_sums(cq_device *d, const cq_reading *r);
+void cq_cuda_reading_adj(cq_device *d, cq_reading *r);
+
+// policy.cu: set takes weights to the device; drive gives the signals of a run that was sent, from the state before it, and notes
+// them in a row; fetch brings rows, tell gives one once that was waited for. Backward, from the gradients of the signals of a control
+// step to the adjoint of the state before it, between begin and end.
+cq_status cq_cuda_policy_set(cq_device *d, const cq_policy *p);
+int32_t cq_cuda_policy_rows(const cq_device *d);
+cq_status cq_cuda_policy_drive(cq_device *d, const cq_policy *p, const cq_slice *state, int32_t row);
+cq_status cq_cuda_policy_fetch(cq_device *d, int32_t rows);
+void cq_cuda_policy_tell(const cq_device *d, int32_t row, double *signals, double *outputs);
+cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy *p);
+cq_status cq_cuda_policy_adj(cq_device *d, const cq_policy *p);
+cq_status cq_cuda_policy_end_adj(cq_device *d, const cq_policy *p);
+void cq_cuda_policy_destroy(cq_device *d);
 
 #endif

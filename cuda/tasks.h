@@ -111,6 +111,7 @@ typedef struct cq_reading {
   const int32_t *slot_of;        // {slots} of the state
   const double *mass;            // NULL: every particle counts 1
   int64_t mass_stride;           // from scene to scene
+  const int32_t *over;           // 1: the state may not have been made, nothing is read; NULL: it has been
   double *partial, *sum;         // {batch, portions, components}, {batch, groups, components}
   double *out;                   // {batch, count}
   // backward, by particle

@@ -250,6 +250,30 @@ cq_status cq_rollout_read(cq_rollout *rollout, const cq_readout *readout, double
 // Adds the adjoint of a readout of the live state: grad_out as out.
 cq_status cq_rollout_read_adjoint(cq_rollout *rollout, const cq_readout *readout, const double *grad_out);
 
+// ---- a policy: a network that sees readouts of the state and gives the signals ---------------------------------------------
+
+typedef struct cq_layer {               // y {out} = f(x {in} w {in, out} + b {out})
+  int32_t in, out;
+  int32_t activation;                   // f: CQ_UNARY_TANH, SIGMOID, RELU or SOFTPLUS
+  const double *weight, *bias;
+  double *grad_weight, *grad_bias;      // the adjoint adds to them
+} cq_layer;
+
+typedef struct cq_policy {
+  int32_t cookie;
+  int32_t layer_count;                  // 1 to 16
+  const cq_layer *layers;               // the first one takes the readout of a scene, the last one gives y
+  const cq_readout *observation;
+  const int32_t *output;                // {actuators} the signal of actuator a is scale[a] * y[output[a]] + shift[a]
+  const double *scale, *shift;
+} cq_policy;
+
+void cq_policy_init(cq_policy *policy);
+// As cq_rollout_run, with signals from the policy, which sees the state before each control step: outputs {count, B, y} are written.
+cq_status cq_rollout_follow(cq_rollout *rollout, const cq_policy *policy, int32_t count, double *outputs);
+// The adjoint of control steps that were made so, back through signals, network and readout.
+cq_status cq_rollout_follow_adjoint(cq_rollout *rollout, const cq_policy *policy, int32_t count);
+
 // ---- timers: always on ---------------------------------------------------------------------------------------------------
 
 typedef enum cq_phase {

@@ -115,6 +115,14 @@ describe("a training on the GPU", function()
     end
   end)
 
+  it("drives a rollout by a network of its own as Lua does", function()
+    local content = "local followed = require 'tests.followed'\nprint(followed.compare 'cuda', #followed.failures 'cuda')"
+    for order = 0, 2, 2 do
+      local result = cqlua({ script(content) }, ("thread_order=%d block_order=%d"):format(order, order))
+      assert.same({ 0, "5\t2\n" }, { result.code, result.out }, result.err)
+    end
+  end)
+
   it("that loses its GPU keeps what was computed, and goes on with --resume", function()
     local lost = train("lost", { "--device", "cuda", "--iterations", "6" }, "fail_call=kernel fail_after=500 fail_error=700 fail_lost=1")
     assert.equal(1, lost.code)

@@ -4,6 +4,7 @@ local T = require "cq.tensor"
 local engine = require "cq.engine"
 local blind = require "tests.blind"
 local derivative = require "tests.derivative"
+local followed = require "tests.followed"
 local scene = require "tests.scene"
 local sentence = require("tests.sentence").of
 
@@ -254,6 +255,46 @@ describe("a rollout", function()
     local unstable, broken, both = unpack(blind.failures())
     assert(unstable:find("failed at control step %d+ ") and both == unstable, unstable)
     assert(broken:find("signal 2 is nan", 1, true) and broken:find("control step 9 of 12", 1, true), broken)
+  end)
+
+  it("that the engine drives by itself equals one that Lua drives", function() assert.equal(5, followed.compare()) end)
+
+  it("that the engine drives by itself fails as one that Lua drives", function()
+    local unstable, broken = unpack(followed.failures())
+    assert(unstable:find("failed at control step %d+ "), unstable)
+    assert(broken:find("signal 2 is nan", 1, true) and broken:find("in the controller, control step 1 of 12", 1, true), broken)
+  end)
+
+  it("that the engine drives by itself has gradients of its network", function()
+    for _, dim in ipairs { 2, 3 } do
+      local world = scene.world(scene.robot { dim = dim, count = dim == 2 and 4 or 3 })
+      local observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true }
+      local controller = cq.Controller.mlp { hidden = { 5, 4 }, activation = "tanh", seed = 3 }
+      local p = { net = controller:prepare(world, observer), density = T.param(1.2) }
+      derivative.check(function(q)
+        local roll = world:rollout { robot = world.robot:with { density = q.density }, steps = STEPS, observer = observer, controller = controller:with(q.net) }
+        assert(roll.follow, "the engine does not drive")
+        return felt(roll, world)
+      end, p, 1e-6)
+      world:close()
+    end
+  end)
+
+  it("that the engine drives by itself has gradients of weights as they were, not as they are", function()
+    local world = scene.world(scene.robot())
+    local observer, controller = cq.Observer.centroid { groups = { "foot", "trunk" } }, cq.Controller.linear { seed = 4 }
+    local params = controller:prepare(world, observer)
+    local function gradient(change)
+      local own = { w1 = T.param(params.w1:detach():copy()), b1 = T.param(params.b1:detach():copy()) }
+      local _, grads = T.value_and_grad(function(p)
+        local roll = world:rollout { steps = STEPS, observer = observer, controller = controller:with(p) }
+        local loss = roll.state:center("foot")[1]
+        if change then own.w1:data()[0] = own.w1:data()[0] + 1 end
+        return loss
+      end)(own)
+      return grads.w1
+    end
+    assert.is_true(gradient(false):equal(gradient(true)))
   end)
 
   it("that needs no look at its states stops when it is interrupted", function()

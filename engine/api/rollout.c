@@ -101,6 +101,7 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
         .backend = world->backend,
         .device = r->device,
         .steps = def->steps,
+        .batch = def->batch,
         .signals = (int64_t)def->batch * m->actuator_count,
         .forces = def->batch * m->force_count * m->dim,
         .budget = r->def.memory,
@@ -198,20 +199,49 @@ static cq_status check_finite(const cq_rollout *r, const char *what, const char 
   return CQ_OK;
 }
 
-cq_status cq_rollout_run(cq_rollout *r, int32_t count, const double *u, const double *forces) {
+cq_status cq_rollout_ready(const cq_rollout *r, int32_t count) {
+  const int32_t at = cq_memo_at(r->memo);
   if (!r->began) return cq_fail(CQ_INVALID, "begin the rollout before its first step");
   if (r->failed) return failed_before(r);
   if (count < 0) return cq_fail(CQ_INVALID, "%d control steps cannot be made", count);
+  if (count > r->def.steps - at)
+    return cq_fail(CQ_INVALID, "this rollout was made for %d control steps; after %d it cannot make %d more", r->def.steps, at, count);
+  return CQ_OK;
+}
+
+cq_status cq_rollout_ready_adjoint(const cq_rollout *r, int32_t count) {
+  const int32_t at = cq_memo_at(r->memo);
+  if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before stepping back");
+  if (count < 0) return cq_fail(CQ_INVALID, "%d control steps cannot be reversed", count);
+  if (count && !at) return cq_fail(CQ_INVALID, "this rollout is at its first state; there is no step to reverse");
+  if (count > at) return cq_fail(CQ_INVALID, "this rollout is at control step %d; it cannot go back %d", at, count);
+  return CQ_OK;
+}
+
+cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls) {
+  const cq_status status = cq_memo_run(r->memo, controls);
+  r->failed = status == CQ_UNSTABLE || status == CQ_MEMORY || status == CQ_DEVICE;
+  if (!status) r->adjoint = 0;   // it was that of the state before
+  return status;
+}
+
+cq_status cq_rollout_backward(cq_rollout *r, const cq_controls *controls) {
+  const cq_status status = cq_memo_reverse(r->memo, controls);
+  // half a step back there is no live state
+  if (status && status != CQ_INVALID) r->began = r->adjoint = 0;
+  return status;
+}
+
+cq_status cq_rollout_run(cq_rollout *r, int32_t count, const double *u, const double *forces) {
+  cq_status status = cq_rollout_ready(r, count);
+  if (status) return status;
   const cq_model *m = &r->world->model;
   if (!u && count && m->actuator_count) return cq_fail(CQ_INVALID, "there are no signals; %d actuators need one each", m->actuator_count);
   const int64_t signals[2] = {count, (int64_t)r->def.batch * m->actuator_count};
   const int64_t components[2] = {count, r->def.batch * m->force_count * m->dim};
-  cq_status status = check_finite(r, "signal", "signal", u, signals);
+  status = check_finite(r, "signal", "signal", u, signals);
   if (!status) status = check_finite(r, "force component", "force", forces, components);
-  if (!status) status = cq_memo_run(r->memo, count, u, forces);
-  r->failed = status == CQ_UNSTABLE || status == CQ_MEMORY || status == CQ_DEVICE;
-  if (!status) r->adjoint = 0;   // it was that of the state before
-  return status;
+  return status ? status : cq_rollout_forward(r, &(cq_controls){.count = count, .signals = u, .forces = forces});
 }
 
 int32_t cq_rollout_at(const cq_rollout *r) { return cq_memo_at(r->memo); }
@@ -232,12 +262,8 @@ cq_status cq_rollout_begin_adjoint(cq_rollout *r) {
 void cq_rollout_want(cq_rollout *r, uint32_t fields) { r->wanted = fields; }
 
 cq_status cq_rollout_run_adjoint(cq_rollout *r, int32_t count, double *grad_u, double *grad_forces) {
-  if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before stepping back");
-  if (count < 0) return cq_fail(CQ_INVALID, "%d control steps cannot be reversed", count);
-  const cq_status status = cq_memo_reverse(r->memo, count, grad_u, grad_forces);
-  // half a step back there is no live state
-  if (status && status != CQ_INVALID) r->began = r->adjoint = 0;
-  return status;
+  const cq_status status = cq_rollout_ready_adjoint(r, count);
+  return status ? status : cq_rollout_backward(r, &(cq_controls){.count = count, .grad_signals = grad_u, .grad_forces = grad_forces});
 }
 
 // ---- gradients ----------------------------------------------------------------------------------------------------------
@@ -302,7 +328,7 @@ int64_t cq_readout_count(const cq_world *world, const cq_readout *readout) {
   return (readout->group_start[readout->group_count] - readout->group_start[0]) * width;
 }
 
-static cq_status check_readout(const cq_rollout *r, const cq_readout *q) {
+cq_status cq_readout_check(const cq_rollout *r, const cq_readout *q) {
   if (q->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_readout was not filled by cq_readout_init");
   if (!r->began) return cq_fail(CQ_INVALID, "the rollout has no live state; begin it first");
   if (q->kind < CQ_READOUT_MEAN || q->kind > CQ_READOUT_GATHER) return cq_fail(CQ_INVALID, "there is no readout %d", q->kind);
@@ -326,12 +352,12 @@ static cq_status check_readout(const cq_rollout *r, const cq_readout *q) {
 }
 
 cq_status cq_rollout_read(cq_rollout *r, const cq_readout *readout, double *out) {
-  const cq_status status = check_readout(r, readout);
+  const cq_status status = cq_readout_check(r, readout);
   return status ? status : r->world->backend->read(r->device, readout, cq_readout_count(r->world, readout), out);
 }
 
 cq_status cq_rollout_read_adjoint(cq_rollout *r, const cq_readout *readout, const double *grad_out) {
-  const cq_status status = check_readout(r, readout);
+  const cq_status status = cq_readout_check(r, readout);
   if (status) return status;
   if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before adding to it");
   if (r->finished) return cq_fail(CQ_INVALID, "the gradients were asked for already; begin the adjoint again before adding to it");

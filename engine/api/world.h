@@ -28,4 +28,11 @@ struct cq_rollout {
   int32_t began, adjoint, finished, failed;
 };
 
+// Can it go forward, or back, so many control steps? Is this a readout of it? Forward and backward with controls that were checked.
+cq_status cq_rollout_ready(const cq_rollout *r, int32_t count);
+cq_status cq_rollout_ready_adjoint(const cq_rollout *r, int32_t count);
+cq_status cq_readout_check(const cq_rollout *r, const cq_readout *q);
+cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls);
+cq_status cq_rollout_backward(cq_rollout *r, const cq_controls *controls);
+
 #endif

@@ -37,7 +37,14 @@ typedef struct cq_controls {
   int32_t count;
   const double *signals, *forces;        // {count, batch, actuators}, {count, batch, force_count, dim}; forces NULL: none
   double *grad_signals, *grad_forces;    // backward: the same; NULL: not wanted
+  // NULL, or what gives the signals: forward they are written to made, and what its network gave to outputs; backward the
+  // adjoint goes on through it. Only for a device that follows.
+  const cq_policy *policy;
+  double *made, *outputs;
 } cq_controls;
+
+// numbers that a policy gives for a scene
+static inline int32_t cq_policy_outputs(const cq_policy *p) { return p->layers[p->layer_count - 1].out; }
 
 typedef struct cq_backend {
   const char *name;
@@ -74,6 +81,8 @@ typedef struct cq_backend {
   cq_status (*read)(cq_device *device, const cq_readout *readout, int64_t count, double *out);         // count: per scene
   cq_status (*read_adjoint)(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out);
 
+  // OPTIONAL: 1: takes a policy in controls; else api asks it step by step
+  int32_t follows;
   // OPTIONAL: bytes that its memo may count on; NULL: those of the host
   int64_t (*memory_available)(const cq_context *context);
 } cq_backend;
@@ -97,9 +106,9 @@ CQ_BACKEND_EXPORT cq_status cq_backend_cuda_gpu(int32_t index, cq_gpu *gpu);
 
 static inline int64_t cq_backend_abi(void) {
   const int64_t sizes[] = {sizeof(cq_backend), sizeof(cq_model), sizeof(cq_values), sizeof(cq_gradients), sizeof(cq_readout),
-                           sizeof(cq_controls)};
+                           sizeof(cq_controls), sizeof(cq_policy), sizeof(cq_layer)};
   int64_t abi = CQ_ABI;
-  for (int k = 0; k < 6; k++) abi = abi * 3571 + sizes[k];
+  for (int k = 0; k < 8; k++) abi = abi * 3571 + sizes[k];
   return abi;
 }
 

@@ -158,12 +158,20 @@ static cq_status take_records(cq_memo *memo, int32_t count) {
   return CQ_OK;
 }
 
-// Control steps from the live state: recorded, which is within one block, or not.
-static cq_status advance(cq_memo *memo, int32_t count, int recorded) {
+// where a policy leaves what it gives; wanted: from control step `from` of the call on
+static void take_policy(const cq_memo *memo, const cq_controls *wanted, int32_t from, cq_controls *to) {
+  to->policy = wanted->policy;
+  to->made = at_step(memo->signals, memo->def.signals, memo->at);
+  to->outputs = wanted->outputs + (int64_t)from * memo->def.batch * cq_policy_outputs(wanted->policy);
+}
+
+// Control steps from the live state: recorded, which is within one block, or not. followed: NULL, or controls with a policy
+static cq_status advance(cq_memo *memo, int32_t count, int recorded, const cq_controls *followed) {
   cq_status status = recorded ? take_records(memo, count) : CQ_OK;
   for (const int32_t end = memo->at + count; memo->at < end && !status;) {
     if (cq_interrupted()) return cq_fail(CQ_INTERRUPTED, "interrupted at control step %d", memo->at);
-    const cq_controls controls = controls_of(memo, memo->at, end - memo->at);
+    cq_controls controls = controls_of(memo, memo->at, end - memo->at);
+    if (followed) take_policy(memo, followed, memo->at - memo->made, &controls);
     int32_t made = 0;
     status = backend_of(memo)->advance(memo->def.device, &controls, recorded ? &memo->records[memo->at % memo->block] : NULL, &made);
     memo->at += made;
@@ -182,34 +190,36 @@ static int wants_mark(const cq_memo *memo, int64_t i, int64_t last) {
 }
 
 // Control steps from the live state up to end: with the checkpoints of a chain to block `last`, which is recorded; -1: nothing is.
-static cq_status march(cq_memo *memo, int64_t end, int64_t last) {
+static cq_status march(cq_memo *memo, int64_t end, int64_t last, const cq_controls *followed) {
   const int64_t start = last < 0 ? INT64_MAX : last * memo->block;
   cq_status status = CQ_OK;
   while (memo->at < end && !status) {
     if (wants_mark(memo, memo->at, last)) status = push_mark(memo);
     int64_t to = memo->at + 1;
     while (to < end && to != start && !wants_mark(memo, to, last)) to++;
-    if (!status) status = advance(memo, (int32_t)(to - memo->at), memo->at >= start);
+    if (!status) status = advance(memo, (int32_t)(to - memo->at), memo->at >= start, followed);
   }
   return status;
 }
 
-cq_status cq_memo_run(cq_memo *memo, int32_t count, const double *signals, const double *forces) {
-  const int64_t i = memo->at;
-  if (count > memo->def.steps - i)
-    return cq_fail(CQ_INVALID, "this rollout was made for %d control steps; after %d it cannot make %d more", memo->def.steps,
-                   memo->at, count);
-  if (i != memo->made) return cq_fail(CQ_INVALID, "a rollout that goes backward cannot step forward; begin again");
-  const size_t signal_bytes = (size_t)(count * memo->def.signals) * sizeof *signals;
-  const size_t force_bytes = (size_t)(count * memo->def.forces) * sizeof *forces;
-  if (signal_bytes) memcpy(memo->signals + i * memo->def.signals, signals, signal_bytes);
-  if (forces) {
-    memcpy(memo->forces + i * memo->def.forces, forces, force_bytes);
+static void keep_controls(cq_memo *memo, const cq_controls *c) {
+  const size_t signals = (size_t)(c->count * memo->def.signals), forces = (size_t)(c->count * memo->def.forces);
+  double *to_signals = at_step(memo->signals, memo->def.signals, memo->at), *to_forces = at_step(memo->forces, memo->def.forces, memo->at);
+  if (signals && !c->policy) memcpy(to_signals, c->signals, signals * sizeof *to_signals);
+  if (c->forces) {
+    memcpy(to_forces, c->forces, forces * sizeof *to_forces);
     memo->has_forces = 1;
-  } else if (force_bytes) {
-    memset(memo->forces + i * memo->def.forces, 0, force_bytes);
+  } else if (forces) {
+    memset(to_forces, 0, forces * sizeof *to_forces);
   }
-  const cq_status status = march(memo, i + count, memo->def.differentiable ? (memo->def.steps - 1) / memo->block : -1);
+}
+
+cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls) {
+  const int32_t i = memo->at, count = controls->count;
+  if (i != memo->made) return cq_fail(CQ_INVALID, "a rollout that goes backward cannot step forward; begin again");
+  keep_controls(memo, controls);
+  const cq_status status = march(memo, (int64_t)i + count, memo->def.differentiable ? (memo->def.steps - 1) / memo->block : -1,
+                                 controls->policy ? controls : NULL);
   memo->made = memo->at;
   return status;
 }
@@ -221,13 +231,12 @@ static cq_status record_block(cq_memo *memo, int64_t i) {
     backend_of(memo)->mark_destroy(memo->def.device, memo->marks[--memo->mark_count]);
   memo->at = memo->mark_at[memo->mark_count - 1];
   backend_of(memo)->resume(memo->def.device, memo->marks[memo->mark_count - 1]);
-  return march(memo, i + 1, block);
+  return march(memo, i + 1, block, NULL);
 }
 
-cq_status cq_memo_reverse(cq_memo *memo, int32_t count, double *grad_signals, double *grad_forces) {
+cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted) {
+  const int32_t count = wanted->count;
   if (!memo->def.differentiable) return cq_fail(CQ_INVALID, "this rollout was made forward only; nothing is remembered of it");
-  if (memo->at == 0 && count) return cq_fail(CQ_INVALID, "this rollout is at its first state; there is no step to reverse");
-  if (count > memo->at) return cq_fail(CQ_INVALID, "this rollout is at control step %d; it cannot go back %d", memo->at, count);
   const int32_t first = memo->at - count;
   while (memo->at > first) {
     if (cq_interrupted()) return cq_fail(CQ_INTERRUPTED, "interrupted at control step %d, on the way back", memo->at);
@@ -236,8 +245,9 @@ cq_status cq_memo_reverse(cq_memo *memo, int32_t count, double *grad_signals, do
     if (status) return status;
     const int32_t from = first > memo->recorded_begin ? first : memo->recorded_begin;
     cq_controls controls = controls_of(memo, from, memo->at - from);
-    controls.grad_signals = at_step(grad_signals, memo->def.signals, from - first);
-    controls.grad_forces = at_step(grad_forces, memo->def.forces, from - first);
+    controls.grad_signals = at_step(wanted->grad_signals, memo->def.signals, from - first);
+    controls.grad_forces = at_step(wanted->grad_forces, memo->def.forces, from - first);
+    controls.policy = wanted->policy;
     int32_t made = 0;
     status = backend_of(memo)->reverse(memo->def.device, &controls, &memo->records[from % memo->block], &made);
     if (status) return status;

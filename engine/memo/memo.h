@@ -11,6 +11,7 @@ typedef struct cq_memo_def {
   const cq_backend *backend;
   cq_device *device;
   int32_t steps;             // control steps at most
+  int32_t batch;             // scenes
   int64_t signals, forces;   // doubles of one control step, all scenes
   int64_t budget;            // bytes
   int32_t differentiable;
@@ -21,8 +22,9 @@ void cq_memo_destroy(cq_memo *memo);
 cq_status cq_memo_begin(cq_memo *memo);               // the device has begun: plans, and forgets what it had
 const cq_plan *cq_memo_plan(const cq_memo *memo);
 int32_t cq_memo_at(const cq_memo *memo);              // index of the live state
-// Control steps forward from the live state and back from it, as cq_rollout_run and its adjoint.
-cq_status cq_memo_run(cq_memo *memo, int32_t count, const double *signals, const double *forces);
-cq_status cq_memo_reverse(cq_memo *memo, int32_t count, double *grad_signals, double *grad_forces);
+// Control steps forward from the live state and back from it, of which there are as many, with controls as cq_rollout_run,
+// cq_rollout_follow and their adjoints have them.
+cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls);
+cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *controls);
 
 #endif

@@ -115,6 +115,20 @@ function Network:act(observation)
   return x:dense(params["w" .. count + 1], params["b" .. count + 1], "tanh")
 end
 
+---Layers { w, b, activation }, the last one with tanh; nil where they do not fit together, which act tells in words.
+---@param inputs integer     observations
+function Network:layers(inputs)
+  if not self.params then make_layers(self, inputs) end
+  local out, last = {}, inputs
+  for k = 1, #self.hidden + 1 do
+    local w, b = self.params["w" .. k], self.params["b" .. k]
+    if not (T.is_tensor(w) and T.is_tensor(b) and w.rank == 2 and b.rank == 1 and w:size(1) == last and w:size(2) == b.count) then return nil end
+    out[k] = { w = w, b = b, activation = k <= #self.hidden and self.activation or "tanh" }
+    last = b.count
+  end
+  return out
+end
+
 local function network(self)
   if (self.inputs == nil) ~= (self.signals == nil) then
     is.fail("cq.Controller.%s: inputs and signals go together, %s is missing", self.family or "mlp", self.inputs and "signals" or "inputs")
@@ -136,7 +150,7 @@ function controller.mlp(fields)
   return network(setmetatable(mlp(fields or {}), Network))
 end
 
-local Linear = family("linear", { act = Network.act })
+local Linear = family("linear", { act = Network.act, layers = Network.layers })
 
 local linear = is.define("cq.Controller.linear", { seed = seed, inputs = size, signals = size, scale = is.number { min = 0, default = 1 } })
 ---u = tanh(W z + b) of the observations z (ChainQueen, section IV). Parameters w1 {inputs, signals} and b1 {signals}.

@@ -51,6 +51,13 @@ function Centroid:observe(state, hidden)
   return #parts == 1 and parts[1] or T.concat(parts, -1), after
 end
 
+---What is observed, where it is nothing but means of the state: the field and the groups.
+---@return "position"|"velocity"|"motion"|nil field
+function Centroid:means(world)
+  if self.acceleration then return nil end
+  return self.position and (self.velocity and "motion" or "position") or "velocity", self:groups_of(world)
+end
+
 -- found once for a world
 function Centroid:groups_of(world)
   if self.world ~= world then self.world, self.selection = world, world:selection(self.groups, "cq.Observer.centroid") end

@@ -63,6 +63,15 @@ local function check_finite(u)
   is.fail("signal %d is %s; signals must be finite", at % u:size(-1) + 1, text.number(data[at]))
 end
 
+---Raises the error of the first signals that are not finite, of those that were kept.
+function policy.require_finite(self)
+  for i = 0, self.steps - 1 do
+    self.at, self.phase = i, "the controller"
+    check_finite(self.keep:signals_at(i))
+  end
+  self.phase = nil
+end
+
 -- the controller's answer as {signals} or {batch, signals}
 local function check_signals(self, u)
   local k, batch = self.signal_count, self.batch

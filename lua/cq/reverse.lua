@@ -106,6 +106,11 @@ end
 local function reverse(self, wanted)
   self:begin_adjoint()
   self.reversing, self.wanted = true, wanted
+  if self.follow then
+    self.follow:backward(self)
+    fields.push_gradients(self.handle, self.set)
+    return
+  end
   local keep, handle, inner = self.keep, self.handle, tape.new()
   local stress_count = #keep.stresses
   local stride, width = self.stride, self.batch * stress_count

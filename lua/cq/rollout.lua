@@ -5,13 +5,15 @@
 -- Backward, from the last control step to the first: the engine restores the state, running and record of that step run again
 -- on a tape of their own, the engine's adjoint makes the substeps backward, and observer and controller run again to turn
 -- gradients of signals into gradients of weights. Memory is the engine's memo alone.
--- Where nobody in Lua looks at the states between, all control steps are one call of the engine, forward and backward.
+-- Where nobody in Lua looks at the states between, all control steps are one call of the engine, forward and backward; where only
+-- a network that sees means does, the engine follows it by itself (follow.lua).
 local ffi = require "ffi"
 local is = require "cq.schema"
 local text = require "cq.text"
 local T = require "cq.tensor"
 local engine = require "cq.engine"
 local fields = require "cq.fields"
+local follow = require "cq.follow"
 local memory = require "cq.memory"
 local policy = require "cq.policy"
 local states = require "cq.state"
@@ -144,12 +146,22 @@ local function drive(self, i, count, hidden)
   return u, hidden
 end
 
--- control steps from i on, with what was saved for them
-local function run(self, i, count)
-  local status = C.cq_rollout_run(self.handle, count, self.keep:engine_signals(i, count), self.keep:engine_forces(i))
+local function check(self, status)
   if status == C.CQ_OK then return end
   self.at = C.cq_rollout_at(self.handle)
   failures.raise(self, status)
+end
+
+-- control steps from i on, with what was saved for them
+local function run(self, i, count)
+  check(self, C.cq_rollout_run(self.handle, count, self.keep:engine_signals(i, count), self.keep:engine_forces(i)))
+end
+
+-- all control steps, driven by the engine
+local function run_followed(self)
+  local status = self.follow:forward(self, self.keep.u)
+  if status == C.CQ_INVALID then policy.require_finite(self) end
+  check(self, status)
 end
 
 local function forward(self)
@@ -159,6 +171,11 @@ local function forward(self)
   engine.check(begun, "world:rollout")
   local hidden = policy.start(self)
   watch(self, states.new(self, 0), nil)
+  if self.follow then
+    run_followed(self)
+    self.finished = true
+    return
+  end
   for i = 0, self.steps - 1, self.stride do
     local fine, u, after = pcall(drive, self, i, self.stride, hidden)
     if not fine then
@@ -217,7 +234,9 @@ local function new(world, def, on)
   }, Rollout)
   policy.prepare(self, def)
   -- control steps between two looks at the state
-  self.stride = policy.is_blind(self) and not (def.running or def.record or def.watch) and def.steps or 1
+  local looks = def.running or def.record or def.watch
+  self.follow = not looks and follow.of(self) or nil
+  self.stride = not looks and (self.follow or policy.is_blind(self)) and def.steps or 1
   self.set = fields.collect(world, def)
   self.entry = world.pool:acquire(self, {
     batch = def.batch, steps = def.steps, differentiable = on ~= nil,

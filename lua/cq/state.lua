@@ -78,17 +78,27 @@ local function batched(readout, batch)
   return shape
 end
 
+-- made once for each selection
+local function find(world, kind, field, weight, selection)
+  local key = kind .. field .. weight
+  local readout = selection.readouts[key]
+  if not readout then
+    readout = make(world, kind, field, weight, selection)
+    selection.readouts[key] = readout
+  end
+  return readout
+end
+
+---The readout of a row of mass-weighted means.
+---@param field "position"|"velocity"|"motion"
+function state.means(world, field, selection) return find(world, "row", field, "mass", selection) end
+
 local function read_back(node, gradient) node.a:read_adjoint(node.extra, gradient) end
 
 local function read(self, kind, field, weight, which, what)
   local roll = self.roll
   roll:require_live(self.step, what)
-  local selection, key = self.world:selection(which, what), kind .. field .. weight
-  local readout = selection.readouts[key]
-  if not readout then
-    readout = make(self.world, kind, field, weight, selection)
-    selection.readouts[key] = readout
-  end
+  local readout = find(self.world, kind, field, weight, self.world:selection(which, what))
   local out = class.make(readout.shapes[self.batch] or batched(readout, self.batch))
   engine.check(C.cq_rollout_read(roll.handle, readout.def, out.pointer), what)
   return tape.recording() and tape.push(read_back, out, roll, nil, readout.def) or out

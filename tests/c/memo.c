@@ -117,12 +117,12 @@ static int go_and_return(cq_memo *memo, cq_device *d, int steps, int stride) {
   wrong += cq_memo_begin(memo) != CQ_OK;
   for (int i = 0, count; i < steps; i += count) {
     count = steps - i < stride ? steps - i : stride;
-    wrong += cq_memo_run(memo, count, signals + i, forces + i) != CQ_OK || cq_memo_at(memo) != i + count;
+    wrong += cq_memo_run(memo, &(cq_controls){.count = count, .signals = signals + i, .forces = forces + i}) != CQ_OK || cq_memo_at(memo) != i + count;
   }
   wrong += d->advances != steps;
   for (int i = steps, count; i > 0; i -= count) {
     count = i < stride ? i : stride;
-    wrong += cq_memo_reverse(memo, count, grad + i - count, NULL) != CQ_OK || cq_memo_at(memo) != i - count;
+    wrong += cq_memo_reverse(memo, &(cq_controls){.count = count, .grad_signals = grad + i - count}) != CQ_OK || cq_memo_at(memo) != i - count;
   }
   for (int i = 0; i < steps; i++) wrong += grad[i] != i;
   return wrong + d->errors;
@@ -131,7 +131,7 @@ static int go_and_return(cq_memo *memo, cq_device *d, int steps, int stride) {
 static void check_counting(int steps, int64_t budget) {
   cq_device d = {0};
   cq_memo *memo;
-  const cq_memo_def def = {&counting, &d, steps, 1, 1, budget, 1};
+  const cq_memo_def def = {&counting, &d, steps, 1, 1, 1, budget, 1};
   REQUIRE(cq_memo_create(&def, &memo) == CQ_OK);
   int wrong = go_and_return(memo, &d, steps, 1);
   const cq_plan *plan = cq_memo_plan(memo);
@@ -169,7 +169,7 @@ static void check_plans(void) {
     check_counting(STEPS_MOST, budget);
     cq_device d = {0};
     cq_memo *memo;
-    const cq_memo_def def = {&counting, &d, 47, 1, 1, budget, 1};
+    const cq_memo_def def = {&counting, &d, 47, 1, 1, 1, budget, 1};
     REQUIRE(cq_memo_create(&def, &memo) == CQ_OK && cq_memo_begin(memo) == CQ_OK);
     CHECK(cq_memo_plan(memo)->recompute <= before, "budget %d costs more than a smaller one", (int)budget);
     before = cq_memo_plan(memo)->recompute;
@@ -180,7 +180,7 @@ static void check_plans(void) {
   check_counting(24, 24 * RECORD_BYTES);
   cq_device d = {0};
   cq_memo *memo;
-  const cq_memo_def small = {&counting, &d, 9, 1, 1, RECORD_BYTES + MARK_BYTES - 1, 1};
+  const cq_memo_def small = {&counting, &d, 9, 1, 1, 1, RECORD_BYTES + MARK_BYTES - 1, 1};
   REQUIRE(cq_memo_create(&small, &memo) == CQ_OK);
   CHECK_FAILS(cq_memo_begin(memo), CQ_MEMORY, "the memo needs at least");
   cq_memo_destroy(memo);
@@ -192,16 +192,19 @@ static void check_interrupt(void) {
   cq_memo *memo;
   const double controls[10] = {100, 101, 102, 103, 104, 105, 106, 107, 108, 109}, forces[10] = {200, 201, 202, 203, 204, 205, 206, 207, 208, 209};
   double grad[10] = {0};
-  const cq_memo_def def = {&counting, &d, 10, 1, 1, 1000, 1};
+  const cq_memo_def def = {&counting, &d, 10, 1, 1, 1, 1000, 1};
   REQUIRE(cq_memo_create(&def, &memo) == CQ_OK && cq_memo_begin(memo) == CQ_OK);
   d.interrupt = 2;
-  CHECK_FAILS(cq_memo_run(memo, 10, controls, forces), CQ_INTERRUPTED, "interrupted at control step 6");
+  cq_controls all = {.count = 10, .signals = controls, .forces = forces, .grad_signals = grad}, rest = all;
+  CHECK_FAILS(cq_memo_run(memo, &all), CQ_INTERRUPTED, "interrupted at control step 6");
   cq_interrupt(0);
-  CHECK(cq_memo_at(memo) == 6 && cq_memo_run(memo, 4, controls + 6, forces + 6) == CQ_OK, "it does not go on at %d", cq_memo_at(memo));
+  rest = (cq_controls){.count = 4, .signals = controls + 6, .forces = forces + 6};
+  CHECK(cq_memo_at(memo) == 6 && cq_memo_run(memo, &rest) == CQ_OK, "it does not go on at %d", cq_memo_at(memo));
   d.interrupt = 3;
-  CHECK_FAILS(cq_memo_reverse(memo, 10, grad, NULL), CQ_INTERRUPTED, "interrupted at control step 4, on the way back");
+  CHECK_FAILS(cq_memo_reverse(memo, &all), CQ_INTERRUPTED, "interrupted at control step 4, on the way back");
   cq_interrupt(0);
-  CHECK(cq_memo_reverse(memo, 4, grad, NULL) == CQ_OK && d.errors == 0, "%d errors", d.errors);
+  all.count = 4;
+  CHECK(cq_memo_reverse(memo, &all) == CQ_OK && d.errors == 0, "%d errors", d.errors);
   for (int i = 0; i < 10; i++) CHECK(grad[i] == i, "gradient %d is %g", i, grad[i]);
   cq_memo_destroy(memo);
 }

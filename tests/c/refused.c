@@ -170,6 +170,50 @@ static void check_controls(test_run *t) {
   CHECK(test_run_step(t, 1) == CQ_OK && cq_rollout_at(t->rollout) == 2, "a refused step is not made: %s", cq_error());
 }
 
+static void check_policies(test_run *t) {
+  int64_t start[2] = {0, 2};
+  int32_t particles[2] = {0, 1}, output[8] = {0};
+  double numbers[64] = {0}, y[64];
+  cq_readout q;
+  cq_policy p;
+  cq_readout_init(&q);
+  q.group_count = 1;
+  q.group_start = start;
+  q.particles = particles;
+  cq_layer layers[17];
+  test_run_forward(t, 1);
+#define REFUSED(words, ...)                                                                  \
+  do {                                                                                       \
+    for (int l = 0; l < 17; l++) layers[l] = (cq_layer){2, 2, CQ_UNARY_TANH, numbers, numbers, y, y}; \
+    cq_policy_init(&p);                                                                      \
+    p.layer_count = 2;                                                                       \
+    p.layers = layers;                                                                       \
+    p.observation = &q;                                                                      \
+    p.output = output;                                                                       \
+    p.scale = p.shift = numbers;                                                             \
+    __VA_ARGS__;                                                                             \
+    CHECK_FAILS(cq_rollout_follow(t->rollout, &p, 1, y), CQ_INVALID, words);                 \
+    output[0] = 0;                                                                           \
+    numbers[0] = 0;                                                                          \
+    q.group_count = 1;                                                                       \
+  } while (0)
+  REFUSED("not filled by cq_policy_init", p.cookie = 0);
+  REFUSED("has 0 layers; it must have 1 to 16", p.layer_count = 0);
+  REFUSED("has 17 layers", p.layer_count = 17);
+  REFUSED("at least one group", q.group_count = 0);
+  REFUSED("layer 1 of a policy takes 3 numbers and gives 2; it is given 2", layers[0].in = 3);
+  REFUSED("layer 2 of a policy takes 2 numbers and gives 2; it is given 4", layers[0].out = 4);
+  REFUSED("layer 2 of a policy has activation 6", layers[1].activation = CQ_UNARY_SIN);
+  REFUSED("actuator 1 takes output 2 of a policy that gives 2", output[0] = 2);
+  REFUSED("a policy gave nan for signal 1 at control step 1", numbers[0] = NAN);
+#undef REFUSED
+  test_run_forward(t, 1);
+  CHECK_FAILS(cq_rollout_follow(t->rollout, &p, -1, y), CQ_INVALID, "-1 control steps");
+  CHECK_FAILS(cq_rollout_follow(t->rollout, &p, 1000, y), CQ_INVALID, "cannot make 1000 more");
+  CHECK_FAILS(cq_rollout_follow_adjoint(t->rollout, &p, 1), CQ_INVALID, "begin the adjoint");
+  CHECK(cq_rollout_follow(t->rollout, &p, 1, y) == CQ_OK && cq_rollout_at(t->rollout) == 2, "it is not followed: %s", cq_error());
+}
+
 static void check_readouts(test_run *t) {
   int64_t start[3] = {0, 2, 4};
   int32_t particles[4] = {0, 1, 2, 3};
@@ -227,6 +271,7 @@ int main(void) {
   check_rollout_defs(t.world);
   check_values(&t);
   check_controls(&t);
+  check_policies(&t);
   check_readouts(&t);
   test_run_close(&t);
   return check_report();

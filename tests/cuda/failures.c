@@ -48,7 +48,27 @@ static void check_auto(int side, int32_t kind, const char *words) {
 
 // ---- failures -----------------------------------------------------------------------------------------------------------------------
 
-// a whole run up to its first failure
+// a network of one layer from the mean position of a readout to three signals
+typedef struct {
+  double weight[6], bias[3], grad_weight[6], grad_bias[3], scale[3], shift[3];
+  int32_t output[3];
+  cq_layer layer;
+  cq_policy policy;
+} network;
+
+static void make_network(network *n, const cq_readout *q) {
+  *n = (network){.weight = {0.3, -0.2, 0.1, 0.2, 0.4, -0.1}, .bias = {0.1, 0, -0.1}, .scale = {0.5, 0.4, 0.3}, .output = {2, 0, 1}};
+  n->layer = (cq_layer){2, 3, CQ_UNARY_TANH, n->weight, n->bias, n->grad_weight, n->grad_bias};
+  cq_policy_init(&n->policy);
+  n->policy.layer_count = 1;
+  n->policy.layers = &n->layer;
+  n->policy.observation = q;
+  n->policy.output = n->output;
+  n->policy.scale = n->scale;
+  n->policy.shift = n->shift;
+}
+
+// a whole run up to its first failure: one control step with signals and forces, the others driven by a network
 static cq_status run(int side, uint64_t *hash) {
   test_choice choice = {.dim = 2, .side = side, .precision = CQ_FLOAT64, .steps = STEPS, .batch = 1};
   test_run t = {.choice = choice};
@@ -59,8 +79,8 @@ static cq_status run(int side, uint64_t *hash) {
   def.steps = STEPS;
   if (!status) status = cq_rollout_create(t.world, &def, &t.rollout);
   if (!status) status = cq_rollout_begin(t.rollout);
-  double u[3] = {0.3, -0.2, 0.1}, forces[10] = {1e-3, 2e-3}, grad_u[3], mean[2] = {0}, one[2] = {1, 2}, g[2] = {0};
-  for (int i = 0; i < STEPS && !status; i++) status = cq_rollout_run(t.rollout, 1, u, forces);
+  double u[3] = {0.3, -0.2, 0.1}, forces[10] = {1e-3, 2e-3}, grad_u[3], mean[2] = {0}, one[2] = {1, 2}, g[2] = {0}, y[3 * STEPS];
+  if (!status) status = cq_rollout_run(t.rollout, 1, u, forces);
   int64_t start[2] = {0, 3};
   int32_t particles[3] = {0, 5, 5};
   cq_readout q;
@@ -68,14 +88,16 @@ static cq_status run(int side, uint64_t *hash) {
   q.group_count = 1;
   q.group_start = start;
   q.particles = particles;
+  network n;
+  make_network(&n, &q);
+  if (!status) status = cq_rollout_follow(t.rollout, &n.policy, STEPS - 1, y);
   if (!status) status = cq_rollout_read(t.rollout, &q, mean);
   if (!status) status = cq_rollout_begin_adjoint(t.rollout);
   if (!status) status = cq_rollout_read_adjoint(t.rollout, &q, one);
   *hash = 1469598103934665603u;
-  for (int i = 0; i < STEPS && !status; i++) {
-    status = cq_rollout_run_adjoint(t.rollout, 1, grad_u, NULL);
-    *hash = test_hash(*hash, grad_u, sizeof grad_u);
-  }
+  if (!status) status = cq_rollout_follow_adjoint(t.rollout, &n.policy, STEPS - 1);
+  if (!status) status = cq_rollout_run_adjoint(t.rollout, 1, grad_u, NULL);
+  if (!status) *hash = test_hash(test_hash(*hash, n.grad_weight, sizeof n.grad_weight), grad_u, sizeof grad_u);
   if (!status) status = cq_rollout_gradient(t.rollout, CQ_FIELD_GRAVITY, g, 0);
   *hash = test_hash(test_hash(*hash, mean, sizeof mean), g, sizeof g);
   cq_world_destroy(t.world);

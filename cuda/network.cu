@@ -1,0 +1,94 @@
+// network: a block for each scene makes its layers, forward and backward; gradients of parameters, which are of all scenes, have a
+// thread each. Sums have a fixed order.
+#include "network.h"
+#include <math.h>
+
+#define CQ_UNIT CQ_GPU
+#include "../engine/math/network.inl"
+
+enum { THREADS = 128 };
+
+// what layer l is given, and where its units are in arrays as the values
+CQ_GPU const double *layer_in(const cq_network *n, const int64_t scene, const int l) {
+  return l ? n->value + scene * n->values + n->start[l - 1] : n->seen + scene * n->width[0];
+}
+CQ_GPU double *units_of(const cq_network *n, double *values, const int64_t scene, const int l) {
+  return values + scene * n->values + n->start[l];
+}
+
+// all layers of a scene; all threads of its block call it
+CQ_GPU void make_values(const cq_network *n, const int64_t scene) {
+  for (int l = 0; l < n->layers; l++) {
+    const int32_t in = n->width[l], out = n->width[l + 1];
+    const double *x = layer_in(n, scene, l), *w = n->parameters + n->weight[l], *b = w + (int64_t)in * out;
+    double *y = units_of(n, n->value, scene, l);
+    for (int32_t j = (int32_t)threadIdx.x; j < out; j += THREADS) {
+      double sum = 0;
+      for (int32_t i = 0; i < in; i++) sum += x[i] * w[(int64_t)i * out + j];
+      y[j] = unit_value(n->activation[l], sum + b[j]);
+    }
+    __syncthreads();
+  }
+}
+
+CQ_KERNEL drive(const cq_network n) {
+  for (int64_t scene = blockIdx.x; scene < n.batch; scene += gridDim.x) {
+    const int32_t outputs = n.width[n.layers];
+    const double *y = units_of(&n, n.value, scene, n.layers - 1);
+    double *told = n.told + (int64_t)n.batch * n.actuators + scene * outputs;
+    make_values(&n, scene);
+    for (int32_t a = (int32_t)threadIdx.x; a < n.actuators; a += THREADS) {
+      // the host makes the same signals of y once more, and does not join the product and the sum
+      const double signal = CQ_PRODUCT(n.scale[a], y[n.output[a]]) + n.shift[a];
+      n.signal[scene * n.actuators + a] = n.told[scene * n.actuators + a] = signal;
+    }
+    for (int32_t j = (int32_t)threadIdx.x; j < outputs; j += THREADS) told[j] = y[j];
+  }
+}
+
+// from gradients of signals to those of what was seen
+CQ_KERNEL drive_adj(const cq_network n) {
+  const int last = n.layers - 1;
+  for (int64_t scene = blockIdx.x; scene < n.batch; scene += gridDim.x) {
+    make_values(&n, scene);
+    for (int32_t j = (int32_t)threadIdx.x; j < n.width[n.layers]; j += THREADS) {
+      double grad = 0;
+      for (int32_t a = 0; a < n.actuators; a++)
+        if (n.output[a] == j) grad += n.scale[a] * n.grad_signal[scene * n.actuators + a];
+      units_of(&n, n.delta, scene, last)[j] = grad * unit_slope(n.activation[last], units_of(&n, n.value, scene, last)[j]);
+    }
+    for (int l = last; l >= 0; l--) {
+      const int32_t in = n.width[l], out = n.width[l + 1];
+      const double *w = n.parameters + n.weight[l], *x = layer_in(&n, scene, l), *delta = units_of(&n, n.delta, scene, l);
+      __syncthreads();
+      for (int32_t i = (int32_t)threadIdx.x; i < in; i += THREADS) {
+        double grad = 0;
+        for (int32_t j = 0; j < out; j++) grad += w[(int64_t)i * out + j] * delta[j];
+        if (l)
+          units_of(&n, n.delta, scene, l - 1)[i] = grad * unit_slope(n.activation[l - 1], x[i]);
+        else
+          n.grad_seen[scene * in + i] = grad;
+      }
+    }
+  }
+}
+
+CQ_KERNEL add_gradients(const cq_network n) {
+  for (int64_t p = (int64_t)blockIdx.x * THREADS + threadIdx.x; p < n.parameter_count; p += (int64_t)gridDim.x * THREADS) {
+    int l = n.layers - 1;
+    while (p < n.weight[l]) l--;
+    const int32_t in = n.width[l], out = n.width[l + 1];
+    const int32_t i = (int32_t)((p - n.weight[l]) / out), j = (int32_t)((p - n.weight[l]) % out);
+    double sum = n.grad[p];
+    for (int64_t scene = 0; scene < n.batch; scene++)
+      sum += (i < in ? layer_in(&n, scene, l)[i] : 1) * units_of(&n, n.delta, scene, l)[j];
+    n.grad[p] = sum;
+  }
+}
+
+void cq_network_drive(cudaStream_t stream, const cq_network *n) { CQ_LAUNCH(drive, n->batch, THREADS, stream, *n); }
+
+void cq_network_adj(cudaStream_t stream, int32_t blocks, const cq_network *n) {
+  CQ_LAUNCH(drive_adj, n->batch, THREADS, stream, *n);
+  CQ_LAUNCH(add_gradients, blocks, THREADS, stream, *n);
+}

@@ -1,0 +1,34 @@
+// network: the layers of a policy on the GPU, in double; compiled once for all dimensions and precisions.
+#ifndef CQ_CUDA_NETWORK_H
+#define CQ_CUDA_NETWORK_H
+
+#include "../engine/cq.h"
+#include "launch.h"
+
+enum { CQ_LAYERS_MAX = 16 };
+
+// Values of a scene are what its layers give, one layer after another. Parameters are weights {in, out}, then biases {out}, of each layer.
+typedef struct cq_network {
+  int32_t batch, actuators, layers, values;
+  int64_t parameter_count;
+  int32_t width[CQ_LAYERS_MAX + 1];   // of what is seen, then of each layer
+  int32_t activation[CQ_LAYERS_MAX];
+  int32_t start[CQ_LAYERS_MAX];       // of a layer in the values
+  int64_t weight[CQ_LAYERS_MAX];      // of a layer in the parameters
+  const double *parameters;
+  const int32_t *output;              // {actuators} signal a = scale[a] * y[output[a]] + shift[a]
+  const double *scale, *shift;
+  const double *seen;                 // {batch, width[0]}
+  double *value;                      // {batch, values}
+  double *signal;                     // {batch, actuators}
+  double *told;                       // {batch, actuators} signals, then {batch, y}: for the host
+  // backward
+  const double *grad_signal;
+  double *grad_seen, *delta;          // as seen and value; delta: gradients of the sums of the units
+  double *grad;                       // as the parameters, added to
+} cq_network;
+
+void cq_network_drive(cudaStream_t stream, const cq_network *network);
+void cq_network_adj(cudaStream_t stream, int32_t blocks, const cq_network *network);   // blocks: for what walks over parameters
+
+#endif

@@ -1,0 +1,22 @@
+// network: what the units of a layer do to their sums, in double. Who includes it defines CQ_UNIT: static inline, or for a GPU.
+
+// f(z), by cq_unary
+CQ_UNIT double unit_value(int kind, double z) {
+  const double e = exp(-fabs(z));
+  switch (kind) {
+    case CQ_UNARY_TANH: return tanh(z);
+    case CQ_UNARY_SIGMOID: return z >= 0 ? 1 / (1 + e) : e / (1 + e);
+    case CQ_UNARY_SOFTPLUS: return (z > 0 ? z : 0) + log1p(e);
+    default: return z < 0 ? 0 : z;   // not z > 0 ? z : 0, which would turn nan into 0
+  }
+}
+
+// f'(z) from y = f(z)
+CQ_UNIT double unit_slope(int kind, double y) {
+  switch (kind) {
+    case CQ_UNARY_TANH: return (1 - y) * (1 + y);
+    case CQ_UNARY_SIGMOID: return y * (1 - y);
+    case CQ_UNARY_SOFTPLUS: return -expm1(-y);
+    default: return y > 0;
+  }
+}

@@ -1,0 +1,75 @@
+-- follow: a rollout that the engine drives by itself. Where a network of cq.Controller sees means of cq.Observer and nobody else in
+-- Lua looks at the states between, observer and network are a struct of the engine, and all control steps one call of it, forward
+-- and backward.
+local ffi = require "ffi"
+local T = require "cq.tensor"
+local engine = require "cq.engine"
+local states = require "cq.state"
+local C = engine.C
+
+---@class cq.Follow
+local Follow = {}
+Follow.__index = Follow
+
+local follow = {}
+
+local kinds = { tanh = C.CQ_UNARY_TANH, sigmoid = C.CQ_UNARY_SIGMOID, relu = C.CQ_UNARY_RELU, softplus = C.CQ_UNARY_SOFTPLUS }
+
+-- Weights as they are now: they may be others when the way back comes.
+local function fill_layer(self, k, layer)
+  local w, b = layer.w:detach():copy(), layer.b:detach():copy()
+  local grad_w, grad_b = T.zeros(w:shape()), T.zeros(b:shape())
+  local to = self.layers[k - 1]
+  to["in"], to.out, to.activation = w:size(1), w:size(2), kinds[layer.activation]
+  to.weight, to.bias, to.grad_weight, to.grad_bias = w:data(), b:data(), grad_w:data(), grad_b:data()
+  self.given[k] = { w = layer.w, b = layer.b, grad_w = grad_w, grad_b = grad_b, kept = { w, b } }
+end
+
+-- where the engine's signals come from
+local function fill_signals(self, stresses)
+  local count = #stresses
+  self.output, self.scale = ffi.new("int32_t[?]", math.max(count, 1)), ffi.new("double[?]", math.max(count, 1))
+  self.shift = ffi.new("double[?]", math.max(count, 1))
+  for a, stress in ipairs(stresses) do
+    self.output[a - 1], self.scale[a - 1], self.shift[a - 1] = stress.signal, stress.scale, stress.shift
+  end
+  self.def.output, self.def.scale, self.def.shift = self.output, self.scale, self.shift
+end
+
+---What the engine needs to drive a rollout; nil: it cannot.
+---@param roll cq.Rollout
+---@return cq.Follow?
+function follow.of(roll)
+  local observer, controller, world = roll.observer, roll.controller, roll.world
+  if not (observer and observer.means and controller and controller.layers and #roll.forces == 0) then return nil end
+  local field, selection = observer:means(world)
+  if not field then return nil end
+  local readout = states.means(world, field, selection)
+  local layers = controller:layers(tonumber(C.cq_readout_count(world.handle, readout.def)))
+  if not layers or layers[#layers].w:size(2) ~= roll.signal_count then return nil end
+  local self = setmetatable({ readout = readout, def = ffi.new "cq_policy", layers = ffi.new("cq_layer[?]", #layers), given = {} }, Follow)
+  for k, layer in ipairs(layers) do fill_layer(self, k, layer) end
+  C.cq_policy_init(self.def)
+  self.def.layer_count, self.def.layers, self.def.observation = #layers, self.layers, readout.def
+  fill_signals(self, world.layout.stress.stresses)
+  return self
+end
+
+---All control steps; what the controller gives is left in u {steps, batch, signals}.
+---@return integer status     cq_status
+function Follow:forward(roll, u) return C.cq_rollout_follow(roll.handle, self.def, roll.steps, u) end
+
+---All control steps back, and the gradients to weights and biases.
+function Follow:backward(roll)
+  for _, layer in ipairs(self.given) do
+    ffi.fill(layer.grad_w:data(), layer.grad_w.count * 8)
+    ffi.fill(layer.grad_b:data(), layer.grad_b.count * 8)
+  end
+  engine.check(C.cq_rollout_follow_adjoint(roll.handle, self.def, roll.steps), "world:rollout")
+  for _, layer in ipairs(self.given) do
+    layer.w:accumulate(layer.grad_w)
+    layer.b:accumulate(layer.grad_b)
+  end
+end
+
+return follow

@@ -1,0 +1,117 @@
+-- followed: rollouts that the engine drives by itself, with a network that sees means, against the same driven by Lua step by step,
+-- which a rollout is that somebody watches: equal to rounding, for the sums of a network are made in another order.
+local cq = require "cq"
+local T = require "cq.tensor"
+local scene = require "tests.scene"
+
+local followed = {}
+
+local STEPS = 12
+
+local function spread(shape, low, high)
+  local t = T.empty(shape)
+  return ((T.arange(1, t.count):reshape(shape) * 2.3999):sin() * 0.5 + 0.5) * (high - low) + low
+end
+
+local function nobody() end
+
+local groups = { "foot", "trunk" }
+local cases = {
+  { name = "2D, relu", dim = 2, observer = cq.Observer.centroid { groups = groups, velocity = true },
+    controller = function() return cq.Controller.mlp { hidden = { 7, 5 }, seed = 3 } end },
+  { name = "3D, a batch, softplus", dim = 3, batch = 2, observer = cq.Observer.centroid { groups = groups, velocity = true },
+    controller = function() return cq.Controller.mlp { hidden = { 6 }, activation = "softplus", seed = 4 } end },
+  { name = "2D, a batch, clusters, sigmoid", dim = 2, batch = 3, observer = cq.Observer.kmeans { clusters = 3 },
+    controller = function() return cq.Controller.mlp { hidden = { 5, 4, 3 }, activation = "sigmoid", seed = 5 } end },
+  { name = "2D, linear, velocities alone", dim = 2, observer = cq.Observer.centroid { groups = groups, position = false, velocity = true },
+    controller = function() return cq.Controller.linear { seed = 6 } end },
+  { name = "3D, float32", dim = 3, precision = "float32", observer = cq.Observer.centroid { groups = groups },
+    controller = function() return cq.Controller.mlp { hidden = { 70 }, activation = "tanh", seed = 7 } end },
+}
+
+-- loss, gradients of every parameter, signals
+local function gradients(case, device, memory, watch)
+  local robot = scene.robot { dim = case.dim, count = case.dim == 2 and 4 or 3, actuators = {
+    cq.Actuator.pressure { groups = "foot", axis = "y", max = 2 }, cq.Actuator.muscle { groups = "trunk", axis = "y", max = 1 },
+  } }
+  local world = scene.world(robot, { device = device, precision = case.precision })
+  local n, controller, batch = world.particle_count, case.controller(), case.batch or 1
+  local params = {
+    young = T.param(spread({ n }, 7, 12)), density = T.param(spread({ n }, 0.8, 1.6)), position = T.param(world.robot.position),
+    velocity = T.param(spread(batch > 1 and { batch, n, case.dim } or { n, case.dim }, -1.5, 0.3)), net = controller:prepare(world, case.observer),
+  }
+  local loss, grads, roll = T.value_and_grad(function(p)
+    local r = world:rollout {
+      robot = world.robot:with { young = p.young, density = p.density, position = p.position, velocity = p.velocity }, steps = STEPS, batch = batch,
+      observer = case.observer, controller = controller:with(p.net), memory = memory, watch = watch,
+    }
+    return r.state:center("trunk"):sum() + r.state:velocity("foot"):square():sum() + r.state:deformations():square():sum(), r
+  end)(params)
+  local out = { loss = loss, leaves = T.leaves.list(grads), signals = roll.signals, followed = roll.follow ~= nil,
+    plan = world:plan { steps = STEPS, memory = memory, batch = batch } }
+  local final = T.tape.pause(function() return roll.state:positions() end)   -- makes the control steps again
+  out.final = final:copy()
+  world:close()
+  return out
+end
+
+local function require_near(a, b, tolerance, what)
+  local off = (a - b):norm():item()
+  assert(off <= tolerance * b:norm():item(), ("%s is off by %.2e of %.2e"):format(what, off, b:norm():item()))
+end
+
+local function require_equal(a, b, what)
+  assert(a.loss == b.loss and a.signals:equal(b.signals) and a.final:equal(b.final), what .. ": other bits forward")
+  for k, leaf in ipairs(a.leaves) do assert(leaf.tensor:equal(b.leaves[k].tensor), what .. ": other bits of " .. leaf.path) end
+end
+
+---Compares all cases with the way by Lua; and what is made within little memory with that, bit for bit.
+---@param device string?
+---@return integer count     cases
+function followed.compare(device)
+  for _, case in ipairs(cases) do
+    local tolerance = case.precision == "float32" and 2e-4 or 1e-9
+    local ours, lua = gradients(case, device, "1 GiB", nil), gradients(case, device, "1 GiB", nobody)
+    assert(ours.followed and not lua.followed, case.name .. ": the way was not chosen")
+    assert(math.abs(ours.loss - lua.loss) <= tolerance * math.abs(lua.loss), case.name .. ": loss")
+    require_near(ours.signals, lua.signals, tolerance, case.name .. ": signals")
+    require_near(ours.final, lua.final, tolerance, case.name .. ": the state made again")
+    for k, leaf in ipairs(ours.leaves) do
+      assert(leaf.tensor:norm():item() > 0, case.name .. ": no gradient of " .. leaf.path)
+      require_near(leaf.tensor, lua.leaves[k].tensor, tolerance, case.name .. ": gradient of " .. leaf.path)
+    end
+    local tight = gradients(case, device, math.floor(3.5 * ours.plan.slice_bytes + ours.plan.record_bytes), nil)
+    assert(tight.plan.recompute > 1 and tight.followed, case.name .. ": the budget was not tight")
+    require_equal(tight, ours, case.name .. ", little memory")
+  end
+  return #cases
+end
+
+-- the sentence of a rollout that fails
+local function sentence(world, fields)
+  local fine, problem = pcall(function() return world:rollout(fields) end)
+  assert(not fine, "the rollout did not fail")
+  return (problem:gsub("^[^:]+:%d+: ", ""))
+end
+
+---What goes wrong is told in the same words both ways: an unstable simulation, and signals that are not finite.
+---@param device string?
+---@return string[] sentences
+function followed.failures(device)
+  local observer = cq.Observer.centroid { groups = groups }
+  local world, out = scene.world(scene.robot(), { device = device }), {}
+  for k = 1, 2 do
+    local controller = cq.Controller.linear { seed = 3 }
+    local params = controller:prepare(world, observer)
+    if k == 2 then params.w1:data()[1] = 0 / 0 end
+    local fields = { steps = STEPS, observer = observer, controller = controller, gravity = k == 1 and { 0, -2000 } or nil }
+    out[k] = sentence(world, fields)
+    fields.watch = nobody
+    local watched = sentence(world, fields)
+    assert(out[k] == watched, ("%s\nbut watched: %s"):format(out[k], watched))
+  end
+  world:close()
+  return out
+end
+
+return followed
