@@ -162,10 +162,9 @@ static cq_status arrange(cq_device *d) {
 }
 
 cq_status cq_cuda_arrange(cq_device *d) {
-  const double start = cq_clock();
-  const cq_status status = arrange(d);
-  d->context->seconds[CQ_PHASE_SORT] += cq_clock() - start;
-  return status;
+  cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_SORT);
+  if (!status) status = arrange(d);
+  return status ? status : cq_cuda_timer_end(d->context);
 }
 
 cq_status cq_cuda_arrange_first(cq_device *d) {

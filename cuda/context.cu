@@ -124,6 +124,7 @@ static cq_status open_device(cq_context *c) {
   if (!status) status = cq_cuda_check(cudaGetDeviceProperties(&properties, 0), "asking the GPU what it is");
   if (!status) status = cq_cuda_check(cudaDriverGetVersion(&driver), "asking the driver for its version");
   if (!status) status = cq_cuda_check(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking), "opening the GPU");
+  if (!status) status = cq_cuda_timer_create(&c->timer);
   if (!status) status = cq_cuda_check(c->kernels->room(&properties, &c->forward, &c->backward), "asking the GPU what it is");
   if (!status) status = choose_way(c);
   if (status) return status;
@@ -137,6 +138,7 @@ void cq_cuda_context_destroy(cq_context *c) {
   if (!c) return;
   for (int32_t k = 0; k < c->owned_count; k++) cq_pool_give(&c->pool, c->owned[k]);
   cq_pool_close(&c->pool);
+  cq_cuda_timer_destroy(&c->timer);
   // of a device that is lost
   if (c->stream && cudaStreamDestroy(c->stream) != cudaSuccess) cudaGetLastError();
   cq_free(c);

@@ -1,15 +1,10 @@
-// device: CUDA behind the table of operations. All scenes of a batch are in one set of arrays and go in step. Timers are wall
-// times of the host around whole calls: those of a control step count as p2g, and p2g_adj backward, whose kernels do grid and
-// g2p too; sorting, readouts and the adjoint of the controls have their own.
+// device: CUDA behind the table of operations. All scenes of a batch are in one set of arrays and go in step. Timers are the
+// GPU's own: control steps count as p2g, and p2g_adj backward, whose kernels do grid and g2p too, with the network that drives them;
+// sorting, readouts and the adjoint of the controls have their own.
 #include "scene.h"
 #include <string.h>
 
 static const char *describe(const cq_context *context) { return context->description; }
-
-static void timers(cq_context *context, double seconds[CQ_PHASE_COUNT], int32_t reset) {
-  memcpy(seconds, context->seconds, sizeof context->seconds);
-  if (reset) memset(context->seconds, 0, sizeof context->seconds);
-}
 
 static int64_t memory_available(const cq_context *context) {
   size_t available = 0, total = 0;
@@ -85,7 +80,7 @@ static cq_backend make_table(void) {
   b.context_create = cq_cuda_context_create;
   b.context_destroy = cq_cuda_context_destroy;
   b.describe = describe;
-  b.timers = timers;
+  b.timers = cq_cuda_timer_read;
   b.create = cq_cuda_create;
   b.destroy = cq_cuda_destroy;
   b.begin = begin;

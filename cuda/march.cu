@@ -120,9 +120,8 @@ static cq_status conclude(cq_device *d, Chain *c) {
   return cq_cuda_arrange(d);
 }
 
-// launches, looks and concludes
-static cq_status run_chain(cq_device *d, Chain *c) {
-  const double start = cq_clock(), sorted = d->context->seconds[CQ_PHASE_SORT];
+// as much as there may be
+static cq_status launch_all(cq_device *d, Chain *c) {
   const int64_t left = (int64_t)c->controls->count * d->model->substeps - c->at, ahead = substeps_ahead(d);
   const int32_t rows = c->controls->policy ? cq_cuda_policy_rows(d) : CQ_RUNS_AHEAD;
   c->sent = c->driven = 0;
@@ -130,13 +129,20 @@ static cq_status run_chain(cq_device *d, Chain *c) {
   // what fails here fails again when its turn comes
   while (!status && c->sent < left && c->sent + d->model->substeps <= ahead && d->pending < d->uploads_count && c->driven < rows)
     if (launch_next(d, c)) break;
+  return status;
+}
+
+// launches, looks and concludes
+static cq_status run_chain(cq_device *d, Chain *c) {
+  cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_P2G);
+  if (!status) status = launch_all(d, c);
+  if (!status) status = cq_cuda_timer_end(d->context);
   if (!status) status = look(d, c);
   if (!status) status = conclude(d, c);
   for (int k = 0; k < 2; k++) {
     cq_cuda_slice_release(d, c->turn[k]);
     c->turn[k] = NULL;
   }
-  d->context->seconds[CQ_PHASE_P2G] += cq_clock() - start - (d->context->seconds[CQ_PHASE_SORT] - sorted);
   return status;
 }
 
@@ -205,16 +211,15 @@ static void move_adjoint(cq_device *d, const cq_arrangement *to, int32_t fields,
 
 // The adjoint into the order that the step before had.
 static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
-  const double start = cq_clock();
-  cq_status status = settle(d);
+  cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_SORT);
+  if (!status) status = settle(d);
   if (status) return status;
   move_adjoint(d, to, d->fields, &d->adj, &d->adj_other);
   if (d->drive) move_adjoint(d, to, d->drives, &d->drive_adj, &d->drive_adj_other);
   status = cq_cuda_check(cudaGetLastError(), "sorting the adjoint");
   if (!status) status = begin_sums(d, to);
   hold_adjoint_order(d, to);
-  d->context->seconds[CQ_PHASE_SORT] += cq_clock() - start;
-  return status;
+  return status ? status : cq_cuda_timer_end(d->context);
 }
 
 // A run of the last substeps before `end` that share an arrangement; left: substeps before it.
@@ -224,28 +229,27 @@ static cq_status run_backward(cq_device *d, const cq_step_record *records, int32
   while (begin > 0 && end - begin < CQ_RUN_MAX && records[begin - 1].arrangement->made == a->made) begin--;
   *left = begin;
   cq_status status = a->made == d->adj_arrangement->made ? CQ_OK : cross_sorting(d, a);
+  if (!status) status = cq_cuda_timer_begin(d->context, CQ_PHASE_P2G_ADJ);
   if (status) return status;
-  const double start = cq_clock();
   d->step -= end - begin;   // for walls that move
   status = cq_cuda_prepare(d, a, 0);
   for (int32_t k = begin; k < end && !status; k++)
     d->upload->substeps[k - begin] = {records[k].in->memory->data, records[k].out->memory->data, records[k].grid->data};
   if (!status) status = cq_cuda_send(d);
   if (!status) status = cq_cuda_run_backward(d, end - begin);
-  d->context->seconds[CQ_PHASE_P2G_ADJ] += cq_clock() - start;
-  return status;
+  return status ? status : cq_cuda_timer_end(d->context);
 }
 
 // one control step, whose gradients of signals and forces stay on the GPU
 static cq_status reverse_step(cq_device *d, const cq_policy *policy, const cq_step_record *records) {
   cq_status status = CQ_OK;
   for (int32_t end = d->model->substeps; end > 0 && !status;) status = run_backward(d, records, end, &end);
-  const double start = cq_clock();
   if (!status && d->drive) {
-    status = cq_cuda_run_drive_adj(d);
+    status = cq_cuda_timer_begin(d->context, CQ_PHASE_DRIVE);
+    if (!status) status = cq_cuda_run_drive_adj(d);
     if (!status) status = clear(d, d->drive_adj, drive_bytes(d));
+    if (!status) status = cq_cuda_timer_end(d->context);
   }
-  d->context->seconds[CQ_PHASE_DRIVE] += cq_clock() - start;
   if (status) return status;
   cq_cuda_resume(d, records[0].in, records[0].arrangement, d->step);
   hold_adjoint_order(d, d->arrangement);
@@ -286,12 +290,9 @@ cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *
     status = reverse_step(d, c->policy, records[i]->steps);
   }
   if (status) return status;
-  const double waited = cq_clock();
   if (c->policy) status = cq_cuda_policy_end_adj(d, c->policy);
   if (!status) status = fetch_controls(d, c->grad_signals ? c->grad_signals + (size_t)first * cq_signal_count(d) : NULL,
                                           c->grad_forces ? c->grad_forces + (size_t)first * cq_force_count(d) : NULL, count);
-  // all of the runs backward are waited for here
-  d->context->seconds[CQ_PHASE_P2G_ADJ] += cq_clock() - waited;
   if (!status) *made = count;
   return status;
 }

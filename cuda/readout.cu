@@ -266,15 +266,13 @@ static cq_status read_state_adjoint(cq_device *d, const cq_readout *readout, int
 }
 
 cq_status cq_cuda_read(cq_device *d, const cq_readout *readout, int64_t count, double *out) {
-  const double start = cq_clock();
-  const cq_status status = read_state(d, readout, count, out);
-  d->context->seconds[CQ_PHASE_READOUT] += cq_clock() - start;
-  return status;
+  cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_READOUT);
+  if (!status) status = read_state(d, readout, count, out);
+  return status ? status : cq_cuda_timer_end(d->context);
 }
 
 cq_status cq_cuda_read_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out) {
-  const double start = cq_clock();
-  const cq_status status = read_state_adjoint(d, readout, count, grad_out);
-  d->context->seconds[CQ_PHASE_READOUT] += cq_clock() - start;
-  return status;
+  cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_READOUT);
+  if (!status) status = read_state_adjoint(d, readout, count, grad_out);
+  return status ? status : cq_cuda_timer_end(d->context);
 }

@@ -71,6 +71,18 @@ typedef struct cq_graph {
   int32_t tile_blocks, node_blocks;   // it was captured with
 } cq_graph;
 
+// What the GPU does between two events on the stream, and how long it has done so for each phase.
+enum { CQ_LAPS = 32 };
+typedef struct cq_lap {
+  cudaEvent_t begin, end;
+  int32_t phase;
+} cq_lap;
+typedef struct cq_timer {
+  cq_lap lap[CQ_LAPS];      // a ring, the oldest at first
+  int32_t first, count;
+  double seconds[CQ_PHASE_COUNT];
+} cq_timer;
+
 struct cq_context {
   const cq_model *model;
   const cq_cuda_kernels *kernels;
@@ -79,7 +91,7 @@ struct cq_context {
   int32_t processors;
   int32_t way;               // that CQLUA_CUDA_RUN asks for
   cq_room forward, backward; // for kernels that stay during a run
-  double seconds[CQ_PHASE_COUNT];
+  cq_timer timer;
   char description[320];
 
   // the model in device memory
@@ -170,6 +182,13 @@ int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads);
 // context.cu: the world on the device
 cq_status cq_cuda_context_create(const cq_model *model, cq_context **context);
 void cq_cuda_context_destroy(cq_context *context);
+
+// timer.cu: laps follow each other, none within another; one that is not ended does not count
+cq_status cq_cuda_timer_create(cq_timer *timer);
+void cq_cuda_timer_destroy(cq_timer *timer);
+cq_status cq_cuda_timer_begin(cq_context *c, int32_t phase);
+cq_status cq_cuda_timer_end(cq_context *c);
+void cq_cuda_timer_read(cq_context *c, double seconds[CQ_PHASE_COUNT], int32_t reset);   // waits for the last lap
 
 // scene.cu: memory of a rollout. Slices and arrangements are shared by reference.
 cq_status cq_cuda_create(cq_context *context, int32_t batch, int32_t differentiable, cq_device **device);

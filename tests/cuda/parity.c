@@ -377,6 +377,29 @@ static void compare(const row *r, cq_emulation *machine) {
   free_outcome(&cpu);
 }
 
+// The GPU's time by phase, over more laps than the ring of the timers holds: all that was done is in it, and nothing twice.
+static void check_timers(void) {
+  const test_choice choice = {.dim = 2, .side = 10, .precision = CQ_FLOAT32, .steps = 40, .substeps = 8, .device = CQ_DEVICE_CUDA, .change = fast};
+  const int worked[] = {CQ_PHASE_SORT, CQ_PHASE_P2G, CQ_PHASE_P2G_ADJ, CQ_PHASE_READOUT, CQ_PHASE_DRIVE};
+  double seconds[CQ_PHASE_COUNT], all = 0;
+  test_run t;
+  unsetenv("CQLUA_CUDA_RUN");
+  test_run_open(&t, &choice);
+  cq_world_timers(t.world, seconds, 1);
+  const double start = cq_clock();
+  test_run_forward(&t, choice.steps);
+  test_run_backward(&t);
+  cq_world_timers(t.world, seconds, 1);
+  const double wall = cq_clock() - start;
+  for (int f = 0; f < CQ_PHASE_COUNT; f++) all += seconds[f];
+  for (size_t k = 0; k < sizeof worked / sizeof *worked; k++)
+    CHECK(seconds[worked[k]] > 0, "%s took %g s", cq_phase_name(worked[k]), seconds[worked[k]]);
+  CHECK(all > 0.2 * wall && all <= wall, "all phases together took %g s of %g", all, wall);
+  cq_world_timers(t.world, seconds, 0);
+  for (int f = 0; f < CQ_PHASE_COUNT; f++) CHECK(seconds[f] == 0, "%s took %g s once more", cq_phase_name(f), seconds[f]);
+  test_run_close(&t);
+}
+
 int main(int argc, char **argv) {
   cq_gpu gpu;
   if (cq_gpu_find(0, &gpu) != CQ_OK) {
@@ -389,6 +412,7 @@ int main(int argc, char **argv) {
   cq_emulation *machine = find_machine();
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
     if (argc < 2 || strstr(rows[k].name, argv[1])) compare(&rows[k], machine);
+  if (argc < 2) check_timers();
   if (machine) CHECK(machine->faults == 0, "%lld faults, the first: %s", (long long)machine->faults, machine->fault);
   if (machine) CHECK(machine->memory_used == 0 && machine->pinned_used == 0, "%lld bytes of the device and %lld of the host were not given back",
                      (long long)machine->memory_used, (long long)machine->pinned_used);

@@ -1,0 +1,61 @@
+// timer: how long the GPU works on each phase, by events on the stream before and after what belongs to it. The host does not wait
+// for them: laps lie in a ring until they are asked for, or the ring is full.
+#include "scene.h"
+#include <string.h>
+
+static const char *const what = "the timers";
+
+cq_status cq_cuda_timer_create(cq_timer *t) {
+  cq_status status = CQ_OK;
+  for (int k = 0; k < CQ_LAPS && !status; k++) {
+    status = cq_cuda_check(cudaEventCreate(&t->lap[k].begin), what);
+    if (!status) status = cq_cuda_check(cudaEventCreate(&t->lap[k].end), what);
+  }
+  return status;
+}
+
+void cq_cuda_timer_destroy(cq_timer *t) {
+  for (int k = 0; k < CQ_LAPS; k++) {
+    // of a device that is lost
+    if (t->lap[k].begin && cudaEventDestroy(t->lap[k].begin) != cudaSuccess) cudaGetLastError();
+    if (t->lap[k].end && cudaEventDestroy(t->lap[k].end) != cudaSuccess) cudaGetLastError();
+  }
+  *t = {};
+}
+
+// adds up the oldest lap
+static cq_status add_oldest(cq_timer *t) {
+  const cq_lap *lap = &t->lap[t->first];
+  float milliseconds = 0;
+  t->first = (t->first + 1) % CQ_LAPS;
+  t->count--;
+  cq_status status = cq_cuda_check(cudaEventSynchronize(lap->end), what);
+  if (!status) status = cq_cuda_check(cudaEventElapsedTime(&milliseconds, lap->begin, lap->end), what);
+  t->seconds[lap->phase] += milliseconds / 1e3;
+  return status;
+}
+
+cq_status cq_cuda_timer_begin(cq_context *c, int32_t phase) {
+  cq_timer *t = &c->timer;
+  const cq_status status = t->count == CQ_LAPS ? add_oldest(t) : CQ_OK;
+  if (status) return status;
+  cq_lap *lap = &t->lap[(t->first + t->count) % CQ_LAPS];
+  lap->phase = phase;
+  return cq_cuda_check(cudaEventRecord(lap->begin, c->stream), what);
+}
+
+cq_status cq_cuda_timer_end(cq_context *c) {
+  cq_timer *t = &c->timer;
+  const cq_status status = cq_cuda_check(cudaEventRecord(t->lap[(t->first + t->count) % CQ_LAPS].end, c->stream), what);
+  if (!status) t->count++;
+  return status;
+}
+
+void cq_cuda_timer_read(cq_context *c, double seconds[CQ_PHASE_COUNT], int32_t reset) {
+  cq_timer *t = &c->timer;
+  // of a device that is lost nothing more comes; who uses it next is told
+  while (t->count && !add_oldest(t)) continue;
+  t->first = t->count = 0;
+  memcpy(seconds, t->seconds, sizeof t->seconds);
+  if (reset) memset(t->seconds, 0, sizeof t->seconds);
+}
