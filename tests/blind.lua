@@ -3,17 +3,11 @@
 local cq = require "cq"
 local T = require "cq.tensor"
 local scene = require "tests.scene"
+local spread = require "tests.spread"
 
 local blind = {}
 
 local STEPS = 12
-
-local function spread(shape, low, high)
-  local t = T.empty(shape)
-  return ((T.arange(1, t.count):reshape(shape) * 2.3999):sin() * 0.5 + 0.5) * (high - low) + low
-end
-
-local function nobody() end
 
 -- parameters of the robot and of the world
 local function matter(world)
@@ -73,25 +67,18 @@ end
 function blind.compare(device)
   local count = 0
   for _, case in ipairs(cases) do
-    local watched = gradients(case, device, nil, nobody)
+    local watched = gradients(case, device, nil, scene.nobody)
     local tight = math.floor(3.5 * watched.plan.slice_bytes + watched.plan.record_bytes)
     for name, memory in pairs { ["all kept"] = "1 GiB", ["little memory"] = tight } do
       local ahead, what = gradients(case, device, memory, nil), case.name .. ", " .. name
       assert(ahead.stride == STEPS and watched.stride == 1, what .. ": the way was not chosen")
       assert((ahead.plan.recompute > 1) == (name == "little memory"), what .. ": the budget does not fit the name")
       require_equal(ahead, watched, what)
-      require_equal(gradients(case, device, memory, nobody), watched, what .. ", watched")
+      require_equal(gradients(case, device, memory, scene.nobody), watched, what .. ", watched")
       count = count + 1
     end
   end
   return count
-end
-
--- the sentence of a rollout that fails
-local function sentence(world, fields)
-  local fine, problem = pcall(function() return world:rollout(fields) end)
-  assert(not fine, "the rollout did not fail")
-  return (problem:gsub("^[^:]+:%d+: ", ""))
 end
 
 ---What goes wrong is told in the same words both ways: an unstable simulation, signals that are not finite, and both.
@@ -107,8 +94,8 @@ function blind.failures(device)
   local out = {}
   for k, u in ipairs { wild, broken, both } do
     local controller = cq.Controller.open_loop(u)
-    out[k] = sentence(world, { steps = STEPS, controller = controller })
-    local watched = sentence(world, { steps = STEPS, controller = controller, watch = nobody })
+    out[k] = scene.failure(world, { steps = STEPS, controller = controller })
+    local watched = scene.failure(world, { steps = STEPS, controller = controller, watch = scene.nobody })
     assert(out[k] == watched, ("%s\nbut watched: %s"):format(out[k], watched))
   end
   world:close()

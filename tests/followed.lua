@@ -3,17 +3,11 @@
 local cq = require "cq"
 local T = require "cq.tensor"
 local scene = require "tests.scene"
+local spread = require "tests.spread"
 
 local followed = {}
 
 local STEPS = 12
-
-local function spread(shape, low, high)
-  local t = T.empty(shape)
-  return ((T.arange(1, t.count):reshape(shape) * 2.3999):sin() * 0.5 + 0.5) * (high - low) + low
-end
-
-local function nobody() end
 
 local groups = { "foot", "trunk" }
 local cases = {
@@ -71,7 +65,7 @@ end
 function followed.compare(device)
   for _, case in ipairs(cases) do
     local tolerance = case.precision == "float32" and 2e-4 or 1e-9
-    local ours, lua = gradients(case, device, "1 GiB", nil), gradients(case, device, "1 GiB", nobody)
+    local ours, lua = gradients(case, device, "1 GiB", nil), gradients(case, device, "1 GiB", scene.nobody)
     assert(ours.followed and not lua.followed, case.name .. ": the way was not chosen")
     assert(math.abs(ours.loss - lua.loss) <= tolerance * math.abs(lua.loss), case.name .. ": loss")
     require_near(ours.signals, lua.signals, tolerance, case.name .. ": signals")
@@ -87,13 +81,6 @@ function followed.compare(device)
   return #cases
 end
 
--- the sentence of a rollout that fails
-local function sentence(world, fields)
-  local fine, problem = pcall(function() return world:rollout(fields) end)
-  assert(not fine, "the rollout did not fail")
-  return (problem:gsub("^[^:]+:%d+: ", ""))
-end
-
 ---What goes wrong is told in the same words both ways: an unstable simulation, and signals that are not finite.
 ---@param device string?
 ---@return string[] sentences
@@ -105,9 +92,9 @@ function followed.failures(device)
     local params = controller:prepare(world, observer)
     if k == 2 then params.w1:data()[1] = 0 / 0 end
     local fields = { steps = STEPS, observer = observer, controller = controller, gravity = k == 1 and { 0, -2000 } or nil }
-    out[k] = sentence(world, fields)
-    fields.watch = nobody
-    local watched = sentence(world, fields)
+    out[k] = scene.failure(world, fields)
+    fields.watch = scene.nobody
+    local watched = scene.failure(world, fields)
     assert(out[k] == watched, ("%s\nbut watched: %s"):format(out[k], watched))
   end
   world:close()

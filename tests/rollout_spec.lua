@@ -5,6 +5,7 @@ local engine = require "cq.engine"
 local blind = require "tests.blind"
 local derivative = require "tests.derivative"
 local followed = require "tests.followed"
+local spread = require "tests.spread"
 local scene = require "tests.scene"
 local sentence = require("tests.sentence").of
 
@@ -24,11 +25,6 @@ end
 
 local function running(state, u) return state:velocity("trunk")[1] * 0.5 + 0.01 * u:dot(u) end
 local function record(state) return state:gather({ 1, 5, 9 }) end
-
-local function spread(shape, low, high)
-  local t = T.empty(shape)
-  return ((T.arange(1, t.count):reshape(shape) * 2.3999):sin() * 0.5 + 0.5) * (high - low) + low
-end
 
 -- parameters of every class for a world
 local function every_parameter(world)

@@ -36,4 +36,14 @@ function scene.world(robot, options)
   return cq.World(fields)
 end
 
+---What a rollout says that must fail.
+function scene.failure(world, fields)
+  local fine, problem = pcall(function() return world:rollout(fields) end)
+  assert(not fine, "the rollout did not fail")
+  return (problem:gsub("^[^:]+:%d+: ", ""))
+end
+
+---Looks at every state of a rollout and does nothing: it goes step by step then.
+function scene.nobody() end
+
 return scene

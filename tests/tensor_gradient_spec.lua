@@ -1,12 +1,7 @@
 -- tensor_gradient: every operation's gradient against extrapolated differences, and linear ones against their adjoint identity.
 local T = require "cq.tensor"
 local differences = require "tests.differences"
-
--- numbers between low and high that keep a distance from each other and from whole numbers
-local function spread(shape, low, high)
-  local t = T.empty(shape)
-  return ((T.arange(1, t.count):reshape(shape) * 2.3999):sin() * 0.5 + 0.5) * (high - low) + low
-end
+local spread = require "tests.spread"
 
 local function check(name, f, inputs, tolerance)
   it(name, function()
