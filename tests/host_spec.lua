@@ -230,6 +230,7 @@ describe("a command", function()
     local line = cqlua { "info", "--json", "--threads", "3" }.out
     assert.matches('^{"version": "%d.*}\n$', line)
     has(line, '"threads": 3')
+    has(cqlua({ "--simd", "baseline", "--threads", "1", "--precision", "float64", "info" }).out, "CPU, baseline, 1 thread, float64")
     assert.equal(1, select(2, line:gsub("\n", "")))
   end)
 

@@ -32,6 +32,18 @@ local function instruction_sets()
   return found, all:match "model name%s*:%s*([^\n]*)"
 end
 
+-- what a world on the CPU says that it runs on: instruction set, threads and precision as they were chosen
+local function engine_of()
+  local cq = require "cq"
+  local material = cq.Material.neo_hookean { young = 1, poisson = 0, density = 1 }
+  local grain = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, count = { 1, 1 } }, material = material }
+  local fine, world = pcall(cq.World, { cells = { 8, 8 }, dx = 0.1, dt = 1e-3, device = "cpu", grain:at { 0.4, 0.4 } })
+  if not fine then return tostring(world) end
+  local name = world.device
+  world:close()
+  return name
+end
+
 -- linked in by the tensors; its own words, e.g. "OpenBLAS 0.3.21 ... SkylakeX MAX_THREADS=64"
 local function openblas()
   ffi.cdef "char *openblas_get_config(void);"
@@ -68,7 +80,7 @@ local function collect()
   table.insert(devices, 1, { kind = "cpu", name = processor })
   return {
     version = host.version, abi = C.CQ_ABI, lua = jit.version, system = system, host = name, processor = processor,
-    instruction_sets = sets, threads = option.program.threads > 0 and option.program.threads or host.processors(),
+    instruction_sets = sets, engine = engine_of(), threads = option.program.threads > 0 and option.program.threads or host.processors(),
     memory_available = tonumber(C.cq_memory_available()), devices = devices, no_cuda = why_none, precisions = { "float32", "float64" },
     openblas = openblas(), ffmpeg = video and video:match "version (%S+)", root = host.root,
   }
@@ -76,7 +88,7 @@ end
 
 local shown = {
   { "version", "cqlua" }, { "abi", "engine ABI" }, { "lua", "Lua" }, { "system", "system" }, { "processor", "processor" },
-  { "instruction_sets", "instructions" }, { "threads", "threads" }, { "memory_available", "free memory" }, { "devices", "devices" },
+  { "instruction_sets", "instructions" }, { "engine", "runs on" }, { "threads", "threads" }, { "memory_available", "free memory" }, { "devices", "devices" },
   { "precisions", "precisions" }, { "openblas", "matrix products" }, { "ffmpeg", "ffmpeg" }, { "root", "library" },
 }
 
