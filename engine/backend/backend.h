@@ -107,9 +107,9 @@ CQ_BACKEND_EXPORT cq_status cq_backend_cuda_gpu(int32_t index, cq_gpu *gpu);
 static inline int64_t cq_backend_abi(void) {
   const int64_t sizes[] = {sizeof(cq_backend), sizeof(cq_model), sizeof(cq_values), sizeof(cq_gradients), sizeof(cq_readout),
                            sizeof(cq_controls), sizeof(cq_policy), sizeof(cq_layer)};
-  int64_t abi = CQ_ABI;
-  for (int k = 0; k < 8; k++) abi = abi * 3571 + sizes[k];
-  return abi;
+  uint64_t abi = CQ_ABI;   // it may wrap
+  for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) abi = abi * 3571 + (uint64_t)sizes[k];
+  return (int64_t)(abi >> 1);
 }
 
 #ifdef __cplusplus
