@@ -170,8 +170,10 @@ static inline size_t cq_signal_count(const cq_device *d) { return (size_t)d->bat
 static inline size_t cq_force_count(const cq_device *d) {
   return (size_t)d->batch * (size_t)d->model->force_count * (size_t)d->model->dim;
 }
+// an upload and its controls; one follows another
 static inline size_t cq_upload_size(const cq_device *d) {
-  return sizeof(cq_upload) + (cq_signal_count(d) + cq_force_count(d)) * sizeof(double);
+  const size_t bytes = sizeof(cq_upload) + (cq_signal_count(d) + cq_force_count(d)) * sizeof(double);
+  return (bytes + alignof(cq_upload) - 1) / alignof(cq_upload) * alignof(cq_upload);
 }
 // offset in totals
 static inline int64_t cq_total_params(const cq_device *d) { return (int64_t)d->batch * cq_sum_count(d); }
