@@ -269,9 +269,10 @@ test: ## set up, build and run all tests
 	@sh engine/host/setup.sh build test
 	@$(MAKE) --no-print-directory tests
 
-# the tests alone; ONLY=name runs those files whose name holds it
-tests: $(BUILD)/cqlua $(C_TESTS) $(BUILD)/tests/cuda-emulated.so $(BUILD)/tests/cuda-race.so
-	@$(BUILD)/cqlua tests/run.lua --build $(BUILD) $(if $(ONLY),--only $(ONLY))
+# the tests alone; ONLY=name runs those files whose name holds it. Where nvcc is the kernels are held to their budget, for all GPUs
+BUDGETED := $(if $(ONLY),,$(NVCC))
+tests: $(BUILD)/cqlua $(C_TESTS) $(BUILD)/tests/cuda-emulated.so $(BUILD)/tests/cuda-race.so $(if $(BUDGETED),$(BUILD)/cqlua-cuda.so)
+	@$(BUILD)/cqlua tests/run.lua --build $(BUILD) --budget $(if $(BUDGETED),yes,no) $(if $(ONLY),--only $(ONLY))
 
 # a test that decides which allocation fails
 $(BUILD)/tests/starve: LINK_FLAGS += -Wl,--wrap=cq_alloc
@@ -294,9 +295,9 @@ check-all: ## gcc and clang with warnings as errors, kernels in plain C, tests u
 	@sh engine/host/setup.sh build test check
 	@$(MAKE) --no-print-directory trainings
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/clang CC=clang CXX=clang++ WERROR=1 NVCC= all
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/gcc CC=gcc CXX=g++ WERROR=1 tests
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/gcc CC=gcc CXX=g++ WERROR=1 NVCC= tests
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/plain CPPFLAGS=-DCQ_LANES=1 WERROR=1 NVCC= ONLY=c/ tests
-	@ASAN_OPTIONS=detect_leaks=0 $(MAKE) --no-print-directory BUILD=$(BUILD)/check/sanitize CC=gcc CXX=g++ WERROR=1 SANITIZE=1 tests
+	@ASAN_OPTIONS=detect_leaks=0 $(MAKE) --no-print-directory BUILD=$(BUILD)/check/sanitize CC=gcc CXX=g++ WERROR=1 SANITIZE=1 NVCC= tests
 	@$(if $(NVCC),$(MAKE) --no-print-directory cuda-budget,echo "nvcc was not found: the CUDA device was not built")
 
 accuracy: $(BUILD)/cqlua ## error of the gradients, beside the paper's

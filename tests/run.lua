@@ -1,7 +1,8 @@
 -- run: all tests.      make test, or build/cqlua tests/run.lua [--only part-of-a-name] [--build build] [--jobs 2]
 --
--- Three kinds, each file a process of its own, so that a crash is one failed test and not the end:
+-- Four kinds, each file a process of its own, so that a crash is one failed test and not the end:
 --   tests/*_spec.lua and tests/style.lua   busted, inside cqlua
+--   tests/cuda/budget.sh                   where nvcc is
 --   tests/c/*.c, *.cc, tests/cuda/*.c, *.cc   programs built by make; last line "N passed, N failed" (tests/c/check.h does it)
 --                                          some of them a second time, with CUDA on an emulated GPU, or on one that
 --                                          looks for races
@@ -12,6 +13,7 @@ local option = require "cq.option"
 local build = option("build", "build")
 local only = option("only", "")
 local jobs = option("jobs", host.processors())
+local budget = option("budget", false)   -- nvcc has built the kernels
 local TIME_LIMIT = 900                   -- [s] for a file; far above what any takes
 
 local function ends_with(name, ending) return name:sub(-#ending) == ending end
@@ -67,6 +69,7 @@ local function collect()
     local command = quote(host.executable) .. " tests/spec.lua " .. quote("tests/" .. name)
     tests[#tests + 1] = { name = name:gsub("%.lua$", ""), command = command }
   end
+  if budget then tests[#tests + 1] = { name = "cuda/budget", command = "sh tests/cuda/budget.sh " .. quote(build) } end
   local chosen = {}
   for _, test in ipairs(tests) do
     if test.name:find(only, 1, true) then chosen[#chosen + 1] = test end
