@@ -255,6 +255,19 @@ describe("a rollout", function()
 
   it("that the engine drives by itself equals one that Lua drives", function() assert.equal(5, followed.compare()) end)
 
+  it("is left to Lua where a user has put a method of his own in the place of ours", function()
+    local world = scene.world(scene.robot())
+    local function first(change)
+      local net, seer = cq.Controller.linear { seed = 1 }, cq.Observer.centroid { groups = { "foot", "trunk" } }
+      change(net, seer)
+      return world:rollout { steps = 2, observer = seer, controller = net }.signals[1]:totable()
+    end
+    assert.same({ 0.25, 0.25 }, first(function(net) net.act = function() return cq.full({ 2 }, 0.25) end end))
+    assert.same({ 0, 0 }, first(function(_, seer) seer.observe = function() return cq.zeros { 4 } end end))
+    assert.is_not.same({ 0, 0 }, first(function() end))
+    world:close()
+  end)
+
   it("that the engine drives by itself fails as one that Lua drives", function()
     local unstable, broken = unpack(followed.failures())
     assert(unstable:find("failed at control step %d+ "), unstable)

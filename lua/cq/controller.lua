@@ -115,9 +115,11 @@ function Network:act(observation)
   return x:dense(params["w" .. count + 1], params["b" .. count + 1], "tanh")
 end
 
----Layers { w, b, activation }, the last one with tanh; nil where they do not fit together, which act tells in words.
+---Layers { w, b, activation }, the last one with tanh; nil where they do not fit together, which act tells in words, or where act is
+---the user's own.
 ---@param inputs integer     observations
 function Network:layers(inputs)
+  if self.act ~= Network.act then return nil end
   if not self.params then make_layers(self, inputs) end
   local out, last = {}, inputs
   for k = 1, #self.hidden + 1 do

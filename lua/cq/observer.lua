@@ -51,10 +51,11 @@ function Centroid:observe(state, hidden)
   return #parts == 1 and parts[1] or T.concat(parts, -1), after
 end
 
----What is observed, where it is nothing but means of the state: the field and the groups.
+---What is observed, where it is nothing but means of the state: the field and the groups. A user may have put an observe of his own
+---in the place of ours.
 ---@return "position"|"velocity"|"motion"|nil field
 function Centroid:means(world)
-  if self.acceleration then return nil end
+  if self.acceleration or self.observe ~= Centroid.observe then return nil end
   return self.position and (self.velocity and "motion" or "position") or "velocity", self:groups_of(world)
 end
 
