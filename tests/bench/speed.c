@@ -19,8 +19,10 @@ static const bench_case cases[] = {
     {"2d-1600", 2, 40, {100, 100, 1}, 500, CQ_FLOAT32, 1},
     {"2d-6400", 2, 80, {100, 120, 1}, 500, CQ_FLOAT32, 1},
     {"2d-1600-batch64", 2, 40, {100, 100, 1}, 200, CQ_FLOAT32, 64},
+    {"2d-6400-batch128", 2, 80, {100, 120, 1}, 200, CQ_FLOAT32, 128},
     {"2d-640000", 2, 800, {500, 620, 1}, 100, CQ_FLOAT32, 1},
     {"3d-8000", 3, 20, {50, 50, 50}, 200, CQ_FLOAT32, 1},
+    {"3d-8000-grid100", 3, 20, {100, 100, 100}, 10000, CQ_FLOAT32, 1},
     {"3d-8000-float64", 3, 20, {50, 50, 50}, 200, CQ_FLOAT64, 1},
     {"3d-8000-batch16", 3, 20, {50, 50, 50}, 200, CQ_FLOAT32, 16},
     {"3d-64000", 3, 40, {50, 70, 50}, 200, CQ_FLOAT32, 1},
@@ -35,7 +37,7 @@ typedef struct {
   const char *only, *csv;
 } options;
 
-enum { SUBSTEPS = 10, REPEATS_MAX = 1000, WALLS = 3 };
+enum { SUBSTEPS = 10, REPEATS_MAX = 1000, WALLS = 3, BATCH_MAX = 128 };
 
 typedef struct {
   int steps;                 // engine steps of a repetition
@@ -151,13 +153,13 @@ static cq_rollout *make_rollout(cq_world *world, const bench_case *c, int *steps
 static double read_few(cq_rollout *rollout, const bench_case *c, int adjoint) {
   static const int64_t start[2] = {0, 4};
   static const int32_t particles[4] = {0, 1, 2, 3};
-  static double data[64 * 3];
+  static double data[BATCH_MAX * 3];
   cq_readout few;
   cq_readout_init(&few);
   few.group_count = 1;
   few.group_start = start;
   few.particles = particles;
-  for (int k = 0; k < 64 * 3; k++) data[k] = 1;
+  for (int k = 0; k < BATCH_MAX * 3; k++) data[k] = 1;
   require(adjoint ? cq_rollout_read_adjoint(rollout, &few, data) : cq_rollout_read(rollout, &few, data), c->name);
   return cq_clock();
 }
