@@ -183,8 +183,9 @@ cuda: ## build the CUDA device, build/cqlua-cuda.so; it needs nvcc
 	@$(if $(NVCC),,echo "nvcc was not found: install the CUDA Toolkit, or say where it is with NVCC=..."; exit 1)
 	@$(MAKE) --no-print-directory $(BUILD)/cqlua-cuda.so
 
-cuda-budget: cuda ## registers and memory of every kernel against tests/cuda/budget.txt
+cuda-budget: cuda ## what nvcc made of the kernels: registers and memory against tests/cuda/budget.txt, loads that would be stale
 	@sh tests/cuda/budget.sh $(BUILD)
+	@NVCC="$(NVCC)" sh tests/cuda/coherent.sh
 
 gpu-check: ## on a machine with a GPU: parity with the CPU, NVIDIA's sanitizer, speed
 	@MAKE="$(MAKE)" NVCC="$(NVCC)" sh tests/cuda/gpu-check.sh $(BUILD)

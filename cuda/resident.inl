@@ -1,7 +1,7 @@
 // resident: a run of substeps by one kernel, for scenes so small that the gaps between launches cost more than what is launched. Its
 // blocks stay on the GPU and go from pass to pass together, each over its own share of the tiles; the passes are those of the
-// launches, and so are the bits. What a pass reads others wrote during the same kernel: only through the cache that the barrier renews,
-// so no pointer here is __restrict__.
+// launches, and so are the bits but for products and sums that nvcc joins here and not there. What a pass reads others wrote during
+// the same kernel: only through the cache that the barrier renews, so no pointer here is __restrict__; tests/cuda/coherent.sh looks.
 
 // All blocks have done the pass before. gang: how they are on the GPU together
 CQ_GPU void sync_gang(const cq_frame *s, const cq_gang gang) {

@@ -2,7 +2,7 @@
 --
 -- Four kinds, each file a process of its own, so that a crash is one failed test and not the end:
 --   tests/*_spec.lua and tests/style.lua   busted, inside cqlua
---   tests/cuda/budget.sh                   where nvcc is
+--   tests/cuda/budget.sh, coherent.sh      where nvcc is
 --   tests/c/*.c, *.cc, tests/cuda/*.c, *.cc   programs built by make; last line "N passed, N failed" (tests/c/check.h does it)
 --                                          some of them a second time, with CUDA on an emulated GPU, or on one that
 --                                          looks for races
@@ -69,7 +69,10 @@ local function collect()
     local command = quote(host.executable) .. " tests/spec.lua " .. quote("tests/" .. name)
     tests[#tests + 1] = { name = name:gsub("%.lua$", ""), command = command }
   end
-  if budget then tests[#tests + 1] = { name = "cuda/budget", command = "sh tests/cuda/budget.sh " .. quote(build) } end
+  if budget then
+    tests[#tests + 1] = { name = "cuda/budget", command = "sh tests/cuda/budget.sh " .. quote(build) }
+    tests[#tests + 1] = { name = "cuda/coherent", command = "sh tests/cuda/coherent.sh" }
+  end
   local chosen = {}
   for _, test in ipairs(tests) do
     if test.name:find(only, 1, true) then chosen[#chosen + 1] = test end
