@@ -187,8 +187,8 @@ cuda-budget: cuda ## what nvcc made of the kernels: registers and memory against
 	@sh tests/cuda/budget.sh $(BUILD)
 	@NVCC="$(NVCC)" sh tests/cuda/coherent.sh
 
-gpu-check: ## on a machine with a GPU: parity with the CPU, NVIDIA's sanitizer, speed
-	@MAKE="$(MAKE)" NVCC="$(NVCC)" sh tests/cuda/gpu-check.sh $(BUILD)
+gpu-check: ## on a machine with a GPU: parity with the CPU, NVIDIA's sanitizer, speed; ONLY names stages
+	@MAKE="$(MAKE)" NVCC="$(NVCC)" sh tests/cuda/gpu-check.sh -b $(BUILD) $(ONLY)
 
 -include $(CUDA_OBJECTS:=.d)
 
