@@ -30,8 +30,10 @@ CQ_GPU double term_of(const cq_reading *r, const int64_t scene, const int32_t p,
 
 CQ_GPU int is_made(const cq_reading *r) { return !r->over || !*r->over; }
 
+// __grid_constant__: pointers walk over the parts of a reading where it lies; else each thread would copy it to its stack.
+
 // a block for each {scene, portion, component}
-CQ_KERNEL read_portions(const cq_reading r, int32_t components) {
+CQ_KERNEL read_portions(const __grid_constant__ cq_reading r, int32_t components) {
   CQ_SHARED(double, shared, SUM_THREADS);
   if (!is_made(&r)) return;
   for (int64_t n = blockIdx.x; n < (int64_t)r.batch * r.portions * components; n += gridDim.x) {
@@ -46,7 +48,7 @@ CQ_KERNEL read_portions(const cq_reading r, int32_t components) {
 }
 
 // a thread for each {scene, group, component}
-CQ_KERNEL read_groups(const cq_reading r, int32_t components) {
+CQ_KERNEL read_groups(const __grid_constant__ cq_reading r, int32_t components) {
   const int64_t all = is_made(&r) ? (int64_t)r.batch * r.groups * components : 0;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
     const int32_t c = (int32_t)(n % components);
@@ -64,7 +66,7 @@ CQ_KERNEL read_groups(const cq_reading r, int32_t components) {
   }
 }
 
-CQ_KERNEL read_gather(const cq_reading r) {
+CQ_KERNEL read_gather(const __grid_constant__ cq_reading r) {
   const int64_t all = is_made(&r) ? (int64_t)r.batch * r.listed : 0;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
     const int64_t scene = n / r.listed, place = n % r.listed;
@@ -98,7 +100,7 @@ CQ_GPU double part_adj(const cq_reading *r, const int64_t scene, const int64_t i
 }
 
 // a thread for each {scene, particle that is listed}
-CQ_KERNEL read_adj(const cq_reading r) {
+CQ_KERNEL read_adj(const __grid_constant__ cq_reading r) {
   const int64_t all = (int64_t)r.batch * r.who_count;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
     const int64_t scene = n / r.who_count, who = n % r.who_count, id = scene * r.particles + r.who[who];
