@@ -40,7 +40,9 @@ cq_status cq_cuda_check(cudaError_t error, const char *what) {
     case cudaErrorLaunchTimeout:
       return cq_fail(CQ_DEVICE, "%s took longer than the driver lets a GPU with a display work: use another GPU, or the device \"cpu\"",
                      what);
-    case cudaErrorIllegalAddress: case cudaErrorLaunchFailure: case cudaErrorECCUncorrectable:
+    // all calls after one of these give it again
+    case cudaErrorIllegalAddress: case cudaErrorMisalignedAddress: case cudaErrorInvalidAddressSpace: case cudaErrorInvalidPc:
+    case cudaErrorIllegalInstruction: case cudaErrorHardwareStackError: case cudaErrorLaunchFailure: case cudaErrorECCUncorrectable:
       return cq_fail(CQ_DEVICE, "the GPU was lost during %s: %s (%s); start the program again", what, text, name);
     default:
       return cq_fail(CQ_DEVICE, "%s failed on the GPU: %s (%s)", what, text, name);

@@ -5,7 +5,7 @@
 
 enum { STEPS = 3 };
 // as in the toolkit
-enum { MEMORY = 2, BUSY = 46, NO_KERNEL = 209, ECC = 214, ILLEGAL_ADDRESS = 700, OUT_OF_RESOURCES = 701, TIMEOUT = 702, UNKNOWN = 999 };
+enum { MEMORY = 2, BUSY = 46, NO_KERNEL = 209, ECC = 214, ILLEGAL_ADDRESS = 700, OUT_OF_RESOURCES = 701, TIMEOUT = 702, MISALIGNED = 716, UNKNOWN = 999 };
 
 static cq_emulation *machine;
 static void (*reset)(void);
@@ -135,6 +135,7 @@ static void check_sentences(void) {
   check_sentence("launch", NO_KERNEL, 1, CQ_DEVICE, "no kernels for the GPU");
   check_sentence("launch", OUT_OF_RESOURCES, 1, CQ_DEVICE, "cudaErrorLaunchOutOfResources");
   check_sentence("kernel", ILLEGAL_ADDRESS, 1, CQ_DEVICE, "lost");
+  check_sentence("kernel", MISALIGNED, 1, CQ_DEVICE, "lost");
   check_sentence("kernel", ECC, 1, CQ_DEVICE, "lost");
   check_sentence("kernel", TIMEOUT, 1, CQ_DEVICE, "display");
   check_sentence("cudaMallocHost", MEMORY, 0, CQ_MEMORY, "out of memory: ");
