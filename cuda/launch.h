@@ -15,6 +15,9 @@
 // hides where an int comes from, so that what follows from it is not kept in registers from turn to turn of a loop
 #define CQ_OPAQUE(x) asm volatile("" : "+r"(x))
 #define CQ_ROLLED _Pragma("unroll 1")
+#define CQ_UNROLLED _Pragma("unroll")
+// of a loop that waits for memory: so many turns' loads are on their way together
+#define CQ_UNROLLED_16 _Pragma("unroll 16")
 // a pointer that was read from memory: of the device's, not of a block's
 #define CQ_GLOBAL(p) __builtin_assume(__isGlobal(p))
 // of doubles, rounded before anything is added to it
@@ -51,6 +54,8 @@ static __device__ __forceinline__ void cq_sync_grid(unsigned *arrived) {
 #define CQ_NOINLINE
 #define CQ_OPAQUE(x)
 #define CQ_ROLLED
+#define CQ_UNROLLED
+#define CQ_UNROLLED_16
 #define CQ_GLOBAL(p)
 #define CQ_PRODUCT(a, b) ((a) * (b))
 #endif

@@ -6,39 +6,52 @@ enum { THREADS = 256, TILE_CELLS = 64, ITEMS = CQ_SCAN / THREADS };
 
 // ---- numbering ----------------------------------------------------------------------------------------------------------
 
+// what a tile of the window is to the step
+enum { IS_EMPTY, HAS_PARTICLES, IS_BESIDE };
+
 // what comes before a tile: particles, tiles with some, tiles beside such
 typedef struct Before {
   int32_t particles, tiles, ring;
 } Before;
 
 CQ_GPU Before add(const Before a, const Before b) { return {a.particles + b.particles, a.tiles + b.tiles, a.ring + b.ring}; }
+CQ_GPU Before of_tile(const int32_t particles, const int32_t kind) { return {particles, kind == HAS_PARTICLES, kind == IS_BESIDE}; }
 
-// Index in the window of tile t's neighbour k of 3^dim, -1 where the window ends. A window has more than one tile along each axis.
-CQ_GPU int32_t beside(const cq_sorting *s, const int32_t t, int32_t k) {
-  int32_t at = t % s->tiles, index = 0, scale = 1;
-  for (int i = s->dim - 1; i >= 0; i--, k /= 3) {
-    const int32_t x = at % s->size[i] + k % 3 - 1;
-    if (x < 0 || x >= s->size[i]) return -1;
-    index += x * scale;
-    scale *= s->size[i];
-    at /= s->size[i];
-  }
-  return t - t % s->tiles + index;
+// where tile t is in its window; 2D has one tile along the last axis
+CQ_GPU void place_of(const cq_sorting *s, const int32_t t, int32_t at[3]) {
+  int32_t rest = t % s->tiles;
+  at[2] = rest % s->size[2];
+  rest /= s->size[2];
+  at[1] = rest % s->size[1];
+  at[0] = rest / s->size[1];
 }
 
-// 3^dim; the tile itself is in the middle
-CQ_GPU int32_t neighbor_count(const cq_sorting *s) { return s->dim == 3 ? 27 : 9; }
-
-CQ_GPU Before tile_at(const cq_sorting *s, const int32_t t) {
-  Before b = {0, 0, 0};
-  if (t >= s->total) return b;
-  b.particles = s->count[t];
-  b.tiles = b.particles > 0;
-  for (int32_t k = 0; k < neighbor_count(s) && !b.tiles && !b.ring; k++) {
-    const int32_t other = beside(s, t, k);
-    b.ring = other >= 0 && s->count[other] > 0;
+// Index in the window of neighbour k of 3^DIM of tile t, which is at `at`; -1 where the window ends. A window has more than one tile
+// along each axis.
+template <int DIM>
+CQ_GPU int32_t beside(const cq_sorting *s, const int32_t t, const int32_t at[3], int32_t k) {
+  uint32_t index = (uint32_t)t, stride = 1, inside = 1;
+  CQ_UNROLLED for (int i = DIM - 1; i >= 0; i--) {
+    const int32_t step = k % 3 - 1;
+    inside &= at[i] + step >= 0 && at[i] + step < s->size[i];
+    index += (uint32_t)step * stride;
+    stride *= (uint32_t)s->size[i];
+    k /= 3;
   }
-  return b;
+  return inside ? (int32_t)index : -1;
+}
+
+// all neighbours are asked at once: one after another would be as many waits for memory
+template <int DIM>
+CQ_GPU int32_t kind_of(const cq_sorting *s, const int32_t t) {
+  int32_t at[3], others = 0;
+  if (s->count[t] > 0) return HAS_PARTICLES;
+  place_of(s, t, at);
+  CQ_UNROLLED for (int k = 0; k < (DIM == 3 ? 27 : 9); k++) {
+    const int32_t other = beside<DIM>(s, t, at, k);
+    if (other >= 0) others |= s->count[other];
+  }
+  return others ? IS_BESIDE : IS_EMPTY;
 }
 
 // what comes before each thread of the block, and the sum of all; all threads call it
@@ -59,11 +72,17 @@ CQ_GPU Before scan_block(Before *shared, const Before mine, Before *sum) {
   return before;
 }
 
+// what each tile is, which goes to its number, and the sum of a block's
+template <int DIM>
 CQ_KERNEL scan_parts(const cq_sorting s) {
   CQ_SHARED(Before, shared, THREADS);
   Before mine = {0, 0, 0}, sum;
-  const int32_t begin = (int32_t)(blockIdx.x * CQ_SCAN + threadIdx.x * ITEMS);
-  for (int32_t t = begin; t < begin + ITEMS; t++) mine = add(mine, tile_at(&s, t));
+  const int32_t begin = (int32_t)(blockIdx.x * CQ_SCAN + threadIdx.x);
+  for (int32_t t = begin; t < s.total && t < begin + CQ_SCAN; t += THREADS) {
+    const int32_t kind = kind_of<DIM>(&s, t);
+    s.number[t] = kind;
+    mine = add(mine, of_tile(s.count[t], kind));
+  }
   scan_block(shared, mine, &sum);
   if (threadIdx.x == 0) ((Before *)s.partial)[blockIdx.x] = sum;
 }
@@ -89,7 +108,11 @@ CQ_KERNEL scan_tiles(const cq_sorting s) {
   CQ_SHARED(Before, shared, THREADS);
   Before mine = {0, 0, 0}, item[ITEMS], sum;
   const int32_t begin = (int32_t)(blockIdx.x * CQ_SCAN + threadIdx.x * ITEMS);
-  for (int32_t k = 0; k < ITEMS; k++) mine = add(mine, item[k] = tile_at(&s, begin + k));
+  for (int32_t k = 0; k < ITEMS; k++) {
+    item[k] = {0, 0, 0};
+    if (begin + k < s.total) item[k] = of_tile(s.count[begin + k], s.number[begin + k]);
+    mine = add(mine, item[k]);
+  }
   Before before = add(((const Before *)s.partial)[blockIdx.x], scan_block(shared, mine, &sum));
   for (int32_t k = 0; k < ITEMS && begin + k < s.total; k++) {
     s.first[begin + k] = before.particles;
@@ -100,39 +123,44 @@ CQ_KERNEL scan_tiles(const cq_sorting s) {
 
 void cq_window_number(cudaStream_t stream, const cq_sorting *s) {
   const int32_t parts = cq_scan_blocks(s->total);
-  CQ_LAUNCH(scan_parts, parts, THREADS, stream, *s);
+  if (s->dim == 3)
+    CQ_LAUNCH(scan_parts<3>, parts, THREADS, stream, *s);
+  else
+    CQ_LAUNCH(scan_parts<2>, parts, THREADS, stream, *s);
   CQ_LAUNCH(scan_sums, 1, THREADS, stream, *s, parts);
   CQ_LAUNCH(scan_tiles, parts, THREADS, stream, *s);
 }
 
 // ---- tiles --------------------------------------------------------------------------------------------------------------
 
-// those with particles come first
-CQ_GPU int32_t number_of(const cq_sorting *s, const int32_t t) {
+// those with particles, of which there are so many, come first
+CQ_GPU int32_t number_of(const cq_sorting *s, const int32_t tiles, const int32_t t) {
   const int32_t number = t < 0 ? -1 : s->number[t];
-  return number >= -1 ? number : s->found->tiles - 2 - number;
+  return number >= -1 ? number : tiles - 2 - number;
 }
 
+template <int DIM>
 CQ_KERNEL write_tiles(const cq_sorting s, cq_tile *tiles, int32_t *neighbors) {
-  const int32_t side = s.dim == 3 ? 4 : 8;
+  const int32_t side = DIM == 3 ? 4 : 8, with_particles = s.found->tiles;
   for (int64_t n = (int64_t)blockIdx.x * THREADS + threadIdx.x; n < s.total; n += (int64_t)gridDim.x * THREADS) {
-    const int32_t t = (int32_t)n, number = number_of(&s, t);
+    const int32_t t = (int32_t)n, number = number_of(&s, with_particles, t);
     if (number < 0) continue;
     cq_tile tile = {{0, 0, 0}, t / s.tiles, 0, s.count[t], 0, 0};
     if (tile.count) tile.first = s.first[t];
-    int32_t at = t % s.tiles;
-    for (int i = s.dim - 1; i >= 0; i--) {
-      tile.lower[i] = (s.lower[i] + at % s.size[i]) * side;
-      at /= s.size[i];
-    }
+    int32_t at[3], around[DIM == 3 ? 27 : 9];
+    place_of(&s, t, at);
+    for (int i = 0; i < DIM; i++) tile.lower[i] = (s.lower[i] + at[i]) * side;
     tiles[number] = tile;
-    for (int32_t k = 0; k < neighbor_count(&s); k++)
-      neighbors[(int64_t)number * CQ_NEIGHBORS_MAX + k] = number_of(&s, beside(&s, t, k));
+    CQ_UNROLLED for (int k = 0; k < (DIM == 3 ? 27 : 9); k++) around[k] = number_of(&s, with_particles, beside<DIM>(&s, t, at, k));
+    CQ_UNROLLED for (int k = 0; k < (DIM == 3 ? 27 : 9); k++) neighbors[(int64_t)number * CQ_NEIGHBORS_MAX + k] = around[k];
   }
 }
 
 void cq_window_tiles(cudaStream_t stream, int32_t blocks, const cq_sorting *s, cq_tile *tiles, int32_t *neighbors) {
-  CQ_LAUNCH(write_tiles, blocks, THREADS, stream, *s, tiles, neighbors);
+  if (s->dim == 3)
+    CQ_LAUNCH(write_tiles<3>, blocks, THREADS, stream, *s, tiles, neighbors);
+  else
+    CQ_LAUNCH(write_tiles<2>, blocks, THREADS, stream, *s, tiles, neighbors);
 }
 
 // Entries of a node in the wall map as cq_frame.held has them; x, y, z as the map counts.
