@@ -1,5 +1,5 @@
 // readout: means, second moments and gathered fields of the live state, with adjoints. Sums run in double over portions of the
-// user's list, each in a fixed tree, and then over the portions in order: they do not depend on how particles lie.
+// user's list, each in a fixed tree, and then over the portions in another: they do not depend on how particles lie.
 
 enum { WIDTH_MAX = CQ_DIM * CQ_DIM };
 
@@ -47,18 +47,24 @@ CQ_KERNEL read_portions(const __grid_constant__ cq_reading r, int32_t components
   }
 }
 
-// a thread for each {scene, group, component}
+// a warp for each {scene, group, component}, whose lanes take the portions in turn
 CQ_KERNEL read_groups(const __grid_constant__ cq_reading r, int32_t components) {
-  const int64_t all = is_made(&r) ? (int64_t)r.batch * r.groups * components : 0;
-  for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
+  const int64_t all = is_made(&r) ? (int64_t)r.batch * r.groups * components : 0, first = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x;
+  const int32_t lane = (int32_t)threadIdx.x % WARP;
+  for (int64_t n = first / WARP; n < all; n += (int64_t)gridDim.x * (SLOT_THREADS / WARP)) {
     const int32_t c = (int32_t)(n % components);
     const int64_t group = n / components % r.groups, scene = n / components / r.groups;
     double total = 0, sum = 0;
-    for (int32_t k = r.portion_start[group]; k < r.portion_start[group + 1]; k++) {
+    for (int32_t k = r.portion_start[group] + lane; k < r.portion_start[group + 1]; k += WARP) {
       const double *partial = r.partial + (scene * r.portions + k) * r.components;
       total += partial[0];
       sum += partial[c];
     }
+    for (int d = WARP / 2; d > 0; d /= 2) {
+      total += __shfl_xor_sync(0xffffffffu, total, d);
+      sum += __shfl_xor_sync(0xffffffffu, sum, d);
+    }
+    if (lane) continue;
     r.sum[(scene * r.groups + group) * r.components + c] = sum;
     if (!c) continue;
     const cq_part *part = part_of(&r, c);
