@@ -24,7 +24,7 @@ CQ_GPU void make_values(const cq_network *n, const int64_t scene) {
     double *y = units_of(n, n->value, scene, l);
     for (int32_t j = (int32_t)threadIdx.x; j < out; j += THREADS) {
       double sum = 0;
-      for (int32_t i = 0; i < in; i++) sum += x[i] * w[(int64_t)i * out + j];
+      CQ_UNROLLED_16 for (int32_t i = 0; i < in; i++) sum += x[i] * w[(int64_t)i * out + j];
       y[j] = unit_value(n->activation[l], sum + b[j]);
     }
     __syncthreads();
@@ -63,7 +63,7 @@ CQ_KERNEL drive_adj(const cq_network n) {
       __syncthreads();
       for (int32_t i = (int32_t)threadIdx.x; i < in; i += THREADS) {
         double grad = 0;
-        for (int32_t j = 0; j < out; j++) grad += w[(int64_t)i * out + j] * delta[j];
+        CQ_UNROLLED_16 for (int32_t j = 0; j < out; j++) grad += w[(int64_t)i * out + j] * delta[j];
         if (l)
           units_of(&n, n.delta, scene, l - 1)[i] = grad * unit_slope(n.activation[l - 1], x[i]);
         else
