@@ -238,6 +238,11 @@ $(BUILD)/tests/bench/%: tests/bench/%.c $(CORE_OBJECTS) $(BUILD)/flags
 	@$(CC) $(CPPFLAGS_ALL) $(C_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
 	@$(CC) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) -lm -ldl -o $@
 
+# what a GPU's launches, barriers and copies take: for a real one only
+$(BUILD)/tests/cuda/latency: tests/cuda/latency.cu cuda/launch.h $(BUILD)/cuda/flags
+	@mkdir -p $(@D); echo "  bench $<"
+	@$(NVCC) $(CUDA_FLAGS) $< -o $@ 2> $@.log || { cat $@.log >&2; exit 1; }
+
 # an object that the loader must refuse
 $(BUILD)/tests/cuda/failures: $(BUILD)/tests/cuda/failures.stranger.so
 $(BUILD)/tests/cuda/failures.stranger.so: tests/cuda/stranger/object.c engine/backend/backend.h engine/cq.h $(BUILD)/flags

@@ -2,10 +2,10 @@
 # Everything that needs a real GPU, in nine minutes: builds the device for it, holds it against the CPU, measures, and lets NVIDIA's
 # sanitizer watch.       make gpu-check, or make gpu-check ONLY="parity speed", or
 #   sh tests/cuda/gpu-check.sh [-b build] [-o folder] [-s seconds] [stage...]
-# Stages are build, parity, tests, speed, ways, sanitizer and program, or what the name of one of their parts begins with (memcheck-2d);
-# all of them unless some are named. profile, NVIDIA's counters of the kernels of a step, runs only if it is named.
-#   -o   folder, seen from the root of the sources, for all results: summary.txt, log.txt, speed.csv, ways.csv, program.csv. Without it speeds go to
-#        tests/bench/<name of the GPU>*.csv, the others to build/gpu-check
+# Stages are build, parity, tests, latency, speed, ways, sanitizer and program, or what the name of one of their parts begins with
+# (memcheck-2d); all of them unless some are named. profile, NVIDIA's counters of the kernels of a step, runs only if it is named.
+#   -o   folder, seen from the root of the sources, for all results: summary.txt, log.txt, speed.csv, ways.csv, program.csv. Without
+#        it speeds go to tests/bench/<name of the GPU>*.csv, the others to build/gpu-check
 #   -s   seconds that all stages have together (540); those that find none left are skipped
 #
 # Needs gcc, make and nvcc; what needs Lua runs only where the program can be built. Each stage stands alone: one that fails or hangs does
@@ -105,7 +105,7 @@ stage() {
 say '%s, driver %s, compute capability %s, CUDA %s, %d cores, %s\n' "$gpu" "$driver" "$arch" "$release" "$(nproc)" "$(date -u +%Y-%m-%d)"
 
 # always: it is soon done where nothing has changed
-targets="$build/cqlua-cuda.so $build/tests/cuda/parity $build/tests/bench/speed"
+targets="$build/cqlua-cuda.so $build/tests/cuda/parity $build/tests/cuda/latency $build/tests/bench/speed"
 for name in batch gradient health memo rollout32 rollout_dual walls; do targets="$targets $build/tests/$name"; done
 [ -z "$only" ] || only="build $only"
 # shellcheck disable=SC2086
@@ -132,6 +132,8 @@ for name in gradient health rollout_dual; do
 done
 stage health-grid tests 60 env CQLUA_TEST_DEVICE=cuda CQLUA_CUDA_RUN=grid "$build/tests/health"
 
+stage latency latency 30 "$build/tests/cuda/latency" && sed 's/^/        /' "$logs/latency.log" | tee -a "$summary"
+
 if wanted speed speed; then
   rm -f "$logs/speed.csv"
   stage speed speed 150 "$build/tests/bench/speed" --csv "$logs/speed.csv"
@@ -143,11 +145,11 @@ if wanted speed speed; then
   fi
 fi
 
-# small scenes once more in each way, for the rule that chooses one (gang_of in cuda/run.cu)
+# small scenes, and the largest that a grid holds, once more in each way, for the rule that chooses one (gang_of in cuda/run.cu)
 : >"$logs/ways.csv"
-for scene in 2d-1600 2d-6400 3d-8000; do
+for scene in 2d-1600 2d-6400 3d-8000 3d-64000; do
   for way in launches grid cluster; do
-    [ $way = cluster ] && [ "$arch" -lt 90 ] && continue
+    [ $way = cluster ] && { [ "$arch" -lt 90 ] || [ $scene = 3d-64000 ]; } && continue
     stage "ways-$scene-$way" ways 40 env CQLUA_CUDA_RUN=$way "$build/tests/bench/speed" --case $scene --csv "$logs/way.csv" || continue
     [ -s "$logs/ways.csv" ] || sed -n 's/^case,/run,case,/p' "$logs/way.csv" >"$logs/ways.csv"
     sed -n "s/^\"/\"$way\",\"/p" "$logs/way.csv" >>"$logs/ways.csv"
