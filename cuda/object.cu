@@ -22,7 +22,9 @@ cq_status cq_backend_cuda_gpu(int32_t index, cq_gpu *gpu) {
   size_t available = 0, total = 0;
   status = cq_cuda_check(cudaSetDevice(index), "taking a GPU");
   if (!status) status = cq_cuda_check(cudaMemGetInfo(&available, &total), "asking a GPU for its memory");
-  if (!status && before != index) status = cq_cuda_check(cudaSetDevice(before), "taking a GPU");
+  // worlds may be on the one before, whatever became of this one
+  const cudaError_t back = before != index ? cudaSetDevice(before) : cudaSuccess;
+  if (!status) status = cq_cuda_check(back, "taking a GPU");
   if (status) return status;
   snprintf(gpu->name, sizeof gpu->name, "%s", found.name);
   gpu->memory = (int64_t)found.totalGlobalMem;
