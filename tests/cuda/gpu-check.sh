@@ -73,12 +73,14 @@ wanted() {
   return 1
 }
 
+left() { echo $((limit - $(date +%s) + start)); }
+
 # stage NAME PART-OF SECONDS COMMAND...: runs it, tells how it ended, and shows the last lines of what failed; false if it did not pass
 stage() {
   name=$1
   wanted "$name" "$2" || return 1
-  left=$((limit - $(date +%s) + start))
-  seconds=$(($3 < left ? $3 : left))
+  seconds=$(left)
+  [ "$seconds" -lt "$3" ] || seconds=$3
   shift 3
   if [ "$seconds" -lt 3 ]; then
     say 'skipped %-22s no time is left\n' "$name"
@@ -173,7 +175,10 @@ else
 fi
 
 if wanted accuracy program || wanted bench program || wanted biped program; then
-  if $make --no-print-directory BUILD="$build" NVCC="$nvcc" CUDA_ARCHS="$arch" "$build/cqlua" >"$logs/program.log" 2>&1; then
+  : >"$logs/program.log"
+  # shellcheck disable=SC2086
+  if [ "$(left)" -gt 3 ] && timeout -k 5 "$(left)" \
+    $make --no-print-directory BUILD="$build" NVCC="$nvcc" CUDA_ARCHS="$arch" "$build/cqlua" >"$logs/program.log" 2>&1; then
     stage accuracy program 120 "$build/cqlua" accuracy --device cuda
     stage bench program 180 "$build/cqlua" bench --device cuda --csv "$logs/bench.csv"
     stage biped program 120 "$build/cqlua" examples/biped.lua --device cuda --iterations 3 --render no --out "$logs/biped"
