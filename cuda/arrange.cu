@@ -131,16 +131,9 @@ static cq_status make_arrangement(cq_device *d, const cq_sorting *s, cq_arrangem
 // state and constants into a new order
 static cq_status move_all(cq_device *d, const cq_arrangement *to, const cq_slice *next) {
   const cq_arrangement *from = d->arrangement;
-  cudaStream_t stream = d->context->stream;
-  cq_moving m = {d->live->memory->data, next->memory->data, d->fields, d->slots, to->order, from->slot_of};
-  d->kernels->move(stream, blocks_of(d), &m);
-  m.from = from->params;
-  m.to = to->params;
-  m.fields = CQ_PARAM_COUNT;
-  d->kernels->move(stream, blocks_of(d), &m);
-  m.from = from->material;
-  m.to = to->material;
-  cq_window_move_material(stream, blocks_of(d), &m);
+  const cq_moving m = {{d->live->memory->data, from->params}, {next->memory->data, to->params}, {d->fields, CQ_PARAM_COUNT}, d->slots,
+                       from->material, to->material, to->order, from->slot_of};
+  d->kernels->move(d->context->stream, blocks_of(d), &m);
   return cq_cuda_check(cudaGetLastError(), what);
 }
 

@@ -195,18 +195,16 @@ static cq_status settle(cq_device *d) {
   const cq_arrangement *a = d->adj_arrangement;
   cudaStream_t stream = d->context->stream;
   double *totals = (double *)d->totals->data;
-  const cq_storing params = {d->params_adj->data, CQ_PARAM_COUNT, d->slots, a->order, totals + cq_total_params(d)};
+  const cq_storing params = {d->params_adj->data, d->slots, a->order, totals + cq_total_params(d)};
   d->kernels->store_params(stream, cq_cuda_blocks(d, d->slots, 256), &params);
   cq_window_sum(stream, d->batch, a->tile_count, a->block_count, a->tiles, (const double *)d->sums->data, cq_sum_count(d), totals);
   return cq_cuda_check(cudaGetLastError(), "adding up gradients");
 }
 
-static void move_adjoint(cq_device *d, const cq_arrangement *to, int32_t fields, cq_memory **adj, cq_memory **other) {
-  const cq_moving m = {(*adj)->data, (*other)->data, fields, d->slots, to->order, d->adj_arrangement->slot_of};
-  d->kernels->move(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &m);
-  cq_memory *swap = *adj;
-  *adj = *other;
-  *other = swap;
+static void swap(cq_memory **a, cq_memory **b) {
+  cq_memory *other = *a;
+  *a = *b;
+  *b = other;
 }
 
 // The adjoint into the order that the step before had.
@@ -214,8 +212,11 @@ static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_SORT);
   if (!status) status = settle(d);
   if (status) return status;
-  move_adjoint(d, to, d->fields, &d->adj, &d->adj_other);
-  if (d->drive) move_adjoint(d, to, d->drives, &d->drive_adj, &d->drive_adj_other);
+  const cq_moving m = {{d->adj->data, d->drive_adj->data}, {d->adj_other->data, d->drive_adj_other->data}, {d->fields, d->drives}, d->slots,
+                       NULL, NULL, to->order, d->adj_arrangement->slot_of};
+  d->kernels->move(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &m);
+  swap(&d->adj, &d->adj_other);
+  swap(&d->drive_adj, &d->drive_adj_other);
   status = cq_cuda_check(cudaGetLastError(), "sorting the adjoint");
   if (!status) status = begin_sums(d, to);
   hold_adjoint_order(d, to);
@@ -333,7 +334,7 @@ cq_status cq_cuda_finish(cq_device *d) {
   double *sums = (double *)cq_alloc((size_t)d->batch * (size_t)count, sizeof *sums, "gradients");
   if (!sums) return CQ_MEMORY;
   cq_status status = settle(d);
-  const cq_storing state = {d->adj->data, d->fields, d->slots, d->adj_arrangement->order, totals + cq_total_state(d)};
+  const cq_storing state = {d->adj->data, d->slots, d->adj_arrangement->order, totals + cq_total_state(d)};
   d->kernels->store_state(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &state);
   if (!status) status = cq_cuda_check(cudaGetLastError(), "storing gradients");
   if (!status) status = fetch_particles(d);

@@ -65,11 +65,23 @@ CQ_KERNEL find_keys(const cq_sorting s) {
   }
 }
 
+// Fields of a slot, eight loads on their way together: for what the compiler knows a store could change what is loaded next.
+CQ_GPU void move_fields(const real *from, real *to, const int32_t fields) {
+  enum { TOGETHER = 8 };
+  for (int32_t first = 0; first < fields; first += TOGETHER) {
+    real value[TOGETHER];
+    CQ_UNROLL for (int32_t f = 0; f < TOGETHER; f++) value[f] = first + f < fields ? from[(first + f) * CQ_GROUP] : 0;
+    CQ_UNROLL for (int32_t f = 0; f < TOGETHER; f++)
+      if (first + f < fields) to[(first + f) * CQ_GROUP] = value[f];
+  }
+}
+
 CQ_KERNEL move_slots(const cq_moving m) {
   SLOTS_EACH(p, m.slots) {
-    const real *from = slot_in(m.from, m.fields, m.slot_of[m.order[p]]);
-    real *to = slot_in(m.to, m.fields, p);
-    for (int32_t f = 0; f < m.fields; f++) to[f * CQ_GROUP] = from[f * CQ_GROUP];
+    const int32_t was = m.slot_of[m.order[p]];
+    CQ_UNROLL for (int k = 0; k < 2; k++)
+      if (m.fields[k]) move_fields(slot_in(m.from[k], m.fields[k], was), slot_in(m.to[k], m.fields[k], p), m.fields[k]);
+    if (m.bytes_to) m.bytes_to[p] = m.bytes_from[was];
   }
 }
 
@@ -92,11 +104,13 @@ CQ_KERNEL store_state_adj(const cq_storing s) {
 
 CQ_KERNEL store_params_adj(const cq_storing s) {
   SLOTS_EACH(p, s.slots) {
-    const int32_t id = s.order[p];
-    for (int32_t k = 0; k < s.fields; k++) {
-      real *value = slot_in(s.from, s.fields, p) + k * CQ_GROUP;
-      s.to[(int64_t)k * s.slots + id] += (double)*value;
-      *value = 0;
+    const int64_t id = s.order[p];
+    real *from = slot_in(s.from, CQ_PARAM_COUNT, p);
+    double sum[CQ_PARAM_COUNT];
+    CQ_UNROLL for (int k = 0; k < CQ_PARAM_COUNT; k++) sum[k] = s.to[(int64_t)k * s.slots + id] + (double)from[k * CQ_GROUP];
+    CQ_UNROLL for (int k = 0; k < CQ_PARAM_COUNT; k++) {
+      s.to[(int64_t)k * s.slots + id] = sum[k];
+      from[k * CQ_GROUP] = 0;
     }
   }
 }

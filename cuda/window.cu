@@ -72,7 +72,12 @@ CQ_GPU Before scan_block(Before *shared, const Before mine, Before *sum) {
   return before;
 }
 
-// what each tile is, which goes to its number, and the sum of a block's
+CQ_GPU void tell(const cq_sorting *s, const Before all) {
+  s->found->tiles = all.tiles;
+  s->found->ring = all.ring;
+}
+
+// What each tile is, which goes to its number, and the sum of a block's; one block alone needs no scan_sums.
 template <int DIM>
 CQ_KERNEL scan_parts(const cq_sorting s) {
   CQ_SHARED(Before, shared, THREADS);
@@ -84,7 +89,9 @@ CQ_KERNEL scan_parts(const cq_sorting s) {
     mine = add(mine, of_tile(s.count[t], kind));
   }
   scan_block(shared, mine, &sum);
-  if (threadIdx.x == 0) ((Before *)s.partial)[blockIdx.x] = sum;
+  if (threadIdx.x) return;
+  ((Before *)s.partial)[blockIdx.x] = gridDim.x > 1 ? sum : Before{0, 0, 0};
+  if (gridDim.x == 1) tell(&s, sum);
 }
 
 // the parts of all blocks, by one block
@@ -99,9 +106,7 @@ CQ_KERNEL scan_sums(const cq_sorting s, int32_t parts) {
     if (k < parts) part[k] = add(all, before);
     all = add(all, sum);
   }
-  if (threadIdx.x) return;
-  s.found->tiles = all.tiles;
-  s.found->ring = all.ring;
+  if (threadIdx.x == 0) tell(&s, all);
 }
 
 CQ_KERNEL scan_tiles(const cq_sorting s) {
@@ -127,7 +132,7 @@ void cq_window_number(cudaStream_t stream, const cq_sorting *s) {
     CQ_LAUNCH(scan_parts<3>, parts, THREADS, stream, *s);
   else
     CQ_LAUNCH(scan_parts<2>, parts, THREADS, stream, *s);
-  CQ_LAUNCH(scan_sums, 1, THREADS, stream, *s, parts);
+  if (parts > 1) CQ_LAUNCH(scan_sums, 1, THREADS, stream, *s, parts);
   CQ_LAUNCH(scan_tiles, parts, THREADS, stream, *s);
 }
 
@@ -252,14 +257,6 @@ CQ_KERNEL write_first(int32_t slots, int32_t particles, const uint8_t *of, int32
 void cq_window_first(cudaStream_t stream, int32_t blocks, int32_t slots, int32_t particles, const uint8_t *of, int32_t *order,
                      int32_t *slot_of, uint8_t *material) {
   CQ_LAUNCH(write_first, blocks, THREADS, stream, slots, particles, of, order, slot_of, material);
-}
-
-CQ_KERNEL move_bytes(const cq_moving m) {
-  EACH_OF(p, m.slots)((uint8_t *)m.to)[p] = ((const uint8_t *)m.from)[m.slot_of[m.order[p]]];
-}
-
-void cq_window_move_material(cudaStream_t stream, int32_t blocks, const cq_moving *m) {
-  CQ_LAUNCH(move_bytes, blocks, THREADS, stream, *m);
 }
 
 // ---- sums ---------------------------------------------------------------------------------------------------------------

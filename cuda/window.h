@@ -22,7 +22,6 @@ void cq_window_order(cudaStream_t stream, int32_t blocks, const cq_sorting *s, c
 // The user's order {slots}, and its materials from those of one scene.
 void cq_window_first(cudaStream_t stream, int32_t blocks, int32_t slots, int32_t particles, const uint8_t *of, int32_t *order,
                      int32_t *slot_of, uint8_t *material);
-void cq_window_move_material(cudaStream_t stream, int32_t blocks, const cq_moving *m);   // one byte a slot
 // Adds {block_count, count} sums of tiles to {batch, count}: those of a scene in the order of its tiles.
 void cq_window_sum(cudaStream_t stream, int32_t batch, int32_t tile_count, int32_t block_count, const cq_tile *tiles,
                    const double *sums, int32_t count, double *totals);
