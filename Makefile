@@ -152,8 +152,9 @@ $(BUILD)/cqlua: $(OBJECTS)
 -include $(OBJECTS:.o=.d) $(C_TESTS:%=%.d)
 
 # ---- the CUDA device --------------------------------------------------------------------------------------------------
-# a multiply and an add may be fused, as on the CPU
-CUDA_FLAGS = -std=c++17 -O3 $(CPPFLAGS_ALL) -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra -Xptxas -v -Wno-deprecated-gpu-targets \
+# a multiply and an add may be fused, as on the CPU; the host's compiler sees pragmas that are for the GPU's
+CUDA_FLAGS = -std=c++17 -O3 $(CPPFLAGS_ALL) -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra,-Wno-unknown-pragmas -Xptxas -v \
+  -Wno-deprecated-gpu-targets \
   $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
   -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS)) $(NVCCFLAGS)
 CUDA_OBJECTS := $(patsubst cuda/%.cu,$(BUILD)/cuda/%.cuda.o,$(CUDA_FILES)) $(CUDA_VARIANTS:%=$(BUILD)/cuda/kernels.%.cuda.o)
