@@ -1,6 +1,6 @@
 // speed: million particle-steps per second of the engine alone, forward and backward, without Lua: for machines that have only a
 // compiler, and for a GPU above all.
-//   speed [--device cuda|cpu] [--case part of a name] [--steps N] [--repeat N] [--csv FILE] [--threads N]
+//   speed [--device cuda|cpu] [--case name, or part of some] [--steps N] [--repeat N] [--csv FILE] [--threads N]
 // The scene is that of scenes/falling_block.lua: a jittered block that turns and slides along a floor with friction. A control
 // step has 10 engine steps; all of them are kept for the adjoint, where memory is short there are fewer.
 #include "cq.h"
@@ -260,9 +260,10 @@ int main(int argc, char **argv) {
   printf("million particle-steps per second, median (best), and microseconds a step\n%-18s %9s %-7s %6s  %21s  %21s  %9s %9s\n", "case", "particles", "",
          "steps", "forward", "backward", "forward", "backward");
   static timing t;
-  int measured = 0;
+  int measured = 0, alone = 0;
+  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) alone |= !strcmp(cases[k].name, o.only);
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-    if (!strstr(cases[k].name, o.only)) continue;
+    if (alone ? strcmp(cases[k].name, o.only) != 0 : !strstr(cases[k].name, o.only)) continue;
     memset(&t, 0, sizeof t);
     measure(&cases[k], &o, &t);
     tell(&cases[k], &o, &t, csv);
