@@ -94,6 +94,18 @@ describe("an experiment", function()
     assert.equal(3, #lines(folder .. "/a/history.csv"))
   end)
 
+  it("ends the script when it is interrupted before there is any result to go on with", function()
+    local run = experiment { objective = function(s)
+      engine.C.cq_interrupt(1)
+      return s:center("foot")[1]
+    end }
+    local message = sentence(function() run:optimize { iterations = 10, folder = folder .. "/a" } end)
+    engine.C.cq_interrupt(0)
+    says(message, "run:optimize: interrupted before the first iteration was made")
+    says(process.read(folder .. "/a/manifest.json"), '"status": "interrupted"')
+    assert.equal(0, T.load(folder .. "/a/optimizer.bin").iteration)
+  end)
+
   it("keeps what it has when a function of the user's fails", function()
     local iteration = 0
     local run = experiment { objective = { final = function(s) return s:center("foot")[1] end, running = function(s, u)

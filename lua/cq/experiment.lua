@@ -253,7 +253,8 @@ local function only_check(self, def)
 end
 
 ---Optimises. Writes history.csv, parameters, optimizer state and the best parameters into the run's folder; goes on from
----there with resume. Ctrl-C stops at the next iteration and saves. What was computed is kept when an iteration fails.
+---there with resume. Ctrl-C stops at the next iteration and saves; before the first one is made that is an error. What was
+---computed is kept when an iteration fails.
 ---@param fields { iterations: integer, folder?: string, resume?: boolean, after?: fun(iteration: integer, loss: number, run: cq.Experiment) }
 ---@return { loss: number?, best: number?, iterations: integer } result     loss: of the last iteration, nil when there was none
 function Experiment:optimize(fields)
@@ -283,6 +284,8 @@ function Experiment:optimize(fields)
   end
   save(self, run, self.made)
   run:finish()
+  -- there is no result that the script could go on with
+  if not self.best and run:interrupted() then is.fail("run:optimize: interrupted before the first iteration was made") end
   tell_speed(self, run.done - first, C.cq_clock() - started)
   return { loss = self.loss_last, best = self.best and self.best.loss, iterations = run.done }
 end
