@@ -178,6 +178,13 @@ describe("an experiment", function()
     assert.is_nil(host.kind(folder .. "/film_frames/000012.png"))
     says(sentence(function() run:render(folder .. "/film.mp4", { fbs = 3 }) end), "unknown field fbs (did you mean fps?)")
   end)
+
+  it("leaves no half of a film", function()
+    local function label(state) return state.step > 5 and error "no words" or "words" end
+    local message = sentence(function() experiment():render(folder .. "/half.mp4", { width = 128, samples = 1, fps = 100, label = label }) end)
+    says(message, "no words")
+    assert.same({}, host.entries(folder))
+  end)
 end)
 
 describe("mistakes in an experiment", function()

@@ -365,6 +365,37 @@ describe("a film", function()
     assert.is_nil(process.read(folder .. "/a.mp4"))
   end)
 
+  it("says what keeps it from being written where ffmpeg's own words do not fit either", function()
+    local code = ("local P = require 'cq.picture'; local film = P.video { path = '%s/a.mp4' }; film:add(P.canvas { width = 64, height = 48 }); film:close()")
+      :format(folder)
+    with_path("exit 1", function()
+      -- at most 2 KiB, which is room for the words of a test, and no more
+      local result = process.cqlua({ "-e", code }, { before = "ulimit -f 4;" })
+      assert.equal(1, result.code)
+      assert.truthy(result.err:find("(exit code 1): File too large", 1, true), result.err)
+      assert.same({ "bin" }, host.entries(folder))
+    end)
+  end)
+
+  it("that is given up leaves nothing behind", function()
+    if not has_ffmpeg then return pending "ffmpeg is not installed" end
+    local film = frames(Picture.video { path = folder .. "/a.mp4" })
+    film:discard()
+    film:discard()
+    assert.same({}, host.entries(folder))
+    fails("is finished", function() frames(film) end)
+    Picture.video({ path = folder .. "/a.mp4" }):discard()
+    assert.same({}, host.entries(folder))
+  end)
+
+  it("outlives a Ctrl-C that reaches ffmpeg first", function()
+    with_path("kill -INT $PPID; exit 255", function()
+      local film = Picture.video { path = folder .. "/a.mp4" }
+      for _ = 1, 40 do film:add(Picture.canvas { width = 320, height = 240, samples = 1 }) end
+      fails("exit code 255", function() film:close() end)
+    end)
+  end)
+
   it("says before the first frame what cannot be", function()
     fails("cannot write", Picture.video, { path = folder .. "/none/a.mp4" })
     fails("must end in .gif, .mkv, .mp4, .webm", Picture.video, { path = folder .. "/a.avi" })

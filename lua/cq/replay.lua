@@ -3,7 +3,6 @@ local is = require "cq.schema"
 local text = require "cq.text"
 local T = require "cq.tensor"
 local message = require "cq.message"
-local option = require "cq.option"
 
 local replay = {}
 
@@ -82,7 +81,7 @@ function replay.film(world, path, options, simulate)
   local still = path:match "%.png$"
   local video = not still and Picture.video { path = path, fps = options.fps, keep_frames = options.keep_frames }
   local period, due, canvas = options.speed / options.fps, 0, nil
-  simulate(function(state, u)
+  local fine, problem = pcall(simulate, function(state, u)
     -- half a control step early is near enough; a picture of its own shows the very last state
     local last = still and state.step == state.roll.steps
     if state.time + 0.5 * world.control_dt < due and not last then return end
@@ -95,13 +94,17 @@ function replay.film(world, path, options, simulate)
     }
     if video then video:add(canvas) end
   end)
+  if not fine then
+    if video then video:discard() end
+    error(problem, 0)
+  end
   if still then
     canvas:write(path)
     message.note("%s", path)
     return path
   end
   local result = video:close()
-  if not option.program.quiet then message.note("%s", result) end
+  message.note("%s", result)
   return result
 end
 

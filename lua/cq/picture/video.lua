@@ -60,9 +60,11 @@ local function make_frame_folder(self)
   if not made then is.fail("cq.Picture.video: cannot make the folder '%s': %s", self.folder, tostring(problem)) end
 end
 
--- The shell stays after ffmpeg and drains the pipe: an ffmpeg that gives up early must not kill the program by a broken pipe.
+-- The shell stays after ffmpeg and drains the pipe: an ffmpeg that gives up early, or hears a Ctrl-C before the program does,
+-- must not kill the program by a broken pipe.
 local function start(self, width, height)
-  local command = ("ffmpeg -hide_banner -loglevel error -nostdin -y -f rawvideo -pix_fmt rgba -s %dx%d -r %g -i pipe:0 %s %s 2>%s; echo $? >%s; cat >/dev/null")
+  local command = ("trap '' INT TERM; ffmpeg -hide_banner -loglevel error -nostdin -y -f rawvideo -pix_fmt rgba -s %dx%d -r %g -i pipe:0 %s %s 2>%s; "
+    .. "{ echo $? >%s; } 2>/dev/null; cat >/dev/null")
     :format(width, height, self.fps, formats[self.kind], quote(self.part), quote(self.log), quote(self.status))
   local pipe, problem = io.popen(command, "w")
   if not pipe then is.fail("cq.Picture.video: cannot start ffmpeg: %s", tostring(problem)) end
@@ -118,16 +120,33 @@ local function last_lines(log)
   return table.concat(lines, "; ", math.max(1, #lines - 2))
 end
 
+-- why nothing more can be written beside the film, as on a full disk, which ffmpeg's own words do not reach; nil: it can
+local function cannot_write(self)
+  local file, problem = io.open(self.log, "wb")
+  if not file then return problem end
+  local fine
+  fine, problem = file:write(("."):rep(4096))
+  if fine then fine, problem = file:flush() end
+  file:close()
+  return not fine and problem or nil
+end
+
+local function remove_files(self)
+  os.remove(self.log)
+  os.remove(self.status)
+  os.remove(self.part)
+end
+
 local function finish(self)
   self.pipe:close()
   local status, log = read_all(self.status):match "%d+", read_all(self.log)
-  os.remove(self.log)
-  os.remove(self.status)
   if status ~= "0" then
-    os.remove(self.part)
-    local said = log ~= "" and last_lines(log) or "it said nothing"
+    local said = log ~= "" and last_lines(log) or cannot_write(self) or "it said nothing"
+    remove_files(self)
     is.fail("cq.Picture.video: ffmpeg failed to make '%s' (exit code %s): %s", self.path, status or "unknown", said)
   end
+  os.remove(self.log)
+  os.remove(self.status)
   local renamed, problem = os.rename(self.part, self.path)
   if not renamed then is.fail("cq.Picture.video: cannot write '%s': %s", self.path, tostring(problem)) end
 end
@@ -144,6 +163,14 @@ function Video:close()
     message.note("ffmpeg is not installed, so '%s' was not made; its %d frames are in %s (apt install ffmpeg)", self.path, self.frames, self.folder)
   end
   return self.result
+end
+
+---Gives the film up: nothing is left of it but frames that were to be kept.
+function Video:discard()
+  if self.closed then return end
+  self.closed = true
+  if self.pipe then self.pipe:close() end
+  remove_files(self)
 end
 
 ---@class cq.Picture.encode.def
