@@ -131,6 +131,27 @@ describe("a run", function()
     assert.equal(128 + 15, result.code)
   end)
 
+  it("keeps another process out of its folder while it goes on, however it ends", function()
+    local slow = loop:gsub("w = w %+ 1\n", function(line)
+      return line .. "  if i == 2 then io.open(run:path 'ready', 'w'):close() end\n  os.execute 'sleep 0.1'\n"
+    end)
+    local second = process.write(folder .. "/second.lua", loop)
+    local wait = ("i=0; while [ ! -e %s/ready ] && [ $i -lt 500 ]; do sleep 0.02; i=$((i + 1)); done"):format(out())
+    local meanwhile = ("& pid=$!; %s; %s %s --out %s >%s/said 2>&1; kill -KILL $pid; wait $pid"):format(
+      wait, require("cq.host").executable, second, out(), folder)
+    cqlua({ script(slow), "--out", out(), "--iterations", "1000" }, { after = meanwhile })
+    has(process.read(folder .. "/said"), "second.lua:2: another run is at work in the folder " .. out() .. "; choose another with --out")
+    assert.is_nil(require("cq.host").kind(out() .. "/earlier-1"))
+    assert.equal(0, cqlua({ second, "--out", out() }).code)
+  end)
+
+  it("may begin again in its own folder", function()
+    local twice = "local Run = require 'cq.run'\nfor i = 1, 2 do Run.open { iterations = i }:record { loss = i } end"
+    local result = cqlua { script(twice), "--out", out() }
+    assert.equal(0, result.code, result.err)
+    assert.equal("iteration,loss\n1,1\n", process.read(out() .. "/earlier-1/history.csv"))
+  end)
+
   it("moves an earlier run away instead of overwriting it", function()
     cqlua { script(loop), "--out", out() }
     local before = process.read(out() .. "/history.csv")

@@ -2,11 +2,13 @@
 #include "host.h"
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <lauxlib.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -80,6 +82,28 @@ static int entries(lua_State *lua) {
   return 1;
 }
 
+// lock(folder): keeps other processes out until unlock(number), or until this one ends. The number; false where another has
+// it; nil and why where that cannot be known
+static int lock(lua_State *lua) {
+  const int folder = open(luaL_checkstring(lua, 1), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return failure(lua);
+  if (flock(folder, LOCK_EX | LOCK_NB) == 0) {
+    lua_pushinteger(lua, folder);
+    return 1;
+  }
+  const int number = errno;
+  close(folder);
+  errno = number;
+  if (number != EWOULDBLOCK) return failure(lua);
+  lua_pushboolean(lua, 0);
+  return 1;
+}
+
+static int unlock(lua_State *lua) {
+  close((int)luaL_checkinteger(lua, 1));
+  return 0;
+}
+
 // terminal(fd): columns, or nil when it is not a terminal
 static int terminal(lua_State *lua) {
   const int file = (int)luaL_checkinteger(lua, 1);
@@ -117,7 +141,7 @@ static int listen_again(lua_State *lua) {
 void cq_host_push(lua_State *lua, const char *executable, const char *root) {
   static const luaL_Reg functions[] = {
     { "make_folder", make_folder }, { "kind", kind }, { "entries", entries },
-    { "terminal", terminal }, { "system", operating_system }, { "processors", processors },
+    { "lock", lock }, { "unlock", unlock }, { "terminal", terminal }, { "system", operating_system }, { "processors", processors },
     { "listen", listen_again }, { NULL, NULL },
   };
   lua_newtable(lua);

@@ -79,6 +79,21 @@ local function make_folder(folder)
   schema.fail("the folder %s cannot be written: %s; choose another with --out", folder, tostring(problem))
 end
 
+---@type table<string, integer>     folders that this process has locked
+local locks = {}
+
+-- two runs in one folder would mix their files; one whose script went on without finishing it is over
+local function lock_folder(folder)
+  local lock = locks[folder] or host.lock(folder)
+  if lock == false then schema.fail("another run is at work in the folder %s; choose another with --out, or let it end", folder) end
+  locks[folder] = lock
+end
+
+local function unlock_folder(folder)
+  if locks[folder] then host.unlock(locks[folder]) end
+  locks[folder] = nil
+end
+
 local files = { "history.csv", "manifest.json", "script.lua", "params.bin", "optimizer.bin", "best.bin" }
 
 -- what an earlier run left here is never overwritten: it moves to earlier-1, earlier-2, ...
@@ -191,6 +206,7 @@ function Run.open(def)
     self.folder, def.resume = scratch_for(self.folder), false
   end
   make_folder(self.folder)
+  lock_folder(self.folder)
   if def.resume then self:restore() else move_earlier(self.folder) end
   self.history = History.open(self:path "history.csv", self.done)
   self.manifest = manifest_of(def)
@@ -271,6 +287,7 @@ local function close(self, status, problem)
   self.manifest.iterations_done = self.done
   self:write_manifest()
   self.history:close()
+  unlock_folder(self.folder)
   if option.program.check then remove_scratch(self.folder) end
   if current == self then current = nil end
   if not saved then error(why, 0) end
