@@ -234,6 +234,18 @@ describe("a scene of the plane", function()
     assert(n > 50 and box[1] < 30 and box[2] < 40 and box[3] < 200, n .. " in " .. table.concat(box, " "))
   end)
 
+  it("can be read on a wall", function()
+    local function bright(r, g, b) return r > 150 and g > 150 and b > 150 end
+    -- nothing but wall where the label and the legend are
+    local function lit(more)
+      local picture = scene { walls = Boundary.box { inset = 0.45 }, legend = more.legend }
+      return (count(picture:frame { position = T.tensor { { 0.5, 0.5 } }, actuation = T.zeros { 1 }, label = more.label }, bright))
+    end
+    local bare = lit {}
+    assert(lit { label = "t = 0.3" } > bare + 300)
+    assert(lit { legend = true } > bare + 600)          -- words, marks and the bar between its ends
+  end)
+
   it("gives the same pixels each time", function()
     local s = body()
     local function draw() return ffi.string(scene { ruler = true, trail = true }:frame { position = s.position, label = "a" }:pixels(), 640000) end

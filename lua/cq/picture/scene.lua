@@ -196,12 +196,17 @@ local function follow(self, centre)
   self.path[#self.path + 1] = centre
 end
 
+local HALO = "#ffffffd0"           -- under what is written, for it to be readable on walls too
+
+-- line: as canvas:text takes it
+local function write(canvas, line)
+  canvas:text { x = line.x, y = line.y, size = line.size, align = line.align, text = line.text, weight = 2 + 0.25 * line.size, colour = HALO }
+  canvas:text(line)
+end
+
 local function write_labels(self, label)
-  local canvas = self.canvas
   for k, line in ipairs(type(label) == "string" and { label } or label or {}) do
-    local size, x, y = k == 1 and 12 or 10, 20, 16 + 20 * k
-    canvas:text { x = x, y = y, size = size, weight = 5, text = line, colour = "#ffffffa0" }      -- readable on walls too
-    canvas:text { x = x, y = y, size = size, text = line, colour = k == 1 and paint.ink or paint.faint }
+    write(self.canvas, { x = 20, y = 16 + 20 * k, size = k == 1 and 12 or 10, text = line, colour = k == 1 and paint.ink or paint.faint })
   end
 end
 
@@ -209,15 +214,16 @@ local function write_legend(self, actuated)
   local canvas, x = self.canvas, self.width - 20
   if actuated then
     local wide, y = 90, 22
+    canvas:rectangle(x - wide, y, wide, 8, HALO)
     for i = 0, wide - 1 do
       local u = 2 * (i + 0.5) / wide - 1
       local target = u < 0 and paint.negative or paint.positive
       canvas:rectangle(x - wide + i, y, 1, 8, colour.number(target, 0.9 * math.abs(u)^0.7))
     end
     for i, mark in ipairs { "-1", "0", "1" } do
-      canvas:text { x = x - wide + (i - 1) * wide / 2, y = y + 21, size = 8, align = "centre", text = mark, colour = paint.faint }
+      write(canvas, { x = x - wide + (i - 1) * wide / 2, y = y + 21, size = 8, align = "centre", text = mark, colour = paint.faint })
     end
-    canvas:text { x = x - wide - 12, y = y + 8, size = 9, align = "right", text = "actuation", colour = paint.faint }
+    write(canvas, { x = x - wide - 12, y = y + 8, size = 9, align = "right", text = "actuation", colour = paint.faint })
   end
 end
 
