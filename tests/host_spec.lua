@@ -111,6 +111,7 @@ describe("a script", function()
   it("shows its first comment with --help, and does not run", function()
     local result = cqlua { script "-- Trains a thing.\n-- --n N   how many\n\n-- not this\nprint 'ran'\n", "--help" }
     assert.same({ code = 0, out = "Trains a thing.\n--n N   how many\n", err = "" }, result)
+    has(cqlua({ script "print 'ran'", "--help" }).out, "script.lua says nothing of itself: it begins with no comment")
   end)
 end)
 
@@ -210,9 +211,8 @@ describe("the command line", function()
     assert.matches("^cqlua %d+%.%d+%.%d+ %(LuaJIT", cqlua { "--version" }.out)
     local help = cqlua { "--help" }
     assert.equal(0, help.code)
-    for _, word in ipairs { "--device", "--threads", "--precision", "--simd", "--out", "--seed", "--quiet", "-e CODE", "-i", "info" } do
-      has(help.out, word)
-    end
+    local words = "--device --threads --precision --simd --out --seed --quiet -e -i info --iterations --resume --render"
+    for word in words:gmatch "%S+" do has(help.out, word) end
   end)
 
   it("finds its library by CQLUA_ROOT, and says where it looked when it is not there", function()
@@ -250,10 +250,14 @@ describe("a command", function()
     for _, words in ipairs { { "check" }, { "check", folder .. "/none.lua" } } do assert.equal(2, cqlua(words).code) end
   end)
 
-  it("has its own help", function()
-    local result = cqlua { "info", "--help" }
-    assert.equal(0, result.code)
-    has(result.out, "--json")
+  it("has its own help, with what each option is for", function()
+    for _, name in ipairs { "accuracy", "bench", "check", "info" } do
+      local result = cqlua { name, "--help" }
+      assert.equal(0, result.code)
+      has(result.out, "--json")
+      for option, kind in pairs(require("cq.command." .. name).options) do assert(kind.help, ("%s --%s says nothing"):format(name, option)) end
+    end
+    has(cqlua({ "bench", "--help" }).out, "  --case C           only those of this name")
   end)
 end)
 

@@ -134,16 +134,19 @@ local function command_names()
   return names
 end
 
+local function print_option(name, kind, help)
+  local value = kind.cats == "boolean" and "" or " " .. name:sub(1, 1):upper()
+  print(("  --%-16s %s"):format(name .. value, help))
+end
+
 local function print_help()
   print "usage: cqlua [options] script.lua [options of the script]\n       cqlua command [options]\n"
   print "  -e CODE            run a piece of Lua; cq is there already\n  -i                 a prompt, after the script or alone"
-  for _, declared in ipairs(option.declared) do
-    local value = declared.kind.cats == "boolean" and "" or " " .. declared.name:sub(1, 1):upper()
-    print(("  --%-16s %s"):format(declared.name .. value, declared.help))
-  end
+  for _, declared in ipairs(option.declared) do print_option(declared.name, declared.kind, declared.help) end
   print "  --version, --help\n\ncommands"
   for _, name in ipairs(command_names()) do print(("  %-18s %s"):format(name, load_command(name).summary)) end
-  print "\nScripts that train take --iterations N. cqlua script.lua --help shows what a script says of itself."
+  print "\nScripts that train take --iterations N and --render no, which leaves films out; most take --resume, to go on where they stopped."
+  print "cqlua script.lua --help shows what a script says of itself."
 end
 
 local function print_command_help(parsed)
@@ -151,22 +154,23 @@ local function print_command_help(parsed)
   local names = {}
   for name in pairs(parsed.command.options or {}) do names[#names + 1] = name end
   table.sort(names)
-  for _, name in ipairs(names) do
-    local kind = parsed.command.options[name]
-    print(("  --%-16s %s"):format(name, kind.help or kind.label))
-  end
+  for _, name in ipairs(names) do print_option(name, parsed.command.options[name], parsed.command.options[name].help) end
+  print "\nand those of the program, such as --device and --threads: cqlua --help"
 end
 
 -- the comment at the head of a script is its help
 local function print_script_help(path)
   local file, problem = io.open(path)
   if not file then misuse("cannot open %s", problem) end
+  local said = false
   for line in file:lines() do
     local comment = line:match "^%-%-%s?(.*)"
     if not comment then break end
     print(comment)
+    said = true
   end
   file:close()
+  if not said then print(("%s says nothing of itself: it begins with no comment"):format(path)) end
 end
 
 -- ---- running ------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@
 --   })
 --   local def = spec(user_table)          -- a checked copy with defaults filled in
 --
--- A field is required unless it has a default or `optional = true`. Every checker takes `default` and `optional`.
+-- A field is required unless it has a default or `optional = true`. Every checker takes `default` and `optional`, and `help` for
+-- an option of a command.
 -- A class is known by the `__name` of its metatable ("cq.Robot"); a metatable's `__is = { ["cq.Shape"] = true }`
 -- names the families that it belongs to as well.
 local text = require "cq.text"
@@ -27,6 +28,7 @@ schema.registry = {}
 ---@field check fun(value: any): boolean, string?   fine or not; and where in the value when that helps
 ---@field default any
 ---@field optional boolean
+---@field help string?                      what it is for, where a command takes it as an option
 
 ---@class cq.Schema
 ---@field name string
@@ -76,13 +78,13 @@ schema.suggest = text.suggest
 local function checker(options, label, cats, check)
   return {
     label = label, cats = cats, check = check,
-    default = options.default, optional = options.optional or options.default ~= nil,
+    default = options.default, optional = options.optional or options.default ~= nil, help = options.help,
   }
 end
 
 local ranges = { min = "at least %s", above = "above %s", max = "at most %s", below = "below %s" }
 local range_order = { "min", "above", "max", "below" }
-local number_options = { min = 1, above = 1, max = 1, below = 1, infinite = 1, default = 1, optional = 1 }
+local number_options = { min = 1, above = 1, max = 1, below = 1, infinite = 1, default = 1, optional = 1, help = 1 }
 
 -- " at least 0 and below 1", from the options
 local function range_label(options)

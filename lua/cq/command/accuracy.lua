@@ -37,9 +37,9 @@ end
 return {
   summary = "gradient error table: ours beside ChainQueen's",
   options = {
-    json = is.boolean { default = false },
-    case = is.string { optional = true },
-    steps = is.integer { min = 1, max = 100000, optional = true },
+    json = is.boolean { default = false, help = "one JSON object a line" },
+    case = is.string { optional = true, help = "only those of this name, of a part of it, or of a pattern such as 'A*'" },
+    steps = is.integer { min = 1, max = 100000, optional = true, help = "after so many, not after 1, 10, 100 and 1000" },
   },
   run = function(options)
     local chosen = cases.choose(truth.cases, options.case, "accuracy")

@@ -172,11 +172,11 @@ end
 return {
   summary = "speed table: million particle-steps per second",
   options = {
-    json = is.boolean { default = false },
-    case = is.string { optional = true },
-    steps = is.integer { min = 1, max = 1e6, optional = true },
-    csv = is.string { optional = true },
-    ["repeat"] = is.integer { min = 1, max = 1000, optional = true },
+    json = is.boolean { default = false, help = "one JSON object a line" },
+    case = is.string { optional = true, help = "only those of this name, of a part of it, or of a pattern such as '3d-*'" },
+    steps = is.integer { min = 1, max = 1e6, optional = true, help = "another number of steps" },
+    csv = is.string { optional = true, help = "file that keeps the table" },
+    ["repeat"] = is.integer { min = 1, max = 1000, optional = true, help = "repetitions, of which the median is told" },
   },
   run = function(options)
     local chosen, results = without_doubles(cases.choose(all, options.case, "bench")), {}

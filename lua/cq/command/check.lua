@@ -29,7 +29,7 @@ end
 return {
   summary = "what can be known of a script before it runs",
   arguments = "script.lua",
-  options = { json = is.boolean { default = false } },
+  options = { json = is.boolean { default = false, help = "one JSON object a line" } },
   runs_script = true,
   run = function(options, words)
     local path = table.remove(words, 1)

@@ -94,7 +94,7 @@ local shown = {
 
 return {
   summary = "versions, devices, instruction sets",
-  options = { json = is.boolean { default = false } },
+  options = { json = is.boolean { default = false, help = "as one JSON object" } },
   run = function(options)
     local facts = collect()
     if options.json then
