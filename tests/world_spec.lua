@@ -26,6 +26,13 @@ describe("a world", function()
     says(sentence(function() w:rollout { steps = 1 } end), "this world is closed")
   end)
 
+  it("tells amounts of memory in three digits", function()
+    local memory = require "cq.memory"
+    for bytes, wanted in pairs { [17] = "17 B", [1000] = "0.977 KiB", [1020 * 2 ^ 20] = "0.996 GiB", [1.5 * 2 ^ 30] = "1.5 GiB" } do
+      assert.equal(wanted, memory.text(bytes))
+    end
+  end)
+
   it("finds as many substeps as it needs", function()
     local one = world { dt = 0.05, substeps = 100 }
     local auto = world { dt = 0.05, substeps = "auto" }

@@ -61,6 +61,26 @@ static int64_t forward_steps(int64_t steps, int64_t block, int64_t marks) {
   return steps + block * cq_schedule_cost(blocks, marks - 1);
 }
 
+// bytes as people write them
+typedef struct { double number; const char *unit; } amount;
+
+static amount amount_of(int64_t bytes) {
+  static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  double number = (double)bytes;
+  int unit = 0;
+  for (; number >= 999.5 && unit < 4; unit++) number /= 1024;
+  return (amount){number, units[unit]};
+}
+
+static cq_status too_little(const cq_plan *plan, int64_t budget) {
+  const amount least = amount_of(plan->record_bytes + plan->slice_bytes), has = amount_of(budget);
+  const amount record = amount_of(plan->record_bytes), mark = amount_of(plan->slice_bytes);
+  return cq_fail(CQ_MEMORY,
+                 "the memo needs at least %.3g %s (one control step of %.3g %s and a checkpoint of %.3g %s), its budget is %.3g %s: "
+                 "give it more memory, or make control steps shorter",
+                 least.number, least.unit, record.number, record.unit, mark.number, mark.unit, has.number, has.unit);
+}
+
 // Block size and number of checkpoints with the fewest steps made again within the budget.
 static cq_status make_plan(cq_memo *memo) {
   cq_plan *plan = &memo->plan;
@@ -74,12 +94,7 @@ static cq_status make_plan(cq_memo *memo) {
     plan->bytes = steps * plan->record_bytes;
     return CQ_OK;
   }
-  if (plan->record_bytes + plan->slice_bytes > budget)
-    return cq_fail(CQ_MEMORY,
-                   "the memo needs at least %.3g MiB (one control step of %.3g MiB and a checkpoint of %.3g MiB), its budget "
-                   "is %.3g MiB: give it more memory, or make control steps shorter",
-                   (double)(plan->record_bytes + plan->slice_bytes) / (1 << 20), (double)plan->record_bytes / (1 << 20),
-                   (double)plan->slice_bytes / (1 << 20), (double)budget / (1 << 20));
+  if (plan->record_bytes + plan->slice_bytes > budget) return too_little(plan, budget);
   int64_t best = INT64_MAX;
   for (int64_t block = 1; block <= steps && block * plan->record_bytes + plan->slice_bytes <= budget; block++) {
     const int64_t blocks = (steps + block - 1) / block;

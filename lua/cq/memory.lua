@@ -27,7 +27,7 @@ end
 ---@return string
 function memory.text(bytes)
   for _, unit in ipairs { "TiB", "GiB", "MiB", "KiB" } do
-    if bytes >= units[unit] then return ("%.3g %s"):format(bytes / units[unit], unit) end
+    if bytes >= 999.5 / 1024 * units[unit] then return ("%.3g %s"):format(bytes / units[unit], unit) end
   end
   return ("%d B"):format(bytes)
 end

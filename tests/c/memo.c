@@ -182,7 +182,8 @@ static void check_plans(void) {
   cq_memo *memo;
   const cq_memo_def small = {&counting, &d, 9, 1, 1, 1, RECORD_BYTES + MARK_BYTES - 1, 1};
   REQUIRE(cq_memo_create(&small, &memo) == CQ_OK);
-  CHECK_FAILS(cq_memo_begin(memo), CQ_MEMORY, "the memo needs at least");
+  CHECK_FAILS(cq_memo_begin(memo), CQ_MEMORY,
+              "the memo needs at least 17 bytes (one control step of 10 bytes and a checkpoint of 7 bytes), its budget is 16 bytes");
   cq_memo_destroy(memo);
 }
 
