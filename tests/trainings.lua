@@ -43,7 +43,7 @@ describe("a full training", function()
     between(2.33 * 0.998, 2.33 * 1.002, density)
   end)
 
-  it("throw.lua hits its target", function() between(0, 1e-4, (result("throw", "it is (%S+) from the target"))) end)
+  it("throw.lua hits its target", function() between(0, 1e-5, (result("throw", "it is (%S+) from the target"))) end)
 
   it("custom.lua calms the stalk, and cannot without its memory", function()
     between(0, 0.05, (result("custom", "t = 1.5: (%S+)\n")))
