@@ -139,10 +139,14 @@ local columns = {
   "steps", "repeats", "law", "engine",
 }
 
--- a table of results for other programs: phases in nanoseconds per particle-step, and the machine in every row
-local function write_csv(path, results)
+-- told before any work is done
+local function open_csv(path)
   local file, problem = io.open(path, "w")
-  if not file then program.misuse("--csv cannot write %s", problem) end
+  return file or program.misuse("--csv cannot write %s", problem)
+end
+
+-- a table of results for other programs: phases in nanoseconds per particle-step, and the machine in every row
+local function write_csv(file, results)
   local facts, phases, head = machine.facts(), kernel.phases(), {}
   for _, name in ipairs(columns) do head[#head + 1] = name end
   for _, name in ipairs(phases) do head[#head + 1] = name .. "_ns" end
@@ -180,6 +184,7 @@ return {
   },
   run = function(options)
     local chosen, results = without_doubles(cases.choose(all, options.case, "bench")), {}
+    local csv = options.csv and open_csv(options.csv)
     if not options.json then print_head() end
     for _, case in ipairs(chosen) do
       if engine.C.cq_interrupted() ~= 0 then return 130 end
@@ -193,6 +198,6 @@ return {
       end
     end
     if not options.json then print_phases(results) end
-    if options.csv then write_csv(options.csv, results) end
+    if csv then write_csv(csv, results) end
   end,
 }
