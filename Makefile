@@ -8,7 +8,7 @@ DEMO_ITERATIONS ?= 120#  at most two minutes on two cores; one alone takes about
 WERROR   ?= 0#            1: warnings are errors
 SANITIZE ?= 0#          1: AddressSanitizer and UBSan
 # GPUs that the CUDA device is built for, as far as nvcc knows them; later ones translate the last at their first start
-CUDA_ARCHS ?= $(filter $(shell $(NVCC) --list-gpu-code 2>/dev/null | sed 's/sm_//'),75 80 86 89 90 100 120)
+CUDA_ARCHS ?= $(if $(NVCC),$(filter $(shell $(NVCC) --list-gpu-code 2>/dev/null | sed 's/sm_//'),75 80 86 89 90 100 120))
 
 ifeq ($(origin CC),default)
 CC := gcc

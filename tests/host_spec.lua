@@ -222,6 +222,17 @@ describe("the command line", function()
   end)
 end)
 
+describe("make help", function()
+  it("tells of a machine without nvcc, and nothing goes wrong", function()
+    local pipe = io.popen(("env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory -C '%s' help NVCC= 2>&1"):format(require("cq.host").root))
+    local said = pipe:read "*a"
+    pipe:close()
+    assert.matches("^cqlua %d", said)
+    has(said, "not found: there will be no CUDA device")
+    has(said, "CUDA_ARCHS=''")
+  end)
+end)
+
 describe("a command", function()
   it("info tells what was found, also as JSON", function()
     local result = cqlua { "info" }
