@@ -146,6 +146,8 @@ describe("mistakes", function()
     refused(function() adam:update({}, {}) end, "needs a tensor")
     local scheduled = Optimizer.adam { rate = 1, schedule = function() return "x" end }
     refused(function() scheduled:update(p, { x = T { 1, 1 }, y = T(1) }) end, "schedule", '"x"')
+    local forgotten = Optimizer.adam { rate = 1, schedule = function(i) local _ = 0.99 ^ i end }
+    refused(function() forgotten:update(p, { x = T { 1, 1 }, y = T(1) }) end, "schedule", "nil")
     assert.same({ 1, 2 }, p.x:totable())
     assert.equal(0, adam.iteration)
   end)

@@ -120,7 +120,8 @@ end
 function Optimizer:update(params, grads)
   local list = pairs_of(params, grads)
   local norm = norm_of(list)
-  local factor = self.schedule and self.schedule(self.iteration + 1) or 1
+  local factor = 1
+  if self.schedule then factor = self.schedule(self.iteration + 1) end
   if type(factor) ~= "number" or factor - factor ~= 0 then
     is.fail("optimizer:update: the schedule must return a finite number, got %s at iteration %d", is.describe(factor),
       self.iteration + 1)
