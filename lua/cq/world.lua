@@ -204,6 +204,7 @@ end
 -- ---- what users call ------------------------------------------------------------------------------------------------
 
 local function require_open(self, what)
+  if getmetatable(self) ~= World then is.fail("%s: a method is called with a colon: %s { ... }", what, what) end
   if not self.handle then is.fail("%s: this world is closed", what) end
 end
 
