@@ -95,10 +95,10 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
   r->values = cq_alloc((size_t)def->batch, sizeof *r->values, "batch");
   r->values_next = cq_alloc((size_t)def->batch, sizeof *r->values_next, "batch");
   cq_status status = r->friction && r->wall_velocity && r->values && r->values_next ? CQ_OK : CQ_MEMORY;
-  if (!status) status = world->backend->create(world->context, def->batch, def->differentiable, &r->device);
+  if (!status) status = b->create(world->context, def->batch, def->differentiable, &r->device);
   if (!status) {
     const cq_memo_def memo = {
-        .backend = world->backend,
+        .backend = b,
         .device = r->device,
         .steps = def->steps,
         .batch = def->batch,
@@ -190,12 +190,12 @@ static cq_status failed_before(const cq_rollout *r) {
   return cq_fail(CQ_INVALID, "this rollout failed at control step %d; begin it again", cq_memo_at(r->memo));
 }
 
-// numbers {count, width} of control steps, width of each
-static cq_status check_finite(const cq_rollout *r, const char *what, const char *plural, const double *number, const int64_t shape[2]) {
+// numbers {count, width} of control steps, width of each; what: one of them, kind: what all of them make
+static cq_status check_finite(const cq_rollout *r, const char *what, const char *kind, const double *number, const int64_t shape[2]) {
   for (int64_t k = 0; number && k < shape[0] * shape[1]; k++)
     if (!isfinite(number[k]))
       return cq_fail(CQ_INVALID, "%s %lld is %g at control step %lld; every %s must be finite", what, (long long)(k % shape[1]) + 1,
-                     number[k], (long long)(cq_memo_at(r->memo) + k / shape[1]), plural);
+                     number[k], (long long)(cq_memo_at(r->memo) + k / shape[1]), kind);
   return CQ_OK;
 }
 
