@@ -9,7 +9,7 @@ local spec = is.define("test.World", {
   dx = is.number { above = 0 },
   substeps = is.integer { min = 1, default = 1 },
   law = is.one_of { "linear", "corotated", default = "linear" },
-  young = is.number_or_tensor { above = 0, optional = true },
+  young = is.any_of { is.number { above = 0 }, is.tensor(), optional = true },
   observer = is.any_of { is.callable(), is.instance "cq.Body", optional = true },
   names = is.list(is.string(), { min = 1, optional = true }),
   moves = is.boolean { default = false },
@@ -77,7 +77,7 @@ describe("a definition", function()
       { { observer = 3 }, "observer must be a function, or a cq.Body, got 3" },
       { { names = {} }, "names must be a list of at least 1, each a string, got a list of 0" },
       { { names = { "a", 2 } }, "names must be a list of at least 1, each a string, got 2 at position 2" },
-      { { young = {} }, "young must be a finite number above 0 or a tensor, got an empty table" },
+      { { young = {} }, "young must be a finite number above 0, or a tensor, got an empty table" },
       { { "x" }, 'entry 1 must be a cq.Robot, got "x"' },
     }
     for _, case in ipairs(cases) do assert.equal("test.World: " .. case[2], (sentence(with(case[1])))) end

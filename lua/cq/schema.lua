@@ -207,14 +207,6 @@ function schema.tensor(options)
   return checker(options or {}, "a tensor", "cq.Tensor", base.check)
 end
 
----A number, within the given range, or a tensor (whose elements are not looked at here).
-function schema.number_or_tensor(options)
-  local number, tensor = schema.number(options), schema.tensor()
-  return checker(options or {}, number.label .. " or a tensor", "number|cq.Tensor", function(value)
-    return number.check(value) or tensor.check(value)
-  end)
-end
-
 ---A list whose elements all pass: is.list(is.string(), { min = 1 }).
 function schema.list(of, options)
   options = options or {}
