@@ -206,6 +206,21 @@ describe("Lua", function()
     none(problems)
   end)
 
+  it("annotates every noun of cq", function()
+    local path = "lua/cq/init.lua"
+    local annotated, problems = {}, {}
+    for _, file in ipairs(files) do
+      if file.path == path then
+        for name in file.text:gmatch "%-%-%-@field ([%w_]+)" do annotated[name] = true end
+        for name in file.text:match "local nouns = (%b{})":gmatch "([%w_]+) = \"" do
+          if not annotated[name] then problems[#problems + 1] = ("%s: cq.%s has no ---@field in the class cq"):format(path, name) end
+        end
+      end
+    end
+    assert(annotated.World)
+    none(problems)
+  end)
+
   it("keeps the biped of Appendix C within 50 lines", function()
     local lines = 0
     for _, file in ipairs(files) do

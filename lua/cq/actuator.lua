@@ -26,6 +26,7 @@ function Actuator:__tostring()
   return ("cq.Actuator.%s { %s signals, max %s }"):format(self.family, self:signals(), text.number(self.max))
 end
 
+---@class cq.ActuatorModule
 local actuator = { class = Actuator }
 
 local groups = function(options)

@@ -21,6 +21,7 @@ function Boundary:__tostring()
   return ("cq.Boundary.%s { %s%s }"):format(self.family, self.kind, self.kind == "friction" and ", mu " .. text.number(self.mu) or "")
 end
 
+---@class cq.BoundaryModule
 local boundary = { class = Boundary }
 
 local point = function(options) return is.vector { size = { 2, 3 }, optional = options and options.optional } end

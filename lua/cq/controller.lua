@@ -27,6 +27,7 @@ function Controller:__tostring()
   return ("cq.Controller.%s { %s }"):format(self.family, self.params and count .. " parameters" or "not prepared")
 end
 
+---@class cq.ControllerModule
 local controller = { class = Controller }
 
 local function family(name, methods)

@@ -5,11 +5,22 @@
 -- Gradients:    value_and_grad, grad, check_gradient
 -- The script:   option(name, default), log { ... }, save(path, table), load(path)
 
----@class cq
+---@class cq : cq.TensorModule
 ---@field World fun(fields: cq.World.def): cq.World
 ---@field Robot fun(fields: cq.Robot.def): cq.Robot
+---@field Shape cq.ShapeModule
+---@field Material cq.MaterialModule
+---@field Boundary cq.BoundaryModule
+---@field Actuator cq.ActuatorModule
+---@field Observer table<string, fun(fields: table): cq.Observer>
+---@field Controller cq.ControllerModule
+---@field Optimizer cq.OptimizerModule
 ---@field Experiment fun(fields: cq.Experiment.def): cq.Experiment
----@field option fun(name: string, default: any, kind?: cq.Checker): any
+---@field Picture cq.PictureModule
+---@field Plot fun(fields: cq.Plot.def): cq.Canvas
+---@field Run cq.Run
+---@field random cq.RandomModule
+---@field option cq.OptionModule
 ---@field log fun(fields: table<string, any>)
 local cq = {}
 

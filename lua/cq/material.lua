@@ -20,6 +20,7 @@ function Material:__tostring()
     self.law, text.number(self.young), text.number(self.poisson), text.number(self.density), extra)
 end
 
+---@class cq.MaterialModule
 local material = { class = Material }
 
 -- lambda = E nu / ((1 + nu)(1 - 2 nu)) has poles at nu = -1 and 0.5; mu = E / (2 (1 + nu))

@@ -195,6 +195,7 @@ local function family(kind, own)
   end
 end
 
+---@class cq.OptimizerModule
 local optimizer = { Optimizer = Optimizer }
 
 ---@class cq.Optimizer.gradient_descent.def

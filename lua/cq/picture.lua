@@ -10,7 +10,8 @@ local canvas = require "cq.picture.canvas"
 local scene = require "cq.picture.scene"
 local video = require "cq.picture.video"
 
-return {
+---@class cq.PictureModule
+local picture = {
   canvas = canvas.new,
   scene = scene.new,
   frame = scene.once,
@@ -19,3 +20,5 @@ return {
   encode = video.encode,
   palette = require "cq.picture.paint",
 }
+
+return picture

@@ -14,7 +14,8 @@ require "cq.shape.transform"
 local combine = require "cq.shape.combine"
 require "cq.shape.sample"
 
-return {
+---@class cq.ShapeModule
+local shape = {
   class = class.Shape,
   box = primitive.box,
   disc = primitive.disc,
@@ -26,3 +27,5 @@ return {
   mesh = require "cq.shape.mesh",
   union = combine.union,
 }
+
+return shape
