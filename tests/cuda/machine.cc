@@ -335,8 +335,9 @@ void check_memory() {
     CHECK(cudaMemcpy(host, a.data, 8, cudaMemcpyHostToDevice) == cudaErrorInvalidValue && machine()->faults, "a copy in the wrong direction");
     cq_emulation_reset();
     const int here = 1;
-    const followed wrong = {&here, 0}, right = {out.data, 0};
+    const followed wrong = {&here, 0}, right = {out.data, 0}, empty = {out.data + 4, 0};   // nothing of it, and its end
     cudaMemcpy(a.data, &right, sizeof right, cudaMemcpyHostToDevice);
+    cudaMemcpy(a.data, &empty, sizeof empty, cudaMemcpyHostToDevice);
     CHECK(machine()->faults == 0, "%s", machine()->fault);
     cudaMemcpy(a.data, &wrong, sizeof wrong, cudaMemcpyHostToDevice);
     CHECK(machine()->faults == 1 && strstr(machine()->fault, "begins an address of the host"), "\"%s\"", machine()->fault);

@@ -78,13 +78,14 @@ bool is_mapped(uintptr_t address) {
   return mincore((void *)(address & ~(page_size() - 1)), 1, &resident) == 0;
 }
 
-// A structure for the device with an address of the host in it would be followed there: words that look like one are.
+// A structure for the device with an address of the host in it would be followed there: words that look like one are. The end
+// of a piece is where an array without elements may lie.
 void look_for_host_pointers(const void *from, size_t bytes, const char *call_name) {
   for (size_t k = 0; k + 8 <= bytes; k += 8) {
     uintptr_t word;
     memcpy(&word, (const char *)from + k, sizeof word);
     if (word < (uintptr_t)0x500000000000 || word >= (uintptr_t)0x800000000000) continue;
-    if (find(device_pieces, (void *)word) || find(host_pieces, (void *)word) || !is_mapped(word)) continue;
+    if (find(device_pieces, (void *)word) || find(device_pieces, (void *)(word - 1)) || find(host_pieces, (void *)word) || !is_mapped(word)) continue;
     fault("%s: byte %zu of %zu begins an address of the host, %p, which a kernel cannot follow", call_name, k, bytes, (void *)word);
     return;
   }
