@@ -109,6 +109,7 @@ end
 -- ---- one evaluation -------------------------------------------------------------------------------------------------
 
 ---The robot with its trainable values.
+---@param params table
 ---@return cq.Robot
 function Experiment:body(params)
   return params.robot and self.robot:with(params.robot) or self.robot
@@ -117,6 +118,7 @@ end
 ---The rollout with these parameters.
 ---@param params table
 ---@param watch? fun(state: cq.State, u: cq.Tensor?)
+---@param steps? integer     control steps, those of the experiment unless given
 ---@return cq.Rollout
 function Experiment:rollout(params, watch, steps)
   local world = params.world or {}

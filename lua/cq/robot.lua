@@ -356,6 +356,7 @@ function Robot:placed()
 end
 
 ---Is this robot the other one, or a variant of it?
+---@param other cq.Robot
 ---@return boolean
 function Robot:descends_from(other)
   local robot = self

@@ -5,6 +5,7 @@
 --   script.lua       the script as it was
 --   params.bin       parameters, as cq.load reads them
 --   optimizer.bin    parameters with the optimizer's state: what --resume goes on from
+--   best.bin         of an experiment: the parameters of the least loss
 --
 -- A loop:
 --   local run = Run.open { iterations = 100, resume = true }
@@ -269,6 +270,9 @@ end
 
 ---Saves when the last time is some seconds ago; else what was given is saved when the run ends before the next time, however
 ---it ends.
+---@param iteration integer
+---@param params table            as tensor.save takes it
+---@param optimizer? table        the optimizer's state
 function Run:checkpoint(iteration, params, optimizer)
   if C.cq_clock() - self.saved_at >= CHECKPOINT then return self:save(iteration, params, optimizer) end
   -- a copy: the next iteration may fail halfway through its update

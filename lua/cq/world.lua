@@ -190,12 +190,16 @@ end
 -- ---- selections -----------------------------------------------------------------------------------------------------
 
 ---Particles by group name, list of names, group, robot, list of numbers, or nil: all.
+---@param which any
+---@param what string     for errors
 ---@return cq.Selection
 function World:selection(which, what)
   return selection.find(self, which, what)
 end
 
 ---A selection that is made once: lists of particle numbers, or one such list, counted from `first`.
+---@param which integer[]|integer[][]
+---@param first? integer  0 unless given
 ---@return cq.Selection
 function World:remember_selection(which, first)
   return selection.remember(self, which, first or 0)

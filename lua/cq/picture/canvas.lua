@@ -82,6 +82,7 @@ end
 
 ---A filled polygon.
 ---@param points number[][]     {n, 2}
+---@param fill string|integer   colour
 ---@return cq.Canvas
 function Canvas:polygon(points, fill)
   local data, n = flat(points)
@@ -92,6 +93,7 @@ end
 ---A line through points, with round ends.
 ---@param points number[][]     {n, 2}
 ---@param width number          [pixel]
+---@param stroke string|integer colour
 ---@return cq.Canvas
 function Canvas:line(points, width, stroke)
   local data, n = flat(points)
@@ -100,12 +102,21 @@ function Canvas:line(points, width, stroke)
 end
 
 ---A filled rectangle from its corner nearest the origin.
+---@param x number
+---@param y number
+---@param width number
+---@param height number
+---@param fill string|integer   colour
 ---@return cq.Canvas
 function Canvas:rectangle(x, y, width, height, fill)
   return self:polygon({ { x, y }, { x + width, y }, { x + width, y + height }, { x, y + height } }, fill)
 end
 
 ---A filled disc.
+---@param x number              of its centre
+---@param y number
+---@param radius number
+---@param fill string|integer   colour
 ---@return cq.Canvas
 function Canvas:disc(x, y, radius, fill)
   C.cq_picture_discs(self.handle, 1, ffi.new("double[2]", x, y), ffi.new("double[1]", radius), ffi.new("uint32_t[1]", number(fill)))

@@ -145,6 +145,8 @@ function Tensor:permute(order)
 end
 
 ---Two dimensions exchanged; the last two if none are named.
+---@param i? integer
+---@param j? integer
 ---@return cq.Tensor
 function Tensor:transpose(i, j)
   class.check_tensor(self, "transpose")
@@ -201,6 +203,8 @@ function Tensor:slice(i, j, dim)
 end
 
 ---Entries i to j of the last dimension.
+---@param i integer
+---@param j? integer     the last one unless given
 ---@return cq.Tensor
 function Tensor:slice_columns(i, j) return self:slice(i, j, -1) end
 
