@@ -1,6 +1,6 @@
 #include "schedule.h"
 
-enum { MANY = 1 << 30 };   // more blocks than any rollout has
+static const int64_t MANY = INT64_MAX / 4;   // more than any rollout makes
 
 // C(s + r, s): the longest chain that s checkpoints, the one at its start included, reverse with r advances of any block
 static int64_t reach(int64_t s, int64_t r) {
@@ -8,8 +8,8 @@ static int64_t reach(int64_t s, int64_t r) {
   int64_t b = 1;
   const int64_t k = s < r ? s : r;
   for (int64_t i = 1; i <= k; i++) {
+    if (b > MANY / (s + r - k + i)) return MANY;
     b = b * (s + r - k + i) / i;
-    if (b > MANY) return MANY;
   }
   return b;
 }

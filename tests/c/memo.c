@@ -187,6 +187,17 @@ static void check_plans(void) {
   cq_memo_destroy(memo);
 }
 
+// A chain is reversed by an advance to its next checkpoint, its rest, and its beginning, whatever its length.
+static void check_long_chains(void) {
+  for (int64_t length = 10; length < 3000000000; length = length < INT32_MAX && length * 10 > INT32_MAX ? INT32_MAX : length * 10)
+    for (int64_t free = 1; free <= 6; free++) {
+      const int64_t split = cq_schedule_split(length, free);
+      const int64_t parts = split + cq_schedule_cost(length - split, free - 1) + cq_schedule_cost(split, free);
+      CHECK(cq_schedule_cost(length, free) == parts, "%lld blocks, %lld checkpoints: %lld advances, its parts make %lld", (long long)length,
+            (long long)free, (long long)cq_schedule_cost(length, free), (long long)parts);
+    }
+}
+
 // Who asks to stop in the middle of a call is heard before the next steps of the device, and what was made stays.
 static void check_interrupt(void) {
   cq_device d = {0};
@@ -347,6 +358,7 @@ static void check_forward_only(void) {
 int main(void) {
   check_schedule();
   check_plans();
+  check_long_chains();
   check_interrupt();
   check_bits(2, 20, 1, 1);
   check_bits(2, 12, 3, 3);
