@@ -58,7 +58,8 @@ static void launch_gang(gang_kernel *kernel, int32_t threads, cudaStream_t strea
   config.stream = stream;
   config.attrs = &together;
   config.numAttrs = 1;
-  cudaLaunchKernelEx(&config, kernel, frame, count, gang);   // what fails shows at cq_cuda_check
+  // as CQ_LAUNCH
+  if (cudaPeekAtLastError() == cudaSuccess) cudaLaunchKernelEx(&config, kernel, frame, count, gang);
 }
 static void launch_resident(cudaStream_t stream, cq_gang gang, const cq_frame *frame, int32_t count) {
   launch_gang(resident, MARCH_THREADS, stream, gang, frame, count);

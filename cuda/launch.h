@@ -7,8 +7,7 @@
 #include "../engine/base/base.h"
 
 #if defined(__CUDACC__)
-// a kernel on a stream; what fails shows at cq_cuda_check
-#define CQ_LAUNCH(kernel, blocks, threads, stream, ...) kernel<<<(unsigned)(blocks), (unsigned)(threads), 0, stream>>>(__VA_ARGS__)
+#define CQ_START(kernel, blocks, threads, stream, ...) kernel<<<(unsigned)(blocks), (unsigned)(threads), 0, stream>>>(__VA_ARGS__)
 // an array that the threads of a block share
 #define CQ_SHARED(type, name, count) __shared__ type name[count]
 #define CQ_NOINLINE __noinline__
@@ -59,6 +58,12 @@ static __device__ __forceinline__ void cq_sync_grid(unsigned *arrived) {
 #define CQ_GLOBAL(p)
 #define CQ_PRODUCT(a, b) ((a) * (b))
 #endif
+
+// A kernel on a stream. What fails shows at cq_cuda_check; until then no other is launched, for it would work on what was not made.
+#define CQ_LAUNCH(kernel, blocks, threads, stream, ...)                                               \
+  do {                                                                                                \
+    if (cudaPeekAtLastError() == cudaSuccess) CQ_START(kernel, blocks, threads, stream, __VA_ARGS__); \
+  } while (0)
 
 #define CQ_KERNEL static __global__ void
 #define CQ_GPU static __device__ __forceinline__

@@ -64,21 +64,24 @@ static cq_status prepare_state(cq_device *d, Chain *c, int32_t k) {
   return CQ_OK;
 }
 
-// the next run: up to the end of its control step
-static cq_status launch_next(cq_device *d, Chain *c) {
+// the next run, up to the end of its control step: what it needs
+static cq_status prepare_next(cq_device *d, Chain *c, int32_t *count) {
   const int32_t substeps = d->model->substeps, at = c->at + c->sent, left = substeps - at % substeps;
-  const int32_t count = left < CQ_RUN_MAX ? left : CQ_RUN_MAX;
+  *count = left < CQ_RUN_MAX ? left : CQ_RUN_MAX;
   set_controls(d, c->controls, at / substeps);
-  const int32_t driven = c->controls->policy && at % substeps == 0;
   cq_status status = cq_cuda_prepare(d, d->arrangement, c->sent);
-  for (int32_t k = 0; k < count && !status; k++) status = prepare_state(d, c, k);
-  if (!status) status = cq_cuda_send(d);
+  for (int32_t k = 0; k < *count && !status; k++) status = prepare_state(d, c, k);
+  return status;
+}
+
+static cq_status launch_next(cq_device *d, Chain *c, int32_t count) {
+  const int32_t driven = c->controls->policy && (c->at + c->sent) % d->model->substeps == 0;
+  cq_status status = cq_cuda_send(d);
   if (!status && driven) status = cq_cuda_policy_drive(d, c->controls->policy, state_of(d, c, c->sent), c->driven);
   if (!status) status = cq_cuda_run_forward(d, count);
-  if (status) return status;
   c->sent += count;
   c->driven += driven;
-  return CQ_OK;
+  return status;
 }
 
 // waits for what was launched, and for what the policy gave
@@ -120,15 +123,19 @@ static cq_status conclude(cq_device *d, Chain *c) {
   return cq_cuda_arrange(d);
 }
 
-// as much as there may be
+// As much as there may be. A run that is launched in part only may have written over the state before it, so that nothing may be
+// taken from a chain with one.
 static cq_status launch_all(cq_device *d, Chain *c) {
   const int64_t left = (int64_t)c->controls->count * d->model->substeps - c->at, ahead = substeps_ahead(d);
   const int32_t rows = c->controls->policy ? cq_cuda_policy_rows(d) : CQ_RUNS_AHEAD;
+  int32_t count;
   c->sent = c->driven = 0;
-  cq_status status = launch_next(d, c);
-  // what fails here fails again when its turn comes
-  while (!status && c->sent < left && c->sent + d->model->substeps <= ahead && d->pending < d->uploads_count && c->driven < rows)
-    if (launch_next(d, c)) break;
+  cq_status status = prepare_next(d, c, &count);
+  if (!status) status = launch_next(d, c, count);
+  while (!status && c->sent < left && c->sent + d->model->substeps <= ahead && d->pending < d->uploads_count && c->driven < rows) {
+    if (prepare_next(d, c, &count)) break;   // this fails again when its turn comes
+    status = launch_next(d, c, count);
+  }
   return status;
 }
 
@@ -335,8 +342,10 @@ cq_status cq_cuda_finish(cq_device *d) {
   if (!sums) return CQ_MEMORY;
   cq_status status = settle(d);
   const cq_storing state = {d->adj->data, d->slots, d->adj_arrangement->order, totals + cq_total_state(d)};
-  d->kernels->store_state(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &state);
-  if (!status) status = cq_cuda_check(cudaGetLastError(), "storing gradients");
+  if (!status) {
+    d->kernels->store_state(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &state);
+    status = cq_cuda_check(cudaGetLastError(), "storing gradients");
+  }
   if (!status) status = fetch_particles(d);
   if (!status) status = fetch(d, sums, totals, (int64_t)d->batch * count);
   if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), "bringing the gradients");

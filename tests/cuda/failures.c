@@ -68,40 +68,65 @@ static void make_network(network *n, const cq_readout *q) {
   n->policy.shift = n->shift;
 }
 
-// a whole run up to its first failure: one control step with signals and forces, the others driven by a network
-static cq_status run(int side, uint64_t *hash) {
-  test_choice choice = {.dim = 2, .side = side, .precision = CQ_FLOAT64, .steps = STEPS, .batch = 1};
-  test_run t = {.choice = choice};
-  make_def(&t.scene, side, CQ_DEVICE_CUDA);
-  cq_status status = cq_world_create(&t.scene.def, &t.world);
+static cq_status create(test_run *t, const test_choice *choice) {
+  *t = (test_run){.choice = *choice};
+  make_def(&t->scene, choice->side, CQ_DEVICE_CUDA);
+  if (choice->change) choice->change(&t->scene);
+  cq_status status = cq_world_create(&t->scene.def, &t->world);
   cq_rollout_def def;
   cq_rollout_def_init(&def);
   def.steps = STEPS;
-  if (!status) status = cq_rollout_create(t.world, &def, &t.rollout);
-  if (!status) status = cq_rollout_begin(t.rollout);
-  double u[3] = {0.3, -0.2, 0.1}, forces[10] = {1e-3, 2e-3}, grad_u[3], mean[2] = {0}, one[2] = {1, 2}, g[2] = {0}, y[3 * STEPS];
-  if (!status) status = cq_rollout_run(t.rollout, 1, u, forces);
+  def.differentiable = !choice->forward_only;
+  return status ? status : cq_rollout_create(t->world, &def, &t->rollout);
+}
+
+static void destroy(test_run *t) {
+  cq_world_destroy(t->world);
+  test_scene_free(&t->scene);
+}
+
+// Forward and back up to the first failure: one control step with signals and forces, the others driven by a network, with a readout
+// of each kind.
+static cq_status pass(test_run *t, uint64_t *hash) {
+  enum { READOUTS = 3 };
+  double u[3] = {0.3, -0.2, 0.1}, forces[10] = {1e-3, 2e-3}, grad_u[3], out[READOUTS][6] = {{0}}, one[6] = {1, 2}, g[2] = {0}, y[3 * STEPS];
   int64_t start[2] = {0, 3};
   int32_t particles[3] = {0, 5, 5};
-  cq_readout q;
-  cq_readout_init(&q);
-  q.group_count = 1;
-  q.group_start = start;
-  q.particles = particles;
+  cq_readout q[READOUTS];
+  for (int k = 0; k < READOUTS; k++) {
+    cq_readout_init(&q[k]);
+    q[k].group_count = 1;
+    q[k].group_start = start;
+    q[k].particles = particles;
+  }
+  q[1].weighting = CQ_WEIGHT_PARTICLE;
+  q[2].kind = CQ_READOUT_GATHER;
   network n;
-  make_network(&n, &q);
-  if (!status) status = cq_rollout_follow(t.rollout, &n.policy, STEPS - 1, y);
-  if (!status) status = cq_rollout_read(t.rollout, &q, mean);
-  if (!status) status = cq_rollout_begin_adjoint(t.rollout);
-  if (!status) status = cq_rollout_read_adjoint(t.rollout, &q, one);
-  *hash = 1469598103934665603u;
-  if (!status) status = cq_rollout_follow_adjoint(t.rollout, &n.policy, STEPS - 1);
-  if (!status) status = cq_rollout_run_adjoint(t.rollout, 1, grad_u, NULL);
+  make_network(&n, &q[0]);
+  cq_status status = cq_rollout_begin(t->rollout);
+  if (!status) status = cq_rollout_run(t->rollout, 1, u, forces);
+  if (!status) status = cq_rollout_follow(t->rollout, &n.policy, STEPS - 1, y);
+  for (int k = 0; k < READOUTS && !status; k++) status = cq_rollout_read(t->rollout, &q[k], out[k]);
+  *hash = test_hash(1469598103934665603u, out, sizeof out);
+  if (status || t->choice.forward_only) return status;
+  status = cq_rollout_begin_adjoint(t->rollout);
+  for (int k = 0; k < READOUTS && !status; k++) status = cq_rollout_read_adjoint(t->rollout, &q[k], one);
+  if (!status) status = cq_rollout_follow_adjoint(t->rollout, &n.policy, STEPS - 1);
+  if (!status) status = cq_rollout_run_adjoint(t->rollout, 1, grad_u, NULL);
   if (!status) *hash = test_hash(test_hash(*hash, n.grad_weight, sizeof n.grad_weight), grad_u, sizeof grad_u);
-  if (!status) status = cq_rollout_gradient(t.rollout, CQ_FIELD_GRAVITY, g, 0);
-  *hash = test_hash(test_hash(*hash, mean, sizeof mean), g, sizeof g);
-  cq_world_destroy(t.world);
-  test_scene_free(&t.scene);
+  if (!status) status = cq_rollout_gradient(t->rollout, CQ_FIELD_GRAVITY, g, 0);
+  *hash = test_hash(*hash, g, sizeof g);
+  return status;
+}
+
+// a whole run up to its first failure, with a world of its own
+static cq_status run(int side, uint64_t *hash) {
+  const test_choice choice = {.side = side};
+  test_run t;
+  cq_status status = create(&t, &choice);
+  *hash = 0;
+  if (!status) status = pass(&t, hash);
+  destroy(&t);
   return status;
 }
 
@@ -231,6 +256,68 @@ static void check_recovery(void) {
   check_left("recovery", 0);
 }
 
+// ---- launches -----------------------------------------------------------------------------------------------------------
+
+// every kernel; those of a substep go by one name
+static const char *const kernels[] = {
+    "write_first", "load_values", "load_drive", "find_box", "find_keys", "scan_parts", "scan_sums", "scan_tiles", "write_tiles", "hold_nodes",
+    "place_slots", "order_tiles", "move_slots", "move_bytes", "kernel", "a kernel whose blocks work together", "grid_adj", "drive",
+    "drive_adj", "add_gradients", "drive_shares", "drive_signals", "read_portions", "read_groups", "read_gather", "read_adj",
+    "store_params_adj", "sum_tiles", "store_state_adj"};
+enum { KERNELS = sizeof kernels / sizeof *kernels };
+
+// particles that must be sorted in the middle of a control step, in a world so wide that the window is one of their own
+static void fast_and_wide(test_scene *s) {
+  s->def.dt = 6e-3;
+  s->def.substeps = 4;
+  s->def.wall_count = 0;
+  for (int i = 0; i < 2; i++) s->def.cells[i] = 4200;
+  for (int64_t p = 0; p < s->n; p++) s->velocity[2 * p] += 9;
+}
+
+// One launch of a pass is refused, and the GPU goes on: nothing is launched on top of what was not made, the failure has its name, and
+// the same rollout gives the same bits when it begins again. 0: there are not so many launches.
+static int check_launch(int k, const test_choice *choice, uint64_t whole, int32_t refused[KERNELS]) {
+  uint64_t hash;
+  test_run t;
+  reset();
+  REQUIRE(create(&t, choice) == CQ_OK);
+  fail("launch", k, OUT_OF_RESOURCES, 0);
+  const cq_status status = pass(&t, &hash);
+  if (machine->fail_after >= 0) {
+    CHECK(status == CQ_OK && hash == whole, "status %d: %s", (int)status, cq_error());
+    destroy(&t);
+    return 0;
+  }
+  CHECK(status == CQ_DEVICE && strstr(cq_error(), "cudaErrorLaunchOutOfResources"), "launch %d, %s, is refused: status %d, \"%s\"", k,
+        machine->refused, (int)status, cq_error());
+  CHECK(machine->launches == machine->launches_before && machine->faults == 0, "launch %d, %s, is refused: %d more are made; %s", k,
+        machine->refused, (int)(machine->launches - machine->launches_before), machine->fault);
+  for (int i = 0; i < KERNELS; i++) refused[i] += !strcmp(machine->refused, kernels[i]);
+  reset();
+  const cq_status again = pass(&t, &hash);
+  CHECK(again == CQ_OK && hash == whole && machine->faults == 0, "after launch %d: status %d, \"%s\", %s bits; %s", k, (int)again, cq_error(),
+        hash == whole ? "the same" : "other", machine->fault);
+  destroy(&t);
+  check_left("launch", k);
+  return 1;
+}
+
+static void check_every_launch(void) {
+  int32_t refused[KERNELS] = {0};
+  for (int way = 0; way < 4; way++) {
+    const test_choice choice = {.side = 5, .forward_only = way / 2, .change = fast_and_wide};
+    uint64_t whole;
+    test_run t;
+    setenv("CQLUA_CUDA_RUN", way % 2 ? "launches" : "grid", 1);
+    reset();
+    REQUIRE(create(&t, &choice) == CQ_OK && pass(&t, &whole) == CQ_OK);
+    destroy(&t);
+    for (int k = 0; check_launch(k, &choice, whole, refused); k++) continue;
+  }
+  for (int i = 0; i < KERNELS; i++) CHECK(refused[i], "no launch of %s was refused", kernels[i]);
+}
+
 int main(int argc, char **argv) {
   const char *emulated = getenv("CQLUA_CUDA");
   char stranger[4096], object[4096];
@@ -260,6 +347,7 @@ int main(int argc, char **argv) {
     check_every_call("kernel", ILLEGAL_ADDRESS, 1, CQ_DEVICE);
     check_every_call("launch", OUT_OF_RESOURCES, 1, CQ_DEVICE);
   }
+  check_every_launch();
   check_memory();
   check_recovery();
   return check_report();

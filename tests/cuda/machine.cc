@@ -40,7 +40,7 @@ template <class K> std::vector<std::vector<int>> in_all_orders(K kernel) {
     machine()->thread_order = machine()->block_order = order;
     device_array<int> a(count);
     cudaMemset(a.data, 0, count * sizeof(int));
-    CQ_LAUNCH(kernel, blocks, threads, nullptr, a.data);
+    CQ_START(kernel, blocks, threads, nullptr, a.data);
     out.push_back(a.read(count));
   }
   return out;
@@ -116,7 +116,7 @@ void check_divergence() {
       cq_emulation_reset();
       machine()->thread_order = order;
       device_array<int> out(1);
-      CQ_LAUNCH(wait_in_vain, 1, threads, nullptr, out.data, how);
+      CQ_START(wait_in_vain, 1, threads, nullptr, out.data, how);
       const cudaError_t error = cudaDeviceSynchronize();
       const bool told = strstr(machine()->fault, words[how]) || (how == 4 && strstr(machine()->fault, "leaves out"));
       CHECK(error == cudaErrorLaunchFailure && machine()->faults == 1 && told, "%d: error %d, %lld faults, \"%s\" (\"%s\" wanted)", how, error,
@@ -124,12 +124,12 @@ void check_divergence() {
     }
   cq_emulation_reset();
   device_array<int> out(1);
-  CQ_LAUNCH(share_too_much, 1, 32, nullptr, out.data);
+  CQ_START(share_too_much, 1, 32, nullptr, out.data);
   CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && strstr(machine()->fault, "56000 bytes"), "\"%s\"", machine()->fault);
 #if !defined(__SANITIZE_ADDRESS__)
   cq_emulation_reset();
   device_array<int> some(32);
-  CQ_LAUNCH(go_astray, 1, 32, nullptr, some.data);
+  CQ_START(go_astray, 1, 32, nullptr, some.data);
   CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && strstr(machine()->fault, "thread 5: the address 0x40"), "\"%s\"", machine()->fault);
 #endif
   CHECK(in_all_orders(turn_round)[0][0] == threads - 1, "nothing runs after a fault");
@@ -236,7 +236,7 @@ void check_together_faults() {
     }
   cq_emulation_reset();
   device_array<int> out(16);
-  CQ_LAUNCH(pass_on, 1, threads, nullptr, out.data, 0, 0);
+  CQ_START(pass_on, 1, threads, nullptr, out.data, 0, 0);
   CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && strstr(machine()->fault, "were not launched as"), "\"%s\"", machine()->fault);
   cq_emulation_reset();
   CHECK(launch_together(9, 0, out.data, 0) == cudaErrorCooperativeLaunchTooLarge, "more blocks than there is room for");
@@ -275,7 +275,7 @@ void check_parts() {
       cq_emulation_reset();
       machine()->thread_order = order;
       device_array<int> out(threads);
-      CQ_LAUNCH(turn_apart, 1, threads, nullptr, out.data, how);
+      CQ_START(turn_apart, 1, threads, nullptr, out.data, how);
       if (how == 2) {
         CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && strstr(machine()->fault, "wait for their part of the block"), "\"%s\"",
               machine()->fault);
@@ -321,7 +321,7 @@ void check_memory() {
     device_array<double> a(100);
     for (const double x : a.read(100)) CHECK(std::isnan(x), "new memory holds %g", x);
     device_array<int> out(4);
-    CQ_LAUNCH(read_poison, 2, 4, nullptr, out.data);
+    CQ_START(read_poison, 2, 4, nullptr, out.data);
     CHECK(out.read(4) == std::vector<int>(4, 1), "shared memory is not poisoned for each block");
     CHECK(machine()->memory_used > before, "memory in use is not counted");
 
@@ -378,7 +378,7 @@ void check_streams() {
   cudaMemset(sum.data, 0, sizeof(int));
   cudaMemcpy(what.data, &one, sizeof(int), cudaMemcpyHostToDevice);
   *pinned = -1;
-  CQ_LAUNCH(add, 1, 32, first, sum.data, what.data);
+  CQ_START(add, 1, 32, first, sum.data, what.data);
   cudaMemcpyAsync(pinned, sum.data, sizeof(int), cudaMemcpyDeviceToHost, first);
   CHECK(*pinned == -1 && cudaStreamQuery(first) == cudaErrorNotReady, "work is done before anybody waits: %d", *pinned);
   cudaStreamSynchronize(first);
@@ -397,7 +397,7 @@ void check_streams() {
   cudaEvent_t event, later;
   cudaEventCreate(&event);
   cudaEventCreateWithFlags(&later, cudaEventDefault);
-  CQ_LAUNCH(add, 1, 32, first, sum.data, what.data);
+  CQ_START(add, 1, 32, first, sum.data, what.data);
   cudaEventRecord(event, first);
   cudaMemcpyAsync(pinned, sum.data, sizeof(int), cudaMemcpyDeviceToHost, second);
   cudaStreamSynchronize(second);
@@ -415,7 +415,7 @@ void check_streams() {
   cudaGraph_t graph;
   cudaGraphExec_t exec;
   cudaStreamBeginCapture(first, cudaStreamCaptureModeThreadLocal);
-  for (int k = 0; k < 3; k++) CQ_LAUNCH(add, 1, 32, first, sum.data, what.data);
+  for (int k = 0; k < 3; k++) CQ_START(add, 1, 32, first, sum.data, what.data);
   CHECK(cudaStreamSynchronize(first) == cudaErrorStreamCaptureUnsupported, "a stream that is captured can be waited for");
   void *memory;
   CHECK(cudaMalloc(&memory, 16) == cudaErrorStreamCaptureUnsupported, "memory is taken during a capture");
@@ -458,7 +458,7 @@ void check_failures() {
   snprintf(machine()->fail_call, sizeof machine()->fail_call, "kernel");
   machine()->fail_after = 0;
   machine()->fail_error = cudaErrorIllegalAddress;
-  CQ_LAUNCH(add, 1, 32, nullptr, a.data, a.data);
+  CQ_START(add, 1, 32, nullptr, a.data, a.data);
   CHECK(cudaGetLastError() == cudaSuccess, "a kernel fails before it runs");
   CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress && cudaDeviceSynchronize() == cudaErrorIllegalAddress, "it does not when it runs");
   CHECK(cudaMemcpy(&number, a.data, 4, cudaMemcpyDeviceToHost) == cudaErrorIllegalAddress && cudaGetLastError() == cudaErrorIllegalAddress,

@@ -170,7 +170,7 @@ template <class F> cudaError_t cudaOccupancyMaxPotentialClusterSize(int *size, F
   return emulation::cluster_size((const void *)kernel, config->blockDim.x, size);
 }
 
-#define CQ_LAUNCH(kernel, blocks, threads, stream, ...) \
+#define CQ_START(kernel, blocks, threads, stream, ...) \
   emulation::launch(#kernel, (unsigned)(blocks), (unsigned)(threads), stream, kernel, __VA_ARGS__)
 
 #endif

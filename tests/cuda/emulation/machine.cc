@@ -162,6 +162,7 @@ cudaError_t call(const char *name) {
   const bool works = !strcmp(name, "launch") || !strcmp(name, "kernel");
   const bool matches = m->fail_call[0] ? !strcmp(m->fail_call, name) : !works;
   if (m->fail_after >= 0 && matches && m->fail_after-- == 0) {
+    m->launches_before = m->launches;
     if (m->fail_lost) lose((cudaError_t)m->fail_error);
     return keep((cudaError_t)m->fail_error);
   }

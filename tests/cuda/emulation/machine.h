@@ -31,7 +31,9 @@ typedef struct cq_emulation {
   int32_t fail_lost;         // 1: all calls after it fail as well
 
   // what happened so far
-  int64_t calls, launches;
+  int64_t calls, launches;   // launches: of kernels and of graphs, refused ones too
+  int64_t launches_before;   // the call that failed, itself counted
+  char refused[64];          // the kernel whose launch failed last
   int64_t kernels, grids, clusters;   // that ran, those of graphs too: all, cooperative ones, clusters
   int64_t memory_used, memory_peak;
   int64_t pinned_used;       // host memory from cudaMallocHost

@@ -4,6 +4,7 @@
 #include "machine.h"
 #include "runtime.h"
 #include <chrono>
+#include <cstdio>
 #include <deque>
 #include <memory>
 #include <set>
@@ -112,6 +113,7 @@ cudaError_t enqueue_launch(const char *name, unsigned blocks, unsigned threads, 
                            std::function<void()> body) {
   cq_emulation_machine()->launches++;
   const cudaError_t refused = call("launch");
+  if (refused) snprintf(cq_emulation_machine()->refused, sizeof cq_emulation_machine()->refused, "%s", name);
   if (refused) return refused;
   if (!blocks || blocks > 0x7fffffff || !threads || threads > threads_max) {
     fault("%s: a launch of %u blocks of %u threads", name, blocks, threads);
@@ -261,6 +263,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return call("cudaGraphUpload"); }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+  cq_emulation_machine()->launches++;
   const cudaError_t error = call("cudaGraphLaunch");
   if (error) return error;
   const recorded_work work = exec->work;
