@@ -76,8 +76,8 @@ static cq_status too_little(const cq_plan *plan, int64_t budget) {
   const amount least = amount_of(plan->record_bytes + plan->slice_bytes), has = amount_of(budget);
   const amount record = amount_of(plan->record_bytes), mark = amount_of(plan->slice_bytes);
   return cq_fail(CQ_MEMORY,
-                 "the memo needs at least %.3g %s (one control step of %.3g %s and a checkpoint of %.3g %s), its budget is %.3g %s: "
-                 "give it more memory, or make control steps shorter",
+                 "the memo needs at least %.3g %s (one control step of %.3g %s and a checkpoint of %.3g %s), its budget is %.3g %s, "
+                 "three quarters of what is free unless given: end other programs, give it more memory, or make control steps shorter",
                  least.number, least.unit, record.number, record.unit, mark.number, mark.unit, has.number, has.unit);
 }
 

@@ -40,13 +40,14 @@ void set_one(cq_emulation *m, const char *name, const char *value) {
       {"devices", &m->devices}, {"driver", &m->driver}, {"processors", &m->processors},
       {"cooperative", &m->cooperative}, {"cluster", &m->cluster}, {"thread_order", &m->thread_order},
       {"block_order", &m->block_order}, {"guard", &m->guard}, {"fail_after", &m->fail_after}, {"fail_error", &m->fail_error},
-      {"fail_lost", &m->fail_lost}};
+      {"fail_lost", &m->fail_lost}, {"others_after", &m->others_after}};
   for (const auto &i : integers)
     if (!strcmp(i.name, name)) {
       *i.to = (int32_t)number;
       return;
     }
   if (!strcmp(name, "memory")) m->memory = (int64_t)number;
+  else if (!strcmp(name, "others")) m->others = (int64_t)number;
   else if (!strcmp(name, "seed")) m->seed = (uint32_t)number;
   else if (!strcmp(name, "fail_call")) snprintf(m->fail_call, sizeof m->fail_call, "%s", value);
   else fault("CQLUA_EMULATION has no setting %s", name);
@@ -89,6 +90,7 @@ const named_error errors[] = {
     CQ_ERROR(InvalidDevicePointer, "invalid device pointer"),
     CQ_ERROR(InvalidMemcpyDirection, "invalid copy direction for memcpy"),
     CQ_ERROR(InsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version"),
+    CQ_ERROR(CallRequiresNewerDriver, "API call is not supported in the installed CUDA driver"),
     CQ_ERROR(DevicesUnavailable, "CUDA-capable device(s) is/are busy or unavailable"),
     CQ_ERROR(InvalidDeviceFunction, "invalid device function"),
     CQ_ERROR(NoDevice, "no CUDA-capable device is detected"),
@@ -108,6 +110,8 @@ const named_error errors[] = {
     CQ_ERROR(InvalidClusterSize, "Invalid cluster size"),
     CQ_ERROR(SystemNotReady, "system not yet initialized"),
     CQ_ERROR(SystemDriverMismatch, "system has unsupported display driver / cuda driver combination"),
+    CQ_ERROR(CompatNotSupportedOnDevice, "forward compatibility was attempted on non supported HW"),
+    CQ_ERROR(MpsMaxClientsReached, "the hardware resources required to support another MPS client have been exhausted"),
     CQ_ERROR(StreamCaptureUnsupported, "operation not permitted when stream is capturing"),
     CQ_ERROR(StreamCaptureInvalidated, "operation failed due to a previous error during capture"),
     CQ_ERROR(StreamCaptureUnmatched, "capture was not initiated in this stream"),

@@ -12,6 +12,8 @@ typedef struct cq_emulation {
   int32_t devices;           // 0: none
   int32_t driver;            // CUDA version that the driver serves, 13000 for 13.0; 0: no driver
   int64_t memory;            // of the device [bytes]
+  int64_t others;            // of it that other programs hold, or what they find free,
+  int32_t others_after;      // from so many launches on
   int32_t processors;        // multiprocessors
   int32_t cooperative;       // 1: launches whose blocks are on the machine together
   int32_t cluster;           // blocks of the largest cluster, 0: none

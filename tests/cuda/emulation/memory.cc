@@ -73,6 +73,13 @@ bool within(const std::map<const char *, piece> &pieces, const void *memory, siz
   return p && (const char *)memory + bytes <= p->first + p->second.bytes;
 }
 
+// bytes of the device that nobody holds
+int64_t bytes_left() {
+  const cq_emulation *m = cq_emulation_machine();
+  const int64_t others = m->launches >= m->others_after ? m->others : 0;
+  return m->memory > m->memory_used + others ? m->memory - m->memory_used - others : 0;
+}
+
 bool is_mapped(uintptr_t address) {
   unsigned char resident;
   return mincore((void *)(address & ~(page_size() - 1)), 1, &resident) == 0;
@@ -198,9 +205,8 @@ using namespace emulation;
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total) {
   const cudaError_t error = call("cudaMemGetInfo");
   if (error) return error;
-  const cq_emulation *m = cq_emulation_machine();
-  *total = (size_t)m->memory;
-  *available = m->memory > m->memory_used ? (size_t)(m->memory - m->memory_used) : 0;
+  *total = (size_t)cq_emulation_machine()->memory;
+  *available = (size_t)bytes_left();
   return cudaSuccess;
 }
 
@@ -213,7 +219,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes) {
   cq_emulation *m = cq_emulation_machine();
   const size_t rounded = (bytes + alignment - 1) & ~(alignment - 1), page = page_size();
   const size_t page_bytes = (rounded + page - 1) & ~(page - 1);
-  if (m->memory_used + (int64_t)rounded > m->memory) return keep(cudaErrorMemoryAllocation);
+  if ((int64_t)rounded > bytes_left()) return keep(cudaErrorMemoryAllocation);
   char *pages = map_poison(page_bytes);
   if (!pages) return keep(cudaErrorMemoryAllocation);
   char *taken = pages + page_bytes - rounded;
