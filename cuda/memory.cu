@@ -70,8 +70,8 @@ static cq_status fail_memory(const cq_pool *pool, size_t bytes, const char *what
   const double mebibyte = 1 << 20;
   size_t available = 0, total = 0;
   if (cudaMemGetInfo(&available, &total) != cudaSuccess) cudaGetLastError();
-  return cq_fail(CQ_MEMORY, "out of memory: %s needs %.1f MiB; of the %.0f MiB of the GPU %.1f are free and %.1f are this world's: end other "
-                 "programs that use it, let the memo take less, or take the device \"cpu\"", what, (double)bytes / mebibyte,
+  return cq_fail(CQ_MEMORY, "out of memory: %s would take %.1f MiB; of the %.0f MiB of the GPU %.1f are free and %.1f are this world's: end "
+                 "other programs that use it, let the memo take less, or take the device \"cpu\"", what, (double)bytes / mebibyte,
                  (double)total / mebibyte, (double)available / mebibyte, (double)pool->bytes / mebibyte);
 }
 
@@ -145,6 +145,8 @@ static cq_status carve(cq_pool *pool, size_t bytes, int32_t bin, const char *wha
     size_t wanted = pool->bytes / 4 < PIECE_MOST ? pool->bytes / 4 : PIECE_MOST;
     if (wanted < PIECE) wanted = PIECE;
     cq_status status = add_piece(pool, bytes > wanted ? bytes : wanted, what);
+    // what is in nobody's use now goes back last: it will be wanted again, and then another program may have it
+    if (status == CQ_MEMORY && bytes < wanted) status = add_piece(pool, bytes, what);
     if (status == CQ_MEMORY) {
       trim(pool);
       status = add_piece(pool, bytes, what);

@@ -91,7 +91,7 @@ static void fill_drive(const cq_device *d, const cq_arrangement *a, double *cont
   out->grad_weight = (double *)d->grad_weight->data;
   double *grad = (double *)d->grad_controls->data;
   out->grad_signal = grad + row * signals;
-  out->grad_force = grad + rows * signals + row * cq_force_count(d);
+  out->grad_force = d->model->force_count ? grad + rows * signals + row * cq_force_count(d) : NULL;
 }
 
 cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first) {

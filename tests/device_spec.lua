@@ -140,7 +140,61 @@ describe("a training on the GPU", function()
   it("that finds no memory on the GPU says so", function()
     local result = train("little", { "--device", "cuda" }, "memory=30000")
     assert.equal(1, result.code)
-    has(result.err, "memory")
+    has(result.err, "out of memory: ")
+    has(result.err, "end other programs that use it")
+  end)
+
+  it("whose GPU refuses a launch keeps what was computed, and goes on with --resume on the CPU", function()
+    local refused = train("refused", { "--device", "cuda" }, "fail_call=launch fail_after=250 fail_error=701")
+    assert.equal(1, refused.code)
+    has(refused.err, " failed on the GPU: too many resources requested for launch (cudaErrorLaunchOutOfResources); start the program again")
+    local made = #losses "refused"
+    assert(made > 0 and made < 4, made .. " iterations were made")
+    assert.equal(0, train("refused", { "--device", "cpu", "--resume" }).code)
+    assert.equal(0, train("whole", {}).code)
+    local a, b = losses "whole", losses "refused"
+    assert.equal(4, #b)
+    for i = 1, 4 do assert.near(a[i], b[i], 1e-9 * math.abs(a[i])) end
+  end)
+end)
+
+describe("a GPU that other programs use", function()
+  it("is told to be busy, and what lies in the folder stays as it is", function()
+    assert.equal(0, train("run", { "--iterations", "2" }).code)
+    local files = { "history.csv", "params.bin", "optimizer.bin", "best.bin", "manifest.json" }
+    local before = {}
+    for i, name in ipairs(files) do before[i] = process.read(folder .. "/run/" .. name) end
+    local busy = train("run", { "--device", "cuda", "--resume" }, "fail_call=cudaSetDevice fail_after=0 fail_error=46")
+    assert.equal(2, busy.code)
+    has(busy.err, "--device cuda: the GPU is busy, or another program has it to itself")
+    has(busy.err, "wait, or take the device \"cpu\"")
+    for i, name in ipairs(files) do assert.equal(before[i], process.read(folder .. "/run/" .. name), name) end
+    assert.equal(0, train("run", { "--resume" }).code)
+    assert.equal(4, #losses "run")
+  end)
+
+  it("is planned with for what they leave, with the same results", function()
+    local plan = "control steps made %d[.]%d+ times"
+    local function told(name, settings)
+      local result = cqlua({ script(training), "--out", folder .. "/" .. name, "--device", "cuda" }, settings)
+      assert.equal(0, result.code, result.err)
+      return result.err
+    end
+    assert(not told("alone", ""):find(plan))
+    assert(told("beside", "others=1073341824"):find(plan))   -- of 1 GiB
+    assert.same(losses "alone", losses "beside")
+    -- what the first iteration took stays ours
+    told("before", "memory=1000000 others=1000000 others_after=300")
+    assert.same(losses "alone", losses "before")
+  end)
+
+  it("that they fill in the middle ends a training in order", function()
+    local filled = train("filled", { "--device", "cuda" }, "memory=400000 others=400000 others_after=60")
+    assert.equal(1, filled.code)
+    has(filled.err, "out of memory")
+    has(process.read(folder .. "/filled/manifest.json"), '"status": "failed"')
+    assert.equal(0, train("filled", { "--device", "cpu", "--resume" }).code)
+    assert.equal(4, #losses "filled")
   end)
 end)
 

@@ -179,6 +179,7 @@ cq_status cq_rollout_begin(cq_rollout *r) {
   r->began = r->adjoint = r->finished = r->failed = 0;
   memcpy(r->values, r->values_next, (size_t)r->def.batch * sizeof *r->values);
   memcpy(r->begun, r->latest, sizeof r->begun);
+  cq_memo_forget(r->memo);   // or the device would need memory for the new beginning beside that of the whole rollout before
   cq_status status = r->world->backend->begin(r->device, r->values);
   if (!status) status = cq_memo_begin(r->memo);
   r->began = !status;

@@ -20,7 +20,7 @@ struct cq_memo {
 
 static const cq_backend *backend_of(const cq_memo *memo) { return memo->def.backend; }
 
-static void forget(cq_memo *memo) {
+void cq_memo_forget(cq_memo *memo) {
   cq_device *device = memo->def.device;
   for (int32_t k = 0; k < memo->record_capacity; k++)
     if (memo->records[k]) backend_of(memo)->record_clear(device, memo->records[k]);
@@ -30,7 +30,7 @@ static void forget(cq_memo *memo) {
 
 void cq_memo_destroy(cq_memo *memo) {
   if (!memo) return;
-  forget(memo);
+  cq_memo_forget(memo);
   for (int32_t k = 0; k < memo->record_capacity; k++) backend_of(memo)->record_destroy(memo->def.device, memo->records[k]);
   cq_free(memo->records);
   cq_free(memo->marks);
@@ -141,7 +141,7 @@ static cq_status push_mark(cq_memo *memo) {
 }
 
 cq_status cq_memo_begin(cq_memo *memo) {
-  forget(memo);
+  cq_memo_forget(memo);
   memo->at = memo->made = 0;
   memo->has_forces = 0;
   cq_status status = make_plan(memo);

@@ -19,6 +19,7 @@ typedef struct cq_memo_def {
 
 cq_status cq_memo_create(const cq_memo_def *def, cq_memo **memo);
 void cq_memo_destroy(cq_memo *memo);
+void cq_memo_forget(cq_memo *memo);                   // before the device begins again, which may use the memory
 cq_status cq_memo_begin(cq_memo *memo);               // the device has begun: plans, and forgets what it had
 const cq_plan *cq_memo_plan(const cq_memo *memo);
 int32_t cq_memo_at(const cq_memo *memo);              // index of the live state
