@@ -195,7 +195,8 @@ gpu-check: ## on a machine with a GPU: parity with the CPU, NVIDIA's sanitizer, 
 
 # ---- the CUDA device under a host emulation, for tests ------------------------------------------------------------
 # The sources of cuda/ by the C++ compiler, with an emulated <cuda_runtime.h> before any other: no CUDA Toolkit is needed.
-EMULATED_FLAGS := -Itests/cuda/emulation $(CPPFLAGS_ALL) $(CXX_FLAGS) -fPIC -fvisibility=hidden
+# gcc notes how it passes structures that no other object sees
+EMULATED_FLAGS := -Itests/cuda/emulation $(CPPFLAGS_ALL) $(CXX_FLAGS) -Wno-psabi -fPIC -fvisibility=hidden
 EMULATION_OBJECTS := $(patsubst %.cc,$(BUILD)/%.o,$(sort $(wildcard tests/cuda/emulation/*.cc)))
 EMULATED := $(basename $(CUDA_FILES:cuda/%=%)) $(CUDA_VARIANTS:%=kernels.%)
 # The same with calls of tests/cuda/emulation/instrument.cc at every access of memory, to look for races; the sanitizer's own library

@@ -123,9 +123,8 @@ CQ_GPU real free_velocity(const cq_frame *s, const int32_t scene, const Node *p,
   return inverse;
 }
 
-CQ_RARE Node touch_walls(const cq_frame *s, const int64_t n, const int32_t k, const Node *before) {
+CQ_RARE Node touch_walls(const cq_frame *s, const int64_t n, const int32_t k, Node v) {
   Where w;
-  Node v = *before;
   find_node(s, n, k, &w);
   meet_walls(s, &w, INT32_MAX, v.c);
   return v;
@@ -136,9 +135,7 @@ CQ_GPU Node node_velocity(const cq_frame *s, const int64_t n, const int32_t k, c
   const cq_tile *tile = &s->tiles[n / CQ_TILE_NODES];
   Node v = {{0, 0, 0, 0}};
   free_velocity(s, tile->scene, p, v.c);
-  if (!may_touch(s, tile)) return v;
-  const Node before = v;
-  return touch_walls(s, n, k, &before);
+  return may_touch(s, tile) ? touch_walls(s, n, k, v) : v;
 }
 
 // ---- kernels ------------------------------------------------------------------------------------------------------------
@@ -228,12 +225,11 @@ CQ_GPU void meet_adj(const cq_frame *s, const Where *w, const int32_t j, const r
 }
 
 // All contacts of the nodes of a tile backward, the last first; nodes with fewer of them wait. v: velocity before them; returns dL/dv
-// from what it is after them.
+// from grad, what it is after them.
 template <int THREADS>
-CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node *v, const Node *grad_after, Shared *shared,
-                             double *sums) {
+CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad, Shared *shared, double *sums) {
   Where w;
-  Node after = *v, grad = *grad_after;
+  Node after = v;
   find_node(s, n, k, &w);
   const int32_t count = meet_walls(s, &w, INT32_MAX, after.c);
   if (crew_node() == 0) shared->most = 0;
@@ -241,7 +237,7 @@ CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k
   if (count) atomicMax(&shared->most, count);
   sync_crew<THREADS>();
   const int32_t rounds = shared->most;
-  for (int32_t r = 0; r < rounds; r++) meet_adj<THREADS>(s, &w, count - 1 - r, v->c, grad.c, shared, sums);
+  for (int32_t r = 0; r < rounds; r++) meet_adj<THREADS>(s, &w, count - 1 - r, v.c, grad.c, shared, sums);
   return grad;   // the barriers of add_gravity lie before the next tile's most = 0
 }
 
@@ -278,10 +274,7 @@ CQ_GPU void grid_adj_pass(const cq_frame *s, const int32_t k, const int32_t more
     const Node p = kept[n];
     Node grad = arenas_sum(s, block, at), v = {{0, 0, 0, 0}}, q = v;
     const real inverse = free_velocity(s, tile->scene, &p, v.c);
-    if (may_touch(s, tile)) {
-      const Node free = v, after = grad;
-      grad = touch_walls_adj<THREADS>(s, n, k, &free, &after, shared, sums);
-    }
+    if (may_touch(s, tile)) grad = touch_walls_adj<THREADS>(s, n, k, v, grad, shared, sums);
     add_gravity<THREADS>(shared, &grad, s->scales_8.dt, sums);
     real along = 0;
     EACH(i) {

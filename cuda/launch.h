@@ -19,6 +19,8 @@
 #define CQ_UNROLLED_16 _Pragma("unroll 16")
 // a pointer that was read from memory: of the device's, not of a block's
 #define CQ_GLOBAL(p) __builtin_assume(__isGlobal(p))
+// one that a call was given: to what the block shares
+#define CQ_BLOCKS_OWN(p) __builtin_assume(__isShared(p))
 // of doubles, rounded before anything is added to it
 #define CQ_PRODUCT(a, b) __dmul_rn(a, b)
 
@@ -56,6 +58,7 @@ static __device__ __forceinline__ void cq_sync_grid(unsigned *arrived) {
 #define CQ_UNROLLED
 #define CQ_UNROLLED_16
 #define CQ_GLOBAL(p)
+#define CQ_BLOCKS_OWN(p)
 #define CQ_PRODUCT(a, b) ((a) * (b))
 #endif
 
@@ -67,7 +70,7 @@ static __device__ __forceinline__ void cq_sync_grid(unsigned *arrived) {
 
 #define CQ_KERNEL static __global__ void
 #define CQ_GPU static __device__ __forceinline__
-// what few threads need: a call keeps its registers and its stack away from all others
+// what few threads need, or much of a kernel in one: a call keeps its registers and its stack away from all others
 #define CQ_RARE static __device__ CQ_NOINLINE
 
 // A word that other threads read and write at the same time: once each time, and where all of them see it.

@@ -1,8 +1,6 @@
 // readout: means, second moments and gathered fields of the live state, with adjoints. Sums run in double over portions of the
 // user's list, each in a fixed tree, and then over the portions in another: they do not depend on how particles lie.
 
-enum { WIDTH_MAX = CQ_DIM * CQ_DIM };
-
 CQ_GPU double weight_of(const cq_reading *r, const int64_t scene, const int32_t p) {
   return r->mass ? r->mass[scene * r->mass_stride + p] : 1;
 }
@@ -91,14 +89,16 @@ CQ_GPU double part_adj(const cq_reading *r, const int64_t scene, const int64_t i
   const int32_t width = part->width, gather = r->kind == CQ_READOUT_GATHER;
   const int64_t at = scene * r->count + part->out + (gather ? (int64_t)place * width : (int64_t)r->group_of[place] * part->components);
   const double *g = r->grad_out + at, *out = r->out + at;
-  double q[WIDTH_MAX], along = 0;
-  for (int32_t i = 0; i < width; i++) q[i] = field_at(r, r->slot_of[id], part->first + i);
+  const int32_t slot = r->slot_of[id];
+  double along = 0;
   for (int32_t i = 0; i < width; i++) {
+    const double q = field_at(r, slot, part->first + i);
     double by = gather || r->kind == CQ_READOUT_MEAN ? g[i] : 0;
-    if (r->grad_mass && !gather && r->kind == CQ_READOUT_MEAN) along += g[i] * (q[i] - out[i]);
+    if (r->grad_mass && !gather && r->kind == CQ_READOUT_MEAN) along += g[i] * (q - out[i]);
     for (int32_t j = 0; j < width && r->kind == CQ_READOUT_SECOND_MOMENT; j++) {
-      by += (g[i * width + j] + g[j * width + i]) * q[j];
-      if (r->grad_mass) along += g[i * width + j] * (q[i] * q[j] - out[i * width + j]);
+      const double other = field_at(r, slot, part->first + j);
+      by += (g[i * width + j] + g[j * width + i]) * other;
+      if (r->grad_mass) along += g[i * width + j] * (q * other - out[i * width + j]);
     }
     adj[i * CQ_GROUP] += (real)(share * by);
   }

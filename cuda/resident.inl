@@ -11,23 +11,69 @@ CQ_GPU void sync_gang(const cq_frame *s, const cq_gang gang) {
     cq_sync_grid(s->arrived);
 }
 
-// The frame into shared memory: behind every barrier each block would have to fetch it again. All threads of a block call it.
-CQ_GPU void keep_frame(cq_frame *s, const cq_frame *given) {
-  static_assert(sizeof *s % sizeof(int32_t) == 0, "copied by words");
-  int32_t *to = (int32_t *)s;
-  const int32_t *from = (const int32_t *)given;
-  for (uint32_t k = threadIdx.x; k < sizeof *s / sizeof *to; k += blockDim.x) to[k] = from[k];
-  __syncthreads();
+// All that a block shares, and the frame too: behind every barrier each block would have to fetch that again.
+template <int THREADS>
+struct Own {
+  Node region[NODES];
+  Node give[(1 + CQ_DIM) * Round<THREADS>::ROW], sums[COPIES * COPY];
+  cq_frame frame;
+  int32_t start[CELLS + 2], list[THREADS];
+  uint8_t filled[CELLS];
+};
+
+template <int THREADS>
+CQ_GPU Round<THREADS> round_of(Own<THREADS> *own) {
+  return {own->give, own->sums, own->start, own->list, own->filled};
 }
 
-static __global__ void __launch_bounds__(MARCH_THREADS, 2) resident(const cq_frame *given, int32_t count, cq_gang gang) {
-  CQ_SHARED(cq_frame, s, 1);
-  CQ_SHARED(Node, region, NODES);
-  CQ_ROUND(round, MARCH_THREADS, 1);
-  keep_frame(s, given);
-  if (s->progress->over) return;
+// All threads of the block call it.
+template <int THREADS>
+CQ_GPU void own_begin(Own<THREADS> *own, const cq_frame *given) {
+  static_assert(sizeof *given % sizeof(int32_t) == 0, "copied by words");
+  int32_t *to = (int32_t *)&own->frame;
+  const int32_t *from = (const int32_t *)given;
+  const Round<THREADS> round = round_of(own);
+  for (uint32_t k = threadIdx.x; k < sizeof *given / sizeof *to; k += THREADS) to[k] = from[k];
   clear_round(&round);
-  march_pass<0, 1>(s, 0, region, &round);
+}
+
+// ---- passes that are called: side by side in one kernel they would keep each other's registers ---------------------------------
+
+template <int GATHER, int SCATTER>
+CQ_RARE void call_march(Own<MARCH_THREADS> *own, const int32_t k) {
+  CQ_BLOCKS_OWN(own);
+  const Round<MARCH_THREADS> round = round_of(own);
+  march_pass<GATHER, SCATTER>(&own->frame, k, own->region, &round);
+}
+
+template <int P2G, int G2P>
+CQ_RARE void call_march_adj(Own<ADJ_THREADS> *own, const int32_t k) {
+  CQ_BLOCKS_OWN(own);
+  const Round<ADJ_THREADS> round = round_of(own);
+  march_adj_pass<P2G, G2P, CQ_DIM == 3>(&own->frame, k, own->region, &round);
+}
+
+template <int AGAIN, int THREADS>
+CQ_RARE void call_grid(const Own<THREADS> *own, const int32_t k) {
+  CQ_BLOCKS_OWN(own);
+  grid_pass<AGAIN, THREADS>(&own->frame, k);
+}
+
+CQ_RARE void call_grid_adj(Own<ADJ_THREADS> *own, const int32_t k) {
+  CQ_BLOCKS_OWN(own);
+  Shared *shared = (Shared *)own->give;   // nobody scatters during the grid pass
+  static_assert(ADJ_THREADS / CQ_TILE_NODES * sizeof(Shared) <= sizeof own->give, "no room");
+  grid_adj_pass<ADJ_THREADS>(&own->frame, k, k > 0, shared);
+}
+
+// ---- kernels ------------------------------------------------------------------------------------------------------------
+
+static __global__ void __launch_bounds__(MARCH_THREADS, 2) resident(const cq_frame *given, int32_t count, cq_gang gang) {
+  CQ_SHARED(Own<MARCH_THREADS>, own, 1);
+  own_begin(own, given);
+  const cq_frame *s = &own->frame;
+  if (s->progress->over) return;
+  call_march<0, 1>(own, 0);
   for (int32_t k = 0;; k++) {
     sync_gang(s, gang);
     // the same for all blocks: nobody finds anything before the next barrier
@@ -35,31 +81,27 @@ static __global__ void __launch_bounds__(MARCH_THREADS, 2) resident(const cq_fra
       if (blockIdx.x == 0 && threadIdx.x == 0) s->progress->over = 1;
       return;
     }
-    grid_pass<0, MARCH_THREADS>(s, k);
+    call_grid<0>(own, k);
     sync_gang(s, gang);
     if (k == count - 1) break;
-    march_pass<1, 1>(s, k, region, &round);
+    call_march<1, 1>(own, k);
   }
-  march_pass<1, 0>(s, count - 1, region, &round);
+  call_march<1, 0>(own, count - 1);
 }
 
 static __global__ void __launch_bounds__(ADJ_THREADS, 2) resident_adj(const cq_frame *given, int32_t count, cq_gang gang) {
-  CQ_SHARED(cq_frame, s, 1);
-  CQ_SHARED(Node, region, NODES);
-  CQ_ROUND(round, ADJ_THREADS, 1);
-  Shared *shared = (Shared *)round.give;   // nobody scatters during the grid pass
-  static_assert(ADJ_THREADS / CQ_TILE_NODES * sizeof(Shared) <= (1 + CQ_DIM) * Round<ADJ_THREADS>::ROW * sizeof(Node), "no room");
-  keep_frame(s, given);
-  clear_round(&round);
-  grid_pass<1, ADJ_THREADS>(s, count - 1);
+  CQ_SHARED(Own<ADJ_THREADS>, own, 1);
+  own_begin(own, given);
+  const cq_frame *s = &own->frame;
+  call_grid<1>(own, count - 1);
   sync_gang(s, gang);
-  march_adj_pass<0, 1>(s, count - 1, region, &round);
+  call_march_adj<0, 1>(own, count - 1);
   for (int32_t k = count - 1;; k--) {
     sync_gang(s, gang);
-    grid_adj_pass<ADJ_THREADS>(s, k, k > 0, shared);
+    call_grid_adj(own, k);
     sync_gang(s, gang);
     if (k == 0) break;
-    march_adj_pass<1, 1>(s, k, region, &round);
+    call_march_adj<1, 1>(own, k);
   }
-  march_adj_pass<1, 0>(s, 0, region, &round);
+  call_march_adj<1, 0>(own, 0);
 }

@@ -1,5 +1,12 @@
 // step_adj: what particles do in the adjoint of one engine step, a block for each tile; as in step.inl, one kernel does what lies
-// between two grid passes: the adjoint of scattering in step k, then that of gathering in the step before.
+// between two grid passes: the adjoint of scattering in step k, then that of gathering in the step before. AGAIN: what waits for its
+// second use while the stencil is walked over is loaded once more, for there are not enough registers.
+
+// the same slot, from which nobody knows what was loaded before
+CQ_GPU int32_t unknown(int32_t p) {
+  CQ_OPAQUE(p);
+  return p;
+}
 
 CQ_GPU void add_param(const cq_frame *s, const int which, const int32_t p, const real value) {
   slot_in(s->params_adj, CQ_PARAM_COUNT, p)[which * CQ_GROUP] += value;
@@ -21,9 +28,11 @@ CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const int32_t p, c
   CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) slot_in(s->drive_adj, DRIVES, p)[(SIGMA + k) * CQ_GROUP] += grad_sigma[k];
 }
 
-// Adjoint of scattering state q: of s->adj, which holds what the particle itself wants of x and F, adj becomes all of dL/d(state).
-CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const int32_t p, const State *q,
-                           State *adj) {
+// Adjoint of scattering state q, which lies in `in`: of s->adj, which holds what the particle itself wants of x and F, adj becomes all
+// of dL/d(state).
+template <int AGAIN>
+CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const void *in, const int32_t p, State *q,
+                        State *adj) {
   const real dx = s->SCALES.dx, dt = s->SCALES.dt, inv_dx = s->SCALES.inv_dx;
   Place at;
   Matter m;
@@ -38,6 +47,7 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
   transfer_to_grid(dx, dt, at.arm, m.mass, m.volume, q->v, q->c, tau, m.force, give.q, give.b);
   give.m = m.mass;
   visit<1, 1, 1>(region, &at, &give, &sums, slopes);
+  if (AGAIN) state_load(in, unknown(p), q);
   transfer_to_grid_adj(dx, dt, at.arm, m.mass, m.volume, q->v, q->c, tau, give.b, grad_arm, &grad_mass, &grad_volume, adj->v,
                        adj->c, grad_tau, grad_force, sums.n0, sums.n1, sums.nm);
   add_param(s, CQ_PARAM_MASS, p, grad_mass);
@@ -50,19 +60,24 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
 }
 
-// Adjoint of gathering, to the state with velocity v and affine c: adj holds dL/d(state after) and becomes what the particle
+// Adjoint of gathering, to the state q, which lies in `out`, of which velocity and affine count: adj holds dL/d(state after) and becomes what the particle
 // itself wants of x and F; give is what it wants of the nodes.
-CQ_GPU void gather_adj(const cq_frame *s, const Node region[NODES], const Place *at, const real v[CQ_DIM],
-                          const real c[CQ_DIM][CQ_DIM], const Exchange *give, State *adj) {
+template <int AGAIN>
+CQ_GPU void gather_adj(const cq_frame *s, const Node region[NODES], const Place *at, const void *out, const int32_t p, State *q,
+                       const Exchange *give, State *adj) {
   const real dt = s->SCALES.dt, inv_dx = s->SCALES.inv_dx;
   real slopes[CQ_DIM] = {0}, grad_arm[CQ_DIM] = {0};
   visit<0, 1, 0>(region, at, give, NULL, slopes);
-  transfer_to_particle_adj_rest(dt, v, c, give->b, grad_arm, adj->f);
+  if (AGAIN) {
+    load_vector(out, V, unknown(p), q->v);
+    load_matrix(out, C, unknown(p), q->c);
+  }
+  transfer_to_particle_adj_rest(dt, q->v, q->c, give->b, grad_arm, adj->f);
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
 }
 
 // P2G: adjoint of scattering in step k. G2P: of gathering in step k - 1, or in step k without P2G.
-template <int P2G, int G2P>
+template <int P2G, int G2P, int AGAIN>
 CQ_GPU void march_adj_pass(const cq_frame *s, const int32_t k, Node *region, const Round<ADJ_THREADS> *round) {
   const int32_t parts = s->tile_count * s->parts;
   for (int32_t part = (int32_t)blockIdx.x; part < parts; part += (int32_t)gridDim.x) {
@@ -74,8 +89,9 @@ CQ_GPU void march_adj_pass(const cq_frame *s, const int32_t k, Node *region, con
       State q, adj;
       if (P2G) region_load<ADJ_THREADS>(region, s->grid_q, s, part / s->parts);
       if (P2G && mine) {
-        state_load(s->substeps[k].in, p, &q);
-        scatter_adj(s, region, &tile, p, &q, &adj);
+        const void *in = s->substeps[k].in;
+        state_load(in, p, &q);
+        scatter_adj<AGAIN>(s, region, &tile, in, p, &q, &adj);
       }
       if (!G2P) {
         if (mine) state_store(s->adj, p, &adj);
@@ -97,7 +113,7 @@ CQ_GPU void march_adj_pass(const cq_frame *s, const int32_t k, Node *region, con
         place(&tile, s->SCALES.inv_dx, x, &at);
         transfer_to_particle_adj(s->SCALES.dx, s->SCALES.dt, at.arm, f, adj.x, adj.v, adj.c, adj.f, give.q, give.b);
         give.m = 0;
-        gather_adj(s, region, &at, q.v, q.c, &give, &adj);
+        gather_adj<AGAIN>(s, region, &at, step.out, p, &q, &give, &adj);
         store_vector(s->adj, X, p, adj.x);
         store_matrix(s->adj, F, p, adj.f);
       }
@@ -112,5 +128,5 @@ static __global__ void __launch_bounds__(ADJ_THREADS, 2) march_adj(const cq_fram
   CQ_ROUND(round, ADJ_THREADS, G2P);
   if ((int32_t)blockIdx.x >= s->tile_count * s->parts) return;
   if (G2P) clear_round(&round);
-  march_adj_pass<P2G, G2P>(s, k, region, &round);
+  march_adj_pass<P2G, G2P, CQ_DIM == 3 && CQ_REAL_BYTES == 8>(s, k, region, &round);
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Holds what the assembler says of every kernel, for every GPU it was built for, against tests/cuda/budget.txt: registers of a
-# thread, bytes of its stack, bytes spilled. A kernel that is not in the table fails, and so does one that needs more. So does a
-# warning of nvcc, which make does not show.
+# thread, bytes of its stack, bytes spilled by it and by what it calls. A kernel that is not in the table fails, and so does one
+# that needs more. So does a warning of nvcc, which make does not show.
 #   sh tests/cuda/budget.sh [build]           make cuda-budget
 #   sh tests/cuda/budget.sh build --write     prints the table as it is now
 set -u
@@ -15,9 +15,15 @@ filter=$(command -v cu++filt || ls /usr/local/cuda/bin/cu++filt 2>/dev/null || c
 figures() {
   for log in $logs; do
     awk -v object="$(basename "$log" .cuda.o.log)" '
-      /Compiling entry function/ { split($0, part, "\047"); kernel = part[2] }
-      /bytes stack frame/ { stack = spill = 0; for (i = 1; i < NF; i++) if ($(i + 1) == "bytes") { if ($(i + 2) == "stack") stack = $i; else spill += $i } }
-      /Used [0-9]+ registers/ { for (i = 1; i < NF; i++) if ($i == "Used") print object, kernel, $(i + 1), stack, spill }' "$log"
+      # of a kernel, then of the functions that it calls; a stack frame with theirs
+      function put() { if (kernel != "") print object, kernel, registers, stack, spill }
+      /Compiling entry function/ { put(); split($0, part, "\047"); kernel = part[2]; spill = 0 }
+      /bytes spill stores/ { for (i = 1; i < NF; i++) if ($(i + 1) == "bytes" && $(i + 2) == "spill") spill += $i }
+      /Used [0-9]+ registers/ {
+        stack = 0
+        for (i = 1; i < NF; i++) { if ($i == "Used") registers = $(i + 1); if ($(i + 1) == "bytes" && $(i + 2) == "cumulative") stack = $i }
+      }
+      END { put() }' "$log"
   done | "$filter" | sed 's/(anonymous namespace):://g; s/ void / /; s/(\(int\|bool\))//g; s/\([a-z_0-9]*\)\(<[^>]*>\)\{0,1\}([^)]*)/\1\2/; s/, /,/g'
 }
 

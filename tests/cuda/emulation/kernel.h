@@ -12,8 +12,8 @@
 #define __device__
 #define __host__
 #define __constant__
-#define __forceinline__ inline
 #define __grid_constant__
+#define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 
