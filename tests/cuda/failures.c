@@ -233,6 +233,8 @@ static void check_every_call(const char *call, int error, int lost, cq_status wa
     told += status == wanted && strlen(cq_error()) > 20;
     fine += status == CQ_OK && hash == whole;
     CHECK(status != CQ_OK || hash == whole, "call %d of %s fails, and nobody tells that the results are wrong", k, call);
+    CHECK(status == CQ_OK || call[0] || lost || machine->launches == machine->launches_before, "call %d fails, and %d launches follow: \"%s\"", k,
+          (int)(machine->launches - machine->launches_before), cq_error());
   }
   CHECK(failed > 0 && told == failed, "%s: of %d failures %d were told by status %d and a sentence (%d had no effect)", call, failed, told,
         (int)wanted, fine);
