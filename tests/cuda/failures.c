@@ -278,9 +278,9 @@ static void check_recovery(void) {
 
 // Every kernel, and in the name of what its failure is told; those of a substep go by one name.
 static const struct { const char *name, *what; } launches[] = {
-    {"write_first", "sorting"}, {"find_box", "sorting"}, {"find_keys", "sorting"}, {"scan_parts", "sorting"}, {"scan_sums", "sorting"},
-    {"scan_tiles", "sorting"}, {"write_tiles", "sorting"}, {"hold_nodes", "sorting"}, {"place_slots", "sorting"}, {"order_tiles", "sorting"},
-    {"move_slots", "sorting"}, {"move_slots", "sorting the adjoint"}, {"move_bytes", "sorting"},
+    {"write_first", "sorting"}, {"find_box", "sorting"}, {"find_keys", "sorting"}, {"scan_parts<2>", "sorting"}, {"scan_sums", "sorting"},
+    {"scan_tiles", "sorting"}, {"write_tiles<2>", "sorting"}, {"hold_nodes", "sorting"}, {"place_slots", "sorting"}, {"order_tiles", "sorting"},
+    {"move_slots", "sorting"}, {"move_slots", "sorting the adjoint"},
     {"load_values", "loading the values of a rollout"}, {"load_drive", "a run of substeps"}, {"load_drive", "recording the launches of a run"},
     {"kernel", "a run of substeps"}, {"kernel", "recording the launches of a run"}, {"grid_adj", "a run of substeps"},
     {"grid_adj", "recording the launches of a run"}, {"a kernel whose blocks work together", "a run of substeps"}, {"drive", "a policy"},
@@ -304,13 +304,17 @@ static int note_refused(int32_t refused[LAUNCHES]) {
   return 0;
 }
 
-// particles that must be sorted in the middle of a control step, in a world so wide that the window is one of their own
+// particles that must be sorted in the middle of a control step, in a world so wide that the window is one of their own, and so far
+// apart that it takes several blocks to number its tiles
 static void fast_and_wide(test_scene *s) {
   s->def.dt = 6e-3;
   s->def.substeps = 4;
   s->def.wall_count = 0;
   for (int i = 0; i < 2; i++) s->def.cells[i] = 4200;
-  for (int64_t p = 0; p < s->n; p++) s->velocity[2 * p] += 9;
+  for (int64_t p = 0; p < s->n; p++) {
+    s->velocity[2 * p] += 9;
+    for (int i = 0; i < 2; i++) s->position[2 * p + i] += p < s->n / 2 ? 0 : 500 * s->def.dx;
+  }
 }
 
 // One launch of a pass is refused, and the GPU goes on: nothing is launched on top of what was not made, the failure has its name, and
