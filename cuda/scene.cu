@@ -136,11 +136,19 @@ static cq_status alloc_adjoint(cq_device *d) {
   return status ? status : alloc_gradients(d);
 }
 
+static void drop_start(cq_device *d) {
+  cq_cuda_slice_release(d, d->start);
+  cq_cuda_arrangement_release(d, d->start_arrangement);
+  d->start = NULL;
+  d->start_arrangement = NULL;
+}
+
 void cq_cuda_destroy(cq_device *d) {
   if (!d) return;
   // what is under way still uses the memory; of a device that is lost nothing is
   if (cudaStreamSynchronize(d->context->stream) != cudaSuccess) cudaGetLastError();
   cq_pool *pool = &d->context->pool;
+  drop_start(d);
   cq_cuda_slice_release(d, d->live);
   cq_cuda_arrangement_release(d, d->arrangement);
   cq_cuda_arrangement_release(d, d->adj_arrangement);
@@ -310,20 +318,36 @@ static cq_status load_globals(cq_device *d, const cq_values *values) {
   return status;
 }
 
-cq_status cq_cuda_begin(cq_device *d, const cq_values *values) {
+// the start anew, which is live then
+static cq_status load_start(cq_device *d, const cq_values *values) {
   cq_memory *work = NULL;
-  cq_given *g = &d->given;
   const Source mass = member_of(values, offsetof(cq_values, mass)), volume = member_of(values, offsetof(cq_values, volume));
-  const Source weight = member_of(values, offsetof(cq_values, actuation_weight));
-  d->health = {};
+  drop_start(d);
   cq_status status = cq_cuda_arrange_first(d);
   if (!status) status = load_state(d, values, &work);
   if (!status) status = load_values(d, mass, CQ_PARAM_COUNT, CQ_PARAM_MASS, 1, d->arrangement->params, &work);
   if (!status) status = load_values(d, volume, CQ_PARAM_COUNT, CQ_PARAM_VOLUME, 1, d->arrangement->params, &work);
   if (!status) status = load_lame(d, values, &work);
-  if (!status) status = load_globals(d, values);
-  if (!status) status = upload_values(d, &mass, d->particles, "masses", &g->mass, &g->mass_stride);
-  if (!status) status = upload_values(d, &weight, d->model->actuation_count, "weights", &g->weight, &g->weight_stride);
+  if (!status) status = upload_values(d, &mass, d->particles, "masses", &d->given.mass, &d->given.mass_stride);
   cq_pool_give(&d->context->pool, work);
-  return status ? status : cq_cuda_arrange(d);
+  if (!status) status = cq_cuda_arrange(d);
+  if (status) return status;
+  d->start = cq_cuda_slice_hold(d->live);
+  d->start_arrangement = cq_cuda_arrangement_hold(d->arrangement);
+  return CQ_OK;
+}
+
+cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint32_t changed) {
+  const uint32_t weights = 1u << CQ_FIELD_ACTUATION_WEIGHT;
+  const uint32_t globals = 1u << CQ_FIELD_GRAVITY | 1u << CQ_FIELD_FRICTION | 1u << CQ_FIELD_WALL_VELOCITY;
+  const Source weight = member_of(values, offsetof(cq_values, actuation_weight));
+  cq_status status = CQ_OK;
+  d->health = {};
+  if (changed & globals) status = load_globals(d, values);
+  if (!status && changed & weights)
+    status = upload_values(d, &weight, d->model->actuation_count, "weights", &d->given.weight, &d->given.weight_stride);
+  if (status) return status;
+  if (!d->start || changed & ~(globals | weights)) return load_start(d, values);
+  cq_cuda_resume(d, d->start, d->start_arrangement, 0);
+  return CQ_OK;
 }

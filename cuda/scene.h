@@ -122,6 +122,10 @@ struct cq_device {
   cq_health health;
   cq_given given;
 
+  // the state at step 0, sorted, as long as its values and the constants in its arrangement stay; NULL: it must be loaded
+  cq_slice *start;
+  cq_arrangement *start_arrangement;
+
   // the live state
   cq_slice *live;
   cq_arrangement *arrangement;
@@ -203,7 +207,7 @@ cq_arrangement *cq_cuda_arrangement_hold(cq_arrangement *a);
 void cq_cuda_arrangement_release(cq_device *d, cq_arrangement *a);
 void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record);       // drops references, keeps the grid memory
 void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, int64_t step);
-cq_status cq_cuda_begin(cq_device *d, const cq_values *values);
+cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint32_t changed);
 
 // arrange.cu
 cq_status cq_cuda_arrange(cq_device *d);             // sorts the live state

@@ -87,7 +87,7 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
   const cq_model *m = &world->model;
   r->world = world;
   r->def = *def;
-  r->wanted = UINT32_MAX;
+  r->wanted = r->changed = UINT32_MAX;
   const cq_backend *b = world->backend;
   if (!r->def.memory) r->def.memory = (b->memory_available ? b->memory_available(world->context) : cq_memory_available()) / 4 * 3;
   r->friction = cq_alloc((size_t)m->wall_count, sizeof(double), "walls");
@@ -172,6 +172,7 @@ cq_status cq_rollout_set(cq_rollout *r, int32_t field, const double *data, int32
   if (total) memcpy(to, data, (size_t)total * sizeof *data);
   for (int32_t s = 0; s < r->def.batch; s++) *value_of(&r->values_next[s], field) = to ? to + (per_scene ? s * count : 0) : NULL;
   r->latest[field] = spare;
+  r->changed |= 1u << field;
   return CQ_OK;
 }
 
@@ -180,7 +181,8 @@ cq_status cq_rollout_begin(cq_rollout *r) {
   memcpy(r->values, r->values_next, (size_t)r->def.batch * sizeof *r->values);
   memcpy(r->begun, r->latest, sizeof r->begun);
   cq_memo_forget(r->memo);   // or the device would need memory for the new beginning beside that of the whole rollout before
-  cq_status status = r->world->backend->begin(r->device, r->values);
+  cq_status status = r->world->backend->begin(r->device, r->values, r->changed);
+  r->changed = status ? UINT32_MAX : 0;
   if (!status) status = cq_memo_begin(r->memo);
   r->began = !status;
   return status;

@@ -58,7 +58,9 @@ typedef struct cq_backend {
   // REQUIRED: device of a rollout
   cq_status (*create)(cq_context *context, int32_t batch, int32_t differentiable, cq_device **device);
   void (*destroy)(cq_device *device);
-  cq_status (*begin)(cq_device *device, const cq_values *values);          // values {batch}, kept by pointer
+  // values {batch}, kept by pointer; changed: bits (1 << cq_field) of those that may differ from the last begin that succeeded. A
+  // device may have kept what it made of the others.
+  cq_status (*begin)(cq_device *device, const cq_values *values, uint32_t changed);
   cq_status (*advance)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *made);
   const cq_health *(*health)(const cq_device *device);                     // of the first scene that failed
 

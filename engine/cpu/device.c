@@ -206,7 +206,9 @@ static cq_status begin_scene(cq_scene *scene, cq_crew *crew, int32_t index, void
   return cq_scene_begin(scene, crew);
 }
 
-static cq_status begin(cq_device *device, const cq_values *values) {
+// All values are loaded again: that costs about what a step does.
+static cq_status begin(cq_device *device, const cq_values *values, uint32_t changed) {
+  (void)changed;
   device->health = (cq_health){0};
   return run(device, begin_scene, (void *)values, NULL);
 }
