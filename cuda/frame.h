@@ -84,7 +84,8 @@ typedef struct cq_frame {
   unsigned *arrived;         // the counter of cq_sync_grid
 
   // work arrays
-  void *arena;               // {tile_count, parts, (SIDE + 4)^dim} nodes
+  void *arena[2];            // {tile_count, parts, (SIDE + 4)^dim} nodes, for even and odd substeps; the same where a grid pass lies
+                             // between who writes and who reads
   void *grid_v, *grid_q;     // {block_count, 64} nodes: velocity; adjoint of momentum and mass
 
   // the adjoint of the live state
@@ -93,6 +94,7 @@ typedef struct cq_frame {
   void *drive_adj;           // {CQ_SYM + dim, slots}, NULL where drive is
   double *sums;              // {block_count, 3 + 4 * walls} gravity {3}, friction {walls}, wall velocity {walls, 3}, of each
                              // tile's own nodes; added to
+  int32_t sums_wanted;       // somebody will ask for them
 } cq_frame;
 
 // index of a slot's first field; the next is CQ_GROUP further, so that a thread finds all fields from one address

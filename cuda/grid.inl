@@ -1,4 +1,5 @@
-// grid: from the arenas to the velocity of each node, with gravity and walls; and its adjoint. A thread for each node.
+// grid: from the arenas to the velocity of each node, with gravity and walls; and its adjoint. A thread for each node: of all blocks
+// in a pass of its own, or of one region in a block that needs them.
 
 CQ_GPU const real *globals_of(const cq_frame *s, const int32_t scene) {
   return (const real *)s->globals + (int64_t)scene * s->global_stride;
@@ -8,10 +9,15 @@ CQ_GPU const real *wall_velocity_of(const cq_frame *s, const int32_t scene, cons
   return globals_of(s, scene) + 3 + s->wall_count + 3 * wall;
 }
 
+// the arena of a part of a tile's particles, after so many substeps
+CQ_GPU Node *arena_of(const cq_frame *s, const int32_t substep, const int32_t part) {
+  return (Node *)s->arena[substep & 1] + (int64_t)part * NODES;
+}
+
 // Sum of the arenas that hold a node: its own tile's, and along each axis that of one neighbour at most; always in the same order.
-CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t block, const int at[CQ_DIM]) {
+CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t k, const int32_t block, const int at[CQ_DIM]) {
   const int32_t *neighbors = s->neighbors + (int64_t)block * CQ_NEIGHBORS_MAX;
-  const Node *arena = (const Node *)s->arena;
+  const Node *arena = arena_of(s, k, 0);
   CQ_GLOBAL(neighbors);
   CQ_GLOBAL(arena);
   const Node zero = {{0, 0, 0, 0}};
@@ -142,21 +148,26 @@ CQ_GPU Node node_velocity(const cq_frame *s, const int64_t n, const int32_t k, c
 
 enum { GRID_THREADS = 256 };
 
-// Later steps than one that failed, or that needs another arrangement, do nothing. Asked between two kernels that may find so.
+// Later steps than one that failed, or that needs another arrangement, do nothing. What is found in the meantime is found of later
+// states, and does not change the answer.
 CQ_GPU int is_over(const cq_frame *s, const int32_t k) {
-  return s->progress->bad < s->first + k || s->progress->stop <= s->first + k;
+  return load_volatile(&s->progress->bad) < s->first + k || load_volatile(&s->progress->stop) <= s->first + k;
+}
+
+// momentum and mass of node n of all blocks
+CQ_GPU Node node_sum(const cq_frame *s, const int64_t n, const int32_t k) {
+  int at[CQ_DIM];
+  node_at((int)(n % CQ_TILE_NODES), SIDE, at);
+  return arenas_sum(s, k, (int32_t)(n / CQ_TILE_NODES), at);
 }
 
 // AGAIN: from the record of the step, not from the arenas
-template <int AGAIN, int THREADS>
+template <int AGAIN>
 CQ_GPU void grid_pass(const cq_frame *s, const int32_t k) {
   Node *kept = (Node *)s->substeps[k].grid;
   const int64_t count = (int64_t)s->block_count * CQ_TILE_NODES;
-  for (int64_t n = (int64_t)blockIdx.x * THREADS + threadIdx.x; n < count; n += (int64_t)gridDim.x * THREADS) {
-    const int32_t block = (int32_t)(n / CQ_TILE_NODES);
-    int at[CQ_DIM];
-    node_at((int)(n % CQ_TILE_NODES), SIDE, at);
-    const Node p = AGAIN ? kept[n] : arenas_sum(s, block, at);
+  for (int64_t n = (int64_t)blockIdx.x * GRID_THREADS + threadIdx.x; n < count; n += (int64_t)gridDim.x * GRID_THREADS) {
+    const Node p = AGAIN ? kept[n] : node_sum(s, n, k);
     if (!AGAIN && kept) kept[n] = p;
     ((Node *)s->grid_v)[n] = node_velocity(s, n, k, &p);
   }
@@ -165,7 +176,7 @@ CQ_GPU void grid_pass(const cq_frame *s, const int32_t k) {
 template <int AGAIN>
 static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *__restrict__ s, int32_t k) {
   if (AGAIN || !is_over(s, k))
-    grid_pass<AGAIN, GRID_THREADS>(s, k);
+    grid_pass<AGAIN>(s, k);
   else if (blockIdx.x == 0 && threadIdx.x == 0)
     s->progress->over = 1;
 }
@@ -190,30 +201,34 @@ CQ_GPU void sync_crew(void) {
     cq_sync_some(1 + crew(), CQ_TILE_NODES);
 }
 
-// One contact of each node backward, j-th of node n of the crew: its wall's gradients of all nodes are added in the order of the
-// nodes. v0: velocity before all walls.
-template <int THREADS>
-CQ_GPU void meet_adj(const cq_frame *s, const Where *w, const int32_t j, const real v0[CQ_DIM], real grad_v[CQ_DIM], Shared *shared,
-                     double *sums) {
-  const int n = crew_node();
+// Contact j of a node backward; v0: velocity before all walls; grad_wall: of the wall's velocity, then of its friction. Returns the
+// wall, -1 if there is none.
+CQ_GPU int32_t meet_adj(const cq_frame *s, const Where *w, const int32_t j, const real v0[CQ_DIM], real grad_v[CQ_DIM], Node *grad_wall) {
   real v[CQ_DIM], grad_friction = 0, grad_w[CQ_DIM] = {0};
   const real still[3] = {0, 0, 0};
-  Node *grads = shared->grads;
-  shared->wall[n] = -1;
   Contact c;
+  c.wall = -1;
   if (j >= 0 && contact_of(s, w, j, &c)) {
     EACH(i) v[i] = v0[i];
     meet_walls(s, w, j, v);
-    if (c.wall < 0) {
+    if (c.wall < 0)
       contact_adj(CQ_CONTACT_STICKY, 0, c.normal, still, v, grad_v, &grad_friction, grad_w);
-    } else {
-      shared->wall[n] = c.wall;
+    else
       contact_adj(s->walls[c.wall].kind, friction_of(s, w->scene, c.wall), c.normal, wall_velocity_of(s, w->scene, c.wall), v,
                   grad_v, &grad_friction, grad_w);
-    }
   }
-  EACH(i) grads[n].c[i] = grad_w[i];
-  grads[n].c[CQ_DIM] = grad_friction;
+  EACH(i) grad_wall->c[i] = grad_w[i];
+  grad_wall->c[CQ_DIM] = grad_friction;
+  return c.wall;
+}
+
+// The j-th contact of node n of the crew: its wall's gradients of all nodes are added in the order of the nodes.
+template <int THREADS>
+CQ_GPU void crew_meet_adj(const cq_frame *s, const Where *w, const int32_t j, const real v0[CQ_DIM], real grad_v[CQ_DIM], Shared *shared,
+                          double *sums) {
+  const int n = crew_node();
+  Node *grads = shared->grads;
+  shared->wall[n] = meet_adj(s, w, j, v0, grad_v, &grads[n]);
   sync_crew<THREADS>();
   if (n < s->wall_count)
     for (int m = 0; m < CQ_TILE_NODES; m++) {
@@ -237,8 +252,17 @@ CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k
   if (count) atomicMax(&shared->most, count);
   sync_crew<THREADS>();
   const int32_t rounds = shared->most;
-  for (int32_t r = 0; r < rounds; r++) meet_adj<THREADS>(s, &w, count - 1 - r, v.c, grad.c, shared, sums);
+  for (int32_t r = 0; r < rounds; r++) crew_meet_adj<THREADS>(s, &w, count - 1 - r, v.c, grad.c, shared, sums);
   return grad;   // the barriers of add_gravity lie before the next tile's most = 0
+}
+
+// the same of a node alone, where nobody asks for gradients of walls
+CQ_RARE Node leave_walls_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad) {
+  Where w;
+  Node after = v, grad_wall;
+  find_node(s, n, k, &w);
+  for (int32_t j = meet_walls(s, &w, INT32_MAX, after.c) - 1; j >= 0; j--) meet_adj(s, &w, j, v.c, grad.c, &grad_wall);
+  return grad;
 }
 
 // sum over the nodes of a tile, in a fixed order, times scale
@@ -255,9 +279,21 @@ CQ_GPU void add_gravity(Shared *shared, const Node *grad, const double scale, do
   sync_crew<THREADS>();
 }
 
-// The arenas hold dL/dv; grid_q = dL/d(momentum, mass). MORE: the velocities of the step before, from its record.
-//   (E14) dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m
-template <int THREADS>
+// (E14) dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m; grad_v: of velocity before walls
+CQ_GPU Node free_velocity_adj(const Node *p, const real inverse, const Node *grad_v) {
+  Node q;
+  real along = 0;
+  EACH(i) {
+    q.c[i] = grad_v->c[i] * inverse;
+    along += p->c[i] * inverse * q.c[i];
+  }
+  for (int r = CQ_DIM; r < 4; r++) q.c[r] = r == CQ_DIM ? -along : 0;
+  return q;
+}
+
+// The arenas hold dL/dv; what all nodes of a tile have in common is added to its sums. STORE: grid_q = dL/d(momentum, mass), and for
+// more the velocities of the step before, from its record.
+template <int THREADS, int STORE>
 CQ_GPU void grid_adj_pass(const cq_frame *s, const int32_t k, const int32_t more, Shared *of_crews) {
   enum { CREWS = THREADS / CQ_TILE_NODES };
   if (crew() >= CREWS) return;
@@ -272,22 +308,73 @@ CQ_GPU void grid_adj_pass(const cq_frame *s, const int32_t k, const int32_t more
     const cq_tile *tile = &s->tiles[block];
     double *sums = s->sums + (int64_t)block * (3 + 4 * s->wall_count);
     const Node p = kept[n];
-    Node grad = arenas_sum(s, block, at), v = {{0, 0, 0, 0}}, q = v;
+    Node grad = arenas_sum(s, k, block, at), v = {{0, 0, 0, 0}};
     const real inverse = free_velocity(s, tile->scene, &p, v.c);
     if (may_touch(s, tile)) grad = touch_walls_adj<THREADS>(s, n, k, v, grad, shared, sums);
     add_gravity<THREADS>(shared, &grad, s->scales_8.dt, sums);
-    real along = 0;
-    EACH(i) {
-      q.c[i] = grad.c[i] * inverse;
-      along += p.c[i] * inverse * q.c[i];
-    }
-    q.c[CQ_DIM] = -along;
-    ((Node *)s->grid_q)[n] = q;
+    if (!STORE) continue;
+    ((Node *)s->grid_q)[n] = free_velocity_adj(&p, inverse, &grad);
     if (more) ((Node *)s->grid_v)[n] = node_velocity(s, n, k - 1, &before[n]);
   }
 }
 
 static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) grid_adj(const cq_frame *__restrict__ s, int32_t k, int32_t more) {
   CQ_SHARED(Shared, shared, 1);
-  grid_adj_pass<CQ_TILE_NODES>(s, k, more, shared);
+  grid_adj_pass<CQ_TILE_NODES, 1>(s, k, more, shared);
+}
+
+// ---- nodes where they are needed ------------------------------------------------------------------------------------------
+//
+// Without a pass of its own: a block makes all nodes of a region. What several regions hold is made for each of them, from the same
+// arenas in the same order, and so to the same bits.
+
+// make(owner, n): node n of all blocks. All threads of a block call it.
+template <int THREADS, class Make>
+CQ_GPU void region_make(Node region[NODES], const cq_frame *s, const int32_t tile, const Make &make) {
+  const int32_t *neighbors = s->neighbors + (int64_t)tile * CQ_NEIGHBORS_MAX;
+  CQ_GLOBAL(neighbors);
+  __syncthreads();
+  CQ_ROLLED for (int n = (int)threadIdx.x; n < NODES; n += THREADS) {
+    int at[CQ_DIM];
+    const int32_t owner = neighbors[owner_of(n, at)];
+    Node node = {{0, 0, 0, 0}};
+    if (owner >= 0) node = make(owner, (int64_t)owner * CQ_TILE_NODES + index_in(SIDE, at));
+    region[n] = node;
+  }
+  __syncthreads();
+}
+
+// velocities of step k; AGAIN: from its record. A tile's own nodes are kept by the first of its parts.
+template <int AGAIN, int THREADS>
+CQ_GPU void region_velocity(Node region[NODES], const cq_frame *s, const int32_t k, const int32_t part) {
+  const int32_t tile = part / s->parts, keeper = part % s->parts == 0 ? tile : -1;
+  Node *kept = (Node *)s->substeps[k].grid;
+  region_make<THREADS>(region, s, tile, [&](const int32_t owner, const int64_t n) {
+    const Node p = AGAIN ? kept[n] : node_sum(s, n, k);
+    if (!AGAIN && kept && owner == keeper) kept[n] = p;
+    return node_velocity(s, n, k, &p);
+  });
+}
+
+// dL/d(momentum, mass) of step k
+template <int THREADS>
+CQ_GPU void region_velocity_adj(Node region[NODES], const cq_frame *s, const int32_t k, const int32_t part) {
+  const Node *kept = (const Node *)s->substeps[k].grid;
+  region_make<THREADS>(region, s, part / s->parts, [&](const int32_t owner, const int64_t n) {
+    const cq_tile *tile = &s->tiles[owner];
+    const Node p = kept[n];
+    Node grad = node_sum(s, n, k), v = {{0, 0, 0, 0}};
+    const real inverse = free_velocity(s, tile->scene, &p, v.c);
+    if (may_touch(s, tile)) grad = leave_walls_adj(s, n, k, v, grad);
+    return free_velocity_adj(&p, inverse, &grad);
+  });
+}
+
+// what is kept of nodes that no particle's tile owns
+template <int THREADS>
+CQ_GPU void keep_others(const cq_frame *s, const int32_t k) {
+  Node *kept = (Node *)s->substeps[k].grid;
+  const int64_t first = (int64_t)s->tile_count * CQ_TILE_NODES + (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  const int64_t count = kept ? (int64_t)s->block_count * CQ_TILE_NODES : 0;
+  for (int64_t n = first; n < count; n += (int64_t)gridDim.x * THREADS) kept[n] = node_sum(s, n, k);
 }

@@ -14,8 +14,8 @@
 #include "../engine/world/wall.inl"
 
 #include "tile.inl"
-#include "step.inl"
 #include "grid.inl"
+#include "step.inl"
 #include "step_adj.inl"
 #include "resident.inl"
 #include "sort.inl"
@@ -135,7 +135,7 @@ static void launch_read_adj(cudaStream_t stream, int32_t blocks, const cq_readin
 #define CQ_TABLE CQ_JOIN(cq_cuda_kernels_, CQ_DIM, CQ_REAL_BYTES)
 
 const cq_cuda_kernels CQ_TABLE = {
-    CQ_DIM, sizeof(real),
+    CQ_DIM, sizeof(real), ADJ_THREADS,
     launch_p2g, launch_grid, launch_g2p2g, launch_g2p,
     launch_velocity, launch_g2p_adj, launch_grid_adj, launch_step_adj, launch_p2g_adj,
     launch_resident, launch_resident_adj, room,

@@ -22,6 +22,7 @@ typedef void cq_cuda_resident(cudaStream_t stream, cq_gang gang, const cq_frame 
 
 typedef struct cq_cuda_kernels {
   int32_t dim, real_bytes;
+  int32_t round;             // particles that a block goes over at once, backward; forward they are no fewer
 
   // k: substep. p2g scatters state k; grid makes velocities of it; g2p2g makes state k + 1 and scatters it; g2p makes state k + 1
   void (*p2g)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);

@@ -1,9 +1,11 @@
 // resident: a run of substeps by one kernel, for scenes so small that the gaps between launches cost more than what is launched. Its
-// blocks stay on the GPU and go from pass to pass together, each over its own share of the tiles; the passes are those of the
-// launches, and so are the bits but for products and sums that nvcc joins here and not there. What a pass reads others wrote during
-// the same kernel: only through the cache that the barrier renews, so no pointer here is __restrict__; tests/cuda/coherent.sh looks.
+// blocks stay on the GPU and go from step to step together, each over its own share of the tiles. They meet once a step: there is no
+// grid pass, each block makes the nodes it needs, and the arenas take turns, so that those of a step are whole while the next ones are
+// written. Functions are those of the launches, and so are the bits but for products and sums that nvcc joins here and not there. What
+// a pass reads others wrote during the same kernel: only through the cache that the barrier renews, so no pointer here is
+// __restrict__; tests/cuda/coherent.sh looks.
 
-// All blocks have done the pass before. gang: how they are on the GPU together
+// All blocks have done the step before. gang: how they are on the GPU together
 CQ_GPU void sync_gang(const cq_frame *s, const cq_gang gang) {
   if (gang.cluster)
     cq_sync_cluster();
@@ -43,27 +45,21 @@ template <int GATHER, int SCATTER>
 CQ_RARE void call_march(Own<MARCH_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);
   const Round<MARCH_THREADS> round = round_of(own);
-  march_pass<GATHER, SCATTER>(&own->frame, k, own->region, &round);
+  march_pass<GATHER, SCATTER, 1>(&own->frame, k, own->region, &round);
 }
 
 template <int P2G, int G2P>
 CQ_RARE void call_march_adj(Own<ADJ_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);
   const Round<ADJ_THREADS> round = round_of(own);
-  march_adj_pass<P2G, G2P, CQ_DIM == 3>(&own->frame, k, own->region, &round);
+  march_adj_pass<P2G, G2P, 1>(&own->frame, k, own->region, &round);
 }
 
-template <int AGAIN, int THREADS>
-CQ_RARE void call_grid(const Own<THREADS> *own, const int32_t k) {
+CQ_RARE void call_sums(Own<ADJ_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);
-  grid_pass<AGAIN, THREADS>(&own->frame, k);
-}
-
-CQ_RARE void call_grid_adj(Own<ADJ_THREADS> *own, const int32_t k) {
-  CQ_BLOCKS_OWN(own);
-  Shared *shared = (Shared *)own->give;   // nobody scatters during the grid pass
+  Shared *shared = (Shared *)own->give;   // nobody scatters in the meantime
   static_assert(ADJ_THREADS / CQ_TILE_NODES * sizeof(Shared) <= sizeof own->give, "no room");
-  grid_adj_pass<ADJ_THREADS>(&own->frame, k, k > 0, shared);
+  grid_adj_pass<ADJ_THREADS, 0>(&own->frame, k, 0, shared);
 }
 
 // ---- kernels ------------------------------------------------------------------------------------------------------------
@@ -76,13 +72,11 @@ static __global__ void __launch_bounds__(MARCH_THREADS, 2) resident(const cq_fra
   call_march<0, 1>(own, 0);
   for (int32_t k = 0;; k++) {
     sync_gang(s, gang);
-    // the same for all blocks: nobody finds anything before the next barrier
     if (is_over(s, k)) {
       if (blockIdx.x == 0 && threadIdx.x == 0) s->progress->over = 1;
       return;
     }
-    call_grid<0>(own, k);
-    sync_gang(s, gang);
+    keep_others<MARCH_THREADS>(s, k);
     if (k == count - 1) break;
     call_march<1, 1>(own, k);
   }
@@ -93,13 +87,10 @@ static __global__ void __launch_bounds__(ADJ_THREADS, 2) resident_adj(const cq_f
   CQ_SHARED(Own<ADJ_THREADS>, own, 1);
   own_begin(own, given);
   const cq_frame *s = &own->frame;
-  call_grid<1>(own, count - 1);
-  sync_gang(s, gang);
   call_march_adj<0, 1>(own, count - 1);
   for (int32_t k = count - 1;; k--) {
     sync_gang(s, gang);
-    call_grid_adj(own, k);
-    sync_gang(s, gang);
+    if (s->sums_wanted) call_sums(own, k);
     if (k == 0) break;
     call_march_adj<1, 1>(own, k);
   }

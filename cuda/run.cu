@@ -14,17 +14,40 @@ enum { BLOCKS_AT_ONCE = 264 }; // of march on a large GPU. The same for all GPUs
 
 // Parts of each tile: as many as it takes to go over a tile's particles at once, if there are so few tiles.
 static int32_t parts_of(const cq_device *d, const cq_arrangement *a) {
-  const int32_t threads = d->real_bytes == 4 ? 256 : 128, each = d->slots / a->tile_count;
-  int32_t parts = (each + threads - 1) / threads;
+  const int32_t round = d->kernels->round, each = d->slots / a->tile_count;
+  int32_t parts = (each + round - 1) / round;
   while (parts > 1 && (int64_t)parts * a->tile_count > BLOCKS_AT_ONCE) parts--;
   return parts < 1 ? 1 : parts;
 }
 
+// One kernel makes the run where every part of a tile finds a block of its own at once: as a cluster, whose barrier costs the least,
+// or as a cooperative grid; larger scenes are launched pass by pass. Nobody has timed this rule yet. A way that is asked for is
+// taken with as many blocks as there may be, each for several parts. No blocks: launches.
+static cq_gang gang_of(const cq_device *d, cq_room room, int32_t parts) {
+  const int32_t way = d->context->way;
+  if (way == CQ_WAY_CLUSTER || (way == CQ_WAY_AUTO && parts <= room.cluster)) {
+    int32_t blocks = 1;
+    while (blocks < parts && 2 * blocks <= room.cluster) blocks *= 2;
+    return {blocks, 1};
+  }
+  if (way == CQ_WAY_GRID || (way == CQ_WAY_AUTO && parts <= room.grid)) return {parts < room.grid ? parts : room.grid, 0};
+  return {0, 0};
+}
+
+static size_t arena_size(const cq_device *d, int32_t parts) {
+  return (size_t)parts * (size_t)cq_region_nodes(d->model->dim) * cq_node_size(d);
+}
+
+// two, where a kernel stays
+static int32_t arenas_of(const cq_device *d, int32_t parts) {
+  return gang_of(d, d->context->forward, parts).blocks || gang_of(d, d->context->backward, parts).blocks ? 2 : 1;
+}
+
 static cq_status reserve(cq_device *d, const cq_arrangement *a) {
   cq_pool *pool = &d->context->pool;
+  const int32_t parts = a->tile_count * parts_of(d, a);
   const size_t node = cq_node_size(d), blocks = (size_t)a->block_count;
-  const size_t arena = (size_t)a->tile_count * (size_t)parts_of(d, a) * (size_t)cq_region_nodes(d->model->dim) * node;
-  cq_status status = cq_pool_reserve(pool, &d->arena, arena, "grid");
+  cq_status status = cq_pool_reserve(pool, &d->arena, (size_t)arenas_of(d, parts) * arena_size(d, parts), "grid");
   if (!status) status = cq_pool_reserve(pool, &d->grid_v, blocks * CQ_TILE_NODES * node, "grid");
   if (!status && d->differentiable) status = cq_pool_reserve(pool, &d->grid_q, blocks * CQ_TILE_NODES * node, "grid");
   return status;
@@ -68,13 +91,16 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t firs
   f->substeps = on_device->substeps;
   f->progress = &on_device->progress;
   f->arrived = &on_device->arrived;
-  f->arena = d->arena->data;
+  const int32_t parts = f->tile_count * f->parts;
+  f->arena[0] = d->arena->data;
+  f->arena[1] = (char *)d->arena->data + (arenas_of(d, parts) > 1 ? arena_size(d, parts) : 0);
   f->grid_v = d->grid_v->data;
   f->grid_q = data_of(d->grid_q);
   f->adj = data_of(d->adj);
   f->params_adj = data_of(d->params_adj);
   f->drive_adj = d->drive ? data_of(d->drive_adj) : NULL;
   f->sums = (double *)data_of(d->sums);
+  f->sums_wanted = (d->wanted >> CQ_FIELD_GRAVITY | d->wanted >> CQ_FIELD_FRICTION | d->wanted >> CQ_FIELD_WALL_VELOCITY) & 1;
 }
 
 static void fill_drive(const cq_device *d, const cq_arrangement *a, double *controls, cq_drive *out) {
@@ -208,20 +234,6 @@ static cq_status start(cq_device *d, cq_graph *graph, launch_run *launch, int32_
 
 // ---- a kernel that stays ------------------------------------------------------------------------------------------------
 
-// One kernel makes the run where every part of a tile finds a block of its own at once: as a cluster, whose barrier costs the least,
-// or as a cooperative grid; larger scenes are launched pass by pass. Nobody has timed this rule yet. A way that is asked for is
-// taken with as many blocks as there may be, each for several parts. No blocks: launches.
-static cq_gang gang_of(const cq_device *d, cq_room room) {
-  const int32_t way = d->context->way, parts = d->upload->frame.tile_count * d->upload->frame.parts;
-  if (way == CQ_WAY_CLUSTER || (way == CQ_WAY_AUTO && parts <= room.cluster)) {
-    int32_t blocks = 1;
-    while (blocks < parts && 2 * blocks <= room.cluster) blocks *= 2;
-    return {blocks, 1};
-  }
-  if (way == CQ_WAY_GRID || (way == CQ_WAY_AUTO && parts <= room.grid)) return {parts < room.grid ? parts : room.grid, 0};
-  return {0, 0};
-}
-
 static cq_status stay(cq_device *d, cq_cuda_resident *launch, cq_gang gang, int32_t count) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
   load_drive(d, u);
@@ -239,12 +251,12 @@ cq_status cq_cuda_look(cq_device *d) {
 }
 
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count) {
-  const cq_gang gang = gang_of(d, d->context->forward);
+  const cq_gang gang = gang_of(d, d->context->forward, d->upload->frame.tile_count * d->upload->frame.parts);
   return gang.blocks ? stay(d, d->kernels->resident, gang, count) : start(d, &d->forward[count], launch_forward, count);
 }
 
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count) {
-  const cq_gang gang = gang_of(d, d->context->backward);
+  const cq_gang gang = gang_of(d, d->context->backward, d->upload->frame.tile_count * d->upload->frame.parts);
   return gang.blocks ? stay(d, d->kernels->resident_adj, gang, count) : start(d, &d->backward[count], launch_backward, count);
 }
 

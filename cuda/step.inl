@@ -100,15 +100,17 @@ CQ_GPU int give_to_grid(const cq_frame *s, const int32_t p, const State *q, cons
   return jac > 0;
 }
 
-// GATHER: state k + 1 from the grid and state k. SCATTER: that one, or state k without GATHER, to the arenas.
-template <int GATHER, int SCATTER>
+// GATHER: state k + 1 from the grid and state k. SCATTER: that one, or state k without GATHER, to the arenas. MAKE: the block makes
+// the nodes itself, no grid pass has.
+template <int GATHER, int SCATTER, int MAKE>
 CQ_GPU void march_pass(const cq_frame *s, const int32_t k, Node *region, const Round<MARCH_THREADS> *round) {
   const int32_t parts = s->tile_count * s->parts;
   const void *in = s->substeps[k].in;
   void *out = s->substeps[k].out;
   for (int32_t part = (int32_t)blockIdx.x; part < parts; part += (int32_t)gridDim.x) {
     const cq_tile tile = part_of_tile(s, part);
-    if (GATHER) region_load<MARCH_THREADS>(region, s->grid_v, s, part / s->parts);
+    if (GATHER && MAKE) region_velocity<0, MARCH_THREADS>(region, s, k, part);
+    if (GATHER && !MAKE) region_load<MARCH_THREADS>(region, s->grid_v, s, part / s->parts);
     // a part without particles clears its arena all the same
     for (int32_t from = 0; from == 0 || from < tile.count; from += MARCH_THREADS) {
       const int32_t p = tile.first + from + (int32_t)threadIdx.x;
@@ -131,7 +133,7 @@ CQ_GPU void march_pass(const cq_frame *s, const int32_t k, Node *region, const R
         matter_load(s, p, &matter);
         if (!give_to_grid(s, p, &q, &matter, &at, &give)) atomicMin(&s->progress->bad, s->first + k + GATHER);
       }
-      scatter(round, mine, &at, &give, from == 0, (Node *)s->arena + (int64_t)part * NODES);
+      scatter(round, mine, &at, &give, from == 0, arena_of(s, k + GATHER, part));
     }
   }
 }
@@ -143,5 +145,5 @@ static __global__ void __launch_bounds__(MARCH_THREADS, 2) march(const cq_frame 
   if ((int32_t)blockIdx.x >= s->tile_count * s->parts) return;
   const int over = s->progress->over;
   if (SCATTER) clear_round(&round);
-  if (!over) march_pass<GATHER, SCATTER>(s, k, region, &round);
+  if (!over) march_pass<GATHER, SCATTER, 0>(s, k, region, &round);
 }

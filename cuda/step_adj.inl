@@ -76,10 +76,11 @@ CQ_GPU void gather_adj(const cq_frame *s, const Node region[NODES], const Place 
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
 }
 
-// P2G: adjoint of scattering in step k. G2P: of gathering in step k - 1, or in step k without P2G.
-template <int P2G, int G2P, int AGAIN>
+// P2G: adjoint of scattering in step k. G2P: of gathering in step k - 1, or in step k without P2G. MAKE: as for march_pass.
+template <int P2G, int G2P, int MAKE>
 CQ_GPU void march_adj_pass(const cq_frame *s, const int32_t k, Node *region, const Round<ADJ_THREADS> *round) {
-  const int32_t parts = s->tile_count * s->parts;
+  enum { AGAIN = CQ_DIM == 3 && (MAKE || CQ_REAL_BYTES == 8) };   // where the state would wait in stacks
+  const int32_t parts = s->tile_count * s->parts, gathered = P2G ? k - 1 : k;
   for (int32_t part = (int32_t)blockIdx.x; part < parts; part += (int32_t)gridDim.x) {
     const cq_tile tile = part_of_tile(s, part);
     // a part without particles clears its arena all the same
@@ -87,7 +88,8 @@ CQ_GPU void march_adj_pass(const cq_frame *s, const int32_t k, Node *region, con
       const int32_t p = tile.first + from + (int32_t)threadIdx.x;
       const int mine = p < tile.first + tile.count;
       State q, adj;
-      if (P2G) region_load<ADJ_THREADS>(region, s->grid_q, s, part / s->parts);
+      if (P2G && MAKE) region_velocity_adj<ADJ_THREADS>(region, s, k, part);
+      if (P2G && !MAKE) region_load<ADJ_THREADS>(region, s->grid_q, s, part / s->parts);
       if (P2G && mine) {
         const void *in = s->substeps[k].in;
         state_load(in, p, &q);
@@ -97,10 +99,13 @@ CQ_GPU void march_adj_pass(const cq_frame *s, const int32_t k, Node *region, con
         if (mine) state_store(s->adj, p, &adj);
         continue;
       }
-      const cq_substep step = s->substeps[P2G ? k - 1 : k];
+      const cq_substep step = s->substeps[gathered];
       Place at = {};
       Exchange give;
-      region_load<ADJ_THREADS>(region, s->grid_v, s, part / s->parts);
+      if (MAKE)
+        region_velocity<1, ADJ_THREADS>(region, s, gathered, part);
+      else
+        region_load<ADJ_THREADS>(region, s->grid_v, s, part / s->parts);
       if (mine) {
         if (!P2G) {
           state_load(s->adj, p, &adj);
@@ -117,7 +122,7 @@ CQ_GPU void march_adj_pass(const cq_frame *s, const int32_t k, Node *region, con
         store_vector(s->adj, X, p, adj.x);
         store_matrix(s->adj, F, p, adj.f);
       }
-      scatter(round, mine, &at, &give, from == 0, (Node *)s->arena + (int64_t)part * NODES);
+      scatter(round, mine, &at, &give, from == 0, arena_of(s, gathered, part));
     }
   }
 }
@@ -128,5 +133,5 @@ static __global__ void __launch_bounds__(ADJ_THREADS, 2) march_adj(const cq_fram
   CQ_ROUND(round, ADJ_THREADS, G2P);
   if ((int32_t)blockIdx.x >= s->tile_count * s->parts) return;
   if (G2P) clear_round(&round);
-  march_adj_pass<P2G, G2P, CQ_DIM == 3 && CQ_REAL_BYTES == 8>(s, k, region, &round);
+  march_adj_pass<P2G, G2P, 0>(s, k, region, &round);
 }

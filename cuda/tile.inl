@@ -14,6 +14,7 @@ enum {
   MARCH_THREADS = CQ_REAL_BYTES == 4 ? 256 : CQ_DIM == 2 ? 128 : 96,
   ADJ_THREADS = CQ_REAL_BYTES == 4 ? CQ_DIM == 2 ? 256 : 192 : CQ_DIM == 2 ? 128 : 96,
 };
+static_assert(ADJ_THREADS <= MARCH_THREADS, "parts of tiles are of ADJ_THREADS");
 enum { X = 0, V = CQ_DIM, C = 2 * CQ_DIM, F = 2 * CQ_DIM + CQ_DIM * CQ_DIM };   // first field of each state quantity
 enum { SIGMA = 0, FORCE = CQ_SYM };
 enum { FIELDS = 2 * CQ_DIM + 2 * CQ_DIM * CQ_DIM, DRIVES = CQ_SYM + CQ_DIM };
@@ -85,6 +86,18 @@ CQ_GPU int index_in(const int side, const int at[CQ_DIM]) {
   return n;
 }
 
+// Whose is a node of a tile's region? Its owner among the neighbours, and where it is there.
+CQ_GPU int owner_of(const int node, int at[CQ_DIM]) {
+  int which = 0;
+  node_at(node, REGION, at);
+  EACH(i) {
+    const unsigned from = (unsigned)at[i] + SIDE - 1;   // from the first node of the neighbour below
+    which = which * 3 + (int)(from / SIDE);
+    at[i] = (int)(from % SIDE);
+  }
+  return which;
+}
+
 // The nodes of a tile's region, from the tiles that own them. All threads of a block call it.
 template <int THREADS>
 CQ_GPU void region_load(Node region[NODES], const void *grid, const cq_frame *s, const int32_t tile) {
@@ -97,13 +110,8 @@ CQ_GPU void region_load(Node region[NODES], const void *grid, const cq_frame *s,
   CQ_OPAQUE(first);
   // all loads are on their way before the first is waited for
   CQ_UNROLL for (int k = 0; k < EACH_THREAD; k++) {
-    int at[CQ_DIM], which = 0;
-    node_at(first + k * THREADS, REGION, at);
-    EACH(i) {
-      const unsigned from = (unsigned)at[i] + SIDE - 1;   // from the first node of the neighbour below
-      which = which * 3 + (int)(from / SIDE);
-      at[i] = (int)(from % SIDE);
-    }
+    int at[CQ_DIM];
+    const int which = owner_of(first + k * THREADS, at);
     const int32_t owner = NODES % THREADS == 0 || first + k * THREADS < NODES ? neighbors[which] : -1;
     node[k] = {{0, 0, 0, 0}};
     if (owner >= 0) node[k] = ((const Node *)grid)[(int64_t)owner * CQ_TILE_NODES + index_in(SIDE, at)];
