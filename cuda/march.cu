@@ -288,10 +288,13 @@ static cq_status fetch_controls(cq_device *d, double *grad_signals, double *grad
 cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *records, int32_t *made) {
   const int64_t most = work_ahead / d->slots / d->model->substeps;
   int32_t count = c->count < d->control_rows ? c->count : d->control_rows;
-  if (count > most) count = most < 1 ? 1 : (int32_t)most;
-  const int32_t first = c->count - count;
   cq_status status = c->policy ? cq_cuda_policy_set(d, c->policy) : CQ_OK;
-  if (!status && c->policy) status = cq_cuda_policy_begin_adj(d, c->policy);
+  if (status) return status;
+  if (count > most) count = most < 1 ? 1 : (int32_t)most;
+  if (c->policy && count > cq_cuda_policy_rows(d)) count = cq_cuda_policy_rows(d);
+  const int32_t first = c->count - count;
+  const double *grad_outputs = c->grad_outputs ? c->grad_outputs + (size_t)first * d->batch * (size_t)cq_policy_outputs(c->policy) : NULL;
+  if (c->policy) status = cq_cuda_policy_begin_adj(d, c->policy, grad_outputs, count);
   for (int32_t i = c->count - 1; i >= first && !status; i--) {
     set_controls(d, c, i);
     d->control_row = i - first;

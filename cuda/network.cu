@@ -52,7 +52,7 @@ CQ_KERNEL drive_adj(const cq_network n) {
   for (int64_t scene = blockIdx.x; scene < n.batch; scene += gridDim.x) {
     make_values(&n, scene);
     for (int32_t j = (int32_t)threadIdx.x; j < n.width[n.layers]; j += THREADS) {
-      double grad = 0;
+      double grad = n.grad_output ? n.grad_output[scene * n.width[n.layers] + j] : 0;
       for (int32_t a = 0; a < n.actuators; a++)
         if (n.output[a] == j) grad += n.scale[a] * n.grad_signal[scene * n.actuators + a];
       units_of(&n, n.delta, scene, last)[j] = grad * unit_slope(n.activation[last], units_of(&n, n.value, scene, last)[j]);

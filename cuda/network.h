@@ -24,6 +24,7 @@ typedef struct cq_network {
   double *told;                       // {batch, actuators} signals, then {batch, y}: for the host
   // backward
   const double *grad_signal;
+  const double *grad_output;          // {batch, y} NULL: none
   double *grad_seen, *delta;          // as seen and value; delta: gradients of the sums of the units
   double *grad;                       // as the parameters, added to
 } cq_network;

@@ -12,7 +12,8 @@ struct cq_follower {
   int32_t valid;             // it is there
   double *grad;              // of the host, as the parameters
   double *pinned;            // {rows, told}
-  double *rows_told;         // {rows, told} of the device
+  double *rows_told;         // {rows, told} of the device; backward {rows, batch, y} gradients of the outputs
+  int32_t has_outputs;       // backward: there are such
   cq_memory *memory;
 };
 
@@ -158,8 +159,21 @@ void cq_cuda_policy_tell(const cq_device *d, int32_t row, double *signals, doubl
 
 // ---- backward -------------------------------------------------------------------------------------------------------------
 
-cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy *p) {
+static size_t output_count(const cq_device *d) { return d->follower->told - cq_signal_count(d); }
+
+// the gradients of rows of outputs, to where the rows are forward
+static cq_status send_outputs(cq_device *d, const double *grad_outputs, int32_t rows) {
   const cq_follower *f = d->follower;
+  const size_t bytes = (size_t)rows * output_count(d) * sizeof *grad_outputs;
+  memcpy(f->pinned, grad_outputs, bytes);
+  return copy(d, f->rows_told, f->pinned, bytes, cudaMemcpyHostToDevice);
+}
+
+cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy *p, const double *grad_outputs, int32_t rows) {
+  cq_follower *f = d->follower;
+  f->has_outputs = grad_outputs != NULL;
+  const cq_status status = grad_outputs ? send_outputs(d, grad_outputs, rows) : CQ_OK;
+  if (status) return status;
   double *to = f->grad;
   for (const cq_layer *l = p->layers; l < p->layers + p->layer_count; l++) {
     const size_t weights = (size_t)l->in * (size_t)l->out, biases = (size_t)l->out;
@@ -180,6 +194,7 @@ cq_status cq_cuda_policy_adj(cq_device *d, const cq_policy *p) {
   n.seen = r.out;
   n.grad_seen = (double *)r.grad_out;
   n.grad_signal = (const double *)d->grad_controls->data + (size_t)d->control_row * cq_signal_count(d);
+  if (f->has_outputs) n.grad_output = f->rows_told + (size_t)d->control_row * output_count(d);
   cq_network_adj(d->context->stream, cq_cuda_blocks(d, n.parameter_count, 128), &n);
   cq_cuda_reading_adj(d, &r);
   return cq_cuda_check(cudaGetLastError(), what);

@@ -250,7 +250,7 @@ int32_t cq_cuda_policy_rows(const cq_device *d);
 cq_status cq_cuda_policy_drive(cq_device *d, const cq_policy *p, const cq_slice *state, int32_t row);
 cq_status cq_cuda_policy_fetch(cq_device *d, int32_t rows);
 void cq_cuda_policy_tell(const cq_device *d, int32_t row, double *signals, double *outputs);
-cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy *p);
+cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy *p, const double *grad_outputs, int32_t rows);
 cq_status cq_cuda_policy_adj(cq_device *d, const cq_policy *p);
 cq_status cq_cuda_policy_end_adj(cq_device *d, const cq_policy *p);
 void cq_cuda_policy_destroy(cq_device *d);

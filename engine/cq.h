@@ -17,7 +17,7 @@ extern "C" {
 
 // ---- base -----------------------------------------------------------------------------------------------------------
 
-enum { CQ_ABI = 3 };                    // changes with any change of this file that a caller can notice
+enum { CQ_ABI = 4 };                    // changes with any change of this file that a caller can notice
 enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
 enum { CQ_DIM_MAX = 3 };
 
@@ -271,8 +271,9 @@ typedef struct cq_policy {
 void cq_policy_init(cq_policy *policy);
 // As cq_rollout_run, with signals from the policy, which sees the state before each control step: outputs {count, B, y} are written.
 cq_status cq_rollout_follow(cq_rollout *rollout, const cq_policy *policy, int32_t count, double *outputs);
-// The adjoint of control steps that were made so, back through signals, network and readout.
-cq_status cq_rollout_follow_adjoint(cq_rollout *rollout, const cq_policy *policy, int32_t count);
+// The adjoint of control steps that were made so, back through signals, network and readout. grad_outputs {count, B, y}, in the order
+// of time: what reaches the outputs from elsewhere; NULL: nothing.
+cq_status cq_rollout_follow_adjoint(cq_rollout *rollout, const cq_policy *policy, int32_t count, const double *grad_outputs);
 
 // ---- timers: always on ---------------------------------------------------------------------------------------------------
 

@@ -115,6 +115,12 @@ describe("a training on the GPU", function()
     end
   end)
 
+  it("stops for a running cost only where that reads its states", function()
+    local content = "local costs = require 'tests.costs'\nprint(costs.compare 'cuda', costs.failures 'cuda')"
+    local result = cqlua({ script(content) }, "thread_order=2 block_order=2")
+    assert.same({ 0, "24\t12\n" }, { result.code, result.out }, result.err)
+  end)
+
   it("drives a rollout by a network of its own as Lua does", function()
     local content = "local followed = require 'tests.followed'\nprint(followed.compare 'cuda', #followed.failures 'cuda')"
     for order = 0, 2, 2 do

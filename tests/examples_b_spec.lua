@@ -66,4 +66,21 @@ describe("examples/biped.lua", function()
     assert.near((-least - 0.35) / 0.3, lengths, 0.06)
     assert(lengths > 0.7, lengths)
   end)
+
+  -- its network sees means, its running cost signals alone
+  it("is driven by the engine, which nothing stops between control steps", function()
+    local script = process.write(folder .. "/script.lua", [[
+      local World = require("cq.world").class
+      local rollout, ways = World.rollout, {}
+      function World:rollout(fields)
+        local roll = rollout(self, fields)
+        if fields.steps > 1 then ways[#ways + 1] = (roll.follow and "followed" or "by Lua") .. (roll.stops and ", stops" or "") end
+        return roll
+      end
+      assert(loadfile "examples/biped.lua")()
+      print(table.concat(ways, "; "))
+    ]])
+    local result = process.cqlua { script, "--particles", "8", "--iterations", "2", "--render", "no", "--quiet", "--threads", "1", "--out", folder .. "/out" }
+    assert(result.out:find "\nfollowed; followed; followed\n$", result.out .. result.err)
+  end)
 end)

@@ -1,5 +1,6 @@
--- followed: rollouts that the engine drives by itself, with a network that sees means, against the same driven by Lua step by step,
--- which a rollout is that somebody watches: equal to rounding, for the sums of a network are made in another order.
+-- followed: rollouts that the engine drives by itself, with a network that sees means, against the same driven by Lua, which a rollout
+-- is whose observer is a user's own: equal to rounding, for the sums of a network are made in another order. And against those
+-- that somebody watches, which stop after every control step: bit for bit.
 local cq = require "cq"
 local T = require "cq.tensor"
 local scene = require "tests.scene"
@@ -23,8 +24,13 @@ local cases = {
     controller = function() return cq.Controller.mlp { hidden = { 70 }, activation = "tanh", seed = 7 } end },
 }
 
--- loss, gradients of every parameter, signals
-local function gradients(case, device, memory, watch)
+-- what an observer does, as if a user had written it
+local function own(observer)
+  return { observe = function(_, state, hidden) return observer:observe(state, hidden) end }
+end
+
+-- loss, gradients of every parameter, signals. way: "lua", "watched", or nil
+local function gradients(case, device, memory, way)
   local robot = scene.robot { dim = case.dim, count = case.dim == 2 and 4 or 3, actuators = {
     cq.Actuator.pressure { groups = "foot", axis = "y", max = 2 }, cq.Actuator.muscle { groups = "trunk", axis = "y", max = 1 },
   } }
@@ -37,11 +43,12 @@ local function gradients(case, device, memory, watch)
   local loss, grads, roll = T.value_and_grad(function(p)
     local r = world:rollout {
       robot = world.robot:with { young = p.young, density = p.density, position = p.position, velocity = p.velocity }, steps = STEPS, batch = batch,
-      observer = case.observer, controller = controller:with(p.net), memory = memory, watch = watch,
+      observer = way == "lua" and own(case.observer) or case.observer, controller = controller:with(p.net), memory = memory,
+      watch = way == "watched" and scene.nobody or nil,
     }
     return r.state:center("trunk"):sum() + r.state:velocity("foot"):square():sum() + r.state:deformations():square():sum(), r
   end)(params)
-  local out = { loss = loss, leaves = T.leaves.list(grads), signals = roll.signals, followed = roll.follow ~= nil,
+  local out = { loss = loss, leaves = T.leaves.list(grads), signals = roll.signals, followed = roll.follow ~= nil, stops = roll.stops,
     plan = world:plan { steps = STEPS, memory = memory, batch = batch } }
   local final = T.tape.pause(function() return roll.state:positions() end)   -- makes the control steps again
   out.final = final:copy()
@@ -64,9 +71,11 @@ end
 ---@return integer count     cases
 function followed.compare(device)
   for _, case in ipairs(cases) do
-    local tolerance = case.precision == "float32" and 2e-4 or 1e-9
-    local ours, lua = gradients(case, device, "1 GiB", nil), gradients(case, device, "1 GiB", scene.nobody)
-    assert(ours.followed and not lua.followed, case.name .. ": the way was not chosen")
+    local tolerance = case.precision == "float32" and 2e-4 or 1e-12
+    local ours, lua, watched = gradients(case, device, "1 GiB"), gradients(case, device, "1 GiB", "lua"), gradients(case, device, "1 GiB", "watched")
+    assert(ours.followed and not ours.stops and not lua.followed, case.name .. ": the way was not chosen")
+    assert(watched.followed and watched.stops, case.name .. ": the watched one did not stop")
+    require_equal(watched, ours, case.name .. ", watched")
     assert(math.abs(ours.loss - lua.loss) <= tolerance * math.abs(lua.loss), case.name .. ": loss")
     require_near(ours.signals, lua.signals, tolerance, case.name .. ": signals")
     require_near(ours.final, lua.final, tolerance, case.name .. ": the state made again")
@@ -74,7 +83,7 @@ function followed.compare(device)
       assert(leaf.tensor:norm():item() > 0, case.name .. ": no gradient of " .. leaf.path)
       require_near(leaf.tensor, lua.leaves[k].tensor, tolerance, case.name .. ": gradient of " .. leaf.path)
     end
-    local tight = gradients(case, device, math.floor(3.5 * ours.plan.slice_bytes + ours.plan.record_bytes), nil)
+    local tight = gradients(case, device, math.floor(3.5 * ours.plan.slice_bytes + ours.plan.record_bytes))
     assert(tight.plan.recompute > 1 and tight.followed, case.name .. ": the budget was not tight")
     require_equal(tight, ours, case.name .. ", little memory")
   end
@@ -96,6 +105,9 @@ function followed.failures(device)
     fields.watch = scene.nobody
     local watched = scene.failure(world, fields)
     assert(out[k] == watched, ("%s\nbut watched: %s"):format(out[k], watched))
+    fields.observer = own(observer)
+    local lua = scene.failure(world, fields)
+    assert(out[k] == lua, ("%s\nbut by Lua: %s"):format(out[k], lua))
   end
   world:close()
   return out

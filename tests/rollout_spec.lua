@@ -3,6 +3,7 @@ local cq = require "cq"
 local T = require "cq.tensor"
 local engine = require "cq.engine"
 local blind = require "tests.blind"
+local costs = require "tests.costs"
 local derivative = require "tests.derivative"
 local followed = require "tests.followed"
 local spread = require "tests.spread"
@@ -321,6 +322,16 @@ describe("a rollout", function()
     message = sentence(function() loss(T.param(T.zeros { STEPS, 2 })) end)
     C.cq_interrupt(0)
     assert(message:find("interrupted at control step 12, on the way back", 1, true), message)
+  end)
+
+  it("stops for a running cost only where that reads its states", function() assert.equal(24, costs.compare()) end)
+
+  it("has running costs that fail as those of a rollout that stops", function() assert.equal(12, costs.failures()) end)
+
+  it("refuses a running cost that gives something else on the way back", function()
+    for _, said in ipairs(costs.changing()) do
+      assert(said:find("running gave another result when it ran again", 1, true) and said:find("in running, control step 12 of 12", 1, true), said)
+    end
   end)
 
   it("forgets what an earlier rollout has set", function()

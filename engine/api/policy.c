@@ -104,7 +104,8 @@ static cq_status follow_step(cq_rollout *r, const cq_policy *p, const Work *w, d
   return status ? status : cq_rollout_forward(r, &(cq_controls){.count = 1, .signals = w->signal});
 }
 
-static cq_status follow_step_adj(cq_rollout *r, const cq_policy *p, const Work *w) {
+// grad_outputs {batch, outputs} NULL: none
+static cq_status follow_step_adj(cq_rollout *r, const cq_policy *p, const Work *w, const double *grad_outputs) {
   const cq_backend *b = r->world->backend;
   cq_status status = cq_rollout_backward(r, &(cq_controls){.count = 1, .grad_signals = w->signal});
   if (!status) status = b->read(r->device, p->observation, w->seen, w->observation);
@@ -112,7 +113,7 @@ static cq_status follow_step_adj(cq_rollout *r, const cq_policy *p, const Work *
     double *seen = w->observation + s * w->seen, *grad_y = w->grad + w->seen + w->values - w->outputs;
     memcpy(w->value, seen, (size_t)w->seen * sizeof *seen);
     network_values(p, w->value);
-    memset(grad_y, 0, (size_t)w->outputs * sizeof *grad_y);
+    for (int64_t j = 0; j < w->outputs; j++) grad_y[j] = grad_outputs ? grad_outputs[s * w->outputs + j] : 0;
     for (int64_t a = 0; a < w->signals; a++) grad_y[p->output[a]] += p->scale[a] * w->signal[s * w->signals + a];
     network_adj(p, w);
     memcpy(seen, w->grad, (size_t)w->seen * sizeof *seen);
@@ -150,16 +151,18 @@ cq_status cq_rollout_follow(cq_rollout *r, const cq_policy *policy, int32_t coun
   return checked ? checked : status;
 }
 
-cq_status cq_rollout_follow_adjoint(cq_rollout *r, const cq_policy *policy, int32_t count) {
+cq_status cq_rollout_follow_adjoint(cq_rollout *r, const cq_policy *policy, int32_t count, const double *grad_outputs) {
   cq_status status = cq_rollout_ready_adjoint(r, count);
   if (!status) status = check_policy(r, policy);
   if (status) return status;
   if (r->world->backend->follows) {
-    status = cq_rollout_backward(r, &(cq_controls){.count = count, .policy = policy});
+    status = cq_rollout_backward(r, &(cq_controls){.count = count, .policy = policy, .grad_outputs = grad_outputs});
   } else {
     Work work;
     status = work_take(r, policy, &work);
-    for (int32_t i = 0; i < count && !status; i++) status = follow_step_adj(r, policy, &work);
+    const int64_t outputs = r->def.batch * work.outputs;
+    for (int32_t i = count - 1; i >= 0 && !status; i--)
+      status = follow_step_adj(r, policy, &work, grad_outputs ? grad_outputs + i * outputs : NULL);
     cq_free(work.observation);
   }
   return status;

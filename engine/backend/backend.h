@@ -38,9 +38,10 @@ typedef struct cq_controls {
   const double *signals, *forces;        // {count, batch, actuators}, {count, batch, force_count, dim}; forces NULL: none
   double *grad_signals, *grad_forces;    // backward: the same; NULL: not wanted
   // NULL, or what gives the signals: forward they are written to made, and what its network gave to outputs; backward the
-  // adjoint goes on through it. Only for a device that follows.
+  // adjoint goes on through it, with grad_outputs of its own, NULL: none. Only for a device that follows.
   const cq_policy *policy;
-  double *made, *outputs;
+  double *made, *outputs;                // {count, batch, actuators}, {count, batch, y}
+  const double *grad_outputs;
 } cq_controls;
 
 // numbers that a policy gives for a scene

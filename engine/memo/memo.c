@@ -253,6 +253,7 @@ cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted) {
   const int32_t count = wanted->count;
   if (!memo->def.differentiable) return cq_fail(CQ_INVALID, "this rollout was made forward only; nothing is remembered of it");
   const int32_t first = memo->at - count;
+  const int64_t outputs = wanted->policy ? (int64_t)memo->def.batch * cq_policy_outputs(wanted->policy) : 0;
   while (memo->at > first) {
     if (cq_interrupted()) return cq_fail(CQ_INTERRUPTED, "interrupted at control step %d, on the way back", memo->at);
     const int32_t i = memo->at - 1;
@@ -263,6 +264,7 @@ cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted) {
     controls.grad_signals = at_step(wanted->grad_signals, memo->def.signals, from - first);
     controls.grad_forces = at_step(wanted->grad_forces, memo->def.forces, from - first);
     controls.policy = wanted->policy;
+    if (wanted->grad_outputs) controls.grad_outputs = wanted->grad_outputs + (from - first) * outputs;
     int32_t made = 0;
     status = backend_of(memo)->reverse(memo->def.device, &controls, &memo->records[from % memo->block], &made);
     if (status) return status;

@@ -1,6 +1,5 @@
--- follow: a rollout that the engine drives by itself. Where a network of cq.Controller sees means of cq.Observer and nobody else in
--- Lua looks at the states between, observer and network are a struct of the engine, and all control steps one call of it, forward
--- and backward.
+-- follow: a rollout that the engine drives by itself. Where a network of cq.Controller sees means of cq.Observer, both are a struct of
+-- the engine: a call of it makes as many control steps as nobody in Lua looks at the states between, forward and backward.
 local ffi = require "ffi"
 local T = require "cq.tensor"
 local engine = require "cq.engine"
@@ -55,17 +54,28 @@ function follow.of(roll)
   return self
 end
 
----All control steps; what the controller gives is left in u {steps, batch, signals}.
+---Control steps from one on; what the controller gives is kept.
 ---@return integer status     cq_status
-function Follow:forward(roll, u) return C.cq_rollout_follow(roll.handle, self.def, roll.steps, u) end
+function Follow:forward(roll, first, count)
+  return C.cq_rollout_follow(roll.handle, self.def, count, roll.keep.u + first * roll.batch * roll.signal_count)
+end
 
----All control steps back, and the gradients to weights and biases.
-function Follow:backward(roll)
+---Before the first control step back.
+function Follow:begin_adjoint()
   for _, layer in ipairs(self.given) do
     ffi.fill(layer.grad_w:data(), layer.grad_w.count * 8)
     ffi.fill(layer.grad_b:data(), layer.grad_b.count * 8)
   end
-  engine.check(C.cq_rollout_follow_adjoint(roll.handle, self.def, roll.steps), "world:rollout")
+end
+
+---The last control steps before the live state, back.
+---@param grad ffi.cdata*?     double {count, batch, signals}: what reaches the signals from elsewhere
+function Follow:adjoint(roll, count, grad)
+  engine.check(C.cq_rollout_follow_adjoint(roll.handle, self.def, count, grad), "world:rollout")
+end
+
+---After the last one: the gradients to weights and biases.
+function Follow:end_adjoint()
   for _, layer in ipairs(self.given) do
     layer.w:accumulate(layer.grad_w)
     layer.b:accumulate(layer.grad_b)

@@ -44,10 +44,11 @@ function policy.start(self)
   return hidden
 end
 
----Is nothing of the state needed to drive the robots, so that all signals are known before the first control step?
+---Is nothing of the state needed to drive the robots, so that all signals are known before the first control step? An act that a user
+---has put in the place of ours is asked when its turn comes.
 function policy.is_blind(self)
   if #self.forces > 0 then return false end
-  if self.controller then return self.controller.blind == true end
+  if self.controller then return self.controller.blind == true and rawget(self.controller, "act") == nil end
   return self.observer == nil
 end
 
@@ -63,12 +64,11 @@ local function check_finite(u)
   is.fail("signal %d is %s; signals must be finite", at % u:size(-1) + 1, text.number(data[at]))
 end
 
----Raises the error of the first signals that are not finite, of those that were kept.
-function policy.require_finite(self)
-  for i = 0, self.steps - 1 do
-    self.at, self.phase = i, "the controller"
-    check_finite(self.keep:signals_at(i))
-  end
+---Raises the controller's error if the signals that were kept of control step i are not finite.
+function policy.require_finite(self, i)
+  if i >= self.steps then return end
+  self.at, self.phase = i, "the controller"
+  check_finite(self.keep:signals_at(i))
   self.phase = nil
 end
 
@@ -263,19 +263,15 @@ function Keep:are_signals(i, u)
   return true
 end
 
----The signals of a control step as a fresh tensor.
-function Keep:signals_at(i)
+---The row of a control step in {steps, batch, signals} as a fresh tensor.
+function Keep:row(all, i)
   local out = class.make(self.shape)
-  if out.count > 0 then ffi.copy(out:data(), self.u + i * out.count, out.count * DOUBLE) end
+  if out.count > 0 then ffi.copy(out:data(), all + i * out.count, out.count * DOUBLE) end
   return out
 end
 
----Zeros in the shape of a control step's signals.
-function Keep:zero_signals()
-  local out = class.make(self.shape)
-  ffi.fill(out:data(), out.count * DOUBLE)
-  return out
-end
+---The signals of a control step.
+function Keep:signals_at(i) return self:row(self.u, i) end
 
 ---The signals of all control steps {steps, signals} or {steps, batch, signals}.
 function Keep:signals()

@@ -36,6 +36,7 @@ end
 -- running and record once more, on the state after control step i, with its signals as a leaf
 local function evaluate_look(self, i, u)
   local state, outputs = states.new(self, i + 1), {}
+  self.given = i + 1
   if self.wanted.running then
     self.phase = "running"
     outputs[#outputs + 1] = T.as_tensor(self.running_cost(state, u))
@@ -44,13 +45,45 @@ local function evaluate_look(self, i, u)
     self.phase = "record"
     outputs[#outputs + 1] = T.as_tensor(self.recorder(state))
   end
-  self.phase = nil
+  self.phase, self.given = nil, nil
   return outputs
 end
 
--- the gradient of the signals from running; nil: they have none
+-- ---- the engine's part ----------------------------------------------------------------------------------------------
+
+local Back = {}
+Back.__index = Back
+
+-- Gradients of all signals {steps, batch, signals}: running adds its own, then the engine, then they are the controller's.
+local function back_of(self)
+  local keep, width = self.keep, self.batch * self.signal_count
+  local out = setmetatable({ roll = self, width = width, grad_u = ffi.new("double[?]", math.max(self.steps * width, 1)) }, Back)
+  if self.follow then
+    self.follow:begin_adjoint()
+    return out
+  end
+  out.stress_width = self.batch * #keep.stresses
+  out.engine_grad = ffi.new("double[?]", math.max((self.sees and 1 or self.steps) * out.stress_width, 1))
+  out.force_grad = keep.f and ffi.new("double[?]", self.batch * keep.force_width) or nil
+  return out
+end
+
+---Goes back to the state `step`, unless it is live: at once where nobody has read a state on the way.
+function Back:reach(step)
+  local roll = self.roll
+  local count, grad_u = C.cq_rollout_at(roll.handle) - step, self.grad_u + step * self.width
+  if count == 0 then return end
+  if roll.follow then return roll.follow:adjoint(roll, count, self.has_running and grad_u or nil) end
+  engine.check(C.cq_rollout_run_adjoint(roll.handle, count, self.stress_width > 0 and self.engine_grad or nil, self.force_grad), "world:rollout")
+  for k = 0, count - 1 do roll.keep:add_signals(grad_u + k * self.width, self.engine_grad + k * self.stress_width) end
+end
+
+-- ---- the user's part ------------------------------------------------------------------------------------------------
+
+-- running and record of control step i: to the state after it, and to its signals
 local function look_back(self, inner, i)
   if not (self.wanted.running or self.wanted.record) then return end
+  self.at = i
   local u = leaf(self.keep:signals_at(i))
   local outputs = tape.with(inner, evaluate_look, self, i, u)
   local grads, at = {}, 1
@@ -63,11 +96,16 @@ local function look_back(self, inner, i)
     end
   end
   inner:backward(outputs, grads)
-  return u.grad
+  if not u.grad then return end
+  self.back.has_running = true
+  ffi.copy(self.back.grad_u + i * u.count, u.grad:data(), u.count * DOUBLE)
 end
 
 -- observer, controller and force actuators once more, on the state that control step i began with
-local function drive_back(self, inner, i, grad_u, grad_forces, grad_hidden)
+local function drive_back(self, inner, i, grad_hidden)
+  if not self.controller and #self.forces == 0 then return grad_hidden end
+  self.at = i
+  local grad_u, grad_forces = self.keep:row(self.back.grad_u, i), self.keep:spread_forces(self.back.force_grad)
   local kept = self.keep.hidden[i]
   local hidden = kept and tree.map(kept, "the hidden state", leaf) or {}
   local u, after, forces = tape.with(inner, policy.drive, self, states.new(self, i), hidden)
@@ -105,34 +143,26 @@ end
 ---@param wanted { running: cq.Tensor|false|nil, record: cq.Tensor|false|nil }
 local function reverse(self, wanted)
   self:begin_adjoint()
-  self.reversing, self.wanted = true, wanted
-  if self.follow then
-    self.follow:backward(self)
-    fields.push_gradients(self.handle, self.set)
-    return
-  end
-  local keep, handle, inner = self.keep, self.handle, tape.new()
-  local stress_count = #keep.stresses
-  local stride, width = self.stride, self.batch * stress_count
-  local engine_grad = ffi.new("double[?]", math.max(stride * width, 1))
-  local force_grad = keep.f and ffi.new("double[?]", self.batch * keep.force_width) or nil
-  local grad_hidden = {}
-  for first = self.steps - stride, 0, -stride do
-    self.at = first + stride - 1
-    local looked = look_back(self, inner, self.at)
-    engine.check(C.cq_rollout_run_adjoint(handle, stride, stress_count > 0 and engine_grad or nil, force_grad), "world:rollout")
-    for i = first + stride - 1, first, -1 do
-      if not self.controller and #self.forces == 0 then break end
-      self.at = i
-      local grad_u = looked or keep:zero_signals()
-      keep:add_signals(grad_u:data(), engine_grad + (i - first) * width)
-      grad_hidden = drive_back(self, inner, i, grad_u, keep:spread_forces(force_grad), grad_hidden)
+  self.reversing, self.wanted, self.halted = true, wanted, true
+  local back, inner, grad_hidden = back_of(self), tape.new(), {}
+  self.back = back
+  for i = self.steps - 1, 0, -1 do
+    look_back(self, inner, i)
+    if self.sees then
+      back:reach(i)
+      grad_hidden = drive_back(self, inner, i, grad_hidden)
     end
+  end
+  back:reach(0)
+  if self.follow then
+    self.follow:end_adjoint()
+  elseif not self.sees then
+    for i = self.steps - 1, 0, -1 do grad_hidden = drive_back(self, inner, i, grad_hidden) end
   end
   self.phase = "the start"
   start_back(self, inner, grad_hidden)
-  self.phase = nil
-  fields.push_gradients(handle, self.set)
+  self.phase, self.back = nil, nil
+  fields.push_gradients(self.handle, self.set)
 end
 
 return reverse

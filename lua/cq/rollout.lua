@@ -5,8 +5,9 @@
 -- Backward, from the last control step to the first: the engine restores the state, running and record of that step run again
 -- on a tape of their own, the engine's adjoint makes the substeps backward, and observer and controller run again to turn
 -- gradients of signals into gradients of weights. Memory is the engine's memo alone.
--- Where nobody in Lua looks at the states between, all control steps are one call of the engine, forward and backward; where only
--- a network that sees means does, the engine follows it by itself (follow.lua).
+-- Where nobody in Lua looks at the states between, all control steps are one call of the engine, forward and backward. A network of
+-- cq.Controller that sees means is no look: the engine drives by it (follow.lua). Nor is a running that asks for signals alone: it is
+-- given states that are made again if it reads them, and is called for every control step once, in their order, when all are made.
 local ffi = require "ffi"
 local is = require "cq.schema"
 local text = require "cq.text"
@@ -40,20 +41,50 @@ end
 
 -- ---- the live state -------------------------------------------------------------------------------------------------
 
--- makes the control steps again with the signals and forces that were remembered
-local function replay(self)
+-- functions for running that have read a state: with them a rollout stops after every control step
+local readers = setmetatable({}, { __mode = "k" })
+
+-- Makes control steps up to the state `step`, with signals and forces that are kept or by the engine's own network; from the start
+-- again where the live state is later, or none to go on from.
+local function make(self, step)
   local handle, keep = self.handle, self.keep
-  engine.check(C.cq_rollout_begin(handle), "world:rollout")
-  engine.check(C.cq_rollout_run(handle, self.steps, keep:engine_signals(0, self.steps), keep:engine_forces(0)), "world:rollout")
-  self.adjoint_begun = false
+  if self.halted or C.cq_rollout_at(handle) > step then
+    local begun = C.cq_rollout_begin(handle)
+    if begun ~= C.CQ_OK then return begun end
+  end
+  local at = C.cq_rollout_at(handle)
+  local count = step - at
+  local status = self.follow and self.follow:forward(self, at, count)
+    or C.cq_rollout_run(handle, count, keep:engine_signals(at, count), keep:engine_forces(at))
+  self.halted = status ~= C.CQ_OK
+  return status
 end
 
----Refuses to read a state that is not the live one. A final state that a backward pass has left is made again.
+-- raises what went wrong in the engine
+local function check(self, status)
+  if status == C.CQ_OK then return end
+  self.at, self.phase = C.cq_rollout_at(self.handle), nil
+  failures.raise(self, status)
+end
+
+-- the state that running was given is live from here on
+local function uncover(self, step)
+  if self.reversing then return self.back:reach(step) end
+  self.stops, readers[self.running_cost] = true, true
+  if self.halted or C.cq_rollout_at(self.handle) ~= step then check(self, make(self, step)) end
+end
+
+---Refuses to read a state that is not the live one. That which running is given, and a final state that a backward pass has left,
+---are made again.
 function Rollout:require_live(step, what)
   if not self.handle then is.fail("%s: this rollout was released, or its world closed", what) end
-  local at = C.cq_rollout_at(self.handle)
+  if step == self.given then return uncover(self, step) end
+  local at = self.given or C.cq_rollout_at(self.handle)
   if at == step then return end
-  if step == self.steps and self.finished and not self.reversing then return replay(self) end
+  if step == self.steps and self.finished and not self.reversing then
+    self.adjoint_begun = false
+    return check(self, make(self, step))
+  end
   is.fail("%s: this state is of control step %d and the rollout is at %d; read it inside the function that was given it, or use record", what,
     step, at)
 end
@@ -118,50 +149,58 @@ local function watch(self, state, u)
   self.watch(state, u)
 end
 
--- user functions see the state after the control step, with the signals of that step
-local function look(self, i, u)
+-- user functions see the state after control step i, with the signals of that step
+local function look(self, i)
   if not (self.running_cost or self.recorder or self.watch) then return end
-  local state = states.new(self, i + 1)
+  local state, u = states.new(self, i + 1), self.keep:signals_at(i)
+  self.at = i
   if self.running_cost then
-    self.phase = "running"
+    self.phase, self.given = "running", i + 1
     store(self, "running", i, self.running_cost(state, u), true)
+    self.given = nil
   end
   if self.recorder then
     self.phase = "record"
     store(self, "record", i, self.recorder(state), false)
   end
   watch(self, state, u)
+  self.phase = nil
 end
 
--- signals and forces of control steps from i on; without a look at the state if there is more than one
-local function drive(self, i, count, hidden)
-  local keep, u = self.keep, nil
-  for k = i, i + count - 1 do
-    local forces
-    self.at = k
-    keep:save_hidden(k, hidden)
-    u, hidden, forces = policy.drive(self, states.new(self, k), hidden)
-    keep:save(k, u, forces)
-  end
-  return u, hidden
-end
-
-local function check(self, status)
-  if status == C.CQ_OK then return end
-  self.at = C.cq_rollout_at(self.handle)
-  failures.raise(self, status)
-end
-
--- control steps from i on, with what was saved for them
-local function run(self, i, count)
-  check(self, C.cq_rollout_run(self.handle, count, self.keep:engine_signals(i, count), self.keep:engine_forces(i)))
-end
-
--- all control steps, driven by the engine
-local function run_followed(self)
-  local status = self.follow:forward(self, self.keep.u)
-  if status == C.CQ_INVALID then policy.require_finite(self) end
+-- looks at the control steps up to `to`, which the engine has made as far as it could, and raises what stopped it
+local function conclude(self, from, to, status)
+  local made = status == C.CQ_OK and to or C.cq_rollout_at(self.handle)
+  for i = from, made - 1 do look(self, i) end
+  -- running may have read a state, and the engine gone back for it
+  if not self.halted and C.cq_rollout_at(self.handle) ~= to then status = make(self, to) end
+  if status == C.CQ_INVALID then policy.require_finite(self, made) end
   check(self, status)
+end
+
+-- signals and forces of control steps; without a look at the state if there is more than one
+local function drive(self, from, to, hidden)
+  local keep = self.keep
+  for i = from, to - 1 do
+    local u, forces
+    self.at = i
+    keep:save_hidden(i, hidden)
+    u, hidden, forces = policy.drive(self, states.new(self, i), hidden)
+    keep:save(i, u, forces)
+  end
+  return hidden
+end
+
+-- Control steps up to the state `to`, and what the user's functions see of them. What failed in the earlier one is raised.
+local function advance(self, from, to, hidden)
+  local fine, after, phase = true, hidden, nil
+  if not self.follow then
+    fine, after = pcall(drive, self, from, to, hidden)
+    if not fine then phase, to, self.phase = self.phase, self.at, nil end
+  end
+  conclude(self, from, to, make(self, to))
+  if fine then return after end
+  self.phase, self.at = phase, to
+  error(after, 0)
 end
 
 local function forward(self)
@@ -169,26 +208,13 @@ local function forward(self)
   local begun = C.cq_rollout_begin(self.handle)
   if begun == C.CQ_UNSTABLE then failures.raise(self, begun) end
   engine.check(begun, "world:rollout")
-  local hidden = policy.start(self)
+  local hidden, i = policy.start(self), 0
   watch(self, states.new(self, 0), nil)
-  if self.follow then
-    run_followed(self)
-    self.finished = true
-    return
-  end
-  for i = 0, self.steps - 1, self.stride do
-    local fine, u, after = pcall(drive, self, i, self.stride, hidden)
-    if not fine then
-      -- the steps before come first: they may fail themselves
-      local phase, at = self.phase, self.at
-      self.phase = nil
-      if at > i then run(self, i, at - i) end
-      self.phase, self.at = phase, at
-      error(u, 0)
-    end
-    hidden = after
-    run(self, i, self.stride)
-    look(self, i, u)
+  while i < self.steps do
+    -- the first one alone: it shows whether running reads what it is given
+    local to = (self.stops or i == 0 and self.running_cost) and i + 1 or self.steps
+    hidden = advance(self, i, to, hidden)
+    i = to
   end
   self.phase, self.finished = nil, true
 end
@@ -233,10 +259,10 @@ local function new(world, def, on)
     running_cost = def.running, recorder = def.record, watch = def.watch, adjoint_begun = false,
   }, Rollout)
   policy.prepare(self, def)
-  -- control steps between two looks at the state
-  local looks = def.running or def.record or def.watch
-  self.follow = not looks and follow.of(self) or nil
-  self.stride = not looks and (self.follow or policy.is_blind(self)) and def.steps or 1
+  self.follow = follow.of(self)
+  -- do observer, controller or actuators see the states between in Lua, or anybody else?
+  self.sees = not (self.follow or policy.is_blind(self))
+  self.stops = self.sees or def.record ~= nil or def.watch ~= nil or readers[def.running] == true
   self.set = fields.collect(world, def)
   self.entry = world.pool:acquire(self, {
     batch = def.batch, steps = def.steps, differentiable = on ~= nil,
@@ -254,7 +280,8 @@ end
 ---@field batch? integer              independent scenes, 1 unless given
 ---@field controller? any             of cq.Controller, or the user's own
 ---@field observer? any               of cq.Observer, or the user's own
----@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number   a cost after each control step
+---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number   a cost after each control step, quickest where it
+---  does not read the state: nothing then stops the engine between two of them
 ---@field record? fun(state: cq.State): cq.Tensor                          what is kept after each control step
 ---@field watch? fun(state: cq.State, u: cq.Tensor?)   for looking on: at the start (u nil), and after each control step
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given
@@ -293,7 +320,7 @@ function rollout.run(world, given)
       local grads = { running = self.running and a, record = self.record and (self.running and b or not self.running and a) }
       world.busy = true
       local fine, why = pcall(rollout.guarded, self, reverse, grads)
-      world.busy, self.reversing, self.adjoint_begun = false, false, false
+      world.busy, self.reversing, self.adjoint_begun, self.given = false, false, false, nil
       if not fine then error(why, 0) end
     end }
   end

@@ -210,7 +210,7 @@ static void check_policies(test_run *t) {
   test_run_forward(t, 1);
   CHECK_FAILS(cq_rollout_follow(t->rollout, &p, -1, y), CQ_INVALID, "-1 control steps");
   CHECK_FAILS(cq_rollout_follow(t->rollout, &p, 1000, y), CQ_INVALID, "cannot make 1000 more");
-  CHECK_FAILS(cq_rollout_follow_adjoint(t->rollout, &p, 1), CQ_INVALID, "begin the adjoint");
+  CHECK_FAILS(cq_rollout_follow_adjoint(t->rollout, &p, 1, NULL), CQ_INVALID, "begin the adjoint");
   CHECK(cq_rollout_follow(t->rollout, &p, 1, y) == CQ_OK && cq_rollout_at(t->rollout) == 2, "it is not followed: %s", cq_error());
 }
 

@@ -114,7 +114,7 @@ static cq_status pass(test_run *t, uint64_t *hash) {
   if (status || t->choice.forward_only) return status;
   status = cq_rollout_begin_adjoint(t->rollout);
   for (int k = 0; k < READOUTS && !status; k++) status = cq_rollout_read_adjoint(t->rollout, &q[k], one);
-  if (!status) status = cq_rollout_follow_adjoint(t->rollout, &n.policy, STEPS - 1);
+  if (!status) status = cq_rollout_follow_adjoint(t->rollout, &n.policy, STEPS - 1, NULL);
   if (!status) status = cq_rollout_run_adjoint(t->rollout, 1, grad_u, NULL);
   if (!status) *hash = test_hash(test_hash(*hash, n.grad_weight, sizeof n.grad_weight), grad_u, sizeof grad_u);
   if (!status) status = cq_rollout_gradient(t->rollout, CQ_FIELD_GRAVITY, g, 0);
