@@ -20,6 +20,10 @@ local cases = {
     controller = function() return cq.Controller.mlp { hidden = { 5, 4, 3 }, activation = "sigmoid", seed = 5 } end },
   { name = "2D, linear, velocities alone", dim = 2, observer = cq.Observer.centroid { groups = groups, position = false, velocity = true },
     controller = function() return cq.Controller.linear { seed = 6 } end },
+  { name = "2D, a batch, particles", dim = 2, batch = 2, observer = cq.Observer.particles { group = { 1, 5, 18, 6, 5 }, velocity = true },
+    controller = function() return cq.Controller.mlp { hidden = { 6 }, activation = "tanh", seed = 8 } end },
+  { name = "3D, velocities of a group's particles", dim = 3, observer = cq.Observer.particles { group = "foot", position = false, velocity = true },
+    controller = function() return cq.Controller.linear { seed = 9 } end },
   { name = "3D, float32", dim = 3, precision = "float32", observer = cq.Observer.centroid { groups = groups },
     controller = function() return cq.Controller.mlp { hidden = { 70 }, activation = "tanh", seed = 7 } end },
 }

@@ -1,9 +1,8 @@
--- follow: a rollout that the engine drives by itself. Where a network of cq.Controller sees means of cq.Observer, both are a struct of
--- the engine: a call of it makes as many control steps as nobody in Lua looks at the states between, forward and backward.
+-- follow: a rollout that the engine drives by itself. Where a network of cq.Controller sees what one of cq.Observer gives, both are a
+-- struct of the engine: a call of it makes as many control steps as nobody in Lua looks at the states between, forward and backward.
 local ffi = require "ffi"
 local T = require "cq.tensor"
 local engine = require "cq.engine"
-local states = require "cq.state"
 local C = engine.C
 
 ---@class cq.Follow
@@ -40,10 +39,9 @@ end
 ---@return cq.Follow?
 function follow.of(roll)
   local observer, controller, world = roll.observer, roll.controller, roll.world
-  if not (observer and observer.means and controller and controller.layers and #roll.forces == 0) then return nil end
-  local field, selection = observer:means(world)
-  if not field then return nil end
-  local readout = states.means(world, field, selection)
+  if not (observer and observer.readout and controller and controller.layers and #roll.forces == 0) then return nil end
+  local readout = observer:readout(world)
+  if not readout then return nil end
   local layers = controller:layers(tonumber(C.cq_readout_count(world.handle, readout.def)))
   if not layers or layers[#layers].w:size(2) ~= roll.signal_count then return nil end
   local self = setmetatable({ readout = readout, def = ffi.new "cq_policy", layers = ffi.new("cq_layer[?]", #layers), given = {} }, Follow)

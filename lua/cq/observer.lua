@@ -11,6 +11,7 @@ local is = require "cq.schema"
 local text = require "cq.text"
 local T = require "cq.tensor"
 local engine = require "cq.engine"
+local states = require "cq.state"
 local C = engine.C
 
 ---@class cq.Observer
@@ -51,12 +52,14 @@ function Centroid:observe(state, hidden)
   return #parts == 1 and parts[1] or T.concat(parts, -1), after
 end
 
----What is observed, where it is nothing but means of the state: the field and the groups. A user may have put an observe of his own
----in the place of ours.
----@return "position"|"velocity"|"motion"|nil field
-function Centroid:means(world)
+-- the field of a readout that gives positions, then velocities
+local function field_of(self) return self.position and (self.velocity and "motion" or "position") or "velocity" end
+
+---The engine's readout of what is observed, nil where there is none: a user may have put an observe of his own in the place of ours.
+---@return table? readout
+function Centroid:readout(world)
   if self.acceleration or self.observe ~= Centroid.observe then return nil end
-  return self.position and (self.velocity and "motion" or "position") or "velocity", self:groups_of(world)
+  return states.row(world, "mean", field_of(self), self:groups_of(world))
 end
 
 -- found once for a world
@@ -141,6 +144,13 @@ function Particles:observe(state)
   if self.position then parts[1] = row(state:gather(self.group), state.batch) end
   if self.velocity then parts[#parts + 1] = row(state:gather(self.group, "velocity"), state.batch) end
   return #parts == 1 and parts[1] or T.concat(parts, -1)
+end
+
+---As that of centroid.
+---@return table? readout
+function Particles:readout(world)
+  if self.observe ~= Particles.observe then return nil end
+  return states.row(world, "gather", field_of(self), world:selection(self.group, "cq.Observer.particles"))
 end
 
 local particles = is.define("cq.Observer.particles", {

@@ -6,8 +6,9 @@
 -- on a tape of their own, the engine's adjoint makes the substeps backward, and observer and controller run again to turn
 -- gradients of signals into gradients of weights. Memory is the engine's memo alone.
 -- Where nobody in Lua looks at the states between, all control steps are one call of the engine, forward and backward. A network of
--- cq.Controller that sees means is no look: the engine drives by it (follow.lua). Nor is a running that asks for signals alone: it is
--- given states that are made again if it reads them, and is called for every control step once, in their order, when all are made.
+-- cq.Controller with one of cq.Observer is no look: the engine drives by them (follow.lua). Nor is a running that asks for signals
+-- alone: it is given states that are made again if it reads them, and is called for every control step once, in their order, when
+-- all are made.
 local ffi = require "ffi"
 local is = require "cq.schema"
 local text = require "cq.text"

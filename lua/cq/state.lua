@@ -44,15 +44,17 @@ function State:__tostring() return ("cq.State { step %d, time %s }"):format(self
 
 -- ---- readouts -------------------------------------------------------------------------------------------------------
 
--- row: means as one row of numbers for each scene
+-- mean_row, gather_row: as one row of numbers for each scene
 local kinds = {
-  mean = C.CQ_READOUT_MEAN, row = C.CQ_READOUT_MEAN, moment = C.CQ_READOUT_SECOND_MOMENT, gather = C.CQ_READOUT_GATHER,
+  mean = C.CQ_READOUT_MEAN, mean_row = C.CQ_READOUT_MEAN, moment = C.CQ_READOUT_SECOND_MOMENT, gather = C.CQ_READOUT_GATHER,
+  gather_row = C.CQ_READOUT_GATHER,
 }
 
 -- dimensions of a scene's part
 local function shape_of(world, kind, field, selection)
   local shape = {}
-  if kind == "row" then return { selection.count * #field.ids * world.dim ^ field.rank } end
+  if kind == "mean_row" then return { selection.count * #field.ids * world.dim ^ field.rank } end
+  if kind == "gather_row" then return { selection.total * #field.ids * world.dim ^ field.rank } end
   if kind == "gather" then shape[1] = selection.total
   elseif not selection.single then shape[1] = selection.count end
   for _ = 1, field.rank * (kind == "moment" and 2 or 1) do shape[#shape + 1] = world.dim end
@@ -89,9 +91,10 @@ local function find(world, kind, field, weight, selection)
   return readout
 end
 
----The readout of a row of mass-weighted means.
+---The readout of a row of numbers for each scene: mass-weighted means of groups, or what their particles have.
+---@param kind "mean"|"gather"
 ---@param field "position"|"velocity"|"motion"
-function state.means(world, field, selection) return find(world, "row", field, "mass", selection) end
+function state.row(world, kind, field, selection) return find(world, kind .. "_row", field, "mass", selection) end
 
 local function read_back(node, gradient) node.a:read_adjoint(node.extra, gradient) end
 
@@ -127,7 +130,7 @@ end
 ---Mean positions and velocities of groups as one row of numbers, as observers want them: all positions, then all velocities.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
 ---@return cq.Tensor     {groups * dim * 2}
-function State:motion(which) return read(self, "row", "motion", "mass", which, "state:motion") end
+function State:motion(which) return read(self, "mean_row", "motion", "mass", which, "state:motion") end
 
 ---Mean of any field over a group.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot

@@ -1,5 +1,5 @@
--- whole: times a training iteration of the biped as a user's script makes it: k-means observer and network in Lua at every
--- control step, on the tape, forward and backward. What is not the engine's is everything else.
+-- whole: times a training iteration of the biped as a user's script makes it: k-means observer and network, which the engine drives by,
+-- and a running cost in Lua, forward and backward. What the timers do not hold is everything else: Lua, and the network.
 local cq = require "cq"
 local engine = require "cq.engine"
 local kernel = require "cq.measure.kernel"
