@@ -75,9 +75,11 @@ static cq_status prepare_next(cq_device *d, Chain *c, int32_t *count) {
 }
 
 static cq_status launch_next(cq_device *d, Chain *c, int32_t count) {
-  const int32_t driven = c->controls->policy && (c->at + c->sent) % d->model->substeps == 0;
+  const int32_t substeps = d->model->substeps, at = c->at + c->sent;
+  const cq_following *following = c->controls->following;
+  const int32_t driven = following && at % substeps == 0;
   cq_status status = cq_cuda_send(d);
-  if (!status && driven) status = cq_cuda_policy_drive(d, c->controls->policy, state_of(d, c, c->sent), c->driven);
+  if (!status && driven) status = cq_cuda_policy_drive(d, following, c->controls->at + at / substeps, state_of(d, c, c->sent), c->driven);
   if (!status) status = cq_cuda_run_forward(d, count);
   c->sent += count;
   c->driven += driven;
@@ -89,10 +91,8 @@ static cq_status look(cq_device *d, const Chain *c) {
   cq_status status = c->driven ? cq_cuda_policy_fetch(d, c->driven) : CQ_OK;
   if (!status) status = cq_cuda_look(d);
   const int32_t first = (c->at + d->model->substeps - 1) / d->model->substeps;
-  for (int32_t k = 0; k < c->driven && !status; k++) {
-    const size_t i = (size_t)(first + k), outputs = (size_t)d->batch * (size_t)cq_policy_outputs(c->controls->policy);
-    cq_cuda_policy_tell(d, k, c->controls->made + i * cq_signal_count(d), c->controls->outputs + i * outputs);
-  }
+  for (int32_t k = 0; k < c->driven && !status; k++)
+    cq_cuda_policy_tell(d, c->controls->following, c->controls->at + first + k, k, c->controls->made + (size_t)(first + k) * cq_signal_count(d));
   return status;
 }
 
@@ -127,7 +127,7 @@ static cq_status conclude(cq_device *d, Chain *c) {
 // taken from a chain with one.
 static cq_status launch_all(cq_device *d, Chain *c) {
   const int64_t left = (int64_t)c->controls->count * d->model->substeps - c->at, ahead = substeps_ahead(d);
-  const int32_t rows = c->controls->policy ? cq_cuda_policy_rows(d) : CQ_RUNS_AHEAD;
+  const int32_t rows = c->controls->following ? cq_cuda_policy_rows(d) : CQ_RUNS_AHEAD;
   int32_t count;
   c->sent = c->driven = 0;
   cq_status status = prepare_next(d, c, &count);
@@ -158,7 +158,7 @@ cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *
   Chain chain = {};
   chain.controls = controls;
   chain.records = records;
-  cq_status status = controls->policy ? cq_cuda_policy_set(d, controls->policy) : CQ_OK;
+  cq_status status = controls->following ? cq_cuda_policy_set(d, controls->following) : CQ_OK;
   while (!status && (!chain.at || chain.at % substeps)) status = run_chain(d, &chain);
   *made = chain.at / substeps;
   return status;
@@ -249,7 +249,7 @@ static cq_status run_backward(cq_device *d, const cq_step_record *records, int32
 }
 
 // one control step, whose gradients of signals and forces stay on the GPU
-static cq_status reverse_step(cq_device *d, const cq_policy *policy, const cq_step_record *records) {
+static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
   cq_status status = CQ_OK;
   for (int32_t end = d->model->substeps; end > 0 && !status;) status = run_backward(d, records, end, &end);
   if (!status && d->drive) {
@@ -261,7 +261,7 @@ static cq_status reverse_step(cq_device *d, const cq_policy *policy, const cq_st
   if (status) return status;
   cq_cuda_resume(d, records[0].in, records[0].arrangement, d->step);
   hold_adjoint_order(d, d->arrangement);
-  return policy ? cq_cuda_policy_adj(d, policy) : CQ_OK;
+  return CQ_OK;
 }
 
 // Brings the gradients of the controls of rows, through pinned memory where they fit, and waits for all that was launched.
@@ -288,20 +288,20 @@ static cq_status fetch_controls(cq_device *d, double *grad_signals, double *grad
 cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *records, int32_t *made) {
   const int64_t most = work_ahead / d->slots / d->model->substeps;
   int32_t count = c->count < d->control_rows ? c->count : d->control_rows;
-  cq_status status = c->policy ? cq_cuda_policy_set(d, c->policy) : CQ_OK;
+  cq_status status = c->following ? cq_cuda_policy_set(d, c->following) : CQ_OK;
   if (status) return status;
   if (count > most) count = most < 1 ? 1 : (int32_t)most;
-  if (c->policy && count > cq_cuda_policy_rows(d)) count = cq_cuda_policy_rows(d);
+  if (c->following && count > cq_cuda_policy_rows(d)) count = cq_cuda_policy_rows(d);
   const int32_t first = c->count - count;
-  const double *grad_outputs = c->grad_outputs ? c->grad_outputs + (size_t)first * d->batch * (size_t)cq_policy_outputs(c->policy) : NULL;
-  if (c->policy) status = cq_cuda_policy_begin_adj(d, c->policy, grad_outputs, count);
+  if (c->following) status = cq_cuda_policy_begin_adj(d, c->following, c->at + first, count);
   for (int32_t i = c->count - 1; i >= first && !status; i--) {
     set_controls(d, c, i);
     d->control_row = i - first;
-    status = reverse_step(d, c->policy, records[i]->steps);
+    status = reverse_step(d, records[i]->steps);
+    if (!status && c->following) status = cq_cuda_policy_adj(d, c->following, c->at + i);
   }
   if (status) return status;
-  if (c->policy) status = cq_cuda_policy_end_adj(d, c->policy);
+  if (c->following) status = cq_cuda_policy_end_adj(d, c->following);
   if (!status) status = fetch_controls(d, c->grad_signals ? c->grad_signals + (size_t)first * cq_signal_count(d) : NULL,
                                           c->grad_forces ? c->grad_forces + (size_t)first * cq_force_count(d) : NULL, count);
   if (!status) *made = count;

@@ -16,8 +16,31 @@ CQ_GPU double *units_of(const cq_network *n, double *values, const int64_t scene
   return values + scene * n->values + n->start[l];
 }
 
-// all layers of a scene; all threads of its block call it
+CQ_GPU void see(const cq_network *n, const int64_t scene) {
+  double *seen = n->seen + scene * n->width[0];
+  for (int32_t i = (int32_t)threadIdx.x; i < n->observed; i += THREADS) seen[i] = n->observation[scene * n->observed + i];
+  for (int32_t i = (int32_t)threadIdx.x; i < n->changes; i += THREADS) {
+    const int64_t at = scene * n->changes + i;
+    seen[n->observed + i] = n->before ? (n->now[at] - n->before[at]) / n->interval : 0;
+  }
+}
+
+// the gradient of number i of what was seen to where that came from
+CQ_GPU void see_adj(const cq_network *n, const int64_t scene, const int32_t i, const double grad) {
+  if (i < n->observed) {
+    n->grad_observation[scene * n->observed + i] = grad;
+    return;
+  }
+  const int64_t at = scene * n->changes + i - n->observed;
+  const double share = n->before ? grad / n->interval : 0;
+  n->grad_now[at] = n->grad_before[at] + share;
+  n->grad_before[at] = -share;
+}
+
+// what a scene sees, and all layers of it; all threads of its block call it
 CQ_GPU void make_values(const cq_network *n, const int64_t scene) {
+  see(n, scene);
+  __syncthreads();
   for (int l = 0; l < n->layers; l++) {
     const int32_t in = n->width[l], out = n->width[l + 1];
     const double *x = layer_in(n, scene, l), *w = n->parameters + n->weight[l], *b = w + (int64_t)in * out;
@@ -36,6 +59,7 @@ CQ_KERNEL drive(const cq_network n) {
     const int32_t outputs = n.width[n.layers];
     const double *y = units_of(&n, n.value, scene, n.layers - 1);
     double *told = n.told + (int64_t)n.batch * n.actuators + scene * outputs;
+    double *told_now = n.told + (int64_t)n.batch * (n.actuators + outputs) + scene * n.changes;
     make_values(&n, scene);
     for (int32_t a = (int32_t)threadIdx.x; a < n.actuators; a += THREADS) {
       // the host makes the same signals of y once more, and does not join the product and the sum
@@ -43,6 +67,7 @@ CQ_KERNEL drive(const cq_network n) {
       n.signal[scene * n.actuators + a] = n.told[scene * n.actuators + a] = signal;
     }
     for (int32_t j = (int32_t)threadIdx.x; j < outputs; j += THREADS) told[j] = y[j];
+    for (int32_t i = (int32_t)threadIdx.x; i < n.changes; i += THREADS) told_now[i] = n.now[scene * n.changes + i];
   }
 }
 
@@ -52,7 +77,7 @@ CQ_KERNEL drive_adj(const cq_network n) {
   for (int64_t scene = blockIdx.x; scene < n.batch; scene += gridDim.x) {
     make_values(&n, scene);
     for (int32_t j = (int32_t)threadIdx.x; j < n.width[n.layers]; j += THREADS) {
-      double grad = n.grad_output ? n.grad_output[scene * n.width[n.layers] + j] : 0;
+      double grad = n.grad_output[scene * n.width[n.layers] + j];
       for (int32_t a = 0; a < n.actuators; a++)
         if (n.output[a] == j) grad += n.scale[a] * n.grad_signal[scene * n.actuators + a];
       units_of(&n, n.delta, scene, last)[j] = grad * unit_slope(n.activation[last], units_of(&n, n.value, scene, last)[j]);
@@ -67,7 +92,7 @@ CQ_KERNEL drive_adj(const cq_network n) {
         if (l)
           units_of(&n, n.delta, scene, l - 1)[i] = grad * unit_slope(n.activation[l - 1], x[i]);
         else
-          n.grad_seen[scene * in + i] = grad;
+          see_adj(&n, scene, i, grad);
       }
     }
   }

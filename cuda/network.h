@@ -10,6 +10,8 @@ enum { CQ_LAYERS_MAX = 16 };
 // Values of a scene are what its layers give, one layer after another. Parameters are weights {in, out}, then biases {out}, of each layer.
 typedef struct cq_network {
   int32_t batch, actuators, layers, values;
+  int32_t observed, changes;          // numbers of a scene that are seen as they are, and whose change is seen
+  double interval;                    // that their change is divided by
   int64_t parameter_count;
   int32_t width[CQ_LAYERS_MAX + 1];   // of what is seen, then of each layer
   int32_t activation[CQ_LAYERS_MAX];
@@ -18,14 +20,18 @@ typedef struct cq_network {
   const double *parameters;
   const int32_t *output;              // {actuators} signal a = scale[a] * y[output[a]] + shift[a]
   const double *scale, *shift;
-  const double *seen;                 // {batch, width[0]}
+  const double *observation;          // {batch, observed}
+  const double *now, *before;         // {batch, changes}, and a control step earlier; before NULL: there was none
+  double *seen;                       // {batch, width[0]} what is observed, then what changes
   double *value;                      // {batch, values}
   double *signal;                     // {batch, actuators}
-  double *told;                       // {batch, actuators} signals, then {batch, y}: for the host
+  double *told;                       // {batch, actuators} signals, then {batch, y}, then now: for the host
   // backward
   const double *grad_signal;
-  const double *grad_output;          // {batch, y} NULL: none
-  double *grad_seen, *delta;          // as seen and value; delta: gradients of the sums of the units
+  const double *grad_output;          // {batch, y} from elsewhere
+  double *grad_observation, *grad_now;   // as they are
+  double *grad_before;                // in: what the control step after gives to now; out: what this one gives to before
+  double *delta;                      // as value: gradients of the sums of the units
   double *grad;                       // as the parameters, added to
 } cq_network;
 

@@ -6,15 +6,16 @@
 struct cq_follower {
   cq_network network;
   int32_t rows;              // control steps that are told of at once
-  size_t told;               // doubles of one of them
+  size_t signals, outputs, changes;   // doubles of one of them, all scenes
+  size_t told;               // these together
   size_t sent_bytes;         // parameters, scale, shift, output
   char *sent, *next;         // of the host: what is on the device, what is to be there
   int32_t valid;             // it is there
-  double *grad;              // of the host, as the parameters
-  double *pinned;            // {rows, told}
-  double *rows_told;         // {rows, told} of the device; backward {rows, batch, y} gradients of the outputs
-  int32_t has_outputs;       // backward: there are such
-  cq_memory *memory;
+  double *grad;              // of the host, as the parameters, then as grad_before
+  double *pinned;            // {rows, told}, then {changes}
+  double *rows_told;         // of the device, the same; backward {rows_back, outputs} gradients, then {rows_back, changes}
+  int32_t rows_back;
+  cq_memory *memory, *changing;       // changing: for the reading of what changes
 };
 
 static const char *const what = "a policy";
@@ -27,6 +28,7 @@ void cq_cuda_policy_destroy(cq_device *d) {
   cq_follower *f = d->follower;
   if (!f) return;
   cq_pool_give(&d->context->pool, f->memory);
+  cq_pool_give(&d->context->pool, f->changing);
   cq_pinned_give(f->pinned);
   cq_free(f->sent);
   cq_free(f->next);
@@ -37,12 +39,15 @@ void cq_cuda_policy_destroy(cq_device *d) {
 
 // ---- what it is -----------------------------------------------------------------------------------------------------------
 
-static cq_network network_of(const cq_device *d, const cq_policy *p) {
+static cq_network network_of(const cq_device *d, const cq_following *following) {
+  const cq_policy *p = following->policy;
   cq_network n = {};
   n.batch = d->batch;
   n.actuators = d->model->actuator_count;
   n.layers = p->layer_count;
   n.width[0] = p->layers[0].in;
+  n.changes = following->changes;
+  n.observed = n.width[0] - n.changes;
   for (int32_t l = 0; l < p->layer_count; l++) {
     const int64_t in = p->layers[l].in, out = p->layers[l].out;
     n.width[l + 1] = (int32_t)out;
@@ -62,22 +67,27 @@ static cq_status make(cq_device *d, const cq_network *layers) {
   d->follower = f;
   f->network = *layers;
   cq_network *n = &f->network;
-  const size_t parameters = (size_t)n->parameter_count, values = (size_t)n->batch * (size_t)n->values, actuators = (size_t)n->actuators;
-  f->told = (size_t)n->batch * (actuators + (size_t)n->width[n->layers]);
+  const size_t batch = (size_t)n->batch, parameters = (size_t)n->parameter_count, actuators = (size_t)n->actuators;
+  const size_t values = batch * (size_t)n->values, seen = batch * (size_t)n->width[0];
+  f->signals = batch * actuators;
+  f->outputs = batch * (size_t)n->width[n->layers];
+  f->changes = batch * (size_t)n->changes;
+  f->told = f->signals + f->outputs + f->changes;
   const size_t fit = CQ_STAGING / f->told;
   f->rows = fit < 1 ? 1 : fit < CQ_RUNS_AHEAD ? (int32_t)fit : CQ_RUNS_AHEAD;
   f->sent_bytes = (parameters + 2 * actuators) * sizeof(double) + actuators * sizeof(int32_t);
   f->sent = (char *)cq_alloc(f->sent_bytes, 1, what);
   f->next = (char *)cq_alloc(f->sent_bytes, 1, what);
-  f->grad = (double *)cq_alloc(parameters, sizeof *f->grad, what);
+  f->grad = (double *)cq_alloc(parameters + f->changes, sizeof *f->grad, what);
   if (!f->sent || !f->next || !f->grad) return CQ_MEMORY;
-  const size_t rows = (size_t)f->rows * f->told;
+  const size_t rows = (size_t)f->rows * f->told + f->changes, doubles = parameters + f->changes + seen + 2 * values + rows;
   cq_status status = cq_pinned_take(rows * sizeof *f->pinned, what, (void **)&f->pinned);
-  if (!status)
-    status = cq_pool_take(&d->context->pool, (parameters + 2 * values + rows) * sizeof(double) + f->sent_bytes, what, &f->memory);
+  if (!status) status = cq_pool_take(&d->context->pool, doubles * sizeof(double) + f->sent_bytes, what, &f->memory);
   if (status) return status;
   n->grad = (double *)f->memory->data;
-  n->value = n->grad + parameters;
+  n->grad_before = n->grad + parameters;
+  n->seen = n->grad_before + f->changes;
+  n->value = n->seen + seen;
   n->delta = n->value + values;
   f->rows_told = n->delta + values;
   n->parameters = f->rows_told + rows;
@@ -103,11 +113,12 @@ static void pack(const cq_policy *p, int32_t actuators, char *to) {
 }
 
 static int32_t same_layers(const cq_network *a, const cq_network *b) {
-  return a->layers == b->layers && !memcmp(a->width, b->width, sizeof a->width) && !memcmp(a->activation, b->activation, sizeof a->activation);
+  if (a->layers != b->layers || a->changes != b->changes) return 0;
+  return !memcmp(a->width, b->width, sizeof a->width) && !memcmp(a->activation, b->activation, sizeof a->activation);
 }
 
-cq_status cq_cuda_policy_set(cq_device *d, const cq_policy *p) {
-  const cq_network layers = network_of(d, p);
+cq_status cq_cuda_policy_set(cq_device *d, const cq_following *following) {
+  const cq_network layers = network_of(d, following);
   cq_status status = CQ_OK;
   if (!d->follower || !same_layers(&d->follower->network, &layers)) {
     cq_cuda_policy_destroy(d);
@@ -116,7 +127,8 @@ cq_status cq_cuda_policy_set(cq_device *d, const cq_policy *p) {
   }
   if (status) return status;
   cq_follower *f = d->follower;
-  pack(p, layers.actuators, f->next);
+  f->network.interval = following->policy->interval;
+  pack(following->policy, layers.actuators, f->next);
   if (f->valid && !memcmp(f->next, f->sent, f->sent_bytes)) return CQ_OK;
   memcpy(f->sent, f->next, f->sent_bytes);
   status = copy(d, (void *)f->network.parameters, f->sent, f->sent_bytes, cudaMemcpyHostToDevice);
@@ -124,20 +136,66 @@ cq_status cq_cuda_policy_set(cq_device *d, const cq_policy *p) {
   return status;
 }
 
+// ---- what it sees -----------------------------------------------------------------------------------------------------------
+
+// readouts of one state
+typedef struct Seen {
+  cq_reading observation, change;
+} Seen;
+
+static cq_status read_one(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state, cq_memory **room, cq_reading *r) {
+  return readout ? cq_cuda_reading(d, readout, count, state, room, r) : CQ_OK;
+}
+
+// over: NULL, or where it says that the state may not have been made
+static cq_status read_state(cq_device *d, const cq_policy *p, const cq_slice *state, const int32_t *over, Seen *seen) {
+  cq_follower *f = d->follower;
+  *seen = {};
+  cq_status status = read_one(d, p->observation, f->network.observed, state, &d->reading, &seen->observation);
+  if (!status) status = read_one(d, p->change, f->network.changes, state, &f->changing, &seen->change);
+  if (status) return status;
+  seen->observation.over = seen->change.over = over;
+  if (p->observation) cq_cuda_reading_sums(d, &seen->observation);
+  if (p->change) cq_cuda_reading_sums(d, &seen->change);
+  return CQ_OK;
+}
+
+// the network of a control step, but for its signals
+static cq_network network_at(const cq_follower *f, const Seen *seen, const double *before) {
+  cq_network n = f->network;
+  n.observation = seen->observation.out;
+  n.now = seen->change.out;
+  n.before = before;
+  n.grad_observation = (double *)seen->observation.grad_out;
+  n.grad_now = (double *)seen->change.grad_out;
+  return n;
+}
+
 // ---- forward --------------------------------------------------------------------------------------------------------------
 
 int32_t cq_cuda_policy_rows(const cq_device *d) { return d->follower->rows; }
 
-cq_status cq_cuda_policy_drive(cq_device *d, const cq_policy *p, const cq_slice *state, int32_t row) {
+// What changes as it was a control step before that of a row: told in the row before, or by the host. NULL: there was none.
+static cq_status find_before(cq_device *d, const cq_following *following, int32_t step, int32_t row, const double **before) {
+  const cq_follower *f = d->follower;
+  const size_t bytes = f->changes * sizeof *f->pinned, end = (size_t)f->rows * f->told;
+  *before = NULL;
+  if (!step || !f->changes) return CQ_OK;
+  *before = row ? f->rows_told + (size_t)row * f->told - f->changes : f->rows_told + end;
+  if (row) return CQ_OK;
+  memcpy(f->pinned + end, following->kept + (size_t)(step - 1) * f->changes, bytes);
+  return copy(d, f->rows_told + end, f->pinned + end, bytes, cudaMemcpyHostToDevice);
+}
+
+cq_status cq_cuda_policy_drive(cq_device *d, const cq_following *following, int32_t step, const cq_slice *state, int32_t row) {
   cq_follower *f = d->follower;
-  cq_reading r;
-  const cq_status status = cq_cuda_reading(d, p->observation, f->network.width[0], state, &r);
-  if (status) return status;
   cq_upload *on_device = (cq_upload *)d->on_device->data;
-  r.over = &on_device->progress.over;
-  cq_cuda_reading_sums(d, &r);
-  cq_network n = f->network;
-  n.seen = r.out;
+  const double *before;
+  Seen seen;
+  cq_status status = find_before(d, following, step, row, &before);
+  if (!status) status = read_state(d, following->policy, state, &on_device->progress.over, &seen);
+  if (status) return status;
+  cq_network n = network_at(f, &seen, before);
   n.signal = (double *)(on_device + 1);
   n.told = f->rows_told + (size_t)row * f->told;
   cq_network_drive(d->context->stream, &n);
@@ -149,30 +207,39 @@ cq_status cq_cuda_policy_fetch(cq_device *d, int32_t rows) {
   return copy(d, f->pinned, f->rows_told, (size_t)rows * f->told * sizeof *f->pinned, cudaMemcpyDeviceToHost);
 }
 
-void cq_cuda_policy_tell(const cq_device *d, int32_t row, double *signals, double *outputs) {
+static void put_doubles(double *to, const double *from, size_t count) {
+  if (count) memcpy(to, from, count * sizeof *from);
+}
+
+void cq_cuda_policy_tell(const cq_device *d, const cq_following *following, int32_t step, int32_t row, double *signals) {
   const cq_follower *f = d->follower;
   const double *from = f->pinned + (size_t)row * f->told;
-  const size_t count = cq_signal_count(d);
-  if (count) memcpy(signals, from, count * sizeof *from);
-  memcpy(outputs, from + count, (f->told - count) * sizeof *from);
+  put_doubles(signals, from, f->signals);
+  put_doubles(following->outputs + (size_t)(step - following->first) * f->outputs, from + f->signals, f->outputs);
+  if (f->changes) put_doubles(following->kept + (size_t)step * f->changes, from + f->signals + f->outputs, f->changes);
 }
 
 // ---- backward -------------------------------------------------------------------------------------------------------------
 
-static size_t output_count(const cq_device *d) { return d->follower->told - cq_signal_count(d); }
-
-// the gradients of rows of outputs, to where the rows are forward
-static cq_status send_outputs(cq_device *d, const double *grad_outputs, int32_t rows) {
-  const cq_follower *f = d->follower;
-  const size_t bytes = (size_t)rows * output_count(d) * sizeof *grad_outputs;
-  memcpy(f->pinned, grad_outputs, bytes);
-  return copy(d, f->rows_told, f->pinned, bytes, cudaMemcpyHostToDevice);
+// what rows of control steps need from the host: the gradients of their outputs, and what changes as it was before them
+static cq_status send_rows(cq_device *d, const cq_following *following, int32_t step, int32_t rows) {
+  cq_follower *f = d->follower;
+  const size_t outputs = (size_t)rows * f->outputs, changes = (size_t)rows * f->changes, skipped = step ? 0 : f->changes;
+  const double *grad = following->grad_outputs;
+  f->rows_back = rows;
+  memset(f->pinned, 0, (outputs + changes) * sizeof *f->pinned);
+  if (grad) put_doubles(f->pinned, grad + (size_t)(step - following->first) * f->outputs, outputs);
+  // before row k it is that of the control step before
+  if (f->changes) put_doubles(f->pinned + outputs + skipped, following->kept + (size_t)step * f->changes + skipped - f->changes, changes - skipped);
+  return copy(d, f->rows_told, f->pinned, (outputs + changes) * sizeof *f->pinned, cudaMemcpyHostToDevice);
 }
 
-cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy *p, const double *grad_outputs, int32_t rows) {
-  cq_follower *f = d->follower;
-  f->has_outputs = grad_outputs != NULL;
-  const cq_status status = grad_outputs ? send_outputs(d, grad_outputs, rows) : CQ_OK;
+static size_t grad_bytes(const cq_follower *f) { return ((size_t)f->network.parameter_count + f->changes) * sizeof(double); }
+
+cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_following *following, int32_t step, int32_t rows) {
+  const cq_follower *f = d->follower;
+  const cq_policy *p = following->policy;
+  const cq_status status = send_rows(d, following, step, rows);
   if (status) return status;
   double *to = f->grad;
   for (const cq_layer *l = p->layers; l < p->layers + p->layer_count; l++) {
@@ -181,35 +248,40 @@ cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy *p, const doubl
     memcpy(to + weights, l->grad_bias, biases * sizeof *to);
     to += weights + biases;
   }
-  return copy(d, f->network.grad, f->grad, (size_t)f->network.parameter_count * sizeof *f->grad, cudaMemcpyHostToDevice);
+  put_doubles(to, following->grad_kept, f->changes);
+  return copy(d, f->network.grad, f->grad, grad_bytes(f), cudaMemcpyHostToDevice);
 }
 
-cq_status cq_cuda_policy_adj(cq_device *d, const cq_policy *p) {
+cq_status cq_cuda_policy_adj(cq_device *d, const cq_following *following, int32_t step) {
   const cq_follower *f = d->follower;
-  cq_reading r;
-  const cq_status status = cq_cuda_reading(d, p->observation, f->network.width[0], d->live, &r);
+  const cq_policy *p = following->policy;
+  const size_t row = (size_t)d->control_row;
+  Seen seen;
+  const cq_status status = read_state(d, p, d->live, NULL, &seen);
   if (status) return status;
-  cq_cuda_reading_sums(d, &r);
-  cq_network n = f->network;
-  n.seen = r.out;
-  n.grad_seen = (double *)r.grad_out;
-  n.grad_signal = (const double *)d->grad_controls->data + (size_t)d->control_row * cq_signal_count(d);
-  if (f->has_outputs) n.grad_output = f->rows_told + (size_t)d->control_row * output_count(d);
+  const double *before = f->rows_told + (size_t)f->rows_back * f->outputs + row * f->changes;
+  cq_network n = network_at(f, &seen, step && f->changes ? before : NULL);
+  n.grad_signal = (const double *)d->grad_controls->data + row * f->signals;
+  n.grad_output = f->rows_told + row * f->outputs;
   cq_network_adj(d->context->stream, cq_cuda_blocks(d, n.parameter_count, 128), &n);
-  cq_cuda_reading_adj(d, &r);
+  if (p->observation) cq_cuda_reading_adj(d, &seen.observation);
+  if (p->change) cq_cuda_reading_adj(d, &seen.change);
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
-cq_status cq_cuda_policy_end_adj(cq_device *d, const cq_policy *p) {
+cq_status cq_cuda_policy_end_adj(cq_device *d, const cq_following *following) {
   const cq_follower *f = d->follower;
-  cq_status status = copy(d, f->grad, f->network.grad, (size_t)f->network.parameter_count * sizeof *f->grad, cudaMemcpyDeviceToHost);
+  const cq_policy *p = following->policy;
+  cq_status status = copy(d, f->grad, f->network.grad, grad_bytes(f), cudaMemcpyDeviceToHost);
   if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
+  if (status) return status;
   const double *from = f->grad;
-  for (const cq_layer *l = p->layers; l < p->layers + p->layer_count && !status; l++) {
+  for (const cq_layer *l = p->layers; l < p->layers + p->layer_count; l++) {
     const size_t weights = (size_t)l->in * (size_t)l->out, biases = (size_t)l->out;
     memcpy(l->grad_weight, from, weights * sizeof *from);
     memcpy(l->grad_bias, from + weights, biases * sizeof *from);
     from += weights + biases;
   }
-  return status;
+  put_doubles(following->grad_kept, from, f->changes);
+  return CQ_OK;
 }

@@ -188,7 +188,7 @@ static void fill_parts(const cq_readout *readout, int32_t dim, cq_reading *r) {
 }
 
 // with memory for its sums, out, and the adjoint of out
-cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state, cq_reading *r) {
+cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state, cq_memory **room, cq_reading *r) {
   cq_list *l = NULL;
   cq_status status = find_list(d, readout, &l);
   if (status) return status;
@@ -205,9 +205,9 @@ cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count
   r->mass_stride = d->given.mass_stride;
   const size_t out = (size_t)d->batch * (size_t)count, sums = r->kind == CQ_READOUT_GATHER ? 0 : (size_t)d->batch * (size_t)r->components;
   const size_t doubles = 2 * out + sums * (size_t)(r->portions + r->groups);
-  status = cq_pool_reserve(&d->context->pool, &d->reading, doubles * sizeof(double), "readout");
+  status = cq_pool_reserve(&d->context->pool, room, doubles * sizeof(double), "readout");
   if (status) return status;
-  r->out = (double *)d->reading->data;
+  r->out = (double *)(*room)->data;
   r->grad_out = r->out + out;
   r->partial = r->out + 2 * out;
   r->sum = r->partial + sums * (size_t)r->portions;
@@ -237,7 +237,7 @@ void cq_cuda_reading_adj(cq_device *d, cq_reading *r) {
 
 static cq_status read_state(cq_device *d, const cq_readout *readout, int64_t count, double *out) {
   cq_reading r;
-  cq_status status = cq_cuda_reading(d, readout, count, d->live, &r);
+  cq_status status = cq_cuda_reading(d, readout, count, d->live, &d->reading, &r);
   if (status) return status;
   const size_t all = (size_t)d->batch * (size_t)count;
   double *to = all <= CQ_STAGING ? d->staging : out;
@@ -252,7 +252,7 @@ static cq_status read_state(cq_device *d, const cq_readout *readout, int64_t cou
 
 static cq_status read_state_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out) {
   cq_reading r;
-  cq_status status = cq_cuda_reading(d, readout, count, d->live, &r);
+  cq_status status = cq_cuda_reading(d, readout, count, d->live, &d->reading, &r);
   if (status) return status;
   status = cq_cuda_check(cudaMemcpyAsync((double *)r.grad_out, grad_out, (size_t)d->batch * (size_t)count * sizeof *grad_out,
                                          cudaMemcpyHostToDevice, d->context->stream), "the adjoint of a readout");

@@ -237,22 +237,24 @@ cq_status cq_cuda_diagnose(cq_device *d, const cq_slice *in, const cq_slice *out
 cq_status cq_cuda_read(cq_device *d, const cq_readout *readout, int64_t count, double *out);
 cq_status cq_cuda_read_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out);
 void cq_cuda_lists_destroy(cq_device *d);
-// In pieces that do not wait: a readout of a state in the live order; its sums and out; its adjoint after these, of the live state.
-cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state, cq_reading *r);
+// In pieces that do not wait: a readout of a state in the live order, in room that it may make; its sums and out; its adjoint after
+// these, of the live state.
+cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state, cq_memory **room, cq_reading *r);
 void cq_cuda_reading_sums(cq_device *d, const cq_reading *r);
 void cq_cuda_reading_adj(cq_device *d, cq_reading *r);
 
-// policy.cu: set takes weights to the device; drive gives the signals of a run that was sent, from the state before it, and notes
-// them in a row; fetch brings rows, tell gives one once that was waited for. Backward, from the gradients of the signals of a control
-// step to the adjoint of the state before it, between begin and end.
-cq_status cq_cuda_policy_set(cq_device *d, const cq_policy *p);
+// policy.cu: set takes weights to the device; drive gives the signals of a run that was sent, from the state before its control step,
+// and notes them in a row, those of one control step after another from row 0 on; fetch brings rows, tell gives one once that was
+// waited for. Backward, from the gradients of the signals of a control step to the adjoint of the state before it, between begin, for
+// so many control steps from one on, and end.
+cq_status cq_cuda_policy_set(cq_device *d, const cq_following *f);
 int32_t cq_cuda_policy_rows(const cq_device *d);
-cq_status cq_cuda_policy_drive(cq_device *d, const cq_policy *p, const cq_slice *state, int32_t row);
+cq_status cq_cuda_policy_drive(cq_device *d, const cq_following *f, int32_t step, const cq_slice *state, int32_t row);
 cq_status cq_cuda_policy_fetch(cq_device *d, int32_t rows);
-void cq_cuda_policy_tell(const cq_device *d, int32_t row, double *signals, double *outputs);
-cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy *p, const double *grad_outputs, int32_t rows);
-cq_status cq_cuda_policy_adj(cq_device *d, const cq_policy *p);
-cq_status cq_cuda_policy_end_adj(cq_device *d, const cq_policy *p);
+void cq_cuda_policy_tell(const cq_device *d, const cq_following *f, int32_t step, int32_t row, double *signals);
+cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_following *f, int32_t step, int32_t rows);
+cq_status cq_cuda_policy_adj(cq_device *d, const cq_following *f, int32_t step);
+cq_status cq_cuda_policy_end_adj(cq_device *d, const cq_following *f);
 void cq_cuda_policy_destroy(cq_device *d);
 
 #endif

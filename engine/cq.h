@@ -262,14 +262,18 @@ typedef struct cq_layer {               // y {out} = f(x {in} w {in, out} + b {o
 typedef struct cq_policy {
   int32_t cookie;
   int32_t layer_count;                  // 1 to 16
-  const cq_layer *layers;               // the first one takes the readout of a scene, the last one gives y
-  const cq_readout *observation;
+  const cq_layer *layers;               // the first one takes what is seen of a scene, the last one gives y
+  // What is seen: a readout, then how much another one has changed since the control step before, divided by the interval, and 0
+  // before the first control step. NULL: there is none.
+  const cq_readout *observation, *change;
+  double interval;                      // [time]
   const int32_t *output;                // {actuators} the signal of actuator a is scale[a] * y[output[a]] + shift[a]
   const double *scale, *shift;
 } cq_policy;
 
 void cq_policy_init(cq_policy *policy);
 // As cq_rollout_run, with signals from the policy, which sees the state before each control step: outputs {count, B, y} are written.
+// One that sees a change drives from the first control step on, in as many calls as one likes; and all the way back.
 cq_status cq_rollout_follow(cq_rollout *rollout, const cq_policy *policy, int32_t count, double *outputs);
 // The adjoint of control steps that were made so, back through signals, network and readout. grad_outputs {count, B, y}, in the order
 // of time: what reaches the outputs from elsewhere; NULL: nothing.

@@ -34,7 +34,9 @@ end
 
 local drivers = {
   { name = "followed", make = function(world, lua)
-    local observer, controller = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true }, cq.Controller.mlp { hidden = { 5 }, seed = 3 }
+    -- with accelerations, which go on from control step to step, both ways
+    local observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true, acceleration = true }
+    local controller = cq.Controller.mlp { hidden = { 5 }, seed = 3 }
     return controller:prepare(world, observer), function(net)
       return { observer = lua and own(observer, "observe") or observer, controller = controller:with(net) }
     end

@@ -24,6 +24,11 @@ local cases = {
     controller = function() return cq.Controller.mlp { hidden = { 6 }, activation = "tanh", seed = 8 } end },
   { name = "3D, velocities of a group's particles", dim = 3, observer = cq.Observer.particles { group = "foot", position = false, velocity = true },
     controller = function() return cq.Controller.linear { seed = 9 } end },
+  { name = "2D, accelerations too", dim = 2, observer = cq.Observer.centroid { groups = groups, velocity = true, acceleration = true },
+    controller = function() return cq.Controller.mlp { hidden = { 6 }, activation = "tanh", seed = 10 } end },
+  { name = "3D, a batch, accelerations alone", dim = 3, batch = 2,
+    observer = cq.Observer.kmeans { clusters = 3, position = false, acceleration = true },
+    controller = function() return cq.Controller.linear { seed = 11 } end },
   { name = "3D, float32", dim = 3, precision = "float32", observer = cq.Observer.centroid { groups = groups },
     controller = function() return cq.Controller.mlp { hidden = { 70 }, activation = "tanh", seed = 7 } end },
 }

@@ -1,4 +1,4 @@
-// policy: a rollout that is driven by a network which sees readouts of its states.
+// policy: a rollout that is driven by a network which sees readouts of its states, and how they change.
 #include "world.h"
 #include <math.h>
 #include <string.h>
@@ -25,12 +25,18 @@ static cq_status check_layers(const cq_policy *p, int64_t seen) {
   return CQ_OK;
 }
 
+static int64_t readout_count(const cq_rollout *r, const cq_readout *q) { return q ? cq_readout_count(r->world, q) : 0; }
+
 static cq_status check_policy(const cq_rollout *r, const cq_policy *p) {
   if (p->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_policy was not filled by cq_policy_init");
   if (p->layer_count < 1 || p->layer_count > LAYERS_MAX)
     return cq_fail(CQ_INVALID, "a policy has %d layers; it must have 1 to %d", p->layer_count, LAYERS_MAX);
-  cq_status status = cq_readout_check(r, p->observation);
-  if (!status) status = check_layers(p, cq_readout_count(r->world, p->observation));
+  if (!p->observation && !p->change) return cq_fail(CQ_INVALID, "a policy sees nothing; it needs an observation, a change, or both");
+  if (p->change && !(p->interval > 0 && isfinite(p->interval)))
+    return cq_fail(CQ_INVALID, "the interval of a policy is %g; it must be positive", p->interval);
+  cq_status status = p->observation ? cq_readout_check(r, p->observation) : CQ_OK;
+  if (!status && p->change) status = cq_readout_check(r, p->change);
+  if (!status) status = check_layers(p, readout_count(r, p->observation) + readout_count(r, p->change));
   const int32_t outputs = cq_policy_outputs(p);
   for (int32_t a = 0; a < r->world->model.actuator_count && !status; a++)
     if (p->output[a] < 0 || p->output[a] >= outputs)
@@ -42,21 +48,54 @@ static cq_status check_policy(const cq_rollout *r, const cq_policy *p) {
 
 // numbers of one control step; of a scene: what was seen, then what each layer gives
 typedef struct Work {
-  int64_t seen, values, outputs, signals;
-  double *observation;       // {batch, seen}
+  int64_t observed, changes, seen, values, outputs, signals;
+  double *observation;       // {batch, observed}
+  double *grad_change;       // {batch, changes}
   double *value, *grad;      // {seen + values} of one scene
   double *signal;            // {batch, actuators}
 } Work;
 
 static cq_status work_take(const cq_rollout *r, const cq_policy *p, Work *w) {
   *w = (Work){.seen = p->layers[0].in, .outputs = cq_policy_outputs(p), .signals = r->world->model.actuator_count};
+  w->changes = readout_count(r, p->change);
+  w->observed = w->seen - w->changes;
   for (int32_t l = 0; l < p->layer_count; l++) w->values += p->layers[l].out;
   const int64_t batch = r->def.batch, all = w->seen + w->values;
   w->observation = cq_alloc((size_t)(batch * (w->seen + w->signals) + 2 * all), sizeof(double), "a policy");
+  w->grad_change = w->observation + batch * w->observed;
   w->signal = w->observation + batch * w->seen;
   w->value = w->signal + batch * w->signals;
   w->grad = w->value + all;
   return w->observation ? CQ_OK : CQ_MEMORY;
+}
+
+// the readouts of the live state; that whose change is seen is kept
+static cq_status read_state(cq_rollout *r, const cq_policy *p, const Work *w) {
+  const cq_backend *b = r->world->backend;
+  const cq_status status = p->observation ? b->read(r->device, p->observation, w->observed, w->observation) : CQ_OK;
+  if (status || !p->change) return status;
+  return b->read(r->device, p->change, w->changes, r->changing.kept + cq_rollout_at(r) * r->changing.width);
+}
+
+// what is seen of a scene, to where the network takes it
+static void see(const cq_rollout *r, const cq_policy *p, const Work *w, int64_t scene) {
+  if (w->observed) memcpy(w->value, w->observation + scene * w->observed, (size_t)w->observed * sizeof(double));
+  if (!w->changes) return;
+  const double *now = r->changing.kept + cq_rollout_at(r) * r->changing.width + scene * w->changes;
+  for (int64_t k = 0; k < w->changes; k++)
+    w->value[w->observed + k] = cq_rollout_at(r) ? (now[k] - now[k - r->changing.width]) / p->interval : 0;
+}
+
+// gradients of what was seen of a scene to the readouts, and to that of the control step before
+static void see_adj(cq_rollout *r, const cq_policy *p, const Work *w, int64_t scene) {
+  if (w->observed) memcpy(w->observation + scene * w->observed, w->grad, (size_t)w->observed * sizeof(double));
+  if (!w->changes) return;
+  double *grad = w->grad_change + scene * w->changes, *before = r->changing.grad + scene * w->changes;
+  for (int64_t k = 0; k < w->changes; k++) {
+    const double share = cq_rollout_at(r) ? w->grad[w->observed + k] / p->interval : 0;
+    grad[k] = before[k] + share;
+    before[k] = -share;
+  }
 }
 
 // value: what was seen; the rest of it is made. Returns where y begins.
@@ -94,9 +133,9 @@ static void network_adj(const cq_policy *p, const Work *w) {
 }
 
 static cq_status follow_step(cq_rollout *r, const cq_policy *p, const Work *w, double *outputs) {
-  cq_status status = r->world->backend->read(r->device, p->observation, w->seen, w->observation);
+  cq_status status = read_state(r, p, w);
   for (int32_t s = 0; s < r->def.batch && !status; s++) {
-    memcpy(w->value, w->observation + s * w->seen, (size_t)w->seen * sizeof(double));
+    see(r, p, w, s);
     const double *y = network_values(p, w->value);
     memcpy(outputs + s * w->outputs, y, (size_t)w->outputs * sizeof(double));
     for (int64_t a = 0; a < w->signals; a++) w->signal[s * w->signals + a] = p->scale[a] * y[p->output[a]] + p->shift[a];
@@ -108,17 +147,58 @@ static cq_status follow_step(cq_rollout *r, const cq_policy *p, const Work *w, d
 static cq_status follow_step_adj(cq_rollout *r, const cq_policy *p, const Work *w, const double *grad_outputs) {
   const cq_backend *b = r->world->backend;
   cq_status status = cq_rollout_backward(r, &(cq_controls){.count = 1, .grad_signals = w->signal});
-  if (!status) status = b->read(r->device, p->observation, w->seen, w->observation);
+  if (!status) status = read_state(r, p, w);
   for (int32_t s = 0; s < r->def.batch && !status; s++) {
-    double *seen = w->observation + s * w->seen, *grad_y = w->grad + w->seen + w->values - w->outputs;
-    memcpy(w->value, seen, (size_t)w->seen * sizeof *seen);
+    double *grad_y = w->grad + w->seen + w->values - w->outputs;
+    see(r, p, w, s);
     network_values(p, w->value);
     for (int64_t j = 0; j < w->outputs; j++) grad_y[j] = grad_outputs ? grad_outputs[s * w->outputs + j] : 0;
     for (int64_t a = 0; a < w->signals; a++) grad_y[p->output[a]] += p->scale[a] * w->signal[s * w->signals + a];
     network_adj(p, w);
-    memcpy(seen, w->grad, (size_t)w->seen * sizeof *seen);
+    see_adj(r, p, w, s);
   }
-  return status ? status : b->read_adjoint(r->device, p->observation, w->seen, w->observation);
+  if (!status && p->observation) status = b->read_adjoint(r->device, p->observation, w->observed, w->observation);
+  return status || !p->change ? status : b->read_adjoint(r->device, p->change, w->changes, w->grad_change);
+}
+
+// ---- the change of a readout --------------------------------------------------------------------------------------------
+
+cq_status cq_changing_done(const cq_rollout *r) {
+  if (!r->changing.pending) return CQ_OK;
+  return cq_fail(CQ_INVALID, "a policy that sees a change went back to control step %d; it must go on, or the adjoint begin again",
+                 cq_rollout_at(r));
+}
+
+// room for what is kept of all control steps; else those before must have been made by a policy that sees as much
+static cq_status begin_change(cq_rollout *r, const cq_policy *p) {
+  cq_changing *c = &r->changing;
+  const int64_t width = r->def.batch * readout_count(r, p->change);
+  if (!p->change) return CQ_OK;
+  if (cq_rollout_at(r) && (c->followed != cq_rollout_at(r) || c->width != width))
+    return cq_fail(CQ_INVALID, "a policy that sees a change must drive from the first control step on; this one begins at %d",
+                   cq_rollout_at(r));
+  if (c->width == width) return CQ_OK;
+  cq_free(c->kept);
+  cq_free(c->grad);
+  c->kept = cq_alloc((size_t)r->def.steps * (size_t)width, sizeof *c->kept, "a policy");
+  c->grad = cq_alloc((size_t)width, sizeof *c->grad, "a policy");
+  c->width = c->kept && c->grad ? width : 0;
+  return c->width ? CQ_OK : CQ_MEMORY;
+}
+
+static cq_status begin_change_adj(cq_rollout *r, const cq_policy *p) {
+  cq_changing *c = &r->changing;
+  if (!p->change) return cq_changing_done(r);
+  if (c->followed < cq_rollout_at(r) || c->width != r->def.batch * readout_count(r, p->change))
+    return cq_fail(CQ_INVALID, "the control steps before %d were not made by a policy that sees this change", cq_rollout_at(r));
+  if (!c->pending) memset(c->grad, 0, (size_t)c->width * sizeof *c->grad);
+  c->pending = 1;
+  return CQ_OK;
+}
+
+static cq_following following_of(const cq_rollout *r, const cq_policy *p, int32_t first) {
+  return (cq_following){.policy = p, .first = first, .changes = (int32_t)readout_count(r, p->change), .kept = r->changing.kept,
+                        .grad_kept = r->changing.grad};
 }
 
 // ---- both ways ----------------------------------------------------------------------------------------------------------
@@ -135,10 +215,13 @@ static cq_status check_outputs(const cq_rollout *r, const double *outputs, int32
 cq_status cq_rollout_follow(cq_rollout *r, const cq_policy *policy, int32_t count, double *outputs) {
   cq_status status = cq_rollout_ready(r, count);
   if (!status) status = check_policy(r, policy);
+  if (!status) status = begin_change(r, policy);
   if (status) return status;
   const int32_t first = cq_rollout_at(r), width = cq_policy_outputs(policy);
   if (r->world->backend->follows) {
-    status = cq_rollout_forward(r, &(cq_controls){.count = count, .policy = policy, .outputs = outputs});
+    cq_following following = following_of(r, policy, first);
+    following.outputs = outputs;
+    status = cq_rollout_forward(r, &(cq_controls){.count = count, .following = &following});
   } else {
     Work work;
     status = work_take(r, policy, &work);
@@ -146,6 +229,7 @@ cq_status cq_rollout_follow(cq_rollout *r, const cq_policy *policy, int32_t coun
       status = follow_step(r, policy, &work, outputs + (int64_t)i * width * r->def.batch);
     cq_free(work.observation);
   }
+  if (policy->change) r->changing.followed = cq_rollout_at(r);
   if (status && status != CQ_UNSTABLE) return status;
   const cq_status checked = check_outputs(r, outputs, first, width, cq_rollout_at(r) - first + (status == CQ_UNSTABLE));
   return checked ? checked : status;
@@ -154,9 +238,12 @@ cq_status cq_rollout_follow(cq_rollout *r, const cq_policy *policy, int32_t coun
 cq_status cq_rollout_follow_adjoint(cq_rollout *r, const cq_policy *policy, int32_t count, const double *grad_outputs) {
   cq_status status = cq_rollout_ready_adjoint(r, count);
   if (!status) status = check_policy(r, policy);
+  if (!status && count) status = begin_change_adj(r, policy);
   if (status) return status;
   if (r->world->backend->follows) {
-    status = cq_rollout_backward(r, &(cq_controls){.count = count, .policy = policy, .grad_outputs = grad_outputs});
+    cq_following following = following_of(r, policy, cq_rollout_at(r) - count);
+    following.grad_outputs = grad_outputs;
+    status = cq_rollout_backward(r, &(cq_controls){.count = count, .following = &following});
   } else {
     Work work;
     status = work_take(r, policy, &work);

@@ -70,6 +70,8 @@ void cq_rollout_destroy(cq_rollout *r) {
   world->backend->destroy(r->device);
   for (int f = 0; f < CQ_FIELD_COUNT; f++)
     for (int k = 0; k < 2; k++) cq_free(r->owned[f][k]);
+  cq_free(r->changing.kept);
+  cq_free(r->changing.grad);
   cq_free(r->friction);
   cq_free(r->wall_velocity);
   cq_free(r->values);
@@ -178,6 +180,7 @@ cq_status cq_rollout_set(cq_rollout *r, int32_t field, const double *data, int32
 
 cq_status cq_rollout_begin(cq_rollout *r) {
   r->began = r->adjoint = r->finished = r->failed = 0;
+  r->changing.followed = r->changing.pending = 0;
   memcpy(r->values, r->values_next, (size_t)r->def.batch * sizeof *r->values);
   memcpy(r->begun, r->latest, sizeof r->begun);
   cq_memo_forget(r->memo);   // or the device would need memory for the new beginning beside that of the whole rollout before
@@ -258,14 +261,15 @@ cq_status cq_rollout_begin_adjoint(cq_rollout *r) {
   if (status) return status;
   r->computed = r->wanted;
   r->adjoint = 1;
-  r->finished = 0;
+  r->finished = r->changing.pending = 0;
   return CQ_OK;
 }
 
 void cq_rollout_want(cq_rollout *r, uint32_t fields) { r->wanted = fields; }
 
 cq_status cq_rollout_run_adjoint(cq_rollout *r, int32_t count, double *grad_u, double *grad_forces) {
-  const cq_status status = cq_rollout_ready_adjoint(r, count);
+  cq_status status = cq_rollout_ready_adjoint(r, count);
+  if (!status && count) status = cq_changing_done(r);
   return status ? status : cq_rollout_backward(r, &(cq_controls){.count = count, .grad_signals = grad_u, .grad_forces = grad_forces});
 }
 

@@ -12,6 +12,15 @@ struct cq_world {
   char description[768];      // of the device, and why it was taken
 };
 
+// The readout whose change a policy sees, before each control step from the first one on, and its adjoint on the way back.
+typedef struct cq_changing {
+  int64_t width;              // doubles of a control step, all scenes
+  int32_t followed;           // control steps that kept is of
+  int32_t pending;            // there is something on its way in grad
+  double *kept;               // {steps, width}
+  double *grad;               // {width} to the readout before the control step before the live state
+} cq_changing;
+
 struct cq_rollout {
   cq_world *world;
   cq_rollout *previous, *next;
@@ -25,6 +34,7 @@ struct cq_rollout {
   double *friction, *wall_velocity;    // the world's walls as fields
   cq_values *values, *values_next;     // {batch} of the last begin; for the next
   uint32_t changed;           // fields that were set since the last begin
+  cq_changing changing;
   uint32_t wanted, computed;  // gradients: to be asked for; of the running adjoint
   int32_t began, adjoint, finished, failed;
 };
@@ -33,6 +43,7 @@ struct cq_rollout {
 cq_status cq_rollout_ready(const cq_rollout *r, int32_t count);
 cq_status cq_rollout_ready_adjoint(const cq_rollout *r, int32_t count);
 cq_status cq_readout_check(const cq_rollout *r, const cq_readout *q);
+cq_status cq_changing_done(const cq_rollout *r);   // CQ_INVALID while a part of its gradient is on its way
 cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls);
 cq_status cq_rollout_backward(cq_rollout *r, const cq_controls *controls);
 

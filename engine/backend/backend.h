@@ -31,17 +31,26 @@ typedef struct cq_gradients {
   double gravity[3], friction[CQ_WALLS_MAX], wall_velocity[CQ_WALLS_MAX][3];
 } cq_gradients;
 
+// A policy that gives the signals of control steps, and what is kept of it. Only for a device that follows.
+typedef struct cq_following {
+  const cq_policy *policy;
+  int32_t first;                         // control step of the rollout that the rows of outputs begin with
+  double *outputs;                       // forward {.., batch, y}: what the network gives
+  const double *grad_outputs;            // backward the same; NULL: none
+  int32_t changes;                       // numbers of a scene whose change the policy sees
+  double *kept;                          // {steps of the rollout, batch, changes}: them, written forward, read backward
+  double *grad_kept;                     // {batch, changes} backward: on its way to those before the control step before the live state
+} cq_following;
+
 // What control steps in a row are given. A device makes as many of them as it likes to before it comes back, at least one
 // unless it fails, and says how many: made.
 typedef struct cq_controls {
-  int32_t count;
+  int32_t at, count;                     // at: control step of the rollout that the first one is
   const double *signals, *forces;        // {count, batch, actuators}, {count, batch, force_count, dim}; forces NULL: none
   double *grad_signals, *grad_forces;    // backward: the same; NULL: not wanted
-  // NULL, or what gives the signals: forward they are written to made, and what its network gave to outputs; backward the
-  // adjoint goes on through it, with grad_outputs of its own, NULL: none. Only for a device that follows.
-  const cq_policy *policy;
-  double *made, *outputs;                // {count, batch, actuators}, {count, batch, y}
-  const double *grad_outputs;
+  // NULL, or what gives the signals: forward they are written to made, backward the adjoint goes on through it.
+  const cq_following *following;
+  double *made;                          // {count, batch, actuators}
 } cq_controls;
 
 // numbers that a policy gives for a scene
@@ -109,7 +118,7 @@ CQ_BACKEND_EXPORT cq_status cq_backend_cuda_gpu(int32_t index, cq_gpu *gpu);
 
 static inline int64_t cq_backend_abi(void) {
   const int64_t sizes[] = {sizeof(cq_backend), sizeof(cq_model), sizeof(cq_values), sizeof(cq_gradients), sizeof(cq_readout),
-                           sizeof(cq_controls), sizeof(cq_policy), sizeof(cq_layer)};
+                           sizeof(cq_controls), sizeof(cq_following), sizeof(cq_policy), sizeof(cq_layer)};
   uint64_t abi = CQ_ABI;   // it may wrap
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) abi = abi * 3571 + (uint64_t)sizes[k];
   return (int64_t)(abi >> 1);

@@ -158,7 +158,7 @@ static double *at_step(double *all, int64_t width, int64_t step) { return all ? 
 
 // what control steps were given, from one on
 static cq_controls controls_of(const cq_memo *memo, int32_t from, int32_t count) {
-  return (cq_controls){.count = count, .signals = at_step(memo->signals, memo->def.signals, from),
+  return (cq_controls){.at = from, .count = count, .signals = at_step(memo->signals, memo->def.signals, from),
                        .forces = memo->has_forces ? at_step(memo->forces, memo->def.forces, from) : NULL};
 }
 
@@ -173,20 +173,14 @@ static cq_status take_records(cq_memo *memo, int32_t count) {
   return CQ_OK;
 }
 
-// where a policy leaves what it gives; wanted: from control step `from` of the call on
-static void take_policy(const cq_memo *memo, const cq_controls *wanted, int32_t from, cq_controls *to) {
-  to->policy = wanted->policy;
-  to->made = at_step(memo->signals, memo->def.signals, memo->at);
-  to->outputs = wanted->outputs + (int64_t)from * memo->def.batch * cq_policy_outputs(wanted->policy);
-}
-
-// Control steps from the live state: recorded, which is within one block, or not. followed: NULL, or controls with a policy
-static cq_status advance(cq_memo *memo, int32_t count, int recorded, const cq_controls *followed) {
+// Control steps from the live state: recorded, which is within one block, or not. following: NULL, or who gives the signals
+static cq_status advance(cq_memo *memo, int32_t count, int recorded, const cq_following *following) {
   cq_status status = recorded ? take_records(memo, count) : CQ_OK;
   for (const int32_t end = memo->at + count; memo->at < end && !status;) {
     if (cq_interrupted()) return cq_fail(CQ_INTERRUPTED, "interrupted at control step %d", memo->at);
     cq_controls controls = controls_of(memo, memo->at, end - memo->at);
-    if (followed) take_policy(memo, followed, memo->at - memo->made, &controls);
+    controls.following = following;
+    controls.made = at_step(memo->signals, memo->def.signals, memo->at);
     int32_t made = 0;
     status = backend_of(memo)->advance(memo->def.device, &controls, recorded ? &memo->records[memo->at % memo->block] : NULL, &made);
     memo->at += made;
@@ -205,14 +199,14 @@ static int wants_mark(const cq_memo *memo, int64_t i, int64_t last) {
 }
 
 // Control steps from the live state up to end: with the checkpoints of a chain to block `last`, which is recorded; -1: nothing is.
-static cq_status march(cq_memo *memo, int64_t end, int64_t last, const cq_controls *followed) {
+static cq_status march(cq_memo *memo, int64_t end, int64_t last, const cq_following *following) {
   const int64_t start = last < 0 ? INT64_MAX : last * memo->block;
   cq_status status = CQ_OK;
   while (memo->at < end && !status) {
     if (wants_mark(memo, memo->at, last)) status = push_mark(memo);
     int64_t to = memo->at + 1;
     while (to < end && to != start && !wants_mark(memo, to, last)) to++;
-    if (!status) status = advance(memo, (int32_t)(to - memo->at), memo->at >= start, followed);
+    if (!status) status = advance(memo, (int32_t)(to - memo->at), memo->at >= start, following);
   }
   return status;
 }
@@ -220,7 +214,7 @@ static cq_status march(cq_memo *memo, int64_t end, int64_t last, const cq_contro
 static void keep_controls(cq_memo *memo, const cq_controls *c) {
   const size_t signals = (size_t)(c->count * memo->def.signals), forces = (size_t)(c->count * memo->def.forces);
   double *to_signals = at_step(memo->signals, memo->def.signals, memo->at), *to_forces = at_step(memo->forces, memo->def.forces, memo->at);
-  if (signals && !c->policy) memcpy(to_signals, c->signals, signals * sizeof *to_signals);
+  if (signals && !c->following) memcpy(to_signals, c->signals, signals * sizeof *to_signals);
   if (c->forces) {
     memcpy(to_forces, c->forces, forces * sizeof *to_forces);
     memo->has_forces = 1;
@@ -234,7 +228,7 @@ cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls) {
   if (i != memo->made) return cq_fail(CQ_INVALID, "a rollout that goes backward cannot step forward; begin again");
   keep_controls(memo, controls);
   const cq_status status = march(memo, (int64_t)i + count, memo->def.differentiable ? (memo->def.steps - 1) / memo->block : -1,
-                                 controls->policy ? controls : NULL);
+                                 controls->following);
   memo->made = memo->at;
   return status;
 }
@@ -253,7 +247,6 @@ cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted) {
   const int32_t count = wanted->count;
   if (!memo->def.differentiable) return cq_fail(CQ_INVALID, "this rollout was made forward only; nothing is remembered of it");
   const int32_t first = memo->at - count;
-  const int64_t outputs = wanted->policy ? (int64_t)memo->def.batch * cq_policy_outputs(wanted->policy) : 0;
   while (memo->at > first) {
     if (cq_interrupted()) return cq_fail(CQ_INTERRUPTED, "interrupted at control step %d, on the way back", memo->at);
     const int32_t i = memo->at - 1;
@@ -263,8 +256,7 @@ cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted) {
     cq_controls controls = controls_of(memo, from, memo->at - from);
     controls.grad_signals = at_step(wanted->grad_signals, memo->def.signals, from - first);
     controls.grad_forces = at_step(wanted->grad_forces, memo->def.forces, from - first);
-    controls.policy = wanted->policy;
-    if (wanted->grad_outputs) controls.grad_outputs = wanted->grad_outputs + (from - first) * outputs;
+    controls.following = wanted->following;
     int32_t made = 0;
     status = backend_of(memo)->reverse(memo->def.device, &controls, &memo->records[from % memo->block], &made);
     if (status) return status;

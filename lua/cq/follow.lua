@@ -34,20 +34,24 @@ local function fill_signals(self, stresses)
   self.def.output, self.def.scale, self.def.shift = self.output, self.scale, self.shift
 end
 
+local function width_of(world, readout) return readout and tonumber(C.cq_readout_count(world.handle, readout.def)) or 0 end
+
 ---What the engine needs to drive a rollout; nil: it cannot.
 ---@param roll cq.Rollout
 ---@return cq.Follow?
 function follow.of(roll)
   local observer, controller, world = roll.observer, roll.controller, roll.world
-  if not (observer and observer.readout and controller and controller.layers and #roll.forces == 0) then return nil end
-  local readout = observer:readout(world)
-  if not readout then return nil end
-  local layers = controller:layers(tonumber(C.cq_readout_count(world.handle, readout.def)))
+  if not (observer and observer.readouts and controller and controller.layers and #roll.forces == 0) then return nil end
+  local observation, change = observer:readouts(world)
+  if not (observation or change) then return nil end
+  local layers = controller:layers(width_of(world, observation) + width_of(world, change))
   if not layers or layers[#layers].w:size(2) ~= roll.signal_count then return nil end
-  local self = setmetatable({ readout = readout, def = ffi.new "cq_policy", layers = ffi.new("cq_layer[?]", #layers), given = {} }, Follow)
+  local self = setmetatable({ observation = observation, change = change, def = ffi.new "cq_policy", layers = ffi.new("cq_layer[?]", #layers),
+    given = {} }, Follow)
   for k, layer in ipairs(layers) do fill_layer(self, k, layer) end
   C.cq_policy_init(self.def)
-  self.def.layer_count, self.def.layers, self.def.observation = #layers, self.layers, readout.def
+  self.def.layer_count, self.def.layers, self.def.interval = #layers, self.layers, world.control_dt
+  self.def.observation, self.def.change = observation and observation.def, change and change.def
   fill_signals(self, world.layout.stress.stresses)
   return self
 end

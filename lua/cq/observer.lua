@@ -55,11 +55,14 @@ end
 -- the field of a readout that gives positions, then velocities
 local function field_of(self) return self.position and (self.velocity and "motion" or "position") or "velocity" end
 
----The engine's readout of what is observed, nil where there is none: a user may have put an observe of his own in the place of ours.
----@return table? readout
-function Centroid:readout(world)
-  if self.acceleration or self.observe ~= Centroid.observe then return nil end
-  return states.row(world, "mean", field_of(self), self:groups_of(world))
+---The engine's readouts of what is observed, and of that whose change over a control step is. Neither where a user has put an observe
+---of his own in the place of ours.
+---@return table? observation, table? change
+function Centroid:readouts(world)
+  if self.observe ~= Centroid.observe then return nil, nil end
+  local groups = self:groups_of(world)
+  return (self.position or self.velocity) and states.row(world, "mean", field_of(self), groups) or nil,
+    self.acceleration and states.row(world, "mean", "velocity", groups) or nil
 end
 
 -- found once for a world
@@ -146,9 +149,9 @@ function Particles:observe(state)
   return #parts == 1 and parts[1] or T.concat(parts, -1)
 end
 
----As that of centroid.
----@return table? readout
-function Particles:readout(world)
+---As those of centroid.
+---@return table? observation
+function Particles:readouts(world)
   if self.observe ~= Particles.observe then return nil end
   return states.row(world, "gather", field_of(self), world:selection(self.group, "cq.Observer.particles"))
 end

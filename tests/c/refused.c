@@ -170,6 +170,28 @@ static void check_controls(test_run *t) {
   CHECK(test_run_step(t, 1) == CQ_OK && cq_rollout_at(t->rollout) == 2, "a refused step is not made: %s", cq_error());
 }
 
+// a policy that sees a change goes all the way, there and back
+static void check_changes(test_run *t, cq_policy *p) {
+  double y[64];
+  p->change = p->observation;
+  p->observation = NULL;
+  p->interval = 1;
+  test_run_forward(t, 1);
+  REQUIRE(cq_rollout_begin_adjoint(t->rollout) == CQ_OK);
+  CHECK_FAILS(cq_rollout_follow_adjoint(t->rollout, p, 1, NULL), CQ_INVALID, "the control steps before 1 were not made by a policy");
+  REQUIRE(cq_rollout_begin(t->rollout) == CQ_OK);
+  CHECK(cq_rollout_follow(t->rollout, p, 2, y) == CQ_OK && cq_rollout_follow(t->rollout, p, 1, y) == CQ_OK, "%s", cq_error());
+  REQUIRE(cq_rollout_begin_adjoint(t->rollout) == CQ_OK);
+  CHECK(cq_rollout_follow_adjoint(t->rollout, p, 1, NULL) == CQ_OK, "%s", cq_error());
+  CHECK_FAILS(cq_rollout_run_adjoint(t->rollout, 1, NULL, NULL), CQ_INVALID, "a policy that sees a change went back to control step 2");
+  p->observation = p->change;
+  p->change = NULL;
+  CHECK_FAILS(cq_rollout_follow_adjoint(t->rollout, p, 1, NULL), CQ_INVALID, "it must go on, or the adjoint begin again");
+  REQUIRE(cq_rollout_begin_adjoint(t->rollout) == CQ_OK);
+  CHECK(cq_rollout_run_adjoint(t->rollout, 1, NULL, NULL) == CQ_OK, "%s", cq_error());
+  REQUIRE(cq_rollout_begin(t->rollout) == CQ_OK);
+}
+
 static void check_policies(test_run *t) {
   int64_t start[2] = {0, 2};
   int32_t particles[2] = {0, 1}, output[8] = {0};
@@ -201,6 +223,11 @@ static void check_policies(test_run *t) {
   REFUSED("has 0 layers; it must have 1 to 16", p.layer_count = 0);
   REFUSED("has 17 layers", p.layer_count = 17);
   REFUSED("at least one group", q.group_count = 0);
+  REFUSED("a policy sees nothing", p.observation = NULL);
+  REFUSED("the interval of a policy is 0", p.change = &q);
+  REFUSED("the interval of a policy is inf", p.change = &q; p.interval = INFINITY);
+  REFUSED("takes 2 numbers and gives 2; it is given 4", p.change = &q; p.interval = 1);
+  REFUSED("must drive from the first control step on; this one begins at 1", p.change = &q; p.observation = NULL; p.interval = 1);
   REFUSED("layer 1 of a policy takes 3 numbers and gives 2; it is given 2", layers[0].in = 3);
   REFUSED("layer 2 of a policy takes 2 numbers and gives 2; it is given 4", layers[0].out = 4);
   REFUSED("layer 2 of a policy has activation 6", layers[1].activation = CQ_UNARY_SIN);
@@ -212,6 +239,7 @@ static void check_policies(test_run *t) {
   CHECK_FAILS(cq_rollout_follow(t->rollout, &p, 1000, y), CQ_INVALID, "cannot make 1000 more");
   CHECK_FAILS(cq_rollout_follow_adjoint(t->rollout, &p, 1, NULL), CQ_INVALID, "begin the adjoint");
   CHECK(cq_rollout_follow(t->rollout, &p, 1, y) == CQ_OK && cq_rollout_at(t->rollout) == 2, "it is not followed: %s", cq_error());
+  check_changes(t, &p);
 }
 
 static void check_readouts(test_run *t) {

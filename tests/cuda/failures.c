@@ -51,21 +51,23 @@ static void check_auto(int side, int32_t kind, const char *words) {
 
 // ---- failures -----------------------------------------------------------------------------------------------------------------------
 
-// a network of one layer from the mean position of a readout to three signals
+// a network of one layer from the mean position of a readout, and its change, to three signals
 typedef struct {
-  double weight[6], bias[3], grad_weight[6], grad_bias[3], scale[3], shift[3];
+  double weight[12], bias[3], grad_weight[12], grad_bias[3], scale[3], shift[3];
   int32_t output[3];
   cq_layer layer;
   cq_policy policy;
 } network;
 
 static void make_network(network *n, const cq_readout *q) {
-  *n = (network){.weight = {0.3, -0.2, 0.1, 0.2, 0.4, -0.1}, .bias = {0.1, 0, -0.1}, .scale = {0.5, 0.4, 0.3}, .output = {2, 0, 1}};
-  n->layer = (cq_layer){2, 3, CQ_UNARY_TANH, n->weight, n->bias, n->grad_weight, n->grad_bias};
+  *n = (network){.weight = {0.3, -0.2, 0.1, 0.2, 0.4, -0.1, 0.2, 0.1, -0.3, 0.1, 0.2, 0.4}, .bias = {0.1, 0, -0.1},
+                 .scale = {0.5, 0.4, 0.3}, .output = {2, 0, 1}};
+  n->layer = (cq_layer){4, 3, CQ_UNARY_TANH, n->weight, n->bias, n->grad_weight, n->grad_bias};
   cq_policy_init(&n->policy);
   n->policy.layer_count = 1;
   n->policy.layers = &n->layer;
-  n->policy.observation = q;
+  n->policy.observation = n->policy.change = q;
+  n->policy.interval = 0.1;
   n->policy.output = n->output;
   n->policy.scale = n->scale;
   n->policy.shift = n->shift;
@@ -88,7 +90,7 @@ static void destroy(test_run *t) {
   test_scene_free(&t->scene);
 }
 
-// Forward and back up to the first failure: one control step with signals and forces, the others driven by a network, with a readout
+// Forward and back up to the first failure: control steps driven by a network, the last one with signals and forces, with a readout
 // of each kind.
 static cq_status pass(test_run *t, uint64_t *hash) {
   enum { READOUTS = 3 };
@@ -107,15 +109,15 @@ static cq_status pass(test_run *t, uint64_t *hash) {
   network n;
   make_network(&n, &q[0]);
   cq_status status = cq_rollout_begin(t->rollout);
-  if (!status) status = cq_rollout_run(t->rollout, 1, u, forces);
   if (!status) status = cq_rollout_follow(t->rollout, &n.policy, STEPS - 1, y);
+  if (!status) status = cq_rollout_run(t->rollout, 1, u, forces);
   for (int k = 0; k < READOUTS && !status; k++) status = cq_rollout_read(t->rollout, &q[k], out[k]);
   *hash = test_hash(1469598103934665603u, out, sizeof out);
   if (status || t->choice.forward_only) return status;
   status = cq_rollout_begin_adjoint(t->rollout);
   for (int k = 0; k < READOUTS && !status; k++) status = cq_rollout_read_adjoint(t->rollout, &q[k], one);
-  if (!status) status = cq_rollout_follow_adjoint(t->rollout, &n.policy, STEPS - 1, NULL);
   if (!status) status = cq_rollout_run_adjoint(t->rollout, 1, grad_u, NULL);
+  if (!status) status = cq_rollout_follow_adjoint(t->rollout, &n.policy, STEPS - 1, NULL);
   if (!status) *hash = test_hash(test_hash(*hash, n.grad_weight, sizeof n.grad_weight), grad_u, sizeof grad_u);
   if (!status) status = cq_rollout_gradient(t->rollout, CQ_FIELD_GRAVITY, g, 0);
   *hash = test_hash(*hash, g, sizeof g);
