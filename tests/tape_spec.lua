@@ -1,6 +1,7 @@
 -- tape: nesting, operations of one's own, and the promises of value_and_grad.
 local T = require "cq.tensor"
 local tape = T.tape
+local scene = require "tests.scene"
 
 local function refused(f, ...)
   local ok, message = pcall(f)
@@ -281,10 +282,11 @@ describe("check_gradient", function()
     assert.same({ 0.5, -0.3, 0.8 }, x:totable())
   end)
 
+  local function wrong(t)
+    return (tape.custom { outputs = { t:detach():square() }, backward = function(g) t:accumulate(1.99 * t:detach() * g) end })
+  end
+
   it("finds a wrong adjoint, and which parameter has it", function()
-    local function wrong(t)
-      return (tape.custom { outputs = { t:detach():square() }, backward = function(g) t:accumulate(1.99 * t:detach() * g) end })
-    end
     local report = T.check_gradient(function(q) return wrong(q.bad):sum() + q.good:square():sum() end,
       { bad = T.param(x), good = T.param(x) }, { each = true })
     assert(not report.ok)
@@ -298,6 +300,52 @@ describe("check_gradient", function()
     local report = T.check_gradient(function(q) return (q - 0.5):relu():sum() + q:square():sum() end, T.param(0.5))
     assert.equal("kink", report.directions[1].verdict)
     assert(not report.ok)
+  end)
+
+  describe("in float32", function()
+    local world = scene.world(scene.robot(), { precision = "float32" })
+    local function center(p)
+      local roll = world:rollout { robot = world.robot:with { velocity = p.velocity, young = p.young }, steps = 12 }
+      return roll.state:center("trunk"):dot(T { 1, 2 })
+    end
+    local function scaled(t, factor)
+      return (tape.custom { outputs = { t:detach():copy() }, backward = function(g) t:accumulate(factor * g) end })
+    end
+    -- how often each verdict comes, for an adjoint that is too large by a factor
+    local function verdicts(factor, f)
+      local p, count = { velocity = T.param { 0.2, -0.3 }, young = T.param(10) }, { right = 0, wrong = 0, kink = 0, rounding = 0 }
+      local function objective(q) return (f or center) { velocity = scaled(q.velocity, factor), young = scaled(q.young, factor) } end
+      local report = T.check_gradient(objective, p, { directions = 12 })
+      for _, d in ipairs(report.directions) do count[d.verdict] = count[d.verdict] + 1 end
+      return count, report
+    end
+
+    it("calls what rounding hides rounding, and says what to do", function()
+      local count, report = verdicts(1)
+      assert.equal(0, count.wrong, tostring(report))
+      assert(count.rounding >= 10, tostring(report))
+      assert(tostring(report):find("run with --precision float64 to see more", 1, true))
+      assert(not report.ok)
+    end)
+
+    it("still finds an adjoint that is too large by a tenth", function()
+      local count, report = verdicts(1.1)
+      assert(count.wrong >= 10, tostring(report))
+    end)
+
+    it("still tells a kink", function()
+      local at = center { velocity = T { 0.2, -0.3 }, young = T(10) }:item()
+      local function corner(p) return (center(p) - at):relu() + center(p) end
+      local count, report = verdicts(1, corner)
+      assert.equal(0, count.wrong, tostring(report))
+      assert(count.kink >= 6, tostring(report))
+    end)
+  end)
+
+  it("blames a small kink for no more than it does", function()
+    local function objective(q) return wrong(q) + (q - 0.5):relu() * 1e-4 end
+    local report = T.check_gradient(objective, T.param(0.5))
+    assert.equal("wrong", report.directions[1].verdict, tostring(report))
   end)
 
   it("finds what is not repeatable", function()

@@ -2,7 +2,9 @@
 --
 -- A direction d is random in each element, scaled to the size of its tensor. For a step h: central = (f(p+hd) - f(p-hd)) / 2h,
 -- and the one-sided differences beside it. In a smooth place these approach each other as h shrinks; at a kink (a contact that
--- opens, the corner of a max) they stay apart, and then no gradient is wrong, there is none.
+-- opens, the corner of a max) they stay apart, and then no gradient is wrong, there is none. Small steps drown in the rounding
+-- of f, large ones in its curvature: a gradient is called wrong only where it differs from a difference by more than that
+-- difference can be trusted.
 local ffi = require "ffi"
 local schema = require "cq.schema"
 local class = require "cq.tensor.class"
@@ -16,7 +18,7 @@ local C = require("cq.engine").C
 ---@field directions? integer  random directions through all parameters, default 2
 ---@field each? boolean        also one direction through each parameter alone, which tells which one is wrong
 ---@field tolerance? number    largest relative error of a right gradient, default 1e-6
----@field noise? number        relative rounding error of one evaluation of f, default 1e-15; about 1e-6 for float32 worlds
+---@field noise? number        relative rounding error of one evaluation of f, measured unless given
 ---@field seed? integer        of the directions, default 0
 
 local options = schema.define("cq.check_gradient", {
@@ -24,7 +26,7 @@ local options = schema.define("cq.check_gradient", {
   directions = schema.integer { min = 1, default = 2 },
   each = schema.boolean { default = false },
   tolerance = schema.number { above = 0, default = 1e-6 },
-  noise = schema.number { above = 0, default = 1e-15 },
+  noise = schema.number { above = 0, optional = true },
   seed = schema.integer { min = 0, default = 0 },
 })
 
@@ -32,8 +34,9 @@ local options = schema.define("cq.check_gradient", {
 ---@field ok boolean           every direction is right, and the evaluation repeatable
 ---@field repeatable boolean   value and gradients had the same bits twice
 ---@field loss number
+---@field noise number         rounding error of one evaluation of f
 ---@field error number         largest relative error, kinks left out
----@field directions { name: string, verdict: "right"|"wrong"|"kink", analytic: number, error: number, rows: table[] }[]
+---@field directions { name: string, verdict: "right"|"wrong"|"kink"|"rounding", analytic: number, error: number, rows: table[] }[]
 local Check = { __name = "cq.GradientCheck" }
 Check.__index = Check
 
@@ -78,23 +81,84 @@ local function analytic_of(list, grads, direction)
   return sum
 end
 
+local LEAST_NOISE = 1e-15        -- relative; some additions in double
+local POINTS = 7
+
+-- the largest of what differences of third and higher order see: of a smooth f nothing but rounding is left in them
+local function noise_in(values)
+  local largest, weight = 0, 1
+  for order = 1, POINTS - 2 do
+    for i = 1, POINTS - order do values[i] = values[i + 1] - values[i] end
+    weight = weight * order / (4 * order - 2)              -- (k!)^2 / (2k)!
+    local sum = 0
+    for i = 1, POINTS - order do sum = sum + values[i] ^ 2 end
+    if order >= 3 then largest = math.max(largest, math.sqrt(weight * sum / (POINTS - order))) end
+  end
+  return largest
+end
+
+-- The rounding error of f at p: More and Wild, Estimating computational noise, SIAM J. Sci. Comput. 33 (2011). The points lie
+-- on one side, where a kink at p is not seen; steps grow until most of them give other values.
+local function noise_of(f, p, list, direction, loss)
+  local h, values = 1e-6
+  repeat
+    local distinct, seen = 1, { [loss] = true }
+    values = { loss }
+    for i = 2, POINTS do
+      local value = value_at(f, p, list, direction, (i - 1) * h)
+      if not seen[value] then distinct, seen[value] = distinct + 1, true end
+      values[i] = value
+    end
+    h = h * 10
+  until distinct > POINTS / 2 or h > 1e-2
+  return noise_in(values)
+end
+
 -- One-sided differences at a smooth place: gap = h f''. A kink: the gap keeps its size while h shrinks. Gaps that rounding
--- explains say nothing.
-local function is_kink(rows, loss, noise)
+-- explains say nothing, nor do those that grow as if it did.
+local function is_kink(rows, noise)
   local last
   for i = #rows, 1, -1 do
     local row = rows[i]
-    local floor = 20 * noise * math.max(math.abs(loss), 1e-300) / row.step
-    if row.gap > floor and row.gap > 1e-7 * (math.abs(row.forward) + math.abs(row.backward)) then
-      if last then return last.gap > row.gap * (last.step / row.step) ^ 0.5 end
+    if row.gap > 20 * noise / row.step and row.gap > 1e-7 * (math.abs(row.forward) + math.abs(row.backward)) then
+      if last then
+        local ratio = (row.step / last.step) ^ 0.5
+        return last.gap > row.gap / ratio and last.gap < row.gap * ratio
+      end
       last = row
     end
   end
   return false
 end
 
-local function check_direction(f, p, list, grads, direction, loss, opts, name)
-  local analytic = analytic_of(list, grads, direction)
+-- Does a difference that can be trusted contradict the gradient? With too large a step it is far from that of the next larger
+-- step, with too small a step from that of the next smaller one, and at a kink its two sides differ: so it is off by no more
+-- than these. The smallest step has no smaller one and is no witness, unless it is alone; nor is one too small to change f.
+local function is_wrong(rows, analytic, noise)
+  local moved = {}
+  for _, row in ipairs(rows) do
+    if row.forward ~= 0 or row.backward ~= 0 then moved[#moved + 1] = row end
+  end
+  if #moved == 0 then return math.abs(analytic) * rows[1].step > 5 * noise end
+  local best, doubt = nil, math.huge
+  for i = 1, math.max(1, #moved - 1) do
+    local row, larger, smaller = moved[i], moved[i - 1], moved[i + 1]
+    local off = math.max(row.gap, 5 * noise / row.step)
+    if larger then off = math.max(off, math.abs(row.central - larger.central)) end
+    if smaller then off = math.max(off, math.abs(row.central - smaller.central)) end
+    if off < doubt then best, doubt = row, off end
+  end
+  return math.abs(best.central - analytic) > 3 * doubt
+end
+
+local function verdict_of(rows, analytic, best, noise, tolerance)
+  if best <= tolerance then return "right" end
+  if is_wrong(rows, analytic, noise) then return "wrong" end
+  return is_kink(rows, noise) and "kink" or "rounding"
+end
+
+local function check_direction(f, p, list, grads, direction, check, opts)
+  local analytic, loss = analytic_of(list, grads, direction), check.loss
   local rows, best = {}, math.huge
   for i, h in ipairs(opts.steps) do
     local plus, minus = value_at(f, p, list, direction, h), value_at(f, p, list, direction, -h)
@@ -104,8 +168,7 @@ local function check_direction(f, p, list, grads, direction, loss, opts, name)
     row.error = size > 0 and math.abs(row.central - analytic) / size or 0
     rows[i], best = row, math.min(best, row.error)
   end
-  local verdict = best <= opts.tolerance and "right" or is_kink(rows, loss, opts.noise) and "kink" or "wrong"
-  return { name = name, verdict = verdict, analytic = analytic, error = best, rows = rows }
+  return { verdict = verdict_of(rows, analytic, best, check.noise, opts.tolerance), analytic = analytic, error = best, rows = rows }
 end
 
 ---Compares the gradient of f with differences of f.
@@ -122,7 +185,8 @@ local function check_gradient(f, p, opts)
   local loss, grads_tree = step(p)
   local again, grads_again = step(p)
   local grads, second = leaves.pair(p, grads_tree), leaves.pair(p, grads_again)
-  local self = setmetatable({ loss = loss, repeatable = loss == again, error = 0, directions = {} }, Check)
+  local noise = opts.noise and opts.noise * math.abs(loss)
+  local self = setmetatable({ loss = loss, noise = noise, repeatable = loss == again, error = 0, directions = {} }, Check)
   for _, leaf in ipairs(list) do
     local t = leaf.tensor
     self.repeatable = self.repeatable and same_bits(grads[t].pointer, second[t].pointer, t.count)
@@ -130,7 +194,10 @@ local function check_gradient(f, p, opts)
 
   local random = ffi.new("cq_random", opts.seed, 0)
   local function add(part, name)
-    local result = check_direction(f, p, part, grads, random_direction(part, random), loss, opts, name)
+    local direction = random_direction(part, random)
+    self.noise = self.noise or math.max(LEAST_NOISE * math.abs(loss), noise_of(f, p, part, direction, loss))
+    local result = check_direction(f, p, part, grads, direction, self, opts)
+    result.name = name
     self.directions[#self.directions + 1] = result
     if result.verdict ~= "kink" then self.error = math.max(self.error, result.error) end
   end
@@ -147,13 +214,16 @@ local meaning = {
   right = "right",
   wrong = "WRONG: the differences agree with each other and not with the gradient",
   kink = "kink: the differences from the two sides disagree, the objective has a corner here",
+  rounding = "rounding: the differences disagree with each other as much as with the gradient",
 }
 
 function Check:__tostring()
-  local out = { ("objective %.10g, %s"):format(self.loss, self.repeatable and "repeatable to the bit" or "NOT REPEATABLE") }
+  -- more than double leaves: there is a float32 somewhere
+  local advice = self.noise > 1e-11 * math.abs(self.loss) and "; run with --precision float64 to see more" or ""
+  local out = { ("objective %.10g, rounding %.1e, %s"):format(self.loss, self.noise, self.repeatable and "repeatable to the bit" or "NOT REPEATABLE") }
   for _, direction in ipairs(self.directions) do
     out[#out + 1] = ("%s: gradient %.10g, relative error %.1e, %s"):format(direction.name, direction.analytic, direction.error,
-      meaning[direction.verdict])
+      meaning[direction.verdict] .. (direction.verdict == "rounding" and advice or ""))
     out[#out + 1] = ("  %8s  %17s  %17s  %17s  %8s"):format("step", "central", "forward", "backward", "error")
     for _, row in ipairs(direction.rows) do
       out[#out + 1] = ("  %8.1e  %17.10g  %17.10g  %17.10g  %8.1e"):format(row.step, row.central, row.forward, row.backward, row.error)
