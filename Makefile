@@ -283,7 +283,7 @@ tests: $(BUILD)/cqlua $(C_TESTS) $(BUILD)/tests/cuda-emulated.so $(BUILD)/tests/
 	@$(BUILD)/cqlua tests/run.lua --build $(BUILD) --budget $(if $(BUDGETED),yes,no) $(if $(ONLY),--only $(ONLY))
 
 # a test that decides which allocation fails
-$(BUILD)/tests/starve: LINK_FLAGS += -Wl,--wrap=cq_alloc
+$(BUILD)/tests/starve: LINK_FLAGS += -Wl,--wrap=cq_alloc,--wrap=calloc
 # tests may look into any room
 $(BUILD)/tests/%: tests/c/%.c $(CORE_OBJECTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo "  test  $<"

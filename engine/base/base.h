@@ -18,6 +18,10 @@ cq_status cq_fail(cq_status code, const char *format, ...) __attribute__((format
 void *cq_alloc(size_t count, size_t size, const char *what);
 void cq_free(void *memory);
 
+// Bytes as people write them, for "%.3g %s".
+typedef struct { double number; const char *unit; } cq_amount;
+cq_amount cq_amount_of(double bytes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -14,7 +14,8 @@ void *cq_alloc(size_t count, size_t size, const char *what) {
   }
   char *base = calloc(1, count * size + extra);
   if (!base) {
-    cq_fail(CQ_MEMORY, "out of memory: %s needs %.1f MiB", what, (double)(count * size) / (1 << 20));
+    const cq_amount needed = cq_amount_of((double)(count * size));
+    cq_fail(CQ_MEMORY, "out of memory: %s needs %.3g %s", what, needed.number, needed.unit);
     return NULL;
   }
   char *memory = base + sizeof(void *);
@@ -28,6 +29,14 @@ void cq_free(void *memory) {
   char *base;
   memcpy(&base, (char *)memory - sizeof(void *), sizeof base);
   free(base);
+}
+
+cq_amount cq_amount_of(double bytes) {
+  static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  if (bytes == 1) return (cq_amount){bytes, "byte"};
+  int unit = 0;
+  for (; bytes >= 999.5 && unit < 4; unit++) bytes /= 1024;
+  return (cq_amount){bytes, units[unit]};
 }
 
 int64_t cq_memory_available(void) {

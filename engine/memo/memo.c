@@ -61,20 +61,9 @@ static int64_t forward_steps(int64_t steps, int64_t block, int64_t marks) {
   return steps + block * cq_schedule_cost(blocks, marks - 1);
 }
 
-// bytes as people write them
-typedef struct { double number; const char *unit; } amount;
-
-static amount amount_of(int64_t bytes) {
-  static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  double number = (double)bytes;
-  int unit = 0;
-  for (; number >= 999.5 && unit < 4; unit++) number /= 1024;
-  return (amount){number, units[unit]};
-}
-
 static cq_status too_little(const cq_plan *plan, int64_t budget) {
-  const amount least = amount_of(plan->record_bytes + plan->slice_bytes), has = amount_of(budget);
-  const amount record = amount_of(plan->record_bytes), mark = amount_of(plan->slice_bytes);
+  const cq_amount least = cq_amount_of(plan->record_bytes + plan->slice_bytes), has = cq_amount_of(budget);
+  const cq_amount record = cq_amount_of(plan->record_bytes), mark = cq_amount_of(plan->slice_bytes);
   return cq_fail(CQ_MEMORY,
                  "the memo needs at least %.3g %s (one control step of %.3g %s and a checkpoint of %.3g %s), its budget is %.3g %s, "
                  "three quarters of what is free unless given: end other programs, give it more memory, or make control steps shorter",

@@ -4,15 +4,23 @@
 
 enum { STEPS = 6 };
 
-// the Makefile links every cq_alloc to the one here
+// the Makefile links every cq_alloc and calloc to the ones here
 void *__real_cq_alloc(size_t count, size_t size, const char *what);
 void *__wrap_cq_alloc(size_t count, size_t size, const char *what);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
 
 static int allocations, starved;   // so far; the one that fails, 0: none
+static int refuse;                 // the next calloc
 
 void *__wrap_cq_alloc(size_t count, size_t size, const char *what) {
-  if (++allocations != starved) return __real_cq_alloc(count, size, what);
-  cq_fail(CQ_MEMORY, "out of memory: %s", what);
+  refuse = ++allocations == starved;
+  return __real_cq_alloc(count, size, what);
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+  if (!refuse) return __real_calloc(count, size);
+  refuse = 0;
   return NULL;
 }
 
@@ -74,7 +82,20 @@ static void check(int side, int batch, int records) {
   test_run_close(&t);
 }
 
+static void check_sentence(size_t count, size_t size, const char *wanted) {
+  allocations = 0;
+  starved = 1;
+  void *memory = cq_alloc(count, size, "a list");
+  starved = 0;
+  CHECK(!memory && !strcmp(cq_error(), wanted), "%s", cq_error());
+  cq_free(memory);
+}
+
 int main(void) {
+  check_sentence(1, 1, "out of memory: a list needs 1 byte");
+  check_sentence(5, 100, "out of memory: a list needs 500 bytes");
+  check_sentence(300, 10, "out of memory: a list needs 2.93 KiB");
+  check_sentence(1020, 1 << 20, "out of memory: a list needs 0.996 GiB");
   check(8, 1, 0);
   check(8, 3, 1);
   check(40, 1, 2);   // two threads share the scene
