@@ -89,6 +89,28 @@ describe("what was computed", function()
     says(process.read(folder .. "/a/manifest.json"), '"status": "interrupted"')
   end)
 
+  it("is kept when a rollout of that loop gives up for Ctrl-C, which is told as an end and not as an error", function()
+    local content = loop:gsub("local run =", "local world = require('tests.scene').world(require('tests.scene').robot())\n%0")
+      :gsub('error "boom"', 'require("cq.engine").C.cq_interrupt(1) world:rollout { steps = 3 }')
+    local result = cqlua { script(content), "--out", folder .. "/a" }
+    assert.equal(130, result.code)
+    says(result.err, "interrupted after iteration 6; what was computed is kept in " .. folder .. "/a")
+    assert.is_nil(result.err:find("control step", 1, true), result.err)
+    assert.equal(6, cq.load(folder .. "/a/optimizer.bin").iteration)
+    local manifest = process.read(folder .. "/a/manifest.json")
+    says(manifest, '"status": "interrupted"')
+    assert.is_nil(manifest:find("problem", 1, true), manifest)
+  end)
+
+  it("does not hide an error of the user's that comes after Ctrl-C", function()
+    local content = loop:gsub("local run =", "local world = require('tests.scene').world(require('tests.scene').robot())\n%0")
+      :gsub('error "boom"', 'require("cq.engine").C.cq_interrupt(1) pcall(world.rollout, world, { steps = 3 }) error "boom"')
+    local result = cqlua { script(content), "--out", folder .. "/a" }
+    assert.equal(130, result.code)
+    says(result.err, "boom")
+    says(process.read(folder .. "/a/manifest.json"), "boom")
+  end)
+
   it("gives the loss also when a run that goes on has nothing left to do", function()
     local world = scene.world(scene.robot())
     local function result(resume)

@@ -11,6 +11,10 @@ local declarations = host.cdef
 ffi.cdef(declarations)
 local C = ffi.C
 
+---@class cq.engine
+---@field C ffi.namespace*
+---@field declarations string
+---@field interruption string?    what the last call said that gave up because the user asked to stop
 local engine = { C = C, declarations = declarations }
 
 -- a symbol that the program was built without, as nil
@@ -47,6 +51,7 @@ end
 function engine.check(status, what)
   if tonumber(status) == C.CQ_OK then return end
   local sentence = ffi.string(C.cq_error())
+  if tonumber(status) == C.CQ_INTERRUPTED then engine.interruption = sentence end
   schema.fail("%s%s", what and what .. ": " or "", sentence)
 end
 

@@ -201,6 +201,12 @@ local function interrupted()
   return engine ~= nil and engine.C.cq_interrupted() ~= 0
 end
 
+-- did the script end because a rollout gave up when the user asked to stop? That is what was wanted, and no error
+local function gave_up(problem)
+  local sentence = interrupted() and package.loaded["cq.engine"].interruption
+  return sentence and problem:find(sentence, 1, true) ~= nil
+end
+
 -- message handler: wrong use stays what it is, anything else becomes its message and traceback
 local function explain(problem)
   return type(problem) == "table" and problem.misuse and problem or require("cq.failure").handle(problem)
@@ -220,6 +226,10 @@ local function run(chunk, ...)
   local finished, problem = xpcall(chunk, explain, ...)
   if finished then return close_run() end
   if type(problem) == "table" then error(problem, 0) end
+  if gave_up(problem) then
+    close_run()
+    return false, "interrupted"
+  end
   -- who asked to stop needs no traceback
   local sentence = problem:match "^[^\n]*"
   message.fault("%s", interrupted() and sentence or problem)

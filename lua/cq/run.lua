@@ -295,6 +295,9 @@ local function close(self, status, problem)
   if option.program.check then remove_scratch(self.folder) end
   if current == self then current = nil end
   if not saved then error(why, 0) end
+  if status == "interrupted" and self.done > 0 then
+    message.note("interrupted after iteration %d; what was computed is kept in %s", self.done, self.folder)
+  end
 end
 
 ---Saves, completes the manifest and closes the files.
