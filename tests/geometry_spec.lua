@@ -145,6 +145,6 @@ describe("k-means", function()
     points[3] = 0 / 0
     fails("coordinate 2 of point 2", kmeans, points, n, 2)
     local same = ffi.new("double[8]")
-    fails("only 1 different places", kmeans, same, 4, 2)
+    fails("at only 1 different place", kmeans, same, 4, 2)
   end)
 end)

@@ -73,7 +73,7 @@ describe("a file of tensors", function()
       refused(function() T.load(path) end, path)
     end
     write(bytes .. "x")
-    refused(function() T.load(path) end, "1 bytes follow")
+    refused(function() T.load(path) end, "it has 1 byte after its end")
   end)
 
   it("is refused, and does not crash, wherever a byte is damaged in its structure", function()

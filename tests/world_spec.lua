@@ -26,6 +26,18 @@ describe("a world", function()
     says(sentence(function() w:rollout { steps = 1 } end), "this world is closed")
   end)
 
+  it("has no plural of one", function()
+    local thing = cq.Robot {
+      shape = cq.Shape.box { name = "thing", at = { 0.5, 0.5 }, size = { 0.1, 0.1 }, count = { 1, 1 } },
+      material = cq.Material.neo_hookean { young = 1, poisson = 0.3, density = 1 },
+    }
+    local w = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 1e-3, substeps = 1, thing }
+    says(tostring(w), "cells, 1 particle, 0 signals,")
+    says(tostring(w.robot), "1 particle, 1 group, 0 signals")
+    says(tostring(w.robot:group "thing"), "1 particle }")
+    says(tostring(w:rollout { steps = 1 }), "1 control step, 1 scene }")
+  end)
+
   it("tells amounts of memory in three digits", function()
     local memory = require "cq.memory"
     for bytes, wanted in pairs { [17] = "17 B", [1000] = "0.977 KiB", [1020 * 2 ^ 20] = "0.996 GiB", [1.5 * 2 ^ 30] = "1.5 GiB" } do

@@ -211,7 +211,8 @@ cq_status cq_rollout_ready(const cq_rollout *r, int32_t count) {
   if (r->failed) return failed_before(r);
   if (count < 0) return cq_fail(CQ_INVALID, "%d control steps cannot be made", count);
   if (count > r->def.steps - at)
-    return cq_fail(CQ_INVALID, "this rollout was made for %d control steps; after %d it cannot make %d more", r->def.steps, at, count);
+    return cq_fail(CQ_INVALID, "this rollout was made for %d control step%s; after %d it cannot make %d more", r->def.steps,
+                   r->def.steps == 1 ? "" : "s", at, count);
   return CQ_OK;
 }
 
@@ -242,7 +243,7 @@ cq_status cq_rollout_run(cq_rollout *r, int32_t count, const double *u, const do
   cq_status status = cq_rollout_ready(r, count);
   if (status) return status;
   const cq_model *m = &r->world->model;
-  if (!u && count && m->actuator_count) return cq_fail(CQ_INVALID, "there are no signals; %d actuators need one each", m->actuator_count);
+  if (!u && count && m->actuator_count) return cq_fail(CQ_INVALID, "there are no signals, the actuators need %d of them", m->actuator_count);
   const int64_t signals[2] = {count, (int64_t)r->def.batch * m->actuator_count};
   const int64_t components[2] = {count, r->def.batch * m->force_count * m->dim};
   status = check_finite(r, "signal", "signal", u, signals);

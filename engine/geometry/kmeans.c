@@ -45,7 +45,7 @@ static cq_status choose_seeds(task *t, uint64_t seed) {
       total += t->near[p];
     }
     if (!(total > 0))
-      return cq_fail(CQ_INVALID, "k-means: %d clusters are wanted of points that have only %d different places", t->k, c + 1);
+      return cq_fail(CQ_INVALID, "k-means: %d clusters are wanted of points at only %d different place%s", t->k, c + 1, c ? "s" : "");
     double target = draw(&state) * total, sum = 0;
     int64_t last = 0;
     for (pick = 0; pick < t->n; pick++) {

@@ -23,7 +23,7 @@ local Actuator = { __name = "cq.Actuator" }
 Actuator.__index = Actuator
 
 function Actuator:__tostring()
-  return ("cq.Actuator.%s { %s signals, max %s }"):format(self.family, self:signals(), text.number(self.max))
+  return ("cq.Actuator.%s { %s, max %s }"):format(self.family, text.count(self:signals(), "signal"), text.number(self.max))
 end
 
 ---@class cq.ActuatorModule

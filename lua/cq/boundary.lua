@@ -63,7 +63,7 @@ local function unit(v, what)
 end
 
 local function same_size(name, first, a, second, b)
-  if #a ~= #b then is.fail("cq.Boundary.%s: %s has %d components and %s has %d", name, first, #a, second, #b) end
+  if #a ~= #b then is.fail("cq.Boundary.%s: %s has %s and %s has %d", name, first, text.count(#a, "component"), second, #b) end
 end
 
 local function ordered(self, name)

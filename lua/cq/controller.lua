@@ -24,7 +24,7 @@ Controller.__index = Controller
 function Controller:__tostring()
   local count = 0
   for _, tensor in pairs(self.params or {}) do count = count + tensor.count end
-  return ("cq.Controller.%s { %s }"):format(self.family, self.params and count .. " parameters" or "not prepared")
+  return ("cq.Controller.%s { %s }"):format(self.family, self.params and text.count(count, "parameter") or "not prepared")
 end
 
 ---@class cq.ControllerModule
@@ -61,7 +61,7 @@ end
 ---Notes how many signals are wanted, when a rollout begins.
 function Controller:check_rollout(roll)
   if self.signals and self.signals ~= roll.signal_count then
-    is.fail("world:rollout: the controller gives %d signals, the robots take %d", self.signals, roll.signal_count)
+    is.fail("world:rollout: the controller gives %s, the robots take %d", text.count(self.signals, "signal"), roll.signal_count)
   end
   self.signals = roll.signal_count
 end
@@ -109,7 +109,7 @@ function Network:act(observation)
   observation = need_observation(self, observation)
   if not self.params then make_layers(self, observation:size(-1)) end
   if self.inputs and observation:size(-1) ~= self.inputs then
-    is.fail("cq.Controller.%s was made for %d observations, got %d", self.family, self.inputs, observation:size(-1))
+    is.fail("cq.Controller.%s was made for %s, got %d", self.family, text.count(self.inputs, "observation"), observation:size(-1))
   end
   local x, params, count = observation, self.params, #self.hidden
   for k = 1, count do x = x:dense(params["w" .. k], params["b" .. k], self.activation) end
@@ -217,13 +217,14 @@ function OpenLoop:check_rollout(roll)
     local shape = self.params.u:shape()
     steps = shape[#shape - 1]
     if shape[#shape] ~= roll.signal_count then
-      is.fail("cq.Controller.open_loop: the tensor {%s} has %d signals, the robots take %d", table.concat(shape, ", "), shape[#shape], roll.signal_count)
+      is.fail("cq.Controller.open_loop: the tensor {%s} has %s, the robots take %d", table.concat(shape, ", "),
+        text.count(shape[#shape], "signal"), roll.signal_count)
     elseif #shape == 3 and shape[1] ~= roll.batch then
-      is.fail("cq.Controller.open_loop: the tensor {%s} is for %d scenes, the batch has %d", table.concat(shape, ", "), shape[1], roll.batch)
+      is.fail("cq.Controller.open_loop: the tensor {%s} is for %s, the batch has %d", table.concat(shape, ", "), text.count(shape[1], "scene"), roll.batch)
     end
   end
   if steps < roll.steps then
-    is.fail("cq.Controller.open_loop: has signals for %d control steps, the rollout makes %d", steps, roll.steps)
+    is.fail("cq.Controller.open_loop: has signals for %s, the rollout makes %d", text.count(steps, "control step"), roll.steps)
   end
 end
 

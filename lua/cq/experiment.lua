@@ -167,7 +167,7 @@ local function load_params(params, from)
   for _, leaf in ipairs(T.leaves.list(params)) do
     local saved = found[leaf.tensor]
     if not T.is_tensor(saved) or saved.count ~= leaf.tensor.count then
-      is.fail("cq.Experiment: the saved parameters do not fit: %s has %d elements here and %s there", leaf.path, leaf.tensor.count,
+      is.fail("cq.Experiment: the saved parameters do not fit: %s has %s here and %s there", leaf.path, text.count(leaf.tensor.count, "element"),
         T.is_tensor(saved) and saved.count or "none")
     end
     leaf.tensor:copy_from(saved)
@@ -187,7 +187,7 @@ local function tell_plan(self)
   if option.program.quiet then return end
   local world = self.world
   message.note("%s", tostring(world))
-  message.note("%d control steps on %s; %s", self.steps, world.device, world:plan { steps = self.steps, memory = self.memory }.text)
+  message.note("%s on %s; %s", text.count(self.steps, "control step"), world.device, world:plan { steps = self.steps, memory = self.memory }.text)
 end
 
 -- how fast it went, both ways together
@@ -272,7 +272,7 @@ function Experiment:optimize(fields)
   restore(self, run)
   tell_plan(self)
   if run.done > 0 and run.done >= def.iterations then
-    message.note("the run in %s has made its %d iterations; more are made with --iterations", run.folder, run.done)
+    message.note("the run in %s has made its %s; more are made with --iterations", run.folder, text.count(run.done, "iteration"))
   end
   local roll_of = T.value_and_grad(function(params)
     local roll = self:rollout(params)
@@ -357,7 +357,7 @@ end
 function Experiment:check()
   local steps = math.min(self.steps, 2)
   local report = { steps = self.steps, gradients = {}, plan = self.world:plan { steps = self.steps, memory = self.memory } }
-  local lines = { tostring(self.world), ("%d control steps, %s"):format(self.steps, report.plan.text) }
+  local lines = { tostring(self.world), ("%s, %s"):format(text.count(self.steps, "control step"), report.plan.text) }
   if #T.leaves.list(self.params) > 0 then
     -- what is zero after two control steps need not be zero in the end: no warning yet
     local warn = T.warn
@@ -368,7 +368,8 @@ function Experiment:check()
     report.loss = loss
     for _, leaf in ipairs(T.leaves.list(grads)) do
       report.gradients[leaf.path] = leaf.tensor:norm():item()
-      lines[#lines + 1] = ("%s: %d numbers, gradient %.3g after %d control steps"):format(leaf.path, leaf.tensor.count, report.gradients[leaf.path], steps)
+      lines[#lines + 1] = ("%s: %s, gradient %.3g after %s"):format(leaf.path, text.count(leaf.tensor.count, "number"),
+        report.gradients[leaf.path], text.count(steps, "control step"))
     end
   else
     report.loss = self:loss(self:rollout(self.params, nil, steps)):item()
@@ -381,7 +382,7 @@ end
 function Experiment:__tostring()
   local count = 0
   for _, leaf in ipairs(T.leaves.list(self.params)) do count = count + leaf.tensor.count end
-  return ("cq.Experiment { %d control steps, %d parameters%s }"):format(self.steps, count,
+  return ("cq.Experiment { %s, %s%s }"):format(text.count(self.steps, "control step"), text.count(count, "parameter"),
     self.best and (", best loss %.6g at iteration %d"):format(self.best.loss, self.best.iteration) or "")
 end
 

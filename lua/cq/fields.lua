@@ -37,7 +37,7 @@ end
 local function is_batched(tensor, rank, batch, what)
   if tensor.rank == rank then return false end
   if tensor:size(1) ~= batch then
-    is.fail("world:rollout: %s is for %d scenes, the batch has %d", what, tensor:size(1), batch)
+    is.fail("world:rollout: %s is for %s, the batch has %d", what, text.count(tensor:size(1), "scene"), batch)
   end
   return true
 end

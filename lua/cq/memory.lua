@@ -41,7 +41,7 @@ function memory.plan(handle)
   local out = { records = raw.records, checkpoints = raw.checkpoints, recompute = raw.recompute }
   for _, name in ipairs { "bytes", "record_bytes", "slice_bytes" } do out[name] = tonumber(raw[name]) end
   out.text = ("memory %s, %s"):format(memory.text(out.bytes), out.recompute <= 1 and "every control step kept"
-    or ("%d checkpoints, control steps made %.2f times"):format(out.checkpoints, out.recompute))
+    or ("%s, control steps made %.2f times"):format(text.count(out.checkpoints, "checkpoint"), out.recompute))
   return out
 end
 

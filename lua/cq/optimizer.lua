@@ -7,6 +7,7 @@
 -- are shortened to it. All optimizers go downhill.
 local is = require "cq.schema"
 local tensor = require "cq.tensor"
+local text = require "cq.text"
 
 local leaves = tensor.leaves
 
@@ -108,8 +109,8 @@ local function moment_of(self, name, entry)
     moment = tensor.zeros(entry.x:shape())
     self.moments[name][entry.path] = moment
   elseif moment.count ~= entry.x.count then
-    is.fail("optimizer:update: %s has %d elements, the optimizer knows it with %d; use a new optimizer", entry.path,
-      entry.x.count, moment.count)
+    is.fail("optimizer:update: %s has %s, the optimizer knows it with %d; use a new optimizer", entry.path,
+      text.count(entry.x.count, "element"), moment.count)
   end
   return moment:data()
 end
@@ -174,7 +175,7 @@ function Optimizer:restore(state)
 end
 
 function Optimizer:__tostring()
-  return ("%s, rate %g, %d iterations made"):format(self.kind, self.rate, self.iteration)
+  return ("%s, rate %g, %s made"):format(self.kind, self.rate, text.count(self.iteration, "iteration"))
 end
 
 -- ---- constructors -----------------------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ local function read_series(given, k)
   for _, field in ipairs { "x", "lower", "upper" } do
     if s[field] then
       s[field] = list_of(s[field], ("series[%d].%s"):format(k, field))
-      if #s[field] ~= #s.y then is.fail("cq.Plot: series[%d] has %d numbers in %s and %d in y", k, #s[field], field, #s.y) end
+      if #s[field] ~= #s.y then is.fail("cq.Plot: series[%d] has %s in %s and %d in y", k, text.count(#s[field], "number"), field, #s.y) end
     end
   end
   if (s.lower == nil) ~= (s.upper == nil) then

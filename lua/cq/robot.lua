@@ -39,7 +39,7 @@ Robot.__index = Robot
 local Group = { __name = "cq.Group" }
 Group.__index = Group
 
-function Group:__tostring() return ("cq.Group { %s, %d particles }"):format(self.name, self.particle_count) end
+function Group:__tostring() return ("cq.Group { %s, %s }"):format(self.name, text.count(self.particle_count, "particle")) end
 
 ---Holds the particles of the group where they start. Before the robot is put into a world.
 ---@return cq.Group
@@ -154,7 +154,7 @@ end
 -- `count` particles spread evenly over the order of the particles: multiples of the golden ratio never crowd
 local function spread(self, count)
   local n, list = self.particle_count, {}
-  if count > n then is.fail("cq.Robot: tracked is %d, the robot has only %d particles", count, n) end
+  if count > n then is.fail("cq.Robot: tracked is %d, the robot has only %s", count, text.count(n, "particle")) end
   local taken = {}
   for k = 1, count do
     local i = math.floor((k * 0.6180339887498949 % 1) * n) + 1
@@ -209,7 +209,8 @@ local function set_materials(self, given)
   end
   if #rest == 0 then return end
   if not given.default then
-    is.fail("cq.Robot: %d particles have no material (the first is particle %d); add their group to material, or a default", #rest, rest[1])
+    is.fail("cq.Robot: there is no material for %s (the first is particle %d); add their group to material, or a default",
+      text.count(#rest, "particle"), rest[1])
   end
   fill_material(self, given.default, index_of(rest))
 end
@@ -368,8 +369,8 @@ function Robot:descends_from(other)
 end
 
 function Robot:__tostring()
-  return ("cq.Robot { %s, %dD, %d particles, %d groups, %d signals }"):format(self.name, self.dim, self.particle_count,
-    #self.group_names, self.actuator_count)
+  return ("cq.Robot { %s, %dD, %s, %s, %s }"):format(self.name, self.dim, text.count(self.particle_count, "particle"),
+    text.count(#self.group_names, "group"), text.count(self.actuator_count, "signal"))
 end
 
 return setmetatable({ class = Robot }, { __call = new })

@@ -37,7 +37,7 @@ Rollout.__index = Rollout
 local rollout = { class = Rollout }
 
 function Rollout:__tostring()
-  return ("cq.Rollout { %d control steps, %d scene%s }"):format(self.steps, self.batch, self.batch > 1 and "s" or "")
+  return ("cq.Rollout { %s, %s }"):format(text.count(self.steps, "control step"), text.count(self.batch, "scene"))
 end
 
 -- ---- the live state -------------------------------------------------------------------------------------------------

@@ -53,6 +53,9 @@ function text.article(noun)
   return (noun:match "^[aeiouAEIOU]" and "an " or "a ") .. noun
 end
 
+---"1 particle", "2 particles".
+function text.count(number, noun) return ("%d %s%s"):format(number, noun, number == 1 and "" or "s") end
+
 ---A value as a person would name it.
 ---@return string
 function text.describe(value)

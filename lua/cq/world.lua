@@ -140,7 +140,7 @@ local function new(_, fields)
   self.domain = { dim = self.dim, dx = def.dx, size = {} }
   for i, count in ipairs(def.cells) do self.domain.size[i] = count * def.dx end
   if def.gravity and #def.gravity ~= self.dim then
-    is.fail("cq.World: gravity has %d components, the world is %dD by its cells", #def.gravity, self.dim)
+    is.fail("cq.World: gravity has %s, the world is %dD by its cells", text.count(#def.gravity, "component"), self.dim)
   end
   if not def[1] then is.fail("cq.World: has no robot; put one or several into the table, without a name") end
   self.robots = {}
@@ -262,8 +262,9 @@ function World:info()
 end
 
 function World:__tostring()
-  return ("cq.World { %s cells, %d particles, %d signals, dt %s x %d, Courant number %.2g, %s }"):format(table.concat(self.cells, " x "),
-    self.particle_count, self.actuator_count, text.number(self.control_dt), self.substeps, self.courant, self.precision)
+  return ("cq.World { %s cells, %s, %s, dt %s x %d, Courant number %.2g, %s }"):format(
+    table.concat(self.cells, " x "), text.count(self.particle_count, "particle"), text.count(self.actuator_count, "signal"),
+    text.number(self.control_dt), self.substeps, self.courant, self.precision)
 end
 
 return setmetatable({ class = World }, { __call = new })

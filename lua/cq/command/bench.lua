@@ -13,6 +13,7 @@ local json = require "cq.json"
 local option = require "cq.option"
 local program = require "cq.program"
 local schema = require "cq.schema"
+local text = require "cq.text"
 local cases = require "cq.measure.cases"
 local kernel = require "cq.measure.kernel"
 local machine = require "cq.measure.machine"
@@ -93,8 +94,8 @@ end
 
 local function print_head()
   local facts = machine.facts()
-  print(("%s, %d cores, %s, %s; %d threads"):format(facts.processor, facts.cores, facts.system, facts.date,
-    option.program.threads > 0 and option.program.threads or facts.cores))
+  print(("%s, %s, %s, %s; %s"):format(facts.processor, text.count(facts.cores, "core"), facts.system, facts.date,
+    text.count(option.program.threads > 0 and option.program.threads or facts.cores, "thread")))
   print "million particle-steps per second: median (best); ms for a frame of 3 steps, and ChainQueen's on a GTX 1080 Ti\n"
   print(("%-18s %9s %-8s %6s  %-15s %-15s  %-17s %s"):format("case", "particles", "", "steps", "forward", "backward", "frame", "ChainQueen"))
 end

@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local is = require "cq.schema"
 local host = require "cq.host"
 local message = require "cq.message"
+local text = require "cq.text"
 
 ---@class cq.Video
 ---@field path string         of the film, or of the folder of frames
@@ -89,7 +90,7 @@ function video.new(fields)
   return self
 end
 
-function Video:__tostring() return ("cq.Video { %s, %d frames }"):format(self.path, self.frames) end
+function Video:__tostring() return ("cq.Video { %s, %s }"):format(self.path, text.count(self.frames, "frame")) end
 
 ---Appends a picture.
 ---@param canvas cq.Canvas
@@ -160,7 +161,8 @@ function Video:close()
   if self.encoded then finish(self) end
   self.result = self.encoded and self.path or self.folder
   if not self.encoded then
-    message.note("ffmpeg is not installed, so '%s' was not made; its %d frames are in %s (apt install ffmpeg)", self.path, self.frames, self.folder)
+    message.note("ffmpeg is not installed, so '%s' was not made; what was drawn, %s, is in %s (apt install ffmpeg)",
+      self.path, text.count(self.frames, "frame"), self.folder)
   end
   return self.result
 end

@@ -100,7 +100,8 @@ local function part_of(kind, self, inside, keep, lower, upper)
       local full = self.fill(spacing)
       local out = cloud.filter(full, keep)
       if out.count == 0 then
-        is.fail("cq.Shape: the %s leaves nothing of the %d particles of %s", class.describe { kind = kind, made = "" }, full.count, class.describe(self))
+        is.fail("cq.Shape: the %s leaves nothing of the %s of %s", class.describe { kind = kind, made = "" },
+          text.count(full.count, "particle"), class.describe(self))
       end
       return out
     end,
@@ -226,7 +227,7 @@ end
 ---@return cq.Shape
 function Shape:repeated(fields)
   local def, list = repeated(fields), {}
-  if #def.step ~= self.dim then is.fail("shape:repeated: step has %d components, the shape has %d", #def.step, self.dim) end
+  if #def.step ~= self.dim then is.fail("shape:repeated: step has %s, the shape has %d", text.count(#def.step, "component"), self.dim) end
   for k = 1, def.count do
     local offset = {}
     for d, s in ipairs(def.step) do offset[d] = (k - 1) * s end

@@ -2,6 +2,7 @@
 local bit = require "bit"
 local ffi = require "ffi"
 local is = require "cq.schema"
+local text = require "cq.text"
 local class = require "cq.shape.class"
 local cloud = require "cq.shape.cloud"
 
@@ -90,7 +91,7 @@ function primitive.new(kind, self, lower, upper, exact, inside)
   self.kind, self.dim, self.lower, self.upper, self.exact, self.inside = kind, #lower, lower, upper, exact, inside
   self.fill = function(spacing) return primitive.fill(self, spacing) end
   if type(self.spacing) == "table" and #self.spacing ~= self.dim then
-    is.fail("cq.Shape.%s: spacing has %d components, the shape has %d", kind, #self.spacing, self.dim)
+    is.fail("cq.Shape.%s: spacing has %s, the shape has %d", kind, text.count(#self.spacing, "component"), self.dim)
   end
   return class.new(self)
 end
@@ -113,7 +114,7 @@ local function around(centre, reach)
 end
 
 local function agree(kind, first, a, second, b)
-  if #a ~= #b then is.fail("cq.Shape.%s: %s has %d components and %s has %d", kind, first, #a, second, #b) end
+  if #a ~= #b then is.fail("cq.Shape.%s: %s has %s and %s has %d", kind, first, text.count(#a, "component"), second, #b) end
 end
 
 local box = is.define("cq.Shape.box", with_common {

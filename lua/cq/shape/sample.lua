@@ -38,7 +38,7 @@ function class.Shape:sample(fields)
   if type(spacing) == "number" then
     spacing = self.dim == 2 and { spacing, spacing } or { spacing, spacing, spacing }
   elseif spacing and #spacing ~= self.dim then
-    is.fail("shape:sample: spacing has %d components, the shape has %d", #spacing, self.dim)
+    is.fail("shape:sample: spacing has %s, the shape has %d", text.count(#spacing, "component"), self.dim)
   end
   local found = self.fill(spacing)
   if found.count == 0 then

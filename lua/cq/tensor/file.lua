@@ -10,6 +10,7 @@
 --   8 bytes   uint64 count of all bytes before: a file cut short does not have it
 local ffi = require "ffi"
 local schema = require "cq.schema"
+local text = require "cq.text"
 local engine = require "cq.engine"
 local class = require "cq.tensor.class"
 local leaves = require "cq.tensor.leaves"
@@ -107,7 +108,7 @@ Reader.__index = Reader
 
 function Reader:bytes(count)
   local piece = count == 0 and "" or self.handle:read(count)
-  if not piece or #piece < count then fail("tensor.load: %s is cut short: it ends after %d bytes", self.path, self.at + #(piece or "")) end
+  if not piece or #piece < count then fail("tensor.load: %s is cut short: it ends after %s", self.path, text.count(self.at + #(piece or ""), "byte")) end
   self.at = self.at + count
   return piece
 end
@@ -126,7 +127,7 @@ function Reader:damaged(what) fail("tensor.load: %s is damaged: %s at byte %d", 
 
 -- a count that the rest of the file cannot hold is not believed
 function Reader:check_room(bytes)
-  if bytes > self.size - self.at then fail("tensor.load: %s is cut short: %d bytes are missing", self.path, bytes - (self.size - self.at)) end
+  if bytes > self.size - self.at then fail("tensor.load: %s is cut short by %s", self.path, text.count(bytes - (self.size - self.at), "byte")) end
 end
 
 function Reader:string()
@@ -191,7 +192,7 @@ local function read(self)
   local out = self:table()
   local size = self.at
   if self:u64() ~= size then self:damaged "a wrong length" end
-  if self.at ~= self.size then fail("tensor.load: %s is damaged: %d bytes follow its end", self.path, self.size - self.at) end
+  if self.at ~= self.size then fail("tensor.load: %s is damaged: it has %s after its end", self.path, text.count(self.size - self.at, "byte")) end
   return out
 end
 

@@ -2,6 +2,7 @@
 -- reshape and its kin share memory with their source; all others copy.
 local ffi = require "ffi"
 local schema = require "cq.schema"
+local text = require "cq.text"
 local class = require "cq.tensor.class"
 local tape = require "cq.tensor.tape"
 local reduction = require "cq.tensor.reduction"
@@ -44,7 +45,7 @@ function Tensor:reshape(shape)
   local count = 1
   for i = 1, #dims do count = count * dims[i] end
   if count ~= self.count then
-    fail("reshape: shape %s has %d elements and does not become %s", class.shape_text(self.dims), self.count,
+    fail("reshape: shape %s has %s and does not become %s", class.shape_text(self.dims), text.count(self.count, "element"),
       class.shape_text(shape))
   end
   return share(self, dims)

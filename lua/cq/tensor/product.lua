@@ -1,6 +1,7 @@
 -- product: matrix products, layers of networks, convolutions.
 local ffi = require "ffi"
 local schema = require "cq.schema"
+local text = require "cq.text"
 local engine = require "cq.engine"
 local class = require "cq.tensor.class"
 local tape = require "cq.tensor.tape"
@@ -175,7 +176,7 @@ end
 -- x {batch, in, h, w}, w {out, in, kh, kw}
 local function convolve(what, x, w, opts)
   if w.dims[2] ~= x.dims[2] then
-    fail("%s: the input has %d channels and the kernel takes %d", what, x.dims[2], w.dims[2])
+    fail("%s: the input has %s and the kernel takes %d", what, text.count(x.dims[2], "channel"), w.dims[2])
   end
   local conv = ffi.new "cq_convolution"
   conv.batch, conv["in"], conv.out = x.dims[1], x.dims[2], w.dims[1]
