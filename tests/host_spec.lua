@@ -153,8 +153,8 @@ describe("options of a script", function()
 
   it("can also be the program's", function()
     local content = ask .. "local p = option.program\nprint(p.threads, p.precision, p.simd, p.out, p.seed, p.quiet, p.device, option('seed', 9))"
-    assert.equal("0\tnil\t0\tnil\tnil\tfalse\tnil\t9\n", cqlua { script(content) }.out)
-    assert.equal("2\tfloat64\t3\tx\t5\ttrue\tcpu\t5\n", cqlua {
+    assert.equal("0\tnil\tauto\tnil\tnil\tfalse\tnil\t9\n", cqlua { script(content) }.out)
+    assert.equal("2\tfloat64\tavx2\tx\t5\ttrue\tcpu\t5\n", cqlua {
       "--threads", "2", "--precision=float64", "--device", "cpu", script(content), "--simd", "avx2", "--out", "x", "--seed", "5", "--quiet",
     }.out)
   end)

@@ -42,7 +42,9 @@ describe("a run", function()
     assert.equal("iteration,loss,w.1,w.2\n1,1,1,1\n2,0.5,2,2\n3,0.3333333333333333,3,3\n4,0.25,4,4\n5,0.2,5,5\n", process.read(out() .. "/history.csv"))
     assert.equal(loop, process.read(out() .. "/script.lua"))
     local manifest = process.read(out() .. "/manifest.json")
-    for _, part in ipairs { '"seed": 3', '"status": "finished"', '"color": "red"', '"script_hash": "', '"version": "', '"iterations_done": 5', "--out" } do
+    for _, part in ipairs {
+      '"seed": 3', '"status": "finished"', '"color": "red"', '"script_hash": "', '"version": "', '"iterations_done": 5', '"simd": "auto"', "--out",
+    } do
       has(manifest, part)
     end
     local T = require "cq.tensor"

@@ -19,19 +19,18 @@ local option = {}
 ---@field device "auto"|"cpu"|"cuda"|nil    nil: not given, the world's own choice holds
 ---@field threads integer                    0: all cores
 ---@field precision "float32"|"float64"|nil  nil: not given, the world's own choice holds
----@field simd integer                       0 best of this machine, 1 baseline, 3 AVX2, 4 AVX-512
+---@field simd "auto"|"baseline"|"avx2"|"avx512"   auto: the best of this machine
 ---@field out string|nil                     folder of the run
 ---@field seed integer|nil
 ---@field quiet boolean
 ---@field check boolean|nil               true under cqlua check: nothing is trained or drawn
-option.program = { threads = 0, simd = 0, quiet = false }
+option.program = { threads = 0, simd = "auto", quiet = false }
 
 ---Called with what an experiment's check found, under cqlua check.
 ---@type fun(report: table)?
 option.on_check = nil
 
 local is = schema
-local simd_levels = { auto = 0, baseline = 1, avx2 = 3, avx512 = 4 }
 
 ---The program's options as they are typed: what they allow, and a line of help.
 option.declared = {
@@ -147,7 +146,7 @@ function option.set_program(name, typed)
     if declared.name == name then
       local value, problem = option.read(name, typed, declared.kind)
       if problem then return problem end
-      option.program[name] = name == "simd" and simd_levels[value] or value
+      option.program[name] = value
       return nil
     end
   end

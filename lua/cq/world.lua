@@ -63,13 +63,14 @@ local function with_options(def)
 end
 
 local device_kinds = { cpu = C.CQ_DEVICE_CPU, cuda = C.CQ_DEVICE_CUDA, auto = C.CQ_DEVICE_AUTO }
+local simd_levels = { auto = 0, baseline = 1, avx2 = 3, avx512 = 4 }   -- of cq_world_def
 
 local function raw_def(self, def)
   local raw = ffi.new "cq_world_def"
   C.cq_world_def_init(raw)
   raw.dim, raw.dx, raw.dt = self.dim, def.dx, def.dt
   raw.precision = def.precision == "float64" and C.CQ_FLOAT64 or C.CQ_FLOAT32
-  raw.device, raw.threads, raw.simd = device_kinds[def.device], def.threads, option.program.simd or 0
+  raw.device, raw.threads, raw.simd = device_kinds[def.device], def.threads, simd_levels[option.program.simd]
   for i = 1, self.dim do raw.cells[i - 1] = def.cells[i] end
   for i, g in ipairs(def.gravity or {}) do raw.gravity[i - 1] = g end
   return raw
