@@ -27,6 +27,21 @@ local kinds = {
   adam = function() return Optimizer.adam { rate = 0.1 } end,
 }
 
+describe("an optimizer", function()
+  it("tells what it is", function()
+    local adam, x = Optimizer.adam { rate = 0.1 }, T.param(1)
+    assert.equal("cq.Optimizer.adam { rate 0.1, 0 iterations made }", tostring(adam))
+    adam:update(x, T(1))
+    assert.equal("cq.Optimizer.adam { rate 0.1, 1 iteration made }", tostring(adam))
+  end)
+
+  it("is one of the classes whose methods are suggested", function()
+    local _, problem = pcall(function() Optimizer.adam({ rate = 0.1 }):udpate() end)
+    local told = require("cq.failure").handle(problem)
+    assert(told:find("did you mean update of cq.Optimizer?", 1, true), told)
+  end)
+end)
+
 -- a bowl, and a steep valley in it
 local bowl = T.value_and_grad(function(p) return (p.x - 3):square():sum() + 4 * (p.net.y - p.x[1]):square() end)
 local function start() return { x = T.param { 0, 10 }, net = { y = T.param(-2) }, note = "kept" } end

@@ -175,7 +175,7 @@ function Optimizer:restore(state)
 end
 
 function Optimizer:__tostring()
-  return ("%s, rate %g, %s made"):format(self.kind, self.rate, text.count(self.iteration, "iteration"))
+  return ("cq.Optimizer.%s { rate %g, %s made }"):format(self.kind, self.rate, text.count(self.iteration, "iteration"))
 end
 
 -- ---- constructors -----------------------------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ local function family(kind, own)
 end
 
 ---@class cq.OptimizerModule
-local optimizer = { Optimizer = Optimizer }
+local optimizer = { class = Optimizer }
 
 ---@class cq.Optimizer.gradient_descent.def
 ---@field rate number                            step size
