@@ -113,6 +113,12 @@ describe("cases", function()
 end)
 
 describe("machine", function()
+  it("says of the system what a reader of figures needs, and no more", function()
+    local facts = machine.facts()
+    assert.matches("^%a+ [%d.]+$", facts.system)
+    assert.matches("^%a+ [%d.]+$", facts.compiler)
+  end)
+
   it("gives medians and least values", function()
     assert.equal(3, machine.median { 5, 1, 3 })
     assert.equal(2.5, machine.median { 4, 1, 2, 3 })

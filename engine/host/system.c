@@ -138,6 +138,15 @@ static int listen_again(lua_State *lua) {
   return 0;
 }
 
+// "gcc 12.2.0": what this program was built with
+static void push_compiler(lua_State *lua) {
+#ifdef __clang__
+  lua_pushfstring(lua, "clang %d.%d.%d", __clang_major__, __clang_minor__, __clang_patchlevel__);
+#else
+  lua_pushfstring(lua, "gcc %d.%d.%d", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
+#endif
+}
+
 void cq_host_push(lua_State *lua, const char *executable, const char *root) {
   static const luaL_Reg functions[] = {
     { "make_folder", make_folder }, { "kind", kind }, { "entries", entries },
@@ -150,6 +159,8 @@ void cq_host_push(lua_State *lua, const char *executable, const char *root) {
   lua_setfield(lua, -2, "cdef");
   lua_pushstring(lua, CQ_VERSION);
   lua_setfield(lua, -2, "version");
+  push_compiler(lua);
+  lua_setfield(lua, -2, "compiler");
   lua_pushstring(lua, executable);
   lua_setfield(lua, -2, "executable");
   lua_pushstring(lua, root);

@@ -111,7 +111,7 @@ local function open_table(name, note, columns)
   local path = folder .. "/" .. name
   local file = assert(io.open(path, "w"))
   local facts = machine.facts()
-  file:write(("# %s, %d cores, %s, %s; %s threads\n"):format(facts.processor, facts.cores, facts.system, facts.date,
+  file:write(("# %s, %d cores, %s, %s, %s; %s threads\n"):format(facts.processor, facts.cores, facts.system, facts.compiler, facts.date,
     cq.option("threads", 0) > 0 and cq.option("threads", 0) or facts.cores))
   file:write("# ", note, "\n", table.concat(columns, ","), "\n")
   return function(row)

@@ -81,7 +81,7 @@ for k = 0, repeats do
 end
 
 local facts = machine.facts()
-local head = ("%s, %d cores, %s, %s; %s"):format(facts.processor, facts.cores, facts.system, facts.date, world.device)
+local head = ("%s, %d cores, %s, %s, %s; %s"):format(facts.processor, facts.cores, facts.system, facts.compiler, facts.date, world.device)
 print(head)
 print(("%d particles, %d engine steps, medians of %d iterations [s]"):format(n, control_steps * SUBSTEPS, repeats))
 print(("%-18s %9s %9s %9s %9s %6s %9s %10s"):format("", "forward", "backward", "both", "best", "aim", "MiB", "forward x"))

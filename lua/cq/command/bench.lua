@@ -94,7 +94,7 @@ end
 
 local function print_head()
   local facts = machine.facts()
-  print(("%s, %s, %s, %s; %s"):format(facts.processor, text.count(facts.cores, "core"), facts.system, facts.date,
+  print(("%s, %s, %s, %s, %s; %s"):format(facts.processor, text.count(facts.cores, "core"), facts.system, facts.compiler, facts.date,
     text.count(option.program.threads > 0 and option.program.threads or facts.cores, "thread")))
   print "million particle-steps per second: median (best); ms for a frame of 3 steps, and ChainQueen's on a GTX 1080 Ti\n"
   print(("%-18s %9s %-8s %6s  %-15s %-15s  %-17s %s"):format("case", "particles", "", "steps", "forward", "backward", "frame", "ChainQueen"))

@@ -3,16 +3,17 @@ local host = require "cq.host"
 
 local machine = {}
 
----Name of the processor, its cores, the system and the day, for tables and files of results.
----@return { processor: string, cores: integer, system: string, date: string }
+---Name of the processor, its cores, the system and the number of its release, the compiler and the day, for tables and files of
+---results.
+---@return { processor: string, cores: integer, system: string, compiler: string, date: string }
 function machine.facts()
   local file = io.open "/proc/cpuinfo"
   local all = file and file:read "*a" or ""
   if file then file:close() end
-  local system = host.system()
+  local system = (host.system() or "unknown"):match "^%a+ ?[%d.]*"
   return {
     processor = all:match "model name%s*:%s*([^\n]*)" or jit.arch, cores = host.processors(), system = system,
-    date = os.date "%Y-%m-%d",
+    compiler = host.compiler, date = os.date "%Y-%m-%d",
   }
 end
 

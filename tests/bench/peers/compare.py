@@ -102,6 +102,11 @@ def processor():
     return platform.machine()
 
 
+def system():
+    """The system and the number of its release, without what its builder added."""
+    return "%s %s" % (platform.system(), platform.release().split("-")[0])
+
+
 def taichi_version():
     from importlib.metadata import version
     return version("taichi")
@@ -210,7 +215,7 @@ def write(cases, options):
     if folder:
         os.makedirs(folder, exist_ok=True)
     with open(options.out, "w", newline="") as file:
-        file.write("# %s, %d cores, %s, %s\n" % (processor(), len(os.sched_getaffinity(0)), platform.platform(), datetime.date.today()))
+        file.write("# %s, %d cores, %s, %s\n" % (processor(), len(os.sched_getaffinity(0)), system(), datetime.date.today()))
         file.write("# load average %s at the end, of which the competitors are about %d\n" %
                    (" ".join("%.1f" % x for x in os.getloadavg()), options.threads))
         file.write("# Python %s, NumPy %s; scalar: %s\n" % (platform.python_version(), np.__version__, options.compiler))
