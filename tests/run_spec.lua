@@ -34,6 +34,9 @@ print(run.done, w:get(1), state.count)
 
 local function out() return folder .. "/out" end
 
+-- a shell's wait until a run has written `ready`, ten seconds at most
+local function wait_ready() return ("i=0; while [ ! -e %s/ready ] && [ $i -lt 500 ]; do sleep 0.02; i=$((i + 1)); done"):format(out()) end
+
 describe("a run", function()
   it("leaves history, manifest, script, parameters and optimizer state", function()
     local result = cqlua { script(loop), "--out", out(), "--seed", "3" }
@@ -121,15 +124,14 @@ describe("a run", function()
       return line .. "  if i == 2 then io.open(run:path 'ready', 'w'):close() end\n  os.execute 'sleep 0.1'\n"
     end)
     local path = script(slow)
-    local wait = ("while [ ! -e %s/ready ]; do sleep 0.02; done; "):format(out())
-    local result = cqlua({ path, "--out", out(), "--iterations", "1000" }, { after = ("& pid=$!; %s kill -TERM $pid; wait $pid"):format(wait) })
+    local result = cqlua({ path, "--out", out(), "--iterations", "1000" }, { after = ("& pid=$!; %s; kill -TERM $pid; wait $pid"):format(wait_ready()) })
     assert.equal(130, result.code)
     has(result.err, "stopping at the next iteration")
     has(process.read(out() .. "/manifest.json"), '"status": "interrupted"')
 
     os.remove(out() .. "/ready")
     local deaf = process.write(folder .. "/deaf.lua", "io.open('" .. out() .. "/ready', 'w'):close()\nlocal x = 0\nwhile true do x = x + 1 end")
-    result = cqlua({ deaf }, { after = ("& pid=$!; %s kill -TERM $pid; sleep 0.2; kill -TERM $pid; wait $pid"):format(wait) })
+    result = cqlua({ deaf }, { after = ("& pid=$!; %s; kill -TERM $pid; sleep 0.2; kill -TERM $pid; wait $pid"):format(wait_ready()) })
     assert.equal(128 + 15, result.code)
   end)
 
@@ -138,9 +140,8 @@ describe("a run", function()
       return line .. "  if i == 2 then io.open(run:path 'ready', 'w'):close() end\n  os.execute 'sleep 0.1'\n"
     end)
     local second = process.write(folder .. "/second.lua", loop)
-    local wait = ("i=0; while [ ! -e %s/ready ] && [ $i -lt 500 ]; do sleep 0.02; i=$((i + 1)); done"):format(out())
     local meanwhile = ("& pid=$!; %s; %s %s --out %s >%s/said 2>&1; kill -KILL $pid; wait $pid"):format(
-      wait, require("cq.host").executable, second, out(), folder)
+      wait_ready(), require("cq.host").executable, second, out(), folder)
     cqlua({ script(slow), "--out", out(), "--iterations", "1000" }, { after = meanwhile })
     has(process.read(folder .. "/said"), "second.lua:2: another run is at work in the folder " .. out() .. "; choose another with --out")
     assert.is_nil(require("cq.host").kind(out() .. "/earlier-1"))
