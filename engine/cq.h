@@ -167,9 +167,11 @@ typedef enum cq_field {                 // what can be set, and what has a gradi
 
 typedef struct cq_rollout cq_rollout;
 
+enum { CQ_BATCH_MAX = 65536 };          // scenes of a rollout
+
 typedef struct cq_rollout_def {
   int32_t cookie;
-  int32_t batch;                        // scenes
+  int32_t batch;                        // scenes, 1 to CQ_BATCH_MAX
   int32_t steps;                        // control steps at most
   int32_t differentiable;               // 0: forward only, nothing is remembered
   int64_t memory;                       // budget for the memo [bytes]; 0: three quarters of what is available

@@ -2,6 +2,7 @@
 local cq = require "cq"
 local scene = require "tests.scene"
 local T = require "cq.tensor"
+local C = require("cq.engine").C
 local mistake = require "tests.sentence"
 local sentence, says = mistake.of, mistake.says
 
@@ -69,6 +70,13 @@ describe("a world", function()
     local roll2 = twins:rollout { steps = 1 }
     says(sentence(function() roll2.state:center(a) end), "several robots made from this one")
     assert.is_true(roll2.state:center(twins.robots[2]):get(1) > 0.6)
+  end)
+
+  it("takes as many scenes as the engine does", function()
+    local w, many = world {}, C.CQ_BATCH_MAX + 1
+    local allowed = ("batch must be a whole number at least 1 and at most %d, got %d"):format(C.CQ_BATCH_MAX, many)
+    says(sentence(function() w:plan { steps = 1, batch = many } end), "world:plan: " .. allowed)
+    says(sentence(function() w:rollout { steps = 1, batch = many } end), "world:rollout: " .. allowed)
   end)
 
   it("plans memory", function()

@@ -81,7 +81,7 @@ void cq_rollout_destroy(cq_rollout *r) {
 
 cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollout **out) {
   if (def->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_rollout_def was not filled by cq_rollout_def_init");
-  if (def->batch < 1 || def->batch > 1000000) return cq_fail(CQ_INVALID, "batch is %d; it must be 1 to 1e6", def->batch);
+  if (def->batch < 1 || def->batch > CQ_BATCH_MAX) return cq_fail(CQ_INVALID, "batch is %d; it must be 1 to %d", def->batch, CQ_BATCH_MAX);
   if (def->steps < 1) return cq_fail(CQ_INVALID, "steps is %d; it must be at least 1", def->steps);
   if (def->memory < 0) return cq_fail(CQ_INVALID, "memory is %lld bytes; it must not be negative", (long long)def->memory);
   cq_rollout *r = cq_alloc(1, sizeof *r, "rollout");

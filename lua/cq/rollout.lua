@@ -242,7 +242,7 @@ end
 local spec = is.define("world:rollout", {
   robot = is.any_of { is.instance "cq.Robot", is.list(is.instance "cq.Robot", { min = 1 }), optional = true },
   steps = is.integer { min = 1, max = 2 ^ 31 - 1 },
-  batch = is.integer { min = 1, max = 65536, default = 1 },
+  batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, default = 1 },
   controller = is.any { optional = true },
   observer = is.any { optional = true },
   running = is.callable { optional = true },

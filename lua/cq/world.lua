@@ -222,7 +222,8 @@ function World:rollout(fields)
 end
 
 local plan_spec = is.define("world:plan", {
-  steps = is.integer { min = 1, max = 2 ^ 31 - 1 }, batch = is.integer { min = 1, max = 65536, default = 1 }, memory = is.any { optional = true },
+  steps = is.integer { min = 1, max = 2 ^ 31 - 1 }, batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, default = 1 },
+  memory = is.any { optional = true },
 })
 ---What a differentiable rollout would take: bytes, and how often control steps are made again for lack of memory.
 ---@param fields { steps: integer, batch?: integer, memory?: string|number }

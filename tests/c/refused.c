@@ -125,7 +125,7 @@ static void check_rollout_defs(cq_world *world) {
   } while (0)
   REFUSED("cq_rollout_def_init", def.cookie = 0);
   REFUSED("batch is 0", def.batch = 0);
-  REFUSED("batch is 2000000", def.batch = 2000000);
+  REFUSED("batch is 65537; it must be 1 to 65536", def.batch = CQ_BATCH_MAX + 1);
   REFUSED("steps is 0", def.steps = 0);
   REFUSED("memory is -5", def.memory = -5);
 #undef REFUSED
