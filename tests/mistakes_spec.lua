@@ -181,6 +181,32 @@ describe("sizes beyond what is there", function()
     local result = cqlua({ script(content), "--threads", "1" }, { before = "ulimit -v 1000000;" })
     assert.equal(1, result.code)
     assert.matches("script.lua:5: world:rollout: out of memory at control step %d+ of 200000; the plan was memory [%d.]+ GiB", result.err)
+    local planned, unit, half, less = result.err:match 'the plan was memory ([%d.]+) (%a+), .*; memory = "([%d.]+) (%a+)", or less'
+    assert(planned, result.err)
+    local size = { MiB = 1, GiB = 1024 }
+    local ratio = half * size[less] / (planned * size[unit])
+    assert(math.abs(ratio - 0.5) < 0.01, result.err)
+  end)
+end)
+
+describe("memory that runs out", function()
+  local unstable, C = require "cq.unstable", require("cq.engine").C
+  local world = scene.world(scene.robot())
+
+  -- what is told of a rollout of this world to which the engine gives none
+  local function told(fields, gradient)
+    local roll
+    local function run() roll = world:rollout(fields) return roll.state:center("foot")[1] end
+    if gradient then cq.value_and_grad(function(v) return run() + v end)(cq.param(0)) else run() end
+    roll.at = 0
+    return sentence(function() unstable.raise(roll, C.CQ_MEMORY) end)
+  end
+
+  it("is told with what takes less than was planned, where anything does", function()
+    local p = world:plan { steps = 8 }
+    says(told({ steps = 8, memory = "1 GiB" }, true), ('memory = "%s", or less'):format(require("cq.memory").text(p.bytes / 2)))
+    says(told({ steps = 8, memory = p.record_bytes + p.slice_bytes }, true), "shorter control steps, and fewer particles or scenes, take less")
+    says(told { steps = 8 }, "nothing is remembered; fewer particles or scenes take less")
   end)
 end)
 

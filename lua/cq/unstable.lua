@@ -25,13 +25,21 @@ local function what_happened(health, world)
     ("the step is too long: the Courant number was %.3g at the start; use more substeps than %d, or a smaller dt"):format(world.courant, world.substeps)
 end
 
+-- what makes a rollout take less than was planned: half of it, where that is room for a record and a checkpoint
+local function what_saves(plan)
+  if plan.bytes == 0 then return "nothing is remembered; fewer particles or scenes take less" end
+  local half = plan.bytes / 2
+  if half < plan.record_bytes + plan.slice_bytes then return "shorter control steps, and fewer particles or scenes, take less" end
+  return ("memory = \"%s\", or less, makes it take less"):format(memory.text(half))
+end
+
 ---Raises the error of a control step that failed.
 ---@param self cq.Rollout
 ---@param status integer     cq_status
 function unstable.raise(self, status)
   if status == C.CQ_MEMORY then
-    is.fail("world:rollout: out of memory at control step %d of %d; the plan was %s; memory = \"1 GiB\", or what there is, makes it take less", self.at + 1,
-      self.steps, memory.plan(self.handle).text)
+    local plan = memory.plan(self.handle)
+    is.fail("world:rollout: out of memory at control step %d of %d; the plan was %s; %s", self.at + 1, self.steps, plan.text, what_saves(plan))
   end
   if status ~= C.CQ_UNSTABLE then engine.check(status, "world:rollout") end
   local world, health = self.world, ffi.new "cq_health"
