@@ -110,7 +110,7 @@ static cq_status choose_way(cq_context *c) {
   while (chosen && c->way <= CQ_WAY_CLUSTER && strcmp(chosen, names[c->way])) c->way++;
   if (c->way > CQ_WAY_CLUSTER) return cq_fail(CQ_INVALID, "CQLUA_CUDA_RUN is %s; it must be auto, launches, grid or cluster", chosen);
   if ((c->way == CQ_WAY_GRID && !c->forward.grid) || (c->way == CQ_WAY_CLUSTER && !c->forward.cluster))
-    return cq_fail(CQ_DEVICE, "CQLUA_CUDA_RUN is %s: this GPU cannot launch blocks as one", chosen);
+    return cq_fail(CQ_DEVICE, "CQLUA_CUDA_RUN is %s: this GPU cannot launch blocks as one, or the build is not for it", chosen);
   return CQ_OK;
 }
 

@@ -70,11 +70,14 @@ static void launch_resident_adj(cudaStream_t stream, cq_gang gang, const cq_fram
 
 static cudaError_t room_of(gang_kernel *kernel, int32_t threads, const cudaDeviceProp *gpu, cq_room *room) {
   int each = 0, most = 0;
-  cudaError_t error = cudaSuccess;
-  if (gpu->cooperativeLaunch) error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, 0);
+  cudaFuncAttributes built;
+  cudaError_t error = cudaFuncGetAttributes(&built, kernel);
+  // a kernel of an older architecture that the driver made fit has no cluster's barrier (cq_sync_cluster)
+  const int clusters = !error && gpu->clusterLaunch && built.ptxVersion >= 90;
+  if (!error && gpu->cooperativeLaunch) error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, 0);
   // up to 16 where the GPU can; every GPU with clusters has 8
-  if (!error && gpu->clusterLaunch) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-  if (!error && gpu->clusterLaunch) {
+  if (!error && clusters) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+  if (!error && clusters) {
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(16);
     config.blockDim = dim3((unsigned)threads);

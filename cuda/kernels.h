@@ -13,7 +13,7 @@ typedef struct cq_gang {
   int32_t blocks, cluster;   // cluster: 1 or 0
 } cq_gang;
 
-// how many that may be: of a cooperative launch, of a cluster; 0 where the GPU has no such thing
+// how many that may be: of a cooperative launch, of a cluster; 0 where the GPU, or the build for it, has no such thing
 typedef struct cq_room {
   int32_t grid, cluster;
 } cq_room;

@@ -30,7 +30,7 @@ static __device__ __forceinline__ void cq_sync_some(int barrier, int threads) {
 }
 
 // Two barriers of all blocks of a launch that has them on the GPU together (kernels.cu): who leaves sees what all wrote before they
-// came. The cluster's is the machine's own.
+// came. The cluster's is the machine's own, from 9.0 on; for an older one nobody makes a cluster.
 static __device__ __forceinline__ void cq_sync_cluster(void) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");

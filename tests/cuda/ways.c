@@ -26,6 +26,9 @@ static void check_names(void) {
   CHECK(create("auto", 8) == CQ_OK && create("launches", 8) == CQ_OK && create("grid", 8) == CQ_OK && create("cluster", 8) == CQ_OK, "%s",
         cq_error());
   CHECK_FAILS(create("", 8), CQ_INVALID, "it must be auto, launches, grid or cluster");
+  machine->compiled_for = 89;
+  CHECK_FAILS(create("cluster", 8), CQ_DEVICE, "this GPU cannot launch blocks as one, or the build is not for it");
+  CHECK(create("auto", 8) == CQ_OK && create("grid", 8) == CQ_OK, "%s", cq_error());
   machine->cluster = 0;
   CHECK_FAILS(create("cluster", 8), CQ_DEVICE, "this GPU cannot launch blocks as one");
   CHECK(create("auto", 8) == CQ_OK && create("grid", 8) == CQ_OK, "%s", cq_error());
@@ -58,6 +61,10 @@ static void check_rule(void) {
   machine->processors = 4;
   tally t = count("auto", small);
   CHECK(t.clusters == 2 && !t.grids, "a few tiles: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
+  machine->compiled_for = 89;
+  t = count("auto", small);
+  CHECK(t.grids == 2 && !t.clusters, "kernels without a cluster's barrier: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
+  machine->compiled_for = 90;
   machine->cluster = 2;
   t = count("auto", small);
   CHECK(t.grids == 2 && !t.clusters, "more than a cluster: %d clusters, %d grids", (int)t.clusters, (int)t.grids);

@@ -127,6 +127,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 namespace emulation {
 int blocks_of(int threads);   // that fit on a multiprocessor
+int compiled_for();
 // how a launch has its blocks, and whether the machine can; the largest cluster of a kernel, more than 8 where it allows that
 cudaError_t find_company(const void *kernel, const cudaLaunchConfig_t *config, company *with);
 cudaError_t cluster_size(const void *kernel, unsigned threads, int *size);
@@ -143,7 +144,7 @@ template <class F> cudaError_t cudaFuncSetAttribute(F kernel, cudaFuncAttribute 
   return emulation::function_call("cudaFuncSetAttribute");
 }
 template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, F) {
-  *attributes = {0, 0, 0, 1024, 64, 75, 75};
+  *attributes = {0, 0, 0, 1024, 64, emulation::compiled_for(), 90};
   return emulation::function_call("cudaFuncGetAttributes");
 }
 

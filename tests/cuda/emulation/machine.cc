@@ -25,6 +25,7 @@ void set_whole(cq_emulation *m) {
   m->processors = 2;
   m->cooperative = 1;
   m->cluster = 16;
+  m->compiled_for = 90;
   m->seed = 1;
   m->guard = 1;
   m->looks_for_races = before.looks_for_races;
@@ -38,7 +39,7 @@ void set_one(cq_emulation *m, const char *name, const char *value) {
   const double number = atof(value);
   const struct { const char *name; int32_t *to; } integers[] = {
       {"devices", &m->devices}, {"driver", &m->driver}, {"processors", &m->processors},
-      {"cooperative", &m->cooperative}, {"cluster", &m->cluster}, {"thread_order", &m->thread_order},
+      {"cooperative", &m->cooperative}, {"cluster", &m->cluster}, {"compiled_for", &m->compiled_for}, {"thread_order", &m->thread_order},
       {"block_order", &m->block_order}, {"guard", &m->guard}, {"fail_after", &m->fail_after}, {"fail_error", &m->fail_error},
       {"fail_lost", &m->fail_lost}, {"others_after", &m->others_after}};
   for (const auto &i : integers)
@@ -177,6 +178,7 @@ cudaError_t call(const char *name) {
 }
 
 cudaError_t function_call(const char *name) { return call(name); }
+int compiled_for() { return machine()->compiled_for; }
 int blocks_of(int threads) { return threads > 512 ? 1 : threads > 256 ? 2 : 4; }
 
 // ---- blocks that are on the machine together --------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ typedef struct cq_emulation {
   int32_t processors;        // multiprocessors
   int32_t cooperative;       // 1: launches whose blocks are on the machine together
   int32_t cluster;           // blocks of the largest cluster, 0: none
+  int32_t compiled_for;      // compute capability that kernels were compiled for, 90 for 9.0; the driver may have made them fit a later GPU
 
   int32_t looks_for_races;   // 1: kernels are compiled so that races show (race.h); no choice of the test
 
