@@ -159,7 +159,11 @@ cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *
   chain.controls = controls;
   chain.records = records;
   cq_status status = controls->following ? cq_cuda_policy_set(d, controls->following) : CQ_OK;
-  while (!status && (!chain.at || chain.at % substeps)) status = run_chain(d, &chain);
+  while (!status && (!chain.at || chain.at % substeps)) {
+    status = run_chain(d, &chain);
+    // what only the next beginning may want goes first; what is on its way still reads what was prepared for it
+    if (status == CQ_MEMORY && cq_cuda_drop_start(d)) status = cq_cuda_look(d);
+  }
   *made = chain.at / substeps;
   return status;
 }

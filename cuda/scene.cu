@@ -136,11 +136,13 @@ static cq_status alloc_adjoint(cq_device *d) {
   return status ? status : alloc_gradients(d);
 }
 
-static void drop_start(cq_device *d) {
+int32_t cq_cuda_drop_start(cq_device *d) {
+  const int32_t kept = d->start != NULL;
   cq_cuda_slice_release(d, d->start);
   cq_cuda_arrangement_release(d, d->start_arrangement);
   d->start = NULL;
   d->start_arrangement = NULL;
+  return kept;
 }
 
 void cq_cuda_destroy(cq_device *d) {
@@ -148,7 +150,7 @@ void cq_cuda_destroy(cq_device *d) {
   // what is under way still uses the memory; of a device that is lost nothing is
   if (cudaStreamSynchronize(d->context->stream) != cudaSuccess) cudaGetLastError();
   cq_pool *pool = &d->context->pool;
-  drop_start(d);
+  cq_cuda_drop_start(d);
   cq_cuda_slice_release(d, d->live);
   cq_cuda_arrangement_release(d, d->arrangement);
   cq_cuda_arrangement_release(d, d->adj_arrangement);
@@ -322,7 +324,7 @@ static cq_status load_globals(cq_device *d, const cq_values *values) {
 static cq_status load_start(cq_device *d, const cq_values *values) {
   cq_memory *work = NULL;
   const Source mass = member_of(values, offsetof(cq_values, mass)), volume = member_of(values, offsetof(cq_values, volume));
-  drop_start(d);
+  cq_cuda_drop_start(d);
   cq_status status = cq_cuda_arrange_first(d);
   if (!status) status = load_state(d, values, &work);
   if (!status) status = load_values(d, mass, CQ_PARAM_COUNT, CQ_PARAM_MASS, 1, d->arrangement->params, &work);

@@ -122,7 +122,8 @@ struct cq_device {
   cq_health health;
   cq_given given;
 
-  // the state at step 0, sorted, as long as its values and the constants in its arrangement stay; NULL: it must be loaded
+  // the state at step 0, sorted, as long as its values and the constants in its arrangement stay and nothing else needs its memory;
+  // NULL: it must be loaded
   cq_slice *start;
   cq_arrangement *start_arrangement;
 
@@ -208,6 +209,7 @@ void cq_cuda_arrangement_release(cq_device *d, cq_arrangement *a);
 void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record);       // drops references, keeps the grid memory
 void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, int64_t step);
 cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint32_t changed);
+int32_t cq_cuda_drop_start(cq_device *d);            // 0: there was none
 
 // arrange.cu
 cq_status cq_cuda_arrange(cq_device *d);             // sorts the live state

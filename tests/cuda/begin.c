@@ -73,6 +73,43 @@ static void check_failure(test_run *t) {
   free(outside);
 }
 
+// so fast that particles are sorted again within a control step, and the start is nothing but a start then
+static void fly(test_scene *s) {
+  s->def.wall_count = 0;
+  for (int i = 0; i < 3; i++) s->def.cells[i] = 64;
+  for (int64_t p = 0; p < s->n; p++) s->velocity[p * s->def.dim] += 0.3 * s->def.dx / (s->def.dt / s->def.substeps);
+}
+
+// A rollout that runs and begins again in so many bytes of the GPU; adds to whether its start was kept, if there was room to run.
+static void run_within(int64_t bytes, double *loss, int *kept, int *given_up) {
+  const test_choice flight = {.dim = 2, .side = 24, .precision = CQ_FLOAT64, .steps = STEPS, .substeps = 8, .device = CQ_DEVICE_CUDA,
+                              .forward_only = 1, .change = fly};
+  test_run t;
+  machine->others = machine->memory - bytes;
+  test_run_open(&t, &flight);
+  cq_status status = cq_rollout_begin(t.rollout);
+  if (!status) status = test_run_steps(&t, 0, STEPS);
+  const int64_t before = machine->kernels;
+  const int ran = !status;
+  if (!status) status = cq_rollout_begin(t.rollout);
+  if (ran && machine->kernels == before) ++*kept;
+  if (ran && machine->kernels > before) ++*given_up;
+  CHECK(status == CQ_OK || status == CQ_MEMORY, "%lld bytes: %s", (long long)bytes, cq_error());
+  machine->others = 0;
+  const double now = test_run_forward(&t, STEPS);
+  CHECK(!*loss || now == *loss, "%lld bytes: other bits", (long long)bytes);
+  *loss = now;
+  test_run_close(&t);
+}
+
+// Other programs leave little memory: where it is just enough to run, the start is given up for that, and with more of it kept.
+static void check_memory(void) {
+  int kept = 0, given_up = 0;
+  double loss = 0;
+  for (int64_t bytes = 400 << 10; !kept && bytes < 4 << 20; bytes += 16 << 10) run_within(bytes, &loss, &kept, &given_up);
+  CHECK(kept && given_up, "the start was kept %d times, and given up %d times", kept, given_up);
+}
+
 int main(void) {
   const char *object = getenv("CQLUA_CUDA");
   void *handle = object ? dlopen(object, RTLD_NOW) : NULL;
@@ -87,6 +124,7 @@ int main(void) {
   check_changed(&t);
   check_failure(&t);
   test_run_close(&t);
+  check_memory();
   CHECK(machine->faults == 0 && machine->memory_used == 0, "%lld bytes are left; %s", (long long)machine->memory_used, machine->fault);
   return check_report();
 }
