@@ -81,6 +81,33 @@ static void check_rule(void) {
   CHECK(old.kernels == t.kernels && !old.grids && !old.clusters, "an old GPU: %d kernels, %d by launches", (int)old.kernels, (int)t.kernels);
 }
 
+// Backward a block has fewer threads in 3D float, and a GPU room for more blocks: a kernel may stay there that could not forward. The
+// bits are those of launches both ways.
+static void check_mixture(void) {
+  const test_choice choice = {.dim = 3, .side = 9, .precision = CQ_FLOAT32, .steps = 2, .substeps = 5, .device = CQ_DEVICE_CUDA};
+  uint64_t launches = 0;
+  int mixed = 0;
+  for (int processors = 0; processors < 7; processors++) {
+    reset();
+    setenv("CQLUA_CUDA_RUN", processors ? "auto" : "launches", 1);
+    machine->processors = processors ? processors : 1;
+    machine->cluster = 0;
+    test_run t;
+    test_run_open(&t, &choice);
+    const double loss = test_run_forward(&t, choice.steps);
+    const int64_t forward = machine->grids;
+    test_run_backward(&t);
+    mixed += !forward && machine->grids;
+    uint64_t hash = test_hash(1469598103934665603u, &loss, sizeof loss);
+    hash = test_hash(hash, t.grad_signals, (size_t)(choice.steps * t.signal_count) * sizeof(double));
+    if (!processors) launches = hash;
+    CHECK(hash == launches, "%d processors, %d grids forward, %d in all: other bits than by launches", processors, (int)forward,
+          (int)machine->grids);
+    test_run_close(&t);
+  }
+  CHECK(mixed > 0, "no run was by launches forward and by a kernel that stays backward");
+}
+
 // ---- runs that end before their time ------------------------------------------------------------------------------------------
 
 static const char *const ways[3] = {"launches", "grid", "cluster"};
@@ -160,6 +187,7 @@ int main(void) {
   machine = find();
   check_names();
   check_rule();
+  check_mixture();
   for (int dim = 2; dim <= 3; dim++)
     for (int forward_only = 0; forward_only < 2; forward_only++) check_stops(dim, forward_only);
   check_failure();

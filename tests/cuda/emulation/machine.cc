@@ -179,7 +179,7 @@ cudaError_t call(const char *name) {
 
 cudaError_t function_call(const char *name) { return call(name); }
 int compiled_for() { return machine()->compiled_for; }
-int blocks_of(int threads) { return threads > 512 ? 1 : threads > 256 ? 2 : 4; }
+int blocks_of(int threads) { return threads > 512 ? 1 : threads > 256 ? 2 : threads > 192 ? 3 : 4; }
 
 // ---- blocks that are on the machine together --------------------------------------------------------------------------------
 
