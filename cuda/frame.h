@@ -6,7 +6,7 @@
 // groups of 32 slots with a group's fields one after another: CQ_SLOT_AT, {fields, slots} for short. Tiles with particles come first,
 // then their neighbours, which own nodes that these particles reach. Particles may drift one cell out of their tile before they are
 // sorted again, so a tile's work spans its region: the nodes from one below its first to SIDE + 2 above it, (SIDE + 4)^dim. A tile
-// scatters into an arena of its own of that shape, and the grid pass adds the two arenas along each axis that hold a node: no
+// scatters into an arena of its own of that shape, and who makes a node adds the two arenas along each axis that hold it: no
 // atomics, the same bits always. Where there are few tiles, several blocks of threads share one, each with a part of its particles.
 #ifndef CQ_CUDA_FRAME_H
 #define CQ_CUDA_FRAME_H
@@ -43,7 +43,7 @@ typedef struct cq_substep {
 typedef struct cq_progress {
   int32_t stop;              // first state with a particle outside of its tile's region: sort before this step
   int32_t bad;               // first step that fails: inverted before it; not finite or not in the world after it
-  int32_t over;              // 1: so said the grid pass of a step. What other passes and runs read, for they may write the words above
+  int32_t over;              // 1: so said who makes the nodes of a step. What other passes and runs read, for they may write the words above
 } cq_progress;
 
 // inv_dx = 1 / dx; dt: of one engine step; limit: largest coordinate [cells], that is cells, and a little for what rounding puts on
@@ -84,8 +84,8 @@ typedef struct cq_frame {
   unsigned *arrived;         // the counter of cq_sync_grid
 
   // work arrays
-  void *arena[2];            // {tile_count, parts, (SIDE + 4)^dim} nodes, for even and odd substeps; the same where a grid pass lies
-                             // between who writes and who reads
+  void *arena[2];            // {tile_count, parts, (SIDE + 4)^dim} nodes, for even and odd substeps; the same memory where no kernel
+                             // stays and a grid pass lies between who writes and who reads
   void *grid_v, *grid_q;     // {block_count, 64} nodes: velocity; adjoint of momentum and mass
 
   // the adjoint of the live state
