@@ -15,6 +15,7 @@
 
 #include "tile.inl"
 #include "grid.inl"
+#include "region.inl"
 #include "step.inl"
 #include "step_adj.inl"
 #include "resident.inl"

@@ -86,42 +86,6 @@ CQ_GPU int index_in(const int side, const int at[CQ_DIM]) {
   return n;
 }
 
-// Whose is a node of a tile's region? Its owner among the neighbours, and where it is there.
-CQ_GPU int owner_of(const int node, int at[CQ_DIM]) {
-  int which = 0;
-  node_at(node, REGION, at);
-  EACH(i) {
-    const unsigned from = (unsigned)at[i] + SIDE - 1;   // from the first node of the neighbour below
-    which = which * 3 + (int)(from / SIDE);
-    at[i] = (int)(from % SIDE);
-  }
-  return which;
-}
-
-// The nodes of a tile's region, from the tiles that own them. All threads of a block call it.
-template <int THREADS>
-CQ_GPU void region_load(Node region[NODES], const void *grid, const cq_frame *s, const int32_t tile) {
-  const int32_t *neighbors = s->neighbors + (int64_t)tile * CQ_NEIGHBORS_MAX;
-  CQ_GLOBAL(grid);
-  CQ_GLOBAL(neighbors);
-  enum { EACH_THREAD = (NODES + THREADS - 1) / THREADS };
-  Node node[EACH_THREAD];
-  int first = (int)threadIdx.x;
-  CQ_OPAQUE(first);
-  // all loads are on their way before the first is waited for
-  CQ_UNROLL for (int k = 0; k < EACH_THREAD; k++) {
-    int at[CQ_DIM];
-    const int which = owner_of(first + k * THREADS, at);
-    const int32_t owner = NODES % THREADS == 0 || first + k * THREADS < NODES ? neighbors[which] : -1;
-    node[k] = {{0, 0, 0, 0}};
-    if (owner >= 0) node[k] = ((const Node *)grid)[(int64_t)owner * CQ_TILE_NODES + index_in(SIDE, at)];
-  }
-  __syncthreads();
-  CQ_UNROLL for (int k = 0; k < EACH_THREAD; k++)
-    if (NODES % THREADS == 0 || first + k * THREADS < NODES) region[first + k * THREADS] = node[k];
-  __syncthreads();
-}
-
 // ---- gather -------------------------------------------------------------------------------------------------------------
 
 // sums over the nodes of a stencil: n0 = sum w g, n1 = sum w g o^T, nm = sum w g_mass, for offsets o in {-1, 0, 1} from the middle

@@ -1,0 +1,89 @@
+// region: the nodes of a tile's region in the memory that a block shares, as a grid pass made them, or made here, where there is no
+// such pass. What several regions hold is made for each of them, from the same arenas in the same order, and so to the same bits.
+
+// Whose is a node of a tile's region? Its owner among the neighbours, and where it is there.
+CQ_GPU int owner_of(const int node, int at[CQ_DIM]) {
+  int which = 0;
+  node_at(node, REGION, at);
+  EACH(i) {
+    const unsigned from = (unsigned)at[i] + SIDE - 1;   // from the first node of the neighbour below
+    which = which * 3 + (int)(from / SIDE);
+    at[i] = (int)(from % SIDE);
+  }
+  return which;
+}
+
+// The nodes of a tile's region, from the tiles that own them. All threads of a block call it.
+template <int THREADS>
+CQ_GPU void region_load(Node region[NODES], const void *grid, const cq_frame *s, const int32_t tile) {
+  const int32_t *neighbors = s->neighbors + (int64_t)tile * CQ_NEIGHBORS_MAX;
+  CQ_GLOBAL(grid);
+  CQ_GLOBAL(neighbors);
+  enum { EACH_THREAD = (NODES + THREADS - 1) / THREADS };
+  Node node[EACH_THREAD];
+  int first = (int)threadIdx.x;
+  CQ_OPAQUE(first);
+  // all loads are on their way before the first is waited for
+  CQ_UNROLL for (int k = 0; k < EACH_THREAD; k++) {
+    int at[CQ_DIM];
+    const int which = owner_of(first + k * THREADS, at);
+    const int32_t owner = NODES % THREADS == 0 || first + k * THREADS < NODES ? neighbors[which] : -1;
+    node[k] = {{0, 0, 0, 0}};
+    if (owner >= 0) node[k] = ((const Node *)grid)[(int64_t)owner * CQ_TILE_NODES + index_in(SIDE, at)];
+  }
+  __syncthreads();
+  CQ_UNROLL for (int k = 0; k < EACH_THREAD; k++)
+    if (NODES % THREADS == 0 || first + k * THREADS < NODES) region[first + k * THREADS] = node[k];
+  __syncthreads();
+}
+
+// make(owner, n): node n of all blocks. All threads of a block call it.
+template <int THREADS, class Make>
+CQ_GPU void region_make(Node region[NODES], const cq_frame *s, const int32_t tile, const Make &make) {
+  const int32_t *neighbors = s->neighbors + (int64_t)tile * CQ_NEIGHBORS_MAX;
+  CQ_GLOBAL(neighbors);
+  __syncthreads();
+  CQ_ROLLED for (int n = (int)threadIdx.x; n < NODES; n += THREADS) {
+    int at[CQ_DIM];
+    const int32_t owner = neighbors[owner_of(n, at)];
+    Node node = {{0, 0, 0, 0}};
+    if (owner >= 0) node = make(owner, (int64_t)owner * CQ_TILE_NODES + index_in(SIDE, at));
+    region[n] = node;
+  }
+  __syncthreads();
+}
+
+// velocities of step k; AGAIN: from its record. A tile's own nodes are kept by the first of its parts.
+template <int AGAIN, int THREADS>
+CQ_GPU void region_velocity(Node region[NODES], const cq_frame *s, const int32_t k, const int32_t part) {
+  const int32_t tile = part / s->parts, keeper = part % s->parts == 0 ? tile : -1;
+  Node *kept = (Node *)s->substeps[k].grid;
+  region_make<THREADS>(region, s, tile, [&](const int32_t owner, const int64_t n) {
+    const Node p = AGAIN ? kept[n] : node_sum(s, n, k);
+    if (!AGAIN && kept && owner == keeper) kept[n] = p;
+    return node_velocity(s, n, k, &p);
+  });
+}
+
+// dL/d(momentum, mass) of step k
+template <int THREADS>
+CQ_GPU void region_velocity_adj(Node region[NODES], const cq_frame *s, const int32_t k, const int32_t part) {
+  const Node *kept = (const Node *)s->substeps[k].grid;
+  region_make<THREADS>(region, s, part / s->parts, [&](const int32_t owner, const int64_t n) {
+    const cq_tile *tile = &s->tiles[owner];
+    const Node p = kept[n];
+    Node grad = node_sum(s, n, k), v = {{0, 0, 0, 0}};
+    const real inverse = free_velocity(s, tile->scene, &p, v.c);
+    if (may_touch(s, tile)) grad = leave_walls_adj(s, n, k, v, grad);
+    return free_velocity_adj(&p, inverse, &grad);
+  });
+}
+
+// what is kept of nodes that no particle's tile owns
+template <int THREADS>
+CQ_GPU void keep_others(const cq_frame *s, const int32_t k) {
+  Node *kept = (Node *)s->substeps[k].grid;
+  const int64_t first = (int64_t)s->tile_count * CQ_TILE_NODES + (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  const int64_t count = kept ? (int64_t)s->block_count * CQ_TILE_NODES : 0;
+  for (int64_t n = first; n < count; n += (int64_t)gridDim.x * THREADS) kept[n] = node_sum(s, n, k);
+}
