@@ -108,6 +108,31 @@ static void check_mixture(void) {
   CHECK(mixed > 0, "no run was by launches forward and by a kernel that stays backward");
 }
 
+// the gradient of a field, where no other is wanted or all are
+static uint64_t hash_of_gradient(test_run *t, int32_t field, uint32_t wanted) {
+  cq_rollout_want(t->rollout, wanted);
+  test_run_forward(t, t->choice.steps);
+  test_run_backward(t);
+  double *g = test_run_gradient(t, field, 0);
+  const uint64_t hash = test_hash(1469598103934665603u, g, (size_t)cq_field_count(t->world, field) * sizeof *g);
+  free(g);
+  return hash;
+}
+
+// A kernel that stays leaves out what only gradients of gravity and walls need.
+static void check_wanted(void) {
+  const test_choice choice = {.dim = 2, .side = 10, .precision = CQ_FLOAT64, .steps = 1, .substeps = 4, .device = CQ_DEVICE_CUDA};
+  const int32_t fields[] = {CQ_FIELD_GRAVITY, CQ_FIELD_FRICTION, CQ_FIELD_WALL_VELOCITY, CQ_FIELD_VELOCITY};
+  test_run t;
+  reset();
+  setenv("CQLUA_CUDA_RUN", "grid", 1);
+  test_run_open(&t, &choice);
+  for (size_t k = 0; k < sizeof fields / sizeof *fields; k++)
+    CHECK(hash_of_gradient(&t, fields[k], 1u << fields[k]) == hash_of_gradient(&t, fields[k], UINT32_MAX),
+          "the gradient of field %d is another one where no other is wanted", (int)fields[k]);
+  test_run_close(&t);
+}
+
 // ---- runs that end before their time ------------------------------------------------------------------------------------------
 
 static const char *const ways[3] = {"launches", "grid", "cluster"};
@@ -188,6 +213,7 @@ int main(void) {
   check_names();
   check_rule();
   check_mixture();
+  check_wanted();
   for (int dim = 2; dim <= 3; dim++)
     for (int forward_only = 0; forward_only < 2; forward_only++) check_stops(dim, forward_only);
   check_failure();
