@@ -385,6 +385,7 @@ int main(int argc, char **argv) {
   for (int by_launches = 0; by_launches < 2; by_launches++) {
     setenv("CQLUA_CUDA_RUN", by_launches ? "launches" : "grid", 1);
     check_every_call("", UNKNOWN, 0, CQ_DEVICE);
+    check_every_call("", MEMORY, 0, CQ_MEMORY);   // some runs go on without the start that was kept
     check_every_call("", ILLEGAL_ADDRESS, 1, CQ_DEVICE);
     check_every_call("kernel", ILLEGAL_ADDRESS, 1, CQ_DEVICE);
     check_every_call("launch", OUT_OF_RESOURCES, 1, CQ_DEVICE);
