@@ -78,7 +78,8 @@ static cq_status launch_next(cq_device *d, Chain *c, int32_t count) {
   const int32_t substeps = d->model->substeps, at = c->at + c->sent;
   const cq_following *following = c->controls->following;
   const int32_t driven = following && at % substeps == 0;
-  cq_status status = cq_cuda_send(d);
+  // until the host looks, the policy's signals are on the device alone
+  cq_status status = cq_cuda_send(d, !following || !c->sent);
   if (!status && driven) status = cq_cuda_policy_drive(d, following, c->controls->at + at / substeps, state_of(d, c, c->sent), c->driven);
   if (!status) status = cq_cuda_run_forward(d, count);
   c->sent += count;
@@ -102,7 +103,7 @@ static cq_status fail_step(cq_device *d, const Chain *c, const cq_slice *after) 
   set_controls(d, c->controls, c->at / d->model->substeps);
   cq_status status = cq_cuda_prepare(d, d->arrangement, 0);
   d->upload->substeps[0] = {d->live->memory->data, NULL, NULL};
-  if (!status) status = cq_cuda_send(d);
+  if (!status) status = cq_cuda_send(d, 1);
   if (!status) status = cq_cuda_run_probe(d);
   if (!status) status = cq_cuda_look(d);
   return status ? status : cq_cuda_diagnose(d, d->live, d->progress->bad == 0 ? NULL : after);
@@ -247,7 +248,7 @@ static cq_status run_backward(cq_device *d, const cq_step_record *records, int32
   status = cq_cuda_prepare(d, a, 0);
   for (int32_t k = begin; k < end && !status; k++)
     d->upload->substeps[k - begin] = {records[k].in->memory->data, records[k].out->memory->data, records[k].grid->data};
-  if (!status) status = cq_cuda_send(d);
+  if (!status) status = cq_cuda_send(d, 1);
   if (!status) status = cq_cuda_run_backward(d, end - begin);
   return status ? status : cq_cuda_timer_end(d->context);
 }

@@ -137,11 +137,11 @@ cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first) 
   return CQ_OK;
 }
 
-cq_status cq_cuda_send(cq_device *d) {
-  const size_t from = d->upload->frame.first ? offsetof(cq_upload, frame) : 0;
+cq_status cq_cuda_send(cq_device *d, int32_t controls) {
+  const size_t from = d->upload->frame.first ? offsetof(cq_upload, frame) : 0, to = controls ? cq_upload_size(d) : sizeof(cq_upload);
   d->pending++;
-  return cq_cuda_check(cudaMemcpyAsync((char *)d->on_device->data + from, (char *)d->upload + from, cq_upload_size(d) - from,
-                                       cudaMemcpyHostToDevice, d->context->stream), "sending the controls");
+  return cq_cuda_check(cudaMemcpyAsync((char *)d->on_device->data + from, (char *)d->upload + from, to - from, cudaMemcpyHostToDevice,
+                                       d->context->stream), "sending the controls");
 }
 
 // ---- launches -----------------------------------------------------------------------------------------------------------

@@ -218,7 +218,7 @@ cq_status cq_cuda_arrange_first(cq_device *d);       // the user's order, with c
 // run.cu: runs of substeps. Prepare makes work arrays for an arrangement and fills the upload but for its substeps; first: substeps
 // between the live state and the run, which are on their way.
 cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first);
-cq_status cq_cuda_send(cq_device *d);                              // what was prepared; a run of it follows
+cq_status cq_cuda_send(cq_device *d, int32_t controls);            // what was prepared; a run of it follows. controls 0: all but those
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count);
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count);
 cq_status cq_cuda_run_drive_adj(cq_device *d);                     // the controls of the last run backward

@@ -125,7 +125,7 @@ describe("a training on the GPU", function()
     local content = "local followed = require 'tests.followed'\nprint(followed.compare 'cuda', #followed.failures 'cuda')"
     for order = 0, 2, 2 do
       local result = cqlua({ script(content) }, ("thread_order=%d block_order=%d"):format(order, order))
-      assert.same({ 0, "9\t2\n" }, { result.code, result.out }, result.err)
+      assert.same({ 0, "10\t2\n" }, { result.code, result.out }, result.err)
     end
   end)
 

@@ -29,6 +29,9 @@ local cases = {
   { name = "3D, a batch, accelerations alone", dim = 3, batch = 2,
     observer = cq.Observer.kmeans { clusters = 3, position = false, acceleration = true },
     controller = function() return cq.Controller.linear { seed = 11 } end },
+  -- a GPU is told of these in two pieces
+  { name = "2D, many substeps", dim = 2, substeps = 70, observer = cq.Observer.centroid { groups = groups, velocity = true },
+    controller = function() return cq.Controller.linear { seed = 12 } end },
   { name = "3D, float32", dim = 3, precision = "float32", observer = cq.Observer.centroid { groups = groups },
     controller = function() return cq.Controller.mlp { hidden = { 70 }, activation = "tanh", seed = 7 } end },
 }
@@ -43,7 +46,7 @@ local function gradients(case, device, memory, way)
   local robot = scene.robot { dim = case.dim, count = case.dim == 2 and 4 or 3, actuators = {
     cq.Actuator.pressure { groups = "foot", axis = "y", max = 2 }, cq.Actuator.muscle { groups = "trunk", axis = "y", max = 1 },
   } }
-  local world = scene.world(robot, { device = device, precision = case.precision })
+  local world = scene.world(robot, { device = device, precision = case.precision, substeps = case.substeps })
   local n, controller, batch = world.particle_count, case.controller(), case.batch or 1
   local params = {
     young = T.param(spread({ n }, 7, 12)), density = T.param(spread({ n }, 0.8, 1.6)), position = T.param(world.robot.position),
