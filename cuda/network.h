@@ -5,8 +5,6 @@
 #include "../engine/cq.h"
 #include "launch.h"
 
-enum { CQ_LAYERS_MAX = 16 };
-
 // Values of a scene are what its layers give, one layer after another. Parameters are weights {in, out}, then biases {out}, of each layer.
 typedef struct cq_network {
   int32_t batch, actuators, layers, values;

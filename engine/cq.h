@@ -254,6 +254,8 @@ cq_status cq_rollout_read_adjoint(cq_rollout *rollout, const cq_readout *readout
 
 // ---- a policy: a network that sees readouts of the state and gives the signals ---------------------------------------------
 
+enum { CQ_LAYERS_MAX = 16 };            // of a policy
+
 typedef struct cq_layer {               // y {out} = f(x {in} w {in, out} + b {out})
   int32_t in, out;
   int32_t activation;                   // f: CQ_UNARY_TANH, SIGMOID, RELU or SOFTPLUS
@@ -263,7 +265,7 @@ typedef struct cq_layer {               // y {out} = f(x {in} w {in, out} + b {o
 
 typedef struct cq_policy {
   int32_t cookie;
-  int32_t layer_count;                  // 1 to 16
+  int32_t layer_count;                  // 1 to CQ_LAYERS_MAX
   const cq_layer *layers;               // the first one takes what is seen of a scene, the last one gives y
   // What is seen: a readout, then how much another one has changed since the control step before, divided by the interval, and 0
   // before the first control step. NULL: there is none.

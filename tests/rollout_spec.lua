@@ -272,6 +272,18 @@ describe("a rollout", function()
     world:close()
   end)
 
+  it("is left to Lua where a network has more layers than the engine takes", function()
+    local world, hidden = scene.world(scene.robot()), {}
+    for k = 1, 15 do hidden[k] = 3 end
+    local function roll()
+      return world:rollout { steps = 2, observer = cq.Observer.centroid { groups = "foot" }, controller = cq.Controller.mlp { hidden = hidden } }
+    end
+    assert(roll().follow, "16 layers")
+    hidden[16] = 3
+    assert.is_nil(roll().follow)
+    world:close()
+  end)
+
   it("that the engine drives by itself fails as one that Lua drives", function()
     local unstable, broken = unpack(followed.failures())
     assert(unstable:find("failed at control step %d+ "), unstable)

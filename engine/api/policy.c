@@ -6,8 +6,6 @@
 #define CQ_UNIT static inline
 #include "../math/network.inl"
 
-enum { LAYERS_MAX = 16 };
-
 void cq_policy_init(cq_policy *policy) { *policy = (cq_policy){.cookie = CQ_COOKIE}; }
 
 static cq_status check_layers(const cq_policy *p, int64_t seen) {
@@ -29,8 +27,8 @@ static int64_t readout_count(const cq_rollout *r, const cq_readout *q) { return 
 
 static cq_status check_policy(const cq_rollout *r, const cq_policy *p) {
   if (p->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_policy was not filled by cq_policy_init");
-  if (p->layer_count < 1 || p->layer_count > LAYERS_MAX)
-    return cq_fail(CQ_INVALID, "a policy has %d layers; it must have 1 to %d", p->layer_count, LAYERS_MAX);
+  if (p->layer_count < 1 || p->layer_count > CQ_LAYERS_MAX)
+    return cq_fail(CQ_INVALID, "a policy has %d layers; it must have 1 to %d", p->layer_count, CQ_LAYERS_MAX);
   if (!p->observation && !p->change) return cq_fail(CQ_INVALID, "a policy sees nothing; it needs an observation, a change, or both");
   if (p->change && !(p->interval > 0 && isfinite(p->interval)))
     return cq_fail(CQ_INVALID, "the interval of a policy is %g; it must be positive", p->interval);

@@ -45,7 +45,7 @@ function follow.of(roll)
   local observation, change = observer:readouts(world)
   if not (observation or change) then return nil end
   local layers = controller:layers(width_of(world, observation) + width_of(world, change))
-  if not layers or layers[#layers].w:size(2) ~= roll.signal_count then return nil end
+  if not layers or #layers > C.CQ_LAYERS_MAX or layers[#layers].w:size(2) ~= roll.signal_count then return nil end
   local self = setmetatable({ observation = observation, change = change, def = ffi.new "cq_policy", layers = ffi.new("cq_layer[?]", #layers),
     given = {} }, Follow)
   for k, layer in ipairs(layers) do fill_layer(self, k, layer) end
