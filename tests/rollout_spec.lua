@@ -347,6 +347,50 @@ describe("a rollout", function()
 
   it("has running costs that fail as those of a rollout that stops", function() assert.equal(12, costs.failures()) end)
 
+  it("is refused what would change it in the middle: a gradient of a state, and its release", function()
+    local world, roll = scene.world(scene.robot()), nil
+    local function failure(cost)
+      return sentence(function()
+        T.value_and_grad(function(g)
+          roll = world:rollout { steps = STEPS, gravity = g, running = cost }
+          return roll.running:sum()
+        end)(T.param { 0, -4 })
+      end)
+    end
+    for step = 1, STEPS, STEPS - 1 do
+      local message = failure(function(s)
+        if s.step < step then return 0 end
+        return T.grad(function(x) return x * s:center("foot"):sum() end)(T.param(2))
+      end)
+      assert(message:find("no gradient of a state can be taken inside the rollout's own functions", 1, true), message)
+    end
+    local message = failure(function(s)
+      if roll and roll.finished then roll:release() end
+      return s:center("foot"):sum()
+    end)
+    assert(message:find("rollout:release: cannot be called from inside", 1, true), message)
+    world:close()
+  end)
+
+  it("is interrupted on the way back by nobody's fault", function()
+    local C, world, calls = engine.C, scene.world(scene.robot()), 0
+    for _, watch in ipairs { false, scene.nobody } do
+      local message = sentence(function()
+        calls = 0
+        T.value_and_grad(function(g)
+          return world:rollout { steps = STEPS, gravity = g, watch = watch or nil, running = function(s)
+            calls = calls + 1
+            if calls == STEPS + 2 then C.cq_interrupt(1) end
+            return s:center("foot"):sum()
+          end }.running:sum()
+        end)(T.param { 0, -4 })
+      end)
+      C.cq_interrupt(0)
+      assert(message:find("on the way back$"), message)
+    end
+    world:close()
+  end)
+
   it("refuses a running cost that gives something else on the way back", function()
     for _, said in ipairs(costs.changing()) do
       assert(said:find("running gave another result when it ran again", 1, true) and said:find("in running, control step 12 of 12", 1, true), said)

@@ -72,8 +72,9 @@ end
 
 ---The last control steps before the live state, back.
 ---@param grad ffi.cdata*?     double {count, batch, signals}: what reaches the signals from elsewhere
+---@return integer status     cq_status
 function Follow:adjoint(roll, count, grad)
-  engine.check(C.cq_rollout_follow_adjoint(roll.handle, self.def, count, grad), "world:rollout")
+  return C.cq_rollout_follow_adjoint(roll.handle, self.def, count, grad)
 end
 
 ---After the last one: the gradients to weights and biases.

@@ -68,13 +68,20 @@ local function back_of(self)
   return out
 end
 
+-- control steps back, also where a function of the user's has read a state: what goes wrong is not its fault
+local function require_back(roll, status)
+  if status == C.CQ_OK then return end
+  roll.phase = nil
+  engine.check(status, "world:rollout")
+end
+
 ---Goes back to the state `step`, unless it is live: at once where nobody has read a state on the way.
 function Back:reach(step)
   local roll = self.roll
   local count, grad_u = C.cq_rollout_at(roll.handle) - step, self.grad_u + step * self.width
   if count == 0 then return end
-  if roll.follow then return roll.follow:adjoint(roll, count, self.has_running and grad_u or nil) end
-  engine.check(C.cq_rollout_run_adjoint(roll.handle, count, self.stress_width > 0 and self.engine_grad or nil, self.force_grad), "world:rollout")
+  if roll.follow then return require_back(roll, roll.follow:adjoint(roll, count, self.has_running and grad_u or nil)) end
+  require_back(roll, C.cq_rollout_run_adjoint(roll.handle, count, self.stress_width > 0 and self.engine_grad or nil, self.force_grad))
   for k = 0, count - 1 do roll.keep:add_signals(grad_u + k * self.width, self.engine_grad + k * self.stress_width) end
 end
 

@@ -95,6 +95,7 @@ end
 ---@param grad ffi.cdata*      double*
 function Rollout:read_adjoint(def, grad)
   if not self.reversing then
+    if not self.finished then is.fail("world:rollout: no gradient of a state can be taken inside the rollout's own functions") end
     self:begin_adjoint()
     -- the rollout itself must be reversed even if only its final state was used
     self.link:accumulate(0)
@@ -113,6 +114,7 @@ end
 
 ---Gives the memory of the rollout back to the world at once, and not when it is collected.
 function Rollout:release()
+  if self.reversing then is.fail("rollout:release: cannot be called from inside the rollout's own functions") end
   if self.entry then self.entry.owner[1] = nil end
   self.handle, self.entry = nil, nil
 end
