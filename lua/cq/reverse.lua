@@ -150,9 +150,8 @@ end
 ---@param wanted { running: cq.Tensor|false|nil, record: cq.Tensor|false|nil }
 local function reverse(self, wanted)
   self:begin_adjoint()
-  self.reversing, self.wanted, self.halted = true, wanted, true
   local back, inner, grad_hidden = back_of(self), tape.new(), {}
-  self.back = back
+  self.back, self.wanted, self.halted = back, wanted, true
   for i = self.steps - 1, 0, -1 do
     look_back(self, inner, i)
     if self.sees then
@@ -168,7 +167,7 @@ local function reverse(self, wanted)
   end
   self.phase = "the start"
   start_back(self, inner, grad_hidden)
-  self.phase, self.back = nil, nil
+  self.phase = nil
   fields.push_gradients(self.handle, self.set)
 end
 

@@ -8,7 +8,7 @@
 -- Where nobody in Lua looks at the states between, all control steps are one call of the engine, forward and backward. A network of
 -- cq.Controller with one of cq.Observer is no look: the engine drives by them (follow.lua). Nor is a running that asks for signals
 -- alone: it is given states that are made again if it reads them, and is called for every control step once, in their order, when
--- all are made.
+-- all are made; but for the first, which shows whether it reads.
 local ffi = require "ffi"
 local is = require "cq.schema"
 local text = require "cq.text"
@@ -70,7 +70,7 @@ end
 
 -- the state that running was given is live from here on
 local function uncover(self, step)
-  if self.reversing then return self.back:reach(step) end
+  if self.back then return self.back:reach(step) end
   self.stops, readers[self.running_cost] = true, true
   if self.halted or C.cq_rollout_at(self.handle) ~= step then check(self, make(self, step)) end
 end
@@ -82,7 +82,7 @@ function Rollout:require_live(step, what)
   if step == self.given then return uncover(self, step) end
   local at = self.given or C.cq_rollout_at(self.handle)
   if at == step then return end
-  if step == self.steps and self.finished and not self.reversing then
+  if step == self.steps and self.finished and not self.back then
     self.adjoint_begun = false
     return check(self, make(self, step))
   end
@@ -94,7 +94,7 @@ end
 ---@param def ffi.cdata*       cq_readout
 ---@param grad ffi.cdata*      double*
 function Rollout:read_adjoint(def, grad)
-  if not self.reversing then
+  if not self.back then
     if not self.finished then is.fail("world:rollout: no gradient of a state can be taken inside the rollout's own functions") end
     self:begin_adjoint()
     -- the rollout itself must be reversed even if only its final state was used
@@ -114,7 +114,7 @@ end
 
 ---Gives the memory of the rollout back to the world at once, and not when it is collected.
 function Rollout:release()
-  if self.reversing then is.fail("rollout:release: cannot be called from inside the rollout's own functions") end
+  if self.back then is.fail("rollout:release: cannot be called from inside the rollout's own functions") end
   if self.entry then self.entry.owner[1] = nil end
   self.handle, self.entry = nil, nil
 end
@@ -323,7 +323,7 @@ function rollout.run(world, given)
       local grads = { running = self.running and a, record = self.record and (self.running and b or not self.running and a) }
       world.busy = true
       local fine, why = pcall(rollout.guarded, self, reverse, grads)
-      world.busy, self.reversing, self.adjoint_begun, self.given = false, false, false, nil
+      world.busy, self.back, self.adjoint_begun, self.given = false, nil, false, nil
       if not fine then error(why, 0) end
     end }
   end
