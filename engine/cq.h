@@ -9,6 +9,7 @@
 #ifndef CQ_H
 #define CQ_H
 
+#include "lists.h"
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -17,7 +18,7 @@ extern "C" {
 
 // ---- base -----------------------------------------------------------------------------------------------------------
 
-enum { CQ_ABI = 4 };                    // changes with any change of this file that a caller can notice
+enum { CQ_ABI = 5 };                    // changes with any change of this file that a caller can notice
 enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
 enum { CQ_DIM_MAX = 3 };
 
@@ -51,16 +52,47 @@ typedef enum cq_device_kind {
   CQ_DEVICE_AUTO,                       // a GPU where there is one and the particles are worth it, else the CPU; cq_world_device tells
 } cq_device_kind;
 
-typedef enum cq_material_kind {
-  CQ_MATERIAL_NEO_HOOKEAN = 0,          // (advanced-chainqueen eq. 13)
-  CQ_MATERIAL_COROTATED,                // fixed corotated (eq. 12)
-  CQ_MATERIAL_LINEAR,                   // small-strain linear elasticity, not rotation invariant
+typedef enum cq_field {                 // what can be set, and what has a gradient: see lists.h
+  CQ_FIELDS(CQ_FIELD_ID) CQ_FIELD_COUNT
+} cq_field;
+
+typedef enum cq_owner {                 // what a field has a value for
+  CQ_OWNER_STATE = 0,                   // each particle, and every time slice: what readouts see
+  CQ_OWNER_PARTICLE,                    // each particle
+  CQ_OWNER_CONSTANT,                    // each particle of a material that has the constant
+  CQ_OWNER_ENTRY,                       // each actuation entry
+  CQ_OWNER_WORLD,                       // the world
+  CQ_OWNER_WALL,                        // each wall
+} cq_owner;
+
+typedef struct cq_field_info {
+  const char *name, *unit, *meaning;
+  int32_t owner;                        // cq_owner
+  int32_t rank;                         // 0 a number, 1 {dim}, 2 {dim, dim}
+  double lower, upper;                  // bounds; infinite: none
+  int32_t closed;                       // 1: the lower bound itself is allowed; the upper never is
+  double value;                         // when nothing is given, of a matrix times the identity; NaN: it must be given
+} cq_field_info;
+
+const cq_field_info *cq_field_describe(int32_t field);   // NULL for one that is none
+
+typedef enum cq_material_kind {         // see lists.h
+  CQ_LAWS(CQ_LAW_ID) CQ_MATERIAL_COUNT
 } cq_material_kind;
+
+typedef enum cq_elasticity {            // constants that an isotropic law at rest is given by
+  CQ_ELASTICITY_YOUNG_POISSON = 0,      // CQ_FIELD_YOUNG and CQ_FIELD_POISSON
+  CQ_ELASTICITY_SHEAR_BULK,             // CQ_FIELD_SHEAR and CQ_FIELD_BULK
+} cq_elasticity;
 
 typedef struct cq_material {
   int32_t kind;                         // cq_material_kind
+  int32_t elasticity;                   // cq_elasticity, of laws with Lame's constants
   int32_t incompressible;               // power p of the Bonet-Wood term (eq. 14): 0 none, or 2, 4, 6, 8
 } cq_material;
+
+// Constants that a material takes: their fields, at most `most`; returns how many there are.
+int32_t cq_material_fields(const cq_material *material, int32_t *fields, int32_t most);
 
 typedef enum cq_contact_kind {
   CQ_CONTACT_STICKY = 0,                // v <- wall velocity
@@ -106,12 +138,9 @@ typedef struct cq_world_def {
   double gravity[3];
 
   int64_t particle_count;               // n
-  const double *position;               // {n, dim}
-  const double *velocity;               // {n, dim}, NULL: at rest
-  const double *affine;                 // {n, dim, dim} C, NULL: zero
-  const double *deformation;            // {n, dim, dim} F, NULL: identity
-  const double *volume, *mass;          // {n} initial volume; mass
-  const double *young, *poisson;        // {n}
+  // values in the user's order by their field's name, or value[field]: {n, ...} of particles, {actuation_count} of entries. NULL: the
+  // default of the field; position, volume, mass and the constants of the materials there are must be given
+  CQ_FIELD_UNION(const double, CQ_BODY_FIELDS, CQ_FIELD_CONST_POINTER, CQ_FIELD_GRAVITY);
   const int32_t *material;              // {n} index into materials, NULL: all 0
   int32_t material_count;
   const cq_material *materials;
@@ -125,7 +154,6 @@ typedef struct cq_world_def {
   const double *actuator_direction;     // {actuators, dim, dim} symmetric S_a [stress]
   int64_t actuation_count;              // entries (particle, actuator, weight); any number for a particle
   const int32_t *actuation_particle, *actuation_actuator;
-  const double *actuation_weight;
 
   int64_t force_count;                  // particles that take a force [mass length/time^2] at each control step
   const int32_t *force_particle;
@@ -135,7 +163,7 @@ void cq_world_def_init(cq_world_def *def);
 void cq_wall_init(cq_wall *wall);
 cq_status cq_world_create(const cq_world_def *def, cq_world **world);
 void cq_world_destroy(cq_world *world);
-double cq_world_courant(const cq_world *world);          // (dt/substeps)/dx * max (sqrt((lambda+2mu+actuation)/rho) + |v|)
+double cq_world_courant(const cq_world *world);          // (dt/substeps)/dx * max (sqrt((modulus+actuation)/rho) + |v|)
 const char *cq_world_device(const cq_world *world);      // for people: device, instruction set, threads
 int32_t cq_world_device_kind(const cq_world *world);     // CQ_DEVICE_CPU or CQ_DEVICE_CUDA: what was taken
 
@@ -150,20 +178,6 @@ typedef struct cq_gpu {
 cq_status cq_gpu_find(int32_t index, cq_gpu *gpu);       // CQ_DEVICE if it is not there: the sentence says why
 
 // ---- rollout: a batch of scenes through time, and back ------------------------------------------------------------------
-
-typedef enum cq_field {                 // what can be set, and what has a gradient; n particles, B scenes
-  CQ_FIELD_POSITION = 0,                // {n, dim} initial
-  CQ_FIELD_VELOCITY,                    // {n, dim} initial
-  CQ_FIELD_AFFINE,                      // {n, dim, dim} initial C
-  CQ_FIELD_DEFORMATION,                 // {n, dim, dim} initial F
-  CQ_FIELD_VOLUME, CQ_FIELD_MASS,       // {n}
-  CQ_FIELD_YOUNG, CQ_FIELD_POISSON,     // {n}
-  CQ_FIELD_ACTUATION_WEIGHT,            // {actuation_count}
-  CQ_FIELD_GRAVITY,                     // {dim}
-  CQ_FIELD_FRICTION,                    // {wall_count}
-  CQ_FIELD_WALL_VELOCITY,               // {wall_count, dim}; the region that a moving wall covers is held fixed
-  CQ_FIELD_COUNT
-} cq_field;
 
 typedef struct cq_rollout cq_rollout;
 
@@ -208,6 +222,9 @@ int64_t cq_field_count(const cq_world *world, int32_t field);
 // Takes effect at the next cq_rollout_begin. Fields never set have the world's values.
 cq_status cq_rollout_set(cq_rollout *rollout, int32_t field, const double *data, int32_t per_scene);
 
+// The Courant number of what was set, as cq_world_courant has that of the world: the largest of all scenes.
+double cq_rollout_courant(const cq_rollout *rollout);
+
 cq_status cq_rollout_begin(cq_rollout *rollout);                          // to control step 0
 // So many control steps with signals u {count, B, actuators} and forces {count, B, force_count, dim} (NULL: none). A GPU makes
 // them without a word to the host between; what comes out does not depend on how many there are in a call.
@@ -219,7 +236,7 @@ void cq_rollout_health(const cq_rollout *rollout, cq_health *health);     // of 
 // state with cq_rollout_read_adjoint, and go back over as many control steps as there are to the state before that has some.
 cq_status cq_rollout_begin_adjoint(cq_rollout *rollout);
 // Which gradients will be asked for from the next cq_rollout_begin_adjoint on: bit (1 << cq_field) of each; all unless said.
-void cq_rollout_want(cq_rollout *rollout, uint32_t fields);
+void cq_rollout_want(cq_rollout *rollout, uint64_t fields);
 // The last count control steps before the live state; the live state is then the one before them. grad_u {count, B, actuators}
 // and grad_forces {count, B, force_count, dim}, in the order of time, are overwritten; NULL: not wanted.
 cq_status cq_rollout_run_adjoint(cq_rollout *rollout, int32_t count, double *grad_u, double *grad_forces);

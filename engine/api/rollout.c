@@ -1,5 +1,5 @@
 // rollout: values in, control steps, gradients out.
-#include "../physics/lame.h"
+#include "../world/constants.h"
 #include "../world/state.h"
 #include "world.h"
 #include <math.h>
@@ -9,45 +9,9 @@ void cq_rollout_def_init(cq_rollout_def *def) {
   *def = (cq_rollout_def){.cookie = CQ_COOKIE, .batch = 1, .steps = 1, .differentiable = 1};
 }
 
-int64_t cq_field_count(const cq_world *world, int32_t field) {
-  const cq_model *m = &world->model;
-  const int64_t n = m->particle_count, d = m->dim;
-  switch (field) {
-    case CQ_FIELD_POSITION: case CQ_FIELD_VELOCITY: return n * d;
-    case CQ_FIELD_AFFINE: case CQ_FIELD_DEFORMATION: return n * d * d;
-    case CQ_FIELD_VOLUME: case CQ_FIELD_MASS: case CQ_FIELD_YOUNG: case CQ_FIELD_POISSON: return n;
-    case CQ_FIELD_ACTUATION_WEIGHT: return m->actuation_count;
-    case CQ_FIELD_GRAVITY: return d;
-    case CQ_FIELD_FRICTION: return m->wall_count;
-    case CQ_FIELD_WALL_VELOCITY: return m->wall_count * d;
-    default: return -1;
-  }
-}
+int64_t cq_field_count(const cq_world *world, int32_t field) { return cq_model_field_count(&world->model, field); }
 
-static const char *field_name(int32_t field) {
-  static const char *const names[CQ_FIELD_COUNT] = {
-      "position", "velocity", "affine", "deformation", "volume", "mass", "young", "poisson", "actuator weight", "gravity",
-      "friction", "wall velocity"};
-  return names[field];
-}
-
-// what a field of one scene points to
-static const double **value_of(cq_values *v, int32_t field) {
-  switch (field) {
-    case CQ_FIELD_POSITION: return &v->position;
-    case CQ_FIELD_VELOCITY: return &v->velocity;
-    case CQ_FIELD_AFFINE: return &v->affine;
-    case CQ_FIELD_DEFORMATION: return &v->deformation;
-    case CQ_FIELD_VOLUME: return &v->volume;
-    case CQ_FIELD_MASS: return &v->mass;
-    case CQ_FIELD_YOUNG: return &v->young;
-    case CQ_FIELD_POISSON: return &v->poisson;
-    case CQ_FIELD_ACTUATION_WEIGHT: return &v->actuation_weight;
-    case CQ_FIELD_GRAVITY: return &v->gravity;
-    case CQ_FIELD_FRICTION: return &v->friction;
-    default: return &v->wall_velocity;
-  }
-}
+static const char *field_name(int32_t field) { return cq_field_describe(field)->name; }
 
 static void set_defaults(cq_rollout *r) {
   const cq_model *m = &r->world->model;
@@ -55,9 +19,9 @@ static void set_defaults(cq_rollout *r) {
     r->friction[w] = m->walls[w].friction;
     for (int i = 0; i < m->dim; i++) r->wall_velocity[w * m->dim + i] = m->walls[w].velocity[i];
   }
-  for (int32_t s = 0; s < r->def.batch; s++)
-    r->values_next[s] = (cq_values){m->position, m->velocity, m->affine, m->deformation, m->volume, m->mass, m->young,
-                                    m->poisson, m->actuation_weight, m->gravity, r->friction, r->wall_velocity};
+  cq_values values = {.gravity = m->gravity, .friction = r->friction, .wall_velocity = r->wall_velocity};
+  for (int32_t f = 0; f < CQ_FIELD_GRAVITY; f++) values.value[f] = m->value[f];
+  for (int32_t s = 0; s < r->def.batch; s++) r->values_next[s] = values;
 }
 
 void cq_rollout_destroy(cq_rollout *r) {
@@ -89,7 +53,7 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
   const cq_model *m = &world->model;
   r->world = world;
   r->def = *def;
-  r->wanted = r->changed = UINT32_MAX;
+  r->wanted = r->changed = UINT64_MAX;
   const cq_backend *b = world->backend;
   if (!r->def.memory) r->def.memory = (b->memory_available ? b->memory_available(world->context) : cq_memory_available()) / 4 * 3;
   r->friction = cq_alloc((size_t)m->wall_count, sizeof(double), "walls");
@@ -125,18 +89,6 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
 
 void cq_rollout_plan(const cq_rollout *r, cq_plan *plan) { *plan = *cq_memo_plan(r->memo); }
 
-static cq_status check_value(int32_t field, double value, int64_t k) {
-  const char *name = field_name(field);
-  if (!isfinite(value)) return cq_fail(CQ_INVALID, "%s[%lld] is %g; every number must be finite", name, (long long)k, value);
-  if ((field == CQ_FIELD_VOLUME || field == CQ_FIELD_MASS) && !(value > 0))
-    return cq_fail(CQ_INVALID, "%s[%lld] is %g; it must be positive", name, (long long)k, value);
-  if ((field == CQ_FIELD_YOUNG || field == CQ_FIELD_FRICTION) && !(value >= 0))
-    return cq_fail(CQ_INVALID, "%s[%lld] is %g; it must not be negative", name, (long long)k, value);
-  if (field == CQ_FIELD_POISSON && !(value > -1 && value < 0.5))
-    return cq_fail(CQ_INVALID, "%s[%lld] is %g; it must be above -1 and below 0.5", name, (long long)k, value);
-  return CQ_OK;
-}
-
 // The nodes that pins hold were found when the world was made: a pinned particle may move within its cell only.
 static cq_status check_pins(const cq_model *m, const double *position) {
   for (int64_t k = 0; k < m->pin_count; k++)
@@ -150,12 +102,24 @@ static cq_status check_pins(const cq_model *m, const double *position) {
   return CQ_OK;
 }
 
+// Does anything here have the field? A material constant may be one of no particle, or of some: others have it as nobody reads it.
+static int has_field(const cq_model *m, int32_t field) {
+  return cq_field_describe(field)->owner != CQ_OWNER_CONSTANT || m->value[field];
+}
+static int takes_value(const cq_model *m, int32_t field, int64_t k) {
+  const cq_field_info *info = cq_field_describe(field);
+  if (info->owner != CQ_OWNER_CONSTANT) return 1;
+  return cq_material_takes(&m->materials[m->material[info->rank ? k / m->dim : k]], field);
+}
+
 cq_status cq_rollout_set(cq_rollout *r, int32_t field, const double *data, int32_t per_scene) {
   const int64_t count = cq_field_count(r->world, field);
   if (count < 0) return cq_fail(CQ_INVALID, "there is no field %d", field);
+  if (!has_field(&r->world->model, field))
+    return cq_fail(CQ_INVALID, "%s is set, but no material of this world has it", field_name(field));
   const int64_t total = per_scene ? count * r->def.batch : count;
   for (int64_t k = 0; k < total; k++) {
-    const cq_status status = check_value(field, data[k], k);
+    const cq_status status = takes_value(&r->world->model, field, k % count) ? cq_field_check(field, field_name(field), k, data[k]) : CQ_OK;
     if (status) return status;
   }
   for (int64_t at = 0; field == CQ_FIELD_POSITION && at < total; at += count) {
@@ -172,10 +136,16 @@ cq_status cq_rollout_set(cq_rollout *r, int32_t field, const double *data, int32
   }
   double *to = r->owned[field][spare];
   if (total) memcpy(to, data, (size_t)total * sizeof *data);
-  for (int32_t s = 0; s < r->def.batch; s++) *value_of(&r->values_next[s], field) = to ? to + (per_scene ? s * count : 0) : NULL;
+  for (int32_t s = 0; s < r->def.batch; s++) r->values_next[s].value[field] = to ? to + (per_scene ? s * count : 0) : NULL;
   r->latest[field] = spare;
-  r->changed |= 1u << field;
+  r->changed |= cq_bit(field);
   return CQ_OK;
+}
+
+double cq_rollout_courant(const cq_rollout *r) {
+  double courant = 0;
+  for (int32_t s = 0; s < r->def.batch; s++) courant = fmax(courant, cq_model_courant(&r->world->model, r->values_next[s].value));
+  return courant;
 }
 
 cq_status cq_rollout_begin(cq_rollout *r) {
@@ -185,7 +155,7 @@ cq_status cq_rollout_begin(cq_rollout *r) {
   memcpy(r->begun, r->latest, sizeof r->begun);
   cq_memo_forget(r->memo);   // or the device would need memory for the new beginning beside that of the whole rollout before
   cq_status status = r->world->backend->begin(r->device, r->values, r->changed);
-  r->changed = status ? UINT32_MAX : 0;
+  r->changed = status ? UINT64_MAX : 0;
   if (!status) status = cq_memo_begin(r->memo);
   r->began = !status;
   return status;
@@ -266,7 +236,7 @@ cq_status cq_rollout_begin_adjoint(cq_rollout *r) {
   return CQ_OK;
 }
 
-void cq_rollout_want(cq_rollout *r, uint32_t fields) { r->wanted = fields; }
+void cq_rollout_want(cq_rollout *r, uint64_t fields) { r->wanted = fields; }
 
 cq_status cq_rollout_run_adjoint(cq_rollout *r, int32_t count, double *grad_u, double *grad_forces) {
   cq_status status = cq_rollout_ready_adjoint(r, count);
@@ -280,41 +250,27 @@ cq_status cq_rollout_run_adjoint(cq_rollout *r, int32_t count, double *grad_u, d
 static void add_gradient(const cq_rollout *r, int32_t scene, int32_t field, double *out) {
   const cq_model *m = &r->world->model;
   const cq_gradients *g = r->world->backend->gradients(r->device, scene);
-  const cq_values *v = &r->values[scene];
-  const int64_t n = m->particle_count, count = cq_field_count(r->world, field);
-  const double *from = NULL;
-  switch (field) {
-    case CQ_FIELD_POSITION: from = g->position; break;
-    case CQ_FIELD_VELOCITY: from = g->velocity; break;
-    case CQ_FIELD_AFFINE: from = g->affine; break;
-    case CQ_FIELD_DEFORMATION: from = g->deformation; break;
-    case CQ_FIELD_VOLUME: from = g->volume; break;
-    case CQ_FIELD_MASS: from = g->mass; break;
-    case CQ_FIELD_ACTUATION_WEIGHT: from = g->actuation_weight; break;
-    case CQ_FIELD_GRAVITY: from = g->gravity; break;
-    case CQ_FIELD_FRICTION: from = g->friction; break;
-    default: break;
+  const double *const *value = r->values[scene].value;
+  const int64_t count = cq_field_count(r->world, field);
+  if (cq_field_describe(field)->owner != CQ_OWNER_CONSTANT) {
+    for (int64_t k = 0; k < count; k++) out[k] += g->value[field][k];
+    return;
   }
-  if (from) {
-    for (int64_t k = 0; k < count; k++) out[k] += from[k];
-  } else if (field == CQ_FIELD_WALL_VELOCITY) {
-    for (int32_t w = 0; w < m->wall_count; w++)
-      for (int i = 0; i < m->dim; i++) out[w * m->dim + i] += g->wall_velocity[w][i];
-  } else {
-    for (int64_t p = 0; p < n; p++) {
-      double grad_young = 0, grad_poisson = 0;
-      cq_lame_adj(v->young[p], v->poisson[p], &grad_young, &grad_poisson, g->mu[p], g->lambda[p], g->bulk[p]);
-      out[p] += field == CQ_FIELD_YOUNG ? grad_young : grad_poisson;
-    }
+  for (int64_t p = 0; p < m->particle_count; p++) {
+    double slot[CQ_SLOTS_MAX] = {0};
+    for (int32_t k = 0; k < m->slot_count; k++) slot[k] = g->slot[k][p];
+    cq_constants_adj(m, value, p, field, out + p * (count / m->particle_count), slot);
   }
 }
 
 cq_status cq_rollout_gradient(cq_rollout *r, int32_t field, double *out, int32_t per_scene) {
   const int64_t count = cq_field_count(r->world, field);
   if (count < 0) return cq_fail(CQ_INVALID, "there is no field %d", field);
+  if (!has_field(&r->world->model, field))
+    return cq_fail(CQ_INVALID, "there is no gradient of %s: no material of this world has it", field_name(field));
   if (!r->adjoint || cq_memo_at(r->memo))
     return cq_fail(CQ_INVALID, "gradients are complete at step 0; the adjoint is at step %d", cq_memo_at(r->memo));
-  if (!(r->computed >> field & 1))
+  if (!(r->computed & cq_bit(field)))
     return cq_fail(CQ_INVALID, "the gradient of %s was not wanted when the adjoint began", field_name(field));
   const cq_status status = r->finished ? CQ_OK : r->world->backend->finish(r->device);
   if (status) return status;

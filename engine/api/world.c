@@ -59,7 +59,7 @@ void cq_world_destroy(cq_world *world) {
   cq_free(world);
 }
 
-double cq_world_courant(const cq_world *world) { return cq_model_courant(&world->model); }
+double cq_world_courant(const cq_world *world) { return cq_model_courant(&world->model, NULL); }
 const char *cq_world_device(const cq_world *world) { return world->description; }
 int32_t cq_world_device_kind(const cq_world *world) { return world->backend == cq_backend_cpu() ? CQ_DEVICE_CPU : CQ_DEVICE_CUDA; }
 cq_status cq_gpu_find(int32_t index, cq_gpu *gpu) { return cq_cuda_find_gpu(index, gpu); }
@@ -77,7 +77,7 @@ const char *cq_phase_name(int32_t phase) {
 
 int64_t cq_struct_size(const char *name) {
   static const struct { const char *name; int64_t size; } sizes[] = {
-      {"cq_material", sizeof(cq_material)}, {"cq_wall", sizeof(cq_wall)}, {"cq_world_def", sizeof(cq_world_def)},
+      {"cq_material", sizeof(cq_material)}, {"cq_field_info", sizeof(cq_field_info)}, {"cq_wall", sizeof(cq_wall)}, {"cq_world_def", sizeof(cq_world_def)},
       {"cq_rollout_def", sizeof(cq_rollout_def)}, {"cq_plan", sizeof(cq_plan)}, {"cq_health", sizeof(cq_health)},
       {"cq_readout", sizeof(cq_readout)}, {"cq_layout", sizeof(cq_layout)}, {"cq_product", sizeof(cq_product)},
       {"cq_dense", sizeof(cq_dense)}, {"cq_layer", sizeof(cq_layer)}, {"cq_policy", sizeof(cq_policy)},

@@ -33,9 +33,9 @@ struct cq_rollout {
   int32_t latest[CQ_FIELD_COUNT], begun[CQ_FIELD_COUNT];   // the one set last; the one of the last begin
   double *friction, *wall_velocity;    // the world's walls as fields
   cq_values *values, *values_next;     // {batch} of the last begin; for the next
-  uint32_t changed;           // fields that were set since the last begin
+  uint64_t changed;           // fields that were set since the last begin
   cq_changing changing;
-  uint32_t wanted, computed;  // gradients: to be asked for; of the running adjoint
+  uint64_t wanted, computed;  // gradients: to be asked for; of the running adjoint
   int32_t began, adjoint, finished, failed;
 };
 

@@ -4,6 +4,7 @@
 #ifndef CQ_BACKEND_H
 #define CQ_BACKEND_H
 
+#include "../physics/material/law.h"
 #include "../world/model.h"
 
 #ifdef __cplusplus
@@ -15,21 +16,21 @@ typedef struct cq_device cq_device;
 typedef struct cq_record cq_record;   // one control step of all scenes, as its adjoint needs it
 typedef struct cq_mark cq_mark;       // the live state of all scenes, to come back to
 
-// Values of a rollout for one scene, in the user's order; may be shared between scenes.
+// Values of a rollout for one scene, in the user's order; may be shared between scenes. NULL: no particle has the field.
 typedef struct cq_values {
-  const double *position, *velocity, *affine, *deformation;
-  const double *volume, *mass, *young, *poisson;
-  const double *actuation_weight;
-  const double *gravity, *friction, *wall_velocity;
+  CQ_FIELD_UNION(const double, CQ_FIELDS, CQ_FIELD_CONST_POINTER, CQ_FIELD_COUNT);
 } cq_values;
 
-// Gradients for one scene, in the user's order, of everything since begin_adjoint.
+// Gradients for one scene, in the user's order, of everything since begin_adjoint; those of material constants by slot, for api knows
+// what they were made from, and none in value.
 typedef struct cq_gradients {
-  double *position, *velocity, *affine, *deformation;
-  double *volume, *mass, *mu, *lambda, *bulk;   // Lame's constants: api knows what they were made from
-  double *actuation_weight;
-  double gravity[3], friction[CQ_WALLS_MAX], wall_velocity[CQ_WALLS_MAX][3];
+  CQ_FIELD_UNION(double, CQ_FIELDS, CQ_FIELD_POINTER, CQ_FIELD_COUNT);
+  double *slot[CQ_SLOTS_MAX];           // {n} of each
 } cq_gradients;
+
+static inline uint64_t cq_bit(int32_t field) { return (uint64_t)1 << field; }
+// of fields: all that are material constants
+static inline uint64_t cq_constant_bits(void) { return cq_bit(CQ_FIELD_ACTUATION_WEIGHT) - cq_bit(CQ_FIELD_YOUNG); }
 
 // A policy that gives the signals of control steps, and what is kept of it. Only for a device that follows.
 typedef struct cq_following {
@@ -70,7 +71,7 @@ typedef struct cq_backend {
   void (*destroy)(cq_device *device);
   // values {batch}, kept by pointer; changed: bits (1 << cq_field) of those that may differ from the last begin that succeeded. A
   // device may have kept what it made of the others.
-  cq_status (*begin)(cq_device *device, const cq_values *values, uint32_t changed);
+  cq_status (*begin)(cq_device *device, const cq_values *values, uint64_t changed);
   cq_status (*advance)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *made);
   const cq_health *(*health)(const cq_device *device);                     // of the first scene that failed
 
@@ -85,7 +86,7 @@ typedef struct cq_backend {
 
   // the adjoint: of the live state; of the control steps that led to it, the last ones of those given, with what they had.
   // wanted: bits (1 << cq_field) of the gradients that will be asked for
-  cq_status (*begin_adjoint)(cq_device *device, uint32_t wanted);
+  cq_status (*begin_adjoint)(cq_device *device, uint64_t wanted);
   cq_status (*reverse)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *made);
   cq_status (*finish)(cq_device *device);                                  // at step 0: gradients are complete
   const cq_gradients *(*gradients)(const cq_device *device, int32_t scene);

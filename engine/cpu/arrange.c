@@ -343,7 +343,8 @@ static void fill(cq_scene *s, int32_t range) {
     order[slot] = -1;
   }
   find_reach(s, a, range);
-  s->kernels->reorder(s, s->live->data, s->next->data, begin, end);
+  s->kernels->reorder(s, s->live->data, s->next->data, cq_scene_fields(s), begin, end);
+  if (s->next->internal) s->kernels->reorder(s, s->live->internal, s->next->internal, s->model->internal_count, begin, end);
   if (s->arrangement->made < 0)
     s->kernels->load_params(s, a, begin, end);
   else

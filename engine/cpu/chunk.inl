@@ -51,6 +51,9 @@ static void load_state(const cq_scene *s, cq_slice *out, int32_t chunk_begin, in
     for (int q = 0; q < 4; q++)
       for (int k = 0; k < width[q]; k++)
         *slot_at(data, FIELDS, slot, first[q] + k) = (real)field[q][p * width[q] + k];
+    const int32_t internals = out->internal ? s->model->internal_count : 0;
+    const double start = cq_law_of(s->model->materials[s->model->material[p]].kind)->internal_start;
+    for (int32_t k = 0; k < internals; k++) *slot_at((real *)out->internal, internals, slot, k) = (real)start;
   }
 }
 
@@ -62,11 +65,9 @@ static void load_params(const cq_scene *s, cq_arrangement *a, int32_t chunk_begi
     a->driven[c] = 0;
     for (int32_t slot = c * CQ_CHUNK; slot < (c + 1) * CQ_CHUNK; slot++) {
       const int32_t p = padded_particle(s, a, slot), real_particle = a->order[slot] >= 0;
-      *slot_at(data, CQ_PARAM_COUNT, slot, CQ_PARAM_MASS) = (real)(real_particle ? s->values.mass[p] : 0);
-      *slot_at(data, CQ_PARAM_COUNT, slot, CQ_PARAM_VOLUME) = (real)(real_particle ? s->values.volume[p] : 0);
-      *slot_at(data, CQ_PARAM_COUNT, slot, CQ_PARAM_MU) = (real)s->mu[p];
-      *slot_at(data, CQ_PARAM_COUNT, slot, CQ_PARAM_LAMBDA) = (real)s->lambda[p];
-      *slot_at(data, CQ_PARAM_COUNT, slot, CQ_PARAM_BULK) = (real)s->bulk[p];
+      *slot_at(data, s->params, slot, CQ_PARAM_MASS) = (real)(real_particle ? s->values.mass[p] : 0);
+      *slot_at(data, s->params, slot, CQ_PARAM_VOLUME) = (real)(real_particle ? s->values.volume[p] : 0);
+      for (int32_t k = 0; k < m->slot_count; k++) *slot_at(data, s->params, slot, CQ_PARAM_SLOTS + k) = (real)s->slot[k][p];
       a->material[slot] = (uint8_t)m->material[p];
       a->materials[c] |= 1u << m->material[p];
       a->drives[slot] = m->actuation_start[p + 1] > m->actuation_start[p] || (m->force_of && m->force_of[p] >= 0);
@@ -86,15 +87,15 @@ static void load_globals(cq_scene *s) {
 
 // adds the gradients of constants to the user's order and clears them, for the order changes; unless nobody will ask for them
 static void store_params_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end) {
-  const uint32_t constants = 1u << CQ_FIELD_VOLUME | 1u << CQ_FIELD_MASS | 1u << CQ_FIELD_YOUNG | 1u << CQ_FIELD_POISSON;
-  if (!(s->wanted & constants)) return;
+  if (!(s->wanted & (cq_bit(CQ_FIELD_VOLUME) | cq_bit(CQ_FIELD_MASS) | cq_constant_bits()))) return;
   real *data = (real *)s->params_adj;
   cq_gradients *g = &s->gradients;
-  double *out[CQ_PARAM_COUNT] = {g->mass, g->volume, g->mu, g->lambda, g->bulk};
+  double *out[CQ_PARAM_SLOTS + CQ_SLOTS_MAX] = {g->mass, g->volume};
+  for (int32_t k = 0; k < s->model->slot_count; k++) out[CQ_PARAM_SLOTS + k] = g->slot[k];
   for (int32_t slot = chunk_begin * CQ_CHUNK; slot < chunk_end * CQ_CHUNK; slot++) {
     const int32_t p = s->arrangement->order[slot];
-    for (int k = 0; k < CQ_PARAM_COUNT; k++) {
-      real *value = slot_at(data, CQ_PARAM_COUNT, slot, k);
+    for (int32_t k = 0; k < s->params; k++) {
+      real *value = slot_at(data, s->params, slot, k);
       if (p >= 0) out[k][p] += (double)s_value(*value);
       *value = (real)0;
     }

@@ -207,7 +207,7 @@ static cq_status begin_scene(cq_scene *scene, cq_crew *crew, int32_t index, void
 }
 
 // All values are loaded again: that costs about what a step does.
-static cq_status begin(cq_device *device, const cq_values *values, uint32_t changed) {
+static cq_status begin(cq_device *device, const cq_values *values, uint64_t changed) {
   (void)changed;
   device->health = (cq_health){0};
   return run(device, begin_scene, (void *)values, NULL);
@@ -316,11 +316,11 @@ static void resume(cq_device *device, const cq_mark *mark) {
 }
 
 static int64_t slice_bytes(const cq_scene *s) {
-  return (int64_t)s->chunks * CQ_CHUNK * cq_scene_fields(s) * s->kernels->real_bytes;
+  return (int64_t)s->chunks * CQ_CHUNK * (cq_scene_fields(s) + s->model->internal_count) * s->kernels->real_bytes;
 }
 
 static int64_t arrangement_bytes(const cq_scene *s) {
-  return (int64_t)s->chunks * CQ_CHUNK * (9 + CQ_PARAM_COUNT * s->kernels->real_bytes);
+  return (int64_t)s->chunks * CQ_CHUNK * (9 + s->params * s->kernels->real_bytes);
 }
 
 static int64_t mark_bytes(const cq_device *device) {
@@ -347,7 +347,7 @@ static cq_status begin_adjoint_scene(cq_scene *scene, cq_crew *crew, int32_t ind
   return CQ_OK;
 }
 
-static cq_status begin_adjoint(cq_device *device, uint32_t wanted) {
+static cq_status begin_adjoint(cq_device *device, uint64_t wanted) {
   for (int32_t s = 0; s < device->batch; s++) device->scenes[s].wanted = wanted;
   return run(device, begin_adjoint_scene, NULL, NULL);
 }
@@ -432,8 +432,8 @@ static void read_parts(const reading *job, int rank, int size) {
           scene->kernels->read_sums(scene, r, job->summed, k, end, job->device->sums + index * job->width);
           continue;
         }
-        double *out[CQ_FIELD_COUNT];
-        for (int32_t f = 0; f < CQ_FIELD_COUNT; f++) out[f] = job->out + s * job->count + offset_of(r, scene->model->dim, f, k, g);
+        double *out[CQ_STATE_FIELD_COUNT];
+        for (int32_t f = 0; f < CQ_STATE_FIELD_COUNT; f++) out[f] = job->out + s * job->count + offset_of(r, scene->model->dim, f, k, g);
         scene->kernels->read_fields(scene, r, k, end, out);
       }
   }
@@ -464,9 +464,9 @@ static void read_adjoint_job(void *argument, int rank, int size) {
     cq_crew_share(&crew, scene->chunks, &begin, &end);
     for (int32_t g = 0; g < r->group_count; g++) {
       double sums[CQ_READ_SUMS_MAX];
-      const double *grad[CQ_FIELD_COUNT];
+      const double *grad[CQ_STATE_FIELD_COUNT];
       if (r->kind != CQ_READOUT_GATHER) add_parts(job, g, &part, sums);
-      for (int32_t f = 0; f < CQ_FIELD_COUNT; f++)
+      for (int32_t f = 0; f < CQ_STATE_FIELD_COUNT; f++)
         grad[f] = job->grad_out + s * job->count + offset_of(r, scene->model->dim, f, r->group_start[g], g);
       scene->kernels->read_adj(scene, r, g, begin, end, sums, grad);
     }
@@ -507,7 +507,7 @@ static cq_status read_scenes(cq_device *device, const cq_readout *readout, int64
     for (int32_t g = 0; g < readout->group_count; g++) {
       double sums[CQ_READ_SUMS_MAX];
       add_parts(&job, g, &part, sums);
-      for (int32_t f = 0, at = 1; f < CQ_FIELD_COUNT; f++) {
+      for (int32_t f = 0, at = 1; f < CQ_STATE_FIELD_COUNT; f++) {
         const int32_t width = cq_readout_width(readout->kind, readout->fields & 1u << f, dim);
         double *to = out + s * count + offset_of(readout, dim, f, 0, g);
         for (int32_t i = 0; i < width; i++) to[i] = sums[at++] / sums[0];

@@ -85,7 +85,7 @@ CQ_INLINE double dot_of_chunk(const real *x, const real *y) {
 static void drive_adj(cq_scene *s, int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;
-  const int by_weight = s->wanted >> CQ_FIELD_ACTUATION_WEIGHT & 1;
+  const int by_weight = (s->wanted & cq_bit(CQ_FIELD_ACTUATION_WEIGHT)) != 0;
   double *signals = s->signals_partial + (int64_t)range * m->actuator_count;
   if (s->wired[range] != a->made) lay_wires(s, range);
   int64_t wire = (int64_t)s->range_start[range] * s->wire_width;

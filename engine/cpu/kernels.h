@@ -24,7 +24,7 @@ typedef struct cq_kernels {
   // another order, from s->source
   void (*bases)(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end, int32_t lower[3],
                 int32_t upper[3], int32_t *outside);
-  void (*reorder)(const cq_scene *s, const void *in, void *out, int32_t chunk_begin, int32_t chunk_end);
+  void (*reorder)(const cq_scene *s, const void *in, void *out, int32_t fields, int32_t chunk_begin, int32_t chunk_end);
 
   // one engine step; p2g sets what it found, g2p adds to it
   void (*p2g)(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found);
@@ -32,7 +32,7 @@ typedef struct cq_kernels {
   void (*g2p)(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found);
 
   // its adjoint: adj of out becomes adj of in
-  void (*g2p_adj)(cq_scene *s, const cq_slice *in, int32_t range);
+  void (*g2p_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
   void (*grid_adj)(cq_scene *s, const void *record, int32_t block);
   void (*p2g_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
 
@@ -43,11 +43,11 @@ typedef struct cq_kernels {
   // readouts of the live state, of some entries of the list: the sum of weights, then for each component or pair of the fields
   // the weighted sum; the fields themselves, out: of each field, for the first entry
   void (*read_sums)(const cq_scene *s, const cq_readout *r, uint32_t fields, int64_t begin, int64_t end, double *sums);
-  void (*read_fields)(const cq_scene *s, const cq_readout *r, int64_t begin, int64_t end, double *const out[CQ_FIELD_COUNT]);
+  void (*read_fields)(const cq_scene *s, const cq_readout *r, int64_t begin, int64_t end, double *const out[CQ_STATE_FIELD_COUNT]);
   // the adjoint of one group, for particles of some chunks: its sums (without those of fields where no gradient by mass is
   // wanted), and the gradient of each field's part
   void (*read_adj)(cq_scene *s, const cq_readout *r, int32_t group, int32_t chunk_begin, int32_t chunk_end, const double *sums,
-                   const double *const grad[CQ_FIELD_COUNT]);
+                   const double *const grad[CQ_STATE_FIELD_COUNT]);
 
   // first particle of a slice, in the user's order, that is not finite, has left the world, or is inverted
   void (*diagnose)(const cq_scene *s, const cq_slice *slice, cq_health *health);

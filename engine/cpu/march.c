@@ -1,6 +1,6 @@
 // march: one control step of one scene, forward and backward.
 #include "arrange.h"
-#include "../physics/lame.h"
+#include "../world/constants.h"
 #include <float.h>
 #include <string.h>
 
@@ -18,8 +18,11 @@ static double drift_of_rounding(const cq_scene *s) {
 static void load_material(cq_scene *s, const cq_crew *crew) {
   int begin, end;
   cq_crew_share(crew, (int)s->model->particle_count, &begin, &end);
-  for (int p = begin; p < end; p++)
-    cq_lame(s->values.young[p], s->values.poisson[p], &s->mu[p], &s->lambda[p], &s->bulk[p]);
+  for (int p = begin; p < end; p++) {
+    double slot[CQ_SLOTS_MAX];
+    cq_constants_of(s->model, s->values.value, p, slot);
+    for (int32_t k = 0; k < s->model->slot_count; k++) s->slot[k][p] = slot[k];
+  }
 }
 
 cq_status cq_scene_begin(cq_scene *s, cq_crew *crew) {
@@ -171,34 +174,38 @@ void cq_scene_begin_adjoint(cq_scene *s, cq_crew *crew) {
     settle_adjoint(s);
     const cq_model *m = s->model;
     const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)s->chunks * CQ_CHUNK;
-    const size_t n = (size_t)m->particle_count, d = (size_t)m->dim, real = sizeof(double);
+    const size_t real = sizeof(double);
     cq_gradients *g = &s->gradients;
     memset(s->adj, 0, slots * (size_t)cq_scene_fields(s) * size);
-    memset(s->params_adj, 0, slots * CQ_PARAM_COUNT * size);
+    if (s->internal_adj) memset(s->internal_adj, 0, slots * (size_t)m->internal_count * size);
+    memset(s->params_adj, 0, slots * (size_t)s->params * size);
     memset(s->drive_adj, 0, slots * (size_t)cq_scene_drives(s) * size);
     memset(s->signals_partial, 0, (size_t)s->ranges * (size_t)m->actuator_count * real);
     memset(s->partial, 0, sizeof s->partial);
-    memset(g->position, 0, n * d * real);
-    memset(g->velocity, 0, n * d * real);
-    memset(g->affine, 0, n * d * d * real);
-    memset(g->deformation, 0, n * d * d * real);
-    double *one_each[] = {g->volume, g->mass, g->mu, g->lambda, g->bulk};
-    for (int k = 0; k < 5; k++) memset(one_each[k], 0, n * real);
-    memset(g->actuation_weight, 0, (size_t)m->actuation_count * real);
-    memset(g->gravity, 0, sizeof g->gravity);
-    memset(g->friction, 0, sizeof g->friction);
-    memset(g->wall_velocity, 0, sizeof g->wall_velocity);
+    for (int32_t f = 0; f < CQ_FIELD_COUNT; f++)
+      if (g->value[f]) memset(g->value[f], 0, (size_t)cq_model_field_count(m, f) * real);
+    for (int32_t k = 0; k < m->slot_count; k++) memset(g->slot[k], 0, (size_t)m->particle_count * real);
   }
   cq_crew_wait(crew);
 }
 
 // padding takes no part in the adjoint
-static void clear_padding(cq_scene *s) {
+static void clear_padding_of(const cq_scene *s, void *adj, int32_t fields) {
   const size_t size = (size_t)s->kernels->real_bytes;
-  const int32_t fields = cq_scene_fields(s);
-  for (int64_t slot = s->model->particle_count; slot < (int64_t)s->chunks * CQ_CHUNK; slot++)
+  for (int64_t slot = s->model->particle_count; adj && slot < (int64_t)s->chunks * CQ_CHUNK; slot++)
     for (int32_t f = 0; f < fields; f++)
-      memset((char *)s->adj + (size_t)((slot / CQ_CHUNK * fields + f) * CQ_CHUNK + slot % CQ_CHUNK) * size, 0, size);
+      memset((char *)adj + (size_t)((slot / CQ_CHUNK * fields + f) * CQ_CHUNK + slot % CQ_CHUNK) * size, 0, size);
+}
+
+static void clear_padding(cq_scene *s) {
+  clear_padding_of(s, s->adj, cq_scene_fields(s));
+  clear_padding_of(s, s->internal_adj, s->model->internal_count);
+}
+
+static void swap(void **a, void **b) {
+  void *was = *a;
+  *a = *b;
+  *b = was;
 }
 
 // The adjoint into the order that the step before had: constants and actuation are settled in the order they were made in.
@@ -212,13 +219,14 @@ static void cross_sorting(cq_scene *s, cq_crew *crew, cq_arrangement *to) {
     s->kernels->drive_adj(s, r);
     for (int32_t slot = s->range_start[r] * CQ_CHUNK; slot < s->range_start[r + 1] * CQ_CHUNK; slot++)
       s->source[slot] = s->arrangement->slot[to->order[slot < n ? slot : n - 1]];
-    s->kernels->reorder(s, s->adj, s->adj_other, s->range_start[r], s->range_start[r + 1]);
+    s->kernels->reorder(s, s->adj, s->adj_other, cq_scene_fields(s), s->range_start[r], s->range_start[r + 1]);
+    if (s->internal_adj)
+      s->kernels->reorder(s, s->internal_adj, s->internal_adj_other, s->model->internal_count, s->range_start[r], s->range_start[r + 1]);
   }
   cq_crew_wait(crew);
   if (crew->rank == 0) {
-    void *adj = s->adj;
-    s->adj = s->adj_other;
-    s->adj_other = adj;
+    swap(&s->adj, &s->adj_other);
+    swap(&s->internal_adj, &s->internal_adj_other);
     cq_scene_resume(s, s->live, to, 0, s->step);
     clear_padding(s);
     s->status = cq_arrange_reserve(s);
@@ -231,7 +239,7 @@ static void cross_sorting(cq_scene *s, cq_crew *crew, cq_arrangement *to) {
 static void reverse_step(cq_scene *s, cq_crew *crew, const cq_step_record *record) {
   int begin, end;
   cq_crew_share(crew, s->ranges, &begin, &end);
-  for (int32_t r = begin; r < end; r++) s->kernels->g2p_adj(s, record->in, r);
+  for (int32_t r = begin; r < end; r++) s->kernels->g2p_adj(s, record->in, record->out, r);
   cq_crew_wait(crew);
   cq_crew_phase(crew, CQ_PHASE_G2P_ADJ);
   for (int32_t r = begin; r < end; r++) s->kernels->grid_adj(s, record->grid, r);
@@ -290,13 +298,14 @@ void cq_scene_finish(cq_scene *s, cq_crew *crew) {
   }
   cq_crew_wait(crew);
   if (crew->rank) return;
+  const int32_t dim = s->model->dim;
   cq_gradients *g = &s->gradients;
   for (int32_t r = 0; r < s->ranges; r++) {
     const cq_partial *part = &s->partial[r];
-    for (int i = 0; i < 3; i++) g->gravity[i] += part->gravity[i];
+    for (int i = 0; i < dim; i++) g->gravity[i] += part->gravity[i];
     for (int32_t w = 0; w < s->model->wall_count; w++) {
       g->friction[w] += part->friction[w];
-      for (int i = 0; i < 3; i++) g->wall_velocity[w][i] += part->wall_velocity[w][i];
+      for (int i = 0; i < dim; i++) g->wall_velocity[w * dim + i] += part->wall_velocity[w][i];
     }
   }
 }

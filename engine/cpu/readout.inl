@@ -16,7 +16,7 @@ typedef struct entries {
 } entries;
 
 #define FIELDS_EACH(fields, f, width) \
-  for (int32_t f = 0, width; f < CQ_FIELD_COUNT && (width = (fields) >> f & 1 ? cq_state_width(f, CQ_DIM) : 0, 1); f++)
+  for (int32_t f = 0, width; f < CQ_STATE_FIELD_COUNT && (width = (fields) >> f & 1 ? cq_state_width(f, CQ_DIM) : 0, 1); f++)
 
 CQ_INLINE double weight_of(const cq_scene *s, const cq_readout *r, const int32_t p) {
   return r->weighting == CQ_WEIGHT_MASS ? s->values.mass[p] : 1;
@@ -98,7 +98,7 @@ static void read_sums(const cq_scene *s, const cq_readout *r, uint32_t fields, i
   }
 }
 
-static void read_fields(const cq_scene *s, const cq_readout *r, int64_t begin, int64_t end, double *const out[CQ_FIELD_COUNT]) {
+static void read_fields(const cq_scene *s, const cq_readout *r, int64_t begin, int64_t end, double *const out[CQ_STATE_FIELD_COUNT]) {
   for (int64_t first = begin; first < end; first += BLOCK) {
     entries e;
     find_entries(s, r, first, end, &e);
@@ -122,7 +122,7 @@ static void derivative(const cq_readout *r, const entries *e, const real *q, con
 
 // With out = sum w q / W: dL/dq += w / W g; by mass, dL/dw += g . (q - out) / W. For particles of some chunks.
 static void read_adj(cq_scene *s, const cq_readout *r, int32_t group, int32_t chunk_begin, int32_t chunk_end, const double *sums,
-                     const double *const grad[CQ_FIELD_COUNT]) {
+                     const double *const grad[CQ_STATE_FIELD_COUNT]) {
   const int by_mass = cq_scene_reads_mass(s, r), whole = r->kind == CQ_READOUT_GATHER;
   const double half = r->kind == CQ_READOUT_SECOND_MOMENT ? 0.5 : 1;     // q stands twice in q q^T
   const int64_t begin = r->group_start[group], end = r->group_start[group + 1];

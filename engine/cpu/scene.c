@@ -50,42 +50,54 @@ static int alloc_wires(cq_scene *s) {
   return s->wires && s->wire_actuator && s->wire_weight && s->wire_entry;
 }
 
-static int alloc_adjoint(cq_scene *s, const cq_model *m) {
-  const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)slots_of(s), n = (size_t)m->particle_count;
-  const size_t d = (size_t)m->dim;
+// of each field that the world has, and of each slot
+static int alloc_gradients(cq_scene *s) {
   cq_gradients *g = &s->gradients;
+  int complete = 1;
+  for (int32_t f = 0; f < CQ_FIELD_COUNT; f++) {
+    if (cq_constant_bits() & cq_bit(f)) continue;
+    g->value[f] = cq_alloc((size_t)cq_model_field_count(s->model, f), sizeof(double), "gradients");
+    complete &= g->value[f] != NULL;
+  }
+  for (int32_t k = 0; k < s->model->slot_count; k++) {
+    g->slot[k] = cq_alloc((size_t)s->model->particle_count, sizeof(double), "gradients");
+    complete &= g->slot[k] != NULL;
+  }
+  return complete;
+}
+
+static int alloc_adjoint(cq_scene *s, const cq_model *m) {
+  const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)slots_of(s), internals = slots * (size_t)m->internal_count;
   s->adj = cq_alloc(slots * (size_t)cq_scene_fields(s), size, "adjoint state");
   s->adj_other = cq_alloc(slots * (size_t)cq_scene_fields(s), size, "adjoint state");
-  s->params_adj = cq_alloc(slots * CQ_PARAM_COUNT, size, "adjoint constants");
+  if (internals) s->internal_adj = cq_alloc(internals, size, "adjoint state");
+  if (internals) s->internal_adj_other = cq_alloc(internals, size, "adjoint state");
+  s->params_adj = cq_alloc(slots * (size_t)s->params, size, "adjoint constants");
   s->drive_adj = cq_alloc(slots * (size_t)cq_scene_drives(s), size, "adjoint actuation");
   s->signals_adj = cq_alloc((size_t)m->actuator_count, sizeof(double), "adjoint signals");
-  s->forces_adj = cq_alloc((size_t)m->force_count * d, sizeof(double), "adjoint forces");
+  s->forces_adj = cq_alloc((size_t)m->force_count * (size_t)m->dim, sizeof(double), "adjoint forces");
   s->signals_partial = cq_alloc((size_t)s->ranges * (size_t)m->actuator_count, sizeof(double), "adjoint signals");
-  g->position = cq_alloc(n * d, sizeof(double), "gradients");
-  g->velocity = cq_alloc(n * d, sizeof(double), "gradients");
-  g->affine = cq_alloc(n * d * d, sizeof(double), "gradients");
-  g->deformation = cq_alloc(n * d * d, sizeof(double), "gradients");
-  g->volume = cq_alloc(n, sizeof(double), "gradients");
-  g->mass = cq_alloc(n, sizeof(double), "gradients");
-  g->mu = cq_alloc(n, sizeof(double), "gradients");
-  g->lambda = cq_alloc(n, sizeof(double), "gradients");
-  g->bulk = cq_alloc(n, sizeof(double), "gradients");
-  g->actuation_weight = cq_alloc((size_t)m->actuation_count, sizeof(double), "gradients");
-  return s->adj && s->adj_other && s->params_adj && s->drive_adj && s->signals_adj && s->forces_adj &&
-         s->signals_partial && g->position && g->velocity && g->affine && g->deformation && g->volume && g->mass &&
-         g->mu && g->lambda && g->bulk && g->actuation_weight;
+  return s->adj && s->adj_other && (!internals || (s->internal_adj && s->internal_adj_other)) && s->params_adj && s->drive_adj &&
+         s->signals_adj && s->forces_adj && s->signals_partial && alloc_gradients(s);
+}
+
+static int alloc_slots(cq_scene *s) {
+  s->params = CQ_PARAM_SLOTS + s->model->slot_count;
+  for (int32_t k = 0; k < s->model->material_count; k++) s->updates |= cq_law_of(s->model->materials[k].kind)->updates;
+  for (int32_t k = 0; k < s->model->slot_count; k++) {
+    s->slot[k] = cq_alloc((size_t)s->model->particle_count, sizeof(double), "material constants");
+    if (!s->slot[k]) return 0;
+  }
+  return 1;
 }
 
 cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *kernels, int differentiable) {
   *s = (cq_scene){.model = model, .kernels = kernels};
   split_ranges(s);
-  const size_t size = (size_t)kernels->real_bytes, n = (size_t)model->particle_count, slots = (size_t)slots_of(s);
-  s->mu = cq_alloc(n, sizeof(double), "material constants");
-  s->lambda = cq_alloc(n, sizeof(double), "material constants");
-  s->bulk = cq_alloc(n, sizeof(double), "material constants");
+  const size_t size = (size_t)kernels->real_bytes, slots = (size_t)slots_of(s);
   s->globals = cq_alloc(3 + 4 * (size_t)model->wall_count, size, "globals");
   s->drive = cq_alloc(slots * (size_t)cq_scene_drives(s), size, "actuation");
-  if (!s->mu || !s->lambda || !s->bulk || !s->globals || !s->drive || !alloc_sorting(s) || !alloc_wires(s) ||
+  if (!alloc_slots(s) || !s->globals || !s->drive || !alloc_sorting(s) || !alloc_wires(s) ||
       (differentiable && !alloc_adjoint(s, model))) {
     cq_scene_destroy(s);
     return CQ_MEMORY;
@@ -105,6 +117,12 @@ static void arrangement_free(cq_arrangement *a) {
   cq_free(a);
 }
 
+static void slice_free(cq_slice *slice) {
+  cq_free(slice->data);
+  cq_free(slice->internal);
+  cq_free(slice);
+}
+
 void cq_scene_destroy(cq_scene *s) {
   if (!s->model) return;
   if (s->live) cq_slice_release(s, s->live);
@@ -112,8 +130,7 @@ void cq_scene_destroy(cq_scene *s) {
   cq_arrangement_release(s, s->adj_arrangement);
   while (s->free_slices) {
     cq_slice *next = s->free_slices->next;
-    cq_free(s->free_slices->data);
-    cq_free(s->free_slices);
+    slice_free(s->free_slices);
     s->free_slices = next;
   }
   while (s->free_arrangements) {
@@ -121,14 +138,15 @@ void cq_scene_destroy(cq_scene *s) {
     arrangement_free(s->free_arrangements);
     s->free_arrangements = next;
   }
-  cq_gradients *g = &s->gradients;
-  void *owned[] = {s->mu, s->lambda, s->bulk, s->globals, s->drive, s->base, s->source, s->source_other, s->plane,
+  void *owned[] = {s->globals, s->drive, s->base, s->source, s->source_other, s->plane,
                    s->tally, s->reach, s->grid_v, s->grid_q,
                    s->wires, s->wire_actuator, s->wire_weight, s->wire_entry,
-                   s->adj, s->adj_other, s->params_adj, s->drive_adj, s->signals_adj, s->forces_adj, s->signals_partial,
-                   g->position, g->velocity, g->affine, g->deformation, g->volume, g->mass, g->mu, g->lambda, g->bulk,
-                   g->actuation_weight};
+                   s->adj, s->adj_other, s->internal_adj, s->internal_adj_other, s->params_adj, s->drive_adj, s->signals_adj,
+                   s->forces_adj, s->signals_partial};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
+  for (int32_t k = 0; k < CQ_SLOTS_MAX; k++) cq_free(s->slot[k]);
+  for (int32_t k = 0; k < CQ_SLOTS_MAX; k++) cq_free(s->gradients.slot[k]);
+  for (int32_t f = 0; f < CQ_FIELD_COUNT; f++) cq_free(s->gradients.value[f]);
   for (int r = 0; r < CQ_RANGES_MAX; r++) cq_free(s->slab[r]);
   *s = (cq_scene){0};
 }
@@ -138,12 +156,13 @@ cq_slice *cq_slice_create(cq_scene *s) {
   if (slice) {
     s->free_slices = slice->next;
   } else {
-    const size_t count = (size_t)slots_of(s) * (size_t)cq_scene_fields(s), size = (size_t)s->kernels->real_bytes;
+    const size_t slots = (size_t)slots_of(s), size = (size_t)s->kernels->real_bytes, internals = slots * (size_t)s->model->internal_count;
     slice = cq_alloc(1, sizeof *slice, "state slice");
     if (!slice) return NULL;
-    slice->data = cq_alloc(count, size, "state slice");
-    if (!slice->data) {
-      cq_free(slice);
+    slice->data = cq_alloc(slots * (size_t)cq_scene_fields(s), size, "state slice");
+    if (internals) slice->internal = cq_alloc(internals, size, "state slice");
+    if (!slice->data || (internals && !slice->internal)) {
+      slice_free(slice);
       return NULL;
     }
   }
@@ -173,7 +192,7 @@ cq_arrangement *cq_arrangement_create(cq_scene *s) {
     if (!a) return NULL;
     a->order = cq_alloc(slots, sizeof *a->order, "arrangement");
     a->slot = cq_alloc((size_t)s->model->particle_count, sizeof *a->slot, "arrangement");
-    a->params = cq_alloc(slots * CQ_PARAM_COUNT, (size_t)s->kernels->real_bytes, "arrangement");
+    a->params = cq_alloc(slots * (size_t)s->params, (size_t)s->kernels->real_bytes, "arrangement");
     a->materials = cq_alloc((size_t)s->chunks, sizeof *a->materials, "arrangement");
     a->material = cq_alloc(slots, 1, "arrangement");
     a->drives = cq_alloc(slots, 1, "arrangement");

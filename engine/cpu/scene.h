@@ -20,8 +20,8 @@ enum {
   CQ_READ_SUMS_MAX = 1 + 2 * 9 + 2 * 81,   // of a readout: the weight, and a second moment of all fields in 3D
 };
 
-// per particle constants, and what the controls make of a particle for one control step
-enum { CQ_PARAM_MASS, CQ_PARAM_VOLUME, CQ_PARAM_MU, CQ_PARAM_LAMBDA, CQ_PARAM_BULK, CQ_PARAM_COUNT };
+// what the kernels need of a particle all the time: mass, volume, and the slots of its material from CQ_PARAM_SLOTS on
+enum { CQ_PARAM_MASS, CQ_PARAM_VOLUME, CQ_PARAM_SLOTS };
 
 typedef struct cq_column {
   int32_t x, y, z;           // first node
@@ -38,7 +38,7 @@ typedef struct cq_arrangement {
   int64_t made;              // engine step it was made at, -1 for the user's order: equal in one rollout means the same order
   int32_t *order;            // {chunks * 16} particle of each slot, -1 for padding
   int32_t *slot;             // {n} slot of each particle
-  void *params;              // {chunks, CQ_PARAM_COUNT, 16}
+  void *params;              // {chunks, params, 16}
   uint32_t *materials;       // {chunks} mask of the materials in a chunk
   uint8_t *material;         // {chunks * 16} of each slot
   uint8_t *drives;           // {chunks * 16} 1: the particle of this slot takes actuation or force
@@ -53,11 +53,12 @@ typedef struct cq_arrangement {
   struct cq_arrangement *next;               // in the free list
 } cq_arrangement;
 
-// One time slice {chunks, fields, 16}; immutable once written.
+// One time slice; immutable once written.
 typedef struct cq_slice {
   int32_t references;
   struct cq_slice *next;     // in the free list
-  void *data;
+  void *data;                // {chunks, fields, 16}
+  void *internal;            // {chunks, internal variables, 16}, NULL where no material has any
 } cq_slice;
 
 // One engine step as its adjoint needs it: out is in the order of in.
@@ -93,7 +94,9 @@ typedef struct cq_scene {
   const struct cq_kernels *kernels;
   int32_t chunks, ranges, range_start[CQ_RANGES_MAX + 1];   // in chunks
   cq_values values;
-  double *mu, *lambda, *bulk;          // {n} of values
+  int32_t updates;                     // some law changes F or internal variables after a step
+  int32_t params;                      // of a particle: CQ_PARAM_SLOTS and the slots of its material
+  double *slot[CQ_SLOTS_MAX];          // {n} of values
   void *globals;                       // reals: gravity {3}, friction {walls}, wall velocity {walls, 3}
 
   // the live state
@@ -138,9 +141,10 @@ typedef struct cq_scene {
 
   // adjoint of the live state; in the order it was left in, for the live state may be made again from a checkpoint in another
   void *adj, *adj_other;
+  void *internal_adj, *internal_adj_other;   // of the internal variables, NULL where there are none
   cq_arrangement *adj_arrangement;
-  void *params_adj;                    // {chunks, CQ_PARAM_COUNT, 16}
-  uint32_t wanted;                     // bits (1 << cq_field) of the gradients that will be asked for
+  void *params_adj;                    // {chunks, params, 16}
+  uint64_t wanted;                     // bits (1 << cq_field) of the gradients that will be asked for
   cq_gradients gradients;
   double *signals_adj, *forces_adj;    // {actuators}, {forces, dim}
   double *signals_partial;             // {ranges, actuators}
@@ -152,7 +156,7 @@ typedef struct cq_scene {
 } cq_scene;
 
 // Reals of a particle in a slice, and in drive.
-static inline int32_t cq_scene_fields(const cq_scene *s) { return cq_state_offset(CQ_FIELD_COUNT, s->model->dim); }
+static inline int32_t cq_scene_fields(const cq_scene *s) { return cq_state_offset(CQ_STATE_FIELD_COUNT, s->model->dim); }
 static inline int32_t cq_scene_drives(const cq_scene *s) {
   return s->model->dim * (s->model->dim + 1) / 2 + s->model->dim;
 }
@@ -162,7 +166,7 @@ void cq_scene_destroy(cq_scene *s);
 
 // Is the gradient of masses through a readout wanted?
 static inline int cq_scene_reads_mass(const cq_scene *s, const cq_readout *r) {
-  return r->kind != CQ_READOUT_GATHER && r->weighting == CQ_WEIGHT_MASS && (s->wanted >> CQ_FIELD_MASS & 1);
+  return r->kind != CQ_READOUT_GATHER && r->weighting == CQ_WEIGHT_MASS && (s->wanted & cq_bit(CQ_FIELD_MASS));
 }
 
 // Slices and arrangements are shared by reference.

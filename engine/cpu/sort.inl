@@ -81,9 +81,14 @@ CQ_INLINE void take_chunk(real *to, const real *data, const int32_t source[CQ_CH
 }
 
 // Particles of one order into another.
-static void reorder(const cq_scene *s, const void *in, void *out, int32_t chunk_begin, int32_t chunk_end) {
+static void reorder(const cq_scene *s, const void *in, void *out, int32_t fields, int32_t chunk_begin, int32_t chunk_end) {
+  if (fields == FIELDS) {   // a number that the compiler knows
+    for (int32_t c = chunk_begin; c < chunk_end; c++)
+      take_chunk((real *)out + AT(c, FIELDS, 0), (const real *)in, s->source + c * CQ_CHUNK, FIELDS);
+    return;
+  }
   for (int32_t c = chunk_begin; c < chunk_end; c++)
-    take_chunk((real *)out + AT(c, FIELDS, 0), (const real *)in, s->source + c * CQ_CHUNK, FIELDS);
+    take_chunk((real *)out + AT(c, fields, 0), (const real *)in, s->source + c * CQ_CHUNK, fields);
 }
 
 static void reorder_params(const cq_scene *s, const cq_arrangement *from, cq_arrangement *to, int32_t chunk_begin,
@@ -92,7 +97,7 @@ static void reorder_params(const cq_scene *s, const cq_arrangement *from, cq_arr
   const uint8_t *material = from->material, *drives = from->drives;
   for (int32_t c = chunk_begin; c < chunk_end; c++) {
     const int32_t *source = s->source + c * CQ_CHUNK;
-    take_chunk((real *)to->params + AT(c, CQ_PARAM_COUNT, 0), (const real *)from->params, source, CQ_PARAM_COUNT);
+    take_chunk((real *)to->params + AT(c, s->params, 0), (const real *)from->params, source, s->params);
     uint8_t kind[CQ_CHUNK], drive[CQ_CHUNK], driven = 0;
     uint32_t materials = 0;
     for (int l = 0; l < CQ_CHUNK; l++) {
@@ -108,7 +113,7 @@ static void reorder_params(const cq_scene *s, const cq_arrangement *from, cq_arr
   }
   // a twin of the last particle, but without mass and volume
   for (int32_t slot = (int32_t)s->model->particle_count; slot < chunk_end * CQ_CHUNK; slot++) {
-    *slot_at((real *)to->params, CQ_PARAM_COUNT, slot, CQ_PARAM_MASS) = (real)0;
-    *slot_at((real *)to->params, CQ_PARAM_COUNT, slot, CQ_PARAM_VOLUME) = (real)0;
+    *slot_at((real *)to->params, s->params, slot, CQ_PARAM_MASS) = (real)0;
+    *slot_at((real *)to->params, s->params, slot, CQ_PARAM_VOLUME) = (real)0;
   }
 }

@@ -4,17 +4,19 @@
 typedef struct {
   const cq_model *model;
   const real *params, *drive;    // drive is NULL for a chunk without actuation and forces
+  const real *internal;          // NULL where no material has internal variables
   const cq_material *only;       // the material of a chunk that has but one
   const uint8_t *material;
   uint32_t materials;
 } Matter;
 
-CQ_INLINE Matter matter_of(const cq_scene *s, const int32_t c) {
+CQ_INLINE Matter matter_of(const cq_scene *s, const cq_slice *in, const int32_t c) {
   const cq_arrangement *a = s->arrangement;
   Matter m;
   m.model = s->model;
-  m.params = (const real *)a->params + AT(c, CQ_PARAM_COUNT, 0);
+  m.params = (const real *)a->params + AT(c, s->params, 0);
   m.drive = a->driven[c] ? (const real *)s->drive + AT(c, DRIVES, 0) : NULL;
+  m.internal = in->internal ? (const real *)in->internal + AT(c, s->model->internal_count, 0) : NULL;
   m.material = a->material + c * CQ_CHUNK;
   m.materials = a->materials[c];
   m.only = NULL;
@@ -37,19 +39,48 @@ CQ_INLINE Real is_material(const Matter *m, const int k, const int h) {
   return r_load(lane);
 }
 
+// what a fused law sees
+CQ_INLINE void point_of_fused(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM], MaterialPoint *at) {
+  at->law = law;
+  CQ_UNROLL for (int k = 0; k < FUSED_SLOTS; k++) at->c[k] = param(m, CQ_PARAM_SLOTS + k, h);
+  EACH(i) EACH(j) at->f[i][j] = f[i][j];
+}
+
+// what any law sees
+static void point_of(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM], MaterialPoint *at) {
+  at->law = law;
+  at->dt = (real)m->model->dt;
+  for (int k = 0; k < m->model->slot_count; k++) at->c[k] = param(m, CQ_PARAM_SLOTS + k, h);
+  for (int k = 0; k < m->model->internal_count; k++) at->internal[k] = r_load(m->internal + k * CQ_CHUNK + h);
+  EACH(i) EACH(j) at->f[i][j] = f[i][j];
+}
+
+CQ_RARE Real stress_of_plain(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
+                             Real tau[CQ_DIM][CQ_DIM]) {
+  MaterialPoint at;
+  point_of(m, law, h, f, &at);
+  return material_kirchhoff_plain(&at, tau);
+}
+
+CQ_INLINE Real stress_of_law(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM], MaterialKept *kept,
+                             Real tau[CQ_DIM][CQ_DIM]) {
+  if (!material_is_fused(law->kind)) return stress_of_plain(m, law, h, f, tau);
+  MaterialPoint at;
+  point_of_fused(m, law, h, f, &at);
+  return material_kirchhoff_fused(&at, kept, tau);
+}
+
 // Kirchhoff stress of 16 particles, of as many materials as the chunk has, with actuation; returns det F. kept is of use
 // for a chunk of one material.
 CQ_INLINE Real stress_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], MaterialKept *kept,
                          Real tau[CQ_DIM][CQ_DIM]) {
-  const Real mu = param(m, CQ_PARAM_MU, h), lambda = param(m, CQ_PARAM_LAMBDA, h), bulk = param(m, CQ_PARAM_BULK, h);
-  Real jac = mu;
-  if (m->only) jac = material_stress_keep(m->only->kind, m->only->incompressible, f, mu, lambda, bulk, kept, tau);
-  if (!m->only) EACH(i) EACH(j) tau[i][j] = mu;   // overwritten: every lane has a material
+  Real jac = f[0][0];
+  if (m->only) jac = stress_of_law(m, m->only, h, f, kept, tau);
+  if (!m->only) EACH(i) EACH(j) tau[i][j] = jac;   // overwritten: every lane has a material
   for (int k = 0; !m->only && m->materials >> k; k++) {
     if (!(m->materials >> k & 1)) continue;
-    const cq_material *material = &m->model->materials[k];
     Real t[CQ_DIM][CQ_DIM];
-    jac = material_stress_keep(material->kind, material->incompressible, f, mu, lambda, bulk, kept, t);
+    jac = stress_of_law(m, &m->model->materials[k], h, f, kept, t);
     const Real mine = is_material(m, k, h);
     EACH(i) EACH(j) tau[i][j] = r_pick(mine, t[i][j], tau[i][j]);
   }
@@ -59,6 +90,36 @@ CQ_INLINE Real stress_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_D
     actuation_stress(f, sigma, tau);
   }
   return jac;
+}
+
+// materials that change F or internal variables after a step, as a mask
+CQ_INLINE uint32_t updating(const Matter *m) {
+  uint32_t mask = 0;
+  for (int k = 0; m->materials >> k; k++)
+    if ((m->materials >> k & 1) && cq_law_of(m->model->materials[k].kind)->updates) mask |= 1u << k;
+  return mask;
+}
+
+// F and internal variables of 16 particles after a step, in place; other materials keep theirs
+CQ_RARE void update_chunk(const Matter *m, real *data, real *internal) {
+  const uint32_t mask = updating(m);
+  const int internals = m->model->internal_count;
+  LANES_EACH(h)
+    for (int k = 0; mask >> k; k++) {
+      if (!(mask >> k & 1)) continue;
+      MaterialPoint at;
+      Real def[CQ_DIM][CQ_DIM];
+      load_matrix(data, F, h, def);
+      point_of(m, &m->model->materials[k], h, def, &at);
+      material_update(&at);
+      const Real mine = is_material(m, k, h);
+      EACH(i) EACH(j) def[i][j] = r_pick(mine, at.f[i][j], def[i][j]);
+      store_matrix(data, F, h, def);
+      for (int q = 0; q < internals; q++) {
+        real *to = internal + q * CQ_CHUNK + h;
+        r_store(to, r_pick(mine, at.internal[q], r_load(to)));
+      }
+    }
 }
 
 // a range's own slab, shifted so that window indices fit it
@@ -79,7 +140,7 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found)
   Real smallest = r_set((real)1);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
-    const Matter matter = matter_of(s, c);
+    const Matter matter = matter_of(s, in, c);
     Record records[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     LANES_EACH(h) {
@@ -162,6 +223,12 @@ CQ_INLINE void g2p_range(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t
         EACH(j) poison += (real)0 * def_next[i][j];
       }
     }
+    if (s->updates) {
+      const Matter matter = matter_of(s, in, c);
+      real *internal = out->internal ? (real *)out->internal + AT(c, s->model->internal_count, 0) : NULL;
+      if (internal) memcpy((void *)internal, (const void *)matter.internal, sizeof(real) * CQ_CHUNK * (size_t)s->model->internal_count);
+      if (updating(&matter)) update_chunk(&matter, next, internal);
+    }
   }
   if (stream) stream_end();
   found->fastest = (double)s_value(r_largest(fastest));
@@ -169,7 +236,7 @@ CQ_INLINE void g2p_range(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t
 }
 
 static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found) {
-  if ((double)s->chunks * CQ_CHUNK * FIELDS * sizeof(real) > CQ_STREAM_BYTES)
+  if ((double)s->chunks * CQ_CHUNK * FIELDS * sizeof(real) > CQ_STREAM_BYTES && !s->updates)
     g2p_range(s, in, out, range, found, 1);
   else
     g2p_range(s, in, out, range, found, 0);

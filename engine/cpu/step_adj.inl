@@ -1,8 +1,52 @@
 // step_adj: the adjoint of one engine step. g2p_adj scatters what the particles want of the node velocities; the grid pass
 // turns it into what the nodes want of momentum and mass; p2g_adj gathers that into the adjoint of the state before.
 
+// Gradients of a chunk beside those of its state.
+typedef struct {
+  real *params, *drive, *internal;
+} ChunkGrad;
+
+CQ_INLINE ChunkGrad chunk_grad_of(const cq_scene *s, const int32_t c) {
+  return (ChunkGrad){(real *)s->params_adj + AT(c, s->params, 0), (real *)s->drive_adj + AT(c, DRIVES, 0),
+                     s->internal_adj ? (real *)s->internal_adj + AT(c, s->model->internal_count, 0) : NULL};
+}
+
+// Adjoint of what laws do after the step: adj and internal_adj of the state after it become those before the update.
+CQ_RARE void update_chunk_adj(const cq_scene *s, const Matter *m, const real *chunk, const real *next, const ChunkGrad *grad_chunk,
+                              real *adj) {
+  const uint32_t mask = updating(m);
+  const int internals = m->model->internal_count, slots = m->model->slot_count;
+  LANES_EACH(h)
+    for (int k = 0; mask >> k; k++) {
+      if (!(mask >> k & 1)) continue;
+      MaterialPoint at, grad;
+      Real def[CQ_DIM][CQ_DIM], affine_next[CQ_DIM][CQ_DIM], trial[CQ_DIM][CQ_DIM], grad_def[CQ_DIM][CQ_DIM];
+      load_matrix(chunk, F, h, def);
+      load_matrix(next, C, h, affine_next);
+      mat_mul(affine_next, def, trial);
+      EACH(i) EACH(j) trial[i][j] = def[i][j] + (real)s->model->dt * trial[i][j];
+      point_of(m, &m->model->materials[k], h, trial, &at);
+      load_matrix(adj, F, h, grad_def);
+      EACH(i) EACH(j) grad.f[i][j] = grad_def[i][j];
+      for (int q = 0; q < slots; q++) grad.c[q] = r_set((real)0);
+      for (int q = 0; q < internals; q++) grad.internal[q] = r_load(grad_chunk->internal + q * CQ_CHUNK + h);
+      material_update_adj(&at, &grad);
+      const Real mine = is_material(m, k, h);
+      EACH(i) EACH(j) grad_def[i][j] = r_pick(mine, grad.f[i][j], grad_def[i][j]);
+      store_matrix(adj, F, h, grad_def);
+      for (int q = 0; q < slots; q++) {
+        real *to = grad_chunk->params + (CQ_PARAM_SLOTS + q) * CQ_CHUNK + h;
+        r_store(to, r_pick(mine, r_load(to) + grad.c[q], r_load(to)));
+      }
+      for (int q = 0; q < internals; q++) {
+        real *to = grad_chunk->internal + q * CQ_CHUNK + h;
+        r_store(to, r_pick(mine, grad.internal[q], r_load(to)));
+      }
+    }
+}
+
 // adj holds dL/d(state after). Its velocity and affine fields become dL/dm0 and dL/dm1, which p2g_adj reads.
-static void g2p_adj(cq_scene *s, const cq_slice *in, int32_t range) {
+static void g2p_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   const cq_arrangement *a = s->arrangement;
   const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
   const Strides strides = strides_of(a);
@@ -15,6 +59,11 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, int32_t range) {
     real *adj = (real *)s->adj + AT(c, FIELDS, 0);
     Record records[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
+    if (s->updates) {
+      const Matter matter = matter_of(s, in, c);
+      const ChunkGrad chunk_grad = chunk_grad_of(s, c);
+      if (updating(&matter)) update_chunk_adj(s, &matter, chunk, (const real *)out->data + AT(c, FIELDS, 0), &chunk_grad, adj);
+    }
     LANES_EACH(h) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
       place(chunk, h, inv_dx, base, f, arm);
@@ -119,37 +168,73 @@ typedef struct {
   MaterialKept kept;
 } Stress;
 
-// adjoint of stress_of: gradients of constants are added to params_adj, of sigma to drive_adj
-CQ_INLINE void stress_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], const Stress *stress,
-                             Real grad_f[CQ_DIM][CQ_DIM], real *params_adj, real *drive_grad,
-                             const Real grad_tau[CQ_DIM][CQ_DIM]) {
-  const Real mu = param(m, CQ_PARAM_MU, h), lambda = param(m, CQ_PARAM_LAMBDA, h), bulk = param(m, CQ_PARAM_BULK, h);
-  real *out = params_adj + h;
-  Real grad_mu = r_load(out + CQ_PARAM_MU * CQ_CHUNK), grad_lambda = r_load(out + CQ_PARAM_LAMBDA * CQ_CHUNK);
-  Real grad_bulk = r_load(out + CQ_PARAM_BULK * CQ_CHUNK);
-  if (m->only) {
-    material_stress_keep_adj(m->only->kind, m->only->incompressible, f, mu, lambda, bulk, &stress->kept, grad_f, &grad_mu,
-                             &grad_lambda, &grad_bulk, grad_tau);
+// Adjoint of stress_of for one law: grad_f and the gradients of the chunk are added to in the lanes of material k; k < 0: in all.
+CQ_RARE void stress_of_plain_adj(const Matter *m, const int k, const int h, const Real f[CQ_DIM][CQ_DIM], const ChunkGrad *chunk,
+                                 Real grad_f[CQ_DIM][CQ_DIM], const Real grad_tau[CQ_DIM][CQ_DIM]) {
+  MaterialPoint at, grad;
+  point_of(m, k < 0 ? m->only : &m->model->materials[k], h, f, &at);
+  const Real mine = k < 0 ? r_set((real)1) : is_material(m, k, h);
+  for (int q = 0; q < m->model->slot_count; q++) grad.c[q] = r_set((real)0);
+  for (int q = 0; q < m->model->internal_count; q++) grad.internal[q] = r_set((real)0);
+  EACH(i) EACH(j) grad.f[i][j] = r_set((real)0);
+  material_kirchhoff_plain_adj(&at, &grad, grad_tau);
+  // lanes of other laws may hold anything
+  EACH(i) EACH(j) grad_f[i][j] = r_pick(mine, grad_f[i][j] + grad.f[i][j], grad_f[i][j]);
+  for (int q = 0; q < m->model->slot_count; q++) {
+    real *to = chunk->params + (CQ_PARAM_SLOTS + q) * CQ_CHUNK + h;
+    r_store(to, r_pick(mine, r_load(to) + grad.c[q], r_load(to)));
   }
+  for (int q = 0; q < m->model->internal_count; q++) {
+    real *to = chunk->internal + q * CQ_CHUNK + h;
+    r_store(to, r_pick(mine, r_load(to) + grad.internal[q], r_load(to)));
+  }
+}
+
+CQ_INLINE void stress_of_fused_adj(const Matter *m, const int k, const int h, const Real f[CQ_DIM][CQ_DIM], const MaterialKept *kept,
+                                   const ChunkGrad *chunk, Real grad_f[CQ_DIM][CQ_DIM], const Real grad_tau[CQ_DIM][CQ_DIM]) {
+  MaterialPoint at, grad;
+  real *out = chunk->params + CQ_PARAM_SLOTS * CQ_CHUNK + h;
+  point_of_fused(m, k < 0 ? m->only : &m->model->materials[k], h, f, &at);
+  EACH(i) EACH(j) grad.f[i][j] = grad_f[i][j];
+  CQ_UNROLL for (int q = 0; q < FUSED_SLOTS; q++) grad.c[q] = r_load(out + q * CQ_CHUNK);
+  material_kirchhoff_fused_adj(&at, kept, &grad, grad_tau);
+  if (k < 0) {
+    EACH(i) EACH(j) grad_f[i][j] = grad.f[i][j];
+    CQ_UNROLL for (int q = 0; q < FUSED_SLOTS; q++) r_store(out + q * CQ_CHUNK, grad.c[q]);
+    return;
+  }
+  const Real mine = is_material(m, k, h);
+  EACH(i) EACH(j) grad_f[i][j] = r_pick(mine, grad.f[i][j], grad_f[i][j]);
+  CQ_UNROLL for (int q = 0; q < FUSED_SLOTS; q++) {
+    real *to = out + q * CQ_CHUNK;
+    r_store(to, r_pick(mine, grad.c[q], r_load(to)));
+  }
+}
+
+// adjoint of stress_of: gradients of constants, of sigma and of internal variables are added to those of the chunk
+CQ_INLINE void stress_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], const Stress *stress,
+                             const ChunkGrad *chunk, Real grad_f[CQ_DIM][CQ_DIM], const Real grad_tau[CQ_DIM][CQ_DIM]) {
+  if (m->only && material_is_fused(m->only->kind))
+    stress_of_fused_adj(m, -1, h, f, &stress->kept, chunk, grad_f, grad_tau);
+  else if (m->only)
+    stress_of_plain_adj(m, -1, h, f, chunk, grad_f, grad_tau);
   for (int k = 0; !m->only && m->materials >> k; k++) {
     if (!(m->materials >> k & 1)) continue;
-    const cq_material *material = &m->model->materials[k];
-    // the adjoint is linear in grad_tau: particles of other materials take part with zero
-    const Real mine = is_material(m, k, h);
-    Real g[CQ_DIM][CQ_DIM];
-    EACH(i) EACH(j) g[i][j] = r_pick(mine, grad_tau[i][j], mine - mine);
-    material_stress_adj(material->kind, material->incompressible, f, mu, lambda, bulk, grad_f, &grad_mu, &grad_lambda,
-                        &grad_bulk, g);
+    const cq_material *law = &m->model->materials[k];
+    if (!material_is_fused(law->kind)) {
+      stress_of_plain_adj(m, k, h, f, chunk, grad_f, grad_tau);
+      continue;
+    }
+    MaterialKept kept;
+    material_keep(law->kind, f, mat_det(f), &kept);
+    stress_of_fused_adj(m, k, h, f, &kept, chunk, grad_f, grad_tau);
   }
-  r_store(out + CQ_PARAM_MU * CQ_CHUNK, grad_mu);
-  r_store(out + CQ_PARAM_LAMBDA * CQ_CHUNK, grad_lambda);
-  r_store(out + CQ_PARAM_BULK * CQ_CHUNK, grad_bulk);
   if (!m->drive) return;
   Real sigma[CQ_SYM], grad_sigma[CQ_SYM];
   for (int k = 0; k < CQ_SYM; k++) sigma[k] = r_load(m->drive + (SIGMA + k) * CQ_CHUNK + h);
-  for (int k = 0; k < CQ_SYM; k++) grad_sigma[k] = r_load(drive_grad + (SIGMA + k) * CQ_CHUNK + h);
+  for (int k = 0; k < CQ_SYM; k++) grad_sigma[k] = r_load(chunk->drive + (SIGMA + k) * CQ_CHUNK + h);
   actuation_stress_adj(f, sigma, grad_f, grad_sigma, grad_tau);
-  for (int k = 0; k < CQ_SYM; k++) r_store(drive_grad + (SIGMA + k) * CQ_CHUNK + h, grad_sigma[k]);
+  for (int k = 0; k < CQ_SYM; k++) r_store(chunk->drive + (SIGMA + k) * CQ_CHUNK + h, grad_sigma[k]);
 }
 
 // what the particle gave to the grid, once more, with the adjoint moves beside it
@@ -173,7 +258,7 @@ CQ_INLINE void moves_again(const cq_scene *s, const Matter *matter, const real *
 
 // from the sums over nodes to the adjoint of the state before
 CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real *chunk, const real *next, real *adj,
-                            real *params_adj, real *drive_grad, const int h, const Record *of, const Stress *stress) {
+                            const ChunkGrad *chunk_grad, const int h, const Record *of, const Stress *stress) {
   const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
   Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], n0[4], n1[CQ_DIM][CQ_DIM], grad_arm[CQ_DIM];
   place(chunk, h, inv_dx, base, f, arm);
@@ -198,16 +283,17 @@ CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real 
 
   // momentum and mass
   Real grad_v[CQ_DIM], grad_c[CQ_DIM][CQ_DIM], grad_tau[CQ_DIM][CQ_DIM], grad_force[CQ_DIM];
+  real *params_adj = chunk_grad->params;
   Real grad_mass = r_load(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h);
   Real grad_volume = r_load(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h);
   transfer_to_grid_adj(dx, dt, arm, mass, volume, v, affine, stress->tau, b, grad_arm, &grad_mass, &grad_volume, grad_v, grad_c,
                        grad_tau, grad_force, n0, n1, n0[CQ_DIM]);
   r_store(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h, grad_mass);
   r_store(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h, grad_volume);
-  stress_of_adj(matter, h, def, stress, grad_def, params_adj, drive_grad, grad_tau);
+  stress_of_adj(matter, h, def, stress, chunk_grad, grad_def, grad_tau);
   if (matter->drive)
     EACH(i) {
-      real *at = drive_grad + (FORCE + i) * CQ_CHUNK + h;
+      real *at = chunk_grad->drive + (FORCE + i) * CQ_CHUNK + h;
       r_store(at, r_load(at) + grad_force[i]);
     }
 
@@ -232,9 +318,9 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
   const real *velocity = (const real *)s->grid_v, *gradient = (const real *)s->grid_q;
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0), *next = (const real *)out->data + AT(c, FIELDS, 0);
-    real *adj = (real *)s->adj + AT(c, FIELDS, 0), *params_adj = (real *)s->params_adj + AT(c, CQ_PARAM_COUNT, 0);
-    real *drive_grad = (real *)s->drive_adj + AT(c, DRIVES, 0);
-    const Matter matter = matter_of(s, c);
+    real *adj = (real *)s->adj + AT(c, FIELDS, 0);
+    const ChunkGrad chunk_grad = chunk_grad_of(s, c);
+    const Matter matter = matter_of(s, in, c);
     Record records[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     Stress stress[CQ_CHUNK / CQ_LANES];
@@ -251,6 +337,6 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
       prefetch_next(adj, FIELDS, 0, FIELDS, l);
       gather_adj(&records[l], gradient + 4 * (int64_t)node[l], velocity + 4 * (int64_t)node[l], &strides);
     }
-    LANES_EACH(h) particle_adj(s, &matter, chunk, next, adj, params_adj, drive_grad, h, records + h, &stress[h / CQ_LANES]);
+    LANES_EACH(h) particle_adj(s, &matter, chunk, next, adj, &chunk_grad, h, records + h, &stress[h / CQ_LANES]);
   }
 }

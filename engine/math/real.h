@@ -22,6 +22,13 @@
 #define CQ_ROLL _Pragma("GCC unroll 1")
 #endif
 
+// A function that is never inlined: large, or for few particles. Inlined, its registers would slow what calls it.
+#if defined(__CUDACC__)
+#define CQ_RARE static __host__ __device__ __noinline__
+#elif !defined(CQ_RARE)
+#define CQ_RARE static __attribute__((noinline, unused))
+#endif
+
 // loop over the axes, unrolled so that small matrices stay in registers
 #define EACH(i) CQ_UNROLL for (int i = 0; i < CQ_DIM; i++)
 

@@ -1,4 +1,4 @@
-// lame: elastic constants that the step works with, from those that users give. In double: made once for a rollout.
+// lame: Lame's constants, which the laws work with, from the two constants of an elasticity. In double: made once for a rollout.
 #ifndef CQ_LAME_H
 #define CQ_LAME_H
 
@@ -15,6 +15,20 @@ static inline void cq_lame_adj(const double young, const double poisson, double 
   *grad_young += grad_mu / (2 * a) + grad_lambda * poisson / (a * b) + grad_bulk / (6 * c);
   *grad_poisson += -grad_mu * young / (2 * a * a) + grad_lambda * young * (1 + 2 * poisson * poisson) / (a * a * b * b) +
                    grad_bulk * young / (6 * c * c);
+}
+
+// The same from the shear modulus and the bulk modulus K = lambda + 2 mu / 3; the third one is E6 with E and nu of these.
+static inline void cq_lame_of_moduli(const double shear, const double bulk, double *mu, double *lambda, double *volumetric) {
+  *mu = shear;
+  *lambda = bulk - 2 * shear / 3;
+  *volumetric = 3 * bulk * shear / (3 * bulk + 4 * shear);
+}
+
+static inline void cq_lame_of_moduli_adj(const double shear, const double bulk, double *grad_shear, double *grad_bulk,
+                                         const double grad_mu, const double grad_lambda, const double grad_volumetric) {
+  const double sum = 3 * bulk + 4 * shear, slope = grad_volumetric / (sum * sum);
+  *grad_shear += grad_mu - 2 * grad_lambda / 3 + 9 * bulk * bulk * slope;
+  *grad_bulk += grad_lambda + 12 * shear * shear * slope;
 }
 
 #endif

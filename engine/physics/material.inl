@@ -1,17 +1,113 @@
-// material: Kirchhoff stress tau = P(F) F^T of each hyperelastic law, and its adjoint. To add a law: one case in each of
-// the functions below, one value of cq_material_kind, one row in tests/c/physics_dual.inl.
+// material: the laws of materials. Each is a file in material/; here is the choice between them, and what follows for all of them
+// from an energy: the Kirchhoff stress tau = P F^T that the step needs, and its adjoint.
+#include "material/law.h"
+#include "material/point.inl"
+#include "material/volumetric.inl"
 
-// (J - 1)^(power - 1) for power 2, 4, 6, 8
-CQ_INLINE Real material_odd_power(const Real e, const int power) {
-  Real out = e;
-  for (int i = 2; i < power; i += 2) out = out * (e * e);
-  return out;
+#include "material/neo_hookean.inl"
+#include "material/corotated.inl"
+#include "material/linear.inl"
+
+// ---- every law: energy density, first Piola-Kirchhoff stress, its derivative ---------------------------------------------
+
+// power of the Bonet-Wood term of a law, 0 for none
+CQ_INLINE int material_power(const cq_material *law) { return law->incompressible; }
+
+CQ_RARE Real material_energy(const MaterialPoint *at) {
+  Real psi = at->f[0][0] * (real)0;
+  switch (at->law->kind) {
+#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: psi = law##_energy(at); break;
+    CQ_LAWS(CQ_LAW_CASE)
+#undef CQ_LAW_CASE
+  }
+  const int power = material_power(at->law);
+  if (power) psi += volumetric_energy(power, at->c[LAME_VOLUMETRIC], mat_det(at->f));
+  return psi;
 }
 
-// What stress and its adjoint both need and is not cheap: log J of neo-Hookean, the rotation of fixed corotated material.
-typedef struct {
-  Real log_jac, rotation[CQ_DIM][CQ_DIM];
-} MaterialKept;
+// P = d psi / dF
+CQ_RARE void material_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
+  switch (at->law->kind) {
+#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_stress(at, p); break;
+    CQ_LAWS(CQ_LAW_CASE)
+#undef CQ_LAW_CASE
+  }
+  const int power = material_power(at->law);
+  if (!power) return;
+  Real cof[CQ_DIM][CQ_DIM];
+  mat_cofactor(at->f, cof);
+  volumetric_stress(power, at->c[LAME_VOLUMETRIC], mat_det_of(at->f, cof), cof, p);
+}
+
+// dP in the direction dF: symmetric, <A, dP(B)> = <B, dP(A)>, so it is its own adjoint
+CQ_RARE void material_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+  switch (at->law->kind) {
+#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_stress_derivative(at, df, dp); break;
+    CQ_LAWS(CQ_LAW_CASE)
+#undef CQ_LAW_CASE
+  }
+  const int power = material_power(at->law);
+  if (power) volumetric_stress_derivative(power, at->c[LAME_VOLUMETRIC], at->f, df, dp);
+}
+
+// grad->f += dP(grad_p), and grad->c += <dP/dc, grad_p>
+CQ_RARE void material_stress_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+  Real dp[CQ_DIM][CQ_DIM];
+  material_stress_derivative(at, grad_p, dp);
+  EACH(i) EACH(j) grad->f[i][j] += dp[i][j];
+  switch (at->law->kind) {
+#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_constants_adj(at, grad, grad_p); break;
+    CQ_LAWS(CQ_LAW_CASE)
+#undef CQ_LAW_CASE
+  }
+  const int power = material_power(at->law);
+  if (!power) return;
+  Real cof[CQ_DIM][CQ_DIM];
+  mat_cofactor(at->f, cof);
+  const Real e = mat_det_of(at->f, cof) - (real)1;
+  grad->c[LAME_VOLUMETRIC] += (real)power * volumetric_odd_power(e, power) * mat_dot(cof, grad_p);
+}
+
+// ---- tau = P F^T, of any law ----------------------------------------------------------------------------------------------
+
+// returns J = det F for the health check
+CQ_RARE Real material_kirchhoff_plain(const MaterialPoint *at, Real tau[CQ_DIM][CQ_DIM]) {
+  Real p[CQ_DIM][CQ_DIM];
+  material_stress(at, p);
+  mat_mul_nt(p, at->f, tau);
+  return mat_det(at->f);
+}
+
+// dL/dP = G F, dL/dF += G^T P
+CQ_RARE void material_kirchhoff_plain_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_tau[CQ_DIM][CQ_DIM]) {
+  Real p[CQ_DIM][CQ_DIM], grad_p[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
+  material_stress(at, p);
+  mat_mul_tn(grad_tau, p, t);
+  EACH(i) EACH(j) grad->f[i][j] += t[i][j];
+  mat_mul(grad_tau, at->f, grad_p);
+  material_stress_adj(at, grad, grad_p);
+}
+
+// ---- after the step ----------------------------------------------------------------------------------------------------------
+
+// What a law does to F <- (I + dt C) F and to the internal variables, in place: return mapping, viscous flow, keeping J alone. Only
+// for laws whose cq_law has updates.
+CQ_RARE void material_update(MaterialPoint *at) { (void)at; }
+
+// at: before the update. grad: on entry what is wanted of F and the internal variables after it, on return of those before it; c is
+// added to.
+CQ_RARE void material_update_adj(const MaterialPoint *at, MaterialPoint *grad) { (void)at, (void)grad; }
+
+// ---- tau of the laws that have a fused form --------------------------------------------------------------------------------
+// The step spends most of its arithmetic here. A law that is used much may write tau without P, and keep for its adjoint what is
+// dear; tests hold it to the plain form. Everything of it is inlined.
+
+CQ_INLINE int material_is_fused(const int kind) {
+  return kind == CQ_MATERIAL_NEO_HOOKEAN || kind == CQ_MATERIAL_COROTATED || kind == CQ_MATERIAL_LINEAR;
+}
+
+// constants that a fused law reads
+enum { FUSED_SLOTS = LAME_COUNT };
 
 CQ_INLINE void material_keep(const int kind, const Real f[CQ_DIM][CQ_DIM], const Real jac, MaterialKept *kept) {
   kept->log_jac = jac;
@@ -20,107 +116,42 @@ CQ_INLINE void material_keep(const int kind, const Real f[CQ_DIM][CQ_DIM], const
   if (kind == CQ_MATERIAL_COROTATED) polar(f, kept->rotation);
 }
 
-// tau = P F^T; returns J = det F for the health check. kept is filled.
-//   (E7) neo-Hookean     tau = mu (F F^T - I) + lambda log(J) I
-//   (E8) fixed corotated tau = 2 mu (F - R) F^T + lambda (J - 1) J I
-//   (E9) linear          tau = (mu (F + F^T - 2 I) + lambda tr(F - I) I) F^T
-//   (E10) near-incompressibility of power p adds bulk p (J - 1)^(p-1) J I
-CQ_INLINE Real material_stress_keep(const int kind, const int power, const Real f[CQ_DIM][CQ_DIM], const Real mu,
-                                    const Real lambda, const Real bulk, MaterialKept *kept, Real tau[CQ_DIM][CQ_DIM]) {
-  const Real jac = mat_det(f);
-  material_keep(kind, f, jac, kept);
-  Real pressure = mu * (real)0;
-  if (kind == CQ_MATERIAL_NEO_HOOKEAN) {
-    mat_mul_nt(f, f, tau);
-    EACH(i) EACH(j) tau[i][j] = mu * tau[i][j];
-    pressure = lambda * kept->log_jac - mu;
-  } else if (kind == CQ_MATERIAL_COROTATED) {
-    Real d[CQ_DIM][CQ_DIM];
-    EACH(i) EACH(j) d[i][j] = (real)2 * mu * (f[i][j] - kept->rotation[i][j]);
-    mat_mul_nt(d, f, tau);
-    pressure = lambda * (jac - (real)1) * jac;
-  } else {
-    Real p[CQ_DIM][CQ_DIM];
-    const Real volumetric = lambda * (mat_trace(f) - (real)CQ_DIM) - (real)2 * mu;
-    EACH(i) EACH(j) p[i][j] = mu * (f[i][j] + f[j][i]);
-    EACH(i) p[i][i] += volumetric;
-    mat_mul_nt(p, f, tau);
-  }
-  if (power) pressure += (real)power * bulk * material_odd_power(jac - (real)1, power) * jac;
+// returns J = det F; kept is filled
+CQ_INLINE Real material_kirchhoff_fused(const MaterialPoint *at, MaterialKept *kept, Real tau[CQ_DIM][CQ_DIM]) {
+  const int kind = at->law->kind, power = material_power(at->law);
+  const Real jac = mat_det(at->f);
+  material_keep(kind, at->f, jac, kept);
+  Real pressure = at->c[LAME_MU] * (real)0;
+  if (kind == CQ_MATERIAL_NEO_HOOKEAN)
+    pressure = neo_hookean_kirchhoff(at, kept, tau);
+  else if (kind == CQ_MATERIAL_COROTATED)
+    pressure = corotated_kirchhoff(at, kept, jac, tau);
+  else
+    linear_kirchhoff(at, tau);
+  if (power) pressure += (real)power * at->c[LAME_VOLUMETRIC] * volumetric_odd_power(jac - (real)1, power) * jac;
   EACH(i) tau[i][i] += pressure;
   return jac;
 }
 
-// grad_tau need not be symmetric.
-CQ_INLINE void material_stress_keep_adj(const int kind, const int power, const Real f[CQ_DIM][CQ_DIM], const Real mu,
-                                        const Real lambda, const Real bulk, const MaterialKept *kept, Real grad_f[CQ_DIM][CQ_DIM],
-                                        Real *grad_mu, Real *grad_lambda, Real *grad_bulk,
-                                        const Real grad_tau[CQ_DIM][CQ_DIM]) {
+// grad_tau need not be symmetric
+CQ_INLINE void material_kirchhoff_fused_adj(const MaterialPoint *at, const MaterialKept *kept, MaterialPoint *grad,
+                                            const Real grad_tau[CQ_DIM][CQ_DIM]) {
+  const int kind = at->law->kind, power = material_power(at->law);
   Real cof[CQ_DIM][CQ_DIM];
-  mat_cofactor(f, cof);
-  const Real jac = mat_det_of(f, cof), trace = mat_trace(grad_tau);
-  Real grad_jac = mu * (real)0;
-  if (kind == CQ_MATERIAL_NEO_HOOKEAN) {
-    // tau = mu (F F^T - I) + lambda log(J) I: dL/dF += mu (G + G^T) F + lambda tr(G) / J cof(F)
-    Real sym[CQ_DIM][CQ_DIM], sf[CQ_DIM][CQ_DIM];
-    EACH(i) EACH(j) sym[i][j] = grad_tau[i][j] + grad_tau[j][i];
-    mat_mul(sym, f, sf);
-    EACH(i) EACH(j) grad_f[i][j] += mu * sf[i][j];
-    *grad_mu += (real)0.5 * mat_dot(sf, f) - trace;
-    *grad_lambda += trace * kept->log_jac;
-    grad_jac = lambda * trace / jac;
-  } else if (kind == CQ_MATERIAL_COROTATED) {
-    // tau = D F^T + ..., D = 2 mu (F - R): dL/dD = G F, dL/dF += G^T D, then through D and the polar adjoint
-    Real d[CQ_DIM][CQ_DIM], gd[CQ_DIM][CQ_DIM], gtd[CQ_DIM][CQ_DIM], gr[CQ_DIM][CQ_DIM];
-    EACH(i) EACH(j) d[i][j] = f[i][j] - kept->rotation[i][j];
-    mat_mul(grad_tau, f, gd);
-    mat_mul_tn(grad_tau, d, gtd);
-    EACH(i) EACH(j) {
-      grad_f[i][j] += (real)2 * mu * (gtd[i][j] + gd[i][j]);
-      gr[i][j] = -(real)2 * mu * gd[i][j];
-    }
-    polar_adj(f, kept->rotation, grad_f, gr);
-    *grad_mu += (real)2 * mat_dot(d, gd);
-    *grad_lambda += trace * (jac - (real)1) * jac;
-    grad_jac = lambda * trace * ((real)2 * jac - (real)1);
-  } else {
-    // tau = P F^T: dL/dP = G F, dL/dF += G^T P, then through P
-    Real p[CQ_DIM][CQ_DIM], strain[CQ_DIM][CQ_DIM], gp[CQ_DIM][CQ_DIM], gtp[CQ_DIM][CQ_DIM];
-    const Real stretch = mat_trace(f) - (real)CQ_DIM;
-    EACH(i) EACH(j) strain[i][j] = f[i][j] + f[j][i];
-    EACH(i) strain[i][i] -= (real)2;
-    EACH(i) EACH(j) p[i][j] = mu * strain[i][j];
-    EACH(i) p[i][i] += lambda * stretch;
-    mat_mul(grad_tau, f, gp);
-    mat_mul_tn(grad_tau, p, gtp);
-    const Real gp_trace = mat_trace(gp);
-    EACH(i) EACH(j) grad_f[i][j] += gtp[i][j] + mu * (gp[i][j] + gp[j][i]);
-    EACH(i) grad_f[i][i] += lambda * gp_trace;
-    *grad_mu += mat_dot(strain, gp);
-    *grad_lambda += stretch * gp_trace;
-  }
+  mat_cofactor(at->f, cof);
+  const Real jac = mat_det_of(at->f, cof);
+  Real grad_jac = at->c[LAME_MU] * (real)0;
+  if (kind == CQ_MATERIAL_NEO_HOOKEAN)
+    grad_jac = neo_hookean_kirchhoff_adj(at, kept, jac, grad, grad_tau);
+  else if (kind == CQ_MATERIAL_COROTATED)
+    grad_jac = corotated_kirchhoff_adj(at, kept, jac, grad, grad_tau);
+  else
+    linear_kirchhoff_adj(at, grad, grad_tau);
   if (power) {
-    // d/dJ [(J-1)^(p-1) J] = (J-1)^(p-2) (p J - 1); the even power is an odd one divided by e, written without division
-    const Real e = jac - (real)1;
-    Real even = mu * (real)0 + (real)1;
-    for (int i = 2; i < power; i += 2) even = even * (e * e);
-    *grad_bulk += (real)power * trace * even * e * jac;
-    grad_jac += (real)power * bulk * trace * even * ((real)power * jac - (real)1);
+    // d/dJ [(J-1)^(p-1) J] = (J-1)^(p-2) (p J - 1)
+    const Real e = jac - (real)1, even = volumetric_even_power(e, power), trace = mat_trace(grad_tau);
+    grad->c[LAME_VOLUMETRIC] += (real)power * trace * even * e * jac;
+    grad_jac += (real)power * at->c[LAME_VOLUMETRIC] * trace * even * ((real)power * jac - (real)1);
   }
-  EACH(i) EACH(j) grad_f[i][j] += grad_jac * cof[i][j];
-}
-
-// with nothing kept
-CQ_INLINE Real material_stress(const int kind, const int power, const Real f[CQ_DIM][CQ_DIM], const Real mu,
-                               const Real lambda, const Real bulk, Real tau[CQ_DIM][CQ_DIM]) {
-  MaterialKept kept;
-  return material_stress_keep(kind, power, f, mu, lambda, bulk, &kept, tau);
-}
-
-CQ_INLINE void material_stress_adj(const int kind, const int power, const Real f[CQ_DIM][CQ_DIM], const Real mu,
-                                   const Real lambda, const Real bulk, Real grad_f[CQ_DIM][CQ_DIM], Real *grad_mu,
-                                   Real *grad_lambda, Real *grad_bulk, const Real grad_tau[CQ_DIM][CQ_DIM]) {
-  MaterialKept kept;
-  material_keep(kind, f, mat_det(f), &kept);
-  material_stress_keep_adj(kind, power, f, mu, lambda, bulk, &kept, grad_f, grad_mu, grad_lambda, grad_bulk, grad_tau);
+  EACH(i) EACH(j) grad->f[i][j] += grad_jac * cof[i][j];
 }

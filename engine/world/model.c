@@ -1,3 +1,4 @@
+#include "constants.h"
 #include "model.h"
 #include <math.h>
 #include <string.h>
@@ -20,14 +21,6 @@ static double *copy_doubles(const double *from, int64_t count, const char *what)
   return to;
 }
 
-static cq_status check_finite(const double *data, int64_t count, int64_t per_particle, const char *what) {
-  for (int64_t k = 0; data && k < count; k++)
-    if (!isfinite(data[k]))
-      return cq_fail(CQ_INVALID, "%s of particle %lld is %g; every number must be finite", what,
-                     (long long)(k / per_particle), data[k]);
-  return CQ_OK;
-}
-
 static cq_status check_grid(const cq_world_def *def) {
   if (def->dim != 2 && def->dim != 3) return cq_fail(CQ_INVALID, "dim is %d; it must be 2 or 3", def->dim);
   if (def->precision != CQ_FLOAT32 && def->precision != CQ_FLOAT64)
@@ -47,31 +40,15 @@ static cq_status check_particles(const cq_world_def *def) {
   const int64_t n = def->particle_count, d = def->dim;
   if (n < 1) return cq_fail(CQ_INVALID, "the world has no particles");
   if (n > 1000000000) return cq_fail(CQ_INVALID, "%lld particles are more than 1e9", (long long)n);
-  if (!def->position || !def->volume || !def->mass || !def->young || !def->poisson)
-    return cq_fail(CQ_INVALID, "position, volume, mass, young and poisson are needed for every particle");
-  cq_status status = check_finite(def->position, n * d, d, "position");
-  if (!status) status = check_finite(def->velocity, n * d, d, "velocity");
-  if (!status) status = check_finite(def->affine, n * d * d, d * d, "affine");
-  if (!status) status = check_finite(def->deformation, n * d * d, d * d, "deformation");
-  for (int64_t p = 0; p < n && !status; p++) {
-    if (!(def->volume[p] > 0) || !isfinite(def->volume[p]))
-      status = cq_fail(CQ_INVALID, "volume of particle %lld is %g; it must be positive", (long long)p, def->volume[p]);
-    else if (!(def->mass[p] > 0) || !isfinite(def->mass[p]))
-      status = cq_fail(CQ_INVALID, "mass of particle %lld is %g; it must be positive", (long long)p, def->mass[p]);
-    else if (!(def->young[p] >= 0) || !isfinite(def->young[p]))
-      status = cq_fail(CQ_INVALID, "Young's modulus of particle %lld is %g; it must not be negative", (long long)p,
-                       def->young[p]);
-    else if (!(def->poisson[p] > -1 && def->poisson[p] < 0.5))
-      status = cq_fail(CQ_INVALID, "Poisson's ratio of particle %lld is %g; it must be above -1 and below 0.5",
-                       (long long)p, def->poisson[p]);
-    for (int i = 0; i < d && !status; i++) {
-      const double x = def->position[p * d + i], limit = def->cells[i] * def->dx;
-      if (x < 0 || x > limit)
-        status = cq_fail(CQ_INVALID, "particle %lld starts outside the world: coordinate %d is %g, the world is [0, %g]",
-                         (long long)p, i + 1, x, limit);
-    }
+  if (!def->position || !def->volume || !def->mass)
+    return cq_fail(CQ_INVALID, "position, volume and mass are needed for every particle");
+  for (int64_t k = 0; k < n * d; k++) {
+    const double x = def->position[k], limit = def->cells[k % d] * def->dx;
+    if (!(x >= 0 && x <= limit))
+      return cq_fail(CQ_INVALID, "particle %lld starts outside the world: coordinate %d is %g, the world is [0, %g]",
+                     (long long)(k / d), (int)(k % d) + 1, x, limit);
   }
-  return status;
+  return CQ_OK;
 }
 
 static cq_status check_materials(const cq_world_def *def) {
@@ -79,8 +56,12 @@ static cq_status check_materials(const cq_world_def *def) {
     return cq_fail(CQ_INVALID, "%d materials; a world has 1 to %d", def->material_count, CQ_MATERIALS_MAX);
   for (int32_t k = 0; k < def->material_count; k++) {
     const cq_material *m = &def->materials[k];
-    if (m->kind < CQ_MATERIAL_NEO_HOOKEAN || m->kind > CQ_MATERIAL_LINEAR)
-      return cq_fail(CQ_INVALID, "material %d has the unknown kind %d", k, m->kind);
+    const cq_law *law = cq_law_of(m->kind);
+    if (!law) return cq_fail(CQ_INVALID, "material %d has the unknown kind %d", k, m->kind);
+    if (m->elasticity != CQ_ELASTICITY_YOUNG_POISSON && m->elasticity != CQ_ELASTICITY_SHEAR_BULK)
+      return cq_fail(CQ_INVALID, "material %d has the unknown elasticity %d", k, m->elasticity);
+    if (m->incompressible && law->slot[0] != CQ_SLOT_MU)
+      return cq_fail(CQ_INVALID, "incompressible is %d; the law %s has a bulk modulus of its own", m->incompressible, law->name);
     if (m->incompressible < 0 || m->incompressible > 8 || m->incompressible % 2)
       return cq_fail(CQ_INVALID, "incompressible is %d; the power is 0 (none), 2, 4, 6 or 8: an odd one would push a "
                      "compressed material further in", m->incompressible);
@@ -92,28 +73,60 @@ static cq_status check_materials(const cq_world_def *def) {
   return CQ_OK;
 }
 
+// Is a constant one of some material here?
+static int is_taken(const cq_world_def *def, int32_t field) {
+  for (int32_t k = 0; k < def->material_count; k++)
+    if (cq_material_takes(&def->materials[k], field)) return 1;
+  return 0;
+}
+
+// Values of a field of particles: those given, or its default. Constants are needed where a particle's material has them.
+static cq_status copy_field(const cq_world_def *def, cq_model *m, int32_t field) {
+  const cq_field_info *info = cq_field_describe(field);
+  const int constant = info->owner == CQ_OWNER_CONSTANT;
+  const int64_t count = cq_model_field_count(m, field), width = count / m->particle_count, d = m->dim;
+  if (constant && !is_taken(def, field)) return CQ_OK;
+  const double *given = def->value[field];
+  if (!given && isnan(info->value)) return cq_fail(CQ_INVALID, "%s is needed for every particle", info->name);
+  double *to = m->value[field] = copy_doubles(given, count, info->name);
+  if (!to) return CQ_MEMORY;
+  for (int64_t k = 0; k < count; k++) {
+    if (!given) to[k] = info->rank < 2 || k % width % (d + 1) == 0 ? info->value : 0;
+    // nobody reads a constant where the material has none
+    if (constant && !cq_material_takes(&m->materials[m->material[k / width]], field)) {
+      to[k] = 0;
+      continue;
+    }
+    const cq_status status = cq_field_check(field, info->name, k, to[k]);
+    if (status) return status;
+  }
+  return CQ_OK;
+}
+
 static cq_status copy_particles(const cq_world_def *def, cq_model *m) {
-  const int64_t n = def->particle_count, d = def->dim;
-  m->particle_count = n;
-  m->position = copy_doubles(def->position, n * d, "positions");
-  m->velocity = copy_doubles(def->velocity, n * d, "velocities");
-  m->affine = copy_doubles(def->affine, n * d * d, "affine velocities");
-  m->deformation = copy_doubles(def->deformation, n * d * d, "deformation gradients");
-  m->volume = copy_doubles(def->volume, n, "volumes");
-  m->mass = copy_doubles(def->mass, n, "masses");
-  m->young = copy_doubles(def->young, n, "Young's moduli");
-  m->poisson = copy_doubles(def->poisson, n, "Poisson's ratios");
+  const int64_t n = m->particle_count;
   m->material = cq_alloc((size_t)n, sizeof *m->material, "materials");
-  if (!m->position || !m->velocity || !m->affine || !m->deformation || !m->volume || !m->mass || !m->young ||
-      !m->poisson || !m->material)
-    return CQ_MEMORY;
-  if (!def->deformation)
-    for (int64_t p = 0; p < n; p++)
-      for (int i = 0; i < d; i++) m->deformation[p * d * d + i * (d + 1)] = 1;
+  if (!m->material) return CQ_MEMORY;
   if (def->material) memcpy(m->material, def->material, (size_t)n * sizeof *m->material);
   m->material_count = def->material_count;
   memcpy(m->materials, def->materials, (size_t)def->material_count * sizeof *m->materials);
-  return CQ_OK;
+  for (int32_t k = 0; k < m->material_count; k++) {
+    const cq_law *law = cq_law_of(m->materials[k].kind);
+    if (law->slot_count > m->slot_count) m->slot_count = law->slot_count;
+    const int32_t internals = law->internal_count[m->dim == 3];
+    if (internals > m->internal_count) m->internal_count = internals;
+  }
+  cq_status status = CQ_OK;
+  for (int32_t f = 0; f < CQ_FIELD_ACTUATION_WEIGHT && !status; f++) status = copy_field(def, m, f);
+  return status;
+}
+
+int64_t cq_model_field_count(const cq_model *m, int32_t field) {
+  const cq_field_info *info = cq_field_describe(field);
+  if (!info) return -1;
+  const int64_t of[] = {m->particle_count, m->particle_count, m->particle_count, m->actuation_count, 1, m->wall_count};
+  const int64_t width[] = {1, m->dim, m->dim * m->dim};
+  return of[info->owner] * width[info->rank];
 }
 
 // the numbers of a wall that its shape needs
@@ -195,9 +208,10 @@ static cq_status copy_actuation(const cq_world_def *def, cq_model *m) {
     if (p < 0 || p >= n || a < 0 || a >= def->actuator_count)
       return cq_fail(CQ_INVALID, "actuator entry %lld is (particle %d, actuator %d); there are %lld and %d", (long long)k,
                      p, a, (long long)n, def->actuator_count);
-    if (!isfinite(def->actuation_weight[k]))
+    if (!def->actuation_weight) m->actuation_weight[k] = 1;
+    if (!isfinite(m->actuation_weight[k]))
       return cq_fail(CQ_INVALID, "weight of actuator entry %lld is %g; every number must be finite", (long long)k,
-                     def->actuation_weight[k]);
+                     m->actuation_weight[k]);
     m->actuation_start[p + 1]++;
   }
   for (int64_t k = 0; k < def->actuator_count * dd; k++)
@@ -251,6 +265,7 @@ cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
   if (!status) status = check_materials(def);
   if (!status) {
     m->dim = def->dim;
+    m->particle_count = def->particle_count;
     m->precision = def->precision;
     m->threads = def->threads;
     m->simd = def->simd;
@@ -271,20 +286,12 @@ cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
 }
 
 void cq_model_destroy(cq_model *m) {
-  cq_free(m->position);
-  cq_free(m->velocity);
-  cq_free(m->affine);
-  cq_free(m->deformation);
-  cq_free(m->volume);
-  cq_free(m->mass);
-  cq_free(m->young);
-  cq_free(m->poisson);
+  for (int32_t f = 0; f < CQ_FIELD_GRAVITY; f++) cq_free(m->value[f]);
   cq_free(m->material);
   for (int k = 0; k < CQ_WALLS_MAX; k++) cq_free(m->heights[k]);
   cq_free(m->pins);
   cq_wall_map_destroy(&m->map);
   cq_free(m->actuator_direction);
-  cq_free(m->actuation_weight);
   cq_free(m->actuation_start);
   cq_free(m->actuation_actuator);
   cq_free(m->actuation_entry);
@@ -293,23 +300,29 @@ void cq_model_destroy(cq_model *m) {
   *m = (cq_model){0};
 }
 
-// Fastest signal through the softest view of a particle: elastic wave plus its own speed. Actuation stiffens by its stress.
-double cq_model_courant(const cq_model *m) {
+// Largest stress that the actuators can give a particle with signals of 1: it stiffens the particle.
+static double actuation_stress(const cq_model *m, const double *weight, int64_t p) {
+  double stress = 0;
+  for (int64_t k = m->actuation_start[p]; k < m->actuation_start[p + 1]; k++) {
+    const double *s = m->actuator_direction + (int64_t)m->actuation_actuator[k] * m->dim * m->dim;
+    double largest = 0;
+    for (int i = 0; i < m->dim * m->dim; i++) largest = fmax(largest, fabs(s[i]));
+    stress += fabs(weight[m->actuation_entry[k]]) * largest;
+  }
+  return stress;
+}
+
+double cq_model_courant(const cq_model *m, const double *const *value) {
+  const double *const *v = value ? value : (const double *const *)m->value;
   double fastest = 0;
   for (int64_t p = 0; p < m->particle_count; p++) {
-    const double e = m->young[p], nu = m->poisson[p];
-    double modulus = e * (1 - nu) / ((1 + nu) * (1 - 2 * nu));   // lambda + 2 mu
-    if (m->materials[m->material[p]].incompressible == 2) modulus += 2 * e / (3 * (2 - 2 * nu));
-    double stress = 0;
-    for (int64_t k = m->actuation_start[p]; k < m->actuation_start[p + 1]; k++) {
-      const double *s = m->actuator_direction + (int64_t)m->actuation_actuator[k] * m->dim * m->dim;
-      double largest = 0;
-      for (int i = 0; i < m->dim * m->dim; i++) largest = fmax(largest, fabs(s[i]));
-      stress += fabs(m->actuation_weight[m->actuation_entry[k]]) * largest;
-    }
-    double speed2 = 0;
-    for (int i = 0; i < m->dim; i++) speed2 += m->velocity[p * m->dim + i] * m->velocity[p * m->dim + i];
-    fastest = fmax(fastest, sqrt((modulus + stress) * m->volume[p] / m->mass[p]) + sqrt(speed2));
+    const cq_material *material = &m->materials[m->material[p]];
+    double slot[CQ_SLOTS_MAX], speed2 = 0;
+    cq_constants_of(m, v, p, slot);
+    const double modulus = cq_law_of(material->kind)->modulus(material, slot);
+    const double stress = actuation_stress(m, v[CQ_FIELD_ACTUATION_WEIGHT], p);
+    for (int i = 0; i < m->dim; i++) speed2 += v[CQ_FIELD_VELOCITY][p * m->dim + i] * v[CQ_FIELD_VELOCITY][p * m->dim + i];
+    fastest = fmax(fastest, sqrt((modulus + stress) * v[CQ_FIELD_VOLUME][p] / v[CQ_FIELD_MASS][p]) + sqrt(speed2));
   }
   return fastest * m->dt / m->dx;
 }

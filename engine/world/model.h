@@ -35,9 +35,12 @@ typedef struct cq_model {
   double dx, dt;              // dt: of one engine step
   double gravity[3];
   int64_t particle_count;
-  double *position, *velocity, *affine, *deformation, *volume, *mass, *young, *poisson;
+  // values of the fields of particles and actuation entries; NULL: nothing in this world has the field
+  CQ_FIELD_UNION(double, CQ_BODY_FIELDS, CQ_FIELD_POINTER, CQ_FIELD_GRAVITY);
   int32_t *material;
   int32_t material_count;
+  int32_t slot_count;         // constants of a particle, the most that a law here has
+  int32_t internal_count;     // internal variables of a particle, the most that a law here has
   cq_material materials[CQ_MATERIALS_MAX];
   int32_t wall_count, moving_wall_count;
   cq_wall walls[CQ_WALLS_MAX];
@@ -51,7 +54,6 @@ typedef struct cq_model {
   int64_t *actuation_start;
   int32_t *actuation_actuator;
   int64_t *actuation_entry;   // the user's index of the entry, for weights and their gradient
-  double *actuation_weight;   // in the user's order of entries
   int64_t force_count;
   int32_t *force_particle;
   int32_t *force_of;          // {n} index of a particle's force, -1 for none; NULL without forces
@@ -59,7 +61,10 @@ typedef struct cq_model {
 
 cq_status cq_model_create(const cq_world_def *def, cq_model *model);   // model zeroed; on failure destroyed
 void cq_model_destroy(cq_model *model);
-double cq_model_courant(const cq_model *model);
+// (dt/dx) times the fastest signal: elastic wave and actuation, and the particle's own speed, of value[field] of particles. NULL
+// values: those of the model.
+double cq_model_courant(const cq_model *model, const double *const *value);
+int64_t cq_model_field_count(const cq_model *model, int32_t field);   // numbers of a field in one scene, -1 for none
 
 // A wall at a point: how many unit normals hold it (a corner of a hollow box has several), 0 outside the solid.
 int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const double x[3], double normals[3][3]);

@@ -1,38 +1,34 @@
-// state: the fields of one time slice, listed once. Everything that allocates, copies, sorts or reads a state goes over
-// this list. Widths are in reals for CQ_DIM d.
+// state: the fields of one time slice, which are the first of lists.h. Everything that allocates, copies, sorts or reads a state goes
+// over them. Widths are in reals for CQ_DIM d.
 #ifndef CQ_STATE_H
 #define CQ_STATE_H
 
 #include "../base/base.h"
 
-//        name         field                  width
-#define CQ_STATE_FIELDS(F)                            \
-  F(position,    CQ_FIELD_POSITION,    d)             \
-  F(velocity,    CQ_FIELD_VELOCITY,    d)             \
-  F(affine,      CQ_FIELD_AFFINE,      d * d)         \
-  F(deformation, CQ_FIELD_DEFORMATION, d * d)
+enum { CQ_STATE_FIELD_COUNT = CQ_FIELD_VOLUME };   // they come first in cq_field
 
 // Width of a state field, 0 for another field.
 static inline int32_t cq_state_width(int32_t field, int32_t d) {
-#define CQ_WIDTH_OF(name, id, width) if (field == id) return width;
-  CQ_STATE_FIELDS(CQ_WIDTH_OF)
-#undef CQ_WIDTH_OF
-  return 0;
+  static const int32_t rank[] = {
+#define CQ_RANK_OF(ID, name, rank, unit, bounds, value, meaning) rank,
+      CQ_STATE_FIELDS(CQ_RANK_OF)
+#undef CQ_RANK_OF
+  };
+  if (field < 0 || field >= CQ_STATE_FIELD_COUNT) return 0;
+  return rank[field] == 2 ? d * d : d;
 }
 
-// Reals of one particle before this field; of a whole particle for CQ_FIELD_COUNT.
+// Reals of one particle before this field; of a whole particle for CQ_STATE_FIELD_COUNT.
 static inline int32_t cq_state_offset(int32_t field, int32_t d) {
   int32_t offset = 0;
-#define CQ_OFFSET_OF(name, id, width) if (field == id) return offset; offset += width;
-  CQ_STATE_FIELDS(CQ_OFFSET_OF)
-#undef CQ_OFFSET_OF
+  for (int32_t f = 0; f < field; f++) offset += cq_state_width(f, d);
   return offset;
 }
 
 // What a readout gives of one group, or of one particle of a gather: of all its fields.
 static inline int32_t cq_readout_width(int32_t kind, uint32_t fields, int32_t d) {
   int32_t sum = 0;
-  for (int32_t f = 0; f < CQ_FIELD_COUNT; f++)
+  for (int32_t f = 0; f < CQ_STATE_FIELD_COUNT; f++)
     if (fields >> f & 1) sum += cq_state_width(f, d) * (kind == CQ_READOUT_SECOND_MOMENT ? cq_state_width(f, d) : 1);
   return sum;
 }

@@ -96,7 +96,7 @@ static cq_world *make_world(const bench_case *c, const options *o) {
   box.kind = CQ_CONTACT_FRICTION;
   box.friction = 0.4;
   box.hollow = 1;
-  const cq_material material = {CQ_MATERIAL_NEO_HOOKEAN, 0};
+  const cq_material material = {.kind = CQ_MATERIAL_NEO_HOOKEAN};
   for (int i = 0; i < c->dim; i++) {
     def.cells[i] = c->cells[i];
     box.lower[i] = WALLS * dx;

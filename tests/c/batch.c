@@ -17,7 +17,7 @@ static double *own_value(const test_run *t, int32_t field, int s) {
 }
 
 static void set_all(const test_run *t, int first, int count) {
-  for (int f = 0; f < CQ_FIELD_COUNT; f++) {
+  TEST_FIELDS_EACH(f) {
     const int64_t width = cq_field_count(t->world, f);
     double *data = test_array(width * count);
     for (int s = 0; s < count; s++) {
@@ -76,29 +76,29 @@ static void check_scenes(int dim, int side, int precision, int threads, int reco
       CHECK(same(all.grad_forces + i * all.force_count + s * one.force_count, one.grad_forces + i * one.force_count,
                  one.force_count), "%dD: scene %d: other gradients of the forces of step %d", dim, s, i);
     }
-    for (int f = 0; f < CQ_FIELD_COUNT; f++) {
+    TEST_FIELDS_EACH(f) {
       const int64_t count = cq_field_count(one.world, f);
       double *each = test_run_gradient(&all, f, 1), *alone = test_run_gradient(&one, f, 0);
-      CHECK(same(each + s * count, alone, count), "%dD: scene %d: other gradients of %s", dim, s, test_field_name[f]);
+      CHECK(same(each + s * count, alone, count), "%dD: scene %d: other gradients of %s", dim, s, cq_field_describe(f)->name);
       free(each);
       free(alone);
     }
     test_run_close(&one);
   }
   // the gradient of what scenes share is the sum over them
-  for (int f = 0; f < CQ_FIELD_COUNT; f++) {
+  TEST_FIELDS_EACH(f) {
     const int64_t count = cq_field_count(all.world, f);
     double *each = test_run_gradient(&all, f, 1), *shared = test_run_gradient(&all, f, 0), size_of = 0;
     for (int s = 1; s < BATCH; s++)
       for (int64_t k = 0; k < count; k++) each[k] += each[s * count + k];
     for (int64_t k = 0; k < count; k++) size_of = fmax(size_of, fabs(each[k]));
-    CHECK(same(each, shared, count) && size_of > 0, "%dD: the shared gradient of %s is no sum", dim, test_field_name[f]);
+    CHECK(same(each, shared, count) && size_of > 0, "%dD: the shared gradient of %s is no sum", dim, cq_field_describe(f)->name);
     free(each);
     free(shared);
   }
   // what was set for each scene can be set for all again
   double *first = own_value(&all, CQ_FIELD_VELOCITY, 0);
-  for (int f = 0; f < CQ_FIELD_COUNT; f++) {
+  TEST_FIELDS_EACH(f) {
     double *own = own_value(&all, f, 0);
     REQUIRE(cq_rollout_set(all.rollout, f, own, 0) == CQ_OK);
     free(own);
@@ -189,7 +189,7 @@ static void check_readout(test_run *t, int kind, int field, int weighting) {
     }
     REQUIRE(cq_rollout_set(t->rollout, moved[f], value, 0) == CQ_OK);
     CHECK(fabs(along) > 1e-9 && best < 1e-6, "%dD %s of %s, weighting %d, toward %s: adjoint %g, off by %.1e", t->choice.dim,
-          kinds[kind], test_field_name[field], weighting, test_field_name[moved[f]], along, best);
+          kinds[kind], cq_field_describe(field)->name, weighting, cq_field_describe(moved[f])->name, along, best);
     free(gradient[f]);
     free(direction);
     free(at);
@@ -234,7 +234,7 @@ static void check_meaning(test_run *t, int32_t field) {
             const double off = moment[((s * GROUPS + k) * width + i) * width + j] - second / total;
             worst = fmax(worst, fabs(off) / fmax(1, fabs(second / total)));
           }
-    CHECK(worst < 1e-13, "%dD readouts of %s, weighting %d are off by %g", t->choice.dim, test_field_name[field], weighting, worst);
+    CHECK(worst < 1e-13, "%dD readouts of %s, weighting %d are off by %g", t->choice.dim, cq_field_describe(field)->name, weighting, worst);
     free(q);
     free(mean);
     free(moment);
@@ -287,7 +287,7 @@ static void check_together(int dim, int side, int kind, int threads, double *gra
     REQUIRE(cq_rollout_read(t.rollout, &g.readout, again) == CQ_OK);
     REQUIRE(cq_rollout_read_adjoint(t.rollout, &g.readout, weights + at) == CQ_OK);
     const int64_t own = cq_readout_count(t.world, &g.readout);
-    CHECK(same(out + at, again, own), "%dD: kind %d of %s is another one among all fields", dim, kind, test_field_name[f]);
+    CHECK(same(out + at, again, own), "%dD: kind %d of %s is another one among all fields", dim, kind, cq_field_describe(f)->name);
     at += own;
   }
   REQUIRE(cq_rollout_run_adjoint(t.rollout, 1, NULL, NULL) == CQ_OK);

@@ -62,7 +62,7 @@ static void check_field(test_run *t, int32_t field) {
     moved.direction[k] = test_random() * scale;
     along += gradient[k] * moved.direction[k];
   }
-  check(t, test_field_name[field], along, move_field);
+  check(t, cq_field_describe(field)->name, along, move_field);
   REQUIRE(cq_rollout_set(t->rollout, field, moved.value, 0) == CQ_OK);
   free(gradient);
   free(moved.direction);
@@ -83,7 +83,7 @@ static void check_dimension(int dim, int side) {
   test_run t;
   const test_choice choice = {.dim = dim, .side = side, .precision = CQ_FLOAT64, .threads = 1, .steps = STEPS};
   test_run_open(&t, &choice);
-  for (int f = 0; f < CQ_FIELD_COUNT; f++) check_field(&t, f);
+  TEST_FIELDS_EACH(f) check_field(&t, f);
   double along = 0;
   for (int64_t k = 0; k < STEPS * t.signal_count; k++) along += t.grad_signals[k] * toward_signal(k);
   check(&t, "signals", along, move_signals);

@@ -31,7 +31,7 @@ static void set_field(patient *t, int32_t field, const double *value) {
 
 static void heal(patient *t) {
   double walls[16] = {0};
-  for (int f = 0; f < CQ_FIELD_COUNT; f++) set_field(t, f, test_scene_value(&t->run.scene, f, walls));
+  TEST_FIELDS_EACH(f) set_field(t, f, test_scene_value(&t->run.scene, f, walls));
 }
 
 // runs until it fails

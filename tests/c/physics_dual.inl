@@ -126,63 +126,7 @@ static void check_polar(shape kind) {
 
 // ---- material and actuation ---------------------------------------------------------------------------------------------
 
-// A law of engine/physics/material.inl: a new one is a row here.
-struct law {
-  int kind;
-  const char *name;
-  bool invariant;    // tau(Q F) = Q tau(F) Q^T, and tau is symmetric
-};
-static const law laws[] = {
-    {CQ_MATERIAL_NEO_HOOKEAN, "neo-Hookean", true},
-    {CQ_MATERIAL_COROTATED, "fixed corotated", true},
-    {CQ_MATERIAL_LINEAR, "linear", false},
-};
-
-struct material_map {
-  int kind, power;
-  shape drawn;
-  enum { inputs = DD + 3, outputs = DD };
-  void draw(double *in) const {
-    random_deformation(drawn, in);
-    for (int k = DD; k < inputs; k++) in[k] = uniform(0.5, 10);
-  }
-  void primal(const dual *in, dual *out) const {
-    over_dual::material_stress(kind, power, square(in), in[DD], in[DD + 1], in[DD + 2], square(out));
-  }
-  void adjoint(const double *in, double *grad_in, const double *grad_out) const {
-    product::material_stress_adj(kind, power, square(in), in[DD], in[DD + 1], in[DD + 2], square(grad_in), &grad_in[DD],
-                                 &grad_in[DD + 1], &grad_in[DD + 2], square(grad_out));
-  }
-};
-
-// No stress at rest, and what the law promises about rotations; the determinant comes with the stress.
-static void check_law(const law &l, int power) {
-  double rest = 0, turned = 0, skew = 0, volume = 0;
-  for (int round = 0; round < DRAWS; round++) {
-    double f[DD], one[DD], qf[DD];
-    matrix q, tau, tau_q, qt, qtq;
-    random_deformation(ANY, f);
-    random_deformation(IDENTITY, one);
-    random_rotation(q);
-    product::mat_mul(q, square(f), square(qf));
-    product::material_stress(l.kind, power, square(one), 3, 4, 5, tau);
-    for (int k = 0; k < DD; k++) rest = fmax(rest, fabs(tau[k / D][k % D]));
-    volume = fmax(volume, fabs(product::material_stress(l.kind, power, square(f), 3, 4, 5, tau) - det(f)));
-    product::material_stress(l.kind, power, square(qf), 3, 4, 5, tau_q);
-    product::mat_mul(q, tau, qt);
-    product::mat_mul_nt(qt, q, qtq);
-    double size = 1;
-    for (int k = 0; k < DD; k++) size = fmax(size, fabs(tau[k / D][k % D]));
-    for (int i = 0; i < D; i++)
-      for (int j = 0; j < D; j++) {
-        turned = fmax(turned, fabs(qtq[i][j] - tau_q[i][j]) / size);
-        skew = fmax(skew, fabs(tau[i][j] - tau[j][i]) / size);
-      }
-  }
-  CHECK(rest < 1e-13, "%dD %s: stress at rest is %g", D, l.name, rest);
-  CHECK(volume < 1e-14, "%dD %s: det F is off by %g", D, l.name, volume);
-  if (l.invariant) CHECK(turned < 1e-12 && skew < 1e-12, "%dD %s: off by %g under rotation, skew by %g", D, l.name, turned, skew);
-}
+#include "physics_material.inl"
 
 struct actuation_map {
   enum { inputs = DD + SYM + DD, outputs = DD };   // F, sigma, and the stress it is added to
@@ -264,18 +208,7 @@ static void all(void) {
     hold(polar_map{(shape)k}, name, diagonal);
     check_polar((shape)k);
   }
-  for (const law &l : laws)
-    for (int power = 0; power <= 8; power += 2) {
-      check_law(l, power);
-      for (int k = 0; k < SHAPES; k++) {
-        char name[96];
-        snprintf(name, sizeof name, "%dD %s, power %d, %s", D, l.name, power, shape_name[k]);
-        // constants have no influence where there is no stress, bulk none where the volume is kept
-        const bool rest = k == IDENTITY || (k == ROTATION && l.invariant), kept = k == IDENTITY || k == ROTATION;
-        const uint64_t silent = (uint64_t)((rest ? 3 : 0) | (kept || !power ? 4 : 0)) << DD;
-        hold(material_map{l.kind, power, (shape)k}, name, silent);
-      }
-    }
+  check_materials();
   hold(actuation_map{}, "actuation");
   hold(to_grid_map{}, "transfer to the grid");
   hold(to_particle_map{}, "transfer to the particle");

@@ -19,17 +19,17 @@
   F(gravity,          "gravity[2] is inf",                        d->gravity[1] = INFINITY)                                 \
   F(empty,            "no particles",                             d->particle_count = 0)                                    \
   F(too_many,         "more than 1e9",                            d->particle_count = 2000000000)                           \
-  F(no_volume,        "volume, mass, young",                      d->volume = NULL)                                         \
-  F(position,         "position of particle 3 is ",               s->position[10] = NAN)                                    \
-  F(velocity,         "velocity of particle 3 is inf",            s->velocity[11] = INFINITY)                               \
-  F(affine,           "affine of particle 2 is ",                 s->affine[26] = NAN)                                      \
-  F(deformation,      "deformation of particle 2 is ",            s->deformation[18] = NAN)                                 \
-  F(volume,           "volume of particle 5 is 0",                s->volume[5] = 0)                                         \
-  F(mass,             "mass of particle 6 is -1",                 s->mass[6] = -1)                                          \
-  F(young,            "Young's modulus of particle 7 is -2",      s->young[7] = -2)                                         \
-  F(poisson,          "Poisson's ratio of particle 8 is 0.5",     s->poisson[8] = 0.5)                                      \
-  F(poisson_low,      "Poisson's ratio of particle 8 is -1",      s->poisson[8] = -1)                                       \
-  F(poisson_nan,      "Poisson's ratio of particle 8 is ",        s->poisson[8] = NAN)                                      \
+  F(no_volume,        "position, volume and mass",                  d->volume = NULL)                                         \
+  F(position,         "particle 3 starts outside the world",      s->position[10] = NAN)                                    \
+  F(velocity,         "velocity[11] is inf",                      s->velocity[11] = INFINITY)                               \
+  F(affine,           "affine[26] is ",                           s->affine[26] = NAN)                                      \
+  F(deformation,      "deformation[18] is ",                      s->deformation[18] = NAN)                                 \
+  F(volume,           "volume[5] is 0; it must be positive",         s->volume[5] = 0)                                         \
+  F(mass,             "mass[6] is -1",                            s->mass[6] = -1)                                          \
+  F(young,            "young[7] is -2; it must not be negative",     s->young[7] = -2)                                         \
+  F(poisson,          "poisson[8] is 0.5; it must be above -1",     s->poisson[8] = 0.5)                                      \
+  F(poisson_low,      "poisson[8] is -1; it must be above -1 and",     s->poisson[8] = -1)                                       \
+  F(poisson_nan,      "poisson[8] is ",                            s->poisson[8] = NAN)                                      \
   F(outside,          "particle 4 starts outside the world: coordinate 3 is -0.1", s->position[14] = -0.1)                  \
   F(beyond,           "particle 4 starts outside the world: coordinate 1 is 100",  s->position[12] = 100)                   \
   F(materials,        "0 materials",                              d->material_count = 0)                                    \
@@ -138,7 +138,7 @@ static void check_values(test_run *t) {
       {CQ_FIELD_VOLUME, 0, "volume[3] is 0"},      {CQ_FIELD_MASS, -1, "mass[3] is -1"},
       {CQ_FIELD_YOUNG, -1, "young[3] is -1"},      {CQ_FIELD_POISSON, 0.5, "poisson[3] is 0.5"},
       {CQ_FIELD_FRICTION, -1, "friction[0] is -1"}, {CQ_FIELD_GRAVITY, NAN, "gravity[0] is "},
-      {CQ_FIELD_WALL_VELOCITY, NAN, "wall velocity[3] is "}, {CQ_FIELD_ACTUATION_WEIGHT, NAN, "actuator weight[3] is "}};
+      {CQ_FIELD_WALL_VELOCITY, NAN, "wall_velocity[3] is "}, {CQ_FIELD_ACTUATION_WEIGHT, NAN, "actuation_weight[3] is "}};
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     double walls[16] = {0};
     const int64_t count = cq_field_count(t->world, rows[k].field);
@@ -149,7 +149,7 @@ static void check_values(test_run *t) {
     free(value);
   }
   double zero = 0;
-  CHECK_FAILS(cq_rollout_set(t->rollout, CQ_FIELD_COUNT, &zero, 0), CQ_INVALID, "no field 12");
+  CHECK_FAILS(cq_rollout_set(t->rollout, CQ_FIELD_COUNT, &zero, 0), CQ_INVALID, "there is no field ");
   CHECK_FAILS(cq_rollout_set(t->rollout, -1, &zero, 0), CQ_INVALID, "no field -1");
 }
 

@@ -170,7 +170,7 @@ static inline uint64_t test_run_hash(test_run *t, int steps) {
   uint64_t hash = test_hash(1469598103934665603u, &loss, sizeof loss);
   hash = test_hash(hash, t->grad_signals, (size_t)(steps * t->signal_count) * sizeof(double));
   hash = test_hash(hash, t->grad_forces, (size_t)(steps * t->force_count) * sizeof(double));
-  for (int f = 0; f < CQ_FIELD_COUNT; f++) {
+  TEST_FIELDS_EACH(f) {
     double *g = test_run_gradient(t, f, 1);
     hash = test_hash(hash, g, (size_t)(cq_field_count(t->world, f) * t->choice.batch) * sizeof *g);
     free(g);

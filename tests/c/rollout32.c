@@ -15,7 +15,7 @@ typedef struct {
 } outcome;
 
 enum { SIGNALS = CQ_FIELD_COUNT, FORCES, PARTS };
-static const char *part_name(int part) { return part == SIGNALS ? "signals" : part == FORCES ? "forces" : test_field_name[part]; }
+static const char *part_name(int part) { return part == SIGNALS ? "signals" : part == FORCES ? "forces" : cq_field_describe(part)->name; }
 
 static outcome run(int dim, int side, int precision, int simd) {
   test_run t;
@@ -29,12 +29,12 @@ static outcome run(int dim, int side, int precision, int simd) {
   for (int k = 0; k < PARTS; k++)
     o.start[k + 1] = o.start[k] + (k == SIGNALS  ? STEPS * t.signal_count
                                    : k == FORCES ? STEPS * t.force_count
-                                                 : cq_field_count(t.world, k));
+                                   : test_has_field(k) ? cq_field_count(t.world, k) : 0);
   o.gradient = test_array(o.start[PARTS]);
   for (int k = 0; k < PARTS; k++) {
-    double *g = k < SIGNALS ? test_run_gradient(&t, k, 0) : NULL;
-    memcpy(o.gradient + o.start[k], k == SIGNALS ? t.grad_signals : k == FORCES ? t.grad_forces : g,
-           (size_t)(o.start[k + 1] - o.start[k]) * sizeof *o.gradient);
+    double *g = k < SIGNALS && test_has_field(k) ? test_run_gradient(&t, k, 0) : NULL;
+    const size_t count = (size_t)(o.start[k + 1] - o.start[k]);
+    if (count) memcpy(o.gradient + o.start[k], k == SIGNALS ? t.grad_signals : k == FORCES ? t.grad_forces : g, count * sizeof *g);
     free(g);
   }
   test_run_close(&t);

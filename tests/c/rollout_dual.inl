@@ -9,18 +9,16 @@ typedef std::vector<double> numbers;
 
 // A direction in everything that a rollout takes, in the user's order: zero but for what is differentiated.
 struct heading {
-  numbers field[CQ_FIELD_COUNT], mu, lambda, bulk, signals, forces;   // signals {steps, actuators}, forces {steps, count, D}
+  numbers field[CQ_FIELD_COUNT], slot[LAME_COUNT], signals, forces;   // signals {steps, actuators}, forces {steps, count, D}
   int32_t step;                                                      // control step that runs
   std::vector<dual> room;                                            // as large as the largest array of a scene
 };
 static heading toward;
 
 static cq_values values_of(const heading &h) {
-  const numbers *f = h.field;
-  return {f[CQ_FIELD_POSITION].data(), f[CQ_FIELD_VELOCITY].data(), f[CQ_FIELD_AFFINE].data(), f[CQ_FIELD_DEFORMATION].data(),
-          f[CQ_FIELD_VOLUME].data(), f[CQ_FIELD_MASS].data(), f[CQ_FIELD_YOUNG].data(), f[CQ_FIELD_POISSON].data(),
-          f[CQ_FIELD_ACTUATION_WEIGHT].data(), f[CQ_FIELD_GRAVITY].data(), f[CQ_FIELD_FRICTION].data(),
-          f[CQ_FIELD_WALL_VELOCITY].data()};
+  cq_values v = {};
+  for (int f = 0; f < CQ_FIELD_COUNT; f++) v.value[f] = h.field[f].empty() ? NULL : h.field[f].data();
+  return v;
 }
 
 // ---- loaders that seed ------------------------------------------------------------------------------------------------------
@@ -44,13 +42,11 @@ static void load_params_seeded(const cq_scene *s, cq_arrangement *a, int32_t beg
   cq_scene other = *s;
   cq_arrangement arrangement = *a;
   other.values = values_of(toward);
-  other.mu = toward.mu.data();
-  other.lambda = toward.lambda.data();
-  other.bulk = toward.bulk.data();
+  for (int k = 0; k < LAME_COUNT; k++) other.slot[k] = toward.slot[k].data();
   arrangement.params = toward.room.data();
   load_params(s, a, begin, end);
   load_params(&other, &arrangement, begin, end);
-  seed(a->params, AT(begin, CQ_PARAM_COUNT, 0), AT(end, CQ_PARAM_COUNT, 0));
+  seed(a->params, AT(begin, s->params, 0), AT(end, s->params, 0));
 }
 
 static void load_globals_seeded(cq_scene *s) {
@@ -106,9 +102,9 @@ static double slope_of_loss(const subject &t) {
     const size_t k = (size_t)p;
     over_dual::cq_lame({m->young[p], toward.field[CQ_FIELD_YOUNG][k]}, {m->poisson[p], toward.field[CQ_FIELD_POISSON][k]}, &mu,
                        &lambda, &bulk);
-    toward.mu[k] = mu.slope;
-    toward.lambda[k] = lambda.slope;
-    toward.bulk[k] = bulk.slope;
+    toward.slot[LAME_MU][k] = mu.slope;
+    toward.slot[LAME_LAMBDA][k] = lambda.slope;
+    toward.slot[LAME_VOLUMETRIC][k] = bulk.slope;
   }
   s.values = values_of(t.value);
   toward.step = 0;
@@ -197,7 +193,7 @@ static void open_subject(subject &t, int side) {
   cq_rollout_def_init(&def);
   def.steps = CONTROL_STEPS;
   REQUIRE(cq_rollout_create(t.world, &def, &t.rollout) == CQ_OK);
-  for (int f = 0; f < CQ_FIELD_COUNT; f++) {
+  TEST_FIELDS_EACH(f) {
     const int64_t count = cq_field_count(t.world, f);
     std::vector<double> walls(4 * CQ_WALLS_MAX);
     const double *value = test_scene_value(&t.scene, f, walls.data());
@@ -210,8 +206,7 @@ static void open_subject(subject &t, int side) {
   }
   toward.signals.assign(t.value.signals.size(), 0);
   toward.forces.assign(t.value.forces.size(), 0);
-  toward.mu.assign((size_t)t.scene.n, 0);
-  toward.lambda = toward.bulk = toward.mu;
+  for (numbers &slot : toward.slot) slot.assign((size_t)t.scene.n, 0);
   for (int64_t k = 0; k < t.scene.n * FIELDS; k++) t.weight.push_back(test_random() / (double)t.scene.n);
 }
 
@@ -230,7 +225,7 @@ static void check_scene(int side, bool together) {
     compare(t, name, along);
     for (size_t k = begin; k < end; k++) direction[k] = 0;
   };
-  for (int f = 0; f < CQ_FIELD_COUNT; f++) {
+  TEST_FIELDS_EACH(f) {
     const size_t count = t.value.field[f].size();
     numbers gradient(count);
     REQUIRE(cq_rollout_gradient(t.rollout, f, gradient.data(), 0) == CQ_OK);
@@ -243,7 +238,7 @@ static void check_scene(int side, bool together) {
         continue;
       }
       char name[64];
-      snprintf(name, sizeof name, walls ? "%s of wall %d" : "%s", test_field_name[f], wall);
+      snprintf(name, sizeof name, walls ? "%s of wall %d" : "%s", cq_field_describe(f)->name, wall);
       part(name, toward.field[f], t.value.field[f], gradient, begin, begin + each);
     }
   }

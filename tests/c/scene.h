@@ -82,7 +82,7 @@ static inline void test_scene_make(test_scene *s, int dim, int side, int precisi
     s->material[p] = (int32_t)(p % materials);
   }
   static const cq_material kinds[4] = {
-      {CQ_MATERIAL_NEO_HOOKEAN, 0}, {CQ_MATERIAL_COROTATED, 2}, {CQ_MATERIAL_LINEAR, 0}, {CQ_MATERIAL_NEO_HOOKEAN, 4}};
+      {CQ_MATERIAL_NEO_HOOKEAN, 0, 0}, {CQ_MATERIAL_COROTATED, 0, 2}, {CQ_MATERIAL_LINEAR, 0, 0}, {CQ_MATERIAL_NEO_HOOKEAN, 0, 4}};
   memcpy(s->materials, kinds, sizeof kinds);
   d->material_count = materials;
   d->materials = s->materials;
@@ -172,20 +172,25 @@ static inline void test_scene_add_pins(test_scene *s) {
   s->def.pins = s->pins;
 }
 
-static const char *const test_field_name[CQ_FIELD_COUNT] = {
-    "position", "velocity", "affine", "deformation", "volume", "mass", "young", "poisson", "actuation weight", "gravity",
-    "friction", "wall velocity"};
+// The fields that the test scene has: all but constants of other materials.
+static inline int test_has_field(int32_t field) {
+  return cq_field_describe(field)->owner != CQ_OWNER_CONSTANT || field == CQ_FIELD_YOUNG || field == CQ_FIELD_POISSON;
+}
+
+#define TEST_FIELDS_EACH(f) \
+  for (int32_t f = 0; f < CQ_FIELD_COUNT; f++) \
+    if (test_has_field(f))
 
 // what the world of a scene has for a field; walls takes those of walls
 static inline const double *test_scene_value(const test_scene *s, int32_t field, double *walls) {
   const cq_world_def *d = &s->def;
-  const double *const value[CQ_FIELD_COUNT] = {d->position, d->velocity, d->affine, d->deformation, d->volume, d->mass,
-                                               d->young, d->poisson, d->actuation_weight, d->gravity, walls, walls};
+  if (field < CQ_FIELD_GRAVITY) return d->value[field];
+  if (field == CQ_FIELD_GRAVITY) return d->gravity;
   for (int w = 0; w < d->wall_count; w++) {
     if (field == CQ_FIELD_FRICTION) walls[w] = d->walls[w].friction;
     for (int i = 0; i < d->dim && field == CQ_FIELD_WALL_VELOCITY; i++) walls[w * d->dim + i] = d->walls[w].velocity[i];
   }
-  return value[field];
+  return walls;
 }
 
 static inline void test_scene_free(test_scene *s) {

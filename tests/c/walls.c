@@ -139,7 +139,7 @@ static probe open_probe(int dim, const double x[3], const double v[3], const cq_
   cq_world_def d;
   cq_rollout_def r;
   const double one = 1, none = 0, third = 0.3;
-  const cq_material material = {CQ_MATERIAL_NEO_HOOKEAN, 0};
+  const cq_material material = {.kind = CQ_MATERIAL_NEO_HOOKEAN};
   cq_world_def_init(&d);
   d.dim = dim;
   d.precision = CQ_FLOAT64;

@@ -43,7 +43,7 @@ static void check_unchanged(test_run *t, uint64_t first) {
 }
 
 static void check_changed(test_run *t) {
-  for (int32_t f = 0; f < CQ_FIELD_COUNT; f++) {
+  TEST_FIELDS_EACH(f) {
     const double amount = f == CQ_FIELD_POSITION || f == CQ_FIELD_DEFORMATION ? 0.01 : 0.1;
     const uint64_t before = test_run_hash(t, STEPS);
     set(t, f, amount);

@@ -13,7 +13,7 @@
 static void one_material(test_scene *s, int32_t kind, int32_t incompressible) {
   s->def.material_count = 1;
   s->def.material = NULL;
-  s->materials[0] = (cq_material){kind, incompressible};
+  s->materials[0] = (cq_material){kind, 0, incompressible};
 }
 static void neo_hookean(test_scene *s) { one_material(s, CQ_MATERIAL_NEO_HOOKEAN, 0); }
 static void corotated(test_scene *s) { one_material(s, CQ_MATERIAL_COROTATED, 0); }
@@ -255,10 +255,10 @@ static void run_on(int device, const row *r, int64_t memory, int stride, outcome
   const int64_t signals = choice.steps * t.signal_count, forces = choice.steps * t.force_count;
   memcpy(add_part(o, "gradient of signals", signals), t.grad_signals, (size_t)signals * sizeof(double));
   memcpy(add_part(o, "gradient of forces", forces), t.grad_forces, (size_t)forces * sizeof(double));
-  for (int f = 0; f < CQ_FIELD_COUNT; f++) {
+  TEST_FIELDS_EACH(f) {
     const int64_t size = cq_field_count(t.world, f) * t.choice.batch;
     double *g = test_run_gradient(&t, f, 1);
-    memcpy(add_part(o, test_field_name[f], size), g, (size_t)size * sizeof *g);
+    memcpy(add_part(o, cq_field_describe(f)->name, size), g, (size_t)size * sizeof *g);
     free(g);
   }
   test_run_close(&t);

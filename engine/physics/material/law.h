@@ -1,0 +1,38 @@
+// law: what the engine has to know of a material law besides its formulas. The file of a law in this folder defines one of these.
+#ifndef CQ_LAW_H
+#define CQ_LAW_H
+
+#include "../../cq.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  CQ_SLOTS_MAX = 16,         // constants of a law
+  CQ_INTERNALS_MAX = 24,     // internal variables of a particle
+};
+
+// A slot is a constant as the formulas have it. Most slots are a field that scripts set; Lame's constants, and the modulus of the
+// Bonet-Wood term, come from two fields of the elasticity that the material is given by (world/constants.c).
+enum { CQ_SLOT_MU = -1, CQ_SLOT_LAMBDA = -2, CQ_SLOT_VOLUMETRIC = -3 };
+
+typedef struct cq_law {
+  const char *name;                      // that of the constructor in Lua
+  int32_t slot_count;
+  int32_t slot[CQ_SLOTS_MAX];            // cq_field of each, or CQ_SLOT_MU, CQ_SLOT_LAMBDA, CQ_SLOT_VOLUMETRIC
+  int32_t internal_count[2];             // internal variables of a particle in 2D and in 3D
+  double internal_start;                 // their value at the start
+  int32_t updates;                       // 1: F or the internal variables change after the step (material_update)
+  // Upper bound on rho c^2 for waves about the state at rest [stress], from the slots.
+  double (*modulus)(const cq_material *material, const double *slot);
+} cq_law;
+
+// NULL for a kind that there is none of.
+const cq_law *cq_law_of(int32_t kind);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,36 @@
+// point: what a material law sees of a particle. Gradients have the same shape and are added to.
+
+typedef struct {
+  const cq_material *law;
+  real dt;                       // of one engine step, for laws that know time
+  Real c[CQ_SLOTS_MAX];          // constants, by the slots of the law
+  Real f[CQ_DIM][CQ_DIM];        // deformation gradient; its elastic part where a law is plastic
+  Real internal[CQ_INTERNALS_MAX];
+} MaterialPoint;
+
+// What stress and its adjoint both need and is not cheap: log J of neo-Hookean, the rotation of fixed corotated material.
+typedef struct {
+  Real log_jac, rotation[CQ_DIM][CQ_DIM];
+} MaterialKept;
+
+// slots of the laws that are given by Lame's constants
+enum { LAME_MU, LAME_LAMBDA, LAME_VOLUMETRIC, LAME_COUNT };
+#define LAME_SLOTS CQ_SLOT_MU, CQ_SLOT_LAMBDA, CQ_SLOT_VOLUMETRIC
+
+// P-wave modulus lambda + 2 mu, and what the Bonet-Wood term adds to it at J = 1
+static inline double lame_modulus(const cq_material *material, const double *slot) {
+  return slot[LAME_LAMBDA] + 2 * slot[LAME_MU] + (material->incompressible == 2 ? 2 * slot[LAME_VOLUMETRIC] : 0);
+}
+
+// d cof(F) in the direction dF
+CQ_INLINE void cofactor_derivative(const Real f[CQ_DIM][CQ_DIM], const Real df[CQ_DIM][CQ_DIM], Real out[CQ_DIM][CQ_DIM]) {
+#if CQ_DIM == 3
+  CQ_UNROLL for (int i = 0; i < 3; i++) CQ_UNROLL for (int j = 0; j < 3; j++) {
+    const int a = (i + 1) % 3, b = (i + 2) % 3, c = (j + 1) % 3, d = (j + 2) % 3;
+    out[i][j] = df[a][c] * f[b][d] + f[a][c] * df[b][d] - df[a][d] * f[b][c] - f[a][d] * df[b][c];
+  }
+#else
+  (void)f;
+  mat_cofactor(df, out);
+#endif
+}

@@ -1,0 +1,124 @@
+#include "constants.h"
+#include "../physics/lame.h"
+#include <math.h>
+
+// ---- the list of fields ---------------------------------------------------------------------------------------------------
+
+#define ANY -INFINITY, INFINITY, 0
+#define POSITIVE 0, INFINITY, 0
+#define FROM_ZERO 0, INFINITY, 1
+#define BETWEEN(a, b) a, b, 0
+#define STATE_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, CQ_OWNER_STATE, rank, bounds, value},
+#define PARTICLE_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, CQ_OWNER_PARTICLE, rank, bounds, value},
+#define CONSTANT_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, CQ_OWNER_CONSTANT, rank, bounds, value},
+#define ENTRY_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, CQ_OWNER_ENTRY, rank, bounds, value},
+#define WORLD_ROW(ID, name, rank, unit, bounds, value, meaning) \
+  {#name, unit, meaning, CQ_FIELD_##ID == CQ_FIELD_GRAVITY ? CQ_OWNER_WORLD : CQ_OWNER_WALL, rank, bounds, value},
+
+const cq_field_info *cq_field_describe(int32_t field) {
+  static const cq_field_info info[CQ_FIELD_COUNT] = {
+      CQ_STATE_FIELDS(STATE_ROW) CQ_PARTICLE_FIELDS(PARTICLE_ROW) CQ_CONSTANT_FIELDS(CONSTANT_ROW) CQ_ENTRY_FIELDS(ENTRY_ROW)
+          CQ_WORLD_FIELDS(WORLD_ROW)};
+  return field >= 0 && field < CQ_FIELD_COUNT ? &info[field] : NULL;
+}
+
+cq_status cq_field_check(int32_t field, const char *name, int64_t index, double value) {
+  const cq_field_info *info = cq_field_describe(field);
+  const long long k = index;
+  if (!isfinite(value)) return cq_fail(CQ_INVALID, "%s[%lld] is %g; every number must be finite", name, k, value);
+  if (value > info->lower && value < info->upper) return CQ_OK;
+  if (info->closed && value == info->lower) return CQ_OK;
+  if (info->upper < INFINITY)
+    return cq_fail(CQ_INVALID, "%s[%lld] is %g; it must be %s %g and below %g", name, k, value, info->closed ? "at least" : "above",
+                   info->lower, info->upper);
+  if (info->lower == 0)
+    return cq_fail(CQ_INVALID, "%s[%lld] is %g; it must %s", name, k, value, info->closed ? "not be negative" : "be positive");
+  return cq_fail(CQ_INVALID, "%s[%lld] is %g; it must be %s %g", name, k, value, info->closed ? "at least" : "above", info->lower);
+}
+
+// ---- slots ----------------------------------------------------------------------------------------------------------------
+
+// fields of the elasticity that Lame's constants of a material come from
+static void elasticity_fields(const cq_material *material, int32_t field[2]) {
+  const int moduli = material->elasticity == CQ_ELASTICITY_SHEAR_BULK;
+  field[0] = moduli ? CQ_FIELD_SHEAR : CQ_FIELD_YOUNG;
+  field[1] = moduli ? CQ_FIELD_BULK : CQ_FIELD_POISSON;
+}
+
+static void lame_of(const cq_material *material, const double *const *value, int64_t particle, double lame[3]) {
+  int32_t field[2];
+  elasticity_fields(material, field);
+  const double a = value[field[0]][particle], b = value[field[1]][particle];
+  if (material->elasticity == CQ_ELASTICITY_SHEAR_BULK)
+    cq_lame_of_moduli(a, b, &lame[0], &lame[1], &lame[2]);
+  else
+    cq_lame(a, b, &lame[0], &lame[1], &lame[2]);
+}
+
+// Where the value of a slot is in the array of its field, -1: nowhere. A vector takes as many slots as it has components in 3D.
+static int64_t place_of(const cq_model *m, const cq_law *law, int32_t slot, int64_t particle) {
+  if (!cq_field_describe(law->slot[slot])->rank) return particle;
+  int32_t component = 0;
+  for (int32_t k = 0; k < slot; k++) component += law->slot[k] == law->slot[slot];
+  return component < m->dim ? particle * m->dim + component : -1;
+}
+
+void cq_constants_of(const cq_model *m, const double *const *value, int64_t particle, double slot[CQ_SLOTS_MAX]) {
+  const cq_material *material = &m->materials[m->material[particle]];
+  const cq_law *law = cq_law_of(material->kind);
+  double lame[3] = {0};
+  for (int32_t k = 0; k < CQ_SLOTS_MAX; k++) {
+    slot[k] = 0;
+    if (k >= law->slot_count) continue;
+    if (law->slot[k] == CQ_SLOT_MU) lame_of(material, value, particle, lame);
+    if (law->slot[k] < 0) {
+      slot[k] = lame[-1 - law->slot[k]];
+      continue;
+    }
+    const int64_t at = place_of(m, law, k, particle);
+    if (at >= 0) slot[k] = value[law->slot[k]][at];
+  }
+}
+
+void cq_constants_adj(const cq_model *m, const double *const *value, int64_t particle, int32_t field, double *grad,
+                      const double grad_slot[CQ_SLOTS_MAX]) {
+  const cq_material *material = &m->materials[m->material[particle]];
+  const cq_law *law = cq_law_of(material->kind);
+  int32_t from[2], component = 0;
+  double lame[3] = {0}, pair[2] = {0};
+  elasticity_fields(material, from);
+  for (int32_t k = 0; k < law->slot_count; k++) {
+    if (law->slot[k] < 0) lame[-1 - law->slot[k]] = grad_slot[k];
+    if (law->slot[k] == field && place_of(m, law, k, particle) >= 0) grad[component++] += grad_slot[k];
+  }
+  if (law->slot[0] != CQ_SLOT_MU || (field != from[0] && field != from[1])) return;
+  const double a = value[from[0]][particle], b = value[from[1]][particle];
+  if (material->elasticity == CQ_ELASTICITY_SHEAR_BULK)
+    cq_lame_of_moduli_adj(a, b, &pair[0], &pair[1], lame[0], lame[1], lame[2]);
+  else
+    cq_lame_adj(a, b, &pair[0], &pair[1], lame[0], lame[1], lame[2]);
+  grad[0] += pair[field == from[1]];
+}
+
+int32_t cq_material_fields(const cq_material *material, int32_t *fields, int32_t most) {
+  const cq_law *law = cq_law_of(material->kind);
+  int32_t count = 0, from[2];
+  elasticity_fields(material, from);
+  for (int32_t k = 0; law && k < law->slot_count; k++) {
+    const int32_t slot = law->slot[k];
+    if (slot == CQ_SLOT_VOLUMETRIC) continue;
+    if (k && slot >= 0 && slot == law->slot[k - 1]) continue;   // another component of a vector
+    const int32_t field = slot >= 0 ? slot : from[slot == CQ_SLOT_LAMBDA];
+    if (count < most) fields[count] = field;
+    count++;
+  }
+  return count;
+}
+
+int cq_material_takes(const cq_material *material, int32_t field) {
+  int32_t fields[CQ_SLOTS_MAX];
+  const int32_t count = cq_material_fields(material, fields, CQ_SLOTS_MAX);
+  for (int32_t k = 0; k < count; k++)
+    if (fields[k] == field) return 1;
+  return 0;
+}

@@ -1,0 +1,30 @@
+// constants: from the fields that scripts set to the slots that the laws of materials work with, and back.
+#ifndef CQ_CONSTANTS_H
+#define CQ_CONSTANTS_H
+
+#include "../physics/material/law.h"
+#include "model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Slots of a particle from value[field], the user's arrays of all fields of particles.
+void cq_constants_of(const cq_model *model, const double *const *value, int64_t particle, double slot[CQ_SLOTS_MAX]);
+
+// Adds the gradient of a field at a particle, grad {1} or {dim}, from those of its slots; nothing where its material has no such
+// constant.
+void cq_constants_adj(const cq_model *model, const double *const *value, int64_t particle, int32_t field, double *grad,
+                      const double grad_slot[CQ_SLOTS_MAX]);
+
+// Does a material take this field?
+int cq_material_takes(const cq_material *material, int32_t field);
+
+// A value of a field within its bounds, else a sentence: "young[3] is -1; ...".
+cq_status cq_field_check(int32_t field, const char *name, int64_t index, double value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

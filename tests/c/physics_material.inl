@@ -1,0 +1,271 @@
+// physics_material: every law of engine/physics/material/. A new one is a row of `laws`.
+
+struct range {
+  double low, high;
+};
+struct law {
+  int kind, power;
+  const char *name;
+  bool invariant;              // under rotations; and tau is symmetric
+  range constant[CQ_SLOTS_MAX];   // of each slot; low = high = 0: the law has no such slot
+  range internal;              // of each internal variable
+};
+static const law laws[] = {
+    {CQ_MATERIAL_NEO_HOOKEAN, 0, "neo-Hookean", true, {{0.5, 10}, {0.5, 10}, {0.5, 10}}, {0, 0}},
+    {CQ_MATERIAL_NEO_HOOKEAN, 2, "neo-Hookean, power 2", true, {{0.5, 10}, {0.5, 10}, {0.5, 10}}, {0, 0}},
+    {CQ_MATERIAL_NEO_HOOKEAN, 8, "neo-Hookean, power 8", true, {{0.5, 10}, {0.5, 10}, {0.5, 10}}, {0, 0}},
+    {CQ_MATERIAL_COROTATED, 0, "fixed corotated", true, {{0.5, 10}, {0.5, 10}, {0.5, 10}}, {0, 0}},
+    {CQ_MATERIAL_COROTATED, 4, "fixed corotated, power 4", true, {{0.5, 10}, {0.5, 10}, {0.5, 10}}, {0, 0}},
+    {CQ_MATERIAL_LINEAR, 0, "linear", false, {{0.5, 10}, {0.5, 10}, {0.5, 10}}, {0, 0}},
+    {CQ_MATERIAL_LINEAR, 6, "linear, power 6", false, {{0.5, 10}, {0.5, 10}, {0.5, 10}}, {0, 0}},
+};
+
+// inputs of all maps: F, slots, internal variables
+enum { LAW_C = DD, LAW_Q = DD + CQ_SLOTS_MAX, LAW_INPUTS = LAW_Q + CQ_INTERNALS_MAX };
+
+template <typename Point, typename T> static void fill_point(Point *at, const cq_material *material, const T *in) {
+  at->law = material;
+  at->dt = 0.01;
+  for (int k = 0; k < DD; k++) at->f[k / D][k % D] = in[k];
+  for (int k = 0; k < CQ_SLOTS_MAX; k++) at->c[k] = in[LAW_C + k];
+  for (int k = 0; k < CQ_INTERNALS_MAX; k++) at->internal[k] = in[LAW_Q + k];
+}
+
+static void clear_point(product::MaterialPoint *grad) { memset(grad, 0, sizeof *grad); }
+
+static void add_point(double *grad_in, const product::MaterialPoint *grad) {
+  for (int k = 0; k < DD; k++) grad_in[k] += grad->f[k / D][k % D];
+  for (int k = 0; k < CQ_SLOTS_MAX; k++) grad_in[LAW_C + k] += grad->c[k];
+  for (int k = 0; k < CQ_INTERNALS_MAX; k++) grad_in[LAW_Q + k] += grad->internal[k];
+}
+
+struct law_map {
+  const law *l;
+  shape drawn;
+  cq_material material;
+  enum { inputs = LAW_INPUTS };
+  law_map(const law *of, shape kind) : l(of), drawn(kind), material{} {
+    material.kind = of->kind;
+    material.incompressible = of->power;
+  }
+  int internals() const { return cq_law_of(l->kind)->internal_count[D == 3]; }
+  void draw(double *in) const {
+    random_deformation(drawn, in);
+    for (int k = 0; k < CQ_SLOTS_MAX; k++) in[LAW_C + k] = uniform(l->constant[k].low, l->constant[k].high);
+    for (int k = 0; k < CQ_INTERNALS_MAX; k++)
+      in[LAW_Q + k] = k < internals() ? cq_law_of(l->kind)->internal_start + uniform(l->internal.low, l->internal.high) : 0;
+  }
+  // inputs that the law does not have
+  uint64_t absent() const {
+    uint64_t mask = 0;
+    for (int k = 0; k < CQ_SLOTS_MAX; k++) mask |= (uint64_t)(l->constant[k].high == 0 || (k == 2 && is_lame() && !l->power)) << (LAW_C + k);
+    for (int k = internals(); k < CQ_INTERNALS_MAX; k++) mask |= (uint64_t)1 << (LAW_Q + k);
+    return mask;
+  }
+  bool is_lame() const { return cq_law_of(l->kind)->slot[0] == CQ_SLOT_MU; }
+};
+
+// of F alone: P is the derivative of the energy by F
+struct energy_map : law_map {
+  using law_map::law_map;
+  enum { outputs = 1 };
+  mutable double last[LAW_INPUTS];
+  void draw(double *in) const {
+    law_map::draw(in);
+    memcpy(last, in, sizeof last);
+  }
+  void primal(const dual *in, dual *out) const {
+    over_dual::MaterialPoint at;
+    dual fixed[LAW_INPUTS];
+    for (int k = 0; k < LAW_INPUTS; k++) fixed[k] = k < DD ? in[k] : dual(last[k]);
+    fill_point(&at, &material, fixed);
+    out[0] = over_dual::material_energy(&at);
+  }
+  void adjoint(const double *in, double *grad_in, const double *grad_out) const {
+    product::MaterialPoint at;
+    matrix p;
+    fill_point(&at, &material, in);
+    product::material_stress(&at, p);
+    for (int k = 0; k < DD; k++) grad_in[k] += grad_out[0] * p[k / D][k % D];
+  }
+};
+
+struct stress_map : law_map {
+  using law_map::law_map;
+  enum { outputs = DD };
+  void primal(const dual *in, dual *out) const {
+    over_dual::MaterialPoint at;
+    fill_point(&at, &material, in);
+    over_dual::material_stress(&at, square(out));
+  }
+  void adjoint(const double *in, double *grad_in, const double *grad_out) const {
+    product::MaterialPoint at, grad;
+    fill_point(&at, &material, in);
+    clear_point(&grad);
+    product::material_stress_adj(&at, &grad, square(grad_out));
+    add_point(grad_in, &grad);
+  }
+};
+
+struct kirchhoff_map : law_map {
+  bool fused;
+  kirchhoff_map(const law *of, shape kind, bool by_fused) : law_map(of, kind), fused(by_fused) {}
+  enum { outputs = DD };
+  void primal(const dual *in, dual *out) const {
+    over_dual::MaterialPoint at;
+    over_dual::MaterialKept kept;
+    fill_point(&at, &material, in);
+    if (fused)
+      over_dual::material_kirchhoff_fused(&at, &kept, square(out));
+    else
+      over_dual::material_kirchhoff_plain(&at, square(out));
+  }
+  void adjoint(const double *in, double *grad_in, const double *grad_out) const {
+    product::MaterialPoint at, grad;
+    product::MaterialKept kept;
+    fill_point(&at, &material, in);
+    clear_point(&grad);
+    product::material_keep(l->kind, at.f, det(in), &kept);
+    if (fused)
+      product::material_kirchhoff_fused_adj(&at, &kept, &grad, square(grad_out));
+    else
+      product::material_kirchhoff_plain_adj(&at, &grad, square(grad_out));
+    add_point(grad_in, &grad);
+  }
+};
+
+struct update_map : law_map {
+  using law_map::law_map;
+  enum { outputs = DD + CQ_INTERNALS_MAX };
+  void primal(const dual *in, dual *out) const {
+    over_dual::MaterialPoint at;
+    fill_point(&at, &material, in);
+    over_dual::material_update(&at);
+    for (int k = 0; k < DD; k++) out[k] = at.f[k / D][k % D];
+    for (int k = 0; k < CQ_INTERNALS_MAX; k++) out[DD + k] = at.internal[k];
+  }
+  void adjoint(const double *in, double *grad_in, const double *grad_out) const {
+    product::MaterialPoint at, grad;
+    fill_point(&at, &material, in);
+    clear_point(&grad);
+    for (int k = 0; k < DD; k++) grad.f[k / D][k % D] = grad_out[k];
+    for (int k = 0; k < CQ_INTERNALS_MAX; k++) grad.internal[k] = grad_out[DD + k];
+    product::material_update_adj(&at, &grad);
+    add_point(grad_in, &grad);
+  }
+};
+
+static double kirchhoff_at(const cq_material *material, const double *in, matrix tau) {
+  product::MaterialPoint at;
+  fill_point(&at, material, in);
+  return product::material_kirchhoff_plain(&at, tau);
+}
+
+// No stress at rest, det F comes with the stress, and what the law promises about rotations; the fused form is the plain one.
+static void check_law(const law &l) {
+  const law_map map(&l, ANY);
+  double rest = 0, turned = 0, skew = 0, volume = 0, apart = 0;
+  for (int round = 0; round < DRAWS; round++) {
+    double in[LAW_INPUTS], still[LAW_INPUTS], rotated[LAW_INPUTS];
+    matrix q, tau, tau_q, qt, qtq, other;
+    map.draw(in);
+    memcpy(still, in, sizeof in);
+    memcpy(rotated, in, sizeof in);
+    random_deformation(IDENTITY, still);
+    for (int k = 0; k < map.internals(); k++) still[LAW_Q + k] = cq_law_of(l.kind)->internal_start;
+    random_rotation(q);
+    product::mat_mul(q, square(in), square(rotated));
+    kirchhoff_at(&map.material, still, tau);
+    for (int k = 0; k < DD; k++) rest = fmax(rest, fabs(tau[k / D][k % D]));
+    volume = fmax(volume, fabs(kirchhoff_at(&map.material, in, tau) - det(in)));
+    kirchhoff_at(&map.material, rotated, tau_q);
+    product::mat_mul(q, tau, qt);
+    product::mat_mul_nt(qt, q, qtq);
+    double size = 1;
+    for (int k = 0; k < DD; k++) size = fmax(size, fabs(tau[k / D][k % D]));
+    for (int i = 0; i < D; i++)
+      for (int j = 0; j < D; j++) {
+        turned = fmax(turned, fabs(qtq[i][j] - tau_q[i][j]) / size);
+        skew = fmax(skew, fabs(tau[i][j] - tau[j][i]) / size);
+      }
+    if (!product::material_is_fused(l.kind)) continue;
+    product::MaterialPoint at;
+    product::MaterialKept kept;
+    fill_point(&at, &map.material, in);
+    product::material_kirchhoff_fused(&at, &kept, other);
+    for (int k = 0; k < DD; k++) apart = fmax(apart, fabs(other[k / D][k % D] - tau[k / D][k % D]) / size);
+  }
+  CHECK(rest < 1e-13, "%dD %s: stress at rest is %g", D, l.name, rest);
+  CHECK(volume < 1e-14, "%dD %s: det F is off by %g", D, l.name, volume);
+  if (l.invariant) CHECK(turned < 1e-12 && skew < 1e-12, "%dD %s: off by %g under rotation, skew by %g", D, l.name, turned, skew);
+  if (product::material_is_fused(l.kind)) CHECK(apart < 1e-13, "%dD %s: the fused form is off by %g", D, l.name, apart);
+}
+
+// The bound on the wave speed holds for every direction at rest, and is not far above: rho c^2 is an eigenvalue of the acoustic tensor
+// Q a = dP(a n^T) n.
+static void check_modulus(const law &l) {
+  const law_map map(&l, IDENTITY);
+  const cq_law *of = cq_law_of(l.kind);
+  double above = 0, below = 0;
+  for (int round = 0; round < DRAWS; round++) {
+    double in[LAW_INPUTS], length = 0, fastest = 0;
+    product::MaterialPoint at;
+    vector n;
+    map.draw(in);
+    for (int k = 0; k < map.internals(); k++) in[LAW_Q + k] = of->internal_start;
+    fill_point(&at, &map.material, in);
+    for (double &x : n) length += (x = uniform(-1, 1), x * x);
+    // the power method, along whatever the first direction holds
+    vector a;
+    for (int i = 0; i < D; i++) a[i] = n[i] + 0.3 * uniform(-1, 1);
+    for (int step = 0; step < 200; step++) {
+      matrix df, dp;
+      double size = 0;
+      for (int i = 0; i < D; i++)
+        for (int j = 0; j < D; j++) df[i][j] = a[i] * n[j] / sqrt(length);
+      product::material_stress_derivative(&at, df, dp);
+      for (int i = 0; i < D; i++) {
+        a[i] = 0;
+        for (int j = 0; j < D; j++) a[i] += dp[i][j] * n[j] / sqrt(length);
+        size += a[i] * a[i];
+      }
+      fastest = sqrt(size);
+      for (int i = 0; i < D; i++) a[i] /= fastest;
+    }
+    const double bound = of->modulus(&map.material, in + LAW_C);
+    above = fmax(above, fastest / bound);
+    below = fmax(below, bound / fastest);
+  }
+  CHECK(above < 1 + 1e-9, "%dD %s: a wave has %.6f times the bound on rho c^2", D, l.name, above);
+  CHECK(below < 3, "%dD %s: the bound on rho c^2 is %.2f times that of the fastest wave", D, l.name, below);
+}
+
+static void check_materials(void) {
+  for (const law &l : laws) {
+    char name[128];
+    const uint64_t constants = (((uint64_t)1 << (LAW_INPUTS - DD)) - 1) << DD;
+    check_law(l);
+    check_modulus(l);
+    for (int k = 0; k < SHAPES; k++) {
+      const shape drawn = (shape)k;
+      // where the body is at rest constants have no influence, and F none on the energy
+      const uint64_t unchecked = drawn == ANY ? 0 : ~(uint64_t)0;
+      snprintf(name, sizeof name, "%dD energy of %s, %s", D, l.name, shape_name[k]);
+      // at rest it has no slope: check_law looks at the stress there
+      if (drawn != IDENTITY && drawn != ROTATION) hold(energy_map(&l, drawn), name, constants, unchecked);
+      const stress_map stress(&l, drawn);
+      snprintf(name, sizeof name, "%dD stress of %s, %s", D, l.name, shape_name[k]);
+      hold(stress, name, stress.absent(), unchecked);
+      snprintf(name, sizeof name, "%dD Kirchhoff stress of %s, %s", D, l.name, shape_name[k]);
+      hold(kirchhoff_map(&l, drawn, false), name, stress.absent(), unchecked);
+      if (product::material_is_fused(l.kind)) {
+        snprintf(name, sizeof name, "%dD fused stress of %s, %s", D, l.name, shape_name[k]);
+        hold(kirchhoff_map(&l, drawn, true), name, stress.absent(), unchecked);
+      }
+      if (cq_law_of(l.kind)->updates) {
+        snprintf(name, sizeof name, "%dD update of %s, %s", D, l.name, shape_name[k]);
+        hold(update_map(&l, drawn), name, 0, ~(uint64_t)0);
+      }
+    }
+  }
+}
