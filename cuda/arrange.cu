@@ -131,8 +131,9 @@ static cq_status make_arrangement(cq_device *d, const cq_sorting *s, cq_arrangem
 // state and constants into a new order
 static cq_status move_all(cq_device *d, const cq_arrangement *to, const cq_slice *next) {
   const cq_arrangement *from = d->arrangement;
-  const cq_moving m = {{d->live->memory->data, from->params}, {next->memory->data, to->params}, {d->fields, CQ_PARAM_COUNT}, d->slots,
-                       from->material, to->material, to->order, from->slot_of};
+  const cq_moving m = {{d->live->memory->data, from->params, cq_internal_of(d, d->live->memory)},
+                       {next->memory->data, to->params, cq_internal_of(d, next->memory)},
+                       {d->fields, d->params, d->internals}, d->slots, from->material, to->material, to->order, from->slot_of};
   d->kernels->move(d->context->stream, blocks_of(d), &m);
   return cq_cuda_check(cudaGetLastError(), what);
 }

@@ -12,7 +12,7 @@ static int64_t memory_available(const cq_context *context) {
   return (int64_t)(available + context->pool.bytes - context->pool.used);
 }
 
-static cq_status begin(cq_device *d, const cq_values *values, uint32_t changed) { return cq_cuda_begin(d, values, changed); }
+static cq_status begin(cq_device *d, const cq_values *values, uint64_t changed) { return cq_cuda_begin(d, values, changed); }
 
 static const cq_health *health(const cq_device *d) { return &d->health; }
 

@@ -21,7 +21,8 @@ enum {
   CQ_HELD_PIN = 15,
 };
 
-enum { CQ_PARAM_MASS, CQ_PARAM_VOLUME, CQ_PARAM_MU, CQ_PARAM_LAMBDA, CQ_PARAM_BULK, CQ_PARAM_COUNT };
+// what the kernels need of a particle all the time: mass, volume, and the slots of its material from CQ_PARAM_SLOTS on
+enum { CQ_PARAM_MASS, CQ_PARAM_VOLUME, CQ_PARAM_SLOTS };
 
 typedef struct cq_tile {
   int32_t lower[3];          // its first node
@@ -33,7 +34,7 @@ typedef struct cq_tile {
 
 // one engine step of the running control step
 typedef struct cq_substep {
-  const void *in;            // {fields, slots} state before
+  const void *in;            // {fields, slots} state before; internal variables follow at internal_offset
   void *out;                 // state after, in the order of in
   void *grid;                // {block_count, 64} nodes: momentum and mass, kept for the adjoint; NULL: not wanted
 } cq_substep;
@@ -58,6 +59,10 @@ typedef struct cq_frame {
   CQ_SCALES(float) scales_4; // the same, for kernels in float: converting is slow there
   int32_t material_count;
   cq_material materials[CQ_MATERIALS_MAX];
+  uint32_t updates;          // mask of the materials that change F or internal variables after a step
+  int32_t param_count;       // of a particle: CQ_PARAM_SLOTS and the slots of its material
+  int32_t internals;         // internal variables of a particle
+  int64_t internal_offset;   // of {internals, slots} behind the fields of a state, and of adj [bytes]
   int32_t wall_count, moving_wall_count;
   const cq_wall *walls;      // their heights in device memory too
   cq_wall_map map;           // arrays in device memory
@@ -72,7 +77,7 @@ typedef struct cq_frame {
   const int32_t *neighbors;  // {block_count, CQ_NEIGHBORS_MAX} -1: none
   const int64_t *held;       // {block_count, 64} entries of each node in the wall map
   const int32_t *order;      // {slots} scene * particles + particle of each slot
-  const void *params;        // {CQ_PARAM_COUNT, slots}
+  const void *params;        // {params, slots}
   const uint8_t *material;   // {slots}
   const void *drive;         // {CQ_SYM + dim, slots} sigma and force, NULL: none anywhere
 
@@ -89,8 +94,8 @@ typedef struct cq_frame {
   void *grid_v, *grid_q;     // {block_count, 64} nodes: velocity; adjoint of momentum and mass
 
   // the adjoint of the live state
-  void *adj;                 // {fields, slots}
-  void *params_adj;          // {CQ_PARAM_COUNT, slots}
+  void *adj;                 // {fields, slots}, and internal variables as in a state
+  void *params_adj;          // {params, slots}
   void *drive_adj;           // {CQ_SYM + dim, slots}, NULL where drive is
   double *sums;              // {block_count, 3 + 4 * walls} gravity {3}, friction {walls}, wall velocity {walls, 3}, of each
                              // tile's own nodes; added to

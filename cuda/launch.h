@@ -70,8 +70,9 @@ static __device__ __forceinline__ void cq_sync_grid(unsigned *arrived) {
 
 #define CQ_KERNEL static __global__ void
 #define CQ_GPU static __device__ __forceinline__
-// what few threads need, or much of a kernel in one: a call keeps its registers and its stack away from all others
-#define CQ_RARE static __device__ CQ_NOINLINE
+// A device function that is never inlined: for code that few threads reach, or that is large. Inlined, its registers would lower the
+// occupancy of the whole kernel.
+#define CQ_RARE [[maybe_unused]] static __device__ CQ_NOINLINE
 
 // A word that other threads read and write at the same time: once each time, and where all of them see it.
 template <class T> CQ_GPU T load_volatile(const T *from) { return *(const volatile T *)from; }

@@ -190,12 +190,12 @@ static void hold_adjoint_order(cq_device *d, cq_arrangement *a) {
   d->adj_arrangement = a;
 }
 
-cq_status cq_cuda_begin_adjoint(cq_device *d, uint32_t wanted) {
+cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted) {
   d->wanted = wanted;
   hold_adjoint_order(d, d->arrangement);
   const size_t entries = (size_t)d->batch * (size_t)d->model->actuation_count;
   cq_status status = clear(d, d->adj, cq_slice_size(d));
-  if (!status) status = clear(d, d->params_adj, CQ_PARAM_COUNT * (size_t)d->stride * d->real_bytes);
+  if (!status) status = clear(d, d->params_adj, (size_t)d->params * (size_t)d->stride * d->real_bytes);
   if (!status && d->drive) status = clear(d, d->drive_adj, drive_bytes(d));
   if (!status) status = clear(d, d->totals, (size_t)cq_total_state(d) * sizeof(double));
   if (!status && entries) status = clear(d, d->grad_weight, entries * sizeof(double));
@@ -207,7 +207,7 @@ static cq_status settle(cq_device *d) {
   const cq_arrangement *a = d->adj_arrangement;
   cudaStream_t stream = d->context->stream;
   double *totals = (double *)d->totals->data;
-  const cq_storing params = {d->params_adj->data, d->slots, a->order, totals + cq_total_params(d)};
+  const cq_storing params = {d->params_adj->data, d->params, d->slots, a->order, totals + cq_total_params(d)};
   d->kernels->store_params(stream, cq_cuda_blocks(d, d->slots, 256), &params);
   cq_window_sum(stream, d->batch, a->tile_count, a->block_count, a->tiles, (const double *)d->sums->data, cq_sum_count(d), totals);
   return cq_cuda_check(cudaGetLastError(), "adding up gradients");
@@ -224,8 +224,9 @@ static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_SORT);
   if (!status) status = settle(d);
   if (status) return status;
-  const cq_moving m = {{d->adj->data, d->drive_adj->data}, {d->adj_other->data, d->drive_adj_other->data}, {d->fields, d->drives}, d->slots,
-                       NULL, NULL, to->order, d->adj_arrangement->slot_of};
+  const cq_moving m = {{d->adj->data, d->drive_adj->data, cq_internal_of(d, d->adj)},
+                       {d->adj_other->data, d->drive_adj_other->data, cq_internal_of(d, d->adj_other)},
+                       {d->fields, d->drives, d->internals}, d->slots, NULL, NULL, to->order, d->adj_arrangement->slot_of};
   d->kernels->move(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &m);
   swap(&d->adj, &d->adj_other);
   swap(&d->drive_adj, &d->drive_adj_other);
@@ -323,22 +324,19 @@ static cq_status fetch(cq_device *d, double *to, const double *from, int64_t cou
 
 // those that are wanted; the others stay as they were
 static cq_status fetch_particles(cq_device *d) {
-  const int32_t fields[4] = {CQ_FIELD_POSITION, CQ_FIELD_VELOCITY, CQ_FIELD_AFFINE, CQ_FIELD_DEFORMATION};
   const cq_gradients *g = d->gradients;
-  double *state[4] = {g->position, g->velocity, g->affine, g->deformation};
-  double *params[CQ_PARAM_COUNT] = {g->mass, g->volume, g->mu, g->lambda, g->bulk};
-  const uint32_t elastic = 1u << CQ_FIELD_YOUNG | 1u << CQ_FIELD_POISSON;
-  const uint32_t asked[CQ_PARAM_COUNT] = {1u << CQ_FIELD_MASS, 1u << CQ_FIELD_VOLUME, elastic, elastic, elastic};
-  const double *totals = (const double *)d->totals->data;
+  const double *totals = (const double *)d->totals->data, *params = totals + cq_total_params(d);
   cq_status status = CQ_OK;
-  for (int32_t q = 0; q < 4 && !status; q++) {
-    if (!(d->wanted >> fields[q] & 1)) continue;
-    const int64_t at = cq_total_state(d) + (int64_t)cq_state_offset(fields[q], d->model->dim) * d->slots;
-    status = fetch(d, state[q], totals + at, (int64_t)cq_state_width(fields[q], d->model->dim) * d->slots);
+  for (int32_t f = 0; f < CQ_STATE_FIELD_COUNT && !status; f++) {
+    if (!(d->wanted & cq_bit(f))) continue;
+    const int64_t at = cq_total_state(d) + (int64_t)cq_state_offset(f, d->model->dim) * d->slots;
+    status = fetch(d, g->value[f], totals + at, (int64_t)cq_state_width(f, d->model->dim) * d->slots);
   }
-  for (int32_t k = 0; k < CQ_PARAM_COUNT && !status; k++)
-    if (d->wanted & asked[k]) status = fetch(d, params[k], totals + cq_total_params(d) + (int64_t)k * d->slots, d->slots);
-  if (!status && d->wanted >> CQ_FIELD_ACTUATION_WEIGHT & 1)
+  if (!status && d->wanted & cq_bit(CQ_FIELD_MASS)) status = fetch(d, g->mass, params + (int64_t)CQ_PARAM_MASS * d->slots, d->slots);
+  if (!status && d->wanted & cq_bit(CQ_FIELD_VOLUME)) status = fetch(d, g->volume, params + (int64_t)CQ_PARAM_VOLUME * d->slots, d->slots);
+  for (int32_t k = 0; k < d->model->slot_count && !status && d->wanted & cq_constant_bits(); k++)
+    status = fetch(d, g->slot[k], params + (int64_t)(CQ_PARAM_SLOTS + k) * d->slots, d->slots);
+  if (!status && d->wanted & cq_bit(CQ_FIELD_ACTUATION_WEIGHT))
     status = fetch(d, g->actuation_weight, (const double *)d->grad_weight->data, d->batch * d->model->actuation_count);
   return status;
 }
@@ -349,7 +347,7 @@ cq_status cq_cuda_finish(cq_device *d) {
   double *sums = (double *)cq_alloc((size_t)d->batch * (size_t)count, sizeof *sums, "gradients");
   if (!sums) return CQ_MEMORY;
   cq_status status = settle(d);
-  const cq_storing state = {d->adj->data, d->slots, d->adj_arrangement->order, totals + cq_total_state(d)};
+  const cq_storing state = {d->adj->data, d->fields, d->slots, d->adj_arrangement->order, totals + cq_total_state(d)};
   if (!status) {
     d->kernels->store_state(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &state);
     status = cq_cuda_check(cudaGetLastError(), "storing gradients");
@@ -360,9 +358,11 @@ cq_status cq_cuda_finish(cq_device *d) {
   for (int32_t s = 0; s < d->batch && !status; s++) {
     const double *sum = sums + (int64_t)s * count;
     cq_gradients *g = &d->gradients[s];
-    memcpy(g->gravity, sum, sizeof g->gravity);
+    const int32_t dim = d->model->dim;
+    memcpy(g->gravity, sum, (size_t)dim * sizeof *sum);
     memcpy(g->friction, sum + 3, (size_t)walls * sizeof *sum);
-    memcpy(g->wall_velocity, sum + 3 + walls, 3 * (size_t)walls * sizeof *sum);
+    for (int32_t w = 0; w < walls; w++)
+      memcpy(g->wall_velocity + w * dim, sum + 3 + walls + 3 * w, (size_t)dim * sizeof *sum);
   }
   cq_free(sums);
   return status;

@@ -177,7 +177,7 @@ static void fill_parts(const cq_readout *readout, int32_t dim, cq_reading *r) {
   const int64_t rows = readout->kind == CQ_READOUT_GATHER ? r->listed : r->groups;
   int64_t out = 0;
   r->components = 1;
-  for (int32_t f = 0; f < CQ_FIELD_COUNT; f++) {
+  for (int32_t f = 0; f < CQ_STATE_FIELD_COUNT; f++) {
     const int32_t width = readout->fields >> f & 1 ? cq_state_width(f, dim) : 0;
     if (!width) continue;
     const int32_t components = cq_readout_width(readout->kind, 1u << f, dim);
@@ -225,7 +225,7 @@ void cq_cuda_reading_sums(cq_device *d, const cq_reading *r) {
 }
 
 static int32_t reads_mass(const cq_device *d, const cq_reading *r) {
-  return r->mass && d->wanted >> CQ_FIELD_MASS & 1 && r->kind != CQ_READOUT_GATHER;
+  return r->mass && d->wanted & cq_bit(CQ_FIELD_MASS) && r->kind != CQ_READOUT_GATHER;
 }
 
 void cq_cuda_reading_adj(cq_device *d, cq_reading *r) {

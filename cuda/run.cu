@@ -66,6 +66,12 @@ static void fill_world(const cq_device *d, cq_frame *f) {
   for (int i = 0; i < 3; i++) f->scales_4.limit[i] = (float)f->scales_8.limit[i];
   f->material_count = m->material_count;
   memcpy(f->materials, m->materials, sizeof f->materials);
+  f->param_count = d->params;
+  f->internals = d->internals;
+  f->internal_offset = (int64_t)cq_internal_offset(d);
+  f->updates = 0;
+  for (int32_t k = 0; k < m->material_count; k++)
+    if (cq_law_of(m->materials[k].kind)->updates) f->updates |= 1u << k;
   f->wall_count = m->wall_count;
   f->moving_wall_count = m->moving_wall_count;
   f->walls = d->context->walls;
@@ -100,7 +106,7 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t firs
   f->params_adj = data_of(d->params_adj);
   f->drive_adj = d->drive ? data_of(d->drive_adj) : NULL;
   f->sums = (double *)data_of(d->sums);
-  f->sums_wanted = (d->wanted >> CQ_FIELD_GRAVITY | d->wanted >> CQ_FIELD_FRICTION | d->wanted >> CQ_FIELD_WALL_VELOCITY) & 1;
+  f->sums_wanted = (d->wanted & (cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_FRICTION) | cq_bit(CQ_FIELD_WALL_VELOCITY))) != 0;
 }
 
 static void fill_drive(const cq_device *d, const cq_arrangement *a, double *controls, cq_drive *out) {

@@ -1,6 +1,6 @@
 // scene: memory of a rollout; slices and arrangements by reference; loading the values it begins with.
 #include "scene.h"
-#include "../engine/physics/lame.h"
+#include "../engine/world/constants.h"
 #include <string.h>
 
 int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads) {
@@ -41,14 +41,14 @@ cq_status cq_cuda_arrangement_create(cq_device *d, cq_arrangement **out) {
   if (!a) return CQ_MEMORY;
   const size_t slots = (size_t)d->stride, size = d->real_bytes;
   const cq_status status =
-      cq_pool_take(&d->context->pool, slots * (CQ_PARAM_COUNT * size + 2 * sizeof(int32_t) + 1), "arrangement", &a->by_slot);
+      cq_pool_take(&d->context->pool, slots * ((size_t)d->params * size + 2 * sizeof(int32_t) + 1), "arrangement", &a->by_slot);
   if (status) {
     cq_free(a);
     return status;
   }
   char *at = (char *)a->by_slot->data;
   a->params = at;
-  a->order = (int32_t *)(at + slots * CQ_PARAM_COUNT * size);
+  a->order = (int32_t *)(at + slots * (size_t)d->params * size);
   a->slot_of = a->order + slots;
   a->material = (uint8_t *)(a->slot_of + slots);
   a->references = 1;
@@ -90,29 +90,20 @@ void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, 
 
 // gradients of the host: each for all scenes one after another, so that one copy brings it
 static cq_status alloc_gradients(cq_device *d) {
-  const cq_model *m = d->model;
-  const size_t n = (size_t)d->particles, dim = (size_t)m->dim, batch = (size_t)d->batch, entries = (size_t)m->actuation_count;
+  const size_t n = (size_t)d->particles, batch = (size_t)d->batch, slots = (size_t)d->model->slot_count;
+  size_t count[CQ_FIELD_COUNT], total = slots * n;
+  for (int32_t f = 0; f < CQ_FIELD_COUNT; f++) {
+    count[f] = cq_constant_bits() & cq_bit(f) ? 0 : (size_t)cq_model_field_count(d->model, f);
+    total += count[f];
+  }
   d->gradients = (cq_gradients *)cq_alloc(batch, sizeof *d->gradients, "gradients");
-  d->gradient_memory = (double *)cq_alloc(batch * (n * (2 * dim + 2 * dim * dim + 5) + entries), sizeof(double), "gradients");
+  d->gradient_memory = (double *)cq_alloc(batch * total, sizeof(double), "gradients");
   if (!d->gradients || !d->gradient_memory) return CQ_MEMORY;
   double *at = d->gradient_memory;
-  for (size_t s = 0; s < batch; s++) d->gradients[s].position = at + s * n * dim;
-  at += batch * n * dim;
-  for (size_t s = 0; s < batch; s++) d->gradients[s].velocity = at + s * n * dim;
-  at += batch * n * dim;
-  for (size_t s = 0; s < batch; s++) d->gradients[s].affine = at + s * n * dim * dim;
-  at += batch * n * dim * dim;
-  for (size_t s = 0; s < batch; s++) d->gradients[s].deformation = at + s * n * dim * dim;
-  at += batch * n * dim * dim;
-  for (size_t s = 0; s < batch; s++) {
-    cq_gradients *g = &d->gradients[s];
-    g->mass = at + s * n;
-    g->volume = g->mass + batch * n;
-    g->mu = g->volume + batch * n;
-    g->lambda = g->mu + batch * n;
-    g->bulk = g->lambda + batch * n;
-    g->actuation_weight = at + CQ_PARAM_COUNT * batch * n + s * entries;
-  }
+  for (int32_t f = 0; f < CQ_FIELD_COUNT; f++)
+    for (size_t s = 0; s < batch; s++, at += count[f]) d->gradients[s].value[f] = at;
+  for (size_t k = 0; k < slots; k++)
+    for (size_t s = 0; s < batch; s++, at += n) d->gradients[s].slot[k] = at;
   return CQ_OK;
 }
 
@@ -126,7 +117,7 @@ static cq_status alloc_adjoint(cq_device *d) {
   d->control_rows = rows < 1 ? 1 : rows < CQ_RUNS_AHEAD ? (int32_t)rows : CQ_RUNS_AHEAD;
   cq_status status = cq_pool_take(pool, cq_slice_size(d), "adjoint state", &d->adj);
   if (!status) status = cq_pool_take(pool, cq_slice_size(d), "adjoint state", &d->adj_other);
-  if (!status) status = cq_pool_take(pool, stride * CQ_PARAM_COUNT * size, "adjoint constants", &d->params_adj);
+  if (!status) status = cq_pool_take(pool, stride * (size_t)d->params * size, "adjoint constants", &d->params_adj);
   if (!status) status = cq_pool_take(pool, stride * drives * size, "adjoint actuation", &d->drive_adj);
   if (!status) status = cq_pool_take(pool, stride * drives * size, "adjoint actuation", &d->drive_adj_other);
   if (!status) status = cq_pool_take(pool, totals * doubles, "gradients", &d->totals);
@@ -205,7 +196,9 @@ cq_status cq_cuda_create(cq_context *context, int32_t batch, int32_t differentia
   d->particles = (int32_t)m->particle_count;
   d->slots = (int32_t)slots;
   d->stride = (int32_t)((slots + 31) / 32 * 32);
-  d->fields = cq_state_offset(CQ_FIELD_COUNT, m->dim);
+  d->fields = cq_state_offset(CQ_STATE_FIELD_COUNT, m->dim);
+  d->params = CQ_PARAM_SLOTS + m->slot_count;
+  d->internals = m->internal_count;
   d->drives = m->actuation_count || m->force_count ? m->dim * (m->dim + 1) / 2 + m->dim : 0;
   d->real_bytes = (size_t)context->kernels->real_bytes;
   cq_status status = alloc_work(d);
@@ -225,7 +218,7 @@ typedef struct Source {
   size_t step;               // bytes from scene to scene
 } Source;
 
-static Source member_of(const cq_values *values, size_t member) { return {(const char *)values + member, sizeof *values}; }
+static Source value_of(const cq_values *values, int32_t field) { return {(const char *)&values->value[field], sizeof *values}; }
 static const double *array_of(const Source *source, int32_t scene) {
   return *(const double *const *)(source->at + (size_t)scene * source->step);
 }
@@ -263,33 +256,55 @@ static cq_status load_state(cq_device *device, const cq_values *values, cq_memor
   const int32_t d = device->model->dim;
   void *to = device->live->memory->data;
   cq_status status = CQ_OK;
-#define CQ_LOAD_FIELD(name, id, width) \
-  if (!status) status = load_values(device, member_of(values, offsetof(cq_values, name)), device->fields, cq_state_offset(id, d), width, to, work);
-  CQ_STATE_FIELDS(CQ_LOAD_FIELD)
-#undef CQ_LOAD_FIELD
+  for (int32_t f = 0; f < CQ_STATE_FIELD_COUNT && !status; f++)
+    status = load_values(device, value_of(values, f), device->fields, cq_state_offset(f, d), cq_state_width(f, d), to, work);
   return status;
 }
 
-// Lame's constants of all scenes, or of the first if all have the same young and poisson
-static cq_status load_lame(cq_device *d, const cq_values *values, cq_memory **work) {
-  const int64_t n = d->particles;
-  int32_t scenes = 1;
+// internal variables at the start: the same for all scenes
+static cq_status load_internals(cq_device *d, cq_memory **work) {
+  const cq_model *m = d->model;
+  const int64_t width = d->internals;
+  if (!width) return CQ_OK;
+  double *start = (double *)cq_alloc((size_t)(width * m->particle_count), sizeof *start, "internal variables");
+  if (!start) return CQ_MEMORY;
+  for (int64_t k = 0; k < width * m->particle_count; k++)
+    start[k] = cq_law_of(m->materials[m->material[k / width]].kind)->internal_start;
+  cq_status status = load_values(d, {(const char *)&start, 0}, d->internals, 0, d->internals, cq_internal_of(d, d->live->memory), work);
+  if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), "loading internal variables");
+  cq_free(start);
+  return status;
+}
+
+// do all scenes have the same constants?
+static int32_t shared_constants(const cq_device *d, const cq_values *values) {
   for (int32_t s = 1; s < d->batch; s++)
-    if (values[s].young != values->young || values[s].poisson != values->poisson) scenes = d->batch;
-  double *lame = (double *)cq_alloc((size_t)(3 * scenes * n), sizeof *lame, "material constants");
-  const double **of = (const double **)cq_alloc(3 * (size_t)d->batch, sizeof *of, "material constants");
-  cq_status status = lame && of ? CQ_OK : CQ_MEMORY;
+    for (int32_t f = CQ_FIELD_YOUNG; f < CQ_FIELD_ACTUATION_WEIGHT; f++)
+      if (values[s].value[f] != values->value[f]) return 0;
+  return 1;
+}
+
+// the slots of all scenes, or of the first if all have the same constants
+static cq_status load_slots(cq_device *d, const cq_values *values, cq_memory **work) {
+  const int64_t n = d->particles, slots = d->model->slot_count;
+  const int32_t scenes = shared_constants(d, values) ? 1 : d->batch;
+  double *all = (double *)cq_alloc((size_t)(slots * scenes * n), sizeof *all, "material constants");
+  const double **of = (const double **)cq_alloc((size_t)slots * (size_t)d->batch, sizeof *of, "material constants");
+  cq_status status = all && of ? CQ_OK : CQ_MEMORY;
   for (int32_t s = 0; s < d->batch && !status; s++) {
-    double *mu = lame + (s < scenes ? 3 * s * n : 0), *lambda = mu + n, *bulk = lambda + n;
-    for (int64_t p = 0; p < n && s < scenes; p++) cq_lame(values[s].young[p], values[s].poisson[p], &mu[p], &lambda[p], &bulk[p]);
-    of[3 * s] = mu;
-    of[3 * s + 1] = lambda;
-    of[3 * s + 2] = bulk;
+    double *scene = all + (s < scenes ? slots * s * n : 0);
+    for (int64_t p = 0; p < n && s < scenes; p++) {
+      double slot[CQ_SLOTS_MAX];
+      cq_constants_of(d->model, values[s].value, p, slot);
+      for (int64_t k = 0; k < slots; k++) scene[k * n + p] = slot[k];
+    }
+    for (int64_t k = 0; k < slots; k++) of[slots * s + k] = scene + k * n;
   }
-  for (int32_t k = 0; k < 3 && !status; k++)
-    status = load_values(d, {(const char *)(of + k), 3 * sizeof *of}, CQ_PARAM_COUNT, CQ_PARAM_MU + k, 1, d->arrangement->params, work);
+  for (int32_t k = 0; k < slots && !status; k++)
+    status = load_values(d, {(const char *)(of + k), (size_t)slots * sizeof *of}, d->params, CQ_PARAM_SLOTS + k, 1,
+                         d->arrangement->params, work);
   if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), "loading the material constants");
-  cq_free(lame);
+  cq_free(all);
   cq_free(of);
   return status;
 }
@@ -323,13 +338,14 @@ static cq_status load_globals(cq_device *d, const cq_values *values) {
 // the start anew, which is live then
 static cq_status load_start(cq_device *d, const cq_values *values) {
   cq_memory *work = NULL;
-  const Source mass = member_of(values, offsetof(cq_values, mass)), volume = member_of(values, offsetof(cq_values, volume));
+  const Source mass = value_of(values, CQ_FIELD_MASS), volume = value_of(values, CQ_FIELD_VOLUME);
   cq_cuda_drop_start(d);
   cq_status status = cq_cuda_arrange_first(d);
   if (!status) status = load_state(d, values, &work);
-  if (!status) status = load_values(d, mass, CQ_PARAM_COUNT, CQ_PARAM_MASS, 1, d->arrangement->params, &work);
-  if (!status) status = load_values(d, volume, CQ_PARAM_COUNT, CQ_PARAM_VOLUME, 1, d->arrangement->params, &work);
-  if (!status) status = load_lame(d, values, &work);
+  if (!status) status = load_values(d, mass, d->params, CQ_PARAM_MASS, 1, d->arrangement->params, &work);
+  if (!status) status = load_values(d, volume, d->params, CQ_PARAM_VOLUME, 1, d->arrangement->params, &work);
+  if (!status) status = load_slots(d, values, &work);
+  if (!status) status = load_internals(d, &work);
   if (!status) status = upload_values(d, &mass, d->particles, "masses", &d->given.mass, &d->given.mass_stride);
   cq_pool_give(&d->context->pool, work);
   if (!status) status = cq_cuda_arrange(d);
@@ -339,10 +355,10 @@ static cq_status load_start(cq_device *d, const cq_values *values) {
   return CQ_OK;
 }
 
-cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint32_t changed) {
-  const uint32_t weights = 1u << CQ_FIELD_ACTUATION_WEIGHT;
-  const uint32_t globals = 1u << CQ_FIELD_GRAVITY | 1u << CQ_FIELD_FRICTION | 1u << CQ_FIELD_WALL_VELOCITY;
-  const Source weight = member_of(values, offsetof(cq_values, actuation_weight));
+cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed) {
+  const uint64_t weights = cq_bit(CQ_FIELD_ACTUATION_WEIGHT);
+  const uint64_t globals = cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_FRICTION) | cq_bit(CQ_FIELD_WALL_VELOCITY);
+  const Source weight = value_of(values, CQ_FIELD_ACTUATION_WEIGHT);
   cq_status status = CQ_OK;
   d->health = {};
   if (changed & globals) status = load_globals(d, values);

@@ -20,7 +20,7 @@ typedef struct cq_arrangement {
   int64_t made;              // engine step it was made at, -1 for the user's order: equal in one rollout means the same order
   int32_t tile_count, block_count;
   int32_t *order, *slot_of;  // {stride} user id of each slot, slot of each user id
-  void *params;              // {CQ_PARAM_COUNT, slots}
+  void *params;              // {params, slots}
   uint8_t *material;         // {stride}
   cq_tile *tiles;            // {block_count}
   int64_t *held;             // {block_count, CQ_TILE_NODES}
@@ -28,7 +28,7 @@ typedef struct cq_arrangement {
   cq_memory *by_slot, *by_tile;   // where these lie
 } cq_arrangement;
 
-// One time slice {fields, slots}; immutable once written.
+// One time slice {fields, slots}, and {internals, slots} behind it; immutable once written.
 typedef struct cq_slice {
   int32_t references;
   cq_memory *memory;
@@ -117,7 +117,7 @@ struct cq_device {
   const cq_model *model;
   const cq_cuda_kernels *kernels;
   int32_t batch, differentiable;
-  int32_t particles, slots, stride, fields, drives;
+  int32_t particles, slots, stride, fields, drives, params, internals;
   size_t real_bytes;
   cq_health health;
   cq_given given;
@@ -156,9 +156,9 @@ struct cq_device {
   // adjoint of the live state; in the order it was left in, for the live state may be made again from a checkpoint in another
   cq_memory *adj, *adj_other, *params_adj, *drive_adj, *drive_adj_other;
   cq_arrangement *adj_arrangement;
-  uint32_t wanted;           // bits (1 << cq_field) of the gradients that will be asked for
+  uint64_t wanted;           // bits (1 << cq_field) of the gradients that will be asked for
   cq_memory *sums;           // {block_count, sum_count} of the frame
-  cq_memory *totals;         // doubles: {batch, sum_count}; by user id {CQ_PARAM_COUNT, slots}, state fields {slots, width}
+  cq_memory *totals;         // doubles: {batch, sum_count}; by user id {params, slots}, state fields {slots, width}
   cq_memory *grad_weight, *share;
   cq_memory *grad_controls;  // {control_rows, batch, actuators}, then {control_rows, batch, forces, dim}
   double *gradient_memory;   // of the host
@@ -169,7 +169,12 @@ enum { CQ_STAGING = 8192 };  // doubles
 
 // gradients that a tile's own nodes sum up, of a scene
 static inline int32_t cq_sum_count(const cq_device *d) { return 3 + 4 * d->model->wall_count; }
-static inline size_t cq_slice_size(const cq_device *d) { return (size_t)d->fields * (size_t)d->stride * d->real_bytes; }
+// where the internal variables of a slice begin, and all of it [bytes]
+static inline size_t cq_internal_offset(const cq_device *d) { return (size_t)d->fields * (size_t)d->stride * d->real_bytes; }
+static inline size_t cq_slice_size(const cq_device *d) {
+  return cq_internal_offset(d) + (size_t)d->internals * (size_t)d->stride * d->real_bytes;
+}
+static inline void *cq_internal_of(const cq_device *d, const cq_memory *slice) { return (char *)slice->data + cq_internal_offset(d); }
 static inline size_t cq_node_size(const cq_device *d) { return 4 * d->real_bytes; }
 static inline size_t cq_signal_count(const cq_device *d) { return (size_t)d->batch * (size_t)d->model->actuator_count; }
 static inline size_t cq_force_count(const cq_device *d) {
@@ -182,7 +187,7 @@ static inline size_t cq_upload_size(const cq_device *d) {
 }
 // offset in totals
 static inline int64_t cq_total_params(const cq_device *d) { return (int64_t)d->batch * cq_sum_count(d); }
-static inline int64_t cq_total_state(const cq_device *d) { return cq_total_params(d) + (int64_t)CQ_PARAM_COUNT * d->slots; }
+static inline int64_t cq_total_state(const cq_device *d) { return cq_total_params(d) + (int64_t)d->params * d->slots; }
 // blocks of a launch whose threads walk over so many things
 int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads);
 
@@ -208,7 +213,7 @@ cq_arrangement *cq_cuda_arrangement_hold(cq_arrangement *a);
 void cq_cuda_arrangement_release(cq_device *d, cq_arrangement *a);
 void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record);       // drops references, keeps the grid memory
 void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, int64_t step);
-cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint32_t changed);
+cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed);
 int32_t cq_cuda_drop_start(cq_device *d);            // 0: there was none
 
 // arrange.cu
@@ -228,7 +233,7 @@ void cq_cuda_graphs_destroy(cq_device *d);
 
 // march.cu
 cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *made);
-cq_status cq_cuda_begin_adjoint(cq_device *d, uint32_t wanted);
+cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted);
 cq_status cq_cuda_reverse(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *made);
 cq_status cq_cuda_finish(cq_device *d);
 

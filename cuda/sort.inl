@@ -79,7 +79,7 @@ CQ_GPU void move_fields(const real *from, real *to, const int32_t fields) {
 CQ_KERNEL move_slots(const cq_moving m) {
   SLOTS_EACH(p, m.slots) {
     const int32_t was = m.slot_of[m.order[p]];
-    CQ_UNROLL for (int k = 0; k < 2; k++)
+    CQ_UNROLL for (int k = 0; k < 3; k++)
       if (m.fields[k]) move_fields(slot_in(m.from[k], m.fields[k], was), slot_in(m.to[k], m.fields[k], p), m.fields[k]);
     if (m.bytes_to) m.bytes_to[p] = m.bytes_from[was];
   }
@@ -105,11 +105,9 @@ CQ_KERNEL store_state_adj(const cq_storing s) {
 CQ_KERNEL store_params_adj(const cq_storing s) {
   SLOTS_EACH(p, s.slots) {
     const int64_t id = s.order[p];
-    real *from = slot_in(s.from, CQ_PARAM_COUNT, p);
-    double sum[CQ_PARAM_COUNT];
-    CQ_UNROLL for (int k = 0; k < CQ_PARAM_COUNT; k++) sum[k] = s.to[(int64_t)k * s.slots + id] + (double)from[k * CQ_GROUP];
-    CQ_UNROLL for (int k = 0; k < CQ_PARAM_COUNT; k++) {
-      s.to[(int64_t)k * s.slots + id] = sum[k];
+    real *from = slot_in(s.from, s.fields, p);
+    for (int k = 0; k < s.fields; k++) {
+      s.to[(int64_t)k * s.slots + id] += (double)from[k * CQ_GROUP];
       from[k * CQ_GROUP] = 0;
     }
   }

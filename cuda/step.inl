@@ -33,21 +33,62 @@ CQ_GPU void state_store(void *data, const int32_t p, const State *q) {
 
 // everything about a particle that stays during a control step
 typedef struct Matter {
-  real mass, volume, mu, lambda, bulk, force[CQ_DIM];
-  int kind, power;
+  real mass, volume, force[CQ_DIM];
+  MaterialPoint point;       // constants and F of a fused law: nothing else of it is set
 } Matter;
 
-CQ_GPU void matter_load(const cq_frame *s, const int32_t p, Matter *m) {
-  const real *params = slot_in(s->params, CQ_PARAM_COUNT, p);
+CQ_GPU void matter_load(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM], Matter *m) {
+  const real *params = slot_in(s->params, s->param_count, p);
   m->mass = params[CQ_PARAM_MASS * CQ_GROUP];
   m->volume = params[CQ_PARAM_VOLUME * CQ_GROUP];
-  m->mu = params[CQ_PARAM_MU * CQ_GROUP];
-  m->lambda = params[CQ_PARAM_LAMBDA * CQ_GROUP];
-  m->bulk = params[CQ_PARAM_BULK * CQ_GROUP];
-  const cq_material *material = &s->materials[s->material[p]];
-  m->kind = material->kind;
-  m->power = material->incompressible;
+  m->point.law = &s->materials[s->material[p]];
+  CQ_UNROLL for (int k = 0; k < FUSED_SLOTS; k++)
+    m->point.c[k] = CQ_PARAM_SLOTS + k < s->param_count ? params[(CQ_PARAM_SLOTS + k) * CQ_GROUP] : 0;
+  EACH(i) EACH(j) m->point.f[i][j] = f[i][j];
   EACH(i) m->force[i] = s->drive ? slot_in(s->drive, DRIVES, p)[(FORCE + i) * CQ_GROUP] : 0;
+}
+
+// internal variables of a particle, in a state or in its adjoint
+CQ_GPU real *internal_in(const cq_frame *s, const void *state, const int32_t p) {
+  return slot_in((char *)state + s->internal_offset, s->internals, p);
+}
+
+// what any law sees of a particle of a state
+CQ_RARE void point_load(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM], MaterialPoint *at) {
+  const real *params = slot_in(s->params, s->param_count, p), *internal = internal_in(s, state, p);
+  at->law = &s->materials[s->material[p]];
+  at->dt = s->SCALES.dt;
+  for (int k = 0; k < s->param_count - CQ_PARAM_SLOTS; k++) at->c[k] = params[(CQ_PARAM_SLOTS + k) * CQ_GROUP];
+  for (int k = 0; k < s->internals; k++) at->internal[k] = internal[k * CQ_GROUP];
+  EACH(i) EACH(j) at->f[i][j] = f[i][j];
+}
+
+CQ_RARE real stress_of_plain(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM],
+                             real tau[CQ_DIM][CQ_DIM]) {
+  MaterialPoint at;
+  point_load(s, state, p, f, &at);
+  return material_kirchhoff_plain(&at, tau);
+}
+
+// F and internal variables after a step that led from `in` to `out`, in place
+CQ_RARE void update(const cq_frame *s, const void *in, void *out, const int32_t p, real f[CQ_DIM][CQ_DIM]) {
+  MaterialPoint at;
+  point_load(s, in, p, f, &at);
+  material_update(&at);
+  EACH(i) EACH(j) f[i][j] = at.f[i][j];
+  real *internal = internal_in(s, out, p);
+  for (int k = 0; k < s->internals; k++) internal[k * CQ_GROUP] = at.internal[k];
+}
+
+CQ_GPU int is_updated(const cq_frame *s, const int32_t p) { return s->updates && (s->updates >> s->material[p] & 1); }
+
+// internal variables that a law leaves as they are go along
+CQ_GPU void after_step(const cq_frame *s, const void *in, void *out, const int32_t p, real f[CQ_DIM][CQ_DIM]) {
+  if (is_updated(s, p)) {
+    update(s, in, out, p, f);
+    return;
+  }
+  for (int k = 0; k < s->internals; k++) internal_in(s, out, p)[k * CQ_GROUP] = internal_in(s, in, p)[k * CQ_GROUP];
 }
 
 // of actuation; only where there is a drive
@@ -55,14 +96,15 @@ CQ_GPU void sigma_load(const cq_frame *s, const int32_t p, real sigma[CQ_SYM]) {
   CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) sigma[k] = slot_in(s->drive, DRIVES, p)[(SIGMA + k) * CQ_GROUP];
 }
 
-// Kirchhoff stress with actuation; returns det F
-CQ_GPU real stress_of(const cq_frame *s, const Matter *m, const int32_t p, const real f[CQ_DIM][CQ_DIM], MaterialKept *kept,
+// Kirchhoff stress with actuation of a particle of a state; returns det F
+CQ_GPU real stress_of(const cq_frame *s, const Matter *m, const void *state, const int32_t p, MaterialKept *kept,
                       real tau[CQ_DIM][CQ_DIM]) {
-  const real jac = material_stress_keep(m->kind, m->power, f, m->mu, m->lambda, m->bulk, kept, tau);
+  const int fused = material_is_fused(m->point.law->kind);
+  const real jac = fused ? material_kirchhoff_fused(&m->point, kept, tau) : stress_of_plain(s, state, p, m->point.f, tau);
   real sigma[CQ_SYM];
   if (s->drive) {
     sigma_load(s, p, sigma);
-    actuation_stress(f, sigma, tau);
+    actuation_stress(m->point.f, sigma, tau);
   }
   return jac;
 }
@@ -91,10 +133,13 @@ CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile
 }
 
 // what a particle gives to the grid; 0: it is inverted
-CQ_GPU int give_to_grid(const cq_frame *s, const int32_t p, const State *q, const Matter *m, const Place *at, Exchange *give) {
+CQ_GPU int give_to_grid(const cq_frame *s, const void *state, const int32_t p, const State *q, const Place *at, Exchange *give) {
   real tau[CQ_DIM][CQ_DIM];
+  Matter matter;
   MaterialKept kept;
-  const real jac = stress_of(s, m, p, q->f, &kept, tau);
+  matter_load(s, p, q->f, &matter);
+  const Matter *m = &matter;
+  const real jac = stress_of(s, m, state, p, &kept, tau);
   transfer_to_grid(s->SCALES.dx, s->SCALES.dt, at->arm, m->mass, m->volume, q->v, q->c, tau, m->force, give->q, give->b);
   give->m = m->mass;
   return jac > 0;
@@ -118,6 +163,7 @@ CQ_GPU void march_pass(const cq_frame *s, const int32_t k, Node *region, const R
       State q;
       if (GATHER && mine) {
         if (!move(s, region, &tile, in, p, &q)) atomicMin(&s->progress->bad, s->first + k);
+        if (s->internals || s->updates) after_step(s, in, out, p, q.f);
         state_store(out, p, &q);
       }
       if (!SCATTER) continue;
@@ -129,9 +175,7 @@ CQ_GPU void march_pass(const cq_frame *s, const int32_t k, Node *region, const R
         if (!mine) atomicMin(&s->progress->stop, s->first + k + GATHER);
       }
       if (mine) {
-        Matter matter;
-        matter_load(s, p, &matter);
-        if (!give_to_grid(s, p, &q, &matter, &at, &give)) atomicMin(&s->progress->bad, s->first + k + GATHER);
+        if (!give_to_grid(s, GATHER ? out : in, p, &q, &at, &give)) atomicMin(&s->progress->bad, s->first + k + GATHER);
       }
       scatter(round, mine, &at, &give, from == 0, arena_of(s, k + GATHER, part));
     }

@@ -9,22 +9,69 @@ CQ_GPU int32_t unknown(int32_t p) {
 }
 
 CQ_GPU void add_param(const cq_frame *s, const int which, const int32_t p, const real value) {
-  slot_in(s->params_adj, CQ_PARAM_COUNT, p)[which * CQ_GROUP] += value;
+  slot_in(s->params_adj, s->param_count, p)[which * CQ_GROUP] += value;
+}
+
+// all of a gradient but that of F
+CQ_RARE void point_add(const cq_frame *s, const int32_t p, const MaterialPoint *grad) {
+  for (int k = 0; k < s->param_count - CQ_PARAM_SLOTS; k++) add_param(s, CQ_PARAM_SLOTS + k, p, grad->c[k]);
+  real *internal = internal_in(s, s->adj, p);
+  for (int k = 0; k < s->internals; k++) internal[k * CQ_GROUP] += grad->internal[k];
+}
+
+CQ_RARE void point_clear(const cq_frame *s, MaterialPoint *grad) {
+  for (int k = 0; k < s->param_count - CQ_PARAM_SLOTS; k++) grad->c[k] = 0;
+  for (int k = 0; k < s->internals; k++) grad->internal[k] = 0;
+  EACH(i) EACH(j) grad->f[i][j] = 0;
+}
+
+CQ_RARE void stress_of_plain_adj(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM],
+                                 real grad_f[CQ_DIM][CQ_DIM], const real grad_tau[CQ_DIM][CQ_DIM]) {
+  MaterialPoint at, grad;
+  point_load(s, state, p, f, &at);
+  point_clear(s, &grad);
+  material_kirchhoff_plain_adj(&at, &grad, grad_tau);
+  EACH(i) EACH(j) grad_f[i][j] += grad.f[i][j];
+  point_add(s, p, &grad);
+}
+
+// Adjoint of update: grad_f is that of F after it and becomes that of F before; the internal variables' lies in s->adj.
+CQ_RARE void update_adj(const cq_frame *s, const void *in, const int32_t p, const real trial[CQ_DIM][CQ_DIM],
+                        real grad_f[CQ_DIM][CQ_DIM]) {
+  MaterialPoint at, grad;
+  point_load(s, in, p, trial, &at);
+  point_clear(s, &grad);
+  real *internal = internal_in(s, s->adj, p);
+  for (int k = 0; k < s->internals; k++) {
+    grad.internal[k] = internal[k * CQ_GROUP];
+    internal[k * CQ_GROUP] = 0;
+  }
+  EACH(i) EACH(j) grad.f[i][j] = grad_f[i][j];
+  material_update_adj(&at, &grad);
+  EACH(i) EACH(j) grad_f[i][j] = grad.f[i][j];
+  point_add(s, p, &grad);
 }
 
 // adjoint of stress_of: gradients of constants are added to params_adj, of sigma to drive_adj
-CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const int32_t p, const real f[CQ_DIM][CQ_DIM], const MaterialKept *kept,
+CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const void *state, const int32_t p, const MaterialKept *kept,
                           real grad_f[CQ_DIM][CQ_DIM], const real grad_tau[CQ_DIM][CQ_DIM]) {
-  real grad_mu = 0, grad_lambda = 0, grad_bulk = 0;
-  material_stress_keep_adj(m->kind, m->power, f, m->mu, m->lambda, m->bulk, kept, grad_f, &grad_mu, &grad_lambda, &grad_bulk, grad_tau);
-  add_param(s, CQ_PARAM_MU, p, grad_mu);
-  add_param(s, CQ_PARAM_LAMBDA, p, grad_lambda);
-  if (m->power) add_param(s, CQ_PARAM_BULK, p, grad_bulk);
+  if (material_is_fused(m->point.law->kind)) {
+    MaterialPoint grad;
+    CQ_UNROLL for (int k = 0; k < FUSED_SLOTS; k++) grad.c[k] = 0;
+    EACH(i) EACH(j) grad.f[i][j] = grad_f[i][j];
+    material_kirchhoff_fused_adj(&m->point, kept, &grad, grad_tau);
+    EACH(i) EACH(j) grad_f[i][j] = grad.f[i][j];
+    add_param(s, CQ_PARAM_SLOTS + LAME_MU, p, grad.c[LAME_MU]);
+    add_param(s, CQ_PARAM_SLOTS + LAME_LAMBDA, p, grad.c[LAME_LAMBDA]);
+    if (material_power(m->point.law)) add_param(s, CQ_PARAM_SLOTS + LAME_VOLUMETRIC, p, grad.c[LAME_VOLUMETRIC]);
+  } else {
+    stress_of_plain_adj(s, state, p, m->point.f, grad_f, grad_tau);
+  }
   if (!s->drive) return;
   // again, for it would wait in registers
   real sigma[CQ_SYM], grad_sigma[CQ_SYM] = {0};
   sigma_load(s, p, sigma);
-  actuation_stress_adj(f, sigma, grad_f, grad_sigma, grad_tau);
+  actuation_stress_adj(m->point.f, sigma, grad_f, grad_sigma, grad_tau);
   CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) slot_in(s->drive_adj, DRIVES, p)[(SIGMA + k) * CQ_GROUP] += grad_sigma[k];
 }
 
@@ -42,12 +89,15 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
   real tau[CQ_DIM][CQ_DIM], slopes[CQ_DIM] = {0}, grad_arm[CQ_DIM] = {0}, grad_tau[CQ_DIM][CQ_DIM], grad_force[CQ_DIM];
   real grad_mass = 0, grad_volume = 0;
   place(tile, inv_dx, q->x, &at);
-  matter_load(s, p, &m);
-  stress_of(s, &m, p, q->f, &kept, tau);
+  matter_load(s, p, q->f, &m);
+  stress_of(s, &m, in, p, &kept, tau);
   transfer_to_grid(dx, dt, at.arm, m.mass, m.volume, q->v, q->c, tau, m.force, give.q, give.b);
   give.m = m.mass;
   visit<1, 1, 1>(region, &at, &give, &sums, slopes);
-  if (AGAIN) state_load(in, unknown(p), q);
+  if (AGAIN) {
+    state_load(in, unknown(p), q);
+    EACH(i) EACH(j) m.point.f[i][j] = q->f[i][j];
+  }
   transfer_to_grid_adj(dx, dt, at.arm, m.mass, m.volume, q->v, q->c, tau, give.b, grad_arm, &grad_mass, &grad_volume, adj->v,
                        adj->c, grad_tau, grad_force, sums.n0, sums.n1, sums.nm);
   add_param(s, CQ_PARAM_MASS, p, grad_mass);
@@ -55,7 +105,7 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
   // not before: they would wait in registers
   load_vector(s->adj, X, p, adj->x);
   load_matrix(s->adj, F, p, adj->f);
-  stress_of_adj(s, &m, p, q->f, &kept, adj->f, grad_tau);
+  stress_of_adj(s, &m, in, p, &kept, adj->f, grad_tau);
   if (s->drive) EACH(i) slot_in(s->drive_adj, DRIVES, p)[(FORCE + i) * CQ_GROUP] += grad_force[i];
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
 }
@@ -116,6 +166,12 @@ CQ_GPU void march_adj_pass(const cq_frame *s, const int32_t k, Node *region, con
         load_vector(step.in, X, p, x);
         load_matrix(step.in, F, p, f);
         place(&tile, s->SCALES.inv_dx, x, &at);
+        if (is_updated(s, p)) {
+          real trial[CQ_DIM][CQ_DIM];
+          mat_mul(q.c, f, trial);
+          EACH(i) EACH(j) trial[i][j] = f[i][j] + s->SCALES.dt * trial[i][j];
+          update_adj(s, step.in, p, trial, adj.f);
+        }
         transfer_to_particle_adj(s->SCALES.dx, s->SCALES.dt, at.arm, f, adj.x, adj.v, adj.c, adj.f, give.q, give.b);
         give.m = 0;
         gather_adj<AGAIN>(s, region, &at, step.out, p, &q, &give, &adj);

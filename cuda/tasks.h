@@ -40,22 +40,22 @@ typedef struct cq_loading {
   void *to;                  // {fields, slots} by user id
 } cq_loading;
 
-// From one order into another, by user id: up to two arrays {fields, slots} of reals, and one of bytes {slots}, NULL for none.
+// From one order into another, by user id: up to three arrays {fields, slots} of reals, and one of bytes {slots}, NULL for none.
 typedef struct cq_moving {
-  const void *from[2];
-  void *to[2];
-  int32_t fields[2], slots;  // no fields: no array
+  const void *from[3];
+  void *to[3];
+  int32_t fields[3], slots;  // no fields: no array
   const uint8_t *bytes_from;
   uint8_t *bytes_to;
   const int32_t *order;      // {slots} of to
   const int32_t *slot_of;    // {slots} of from
 } cq_moving;
 
-// Gradients to doubles by user id. State: fields to {slots, width} each, one after another; constants: {CQ_PARAM_COUNT, slots}, added,
+// Gradients to doubles by user id. State: fields to {slots, width} each, one after another; constants: {fields, slots}, added,
 // and cleared in from.
 typedef struct cq_storing {
-  void *from;                // {fields or CQ_PARAM_COUNT, slots}
-  int32_t slots;
+  void *from;                // {fields, slots}
+  int32_t fields, slots;
   const int32_t *order;
   double *to;
 } cq_storing;

@@ -22,10 +22,9 @@
 #define CQ_ROLL _Pragma("GCC unroll 1")
 #endif
 
-// A function that is never inlined: large, or for few particles. Inlined, its registers would slow what calls it.
-#if defined(__CUDACC__)
-#define CQ_RARE static __host__ __device__ __noinline__
-#elif !defined(CQ_RARE)
+// A function that is never inlined: large, or for few particles. Inlined, its registers would slow what calls it. The CUDA device has
+// its own word for it (cuda/launch.h).
+#if !defined(CQ_RARE)
 #define CQ_RARE static __attribute__((noinline, unused))
 #endif
 

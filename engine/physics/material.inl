@@ -27,6 +27,7 @@ CQ_RARE Real material_energy(const MaterialPoint *at) {
 
 // P = d psi / dF
 CQ_RARE void material_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
+  EACH(i) EACH(j) p[i][j] = at->f[i][j] * (real)0;
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_stress(at, p); break;
     CQ_LAWS(CQ_LAW_CASE)
@@ -41,6 +42,7 @@ CQ_RARE void material_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
 
 // dP in the direction dF: symmetric, <A, dP(B)> = <B, dP(A)>, so it is its own adjoint
 CQ_RARE void material_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+  EACH(i) EACH(j) dp[i][j] = df[i][j] * (real)0;
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_stress_derivative(at, df, dp); break;
     CQ_LAWS(CQ_LAW_CASE)
