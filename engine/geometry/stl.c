@@ -41,7 +41,8 @@ static cq_status end_facet(cq_mesh *m, const mesh_text *text, facet *f) {
   if (f->have != 9)
     return cq_fail(CQ_IO, "mesh '%s' has a facet of %d corners in line %ld, three are wanted", text->path, f->have / 3, text->line);
   f->have = 0;
-  return mesh_add(m, f->corner);
+  cq_status status = m->part_count ? CQ_OK : mesh_begin_part(m, "");      // the first line may be "solid-state"
+  return status ? status : mesh_add(m, f->corner);
 }
 
 static cq_status read_text(cq_mesh *m, mesh_text *text) {
