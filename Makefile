@@ -81,7 +81,7 @@ C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c
            $(patsubst tests/cuda/%.cc,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.cc))) \
            $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c))) $(BUILD)/tests/bench/speed
 
-.PHONY: all help cuda cuda-budget gpu-check setup demo test tests trainings check-all accuracy bench install clean FORCE
+.PHONY: all help cuda cuda-budget gpu-check setup demo test tests trainings fuzz check-all accuracy bench install clean FORCE
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -297,6 +297,13 @@ $(BUILD)/tests/%: tests/c/%.cc $(CORE_OBJECTS) $(BUILD)/flags
 trainings: $(BUILD)/cqlua ## train every example to its end and hold it to what is said here of it; minutes
 	@$(BUILD)/cqlua tests/spec.lua tests/trainings.lua
 
+# readers of files and options are given mangled ones; SECONDS_EACH for each of the five, SEED for others than yesterday's
+SECONDS_EACH ?= 12
+SEED ?= 1
+fuzz: ## mangled meshes, pictures, parameters and options under the sanitizers, a minute; SECONDS_EACH=3600 takes hours
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/sanitize CC=gcc CXX=g++ WERROR=1 SANITIZE=1 NVCC= $(BUILD)/check/sanitize/cqlua
+	@$(BUILD)/check/sanitize/cqlua tests/fuzz/run.lua --seconds $(SECONDS_EACH) --seed $(SEED) --keep $(BUILD)/fuzz
+
 # LuaJIT's memory is not scanned for pointers: what only Lua holds would be called a leak
 # CQ_LANES=1: as compilers without vector extensions build the kernels
 check-all: ## gcc and clang with warnings as errors, kernels in plain C, tests under AddressSanitizer and UBSan, full trainings
@@ -306,6 +313,7 @@ check-all: ## gcc and clang with warnings as errors, kernels in plain C, tests u
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/gcc CC=gcc CXX=g++ WERROR=1 NVCC= tests
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/plain CPPFLAGS=-DCQ_LANES=1 WERROR=1 NVCC= ONLY=c/ tests
 	@ASAN_OPTIONS=detect_leaks=0 $(MAKE) --no-print-directory BUILD=$(BUILD)/check/sanitize CC=gcc CXX=g++ WERROR=1 SANITIZE=1 NVCC= tests
+	@$(MAKE) --no-print-directory fuzz
 	@$(if $(NVCC),$(MAKE) --no-print-directory cuda-budget,echo "nvcc was not found: the CUDA device was not built")
 
 accuracy: $(BUILD)/cqlua ## error of the gradients, beside the paper's

@@ -312,7 +312,7 @@ const char *cq_phase_name(int32_t phase);
 
 // ---- geometry --------------------------------------------------------------------------------------------------------------
 
-// Pixels of a PNG file. cq_image_size reads only the header; both refuse an enormous picture before any memory is taken.
+// Pixels of a PNG file. Both look at header and checksums, and refuse an enormous picture, before any memory is taken.
 cq_status cq_image_size(const char *path, int32_t size[2]);               // {width, height} [pixel]
 cq_status cq_image_read(const char *path, int64_t bytes, uint8_t *rgba);  // {height, width, 4}, the top row first
 
@@ -395,6 +395,9 @@ typedef struct cq_random {              // Philox 4x32-10: a block of the stream
 double *cq_tensor_alloc(int64_t count, int32_t zeroed);  // freed blocks are kept by size and given again; NULL: cq_error()
 void cq_tensor_free(double *data);
 void cq_tensor_fill(int64_t count, double value, double *x);
+// Gives every NaN the bits that arithmetic gives it. LuaJIT tags its values by the bits of a NaN: to read another from memory would
+// forge a value. For what comes from files, from other devices and from a user's own memory, before Lua reads it.
+void cq_tensor_canonical(int64_t count, double *x);
 void cq_tensor_unary(int32_t op, int64_t count, const double *x, double *y);
 void cq_tensor_unary_adj(int32_t op, int64_t count, const double *x, const double *y, double *grad_x, const double *grad_y);
 void cq_tensor_binary(int32_t op, const cq_layout *layout, const double *a, const double *b, double *y);

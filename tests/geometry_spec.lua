@@ -1,4 +1,4 @@
--- geometry: image files that are fine, missing, cut off or enormous; k-means clusters.
+-- geometry: image and mesh files that are fine, missing, cut off, enormous or strange; k-means clusters.
 local ffi = require "ffi"
 local process = require "tests.process"
 local engine = require "cq.engine"
@@ -64,6 +64,22 @@ describe("an image file", function()
     fails("is 30000 x 30000 pixels, at most 16384 on a side", image.read, path)
   end)
 
+  it("that cannot hold its pixels is refused before it is decoded", function()
+    local path = gradient(4, 4)
+    -- 8192 x 8192 pixels, by a header with its right checksum, of 16 pixels' rows
+    local wide = process.read(path):gsub("IHDR....................", function(header)
+      return header:sub(1, 4) .. "\0\0\32\0\0\0\32\0" .. header:sub(13, 17) .. "\114\170\202\89" .. header:sub(22)
+    end, 1)
+    fails("cannot hold 8192 x 8192 pixels", image.read, process.write(folder .. "/wide.png", wide))
+  end)
+
+  it("with a byte changed says so", function()
+    local bytes = process.read(gradient(16, 16))
+    local at = bytes:find("IDAT", 1, true) + 20
+    local path = process.write(folder .. "/changed.png", bytes:sub(1, at) .. string.char((bytes:byte(at + 1) + 1) % 256) .. bytes:sub(at + 2))
+    fails("the checksum of its chunk IDAT is wrong", image.read, path)
+  end)
+
   it("is not written where it cannot be", function()
     local function black() return 0, 0, 0 end
     fails("cannot write image", image.write, { path = folder .. "/none/a.png", width = 4, height = 4, pixel = black })
@@ -73,6 +89,153 @@ describe("an image file", function()
   it("wants memory of its own size", function()
     local buffer = ffi.new "uint8_t[16]"
     fails("bytes are wanted", function() engine.check(C.cq_image_read(gradient(5, 5), 16, buffer)) end)
+  end)
+end)
+
+-- ---- meshes -------------------------------------------------------------------------------------------------------------
+
+local function open(path)
+  local out = ffi.new "cq_mesh *[1]"
+  engine.check(C.cq_mesh_open(path, out), "open")
+  return ffi.gc(out[0], C.cq_mesh_close)
+end
+
+local function is_inside(mesh, x, y, z)
+  local answer = ffi.new "uint8_t[1]"
+  engine.check(C.cq_mesh_inside(mesh, -1, 1, ffi.new("double[3]", x, y, z), answer))
+  return answer[0] == 1
+end
+
+local function described(mesh)
+  local info = ffi.new "cq_mesh_info"
+  C.cq_mesh_describe(mesh, info)
+  return info
+end
+
+local function obj(content) return process.write(folder .. "/a.obj", content) end
+local function stl(content) return process.write(folder .. "/a.stl", content) end
+
+-- nine numbers for each triangle
+local function binary_stl(triangles)
+  local parts = { ("\0"):rep(80), ffi.string(ffi.new("uint32_t[1]", #triangles), 4) }
+  for i, t in ipairs(triangles) do parts[i + 2] = ffi.string(ffi.new("float[12]", { 0, 0, 0, unpack(t) }), 48) .. "\0\0" end
+  return stl(table.concat(parts))
+end
+
+local tetrahedron = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+
+describe("a mesh file", function()
+  it("that is enormous in space is refused", function()
+    fails("a corner at -1.7e+308: numbers that are finite and at most 1e+100", open, obj("v -1.7e308 0 0\nv 1.7e308 0 0\nv 0 1 0\nf 1 2 3\n"))
+    fails("a corner at -1.7e+308", open, stl "solid a\nvertex -1.7e308 0 0\nvertex 1.7e308 0 0\nvertex 0 1 1\nendfacet\n")
+    fails("is 1e-300 long", open, obj "v 0 0 0\nv 1e-300 0 0\nv 0 1e-300 0\nf 1 2 3\n")
+    assert.equal(1e100, described(open(obj "v 0 0 0\nv 1e100 0 0\nv 0 1e100 1\nf 1 2 3\n")).upper[0])
+    fails("triangle 1 of mesh '" .. folder .. "/a.stl' has a corner at ", open, binary_stl { { 0 / 0, 0, 0, 1, 0, 0, 0, 1, 0 } })
+  end)
+
+  it("of wide triangles takes memory by its own size", function()
+    local triangles, random = {}, T.zeros { 90000 }
+    C.cq_random_uniform(ffi.new("cq_random", 5, 0), 90000, 0, 1, random:data())
+    for i = 1, 10000 do
+      local t = {}
+      for k = 1, 9 do t[k] = random:get(9 * (i - 1) + k) end
+      triangles[i] = t
+    end
+    local function resident() return tonumber(process.read("/proc/self/status"):match "VmRSS:%s*(%d+)") / 1024 end
+    local path = binary_stl(triangles)
+    collectgarbage()
+    local before = resident()
+    local mesh = open(path)
+    local took = resident() - before
+    -- half a MiB of triangles; sanitizers and the allocator have their part
+    assert(took < 100, ("%d MiB were taken"):format(took))
+    assert.equal(10000, tonumber(described(mesh).triangle_count))
+  end)
+
+  it("is the same for every way to bin it: small triangles among long and wide ones", function()
+    -- a plate of n x n small squares above, and below it two triangles; long strips at the sides
+    local lines, count, n = {}, 0, 60
+    local function square(a, b, c, d)
+      for _, p in ipairs { a, b, c, d } do lines[#lines + 1] = ("v %.17g %.17g %.17g"):format(unpack(p)) end
+      lines[#lines + 1] = ("f %d %d %d\nf %d %d %d"):format(count + 1, count + 2, count + 3, count + 1, count + 3, count + 4)
+      count = count + 4
+    end
+    for i = 0, n - 1 do
+      local a, b = i / n, (i + 1) / n
+      for j = 0, n - 1 do
+        local c, d = j / n, (j + 1) / n
+        square({ a, c, 1 }, { b, c, 1 }, { b, d, 1 }, { a, d, 1 })
+      end
+      square({ a, 0, 0 }, { b, 0, 0 }, { b, 0, 1 }, { a, 0, 1 })
+      square({ b, 1, 0 }, { a, 1, 0 }, { a, 1, 1 }, { b, 1, 1 })
+      square({ 0, b, 0 }, { 0, a, 0 }, { 0, a, 1 }, { 0, b, 1 })
+      square({ 1, a, 0 }, { 1, b, 0 }, { 1, b, 1 }, { 1, a, 1 })
+    end
+    square({ 0, 1, 0 }, { 1, 1, 0 }, { 1, 0, 0 }, { 0, 0, 0 })
+    local mesh = open(obj(table.concat(lines, "\n")))
+    assert(math.abs(described(mesh).volume - 1) < 1e-12)
+    for k = 1, 2000 do
+      local x, y, z = k * 0.6180339887 % 1, k * 0.7548776662 % 1, k * 0.5698402910 % 1
+      assert.is_true(is_inside(mesh, x, y, z), ("%g %g %g"):format(x, y, z))
+    end
+    assert.is_false(is_inside(mesh, 0.5, 0.5, 1.001))
+  end)
+
+  it("has numbers that are numbers", function()
+    fails("has 'nan' in line 1: it is no number, or not finite", open, obj "v nan 1 1\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    fails("has '1,5' in line 2", open, obj "v 0 0 0\nv 1,5 0 0\nv 0 1 0\nf 1 2 3\n")
+    fails("has '0x10' in line 1", open, obj "v 0x10 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    fails("has '1e999' in line 1", open, obj "v 1e999 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    fails("a vertex of 2 numbers in line 1", open, obj "v 1 0\n")
+    fails("the corner '1.5' in line 4", open, obj "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1.5 2 3\n")
+    fails("the corner 'x' in line 4", open, obj "v 0 0 0\nv 1 0 0\nv 0 1 0\nf x 2 3\n")
+    fails("a face with vertex -4 in line 4, it has 3 above it", open, obj "v 0 0 0\nv 1 0 0\nv 0 1 0\nf -4 2 3\n")
+    fails("a face of 2 corners in line 3", open, obj "v 0 0 0\nv 1 0 0\nf 1 2\n")
+    fails("has '3,5' in line 2", open, stl "solid a\nvertex 1 2 3,5\n")
+    fails("more than 3 numbers for a vertex in line 2", open, stl "solid a\nvertex 1 2 3 4\n")
+    fails("a byte of zero", open, stl "solid a\nvertex 1 2 3\0\n")
+    os.execute(("mkdir '%s/b.obj'"):format(folder))
+    fails("it is a folder", open, folder .. "/b.obj")
+  end)
+
+  it("may begin with a mark of UTF-8, and end its lines in any way", function()
+    assert.equal(4, tonumber(described(open(obj("\239\187\191" .. tetrahedron))).triangle_count))
+    for _, ending in ipairs { "\r\n", "\r", " \\\n \n" } do
+      local info = described(open(obj((tetrahedron:gsub("\n", ending)))))
+      assert.equal(4, tonumber(info.triangle_count))
+      assert(math.abs(info.volume - 1 / 6) < 1e-15)
+    end
+    assert.equal(1, tonumber(described(open(stl "\239\187\191solid a\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 1\nendfacet\n")).triangle_count))
+    -- no part was begun here
+    assert.equal(1, described(open(stl "solid-state\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 1\nendfacet\n")).part_count)
+  end)
+
+  it("has polygons that need not be convex", function()
+    -- a prism over an arrow
+    local mesh = open(obj [[
+v 0 0 0
+v 2 1 0
+v 0 2 0
+v 0.5 1.5 0
+v 0.5 1 0
+v 0 0 1
+v 2 1 1
+v 0 2 1
+v 0.5 1.5 1
+v 0.5 1 1
+f 5 4 3 2 1
+f -5/1/1 -4//1 -3/1 -2 -1
+f 1 2 7 6
+f 2 3 8 7
+f 3 4 9 8
+f 4 5 10 9
+f 5 1 6 10
+]])
+    local info = described(mesh)
+    assert.equal(0, tonumber(info.open_edges))
+    assert(math.abs(info.volume - 1.375) < 1e-12, tostring(info.volume))
+    assert.is_true(is_inside(mesh, 0.9, 1, 0.5))
+    assert.is_false(is_inside(mesh, 0.2, 1, 0.5))
   end)
 end)
 

@@ -1,4 +1,5 @@
 -- tensor_file: what is saved comes back to the bit, and damaged files are refused with a sentence.
+local ffi = require "ffi"
 local T = require "cq.tensor"
 
 local path
@@ -86,6 +87,62 @@ describe("a file of tensors", function()
     end
   end)
 
+  -- LuaJIT takes a NaN with these bits for a value of another type
+  local forged = "\1\2\3\4\5\128\253\255"
+
+  -- the file with these bytes in place of those of a number
+  local function put(number, bytes)
+    local all, wanted = read(), ffi.string(ffi.new("double[1]", number), 8)
+    local from, to = all:find(wanted, 1, true)
+    assert(from, "the file does not hold " .. number)
+    write(all:sub(1, from - 1) .. bytes .. all:sub(to + 1))
+  end
+
+  it("gives a NaN of any bits as a NaN", function()
+    T.save(path, { number = 17, list = { w = T { 1, 18, 3 } } })
+    put(17, forged)
+    put(18, forged)
+    local back = T.load(path)
+    assert.equal("number", type(back.number))
+    assert(back.number ~= back.number)
+    assert(back.list.w:get(2) ~= back.list.w:get(2))
+    assert.equal("number", type(back.list.w:data()[1]))
+    collectgarbage()
+    T.save(path, { [17] = 1 })
+    put(17, forged)
+    refused(function() T.load(path) end, path, "a key that is nan")
+  end)
+
+  it("names itself and the param that is NaN or beyond its bounds", function()
+    local function saved() T.save(path, { net = { w = T.param({ 1, 17 }, { min = 0.5, max = 40 }) } }) end
+    saved()
+    put(17, forged)
+    refused(function() T.load(path) end, path, "param net.w: element 2 is nan")
+    saved()
+    put(17, ffi.string(ffi.new("double[1]", 41), 8))
+    refused(function() T.load(path) end, path, "param net.w: element 2 is 41, outside its bounds 0.5 to 40")
+    saved()
+    put(0.5, forged)
+    refused(function() T.load(path) end, path, "a bound that is nan")
+    saved()
+    put(40, ffi.string(ffi.new("double[1]", 0.25), 8))
+    refused(function() T.load(path) end, path, "min 0.5 is above max 0.25")
+  end)
+
+  it("has no table within a hundred others, and no entry twice", function()
+    local deep = {}
+    for _ = 1, 98 do deep = { deep } end
+    T.save(path, { deep })
+    T.load(path)
+    refused(function() T.save(path, { { deep } }) end, "lies within 100 tables")
+    local head, tail = "cqtensor\1\0\0\0", ("\1\0\0\0\4\0\0\0\0\5"):rep(20000) .. "\0\0\0\0"
+    write(head .. tail .. ffi.string(ffi.new("uint64_t[1]", #head + #tail), 8))
+    refused(function() T.load(path) end, path, "more than 100 tables")
+    T.save(path, { a = 1, b = 2 })
+    write((read():gsub("b", "a")))
+    refused(function() T.load(path) end, path, "a second entry a")
+  end)
+
   it("says what it is when it is something else", function()
     write("a text that is no tensor at all")
     refused(function() T.load(path) end, "not a file of tensors")
@@ -126,5 +183,25 @@ describe("a file of tensors", function()
     assert(said:find "^false" and said:find("cannot be written", 1, true), said)
     assert.equal(before, read())
     assert.is_nil(io.popen(("ls '%s'.*.part 2>/dev/null"):format(path)):read "*l")
+  end)
+end)
+
+describe("memory of a tensor that C code filled with NaNs of any bits", function()
+  it("is read as numbers", function()
+    local t = T.zeros { 2, 2 }
+    local pointer = t:data()
+    ffi.copy(pointer, ("\1\2\3\4\5\128\253\255"):rep(4))
+    local one = T.zeros { 1 }
+    ffi.copy(one:data(), pointer, 8)
+    assert.equal("number", type(one:item()))
+    assert.equal("number", type(t:get(1, 2)))
+    assert.equal("number", type(t:totable()[2][1]))
+    assert(tostring(t):find "nan")
+    assert.is_true(t:equal(t:copy()))
+    assert.is_false(t:finite())
+    assert.is_false(one < T(1))
+    refused(function() T.param(t) end, "element 1 is nan")
+    assert.equal("number", type(t:data()[3]))
+    collectgarbage()
   end)
 end)

@@ -1,5 +1,6 @@
 // Image files as pixels. The header is read first, so that an enormous picture is refused before any memory is taken.
 #include "../base/base.h"
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@ enum {
   IMAGE_SIDE_MAX = 16384,        // [pixel]
   IMAGE_AREA_MAX = 1 << 26,      // [pixel], 8192 x 8192: a quarter of a GiB once decoded
   IMAGE_FILE_MAX = 1 << 28,      // [byte]
+  DEFLATE_MOST = 1032,           // how many bytes one byte of a deflated stream can become at most
 };
 
 static cq_status open_png(const char *path, FILE **file) {
@@ -30,48 +32,121 @@ static cq_status open_png(const char *path, FILE **file) {
     status = cq_fail(CQ_IO, "image '%s' is not a PNG file, the only format read here (JPEG smears the colours)", path);
   else if (fseek(*file, 0, SEEK_END) || ftell(*file) > IMAGE_FILE_MAX)
     status = cq_fail(CQ_IO, "image file '%s' is larger than %d MiB, the most that is read", path, IMAGE_FILE_MAX >> 20);
-  if (status) { fclose(*file); *file = NULL; return status; }
   rewind(*file);
-  return CQ_OK;
+  if (status) fclose(*file);
+  return status;
 }
 
 static uint32_t big_endian(const unsigned char *b) { return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]; }
 
-static cq_status read_header(FILE *file, const char *path, int32_t size[2]) {
-  unsigned char header[24];      // signature, length and name of the first chunk, width, height
+typedef struct png {
+  uint32_t width, height;
+  int64_t packed;                // [byte] of compressed rows in all
+} png;
+
+static cq_status read_header(FILE *file, const char *path, png *p) {
+  unsigned char header[29];      // signature; length and name of the first chunk; width, height, bits, colours, methods
   size_t got = fread(header, 1, sizeof header, file);
   rewind(file);
-  if (got < sizeof header || memcmp(header + 12, "IHDR", 4))
+  if (got < sizeof header || big_endian(header + 8) != 13 || memcmp(header + 12, "IHDR", 4))
     return cq_fail(CQ_IO, "the header of image '%s' is broken or cut off", path);
-  uint32_t width = big_endian(header + 16), height = big_endian(header + 20);
-  if (!width || !height) return cq_fail(CQ_IO, "image '%s' is %u x %u pixels, at least 1 on a side is wanted", path, width, height);
-  if (width > IMAGE_SIDE_MAX || height > IMAGE_SIDE_MAX || (uint64_t)width * height > IMAGE_AREA_MAX)
+  p->width = big_endian(header + 16);
+  p->height = big_endian(header + 20);
+  if (!p->width || !p->height) return cq_fail(CQ_IO, "image '%s' is %u x %u pixels, at least 1 on a side is wanted", path, p->width, p->height);
+  if (p->width > IMAGE_SIDE_MAX || p->height > IMAGE_SIDE_MAX || (uint64_t)p->width * p->height > IMAGE_AREA_MAX)
     return cq_fail(CQ_INVALID, "image '%s' is %u x %u pixels, at most %d on a side and %d million in all are allowed",
-                   path, width, height, IMAGE_SIDE_MAX, IMAGE_AREA_MAX / 1000000);
-  size[0] = (int32_t)width;
-  size[1] = (int32_t)height;
+                   path, p->width, p->height, IMAGE_SIDE_MAX, IMAGE_AREA_MAX / 1000000);
   return CQ_OK;
+}
+
+// ---- chunks: a length, a name, so many bytes, and a checksum of name and bytes ------------------------------------------------------
+
+static uint32_t crc_of_byte[256];
+
+static void fill_crc(void) {
+  for (uint32_t i = 0; i < 256 && !crc_of_byte[255]; i++) {
+    uint32_t c = i;
+    for (int k = 0; k < 8; k++) c = c & 1 ? 0xedb88320u ^ c >> 1 : c >> 1;
+    crc_of_byte[i] = c;
+  }
+}
+
+static uint32_t crc_of(uint32_t crc, const unsigned char *bytes, size_t count) {
+  for (size_t i = 0; i < count; i++) crc = crc_of_byte[(crc ^ bytes[i]) & 255] ^ crc >> 8;
+  return crc;
+}
+
+static cq_status cut_off(const char *path) { return cq_fail(CQ_IO, "image '%s' is damaged or cut off: it ends within a chunk", path); }
+
+// checks the chunk at the file's place: its name, and how many bytes it holds
+static cq_status read_chunk(FILE *file, const char *path, unsigned char name[4], uint32_t *length) {
+  unsigned char head[8], part[4096];
+  if (fread(head, 1, sizeof head, file) != sizeof head) return cut_off(path);
+  *length = big_endian(head);
+  memcpy(name, head + 4, 4);
+  uint32_t crc = crc_of(~0u, name, 4);
+  for (uint32_t left = *length; left;) {
+    size_t some = left < sizeof part ? left : sizeof part;
+    if (fread(part, 1, some, file) != some) return cut_off(path);
+    crc = crc_of(crc, part, some);
+    left -= (uint32_t)some;
+  }
+  if (fread(head, 1, 4, file) != 4) return cut_off(path);
+  if (big_endian(head) != ~crc)
+    return cq_fail(CQ_IO, "image '%s' is damaged: the checksum of its chunk %.4s is wrong", path, isalpha(name[0]) ? (const char *)name : "?");
+  return CQ_OK;
+}
+
+// The decoder looks at no checksum, and takes all the memory that the header asks for. So chunks are checked before, and a picture
+// that its file cannot hold is refused: deflate packs at most 1032 bytes into one, and a pixel takes one bit at least.
+static cq_status check_chunks(FILE *file, const char *path, png *p) {
+  unsigned char name[4] = "";
+  cq_status status = CQ_OK;
+  fill_crc();
+  fseek(file, 8, SEEK_SET);
+  while (!status && memcmp(name, "IEND", 4)) {
+    uint32_t length = 0;
+    status = read_chunk(file, path, name, &length);
+    if (!memcmp(name, "IDAT", 4)) p->packed += length;
+  }
+  rewind(file);
+  int64_t least = (int64_t)p->height * (1 + (p->width + 7) / 8);
+  if (!status && p->packed * DEFLATE_MOST < least)
+    status = cq_fail(CQ_IO, "image '%s' is damaged or cut off: %lld bytes cannot hold %u x %u pixels", path, (long long)p->packed, p->width, p->height);
+  return status;
+}
+
+// a file that is fine as far as can be known before it is decoded
+static cq_status open_checked(const char *path, FILE **file, png *p) {
+  *p = (png){ .packed = 0 };
+  cq_status status = open_png(path, file);
+  if (status) return status;
+  status = read_header(*file, path, p);
+  if (!status) status = check_chunks(*file, path, p);
+  if (status) fclose(*file);
+  return status;
 }
 
 cq_status cq_image_size(const char *path, int32_t size[2]) {
   FILE *file;
-  cq_status status = open_png(path, &file);
+  png p;
+  cq_status status = open_checked(path, &file, &p);
   if (status) return status;
-  status = read_header(file, path, size);
+  size[0] = (int32_t)p.width;
+  size[1] = (int32_t)p.height;
   fclose(file);
-  return status;
+  return CQ_OK;
 }
 
 cq_status cq_image_read(const char *path, int64_t bytes, uint8_t *rgba) {
   FILE *file;
-  int32_t size[2] = { 0 };
-  cq_status status = open_png(path, &file);
+  png p;
+  cq_status status = open_checked(path, &file, &p);
   if (status) return status;
-  status = read_header(file, path, size);
-  if (!status && bytes != (int64_t)size[0] * size[1] * 4)
-    status = cq_fail(CQ_INVALID, "image '%s' is %d x %d pixels: %lld bytes are wanted for it, got %lld", path, size[0], size[1],
-                     (long long)size[0] * size[1] * 4, (long long)bytes);
-  if (!status) {
+  if (bytes != (int64_t)p.width * p.height * 4) {
+    status = cq_fail(CQ_INVALID, "image '%s' is %u x %u pixels: %lld bytes are wanted for it, got %lld", path, p.width, p.height,
+                     (long long)p.width * p.height * 4, (long long)bytes);
+  } else {
     int width, height, channels;
     unsigned char *pixels = stbi_load_from_file(file, &width, &height, &channels, 4);
     if (pixels) memcpy(rgba, pixels, (size_t)bytes);

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+// products of three coordinates stay in the range of a double, above and below
+static const double COORDINATE_MAX = 1e100, LENGTH_MIN = 1e-100;
+
 cq_status mesh_begin_part(cq_mesh *m, const char *name) {
   if (m->part_count == m->part_capacity) {
     int32_t capacity = m->part_capacity ? 2 * m->part_capacity : 8;
@@ -23,10 +26,12 @@ cq_status mesh_begin_part(cq_mesh *m, const char *name) {
 
 cq_status mesh_add(cq_mesh *m, const double corner[9]) {
   for (int i = 0; i < 9; i++)
-    if (!isfinite(corner[i])) return cq_fail(CQ_INVALID, "triangle %lld of the mesh has a corner that is not finite", (long long)m->triangle_count + 1);
+    if (!(fabs(corner[i]) <= COORDINATE_MAX))
+      return cq_fail(CQ_INVALID, "triangle %lld of mesh '%s' has a corner at %g: numbers that are finite and at most %g are allowed",
+                     (long long)m->triangle_count + 1, m->path, corner[i], COORDINATE_MAX);
   if (m->triangle_count == m->triangle_capacity) {
     if (m->triangle_count >= MESH_TRIANGLE_MAX)
-      return cq_fail(CQ_INVALID, "the mesh has more than %d million triangles, the most allowed", MESH_TRIANGLE_MAX / 1000000);
+      return cq_fail(CQ_INVALID, "mesh '%s' has more than %d million triangles, the most allowed", m->path, MESH_TRIANGLE_MAX / 1000000);
     int64_t capacity = m->triangle_capacity ? 2 * m->triangle_capacity : 256;
     double *grown = cq_alloc((size_t)capacity, 9 * sizeof *grown, "mesh triangles");
     int32_t *part = cq_alloc((size_t)capacity, sizeof *part, "mesh triangles");
@@ -64,7 +69,7 @@ void cq_mesh_close(cq_mesh *m) {
 
 // ---- what is known of the whole -----------------------------------------------------------------------------------------------
 
-static void measure(cq_mesh *m) {
+static cq_status measure(cq_mesh *m) {
   for (int d = 0; d < 3; d++) {
     m->lower[d] = INFINITY;
     m->upper[d] = -INFINITY;
@@ -79,6 +84,9 @@ static void measure(cq_mesh *m) {
     // of the tetrahedron with the origin
     m->volume += (a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0])) / 6;
   }
+  double longest = 0;
+  for (int d = 0; d < 3; d++) longest = fmax(longest, m->upper[d] - m->lower[d]);
+  return longest >= LENGTH_MIN ? CQ_OK : cq_fail(CQ_INVALID, "mesh '%s' is %g long, at least %g is wanted", m->path, longest, LENGTH_MIN);
 }
 
 typedef struct edge { double low[3], high[3]; int32_t turn; } edge;
@@ -122,43 +130,89 @@ static cq_status count_open_edges(cq_mesh *m) {
 
 // ---- bins ------------------------------------------------------------------------------------------------------------------------
 
-static int32_t bin_of(const cq_mesh *m, int32_t side, int axis, double x) {
-  double width = m->upper[axis] - m->lower[axis], i = width > 0 ? floor((x - m->lower[axis]) / width * side) : 0;
-  return i < 0 ? 0 : i >= side ? side - 1 : (int32_t)i;
+// the bin of x among count bins along an axis; never decreases with x, so that a triangle's bins hold those of all points in its shadow
+static int32_t bin_of(const cq_mesh *m, int32_t count, int axis, double x) {
+  double width = m->upper[axis] - m->lower[axis], i = width > 0 ? floor((x - m->lower[axis]) / width * count) : 0;
+  return i < 0 ? 0 : i >= count ? count - 1 : (int32_t)i;
 }
 
-// bins that a triangle's shadow along the axis touches: u0, u1, v0, v1
-static void shadow(const cq_mesh *m, int64_t t, int axis, int32_t range[4]) {
+// the shadow of a triangle along an axis: least and greatest u, then v
+static void shadow(const cq_mesh *m, int64_t t, int axis, double extent[4]) {
+  const double *c = m->corner + 9 * t;
   for (int k = 0; k < 2; k++) {
     int d = (axis + 1 + k) % 3;
-    const double *c = m->corner + 9 * t;
-    range[2 * k] = bin_of(m, m->bins[axis].side, d, fmin(c[d], fmin(c[3 + d], c[6 + d])));
-    range[2 * k + 1] = bin_of(m, m->bins[axis].side, d, fmax(c[d], fmax(c[3 + d], c[6 + d])));
+    extent[2 * k] = fmin(c[d], fmin(c[3 + d], c[6 + d]));
+    extent[2 * k + 1] = fmax(c[d], fmax(c[3 + d], c[6 + d]));
   }
+}
+
+// the bins of a grid that a shadow touches: u0, u1, v0, v1
+static void touched(const cq_mesh *m, const mesh_grid *g, int axis, const double extent[4], int32_t range[4]) {
+  for (int k = 0; k < 4; k++) range[k] = bin_of(m, k < 2 ? g->u : g->v, (axis + 1 + k / 2) % 3, extent[k]);
+}
+
+// how often a width can be halved so that the shadow touches no more than four of its bins
+static int level_of(double width, double extent, int most) {
+  int level = 0;
+  while (level < most && extent * (double)(2 << level) <= 3 * width) level++;
+  return level;
+}
+
+// the grid of a shadow by its levels along u and v, 0: the squares
+static int grid_of(const cq_mesh *m, int axis, const mesh_grid *squares, const double extent[4]) {
+  int32_t r[4];
+  touched(m, squares, axis, extent, r);
+  if ((int64_t)(r[1] - r[0] + 1) * (r[3] - r[2] + 1) <= MESH_TOUCHED_MAX) return 0;
+  int most = 0, level[2];
+  while (2 << most <= squares->u) most++;
+  for (int k = 0; k < 2; k++) {
+    int d = (axis + 1 + k) % 3;
+    level[k] = level_of(m->upper[d] - m->lower[d], extent[2 * k + 1] - extent[2 * k], most);
+  }
+  return 1 + level[0] * MESH_LEVELS + level[1];
+}
+
+// Lays out the grids that hold a triangle, and the squares. number: of a grid by its levels. Gives the count of bins.
+static int32_t lay_out(const cq_mesh *m, mesh_bins *b, int axis, int32_t number[1 + MESH_LEVELS * MESH_LEVELS]) {
+  double side = ceil(sqrt((double)m->triangle_count));
+  int32_t squares = side < MESH_BINS_MAX ? (int32_t)side : MESH_BINS_MAX, bins = squares * squares;
+  b->grid[0] = (mesh_grid){ squares, squares, 0 };
+  b->grid_count = 1;
+  for (int64_t t = 0; t < m->triangle_count; t++) {
+    double extent[4];
+    shadow(m, t, axis, extent);
+    int which = grid_of(m, axis, b->grid, extent);
+    if (!which || number[which]) continue;
+    mesh_grid grid = { 1 << (which - 1) / MESH_LEVELS, 1 << (which - 1) % MESH_LEVELS, bins };
+    bins += grid.u * grid.v;
+    number[which] = b->grid_count;
+    b->grid[b->grid_count++] = grid;
+  }
+  return bins;
 }
 
 static cq_status fill_bins(cq_mesh *m, int axis) {
   mesh_bins *b = &m->bins[axis];
-  double side = ceil(sqrt((double)m->triangle_count));
-  b->side = side < MESH_BINS_MAX ? (int32_t)side : MESH_BINS_MAX;
-  size_t cells = (size_t)b->side * (size_t)b->side;
-  b->start = cq_alloc(cells + 1, sizeof *b->start, "mesh bins");
+  int32_t number[1 + MESH_LEVELS * MESH_LEVELS] = { 0 }, bins = lay_out(m, b, axis, number);
+  b->start = cq_alloc((size_t)bins + 1, sizeof *b->start, "mesh bins");
   if (!b->start) return CQ_MEMORY;
-  int64_t total = 0;
   for (int pass = 0; pass < 2; pass++) {
     for (int64_t t = 0; t < m->triangle_count; t++) {
+      double extent[4];
       int32_t r[4];
-      shadow(m, t, axis, r);
+      shadow(m, t, axis, extent);
+      const mesh_grid *g = b->grid + number[grid_of(m, axis, b->grid, extent)];
+      touched(m, g, axis, extent, r);
       for (int32_t u = r[0]; u <= r[1]; u++)
         for (int32_t v = r[2]; v <= r[3]; v++) {
-          int32_t *count = b->start + (size_t)u * (size_t)b->side + (size_t)v;
+          int32_t *count = b->start + g->first + u * g->v + v;
           if (pass) b->triangle[--*count] = (int32_t)t;
-          else if (++*count, ++total > INT32_MAX) return cq_fail(CQ_INVALID, "the mesh has too many large triangles for its test of inside");
+          else ++*count;
         }
     }
     if (pass) break;
-    for (size_t i = 1; i <= cells; i++) b->start[i] += b->start[i - 1];      // ends for now; the second pass walks them back to starts
-    b->triangle = cq_alloc((size_t)total, sizeof *b->triangle, "mesh bins");
+    for (int32_t i = 1; i <= bins; i++) b->start[i] += b->start[i - 1];      // ends for now; the second pass walks them back to starts
+    b->triangle = cq_alloc((size_t)b->start[bins], sizeof *b->triangle, "mesh bins");
     if (!b->triangle) return CQ_MEMORY;
   }
   return CQ_OK;
@@ -201,11 +255,13 @@ static int inside(const cq_mesh *m, int32_t part, const double x[3]) {
   for (int axis = 0; axis < 3; axis++) {
     const mesh_bins *b = &m->bins[axis];
     int u = (axis + 1) % 3, v = (axis + 2) % 3;
-    size_t bin = (size_t)bin_of(m, b->side, u, x[u]) * (size_t)b->side + (size_t)bin_of(m, b->side, v, x[v]);
     int32_t winding[2] = { 0, 0 };
-    for (int32_t k = b->start[bin]; k < b->start[bin + 1]; k++) {
-      int32_t t = b->triangle[k];
-      if (part < 0 || m->part[t] == part) cross_triangle(m->corner + 9 * (size_t)t, axis, x, winding);
+    for (const mesh_grid *g = b->grid; g < b->grid + b->grid_count; g++) {
+      int32_t bin = g->first + bin_of(m, g->u, u, x[u]) * g->v + bin_of(m, g->v, v, x[v]);
+      for (int32_t k = b->start[bin]; k < b->start[bin + 1]; k++) {
+        int32_t t = b->triangle[k];
+        if (part < 0 || m->part[t] == part) cross_triangle(m->corner + 9 * (size_t)t, axis, x, winding);
+      }
     }
     votes += (turn * winding[0] > 0) + (turn * winding[1] > 0);
   }
@@ -240,13 +296,13 @@ cq_status cq_mesh_open(const char *path, cq_mesh **mesh) {
   if (!stl && !ends_with(path, ".obj")) return cq_fail(CQ_INVALID, "mesh '%s' must end in .stl or .obj", path);
   cq_mesh *m = cq_alloc(1, sizeof *m, "mesh");
   if (!m) return CQ_MEMORY;
+  m->path = path;
   cq_status status = stl ? mesh_read_stl(m, path) : mesh_read_obj(m, path);
   if (!status && !m->triangle_count) status = cq_fail(CQ_IO, "mesh '%s' has no triangles", path);
-  if (!status) {
-    measure(m);
-    status = count_open_edges(m);
-  }
+  if (!status) status = measure(m);
+  if (!status) status = count_open_edges(m);
   for (int axis = 0; axis < 3 && !status; axis++) status = fill_bins(m, axis);
+  m->path = NULL;
   if (status) cq_mesh_close(m);
   else *mesh = m;
   return status;

@@ -7,13 +7,12 @@ packages() {
   case $1 in
     build) cat <<END
 gcc                  the C compiler
-g++                  the C++ compiler, for the mesh reader and the gradient tests
+g++                  the C++ compiler, for the gradient tests
 libc6-dev            headers of the C library
 pkg-config           finds LuaJIT and OpenBLAS
 libluajit-5.1-dev    the language of the scripts
 libopenblas-dev      matrix products
 libstb-dev           reads and writes pictures
-libtinyobjloader-dev reads meshes
 END
     ;;
     demo) echo "ffmpeg               makes the video" ;;

@@ -63,6 +63,20 @@ void cq_tensor_free(double *data) {
   kept_bytes += room;
 }
 
+void cq_tensor_canonical(int64_t count, double *x) {
+  const uint64_t quiet = 0x7ff8000000000000, sign = 0x8000000000000000;
+  int any = 0;             // a loop of its own, which compilers make vectors of
+  for (int64_t i = 0; i < count; i++) any |= x[i] != x[i];
+  if (!any) return;
+  for (int64_t i = 0; i < count; i++) {
+    uint64_t bits;
+    memcpy(&bits, x + i, sizeof bits);
+    if ((bits & ~sign) <= 0x7ff0000000000000 || (bits & ~sign) == quiet) continue;
+    bits = sign | quiet;
+    memcpy(x + i, &bits, sizeof bits);
+  }
+}
+
 void cq_tensor_fill(int64_t count, double value, double *x) {
   for (int64_t i = 0; i < count; i++) x[i] = value;
 }

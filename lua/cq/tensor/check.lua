@@ -64,7 +64,8 @@ local function value_at(f, p, list, direction, h)
   for i, leaf in ipairs(list) do
     local t, d = leaf.tensor, direction[i]
     kept[i] = t:detach():copy()
-    for k = 0, t.count - 1 do t.pointer[k] = t.pointer[k] + h * d.pointer[k] end
+    local x = t:data()
+    for k = 0, t.count - 1 do x[k] = x[k] + h * d.pointer[k] end
   end
   local ok, value = pcall(tape.pause, f, p)
   for i, leaf in ipairs(list) do ffi.copy(leaf.tensor.pointer, kept[i].pointer, kept[i].count * 8) end

@@ -70,6 +70,20 @@ local rank_max = C.CQ_TENSOR_RANK_MAX
 local fail = schema.fail
 local zeros, empty = storage.zeros, storage.empty
 
+-- ---- elements as numbers ----------------------------------------------------------------------------------------------
+
+local words = ffi.typeof "const uint32_t *"
+
+---An element of memory that a user may have filled by other means: LuaJIT takes the bits of some NaNs for values that they
+---are not (cq_tensor_canonical), so the upper half is looked at before the number is read.
+---@param pointer ffi.cdata*   double*
+---@param at integer           from 0
+---@return number
+function class.number(pointer, at)
+  if ffi.cast(words, pointer)[2 * at + 1] > 0xfff80000 then return 0 / 0 end
+  return pointer[at]
+end
+
 -- ---- making ---------------------------------------------------------------------------------------------------------
 
 local function wrap(pointer, count, rank, dims)
@@ -199,7 +213,7 @@ function Tensor:accumulate(grad)
     fail("accumulate: a gradient has the shape of its tensor, %s, got %s", class.shape_text(self.dims),
       class.shape_text(grad.dims))
   end
-  local to, from = class.adjoint(self), grad.pointer
+  local to, from = class.adjoint(self), grad:data()
   for i = 0, self.count - 1 do to[i] = to[i] + from[i] end
 end
 

@@ -1,7 +1,7 @@
 -- compare: equality of tensors, and how they print.
 local class = require "cq.tensor.class"
 
-local Tensor, meta = class.methods, class.meta
+local Tensor, meta, number = class.methods, class.meta, class.number
 
 ---Same shape and the same numbers, bit for bit but for the sign of zero; nan equals nan.
 ---@param other cq.Tensor
@@ -11,7 +11,7 @@ function Tensor:equal(other)
   if not class.is_tensor(other) or not class.same_dims(self.dims, other.dims) then return false end
   local a, b = self.pointer, other.pointer
   for i = 0, self.count - 1 do
-    local x, y = a[i], b[i]
+    local x, y = number(a, i), number(b, i)
     if x ~= y and (x == x or y == y) then return false end
   end
   return true
@@ -29,7 +29,7 @@ function Tensor:close(other, relative, absolute)
   relative, absolute = relative or 1e-9, absolute or 0
   local a, b = self.pointer, other.pointer
   for i = 0, self.count - 1 do
-    local x, y = a[i], b[i]
+    local x, y = number(a, i), number(b, i)
     if x ~= y and not (math.abs(x - y) <= absolute + relative * math.max(math.abs(x), math.abs(y))) then return false end
   end
   return true
@@ -41,7 +41,8 @@ function Tensor:finite()
   class.check_tensor(self, "finite")
   local a = self.pointer
   for i = 0, self.count - 1 do
-    if a[i] - a[i] ~= 0 then return false end
+    local x = number(a, i)
+    if x - x ~= 0 then return false end
   end
   return true
 end
@@ -49,7 +50,7 @@ end
 local shown = 6                         -- entries of a dimension; more are elided in the middle
 
 local function text_of(t, depth, offset, stride)
-  if depth > t.rank then return ("%.6g"):format(t.pointer[offset]) end
+  if depth > t.rank then return ("%.6g"):format(number(t.pointer, offset)) end
   local size, parts = t.dims[depth], {}
   local inner = size > 0 and stride / size or 0
   for i = 1, size do

@@ -122,7 +122,7 @@ local function compare(what, f)
       fail("%s: compares tensors of one element, got shapes %s and %s; elementwise are a:less(b), a:less_equal(b)", what,
         class.shape_text(a.dims), class.shape_text(b.dims))
     end
-    return f(a.pointer[0], b.pointer[0])
+    return f(class.number(a.pointer, 0), class.number(b.pointer, 0))
   end
 end
 meta.__lt = compare("a < b", function(x, y) return x < y end)

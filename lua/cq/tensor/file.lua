@@ -19,6 +19,7 @@ local C = engine.C
 
 local fail = schema.fail
 local magic, version = "cqtensor", 1
+local deepest = 100                      -- tables within tables, both ways
 local kinds = { boolean = 2, number = 3, string = 4, table = 5, tensor = 6, param = 7 }
 
 local file = {}
@@ -29,7 +30,7 @@ local file = {}
 local Writer = {}
 Writer.__index = Writer
 
-local scratch = ffi.new "union { uint8_t byte[8]; uint32_t u32; uint64_t u64; double number; }"
+local scratch = ffi.new "union { uint8_t byte[8]; uint32_t u32; uint64_t u64; double number; double numbers[1]; }"
 
 function Writer:add(piece, size)
   self[#self + 1] = piece
@@ -64,7 +65,8 @@ end
 
 function Writer:table(value, path)
   if self.open[value] then fail("tensor.save: %s contains itself", path) end
-  self.open[value] = true
+  self.open[value], self.depth = true, self.depth + 1
+  if self.depth > deepest then fail("tensor.save: %s lies within %d tables, the most allowed", path, deepest) end
   local keys, count = leaves.sorted_keys(value), 0
   for _ in pairs(value) do count = count + 1 end
   if count ~= #keys then fail("tensor.save: keys of %s must be numbers or strings", path) end
@@ -73,7 +75,7 @@ function Writer:table(value, path)
     self:value(key, path)
     self:value(value[key], path .. "." .. tostring(key))
   end
-  self.open[value] = nil
+  self.open[value], self.depth = nil, self.depth - 1
 end
 
 ---Writes a table of tensors, params (with their bounds), numbers, strings, booleans and tables of these. The file is replaced
@@ -85,7 +87,7 @@ function file.save(path, value)
   if type(value) ~= "table" or getmetatable(value) then
     fail("tensor.save: needs a table, got %s; put a tensor into one", schema.describe(value))
   end
-  local writer = setmetatable({ size = 0, open = {} }, Writer)
+  local writer = setmetatable({ size = 0, open = {}, depth = 0 }, Writer)
   writer:add(magic, #magic)
   writer:u32(version)
   writer:table(value, "the table")
@@ -118,10 +120,16 @@ function Reader:fill(count, field)
   return tonumber(scratch[field])
 end
 
+-- numbers of a file are not Lua's before their bits are
+function Reader:number()
+  ffi.copy(scratch, self:bytes(8), 8)
+  C.cq_tensor_canonical(1, scratch.numbers)
+  return scratch.number
+end
+
 function Reader:u8() return self:bytes(1):byte() end
 function Reader:u32() return self:fill(4, "u32") end
 function Reader:u64() return self:fill(8, "u64") end
-function Reader:number() return self:fill(8, "number") end
 
 function Reader:damaged(what) fail("tensor.load: %s is damaged: %s at byte %d", self.path, what, self.at) end
 
@@ -143,6 +151,7 @@ function Reader:tensor()
   if rank > C.CQ_TENSOR_RANK_MAX then self:damaged(("a tensor of rank %d"):format(rank)) end
   for i = 1, rank do
     dims[i] = self:u64()
+    if dims[i] >= 2^31 then self:damaged(("a dimension of size %.0f"):format(dims[i])) end
     count = count * dims[i]
   end
   self:check_room(count * 8)
@@ -153,31 +162,57 @@ function Reader:tensor()
     ffi.copy(bytes + at, self:bytes(size), size)
     at = at + size
   end
+  C.cq_tensor_canonical(count, t.pointer)
   return t
 end
 
-function Reader:param()
+function Reader:param(path)
   local min, max = self:number(), self:number()
-  return make.param(self:tensor(), { min = min > -math.huge and min or nil, max = max < math.huge and max or nil })
+  if min ~= min or max ~= max then self:damaged("a bound that is nan") end
+  min, max = min > -math.huge and min or nil, max < math.huge and max or nil
+  local t = self:tensor()
+  local problem = make.why_no_param(t, min, max)
+  if problem then fail("tensor.load: %s: param %s: %s", self.path, path, problem) end
+  return make.as_param(t, min, max)
 end
 
-function Reader:value()
+local readers = {}
+for name, number in pairs(kinds) do readers[number] = name end
+
+-- a path is told only of what is wrong, and may hold anything
+local function shown(key) return type(key) == "string" and key:gsub("[^%w_ -]", "?"):sub(1, 40) or tostring(key) end
+
+function Reader:boolean()
+  local value = self:u8()
+  if value > 1 then self:damaged(("a boolean of %d"):format(value)) end
+  return value == 1
+end
+
+function Reader:value(path)
   local kind = self:u8()
-  if kind == kinds.boolean then return self:u8() ~= 0 end
-  for name, number in pairs(kinds) do
-    if kind == number then return self[name](self) end
-  end
-  self:damaged(("a value of kind %d"):format(kind))
+  if not readers[kind] then self:damaged(("a value of kind %d"):format(kind)) end
+  return self[readers[kind]](self, path)
 end
 
-function Reader:table()
+function Reader:key()
+  local kind = self:u8()
+  if kind ~= kinds.number and kind ~= kinds.string then self:damaged "a key that is no name" end
+  local key = self[readers[kind]](self)
+  if key ~= key then self:damaged "a key that is nan" end
+  return key
+end
+
+function Reader:table(path)
   local out, count = {}, self:u32()
   self:check_room(count)
+  self.depth = self.depth + 1
+  if self.depth > deepest then self:damaged(("tables within more than %d tables"):format(deepest)) end
   for _ = 1, count do
-    local key = self:value()
-    if type(key) ~= "number" and type(key) ~= "string" or key ~= key then self:damaged "a key that is no name" end
-    out[key] = self:value()
+    local key = self:key()
+    if out[key] ~= nil then self:damaged(("a second entry %s"):format(shown(key))) end
+    out[key] = self:value(path and path .. "." .. shown(key) or shown(key))
   end
+  self.depth = self.depth - 1
   return out
 end
 
@@ -209,7 +244,7 @@ function file.load(path)
     fail("tensor.load: %s is not a file", path)
   end
   handle:seek "set"
-  local ok, result = pcall(read, setmetatable({ handle = handle, path = path, at = 0, size = size }, Reader))
+  local ok, result = pcall(read, setmetatable({ handle = handle, path = path, at = 0, size = size, depth = 0 }, Reader))
   handle:close()
   if not ok then error(result, 0) end
   return result

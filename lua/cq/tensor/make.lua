@@ -159,21 +159,31 @@ local bounds = schema.define("cq.param", {
 ---@return cq.Tensor
 function make.param(value, opts)
   opts = bounds(opts or {})
-  if opts.min and opts.max and opts.min > opts.max then
-    fail("cq.param: min %g is above max %g", opts.min, opts.max)
-  end
   local param = make.tensor(value):detach()
-  for i = 0, param.count - 1 do
-    local x = param.pointer[i]
-    if x ~= x then fail("cq.param: element %d is nan", i + 1) end
-    if opts.min and x < opts.min or opts.max and x > opts.max then
-      fail("cq.param: element %d is %g, outside its bounds %s to %s", i + 1, x, tostring(opts.min or "-inf"), tostring(opts.max or "inf"))
+  local problem = make.why_no_param(param, opts.min, opts.max)
+  if problem then fail("cq.param: %s", problem) end
+  return make.as_param(param, opts.min, opts.max)
+end
+
+---Why a tensor cannot be a param within bounds; nil: it can.
+---@return string?
+function make.why_no_param(t, min, max)
+  if min and max and min > max then return ("min %g is above max %g"):format(min, max) end
+  for i = 0, t.count - 1 do
+    local x = class.number(t.pointer, i)
+    if x ~= x then return ("element %d is nan"):format(i + 1) end
+    if min and x < min or max and x > max then
+      return ("element %d is %g, outside its bounds %s to %s"):format(i + 1, x, tostring(min or "-inf"), tostring(max or "inf"))
     end
   end
-  rawset(param, "trainable", true)
-  rawset(param, "bounds", { min = opts.min, max = opts.max })
-  param.requires_grad = true
-  return param
+end
+
+---The tensor itself as a param; its elements are within the bounds.
+function make.as_param(t, min, max)
+  rawset(t, "trainable", true)
+  rawset(t, "bounds", { min = min, max = max })
+  t.requires_grad = true
+  return t
 end
 
 -- ---- back to numbers --------------------------------------------------------------------------------------------------------------
@@ -195,16 +205,21 @@ function Tensor:size(dim)
   return self.dims[class.check_dim(self.rank, dim, "size")]
 end
 
----double* of the elements, valid while the tensor lives.
+---double* of the elements, valid while the tensor lives. Memory that other programs' C code filled should be fetched again before
+---Lua reads it: a NaN with bits of its own, read through an old pointer, would forge a Lua value.
 ---@return ffi.cdata*
-function Tensor:data() return self.pointer end
+function Tensor:data()
+  local pointer = self.pointer
+  C.cq_tensor_canonical(self.count, pointer)
+  return pointer
+end
 
 ---The number of a tensor of one element.
 ---@return number
 function Tensor:item()
   class.check_tensor(self, "item")
   if self.count ~= 1 then fail("item: needs a tensor of one element, the shape is %s", class.shape_text(self.dims)) end
-  return self.pointer[0]
+  return class.number(self.pointer, 0)
 end
 
 local function offset_of(t, what, ...)
@@ -219,7 +234,7 @@ end
 ---@return number
 function Tensor:get(...)
   class.check_tensor(self, "get")
-  return self.pointer[offset_of(self, "get", ...)]
+  return class.number(self.pointer, offset_of(self, "get", ...))
 end
 
 -- a recorded operation may still need the old number
@@ -295,7 +310,7 @@ function Tensor:totable()
   class.check_tensor(self, "totable")
   local pointer = self.pointer
   local function build(depth, offset, stride)
-    if depth > self.rank then return pointer[offset] end
+    if depth > self.rank then return class.number(pointer, offset) end
     local list, size = {}, self.dims[depth]
     local inner = size > 0 and stride / size or 0
     for i = 1, size do list[i] = build(depth + 1, offset + (i - 1) * inner, inner) end
