@@ -55,6 +55,43 @@ local loop = [[
     run:checkpoint(i, p, adam:state())
   end]]
 
+describe("a coroutine that is left inside a rollout", function()
+  -- steps of the rollout that it makes, one for each resume
+  local function stepping(world)
+    return coroutine.create(function()
+      return world:rollout({ steps = 4, watch = function() coroutine.yield() end }).state:center("foot")[2]:item()
+    end)
+  end
+
+  it("keeps nobody out of its world, and ends as if nothing had been between", function()
+    local world = scene.world(scene.robot())
+    local function alone() return world:rollout({ steps = 4 }).state:center("foot")[2]:item() end
+    local want, thread, fine, got = alone(), stepping(world), nil, nil
+    while coroutine.status(thread) ~= "dead" do
+      assert.equal(want, alone())
+      fine, got = coroutine.resume(thread)
+      assert.is_true(fine, got)
+    end
+    assert.equal(want, got)
+    -- but a rollout within its functions is still one too many
+    local nested = coroutine.wrap(function()
+      return sentence(function() world:rollout { steps = 2, watch = function() coroutine.wrap(alone)() end } end)
+    end)
+    says(nested(), "world:rollout: cannot be called from inside a rollout's own functions")
+  end)
+
+  it("keeps its world from being closed while it can be resumed", function()
+    local world = scene.world(scene.robot())
+    local thread = stepping(world)
+    assert.is_true(coroutine.resume(thread))
+    says(sentence(function() world:close() end), "world:close: a coroutine waits inside a rollout of this world")
+    thread = nil
+    assert.is_nil(thread)
+    world:close()
+    assert.is_nil(world.handle)
+  end)
+end)
+
 describe("what was computed", function()
   it("is kept when a function that looks on after an iteration fails", function()
     local world = scene.world(scene.robot())

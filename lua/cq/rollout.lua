@@ -300,12 +300,12 @@ end
 ---@param given world.rollout.def
 ---@return cq.Rollout
 function rollout.run(world, given)
-  if world.busy then is.fail("world:rollout: cannot be called from inside a rollout's own functions") end
+  if world.within:is_inside() then is.fail("world:rollout: cannot be called from inside a rollout's own functions") end
   local def, on = spec(given), tape.recording()
   local self = new(world, def, on)
-  world.busy = true
+  local thread = world.within:enter()
   local ok, problem = pcall(tape.pause, rollout.guarded, self, forward)
-  world.busy = false
+  world.within:leave(thread)
   if not ok then
     self:release()
     error(problem, 0)
@@ -321,9 +321,10 @@ function rollout.run(world, given)
     if self.record then outputs[#outputs + 1] = self.record end
     tape.custom { name = "rollout", outputs = outputs, backward = function(_, a, b)
       local grads = { running = self.running and a, record = self.record and (self.running and b or not self.running and a) }
-      world.busy = true
+      local inside = world.within:enter()
       local fine, why = pcall(rollout.guarded, self, reverse, grads)
-      world.busy, self.back, self.adjoint_begun, self.given = false, nil, false, nil
+      world.within:leave(inside)
+      self.back, self.adjoint_begun, self.given = nil, false, nil
       if not fine then error(why, 0) end
     end }
   end
