@@ -63,9 +63,33 @@ describe("an experiment", function()
     assert.is_true(rest.params.controller.w1:equal(whole.params.controller.w1))
     assert.equal(whole.best.loss, rest.best.loss)
     assert.equal(9, #lines(folder .. "/parts/history.csv"))
+    local best = T.load(folder .. "/parts/best.bin").controller.w1
+    assert.is_true(best.trainable)
     says(sentence(function()
       experiment { controller = cq.Controller.mlp {} }:optimize { iterations = 9, folder = folder .. "/parts", resume = true }
     end), "the saved parameters do not fit")
+  end)
+
+  it("cannot go on from what a loop of the user's, or something odd, has saved", function()
+    host.make_folder(folder .. "/a")
+    local run = experiment()
+    for problem, optimizer in pairs {
+      ["it must be a table, got nil"] = false, ["optimizer must be a table, got nil"] = { kind = "adam", iteration = 3, moments = {} },
+      ["best must be a table, got 3"] = { optimizer = {}, best = 3 }, ["loss must be a finite number, got nil"] = { optimizer = {}, best = { iteration = 2 } },
+    } do
+      T.save(folder .. "/a/optimizer.bin", { iteration = 3, params = run.params, optimizer = optimizer or nil })
+      says(sentence(function() run:optimize { iterations = 9, folder = folder .. "/a", resume = true } end),
+        ("run:optimize: %s/a/optimizer.bin was not saved by run:optimize: %s"):format(folder, problem))
+      require("cq.run").close_open "odd"
+    end
+  end)
+
+  it("keeps the bounds of what was best", function()
+    local run = experiment { trainable = { gravity = { min = -5, max = 5 } } }
+    run:optimize { iterations = 1, folder = folder .. "/a" }
+    for _, params in ipairs { T.load(folder .. "/a/best.bin"), T.load(folder .. "/a/params.bin"), run.best.params } do
+      assert.same({ min = -5, max = 5 }, params.world.gravity.bounds)
+    end
   end)
 
   it("stops at the next iteration when it is interrupted, and saves", function()

@@ -272,6 +272,19 @@ local function names_of(fields)
   return names
 end
 
+---What keeps a table that was read from a file from being what is wanted, in words; nil: nothing.
+---@param fields table<string, cq.Checker>
+---@param value any
+---@return string?
+function schema.problem(fields, value)
+  if type(value) ~= "table" then return ("it must be a table, got %s"):format(text.describe(value)) end
+  for _, name in ipairs(names_of(fields)) do
+    local kind, part = fields[name], value[name]
+    local fine = part == nil and kind.optional or part ~= nil and kind.check(part)
+    if not fine then return ("%s must be %s, got %s"):format(name, kind.label, text.describe(part)) end
+  end
+end
+
 local Schema = {}
 Schema.__index = Schema
 
