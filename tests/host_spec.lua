@@ -112,6 +112,8 @@ describe("a script", function()
     local result = cqlua { script "-- Trains a thing.\n-- --n N   how many\n\n-- not this\nprint 'ran'\n", "--help" }
     assert.same({ code = 0, out = "Trains a thing.\n--n N   how many\n", err = "" }, result)
     has(cqlua({ script "print 'ran'", "--help" }).out, "script.lua says nothing of itself: it begins with no comment")
+    result = cqlua { folder, "--help" }
+    assert.same({ code = 2, out = "", err = ("cqlua: cannot open %s: it is a folder\n"):format(folder) }, result)
   end)
 end)
 

@@ -134,14 +134,15 @@ local function store(self, name, i, value, scalar)
       table.concat(shape, ", "))
   end
   if scalar and tensor.count == 1 then shape = {} end
-  local all = self.outputs[name]
+  local all, dims = self.outputs[name], table.concat(shape, ", ")
   if not all then
     table.insert(shape, 1, self.steps)
-    all = { tensor = T.empty(shape), count = tensor.count }
+    all = { tensor = T.empty(shape), count = tensor.count, dims = dims }
     self.outputs[name] = all
   end
-  if tensor.count ~= all.count then
-    is.fail("%s must give the same shape at every step, got %d elements after %d", name, tensor.count, all.count)
+  -- one number, alone or as {1}, is one number
+  if dims ~= all.dims and not (tensor.count == 1 and all.count == 1) then
+    is.fail("%s must give the same shape at every step, got {%s} after {%s}", name, dims, all.dims)
   end
   ffi.copy(all.tensor:data() + i * all.count, tensor:data(), all.count * ffi.sizeof "double")
 end

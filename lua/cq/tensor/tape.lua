@@ -34,7 +34,8 @@ local function pack(...) return { n = select("#", ...), ... } end
 -- what LuaJIT says of a yield that C code is in the way of, as a sentence at the line of the yield
 local function explain_yield(problem)
   if type(problem) ~= "string" or not problem:find("attempt to yield across C-call boundary", 1, true) then return problem end
-  schema.failure = schema.where() .. "coroutine.yield: a coroutine cannot be left while a gradient is computed in it; what it left would be lost to the gradient"
+  schema.failure = schema.where() .. "coroutine.yield: a coroutine cannot be left while a gradient is computed in it; "
+    .. "what it left would be lost to the gradient"
   return schema.failure
 end
 
