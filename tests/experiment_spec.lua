@@ -163,8 +163,33 @@ describe("an experiment", function()
     says(sentence(experiment, { trainable = { young = {} } }), "differs between particles (10 and 8)")
     says(sentence(experiment, { trainable = { yung = {} } }), "trainable has no \"yung\" (did you mean young?)")
     says(sentence(experiment, { trainable = { young = { per = "leg" } } }), "per must be one of")
-    says(sentence(experiment, { trainable = { velocity = {} } }), "velocity: needs init")
+    says(sentence(experiment, { trainable = { actuator_weights = { per = "particle" } } }), "actuator_weights: needs init")
+    says(sentence(experiment, { trainable = { position = {} } }), 'position: is a value of each particle; say per = "particle", got "robot"')
     says(sentence(experiment, { trainable = { young = T.ones {} } }), "must be a cq.param")
+  end)
+
+  it("trains from the values that the robot begins with", function()
+    local world = scene.world(scene.robot())
+    local function params(trainable, given)
+      return experiment({ world = world, robot = given and world.robot:with(given), trainable = trainable }).params.robot
+    end
+    assert.same({ 0, 0 }, params({ velocity = {} }).velocity:totable())
+    local by_group = params({ velocity = { per = "group" }, deformation = { per = "group" }, affine = { per = "group" } })
+    assert.same({ 0, 0 }, by_group.velocity.trunk:totable())
+    assert.same({ { 1, 0 }, { 0, 1 } }, by_group.deformation.foot:totable())
+    assert.same({ { 0, 0 }, { 0, 0 } }, by_group.affine.foot:totable())
+    assert.same({ 32, 2 }, params({ velocity = { per = "particle" } }).velocity:shape())
+    assert.is_true(params({ position = { per = "particle" } }).position:equal(world.robot.position))
+    local given = { young = 20, velocity = { trunk = { 1, 2 } } }
+    assert.equal(20, params({ young = {} }, given).young:item())
+    assert.same({ 1, 2 }, params({ velocity = { per = "group" } }, given).velocity.trunk:totable())
+    says(sentence(params, { velocity = {} }, given),
+      "trainable.velocity: differs between particles (0 and 1); use per = \"particle\" or \"group\", or give init")
+    says(sentence(params, { young = {} }, { young = T.full({ 3, 1 }, 5) }),
+      "trainable.young: needs init, the robot has a value for each scene of a batch")
+    local run = experiment { trainable = { velocity = { per = "group" } } }
+    local report = run:check()
+    assert.is_true(report.gradients["robot.velocity.trunk"] > 0)
   end)
 
   it("reduces running costs as told", function()

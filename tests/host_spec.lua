@@ -224,6 +224,26 @@ describe("the command line", function()
   end)
 end)
 
+describe("tests without busted", function()
+  it("say what is missing, and every target that tests installs it", function()
+    local result = cqlua({ "tests/spec.lua", "tests/host_spec.lua" }, { before = "LUA_PATH=none LUA_CPATH=none" })
+    assert.same({ code = 1, out = "", err = "busted, which runs the tests, is not installed: make setup\n" }, result)
+    local runs = { "tests/spec.lua", "tests/run.lua" }
+    local targets, here, ready = {}, nil, false
+    for line in io.lines(require("cq.host").root .. "/Makefile") do
+      local target = line:match "^([%w-]+):"
+      if target then here, ready = target, false end
+      if line:find("setup.sh build test", 1, true) or line:find("setup.sh test", 1, true) then ready = true end
+      for _, file in ipairs(runs) do
+        if line:find("^\t") and line:find(file, 1, true) then targets[here] = ready end
+      end
+      if here == "tests" and line:find "run%-tests$" then targets.tests = ready end
+    end
+    -- run-tests is only made by tests, which has set up before
+    assert.same({ trainings = true, tests = true, ["run-tests"] = false }, targets)
+  end)
+end)
+
 describe("make help", function()
   it("tells of a machine without nvcc, and nothing goes wrong", function()
     local pipe = io.popen(("env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory -C '%s' help NVCC= 2>&1"):format(require("cq.host").root))

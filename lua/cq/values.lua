@@ -155,9 +155,21 @@ end
 
 -- what a particle has when with says nothing
 local function base(robot, name, field)
-  if field.constant then return robot[name] end
+  if field.constant or name == "position" then return robot[name] end
   if name == "deformation" then return T.eye(robot.dim):unsqueeze(1):expand { robot.particle_count, robot.dim, robot.dim } end
   return T.zeros(joined({ robot.particle_count }, width(robot, field)))
+end
+
+---What all particles of a robot have when a rollout begins, as plain numbers.
+---@param robot cq.Robot
+---@param name string
+---@return cq.Tensor?     {n, ...} or {batch, n, ...}; nil where only a rollout can tell
+function values.start(robot, name)
+  return T.tape.pause(function()
+    local given = values.spread(robot, name)
+    if given then return given:detach() end
+    if name ~= "actuator_weights" then return base(robot, name, fields[name]) end
+  end)
 end
 
 ---The value of a field for all particles, by operations on the recording tape.
