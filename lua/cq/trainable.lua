@@ -101,7 +101,7 @@ function trainable.make(world, robot, given)
     local entry, what = given[name], "cq.Experiment: trainable." .. tostring(name)
     if not values.fields[name] and not of_world[name] then
       is.fail("cq.Experiment: trainable has no %s%s; allowed are %s", text.describe(name),
-        type(name) == "string" and text.suggestion(name, names) or "", table.concat(names, ", "))
+        type(name) == "string" and values.hint(name, given, names) or "", table.concat(names, ", "))
     end
     local side = of_world[name] and "world" or "robot"
     out[side] = out[side] or {}

@@ -2,6 +2,7 @@
 local is = require "cq.schema"
 local text = require "cq.text"
 local T = require "cq.tensor"
+local elastic = require "cq.elastic"
 
 local values = {}
 
@@ -20,6 +21,13 @@ values.fields = fields
 local names = {}
 for name in pairs(fields) do names[#names + 1] = name end
 table.sort(names)
+
+---What may be meant by a name that is none of the fields, for errors.
+---@return string      " (...)", or nothing
+function values.hint(name, given, known)
+  local hint = elastic.hint(name, given)
+  return hint and (" (%s)"):format(hint) or text.suggestion(name, known or names)
+end
 
 -- shape of one particle's value
 local function width(robot, field)
@@ -127,8 +135,8 @@ function values.check(robot, given)
   for name, value in pairs(given) do
     local field = fields[name]
     if not field then
-      is.fail("robot:with: unknown field %s%s; allowed are %s", tostring(name), type(name) == "string" and text.suggestion(name, names) or "",
-        table.concat(names, ", "))
+      local hint = type(name) == "string" and values.hint(name, given)
+      is.fail("robot:with: unknown field %s%s; allowed are %s", tostring(name), hint or "", table.concat(names, ", "))
     end
     local what = "robot:with: " .. name
     if field.signals and robot.actuator_count == 0 then is.fail("%s: the robot has no actuators", what) end
