@@ -71,6 +71,9 @@ describe("a tape", function()
       local c = T.zeros { 2 }
       refused(function() c[1] = y[1] end, "loses the gradient")
     end)
+    -- also where nothing is recorded, within a gradient by it
+    local function paused(q) return q:sum() + tape.pause(function() q:fill(3) return 0 end) end
+    refused(function() T.value_and_grad(paused)(T { 1, 2 }) end, "fill: a tensor that takes part in a gradient cannot be changed")
     x:set(3, 1)
     assert.equal(3, x:get(1))
   end)

@@ -7,7 +7,7 @@
 -- are shortened to it. All optimizers go downhill.
 local is = require "cq.schema"
 local tensor = require "cq.tensor"
-local gradient = require "cq.tensor.gradient"
+local class = require "cq.tensor.class"
 local text = require "cq.text"
 
 local leaves = tensor.leaves
@@ -68,7 +68,7 @@ rules.adam = {
 
 -- what is computed on the way back still needs the numbers of the way there
 local function require_free(x, path)
-  if gradient.is_held(x) or x.requires_grad and tensor.tape.recording() then
+  if class.held[x] or x.requires_grad and tensor.tape.recording() then
     is.fail("optimizer:update: %s cannot be changed while a gradient is computed; update after cq.value_and_grad has given its gradients", path)
   end
 end

@@ -9,7 +9,8 @@
 --
 -- A loop:
 --   local run = Run.open { iterations = 100, resume = true }
---   local saved = run.saved                        -- { params = ..., optimizer = ..., iteration = n } when it goes on
+--   local saved = run.saved                        -- { params = ..., optimizer = ..., iteration = n } when it goes on; a script
+--                                                  -- that does not read it is refused then
 --   for i = run.done + 1, run.iterations do
 --     run:record { iteration = i, loss = loss }    -- history and progress
 --     run:checkpoint(i, params, state)             -- at most every few seconds

@@ -70,6 +70,10 @@ local rank_max = C.CQ_TENSOR_RANK_MAX
 local fail = schema.fail
 local zeros, empty = storage.zeros, storage.empty
 
+---Tensors that a gradient is computed by at this moment: their numbers must stay as they are.
+---@type table<cq.Tensor, true?>
+class.held = {}
+
 -- ---- making ---------------------------------------------------------------------------------------------------------
 
 local function wrap(pointer, count, rank, dims)

@@ -62,12 +62,7 @@ local function evaluate(f, list, p, ...)
   return value, leaves.map(p, function(t) return grads[t] end), unpack(results, 2, results.n)
 end
 
-local held = {}                         ---@type table<cq.Tensor, true?>  tensors that a gradient is computed by at this moment
-
----Is a gradient by this tensor being computed?
----@param t cq.Tensor
----@return boolean
-function gradient.is_held(t) return held[t] == true end
+local held = class.held
 
 -- the gradients of these tensors begin anew, and what others had collected there comes back
 local function isolated(list, f, ...)

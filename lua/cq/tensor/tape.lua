@@ -53,7 +53,8 @@ end
 ---@param f fun(...): any
 ---@return any ...            what f returns
 function tape.whole(f, ...)
-  if coroutine.running() then return unyielding(f, ...) end
+  local thread, is_main = coroutine.running()          -- the main one has a name too, by the flavour of LuaJIT
+  if thread and not is_main then return unyielding(f, ...) end
   return f(...)
 end
 
