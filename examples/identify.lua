@@ -49,7 +49,7 @@ end
 local descend = cq.value_and_grad(misfit)
 local adam    = cq.Optimizer.adam { rate = 0.05, schedule = function(i) return 0.998 ^ i end }
 if saved then adam:restore(saved.optimizer.adam) random:restore(saved.optimizer.random) end
-local function progress() return { adam = adam:state(), random = random:state() } end             -- all that going on needs
+local function progress() return { adam = adam:state(), random = random:state() } end             -- going on needs both
 for epoch = run.done + 1, epochs do
   local order, sum = random:permutation(trials):totable(), 0
   for first = 1, trials, batch do                                                              -- a few trials at a time

@@ -87,7 +87,9 @@ end
 -- a first value of the user's, which stays as it is: of a param, its bounds are taken too
 local function own_value(value, shape, what)
   if type(value) == "number" then return T.param(T.full(shape, value)) end
-  if type(value) ~= "table" then is.fail("%s must be a number, lists of them or a tensor, got %s", what, text.describe(value)) end
+  if type(value) ~= "table" then
+    is.fail("%s must be a number, lists of them or a tensor, got %s", what, text.describe(value))
+  end
   local tensor = T.as_tensor(value)
   local got, wanted = table.concat(tensor:shape(), ", "), table.concat(shape, ", ")
   if got ~= wanted then is.fail("%s must have the shape {%s}, got {%s}", what, wanted, got) end
@@ -99,8 +101,8 @@ local function with_own(self, params)
   local what, names = ("cq.Controller.%s: init"):format(self.family), T.leaves.sorted_keys(params)
   for name, value in pairs(self.init or {}) do
     if not params[name] then
-      is.fail("%s has no parameter %s%s; they are %s", what, text.describe(name), type(name) == "string" and text.suggestion(name, names) or "",
-        table.concat(names, ", "))
+      is.fail("%s has no parameter %s%s; they are %s", what, text.describe(name),
+        type(name) == "string" and text.suggestion(name, names) or "", table.concat(names, ", "))
     end
     params[name] = own_value(value, params[name]:shape(), ("%s.%s"):format(what, name))
   end
@@ -111,7 +113,7 @@ end
 
 local seed = is.integer { min = 0, optional = true }         -- the program's --seed, or 0
 local size = is.integer { min = 1, optional = true }
-local init = is.table { optional = true }                    -- first values by the names of the parameters; others are drawn
+local init = is.table { optional = true }                    -- first values by name; others are drawn
 
 -- parameters for observations of this size
 local function make_layers(self, inputs)
@@ -185,7 +187,8 @@ local linear = is.define("cq.Controller.linear", {
   seed = seed, inputs = size, signals = size, scale = is.number { min = 0, default = 1 }, init = init,
 })
 ---u = tanh(W z + b) of the observations z (ChainQueen, section IV). Parameters w1 {inputs, signals} and b1 {signals}.
----@param fields? { seed?: integer, inputs?: integer, signals?: integer, scale?: number, init?: table<string, cq.Tensor|number|number[]|number[][]> }
+---@param fields? { seed?: integer, inputs?: integer, signals?: integer, scale?: number,
+---  init?: table<string, cq.Tensor|number|number[]|number[][]> }
 ---  scale: of the first weights; init: first values of one's own by name
 ---@return cq.Controller
 function controller.linear(fields)
@@ -234,14 +237,14 @@ local OpenLoop = family("open_loop", { blind = true })
 
 -- one number for all, one for each signal, or all of them {steps, signals}
 local function first_signals(self)
-  local u, bounds = type(self.init) == "number" and T.tensor(self.init) or T.as_tensor(self.init), { min = self.min, max = self.max }
+  local u = T.as_tensor(self.init)
   local shape = u:shape()
   local fits = #shape == 0 or shape[#shape] == self.signals and (#shape == 1 or #shape == 2 and shape[1] == self.steps)
   if not fits then
-    is.fail("cq.Controller.open_loop: init must be one number, {%d} or {%d, %d}, got {%s}", self.signals, self.steps, self.signals,
-      table.concat(shape, ", "))
+    is.fail("cq.Controller.open_loop: init must be one number, {%d} or {%d, %d}, got {%s}", self.signals, self.steps,
+      self.signals, table.concat(shape, ", "))
   end
-  return T.param(u:expand { self.steps, self.signals }, bounds)
+  return T.param(u:expand { self.steps, self.signals }, { min = self.min, max = self.max })
 end
 
 function OpenLoop:act(_, _, _, step)
@@ -277,7 +280,7 @@ local open_loop = is.define("cq.Controller.open_loop", {
 })
 ---@class cq.Controller.open_loop.def
 ---@field steps integer
----@field init? number|cq.Tensor|number[]|number[][]   first values: of every signal, {signals} or {steps, signals}; 0 unless given
+---@field init? number|cq.Tensor|number[]|number[][]   first value of every signal, {signals} or {steps, signals}
 ---@field min? number      bounds of the signals, -1 and 1 unless given
 ---@field max? number
 

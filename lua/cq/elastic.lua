@@ -3,7 +3,9 @@ local text = require "cq.text"
 
 local elastic = {}
 
-local other_names = { E = "young", youngs_modulus = "young", nu = "poisson", poissons_ratio = "poisson", rho = "density" }
+local other_names = {
+  E = "young", youngs_modulus = "young", nu = "poisson", poissons_ratio = "poisson", rho = "density",
+}
 
 ---The name and value here of what is called otherwise elsewhere, in words.
 ---@param key string

@@ -193,7 +193,9 @@ local function tell_speed(self, iterations, seconds)
   message.note("%.3g s an iteration, %.3g million particle-steps a second there and back", seconds / iterations, particle_steps / seconds / 1e6)
 end
 
-local progress_fields = { optimizer = is.table(), best = is.table { optional = true }, loss = is.number { optional = true } }
+local progress_fields = {
+  optimizer = is.table(), best = is.table { optional = true }, loss = is.number { optional = true },
+}
 local best_fields = { loss = is.number(), iteration = is.integer { min = 0 }, params = is.table() }
 
 -- all that going on later needs beside the parameters

@@ -56,11 +56,13 @@ local of_tensor = { max = "maximum(x)", min = "minimum(x)", pow = "pow(x)", atan
 local function with_tensor_hint(problem)
   problem = problem:gsub("attempt to compare %a+ with %a+", function(said)
     if not said:find "table" then return said end
-    return said .. " (if the table is a tensor t: its number is t:item(), and t:less(x) and t:greater(x) compare each element)"
+    return said .. " (if the table is a tensor t: its number is t:item(), "
+      .. "and t:less(x) and t:greater(x) compare each element)"
   end)
   return (problem:gsub("(bad argument #%d+ to '([%w?]+)' %(number expected, got table)", function(said, name)
     local call = math[name] and (of_tensor[name] or require("cq.tensor").Tensor[name] and name .. "()")
-    return said .. "; if the table is a tensor t: " .. (call and ("it is t:%s, and "):format(call) or "") .. "its number is t:item()"
+    call = call and ("it is t:%s, and "):format(call) or ""
+    return ("%s; if the table is a tensor t: %sits number is t:item()"):format(said, call)
   end))
 end
 

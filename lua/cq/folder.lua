@@ -33,7 +33,9 @@ local locks = {}
 ---Two runs in one folder would mix their files; one whose script went on without finishing it is over.
 function folder.lock(path)
   local lock = locks[path] or host.lock(path)
-  if lock == false then schema.fail("another run is at work in the folder %s; choose another with --out, or let it end", path) end
+  if lock == false then
+    schema.fail("another run is at work in the folder %s; choose another with --out, or let it end", path)
+  end
   locks[path] = lock
 end
 
@@ -96,7 +98,9 @@ end
 function folder.scratch()
   local pattern = (os.getenv "TMPDIR" or "/tmp") .. "/cqlua-XXXXXX"
   local path = ffi.new("char[?]", #pattern + 1, pattern)
-  if ffi.C.mkdtemp(path) == nil then schema.fail("no temporary folder %s can be made; set TMPDIR to a folder that can be written", pattern) end
+  if ffi.C.mkdtemp(path) == nil then
+    schema.fail("no temporary folder %s can be made; set TMPDIR to a folder that can be written", pattern)
+  end
   return ffi.string(path)
 end
 

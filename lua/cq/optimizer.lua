@@ -69,7 +69,8 @@ rules.adam = {
 -- what is computed on the way back still needs the numbers of the way there
 local function require_free(x, path)
   if class.held[x] or x.requires_grad and tensor.tape.recording() then
-    is.fail("optimizer:update: %s cannot be changed while a gradient is computed; update after cq.value_and_grad has given its gradients", path)
+    is.fail("optimizer:update: %s cannot be changed while a gradient is computed; update after cq.value_and_grad "
+      .. "has given its gradients", path)
   end
 end
 

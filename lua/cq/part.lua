@@ -1,4 +1,4 @@
--- part: files that are being written, NAME.PID.part beside what they will be. A process that is killed leaves its own behind.
+-- part: files that are being written, NAME.PID.part beside what they will be. A process that is killed leaves its own.
 local ffi = require "ffi"
 local host = require "cq.host"
 
@@ -16,7 +16,9 @@ function part.of(path) return ("%s.%d.part"):format(path, ffi.C.getpid()) end
 local function is_alive(process) return ffi.C.kill(process, 0) == 0 or ffi.errno() ~= ESRCH end
 
 -- what runs write: no other program's parts are touched
-local kinds = { csv = true, json = true, lua = true, bin = true, mp4 = true, mkv = true, webm = true, gif = true, log = true, status = true }
+local kinds = {
+  csv = true, json = true, lua = true, bin = true, mp4 = true, mkv = true, webm = true, gif = true, log = true, status = true,
+}
 
 ---Removes what killed processes have left in a folder.
 ---@param folder string

@@ -62,7 +62,8 @@ local function check_finite(u, noun)
   local data, at = u:data(), 0
   while data[at] - data[at] == 0 do at = at + 1 end
   noun = noun or "signal"
-  is.fail("%s %d is %s; %ss must be finite", noun, at % (u.rank > 0 and u:size(-1) or 1) + 1, text.number(data[at]), noun)
+  local width = u.rank > 0 and u:size(-1) or 1
+  is.fail("%s %d is %s; %ss must be finite", noun, at % width + 1, text.number(data[at]), noun)
 end
 
 ---Raises the controller's error if the signals that were kept of control step i are not finite.

@@ -250,8 +250,8 @@ end
 
 -- ---- equal particles ------------------------------------------------------------------------------------------------
 
--- A volume, a mass, or both, that all particles have, in the place of what shape and material give: a number, or their mean.
--- The mass of a particle is its density times its volume, so the density follows.
+-- A volume, a mass, or both, that all particles have, in the place of what shape and material give: a number, or their
+-- mean. The mass of a particle is its density times its volume, so the density follows.
 local function set_equal(self, volume, mass)
   local n = self.particle_count
   if volume then self.volume = T.full({ n }, volume == "equal" and self.volume:mean():item() or volume) end
@@ -294,15 +294,15 @@ end
 ---@field groups? table<string, string|string[]|integer[]|fun(x: number, y: number, z: number?): boolean>   further groups
 ---@field pins? string|(string|integer)[] groups or particles that are held in place
 ---@field tracked? integer                so many particles, spread evenly, become the group "tracked"
----@field particle_volume? number|"equal"   of every particle, in the place of its share of the shape; "equal": the mean [length^dim]
----@field particle_mass? number|"equal"     of every particle, in the place of density * volume; "equal": the mean of that [mass]
+---@field particle_volume? number|"equal"   of every particle, for its share of the shape; "equal": the mean [length^dim]
+---@field particle_mass? number|"equal"     of every particle, for density * volume; "equal": the mean of that [mass]
 ---@field name? string
 
 ---A robot. shape: one or a list; material: one, or one for each group name (and "default" for the rest); actuators: one
 ---or a list; groups: further groups by name, from group names, particle numbers or a function of the coordinates;
 ---pins: what is held in place; tracked: that many particles, spread evenly, become the group "tracked"; spacing: of the
----particles of shapes that bring none [length]; particle_volume, particle_mass: the same for all particles, as other simulators
----have it.
+---particles of shapes that bring none [length]; particle_volume, particle_mass: the same for all particles, as other
+---simulators have it.
 ---@param fields cq.Robot.def
 ---@return cq.Robot
 local function new(_, fields)

@@ -9,8 +9,8 @@
 --
 -- A loop:
 --   local run = Run.open { iterations = 100, resume = true }
---   local saved = run.saved                        -- { params = ..., optimizer = ..., iteration = n } when it goes on; a script
---                                                  -- that does not read it is refused then
+--   local saved = run.saved                        -- { params = ..., optimizer = ..., iteration = n } when it goes on;
+--                                                  -- a script that does not read it is refused then
 --   for i = run.done + 1, run.iterations do
 --     run:record { iteration = i, loss = loss }    -- history and progress
 --     run:checkpoint(i, params, state)             -- at most every few seconds
@@ -203,8 +203,9 @@ end
 local function ready(self, what)
   if self.closed then schema.fail("%s: this run is finished; cq.Run.open opens another", what) end
   if self.kept and not self.was_read then
-    schema.fail("%s: this run goes on after iteration %d, and the script has not read what was saved; begin with run.saved.params and "
-      .. "run.saved.optimizer and count from run.done + 1, or open the run with resume = false", what, self.done)
+    schema.fail("%s: this run goes on after iteration %d, and the script has not read what was saved; begin with "
+      .. "run.saved.params and run.saved.optimizer and count from run.done + 1, or open the run with resume = false",
+      what, self.done)
   end
   keep_folder(self)
 end
@@ -212,8 +213,8 @@ end
 local function append(self, row, what)
   ready(self, what)
   if self.resumed_at and row.iteration <= self.resumed_at then
-    schema.fail("%s: iteration %s is recorded already, this run goes on after iteration %d; count from run.done + 1", what,
-      text_of.describe(row.iteration), self.resumed_at)
+    schema.fail("%s: iteration %s is recorded already, this run goes on after iteration %d; count from run.done + 1",
+      what, text_of.describe(row.iteration), self.resumed_at)
   end
   self.history:append(row)
   self.done = row.iteration

@@ -318,7 +318,8 @@ function Schema:unknown(key, given)
     schema.fail("%s: takes named fields, got %s at position %s; %s", self.name, text.describe(value), tostring(key), allowed)
   end
   local hint = self.hints and self.hints(key, given)
-  schema.fail("%s: unknown field %s%s; %s", self.name, key, hint and (" (%s)"):format(hint) or text.suggestion(key, self.names), allowed)
+  hint = hint and (" (%s)"):format(hint) or text.suggestion(key, self.names)
+  schema.fail("%s: unknown field %s%s; %s", self.name, key, hint, allowed)
 end
 
 ---Declares a constructor's table. Calling the result with the user's table gives a checked copy with defaults.
@@ -328,7 +329,8 @@ end
 ---@param hints? fun(key: string, given: table): string?   what is meant by a field that has another name elsewhere
 ---@return cq.Schema
 function schema.define(name, fields, items, hints)
-  local self = setmetatable({ name = name, fields = fields, items = items, hints = hints, names = names_of(fields) }, Schema)
+  local self = { name = name, fields = fields, items = items, hints = hints, names = names_of(fields) }
+  setmetatable(self, Schema)
   schema.registry[name] = self
   return self
 end

@@ -32,7 +32,9 @@ local function start_of(robot, name, what)
   local value = values.start(robot, name)
   if not value then is.fail("%s: needs init, there is no value to start from", what) end
   local field = values.fields[name]
-  if value.rank > 1 + (field.signals and 1 or field.rank or 0) then is.fail("%s: needs init, the robot has a value for each scene of a batch", what) end
+  if value.rank > 1 + (field.signals and 1 or field.rank or 0) then
+    is.fail("%s: needs init, the robot has a value for each scene of a batch", what)
+  end
   return value
 end
 
@@ -46,8 +48,8 @@ local function shared(robot, name, index, count, what)
     for i = 0, width - 1 do
       local a, b = data[first * width + i], data[other * width + i]
       if a ~= b then
-        is.fail("%s: differs between particles (%s and %s); use per = \"particle\"%s, or give init", what, text.number(a), text.number(b),
-          index and "" or " or \"group\"")
+        is.fail("%s: differs between particles (%s and %s); use per = \"particle\"%s, or give init", what, text.number(a),
+          text.number(b), index and "" or " or \"group\"")
       end
     end
   end

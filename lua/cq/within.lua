@@ -1,5 +1,5 @@
--- within: which coroutines are inside the functions of a world's rollouts. One that was left there with coroutine.yield keeps
--- nobody out: its rollout has a state of its own and goes on with it when it is resumed.
+-- within: which coroutines are inside the functions of a world's rollouts. One that was left there with coroutine.yield
+-- keeps nobody out: its rollout has a state of its own and goes on with it when it is resumed.
 local Within = {}
 Within.__index = Within
 

@@ -184,7 +184,8 @@ function World:close()
   if not self.owned.open then return end
   if self.within:is_inside() then is.fail("world:close: cannot be called from inside a rollout's own functions") end
   if self.within:is_awaited() then
-    is.fail("world:close: a coroutine waits inside a rollout of this world; resume it to its end, or let it be forgotten (its variable = nil)")
+    is.fail("world:close: a coroutine waits inside a rollout of this world; resume it to its end, or let it be forgotten "
+      .. "(its variable = nil)")
   end
   self.owned.open = false
   self.pool:close()

@@ -33,14 +33,15 @@ local function pack(...) return { n = select("#", ...), ... } end
 
 -- what LuaJIT says of a yield that C code is in the way of, as a sentence at the line of the yield
 local function explain_yield(problem)
-  if type(problem) ~= "string" or not problem:find("attempt to yield across C-call boundary", 1, true) then return problem end
+  local crossed = type(problem) == "string" and problem:find("attempt to yield across C-call boundary", 1, true)
+  if not crossed then return problem end
   schema.failure = schema.where() .. "coroutine.yield: a coroutine cannot be left while a gradient is computed in it; "
     .. "what it left would be lost to the gradient"
   return schema.failure
 end
 
--- Runs a function that a coroutine cannot be left in: whoever resumed it would go on with the recording of another, and one that
--- is never resumed would leave it on for good. A yield cannot cross a function of C, and string.gsub is one.
+-- Runs a function that a coroutine cannot be left in: whoever resumed it would go on with the recording of another, and
+-- one that is never resumed would leave it on for good. A yield cannot cross a function of C, and string.gsub is one.
 local function unyielding(f, ...)
   local arguments, results = pack(...), nil
   local function call() results = pack(f(unpack(arguments, 1, arguments.n))) end
