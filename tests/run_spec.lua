@@ -300,6 +300,13 @@ describe("cq.log", function()
     has(result.err, "script.lua:2: cq.log: loss must be a number, a string, true or false, or a tensor, got an empty table")
   end)
 
+  it("leaves a run that is finished where it is", function()
+    local result = cqlua { script(log .. "local run = Run.open {}\nrun:record { loss = 2 }\nrun:finish()\nRun.log { loss = 1 }"), "--out", out() }
+    assert.same({ code = 0, out = "loss 1\n", err = "" }, result)
+    assert.equal("iteration,loss\n1,2\n", process.read(out() .. "/history.csv"))
+    assert.is_nil(require("cq.host").kind(out() .. "/earlier-1"))
+  end)
+
   it("writes nothing without --out", function()
     assert.equal(0, cqlua({ script(log .. "Run.log { loss = 1 }") }, { before = "cd " .. folder .. " &&" }).code)
     assert.is_nil(require("cq.host").kind(folder .. "/runs"))

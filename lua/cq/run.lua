@@ -129,6 +129,8 @@ end
 
 -- the run whose history cq.log appends to
 local current
+---@type table<string, true?>       folders in which this process has finished a run
+local finished = {}
 
 ---The run that is open, if any.
 ---@return cq.Run?
@@ -271,6 +273,7 @@ local function close(self, status, problem)
   folders.unlock(self.folder)
   if option.program.check then folders.remove_scratch(self.folder) end
   if current == self then current = nil end
+  finished[self.folder] = true
   if not saved then error(why, 0) end
   if status == "interrupted" and self.done > 0 then
     message.note("interrupted after iteration %d; what was computed is kept in %s", self.done, self.folder)
@@ -299,7 +302,8 @@ end
 
 -- ---- cq.log ---------------------------------------------------------------------------------------------------------
 
----Prints a line of named values, and appends it to the history of the run: the one that is open, else one in --out.
+---Prints a line of named values, and appends it to the history of the run: the one that is open, else one in --out, unless
+---the script has finished a run there.
 ---@param fields table<string, any>   numbers, strings, tensors; iteration or epoch counts, loss is the loss
 function Run.log(fields)
   schema.argument("cq.log", "values", is.table(), fields)
@@ -312,7 +316,9 @@ function Run.log(fields)
     end
     print(table.concat(words, "  "))
   end
-  if not current and option.program.out then Run.open { resume = false } end
+  -- what is told after a run has finished is only told: another run in its folder would move its files away
+  local out = option.program.out
+  if not current and out and not finished[out] then Run.open { resume = false } end
   if not current then return end
   row.iteration = row.iteration or row.epoch or current.done + 1
   append(current, row, "cq.log")
