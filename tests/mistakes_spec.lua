@@ -79,6 +79,23 @@ describe("a coroutine that is left inside a rollout", function()
     says(nested(), "world:rollout: cannot be called from inside a rollout's own functions")
   end)
 
+  it("within a gradient is an error at its line", function()
+    local world = scene.world(scene.robot())
+    local function of(fields)
+      return coroutine.wrap(function()
+        return sentence(cq.value_and_grad(function(p)
+          fields.steps, fields.gravity = 2, p
+          return world:rollout(fields).state:center("foot")[1]
+        end), cq.param { 0, -1 })
+      end)()
+    end
+    local function leave() coroutine.yield() return cq.zeros { 2 } end
+    local why = "coroutine.yield: a coroutine cannot be left while a gradient is computed in it; what it left would be lost to the gradient "
+    says(of { watch = leave }, why .. "(in watch, control step 1 of 2)")
+    says(of { controller = leave }, why .. "(in the controller, control step 1 of 2)")
+    assert.equal(1, world:rollout({ steps = 1 }).steps)
+  end)
+
   it("keeps its world from being closed while it can be resumed", function()
     local world = scene.world(scene.robot())
     local thread = stepping(world)

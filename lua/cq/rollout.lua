@@ -198,7 +198,7 @@ end
 local function advance(self, from, to, hidden)
   local fine, after, phase = true, hidden, nil
   if not self.follow then
-    fine, after = pcall(drive, self, from, to, hidden)
+    fine, after = xpcall(drive, tape.explain, self, from, to, hidden)
     if not fine then phase, to, self.phase = self.phase, self.at, nil end
   end
   conclude(self, from, to, make(self, to))
@@ -237,7 +237,7 @@ function rollout.guarded(self, f, ...)
     end
     error(problem, 0)
   end
-  return finish(pcall(f, self, ...))
+  return finish(xpcall(f, tape.explain, self, ...))
 end
 
 -- ---- the operation --------------------------------------------------------------------------------------------------

@@ -31,8 +31,10 @@ end
 
 local function pack(...) return { n = select("#", ...), ... } end
 
--- what LuaJIT says of a yield that C code is in the way of, as a sentence at the line of the yield
-local function explain_yield(problem)
+---A handler for xpcall: what LuaJIT says of a yield that C code is in the way of, as a sentence at the line of the yield.
+---@param problem any
+---@return any
+function tape.explain(problem)
   local crossed = type(problem) == "string" and problem:find("attempt to yield across C-call boundary", 1, true)
   if not crossed then return problem end
   schema.failure = schema.where() .. "coroutine.yield: a coroutine cannot be left while a gradient is computed in it; "
@@ -45,7 +47,7 @@ end
 local function unyielding(f, ...)
   local arguments, results = pack(...), nil
   local function call() results = pack(f(unpack(arguments, 1, arguments.n))) end
-  local ok, problem = xpcall(string.gsub, explain_yield, ".", ".", call)
+  local ok, problem = xpcall(string.gsub, tape.explain, ".", ".", call)
   if not ok then error(problem, 0) end
   return unpack(results, 1, results.n)
 end
