@@ -230,6 +230,16 @@ describe("a run", function()
     end
   end)
 
+  it("counts and weighs by numbers", function()
+    for fields, problem in pairs {
+      ["iteration = 'one'"] = 'iteration must be a number, got "one"', ["loss = true"] = "loss must be a number, got true",
+    } do
+      local result = cqlua { script(("require('cq.run').open { iterations = 2 }:record { %s }"):format(fields)), "--out", out() }
+      assert.equal(1, result.code)
+      has(result.err, "script.lua:1: run:record: " .. problem)
+    end
+  end)
+
   it("may begin again in its own folder", function()
     local twice = "local Run = require 'cq.run'\nfor i = 1, 2 do Run.open { iterations = i }:record { loss = i } end"
     local result = cqlua { script(twice), "--out", out() }

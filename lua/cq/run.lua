@@ -214,6 +214,10 @@ end
 
 local function append(self, row, what)
   ready(self, what)
+  for _, name in ipairs { "iteration", "loss" } do
+    local value = row[name]
+    if value ~= nil and type(value) ~= "number" then schema.fail("%s: %s must be a number, got %s", what, name, text_of.describe(value)) end
+  end
   if self.resumed_at and row.iteration <= self.resumed_at then
     schema.fail("%s: iteration %s is recorded already, this run goes on after iteration %d; count from run.done + 1",
       what, text_of.describe(row.iteration), self.resumed_at)
