@@ -81,13 +81,13 @@ C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c
            $(patsubst tests/cuda/%.cc,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.cc))) \
            $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c))) $(BUILD)/tests/bench/speed
 
-.PHONY: all help cuda cuda-budget gpu-check setup demo test tests trainings fuzz check-all accuracy bench install clean FORCE
+.PHONY: all help cuda cuda-budget gpu-check setup demo test tests run-tests trainings fuzz hunt check-all accuracy bench install clean FORCE
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 # a missing compiler or header is named before a hundred errors follow from it
-ifneq ($(filter-out help cuda cuda-budget gpu-check $(BUILD)/cqlua-cuda.so $(BUILD)/tests/% setup demo test check-all clean,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help cuda cuda-budget gpu-check $(BUILD)/cqlua-cuda.so $(BUILD)/tests/% setup demo test tests trainings check-all clean,$(or $(MAKECMDGOALS),all)),)
 ifeq ($(MACHINE),)
 $(error the compiler $(CC) was not found; `make setup` installs what is missing)
 endif
@@ -274,12 +274,15 @@ demo: ## set up, build, train the demo robot and leave a video in build/demo
 	@echo; echo "pictures and video: $$(ls -d $(BUILD)/demo/*.mp4 2>/dev/null || echo $(BUILD)/demo)"
 
 test: ## set up, build and run all tests
-	@sh engine/host/setup.sh build test
 	@$(MAKE) --no-print-directory tests
 
 # the tests alone; ONLY=name runs those files whose name holds it. Where nvcc is the kernels are held to their budget, for all GPUs
 BUDGETED := $(if $(ONLY),,$(NVCC))
-tests: $(BUILD)/cqlua $(C_TESTS) $(BUILD)/tests/cuda-emulated.so $(BUILD)/tests/cuda-race.so $(if $(BUDGETED),$(BUILD)/cqlua-cuda.so)
+tests:
+	@sh engine/host/setup.sh build test
+	@$(MAKE) --no-print-directory run-tests
+
+run-tests: $(BUILD)/cqlua $(C_TESTS) $(BUILD)/tests/cuda-emulated.so $(BUILD)/tests/cuda-race.so $(if $(BUDGETED),$(BUILD)/cqlua-cuda.so)
 	@$(BUILD)/cqlua tests/run.lua --build $(BUILD) --budget $(if $(BUDGETED),yes,no) $(if $(ONLY),--only $(ONLY))
 
 # a test that decides which allocation fails
@@ -294,7 +297,9 @@ $(BUILD)/tests/%: tests/c/%.cc $(CORE_OBJECTS) $(BUILD)/flags
 	@$(CXX) $(CPPFLAGS_ALL) $(CXX_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
 	@$(CXX) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) -lm -ldl -o $@
 
-trainings: $(BUILD)/cqlua ## train every example to its end and hold it to what is said here of it; minutes
+trainings: ## train every example to its end and hold it to what is said here of it; minutes
+	@sh engine/host/setup.sh build test
+	@$(MAKE) --no-print-directory $(BUILD)/cqlua
 	@$(BUILD)/cqlua tests/spec.lua tests/trainings.lua
 
 # readers of files and options are given mangled ones; SECONDS_EACH for each of the five, SEED for others than yesterday's

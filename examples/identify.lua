@@ -34,19 +34,23 @@ end
 local truth, seen = film({ young = 20, poisson = 0.25, density = 2.33 }, pulls), {}
 for k = 1, copies do seen[k] = truth + random:normal(truth:shape(), { deviation = noise }) end
 
+local epochs = cq.option("iterations", 100)
+local run    = cq.Run.open { iterations = epochs, device = world.device }
+local saved  = run.saved                                                                       -- with --resume
 -- trained are factors of the first guess, so that one rate suits all three
-local params = { young = cq.param(1, { min = 0.1 }), poisson = cq.param(1, { min = 0, max = 1.6 }), density = cq.param(1, { min = 0.1 }) }
+local params = saved and saved.params
+  or { young = cq.param(1, { min = 0.1 }), poisson = cq.param(1, { min = 0, max = 1.6 }), density = cq.param(1, { min = 0.1 }) }
 local function values(p) return { young = 15 * p.young, poisson = 0.3 * p.poisson, density = 3 * p.density } end
 local function misfit(p, which)
   local found, roll = film(values(p), pulls:gather(which, 1))
   return (found - random:choice(seen):gather(which, 2)):square():sum(-1):mean(), roll
 end
 
-local epochs  = cq.option("iterations", 100)
 local descend = cq.value_and_grad(misfit)
 local adam    = cq.Optimizer.adam { rate = 0.05, schedule = function(i) return 0.998 ^ i end }
-local run     = cq.Run.open { iterations = epochs, device = world.device }
-for epoch = 1, epochs do
+if saved then adam:restore(saved.optimizer.adam) random:restore(saved.optimizer.random) end
+local function progress() return { adam = adam:state(), random = random:state() } end             -- going on needs both
+for epoch = run.done + 1, epochs do
   local order, sum = random:permutation(trials):totable(), 0
   for first = 1, trials, batch do                                                              -- a few trials at a time
     local loss, grad, roll = descend(params, { unpack(order, first, first + batch - 1) })
@@ -56,7 +60,7 @@ for epoch = 1, epochs do
   end
   local now = values(params)
   run:record { iteration = epoch, loss = sum * batch / trials, young = now.young, poisson = now.poisson, density = now.density }
-  run:checkpoint(epoch, params, adam:state())
+  run:checkpoint(epoch, params, progress())
 end
 local found = values(params)
 print(("E %.3f, nu %.4f, density %.4f"):format(found.young:item(), found.poisson:item(), found.density:item()))
@@ -64,4 +68,4 @@ cq.Experiment {                                                                 
   world = world, robot = finger:with(found), steps = steps, controller = cq.Controller.open_loop(pulls[1]),
   objective = function(state) return state:center(finger)[1] end,
 }:render "identify.mp4"
-run:finish(params, adam:state())
+run:finish(params, progress())

@@ -50,6 +50,24 @@ describe("a network", function()
     assert.is_true(roll.signals:abs():max():item() < 1)
   end)
 
+  it("begins with values of one's own, and draws the others", function()
+    local drawn = cq.Controller.mlp({ hidden = { 3 }, seed = 4 }):prepare(world, observer)
+    local w1, b2 = T.param(T.full({ 8, 3 }, 0.25), { min = 0, max = 1 }), { 0.1, 0.2 }
+    local p = cq.Controller.mlp({ hidden = { 3 }, seed = 4, init = { w1 = w1, b2 = b2, b1 = 0.5 } }):prepare(world, observer)
+    assert.is_true(p.w1:equal(w1) and p.w1 ~= w1 and p.w2:equal(drawn.w2))
+    assert.same({ min = 0, max = 1 }, p.w1.bounds)
+    assert.same({ 0.1, 0.2 }, p.b2:totable())
+    assert.same({ 0.5, 0.5, 0.5 }, p.b1:totable())
+    assert.is_true(p.b2.trainable and p.b1.trainable)
+    local linear = cq.Controller.linear { init = { w1 = T.zeros { 8, 2 }, b1 = { 0.5, -0.5 } } }
+    assert.is_true(run(linear).signals[1]:close(T.tensor { math.tanh(0.5), math.tanh(-0.5) }, 1e-14))
+    assert.same({ 1 }, cq.Controller.linear({ inputs = 1, signals = 1, init = { b1 = { 1 } } }).params.b1:totable())
+    says(sentence(run, cq.Controller.linear { init = { w1 = T.zeros { 7, 2 } } }), "cq.Controller.linear: init.w1 must have the shape {8, 2}, got {7, 2}")
+    says(sentence(run, cq.Controller.mlp { hidden = {  3 }, init = { w3 = 1 } }),
+      'cq.Controller.mlp: init has no parameter "w3" (did you mean w1?); they are b1, b2, w1, w2')
+    says(sentence(run, cq.Controller.linear { init = { w1 = "zero" } }), 'init.w1 must be a number, lists of them or a tensor, got "zero"')
+  end)
+
   it("with other parameters is another controller", function()
     local a = cq.Controller.linear { inputs = 8, signals = 2 }
     local b = a:with { w1 = T.zeros { 8, 2 }, b1 = T.tensor { 0.5, -0.5 } }
@@ -87,6 +105,13 @@ describe("open loop", function()
     assert.equal(0.25, p.u:get(2, 1))
     assert.equal(-1, p.u.bounds.min)
     assert.equal(1, p.u.bounds.max)
+    local function first(init) return cq.Controller.open_loop({ steps = 3, init = init }):prepare(world).u:totable() end
+    assert.same({ { 0.5, -0.5 }, { 0.5, -0.5 }, { 0.5, -0.5 } }, first { 0.5, -0.5 })
+    local each = { { 0.1, 0.2 }, { 0.3, 0.4 }, { 0.5, 0.6 } }
+    assert.same(each, first(each))
+    assert.same(each, first(T.tensor(each)))
+    says(sentence(first, T.zeros { 2, 2 }), "cq.Controller.open_loop: init must be one number, {2} or {3, 2}, got {2, 2}")
+    says(sentence(first, 2), "outside its bounds")
   end)
 end)
 
@@ -100,6 +125,8 @@ describe("sines", function()
       for k = 0, 1 do waves[#waves + 1] = math.sin(2 * math.pi * (f * 2 * world.control_dt + k / 2)) end
     end
     assert.is_true(run(c).signals[3]:close((T.tensor(waves):matmul(p.w) + p.b):tanh(), 1e-13))
+    local own = cq.Controller.sines { count = 1, init = { w = { { 0, 0 } }, b = { 0.5, 0.25 } } }
+    assert.is_true(run(own).signals[2]:close(T.tensor { math.tanh(0.5), math.tanh(0.25) }, 1e-14))
   end)
 end)
 

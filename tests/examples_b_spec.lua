@@ -37,6 +37,13 @@ describe("examples/identify.lua", function()
     assert(history[1].loss > 5e-5 and last.loss < 1e-5 and last.loss > 1.9e-6, last.loss)
     assert.near(last.young, tonumber(out:match "^E (%S+), "), 1e-3)
   end)
+
+  it("goes on as if it had not stopped", function()
+    local whole = example("identify", { "--iterations", "3", "--render", "no" })
+    process.remove(folder)
+    example("identify", { "--iterations", "2", "--render", "no" })
+    assert.same(whole, (example("identify", { "--iterations", "3", "--render", "no", "--resume" })))
+  end)
 end)
 
 describe("examples/custom.lua", function()

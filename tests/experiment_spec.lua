@@ -63,9 +63,33 @@ describe("an experiment", function()
     assert.is_true(rest.params.controller.w1:equal(whole.params.controller.w1))
     assert.equal(whole.best.loss, rest.best.loss)
     assert.equal(9, #lines(folder .. "/parts/history.csv"))
+    local best = T.load(folder .. "/parts/best.bin").controller.w1
+    assert.is_true(best.trainable)
     says(sentence(function()
       experiment { controller = cq.Controller.mlp {} }:optimize { iterations = 9, folder = folder .. "/parts", resume = true }
     end), "the saved parameters do not fit")
+  end)
+
+  it("cannot go on from what a loop of the user's, or something odd, has saved", function()
+    host.make_folder(folder .. "/a")
+    local run = experiment()
+    for problem, optimizer in pairs {
+      ["it must be a table, got nil"] = false, ["optimizer must be a table, got nil"] = { kind = "adam", iteration = 3, moments = {} },
+      ["best must be a table, got 3"] = { optimizer = {}, best = 3 }, ["loss must be a finite number, got nil"] = { optimizer = {}, best = { iteration = 2 } },
+    } do
+      T.save(folder .. "/a/optimizer.bin", { iteration = 3, params = run.params, optimizer = optimizer or nil })
+      says(sentence(function() run:optimize { iterations = 9, folder = folder .. "/a", resume = true } end),
+        ("run:optimize: %s/a/optimizer.bin was not saved by run:optimize: %s"):format(folder, problem))
+      require("cq.run").close_open "odd"
+    end
+  end)
+
+  it("keeps the bounds of what was best", function()
+    local run = experiment { trainable = { gravity = { min = -5, max = 5 } } }
+    run:optimize { iterations = 1, folder = folder .. "/a" }
+    for _, params in ipairs { T.load(folder .. "/a/best.bin"), T.load(folder .. "/a/params.bin"), run.best.params } do
+      assert.same({ min = -5, max = 5 }, params.world.gravity.bounds)
+    end
   end)
 
   it("stops at the next iteration when it is interrupted, and saves", function()
@@ -139,8 +163,33 @@ describe("an experiment", function()
     says(sentence(experiment, { trainable = { young = {} } }), "differs between particles (10 and 8)")
     says(sentence(experiment, { trainable = { yung = {} } }), "trainable has no \"yung\" (did you mean young?)")
     says(sentence(experiment, { trainable = { young = { per = "leg" } } }), "per must be one of")
-    says(sentence(experiment, { trainable = { velocity = {} } }), "velocity: needs init")
+    says(sentence(experiment, { trainable = { actuator_weights = { per = "particle" } } }), "actuator_weights: needs init")
+    says(sentence(experiment, { trainable = { position = {} } }), 'position: is a value of each particle; say per = "particle", got "robot"')
     says(sentence(experiment, { trainable = { young = T.ones {} } }), "must be a cq.param")
+  end)
+
+  it("trains from the values that the robot begins with", function()
+    local world = scene.world(scene.robot())
+    local function params(trainable, given)
+      return experiment({ world = world, robot = given and world.robot:with(given), trainable = trainable }).params.robot
+    end
+    assert.same({ 0, 0 }, params({ velocity = {} }).velocity:totable())
+    local by_group = params({ velocity = { per = "group" }, deformation = { per = "group" }, affine = { per = "group" } })
+    assert.same({ 0, 0 }, by_group.velocity.trunk:totable())
+    assert.same({ { 1, 0 }, { 0, 1 } }, by_group.deformation.foot:totable())
+    assert.same({ { 0, 0 }, { 0, 0 } }, by_group.affine.foot:totable())
+    assert.same({ 32, 2 }, params({ velocity = { per = "particle" } }).velocity:shape())
+    assert.is_true(params({ position = { per = "particle" } }).position:equal(world.robot.position))
+    local given = { young = 20, velocity = { trunk = { 1, 2 } } }
+    assert.equal(20, params({ young = {} }, given).young:item())
+    assert.same({ 1, 2 }, params({ velocity = { per = "group" } }, given).velocity.trunk:totable())
+    says(sentence(params, { velocity = {} }, given),
+      "trainable.velocity: differs between particles (0 and 1); use per = \"particle\" or \"group\", or give init")
+    says(sentence(params, { young = {} }, { young = T.full({ 3, 1 }, 5) }),
+      "trainable.young: needs init, the robot has a value for each scene of a batch")
+    local run = experiment { trainable = { velocity = { per = "group" } } }
+    local report = run:check()
+    assert.is_true(report.gradients["robot.velocity.trunk"] > 0)
   end)
 
   it("reduces running costs as told", function()

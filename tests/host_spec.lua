@@ -112,6 +112,8 @@ describe("a script", function()
     local result = cqlua { script "-- Trains a thing.\n-- --n N   how many\n\n-- not this\nprint 'ran'\n", "--help" }
     assert.same({ code = 0, out = "Trains a thing.\n--n N   how many\n", err = "" }, result)
     has(cqlua({ script "print 'ran'", "--help" }).out, "script.lua says nothing of itself: it begins with no comment")
+    result = cqlua { folder, "--help" }
+    assert.same({ code = 2, out = "", err = ("cqlua: cannot open %s: it is a folder\n"):format(folder) }, result)
   end)
 end)
 
@@ -219,6 +221,26 @@ describe("the command line", function()
     local result = cqlua({ "--version" }, { before = "CQLUA_ROOT=" .. folder })
     assert.equal(1, result.code)
     has(result.err, "set CQLUA_ROOT")
+  end)
+end)
+
+describe("tests without busted", function()
+  it("say what is missing, and every target that tests installs it", function()
+    local result = cqlua({ "tests/spec.lua", "tests/host_spec.lua" }, { before = "LUA_PATH=none LUA_CPATH=none" })
+    assert.same({ code = 1, out = "", err = "busted, which runs the tests, is not installed: make setup\n" }, result)
+    local runs = { "tests/spec.lua", "tests/run.lua" }
+    local targets, here, ready = {}, nil, false
+    for line in io.lines(require("cq.host").root .. "/Makefile") do
+      local target = line:match "^([%w-]+):"
+      if target then here, ready = target, false end
+      if line:find("setup.sh build test", 1, true) or line:find("setup.sh test", 1, true) then ready = true end
+      for _, file in ipairs(runs) do
+        if line:find("^\t") and line:find(file, 1, true) then targets[here] = ready end
+      end
+      if here == "tests" and line:find "run%-tests$" then targets.tests = ready end
+    end
+    -- run-tests is only made by tests, which has set up before
+    assert.same({ trainings = true, tests = true, ["run-tests"] = false }, targets)
   end)
 end)
 

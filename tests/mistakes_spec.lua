@@ -55,6 +55,59 @@ local loop = [[
     run:checkpoint(i, p, adam:state())
   end]]
 
+describe("a coroutine that is left inside a rollout", function()
+  -- steps of the rollout that it makes, one for each resume
+  local function stepping(world)
+    return coroutine.create(function()
+      return world:rollout({ steps = 4, watch = function() coroutine.yield() end }).state:center("foot")[2]:item()
+    end)
+  end
+
+  it("keeps nobody out of its world, and ends as if nothing had been between", function()
+    local world = scene.world(scene.robot())
+    local function alone() return world:rollout({ steps = 4 }).state:center("foot")[2]:item() end
+    local want, thread, got = alone(), stepping(world), nil
+    while coroutine.status(thread) ~= "dead" do
+      assert.equal(want, alone())
+      got = select(2, assert(coroutine.resume(thread)))
+    end
+    assert.equal(want, got)
+    -- but a rollout within its functions is still one too many
+    local nested = coroutine.wrap(function()
+      return sentence(function() world:rollout { steps = 2, watch = function() coroutine.wrap(alone)() end } end)
+    end)
+    says(nested(), "world:rollout: cannot be called from inside a rollout's own functions")
+  end)
+
+  it("within a gradient is an error at its line", function()
+    local world = scene.world(scene.robot())
+    local function of(fields)
+      return coroutine.wrap(function()
+        return sentence(cq.value_and_grad(function(p)
+          fields.steps, fields.gravity = 2, p
+          return world:rollout(fields).state:center("foot")[1]
+        end), cq.param { 0, -1 })
+      end)()
+    end
+    local function leave() coroutine.yield() return cq.zeros { 2 } end
+    local why = "coroutine.yield: a coroutine cannot be left while a gradient is computed in it; what it left would be lost to the gradient "
+    says(of { watch = leave }, why .. "(in watch, control step 1 of 2)")
+    says(of { controller = leave }, why .. "(in the controller, control step 1 of 2)")
+    assert.equal(1, world:rollout({ steps = 1 }).steps)
+  end)
+
+  it("keeps its world from being closed while it can be resumed", function()
+    local world = scene.world(scene.robot())
+    local thread = stepping(world)
+    assert.is_true(coroutine.resume(thread))
+    says(sentence(function() world:close() end), "world:close: a coroutine waits inside a rollout of this world")
+    thread = nil
+    assert.is_nil(thread)
+    world:close()
+    assert.is_nil(world.handle)
+  end)
+end)
+
 describe("what was computed", function()
   it("is kept when a function that looks on after an iteration fails", function()
     local world = scene.world(scene.robot())
@@ -80,6 +133,16 @@ describe("what was computed", function()
     assert.equal(6, saved.iteration)
     assert.equal(6, saved.optimizer.iteration)
     assert.is_true(saved.params.x:get(1) < 1)
+  end)
+
+  it("is kept with the bounds of params, and constants stay constants", function()
+    local content = loop:gsub("x = cq.param { 1, 2 }", "x = cq.param({ 1, 2 }, { min = 0.5, max = 3 }), c = cq.tensor(7)")
+    assert.equal(1, cqlua({ script(content), "--out", folder .. "/a" }).code)
+    local saved = cq.load(folder .. "/a/optimizer.bin")
+    assert.same({ min = 0.5, max = 3 }, saved.params.x.bounds)
+    assert.is_true(saved.params.x.trainable)
+    assert.is_nil(saved.params.c.trainable)
+    assert.is_nil(saved.optimizer.moments.first.x.trainable)
   end)
 
   it("is kept when that loop is interrupted in the middle of an iteration, which is no failure", function()
@@ -233,6 +296,62 @@ describe("a misspelt name", function()
   end)
 end)
 
+describe("a tensor in the place of a number", function()
+  it("is told what to ask it", function()
+    local head = 'local cq = require "cq"\nlocal center, y = cq.tensor { 1, 2 }, nil\n'
+    local compared = "(if the table is a tensor t: its number is t:item(), and t:less(x) and t:greater(x) compare each element)"
+    for line, hint in pairs {
+      ["y = center[1] > 0.5"] = "attempt to compare number with table " .. compared,
+      ["y = center[1] <= 0.5"] = "attempt to compare table with number " .. compared,
+      ["y = math.sin(center)"] = "got table; if the table is a tensor t: it is t:sin(), and its number is t:item())",
+      ["y = math.max(0, center)"] = "got table; if the table is a tensor t: it is t:maximum(x), and its number is t:item())",
+      ["y = math.ceil(center)"] = "got table; if the table is a tensor t: its number is t:item())",
+      ["y = ('%g'):format(center[1])"] = "got table; if the table is a tensor t: its number is t:item())",
+    } do
+      local result = cqlua { script(head .. line .. "\nprint(y)") }
+      assert.equal(1, result.code)
+      says(result.err, "script.lua:3: ")
+      says(result.err, hint)
+      assert.is_nil(result.err:find("lua/cq/", 1, true), result.err)
+    end
+    assert.is_nil(cqlua({ script "local y = 1 < 'a'" }).err:find("tensor", 1, true))
+  end)
+end)
+
+describe("an observer that gives what is not finite", function()
+  it("is blamed, and not the controller", function()
+    local world = scene.world(scene.robot())
+    local function of(observer, batch)
+      return sentence(function()
+        world:rollout { steps = 3, batch = batch, observer = observer, controller = function(z) return cq.zeros { 2 } + z:sum() end }
+      end)
+    end
+    says(of(function(s) return s:center("foot") * (s.step == 1 and 0 / 0 or 1) end),
+      "observation 1 is nan; observations must be finite (in the observer, control step 2 of 3)")
+    says(of(function(s) return s:center "foot" / cq.tensor { 1, 0 } end, 2), "observation 2 is inf; observations must be finite (in the observer,")
+    says(of(function() return 0 / 0 end), "observation 1 is nan")
+  end)
+end)
+
+describe("record and running", function()
+  it("must give the same shape at every step", function()
+    local world = scene.world(scene.robot())
+    local function of(first, later)
+      local function given(s) return s.step == 1 and first or later end
+      return world:rollout({ steps = 3, record = given }).record
+    end
+    local why = "record must give the same shape at every step, got "
+    says(sentence(of, cq.zeros { 2, 3 }, cq.zeros { 3, 2 }), why .. "{3, 2} after {2, 3}")
+    says(sentence(of, cq.zeros { 2, 3 }, cq.zeros { 6 }), why .. "{6} after {2, 3}")
+    says(sentence(of, cq.zeros { 2 }, cq.zeros { 3 }), why .. "{3} after {2}")
+    assert.same({ 3, 2, 3 }, of(cq.zeros { 2, 3 }, cq.zeros { 2, 3 }):shape())
+    assert.same({ 3, 1 }, of(cq.zeros { 1 }, 4):shape())
+    assert.same({ 3 }, of(4, cq.zeros { 1 }):shape())
+    local function running(s) return s.step == 1 and cq.zeros { 2 } or 0 end
+    says(sentence(function() world:rollout { steps = 3, batch = 2, running = running } end), "running must give the same shape at every step, got {} after {2}")
+  end)
+end)
+
 describe("a recursion without end", function()
   it("is told in one line", function()
     local result = cqlua { script "local function f() return 1 + f() end\nf()" }
@@ -272,6 +391,16 @@ describe("a slip on the command line", function()
       io.stderr:write "worked\n"]]
     local err = cqlua({ script(content), "--iteration", "5", "--out", folder .. "/a", "--quiet" }).err
     assert.matches("^cqlua: warning: the script never asked for %-%-iteration %(did you mean iterations%?%); .*worked\n", err)
+  end)
+
+  it("is told once, also when the script asks for more after the run is opened", function()
+    local content = [[
+      local cq = require "cq"
+      cq.Run.open { iterations = cq.option("iterations", 100) }:finish()
+      cq.option("render", true)]]
+    local err = cqlua({ script(content), "--iteration", "5", "--other", "1", "--out", folder .. "/a", "--quiet" }).err
+    assert.equal(1, select(2, err:gsub("never asked for %-%-iteration ", "")), err)
+    assert.equal(1, select(2, err:gsub("never asked for %-%-other", "")), err)
   end)
 
   it("is refused when it has one dash", function()
@@ -350,6 +479,22 @@ describe("a script that is checked", function()
     result = cqlua { "check", script((head:gsub("OF", "1"))), "--out", "/proc/nowhere" }
     assert.equal(1, result.code)
     says(result.err, "the folder /proc/nowhere cannot be written")
+  end)
+
+  it("leaves nothing of its folders, neither where it would run nor among the temporary ones", function()
+    local content = 'local run = require("cq.run").open { iterations = 1 }\nprint(run.folder)\nrun:record { loss = 1 }'
+    assert(host.make_folder(folder .. "/temporary"))
+    local shell = { before = ("cd %s && TMPDIR=%s/temporary"):format(folder, folder) }
+    local result = cqlua({ "check", script(content) }, shell)
+    assert.equal(0, result.code, result.err)
+    assert.matches("^" .. folder .. "/temporary/cqlua%-[%w]+\n", result.out)
+    local left = host.entries(folder)
+    table.sort(left)
+    assert.same({ "script.lua", "temporary" }, left)
+    assert.same({}, host.entries(folder .. "/temporary"))
+    result = cqlua({ "check", script(content) }, { before = "TMPDIR=" .. folder .. "/none" })
+    assert.equal(1, result.code)
+    says(result.err, ("script.lua:1: no temporary folder %s/none/cqlua-XXXXXX can be made; set TMPDIR"):format(folder))
   end)
 
   it("is not warned of what two control steps cannot know", function()

@@ -166,8 +166,38 @@ describe("mistakes", function()
     assert.same({ 1, 2 }, p.x:totable())
     assert.equal(0, adam.iteration)
   end)
+  it("in its place are refused: a gradient that is being computed would be wrong", function()
+    local p, descent = { x = T.param { 1, 2 } }, Optimizer.gradient_descent { rate = 1 }
+    local why = "optimizer:update: x cannot be changed while a gradient is computed; update after cq.value_and_grad has given its gradients"
+    local function update(q)
+      local y = q.x * q.x
+      descent:update(p, { x = T { 1, 1 } })
+      return y:sum()
+    end
+    refused(function() T.value_and_grad(update)(p) end, why)
+    refused(function() T.value_and_grad(function(q) return q.x:sum() + T.tape.pause(update, q) end)(p) end, why)
+    assert.same({ 1, 2 }, p.x:totable())
+    local scene = require "tests.scene"
+    local world = scene.world(scene.robot())
+    refused(function()
+      T.value_and_grad(function(q)
+        return world:rollout({ steps = 2, gravity = q.x, running = function() return update(p) end }).running:sum()
+      end)(p)
+    end, why, "(in running, control step 1 of 2)")
+    -- what is optimised within an objective, apart from it
+    local inner = T.param { 5, 5 }
+    local loss = T.value_and_grad(function(q)
+      T.tape.pause(function() descent:update(inner, select(2, T.value_and_grad(function(r) return r:square():sum() end)(inner))) end)
+      return (q.x * inner):sum()
+    end)(p)
+    assert.equal(-15, loss)
+    descent:update(p, { x = T { 1, 1 } })
+    assert.same({ 0, 1 }, p.x:totable())
+  end)
   it("in a state are refused", function()
     local adam = Optimizer.adam { rate = 1 }
+    refused(function() adam:restore { kind = "adam", iteration = 0.5, moments = { first = {}, second = {} } } end,
+      "optimizer:restore: iteration of the state must be a whole number at least 0, got 0.5")
     refused(function() adam:restore(3) end, "state", "3")
     refused(function() adam:restore(Optimizer.momentum({ rate = 1 }):state()) end, "momentum", "adam")
     refused(function() adam:restore { kind = "adam", iteration = 1, moments = { first = {} } } end, "second")

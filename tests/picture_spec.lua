@@ -389,6 +389,28 @@ describe("a film", function()
     end)
   end)
 
+  it("is a file whatever its name: no protocol and no option of ffmpeg's", function()
+    if not has_ffmpeg then return pending "ffmpeg is not installed" end
+    assert(host.make_folder(folder .. "/10:30"))
+    local code = [[
+      local P = require "cq.picture"
+      for _, name in ipairs { "10:30/x.mp4", "pipe:1.mp4", "-y.mp4", "http:%d.mp4" } do
+        local film = P.video { path = name }
+        film:add(P.canvas { width = 64, height = 48 })
+        print(film:close())
+      end]]
+    local result = process.cqlua({ "-e", code }, { before = "cd " .. folder .. " &&" })
+    assert.same({ code = 0, out = "10:30/x.mp4\npipe:1.mp4\n-y.mp4\nhttp:%d.mp4\n", err = "" }, result)
+    for name in result.out:gmatch "[^\n]+" do assert(#process.read(folder .. "/" .. name) > 500, name) end
+  end)
+
+  it("clears away what killed programs have left of it", function()
+    for _, name in ipairs { "", ".log", ".status" } do process.write(("%s/a.mp4%s.999999999.part"):format(folder, name), "") end
+    process.write(folder .. "/b.mp4.999999999.part", "")
+    Picture.video({ path = folder .. "/a.mp4" }):discard()
+    assert.same({ "b.mp4.999999999.part" }, host.entries(folder))
+  end)
+
   it("that is given up leaves nothing behind", function()
     if not has_ffmpeg then return pending "ffmpeg is not installed" end
     local film = frames(Picture.video { path = folder .. "/a.mp4" })

@@ -40,6 +40,30 @@ describe("a robot", function()
     assert.are_not.equal(r.law[foot - 1], r.law[trunk - 1])
   end)
 
+  it("has particles of one volume or one mass when asked to", function()
+    local shape = { block("foot", 0), cq.Shape.box { name = "trunk", at = { 0, 0.1 }, size = { 0.1, 0.1 }, count = { 8, 4 } } }
+    local function masses(changes)
+      changes.shape = shape
+      local r = robot(changes)
+      return r.density * r.volume, r
+    end
+    assert.is_false(masses({}):min():item() == masses({}):max():item())
+    local mass, r = masses { particle_mass = "equal" }
+    assert.is_true(mass:close(T.full({ 48 }, 2 * 0.02 / 48), 1e-14))
+    assert.is_true(r.volume:equal(robot({ shape = shape }).volume))
+    assert.is_true(masses({ particle_mass = 3 }):close(T.full({ 48 }, 3), 1e-14))
+    mass, r = masses { particle_volume = "equal" }
+    assert.is_true(mass:close(T.full({ 48 }, 2 * 0.02 / 48), 1e-14) and r.density:equal(T.full({ 48 }, 2)))
+    mass, r = masses { particle_volume = 1e-3, particle_mass = 5e-3 }
+    assert.is_true(r.volume:equal(T.full({ 48 }, 1e-3)) and mass:close(T.full({ 48 }, 5e-3), 1e-14))
+    says(sentence(robot, { particle_mass = "same" }), "particle_mass must be a finite number above 0, or one of \"equal\", got \"same\"")
+    -- the engine has them: its means weigh by mass
+    mass, r = masses { particle_mass = "equal" }
+    local world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 1e-3, precision = "float64", r:at { 0.4, 0.4 } }
+    local state = world:rollout({ steps = 1 }).state
+    assert.is_true(mass:finite() and state:center(r):close(state:center(r, { weight = "particle" }), 1e-14))
+  end)
+
   it("moves without changing the one it was made from", function()
     local r = robot()
     local moved = r:at { 1, 2 }
@@ -190,5 +214,17 @@ describe("mistakes in a robot", function()
     says(sentence(cq.Material.linear, { young = 1, poisson = 0.2, density = -1 }), "density must be a finite number above 0, got -1")
     says(sentence(cq.Material.corotated, { young = 1, poisson = 0.2, incompressible = 3 }), "incompressible must be one of 0, 2, 4, 6, 8, got 3")
     assert.equal(3, scene.robot { dim = 3 }.dim)
+  end)
+
+  it("with the names of other simulators are told those of this one", function()
+    says(sentence(cq.Material.neo_hookean, { E = 1, poisson = 0.3 }), "cq.Material.neo_hookean: unknown field E (its name is young here)")
+    says(sentence(cq.Material.linear, { young = 1, nu = 0.3 }), "unknown field nu (its name is poisson here)")
+    local both = sentence(cq.Material.corotated, { mu = 4, lambda = 6 })
+    says(both, "(Lame's constants are young = mu (3 lambda + 2 mu) / (lambda + mu) and poisson = lambda / (2 (lambda + mu)): young = 10.4, poisson = 0.3)")
+    says(sentence(cq.Material.corotated, { mu = 4, poisson = 0.3 }), "unknown field mu (Lame's constants are young = mu")
+    says(sentence(function() robot():with { E = 3 } end), "robot:with: unknown field E (its name is young here)")
+    says(sentence(cq.Experiment, {
+      world = scene.world(scene.robot()), steps = 1, objective = print, trainable = { nu = {} },
+    }), 'cq.Experiment: trainable has no "nu" (its name is poisson here)')
   end)
 end)

@@ -148,6 +148,98 @@ describe("a run", function()
     assert.equal(0, cqlua({ second, "--out", out() }).code)
   end)
 
+  it("clears away what a killed one was writing, and nothing of others", function()
+    local mine = tonumber(io.popen("echo $PPID"):read "*a")
+    local stale, kept = { "params.bin.999999999.part", "walk.mp4.999999999.part", "walk.mp4.log.999999999.part" },
+      { "data.zip.999999999.part", ("params.bin.%d.part"):format(mine), "a.part", "part" }
+    require("cq.host").make_folder(out())
+    for _, name in ipairs(stale) do process.write(out() .. "/" .. name, "") end
+    for _, name in ipairs(kept) do process.write(out() .. "/" .. name, "") end
+    assert.equal(0, cqlua({ script(loop), "--out", out() }).code)
+    for _, name in ipairs(stale) do assert.is_nil(require("cq.host").kind(out() .. "/" .. name), name) end
+    for _, name in ipairs(kept) do assert.equal("file", require("cq.host").kind(out() .. "/" .. name), name) end
+  end)
+
+  it("makes its folder again when that is removed, with its whole history", function()
+    cqlua { script(loop), "--out", out() .. "whole" }
+    local removing = loop:gsub("  run:record", "  if i == 3 then os.execute('rm -r ' .. run.folder) end\n%0")
+    local result = cqlua { script(removing), "--out", out(), "--quiet" }
+    assert.equal(0, result.code, result.err)
+    assert.equal("cqlua: warning: the folder " .. out() .. " was removed while its run went on; it was made again\n", result.err)
+    for _, name in ipairs { "history.csv", "params.bin", "optimizer.bin" } do
+      assert.equal(process.read(out() .. "whole/" .. name), process.read(out() .. "/" .. name))
+    end
+    has(process.read(out() .. "/manifest.json"), '"iterations_done": 5')
+    assert.equal(removing, process.read(out() .. "/script.lua"))
+    -- also where it is removed after the last record, and where only the history is
+    local at_end = loop:gsub("run:finish", "os.execute('rm -r ' .. run.folder) %0")
+    assert.equal(0, cqlua({ script(at_end), "--out", out() .. "2" }).code)
+    local file = loop:gsub("  run:record", "  if i == 3 then os.remove(run:path 'history.csv') end\n%0")
+    assert.equal(0, cqlua({ script(file), "--out", out() .. "3" }).code)
+    for _, name in ipairs { "2", "3" } do assert.equal(process.read(out() .. "whole/history.csv"), process.read(out() .. name .. "/history.csv")) end
+  end)
+
+  it("says at once that it cannot save where its folder is removed for good", function()
+    local removing = loop:gsub("  run:record", "  if i == 3 then os.execute('rm -r ' .. run.folder .. '; touch ' .. run.folder) end\n%0")
+    local result = cqlua { script(removing), "--out", out() }
+    assert.equal(1, result.code)
+    has(result.err, ("script.lua:9: the folder %s cannot be written: Not a directory"):format(out()))
+    assert.equal("", result.out)
+  end)
+
+  it("that goes on with a script that does not read what was saved is an error, and leaves it as it was", function()
+    cqlua { script(loop), "--out", out(), "--iterations", "3" }
+    local before = { process.read(out() .. "/history.csv"), process.read(out() .. "/optimizer.bin") }
+    local deaf = loop:gsub("run.saved and [^\n]* or ", "")
+    local anew = deaf:gsub("run.done %+ 1", "1")
+    local without, logging, idle = anew:gsub("  run:record[^\n]*\n", ""), anew:gsub("  run:record", "  Run.log"), deaf:gsub("for i =.-\nend", "")
+    for _, content in ipairs { deaf, anew, without, logging, (idle) } do
+      local result = cqlua { script(content), "--out", out(), "--iterations", "6", "--resume" }
+      assert.equal(1, result.code)
+      assert.matches("script.lua:%d+: %S+: this run goes on after iteration 3, and the script has not read what was saved; begin with run.saved.params",
+        result.err)
+      assert.same(before, { process.read(out() .. "/history.csv"), process.read(out() .. "/optimizer.bin") })
+    end
+    local result = cqlua { script((loop:gsub("run.done %+ 1", "1"))), "--out", out(), "--iterations", "6", "--resume" }
+    has(result.err, "run:record: iteration 1 is recorded already, this run goes on after iteration 3; count from run.done + 1")
+    assert.equal(0, cqlua({ script(loop), "--out", out(), "--iterations", "6", "--resume" }).code)
+  end)
+
+  it("cannot go on from a file that no run has saved", function()
+    local T = require "cq.tensor"
+    require("cq.host").make_folder(out())
+    for problem, saved in pairs {
+      ["iteration must be a whole number at least 0, got nil"] = { params = {} },
+      ['iteration must be a whole number at least 0, got "3"'] = { iteration = "3", params = {} },
+      ["iteration must be a whole number at least 0, got -1"] = { iteration = -1, params = {} },
+      ["params must be a table, got nil"] = { iteration = 3 },
+    } do
+      T.save(out() .. "/optimizer.bin", saved)
+      local result = cqlua { script(loop), "--out", out(), "--resume" }
+      assert.equal(1, result.code)
+      has(result.err, ("script.lua:2: %s/optimizer.bin is not what a run has saved: %s; start without --resume"):format(out(), problem))
+    end
+  end)
+
+  it("is over after finish, and says so", function()
+    local late = "local Run, T = require 'cq.run', require 'cq.tensor'\nlocal run = Run.open { iterations = 1 }\nrun:finish()\n"
+    for call, name in pairs { ["record { loss = 1 }"] = "record", ["checkpoint(1, {})"] = "checkpoint", ["save(1, {})"] = "save", ["finish()"] = "finish" } do
+      local result = cqlua { script(late .. "run:" .. call), "--out", out() }
+      assert.equal(1, result.code)
+      has(result.err, ("script.lua:4: run:%s: this run is finished"):format(name))
+    end
+  end)
+
+  it("counts and weighs by numbers", function()
+    for fields, problem in pairs {
+      ["iteration = 'one'"] = 'iteration must be a number, got "one"', ["loss = true"] = "loss must be a number, got true",
+    } do
+      local result = cqlua { script(("require('cq.run').open { iterations = 2 }:record { %s }"):format(fields)), "--out", out() }
+      assert.equal(1, result.code)
+      has(result.err, "script.lua:1: run:record: " .. problem)
+    end
+  end)
+
   it("may begin again in its own folder", function()
     local twice = "local Run = require 'cq.run'\nfor i = 1, 2 do Run.open { iterations = i }:record { loss = i } end"
     local result = cqlua { script(twice), "--out", out() }
@@ -216,6 +308,13 @@ describe("cq.log", function()
     local result = cqlua { script(log .. "Run.log { loss = {} }") }
     assert.equal(1, result.code)
     has(result.err, "script.lua:2: cq.log: loss must be a number, a string, true or false, or a tensor, got an empty table")
+  end)
+
+  it("leaves a run that is finished where it is", function()
+    local result = cqlua { script(log .. "local run = Run.open {}\nrun:record { loss = 2 }\nrun:finish()\nRun.log { loss = 1 }"), "--out", out() }
+    assert.same({ code = 0, out = "loss 1\n", err = "" }, result)
+    assert.equal("iteration,loss\n1,2\n", process.read(out() .. "/history.csv"))
+    assert.is_nil(require("cq.host").kind(out() .. "/earlier-1"))
   end)
 
   it("writes nothing without --out", function()

@@ -9,6 +9,11 @@ for _, file in ipairs(files) do words[#words + 1] = file end
 rawset(_G, "arg", words)
 
 -- busted (Debian's lua-busted) ends a failed run with an error that says nothing; the reporter has said all
-local fine, problem = pcall(require "busted.runner", { standalone = false })
+local found, runner = pcall(require, "busted.runner")
+if not found then
+  io.stderr:write("busted, which runs the tests, is not installed: make setup\n")
+  os.exit(1)
+end
+local fine, problem = pcall(runner, { standalone = false })
 if problem ~= nil then print(problem) end
 os.exit(fine and 0 or 1)

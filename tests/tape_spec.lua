@@ -71,8 +71,39 @@ describe("a tape", function()
       local c = T.zeros { 2 }
       refused(function() c[1] = y[1] end, "loses the gradient")
     end)
+    -- also where nothing is recorded, within a gradient by it
+    local function paused(q) return q:sum() + tape.pause(function() q:fill(3) return 0 end) end
+    refused(function() T.value_and_grad(paused)(T { 1, 2 }) end, "fill: a tensor that takes part in a gradient cannot be changed")
     x:set(3, 1)
     assert.equal(3, x:get(1))
+  end)
+
+  it("cannot be left by a coroutine, which would leave it on for good", function()
+    local x, seen = leaf { 1, 2 }, nil
+    local function left(f)
+      local thread = coroutine.create(function() refused(f, "coroutine.yield: a coroutine cannot be left while a gradient is computed") return "end" end)
+      local ok, result = coroutine.resume(thread)
+      assert(ok, result)
+      assert.equal("end", result)
+      assert.is_nil(tape.recording())
+    end
+    left(function() T.value_and_grad(function(q) coroutine.yield() return q:sum() end)(x) end)
+    left(function() tape.with(tape.new(), function() coroutine.yield() end) end)
+    left(function() tape.with(tape.new(), function() tape.pause(function() coroutine.yield() end) end) end)
+    assert.is_nil(x.grad)
+    x:set(3, 1)                             -- refused while a tape records
+    -- where nothing records it may, and one that begins and ends within a gradient may too
+    local thread = coroutine.wrap(function() return tape.pause(function() seen = coroutine.yield() return seen end) end)
+    thread()
+    assert.equal("on", thread "on")
+    local function weighed(q)
+      local sum = 0
+      for term in coroutine.wrap(function() for i = 1, 2 do coroutine.yield(q[i] * i) end end) do sum = sum + term end
+      return sum
+    end
+    local loss, grad = coroutine.wrap(function() return T.value_and_grad(weighed)(x) end)()
+    assert.equal(7, loss)
+    assert.same({ 1, 2 }, grad:totable())
   end)
 
   it("refuses gradients of another shape", function()

@@ -84,10 +84,36 @@ local function weights(random, inputs, outputs, activation)
   return T.param(random:normal({ inputs, outputs }, { deviation = deviation }))
 end
 
+-- a first value of the user's, which stays as it is: of a param, its bounds are taken too
+local function own_value(value, shape, what)
+  if type(value) == "number" then return T.param(T.full(shape, value)) end
+  if type(value) ~= "table" then
+    is.fail("%s must be a number, lists of them or a tensor, got %s", what, text.describe(value))
+  end
+  local tensor = T.as_tensor(value)
+  local got, wanted = table.concat(tensor:shape(), ", "), table.concat(shape, ", ")
+  if got ~= wanted then is.fail("%s must have the shape {%s}, got {%s}", what, wanted, got) end
+  return T.param(tensor, tensor.bounds)
+end
+
+-- parameters that were drawn, but for those that the user gives by name
+local function with_own(self, params)
+  local what, names = ("cq.Controller.%s: init"):format(self.family), T.leaves.sorted_keys(params)
+  for name, value in pairs(self.init or {}) do
+    if not params[name] then
+      is.fail("%s has no parameter %s%s; they are %s", what, text.describe(name),
+        type(name) == "string" and text.suggestion(name, names) or "", table.concat(names, ", "))
+    end
+    params[name] = own_value(value, params[name]:shape(), ("%s.%s"):format(what, name))
+  end
+  return params
+end
+
 -- ---- networks -------------------------------------------------------------------------------------------------------
 
 local seed = is.integer { min = 0, optional = true }         -- the program's --seed, or 0
 local size = is.integer { min = 1, optional = true }
+local init = is.table { optional = true }                    -- first values by name; others are drawn
 
 -- parameters for observations of this size
 local function make_layers(self, inputs)
@@ -100,7 +126,7 @@ local function make_layers(self, inputs)
   local final = weights(random, last, self.signals, "tanh")
   if self.scale ~= 1 then final = T.param(final * self.scale) end
   params["w" .. k], params["b" .. k] = final, T.param(T.zeros { self.signals })
-  self.params, self.inputs = params, inputs
+  self.params, self.inputs = with_own(self, params), inputs
 end
 
 local Network = family("mlp", {})
@@ -143,11 +169,13 @@ end
 local mlp = is.define("cq.Controller.mlp", {
   hidden = is.vector { integer = true, min = 1, default = { 64, 64 } },
   activation = is.one_of { "relu", "tanh", "softplus", "sigmoid", default = "relu" },
-  seed = seed, inputs = size, signals = size, scale = is.number { min = 0, default = 1 },
+  seed = seed, inputs = size, signals = size, scale = is.number { min = 0, default = 1 }, init = init,
 })
 ---A multi-layer perceptron with tanh at its end. Parameters w1 {inputs, hidden}, b1, ...; weights are drawn by the seed.
----@param fields? { hidden?: integer[], activation?: "relu"|"tanh"|"softplus"|"sigmoid", seed?: integer, inputs?: integer, signals?: integer, scale?: number }
----  inputs, signals: to make the parameters at once; scale: of the last layer's weights
+---@param fields? { hidden?: integer[], activation?: "relu"|"tanh"|"softplus"|"sigmoid", seed?: integer, inputs?: integer, signals?: integer,
+---  scale?: number, init?: table<string, cq.Tensor|number|number[]|number[][]> }
+---  inputs, signals: to make the parameters at once; scale: of the last layer's weights; init: first values of one's own by name, as
+---  cq.load gives them; what is not in it is drawn
 ---@return cq.Controller
 function controller.mlp(fields)
   return network(setmetatable(mlp(fields or {}), Network))
@@ -155,9 +183,13 @@ end
 
 local Linear = family("linear", { act = Network.act, layers = Network.layers })
 
-local linear = is.define("cq.Controller.linear", { seed = seed, inputs = size, signals = size, scale = is.number { min = 0, default = 1 } })
+local linear = is.define("cq.Controller.linear", {
+  seed = seed, inputs = size, signals = size, scale = is.number { min = 0, default = 1 }, init = init,
+})
 ---u = tanh(W z + b) of the observations z (ChainQueen, section IV). Parameters w1 {inputs, signals} and b1 {signals}.
----@param fields? { seed?: integer, inputs?: integer, signals?: integer, scale?: number }   scale: of the first weights
+---@param fields? { seed?: integer, inputs?: integer, signals?: integer, scale?: number,
+---  init?: table<string, cq.Tensor|number|number[]|number[][]> }
+---  scale: of the first weights; init: first values of one's own by name
 ---@return cq.Controller
 function controller.linear(fields)
   local self = linear(fields or {})
@@ -172,9 +204,9 @@ local Sines = family("sines", { blind = true })
 function Sines:act(_, _, t)
   if not self.params then
     local count = self.count * #self.frequency
-    self.params = {
+    self.params = with_own(self, {
       w = T.param(generator(self):normal({ count, self.signals }, { deviation = self.deviation })), b = T.param(T.zeros { self.signals }),
-    }
+    })
   end
   local waves = {}
   for _, frequency in ipairs(self.frequency) do
@@ -187,11 +219,13 @@ local sines = is.define("cq.Controller.sines", {
   count = is.integer { min = 1, default = 4 },
   frequency = is.any_of { is.number { above = 0 }, is.vector { above = 0 }, default = 1 },
   deviation = is.number { min = 0, default = 0.1 },
-  seed = seed,
+  seed = seed, init = init,
 })
 ---A sum of sines of time, the same for every scene: u = tanh(W s(t) + b), s_k = sin(2 pi (f t + k / count)).
----@param fields? { count?: integer, frequency?: number|number[], deviation?: number, seed?: integer }
----  count: phases of each frequency [1/time]; deviation: of the first weights W {phases, signals}
+---@param fields? { count?: integer, frequency?: number|number[], deviation?: number, seed?: integer,
+---  init?: table<string, cq.Tensor|number|number[]|number[][]> }
+---  count: phases of each frequency [1/time]; deviation: of the first weights W {phases, signals}; init: first values w and b of
+---  one's own
 ---@return cq.Controller
 function controller.sines(fields)
   local self = sines(fields or {})
@@ -201,9 +235,21 @@ end
 
 local OpenLoop = family("open_loop", { blind = true })
 
+-- one number for all, one for each signal, or all of them {steps, signals}
+local function first_signals(self)
+  local u = T.as_tensor(self.init)
+  local shape = u:shape()
+  local fits = #shape == 0 or shape[#shape] == self.signals and (#shape == 1 or #shape == 2 and shape[1] == self.steps)
+  if not fits then
+    is.fail("cq.Controller.open_loop: init must be one number, {%d} or {%d, %d}, got {%s}", self.signals, self.steps,
+      self.signals, table.concat(shape, ", "))
+  end
+  return T.param(u:expand { self.steps, self.signals }, { min = self.min, max = self.max })
+end
+
 function OpenLoop:act(_, _, _, step)
   if not self.params then
-    self.params = { u = T.param(T.full({ self.steps, self.signals }, self.init), { min = self.min, max = self.max }) }
+    self.params = { u = first_signals(self) }
   end
   local u = self.params.u
   if u.rank == 3 then return u:slice(step, step, 2):squeeze(2) end
@@ -229,12 +275,12 @@ function OpenLoop:check_rollout(roll)
 end
 
 local open_loop = is.define("cq.Controller.open_loop", {
-  steps = is.integer { min = 1 }, init = is.number { default = 0 },
+  steps = is.integer { min = 1 }, init = is.any_of { is.number(), is.tensor(), is.list(is.any()), default = 0 },
   min = is.number { default = -1 }, max = is.number { default = 1 },
 })
 ---@class cq.Controller.open_loop.def
 ---@field steps integer
----@field init? number     first value of every signal, 0 unless given
+---@field init? number|cq.Tensor|number[]|number[][]   first value of every signal, {signals} or {steps, signals}
 ---@field min? number      bounds of the signals, -1 and 1 unless given
 ---@field max? number
 

@@ -158,10 +158,6 @@ function Experiment:loss(roll)
   return loss
 end
 
-local function copy_params(params)
-  return T.leaves.map(params, function(tensor) return tensor:copy() end)
-end
-
 local function load_params(params, from)
   local found = T.leaves.pair(params, from)
   for _, leaf in ipairs(T.leaves.list(params)) do
@@ -197,6 +193,11 @@ local function tell_speed(self, iterations, seconds)
   message.note("%.3g s an iteration, %.3g million particle-steps a second there and back", seconds / iterations, particle_steps / seconds / 1e6)
 end
 
+local progress_fields = {
+  optimizer = is.table(), best = is.table { optional = true }, loss = is.number { optional = true },
+}
+local best_fields = { loss = is.number(), iteration = is.integer { min = 0 }, params = is.table() }
+
 -- all that going on later needs beside the parameters
 local function progress_of(self)
   return { optimizer = self.optimizer:state(), best = self.best, loss = self.loss_last }
@@ -208,15 +209,19 @@ local function save(self, run, iteration)
 end
 
 local function restore(self, run)
-  if not run.saved then return end
-  load_params(self.params, run.saved.params)
-  self.optimizer:restore(run.saved.optimizer.optimizer)
-  self.best, self.loss_last = run.saved.optimizer.best, run.saved.optimizer.loss
+  local saved = run.saved
+  if not saved then return end
+  local progress = saved.optimizer
+  local problem = is.problem(progress_fields, progress) or progress.best and is.problem(best_fields, progress.best)
+  if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", run:path "optimizer.bin", problem) end
+  load_params(self.params, saved.params)
+  self.optimizer:restore(progress.optimizer)
+  self.best, self.loss_last = progress.best, progress.loss
 end
 
 local function note_best(self, iteration, loss)
   if self.best and loss >= self.best.loss then return end
-  self.best = { loss = loss, iteration = iteration, params = copy_params(self.params) }
+  self.best = { loss = loss, iteration = iteration, params = T.leaves.snapshot(self.params) }
 end
 
 -- one iteration; made counts the updates that the parameters hold, also when something after the update fails
@@ -250,7 +255,7 @@ end
 local function only_check(self, def)
   require("cq.run").check_folder(def.folder)
   local report = self:check()
-  self.best = { loss = report.loss, iteration = 0, params = copy_params(self.params) }
+  self.best = { loss = report.loss, iteration = 0, params = T.leaves.snapshot(self.params) }
   return { loss = report.loss, best = report.loss, iterations = 0 }
 end
 

@@ -49,6 +49,23 @@ local function with_suggestion(problem)
   end))
 end
 
+-- what a function of math is for a tensor, where its name alone does not say it
+local of_tensor = { max = "maximum(x)", min = "minimum(x)", pow = "pow(x)", atan2 = "atan2(x)" }
+
+-- a table where a number is wanted may be a tensor: what it is asked then
+local function with_tensor_hint(problem)
+  problem = problem:gsub("attempt to compare %a+ with %a+", function(said)
+    if not said:find "table" then return said end
+    return said .. " (if the table is a tensor t: its number is t:item(), "
+      .. "and t:less(x) and t:greater(x) compare each element)"
+  end)
+  return (problem:gsub("(bad argument #%d+ to '([%w?]+)' %(number expected, got table)", function(said, name)
+    local call = math[name] and (of_tensor[name] or require("cq.tensor").Tensor[name] and name .. "()")
+    call = call and ("it is t:%s, and "):format(call) or ""
+    return ("%s; if the table is a tensor t: %sits number is t:item()"):format(said, call)
+  end))
+end
+
 -- is the place that the message begins with one of the library's, and not one of the user's?
 local function is_within(problem)
   return not problem:match "^[^\n:]+:%d+: " or problem:match "^[^\n:]*lua/cq/[%w_/]+%.lua:%d+: " ~= nil
@@ -69,7 +86,7 @@ function failure.handle(problem)
   end
   -- an error of the user's, or made for the user, needs none of the library's frames
   local lines = frames(3, problem ~= schema.failure and is_within(problem))
-  problem = with_suggestion(problem)
+  problem = with_tensor_hint(with_suggestion(problem))
   if #lines == 0 then return problem end
   return problem .. "\ntraceback:\n" .. table.concat(lines, "\n")
 end

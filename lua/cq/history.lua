@@ -1,6 +1,7 @@
 -- history: numbers of each iteration as a CSV file, a line as soon as it is known. Columns begin iteration,loss.
 local ffi = require "ffi"
 local engine = require "cq.engine"
+local host = require "cq.host"
 local schema = require "cq.schema"
 local text = require "cq.text"
 
@@ -76,13 +77,10 @@ local function split(line)
   return cells
 end
 
--- whole lines of an earlier run: columns, and lines of iterations up to last; a torn last line is dropped
-local function read(path, last)
-  local file = io.open(path)
-  if not file then return nil, {} end
-  local all = file:read "*a"
-  file:close()
-  local columns, lines = nil, {}
+-- whole lines of an open file: columns, and lines of iterations up to last; a torn last line is dropped
+local function read(file, last)
+  file:seek "set"
+  local all, columns, lines = file:read "*a", nil, {}
   for line in all:gmatch "([^\n]*)\n" do
     if not columns then
       columns = split(line)
@@ -98,12 +96,12 @@ local function write_error(path, problem)
 end
 
 function History:rewrite(lines)
-  if self.file then self.file:close() end
-  self.file = nil
   lines[#lines + 1] = ""
   local all = table.concat(self.columns, ",") .. "\n" .. table.concat(lines, "\n")
   engine.check(engine.C.cq_file_replace(self.path, ffi.cast("const void *", all), #all))
-  local file, problem = io.open(self.path, "a")
+  if self.file then self.file:close() end
+  self.file = nil
+  local file, problem = io.open(self.path, "a+")
   if not file then write_error(self.path, problem) end
   self.file = file
 end
@@ -115,7 +113,11 @@ end
 function History.open(path, last)
   local self = setmetatable({ path = path, columns = { "iteration", "loss" } }, History)
   local columns, lines = nil, {}
-  if last and last > 0 then columns, lines = read(path, last) end
+  local earlier = last and last > 0 and io.open(path)
+  if earlier then
+    columns, lines = read(earlier, last)
+    earlier:close()
+  end
   self.columns = columns or self.columns
   self:rewrite(lines)
   return self
@@ -129,15 +131,23 @@ function History:widen(row)
     if not known[name] then new[#new + 1] = name end
   end
   if #new == 0 then return end
-  local _, lines = read(self.path, math.huge)
+  local _, lines = read(self.file, math.huge)
   for i, line in ipairs(lines) do lines[i] = line .. (","):rep(#new) end
   for _, name in ipairs(new) do self.columns[#self.columns + 1] = name end
+  self:rewrite(lines)
+end
+
+---Writes the file again if it was removed: its name is gone then, and what was written is still in the open file.
+function History:keep()
+  if host.kind(self.path) then return end
+  local _, lines = read(self.file, math.huge)
   self:rewrite(lines)
 end
 
 ---Appends a line; it is in the file when this returns.
 ---@param row table<string, number|boolean|string>
 function History:append(row)
+  self:keep()
   self:widen(row)
   local cells = {}
   for i, name in ipairs(self.columns) do cells[i] = cell(row[name]) end

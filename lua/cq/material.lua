@@ -2,6 +2,7 @@
 --
 --   cq.Material.neo_hookean { young = 10, poisson = 0.3, density = 1 }
 --   cq.Material.corotated   { young = 10, poisson = 0.3, density = 1, incompressible = 2 }
+local elastic = require "cq.elastic"
 local is = require "cq.schema"
 local text = require "cq.text"
 
@@ -30,7 +31,7 @@ local function law(name)
     poisson = is.number { above = -1, below = 0.5 },
     density = is.number { above = 0, default = 1 },
     incompressible = is.one_of { 0, 2, 4, 6, 8, default = 0 },
-  })
+  }, nil, elastic.hint)
   return function(fields)
     local self = spec(fields)
     self.law = name

@@ -7,6 +7,7 @@
 -- are shortened to it. All optimizers go downhill.
 local is = require "cq.schema"
 local tensor = require "cq.tensor"
+local class = require "cq.tensor.class"
 local text = require "cq.text"
 
 local leaves = tensor.leaves
@@ -65,12 +66,21 @@ rules.adam = {
 
 -- ---- update -----------------------------------------------------------------------------------------------------------------------
 
+-- what is computed on the way back still needs the numbers of the way there
+local function require_free(x, path)
+  if class.held[x] or x.requires_grad and tensor.tape.recording() then
+    is.fail("optimizer:update: %s cannot be changed while a gradient is computed; update after cq.value_and_grad "
+      .. "has given its gradients", path)
+  end
+end
+
 -- trainables with their gradients; a param without a gradient is a mistake
 local function pairs_of(params, grads)
   local found = leaves.pair(params, grads)
   local out = {}
   for _, leaf in ipairs(leaves.trainable(params, "optimizer:update")) do
     local x, g = leaf.tensor, found[leaf.tensor]
+    require_free(x, leaf.path)
     if not tensor.is_tensor(g) then
       is.fail("optimizer:update: the gradients have none for %s, got %s", leaf.path, is.describe(g))
     end
@@ -156,9 +166,10 @@ end
 ---Goes on from a state of an optimizer of the same kind. Rate, clip and schedule stay.
 ---@param state table
 function Optimizer:restore(state)
-  if type(state) ~= "table" or type(state.iteration) ~= "number" or type(state.moments) ~= "table" then
+  if type(state) ~= "table" or type(state.moments) ~= "table" then
     is.fail("optimizer:restore: needs a state from optimizer:state(), got %s", is.describe(state))
   end
+  is.argument("optimizer:restore", "iteration of the state", is.integer { min = 0 }, state.iteration)
   if state.kind ~= self.kind then
     is.fail("optimizer:restore: the state is of %s, this is %s", tostring(state.kind), self.kind)
   end

@@ -47,6 +47,8 @@ option.declared = {
 local given = {}
 ---@type table<string, any>                  asked for by the script, by name: its default
 local asked = {}
+---@type table<string, true?>                by name: that nobody asked for it was told
+local told = {}
 
 -- ---- from text to values ----------------------------------------------------------------------------------------------
 
@@ -129,7 +131,7 @@ end
 ---Keeps what was typed for the script.
 ---@param options table<string, string|true>
 function option.set_given(options)
-  given, asked = options, {}
+  given, asked, told = options, {}, {}
 end
 
 ---Gives an option a value as if it had been typed; that nobody asks for it is no fault.
@@ -153,7 +155,7 @@ function option.set_program(name, typed)
   return false
 end
 
----Options that were typed and that the script never asked for, as sentences.
+---Options that were typed and that the script never asked for, as sentences; each once.
 ---@param near? boolean      only those that resemble one that it asked for
 ---@return string[]
 function option.unused(near)
@@ -161,7 +163,8 @@ function option.unused(near)
   for name in pairs(asked) do known[#known + 1] = name end
   table.sort(known)
   for name in pairs(given) do
-    if not asked[name] and (not near or text.suggest(name, known)) then
+    if not asked[name] and not told[name] and (not near or text.suggest(name, known)) then
+      told[name] = true
       local allowed = #known > 0 and "it asked for --" .. table.concat(known, ", --") or "it asked for none"
       sentences[#sentences + 1] = ("the script never asked for --%s%s; %s"):format(name, text.suggestion(name, known), allowed)
     end

@@ -57,11 +57,13 @@ function policy.carries(hidden) return hidden.observer ~= nil or hidden.controll
 
 -- ---- signals --------------------------------------------------------------------------------------------------------
 
-local function check_finite(u)
+local function check_finite(u, noun)
   if u:finite() then return u end
   local data, at = u:data(), 0
   while data[at] - data[at] == 0 do at = at + 1 end
-  is.fail("signal %d is %s; signals must be finite", at % u:size(-1) + 1, text.number(data[at]))
+  noun = noun or "signal"
+  local width = u.rank > 0 and u:size(-1) or 1
+  is.fail("%s %d is %s; %ss must be finite", noun, at % width + 1, text.number(data[at]), noun)
 end
 
 ---Raises the controller's error if the signals that were kept of control step i are not finite.
@@ -129,6 +131,7 @@ function policy.drive(self, state, hidden)
   if self.observer and not (controller and controller.blind) then
     self.phase = "the observer"
     observation, after.observer = self.observer:observe(state, hidden.observer)
+    check_finite(observation, "observation")
   end
   if controller then
     self.phase = "the controller"

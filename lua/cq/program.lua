@@ -158,8 +158,15 @@ local function print_command_help(parsed)
   print "\nand those of the program, such as --device and --threads: cqlua --help"
 end
 
+local function require_script(path)
+  local kind, problem = host.kind(path)
+  if kind == "file" or kind == "other" then return end
+  misuse("cannot open %s: %s%s", path, kind and "it is a folder" or problem, text.suggestion(path, command_names()))
+end
+
 -- the comment at the head of a script is its help
 local function print_script_help(path)
+  require_script(path)
   local file, problem = io.open(path)
   if not file then misuse("cannot open %s", problem) end
   local said = false
@@ -185,10 +192,7 @@ end
 
 local function load_script(path)
   if path ~= "-" then
-    local kind, problem = host.kind(path)
-    if kind ~= "file" and kind ~= "other" then
-      misuse("cannot open %s: %s%s", path, kind and "it is a folder" or problem, text.suggestion(path, command_names()))
-    end
+    require_script(path)
     -- its neighbours can be required, after the library
     local folder = path:match "^(.*)/[^/]*$" or "."
     package.path = package.path:gsub("^(" .. ("[^;]*;"):rep(3) .. ")", function(library) return library .. folder .. "/?.lua;" end)

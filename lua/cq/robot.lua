@@ -248,7 +248,19 @@ local function set_actuators(self, given)
   self.actuator_count = #self.signals
 end
 
+-- ---- equal particles ------------------------------------------------------------------------------------------------
+
+-- A volume, a mass, or both, that all particles have, in the place of what shape and material give: a number, or their
+-- mean. The mass of a particle is its density times its volume, so the density follows.
+local function set_equal(self, volume, mass)
+  local n = self.particle_count
+  if volume then self.volume = T.full({ n }, volume == "equal" and self.volume:mean():item() or volume) end
+  if mass then self.density = (mass == "equal" and (self.density * self.volume):mean():item() or mass) / self.volume end
+end
+
 -- ---- construction ---------------------------------------------------------------------------------------------------
+
+local equal = is.any_of { is.number { above = 0 }, is.one_of { "equal" }, optional = true }
 
 local spec = is.define("cq.Robot", {
   shape = is.any_of { is.instance "cq.Shape", is.list(is.instance "cq.Shape", { min = 1 }) },
@@ -258,6 +270,7 @@ local spec = is.define("cq.Robot", {
   pins = is.any_of { is.string(), is.list(is.any_of { is.string(), is.integer { min = 1 } }), optional = true },
   tracked = is.integer { min = 1, optional = true },
   spacing = is.any_of { is.number { above = 0 }, is.vector { size = { 2, 3 }, above = 0 }, optional = true },
+  particle_volume = equal, particle_mass = equal,
   name = is.string { default = "robot" },
 })
 
@@ -281,12 +294,15 @@ end
 ---@field groups? table<string, string|string[]|integer[]|fun(x: number, y: number, z: number?): boolean>   further groups
 ---@field pins? string|(string|integer)[] groups or particles that are held in place
 ---@field tracked? integer                so many particles, spread evenly, become the group "tracked"
+---@field particle_volume? number|"equal"   of every particle, for its share of the shape; "equal": the mean [length^dim]
+---@field particle_mass? number|"equal"     of every particle, for density * volume; "equal": the mean of that [mass]
 ---@field name? string
 
 ---A robot. shape: one or a list; material: one, or one for each group name (and "default" for the rest); actuators: one
 ---or a list; groups: further groups by name, from group names, particle numbers or a function of the coordinates;
 ---pins: what is held in place; tracked: that many particles, spread evenly, become the group "tracked"; spacing: of the
----particles of shapes that bring none [length].
+---particles of shapes that bring none [length]; particle_volume, particle_mass: the same for all particles, as other
+---simulators have it.
 ---@param fields cq.Robot.def
 ---@return cq.Robot
 local function new(_, fields)
@@ -297,6 +313,7 @@ local function new(_, fields)
   if def.groups then user_groups(self, def.groups) end
   if def.tracked then add_group(self, "tracked", spread(self, def.tracked)) end
   set_materials(self, def.material)
+  T.tape.pause(set_equal, self, def.particle_volume, def.particle_mass)
   set_actuators(self, def.actuators)
   self.pins = {}
   for _, pin in ipairs(type(def.pins) == "string" and { def.pins } or def.pins or {}) do

@@ -134,14 +134,15 @@ local function store(self, name, i, value, scalar)
       table.concat(shape, ", "))
   end
   if scalar and tensor.count == 1 then shape = {} end
-  local all = self.outputs[name]
+  local all, dims = self.outputs[name], table.concat(shape, ", ")
   if not all then
     table.insert(shape, 1, self.steps)
-    all = { tensor = T.empty(shape), count = tensor.count }
+    all = { tensor = T.empty(shape), count = tensor.count, dims = dims }
     self.outputs[name] = all
   end
-  if tensor.count ~= all.count then
-    is.fail("%s must give the same shape at every step, got %d elements after %d", name, tensor.count, all.count)
+  -- one number, alone or as {1}, is one number
+  if dims ~= all.dims and not (tensor.count == 1 and all.count == 1) then
+    is.fail("%s must give the same shape at every step, got {%s} after {%s}", name, dims, all.dims)
   end
   ffi.copy(all.tensor:data() + i * all.count, tensor:data(), all.count * ffi.sizeof "double")
 end
@@ -197,7 +198,7 @@ end
 local function advance(self, from, to, hidden)
   local fine, after, phase = true, hidden, nil
   if not self.follow then
-    fine, after = pcall(drive, self, from, to, hidden)
+    fine, after = xpcall(drive, tape.explain, self, from, to, hidden)
     if not fine then phase, to, self.phase = self.phase, self.at, nil end
   end
   conclude(self, from, to, make(self, to))
@@ -236,7 +237,7 @@ function rollout.guarded(self, f, ...)
     end
     error(problem, 0)
   end
-  return finish(pcall(f, self, ...))
+  return finish(xpcall(f, tape.explain, self, ...))
 end
 
 -- ---- the operation --------------------------------------------------------------------------------------------------
@@ -300,12 +301,12 @@ end
 ---@param given world.rollout.def
 ---@return cq.Rollout
 function rollout.run(world, given)
-  if world.busy then is.fail("world:rollout: cannot be called from inside a rollout's own functions") end
+  if world.within:is_inside() then is.fail("world:rollout: cannot be called from inside a rollout's own functions") end
   local def, on = spec(given), tape.recording()
   local self = new(world, def, on)
-  world.busy = true
+  local thread = world.within:enter()
   local ok, problem = pcall(tape.pause, rollout.guarded, self, forward)
-  world.busy = false
+  world.within:leave(thread)
   if not ok then
     self:release()
     error(problem, 0)
@@ -321,9 +322,10 @@ function rollout.run(world, given)
     if self.record then outputs[#outputs + 1] = self.record end
     tape.custom { name = "rollout", outputs = outputs, backward = function(_, a, b)
       local grads = { running = self.running and a, record = self.record and (self.running and b or not self.running and a) }
-      world.busy = true
+      local inside = world.within:enter()
       local fine, why = pcall(rollout.guarded, self, reverse, grads)
-      world.busy, self.back, self.adjoint_begun, self.given = false, nil, false, nil
+      world.within:leave(inside)
+      self.back, self.adjoint_begun, self.given = nil, false, nil
       if not fine then error(why, 0) end
     end }
   end

@@ -9,7 +9,8 @@
 --
 -- A loop:
 --   local run = Run.open { iterations = 100, resume = true }
---   local saved = run.saved                        -- { params = ..., optimizer = ..., iteration = n } when it goes on
+--   local saved = run.saved                        -- { params = ..., optimizer = ..., iteration = n } when it goes on;
+--                                                  -- a script that does not read it is refused then
 --   for i = run.done + 1, run.iterations do
 --     run:record { iteration = i, loss = loss }    -- history and progress
 --     run:checkpoint(i, params, state)             -- at most every few seconds
@@ -19,6 +20,7 @@
 local bit = require "bit"
 local ffi = require "ffi"
 local engine = require "cq.engine"
+local folders = require "cq.folder"
 local History = require "cq.history"
 local host = require "cq.host"
 local json = require "cq.json"
@@ -28,6 +30,7 @@ local program = require "cq.program"
 local Progress = require "cq.progress"
 local schema = require "cq.schema"
 local tensor = require "cq.tensor"
+local text_of = require "cq.text"
 
 local C, is = engine.C, schema
 
@@ -37,7 +40,12 @@ local C, is = engine.C, schema
 ---@field done integer           iterations made; above 0 at the start when the run was resumed
 ---@field saved table?           { iteration =, params =, optimizer = } of the run that goes on
 local Run = {}
-Run.__index = Run
+-- that a script has read what was saved is noticed: without it, it would begin anew
+Run.__index = function(self, key)
+  if key ~= "saved" then return Run[key] end
+  rawset(self, "was_read", true)
+  return rawget(self, "kept")
+end
 Run.__name = "cq.Run"
 
 local CHECKPOINT = 5             -- [s] between two saves of parameters and optimizer state
@@ -61,74 +69,6 @@ local definition = schema.define("cq.Run", {
 local function default_folder()
   local name = (program.script or "cqlua"):match "([^/]+)$":gsub("%.lua$", "")
   return option.program.out or "runs/" .. name
-end
-
--- the folder is there and takes files; told before any work is done
-local function make_folder(folder)
-  local made, problem = host.make_folder(folder)
-  local probe = folder .. "/.writable"
-  if made then
-    local file
-    file, problem = io.open(probe, "w")
-    if file then
-      file:close()
-      os.remove(probe)
-      return
-    end
-    problem = tostring(problem):gsub("^.-: ", "", 1)
-  end
-  schema.fail("the folder %s cannot be written: %s; choose another with --out", folder, tostring(problem))
-end
-
----@type table<string, integer>     folders that this process has locked
-local locks = {}
-
--- two runs in one folder would mix their files; one whose script went on without finishing it is over
-local function lock_folder(folder)
-  local lock = locks[folder] or host.lock(folder)
-  if lock == false then schema.fail("another run is at work in the folder %s; choose another with --out, or let it end", folder) end
-  locks[folder] = lock
-end
-
-local function unlock_folder(folder)
-  if locks[folder] then host.unlock(locks[folder]) end
-  locks[folder] = nil
-end
-
-local files = { "history.csv", "manifest.json", "script.lua", "params.bin", "optimizer.bin", "best.bin" }
-
--- what an earlier run left here is never overwritten: it moves to earlier-1, earlier-2, ...
-local function move_earlier(folder)
-  local found = {}
-  for _, name in ipairs(files) do
-    if host.kind(folder .. "/" .. name) then found[#found + 1] = name end
-  end
-  if #found == 0 then return end
-  local count = 1
-  while host.kind(("%s/earlier-%d"):format(folder, count)) do count = count + 1 end
-  local earlier = ("%s/earlier-%d"):format(folder, count)
-  make_folder(earlier)
-  for _, name in ipairs(found) do
-    local moved, problem = os.rename(folder .. "/" .. name, earlier .. "/" .. name)
-    if not moved then schema.fail("the earlier run in %s cannot be moved away: %s", folder, problem) end
-  end
-  message.note("the earlier run in %s is now in %s", folder, earlier)
-end
-
--- a run that is only checked leaves nothing behind: it learns whether its folder can be written, and works in another
-local function scratch_for(folder)
-  local there = host.kind(folder)
-  make_folder(folder)
-  if not there then os.remove(folder) end
-  local scratch = os.tmpname()
-  os.remove(scratch)
-  make_folder(scratch)
-  return scratch
-end
-
-local function remove_scratch(folder)
-  for _, name in ipairs(host.entries(folder) or {}) do os.remove(folder .. "/" .. name) end
-  os.remove(folder)
 end
 
 local function write_file(path, bytes)
@@ -160,15 +100,14 @@ local function quoted(word)
   return "'" .. word:gsub("'", "'\\''") .. "'"
 end
 
-local function manifest_of(def)
+local function manifest_of(def, script)
   local words = { "cqlua" }
   for _, word in ipairs(program.arguments or {}) do words[#words + 1] = quoted(word) end
   local system, name = host.system()
   local options = option.given()
   for key, value in pairs(option.program) do options[key] = value end
-  local text = script_text()
   return {
-    command = table.concat(words, " "), script = program.script, script_hash = text and Run.hash(text),
+    command = table.concat(words, " "), script = program.script, script_hash = script and Run.hash(script),
     options = options, seed = option.program.seed, device = def.device or option.program.device or "cpu",
     version = host.version, abi = C.CQ_ABI, lua = jit.version, system = system, host = name,
     started = date(), iterations = def.iterations, notes = def.notes,
@@ -177,14 +116,21 @@ end
 
 local manifest_keys = { "command", "script", "script_hash", "started", "finished", "status" }
 
-function Run:write_manifest()
+local function write_manifest(self)
   write_file(self:path "manifest.json", json.encode(self.manifest, manifest_keys) .. "\n")
+end
+
+local function describe(self)
+  write_manifest(self)
+  if self.script then write_file(self:path "script.lua", self.script) end
 end
 
 -- ---- opening and going on -------------------------------------------------------------------------------------------
 
 -- the run whose history cq.log appends to
 local current
+---@type table<string, true?>       folders in which this process has finished a run
+local finished = {}
 
 ---The run that is open, if any.
 ---@return cq.Run?
@@ -192,7 +138,7 @@ function Run.current() return current end
 
 ---Can this folder (or the one that a run would take) be written? An error if not; nothing is left there.
 ---@param folder? string
-function Run.check_folder(folder) remove_scratch(scratch_for(folder or default_folder())) end
+function Run.check_folder(folder) folders.check(folder or default_folder()) end
 
 ---Opens the folder, so that a run cannot fail for it later.
 ---@param def cq.Run.def
@@ -204,17 +150,19 @@ function Run.open(def)
     folder = def.folder or default_folder(), iterations = def.iterations, done = 0, saved_at = C.cq_clock(),
   }, Run)
   if option.program.check then
-    self.folder, def.resume = scratch_for(self.folder), false
+    -- a run that is only checked leaves nothing behind: it works in another folder
+    folders.check(self.folder)
+    self.folder, def.resume = folders.scratch(), false
   end
-  make_folder(self.folder)
-  lock_folder(self.folder)
-  if def.resume then self:restore() else move_earlier(self.folder) end
+  folders.make(self.folder)
+  folders.lock(self.folder)
+  folders.sweep(self.folder)
+  if def.resume then self:restore() else folders.move_earlier(self.folder) end
   self.history = History.open(self:path "history.csv", self.done)
-  self.manifest = manifest_of(def)
-  if self.done > 0 then self.manifest.resumed_at = self.done end
-  self:write_manifest()
-  local text = script_text()
-  if text then write_file(self:path "script.lua", text) end
+  self.script = script_text()          -- the one that runs, also when its file is changed meanwhile
+  self.manifest = manifest_of(def, self.script)
+  self.manifest.resumed_at = self.resumed_at
+  describe(self)
   self.progress = Progress.new(self.iterations, self.done)
   current = self
   -- a slip in an option is told before the work, and not after
@@ -222,13 +170,19 @@ function Run.open(def)
   return self
 end
 
+local saved_fields = {
+  iteration = is.integer { min = 0 }, params = is.table(), optimizer = is.any { optional = true },
+}
+
 function Run:restore()
   local path = self:path "optimizer.bin"
   if not host.kind(path) then
     schema.fail("there is nothing to resume in %s: it has no optimizer.bin; start without --resume", self.folder)
   end
-  self.saved = tensor.load(path)
-  self.done = self.saved.iteration
+  self.kept = tensor.load(path)
+  local problem = schema.problem(saved_fields, self.kept)
+  if problem then schema.fail("%s is not what a run has saved: %s; start without --resume", path, problem) end
+  self.done, self.resumed_at = self.kept.iteration, self.kept.iteration
   message.note("going on after iteration %d of the run in %s", self.done, self.folder)
 end
 
@@ -239,13 +193,45 @@ function Run:path(name) return self.folder .. "/" .. name end
 
 -- ---- while it goes on -----------------------------------------------------------------------------------------------
 
+-- a folder that was removed is made again, with what is known of what was in it
+local function keep_folder(self)
+  if not folders.restore(self.folder) then return end
+  describe(self)
+  self.history:keep()
+  self.saved_at = -math.huge           -- parameters are saved again at the next chance
+end
+
+-- refuses what would harm the files of the run
+local function ready(self, what)
+  if self.closed then schema.fail("%s: this run is finished; cq.Run.open opens another", what) end
+  if self.kept and not self.was_read then
+    schema.fail("%s: this run goes on after iteration %d, and the script has not read what was saved; begin with "
+      .. "run.saved.params and run.saved.optimizer and count from run.done + 1, or open the run with resume = false",
+      what, self.done)
+  end
+  keep_folder(self)
+end
+
+local function append(self, row, what)
+  ready(self, what)
+  for _, name in ipairs { "iteration", "loss" } do
+    local value = row[name]
+    if value ~= nil and type(value) ~= "number" then schema.fail("%s: %s must be a number, got %s", what, name, text_of.describe(value)) end
+  end
+  if self.resumed_at and row.iteration <= self.resumed_at then
+    schema.fail("%s: iteration %s is recorded already, this run goes on after iteration %d; count from run.done + 1",
+      what, text_of.describe(row.iteration), self.resumed_at)
+  end
+  self.history:append(row)
+  self.done = row.iteration
+end
+
 ---Adds a line to the history and moves the progress on.
 ---@param fields table<string, any>   iteration (default: the next), loss, and whatever else: numbers, strings, tensors
 function Run:record(fields)
   local row = History.row(fields, "cq.Run:record")
   row.iteration = row.iteration or self.done + 1
-  self.history:append(row)
-  self.done = row.iteration
+  append(self, row, "run:record")
   if self.iterations > 0 then self.progress:update(self.done, row.loss) end
 end
 
@@ -254,18 +240,11 @@ end
 ---@param params table            as tensor.save takes it
 ---@param optimizer? table        the optimizer's state
 function Run:save(iteration, params, optimizer)
+  ready(self, "run:save")
   -- one file holds all that resuming needs, so that a crash between two files cannot mix two iterations
   tensor.save(self:path "optimizer.bin", { iteration = iteration, params = params, optimizer = optimizer })
   tensor.save(self:path "params.bin", params)
   self.saved_at, self.unsaved = C.cq_clock(), nil
-end
-
-local function snapshot(value)
-  if tensor.is_tensor(value) then return value:copy() end
-  if type(value) ~= "table" or getmetatable(value) then return value end
-  local out = {}
-  for key, part in pairs(value) do out[key] = snapshot(part) end
-  return out
 end
 
 ---Saves when the last time is some seconds ago; else what was given is saved when the run ends before the next time, however
@@ -274,9 +253,11 @@ end
 ---@param params table            as tensor.save takes it
 ---@param optimizer? table        the optimizer's state
 function Run:checkpoint(iteration, params, optimizer)
+  ready(self, "run:checkpoint")
   if C.cq_clock() - self.saved_at >= CHECKPOINT then return self:save(iteration, params, optimizer) end
   -- a copy: the next iteration may fail halfway through its update
-  self.unsaved = { iteration = iteration, params = snapshot(params), optimizer = snapshot(optimizer) }
+  self.unsaved = { iteration = iteration, params = tensor.leaves.snapshot(params),
+    optimizer = tensor.leaves.snapshot(optimizer) }
 end
 
 ---Did the user ask to stop?
@@ -289,11 +270,14 @@ local function close(self, status, problem)
   if unsaved then saved, why = pcall(self.save, self, unsaved.iteration, unsaved.params, unsaved.optimizer) end
   self.manifest.finished, self.manifest.status, self.manifest.problem = date(), status, problem
   self.manifest.iterations_done = self.done
-  self:write_manifest()
+  keep_folder(self)
+  write_manifest(self)
   self.history:close()
-  unlock_folder(self.folder)
-  if option.program.check then remove_scratch(self.folder) end
+  self.closed = true
+  folders.unlock(self.folder)
+  if option.program.check then folders.remove_scratch(self.folder) end
   if current == self then current = nil end
+  finished[self.folder] = true
   if not saved then error(why, 0) end
   if status == "interrupted" and self.done > 0 then
     message.note("interrupted after iteration %d; what was computed is kept in %s", self.done, self.folder)
@@ -304,6 +288,7 @@ end
 ---@param params? table
 ---@param optimizer? table
 function Run:finish(params, optimizer)
+  if self.closed then schema.fail "run:finish: this run is finished already" end
   self.progress:close()
   if params then self:save(self.done, params, optimizer) end
   close(self, self:interrupted() and "interrupted" or "finished")
@@ -321,7 +306,8 @@ end
 
 -- ---- cq.log ---------------------------------------------------------------------------------------------------------
 
----Prints a line of named values, and appends it to the history of the run: the one that is open, else one in --out.
+---Prints a line of named values, and appends it to the history of the run: the one that is open, else one in --out, unless
+---the script has finished a run there.
 ---@param fields table<string, any>   numbers, strings, tensors; iteration or epoch counts, loss is the loss
 function Run.log(fields)
   schema.argument("cq.log", "values", is.table(), fields)
@@ -334,11 +320,12 @@ function Run.log(fields)
     end
     print(table.concat(words, "  "))
   end
-  if not current and option.program.out then Run.open { resume = false } end
+  -- what is told after a run has finished is only told: another run in its folder would move its files away
+  local out = option.program.out
+  if not current and out and not finished[out] then Run.open { resume = false } end
   if not current then return end
   row.iteration = row.iteration or row.epoch or current.done + 1
-  current.history:append(row)
-  current.done = row.iteration
+  append(current, row, "cq.log")
 end
 
 return Run

@@ -272,6 +272,19 @@ local function names_of(fields)
   return names
 end
 
+---What keeps a table that was read from a file from being what is wanted, in words; nil: nothing.
+---@param fields table<string, cq.Checker>
+---@param value any
+---@return string?
+function schema.problem(fields, value)
+  if type(value) ~= "table" then return ("it must be a table, got %s"):format(text.describe(value)) end
+  for _, name in ipairs(names_of(fields)) do
+    local kind, part = fields[name], value[name]
+    local fine = part == nil and kind.optional or part ~= nil and kind.check(part)
+    if not fine then return ("%s must be %s, got %s"):format(name, kind.label, text.describe(part)) end
+  end
+end
+
 local Schema = {}
 Schema.__index = Schema
 
@@ -287,7 +300,7 @@ function Schema:__call(given)
     if type(key) == "number" and self.items then
       out[key] = schema.argument(self.name, ("entry %s"):format(text.number(key)), self.items, value)
     elseif not kind then
-      self:unknown(key, value)
+      self:unknown(key, given)
     else
       out[key] = schema.argument(self.name, key, kind, value)
     end
@@ -298,21 +311,26 @@ function Schema:__call(given)
   return out
 end
 
-function Schema:unknown(key, value)
+function Schema:unknown(key, given)
+  local value = given[key]
   local allowed = #self.names > 0 and "allowed are " .. table.concat(self.names, ", ") or "it takes none"
   if type(key) ~= "string" then
     schema.fail("%s: takes named fields, got %s at position %s; %s", self.name, text.describe(value), tostring(key), allowed)
   end
-  schema.fail("%s: unknown field %s%s; %s", self.name, key, text.suggestion(key, self.names), allowed)
+  local hint = self.hints and self.hints(key, given)
+  hint = hint and (" (%s)"):format(hint) or text.suggestion(key, self.names)
+  schema.fail("%s: unknown field %s%s; %s", self.name, key, hint, allowed)
 end
 
 ---Declares a constructor's table. Calling the result with the user's table gives a checked copy with defaults.
 ---@param name string                       as users write it: "cq.World"
 ---@param fields table<string, cq.Checker>
 ---@param items? cq.Checker                 of positional entries; none: they are errors
+---@param hints? fun(key: string, given: table): string?   what is meant by a field that has another name elsewhere
 ---@return cq.Schema
-function schema.define(name, fields, items)
-  local self = setmetatable({ name = name, fields = fields, items = items, names = names_of(fields) }, Schema)
+function schema.define(name, fields, items, hints)
+  local self = { name = name, fields = fields, items = items, hints = hints, names = names_of(fields) }
+  setmetatable(self, Schema)
   schema.registry[name] = self
   return self
 end

@@ -27,23 +27,40 @@ for name in pairs(values.fields) do names[#names + 1] = name end
 for name in pairs(of_world) do names[#names + 1] = name end
 table.sort(names)
 
--- the value that all particles of a list share; constants only
-local function shared(robot, name, index, count, what)
-  if not values.fields[name].constant then
-    is.fail("%s: needs init, there is no value to start from", what)
+-- the value {n, ...} that the particles start from: what with has set, or the robot's own
+local function start_of(robot, name, what)
+  local value = values.start(robot, name)
+  if not value then is.fail("%s: needs init, there is no value to start from", what) end
+  local field = values.fields[name]
+  if value.rank > 1 + (field.signals and 1 or field.rank or 0) then
+    is.fail("%s: needs init, the robot has a value for each scene of a batch", what)
   end
-  local data = robot[name]:data()
-  local first = data[index and index[0] or 0]
+  return value
+end
+
+-- the value that all particles of a list share
+local function shared(robot, name, index, count, what)
+  local value = start_of(robot, name, what)
+  local data, width = value:data(), value.count / robot.particle_count
+  local first = index and index[0] or 0
   for k = 1, count - 1 do
-    if data[index and index[k] or k] ~= first then
-      is.fail("%s: differs between particles (%s and %s); use per = \"particle\"%s, or give init", what, text.number(first),
-        text.number(data[index and index[k] or k]), index and "" or " or \"group\"")
+    local other = index and index[k] or k
+    for i = 0, width - 1 do
+      local a, b = data[first * width + i], data[other * width + i]
+      if a ~= b then
+        is.fail("%s: differs between particles (%s and %s); use per = \"particle\"%s, or give init", what, text.number(a),
+          text.number(b), index and "" or " or \"group\"")
+      end
     end
   end
-  return first
+  return value[first + 1]
 end
 
 local function for_robot(robot, name, def, bounds, what)
+  local field, n = values.fields[name], robot.particle_count
+  if field.each and def.per ~= "particle" then
+    is.fail("%s: is a value of each particle; say per = \"particle\", got \"%s\"", what, def.per)
+  end
   if def.per == "group" then
     local out = {}
     for _, group_name in ipairs(robot.groups) do
@@ -53,14 +70,9 @@ local function for_robot(robot, name, def, bounds, what)
     end
     return out
   elseif def.per == "robot" then
-    return T.param(def.init or shared(robot, name, nil, robot.particle_count, what), bounds)
+    return T.param(def.init or shared(robot, name, nil, n, what), bounds)
   end
-  local field, n = values.fields[name], robot.particle_count
-  if not def.init then
-    if field.constant or name == "position" then return T.param(robot[name], bounds) end
-    if name == "velocity" then return T.param(T.zeros { n, robot.dim }, bounds) end
-    is.fail("%s: needs init, there is no value to start from", what)
-  end
+  if not def.init then return T.param(start_of(robot, name, what), bounds) end
   local init = T.as_tensor(def.init)
   if field.constant and init.rank == 0 then init = init:expand { n } end
   return T.param(init, bounds)
@@ -91,7 +103,7 @@ function trainable.make(world, robot, given)
     local entry, what = given[name], "cq.Experiment: trainable." .. tostring(name)
     if not values.fields[name] and not of_world[name] then
       is.fail("cq.Experiment: trainable has no %s%s; allowed are %s", text.describe(name),
-        type(name) == "string" and text.suggestion(name, names) or "", table.concat(names, ", "))
+        type(name) == "string" and values.hint(name, given, names) or "", table.concat(names, ", "))
     end
     local side = of_world[name] and "world" or "robot"
     out[side] = out[side] or {}

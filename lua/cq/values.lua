@@ -2,6 +2,7 @@
 local is = require "cq.schema"
 local text = require "cq.text"
 local T = require "cq.tensor"
+local elastic = require "cq.elastic"
 
 local values = {}
 
@@ -20,6 +21,13 @@ values.fields = fields
 local names = {}
 for name in pairs(fields) do names[#names + 1] = name end
 table.sort(names)
+
+---What may be meant by a name that is none of the fields, for errors.
+---@return string      " (...)", or nothing
+function values.hint(name, given, known)
+  local hint = elastic.hint(name, given)
+  return hint and (" (%s)"):format(hint) or text.suggestion(name, known or names)
+end
 
 -- shape of one particle's value
 local function width(robot, field)
@@ -127,8 +135,8 @@ function values.check(robot, given)
   for name, value in pairs(given) do
     local field = fields[name]
     if not field then
-      is.fail("robot:with: unknown field %s%s; allowed are %s", tostring(name), type(name) == "string" and text.suggestion(name, names) or "",
-        table.concat(names, ", "))
+      local hint = type(name) == "string" and values.hint(name, given)
+      is.fail("robot:with: unknown field %s%s; allowed are %s", tostring(name), hint or "", table.concat(names, ", "))
     end
     local what = "robot:with: " .. name
     if field.signals and robot.actuator_count == 0 then is.fail("%s: the robot has no actuators", what) end
@@ -155,9 +163,21 @@ end
 
 -- what a particle has when with says nothing
 local function base(robot, name, field)
-  if field.constant then return robot[name] end
+  if field.constant or name == "position" then return robot[name] end
   if name == "deformation" then return T.eye(robot.dim):unsqueeze(1):expand { robot.particle_count, robot.dim, robot.dim } end
   return T.zeros(joined({ robot.particle_count }, width(robot, field)))
+end
+
+---What all particles of a robot have when a rollout begins, as plain numbers.
+---@param robot cq.Robot
+---@param name string
+---@return cq.Tensor?     {n, ...} or {batch, n, ...}; nil where only a rollout can tell
+function values.start(robot, name)
+  return T.tape.pause(function()
+    local given = values.spread(robot, name)
+    if given then return given:detach() end
+    if name ~= "actuator_weights" then return base(robot, name, fields[name]) end
+  end)
 end
 
 ---The value of a field for all particles, by operations on the recording tape.

@@ -17,6 +17,7 @@ local memory = require "cq.memory"
 local message = require "cq.message"
 local pool = require "cq.pool"
 local selection = require "cq.selection"
+local within = require "cq.within"
 local C = engine.C
 
 ---@class cq.World
@@ -148,7 +149,7 @@ local function new(_, fields)
   for k, robot in ipairs(def) do self.robots[k] = robot:placed() end
   self.robot = self.robots[1]
   self.walls = text.is_instance(def.walls, "cq.Boundary") and { def.walls } or def.walls
-  self.selections = {}
+  self.selections, self.within = {}, within.new()
   local raw = raw_def(self, def)
   self.layout = T.tape.pause(assembly.fill, raw, self.robots, self.walls, self.domain)
   fill_base(self, def)
@@ -181,7 +182,11 @@ end
 ---Gives all memory back at once. Rollouts and states of the world cannot be used after.
 function World:close()
   if not self.owned.open then return end
-  if self.busy then is.fail("world:close: cannot be called from inside a rollout's own functions") end
+  if self.within:is_inside() then is.fail("world:close: cannot be called from inside a rollout's own functions") end
+  if self.within:is_awaited() then
+    is.fail("world:close: a coroutine waits inside a rollout of this world; resume it to its end, or let it be forgotten "
+      .. "(its variable = nil)")
+  end
   self.owned.open = false
   self.pool:close()
   C.cq_world_destroy(self.handle)

@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local is = require "cq.schema"
 local host = require "cq.host"
 local message = require "cq.message"
+local part = require "cq.part"
 local text = require "cq.text"
 
 ---@class cq.Video
@@ -32,6 +33,7 @@ local spec = is.define("cq.Picture.video", {
   path = is.string(), fps = is.number { above = 0, max = 240, default = 30 }, keep_frames = is.boolean { default = false },
 })
 
+-- for the shell
 local function quote(path) return "'" .. path:gsub("'", "'\\''") .. "'" end
 
 local function has_ffmpeg()
@@ -61,12 +63,15 @@ local function make_frame_folder(self)
   if not made then is.fail("cq.Picture.video: cannot make the folder '%s': %s", self.folder, tostring(problem)) end
 end
 
+-- Whatever its name, it is a file to ffmpeg: 10:30/x.mp4 would be a protocol, and -y.mp4 an option.
+local function file_of(path) return quote("file:" .. path) end
+
 -- The shell stays after ffmpeg and drains the pipe: an ffmpeg that gives up early, or hears a Ctrl-C before the program does,
 -- must not kill the program by a broken pipe.
 local function start(self, width, height)
   local command = ("trap '' INT TERM; ffmpeg -hide_banner -loglevel error -nostdin -y -f rawvideo -pix_fmt rgba -s %dx%d -r %g -i pipe:0 %s %s 2>%s; "
     .. "{ echo $? >%s; } 2>/dev/null; cat >/dev/null")
-    :format(width, height, self.fps, formats[self.kind], quote(self.part), quote(self.log), quote(self.status))
+    :format(width, height, self.fps, formats[self.kind], file_of(self.part), quote(self.log), quote(self.status))
   local pipe, problem = io.popen(command, "w")
   if not pipe then is.fail("cq.Picture.video: cannot start ffmpeg: %s", tostring(problem)) end
   self.pipe, self.width, self.height = pipe, width, height
@@ -82,8 +87,9 @@ function video.new(fields)
   if not formats[self.kind] then
     is.fail("cq.Picture.video: the path must end in .%s, got \"%s\"", table.concat(kinds, ", ."), self.path)
   end
-  self.frames, self.part = 0, self.path .. ".part"
-  self.log, self.status = self.path .. ".log", self.path .. ".status"
+  self.frames, self.part = 0, part.of(self.path)
+  self.log, self.status = part.of(self.path .. ".log"), part.of(self.path .. ".status")
+  part.sweep_of(self.path)
   probe(self.part)
   self.encoded = has_ffmpeg()
   if not self.encoded or self.keep_frames then make_frame_folder(self) end

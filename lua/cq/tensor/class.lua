@@ -84,6 +84,10 @@ function class.number(pointer, at)
   return pointer[at]
 end
 
+---Tensors that a gradient is computed by at this moment: their numbers must stay as they are.
+---@type table<cq.Tensor, true?>
+class.held = {}
+
 -- ---- making ---------------------------------------------------------------------------------------------------------
 
 local function wrap(pointer, count, rank, dims)
@@ -109,6 +113,19 @@ end
 ---@return cq.Tensor
 function class.like(t)
   return wrap(empty(t.count), t.count, t.rank, t.dims)
+end
+
+---The same numbers in memory of their own, without a gradient; of a param another one with its bounds.
+---@return cq.Tensor
+function class.twin(t)
+  local out = class.like(t)
+  ffi.copy(out.pointer, t.pointer, t.count * 8)
+  if t.trainable then
+    rawset(out, "trainable", true)
+    rawset(out, "bounds", { min = t.bounds.min, max = t.bounds.max })
+    out.requires_grad = true
+  end
+  return out
 end
 
 ---A tensor of given dimensions, not initialised. The list is kept: do not change it.

@@ -62,22 +62,25 @@ local function evaluate(f, list, p, ...)
   return value, leaves.map(p, function(t) return grads[t] end), unpack(results, 2, results.n)
 end
 
+local held = class.held
+
 -- the gradients of these tensors begin anew, and what others had collected there comes back
 local function isolated(list, f, ...)
   local before = {}
   for i, leaf in ipairs(list) do
     local t = leaf.tensor
-    before[i] = { adjoint = t.adjoint, requires_grad = t.requires_grad }
-    t.adjoint, t.requires_grad = false, true
+    before[i] = { adjoint = t.adjoint, requires_grad = t.requires_grad, held = held[t] }
+    t.adjoint, t.requires_grad, held[t] = false, true, true
   end
   local function restore(ok, ...)
     for i, leaf in ipairs(list) do
-      leaf.tensor.adjoint, leaf.tensor.requires_grad = before[i].adjoint, before[i].requires_grad
+      local t = leaf.tensor
+      t.adjoint, t.requires_grad, held[t] = before[i].adjoint, before[i].requires_grad, before[i].held
     end
     if not ok then error((...), 0) end
     return ...
   end
-  return restore(pcall(f, ...))
+  return restore(pcall(tape.whole, f, ...))
 end
 
 ---A function that gives the value of f and its gradient by the parameters.

@@ -89,6 +89,17 @@ function leaves.map(value, f)
   return build(value)
 end
 
+---A copy of nested tables: tensors in memory of their own, params with their bounds, all else as it is.
+---@param value any
+---@return any
+function leaves.snapshot(value)
+  if class.is_tensor(value) then return class.twin(value) end
+  if not is_branch(value) then return value end
+  local out = {}
+  for key, part in pairs(value) do out[key] = leaves.snapshot(part) end
+  return out
+end
+
 ---What stands in another table at the place of each trainable, by the tensor.
 ---@param params any
 ---@param others any        a table of the same shape

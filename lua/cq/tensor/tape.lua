@@ -29,6 +29,38 @@ local function finish(before, ok, ...)
   return ...
 end
 
+local function pack(...) return { n = select("#", ...), ... } end
+
+---A handler for xpcall: what LuaJIT says of a yield that C code is in the way of, as a sentence at the line of the yield.
+---@param problem any
+---@return any
+function tape.explain(problem)
+  local crossed = type(problem) == "string" and problem:find("attempt to yield across C-call boundary", 1, true)
+  if not crossed then return problem end
+  schema.failure = schema.where() .. "coroutine.yield: a coroutine cannot be left while a gradient is computed in it; "
+    .. "what it left would be lost to the gradient"
+  return schema.failure
+end
+
+-- Runs a function that a coroutine cannot be left in: whoever resumed it would go on with the recording of another, and
+-- one that is never resumed would leave it on for good. A yield cannot cross a function of C, and string.gsub is one.
+local function unyielding(f, ...)
+  local arguments, results = pack(...), nil
+  local function call() results = pack(f(unpack(arguments, 1, arguments.n))) end
+  local ok, problem = xpcall(string.gsub, tape.explain, ".", ".", call)
+  if not ok then error(problem, 0) end
+  return unpack(results, 1, results.n)
+end
+
+---Runs a function as a whole: a coroutine cannot be left within it.
+---@param f fun(...): any
+---@return any ...            what f returns
+function tape.whole(f, ...)
+  local thread, is_main = coroutine.running()          -- the main one has a name too, by the flavour of LuaJIT
+  if thread and not is_main then return unyielding(f, ...) end
+  return f(...)
+end
+
 ---Runs a function with its operations recorded on a tape (nil: on none). An error passes through, and leaves the recording
 ---as it was before.
 ---@param on cq.Tape?
@@ -40,8 +72,9 @@ function tape.with(on, f, ...)
     schema.fail("tape.with: needs a tape from tape.new() and a function, got %s", schema.describe(on))
   end
   local before = current
+  if on == before then return f(...) end
   current = on
-  return finish(before, pcall(f, ...))
+  return finish(before, pcall(tape.whole, f, ...))
 end
 
 ---Runs a function with nothing recorded.

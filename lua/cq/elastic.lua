@@ -1,0 +1,24 @@
+-- elastic: what the constants of a material are called elsewhere.
+local text = require "cq.text"
+
+local elastic = {}
+
+local other_names = {
+  E = "young", youngs_modulus = "young", nu = "poisson", poissons_ratio = "poisson", rho = "density",
+}
+
+---The name and value here of what is called otherwise elsewhere, in words.
+---@param key string
+---@param given table         the fields: of Lame's constants, both say more
+---@return string?
+function elastic.hint(key, given)
+  if other_names[key] then return ("its name is %s here"):format(other_names[key]) end
+  if key ~= "mu" and key ~= "lambda" then return nil end
+  local mu, lambda = given.mu, given.lambda
+  local law = "Lame's constants are young = mu (3 lambda + 2 mu) / (lambda + mu) and poisson = lambda / (2 (lambda + mu))"
+  if type(mu) ~= "number" or type(lambda) ~= "number" or lambda + mu == 0 then return law end
+  return ("%s: young = %s, poisson = %s"):format(law, text.number(mu * (3 * lambda + 2 * mu) / (lambda + mu)),
+    text.number(lambda / (2 * (lambda + mu))))
+end
+
+return elastic
