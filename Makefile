@@ -81,7 +81,7 @@ C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c
            $(patsubst tests/cuda/%.cc,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.cc))) \
            $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c))) $(BUILD)/tests/bench/speed
 
-.PHONY: all help cuda cuda-budget gpu-check setup demo test tests trainings check-all accuracy bench install clean FORCE
+.PHONY: all help cuda cuda-budget gpu-check setup demo test tests trainings hunt check-all accuracy bench install clean FORCE
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -296,6 +296,12 @@ $(BUILD)/tests/%: tests/c/%.cc $(CORE_OBJECTS) $(BUILD)/flags
 
 trainings: $(BUILD)/cqlua ## train every example to its end and hold it to what is said here of it; minutes
 	@$(BUILD)/cqlua tests/spec.lua tests/trainings.lua
+
+SEED    ?= 1
+COUNT   ?= 1000
+VERBOSE ?= 0
+hunt: $(BUILD)/cqlua ## gradients of random scenes against differences: COUNT of them from SEED on; five minutes for 1000
+	@$(BUILD)/cqlua tests/hunt.lua --seed $(SEED) --count $(COUNT) $(if $(filter-out 0,$(VERBOSE)),--verbose)
 
 # LuaJIT's memory is not scanned for pointers: what only Lua holds would be called a leak
 # CQ_LANES=1: as compilers without vector extensions build the kernels
