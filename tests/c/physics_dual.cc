@@ -98,8 +98,11 @@ struct lame_map {
   }
 };
 
+#include "physics_wall.inl"
+
 int main(void) {
   hold(lame_map{}, "lame constants");
+  check_walls();
   plane::all();
   space::all();
   return check_report();
