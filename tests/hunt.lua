@@ -17,7 +17,7 @@ option.program.threads = option.program.threads > 0 and option.program.threads o
 T.warn = function() end      -- a parameter without influence is nothing rare here
 
 local total = { right = 0, kink = 0, unclear = 0, wrong = 0, failed = 0, unstable = 0 }
-local bad = {}
+local bad, hidden = {}, {}
 
 local function tell(seed, what, words)
   bad[#bad + 1] = seed
@@ -34,6 +34,7 @@ local function hunt(seed)
     for name, verdict in pairs(verdicts) do
       total[verdict] = total[verdict] + 1
       if verdict == "wrong" then wrong[#wrong + 1] = name end
+      if verdict == "unclear" then hidden[#hidden + 1] = ("%s of seed %d"):format(name, seed) end
     end
     table.sort(wrong)
     if #wrong > 0 then tell(seed, "the gradient is wrong along " .. table.concat(wrong, ", "), words) end
@@ -62,5 +63,6 @@ end
 local checked = total.right + total.kink + total.unclear + total.wrong
 print(("%d scenes from seed %d, %d directions of gradients: %d right, %d right but at a kink, %d that rounding or kinks hide, %d wrong; "
   .. "%d unstable, %d failed"):format(count, first, checked, total.right, total.kink, total.unclear, total.wrong, total.unstable, total.failed))
+if #hidden > 0 then print("hidden: " .. table.concat(hidden, ", ")) end
 for _, seed in ipairs(bad) do print(("make hunt SEED=%d COUNT=1 VERBOSE=1"):format(seed)) end
 os.exit(#bad == 0 and 0 or 1)
