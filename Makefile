@@ -120,8 +120,8 @@ $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' > $@
 
 # the header without its includes, as LuaJIT reads it, and the same as bytes for the program to carry
-$(BUILD)/cq.cdef: engine/cq.h $(BUILD)/flags
-	@grep -v '^#include' $< | $(CC) -E -P -x c - -o $@
+$(BUILD)/cq.cdef: engine/cq.h engine/lists.h $(BUILD)/flags
+	@grep -v '^#include <' $< | $(CC) -E -P -x c -iquote engine - -o $@
 $(BUILD)/cdef.inc: $(BUILD)/cq.cdef
 	@od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g' > $@
 
@@ -308,6 +308,11 @@ SEED ?= 1
 fuzz: ## mangled meshes, pictures, parameters and options under the sanitizers, a minute; SECONDS_EACH=3600 takes hours
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/sanitize CC=gcc CXX=g++ WERROR=1 SANITIZE=1 NVCC= $(BUILD)/check/sanitize/cqlua
 	@$(BUILD)/check/sanitize/cqlua tests/fuzz/run.lua --seconds $(SECONDS_EACH) --seed $(SEED) --keep $(BUILD)/fuzz
+
+COUNT   ?= 1000
+VERBOSE ?= 0
+hunt: $(BUILD)/cqlua ## gradients of random scenes against differences: COUNT of them from SEED on; five minutes for 1000
+	@$(BUILD)/cqlua tests/hunt.lua --seed $(SEED) --count $(COUNT) $(if $(filter-out 0,$(VERBOSE)),--verbose)
 
 # LuaJIT's memory is not scanned for pointers: what only Lua holds would be called a leak
 # CQ_LANES=1: as compilers without vector extensions build the kernels

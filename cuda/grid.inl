@@ -79,6 +79,16 @@ typedef struct Contact {
   real normal[CQ_DIM];
 } Contact;
 
+// where a node is for a wall that has moved away from its place at the start
+CQ_GPU void place_for(const cq_frame *s, const Where *w, const int32_t wall, double x[3]) {
+  const real *velocity = wall_velocity_of(s, w->scene, wall);
+  x[0] = w->at[0] * s->scales_8.dx;
+  x[1] = w->at[1] * s->scales_8.dx;
+  x[2] = 0;
+  x[LAST] = w->at[2] * s->scales_8.dx;
+  EACH(i) x[i] -= w->time * (double)velocity[i];
+}
+
 // Contact j of a node: what stays comes first, then the walls that move, where they are now. 0: there are not so many.
 CQ_GPU int contact_of(const cq_frame *s, const Where *w, const int32_t j, Contact *contact) {
   if (j < w->count) {
@@ -90,10 +100,8 @@ CQ_GPU int contact_of(const cq_frame *s, const Where *w, const int32_t j, Contac
   int32_t left = j - w->count;
   for (int32_t m = 0; m < s->wall_count; m++) {
     if (!s->walls[m].moves) continue;
-    const real *velocity = wall_velocity_of(s, w->scene, m);
-    double x[3] = {w->at[0] * s->scales_8.dx, w->at[1] * s->scales_8.dx, 0}, normals[3][3];
-    x[LAST] = w->at[2] * s->scales_8.dx;
-    EACH(i) x[i] -= w->time * (double)velocity[i];
+    double x[3], normals[3][3];
+    place_for(s, w, m, x);
     const int32_t count = wall_normals(&s->walls[m], CQ_DIM, 1e-6 * s->scales_8.dx, x, normals);
     if (left < count) {
       contact->wall = m;
@@ -201,24 +209,36 @@ CQ_GPU void sync_crew(void) {
     cq_sync_some(1 + crew(), CQ_TILE_NODES);
 }
 
+// the velocity of a wall has brought it to where its normals are: (E22)
+CQ_GPU void turn_adj(const cq_frame *s, const Where *w, const int32_t wall, ContactGrad *grad) {
+  double x[3], grad_n[3] = {0, 0, 0}, grad_x[3] = {0, 0, 0};
+  place_for(s, w, wall, x);
+  EACH(i) grad_n[i] = (double)grad->n[i];
+  wall_normals_adj(&s->walls[wall], CQ_DIM, x, grad_n, grad_x);
+  EACH(i) grad->w[i] -= (real)(w->time * grad_x[i]);
+}
+
 // Contact j of a node backward; v0: velocity before all walls; grad_wall: of the wall's velocity, then of its friction. Returns the
 // wall, -1 if there is none.
 CQ_GPU int32_t meet_adj(const cq_frame *s, const Where *w, const int32_t j, const real v0[CQ_DIM], real grad_v[CQ_DIM], Node *grad_wall) {
-  real v[CQ_DIM], grad_friction = 0, grad_w[CQ_DIM] = {0};
+  real v[CQ_DIM];
+  ContactGrad grad = {};
   const real still[3] = {0, 0, 0};
   Contact c;
   c.wall = -1;
   if (j >= 0 && contact_of(s, w, j, &c)) {
     EACH(i) v[i] = v0[i];
     meet_walls(s, w, j, v);
-    if (c.wall < 0)
-      contact_adj(CQ_CONTACT_STICKY, 0, c.normal, still, v, grad_v, &grad_friction, grad_w);
-    else
+    if (c.wall < 0) {
+      contact_adj(CQ_CONTACT_STICKY, 0, c.normal, still, v, grad_v, &grad);
+    } else {
       contact_adj(s->walls[c.wall].kind, friction_of(s, w->scene, c.wall), c.normal, wall_velocity_of(s, w->scene, c.wall), v,
-                  grad_v, &grad_friction, grad_w);
+                  grad_v, &grad);
+      if (s->walls[c.wall].moves) turn_adj(s, w, c.wall, &grad);
+    }
   }
-  EACH(i) grad_wall->c[i] = grad_w[i];
-  grad_wall->c[CQ_DIM] = grad_friction;
+  EACH(i) grad_wall->c[i] = grad.w[i];
+  grad_wall->c[CQ_DIM] = grad.friction;
   return c.wall;
 }
 

@@ -99,6 +99,7 @@ typedef enum cq_contact_kind {
   CQ_CONTACT_SLIP,                      // no motion along the normal
   CQ_CONTACT_SEPARATE,                  // slip, but free to leave
   CQ_CONTACT_FRICTION,                  // separate with Coulomb friction
+  CQ_CONTACT_HOLD,                      // v <- wall velocity of what presses against it, free to leave
 } cq_contact_kind;
 
 typedef enum cq_wall_shape {

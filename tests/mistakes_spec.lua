@@ -432,6 +432,24 @@ describe("a picture", function()
   end)
 end)
 
+describe("friction in the place of a wall that holds", function()
+  it("is named, at the wall and where a rollout sets it", function()
+    local source = [[
+      local cq = require "cq"
+      local material = cq.Material.neo_hookean { young = 10, poisson = 0.3 }
+      local robot = cq.Robot { shape = cq.Shape.box { at = { 0, 0 }, size = { 0.1, 0.1 }, count = { 2, 2 } }, material = material }
+      local walls = { cq.Boundary.floor { at = 0.1, mu = 99 }, cq.Boundary.floor { at = 0, mu = %s } }
+      local world = cq.World { cells = { 16, 16 }, dx = 1 / 16, dt = 1e-3, walls = walls, robot:at { 0.4, 0.4 } }
+      world:rollout { steps = 1, friction = { 0.5, %s } }
+    ]]
+    local function told(mu, later) return process.cqlua({ "-e", source:format(mu, later) }).err end
+    assert.equal("", told("99", "99"))
+    local large = " gives gradients as large [^\n]*separable = true [^\n]*\n$"
+    assert.matches("^cqlua: warning: %(command line%):4: cq.Boundary.floor: mu = 1000000" .. large, told("1e6", "1"))
+    assert.matches("^cqlua: warning: %(command line%):6: world:rollout: a friction of 100" .. large, told("1", "100"))
+  end)
+end)
+
 describe("a warning", function()
   it("of a gradient that is zero says whose it is, once", function()
     local content = [[

@@ -155,6 +155,10 @@ describe("mistakes in a world", function()
     says(sentence(cq.Boundary.box, { kind = "friction" }), "needs its coefficient mu")
     says(sentence(cq.Boundary.box, { kind = "slip", mu = 1 }), "mu is for kind \"friction\"")
     says(sentence(cq.Boundary.box, { mu = -1 }), "mu must be a finite number at least 0")
+    says(sentence(cq.Boundary.box, { kind = "slip", separable = true }), "the kind is \"slip\"; slip that lets go is kind \"separate\"")
+    says(sentence(cq.Boundary.box, { mu = 1, separable = true }), "the kind is \"friction\", which lets go anyway")
+    says(sentence(cq.Boundary.box, { mu = 1, clamp = true }), "what starts within, kind \"sticky\" or \"slip\"; kind \"friction\" lets go")
+    says(sentence(cq.Boundary.box, { separable = true, clamp = true }), "one that is separable lets go")
     says(sentence(cq.Boundary.box, { moves = true }), "a wall that moves needs a velocity")
     says(sentence(cq.Boundary.box, { inset = 1, lower = { 0, 0 } }), "either inset or lower and upper")
     says(sentence(cq.Boundary.obstacle, { lower = { 0, 0 }, upper = { 1, 0 } }), "upper must be above lower on every axis, got 0 and 0 on axis 2")
@@ -185,6 +189,41 @@ describe("walls", function()
     assert.is_true(math.abs(vx(slip) - 0.5) < 1e-9 and math.abs(vx(separate) - 0.5) < 1e-9)
     assert.is_true(vx(friction) < 0.45 and vx(friction) > 0)
     assert.is_true(separate:velocity("block"):get(2) > slip:velocity("block"):get(2))
+  end)
+
+  it("that are separable hold what presses, and let it go", function()
+    local function of(fields, velocity) return thrown(cq.Boundary.floor(fields), velocity):velocity "block" end
+    local held = { kind = "sticky", separable = true, at = 0.29 }
+    assert.equal("cq.Boundary.floor { sticky, separable }", tostring(cq.Boundary.floor(held)))
+    -- what leaves is not touched, and what presses does not slide
+    assert.is_true(of(held, { 0.1, 0.5 }):close(T.tensor { 0.1, 0.5 }, 1e-9))
+    assert.is_true(of({ at = 0.29 }, { 0.1, 0.5 }):get(2) < 0.2)
+    local down = { 0.5, -1 }
+    assert.is_true(of(held, down):close(of({ mu = 99, at = 0.29 }, down), 1e-9))
+    assert.is_true(of(held, down):get(2) > of({ at = 0.29 }, down):get(2) + 0.1)
+  end)
+
+  it("hold robots that start in them if they are clamps", function()
+    local function start(wall)
+      return cq.World {
+        cells = { 32, 32 }, dx = 1 / 32, dt = 5e-3, substeps = "auto", walls = wall, precision = "float64", gravity = { 0, -1 },
+        scene.robot():at { 0.4, 0.3 },
+      }
+    end
+    local function at(more)
+      local fields = { lower = { 0.3, 0.2 }, upper = { 0.6, 0.36 }, clamp = true }
+      for key, value in pairs(more or {}) do fields[key] = value end
+      return cq.Boundary.obstacle(fields)
+    end
+    says(sentence(start, at { clamp = false }), "or have clamp = true where the wall is to hold it")
+    local held = start(at())
+    local state = held:rollout { steps = 20 }.state
+    assert.is_true(math.abs(state:center("foot"):get(2) - 0.35) < 0.01)
+    -- a gripper takes it along
+    local lifted = start(at { velocity = { 0, 0.5 } }):rollout { steps = 40 }.state
+    assert.is_true(math.abs(lifted:center("foot"):get(2) - 0.35 - 0.1) < 0.02)
+    -- and places that a rollout sets are looked at in the same way
+    held:rollout { steps = 1, robot = held.robot:with { position = held.robot.position + 0.01 } }
   end)
 
   it("stand where each shape has them", function()

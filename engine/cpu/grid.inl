@@ -5,6 +5,18 @@ CQ_INLINE const real *wall_velocity_of(const cq_scene *s, const int32_t wall) {
   return (const real *)s->globals + 3 + s->model->wall_count + 3 * wall;
 }
 
+// places of nodes relative to a wall: in double, or over the dual numbers of a test, where normals turn with their wall
+#if defined(CQ_REAL_DUAL)
+#define CQ_WALL_REAL
+typedef real wall_real;
+#define wall_sqrt s_sqrt
+#define wall_value s_value
+#include "../world/wall.inl"
+#else
+typedef double wall_real;
+#define wall_normals cq_wall_normals
+#endif
+
 // the contacts that hold one node, in the order of the walls: those that stay, and every moving wall with all its normals
 enum { CONTACTS = CQ_CONTACTS_MAX + 3 * CQ_WALLS_MAX };
 
@@ -12,25 +24,38 @@ typedef struct {
   int count;
   int32_t wall[CONTACTS];
   real normal[CONTACTS][CQ_DIM];
+  int32_t node[CQ_DIM];      // which the moving walls were asked for
 } Contacts;
 
-CQ_INLINE void contacts_add(Contacts *contacts, const int32_t wall, const double normal[3]) {
+// room for the normal of one more contact
+CQ_INLINE real *contacts_add(Contacts *contacts, const int32_t wall) {
   contacts->wall[contacts->count] = wall;
-  for (int i = 0; i < CQ_DIM; i++) contacts->normal[contacts->count][i] = (real)normal[i];
-  contacts->count++;
+  return contacts->normal[contacts->count++];
+}
+
+CQ_INLINE double seconds_of(const cq_scene *s) { return (double)s->step * s->model->dt; }
+
+// where a node is for a wall that has moved away from its place at the start
+CQ_INLINE void place_for(const cq_scene *s, const int32_t wall, const int32_t node[CQ_DIM], wall_real x[3]) {
+  x[2] = 0;
+  EACH(i) x[i] = node[i] * s->model->dx - seconds_of(s) * (wall_real)wall_velocity_of(s, wall)[i];
 }
 
 // walls that move cover other nodes at each step: where they are now
 static void contacts_add_moving(const cq_scene *s, const cq_column *column, const int32_t z, Contacts *contacts) {
   const cq_model *m = s->model;
-  const double time = (double)s->step * m->dt;
+  contacts->node[0] = column->x;
+  contacts->node[1] = column->y;
+  contacts->node[LAST] = z;
   for (int32_t w = 0; w < m->wall_count; w++) {
     if (!m->walls[w].moves) continue;
-    double x[3] = {column->x * m->dx, column->y * m->dx, 0}, normals[3][3];
-    x[LAST] = z * m->dx;
-    for (int i = 0; i < CQ_DIM; i++) x[i] -= time * (double)s_value(wall_velocity_of(s, w)[i]);
-    const int32_t count = cq_wall_normals(&m->walls[w], CQ_DIM, 1e-6 * m->dx, x, normals);
-    for (int32_t k = 0; k < count; k++) contacts_add(contacts, w, normals[k]);
+    wall_real x[3], normals[3][3];
+    place_for(s, w, contacts->node, x);
+    const int32_t count = wall_normals(&m->walls[w], CQ_DIM, 1e-6 * m->dx, x, normals);
+    for (int32_t k = 0; k < count; k++) {
+      real *normal = contacts_add(contacts, w);
+      EACH(i) normal[i] = (real)normals[k][i];
+    }
   }
 }
 
@@ -47,7 +72,8 @@ CQ_INLINE int32_t next_held(const cq_scene *s, const cq_column *column, const in
     // a pin comes last, and no wall has a say beside it
     pinned = node[*entry].wall < 0;
     if (pinned) contacts->count = 0;
-    contacts_add(contacts, node[*entry].wall, node[*entry].normal);
+    real *normal = contacts_add(contacts, node[*entry].wall);
+    EACH(i) normal[i] = (real)node[*entry].normal[i];
   }
   if (moving && !pinned && held < column->count) contacts_add_moving(s, column, column->z + held, contacts);
   return held;
@@ -136,6 +162,15 @@ static void grid(cq_scene *s, void *record, int32_t block) {
 
 #if !defined(CQ_REAL_DUAL)
 
+// the velocity of a wall has brought it to where its normals are: (E22)
+static void turn_adj(const cq_scene *s, const int32_t wall, const int32_t node[CQ_DIM], const ContactGrad *grad, cq_partial *sum) {
+  double x[3], grad_n[3] = {0}, grad_x[3] = {0};
+  place_for(s, wall, node, x);
+  EACH(i) grad_n[i] = (double)grad->n[i];
+  cq_wall_normals_adj(&s->model->walls[wall], CQ_DIM, x, grad_n, grad_x);
+  EACH(i) sum->wall_velocity[wall][i] -= seconds_of(s) * grad_x[i];
+}
+
 // The walls of one node backward: v is the velocity before them and becomes the one after; grad_v the other way round.
 static void contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], real grad_v[CQ_DIM], cq_partial *sum) {
   real before[CONTACTS][CQ_DIM];
@@ -146,15 +181,16 @@ static void contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_
   for (int k = contacts->count - 1; k >= 0; k--) {
     const int32_t w = contacts->wall[k];
     const real still[CQ_DIM] = {0};
-    real grad_friction = 0, grad_w[CQ_DIM] = {0};
+    ContactGrad grad = {0};
     if (w < 0) {
-      contact_adj(CQ_CONTACT_STICKY, 0, contacts->normal[k], still, before[k], grad_v, &grad_friction, grad_w);
+      contact_adj(CQ_CONTACT_STICKY, 0, contacts->normal[k], still, before[k], grad_v, &grad);
       continue;
     }
     contact_adj(s->model->walls[w].kind, friction_of(s, w), contacts->normal[k], wall_velocity_of(s, w), before[k], grad_v,
-                &grad_friction, grad_w);
-    sum->friction[w] += grad_friction;
-    EACH(i) sum->wall_velocity[w][i] += grad_w[i];
+                &grad);
+    sum->friction[w] += grad.friction;
+    EACH(i) sum->wall_velocity[w][i] += grad.w[i];
+    if (s->model->walls[w].moves) turn_adj(s, w, contacts->node, &grad, sum);
   }
 }
 

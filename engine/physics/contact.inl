@@ -12,6 +12,10 @@ CQ_INLINE void contact(const int kind, const real friction, const real n[CQ_DIM]
     return;
   }
   if (kind != CQ_CONTACT_SLIP && !(normal < 0)) return;
+  if (kind == CQ_CONTACT_HOLD) {
+    EACH(i) v[i] = w[i];
+    return;
+  }
   real slide2 = 0;
   EACH(i) u[i] = u[i] - normal * n[i];
   EACH(i) slide2 = slide2 + u[i] * u[i];
@@ -28,20 +32,25 @@ CQ_INLINE void contact(const int kind, const real friction, const real n[CQ_DIM]
   EACH(i) v[i] = w[i] + keep * u[i];
 }
 
+// What else than the velocity a contact depends on gets, added up.
+typedef struct {
+  real friction, w[CQ_DIM], n[CQ_DIM];
+} ContactGrad;
+
 // v is the velocity before the contact; grad_v holds dL/dv' and becomes dL/dv.
 CQ_INLINE void contact_adj(const int kind, const real friction, const real n[CQ_DIM], const real w[CQ_DIM],
-                           const real v[CQ_DIM], real grad_v[CQ_DIM], real *grad_friction, real grad_w[CQ_DIM]) {
+                           const real v[CQ_DIM], real grad_v[CQ_DIM], ContactGrad *grad) {
   real u[CQ_DIM], normal = 0;
   EACH(i) u[i] = v[i] - w[i];
   EACH(i) normal = normal + u[i] * n[i];
-  if (kind == CQ_CONTACT_STICKY) {
+  if (kind != CQ_CONTACT_STICKY && kind != CQ_CONTACT_SLIP && !(normal < 0)) return;
+  if (kind == CQ_CONTACT_STICKY || kind == CQ_CONTACT_HOLD) {
     EACH(i) {
-      grad_w[i] = grad_w[i] + grad_v[i];
+      grad->w[i] = grad->w[i] + grad_v[i];
       grad_v[i] = 0;
     }
     return;
   }
-  if (kind != CQ_CONTACT_SLIP && !(normal < 0)) return;
   real g[CQ_DIM], grad_normal = 0, gn = 0;
   EACH(i) u[i] = u[i] - normal * n[i];
   EACH(i) g[i] = grad_v[i];
@@ -55,16 +64,18 @@ CQ_INLINE void contact_adj(const int kind, const real friction, const real n[CQ_
       const real ratio = friction * normal / slide;
       EACH(i) g[i] = (ratio + 1) * g[i] - gt * ratio / slide2 * u[i];
       grad_normal = gt * friction / slide;
-      *grad_friction = *grad_friction + gt * normal / slide;
+      grad->friction = grad->friction + gt * normal / slide;
     } else {
       EACH(i) g[i] = 0;
     }
   }
-  // t = (I - n n^T) u, l = n.u
+  // t = u - l n, l = n.u: dL/dn = (dL/dl - n.dL/dt) u - l dL/dt, and u[] holds t
   EACH(i) gn = gn + g[i] * n[i];
+  const real gl = grad_normal - gn;
   EACH(i) {
-    const real gu = g[i] + (grad_normal - gn) * n[i];
-    grad_w[i] = grad_w[i] + grad_v[i] - gu;
+    const real gu = g[i] + gl * n[i];
+    grad->n[i] = grad->n[i] + gl * (u[i] + normal * n[i]) - normal * g[i];
+    grad->w[i] = grad->w[i] + grad_v[i] - gu;
     grad_v[i] = gu;
   }
 }

@@ -151,7 +151,7 @@ static cq_status copy_walls(const cq_world_def *def, cq_model *m) {
   for (int32_t k = 0; k < def->wall_count; k++) {
     cq_wall *w = &m->walls[k];
     *w = def->walls[k];
-    if (w->kind < CQ_CONTACT_STICKY || w->kind > CQ_CONTACT_FRICTION || w->shape < CQ_WALL_HALF_SPACE ||
+    if (w->kind < CQ_CONTACT_STICKY || w->kind > CQ_CONTACT_HOLD || w->shape < CQ_WALL_HALF_SPACE ||
         w->shape > CQ_WALL_HEIGHT_FIELD)
       return cq_fail(CQ_INVALID, "wall %d has an unknown shape or kind", k + 1);
     if (!(w->friction >= 0) || !isfinite(w->friction))

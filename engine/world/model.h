@@ -68,6 +68,8 @@ int64_t cq_model_field_count(const cq_model *model, int32_t field);   // numbers
 
 // A wall at a point: how many unit normals hold it (a corner of a hollow box has several), 0 outside the solid.
 int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const double x[3], double normals[3][3]);
+// What dL/d(first normal) gives the point, added to grad_x; walls with several normals have constant ones.
+void cq_wall_normals_adj(const cq_wall *wall, int32_t dim, const double x[3], const double grad_n[3], double grad_x[3]);
 // Entries of the column (x, y), as a range of map->node.
 void cq_wall_map_column(const cq_wall_map *map, int32_t x, int32_t y, int64_t *begin, int64_t *end);
 cq_status cq_wall_map_create(cq_model *model);

@@ -1,19 +1,38 @@
-// wall: which unit normals of a wall hold a point. Plain C, so that a device may ask it too: it says what its functions are.
+// wall: which unit normals of a wall hold a point, and how these turn when the point moves. Plain C, so that a device may ask it
+// too: it says what its functions are. A test defines CQ_WALL_REAL and its own wall_real, a dual number, before.
+//
+// Which points a wall holds, and which face of a box or cell of a height field is theirs, has jumps: it is held fixed in the
+// derivatives. Normals of planes and of boxes are constant on a face, those of a height field in 2D on a segment.
 #ifndef CQ_WALL
 #define CQ_WALL static inline
 #endif
+#ifndef CQ_WALL_REAL
+typedef double wall_real;
+#define wall_sqrt sqrt
+#define wall_value(x) (x)
+#endif
 
-CQ_WALL int32_t sphere_normals(const cq_wall *w, int32_t dim, double slack, const double x[3], double normals[3][3]) {
-  double r2 = 0;
+CQ_WALL int32_t sphere_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3], wall_real normals[3][3]) {
+  wall_real r2 = 0;
   for (int i = 0; i < dim; i++) r2 += (x[i] - w->point[i]) * (x[i] - w->point[i]);
-  const double r = sqrt(r2);
+  const wall_real r = wall_sqrt(r2);
   if (w->hollow ? r < w->radius - slack : r > w->radius + slack) return 0;
   // at the centre any direction is as good as another
-  for (int i = 0; i < dim; i++) normals[0][i] = r > 0 ? (x[i] - w->point[i]) / r * (w->hollow ? -1 : 1) : i == 1;
+  for (int i = 0; i < dim; i++) normals[0][i] = r > 0 ? (x[i] - w->point[i]) / r * (w->hollow ? -1 : 1) : (wall_real)(i == 1);
   return 1;
 }
 
-CQ_WALL int32_t box_normals(const cq_wall *w, int32_t dim, double slack, const double x[3], double normals[3][3]) {
+// (E22) dL/dx += (I - n n^T) / r dL/dn, with the sign of n; at the centre the normal is a constant
+CQ_WALL void sphere_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3], wall_real grad_x[3]) {
+  wall_real r2 = 0, along = 0;
+  for (int i = 0; i < dim; i++) r2 += (x[i] - w->point[i]) * (x[i] - w->point[i]);
+  if (!(r2 > 0)) return;
+  for (int i = 0; i < dim; i++) along += (x[i] - w->point[i]) * grad_n[i];
+  const wall_real turn = (wall_real)(w->hollow ? -1 : 1) / wall_sqrt(r2);
+  for (int i = 0; i < dim; i++) grad_x[i] += turn * (grad_n[i] - along / r2 * (x[i] - w->point[i]));
+}
+
+CQ_WALL int32_t box_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3], wall_real normals[3][3]) {
   int32_t count = 0;
   if (w->hollow) {
     for (int i = 0; i < dim; i++) {
@@ -25,9 +44,9 @@ CQ_WALL int32_t box_normals(const cq_wall *w, int32_t dim, double slack, const d
     return count;
   }
   // inside a solid box: out through the nearest face
-  double nearest = INFINITY;
+  wall_real nearest = INFINITY;
   for (int i = 0; i < dim; i++) {
-    const double low = x[i] - w->lower[i], high = w->upper[i] - x[i];
+    const wall_real low = x[i] - w->lower[i], high = w->upper[i] - x[i];
     if (low < -slack || high < -slack) return 0;
     if (low < nearest) {
       nearest = low;
@@ -42,45 +61,90 @@ CQ_WALL int32_t box_normals(const cq_wall *w, int32_t dim, double slack, const d
 }
 
 // index and fraction of a coordinate in equally spaced samples, held at the ends
-CQ_WALL void sample_at(double x, double origin, double spacing, int32_t count, int32_t *index, double *fraction) {
-  double s = (x - origin) / spacing;
+CQ_WALL void sample_at(wall_real x, double origin, double spacing, int32_t count, int32_t *index, wall_real *fraction) {
+  wall_real s = (x - origin) / spacing;
   if (s < 0) s = 0;
   if (s > count - 1) s = count - 1;
-  *index = (int32_t)s;
+  *index = (int32_t)wall_value(s);
   if (*index > count - 2) *index = count > 1 ? count - 2 : 0;
   *fraction = s - *index;
 }
 
-CQ_WALL int32_t height_normals(const cq_wall *w, int32_t dim, double slack, const double x[3], double normals[3][3]) {
+// Where a point is over a height field: the heights at the corners of its cell, h01 along the last axis, and the place within.
+typedef struct wall_cell {
+  double h00, h01, h10, h11;
+  wall_real a, b;            // along the first axis and the last one
+} wall_cell;
+
+CQ_WALL wall_cell height_cell(const cq_wall *w, int32_t dim, const wall_real x[3]) {
+  wall_cell c;
   int32_t i, k = 0;
-  double a, b = 0;
   const int32_t nx = w->height_count[0], nz = dim == 3 ? w->height_count[1] : 1;
-  sample_at(x[0], w->height_origin[0], w->height_spacing[0], nx, &i, &a);
-  if (dim == 3) sample_at(x[2], w->height_origin[1], w->height_spacing[1], nz, &k, &b);
+  c.b = 0;
+  sample_at(x[0], w->height_origin[0], w->height_spacing[0], nx, &i, &c.a);
+  if (dim == 3) sample_at(x[2], w->height_origin[1], w->height_spacing[1], nz, &k, &c.b);
   const int32_t i1 = nx > 1 ? i + 1 : i, k1 = nz > 1 ? k + 1 : k;
-  const double h00 = w->height[(int64_t)i * nz + k], h10 = w->height[(int64_t)i1 * nz + k];
-  const double h01 = w->height[(int64_t)i * nz + k1], h11 = w->height[(int64_t)i1 * nz + k1];
-  const double h = (1 - a) * ((1 - b) * h00 + b * h01) + a * ((1 - b) * h10 + b * h11);
+  c.h00 = w->height[(int64_t)i * nz + k];
+  c.h10 = w->height[(int64_t)i1 * nz + k];
+  c.h01 = w->height[(int64_t)i * nz + k1];
+  c.h11 = w->height[(int64_t)i1 * nz + k1];
+  return c;
+}
+
+// the gradient of (y - height): a normal that has no unit length, and its length
+CQ_WALL wall_real height_rise(const cq_wall *w, int32_t dim, const wall_cell *c, wall_real rise[3]) {
+  const wall_real sx = ((1 - c->b) * (c->h10 - c->h00) + c->b * (c->h11 - c->h01)) / w->height_spacing[0];
+  wall_real sz = 0;
+  if (dim == 3) sz = ((1 - c->a) * (c->h01 - c->h00) + c->a * (c->h11 - c->h10)) / w->height_spacing[1];
+  rise[0] = -sx;
+  rise[1] = 1;
+  rise[2] = -sz;
+  return wall_sqrt(1 + sx * sx + sz * sz);
+}
+
+CQ_WALL int32_t height_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3], wall_real normals[3][3]) {
+  const wall_cell c = height_cell(w, dim, x);
+  const wall_real h = (1 - c.a) * ((1 - c.b) * c.h00 + c.b * c.h01) + c.a * ((1 - c.b) * c.h10 + c.b * c.h11);
   if (x[1] > h + slack) return 0;
-  const double sx = ((1 - b) * (h10 - h00) + b * (h11 - h01)) / w->height_spacing[0];
-  const double sz = dim == 3 ? ((1 - a) * (h01 - h00) + a * (h11 - h10)) / w->height_spacing[1] : 0;
-  const double length = sqrt(1 + sx * sx + sz * sz);
-  normals[0][0] = -sx / length;
-  normals[0][1] = 1 / length;
-  normals[0][2] = -sz / length;
+  wall_real rise[3];
+  const wall_real length = height_rise(w, dim, &c, rise);
+  for (int i = 0; i < 3; i++) normals[0][i] = rise[i] / length;
   return 1;
 }
 
-CQ_WALL int32_t wall_normals(const cq_wall *w, int32_t dim, double slack, const double x[3], double normals[3][3]) {
+// (E22) in 3D a cell is twisted: its slope along one axis changes along the other, by as much for both
+CQ_WALL void height_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3], wall_real grad_x[3]) {
+  if (dim < 3) return;
+  const wall_cell c = height_cell(w, dim, x);
+  wall_real rise[3], along = 0;
+  const wall_real length = height_rise(w, dim, &c, rise);
+  for (int i = 0; i < 3; i++) along += rise[i] / length * grad_n[i];
+  const double twist = (c.h11 - c.h10 - c.h01 + c.h00) / (w->height_spacing[0] * w->height_spacing[1]);
+  for (int i = 0; i < 3; i += 2) {
+    // beside the field its ends are held
+    const int axis = i / 2;
+    const wall_real at = (x[i] - w->height_origin[axis]) / w->height_spacing[axis];
+    if (at < 0 || at > w->height_count[axis] - 1) continue;
+    grad_x[i] += -twist / length * (grad_n[2 - i] - along * rise[2 - i] / length);
+  }
+}
+
+CQ_WALL int32_t wall_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3], wall_real normals[3][3]) {
   switch (w->shape) {
     case CQ_WALL_SPHERE: return sphere_normals(w, dim, slack, x, normals);
     case CQ_WALL_BOX: return box_normals(w, dim, slack, x, normals);
     case CQ_WALL_HEIGHT_FIELD: return height_normals(w, dim, slack, x, normals);
     default: break;
   }
-  double distance = 0;
+  wall_real distance = 0;
   for (int i = 0; i < dim; i++) distance += (x[i] - w->point[i]) * w->normal[i];
   if (distance > slack) return 0;
   for (int i = 0; i < dim; i++) normals[0][i] = w->normal[i];
   return 1;
+}
+
+// grad_x += what the normals of a point give it; grad_n {3} is of its first normal, for all walls with more have constant ones
+CQ_WALL void wall_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3], wall_real grad_x[3]) {
+  if (w->shape == CQ_WALL_SPHERE) sphere_normals_adj(w, dim, x, grad_n, grad_x);
+  if (w->shape == CQ_WALL_HEIGHT_FIELD) height_normals_adj(w, dim, x, grad_n, grad_x);
 }

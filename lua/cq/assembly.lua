@@ -55,10 +55,11 @@ end
 
 local function check_walls(what, robot, x, walls, structs, domain)
   for w, wall in ipairs(walls) do
-    local p = wall:first_inside(structs[w - 1], domain.dim, x, robot.particle_count)
+    local p = not wall.clamp and wall:first_inside(structs[w - 1], domain.dim, x, robot.particle_count)
     if p then
-      is.fail("%s: %s overlaps wall %d (%s): %s is inside its solid; move the robot with robot:at", what, robot.name, w, wall.family,
-        particle_text(robot, x, p))
+      local clamp = (wall.kind == "sticky" or wall.kind == "slip") and not wall.separable and ", or have clamp = true where the wall is to hold it" or ""
+      is.fail("%s: %s overlaps wall %d (%s): %s is inside its solid; move the robot with robot:at%s", what, robot.name, w, wall.family,
+        particle_text(robot, x, p), clamp)
     end
   end
 end

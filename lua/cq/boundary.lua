@@ -3,28 +3,58 @@
 --   walls = cq.Boundary.box { kind = "friction", mu = 0.5 }
 --   walls = { cq.Boundary.floor { at = 0.1 }, cq.Boundary.sphere { center = { 1, 0.2 }, radius = 0.1, kind = "slip" } }
 --
--- Kinds: "sticky" takes the wall's velocity; "slip" has no motion along the normal; "separate" is slip, but free to
--- leave; "friction" is separate with Coulomb's law and the coefficient mu.
+-- Kinds: "sticky" takes the wall's velocity, with separable = true only while it presses, and is free to leave; "slip" has
+-- no motion along the normal; "separate" is slip, but free to leave; "friction" is separate with Coulomb's law and the
+-- coefficient mu.
+--
+-- A robot that starts within a wall is an error, unless the wall is there to hold it: clamp = true, for "sticky" and "slip".
 local is = require "cq.schema"
 local text = require "cq.text"
+local message = require "cq.message"
 
 ---@class cq.Boundary
 ---@field shape "half_space"|"box"|"sphere"|"height_field"
 ---@field kind "sticky"|"slip"|"separate"|"friction"
 ---@field mu number             Coulomb coefficient [-], 0 unless kind is "friction"
+---@field separable boolean     of kind "sticky": holds what presses against it, and lets go
+---@field clamp boolean         robots may start within
 ---@field velocity number[]?    of the surface [length/time]
 ---@field moves boolean         the solid region moves with its velocity; else it stays, as a conveyor does
 local Boundary = { __name = "cq.Boundary" }
 Boundary.__index = Boundary
 
 function Boundary:__tostring()
-  return ("cq.Boundary.%s { %s%s }"):format(self.family, self.kind, self.kind == "friction" and ", mu " .. text.number(self.mu) or "")
+  local more = self.kind == "friction" and ", mu " .. text.number(self.mu) or ""
+  return ("cq.Boundary.%s { %s%s%s%s }"):format(self.family, self.kind, more, self.separable and ", separable" or "", self.clamp and ", clamp" or "")
 end
 
 ---@class cq.BoundaryModule
-local boundary = { class = Boundary }
+---@field mu_large number         from here on friction holds nearly all that presses, and what slides has a derivative as large
+local boundary = { class = Boundary, mu_large = 100 }
+
+---A coefficient of at least mu_large was given; what: says where.
+---@param what string
+function boundary.warn_of_friction(what)
+  message.warn("%s%s gives gradients as large where anything slides; a wall with kind = \"sticky\", separable = true holds what presses, without them",
+    is.where(), what)
+end
 
 local point = function(options) return is.vector { size = { 2, 3 }, optional = options and options.optional } end
+
+local function check_kind(self, name)
+  if self.kind == "friction" and not self.mu then
+    is.fail("cq.Boundary.%s: a wall with friction needs its coefficient mu, for example mu = 0.5", name)
+  elseif self.kind ~= "friction" and self.mu then
+    is.fail("cq.Boundary.%s: mu is for kind \"friction\", the kind is \"%s\"", name, self.kind)
+  elseif self.separable and self.kind ~= "sticky" then
+    is.fail("cq.Boundary.%s: separable = true is for kind \"sticky\", the kind is \"%s\"%s", name, self.kind,
+      self.kind == "slip" and "; slip that lets go is kind \"separate\"" or ", which lets go anyway")
+  elseif self.clamp and (self.separable or self.kind ~= "sticky" and self.kind ~= "slip") then
+    is.fail("cq.Boundary.%s: clamp = true is for a wall that holds what starts within, kind \"sticky\" or \"slip\"; %s lets go", name,
+      self.separable and "one that is separable" or ("kind \"%s\""):format(self.kind))
+  end
+  if self.mu and self.mu >= boundary.mu_large then boundary.warn_of_friction(("cq.Boundary.%s: mu = %s"):format(name, text.number(self.mu))) end
+end
 
 -- a family of walls: its own fields beside those that every wall has
 local function family(name, fields, finish)
@@ -32,16 +62,14 @@ local function family(name, fields, finish)
   fields.mu = is.number { min = 0, optional = true }
   fields.velocity = point { optional = true }
   fields.moves = is.boolean { optional = true }
+  fields.separable = is.boolean { default = false }
+  fields.clamp = is.boolean { default = false }
   local spec = is.define("cq.Boundary." .. name, fields)
   return function(given)
     local self = spec(given == nil and {} or given)
     self.family = name
     self.kind = self.kind or (self.mu and "friction" or "sticky")
-    if self.kind == "friction" and not self.mu then
-      is.fail("cq.Boundary.%s: a wall with friction needs its coefficient mu, for example mu = 0.5", name)
-    elseif self.kind ~= "friction" and self.mu then
-      is.fail("cq.Boundary.%s: mu is for kind \"friction\", the kind is \"%s\"", name, self.kind)
-    end
+    check_kind(self, name)
     if self.moves and not self.velocity then
       is.fail("cq.Boundary.%s: a wall that moves needs a velocity", name)
     end
@@ -77,8 +105,19 @@ local function ordered(self, name)
   end
 end
 
+---@class cq.Boundary.box.def
+---@field inset? number            of the sides from the edge of the world [length]
+---@field lower? number[]
+---@field upper? number[]
+---@field kind? "sticky"|"slip"|"separate"|"friction"
+---@field mu? number               Coulomb coefficient [-], for kind "friction"
+---@field velocity? number[]       of the surface [length/time]
+---@field moves? boolean           the solid region moves with its velocity, true unless given
+---@field separable? boolean       for kind "sticky": holds what presses against it, and lets go
+---@field clamp? boolean           robots may start within, to be held; for kind "sticky" and "slip"
+
 ---A room: solid outside. Its sides stand `inset` inside the edge of the world (3 cells unless given), or at lower, upper.
----@param fields? { kind?: string, mu?: number, inset?: number, lower?: number[], upper?: number[], velocity?: number[], moves?: boolean }
+---@param fields? cq.Boundary.box.def
 ---@return cq.Boundary
 boundary.box = family("box", {
   inset = is.number { above = 0, optional = true }, lower = point { optional = true }, upper = point { optional = true },
@@ -93,7 +132,7 @@ boundary.box = family("box", {
 end)
 
 ---A solid box in the way.
----@param fields { lower: number[], upper: number[], kind?: string, mu?: number, velocity?: number[], moves?: boolean }
+---@param fields { lower: number[], upper: number[], kind?: string, mu?: number, velocity?: number[], moves?: boolean, separable?: boolean, clamp?: boolean }
 ---@return cq.Boundary
 boundary.obstacle = family("obstacle", { lower = point(), upper = point() }, function(self, name)
   self.shape, self.hollow = "box", false
@@ -101,7 +140,7 @@ boundary.obstacle = family("obstacle", { lower = point(), upper = point() }, fun
 end)
 
 ---Level ground: solid below `at` on the second axis, y (or another `axis`).
----@param fields { at: number, axis?: "x"|"y"|"z", kind?: string, mu?: number, velocity?: number[], moves?: boolean }
+---@param fields { at: number, axis?: "x"|"y"|"z", kind?: string, mu?: number, velocity?: number[], moves?: boolean, separable?: boolean, clamp?: boolean }
 ---@return cq.Boundary
 boundary.floor = family("floor", { at = is.number(), axis = is.one_of { "x", "y", "z", default = "y" } }, function(self)
   self.shape = "half_space"
@@ -109,7 +148,7 @@ boundary.floor = family("floor", { at = is.number(), axis = is.one_of { "x", "y"
 end)
 
 ---Solid behind a plane: where (x - point) . normal < 0. The normal need not have unit length.
----@param fields { point: number[], normal: number[], kind?: string, mu?: number, velocity?: number[], moves?: boolean }
+---@param fields { point: number[], normal: number[], kind?: string, mu?: number, velocity?: number[], moves?: boolean, separable?: boolean, clamp?: boolean }
 ---@return cq.Boundary
 boundary.half_plane = family("half_plane", { point = point(), normal = point() }, function(self, name)
   self.shape = "half_space"
@@ -118,15 +157,26 @@ boundary.half_plane = family("half_plane", { point = point(), normal = point() }
 end)
 
 ---A slope through `point` that rises along x by `angle` [radian], solid below.
----@param fields { point: number[], angle: number, kind?: string, mu?: number, velocity?: number[], moves?: boolean }
+---@param fields { point: number[], angle: number, kind?: string, mu?: number, velocity?: number[], moves?: boolean, separable?: boolean, clamp?: boolean }
 ---@return cq.Boundary
 boundary.slope = family("slope", { point = point(), angle = is.number { above = -math.pi / 2, below = math.pi / 2 } }, function(self)
   self.shape = "half_space"
   self.normal = { -math.sin(self.angle), math.cos(self.angle), #self.point == 3 and 0 or nil }
 end)
 
+---@class cq.Boundary.sphere.def
+---@field center number[]
+---@field radius number
+---@field hollow? boolean          a round room
+---@field kind? "sticky"|"slip"|"separate"|"friction"
+---@field mu? number               Coulomb coefficient [-], for kind "friction"
+---@field velocity? number[]       of the surface [length/time]
+---@field moves? boolean           the solid region moves with its velocity, true unless given
+---@field separable? boolean       for kind "sticky": holds what presses against it, and lets go
+---@field clamp? boolean           robots may start within, to be held; for kind "sticky" and "slip"
+
 ---A ball in the way, or a round room if `hollow`.
----@param fields { center: number[], radius: number, hollow?: boolean, kind?: string, mu?: number, velocity?: number[], moves?: boolean }
+---@param fields cq.Boundary.sphere.def
 ---@return cq.Boundary
 boundary.sphere = family("sphere", {
   center = point(), radius = is.number { above = 0 }, hollow = is.boolean { default = false },
@@ -162,9 +212,11 @@ end
 ---@field spacing number|number[]     of the samples along x (and z) [length]
 ---@field origin? number|number[]     of the first sample, 0 unless given [length]
 ---@field kind? "sticky"|"slip"|"separate"|"friction"
----@field mu? number
----@field velocity? number[]
----@field moves? boolean
+---@field mu? number               Coulomb coefficient [-], for kind "friction"
+---@field velocity? number[]       of the surface [length/time]
+---@field moves? boolean           the solid region moves with its velocity, true unless given
+---@field separable? boolean       for kind "sticky": holds what presses against it, and lets go
+---@field clamp? boolean           robots may start within, to be held; for kind "sticky" and "slip"
 
 ---Terrain: solid below heights over x (2D, a list) or over x and z (3D, a list of rows), linear between samples.
 ---@type fun(fields: cq.Boundary.height_field.def): cq.Boundary
@@ -194,6 +246,7 @@ local shapes = {
 }
 local kinds = {
   sticky = "CQ_CONTACT_STICKY", slip = "CQ_CONTACT_SLIP", separate = "CQ_CONTACT_SEPARATE", friction = "CQ_CONTACT_FRICTION",
+  separable = "CQ_CONTACT_HOLD",
 }
 
 local function fill(out, values)
@@ -206,7 +259,7 @@ end
 ---@param C ffi.namespace*
 ---@return ffi.cdata*?         memory that must live as long as the struct
 function Boundary:write(wall, domain, C)
-  wall.shape, wall.kind = C[shapes[self.shape]], C[kinds[self.kind]]
+  wall.shape, wall.kind = C[shapes[self.shape]], C[kinds[self.separable and "separable" or self.kind]]
   wall.friction = self.mu
   wall.moves, wall.hollow = self.moves and 1 or 0, self.hollow and 1 or 0
   fill(wall.velocity, self.velocity)

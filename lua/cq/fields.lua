@@ -7,6 +7,7 @@ local values = require "cq.values"
 local selection = require "cq.selection"
 local pool = require "cq.pool"
 local assembly = require "cq.assembly"
+local boundary = require "cq.boundary"
 local engine = require "cq.engine"
 local C = engine.C
 
@@ -172,9 +173,10 @@ local function spread_world(value, shape, least, batch, what)
 end
 
 local function check_friction(tensor)
-  if tensor and T.tape.pause(function() return tensor:min():item() end) < 0 then
-    is.fail("world:rollout: friction must be at least 0, got %s", text.number(tensor:min():item()))
-  end
+  if not tensor then return end
+  local least, most = T.tape.pause(function() return tensor:min():item(), tensor:max():item() end)
+  if least < 0 then is.fail("world:rollout: friction must be at least 0, got %s", text.number(least)) end
+  if most >= boundary.mu_large then boundary.warn_of_friction("world:rollout: a friction of " .. text.number(most)) end
 end
 
 -- ---- stability ------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ struct contact_map {
   int kind;
   branch side;
   vector normal;
-  enum { V = 0, FRICTION = D, W = D + 1, inputs = 2 * D + 1, outputs = D };
+  enum { V = 0, FRICTION = D, W = D + 1, N = 2 * D + 1, inputs = 3 * D + 1, outputs = D };
 
   // relative velocity along the normal and its tangent, away from the kinks by at least a tenth
   void draw(double *in) const {
@@ -24,18 +24,23 @@ struct contact_map {
     const double slide = side == HELD ? uniform(0.2, 0.8) * slip : fmax(slip, 0) + uniform(0.1, 1);
     for (int i = 0; i < D; i++) {
       in[W + i] = uniform(-1, 1);
+      in[N + i] = normal[i];
       in[V + i] = in[W + i] + l * normal[i] + slide * t[i] / sqrt(length);
     }
   }
   void primal(const dual *in, dual *out) const {
-    dual n[D];
-    for (int i = 0; i < D; i++) n[i] = normal[i];
     for (int i = 0; i < D; i++) out[i] = in[V + i];
-    over_dual::contact(kind, in[FRICTION], n, in + W, out);
+    over_dual::contact(kind, in[FRICTION], in + N, in + W, out);
   }
   void adjoint(const double *in, double *grad_in, const double *grad_out) const {
+    product::ContactGrad grad = {};
     for (int i = 0; i < D; i++) grad_in[V + i] = grad_out[i];
-    product::contact_adj(kind, in[FRICTION], normal, in + W, in + V, grad_in + V, &grad_in[FRICTION], grad_in + W);
+    product::contact_adj(kind, in[FRICTION], in + N, in + W, in + V, grad_in + V, &grad);
+    grad_in[FRICTION] = grad.friction;
+    for (int i = 0; i < D; i++) {
+      grad_in[W + i] = grad.w[i];
+      grad_in[N + i] = grad.n[i];
+    }
   }
 };
 
@@ -52,43 +57,46 @@ static contact_map contact_with(int kind, branch side) {
 
 // At a kink the branch that the value took gives the derivative. The node slides along x and presses along y; free: it is not
 // touched, else it moves with the wall. Neither may give anything that is not finite.
-static void check_kink(const char *name, double friction, double slide, double pressing, bool free) {
+static void check_kink(const char *name, int kind, double friction, double slide, double pressing, bool free) {
   const vector n = {0, 1};
-  vector w, v, after, g, grad_v, grad_w = {0};
-  double grad_friction = 0, off = 0, grad_off = 0;
+  vector w, v, after, g, grad_v;
+  product::ContactGrad grad = {};
+  double off = 0, grad_off = 0;
   for (int i = 0; i < D; i++) {
     w[i] = 0.25 * (i + 1);   // exact sums, so that the kink is hit
     v[i] = after[i] = w[i] + (i == 0 ? slide : i == 1 ? -pressing : 0);
     g[i] = grad_v[i] = uniform(-1, 1);
   }
-  const int kind = friction < 0 ? CQ_CONTACT_SEPARATE : CQ_CONTACT_FRICTION;
   product::contact(kind, friction, n, w, after);
-  product::contact_adj(kind, friction, n, w, v, grad_v, &grad_friction, grad_w);
+  product::contact_adj(kind, friction, n, w, v, grad_v, &grad);
   for (int i = 0; i < D; i++) {
     off = fmax(off, fabs(after[i] - (free ? v[i] : w[i])));
-    grad_off = fmax(grad_off, fabs(grad_v[i] - (free ? g[i] : 0)) + fabs(grad_w[i] - (free ? 0 : g[i])));
+    grad_off = fmax(grad_off, fabs(grad_v[i] - (free ? g[i] : 0)) + fabs(grad.w[i] - (free ? 0 : g[i])) + fabs(grad.n[i]));
   }
   CHECK(off == 0, "%dD %s: velocity is off by %g", D, name, off);
-  CHECK(grad_off == 0 && grad_friction == 0, "%dD %s: gradients are off by %g, of friction %g", D, name, grad_off, grad_friction);
+  CHECK(grad_off == 0 && grad.friction == 0, "%dD %s: gradients are off by %g, of friction %g", D, name, grad_off, grad.friction);
 }
 
 static void check_contacts(void) {
-  static const char *const kinds[] = {"sticky", "slip", "separate", "friction"}, *const sides[] = {"leaving", "pressing", "held"};
-  const uint64_t velocity = ((uint64_t)1 << D) - 1, friction = (uint64_t)1 << D, wall = velocity << (D + 1);
-  for (int kind = CQ_CONTACT_STICKY; kind <= CQ_CONTACT_FRICTION; kind++)
+  static const char *const kinds[] = {"sticky", "slip", "separate", "friction", "hold"}, *const sides[] = {"leaving", "pressing", "held"};
+  const uint64_t velocity = ((uint64_t)1 << D) - 1, friction = (uint64_t)1 << D, wall = velocity << (D + 1), normal = wall << D;
+  for (int kind = CQ_CONTACT_STICKY; kind <= CQ_CONTACT_HOLD; kind++)
     for (int side = LEAVING; side <= HELD; side++) {
       if (side == HELD && kind != CQ_CONTACT_FRICTION) continue;
       char name[64];
       snprintf(name, sizeof name, "%dD %s, %s", D, kinds[kind], sides[side]);
       const bool free = side == LEAVING && kind >= CQ_CONTACT_SEPARATE;
-      const bool still = kind == CQ_CONTACT_STICKY || side == HELD;
+      const bool still = kind == CQ_CONTACT_STICKY || side == HELD || (kind == CQ_CONTACT_HOLD && !free);
       const bool slides = kind == CQ_CONTACT_FRICTION && side == PRESSING;
       for (int k = 0; k < 5; k++)
-        hold(contact_with(kind, (branch)side), name, (free ? wall : 0) | (still ? velocity : 0) | (slides ? 0 : friction));
+        hold(contact_with(kind, (branch)side), name,
+             (free ? wall : 0) | (still ? velocity : 0) | (free || still ? normal : 0) | (slides ? 0 : friction));
     }
-  check_kink("separate at zero normal speed", -1, 0.5, 0, true);
-  check_kink("friction at zero normal speed", 0.5, 0.5, 0, true);
-  check_kink("friction on the edge of its cone", 0.5, 0.5, 1, false);
-  check_kink("friction without sliding", 0.5, 0, 1, false);
-  check_kink("zero friction without sliding", 0, 0, 1, false);
+  check_kink("separate at zero normal speed", CQ_CONTACT_SEPARATE, 0, 0.5, 0, true);
+  check_kink("hold at zero normal speed", CQ_CONTACT_HOLD, 0, 0.5, 0, true);
+  check_kink("hold, pressed by next to nothing", CQ_CONTACT_HOLD, 0, 0.5, 1e-15, false);
+  check_kink("friction at zero normal speed", CQ_CONTACT_FRICTION, 0.5, 0.5, 0, true);
+  check_kink("friction on the edge of its cone", CQ_CONTACT_FRICTION, 0.5, 0.5, 1, false);
+  check_kink("friction without sliding", CQ_CONTACT_FRICTION, 0.5, 0, 1, false);
+  check_kink("zero friction without sliding", CQ_CONTACT_FRICTION, 0, 0, 1, false);
 }

@@ -111,9 +111,12 @@ struct lame_map {
   }
 };
 
+#include "physics_wall.inl"
+
 int main(void) {
   hold(lame_map{}, "Lame's constants");
   hold(moduli_map{}, "Lame's constants of moduli");
+  check_walls();
   plane::all();
   space::all();
   return check_report();

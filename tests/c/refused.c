@@ -40,7 +40,7 @@
   F(material_of,      "material of particle 9 is 4",              s->material[9] = 4)                                       \
   F(walls_many,       "65 walls",                                 d->wall_count = 65)                                       \
   F(walls_negative,   "-1 walls",                                 d->wall_count = -1)                                       \
-  F(wall_kind,        "wall 2 has an unknown shape or kind",      s->walls[1].kind = 4)                                     \
+  F(wall_kind,        "wall 2 has an unknown shape or kind",      s->walls[1].kind = CQ_CONTACT_HOLD + 1)                   \
   F(wall_shape,       "wall 2 has an unknown shape or kind",      s->walls[1].shape = -1)                                   \
   F(friction,         "friction of wall 1 is -0.1",               s->walls[0].friction = -0.1)                              \
   F(friction_nan,     "friction of wall 1 is ",                   s->walls[0].friction = NAN)                               \

@@ -31,5 +31,7 @@ int main(void) {
   plane::check_scene(24, false);
   plane::check_scene(40, true);    // so many particles that several ranges of them share grid columns
   space::check_scene(7, false);
+  plane::check_movers();
+  space::check_movers();
   return check_report();
 }

@@ -182,10 +182,13 @@ static void compare(const subject &t, const char *name, double along) {
   CHECK(error <= 1e-9, "%dD %s: adjoint %.15g, dual %.15g, relative error %.1e", D, name, along, slope, error);
 }
 
-static void open_subject(subject &t, int side) {
+// shape: makes the fourth wall, which moves, another one, of this kind
+static void open_subject(subject &t, int side, void (*shape)(test_scene *) = NULL, int kind = 0) {
   test_scene_make(&t.scene, D, side, CQ_FLOAT64, 4);
   test_scene_add_mover(&t.scene);
   test_scene_add_pins(&t.scene);
+  if (shape) shape(&t.scene);
+  if (shape) t.scene.walls[3].kind = kind;
   const cq_world_def &d = t.scene.def;
   REQUIRE(d.substeps == SUBSTEPS);
   REQUIRE(cq_world_create(&d, &t.world) == CQ_OK);
@@ -247,4 +250,72 @@ static void check_scene(int side, bool together) {
   if (together) compare(t, "everything together", sum);
   cq_world_destroy(t.world);
   test_scene_free(&t.scene);
+}
+
+// ---- walls that move ---------------------------------------------------------------------------------------------------------
+// Their velocity has a derivative by itself, and one by where it has brought them.
+
+static void ball(test_scene *) {}
+static void room(test_scene *s) {
+  cq_wall *w = &s->walls[3];
+  w->hollow = 1;
+  w->radius = 5 * s->def.dx;
+  for (int i = 0; i < 3; i++) w->point[i] = 7.5 * s->def.dx;
+}
+static void piston(test_scene *s) {
+  cq_wall *w = &s->walls[3];
+  w->shape = CQ_WALL_BOX;
+  for (int i = 0; i < 3; i++) {
+    w->lower[i] = 2 * s->def.dx;
+    w->upper[i] = (i == 0 ? 5.5 : 12) * s->def.dx;
+  }
+}
+static void closing_box(test_scene *s) {
+  cq_wall *w = &s->walls[3];
+  w->shape = CQ_WALL_BOX;
+  w->hollow = 1;
+  for (int i = 0; i < 3; i++) {
+    w->lower[i] = 5.2 * s->def.dx;
+    w->upper[i] = 30 * s->def.dx;
+  }
+}
+static void plane_wall(test_scene *s) {
+  cq_wall *w = &s->walls[3];
+  w->shape = CQ_WALL_HALF_SPACE;
+  w->normal[0] = 0.8;
+  w->normal[1] = 0.6;
+}
+static void hills(test_scene *s) {
+  static double height[7 * 7];
+  cq_wall *w = &s->walls[3];
+  for (int k = 0; k < 49; k++) height[k] = (5 + 0.8 * sin(1.7 * k)) * s->def.dx;
+  w->shape = CQ_WALL_HEIGHT_FIELD;
+  w->height = height;
+  w->height_count[0] = 7;
+  w->height_count[1] = D == 3 ? 7 : 1;
+  for (int i = 0; i < 2; i++) {
+    w->height_origin[i] = 0.3 * s->def.dx;
+    w->height_spacing[i] = 2.1 * s->def.dx;
+  }
+}
+
+static void check_movers(void) {
+  static const struct { const char *name; void (*shape)(test_scene *); } movers[] = {
+      {"ball", ball}, {"room", room}, {"piston", piston}, {"closing box", closing_box}, {"plane", plane_wall}, {"hills", hills}};
+  static const char *const kinds[] = {"sticky", "slip", "separate", "friction", "hold"};
+  for (const auto &mover : movers)
+    for (int kind = CQ_CONTACT_STICKY; kind <= CQ_CONTACT_HOLD; kind++) {
+      // an emulated GPU is slow
+      if (test_device() == CQ_DEVICE_CUDA && kind != CQ_CONTACT_FRICTION && kind != CQ_CONTACT_HOLD) continue;
+      subject t;
+      numbers grad_signals, grad_forces, gradient(4 * D);
+      open_subject(t, D == 3 ? 5 : 8, mover.shape, kind);
+      run_product(t, grad_signals, grad_forces);
+      REQUIRE(cq_rollout_gradient(t.rollout, CQ_FIELD_WALL_VELOCITY, gradient.data(), 0) == CQ_OK);
+      char name[64];
+      snprintf(name, sizeof name, "%s, %s", mover.name, kinds[kind]);
+      compare(t, name, head(toward.field[CQ_FIELD_WALL_VELOCITY], t.value.field[CQ_FIELD_WALL_VELOCITY], gradient, 3 * D, 4 * D));
+      cq_world_destroy(t.world);
+      test_scene_free(&t.scene);
+    }
 }

@@ -184,7 +184,7 @@ static void step_probe(const probe *t, int steps) {
 
 // one step of a particle deep inside of a wall with normal n; the laws as cq.h says them
 static void check_kind(int dim, cq_wall w, const double n[3], const double x[3]) {
-  static const char *const kinds[] = {"sticky", "slip", "separate", "friction"};
+  static const char *const kinds[] = {"sticky", "slip", "separate", "friction", "hold"};
   for (int k = 0; k < SLIDES; k++) {
     double v[3] = {0}, wanted[3], got[3], tangent[3], l = 0, slide = 0, off = 0;
     for (int i = 0; i < dim; i++) {
@@ -214,7 +214,7 @@ static void check_kind(int dim, cq_wall w, const double n[3], const double x[3])
 
 static void check_kinds(int dim) {
   double n[3] = {0}, x[3];
-  for (int kind = CQ_CONTACT_STICKY; kind <= CQ_CONTACT_FRICTION; kind++) {
+  for (int kind = CQ_CONTACT_STICKY; kind <= CQ_CONTACT_HOLD; kind++) {
     cq_wall w = wall_of(CQ_WALL_HALF_SPACE, kind);
     w.friction = 0.6;
     const double length = vector3(n, 2, 3, dim == 3 ? -1 : 0);

@@ -70,6 +70,15 @@ static void all_walls(test_scene *s) {
   s->def.wall_count = 4;
 }
 
+// the same in a box that holds what presses against it, on a ground that moves
+static void moving_walls(test_scene *s) {
+  all_walls(s);
+  s->walls[0].kind = CQ_CONTACT_HOLD;
+  s->walls[1].moves = 1;
+  s->walls[1].velocity[0] = 0.3;
+  s->walls[1].velocity[2] = 0.2;
+}
+
 static void mover_and_pins(test_scene *s) {
   test_scene_add_mover(s);
   test_scene_add_pins(s);
@@ -136,6 +145,8 @@ static const row rows[] = {
     {"3D incompressible", {D3, .side = 5, .steps = 3, .change = incompressible}, 0, 0},
     {"2D all walls", {D2, .side = 14, .steps = 4, .change = all_walls}, 0, 0},
     {"3D all walls", {D3, .side = 7, .steps = 4, .change = all_walls}, 0, 0},
+    {"2D moving walls", {D2, .side = 14, .steps = 4, .change = moving_walls}, 0, 0},
+    {"3D moving walls", {D3, .side = 7, .steps = 4, .change = moving_walls}, 0, 0},
     {"2D mover and pins", {D2, .side = 12, .steps = 4, .change = mover_and_pins}, 0, 0},
     {"3D mover and pins", {D3, .side = 7, .steps = 4, .change = mover_and_pins}, 0, 0},
     {"2D bare", {D2, .side = 9, .steps = 3, .change = bare}, 0, 0},

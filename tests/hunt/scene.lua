@@ -1,0 +1,203 @@
+-- scene: a random small world, everything that can be trained in it, and a loss, from a seed.
+local cq = require "cq"
+local T = require "cq.tensor"
+local new_draw = require "tests.hunt.draw"
+local walls = require "tests.hunt.walls"
+
+local scene = {}
+
+local DX = 1 / 16
+local YOUNG, POISSON, DENSITY = 14, 0.4, 0.8      -- the stiffest: what is trained stays below
+
+local function material(draw)
+  local law = draw:pick { "neo_hookean", "corotated", "linear" }
+  return cq.Material[law] { young = YOUNG, poisson = POISSON, density = DENSITY, incompressible = draw:pick { 0, 0, 0, 2, 4 } }, law
+end
+
+-- forces from places and speeds, of the user's own
+local function spring(draw, particles)
+  local to, stiffness = draw:uniform(0.3, 0.6), draw:uniform(0.005, 0.03)
+  return { particles = particles, signals = 1, force = function(_, u, x, v) return (to - x) * (stiffness * (1 + u:sum())) - 0.002 * v end }
+end
+
+local function actuator(draw, group)
+  local axis, max = draw:pick { "x", "y" }, draw:uniform(0.5, 3)
+  local kind = draw:pick { "pressure", "muscle", "isotropic", "weighted", "none" }
+  if kind == "none" then return nil end
+  if kind == "weighted" then return cq.Actuator.isotropic { count = draw:whole(1, 3), max = max }, kind end
+  if kind == "isotropic" then return cq.Actuator.isotropic { groups = { group }, max = max }, kind end
+  return cq.Actuator[kind] { groups = { group }, axis = axis, max = max }, kind
+end
+
+-- A particle that may be pinned: it must not cross a cell's edge when its place is trained.
+local function pinnable(body)
+  for k, x in ipairs(body.position:totable()) do
+    local inner = true
+    for _, coordinate in ipairs(x) do inner = inner and math.abs((coordinate / DX - 0.5) % 1 - 0.5) < 0.4 end
+    if inner then return { k } end
+  end
+end
+
+-- a block or a ball, half a cell or so between its particles, its lowest corner at `at`; large: so that the engine splits it
+local function robot(draw, dim, name, at, large)
+  local shape
+  local count = dim == 2 and { draw:whole(2, 6), draw:whole(2, 6) } or { draw:whole(2, 3), draw:whole(2, 4), draw:whole(2, 3) }
+  if large then count = { 40, 40 } end
+  local spacing, size = draw:uniform(0.4, 0.6) * DX, {}
+  for i = 1, dim do size[i] = count[i] * spacing end
+  local group = name .. ".body"
+  if dim == 2 and not large and draw:chance(0.3) then
+    shape = cq.Shape.disc { name = group, radius = draw:uniform(0.6, 1.4) * DX, at = { 1.4 * DX, 1.4 * DX }, spacing = spacing }
+  else
+    local zero = {}
+    for i = 1, dim do zero[i] = 0 end
+    shape = cq.Shape.box { name = group, at = zero, size = size, count = count }
+  end
+  local made, law = material(draw)
+  local list, kinds = {}, {}
+  list[1], kinds[1] = actuator(draw, group)
+  if draw:chance(0.2) then list[#list + 1], kinds[#kinds + 1] = spring(draw, { 1, 2, 4 }), "spring" end
+  local fields = { name = name, shape = shape, material = made, actuators = #list > 0 and list or nil }
+  local body = cq.Robot(fields):at(at)
+  if draw:chance(0.2) then
+    fields.pins = pinnable(body)
+    body = cq.Robot(fields):at(at)
+  end
+  local word = ("%s of %d%s%s"):format(law, body.particle_count, fields.pins and ", pinned" or "", #kinds > 0 and ", " .. table.concat(kinds, ", ") or "")
+  return body, word, kinds[1] == "weighted"
+end
+
+local function place(draw, dim, k)
+  local out = {}
+  for i = 1, dim do out[i] = (draw:uniform(4.2, 5.2) + (i == 1 and 3 * (k - 1) or 0)) * DX end
+  return out
+end
+
+-- trainables of one robot; lead: {} or {batch}
+local function body_params(draw, body, dim, weighted, batch)
+  local n, p = body.particle_count, {}
+  local function shape(...)
+    local out = { ... }
+    if batch > 1 and draw:chance(0.3) then table.insert(out, 1, batch) end
+    return out
+  end
+  local function constant(name, low, high)
+    if draw:chance(0.25) then return end
+    p[name] = draw:chance(0.3) and T.param(draw:uniform(low, high)) or T.param(draw:tensor(shape(n), low, high))
+  end
+  constant("young", 5, YOUNG)
+  constant("poisson", 0.1, POISSON)
+  constant("density", DENSITY, 1.6)
+  if draw:chance(0.6) then p.volume = T.param(body.volume * draw:tensor({ n }, 0.9, 1.1)) end
+  if draw:chance(0.8) then p.position = T.param(body.position + draw:tensor(shape(n, dim), -0.04, 0.04) * DX) end
+  if draw:chance(0.8) then p.velocity = T.param(draw:tensor(draw:chance(0.3) and { dim } or shape(n, dim), -0.8, 0.8)) end
+  if draw:chance(0.6) then p.affine = T.param(draw:tensor(shape(n, dim, dim), -0.3, 0.3)) end
+  if draw:chance(0.6) then p.deformation = T.param(T.eye(dim) + draw:tensor(shape(n, dim, dim), -0.04, 0.04)) end
+  if weighted then p.actuator_weights = T.param(draw:tensor({ n, body.actuator_count }, 0, 1)) end
+  return p
+end
+
+local function world_params(draw, dim, count, batch)
+  local function shape(...)
+    local out = { ... }
+    if batch > 1 and draw:chance(0.3) then table.insert(out, 1, batch) end
+    return out
+  end
+  local p = {}
+  if draw:chance(0.7) then p.gravity = T.param(draw:tensor(shape(dim), -3, 1)) end
+  if count > 0 then
+    p.friction = T.param(draw:tensor(shape(count), 0.1, 1))
+    p.wall_velocity = T.param(draw:tensor(shape(count, dim), -0.6, 0.6))
+  end
+  return p
+end
+
+-- signals: given, or of a network that sees particles
+local function control(draw, world, own, steps, batch)
+  local signals = 0
+  for _, body in ipairs(world.robots) do signals = signals + body.actuator_count end
+  if signals == 0 then return {}, function() return nil end, "no signals" end
+  -- what a first rollout cannot do without
+  local weighted = own[1].actuator_weights and world.robots[1]:with { actuator_weights = own[1].actuator_weights }
+  if #world.robots == 1 and draw:chance(0.4) then
+    local observer = cq.Observer.particles { group = { 1, 2, 4 }, velocity = true }
+    if draw:chance(0.5) then observer = cq.Observer.kmeans { clusters = 2, velocity = draw:chance(0.5), acceleration = draw:chance(0.3) } end
+    local network = draw:chance(0.3) and cq.Controller.linear { seed = 1 }
+      or cq.Controller.mlp { hidden = { 5, 4 }, activation = draw:pick { "tanh", "softplus", "sigmoid" }, seed = 1 }
+    return network:prepare(world, observer, weighted), function(p) return network:with(p), observer end, "network"
+  end
+  if #world.robots == 1 and draw:chance(0.2) then
+    local sines = cq.Controller.sines { count = 2, frequency = 20, seed = 1 }
+    return sines:prepare(world, nil, weighted), function(p) return sines:with(p) end, "sines"
+  end
+  local shape = { steps, signals }
+  if batch > 1 and draw:chance(0.5) then shape = { batch, steps, signals } end
+  return { u = T.param(draw:tensor(shape, -0.8, 0.8)) }, function(p) return cq.Controller.open_loop(p.u) end, "open loop"
+end
+
+-- a smooth sum over all that a state has, of numbers that are all different
+local function felt(draw)
+  local weight = {}
+  return function(t, key)
+    weight[key] = weight[key] or draw:tensor(t:shape(), -1, 1)
+    return (t * weight[key]):sum()
+  end
+end
+
+local function running(state, u)
+  local cost = state:velocities():square():sum(-1):sum(-1) * 1e-2
+  return u and cost + 1e-2 * u:square():sum(-1) or cost
+end
+local function signals_only(_, u) return 1e-2 * u:square():sum(-1) end
+
+---@param seed integer
+---@return { words: string, world: cq.World, params: table, loss: fun(p: table): cq.Tensor }
+function scene.make(seed)
+  local draw = new_draw(seed)
+  local dim, batch = draw:chance(0.6) and 2 or 3, draw:chance(0.2) and 2 or 1
+  local large = dim == 2 and draw:chance(0.05)
+  local bodies, words, weighted, points = {}, {}, {}, {}
+  for k = 1, draw:chance(0.3) and 2 or 1 do
+    bodies[k], words[k], weighted[k] = robot(draw, dim, "robot" .. k, place(draw, dim, k), large and k == 1)
+    for _, x in ipairs(bodies[k].position:totable()) do points[#points + 1] = x end
+  end
+  local list, wall_words = walls.draw(draw, points, dim, DX)
+  local substeps, steps = draw:whole(1, 3), draw:whole(2, 12)
+  local fields = {
+    cells = large and { 40, 40 } or dim == 2 and { 16, 14 } or { 16, 14, 12 }, dx = DX, dt = substeps * draw:uniform(8e-4, 2.2e-3), substeps = substeps,
+    gravity = draw:list(dim, -3, 1), walls = #list > 0 and list or nil, precision = "float64",
+  }
+  for k, body in ipairs(bodies) do fields[k] = body end
+  local world = cq.World(fields)
+  local params = { world = world_params(draw, dim, #list, batch), bodies = {} }
+  for k, body in ipairs(world.robots) do params.bodies[k] = body_params(draw, body, dim, weighted[k], batch) end
+  local controller, control_word
+  params.control, controller, control_word = control(draw, world, params.bodies, steps, batch)
+  local watched = draw:pick { "state", "signals", "none", "none" }
+  local cost = watched == "state" and running or watched == "signals" and control_word ~= "no signals" and signals_only or nil
+  local record = draw:chance(0.3) and function(s) return s:center(world.robots[1]) end or nil
+  local memory = draw:chance(0.25) and steps > 4 and world:plan { steps = steps, batch = batch } or nil
+  memory = memory and math.floor(3.5 * memory.slice_bytes + memory.record_bytes) * batch
+  local weigh = felt(draw)
+  local function loss(p)
+    local own = {}
+    for k, body in ipairs(world.robots) do own[k] = next(p.bodies[k]) and body:with(p.bodies[k]) or body end
+    local act, observer = controller(p.control)
+    local roll = world:rollout {
+      robot = own, steps = steps, batch = batch, controller = act, observer = observer, running = cost, record = record, memory = memory,
+      gravity = p.world.gravity, friction = p.world.friction, wall_velocity = p.world.wall_velocity,
+    }
+    local s = roll.state
+    local sum = weigh(s:positions(), "x") + 0.1 * weigh(s:velocities(), "v") + 0.1 * weigh(s:deformations(), "F") + s:moment(world.robots[1]):sum()
+    if roll.running then sum = sum + roll.running:sum() end
+    if roll.record then sum = sum + weigh(roll.record, "record") end
+    return sum
+  end
+  for _, word in ipairs(wall_words) do words[#words + 1] = word end
+  words[#words + 1] = control_word
+  if batch > 1 then words[#words + 1] = "batch" end
+  if memory then words[#words + 1] = "checkpoints" end
+  return { words = ("%dD, %d x %d: %s"):format(dim, steps, substeps, table.concat(words, "; ")), world = world, params = params, loss = loss }
+end
+
+return scene
