@@ -70,7 +70,7 @@ local function names()
 end
 
 return setmetatable(cq, {
-  __name = "cq",
+  __name = "cq", names = names,
   __index = function(self, name)
     local value = load(name)
     if value == nil then

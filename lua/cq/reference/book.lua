@@ -1,0 +1,484 @@
+-- book: the reference as data. What the library's own names are at run time, joined with the annotations of its sources
+-- (scan.lua) and with the schemas that check what users give, so that nothing is said twice.
+--
+-- A book has sections, in the order of the class cq; a section has entries: one for each function, method or command.
+local host = require "cq.host"
+local schema = require "cq.schema"
+local text = require "cq.text"
+local scan = require "cq.reference.scan"
+local types = require "cq.reference.type"
+
+---@class cq.reference.Field
+---@field name string
+---@field allowed string            type and bounds, for people
+---@field optional boolean
+---@field default string?
+---@field text string
+
+---@class cq.reference.Table        the named fields that a parameter takes
+---@field title string              "" for the only parameter of a constructor
+---@field fields cq.reference.Field[]
+---@field items string?             what stands in it without names
+
+---@class cq.reference.Entry
+---@field name string               as users write it: "cq.Shape.box", "run:render"
+---@field call string               with its parameters
+---@field text string[]             lines of the comment
+---@field params cq.reference.Field[]
+---@field tables cq.reference.Table[]
+---@field returns { type: string, text: string }[]
+---@field section cq.reference.Section
+---@field source string?            "lua/cq/world.lua:155"
+
+---@class cq.reference.Section
+---@field name string
+---@field class string?             the class of its objects
+---@field is_object boolean?        no name of cq, but what others give
+---@field about string[]            the comment at the head of its file
+---@field properties cq.reference.Field[]
+---@field entries cq.reference.Entry[]
+
+local Book = {}
+Book.__index = Book
+
+-- ---- fields ---------------------------------------------------------------------------------------------------------
+
+-- what a checker says no more of than that something is there
+local vague = { ["a value"] = true, ["a table"] = true, ["a function"] = true }
+
+-- a checker's words, or the annotated type where the checker leaves it open
+local function allowed_of(item, checker)
+  local annotated = item and item.type:gsub("%?$", "")
+  if not checker then return annotated end
+  for part in (checker.label .. ", or "):gmatch "(.-), or " do
+    if vague[part] or part:find "each entry a value$" or part:find "each a value$" or part:find "each entry a table$" then return annotated or checker.label end
+  end
+  return checker.label
+end
+
+local function default_text(value)
+  if value == nil then return nil end
+  if type(value) == "table" then
+    local parts = {}
+    for k, part in ipairs(value) do parts[k] = default_text(part) end
+    return #parts > 0 and "{ " .. table.concat(parts, ", ") .. " }" or "{}"
+  end
+  return type(value) == "string" and '"' .. value .. '"' or type(value) == "number" and text.number(value) or tostring(value)
+end
+
+local function field_of(item, name, checker)
+  local optional = item and item.optional or false
+  if checker then optional = checker.optional and true or false end
+  return {
+    name = name, allowed = allowed_of(item, checker), optional = optional, default = checker and default_text(checker.default),
+    text = item and item.text or checker.help or "",
+  }
+end
+
+-- annotated fields of a class, its parents' after its own
+function Book:items_of(class)
+  local out, seen = {}, {}
+  while class do
+    for _, item in ipairs(class.fields) do
+      if not seen[item.name] then
+        seen[item.name] = true
+        out[#out + 1] = item
+      end
+    end
+    class = self.classes[class.parent]
+  end
+  return out
+end
+
+-- named fields from annotations and the schema: all that either knows
+local function joined(items, definition)
+  local fields, seen = {}, {}
+  for _, item in ipairs(items) do
+    if not item.name:find "^%[" then
+      seen[item.name] = true
+      fields[#fields + 1] = field_of(item, item.name, definition and definition.fields[item.name])
+    end
+  end
+  for _, name in ipairs(definition and definition.names or {}) do
+    if not seen[name] then fields[#fields + 1] = field_of(nil, name, definition.fields[name]) end
+  end
+  return fields
+end
+
+---The class of fields that a schema checks is named after it: "world:rollout" has world.rollout.def.
+---@param name string
+---@return string
+local function class_name(name) return (name:gsub("[:%s]+", ".") .. ".def") end
+
+-- classes that are tables of named fields
+local function is_record(class) return class and (class.name:find "%.def$" or class.name:find "Options$") end
+
+-- adds the table that a type stands for, and those that its fields do
+function Book:add_tables(out, type, title, definition)
+  for _, part in ipairs(types.split((type:gsub("%?$", "")))) do
+    local name = part:gsub("%[%]$", "")
+    local class = self.classes[name]
+    local items = is_record(class) and self:items_of(class) or types.fields(part)
+    -- a table of values by name, as a list of tables
+    local inner = part:match "^table<string,%s*(.*)>$"
+    if inner then self:add_tables(out, inner, title, definition) end
+    if items and #items > 0 and not (class and out[class]) then
+      definition = is_record(class) and self.by_class[name] or definition
+      if class then out[class] = true end
+      out[#out + 1] = { title = title, fields = joined(items, definition), items = definition and definition.items and definition.items.label or nil }
+      for _, item in ipairs(items) do
+        if not item.type:find "^fun%(" then self:add_tables(out, item.type, (title == "" and "" or title .. ".") .. item.name, nil) end
+      end
+    end
+  end
+end
+
+-- ---- entries --------------------------------------------------------------------------------------------------------
+
+-- cq.World { ... } for what takes one table of named fields; else robot:at(offset)
+local function call_of(name, params, tables)
+  if #params == 1 and tables[1] and tables[1].title == "" then return name .. " { ... }" end
+  local words = {}
+  for k, item in ipairs(params) do words[k] = item.name .. (item.optional and "?" or "") end
+  return ("%s(%s)"):format(name, table.concat(words, ", "))
+end
+
+function Book:entry(name, found, section)
+  local tables, params = {}, {}
+  local definition = schema.registry[name]
+  for _, item in ipairs(found.params) do
+    local sole = #found.params == 1 and not item.type:find "^fun%("
+    local before = #tables
+    self:add_tables(tables, item.type, sole and "" or item.name, definition)
+    if not (sole and #tables > before) then params[#params + 1] = field_of(item, item.name) end
+  end
+  if #found.params == 0 and definition then tables[1] = { title = "", fields = joined({}, definition) } end
+  local returns = {}
+  for k, item in ipairs(found.returns) do returns[k] = { type = item.type, text = item.text } end
+  local entry = {
+    name = name, call = call_of(name, found.params, tables), text = found.text, params = params, tables = tables, returns = returns,
+    section = section, source = found.line and ("%s:%d"):format(found.path, found.line),
+  }
+  self.entries[#self.entries + 1], self.by_name[name:lower()] = entry, self.by_name[name:lower()] or entry
+  section.entries[#section.entries + 1] = entry
+  self:follow(found)
+  return entry
+end
+
+-- objects that a function gives, or hands to the user's functions, get a section too
+function Book:follow(found)
+  for _, list in ipairs { found.returns, found.params } do
+    for _, item in ipairs(list) do self:remember_classes(item.type) end
+  end
+end
+
+function Book:remember_classes(type)
+  for name in types.classes(type) do
+    local class = self.classes[name]
+    if class and not self.known[name] then
+      self.known[name] = true
+      if class.is_object then self.waiting[#self.waiting + 1] = class end
+      for _, item in ipairs(class.fields) do self:remember_classes(item.type) end
+    end
+  end
+end
+
+-- methods that are annotated as fields: fun(self: cq.Tensor, ...)
+local function field_method(item, class)
+  local inside, result = item.type:match "^fun(%b())%s*:?%s*(.*)$"
+  local params = types.fields("{" .. inside:sub(2, -2) .. "}")
+  if params[1] and params[1].name == "self" then table.remove(params, 1) end
+  return { name = item.name, text = { item.text }, params = params, returns = { { type = result, text = "" } }, path = class.path, documented = true,
+    internal = false, is_method = true }
+end
+
+-- ---- where things are annotated -------------------------------------------------------------------------------------
+
+-- the path of a function's source, and its line
+local function place_of(f)
+  local info = debug.getinfo(f, "S")
+  local path = info.source:sub(1, 1) == "@" and info.source:sub(2) or ""
+  if path:sub(1, #host.root + 1) == host.root .. "/" then path = path:sub(#host.root + 2) end
+  return path, info.linedefined
+end
+
+-- the annotated function that a value is; those that a function of the module has made are known by the name they are given
+function Book:annotated(value, key, path)
+  local f = type(value) == "function" and value or getmetatable(value).__call
+  local at, line = place_of(f)
+  local found = self.by_line[at .. ":" .. line]
+  if found and (found.documented or found.name == key) then return found end
+  for _, candidate in ipairs(self.sources.functions) do
+    if candidate.path == path and candidate.name == key and candidate.owner then return candidate end
+  end
+  for _, class in ipairs(self.sources.classes) do
+    if class.path == path and class.overload and class.name:find "Module$" then return self:overloaded(class) end
+  end
+  -- a method that is called as a function too
+  for _, item in ipairs(self.classes["cq.Tensor"].fields) do
+    if item.name == key then return field_method(item, self.classes["cq.Tensor"]) end
+  end
+end
+
+-- a method as a function: what stood before the colon is its first argument
+local function as_function(found)
+  if not found.is_method then return found end
+  local params = { { name = "t", type = "cq.Tensor", optional = false, text = "" } }
+  for _, item in ipairs(found.params) do params[#params + 1] = item end
+  return setmetatable({ params = params }, { __index = found })
+end
+
+-- a module that is called: its class says how
+function Book:overloaded(class)
+  local params, result = class.overload:match "^fun(%b())%s*:?%s*(.*)$"
+  return {
+    text = class.text, params = types.fields("{" .. params:sub(2, -2) .. "}"), returns = { { type = result, text = "" } },
+    documented = true, internal = false,
+  }
+end
+
+-- where a name is first given a value in a file: the order in which members are shown
+local function position(source, name)
+  return math.min(source:find("%f[%w_]" .. name .. "%s*=[^=]") or math.huge, source:find("[%.:]" .. name .. "%(") or math.huge)
+end
+
+-- ---- sections -------------------------------------------------------------------------------------------------------
+
+function Book:section(name, path)
+  local section = { name = name, about = path and self.sources.heads[path] or {}, properties = {}, entries = {}, path = path }
+  self.sections[#self.sections + 1], self.written[name] = section, section
+  self.section_of[name:lower()] = self.section_of[name:lower()] or section
+  return section
+end
+
+-- what users call an object of a class in front of a colon: the word that its own errors use
+function Book:word_of(class)
+  local counts, best = {}, nil
+  for word, method in self.sources.texts[class.path]:gmatch '"([%l_]+):([%l_]+)' do
+    if class.methods[method] then counts[word] = (counts[word] or 0) + 1 end
+  end
+  for word, count in pairs(counts) do
+    if not best or count > counts[best] or (count == counts[best] and word < best) then best = word end
+  end
+  return best or class.name:match("([%w_]+)$"):lower()
+end
+
+function Book:add_class(section, class)
+  section.class = class.name
+  local word = self:word_of(class)
+  for _, item in ipairs(self:items_of(class)) do
+    if item.type:find "^fun%(self" then
+      self:method(section, class, word, field_method(item, class))
+    else
+      section.properties[#section.properties + 1] = field_of(item, item.name)
+      self:remember_classes(item.type)
+    end
+  end
+  for _, found in ipairs(class.method_list) do
+    if found.documented and not found.internal then self:method(section, class, word, found) end
+  end
+end
+
+function Book:method(section, class, word, found)
+  local name = word .. ":" .. found.name
+  if self.by_name[name:lower()] then name = class.name .. ":" .. found.name end
+  local entry = self:entry(name, found, section)
+  -- other ways to ask for it
+  local short = class.name:match "([%w_]+)$"
+  for _, other in ipairs { short:lower() .. ":" .. found.name, class.name:lower() .. ":" .. found.name, class.name:lower() .. "." .. found.name } do
+    self.by_name[other] = self.by_name[other] or entry
+  end
+end
+
+-- a family of constructors, or a module of functions
+function Book:add_members(section, module, path)
+  local names = {}
+  for key, value in pairs(module) do
+    if type(key) == "string" and not key:find "^_" and text.is_callable(value) then names[#names + 1] = key end
+  end
+  local places = {}
+  for _, name in ipairs(names) do places[name] = position(self.sources.texts[path], name) end
+  table.sort(names, function(a, b)
+    if places[a] == places[b] then return a < b end
+    return places[a] < places[b]
+  end)
+  for _, key in ipairs(names) do
+    local found = self:annotated(module[key], key, path)
+    if found and found.documented and not found.internal and not found.is_method then self:entry(section.name .. "." .. key, found, section) end
+  end
+end
+
+-- "cq.shape" is lua/cq/shape.lua, or lua/cq/shape/init.lua
+function Book:path_of(module)
+  for name, value in pairs(package.loaded) do
+    if rawequal(value, module) and name:find "^cq%." then
+      local path = "lua/" .. name:gsub("%.", "/")
+      return self.sources.texts[path .. ".lua"] and path .. ".lua" or path .. "/init.lua"
+    end
+  end
+end
+
+function Book:add_noun(name, module)
+  local path = self:path_of(module)
+  local section = self:section("cq." .. name, path)
+  if text.is_callable(module) then
+    local found = self:annotated(module, name, path)
+    if found then self:entry(section.name, found, section) end
+  end
+  self:add_members(section, module, path)
+  local class = self.classes[section.name]
+  if class and class.is_object then
+    self.known[class.name] = true
+    self:add_class(section, class)
+  end
+end
+
+-- sections of the objects that were met; the comment of a file is of the first class in it, if of no noun
+function Book:add_objects()
+  local told = {}
+  for _, section in ipairs(self.sections) do told[section.path or ""] = true end
+  while #self.waiting > 0 do
+    local class = table.remove(self.waiting, 1)
+    if not self.nouns[class.name] then
+      local section = self:section(class.name, not told[class.path] and #class.text == 0 and class.path or nil)
+      if #class.text > 0 then section.about = class.text end
+      section.is_object, told[class.path] = true, true
+      self:add_class(section, class)
+    end
+  end
+end
+
+function Book:add_functions(cq, names)
+  local section = self:section("cq", "lua/cq/init.lua")
+  for _, name in ipairs(names) do
+    if text.is_callable(cq[name]) and not self.nouns["cq." .. name] then
+      local found = self:annotated(cq[name], name, "lua/cq/init.lua")
+      if found then self:entry("cq." .. name, as_function(found), section) end
+    end
+  end
+  self:add_class(self:section("cq.Tensor", "lua/cq/tensor/init.lua"), self.classes["cq.Tensor"])
+  for _, name in ipairs(names) do
+    local value = cq[name]
+    if type(value) == "table" and not text.is_callable(value) and not self.nouns["cq." .. name] then self:add_noun(name, value) end
+  end
+end
+
+-- ---- the program ----------------------------------------------------------------------------------------------------
+
+-- options as fields of a table
+local function option_fields(options)
+  local names, fields = {}, {}
+  for name in pairs(options) do names[#names + 1] = name end
+  table.sort(names)
+  for k, name in ipairs(names) do
+    fields[k] = field_of({ name = name, type = "any", optional = true, text = options[name].help or "" }, "--" .. name, options[name])
+    fields[k].optional = true
+  end
+  return fields
+end
+
+function Book:add_commands()
+  local section = self:section("cqlua")
+  section.about = { "cqlua: the program. `cqlua [options] script.lua [options of the script]` runs a script; the others are commands." }
+  local function add(name, summary, options, arguments)
+    local entry = {
+      name = name, call = ("%s [options]%s"):format(name, arguments and " " .. arguments or ""), text = { summary }, params = {}, returns = {},
+      tables = { { title = "", fields = option_fields(options) } }, section = section,
+    }
+    self.entries[#self.entries + 1], self.by_name[name] = entry, entry
+    section.entries[#section.entries + 1] = entry
+  end
+  local declared = {}
+  for _, entry in ipairs(require("cq.option").declared) do declared[entry.name] = setmetatable({ help = entry.help }, { __index = entry.kind }) end
+  add("cqlua script.lua", "Runs a script. These options are the same for every script and command; a script's own stand after its name.", declared)
+  local folder = host.root .. "/lua/cq/command"
+  local names = host.entries(folder)
+  table.sort(names)
+  for _, file in ipairs(names) do
+    local name = file:match "^([%w_]+)%.lua$"
+    if name then
+      local command = require("cq.command." .. name)
+      add("cqlua " .. name, (command.summary:gsub("^%l", string.upper)) .. ".", command.options or {}, command.arguments)
+      self.by_name[name] = self.by_name[name] or self.by_name["cqlua " .. name]
+    end
+  end
+end
+
+-- ---- all of it ------------------------------------------------------------------------------------------------------
+
+-- which functions are methods of which class: by the variable of the class in its file, or in its folder
+local function attach_methods(sources)
+  local by_file, by_folder = {}, {}
+  for _, class in ipairs(sources.classes) do
+    class.methods, class.method_list = {}, {}
+    if class.var then
+      by_file[class.path .. ":" .. class.var] = class
+      by_folder[class.folder .. ":" .. class.var] = class
+    end
+  end
+  for _, found in ipairs(sources.functions) do
+    if found.is_method then
+      local var = found.owner:match "([%w_]+)$"
+      local class = by_file[found.path .. ":" .. var] or by_folder[found.path:match "^(.*)/" .. ":" .. var]
+      if class and not found.name:find "^__" then
+        class.methods[found.name] = found
+        class.method_list[#class.method_list + 1] = found
+      end
+    end
+  end
+  for _, class in ipairs(sources.classes) do
+    for _, item in ipairs(class.fields) do
+      if item.type:find "^fun%(self" then class.methods[item.name] = class.methods[item.name] or item end
+    end
+    class.is_object = class.var ~= nil and not is_record(class) and not class.name:find "Module$" and class.name ~= "cq"
+      and (next(class.methods) ~= nil or #class.fields > 0)
+  end
+end
+
+local function index(sources)
+  local self = setmetatable({
+    sources = sources, sections = {}, section_of = {}, entries = {}, by_name = {}, classes = {}, by_line = {}, by_class = {}, nouns = {}, written = {},
+    known = { ["cq.Tensor"] = true }, waiting = {},
+  }, Book)
+  for _, class in ipairs(sources.classes) do self.classes[class.name] = class end
+  for _, found in ipairs(sources.functions) do self.by_line[("%s:%d"):format(found.path, found.line)] = found end
+  return self
+end
+
+-- what declares the fields that it takes is known to the schema once it is loaded
+local function require_definitions(sources)
+  for path, source in pairs(sources.texts) do
+    if source:find("is.define(", 1, true) or source:find("schema.define(", 1, true) then
+      require((path:match "^lua/(.*)%.lua$":gsub("/init$", ""):gsub("/", ".")))
+    end
+  end
+end
+
+local book = {}
+
+---The reference of the library that runs.
+---@return table book     sections, entries, by_name, section_of
+function book.new()
+  local sources = scan.library()
+  attach_methods(sources)
+  local self = index(sources)
+  require_definitions(sources)
+  local cq = require "cq"
+  local names = getmetatable(cq).names()
+  local modules = {}
+  for _, item in ipairs(self.classes.cq.fields) do
+    local value = cq[item.name]
+    if type(value) == "table" and self:path_of(value) then
+      modules[#modules + 1] = { name = item.name, value = value }
+      self.nouns["cq." .. item.name] = true
+    end
+  end
+  for name in pairs(schema.registry) do self.by_class[class_name(name)] = schema.registry[name] end
+  for _, module in ipairs(modules) do self:add_noun(module.name, module.value) end
+  self:add_functions(cq, names)
+  self:add_objects()
+  self:add_commands()
+  return self
+end
+
+return book

@@ -1,0 +1,210 @@
+-- find: from what a user types to pages of the reference: by name, else by the words of the texts, else what is nearest.
+local text = require "cq.text"
+local prose = require "cq.reference.prose"
+local words = require "cq.reference.words"
+
+local find = {}
+
+local SHOWN = 24                 -- hits of a search
+local FIELDS_SHOWN = 4           -- of one hit
+
+---The section or entry of a name, however it is written: "cq.World", "World", "cq.run:render", "Shape.box".
+---@param book table
+---@param name string
+---@return cq.reference.Section? section, cq.reference.Entry? entry
+function find.by_name(book, name)
+  local key = name:lower():gsub("%s*[%({].*$", "")
+  for _, candidate in ipairs { key, "cq." .. key, (key:gsub("^cq%.", "")), (key:gsub("^t:", "tensor:")) } do
+    local section, entry = book.section_of[candidate], book.by_name[candidate]
+    -- cq.Random beside cq.random: as it was written
+    if section and section.name ~= name and book.written[name] then section = book.written[name] end
+    if section then return section end
+    if entry then return nil, entry end
+  end
+end
+
+-- ---- search ---------------------------------------------------------------------------------------------------------
+
+local function has(where, word) return where:find("%f[%w]" .. word) ~= nil end
+
+local function fields_of(entry)
+  local fields = {}
+  for _, field in ipairs(entry.params) do fields[#fields + 1] = field end
+  for _, given in ipairs(entry.tables) do
+    for _, field in ipairs(given.fields) do fields[#fields + 1] = field end
+  end
+  return fields
+end
+
+-- everything that is said of an entry or a section, in lower case, made once
+local function document(name, lines, fields, returns)
+  local parts = { table.concat(lines, " ") }
+  for _, result in ipairs(returns or {}) do parts[#parts + 1] = result.text end
+  local doc = { name = name, lower = name:lower(), said = table.concat(parts, " "):lower(), summary = prose.summary(lines), fields = {} }
+  for k, field in ipairs(fields) do doc.fields[k] = { field = field, said = (field.name .. " " .. field.text .. " " .. field.allowed):lower() } end
+  return doc
+end
+
+local function documents(book)
+  local out = {}
+  for _, section in ipairs(book.sections) do
+    local constructor = section.entries[1] and section.entries[1].name == section.name
+    local doc = document(section.name, section.about, section.properties)
+    if constructor and doc.summary == "" then doc.summary = prose.summary(section.entries[1].text) end
+    out[#out + 1] = doc
+  end
+  for _, entry in ipairs(book.entries) do
+    out[#out + 1] = document(entry.name, entry.text, fields_of(entry), entry.returns)
+  end
+  return out
+end
+
+-- how well a document speaks of all words; nil when it lacks one
+local function score(doc, wanted)
+  local total, fields = 0, {}
+  for _, word in ipairs(wanted) do
+    local best = 0
+    if doc.lower == word or doc.lower:match "([%w_]+)$" == word then best = 100
+    elseif has(doc.lower, word) then best = 50
+    elseif has(doc.summary:lower(), word) then best = 20
+    elseif has(doc.said, word) then best = 5 end
+    for _, item in ipairs(doc.fields) do
+      if has(item.said, word) then
+        best = math.max(best, item.field.name == word and 40 or 10)
+        if #fields < FIELDS_SHOWN and fields[#fields] ~= item.field then fields[#fields + 1] = item.field end
+      end
+    end
+    if best == 0 then return nil end
+    total = total + best
+  end
+  return total, fields
+end
+
+local function search(docs, wanted)
+  local hits, by_name = {}, {}
+  for order, doc in ipairs(docs) do
+    local points, fields = score(doc, wanted)
+    local known = by_name[doc.name]
+    -- a noun's page and its constructor's are one
+    if points and known then
+      known.points = math.max(known.points, points)
+      for _, field in ipairs(fields) do known.fields[#known.fields + 1] = field end
+    elseif points then
+      known = { name = doc.name, summary = doc.summary, fields = fields, points = points, order = order }
+      hits[#hits + 1], by_name[doc.name] = known, known
+    end
+  end
+  table.sort(hits, function(a, b)
+    if a.points == b.points then return a.order < b.order end
+    return a.points > b.points
+  end)
+  return hits
+end
+
+-- "stresses" also finds stress, "training" trains
+local function stems(wanted)
+  local out = {}
+  for k, word in ipairs(wanted) do
+    local stem = word:gsub("ies$", "y"):gsub("ing$", ""):gsub("sses$", "ss"):gsub("([^s])s$", "%1")
+    out[k] = #stem >= 3 and stem or word
+  end
+  return out
+end
+
+local function escaped(list)
+  local out = {}
+  for k, word in ipairs(list) do out[k] = word:lower():gsub("[^%w_]", "%%%0") end
+  return out
+end
+
+---What speaks of all these words, best first; at most SHOWN of them, and how many there are.
+---@param book table
+---@param wanted string[]
+---@return { name: string, summary: string, fields: cq.reference.Field[] }[] hits, integer count
+function find.search(book, wanted)
+  book.documents = book.documents or documents(book)
+  local hits = search(book.documents, escaped(wanted))
+  if #hits == 0 then hits = search(book.documents, escaped(stems(wanted))) end
+  local count = #hits
+  for k = count, SHOWN + 1, -1 do hits[k] = nil end
+  return hits, count
+end
+
+-- ---- nothing fits ---------------------------------------------------------------------------------------------------
+
+-- pages for words that others use for what is here
+local function by_other_words(book, wanted)
+  local found = {}
+  for _, row in ipairs(words) do
+    for _, word in ipairs(wanted) do
+      if (" " .. row.words .. " "):find(" " .. word:lower() .. " ", 1, true) then
+        for _, name in ipairs(row.see) do found[#found + 1] = name end
+      end
+    end
+  end
+  local hits = {}
+  for k, name in ipairs(found) do
+    local section, entry = find.by_name(book, name)
+    hits[k] = { name = name, summary = prose.summary(section and #section.about > 0 and section.about or (entry or section.entries[1]).text), fields = {} }
+  end
+  return hits
+end
+
+-- how far two words are apart, by their length
+local function distance(a, b) return text.distance(a, b) / math.max(#a, #b) end
+
+-- words of names and fields, with the first page each stands on
+local function vocabulary(book)
+  local list, seen = {}, {}
+  local function add(word, name)
+    word = word:lower()
+    if #word > 2 and not seen[word] then
+      seen[word] = true
+      list[#list + 1] = { word = word, name = name }
+    end
+  end
+  for _, section in ipairs(book.sections) do add(section.name:match "([%w_]+)$", section.name) end
+  for _, entry in ipairs(book.entries) do
+    add(entry.name:match "([%w_]+)$", entry.name)
+    add(entry.name, entry.name)
+    for _, field in ipairs(fields_of(entry)) do add(field.name:gsub("^%-%-", ""), entry.name) end
+  end
+  for _, doc in ipairs(book.documents) do
+    for word in doc.said:gmatch "%f[%a]%a%a%a%a+" do add(word, doc.name) end
+  end
+  return list
+end
+
+---Pages that are nearest to words that nothing speaks of.
+---@param book table
+---@param wanted string[]
+---@return { name: string, summary: string, fields: table }[] hits, string[] nearest     the words that were taken for them
+function find.nearest(book, wanted)
+  local hits = by_other_words(book, wanted)
+  if #hits > 0 then return hits, {} end
+  local known = vocabulary(book)
+  local nearest, sum = {}, {}
+  for _, word in ipairs(wanted) do
+    for _, entry in ipairs(known) do
+      local far = distance(word:lower(), entry.word)
+      if not sum[entry] or far < sum[entry] then sum[entry] = far end
+    end
+  end
+  table.sort(known, function(a, b)
+    if sum[a] == sum[b] then return a.word < b.word end
+    return sum[a] < sum[b]
+  end)
+  local shown = {}
+  for _, entry in ipairs(known) do
+    local section, page = find.by_name(book, entry.name)
+    local lines = section and #section.about > 0 and section.about or page and page.text or {}
+    if not shown[entry.name] and #hits < 5 then
+      shown[entry.name] = true
+      hits[#hits + 1] = { name = entry.name, summary = prose.summary(lines), fields = {} }
+      nearest[#nearest + 1] = entry.word
+    end
+  end
+  return hits, nearest
+end
+
+return find
