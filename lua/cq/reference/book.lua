@@ -48,7 +48,7 @@ local vague = { ["a value"] = true, ["a table"] = true, ["a function"] = true }
 
 -- a checker's words, or the annotated type where the checker leaves it open
 local function allowed_of(item, checker)
-  local annotated = item and item.type:gsub("%?$", "")
+  local annotated = item and item.type:gsub("%?$", ""):gsub("%f[%w][%w_]+%.[%w_%.]+%.def%f[^%w_]", "table"):gsub("cq%.[%w_%.]+Options", "table")
   if not checker then return annotated end
   for part in (checker.label .. ", or "):gmatch "(.-), or " do
     if vague[part] or part:find "each entry a value$" or part:find "each a value$" or part:find "each entry a table$" then return annotated or checker.label end
@@ -75,21 +75,6 @@ local function field_of(item, name, checker)
   }
 end
 
--- annotated fields of a class, its parents' after its own
-function Book:items_of(class)
-  local out, seen = {}, {}
-  while class do
-    for _, item in ipairs(class.fields) do
-      if not seen[item.name] then
-        seen[item.name] = true
-        out[#out + 1] = item
-      end
-    end
-    class = self.classes[class.parent]
-  end
-  return out
-end
-
 -- named fields from annotations and the schema: all that either knows
 local function joined(items, definition)
   local fields, seen = {}, {}
@@ -110,20 +95,17 @@ end
 ---@return string
 local function class_name(name) return (name:gsub("[:%s]+", ".") .. ".def") end
 
--- classes that are tables of named fields
-local function is_record(class) return class and (class.name:find "%.def$" or class.name:find "Options$") end
-
 -- adds the table that a type stands for, and those that its fields do
 function Book:add_tables(out, type, title, definition)
   for _, part in ipairs(types.split((type:gsub("%?$", "")))) do
     local name = part:gsub("%[%]$", "")
     local class = self.classes[name]
-    local items = is_record(class) and self:items_of(class) or types.fields(part)
+    local items = scan.is_record(class) and scan.items(self.classes, class) or types.fields(part)
     -- a table of values by name, as a list of tables
     local inner = part:match "^table<string,%s*(.*)>$"
     if inner then self:add_tables(out, inner, title, definition) end
     if items and #items > 0 and not (class and out[class]) then
-      definition = is_record(class) and self.by_class[name] or definition
+      definition = scan.is_record(class) and self.by_class[name] or definition
       if class then out[class] = true end
       out[#out + 1] = { title = title, fields = joined(items, definition), items = definition and definition.items and definition.items.label or nil }
       for _, item in ipairs(items) do
@@ -266,7 +248,7 @@ end
 function Book:add_class(section, class)
   section.class = class.name
   local word = self:word_of(class)
-  for _, item in ipairs(self:items_of(class)) do
+  for _, item in ipairs(scan.items(self.classes, class)) do
     if item.type:find "^fun%(self" then
       self:method(section, class, word, field_method(item, class))
     else
@@ -430,7 +412,7 @@ local function attach_methods(sources)
     for _, item in ipairs(class.fields) do
       if item.type:find "^fun%(self" then class.methods[item.name] = class.methods[item.name] or item end
     end
-    class.is_object = class.var ~= nil and not is_record(class) and not class.name:find "Module$" and class.name ~= "cq"
+    class.is_object = class.var ~= nil and not scan.is_record(class) and not class.name:find "Module$" and class.name ~= "cq"
       and (next(class.methods) ~= nil or #class.fields > 0)
   end
 end

@@ -152,6 +152,11 @@ function plain.text_of(section)
   return first and not first.name:find ":" and first.text or {}
 end
 
+---Where a name stands in a page: letters, digits and -. Capitals are kept apart, cq.Random beside cq.random.
+---@param name string
+---@return string
+function plain.anchor(name) return (name:gsub("[^%w_]+", "-")) end
+
 ---What `cqlua help` alone shows.
 ---@param book table
 ---@param options { bold: boolean }

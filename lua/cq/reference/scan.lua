@@ -141,6 +141,31 @@ local function head_of(file)
   return head
 end
 
+---Is a class a table of named fields that functions take?
+---@param class cq.reference.Class?
+---@return boolean
+function scan.is_record(class)
+  return class ~= nil and (class.name:find "%.def$" or class.name:find "Options$") ~= nil
+end
+
+---Annotated fields of a class, its parents' after its own.
+---@param classes table<string, cq.reference.Class>
+---@param class cq.reference.Class?
+---@return cq.reference.Item[]
+function scan.items(classes, class)
+  local out, seen = {}, {}
+  while class do
+    for _, item in ipairs(class.fields) do
+      if not seen[item.name] then
+        seen[item.name] = true
+        out[#out + 1] = item
+      end
+    end
+    class = classes[class.parent]
+  end
+  return out
+end
+
 -- ---- all files ------------------------------------------------------------------------------------------------------
 
 local function read_lines(path)

@@ -58,6 +58,16 @@ function types.split(text)
   return out
 end
 
+---The parts of a union as a set, without those that stand for nothing given.
+---@param text string
+---@return table<string, true>
+function types.set(text)
+  local set = {}
+  for _, part in ipairs(types.split((text:gsub("%?$", "")))) do set[part:gsub("%.def$", "")] = true end
+  set["nil"] = nil
+  return set
+end
+
 ---Fields of a table type, in their order; nil when the type is none.
 ---@param text string        "{ young: number, poisson?: number }"
 ---@return { name: string, type: string, optional: boolean, text: string }[]?
