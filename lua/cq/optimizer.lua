@@ -12,9 +12,9 @@ local text = require "cq.text"
 local leaves = tensor.leaves
 
 ---@class cq.Optimizer
----@field kind string
+---@field kind string               which constructor made it
 ---@field rate number               may be changed between updates
----@field clip number?
+---@field clip number?              largest norm of all gradients together
 ---@field iteration integer         updates made
 ---@field norm number?              of the last gradient, before clipping
 ---@field moments table<string, table<string, cq.Tensor>>   by name of the moment, then by path of the parameter

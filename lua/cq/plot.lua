@@ -13,21 +13,21 @@ local MARGIN = { left = 84, right = 24, top = 64, bottom = 56 }      -- [pixel]
 local TINY = 1e-300                                                  -- what a logarithmic axis cannot show
 
 ---@class cq.Plot.def
----@field series cq.Plot.series.def[]
----@field title? string
----@field x_label? string
----@field y_label? string
+---@field series cq.Plot.series.def[]   the curves, one at least
+---@field title? string             above the plot
+---@field x_label? string           below its horizontal axis
+---@field y_label? string           above its vertical axis
 ---@field width? integer            [pixel]
 ---@field height? integer           [pixel]
 ---@field log_y? boolean            a logarithmic axis, on which only positive numbers are seen
 
 ---@class cq.Plot.series.def
----@field y number[]|cq.Tensor
+---@field y number[]|cq.Tensor      {k}
 ---@field x? number[]|cq.Tensor     1, 2, ... unless given
 ---@field lower? number[]|cq.Tensor of a band, with upper
----@field upper? number[]|cq.Tensor
+---@field upper? number[]|cq.Tensor of a band, with lower
 ---@field name? string              in the legend
----@field colour? string
+---@field colour? string            "#rrggbb"
 
 local function numbers(optional) return is.any_of { is.tensor(), is.table(), optional = optional } end
 local spec = is.define("cq.Plot", {

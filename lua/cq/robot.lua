@@ -18,7 +18,7 @@ local actuators = require "cq.actuator"
 local values = require "cq.values"
 
 ---@class cq.Robot
----@field particle_count integer
+---@field particle_count integer     of all its shapes
 ---@field actuator_count integer     signals of all its actuators
 ---@field dim integer                2 or 3
 ---@field groups string[]            names of the groups of its shape, in the order of the shape
@@ -31,10 +31,11 @@ local values = require "cq.values"
 local Robot = { __name = "cq.Robot" }
 Robot.__index = Robot
 
+---Particles of a robot under one name, from robot:group.
 ---@class cq.Group
----@field name string
----@field robot cq.Robot
----@field particle_count integer
+---@field name string           as robot:group and state:center take it
+---@field robot cq.Robot        that it belongs to
+---@field particle_count integer   particles in it
 ---@field index ffi.cdata*      int32_t[particle_count], from 0 within the robot
 local Group = { __name = "cq.Group" }
 Group.__index = Group
@@ -97,6 +98,7 @@ end
 ---Particles that a name, a list of names or a list of particle numbers stands for.
 ---@param which string|string[]|integer[]|cq.Group
 ---@param what string              for errors
+---@internal
 ---@return ffi.cdata* index        int32_t, from 0 within the robot
 ---@return integer count
 function Robot:select(which, what)
@@ -274,19 +276,17 @@ local function sample(self, shape, spacing)
 end
 
 ---@class cq.Robot.def
----@field shape cq.Shape|cq.Shape[]
+---@field shape cq.Shape|cq.Shape[]       one, or a list, of which overlapping ones are not filled twice
 ---@field spacing? number|number[]        of the particles of shapes that bring none [length]
 ---@field material cq.Material|table<string, cq.Material>   one, or one by group name, "default" for the rest
----@field actuators? cq.Actuator|table    one or a list
+---@field actuators? cq.Actuator|table    one or a list; also tables of one's own with particles, signals and a method force
 ---@field groups? table<string, string|string[]|integer[]|fun(x: number, y: number, z: number?): boolean>   further groups
 ---@field pins? string|(string|integer)[] groups or particles that are held in place
 ---@field tracked? integer                so many particles, spread evenly, become the group "tracked"
----@field name? string
+---@field name? string                   for errors and messages
 
----A robot. shape: one or a list; material: one, or one for each group name (and "default" for the rest); actuators: one
----or a list; groups: further groups by name, from group names, particle numbers or a function of the coordinates;
----pins: what is held in place; tracked: that many particles, spread evenly, become the group "tracked"; spacing: of the
----particles of shapes that bring none [length].
+---A robot: particles that fill a shape, with groups, materials and actuators. Groups of the shape are the robot's.
+---Errors: a group without particles, two of one name, a particle without a material or with two.
 ---@param fields cq.Robot.def
 ---@return cq.Robot
 local function new(_, fields)
@@ -328,12 +328,21 @@ function Robot:at(offset)
   return out
 end
 
----The robot with other values, for world:rollout. Each value is a number (or a vector or matrix, for fields that have one
----at each particle), a tensor of that, a table of them by group name, a tensor with the particles as first dimension, or
----one with the scenes of a batch before that. Fields: young, poisson, density, volume {n}; position, velocity {n, dim};
----affine (C), deformation (F) {n, dim, dim}; actuator_weights {n, actuator_count}: of stress actuators, at their particles.
----The mass is density * volume.
----@param fields table<string, number|number[]|cq.Tensor|table>
+---@class robot.with.def
+---@field young? number|table|cq.Tensor        Young's modulus {n} [stress]
+---@field poisson? number|table|cq.Tensor      Poisson's ratio {n} [-]
+---@field density? number|table|cq.Tensor      {n} mass per initial volume; a particle's mass is density * volume
+---@field volume? number|table|cq.Tensor       initial volume of each particle {n}, area in 2D
+---@field position? table|cq.Tensor            {n, dim} [length]
+---@field velocity? table|cq.Tensor            {n, dim} [length/time]
+---@field affine? table|cq.Tensor              affine velocity C {n, dim, dim} [1/time]
+---@field deformation? table|cq.Tensor         deformation gradient F {n, dim, dim} [-]
+---@field actuator_weights? table|cq.Tensor    how much each particle follows each signal of stress actuators {n, actuator_count} [-]
+
+---The robot with other values, for world:rollout { robot = ... }; all have gradients. Each value is one number (or a vector or
+---matrix, for fields that have one at each particle), a tensor of that, a table of them by group name, a tensor with the
+---particles as first dimension, or one with the scenes of a batch before that.
+---@param fields robot.with.def
 ---@return cq.Robot
 function Robot:with(fields)
   local out = copy(self)
@@ -344,6 +353,7 @@ function Robot:with(fields)
 end
 
 ---The robot as a world holds it: nothing that the user holds changes its place there.
+---@internal
 ---@return cq.Robot
 function Robot:placed()
   local out = copy(self)
@@ -357,6 +367,7 @@ function Robot:placed()
 end
 
 ---Is this robot the other one, or a variant of it?
+---@internal
 ---@param other cq.Robot
 ---@return boolean
 function Robot:descends_from(other)

@@ -32,7 +32,7 @@ local tensor = require "cq.tensor"
 local C, is = engine.C, schema
 
 ---@class cq.Run
----@field folder string
+---@field folder string          that its files are in
 ---@field iterations integer     in all
 ---@field done integer           iterations made; above 0 at the start when the run was resumed
 ---@field saved table?           { iteration =, params =, optimizer = } of the run that goes on
@@ -137,6 +137,7 @@ end
 
 -- ---- the manifest ---------------------------------------------------------------------------------------------------
 
+---@internal
 ---64-bit FNV-1a, as 16 hexadecimal digits: tells whether two texts are the same.
 function Run.hash(bytes)
   local hash = 0xcbf29ce484222325ULL
@@ -190,6 +191,7 @@ local current
 ---@return cq.Run?
 function Run.current() return current end
 
+---@internal
 ---Can this folder (or the one that a run would take) be written? An error if not; nothing is left there.
 ---@param folder? string
 function Run.check_folder(folder) remove_scratch(scratch_for(folder or default_folder())) end
@@ -309,6 +311,7 @@ function Run:finish(params, optimizer)
   close(self, self:interrupted() and "interrupted" or "finished")
 end
 
+---@internal
 ---Closes the run that is still open when the script ends; the program calls it.
 ---@param problem? string        the error that ended the script
 function Run.close_open(problem)
@@ -321,6 +324,7 @@ end
 
 -- ---- cq.log ---------------------------------------------------------------------------------------------------------
 
+---@internal
 ---Prints a line of named values, and appends it to the history of the run: the one that is open, else one in --out.
 ---@param fields table<string, any>   numbers, strings, tensors; iteration or epoch counts, loss is the loss
 function Run.log(fields)

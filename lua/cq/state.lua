@@ -18,7 +18,7 @@ local C, tape = engine.C, T.tape
 ---@field step integer      control steps made since the start
 ---@field time number       since the start
 ---@field batch integer     scenes
----@field world cq.World
+---@field world cq.World    that it is a state of
 local State = { __name = "cq.State" }
 State.__index = State
 

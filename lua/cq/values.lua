@@ -17,9 +17,20 @@ local fields = {
 }
 values.fields = fields
 
-local names = {}
-for name in pairs(fields) do names[#names + 1] = name end
-table.sort(names)
+-- as users are told: bounds, and whether one value may stand for all
+local function kind_of(field)
+  local bounds = field.above and (field.below and "above %s and below %s" or "above %s"):format(text.number(field.above), text.number(field.below or 0))
+  local numbers = bounds and "finite numbers " .. bounds or "finite numbers"
+  return {
+    label = numbers .. (field.each and " for every particle" or ": for all, by group, or for every particle"), optional = true,
+    cats = (field.constant and "number|" or "") .. "table|cq.Tensor", check = function(value) return value ~= nil end,
+  }
+end
+
+local kinds = {}
+for name, field in pairs(fields) do kinds[name] = kind_of(field) end
+-- declared for its names: what a value may be depends on the robot, see check_tensor
+local spec = is.define("robot:with", kinds)
 
 -- shape of one particle's value
 local function width(robot, field)
@@ -120,16 +131,9 @@ end
 ---@param given table
 ---@return table<string, table>     by field: { tensor } or { groups, rest }
 function values.check(robot, given)
-  if type(given) ~= "table" or text.class_of(given) then
-    is.fail("robot:with: takes one table of named fields, got %s", text.describe(given))
-  end
   local out = {}
-  for name, value in pairs(given) do
+  for name, value in pairs(spec(given)) do
     local field = fields[name]
-    if not field then
-      is.fail("robot:with: unknown field %s%s; allowed are %s", tostring(name), type(name) == "string" and text.suggestion(name, names) or "",
-        table.concat(names, ", "))
-    end
     local what = "robot:with: " .. name
     if field.signals and robot.actuator_count == 0 then is.fail("%s: the robot has no actuators", what) end
     if is_by_group(value) and field.each then

@@ -11,7 +11,7 @@ local types = require "cq.reference.type"
 
 ---@class cq.reference.Class
 ---@field name string
----@field parent string?
+---@field parents string[]
 ---@field text string[]                     lines of the comment
 ---@field fields cq.reference.Item[]        its own, in their order
 ---@field var string?                       the local variable that holds its methods
@@ -61,8 +61,8 @@ local function read_block(lines)
   for _, line in ipairs(lines) do
     local tag, rest = line:match "^%s*@(%w+)%s*(.*)$"
     if tag == "class" then
-      block.class, block.parent = rest:match "^([%w_%.]+)", rest:match "^[%w_%.]+%s*:%s*([%w_%.]+)"
-      last = nil
+      block.class, block.parents, last = rest:match "^([%w_%.]+)", {}, nil
+      for parent in (rest:match ":(.*)" or ""):gmatch "[%w_%.]+" do table.insert(block.parents, parent) end
     elseif tag == "field" or tag == "param" or tag == "return" then
       last = item_of(tag, rest)
       table.insert(block[tag], last)
@@ -93,7 +93,7 @@ end
 
 local function add_class(found, file, block, next_line)
   found.classes[#found.classes + 1] = {
-    name = block.class, parent = block.parent, text = block.text, fields = block.field, path = file.path,
+    name = block.class, parents = block.parents, text = block.text, fields = block.field, path = file.path,
     folder = file.path:match "^(.*)/", var = next_line:match "^local ([%w_]+) =", overload = block.type,
   }
 end
@@ -150,19 +150,22 @@ end
 
 ---Annotated fields of a class, its parents' after its own.
 ---@param classes table<string, cq.reference.Class>
----@param class cq.reference.Class?
+---@param class cq.reference.Class
 ---@return cq.reference.Item[]
 function scan.items(classes, class)
   local out, seen = {}, {}
-  while class do
-    for _, item in ipairs(class.fields) do
+  local function add(from)
+    for _, item in ipairs(from.fields) do
       if not seen[item.name] then
         seen[item.name] = true
         out[#out + 1] = item
       end
     end
-    class = classes[class.parent]
+    for _, parent in ipairs(from.parents) do
+      if classes[parent] then add(classes[parent]) end
+    end
   end
+  add(class)
   return out
 end
 

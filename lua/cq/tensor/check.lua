@@ -33,10 +33,10 @@ local options = schema.define("cq.check_gradient", {
 ---@class cq.GradientCheck
 ---@field ok boolean           every direction is right, and the evaluation repeatable
 ---@field repeatable boolean   value and gradients had the same bits twice
----@field loss number
+---@field loss number          the value of f
 ---@field noise number         rounding error of one evaluation of f
 ---@field error number         largest relative error, kinks left out
----@field directions { name: string, verdict: "right"|"wrong"|"kink"|"rounding", analytic: number, error: number, rows: table[] }[]
+---@field directions { name: string, verdict: "right"|"wrong"|"kink"|"rounding", analytic: number, error: number, rows: table[] }[]   of each
 local Check = { __name = "cq.GradientCheck" }
 Check.__index = Check
 

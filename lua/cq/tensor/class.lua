@@ -132,6 +132,8 @@ function class.shape_text(dims)
   return "{" .. table.concat(dims, ", ") .. "}"
 end
 
+---Is this a tensor?
+---@param value any
 ---@return boolean
 local function is_tensor(value)
   return type(value) == "table" and getmetatable(value) == meta

@@ -93,22 +93,25 @@ local function filled(shape, value, what)
   return out
 end
 
----@param shape integer[]|integer
+---A tensor of zeros.
+---@param shape integer[]|integer    sizes; {} is rank 0, n is { n }
 ---@return cq.Tensor
 function make.zeros(shape) return filled(shape, 0, "cq.zeros") end
 
----@param shape integer[]|integer
+---A tensor of ones.
+---@param shape integer[]|integer    sizes; {} is rank 0, n is { n }
 ---@return cq.Tensor
 function make.ones(shape) return filled(shape, 1, "cq.ones") end
 
----@param shape integer[]|integer
+---A tensor that holds one number everywhere.
+---@param shape integer[]|integer    sizes; {} is rank 0, n is { n }
 ---@param value number
 ---@return cq.Tensor
 function make.full(shape, value)
   return filled(shape, schema.argument("cq.full", "value", schema.number { infinite = true }, value), "cq.full")
 end
 
----Not initialised.
+---A tensor that is not initialised, for code that fills its data.
 ---@param shape integer[]|integer
 ---@return cq.Tensor
 function make.empty(shape) return class.make(class.check_shape(shape, "cq.empty")) end
@@ -146,7 +149,7 @@ make.range = make.arange
 
 ---@class cq.param.def
 ---@field min? number      default: none
----@field max? number
+---@field max? number      default: none
 
 local bounds = schema.define("cq.param", {
   min = schema.number { optional = true, infinite = true },
@@ -178,7 +181,8 @@ end
 
 -- ---- back to numbers --------------------------------------------------------------------------------------------------------------
 
----@return integer[]  a copy of the sizes
+---The sizes of all dimensions, as a table of its own.
+---@return integer[]
 function Tensor:shape()
   class.check_tensor(self, "shape")
   local dims = {}
