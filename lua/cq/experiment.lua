@@ -336,7 +336,7 @@ end
 ---@field zoom? number           above 1 nearer
 ---@field camera? table          in 3D: { eye =, target =, field_of_view? }
 ---@field keep_frames? boolean   keep the frames beside the film
----@field label? string|fun(state: cq.State): string   a line at the top left; the time unless given
+---@field label? string|fun(state: cq.State): string   a line at the top left, above the time
 ---@field which? "best"|"last"   parameters: of the least loss so far, or the present ones
 
 ---Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state (.png). A relative path is in the run's

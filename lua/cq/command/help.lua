@@ -18,8 +18,9 @@ local function terminal_page(book, names)
     local more = count > #hits and ("\n%d more; another word makes them fewer\n"):format(count - #hits) or ""
     return plain.hits(hits, options) .. more
   end
-  hits = find.nearest(book, names)
-  return ("nothing is called %s, or speaks of it; nearest are\n"):format(asked) .. plain.hits(hits, options), true
+  local near, word = find.nearest(book, names)
+  local nearest = word and ("nearest is %s"):format(word) or "nearest are"
+  return ("nothing is called %s, or speaks of it; %s\n\n"):format(asked, nearest) .. plain.hits(near, options), true
 end
 
 return {

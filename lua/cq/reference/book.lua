@@ -103,7 +103,8 @@ function Book:add_tables(out, type, title, definition)
     local items = scan.is_record(class) and scan.items(self.classes, class) or types.fields(part)
     -- a table of values by name, as a list of tables
     local inner = part:match "^table<string,%s*(.*)>$"
-    if inner then self:add_tables(out, inner, title, definition) end
+    if inner then self:add_tables(out, inner, title .. ".NAME", definition) end
+    if name ~= part and title ~= "" then title = title .. "[k]" end
     if items and #items > 0 and not (class and out[class]) then
       definition = scan.is_record(class) and self.by_class[name] or definition
       if class then out[class] = true end
@@ -191,7 +192,7 @@ function Book:annotated(value, key, path)
   local found = self.by_line[at .. ":" .. line]
   if found and (found.documented or found.name == key) then return found end
   for _, candidate in ipairs(self.sources.functions) do
-    if candidate.path == path and candidate.name == key and candidate.owner then return candidate end
+    if candidate.path == path and candidate.name == key and candidate.owner and candidate.documented then return candidate end
   end
   for _, class in ipairs(self.sources.classes) do
     if class.path == path and class.overload and class.name:find "Module$" then return self:overloaded(class) end

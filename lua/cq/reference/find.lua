@@ -1,5 +1,6 @@
 -- find: from what a user types to pages of the reference: by name, else by the words of the texts, else what is nearest.
 local text = require "cq.text"
+local plain = require "cq.reference.plain"
 local prose = require "cq.reference.prose"
 local words = require "cq.reference.words"
 
@@ -7,6 +8,8 @@ local find = {}
 
 local SHOWN = 24                 -- hits of a search
 local FIELDS_SHOWN = 4           -- of one hit
+local NEAREST_SHOWN = 5
+local NEAR = 0.3                 -- edits by letter within which a word is taken for another
 
 ---The section or entry of a name, however it is written: "cq.World", "World", "cq.run:render", "Shape.box".
 ---@param book table
@@ -48,10 +51,7 @@ end
 local function documents(book)
   local out = {}
   for _, section in ipairs(book.sections) do
-    local constructor = section.entries[1] and section.entries[1].name == section.name
-    local doc = document(section.name, section.about, section.properties)
-    if constructor and doc.summary == "" then doc.summary = prose.summary(section.entries[1].text) end
-    out[#out + 1] = doc
+    out[#out + 1] = document(section.name, plain.text_of(section), section.properties)
   end
   for _, entry in ipairs(book.entries) do
     out[#out + 1] = document(entry.name, entry.text, fields_of(entry), entry.returns)
@@ -132,6 +132,11 @@ end
 
 -- ---- nothing fits ---------------------------------------------------------------------------------------------------
 
+local function summary_of(book, name)
+  local section, entry = find.by_name(book, name)
+  return prose.summary(section and plain.text_of(section) or entry.text)
+end
+
 -- pages for words that others use for what is here
 local function by_other_words(book, wanted)
   local found = {}
@@ -143,10 +148,7 @@ local function by_other_words(book, wanted)
     end
   end
   local hits = {}
-  for k, name in ipairs(found) do
-    local section, entry = find.by_name(book, name)
-    hits[k] = { name = name, summary = prose.summary(section and #section.about > 0 and section.about or (entry or section.entries[1]).text), fields = {} }
-  end
+  for k, name in ipairs(found) do hits[k] = { name = name, summary = summary_of(book, name), fields = {} } end
   return hits
 end
 
@@ -175,36 +177,36 @@ local function vocabulary(book)
   return list
 end
 
----Pages that are nearest to words that nothing speaks of.
----@param book table
----@param wanted string[]
----@return { name: string, summary: string, fields: table }[] hits, string[] nearest     the words that were taken for them
-function find.nearest(book, wanted)
-  local hits = by_other_words(book, wanted)
-  if #hits > 0 then return hits, {} end
-  local known = vocabulary(book)
-  local nearest, sum = {}, {}
-  for _, word in ipairs(wanted) do
-    for _, entry in ipairs(known) do
-      local far = distance(word:lower(), entry.word)
-      if not sum[entry] or far < sum[entry] then sum[entry] = far end
-    end
+-- the words that are known, nearest to any of the wanted ones first
+local function by_distance(known, wanted)
+  for _, entry in ipairs(known) do
+    for _, word in ipairs(wanted) do entry.far = math.min(entry.far or math.huge, distance(word:lower(), entry.word)) end
   end
   table.sort(known, function(a, b)
-    if sum[a] == sum[b] then return a.word < b.word end
-    return sum[a] < sum[b]
+    if a.far == b.far then return a.word < b.word end
+    return a.far < b.far
   end)
+  return known
+end
+
+---Pages that are nearest to words that nothing speaks of: those of a word that is spelt almost so, those that hold what others
+---call so, or those with the names that look most alike.
+---@param book table
+---@param wanted string[]
+---@return { name: string, summary: string, fields: table }[] hits, string? word     that was taken for what was asked
+function find.nearest(book, wanted)
+  local hits = by_other_words(book, wanted)
+  if #hits > 0 then return hits end
+  local known = by_distance(vocabulary(book), wanted)
+  if known[1].far <= NEAR then return find.search(book, { known[1].word }), known[1].word end
   local shown = {}
   for _, entry in ipairs(known) do
-    local section, page = find.by_name(book, entry.name)
-    local lines = section and #section.about > 0 and section.about or page and page.text or {}
-    if not shown[entry.name] and #hits < 5 then
+    if not shown[entry.name] and #hits < NEAREST_SHOWN then
       shown[entry.name] = true
-      hits[#hits + 1] = { name = entry.name, summary = prose.summary(lines), fields = {} }
-      nearest[#nearest + 1] = entry.word
+      hits[#hits + 1] = { name = entry.name, summary = summary_of(book, entry.name), fields = {} }
     end
   end
-  return hits, nearest
+  return hits
 end
 
 return find

@@ -163,7 +163,7 @@ function plain.anchor(name) return (name:gsub("[^%w_]+", "-")) end
 ---@return string
 function plain.overview(book, options)
   local out = page(options)
-  out:add "cqlua help NAME        what cq.World, cq.Shape, cq.Shape.box, run:render, cq.zeros or bench is and takes"
+  out:add "cqlua help NAME        a page: cq.World, cq.Shape.box, run:render, cq.zeros, bench"
   out:add "cqlua help WORD ...    what speaks of it: cqlua help stress, cqlua help initial velocity"
   local function list(title, is_object)
     out:title(title)
