@@ -1,7 +1,7 @@
--- blocks: the Lua blocks of README.md and docs/*.md as scripts. A block is a line of ```lua, up to the next ```. The line above it may
--- be a comment, which no reader sees, with one or several of these, between semicolons:
+-- blocks: the Lua blocks of README.md and docs/*.md as scripts. A block is what stands between ```lua and ```. The line above
+-- it may be a comment, which no reader sees, with one or several of these, between semicolons:
 --
---   <!-- continues -->                 after the blocks above it, with their locals, back to the last one that does not continue
+--   <!-- continues -->                 after the blocks above it, with their locals, up to one that does not continue
 --   <!-- runs with: NAME -->           with the globals that set_up.NAME below gives
 --   <!-- fails with: TEXT -->          and the error must hold this text
 --
@@ -10,7 +10,7 @@ local process = require "tests.process"
 
 local blocks = {}
 
----What blocks are given as globals, by the name in their comment. Functions that give tables; cq is the library, env what is there.
+---What blocks are given as globals, by the name in their comment: functions of the library that give tables.
 blocks.set_up = {
   -- for a loop of one's own with the robot and the world of the block above
   parameters = function(cq)
@@ -47,7 +47,7 @@ function blocks.of(path)
     elseif line:find "^```lua" then
       open = { path = path, first = number + 1, lines = {}, marks = marks_of(previous) }
       for mark in pairs(open.marks) do assert(known[mark], ("%s:%d: no mark is called %s"):format(path, number, mark)) end
-      open.before = open.marks.continues and assert(found[#found], path .. ": the first block continues nothing") or nil
+      if open.marks.continues then open.before = assert(found[#found], path .. ": the first block continues nothing") end
       found[#found + 1] = open
     end
     previous = line
@@ -71,12 +71,18 @@ local function script_of(block)
     local name = part.marks["runs with"]
     if name then
       assert(blocks.set_up[name], ("%s:%d: no set-up is called %s"):format(block.path, part.first, name))
-      prefix[#prefix + 1] = ('for k, v in pairs(require("tests.blocks").set_up[%q](require "cq")) do rawset(_G, k, v) end '):format(name)
+      prefix[#prefix + 1] = ('require("tests.blocks").give(%q) '):format(name)
     end
   end
   assert(lines[1] == "", block.path .. ": a block in the first line")
   lines[1] = table.concat(prefix)
   return table.concat(lines, "\n") .. "\n"
+end
+
+---Makes globals of what a set-up gives.
+---@param name string
+function blocks.give(name)
+  for key, value in pairs(blocks.set_up[name](require "cq")) do rawset(_G, key, value) end
 end
 
 ---Runs a block; nil, or what was wrong.

@@ -28,7 +28,9 @@ describe("a block", function()
   before_each(function() folder = process.folder() end)
   after_each(function() process.remove(folder) end)
 
-  local function of(...) return blocks.of(process.write(folder .. "/page.md", table.concat({ "# Page", ... }, "\n"))) end
+  local function of(...)
+    return blocks.of(process.write(folder .. "/page.md", table.concat({ "# Page", ... }, "\n")))
+  end
 
   it("that fails is told with its line in the document", function()
     local found = of("", "```lua", "local x", "x.y = 1", "```")
@@ -37,18 +39,21 @@ describe("a block", function()
   end)
 
   it("goes on after the one above where it says so", function()
-    local found = of("```lua", "local x = 1", "```", "<!-- continues -->", "```lua", "assert(x == 1)", "```", "```lua", "assert(x == nil)", "```")
+    local found = of("```lua", "local x = 1", "```", "<!-- continues -->", "```lua", "assert(x == 1)", "```",
+      "```lua", "assert(x == nil)", "```")
     for _, block in ipairs(found) do assert.is_nil(blocks.problem(block)) end
   end)
 
   it("may be meant to fail", function()
-    local found = of("<!-- fails with: did you mean dt -->", "```lua", 'require("cq").World { dy = 1 }', "```", "<!-- fails with: x -->", "```lua", "```")
+    local found = of("<!-- fails with: did you mean dt -->", "```lua", 'require("cq").World { dy = 1 }', "```",
+      "<!-- fails with: x -->", "```lua", "```")
     assert.is_nil(blocks.problem(found[1]))
     assert.equal("it did not fail", blocks.problem(found[2]))
   end)
 
   it("has no mark that nobody knows", function()
-    assert.error_matches(function() of("<!-- run with: parameters -->", "```lua", "```") end, "no mark is called run with")
+    local function misspelt() of("<!-- run with: parameters -->", "```lua", "```") end
+    assert.error_matches(misspelt, "no mark is called run with")
     local found = of("<!-- runs with: nothing -->", "```lua", "```")
     assert.error_matches(function() blocks.problem(found[1]) end, "no set%-up is called nothing")
   end)

@@ -73,7 +73,8 @@ local function fields_of(classes, params)
   for _, param in ipairs(params) do
     for _, part in ipairs(types.split(param.type)) do
       local name = part:gsub("%?$", "")
-      local fields = scan.is_record(classes[name]) and scan.items(classes, classes[name]) or types.fields(name)
+      local class = classes[name]
+      local fields = scan.is_record(class) and scan.items(classes, class) or types.fields(name)
       if fields and #fields > 0 then return fields end
     end
   end

@@ -185,6 +185,10 @@ describe("Lua", function()
     if not item then return "is accepted and not annotated" end
     local optional = checker.optional or false
     if item.optional ~= optional then return ("is %s, its annotation says otherwise"):format(optional and "optional" or "required") end
+    -- said once, by the schema
+    if checker.default ~= nil and (item.text:find "default" or item.text:find "unless given") then
+      return "has its default in the schema, and again in its annotation"
+    end
     local annotated, accepted = types.set(item.type), types.set(checker.cats)
     -- a checker that leaves open what is in a table, or what a value is, is told more by its annotation
     for part in pairs(accepted) do

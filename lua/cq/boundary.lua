@@ -31,7 +31,7 @@ local point = function(options) return is.vector { size = { 2, 3 }, optional = o
 ---@field kind? "sticky"|"slip"|"separate"|"friction"   friction where mu is given, else sticky
 ---@field mu? number            Coulomb's coefficient of friction [-]; for kind "friction", which needs it
 ---@field velocity? number[]    {dim} of the surface; 0 unless given [length/time]
----@field moves? boolean        the solid region moves with its velocity; false: it stays, as a conveyor does. True where a velocity is given
+---@field moves? boolean        the solid moves with its velocity, as it does where one is given; false: it stays, as a conveyor does
 
 -- a family of walls: its own fields beside those that every wall has
 local function family(name, fields, finish)

@@ -3,8 +3,12 @@
 --
 --   local run = cq.Experiment {
 --     world = world, duration = 4,
---     observer = cq.Observer.kmeans { clusters = 7, velocity = true }, controller = cq.Controller.mlp {},
---     objective = { final = function(s) return -s:center(robot)[1] end, running = function(_, u) return 1e-8 * u:dot(u) end },
+--     observer = cq.Observer.kmeans { clusters = 7, velocity = true },
+--     controller = cq.Controller.mlp {},
+--     objective = {
+--       final = function(s) return -s:center(robot)[1] end,
+--       running = function(_, u) return 1e-8 * u:dot(u) end,
+--     },
 --     optimizer = cq.Optimizer.adam { rate = 5e-3 },
 --     trainable = { young = { min = 7, max = 20, per = "particle" } },
 --   }
@@ -73,13 +77,13 @@ end
 ---@class cq.Experiment.def
 ---@field world cq.World             that it runs in
 ---@field robot? cq.Robot            a variant of the world's first, from robot:with
----@field duration? number           [time], or
----@field steps? integer             control steps
+---@field duration? number           a multiple of the world's dt [time]; or steps
+---@field steps? integer             control steps; or duration
 ---@field observer? any              of cq.Observer, a function of the state, or a table with observe
 ---@field controller? any            of cq.Controller, a function, or a table with act; its parameters are always trained
----@field objective cq.Experiment.objective.def|fun(state: cq.State): cq.Tensor   the less the better
+---@field objective cq.Experiment.objective.def|fun(state: cq.State): cq.Tensor   the less the better; a function is final alone
 ---@field optimizer? cq.Optimizer    for run:optimize
----@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name
+---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name; or cq.param
 ---@field memory? string|number      for what the backward pass needs, as "2 GiB"
 
 ---@class cq.Experiment.objective.def
@@ -87,11 +91,9 @@ end
 ---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number    one number after each control step
 ---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of the running costs {steps}
 
----An experiment. duration [time] or steps (control steps); objective: { final(state), running(state, u), reduce } or a
----function of the final state, the less the better; reduce: of the running costs, "sum" unless given, "mean", "max", "min",
----"product" or a function of the tensor {steps}; trainable: values of the robot or world by name, { min, max, per =
----"robot"|"group"|"particle", init } or a cq.param; the controller's parameters are always trained; robot: a variant of the
----world's; memory: for what the backward pass needs.
+---An experiment. Trained are the controller's parameters, always, and what trainable names: values of robot:with, or gravity,
+---friction and wall_velocity of the world. Errors: both or neither of duration and steps; a duration that is no multiple of
+---the world's dt; an objective without final and running.
 ---@param fields cq.Experiment.def
 ---@return cq.Experiment
 local function new(_, fields)

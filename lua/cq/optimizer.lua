@@ -210,7 +210,7 @@ optimizer.gradient_descent = family("gradient_descent", {})
 
 ---@class cq.Optimizer.momentum.def
 ---@field rate number                            step size
----@field momentum? number                       share of the last step that is kept, default 0.9
+---@field momentum? number                       share of the last step that is kept
 ---@field clip? number                           largest norm of all gradients together
 ---@field schedule? fun(iteration: integer): number   factor of the rate, iteration from 1
 
@@ -220,9 +220,9 @@ optimizer.momentum = family("momentum", { momentum = is.number { min = 0, below 
 
 ---@class cq.Optimizer.adam.def
 ---@field rate number                            step size
----@field beta1? number                          memory of the mean gradient, default 0.9
----@field beta2? number                          memory of the mean square, default 0.999
----@field epsilon? number                        added to the root mean square, default 1e-8
+---@field beta1? number                          memory of the mean gradient
+---@field beta2? number                          memory of the mean square
+---@field epsilon? number                        added to the root mean square
 ---@field clip? number                           largest norm of all gradients together
 ---@field schedule? fun(iteration: integer): number   factor of the rate, iteration from 1
 

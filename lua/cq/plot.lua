@@ -1,6 +1,7 @@
 -- plot: curves over a number, as PNG files: losses over iterations, distances over time.
 --
---   cq.Plot { title = "walker", x_label = "iteration", y_label = "loss", series = { { name = "loss", y = losses } } }:write "loss.png"
+--   local plot = cq.Plot { title = "walker", x_label = "iteration", series = { { name = "loss", y = losses } } }
+--   plot:write "loss.png"
 --   series = { { name = "seed 1", x = steps, y = values, lower = low, upper = high }, ... }       with a band
 local is = require "cq.schema"
 local text = require "cq.text"

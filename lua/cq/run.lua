@@ -43,7 +43,7 @@ Run.__name = "cq.Run"
 local CHECKPOINT = 5             -- [s] between two saves of parameters and optimizer state
 
 ---@class cq.Run.def
----@field iterations? integer    in all; 0, the default: not known beforehand
+---@field iterations? integer    in all; 0: not known beforehand
 ---@field folder? string         default: --out, else runs/<name of the script>
 ---@field resume? boolean        go on from what lies in the folder; default: --resume
 ---@field device? string         for the manifest

@@ -19,8 +19,9 @@ values.fields = fields
 
 -- as users are told: bounds, and whether one value may stand for all
 local function kind_of(field)
-  local bounds = field.above and (field.below and "above %s and below %s" or "above %s"):format(text.number(field.above), text.number(field.below or 0))
-  local numbers = bounds and "finite numbers " .. bounds or "finite numbers"
+  local numbers = "finite numbers"
+  if field.above then numbers = numbers .. " above " .. text.number(field.above) end
+  if field.below then numbers = numbers .. " and below " .. text.number(field.below) end
   return {
     label = numbers .. (field.each and " for every particle" or ": for all, by group, or for every particle"), optional = true,
     cats = (field.constant and "number|" or "") .. "table|cq.Tensor", check = function(value) return value ~= nil end,

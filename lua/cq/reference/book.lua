@@ -48,10 +48,12 @@ local vague = { ["a value"] = true, ["a table"] = true, ["a function"] = true }
 
 -- a checker's words, or the annotated type where the checker leaves it open
 local function allowed_of(item, checker)
-  local annotated = item and item.type:gsub("%?$", ""):gsub("%f[%w][%w_]+%.[%w_%.]+%.def%f[^%w_]", "table"):gsub("cq%.[%w_%.]+Options", "table")
+  local annotated = item and types.shown(item.type)
   if not checker then return annotated end
   for part in (checker.label .. ", or "):gmatch "(.-), or " do
-    if vague[part] or part:find "each entry a value$" or part:find "each a value$" or part:find "each entry a table$" then return annotated or checker.label end
+    if vague[part] or part:find "each entry a value$" or part:find "each a value$" or part:find "each entry a table$" then
+      return annotated or checker.label
+    end
   end
   return checker.label
 end
@@ -63,15 +65,16 @@ local function default_text(value)
     for k, part in ipairs(value) do parts[k] = default_text(part) end
     return #parts > 0 and "{ " .. table.concat(parts, ", ") .. " }" or "{}"
   end
-  return type(value) == "string" and '"' .. value .. '"' or type(value) == "number" and text.number(value) or tostring(value)
+  if type(value) == "string" then return '"' .. value .. '"' end
+  return type(value) == "number" and text.number(value) or tostring(value)
 end
 
 local function field_of(item, name, checker)
   local optional = item and item.optional or false
   if checker then optional = checker.optional and true or false end
   return {
-    name = name, allowed = allowed_of(item, checker), optional = optional, default = checker and default_text(checker.default),
-    text = item and item.text or checker.help or "",
+    name = name, allowed = allowed_of(item, checker), optional = optional,
+    default = checker and default_text(checker.default), text = item and item.text or checker.help or "",
   }
 end
 
@@ -108,9 +111,11 @@ function Book:add_tables(out, type, title, definition)
     if items and #items > 0 and not (class and out[class]) then
       definition = scan.is_record(class) and self.by_class[name] or definition
       if class then out[class] = true end
-      out[#out + 1] = { title = title, fields = joined(items, definition), items = definition and definition.items and definition.items.label or nil }
+      local positional = definition and definition.items
+      out[#out + 1] = { title = title, fields = joined(items, definition), items = positional and positional.label or nil }
       for _, item in ipairs(items) do
-        if not item.type:find "^fun%(" then self:add_tables(out, item.type, (title == "" and "" or title .. ".") .. item.name, nil) end
+        local place = (title == "" and "" or title .. ".") .. item.name
+        if not item.type:find "^fun%(" then self:add_tables(out, item.type, place, nil) end
       end
     end
   end
@@ -133,19 +138,27 @@ function Book:entry(name, found, section)
     local sole = #found.params == 1 and not item.type:find "^fun%("
     local before = #tables
     self:add_tables(tables, item.type, sole and "" or item.name, definition)
-    if not (sole and #tables > before) then params[#params + 1] = field_of(item, item.name) end
+    if not (sole and #tables > before) then
+      params[#params + 1] = field_of(item, item.name)
+      if #tables > before and not item.type:find "|" then params[#params].allowed = "a table" end
+    end
   end
-  if #found.params == 0 and definition then tables[1] = { title = "", fields = joined({}, definition) } end
   local returns = {}
   for k, item in ipairs(found.returns) do returns[k] = { type = item.type, text = item.text } end
   local entry = {
-    name = name, call = call_of(name, found.params, tables), text = found.text, params = params, tables = tables, returns = returns,
-    section = section, source = found.line and ("%s:%d"):format(found.path, found.line),
+    name = name, call = call_of(name, found.params, tables), text = found.text, params = params, tables = tables,
+    returns = returns, source = found.line and ("%s:%d"):format(found.path, found.line),
   }
-  self.entries[#self.entries + 1], self.by_name[name:lower()] = entry, self.by_name[name:lower()] or entry
-  section.entries[#section.entries + 1] = entry
+  self:add_entry(section, entry)
   self:follow(found)
   return entry
+end
+
+function Book:add_entry(section, entry)
+  local key = entry.name:lower()
+  entry.section = section
+  self.entries[#self.entries + 1], self.by_name[key] = entry, self.by_name[key] or entry
+  section.entries[#section.entries + 1] = entry
 end
 
 -- objects that a function gives, or hands to the user's functions, get a section too
@@ -171,8 +184,10 @@ local function field_method(item, class)
   local inside, result = item.type:match "^fun(%b())%s*:?%s*(.*)$"
   local params = types.fields("{" .. inside:sub(2, -2) .. "}")
   if params[1] and params[1].name == "self" then table.remove(params, 1) end
-  return { name = item.name, text = { item.text }, params = params, returns = { { type = result, text = "" } }, path = class.path, documented = true,
-    internal = false, is_method = true }
+  return {
+    name = item.name, text = { item.text }, params = params, returns = { { type = result, text = "" } }, path = class.path,
+    documented = true, internal = false, is_method = true,
+  }
 end
 
 -- ---- where things are annotated -------------------------------------------------------------------------------------
@@ -185,14 +200,15 @@ local function place_of(f)
   return path, info.linedefined
 end
 
--- the annotated function that a value is; those that a function of the module has made are known by the name they are given
+-- the annotated function that a value is; those that a function of the module has made are known by their names
 function Book:annotated(value, key, path)
   local f = type(value) == "function" and value or getmetatable(value).__call
   local at, line = place_of(f)
   local found = self.by_line[at .. ":" .. line]
   if found and (found.documented or found.name == key) then return found end
   for _, candidate in ipairs(self.sources.functions) do
-    if candidate.path == path and candidate.name == key and candidate.owner and candidate.documented then return candidate end
+    local same = candidate.path == path and candidate.name == key
+    if same and candidate.owner and candidate.documented then return candidate end
   end
   for _, class in ipairs(self.sources.classes) do
     if class.path == path and class.overload and class.name:find "Module$" then return self:overloaded(class) end
@@ -215,14 +231,15 @@ end
 function Book:overloaded(class)
   local params, result = class.overload:match "^fun(%b())%s*:?%s*(.*)$"
   return {
-    text = class.text, params = types.fields("{" .. params:sub(2, -2) .. "}"), returns = { { type = result, text = "" } },
-    documented = true, internal = false,
+    text = class.text, params = types.fields("{" .. params:sub(2, -2) .. "}"),
+    returns = { { type = result, text = "" } }, documented = true, internal = false,
   }
 end
 
 -- where a name is first given a value in a file: the order in which members are shown
 local function position(source, name)
-  return math.min(source:find("%f[%w_]" .. name .. "%s*=[^=]") or math.huge, source:find("[%.:]" .. name .. "%(") or math.huge)
+  local given, defined = source:find("%f[%w_]" .. name .. "%s*=[^=]"), source:find("[%.:]" .. name .. "%(")
+  return math.min(given or math.huge, defined or math.huge)
 end
 
 -- ---- sections -------------------------------------------------------------------------------------------------------
@@ -268,7 +285,8 @@ function Book:method(section, class, word, found)
   local entry = self:entry(name, found, section)
   -- other ways to ask for it
   local short = class.name:match "([%w_]+)$"
-  for _, other in ipairs { short:lower() .. ":" .. found.name, class.name:lower() .. ":" .. found.name, class.name:lower() .. "." .. found.name } do
+  for _, front in ipairs { short .. ":", class.name .. ":", class.name .. "." } do
+    local other = (front .. found.name):lower()
     self.by_name[other] = self.by_name[other] or entry
   end
 end
@@ -287,7 +305,8 @@ function Book:add_members(section, module, path)
   end)
   for _, key in ipairs(names) do
     local found = self:annotated(module[key], key, path)
-    if found and found.documented and not found.internal and not found.is_method then self:entry(section.name .. "." .. key, found, section) end
+    local public = found and found.documented and not found.internal and not found.is_method
+    if public then self:entry(section.name .. "." .. key, found, section) end
   end
 end
 
@@ -342,7 +361,8 @@ function Book:add_functions(cq, names)
   self:add_class(self:section("cq.Tensor", "lua/cq/tensor/init.lua"), self.classes["cq.Tensor"])
   for _, name in ipairs(names) do
     local value = cq[name]
-    if type(value) == "table" and not text.is_callable(value) and not self.nouns["cq." .. name] then self:add_noun(name, value) end
+    local is_module = type(value) == "table" and not text.is_callable(value)
+    if is_module and not self.nouns["cq." .. name] then self:add_noun(name, value) end
   end
 end
 
@@ -354,7 +374,8 @@ local function option_fields(options)
   for name in pairs(options) do names[#names + 1] = name end
   table.sort(names)
   for k, name in ipairs(names) do
-    fields[k] = field_of({ name = name, type = "any", optional = true, text = options[name].help or "" }, "--" .. name, options[name])
+    local item = { name = name, type = "any", optional = true, text = options[name].help or "" }
+    fields[k] = field_of(item, "--" .. name, options[name])
     fields[k].optional = true
   end
   return fields
@@ -362,18 +383,19 @@ end
 
 function Book:add_commands()
   local section = self:section("cqlua")
-  section.about = { "cqlua: the program. `cqlua [options] script.lua [options of the script]` runs a script; the others are commands." }
+  section.about = { "cqlua: the program. `cqlua [options] script.lua [its options]` runs a script; the others are commands." }
   local function add(name, summary, options, arguments)
-    local entry = {
-      name = name, call = ("%s [options]%s"):format(name, arguments and " " .. arguments or ""), text = { summary }, params = {}, returns = {},
-      tables = { { title = "", fields = option_fields(options) } }, section = section,
-    }
-    self.entries[#self.entries + 1], self.by_name[name] = entry, entry
-    section.entries[#section.entries + 1] = entry
+    self:add_entry(section, {
+      name = name, call = ("%s [options]%s"):format(name, arguments and " " .. arguments or ""), text = { summary },
+      params = {}, returns = {}, tables = { { title = "", fields = option_fields(options) } },
+    })
   end
   local declared = {}
-  for _, entry in ipairs(require("cq.option").declared) do declared[entry.name] = setmetatable({ help = entry.help }, { __index = entry.kind }) end
-  add("cqlua script.lua", "Runs a script. These options are the same for every script and command; a script's own stand after its name.", declared)
+  for _, entry in ipairs(require("cq.option").declared) do
+    declared[entry.name] = setmetatable({ help = entry.help }, { __index = entry.kind })
+  end
+  add("cqlua script.lua", "Runs a script. These options are the same for all scripts and commands; a script's own stand "
+    .. "after its name.", declared)
   local folder = host.root .. "/lua/cq/command"
   local names = host.entries(folder)
   table.sort(names)
@@ -420,7 +442,8 @@ end
 
 local function index(sources)
   local self = setmetatable({
-    sources = sources, sections = {}, section_of = {}, entries = {}, by_name = {}, classes = {}, by_line = {}, by_class = {}, nouns = {}, written = {},
+    sources = sources, classes = {}, by_line = {}, by_class = {}, nouns = {},
+    sections = {}, section_of = {}, written = {}, entries = {}, by_name = {},
     known = { ["cq.Tensor"] = true }, waiting = {},
   }, Book)
   for _, class in ipairs(sources.classes) do self.classes[class.name] = class end

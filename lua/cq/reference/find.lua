@@ -1,4 +1,4 @@
--- find: from what a user types to pages of the reference: by name, else by the words of the texts, else what is nearest.
+-- find: from what a user types to pages of the reference: by name, by the words of the texts, or what is nearest.
 local text = require "cq.text"
 local plain = require "cq.reference.plain"
 local prose = require "cq.reference.prose"
@@ -43,8 +43,11 @@ end
 local function document(name, lines, fields, returns)
   local parts = { table.concat(lines, " ") }
   for _, result in ipairs(returns or {}) do parts[#parts + 1] = result.text end
-  local doc = { name = name, lower = name:lower(), said = table.concat(parts, " "):lower(), summary = prose.summary(lines), fields = {} }
-  for k, field in ipairs(fields) do doc.fields[k] = { field = field, said = (field.name .. " " .. field.text .. " " .. field.allowed):lower() } end
+  local doc = { name = name, lower = name:lower(), said = table.concat(parts, " "):lower(), fields = {} }
+  doc.summary = prose.summary(lines)
+  for k, field in ipairs(fields) do
+    doc.fields[k] = { field = field, said = table.concat({ field.name, field.text, field.allowed }, " "):lower() }
+  end
   return doc
 end
 
@@ -180,7 +183,8 @@ end
 -- the words that are known, nearest to any of the wanted ones first
 local function by_distance(known, wanted)
   for _, entry in ipairs(known) do
-    for _, word in ipairs(wanted) do entry.far = math.min(entry.far or math.huge, distance(word:lower(), entry.word)) end
+    entry.far = math.huge
+    for _, word in ipairs(wanted) do entry.far = math.min(entry.far, distance(word:lower(), entry.word)) end
   end
   table.sort(known, function(a, b)
     if a.far == b.far then return a.word < b.word end
@@ -189,8 +193,8 @@ local function by_distance(known, wanted)
   return known
 end
 
----Pages that are nearest to words that nothing speaks of: those of a word that is spelt almost so, those that hold what others
----call so, or those with the names that look most alike.
+---Pages that are nearest to words that nothing speaks of: those of a word that is spelt almost so, those that hold what
+---others call so, or those with the names that look most alike.
 ---@param book table
 ---@param wanted string[]
 ---@return { name: string, summary: string, fields: table }[] hits, string? word     that was taken for what was asked

@@ -7,7 +7,8 @@ local STYLE = [[
 :root { color-scheme: light dark; --line: #8884; --faint: #777; --mark: #8882; --link: #0a64a4; }
 @media (prefers-color-scheme: dark) { :root { --link: #7ab8ea; } }
 body { margin: 0; font: 16px/1.5 system-ui, sans-serif; display: grid; grid-template-columns: 17rem minmax(0, 58rem); }
-nav { position: sticky; top: 0; height: 100vh; overflow-y: auto; box-sizing: border-box; padding: 1rem; border-right: 1px solid var(--line); font-size: 14px; }
+nav { position: sticky; top: 0; height: 100vh; overflow-y: auto; box-sizing: border-box; padding: 1rem; font-size: 14px;
+  border-right: 1px solid var(--line); }
 nav details { margin: .15rem 0; }
 nav ul { list-style: none; margin: 0 0 .4rem; padding-left: 1.1rem; }
 nav p { margin: .15rem 0 .15rem 1rem; }
@@ -23,10 +24,15 @@ td, th { text-align: left; vertical-align: top; padding: .25rem .7rem .25rem 0; 
 td:first-child { white-space: nowrap; }
 .need { color: var(--faint); white-space: nowrap; }
 .source { color: var(--faint); font-size: .8em; font-weight: normal; float: right; }
-@media (max-width: 50rem) { body { display: block; } nav { position: static; height: auto; } main { padding: 1rem; } }
+@media (max-width: 50rem) {
+  body { display: block; }
+  nav { position: static; height: auto; }
+  main { padding: 1rem; }
+}
 ]]
 
-local function escaped(said) return (said:gsub("[&<>\"]", { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" })) end
+local entities = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
+local function escaped(said) return (said:gsub("[&<>\"]", entities)) end
 
 local Page = {}
 Page.__index = Page
@@ -58,11 +64,11 @@ end
 function Page:table(given)
   if given.title ~= "" then self:add("<p>Fields of <code>%s</code>:</p>", escaped(given.title)) end
   self:add "<table>"
-  if given.items then self:add('<tr><td>1, 2, ...</td><td>%s</td><td class="need">without a name</td><td></td></tr>', self:linked(given.items)) end
+  local row = '<tr><td>%s</td><td>%s</td><td class="need">%s</td><td>%s</td></tr>'
+  if given.items then self:add(row, "1, 2, ...", self:linked(given.items), "without a name", "") end
   for _, field in ipairs(given.fields) do
     local need = field.default and "default <code>" .. escaped(field.default) .. "</code>" or field.optional and "optional" or "required"
-    self:add('<tr><td><code>%s</code></td><td>%s</td><td class="need">%s</td><td>%s</td></tr>', field.name, self:linked(field.allowed), need,
-      self:prose(field.text))
+    self:add(row, "<code>" .. field.name .. "</code>", self:linked(field.allowed), need, self:prose(field.text))
   end
   self:add "</table>"
 end
@@ -70,19 +76,23 @@ end
 function Page:values(fields)
   self:add "<table>"
   for _, field in ipairs(fields) do
-    self:add("<tr><td><code>%s</code></td><td>%s</td><td>%s</td></tr>", escaped(field.name), self:linked(plain.allowed(field)), self:prose(field.text))
+    self:add("<tr><td><code>%s</code></td><td>%s</td><td>%s</td></tr>", escaped(field.name),
+      self:linked(plain.allowed(field)), self:prose(field.text))
   end
   self:add "</table>"
 end
 
 function Page:entry(entry)
-  self:add('<h3 id="%s">%s%s</h3>', plain.anchor(entry.name == entry.section.name and entry.name .. " call" or entry.name), escaped(entry.call),
-    entry.source and ('<span class="source">%s</span>'):format(escaped(entry.source)) or "")
+  -- a noun's own place is its section
+  local place = entry.name == entry.section.name and entry.name .. " call" or entry.name
+  local source = entry.source and ('<span class="source">%s</span>'):format(escaped(entry.source)) or ""
+  self:add('<h3 id="%s">%s%s</h3>', plain.anchor(place), escaped(entry.call), source)
   self:comment(entry.text)
   if #entry.params > 0 then self:values(entry.params) end
   for _, given in ipairs(entry.tables) do self:table(given) end
   for _, result in ipairs(entry.returns) do
-    self:add("<p>Gives <code>%s</code>%s</p>", self:linked(result.type), result.text ~= "" and ": " .. self:prose(result.text) or "")
+    local said = result.text ~= "" and ": " .. self:prose(result.text) or ""
+    self:add("<p>Gives <code>%s</code>%s</p>", self:linked(result.type), said)
   end
 end
 
@@ -108,11 +118,12 @@ return function(book)
   local page = setmetatable({ anchors = {} }, Page)
   for _, section in ipairs(book.sections) do page.anchors[section.name] = true end
   for _, entry in ipairs(book.entries) do page.anchors[entry.name] = true end
-  page:add('<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width">')
+  page:add '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
+  page:add '<meta name="viewport" content="width=device-width">'
   page:add("<title>cqlua %s: reference</title>\n<style>\n%s</style>\n</head>\n<body>", host.version, STYLE)
   page:index(book)
   page:add("<main>\n<h1>cqlua %s: reference</h1>", host.version)
-  page:add "<p>Made by <code>make docs</code> from the sources; <code>cqlua help NAME</code> shows the same in the terminal.</p>"
+  page:add "<p>Made by <code>make docs</code> from the sources; <code>cqlua help NAME</code> shows the same.</p>"
   for _, section in ipairs(book.sections) do
     page:add('<section>\n<h2 id="%s">%s</h2>', plain.anchor(section.name), escaped(section.name))
     page:comment(prose.about(section.about))

@@ -31,7 +31,8 @@ end
 
 local function add_values(out, fields)
   for _, field in ipairs(fields) do
-    add(out, "- `%s`: %s%s", field.name, escaped(plain.allowed(field)), field.text ~= "" and ": " .. escaped(field.text) or "")
+    local said = field.text ~= "" and ": " .. escaped(field.text) or ""
+    add(out, "- `%s`: %s%s", field.name, escaped(plain.allowed(field)), said)
   end
   add(out, "")
 end
@@ -52,8 +53,10 @@ return function(book)
   local out = {}
   add(out, "# Reference of cqlua %s\n", host.version)
   add(out, "Made by `make docs` from the sources; `cqlua help NAME` shows the same in the terminal.\n")
-  for _, section in ipairs(book.sections) do add(out, "- [%s](#%s): %s", section.name, plain.anchor(section.name),
-    escaped(prose.summary(plain.text_of(section)))) end
+  for _, section in ipairs(book.sections) do
+    local summary = escaped(prose.summary(plain.text_of(section)))
+    add(out, "- [%s](#%s): %s", section.name, plain.anchor(section.name), summary)
+  end
   add(out, "")
   for _, section in ipairs(book.sections) do
     add(out, '<a id="%s"></a>\n\n## %s\n', plain.anchor(section.name), section.name)

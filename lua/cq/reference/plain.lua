@@ -89,7 +89,7 @@ function Page:entry(entry)
   end
   for k, result in ipairs(entry.returns) do
     if k == 1 then self:add "" end
-    self:row(k == 1 and "gives" or "", result.type .. (result.text ~= "" and "   " .. result.text or ""), 10)
+    self:row(k == 1 and "gives" or "", result.type .. (result.text ~= "" and ": " .. result.text or ""), 10)
   end
   if entry.source then
     self:add ""
@@ -111,7 +111,9 @@ function Page:section(section)
     local list = entry.name:find ":" and methods or functions
     if entry.name == section.name then self:entry(entry) else list[#list + 1] = entry end
   end
-  if #functions > 0 then self:title(("%s; more of each: cqlua help %s"):format(section.class and "constructors" or "functions", functions[1].name)) end
+  if #functions > 0 then
+    self:title(("%s; more of each: cqlua help %s"):format(section.class and "constructors" or "functions", functions[1].name))
+  end
   self:list(functions)
   if #section.properties > 0 then
     self:title(("fields of a %s"):format(section.class))
@@ -190,13 +192,15 @@ end
 ---@param options { bold: boolean }
 ---@return string
 function plain.hits(hits, options)
-  local out = page(options)
+  local out, told = page(options), {}
   local column = column_of(names_of(hits))
   for _, hit in ipairs(hits) do
     out:row(hit.name, hit.summary, column)
     for _, field in ipairs(hit.fields) do
-      out:add_all(prose.wrap(("%s: %s"):format(field.name, field.text ~= "" and field.text or plain.allowed(field)), WIDTH, (" "):rep(column + 2),
-        (" "):rep(column + 4)))
+      local line = ("%s: %s"):format(field.name, field.text ~= "" and field.text or plain.allowed(field))
+      -- what many have in common is told of the first
+      if not told[line] then out:add_all(prose.wrap(line, WIDTH, (" "):rep(column + 2), (" "):rep(column + 4))) end
+      told[line] = true
     end
   end
   return concat(out)

@@ -1,7 +1,7 @@
--- prose: comments as paragraphs and as text that keeps its lines, broken to a width. Used by every form of the reference.
+-- prose: comments as paragraphs and as text that keeps its lines, broken to a width; for every form of the reference.
 local prose = {}
 
----Lines of a comment as blocks: { kind = "paragraph" | "lines", lines }. What is indented, or holds columns, keeps its lines.
+---Lines of a comment as blocks: { kind = "paragraph" | "lines", lines }. What is indented keeps its lines.
 ---@param lines string[]
 ---@return { kind: string, lines: string[] }[]
 function prose.blocks(lines)
@@ -93,7 +93,8 @@ function prose.summary(lines)
     local stop = first:find("%.%f[%s%z]", at)
     -- "e.g. x" and "eq. 13" end no sentence
     if not stop then return first end
-    if not first:sub(1, stop):find "%f[%w]eq%.$" and first:find("^%s+[%u`\"]", stop + 1) then return first:sub(1, stop - 1) end
+    local ends = first:find("^%s+[%u`\"]", stop + 1) and not first:sub(1, stop):find "%f[%w]eq%.$"
+    if ends then return first:sub(1, stop - 1) end
     at = stop + 1
   end
 end

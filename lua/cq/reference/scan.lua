@@ -1,5 +1,5 @@
--- scan: the LuaCATS annotations of the library's own sources: classes with their fields, and every function that has a comment
--- of three dashes above it. Nothing is run.
+-- scan: the LuaCATS annotations of the library's own sources: classes with their fields, and every function with the
+-- comment of three dashes above it. Nothing is run.
 local host = require "cq.host"
 local types = require "cq.reference.type"
 
@@ -50,6 +50,11 @@ local function item_of(tag, text)
     item.name, item.optional, text = name, mark == "?", rest
   end
   item.type, item.text = types.take(text)
+  -- a result may have a name; what is said of it stands behind a gap
+  if tag == "return" and item.text ~= "" and not text:find("^%s%s", #item.type + 1) then
+    local names, said = item.text:match "^(.-)%s%s+(.*)$"
+    item.type, item.text = item.type .. " " .. (names or item.text), said or ""
+  end
   if item.type:find "[^%w]%?$" or item.type:find "%w%?$" then item.optional = true end
   return item
 end
@@ -121,8 +126,9 @@ local function scan_file(found, file)
         block = block or { text = {}, param = {}, ["return"] = {} }
         read_signature(block)
         found.functions[#found.functions + 1] = {
-          owner = owner, name = name, text = block.text, params = block.param, returns = block["return"], path = file.path, line = number,
-          internal = block.internal or false, documented = block.documented or false, is_method = line:find "^function [%w_%.]+:" ~= nil,
+          owner = owner, name = name, text = block.text, params = block.param, returns = block["return"],
+          path = file.path, line = number, is_method = line:find "^function [%w_%.]+:" ~= nil,
+          internal = block.internal or false, documented = block.documented or false,
         }
       end
       comment = {}

@@ -77,7 +77,8 @@ function types.fields(text)
   local fields, from = {}, 1
   local function add(piece)
     local name, mark, kind = piece:match "^%s*([%w_]+)(%??)%s*:%s*(.-)%s*$"
-    if name then fields[#fields + 1] = { name = name, optional = mark == "?" or kind:find "%?$" ~= nil, type = kind, text = "" } end
+    local optional = mark == "?" or (kind or ""):find "%?$" ~= nil
+    if name then fields[#fields + 1] = { name = name, optional = optional, type = kind, text = "" } end
   end
   outside(body, function(c, at)
     if c == "," then
@@ -87,6 +88,14 @@ function types.fields(text)
   end)
   add(body:sub(from))
   return fields
+end
+
+---A type as readers see it: classes of named fields, which are shown beneath, are tables.
+---@param text string
+---@return string
+function types.shown(text)
+  text = text:gsub("%?$", ""):gsub("%f[%w][%w_]+%.[%w_%.]+%.def%f[^%w_]", "table"):gsub("cq%.[%w_%.]+Options", "table")
+  return text
 end
 
 ---Names of the classes that a type mentions: "cq.State".

@@ -15,11 +15,11 @@ local C = require("cq.engine").C
 
 ---@class cq.check_gradient.def
 ---@field steps? number[]      relative step sizes
----@field directions? integer  random directions through all parameters, default 2
+---@field directions? integer  random directions through all parameters
 ---@field each? boolean        also one direction through each parameter alone, which tells which one is wrong
----@field tolerance? number    largest relative error of a right gradient, default 1e-6
+---@field tolerance? number    largest relative error of a right gradient
 ---@field noise? number        relative rounding error of one evaluation of f, measured unless given
----@field seed? integer        of the directions, default 0
+---@field seed? integer        of the directions
 
 local options = schema.define("cq.check_gradient", {
   steps = schema.list(schema.number { above = 0 }, { min = 1, default = { 1e-2, 1e-3, 1e-4, 1e-5, 1e-6 } }),

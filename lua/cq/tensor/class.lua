@@ -45,7 +45,7 @@ local class = {}
 ---@field sign fun(self: cq.Tensor): cq.Tensor   -1, 0, 1; no gradient
 ---@field floor fun(self: cq.Tensor): cq.Tensor   largest whole number that is not above; no gradient
 ---@field round fun(self: cq.Tensor): cq.Tensor   to the nearest whole number, halves away from 0; no gradient
----@field sum fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor   over a dimension, a list of them, or all if none is named; keep leaves size 1
+---@field sum fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor   of all, or over one or several dimensions; keep leaves size 1
 ---@field mean fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor   arithmetic mean; dimensions as of sum
 ---@field prod fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor   product; dimensions as of sum
 ---@field max fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor   largest element; the first of equals has the gradient
