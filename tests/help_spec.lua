@@ -160,6 +160,10 @@ describe("cqlua help", function()
     has(out, "cq.Actuator.pressure")
     has(out, "young: Young's modulus")
     has(help("initial", "volume"), "robot:with")
+    -- what others call so stands first
+    assert.matches("^  cq.Boundary ", (help "contact"))
+    local _, count = help("gradient"):gsub("\n  cq.check_gradient ", "")
+    assert.equal(1, count)
     assert(#help "stresses" > 0)
   end)
 

@@ -26,6 +26,28 @@ function find.by_name(book, name)
   end
 end
 
+-- ---- the words of others ------------------------------------------------------------------------------------------------
+
+local function summary_of(book, name)
+  local section, entry = find.by_name(book, name)
+  return prose.summary(section and plain.text_of(section) or entry.text)
+end
+
+-- pages for words that others use for what is here
+local function by_other_words(book, wanted)
+  local found = {}
+  for _, row in ipairs(words) do
+    for _, word in ipairs(wanted) do
+      if (" " .. row.words .. " "):find(" " .. word:lower() .. " ", 1, true) then
+        for _, name in ipairs(row.see) do found[#found + 1] = name end
+      end
+    end
+  end
+  local hits = {}
+  for k, name in ipairs(found) do hits[k] = { name = name, summary = summary_of(book, name), fields = {} } end
+  return hits
+end
+
 -- ---- search ---------------------------------------------------------------------------------------------------------
 
 local function has(where, word) return where:find("%f[%w]" .. word) ~= nil end
@@ -44,7 +66,6 @@ local function document(name, lines, fields, returns)
   local parts = { table.concat(lines, " ") }
   for _, result in ipairs(returns or {}) do parts[#parts + 1] = result.text end
   local doc = { name = name, lower = name:lower(), said = table.concat(parts, " "):lower(), fields = {} }
-  doc.summary = prose.summary(lines)
   for k, field in ipairs(fields) do
     doc.fields[k] = { field = field, said = table.concat({ field.name, field.text, field.allowed }, " "):lower() }
   end
@@ -53,11 +74,22 @@ end
 
 local function documents(book)
   local out = {}
+  local function add(name, summary, lines, fields, returns)
+    local doc = document(name, lines, fields, returns)
+    doc.summary = prose.summary(summary)
+    out[#out + 1] = doc
+  end
   for _, section in ipairs(book.sections) do
-    out[#out + 1] = document(section.name, plain.text_of(section), section.properties)
+    -- a noun and its constructor are one
+    local first, lines, fields = section.entries[1], { unpack(section.about) }, { unpack(section.properties) }
+    if first and first.name == section.name then
+      for _, line in ipairs(first.text) do lines[#lines + 1] = line end
+      for _, field in ipairs(fields_of(first)) do table.insert(fields, field) end
+    end
+    add(section.name, plain.text_of(section), lines, fields)
   end
   for _, entry in ipairs(book.entries) do
-    out[#out + 1] = document(entry.name, entry.text, fields_of(entry), entry.returns)
+    if entry.name ~= entry.section.name then add(entry.name, entry.text, entry.text, fields_of(entry), entry.returns) end
   end
   return out
 end
@@ -84,18 +116,10 @@ local function score(doc, wanted)
 end
 
 local function search(docs, wanted)
-  local hits, by_name = {}, {}
+  local hits = {}
   for order, doc in ipairs(docs) do
     local points, fields = score(doc, wanted)
-    local known = by_name[doc.name]
-    -- a noun's page and its constructor's are one
-    if points and known then
-      known.points = math.max(known.points, points)
-      for _, field in ipairs(fields) do known.fields[#known.fields + 1] = field end
-    elseif points then
-      known = { name = doc.name, summary = doc.summary, fields = fields, points = points, order = order }
-      hits[#hits + 1], by_name[doc.name] = known, known
-    end
+    if points then hits[#hits + 1] = { name = doc.name, summary = doc.summary, fields = fields, points = points, order = order } end
   end
   table.sort(hits, function(a, b)
     if a.points == b.points then return a.order < b.order end
@@ -128,32 +152,20 @@ function find.search(book, wanted)
   book.documents = book.documents or documents(book)
   local hits = search(book.documents, escaped(wanted))
   if #hits == 0 then hits = search(book.documents, escaped(stems(wanted))) end
+  -- first the pages that hold what others call so
+  local named = #hits > 0 and by_other_words(book, wanted) or {}
+  for k = #hits, 1, -1 do
+    for _, page in ipairs(named) do
+      if hits[k] and page.name == hits[k].name then page.fields = table.remove(hits, k).fields end
+    end
+  end
+  for k, page in ipairs(named) do table.insert(hits, k, page) end
   local count = #hits
   for k = count, SHOWN + 1, -1 do hits[k] = nil end
   return hits, count
 end
 
 -- ---- nothing fits ---------------------------------------------------------------------------------------------------
-
-local function summary_of(book, name)
-  local section, entry = find.by_name(book, name)
-  return prose.summary(section and plain.text_of(section) or entry.text)
-end
-
--- pages for words that others use for what is here
-local function by_other_words(book, wanted)
-  local found = {}
-  for _, row in ipairs(words) do
-    for _, word in ipairs(wanted) do
-      if (" " .. row.words .. " "):find(" " .. word:lower() .. " ", 1, true) then
-        for _, name in ipairs(row.see) do found[#found + 1] = name end
-      end
-    end
-  end
-  local hits = {}
-  for k, name in ipairs(found) do hits[k] = { name = name, summary = summary_of(book, name), fields = {} } end
-  return hits
-end
 
 -- how far two words are apart, by their length
 local function distance(a, b) return text.distance(a, b) / math.max(#a, #b) end

@@ -1,8 +1,11 @@
--- words: what users of other simulators look for, and the pages that hold it here. Asked only where the reference itself
--- does not say the word.
+-- words: what users of other simulators look for, and the pages that hold it here. They are shown before those that happen
+-- to use the word.
 return {
   { words = "mooney rivlin ogden gent yeoh hyperelastic constitutive stvk svk lame mu lambda bulk shear elastic plastic",
     see = { "cq.Material" } },
+  { words = "stiffness stiff soft modulus elasticity", see = { "cq.Material", "robot:with" } },
+  { words = "contact contacts friction wall walls", see = { "cq.Boundary" } },
+  { words = "gradient gradients", see = { "cq.value_and_grad", "cq.check_gradient" } },
   { words = "collision collider terrain heightmap ground obstacles coulomb", see = { "cq.Boundary" } },
   { words = "pneumatic cable tendon spring motor torque fiber fibre", see = { "cq.Actuator" } },
   { words = "policy network neural agent rnn pid", see = { "cq.Controller" } },
