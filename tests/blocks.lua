@@ -1,5 +1,5 @@
--- blocks: the Lua blocks of README.md and docs/*.md as scripts. A block is what stands between ```lua and ```. The line above
--- it may be a comment, which no reader sees, with one or several of these, between semicolons:
+-- blocks: the Lua blocks of README.md and docs/*.md as scripts. A block is what stands between ```lua and ```. The line
+-- above it may be a comment, which no reader sees, with one or several of these, between semicolons:
 --
 --   <!-- continues -->                 after the blocks above it, with their locals, up to one that does not continue
 --   <!-- runs with: NAME -->           with the globals that set_up.NAME below gives
@@ -46,8 +46,12 @@ function blocks.of(path)
       open.lines[#open.lines + 1] = line
     elseif line:find "^```lua" then
       open = { path = path, first = number + 1, lines = {}, marks = marks_of(previous) }
-      for mark in pairs(open.marks) do assert(known[mark], ("%s:%d: no mark is called %s"):format(path, number, mark)) end
-      if open.marks.continues then open.before = assert(found[#found], path .. ": the first block continues nothing") end
+      for mark in pairs(open.marks) do
+        assert(known[mark], ("%s:%d: no mark is called %s"):format(path, number, mark))
+      end
+      if open.marks.continues then
+        open.before = assert(found[#found], path .. ": the first block continues nothing")
+      end
       found[#found + 1] = open
     end
     previous = line

@@ -80,8 +80,8 @@ local function fields_of(classes, params)
   end
 end
 
----Finds the annotated fields of a constructor: those of `---@class NAME.def`; else, in a file that declares NAME, those that
----the function with NAME's last word takes.
+---Finds the annotated fields of a constructor: those of `---@class NAME.def`; else, in a file that declares NAME, those
+---that the function with NAME's last word takes.
 ---@return fun(name: string): cq.reference.Item[]?
 function source.annotations()
   local sources, classes = scan.library(), {}

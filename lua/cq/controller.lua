@@ -37,7 +37,7 @@ local function family(name, methods)
 end
 
 ---The same controller with other parameters.
----@param params table<string, cq.Tensor>
+---@param params table<string, cq.Tensor>   with the names and shapes of controller.params
 ---@return cq.Controller
 function Controller:with(params)
   local out = setmetatable({}, getmetatable(self))
@@ -47,8 +47,8 @@ function Controller:with(params)
 end
 
 ---Makes the parameters, for the observations of this observer in this world.
----@param world cq.World
----@param observer? any
+---@param world cq.World      that it will act in: it says how many signals there are
+---@param observer? any       whose observations it will be given
 ---@param robot? cq.Robot     a variant, where the world's own robot cannot run without
 ---@return table<string, cq.Tensor> params
 function Controller:prepare(world, observer, robot)

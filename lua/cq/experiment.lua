@@ -343,7 +343,7 @@ end
 
 ---Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state (.png). A relative path is in the run's
 ---folder. `--render no` leaves it out.
----@param path string
+---@param path string        ends in .mp4, .mkv, .webm, .gif or .png
 ---@param options? run.render.def
 ---@return string? path
 function Experiment:render(path, options)

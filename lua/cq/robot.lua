@@ -78,7 +78,7 @@ local function add_group(self, name, list)
 end
 
 ---The group of a name; its fields are name, particle_count and index, its methods pin() and particles().
----@param name string
+---@param name string       of the shape's groups, or of the robot's own
 ---@return cq.Group
 function Robot:group(name)
   local group = self.group_table[name]

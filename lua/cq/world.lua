@@ -255,7 +255,7 @@ function World:plan(fields)
 end
 
 ---Seconds that the engine spent in each phase since the world was made, or since the last reset.
----@param reset? boolean
+---@param reset? boolean     count anew from here
 ---@return table<string, number>
 function World:timers(reset)
   require_open(self, "world:timers")

@@ -19,7 +19,7 @@ local function terminal_page(book, names)
     return plain.hits(hits, options) .. more
   end
   local near, word = find.nearest(book, names)
-  local nearest = word and ("nearest is %s"):format(word) or "nearest are"
+  local nearest = word and ("nearest is %s:"):format(word) or "nearest are"
   return ("nothing is called %s, or speaks of it; %s\n\n"):format(asked, nearest) .. plain.hits(near, options), true
 end
 

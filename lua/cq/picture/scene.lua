@@ -255,8 +255,8 @@ function scene.once(fields)
 end
 
 ---Actuation of every particle from the signals of a control step: weights {n, signals} times u {signals}.
----@param weights cq.Tensor
----@param u cq.Tensor
+---@param weights cq.Tensor    {n, signals}
+---@param u cq.Tensor          {signals}
 ---@return cq.Tensor {n}
 function scene.actuation(weights, u)
   if weights.rank ~= 2 or u.rank ~= 1 or weights:size(2) ~= u:size(1) then

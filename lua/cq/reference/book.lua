@@ -51,9 +51,8 @@ local function allowed_of(item, checker)
   local annotated = item and types.shown(item.type)
   if not checker then return annotated end
   for part in (checker.label .. ", or "):gmatch "(.-), or " do
-    if vague[part] or part:find "each entry a value$" or part:find "each a value$" or part:find "each entry a table$" then
-      return annotated or checker.label
-    end
+    local open = vague[part] or part:find "each .*a value$" or part:find "each entry a table$"
+    if open then return annotated or checker.label end
   end
   return checker.label
 end
@@ -111,8 +110,8 @@ function Book:add_tables(out, type, title, definition)
     if items and #items > 0 and not (class and out[class]) then
       definition = scan.is_record(class) and self.by_class[name] or definition
       if class then out[class] = true end
-      local positional = definition and definition.items
-      out[#out + 1] = { title = title, fields = joined(items, definition), items = positional and positional.label or nil }
+      local entries = definition and definition.items
+      out[#out + 1] = { title = title, fields = joined(items, definition), items = entries and entries.label or nil }
       for _, item in ipairs(items) do
         local place = (title == "" and "" or title .. ".") .. item.name
         if not item.type:find "^fun%(" then self:add_tables(out, item.type, place, nil) end
@@ -140,7 +139,7 @@ function Book:entry(name, found, section)
     self:add_tables(tables, item.type, sole and "" or item.name, definition)
     if not (sole and #tables > before) then
       params[#params + 1] = field_of(item, item.name)
-      if #tables > before and not item.type:find "|" then params[#params].allowed = "a table" end
+      if #tables > before and #types.split(item.type) == 1 then params[#params].allowed = "a table" end
     end
   end
   local returns = {}
@@ -185,8 +184,8 @@ local function field_method(item, class)
   local params = types.fields("{" .. inside:sub(2, -2) .. "}")
   if params[1] and params[1].name == "self" then table.remove(params, 1) end
   return {
-    name = item.name, text = { item.text }, params = params, returns = { { type = result, text = "" } }, path = class.path,
-    documented = true, internal = false, is_method = true,
+    name = item.name, text = { item.text }, params = params, returns = { { type = result, text = "" } },
+    path = class.path, documented = true, internal = false, is_method = true,
   }
 end
 
@@ -245,7 +244,8 @@ end
 -- ---- sections -------------------------------------------------------------------------------------------------------
 
 function Book:section(name, path)
-  local section = { name = name, about = path and self.sources.heads[path] or {}, properties = {}, entries = {}, path = path }
+  local about = path and self.sources.heads[path] or {}
+  local section = { name = name, about = about, properties = {}, entries = {}, path = path }
   self.sections[#self.sections + 1], self.written[name] = section, section
   self.section_of[name:lower()] = self.section_of[name:lower()] or section
   return section
@@ -383,7 +383,7 @@ end
 
 function Book:add_commands()
   local section = self:section("cqlua")
-  section.about = { "cqlua: the program. `cqlua [options] script.lua [its options]` runs a script; the others are commands." }
+  section.about = { "cqlua: the program. `cqlua [options] script.lua [its options]` runs a script; the rest are commands." }
   local function add(name, summary, options, arguments)
     self:add_entry(section, {
       name = name, call = ("%s [options]%s"):format(name, arguments and " " .. arguments or ""), text = { summary },
@@ -394,8 +394,8 @@ function Book:add_commands()
   for _, entry in ipairs(require("cq.option").declared) do
     declared[entry.name] = setmetatable({ help = entry.help }, { __index = entry.kind })
   end
-  add("cqlua script.lua", "Runs a script. These options are the same for all scripts and commands; a script's own stand "
-    .. "after its name.", declared)
+  add("cqlua script.lua", "Runs a script. These options are the same for all scripts; a script's own stand after its name.",
+    declared)
   local folder = host.root .. "/lua/cq/command"
   local names = host.entries(folder)
   table.sort(names)
@@ -403,7 +403,8 @@ function Book:add_commands()
     local name = file:match "^([%w_]+)%.lua$"
     if name then
       local command = require("cq.command." .. name)
-      add("cqlua " .. name, (command.summary:gsub("^%l", string.upper)) .. ".", command.options or {}, command.arguments)
+      local summary = command.summary:gsub("^%l", string.upper) .. "."
+      add("cqlua " .. name, summary, command.options or {}, command.arguments)
       self.by_name[name] = self.by_name[name] or self.by_name["cqlua " .. name]
     end
   end
@@ -435,7 +436,8 @@ local function attach_methods(sources)
     for _, item in ipairs(class.fields) do
       if item.type:find "^fun%(self" then class.methods[item.name] = class.methods[item.name] or item end
     end
-    class.is_object = class.var ~= nil and not scan.is_record(class) and not class.name:find "Module$" and class.name ~= "cq"
+    local is_module = class.name:find "Module$" or class.name == "cq"
+    class.is_object = class.var ~= nil and not scan.is_record(class) and not is_module
       and (next(class.methods) ~= nil or #class.fields > 0)
   end
 end

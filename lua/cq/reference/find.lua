@@ -26,7 +26,7 @@ function find.by_name(book, name)
   end
 end
 
--- ---- the words of others ------------------------------------------------------------------------------------------------
+-- ---- the words of others --------------------------------------------------------------------------------------------
 
 local function summary_of(book, name)
   local section, entry = find.by_name(book, name)
@@ -89,7 +89,8 @@ local function documents(book)
     add(section.name, plain.text_of(section), lines, fields)
   end
   for _, entry in ipairs(book.entries) do
-    if entry.name ~= entry.section.name then add(entry.name, entry.text, entry.text, fields_of(entry), entry.returns) end
+    local own = entry.name ~= entry.section.name
+    if own then add(entry.name, entry.text, entry.text, fields_of(entry), entry.returns) end
   end
   return out
 end
@@ -119,7 +120,8 @@ local function search(docs, wanted)
   local hits = {}
   for order, doc in ipairs(docs) do
     local points, fields = score(doc, wanted)
-    if points then hits[#hits + 1] = { name = doc.name, summary = doc.summary, fields = fields, points = points, order = order } end
+    local hit = points and { name = doc.name, summary = doc.summary, fields = fields, points = points, order = order }
+    hits[#hits + 1] = hit or nil
   end
   table.sort(hits, function(a, b)
     if a.points == b.points then return a.order < b.order end

@@ -67,7 +67,8 @@ function Page:table(given)
   local row = '<tr><td>%s</td><td>%s</td><td class="need">%s</td><td>%s</td></tr>'
   if given.items then self:add(row, "1, 2, ...", self:linked(given.items), "without a name", "") end
   for _, field in ipairs(given.fields) do
-    local need = field.default and "default <code>" .. escaped(field.default) .. "</code>" or field.optional and "optional" or "required"
+    local need = field.optional and "optional" or "required"
+    if field.default then need = "default <code>" .. escaped(field.default) .. "</code>" end
     self:add(row, "<code>" .. field.name .. "</code>", self:linked(field.allowed), need, self:prose(field.text))
   end
   self:add "</table>"
@@ -127,11 +128,13 @@ return function(book)
   for _, section in ipairs(book.sections) do
     page:add('<section>\n<h2 id="%s">%s</h2>', plain.anchor(section.name), escaped(section.name))
     page:comment(prose.about(section.about))
+    local functions, methods = plain.parts(section)
+    for _, entry in ipairs(functions) do page:entry(entry) end
     if #section.properties > 0 then
-      page:add("<p>Fields of a <code>%s</code>:</p>", section.class)
+      page:add("<h3>Fields of a %s</h3>", section.class)
       page:values(section.properties)
     end
-    for _, entry in ipairs(section.entries) do page:entry(entry) end
+    for _, entry in ipairs(methods) do page:entry(entry) end
     page:add "</section>"
   end
   page:add "</main>\n</body>\n</html>\n"

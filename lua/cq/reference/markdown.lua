@@ -61,11 +61,13 @@ return function(book)
   for _, section in ipairs(book.sections) do
     add(out, '<a id="%s"></a>\n\n## %s\n', plain.anchor(section.name), section.name)
     add_comment(out, prose.about(section.about))
+    local functions, methods = plain.parts(section)
+    for _, entry in ipairs(functions) do add_entry(out, entry) end
     if #section.properties > 0 then
-      add(out, "Fields of a `%s`:\n", section.class)
+      add(out, "### Fields of a `%s`\n", section.class)
       add_values(out, section.properties)
     end
-    for _, entry in ipairs(section.entries) do add_entry(out, entry) end
+    for _, entry in ipairs(methods) do add_entry(out, entry) end
   end
   return table.concat(out, "\n")
 end

@@ -97,6 +97,18 @@ function Page:entry(entry)
   end
 end
 
+---Constructors and functions of a section, and methods of its objects.
+---@param section cq.reference.Section
+---@return cq.reference.Entry[] functions, cq.reference.Entry[] methods
+function plain.parts(section)
+  local functions, methods = {}, {}
+  for _, entry in ipairs(section.entries) do
+    local list = entry.name:find ":" and methods or functions
+    list[#list + 1] = entry
+  end
+  return functions, methods
+end
+
 function Page:list(entries)
   local column = column_of(names_of(entries))
   for _, entry in ipairs(entries) do self:row(entry.name, prose.summary(entry.text), column) end
@@ -106,13 +118,11 @@ end
 function Page:section(section)
   self:title(section.name)
   self:add_all(prose.fill(prose.about(section.about), WIDTH, "  "))
-  local functions, methods = {}, {}
-  for _, entry in ipairs(section.entries) do
-    local list = entry.name:find ":" and methods or functions
-    if entry.name == section.name then self:entry(entry) else list[#list + 1] = entry end
-  end
+  local functions, methods = plain.parts(section)
+  if functions[1] and functions[1].name == section.name then self:entry(table.remove(functions, 1)) end
   if #functions > 0 then
-    self:title(("%s; more of each: cqlua help %s"):format(section.class and "constructors" or "functions", functions[1].name))
+    local kind = section.class and "constructors" or "functions"
+    self:title(("%s; more of each: cqlua help %s"):format(kind, functions[1].name))
   end
   self:list(functions)
   if #section.properties > 0 then

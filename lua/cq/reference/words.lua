@@ -1,7 +1,7 @@
--- words: what users of other simulators look for, and the pages that hold it here. They are shown before those that happen
--- to use the word.
+-- words: what users of other simulators look for, and the pages that hold it here. They are shown before those that
+-- happen to use the word.
 return {
-  { words = "mooney rivlin ogden gent yeoh hyperelastic constitutive stvk svk lame mu lambda bulk shear elastic plastic",
+  { words = "mooney rivlin ogden gent yeoh hyperelastic constitutive stvk svk lame mu lambda bulk shear elastic",
     see = { "cq.Material" } },
   { words = "stiffness stiff soft modulus elasticity", see = { "cq.Material", "robot:with" } },
   { words = "contact contacts friction wall walls", see = { "cq.Boundary" } },

@@ -76,7 +76,7 @@ local function all_of(list)
 end
 
 ---All of these shapes: the particles of the first, then those of the second that are not inside the first, and so on.
----@param list cq.Shape[]
+---@param list cq.Shape[]     of one dimension
 ---@return cq.Shape
 local function union(list)
   is.argument("cq.Shape.union", "shapes", is.list(shape_argument, { min = 1 }), list)

@@ -172,7 +172,7 @@ local function check_direction(f, p, list, grads, direction, check, opts)
 end
 
 ---Compares the gradient of f with differences of f.
----@param f fun(p: any): cq.Tensor
+---@param f fun(p: any): cq.Tensor  as for cq.value_and_grad
 ---@param p any                      as for cq.value_and_grad; unchanged afterwards
 ---@param opts? cq.check_gradient.def
 ---@return cq.GradientCheck          prints as a table

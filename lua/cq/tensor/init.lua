@@ -57,9 +57,9 @@ tensor.pad = methods.pad
 tensor.minimum, tensor.maximum = methods.minimum, methods.maximum
 
 ---mask:select(a, b) with the order of a sentence: where(x:less(0), a, b).
----@param mask cq.Tensor
----@param a cq.Tensor|number
----@param b cq.Tensor|number
+---@param mask cq.Tensor       0, or anything else
+---@param a cq.Tensor|number   where the mask is not 0
+---@param b cq.Tensor|number   where it is 0
 ---@return cq.Tensor
 function tensor.where(mask, a, b)
   return methods.select(class.check_tensor(mask, "where"), a, b)

@@ -63,7 +63,7 @@ local function stacked(list)
 end
 
 ---A tensor from a number, nested lists of numbers, lists that hold tensors (these are stacked, with gradient), or a copy.
----@param value number|table|cq.Tensor
+---@param value number|table|cq.Tensor   lists of one length at each depth
 ---@return cq.Tensor
 function make.tensor(value)
   if type(value) == "number" then return class.scalar(value) end
@@ -79,6 +79,7 @@ function make.tensor(value)
 end
 
 ---Numbers and lists become tensors, tensors stay as they are.
+---@param value number|table|cq.Tensor
 ---@return cq.Tensor
 function make.as_tensor(value)
   if class.is_tensor(value) then return value end
@@ -158,7 +159,7 @@ local bounds = schema.define("cq.param", {
 
 ---A trainable tensor. Optimizers keep it within its bounds, by projection.
 ---@param value number|table|cq.Tensor  where it starts; copied
----@param opts? cq.param.def
+---@param opts? cq.param.def      bounds
 ---@return cq.Tensor
 function make.param(value, opts)
   opts = bounds(opts or {})

@@ -47,6 +47,7 @@ end
 
 ---Runs a function with nothing recorded.
 ---@param f fun(...): any
+---@param ... any             for f
 ---@return any ...
 function tape.pause(f, ...)
   return tape.with(nil, f, ...)
