@@ -119,7 +119,8 @@ local axis = is.one_of { "x", "y", "z", optional = true }
 ---@field max? number                       stress at u = 1 [stress]
 
 local pressure = is.define("cq.Actuator.pressure", { groups = groups(), axis = axis, direction = direction, max = max })
----A chamber of air, or any stress along one direction of the material. Errors: both or neither of axis and direction.
+---A chamber of air, or any stress along one direction of the material.
+---Errors: both or neither of axis and direction.
 ---@param fields cq.Actuator.pressure.def
 ---@return cq.Actuator
 function actuator.pressure(fields)

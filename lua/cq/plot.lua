@@ -1,8 +1,9 @@
 -- plot: curves over a number, as PNG files: losses over iterations, distances over time.
 --
---   local plot = cq.Plot { title = "walker", x_label = "iteration", series = { { name = "loss", y = losses } } }
+--   local plot = cq.Plot { title = "walker", series = { { name = "loss", y = losses } } }
 --   plot:write "loss.png"
---   series = { { name = "seed 1", x = steps, y = values, lower = low, upper = high }, ... }       with a band
+--
+-- With a band: series = { { name = "seed 1", x = steps, y = values, lower = low, upper = high }, ... }.
 local is = require "cq.schema"
 local text = require "cq.text"
 local canvases = require "cq.picture.canvas"

@@ -23,6 +23,8 @@ local reverse = require "cq.reverse"
 local failures = require "cq.unstable"
 local C, tape = engine.C, T.tape
 
+---What world:rollout gives: the final state, and what was computed on the way, with gradients within a function of
+---cq.value_and_grad. Its memory goes back to the world when it is collected, or at once with rollout:release().
 ---@class cq.Rollout
 ---@field state cq.State            the final one
 ---@field running cq.Tensor?        {steps} or {steps, batch}: what running gave after each control step

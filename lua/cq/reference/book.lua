@@ -237,7 +237,7 @@ end
 
 -- where a name is first given a value in a file: the order in which members are shown
 local function position(source, name)
-  local given, defined = source:find("%f[%w_]" .. name .. "%s*=[^=]"), source:find("[%.:]" .. name .. "%(")
+  local given, defined = source:find("%f[%w_]" .. name .. "%s*=[^=]"), source:find("\nfunction [%w_]+%." .. name .. "%(")
   return math.min(given or math.huge, defined or math.huge)
 end
 

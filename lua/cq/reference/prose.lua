@@ -7,6 +7,8 @@ local prose = {}
 function prose.blocks(lines)
   local blocks, last = {}, nil
   for _, line in ipairs(lines) do
+    -- what may go wrong is told apart
+    if line:find "^Errors: " then last = nil end
     local kind = line:find "^%s*$" and "empty" or line:find "^%s%s" and "lines" or "paragraph"
     if kind == "empty" then
       if last and last.kind == "lines" then last.lines[#last.lines + 1] = "" end
@@ -50,15 +52,17 @@ function prose.wrap(text, width, indent, hanging)
   return out
 end
 
--- an indented line that is too long goes on in the column of its last gap, or a little further in
+-- an indented line that is too long goes on in the column behind its last gap, or a little further in
 local function wrap_kept(out, line, width, indent)
   if #indent + #line <= width then
     out[#out + 1] = indent .. line
     return
   end
   local lead = line:match "^%s*"
-  local column = line:match "^%s*%S.-%s%s+()%S" or #lead + 3
-  if column > width / 2 then column = #lead + 3 end
+  local column = #lead + 3
+  for gap in line:gmatch "%S%s%s+()%S" do
+    if gap < 0.75 * width then column = gap end
+  end
   break_line(out, line:sub(#lead + 1), width, indent .. lead, indent .. (" "):rep(column - 1))
 end
 
@@ -87,7 +91,7 @@ end
 function prose.summary(lines)
   local blocks = prose.blocks(lines)
   local first = blocks[1] and table.concat(blocks[1].lines, " "):gsub("%s+", " ") or ""
-  first = first:gsub("^[%l_]+: ", ""):gsub("%.$", "")
+  first = first:gsub("^[%l_]+: ", ""):gsub("([^%.])%.$", "%1")
   local at = 1
   while true do
     local stop = first:find("%.%f[%s%z]", at)
