@@ -2,13 +2,14 @@
 --
 --   local robot = cq.Robot {
 --     shape = { cq.Shape.box { name = "leg", ... }, cq.Shape.box { name = "trunk", ... } },
---     material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },     -- or { leg = m1, default = m2 }
+--     material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },  -- or by group name
 --     actuators = cq.Actuator.pressure { groups = { "leg" }, axis = "y", max = 2 },
 --     groups = { feet = { "leg" }, tip = function(x, y) return y > 0.4 end },
 --     pins = "feet", tracked = 100,
 --   }
 --   local world = cq.World { ..., robot:at { 0.2, 0.1 } }
---   local body  = robot:with { young = p.young, velocity = { 1, 0 } }       -- for world:rollout { robot = body }
+--   local body = robot:with { young = p.young, velocity = { 1, 0 } }
+--   local roll = world:rollout { robot = body, steps = 100 }
 --
 -- A robot is never changed by at or with: they give new ones that share its particles.
 local ffi = require "ffi"
