@@ -81,7 +81,8 @@ C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c
            $(patsubst tests/cuda/%.cc,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.cc))) \
            $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c))) $(BUILD)/tests/bench/speed
 
-.PHONY: all help cuda cuda-budget gpu-check setup demo test tests trainings check-all accuracy bench docs install clean FORCE
+.PHONY: all help cuda cuda-budget gpu-check setup demo test tests trainings check-all accuracy bench install clean FORCE
+.PHONY: docs
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:

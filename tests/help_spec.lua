@@ -1,4 +1,5 @@
--- help: the reference, in the terminal and as a document. It is made from the sources: the tests hold it to all of them.
+-- help: the reference, in the terminal and as a document. It is made from the sources: the tests hold it to all of
+-- them.
 local process = require "tests.process"
 local host = require "cq.host"
 local is = require "cq.schema"
@@ -41,7 +42,9 @@ describe("the reference", function()
     for name in pairs(is.registry) do
       -- of conv1d and conv2d; no name of cq; of cq.Run.open; a table within a table
       local other = name == "conv" or name == "cq.image.write" or name == "cq.Run" or name:find " "
-      if not other and not book.by_name[name:lower()] then problems[#problems + 1] = name .. ": nothing is annotated where it is made" end
+      if not other and not book.by_name[name:lower()] then
+        problems[#problems + 1] = name .. ": nothing is annotated where it is made"
+      end
     end
     none(problems)
   end)

@@ -184,7 +184,9 @@ describe("Lua", function()
     if not checker then return "is annotated and not accepted" end
     if not item then return "is accepted and not annotated" end
     local optional = checker.optional or false
-    if item.optional ~= optional then return ("is %s, its annotation says otherwise"):format(optional and "optional" or "required") end
+    if item.optional ~= optional then
+      return ("is %s, its annotation says otherwise"):format(optional and "optional" or "required")
+    end
     -- said once, by the schema
     if checker.default ~= nil and (item.text:find "default" or item.text:find "unless given") then
       return "has its default in the schema, and again in its annotation"

@@ -156,8 +156,9 @@ local mlp = is.define("cq.Controller.mlp", {
   activation = is.one_of { "relu", "tanh", "softplus", "sigmoid", default = "relu" },
   seed = seed, inputs = size, signals = size, scale = is.number { min = 0, default = 1 },
 })
----A multi-layer perceptron with tanh at its end. Parameters w1 {inputs, hidden}, b1 {hidden}, w2, b2, ...; weights are drawn by
----the seed, with the deviation of Glorot and Bengio (2010), before relu that of He et al. (2015); biases are 0.
+---A multi-layer perceptron with tanh at its end. Parameters w1 {inputs, hidden}, b1 {hidden}, w2, b2, ...; weights
+---are drawn by the seed, with the deviation of Glorot and Bengio (2010), before relu that of He et al. (2015); biases
+---are 0.
 ---@param fields? cq.Controller.mlp.def
 ---@return cq.Controller
 function controller.mlp(fields)

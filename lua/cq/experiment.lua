@@ -91,9 +91,10 @@ end
 ---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number    one number after each control step
 ---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of the running costs {steps}
 
----An experiment. Trained are the controller's parameters, always, and what trainable names: values of robot:with, or gravity,
----friction and wall_velocity of the world. Errors: both or neither of duration and steps; a duration that is no multiple of
----the world's dt; an objective without final and running.
+---An experiment. Trained are the controller's parameters, always, and what trainable names: values of robot:with, or
+---gravity, friction and wall_velocity of the world.
+---Errors: both or neither of duration and steps; a duration that is
+---no multiple of the world's dt; an objective without final and running.
 ---@param fields cq.Experiment.def
 ---@return cq.Experiment
 local function new(_, fields)

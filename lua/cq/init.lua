@@ -1,6 +1,7 @@
 -- cq: the library as scripts see it. Nouns are loaded when they are first named, so that an empty script starts at once.
 --
---   experiments   World, Robot, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer, Experiment, Picture, Plot, Run
+--   experiments   World, Robot, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer, Experiment,
+--                 Picture, Plot, Run
 --   tensors       tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random, ...
 --   gradients     value_and_grad, grad, check_gradient
 --   the script    option(name, default), log { ... }, save(path, table), load(path)

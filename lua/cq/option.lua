@@ -9,9 +9,10 @@
 local schema = require "cq.schema"
 local text = require "cq.text"
 
----Value of a script's option `--name value`, or the default when it was not typed. The text is read as the type of the default;
----a table's default reads a list, `--goal 0.5,0.6`; `--dry` alone is true. Names of the program's own options (seed, out, ...)
----give what they are set to. Errors: text that is none of that type, or not what kind allows.
+---Value of a script's option `--name value`, or the default when it was not typed. The text is read as the type of
+---the default; a table's default reads a list, `--goal 0.5,0.6`; `--dry` alone is true. Names of the program's own
+---options (seed, out, ...) give what they are set to. Errors: text that is none of that type, or not what kind
+---allows.
 ---@class cq.OptionModule
 ---@field program cq.ProgramOptions
 ---@overload fun(name: string, default: any, kind?: cq.Checker): any

@@ -341,9 +341,9 @@ end
 ---@field deformation? table|cq.Tensor         deformation gradient F {n, dim, dim} [-]
 ---@field actuator_weights? table|cq.Tensor    how much each particle follows each signal of stress actuators {n, actuator_count} [-]
 
----The robot with other values, for world:rollout { robot = ... }; all have gradients. Each value is one number (or a vector or
----matrix, for fields that have one at each particle), a tensor of that, a table of them by group name, a tensor with the
----particles as first dimension, or one with the scenes of a batch before that.
+---The robot with other values, for world:rollout { robot = ... }; all have gradients. Each value is one number (or a
+---vector or matrix, for fields that have one at each particle), a tensor of that, a table of them by group name, a
+---tensor with the particles as first dimension, or one with the scenes of a batch before that.
 ---@param fields robot.with.def
 ---@return cq.Robot
 function Robot:with(fields)

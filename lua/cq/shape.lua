@@ -7,7 +7,8 @@
 --   local all  = legs + body:group("top", function(_, y) return y > 0.4 end)
 --   local sample = all:sample { spacing = 1/120 }       -- position {n, 2}, volume {n}, groups
 --
--- a + b is the union, a - b the difference. Angles are in radian. A particle sits in the middle of its cell of a regular lattice and has the cell's volume.
+-- a + b is the union, a - b the difference. Angles are in radian. A particle sits in the middle of its cell of a
+-- regular lattice and has the cell's volume.
 local class = require "cq.shape.class"
 local primitive = require "cq.shape.primitive"
 require "cq.shape.transform"

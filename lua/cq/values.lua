@@ -23,7 +23,8 @@ local function kind_of(field)
   if field.above then numbers = numbers .. " above " .. text.number(field.above) end
   if field.below then numbers = numbers .. " and below " .. text.number(field.below) end
   return {
-    label = numbers .. (field.each and " for every particle" or ": for all, by group, or for every particle"), optional = true,
+    label = numbers .. (field.each and " for every particle" or ": for all, by group, or for every particle"),
+    optional = true,
     cats = (field.constant and "number|" or "") .. "table|cq.Tensor", check = function(value) return value ~= nil end,
   }
 end

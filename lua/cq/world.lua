@@ -128,8 +128,9 @@ end
 ---@field device? "auto"|"cpu"|"cuda"   auto: a GPU where there is one and the particles are worth it, which is told; --device wins
 ---@field [integer] cq.Robot
 
----A world: a grid with its walls, and the robots that stand in the table without names, one at least. Its dimension is that of
----cells. Units are the user's own, one of length, of time and of mass; stress is mass/(length time^2), in 2D mass/time^2.
+---A world: a grid with its walls, and the robots that stand in the table without names, one at least. Its dimension
+---is that of cells. Units are the user's own, one of length, of time and of mass; stress is mass/(length time^2), in
+---2D mass/time^2.
 ---Errors: a Courant number above 1, with the substeps that would do; particles outside of the grid or inside a wall.
 ---@param fields cq.World.def
 ---@return cq.World
@@ -215,11 +216,12 @@ local function require_open(self, what)
   if not self.handle then is.fail("%s: this world is closed", what) end
 end
 
----Runs scenes through control steps: one differentiable operation within a function of cq.value_and_grad; elsewhere nothing is
----remembered. The observer sees the state before each control step, running and record that after it. With a batch every
----result has the scene as its first dimension; without one there is no such dimension.
----Errors: a field that is not finite or has another shape than it must; signals that are not finite; a simulation that fails,
----with the control step, the particle, its group and what to do; a Courant number above 1 by what the robot was given.
+---Runs scenes through control steps: one differentiable operation within a function of cq.value_and_grad; elsewhere
+---nothing is remembered. The observer sees the state before each control step, running and record that after it. With
+---a batch every result has the scene as its first dimension; without one there is no such dimension.
+---Errors: a field that is not finite or has another shape than it must; signals that are not finite; a simulation
+---that fails, with the control step, the particle, its group and what to do; a Courant number above 1 by what the
+---robot was given.
 ---@param fields world.rollout.def
 ---@return cq.Rollout
 function World:rollout(fields)

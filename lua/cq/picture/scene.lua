@@ -43,7 +43,8 @@ local solid = require "cq.picture.solid"
 ---@field target number[]               [length]
 ---@field field_of_view? number         vertical [radian]
 
----What stays the same from frame to frame of a film: bodies and walls, the camera and the trail that it has drawn so far.
+---What stays the same from frame to frame of a film: bodies and walls, the camera and the trail that it has drawn so
+---far.
 ---@class cq.PictureScene
 ---@field width integer        [pixel]
 ---@field height integer       [pixel]

@@ -237,7 +237,8 @@ end
 
 -- where a name is first given a value in a file: the order in which members are shown
 local function position(source, name)
-  local given, defined = source:find("%f[%w_]" .. name .. "%s*=[^=]"), source:find("\nfunction [%w_]+%." .. name .. "%(")
+  local given = source:find("%f[%w_]" .. name .. "%s*=[^=]")
+  local defined = source:find("\nfunction [%w_]+%." .. name .. "%(")
   return math.min(given or math.huge, defined or math.huge)
 end
 
@@ -383,7 +384,7 @@ end
 
 function Book:add_commands()
   local section = self:section("cqlua")
-  section.about = { "cqlua: the program. `cqlua [options] script.lua [its options]` runs a script; the rest are commands." }
+  section.about = { "cqlua: the program. It runs a script, `cqlua [options] script.lua [its options]`, or a command." }
   local function add(name, summary, options, arguments)
     self:add_entry(section, {
       name = name, call = ("%s [options]%s"):format(name, arguments and " " .. arguments or ""), text = { summary },
@@ -394,8 +395,8 @@ function Book:add_commands()
   for _, entry in ipairs(require("cq.option").declared) do
     declared[entry.name] = setmetatable({ help = entry.help }, { __index = entry.kind })
   end
-  add("cqlua script.lua", "Runs a script. These options are the same for all scripts; a script's own stand after its name.",
-    declared)
+  local summary = "Runs a script. These options are the same for all scripts; a script's own stand after its name."
+  add("cqlua script.lua", summary, declared)
   local folder = host.root .. "/lua/cq/command"
   local names = host.entries(folder)
   table.sort(names)
@@ -403,8 +404,8 @@ function Book:add_commands()
     local name = file:match "^([%w_]+)%.lua$"
     if name then
       local command = require("cq.command." .. name)
-      local summary = command.summary:gsub("^%l", string.upper) .. "."
-      add("cqlua " .. name, summary, command.options or {}, command.arguments)
+      local said = command.summary:gsub("^%l", string.upper) .. "."
+      add("cqlua " .. name, said, command.options or {}, command.arguments)
       self.by_name[name] = self.by_name[name] or self.by_name["cqlua " .. name]
     end
   end

@@ -39,8 +39,8 @@ local function parts_of(mesh, info)
   return list
 end
 
----A shape from a triangle mesh. A point is inside where the surface winds around it; the surface should be closed, which a
----warning tells if it is not. Parts that the file names are groups.
+---A shape from a triangle mesh. A point is inside where the surface winds around it; the surface should be closed,
+---which a warning tells if it is not. Parts that the file names are groups.
 ---@param fields cq.Shape.mesh.def
 ---@return cq.Shape
 local function new(fields)

@@ -13,15 +13,16 @@
 --   x:matmul(x)  x:dense(w, b, "tanh")  x:reshape { 4 }  x:slice(1, 2)  cq.concat { x, x }
 --   for i, row in x:rows() do
 --
--- Lua cannot compare tensors with numbers nor take #t: write t:item() < 3 and t:size(1); t:less(3) compares each element, to 1 or
--- 0 without a gradient. "x = " .. t[1] works. reshape, flatten, unsqueeze, squeeze and detach share memory with their tensor.
+-- Lua cannot compare tensors with numbers nor take #t: write t:item() < 3 and t:size(1); t:less(3) compares each
+-- element, to 1 or 0 without a gradient. "x = " .. t[1] works. reshape, flatten, unsqueeze, squeeze and detach share
+-- memory with their tensor.
 --
 -- Subgradients at kinks: abs and relu 0 at 0; clamp 1 on its bounds; minimum and maximum give all to the first operand at
 -- a tie; max, min give all to the first of equals; norm 0 at the zero vector; sqrt and pow are infinite where they are,
 -- but an element that the objective does not depend on has gradient 0 also there: where(x:greater(0), x:sqrt(), 0) is safe.
 --
--- Gradients come from cq.value_and_grad, which gives them in the shape of the parameters; cq.check_gradient compares them with
--- differences. Beneath are tapes (cq.tape), for operations whose adjoint is a user's own.
+-- Gradients come from cq.value_and_grad, which gives them in the shape of the parameters; cq.check_gradient compares
+-- them with differences. Beneath are tapes (cq.tape), for operations whose adjoint is a user's own.
 local class = require "cq.tensor.class"
 require "cq.tensor.elementwise"
 require "cq.tensor.reduction"

@@ -92,8 +92,8 @@ end
 ---@field backward fun(...: cq.Tensor?)       is given the gradients of the outputs, nil where none arrived, and calls input:accumulate
 ---@field name? string                        for errors
 
----Records an operation whose adjoint the caller provides. Outside of recording it does nothing; backward is not called if no
----gradient reached any output.
+---Records an operation whose adjoint the caller provides. Outside of recording it does nothing; backward is not
+---called if no gradient reached any output.
 ---@param def cq.tape.custom.def
 ---@return cq.Tensor ...  the outputs
 function tape.custom(def)
