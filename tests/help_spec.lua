@@ -157,6 +157,12 @@ describe("cqlua help", function()
     has(help "cq.Random", "random:normal")
   end)
 
+  it("shows where examples use it, unless several methods are called so", function()
+    has(help "cq.Observer.kmeans", "examples/biped.lua:")
+    has(help "run:render", "examples/biped.lua:")
+    assert.is_nil((help "robot:at"):find("examples/", 1, true))
+  end)
+
   it("searches names and texts", function()
     local out, code = help "stress"
     assert.equal(0, code)
@@ -201,7 +207,7 @@ describe("cqlua help", function()
   it("works where the program is installed", function()
     local folder = process.folder()
     os.execute(("cd %s && mkdir -p bin share/cqlua && cp %s bin/cqlua"):format(folder, host.executable))
-    os.execute(("cp -R lua scenes %s/share/cqlua/"):format(folder))
+    os.execute(("cp -R lua scenes examples %s/share/cqlua/"):format(folder))
     local pipe = io.popen(("cd / && env -u CQLUA_ROOT %s/bin/cqlua help cq.Shape.box"):format(folder))
     local out = pipe:read "*a"
     pipe:close()

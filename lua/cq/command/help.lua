@@ -11,8 +11,8 @@ local function terminal_page(book, names)
   local options = { bold = host.terminal(1) ~= nil }
   local asked = table.concat(names, " ")
   local section, entry = find.by_name(book, asked)
-  if section then return plain.section(section, options) end
-  if entry then return plain.entry(entry, options) end
+  local page = section and plain.section(section, options) or entry and plain.entry(entry, options)
+  if page then return page .. plain.uses(find.uses(book, (section or entry).name)) end
   local hits, count = find.search(book, names)
   if count > 0 then
     local more = count > #hits and ("\n%d more; another word makes them fewer\n"):format(count - #hits) or ""

@@ -1,4 +1,5 @@
 -- find: from what a user types to pages of the reference: by name, by the words of the texts, or what is nearest.
+local host = require "cq.host"
 local text = require "cq.text"
 local plain = require "cq.reference.plain"
 local prose = require "cq.reference.prose"
@@ -9,6 +10,7 @@ local find = {}
 local SHOWN = 24                 -- hits of a search
 local FIELDS_SHOWN = 4           -- of one hit
 local NEAREST_SHOWN = 5
+local USES_SHOWN = 4
 local NEAR = 0.3                 -- edits by letter within which a word is taken for another
 
 ---The section or entry of a name, however it is written: "cq.World", "World", "cq.run:render", "Shape.box".
@@ -24,6 +26,39 @@ function find.by_name(book, name)
     if section then return section end
     if entry then return nil, entry end
   end
+end
+
+-- ---- examples -------------------------------------------------------------------------------------------------------
+
+-- what a use of a name looks like; nil for methods that several classes have
+local function use_of(book, name)
+  local method = name:match ":([%w_]+)$"
+  if not method then return "%f[%w_]" .. name:gsub("%p", "%%%0") .. "%f[^%w_]" end
+  for _, entry in ipairs(book.entries) do
+    if entry.name ~= name and entry.name:match ":([%w_]+)$" == method then return nil end
+  end
+  return ":" .. method .. "%f[^%w_]"
+end
+
+---Lines of the examples that use a name, one of each file.
+---@param book table
+---@param name string
+---@return string[]      "examples/biped.lua:20: run:render ..."
+function find.uses(book, name)
+  local pattern, folder, found = use_of(book, name), host.root .. "/examples", {}
+  local files = pattern and host.entries(folder) or {}
+  table.sort(files)
+  for _, file in ipairs(files) do
+    local number, seen = 0, false
+    for line in file:find "%.lua$" and io.lines(folder .. "/" .. file) or function() end do
+      number = number + 1
+      if not seen and #found < USES_SHOWN and not line:find "^%-%-" and line:find(pattern) then
+        seen = true
+        found[#found + 1] = ("examples/%s:%d: %s"):format(file, number, line:match "^%s*(.-)%s*$")
+      end
+    end
+  end
+  return found
 end
 
 -- ---- the words of others --------------------------------------------------------------------------------------------

@@ -146,6 +146,18 @@ function plain.entry(entry, options)
   return concat(out)
 end
 
+---Where a name is used, under its page.
+---@param uses string[]
+---@return string
+function plain.uses(uses)
+  local out = page {}
+  for k, line in ipairs(uses) do
+    if k == 1 then out:add "" end
+    out:add("  " .. (#line > WIDTH - 2 and line:sub(1, WIDTH - 5) .. "..." or line))
+  end
+  return #uses > 0 and concat(out) or ""
+end
+
 ---@param section cq.reference.Section
 ---@param options { bold: boolean }
 ---@return string

@@ -39,6 +39,8 @@ local types = require "cq.reference.type"
 
 local scan = {}
 
+local SPACE, NEWLINE, DASH = (" \n-"):byte(1, 3)
+
 -- ---- one comment ----------------------------------------------------------------------------------------------------
 
 local function item_of(tag, text)
@@ -112,9 +114,25 @@ local function defined(line)
   return nil, line:match "^local function ([%w_]+)"
 end
 
+-- number and text of the lines that begin in the first column, and of those behind a comment
+local function outer_lines(text)
+  local at, number, behind = 1, 0, false
+  return function()
+    while at <= #text do
+      local from, first = at, text:byte(at)
+      local stop = text:find("\n", at, true) or #text + 1
+      at, number = stop + 1, number + 1
+      if behind or first ~= SPACE and first ~= NEWLINE then
+        behind = first == DASH
+        return number, text:sub(from, stop - 1)
+      end
+    end
+  end
+end
+
 local function scan_file(found, file)
   local comment = {}
-  for number, line in ipairs(file.lines) do
+  for number, line in outer_lines(file.text) do
     local doc = line:sub(1, 3) == "---" and line:sub(4)
     if doc then
       comment[#comment + 1] = doc
@@ -139,7 +157,7 @@ end
 -- the comment at the head of a file, without its dashes
 local function head_of(file)
   local head = {}
-  for _, line in ipairs(file.lines) do
+  for line in file.text:gmatch "([^\n]*)\n" do
     local text = line:match "^%-%-([^%-].*)$" or line:match "^%-%-$" and ""
     if not text then break end
     head[#head + 1] = text:gsub("^ ", "")
@@ -177,12 +195,11 @@ end
 
 -- ---- all files ------------------------------------------------------------------------------------------------------
 
-local function read_lines(path)
-  local lines, file = {}, assert(io.open(path, "rb"))
+local function read(path)
+  local file = assert(io.open(path, "rb"))
   local all = file:read "*a"
   file:close()
-  for line in all:gmatch "([^\n]*)\n" do lines[#lines + 1] = line end
-  return lines, all
+  return all
 end
 
 local function walk(folder, into)
@@ -190,9 +207,7 @@ local function walk(folder, into)
   table.sort(names)
   for _, name in ipairs(names) do
     local path = folder .. "/" .. name
-    if name:find "%.lua$" then
-      local lines, all = read_lines(host.root .. "/" .. path)
-      into[#into + 1] = { path = path, lines = lines, text = all }
+    if name:find "%.lua$" then into[#into + 1] = { path = path, text = read(host.root .. "/" .. path) }
     elseif host.kind(host.root .. "/" .. path) == "folder" then walk(path, into) end
   end
 end
