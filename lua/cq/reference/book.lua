@@ -5,15 +5,9 @@
 local host = require "cq.host"
 local schema = require "cq.schema"
 local text = require "cq.text"
+local field = require "cq.reference.field"
 local scan = require "cq.reference.scan"
 local types = require "cq.reference.type"
-
----@class cq.reference.Field
----@field name string
----@field allowed string            type and bounds, for people
----@field optional boolean
----@field default string?
----@field text string
 
 ---@class cq.reference.Table        the named fields that a parameter takes
 ---@field title string              "" for the only parameter of a constructor
@@ -41,56 +35,7 @@ local types = require "cq.reference.type"
 local Book = {}
 Book.__index = Book
 
--- ---- fields ---------------------------------------------------------------------------------------------------------
-
--- what a checker says no more of than that something is there
-local vague = { ["a value"] = true, ["a table"] = true, ["a function"] = true }
-
--- a checker's words, or the annotated type where the checker leaves it open
-local function allowed_of(item, checker)
-  local annotated = item and types.shown(item.type)
-  if not checker then return annotated end
-  for part in (checker.label .. ", or "):gmatch "(.-), or " do
-    local open = vague[part] or part:find "each .*a value$" or part:find "each entry a table$"
-    if open then return annotated or checker.label end
-  end
-  return checker.label
-end
-
-local function default_text(value)
-  if value == nil then return nil end
-  if type(value) == "table" then
-    local parts = {}
-    for k, part in ipairs(value) do parts[k] = default_text(part) end
-    return #parts > 0 and "{ " .. table.concat(parts, ", ") .. " }" or "{}"
-  end
-  if type(value) == "string" then return '"' .. value .. '"' end
-  return type(value) == "number" and text.number(value) or tostring(value)
-end
-
-local function field_of(item, name, checker)
-  local optional = item and item.optional or false
-  if checker then optional = checker.optional and true or false end
-  return {
-    name = name, allowed = allowed_of(item, checker), optional = optional,
-    default = checker and default_text(checker.default), text = item and item.text or checker.help or "",
-  }
-end
-
--- named fields from annotations and the schema: all that either knows
-local function joined(items, definition)
-  local fields, seen = {}, {}
-  for _, item in ipairs(items) do
-    if not item.name:find "^%[" then
-      seen[item.name] = true
-      fields[#fields + 1] = field_of(item, item.name, definition and definition.fields[item.name])
-    end
-  end
-  for _, name in ipairs(definition and definition.names or {}) do
-    if not seen[name] then fields[#fields + 1] = field_of(nil, name, definition.fields[name]) end
-  end
-  return fields
-end
+-- ---- tables -----------------------------------------------------------------------------------------------------------
 
 ---The class of fields that a schema checks is named after it: "world:rollout" has world.rollout.def.
 ---@param name string
@@ -111,7 +56,7 @@ function Book:add_tables(out, type, title, definition)
       definition = scan.is_record(class) and self.by_class[name] or definition
       if class then out[class] = true end
       local entries = definition and definition.items
-      out[#out + 1] = { title = title, fields = joined(items, definition), items = entries and entries.label or nil }
+      out[#out + 1] = { title = title, fields = field.joined(items, definition), items = entries and entries.label or nil }
       for _, item in ipairs(items) do
         local place = (title == "" and "" or title .. ".") .. item.name
         if not item.type:find "^fun%(" then self:add_tables(out, item.type, place, nil) end
@@ -138,7 +83,7 @@ function Book:entry(name, found, section)
     local before = #tables
     self:add_tables(tables, item.type, sole and "" or item.name, definition)
     if not (sole and #tables > before) then
-      params[#params + 1] = field_of(item, item.name)
+      params[#params + 1] = field.of(item, item.name)
       if #tables > before and #types.split(item.type) == 1 then params[#params].allowed = "a table" end
     end
   end
@@ -271,7 +216,7 @@ function Book:add_class(section, class)
     if item.type:find "^fun%(self" then
       self:method(section, class, word, field_method(item, class))
     else
-      section.properties[#section.properties + 1] = field_of(item, item.name)
+      section.properties[#section.properties + 1] = field.of(item, item.name)
       self:remember_classes(item.type)
     end
   end
@@ -369,26 +314,13 @@ end
 
 -- ---- the program ----------------------------------------------------------------------------------------------------
 
--- options as fields of a table
-local function option_fields(options)
-  local names, fields = {}, {}
-  for name in pairs(options) do names[#names + 1] = name end
-  table.sort(names)
-  for k, name in ipairs(names) do
-    local item = { name = name, type = "any", optional = true, text = options[name].help or "" }
-    fields[k] = field_of(item, "--" .. name, options[name])
-    fields[k].optional = true
-  end
-  return fields
-end
-
 function Book:add_commands()
   local section = self:section("cqlua")
   section.about = { "cqlua: the program. It runs a script, `cqlua [options] script.lua [its options]`, or a command." }
   local function add(name, summary, options, arguments)
     self:add_entry(section, {
       name = name, call = ("%s [options]%s"):format(name, arguments and " " .. arguments or ""), text = { summary },
-      params = {}, returns = {}, tables = { { title = "", fields = option_fields(options) } },
+      params = {}, returns = {}, tables = { { title = "", fields = field.of_options(options) } },
     })
   end
   local declared = {}
@@ -412,36 +344,6 @@ function Book:add_commands()
 end
 
 -- ---- all of it ------------------------------------------------------------------------------------------------------
-
--- which functions are methods of which class: by the variable of the class in its file, or in its folder
-local function attach_methods(sources)
-  local by_file, by_folder = {}, {}
-  for _, class in ipairs(sources.classes) do
-    class.methods, class.method_list = {}, {}
-    if class.var then
-      by_file[class.path .. ":" .. class.var] = class
-      by_folder[class.folder .. ":" .. class.var] = class
-    end
-  end
-  for _, found in ipairs(sources.functions) do
-    if found.is_method then
-      local var = found.owner:match "([%w_]+)$"
-      local class = by_file[found.path .. ":" .. var] or by_folder[found.path:match "^(.*)/" .. ":" .. var]
-      if class and not found.name:find "^__" then
-        class.methods[found.name] = found
-        class.method_list[#class.method_list + 1] = found
-      end
-    end
-  end
-  for _, class in ipairs(sources.classes) do
-    for _, item in ipairs(class.fields) do
-      if item.type:find "^fun%(self" then class.methods[item.name] = class.methods[item.name] or item end
-    end
-    local is_module = class.name:find "Module$" or class.name == "cq"
-    class.is_object = class.var ~= nil and not scan.is_record(class) and not is_module
-      and (next(class.methods) ~= nil or #class.fields > 0)
-  end
-end
 
 local function index(sources)
   local self = setmetatable({
@@ -469,7 +371,6 @@ local book = {}
 ---@return table book     sections, entries, by_name, section_of
 function book.new()
   local sources = scan.library()
-  attach_methods(sources)
   local self = index(sources)
   require_definitions(sources)
   local cq = require "cq"

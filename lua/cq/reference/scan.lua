@@ -18,6 +18,9 @@ local types = require "cq.reference.type"
 ---@field overload string?                  the function that it is when it is called
 ---@field path string
 ---@field folder string
+---@field method_list cq.reference.Function[]
+---@field methods table<string, table>      by name, those that are annotated as fields too
+---@field is_object boolean                 neither a table of named fields nor a module
 
 ---@class cq.reference.Function
 ---@field owner string?                     the variable before the dot or the colon
@@ -212,6 +215,36 @@ local function walk(folder, into)
   end
 end
 
+-- which functions are methods of which class: by the variable of the class in its file, or in its folder
+local function attach_methods(sources)
+  local by_file, by_folder = {}, {}
+  for _, class in ipairs(sources.classes) do
+    class.methods, class.method_list = {}, {}
+    if class.var then
+      by_file[class.path .. ":" .. class.var] = class
+      by_folder[class.folder .. ":" .. class.var] = class
+    end
+  end
+  for _, found in ipairs(sources.functions) do
+    if found.is_method then
+      local var = found.owner:match "([%w_]+)$"
+      local class = by_file[found.path .. ":" .. var] or by_folder[found.path:match "^(.*)/" .. ":" .. var]
+      if class and not found.name:find "^__" then
+        class.methods[found.name] = found
+        class.method_list[#class.method_list + 1] = found
+      end
+    end
+  end
+  for _, class in ipairs(sources.classes) do
+    for _, item in ipairs(class.fields) do
+      if item.type:find "^fun%(self" then class.methods[item.name] = class.methods[item.name] or item end
+    end
+    local is_module = class.name:find "Module$" or class.name == "cq"
+    class.is_object = class.var ~= nil and not scan.is_record(class) and not is_module
+      and (next(class.methods) ~= nil or #class.fields > 0)
+  end
+end
+
 ---Everything that is annotated in the library that runs.
 ---@return cq.reference.Sources
 function scan.library()
@@ -221,6 +254,7 @@ function scan.library()
     found.heads[file.path], found.texts[file.path] = head_of(file), file.text
     scan_file(found, file)
   end
+  attach_methods(found)
   return found
 end
 
