@@ -82,6 +82,7 @@ C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c
            $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c))) $(BUILD)/tests/bench/speed
 
 .PHONY: all help cuda cuda-budget gpu-check setup demo test tests run-tests trainings fuzz hunt check-all accuracy bench install clean FORCE
+.PHONY: docs
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -331,6 +332,12 @@ accuracy: $(BUILD)/cqlua ## error of the gradients, beside the paper's
 
 bench: $(BUILD)/cqlua ## speed of the scenes
 	@$(BUILD)/cqlua bench
+
+docs: $(BUILD)/cqlua ## the reference as build/docs/reference.md and reference.html, one page
+	@mkdir -p $(BUILD)/docs
+	@$(BUILD)/cqlua help --format markdown > $(BUILD)/docs/reference.md
+	@$(BUILD)/cqlua help --format html > $(BUILD)/docs/reference.html
+	@echo "wrote $(BUILD)/docs/reference.md and $(BUILD)/docs/reference.html"
 
 install: $(BUILD)/cqlua ## to PREFIX (/usr/local)
 	@install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/cqlua

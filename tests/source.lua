@@ -1,5 +1,7 @@
 -- source: the project's own files as text, for tests/style.lua.
 local host = require "cq.host"
+local scan = require "cq.reference.scan"
+local types = require "cq.reference.type"
 
 local source = {}
 
@@ -66,80 +68,32 @@ end
 
 -- ---- annotations ----------------------------------------------------------------------------------------------------
 
--- fields of an inline type, "{ young: number, kind?: string }"
-local function inline_fields(text)
-  local fields, depth, at = {}, 0, 1
-  while at <= #text do
-    local c = text:sub(at, at)
-    if c == "{" or c == "(" or c == "<" then
-      depth = depth + 1
-    elseif c == "}" or c == ")" or c == ">" then
-      depth = depth - 1
-      if depth == 0 then break end
-    elseif depth == 1 then
-      local name, mark, after = text:match("^([%w_]+)(%??)%s*:()", at)
-      local before = text:sub(1, at - 1):match "[{,]%s*$"
-      if name and before then
-        fields[name] = { optional = mark == "?" }
-        at = after - 1
-      end
-    end
-    at = at + 1
-  end
-  return fields
-end
-
--- the comment block above line `number`, joined
-local function block_above(lines, number)
-  local block = {}
-  for i = number - 1, 1, -1 do
-    local comment = lines[i]:match "^%s*%-%-%-?(.*)"
-    if not comment then break end
-    table.insert(block, 1, comment)
-  end
-  return table.concat(block, "\n")
-end
-
--- fields of every annotated class, and of the table that every function takes: { [file] = { [function] = fields } }
-local function collect(files)
-  local classes, taken = {}, {}
-  for _, file in ipairs(files) do
-    local class
-    for _, line in ipairs(file.kind == "lua" and file.lines or {}) do
-      local opened = line:match "^%s*%-%-%-@class%s+([%w_%.]+)"
-      local field, mark = line:match "^%s*%-%-%-@field%s+([%w_]+)(%??)"
-      if opened then class = opened classes[class] = classes[class] or {}
-      elseif class and field then classes[class][field] = { optional = mark == "?" }
-      elseif not line:find "^%s*%-%-%-" then class = nil end
+-- the annotated fields of the first parameter that is a table of named ones
+local function fields_of(classes, params)
+  for _, param in ipairs(params) do
+    for _, part in ipairs(types.split(param.type)) do
+      local name = part:gsub("%?$", "")
+      local class = classes[name]
+      local fields = scan.is_record(class) and scan.items(classes, class) or types.fields(name)
+      if fields and #fields > 0 then return fields end
     end
   end
-  for _, file in ipairs(files) do
-    taken[file] = {}
-    for number, line in ipairs(file.kind == "lua" and file.lines or {}) do
-      local name = line:match "^[%w_]+%.([%w_]+)%s*=" or line:match "^function [%w_]+[%.:]([%w_]+)"
-      local block = name and block_above(file.lines, number) or ""
-      local inline = block:match "fun%([%w_]+:%s*(%b{})" or block:match "@param%s+[%w_]+%??%s+(%b{})"
-      local class = block:match "fun%([%w_]+:%s*(cq%.[%w_%.]+)" or block:match "@param%s+fields%??%s+(cq%.[%w_%.]+)"
-        or block:match "@param%s+options%??%s+(cq%.[%w_%.]+)"
-      if inline then taken[file][name] = inline_fields(inline) elseif class then taken[file][name] = classes[class] end
-    end
-  end
-  return classes, taken
 end
 
----Finds the annotated fields of a constructor: those of `---@class NAME.def`; else, in a file that declares NAME, those that
----the function with NAME's last word takes: `---@param fields` or `options` of a class, or any parameter of an inline type.
----@return fun(name: string): table<string, { optional: boolean }>?
-function source.annotations(files)
-  local classes, taken = collect(files)
+---Finds the annotated fields of a constructor: those of `---@class NAME.def`; else, in a file that declares NAME, those
+---that the function with NAME's last word takes.
+---@return fun(name: string): cq.reference.Item[]?
+function source.annotations()
+  local sources, classes = scan.library(), {}
+  for _, class in ipairs(sources.classes) do classes[class.name] = class end
   return function(name)
     local class = classes[name:gsub("[:%s]+", ".") .. ".def"]
-    if class then return class end
+    if class then return scan.items(classes, class) end
     local family, word = name:match "^(.*[%.:])([%w_]+)$"
-    if not word then return nil end                    -- a name that no user can type
-    for _, file in ipairs(files) do
-      local declares = file.text:find('"' .. name .. '"', 1, true) or file.text:find('"' .. family .. '"', 1, true)
-      if declares and taken[file][word] then return taken[file][word] end
+    for _, found in ipairs(word and sources.functions or {}) do
+      local text = sources.texts[found.path]
+      local declares = text:find('"' .. name .. '"', 1, true) or text:find('"' .. family .. '"', 1, true)
+      if found.name == word and declares then return fields_of(classes, found.params) end
     end
   end
 end

@@ -1,6 +1,7 @@
 -- style: rules about the code that a program can check. Each failure names file and line.
 local host = require "cq.host"
 local source = require "tests.source"
+local types = require "cq.reference.type"
 
 local files = source.files { "engine", "cuda", "lua", "scenes", "examples", "tests" }
 
@@ -178,27 +179,50 @@ describe("Lua", function()
     assert(output:find "exit 0\n$", output)
   end)
 
-  it("annotates the fields that constructors accept, and no others", function()
-    local annotated = source.annotations(files)
+  -- what is wrong with the annotation of one field, if anything
+  local function disagreement(item, checker)
+    if not checker then return "is annotated and not accepted" end
+    if not item then return "is accepted and not annotated" end
+    local optional = checker.optional or false
+    if item.optional ~= optional then
+      return ("is %s, its annotation says otherwise"):format(optional and "optional" or "required")
+    end
+    -- said once, by the schema
+    if checker.default ~= nil and (item.text:find "default" or item.text:find "unless given") then
+      return "has its default in the schema, and again in its annotation"
+    end
+    local annotated, accepted = types.set(item.type), types.set(checker.cats)
+    -- a checker that leaves open what is in a table, or what a value is, is told more by its annotation
+    for part in pairs(accepted) do
+      local open = part:find "any" or part:find "^table" or part == "function"
+      if open then return nil end
+    end
+    for part in pairs(annotated) do
+      if not accepted[part] then return ("is %s, annotated is %s"):format(checker.cats, item.type) end
+    end
+    for part in pairs(accepted) do
+      if not annotated[part] then return ("is %s, annotated is %s"):format(checker.cats, item.type) end
+    end
+  end
+
+  it("annotates the fields that constructors accept, with their types, and no others", function()
+    local annotated = source.annotations()
     local problems = {}
     source.require_all(files)
     for name, definition in pairs(require("cq.schema").registry) do
       if name:find "^cq%." or name:find "%w:%w" then
-        local fields = annotated(name)
-        if not fields then
+        local items, known = annotated(name), {}
+        if not items then
           local class = name:gsub("[:%s]+", ".") .. ".def"
           problems[#problems + 1] = ("%s: its fields have no annotation; write ---@class %s with a ---@field for each"):format(name, class)
-        else
-          for _, field in ipairs(definition.names) do
-            local optional = definition.fields[field].optional
-            if fields[field] == nil then problems[#problems + 1] = ("%s: %s is accepted and not annotated"):format(name, field)
-            elseif fields[field].optional ~= optional then
-              problems[#problems + 1] = ("%s: %s is %s, its annotation says otherwise"):format(name, field, optional and "optional" or "required")
-            end
-          end
-          for field in pairs(fields) do
-            if not definition.fields[field] then problems[#problems + 1] = ("%s: %s is annotated and not accepted"):format(name, field) end
-          end
+        end
+        for _, item in ipairs(items or {}) do
+          if not item.name:find "^%[" then known[item.name] = item end
+        end
+        for field in pairs(items and definition.fields or {}) do known[field] = known[field] or false end
+        for field, item in pairs(known) do
+          local problem = disagreement(item, definition.fields[field])
+          if problem then problems[#problems + 1] = ("%s: %s %s"):format(name, field, problem) end
         end
       end
     end

@@ -15,7 +15,7 @@ local is = require "cq.schema"
 local text = require "cq.text"
 
 ---@class cq.Actuator
----@field family "pressure"|"isotropic"|"muscle"
+---@field family "pressure"|"isotropic"|"muscle"   which constructor made it
 ---@field groups (string|string[]|integer[])[]?   one signal each
 ---@field count integer?        signals without groups: weights of every particle come from actuator_weights
 ---@field max number            stress at u = 1
@@ -36,6 +36,7 @@ local max = is.number { above = 0, default = 1 }
 
 local function as_list(g) return type(g) == "string" and { g } or g end
 
+---How many signals it takes.
 ---@return integer
 function Actuator:signals()
   return self.count or #self.groups
@@ -78,6 +79,7 @@ local function matrix_of(m, dim, name)
 end
 
 ---The stress of signal 1 as a matrix {dim, dim} in a row.
+---@internal
 ---@param dim integer
 ---@return number[]
 function Actuator:stress(dim)
@@ -110,10 +112,16 @@ end
 local direction = is.any_of { is.vector { size = { 2, 3 } }, is.list(is.vector { size = { 2, 3 } }, { min = 2 }), optional = true }
 local axis = is.one_of { "x", "y", "z", optional = true }
 
+---@class cq.Actuator.pressure.def
+---@field groups string|(string|string[]|integer[])[]   a signal for each entry: a group, or a list of groups or particle numbers
+---@field axis? "x"|"y"|"z"                 along which it acts in the undeformed material; or direction
+---@field direction? number[]|number[][]    {dim}, or a symmetric matrix {dim, dim}; or axis
+---@field max? number                       stress at u = 1 [stress]
+
 local pressure = is.define("cq.Actuator.pressure", { groups = groups(), axis = axis, direction = direction, max = max })
 ---A chamber of air, or any stress along one direction of the material.
----@param fields { groups: string|(string|string[]|integer[])[], axis?: "x"|"y"|"z", direction?: number[]|number[][], max?: number }
----  one signal for each entry of groups; direction: a vector, or a symmetric matrix; max: stress at u = 1
+---Errors: both or neither of axis and direction.
+---@param fields cq.Actuator.pressure.def
 ---@return cq.Actuator
 function actuator.pressure(fields)
   local self = pressure(fields)
@@ -122,9 +130,11 @@ function actuator.pressure(fields)
   return setmetatable(self, Actuator)
 end
 
+---@class cq.Actuator.muscle.def : cq.Actuator.pressure.def
+
 local muscle = is.define("cq.Actuator.muscle", { groups = groups(), axis = axis, direction = direction, max = max })
 ---Fibres that only contract: the signals -1 to 1 give stresses from 0 to max along the fibre.
----@param fields { groups: string|(string|string[]|integer[])[], axis?: "x"|"y"|"z", direction?: number[], max?: number }
+---@param fields cq.Actuator.muscle.def
 ---@return cq.Actuator
 function actuator.muscle(fields)
   local self = muscle(fields)
@@ -134,9 +144,14 @@ function actuator.muscle(fields)
   return setmetatable(self, Actuator)
 end
 
+---@class cq.Actuator.isotropic.def
+---@field groups? string|(string|string[]|integer[])[]   a signal for each entry: a group, or a list of groups or particle numbers
+---@field count? integer      signals, in the place of groups; robot:with { actuator_weights } says how much each particle follows each
+---@field max? number         stress at u = 1 [stress]
+
 local isotropic = is.define("cq.Actuator.isotropic", { groups = groups { optional = true }, count = is.integer { min = 1, optional = true }, max = max })
 ---The same stress in all directions: one signal for each group, or `count` signals that every particle weighs by itself.
----@param fields { groups?: string|(string|string[]|integer[])[], count?: integer, max?: number }
+---@param fields cq.Actuator.isotropic.def
 ---@return cq.Actuator
 function actuator.isotropic(fields)
   local self = isotropic(fields)
@@ -149,12 +164,14 @@ function actuator.isotropic(fields)
 end
 
 ---Is this a user-written force actuator?
+---@internal
 ---@return boolean
 function actuator.is_force(value)
   return type(value) == "table" and getmetatable(value) ~= Actuator and type(value.force) == "function"
 end
 
 ---Refuses what is neither a cq.Actuator nor a force actuator.
+---@internal
 function actuator.check(value, name, index)
   if text.is_instance(value, "cq.Actuator") then return value end
   if not actuator.is_force(value) then

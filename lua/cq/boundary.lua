@@ -13,8 +13,8 @@ local text = require "cq.text"
 local message = require "cq.message"
 
 ---@class cq.Boundary
----@field shape "half_space"|"box"|"sphere"|"height_field"
----@field kind "sticky"|"slip"|"separate"|"friction"
+---@field shape "half_space"|"box"|"sphere"|"height_field"   as the engine knows it
+---@field kind "sticky"|"slip"|"separate"|"friction"         what happens to velocities
 ---@field mu number             Coulomb coefficient [-], 0 unless kind is "friction"
 ---@field separable boolean     of kind "sticky": holds what presses against it, and lets go
 ---@field clamp boolean         robots may start within
@@ -55,6 +55,15 @@ local function check_kind(self, name)
   end
   if self.mu and self.mu >= boundary.mu_large then boundary.warn_of_friction(("cq.Boundary.%s: mu = %s"):format(name, text.number(self.mu))) end
 end
+
+---What every wall takes beside its own fields.
+---@class cq.Boundary.wall.def
+---@field kind? "sticky"|"slip"|"separate"|"friction"   friction where mu is given, else sticky
+---@field mu? number            Coulomb's coefficient of friction [-]; for kind "friction", which needs it
+---@field velocity? number[]    {dim} of the surface; 0 unless given [length/time]
+---@field separable? boolean  for kind "sticky": holds what presses against it, and lets go
+---@field clamp? boolean      robots may start within, to be held; for kind "sticky" and "slip"
+---@field moves? boolean        the solid moves with its velocity, as it does where one is given; false: it stays, as a conveyor does
 
 -- a family of walls: its own fields beside those that every wall has
 local function family(name, fields, finish)
@@ -105,18 +114,12 @@ local function ordered(self, name)
   end
 end
 
----@class cq.Boundary.box.def
----@field inset? number            of the sides from the edge of the world [length]
----@field lower? number[]
----@field upper? number[]
----@field kind? "sticky"|"slip"|"separate"|"friction"
----@field mu? number               Coulomb coefficient [-], for kind "friction"
----@field velocity? number[]       of the surface [length/time]
----@field moves? boolean           the solid region moves with its velocity, true unless given
----@field separable? boolean       for kind "sticky": holds what presses against it, and lets go
----@field clamp? boolean           robots may start within, to be held; for kind "sticky" and "slip"
+---@class cq.Boundary.box.def : cq.Boundary.wall.def
+---@field inset? number       of its sides from the edge of the world, 3 cells unless given [length]; or lower and upper
+---@field lower? number[]     {dim} its lower corner [length]
+---@field upper? number[]     {dim} its upper corner [length]
 
----A room: solid outside. Its sides stand `inset` inside the edge of the world (3 cells unless given), or at lower, upper.
+---A room: solid outside. Its sides stand `inset` inside the edge of the world, or at lower and upper.
 ---@param fields? cq.Boundary.box.def
 ---@return cq.Boundary
 boundary.box = family("box", {
@@ -131,24 +134,36 @@ boundary.box = family("box", {
   ordered(self, name)
 end)
 
+---@class cq.Boundary.obstacle.def : cq.Boundary.wall.def
+---@field lower number[]      {dim} its lower corner [length]
+---@field upper number[]      {dim} its upper corner, above lower on every axis [length]
+
 ---A solid box in the way.
----@param fields { lower: number[], upper: number[], kind?: string, mu?: number, velocity?: number[], moves?: boolean, separable?: boolean, clamp?: boolean }
+---@param fields cq.Boundary.obstacle.def
 ---@return cq.Boundary
 boundary.obstacle = family("obstacle", { lower = point(), upper = point() }, function(self, name)
   self.shape, self.hollow = "box", false
   ordered(self, name)
 end)
 
----Level ground: solid below `at` on the second axis, y (or another `axis`).
----@param fields { at: number, axis?: "x"|"y"|"z", kind?: string, mu?: number, velocity?: number[], moves?: boolean, separable?: boolean, clamp?: boolean }
+---@class cq.Boundary.floor.def : cq.Boundary.wall.def
+---@field at number              place of the surface on the axis [length]
+---@field axis? "x"|"y"|"z"      that it is level to
+
+---Level ground: solid below `at` on the axis.
+---@param fields cq.Boundary.floor.def
 ---@return cq.Boundary
 boundary.floor = family("floor", { at = is.number(), axis = is.one_of { "x", "y", "z", default = "y" } }, function(self)
   self.shape = "half_space"
   self.axis = ({ x = 1, y = 2, z = 3 })[self.axis]
 end)
 
----Solid behind a plane: where (x - point) . normal < 0. The normal need not have unit length.
----@param fields { point: number[], normal: number[], kind?: string, mu?: number, velocity?: number[], moves?: boolean, separable?: boolean, clamp?: boolean }
+---@class cq.Boundary.half_plane.def : cq.Boundary.wall.def
+---@field point number[]      {dim} on the surface [length]
+---@field normal number[]     {dim} out of the solid; it need not have unit length
+
+---Solid behind a plane: where (x - point) . normal < 0.
+---@param fields cq.Boundary.half_plane.def
 ---@return cq.Boundary
 boundary.half_plane = family("half_plane", { point = point(), normal = point() }, function(self, name)
   self.shape = "half_space"
@@ -156,24 +171,22 @@ boundary.half_plane = family("half_plane", { point = point(), normal = point() }
   self.normal = unit(self.normal, "cq.Boundary.half_plane: normal")
 end)
 
----A slope through `point` that rises along x by `angle` [radian], solid below.
----@param fields { point: number[], angle: number, kind?: string, mu?: number, velocity?: number[], moves?: boolean, separable?: boolean, clamp?: boolean }
+---@class cq.Boundary.slope.def : cq.Boundary.wall.def
+---@field point number[]      {dim} on the surface [length]
+---@field angle number        by which it rises along x [radian]
+
+---A slope, solid below.
+---@param fields cq.Boundary.slope.def
 ---@return cq.Boundary
 boundary.slope = family("slope", { point = point(), angle = is.number { above = -math.pi / 2, below = math.pi / 2 } }, function(self)
   self.shape = "half_space"
   self.normal = { -math.sin(self.angle), math.cos(self.angle), #self.point == 3 and 0 or nil }
 end)
 
----@class cq.Boundary.sphere.def
----@field center number[]
----@field radius number
----@field hollow? boolean          a round room
----@field kind? "sticky"|"slip"|"separate"|"friction"
----@field mu? number               Coulomb coefficient [-], for kind "friction"
----@field velocity? number[]       of the surface [length/time]
----@field moves? boolean           the solid region moves with its velocity, true unless given
----@field separable? boolean       for kind "sticky": holds what presses against it, and lets go
----@field clamp? boolean           robots may start within, to be held; for kind "sticky" and "slip"
+---@class cq.Boundary.sphere.def : cq.Boundary.wall.def
+---@field center number[]     {dim} [length]
+---@field radius number       [length]
+---@field hollow? boolean     solid outside
 
 ---A ball in the way, or a round room if `hollow`.
 ---@param fields cq.Boundary.sphere.def
@@ -207,16 +220,10 @@ local function samples(self, name)
   return flat, { #heights, columns or 1 }
 end
 
----@class cq.Boundary.height_field.def
----@field heights number[]|number[][]|cq.Tensor
+---@class cq.Boundary.height_field.def : cq.Boundary.wall.def
+---@field heights number[]|number[][]|cq.Tensor   {x} in 2D, {x, z} in 3D, at least 2 along each axis [length]
 ---@field spacing number|number[]     of the samples along x (and z) [length]
----@field origin? number|number[]     of the first sample, 0 unless given [length]
----@field kind? "sticky"|"slip"|"separate"|"friction"
----@field mu? number               Coulomb coefficient [-], for kind "friction"
----@field velocity? number[]       of the surface [length/time]
----@field moves? boolean           the solid region moves with its velocity, true unless given
----@field separable? boolean       for kind "sticky": holds what presses against it, and lets go
----@field clamp? boolean           robots may start within, to be held; for kind "sticky" and "slip"
+---@field origin? number|number[]     of the first sample, on x (and z) [length]
 
 ---Terrain: solid below heights over x (2D, a list) or over x and z (3D, a list of rows), linear between samples.
 ---@type fun(fields: cq.Boundary.height_field.def): cq.Boundary
@@ -232,6 +239,7 @@ boundary.height_field = family("height_field", {
 end)
 
 ---Spatial dimension that a wall asks for, nil when it suits both.
+---@internal
 ---@return integer?, string?     and the field that says so
 function Boundary:dim()
   for _, field in ipairs { "point", "lower", "velocity" } do
@@ -254,6 +262,7 @@ local function fill(out, values)
 end
 
 ---Writes the wall into the engine's struct.
+---@internal
 ---@param wall ffi.cdata*      cq_wall *, initialised
 ---@param domain { dim: integer, dx: number, size: number[] }
 ---@param C ffi.namespace*
@@ -327,6 +336,7 @@ local inside = {
 }
 
 ---First of the points that lies in the solid, from 0; nil when none does.
+---@internal
 ---@param wall ffi.cdata*      the struct that write filled
 ---@param dim integer
 ---@param points ffi.cdata*    double[count * dim]

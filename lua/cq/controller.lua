@@ -16,8 +16,8 @@ local text = require "cq.text"
 local T = require "cq.tensor"
 
 ---@class cq.Controller
----@field params table<string, cq.Tensor>?   nil until the first use
----@field family string
+---@field params table<string, cq.Tensor>?   its cq.param tensors by name; nil until the first use
+---@field family string                      which constructor made it
 local Controller = { __name = "cq.Controller" }
 Controller.__index = Controller
 
@@ -37,7 +37,7 @@ local function family(name, methods)
 end
 
 ---The same controller with other parameters.
----@param params table<string, cq.Tensor>
+---@param params table<string, cq.Tensor>   with the names and shapes of controller.params
 ---@return cq.Controller
 function Controller:with(params)
   local out = setmetatable({}, getmetatable(self))
@@ -47,8 +47,8 @@ function Controller:with(params)
 end
 
 ---Makes the parameters, for the observations of this observer in this world.
----@param world cq.World
----@param observer? any
+---@param world cq.World      that it will act in: it says how many signals there are
+---@param observer? any       whose observations it will be given
 ---@param robot? cq.Robot     a variant, where the world's own robot cannot run without
 ---@return table<string, cq.Tensor> params
 function Controller:prepare(world, observer, robot)
@@ -59,6 +59,7 @@ function Controller:prepare(world, observer, robot)
 end
 
 ---Notes how many signals are wanted, when a rollout begins.
+---@internal
 function Controller:check_rollout(roll)
   if self.signals and self.signals ~= roll.signal_count then
     is.fail("world:rollout: the controller gives %s, the robots take %d", text.count(self.signals, "signal"), roll.signal_count)
@@ -166,16 +167,26 @@ local function network(self)
   return self
 end
 
+---@class cq.Controller.linear.def
+---@field seed? integer         of the first weights; the program's --seed, or 0, unless given
+---@field inputs? integer       observations; with signals: the parameters are made at once, and not at the first use
+---@field signals? integer      goes with inputs
+---@field scale? number         factor of the last layer's first weights
+---@field init? table<string, cq.Tensor|number|number[]|number[][]>   first values of one's own by name, as cq.load gives them
+
+---@class cq.Controller.mlp.def : cq.Controller.linear.def
+---@field hidden? integer[]     units of each hidden layer
+---@field activation? "relu"|"tanh"|"softplus"|"sigmoid"   of the hidden layers; the last has tanh
+
 local mlp = is.define("cq.Controller.mlp", {
   hidden = is.vector { integer = true, min = 1, default = { 64, 64 } },
   activation = is.one_of { "relu", "tanh", "softplus", "sigmoid", default = "relu" },
   seed = seed, inputs = size, signals = size, scale = is.number { min = 0, default = 1 }, init = init,
 })
----A multi-layer perceptron with tanh at its end. Parameters w1 {inputs, hidden}, b1, ...; weights are drawn by the seed.
----@param fields? { hidden?: integer[], activation?: "relu"|"tanh"|"softplus"|"sigmoid", seed?: integer, inputs?: integer, signals?: integer,
----  scale?: number, init?: table<string, cq.Tensor|number|number[]|number[][]> }
----  inputs, signals: to make the parameters at once; scale: of the last layer's weights; init: first values of one's own by name, as
----  cq.load gives them; what is not in it is drawn
+---A multi-layer perceptron with tanh at its end. Parameters w1 {inputs, hidden}, b1 {hidden}, w2, b2, ...; weights
+---are drawn by the seed, with the deviation of Glorot and Bengio (2010), before relu that of He et al. (2015); biases
+---are 0.
+---@param fields? cq.Controller.mlp.def
 ---@return cq.Controller
 function controller.mlp(fields)
   return network(setmetatable(mlp(fields or {}), Network))
@@ -187,9 +198,7 @@ local linear = is.define("cq.Controller.linear", {
   seed = seed, inputs = size, signals = size, scale = is.number { min = 0, default = 1 }, init = init,
 })
 ---u = tanh(W z + b) of the observations z (ChainQueen, section IV). Parameters w1 {inputs, signals} and b1 {signals}.
----@param fields? { seed?: integer, inputs?: integer, signals?: integer, scale?: number,
----  init?: table<string, cq.Tensor|number|number[]|number[][]> }
----  scale: of the first weights; init: first values of one's own by name
+---@param fields? cq.Controller.linear.def
 ---@return cq.Controller
 function controller.linear(fields)
   local self = linear(fields or {})
@@ -215,6 +224,13 @@ function Sines:act(_, _, t)
   return T.tensor(waves):dense(self.params.w, self.params.b, "tanh")
 end
 
+---@class cq.Controller.sines.def
+---@field count? integer                 phases of each frequency
+---@field frequency? number|number[]     one, or several [1/time]
+---@field deviation? number              of the first weights W {phases, signals}
+---@field init? table<string, cq.Tensor|number|number[]|number[][]>   first values of one's own by name, as cq.load gives them
+---@field seed? integer                  of the first weights; the program's --seed, or 0, unless given
+
 local sines = is.define("cq.Controller.sines", {
   count = is.integer { min = 1, default = 4 },
   frequency = is.any_of { is.number { above = 0 }, is.vector { above = 0 }, default = 1 },
@@ -222,10 +238,7 @@ local sines = is.define("cq.Controller.sines", {
   seed = seed, init = init,
 })
 ---A sum of sines of time, the same for every scene: u = tanh(W s(t) + b), s_k = sin(2 pi (f t + k / count)).
----@param fields? { count?: integer, frequency?: number|number[], deviation?: number, seed?: integer,
----  init?: table<string, cq.Tensor|number|number[]|number[][]> }
----  count: phases of each frequency [1/time]; deviation: of the first weights W {phases, signals}; init: first values w and b of
----  one's own
+---@param fields? cq.Controller.sines.def
 ---@return cq.Controller
 function controller.sines(fields)
   local self = sines(fields or {})
@@ -279,10 +292,10 @@ local open_loop = is.define("cq.Controller.open_loop", {
   min = is.number { default = -1 }, max = is.number { default = 1 },
 })
 ---@class cq.Controller.open_loop.def
----@field steps integer
+---@field steps integer    control steps that it has signals for; a rollout may make fewer
 ---@field init? number|cq.Tensor|number[]|number[][]   first value of every signal, {signals} or {steps, signals}
----@field min? number      bounds of the signals, -1 and 1 unless given
----@field max? number
+---@field min? number      lower bound of the signals, kept by optimizers
+---@field max? number      upper bound
 
 ---Given signals for each control step: a tensor {steps, signals}, or {batch, steps, signals} for each scene its own; or
 ---{ steps = ..., init = 0, min = -1, max = 1 } for a trainable one that is made when the robot is known.
@@ -319,6 +332,7 @@ function Custom:check_rollout() end
 function Custom:prepare() return self.params end
 
 ---A controller from what a user gives: one of cq.Controller, a function, or a table with act.
+---@internal
 ---@param given any
 ---@param what string     for errors
 ---@return cq.Controller

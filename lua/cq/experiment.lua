@@ -3,8 +3,12 @@
 --
 --   local run = cq.Experiment {
 --     world = world, duration = 4,
---     observer = cq.Observer.kmeans { clusters = 7, velocity = true }, controller = cq.Controller.mlp {},
---     objective = { final = function(s) return -s:center(robot)[1] end, running = function(_, u) return 1e-8 * u:dot(u) end },
+--     observer = cq.Observer.kmeans { clusters = 7, velocity = true },
+--     controller = cq.Controller.mlp {},
+--     objective = {
+--       final = function(s) return -s:center(robot)[1] end,
+--       running = function(_, u) return 1e-8 * u:dot(u) end,
+--     },
 --     optimizer = cq.Optimizer.adam { rate = 5e-3 },
 --     trainable = { young = { min = 7, max = 20, per = "particle" } },
 --   }
@@ -25,8 +29,8 @@ local C = engine.C
 ---@field params { controller: table?, robot: table?, world: table? }   the present values, cq.param each
 ---@field best { loss: number, iteration: integer, params: table }?     of the least loss so far
 ---@field steps integer         control steps
----@field world cq.World
----@field robot cq.Robot
+---@field world cq.World        that it runs in
+---@field robot cq.Robot        before its trainable values are set
 local Experiment = { __name = "cq.Experiment" }
 Experiment.__index = Experiment
 
@@ -71,27 +75,26 @@ local function objective_of(given)
 end
 
 ---@class cq.Experiment.def
----@field world cq.World
+---@field world cq.World             that it runs in
 ---@field robot? cq.Robot            a variant of the world's first, from robot:with
----@field duration? number           [time], or
----@field steps? integer             control steps
----@field observer? any
----@field controller? any            its parameters are always trained
----@field objective cq.Experiment.objective.def|fun(state: cq.State): cq.Tensor   the less the better
----@field optimizer? cq.Optimizer
----@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name
+---@field duration? number           a multiple of the world's dt [time]; or steps
+---@field steps? integer             control steps; or duration
+---@field observer? any              of cq.Observer, a function of the state, or a table with observe
+---@field controller? any            of cq.Controller, a function, or a table with act; its parameters are always trained
+---@field objective cq.Experiment.objective.def|fun(state: cq.State): cq.Tensor   the less the better; a function is final alone
+---@field optimizer? cq.Optimizer    for run:optimize
+---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name; or cq.param
 ---@field memory? string|number      for what the backward pass needs, as "2 GiB"
 
 ---@class cq.Experiment.objective.def
----@field final? fun(state: cq.State): cq.Tensor|number
----@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number
+---@field final? fun(state: cq.State): cq.Tensor|number                    one number, of the last state
+---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number    one number after each control step
 ---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of the running costs {steps}
 
----An experiment. duration [time] or steps (control steps); objective: { final(state), running(state, u), reduce } or a
----function of the final state, the less the better; reduce: of the running costs, "sum" unless given, "mean", "max", "min",
----"product" or a function of the tensor {steps}; trainable: values of the robot or world by name, { min, max, per =
----"robot"|"group"|"particle", init } or a cq.param; the controller's parameters are always trained; robot: a variant of the
----world's; memory: for what the backward pass needs.
+---An experiment. Trained are the controller's parameters, always, and what trainable names: values of robot:with, or
+---gravity, friction and wall_velocity of the world.
+---Errors: both or neither of duration and steps; a duration that is
+---no multiple of the world's dt; an objective without final and running.
 ---@param fields cq.Experiment.def
 ---@return cq.Experiment
 local function new(_, fields)
@@ -171,6 +174,12 @@ local function load_params(params, from)
 end
 
 -- ---- optimising -----------------------------------------------------------------------------------------------------
+
+---@class run.optimize.def
+---@field iterations integer      in all, those of an earlier run that is gone on with included
+---@field folder? string          --out, else runs/<name of the script>, unless given
+---@field resume? boolean         go on from what lies in the folder; --resume unless given
+---@field after? fun(iteration: integer, loss: number, run: cq.Experiment)   called after each iteration
 
 local optimize_spec = is.define("run:optimize", {
   iterations = is.integer { min = 0 },
@@ -262,7 +271,7 @@ end
 ---Optimises. Writes history.csv, parameters, optimizer state and the best parameters into the run's folder; goes on from
 ---there with resume. Ctrl-C stops at the next iteration and saves; before the first one is made that is an error. What was
 ---computed is kept when an iteration fails.
----@param fields { iterations: integer, folder?: string, resume?: boolean, after?: fun(iteration: integer, loss: number, run: cq.Experiment) }
+---@param fields run.optimize.def
 ---@return { loss: number?, best: number?, iterations: integer } result     loss: of the last iteration, nil when there was none
 function Experiment:optimize(fields)
   local def = optimize_spec(fields)
@@ -326,21 +335,21 @@ local function place(self, path)
 end
 
 ---@class run.render.def
----@field fps? number            frames in a second of film, 30 unless given
----@field speed? number          simulated time in a second of film, 1 unless given
+---@field fps? number            frames in a second of film
+---@field speed? number          simulated time in a second of film
 ---@field width? integer         [pixel]
----@field height? integer
----@field samples? integer       squared, of each pixel
+---@field height? integer        by the shape of the world unless given [pixel]
+---@field samples? integer       along each side of a pixel
 ---@field follow? boolean        the camera goes with the robot
----@field zoom? number
+---@field zoom? number           above 1 nearer
 ---@field camera? table          in 3D: { eye =, target =, field_of_view? }
 ---@field keep_frames? boolean   keep the frames beside the film
----@field label? string|fun(state: cq.State): string
----@field which? "best"|"last"   parameters
+---@field label? string|fun(state: cq.State): string   a line at the top left, above the time
+---@field which? "best"|"last"   parameters: of the least loss so far, or the present ones
 
 ---Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state (.png). A relative path is in the run's
 ---folder. `--render no` leaves it out.
----@param path string
+---@param path string        ends in .mp4, .mkv, .webm, .gif or .png
 ---@param options? run.render.def
 ---@return string? path
 function Experiment:render(path, options)

@@ -1,9 +1,10 @@
 -- cq: the library as scripts see it. Nouns are loaded when they are first named, so that an empty script starts at once.
 --
--- Experiments:  World, Robot, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer, Experiment, Picture, Plot, Run
--- Tensors:      tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random, ...
--- Gradients:    value_and_grad, grad, check_gradient
--- The script:   option(name, default), log { ... }, save(path, table), load(path)
+--   experiments   World, Robot, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer, Experiment,
+--                 Picture, Plot, Run
+--   tensors       tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random, ...
+--   gradients     value_and_grad, grad, check_gradient
+--   the script    option(name, default), log { ... }, save(path, table), load(path)
 
 ---@class cq : cq.TensorModule
 ---@field World fun(fields: cq.World.def): cq.World
@@ -70,7 +71,7 @@ local function names()
 end
 
 return setmetatable(cq, {
-  __name = "cq",
+  __name = "cq", names = names,
   __index = function(self, name)
     local value = load(name)
     if value == nil then

@@ -7,7 +7,7 @@ local is = require "cq.schema"
 local text = require "cq.text"
 
 ---@class cq.Material
----@field law "neo_hookean"|"corotated"|"linear"
+---@field law "neo_hookean"|"corotated"|"linear"   which constructor made it
 ---@field young number            Young's modulus E [stress]
 ---@field poisson number          Poisson's ratio nu [-]
 ---@field density number          mass per initial volume (area in 2D)
@@ -20,6 +20,12 @@ function Material:__tostring()
   return ("cq.Material.%s { young %s, poisson %s, density %s%s }"):format(
     self.law, text.number(self.young), text.number(self.poisson), text.number(self.density), extra)
 end
+
+---@class cq.Material.def
+---@field young number             Young's modulus E [stress]
+---@field poisson number           Poisson's ratio nu [-]; towards 0.5 the material hardly changes its volume, and needs small steps
+---@field density? number          mass per initial volume, area in 2D
+---@field incompressible? 0|2|4|6|8   power p of the Bonet-Wood term that resists changes of volume (eq. 14), 0: none
 
 ---@class cq.MaterialModule
 local material = { class = Material }
@@ -40,15 +46,15 @@ local function law(name)
 end
 
 ---Neo-Hookean: P = mu (F - F^-T) + lambda log J F^-T (advanced-chainqueen eq. 13). Stiffens without bound as J -> 0.
----@type fun(fields: { young: number, poisson: number, density?: number, incompressible?: 0|2|4|6|8 }): cq.Material
+---@type fun(fields: cq.Material.def): cq.Material
 material.neo_hookean = law "neo_hookean"
 
 ---Fixed corotated: P = 2 mu (F - R) + lambda (J - 1) J F^-T (eq. 12).
----@type fun(fields: { young: number, poisson: number, density?: number, incompressible?: 0|2|4|6|8 }): cq.Material
+---@type fun(fields: cq.Material.def): cq.Material
 material.corotated = law "corotated"
 
 ---Small-strain linear elasticity: for small rotations only, a turning body grows.
----@type fun(fields: { young: number, poisson: number, density?: number, incompressible?: 0|2|4|6|8 }): cq.Material
+---@type fun(fields: cq.Material.def): cq.Material
 material.linear = law "linear"
 
 return material

@@ -15,8 +15,7 @@ local states = require "cq.state"
 local C = engine.C
 
 ---@class cq.Observer
----@field observe fun(self, state: cq.State, hidden: any): cq.Tensor, any
----@field start? fun(self, world: cq.World, batch: integer): any
+---@field family string       which constructor made it
 local Observer = { __name = "cq.Observer" }
 Observer.__index = Observer
 
@@ -71,6 +70,12 @@ function Centroid:groups_of(world)
   return self.selection
 end
 
+---What is observed.
+---@class cq.Observer.quantities.def
+---@field position? boolean        [length]
+---@field velocity? boolean        [length/time]
+---@field acceleration? boolean    change of the velocity over the last control step, 0 at the first [length/time^2]
+
 local quantities = {
   position = is.boolean { default = true }, velocity = is.boolean { default = false }, acceleration = is.boolean { default = false },
 }
@@ -86,12 +91,14 @@ local function check_quantities(self, name)
   end
 end
 
+---@class cq.Observer.centroid.def : cq.Observer.quantities.def
+---@field groups string|any[]      a group's name, or a list of names, lists of names, groups (cq.Group) or robots
+
 local centroid = is.define("cq.Observer.centroid", with_quantities {
   groups = is.any_of { is.string(), is.list(is.any(), { min = 1 }) },
 })
 ---Mean position, velocity and acceleration of groups, mass-weighted: {groups * dim * quantities}, all positions first.
----@param fields { groups: string|any[], position?: boolean, velocity?: boolean, acceleration?: boolean }
----  groups: names, lists of names, groups or robots
+---@param fields cq.Observer.centroid.def
 ---@return cq.Observer
 function observer.centroid(fields)
   local self = centroid(fields)
@@ -124,11 +131,15 @@ function Kmeans:groups_of(world)
   return self.selection
 end
 
+---@class cq.Observer.kmeans.def : cq.Observer.quantities.def
+---@field clusters integer         so many groups of particles that lie near each other
+---@field seed? integer            of the first centres
+
 local kmeans = is.define("cq.Observer.kmeans", with_quantities {
   clusters = is.integer { min = 1 }, seed = is.integer { min = 0, default = 0 },
 })
 ---Like centroid, of clusters that k-means finds in the particles at rest.
----@param fields { clusters: integer, seed?: integer, position?: boolean, velocity?: boolean, acceleration?: boolean }
+---@param fields cq.Observer.kmeans.def
 ---@return cq.Observer
 function observer.kmeans(fields)
   local self = kmeans(fields)
@@ -156,11 +167,16 @@ function Particles:readouts(world)
   return states.row(world, "gather", field_of(self), world:selection(self.group, "cq.Observer.particles"))
 end
 
+---@class cq.Observer.particles.def
+---@field group any                a group's name, a list of particle numbers from 1, a group (cq.Group) or a robot
+---@field position? boolean        [length]
+---@field velocity? boolean        [length/time]
+
 local particles = is.define("cq.Observer.particles", {
   group = is.any(), position = is.boolean { default = true }, velocity = is.boolean { default = false },
 })
 ---Positions and velocities of every particle of a group, as a motion capture sees them: {particles * dim * quantities}.
----@param fields { group: any, position?: boolean, velocity?: boolean }   group: a name, a list of particle numbers, a robot
+---@param fields cq.Observer.particles.def
 ---@return cq.Observer
 function observer.particles(fields)
   local self = particles(fields)
@@ -190,6 +206,7 @@ function Custom:observe(state, hidden)
 end
 
 ---An observer from what a user gives: one of cq.Observer, a function, or a table with observe.
+---@internal
 ---@param given any
 ---@param what string     for errors
 ---@return table

@@ -13,9 +13,9 @@ local text = require "cq.text"
 local leaves = tensor.leaves
 
 ---@class cq.Optimizer
----@field kind string
+---@field kind string               which constructor made it
 ---@field rate number               may be changed between updates
----@field clip number?
+---@field clip number?              largest norm of all gradients together
 ---@field iteration integer         updates made
 ---@field norm number?              of the last gradient, before clipping
 ---@field moments table<string, table<string, cq.Tensor>>   by name of the moment, then by path of the parameter
@@ -221,7 +221,7 @@ optimizer.gradient_descent = family("gradient_descent", {})
 
 ---@class cq.Optimizer.momentum.def
 ---@field rate number                            step size
----@field momentum? number                       share of the last step that is kept, default 0.9
+---@field momentum? number                       share of the last step that is kept
 ---@field clip? number                           largest norm of all gradients together
 ---@field schedule? fun(iteration: integer): number   factor of the rate, iteration from 1
 
@@ -231,9 +231,9 @@ optimizer.momentum = family("momentum", { momentum = is.number { min = 0, below 
 
 ---@class cq.Optimizer.adam.def
 ---@field rate number                            step size
----@field beta1? number                          memory of the mean gradient, default 0.9
----@field beta2? number                          memory of the mean square, default 0.999
----@field epsilon? number                        added to the root mean square, default 1e-8
+---@field beta1? number                          memory of the mean gradient
+---@field beta2? number                          memory of the mean square
+---@field epsilon? number                        added to the root mean square
 ---@field clip? number                           largest norm of all gradients together
 ---@field schedule? fun(iteration: integer): number   factor of the rate, iteration from 1
 

@@ -9,6 +9,10 @@
 local schema = require "cq.schema"
 local text = require "cq.text"
 
+---Value of a script's option `--name value`, or the default when it was not typed. The text is read as the type of
+---the default; a table's default reads a list, `--goal 0.5,0.6`; `--dry` alone is true. Names of the program's own
+---options (seed, out, ...) give what they are set to. Errors: text that is none of that type, or not what kind
+---allows.
 ---@class cq.OptionModule
 ---@field program cq.ProgramOptions
 ---@overload fun(name: string, default: any, kind?: cq.Checker): any
@@ -83,6 +87,7 @@ end
 
 local nouns = { number = "a number", boolean = "true or false", string = "a value", table = "a list such as 0.5,0.6" }
 
+---@internal
 ---The value of a checker from its text; nil and a sentence when it does not fit.
 ---@param name string
 ---@param typed string|true
@@ -96,6 +101,7 @@ function option.read(name, typed, kind)
   return nil, ("--%s must be %s, got %s%s"):format(name, kind.label, got, detail and not replaces and detail or "")
 end
 
+---@internal
 ---Value of a script's option `--name value`, or its default when it was not given.
 ---The text is read as the type of the default; a table's default reads a list, `--goal 0.5,0.6`.
 ---@param name string        letters, digits, - and _
@@ -128,12 +134,14 @@ end
 
 -- ---- set by the program -----------------------------------------------------------------------------------------------
 
+---@internal
 ---Keeps what was typed for the script.
 ---@param options table<string, string|true>
 function option.set_given(options)
   given, asked, told = options, {}, {}
 end
 
+---@internal
 ---Gives an option a value as if it had been typed; that nobody asks for it is no fault.
 ---@param name string
 ---@param typed string|true
@@ -141,6 +149,7 @@ function option.set_silently(name, typed)
   given[name], asked[name] = typed, true
 end
 
+---@internal
 ---Sets one of the program's options from its text; a sentence when it does not fit, false when it is none of them.
 ---@return string|false|nil problem
 function option.set_program(name, typed)
@@ -155,6 +164,7 @@ function option.set_program(name, typed)
   return false
 end
 
+---@internal
 ---Options that were typed and that the script never asked for, as sentences; each once.
 ---@param near? boolean      only those that resemble one that it asked for
 ---@return string[]
@@ -173,6 +183,7 @@ function option.unused(near)
   return sentences
 end
 
+---@internal
 ---Those that were given, for a run's manifest.
 ---@return table<string, string|true>
 function option.given()

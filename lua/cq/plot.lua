@@ -1,7 +1,9 @@
 -- plot: curves over a number, as PNG files: losses over iterations, distances over time.
 --
---   cq.Plot { title = "walker", x_label = "iteration", y_label = "loss", series = { { name = "loss", y = losses } } }:write "loss.png"
---   series = { { name = "seed 1", x = steps, y = values, lower = low, upper = high }, ... }       with a band
+--   local plot = cq.Plot { title = "walker", series = { { name = "loss", y = losses } } }
+--   plot:write "loss.png"
+--
+-- With a band: series = { { name = "seed 1", x = steps, y = values, lower = low, upper = high }, ... }.
 local is = require "cq.schema"
 local text = require "cq.text"
 local canvases = require "cq.picture.canvas"
@@ -13,21 +15,21 @@ local MARGIN = { left = 84, right = 24, top = 64, bottom = 56 }      -- [pixel]
 local TINY = 1e-300                                                  -- what a logarithmic axis cannot show
 
 ---@class cq.Plot.def
----@field series cq.Plot.series.def[]
----@field title? string
----@field x_label? string
----@field y_label? string
+---@field series cq.Plot.series.def[]   the curves, one at least
+---@field title? string             above the plot
+---@field x_label? string           below its horizontal axis
+---@field y_label? string           above its vertical axis
 ---@field width? integer            [pixel]
 ---@field height? integer           [pixel]
 ---@field log_y? boolean            a logarithmic axis, on which only positive numbers are seen
 
 ---@class cq.Plot.series.def
----@field y number[]|cq.Tensor
+---@field y number[]|cq.Tensor      {k}
 ---@field x? number[]|cq.Tensor     1, 2, ... unless given
 ---@field lower? number[]|cq.Tensor of a band, with upper
----@field upper? number[]|cq.Tensor
+---@field upper? number[]|cq.Tensor of a band, with lower
 ---@field name? string              in the legend
----@field colour? string
+---@field colour? string            "#rrggbb"
 
 local function numbers(optional) return is.any_of { is.tensor(), is.table(), optional = optional } end
 local spec = is.define("cq.Plot", {

@@ -10,8 +10,9 @@ local option = require "cq.option"
 local tensor = require "cq.tensor"
 local C = require("cq.engine").C
 
+---A generator of random numbers, from cq.random.
 ---@class cq.Random
----@field generator ffi.cdata*
+---@field generator ffi.cdata*    the engine's struct: seed and position
 local Random = { __name = "cq.Random" }
 Random.__index = Random
 
@@ -21,6 +22,21 @@ local whole = 2 ^ 53                     -- up to here numbers are whole
 ---@field seed? integer    default: the program's --seed, or 0
 
 local definition = is.define("cq.random", { seed = is.integer { min = 0, max = whole, optional = true } })
+---@class random.normal.def
+---@field mean? number          of the numbers
+---@field deviation? number     their standard deviation
+
+---@class random.uniform.def
+---@field min? number           included
+---@field max? number           not included
+
+---@class random.integers.def
+---@field min? integer          included
+---@field max integer           included
+
+---@class random.choice.def
+---@field replace? boolean      the same entry may be chosen again
+
 local normal_options = is.define("random:normal", {
   mean = is.number { default = 0 }, deviation = is.number { min = 0, default = 1 },
 })
@@ -32,7 +48,7 @@ local choice_options = is.define("random:choice", { replace = is.boolean { defau
 
 ---Normal numbers.
 ---@param shape? integer[]|integer  default {}: rank 0
----@param opts? { mean?: number, deviation?: number }
+---@param opts? random.normal.def
 ---@return cq.Tensor
 function Random:normal(shape, opts)
   opts = normal_options(opts or {})
@@ -43,7 +59,7 @@ end
 
 ---Uniform numbers in [min, max).
 ---@param shape? integer[]|integer  default {}: rank 0
----@param opts? { min?: number, max?: number }
+---@param opts? random.uniform.def
 ---@return cq.Tensor
 function Random:uniform(shape, opts)
   opts = uniform_options(opts or {})
@@ -55,7 +71,7 @@ end
 
 ---Whole numbers from min to max, both included.
 ---@param shape integer[]|integer
----@param opts { min?: integer, max: integer }  min default 1
+---@param opts random.integers.def
 ---@return cq.Tensor
 function Random:integers(shape, opts)
   opts = integer_options(opts or {})
@@ -83,9 +99,9 @@ local function pick(values, list)
 end
 
 ---Entries of a list or a tensor: one of them, or a list of count of them, none twice unless replace is true.
----@param values any[]|cq.Tensor
----@param count? integer
----@param opts? { replace?: boolean }
+---@param values any[]|cq.Tensor     of a tensor: entries of its first dimension
+---@param count? integer             none: one entry, and not a list of one
+---@param opts? random.choice.def
 ---@return any
 function Random:choice(values, count, opts)
   if type(values) ~= "table" then is.fail("random:choice: needs a list or a tensor, got %s", is.describe(values)) end
@@ -107,7 +123,8 @@ function Random:state()
   return { seed = tonumber(self.generator.seed), position = tonumber(self.generator.position) }
 end
 
----@param state { seed: number, position: number }  from state()
+---Goes on from where a generator stood.
+---@param state table     from random:state
 function Random:restore(state)
   local at = is.integer { min = 0, max = whole }
   is.argument("random:restore", "state", is.table(), state)
@@ -121,6 +138,7 @@ function Random:__tostring()
   return ("random numbers of seed %d, at position %d"):format(state.seed, state.position)
 end
 
+---A generator of random numbers. The same seed gives the same numbers on every machine.
 ---@class cq.RandomModule
 ---@overload fun(def?: cq.random.def): cq.Random
 local random = { Random = Random }

@@ -2,12 +2,14 @@
 --
 --   local robot = cq.Robot {
 --     shape = { cq.Shape.box { name = "leg", ... }, cq.Shape.box { name = "trunk", ... } },
---     material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },        or { leg = m1, default = m2 }
+--     material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },  -- or by group name
 --     actuators = cq.Actuator.pressure { groups = { "leg" }, axis = "y", max = 2 },
---     groups = { feet = { "leg" }, tip = function(x, y) return y > 0.4 end }, pins = "feet", tracked = 100,
+--     groups = { feet = { "leg" }, tip = function(x, y) return y > 0.4 end },
+--     pins = "feet", tracked = 100,
 --   }
---   world = cq.World { ..., robot:at { 0.2, 0.1 } }
---   body  = robot:with { young = p.young, velocity = { 1, 0 } }                for world:rollout { robot = body }
+--   local world = cq.World { ..., robot:at { 0.2, 0.1 } }
+--   local body = robot:with { young = p.young, velocity = { 1, 0 } }
+--   local roll = world:rollout { robot = body, steps = 100 }
 --
 -- A robot is never changed by at or with: they give new ones that share its particles.
 local ffi = require "ffi"
@@ -18,7 +20,7 @@ local actuators = require "cq.actuator"
 local values = require "cq.values"
 
 ---@class cq.Robot
----@field particle_count integer
+---@field particle_count integer     of all its shapes
 ---@field actuator_count integer     signals of all its actuators
 ---@field dim integer                2 or 3
 ---@field groups string[]            names of the groups of its shape, in the order of the shape
@@ -31,10 +33,11 @@ local values = require "cq.values"
 local Robot = { __name = "cq.Robot" }
 Robot.__index = Robot
 
+---Particles of a robot under one name, from robot:group.
 ---@class cq.Group
----@field name string
----@field robot cq.Robot
----@field particle_count integer
+---@field name string           as robot:group and state:center take it
+---@field robot cq.Robot        that it belongs to
+---@field particle_count integer   particles in it
 ---@field index ffi.cdata*      int32_t[particle_count], from 0 within the robot
 local Group = { __name = "cq.Group" }
 Group.__index = Group
@@ -77,7 +80,7 @@ local function add_group(self, name, list)
 end
 
 ---The group of a name; its fields are name, particle_count and index, its methods pin() and particles().
----@param name string
+---@param name string       of the shape's groups, or of the robot's own
 ---@return cq.Group
 function Robot:group(name)
   local group = self.group_table[name]
@@ -97,6 +100,7 @@ end
 ---Particles that a name, a list of names or a list of particle numbers stands for.
 ---@param which string|string[]|integer[]|cq.Group
 ---@param what string              for errors
+---@internal
 ---@return ffi.cdata* index        int32_t, from 0 within the robot
 ---@return integer count
 function Robot:select(which, what)
@@ -287,22 +291,19 @@ local function sample(self, shape, spacing)
 end
 
 ---@class cq.Robot.def
----@field shape cq.Shape|cq.Shape[]
+---@field shape cq.Shape|cq.Shape[]       one, or a list, of which overlapping ones are not filled twice
 ---@field spacing? number|number[]        of the particles of shapes that bring none [length]
 ---@field material cq.Material|table<string, cq.Material>   one, or one by group name, "default" for the rest
----@field actuators? cq.Actuator|table    one or a list
+---@field actuators? cq.Actuator|table    one or a list; also tables of one's own with particles, signals and a method force
 ---@field groups? table<string, string|string[]|integer[]|fun(x: number, y: number, z: number?): boolean>   further groups
 ---@field pins? string|(string|integer)[] groups or particles that are held in place
 ---@field tracked? integer                so many particles, spread evenly, become the group "tracked"
 ---@field particle_volume? number|"equal"   of every particle, for its share of the shape; "equal": the mean [length^dim]
 ---@field particle_mass? number|"equal"     of every particle, for density * volume; "equal": the mean of that [mass]
----@field name? string
+---@field name? string                   for errors and messages
 
----A robot. shape: one or a list; material: one, or one for each group name (and "default" for the rest); actuators: one
----or a list; groups: further groups by name, from group names, particle numbers or a function of the coordinates;
----pins: what is held in place; tracked: that many particles, spread evenly, become the group "tracked"; spacing: of the
----particles of shapes that bring none [length]; particle_volume, particle_mass: the same for all particles, as other
----simulators have it.
+---A robot: particles that fill a shape, with groups, materials and actuators. Groups of the shape are the robot's.
+---Errors: a group without particles, two of one name, a particle without a material or with two.
 ---@param fields cq.Robot.def
 ---@return cq.Robot
 local function new(_, fields)
@@ -345,12 +346,21 @@ function Robot:at(offset)
   return out
 end
 
----The robot with other values, for world:rollout. Each value is a number (or a vector or matrix, for fields that have one
----at each particle), a tensor of that, a table of them by group name, a tensor with the particles as first dimension, or
----one with the scenes of a batch before that. Fields: young, poisson, density, volume {n}; position, velocity {n, dim};
----affine (C), deformation (F) {n, dim, dim}; actuator_weights {n, actuator_count}: of stress actuators, at their particles.
----The mass is density * volume.
----@param fields table<string, number|number[]|cq.Tensor|table>
+---@class robot.with.def
+---@field young? number|table|cq.Tensor        Young's modulus {n} [stress]
+---@field poisson? number|table|cq.Tensor      Poisson's ratio {n} [-]
+---@field density? number|table|cq.Tensor      {n} mass per initial volume; a particle's mass is density * volume
+---@field volume? number|table|cq.Tensor       initial volume of each particle {n}, area in 2D
+---@field position? table|cq.Tensor            {n, dim} [length]
+---@field velocity? table|cq.Tensor            {n, dim} [length/time]
+---@field affine? table|cq.Tensor              affine velocity C {n, dim, dim} [1/time]
+---@field deformation? table|cq.Tensor         deformation gradient F {n, dim, dim} [-]
+---@field actuator_weights? table|cq.Tensor    how much each particle follows each signal of stress actuators {n, actuator_count} [-]
+
+---The robot with other values, for world:rollout { robot = ... }; all have gradients. Each value is one number (or a
+---vector or matrix, for fields that have one at each particle), a tensor of that, a table of them by group name, a
+---tensor with the particles as first dimension, or one with the scenes of a batch before that.
+---@param fields robot.with.def
 ---@return cq.Robot
 function Robot:with(fields)
   local out = copy(self)
@@ -361,6 +371,7 @@ function Robot:with(fields)
 end
 
 ---The robot as a world holds it: nothing that the user holds changes its place there.
+---@internal
 ---@return cq.Robot
 function Robot:placed()
   local out = copy(self)
@@ -374,6 +385,7 @@ function Robot:placed()
 end
 
 ---Is this robot the other one, or a variant of it?
+---@internal
 ---@param other cq.Robot
 ---@return boolean
 function Robot:descends_from(other)

@@ -23,14 +23,16 @@ local reverse = require "cq.reverse"
 local failures = require "cq.unstable"
 local C, tape = engine.C, T.tape
 
+---What world:rollout gives: the final state, and what was computed on the way, with gradients within a function of
+---cq.value_and_grad. Its memory goes back to the world when it is collected, or at once with rollout:release().
 ---@class cq.Rollout
 ---@field state cq.State            the final one
 ---@field running cq.Tensor?        {steps} or {steps, batch}: what running gave after each control step
 ---@field record cq.Tensor?         {steps, ...} or {steps, batch, ...}
 ---@field signals cq.Tensor         {steps, signals} or {steps, batch, signals}: what the controller gave; plain data
----@field steps integer
----@field batch integer
----@field world cq.World
+---@field steps integer             control steps
+---@field batch integer             scenes
+---@field world cq.World            that it ran in
 local Rollout = { __name = "cq.Rollout" }
 Rollout.__index = Rollout
 
@@ -77,6 +79,7 @@ end
 
 ---Refuses to read a state that is not the live one. That which running is given, and a final state that a backward pass has left,
 ---are made again.
+---@internal
 function Rollout:require_live(step, what)
   if not self.handle then is.fail("%s: this rollout was released, or its world closed", what) end
   if step == self.given then return uncover(self, step) end
@@ -91,6 +94,7 @@ function Rollout:require_live(step, what)
 end
 
 ---Adds the adjoint of a readout of the live state.
+---@internal
 ---@param def ffi.cdata*       cq_readout
 ---@param grad ffi.cdata*      double*
 function Rollout:read_adjoint(def, grad)
@@ -104,6 +108,7 @@ function Rollout:read_adjoint(def, grad)
 end
 
 ---Readies the engine for a backward pass, once.
+---@internal
 function Rollout:begin_adjoint()
   self:require_live(self.steps, "world:rollout")
   if self.adjoint_begun then return end
@@ -281,7 +286,7 @@ end
 ---@class world.rollout.def
 ---@field steps integer               control steps
 ---@field robot? cq.Robot|cq.Robot[]  variants of the world's robots, from robot:with
----@field batch? integer              independent scenes, 1 unless given
+---@field batch? integer              independent scenes
 ---@field controller? any             of cq.Controller, or the user's own
 ---@field observer? any               of cq.Observer, or the user's own
 ---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number   a cost after each control step, quickest where it
@@ -289,9 +294,9 @@ end
 ---@field record? fun(state: cq.State): cq.Tensor                          what is kept after each control step
 ---@field watch? fun(state: cq.State, u: cq.Tensor?)   for looking on: at the start (u nil), and after each control step
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given
----@field gravity? any                {dim}, instead of the world's; this and the following also with the batch before it
----@field friction? any               one number, or {walls}
----@field wall_velocity? any          {dim}, or {walls, dim}
+---@field gravity? any                {dim}, instead of the world's [length/time^2]; this and the following also with the batch before it
+---@field friction? any               one number, or {walls}: the coefficients mu [-]
+---@field wall_velocity? any          {dim}, or {walls, dim} [length/time]
 
 ---Runs scenes through control steps. One operation on the tape that records; without one nothing is remembered.
 ---

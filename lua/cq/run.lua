@@ -35,7 +35,7 @@ local text_of = require "cq.text"
 local C, is = engine.C, schema
 
 ---@class cq.Run
----@field folder string
+---@field folder string          that its files are in
 ---@field iterations integer     in all
 ---@field done integer           iterations made; above 0 at the start when the run was resumed
 ---@field saved table?           { iteration =, params =, optimizer = } of the run that goes on
@@ -51,7 +51,7 @@ Run.__name = "cq.Run"
 local CHECKPOINT = 5             -- [s] between two saves of parameters and optimizer state
 
 ---@class cq.Run.def
----@field iterations? integer    in all; 0, the default: not known beforehand
+---@field iterations? integer    in all; 0: not known beforehand
 ---@field folder? string         default: --out, else runs/<name of the script>
 ---@field resume? boolean        go on from what lies in the folder; default: --resume
 ---@field device? string         for the manifest
@@ -77,6 +77,7 @@ end
 
 -- ---- the manifest ---------------------------------------------------------------------------------------------------
 
+---@internal
 ---64-bit FNV-1a, as 16 hexadecimal digits: tells whether two texts are the same.
 function Run.hash(bytes)
   local hash = 0xcbf29ce484222325ULL
@@ -136,6 +137,7 @@ local finished = {}
 ---@return cq.Run?
 function Run.current() return current end
 
+---@internal
 ---Can this folder (or the one that a run would take) be written? An error if not; nothing is left there.
 ---@param folder? string
 function Run.check_folder(folder) folders.check(folder or default_folder()) end
@@ -294,6 +296,7 @@ function Run:finish(params, optimizer)
   close(self, self:interrupted() and "interrupted" or "finished")
 end
 
+---@internal
 ---Closes the run that is still open when the script ends; the program calls it.
 ---@param problem? string        the error that ended the script
 function Run.close_open(problem)
@@ -306,6 +309,7 @@ end
 
 -- ---- cq.log ---------------------------------------------------------------------------------------------------------
 
+---@internal
 ---Prints a line of named values, and appends it to the history of the run: the one that is open, else one in --out, unless
 ---the script has finished a run there.
 ---@param fields table<string, any>   numbers, strings, tensors; iteration or epoch counts, loss is the loss

@@ -1,13 +1,14 @@
 -- shape: regions of the plane or of space that fill themselves with particles.
 --
 --   local leg  = cq.Shape.box { name = "leg", size = { 0.1, 0.2 }, spacing = 1/120 }
---   local body = cq.Shape.disc { name = "body", at = { 0.25, 0.3 }, radius = 0.2 } - cq.Shape.disc { at = { 0.3, 0.35 }, radius = 0.05 }
---   local all  = leg:repeated { count = 2, step = { 0.4, 0 } } + body:group("top", function(_, y) return y > 0.4 end)
+--   local hole = cq.Shape.disc { at = { 0.3, 0.35 }, radius = 0.05 }
+--   local body = cq.Shape.disc { name = "body", at = { 0.25, 0.3 }, radius = 0.2 } - hole
+--   local legs = leg:repeated { count = 2, step = { 0.4, 0 } }
+--   local all  = legs + body:group("top", function(_, y) return y > 0.4 end)
 --   local sample = all:sample { spacing = 1/120 }       -- position {n, 2}, volume {n}, groups
 --
--- Families: box, disc, sphere, ellipse, capsule, polygon, image, mesh; union { a, b, ... }.
--- Methods: union (+), difference (-), intersection, where, named, group, translate or at, rotate, scale, mirror, repeated,
--- contains, sample. Angles are in radian. A particle sits in the middle of its cell of a regular lattice and has the cell's volume.
+-- a + b is the union, a - b the difference. Angles are in radian. A particle sits in the middle of its cell of a
+-- regular lattice and has the cell's volume.
 local class = require "cq.shape.class"
 local primitive = require "cq.shape.primitive"
 require "cq.shape.transform"

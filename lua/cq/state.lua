@@ -16,9 +16,9 @@ local C, tape = engine.C, T.tape
 
 ---@class cq.State
 ---@field step integer      control steps made since the start
----@field time number       since the start
+---@field time number       since the start [time]
 ---@field batch integer     scenes
----@field world cq.World
+---@field world cq.World    that it is a state of
 local State = { __name = "cq.State" }
 State.__index = State
 

@@ -11,8 +11,8 @@ local trainable = {}
 local of_world = { gravity = true, friction = true, wall_velocity = true }
 
 ---@class cq.Experiment.trainable.def
----@field min? number       bounds, kept by projection
----@field max? number
+---@field min? number       lower bound, kept by projection
+---@field max? number       upper bound
 ---@field per? "robot"|"group"|"particle"   one value for all, for each group of the shape, or for each particle
 ---@field init? any         instead of the value that the robot or the world has
 

@@ -18,9 +18,26 @@ local fields = {
 }
 values.fields = fields
 
-local names = {}
-for name in pairs(fields) do names[#names + 1] = name end
+-- as users are told: bounds, and whether one value may stand for all
+local function kind_of(field)
+  local numbers = "finite numbers"
+  if field.above then numbers = numbers .. " above " .. text.number(field.above) end
+  if field.below then numbers = numbers .. " and below " .. text.number(field.below) end
+  return {
+    label = numbers .. (field.each and " for every particle" or ": for all, by group, or for every particle"),
+    optional = true,
+    cats = (field.constant and "number|" or "") .. "table|cq.Tensor", check = function(value) return value ~= nil end,
+  }
+end
+
+local names, kinds = {}, {}
+for name, field in pairs(fields) do
+  names[#names + 1] = name
+  kinds[name] = kind_of(field)
+end
 table.sort(names)
+-- declared for its names: what a value may be depends on the robot, see check_tensor
+local spec = is.define("robot:with", kinds, nil, elastic.hint)
 
 ---What may be meant by a name that is none of the fields, for errors.
 ---@return string      " (...)", or nothing
@@ -128,16 +145,9 @@ end
 ---@param given table
 ---@return table<string, table>     by field: { tensor } or { groups, rest }
 function values.check(robot, given)
-  if type(given) ~= "table" or text.class_of(given) then
-    is.fail("robot:with: takes one table of named fields, got %s", text.describe(given))
-  end
   local out = {}
-  for name, value in pairs(given) do
+  for name, value in pairs(spec(given)) do
     local field = fields[name]
-    if not field then
-      local hint = type(name) == "string" and values.hint(name, given)
-      is.fail("robot:with: unknown field %s%s; allowed are %s", tostring(name), hint or "", table.concat(names, ", "))
-    end
     local what = "robot:with: " .. name
     if field.signals and robot.actuator_count == 0 then is.fail("%s: the robot has no actuators", what) end
     if is_by_group(value) and field.each then

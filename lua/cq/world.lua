@@ -21,18 +21,18 @@ local within = require "cq.within"
 local C = engine.C
 
 ---@class cq.World
----@field dim integer
----@field cells integer[]
+---@field dim integer              2 or 3
+---@field cells integer[]          {dim} of the grid along each axis
 ---@field dx number                cell size [length]
 ---@field control_dt number        time between control steps
 ---@field substeps integer         engine steps in a control step
 ---@field robot cq.Robot           the first of robots
----@field robots cq.Robot[]
----@field walls cq.Boundary[]
----@field particle_count integer
+---@field robots cq.Robot[]        all of them, as they were placed
+---@field walls cq.Boundary[]      in the order they were given
+---@field particle_count integer   of all robots
 ---@field actuator_count integer   signals of all robots
 ---@field courant number           Courant number at the start
----@field precision "float32"|"float64"
+---@field precision "float32"|"float64"   of the engine; tensors are float64 always
 ---@field device string            for people: device, instruction set, threads
 ---@field device_kind "cpu"|"cuda"  what was taken
 local World = { __name = "cq.World" }
@@ -121,17 +121,18 @@ end
 ---@field cells integer[]             of the grid along each axis; the world is [0, cells * dx]
 ---@field dx number                   size of a cell [length]
 ---@field dt number                   between control steps [time]
----@field substeps? integer|"auto"    engine steps in a control step, 1 unless given
----@field gravity? number[]           {dim} [length/time^2]
----@field walls? cq.Boundary|cq.Boundary[]
----@field precision? "float32"|"float64"
----@field threads? integer            0: all cores
----@field device? "auto"|"cpu"|"cuda"   cpu unless given; auto: a GPU where there is one and the particles are worth it, which is told
+---@field substeps? integer|"auto"    engine steps in a control step; "auto": as many as a Courant number of 0.5 asks for
+---@field gravity? number[]           {dim}, zero unless given [length/time^2]
+---@field walls? cq.Boundary|cq.Boundary[]   one or a list
+---@field precision? "float32"|"float64"     of the engine; --precision wins
+---@field threads? integer            0: all cores; --threads wins
+---@field device? "auto"|"cpu"|"cuda"   auto: a GPU where there is one and the particles are worth it, which is told; --device wins
 ---@field [integer] cq.Robot
 
----A world. cells: of the grid along each axis, the world is [0, cells * dx]; dt: time between control steps; substeps: engine
----steps in each, or "auto"; gravity {dim}; walls: one boundary or a list; precision; threads (0: all cores); device. The
----robots stand without names.
+---A world: a grid with its walls, and the robots that stand in the table without names, one at least. Its dimension
+---is that of cells. Units are the user's own, one of length, of time and of mass; stress is mass/(length time^2), in
+---2D mass/time^2.
+---Errors: a Courant number above 1, with the substeps that would do; particles outside of the grid or inside a wall.
 ---@param fields cq.World.def
 ---@return cq.World
 local function new(_, fields)
@@ -196,6 +197,7 @@ end
 -- ---- selections -----------------------------------------------------------------------------------------------------
 
 ---Particles by group name, list of names, group, robot, list of numbers, or nil: all.
+---@internal
 ---@param which any
 ---@param what string     for errors
 ---@return cq.Selection
@@ -203,6 +205,7 @@ function World:selection(which, what)
   return selection.find(self, which, what)
 end
 
+---@internal
 ---A selection that is made once: lists of particle numbers, or one such list, counted from `first`.
 ---@param which integer[]|integer[][]
 ---@param first? integer  0 unless given
@@ -218,7 +221,12 @@ local function require_open(self, what)
   if not self.handle then is.fail("%s: this world is closed", what) end
 end
 
----Runs scenes through control steps; see rollout.lua.
+---Runs scenes through control steps: one differentiable operation within a function of cq.value_and_grad; elsewhere
+---nothing is remembered. The observer sees the state before each control step, running and record that after it. With
+---a batch every result has the scene as its first dimension; without one there is no such dimension.
+---Errors: a field that is not finite or has another shape than it must; signals that are not finite; a simulation
+---that fails, with the control step, the particle, its group and what to do; a Courant number above 1 by what the
+---robot was given.
 ---@param fields world.rollout.def
 ---@return cq.Rollout
 function World:rollout(fields)
@@ -226,12 +234,17 @@ function World:rollout(fields)
   return require("cq.rollout").run(self, fields)
 end
 
+---@class world.plan.def
+---@field steps integer             control steps
+---@field batch? integer            independent scenes
+---@field memory? string|number     as "2 GiB", or bytes; three quarters of what is free unless given
+
 local plan_spec = is.define("world:plan", {
   steps = is.integer { min = 1, max = 2 ^ 31 - 1 }, batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, default = 1 },
   memory = is.any { optional = true },
 })
 ---What a differentiable rollout would take: bytes, and how often control steps are made again for lack of memory.
----@param fields { steps: integer, batch?: integer, memory?: string|number }
+---@param fields world.plan.def
 ---@return { bytes: number, record_bytes: number, slice_bytes: number, records: integer, checkpoints: integer, recompute: number, text: string }
 function World:plan(fields)
   require_open(self, "world:plan")
@@ -249,7 +262,7 @@ function World:plan(fields)
 end
 
 ---Seconds that the engine spent in each phase since the world was made, or since the last reset.
----@param reset? boolean
+---@param reset? boolean     count anew from here
 ---@return table<string, number>
 function World:timers(reset)
   require_open(self, "world:timers")

@@ -8,7 +8,7 @@ local C = engine.C
 
 ---@class cq.Canvas
 ---@field width integer     [pixel]
----@field height integer
+---@field height integer    [pixel]
 local Canvas = { __name = "cq.Canvas" }
 Canvas.__index = Canvas
 
@@ -123,14 +123,23 @@ function Canvas:disc(x, y, radius, fill)
   return self
 end
 
+---@class canvas.text.def
+---@field x number              of its left end, centre or right end, as align says [pixel]
+---@field y number              of the baseline, from the top [pixel]
+---@field text any              what tostring makes of it
+---@field size? number          height of a capital [pixel]
+---@field weight? number        width of the strokes, by the size unless given [pixel]
+---@field colour? string        "#rrggbb"
+---@field align? "left"|"centre"|"right"   which part of the line is at x
+
 local text_spec = is.define("canvas:text", {
   x = is.number(), y = is.number(), text = is.any(), size = is.number { above = 0, default = 11 }, weight = is.number { above = 0, optional = true },
   colour = colour.checker { default = "#24303c" }, align = is.one_of { "left", "centre", "right", default = "left" },
 })
 
----A line of text, always in pixels. size: height of a capital; y: the baseline. Gives its width [pixel].
----@param fields { x: number, y: number, text: any, size?: number, weight?: number, colour?: string, align?: "left"|"centre"|"right" }
----@return number
+---A line of text, always in pixels.
+---@param fields canvas.text.def
+---@return number      its width [pixel]
 function Canvas:text(fields)
   local def = text_spec(fields)
   local line = tostring(def.text)

@@ -17,38 +17,25 @@ local solid = require "cq.picture.solid"
 ---@field domain number[]              {dim} size of the world [length]
 ---@field volume number|cq.Tensor      of each particle {n}, or of all
 ---@field rest? cq.Tensor              {n, dim} where particles lie undeformed
----@field groups? table[]
----@field walls? cq.Boundary|cq.Boundary[]
----@field dx? number                   cell size of the world, for walls that stand relative to it
+---@field groups? table[]              { name =, particles = numbers from 1, colour? } or cq.Group, later ones over earlier
+---@field walls? cq.Boundary|table     the world's boundaries
+---@field dx? number                   cell size of the world, for walls that stand relative to it [length]
 ---@field width? integer               [pixel]
----@field height? integer              [pixel]
----@field samples? integer             along each side of a pixel, 1 to 4
----@field follow? boolean
----@field zoom? number
+---@field height? integer              by the shape of the domain unless given [pixel]
+---@field samples? integer             along each side of a pixel
+---@field follow? boolean              the camera goes with the particles' centre; where the world is much larger than they are unless given
+---@field zoom? number                 above 1 nearer
 ---@field camera? cq.Picture.camera.def   3D only
----@field trail? boolean
----@field ruler? boolean
----@field legend? boolean
+---@field trail? boolean               of the particles' centre
+---@field ruler? boolean               marks along the ground
+---@field legend? boolean              what the colours of actuation mean
 
----@class cq.Picture.frame.def : cq.Picture.scene.def
----@field domain number[]              {dim} size of the world [length]
----@field volume number|cq.Tensor      of each particle {n}, or of all
----@field rest? cq.Tensor              {n, dim} where particles lie undeformed
----@field groups? table[]
----@field walls? cq.Boundary|cq.Boundary[]
----@field dx? number                   cell size of the world, for walls that stand relative to it
----@field width? integer               [pixel]
----@field height? integer              [pixel]
----@field samples? integer             along each side of a pixel, 1 to 4
----@field follow? boolean
----@field zoom? number
----@field camera? cq.Picture.camera.def   3D only
----@field trail? boolean
----@field ruler? boolean
----@field legend? boolean
+---@class cq.Picture.frame.def : cq.Picture.scene.def, picture_scene.frame.def
+
+---@class picture_scene.frame.def
 ---@field position cq.Tensor           {n, dim} [length]
 ---@field deformation? cq.Tensor       {n, dim, dim} F [-]
----@field actuation? cq.Tensor         {n} in -1..1
+---@field actuation? cq.Tensor         {n} in -1..1, blended red (positive) or blue (negative) over the groups' colours
 ---@field label? string|string[]       lines, top left
 
 ---@class cq.Picture.camera.def
@@ -56,10 +43,12 @@ local solid = require "cq.picture.solid"
 ---@field target number[]               [length]
 ---@field field_of_view? number         vertical [radian]
 
+---What stays the same from frame to frame of a film: bodies and walls, the camera and the trail that it has drawn so
+---far.
 ---@class cq.PictureScene
----@field width integer
----@field height integer
----@field dim integer
+---@field width integer        [pixel]
+---@field height integer       [pixel]
+---@field dim integer          2 or 3
 ---@field count integer        particles
 local Scene = { __name = "cq.PictureScene" }
 Scene.__index = Scene
@@ -104,11 +93,7 @@ local function default_height(def, dim)
   return math.floor(def.width * math.min(math.max(aspect, 0.36), 0.75) / 2) * 2
 end
 
----A scene. domain: size of the world [length]; volume: of each particle, or of all, from which their size in the picture
----comes, and rest {n, dim} where they lie undeformed (as in the first frame unless given); groups: a list of
----{ name =, particles = numbers from 1, colour? } or of cq.Group, later ones over earlier; walls: the world's boundaries;
----follow: the camera goes with the centre of the particles (unless given: where the world is much larger than they are);
----zoom: above 1 nearer; camera (3D): { eye =, target =, field_of_view? } [length, radian].
+---A scene, of which frames are drawn. The size of particles in the picture comes from their volume.
 ---@param fields cq.Picture.scene.def
 ---@return cq.PictureScene
 function scene.new(fields)
@@ -227,10 +212,9 @@ local function write_legend(self, actuated)
   end
 end
 
----The scene with its particles where they are now. position {n, dim} [length]; deformation F {n, dim, dim} [-]; actuation
----{n} in -1..1, blended red (positive) or blue (negative) over the groups' colours; label: a line or several, top left.
----Frames are drawn in their order in time: the trail grows, the camera follows.
----@param fields { position: cq.Tensor, deformation?: cq.Tensor, actuation?: cq.Tensor, label?: string|string[] }
+---The scene with its particles where they are now. Frames are drawn in their order in time: the trail grows, the camera
+---follows.
+---@param fields picture_scene.frame.def
 ---@return cq.Canvas       the scene's own, drawn over by the next frame
 function Scene:frame(fields)
   local def = frame_spec(fields)
@@ -273,8 +257,8 @@ function scene.once(fields)
 end
 
 ---Actuation of every particle from the signals of a control step: weights {n, signals} times u {signals}.
----@param weights cq.Tensor
----@param u cq.Tensor
+---@param weights cq.Tensor    {n, signals}
+---@param u cq.Tensor          {signals}
 ---@return cq.Tensor {n}
 function scene.actuation(weights, u)
   if weights.rank ~= 2 or u.rank ~= 1 or weights:size(2) ~= u:size(1) then

@@ -13,7 +13,7 @@ local text = require "cq.text"
 ---@field dim integer          2 or 3
 ---@field kind string          "box", "union", ...
 ---@field lower number[]       {dim} corners of a box that holds the shape [length]
----@field upper number[]
+---@field upper number[]       {dim} the other corner [length]
 ---@field exact number?        area or volume by formula, nil when there is none
 ---@operator add(cq.Shape): cq.Shape
 ---@operator sub(cq.Shape): cq.Shape

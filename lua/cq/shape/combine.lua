@@ -76,7 +76,7 @@ local function all_of(list)
 end
 
 ---All of these shapes: the particles of the first, then those of the second that are not inside the first, and so on.
----@param list cq.Shape[]
+---@param list cq.Shape[]     of one dimension
 ---@return cq.Shape
 local function union(list)
   is.argument("cq.Shape.union", "shapes", is.list(shape_argument, { min = 1 }), list)
@@ -206,6 +206,10 @@ function Shape:group(name, predicate)
   end })
 end
 
+---@class shape.repeated.def
+---@field count integer      copies
+---@field step number[]      {dim} from each copy to the next [length]
+
 local repeated = is.define("shape:repeated", { count = is.integer { min = 1 }, step = is.vector { size = { 2, 3 } } })
 
 -- a copy's groups carry its number, and all copies together keep the plain name
@@ -223,7 +227,7 @@ local function numbered(shape, k)
 end
 
 ---Copies in a row, each moved on by step. Of a group "leg", copy 2 is the group "leg.2"; all together stay "leg".
----@param fields { count: integer, step: number[] }
+---@param fields shape.repeated.def
 ---@return cq.Shape
 function Shape:repeated(fields)
   local def, list = repeated(fields), {}

@@ -7,18 +7,14 @@ local primitive = require "cq.shape.primitive"
 local cloud = require "cq.shape.cloud"
 local locate = require "cq.shape.locate"
 
----@class cq.Shape.image.def
----@field path string
----@field width? number
----@field size? number[]
----@field at? number[]
----@field colours? table<string, string>
----@field background? string
----@field tolerance? number
----@field spacing? number|number[]
----@field name? string
----@field jitter? number
----@field seed? integer
+---@class cq.Shape.image.def : cq.Shape.part.def
+---@field path string                       a PNG file, from the working directory or else from the script's folder
+---@field width? number                     of the whole picture, its height follows [length]; or size
+---@field size? number[]                    {2} of the whole picture [length]; or width
+---@field at? number[]                      {2} its lower left corner [length]
+---@field colours? table<string, string>    groups by name with their colours, { leg = "#3f7fbf" }; other opaque pixels are in no group
+---@field background? string                a colour that is outside, as what is transparent
+---@field tolerance? number                 of colours, in 1/255 of a channel
 
 local spec = is.define("cq.Shape.image", primitive.with_common {
   path = is.string(),
@@ -86,9 +82,7 @@ local function palette(picture)
 end
 
 ---A shape from a PNG file. Pixels that are transparent, or near the background colour if there is one, are outside.
----width: of the whole picture, its height follows [length]; or size {w, h}. at: its lower left corner. colours: names of
----groups with their colours; other opaque pixels are body without a group. tolerance: of colours, in 1/255 of a channel.
----The path is relative to the working directory, or else to the script.
+---Errors: both or neither of width and size; a file that is missing or damaged; a colour that no pixel has.
 ---@param fields cq.Shape.image.def
 ---@return cq.Shape
 local function image(fields)

@@ -10,15 +10,11 @@ local locate = require "cq.shape.locate"
 
 local C, check = engine.C, engine.check
 
----@class cq.Shape.mesh.def
----@field path string                 .obj or .stl
----@field length? number              of the longest side of the box that holds it; or scale
----@field scale? number               of the file's numbers, 1 unless given
----@field at? number[]                lower corner of the box that holds it; where the file has it unless given
----@field spacing? number|number[]
----@field name? string
----@field jitter? number
----@field seed? integer
+---@class cq.Shape.mesh.def : cq.Shape.part.def
+---@field path string                 .obj or .stl, from the working directory or else from the script's folder
+---@field length? number              of the longest side of the box that holds it [length]; or scale
+---@field scale? number               of the file's numbers, 1 unless given; or length
+---@field at? number[]                {3} lower corner of the box that holds it; where the file has it unless given [length]
 
 local spec = is.define("cq.Shape.mesh", primitive.with_common {
   path = is.string(),
@@ -43,7 +39,8 @@ local function parts_of(mesh, info)
   return list
 end
 
----A shape from a triangle mesh. A point is inside where the surface winds around it; the surface should be closed.
+---A shape from a triangle mesh. A point is inside where the surface winds around it; the surface should be closed,
+---which a warning tells if it is not. Parts that the file names are groups.
 ---@param fields cq.Shape.mesh.def
 ---@return cq.Shape
 local function new(fields)

@@ -10,7 +10,13 @@ local primitive = {}
 
 local PARTICLES_MAX = 2e7            -- of one part: more is a slip in the units, and would take all memory
 
--- fields that every primitive has beside its own
+---Fields that every primitive has beside its own.
+---@class cq.Shape.part.def
+---@field spacing? number|number[]   of its particles, one for all axes or one for each; none: robot or sample say it [length]
+---@field name? string               all its particles are a group of this name
+---@field jitter? number             share of a cell that particles are moved by at random
+---@field seed? integer              of the jitter
+
 local function with_common(fields)
   fields.name = is.string { optional = true }
   fields.spacing = is.any_of { is.number { above = 0 }, is.vector { size = { 2, 3 }, above = 0 }, optional = true }
@@ -121,9 +127,14 @@ local box = is.define("cq.Shape.box", with_common {
   at = point { optional = true }, size = point { above = 0 }, count = is.vector { size = { 2, 3 }, integer = true, min = 1, optional = true },
 })
 
----A box from its lower corner `at` (the origin unless given). count: cells along each axis, one particle in each; or spacing:
----as many cells as come nearest to it [length]; or neither, and sample says. jitter: share of a cell that particles are moved by.
----@param fields { size: number[], at?: number[], count?: integer[], spacing?: number|number[], name?: string, jitter?: number, seed?: integer }
+---@class cq.Shape.box.def : cq.Shape.part.def
+---@field size number[]      {dim} of its sides [length]; two numbers make a box of the plane, three one of space
+---@field at? number[]       {dim} its lower corner, the origin unless given [length]
+---@field count? integer[]   {dim} particles along each axis, in the place of spacing
+
+---A box, filled by a regular lattice: one particle in the middle of each cell, with the cell's volume.
+---Errors: both count and spacing; a size and a corner of different dimensions; more than 2e7 particles.
+---@param fields cq.Shape.box.def
 ---@return cq.Shape
 function primitive.box(fields)
   local self = box(fields)
@@ -160,24 +171,36 @@ local disc = is.define("cq.Shape.disc", with_common { at = point { size = 2, def
 local sphere = is.define("cq.Shape.sphere", with_common { at = point { size = 3, default = { 0, 0, 0 } }, radius = is.number { above = 0 } })
 local ellipse = is.define("cq.Shape.ellipse", with_common { at = point { optional = true }, radii = point { above = 0 } })
 
+---@class cq.Shape.disc.def : cq.Shape.part.def
+---@field radius number    [length]
+---@field at? number[]     {2} its centre [length]
+
 ---A disc (2D) around `at`.
----@param fields { radius: number, at?: number[], spacing?: number|number[], name?: string, jitter?: number, seed?: integer }
+---@param fields cq.Shape.disc.def
 ---@return cq.Shape
 function primitive.disc(fields)
   local self = disc(fields)
   return round("disc", self, { self.radius, self.radius })
 end
 
+---@class cq.Shape.sphere.def : cq.Shape.part.def
+---@field radius number    [length]
+---@field at? number[]     {3} its centre [length]
+
 ---A ball (3D) around `at`.
----@param fields { radius: number, at?: number[], spacing?: number|number[], name?: string, jitter?: number, seed?: integer }
+---@param fields cq.Shape.sphere.def
 ---@return cq.Shape
 function primitive.sphere(fields)
   local self = sphere(fields)
   return round("sphere", self, { self.radius, self.radius, self.radius })
 end
 
+---@class cq.Shape.ellipse.def : cq.Shape.part.def
+---@field radii number[]   {dim} half axes along x, y (and z) [length]
+---@field at? number[]     {dim} its centre, the origin unless given [length]
+
 ---An ellipse (2D) or ellipsoid (3D) around `at`, with half axes `radii`.
----@param fields { radii: number[], at?: number[], spacing?: number|number[], name?: string, jitter?: number, seed?: integer }
+---@param fields cq.Shape.ellipse.def
 ---@return cq.Shape
 function primitive.ellipse(fields)
   local self = ellipse(fields)
@@ -188,8 +211,13 @@ end
 
 local capsule = is.define("cq.Shape.capsule", with_common { from = point(), to = point(), radius = is.number { above = 0 } })
 
+---@class cq.Shape.capsule.def : cq.Shape.part.def
+---@field from number[]    {dim} [length]
+---@field to number[]      {dim} [length]
+---@field radius number    [length]
+
 ---Everything within `radius` of the segment between two points.
----@param fields { from: number[], to: number[], radius: number, spacing?: number|number[], name?: string, jitter?: number, seed?: integer }
+---@param fields cq.Shape.capsule.def
 ---@return cq.Shape
 function primitive.capsule(fields)
   local self = capsule(fields)
@@ -212,8 +240,11 @@ end
 
 local polygon = is.define("cq.Shape.polygon", with_common { points = is.list(is.vector { size = 2 }, { min = 3 }) })
 
+---@class cq.Shape.polygon.def : cq.Shape.part.def
+---@field points number[][]   {n, 2} its corners in their order, three at least [length]
+
 ---A polygon (2D) through points; where it crosses itself, inside and outside alternate.
----@param fields { points: number[][], spacing?: number|number[], name?: string, jitter?: number, seed?: integer }
+---@param fields cq.Shape.polygon.def
 ---@return cq.Shape
 function primitive.polygon(fields)
   local self = polygon(fields)

@@ -4,8 +4,8 @@ local text = require "cq.text"
 local class = require "cq.shape.class"
 
 ---@class cq.Sample
----@field dim integer
----@field count integer
+---@field dim integer                        2 or 3
+---@field count integer                      particles
 ---@field position cq.Tensor                 {count, dim} [length]
 ---@field volume cq.Tensor                   {count} area in 2D
 ---@field groups table<string, integer[]>    particle numbers from 1, ascending; a particle may be in several groups

@@ -15,11 +15,11 @@ local C = require("cq.engine").C
 
 ---@class cq.check_gradient.def
 ---@field steps? number[]      relative step sizes
----@field directions? integer  random directions through all parameters, default 2
+---@field directions? integer  random directions through all parameters
 ---@field each? boolean        also one direction through each parameter alone, which tells which one is wrong
----@field tolerance? number    largest relative error of a right gradient, default 1e-6
+---@field tolerance? number    largest relative error of a right gradient
 ---@field noise? number        relative rounding error of one evaluation of f, measured unless given
----@field seed? integer        of the directions, default 0
+---@field seed? integer        of the directions
 
 local options = schema.define("cq.check_gradient", {
   steps = schema.list(schema.number { above = 0 }, { min = 1, default = { 1e-2, 1e-3, 1e-4, 1e-5, 1e-6 } }),
@@ -33,10 +33,10 @@ local options = schema.define("cq.check_gradient", {
 ---@class cq.GradientCheck
 ---@field ok boolean           every direction is right, and the evaluation repeatable
 ---@field repeatable boolean   value and gradients had the same bits twice
----@field loss number
+---@field loss number          the value of f
 ---@field noise number         rounding error of one evaluation of f
 ---@field error number         largest relative error, kinks left out
----@field directions { name: string, verdict: "right"|"wrong"|"kink"|"rounding", analytic: number, error: number, rows: table[] }[]
+---@field directions { name: string, verdict: "right"|"wrong"|"kink"|"rounding", analytic: number, error: number, rows: table[] }[]   of each
 local Check = { __name = "cq.GradientCheck" }
 Check.__index = Check
 
@@ -173,7 +173,7 @@ local function check_direction(f, p, list, grads, direction, check, opts)
 end
 
 ---Compares the gradient of f with differences of f.
----@param f fun(p: any): cq.Tensor
+---@param f fun(p: any): cq.Tensor  as for cq.value_and_grad
 ---@param p any                      as for cq.value_and_grad; unchanged afterwards
 ---@param opts? cq.check_gradient.def
 ---@return cq.GradientCheck          prints as a table

@@ -19,41 +19,41 @@ local class = {}
 ---@field trainable boolean?        true for cq.param
 ---@field bounds { min: number?, max: number? }?   of a param
 ---@field [integer] cq.Tensor       element or row
----@field pow fun(self: cq.Tensor, exponent: cq.Tensor|number): cq.Tensor
----@field minimum fun(self: cq.Tensor, other: cq.Tensor|number): cq.Tensor   the first operand has the gradient at a tie
----@field maximum fun(self: cq.Tensor, other: cq.Tensor|number): cq.Tensor   the first operand has the gradient at a tie
----@field atan2 fun(self: cq.Tensor, x: cq.Tensor|number): cq.Tensor         angle of (x, self)
----@field less fun(self: cq.Tensor, other: cq.Tensor|number): cq.Tensor      1 or 0, no gradient; the next likewise
----@field less_equal fun(self: cq.Tensor, other: cq.Tensor|number): cq.Tensor
----@field equals fun(self: cq.Tensor, other: cq.Tensor|number): cq.Tensor
----@field neg fun(self: cq.Tensor): cq.Tensor
----@field abs fun(self: cq.Tensor): cq.Tensor          subgradient 0 at 0
----@field square fun(self: cq.Tensor): cq.Tensor
----@field sqrt fun(self: cq.Tensor): cq.Tensor         infinite gradient at 0; norm has none
----@field exp fun(self: cq.Tensor): cq.Tensor
----@field log fun(self: cq.Tensor): cq.Tensor
----@field sin fun(self: cq.Tensor): cq.Tensor
----@field cos fun(self: cq.Tensor): cq.Tensor
----@field tan fun(self: cq.Tensor): cq.Tensor
----@field asin fun(self: cq.Tensor): cq.Tensor
----@field acos fun(self: cq.Tensor): cq.Tensor
----@field atan fun(self: cq.Tensor): cq.Tensor
----@field tanh fun(self: cq.Tensor): cq.Tensor
----@field sigmoid fun(self: cq.Tensor): cq.Tensor
----@field relu fun(self: cq.Tensor): cq.Tensor         subgradient 0 at 0
+---@field pow fun(self: cq.Tensor, exponent: cq.Tensor|number): cq.Tensor   t ^ exponent, elementwise
+---@field minimum fun(self: cq.Tensor, other: cq.Tensor|number): cq.Tensor   elementwise; the first operand has the gradient at a tie
+---@field maximum fun(self: cq.Tensor, other: cq.Tensor|number): cq.Tensor   elementwise; the first operand has the gradient at a tie
+---@field atan2 fun(self: cq.Tensor, x: cq.Tensor|number): cq.Tensor   angle of the point (x, t) in radian
+---@field less fun(self: cq.Tensor, other: cq.Tensor|number): cq.Tensor   1 where t is less, else 0; no gradient
+---@field less_equal fun(self: cq.Tensor, other: cq.Tensor|number): cq.Tensor   1 where t is less or equal, else 0; no gradient
+---@field equals fun(self: cq.Tensor, other: cq.Tensor|number): cq.Tensor   1 where t is equal, else 0; no gradient
+---@field neg fun(self: cq.Tensor): cq.Tensor   -t
+---@field abs fun(self: cq.Tensor): cq.Tensor   absolute value; subgradient 0 at 0
+---@field square fun(self: cq.Tensor): cq.Tensor   t * t
+---@field sqrt fun(self: cq.Tensor): cq.Tensor   square root; infinite gradient at 0, norm has none
+---@field exp fun(self: cq.Tensor): cq.Tensor   e^x
+---@field log fun(self: cq.Tensor): cq.Tensor   natural logarithm
+---@field sin fun(self: cq.Tensor): cq.Tensor   of radians
+---@field cos fun(self: cq.Tensor): cq.Tensor   of radians
+---@field tan fun(self: cq.Tensor): cq.Tensor   of radians
+---@field asin fun(self: cq.Tensor): cq.Tensor   in radian
+---@field acos fun(self: cq.Tensor): cq.Tensor   in radian
+---@field atan fun(self: cq.Tensor): cq.Tensor   in radian
+---@field tanh fun(self: cq.Tensor): cq.Tensor   hyperbolic tangent
+---@field sigmoid fun(self: cq.Tensor): cq.Tensor   1 / (1 + e^-x)
+---@field relu fun(self: cq.Tensor): cq.Tensor   max(0, x); subgradient 0 at 0
 ---@field softplus fun(self: cq.Tensor): cq.Tensor     log(1 + e^x)
----@field sign fun(self: cq.Tensor): cq.Tensor         -1, 0, 1; no gradient
----@field floor fun(self: cq.Tensor): cq.Tensor        no gradient
----@field round fun(self: cq.Tensor): cq.Tensor        halves away from 0; no gradient
----@field sum fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor   all dimensions if none is named
----@field mean fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor
----@field prod fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor
----@field max fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor   the first of equals has the gradient
----@field min fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor
----@field norm fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor  Euclidean; subgradient 0 at 0
----@field logsumexp fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor
----@field argmax fun(self: cq.Tensor, dim?: integer, keep?: boolean): cq.Tensor          from 1; no gradient
----@field argmin fun(self: cq.Tensor, dim?: integer, keep?: boolean): cq.Tensor
+---@field sign fun(self: cq.Tensor): cq.Tensor   -1, 0, 1; no gradient
+---@field floor fun(self: cq.Tensor): cq.Tensor   largest whole number that is not above; no gradient
+---@field round fun(self: cq.Tensor): cq.Tensor   to the nearest whole number, halves away from 0; no gradient
+---@field sum fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor   of all, or over one or several dimensions; keep leaves size 1
+---@field mean fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor   arithmetic mean; dimensions as of sum
+---@field prod fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor   product; dimensions as of sum
+---@field max fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor   largest element; the first of equals has the gradient
+---@field min fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor   smallest element; the first of equals has the gradient
+---@field norm fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor   Euclidean; subgradient 0 at the zero vector
+---@field logsumexp fun(self: cq.Tensor, dim?: integer|integer[], keep?: boolean): cq.Tensor   log of the sum of e^x, without overflow
+---@field argmax fun(self: cq.Tensor, dim?: integer, keep?: boolean): cq.Tensor   place of the largest element, from 1; no gradient
+---@field argmin fun(self: cq.Tensor, dim?: integer, keep?: boolean): cq.Tensor   place of the smallest element, from 1; no gradient
 ---@operator add(cq.Tensor|number): cq.Tensor
 ---@operator sub(cq.Tensor|number): cq.Tensor
 ---@operator mul(cq.Tensor|number): cq.Tensor
@@ -163,6 +163,8 @@ function class.shape_text(dims)
   return "{" .. table.concat(dims, ", ") .. "}"
 end
 
+---Is this a tensor?
+---@param value any
 ---@return boolean
 local function is_tensor(value)
   return type(value) == "table" and getmetatable(value) == meta

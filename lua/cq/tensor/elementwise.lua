@@ -108,7 +108,15 @@ Tensor.atan2 = declare(C.CQ_BINARY_ATAN2, "atan2")
 Tensor.less = declare(C.CQ_BINARY_LESS, "less")
 Tensor.less_equal = declare(C.CQ_BINARY_LESS_EQUAL, "less_equal")
 Tensor.equals = declare(C.CQ_BINARY_EQUAL, "equals")
+
+---1 where an element is greater, else 0; no gradient.
+---@param other cq.Tensor|number
+---@return cq.Tensor
 function Tensor:greater(other) return binary(C.CQ_BINARY_LESS, other, self) end
+
+---1 where an element is greater or equal, else 0; no gradient.
+---@param other cq.Tensor|number
+---@return cq.Tensor
 function Tensor:greater_equal(other) return binary(C.CQ_BINARY_LESS_EQUAL, other, self) end
 
 meta.__mod = function()

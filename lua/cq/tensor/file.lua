@@ -80,8 +80,8 @@ end
 
 ---Writes a table of tensors, params (with their bounds), numbers, strings, booleans and tables of these. The file is replaced
 ---whole, or left as it was: on a full disk, say.
----@param path string
----@param value table
+---@param path string     of the file
+---@param value table     of named or numbered entries
 function file.save(path, value)
   schema.argument("tensor.save", "path", schema.string(), path)
   if type(value) ~= "table" or getmetatable(value) then

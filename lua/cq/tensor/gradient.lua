@@ -90,7 +90,7 @@ end
 ---objective (a tensor of one element) and whatever else, which is passed on behind the gradients as plain data.
 ---Errors: an objective that is no finite number; a parameter that does not reach it; a gradient that is no finite number. A
 ---gradient that is exactly zero everywhere calls tensor.warn once for each parameter's name.
----@param f fun(p: any, ...): cq.Tensor, ...
+---@param f fun(p: any, ...): cq.Tensor, ...   of the parameters, and of what else its callers give
 ---@return fun(p: any, ...): number, any, ...
 function gradient.value_and_grad(f)
   schema.argument("cq.value_and_grad", "f", schema.callable(), f)
@@ -101,7 +101,7 @@ function gradient.value_and_grad(f)
 end
 
 ---Like value_and_grad, with the gradients first: grads, loss, ...
----@param f fun(p: any, ...): cq.Tensor, ...
+---@param f fun(p: any, ...): cq.Tensor, ...   of the parameters, and of what else its callers give
 ---@return fun(p: any, ...): any, number, ...
 function gradient.grad(f)
   schema.argument("cq.grad", "f", schema.callable(), f)

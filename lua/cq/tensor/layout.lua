@@ -36,7 +36,7 @@ local function infer(t, shape)
 end
 
 ---The same elements in another shape of the same count; one size may be -1 for what is left.
----@param shape integer[]
+---@param shape integer[]   its sizes
 ---@return cq.Tensor
 function Tensor:reshape(shape)
   class.check_tensor(self, "reshape")
@@ -69,7 +69,7 @@ function Tensor:unsqueeze(dim)
 end
 
 ---Without a dimension of size 1, or without all of these.
----@param dim integer?
+---@param dim integer?     none: all of size 1
 ---@return cq.Tensor
 function Tensor:squeeze(dim)
   class.check_tensor(self, "squeeze")
@@ -160,7 +160,7 @@ function Tensor:transpose(i, j)
 end
 
 ---Repeats along dimensions of size 1, and along new ones in front.
----@param shape integer[]
+---@param shape integer[]   sizes that it stretches to
 ---@return cq.Tensor
 function Tensor:expand(shape)
   class.check_tensor(self, "expand")
@@ -317,7 +317,7 @@ local function parts_of(list, what)
 end
 
 ---Joins tensors along a dimension that they have; numbers and rank 0 count as {1}.
----@param list (cq.Tensor|number)[]
+---@param list (cq.Tensor|number)[]   of one shape but for this dimension
 ---@param dim integer?   default 1
 ---@return cq.Tensor
 function layout.concat(list, dim)

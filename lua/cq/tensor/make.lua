@@ -63,7 +63,7 @@ local function stacked(list)
 end
 
 ---A tensor from a number, nested lists of numbers, lists that hold tensors (these are stacked, with gradient), or a copy.
----@param value number|table|cq.Tensor
+---@param value number|table|cq.Tensor   lists of one length at each depth
 ---@return cq.Tensor
 function make.tensor(value)
   if type(value) == "number" then return class.scalar(value) end
@@ -79,6 +79,7 @@ function make.tensor(value)
 end
 
 ---Numbers and lists become tensors, tensors stay as they are.
+---@param value number|table|cq.Tensor
 ---@return cq.Tensor
 function make.as_tensor(value)
   if class.is_tensor(value) then return value end
@@ -93,22 +94,25 @@ local function filled(shape, value, what)
   return out
 end
 
----@param shape integer[]|integer
+---A tensor of zeros.
+---@param shape integer[]|integer    sizes; {} is rank 0, n is { n }
 ---@return cq.Tensor
 function make.zeros(shape) return filled(shape, 0, "cq.zeros") end
 
----@param shape integer[]|integer
+---A tensor of ones.
+---@param shape integer[]|integer    sizes; {} is rank 0, n is { n }
 ---@return cq.Tensor
 function make.ones(shape) return filled(shape, 1, "cq.ones") end
 
----@param shape integer[]|integer
+---A tensor that holds one number everywhere.
+---@param shape integer[]|integer    sizes; {} is rank 0, n is { n }
 ---@param value number
 ---@return cq.Tensor
 function make.full(shape, value)
   return filled(shape, schema.argument("cq.full", "value", schema.number { infinite = true }, value), "cq.full")
 end
 
----Not initialised.
+---A tensor that is not initialised, for code that fills its data.
 ---@param shape integer[]|integer
 ---@return cq.Tensor
 function make.empty(shape) return class.make(class.check_shape(shape, "cq.empty")) end
@@ -146,7 +150,7 @@ make.range = make.arange
 
 ---@class cq.param.def
 ---@field min? number      default: none
----@field max? number
+---@field max? number      default: none
 
 local bounds = schema.define("cq.param", {
   min = schema.number { optional = true, infinite = true },
@@ -155,7 +159,7 @@ local bounds = schema.define("cq.param", {
 
 ---A trainable tensor. Optimizers keep it within its bounds, by projection.
 ---@param value number|table|cq.Tensor  where it starts; copied
----@param opts? cq.param.def
+---@param opts? cq.param.def      bounds
 ---@return cq.Tensor
 function make.param(value, opts)
   opts = bounds(opts or {})
@@ -188,7 +192,8 @@ end
 
 -- ---- back to numbers --------------------------------------------------------------------------------------------------------------
 
----@return integer[]  a copy of the sizes
+---The sizes of all dimensions, as a table of its own.
+---@return integer[]
 function Tensor:shape()
   class.check_tensor(self, "shape")
   local dims = {}

@@ -4,6 +4,7 @@ local schema = require "cq.schema"
 local class = require "cq.tensor.class"
 local storage = require "cq.tensor.storage"
 
+---A record of operations, from cq.tape.new.
 ---@class cq.Tape
 ---@field count integer      operations recorded
 local Tape = { __name = "cq.Tape" }
@@ -79,17 +80,20 @@ end
 
 ---Runs a function with nothing recorded.
 ---@param f fun(...): any
+---@param ... any             for f
 ---@return any ...
 function tape.pause(f, ...)
   return tape.with(nil, f, ...)
 end
 
 ---Does an operation on these need to be recorded?
+---@internal
 ---@return boolean
 function tape.wants(a, b)
   return current ~= nil and (a.requires_grad or (b ~= nil and b.requires_grad))
 end
 
+---@internal
 ---Records an operation of the library. back(node, gradient) adds to the adjoints of what node holds; it is a plain function
 ---and no closure, because LuaJIT does not compile the making of closures.
 ---@param back fun(node: table, gradient: ffi.cdata*)
@@ -116,8 +120,14 @@ local function back_custom(node)
   if reached then node.backward(unpack(grads, 1, #node.outputs)) end
 end
 
----Records an operation whose adjoint the caller provides.
----@param def { outputs: cq.Tensor[], backward: fun(...: cq.Tensor?), name: string? }
+---@class cq.tape.custom.def
+---@field outputs cq.Tensor[]                 results of the operation
+---@field backward fun(...: cq.Tensor?)       is given the gradients of the outputs, nil where none arrived, and calls input:accumulate
+---@field name? string                        for errors
+
+---Records an operation whose adjoint the caller provides. Outside of recording it does nothing; backward is not
+---called if no gradient reached any output.
+---@param def cq.tape.custom.def
 ---@return cq.Tensor ...  the outputs
 function tape.custom(def)
   if type(def) ~= "table" or type(def.outputs) ~= "table" or type(def.backward) ~= "function" then

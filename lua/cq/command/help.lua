@@ -1,0 +1,46 @@
+-- help: the reference of the library, made from the annotations and schemas of its sources.
+--   cqlua help                     what there is
+--   cqlua help cq.World            a page; also cq.Shape.box, run:render, cq.zeros, bench
+--   cqlua help stress              what speaks of it
+--   cqlua help --format html       all of it, as one page
+local host = require "cq.host"
+local is = require "cq.schema"
+
+local function terminal_page(book, names)
+  local find, plain = require "cq.reference.find", require "cq.reference.plain"
+  local options = { bold = host.terminal(1) ~= nil }
+  local asked = table.concat(names, " ")
+  local section, entry = find.by_name(book, asked)
+  local page = section and plain.section(section, options) or entry and plain.entry(entry, options)
+  if page then return page .. plain.uses(find.uses(book, (section or entry).name)) end
+  local hits, count = find.search(book, names)
+  if count > 0 then
+    local more = count > #hits and ("\n%d more; another word makes them fewer\n"):format(count - #hits) or ""
+    return plain.hits(hits, options) .. more
+  end
+  local near, word = find.nearest(book, names)
+  local nearest = word and ("nearest is %s:"):format(word) or "nearest are"
+  return ("nothing is called %s, or speaks of it; %s\n\n"):format(asked, nearest) .. plain.hits(near, options), true
+end
+
+return {
+  summary = "the reference: of a name such as cq.World, or of what speaks of a word",
+  arguments = "[name or words]",
+  options = {
+    format = is.one_of { "markdown", "html", optional = true, help = "all of it, as markdown or html" },
+  },
+  run = function(options, names)
+    local book = require("cq.reference.book").new()
+    if options.format then
+      io.write(require("cq.reference." .. options.format)(book))
+      return
+    end
+    if #names == 0 then
+      io.write(require("cq.reference.plain").overview(book, { bold = host.terminal(1) ~= nil }))
+      return
+    end
+    local page, missing = terminal_page(book, names)
+    io.write(page)
+    if missing then return 1 end
+  end,
+}

@@ -1,0 +1,394 @@
+-- book: the reference as data. What the library's own names are at run time, joined with the annotations of its sources
+-- (scan.lua) and with the schemas that check what users give, so that nothing is said twice.
+--
+-- A book has sections, in the order of the class cq; a section has entries: one for each function, method or command.
+local host = require "cq.host"
+local schema = require "cq.schema"
+local text = require "cq.text"
+local field = require "cq.reference.field"
+local scan = require "cq.reference.scan"
+local types = require "cq.reference.type"
+
+---@class cq.reference.Table        the named fields that a parameter takes
+---@field title string              "" for the only parameter of a constructor
+---@field fields cq.reference.Field[]
+---@field items string?             what stands in it without names
+
+---@class cq.reference.Entry
+---@field name string               as users write it: "cq.Shape.box", "run:render"
+---@field call string               with its parameters
+---@field text string[]             lines of the comment
+---@field params cq.reference.Field[]
+---@field tables cq.reference.Table[]
+---@field returns { type: string, text: string }[]
+---@field section cq.reference.Section
+---@field source string?            "lua/cq/world.lua:155"
+
+---@class cq.reference.Section
+---@field name string
+---@field class string?             the class of its objects
+---@field is_object boolean?        no name of cq, but what others give
+---@field about string[]            the comment at the head of its file
+---@field properties cq.reference.Field[]
+---@field entries cq.reference.Entry[]
+
+local Book = {}
+Book.__index = Book
+
+-- ---- tables -----------------------------------------------------------------------------------------------------------
+
+---The class of fields that a schema checks is named after it: "world:rollout" has world.rollout.def.
+---@param name string
+---@return string
+local function class_name(name) return (name:gsub("[:%s]+", ".") .. ".def") end
+
+-- adds the table that a type stands for, and those that its fields do
+function Book:add_tables(out, type, title, definition)
+  for _, part in ipairs(types.split((type:gsub("%?$", "")))) do
+    local name = part:gsub("%[%]$", "")
+    local class = self.classes[name]
+    local items = scan.is_record(class) and scan.items(self.classes, class) or types.fields(part)
+    -- a table of values by name, as a list of tables
+    local inner = part:match "^table<string,%s*(.*)>$"
+    if inner then self:add_tables(out, inner, title .. ".NAME", definition) end
+    if name ~= part and title ~= "" then title = title .. "[k]" end
+    if items and #items > 0 and not (class and out[class]) then
+      definition = scan.is_record(class) and self.by_class[name] or definition
+      if class then out[class] = true end
+      local entries = definition and definition.items
+      out[#out + 1] = { title = title, fields = field.joined(items, definition), items = entries and entries.label or nil }
+      for _, item in ipairs(items) do
+        local place = (title == "" and "" or title .. ".") .. item.name
+        if not item.type:find "^fun%(" then self:add_tables(out, item.type, place, nil) end
+      end
+    end
+  end
+end
+
+-- ---- entries --------------------------------------------------------------------------------------------------------
+
+-- cq.World { ... } for what takes one table of named fields; else robot:at(offset)
+local function call_of(name, params, tables)
+  if #params == 1 and tables[1] and tables[1].title == "" then return name .. " { ... }" end
+  local words = {}
+  for k, item in ipairs(params) do words[k] = item.name .. (item.optional and "?" or "") end
+  return ("%s(%s)"):format(name, table.concat(words, ", "))
+end
+
+function Book:entry(name, found, section)
+  local tables, params = {}, {}
+  local definition = schema.registry[name]
+  for _, item in ipairs(found.params) do
+    local sole = #found.params == 1 and not item.type:find "^fun%("
+    local before = #tables
+    self:add_tables(tables, item.type, sole and "" or item.name, definition)
+    if not (sole and #tables > before) then
+      params[#params + 1] = field.of(item, item.name)
+      if #tables > before and #types.split(item.type) == 1 then params[#params].allowed = "a table" end
+    end
+  end
+  local returns = {}
+  for k, item in ipairs(found.returns) do returns[k] = { type = item.type, text = item.text } end
+  local entry = {
+    name = name, call = call_of(name, found.params, tables), text = found.text, params = params, tables = tables,
+    returns = returns, source = found.line and ("%s:%d"):format(found.path, found.line),
+  }
+  self:add_entry(section, entry)
+  self:follow(found)
+  return entry
+end
+
+function Book:add_entry(section, entry)
+  local key = entry.name:lower()
+  entry.section = section
+  self.entries[#self.entries + 1], self.by_name[key] = entry, self.by_name[key] or entry
+  section.entries[#section.entries + 1] = entry
+end
+
+-- objects that a function gives, or hands to the user's functions, get a section too
+function Book:follow(found)
+  for _, list in ipairs { found.returns, found.params } do
+    for _, item in ipairs(list) do self:remember_classes(item.type) end
+  end
+end
+
+function Book:remember_classes(type)
+  for name in types.classes(type) do
+    local class = self.classes[name]
+    if class and not self.known[name] then
+      self.known[name] = true
+      if class.is_object then self.waiting[#self.waiting + 1] = class end
+      for _, item in ipairs(class.fields) do self:remember_classes(item.type) end
+    end
+  end
+end
+
+-- methods that are annotated as fields: fun(self: cq.Tensor, ...)
+local function field_method(item, class)
+  local inside, result = item.type:match "^fun(%b())%s*:?%s*(.*)$"
+  local params = types.fields("{" .. inside:sub(2, -2) .. "}")
+  if params[1] and params[1].name == "self" then table.remove(params, 1) end
+  return {
+    name = item.name, text = { item.text }, params = params, returns = { { type = result, text = "" } },
+    path = class.path, documented = true, internal = false, is_method = true,
+  }
+end
+
+-- ---- where things are annotated -------------------------------------------------------------------------------------
+
+-- the path of a function's source, and its line
+local function place_of(f)
+  local info = debug.getinfo(f, "S")
+  local path = info.source:sub(1, 1) == "@" and info.source:sub(2) or ""
+  if path:sub(1, #host.root + 1) == host.root .. "/" then path = path:sub(#host.root + 2) end
+  return path, info.linedefined
+end
+
+-- the annotated function that a value is; those that a function of the module has made are known by their names
+function Book:annotated(value, key, path)
+  local f = type(value) == "function" and value or getmetatable(value).__call
+  local at, line = place_of(f)
+  local found = self.by_line[at .. ":" .. line]
+  if found and (found.documented or found.name == key) then return found end
+  for _, candidate in ipairs(self.sources.functions) do
+    local same = candidate.path == path and candidate.name == key
+    if same and candidate.owner and candidate.documented then return candidate end
+  end
+  for _, class in ipairs(self.sources.classes) do
+    if class.path == path and class.overload and class.name:find "Module$" then return self:overloaded(class) end
+  end
+  -- a method that is called as a function too
+  for _, item in ipairs(self.classes["cq.Tensor"].fields) do
+    if item.name == key then return field_method(item, self.classes["cq.Tensor"]) end
+  end
+end
+
+-- a method as a function: what stood before the colon is its first argument
+local function as_function(found)
+  if not found.is_method then return found end
+  local params = { { name = "t", type = "cq.Tensor", optional = false, text = "" } }
+  for _, item in ipairs(found.params) do params[#params + 1] = item end
+  return setmetatable({ params = params }, { __index = found })
+end
+
+-- a module that is called: its class says how
+function Book:overloaded(class)
+  local params, result = class.overload:match "^fun(%b())%s*:?%s*(.*)$"
+  return {
+    text = class.text, params = types.fields("{" .. params:sub(2, -2) .. "}"),
+    returns = { { type = result, text = "" } }, documented = true, internal = false,
+  }
+end
+
+-- where a name is first given a value in a file: the order in which members are shown
+local function position(source, name)
+  local given = source:find("%f[%w_]" .. name .. "%s*=[^=]")
+  local defined = source:find("\nfunction [%w_]+%." .. name .. "%(")
+  return math.min(given or math.huge, defined or math.huge)
+end
+
+-- ---- sections -------------------------------------------------------------------------------------------------------
+
+function Book:section(name, path)
+  local about = path and self.sources.heads[path] or {}
+  local section = { name = name, about = about, properties = {}, entries = {}, path = path }
+  self.sections[#self.sections + 1], self.written[name] = section, section
+  self.section_of[name:lower()] = self.section_of[name:lower()] or section
+  return section
+end
+
+-- what users call an object of a class in front of a colon: the word that its own errors use
+function Book:word_of(class)
+  local counts, best = {}, nil
+  for word, method in self.sources.texts[class.path]:gmatch '"([%l_]+):([%l_]+)' do
+    if class.methods[method] then counts[word] = (counts[word] or 0) + 1 end
+  end
+  for word, count in pairs(counts) do
+    if not best or count > counts[best] or (count == counts[best] and word < best) then best = word end
+  end
+  return best or class.name:match("([%w_]+)$"):lower()
+end
+
+function Book:add_class(section, class)
+  section.class = class.name
+  local word = self:word_of(class)
+  for _, item in ipairs(scan.items(self.classes, class)) do
+    if item.type:find "^fun%(self" then
+      self:method(section, class, word, field_method(item, class))
+    else
+      section.properties[#section.properties + 1] = field.of(item, item.name)
+      self:remember_classes(item.type)
+    end
+  end
+  for _, found in ipairs(class.method_list) do
+    if found.documented and not found.internal then self:method(section, class, word, found) end
+  end
+end
+
+function Book:method(section, class, word, found)
+  local name = word .. ":" .. found.name
+  if self.by_name[name:lower()] then name = class.name .. ":" .. found.name end
+  local entry = self:entry(name, found, section)
+  -- other ways to ask for it
+  local short = class.name:match "([%w_]+)$"
+  for _, front in ipairs { short .. ":", class.name .. ":", class.name .. "." } do
+    local other = (front .. found.name):lower()
+    self.by_name[other] = self.by_name[other] or entry
+  end
+end
+
+-- a family of constructors, or a module of functions
+function Book:add_members(section, module, path)
+  local names = {}
+  for key, value in pairs(module) do
+    if type(key) == "string" and not key:find "^_" and text.is_callable(value) then names[#names + 1] = key end
+  end
+  local places = {}
+  for _, name in ipairs(names) do places[name] = position(self.sources.texts[path], name) end
+  table.sort(names, function(a, b)
+    if places[a] == places[b] then return a < b end
+    return places[a] < places[b]
+  end)
+  for _, key in ipairs(names) do
+    local found = self:annotated(module[key], key, path)
+    local public = found and found.documented and not found.internal and not found.is_method
+    if public then self:entry(section.name .. "." .. key, found, section) end
+  end
+end
+
+-- "cq.shape" is lua/cq/shape.lua, or lua/cq/shape/init.lua
+function Book:path_of(module)
+  for name, value in pairs(package.loaded) do
+    if rawequal(value, module) and name:find "^cq%." then
+      local path = "lua/" .. name:gsub("%.", "/")
+      return self.sources.texts[path .. ".lua"] and path .. ".lua" or path .. "/init.lua"
+    end
+  end
+end
+
+function Book:add_noun(name, module)
+  local path = self:path_of(module)
+  local section = self:section("cq." .. name, path)
+  if text.is_callable(module) then
+    local found = self:annotated(module, name, path)
+    if found then self:entry(section.name, found, section) end
+  end
+  self:add_members(section, module, path)
+  local class = self.classes[section.name]
+  if class and class.is_object then
+    self.known[class.name] = true
+    self:add_class(section, class)
+  end
+end
+
+-- sections of the objects that were met; the comment of a file is of the first class in it, if of no noun
+function Book:add_objects()
+  local told = {}
+  for _, section in ipairs(self.sections) do told[section.path or ""] = true end
+  while #self.waiting > 0 do
+    local class = table.remove(self.waiting, 1)
+    if not self.nouns[class.name] then
+      local section = self:section(class.name, not told[class.path] and #class.text == 0 and class.path or nil)
+      if #class.text > 0 then section.about = class.text end
+      section.is_object, told[class.path] = true, true
+      self:add_class(section, class)
+    end
+  end
+end
+
+function Book:add_functions(cq, names)
+  local section = self:section("cq", "lua/cq/init.lua")
+  for _, name in ipairs(names) do
+    if text.is_callable(cq[name]) and not self.nouns["cq." .. name] then
+      local found = self:annotated(cq[name], name, "lua/cq/init.lua")
+      if found then self:entry("cq." .. name, as_function(found), section) end
+    end
+  end
+  self:add_class(self:section("cq.Tensor", "lua/cq/tensor/init.lua"), self.classes["cq.Tensor"])
+  for _, name in ipairs(names) do
+    local value = cq[name]
+    local is_module = type(value) == "table" and not text.is_callable(value)
+    if is_module and not self.nouns["cq." .. name] then self:add_noun(name, value) end
+  end
+end
+
+-- ---- the program ----------------------------------------------------------------------------------------------------
+
+function Book:add_commands()
+  local section = self:section("cqlua")
+  section.about = { "cqlua: the program. It runs a script, `cqlua [options] script.lua [its options]`, or a command." }
+  local function add(name, summary, options, arguments)
+    self:add_entry(section, {
+      name = name, call = ("%s [options]%s"):format(name, arguments and " " .. arguments or ""), text = { summary },
+      params = {}, returns = {}, tables = { { title = "", fields = field.of_options(options) } },
+    })
+  end
+  local declared = {}
+  for _, entry in ipairs(require("cq.option").declared) do
+    declared[entry.name] = setmetatable({ help = entry.help }, { __index = entry.kind })
+  end
+  local summary = "Runs a script. These options are the same for all scripts; a script's own stand after its name."
+  add("cqlua script.lua", summary, declared)
+  local folder = host.root .. "/lua/cq/command"
+  local names = host.entries(folder)
+  table.sort(names)
+  for _, file in ipairs(names) do
+    local name = file:match "^([%w_]+)%.lua$"
+    if name then
+      local command = require("cq.command." .. name)
+      local said = command.summary:gsub("^%l", string.upper) .. "."
+      add("cqlua " .. name, said, command.options or {}, command.arguments)
+      self.by_name[name] = self.by_name[name] or self.by_name["cqlua " .. name]
+    end
+  end
+end
+
+-- ---- all of it ------------------------------------------------------------------------------------------------------
+
+local function index(sources)
+  local self = setmetatable({
+    sources = sources, classes = {}, by_line = {}, by_class = {}, nouns = {},
+    sections = {}, section_of = {}, written = {}, entries = {}, by_name = {},
+    known = { ["cq.Tensor"] = true }, waiting = {},
+  }, Book)
+  for _, class in ipairs(sources.classes) do self.classes[class.name] = class end
+  for _, found in ipairs(sources.functions) do self.by_line[("%s:%d"):format(found.path, found.line)] = found end
+  return self
+end
+
+-- what declares the fields that it takes is known to the schema once it is loaded
+local function require_definitions(sources)
+  for path, source in pairs(sources.texts) do
+    if source:find("is.define(", 1, true) or source:find("schema.define(", 1, true) then
+      require((path:match "^lua/(.*)%.lua$":gsub("/init$", ""):gsub("/", ".")))
+    end
+  end
+end
+
+local book = {}
+
+---The reference of the library that runs.
+---@return table book     sections, entries, by_name, section_of
+function book.new()
+  local sources = scan.library()
+  local self = index(sources)
+  require_definitions(sources)
+  local cq = require "cq"
+  local names = getmetatable(cq).names()
+  local modules = {}
+  for _, item in ipairs(self.classes.cq.fields) do
+    local value = cq[item.name]
+    if type(value) == "table" and self:path_of(value) then
+      modules[#modules + 1] = { name = item.name, value = value }
+      self.nouns["cq." .. item.name] = true
+    end
+  end
+  for name in pairs(schema.registry) do self.by_class[class_name(name)] = schema.registry[name] end
+  for _, module in ipairs(modules) do self:add_noun(module.name, module.value) end
+  self:add_functions(cq, names)
+  self:add_objects()
+  self:add_commands()
+  return self
+end
+
+return book

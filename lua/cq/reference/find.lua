@@ -1,0 +1,265 @@
+-- find: from what a user types to pages of the reference: by name, by the words of the texts, or what is nearest.
+local host = require "cq.host"
+local text = require "cq.text"
+local plain = require "cq.reference.plain"
+local prose = require "cq.reference.prose"
+local words = require "cq.reference.words"
+
+local find = {}
+
+local SHOWN = 24                 -- hits of a search
+local FIELDS_SHOWN = 4           -- of one hit
+local NEAREST_SHOWN = 5
+local USES_SHOWN = 4
+local NEAR = 0.3                 -- edits by letter within which a word is taken for another
+
+---The section or entry of a name, however it is written: "cq.World", "World", "cq.run:render", "Shape.box".
+---@param book table
+---@param name string
+---@return cq.reference.Section? section, cq.reference.Entry? entry
+function find.by_name(book, name)
+  local key = name:lower():gsub("%s*[%({].*$", "")
+  for _, candidate in ipairs { key, "cq." .. key, (key:gsub("^cq%.", "")), (key:gsub("^t:", "tensor:")) } do
+    local section, entry = book.section_of[candidate], book.by_name[candidate]
+    -- cq.Random beside cq.random: as it was written
+    if section and section.name ~= name and book.written[name] then section = book.written[name] end
+    if section then return section end
+    if entry then return nil, entry end
+  end
+end
+
+-- ---- examples -------------------------------------------------------------------------------------------------------
+
+-- what a use of a name looks like; nil for methods that several classes have
+local function use_of(book, name)
+  local method = name:match ":([%w_]+)$"
+  if not method then return "%f[%w_]" .. name:gsub("%p", "%%%0") .. "%f[^%w_]" end
+  for _, entry in ipairs(book.entries) do
+    if entry.name ~= name and entry.name:match ":([%w_]+)$" == method then return nil end
+  end
+  return ":" .. method .. "%f[^%w_]"
+end
+
+---Lines of the examples that use a name, one of each file.
+---@param book table
+---@param name string
+---@return string[]      "examples/biped.lua:20: run:render ..."
+function find.uses(book, name)
+  local pattern, folder, found = use_of(book, name), host.root .. "/examples", {}
+  local files = pattern and host.entries(folder) or {}
+  table.sort(files)
+  for _, file in ipairs(files) do
+    local number, seen = 0, false
+    for line in file:find "%.lua$" and io.lines(folder .. "/" .. file) or function() end do
+      number = number + 1
+      if not seen and #found < USES_SHOWN and not line:find "^%-%-" and line:find(pattern) then
+        seen = true
+        found[#found + 1] = ("examples/%s:%d: %s"):format(file, number, line:match "^%s*(.-)%s*$")
+      end
+    end
+  end
+  return found
+end
+
+-- ---- the words of others --------------------------------------------------------------------------------------------
+
+local function summary_of(book, name)
+  local section, entry = find.by_name(book, name)
+  return prose.summary(section and plain.text_of(section) or entry.text)
+end
+
+-- pages for words that others use for what is here
+local function by_other_words(book, wanted)
+  local found = {}
+  for _, row in ipairs(words) do
+    for _, word in ipairs(wanted) do
+      if (" " .. row.words .. " "):find(" " .. word:lower() .. " ", 1, true) then
+        for _, name in ipairs(row.see) do found[#found + 1] = name end
+      end
+    end
+  end
+  local hits = {}
+  for k, name in ipairs(found) do hits[k] = { name = name, summary = summary_of(book, name), fields = {} } end
+  return hits
+end
+
+-- ---- search ---------------------------------------------------------------------------------------------------------
+
+local function has(where, word) return where:find("%f[%w]" .. word) ~= nil end
+
+local function fields_of(entry)
+  local fields = {}
+  for _, field in ipairs(entry.params) do fields[#fields + 1] = field end
+  for _, given in ipairs(entry.tables) do
+    for _, field in ipairs(given.fields) do fields[#fields + 1] = field end
+  end
+  return fields
+end
+
+-- everything that is said of an entry or a section, in lower case, made once
+local function document(name, lines, fields, returns)
+  local parts = { table.concat(lines, " ") }
+  for _, result in ipairs(returns or {}) do parts[#parts + 1] = result.text end
+  local doc = { name = name, lower = name:lower(), said = table.concat(parts, " "):lower(), fields = {} }
+  for k, field in ipairs(fields) do
+    doc.fields[k] = { field = field, said = table.concat({ field.name, field.text, field.allowed }, " "):lower() }
+  end
+  return doc
+end
+
+local function documents(book)
+  local out = {}
+  local function add(name, summary, lines, fields, returns)
+    local doc = document(name, lines, fields, returns)
+    doc.summary = prose.summary(summary)
+    out[#out + 1] = doc
+  end
+  for _, section in ipairs(book.sections) do
+    -- a noun and its constructor are one
+    local first, lines, fields = section.entries[1], { unpack(section.about) }, { unpack(section.properties) }
+    if first and first.name == section.name then
+      for _, line in ipairs(first.text) do lines[#lines + 1] = line end
+      for _, field in ipairs(fields_of(first)) do table.insert(fields, field) end
+    end
+    add(section.name, plain.text_of(section), lines, fields)
+  end
+  for _, entry in ipairs(book.entries) do
+    local own = entry.name ~= entry.section.name
+    if own then add(entry.name, entry.text, entry.text, fields_of(entry), entry.returns) end
+  end
+  return out
+end
+
+-- how well a document speaks of all words; nil when it lacks one
+local function score(doc, wanted)
+  local total, fields = 0, {}
+  for _, word in ipairs(wanted) do
+    local best = 0
+    if doc.lower == word or doc.lower:match "([%w_]+)$" == word then best = 100
+    elseif has(doc.lower, word) then best = 50
+    elseif has(doc.summary:lower(), word) then best = 20
+    elseif has(doc.said, word) then best = 5 end
+    for _, item in ipairs(doc.fields) do
+      if has(item.said, word) then
+        best = math.max(best, item.field.name == word and 40 or 10)
+        if #fields < FIELDS_SHOWN and fields[#fields] ~= item.field then fields[#fields + 1] = item.field end
+      end
+    end
+    if best == 0 then return nil end
+    total = total + best
+  end
+  return total, fields
+end
+
+local function search(docs, wanted)
+  local hits = {}
+  for order, doc in ipairs(docs) do
+    local points, fields = score(doc, wanted)
+    local hit = points and { name = doc.name, summary = doc.summary, fields = fields, points = points, order = order }
+    hits[#hits + 1] = hit or nil
+  end
+  table.sort(hits, function(a, b)
+    if a.points == b.points then return a.order < b.order end
+    return a.points > b.points
+  end)
+  return hits
+end
+
+-- "stresses" also finds stress, "training" trains
+local function stems(wanted)
+  local out = {}
+  for k, word in ipairs(wanted) do
+    local stem = word:gsub("ies$", "y"):gsub("ing$", ""):gsub("sses$", "ss"):gsub("([^s])s$", "%1")
+    out[k] = #stem >= 3 and stem or word
+  end
+  return out
+end
+
+local function escaped(list)
+  local out = {}
+  for k, word in ipairs(list) do out[k] = word:lower():gsub("[^%w_]", "%%%0") end
+  return out
+end
+
+---What speaks of all these words, best first; at most SHOWN of them, and how many there are.
+---@param book table
+---@param wanted string[]
+---@return { name: string, summary: string, fields: cq.reference.Field[] }[] hits, integer count
+function find.search(book, wanted)
+  book.documents = book.documents or documents(book)
+  local hits = search(book.documents, escaped(wanted))
+  if #hits == 0 then hits = search(book.documents, escaped(stems(wanted))) end
+  -- first the pages that hold what others call so
+  local named = #hits > 0 and by_other_words(book, wanted) or {}
+  for k = #hits, 1, -1 do
+    for _, page in ipairs(named) do
+      if hits[k] and page.name == hits[k].name then page.fields = table.remove(hits, k).fields end
+    end
+  end
+  for k, page in ipairs(named) do table.insert(hits, k, page) end
+  local count = #hits
+  for k = count, SHOWN + 1, -1 do hits[k] = nil end
+  return hits, count
+end
+
+-- ---- nothing fits ---------------------------------------------------------------------------------------------------
+
+-- how far two words are apart, by their length
+local function distance(a, b) return text.distance(a, b) / math.max(#a, #b) end
+
+-- words of names and fields, with the first page each stands on
+local function vocabulary(book)
+  local list, seen = {}, {}
+  local function add(word, name)
+    word = word:lower()
+    if #word > 2 and not seen[word] then
+      seen[word] = true
+      list[#list + 1] = { word = word, name = name }
+    end
+  end
+  for _, section in ipairs(book.sections) do add(section.name:match "([%w_]+)$", section.name) end
+  for _, entry in ipairs(book.entries) do
+    add(entry.name:match "([%w_]+)$", entry.name)
+    add(entry.name, entry.name)
+    for _, field in ipairs(fields_of(entry)) do add(field.name:gsub("^%-%-", ""), entry.name) end
+  end
+  for _, doc in ipairs(book.documents) do
+    for word in doc.said:gmatch "%f[%a]%a%a%a%a+" do add(word, doc.name) end
+  end
+  return list
+end
+
+-- the words that are known, nearest to any of the wanted ones first
+local function by_distance(known, wanted)
+  for _, entry in ipairs(known) do
+    entry.far = math.huge
+    for _, word in ipairs(wanted) do entry.far = math.min(entry.far, distance(word:lower(), entry.word)) end
+  end
+  table.sort(known, function(a, b)
+    if a.far == b.far then return a.word < b.word end
+    return a.far < b.far
+  end)
+  return known
+end
+
+---Pages that are nearest to words that nothing speaks of: those of a word that is spelt almost so, those that hold what
+---others call so, or those with the names that look most alike.
+---@param book table
+---@param wanted string[]
+---@return { name: string, summary: string, fields: table }[] hits, string? word     that was taken for what was asked
+function find.nearest(book, wanted)
+  local hits = by_other_words(book, wanted)
+  if #hits > 0 then return hits end
+  local known = by_distance(vocabulary(book), wanted)
+  if known[1].far <= NEAR then return find.search(book, { known[1].word }), known[1].word end
+  local shown = {}
+  for _, entry in ipairs(known) do
+    if not shown[entry.name] and #hits < NEAREST_SHOWN then
+      shown[entry.name] = true
+      hits[#hits + 1] = { name = entry.name, summary = summary_of(book, entry.name), fields = {} }
+    end
+  end
+  return hits
+end
+
+return find

@@ -1,0 +1,231 @@
+-- plain: the reference in a terminal, at most 100 columns wide.
+local prose = require "cq.reference.prose"
+
+local plain = {}
+
+local WIDTH = 100
+
+-- bold where the text goes to a terminal
+local function bold(page, line) return page.bold and "\27[1m" .. line .. "\27[0m" or line end
+
+local Page = {}
+Page.__index = Page
+
+function Page:add(line) self[#self + 1] = line end
+
+function Page:add_all(lines)
+  for _, line in ipairs(lines) do self:add(line) end
+end
+
+function Page:title(line)
+  if #self > 0 then self:add "" end
+  self:add(bold(self, line))
+end
+
+---"name   text", the text in a column of its own.
+function Page:row(name, said, column)
+  local head = "  " .. name .. (" "):rep(math.max(1, column - #name - 2))
+  if #head > column then
+    self:add("  " .. name)
+    head = (" "):rep(column)
+  end
+  self:add_all(prose.wrap(said, WIDTH, head, (" "):rep(column)))
+end
+
+-- as wide as the longest name that is not out of proportion
+local function column_of(names)
+  local widest = 8
+  for _, name in ipairs(names) do
+    if #name <= 26 then widest = math.max(widest, #name) end
+  end
+  return widest + 5
+end
+
+---"a finite number above 0, required", and what it is.
+---@param field cq.reference.Field
+---@return string
+function plain.allowed(field, in_table)
+  local words = { field.allowed }
+  if field.default then words[2] = "default " .. field.default
+  elseif in_table then words[2] = field.optional and "optional" or "required"
+  elseif field.optional then words[2] = "optional" end
+  return table.concat(words, "; ")
+end
+
+local function names_of(list)
+  local names = {}
+  for k, item in ipairs(list) do names[k] = item.name end
+  return names
+end
+
+-- what each is on a line of its own under what it may be
+function Page:table(given)
+  local column = column_of(names_of(given.fields))
+  if given.items then self:row("1, 2, ...", given.items .. "; without a name", column) end
+  for _, field in ipairs(given.fields) do
+    self:row(field.name, plain.allowed(field, true), column)
+    if field.text ~= "" then self:add_all(prose.wrap(field.text, WIDTH, (" "):rep(column + 2))) end
+  end
+end
+
+function Page:values(fields)
+  local column = column_of(names_of(fields))
+  for _, field in ipairs(fields) do
+    self:row(field.name, plain.allowed(field) .. (field.text ~= "" and ": " .. field.text or ""), column)
+  end
+end
+
+function Page:entry(entry)
+  self:title(entry.call)
+  if #entry.text > 0 then self:add_all(prose.fill(entry.text, WIDTH, "  ")) end
+  if #entry.params > 0 then
+    self:add ""
+    self:values(entry.params)
+  end
+  for _, given in ipairs(entry.tables) do
+    self:add ""
+    if given.title ~= "" then self:add("  fields of " .. given.title) end
+    self:table(given)
+  end
+  for k, result in ipairs(entry.returns) do
+    if k == 1 then self:add "" end
+    self:row(k == 1 and "gives" or "", result.type .. (result.text ~= "" and ": " .. result.text or ""), 10)
+  end
+  if entry.source then
+    self:add ""
+    self:add("  " .. entry.source)
+  end
+end
+
+---Constructors and functions of a section, and methods of its objects.
+---@param section cq.reference.Section
+---@return cq.reference.Entry[] functions, cq.reference.Entry[] methods
+function plain.parts(section)
+  local functions, methods = {}, {}
+  for _, entry in ipairs(section.entries) do
+    local list = entry.name:find ":" and methods or functions
+    list[#list + 1] = entry
+  end
+  return functions, methods
+end
+
+function Page:list(entries)
+  local column = column_of(names_of(entries))
+  for _, entry in ipairs(entries) do self:row(entry.name, prose.summary(entry.text), column) end
+end
+
+---Constructor and what else stands under one name; methods as a list.
+function Page:section(section)
+  self:title(section.name)
+  self:add_all(prose.fill(prose.about(section.about), WIDTH, "  "))
+  local functions, methods = plain.parts(section)
+  if functions[1] and functions[1].name == section.name then self:entry(table.remove(functions, 1)) end
+  if #functions > 0 then
+    local kind = section.class and "constructors" or functions[1].name:find "^cqlua" and "commands" or "functions"
+    self:title(("%s; more of each: cqlua help %s"):format(kind, functions[1].name))
+  end
+  self:list(functions)
+  if #section.properties > 0 then
+    self:title(("fields of a %s"):format(section.class))
+    self:values(section.properties)
+  end
+  if #methods > 0 then self:title(("methods; more of each: cqlua help %s"):format(methods[1].name)) end
+  self:list(methods)
+end
+
+local function page(options) return setmetatable({ bold = options.bold }, Page) end
+
+local function concat(self) return table.concat(self, "\n") .. "\n" end
+
+---@param entry cq.reference.Entry
+---@param options { bold: boolean }
+---@return string
+function plain.entry(entry, options)
+  local out = page(options)
+  out:entry(entry)
+  return concat(out)
+end
+
+---Where a name is used, under its page.
+---@param uses string[]
+---@return string
+function plain.uses(uses)
+  local out = page {}
+  for k, line in ipairs(uses) do
+    if k == 1 then out:add "" end
+    out:add("  " .. (#line > WIDTH - 2 and line:sub(1, WIDTH - 5) .. "..." or line))
+  end
+  return #uses > 0 and concat(out) or ""
+end
+
+---@param section cq.reference.Section
+---@param options { bold: boolean }
+---@return string
+function plain.section(section, options)
+  local out = page(options)
+  out:section(section)
+  return concat(out)
+end
+
+---What is said first of a section: of its own, or of its constructor.
+---@param section cq.reference.Section
+---@return string[]
+function plain.text_of(section)
+  if #section.about > 0 then return section.about end
+  local first = section.entries[1]
+  return first and not first.name:find ":" and first.text or {}
+end
+
+---Where a name stands in a page: letters, digits and -. Capitals are kept apart, cq.Random beside cq.random.
+---@param name string
+---@return string
+function plain.anchor(name) return (name:gsub("[^%w_]+", "-")) end
+
+---What `cqlua help` alone shows.
+---@param book table
+---@param options { bold: boolean }
+---@return string
+function plain.overview(book, options)
+  local out = page(options)
+  out:add "cqlua help NAME        a page: cq.World, cq.Shape.box, run:render, cq.zeros, bench"
+  out:add "cqlua help WORD ...    what speaks of it: cqlua help stress, cqlua help initial velocity"
+  local function list(title, is_object)
+    out:title(title)
+    local sections = {}
+    for _, section in ipairs(book.sections) do
+      if section.name ~= "cq" and section.name ~= "cqlua" and (section.is_object or false) == is_object then
+        sections[#sections + 1] = section
+      end
+    end
+    local column = column_of(names_of(sections))
+    for _, section in ipairs(sections) do out:row(section.name, prose.summary(plain.text_of(section)), column) end
+  end
+  list("nouns", false)
+  list("objects that they give", true)
+  out:title "functions"
+  out:list(book.section_of.cq.entries)
+  out:title "the program"
+  out:list(book.section_of.cqlua.entries)
+  return concat(out)
+end
+
+---What a search found: names with the fields that spoke of the words.
+---@param hits { name: string, summary: string, fields: cq.reference.Field[] }[]
+---@param options { bold: boolean }
+---@return string
+function plain.hits(hits, options)
+  local out, told = page(options), {}
+  local column = column_of(names_of(hits))
+  for _, hit in ipairs(hits) do
+    out:row(hit.name, hit.summary, column)
+    for _, field in ipairs(hit.fields) do
+      local line = ("%s: %s"):format(field.name, field.text ~= "" and field.text or plain.allowed(field))
+      -- what many have in common is told of the first
+      if not told[line] then out:add_all(prose.wrap(line, WIDTH, (" "):rep(column + 2), (" "):rep(column + 4))) end
+      told[line] = true
+    end
+  end
+  return concat(out)
+end
+
+return plain
