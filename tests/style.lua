@@ -108,7 +108,7 @@ describe("rooms", function()
   -- what a room may include beside itself and cq.h; the map in engine/README.md
   local sees = {
     base = {}, math = { "base" }, physics = { "base", "math" },
-    world = { "base" }, backend = { "base", "world" },
+    world = { "base", "physics" }, backend = { "base", "physics", "world" },
     cpu = { "base", "math", "physics", "world", "backend" }, cuda = { "base", "math", "physics", "world", "backend" },
     memo = { "base", "world", "backend" }, geometry = { "base" }, tensor = { "base" }, picture = { "base" },
     api = { "base", "math", "physics", "world", "backend", "cpu", "cuda", "memo", "geometry", "tensor", "picture" },
@@ -120,6 +120,7 @@ describe("rooms", function()
       local included = line:match '^%s*#%s*include%s+"([^"]+)"'
       if not included then return end
       local from = file.path:match "^engine/([^/]+)/" or file.path:match "^(cuda)/"
+      if file.path == "engine/cq.h" and included == "lists.h" then return end   -- the one file that stands beside it
       if not from then return "a file outside of the rooms" end
       if not sees[from] then return ("an unknown room %s; add it to engine/README.md and here"):format(from) end
       if included == "cdef.inc" then return from ~= "host" and "cdef.inc belongs to host" or nil end
@@ -276,7 +277,7 @@ describe("C", function()
   it("names public functions cq_noun_verb", function()
     none(lines_that(function(file) return file.path == "engine/cq.h" end, function(line)
       local name = source.code(line):match "^[%w_ ]+[ %*]([%w_]+)%("
-      if name and not name:find "^cq_%l" then return name .. " does not begin with cq_" end
+      if name and not name:find "^cq_%l" and not name:find "^CQ_%u+" then return name .. " does not begin with cq_" end
     end))
   end)
 

@@ -58,7 +58,7 @@ CQ_RARE void material_stress_adj(const MaterialPoint *at, MaterialPoint *grad, c
   material_stress_derivative(at, grad_p, dp);
   EACH(i) EACH(j) grad->f[i][j] += dp[i][j];
   switch (at->law->kind) {
-#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_constants_adj(at, grad, grad_p); break;
+#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_grad_constants(at, grad, grad_p); break;
     CQ_LAWS(CQ_LAW_CASE)
 #undef CQ_LAW_CASE
   }

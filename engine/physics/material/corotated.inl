@@ -40,7 +40,7 @@ CQ_INLINE void corotated_stress_derivative(const MaterialPoint *at, const Real d
     dp[i][j] = (real)2 * at->c[LAME_MU] * (df[i][j] - dr[i][j]) + lambda * (de * cof[i][j] + e * dcof[i][j]);
 }
 
-CQ_INLINE void corotated_constants_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void corotated_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real rotation[CQ_DIM][CQ_DIM], d[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
   corotated_strain(at, rotation, d);
   mat_cofactor(at->f, cof);

@@ -33,7 +33,7 @@ CQ_INLINE void linear_stress_derivative(const MaterialPoint *at, const Real df[C
   EACH(i) dp[i][i] += volumetric;
 }
 
-CQ_INLINE void linear_constants_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void linear_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real strain[CQ_DIM][CQ_DIM];
   linear_strain(at, strain);
   grad->c[LAME_MU] += mat_dot(strain, grad_p);

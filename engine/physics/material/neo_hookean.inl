@@ -31,7 +31,7 @@ CQ_INLINE void neo_hookean_stress_derivative(const MaterialPoint *at, const Real
 }
 
 // grad_c += <dP/dc, grad_p>
-CQ_INLINE void neo_hookean_constants_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void neo_hookean_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real cof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);
   const Real jac = mat_det_of(at->f, cof), along = mat_dot(cof, grad_p) / jac;
