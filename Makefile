@@ -7,8 +7,13 @@ DEMO     ?= examples/biped.lua --particles 20
 DEMO_ITERATIONS ?= 120#  at most two minutes on two cores; one alone takes about 70 s
 WERROR   ?= 0#            1: warnings are errors
 SANITIZE ?= 0#          1: AddressSanitizer and UBSan
-# GPUs that the CUDA device is built for, as far as nvcc knows them; later ones translate the last at their first start
-CUDA_ARCHS ?= $(if $(NVCC),$(filter $(shell $(NVCC) --list-gpu-code 2>/dev/null | sed 's/sm_//'),75 80 86 89 90 100 120))
+# GPUs that the CUDA device is compiled for: empty: those of this machine, or one architecture where it has none; "all"; or
+# compute capabilities, "75 90". Newer GPUs translate the last one when they first load it.
+CUDA_ARCHS ?=
+# DIMENSION.BYTES of the kernels to build. For developers: `make KERNELS=2.4`, or KERNELS="2.4 3.4", is sooner done, and the
+# program says that it has no others
+EVERY_KERNEL := 2.4 2.8 3.4 3.8
+KERNELS  ?= $(EVERY_KERNEL)
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -24,14 +29,22 @@ MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
 endif
 MAKEFLAGS += --no-builtin-rules
 
+# a build of some of the kernels; the CUDA device, which takes longest, is then built by `make cuda` alone
+PARTIAL := $(filter-out $(KERNELS),$(EVERY_KERNEL))
+ifneq ($(filter-out $(EVERY_KERNEL),$(KERNELS))$(if $(strip $(KERNELS)),,none),)
+$(error KERNELS is "$(KERNELS)"; it must hold some of $(EVERY_KERNEL): dimension, and bytes of a number)
+endif
+
 # ---- what was found -------------------------------------------------------------------------------------------------
 MACHINE     := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 LUAJIT_INC  := $(shell $(PKG_CONFIG) --cflags luajit 2>/dev/null)
 LUAJIT_DIR  := $(shell $(PKG_CONFIG) --variable=libdir luajit 2>/dev/null)
 # the archive where there is one: one program that needs no LuaJIT installed
 LUAJIT_LIB  := $(or $(wildcard $(LUAJIT_DIR)/libluajit-5.1.a),$(shell $(PKG_CONFIG) --libs luajit 2>/dev/null))
-# instruction sets that the kernels are built for; the best of the machine is chosen at run time
-SIMD_LEVELS := $(if $(filter x86_64,$(MACHINE)),1 3 4,1)
+# instruction sets that the kernels are built for; the best of the machine is chosen at run time. A developer's build has only
+# that one
+SIMD_EVERY  := $(if $(filter x86_64,$(MACHINE)),1 3 4,1)
+SIMD_LEVELS ?= $(if $(PARTIAL),$(shell sh engine/cpu/level.sh),$(SIMD_EVERY))
 VERSION     := 0.1.0
 # the CUDA Toolkit's compiler; without it there is no CUDA device, and nothing else is missing
 NVCC        ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
@@ -67,13 +80,13 @@ LIBRARIES  := -lopenblas -lm -ldl
 KERNEL  := engine/cpu/kernels.c
 C_FILES := $(filter-out $(KERNEL),$(sort $(shell find engine -name '*.c'))) $(sort $(wildcard cuda/*.c))
 CXX_FILES := $(sort $(shell find engine -name '*.cc'))
-VARIANTS := $(foreach d,2 3,$(foreach r,4 8,$(foreach s,$(SIMD_LEVELS),$(d).$(r).$(s))))
+VARIANTS := $(foreach k,$(KERNELS),$(foreach s,$(SIMD_LEVELS),$(k).$(s)))
 KERNEL_OBJECTS := $(if $(wildcard $(KERNEL)),$(VARIANTS:%=$(BUILD)/engine/cpu/kernels.%.o))
 OBJECTS := $(C_FILES:%.c=$(BUILD)/%.o) $(CXX_FILES:%.cc=$(BUILD)/%.o) $(KERNEL_OBJECTS)
 # the CUDA device: kernels once for each dimension and precision, the rest once
 CUDA_KERNEL := cuda/kernels.cu
 CUDA_FILES := $(filter-out $(CUDA_KERNEL),$(sort $(wildcard cuda/*.cu)))
-CUDA_VARIANTS := 2.4 2.8 3.4 3.8
+CUDA_VARIANTS := $(KERNELS)
 # what worlds and rollouts need, for the C tests: neither Lua nor OpenBLAS
 CORE_OBJECTS := $(filter-out $(foreach room,host tensor picture geometry,$(BUILD)/engine/$(room)/%),$(OBJECTS))
 C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c))) \
@@ -97,7 +110,7 @@ $(error LuaJIT was not found by $(PKG_CONFIG); `make setup` installs what is mis
 endif
 endif
 
-all: $(BUILD)/cqlua $(if $(NVCC),$(BUILD)/cqlua-cuda.so) ## build build/cqlua, and the CUDA device where nvcc is (the default)
+all: $(BUILD)/cqlua $(if $(PARTIAL),,$(if $(NVCC),$(BUILD)/cqlua-cuda.so)) ## build build/cqlua, and the CUDA device where nvcc is (the default)
 
 help: ## this list, and what was detected
 	@echo "cqlua $(VERSION)"; echo
@@ -112,7 +125,8 @@ help: ## this list, and what was detected
 	  'busted' "$$(command -v busted || echo 'not found: make test installs it')" \
 	  'luacheck' "$$(command -v luacheck || echo 'not found: make test installs it')" \
 	  'ffmpeg' "$$(command -v ffmpeg || echo 'not found: make demo installs it')"
-	@echo; echo "variables: CUDA_ARCHS='$(CUDA_ARCHS)' BUILD=$(BUILD) PREFIX=$(PREFIX) CC=$(CC) CXX=$(CXX) WERROR=$(WERROR) SANITIZE=$(SANITIZE) DEMO=$(DEMO)"
+	@echo; echo "variables: CUDA_ARCHS='$(GPU_ARCHS)' KERNELS='$(KERNELS)' BUILD=$(BUILD) PREFIX=$(PREFIX) CC=$(CC) CXX=$(CXX)" \
+	  "WERROR=$(WERROR) SANITIZE=$(SANITIZE) DEMO=$(DEMO)"
 
 # ---- the program ----------------------------------------------------------------------------------------------------
 # objects depend on this file, which changes when the flags do
@@ -144,25 +158,33 @@ $(BUILD)/engine/cpu/kernels.$(1).$(2).$(3).o: $(KERNEL) $(BUILD)/flags
 	@mkdir -p $$(@D); echo "  cc    $$<  $(1)D, $(2)-byte real, simd level $(3)"
 	@$$(CC) $$(CPPFLAGS_ALL) -DCQ_DIM=$(1) -DCQ_REAL_BYTES=$(2) -DCQ_SIMD=$(3) $$(C_FLAGS) $$(KERNEL_FLAGS) $$(SIMD_FLAGS_$(3)) -MMD -MP -c $$< -o $$@
 endef
-$(foreach d,2 3,$(foreach r,4 8,$(foreach s,$(SIMD_LEVELS),$(eval $(call kernel_rule,$(d),$(r),$(s))))))
+$(foreach v,$(VARIANTS),$(eval $(call kernel_rule,$(word 1,$(subst ., ,$(v))),$(word 2,$(subst ., ,$(v))),$(word 3,$(subst ., ,$(v))))))
 
-$(BUILD)/cqlua: $(OBJECTS)
+# what is linked depends on this file, which changes when the list of objects does
+$(BUILD)/objects: FORCE
+	@mkdir -p $(@D); echo '$(OBJECTS) $(CUDA_OBJECTS)' | cmp -s - $@ || echo '$(OBJECTS) $(CUDA_OBJECTS)' > $@
+
+$(BUILD)/cqlua: $(OBJECTS) $(BUILD)/objects
 	@echo "  link  $@"
-	@$(if $(CXX_FILES),$(CXX),$(CC)) $(LINK_FLAGS) $^ $(LUAJIT_LIB) $(LIBRARIES) -o $@.new && mv $@.new $@
+	@$(if $(CXX_FILES),$(CXX),$(CC)) $(LINK_FLAGS) $(OBJECTS) $(LUAJIT_LIB) $(LIBRARIES) -o $@.new && mv $@.new $@
 
 -include $(OBJECTS:.o=.d) $(C_TESTS:%=%.d)
 
 # ---- the CUDA device --------------------------------------------------------------------------------------------------
+# asked for once, where it is needed: nvidia-smi may take a second
+GPU_ARCHS = $(eval GPU_ARCHS := $(if $(NVCC),$(shell sh cuda/archs.sh '$(NVCC)' $(CUDA_ARCHS))))$(GPU_ARCHS)
 # a multiply and an add may be fused, as on the CPU; the host's compiler sees pragmas that are for the GPU's
 CUDA_FLAGS = -std=c++17 -O3 $(CPPFLAGS_ALL) -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra,-Wno-unknown-pragmas -Xptxas -v \
   -Wno-deprecated-gpu-targets \
-  $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
-  -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS)) $(NVCCFLAGS)
+  $(foreach a,$(GPU_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+  -gencode arch=compute_$(lastword $(GPU_ARCHS)),code=compute_$(lastword $(GPU_ARCHS)) $(NVCCFLAGS)
 CUDA_OBJECTS := $(patsubst cuda/%.cu,$(BUILD)/cuda/%.cuda.o,$(CUDA_FILES)) $(CUDA_VARIANTS:%=$(BUILD)/cuda/kernels.%.cuda.o)
-CUDA_COMPILE = $(NVCC) $(CUDA_FLAGS) -MMD -MP -MF $@.d -c $< -o $@ 2> $@.log || \
-  { cat $@.log >&2; echo "nvcc failed on $<; make NVCC= builds without the CUDA device" >&2; rm -f $@; exit 1; }
+# what the assembler says of registers and memory stays in the .log beside the object, and the PTX of each GPU in the .ptx
+CUDA_COMPILE = rm -rf $@.ptx; mkdir $@.ptx; \
+  $(NVCC) $(CUDA_FLAGS) --keep --keep-dir $@.ptx -MMD -MP -MF $@.d -c $< -o $@ 2> $@.log || \
+  { cat $@.log >&2; echo "nvcc failed on $<; make NVCC= builds without the CUDA device" >&2; rm -rf $@ $@.ptx; exit 1; }; \
+  find $@.ptx -type f ! -name '*.ptx' -exec rm {} +
 
-# what the assembler says of registers and memory stays in the .log beside the object
 $(BUILD)/cuda/flags: FORCE
 	@mkdir -p $(@D); flags='$(NVCC) $(CUDA_FLAGS)'; echo "$$flags" | cmp -s - $@ || echo "$$flags" > $@
 
@@ -177,9 +199,9 @@ $(BUILD)/cuda/kernels.$(1).cuda.o: $(CUDA_KERNEL) $(BUILD)/cuda/flags
 endef
 $(foreach v,$(CUDA_VARIANTS),$(eval $(call cuda_rule,$(v))))
 
-$(BUILD)/cqlua-cuda.so: $(CUDA_OBJECTS)
+$(BUILD)/cqlua-cuda.so: $(CUDA_OBJECTS) $(BUILD)/objects
 	@echo "  link  $@"
-	@$(NVCC) -shared -cudart static -Xlinker --exclude-libs,ALL $^ -o $@.new && mv $@.new $@
+	@$(NVCC) -shared -cudart static -Xlinker --exclude-libs,ALL $(CUDA_OBJECTS) -o $@.new && mv $@.new $@
 
 cuda: ## build the CUDA device, build/cqlua-cuda.so; it needs nvcc
 	@$(if $(NVCC),,echo "nvcc was not found: install the CUDA Toolkit, or say where it is with NVCC=..."; exit 1)
@@ -187,7 +209,7 @@ cuda: ## build the CUDA device, build/cqlua-cuda.so; it needs nvcc
 
 cuda-budget: cuda ## what nvcc made of the kernels: registers and memory against tests/cuda/budget.txt, loads that would be stale
 	@sh tests/cuda/budget.sh $(BUILD)
-	@NVCC="$(NVCC)" sh tests/cuda/coherent.sh
+	@sh tests/cuda/coherent.sh $(BUILD)
 
 gpu-check: ## on a machine with a GPU: parity with the CPU, NVIDIA's sanitizer, speed; ONLY names stages
 	@MAKE="$(MAKE)" NVCC="$(NVCC)" sh tests/cuda/gpu-check.sh -b $(BUILD) $(ONLY)
@@ -198,12 +220,14 @@ gpu-check: ## on a machine with a GPU: parity with the CPU, NVIDIA's sanitizer, 
 # The sources of cuda/ by the C++ compiler, with an emulated <cuda_runtime.h> before any other: no CUDA Toolkit is needed.
 # gcc notes how it passes structures that no other object sees
 EMULATED_FLAGS := -Itests/cuda/emulation $(CPPFLAGS_ALL) $(CXX_FLAGS) -Wno-psabi -fPIC -fvisibility=hidden
+# the kernels alone: they run no slower for it, since most of the time goes into fibers and checks, and are compiled in half
+KERNELS_EMULATED := $(EMULATED_FLAGS) -O1
 EMULATION_OBJECTS := $(patsubst %.cc,$(BUILD)/%.o,$(sort $(wildcard tests/cuda/emulation/*.cc)))
 EMULATED := $(basename $(CUDA_FILES:cuda/%=%)) $(CUDA_VARIANTS:%=kernels.%)
 # The same with calls of tests/cuda/emulation/instrument.cc at every access of memory, to look for races; the sanitizer's own library
 # is not linked. By gcc, for clang copies structures unseen.
 RACE_CXX := $(if $(findstring clang,$(CXX)),g++,$(CXX))
-RACE_FLAGS := $(EMULATED_FLAGS) -O2 -g1 -fno-sanitize=all -fsanitize=thread --param=tsan-distinguish-volatile=1
+RACE_FLAGS := $(EMULATED_FLAGS) -O1 -g1 -fno-sanitize=all -fsanitize=thread --param=tsan-distinguish-volatile=1
 
 $(BUILD)/tests/cuda/emulation/%.o: tests/cuda/emulation/%.cc $(BUILD)/flags
 	@mkdir -p $(@D); echo "  c++   $<"
@@ -221,7 +245,7 @@ $(BUILD)/tests/cuda/$(1)/kernels.%.o: $(CUDA_KERNEL) $(BUILD)/flags
 
 -include $(EMULATED:%=$(BUILD)/tests/cuda/$(1)/%.d)
 endef
-$(eval $(call emulated_rules,emulated,$(CXX) $(EMULATED_FLAGS)))
+$(eval $(call emulated_rules,emulated,$(CXX) $(KERNELS_EMULATED)))
 $(eval $(call emulated_rules,instrumented,$(RACE_CXX) $(RACE_FLAGS)))
 
 $(BUILD)/tests/cuda-emulated.so: $(EMULATED:%=$(BUILD)/tests/cuda/emulated/%.o) $(EMULATION_OBJECTS)
@@ -277,7 +301,8 @@ demo: ## set up, build, train the demo robot and leave a video in build/demo
 test: ## set up, build and run all tests
 	@$(MAKE) --no-print-directory tests
 
-# the tests alone; ONLY=name runs those files whose name holds it. Where nvcc is the kernels are held to their budget, for all GPUs
+# the tests alone; ONLY=name runs those files whose name holds it. Where nvcc is, the kernels are held to their budget, for the
+# GPUs that they were built for
 BUDGETED := $(if $(ONLY),,$(NVCC))
 tests:
 	@sh engine/host/setup.sh build test
@@ -288,14 +313,18 @@ run-tests: $(BUILD)/cqlua $(C_TESTS) $(BUILD)/tests/cuda-emulated.so $(BUILD)/te
 
 # a test that decides which allocation fails
 $(BUILD)/tests/starve: LINK_FLAGS += -Wl,--wrap=cq_alloc,--wrap=calloc
+# a build of some kernels only, for this machine only
+$(BUILD)/tests/partial: CORE_OBJECTS := $(filter-out $(BUILD)/engine/cpu/kernels.%,$(CORE_OBJECTS)) \
+  $(filter %kernels.2.4.1.o %kernels.3.8.4.o,$(KERNEL_OBJECTS))
 # tests may look into any room
 $(BUILD)/tests/%: tests/c/%.c $(CORE_OBJECTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo "  test  $<"
 	@$(CC) $(CPPFLAGS_ALL) $(C_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
 	@$(CC) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) -lm -ldl -o $@
+# those in C++ compute with dual numbers, in templates that take three times as long to compile at -O3
 $(BUILD)/tests/%: tests/c/%.cc $(CORE_OBJECTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo "  test  $<"
-	@$(CXX) $(CPPFLAGS_ALL) $(CXX_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
+	@$(CXX) $(CPPFLAGS_ALL) $(CXX_FLAGS) -O1 -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
 	@$(CXX) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) -lm -ldl -o $@
 
 trainings: ## train every example to its end and hold it to what is said here of it; minutes
@@ -325,7 +354,7 @@ check-all: ## gcc and clang with warnings as errors, kernels in plain C, tests u
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/plain CPPFLAGS=-DCQ_LANES=1 WERROR=1 NVCC= ONLY=c/ tests
 	@ASAN_OPTIONS=detect_leaks=0 $(MAKE) --no-print-directory BUILD=$(BUILD)/check/sanitize CC=gcc CXX=g++ WERROR=1 SANITIZE=1 NVCC= tests
 	@$(MAKE) --no-print-directory fuzz
-	@$(if $(NVCC),$(MAKE) --no-print-directory cuda-budget,echo "nvcc was not found: the CUDA device was not built")
+	@$(if $(NVCC),$(MAKE) --no-print-directory BUILD=$(BUILD)/check/cuda CUDA_ARCHS=all cuda-budget,echo "nvcc was not found: the CUDA device was not built")
 
 accuracy: $(BUILD)/cqlua ## error of the gradients, beside the paper's
 	@$(BUILD)/cqlua accuracy

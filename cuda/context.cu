@@ -159,7 +159,10 @@ cq_status cq_cuda_context_create(const cq_model *model, cq_context **out) {
   if (!c) return CQ_MEMORY;
   c->model = model;
   c->kernels = find_kernels(model);
-  status = open_device(c);
+  if (!c->kernels)
+    status = cq_fail(CQ_INVALID, "this build has no %dD float%d kernels for CUDA: `make cuda` builds all of them", model->dim,
+                     model->precision == CQ_FLOAT64 ? 64 : 32);
+  if (!status) status = open_device(c);
   if (!status) status = upload_walls(c);
   if (!status) status = upload_materials(c);
   if (!status) status = upload_drive(c);

@@ -60,6 +60,8 @@ typedef struct cq_cuda_kernels {
   void (*read_adj)(cudaStream_t stream, int32_t blocks, const cq_reading *reading);
 } cq_cuda_kernels;
 
-extern const cq_cuda_kernels cq_cuda_kernels_2_4, cq_cuda_kernels_2_8, cq_cuda_kernels_3_4, cq_cuda_kernels_3_8;
+// weak: a developer's build (make cuda KERNELS=2.4) holds some of them only, and the addresses of the others are NULL
+#define CQ_CUDA_TABLE extern const __attribute__((weak)) cq_cuda_kernels
+CQ_CUDA_TABLE cq_cuda_kernels_2_4, cq_cuda_kernels_2_8, cq_cuda_kernels_3_4, cq_cuda_kernels_3_8;
 
 #endif

@@ -38,7 +38,8 @@ describe("a script", function()
   end)
 
   it("that misuses the library sees its own line and none of the library's", function()
-    local result = cqlua { script "local is = require 'cq.schema'\nlocal S = is.define('thing', { a = is.number() })\nlocal s = S { b = 1 }\nprint(s)\n" }
+    local result = cqlua { script("local is = require 'cq.schema'\nlocal S = is.define('thing', { a = is.number() })\n"
+      .. "local s = S { b = 1 }\nprint(s)\n") }
     assert.equal(1, result.code)
     has(result.err, "script.lua:3: thing: unknown field b")
     assert.is_nil(result.err:find "lua/cq/")
@@ -97,7 +98,8 @@ describe("a script", function()
 
   it("runs out of memory without a crash", function()
     if process.sanitized() then return pending "AddressSanitizer reserves more than any limit allows" end
-    local result = cqlua({ script "local t = {}\nwhile true do t[#t + 1] = ('x'):rep(1e7) .. #t end" }, { before = "ulimit -v 2000000;" })
+    local result = cqlua({ script "local t = {}\nwhile true do t[#t + 1] = ('x'):rep(1e7) .. #t end" },
+      { before = "ulimit -v 2000000;" })
     assert.equal(1, result.code)
     has(result.err, "not enough memory")
   end)
@@ -121,15 +123,18 @@ describe("options of a script", function()
   local ask = "local option = require 'cq.option'\n"
 
   it("are read as the type of their default", function()
-    local content = ask .. "print(option('n', 3), option('dry', false), option('wet', true), option('name', 'a'), option('goal', { 0, 0 })[2], option('other'))"
+    local content = ask .. "print(option('n', 3), option('dry', false), option('wet', true), option('name', 'a'), "
+      .. "option('goal', { 0, 0 })[2], option('other'))"
     assert.equal("3\tfalse\ttrue\ta\t0\tnil\n", cqlua { script(content) }.out)
     assert.equal("-7\ttrue\tfalse\tb c\t0.25\t5\n",
-      cqlua { script(content), "--n", "-7", "--dry", "--wet=false", "--name", "b c", "--goal", "1,0.25", "--other=5" }.out)
+      cqlua { script(content), "--n", "-7", "--dry", "--wet=false", "--name", "b c", "--goal", "1,0.25",
+        "--other=5" }.out)
   end)
 
   it("that do not fit are errors at the script's line", function()
     for typed, problem in pairs {
-      ["--n=x"] = '--n must be a number, got "x"', ["--n"] = "--n must be a number, got nothing", ["--n=nan"] = '--n must be a number, got "nan"',
+      ["--n=x"] = '--n must be a number, got "x"', ["--n"] = "--n must be a number, got nothing",
+      ["--n=nan"] = '--n must be a number, got "nan"',
       ["--dry=perhaps"] = '--dry must be true or false, got "perhaps"',
     } do
       local result = cqlua { script(ask .. "print(option('n', 3), option('dry', false))"), typed }
@@ -154,10 +159,12 @@ describe("options of a script", function()
   end)
 
   it("can also be the program's", function()
-    local content = ask .. "local p = option.program\nprint(p.threads, p.precision, p.simd, p.out, p.seed, p.quiet, p.device, option('seed', 9))"
+    local content = ask .. "local p = option.program\nprint(p.threads, p.precision, p.simd, p.out, p.seed, p.quiet, "
+      .. "p.device, option('seed', 9))"
     assert.equal("0\tnil\tauto\tnil\tnil\tfalse\tnil\t9\n", cqlua { script(content) }.out)
     assert.equal("2\tfloat64\tavx2\tx\t5\ttrue\tcpu\t5\n", cqlua {
-      "--threads", "2", "--precision=float64", "--device", "cpu", script(content), "--simd", "avx2", "--out", "x", "--seed", "5", "--quiet",
+      "--threads", "2", "--precision=float64", "--device", "cpu", script(content), "--simd", "avx2", "--out", "x",
+      "--seed", "5", "--quiet",
     }.out)
   end)
 end)
@@ -178,7 +185,8 @@ describe("the command line", function()
       { { "--threads", "two" }, 'got "two"' }, { { "--threads" }, "got nothing" },
       { { "--precision", "float16" }, '--precision must be one of "float32", "float64", got "float16"' },
       { { "--device", "gpu" }, '--device must be one of "auto", "cpu", "cuda", got "gpu"' },
-      { { "--seed", "1.5" }, 'got "1.5"' }, { { "--simd", "sse9" }, 'got "sse9"' }, { { "-e" }, "-e needs a piece of Lua" },
+      { { "--seed", "1.5" }, 'got "1.5"' }, { { "--simd", "sse9" }, 'got "sse9"' },
+      { { "-e" }, "-e needs a piece of Lua" },
       { {}, "nothing to run" },
     } do
       local result = cqlua(case[1])
@@ -246,7 +254,8 @@ end)
 
 describe("make help", function()
   it("tells of a machine without nvcc, and nothing goes wrong", function()
-    local pipe = io.popen(("env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory -C '%s' help NVCC= 2>&1"):format(require("cq.host").root))
+    local pipe = io.popen(("env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory -C '%s' help NVCC= 2>&1")
+      :format(require("cq.host").root))
     local said = pipe:read "*a"
     pipe:close()
     assert.matches("^cqlua %d", said)
@@ -263,7 +272,8 @@ describe("a command", function()
     local line = cqlua { "info", "--json", "--threads", "3" }.out
     assert.matches('^{"version": "%d.*}\n$', line)
     has(line, '"threads": 3')
-    has(cqlua({ "--simd", "baseline", "--threads", "1", "--precision", "float64", "info" }).out, "CPU, baseline, 1 thread, float64")
+    has(cqlua({ "--simd", "baseline", "--threads", "1", "--precision", "float64", "info" }).out,
+      "CPU, baseline, 1 thread, float64")
     assert.equal(1, select(2, line:gsub("\n", "")))
   end)
 
@@ -274,7 +284,8 @@ describe("a command", function()
   end)
 
   it("check runs a script with one iteration and hands its options on", function()
-    local content = "local option = require 'cq.option'\nprint(option('iterations', 100), option('n', 3), option.program.check, arg[1])\n"
+    local content = "local option = require 'cq.option'\nprint(option('iterations', 100), option('n', 3), "
+      .. "option.program.check, arg[1])\n"
     local result = cqlua { "check", script(content), "--n", "4", "word", "--m", "1" }
     assert.equal(0, result.code, result.err)
     assert.equal("1\t4\ttrue\tword\n" .. folder .. "/script.lua: nothing wrong was found\n", result.out)
@@ -288,7 +299,9 @@ describe("a command", function()
       local result = cqlua { name, "--help" }
       assert.equal(0, result.code)
       has(result.out, "--json")
-      for option, kind in pairs(require("cq.command." .. name).options) do assert(kind.help, ("%s --%s says nothing"):format(name, option)) end
+      for option, kind in pairs(require("cq.command." .. name).options) do
+        assert(kind.help, ("%s --%s says nothing"):format(name, option))
+      end
     end
     has(cqlua({ "bench", "--help" }).out, "  --case C           only those of this name")
   end)
@@ -302,7 +315,8 @@ describe("the engine", function()
     local structs = engine.structs()
     assert(#structs >= 5, #structs)
     for _, name in ipairs(structs) do
-      assert(tonumber(engine.C.cq_struct_size(name)) == require("ffi").sizeof(name), name .. " is unknown to cq_struct_size or has another size")
+      assert(tonumber(engine.C.cq_struct_size(name)) == require("ffi").sizeof(name),
+        name .. " is unknown to cq_struct_size or has another size")
     end
   end)
 

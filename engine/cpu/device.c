@@ -55,9 +55,9 @@ static void context_destroy(cq_context *context) {
 }
 
 static cq_status context_create(const cq_model *model, cq_context **out) {
-  const cq_kernels *kernels = cq_kernels_find(model->dim, model->precision, model->simd);
-  if (!kernels)
-    return cq_fail(CQ_INVALID, "simd level %d is not one of this machine; 0 takes the best, 1 is the baseline", model->simd);
+  const cq_kernels *kernels;
+  const cq_status status = cq_kernels_choose(model, &kernels);
+  if (status) return status;
   if (model->threads < 0) return cq_fail(CQ_INVALID, "threads is %d; it must be 0 (all cores) or more", model->threads);
   cq_context *context = cq_alloc(1, sizeof *context, "device");
   if (!context) return CQ_MEMORY;

@@ -55,5 +55,7 @@ typedef struct cq_kernels {
 
 // The best table for this machine, or the one of a given level (cq_world_def.simd); NULL where there is none.
 const cq_kernels *cq_kernels_find(int32_t dim, int32_t precision, int32_t simd);
+// The same for a model, or the sentence that says what this machine or this build lacks.
+cq_status cq_kernels_choose(const cq_model *model, const cq_kernels **out);
 
 #endif
