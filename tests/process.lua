@@ -50,11 +50,13 @@ function process.cqlua(words, shell)
   local parts = { quote(host.executable) }
   for _, word in ipairs(words) do parts[#parts + 1] = quote(word) end
   -- the braces: what the shell itself says of a killed process is not for the test's output
-  local command = ("{ %s %s > %s/out 2> %s/err %s; echo $? > %s/code; } 2>/dev/null"):format(shell and shell.before or "", table.concat(parts, " "),
+  local command = ("{ %s %s > %s/out 2> %s/err %s; echo $? > %s/code; } 2>/dev/null")
+    :format(shell and shell.before or "", table.concat(parts, " "),
     folder, folder, shell and shell.after or "</dev/null", folder)
   os.execute(command)
   local result = {
-    code = tonumber(process.read(folder .. "/code")), out = process.read(folder .. "/out"), err = process.read(folder .. "/err"),
+    code = tonumber(process.read(folder .. "/code")), out = process.read(folder .. "/out"),
+    err = process.read(folder .. "/err"),
   }
   process.remove(folder)
   return result
