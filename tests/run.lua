@@ -6,7 +6,9 @@
 --   tests/c/*.c, *.cc                      programs built by make; last line "N passed, N failed" (tests/c/check.h)
 --   tests/cuda/*.c, *.cc                   the same with CUDA on an emulated GPU; and some of tests/c there once more,
 --                                          and on an emulated GPU that looks for races
--- Each line tells the processor time that the file took, of all its threads and processes, whatever else runs. The last line of all is "N passed, N failed"; the exit code is 1 if anything failed or nothing ran.
+-- Each line tells the processor time that the file took, of all its threads and processes, whatever else
+--                                       runs. The last line of all is "N passed, N failed"; the exit code is 1 if
+--                                       anything failed or nothing ran.
 local host = require "cq.host"
 local option = require "cq.option"
 local process = require "tests.process"
