@@ -88,7 +88,7 @@ CUDA_KERNEL := cuda/kernels.cu
 CUDA_FILES := $(filter-out $(CUDA_KERNEL),$(sort $(wildcard cuda/*.cu)))
 CUDA_VARIANTS := $(KERNELS)
 # what worlds and rollouts need, for the C tests: neither Lua nor OpenBLAS
-CORE_OBJECTS := $(filter-out $(foreach room,host tensor picture geometry,$(BUILD)/engine/$(room)/%),$(OBJECTS))
+CORE_OBJECTS := $(filter-out $(foreach room,host picture geometry,$(BUILD)/engine/$(room)/%),$(OBJECTS))
 C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c))) \
            $(patsubst tests/c/%.cc,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.cc))) \
            $(patsubst tests/cuda/%.cc,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.cc))) \
@@ -258,12 +258,12 @@ $(BUILD)/tests/cuda-%.so:
 $(BUILD)/tests/cuda/%: tests/cuda/%.c $(CORE_OBJECTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo "  test  $<"
 	@$(CC) $(CPPFLAGS_ALL) $(C_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
-	@$(CC) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) -lm -ldl -o $@
+	@$(CC) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) $(LIBRARIES) -o $@
 
 $(BUILD)/tests/bench/%: tests/bench/%.c $(CORE_OBJECTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo "  bench $<"
 	@$(CC) $(CPPFLAGS_ALL) $(C_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
-	@$(CC) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) -lm -ldl -o $@
+	@$(CC) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) $(LIBRARIES) -o $@
 
 # what a GPU's launches, barriers and copies take: for a real one only
 $(BUILD)/tests/cuda/latency: tests/cuda/latency.cu cuda/launch.h $(BUILD)/cuda/flags
@@ -320,12 +320,12 @@ $(BUILD)/tests/partial: CORE_OBJECTS := $(filter-out $(BUILD)/engine/cpu/kernels
 $(BUILD)/tests/%: tests/c/%.c $(CORE_OBJECTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo "  test  $<"
 	@$(CC) $(CPPFLAGS_ALL) $(C_FLAGS) -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
-	@$(CC) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) -lm -ldl -o $@
+	@$(CC) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) $(LIBRARIES) -o $@
 # those in C++ compute with dual numbers, in templates that take three times as long to compile at -O3
 $(BUILD)/tests/%: tests/c/%.cc $(CORE_OBJECTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo "  test  $<"
 	@$(CXX) $(CPPFLAGS_ALL) $(CXX_FLAGS) -O1 -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
-	@$(CXX) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) -lm -ldl -o $@
+	@$(CXX) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) $(LIBRARIES) -o $@
 
 trainings: ## train every example to its end and hold it to what is said here of it; minutes
 	@sh engine/host/setup.sh build test

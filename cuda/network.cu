@@ -3,8 +3,8 @@
 #include "network.h"
 #include <math.h>
 
-#define CQ_UNIT CQ_GPU
-#include "../engine/math/network.inl"
+#define CQ_ACTIVATION CQ_GPU
+#include "../engine/math/activation.inl"
 
 enum { THREADS = 128 };
 
@@ -48,13 +48,13 @@ CQ_GPU void make_values(const cq_network *n, const int64_t scene) {
     for (int32_t j = (int32_t)threadIdx.x; j < out; j += THREADS) {
       double sum = 0;
       CQ_UNROLLED_16 for (int32_t i = 0; i < in; i++) sum += x[i] * w[(int64_t)i * out + j];
-      y[j] = unit_value(n->activation[l], sum + b[j]);
+      y[j] = activation_value(n->activation[l], sum + b[j]);
     }
     __syncthreads();
   }
 }
 
-CQ_KERNEL drive(const cq_network n) {
+CQ_KERNEL network_signals(const cq_network n) {
   for (int64_t scene = blockIdx.x; scene < n.batch; scene += gridDim.x) {
     const int32_t outputs = n.width[n.layers];
     const double *y = units_of(&n, n.value, scene, n.layers - 1);
@@ -72,7 +72,7 @@ CQ_KERNEL drive(const cq_network n) {
 }
 
 // from gradients of signals to those of what was seen
-CQ_KERNEL drive_adj(const cq_network n) {
+CQ_KERNEL actuation_adj(const cq_network n) {
   const int last = n.layers - 1;
   for (int64_t scene = blockIdx.x; scene < n.batch; scene += gridDim.x) {
     make_values(&n, scene);
@@ -80,7 +80,7 @@ CQ_KERNEL drive_adj(const cq_network n) {
       double grad = n.grad_output[scene * n.width[n.layers] + j];
       for (int32_t a = 0; a < n.actuators; a++)
         if (n.output[a] == j) grad += n.scale[a] * n.grad_signal[scene * n.actuators + a];
-      units_of(&n, n.delta, scene, last)[j] = grad * unit_slope(n.activation[last], units_of(&n, n.value, scene, last)[j]);
+      units_of(&n, n.delta, scene, last)[j] = grad * activation_slope(n.activation[last], units_of(&n, n.value, scene, last)[j]);
     }
     for (int l = last; l >= 0; l--) {
       const int32_t in = n.width[l], out = n.width[l + 1];
@@ -90,7 +90,7 @@ CQ_KERNEL drive_adj(const cq_network n) {
         double grad = 0;
         CQ_UNROLLED_16 for (int32_t j = 0; j < out; j++) grad += w[(int64_t)i * out + j] * delta[j];
         if (l)
-          units_of(&n, n.delta, scene, l - 1)[i] = grad * unit_slope(n.activation[l - 1], x[i]);
+          units_of(&n, n.delta, scene, l - 1)[i] = grad * activation_slope(n.activation[l - 1], x[i]);
         else
           see_adj(&n, scene, i, grad);
       }
@@ -111,9 +111,9 @@ CQ_KERNEL add_gradients(const cq_network n) {
   }
 }
 
-void cq_network_drive(cudaStream_t stream, const cq_network *n) { CQ_LAUNCH(drive, n->batch, THREADS, stream, *n); }
+void cq_network_signals(cudaStream_t stream, const cq_network *n) { CQ_LAUNCH(network_signals, n->batch, THREADS, stream, *n); }
 
 void cq_network_adj(cudaStream_t stream, int32_t blocks, const cq_network *n) {
-  CQ_LAUNCH(drive_adj, n->batch, THREADS, stream, *n);
+  CQ_LAUNCH(actuation_adj, n->batch, THREADS, stream, *n);
   CQ_LAUNCH(add_gradients, blocks, THREADS, stream, *n);
 }

@@ -110,7 +110,7 @@ describe("rooms", function()
     base = {}, math = { "base" }, physics = { "base", "math" },
     world = { "base", "physics" }, backend = { "base", "physics", "world" },
     cpu = { "base", "math", "physics", "world", "backend" }, cuda = { "base", "math", "physics", "world", "backend" },
-    memo = { "base", "world", "backend" }, geometry = { "base" }, tensor = { "base" }, picture = { "base" },
+    memo = { "base", "world", "backend" }, geometry = { "base" }, tensor = { "base", "math" }, picture = { "base" },
     api = { "base", "math", "physics", "world", "backend", "cpu", "cuda", "memo", "geometry", "tensor", "picture" },
     host = {},
   }

@@ -64,14 +64,14 @@ const char *cq_world_device(const cq_world *world) { return world->description; 
 int32_t cq_world_device_kind(const cq_world *world) { return world->backend == cq_backend_cpu() ? CQ_DEVICE_CPU : CQ_DEVICE_CUDA; }
 cq_status cq_gpu_find(int32_t index, cq_gpu *gpu) { return cq_cuda_find_gpu(index, gpu); }
 
-void cq_world_timers(cq_world *world, double seconds[10], int32_t reset) {
-  _Static_assert(CQ_PHASE_COUNT == 10, "cq.h says how many timers there are");
+void cq_world_timers(cq_world *world, double seconds[9], int32_t reset) {
+  _Static_assert(CQ_PHASE_COUNT == 9, "cq.h says how many timers there are");
   world->backend->timers(world->context, seconds, reset);
 }
 
 const char *cq_phase_name(int32_t phase) {
   static const char *const names[CQ_PHASE_COUNT] = {"sort", "p2g", "grid", "g2p", "g2p_adj", "grid_adj", "p2g_adj",
-                                                    "readout", "drive", "memo"};
+                                                    "readout", "actuation"};
   return phase >= 0 && phase < CQ_PHASE_COUNT ? names[phase] : "";
 }
 

@@ -199,10 +199,6 @@ ROW_INLINE void real_turn(Real v[QUADS]) {
 
 #endif
 
-ROW_INLINE Part part_zero(void) {
-  const real zero[4] = {(real)0, (real)0, (real)0, (real)0};
-  return part_comps(zero);
-}
 // a b + c and s b + c; the compiler contracts them
 ROW_INLINE Part part_fma(Part a, Part b, Part c) { return part_add(part_mul(a, b), c); }
 ROW_INLINE Part part_scale_add(real s, Part b, Part c) { return part_add(part_scale(s, b), c); }

@@ -6,7 +6,7 @@ enum { ROWS = CQ_DIM == 3 ? 9 : 3, LAST = CQ_DIM - 1 };
 // first quads of what a record holds: momentum and mass of the middle node, and their slopes along each axis; three weights of
 // each axis; what g2p_adj scattered; what is gathered
 enum {
-  MOVE = 0, WEIGHT = 4, SLOPE = WEIGHT + CQ_DIM, MOVE_ADJ = 8,
+  MOVE = 0, WEIGHT = 4, MOVE_ADJ = 8,
   SUM = 12, EXCHANGE = SUM + CQ_DIM + 1, RECORD_QUADS = 20,
 };
 

@@ -1,23 +1,14 @@
-// Elementwise functions of one tensor. An adjoint may use the result where that is cheaper or more exact.
+// unary: elementwise functions of one tensor. An adjoint may use the result where that is cheaper or more exact.
 #include "tensor.h"
 #include <math.h>
+
+#define CQ_ACTIVATION static inline
+#include "../math/activation.inl"
 
 #define EACH(expression) \
   for (int64_t i = 0; i < count; i++) { const double v = x[i]; y[i] = (expression); } break
 
-// 1/(1+e^-x) without overflow on either side
-static double sigmoid(double x) {
-  double e = exp(-fabs(x));
-  return x >= 0 ? 1 / (1 + e) : e / (1 + e);
-}
-
-// log(1+e^x) without overflow
-static double softplus(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
-
 static double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }   // keeps nan
-
-// not x > 0 ? x : 0, which would turn nan into 0
-static double relu(double x) { return x < 0 ? 0 : x; }
 
 void cq_tensor_unary(int32_t op, int64_t count, const double *x, double *y) {
   switch (op) {
@@ -33,10 +24,10 @@ void cq_tensor_unary(int32_t op, int64_t count, const double *x, double *y) {
     case CQ_UNARY_ASIN: EACH(asin(v));
     case CQ_UNARY_ACOS: EACH(acos(v));
     case CQ_UNARY_ATAN: EACH(atan(v));
-    case CQ_UNARY_TANH: EACH(tanh(v));
-    case CQ_UNARY_SIGMOID: EACH(sigmoid(v));
-    case CQ_UNARY_RELU: EACH(relu(v));
-    case CQ_UNARY_SOFTPLUS: EACH(softplus(v));
+    case CQ_UNARY_TANH: EACH(activation_value(CQ_UNARY_TANH, v));
+    case CQ_UNARY_SIGMOID: EACH(activation_value(CQ_UNARY_SIGMOID, v));
+    case CQ_UNARY_RELU: EACH(activation_value(CQ_UNARY_RELU, v));
+    case CQ_UNARY_SOFTPLUS: EACH(activation_value(CQ_UNARY_SOFTPLUS, v));
     case CQ_UNARY_SIGN: EACH(sign(v));
     case CQ_UNARY_FLOOR: EACH(floor(v));
     case CQ_UNARY_ROUND: EACH(round(v));
@@ -68,10 +59,10 @@ void cq_tensor_unary_adj(int32_t op, int64_t count, const double *x, const doubl
     case CQ_UNARY_ASIN: EACH_ADJ(g / sqrt((1 - v) * (1 + v)));
     case CQ_UNARY_ACOS: EACH_ADJ(-g / sqrt((1 - v) * (1 + v)));
     case CQ_UNARY_ATAN: EACH_ADJ(g / (1 + v * v));
-    case CQ_UNARY_TANH: EACH_ADJ(g * (1 - r) * (1 + r));
-    case CQ_UNARY_SIGMOID: EACH_ADJ(g * r * (1 - r));
-    case CQ_UNARY_RELU: EACH_ADJ(v > 0 ? g : 0);
-    case CQ_UNARY_SOFTPLUS: EACH_ADJ(g * sigmoid(v));
+    case CQ_UNARY_TANH: EACH_ADJ(g * activation_slope(CQ_UNARY_TANH, r));
+    case CQ_UNARY_SIGMOID: EACH_ADJ(g * activation_slope(CQ_UNARY_SIGMOID, r));
+    case CQ_UNARY_RELU: EACH_ADJ(g * activation_slope(CQ_UNARY_RELU, r));
+    case CQ_UNARY_SOFTPLUS: EACH_ADJ(g * activation_slope(CQ_UNARY_SOFTPLUS, r));
     default: break;
   }
 }

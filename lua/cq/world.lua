@@ -266,7 +266,7 @@ end
 ---@return table<string, number>
 function World:timers(reset)
   require_open(self, "world:timers")
-  local seconds, out = ffi.new "double[10]", {}
+  local seconds, out = ffi.new("double[?]", C.CQ_PHASE_COUNT), {}
   C.cq_world_timers(self.handle, seconds, reset and 1 or 0)
   for phase = 0, C.CQ_PHASE_COUNT - 1 do out[ffi.string(C.cq_phase_name(phase))] = seconds[phase] end
   return out

@@ -176,7 +176,6 @@ function Tensor:expand(shape)
   end
   return pick(self, shape, from, 0)
 end
-Tensor.broadcast_to = Tensor.expand
 
 ---Entries i to j along a dimension, both included. j = i - 1 gives none.
 ---@param i integer    from 1, negative from the end

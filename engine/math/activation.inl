@@ -1,7 +1,7 @@
-// network: what the units of a layer do to their sums, in double. Who includes it defines CQ_UNIT: static inline, or for a GPU.
+// activation: what the units of a layer do to their sums, in double. Who includes it defines CQ_ACTIVATION: static inline, or for a GPU.
 
 // f(z), by cq_unary
-CQ_UNIT double unit_value(int kind, double z) {
+CQ_ACTIVATION double activation_value(int kind, double z) {
   const double e = exp(-fabs(z));
   switch (kind) {
     case CQ_UNARY_TANH: return tanh(z);
@@ -12,7 +12,7 @@ CQ_UNIT double unit_value(int kind, double z) {
 }
 
 // f'(z) from y = f(z)
-CQ_UNIT double unit_slope(int kind, double y) {
+CQ_ACTIVATION double activation_slope(int kind, double y) {
   switch (kind) {
     case CQ_UNARY_TANH: return (1 - y) * (1 + y);
     case CQ_UNARY_SIGMOID: return y * (1 - y);
