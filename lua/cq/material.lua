@@ -55,12 +55,18 @@ local material = { class = Material }
 
 -- ---- which constants ------------------------------------------------------------------------------------------------
 
--- constants that are not in every set of a law
-local function alternatives(law)
-  local count, out = {}, {}
+-- in how many sets of a law a constant is
+local function occurrences(law)
+  local count = {}
   for _, choice in ipairs(law.choices) do
     for _, constant in ipairs(choice.constants) do count[constant.name] = (count[constant.name] or 0) + 1 end
   end
+  return count
+end
+
+-- of each set of a law the constants that not every one has
+local function alternatives(law)
+  local count, out = occurrences(law), {}
   for k, choice in ipairs(law.choices) do
     out[k] = {}
     for _, constant in ipairs(choice.constants) do
@@ -90,8 +96,11 @@ end
 local function checkers(law)
   local out = { density = field.checker(field.by_name.density, true) }
   if law.lame then out.incompressible = is.one_of { 0, 2, 4, 6, 8, default = 0 } end
+  local count = occurrences(law)
   for _, choice in ipairs(law.choices) do
-    for _, constant in ipairs(choice.constants) do out[constant.name] = field.checker(constant, #law.choices > 1) end
+    for _, constant in ipairs(choice.constants) do
+      out[constant.name] = field.checker(constant, count[constant.name] < #law.choices)
+    end
   end
   return out
 end
