@@ -87,6 +87,17 @@ describe("gradients through a rollout", function()
     end
   end)
 
+  it("of moduli of 0", function()
+    local material = cq.Material.neo_hookean { shear = 0, bulk = 0, incompressible = 2 }
+    local world = scene.world(scene.robot { material = material })
+    local p = { shear = T.param(0), bulk = T.param(0) }
+    local stretched = { deformation = T.eye(2) * 1.1 }
+    local _, grads = T.value_and_grad(function(q)
+      return felt(world:rollout { robot = world.robot:with(stretched):with(q), steps = STEPS }, world)
+    end)(p)
+    assert.is_true(grads.shear:finite() and grads.bulk:finite() and grads.bulk:item() ~= 0)
+  end)
+
   it("of two robots that collide", function()
     local function ball(name)
       return cq.Robot {

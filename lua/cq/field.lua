@@ -144,7 +144,12 @@ function field.checker(entry, optional)
     checker = is.vector(options)
     if entry.rank == 2 then checker = is.list(checker, { min = 2 }) end
   end
-  return field.listed(checker, entry, optional or entry.default ~= nil)
+  field.listed(checker, entry, optional or entry.default ~= nil)
+  if entry.rank > 0 and entry.default then
+    local of_matrix = entry.rank == 2 and "times the identity" or "in every component"
+    checker.help = ("%s; %s %s unless given"):format(checker.help, text.number(entry.default), of_matrix)
+  end
+  return checker
 end
 
 ---Marks a checker as one of the engine's lists: help tells its meaning and unit, its annotation may be missing.
