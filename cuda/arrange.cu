@@ -1,5 +1,5 @@
 // arrange: sorting the live state by tile.
-#include "scene.h"
+#include "batch.h"
 #include "window.h"
 #include <limits.h>
 

@@ -1,5 +1,5 @@
 // context: the GPU that a world works on, and what of its model lies there.
-#include "scene.h"
+#include "batch.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static cq_status upload_materials(cq_context *c) {
 static cq_status upload_by_actuator(cq_context *c) {
   const cq_model *m = c->model;
   const size_t entries = (size_t)m->actuation_count;
-  cq_drive *d = &c->drive;
+  cq_actuation *d = &c->actuation;
   int64_t *start = (int64_t *)cq_alloc((size_t)m->actuator_count + 2, sizeof *start, "actuation");
   int64_t *entry = (int64_t *)cq_alloc(entries, sizeof *entry, "actuation");
   int32_t *particle = (int32_t *)cq_alloc(entries, sizeof *particle, "actuation");
@@ -87,7 +87,7 @@ static cq_status upload_by_actuator(cq_context *c) {
 
 static cq_status upload_drive(cq_context *c) {
   const cq_model *m = c->model;
-  cq_drive *d = &c->drive;
+  cq_actuation *d = &c->actuation;
   d->actuators = m->actuator_count;
   d->forces = (int32_t)m->force_count;
   d->entries = m->actuation_count;

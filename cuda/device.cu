@@ -1,7 +1,7 @@
 // device: CUDA behind the table of operations. All scenes of a batch are in one set of arrays and go in step. Timers are the
-// GPU's own: control steps count as p2g, and p2g_adj backward, whose kernels do grid and g2p too, with the network that drives them;
+// GPU's own: control steps count as p2g, and p2g_adj backward, whose kernels do grid and g2p too, with the network that gives their signals;
 // sorting, readouts and the adjoint of the controls have their own.
-#include "scene.h"
+#include "batch.h"
 #include <string.h>
 
 static const char *describe(const cq_context *context) { return context->description; }
@@ -100,7 +100,7 @@ static cq_backend make_table(void) {
   b.gradients = gradients;
   b.read = cq_cuda_read;
   b.read_adjoint = cq_cuda_read_adjoint;
-  b.follows = 1;
+  b.runs_policies = 1;
   b.memory_available = memory_available;
   return b;
 }

@@ -191,22 +191,22 @@ static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *_
 
 // ---- adjoint ------------------------------------------------------------------------------------------------------------
 
-// A tile's nodes have a crew of as many threads, of which a block may have several. What the threads of a crew share:
+// A tile's nodes have a group of as many threads, of which a block may have several. What the threads of a group share:
 typedef struct Shared {
   Node grads[CQ_TILE_NODES];
   double half[2 * CQ_DIM];
   int32_t wall[CQ_TILE_NODES], most;
 } Shared;
 
-CQ_GPU int crew(void) { return (int)(threadIdx.x / CQ_TILE_NODES); }
-CQ_GPU int crew_node(void) { return (int)(threadIdx.x % CQ_TILE_NODES); }
+CQ_GPU int group_of_thread(void) { return (int)(threadIdx.x / CQ_TILE_NODES); }
+CQ_GPU int group_node(void) { return (int)(threadIdx.x % CQ_TILE_NODES); }
 // THREADS: of the block
 template <int THREADS>
-CQ_GPU void sync_crew(void) {
+CQ_GPU void sync_group(void) {
   if (THREADS == CQ_TILE_NODES)
     __syncthreads();
   else
-    cq_sync_some(1 + crew(), CQ_TILE_NODES);
+    cq_sync_some(1 + group_of_thread(), CQ_TILE_NODES);
 }
 
 // the velocity of a wall has brought it to where its normals are: (E22)
@@ -242,21 +242,21 @@ CQ_GPU int32_t meet_adj(const cq_frame *s, const Where *w, const int32_t j, cons
   return c.wall;
 }
 
-// The j-th contact of node n of the crew: its wall's gradients of all nodes are added in the order of the nodes.
+// The j-th contact of node n of the group: its wall's gradients of all nodes are added in the order of the nodes.
 template <int THREADS>
-CQ_GPU void crew_meet_adj(const cq_frame *s, const Where *w, const int32_t j, const real v0[CQ_DIM], real grad_v[CQ_DIM], Shared *shared,
+CQ_GPU void group_contact_adj(const cq_frame *s, const Where *w, const int32_t j, const real v0[CQ_DIM], real grad_v[CQ_DIM], Shared *shared,
                           double *sums) {
-  const int n = crew_node();
+  const int n = group_node();
   Node *grads = shared->grads;
   shared->wall[n] = meet_adj(s, w, j, v0, grad_v, &grads[n]);
-  sync_crew<THREADS>();
+  sync_group<THREADS>();
   if (n < s->wall_count)
     for (int m = 0; m < CQ_TILE_NODES; m++) {
       if (shared->wall[m] != n) continue;
       sums[3 + n] += (double)grads[m].c[CQ_DIM];
       EACH(i) sums[3 + s->wall_count + 3 * n + i] += (double)grads[m].c[i];
     }
-  sync_crew<THREADS>();
+  sync_group<THREADS>();
 }
 
 // All contacts of the nodes of a tile backward, the last first; nodes with fewer of them wait. v: velocity before them; returns dL/dv
@@ -267,12 +267,12 @@ CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k
   Node after = v;
   find_node(s, n, k, &w);
   const int32_t count = meet_walls(s, &w, INT32_MAX, after.c);
-  if (crew_node() == 0) shared->most = 0;
-  sync_crew<THREADS>();
+  if (group_node() == 0) shared->most = 0;
+  sync_group<THREADS>();
   if (count) atomicMax(&shared->most, count);
-  sync_crew<THREADS>();
+  sync_group<THREADS>();
   const int32_t rounds = shared->most;
-  for (int32_t r = 0; r < rounds; r++) crew_meet_adj<THREADS>(s, &w, count - 1 - r, v.c, grad.c, shared, sums);
+  for (int32_t r = 0; r < rounds; r++) group_contact_adj<THREADS>(s, &w, count - 1 - r, v.c, grad.c, shared, sums);
   return grad;   // the barriers of add_gravity lie before the next tile's most = 0
 }
 
@@ -288,15 +288,15 @@ CQ_RARE Node leave_walls_adj(const cq_frame *s, const int64_t n, const int32_t k
 // sum over the nodes of a tile, in a fixed order, times scale
 template <int THREADS>
 CQ_GPU void add_gravity(Shared *shared, const Node *grad, const double scale, double *sums) {
-  const int n = crew_node();
+  const int n = group_node();
   EACH(i) {
     double sum = (double)grad->c[i];
     for (int d = WARP / 2; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
     if (n % WARP == 0) shared->half[2 * i + n / WARP] = sum;
   }
-  sync_crew<THREADS>();
+  sync_group<THREADS>();
   if (n < CQ_DIM) sums[n] += scale * (shared->half[2 * n] + shared->half[2 * n + 1]);
-  sync_crew<THREADS>();
+  sync_group<THREADS>();
 }
 
 // (E14) dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m; grad_v: of velocity before walls
@@ -314,14 +314,14 @@ CQ_GPU Node free_velocity_adj(const Node *p, const real inverse, const Node *gra
 // The arenas hold dL/dv; what all nodes of a tile have in common is added to its sums. STORE: grid_q = dL/d(momentum, mass), and for
 // more the velocities of the step before, from its record.
 template <int THREADS, int STORE>
-CQ_GPU void grid_adj_pass(const cq_frame *s, const int32_t k, const int32_t more, Shared *of_crews) {
-  enum { CREWS = THREADS / CQ_TILE_NODES };
-  if (crew() >= CREWS) return;
-  Shared *shared = of_crews + crew();
+CQ_GPU void grid_adj_pass(const cq_frame *s, const int32_t k, const int32_t more, Shared *of_groups) {
+  enum { GROUPS = THREADS / CQ_TILE_NODES };
+  if (group_of_thread() >= GROUPS) return;
+  Shared *shared = of_groups + group_of_thread();
   const Node *kept = (const Node *)s->substeps[k].grid, *before = more ? (const Node *)s->substeps[k - 1].grid : NULL;
-  const int32_t first = (int32_t)blockIdx.x * CREWS + crew();
-  for (int32_t block = first; block < s->block_count; block += (int32_t)gridDim.x * CREWS) {
-    int node = crew_node(), at[CQ_DIM];
+  const int32_t first = (int32_t)blockIdx.x * GROUPS + group_of_thread();
+  for (int32_t block = first; block < s->block_count; block += (int32_t)gridDim.x * GROUPS) {
+    int node = group_node(), at[CQ_DIM];
     CQ_OPAQUE(node);
     node_at(node, SIDE, at);
     const int64_t n = (int64_t)block * CQ_TILE_NODES + node;

@@ -1,5 +1,5 @@
 // health: which particle shows that a step failed, told as the CPU tells it. Rare: the states come to the host whole.
-#include "scene.h"
+#include "batch.h"
 #include <math.h>
 
 typedef struct State {

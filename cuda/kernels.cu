@@ -20,7 +20,7 @@
 #include "step_adj.inl"
 #include "resident.inl"
 #include "sort.inl"
-#include "drive.inl"
+#include "actuation.inl"
 #include "readout.inl"
 
 // a launch of a kernel that takes a substep
@@ -29,14 +29,14 @@
     const auto kernel = __VA_ARGS__;                                                        \
     CQ_LAUNCH(kernel, blocks, threads, stream, frame, k);                                   \
   }
-CQ_LAUNCHER(launch_p2g, MARCH_THREADS, march<0, 1>)
-CQ_LAUNCHER(launch_g2p2g, MARCH_THREADS, march<1, 1>)
-CQ_LAUNCHER(launch_g2p, MARCH_THREADS, march<1, 0>)
+CQ_LAUNCHER(launch_p2g, TRANSFER_THREADS, transfer<0, 1>)
+CQ_LAUNCHER(launch_g2p2g, TRANSFER_THREADS, transfer<1, 1>)
+CQ_LAUNCHER(launch_g2p, TRANSFER_THREADS, transfer<1, 0>)
 CQ_LAUNCHER(launch_grid, GRID_THREADS, grid<0>)
 CQ_LAUNCHER(launch_velocity, GRID_THREADS, grid<1>)
-CQ_LAUNCHER(launch_g2p_adj, ADJ_THREADS, march_adj<0, 1>)
-CQ_LAUNCHER(launch_step_adj, ADJ_THREADS, march_adj<1, 1>)
-CQ_LAUNCHER(launch_p2g_adj, ADJ_THREADS, march_adj<1, 0>)
+CQ_LAUNCHER(launch_g2p_adj, ADJ_THREADS, transfer_adj<0, 1>)
+CQ_LAUNCHER(launch_step_adj, ADJ_THREADS, transfer_adj<1, 1>)
+CQ_LAUNCHER(launch_p2g_adj, ADJ_THREADS, transfer_adj<1, 0>)
 
 static void launch_grid_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k, int32_t more) {
   CQ_LAUNCH(grid_adj, blocks, CQ_TILE_NODES, stream, frame, k, more);
@@ -44,32 +44,32 @@ static void launch_grid_adj(cudaStream_t stream, int32_t blocks, const cq_frame 
 
 // ---- kernels whose blocks wait for each other -------------------------------------------------------------------------
 
-typedef void gang_kernel(const cq_frame *frame, int32_t count, cq_gang gang);
+typedef void resident_kernel(const cq_frame *frame, int32_t count, cq_block_group group);
 
-static void launch_gang(gang_kernel *kernel, int32_t threads, cudaStream_t stream, cq_gang gang, const cq_frame *frame, int32_t count) {
+static void launch_together(resident_kernel *kernel, int32_t threads, cudaStream_t stream, cq_block_group group, const cq_frame *frame, int32_t count) {
   cudaLaunchAttribute together = {};
-  together.id = gang.cluster ? cudaLaunchAttributeClusterDimension : cudaLaunchAttributeCooperative;
-  if (gang.cluster)
-    together.val.clusterDim = {(unsigned)gang.blocks, 1, 1};
+  together.id = group.cluster ? cudaLaunchAttributeClusterDimension : cudaLaunchAttributeCooperative;
+  if (group.cluster)
+    together.val.clusterDim = {(unsigned)group.blocks, 1, 1};
   else
     together.val.cooperative = 1;
   cudaLaunchConfig_t config = {};
-  config.gridDim = dim3((unsigned)gang.blocks);
+  config.gridDim = dim3((unsigned)group.blocks);
   config.blockDim = dim3((unsigned)threads);
   config.stream = stream;
   config.attrs = &together;
   config.numAttrs = 1;
   // as CQ_LAUNCH
-  if (cudaPeekAtLastError() == cudaSuccess) cudaLaunchKernelEx(&config, kernel, frame, count, gang);
+  if (cudaPeekAtLastError() == cudaSuccess) cudaLaunchKernelEx(&config, kernel, frame, count, group);
 }
-static void launch_resident(cudaStream_t stream, cq_gang gang, const cq_frame *frame, int32_t count) {
-  launch_gang(resident, MARCH_THREADS, stream, gang, frame, count);
+static void launch_resident(cudaStream_t stream, cq_block_group group, const cq_frame *frame, int32_t count) {
+  launch_together(resident, TRANSFER_THREADS, stream, group, frame, count);
 }
-static void launch_resident_adj(cudaStream_t stream, cq_gang gang, const cq_frame *frame, int32_t count) {
-  launch_gang(resident_adj, ADJ_THREADS, stream, gang, frame, count);
+static void launch_resident_adj(cudaStream_t stream, cq_block_group group, const cq_frame *frame, int32_t count) {
+  launch_together(resident_adj, ADJ_THREADS, stream, group, frame, count);
 }
 
-static cudaError_t room_of(gang_kernel *kernel, int32_t threads, const cudaDeviceProp *gpu, cq_room *room) {
+static cudaError_t room_of(resident_kernel *kernel, int32_t threads, const cudaDeviceProp *gpu, cq_room *room) {
   int each = 0, most = 0;
   cudaFuncAttributes built;
   cudaError_t error = cudaFuncGetAttributes(&built, kernel);
@@ -88,7 +88,7 @@ static cudaError_t room_of(gang_kernel *kernel, int32_t threads, const cudaDevic
   return error;
 }
 static cudaError_t room(const cudaDeviceProp *gpu, cq_room *forward, cq_room *backward) {
-  const cudaError_t error = room_of(resident, MARCH_THREADS, gpu, forward);
+  const cudaError_t error = room_of(resident, TRANSFER_THREADS, gpu, forward);
   return error ? error : room_of(resident_adj, ADJ_THREADS, gpu, backward);
 }
 
@@ -112,12 +112,12 @@ static void launch_store_state(cudaStream_t stream, int32_t blocks, const cq_sto
 static void launch_store_params(cudaStream_t stream, int32_t blocks, const cq_storing *s) {
   CQ_LAUNCH(store_params_adj, blocks, SLOT_THREADS, stream, *s);
 }
-static void launch_load_drive(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_drive *drive) {
-  CQ_LAUNCH(load_drive, blocks, SLOT_THREADS, stream, frame, drive);
+static void launch_load_drive(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation) {
+  CQ_LAUNCH(load_actuation, blocks, SLOT_THREADS, stream, frame, actuation);
 }
-static void launch_drive_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_drive *drive) {
-  CQ_LAUNCH(drive_shares, blocks, SLOT_THREADS, stream, frame, drive);
-  CQ_LAUNCH(drive_signals, blocks, SUM_THREADS, stream, frame, drive);
+static void launch_drive_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation) {
+  CQ_LAUNCH(actuation_shares, blocks, SLOT_THREADS, stream, frame, actuation);
+  CQ_LAUNCH(actuation_signals, blocks, SUM_THREADS, stream, frame, actuation);
 }
 static void read_sums(cudaStream_t stream, int32_t blocks, const cq_reading *r, int32_t components) {
   CQ_LAUNCH(read_portions, blocks, SUM_THREADS, stream, *r, components);

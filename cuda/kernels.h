@@ -9,16 +9,16 @@
 #include "tasks.h"
 
 // blocks of a kernel that are on the GPU together, so that they may wait for each other: as one cluster, or by a cooperative launch
-typedef struct cq_gang {
+typedef struct cq_block_group {
   int32_t blocks, cluster;   // cluster: 1 or 0
-} cq_gang;
+} cq_block_group;
 
 // how many that may be: of a cooperative launch, of a cluster; 0 where the GPU, or the build for it, has no such thing
 typedef struct cq_room {
   int32_t grid, cluster;
 } cq_room;
 
-typedef void cq_cuda_resident(cudaStream_t stream, cq_gang gang, const cq_frame *frame, int32_t count);
+typedef void cq_cuda_resident(cudaStream_t stream, cq_block_group group, const cq_frame *frame, int32_t count);
 
 typedef struct cq_cuda_kernels {
   int32_t dim, real_bytes;
@@ -50,9 +50,9 @@ typedef struct cq_cuda_kernels {
   void (*store_state)(cudaStream_t stream, int32_t blocks, const cq_storing *storing);
   void (*store_params)(cudaStream_t stream, int32_t blocks, const cq_storing *storing);
 
-  // the controls, with drive in device memory: to sigma and forces of the frame; back to signals, weights and forces
-  void (*load_drive)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_drive *drive);
-  void (*drive_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_drive *drive);
+  // the controls, with actuation in device memory: to sigma and forces of the frame; back to signals, weights and forces
+  void (*load_actuation)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation);
+  void (*actuation_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation);
 
   // readouts of the live state and their adjoints; weights: only the total weight of each group
   void (*read)(cudaStream_t stream, int32_t blocks, const cq_reading *reading);

@@ -54,7 +54,7 @@ CQ_GPU void make_values(const cq_network *n, const int64_t scene) {
   }
 }
 
-CQ_KERNEL drive(const cq_network n) {
+CQ_KERNEL network_signals(const cq_network n) {
   for (int64_t scene = blockIdx.x; scene < n.batch; scene += gridDim.x) {
     const int32_t outputs = n.width[n.layers];
     const double *y = units_of(&n, n.value, scene, n.layers - 1);
@@ -72,7 +72,7 @@ CQ_KERNEL drive(const cq_network n) {
 }
 
 // from gradients of signals to those of what was seen
-CQ_KERNEL drive_adj(const cq_network n) {
+CQ_KERNEL actuation_adj(const cq_network n) {
   const int last = n.layers - 1;
   for (int64_t scene = blockIdx.x; scene < n.batch; scene += gridDim.x) {
     make_values(&n, scene);
@@ -111,9 +111,9 @@ CQ_KERNEL add_gradients(const cq_network n) {
   }
 }
 
-void cq_network_drive(cudaStream_t stream, const cq_network *n) { CQ_LAUNCH(drive, n->batch, THREADS, stream, *n); }
+void cq_network_signals(cudaStream_t stream, const cq_network *n) { CQ_LAUNCH(network_signals, n->batch, THREADS, stream, *n); }
 
 void cq_network_adj(cudaStream_t stream, int32_t blocks, const cq_network *n) {
-  CQ_LAUNCH(drive_adj, n->batch, THREADS, stream, *n);
+  CQ_LAUNCH(actuation_adj, n->batch, THREADS, stream, *n);
   CQ_LAUNCH(add_gradients, blocks, THREADS, stream, *n);
 }

@@ -33,7 +33,7 @@ typedef struct cq_network {
   double *grad;                       // as the parameters, added to
 } cq_network;
 
-void cq_network_drive(cudaStream_t stream, const cq_network *network);
+void cq_network_signals(cudaStream_t stream, const cq_network *network);
 void cq_network_adj(cudaStream_t stream, int32_t blocks, const cq_network *network);   // blocks: for what walks over parameters
 
 #endif

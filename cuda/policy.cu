@@ -1,9 +1,9 @@
-// policy: the network that drives a rollout is kept on the device; between runs of substeps it sees the state and gives the signals.
+// policy: the network that gives the signals of a rollout is kept on the device; between runs of substeps it sees the state and gives the signals.
 #include "network.h"
-#include "scene.h"
+#include "batch.h"
 #include <string.h>
 
-struct cq_follower {
+struct cq_device_network {
   cq_network network;
   int32_t rows;              // control steps that are told of at once
   size_t signals, outputs, changes;   // doubles of one of them, all scenes
@@ -25,7 +25,7 @@ static cq_status copy(cq_device *d, void *to, const void *from, size_t bytes, cu
 }
 
 void cq_cuda_policy_destroy(cq_device *d) {
-  cq_follower *f = d->follower;
+  cq_device_network *f = d->network_state;
   if (!f) return;
   cq_pool_give(&d->context->pool, f->memory);
   cq_pool_give(&d->context->pool, f->changing);
@@ -34,19 +34,19 @@ void cq_cuda_policy_destroy(cq_device *d) {
   cq_free(f->next);
   cq_free(f->grad);
   cq_free(f);
-  d->follower = NULL;
+  d->network_state = NULL;
 }
 
 // ---- what it is -----------------------------------------------------------------------------------------------------------
 
-static cq_network network_of(const cq_device *d, const cq_following *following) {
-  const cq_policy *p = following->policy;
+static cq_network network_of(const cq_device *d, const cq_policy_run *policy_run) {
+  const cq_policy *p = policy_run->policy;
   cq_network n = {};
   n.batch = d->batch;
   n.actuators = d->model->actuator_count;
   n.layers = p->layer_count;
   n.width[0] = p->layers[0].in;
-  n.changes = following->changes;
+  n.changes = policy_run->changes;
   n.observed = n.width[0] - n.changes;
   for (int32_t l = 0; l < p->layer_count; l++) {
     const int64_t in = p->layers[l].in, out = p->layers[l].out;
@@ -60,11 +60,11 @@ static cq_network network_of(const cq_device *d, const cq_following *following) 
   return n;
 }
 
-// a follower for networks of these layers
+// a network_state for networks of these layers
 static cq_status make(cq_device *d, const cq_network *layers) {
-  cq_follower *f = (cq_follower *)cq_alloc(1, sizeof *f, what);
+  cq_device_network *f = (cq_device_network *)cq_alloc(1, sizeof *f, what);
   if (!f) return CQ_MEMORY;
-  d->follower = f;
+  d->network_state = f;
   f->network = *layers;
   cq_network *n = &f->network;
   const size_t batch = (size_t)n->batch, parameters = (size_t)n->parameter_count, actuators = (size_t)n->actuators;
@@ -117,18 +117,18 @@ static int32_t same_layers(const cq_network *a, const cq_network *b) {
   return !memcmp(a->width, b->width, sizeof a->width) && !memcmp(a->activation, b->activation, sizeof a->activation);
 }
 
-cq_status cq_cuda_policy_set(cq_device *d, const cq_following *following) {
-  const cq_network layers = network_of(d, following);
+cq_status cq_cuda_policy_set(cq_device *d, const cq_policy_run *policy_run) {
+  const cq_network layers = network_of(d, policy_run);
   cq_status status = CQ_OK;
-  if (!d->follower || !same_layers(&d->follower->network, &layers)) {
+  if (!d->network_state || !same_layers(&d->network_state->network, &layers)) {
     cq_cuda_policy_destroy(d);
     status = make(d, &layers);
     if (status) cq_cuda_policy_destroy(d);
   }
   if (status) return status;
-  cq_follower *f = d->follower;
-  f->network.interval = following->policy->interval;
-  pack(following->policy, layers.actuators, f->next);
+  cq_device_network *f = d->network_state;
+  f->network.interval = policy_run->policy->interval;
+  pack(policy_run->policy, layers.actuators, f->next);
   if (f->valid && !memcmp(f->next, f->sent, f->sent_bytes)) return CQ_OK;
   memcpy(f->sent, f->next, f->sent_bytes);
   status = copy(d, (void *)f->network.parameters, f->sent, f->sent_bytes, cudaMemcpyHostToDevice);
@@ -149,7 +149,7 @@ static cq_status read_one(cq_device *d, const cq_readout *readout, int64_t count
 
 // over: NULL, or where it says that the state may not have been made
 static cq_status read_state(cq_device *d, const cq_policy *p, const cq_slice *state, const int32_t *over, Seen *seen) {
-  cq_follower *f = d->follower;
+  cq_device_network *f = d->network_state;
   *seen = {};
   cq_status status = read_one(d, p->observation, f->network.observed, state, &d->reading, &seen->observation);
   if (!status) status = read_one(d, p->change, f->network.changes, state, &f->changing, &seen->change);
@@ -161,7 +161,7 @@ static cq_status read_state(cq_device *d, const cq_policy *p, const cq_slice *st
 }
 
 // the network of a control step, but for its signals
-static cq_network network_at(const cq_follower *f, const Seen *seen, const double *before) {
+static cq_network network_at(const cq_device_network *f, const Seen *seen, const double *before) {
   cq_network n = f->network;
   n.observation = seen->observation.out;
   n.now = seen->change.out;
@@ -173,37 +173,37 @@ static cq_network network_at(const cq_follower *f, const Seen *seen, const doubl
 
 // ---- forward --------------------------------------------------------------------------------------------------------------
 
-int32_t cq_cuda_policy_rows(const cq_device *d) { return d->follower->rows; }
+int32_t cq_cuda_policy_rows(const cq_device *d) { return d->network_state->rows; }
 
 // What changes as it was a control step before that of a row: told in the row before, or by the host. NULL: there was none.
-static cq_status find_before(cq_device *d, const cq_following *following, int32_t step, int32_t row, const double **before) {
-  const cq_follower *f = d->follower;
+static cq_status find_before(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t row, const double **before) {
+  const cq_device_network *f = d->network_state;
   const size_t bytes = f->changes * sizeof *f->pinned, end = (size_t)f->rows * f->told;
   *before = NULL;
   if (!step || !f->changes) return CQ_OK;
   *before = row ? f->rows_told + (size_t)row * f->told - f->changes : f->rows_told + end;
   if (row) return CQ_OK;
-  memcpy(f->pinned + end, following->kept + (size_t)(step - 1) * f->changes, bytes);
+  memcpy(f->pinned + end, policy_run->kept + (size_t)(step - 1) * f->changes, bytes);
   return copy(d, f->rows_told + end, f->pinned + end, bytes, cudaMemcpyHostToDevice);
 }
 
-cq_status cq_cuda_policy_drive(cq_device *d, const cq_following *following, int32_t step, const cq_slice *state, int32_t row) {
-  cq_follower *f = d->follower;
+cq_status cq_cuda_policy_signals(cq_device *d, const cq_policy_run *policy_run, int32_t step, const cq_slice *state, int32_t row) {
+  cq_device_network *f = d->network_state;
   cq_upload *on_device = (cq_upload *)d->on_device->data;
   const double *before;
   Seen seen;
-  cq_status status = find_before(d, following, step, row, &before);
-  if (!status) status = read_state(d, following->policy, state, &on_device->progress.over, &seen);
+  cq_status status = find_before(d, policy_run, step, row, &before);
+  if (!status) status = read_state(d, policy_run->policy, state, &on_device->progress.over, &seen);
   if (status) return status;
   cq_network n = network_at(f, &seen, before);
   n.signal = (double *)(on_device + 1);
   n.told = f->rows_told + (size_t)row * f->told;
-  cq_network_drive(d->context->stream, &n);
+  cq_network_signals(d->context->stream, &n);
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
 cq_status cq_cuda_policy_fetch(cq_device *d, int32_t rows) {
-  const cq_follower *f = d->follower;
+  const cq_device_network *f = d->network_state;
   return copy(d, f->pinned, f->rows_told, (size_t)rows * f->told * sizeof *f->pinned, cudaMemcpyDeviceToHost);
 }
 
@@ -211,35 +211,35 @@ static void put_doubles(double *to, const double *from, size_t count) {
   if (count) memcpy(to, from, count * sizeof *from);
 }
 
-void cq_cuda_policy_tell(const cq_device *d, const cq_following *following, int32_t step, int32_t row, double *signals) {
-  const cq_follower *f = d->follower;
+void cq_cuda_policy_tell(const cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t row, double *signals) {
+  const cq_device_network *f = d->network_state;
   const double *from = f->pinned + (size_t)row * f->told;
   put_doubles(signals, from, f->signals);
-  put_doubles(following->outputs + (size_t)(step - following->first) * f->outputs, from + f->signals, f->outputs);
-  if (f->changes) put_doubles(following->kept + (size_t)step * f->changes, from + f->signals + f->outputs, f->changes);
+  put_doubles(policy_run->outputs + (size_t)(step - policy_run->first) * f->outputs, from + f->signals, f->outputs);
+  if (f->changes) put_doubles(policy_run->kept + (size_t)step * f->changes, from + f->signals + f->outputs, f->changes);
 }
 
 // ---- backward -------------------------------------------------------------------------------------------------------------
 
 // what rows of control steps need from the host: the gradients of their outputs, and what changes as it was before them
-static cq_status send_rows(cq_device *d, const cq_following *following, int32_t step, int32_t rows) {
-  cq_follower *f = d->follower;
+static cq_status send_rows(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t rows) {
+  cq_device_network *f = d->network_state;
   const size_t outputs = (size_t)rows * f->outputs, changes = (size_t)rows * f->changes, skipped = step ? 0 : f->changes;
-  const double *grad = following->grad_outputs;
+  const double *grad = policy_run->grad_outputs;
   f->rows_back = rows;
   memset(f->pinned, 0, (outputs + changes) * sizeof *f->pinned);
-  if (grad) put_doubles(f->pinned, grad + (size_t)(step - following->first) * f->outputs, outputs);
+  if (grad) put_doubles(f->pinned, grad + (size_t)(step - policy_run->first) * f->outputs, outputs);
   // before row k it is that of the control step before
-  if (f->changes) put_doubles(f->pinned + outputs + skipped, following->kept + (size_t)step * f->changes + skipped - f->changes, changes - skipped);
+  if (f->changes) put_doubles(f->pinned + outputs + skipped, policy_run->kept + (size_t)step * f->changes + skipped - f->changes, changes - skipped);
   return copy(d, f->rows_told, f->pinned, (outputs + changes) * sizeof *f->pinned, cudaMemcpyHostToDevice);
 }
 
-static size_t grad_bytes(const cq_follower *f) { return ((size_t)f->network.parameter_count + f->changes) * sizeof(double); }
+static size_t grad_bytes(const cq_device_network *f) { return ((size_t)f->network.parameter_count + f->changes) * sizeof(double); }
 
-cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_following *following, int32_t step, int32_t rows) {
-  const cq_follower *f = d->follower;
-  const cq_policy *p = following->policy;
-  const cq_status status = send_rows(d, following, step, rows);
+cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t rows) {
+  const cq_device_network *f = d->network_state;
+  const cq_policy *p = policy_run->policy;
+  const cq_status status = send_rows(d, policy_run, step, rows);
   if (status) return status;
   double *to = f->grad;
   for (const cq_layer *l = p->layers; l < p->layers + p->layer_count; l++) {
@@ -248,13 +248,13 @@ cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_following *following, 
     memcpy(to + weights, l->grad_bias, biases * sizeof *to);
     to += weights + biases;
   }
-  put_doubles(to, following->grad_kept, f->changes);
+  put_doubles(to, policy_run->grad_kept, f->changes);
   return copy(d, f->network.grad, f->grad, grad_bytes(f), cudaMemcpyHostToDevice);
 }
 
-cq_status cq_cuda_policy_adj(cq_device *d, const cq_following *following, int32_t step) {
-  const cq_follower *f = d->follower;
-  const cq_policy *p = following->policy;
+cq_status cq_cuda_policy_adj(cq_device *d, const cq_policy_run *policy_run, int32_t step) {
+  const cq_device_network *f = d->network_state;
+  const cq_policy *p = policy_run->policy;
   const size_t row = (size_t)d->control_row;
   Seen seen;
   const cq_status status = read_state(d, p, d->live, NULL, &seen);
@@ -269,9 +269,9 @@ cq_status cq_cuda_policy_adj(cq_device *d, const cq_following *following, int32_
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
-cq_status cq_cuda_policy_end_adj(cq_device *d, const cq_following *following) {
-  const cq_follower *f = d->follower;
-  const cq_policy *p = following->policy;
+cq_status cq_cuda_policy_end_adj(cq_device *d, const cq_policy_run *policy_run) {
+  const cq_device_network *f = d->network_state;
+  const cq_policy *p = policy_run->policy;
   cq_status status = copy(d, f->grad, f->network.grad, grad_bytes(f), cudaMemcpyDeviceToHost);
   if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
   if (status) return status;
@@ -282,6 +282,6 @@ cq_status cq_cuda_policy_end_adj(cq_device *d, const cq_following *following) {
     memcpy(l->grad_bias, from + weights, biases * sizeof *from);
     from += weights + biases;
   }
-  put_doubles(following->grad_kept, from, f->changes);
+  put_doubles(policy_run->grad_kept, from, f->changes);
   return CQ_OK;
 }

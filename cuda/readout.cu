@@ -1,5 +1,5 @@
 // readout: group lists that a script asks for again and again stay on the device; sums and adjoints are made there.
-#include "scene.h"
+#include "batch.h"
 #include <string.h>
 
 enum { PORTION = 1024 };     // particles of a list that a block sums up

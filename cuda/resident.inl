@@ -5,9 +5,9 @@
 // a pass reads others wrote during the same kernel: only through the cache that the barrier renews, so no pointer here is
 // __restrict__; tests/cuda/coherent.sh looks.
 
-// All blocks have done the step before. gang: how they are on the GPU together
-CQ_GPU void sync_gang(const cq_frame *s, const cq_gang gang) {
-  if (gang.cluster)
+// All blocks have done the step before. group: how they are on the GPU together
+CQ_GPU void sync_blocks(const cq_frame *s, const cq_block_group group) {
+  if (group.cluster)
     cq_sync_cluster();
   else
     cq_sync_grid(s->arrived);
@@ -42,17 +42,17 @@ CQ_GPU void own_begin(Own<THREADS> *own, const cq_frame *given) {
 // ---- passes that are called: side by side in one kernel they would keep each other's registers ---------------------------------
 
 template <int GATHER, int SCATTER>
-CQ_RARE void call_march(Own<MARCH_THREADS> *own, const int32_t k) {
+CQ_RARE void call_transfer(Own<TRANSFER_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);
-  const Round<MARCH_THREADS> round = round_of(own);
-  march_pass<GATHER, SCATTER, 1>(&own->frame, k, own->region, &round);
+  const Round<TRANSFER_THREADS> round = round_of(own);
+  transfer_pass<GATHER, SCATTER, 1>(&own->frame, k, own->region, &round);
 }
 
 template <int P2G, int G2P>
-CQ_RARE void call_march_adj(Own<ADJ_THREADS> *own, const int32_t k) {
+CQ_RARE void call_transfer_adj(Own<ADJ_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);
   const Round<ADJ_THREADS> round = round_of(own);
-  march_adj_pass<P2G, G2P, 1>(&own->frame, k, own->region, &round);
+  transfer_adj_pass<P2G, G2P, 1>(&own->frame, k, own->region, &round);
 }
 
 CQ_RARE void call_sums(Own<ADJ_THREADS> *own, const int32_t k) {
@@ -64,35 +64,35 @@ CQ_RARE void call_sums(Own<ADJ_THREADS> *own, const int32_t k) {
 
 // ---- kernels ------------------------------------------------------------------------------------------------------------
 
-static __global__ void __launch_bounds__(MARCH_THREADS, 2) resident(const cq_frame *given, int32_t count, cq_gang gang) {
-  CQ_SHARED(Own<MARCH_THREADS>, own, 1);
+static __global__ void __launch_bounds__(TRANSFER_THREADS, 2) resident(const cq_frame *given, int32_t count, cq_block_group group) {
+  CQ_SHARED(Own<TRANSFER_THREADS>, own, 1);
   own_begin(own, given);
   const cq_frame *s = &own->frame;
   if (s->progress->over) return;
-  call_march<0, 1>(own, 0);
+  call_transfer<0, 1>(own, 0);
   for (int32_t k = 0;; k++) {
-    sync_gang(s, gang);
+    sync_blocks(s, group);
     if (is_over(s, k)) {
       if (blockIdx.x == 0 && threadIdx.x == 0) s->progress->over = 1;
       return;
     }
-    keep_others<MARCH_THREADS>(s, k);
+    keep_others<TRANSFER_THREADS>(s, k);
     if (k == count - 1) break;
-    call_march<1, 1>(own, k);
+    call_transfer<1, 1>(own, k);
   }
-  call_march<1, 0>(own, count - 1);
+  call_transfer<1, 0>(own, count - 1);
 }
 
-static __global__ void __launch_bounds__(ADJ_THREADS, 2) resident_adj(const cq_frame *given, int32_t count, cq_gang gang) {
+static __global__ void __launch_bounds__(ADJ_THREADS, 2) resident_adj(const cq_frame *given, int32_t count, cq_block_group group) {
   CQ_SHARED(Own<ADJ_THREADS>, own, 1);
   own_begin(own, given);
   const cq_frame *s = &own->frame;
-  call_march_adj<0, 1>(own, count - 1);
+  call_transfer_adj<0, 1>(own, count - 1);
   for (int32_t k = count - 1;; k--) {
-    sync_gang(s, gang);
+    sync_blocks(s, group);
     if (s->sums_wanted) call_sums(own, k);
     if (k == 0) break;
-    call_march_adj<1, 1>(own, k);
+    call_transfer_adj<1, 1>(own, k);
   }
-  call_march_adj<1, 0>(own, 0);
+  call_transfer_adj<1, 0>(own, 0);
 }

@@ -1,5 +1,5 @@
 // run: so many substeps of one arrangement, as one graph of launches that needs the host only at its ends.
-#include "scene.h"
+#include "batch.h"
 #include <limits.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ static cq_status wait(cq_device *d, const char *what) {
 
 // ---- what a run is given ------------------------------------------------------------------------------------------------
 
-enum { BLOCKS_AT_ONCE = 264 }; // of march on a large GPU. The same for all GPUs, for results depend on it
+enum { BLOCKS_AT_ONCE = 264 }; // of the transfer kernel on a large GPU. The same for all GPUs, for results depend on it
 
 // Parts of each tile: as many as it takes to go over a tile's particles at once, if there are so few tiles.
 static int32_t parts_of(const cq_device *d, const cq_arrangement *a) {
@@ -23,7 +23,7 @@ static int32_t parts_of(const cq_device *d, const cq_arrangement *a) {
 // One kernel makes the run where every part of a tile finds a block of its own at once: as a cluster, whose barrier costs the least,
 // or as a cooperative grid; larger scenes are launched pass by pass. Nobody has timed this rule yet. A way that is asked for is
 // taken with as many blocks as there may be, each for several parts. No blocks: launches.
-static cq_gang gang_of(const cq_device *d, cq_room room, int32_t parts) {
+static cq_block_group block_group_of(const cq_device *d, cq_room room, int32_t parts) {
   const int32_t way = d->context->way;
   if (way == CQ_WAY_CLUSTER || (way == CQ_WAY_AUTO && parts <= room.cluster)) {
     int32_t blocks = 1;
@@ -40,7 +40,7 @@ static size_t arena_size(const cq_device *d, int32_t parts) {
 
 // two, where a kernel stays
 static int32_t arenas_of(const cq_device *d, int32_t parts) {
-  return gang_of(d, d->context->forward, parts).blocks || gang_of(d, d->context->backward, parts).blocks ? 2 : 1;
+  return block_group_of(d, d->context->forward, parts).blocks || block_group_of(d, d->context->backward, parts).blocks ? 2 : 1;
 }
 
 static cq_status reserve(cq_device *d, const cq_arrangement *a) {
@@ -91,7 +91,7 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t firs
   f->order = a->order;
   f->params = a->params;
   f->material = a->material;
-  f->drive = data_of(d->drive);
+  f->actuation = data_of(d->actuation);
   f->step = d->step + first;
   f->first = first;
   f->substeps = on_device->substeps;
@@ -104,19 +104,19 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t firs
   f->grid_q = data_of(d->grid_q);
   f->adj = data_of(d->adj);
   f->params_adj = data_of(d->params_adj);
-  f->drive_adj = d->drive ? data_of(d->drive_adj) : NULL;
+  f->actuation_adj = d->actuation ? data_of(d->actuation_adj) : NULL;
   f->sums = (double *)data_of(d->sums);
   f->sums_wanted = (d->wanted & (cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_FRICTION) | cq_bit(CQ_FIELD_WALL_VELOCITY))) != 0;
 }
 
-static void fill_drive(const cq_device *d, const cq_arrangement *a, double *controls, cq_drive *out) {
+static void fill_actuation(const cq_device *d, const cq_arrangement *a, double *controls, cq_actuation *out) {
   const size_t signals = cq_signal_count(d), row = (size_t)d->control_row, rows = (size_t)d->control_rows;
-  *out = d->context->drive;
+  *out = d->context->actuation;
   out->weight = (const double *)d->given.weight->data;
   out->weight_stride = d->given.weight_stride;
   out->signal = controls;
   out->force = d->forces ? controls + signals : NULL;
-  out->out = data_of(d->drive);
+  out->out = data_of(d->actuation);
   out->slot_of = a->slot_of;
   if (!d->differentiable) return;
   out->share = (double *)d->share->data;
@@ -135,7 +135,7 @@ cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first) 
   double *controls = (double *)(u + 1);
   d->upload = u;
   fill_frame(d, a, first, on_device, &u->frame);
-  fill_drive(d, a, (double *)(on_device + 1), &u->drive);
+  fill_actuation(d, a, (double *)(on_device + 1), &u->actuation);
   u->progress = {INT_MAX, INT_MAX, 0};
   u->arrived = 0;
   if (signals) memcpy(controls, d->signals, signals * sizeof *controls);
@@ -168,14 +168,14 @@ static Sizes sizes_of(const cq_device *d) {
   return {power_of_two(d, d->upload->frame.tile_count * d->upload->frame.parts), node, node < 4 ? 1 : node / 4};
 }
 
-static void load_drive(cq_device *d, const cq_upload *u) {
-  if (d->drive) d->kernels->load_drive(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &u->frame, &u->drive);
+static void load_actuation(cq_device *d, const cq_upload *u) {
+  if (d->actuation) d->kernels->load_actuation(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &u->frame, &u->actuation);
 }
 
 static void launch_forward(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   const cq_cuda_kernels *kernels = d->kernels;
   cudaStream_t stream = d->context->stream;
-  load_drive(d, u);
+  load_actuation(d, u);
   kernels->p2g(stream, sizes.tile, &u->frame, 0);
   for (int32_t k = 0; k < count; k++) {
     kernels->grid(stream, sizes.few, &u->frame, k);
@@ -189,7 +189,7 @@ static void launch_forward(cq_device *d, const cq_upload *u, Sizes sizes, int32_
 static void launch_backward(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   const cq_cuda_kernels *kernels = d->kernels;
   cudaStream_t stream = d->context->stream;
-  load_drive(d, u);
+  load_actuation(d, u);
   kernels->velocity(stream, sizes.few, &u->frame, count - 1);
   kernels->g2p_adj(stream, sizes.tile, &u->frame, count - 1);
   for (int32_t k = count - 1; k > 0; k--) {
@@ -240,10 +240,10 @@ static cq_status start(cq_device *d, cq_graph *graph, launch_run *launch, int32_
 
 // ---- a kernel that stays ------------------------------------------------------------------------------------------------
 
-static cq_status stay(cq_device *d, cq_cuda_resident *launch, cq_gang gang, int32_t count) {
+static cq_status stay(cq_device *d, cq_cuda_resident *launch, cq_block_group group, int32_t count) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
-  load_drive(d, u);
-  launch(d->context->stream, gang, &u->frame, count);
+  load_actuation(d, u);
+  launch(d->context->stream, group, &u->frame, count);
   return cq_cuda_check(cudaGetLastError(), "a run of substeps");
 }
 
@@ -257,25 +257,25 @@ cq_status cq_cuda_look(cq_device *d) {
 }
 
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count) {
-  const cq_gang gang = gang_of(d, d->context->forward, d->upload->frame.tile_count * d->upload->frame.parts);
-  return gang.blocks ? stay(d, d->kernels->resident, gang, count) : start(d, &d->forward[count], launch_forward, count);
+  const cq_block_group group = block_group_of(d, d->context->forward, d->upload->frame.tile_count * d->upload->frame.parts);
+  return group.blocks ? stay(d, d->kernels->resident, group, count) : start(d, &d->forward[count], launch_forward, count);
 }
 
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count) {
-  const cq_gang gang = gang_of(d, d->context->backward, d->upload->frame.tile_count * d->upload->frame.parts);
-  return gang.blocks ? stay(d, d->kernels->resident_adj, gang, count) : start(d, &d->backward[count], launch_backward, count);
+  const cq_block_group group = block_group_of(d, d->context->backward, d->upload->frame.tile_count * d->upload->frame.parts);
+  return group.blocks ? stay(d, d->kernels->resident_adj, group, count) : start(d, &d->backward[count], launch_backward, count);
 }
 
 cq_status cq_cuda_run_drive_adj(cq_device *d) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
   const int64_t shares = d->batch * (d->model->actuation_count + d->model->force_count);
-  d->kernels->drive_adj(d->context->stream, cq_cuda_blocks(d, shares, 256), &u->frame, &u->drive);
+  d->kernels->actuation_adj(d->context->stream, cq_cuda_blocks(d, shares, 256), &u->frame, &u->actuation);
   return cq_cuda_check(cudaGetLastError(), "the adjoint of the controls");
 }
 
 cq_status cq_cuda_run_probe(cq_device *d) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
-  load_drive(d, u);
+  load_actuation(d, u);
   d->kernels->p2g(d->context->stream, sizes_of(d).tile, &u->frame, 0);
   return cq_cuda_check(cudaGetLastError(), "looking for what failed");
 }

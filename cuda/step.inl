@@ -45,7 +45,7 @@ CQ_GPU void matter_load(const cq_frame *s, const int32_t p, const real f[CQ_DIM]
   CQ_UNROLL for (int k = 0; k < FUSED_SLOTS; k++)
     m->point.c[k] = CQ_PARAM_SLOTS + k < s->param_count ? params[(CQ_PARAM_SLOTS + k) * CQ_GROUP] : 0;
   EACH(i) EACH(j) m->point.f[i][j] = f[i][j];
-  EACH(i) m->force[i] = s->drive ? slot_in(s->drive, DRIVES, p)[(FORCE + i) * CQ_GROUP] : 0;
+  EACH(i) m->force[i] = s->actuation ? slot_in(s->actuation, ACTUATION_FIELDS, p)[(FORCE + i) * CQ_GROUP] : 0;
 }
 
 // internal variables of a particle, in a state or in its adjoint
@@ -91,9 +91,9 @@ CQ_GPU void after_step(const cq_frame *s, const void *in, void *out, const int32
   for (int k = 0; k < s->internals; k++) internal_in(s, out, p)[k * CQ_GROUP] = internal_in(s, in, p)[k * CQ_GROUP];
 }
 
-// of actuation; only where there is a drive
+// of actuation; only where there is any
 CQ_GPU void sigma_load(const cq_frame *s, const int32_t p, real sigma[CQ_SYM]) {
-  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) sigma[k] = slot_in(s->drive, DRIVES, p)[(SIGMA + k) * CQ_GROUP];
+  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) sigma[k] = slot_in(s->actuation, ACTUATION_FIELDS, p)[(SIGMA + k) * CQ_GROUP];
 }
 
 // Kirchhoff stress with actuation of a particle of a state; returns det F
@@ -102,7 +102,7 @@ CQ_GPU real stress_of(const cq_frame *s, const Matter *m, const void *state, con
   const int fused = material_is_fused(m->point.law->kind);
   const real jac = fused ? material_kirchhoff_fused(&m->point, kept, tau) : stress_of_plain(s, state, p, m->point.f, tau);
   real sigma[CQ_SYM];
-  if (s->drive) {
+  if (s->actuation) {
     sigma_load(s, p, sigma);
     actuation_stress(m->point.f, sigma, tau);
   }
@@ -148,16 +148,16 @@ CQ_GPU int give_to_grid(const cq_frame *s, const void *state, const int32_t p, c
 // GATHER: state k + 1 from the grid and state k. SCATTER: that one, or state k without GATHER, to the arenas. MAKE: the block makes
 // the nodes itself, no grid pass has.
 template <int GATHER, int SCATTER, int MAKE>
-CQ_GPU void march_pass(const cq_frame *s, const int32_t k, Node *region, const Round<MARCH_THREADS> *round) {
+CQ_GPU void transfer_pass(const cq_frame *s, const int32_t k, Node *region, const Round<TRANSFER_THREADS> *round) {
   const int32_t parts = s->tile_count * s->parts;
   const void *in = s->substeps[k].in;
   void *out = s->substeps[k].out;
   for (int32_t part = (int32_t)blockIdx.x; part < parts; part += (int32_t)gridDim.x) {
     const cq_tile tile = part_of_tile(s, part);
-    if (GATHER && MAKE) region_velocity<0, MARCH_THREADS>(region, s, k, part);
-    if (GATHER && !MAKE) region_load<MARCH_THREADS>(region, s->grid_v, s, part / s->parts);
+    if (GATHER && MAKE) region_velocity<0, TRANSFER_THREADS>(region, s, k, part);
+    if (GATHER && !MAKE) region_load<TRANSFER_THREADS>(region, s->grid_v, s, part / s->parts);
     // a part without particles clears its arena all the same
-    for (int32_t from = 0; from == 0 || from < tile.count; from += MARCH_THREADS) {
+    for (int32_t from = 0; from == 0 || from < tile.count; from += TRANSFER_THREADS) {
       const int32_t p = tile.first + from + (int32_t)threadIdx.x;
       int mine = p < tile.first + tile.count;
       State q;
@@ -183,11 +183,11 @@ CQ_GPU void march_pass(const cq_frame *s, const int32_t k, Node *region, const R
 }
 
 template <int GATHER, int SCATTER>
-static __global__ void __launch_bounds__(MARCH_THREADS, 2) march(const cq_frame *s, int32_t k) {
+static __global__ void __launch_bounds__(TRANSFER_THREADS, 2) transfer(const cq_frame *s, int32_t k) {
   CQ_SHARED(Node, region, GATHER ? NODES : 1);
-  CQ_ROUND(round, MARCH_THREADS, SCATTER);
+  CQ_ROUND(round, TRANSFER_THREADS, SCATTER);
   if ((int32_t)blockIdx.x >= s->tile_count * s->parts) return;
   const int over = s->progress->over;
   if (SCATTER) clear_round(&round);
-  if (!over) march_pass<GATHER, SCATTER, 0>(s, k, region, &round);
+  if (!over) transfer_pass<GATHER, SCATTER, 0>(s, k, region, &round);
 }

@@ -52,7 +52,7 @@ CQ_RARE void update_adj(const cq_frame *s, const void *in, const int32_t p, cons
   point_add(s, p, &grad);
 }
 
-// adjoint of stress_of: gradients of constants are added to params_adj, of sigma to drive_adj
+// adjoint of stress_of: gradients of constants are added to params_adj, of sigma to actuation_adj
 CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const void *state, const int32_t p, const MaterialKept *kept,
                           real grad_f[CQ_DIM][CQ_DIM], const real grad_tau[CQ_DIM][CQ_DIM]) {
   if (material_is_fused(m->point.law->kind)) {
@@ -67,12 +67,12 @@ CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const void *state,
   } else {
     stress_of_plain_adj(s, state, p, m->point.f, grad_f, grad_tau);
   }
-  if (!s->drive) return;
+  if (!s->actuation) return;
   // again, for it would wait in registers
   real sigma[CQ_SYM], grad_sigma[CQ_SYM] = {0};
   sigma_load(s, p, sigma);
   actuation_stress_adj(m->point.f, sigma, grad_f, grad_sigma, grad_tau);
-  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) slot_in(s->drive_adj, DRIVES, p)[(SIGMA + k) * CQ_GROUP] += grad_sigma[k];
+  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) slot_in(s->actuation_adj, ACTUATION_FIELDS, p)[(SIGMA + k) * CQ_GROUP] += grad_sigma[k];
 }
 
 // Adjoint of scattering state q, which lies in `in`: of s->adj, which holds what the particle itself wants of x and F, adj becomes all
@@ -106,7 +106,7 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
   load_vector(s->adj, X, p, adj->x);
   load_matrix(s->adj, F, p, adj->f);
   stress_of_adj(s, &m, in, p, &kept, adj->f, grad_tau);
-  if (s->drive) EACH(i) slot_in(s->drive_adj, DRIVES, p)[(FORCE + i) * CQ_GROUP] += grad_force[i];
+  if (s->actuation) EACH(i) slot_in(s->actuation_adj, ACTUATION_FIELDS, p)[(FORCE + i) * CQ_GROUP] += grad_force[i];
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
 }
 
@@ -126,9 +126,9 @@ CQ_GPU void gather_adj(const cq_frame *s, const Node region[NODES], const Place 
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
 }
 
-// P2G: adjoint of scattering in step k. G2P: of gathering in step k - 1, or in step k without P2G. MAKE: as for march_pass.
+// P2G: adjoint of scattering in step k. G2P: of gathering in step k - 1, or in step k without P2G. MAKE: as for transfer_pass.
 template <int P2G, int G2P, int MAKE>
-CQ_GPU void march_adj_pass(const cq_frame *s, const int32_t k, Node *region, const Round<ADJ_THREADS> *round) {
+CQ_GPU void transfer_adj_pass(const cq_frame *s, const int32_t k, Node *region, const Round<ADJ_THREADS> *round) {
   enum { AGAIN = CQ_DIM == 3 && (MAKE || CQ_REAL_BYTES == 8) };   // where the state would wait in stacks
   const int32_t parts = s->tile_count * s->parts, gathered = P2G ? k - 1 : k;
   for (int32_t part = (int32_t)blockIdx.x; part < parts; part += (int32_t)gridDim.x) {
@@ -184,10 +184,10 @@ CQ_GPU void march_adj_pass(const cq_frame *s, const int32_t k, Node *region, con
 }
 
 template <int P2G, int G2P>
-static __global__ void __launch_bounds__(ADJ_THREADS, 2) march_adj(const cq_frame *__restrict__ s, int32_t k) {
+static __global__ void __launch_bounds__(ADJ_THREADS, 2) transfer_adj(const cq_frame *__restrict__ s, int32_t k) {
   CQ_SHARED(Node, region, NODES);
   CQ_ROUND(round, ADJ_THREADS, G2P);
   if ((int32_t)blockIdx.x >= s->tile_count * s->parts) return;
   if (G2P) clear_round(&round);
-  march_adj_pass<P2G, G2P, 0>(s, k, region, &round);
+  transfer_adj_pass<P2G, G2P, 0>(s, k, region, &round);
 }

@@ -60,10 +60,10 @@ typedef struct cq_storing {
   double *to;
 } cq_storing;
 
-// ---- drive --------------------------------------------------------------------------------------------------------------
+// ---- actuation ---------------------------------------------------------------------------------------------------------
 
 // The controls of one control step, and the way to and from them. Lists are the model's; p counts the particles of a scene.
-typedef struct cq_drive {
+typedef struct cq_actuation {
   int32_t actuators, forces;     // of a scene
   int64_t entries;               // of a scene
   const int64_t *start;          // {particles + 1} entries of a particle
@@ -84,7 +84,7 @@ typedef struct cq_drive {
   double *share;                 // {batch, entries} of each entry in its signal's gradient
   double *grad_weight;           // {batch, entries} by the user's index; added to
   double *grad_signal, *grad_force;
-} cq_drive;
+} cq_actuation;
 
 // ---- readout ------------------------------------------------------------------------------------------------------------
 

@@ -11,13 +11,13 @@ enum {
   ROWS_Y = CQ_DIM == 3 ? 3 : 1,      // rows of a stencil in a plane of the first axis
   WARP = 32,
   // threads of a block, forward and backward: what 48 KiB of shared memory hold, and for float what leaves room for two blocks
-  MARCH_THREADS = CQ_REAL_BYTES == 4 ? 256 : CQ_DIM == 2 ? 128 : 96,
+  TRANSFER_THREADS = CQ_REAL_BYTES == 4 ? 256 : CQ_DIM == 2 ? 128 : 96,
   ADJ_THREADS = CQ_REAL_BYTES == 4 ? CQ_DIM == 2 ? 256 : 192 : CQ_DIM == 2 ? 128 : 96,
 };
-static_assert(ADJ_THREADS <= MARCH_THREADS, "parts of tiles are of ADJ_THREADS");
+static_assert(ADJ_THREADS <= TRANSFER_THREADS, "parts of tiles are of ADJ_THREADS");
 enum { X = 0, V = CQ_DIM, C = 2 * CQ_DIM, F = 2 * CQ_DIM + CQ_DIM * CQ_DIM };   // first field of each state quantity
 enum { SIGMA = 0, FORCE = CQ_SYM };
-enum { FIELDS = 2 * CQ_DIM + 2 * CQ_DIM * CQ_DIM, DRIVES = CQ_SYM + CQ_DIM };
+enum { FIELDS = 2 * CQ_DIM + 2 * CQ_DIM * CQ_DIM, ACTUATION_FIELDS = CQ_SYM + CQ_DIM };
 
 // first of so many fields of a slot; the next is CQ_GROUP further
 CQ_GPU real *slot_in(const void *data, const int fields, const int32_t slot) {

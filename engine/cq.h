@@ -303,17 +303,17 @@ typedef struct cq_policy {
 
 void cq_policy_init(cq_policy *policy);
 // As cq_rollout_run, with signals from the policy, which sees the state before each control step: outputs {count, B, y} are written.
-// One that sees a change drives from the first control step on, in as many calls as one likes; and all the way back.
-cq_status cq_rollout_follow(cq_rollout *rollout, const cq_policy *policy, int32_t count, double *outputs);
+// One that sees a change gives the signals from the first control step on, in as many calls as one likes; and all the way back.
+cq_status cq_rollout_run_policy(cq_rollout *rollout, const cq_policy *policy, int32_t count, double *outputs);
 // The adjoint of control steps that were made so, back through signals, network and readout. grad_outputs {count, B, y}, in the order
 // of time: what reaches the outputs from elsewhere; NULL: nothing.
-cq_status cq_rollout_follow_adjoint(cq_rollout *rollout, const cq_policy *policy, int32_t count, const double *grad_outputs);
+cq_status cq_rollout_run_policy_adjoint(cq_rollout *rollout, const cq_policy *policy, int32_t count, const double *grad_outputs);
 
 // ---- timers: always on ---------------------------------------------------------------------------------------------------
 
 typedef enum cq_phase {
   CQ_PHASE_SORT = 0, CQ_PHASE_P2G, CQ_PHASE_GRID, CQ_PHASE_G2P,
-  CQ_PHASE_G2P_ADJ, CQ_PHASE_GRID_ADJ, CQ_PHASE_P2G_ADJ, CQ_PHASE_READOUT, CQ_PHASE_DRIVE, CQ_PHASE_MEMO,
+  CQ_PHASE_G2P_ADJ, CQ_PHASE_GRID_ADJ, CQ_PHASE_P2G_ADJ, CQ_PHASE_READOUT, CQ_PHASE_ACTUATION, CQ_PHASE_MEMO,
   CQ_PHASE_COUNT
 } cq_phase;
 void cq_world_timers(cq_world *world, double seconds[10], int32_t reset);

@@ -1,4 +1,4 @@
-// policy: a rollout that is driven by a network which sees readouts of its states, and how they change.
+// policy: a rollout whose signals come from a network that sees readouts of its states, and how they change.
 #include "world.h"
 #include <math.h>
 #include <string.h>
@@ -130,7 +130,7 @@ static void network_adj(const cq_policy *p, const Work *w) {
   }
 }
 
-static cq_status follow_step(cq_rollout *r, const cq_policy *p, const Work *w, double *outputs) {
+static cq_status policy_step(cq_rollout *r, const cq_policy *p, const Work *w, double *outputs) {
   cq_status status = read_state(r, p, w);
   for (int32_t s = 0; s < r->def.batch && !status; s++) {
     see(r, p, w, s);
@@ -142,7 +142,7 @@ static cq_status follow_step(cq_rollout *r, const cq_policy *p, const Work *w, d
 }
 
 // grad_outputs {batch, outputs} NULL: none
-static cq_status follow_step_adj(cq_rollout *r, const cq_policy *p, const Work *w, const double *grad_outputs) {
+static cq_status policy_step_adj(cq_rollout *r, const cq_policy *p, const Work *w, const double *grad_outputs) {
   const cq_backend *b = r->world->backend;
   cq_status status = cq_rollout_backward(r, &(cq_controls){.count = 1, .grad_signals = w->signal});
   if (!status) status = read_state(r, p, w);
@@ -172,8 +172,8 @@ static cq_status begin_change(cq_rollout *r, const cq_policy *p) {
   cq_changing *c = &r->changing;
   const int64_t width = r->def.batch * readout_count(r, p->change);
   if (!p->change) return CQ_OK;
-  if (cq_rollout_at(r) && (c->followed != cq_rollout_at(r) || c->width != width))
-    return cq_fail(CQ_INVALID, "a policy that sees a change must drive from the first control step on; this one begins at %d",
+  if (cq_rollout_at(r) && (c->steps != cq_rollout_at(r) || c->width != width))
+    return cq_fail(CQ_INVALID, "a policy that sees a change must give the signals from the first control step on; this one begins at %d",
                    cq_rollout_at(r));
   if (c->width == width) return CQ_OK;
   cq_free(c->kept);
@@ -187,15 +187,15 @@ static cq_status begin_change(cq_rollout *r, const cq_policy *p) {
 static cq_status begin_change_adj(cq_rollout *r, const cq_policy *p) {
   cq_changing *c = &r->changing;
   if (!p->change) return cq_changing_done(r);
-  if (c->followed < cq_rollout_at(r) || c->width != r->def.batch * readout_count(r, p->change))
+  if (c->steps < cq_rollout_at(r) || c->width != r->def.batch * readout_count(r, p->change))
     return cq_fail(CQ_INVALID, "the control steps before %d were not made by a policy that sees this change", cq_rollout_at(r));
   if (!c->pending) memset(c->grad, 0, (size_t)c->width * sizeof *c->grad);
   c->pending = 1;
   return CQ_OK;
 }
 
-static cq_following following_of(const cq_rollout *r, const cq_policy *p, int32_t first) {
-  return (cq_following){.policy = p, .first = first, .changes = (int32_t)readout_count(r, p->change), .kept = r->changing.kept,
+static cq_policy_run policy_run_of(const cq_rollout *r, const cq_policy *p, int32_t first) {
+  return (cq_policy_run){.policy = p, .first = first, .changes = (int32_t)readout_count(r, p->change), .kept = r->changing.kept,
                         .grad_kept = r->changing.grad};
 }
 
@@ -210,44 +210,44 @@ static cq_status check_outputs(const cq_rollout *r, const double *outputs, int32
   return CQ_OK;
 }
 
-cq_status cq_rollout_follow(cq_rollout *r, const cq_policy *policy, int32_t count, double *outputs) {
+cq_status cq_rollout_run_policy(cq_rollout *r, const cq_policy *policy, int32_t count, double *outputs) {
   cq_status status = cq_rollout_ready(r, count);
   if (!status) status = check_policy(r, policy);
   if (!status) status = begin_change(r, policy);
   if (status) return status;
   const int32_t first = cq_rollout_at(r), width = cq_policy_outputs(policy);
-  if (r->world->backend->follows) {
-    cq_following following = following_of(r, policy, first);
-    following.outputs = outputs;
-    status = cq_rollout_forward(r, &(cq_controls){.count = count, .following = &following});
+  if (r->world->backend->runs_policies) {
+    cq_policy_run policy_run = policy_run_of(r, policy, first);
+    policy_run.outputs = outputs;
+    status = cq_rollout_forward(r, &(cq_controls){.count = count, .policy_run = &policy_run});
   } else {
     Work work;
     status = work_take(r, policy, &work);
     for (int32_t i = 0; i < count && !status; i++)
-      status = follow_step(r, policy, &work, outputs + (int64_t)i * width * r->def.batch);
+      status = policy_step(r, policy, &work, outputs + (int64_t)i * width * r->def.batch);
     cq_free(work.observation);
   }
-  if (policy->change) r->changing.followed = cq_rollout_at(r);
+  if (policy->change) r->changing.steps = cq_rollout_at(r);
   if (status && status != CQ_UNSTABLE) return status;
   const cq_status checked = check_outputs(r, outputs, first, width, cq_rollout_at(r) - first + (status == CQ_UNSTABLE));
   return checked ? checked : status;
 }
 
-cq_status cq_rollout_follow_adjoint(cq_rollout *r, const cq_policy *policy, int32_t count, const double *grad_outputs) {
+cq_status cq_rollout_run_policy_adjoint(cq_rollout *r, const cq_policy *policy, int32_t count, const double *grad_outputs) {
   cq_status status = cq_rollout_ready_adjoint(r, count);
   if (!status) status = check_policy(r, policy);
   if (!status && count) status = begin_change_adj(r, policy);
   if (status) return status;
-  if (r->world->backend->follows) {
-    cq_following following = following_of(r, policy, cq_rollout_at(r) - count);
-    following.grad_outputs = grad_outputs;
-    status = cq_rollout_backward(r, &(cq_controls){.count = count, .following = &following});
+  if (r->world->backend->runs_policies) {
+    cq_policy_run policy_run = policy_run_of(r, policy, cq_rollout_at(r) - count);
+    policy_run.grad_outputs = grad_outputs;
+    status = cq_rollout_backward(r, &(cq_controls){.count = count, .policy_run = &policy_run});
   } else {
     Work work;
     status = work_take(r, policy, &work);
     const int64_t outputs = r->def.batch * work.outputs;
     for (int32_t i = count - 1; i >= 0 && !status; i--)
-      status = follow_step_adj(r, policy, &work, grad_outputs ? grad_outputs + i * outputs : NULL);
+      status = policy_step_adj(r, policy, &work, grad_outputs ? grad_outputs + i * outputs : NULL);
     cq_free(work.observation);
   }
   return status;

@@ -71,7 +71,7 @@ void cq_world_timers(cq_world *world, double seconds[10], int32_t reset) {
 
 const char *cq_phase_name(int32_t phase) {
   static const char *const names[CQ_PHASE_COUNT] = {"sort", "p2g", "grid", "g2p", "g2p_adj", "grid_adj", "p2g_adj",
-                                                    "readout", "drive", "memo"};
+                                                    "readout", "actuation", "memo"};
   return phase >= 0 && phase < CQ_PHASE_COUNT ? names[phase] : "";
 }
 

@@ -15,7 +15,7 @@ struct cq_world {
 // The readout whose change a policy sees, before each control step from the first one on, and its adjoint on the way back.
 typedef struct cq_changing {
   int64_t width;              // doubles of a control step, all scenes
-  int32_t followed;           // control steps that kept is of
+  int32_t steps;              // control steps that kept is of
   int32_t pending;            // there is something on its way in grad
   double *kept;               // {steps, width}
   double *grad;               // {width} to the readout before the control step before the live state

@@ -33,7 +33,7 @@ static inline uint64_t cq_bit(int32_t field) { return (uint64_t)1 << field; }
 static inline uint64_t cq_constant_bits(void) { return cq_bit(CQ_FIELD_ACTUATION_WEIGHT) - cq_bit(CQ_FIELD_YOUNG); }
 
 // A policy that gives the signals of control steps, and what is kept of it. Only for a device that follows.
-typedef struct cq_following {
+typedef struct cq_policy_run {
   const cq_policy *policy;
   int32_t first;                         // control step of the rollout that the rows of outputs begin with
   double *outputs;                       // forward {.., batch, y}: what the network gives
@@ -41,7 +41,7 @@ typedef struct cq_following {
   int32_t changes;                       // numbers of a scene whose change the policy sees
   double *kept;                          // {steps of the rollout, batch, changes}: them, written forward, read backward
   double *grad_kept;                     // {batch, changes} backward: on its way to those before the control step before the live state
-} cq_following;
+} cq_policy_run;
 
 // What control steps in a row are given. A device makes as many of them as it likes to before it comes back, at least one
 // unless it fails, and says how many: made.
@@ -50,7 +50,7 @@ typedef struct cq_controls {
   const double *signals, *forces;        // {count, batch, actuators}, {count, batch, force_count, dim}; forces NULL: none
   double *grad_signals, *grad_forces;    // backward: the same; NULL: not wanted
   // NULL, or what gives the signals: forward they are written to made, backward the adjoint goes on through it.
-  const cq_following *following;
+  const cq_policy_run *policy_run;
   double *made;                          // {count, batch, actuators}
 } cq_controls;
 
@@ -95,7 +95,7 @@ typedef struct cq_backend {
   cq_status (*read_adjoint)(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out);
 
   // OPTIONAL: 1: takes a policy in controls; else api asks it step by step
-  int32_t follows;
+  int32_t runs_policies;
   // OPTIONAL: bytes that its memo may count on; NULL: those of the host
   int64_t (*memory_available)(const cq_context *context);
 } cq_backend;
@@ -119,7 +119,7 @@ CQ_BACKEND_EXPORT cq_status cq_backend_cuda_gpu(int32_t index, cq_gpu *gpu);
 
 static inline int64_t cq_backend_abi(void) {
   const int64_t sizes[] = {sizeof(cq_backend), sizeof(cq_model), sizeof(cq_values), sizeof(cq_gradients), sizeof(cq_readout),
-                           sizeof(cq_controls), sizeof(cq_following), sizeof(cq_policy), sizeof(cq_layer)};
+                           sizeof(cq_controls), sizeof(cq_policy_run), sizeof(cq_policy), sizeof(cq_layer)};
   uint64_t abi = CQ_ABI;   // it may wrap
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) abi = abi * 3571 + (uint64_t)sizes[k];
   return (int64_t)(abi >> 1);

@@ -119,15 +119,15 @@ static void sort_along(const int32_t *base, uint32_t axis, const box *b, int32_t
 }
 
 // the planes that begin in this rank's share of the particles
-static void sort_planes(cq_scene *s, const cq_crew *crew, const box *b) {
+static void sort_planes(cq_scene *s, const cq_worker *worker, const box *b) {
   int begin, end;
-  cq_crew_share(crew, (int)s->model->particle_count, &begin, &end);
+  cq_worker_share(worker, (int)s->model->particle_count, &begin, &end);
   for (int32_t x = 0; x <= b->upper[0] - b->lower[0]; x++) {
     const int32_t at = s->plane[x], count = s->plane[x + 1] - at;
     if (at < begin || at >= end || count == 0) continue;
     int32_t *from = dealt(s) + at, *to = (dealt(s) == s->source ? s->source_other : s->source) + at;
-    sort_along(s->base, 2, b, tally_of(s, crew->rank), from, to, count);
-    if (s->model->dim == 3) sort_along(s->base, 1, b, tally_of(s, crew->rank), to, from, count);
+    sort_along(s->base, 2, b, tally_of(s, worker->rank), from, to, count);
+    if (s->model->dim == 3) sort_along(s->base, 1, b, tally_of(s, worker->rank), to, from, count);
   }
 }
 
@@ -361,32 +361,32 @@ static cq_status conclude(cq_scene *s) {
   return status;
 }
 
-int cq_arrange_outside(cq_scene *s, cq_crew *crew, const cq_slice *slice) {
+int cq_arrange_outside(cq_scene *s, cq_worker *worker, const cq_slice *slice) {
   int begin, end, outside = 0;
-  cq_crew_share(crew, s->ranges, &begin, &end);
+  cq_worker_share(worker, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) {
     cq_partial *part = &s->partial[r];
     s->kernels->bases(s, slice, s->range_start[r], s->range_start[r + 1], part->lower, part->upper, &part->outside);
   }
-  cq_crew_wait(crew);
+  cq_worker_wait(worker);
   for (int32_t r = 0; r < s->ranges; r++) outside |= s->partial[r].outside;
   return outside;
 }
 
-// What the first of a crew left in s->status, for all of it: before anyone writes it again.
-static cq_status share_status(const cq_scene *s, cq_crew *crew) {
-  cq_crew_wait(crew);
+// What the first worker left in s->status, for all of them: before anyone writes it again.
+static cq_status share_status(const cq_scene *s, cq_worker *worker) {
+  cq_worker_wait(worker);
   const cq_status status = s->status;
-  cq_crew_wait(crew);
+  cq_worker_wait(worker);
   return status;
 }
 
-cq_status cq_arrange(cq_scene *s, cq_crew *crew) {
+cq_status cq_arrange(cq_scene *s, cq_worker *worker) {
   int begin, end;
-  cq_crew_share(crew, s->ranges, &begin, &end);
-  if (cq_arrange_outside(s, crew, s->live)) {
-    cq_crew_wait(crew);
-    if (crew->rank == 0) {
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  if (cq_arrange_outside(s, worker, s->live)) {
+    cq_worker_wait(worker);
+    if (worker->rank == 0) {
       s->health = (cq_health){.step = s->step};
       s->kernels->diagnose(s, s->live, &s->health);
     }
@@ -394,22 +394,22 @@ cq_status cq_arrange(cq_scene *s, cq_crew *crew) {
   }
   const box b = join_boxes(s);
   for (int32_t r = begin; r < end; r++) count_planes(s, r, &b);
-  cq_crew_wait(crew);
-  if (crew->rank == 0) s->status = prepare(s, &b);
-  cq_status status = share_status(s, crew);
+  cq_worker_wait(worker);
+  if (worker->rank == 0) s->status = prepare(s, &b);
+  cq_status status = share_status(s, worker);
   if (status) {
-    if (crew->rank == 0) drop_prepared(s);
+    if (worker->rank == 0) drop_prepared(s);
     return status;
   }
   for (int32_t r = begin; r < end; r++) deal(s, r, &b);
-  cq_crew_wait(crew);
-  sort_planes(s, crew, &b);
-  cq_crew_wait(crew);
+  cq_worker_wait(worker);
+  sort_planes(s, worker, &b);
+  cq_worker_wait(worker);
   for (int32_t r = begin; r < end; r++) fill(s, r);
-  cq_crew_wait(crew);
-  if (crew->rank == 0) s->status = conclude(s);
-  status = share_status(s, crew);
-  cq_crew_phase(crew, CQ_PHASE_SORT);
+  cq_worker_wait(worker);
+  if (worker->rank == 0) s->status = conclude(s);
+  status = share_status(s, worker);
+  cq_worker_phase(worker, CQ_PHASE_SORT);
   return status;
 }
 

@@ -4,11 +4,11 @@
 
 #include "kernels.h"
 
-// Sorts the live state: makes a new arrangement and a new slice live. Called by all of a crew. CQ_UNSTABLE leaves s->health
+// Sorts the live state: makes a new arrangement and a new slice live. Called by all workers of a scene. CQ_UNSTABLE leaves s->health
 // with the particle that is outside the world or not finite.
-cq_status cq_arrange(cq_scene *s, cq_crew *crew);
-// Is some particle of a slice outside the world, or not finite? Called by all of a crew, between sortings.
-int cq_arrange_outside(cq_scene *s, cq_crew *crew, const cq_slice *slice);
+cq_status cq_arrange(cq_scene *s, cq_worker *worker);
+// Is some particle of a slice outside the world, or not finite? Called by all workers of a scene, between sortings.
+int cq_arrange_outside(cq_scene *s, cq_worker *worker, const cq_slice *slice);
 // Makes an empty slice in the user's order live, to be loaded and sorted. Called by one thread.
 cq_status cq_arrange_first(cq_scene *s);
 // Makes slabs and grids large enough for the live arrangement. Called by one thread.

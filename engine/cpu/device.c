@@ -1,7 +1,7 @@
 // device: the CPU behind the table of operations. A single scene is shared by all threads; several are spread over them.
 #include "kernels.h"
 #include "pace.h"
-#include "team.h"
+#include "thread_pool.h"
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 struct cq_context {
   const cq_model *model;
   const cq_kernels *kernels;
-  cq_team *team;
+  cq_thread_pool *thread_pool;
   cq_pace forward, backward, reading, reading_adj;   // of all rollouts: each has the same particles
   double ticks[CQ_PHASE_COUNT];
   char description[128];
@@ -50,7 +50,7 @@ struct cq_mark {
 
 static void context_destroy(cq_context *context) {
   if (!context) return;
-  cq_team_destroy(context->team);
+  cq_thread_pool_destroy(context->thread_pool);
   cq_free(context);
 }
 
@@ -63,12 +63,12 @@ static cq_status context_create(const cq_model *model, cq_context **out) {
   if (!context) return CQ_MEMORY;
   context->model = model;
   context->kernels = kernels;
-  context->team = cq_team_create(model->threads);
-  if (!context->team) {
+  context->thread_pool = cq_thread_pool_create(model->threads);
+  if (!context->thread_pool) {
     context_destroy(context);
     return CQ_MEMORY;
   }
-  const int threads = cq_team_size(context->team);
+  const int threads = cq_thread_pool_size(context->thread_pool);
   if (model->threads > threads) {
     context_destroy(context);
     return cq_fail(CQ_INVALID, "threads is %d; this machine could start %d", model->threads, threads);
@@ -90,7 +90,7 @@ static void timers(cq_context *context, double seconds[CQ_PHASE_COUNT], int32_t 
 // ---- running all scenes -------------------------------------------------------------------------------------------------
 
 // one piece of work for each scene of a device
-typedef cq_status scene_work(cq_scene *scene, cq_crew *crew, int32_t index, void *argument);
+typedef cq_status scene_work(cq_scene *scene, cq_worker *worker, int32_t index, void *argument);
 
 typedef struct scene_job {
   cq_device *device;
@@ -107,11 +107,11 @@ static void keep_status(const scene_job *j, int32_t s, cq_status status) {
   if (status) snprintf(j->device->scenes[s].sentence, sizeof j->device->scenes[s].sentence, "%s", cq_error());
 }
 
-static void start_timers(const scene_job *j, cq_crew *crew) {
+static void start_timers(const scene_job *j, cq_worker *worker) {
   if (j->weight == 0) return;
-  crew->timers = j->device->context->ticks;
-  crew->weight = j->weight;
-  crew->last = cq_ticks();
+  worker->timers = j->device->context->ticks;
+  worker->weight = j->weight;
+  worker->last = cq_ticks();
 }
 
 // Reading the clock at the end of each phase would take more than a hundredth of the time of a few particles: there one call is
@@ -129,13 +129,13 @@ static void run_job(void *argument, int rank, int size) {
   scene_job *j = argument;
   cq_device *device = j->device;
   if (device->batch == 1) {
-    cq_crew crew = {.rank = rank, .size = size, .barrier = cq_team_barrier(device->context->team, size)};
-    if (rank == 0) start_timers(j, &crew);
-    const cq_status status = j->work(&device->scenes[0], &crew, 0, j->argument);
+    cq_worker worker = {.rank = rank, .size = size, .barrier = cq_thread_pool_barrier(device->context->thread_pool, size)};
+    if (rank == 0) start_timers(j, &worker);
+    const cq_status status = j->work(&device->scenes[0], &worker, 0, j->argument);
     if (rank == 0) keep_status(j, 0, status);
     return;
   }
-  cq_crew alone = {.rank = 0, .size = 1};
+  cq_worker alone = {.rank = 0, .size = 1};
   if (rank == 0) start_timers(j, &alone);
   for (int32_t s; (s = atomic_fetch_add(&j->next, 1)) < device->batch;)
     keep_status(j, s, j->work(&device->scenes[s], &alone, s, j->argument));
@@ -145,7 +145,7 @@ static int smaller(int a, int b) { return a < b ? a : b; }
 
 // threads that can share the one scene of a device, or take some of its scenes each
 static int most_threads(const cq_device *device) {
-  return smaller(cq_team_size(device->context->team), device->batch > 1 ? device->batch : device->scenes[0].ranges);
+  return smaller(cq_thread_pool_size(device->context->thread_pool), device->batch > 1 ? device->batch : device->scenes[0].ranges);
 }
 
 // p: the pace of this work, or NULL: too rare to have one, and done as steps are.
@@ -156,7 +156,7 @@ static cq_status run(cq_device *device, scene_work *work, void *argument, cq_pac
   int threads = most;
   if (chosen) threads = p ? cq_pace_choose(p, most) : cq_pace_quicker(&device->context->forward, most);
   const double start = chosen ? cq_clock() : 0;
-  cq_team_run(device->context->team, threads, run_job, &j);
+  cq_thread_pool_run(device->context->thread_pool, threads, run_job, &j);
   if (chosen && p) cq_pace_note(p, threads, 1, cq_clock() - start);
   int32_t first = 0;
   while (first < device->batch && !device->status[first]) first++;
@@ -196,14 +196,14 @@ static cq_status create(cq_context *context, int32_t batch, int32_t differentiab
   return status;
 }
 
-static cq_status begin_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
+static cq_status begin_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   const cq_values *values = argument;
-  if (crew->rank == 0) {
+  if (worker->rank == 0) {
     scene->values = values[index];
-    for (int r = 0; r < CQ_RANGES_MAX; r++) scene->wired[r] = -1;
+    for (int r = 0; r < CQ_RANGES_MAX; r++) scene->rows_made[r] = -1;
   }
-  cq_crew_wait(crew);
-  return cq_scene_begin(scene, crew);
+  cq_worker_wait(worker);
+  return cq_scene_begin(scene, worker);
 }
 
 // All values are loaded again: that costs about what a step does.
@@ -230,15 +230,15 @@ static one_step step_of(const cq_device *device, const cq_controls *c, cq_record
   };
 }
 
-static cq_status advance_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
+static cq_status advance_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   const one_step *c = argument;
   const cq_model *m = scene->model;
-  if (crew->rank == 0) {
+  if (worker->rank == 0) {
     scene->signals = c->signals + (int64_t)index * m->actuator_count;
     scene->forces = c->forces ? c->forces + index * m->force_count * m->dim : NULL;
   }
-  cq_crew_wait(crew);
-  return cq_scene_advance(scene, crew, c->steps ? c->steps + (int64_t)index * m->substeps : NULL);
+  cq_worker_wait(worker);
+  return cq_scene_advance(scene, worker, c->steps ? c->steps + (int64_t)index * m->substeps : NULL);
 }
 
 // the first one
@@ -341,9 +341,9 @@ static int64_t record_bytes(const cq_device *device) {
 
 // ---- adjoint ------------------------------------------------------------------------------------------------------------
 
-static cq_status begin_adjoint_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
+static cq_status begin_adjoint_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   (void)index, (void)argument;
-  cq_scene_begin_adjoint(scene, crew);
+  cq_scene_begin_adjoint(scene, worker);
   return CQ_OK;
 }
 
@@ -352,20 +352,20 @@ static cq_status begin_adjoint(cq_device *device, uint64_t wanted) {
   return run(device, begin_adjoint_scene, NULL, NULL);
 }
 
-static cq_status reverse_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
+static cq_status reverse_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   const one_step *c = argument;
   const cq_model *m = scene->model;
   const int64_t forces = m->force_count * m->dim;
-  if (crew->rank == 0) {
+  if (worker->rank == 0) {
     scene->signals = c->signals + (int64_t)index * m->actuator_count;
     scene->forces = c->forces ? c->forces + index * forces : NULL;
   }
-  cq_crew_wait(crew);
-  const cq_status status = cq_scene_reverse(scene, crew, c->steps + (int64_t)index * m->substeps);
-  if (crew->rank == 0 && c->grad_signals)
+  cq_worker_wait(worker);
+  const cq_status status = cq_scene_reverse(scene, worker, c->steps + (int64_t)index * m->substeps);
+  if (worker->rank == 0 && c->grad_signals)
     memcpy(c->grad_signals + (int64_t)index * m->actuator_count, scene->signals_adj,
            (size_t)m->actuator_count * sizeof(double));
-  if (crew->rank == 0 && c->grad_forces)
+  if (worker->rank == 0 && c->grad_forces)
     memcpy(c->grad_forces + index * forces, scene->forces_adj, (size_t)forces * sizeof(double));
   return status;
 }
@@ -378,9 +378,9 @@ static cq_status reverse(cq_device *device, const cq_controls *controls, cq_reco
   return status;
 }
 
-static cq_status finish_scene(cq_scene *scene, cq_crew *crew, int32_t index, void *argument) {
+static cq_status finish_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   (void)index, (void)argument;
-  cq_scene_finish(scene, crew);
+  cq_scene_finish(scene, worker);
   return CQ_OK;
 }
 
@@ -454,14 +454,14 @@ static void read_job(void *argument, int rank, int size) {
 static void read_adjoint_job(void *argument, int rank, int size) {
   reading *job = argument;
   const cq_readout *r = job->readout;
-  cq_crew crew = {.rank = rank, .size = size, .barrier = cq_team_barrier(job->device->context->team, size)};
+  cq_worker worker = {.rank = rank, .size = size, .barrier = cq_thread_pool_barrier(job->device->context->thread_pool, size)};
   if (r->kind != CQ_READOUT_GATHER) read_parts(job, rank, size);
-  cq_crew_wait(&crew);
+  cq_worker_wait(&worker);
   const double *part = job->device->sums;
   for (int32_t s = 0; s < job->device->batch; s++) {
     cq_scene *scene = &job->device->scenes[s];
     int begin, end;
-    cq_crew_share(&crew, scene->chunks, &begin, &end);
+    cq_worker_share(&worker, scene->chunks, &begin, &end);
     for (int32_t g = 0; g < r->group_count; g++) {
       double sums[CQ_READ_SUMS_MAX];
       const double *grad[CQ_STATE_FIELD_COUNT];
@@ -473,7 +473,7 @@ static void read_adjoint_job(void *argument, int rank, int size) {
   }
 }
 
-static cq_status read_together(reading *job, cq_team_function *function, cq_pace *p) {
+static cq_status read_together(reading *job, cq_thread_pool_function *function, cq_pace *p) {
   const double start = cq_clock(), ticks = cq_ticks();
   cq_device *device = job->device;
   const cq_readout *r = job->readout;
@@ -487,8 +487,8 @@ static cq_status read_together(reading *job, cq_team_function *function, cq_pace
     device->sums_capacity = device->sums ? wanted : 0;
     if (!device->sums) return CQ_MEMORY;
   }
-  const int most = entries < READ_TOGETHER ? 1 : cq_team_size(device->context->team), threads = cq_pace_choose(p, most);
-  cq_team_run(device->context->team, threads, function, job);
+  const int most = entries < READ_TOGETHER ? 1 : cq_thread_pool_size(device->context->thread_pool), threads = cq_pace_choose(p, most);
+  cq_thread_pool_run(device->context->thread_pool, threads, function, job);
   const double seconds = cq_clock() - start;
   // for each number that was read: readouts are of any size
   const double numbers = (double)entries * cq_readout_width(CQ_READOUT_MEAN, r->fields, device->context->model->dim);

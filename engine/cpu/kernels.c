@@ -16,7 +16,7 @@
 #include "chunk.inl"
 #include "stencil.inl"
 #include "sort.inl"
-#include "drive.inl"
+#include "actuation.inl"
 #include "step.inl"
 #include "grid.inl"
 #if !defined(CQ_REAL_DUAL)
@@ -31,7 +31,7 @@
 extern const cq_kernels CQ_TABLE;
 const cq_kernels CQ_TABLE = {
     CQ_SIMD == 4 ? "AVX-512" : CQ_SIMD == 3 ? "AVX2" : "baseline", CQ_DIM, sizeof(real), CQ_LANES,
-    load_state, load_params, reorder_params, load_globals, load_drive, drive_adj,
+    load_state, load_params, reorder_params, load_globals, load_actuation, actuation_adj,
     bases, reorder,
     p2g, grid, g2p,
 #if !defined(CQ_REAL_DUAL)

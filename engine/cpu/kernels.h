@@ -17,8 +17,8 @@ typedef struct cq_kernels {
   void (*load_globals)(cq_scene *s);
   // sigma and forces of the running control step; and back to signals, weights and forces, whose partial sums go to
   // signals_partial of the range
-  void (*load_drive)(cq_scene *s, int32_t range);
-  void (*drive_adj)(cq_scene *s, int32_t range);
+  void (*load_actuation)(cq_scene *s, int32_t range);
+  void (*actuation_adj)(cq_scene *s, int32_t range);
 
   // sorting: base cells of the slots and the box of them, or that some position is not in the world; and particles into
   // another order, from s->source

@@ -26,8 +26,8 @@ static int alloc_sorting(cq_scene *s) {
   return s->base && s->source && s->source_other && s->plane && s->tally;
 }
 
-// every wire leads an entry, and each actuator needs one wire but where a particle has it twice
-static int32_t wire_width(const cq_model *m) {
+// every weight_row leads an entry, and each actuator needs one weight_row but where a particle has it twice
+static int32_t row_width(const cq_model *m) {
   int64_t most = 0;
   int twice = 0;
   for (int64_t p = 0; p < m->particle_count; p++) {
@@ -38,16 +38,16 @@ static int32_t wire_width(const cq_model *m) {
   return (int32_t)(twice || most * CQ_CHUNK < m->actuator_count ? most * CQ_CHUNK : m->actuator_count);
 }
 
-// memory that is touched only as far as there are wires
-static int alloc_wires(cq_scene *s) {
-  s->wire_width = wire_width(s->model);
-  const size_t wires = (size_t)s->chunks * (size_t)s->wire_width;
-  s->wires = cq_alloc((size_t)s->chunks, sizeof *s->wires, "actuation");
-  s->wire_actuator = cq_alloc(wires, sizeof *s->wire_actuator, "actuation");
-  s->wire_weight = cq_alloc(wires * CQ_CHUNK, (size_t)s->kernels->real_bytes, "actuation");
-  s->wire_entry = cq_alloc(wires * CQ_CHUNK, sizeof *s->wire_entry, "actuation");
-  for (int r = 0; r < CQ_RANGES_MAX; r++) s->wired[r] = -1;
-  return s->wires && s->wire_actuator && s->wire_weight && s->wire_entry;
+// memory that is touched only as far as there are weight_rows
+static int alloc_weight_rows(cq_scene *s) {
+  s->row_width = row_width(s->model);
+  const size_t weight_rows = (size_t)s->chunks * (size_t)s->row_width;
+  s->weight_rows = cq_alloc((size_t)s->chunks, sizeof *s->weight_rows, "actuation");
+  s->row_actuator = cq_alloc(weight_rows, sizeof *s->row_actuator, "actuation");
+  s->row_weight = cq_alloc(weight_rows * CQ_CHUNK, (size_t)s->kernels->real_bytes, "actuation");
+  s->row_entry = cq_alloc(weight_rows * CQ_CHUNK, sizeof *s->row_entry, "actuation");
+  for (int r = 0; r < CQ_RANGES_MAX; r++) s->rows_made[r] = -1;
+  return s->weight_rows && s->row_actuator && s->row_weight && s->row_entry;
 }
 
 // of each field that the world has, and of each slot
@@ -73,11 +73,11 @@ static int alloc_adjoint(cq_scene *s, const cq_model *m) {
   if (internals) s->internal_adj = cq_alloc(internals, size, "adjoint state");
   if (internals) s->internal_adj_other = cq_alloc(internals, size, "adjoint state");
   s->params_adj = cq_alloc(slots * (size_t)s->params, size, "adjoint constants");
-  s->drive_adj = cq_alloc(slots * (size_t)cq_scene_drives(s), size, "adjoint actuation");
+  s->actuation_adj = cq_alloc(slots * (size_t)cq_scene_actuation_fields(s), size, "adjoint actuation");
   s->signals_adj = cq_alloc((size_t)m->actuator_count, sizeof(double), "adjoint signals");
   s->forces_adj = cq_alloc((size_t)m->force_count * (size_t)m->dim, sizeof(double), "adjoint forces");
   s->signals_partial = cq_alloc((size_t)s->ranges * (size_t)m->actuator_count, sizeof(double), "adjoint signals");
-  return s->adj && s->adj_other && (!internals || (s->internal_adj && s->internal_adj_other)) && s->params_adj && s->drive_adj &&
+  return s->adj && s->adj_other && (!internals || (s->internal_adj && s->internal_adj_other)) && s->params_adj && s->actuation_adj &&
          s->signals_adj && s->forces_adj && s->signals_partial && alloc_gradients(s);
 }
 
@@ -96,8 +96,8 @@ cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *
   split_ranges(s);
   const size_t size = (size_t)kernels->real_bytes, slots = (size_t)slots_of(s);
   s->globals = cq_alloc(3 + 4 * (size_t)model->wall_count, size, "globals");
-  s->drive = cq_alloc(slots * (size_t)cq_scene_drives(s), size, "actuation");
-  if (!alloc_slots(s) || !s->globals || !s->drive || !alloc_sorting(s) || !alloc_wires(s) ||
+  s->actuation = cq_alloc(slots * (size_t)cq_scene_actuation_fields(s), size, "actuation");
+  if (!alloc_slots(s) || !s->globals || !s->actuation || !alloc_sorting(s) || !alloc_weight_rows(s) ||
       (differentiable && !alloc_adjoint(s, model))) {
     cq_scene_destroy(s);
     return CQ_MEMORY;
@@ -111,8 +111,8 @@ static void arrangement_free(cq_arrangement *a) {
   cq_free(a->params);
   cq_free(a->materials);
   cq_free(a->material);
-  cq_free(a->drives);
-  cq_free(a->driven);
+  cq_free(a->slot_actuated);
+  cq_free(a->actuated);
   cq_free(a->columns);
   cq_free(a);
 }
@@ -138,10 +138,10 @@ void cq_scene_destroy(cq_scene *s) {
     arrangement_free(s->free_arrangements);
     s->free_arrangements = next;
   }
-  void *owned[] = {s->globals, s->drive, s->base, s->source, s->source_other, s->plane,
+  void *owned[] = {s->globals, s->actuation, s->base, s->source, s->source_other, s->plane,
                    s->tally, s->reach, s->grid_v, s->grid_q,
-                   s->wires, s->wire_actuator, s->wire_weight, s->wire_entry,
-                   s->adj, s->adj_other, s->internal_adj, s->internal_adj_other, s->params_adj, s->drive_adj, s->signals_adj,
+                   s->weight_rows, s->row_actuator, s->row_weight, s->row_entry,
+                   s->adj, s->adj_other, s->internal_adj, s->internal_adj_other, s->params_adj, s->actuation_adj, s->signals_adj,
                    s->forces_adj, s->signals_partial};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
   for (int32_t k = 0; k < CQ_SLOTS_MAX; k++) cq_free(s->slot[k]);
@@ -195,9 +195,9 @@ cq_arrangement *cq_arrangement_create(cq_scene *s) {
     a->params = cq_alloc(slots * (size_t)s->params, (size_t)s->kernels->real_bytes, "arrangement");
     a->materials = cq_alloc((size_t)s->chunks, sizeof *a->materials, "arrangement");
     a->material = cq_alloc(slots, 1, "arrangement");
-    a->drives = cq_alloc(slots, 1, "arrangement");
-    a->driven = cq_alloc((size_t)s->chunks, 1, "arrangement");
-    if (!a->order || !a->slot || !a->params || !a->materials || !a->material || !a->drives || !a->driven) {
+    a->slot_actuated = cq_alloc(slots, 1, "arrangement");
+    a->actuated = cq_alloc((size_t)s->chunks, 1, "arrangement");
+    if (!a->order || !a->slot || !a->params || !a->materials || !a->material || !a->slot_actuated || !a->actuated) {
       arrangement_free(a);
       return NULL;
     }

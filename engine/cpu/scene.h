@@ -9,7 +9,7 @@
 
 #include "../backend/backend.h"
 #include "../world/state.h"
-#include "crew.h"
+#include "worker.h"
 
 enum {
   CQ_CHUNK = 16,             // particles of a chunk
@@ -41,8 +41,8 @@ typedef struct cq_arrangement {
   void *params;              // {chunks, params, 16}
   uint32_t *materials;       // {chunks} mask of the materials in a chunk
   uint8_t *material;         // {chunks * 16} of each slot
-  uint8_t *drives;           // {chunks * 16} 1: the particle of this slot takes actuation or force
-  uint8_t *driven;           // {chunks} 1: some particle of a chunk does
+  uint8_t *slot_actuated;           // {chunks * 16} 1: the particle of this slot takes actuation or force
+  uint8_t *actuated;           // {chunks} 1: some particle of a chunk does
   int32_t lower[3], size[3]; // window of nodes
   double room;               // cells from the outermost particle to the edge of the world, at least
   int32_t slab_lower[CQ_RANGES_MAX], slab_size[CQ_RANGES_MAX];   // of each range along the first axis
@@ -106,7 +106,7 @@ typedef struct cq_scene {
   int64_t step;                        // engine steps made
   cq_health health;
 
-  // the running step or sorting: what the first of a crew prepares for the others
+  // the running step or sorting: what the first worker prepares for the others
   cq_status status;
   char sentence[256];                  // of the last failure
   cq_slice *next;
@@ -118,7 +118,7 @@ typedef struct cq_scene {
   int64_t slab_capacity[CQ_RANGES_MAX];   // nodes
   void *grid_v, *grid_q;               // window: velocity; adjoint of momentum and mass
   int64_t grid_capacity;
-  void *drive, *drive_adj;             // {chunks, CQ_SYM + dim, 16}: sigma, force
+  void *actuation, *actuation_adj;             // {chunks, CQ_SYM + dim, 16}: sigma, force
 
   // sorting
   int32_t *base;                       // {chunks, 3, 16} base cells: x, y (0 in 2D), last axis
@@ -131,13 +131,13 @@ typedef struct cq_scene {
 
   const double *signals, *forces;      // of the running control step
 
-  // actuators of each chunk, see drive.inl; those of a range stand together, from wire_width times its first chunk on
-  int32_t wire_width;                  // wires of a chunk, at most
-  int32_t *wires;                      // {chunks}
-  int32_t *wire_actuator;              // {chunks * wire_width}
-  void *wire_weight;                   // {chunks * wire_width, 16}
-  int64_t *wire_entry;                 // {chunks * wire_width, 16} the user's, -1: none
-  int64_t wired[CQ_RANGES_MAX];        // the arrangement (its made) that a range has wires for, -1: none
+  // actuators of each chunk, see actuation.inl; rows of a range stand together, from row_width times its first chunk on
+  int32_t row_width;                  // of a chunk, at most
+  int32_t *weight_rows;                      // {chunks}
+  int32_t *row_actuator;              // {chunks * row_width}
+  void *row_weight;                   // {chunks * row_width, 16}
+  int64_t *row_entry;                 // {chunks * row_width, 16} the user's, -1: none
+  int64_t rows_made[CQ_RANGES_MAX];        // the arrangement (its made) that a range has weight rows for, -1: none
 
   // adjoint of the live state; in the order it was left in, for the live state may be made again from a checkpoint in another
   void *adj, *adj_other;
@@ -155,9 +155,9 @@ typedef struct cq_scene {
   cq_slice *free_slices;
 } cq_scene;
 
-// Reals of a particle in a slice, and in drive.
+// Reals of a particle in a slice, and of its actuation.
 static inline int32_t cq_scene_fields(const cq_scene *s) { return cq_state_offset(CQ_STATE_FIELD_COUNT, s->model->dim); }
-static inline int32_t cq_scene_drives(const cq_scene *s) {
+static inline int32_t cq_scene_actuation_fields(const cq_scene *s) {
   return s->model->dim * (s->model->dim + 1) / 2 + s->model->dim;
 }
 
@@ -179,18 +179,18 @@ void cq_arrangement_release(cq_scene *s, cq_arrangement *a);
 void cq_step_record_clear(cq_scene *s, cq_step_record *record);   // drops references, keeps the grid memory
 void cq_step_record_destroy(cq_scene *s, cq_step_record *record);
 
-// The calls below are made by every thread of a team together.
+// The calls below are made by every worker of the scene together.
 
 // Loads the initial state of values and sorts it.
-cq_status cq_scene_begin(cq_scene *s, cq_crew *crew);
+cq_status cq_scene_begin(cq_scene *s, cq_worker *worker);
 // One control step; records {substeps} is NULL or takes what the adjoint needs. CQ_UNSTABLE leaves s->health.
-cq_status cq_scene_advance(cq_scene *s, cq_crew *crew, cq_step_record *records);
+cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *records);
 // The adjoint of one recorded control step; the live state becomes the one before it.
-cq_status cq_scene_reverse(cq_scene *s, cq_crew *crew, const cq_step_record *records);
+cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records);
 // Zero adjoint at the live state, and zero gradients.
-void cq_scene_begin_adjoint(cq_scene *s, cq_crew *crew);
+void cq_scene_begin_adjoint(cq_scene *s, cq_worker *worker);
 // Adds the adjoints of the initial state and of the constants to the gradients: at step 0.
-void cq_scene_finish(cq_scene *s, cq_crew *crew);
+void cq_scene_finish(cq_scene *s, cq_worker *worker);
 // Makes another state live.
 void cq_scene_resume(cq_scene *s, cq_slice *slice, cq_arrangement *arrangement, double drift, int64_t step);
 

@@ -94,22 +94,22 @@ static void reorder(const cq_scene *s, const void *in, void *out, int32_t fields
 static void reorder_params(const cq_scene *s, const cq_arrangement *from, cq_arrangement *to, int32_t chunk_begin,
                            int32_t chunk_end) {
   // what a byte is written to might be anything, a compiler must think: copies on the stack are not
-  const uint8_t *material = from->material, *drives = from->drives;
+  const uint8_t *material = from->material, *slot_actuated = from->slot_actuated;
   for (int32_t c = chunk_begin; c < chunk_end; c++) {
     const int32_t *source = s->source + c * CQ_CHUNK;
     take_chunk((real *)to->params + AT(c, s->params, 0), (const real *)from->params, source, s->params);
-    uint8_t kind[CQ_CHUNK], drive[CQ_CHUNK], driven = 0;
+    uint8_t kind[CQ_CHUNK], actuation[CQ_CHUNK], actuated = 0;
     uint32_t materials = 0;
     for (int l = 0; l < CQ_CHUNK; l++) {
       kind[l] = material[source[l]];
-      drive[l] = drives[source[l]];
+      actuation[l] = slot_actuated[source[l]];
       materials |= 1u << kind[l];
-      driven |= drive[l];
+      actuated |= actuation[l];
     }
     memcpy(to->material + c * CQ_CHUNK, kind, sizeof kind);
-    memcpy(to->drives + c * CQ_CHUNK, drive, sizeof drive);
+    memcpy(to->slot_actuated + c * CQ_CHUNK, actuation, sizeof actuation);
     to->materials[c] = materials;
-    to->driven[c] = driven;
+    to->actuated[c] = actuated;
   }
   // a twin of the last particle, but without mass and volume
   for (int32_t slot = (int32_t)s->model->particle_count; slot < chunk_end * CQ_CHUNK; slot++) {

@@ -3,7 +3,7 @@
 // everything about one chunk that stays during a pass over it
 typedef struct {
   const cq_model *model;
-  const real *params, *drive;    // drive is NULL for a chunk without actuation and forces
+  const real *params, *actuation;    // actuation is NULL for a chunk without actuation and forces
   const real *internal;          // NULL where no material has internal variables
   const cq_material *only;       // the material of a chunk that has but one
   const uint8_t *material;
@@ -15,7 +15,7 @@ CQ_INLINE Matter matter_of(const cq_scene *s, const cq_slice *in, const int32_t 
   Matter m;
   m.model = s->model;
   m.params = (const real *)a->params + AT(c, s->params, 0);
-  m.drive = a->driven[c] ? (const real *)s->drive + AT(c, DRIVES, 0) : NULL;
+  m.actuation = a->actuated[c] ? (const real *)s->actuation + AT(c, ACTUATION_FIELDS, 0) : NULL;
   m.internal = in->internal ? (const real *)in->internal + AT(c, s->model->internal_count, 0) : NULL;
   m.material = a->material + c * CQ_CHUNK;
   m.materials = a->materials[c];
@@ -29,7 +29,7 @@ CQ_INLINE Real param(const Matter *m, const int which, const int h) { return r_l
 
 CQ_INLINE void force_of(const Matter *m, const int h, Real force[CQ_DIM]) {
   EACH(i) force[i] = r_set((real)0);
-  if (m->drive) load_vector(m->drive, FORCE, h, force);
+  if (m->actuation) load_vector(m->actuation, FORCE, h, force);
 }
 
 // lanes of one material: 1 where the material is k, else 0
@@ -84,9 +84,9 @@ CQ_INLINE Real stress_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_D
     const Real mine = is_material(m, k, h);
     EACH(i) EACH(j) tau[i][j] = r_pick(mine, t[i][j], tau[i][j]);
   }
-  if (m->drive) {
+  if (m->actuation) {
     Real sigma[CQ_SYM];
-    for (int k = 0; k < CQ_SYM; k++) sigma[k] = r_load(m->drive + (SIGMA + k) * CQ_CHUNK + h);
+    for (int k = 0; k < CQ_SYM; k++) sigma[k] = r_load(m->actuation + (SIGMA + k) * CQ_CHUNK + h);
     actuation_stress(f, sigma, tau);
   }
   return jac;

@@ -3,11 +3,11 @@
 
 // Gradients of a chunk beside those of its state.
 typedef struct {
-  real *params, *drive, *internal;
+  real *params, *actuation, *internal;
 } ChunkGrad;
 
 CQ_INLINE ChunkGrad chunk_grad_of(const cq_scene *s, const int32_t c) {
-  return (ChunkGrad){(real *)s->params_adj + AT(c, s->params, 0), (real *)s->drive_adj + AT(c, DRIVES, 0),
+  return (ChunkGrad){(real *)s->params_adj + AT(c, s->params, 0), (real *)s->actuation_adj + AT(c, ACTUATION_FIELDS, 0),
                      s->internal_adj ? (real *)s->internal_adj + AT(c, s->model->internal_count, 0) : NULL};
 }
 
@@ -229,12 +229,12 @@ CQ_INLINE void stress_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][
     material_keep(law->kind, f, mat_det(f), &kept);
     stress_of_fused_adj(m, k, h, f, &kept, chunk, grad_f, grad_tau);
   }
-  if (!m->drive) return;
+  if (!m->actuation) return;
   Real sigma[CQ_SYM], grad_sigma[CQ_SYM];
-  for (int k = 0; k < CQ_SYM; k++) sigma[k] = r_load(m->drive + (SIGMA + k) * CQ_CHUNK + h);
-  for (int k = 0; k < CQ_SYM; k++) grad_sigma[k] = r_load(chunk->drive + (SIGMA + k) * CQ_CHUNK + h);
+  for (int k = 0; k < CQ_SYM; k++) sigma[k] = r_load(m->actuation + (SIGMA + k) * CQ_CHUNK + h);
+  for (int k = 0; k < CQ_SYM; k++) grad_sigma[k] = r_load(chunk->actuation + (SIGMA + k) * CQ_CHUNK + h);
   actuation_stress_adj(f, sigma, grad_f, grad_sigma, grad_tau);
-  for (int k = 0; k < CQ_SYM; k++) r_store(chunk->drive + (SIGMA + k) * CQ_CHUNK + h, grad_sigma[k]);
+  for (int k = 0; k < CQ_SYM; k++) r_store(chunk->actuation + (SIGMA + k) * CQ_CHUNK + h, grad_sigma[k]);
 }
 
 // what the particle gave to the grid, once more, with the adjoint moves beside it
@@ -291,9 +291,9 @@ CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real 
   r_store(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h, grad_mass);
   r_store(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h, grad_volume);
   stress_of_adj(matter, h, def, stress, chunk_grad, grad_def, grad_tau);
-  if (matter->drive)
+  if (matter->actuation)
     EACH(i) {
-      real *at = chunk_grad->drive + (FORCE + i) * CQ_CHUNK + h;
+      real *at = chunk_grad->actuation + (FORCE + i) * CQ_CHUNK + h;
       r_store(at, r_load(at) + grad_force[i]);
     }
 

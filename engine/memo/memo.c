@@ -162,13 +162,13 @@ static cq_status take_records(cq_memo *memo, int32_t count) {
   return CQ_OK;
 }
 
-// Control steps from the live state: recorded, which is within one block, or not. following: NULL, or who gives the signals
-static cq_status advance(cq_memo *memo, int32_t count, int recorded, const cq_following *following) {
+// Control steps from the live state: recorded, which is within one block, or not. policy_run: NULL, or who gives the signals
+static cq_status advance(cq_memo *memo, int32_t count, int recorded, const cq_policy_run *policy_run) {
   cq_status status = recorded ? take_records(memo, count) : CQ_OK;
   for (const int32_t end = memo->at + count; memo->at < end && !status;) {
     if (cq_interrupted()) return cq_fail(CQ_INTERRUPTED, "interrupted at control step %d", memo->at);
     cq_controls controls = controls_of(memo, memo->at, end - memo->at);
-    controls.following = following;
+    controls.policy_run = policy_run;
     controls.made = at_step(memo->signals, memo->def.signals, memo->at);
     int32_t made = 0;
     status = backend_of(memo)->advance(memo->def.device, &controls, recorded ? &memo->records[memo->at % memo->block] : NULL, &made);
@@ -188,14 +188,14 @@ static int wants_mark(const cq_memo *memo, int64_t i, int64_t last) {
 }
 
 // Control steps from the live state up to end: with the checkpoints of a chain to block `last`, which is recorded; -1: nothing is.
-static cq_status march(cq_memo *memo, int64_t end, int64_t last, const cq_following *following) {
+static cq_status run_to(cq_memo *memo, int64_t end, int64_t last, const cq_policy_run *policy_run) {
   const int64_t start = last < 0 ? INT64_MAX : last * memo->block;
   cq_status status = CQ_OK;
   while (memo->at < end && !status) {
     if (wants_mark(memo, memo->at, last)) status = push_mark(memo);
     int64_t to = memo->at + 1;
     while (to < end && to != start && !wants_mark(memo, to, last)) to++;
-    if (!status) status = advance(memo, (int32_t)(to - memo->at), memo->at >= start, following);
+    if (!status) status = advance(memo, (int32_t)(to - memo->at), memo->at >= start, policy_run);
   }
   return status;
 }
@@ -203,7 +203,7 @@ static cq_status march(cq_memo *memo, int64_t end, int64_t last, const cq_follow
 static void keep_controls(cq_memo *memo, const cq_controls *c) {
   const size_t signals = (size_t)(c->count * memo->def.signals), forces = (size_t)(c->count * memo->def.forces);
   double *to_signals = at_step(memo->signals, memo->def.signals, memo->at), *to_forces = at_step(memo->forces, memo->def.forces, memo->at);
-  if (signals && !c->following) memcpy(to_signals, c->signals, signals * sizeof *to_signals);
+  if (signals && !c->policy_run) memcpy(to_signals, c->signals, signals * sizeof *to_signals);
   if (c->forces) {
     memcpy(to_forces, c->forces, forces * sizeof *to_forces);
     memo->has_forces = 1;
@@ -216,8 +216,8 @@ cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls) {
   const int32_t i = memo->at, count = controls->count;
   if (i != memo->made) return cq_fail(CQ_INVALID, "a rollout that goes backward cannot step forward; begin again");
   keep_controls(memo, controls);
-  const cq_status status = march(memo, (int64_t)i + count, memo->def.differentiable ? (memo->def.steps - 1) / memo->block : -1,
-                                 controls->following);
+  const cq_status status = run_to(memo, (int64_t)i + count, memo->def.differentiable ? (memo->def.steps - 1) / memo->block : -1,
+                                 controls->policy_run);
   memo->made = memo->at;
   return status;
 }
@@ -229,7 +229,7 @@ static cq_status record_block(cq_memo *memo, int64_t i) {
     backend_of(memo)->mark_destroy(memo->def.device, memo->marks[--memo->mark_count]);
   memo->at = memo->mark_at[memo->mark_count - 1];
   backend_of(memo)->resume(memo->def.device, memo->marks[memo->mark_count - 1]);
-  return march(memo, i + 1, block, NULL);
+  return run_to(memo, i + 1, block, NULL);
 }
 
 cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted) {
@@ -245,7 +245,7 @@ cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted) {
     cq_controls controls = controls_of(memo, from, memo->at - from);
     controls.grad_signals = at_step(wanted->grad_signals, memo->def.signals, from - first);
     controls.grad_forces = at_step(wanted->grad_forces, memo->def.forces, from - first);
-    controls.following = wanted->following;
+    controls.policy_run = wanted->policy_run;
     int32_t made = 0;
     status = backend_of(memo)->reverse(memo->def.device, &controls, &memo->records[from % memo->block], &made);
     if (status) return status;

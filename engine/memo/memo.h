@@ -24,7 +24,7 @@ cq_status cq_memo_begin(cq_memo *memo);               // the device has begun: p
 const cq_plan *cq_memo_plan(const cq_memo *memo);
 int32_t cq_memo_at(const cq_memo *memo);              // index of the live state
 // Control steps forward from the live state and back from it, of which there are as many, with controls as cq_rollout_run,
-// cq_rollout_follow and their adjoints have them.
+// cq_rollout_run_policy and their adjoints have them.
 cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls);
 cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *controls);
 

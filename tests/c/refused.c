@@ -178,15 +178,15 @@ static void check_changes(test_run *t, cq_policy *p) {
   p->interval = 1;
   test_run_forward(t, 1);
   REQUIRE(cq_rollout_begin_adjoint(t->rollout) == CQ_OK);
-  CHECK_FAILS(cq_rollout_follow_adjoint(t->rollout, p, 1, NULL), CQ_INVALID, "the control steps before 1 were not made by a policy");
+  CHECK_FAILS(cq_rollout_run_policy_adjoint(t->rollout, p, 1, NULL), CQ_INVALID, "the control steps before 1 were not made by a policy");
   REQUIRE(cq_rollout_begin(t->rollout) == CQ_OK);
-  CHECK(cq_rollout_follow(t->rollout, p, 2, y) == CQ_OK && cq_rollout_follow(t->rollout, p, 1, y) == CQ_OK, "%s", cq_error());
+  CHECK(cq_rollout_run_policy(t->rollout, p, 2, y) == CQ_OK && cq_rollout_run_policy(t->rollout, p, 1, y) == CQ_OK, "%s", cq_error());
   REQUIRE(cq_rollout_begin_adjoint(t->rollout) == CQ_OK);
-  CHECK(cq_rollout_follow_adjoint(t->rollout, p, 1, NULL) == CQ_OK, "%s", cq_error());
+  CHECK(cq_rollout_run_policy_adjoint(t->rollout, p, 1, NULL) == CQ_OK, "%s", cq_error());
   CHECK_FAILS(cq_rollout_run_adjoint(t->rollout, 1, NULL, NULL), CQ_INVALID, "a policy that sees a change went back to control step 2");
   p->observation = p->change;
   p->change = NULL;
-  CHECK_FAILS(cq_rollout_follow_adjoint(t->rollout, p, 1, NULL), CQ_INVALID, "it must go on, or the adjoint begin again");
+  CHECK_FAILS(cq_rollout_run_policy_adjoint(t->rollout, p, 1, NULL), CQ_INVALID, "it must go on, or the adjoint begin again");
   REQUIRE(cq_rollout_begin_adjoint(t->rollout) == CQ_OK);
   CHECK(cq_rollout_run_adjoint(t->rollout, 1, NULL, NULL) == CQ_OK, "%s", cq_error());
   REQUIRE(cq_rollout_begin(t->rollout) == CQ_OK);
@@ -214,7 +214,7 @@ static void check_policies(test_run *t) {
     p.output = output;                                                                       \
     p.scale = p.shift = numbers;                                                             \
     __VA_ARGS__;                                                                             \
-    CHECK_FAILS(cq_rollout_follow(t->rollout, &p, 1, y), CQ_INVALID, words);                 \
+    CHECK_FAILS(cq_rollout_run_policy(t->rollout, &p, 1, y), CQ_INVALID, words);                 \
     output[0] = 0;                                                                           \
     numbers[0] = 0;                                                                          \
     q.group_count = 1;                                                                       \
@@ -227,7 +227,7 @@ static void check_policies(test_run *t) {
   REFUSED("the interval of a policy is 0", p.change = &q);
   REFUSED("the interval of a policy is inf", p.change = &q; p.interval = INFINITY);
   REFUSED("takes 2 numbers and gives 2; it is given 4", p.change = &q; p.interval = 1);
-  REFUSED("must drive from the first control step on; this one begins at 1", p.change = &q; p.observation = NULL; p.interval = 1);
+  REFUSED("must give the signals from the first control step on; this one begins at 1", p.change = &q; p.observation = NULL; p.interval = 1);
   REFUSED("layer 1 of a policy takes 3 numbers and gives 2; it is given 2", layers[0].in = 3);
   REFUSED("layer 2 of a policy takes 2 numbers and gives 2; it is given 4", layers[0].out = 4);
   REFUSED("layer 2 of a policy has activation 6", layers[1].activation = CQ_UNARY_SIN);
@@ -235,10 +235,10 @@ static void check_policies(test_run *t) {
   REFUSED("a policy gave nan for signal 1 at control step 1", numbers[0] = NAN);
 #undef REFUSED
   test_run_forward(t, 1);
-  CHECK_FAILS(cq_rollout_follow(t->rollout, &p, -1, y), CQ_INVALID, "-1 control steps");
-  CHECK_FAILS(cq_rollout_follow(t->rollout, &p, 1000, y), CQ_INVALID, "cannot make 1000 more");
-  CHECK_FAILS(cq_rollout_follow_adjoint(t->rollout, &p, 1, NULL), CQ_INVALID, "begin the adjoint");
-  CHECK(cq_rollout_follow(t->rollout, &p, 1, y) == CQ_OK && cq_rollout_at(t->rollout) == 2, "it is not followed: %s", cq_error());
+  CHECK_FAILS(cq_rollout_run_policy(t->rollout, &p, -1, y), CQ_INVALID, "-1 control steps");
+  CHECK_FAILS(cq_rollout_run_policy(t->rollout, &p, 1000, y), CQ_INVALID, "cannot make 1000 more");
+  CHECK_FAILS(cq_rollout_run_policy_adjoint(t->rollout, &p, 1, NULL), CQ_INVALID, "begin the adjoint");
+  CHECK(cq_rollout_run_policy(t->rollout, &p, 1, y) == CQ_OK && cq_rollout_at(t->rollout) == 2, "it is not followed: %s", cq_error());
   check_changes(t, &p);
 }
 

@@ -58,21 +58,21 @@ static void load_globals_seeded(cq_scene *s) {
   seed(s->globals, 0, 3 + 4 * s->model->wall_count);
 }
 
-// weights times signals: linear in each of them; all share the wires, which are laid anew for each
+// weights times signals: linear in each of them; all share the weight_rows, which are laid anew for each
 static void load_drive_seeded(cq_scene *s, int32_t range) {
-  const int64_t begin = AT(s->range_start[range], DRIVES, 0), end = AT(s->range_start[range + 1], DRIVES, 0);
+  const int64_t begin = AT(s->range_start[range], ACTUATION_FIELDS, 0), end = AT(s->range_start[range + 1], ACTUATION_FIELDS, 0);
   cq_scene weights = *s, signals = *s;
   weights.values = values_of(toward);
   weights.forces = &toward.forces[(size_t)(toward.step * s->model->force_count * D)];
   signals.signals = &toward.signals[(size_t)(toward.step * s->model->actuator_count)];
   signals.forces = NULL;
-  weights.drive = signals.drive = toward.room.data();
-  s->wired[range] = weights.wired[range] = signals.wired[range] = -1;
-  load_drive(s, range);
-  load_drive(&weights, range);
-  seed(s->drive, begin, end);
-  load_drive(&signals, range);
-  for (int64_t k = begin; k < end; k++) ((dual *)s->drive)[k].slope += toward.room[(size_t)k].value;
+  weights.actuation = signals.actuation = toward.room.data();
+  s->rows_made[range] = weights.rows_made[range] = signals.rows_made[range] = -1;
+  load_actuation(s, range);
+  load_actuation(&weights, range);
+  seed(s->actuation, begin, end);
+  load_actuation(&signals, range);
+  for (int64_t k = begin; k < end; k++) ((dual *)s->actuation)[k].slope += toward.room[(size_t)k].value;
 }
 
 // ---- one rollout over dual numbers -----------------------------------------------------------------------------------------
@@ -92,9 +92,9 @@ static double slope_of_loss(const subject &t) {
   kernels.load_state = load_state_seeded;
   kernels.load_params = load_params_seeded;
   kernels.load_globals = load_globals_seeded;
-  kernels.load_drive = load_drive_seeded;
+  kernels.load_actuation = load_drive_seeded;
   cq_scene s;
-  cq_crew crew = {0, 1, NULL, NULL, 0, 0};
+  cq_worker worker = {0, 1, NULL, NULL, 0, 0};
   REQUIRE(cq_scene_create(&s, m, &kernels, 0) == CQ_OK);
   toward.room.assign((size_t)(s.chunks * CQ_CHUNK * FIELDS + 3 + 4 * m->wall_count), dual(0));
   for (int64_t p = 0; p < m->particle_count; p++) {
@@ -110,12 +110,12 @@ static double slope_of_loss(const subject &t) {
   toward.step = 0;
   s.signals = t.value.signals.data();
   s.forces = t.value.forces.data();
-  REQUIRE(cq_scene_begin(&s, &crew) == CQ_OK);
+  REQUIRE(cq_scene_begin(&s, &worker) == CQ_OK);
   for (int32_t i = 0; i < CONTROL_STEPS; i++) {
     toward.step = i;
     s.signals = &t.value.signals[(size_t)(i * m->actuator_count)];
     s.forces = &t.value.forces[(size_t)(i * m->force_count * D)];
-    REQUIRE(cq_scene_advance(&s, &crew, NULL) == CQ_OK);
+    REQUIRE(cq_scene_advance(&s, &worker, NULL) == CQ_OK);
   }
   double slope = 0;
   for (int32_t p = 0; p < m->particle_count; p++)

@@ -135,7 +135,7 @@ static inline void test_scene_make(test_scene *s, int dim, int side, int precisi
       s->entry_actuator[entries] = (int32_t)((p / 2 + k) % 3);
       s->entry_weight[entries] = 0.8 + 0.4 * test_random();
     }
-  // every fifth particle that is driven has one actuator twice
+  // every fifth particle that is actuated has one actuator twice
   for (int64_t k = 0; k < entries; k += 10) s->entry_actuator[k + 1] = s->entry_actuator[k];
   d->actuation_count = entries;
   d->actuation_particle = s->entry_particle;

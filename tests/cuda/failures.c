@@ -90,7 +90,7 @@ static void destroy(test_run *t) {
   test_scene_free(&t->scene);
 }
 
-// Forward and back up to the first failure: control steps driven by a network, the last one with signals and forces, with a readout
+// Forward and back up to the first failure: control steps with signals from a network, the last one with signals and forces, with a readout
 // of each kind.
 static cq_status pass(test_run *t, uint64_t *hash) {
   enum { READOUTS = 3 };
@@ -109,7 +109,7 @@ static cq_status pass(test_run *t, uint64_t *hash) {
   network n;
   make_network(&n, &q[0]);
   cq_status status = cq_rollout_begin(t->rollout);
-  if (!status) status = cq_rollout_follow(t->rollout, &n.policy, STEPS - 1, y);
+  if (!status) status = cq_rollout_run_policy(t->rollout, &n.policy, STEPS - 1, y);
   if (!status) status = cq_rollout_run(t->rollout, 1, u, forces);
   for (int k = 0; k < READOUTS && !status; k++) status = cq_rollout_read(t->rollout, &q[k], out[k]);
   *hash = test_hash(1469598103934665603u, out, sizeof out);
@@ -117,7 +117,7 @@ static cq_status pass(test_run *t, uint64_t *hash) {
   status = cq_rollout_begin_adjoint(t->rollout);
   for (int k = 0; k < READOUTS && !status; k++) status = cq_rollout_read_adjoint(t->rollout, &q[k], one);
   if (!status) status = cq_rollout_run_adjoint(t->rollout, 1, grad_u, NULL);
-  if (!status) status = cq_rollout_follow_adjoint(t->rollout, &n.policy, STEPS - 1, NULL);
+  if (!status) status = cq_rollout_run_policy_adjoint(t->rollout, &n.policy, STEPS - 1, NULL);
   if (!status) *hash = test_hash(test_hash(*hash, n.grad_weight, sizeof n.grad_weight), grad_u, sizeof grad_u);
   if (!status) status = cq_rollout_gradient(t->rollout, CQ_FIELD_GRAVITY, g, 0);
   *hash = test_hash(*hash, g, sizeof g);
@@ -283,10 +283,10 @@ static const struct { const char *name, *what; } launches[] = {
     {"write_first", "sorting"}, {"find_box", "sorting"}, {"find_keys", "sorting"}, {"scan_parts<2>", "sorting"}, {"scan_sums", "sorting"},
     {"scan_tiles", "sorting"}, {"write_tiles<2>", "sorting"}, {"hold_nodes", "sorting"}, {"place_slots", "sorting"}, {"order_tiles", "sorting"},
     {"move_slots", "sorting"}, {"move_slots", "sorting the adjoint"},
-    {"load_values", "loading the values of a rollout"}, {"load_drive", "a run of substeps"}, {"load_drive", "recording the launches of a run"},
+    {"load_values", "loading the values of a rollout"}, {"load_actuation", "a run of substeps"}, {"load_actuation", "recording the launches of a run"},
     {"kernel", "a run of substeps"}, {"kernel", "recording the launches of a run"}, {"grid_adj", "a run of substeps"},
-    {"grid_adj", "recording the launches of a run"}, {"a kernel whose blocks work together", "a run of substeps"}, {"drive", "a policy"},
-    {"drive_adj", "a policy"}, {"add_gradients", "a policy"}, {"drive_shares", "the adjoint of the controls"},
+    {"grid_adj", "recording the launches of a run"}, {"a kernel whose blocks work together", "a run of substeps"}, {"network_signals", "a policy"},
+    {"actuation_adj", "a policy"}, {"add_gradients", "a policy"}, {"actuation_shares", "the adjoint of the controls"},
     {"drive_signals", "the adjoint of the controls"}, {"read_portions", "a readout"}, {"read_portions", "the adjoint of a readout"},
     {"read_portions", "a policy"}, {"read_groups", "a readout"}, {"read_groups", "the adjoint of a readout"}, {"read_groups", "a policy"},
     {"read_gather", "a readout"}, {"read_adj", "the adjoint of a readout"}, {"read_adj", "a policy"},

@@ -147,7 +147,7 @@ if wanted speed speed; then
   fi
 fi
 
-# small scenes, and the largest that a grid holds, once more in each way, for the rule that chooses one (gang_of in cuda/run.cu)
+# small scenes, and the largest that a grid holds, once more in each way, for the rule that chooses one (block_group_of in cuda/run.cu)
 : >"$logs/ways.csv"
 for scene in 2d-1600 2d-6400 3d-8000 3d-64000; do
   for way in launches grid cluster; do
@@ -189,7 +189,7 @@ if wanted accuracy program || wanted bench program || wanted biped program; then
 fi
 
 # what limits the kernels of a step: in a large scene there and back, and those that stay in a small one
-stage profile-3d-512000 profile 120 ncu --clock-control none --kernel-name 'regex:march|grid' --launch-skip 60 --launch-count 8 \
+stage profile-3d-512000 profile 120 ncu --clock-control none --kernel-name 'regex:transfer|grid' --launch-skip 60 --launch-count 8 \
   --section SpeedOfLight --section Occupancy --section LaunchStats --section MemoryWorkloadAnalysis --section WarpStateStats \
   "$build/tests/bench/speed" --case 3d-512000 --steps 20 --repeat 1
 stage profile-2d-6400 profile 120 ncu --clock-control none --kernel-name 'regex:resident' --launch-skip 8 --launch-count 4 \

@@ -1,5 +1,5 @@
 // latency: what a GPU takes for the small things that a step is made of, in microseconds: launches, barriers of blocks, short copies,
-// waiting of the host. For the rule that chooses how a run goes over the GPU (gang_of in cuda/run.cu), and for what a sorting costs.
+// waiting of the host. For the rule that chooses how a run goes over the GPU (block_group_of in cuda/run.cu), and for what a sorting costs.
 // Only for a real GPU.       make gpu-check ONLY=latency
 #include "../../cuda/launch.h"
 #include <stdio.h>

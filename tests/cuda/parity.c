@@ -395,7 +395,7 @@ static void compare(const row *r, cq_emulation *machine) {
 // The GPU's time by phase, over more laps than the ring of the timers holds: all that was done is in it, and nothing twice.
 static void check_timers(void) {
   const test_choice choice = {.dim = 2, .side = 10, .precision = CQ_FLOAT32, .steps = 40, .substeps = 8, .device = CQ_DEVICE_CUDA, .change = fast};
-  const int worked[] = {CQ_PHASE_SORT, CQ_PHASE_P2G, CQ_PHASE_P2G_ADJ, CQ_PHASE_READOUT, CQ_PHASE_DRIVE};
+  const int worked[] = {CQ_PHASE_SORT, CQ_PHASE_P2G, CQ_PHASE_P2G_ADJ, CQ_PHASE_READOUT, CQ_PHASE_ACTUATION};
   double seconds[CQ_PHASE_COUNT], all = 0;
   test_run t;
   unsetenv("CQLUA_CUDA_RUN");

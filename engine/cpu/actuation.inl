@@ -1,61 +1,61 @@
-// drive: what the controls of one control step make of each particle, sigma = sum_a w_pa u_a S_a and a force, and back.
-// A wire leads from an actuator to a chunk: the weights of its sixteen particles, and whose entries they are.
+// actuation: what the controls of one control step make of each particle, sigma = sum_a w_pa u_a S_a and a force, and back.
+// A weight row holds what one actuator does to one chunk: the weights of its sixteen particles, and whose entries they are.
 
 // packed entry k of the symmetric direction of an actuator; a pair counts once, as sigma has it once
 CQ_INLINE double direction_at(const cq_model *m, const int32_t actuator, const int row, const int column) {
   return m->actuator_direction[((int64_t)actuator * CQ_DIM + row) * CQ_DIM + column];
 }
 
-// The wire of an actuator with a free lane among those from first on; a new one if there is none. Particles of a chunk mostly
-// have the same actuators in the same order: the wire after the last one found is tried first.
-static int64_t find_wire(cq_scene *s, const int64_t first, int32_t *count, const int32_t hint, const int32_t actuator, const int lane) {
+// The weight row of an actuator with a free lane among those from first on; a new one if there is none. Particles of a chunk mostly
+// have the same actuators in the same order: the row after the last one found is tried first.
+static int64_t find_weight_row(cq_scene *s, const int64_t first, int32_t *count, const int32_t hint, const int32_t actuator, const int lane) {
   for (int32_t k = 0, at = hint; k < *count; k++, at++) {
     if (at >= *count) at = 0;
-    if (s->wire_actuator[first + at] == actuator && s->wire_entry[(first + at) * CQ_CHUNK + lane] < 0) return first + at;
+    if (s->row_actuator[first + at] == actuator && s->row_entry[(first + at) * CQ_CHUNK + lane] < 0) return first + at;
   }
-  const int64_t wire = first + (*count)++;
-  s->wire_actuator[wire] = actuator;
-  memset((void *)((real *)s->wire_weight + wire * CQ_CHUNK), 0, CQ_CHUNK * sizeof(real));
-  memset(s->wire_entry + wire * CQ_CHUNK, -1, CQ_CHUNK * sizeof *s->wire_entry);
-  return wire;
+  const int64_t weight_row = first + (*count)++;
+  s->row_actuator[weight_row] = actuator;
+  memset((void *)((real *)s->row_weight + weight_row * CQ_CHUNK), 0, CQ_CHUNK * sizeof(real));
+  memset(s->row_entry + weight_row * CQ_CHUNK, -1, CQ_CHUNK * sizeof *s->row_entry);
+  return weight_row;
 }
 
-// wires of one range for the order of the live state; those of a chunk follow those of the one before
-static void lay_wires(cq_scene *s, const int32_t range) {
+// weight rows of one range for the order of the live state; those of a chunk follow those of the one before
+static void make_weight_rows(cq_scene *s, const int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;
-  int64_t first = (int64_t)s->range_start[range] * s->wire_width;
+  int64_t first = (int64_t)s->range_start[range] * s->row_width;
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     int32_t count = 0, hint = 0;
-    for (int l = 0; l < CQ_CHUNK && a->driven[c]; l++) {
+    for (int l = 0; l < CQ_CHUNK && a->actuated[c]; l++) {
       const int32_t p = a->order[c * CQ_CHUNK + l];
       for (int64_t k = p < 0 ? 0 : m->actuation_start[p]; p >= 0 && k < m->actuation_start[p + 1]; k++) {
-        const int64_t wire = find_wire(s, first, &count, hint, m->actuation_actuator[k], l);
-        ((real *)s->wire_weight)[wire * CQ_CHUNK + l] = (real)s->values.actuation_weight[m->actuation_entry[k]];
-        s->wire_entry[wire * CQ_CHUNK + l] = m->actuation_entry[k];
-        hint = (int32_t)(wire - first) + 1;
+        const int64_t weight_row = find_weight_row(s, first, &count, hint, m->actuation_actuator[k], l);
+        ((real *)s->row_weight)[weight_row * CQ_CHUNK + l] = (real)s->values.actuation_weight[m->actuation_entry[k]];
+        s->row_entry[weight_row * CQ_CHUNK + l] = m->actuation_entry[k];
+        hint = (int32_t)(weight_row - first) + 1;
       }
     }
-    s->wires[c] = count;
+    s->weight_rows[c] = count;
     first += count;
   }
-  s->wired[range] = a->made;
+  s->rows_made[range] = a->made;
 }
 
-static void load_drive(cq_scene *s, int32_t range) {
+static void load_actuation(cq_scene *s, int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;
-  if (s->wired[range] != a->made) lay_wires(s, range);
-  int64_t wire = (int64_t)s->range_start[range] * s->wire_width;
+  if (s->rows_made[range] != a->made) make_weight_rows(s, range);
+  int64_t weight_row = (int64_t)s->range_start[range] * s->row_width;
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
-    if (!a->driven[c]) continue;
-    real *chunk = (real *)s->drive + AT(c, DRIVES, 0);
+    if (!a->actuated[c]) continue;
+    real *chunk = (real *)s->actuation + AT(c, ACTUATION_FIELDS, 0);
     Real sigma[CQ_CHUNK / CQ_LANES][CQ_SYM];
     for (int h = 0; h < CQ_CHUNK / CQ_LANES; h++)
       for (int k = 0; k < CQ_SYM; k++) sigma[h][k] = r_set((real)0);
-    for (const int64_t end = wire + s->wires[c]; wire < end; wire++) {
-      const int32_t actuator = s->wire_actuator[wire];
-      const real *weight = (const real *)s->wire_weight + wire * CQ_CHUNK;
+    for (const int64_t end = weight_row + s->weight_rows[c]; weight_row < end; weight_row++) {
+      const int32_t actuator = s->row_actuator[weight_row];
+      const real *weight = (const real *)s->row_weight + weight_row * CQ_CHUNK;
       for (int i = 0; i < CQ_DIM; i++)
         for (int j = 0; j <= i; j++) {
           const real stress = (real)(s->signals[actuator] * direction_at(m, actuator, i, j));
@@ -81,19 +81,19 @@ CQ_INLINE double dot_of_chunk(const real *x, const real *y) {
   return part[0];
 }
 
-// drive_adj of one range to weights, forces and this range's signals_partial; drive_adj is cleared
-static void drive_adj(cq_scene *s, int32_t range) {
+// actuation_adj of one range to weights, forces and this range's signals_partial; actuation_adj is cleared
+static void actuation_adj(cq_scene *s, int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;
   const int by_weight = (s->wanted & cq_bit(CQ_FIELD_ACTUATION_WEIGHT)) != 0;
   double *signals = s->signals_partial + (int64_t)range * m->actuator_count;
-  if (s->wired[range] != a->made) lay_wires(s, range);
-  int64_t wire = (int64_t)s->range_start[range] * s->wire_width;
+  if (s->rows_made[range] != a->made) make_weight_rows(s, range);
+  int64_t weight_row = (int64_t)s->range_start[range] * s->row_width;
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
-    if (!a->driven[c]) continue;
-    real *chunk = (real *)s->drive_adj + AT(c, DRIVES, 0);
-    for (const int64_t end = wire + s->wires[c]; wire < end; wire++) {
-      const int32_t actuator = s->wire_actuator[wire];
+    if (!a->actuated[c]) continue;
+    real *chunk = (real *)s->actuation_adj + AT(c, ACTUATION_FIELDS, 0);
+    for (const int64_t end = weight_row + s->weight_rows[c]; weight_row < end; weight_row++) {
+      const int32_t actuator = s->row_actuator[weight_row];
       real along[CQ_CHUNK] __attribute__((aligned(64)));
       for (int h = 0; h < CQ_CHUNK; h += CQ_LANES) {
         Real sum = r_set((real)0);
@@ -102,8 +102,8 @@ static void drive_adj(cq_scene *s, int32_t range) {
             sum += (real)direction_at(m, actuator, i, j) * r_load(chunk + (SIGMA + sym_at(i, j)) * CQ_CHUNK + h);
         r_store(along + h, sum);
       }
-      signals[actuator] += dot_of_chunk((const real *)s->wire_weight + wire * CQ_CHUNK, along);
-      const int64_t *entry = s->wire_entry + wire * CQ_CHUNK;
+      signals[actuator] += dot_of_chunk((const real *)s->row_weight + weight_row * CQ_CHUNK, along);
+      const int64_t *entry = s->row_entry + weight_row * CQ_CHUNK;
       for (int l = 0; l < CQ_CHUNK && by_weight; l++)
         if (entry[l] >= 0) s->gradients.actuation_weight[entry[l]] += s->signals[actuator] * (double)s_value(along[l]);
     }
@@ -112,6 +112,6 @@ static void drive_adj(cq_scene *s, int32_t range) {
       for (int i = 0; i < CQ_DIM && f >= 0; i++)
         s->forces_adj[f * CQ_DIM + i] += (double)s_value(chunk[(FORCE + i) * CQ_CHUNK + l]);
     }
-    memset((void *)chunk, 0, sizeof(real) * DRIVES * CQ_CHUNK);
+    memset((void *)chunk, 0, sizeof(real) * ACTUATION_FIELDS * CQ_CHUNK);
   }
 }

@@ -1,16 +1,16 @@
-// drive: what the controls of one control step make of each particle, sigma = sum_a w_pa u_a S_a and a force, and back.
+// actuation: what the controls of one control step make of each particle, sigma = sum_a w_pa u_a S_a and a force, and back.
 
 enum { SUM_THREADS = 256 };
 
 // packed entry k of the symmetric direction of an actuator; a pair counts once, as sigma has it once
-CQ_GPU double direction_at(const cq_drive *d, const int32_t actuator, const int row, const int column) {
+CQ_GPU double direction_at(const cq_actuation *d, const int32_t actuator, const int row, const int column) {
   return d->direction[((int64_t)actuator * CQ_DIM + row) * CQ_DIM + column];
 }
 
-CQ_KERNEL load_drive(const cq_frame *s, const cq_drive *d) {
+CQ_KERNEL load_actuation(const cq_frame *s, const cq_actuation *d) {
   SLOTS_EACH(slot, s->slots) {
     const int32_t id = s->order[slot], scene = id / s->particles, p = id % s->particles;
-    real sum[DRIVES] = {0};
+    real sum[ACTUATION_FIELDS] = {0};
     for (int64_t k = d->start[p]; k < d->start[p + 1]; k++) {
       const int32_t actuator = d->actuator[k];
       const double amount = d->weight[scene * d->weight_stride + d->entry[k]] * d->signal[(int64_t)scene * d->actuators + actuator];
@@ -18,25 +18,25 @@ CQ_KERNEL load_drive(const cq_frame *s, const cq_drive *d) {
     }
     const int32_t f = d->force_of && d->force ? d->force_of[p] : -1;
     EACH(i) if (f >= 0) sum[FORCE + i] = (real)d->force[((int64_t)scene * d->forces + f) * CQ_DIM + i];
-    for (int k = 0; k < DRIVES; k++) slot_in(d->out, DRIVES, slot)[k * CQ_GROUP] = sum[k];
+    for (int k = 0; k < ACTUATION_FIELDS; k++) slot_in(d->out, ACTUATION_FIELDS, slot)[k * CQ_GROUP] = sum[k];
   }
 }
 
 // Each entry's weight gradient and its share of its signal's gradient; and the forces. grad_weight is added to.
-CQ_KERNEL drive_shares(const cq_frame *s, const cq_drive *d) {
+CQ_KERNEL actuation_shares(const cq_frame *s, const cq_actuation *d) {
   const int64_t entries = s->batch * d->entries, all = entries + (int64_t)s->batch * d->forces;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
     if (n >= entries) {
       const int64_t m = n - entries, scene = m / d->forces;
       const int32_t slot = d->slot_of[scene * s->particles + d->force_particle[m % d->forces]];
-      EACH(i) d->grad_force[m * CQ_DIM + i] = (double)slot_in(s->drive_adj, DRIVES, slot)[(FORCE + i) * CQ_GROUP];
+      EACH(i) d->grad_force[m * CQ_DIM + i] = (double)slot_in(s->actuation_adj, ACTUATION_FIELDS, slot)[(FORCE + i) * CQ_GROUP];
       continue;
     }
     const int64_t scene = n / d->entries, k = n % d->entries;
     const int32_t slot = d->slot_of[scene * s->particles + d->by_particle[k]], actuator = d->by_actuator[k];
     double along = 0;
     EACH(i) for (int j = 0; j <= i; j++)
-      along += (double)slot_in(s->drive_adj, DRIVES, slot)[(SIGMA + sym_at(i, j)) * CQ_GROUP] * direction_at(d, actuator, i, j);
+      along += (double)slot_in(s->actuation_adj, ACTUATION_FIELDS, slot)[(SIGMA + sym_at(i, j)) * CQ_GROUP] * direction_at(d, actuator, i, j);
     d->share[n] = d->weight[scene * d->weight_stride + d->by_entry[k]] * along;
     d->grad_weight[scene * d->entries + d->by_entry[k]] += d->signal[scene * d->actuators + actuator] * along;
   }
@@ -54,7 +54,7 @@ CQ_GPU double block_sum(double *shared, const double value) {
 }
 
 // a block for each signal
-CQ_KERNEL drive_signals(const cq_frame *s, const cq_drive *d) {
+CQ_KERNEL actuation_signals(const cq_frame *s, const cq_actuation *d) {
   CQ_SHARED(double, shared, SUM_THREADS);
   for (int64_t n = blockIdx.x; n < (int64_t)s->batch * d->actuators; n += gridDim.x) {
     const int64_t scene = n / d->actuators, actuator = n % d->actuators;

@@ -1,7 +1,7 @@
-// scene: the scenes of a batch on the GPU, all in one set of arrays and in step. What is live, what is remembered, and the work
-// memory of a rollout; the twin of engine/cpu/scene.h.
-#ifndef CQ_CUDA_SCENE_H
-#define CQ_CUDA_SCENE_H
+// batch: the scenes of a batch on the GPU, all in one set of arrays and in step. What is live, what is remembered, and the work
+// memory of a rollout; the twin of engine/cpu/batch.h.
+#ifndef CQ_CUDA_BATCH_H
+#define CQ_CUDA_BATCH_H
 
 #include "../engine/backend/backend.h"
 #include "../engine/world/state.h"
@@ -56,7 +56,7 @@ struct cq_mark {
 typedef struct cq_upload {
   alignas(128) cq_progress progress;
   alignas(128) cq_frame frame;
-  alignas(128) cq_drive drive;
+  alignas(128) cq_actuation actuation;
   cq_substep substeps[CQ_RUN_MAX];
   alignas(128) unsigned arrived;
 } cq_upload;
@@ -100,11 +100,11 @@ struct cq_context {
   cq_wall *walls;
   cq_wall_map map;
   uint8_t *material;         // {n}
-  cq_drive drive;            // what stays of it
+  cq_actuation actuation;            // what stays of it
 };
 
 typedef struct cq_list cq_list;   // of a readout, on the device
-typedef struct cq_follower cq_follower;   // the network of a policy, on the device
+typedef struct cq_device_network cq_device_network;   // the network of a policy, on the device
 
 // values of a rollout that the step does not have in its own form
 typedef struct cq_given {
@@ -117,7 +117,7 @@ struct cq_device {
   const cq_model *model;
   const cq_cuda_kernels *kernels;
   int32_t batch, differentiable;
-  int32_t particles, slots, stride, fields, drives, params, internals;
+  int32_t particles, slots, stride, fields, actuation_fields, params, internals;
   size_t real_bytes;
   cq_health health;
   cq_given given;
@@ -146,15 +146,15 @@ struct cq_device {
   // work arrays
   cq_memory *sorting, *window, *found;
   cq_found *found_host;      // pinned
-  cq_memory *arena, *grid_v, *grid_q, *drive;
+  cq_memory *arena, *grid_v, *grid_q, *actuation;
   double *staging;           // pinned: small readouts and gradients of signals and forces
   cq_list *lists[CQ_LISTS_MAX];
   int64_t list_uses;
   cq_memory *reading;        // sums and out of a readout
-  cq_follower *follower;     // of the policy that was followed last
+  cq_device_network *network_state;     // of the policy that ran last
 
   // adjoint of the live state; in the order it was left in, for the live state may be made again from a checkpoint in another
-  cq_memory *adj, *adj_other, *params_adj, *drive_adj, *drive_adj_other;
+  cq_memory *adj, *adj_other, *params_adj, *actuation_adj, *actuation_adj_other;
   cq_arrangement *adj_arrangement;
   uint64_t wanted;           // bits (1 << cq_field) of the gradients that will be asked for
   cq_memory *sums;           // {block_count, sum_count} of the frame
@@ -202,7 +202,7 @@ cq_status cq_cuda_timer_begin(cq_context *c, int32_t phase);
 cq_status cq_cuda_timer_end(cq_context *c);
 void cq_cuda_timer_read(cq_context *c, double seconds[CQ_PHASE_COUNT], int32_t reset);   // waits for the last lap
 
-// scene.cu: memory of a rollout. Slices and arrangements are shared by reference.
+// batch.cu: memory of a rollout. Slices and arrangements are shared by reference.
 cq_status cq_cuda_create(cq_context *context, int32_t batch, int32_t differentiable, cq_device **device);
 void cq_cuda_destroy(cq_device *d);
 cq_status cq_cuda_slice_create(cq_device *d, cq_slice **out);
@@ -231,7 +231,7 @@ cq_status cq_cuda_run_probe(cq_device *d);                         // scatters s
 cq_status cq_cuda_look(cq_device *d);                              // waits for all runs, and leaves progress
 void cq_cuda_graphs_destroy(cq_device *d);
 
-// march.cu
+// control_step.cu
 cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *made);
 cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted);
 cq_status cq_cuda_reverse(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *made);
@@ -250,18 +250,18 @@ cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count
 void cq_cuda_reading_sums(cq_device *d, const cq_reading *r);
 void cq_cuda_reading_adj(cq_device *d, cq_reading *r);
 
-// policy.cu: set takes weights to the device; drive gives the signals of a run that was sent, from the state before its control step,
+// policy.cu: set takes weights to the device; signals gives those of a run that was sent, from the state before its control step,
 // and notes them in a row, those of one control step after another from row 0 on; fetch brings rows, tell gives one once that was
 // waited for. Backward, from the gradients of the signals of a control step to the adjoint of the state before it, between begin, for
 // so many control steps from one on, and end.
-cq_status cq_cuda_policy_set(cq_device *d, const cq_following *f);
+cq_status cq_cuda_policy_set(cq_device *d, const cq_policy_run *f);
 int32_t cq_cuda_policy_rows(const cq_device *d);
-cq_status cq_cuda_policy_drive(cq_device *d, const cq_following *f, int32_t step, const cq_slice *state, int32_t row);
+cq_status cq_cuda_policy_signals(cq_device *d, const cq_policy_run *f, int32_t step, const cq_slice *state, int32_t row);
 cq_status cq_cuda_policy_fetch(cq_device *d, int32_t rows);
-void cq_cuda_policy_tell(const cq_device *d, const cq_following *f, int32_t step, int32_t row, double *signals);
-cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_following *f, int32_t step, int32_t rows);
-cq_status cq_cuda_policy_adj(cq_device *d, const cq_following *f, int32_t step);
-cq_status cq_cuda_policy_end_adj(cq_device *d, const cq_following *f);
+void cq_cuda_policy_tell(const cq_device *d, const cq_policy_run *f, int32_t step, int32_t row, double *signals);
+cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy_run *f, int32_t step, int32_t rows);
+cq_status cq_cuda_policy_adj(cq_device *d, const cq_policy_run *f, int32_t step);
+cq_status cq_cuda_policy_end_adj(cq_device *d, const cq_policy_run *f);
 void cq_cuda_policy_destroy(cq_device *d);
 
 #endif

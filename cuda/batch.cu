@@ -1,5 +1,5 @@
-// scene: memory of a rollout; slices and arrangements by reference; loading the values it begins with.
-#include "scene.h"
+// batch: memory of a rollout; slices and arrangements by reference; loading the values it begins with.
+#include "batch.h"
 #include "../engine/world/constants.h"
 #include <string.h>
 
@@ -110,7 +110,7 @@ static cq_status alloc_gradients(cq_device *d) {
 static cq_status alloc_adjoint(cq_device *d) {
   const cq_model *m = d->model;
   cq_pool *pool = &d->context->pool;
-  const size_t stride = (size_t)d->stride, size = d->real_bytes, drives = d->drives ? (size_t)d->drives : 1, batch = (size_t)d->batch;
+  const size_t stride = (size_t)d->stride, size = d->real_bytes, actuation_fields = d->actuation_fields ? (size_t)d->actuation_fields : 1, batch = (size_t)d->batch;
   const size_t entries = batch * (size_t)m->actuation_count, doubles = sizeof(double);
   const size_t controls = cq_signal_count(d) + cq_force_count(d), rows = CQ_STAGING / (controls + !controls);
   const size_t totals = (size_t)cq_total_state(d) + (size_t)d->fields * (size_t)d->slots;
@@ -118,8 +118,8 @@ static cq_status alloc_adjoint(cq_device *d) {
   cq_status status = cq_pool_take(pool, cq_slice_size(d), "adjoint state", &d->adj);
   if (!status) status = cq_pool_take(pool, cq_slice_size(d), "adjoint state", &d->adj_other);
   if (!status) status = cq_pool_take(pool, stride * (size_t)d->params * size, "adjoint constants", &d->params_adj);
-  if (!status) status = cq_pool_take(pool, stride * drives * size, "adjoint actuation", &d->drive_adj);
-  if (!status) status = cq_pool_take(pool, stride * drives * size, "adjoint actuation", &d->drive_adj_other);
+  if (!status) status = cq_pool_take(pool, stride * actuation_fields * size, "adjoint actuation", &d->actuation_adj);
+  if (!status) status = cq_pool_take(pool, stride * actuation_fields * size, "adjoint actuation", &d->actuation_adj_other);
   if (!status) status = cq_pool_take(pool, totals * doubles, "gradients", &d->totals);
   if (!status) status = cq_pool_take(pool, entries * doubles, "adjoint weights", &d->grad_weight);
   if (!status) status = cq_pool_take(pool, entries * doubles, "adjoint signals", &d->share);
@@ -149,8 +149,8 @@ void cq_cuda_destroy(cq_device *d) {
   cq_cuda_lists_destroy(d);
   cq_cuda_policy_destroy(d);
   cq_memory *owned[] = {d->given.weight, d->given.mass, d->given.globals, d->on_device, d->sorting, d->window, d->found, d->arena,
-                        d->grid_v, d->grid_q, d->drive, d->reading, d->adj, d->adj_other, d->params_adj, d->drive_adj,
-                        d->drive_adj_other, d->sums, d->totals, d->grad_weight, d->share, d->grad_controls};
+                        d->grid_v, d->grid_q, d->actuation, d->reading, d->adj, d->adj_other, d->params_adj, d->actuation_adj,
+                        d->actuation_adj_other, d->sums, d->totals, d->grad_weight, d->share, d->grad_controls};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_pool_give(pool, owned[k]);
   cq_pinned_give(d->uploads);
   cq_pinned_give(d->progress);
@@ -175,7 +175,7 @@ static cq_status alloc_work(cq_device *d) {
   if (!status) status = cq_pool_take(pool, upload, "the controls", &d->on_device);
   if (!status) status = cq_pool_take(pool, stride * (4 * sizeof(int32_t) + 1), "sorting", &d->sorting);
   if (!status) status = cq_pool_take(pool, sizeof(cq_found), "sorting", &d->found);
-  if (!status && d->drives) status = cq_pool_take(pool, stride * (size_t)d->drives * d->real_bytes, "actuation", &d->drive);
+  if (!status && d->actuation_fields) status = cq_pool_take(pool, stride * (size_t)d->actuation_fields * d->real_bytes, "actuation", &d->actuation);
   if (!status) status = cq_pool_take(pool, batch * (size_t)cq_sum_count(d) * d->real_bytes, "walls", &d->given.globals);
   return status;
 }
@@ -199,7 +199,7 @@ cq_status cq_cuda_create(cq_context *context, int32_t batch, int32_t differentia
   d->fields = cq_state_offset(CQ_STATE_FIELD_COUNT, m->dim);
   d->params = CQ_PARAM_SLOTS + m->slot_count;
   d->internals = m->internal_count;
-  d->drives = m->actuation_count || m->force_count ? m->dim * (m->dim + 1) / 2 + m->dim : 0;
+  d->actuation_fields = m->actuation_count || m->force_count ? m->dim * (m->dim + 1) / 2 + m->dim : 0;
   d->real_bytes = (size_t)context->kernels->real_bytes;
   cq_status status = alloc_work(d);
   if (!status && differentiable) status = alloc_adjoint(d);

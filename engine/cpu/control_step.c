@@ -1,4 +1,4 @@
-// march: one control step of one scene, forward and backward.
+// control_step: one control step of one scene, forward and backward.
 #include "arrange.h"
 #include "../world/constants.h"
 #include <float.h>
@@ -15,9 +15,9 @@ static double drift_of_rounding(const cq_scene *s) {
   return cells * (s->kernels->real_bytes == 4 ? (double)FLT_EPSILON : DBL_EPSILON) / 2;
 }
 
-static void load_material(cq_scene *s, const cq_crew *crew) {
+static void load_material(cq_scene *s, const cq_worker *worker) {
   int begin, end;
-  cq_crew_share(crew, (int)s->model->particle_count, &begin, &end);
+  cq_worker_share(worker, (int)s->model->particle_count, &begin, &end);
   for (int p = begin; p < end; p++) {
     double slot[CQ_SLOTS_MAX];
     cq_constants_of(s->model, s->values.value, p, slot);
@@ -25,27 +25,27 @@ static void load_material(cq_scene *s, const cq_crew *crew) {
   }
 }
 
-cq_status cq_scene_begin(cq_scene *s, cq_crew *crew) {
-  if (crew->rank == 0) {
+cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
+  if (worker->rank == 0) {
     s->health = (cq_health){0};
     s->status = cq_arrange_first(s);
     s->kernels->load_globals(s);
   }
-  load_material(s, crew);
-  cq_crew_wait(crew);
+  load_material(s, worker);
+  cq_worker_wait(worker);
   if (s->status) return s->status;
   int begin, end;
-  cq_crew_share(crew, s->ranges, &begin, &end);
+  cq_worker_share(worker, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) s->kernels->load_state(s, s->live, s->range_start[r], s->range_start[r + 1]);
-  cq_crew_wait(crew);
-  return cq_arrange(s, crew);
+  cq_worker_wait(worker);
+  return cq_arrange(s, worker);
 }
 
-static void load_drive(cq_scene *s, cq_crew *crew) {
+static void load_actuation(cq_scene *s, cq_worker *worker) {
   int begin, end;
-  cq_crew_share(crew, s->ranges, &begin, &end);
-  for (int32_t r = begin; r < end; r++) s->kernels->load_drive(s, r);
-  cq_crew_phase(crew, CQ_PHASE_DRIVE);
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  for (int32_t r = begin; r < end; r++) s->kernels->load_actuation(s, r);
+  cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
 static cq_status reserve_grid_record(cq_scene *s, cq_step_record *record) {
@@ -94,69 +94,69 @@ static void find_culprit(cq_scene *s) {
     s->health.bad = CQ_HEALTH_INVERTED;
 }
 
-// One engine step of the crew, in three passes. The first of the crew prepares and concludes while the others go on: they
+// One engine step of all workers, in three passes. The first of them prepares and concludes while the others go on: they
 // meet what it changed after the next barrier.
-static cq_status run_step(cq_scene *s, cq_crew *crew, cq_slice **live, double *drift, cq_step_record *record, int parity) {
+static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, double *drift, cq_step_record *record, int parity) {
   int begin, end;
   cq_found *found = s->found[parity], sum = {0};
-  cq_crew_share(crew, s->ranges, &begin, &end);
-  if (crew->rank == 0) s->status = prepare_step(s, record);
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  if (worker->rank == 0) s->status = prepare_step(s, record);
   for (int32_t r = begin; r < end; r++) s->kernels->p2g(s, *live, r, &found[r]);
-  cq_crew_phase(crew, CQ_PHASE_P2G);
-  cq_crew_wait(crew);
+  cq_worker_phase(worker, CQ_PHASE_P2G);
+  cq_worker_wait(worker);
   cq_slice *next = s->next;
   const cq_status status = s->status;
   for (int32_t r = begin; r < end; r++) s->kernels->grid(s, s->record, r);
-  cq_crew_wait(crew);
-  cq_crew_phase(crew, CQ_PHASE_GRID);
+  cq_worker_wait(worker);
+  cq_worker_phase(worker, CQ_PHASE_GRID);
   if (!status)
     for (int32_t r = begin; r < end; r++) s->kernels->g2p(s, *live, next, r, &found[r]);
-  cq_crew_wait(crew);
+  cq_worker_wait(worker);
   for (int32_t r = 0; r < s->ranges; r++) {
     if (found[r].fastest > sum.fastest) sum.fastest = found[r].fastest;
     sum.bad |= found[r].bad;
   }
   const double drifted = *drift + sum.fastest * s->model->dt / s->model->dx + drift_of_rounding(s);
   // who cannot have come to the edge of the world need not be asked
-  if (!status && !sum.bad && drifted > s->arrangement->room) sum.bad = cq_arrange_outside(s, crew, next);
+  if (!status && !sum.bad && drifted > s->arrangement->room) sum.bad = cq_arrange_outside(s, worker, next);
   if (status || sum.bad) {
-    if (crew->rank == 0) {
+    if (worker->rank == 0) {
       if (!status) find_culprit(s);
       drop_next(s);
     }
-    cq_crew_wait(crew);
+    cq_worker_wait(worker);
     return status ? status : CQ_UNSTABLE;
   }
   *live = next;
   *drift = drifted;
-  if (crew->rank == 0) {
+  if (worker->rank == 0) {
     cq_slice_release(s, s->live);
     s->live = next;
     s->next = NULL;
     s->drift = *drift;
     s->step++;
   }
-  cq_crew_phase(crew, CQ_PHASE_G2P);
+  cq_worker_phase(worker, CQ_PHASE_G2P);
   return CQ_OK;
 }
 
-cq_status cq_scene_advance(cq_scene *s, cq_crew *crew, cq_step_record *records) {
+cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *records) {
   cq_slice *live = s->live;
   double drift = s->drift;
-  if (drift <= drift_limit) load_drive(s, crew);
+  if (drift <= drift_limit) load_actuation(s, worker);
   cq_status status = CQ_OK;
   for (int32_t k = 0; k < s->model->substeps && !status; k++) {
     if (drift > drift_limit) {
-      cq_crew_wait(crew);
-      status = cq_arrange(s, crew);
+      cq_worker_wait(worker);
+      status = cq_arrange(s, worker);
       if (status) return status;
       live = s->live;
       drift = 0;
-      load_drive(s, crew);
+      load_actuation(s, worker);
     }
-    status = run_step(s, crew, &live, &drift, records ? &records[k] : NULL, k & 1);
+    status = run_step(s, worker, &live, &drift, records ? &records[k] : NULL, k & 1);
   }
-  cq_crew_wait(crew);
+  cq_worker_wait(worker);
   return status;
 }
 
@@ -169,8 +169,8 @@ static void settle_adjoint(cq_scene *s) {
   cq_arrangement_release(s, old);
 }
 
-void cq_scene_begin_adjoint(cq_scene *s, cq_crew *crew) {
-  if (crew->rank == 0) {
+void cq_scene_begin_adjoint(cq_scene *s, cq_worker *worker) {
+  if (worker->rank == 0) {
     settle_adjoint(s);
     const cq_model *m = s->model;
     const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)s->chunks * CQ_CHUNK;
@@ -179,14 +179,14 @@ void cq_scene_begin_adjoint(cq_scene *s, cq_crew *crew) {
     memset(s->adj, 0, slots * (size_t)cq_scene_fields(s) * size);
     if (s->internal_adj) memset(s->internal_adj, 0, slots * (size_t)m->internal_count * size);
     memset(s->params_adj, 0, slots * (size_t)s->params * size);
-    memset(s->drive_adj, 0, slots * (size_t)cq_scene_drives(s) * size);
+    memset(s->actuation_adj, 0, slots * (size_t)cq_scene_actuation_fields(s) * size);
     memset(s->signals_partial, 0, (size_t)s->ranges * (size_t)m->actuator_count * real);
     memset(s->partial, 0, sizeof s->partial);
     for (int32_t f = 0; f < CQ_FIELD_COUNT; f++)
       if (g->value[f]) memset(g->value[f], 0, (size_t)cq_model_field_count(m, f) * real);
     for (int32_t k = 0; k < m->slot_count; k++) memset(g->slot[k], 0, (size_t)m->particle_count * real);
   }
-  cq_crew_wait(crew);
+  cq_worker_wait(worker);
 }
 
 // padding takes no part in the adjoint
@@ -209,44 +209,44 @@ static void swap(void **a, void **b) {
 }
 
 // The adjoint into the order that the step before had: constants and actuation are settled in the order they were made in.
-static void cross_sorting(cq_scene *s, cq_crew *crew, cq_arrangement *to) {
+static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
   const int32_t n = (int32_t)s->model->particle_count;
   int begin, end;
-  cq_crew_share(crew, s->ranges, &begin, &end);
-  cq_crew_wait(crew);   // for the adjoint of all ranges
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_worker_wait(worker);   // for the adjoint of all ranges
   for (int32_t r = begin; r < end; r++) {
     s->kernels->store_params_adj(s, s->range_start[r], s->range_start[r + 1]);
-    s->kernels->drive_adj(s, r);
+    s->kernels->actuation_adj(s, r);
     for (int32_t slot = s->range_start[r] * CQ_CHUNK; slot < s->range_start[r + 1] * CQ_CHUNK; slot++)
       s->source[slot] = s->arrangement->slot[to->order[slot < n ? slot : n - 1]];
     s->kernels->reorder(s, s->adj, s->adj_other, cq_scene_fields(s), s->range_start[r], s->range_start[r + 1]);
     if (s->internal_adj)
       s->kernels->reorder(s, s->internal_adj, s->internal_adj_other, s->model->internal_count, s->range_start[r], s->range_start[r + 1]);
   }
-  cq_crew_wait(crew);
-  if (crew->rank == 0) {
+  cq_worker_wait(worker);
+  if (worker->rank == 0) {
     swap(&s->adj, &s->adj_other);
     swap(&s->internal_adj, &s->internal_adj_other);
     cq_scene_resume(s, s->live, to, 0, s->step);
     clear_padding(s);
     s->status = cq_arrange_reserve(s);
   }
-  cq_crew_wait(crew);
-  cq_crew_phase(crew, CQ_PHASE_SORT);
-  load_drive(s, crew);
+  cq_worker_wait(worker);
+  cq_worker_phase(worker, CQ_PHASE_SORT);
+  load_actuation(s, worker);
 }
 
-static void reverse_step(cq_scene *s, cq_crew *crew, const cq_step_record *record) {
+static void reverse_step(cq_scene *s, cq_worker *worker, const cq_step_record *record) {
   int begin, end;
-  cq_crew_share(crew, s->ranges, &begin, &end);
+  cq_worker_share(worker, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) s->kernels->g2p_adj(s, record->in, record->out, r);
-  cq_crew_wait(crew);
-  cq_crew_phase(crew, CQ_PHASE_G2P_ADJ);
+  cq_worker_wait(worker);
+  cq_worker_phase(worker, CQ_PHASE_G2P_ADJ);
   for (int32_t r = begin; r < end; r++) s->kernels->grid_adj(s, record->grid, r);
-  cq_crew_wait(crew);
-  cq_crew_phase(crew, CQ_PHASE_GRID_ADJ);
+  cq_worker_wait(worker);
+  cq_worker_phase(worker, CQ_PHASE_GRID_ADJ);
   for (int32_t r = begin; r < end; r++) s->kernels->p2g_adj(s, record->in, record->out, r);
-  cq_crew_phase(crew, CQ_PHASE_P2G_ADJ);
+  cq_worker_phase(worker, CQ_PHASE_P2G_ADJ);
 }
 
 static void sum_signals(cq_scene *s) {
@@ -259,45 +259,45 @@ static void sum_signals(cq_scene *s) {
     }
 }
 
-cq_status cq_scene_reverse(cq_scene *s, cq_crew *crew, const cq_step_record *records) {
-  if (crew->rank == 0) {
+cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
+  if (worker->rank == 0) {
     s->status = CQ_OK;
     // the steps were made again from a checkpoint, up to before a sorting that the adjoint has not crossed yet
     if (s->adj_arrangement->made != s->arrangement->made) cq_scene_resume(s, s->live, s->adj_arrangement, 0, s->step);
     memset(s->forces_adj, 0, (size_t)s->model->force_count * (size_t)s->model->dim * sizeof(double));
     clear_padding(s);
   }
-  cq_crew_wait(crew);
-  if (records[s->model->substeps - 1].arrangement->made == s->arrangement->made) load_drive(s, crew);
+  cq_worker_wait(worker);
+  if (records[s->model->substeps - 1].arrangement->made == s->arrangement->made) load_actuation(s, worker);
   for (int32_t k = s->model->substeps - 1; k >= 0; k--) {
-    if (records[k].arrangement->made != s->arrangement->made) cross_sorting(s, crew, records[k].arrangement);
+    if (records[k].arrangement->made != s->arrangement->made) cross_sorting(s, worker, records[k].arrangement);
     if (s->status) return s->status;
-    if (crew->rank == 0) s->step--;   // for walls that move; read after the first barrier of the step
-    reverse_step(s, crew, &records[k]);
+    if (worker->rank == 0) s->step--;   // for walls that move; read after the first barrier of the step
+    reverse_step(s, worker, &records[k]);
   }
   int begin, end;
-  cq_crew_share(crew, s->ranges, &begin, &end);
-  for (int32_t r = begin; r < end; r++) s->kernels->drive_adj(s, r);
-  cq_crew_wait(crew);
-  if (crew->rank == 0) {
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  for (int32_t r = begin; r < end; r++) s->kernels->actuation_adj(s, r);
+  cq_worker_wait(worker);
+  if (worker->rank == 0) {
     sum_signals(s);
     cq_scene_resume(s, records[0].in, s->arrangement, 0, s->step);
     settle_adjoint(s);
   }
-  cq_crew_wait(crew);
-  cq_crew_phase(crew, CQ_PHASE_DRIVE);
+  cq_worker_wait(worker);
+  cq_worker_phase(worker, CQ_PHASE_ACTUATION);
   return CQ_OK;
 }
 
-void cq_scene_finish(cq_scene *s, cq_crew *crew) {
+void cq_scene_finish(cq_scene *s, cq_worker *worker) {
   int begin, end;
-  cq_crew_share(crew, s->ranges, &begin, &end);
+  cq_worker_share(worker, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) {
     s->kernels->store_params_adj(s, s->range_start[r], s->range_start[r + 1]);
     s->kernels->store_state_adj(s, s->range_start[r], s->range_start[r + 1]);
   }
-  cq_crew_wait(crew);
-  if (crew->rank) return;
+  cq_worker_wait(worker);
+  if (worker->rank) return;
   const int32_t dim = s->model->dim;
   cq_gradients *g = &s->gradients;
   for (int32_t r = 0; r < s->ranges; r++) {

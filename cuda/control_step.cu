@@ -1,5 +1,5 @@
-// march: control steps of all scenes, forward and backward, as runs of substeps of one arrangement.
-#include "scene.h"
+// control_step: control steps of all scenes, forward and backward, as runs of substeps of one arrangement.
+#include "batch.h"
 #include "window.h"
 #include <string.h>
 
@@ -16,7 +16,7 @@ typedef struct Chain {
   cq_record *const *records; // {count} NULL: not wanted
   int32_t at;                // substeps of these control steps before the live state
   int32_t sent;              // substeps launched from it
-  int32_t driven;            // control steps among them whose signals the policy gives
+  int32_t policy_steps;            // control steps among them whose signals the policy gives
   cq_slice *turn[2];         // where nobody asks for the states between, two take turns
 } Chain;
 
@@ -76,24 +76,24 @@ static cq_status prepare_next(cq_device *d, Chain *c, int32_t *count) {
 
 static cq_status launch_next(cq_device *d, Chain *c, int32_t count) {
   const int32_t substeps = d->model->substeps, at = c->at + c->sent;
-  const cq_following *following = c->controls->following;
-  const int32_t driven = following && at % substeps == 0;
+  const cq_policy_run *policy_run = c->controls->policy_run;
+  const int32_t policy_steps = policy_run && at % substeps == 0;
   // until the host looks, the policy's signals are on the device alone
-  cq_status status = cq_cuda_send(d, !following || !c->sent);
-  if (!status && driven) status = cq_cuda_policy_drive(d, following, c->controls->at + at / substeps, state_of(d, c, c->sent), c->driven);
+  cq_status status = cq_cuda_send(d, !policy_run || !c->sent);
+  if (!status && policy_steps) status = cq_cuda_policy_signals(d, policy_run, c->controls->at + at / substeps, state_of(d, c, c->sent), c->policy_steps);
   if (!status) status = cq_cuda_run_forward(d, count);
   c->sent += count;
-  c->driven += driven;
+  c->policy_steps += policy_steps;
   return status;
 }
 
 // waits for what was launched, and for what the policy gave
 static cq_status look(cq_device *d, const Chain *c) {
-  cq_status status = c->driven ? cq_cuda_policy_fetch(d, c->driven) : CQ_OK;
+  cq_status status = c->policy_steps ? cq_cuda_policy_fetch(d, c->policy_steps) : CQ_OK;
   if (!status) status = cq_cuda_look(d);
   const int32_t first = (c->at + d->model->substeps - 1) / d->model->substeps;
-  for (int32_t k = 0; k < c->driven && !status; k++)
-    cq_cuda_policy_tell(d, c->controls->following, c->controls->at + first + k, k, c->controls->made + (size_t)(first + k) * cq_signal_count(d));
+  for (int32_t k = 0; k < c->policy_steps && !status; k++)
+    cq_cuda_policy_tell(d, c->controls->policy_run, c->controls->at + first + k, k, c->controls->made + (size_t)(first + k) * cq_signal_count(d));
   return status;
 }
 
@@ -128,12 +128,12 @@ static cq_status conclude(cq_device *d, Chain *c) {
 // taken from a chain with one.
 static cq_status launch_all(cq_device *d, Chain *c) {
   const int64_t left = (int64_t)c->controls->count * d->model->substeps - c->at, ahead = substeps_ahead(d);
-  const int32_t rows = c->controls->following ? cq_cuda_policy_rows(d) : CQ_RUNS_AHEAD;
+  const int32_t rows = c->controls->policy_run ? cq_cuda_policy_rows(d) : CQ_RUNS_AHEAD;
   int32_t count;
-  c->sent = c->driven = 0;
+  c->sent = c->policy_steps = 0;
   cq_status status = prepare_next(d, c, &count);
   if (!status) status = launch_next(d, c, count);
-  while (!status && c->sent < left && c->sent + d->model->substeps <= ahead && d->pending < d->uploads_count && c->driven < rows) {
+  while (!status && c->sent < left && c->sent + d->model->substeps <= ahead && d->pending < d->uploads_count && c->policy_steps < rows) {
     if (prepare_next(d, c, &count)) break;   // this fails again when its turn comes
     status = launch_next(d, c, count);
   }
@@ -159,7 +159,7 @@ cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *
   Chain chain = {};
   chain.controls = controls;
   chain.records = records;
-  cq_status status = controls->following ? cq_cuda_policy_set(d, controls->following) : CQ_OK;
+  cq_status status = controls->policy_run ? cq_cuda_policy_set(d, controls->policy_run) : CQ_OK;
   while (!status && (!chain.at || chain.at % substeps)) {
     status = run_chain(d, &chain);
     // what only the next beginning may want goes first; what is on its way still reads what was prepared for it
@@ -175,7 +175,7 @@ static cq_status clear(cq_device *d, const cq_memory *memory, size_t bytes) {
   return cq_cuda_check(cudaMemsetAsync(memory->data, 0, bytes, d->context->stream), "clearing the adjoint");
 }
 
-static size_t drive_bytes(const cq_device *d) { return (size_t)d->drives * (size_t)d->stride * d->real_bytes; }
+static size_t actuation_bytes(const cq_device *d) { return (size_t)d->actuation_fields * (size_t)d->stride * d->real_bytes; }
 
 // sums of the tiles of an arrangement, all zero
 static cq_status begin_sums(cq_device *d, const cq_arrangement *a) {
@@ -196,7 +196,7 @@ cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted) {
   const size_t entries = (size_t)d->batch * (size_t)d->model->actuation_count;
   cq_status status = clear(d, d->adj, cq_slice_size(d));
   if (!status) status = clear(d, d->params_adj, (size_t)d->params * (size_t)d->stride * d->real_bytes);
-  if (!status && d->drive) status = clear(d, d->drive_adj, drive_bytes(d));
+  if (!status && d->actuation) status = clear(d, d->actuation_adj, actuation_bytes(d));
   if (!status) status = clear(d, d->totals, (size_t)cq_total_state(d) * sizeof(double));
   if (!status && entries) status = clear(d, d->grad_weight, entries * sizeof(double));
   return status ? status : begin_sums(d, d->arrangement);
@@ -224,12 +224,12 @@ static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_SORT);
   if (!status) status = settle(d);
   if (status) return status;
-  const cq_moving m = {{d->adj->data, d->drive_adj->data, cq_internal_of(d, d->adj)},
-                       {d->adj_other->data, d->drive_adj_other->data, cq_internal_of(d, d->adj_other)},
-                       {d->fields, d->drives, d->internals}, d->slots, NULL, NULL, to->order, d->adj_arrangement->slot_of};
+  const cq_moving m = {{d->adj->data, d->actuation_adj->data, cq_internal_of(d, d->adj)},
+                       {d->adj_other->data, d->actuation_adj_other->data, cq_internal_of(d, d->adj_other)},
+                       {d->fields, d->actuation_fields, d->internals}, d->slots, NULL, NULL, to->order, d->adj_arrangement->slot_of};
   d->kernels->move(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &m);
   swap(&d->adj, &d->adj_other);
-  swap(&d->drive_adj, &d->drive_adj_other);
+  swap(&d->actuation_adj, &d->actuation_adj_other);
   status = cq_cuda_check(cudaGetLastError(), "sorting the adjoint");
   if (!status) status = begin_sums(d, to);
   hold_adjoint_order(d, to);
@@ -258,10 +258,10 @@ static cq_status run_backward(cq_device *d, const cq_step_record *records, int32
 static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
   cq_status status = CQ_OK;
   for (int32_t end = d->model->substeps; end > 0 && !status;) status = run_backward(d, records, end, &end);
-  if (!status && d->drive) {
-    status = cq_cuda_timer_begin(d->context, CQ_PHASE_DRIVE);
+  if (!status && d->actuation) {
+    status = cq_cuda_timer_begin(d->context, CQ_PHASE_ACTUATION);
     if (!status) status = cq_cuda_run_drive_adj(d);
-    if (!status) status = clear(d, d->drive_adj, drive_bytes(d));
+    if (!status) status = clear(d, d->actuation_adj, actuation_bytes(d));
     if (!status) status = cq_cuda_timer_end(d->context);
   }
   if (status) return status;
@@ -294,20 +294,20 @@ static cq_status fetch_controls(cq_device *d, double *grad_signals, double *grad
 cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *records, int32_t *made) {
   const int64_t most = work_ahead / d->slots / d->model->substeps;
   int32_t count = c->count < d->control_rows ? c->count : d->control_rows;
-  cq_status status = c->following ? cq_cuda_policy_set(d, c->following) : CQ_OK;
+  cq_status status = c->policy_run ? cq_cuda_policy_set(d, c->policy_run) : CQ_OK;
   if (status) return status;
   if (count > most) count = most < 1 ? 1 : (int32_t)most;
-  if (c->following && count > cq_cuda_policy_rows(d)) count = cq_cuda_policy_rows(d);
+  if (c->policy_run && count > cq_cuda_policy_rows(d)) count = cq_cuda_policy_rows(d);
   const int32_t first = c->count - count;
-  if (c->following) status = cq_cuda_policy_begin_adj(d, c->following, c->at + first, count);
+  if (c->policy_run) status = cq_cuda_policy_begin_adj(d, c->policy_run, c->at + first, count);
   for (int32_t i = c->count - 1; i >= first && !status; i--) {
     set_controls(d, c, i);
     d->control_row = i - first;
     status = reverse_step(d, records[i]->steps);
-    if (!status && c->following) status = cq_cuda_policy_adj(d, c->following, c->at + i);
+    if (!status && c->policy_run) status = cq_cuda_policy_adj(d, c->policy_run, c->at + i);
   }
   if (status) return status;
-  if (c->following) status = cq_cuda_policy_end_adj(d, c->following);
+  if (c->policy_run) status = cq_cuda_policy_end_adj(d, c->policy_run);
   if (!status) status = fetch_controls(d, c->grad_signals ? c->grad_signals + (size_t)first * cq_signal_count(d) : NULL,
                                           c->grad_forces ? c->grad_forces + (size_t)first * cq_force_count(d) : NULL, count);
   if (!status) *made = count;

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "team.h"
+#include "thread_pool.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -28,21 +28,21 @@ struct cq_barrier {
   gate gate;
 };
 
-typedef struct worker {
-  cq_team *team;
+typedef struct pool_thread {
+  cq_thread_pool *pool;
   pthread_t thread;
   int rank;
   gate go;
-} worker;
+} pool_thread;
 
-struct cq_team {
+struct cq_thread_pool {
   int size;
-  cq_team_function *function;      // NULL: go home
+  cq_thread_pool_function *function;      // NULL: go home
   void *argument;
   struct cq_barrier barrier;
   cpu_set_t allowed;               // cores, empty if not known
   atomic_int core[THREADS_MAX];    // of each rank, in the running run
-  worker workers[THREADS_MAX];
+  pool_thread thread[THREADS_MAX];
 };
 
 // ---- waiting ------------------------------------------------------------------------------------------------------------
@@ -99,105 +99,105 @@ static void barrier_wait(struct cq_barrier *b) {
   }
 }
 
-// ---- team ---------------------------------------------------------------------------------------------------------------
+// ---- pool ---------------------------------------------------------------------------------------------------------------
 
 // The kernel may wake a thread on the core of the one that woke it, and leaves both there for tens of milliseconds, though
 // another core idles. Who finds itself on the core of one before it leaves that, and may go anywhere afterwards.
-static void stay_apart(cq_team *team, int rank) {
+static void stay_apart(cq_thread_pool *pool, int rank) {
   const int core = sched_getcpu();
-  atomic_store_explicit(&team->core[rank], core, memory_order_relaxed);
-  cpu_set_t others = team->allowed;
+  atomic_store_explicit(&pool->core[rank], core, memory_order_relaxed);
+  cpu_set_t others = pool->allowed;
   int shared = 0;
   for (int k = 0; k < rank; k++) {
-    const int taken = atomic_load_explicit(&team->core[k], memory_order_relaxed);
+    const int taken = atomic_load_explicit(&pool->core[k], memory_order_relaxed);
     if (taken < 0 || taken >= CPU_SETSIZE) continue;
     shared |= taken == core;
     CPU_CLR((unsigned)taken, &others);
   }
   if (!shared || CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others)) return;
-  sched_setaffinity(0, sizeof team->allowed, &team->allowed);
-  atomic_store_explicit(&team->core[rank], sched_getcpu(), memory_order_relaxed);
+  sched_setaffinity(0, sizeof pool->allowed, &pool->allowed);
+  atomic_store_explicit(&pool->core[rank], sched_getcpu(), memory_order_relaxed);
 }
 
 static void *work(void *argument) {
-  worker *w = argument;
-  cq_team *team = w->team;
+  pool_thread *w = argument;
+  cq_thread_pool *pool = w->pool;
   for (unsigned turn = 0;; turn++) {
     gate_wait(&w->go, turn, spin_between_runs);
-    if (!team->function) return NULL;
-    stay_apart(team, w->rank);
-    team->function(team->argument, w->rank, team->barrier.size);
-    barrier_wait(&team->barrier);
+    if (!pool->function) return NULL;
+    stay_apart(pool, w->rank);
+    pool->function(pool->argument, w->rank, pool->barrier.size);
+    barrier_wait(&pool->barrier);
   }
 }
 
-cq_team *cq_team_create(int threads) {
+cq_thread_pool *cq_thread_pool_create(int threads) {
   if (threads <= 0) {
     cpu_set_t set;
     threads = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
   }
   if (threads > THREADS_MAX) threads = THREADS_MAX;
-  cq_team *team = cq_alloc(1, sizeof *team, "threads");
-  if (!team) return NULL;
-  team->size = 1;
-  if (sched_getaffinity(0, sizeof team->allowed, &team->allowed)) CPU_ZERO(&team->allowed);
-  gate_init(&team->barrier.gate);
+  cq_thread_pool *pool = cq_alloc(1, sizeof *pool, "threads");
+  if (!pool) return NULL;
+  pool->size = 1;
+  if (sched_getaffinity(0, sizeof pool->allowed, &pool->allowed)) CPU_ZERO(&pool->allowed);
+  gate_init(&pool->barrier.gate);
   for (int k = 1; k < threads; k++) {
-    worker *w = &team->workers[k];
-    w->team = team;
+    pool_thread *w = &pool->thread[k];
+    w->pool = pool;
     w->rank = k;
     gate_init(&w->go);
     if (pthread_create(&w->thread, NULL, work, w)) {
       gate_destroy(&w->go);
       break;
     }
-    team->size++;
+    pool->size++;
   }
-  return team;
+  return pool;
 }
 
-void cq_team_destroy(cq_team *team) {
-  if (!team) return;
-  team->function = NULL;
-  for (int k = 1; k < team->size; k++) {
-    gate_open(&team->workers[k].go);
-    pthread_join(team->workers[k].thread, NULL);
-    gate_destroy(&team->workers[k].go);
+void cq_thread_pool_destroy(cq_thread_pool *pool) {
+  if (!pool) return;
+  pool->function = NULL;
+  for (int k = 1; k < pool->size; k++) {
+    gate_open(&pool->thread[k].go);
+    pthread_join(pool->thread[k].thread, NULL);
+    gate_destroy(&pool->thread[k].go);
   }
-  gate_destroy(&team->barrier.gate);
-  cq_free(team);
+  gate_destroy(&pool->barrier.gate);
+  cq_free(pool);
 }
 
-int cq_team_size(const cq_team *team) { return team->size; }
+int cq_thread_pool_size(const cq_thread_pool *pool) { return pool->size; }
 
-struct cq_barrier *cq_team_barrier(cq_team *team, int count) { return count > 1 ? &team->barrier : NULL; }
+struct cq_barrier *cq_thread_pool_barrier(cq_thread_pool *pool, int count) { return count > 1 ? &pool->barrier : NULL; }
 
-void cq_team_run(cq_team *team, int count, cq_team_function *function, void *argument) {
+void cq_thread_pool_run(cq_thread_pool *pool, int count, cq_thread_pool_function *function, void *argument) {
   if (count > 1) {
-    team->function = function;
-    team->argument = argument;
-    team->barrier.size = count;
-    atomic_store_explicit(&team->core[0], sched_getcpu(), memory_order_relaxed);
-    for (int k = 1; k < count; k++) gate_open(&team->workers[k].go);
+    pool->function = function;
+    pool->argument = argument;
+    pool->barrier.size = count;
+    atomic_store_explicit(&pool->core[0], sched_getcpu(), memory_order_relaxed);
+    for (int k = 1; k < count; k++) gate_open(&pool->thread[k].go);
   }
   function(argument, 0, count);
-  if (count > 1) barrier_wait(&team->barrier);
+  if (count > 1) barrier_wait(&pool->barrier);
 }
 
-// ---- crew ---------------------------------------------------------------------------------------------------------------
+// ---- worker ---------------------------------------------------------------------------------------------------------------
 
-void cq_crew_wait(cq_crew *crew) {
-  if (crew->barrier) barrier_wait(crew->barrier);
+void cq_worker_wait(cq_worker *worker) {
+  if (worker->barrier) barrier_wait(worker->barrier);
 }
 
-void cq_crew_phase(cq_crew *crew, int phase) {
-  if (!crew->timers) return;
+void cq_worker_phase(cq_worker *worker, int phase) {
+  if (!worker->timers) return;
   const double now = cq_ticks();
-  crew->timers[phase] += crew->weight * (now - crew->last);
-  crew->last = now;
+  worker->timers[phase] += worker->weight * (now - worker->last);
+  worker->last = now;
 }
 
-void cq_crew_share(const cq_crew *crew, int count, int *begin, int *end) {
-  *begin = (int)((int64_t)count * crew->rank / crew->size);
-  *end = (int)((int64_t)count * (crew->rank + 1) / crew->size);
+void cq_worker_share(const cq_worker *worker, int count, int *begin, int *end) {
+  *begin = (int)((int64_t)count * worker->rank / worker->size);
+  *end = (int)((int64_t)count * (worker->rank + 1) / worker->size);
 }

@@ -1,0 +1,22 @@
+// worker: one of the threads that share a scene. C++ reads this too, for tests of the kernels.
+#ifndef CQ_WORKER_H
+#define CQ_WORKER_H
+
+#include "../base/base.h"
+
+struct cq_barrier;
+
+typedef struct cq_worker {
+  int rank, size;
+  struct cq_barrier *barrier; // NULL when alone
+  double *timers;             // {CQ_PHASE_COUNT} ticks, NULL for all ranks but the first of a pool
+  double last;                // ticks at the end of the last phase
+  double weight;              // of the times that are charged
+} cq_worker;
+
+void cq_worker_wait(cq_worker *worker);                    // until all workers of the scene are here
+void cq_worker_phase(cq_worker *worker, int phase);        // charges the time since the last call to a phase
+// The part of count items that this rank works on: a contiguous block, the same for every call.
+void cq_worker_share(const cq_worker *worker, int count, int *begin, int *end);
+
+#endif
