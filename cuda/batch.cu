@@ -110,7 +110,8 @@ static cq_status alloc_gradients(cq_device *d) {
 static cq_status alloc_adjoint(cq_device *d) {
   const cq_model *m = d->model;
   cq_pool *pool = &d->context->pool;
-  const size_t stride = (size_t)d->stride, size = d->real_bytes, actuation_fields = d->actuation_fields ? (size_t)d->actuation_fields : 1, batch = (size_t)d->batch;
+  const size_t stride = (size_t)d->stride, size = d->real_bytes, batch = (size_t)d->batch;
+  const size_t actuation_fields = d->actuation_fields ? (size_t)d->actuation_fields : 1;
   const size_t entries = batch * (size_t)m->actuation_count, doubles = sizeof(double);
   const size_t controls = cq_signal_count(d) + cq_force_count(d), rows = CQ_STAGING / (controls + !controls);
   const size_t totals = (size_t)cq_total_state(d) + (size_t)d->fields * (size_t)d->slots;

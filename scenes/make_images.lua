@@ -2,9 +2,9 @@
 --
 -- rhino.png: a rhinoceros from the side, on four legs. Each leg has two air chambers side by side; the chambers at the back of both
 -- hind legs share a colour, and so on, so a controller has four signals.
-local image = require "cq.image"
+local image = require "cq.base.image"
 local Shape = require "cq.shape"
-local colour = require "cq.colour"
+local colour = require "cq.base.colour"
 
 local width, height = 600, 400                 -- [pixel]
 local unit = 400                               -- pixels of one unit of the drawing

@@ -2,7 +2,7 @@
 -- and then, or late. It is called once for each control step, in their order; a rollout that Lua drives step by step is the measure.
 local cq = require "cq"
 local T = require "cq.tensor"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local scene = require "tests.scene"
 local spread = require "tests.spread"
 
@@ -33,7 +33,7 @@ local function own(object, method)
 end
 
 local drivers = {
-  { name = "followed", make = function(world, lua)
+  { name = "by_engine", make = function(world, lua)
     -- with accelerations, which go on from control step to step, both ways
     local observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true, acceleration = true }
     local controller = cq.Controller.mlp { hidden = { 5 }, seed = 3 }
@@ -78,7 +78,7 @@ local function outcome(driver, kind, options)
   end
   for i = 1, #calls do assert(i > forward or calls[i] == i, "running was not called in the order of the control steps") end
   assert(forward == STEPS, ("running was called %d times"):format(forward))
-  out.loss, out.running, out.signals, out.leaves, out.followed = loss, roll.running:copy(), roll.signals, T.leaves.list(grads), roll.follow ~= nil
+  out.loss, out.running, out.signals, out.leaves, out.by_engine = loss, roll.running:copy(), roll.signals, T.leaves.list(grads), roll.engine_policy ~= nil
   out.final = T.tape.pause(function() return roll.state:positions() end):copy()
   out.plan = world:plan { steps = STEPS, memory = options.memory, batch = options.batch }
   world:close()
@@ -107,7 +107,7 @@ function costs.compare(device)
         local ours = outcome(driver, kind, { device = device, batch = batch, memory = "1 GiB" })
         local lua = outcome(driver, kind, { device = device, batch = batch, memory = "1 GiB", lua = true })
         local watched = outcome(driver, kind, { device = device, batch = batch, memory = "1 GiB", watched = true })
-        assert(ours.followed == (driver.name == "followed") and not lua.followed, what .. ": the way was not chosen")
+        assert(ours.by_engine == (driver.name == "by_engine") and not lua.by_engine, what .. ": the way was not chosen")
         assert(ours.stops[2] == (kind.reads == true) and ours.stops[1] == ours.stops[2] and watched.stops[1], what .. ": where it stops")
         require_equal(ours, watched, what .. ", watched")
         require_near(ours.running, lua.running, what .. ": running")

@@ -122,7 +122,7 @@ describe("a training on the GPU", function()
   end)
 
   it("drives a rollout by a network of its own as Lua does", function()
-    local content = "local followed = require 'tests.followed'\nprint(followed.compare 'cuda', #followed.failures 'cuda')"
+    local content = "local engine_policy = require 'tests.engine_policy'\nprint(engine_policy.compare 'cuda', #engine_policy.failures 'cuda')"
     for order = 0, 2, 2 do
       local result = cqlua({ script(content) }, ("thread_order=%d block_order=%d"):format(order, order))
       assert.same({ 0, "10\t2\n" }, { result.code, result.out }, result.err)

@@ -81,7 +81,7 @@ describe("examples/biped.lua", function()
       local rollout, ways = World.rollout, {}
       function World:rollout(fields)
         local roll = rollout(self, fields)
-        if fields.steps > 1 then ways[#ways + 1] = (roll.follow and "followed" or "by Lua") .. (roll.stops and ", stops" or "") end
+        if fields.steps > 1 then ways[#ways + 1] = (roll.engine_policy and "followed" or "by Lua") .. (roll.stops and ", stops" or "") end
         return roll
       end
       assert(loadfile "examples/biped.lua")()

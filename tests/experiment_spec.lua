@@ -1,7 +1,7 @@
 -- experiment: optimising, going on, stopping, keeping the best, and pictures; on small scenes.
 local cq = require "cq"
 local T = require "cq.tensor"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local option = require "cq.option"
 local host = require "cq.host"
 local process = require "tests.process"

@@ -1,8 +1,8 @@
 -- geometry: image and mesh files that are fine, missing, cut off, enormous or strange; k-means clusters.
 local ffi = require "ffi"
 local process = require "tests.process"
-local engine = require "cq.engine"
-local image = require "cq.image"
+local engine = require "cq.base.engine"
+local image = require "cq.base.image"
 local T = require "cq.tensor"
 
 local C = engine.C

@@ -2,7 +2,7 @@
 -- them.
 local process = require "tests.process"
 local host = require "cq.host"
-local is = require "cq.schema"
+local is = require "cq.base.schema"
 local book = require("cq.reference.book").new()
 local find = require "cq.reference.find"
 local types = require "cq.reference.type"

@@ -38,7 +38,7 @@ describe("a script", function()
   end)
 
   it("that misuses the library sees its own line and none of the library's", function()
-    local result = cqlua { script("local is = require 'cq.schema'\nlocal S = is.define('thing', { a = is.number() })\n"
+    local result = cqlua { script("local is = require 'cq.base.schema'\nlocal S = is.define('thing', { a = is.number() })\n"
       .. "local s = S { b = 1 }\nprint(s)\n") }
     assert.equal(1, result.code)
     has(result.err, "script.lua:3: thing: unknown field b")
@@ -46,15 +46,15 @@ describe("a script", function()
   end)
 
   it("that misuses the library in a tail call still hears its name", function()
-    local result = cqlua { script "return require('cq.schema').define('thing', {}) { b = 1 }" }
+    local result = cqlua { script "return require('cq.base.schema').define('thing', {}) { b = 1 }" }
     assert.equal(1, result.code)
     assert.matches("^cqlua: [^\n]*script.lua: thing: unknown field b", result.err)
   end)
 
   it("that breaks the library shows the library's frames too", function()
-    local result = cqlua { script "local text = require 'cq.text'\nlocal s = text.suggest(nil, { 'a' })\nprint(s)\n" }
+    local result = cqlua { script "local text = require 'cq.base.text'\nlocal s = text.suggest(nil, { 'a' })\nprint(s)\n" }
     assert.equal(1, result.code)
-    assert.matches("\n  [^\n]*lua/cq/text.lua:%d+: in function", result.err)
+    assert.matches("\n  [^\n]*lua/cq/base/text.lua:%d+: in function", result.err)
     has(result.err, "script.lua:2: in main chunk")
   end)
 
@@ -81,7 +81,7 @@ describe("a script", function()
 
   it("finds modules beside itself and the project's scenes and library", function()
     process.write(folder .. "/neighbour.lua", "return 42")
-    local result = cqlua { script "print(require 'neighbour', type(require 'cq.schema'))" }
+    local result = cqlua { script "print(require 'neighbour', type(require 'cq.base.schema'))" }
     assert.equal("42\ttable\n", result.out)
   end)
 
@@ -144,7 +144,7 @@ describe("options of a script", function()
   end)
 
   it("can be checked more closely", function()
-    local content = ask .. "local is = require 'cq.schema'\nprint(option('n', 3, is.integer { min = 1 }))"
+    local content = ask .. "local is = require 'cq.base.schema'\nprint(option('n', 3, is.integer { min = 1 }))"
     assert.equal("3\n", cqlua { script(content) }.out)
     local result = cqlua { script(content), "--n", "0" }
     assert.equal(1, result.code)
@@ -211,7 +211,7 @@ describe("the command line", function()
   end)
 
   it("forgets an interruption at the next line of the prompt", function()
-    process.write(folder .. "/typed", "C = require('cq.engine').C\nC.cq_interrupt(1)\nC.cq_interrupted()\n")
+    process.write(folder .. "/typed", "C = require('cq.base.engine').C\nC.cq_interrupt(1)\nC.cq_interrupted()\n")
     local result = cqlua({ "-i" }, { after = "< " .. folder .. "/typed" })
     assert.equal(0, result.code)
     assert.equal("0\n", result.out)
@@ -308,7 +308,7 @@ describe("a command", function()
 end)
 
 describe("the engine", function()
-  local engine = require "cq.engine"
+  local engine = require "cq.base.engine"
 
   it("was built from the header that Lua reads", function()
     assert.equal(engine.C.CQ_ABI, engine.C.cq_abi())

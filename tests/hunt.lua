@@ -8,7 +8,7 @@
 local cq = require "cq"
 local option = require "cq.option"
 local T = require "cq.tensor"
-local C = require("cq.engine").C
+local C = require("cq.base.engine").C
 local scene = require "tests.hunt.scene"
 local judge = require "tests.hunt.judge"
 

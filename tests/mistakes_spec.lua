@@ -147,7 +147,7 @@ describe("what was computed", function()
   end)
 
   it("is kept when that loop is interrupted in the middle of an iteration, which is no failure", function()
-    local content = loop:gsub("error \"boom\"", 'require("cq.engine").C.cq_interrupt(1) error "interrupted"')
+    local content = loop:gsub("error \"boom\"", 'require("cq.base.engine").C.cq_interrupt(1) error "interrupted"')
     assert.equal(130, cqlua({ script(content), "--out", folder .. "/a" }).code)
     assert.equal(6, cq.load(folder .. "/a/optimizer.bin").iteration)
     says(process.read(folder .. "/a/manifest.json"), '"status": "interrupted"')
@@ -155,7 +155,7 @@ describe("what was computed", function()
 
   it("is kept when a rollout of that loop gives up for Ctrl-C, which is told as an end and not as an error", function()
     local content = loop:gsub("local run =", "local world = require('tests.scene').world(require('tests.scene').robot())\n%0")
-      :gsub('error "boom"', 'require("cq.engine").C.cq_interrupt(1) world:rollout { steps = 3 }')
+      :gsub('error "boom"', 'require("cq.base.engine").C.cq_interrupt(1) world:rollout { steps = 3 }')
     local result = cqlua { script(content), "--out", folder .. "/a" }
     assert.equal(130, result.code)
     says(result.err, "interrupted after iteration 6; what was computed is kept in " .. folder .. "/a")
@@ -168,7 +168,7 @@ describe("what was computed", function()
 
   it("does not hide an error of the user's that comes after Ctrl-C", function()
     local content = loop:gsub("local run =", "local world = require('tests.scene').world(require('tests.scene').robot())\n%0")
-      :gsub('error "boom"', 'require("cq.engine").C.cq_interrupt(1) pcall(world.rollout, world, { steps = 3 }) error "boom"')
+      :gsub('error "boom"', 'require("cq.base.engine").C.cq_interrupt(1) pcall(world.rollout, world, { steps = 3 }) error "boom"')
     local result = cqlua { script(content), "--out", folder .. "/a" }
     assert.equal(130, result.code)
     says(result.err, "boom")
@@ -254,7 +254,7 @@ describe("sizes beyond what is there", function()
 end)
 
 describe("memory that runs out", function()
-  local unstable, C = require "cq.unstable", require("cq.engine").C
+  local unstable, C = require "cq.rollout.unstable", require("cq.base.engine").C
   local world = scene.world(scene.robot())
 
   -- what is told of a rollout of this world to which the engine gives none
@@ -268,7 +268,7 @@ describe("memory that runs out", function()
 
   it("is told with what takes less than was planned, where anything does", function()
     local p = world:plan { steps = 8 }
-    says(told({ steps = 8, memory = "1 GiB" }, true), ('memory = "%s", or less'):format(require("cq.memory").text(p.bytes / 2)))
+    says(told({ steps = 8, memory = "1 GiB" }, true), ('memory = "%s", or less'):format(require("cq.rollout.memory").text(p.bytes / 2)))
     says(told({ steps = 8, memory = p.record_bytes + p.slice_bytes }, true), "shorter control steps, and fewer particles or scenes, take less")
     says(told { steps = 8 }, "nothing is remembered; fewer particles or scenes take less")
   end)

@@ -37,7 +37,7 @@ describe("an optimizer", function()
 
   it("is one of the classes whose methods are suggested", function()
     local _, problem = pcall(function() Optimizer.adam({ rate = 0.1 }):udpate() end)
-    local told = require("cq.failure").handle(problem)
+    local told = require("cq.program.failure").handle(problem)
     assert(told:find("did you mean update of cq.Optimizer?", 1, true), told)
   end)
 end)

@@ -5,7 +5,7 @@ local host = require "cq.host"
 local Picture = require "cq.picture"
 local Boundary = require "cq.boundary"
 local Shape = require "cq.shape"
-local image = require "cq.image"
+local image = require "cq.base.image"
 local T = require "cq.tensor"
 
 ffi.cdef "int setenv(const char *name, const char *value, int overwrite);"

@@ -1,6 +1,6 @@
 -- plot: curves lie where their numbers say, gaps stay gaps, and what cannot be drawn says so.
 local process = require "tests.process"
-local image = require "cq.image"
+local image = require "cq.base.image"
 local Plot = require "cq.plot"
 local T = require "cq.tensor"
 

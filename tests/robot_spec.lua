@@ -156,7 +156,7 @@ describe("actuators", function()
 end)
 
 describe("a variant of a robot", function()
-  local values = require "cq.values"
+  local values = require "cq.robot.values"
   local r = robot()
   local function of(fields, name) return values.spread(r:with(fields), name) end
 
@@ -210,7 +210,7 @@ local function mixed()
 end
 
 describe("materials of several kinds in a robot", function()
-  local values = require "cq.values"
+  local values = require "cq.robot.values"
   local r = mixed()
   local foot, trunk = r:group("foot"), r:group("trunk")
 

@@ -1,11 +1,11 @@
 -- rollout: gradients of every class of parameter through whole rollouts, batches, checkpoints, hidden state, and mistakes.
 local cq = require "cq"
 local T = require "cq.tensor"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local blind = require "tests.blind"
 local costs = require "tests.costs"
 local derivative = require "tests.derivative"
-local followed = require "tests.followed"
+local engine_policy = require "tests.engine_policy"
 local spread = require "tests.spread"
 local scene = require "tests.scene"
 local sentence = require("tests.sentence").of
@@ -280,7 +280,7 @@ describe("a rollout", function()
     assert(broken:find("signal 2 is nan", 1, true) and broken:find("control step 9 of 12", 1, true), broken)
   end)
 
-  it("that the engine drives by itself equals one that Lua drives", function() assert.equal(10, followed.compare()) end)
+  it("that the engine drives by itself equals one that Lua drives", function() assert.equal(10, engine_policy.compare()) end)
 
   it("is left to Lua where a user has put a method of his own in the place of ours", function()
     local world = scene.world(scene.robot())
@@ -304,14 +304,14 @@ describe("a rollout", function()
     local function roll()
       return world:rollout { steps = 2, observer = cq.Observer.centroid { groups = "foot" }, controller = cq.Controller.mlp { hidden = hidden } }
     end
-    assert(roll().follow, "16 layers")
+    assert(roll().engine_policy, "16 layers")
     hidden[16] = 3
-    assert.is_nil(roll().follow)
+    assert.is_nil(roll().engine_policy)
     world:close()
   end)
 
   it("that the engine drives by itself fails as one that Lua drives", function()
-    local unstable, broken = unpack(followed.failures())
+    local unstable, broken = unpack(engine_policy.failures())
     assert(unstable:find("failed at control step %d+ "), unstable)
     assert(broken:find("signal 2 is nan", 1, true) and broken:find("in the controller, control step 1 of 12", 1, true), broken)
   end)
@@ -328,7 +328,7 @@ describe("a rollout", function()
       local p = { net = controller:prepare(world, observer), density = T.param(1.2) }
       derivative.check(function(q)
         local roll = world:rollout { robot = world.robot:with { density = q.density }, steps = STEPS, observer = observer, controller = controller:with(q.net) }
-        assert(roll.follow, "the engine does not drive")
+        assert(roll.engine_policy, "the engine does not drive")
         return felt(roll, world)
       end, p, 1e-6)
       world:close()

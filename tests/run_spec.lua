@@ -25,7 +25,7 @@ for i = run.done + 1, run.iterations do
   run:record { iteration = i, loss = 1 / i, w = w }
   run:save(i, { w = w }, state)
   if i == option("fail", 0) then error "the end" end
-  if i == option("interrupt", 0) then require("cq.engine").C.cq_interrupt(1) end
+  if i == option("interrupt", 0) then require("cq.base.engine").C.cq_interrupt(1) end
   if run:interrupted() then break end
 end
 run:finish({ w = w }, state)
@@ -68,12 +68,12 @@ describe("a run", function()
 
   it("draws a bar over itself on a terminal, and makes room for notes", function()
     local content = [[
-      local progress = require("cq.progress").new(4)
+      local progress = require("cq.run.progress").new(4)
       progress.columns = 60
       for i = 1, 4 do
         progress.drawn = 0
         progress:update(i, 1 / i)
-        if i == 2 then require("cq.message").note "half" end
+        if i == 2 then require("cq.base.message").note "half" end
       end
       progress:close()]]
     local seen = cqlua({ script(content) }).err
@@ -324,7 +324,7 @@ describe("cq.log", function()
 end)
 
 describe("json", function()
-  local json = require "cq.json"
+  local json = require "cq.base.json"
 
   it("writes values that read back", function()
     assert.equal('{"b": 1, "a": [1, 0.1, "x\\n\\"", true], "c": {"d": null}}', json.encode({ a = { 1, 0.1, 'x\n"', true }, b = 1, c = { d = 0 / 0 } }, { "b" }))

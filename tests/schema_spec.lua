@@ -1,6 +1,6 @@
 -- schema: what constructors accept, and the sentences that errors are.
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 
 local Robot = setmetatable({}, { __name = "cq.Robot", __is = { ["cq.Body"] = true } })
 

@@ -1,6 +1,6 @@
 -- shape: counts, volumes, groups, transforms and combinations of particles; and what bad shapes get.
 local process = require "tests.process"
-local image = require "cq.image"
+local image = require "cq.base.image"
 local Shape = require "cq.shape"
 
 local function fails(part, f, ...)

@@ -143,7 +143,7 @@ describe("rooms", function()
   end)
 
   it("of Lua declare nothing of the engine but through cq.h", function()
-    none(lines_that(function(file) return is_lua(file) and file.path:find "^lua/" and file.path ~= "lua/cq/engine.lua" end, function(line)
+    none(lines_that(function(file) return is_lua(file) and file.path:find "^lua/" and file.path ~= "lua/cq/base/engine.lua" end, function(line)
       if line:find "cdef" and line:find "cq_%w+%s*%(" then return "a declaration of the engine outside of cq.h" end
     end))
   end)
@@ -212,7 +212,7 @@ describe("Lua", function()
     local annotated = source.annotations()
     local problems = {}
     source.require_all(files)
-    for name, definition in pairs(require("cq.schema").registry) do
+    for name, definition in pairs(require("cq.base.schema").registry) do
       if name:find "^cq%." or name:find "%w:%w" then
         local items, known = annotated(name), {}
         if not items then

@@ -2,7 +2,7 @@
 local cq = require "cq"
 local scene = require "tests.scene"
 local T = require "cq.tensor"
-local C = require("cq.engine").C
+local C = require("cq.base.engine").C
 local mistake = require "tests.sentence"
 local sentence, says = mistake.of, mistake.says
 
@@ -40,7 +40,7 @@ describe("a world", function()
   end)
 
   it("tells amounts of memory in three digits", function()
-    local memory = require "cq.memory"
+    local memory = require "cq.rollout.memory"
     for bytes, wanted in pairs { [17] = "17 B", [1000] = "0.977 KiB", [1020 * 2 ^ 20] = "0.996 GiB", [1.5 * 2 ^ 30] = "1.5 GiB" } do
       assert.equal(wanted, memory.text(bytes))
     end

@@ -11,8 +11,8 @@
 -- and differentiated by the tape; in a batch everything has the scene as first dimension.
 --
 --   { particles = "left.leg.line", signals = 1, force = function(self, u, x, v) ... end }
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 
 ---@class cq.Actuator
 ---@field family "pressure"|"isotropic"|"muscle"   which constructor made it

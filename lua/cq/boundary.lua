@@ -8,9 +8,9 @@
 -- coefficient mu.
 --
 -- A robot that starts within a wall is an error, unless the wall is there to hold it: clamp = true, for "sticky" and "slip".
-local is = require "cq.schema"
-local text = require "cq.text"
-local message = require "cq.message"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local message = require "cq.base.message"
 
 ---@class cq.Boundary
 ---@field shape "half_space"|"box"|"sphere"|"height_field"   as the engine knows it

@@ -11,8 +11,8 @@
 --
 -- A controller of one's own is a function(observation, hidden, t) or a table { params, start(self), act(self, observation,
 -- hidden, t) }; both give the signals, and the hidden value that they want to be handed at the next control step.
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
 
 ---@class cq.Controller

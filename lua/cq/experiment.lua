@@ -14,15 +14,15 @@
 --   }
 --   run:optimize { iterations = 100 }
 --   run:render "biped.mp4"
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local host = require "cq.host"
-local message = require "cq.message"
+local message = require "cq.base.message"
 local option = require "cq.option"
 local controllers = require "cq.controller"
-local trainables = require "cq.trainable"
+local trainables = require "cq.experiment.trainable"
 local C = engine.C
 
 ---@class cq.Experiment
@@ -354,7 +354,7 @@ end
 ---@return string? path
 function Experiment:render(path, options)
   is.argument("run:render", "path", is.string(), path)
-  local replay = require "cq.replay"
+  local replay = require "cq.experiment.replay"
   local def = replay.options(path, options)
   if option.program.check or option.get("render", true) == false then return nil end
   if C.cq_interrupted() ~= 0 then

@@ -44,12 +44,12 @@ for _, name in ipairs(tensor_functions) do is_tensor_function[name] = true end
 local function family(name, module)
   if getmetatable(module) or module.__index then return module end
   return setmetatable(module, { __index = function(self, key)
-    local text, known = require "cq.text", {}
+    local text, known = require "cq.base.text", {}
     for member in pairs(self) do
       if member ~= "class" and member:match "^%l" then known[#known + 1] = member end
     end
     table.sort(known)
-    require("cq.schema").fail("cq.%s has no %s%s; it has %s", name, text.describe(key), type(key) == "string" and text.suggestion(key, known) or "",
+    require("cq.base.schema").fail("cq.%s has no %s%s; it has %s", name, text.describe(key), type(key) == "string" and text.suggestion(key, known) or "",
       table.concat(known, ", "))
   end })
 end
@@ -75,8 +75,8 @@ return setmetatable(cq, {
   __index = function(self, name)
     local value = load(name)
     if value == nil then
-      local text = require "cq.text"
-      require("cq.schema").fail("cq has no %s%s", text.describe(name), type(name) == "string" and text.suggestion(name, names()) or "")
+      local text = require "cq.base.text"
+      require("cq.base.schema").fail("cq has no %s%s", text.describe(name), type(name) == "string" and text.suggestion(name, names()) or "")
     end
     rawset(self, name, value)
     return value

@@ -5,10 +5,10 @@
 --
 -- There is a constructor for each law of the engine, and it takes the constants that the law has. Those of an isotropic law
 -- may be given in several ways, which are the same material: young and poisson, or shear and bulk.
-local elastic = require "cq.elastic"
-local field = require "cq.field"
-local is = require "cq.schema"
-local text = require "cq.text"
+local elastic = require "cq.robot.other_names"
+local field = require "cq.base.field"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 
 ---@class cq.Material
 ---@field law string              which constructor made it

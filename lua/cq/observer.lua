@@ -7,10 +7,10 @@
 -- An observer of one's own is a function of the state, or a table with observe(self, state, hidden), which gives the
 -- observation and what it wants to be handed back at the next control step, and with start(self) for the first hidden value.
 local ffi = require "ffi"
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local states = require "cq.state"
 local C = engine.C
 

@@ -5,10 +5,10 @@
 --
 -- The rate of iteration i (from 1) is rate * schedule(i). clip is the largest norm of all gradients together: longer ones
 -- are shortened to it. All optimizers go downhill.
-local is = require "cq.schema"
+local is = require "cq.base.schema"
 local tensor = require "cq.tensor"
 local class = require "cq.tensor.class"
-local text = require "cq.text"
+local text = require "cq.base.text"
 
 local leaves = tensor.leaves
 

@@ -6,8 +6,8 @@
 --   cq.option("iterations", 100)          --> 50
 --   cq.option("goal", { 0, 0 })           --> { 0.5, 0.6 }
 --   cq.option("dry", false)               --> true
-local schema = require "cq.schema"
-local text = require "cq.text"
+local schema = require "cq.base.schema"
+local text = require "cq.base.text"
 
 ---Value of a script's option `--name value`, or the default when it was not typed. The text is read as the type of
 ---the default; a table's default reads a list, `--goal 0.5,0.6`; `--dry` alone is true. Names of the program's own

@@ -4,10 +4,10 @@
 --   plot:write "loss.png"
 --
 -- With a band: series = { { name = "seed 1", x = steps, y = values, lower = low, upper = high }, ... }.
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local canvases = require "cq.picture.canvas"
-local colour = require "cq.colour"
+local colour = require "cq.base.colour"
 local paint = require "cq.picture.paint"
 local ruler = require "cq.picture.ruler"
 

@@ -1,9 +1,9 @@
 -- program: the command line of cqlua. main(arguments) gives the exit code:
 -- 0 the script finished, 1 it failed, 2 the command line was wrong, 130 it was interrupted.
 local host = require "cq.host"
-local message = require "cq.message"
+local message = require "cq.base.message"
 local option = require "cq.option"
-local text = require "cq.text"
+local text = require "cq.base.text"
 
 local program = {}
 
@@ -201,19 +201,19 @@ local function load_script(path)
 end
 
 local function interrupted()
-  local engine = package.loaded["cq.engine"]
+  local engine = package.loaded["cq.base.engine"]
   return engine ~= nil and engine.C.cq_interrupted() ~= 0
 end
 
 -- did the script end because a rollout gave up when the user asked to stop? That is what was wanted, and no error
 local function gave_up(problem)
-  local sentence = interrupted() and package.loaded["cq.engine"].interruption
+  local sentence = interrupted() and package.loaded["cq.base.engine"].interruption
   return sentence and problem:find(sentence, 1, true) ~= nil
 end
 
 -- message handler: wrong use stays what it is, anything else becomes its message and traceback
 local function explain(problem)
-  return type(problem) == "table" and problem.misuse and problem or require("cq.failure").handle(problem)
+  return type(problem) == "table" and problem.misuse and problem or require("cq.program.failure").handle(problem)
 end
 
 -- the folder of a run is left in order, however the script ended; false when even that failed
@@ -281,7 +281,7 @@ end
 -- told before any work is done
 local function check_device()
   if option.program.device ~= "cuda" then return end
-  local ffi, C = require "ffi", require("cq.engine").C
+  local ffi, C = require "ffi", require("cq.base.engine").C
   if tonumber(C.cq_gpu_find(0, ffi.new "cq_gpu")) ~= C.CQ_OK then misuse("--device cuda: %s", ffi.string(C.cq_error())) end
 end
 
@@ -305,7 +305,7 @@ local function dispatch(parsed, arguments)
   local finished = true
   if #parsed.code > 0 then finished = run_code(parsed) end
   if finished and parsed.name then finished = program.run_script(parsed.name, parsed.positional) end
-  if parsed.interactive then require("cq.prompt").run(convenient_globals()) end
+  if parsed.interactive then require("cq.program.prompt").run(convenient_globals()) end
   if finished then program.tell_unused() end
   return interrupted() and INTERRUPTED or finished and FINISHED or FAILED
 end

@@ -5,10 +5,10 @@
 --   random:uniform({ 10, 2 }, { min = -1, max = 1 }) random:uniform() a number of rank 0
 --   random:integers({ 5 }, { min = 1, max = 6 })     random:permutation(10)     random:choice(list, 3)
 local ffi = require "ffi"
-local is = require "cq.schema"
+local is = require "cq.base.schema"
 local option = require "cq.option"
 local tensor = require "cq.tensor"
-local C = require("cq.engine").C
+local C = require("cq.base.engine").C
 
 ---A generator of random numbers, from cq.random.
 ---@class cq.Random

@@ -13,13 +13,13 @@
 --
 -- A robot is never changed by at or with: they give new ones that share its particles.
 local ffi = require "ffi"
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
 local actuators = require "cq.actuator"
-local constants = require "cq.constants"
-local field = require "cq.field"
-local values = require "cq.values"
+local constants = require "cq.robot.constants"
+local field = require "cq.base.field"
+local values = require "cq.robot.values"
 
 ---@class cq.Robot
 ---@field particle_count integer     of all its shapes

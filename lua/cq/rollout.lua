@@ -6,22 +6,22 @@
 -- on a tape of their own, the engine's adjoint makes the substeps backward, and observer and controller run again to turn
 -- gradients of signals into gradients of weights. Memory is the engine's memo alone.
 -- Where nobody in Lua looks at the states between, all control steps are one call of the engine, forward and backward. A network of
--- cq.Controller with one of cq.Observer is no look: the engine drives by them (follow.lua). Nor is a running that asks for signals
+-- cq.Controller with one of cq.Observer is no look: the engine drives by them (engine_policy.lua). Nor is a running that asks for signals
 -- alone: it is given states that are made again if it reads them, and is called for every control step once, in their order, when
 -- all are made; but for the first, which shows whether it reads.
 local ffi = require "ffi"
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
-local engine = require "cq.engine"
-local field = require "cq.field"
-local fields = require "cq.fields"
-local follow = require "cq.follow"
-local memory = require "cq.memory"
-local policy = require "cq.policy"
+local engine = require "cq.base.engine"
+local field = require "cq.base.field"
+local fields = require "cq.rollout.fields"
+local engine_policy = require "cq.rollout.engine_policy"
+local memory = require "cq.rollout.memory"
+local control = require "cq.rollout.control"
 local states = require "cq.state"
-local reverse = require "cq.reverse"
-local failures = require "cq.unstable"
+local reverse = require "cq.rollout.adjoint"
+local failures = require "cq.rollout.unstable"
 local C, tape = engine.C, T.tape
 
 ---What world:rollout gives: the final state, and what was computed on the way, with gradients within a function of
@@ -58,7 +58,7 @@ local function make(self, step)
   end
   local at = C.cq_rollout_at(handle)
   local count = step - at
-  local status = self.follow and self.follow:forward(self, at, count)
+  local status = self.engine_policy and self.engine_policy:forward(self, at, count)
     or C.cq_rollout_run(handle, count, keep:engine_signals(at, count), keep:engine_forces(at))
   self.halted = status ~= C.CQ_OK
   return status
@@ -135,7 +135,7 @@ local function store(self, name, i, value, scalar)
   end
   local tensor = T.as_tensor(value)
   local shape = tensor:shape()
-  if scalar and not policy.is_scalar(tensor, self.batch) then
+  if scalar and not control.is_scalar(tensor, self.batch) then
     is.fail("%s must give one number%s, got a tensor {%s}", name, self.batch > 1 and (", or {%d} for the scenes of the batch"):format(self.batch) or "",
       table.concat(shape, ", "))
   end
@@ -183,7 +183,7 @@ local function conclude(self, from, to, status)
   for i = from, made - 1 do look(self, i) end
   -- running may have read a state, and the engine gone back for it
   if not self.halted and C.cq_rollout_at(self.handle) ~= to then status = make(self, to) end
-  if status == C.CQ_INVALID then policy.require_finite(self, made) end
+  if status == C.CQ_INVALID then control.require_finite(self, made) end
   check(self, status)
 end
 
@@ -194,7 +194,7 @@ local function drive(self, from, to, hidden)
     local u, forces
     self.at = i
     keep:save_hidden(i, hidden)
-    u, hidden, forces = policy.drive(self, states.new(self, i), hidden)
+    u, hidden, forces = control.step(self, states.new(self, i), hidden)
     keep:save(i, u, forces)
   end
   return hidden
@@ -203,7 +203,7 @@ end
 -- Control steps up to the state `to`, and what the user's functions see of them. What failed in the earlier one is raised.
 local function advance(self, from, to, hidden)
   local fine, after, phase = true, hidden, nil
-  if not self.follow then
+  if not self.engine_policy then
     fine, after = xpcall(drive, tape.explain, self, from, to, hidden)
     if not fine then phase, to, self.phase = self.phase, self.at, nil end
   end
@@ -218,7 +218,7 @@ local function forward(self)
   local begun = C.cq_rollout_begin(self.handle)
   if begun == C.CQ_UNSTABLE then failures.raise(self, begun) end
   engine.check(begun, "world:rollout")
-  local hidden, i = policy.start(self), 0
+  local hidden, i = control.start(self), 0
   watch(self, states.new(self, 0), nil)
   while i < self.steps do
     -- the first one alone: it shows whether running reads what it is given
@@ -267,10 +267,10 @@ local function new(world, def, on)
     world = world, steps = def.steps, batch = def.batch, outputs = {}, at = 0,
     running_cost = def.running, recorder = def.record, watch = def.watch, adjoint_begun = false,
   }, Rollout)
-  policy.prepare(self, def)
-  self.follow = follow.of(self)
+  control.prepare(self, def)
+  self.engine_policy = engine_policy.of(self)
   -- do observer, controller or actuators see the states between in Lua, or anybody else?
-  self.sees = not (self.follow or policy.is_blind(self))
+  self.sees = not (self.engine_policy or control.is_blind(self))
   self.stops = self.sees or def.record ~= nil or def.watch ~= nil or readers[def.running] == true
   self.set = fields.collect(world, def)
   self.entry = world.pool:acquire(self, {
@@ -279,7 +279,7 @@ local function new(world, def, on)
   })
   self.handle = self.entry.handle
   fields.apply(world, self.entry, self.set)
-  self.keep = policy.keep(self, on ~= nil)
+  self.keep = control.keep(self, on ~= nil)
   return self
 end
 

@@ -19,18 +19,18 @@
 --   run:finish(params, state)                      -- saves, and closes the manifest
 local bit = require "bit"
 local ffi = require "ffi"
-local engine = require "cq.engine"
-local folders = require "cq.folder"
-local History = require "cq.history"
+local engine = require "cq.base.engine"
+local folders = require "cq.run.folder"
+local History = require "cq.run.history"
 local host = require "cq.host"
-local json = require "cq.json"
-local message = require "cq.message"
+local json = require "cq.base.json"
+local message = require "cq.base.message"
 local option = require "cq.option"
 local program = require "cq.program"
-local Progress = require "cq.progress"
-local schema = require "cq.schema"
+local Progress = require "cq.run.progress"
+local schema = require "cq.base.schema"
 local tensor = require "cq.tensor"
-local text_of = require "cq.text"
+local text_of = require "cq.base.text"
 
 local C, is = engine.C, schema
 

@@ -7,11 +7,11 @@
 --   state:gather "tracked"          {particles, dim}
 -- In a batch every result has the scene as its first dimension.
 local ffi = require "ffi"
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
 local class = require "cq.tensor.class"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local C, tape = engine.C, T.tape
 
 ---@class cq.State

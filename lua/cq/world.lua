@@ -7,17 +7,17 @@
 --   }
 --   local roll = world:rollout { steps = 800, controller = ..., observer = ... }
 local ffi = require "ffi"
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local option = require "cq.option"
-local assembly = require "cq.assembly"
-local memory = require "cq.memory"
-local message = require "cq.message"
-local pool = require "cq.pool"
-local selection = require "cq.selection"
-local within = require "cq.within"
+local assembly = require "cq.world.assembly"
+local memory = require "cq.rollout.memory"
+local message = require "cq.base.message"
+local pool = require "cq.world.pool"
+local selection = require "cq.robot.selection"
+local within = require "cq.world.within"
 local C = engine.C
 
 ---@class cq.World

@@ -9,7 +9,7 @@
 -- Leaves growth_steps.csv, growth_particles.csv and their plots (PNG) in DIR. Times are medians, after a pass that is not counted.
 local ffi = require "ffi"
 local cq = require "cq"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local host = require "cq.host"
 local machine = require "cq.measure.machine"
 local C = engine.C

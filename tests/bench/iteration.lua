@@ -8,7 +8,7 @@
 -- each that is not counted. Leaves iteration.csv in DIR.
 -- Source: the walker of *4D topology optimization* (its 4.1.1), whose iteration of this size takes 22 s.
 local cq = require "cq"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local host = require "cq.host"
 local machine = require "cq.measure.machine"
 local C = engine.C

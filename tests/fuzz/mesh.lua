@@ -1,6 +1,6 @@
 -- mesh: STL and OBJ files. What is read has an extent that is finite, and points are inside or outside of it.
 local ffi = require "ffi"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local Shape = require "cq.shape"
 local mutate = require "tests.fuzz.mutate"
 local verdict = require "tests.fuzz.verdict"

@@ -1,12 +1,12 @@
 -- options: words of a command line behind a script's name, one a line, read by the program as it reads all of them.
-local message = require "cq.message"
+local message = require "cq.base.message"
 local option = require "cq.option"
 local program = require "cq.program"
 local verdict = require "tests.fuzz.verdict"
 
 local script = [[
 -- a script that asks for one option of each type
-local schema = require "cq.schema"
+local schema = require "cq.base.schema"
 local option = require "cq.option"
 option("iterations", 100)
 option("goal", { 0, 0 })

@@ -1,6 +1,6 @@
 -- picture: PNG files. Most changed ones get right checksums again, or no change would pass them.
 local bit = require "bit"
-local image = require "cq.image"
+local image = require "cq.base.image"
 local mutate = require "tests.fuzz.mutate"
 local verdict = require "tests.fuzz.verdict"
 

@@ -5,7 +5,7 @@
 -- the reader accepted before. A crash, a sanitizer's report, memory or time out of proportion, an error that no user should see, and a
 -- wrong answer end the process: then the input is kept, and --input tries it again.
 local host = require "cq.host"
-local message = require "cq.message"
+local message = require "cq.base.message"
 local option = require "cq.option"
 local mutate = require "tests.fuzz.mutate"
 local process = require "tests.process"

@@ -2,9 +2,9 @@
 --
 -- The cases of ICRA 2019, table III; lua/cq/measure/truth.lua says what is compared and how the truth is known. The paper has
 -- no figures where its collision comes later.
-local engine = require "cq.engine"
-local json = require "cq.json"
-local schema = require "cq.schema"
+local engine = require "cq.base.engine"
+local json = require "cq.base.json"
+local schema = require "cq.base.schema"
 local cases = require "cq.measure.cases"
 local truth = require "cq.measure.truth"
 

@@ -8,12 +8,12 @@
 -- time of the smallest scenes of the table; below 1,024 particles one call in seven is timed for all (0.5 % with 100 particles).
 -- The last line says what they took.
 -- A figure is the median of the repetitions (--repeat N); --steps N measures another number of steps. --csv keeps the table.
-local engine = require "cq.engine"
-local json = require "cq.json"
+local engine = require "cq.base.engine"
+local json = require "cq.base.json"
 local option = require "cq.option"
 local program = require "cq.program"
-local schema = require "cq.schema"
-local text = require "cq.text"
+local schema = require "cq.base.schema"
+local text = require "cq.base.text"
 local cases = require "cq.measure.cases"
 local kernel = require "cq.measure.kernel"
 local machine = require "cq.measure.machine"

@@ -1,10 +1,10 @@
 -- check: everything that can be known of a script before it runs for long.      cqlua check script.lua [its options]
 -- The script runs with one iteration; an experiment makes a few control steps forward and backward instead of training,
 -- and tells its plan. Nothing is drawn, and no folder is written. Loops of one's own end where cq.option("iterations") says so.
-local json = require "cq.json"
+local json = require "cq.base.json"
 local option = require "cq.option"
 local program = require "cq.program"
-local is = require "cq.schema"
+local is = require "cq.base.schema"
 
 -- what --json tells of an experiment
 local function facts_of(path, report)

@@ -4,7 +4,7 @@
 --   cqlua help stress              what speaks of it
 --   cqlua help --format html       all of it, as one page
 local host = require "cq.host"
-local is = require "cq.schema"
+local is = require "cq.base.schema"
 
 local function terminal_page(book, names)
   local find, plain = require "cq.reference.find", require "cq.reference.plain"

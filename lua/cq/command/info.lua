@@ -1,10 +1,10 @@
 -- info: what this program is and what it found here.      cqlua info [--json]
 local ffi = require "ffi"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local host = require "cq.host"
-local json = require "cq.json"
+local json = require "cq.base.json"
 local option = require "cq.option"
-local schema = require "cq.schema"
+local schema = require "cq.base.schema"
 
 local C, is = engine.C, schema
 

@@ -1,6 +1,6 @@
 -- cases: choosing among named cases of a subcommand, by name or by a part of it.
 local program = require "cq.program"
-local text = require "cq.text"
+local text = require "cq.base.text"
 
 local cases = {}
 

@@ -1,7 +1,7 @@
 -- kernel: times the engine alone, forward and backward, on a world without a controller. Calls the engine directly, so that
 -- nothing of Lua is measured beside the call of each control step.
 local ffi = require "ffi"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local C = engine.C
 
 local kernel = {}

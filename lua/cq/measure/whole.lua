@@ -1,7 +1,7 @@
 -- whole: times a training iteration of the biped as a user's script makes it: k-means observer and network, which the engine drives by,
 -- and a running cost in Lua, forward and backward. What the timers do not hold is everything else: Lua, and the network.
 local cq = require "cq"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local kernel = require "cq.measure.kernel"
 local C = engine.C
 

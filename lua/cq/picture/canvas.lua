@@ -1,8 +1,8 @@
 -- canvas: the engine's rasterizer as an object. Coordinates are pixels, x right and y down, until view maps a plane with y up.
 local ffi = require "ffi"
-local is = require "cq.schema"
-local engine = require "cq.engine"
-local colour = require "cq.colour"
+local is = require "cq.base.schema"
+local engine = require "cq.base.engine"
+local colour = require "cq.base.colour"
 
 local C = engine.C
 

@@ -1,8 +1,8 @@
 -- flat: scenes of the plane.
 local ffi = require "ffi"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local paint = require "cq.picture.paint"
-local colour = require "cq.colour"
+local colour = require "cq.base.colour"
 local ruler = require "cq.picture.ruler"
 
 local C = engine.C

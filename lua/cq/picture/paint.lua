@@ -1,8 +1,8 @@
 -- paint: the palette, and the colour of every particle: its group's, with its actuation blended over.
 local ffi = require "ffi"
-local is = require "cq.schema"
-local text = require "cq.text"
-local colour = require "cq.colour"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local colour = require "cq.base.colour"
 
 local paint = {}
 

@@ -1,8 +1,8 @@
 -- ruler: ticks with round numbers, on the ground of scenes and along the axes of plots.
-local text = require "cq.text"
-local colour = require "cq.colour"
+local text = require "cq.base.text"
+local colour = require "cq.base.colour"
 local ffi = require "ffi"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 
 local ruler = {}
 

@@ -1,11 +1,11 @@
 -- scene: what stays the same from frame to frame (bodies' sizes and colours, walls, size of the picture), and what is
 -- remembered between frames (the trail of the centre, a camera that follows it smoothly).
 local ffi = require "ffi"
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
 local canvases = require "cq.picture.canvas"
-local colour = require "cq.colour"
+local colour = require "cq.base.colour"
 local paint = require "cq.picture.paint"
 local walls = require "cq.picture.wall"
 local ruler = require "cq.picture.ruler"

@@ -1,7 +1,7 @@
 -- solid: scenes of space. y is up.
 local ffi = require "ffi"
-local engine = require "cq.engine"
-local colour = require "cq.colour"
+local engine = require "cq.base.engine"
+local colour = require "cq.base.colour"
 local paint = require "cq.picture.paint"
 local ruler = require "cq.picture.ruler"
 

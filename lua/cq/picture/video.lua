@@ -1,10 +1,10 @@
 -- video: frames piped into ffmpeg where it is there; else they stay as numbered PNG files.
 local ffi = require "ffi"
-local is = require "cq.schema"
+local is = require "cq.base.schema"
 local host = require "cq.host"
-local message = require "cq.message"
-local part = require "cq.part"
-local text = require "cq.text"
+local message = require "cq.base.message"
+local part = require "cq.run.part"
+local text = require "cq.base.text"
 
 ---@class cq.Video
 ---@field path string         of the film, or of the folder of frames
@@ -194,7 +194,7 @@ local from_spec = is.define("cq.Picture.encode", { frames = is.string(), path = 
 function video.encode(fields)
   local def = from_spec(fields)
   if not has_ffmpeg() then is.fail("cq.Picture.encode: ffmpeg is not installed (apt install ffmpeg); the frames stay in %s", def.frames) end
-  local images = require "cq.image"
+  local images = require "cq.base.image"
   local film, k = video.new { path = def.path, fps = def.fps }, 1
   while true do
     local path = ("%s/%06d.png"):format(def.frames, k)

@@ -1,8 +1,8 @@
 -- wall: what of a world is solid, as the pictures need it.
 local ffi = require "ffi"
-local is = require "cq.schema"
-local text = require "cq.text"
-local engine = require "cq.engine"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local engine = require "cq.base.engine"
 
 local wall = {}
 

@@ -3,8 +3,8 @@
 --
 -- A book has sections, in the order of the class cq; a section has entries: one for each function, method or command.
 local host = require "cq.host"
-local schema = require "cq.schema"
-local text = require "cq.text"
+local schema = require "cq.base.schema"
+local text = require "cq.base.text"
 local field = require "cq.reference.field"
 local scan = require "cq.reference.scan"
 local types = require "cq.reference.type"

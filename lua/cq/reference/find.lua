@@ -1,6 +1,6 @@
 -- find: from what a user types to pages of the reference: by name, by the words of the texts, or what is nearest.
 local host = require "cq.host"
-local text = require "cq.text"
+local text = require "cq.base.text"
 local plain = require "cq.reference.plain"
 local prose = require "cq.reference.prose"
 local words = require "cq.reference.words"

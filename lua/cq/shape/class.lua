@@ -6,8 +6,8 @@
 --   exact                     its area or volume where a formula gives it, else nil
 --   inside(x, y, z)           is the point in it
 --   fill(spacing, origin)     its cloud of particles; spacing {h, h[, h]}, or nil where each part brings its own
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 
 ---@class cq.Shape
 ---@field dim integer          2 or 3

@@ -1,7 +1,7 @@
 -- combine: shapes from shapes. Where two overlap, the particles of the first stay and those of the second that lie inside the
 -- first are left out, so nothing is filled twice.
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local class = require "cq.shape.class"
 local cloud = require "cq.shape.cloud"
 

@@ -1,8 +1,8 @@
 -- image: a shape from a PNG drawing. What is opaque is body; regions of named colours are groups. y points up.
-local is = require "cq.schema"
-local text = require "cq.text"
-local colour = require "cq.colour"
-local images = require "cq.image"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local colour = require "cq.base.colour"
+local images = require "cq.base.image"
 local primitive = require "cq.shape.primitive"
 local cloud = require "cq.shape.cloud"
 local locate = require "cq.shape.locate"

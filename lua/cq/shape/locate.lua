@@ -1,5 +1,5 @@
 -- locate: files that shapes are made from.
-local is = require "cq.schema"
+local is = require "cq.base.schema"
 
 local function exists(path)
   local file = io.open(path, "rb")

@@ -1,9 +1,9 @@
 -- mesh: a shape in space from a triangle mesh; its named parts are groups.
 local ffi = require "ffi"
-local is = require "cq.schema"
-local text = require "cq.text"
-local engine = require "cq.engine"
-local message = require "cq.message"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local engine = require "cq.base.engine"
+local message = require "cq.base.message"
 local primitive = require "cq.shape.primitive"
 local cloud = require "cq.shape.cloud"
 local locate = require "cq.shape.locate"

@@ -1,8 +1,8 @@
 -- primitive: boxes, round shapes and polygons, filled by a regular lattice of cells aligned to the box that holds them.
 local bit = require "bit"
 local ffi = require "ffi"
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local class = require "cq.shape.class"
 local cloud = require "cq.shape.cloud"
 

@@ -1,6 +1,6 @@
 -- sample: a shape as particles.
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local class = require "cq.shape.class"
 
 ---@class cq.Sample

@@ -1,5 +1,5 @@
 -- transform: shapes moved, turned, scaled and mirrored; the same linear map moves the particles and multiplies their volumes.
-local is = require "cq.schema"
+local is = require "cq.base.schema"
 local class = require "cq.shape.class"
 local cloud = require "cq.shape.cloud"
 

@@ -6,12 +6,12 @@
 -- of f, large ones in its curvature: a gradient is called wrong only where it differs from a difference by more than that
 -- difference can be trusted.
 local ffi = require "ffi"
-local schema = require "cq.schema"
+local schema = require "cq.base.schema"
 local class = require "cq.tensor.class"
 local tape = require "cq.tensor.tape"
 local leaves = require "cq.tensor.leaves"
 local gradient = require "cq.tensor.gradient"
-local C = require("cq.engine").C
+local C = require("cq.base.engine").C
 
 ---@class cq.check_gradient.def
 ---@field steps? number[]      relative step sizes

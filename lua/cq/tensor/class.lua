@@ -4,9 +4,9 @@
 -- tensors share it), requires_grad, adjoint (double* of the accumulated gradient, or false). Params also have trainable and
 -- bounds.
 local ffi = require "ffi"
-local schema = require "cq.schema"
+local schema = require "cq.base.schema"
 local storage = require "cq.tensor.storage"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local C = engine.C
 
 local class = {}

@@ -1,9 +1,9 @@
 -- elementwise: arithmetic and functions of each element, with broadcasting.
 local ffi = require "ffi"
-local schema = require "cq.schema"
+local schema = require "cq.base.schema"
 local class = require "cq.tensor.class"
 local tape = require "cq.tensor.tape"
-local C = require("cq.engine").C
+local C = require("cq.base.engine").C
 
 local Tensor, meta = class.methods, class.meta
 local is_tensor, adjoint, fail = class.is_tensor, class.adjoint, schema.fail

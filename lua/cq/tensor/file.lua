@@ -9,9 +9,9 @@
 --     7 param: two doubles, min and max (-inf, inf without bounds), then as 6
 --   8 bytes   uint64 count of all bytes before: a file cut short does not have it
 local ffi = require "ffi"
-local schema = require "cq.schema"
-local text = require "cq.text"
-local engine = require "cq.engine"
+local schema = require "cq.base.schema"
+local text = require "cq.base.text"
+local engine = require "cq.base.engine"
 local class = require "cq.tensor.class"
 local leaves = require "cq.tensor.leaves"
 local make = require "cq.tensor.make"

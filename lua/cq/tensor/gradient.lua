@@ -1,5 +1,5 @@
 -- gradient: from a function of parameters to its value and gradients in the shape of the parameters.
-local schema = require "cq.schema"
+local schema = require "cq.base.schema"
 local class = require "cq.tensor.class"
 local tape = require "cq.tensor.tape"
 local leaves = require "cq.tensor.leaves"

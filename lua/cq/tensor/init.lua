@@ -70,7 +70,7 @@ end
 ---@param sentence string
 ---@return false?            it was not told: say it again when it comes again
 function tensor.warn(sentence)
-  require("cq.message").warn("%s", sentence)
+  require("cq.base.message").warn("%s", sentence)
 end
 
 return setmetatable(tensor, { __call = function(_, value) return make.tensor(value) end })

@@ -1,13 +1,13 @@
 -- layout: elements in other places: reshape, transpose, slice, concat, pad, gather.
 -- reshape and its kin share memory with their source; all others copy.
 local ffi = require "ffi"
-local schema = require "cq.schema"
-local text = require "cq.text"
+local schema = require "cq.base.schema"
+local text = require "cq.base.text"
 local class = require "cq.tensor.class"
 local tape = require "cq.tensor.tape"
 local reduction = require "cq.tensor.reduction"
 local elementwise = require "cq.tensor.elementwise"
-local C = require("cq.engine").C
+local C = require("cq.base.engine").C
 
 local Tensor = class.methods
 local adjoint, fail = class.adjoint, schema.fail

@@ -1,6 +1,6 @@
 -- leaves: the tensors in nested tables with a name for each: net.layers[1].w. Tables with a metatable, and everything that
 -- is no table, are passed over.
-local schema = require "cq.schema"
+local schema = require "cq.base.schema"
 local class = require "cq.tensor.class"
 
 ---@class cq.Leaf

@@ -1,10 +1,10 @@
 -- make: tensors from numbers, tables and nothing; and back to numbers.
 local ffi = require "ffi"
-local schema = require "cq.schema"
+local schema = require "cq.base.schema"
 local class = require "cq.tensor.class"
 local layout = require "cq.tensor.layout"
 local tape = require "cq.tensor.tape"
-local C = require("cq.engine").C
+local C = require("cq.base.engine").C
 
 local Tensor = class.methods
 local fail, describe = schema.fail, schema.describe

@@ -1,8 +1,8 @@
 -- product: matrix products, layers of networks, convolutions.
 local ffi = require "ffi"
-local schema = require "cq.schema"
-local text = require "cq.text"
-local engine = require "cq.engine"
+local schema = require "cq.base.schema"
+local text = require "cq.base.text"
+local engine = require "cq.base.engine"
 local class = require "cq.tensor.class"
 local tape = require "cq.tensor.tape"
 local C = engine.C

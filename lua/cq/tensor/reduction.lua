@@ -1,9 +1,9 @@
 -- reduction: sums, means, extremes and products over dimensions; and what runs along one: cumsum, softmax.
 local ffi = require "ffi"
-local schema = require "cq.schema"
+local schema = require "cq.base.schema"
 local class = require "cq.tensor.class"
 local tape = require "cq.tensor.tape"
-local C = require("cq.engine").C
+local C = require("cq.base.engine").C
 
 local Tensor = class.methods
 local adjoint, fail = class.adjoint, schema.fail

@@ -1,6 +1,6 @@
 -- tape: remembers the operations of a computation in order, and goes over them backward to carry gradients from results to
 -- what they were made of. Tapes nest: an operation on one tape may, in its backward function, record and reverse another.
-local schema = require "cq.schema"
+local schema = require "cq.base.schema"
 local class = require "cq.tensor.class"
 local storage = require "cq.tensor.storage"
 

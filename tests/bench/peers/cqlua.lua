@@ -7,7 +7,7 @@
 -- (The engine makes those of masses, volumes and material constants as well.)
 local ffi = require "ffi"
 local cq = require "cq"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local scenes = require "tests.bench.peers.scenes"
 local C = engine.C
 

@@ -1,10 +1,10 @@
 -- constants: the materials of a robot's particles, and an array {n, ...} of each constant that any of these materials has. Where a
 -- particle's material lacks the constant, the array holds NaN; nobody reads it there.
 local ffi = require "ffi"
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
-local field = require "cq.field"
+local field = require "cq.base.field"
 
 local constants = {}
 

@@ -1,25 +1,25 @@
--- policy: what happens in Lua at each control step of a rollout: observer, controller, force actuators; and what is
+-- control: what happens in Lua at each control step of a rollout: observer, controller, force actuators; and what is
 -- remembered of it for the way back.
 local ffi = require "ffi"
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
 local class = require "cq.tensor.class"
-local tree = require "cq.tree"
+local tree = require "cq.rollout.tree"
 local controllers = require "cq.controller"
 local observers = require "cq.observer"
 
-local policy = {}
+local control = {}
 
 local DOUBLE = ffi.sizeof "double"
 
 ---One number, or one for each scene of a batch?
-function policy.is_scalar(tensor, batch)
+function control.is_scalar(tensor, batch)
   return tensor.count == 1 or (batch > 1 and tensor.rank == 1 and tensor.count == batch)
 end
 
 ---Takes observer and controller from the rollout's definition.
-function policy.prepare(self, def)
+function control.prepare(self, def)
   self.observer = def.observer and observers.of(def.observer, "world:rollout")
   self.controller = def.controller and controllers.of(def.controller, "world:rollout")
   self.forces = self.world.layout.force.actuators
@@ -31,7 +31,7 @@ function policy.prepare(self, def)
 end
 
 ---What observer and controller carry from step to step, at the start.
-function policy.start(self)
+function control.start(self)
   local hidden = {}
   if self.observer and self.observer.start then
     self.phase = "the start of the observer"
@@ -46,14 +46,14 @@ end
 
 ---Is nothing of the state needed to drive the robots, so that all signals are known before the first control step? An act that a user
 ---has put in the place of ours is asked when its turn comes.
-function policy.is_blind(self)
+function control.is_blind(self)
   if #self.forces > 0 then return false end
   if self.controller then return self.controller.blind == true and rawget(self.controller, "act") == nil end
   return self.observer == nil
 end
 
 ---Does observer or controller carry anything to the next step?
-function policy.carries(hidden) return hidden.observer ~= nil or hidden.controller ~= nil end
+function control.carries(hidden) return hidden.observer ~= nil or hidden.controller ~= nil end
 
 -- ---- signals --------------------------------------------------------------------------------------------------------
 
@@ -67,7 +67,7 @@ local function check_finite(u, noun)
 end
 
 ---Raises the controller's error if the signals that were kept of control step i are not finite.
-function policy.require_finite(self, i)
+function control.require_finite(self, i)
   if i >= self.steps then return end
   self.at, self.phase = i, "the controller"
   check_finite(self.keep:signals_at(i))
@@ -125,7 +125,7 @@ end
 ---@return cq.Tensor u         {signals} or {batch, signals}
 ---@return table hidden        for the next step
 ---@return cq.Tensor[] forces  of each force actuator
-function policy.drive(self, state, hidden)
+function control.step(self, state, hidden)
   local after, controller = {}, self.controller
   local observation, u
   if self.observer and not (controller and controller.blind) then
@@ -157,7 +157,7 @@ Keep.__index = Keep
 
 ---Room for signals, and for what the way back needs beside the engine's memo.
 ---@param differentiable boolean
-function policy.keep(self, differentiable)
+function control.keep(self, differentiable)
   local layout = self.world.layout
   local force_width = layout.force.count * self.world.dim
   local out = {
@@ -176,7 +176,7 @@ local function plain(tensor) return tensor:detach() end
 
 ---Keeps the hidden state that a control step begins with, if there is any.
 function Keep:save_hidden(i, hidden)
-  if self.differentiable and policy.carries(hidden) then self.hidden[i] = tree.map(hidden, "the hidden state", plain) end
+  if self.differentiable and control.carries(hidden) then self.hidden[i] = tree.map(hidden, "the hidden state", plain) end
 end
 
 ---Keeps signals {batch, signals} and sums the forces of all actuators on their particles.
@@ -283,4 +283,4 @@ function Keep:signals()
   return out
 end
 
-return policy
+return control

@@ -1,9 +1,9 @@
 -- history: numbers of each iteration as a CSV file, a line as soon as it is known. Columns begin iteration,loss.
 local ffi = require "ffi"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local host = require "cq.host"
-local schema = require "cq.schema"
-local text = require "cq.text"
+local schema = require "cq.base.schema"
+local text = require "cq.base.text"
 
 ---@class cq.History
 ---@field path string

@@ -1,12 +1,12 @@
 -- trainable: what an experiment optimises beside its controller: values of the robot and of the world, as params.
 --
 --   trainable = { young = { min = 7, max = 20, per = "particle" }, friction = { min = 0, max = 1 } }
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
-local constants = require "cq.constants"
-local field = require "cq.field"
-local values = require "cq.values"
+local constants = require "cq.robot.constants"
+local field = require "cq.base.field"
+local values = require "cq.robot.values"
 
 local trainable = {}
 

@@ -1,10 +1,10 @@
 -- field: the engine's lists as Lua reads them: the fields of particles, actuators, walls and the world, and the laws of materials
 -- with their constants. Names, shapes, units, bounds, defaults and meanings stand in engine/lists.h and nowhere else.
 local ffi = require "ffi"
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
-local C = require("cq.engine").C
+local C = require("cq.base.engine").C
 
 ---@class cq.FieldInfo
 ---@field id integer?            cq_field; nil: none of the engine's, but made of others

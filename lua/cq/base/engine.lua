@@ -1,6 +1,6 @@
 -- engine: the C functions of cq.h, through LuaJIT's FFI. The engine is linked into the program itself.
 local ffi = require "ffi"
-local schema = require "cq.schema"
+local schema = require "cq.base.schema"
 
 local loaded, host = pcall(require, "cq.host")      -- preloaded by the program
 if not loaded then

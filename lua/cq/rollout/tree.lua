@@ -1,6 +1,6 @@
 -- tree: tensors in nested tables, as one list and back. What users carry from step to step may be a tensor, or tables of them.
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
 
 local tree = {}

@@ -1,7 +1,7 @@
 -- selection: particles of a world by group name, lists of names, robots or numbers, as the engine's readouts want them.
 local ffi = require "ffi"
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 
 local Selection = { __name = "cq.Selection" }
 Selection.__index = Selection

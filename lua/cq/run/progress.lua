@@ -1,7 +1,7 @@
 -- progress: one line about a loop. On a terminal it is a bar that is drawn over itself; else plain lines, now and then.
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local host = require "cq.host"
-local message = require "cq.message"
+local message = require "cq.base.message"
 local option = require "cq.option"
 
 ---@class cq.Progress

@@ -1,15 +1,15 @@
 -- fields: what a rollout sets in the engine, of all fields that the engine lists: the values of its robots, of the world and of its
 -- walls, as the arrays of cq_field. Tensors that want gradients stay on the tape up to here.
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
-local field = require "cq.field"
-local values = require "cq.values"
-local selection = require "cq.selection"
-local pool = require "cq.pool"
-local assembly = require "cq.assembly"
+local field = require "cq.base.field"
+local values = require "cq.robot.values"
+local selection = require "cq.robot.selection"
+local pool = require "cq.world.pool"
+local assembly = require "cq.world.assembly"
 local boundary = require "cq.boundary"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local C = engine.C
 
 local fields = {}

@@ -1,10 +1,10 @@
 -- unstable: a simulation that failed, in a sentence: where, what, why it may be, and what helps.
 local ffi = require "ffi"
-local is = require "cq.schema"
-local text = require "cq.text"
-local engine = require "cq.engine"
-local assembly = require "cq.assembly"
-local memory = require "cq.memory"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local engine = require "cq.base.engine"
+local assembly = require "cq.world.assembly"
+local memory = require "cq.rollout.memory"
 local C = engine.C
 
 local unstable = {}

@@ -1,8 +1,8 @@
 -- memory: amounts of it as people write them, "2 GiB", and what a rollout plans to take.
 local ffi = require "ffi"
-local engine = require "cq.engine"
-local is = require "cq.schema"
-local text = require "cq.text"
+local engine = require "cq.base.engine"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 
 local memory = {}
 

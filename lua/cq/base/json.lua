@@ -1,5 +1,5 @@
 -- json: writes values as JSON. Keys are sorted, so that equal values give equal text.
-local text = require "cq.text"
+local text = require "cq.base.text"
 
 local json = {}
 

@@ -1,8 +1,8 @@
 -- replay: a rollout once more, drawn as it goes on.
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
-local message = require "cq.message"
+local message = require "cq.base.message"
 
 local replay = {}
 

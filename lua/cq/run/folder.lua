@@ -1,9 +1,9 @@
 -- folder: where a run leaves its files: made, kept from other runs, and cleared of earlier ones.
 local ffi = require "ffi"
 local host = require "cq.host"
-local message = require "cq.message"
-local part = require "cq.part"
-local schema = require "cq.schema"
+local message = require "cq.base.message"
+local part = require "cq.run.part"
+local schema = require "cq.base.schema"
 
 ffi.cdef "char *mkdtemp(char *pattern);"
 

@@ -1,4 +1,4 @@
--- followed: rollouts that the engine drives by itself, with a network that sees means, against the same driven by Lua, which a rollout
+-- engine_policy: rollouts that the engine drives by itself, with a network that sees means, against the same driven by Lua, which a rollout
 -- is whose observer is a user's own: equal to rounding, for the sums of a network are made in another order. And against those
 -- that somebody watches, which stop after every control step: bit for bit.
 local cq = require "cq"
@@ -6,7 +6,7 @@ local T = require "cq.tensor"
 local scene = require "tests.scene"
 local spread = require "tests.spread"
 
-local followed = {}
+local by_engine = {}
 
 local STEPS = 12
 
@@ -60,7 +60,7 @@ local function gradients(case, device, memory, way)
     }
     return r.state:center("trunk"):sum() + r.state:velocity("foot"):square():sum() + r.state:deformations():square():sum(), r
   end)(params)
-  local out = { loss = loss, leaves = T.leaves.list(grads), signals = roll.signals, followed = roll.follow ~= nil, stops = roll.stops,
+  local out = { loss = loss, leaves = T.leaves.list(grads), signals = roll.signals, by_engine = roll.engine_policy ~= nil, stops = roll.stops,
     plan = world:plan { steps = STEPS, memory = memory, batch = batch } }
   local final = T.tape.pause(function() return roll.state:positions() end)   -- makes the control steps again
   out.final = final:copy()
@@ -81,12 +81,12 @@ end
 ---Compares all cases with the way by Lua; and what is made within little memory with that, bit for bit.
 ---@param device string?
 ---@return integer count     cases
-function followed.compare(device)
+function by_engine.compare(device)
   for _, case in ipairs(cases) do
     local tolerance = case.precision == "float32" and 2e-4 or 1e-12
     local ours, lua, watched = gradients(case, device, "1 GiB"), gradients(case, device, "1 GiB", "lua"), gradients(case, device, "1 GiB", "watched")
-    assert(ours.followed and not ours.stops and not lua.followed, case.name .. ": the way was not chosen")
-    assert(watched.followed and watched.stops, case.name .. ": the watched one did not stop")
+    assert(ours.by_engine and not ours.stops and not lua.by_engine, case.name .. ": the way was not chosen")
+    assert(watched.by_engine and watched.stops, case.name .. ": the watched one did not stop")
     require_equal(watched, ours, case.name .. ", watched")
     assert(math.abs(ours.loss - lua.loss) <= tolerance * math.abs(lua.loss), case.name .. ": loss")
     require_near(ours.signals, lua.signals, tolerance, case.name .. ": signals")
@@ -96,7 +96,7 @@ function followed.compare(device)
       require_near(leaf.tensor, lua.leaves[k].tensor, tolerance, case.name .. ": gradient of " .. leaf.path)
     end
     local tight = gradients(case, device, math.floor(3.5 * ours.plan.slice_bytes + ours.plan.record_bytes))
-    assert(tight.plan.recompute > 1 and tight.followed, case.name .. ": the budget was not tight")
+    assert(tight.plan.recompute > 1 and tight.by_engine, case.name .. ": the budget was not tight")
     require_equal(tight, ours, case.name .. ", little memory")
   end
   return #cases
@@ -105,7 +105,7 @@ end
 ---What goes wrong is told in the same words both ways: an unstable simulation, and signals that are not finite.
 ---@param device string?
 ---@return string[] sentences
-function followed.failures(device)
+function by_engine.failures(device)
   local observer = cq.Observer.centroid { groups = groups }
   local world, out = scene.world(scene.robot(), { device = device }), {}
   for k = 1, 2 do
@@ -125,4 +125,4 @@ function followed.failures(device)
   return out
 end
 
-return followed
+return by_engine

@@ -1,7 +1,7 @@
 -- colour: "#rrggbb" and the engine's 0xRRGGBBAA.
 local bit = require "bit"
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 
 local colour = {}
 

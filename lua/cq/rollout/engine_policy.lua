@@ -1,15 +1,15 @@
--- follow: a rollout that the engine drives by itself. Where a network of cq.Controller sees what one of cq.Observer gives, both are a
+-- engine_policy: a rollout whose signals the engine makes by itself. Where a network of cq.Controller sees what one of cq.Observer gives, both are a
 -- struct of the engine: a call of it makes as many control steps as nobody in Lua looks at the states between, forward and backward.
 local ffi = require "ffi"
 local T = require "cq.tensor"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local C = engine.C
 
----@class cq.Follow
-local Follow = {}
-Follow.__index = Follow
+---@class cq.EnginePolicy
+local EnginePolicy = {}
+EnginePolicy.__index = EnginePolicy
 
-local follow = {}
+local engine_policy = {}
 
 local kinds = { tanh = C.CQ_UNARY_TANH, sigmoid = C.CQ_UNARY_SIGMOID, relu = C.CQ_UNARY_RELU, softplus = C.CQ_UNARY_SOFTPLUS }
 
@@ -38,8 +38,8 @@ local function width_of(world, readout) return readout and tonumber(C.cq_readout
 
 ---What the engine needs to drive a rollout; nil: it cannot.
 ---@param roll cq.Rollout
----@return cq.Follow?
-function follow.of(roll)
+---@return cq.EnginePolicy?
+function engine_policy.of(roll)
   local observer, controller, world = roll.observer, roll.controller, roll.world
   if not (observer and observer.readouts and controller and controller.layers and #roll.forces == 0) then return nil end
   local observation, change = observer:readouts(world)
@@ -47,7 +47,7 @@ function follow.of(roll)
   local layers = controller:layers(width_of(world, observation) + width_of(world, change))
   if not layers or #layers > C.CQ_LAYERS_MAX or layers[#layers].w:size(2) ~= roll.signal_count then return nil end
   local self = setmetatable({ observation = observation, change = change, def = ffi.new "cq_policy", layers = ffi.new("cq_layer[?]", #layers),
-    given = {} }, Follow)
+    given = {} }, EnginePolicy)
   for k, layer in ipairs(layers) do fill_layer(self, k, layer) end
   C.cq_policy_init(self.def)
   self.def.layer_count, self.def.layers, self.def.interval = #layers, self.layers, world.control_dt
@@ -58,12 +58,12 @@ end
 
 ---Control steps from one on; what the controller gives is kept.
 ---@return integer status     cq_status
-function Follow:forward(roll, first, count)
-  return C.cq_rollout_follow(roll.handle, self.def, count, roll.keep.u + first * roll.batch * roll.signal_count)
+function EnginePolicy:forward(roll, first, count)
+  return C.cq_rollout_run_policy(roll.handle, self.def, count, roll.keep.u + first * roll.batch * roll.signal_count)
 end
 
 ---Before the first control step back.
-function Follow:begin_adjoint()
+function EnginePolicy:begin_adjoint()
   for _, layer in ipairs(self.given) do
     ffi.fill(layer.grad_w:data(), layer.grad_w.count * 8)
     ffi.fill(layer.grad_b:data(), layer.grad_b.count * 8)
@@ -73,16 +73,16 @@ end
 ---The last control steps before the live state, back.
 ---@param grad ffi.cdata*?     double {count, batch, signals}: what reaches the signals from elsewhere
 ---@return integer status     cq_status
-function Follow:adjoint(roll, count, grad)
-  return C.cq_rollout_follow_adjoint(roll.handle, self.def, count, grad)
+function EnginePolicy:adjoint(roll, count, grad)
+  return C.cq_rollout_run_policy_adjoint(roll.handle, self.def, count, grad)
 end
 
 ---After the last one: the gradients to weights and biases.
-function Follow:end_adjoint()
+function EnginePolicy:end_adjoint()
   for _, layer in ipairs(self.given) do
     layer.w:accumulate(layer.grad_w)
     layer.b:accumulate(layer.grad_b)
   end
 end
 
-return follow
+return engine_policy

@@ -1,5 +1,5 @@
 -- elastic: what the constants of a material, and other values of a robot, are called elsewhere or were called before.
-local text = require "cq.text"
+local text = require "cq.base.text"
 
 local elastic = {}
 

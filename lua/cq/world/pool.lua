@@ -1,7 +1,7 @@
 -- pool: the engine's rollouts of a world, used again and again. Each holds a memo that may be large, so a rollout whose
 -- owner is gone serves the next one of the same size.
 local ffi = require "ffi"
-local engine = require "cq.engine"
+local engine = require "cq.base.engine"
 local T = require "cq.tensor"
 local C = engine.C
 

@@ -1,11 +1,11 @@
 -- failure: an error as the program tells it: its message, and the frames that help.
-local schema = require "cq.schema"
-local text = require "cq.text"
+local schema = require "cq.base.schema"
+local text = require "cq.base.text"
 
 local failure = {}
 
-local own = debug.getinfo(1, "S").source:match "^(.*[/\\])" or "@"
-local driver = { [own .. "failure.lua"] = true, [own .. "program.lua"] = true, [own .. "prompt.lua"] = true }
+local own = debug.getinfo(1, "S").source:match "^(.*[/\\])program[/\\]" or "@"
+local driver = { [own .. "program/failure.lua"] = true, [own .. "program.lua"] = true, [own .. "program/prompt.lua"] = true }
 
 local function frame_name(info)
   if info.what == "main" then return "main chunk" end

@@ -14,7 +14,7 @@
 -- an option of a command.
 -- A class is known by the `__name` of its metatable ("cq.Robot"); a metatable's `__is = { ["cq.Shape"] = true }`
 -- names the families that it belongs to as well.
-local text = require "cq.text"
+local text = require "cq.base.text"
 
 local schema = {}
 
@@ -38,7 +38,7 @@ schema.registry = {}
 
 -- ---- errors at the user's line --------------------------------------------------------------------------------------
 
-local library = debug.getinfo(1, "S").source:match "^(.*[/\\])" or "@"     -- "@<root>/lua/cq/"
+local library = debug.getinfo(1, "S").source:match "^(.*[/\\])base[/\\]" or "@"     -- "@<root>/lua/cq/"
 
 ---Is this frame (from debug.getinfo, "S") part of the library or of the C program?
 function schema.is_library(info)

@@ -1,12 +1,12 @@
--- reverse: the way back through a rollout, see rollout.lua.
+-- adjoint: the way back through a rollout, see rollout.lua.
 local ffi = require "ffi"
 local T = require "cq.tensor"
-local is = require "cq.schema"
-local engine = require "cq.engine"
-local fields = require "cq.fields"
-local policy = require "cq.policy"
+local is = require "cq.base.schema"
+local engine = require "cq.base.engine"
+local fields = require "cq.rollout.fields"
+local control = require "cq.rollout.control"
 local states = require "cq.state"
-local tree = require "cq.tree"
+local tree = require "cq.rollout.tree"
 local C, tape = engine.C, T.tape
 
 local DOUBLE = ffi.sizeof "double"
@@ -34,7 +34,7 @@ local function slice_of(grads, tensor, i, steps)
 end
 
 -- running and record once more, on the state after control step i, with its signals as a leaf
-local function evaluate_look(self, i, u)
+local function evaluate(self, i, u)
   local state, outputs = states.new(self, i + 1), {}
   self.given = i + 1
   if self.wanted.running then
@@ -58,8 +58,8 @@ Back.__index = Back
 local function back_of(self)
   local keep, width = self.keep, self.batch * self.signal_count
   local out = setmetatable({ roll = self, width = width, grad_u = ffi.new("double[?]", math.max(self.steps * width, 1)) }, Back)
-  if self.follow then
-    self.follow:begin_adjoint()
+  if self.engine_policy then
+    self.engine_policy:begin_adjoint()
     return out
   end
   out.stress_width = self.batch * #keep.stresses
@@ -80,7 +80,7 @@ function Back:reach(step)
   local roll = self.roll
   local count, grad_u = C.cq_rollout_at(roll.handle) - step, self.grad_u + step * self.width
   if count == 0 then return end
-  if roll.follow then return require_back(roll, roll.follow:adjoint(roll, count, self.has_running and grad_u or nil)) end
+  if roll.engine_policy then return require_back(roll, roll.engine_policy:adjoint(roll, count, self.has_running and grad_u or nil)) end
   require_back(roll, C.cq_rollout_run_adjoint(roll.handle, count, self.stress_width > 0 and self.engine_grad or nil, self.force_grad))
   for k = 0, count - 1 do roll.keep:add_signals(grad_u + k * self.width, self.engine_grad + k * self.stress_width) end
 end
@@ -88,11 +88,11 @@ end
 -- ---- the user's part ------------------------------------------------------------------------------------------------
 
 -- running and record of control step i: to the state after it, and to its signals
-local function look_back(self, inner, i)
+local function after_step_adj(self, inner, i)
   if not (self.wanted.running or self.wanted.record) then return end
   self.at = i
   local u = leaf(self.keep:signals_at(i))
-  local outputs = tape.with(inner, evaluate_look, self, i, u)
+  local outputs = tape.with(inner, evaluate, self, i, u)
   local grads, at = {}, 1
   for _, name in ipairs { "running", "record" } do
     local all = self.wanted[name]
@@ -109,16 +109,16 @@ local function look_back(self, inner, i)
 end
 
 -- observer, controller and force actuators once more, on the state that control step i began with
-local function drive_back(self, inner, i, grad_hidden)
+local function control_step_adj(self, inner, i, grad_hidden)
   if not self.controller and #self.forces == 0 then return grad_hidden end
   self.at = i
   local grad_u, grad_forces = self.keep:row(self.back.grad_u, i), self.keep:spread_forces(self.back.force_grad)
   local kept = self.keep.hidden[i]
   local hidden = kept and tree.map(kept, "the hidden state", leaf) or {}
-  local u, after, forces = tape.with(inner, policy.drive, self, states.new(self, i), hidden)
+  local u, after, forces = tape.with(inner, control.step, self, states.new(self, i), hidden)
   require_same(self, "the controller", self.keep:are_signals(i, u))
   local outputs, grads = { u }, { grad_u }
-  if policy.carries(after) then
+  if control.carries(after) then
     for k, tensor in ipairs(tree.flatten(after, "the hidden state")) do
       outputs[#outputs + 1], grads[#grads + 1] = tensor, grad_hidden[k] or false
     end
@@ -135,11 +135,11 @@ local function drive_back(self, inner, i, grad_hidden)
 end
 
 -- the first hidden state may depend on parameters too
-local function start_back(self, inner, grad_hidden)
+local function start_adj(self, inner, grad_hidden)
   local any = false
   for _, grad in ipairs(grad_hidden) do any = any or grad end
   if not any then return end
-  local start = tape.with(inner, policy.start, self)
+  local start = tape.with(inner, control.start, self)
   self.phase = nil
   inner:backward(tree.flatten(start, "the hidden state"), grad_hidden)
 end
@@ -153,20 +153,20 @@ local function reverse(self, wanted)
   local back, inner, grad_hidden = back_of(self), tape.new(), {}
   self.back, self.wanted, self.halted = back, wanted, true
   for i = self.steps - 1, 0, -1 do
-    look_back(self, inner, i)
+    after_step_adj(self, inner, i)
     if self.sees then
       back:reach(i)
-      grad_hidden = drive_back(self, inner, i, grad_hidden)
+      grad_hidden = control_step_adj(self, inner, i, grad_hidden)
     end
   end
   back:reach(0)
-  if self.follow then
-    self.follow:end_adjoint()
+  if self.engine_policy then
+    self.engine_policy:end_adjoint()
   elseif not self.sees then
-    for i = self.steps - 1, 0, -1 do grad_hidden = drive_back(self, inner, i, grad_hidden) end
+    for i = self.steps - 1, 0, -1 do grad_hidden = control_step_adj(self, inner, i, grad_hidden) end
   end
   self.phase = "the start"
-  start_back(self, inner, grad_hidden)
+  start_adj(self, inner, grad_hidden)
   self.phase = nil
   fields.push_gradients(self.handle, self.set)
 end

@@ -1,5 +1,5 @@
 -- prompt: reads, runs and prints, line by line (cqlua -i).
-local failure = require "cq.failure"
+local failure = require "cq.program.failure"
 local host = require "cq.host"
 
 local prompt = {}

@@ -1,7 +1,7 @@
 -- image: PNG files as pixels, both ways.
 local ffi = require "ffi"
-local is = require "cq.schema"
-local engine = require "cq.engine"
+local is = require "cq.base.schema"
+local engine = require "cq.base.engine"
 
 local image = {}
 

@@ -1,10 +1,10 @@
 -- assembly: robots and walls as the one set of arrays that the engine's world is made of.
 local ffi = require "ffi"
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
-local engine = require "cq.engine"
-local field = require "cq.field"
+local engine = require "cq.base.engine"
+local field = require "cq.base.field"
 local C = engine.C
 
 local assembly = {}

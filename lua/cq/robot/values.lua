@@ -2,12 +2,12 @@
 --
 -- A constant of a material is one of the particles whose material has it. Values that reach other particles are not read there,
 -- neither here nor by the engine, and have no gradient; a tensor may leave those particles out.
-local is = require "cq.schema"
-local text = require "cq.text"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
-local constants = require "cq.constants"
-local elastic = require "cq.elastic"
-local field = require "cq.field"
+local constants = require "cq.robot.constants"
+local elastic = require "cq.robot.other_names"
+local field = require "cq.base.field"
 
 local values = {}
 
