@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "team.h"
+#include "../base/denormal.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -122,6 +123,7 @@ static void stay_apart(cq_team *team, int rank) {
 static void *work(void *argument) {
   worker *w = argument;
   cq_team *team = w->team;
+  cq_denormals_flush();
   for (unsigned turn = 0;; turn++) {
     gate_wait(&w->go, turn, spin_between_runs);
     if (!team->function) return NULL;
@@ -180,7 +182,9 @@ void cq_team_run(cq_team *team, int count, cq_team_function *function, void *arg
     atomic_store_explicit(&team->core[0], sched_getcpu(), memory_order_relaxed);
     for (int k = 1; k < count; k++) gate_open(&team->workers[k].go);
   }
+  const cq_float_mode before = cq_denormals_flush();
   function(argument, 0, count);
+  cq_float_mode_set(before);
   if (count > 1) barrier_wait(&team->barrier);
 }
 
