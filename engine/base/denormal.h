@@ -1,7 +1,7 @@
-// denormal: how a thread treats numbers too small for their full digits (below 1.2e-38 in float32, 2.2e-308 in float64). The
-// processor takes a hundred times as long over one of them, and they are what waves run into in a body at rest, and adjoints in
-// what the loss hardly depends on. While a thread works for the engine it flushes them: an operation takes such an operand for 0
-// and gives 0 where the result would be one (engine/physics/EQUATIONS.md says what that loses).
+// denormal: how a thread treats numbers too small for their full digits (below 1.2e-38 in float32, 2.2e-308 in float64). A
+// processor takes several times as long over one of them, some a hundred times, and they are what waves end in that run into a body
+// at rest, and adjoints in what the loss hardly depends on. While a thread works for the engine it flushes them: an operation takes
+// such an operand for 0 and gives 0 where the result would be one (engine/physics/EQUATIONS.md says what that loses).
 //
 // The mode belongs to the thread, so the engine gives the caller's back. It is a whole one: rounding to nearest and no traps,
 // whatever the caller asked for, or the results would depend on which thread did the work.

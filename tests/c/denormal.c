@@ -138,7 +138,7 @@ static const cq_float_mode upward = 0, controls = 0;
 
 static void check_mode(int threads) {
   const test_choice choice = {.dim = 2, .side = SIDE, .precision = CQ_FLOAT64, .steps = 2, .threads = threads,
-                              .device = CQ_DEVICE_CPU, .change = actuate_end};
+                              .change = actuate_end};
   const cq_float_mode usual = cq_float_mode_get();
   test_run t;
   test_run_open(&t, &choice);
