@@ -9,7 +9,7 @@ local cqlua = process.cqlua
 
 local all = {
   "2d-1600", "2d-1600-substeps1", "2d-6400", "3d-8000", "3d-8000-grid64", "3d-8000-grid100", "3d-8000-corotated", "3d-8000-float64",
-  "3d-64000", "3d-512000", "biped",
+  "3d-64000", "3d-512000", "rest", "biped",
 }
 
 local function results(...)
@@ -35,7 +35,7 @@ describe("bench", function()
       assert.equal("cpu", entry.device)
       assert.equal(entry.case:find "float64" and "float64" or "float32", entry.precision)
       assert.equal(entry.case:find "corotated" and "corotated" or "neo_hookean", entry.law)
-      assert.equal(tonumber(entry.case:match "^%dd%-(%d+)") or 28800, entry.particles)
+      assert.equal(tonumber(entry.case:match "^%dd%-(%d+)") or ({ rest = 3840, biped = 28800 })[entry.case], entry.particles)
       assert(entry.forward_best_mps >= entry.forward_mps and entry.backward_best_mps >= entry.backward_mps)
       for _, phase in ipairs(kernel.phases()) do assert.equal("number", type(entry.phase_ns[phase])) end
       for _, phase in ipairs { "p2g", "grid", "g2p", "g2p_adj", "grid_adj", "p2g_adj" } do assert(entry.phase_ns[phase] > 0, phase) end
@@ -46,6 +46,13 @@ describe("bench", function()
     local share = results("--case", "biped")[1].share
     assert.near(1, share.steps + share.readouts + share.lua, 1e-12)
     assert(share.steps > 0 and share.readouts > 0 and share.lua > 0)
+  end)
+
+  it("tells how much longer what is at rest takes than what moves", function()
+    local ratio = results("--case", "rest")[1].motion_ratio
+    assert(ratio.forward > 0 and ratio.backward > 0)
+    local result = cqlua { "bench", "--case", "rest", "--steps", "10", "--repeat", "1" }
+    assert.matches("rest +3840 float32 +10 .* and [%d.]+ times as long as in motion\n", result.out)
   end)
 
   it("takes threads, precision and repetitions", function()
@@ -139,6 +146,31 @@ describe("the kernels' timing", function()
     local few = steps(3e6)
     assert(few > 5 and few < 50, few .. " steps")
     assert.equal(100, steps(1e9))
+    world:close()
+  end)
+end)
+
+describe("the resting bar", function()
+  it("is at rest where the wave from its driven end has not come, in states and gradients", function()
+    local scene = require "scenes.resting_bar" { length = 40, substeps = 2 }
+    local world = cq.World(scene.world)
+    local function moved(group)
+      local v = world:rollout { steps = 3, controller = function() return cq.ones { 1 } end }.state:velocity(group)
+      return v:abs():sum():item()
+    end
+    assert(moved(scene.driven) > 0, "the driven end rests")
+    assert.equal(0, moved(scene.far))
+    local _, grad = cq.value_and_grad(function(p)
+      return world:rollout { robot = scene.robot:with { velocity = p.velocity }, steps = 3,
+        controller = function() return cq.ones { 1 } end }.state:center(scene.far)[1]
+    end) { velocity = cq.param(cq.zeros { scene.robot.particle_count, 2 }) }
+    local function reached(group)
+      local sum = 0
+      for _, p in ipairs(scene.robot:group(group):particles()) do sum = sum + math.abs(grad.velocity[p][1]:item()) end
+      return sum
+    end
+    assert(reached(scene.far) > 0, "the loss depends on nothing")
+    assert.equal(0, reached(scene.driven))
     world:close()
   end)
 end)

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "thread_pool.h"
+#include "../base/denormal.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -122,6 +123,7 @@ static void stay_apart(cq_thread_pool *pool, int rank) {
 static void *work(void *argument) {
   pool_thread *w = argument;
   cq_thread_pool *pool = w->pool;
+  cq_denormals_flush();
   for (unsigned turn = 0;; turn++) {
     gate_wait(&w->go, turn, spin_between_runs);
     if (!pool->function) return NULL;
@@ -180,7 +182,9 @@ void cq_thread_pool_run(cq_thread_pool *pool, int count, cq_thread_pool_function
     atomic_store_explicit(&pool->core[0], sched_getcpu(), memory_order_relaxed);
     for (int k = 1; k < count; k++) gate_open(&pool->thread[k].go);
   }
+  const cq_float_mode before = cq_denormals_flush();
   function(argument, 0, count);
+  cq_float_mode_set(before);
   if (count > 1) barrier_wait(&pool->barrier);
 }
 

@@ -1,9 +1,10 @@
 -- bench: how fast the engine is here, forward and backward.      cqlua bench [--case NAME or '3d-*'] [--json] [--csv FILE]
 --
 -- Scenes: a jittered block that falls on a floor with friction, float32 and neo-Hookean unless the name says otherwise, on
--- the grids of ChainQueen's speed table (ICRA 2019, table II) and others; and the biped as a whole program, with its
--- observer and its network. The memo of every step is written, and particles are sorted as often as they must be; where
--- memory is short there are fewer steps, and the table says how many. --device, --threads, --precision and --simd hold for all cases.
+-- the grids of ChainQueen's speed table (ICRA 2019, table II) and others; a long bar at rest whose one end is actuated, beside
+-- the same bar in motion; and the biped as a whole program, with its observer and its network. The memo of every step is
+-- written, and particles are sorted as often as they must be; where memory is short there are fewer steps, and the table says
+-- how many. --device, --threads, --precision and --simd hold for all cases.
 -- Timers of the phases are always on: they read the processor's counter at the end of each phase, 9 ns on an EPYC, 0.3 % of the
 -- time of the smallest scenes of the table; below 1,024 particles one call in seven is timed for all (0.5 % with 100 particles).
 -- The last line says what they took.
@@ -17,6 +18,7 @@ local text = require "cq.base.text"
 local cases = require "cq.measure.cases"
 local kernel = require "cq.measure.kernel"
 local machine = require "cq.measure.machine"
+local rest = require "cq.measure.rest"
 local whole = require "cq.measure.whole"
 
 local is = schema
@@ -35,7 +37,8 @@ local all = {
   { name = "3d-8000-float64", dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 200, precision = "float64" },
   { name = "3d-64000", dim = 3, side = 40, cells = { 50, 70, 50 }, steps = 60, paper = { 1.594, 1.774 } },
   { name = "3d-512000", dim = 3, side = 80, cells = { 100, 120, 100 }, steps = 30, repeats = 5, paper = { 10.501, 11.594 } },
-  { name = "biped", whole = true, dim = 2, repeats = 3 },
+  { name = "rest", time = rest.time, dim = 2 },
+  { name = "biped", time = whole.time, dim = 2, repeats = 3 },
 }
 
 -- ---- measuring ------------------------------------------------------------------------------------------------------
@@ -60,7 +63,7 @@ end
 
 local function measure(case, steps, given)
   local repeats = given or case.repeats or 11
-  local result = case.whole and whole.time(steps, repeats) or block(case, steps, repeats)
+  local result = case.time and case.time(steps, repeats) or block(case, steps, repeats)
   local work = result.particles * result.steps
   local out = {
     case = case.name, device = result.device, dim = case.dim, particles = result.particles, precision = result.precision, law = result.law,
@@ -69,7 +72,7 @@ local function measure(case, steps, given)
     forward_mps = work / machine.median(result.forward) / 1e6, backward_mps = work / machine.median(result.backward) / 1e6,
     forward_best_mps = work / machine.least(result.forward) / 1e6, backward_best_mps = work / machine.least(result.backward) / 1e6,
     timer_share = result.device ~= "cuda" and result.timers * result.steps / math.min(machine.median(result.forward), machine.median(result.backward)),
-    share = result.share, paper_frame_ms = case.paper, phase_ns = {},
+    share = result.share, motion_ratio = result.ratio, paper_frame_ms = case.paper, phase_ns = {},
   }
   for name, seconds in pairs(result.phases) do out.phase_ns[name] = seconds / (work * repeats) * 1e9 end
   return out
@@ -92,6 +95,13 @@ local function share_text(share)
   return ("%.1f %% steps and adjoints, %.1f %% readouts, %.1f %% Lua"):format(100 * share.steps, 100 * share.readouts, 100 * share.lua)
 end
 
+-- what follows in the row of a case
+local function remark(result)
+  local ratio = result.motion_ratio
+  if ratio then return ("%.2f and %.2f times as long as in motion"):format(ratio.forward, ratio.backward) end
+  return result.share and share_text(result.share) or ""
+end
+
 local function print_head()
   local facts = machine.facts()
   print(("%s, %s, %s, %s, %s; %s"):format(facts.processor, text.count(facts.cores, "core"), facts.system, facts.compiler, facts.date,
@@ -107,7 +117,7 @@ local function print_row(result)
     pair(result.forward_mps, result.forward_best_mps), pair(result.backward_mps, result.backward_best_mps),
     ("%s + %s"):format(significant(frame(result, result.forward_mps), 3), significant(frame(result, result.backward_mps), 3)),
     paper and ("%s + %s"):format(significant(paper[1], 3), significant(paper[2], 3)) or "",
-    result.share and share_text(result.share) or ""))
+    remark(result)))
   io.flush()
 end
 

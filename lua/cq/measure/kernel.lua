@@ -73,11 +73,11 @@ local function create_kept(world, fields)
   return (create(world, steps, fields.velocity, memory)), steps
 end
 
--- what the adjoint starts from: the mean position of all particles
-local function readout_of(world)
-  local n = world.particle_count
+-- what the adjoint starts from: the mean position of a group, or of all particles
+local function readout_of(world, group)
+  local n = group and group.particle_count or world.particle_count
   local particles, start = ffi.new("int32_t[?]", n), ffi.new("int64_t[2]", { 0, n })
-  for p = 0, n - 1 do particles[p] = p end
+  for p = 0, n - 1 do particles[p] = group and group.index[p] or p end
   local def = ffi.new "cq_readout"
   C.cq_readout_init(def)
   def.group_count, def.group_start, def.particles = 1, start, particles
@@ -95,10 +95,10 @@ local function done(handle)
   return C.cq_clock()
 end
 
-local function forward(handle, steps)
+local function forward(handle, steps, signals)
   engine.check(C.cq_rollout_begin(handle), "bench")
   local start = done(handle)
-  engine.check(C.cq_rollout_run(handle, steps, nil, nil), "bench")
+  engine.check(C.cq_rollout_run(handle, steps, signals, nil), "bench")
   return done(handle) - start
 end
 
@@ -119,13 +119,15 @@ end
 ---Times `steps` control steps from the start, forward and backward, `repeats` times after one that is not counted. The memo
 ---of every step is written, and sorting as often as it is needed; what comes before the first step and after the last is not.
 ---@param world cq.World
----@param fields { velocity: cq.Tensor, steps: integer, repeats: integer, memory: number? }   memory: for the memo [bytes]
+---memory: for the memo [bytes]; signals {steps, actuators}, where there are actuators; group: the adjoint starts from its mean
+---position, from that of all particles unless given.
+---@param fields { velocity: cq.Tensor, steps: integer, repeats: integer, memory?: number, signals?: cq.Tensor, group?: cq.Group }
 ---@return cq.measure.Timing
 function kernel.time(world, fields)
   local handle, steps = create_kept(world, fields)
-  local readout, out = readout_of(world), { steps = steps, forward = {}, backward = {} }
+  local readout, out = readout_of(world, fields.group), { steps = steps, forward = {}, backward = {} }
   for k = 0, fields.repeats do
-    local there = forward(handle, steps)
+    local there = forward(handle, steps, fields.signals and fields.signals:data())
     local back = backward(handle, steps, readout)
     if k == 0 then
       kernel.take_timers(world)

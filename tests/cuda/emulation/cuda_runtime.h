@@ -151,28 +151,42 @@ template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attribu
 // ---- the words of cuda/launch.h ----------------------------------------------------------------------------------------
 
 namespace emulation {
-cudaError_t enqueue_launch(const char *name, unsigned blocks, unsigned threads, company with, cudaStream_t stream,
-                           std::function<void()> body);
+struct launched {
+  const char *name;
+  unsigned blocks, threads;
+  company with;
+  bool flushes;               // denormals, as nvcc's -ftz=true does in float32
+};
+cudaError_t enqueue_launch(const launched &what, cudaStream_t stream, std::function<void()> body);
 
 // arguments are taken now, the kernel runs when the stream gets there
 template <class... P, class... A>
-void launch(const char *name, unsigned blocks, unsigned threads, cudaStream_t stream, void (*kernel)(P...), A... arguments) {
-  enqueue_launch(name, blocks, threads, company::none, stream, [kernel, packed = std::tuple<P...>(arguments...)] { std::apply(kernel, packed); });
+void launch(const launched &what, cudaStream_t stream, void (*kernel)(P...), A... arguments) {
+  enqueue_launch(what, stream, [kernel, packed = std::tuple<P...>(arguments...)] { std::apply(kernel, packed); });
+}
+
+template <class... P, class... A>
+cudaError_t launch_together(bool flushes, const cudaLaunchConfig_t *config, void (*kernel)(P...), A... arguments) {
+  company with;
+  const cudaError_t error = find_company((const void *)kernel, config, &with);
+  if (error) return error;
+  return enqueue_launch({"a kernel whose blocks work together", config->gridDim.x, config->blockDim.x, with, flushes}, config->stream,
+                        [kernel, packed = std::tuple<P...>(arguments...)] { std::apply(kernel, packed); });
 }
 }
 
-template <class... P, class... A> cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(P...), A... arguments) {
-  emulation::company with;
-  const cudaError_t error = emulation::find_company((const void *)kernel, config, &with);
-  if (error) return error;
-  return emulation::enqueue_launch("a kernel whose blocks work together", config->gridDim.x, config->blockDim.x, with, config->stream,
-                                   [kernel, packed = std::tuple<P...>(arguments...)] { std::apply(kernel, packed); });
-}
+// The kernels of float32 flush all that is denormal. On a GPU their few doubles are not flushed, nor are those of other kernels.
+#if defined(CQ_REAL_BYTES) && CQ_REAL_BYTES == 4
+#define CQ_EMULATED_FLUSH true
+#else
+#define CQ_EMULATED_FLUSH false
+#endif
+#define cudaLaunchKernelEx(...) emulation::launch_together(CQ_EMULATED_FLUSH, __VA_ARGS__)
 template <class F> cudaError_t cudaOccupancyMaxPotentialClusterSize(int *size, F kernel, const cudaLaunchConfig_t *config) {
   return emulation::cluster_size((const void *)kernel, config->blockDim.x, size);
 }
 
 #define CQ_START(kernel, blocks, threads, stream, ...) \
-  emulation::launch(#kernel, (unsigned)(blocks), (unsigned)(threads), stream, kernel, __VA_ARGS__)
+  emulation::launch({#kernel, (unsigned)(blocks), (unsigned)(threads), emulation::company::none, CQ_EMULATED_FLUSH}, stream, kernel, __VA_ARGS__)
 
 #endif

@@ -3,6 +3,7 @@
 #include "block.h"
 #include "machine.h"
 #include "runtime.h"
+#include "base/denormal.h"
 #include <chrono>
 #include <cstdio>
 #include <deque>
@@ -109,23 +110,30 @@ void drain_all() {
   for (cq_emulated_stream *s : streams) run_until(s, UINT64_MAX);
 }
 
-cudaError_t enqueue_launch(const char *name, unsigned blocks, unsigned threads, company with, cudaStream_t stream,
-                           std::function<void()> body) {
+// run_blocks calls the kernel through a pointer, so that its arithmetic stays between the changes of the mode.
+static bool run_flushing(const launched &what, const std::function<void()> &body) {
+  const cq_float_mode before = what.flushes ? cq_denormals_flush() : cq_float_mode_get();
+  const bool fine = run_blocks(what.name, what.blocks, what.threads, what.with, body);
+  cq_float_mode_set(before);
+  return fine;
+}
+
+cudaError_t enqueue_launch(const launched &what, cudaStream_t stream, std::function<void()> body) {
   cq_emulation_machine()->launches++;
   const cudaError_t refused = call("launch");
-  if (refused) snprintf(cq_emulation_machine()->refused, sizeof cq_emulation_machine()->refused, "%s", name);
+  if (refused) snprintf(cq_emulation_machine()->refused, sizeof cq_emulation_machine()->refused, "%s", what.name);
   if (refused) return refused;
-  if (!blocks || blocks > 0x7fffffff || !threads || threads > threads_max) {
-    fault("%s: a launch of %u blocks of %u threads", name, blocks, threads);
+  if (!what.blocks || what.blocks > 0x7fffffff || !what.threads || what.threads > threads_max) {
+    fault("%s: a launch of %u blocks of %u threads", what.name, what.blocks, what.threads);
     return keep(cudaErrorInvalidConfiguration);
   }
   if (!stream && captures_anywhere()) return keep(cudaErrorStreamCaptureImplicit);
   enqueue(stream, [=] {
     cq_emulation_machine()->kernels++;
-    cq_emulation_machine()->grids += with == company::grid;
-    cq_emulation_machine()->clusters += with == company::cluster;
+    cq_emulation_machine()->grids += what.with == company::grid;
+    cq_emulation_machine()->clusters += what.with == company::cluster;
     const cudaError_t error = call("kernel");
-    if (error || !run_blocks(name, blocks, threads, with, body)) lose(error ? error : cudaErrorLaunchFailure);
+    if (error || !run_flushing(what, body)) lose(error ? error : cudaErrorLaunchFailure);
   });
   return cudaSuccess;
 }

@@ -1,0 +1,51 @@
+-- rest: times a long bar at rest whose one end is actuated, with an adjoint that starts from the other end; and the same bar where
+-- all of it moves, and the adjoint starts from all particles. Arithmetic takes as long for both, unless numbers that fade to nothing
+-- are slow.
+local cq = require "cq"
+local kernel = require "cq.measure.kernel"
+local machine = require "cq.measure.machine"
+
+local rest = {}
+
+local CONTROL_STEPS, SUBSTEPS = 40, 10
+local SPEED = { 0.3, -0.2 }
+
+-- the whole bar at one speed
+local function velocity_of(robot, speed)
+  local v = cq.zeros { robot.particle_count, 2 }
+  local data = v:data()
+  for k = 0, v.count - 1 do data[k] = speed[k % 2 + 1] end
+  return v
+end
+
+-- a stretch and a contraction
+local function signals_of(steps)
+  local u = cq.zeros { steps, 1 }
+  local data = u:data()
+  for k = 0, steps - 1 do data[k] = math.sin(2 * math.pi * (k + 0.5) / CONTROL_STEPS) end
+  return u
+end
+
+---Times `repeats` repetitions after one that is not counted. ratio: time at rest over time in motion, of the shortest ones: what
+---is asked is what the numbers cost, and neighbours change the others.
+---@param steps integer?       engine steps of a repetition, at least; 400 unless given
+---@param repeats integer
+function rest.time(steps, repeats)
+  local control_steps = steps and math.ceil(steps / SUBSTEPS) or CONTROL_STEPS
+  local scene = require "scenes.resting_bar" { substeps = SUBSTEPS }
+  local world, robot = cq.World(scene.world), scene.robot
+  local fields = { steps = control_steps, repeats = repeats, signals = signals_of(control_steps), velocity = velocity_of(robot, SPEED) }
+  local moving = kernel.time(world, fields)
+  fields.velocity, fields.group = velocity_of(robot, { 0, 0 }), robot:group(scene.far)
+  local still = kernel.time(world, fields)
+  local out = {
+    particles = world.particle_count, precision = world.precision, engine = world.device, device = world.device_kind, cells = world.cells,
+    steps = still.steps * SUBSTEPS, law = "neo_hookean", timers = kernel.timer_cost(SUBSTEPS),
+    forward = still.forward, backward = still.backward, phases = still.phases, ratio = {},
+  }
+  for _, way in ipairs { "forward", "backward" } do out.ratio[way] = machine.least(still[way]) / machine.least(moving[way]) end
+  world:close()
+  return out
+end
+
+return rest
