@@ -8,10 +8,13 @@ local scene = {}
 
 local DX = 1 / 16
 local YOUNG, POISSON, DENSITY = 14, 0.4, 0.8      -- the stiffest: what is trained stays below
+local SHEAR, BULK = 5, 23
 
 local function material(draw)
   local law = draw:pick { "neo_hookean", "corotated", "linear" }
-  return cq.Material[law] { young = YOUNG, poisson = POISSON, density = DENSITY, incompressible = draw:pick { 0, 0, 0, 2, 4 } }, law
+  local fields = { density = DENSITY, incompressible = draw:pick { 0, 0, 0, 2, 4 } }
+  if draw:chance(0.3) then fields.shear, fields.bulk = SHEAR, BULK else fields.young, fields.poisson = YOUNG, POISSON end
+  return cq.Material[law](fields), fields.shear and law .. " by moduli" or law
 end
 
 -- forces from places and speeds, of the user's own
@@ -85,8 +88,13 @@ local function body_params(draw, body, dim, weighted, batch)
     if draw:chance(0.25) then return end
     p[name] = draw:chance(0.3) and T.param(draw:uniform(low, high)) or T.param(draw:tensor(shape(n), low, high))
   end
-  constant("young", 5, YOUNG)
-  constant("poisson", 0.1, POISSON)
+  if rawget(body, "young") then
+    constant("young", 5, YOUNG)
+    constant("poisson", 0.1, POISSON)
+  else
+    constant("shear", 2, SHEAR)
+    constant("bulk", 4, BULK)
+  end
   constant("density", DENSITY, 1.6)
   if draw:chance(0.6) then p.volume = T.param(body.volume * draw:tensor({ n }, 0.9, 1.1)) end
   if draw:chance(0.8) then p.position = T.param(body.position + draw:tensor(shape(n, dim), -0.04, 0.04) * DX) end

@@ -8,6 +8,7 @@ local T = require "cq.tensor"
 local constants = require "cq.robot.constants"
 local elastic = require "cq.robot.other_names"
 local field = require "cq.base.field"
+local shape_text = require("cq.tensor.class").shape_text
 
 local values = {}
 
@@ -44,11 +45,6 @@ end
 -- the particles that have a field; nil: all
 local function having(robot, entry) return entry.owner == "constant" and constants.having(robot, entry.name) or nil end
 
-local function shape_text(shape)
-  for i, size in ipairs(shape) do shape[i] = tostring(size) end
-  return "{" .. table.concat(shape, ", ") .. "}"
-end
-
 local function joined(a, b)
   local out = {}
   for _, x in ipairs(a) do out[#out + 1] = x end
@@ -68,7 +64,7 @@ end
 -- "one number or {32} or {batch, 32}"; counts: how many values may stand in the dimension of particles
 local function shapes_allowed(entry, w, counts, whole_only)
   local allowed = {}
-  if not is_each(entry) then allowed[1] = #w == 0 and "one number" or shape_text(joined({}, w)) end
+  if not is_each(entry) then allowed[1] = #w == 0 and "one number" or shape_text(w) end
   for _, count in ipairs(whole_only and {} or counts) do
     allowed[#allowed + 1] = shape_text(joined({ count }, w))
     allowed[#allowed + 1] = shape_text(joined({ "batch", count }, w))

@@ -10,6 +10,7 @@ local pool = require "cq.world.pool"
 local assembly = require "cq.world.assembly"
 local boundary = require "cq.boundary"
 local engine = require "cq.base.engine"
+local shape_text = require("cq.tensor.class").shape_text
 local C = engine.C
 
 local fields = {}
@@ -130,12 +131,6 @@ end
 
 -- ---- the world ------------------------------------------------------------------------------------------------------
 
-local function shape_text(shape)
-  local parts = {}
-  for k, size in ipairs(shape) do parts[k] = tostring(size) end
-  return #parts == 0 and "one number" or "{" .. table.concat(parts, ", ") .. "}"
-end
-
 -- a value of the whole world: `shape`, or a shape that stretches to it, or a batch of either
 local function spread_world(value, shape, least, batch, what)
   if type(value) ~= "number" and type(value) ~= "table" then
@@ -151,7 +146,7 @@ local function spread_world(value, shape, least, batch, what)
   end
   if not lead then
     is.fail("world:rollout: %s must have the shape %s or %s, with the batch of %d before it if it differs between scenes, got %s", what,
-      shape_text(least), shape_text(shape), batch, shape_text(given))
+      #least == 0 and "one number" or shape_text(least), shape_text(shape), batch, #given == 0 and "one number" or shape_text(given))
   end
   local target = {}
   for k, size in ipairs(shape) do target[k] = size end
