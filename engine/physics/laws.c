@@ -12,6 +12,7 @@ typedef double real, Real;
 static inline double r_max(double a, double b) { return a > b ? a : b; }
 static inline double r_pick(double c, double a, double b) { return c > 0 ? a : b; }
 #pragma GCC diagnostic ignored "-Wpedantic"   // const of arrays of arrays, as in the kernels
+#include "../base/base.h"
 #include "../math/real.h"
 #include "../math/matrix.inl"
 #include "../math/polar.inl"
