@@ -27,7 +27,20 @@
   F(YOUNG,               young,               0, "stress",           FROM_ZERO,        NAN, "Young's modulus E")                   \
   F(POISSON,             poisson,             0, "-",                BETWEEN(-1, 0.5), NAN, "Poisson's ratio nu")                  \
   F(SHEAR,               shear,               0, "stress",           FROM_ZERO,        NAN, "shear modulus mu at rest")            \
-  F(BULK,                bulk,                0, "stress",           FROM_ZERO,        NAN, "bulk modulus K at rest")
+  F(BULK,                bulk,                0, "stress",           FROM_ZERO,        NAN, "bulk modulus K at rest")                \
+  F(C10,                 c10,                 0, "stress",           ANY,              NAN, "C10 of Mooney-Rivlin and Yeoh, of (I1 - 3)") \
+  F(C01,                 c01,                 0, "stress",           ANY,              NAN, "C01 of Mooney-Rivlin, of (I2 - 3)")      \
+  F(C20,                 c20,                 0, "stress",           ANY,                0, "C20 of Yeoh, of (I1 - 3)^2")             \
+  F(C30,                 c30,                 0, "stress",           ANY,                0, "C30 of Yeoh, of (I1 - 3)^3")             \
+  F(MU_1,                mu_1,                0, "stress",           ANY,              NAN, "mu_1 of Ogden")                        \
+  F(MU_2,                mu_2,                0, "stress",           ANY,                0, "mu_2 of Ogden")                        \
+  F(MU_3,                mu_3,                0, "stress",           ANY,                0, "mu_3 of Ogden")                        \
+  F(ALPHA_1,             alpha_1,             0, "-",                ANY,              NAN, "alpha_1 of Ogden, the exponent of mu_1") \
+  F(ALPHA_2,             alpha_2,             0, "-",                ANY,                0, "alpha_2 of Ogden, the exponent of mu_2") \
+  F(ALPHA_3,             alpha_3,             0, "-",                ANY,                0, "alpha_3 of Ogden, the exponent of mu_3") \
+  F(K1,                  k1,                  0, "stress",           FROM_ZERO,        NAN, "stiffness k1 of fibres")                \
+  F(K2,                  k2,                  0, "-",                FROM_ZERO,          0, "exponent k2 of fibres, 0 for none")      \
+  F(FIBRE,               fibre,               1, "-",                ANY,              NAN, "direction of fibres, of any length")
 
 #define CQ_ENTRY_FIELDS(F)                                                                                                       \
   F(ACTUATION_WEIGHT,    actuation_weight,    0, "-",                ANY,                1, "weight of an actuator at a particle")
@@ -55,7 +68,12 @@
 #define CQ_LAWS(L)                                                                                       \
   L(NEO_HOOKEAN,     neo_hookean,   "neo-Hookean")                                                       \
   L(COROTATED,       corotated,     "fixed corotated")                                                   \
-  L(LINEAR,          linear,        "small-strain linear elasticity")
+  L(LINEAR,          linear,        "small-strain linear elasticity")                                    \
+  L(SAINT_VENANT_KIRCHHOFF, saint_venant_kirchhoff, "Saint Venant-Kirchhoff")                            \
+  L(MOONEY_RIVLIN,   mooney_rivlin, "Mooney-Rivlin")                                                     \
+  L(YEOH,            yeoh,          "Yeoh of three terms")                                               \
+  L(OGDEN,           ogden,         "Ogden of three terms")                                              \
+  L(TRANSVERSELY_ISOTROPIC, transversely_isotropic, "neo-Hookean with one family of fibres")
 
 #define CQ_LAW_ID(ID, law, meaning) CQ_MATERIAL_##ID,
 

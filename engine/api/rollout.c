@@ -156,6 +156,10 @@ double cq_rollout_courant(const cq_rollout *r) {
 cq_status cq_rollout_begin(cq_rollout *r) {
   r->began = r->adjoint = r->finished = r->failed = 0;
   r->changing.steps = r->changing.pending = 0;
+  for (int32_t s = 0; s < r->def.batch && (r->changed & cq_constant_bits()); s++) {
+    const cq_status checked = cq_constants_check(&r->world->model, r->values_next[s].value);
+    if (checked) return checked;
+  }
   memcpy(r->values, r->values_next, (size_t)r->def.batch * sizeof *r->values);
   memcpy(r->begun, r->latest, sizeof r->begun);
   cq_memo_forget(r->memo);   // or the device would need memory for the new beginning beside that of the whole rollout before

@@ -7,6 +7,12 @@
 #include "material/neo_hookean.inl"
 #include "material/corotated.inl"
 #include "material/linear.inl"
+#include "material/saint_venant_kirchhoff.inl"
+#include "material/invariants.inl"
+#include "material/mooney_rivlin.inl"
+#include "material/yeoh.inl"
+#include "material/ogden.inl"
+#include "material/transversely_isotropic.inl"
 
 // ---- every law: energy density, first Piola-Kirchhoff stress, its derivative ---------------------------------------------
 

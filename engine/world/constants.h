@@ -17,6 +17,9 @@ void cq_constants_of(const cq_model *model, const double *const *value, int64_t 
 void cq_constants_adj(const cq_model *model, const double *const *value, int64_t particle, int32_t field, double *grad,
                       const double grad_slot[CQ_SLOTS_MAX]);
 
+// Are the constants of all particles good for their laws? value as above; else a sentence.
+cq_status cq_constants_check(const cq_model *model, const double *const *value);
+
 // Does a material take this field?
 int cq_material_takes(const cq_material *material, int32_t field);
 

@@ -118,7 +118,7 @@ static cq_status copy_particles(const cq_world_def *def, cq_model *m) {
   }
   cq_status status = CQ_OK;
   for (int32_t f = 0; f < CQ_FIELD_ACTUATION_WEIGHT && !status; f++) status = copy_field(def, m, f);
-  return status;
+  return status ? status : cq_constants_check(m, (const double *const *)m->value);
 }
 
 int64_t cq_model_field_count(const cq_model *m, int32_t field) {

@@ -26,6 +26,8 @@ typedef struct cq_law {
   int32_t updates;                       // 1: F or the internal variables change after the step (material_update)
   // Upper bound on rho c^2 for waves about the state at rest [stress], from the slots.
   double (*modulus)(const cq_material *material, const double *slot);
+  // Are the constants of a particle good together? Else a sentence. NULL: those that keep their bounds are.
+  cq_status (*check)(const double *slot, int64_t particle);
 } cq_law;
 
 // NULL for a kind that there is none of.

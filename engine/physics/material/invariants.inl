@@ -1,0 +1,85 @@
+// invariants: laws of rubber that are an energy of the isochoric invariants and of J,
+//   psi = W(I1, I2) + U(J),  I1 = J^(-2/3) tr(C),  I2 = J^(-4/3) (tr(C)^2 - tr(C^2)) / 2,  C = F^T F                 (E25)
+//   U(J) = K/4 (J^2 - 1 - 2 log J), which grows without bound as J -> 0 and as J -> infinity                         (E26)
+// 2D is plane strain: F has a third stretch of 1, so tr(C) = |F|^2 + 1 and the second of C is |F|^2 + J^2.
+
+// I1, I2 and their derivatives by F; I2 only if `second` is set, which is a constant where this is inlined
+typedef struct {
+  Real cof[CQ_DIM][CQ_DIM], jac, root;              // root = J^(-2/3)
+  Real first, grad_first[CQ_DIM][CQ_DIM];           // I1, dI1/dF = 2 root F - 2/3 I1/J cof(F)
+  Real second, grad_second[CQ_DIM][CQ_DIM];         // I2, dI2/dF = root^2 H - 4/3 I2/J cof(F), H that of the second of C
+} Invariants;
+
+CQ_INLINE void invariants(const Real f[CQ_DIM][CQ_DIM], const int second, Invariants *of) {
+  mat_cofactor(f, of->cof);
+  const Real jac = of->jac = mat_det_of(f, of->cof), root = of->root = r_exp((real)(-2.0 / 3) * r_log(jac));
+  of->first = root * (mat_dot(f, f) + (real)(3 - CQ_DIM));
+  const Real inward = (real)(2.0 / 3) * of->first / jac;
+  EACH(i) EACH(j) of->grad_first[i][j] = (real)2 * root * f[i][j] - inward * of->cof[i][j];
+  if (!second) return;
+  // the second invariant of C is |cof F|^2 in 3D
+  Real h[CQ_DIM][CQ_DIM];
+#if CQ_DIM == 3
+  cofactor_derivative(f, of->cof, h);
+  of->second = root * root * mat_dot(of->cof, of->cof);
+#else
+  EACH(i) EACH(j) h[i][j] = f[i][j] + jac * of->cof[i][j];
+  of->second = root * root * (mat_dot(f, f) + jac * jac);
+#endif
+  const Real inner = (real)(4.0 / 3) * of->second / jac;
+  EACH(i) EACH(j) of->grad_second[i][j] = (real)2 * root * root * h[i][j] - inner * of->cof[i][j];
+}
+
+// what the stress needs of W and U: their derivatives by I1, I2 and J
+typedef struct {
+  Real first, second, volume;
+} InvariantSlopes;
+
+// U(J) and its first two derivatives
+CQ_INLINE Real bulk_energy(const Real bulk, const Real jac) {
+  return (real)0.25 * bulk * (jac * jac - (real)1 - (real)2 * r_log(jac));
+}
+CQ_INLINE Real bulk_slope(const Real bulk, const Real jac) { return (real)0.5 * bulk * (jac - (real)1 / jac); }
+CQ_INLINE Real bulk_curve(const Real bulk, const Real jac) { return (real)0.5 * bulk * ((real)1 + (real)1 / (jac * jac)); }
+
+// P = W_1 dI1/dF + W_2 dI2/dF + U' cof(F)
+CQ_INLINE void invariants_stress(const Invariants *of, const int second, const InvariantSlopes *w, Real p[CQ_DIM][CQ_DIM]) {
+  EACH(i) EACH(j) {
+    p[i][j] = w->first * of->grad_first[i][j] + w->volume * of->cof[i][j];
+    if (second) p[i][j] += w->second * of->grad_second[i][j];
+  }
+}
+
+// dP with W_1, W_2 and U' held, each invariant's own curvature:
+//   d(dI1/dF) = 2 root dF + 2 droot F - 2/3 (dI1/J - I1 dJ/J^2) cof - 2/3 I1/J dcof, and likewise of I2
+// What a law adds for their change is dW_1 dI1/dF + dW_2 dI2/dF + dU' cof.
+CQ_INLINE void invariants_stress_derivative(const Real f[CQ_DIM][CQ_DIM], const Invariants *of, const int second,
+                                            const InvariantSlopes *w, const Real df[CQ_DIM][CQ_DIM],
+                                            Real dp[CQ_DIM][CQ_DIM]) {
+  Real dcof[CQ_DIM][CQ_DIM];
+  cofactor_derivative(f, df, dcof);
+  const Real root = of->root, grow = mat_dot(of->cof, df) / of->jac;   // dJ / J
+  const Real inward = (real)(2.0 / 3) / of->jac, shift = inward * (of->first * grow - mat_dot(of->grad_first, df));
+  EACH(i) EACH(j)
+    dp[i][j] = w->first * ((real)2 * root * (df[i][j] - (real)(2.0 / 3) * grow * f[i][j]) + shift * of->cof[i][j] -
+                           inward * of->first * dcof[i][j]) +
+               w->volume * dcof[i][j];
+  if (!second) return;
+  Real h[CQ_DIM][CQ_DIM], dh[CQ_DIM][CQ_DIM];
+#if CQ_DIM == 3
+  Real t[3][3];
+  cofactor_derivative(f, of->cof, h);
+  cofactor_derivative(df, of->cof, dh);
+  cofactor_derivative(f, dcof, t);
+  EACH(i) EACH(j) dh[i][j] += t[i][j];
+#else
+  EACH(i) EACH(j) {
+    h[i][j] = f[i][j] + of->jac * of->cof[i][j];
+    dh[i][j] = df[i][j] + of->jac * (grow * of->cof[i][j] + dcof[i][j]);
+  }
+#endif
+  const Real twice = (real)2 * inward, moved = twice * (of->second * grow - mat_dot(of->grad_second, df));
+  EACH(i) EACH(j)
+    dp[i][j] += w->second * ((real)2 * root * root * (dh[i][j] - (real)(4.0 / 3) * grow * h[i][j]) + moved * of->cof[i][j] -
+                             twice * of->second * dcof[i][j]);
+}

@@ -1,0 +1,57 @@
+// Mooney-Rivlin (Mooney 1940, Rivlin 1948): rubber up to stretches of about 2.
+//   psi = C10 (I1 - 3) + C01 (I2 - 3) + U(J), invariants and U of invariants.inl                                     (E27)
+// Shear modulus at rest 2 (C10 + C01).
+
+enum { MOONEY_C10, MOONEY_C01, MOONEY_BULK, MOONEY_COUNT };
+
+#if defined(CQ_LAW_TABLE)
+static cq_status mooney_rivlin_check(const double *slot, int64_t particle) {
+  if (slot[MOONEY_C10] + slot[MOONEY_C01] > 0) return CQ_OK;
+  return cq_fail(CQ_INVALID, "c10 + c01 of particle %lld is %g + %g; the sum is half the shear modulus at rest and must be positive",
+                 (long long)particle, slot[MOONEY_C10], slot[MOONEY_C01]);
+}
+static double mooney_rivlin_modulus(const cq_material *material, const double *slot) {
+  (void)material;
+  return slot[MOONEY_BULK] + 8.0 / 3 * (slot[MOONEY_C10] + slot[MOONEY_C01]);
+}
+static const cq_law mooney_rivlin_law = {
+    .name = "mooney_rivlin", .slot_count = MOONEY_COUNT, .slot = {CQ_FIELD_C10, CQ_FIELD_C01, CQ_FIELD_BULK},
+    .modulus = mooney_rivlin_modulus, .check = mooney_rivlin_check};
+#endif
+
+CQ_INLINE Real mooney_rivlin_energy(const MaterialPoint *at) {
+  Invariants of;
+  invariants(at->f, 1, &of);
+  return at->c[MOONEY_C10] * (of.first - (real)3) + at->c[MOONEY_C01] * (of.second - (real)3) +
+         bulk_energy(at->c[MOONEY_BULK], of.jac);
+}
+
+CQ_INLINE InvariantSlopes mooney_rivlin_slopes(const MaterialPoint *at, const Invariants *of) {
+  const InvariantSlopes w = {at->c[MOONEY_C10], at->c[MOONEY_C01], bulk_slope(at->c[MOONEY_BULK], of->jac)};
+  return w;
+}
+
+CQ_INLINE void mooney_rivlin_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
+  Invariants of;
+  invariants(at->f, 1, &of);
+  const InvariantSlopes w = mooney_rivlin_slopes(at, &of);
+  invariants_stress(&of, 1, &w, p);
+}
+
+CQ_INLINE void mooney_rivlin_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
+                                               Real dp[CQ_DIM][CQ_DIM]) {
+  Invariants of;
+  invariants(at->f, 1, &of);
+  const InvariantSlopes w = mooney_rivlin_slopes(at, &of);
+  invariants_stress_derivative(at->f, &of, 1, &w, df, dp);
+  const Real volume = bulk_curve(at->c[MOONEY_BULK], of.jac) * mat_dot(of.cof, df);
+  EACH(i) EACH(j) dp[i][j] += volume * of.cof[i][j];
+}
+
+CQ_INLINE void mooney_rivlin_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+  Invariants of;
+  invariants(at->f, 1, &of);
+  grad->c[MOONEY_C10] += mat_dot(of.grad_first, grad_p);
+  grad->c[MOONEY_C01] += mat_dot(of.grad_second, grad_p);
+  grad->c[MOONEY_BULK] += bulk_slope(of.jac * (real)0 + (real)1, of.jac) * mat_dot(of.cof, grad_p);
+}

@@ -1,0 +1,62 @@
+// Yeoh (1993), three terms: filled rubber and silicone up to large stretches, from tensile tests alone.
+//   psi = sum_k C_k0 (I1 - 3)^k + U(J), k = 1, 2, 3, I1 and U of invariants.inl                                      (E28)
+// Shear modulus at rest 2 C10.
+
+enum { YEOH_C10, YEOH_C20, YEOH_C30, YEOH_BULK, YEOH_COUNT };
+
+#if defined(CQ_LAW_TABLE)
+static cq_status yeoh_check(const double *slot, int64_t particle) {
+  if (slot[YEOH_C10] > 0) return CQ_OK;
+  return cq_fail(CQ_INVALID, "c10 of particle %lld is %g; it is half the shear modulus at rest and must be positive",
+                 (long long)particle, slot[YEOH_C10]);
+}
+static double yeoh_modulus(const cq_material *material, const double *slot) {
+  (void)material;
+  return slot[YEOH_BULK] + 8.0 / 3 * slot[YEOH_C10];
+}
+static const cq_law yeoh_law = {
+    .name = "yeoh", .slot_count = YEOH_COUNT, .slot = {CQ_FIELD_C10, CQ_FIELD_C20, CQ_FIELD_C30, CQ_FIELD_BULK},
+    .modulus = yeoh_modulus, .check = yeoh_check};
+#endif
+
+CQ_INLINE Real yeoh_energy(const MaterialPoint *at) {
+  Invariants of;
+  invariants(at->f, 0, &of);
+  const Real x = of.first - (real)3;
+  return x * (at->c[YEOH_C10] + x * (at->c[YEOH_C20] + x * at->c[YEOH_C30])) + bulk_energy(at->c[YEOH_BULK], of.jac);
+}
+
+CQ_INLINE InvariantSlopes yeoh_slopes(const MaterialPoint *at, const Invariants *of) {
+  const Real x = of->first - (real)3;
+  const InvariantSlopes w = {at->c[YEOH_C10] + x * ((real)2 * at->c[YEOH_C20] + (real)3 * x * at->c[YEOH_C30]),
+                             x * (real)0, bulk_slope(at->c[YEOH_BULK], of->jac)};
+  return w;
+}
+
+CQ_INLINE void yeoh_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
+  Invariants of;
+  invariants(at->f, 0, &of);
+  const InvariantSlopes w = yeoh_slopes(at, &of);
+  invariants_stress(&of, 0, &w, p);
+}
+
+CQ_INLINE void yeoh_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+  Invariants of;
+  invariants(at->f, 0, &of);
+  const InvariantSlopes w = yeoh_slopes(at, &of);
+  invariants_stress_derivative(at->f, &of, 0, &w, df, dp);
+  const Real x = of.first - (real)3;
+  const Real first = ((real)2 * at->c[YEOH_C20] + (real)6 * x * at->c[YEOH_C30]) * mat_dot(of.grad_first, df);
+  const Real volume = bulk_curve(at->c[YEOH_BULK], of.jac) * mat_dot(of.cof, df);
+  EACH(i) EACH(j) dp[i][j] += first * of.grad_first[i][j] + volume * of.cof[i][j];
+}
+
+CQ_INLINE void yeoh_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+  Invariants of;
+  invariants(at->f, 0, &of);
+  const Real x = of.first - (real)3, along = mat_dot(of.grad_first, grad_p);
+  grad->c[YEOH_C10] += along;
+  grad->c[YEOH_C20] += (real)2 * x * along;
+  grad->c[YEOH_C30] += (real)3 * x * x * along;
+  grad->c[YEOH_BULK] += bulk_slope(x * (real)0 + (real)1, of.jac) * mat_dot(of.cof, grad_p);
+}
