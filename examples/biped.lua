@@ -24,7 +24,7 @@ local run = cq.Experiment {
   world      = world, duration = 4,
   observer   = cq.Observer.kmeans { clusters = 7, velocity = true },
   controller = cq.Controller.mlp { hidden = { 64, 64 }, activation = "relu" },
-  objective  = { final = function(state) return -travelled(state) end, running = function(_, u) return 1e-8 * u:dot(u) end },
+  objective  = { final = function(state) return -travelled(state) end, effort = function(u) return 1e-8 * u:square():sum() end },
   -- at 5e-3 gaits are lost again; a foot that barely touches makes gradients of 10 to 100 from the usual 1, and the clip takes
   -- them back to that; smaller steps late, since a gait that is nearly as fast as it can be is easily upset
   optimizer  = cq.Optimizer.adam { rate = 3e-3, clip = 1, schedule = function(i) return 0.99 ^ i end },

@@ -74,20 +74,20 @@ describe("examples/biped.lua", function()
     assert(lengths > 0.7, lengths)
   end)
 
-  -- its network sees means, its running cost signals alone
+  -- its network sees means, its effort signals alone
   it("is driven by the engine, which nothing stops between control steps", function()
     local script = process.write(folder .. "/script.lua", [[
       local World = require("cq.world").class
       local rollout, ways = World.rollout, {}
       function World:rollout(fields)
         local roll = rollout(self, fields)
-        if fields.steps > 1 then ways[#ways + 1] = (roll.engine_policy and "followed" or "by Lua") .. (roll.stops and ", stops" or "") end
+        if fields.steps > 1 then ways[#ways + 1] = (roll.engine_policy and "by engine" or "by Lua") .. (roll.stops and ", stops" or "") end
         return roll
       end
       assert(loadfile "examples/biped.lua")()
       print(table.concat(ways, "; "))
     ]])
     local result = process.cqlua { script, "--particles", "8", "--iterations", "2", "--render", "no", "--quiet", "--threads", "1", "--out", folder .. "/out" }
-    assert(result.out:find "\nfollowed; followed; followed\n$", result.out .. result.err)
+    assert(result.out:find "\nby engine; by engine; by engine\n$", result.out .. result.err)
   end)
 end)

@@ -7,7 +7,7 @@
 --     controller = cq.Controller.mlp {},
 --     objective = {
 --       final = function(s) return -s:center(robot)[1] end,
---       running = function(_, u) return 1e-8 * u:dot(u) end,
+--       effort = function(u) return 1e-8 * u:square():sum() end,
 --     },
 --     optimizer = cq.Optimizer.adam { rate = 5e-3 },
 --     trainable = { young = { min = 7, max = 20, per = "particle" } },
@@ -39,6 +39,7 @@ Experiment.__index = Experiment
 local objective_spec = is.define("cq.Experiment: objective", {
   final = is.callable { optional = true },
   running = is.callable { optional = true },
+  effort = is.callable { optional = true },
   reduce = is.any_of { is.one_of { "sum", "mean", "max", "min", "product" }, is.callable(), default = "sum" },
 })
 
@@ -70,7 +71,7 @@ end
 
 local function objective_of(given)
   local def = objective_spec(text.is_callable(given) and { final = given } or given)
-  if not (def.final or def.running) then is.fail("cq.Experiment: objective needs final, running, or both") end
+  if not (def.final or def.running or def.effort) then is.fail("cq.Experiment: objective needs final, running or effort") end
   return def
 end
 
@@ -89,12 +90,14 @@ end
 ---@class cq.Experiment.objective.def
 ---@field final? fun(state: cq.State): cq.Tensor|number                    one number, of the last state
 ---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number    one number after each control step
+---@field effort? fun(u: cq.Tensor): cq.Tensor|number    one number, of all signals {steps, signals}; quicker than running, which stops the
+---  engine after every control step
 ---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of the running costs {steps}
 
 ---An experiment. Trained are the controller's parameters, always, and what trainable names: values of robot:with, or
 ---gravity, friction and wall_velocity of the world.
 ---Errors: both or neither of duration and steps; a duration that is
----no multiple of the world's dt; an objective without final and running.
+---no multiple of the world's dt; an objective without final, running and effort.
 ---@param fields cq.Experiment.def
 ---@return cq.Experiment
 local function new(_, fields)
@@ -128,7 +131,7 @@ function Experiment:rollout(params, watch, steps)
   if controller and params.controller then controller = controller:with(params.controller) end
   local fields = {
     robot = self:body(params), steps = steps or self.steps, observer = self.observer, controller = controller,
-    running = self.objective.running, memory = self.memory, watch = watch,
+    running = self.objective.running, effort = self.objective.effort, memory = self.memory, watch = watch,
   }
   for name, value in pairs(params.world or {}) do fields[name] = value end
   return self.world:rollout(fields)
@@ -157,6 +160,10 @@ function Experiment:loss(roll)
     local reduce = reductions[objective.reduce] or objective.reduce
     local running = one_number(reduce(roll.running), "reduce")
     loss = loss and loss + running or running
+  end
+  if objective.effort then
+    local effort = one_number(roll.effort, "effort")
+    loss = loss and loss + effort or effort
   end
   return loss
 end

@@ -5,10 +5,9 @@
 -- Backward, from the last control step to the first: the engine restores the state, running and record of that step run again
 -- on a tape of their own, the engine's adjoint makes the substeps backward, and observer and controller run again to turn
 -- gradients of signals into gradients of weights. Memory is the engine's memo alone.
--- Where nobody in Lua looks at the states between, all control steps are one call of the engine, forward and backward. A network of
--- cq.Controller with one of cq.Observer is no look: the engine drives by them (engine_policy.lua). Nor is a running that asks for signals
--- alone: it is given states that are made again if it reads them, and is called for every control step once, in their order, when
--- all are made; but for the first, which shows whether it reads.
+-- Where nobody in Lua sees the states between, all control steps are one call of the engine, forward and backward: without
+-- observer, running, record and watch, or with a network of cq.Controller that sees what one of cq.Observer gives, which the engine
+-- evaluates by itself (engine_policy.lua). effort is a cost of the signals of all control steps, asked once, and stops nothing.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -30,6 +29,7 @@ local C, tape = engine.C, T.tape
 ---@field state cq.State            the final one
 ---@field running cq.Tensor?        {steps} or {steps, batch}: what running gave after each control step
 ---@field record cq.Tensor?         {steps, ...} or {steps, batch, ...}
+---@field effort cq.Tensor?         what effort gave: one number, or {batch}
 ---@field signals cq.Tensor         {steps, signals} or {steps, batch, signals}: what the controller gave; plain data
 ---@field steps integer             control steps
 ---@field batch integer             scenes
@@ -45,23 +45,13 @@ end
 
 -- ---- the live state -------------------------------------------------------------------------------------------------
 
--- functions for running that have read a state: with them a rollout stops after every control step
-local readers = setmetatable({}, { __mode = "k" })
-
--- Makes control steps up to the state `step`, with signals and forces that are kept or by the engine's own network; from the start
--- again where the live state is later, or none to go on from.
+-- Makes control steps up to the state `step`, with signals and forces that are kept or by the engine's own network.
 local function make(self, step)
   local handle, keep = self.handle, self.keep
-  if self.halted or C.cq_rollout_at(handle) > step then
-    local begun = C.cq_rollout_begin(handle)
-    if begun ~= C.CQ_OK then return begun end
-  end
   local at = C.cq_rollout_at(handle)
   local count = step - at
-  local status = self.engine_policy and self.engine_policy:forward(self, at, count)
+  return self.engine_policy and self.engine_policy:forward(self, at, count)
     or C.cq_rollout_run(handle, count, keep:engine_signals(at, count), keep:engine_forces(at))
-  self.halted = status ~= C.CQ_OK
-  return status
 end
 
 -- raises what went wrong in the engine
@@ -71,24 +61,16 @@ local function check(self, status)
   failures.raise(self, status)
 end
 
--- the state that running was given is live from here on
-local function uncover(self, step)
-  if self.back then return self.back:reach(step) end
-  self.stops, readers[self.running_cost] = true, true
-  if self.halted or C.cq_rollout_at(self.handle) ~= step then check(self, make(self, step)) end
-end
-
----Refuses to read a state that is not the live one. That which running is given, and a final state that a backward pass has left,
----are made again.
+---Refuses to read a state that is not the live one. A final state that a backward pass has left is made again.
 ---@internal
 function Rollout:require_live(step, what)
   if not self.handle then is.fail("%s: this rollout was released, or its world closed", what) end
-  if step == self.given then return uncover(self, step) end
-  local at = self.given or C.cq_rollout_at(self.handle)
+  local at = C.cq_rollout_at(self.handle)
   if at == step then return end
   if step == self.steps and self.finished and not self.back then
     self.adjoint_begun = false
-    return check(self, make(self, step))
+    local begun = C.cq_rollout_begin(self.handle)
+    return check(self, begun == C.CQ_OK and make(self, step) or begun)
   end
   is.fail("%s: this state is of control step %d and the rollout is at %d; read it inside the function that was given it, or use record", what,
     step, at)
@@ -160,14 +142,13 @@ local function watch(self, state, u)
 end
 
 -- user functions see the state after control step i, with the signals of that step
-local function look(self, i)
+local function after_step(self, i)
   if not (self.running_cost or self.recorder or self.watch) then return end
   local state, u = states.new(self, i + 1), self.keep:signals_at(i)
   self.at = i
   if self.running_cost then
-    self.phase, self.given = "running", i + 1
+    self.phase = "running"
     store(self, "running", i, self.running_cost(state, u), true)
-    self.given = nil
   end
   if self.recorder then
     self.phase = "record"
@@ -177,18 +158,16 @@ local function look(self, i)
   self.phase = nil
 end
 
--- looks at the control steps up to `to`, which the engine has made as far as it could, and raises what stopped it
-local function conclude(self, from, to, status)
-  local made = status == C.CQ_OK and to or C.cq_rollout_at(self.handle)
-  for i = from, made - 1 do look(self, i) end
-  -- running may have read a state, and the engine gone back for it
-  if not self.halted and C.cq_rollout_at(self.handle) ~= to then status = make(self, to) end
-  if status == C.CQ_INVALID then control.require_finite(self, made) end
+-- makes control steps up to the state `to`, which users' functions see if they are to, and raises what stopped it
+local function conclude(self, to)
+  local status = make(self, to)
+  if status == C.CQ_INVALID then control.require_finite(self, C.cq_rollout_at(self.handle)) end
   check(self, status)
+  if self.stops then after_step(self, to - 1) end
 end
 
--- signals and forces of control steps; without a look at the state if there is more than one
-local function drive(self, from, to, hidden)
+-- signals and forces of control steps; of one alone where something sees its state
+local function prepare_steps(self, from, to, hidden)
   local keep = self.keep
   for i = from, to - 1 do
     local u, forces
@@ -204,10 +183,10 @@ end
 local function advance(self, from, to, hidden)
   local fine, after, phase = true, hidden, nil
   if not self.engine_policy then
-    fine, after = xpcall(drive, tape.explain, self, from, to, hidden)
+    fine, after = xpcall(prepare_steps, tape.explain, self, from, to, hidden)
     if not fine then phase, to, self.phase = self.phase, self.at, nil end
   end
-  conclude(self, from, to, make(self, to))
+  conclude(self, to)
   if fine then return after end
   self.phase, self.at = phase, to
   error(after, 0)
@@ -221,12 +200,12 @@ local function forward(self)
   local hidden, i = control.start(self), 0
   watch(self, states.new(self, 0), nil)
   while i < self.steps do
-    -- the first one alone: it shows whether running reads what it is given
-    local to = (self.stops or i == 0 and self.running_cost) and i + 1 or self.steps
+    local to = self.stops and i + 1 or self.steps
     hidden = advance(self, i, to, hidden)
     i = to
   end
   self.phase, self.finished = nil, true
+  if self.effort_cost then self.outputs.effort = control.effort(self, self.keep:signals()):detach():copy() end
 end
 
 ---Runs f(self, ...); an error within a function of the user's says which one and at which control step.
@@ -237,7 +216,8 @@ function rollout.guarded(self, f, ...)
     local problem = ...
     if self.phase and type(problem) == "string" then
       local ours = problem == is.failure
-      problem = ("%s (in %s, control step %d of %d)"):format(problem, self.phase, self.at + 1, self.steps)
+      local step = self.phase == "effort" and "" or (", control step %d of %d"):format(self.at + 1, self.steps)
+      problem = ("%s (in %s%s)"):format(problem, self.phase, step)
       if ours then is.failure = problem end
       self.phase = nil
     end
@@ -255,6 +235,7 @@ local kinds = {
   controller = is.any { optional = true },
   observer = is.any { optional = true },
   running = is.callable { optional = true },
+  effort = is.callable { optional = true },
   record = is.callable { optional = true },
   watch = is.callable { optional = true },
   memory = is.any { optional = true },
@@ -265,13 +246,13 @@ local spec = is.define("world:rollout", kinds)
 local function new(world, def, on)
   local self = setmetatable({
     world = world, steps = def.steps, batch = def.batch, outputs = {}, at = 0,
-    running_cost = def.running, recorder = def.record, watch = def.watch, adjoint_begun = false,
+    running_cost = def.running, effort_cost = def.effort, recorder = def.record, watch = def.watch, adjoint_begun = false,
   }, Rollout)
   control.prepare(self, def)
   self.engine_policy = engine_policy.of(self)
   -- do observer, controller or actuators see the states between in Lua, or anybody else?
   self.sees = not (self.engine_policy or control.is_blind(self))
-  self.stops = self.sees or def.record ~= nil or def.watch ~= nil or readers[def.running] == true
+  self.stops = self.sees or def.running ~= nil or def.record ~= nil or def.watch ~= nil
   self.set = fields.collect(world, def)
   self.entry = world.pool:acquire(self, {
     batch = def.batch, steps = def.steps, differentiable = on ~= nil,
@@ -289,8 +270,9 @@ end
 ---@field batch? integer              independent scenes
 ---@field controller? any             of cq.Controller, or the user's own
 ---@field observer? any               of cq.Observer, or the user's own
----@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number   a cost after each control step, quickest where it
----  does not read the state: nothing then stops the engine between two of them
+---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number   a cost after each control step; the engine stops for it
+---@field effort? fun(u: cq.Tensor): cq.Tensor|number   a cost of all signals {steps, signals} or {steps, batch, signals}; one number, or
+---  {batch}. It stops nothing, so that it is the quickest way to punish signals and their changes
 ---@field record? fun(state: cq.State): cq.Tensor                          what is kept after each control step
 ---@field watch? fun(state: cq.State, u: cq.Tensor?)   for looking on: at the start (u nil), and after each control step
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given
@@ -318,19 +300,25 @@ function rollout.run(world, given)
   end
   self.running = self.outputs.running and self.outputs.running.tensor
   self.record = self.outputs.record and self.outputs.record.tensor
+  self.effort = self.outputs.effort
   self.signals = self.keep:signals()
   self.state = states.new(self, self.steps)
   if on then
     self.link = T.zeros {}
-    local outputs = { self.link }
-    if self.running then outputs[#outputs + 1] = self.running end
-    if self.record then outputs[#outputs + 1] = self.record end
-    tape.custom { name = "rollout", outputs = outputs, backward = function(_, a, b)
-      local grads = { running = self.running and a, record = self.record and (self.running and b or not self.running and a) }
+    local outputs, names = { self.link }, { "running", "record", "effort" }
+    for _, name in ipairs(names) do outputs[#outputs + 1] = self[name] end
+    tape.custom { name = "rollout", outputs = outputs, backward = function(_, ...)
+      local grads, at = {}, 0
+      for _, name in ipairs(names) do
+        if self[name] then
+          at = at + 1
+          grads[name] = select(at, ...)
+        end
+      end
       local inside = world.within:enter()
       local fine, why = pcall(rollout.guarded, self, reverse, grads)
       world.within:leave(inside)
-      self.back, self.adjoint_begun, self.given = nil, false, nil
+      self.back, self.adjoint_begun = nil, false
       if not fine then error(why, 0) end
     end }
   end

@@ -1,5 +1,5 @@
 -- whole: times a training iteration of the biped as a user's script makes it: k-means observer and network, which the engine drives by,
--- and a running cost in Lua, forward and backward. What the timers do not hold is everything else: Lua, and the network.
+-- and an effort in Lua, forward and backward. What the timers do not hold is everything else: Lua, and the network.
 local cq = require "cq"
 local engine = require "cq.base.engine"
 local kernel = require "cq.measure.kernel"
@@ -26,9 +26,9 @@ local function iteration(robot, world, control_steps)
   local step = cq.value_and_grad(function(p)
     start = C.cq_clock()
     local roll = world:rollout {
-      steps = control_steps, observer = observer, controller = controller:with(p), running = function(_, u) return 1e-8 * u:dot(u) end,
+      steps = control_steps, observer = observer, controller = controller:with(p), effort = function(u) return 1e-8 * u:square():sum() end,
     }
-    local loss = roll.running:sum() - roll.state:center(robot)[1]
+    local loss = roll.effort - roll.state:center(robot)[1]
     turn = C.cq_clock()
     return loss, roll
   end)

@@ -36,7 +36,6 @@ end
 -- running and record once more, on the state after control step i, with its signals as a leaf
 local function evaluate(self, i, u)
   local state, outputs = states.new(self, i + 1), {}
-  self.given = i + 1
   if self.wanted.running then
     self.phase = "running"
     outputs[#outputs + 1] = T.as_tensor(self.running_cost(state, u))
@@ -45,7 +44,7 @@ local function evaluate(self, i, u)
     self.phase = "record"
     outputs[#outputs + 1] = T.as_tensor(self.recorder(state))
   end
-  self.phase, self.given = nil, nil
+  self.phase = nil
   return outputs
 end
 
@@ -54,7 +53,7 @@ end
 local Back = {}
 Back.__index = Back
 
--- Gradients of all signals {steps, batch, signals}: running adds its own, then the engine, then they are the controller's.
+-- Gradients of all signals {steps, batch, signals}: effort and running add their own, then the engine, then they are the controller's.
 local function back_of(self)
   local keep, width = self.keep, self.batch * self.signal_count
   local out = setmetatable({ roll = self, width = width, grad_u = ffi.new("double[?]", math.max(self.steps * width, 1)) }, Back)
@@ -75,12 +74,12 @@ local function require_back(roll, status)
   engine.check(status, "world:rollout")
 end
 
----Goes back to the state `step`, unless it is live: at once where nobody has read a state on the way.
+---Goes back to the state `step`, unless it is live, in one call.
 function Back:reach(step)
   local roll = self.roll
   local count, grad_u = C.cq_rollout_at(roll.handle) - step, self.grad_u + step * self.width
   if count == 0 then return end
-  if roll.engine_policy then return require_back(roll, roll.engine_policy:adjoint(roll, count, self.has_running and grad_u or nil)) end
+  if roll.engine_policy then return require_back(roll, roll.engine_policy:adjoint(roll, count, self.has_costs and grad_u or nil)) end
   require_back(roll, C.cq_rollout_run_adjoint(roll.handle, count, self.stress_width > 0 and self.engine_grad or nil, self.force_grad))
   for k = 0, count - 1 do roll.keep:add_signals(grad_u + k * self.width, self.engine_grad + k * self.stress_width) end
 end
@@ -89,7 +88,6 @@ end
 
 -- running and record of control step i: to the state after it, and to its signals
 local function after_step_adj(self, inner, i)
-  if not (self.wanted.running or self.wanted.record) then return end
   self.at = i
   local u = leaf(self.keep:signals_at(i))
   local outputs = tape.with(inner, evaluate, self, i, u)
@@ -104,8 +102,22 @@ local function after_step_adj(self, inner, i)
   end
   inner:backward(outputs, grads)
   if not u.grad then return end
-  self.back.has_running = true
-  ffi.copy(self.back.grad_u + i * u.count, u.grad:data(), u.count * DOUBLE)
+  self.back.has_costs = true
+  local to, from = self.back.grad_u + i * u.count, u.grad:data()
+  for k = 0, u.count - 1 do to[k] = to[k] + from[k] end
+end
+
+-- effort once more, to the signals of all control steps
+local function effort_adj(self, inner)
+  local grad = self.wanted.effort
+  if not grad then return end
+  local u = leaf(self.keep:signals())
+  local cost = tape.with(inner, control.effort, self, u)
+  require_same(self, "effort", cost:detach():equal(self.effort:detach()))
+  inner:backward({ cost }, { grad })
+  if not u.grad then return end
+  self.back.has_costs = true
+  ffi.copy(self.back.grad_u, u.grad:data(), u.count * DOUBLE)
 end
 
 -- observer, controller and force actuators once more, on the state that control step i began with
@@ -144,16 +156,20 @@ local function start_adj(self, inner, grad_hidden)
   inner:backward(tree.flatten(start, "the hidden state"), grad_hidden)
 end
 
----Carries the gradients of running {steps, ...} and record {steps, ...}, and of readouts of the final state that have been
+---Carries the gradients of running {steps, ...}, record {steps, ...} and effort, and of readouts of the final state that have been
 ---added already, back to everything that the rollout depends on.
 ---@param self cq.Rollout
----@param wanted { running: cq.Tensor|false|nil, record: cq.Tensor|false|nil }
+---@param wanted { running: cq.Tensor|false|nil, record: cq.Tensor|false|nil, effort: cq.Tensor|false|nil }
 local function reverse(self, wanted)
   self:begin_adjoint()
   local back, inner, grad_hidden = back_of(self), tape.new(), {}
-  self.back, self.wanted, self.halted = back, wanted, true
+  self.back, self.wanted = back, wanted
+  effort_adj(self, inner)
   for i = self.steps - 1, 0, -1 do
-    after_step_adj(self, inner, i)
+    if self.wanted.running or self.wanted.record then
+      back:reach(i + 1)
+      after_step_adj(self, inner, i)
+    end
     if self.sees then
       back:reach(i)
       grad_hidden = control_step_adj(self, inner, i, grad_hidden)

@@ -149,6 +149,21 @@ function control.step(self, state, hidden)
   return u, after, forces
 end
 
+---The user's cost of all signals {steps, signals} or {steps, batch, signals}.
+---@return cq.Tensor           one number, or {batch}
+function control.effort(self, u)
+  self.phase = "effort"
+  local cost = self.effort_cost(u)
+  if type(cost) ~= "number" and not T.is_tensor(cost) then is.fail("effort must give one number, got %s", text.describe(cost)) end
+  cost = T.as_tensor(cost)
+  if not control.is_scalar(cost, self.batch) then
+    is.fail("effort must give one number%s, got a tensor {%s}", self.batch > 1 and (", or {%d} for the scenes of the batch"):format(self.batch) or "",
+      table.concat(cost:shape(), ", "))
+  end
+  self.phase = nil
+  return cost
+end
+
 -- ---- what is remembered ---------------------------------------------------------------------------------------------
 
 ---@class cq.Keep
