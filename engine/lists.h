@@ -27,7 +27,16 @@
   F(YOUNG,               young,               0, "stress",           FROM_ZERO,        NAN, "Young's modulus E")                   \
   F(POISSON,             poisson,             0, "-",                BETWEEN(-1, 0.5), NAN, "Poisson's ratio nu")                  \
   F(SHEAR,               shear,               0, "stress",           FROM_ZERO,        NAN, "shear modulus mu at rest")            \
-  F(BULK,                bulk,                0, "stress",           FROM_ZERO,        NAN, "bulk modulus K at rest")
+  F(BULK,                bulk,                0, "stress",           FROM_ZERO,        NAN, "bulk modulus K at rest")              \
+  F(EXPONENT,            exponent,            0, "-",                POSITIVE,           7, "exponent gamma of Tait's equation of state") \
+  F(TENSION,             tension,             0, "stress",           FROM_ZERO,          0, "largest tension that a fluid bears")  \
+  F(VISCOSITY,           viscosity,           0, "stress time",      FROM_ZERO,        NAN, "dynamic viscosity eta")               \
+  F(BRANCH_MODULUS_1,    branch_modulus_1,    0, "-",                FROM_ZERO,        NAN, "modulus beta of the first Maxwell branch, relative to the law's") \
+  F(RELAXATION_TIME_1,   relaxation_time_1,   0, "time",             POSITIVE,         NAN, "relaxation time of the first Maxwell branch") \
+  F(BRANCH_MODULUS_2,    branch_modulus_2,    0, "-",                FROM_ZERO,        NAN, "of the second")                       \
+  F(RELAXATION_TIME_2,   relaxation_time_2,   0, "time",             POSITIVE,         NAN, "of the second")                       \
+  F(BRANCH_MODULUS_3,    branch_modulus_3,    0, "-",                FROM_ZERO,        NAN, "of the third")                        \
+  F(RELAXATION_TIME_3,   relaxation_time_3,   0, "time",             POSITIVE,         NAN, "of the third")
 
 #define CQ_ENTRY_FIELDS(F)                                                                                                       \
   F(ACTUATION_WEIGHT,    actuation_weight,    0, "-",                ANY,                1, "weight of an actuator at a particle")
@@ -55,7 +64,8 @@
 #define CQ_LAWS(L)                                                                                       \
   L(NEO_HOOKEAN,     neo_hookean,   "neo-Hookean")                                                       \
   L(COROTATED,       corotated,     "fixed corotated")                                                   \
-  L(LINEAR,          linear,        "small-strain linear elasticity")
+  L(LINEAR,          linear,        "small-strain linear elasticity")                                    \
+  L(FLUID,           fluid,         "weakly compressible fluid")
 
 #define CQ_LAW_ID(ID, law, meaning) CQ_MATERIAL_##ID,
 

@@ -127,6 +127,7 @@ static void check_polar(shape kind) {
 // ---- material and actuation ---------------------------------------------------------------------------------------------
 
 #include "physics_material.inl"
+#include "physics_inelastic.inl"
 
 struct actuation_map {
   enum { inputs = DD + SYM + DD, outputs = DD };   // F, sigma, and the stress it is added to
@@ -209,6 +210,7 @@ static void all(void) {
     check_polar((shape)k);
   }
   check_materials();
+  check_inelastic();
   hold(actuation_map{}, "actuation");
   hold(to_grid_map{}, "transfer to the grid");
   hold(to_particle_map{}, "transfer to the particle");
