@@ -8,13 +8,11 @@
 #if CQ_REAL_BYTES == 4
 typedef float real;
 #define s_sqrt sqrtf
-#define s_exp expf
 #define s_log logf
 #define s_floor floorf
 #else
 typedef double real;
 #define s_sqrt sqrt
-#define s_exp exp
 #define s_log log
 #define s_floor floor
 #endif
@@ -22,7 +20,6 @@ typedef double real;
 typedef real Real;
 #define r_set(x) ((Real)(x))
 #define r_sqrt s_sqrt
-#define r_exp s_exp
 #define r_log s_log
 #define r_floor s_floor
 #define r_abs(x) ((x) < 0 ? -(x) : (x))

@@ -11,14 +11,12 @@
 #elif CQ_REAL_BYTES == 4
 typedef float real;
 #define s_sqrt sqrtf
-#define s_exp expf
 #define s_log logf
 #define s_floor floorf
 #define s_value(x) (x)
 #else
 typedef double real;
 #define s_sqrt sqrt
-#define s_exp exp
 #define s_log log
 #define s_floor floor
 #define s_value(x) (x)
@@ -45,7 +43,6 @@ typedef real Real;
 #define r_load(p) (*(p))
 #define r_store(p, x) (*(p) = (x))
 #define r_sqrt s_sqrt
-#define r_exp s_exp
 #define r_log s_log
 #define r_floor s_floor
 static inline Real r_abs(Real x) { return x < 0 ? -x : x; }
@@ -113,27 +110,6 @@ R_INLINE Real r_log(Real x) {
   for (int i = TERMS - 1; i >= 1; i--) sum = sum * s2 + (real)1 / (2 * i + 1);
   // 2 s = f - s f keeps the leading term exact for x near 1
   return n * ln2_high + (f - (s * f - ((real)2 * s * s2 * sum + n * ln2_low)));
-}
-
-// exp(x) = 2^k exp(r), r = x - k log 2 in [-log(2)/2, log(2)/2]; beyond what a normal number holds, that of the largest or the smallest.
-// The series of exp is cut where its terms fall below rounding: |r| <= 0.3466.
-R_INLINE Real r_exp(Real x) {
-#if CQ_REAL_BYTES == 4
-  enum { TERMS = 7, MANTISSA = 23, BIAS = 127 };
-  const real highest = 88.3f, lowest = -87.3f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
-#else
-  enum { TERMS = 13, MANTISSA = 52, BIAS = 1023 };
-  const real highest = 709.4, lowest = -708, ln2_high = 6.93147180369123816490e-01, ln2_low = 1.90821492927058770002e-10;
-#endif
-  // NaN stays NaN
-  x = r_pick(x - highest, r_set(highest), x);
-  x = r_pick(lowest - x, r_set(lowest), x);
-  const Real k = r_floor(x * (real)1.44269504088896340736 + (real)0.5), r = (x - k * ln2_high) - k * ln2_low;
-  Real sum = r_set((real)1);
-  for (int i = TERMS; i >= 2; i--) sum = (real)1 + r * sum * ((real)1 / (real)i);
-  // 1 is added last, where its rounding is the only one that counts
-  const Real value = (real)1 + r * sum;
-  return value * (Real)((__builtin_convertvector(k, RealBits) + BIAS) << MANTISSA);
 }
 
 // is a lane above 0?

@@ -6,7 +6,6 @@
 #define CQ_LAW_TABLE
 typedef double real, Real;
 #define r_sqrt sqrt
-#define r_exp exp
 #define r_log log
 static inline double r_pick(double c, double a, double b) { return c > 0 ? a : b; }
 #pragma GCC diagnostic ignored "-Wpedantic"   // const of arrays of arrays, as in the kernels

@@ -34,10 +34,6 @@ inline dual s_sqrt(dual x) {
   const double r = sqrt(x.value);
   return {r, x.slope / (2 * r)};
 }
-inline dual s_exp(dual x) {
-  const double e = exp(x.value);
-  return {e, x.slope * e};
-}
 inline dual s_log(dual x) { return {log(x.value), x.slope / x.value}; }
 inline dual s_floor(dual x) { return {floor(x.value), 0}; }
 

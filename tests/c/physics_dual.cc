@@ -13,10 +13,8 @@ extern "C" {
 // what engine/math/real.h asks of a Real that is one scalar
 static inline double s_sqrt(double x) { return sqrt(x); }
 static inline double r_sqrt(double x) { return sqrt(x); }
-static inline double r_exp(double x) { return exp(x); }
 static inline double r_log(double x) { return log(x); }
 static inline dual r_sqrt(dual x) { return s_sqrt(x); }
-static inline dual r_exp(dual x) { return s_exp(x); }
 static inline dual r_log(dual x) { return s_log(x); }
 template <typename T> static inline T r_pick(T c, T a, T b) { return c > 0 ? a : b; }
 
