@@ -5,6 +5,7 @@
 #include "../engine/math/real.h"
 #include "../engine/math/matrix.inl"
 #include "../engine/math/polar.inl"
+#include "../engine/math/eigen.inl"
 #include "../engine/math/spline.inl"
 #include "../engine/physics/material.inl"
 #include "../engine/physics/actuation.inl"

@@ -9,11 +9,13 @@
 typedef float real;
 #define s_sqrt sqrtf
 #define s_log logf
+#define s_exp expf
 #define s_floor floorf
 #else
 typedef double real;
 #define s_sqrt sqrt
 #define s_log log
+#define s_exp exp
 #define s_floor floor
 #endif
 
@@ -21,6 +23,7 @@ typedef real Real;
 #define r_set(x) ((Real)(x))
 #define r_sqrt s_sqrt
 #define r_log s_log
+#define r_exp s_exp
 #define r_floor s_floor
 #define r_abs(x) ((x) < 0 ? -(x) : (x))
 #define r_max(a, b) ((a) > (b) ? (a) : (b))

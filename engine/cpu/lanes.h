@@ -12,12 +12,14 @@
 typedef float real;
 #define s_sqrt sqrtf
 #define s_log logf
+#define s_exp expf
 #define s_floor floorf
 #define s_value(x) (x)
 #else
 typedef double real;
 #define s_sqrt sqrt
 #define s_log log
+#define s_exp exp
 #define s_floor floor
 #define s_value(x) (x)
 #endif
@@ -44,6 +46,7 @@ typedef real Real;
 #define r_store(p, x) (*(p) = (x))
 #define r_sqrt s_sqrt
 #define r_log s_log
+#define r_exp s_exp
 #define r_floor s_floor
 static inline Real r_abs(Real x) { return x < 0 ? -x : x; }
 static inline Real r_max(Real a, Real b) { return a > b ? a : b; }
@@ -110,6 +113,28 @@ R_INLINE Real r_log(Real x) {
   for (int i = TERMS - 1; i >= 1; i--) sum = sum * s2 + (real)1 / (2 * i + 1);
   // 2 s = f - s f keeps the leading term exact for x near 1
   return n * ln2_high + (f - (s * f - ((real)2 * s * s2 * sum + n * ln2_low)));
+}
+
+// exp(x) = 2^k exp(r), k = round(x / log 2), |r| <= log(2) / 2, by the series up to where its terms fall below
+// rounding. Of any x: too large gives infinity, too small 0, NaN itself.
+R_INLINE Real r_exp(Real x) {
+#if CQ_REAL_BYTES == 4
+  const int terms = 7, fraction = 23, bias = 127;
+  const real low = -110, high = 90, whole = 0x1.8p23f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
+#else
+  const int terms = 13, fraction = 52, bias = 1023;
+  const real low = -760, high = 720, whole = 0x1.8p52;
+  const real ln2_high = 6.93147180369123816490e-01, ln2_low = 1.90821492927058770002e-10;
+#endif
+  x = r_pick(low - x, r_set(low), r_pick(x - high, r_set(high), x));
+  // a sum of this size has no digits after the point: its last ones are k
+  const Real sum = x * (real)1.44269504088896340736 + whole, n = sum - whole;
+  const RealBits k = (RealBits)sum - (RealBits)r_set(whole), half = k >> 1;
+  const Real r = x - n * ln2_high - n * ln2_low;
+  Real e = r_set((real)1);
+  for (int i = terms; i > 1; i--) e = e * r * ((real)1 / (real)i) + (real)1;
+  // the leading one is added last; 2^k in two factors, for it may itself be out of range
+  return (e * r + (real)1) * (Real)((half + bias) << fraction) * (Real)((k - half + bias) << fraction);
 }
 
 // is a lane above 0?

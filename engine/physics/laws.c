@@ -7,11 +7,15 @@
 typedef double real, Real;
 #define r_sqrt sqrt
 #define r_log log
+#define r_exp exp
+#define r_abs fabs
+static inline double r_max(double a, double b) { return a > b ? a : b; }
 static inline double r_pick(double c, double a, double b) { return c > 0 ? a : b; }
 #pragma GCC diagnostic ignored "-Wpedantic"   // const of arrays of arrays, as in the kernels
 #include "../math/real.h"
 #include "../math/matrix.inl"
 #include "../math/polar.inl"
+#include "../math/eigen.inl"
 #include "material.inl"
 
 const cq_law *cq_law_of(int32_t kind) {

@@ -1,8 +1,7 @@
-// dual_lame: the elastic constants of engine/physics/lame.h, which is written for double, once more over dual.
+// dual_lame: the elastic constants of engine/physics/lame.h, which is written for double, once more over
+// the dual numbers that a test calls dual.
 #ifndef TEST_DUAL_LAME_H
 #define TEST_DUAL_LAME_H
-
-#include "dual.h"
 
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wkeyword-macro"

@@ -3,6 +3,7 @@
 // primals, over double for the adjoints.
 #include "check.h"
 #include "dual.h"
+#include "twofold.h"
 #include <string.h>
 
 extern "C" {
@@ -10,13 +11,19 @@ extern "C" {
 #include "physics/material/law.h"
 }
 
+typedef dual_of<twofold> dual;
+
 // what engine/math/real.h asks of a Real that is one scalar
 static inline double s_sqrt(double x) { return sqrt(x); }
 static inline double r_sqrt(double x) { return sqrt(x); }
 static inline double r_log(double x) { return log(x); }
+static inline double r_exp(double x) { return exp(x); }
 static inline dual r_sqrt(dual x) { return s_sqrt(x); }
 static inline dual r_log(dual x) { return s_log(x); }
+static inline dual r_exp(dual x) { return s_exp(x); }
 template <typename T> static inline T r_pick(T c, T a, T b) { return c > 0 ? a : b; }
+template <typename T> static inline T r_max(T a, T b) { return a > b ? a : b; }
+template <typename T> static inline T r_abs(T x) { return x < 0 ? -x : x; }
 
 #include "dual_lame.h"
 
@@ -41,15 +48,18 @@ static void hold(const Map &map, const char *name, uint64_t silent = 0, uint64_t
     for (double &d : direction) d = uniform(-1, 1);
     for (double &g : grad_out) g = uniform(-1, 1);
     dual seeded[Map::inputs], out[Map::outputs];
-    for (int k = 0; k < Map::inputs; k++) seeded[k] = {in[k], direction[k]};
+    // moved by next to nothing, so that no two stretches are equal: a decomposition has no derivative there, while
+    // what is made of it has one
+    for (int k = 0; k < Map::inputs; k++) seeded[k] = {twofold(in[k]) + twofold(1e-16 * uniform(-1, 1)), direction[k]};
     map.primal(seeded, out);
     map.adjoint(in, grad_in, grad_out);
     double wanted = 0, got = 0, size = 0, best = 1e30;
     // relative to the terms of the two sums, which may cancel
     double terms = 0;
     for (int k = 0; k < Map::outputs; k++) {
-      wanted += grad_out[k] * out[k].slope;
-      terms += fabs(grad_out[k] * out[k].slope);
+      const double slope = (double)out[k].slope;
+      wanted += grad_out[k] * slope;
+      terms += fabs(grad_out[k] * slope);
     }
     for (int k = 0; k < Map::inputs; k++) {
       got += grad_in[k] * direction[k];
@@ -64,7 +74,7 @@ static void hold(const Map &map, const char *name, uint64_t silent = 0, uint64_t
       for (int side = 0; side < 2; side++) {
         for (int k = 0; k < Map::inputs; k++) seeded[k] = in[k] + (side ? -step : step) * direction[k];
         map.primal(seeded, out);
-        for (int k = 0; k < Map::outputs; k++) sides[side] += grad_out[k] * out[k].value;
+        for (int k = 0; k < Map::outputs; k++) sides[side] += grad_out[k] * (double)out[k].value;
       }
       best = fmin(best, fabs((sides[0] - sides[1]) / (2 * step) - got) / fmax(size, 1e-300));
     }

@@ -124,6 +124,36 @@ static void check_polar(shape kind) {
         shape_name[kind], off, skew, trace);
 }
 
+// G = U diag(g) V^T with g_i = log s_i + sum_j s_j^2 / 10, whose slopes are not symmetric
+struct singular_map {
+  shape kind;
+  enum { inputs = DD, outputs = DD };
+  void draw(double *in) const { random_deformation(kind, in); }
+  void primal(const dual *in, dual *out) const {
+    over_dual::Singular of;
+    dual g[D], sum = 0;
+    over_dual::singular(square(in), &of);
+    for (int i = 0; i < D; i++) sum += of.s[i] * of.s[i] / 10;
+    for (int i = 0; i < D; i++) g[i] = r_log(of.s[i]) + sum;
+    over_dual::singular_join(&of, g, square(out));
+  }
+  void adjoint(const double *in, double *grad_in, const double *grad_out) const {
+    product::Singular of;
+    product::SingularSlopes slopes;
+    double g[D], sum = 0;
+    product::singular(square(in), &of);
+    for (int i = 0; i < D; i++) sum += of.s[i] * of.s[i] / 10;
+    for (int i = 0; i < D; i++) g[i] = log(of.s[i]) + sum;
+    for (int i = 0; i < D; i++)
+      for (int j = 0; j < D; j++) {
+        slopes.slope[j][i] = of.s[j] / 5 + (i == j) / of.s[i];   // transposed
+        slopes.apart[i][j] = 1 / product::exp_apart(log(of.s[i]), log(of.s[j]));
+        slopes.along[i][j] = (g[i] + g[j]) / (of.s[i] + of.s[j]);
+      }
+    product::singular_derivative(&of, &slopes, square(grad_out), square(grad_in));
+  }
+};
+
 // ---- material and actuation ---------------------------------------------------------------------------------------------
 
 #include "physics_material.inl"
@@ -208,6 +238,8 @@ static void all(void) {
     for (int i = 0; i < D; i++) diagonal |= (uint64_t)(k == IDENTITY) << i * (D + 1);
     hold(polar_map{(shape)k}, name, diagonal);
     check_polar((shape)k);
+    snprintf(name, sizeof name, "%dD function of stretches, %s", D, shape_name[k]);
+    hold(singular_map{(shape)k}, name);
   }
   check_materials();
   check_inelastic();

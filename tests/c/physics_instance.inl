@@ -2,6 +2,7 @@
 #include "math/real.h"
 #include "math/matrix.inl"
 #include "math/polar.inl"
+#include "math/eigen.inl"
 #include "math/spline.inl"
 #include "physics/material.inl"
 #include "physics/actuation.inl"

@@ -6,6 +6,8 @@ extern "C" {
 }
 
 #include "check.h"
+#include "dual.h"
+typedef dual_of<double> dual;
 #include "dual_lame.h"
 #include "scene.h"
 #include <vector>
