@@ -72,7 +72,9 @@ static cq_status check_materials(const cq_world_def *def) {
     if (!law) return cq_fail(CQ_INVALID, "material %d has the unknown kind %d", k, m->kind);
     if (m->elasticity != CQ_ELASTICITY_YOUNG_POISSON && m->elasticity != CQ_ELASTICITY_SHEAR_BULK)
       return cq_fail(CQ_INVALID, "material %d has the unknown elasticity %d", k, m->elasticity);
-    if (m->incompressible && law->slot[0] != CQ_SLOT_MU)
+    int32_t volumetric = 0;
+    for (int32_t s = 0; s < law->slot_count; s++) volumetric |= law->slot[s] == CQ_SLOT_VOLUMETRIC;
+    if (m->incompressible && !volumetric)
       return cq_fail(CQ_INVALID, "incompressible is %d; the law %s has a bulk modulus of its own", m->incompressible, law->name);
     if (m->incompressible < 0 || m->incompressible > 8 || m->incompressible % 2)
       return cq_fail(CQ_INVALID, "incompressible is %d; the power is 0 (none), 2, 4, 6 or 8: an odd one would push a "

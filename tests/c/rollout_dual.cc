@@ -35,6 +35,8 @@ int main(void) {
   space::check_scene(7, false);
   plane::check_scene(16, false, test_scene_viscous);
   space::check_scene(6, false, test_scene_viscous);
+  plane::check_scene(16, false, test_scene_plastic);
+  space::check_scene(6, false, test_scene_plastic);
   plane::check_movers();
   space::check_movers();
   return check_report();

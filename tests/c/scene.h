@@ -161,6 +161,14 @@ static inline double test_usual(int32_t field) {
     case CQ_FIELD_EXPONENT: return 5;
     case CQ_FIELD_TENSION: return 0.1;
     case CQ_FIELD_VISCOSITY: return 0.03;
+    case CQ_FIELD_YIELD_STRESS: return 0.4;
+    case CQ_FIELD_HARDENING: return 2;
+    // it flows, but is not pulled apart: there stretches are equal, where numbers with a slope have none (rollout_dual.cc)
+    case CQ_FIELD_FRICTION_ANGLE: return 0.1;
+    case CQ_FIELD_COHESION: return 0.4;
+    case CQ_FIELD_SNOW_HARDENING: return 3;
+    case CQ_FIELD_CRITICAL_COMPRESSION: return 0.03;
+    case CQ_FIELD_CRITICAL_STRETCH: return 0.02;
     case CQ_FIELD_RELAXATION_TIME_1: return 0.005;
     case CQ_FIELD_RELAXATION_TIME_2: return 0.02;
     case CQ_FIELD_RELAXATION_TIME_3: return 0.1;
@@ -190,6 +198,13 @@ static inline void test_scene_take(test_scene *s, const cq_material materials[4]
 static inline void test_scene_viscous(test_scene *s) {
   static const cq_material kinds[4] = {{CQ_MATERIAL_FLUID, 0, 0, 1, 0}, {CQ_MATERIAL_NEO_HOOKEAN, 0, 2, 0, 1},
                                        {CQ_MATERIAL_COROTATED, 0, 0, 1, 3}, {CQ_MATERIAL_LINEAR, 0, 0, 1, 0}};
+  test_scene_take(s, kinds);
+}
+
+// solids that flow, and a fluid without viscosity
+static inline void test_scene_plastic(test_scene *s) {
+  static const cq_material kinds[4] = {{CQ_MATERIAL_VON_MISES, 0, 2, 0, 0}, {CQ_MATERIAL_DRUCKER_PRAGER, 0, 0, 1, 0},
+                                       {CQ_MATERIAL_SNOW, 0, 0, 0, 0}, {CQ_MATERIAL_FLUID, 0, 0, 0, 0}};
   test_scene_take(s, kinds);
 }
 
