@@ -81,7 +81,9 @@ typedef enum cq_material_kind {         // see lists.h
 
 typedef struct cq_law_info {
   const char *name, *meaning;           // that of the constructor in Lua; for people
-  int32_t lame;                         // 1: it has Lame's constants: any cq_elasticity gives them, and incompressible is allowed
+  int32_t lame;                         // 1: it has Lame's constants: any cq_elasticity gives them
+  int32_t incompressible;               // 1: it may have a Bonet-Wood term
+  int32_t branches;                     // 1: Maxwell branches may stand beside it
 } cq_law_info;
 
 const cq_law_info *cq_law_describe(int32_t kind);        // NULL for a kind that is none
@@ -96,7 +98,11 @@ typedef struct cq_material {
   int32_t kind;                         // cq_material_kind
   int32_t elasticity;                   // cq_elasticity, of laws with Lame's constants
   int32_t incompressible;               // power p of the Bonet-Wood term (eq. 14): 0 none, or 2, 4, 6, 8
+  int32_t viscous;                      // 1: a Newtonian viscosity beside the law, CQ_FIELD_VISCOSITY (Kelvin-Voigt damping of a solid)
+  int32_t branches;                     // Maxwell branches beside a hyperelastic law: 0 to CQ_BRANCHES_MAX
 } cq_material;
+
+enum { CQ_BRANCHES_MAX = 3 };
 
 // Constants that a material takes: their fields, at most `most`; returns how many there are.
 int32_t cq_material_fields(const cq_material *material, int32_t *fields, int32_t most);

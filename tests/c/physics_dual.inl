@@ -157,6 +157,7 @@ struct singular_map {
 // ---- material and actuation ---------------------------------------------------------------------------------------------
 
 #include "physics_material.inl"
+#include "physics_inelastic.inl"
 
 struct actuation_map {
   enum { inputs = DD + SYM + DD, outputs = DD };   // F, sigma, and the stress it is added to
@@ -241,6 +242,7 @@ static void all(void) {
     hold(singular_map{(shape)k}, name);
   }
   check_materials();
+  check_inelastic();
   hold(actuation_map{}, "actuation");
   hold(to_grid_map{}, "transfer to the grid");
   hold(to_particle_map{}, "transfer to the particle");
