@@ -200,7 +200,7 @@ void launch_twice(kernel *run, const char *name, int whole) {
   cudaMalloc(&out, 2 * count * sizeof(int));
   cudaMemset(out, 0, 2 * count * sizeof(int));
   for (int k = 0; k < 2; k++)
-    emulation::launch(name, blocks, threads, nullptr, run, out, whole);
+    emulation::launch({name, blocks, threads, emulation::company::none, false}, nullptr, run, out, whole);
   const cudaError_t error = cudaDeviceSynchronize();
   CHECK((machine()->faults > 0) == (error == cudaErrorLaunchFailure), "%s: %lld faults, but error %d", name, (long long)machine()->faults, error);
   cudaFree(out);
