@@ -173,9 +173,9 @@ $(BUILD)/cqlua: $(OBJECTS) $(BUILD)/objects
 # ---- the CUDA device --------------------------------------------------------------------------------------------------
 # asked for once, where it is needed: nvidia-smi may take a second
 GPU_ARCHS = $(eval GPU_ARCHS := $(if $(NVCC),$(shell sh cuda/archs.sh '$(NVCC)' $(CUDA_ARCHS))))$(GPU_ARCHS)
-# A multiply and an add may be fused, as on the CPU, and float32 flushes denormals, as there (engine/base/denormal.h); no flag does
-# so for float64, whose denormals take a GPU no longer. Quotients and roots stay correctly rounded, which -ftz does not change.
-# The host's compiler sees pragmas that are for the GPU's.
+# A multiply and an add may be fused, as on the CPU, and float32 flushes denormals, as there (engine/base/denormal.h);
+# no flag does so for float64, whose denormals take a GPU no longer. Quotients and roots stay correctly rounded, which
+# -ftz does not change. The host's compiler sees pragmas that are for the GPU's.
 CUDA_FLAGS = -std=c++17 -O3 -ftz=true -prec-div=true -prec-sqrt=true $(CPPFLAGS_ALL) -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra,-Wno-unknown-pragmas -Xptxas -v \
   -Wno-deprecated-gpu-targets \
   $(foreach a,$(GPU_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \

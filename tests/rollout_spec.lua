@@ -280,6 +280,23 @@ describe("a rollout", function()
     assert(broken:find("signal 2 is nan", 1, true) and broken:find("control step 9 of 12", 1, true), broken)
   end)
 
+  it("flushes denormals in the engine only, also where it fails", function()
+    local world, seen = scene.world(scene.robot()), {}
+    local function look() seen[#seen + 1] = (T.tensor(1e-310) * 0.5):item() end
+    T.value_and_grad(function(p)
+      local roll = world:rollout {
+        robot = world.robot:with { velocity = p.velocity }, steps = 2, controller = function() look() return T.zeros { 2 } end,
+      }
+      look()
+      return roll.state:center("foot")[1]
+    end) { velocity = T.param(T.zeros { world.particle_count, 2 }) }
+    look()
+    scene.failure(world, { steps = 50, controller = function() return { -90, -90 } end })
+    look()
+    assert(#seen > 4)
+    for _, number in ipairs(seen) do assert.equal(1e-310 / 2, number) end
+  end)
+
   it("that the engine drives by itself equals one that Lua drives", function() assert.equal(10, engine_policy.compare()) end)
 
   it("is left to Lua where a user has put a method of his own in the place of ours", function()

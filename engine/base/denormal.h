@@ -1,11 +1,12 @@
-// denormal: how a thread treats numbers too small for their full digits (below 1.2e-38 in float32, 2.2e-308 in float64). A
-// processor takes several times as long over one of them, some a hundred times, and they are what waves end in that run into a body
-// at rest, and adjoints in what the loss hardly depends on. While a thread works for the engine it flushes them: an operation takes
-// such an operand for 0 and gives 0 where the result would be one (engine/physics/EQUATIONS.md says what that loses).
+// denormal: how a thread treats numbers too small for their full digits (below 1.2e-38 in float32, 2.2e-308 in
+// float64). A processor takes several times as long over one of them, some a hundred times, and they are what waves
+// end in that run into a body at rest, and adjoints in what the loss hardly depends on. While a thread works for the
+// engine it flushes them: an operation takes such an operand for 0 and gives 0 where the result would be one
+// (engine/physics/EQUATIONS.md says what that loses).
 //
-// The mode belongs to the thread, so the engine gives the caller's back. It is a whole one: rounding to nearest and no traps,
-// whatever the caller asked for, or the results would depend on which thread did the work.
-// On x86 by MXCSR, on 64-bit ARM by FPCR. On other machines nothing is flushed; only time is lost there.
+// The mode belongs to the thread, so the engine gives the caller's back. It is a whole one: rounding to nearest and no
+// traps, whatever the caller asked for, or the results would depend on which thread did the work. On x86 by MXCSR, on
+// 64-bit ARM by FPCR. On other machines nothing is flushed; only time is lost there.
 #ifndef CQ_DENORMAL_H
 #define CQ_DENORMAL_H
 
@@ -38,8 +39,8 @@ static inline cq_float_mode cq_float_mode_get(void) { return 0; }
 static inline void cq_float_mode_set(cq_float_mode mode) { (void)mode; }
 #endif
 
-// This thread flushes from here on; gives the mode that it had, for cq_float_mode_set. What is to be flushed is called through a
-// pointer in between: compilers move arithmetic across changes of the mode, but not across such a call.
+// This thread flushes from here on; gives the mode that it had, for cq_float_mode_set. What is to be flushed is called
+// through a pointer in between: compilers move arithmetic across changes of the mode, but not across such a call.
 static inline cq_float_mode cq_denormals_flush(void) {
   const cq_float_mode before = cq_float_mode_get();
   cq_float_mode_set(cq_flushing);

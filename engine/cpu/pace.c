@@ -4,13 +4,14 @@
 enum {
   TURNS = 8,                  // first calls, which take turns: they touch new memory, and tell little
   TURNS_LONG = 4,             // of long ones
-  TRIAL_CALLS = 3,            // of a trial, unless it is hopeless; its first one wakes sleeping threads, and tells nothing
+  TRIAL_CALLS = 3,            // of a trial, unless it is hopeless; its first one wakes sleeping threads: not counted
 };
 
 static const double waking = 1e-3;         // [s] more than it takes to wake
 static const double window_length = 20e-3; // [s] several time slices of a system, which are of 3 or 4 ms
 static const double wait_first = 10e-3;    // [s] until the first trial: a first impression may be wrong
 static const double wait_most = 0.1;       // [s] from one trial to the next, unless they cost more than
+static const double patience = 30;         // [s] until the next trial, for each that the last one has lost
 static const double trial_share = 0.015;   // of all time
 static const double trial_length = 1 / 32.0;   // of the time since the last one
 static const double clearly = 1.05;        // as slow: worth a switch
@@ -80,12 +81,13 @@ static void note_trial(cq_pace *p, double work, double seconds) {
   const int told = p->trying++ > 1 || p->cost > waking;
   if (told) tally_add(&p->trial, work, seconds);
   const double slower = p->trial.seconds / (pace * p->trial.work), allowed = trial_length * p->since_trial;
-  const int lost = told && (slower > hopeless || (slower > 1 && p->trial.calls >= TRIAL_CALLS && p->trial.seconds > allowed));
+  const int over = p->trial.calls >= TRIAL_CALLS && p->trial.seconds > allowed;
+  const int lost = told && (slower > hopeless || (slower > 1 && over));
   if (!lost && p->trial.seconds < window_length) return;
   *pace_of(p, !p->taken) = tally_take(&p->trial);
   p->trying = 0;
   p->since_trial = 0;
-  p->wait = fmin(fmax(2 * p->wait, 10 * p->cost), fmax(wait_most, p->cost / trial_share));
+  p->wait = fmin(fmax(2 * p->wait, patience * p->cost), fmax(wait_most, p->cost / trial_share));
   if (slower * clearly < 1) take(p, !p->taken);
 }
 

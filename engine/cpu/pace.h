@@ -1,10 +1,10 @@
-// pace: how many threads one kind of work should have, one or all. Small scenes, and machines whose cores others use, are faster
-// with one. Results are the same bits either way.
+// pace: how many threads one kind of work should have, one or all. Small scenes, and machines whose cores others use,
+// are faster with one. Results are the same bits either way.
 //
-// A neighbour on one of the cores does not make every call slower: most take as long as before, but some wait for a thread that
-// has lost its core, for a time slice of milliseconds. So what counts is the mean over windows of several time slices. A way whose
-// windows keep being slower than what the other one took last is left; the other one is tried now and then, for only that shows
-// that a neighbour has gone.
+// A neighbour on one of the cores does not make every call slower: most take as long as before, but some wait for a
+// thread that has lost its core, for a time slice of milliseconds. So what counts is the mean over windows of several
+// time slices. A way whose windows keep being slower than what the other one took last is left; the other one is tried
+// now and then, for only that shows that a neighbour has gone.
 #ifndef CQ_PACE_H
 #define CQ_PACE_H
 

@@ -1,5 +1,6 @@
-// Numbers too small for their full digits: the engine flushes them in every thread that works for it, so that neither states nor
-// adjoints hold one, whatever the number of threads; and each call gives its caller the floating-point mode back.
+// Numbers too small for their full digits: the engine flushes them in every thread that works for it, so that neither
+// states nor adjoints hold one, whatever the number of threads; and each call gives its caller the floating-point mode
+// back.
 #include "base/denormal.h"
 #include "rollout.h"
 
@@ -96,13 +97,15 @@ static seen look(const test_choice *choice) {
 }
 
 static void check_none(int dim, int precision, void (*change)(test_scene *), const char *name) {
-  test_choice choice = {.dim = dim, .side = dim == 3 ? 12 : SIDE, .precision = precision, .steps = STEPS, .threads = 1, .change = change};
+  test_choice choice = {.dim = dim, .side = dim == 3 ? 12 : SIDE, .precision = precision, .steps = STEPS, .threads = 1,
+                        .change = change};
   const seen alone = look(&choice);
   choice.threads = 2;
   const seen together = look(&choice);
   // a GPU does not flush float64, nor does it lose time by it
   if (CQ_FLUSHES && (test_device() == CQ_DEVICE_CPU || precision == CQ_FLOAT32)) {
-    CHECK(alone.in_state == 0, "%s, %dD, float%d: %lld numbers of states are denormal", name, dim, 8 * precision, (long long)alone.in_state);
+    CHECK(alone.in_state == 0, "%s, %dD, float%d: %lld numbers of states are denormal", name, dim, 8 * precision,
+          (long long)alone.in_state);
     CHECK(alone.in_gradient == 0, "%s, %dD, float%d: %lld numbers of gradients are denormal", name, dim, 8 * precision,
           (long long)alone.in_gradient);
   }

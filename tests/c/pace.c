@@ -1,5 +1,5 @@
-// The choice of threads, on made-up machines with a clock of their own: how much longer work takes than it would in the hands of
-// one who knows.
+// The choice of threads, on made-up machines with a clock of their own: how much longer work takes than it would in
+// the hands of one who knows.
 #include "check.h"
 #include "cpu/pace.h"
 

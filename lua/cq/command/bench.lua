@@ -18,7 +18,7 @@ local text = require "cq.base.text"
 local cases = require "cq.measure.cases"
 local kernel = require "cq.measure.kernel"
 local machine = require "cq.measure.machine"
-local rest = require "cq.measure.rest"
+local resting = require "cq.measure.rest"
 local whole = require "cq.measure.whole"
 
 local is = schema
@@ -37,7 +37,7 @@ local all = {
   { name = "3d-8000-float64", dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 200, precision = "float64" },
   { name = "3d-64000", dim = 3, side = 40, cells = { 50, 70, 50 }, steps = 60, paper = { 1.594, 1.774 } },
   { name = "3d-512000", dim = 3, side = 80, cells = { 100, 120, 100 }, steps = 30, repeats = 5, paper = { 10.501, 11.594 } },
-  { name = "rest", time = rest.time, dim = 2 },
+  { name = "rest", time = resting.time, dim = 2 },
   { name = "biped", time = whole.time, dim = 2, repeats = 3 },
 }
 

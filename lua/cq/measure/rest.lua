@@ -1,6 +1,6 @@
--- rest: times a long bar at rest whose one end is actuated, with an adjoint that starts from the other end; and the same bar where
--- all of it moves, and the adjoint starts from all particles. Arithmetic takes as long for both, unless numbers that fade to nothing
--- are slow.
+-- rest: times a long bar at rest whose one end is actuated, with an adjoint that starts from the other end; and the
+-- same bar where all of it moves, and the adjoint starts from all particles. Arithmetic takes as long for both, unless
+-- numbers that fade to nothing are slow.
 local cq = require "cq"
 local kernel = require "cq.measure.kernel"
 local machine = require "cq.measure.machine"
@@ -34,16 +34,20 @@ function rest.time(steps, repeats)
   local control_steps = steps and math.ceil(steps / SUBSTEPS) or CONTROL_STEPS
   local scene = require "scenes.resting_bar" { substeps = SUBSTEPS }
   local world, robot = cq.World(scene.world), scene.robot
-  local fields = { steps = control_steps, repeats = repeats, signals = signals_of(control_steps), velocity = velocity_of(robot, SPEED) }
+  local fields = {
+    steps = control_steps, repeats = repeats, signals = signals_of(control_steps), velocity = velocity_of(robot, SPEED),
+  }
   local moving = kernel.time(world, fields)
   fields.velocity, fields.group = velocity_of(robot, { 0, 0 }), robot:group(scene.far)
   local still = kernel.time(world, fields)
   local out = {
-    particles = world.particle_count, precision = world.precision, engine = world.device, device = world.device_kind, cells = world.cells,
-    steps = still.steps * SUBSTEPS, law = "neo_hookean", timers = kernel.timer_cost(SUBSTEPS),
+    particles = world.particle_count, precision = world.precision, engine = world.device, device = world.device_kind,
+    cells = world.cells, steps = still.steps * SUBSTEPS, law = "neo_hookean", timers = kernel.timer_cost(SUBSTEPS),
     forward = still.forward, backward = still.backward, phases = still.phases, ratio = {},
   }
-  for _, way in ipairs { "forward", "backward" } do out.ratio[way] = machine.least(still[way]) / machine.least(moving[way]) end
+  for _, way in ipairs { "forward", "backward" } do
+    out.ratio[way] = machine.least(still[way]) / machine.least(moving[way])
+  end
   world:close()
   return out
 end

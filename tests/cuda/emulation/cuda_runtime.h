@@ -175,7 +175,8 @@ cudaError_t launch_together(bool flushes, const cudaLaunchConfig_t *config, void
 }
 }
 
-// The kernels of float32 flush all that is denormal. On a GPU their few doubles are not flushed, nor are those of other kernels.
+// The kernels of float32 flush all that is denormal. On a GPU their few doubles are not flushed, nor are those of
+// other kernels.
 #if defined(CQ_REAL_BYTES) && CQ_REAL_BYTES == 4
 #define CQ_EMULATED_FLUSH true
 #else
