@@ -18,7 +18,7 @@ extern "C" {
 
 // ---- base -----------------------------------------------------------------------------------------------------------
 
-enum { CQ_ABI = 5 };                    // changes with any change of this file that a caller can notice
+enum { CQ_ABI = 6 };                    // changes with any change of this file that a caller can notice
 enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
 enum { CQ_DIM_MAX = 3 };
 
@@ -247,18 +247,32 @@ cq_status cq_rollout_gradient(cq_rollout *rollout, int32_t field, double *out, i
 // ---- readouts of the live state, with their adjoints --------------------------------------------------------------------
 
 typedef enum cq_readout_kind {
-  CQ_READOUT_MEAN = 0,                  // {groups, width}: weighted mean of a field over each group
+  CQ_READOUT_MEAN = 0,                  // {groups, width}: weighted mean of a quantity over each group
   CQ_READOUT_SECOND_MOMENT,             // {groups, width, width}: weighted mean of q q^T about the origin
-  CQ_READOUT_GATHER,                    // {particles, width}: the field itself, groups are joined
+  CQ_READOUT_GATHER,                    // {particles, width}: the quantity itself, groups are joined
+  CQ_READOUT_SUM,                       // {groups, width}: weighted sum over each group
 } cq_readout_kind;
 
-typedef enum cq_weighting { CQ_WEIGHT_MASS = 0, CQ_WEIGHT_PARTICLE } cq_weighting;
+// weight of a particle: mass, 1, or initial volume
+typedef enum cq_weighting { CQ_WEIGHT_MASS = 0, CQ_WEIGHT_PARTICLE, CQ_WEIGHT_VOLUME } cq_weighting;
 
-typedef struct cq_readout {             // out: for each scene one field after the other, in the order of cq_field
+typedef enum cq_derived {               // quantities that follow the state fields: see lists.h
+  CQ_DERIVED_BEFORE = CQ_FIELD_VOLUME - 1,
+  CQ_READOUTS(CQ_DERIVED_ID) CQ_QUANTITY_COUNT
+} cq_derived;
+
+typedef struct cq_quantity_info {       // of a state field or a derived quantity
+  const char *name, *unit, *meaning;
+  int32_t rank;                         // 0 a number, 1 {dim}, 2 {dim, dim}, 3 axial: a number in 2D, {3} in 3D
+} cq_quantity_info;
+
+const cq_quantity_info *cq_quantity_describe(int32_t quantity);   // by cq_field or cq_derived; NULL for one that is none
+
+typedef struct cq_readout {             // out: for each scene one quantity after the other, in the order of their bits
   int32_t cookie;
   int32_t kind;                         // cq_readout_kind
-  uint32_t fields;                      // bits (1 << cq_field) of POSITION, VELOCITY, AFFINE, DEFORMATION; width dim or dim*dim
-  int32_t weighting;                    // cq_weighting, of the mean and the moment
+  uint32_t fields;                      // bits (1 << cq_field) of state fields, (1 << cq_derived) of what follows from them
+  int32_t weighting;                    // cq_weighting, of mean, moment and sum
   int32_t group_count;
   const int64_t *group_start;           // {group_count + 1} offsets into particles
   const int32_t *particles;             // user's indices

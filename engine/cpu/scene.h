@@ -17,7 +17,7 @@ enum {
   CQ_RANGE_CHUNKS = 48,      // chunks that are worth a range of their own
   CQ_MARGIN = 1,             // cells that particles may drift before they are sorted again
   CQ_STREAM_BYTES = 16 << 20,   // of a state that no cache holds until it is read again
-  CQ_READ_SUMS_MAX = 1 + 2 * 9 + 2 * 81,   // of a readout: the weight, and a second moment of all fields in 3D
+  CQ_READ_SUMS_MAX = 1 + 81 * CQ_QUANTITY_COUNT,   // of a readout: the weight, and second moments of all quantities in 3D
 };
 
 // what the kernels need of a particle all the time: mass, volume, and the slots of its material from CQ_PARAM_SLOTS on
@@ -164,9 +164,15 @@ static inline int32_t cq_scene_drives(const cq_scene *s) {
 cq_status cq_scene_create(cq_scene *s, const cq_model *model, const struct cq_kernels *kernels, int differentiable);
 void cq_scene_destroy(cq_scene *s);
 
-// Is the gradient of masses through a readout wanted?
-static inline int cq_scene_reads_mass(const cq_scene *s, const cq_readout *r) {
-  return r->kind != CQ_READOUT_GATHER && r->weighting == CQ_WEIGHT_MASS && (s->wanted & cq_bit(CQ_FIELD_MASS));
+// Weights of the particles in a readout, NULL: all are 1.
+static inline const double *cq_scene_weights(const cq_scene *s, const cq_readout *r) {
+  return r->weighting == CQ_WEIGHT_MASS ? s->values.mass : r->weighting == CQ_WEIGHT_VOLUME ? s->values.volume : NULL;
+}
+// Where the gradient of the weights of a readout goes, NULL: there is none, or nobody wants it.
+static inline double *cq_scene_weights_adj(const cq_scene *s, const cq_readout *r) {
+  const int32_t field = r->weighting == CQ_WEIGHT_MASS ? CQ_FIELD_MASS : CQ_FIELD_VOLUME;
+  if (r->kind == CQ_READOUT_GATHER || r->weighting == CQ_WEIGHT_PARTICLE || !(s->wanted & cq_bit(field))) return NULL;
+  return s->gradients.value[field];
 }
 
 // Slices and arrangements are shared by reference.

@@ -196,6 +196,7 @@ struct to_particle_map {
 };
 
 #include "physics_contact.inl"
+#include "physics_readout.inl"
 
 static void all(void) {
   hold(spline_map{}, "spline");
@@ -209,6 +210,7 @@ static void all(void) {
     check_polar((shape)k);
   }
   check_materials();
+  check_derived();
   hold(actuation_map{}, "actuation");
   hold(to_grid_map{}, "transfer to the grid");
   hold(to_particle_map{}, "transfer to the particle");
