@@ -148,7 +148,7 @@ void cq_cuda_destroy(cq_device *d) {
   cq_cuda_graphs_destroy(d);
   cq_cuda_lists_destroy(d);
   cq_cuda_policy_destroy(d);
-  cq_memory *owned[] = {d->given.weight, d->given.mass, d->given.globals, d->on_device, d->sorting, d->window, d->found, d->arena,
+  cq_memory *owned[] = {d->given.weight, d->given.mass, d->given.volume, d->given.globals, d->on_device, d->sorting, d->window, d->found, d->arena,
                         d->grid_v, d->grid_q, d->drive, d->reading, d->adj, d->adj_other, d->params_adj, d->drive_adj,
                         d->drive_adj_other, d->sums, d->totals, d->grad_weight, d->share, d->grad_controls};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_pool_give(pool, owned[k]);
@@ -347,6 +347,7 @@ static cq_status load_start(cq_device *d, const cq_values *values) {
   if (!status) status = load_slots(d, values, &work);
   if (!status) status = load_internals(d, &work);
   if (!status) status = upload_values(d, &mass, d->particles, "masses", &d->given.mass, &d->given.mass_stride);
+  if (!status) status = upload_values(d, &volume, d->particles, "volumes", &d->given.volume, &d->given.volume_stride);
   cq_pool_give(&d->context->pool, work);
   if (!status) status = cq_cuda_arrange(d);
   if (status) return status;

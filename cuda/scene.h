@@ -108,8 +108,8 @@ typedef struct cq_follower cq_follower;   // the network of a policy, on the dev
 
 // values of a rollout that the step does not have in its own form
 typedef struct cq_given {
-  cq_memory *weight, *mass, *globals;
-  int64_t weight_stride, mass_stride;   // 0: the same for all scenes
+  cq_memory *weight, *mass, *volume, *globals;
+  int64_t weight_stride, mass_stride, volume_stride;   // 0: the same for all scenes
 } cq_given;
 
 struct cq_device {

@@ -5,6 +5,9 @@
 --   state:center { "left", "right" }  {2, dim}     a row for each
 --   state:center(robot)             {dim}          of the whole robot
 --   state:gather "tracked"          {particles, dim}
+--   state:gather("arm", "von_mises")  {particles}  or any other quantity that the engine lists
+--   state:stress "arm"              {dim, dim}     Cauchy, the mean over the volume of a group
+--   state:energy()                  one number     kinetic, elastic and potential, of the whole world
 -- In a batch every result has the scene as its first dimension.
 local ffi = require "ffi"
 local is = require "cq.schema"
@@ -13,6 +16,9 @@ local T = require "cq.tensor"
 local class = require "cq.tensor.class"
 local engine = require "cq.engine"
 local C, tape = engine.C, T.tape
+
+---What can be read of particles: fields of the state, and what follows from them and from the materials.
+---@alias cq.Quantity "position"|"velocity"|"affine"|"deformation"|"piola"|"cauchy"|"von_mises"|"energy_density"|"jacobian"|"speed"|"kinetic_energy"|"angular_momentum"
 
 ---@class cq.State
 ---@field step integer      control steps made since the start
@@ -24,13 +30,24 @@ State.__index = State
 
 local state = { class = State }
 
-local fields = {
-  position = { ids = { C.CQ_FIELD_POSITION }, rank = 1 }, velocity = { ids = { C.CQ_FIELD_VELOCITY }, rank = 1 },
-  affine = { ids = { C.CQ_FIELD_AFFINE }, rank = 2 }, deformation = { ids = { C.CQ_FIELD_DEFORMATION }, rank = 2 },
-  motion = { ids = { C.CQ_FIELD_POSITION, C.CQ_FIELD_VELOCITY }, rank = 1 },
-}
-local field_kind = is.one_of { "position", "velocity", "affine", "deformation", default = "position" }
-local weight_kind = is.one_of { "mass", "particle", default = "mass" }
+-- what can be read, as the engine lists it: fields of the state, and what follows from them
+local fields, names = { motion = { ids = { C.CQ_FIELD_POSITION, C.CQ_FIELD_VELOCITY }, rank = 1 } }, {}
+for id = 0, C.CQ_QUANTITY_COUNT - 1 do
+  local info = C.cq_quantity_describe(id)
+  names[id + 1] = ffi.string(info.name)
+  fields[names[id + 1]] = { ids = { id }, rank = info.rank, unit = ffi.string(info.unit), meaning = ffi.string(info.meaning) }
+end
+
+local function named(default)
+  local list = { default = default }
+  for k, name in ipairs(names) do list[k] = name end
+  return is.one_of(list)
+end
+
+local field_kind = named "position"
+local weights = { mass = C.CQ_WEIGHT_MASS, particle = C.CQ_WEIGHT_PARTICLE, volume = C.CQ_WEIGHT_VOLUME }
+local weight_kind = is.one_of { "mass", "particle", "volume", default = "mass" }
+local volume_kind = is.one_of { "mass", "particle", "volume", default = "volume" }
 
 ---A view of what a rollout's live state is now.
 ---@param roll table
@@ -47,8 +64,16 @@ function State:__tostring() return ("cq.State { step %d, time %s }"):format(self
 -- mean_row, gather_row: as one row of numbers for each scene
 local kinds = {
   mean = C.CQ_READOUT_MEAN, mean_row = C.CQ_READOUT_MEAN, moment = C.CQ_READOUT_SECOND_MOMENT, gather = C.CQ_READOUT_GATHER,
-  gather_row = C.CQ_READOUT_GATHER,
+  gather_row = C.CQ_READOUT_GATHER, sum = C.CQ_READOUT_SUM,
 }
+
+-- dimensions of a quantity; an axial vector is one number in 2D
+local function dims_of(world, rank)
+  if rank == 3 then return world.dim == 3 and { 3 } or {} end
+  local dims = {}
+  for k = 1, rank do dims[k] = world.dim end
+  return dims
+end
 
 -- dimensions of a scene's part
 local function shape_of(world, kind, field, selection)
@@ -57,7 +82,9 @@ local function shape_of(world, kind, field, selection)
   if kind == "gather_row" then return { selection.total * #field.ids * world.dim ^ field.rank } end
   if kind == "gather" then shape[1] = selection.total
   elseif not selection.single then shape[1] = selection.count end
-  for _ = 1, field.rank * (kind == "moment" and 2 or 1) do shape[#shape + 1] = world.dim end
+  for _ = 1, kind == "moment" and 2 or 1 do
+    for _, size in ipairs(dims_of(world, field.rank)) do shape[#shape + 1] = size end
+  end
   return shape
 end
 
@@ -67,7 +94,7 @@ local function make(world, kind, field, weight, selection)
   C.cq_readout_init(def)
   def.kind, def.fields = kinds[kind], 0
   for _, id in ipairs(fields[field].ids) do def.fields = def.fields + 2 ^ id end
-  def.weighting = weight == "mass" and C.CQ_WEIGHT_MASS or C.CQ_WEIGHT_PARTICLE
+  def.weighting = weights[weight]
   def.group_count, def.group_start, def.particles = selection.count, selection.start, selection.particles
   return { def = def, selection = selection, shapes = { shape_of(world, kind, fields[field], selection) } }
 end
@@ -111,7 +138,7 @@ end
 
 ---Mean position of a group, a row for each of a list of groups, or of a robot [length].
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
----@param options? { weight?: "mass"|"particle" }
+---@param options? { weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {dim} or {groups, dim}
 function State:center(which, options)
   local weight = is.argument("state:center", "weight", weight_kind, options and options.weight)
@@ -120,7 +147,7 @@ end
 
 ---Mean velocity, mass-weighted unless weight = "particle" [length/time].
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
----@param options? { weight?: "mass"|"particle" }
+---@param options? { weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {dim} or {groups, dim}
 function State:velocity(which, options)
   local weight = is.argument("state:velocity", "weight", weight_kind, options and options.weight)
@@ -132,21 +159,22 @@ end
 ---@return cq.Tensor     {groups * dim * 2}
 function State:motion(which) return read(self, "mean_row", "motion", "mass", which, "state:motion") end
 
----Mean of any field over a group.
+---Mean of a field of the state, or of what follows from it, over a group.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
----@param field "position"|"velocity"|"affine"|"deformation"
----@param options? { weight?: "mass"|"particle" }
----@return cq.Tensor     {dim} or {dim, dim}, with a row for each group of a list
+---@param field cq.Quantity
+---@param options? { weight?: "mass"|"particle"|"volume" }
+---@return cq.Tensor     one number, {dim} or {dim, dim}, with a row for each group of a list
 function State:mean(which, field, options)
   field = is.argument("state:mean", "field", field_kind, field)
   local weight = is.argument("state:mean", "weight", weight_kind, options and options.weight)
   return read(self, "mean", field, weight, which, "state:mean")
 end
 
----A field of the particles of a group, or of several joined.
+---A field of the particles of a group, or of several joined; or what follows from it. Stresses and energies are those of the
+---material alone, without actuation. von_mises and speed have a kink where they are zero, with the derivative zero.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
----@param field? "position"|"velocity"|"affine"|"deformation"
----@return cq.Tensor     {particles, dim} or {particles, dim, dim}
+---@param field? cq.Quantity
+---@return cq.Tensor     {particles}, {particles, dim} or {particles, dim, dim}
 function State:gather(which, field)
   field = is.argument("state:gather", "field", field_kind, field)
   return read(self, "gather", field, "mass", which, "state:gather")
@@ -154,7 +182,7 @@ end
 
 ---Second moment of position or velocity, the weighted mean of q q^T about the group's centre (or "origin").
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
----@param options? { field?: "position"|"velocity", about?: "center"|"origin", weight?: "mass"|"particle" }
+---@param options? { field?: "position"|"velocity", about?: "center"|"origin", weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {dim, dim}, with a row for each group of a list
 function State:moment(which, options)
   options = options or {}
@@ -175,6 +203,89 @@ function State:mean_square_velocity(which)
   local moment = read(self, "moment", "velocity", "mass", which, "state:mean_square_velocity")
   return (moment * T.eye(self.world.dim)):sum { -2, -1 }
 end
+
+-- ---- stress, energy, momentum ---------------------------------------------------------------------------------------
+
+---Mean stress of a group, weighted by initial volume unless weight says otherwise: Cauchy's P F^T / J, or the first
+---Piola-Kirchhoff stress P. It is that of the material, without actuation [stress].
+---@param which string|string[]|integer[]|cq.Group|cq.Robot
+---@param options? { kind?: "cauchy"|"piola", weight?: "mass"|"particle"|"volume" }
+---@return cq.Tensor     {dim, dim}, with a row for each group of a list
+function State:stress(which, options)
+  options = options or {}
+  local kind = is.argument("state:stress", "kind", is.one_of { "cauchy", "piola", default = "cauchy" }, options.kind)
+  local weight = is.argument("state:stress", "weight", volume_kind, options.weight)
+  return read(self, "mean", kind, weight, which, "state:stress")
+end
+
+---Mean von Mises stress of a group, weighted by initial volume unless weight says otherwise [stress]. A plane world is
+---one of plane strain: the stress across it counts too. For the largest one take state:gather(which, "von_mises"):max().
+---@param which string|string[]|integer[]|cq.Group|cq.Robot
+---@param options? { weight?: "mass"|"particle"|"volume" }
+---@return cq.Tensor     one number, with a row for each group of a list
+function State:von_mises(which, options)
+  local weight = is.argument("state:von_mises", "weight", volume_kind, options and options.weight)
+  return read(self, "mean", "von_mises", weight, which, "state:von_mises")
+end
+
+-- gravity of this rollout, to be multiplied with {dim} or {groups, dim} of each scene
+local function gravity_of(self, rank)
+  local set = self.roll.set.gravity
+  local g = set and set.tensor or self.world.layout.base.gravity
+  return g.rank == 2 and rank == 3 and g:unsqueeze(2) or g
+end
+
+local energies = {
+  kinetic = function(self, which, what) return read(self, "sum", "kinetic_energy", "mass", which, what) end,
+  elastic = function(self, which, what) return read(self, "sum", "energy_density", "volume", which, what) end,
+  potential = function(self, which, what)
+    local m_x = read(self, "sum", "position", "mass", which, what)
+    return -(m_x * gravity_of(self, m_x.rank)):sum(-1)
+  end,
+}
+local energy_kind = is.one_of { "total", "kinetic", "elastic", "potential", default = "total" }
+
+---Energy of a group, a robot, or the whole world [mass length^2/time^2]: kinetic, with that of the affine velocity C;
+---elastic; potential, -m g . x, zero at the origin; or their sum. What actuators hold is not in it.
+---@param which? string|string[]|integer[]|cq.Group|cq.Robot
+---@param kind? "total"|"kinetic"|"elastic"|"potential"
+---@return cq.Tensor     one number, with a row for each group of a list
+function State:energy(which, kind)
+  kind = is.argument("state:energy", "kind", energy_kind, kind)
+  if kind ~= "total" then return energies[kind](self, which, "state:energy") end
+  local sum = energies.kinetic(self, which, "state:energy") + energies.elastic(self, which, "state:energy")
+  return sum + energies.potential(self, which, "state:energy")
+end
+
+---Linear momentum of a group, a robot, or the whole world [mass length/time].
+---@param which? string|string[]|integer[]|cq.Group|cq.Robot
+---@return cq.Tensor     {dim}, with a row for each group of a list
+function State:momentum(which) return read(self, "sum", "velocity", "mass", which, "state:momentum") end
+
+-- component i of the last dimension
+local function component(t, i) return t:slice(i, i, -1):squeeze(-1) end
+
+-- a x b of the last dimension: one number in 2D
+local function cross(a, b)
+  local function part(i, j) return component(a, i) * component(b, j) - component(a, j) * component(b, i) end
+  if a:size(-1) == 2 then return part(1, 2) end
+  return T.stack({ part(2, 3), part(3, 1), part(1, 2) }, -1)
+end
+
+---Angular momentum of a group, a robot, or the whole world, with that of the affine velocity C, about its own centre of mass
+---or the origin [mass length^2/time].
+---@param which? string|string[]|integer[]|cq.Group|cq.Robot
+---@param options? { about?: "center"|"origin" }
+---@return cq.Tensor     one number in 2D, {3} in 3D, with a row for each group of a list
+function State:angular_momentum(which, options)
+  local what = "state:angular_momentum"
+  local about = is.argument(what, "about", is.one_of { "center", "origin", default = "center" }, options and options.about)
+  local whole = read(self, "sum", "angular_momentum", "mass", which, what)
+  if about == "origin" then return whole end
+  return whole - cross(read(self, "mean", "position", "mass", which, what), read(self, "sum", "velocity", "mass", which, what))
+end
+
+-- ---- of all particles -----------------------------------------------------------------------------------------------
 
 ---Positions of all particles of the world {n, dim} [length].
 ---@return cq.Tensor
