@@ -323,6 +323,7 @@ static cq_status load_globals(cq_device *d, const cq_values *values) {
   for (int32_t s = 0; s < d->batch; s++) {
     const int64_t at = s * count;
     for (int i = 0; i < m->dim; i++) put(at + i, values[s].gravity[i]);
+    put(at + 3 + 4 * m->wall_count, exp(-values[s].damping[0] * m->dt));
     for (int32_t w = 0; w < m->wall_count; w++) {
       put(at + 3 + w, values[s].friction[w]);
       for (int i = 0; i < m->dim; i++) put(at + 3 + m->wall_count + 3 * w + i, values[s].wall_velocity[w * m->dim + i]);
@@ -358,7 +359,8 @@ static cq_status load_start(cq_device *d, const cq_values *values) {
 
 cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed) {
   const uint64_t weights = cq_bit(CQ_FIELD_ACTUATION_WEIGHT);
-  const uint64_t globals = cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_FRICTION) | cq_bit(CQ_FIELD_WALL_VELOCITY);
+  const uint64_t globals = cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_DAMPING) | cq_bit(CQ_FIELD_FRICTION) |
+                           cq_bit(CQ_FIELD_WALL_VELOCITY);
   const Source weight = value_of(values, CQ_FIELD_ACTUATION_WEIGHT);
   cq_status status = CQ_OK;
   d->health = {};

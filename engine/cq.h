@@ -137,6 +137,7 @@ typedef struct cq_world_def {
   double dt;                            // time between control steps [time]
   int32_t substeps;                     // engine steps per control step; the engine's step is dt / substeps
   double gravity[3];
+  double damping;                       // grid velocities decay by exp(-damping t), 0: none [1/time]
 
   int64_t particle_count;               // n
   // values in the user's order by their field's name, or value[field]: {n, ...} of particles, {actuation_count} of entries. NULL: the

@@ -34,6 +34,7 @@
 
 #define CQ_WORLD_FIELDS(F)                                                                                                       \
   F(GRAVITY,             gravity,             1, "length/time^2",    ANY,                0, "gravity")                             \
+  F(DAMPING,             damping,             0, "1/time",           FROM_ZERO,          0, "rate at which all motion decays")     \
   F(FRICTION,            friction,            0, "-",                FROM_ZERO,          0, "Coulomb's coefficient of a wall")     \
   F(WALL_VELOCITY,       wall_velocity,       1, "length/time",      ANY,                0, "velocity of a wall's surface")
 

@@ -1,6 +1,8 @@
 -- derived readouts of a state: stress, energy and momentum, as users ask for them.
 local cq = require "cq"
 local T = require "cq.tensor"
+local option = require "cq.option"
+local process = require "tests.process"
 local scene = require "tests.scene"
 local derivative = require "tests.derivative"
 local sentence = require("tests.sentence").of
@@ -189,5 +191,53 @@ describe("derived readouts", function()
     says(function() state:energy("hand") end, "state:energy", "hand", "foot")
     says(function() state:stress({}) end, "state:stress", "takes a group name")
     says(function() state:angular_momentum("foot", { about = "hip" }) end, "state:angular_momentum", "center")
+  end)
+
+  it("show how damping brings a body to rest", function()
+    local world = block { damping = 5 }
+    local out = {}
+    world:rollout { steps = 25, robot = world.robot:with { velocity = { 0.3, 0.1 } }, watch = function(state) out[state.step] = state:momentum() end }
+    near(out[0]:get(1) * math.exp(-5 * 25 * 4e-3), out[25]:get(1), 1e-12, "momentum")
+    -- a beam that is held at one end sags, and stays; its energy falls to what the material holds and the weight lost
+    local beam = cq.Robot {
+      shape = cq.Shape.box { name = "beam", at = { 0, 0 }, size = { 0.5, 0.125 }, count = { 24, 6 } },
+      material = cq.Material.neo_hookean { young = 40, poisson = 0.3, density = 1 },
+    }
+    local function sagging(damping)
+      return cq.World {
+        cells = { 32, 32 }, dx = 1 / 32, dt = 1e-2, substeps = "auto", precision = "float64", gravity = { 0, -1 }, damping = damping,
+        walls = cq.Boundary.obstacle { lower = { 0.1, 0.3 }, upper = { 0.3, 0.7 }, kind = "sticky", clamp = true }, beam:at { 0.25, 0.4375 },
+      }
+    end
+    local function motion(damping)
+      local state = sagging(damping):rollout { steps = 400 }.state
+      return state:energy(nil, "kinetic"):item(), state:energy(nil, "elastic"):item()
+    end
+    local rest, held = motion(8)
+    local moving = motion(0)
+    assert.is_true(rest < 1e-6 and held > 1e-5 and moving > 100 * rest, ("%g %g %g"):format(rest, held, moving))
+  end)
+
+  it("differentiate through damping, which an experiment can train", function()
+    local world = scene.world(scene.robot())
+    local u = T.full({ 6, 2 }, 0.3)
+    derivative.check(function(q)
+      return world:rollout { steps = 6, damping = q.damping[1], controller = cq.Controller.open_loop(u) }.state:energy()
+    end, { damping = T.param(T.tensor { 2 }) }, 1e-7)
+    local body = block {}
+    local run = cq.Experiment {
+      world = body, robot = body.robot:with { velocity = { 0.4, 0 } }, steps = 20, trainable = { damping = { min = 0, max = 20 } },
+      objective = { final = function(state) return (state:velocity("body")[1] - 0.2):square() end }, optimizer = cq.Optimizer.adam { rate = 0.5 },
+    }
+    local folder, quiet = process.folder(), option.program.quiet
+    option.program.quiet = true
+    run:optimize { iterations = 60, folder = folder }
+    option.program.quiet = quiet
+    process.remove(folder)
+    near(math.log(2) / (20 * 4e-3), run.params.world.damping:item(), 0.06, "damping")
+    local message = sentence(function() world:rollout { steps = 1, damping = -1, controller = cq.Controller.open_loop(T.zeros { 1, 2 }) } end)
+    assert(message:find("damping", 1, true) and message:find("negative", 1, true), message)
+    message = sentence(function() block { damping = -1 } end)
+    assert(message:find("damping", 1, true) and message:find("at least 0", 1, true), message)
   end)
 end)

@@ -19,7 +19,7 @@ static void set_defaults(cq_rollout *r) {
     r->friction[w] = m->walls[w].friction;
     for (int i = 0; i < m->dim; i++) r->wall_velocity[w * m->dim + i] = m->walls[w].velocity[i];
   }
-  cq_values values = {.gravity = m->gravity, .friction = r->friction, .wall_velocity = r->wall_velocity};
+  cq_values values = {.gravity = m->gravity, .damping = &m->damping, .friction = r->friction, .wall_velocity = r->wall_velocity};
   for (int32_t f = 0; f < CQ_FIELD_GRAVITY; f++) values.value[f] = m->value[f];
   for (int32_t s = 0; s < r->def.batch; s++) r->values_next[s] = values;
 }

@@ -12,12 +12,14 @@
 typedef float real;
 #define s_sqrt sqrtf
 #define s_log logf
+#define s_exp expf
 #define s_floor floorf
 #define s_value(x) (x)
 #else
 typedef double real;
 #define s_sqrt sqrt
 #define s_log log
+#define s_exp exp
 #define s_floor floor
 #define s_value(x) (x)
 #endif

@@ -79,7 +79,7 @@ typedef struct cq_found {
 typedef struct cq_partial {
   int32_t outside;           // a position is not in the world, or not finite
   int32_t lower[3], upper[3];     // box of the base cells
-  double gravity[3], friction[CQ_WALLS_MAX], wall_velocity[CQ_WALLS_MAX][3];
+  double gravity[3], damping, friction[CQ_WALLS_MAX], wall_velocity[CQ_WALLS_MAX][3];
 } cq_partial;
 
 // From lower to upper, both included: empty if lower is above.
@@ -97,7 +97,7 @@ typedef struct cq_scene {
   int32_t updates;                     // some law changes F or internal variables after a step
   int32_t params;                      // of a particle: CQ_PARAM_SLOTS and the slots of its material
   double *slot[CQ_SLOTS_MAX];          // {n} of values
-  void *globals;                       // reals: gravity {3}, friction {walls}, wall velocity {walls, 3}
+  void *globals;                       // reals: gravity {3}, friction {walls}, wall velocity {walls, 3}, damping
 
   // the live state
   cq_slice *live;

@@ -92,7 +92,7 @@ end
 ---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of the running costs {steps}
 
 ---An experiment. Trained are the controller's parameters, always, and what trainable names: values of robot:with, or
----gravity, friction and wall_velocity of the world.
+---gravity, damping, friction and wall_velocity of the world.
 ---Errors: both or neither of duration and steps; a duration that is
 ---no multiple of the world's dt; an objective without final and running.
 ---@param fields cq.Experiment.def
@@ -130,7 +130,7 @@ function Experiment:rollout(params, watch, steps)
   return self.world:rollout {
     robot = self:body(params), steps = steps or self.steps, observer = self.observer, controller = controller,
     running = self.objective.running, memory = self.memory, watch = watch,
-    gravity = world.gravity, friction = world.friction, wall_velocity = world.wall_velocity,
+    gravity = world.gravity, damping = world.damping, friction = world.friction, wall_velocity = world.wall_velocity,
   }
 end
 

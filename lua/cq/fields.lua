@@ -202,7 +202,7 @@ end
 
 ---All that a rollout sets.
 ---@param world cq.World
----@param def { robot: any, gravity: any, friction: any, wall_velocity: any, batch: integer }
+---@param def { robot: any, gravity: any, damping: any, friction: any, wall_velocity: any, batch: integer }
 ---@return table<string, { id: integer, tensor: cq.Tensor, per_scene: boolean }>
 function fields.collect(world, def)
   local set, list, batch = {}, bodies(world, def.robot), def.batch
@@ -220,6 +220,7 @@ function fields.collect(world, def)
   put("mass", C.CQ_FIELD_MASS, masses(world, list, batch))
   put("weight", C.CQ_FIELD_ACTUATION_WEIGHT, weights(world, list, batch))
   put("gravity", C.CQ_FIELD_GRAVITY, spread_world(def.gravity, { world.dim }, { world.dim }, batch, "gravity"))
+  put("damping", C.CQ_FIELD_DAMPING, spread_world(def.damping, {}, {}, batch, "damping"))
   local walls = #world.walls
   if walls == 0 and (def.friction or def.wall_velocity) then
     is.fail("world:rollout: %s is given, but the world has no walls", def.friction and "friction" or "wall_velocity")
@@ -237,7 +238,7 @@ local function original(world, id)
   local by_id = {
     [C.CQ_FIELD_POSITION] = base.position, [C.CQ_FIELD_VOLUME] = base.volume, [C.CQ_FIELD_MASS] = base.mass,
     [C.CQ_FIELD_YOUNG] = base.young, [C.CQ_FIELD_POISSON] = base.poisson, [C.CQ_FIELD_ACTUATION_WEIGHT] = base.actuation_weight,
-    [C.CQ_FIELD_GRAVITY] = base.gravity, [C.CQ_FIELD_FRICTION] = base.friction, [C.CQ_FIELD_WALL_VELOCITY] = base.wall_velocity,
+    [C.CQ_FIELD_GRAVITY] = base.gravity, [C.CQ_FIELD_DAMPING] = base.damping, [C.CQ_FIELD_FRICTION] = base.friction, [C.CQ_FIELD_WALL_VELOCITY] = base.wall_velocity,
   }
   if by_id[id] then return by_id[id] end
   if id == C.CQ_FIELD_DEFORMATION then

@@ -258,6 +258,7 @@ local spec = is.define("world:rollout", {
   watch = is.callable { optional = true },
   memory = is.any { optional = true },
   gravity = is.any { optional = true },
+  damping = is.any { optional = true },
   friction = is.any { optional = true },
   wall_velocity = is.any { optional = true },
 })
@@ -295,6 +296,7 @@ end
 ---@field watch? fun(state: cq.State, u: cq.Tensor?)   for looking on: at the start (u nil), and after each control step
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given
 ---@field gravity? any                {dim}, instead of the world's [length/time^2]; this and the following also with the batch before it
+---@field damping? any                one number, instead of the world's [1/time]
 ---@field friction? any               one number, or {walls}: the coefficients mu [-]
 ---@field wall_velocity? any          {dim}, or {walls, dim} [length/time]
 

@@ -8,7 +8,7 @@ local values = require "cq.values"
 
 local trainable = {}
 
-local of_world = { gravity = true, friction = true, wall_velocity = true }
+local of_world = { gravity = true, damping = true, friction = true, wall_velocity = true }
 
 ---@class cq.Experiment.trainable.def
 ---@field min? number       lower bound, kept by projection

@@ -35,6 +35,7 @@ inline dual s_sqrt(dual x) {
   return {r, x.slope / (2 * r)};
 }
 inline dual s_log(dual x) { return {log(x.value), x.slope / x.value}; }
+inline dual s_exp(dual x) { return {exp(x.value), exp(x.value) * x.slope}; }
 inline dual s_floor(dual x) { return {floor(x.value), 0}; }
 
 #endif

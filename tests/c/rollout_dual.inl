@@ -55,7 +55,7 @@ static void load_globals_seeded(cq_scene *s) {
   other.globals = toward.room.data();
   load_globals(s);
   load_globals(&other);
-  seed(s->globals, 0, 3 + 4 * s->model->wall_count);
+  seed(s->globals, 0, 4 + 4 * s->model->wall_count);
 }
 
 // weights times signals: linear in each of them; all share the wires, which are laid anew for each
@@ -128,7 +128,7 @@ static double slope_of_loss(const subject &t) {
   cq_scene s;
   cq_crew crew = {0, 1, NULL, NULL, 0, 0};
   REQUIRE(cq_scene_create(&s, m, &kernels, 0) == CQ_OK);
-  toward.room.assign((size_t)(s.chunks * CQ_CHUNK * FIELDS + 3 + 4 * m->wall_count), dual(0));
+  toward.room.assign((size_t)(s.chunks * CQ_CHUNK * FIELDS + 4 + 4 * m->wall_count), dual(0));
   for (int64_t p = 0; p < m->particle_count; p++) {
     dual mu, lambda, bulk;
     const size_t k = (size_t)p;
@@ -244,6 +244,7 @@ static void open_subject(subject &t, int side, void (*shape)(test_scene *) = NUL
   test_scene_make(&t.scene, D, side, CQ_FLOAT64, 4);
   test_scene_add_mover(&t.scene);
   test_scene_add_pins(&t.scene);
+  t.scene.def.damping = 3;
   if (shape) shape(&t.scene);
   if (shape) t.scene.walls[3].kind = kind;
   const cq_world_def &d = t.scene.def;

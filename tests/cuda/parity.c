@@ -22,6 +22,8 @@ static void incompressible(test_scene *s) {
   for (int k = 0; k < 4; k++) s->materials[k].incompressible = 2 * k + 2;
 }
 
+static void damped(test_scene *s) { s->def.damping = 4; }
+
 static void bare(test_scene *s) {
   s->def.wall_count = 0;
   s->def.actuator_count = 0;
@@ -149,6 +151,8 @@ static const row rows[] = {
     {"3D moving walls", {D3, .side = 7, .steps = 4, .change = moving_walls}, 0, 0},
     {"2D mover and pins", {D2, .side = 12, .steps = 4, .change = mover_and_pins}, 0, 0},
     {"3D mover and pins", {D3, .side = 7, .steps = 4, .change = mover_and_pins}, 0, 0},
+    {"2D damped", {D2, .side = 9, .steps = 3, .change = damped}, 0, 0},
+    {"3D damped", {D3, .side = 5, .steps = 3, .change = damped}, 0, 0},
     {"2D bare", {D2, .side = 9, .steps = 3, .change = bare}, 0, 0},
     {"3D bare", {D3, .side = 5, .steps = 3, .change = bare}, 0, 0},
     {"2D one particle", {D2, .side = 1, .steps = 3, .change = lonely}, 0, 0},
