@@ -34,8 +34,9 @@ local state = { class = State }
 local fields, names = { motion = { ids = { C.CQ_FIELD_POSITION, C.CQ_FIELD_VELOCITY }, rank = 1 } }, {}
 for id = 0, C.CQ_QUANTITY_COUNT - 1 do
   local info = C.cq_quantity_describe(id)
-  names[id + 1] = ffi.string(info.name)
-  fields[names[id + 1]] = { ids = { id }, rank = info.rank, unit = ffi.string(info.unit), meaning = ffi.string(info.meaning) }
+  local name = ffi.string(info.name)
+  names[id + 1] = name
+  fields[name] = { name = name, ids = { id }, rank = info.rank, unit = ffi.string(info.unit), meaning = ffi.string(info.meaning) }
 end
 
 local function named(default)
@@ -43,6 +44,11 @@ local function named(default)
   for k, name in ipairs(names) do list[k] = name end
   return is.one_of(list)
 end
+
+---What the engine lists of a quantity: name, unit, meaning and rank; nil for one that is none.
+---@param name any
+---@return { name: string, unit: string, meaning: string, rank: integer }?
+function state.quantity(name) return name ~= "motion" and fields[name] or nil end
 
 local field_kind = named "position"
 local weights = { mass = C.CQ_WEIGHT_MASS, particle = C.CQ_WEIGHT_PARTICLE, volume = C.CQ_WEIGHT_VOLUME }
