@@ -83,7 +83,7 @@ CQ_KERNEL read_derive(const __grid_constant__ cq_reading r) {
     readout_point(&r, r.slot_of[n / r.listed * r.particles + r.list[n % r.listed]], &at);
     for (const cq_part *part = r.part; part < r.part + r.parts; part++) {
       if (!is_derived(part)) continue;
-      readout_value(part->quantity, &at, value);
+      readout(part->quantity, &at, value);
       for (int32_t i = 0; i < part->width; i++) r.derived[n * r.derived_width + part->first + i] = (double)value[i];
     }
   }

@@ -404,6 +404,13 @@ typedef struct cq_convolution {         // cross-correlation: x {batch, in, size
   int64_t size[2], kernel[2], stride[2], padding[2], dilation[2];
 } cq_convolution;
 
+typedef struct cq_splat {               // points x {batch, count, dim}, amounts {batch, count, channels}, pixels {batch, channels, z, y, x}
+  int64_t batch, count, channels;
+  int64_t size[3];                      // pixels along x, y, z (1 in 2D); row 1 is the largest y
+  int32_t dim;
+  double spacing;                       // of pixels [length]
+} cq_splat;
+
 typedef struct cq_random {              // Philox 4x32-10: a block of the stream is a function of seed and position
   uint64_t seed, position;
 } cq_random;
@@ -439,6 +446,10 @@ void cq_tensor_dense_adj(const cq_dense *dense, const double *x, const double *w
 cq_status cq_tensor_convolve(const cq_convolution *conv, const double *x, const double *w, double *y);
 cq_status cq_tensor_convolve_adj(const cq_convolution *conv, const double *x, const double *w, double *grad_x, double *grad_w,
                                  const double *grad_y);
+// Adds amounts of points to the pixels around them; x is counted from the lower corner of the window.
+void cq_tensor_splat(const cq_splat *splat, const double *x, const double *amounts, double *out);
+void cq_tensor_splat_adj(const cq_splat *splat, const double *x, const double *amounts, double *grad_x, double *grad_amounts,
+                         const double *grad_out);
 void cq_random_uniform(cq_random *random, int64_t count, double min, double max, double *x);    // in [min, max)
 void cq_random_normal(cq_random *random, int64_t count, double mean, double deviation, double *x);
 void cq_random_integers(cq_random *random, int64_t count, int64_t min, int64_t max, double *x);  // both ends included

@@ -184,7 +184,8 @@ describe("a scene of the plane", function()
     -- a number that is none has the body's colour; the legend is written
     local none = with:frame { position = s.position, value = (T.zeros { s.count }) / 0 }
     assert.equal(0, (count(none, yellow)) + (count(none, violet)))
-    local plain, legend = scene { legend = false }:frame { position = s.position, value = value }, scene { legend = true }:frame { position = s.position, value = value }
+    local plain = scene { legend = false }:frame { position = s.position, value = value }
+    local legend = scene { legend = true }:frame { position = s.position, value = value }
     assert((count(legend, violet)) > (count(plain, violet)))
     -- without a range it grows with what it has seen, and has round ends
     local growing = scene()

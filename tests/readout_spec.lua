@@ -240,4 +240,83 @@ describe("derived readouts", function()
     message = sentence(function() block { damping = -1 } end)
     assert(message:find("damping", 1, true) and message:find("at least 0", 1, true), message)
   end)
+
+  it("are pictures of density and momentum on a window that moves with the body", function()
+    for dim = 2, 3 do
+      local world, mass = block { dim = dim }, 0.25 ^ dim * 1.5
+      local size = dim == 2 and { 20, 16 } or { 14, 12, 10 }
+      local shape = dim == 2 and { 3, 16, 20 } or { 4, 10, 12, 14 }
+      local velocity = dim == 2 and { 0.5, -0.25 } or { 0.5, -0.25, 0.125 }
+      local options, seen = { size = size, spacing = 1 / 24 }, {}
+      world:rollout { steps = 50, robot = world.robot:with { velocity = velocity }, watch = function(state)
+        seen[state.step] = { raster = state:raster("body", options), still = state:raster(nil, { size = size, center = state.step == 0 and "body" or seen[0].center }),
+          center = state:center "body" }
+      end }
+      local first, last = seen[0].raster, seen[50].raster
+      assert.same(shape, first:shape())
+      local sums = last:reshape { dim + 1, -1 }:sum(-1) / 24 ^ dim
+      near(mass, sums:get(1), 1e-12, "mass")
+      for i = 1, dim do near(mass * velocity[i], sums:get(i + 1), 1e-12, "momentum") end
+      -- the body flies, and the window with it; one that stays sees it elsewhere
+      assert.is_true((last - first):abs():max():item() < 1e-9)
+      assert.is_true((seen[50].still - seen[0].still):abs():max():item() > 0.5)
+      assert.is_true(first:max():item() < 1.6)
+      assert.same({ dim, unpack(shape, 2) }, world:rollout { steps = 1 }.state:raster("body", { size = size, channels = "momentum" }):shape())
+    end
+  end)
+
+  it("have the uppermost row of a raster first", function()
+    local world = block {}
+    local x = world.robot.position:copy()
+    local state = world:rollout { steps = 1, robot = world.robot:with { position = x + T.tensor { 0, 0.2 } } }.state
+    local raster = state:raster("body", { size = { 16, 16 }, center = { 0.5, 0.5 }, channels = "density" })
+    local rows = raster[1]:sum(2)
+    assert.is_true(rows:slice(1, 8):sum():item() > 0.9 * rows:sum():item())
+  end)
+
+  it("differentiate rasters, through a convolution, in a batch and through a running cost", function()
+    for dim = 2, 3 do
+      local world = block { dim = dim }
+      local kernel = (T.arange(1, 2 * (dim + 1) * 9) * 0.7):sin():reshape { 2, dim + 1, 3, 3 }
+      local size = dim == 2 and { 9, 7 } or { 7, 6, 5 }
+      local function look(state, q)
+        -- a part of the body lies outside of the window
+        local r = state:raster({ "body" }, { size = size, spacing = 0.031, center = q and q.center })
+        if dim == 3 then r = r:slice(2, 2, -3):squeeze(-3) end
+        return r:conv2d(kernel, { stride = 2 }):tanh():square():mean()
+      end
+      local p = { velocity = T.param(T.tensor(dim == 2 and { 0.4, -0.3 } or { 0.4, -0.3, 0.2 })), density = T.param(T.tensor { 1.3 }),
+        center = T.param(T.tensor(dim == 2 and { 0.52, 0.49 } or { 0.47, 0.45, 0.46 })) }
+      local function body(q)
+        return world.robot:with { velocity = q.velocity:unsqueeze(1):expand { world.particle_count, dim }, density = q.density[1] }
+      end
+      derivative.check(function(q)
+        local roll = world:rollout { robot = body(q), steps = 3, running = function(state) return look(state) end }
+        return 10 * (roll.running:sum() + look(roll.state, q))
+      end, p, 1e-6)
+      p.center = nil
+      derivative.check(function(q)
+        local shift = T.stack({ T.zeros { world.particle_count, dim }, T.full({ world.particle_count, dim }, 0.01) }, 1)
+        local moving = world.robot:with { velocity = q.velocity:reshape { 1, 1, dim }:expand { 2, world.particle_count, dim } + shift, density = q.density[1] }
+        return world:rollout { robot = moving, batch = 2, steps = 2 }.state:raster("body", { size = size }):square():mean()
+      end, p, 1e-6)
+    end
+  end)
+
+  it("say in sentences what a raster cannot be", function()
+    local state = block {}:rollout { steps = 1 }.state
+    local function says(options, part)
+      local message = sentence(function() state:raster("body", options) end)
+      assert(message:find(part, 1, true), message)
+    end
+    says({}, "size")
+    says({ size = { 4, 4, 4 } }, "size has 3 numbers, the world is 2D")
+    says({ size = { 4, 0 } }, "size")
+    says({ size = { 4, 4 }, spacing = 0 }, "spacing")
+    says({ size = { 4, 4 }, channels = "mass" }, "density")
+    says({ size = { 4, 4 }, center = { 1, 2, 3 } }, "center must have 2 coordinates")
+    says({ size = { 4, 4 }, center = "head" }, "no group \"head\"")
+    local message = sentence(function() T.ones({ 3, 2 }):splat(T.ones { 4, 1 }, { size = { 3, 3 }, spacing = 1 }) end)
+    assert(message:find("splat: points {n, 2}", 1, true), message)
+  end)
 end)

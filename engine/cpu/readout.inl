@@ -118,7 +118,7 @@ static void derive(const cq_scene *s, const entries *e, const int32_t quantity, 
       Real value[READOUT_WIDTH];
       real lane[READOUT_WIDTH][CQ_LANES] __attribute__((aligned(64)));
       at.material.law = &s->model->materials[m];
-      readout_value(quantity, &at, value);
+      readout(quantity, &at, value);
       for (int i = 0; i < width; i++) r_store(lane[i], value[i]);
       for (int l = -1; next_of(s, e, k, m, &l);)
         for (int i = 0; i < width; i++) out[i][k + l] = (double)s_value(lane[i][l]);

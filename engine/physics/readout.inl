@@ -1,5 +1,5 @@
 // readout: what follows from the state and the constants of one particle (CQ_READOUTS in lists.h), each with its adjoint. No arrays: the
-// devices bring particles and weights. A new one is a row of the list, a case in readout_value and one in readout_adj.
+// devices bring particles and weights. A new one is a row of the list, a case in readout and one in readout_adj.
 // Stresses and energies are those of the material alone: actuation belongs to a control step, and a state lies between two.   (E23-E27)
 
 enum { READOUT_WIDTH = CQ_DIM * CQ_DIM };   // of the widest one
@@ -13,6 +13,8 @@ typedef struct {
 } ReadoutPoint;
 
 // ---- energy -----------------------------------------------------------------------------------------------------------------
+
+CQ_INLINE Real readout_energy(const ReadoutPoint *at) { return material_energy(&at->material); }
 
 // A law whose energy is linear in its constants needs nothing here: its derivative by one of them is the energy where that one is 1 and
 // the others are 0. Another one has LAW_energy_adj, by constants and internal variables, and a case.
@@ -84,7 +86,7 @@ CQ_RARE void readout_cauchy_adj(const MaterialPoint *at, MaterialPoint *grad, co
 }
 
 // The deviator of the Cauchy stress in space: in its first CQ_DIM axes, and across the plane in 2D. Returns von Mises.
-CQ_RARE Real readout_deviator(const MaterialPoint *at, Real s[CQ_DIM][CQ_DIM], Real *across) {
+CQ_RARE Real readout_von_mises(const MaterialPoint *at, Real s[CQ_DIM][CQ_DIM], Real *across) {
   const Real jac = readout_cauchy(at, s);
   Real trace = mat_trace(s), sum = jac * (real)0;
   *across = sum;
@@ -106,7 +108,7 @@ CQ_RARE Real readout_deviator(const MaterialPoint *at, Real s[CQ_DIM][CQ_DIM], R
 // At zero, where von Mises has a kink, the derivative is taken as zero.
 CQ_RARE void readout_von_mises_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_out) {
   Real s[CQ_DIM][CQ_DIM], across;
-  const Real size = readout_deviator(at, s, &across), zero = size * (real)0;
+  const Real size = readout_von_mises(at, s, &across), zero = size * (real)0;
   const Real scale = r_pick(size, (real)1.5 * grad_out / r_pick(size, size, zero + (real)1), zero);
   EACH(i) EACH(j) s[i][j] = scale * s[i][j];
 #if CQ_DIM == 2
@@ -168,13 +170,13 @@ CQ_INLINE void readout_angular_adj(const ReadoutPoint *at, ReadoutPoint *grad, c
 
 // ---- all of them ----------------------------------------------------------------------------------------------------------------
 
-CQ_RARE void readout_value(const int quantity, const ReadoutPoint *at, Real out[READOUT_WIDTH]) {
+CQ_RARE void readout(const int quantity, const ReadoutPoint *at, Real out[READOUT_WIDTH]) {
   Real m[CQ_DIM][CQ_DIM], across;
   switch (quantity) {
     case CQ_DERIVED_PIOLA: material_stress(&at->material, m); EACH(i) EACH(j) out[i * CQ_DIM + j] = m[i][j]; return;
     case CQ_DERIVED_CAUCHY: readout_cauchy(&at->material, m); EACH(i) EACH(j) out[i * CQ_DIM + j] = m[i][j]; return;
-    case CQ_DERIVED_VON_MISES: out[0] = readout_deviator(&at->material, m, &across); return;
-    case CQ_DERIVED_ENERGY_DENSITY: out[0] = material_energy(&at->material); return;
+    case CQ_DERIVED_VON_MISES: out[0] = readout_von_mises(&at->material, m, &across); return;
+    case CQ_DERIVED_ENERGY_DENSITY: out[0] = readout_energy(at); return;
     case CQ_DERIVED_JACOBIAN: out[0] = mat_det(at->material.f); return;
     case CQ_DERIVED_SPEED: out[0] = readout_speed(at); return;
     case CQ_DERIVED_KINETIC_ENERGY: out[0] = readout_kinetic(at); return;

@@ -238,7 +238,8 @@ local function original(world, id)
   local by_id = {
     [C.CQ_FIELD_POSITION] = base.position, [C.CQ_FIELD_VOLUME] = base.volume, [C.CQ_FIELD_MASS] = base.mass,
     [C.CQ_FIELD_YOUNG] = base.young, [C.CQ_FIELD_POISSON] = base.poisson, [C.CQ_FIELD_ACTUATION_WEIGHT] = base.actuation_weight,
-    [C.CQ_FIELD_GRAVITY] = base.gravity, [C.CQ_FIELD_DAMPING] = base.damping, [C.CQ_FIELD_FRICTION] = base.friction, [C.CQ_FIELD_WALL_VELOCITY] = base.wall_velocity,
+    [C.CQ_FIELD_GRAVITY] = base.gravity, [C.CQ_FIELD_DAMPING] = base.damping,
+    [C.CQ_FIELD_FRICTION] = base.friction, [C.CQ_FIELD_WALL_VELOCITY] = base.wall_velocity,
   }
   if by_id[id] then return by_id[id] end
   if id == C.CQ_FIELD_DEFORMATION then

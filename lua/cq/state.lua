@@ -18,7 +18,9 @@ local engine = require "cq.engine"
 local C, tape = engine.C, T.tape
 
 ---What can be read of particles: fields of the state, and what follows from them and from the materials.
----@alias cq.Quantity "position"|"velocity"|"affine"|"deformation"|"piola"|"cauchy"|"von_mises"|"energy_density"|"jacobian"|"speed"|"kinetic_energy"|"angular_momentum"
+---@alias cq.Quantity
+---| "position" | "velocity" | "affine" | "deformation" | "piola" | "cauchy" | "von_mises" | "energy_density" | "jacobian"
+---| "speed" | "kinetic_energy" | "angular_momentum"
 
 ---@class cq.State
 ---@field step integer      control steps made since the start
@@ -289,6 +291,83 @@ function State:angular_momentum(which, options)
   local whole = read(self, "sum", "angular_momentum", "mass", which, what)
   if about == "origin" then return whole end
   return whole - cross(read(self, "mean", "position", "mass", which, what), read(self, "sum", "velocity", "mass", which, what))
+end
+
+-- ---- rasters --------------------------------------------------------------------------------------------------------
+
+local raster_spec = is.define("state:raster", {
+  size = is.vector { size = { 2, 3 }, integer = true, min = 1, max = 4096 },
+  spacing = is.number { above = 0, optional = true },
+  center = is.any { optional = true },
+  channels = is.one_of { "density", "momentum", "both", default = "both" },
+})
+
+-- particle numbers of all groups of a selection, from 1
+local function numbers_of(selection)
+  if not selection.numbers then
+    selection.numbers = {}
+    for k = 0, selection.total - 1 do selection.numbers[k + 1] = selection.particles[k] + 1 end
+  end
+  return selection.numbers
+end
+
+-- masses of the particles of a selection {n}, with the batch in front if there is one
+local function masses_of(self, selection)
+  local set = self.roll.set.mass
+  local mass = (set and set.tensor or self.world.layout.base.mass):gather(numbers_of(selection), -1)
+  if self.batch > 1 and mass.rank == 1 then mass = mass:unsqueeze(1):expand { self.batch, selection.total } end
+  return mass
+end
+
+-- the mean position of all groups of a selection together
+local function center_of(self, selection)
+  if not selection.single then
+    selection.whole = selection.whole or self.world:remember_selection(numbers_of(selection))
+    selection = selection.whole
+  end
+  return read(self, "mean", "position", "mass", selection, "state:raster")
+end
+
+-- the middle of the window {dim}, with the batch in front where it moves
+local function window_center(self, center, selection)
+  if center == nil then return center_of(self, selection) end
+  if T.is_tensor(center) or type(center) == "table" and type(center[1]) == "number" and not getmetatable(center) then
+    center = T.as_tensor(center)
+    if center:size(-1) ~= self.world.dim then
+      is.fail("state:raster: center must have %d coordinates, got a tensor {%s}", self.world.dim, table.concat(center:shape(), ", "))
+    end
+    return center
+  end
+  return center_of(self, self.world:selection(center, "state:raster: center"))
+end
+
+---@class state.raster.def
+---@field size integer[]      pixels of the window along x, y (and z)
+---@field spacing? number     size of a pixel; that of a cell of the world unless given [length]
+---@field center? any         middle of the window: a list or tensor of coordinates, or a group whose mean position it follows; that of the
+---  particles themselves unless given
+---@field channels? "density"|"momentum"|"both"   density, momentum along each axis, or first the one and then the other
+
+---Density [mass/length^dim] and momentum for each volume of a group, on the pixels of a window that moves with it: a picture for
+---convolutions, differentiated to positions, velocities and masses. Particles are spread by quadratic splines; row 1 is the uppermost.
+---@param which? string|string[]|integer[]|cq.Group|cq.Robot
+---@param options state.raster.def
+---@return cq.Tensor     {channels, rows, columns}, in 3D {channels, depth, rows, columns}
+function State:raster(which, options)
+  local def, dim = raster_spec(options), self.world.dim
+  if #def.size ~= dim then is.fail("state:raster: size has %d numbers, the world is %dD", #def.size, dim) end
+  local spacing, selection = def.spacing or self.world.dx, self.world:selection(which, "state:raster")
+  local half = {}
+  for d, count in ipairs(def.size) do half[d] = 0.5 * count * spacing end
+  local lower = window_center(self, def.center, selection) - T.tensor(half)
+  if lower.rank == 2 then lower = lower:unsqueeze(2) end
+  local x = read(self, "gather", "position", "mass", selection, "state:raster") - lower
+  local amounts = (masses_of(self, selection) / spacing ^ dim):unsqueeze(-1)
+  if def.channels ~= "density" then
+    local momentum = amounts * read(self, "gather", "velocity", "mass", selection, "state:raster")
+    amounts = def.channels == "momentum" and momentum or T.concat({ amounts, momentum }, -1)
+  end
+  return x:splat(amounts, { size = def.size, spacing = spacing })
 end
 
 -- ---- of all particles -----------------------------------------------------------------------------------------------

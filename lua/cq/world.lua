@@ -126,7 +126,7 @@ end
 ---@field dt number                   between control steps [time]
 ---@field substeps? integer|"auto"    engine steps in a control step; "auto": as many as a Courant number of 0.5 asks for
 ---@field gravity? number[]           {dim}, zero unless given [length/time^2]
----@field damping? number             rate at which all motion decays, so that a body comes to rest; 0 unless given [1/time]
+---@field damping? number             rate at which all motion decays, so that a body comes to rest [1/time]
 ---@field walls? cq.Boundary|cq.Boundary[]   one or a list
 ---@field precision? "float32"|"float64"     of the engine; --precision wins
 ---@field threads? integer            0: all cores; --threads wins

@@ -36,7 +36,7 @@ struct readout_map : law_map {
     over_dual::ReadoutPoint at;
     fill(&at, in);
     for (int k = 0; k < DD; k++) out[k] = 0;
-    over_dual::readout_value(quantity, &at, out);
+    over_dual::readout(quantity, &at, out);
   }
   void adjoint(const double *in, double *grad_in, const double *grad_out) const {
     product::ReadoutPoint at, grad;
@@ -56,7 +56,7 @@ struct readout_map : law_map {
 static void value_at(const readout_map &map, const double *in, double *out) {
   product::ReadoutPoint at;
   map.fill(&at, in);
-  product::readout_value(map.quantity, &at, out);
+  product::readout(map.quantity, &at, out);
 }
 
 // What stands in the books of small strains: in uniaxial stretch von Mises is 2 mu e, and in 2D the stress across the plane nu (s_x + s_y).

@@ -107,7 +107,7 @@ static double slope_of_derived(const cq_scene *s, const subject &t) {
     at.material.law = &s->model->materials[s->model->material[p]];
     for (int q = 0; q < DERIVED; q++) {
       dual value[READOUT_WIDTH];
-      readout_value(CQ_STATE_FIELD_COUNT + q, &at, value);
+      readout(CQ_STATE_FIELD_COUNT + q, &at, value);
       // a pinned particle is where speed has its kink
       if (CQ_STATE_FIELD_COUNT + q == CQ_DERIVED_SPEED && value[0].value == 0) continue;
       for (int i = 0; i < cq_quantity_width(CQ_STATE_FIELD_COUNT + q, D); i++)

@@ -5,17 +5,12 @@ local colour = require "cq.colour"
 local paint = require "cq.picture.paint"
 local ruler = require "cq.picture.ruler"
 
----@class cq.Picture.scale.def
----@field label? string        what is shown
----@field unit? string         of its numbers
----@field range? number[]      {2} numbers of the first and the last colour; what has been seen so far unless given
-
 local Scale = {}
 Scale.__index = Scale
 
 local scale = {}
 
-scale.spec = is.define("cq.Picture.scale", {
+local spec = is.define("cq.Picture scale", {
   label = is.string { optional = true }, unit = is.string { optional = true }, range = is.vector { size = 2, optional = true },
 })
 
@@ -30,9 +25,15 @@ local function at(place)
   return a[1] + w * (b[1] - a[1]), a[2] + w * (b[2] - a[2]), a[3] + w * (b[3] - a[3])
 end
 
+---@class cq.Picture.scale.def
+---@field label? string        what is shown
+---@field unit? string         of its numbers
+---@field range? number[]      {2} numbers of the first and the last colour; what has been seen so far unless given
+
+---Colours by a number, from the first colour to the last one.
 ---@param fields cq.Picture.scale.def
 function scale.new(fields)
-  local self = setmetatable(scale.spec(fields), Scale)
+  local self = setmetatable(spec(fields), Scale)
   if self.range and not (self.range[1] < self.range[2]) then
     is.fail("cq.Picture.scale: range must rise, got { %s, %s }", text.number(self.range[1]), text.number(self.range[2]))
   end
