@@ -245,15 +245,15 @@ describe("derived readouts", function()
     for dim = 2, 3 do
       local world, mass = block { dim = dim }, 0.25 ^ dim * 1.5
       local size = dim == 2 and { 20, 16 } or { 14, 12, 10 }
-      local shape = dim == 2 and { 3, 16, 20 } or { 4, 10, 12, 14 }
+      local wanted = dim == 2 and { 3, 16, 20 } or { 4, 10, 12, 14 }
       local velocity = dim == 2 and { 0.5, -0.25 } or { 0.5, -0.25, 0.125 }
       local options, seen = { size = size, spacing = 1 / 24 }, {}
       world:rollout { steps = 50, robot = world.robot:with { velocity = velocity }, watch = function(state)
-        seen[state.step] = { raster = state:raster("body", options), still = state:raster(nil, { size = size, center = state.step == 0 and "body" or seen[0].center }),
-          center = state:center "body" }
+        local center = seen[0] and seen[0].center or state:center "body"
+        seen[state.step] = { raster = state:raster("body", options), still = state:raster(nil, { size = size, center = center }), center = center }
       end }
       local first, last = seen[0].raster, seen[50].raster
-      assert.same(shape, first:shape())
+      assert.same(wanted, first:shape())
       local sums = last:reshape { dim + 1, -1 }:sum(-1) / 24 ^ dim
       near(mass, sums:get(1), 1e-12, "mass")
       for i = 1, dim do near(mass * velocity[i], sums:get(i + 1), 1e-12, "momentum") end
@@ -261,7 +261,7 @@ describe("derived readouts", function()
       assert.is_true((last - first):abs():max():item() < 1e-9)
       assert.is_true((seen[50].still - seen[0].still):abs():max():item() > 0.5)
       assert.is_true(first:max():item() < 1.6)
-      assert.same({ dim, unpack(shape, 2) }, world:rollout { steps = 1 }.state:raster("body", { size = size, channels = "momentum" }):shape())
+      assert.same({ dim, unpack(wanted, 2) }, world:rollout { steps = 1 }.state:raster("body", { size = size, channels = "momentum" }):shape())
     end
   end)
 

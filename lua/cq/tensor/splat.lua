@@ -9,7 +9,7 @@ local C = engine.C
 local Tensor = class.methods
 local adjoint, fail = class.adjoint, schema.fail
 
-local spec = schema.define("splat", {
+local spec = schema.define("tensor:splat", {
   size = schema.vector { size = { 2, 3 }, integer = true, min = 1, max = 4096 },
   spacing = schema.number { above = 0 },
 })
@@ -19,14 +19,14 @@ local function splat_back(node, gradient)
   C.cq_tensor_splat_adj(node.extra, x.pointer, q.pointer, adjoint(x), adjoint(q), gradient)
 end
 
----@class cq.SplatOptions
+---@class tensor.splat.def
 ---@field size integer[]    pixels along x, y (and z)
 ---@field spacing number    size of a pixel [length]
 
 ---Amounts of points, spread over the pixels around each by quadratic splines: the sum over all pixels is the sum over the points, but for
 ---what falls outside of the window. Its lower corner is the origin; row 1 is the uppermost, as in pictures.
 ---@param amounts cq.Tensor      {n, channels}, as the points with the batch in front if there is one
----@param options cq.SplatOptions
+---@param options tensor.splat.def
 ---@return cq.Tensor             {channels, rows, columns}, in 3D {channels, depth, rows, columns}, with the batch in front
 function Tensor:splat(amounts, options)
   class.check_tensor(self, "splat")
