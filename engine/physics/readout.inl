@@ -14,7 +14,7 @@ typedef struct {
 
 // ---- energy -----------------------------------------------------------------------------------------------------------------
 
-CQ_INLINE Real readout_energy(const ReadoutPoint *at) { return material_energy(&at->material); }
+CQ_RARE Real readout_energy(const ReadoutPoint *at) { return material_energy(&at->material); }
 
 // A law whose energy is linear in its constants needs nothing here: its derivative by one of them is the energy where that one is 1 and
 // the others are 0. Another one has LAW_energy_adj, by constants and internal variables, and a case.
