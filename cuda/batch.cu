@@ -149,7 +149,7 @@ void cq_cuda_destroy(cq_device *d) {
   cq_cuda_graphs_destroy(d);
   cq_cuda_lists_destroy(d);
   cq_cuda_policy_destroy(d);
-  cq_memory *owned[] = {d->given.weight, d->given.mass, d->given.globals, d->on_device, d->sorting, d->window, d->found, d->arena,
+  cq_memory *owned[] = {d->given.weight, d->given.mass, d->given.volume, d->given.globals, d->on_device, d->sorting, d->window, d->found, d->arena,
                         d->grid_v, d->grid_q, d->actuation, d->reading, d->adj, d->adj_other, d->params_adj, d->actuation_adj,
                         d->actuation_adj_other, d->sums, d->totals, d->grad_weight, d->share, d->grad_controls};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_pool_give(pool, owned[k]);
@@ -324,6 +324,7 @@ static cq_status load_globals(cq_device *d, const cq_values *values) {
   for (int32_t s = 0; s < d->batch; s++) {
     const int64_t at = s * count;
     for (int i = 0; i < m->dim; i++) put(at + i, values[s].gravity[i]);
+    put(at + 3 + 4 * m->wall_count, exp(-values[s].damping[0] * m->dt));
     for (int32_t w = 0; w < m->wall_count; w++) {
       put(at + 3 + w, values[s].friction[w]);
       for (int i = 0; i < m->dim; i++) put(at + 3 + m->wall_count + 3 * w + i, values[s].wall_velocity[w * m->dim + i]);
@@ -348,6 +349,7 @@ static cq_status load_start(cq_device *d, const cq_values *values) {
   if (!status) status = load_slots(d, values, &work);
   if (!status) status = load_internals(d, &work);
   if (!status) status = upload_values(d, &mass, d->particles, "masses", &d->given.mass, &d->given.mass_stride);
+  if (!status) status = upload_values(d, &volume, d->particles, "volumes", &d->given.volume, &d->given.volume_stride);
   cq_pool_give(&d->context->pool, work);
   if (!status) status = cq_cuda_arrange(d);
   if (status) return status;
@@ -358,7 +360,8 @@ static cq_status load_start(cq_device *d, const cq_values *values) {
 
 cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed) {
   const uint64_t weights = cq_bit(CQ_FIELD_ACTUATION_WEIGHT);
-  const uint64_t globals = cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_FRICTION) | cq_bit(CQ_FIELD_WALL_VELOCITY);
+  const uint64_t globals = cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_DAMPING) | cq_bit(CQ_FIELD_FRICTION) |
+                           cq_bit(CQ_FIELD_WALL_VELOCITY);
   const Source weight = value_of(values, CQ_FIELD_ACTUATION_WEIGHT);
   cq_status status = CQ_OK;
   d->health = {};

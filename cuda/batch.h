@@ -108,8 +108,8 @@ typedef struct cq_device_network cq_device_network;   // the network of a policy
 
 // values of a rollout that the step does not have in its own form
 typedef struct cq_given {
-  cq_memory *weight, *mass, *globals;
-  int64_t weight_stride, mass_stride;   // 0: the same for all scenes
+  cq_memory *weight, *mass, *volume, *globals;
+  int64_t weight_stride, mass_stride, volume_stride;   // 0: the same for all scenes
 } cq_given;
 
 struct cq_device {
@@ -168,7 +168,7 @@ struct cq_device {
 enum { CQ_STAGING = 8192 };  // doubles
 
 // gradients that a tile's own nodes sum up, of a scene
-static inline int32_t cq_sum_count(const cq_device *d) { return 3 + 4 * d->model->wall_count; }
+static inline int32_t cq_sum_count(const cq_device *d) { return 4 + 4 * d->model->wall_count; }
 // where the internal variables of a slice begin, and all of it [bytes]
 static inline size_t cq_internal_offset(const cq_device *d) { return (size_t)d->fields * (size_t)d->stride * d->real_bytes; }
 static inline size_t cq_slice_size(const cq_device *d) {

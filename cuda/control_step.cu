@@ -360,6 +360,7 @@ cq_status cq_cuda_finish(cq_device *d) {
     cq_gradients *g = &d->gradients[s];
     const int32_t dim = d->model->dim;
     memcpy(g->gravity, sum, (size_t)dim * sizeof *sum);
+    g->damping[0] = sum[3 + 4 * walls];
     memcpy(g->friction, sum + 3, (size_t)walls * sizeof *sum);
     for (int32_t w = 0; w < walls; w++)
       memcpy(g->wall_velocity + w * dim, sum + 3 + walls + 3 * w, (size_t)dim * sizeof *sum);

@@ -66,7 +66,7 @@ typedef struct cq_frame {
   int32_t wall_count, moving_wall_count;
   const cq_wall *walls;      // their heights in device memory too
   cq_wall_map map;           // arrays in device memory
-  const void *globals;       // {batch, global_stride} reals: gravity {3}, friction {walls}, wall velocity {walls, 3}
+  const void *globals;       // {batch, global_stride} reals: gravity {3}, friction {walls}, wall velocity {walls, 3}, decay in a step
   int32_t global_stride;
 
   // the arrangement
@@ -97,9 +97,10 @@ typedef struct cq_frame {
   void *adj;                 // {fields, slots}, and internal variables as in a state
   void *params_adj;          // {params, slots}
   void *actuation_adj;           // {CQ_SYM + dim, slots}, NULL where actuation is
-  double *sums;              // {block_count, 3 + 4 * walls} gravity {3}, friction {walls}, wall velocity {walls, 3}, of each
-                             // tile's own nodes; added to
+  double *sums;              // {block_count, 4 + 4 * walls} gravity {3}, friction {walls}, wall velocity {walls, 3}, damping, of
+                             // each tile's own nodes; added to
   int32_t sums_wanted;       // somebody will ask for them
+  int32_t damping_wanted;    // also for that of damping
 } cq_frame;
 
 // index of a slot's first field; the next is CQ_GROUP further, so that a thread finds all fields from one address

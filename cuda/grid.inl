@@ -9,6 +9,9 @@ CQ_GPU const real *wall_velocity_of(const cq_frame *s, const int32_t scene, cons
   return globals_of(s, scene) + 3 + s->wall_count + 3 * wall;
 }
 
+// what damping leaves of a velocity in a step
+CQ_GPU real decay_of(const cq_frame *s, const int32_t scene) { return globals_of(s, scene)[3 + 4 * s->wall_count]; }
+
 // the arena of a part of a tile's particles, after so many substeps
 CQ_GPU Node *arena_of(const cq_frame *s, const int32_t substep, const int32_t part) {
   return (Node *)s->arena[substep & 1] + (int64_t)part * NODES;
@@ -129,11 +132,12 @@ CQ_GPU int32_t meet_walls(const cq_frame *s, const Where *w, const int32_t most,
   return j;
 }
 
-// (E14) v = p / m + dt g; a node without mass falls too, and nobody asks it
+// (E14) v = d (p / m + dt g), d what damping leaves; a node without mass falls too, and nobody asks it
 CQ_GPU real free_velocity(const cq_frame *s, const int32_t scene, const Node *p, real v[CQ_DIM]) {
   const real inverse = p->c[CQ_DIM] > 0 ? (real)1 / p->c[CQ_DIM] : (real)0;
   const real *gravity = globals_of(s, scene);
-  EACH(i) v[i] = p->c[i] * inverse + s->SCALES.dt * gravity[i];
+  const real decay = decay_of(s, scene);
+  EACH(i) v[i] = (p->c[i] * inverse + s->SCALES.dt * gravity[i]) * decay;
   return inverse;
 }
 
@@ -194,7 +198,7 @@ static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *_
 // A tile's nodes have a group of as many threads, of which a block may have several. What the threads of a group share:
 typedef struct Shared {
   Node grads[CQ_TILE_NODES];
-  double half[2 * CQ_DIM];
+  double half[2 * CQ_DIM + 2];
   int32_t wall[CQ_TILE_NODES], most;
 } Shared;
 
@@ -285,18 +289,35 @@ CQ_RARE Node leave_walls_adj(const cq_frame *s, const int64_t n, const int32_t k
   return grad;
 }
 
-// sum over the nodes of a tile, in a fixed order, times scale
-template <int THREADS>
-CQ_GPU void add_gravity(Shared *shared, const Node *grad, const double scale, double *sums) {
+// the sum over the nodes of a tile, in a fixed order, in two halves
+CQ_GPU void half_sums(Shared *shared, const int which, double sum) {
   const int n = group_node();
+  for (int d = WARP / 2; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
+  if (n % WARP == 0) shared->half[2 * which + n / WARP] = sum;
+}
+
+// Gradients by gravity, from those of p / m + dt g at the nodes of a tile; and by damping, from v . dL/dv (E50).
+template <int THREADS>
+CQ_GPU void add_gravity(const cq_frame *s, Shared *shared, const Node *grad, const double along, double *sums) {
+  const int n = group_node(), damping = s->damping_wanted;
+  const double dt = s->scales_8.dt;
+  EACH(i) half_sums(shared, i, (double)grad->c[i]);
+  if (damping) half_sums(shared, CQ_DIM, along);
+  sync_group<THREADS>();
+  if (n < CQ_DIM) sums[n] += dt * (shared->half[2 * n] + shared->half[2 * n + 1]);
+  if (n == CQ_DIM && damping) sums[3 + 4 * s->wall_count] -= dt * (shared->half[2 * CQ_DIM] + shared->half[2 * CQ_DIM + 1]);
+  sync_group<THREADS>();
+}
+
+// Through the decay: grad is dL/dv and becomes that of p / m + dt g; returns v . dL/dv.
+CQ_GPU double decay_adj(const cq_frame *s, const int32_t scene, const Node *v, Node *grad) {
+  const real decay = decay_of(s, scene);
+  double along = 0;
   EACH(i) {
-    double sum = (double)grad->c[i];
-    for (int d = WARP / 2; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
-    if (n % WARP == 0) shared->half[2 * i + n / WARP] = sum;
+    along += (double)v->c[i] * (double)grad->c[i];
+    grad->c[i] *= decay;
   }
-  sync_group<THREADS>();
-  if (n < CQ_DIM) sums[n] += scale * (shared->half[2 * n] + shared->half[2 * n + 1]);
-  sync_group<THREADS>();
+  return along;
 }
 
 // (E14) dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m; grad_v: of velocity before walls
@@ -326,12 +347,13 @@ CQ_GPU void grid_adj_pass(const cq_frame *s, const int32_t k, const int32_t more
     node_at(node, SIDE, at);
     const int64_t n = (int64_t)block * CQ_TILE_NODES + node;
     const cq_tile *tile = &s->tiles[block];
-    double *sums = s->sums + (int64_t)block * (3 + 4 * s->wall_count);
+    double *sums = s->sums + (int64_t)block * (4 + 4 * s->wall_count);
     const Node p = kept[n];
     Node grad = arenas_sum(s, k, block, at), v = {{0, 0, 0, 0}};
     const real inverse = free_velocity(s, tile->scene, &p, v.c);
     if (may_touch(s, tile)) grad = touch_walls_adj<THREADS>(s, n, k, v, grad, shared, sums);
-    add_gravity<THREADS>(shared, &grad, s->scales_8.dt, sums);
+    const double along = decay_adj(s, tile->scene, &v, &grad);
+    add_gravity<THREADS>(s, shared, &grad, along, sums);
     if (!STORE) continue;
     ((Node *)s->grid_q)[n] = free_velocity_adj(&p, inverse, &grad);
     if (more) ((Node *)s->grid_v)[n] = node_velocity(s, n, k - 1, &before[n]);

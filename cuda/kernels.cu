@@ -11,6 +11,8 @@
 #include "../engine/physics/actuation.inl"
 #include "../engine/physics/contact.inl"
 #include "../engine/physics/transfer.inl"
+#include "../engine/physics/readout.inl"
+#include "../engine/world/state.h"
 #define CQ_WALL static __device__ inline
 #include "../engine/world/wall.inl"
 
@@ -120,17 +122,25 @@ static void launch_drive_adj(cudaStream_t stream, int32_t blocks, const cq_frame
   CQ_LAUNCH(actuation_shares, blocks, SLOT_THREADS, stream, frame, actuation);
   CQ_LAUNCH(actuation_signals, blocks, SUM_THREADS, stream, frame, actuation);
 }
+static void read_derived(cudaStream_t stream, const cq_reading *r) {
+  const int64_t blocks = ((int64_t)r->batch * r->listed + SLOT_THREADS - 1) / SLOT_THREADS;
+  if (r->derived_width) CQ_LAUNCH(read_derive, blocks < 4096 ? blocks : 4096, SLOT_THREADS, stream, *r);
+}
 static void read_sums(cudaStream_t stream, int32_t blocks, const cq_reading *r, int32_t components) {
   CQ_LAUNCH(read_portions, blocks, SUM_THREADS, stream, *r, components);
   CQ_LAUNCH(read_groups, blocks, SLOT_THREADS, stream, *r, components);
 }
 static void launch_read(cudaStream_t stream, int32_t blocks, const cq_reading *r) {
+  read_derived(stream, r);
   if (r->kind == CQ_READOUT_GATHER)
     CQ_LAUNCH(read_gather, blocks, SLOT_THREADS, stream, *r);
   else
     read_sums(stream, blocks, r, r->components);
 }
-static void launch_read_weights(cudaStream_t stream, int32_t blocks, const cq_reading *r) { read_sums(stream, blocks, r, 1); }
+static void launch_read_weights(cudaStream_t stream, int32_t blocks, const cq_reading *r) {
+  read_derived(stream, r);
+  read_sums(stream, blocks, r, 1);
+}
 static void launch_read_adj(cudaStream_t stream, int32_t blocks, const cq_reading *r) {
   CQ_LAUNCH(read_adj, blocks, SLOT_THREADS, stream, *r);
 }

@@ -177,14 +177,36 @@ static void fill_parts(const cq_readout *readout, int32_t dim, cq_reading *r) {
   const int64_t rows = readout->kind == CQ_READOUT_GATHER ? r->listed : r->groups;
   int64_t out = 0;
   r->components = 1;
-  for (int32_t f = 0; f < CQ_STATE_FIELD_COUNT; f++) {
-    const int32_t width = readout->fields >> f & 1 ? cq_state_width(f, dim) : 0;
+  for (int32_t q = 0; q < CQ_QUANTITY_COUNT; q++) {
+    const int32_t width = readout->fields >> q & 1 ? cq_quantity_width(q, dim) : 0;
     if (!width) continue;
-    const int32_t components = cq_readout_width(readout->kind, 1u << f, dim);
-    r->part[r->parts++] = {cq_state_offset(f, dim), width, r->components, components, out};
+    const int32_t components = cq_readout_width(readout->kind, 1u << q, dim), derived = q >= CQ_STATE_FIELD_COUNT;
+    r->part[r->parts++] = {q, derived ? r->derived_width : cq_state_offset(q, dim), width, r->components, components, out};
+    if (derived) r->derived_width += width;
     r->components += components;
     out += rows * components;
   }
+}
+
+// what the formulas of derived quantities need
+static void fill_points(const cq_device *d, cq_reading *r) {
+  const cq_model *m = d->model;
+  r->params = d->arrangement->params;
+  r->material = d->arrangement->material;
+  r->param_count = d->params;
+  r->internals = d->internals;
+  r->slots = d->slots;
+  r->internal_offset = (int64_t)cq_internal_offset(d);
+  r->dx = m->dx;
+  r->dt = m->dt;
+  memcpy(r->materials, m->materials, sizeof r->materials);
+}
+
+static void fill_weights(const cq_device *d, int32_t weighting, cq_reading *r) {
+  if (weighting == CQ_WEIGHT_PARTICLE) return;
+  const int32_t by_mass = weighting == CQ_WEIGHT_MASS;
+  r->weight = (const double *)(by_mass ? d->given.mass : d->given.volume)->data;
+  r->weight_stride = by_mass ? d->given.mass_stride : d->given.volume_stride;
 }
 
 // with memory for its sums, out, and the adjoint of out
@@ -201,16 +223,18 @@ cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count
   r->count = count;
   r->state = state->memory->data;
   r->slot_of = d->arrangement->slot_of;
-  r->mass = readout->weighting == CQ_WEIGHT_MASS ? (const double *)d->given.mass->data : NULL;
-  r->mass_stride = d->given.mass_stride;
+  fill_weights(d, readout->weighting, r);
+  fill_points(d, r);
   const size_t out = (size_t)d->batch * (size_t)count, sums = r->kind == CQ_READOUT_GATHER ? 0 : (size_t)d->batch * (size_t)r->components;
-  const size_t doubles = 2 * out + sums * (size_t)(r->portions + r->groups);
+  const size_t derived = (size_t)d->batch * (size_t)r->listed * (size_t)r->derived_width;
+  const size_t doubles = 2 * out + sums * (size_t)(r->portions + r->groups) + derived;
   status = cq_pool_reserve(&d->context->pool, room, doubles * sizeof(double), "readout");
   if (status) return status;
   r->out = (double *)(*room)->data;
   r->grad_out = r->out + out;
   r->partial = r->out + 2 * out;
   r->sum = r->partial + sums * (size_t)r->portions;
+  r->derived = r->sum + sums * (size_t)r->groups;
   return CQ_OK;
 }
 
@@ -224,14 +248,19 @@ void cq_cuda_reading_sums(cq_device *d, const cq_reading *r) {
   d->kernels->read(d->context->stream, blocks_of(d, r, r->components), r);
 }
 
-static int32_t reads_mass(const cq_device *d, const cq_reading *r) {
-  return r->mass && d->wanted & cq_bit(CQ_FIELD_MASS) && r->kind != CQ_READOUT_GATHER;
+// is the gradient of the weights of a readout wanted?
+static int32_t reads_weights(const cq_device *d, const cq_reading *r) {
+  const int32_t field = r->weight == d->given.mass->data ? CQ_FIELD_MASS : CQ_FIELD_VOLUME;
+  return r->weight && d->wanted & cq_bit(field) && r->kind != CQ_READOUT_GATHER;
 }
 
 void cq_cuda_reading_adj(cq_device *d, cq_reading *r) {
   r->adj = d->adj->data;
   r->adj_slot_of = d->adj_arrangement->slot_of;
-  if (reads_mass(d, r)) r->grad_mass = (double *)d->totals->data + cq_total_params(d) + (int64_t)CQ_PARAM_MASS * d->slots;
+  double *params = (double *)d->totals->data + cq_total_params(d);
+  const int32_t which = r->weight == d->given.mass->data ? CQ_PARAM_MASS : CQ_PARAM_VOLUME;
+  if (reads_weights(d, r)) r->grad_weight = params + (int64_t)which * d->slots;
+  r->grad_slots = params + (int64_t)CQ_PARAM_SLOTS * d->slots;
   d->kernels->read_adj(d->context->stream, cq_cuda_blocks(d, (int64_t)d->batch * r->who_count, 256), r);
 }
 
@@ -257,7 +286,7 @@ static cq_status read_state_adjoint(cq_device *d, const cq_readout *readout, int
   status = cq_cuda_check(cudaMemcpyAsync((double *)r.grad_out, grad_out, (size_t)d->batch * (size_t)count * sizeof *grad_out,
                                          cudaMemcpyHostToDevice, d->context->stream), "the adjoint of a readout");
   if (status) return status;
-  if (reads_mass(d, &r))
+  if (reads_weights(d, &r))
     cq_cuda_reading_sums(d, &r);
   else if (r.kind != CQ_READOUT_GATHER)
     d->kernels->read_weights(d->context->stream, blocks_of(d, &r, 1), &r);

@@ -1,12 +1,17 @@
-// readout: means, second moments and gathered fields of the live state, with adjoints. Sums run in double over portions of the
+// readout: means, sums, second moments and gathers of the live state and of what follows from it, with adjoints. Sums run in double over portions of the
 // user's list, each in a fixed tree, and then over the portions in another: they do not depend on how particles lie.
 
 CQ_GPU double weight_of(const cq_reading *r, const int64_t scene, const int32_t p) {
-  return r->mass ? r->mass[scene * r->mass_stride + p] : 1;
+  return r->weight ? r->weight[scene * r->weight_stride + p] : 1;
 }
 
-CQ_GPU double field_at(const cq_reading *r, const int32_t slot, const int32_t field) {
-  return (double)slot_in(r->state, FIELDS, slot)[field * CQ_GROUP];
+CQ_GPU int is_derived(const cq_part *part) { return part->quantity >= CQ_STATE_FIELD_COUNT; }
+
+// component i of a quantity of the particle at a place of the list
+CQ_GPU double value_at(const cq_reading *r, const int64_t scene, const int64_t place, const cq_part *part, const int32_t i) {
+  if (is_derived(part)) return r->derived[(scene * r->listed + place) * r->derived_width + part->first + i];
+  const int32_t slot = r->slot_of[scene * r->particles + r->list[place]];
+  return (double)slot_in(r->state, FIELDS, slot)[(part->first + i) * CQ_GROUP];
 }
 
 // the part that component c, which is not the weight, belongs to
@@ -16,19 +21,73 @@ CQ_GPU const cq_part *part_of(const cq_reading *r, const int32_t c) {
   return part;
 }
 
-// component c of what a particle adds to its group's sums: its weight, then that times q or q q^T
-CQ_GPU double term_of(const cq_reading *r, const int64_t scene, const int32_t p, const int32_t c) {
-  const double w = weight_of(r, scene, p);
+// component c of what the particle at a place of the list adds to its group's sums: its weight, then that times q or q q^T
+CQ_GPU double term_of(const cq_reading *r, const int64_t scene, const int64_t place, const int32_t c) {
+  const double w = weight_of(r, scene, r->list[place]);
   if (c == 0) return w;
   const cq_part *part = part_of(r, c);
-  const int32_t slot = r->slot_of[scene * r->particles + p], k = c - part->component;
-  if (r->kind == CQ_READOUT_MEAN) return w * field_at(r, slot, part->first + k);
-  return w * field_at(r, slot, part->first + k / part->width) * field_at(r, slot, part->first + k % part->width);
+  const int32_t k = c - part->component;
+  if (r->kind != CQ_READOUT_SECOND_MOMENT) return w * value_at(r, scene, place, part, k);
+  return w * value_at(r, scene, place, part, k / part->width) * value_at(r, scene, place, part, k % part->width);
 }
 
 CQ_GPU int is_made(const cq_reading *r) { return !r->over || !*r->over; }
 
+// ---- derived quantities -----------------------------------------------------------------------------------------------------
+
+// a particle of the state as the formulas see it
+CQ_RARE void readout_point(const cq_reading *r, const int32_t slot, ReadoutPoint *at) {
+  const real *params = slot_in(r->params, r->param_count, slot);
+  const real *internal = slot_in((const char *)r->state + r->internal_offset, r->internals, slot);
+  at->material.law = &r->materials[r->material[slot]];
+  at->material.dt = (real)r->dt;
+  at->dx = (real)r->dx;
+  at->slots = r->param_count - CQ_PARAM_SLOTS;
+  for (int k = 0; k < at->slots; k++) at->material.c[k] = params[(CQ_PARAM_SLOTS + k) * CQ_GROUP];
+  for (int k = 0; k < r->internals; k++) at->material.internal[k] = internal[k * CQ_GROUP];
+  load_vector(r->state, X, slot, at->x);
+  load_vector(r->state, V, slot, at->v);
+  load_matrix(r->state, C, slot, at->c);
+  load_matrix(r->state, F, slot, at->material.f);
+}
+
+// by: what is wanted of a quantity of a particle, by user id
+CQ_RARE void derived_adj(const cq_reading *r, const int64_t id, const int32_t quantity, const real by[READOUT_WIDTH]) {
+  ReadoutPoint at, grad;
+  const int32_t slot = r->adj_slot_of[id];
+  readout_point(r, r->slot_of[id], &at);
+  for (int k = 0; k < at.slots; k++) grad.material.c[k] = 0;
+  for (int k = 0; k < r->internals; k++) grad.material.internal[k] = 0;
+  EACH(i) grad.x[i] = grad.v[i] = 0;
+  EACH(i) EACH(j) grad.c[i][j] = grad.material.f[i][j] = 0;
+  readout_adj(quantity, &at, &grad, by);
+  real *adj = slot_in(r->adj, FIELDS, slot), *internal = slot_in((char *)r->adj + r->internal_offset, r->internals, slot);
+  EACH(i) adj[(X + i) * CQ_GROUP] += grad.x[i];
+  EACH(i) adj[(V + i) * CQ_GROUP] += grad.v[i];
+  EACH(i) EACH(j) adj[(C + i * CQ_DIM + j) * CQ_GROUP] += grad.c[i][j];
+  EACH(i) EACH(j) adj[(F + i * CQ_DIM + j) * CQ_GROUP] += grad.material.f[i][j];
+  for (int k = 0; k < at.slots; k++) r->grad_slots[(int64_t)k * r->slots + id] += (double)grad.material.c[k];
+  for (int k = 0; k < r->internals; k++) internal[k * CQ_GROUP] += grad.material.internal[k];
+}
+
+// ---- kernels ------------------------------------------------------------------------------------------------------------------
+
 // __grid_constant__: pointers walk over the parts of a reading where it lies; else each thread would copy it to its stack.
+
+// a thread for each {scene, place in the list}
+CQ_KERNEL read_derive(const __grid_constant__ cq_reading r) {
+  const int64_t all = is_made(&r) ? (int64_t)r.batch * r.listed : 0;
+  for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
+    ReadoutPoint at;
+    real value[READOUT_WIDTH];
+    readout_point(&r, r.slot_of[n / r.listed * r.particles + r.list[n % r.listed]], &at);
+    for (const cq_part *part = r.part; part < r.part + r.parts; part++) {
+      if (!is_derived(part)) continue;
+      readout(part->quantity, &at, value);
+      for (int32_t i = 0; i < part->width; i++) r.derived[n * r.derived_width + part->first + i] = (double)value[i];
+    }
+  }
+}
 
 // a block for each {scene, portion, component}
 CQ_KERNEL read_portions(const __grid_constant__ cq_reading r, int32_t components) {
@@ -39,7 +98,7 @@ CQ_KERNEL read_portions(const __grid_constant__ cq_reading r, int32_t components
     const int64_t portion = n / components % r.portions, scene = n / components / r.portions;
     const cq_portion at = r.portion[portion];
     double sum = 0;
-    for (int32_t k = at.begin + (int32_t)threadIdx.x; k < at.end; k += SUM_THREADS) sum += term_of(&r, scene, r.list[k], c);
+    for (int32_t k = at.begin + (int32_t)threadIdx.x; k < at.end; k += SUM_THREADS) sum += term_of(&r, scene, k, c);
     sum = block_sum(shared, sum);
     if (threadIdx.x == 0) r.partial[(scene * r.portions + portion) * r.components + c] = sum;
   }
@@ -66,7 +125,7 @@ CQ_KERNEL read_groups(const __grid_constant__ cq_reading r, int32_t components) 
     r.sum[(scene * r.groups + group) * r.components + c] = sum;
     if (!c) continue;
     const cq_part *part = part_of(&r, c);
-    r.out[scene * r.count + part->out + group * part->components + c - part->component] = sum / total;
+    r.out[scene * r.count + part->out + group * part->components + c - part->component] = r.kind == CQ_READOUT_SUM ? sum : sum / total;
   }
 }
 
@@ -74,33 +133,37 @@ CQ_KERNEL read_gather(const __grid_constant__ cq_reading r) {
   const int64_t all = is_made(&r) ? (int64_t)r.batch * r.listed : 0;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
     const int64_t scene = n / r.listed, place = n % r.listed;
-    const int32_t slot = r.slot_of[scene * r.particles + r.list[place]];
     for (const cq_part *part = r.part; part < r.part + r.parts; part++)
       for (int32_t k = 0; k < part->width; k++)
-        r.out[scene * r.count + part->out + place * part->width + k] = field_at(&r, slot, part->first + k);
+        r.out[scene * r.count + part->out + place * part->width + k] = value_at(&r, scene, place, part, k);
   }
 }
 
-// With out = sum w q / W: dL/dq += w / W g; by mass, dL/dw += g . (q - out) / W. What one place in the list gives to the adjoint of
-// a part of its particle; returns g . (q - out).
+// With out = sum w q / W: dL/dq += w / W g, dL/dw += g . (q - out) / W; of a sum without W, w g and g . q. What one place in the list gives
+// to the adjoint of a part of its particle; returns g . (q - out).
 CQ_GPU double part_adj(const cq_reading *r, const int64_t scene, const int64_t id, const int32_t place, const cq_part *part,
                           const double share) {
-  real *adj = slot_in(r->adj, FIELDS, r->adj_slot_of[id]) + part->first * CQ_GROUP;
-  const int32_t width = part->width, gather = r->kind == CQ_READOUT_GATHER;
+  const int32_t width = part->width, gather = r->kind == CQ_READOUT_GATHER, moment = r->kind == CQ_READOUT_SECOND_MOMENT;
   const int64_t at = scene * r->count + part->out + (gather ? (int64_t)place * width : (int64_t)r->group_of[place] * part->components);
-  const double *g = r->grad_out + at, *out = r->out + at;
-  const int32_t slot = r->slot_of[id];
+  const double *g = r->grad_out + at, *out = r->out + at, mean = r->kind == CQ_READOUT_SUM ? 0 : 1;
+  real wanted[READOUT_WIDTH];
   double along = 0;
   for (int32_t i = 0; i < width; i++) {
-    const double q = field_at(r, slot, part->first + i);
-    double by = gather || r->kind == CQ_READOUT_MEAN ? g[i] : 0;
-    if (r->grad_mass && !gather && r->kind == CQ_READOUT_MEAN) along += g[i] * (q - out[i]);
-    for (int32_t j = 0; j < width && r->kind == CQ_READOUT_SECOND_MOMENT; j++) {
-      const double other = field_at(r, slot, part->first + j);
+    const double q = moment || r->grad_weight ? value_at(r, scene, place, part, i) : 0;
+    double by = moment ? 0 : g[i];
+    if (r->grad_weight && !gather && !moment) along += g[i] * (q - mean * out[i]);
+    for (int32_t j = 0; j < width && moment; j++) {
+      const double other = value_at(r, scene, place, part, j);
       by += (g[i * width + j] + g[j * width + i]) * other;
-      if (r->grad_mass) along += g[i * width + j] * (q * other - out[i * width + j]);
+      if (r->grad_weight) along += g[i * width + j] * (q * other - out[i * width + j]);
     }
-    adj[i * CQ_GROUP] += (real)(share * by);
+    wanted[i] = (real)(share * by);
+  }
+  if (is_derived(part)) {
+    derived_adj(r, id, part->quantity, wanted);
+  } else {
+    real *adj = slot_in(r->adj, FIELDS, r->adj_slot_of[id]) + part->first * CQ_GROUP;
+    for (int32_t i = 0; i < width; i++) adj[i * CQ_GROUP] += wanted[i];
   }
   return along;
 }
@@ -113,11 +176,11 @@ CQ_KERNEL read_adj(const __grid_constant__ cq_reading r) {
     for (int32_t k = r.place_start[who]; k < r.place_start[who + 1]; k++) {
       double total = 1, share = 1, along = 0;
       if (r.kind != CQ_READOUT_GATHER) {
-        total = r.sum[(scene * r.groups + r.group_of[r.place[k]]) * r.components];
+        if (r.kind != CQ_READOUT_SUM) total = r.sum[(scene * r.groups + r.group_of[r.place[k]]) * r.components];
         share = weight_of(&r, scene, r.who[who]) / total;
       }
       for (const cq_part *part = r.part; part < r.part + r.parts; part++) along += part_adj(&r, scene, id, r.place[k], part, share);
-      if (r.grad_mass) r.grad_mass[id] += along / total;
+      if (r.grad_weight) r.grad_weight[id] += along / total;
     }
   }
 }

@@ -75,6 +75,7 @@ CQ_GPU void region_velocity_adj(Node region[NODES], const cq_frame *s, const int
     Node grad = node_sum(s, n, k), v = {{0, 0, 0, 0}};
     const real inverse = free_velocity(s, tile->scene, &p, v.c);
     if (may_touch(s, tile)) grad = leave_walls_adj(s, n, k, v, grad);
+    decay_adj(s, tile->scene, &v, &grad);
     return free_velocity_adj(&p, inverse, &grad);
   });
 }

@@ -106,7 +106,9 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t firs
   f->params_adj = data_of(d->params_adj);
   f->actuation_adj = d->actuation ? data_of(d->actuation_adj) : NULL;
   f->sums = (double *)data_of(d->sums);
-  f->sums_wanted = (d->wanted & (cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_FRICTION) | cq_bit(CQ_FIELD_WALL_VELOCITY))) != 0;
+  f->sums_wanted = (d->wanted & (cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_FRICTION) | cq_bit(CQ_FIELD_WALL_VELOCITY) |
+                               cq_bit(CQ_FIELD_DAMPING))) != 0;
+  f->damping_wanted = (d->wanted & cq_bit(CQ_FIELD_DAMPING)) != 0;
 }
 
 static void fill_actuation(const cq_device *d, const cq_arrangement *a, double *controls, cq_actuation *out) {

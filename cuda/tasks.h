@@ -2,6 +2,7 @@
 #ifndef CQ_CUDA_TASKS_H
 #define CQ_CUDA_TASKS_H
 
+#include "../engine/world/model.h"
 #include <stdint.h>
 
 // ---- sorting ------------------------------------------------------------------------------------------------------------
@@ -92,9 +93,10 @@ typedef struct cq_portion {
   int32_t group, begin, end;     // some of the particles of a group
 } cq_portion;
 
-// One quantity of the state in a readout.
+// One quantity in a readout.
 typedef struct cq_part {
-  int32_t first, width;          // fields
+  int32_t quantity;              // a cq_field of the state, or a cq_derived
+  int32_t first, width;          // fields; of a derived quantity: numbers of a row of derived
   int32_t component, components; // of the sums
   int64_t out;                   // where its first group, or first particle, is in out
 } cq_part;
@@ -103,7 +105,7 @@ typedef struct cq_part {
 typedef struct cq_reading {
   int32_t kind;                  // cq_readout_kind
   int32_t parts;
-  cq_part part[4];
+  cq_part part[CQ_QUANTITY_COUNT];
   int32_t batch, particles;
   int32_t groups, listed, portions, components;   // components: total weight, then sums
   int64_t count;                 // of out, for a scene
@@ -112,8 +114,8 @@ typedef struct cq_reading {
   const int32_t *portion_start;  // {groups + 1}
   const void *state;
   const int32_t *slot_of;        // {slots} of the state
-  const double *mass;            // NULL: every particle counts 1
-  int64_t mass_stride;           // from scene to scene
+  const double *weight;          // NULL: every particle counts 1
+  int64_t weight_stride;         // from scene to scene
   const int32_t *over;           // 1: the state may not have been made, nothing is read; NULL: it has been
   double *partial, *sum;         // {batch, portions, components}, {batch, groups, components}
   double *out;                   // {batch, count}
@@ -126,7 +128,17 @@ typedef struct cq_reading {
   const double *grad_out;        // {batch, count}
   void *adj;                     // {fields, slots}
   const int32_t *adj_slot_of;    // {slots}
-  double *grad_mass;             // {slots} by user id, added to; NULL: not wanted
+  double *grad_weight;           // {slots} by user id, added to; NULL: not wanted
+  double *grad_slots;            // {constants, slots} by user id, added to: those of materials
+  // of derived quantities, which are made before they are summed
+  int32_t derived_width;         // numbers of a particle, 0: there are none
+  double *derived;               // {batch, listed, derived_width}
+  const void *params;            // {params, slots} in the order of the state
+  const uint8_t *material;       // {slots}
+  int32_t param_count, internals, slots;
+  int64_t internal_offset;       // as in the frame
+  double dx, dt;
+  cq_material materials[CQ_MATERIALS_MAX];
 } cq_reading;
 
 #endif

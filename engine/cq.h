@@ -150,6 +150,7 @@ typedef struct cq_world_def {
   double dt;                            // time between control steps [time]
   int32_t substeps;                     // engine steps per control step; the engine's step is dt / substeps
   double gravity[3];
+  double damping;                       // grid velocities decay by exp(-damping t), 0: none [1/time]
 
   int64_t particle_count;               // n
   // values in the user's order by their field's name, or value[field]: {n, ...} of particles, {actuation_count} of entries. NULL: the
@@ -260,18 +261,32 @@ cq_status cq_rollout_gradient(cq_rollout *rollout, int32_t field, double *out, i
 // ---- readouts of the live state, with their adjoints --------------------------------------------------------------------
 
 typedef enum cq_readout_kind {
-  CQ_READOUT_MEAN = 0,                  // {groups, width}: weighted mean of a field over each group
+  CQ_READOUT_MEAN = 0,                  // {groups, width}: weighted mean of a quantity over each group
   CQ_READOUT_SECOND_MOMENT,             // {groups, width, width}: weighted mean of q q^T about the origin
-  CQ_READOUT_GATHER,                    // {particles, width}: the field itself, groups are joined
+  CQ_READOUT_GATHER,                    // {particles, width}: the quantity itself, groups are joined
+  CQ_READOUT_SUM,                       // {groups, width}: weighted sum over each group
 } cq_readout_kind;
 
-typedef enum cq_weighting { CQ_WEIGHT_MASS = 0, CQ_WEIGHT_PARTICLE } cq_weighting;
+// weight of a particle: mass, 1, or initial volume
+typedef enum cq_weighting { CQ_WEIGHT_MASS = 0, CQ_WEIGHT_PARTICLE, CQ_WEIGHT_VOLUME } cq_weighting;
 
-typedef struct cq_readout {             // out: for each scene one field after the other, in the order of cq_field
+typedef enum cq_derived {               // quantities that follow the state fields: see lists.h
+  CQ_DERIVED_BEFORE = CQ_FIELD_VOLUME - 1,
+  CQ_READOUTS(CQ_DERIVED_ID) CQ_QUANTITY_COUNT
+} cq_derived;
+
+typedef struct cq_quantity_info {       // of a state field or a derived quantity
+  const char *name, *unit, *meaning;
+  int32_t rank;                         // 0 a number, 1 {dim}, 2 {dim, dim}, 3 axial: a number in 2D, {3} in 3D
+} cq_quantity_info;
+
+const cq_quantity_info *cq_quantity_describe(int32_t quantity);   // by cq_field or cq_derived; NULL for one that is none
+
+typedef struct cq_readout {             // out: for each scene one quantity after the other, in the order of their bits
   int32_t cookie;
   int32_t kind;                         // cq_readout_kind
-  uint32_t fields;                      // bits (1 << cq_field) of POSITION, VELOCITY, AFFINE, DEFORMATION; width dim or dim*dim
-  int32_t weighting;                    // cq_weighting, of the mean and the moment
+  uint32_t fields;                      // bits (1 << cq_field) of state fields, (1 << cq_derived) of what follows from them
+  int32_t weighting;                    // cq_weighting, of mean, moment and sum
   int32_t group_count;
   const int64_t *group_start;           // {group_count + 1} offsets into particles
   const int32_t *particles;             // user's indices
@@ -402,6 +417,13 @@ typedef struct cq_convolution {         // cross-correlation: x {batch, in, size
   int64_t size[2], kernel[2], stride[2], padding[2], dilation[2];
 } cq_convolution;
 
+typedef struct cq_splat {               // points x {batch, count, dim}, amounts {batch, count, channels}, pixels {batch, channels, z, y, x}
+  int64_t batch, count, channels;
+  int64_t size[3];                      // pixels along x, y, z (1 in 2D); row 1 is the largest y
+  int32_t dim;
+  double spacing;                       // of pixels [length]
+} cq_splat;
+
 typedef struct cq_random {              // Philox 4x32-10: a block of the stream is a function of seed and position
   uint64_t seed, position;
 } cq_random;
@@ -437,6 +459,10 @@ void cq_tensor_dense_adj(const cq_dense *dense, const double *x, const double *w
 cq_status cq_tensor_convolve(const cq_convolution *conv, const double *x, const double *w, double *y);
 cq_status cq_tensor_convolve_adj(const cq_convolution *conv, const double *x, const double *w, double *grad_x, double *grad_w,
                                  const double *grad_y);
+// Adds amounts of points to the pixels around them; x is counted from the lower corner of the window.
+void cq_tensor_splat(const cq_splat *splat, const double *x, const double *amounts, double *out);
+void cq_tensor_splat_adj(const cq_splat *splat, const double *x, const double *amounts, double *grad_x, double *grad_amounts,
+                         const double *grad_out);
 void cq_random_uniform(cq_random *random, int64_t count, double min, double max, double *x);    // in [min, max)
 void cq_random_normal(cq_random *random, int64_t count, double mean, double deviation, double *x);
 void cq_random_integers(cq_random *random, int64_t count, int64_t min, int64_t max, double *x);  // both ends included

@@ -63,6 +63,7 @@
 
 #define CQ_WORLD_FIELDS(F)                                                                                                       \
   F(GRAVITY,             gravity,             1, "length/time^2",    ANY,                0, "gravity")                             \
+  F(DAMPING,             damping,             0, "1/time",           FROM_ZERO,          0, "rate at which all motion decays")     \
   F(FRICTION,            friction,            0, "-",                FROM_ZERO,          0, "Coulomb's coefficient of a wall")     \
   F(WALL_VELOCITY,       wall_velocity,       1, "length/time",      ANY,                0, "velocity of a wall's surface")
 
@@ -96,5 +97,24 @@
   L(SNOW,            snow,          "snow")
 
 #define CQ_LAW_ID(ID, law, meaning) CQ_MATERIAL_##ID,
+
+// ---- derived readouts --------------------------------------------------------------------------------------------------
+
+// What follows from the state and the constants of one particle (physics/readout.inl). All are intensive: an energy or a momentum
+// is their sum weighted by mass or by volume.
+//  rank    0 a number, 1 a vector {dim}, 2 a matrix {dim, dim}, 3 an axial vector: one number in 2D, {3} in 3D
+
+//    ID                 name              rank  unit              meaning
+#define CQ_READOUTS(R)                                                                                                           \
+  R(PIOLA,               piola,               2, "stress",         "first Piola-Kirchhoff stress P of the material, without actuation") \
+  R(CAUCHY,              cauchy,              2, "stress",         "Cauchy stress P F^T / J of the material, without actuation")  \
+  R(VON_MISES,           von_mises,           0, "stress",         "von Mises stress of the Cauchy stress; in 2D of plane strain")  \
+  R(ENERGY_DENSITY,      energy_density,      0, "stress",         "strain energy for each unit of initial volume")               \
+  R(JACOBIAN,            jacobian,            0, "-",              "volume ratio J = det F")                                     \
+  R(SPEED,               speed,               0, "length/time",    "length of the velocity")                                     \
+  R(KINETIC_ENERGY,      kinetic_energy,      0, "length^2/time^2", "kinetic energy for each unit of mass, with that of C")        \
+  R(ANGULAR_MOMENTUM,    angular_momentum,    3, "length^2/time",  "angular momentum about the origin for each unit of mass, with that of C")
+
+#define CQ_DERIVED_ID(ID, name, rank, unit, meaning) CQ_DERIVED_##ID,
 
 #endif

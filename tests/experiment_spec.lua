@@ -225,6 +225,13 @@ describe("an experiment", function()
     -- 15 control steps of 6e-3 at 100 frames in a unit of time
     assert.equal("file", host.kind(folder .. "/film_frames/000009.png"))
     assert.is_nil(host.kind(folder .. "/film_frames/000012.png"))
+    -- colours by what the engine derives, or by what a script makes of the state
+    for _, colour in ipairs { "von_mises", function(state) return state:gather(nil, "jacobian") - 1 end, { by = "speed", unit = "m/s", range = { 0, 2 } } } do
+      run:render(folder .. "/colours.png", { width = 128, samples = 1, colour = colour })
+    end
+    says(sentence(function() run:render(folder .. "/colours.png", { colour = "stress" }) end), "von_mises")
+    says(sentence(function() run:render(folder .. "/colours.png", { colour = function(state) return state:positions() end }) end),
+      "colour must give a number for each of the")
     says(sentence(function() run:render(folder .. "/film.mp4", { fbs = 3 }) end), "unknown field fbs (did you mean fps?)")
   end)
 

@@ -172,6 +172,33 @@ describe("a scene of the plane", function()
     assert.equal(0, (count(scene():frame { position = s.position, actuation = T.zeros { s.count } }, reddish)))
   end)
 
+  it("colours them by a number, on a scale with a legend", function()
+    local s = body()
+    local value = T.arange(1, s.count) / s.count
+    local function yellow(r, g, b) return r > 220 and g > 200 and b < 90 end
+    local function violet(r, g, b) return r > 60 and r < 80 and g < 20 and b > 70 and b < 100 end
+    local with = scene { scale = { label = "von Mises stress", unit = "kPa", range = { 0, 1 } }, legend = false }
+    local ends = with:frame { position = s.position, value = T.full({ s.count }, 1), actuation = T.ones { s.count } }
+    assert((count(ends, yellow)) > 1400 and count(ends, reddish) == 0)
+    assert((count(with:frame { position = s.position, value = T.full({ s.count }, -3) }, violet)) > 1400)
+    -- a number that is none has the body's colour; the legend is written
+    local none = with:frame { position = s.position, value = (T.zeros { s.count }) / 0 }
+    assert.equal(0, (count(none, yellow)) + (count(none, violet)))
+    local plain = scene { legend = false }:frame { position = s.position, value = value }
+    local legend = scene { legend = true }:frame { position = s.position, value = value }
+    assert((count(legend, violet)) > (count(plain, violet)))
+    -- without a range it grows with what it has seen, and has round ends
+    local growing = scene()
+    growing:frame { position = s.position, value = 0.37 * value }
+    assert.same({ 0, 0.4 }, { growing.scale.lower, growing.scale.upper })
+    growing:frame { position = s.position, value = 4.3 * value }
+    assert.same({ 0, 6 }, { growing.scale.lower, growing.scale.upper })
+    growing:frame { position = s.position, value = -value }
+    assert.same({ -2, 6 }, { growing.scale.lower, growing.scale.upper })
+    fails("range must rise", function() scene { scale = { range = { 1, 1 } } } end)
+    fails("value must have the shape", function() scene():frame { position = s.position, value = T.ones { 3 } } end)
+  end)
+
   it("deforms particles by F", function()
     local F, x = T.tensor { { { 2, 0 }, { 0, 0.5 } } }, T.tensor { { 0.5, 0.5 } }
     local groups = { { name = "one", particles = { 1 }, colour = "#c81e1e" } }

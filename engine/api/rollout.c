@@ -19,7 +19,7 @@ static void set_defaults(cq_rollout *r) {
     r->friction[w] = m->walls[w].friction;
     for (int i = 0; i < m->dim; i++) r->wall_velocity[w * m->dim + i] = m->walls[w].velocity[i];
   }
-  cq_values values = {.gravity = m->gravity, .friction = r->friction, .wall_velocity = r->wall_velocity};
+  cq_values values = {.gravity = m->gravity, .damping = &m->damping, .friction = r->friction, .wall_velocity = r->wall_velocity};
   for (int32_t f = 0; f < CQ_FIELD_GRAVITY; f++) values.value[f] = m->value[f];
   for (int32_t s = 0; s < r->def.batch; s++) r->values_next[s] = values;
 }
@@ -291,6 +291,13 @@ cq_status cq_rollout_gradient(cq_rollout *r, int32_t field, double *out, int32_t
 
 // ---- readouts -----------------------------------------------------------------------------------------------------------
 
+const cq_quantity_info *cq_quantity_describe(int32_t quantity) {
+#define STATE_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, rank},
+#define DERIVED_ROW(ID, name, rank, unit, meaning) {#name, unit, meaning, rank},
+  static const cq_quantity_info info[CQ_QUANTITY_COUNT] = {CQ_STATE_FIELDS(STATE_ROW) CQ_READOUTS(DERIVED_ROW)};
+  return quantity >= 0 && quantity < CQ_QUANTITY_COUNT ? &info[quantity] : NULL;
+}
+
 void cq_readout_init(cq_readout *readout) {
   *readout = (cq_readout){.cookie = CQ_COOKIE, .kind = CQ_READOUT_MEAN, .fields = 1u << CQ_FIELD_POSITION};
 }
@@ -304,12 +311,13 @@ int64_t cq_readout_count(const cq_world *world, const cq_readout *readout) {
 cq_status cq_readout_check(const cq_rollout *r, const cq_readout *q) {
   if (q->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_readout was not filled by cq_readout_init");
   if (!r->began) return cq_fail(CQ_INVALID, "the rollout has no live state; begin it first");
-  if (q->kind < CQ_READOUT_MEAN || q->kind > CQ_READOUT_GATHER) return cq_fail(CQ_INVALID, "there is no readout %d", q->kind);
-  if (q->weighting != CQ_WEIGHT_MASS && q->weighting != CQ_WEIGHT_PARTICLE)
+  if (q->kind < CQ_READOUT_MEAN || q->kind > CQ_READOUT_SUM) return cq_fail(CQ_INVALID, "there is no readout %d", q->kind);
+  if (q->weighting < CQ_WEIGHT_MASS || q->weighting > CQ_WEIGHT_VOLUME)
     return cq_fail(CQ_INVALID, "there is no weighting %d", q->weighting);
   if (!q->fields) return cq_fail(CQ_INVALID, "a readout needs at least one field");
   for (int32_t f = 0; f < 32; f++)
-    if ((q->fields >> f & 1) && !cq_state_width(f, r->world->model.dim)) return cq_fail(CQ_INVALID, "field %d is not one of a state", f);
+    if ((q->fields >> f & 1) && !cq_quantity_width(f, r->world->model.dim))
+      return cq_fail(CQ_INVALID, "field %d is not one of a state, and no derived quantity", f);
   if (q->group_count < 1) return cq_fail(CQ_INVALID, "a readout needs at least one group");
   for (int32_t g = 0; g < q->group_count; g++)
     if (q->group_start[g + 1] <= q->group_start[g]) return cq_fail(CQ_INVALID, "group %d of a readout is empty", g + 1);

@@ -83,6 +83,7 @@ static void load_globals(cq_scene *s) {
   for (int w = 0; w < s->model->wall_count; w++)
     for (int i = 0; i < CQ_DIM; i++)
       g[3 + s->model->wall_count + 3 * w + i] = (real)s->values.wall_velocity[w * CQ_DIM + i];
+  g[3 + 4 * s->model->wall_count] = (real)s->values.damping[0];
 }
 
 // adds the gradients of constants to the user's order and clears them, for the order changes; unless nobody will ask for them

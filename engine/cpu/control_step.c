@@ -303,6 +303,7 @@ void cq_scene_finish(cq_scene *s, cq_worker *worker) {
   for (int32_t r = 0; r < s->ranges; r++) {
     const cq_partial *part = &s->partial[r];
     for (int i = 0; i < dim; i++) g->gravity[i] += part->gravity[i];
+    g->damping[0] += part->damping;
     for (int32_t w = 0; w < s->model->wall_count; w++) {
       g->friction[w] += part->friction[w];
       for (int i = 0; i < dim; i++) g->wall_velocity[w * dim + i] += part->wall_velocity[w][i];

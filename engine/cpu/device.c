@@ -432,8 +432,8 @@ static void read_parts(const reading *job, int rank, int size) {
           scene->kernels->read_sums(scene, r, job->summed, k, end, job->device->sums + index * job->width);
           continue;
         }
-        double *out[CQ_STATE_FIELD_COUNT];
-        for (int32_t f = 0; f < CQ_STATE_FIELD_COUNT; f++) out[f] = job->out + s * job->count + offset_of(r, scene->model->dim, f, k, g);
+        double *out[CQ_QUANTITY_COUNT];
+        for (int32_t f = 0; f < CQ_QUANTITY_COUNT; f++) out[f] = job->out + s * job->count + offset_of(r, scene->model->dim, f, k, g);
         scene->kernels->read_fields(scene, r, k, end, out);
       }
   }
@@ -464,9 +464,9 @@ static void read_adjoint_job(void *argument, int rank, int size) {
     cq_worker_share(&worker, scene->chunks, &begin, &end);
     for (int32_t g = 0; g < r->group_count; g++) {
       double sums[CQ_READ_SUMS_MAX];
-      const double *grad[CQ_STATE_FIELD_COUNT];
+      const double *grad[CQ_QUANTITY_COUNT];
       if (r->kind != CQ_READOUT_GATHER) add_parts(job, g, &part, sums);
-      for (int32_t f = 0; f < CQ_STATE_FIELD_COUNT; f++)
+      for (int32_t f = 0; f < CQ_QUANTITY_COUNT; f++)
         grad[f] = job->grad_out + s * job->count + offset_of(r, scene->model->dim, f, r->group_start[g], g);
       scene->kernels->read_adj(scene, r, g, begin, end, sums, grad);
     }
@@ -507,18 +507,18 @@ static cq_status read_scenes(cq_device *device, const cq_readout *readout, int64
     for (int32_t g = 0; g < readout->group_count; g++) {
       double sums[CQ_READ_SUMS_MAX];
       add_parts(&job, g, &part, sums);
-      for (int32_t f = 0, at = 1; f < CQ_STATE_FIELD_COUNT; f++) {
+      for (int32_t f = 0, at = 1; f < CQ_QUANTITY_COUNT; f++) {
         const int32_t width = cq_readout_width(readout->kind, readout->fields & 1u << f, dim);
         double *to = out + s * count + offset_of(readout, dim, f, 0, g);
-        for (int32_t i = 0; i < width; i++) to[i] = sums[at++] / sums[0];
+        for (int32_t i = 0; i < width; i++) to[i] = readout->kind == CQ_READOUT_SUM ? sums[at++] : sums[at++] / sums[0];
       }
     }
   return CQ_OK;
 }
 
 static cq_status read_adjoint(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out) {
-  const int by_mass = cq_scene_reads_mass(&device->scenes[0], readout);
-  reading job = {.device = device, .readout = readout, .count = count, .grad_out = grad_out, .summed = by_mass ? readout->fields : 0};
+  const int by_weight = cq_scene_weights_adj(&device->scenes[0], readout) && readout->kind != CQ_READOUT_SUM;
+  reading job = {.device = device, .readout = readout, .count = count, .grad_out = grad_out, .summed = by_weight ? readout->fields : 0};
   return read_together(&job, read_adjoint_job, &device->context->reading_adj);
 }
 

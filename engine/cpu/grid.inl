@@ -92,14 +92,20 @@ CQ_INLINE int column_has_contacts(const cq_scene *s, const cq_column *column) {
   return column->wall_end > column->wall_begin || s->model->moving_wall_count > 0;
 }
 
-// 1 in the components of momentum, 0 elsewhere; and dt g
-CQ_INLINE Row momentum_mask(void) {
-  const real mask[4] = {(real)1, (real)1, (real)(CQ_DIM == 3), (real)0};
+// what damping leaves of a velocity in a step; exactly 1 without damping
+CQ_INLINE real decay_of(const cq_scene *s) {
+  return s_exp(-(real)s->model->dt * ((const real *)s->globals)[3 + 4 * s->model->wall_count]);
+}
+
+// the decay in the components of momentum, 0 elsewhere; and the decay times dt g
+CQ_INLINE Row decay_row(const cq_scene *s) {
+  const real decay = decay_of(s), mask[4] = {decay, decay, CQ_DIM == 3 ? decay : (real)0, (real)0};
   return row_comps(mask);
 }
 CQ_INLINE Row gravity_row(const cq_scene *s) {
+  const real decay = decay_of(s);
   real g[4] = {(real)0, (real)0, (real)0, (real)0};
-  for (int i = 0; i < CQ_DIM; i++) g[i] = (real)s->model->dt * ((const real *)s->globals)[i];
+  for (int i = 0; i < CQ_DIM; i++) g[i] = decay * ((real)s->model->dt * ((const real *)s->globals)[i]);
   return row_comps(g);
 }
 
@@ -135,10 +141,10 @@ CQ_INLINE Row slabs_take(const Slabs *s, const int64_t at) {
   return sum;
 }
 
-// v = p / m + dt g, then the walls. record {record_nodes, 4} takes momentum and mass, or is NULL.
+// v = d (p / m + dt g), d = exp(-damping dt), then the walls. record {record_nodes, 4} takes momentum and mass, or is NULL.
 static void grid(cq_scene *s, void *record, int32_t block) {
   const cq_arrangement *a = s->arrangement;
-  const Row mask = momentum_mask(), gravity = gravity_row(s);
+  const Row decay = decay_row(s), gravity = gravity_row(s);
   real *slab[CQ_RANGES_MAX];
   for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
   for (int32_t c = a->column_block[block]; c < a->column_block[block + 1]; c++) {
@@ -149,7 +155,7 @@ static void grid(cq_scene *s, void *record, int32_t block) {
     for (int32_t z = 0; z < column->count; z += 4) {
       const Row p = slabs_take(&slabs, 4 * z);
       if (kept) row_store(kept + 4 * z, p);
-      const Row inverse = row_mul(inverse_mass(p), mask);
+      const Row inverse = row_mul(inverse_mass(p), decay);
       row_store(velocity + 4 * z, row_fma(p, inverse, gravity));
     }
     if (!column_has_contacts(s, column)) continue;
@@ -212,12 +218,26 @@ CQ_INLINE Row momentum_adj(const Row p, const Row inverse, const Row g) {
   return row_sub(gp, row_mul(along, row_comps(at_mass)));
 }
 
+// sums over the nodes of a block: of dL/d(p / m + dt g), and of v . dL/dv where it is wanted
+typedef struct {
+  Row gravity, damping;
+  int damps;
+} NodeSums;
+
+// Rows of nodes, from dL/dv before the walls; v = d (p / m + dt g) again: dL/d(momentum, mass), (E14) and (E50)
+CQ_INLINE Row node_adj(NodeSums *sums, const Row decay, const Row p, const Row inverse, const Row v, const Row grad_v) {
+  if (sums->damps) sums->damping = row_add(sums->damping, row_mul(v, grad_v));
+  const Row g = row_mul(grad_v, decay);
+  sums->gravity = row_add(sums->gravity, g);
+  return momentum_adj(p, inverse, g);
+}
+
 // From the slabs, which hold dL/dv of the nodes: grid_q = dL/d(momentum, mass) (E14); grid_v = v again, from the record.
 static void grid_adj(cq_scene *s, const void *record, int32_t block) {
   const cq_arrangement *a = s->arrangement;
   cq_partial *sum = &s->partial[block];
-  const Row mask = momentum_mask(), gravity = gravity_row(s);
-  Row grad_gravity = row_zero();
+  const Row decay = decay_row(s), gravity = gravity_row(s);
+  NodeSums sums = {row_zero(), row_zero(), (s->wanted & cq_bit(CQ_FIELD_DAMPING)) != 0};
   real *slab[CQ_RANGES_MAX];
   for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
   for (int32_t c = a->column_block[block]; c < a->column_block[block + 1]; c++) {
@@ -227,14 +247,10 @@ static void grid_adj(cq_scene *s, const void *record, int32_t block) {
     const real *kept = (const real *)record + 4 * column->record;
     const int walls = column_has_contacts(s, column);
     for (int32_t z = 0; z < column->count; z += 4) {
-      const Row p = row_load(kept + 4 * z), inverse = inverse_mass(p);
-      row_store(velocity + 4 * z, row_fma(p, row_mul(inverse, mask), gravity));
+      const Row p = row_load(kept + 4 * z), inverse = inverse_mass(p), v = row_fma(p, row_mul(inverse, decay), gravity);
+      row_store(velocity + 4 * z, v);
       Row g = slabs_take(&slabs, 4 * z);
-      if (!walls) {
-        g = row_mul(g, mask);
-        grad_gravity = row_add(grad_gravity, g);
-        g = momentum_adj(p, inverse, g);
-      }
+      if (!walls) g = node_adj(&sums, decay, p, inverse, v, g);
       row_store(grad + 4 * z, g);
     }
     if (!walls) continue;
@@ -243,14 +259,15 @@ static void grid_adj(cq_scene *s, const void *record, int32_t block) {
     for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++)
       if (contacts.count && kept[4 * z + CQ_DIM] > 0) contacts_adj(s, &contacts, velocity + 4 * z, grad + 4 * z, sum);
     for (int32_t z = 0; z < column->count; z += 4) {
-      const Row p = row_load(kept + 4 * z), g = row_mul(row_load(grad + 4 * z), mask);
-      grad_gravity = row_add(grad_gravity, g);
-      row_store(grad + 4 * z, momentum_adj(p, inverse_mass(p), g));
+      const Row p = row_load(kept + 4 * z), inverse = inverse_mass(p), v = row_fma(p, row_mul(inverse, decay), gravity);
+      row_store(grad + 4 * z, node_adj(&sums, decay, p, inverse, v, row_load(grad + 4 * z)));
     }
   }
   real total[4];
-  row_sum(total, grad_gravity);
+  row_sum(total, sums.gravity);
   for (int i = 0; i < CQ_DIM; i++) sum->gravity[i] += s->model->dt * (double)total[i];
+  row_sum(total, sums.damping);
+  for (int i = 0; i < CQ_DIM; i++) sum->damping -= s->model->dt * (double)total[i];
 }
 
 #endif

@@ -13,6 +13,7 @@
 #include "../physics/actuation.inl"
 #include "../physics/contact.inl"
 #include "../physics/transfer.inl"
+#include "../physics/readout.inl"
 
 #include "chunk.inl"
 #include "stencil.inl"

@@ -43,11 +43,11 @@ typedef struct cq_kernels {
   // readouts of the live state, of some entries of the list: the sum of weights, then for each component or pair of the fields
   // the weighted sum; the fields themselves, out: of each field, for the first entry
   void (*read_sums)(const cq_scene *s, const cq_readout *r, uint32_t fields, int64_t begin, int64_t end, double *sums);
-  void (*read_fields)(const cq_scene *s, const cq_readout *r, int64_t begin, int64_t end, double *const out[CQ_STATE_FIELD_COUNT]);
-  // the adjoint of one group, for particles of some chunks: its sums (without those of fields where no gradient by mass is
+  void (*read_fields)(const cq_scene *s, const cq_readout *r, int64_t begin, int64_t end, double *const out[CQ_QUANTITY_COUNT]);
+  // the adjoint of one group, for particles of some chunks: its sums (without those of fields where no gradient by the weights is
   // wanted), and the gradient of each field's part
   void (*read_adj)(cq_scene *s, const cq_readout *r, int32_t group, int32_t chunk_begin, int32_t chunk_end, const double *sums,
-                   const double *const grad[CQ_STATE_FIELD_COUNT]);
+                   const double *const grad[CQ_QUANTITY_COUNT]);
 
   // first particle of a slice, in the user's order, that is not finite, has left the world, or is inverted
   void (*diagnose)(const cq_scene *s, const cq_slice *slice, cq_health *health);

@@ -1,36 +1,38 @@
-// readout: means, second moments and gathered fields of the live state, with adjoints. Sums run in double and in the order of
-// the user's list, every sixteenth entry in one lane: they depend neither on the sorting nor on threads.
+// readout: means, sums, second moments and gathers of the live state and of what follows from it (physics/readout.inl), with adjoints.
+// Sums run in double and in the order of the user's list, every sixteenth entry in one lane: they depend neither on the sorting nor on
+// threads.
 
 enum {
   LANES = 16,                // of a sum, whatever the vectors of the machine
   BLOCK = 256,               // entries whose places are looked up before a component of all of them is read
-  PAIRS = 2 * CQ_DIM * CQ_DIM * (1 + CQ_DIM * CQ_DIM),    // entries of the second moments of all fields
 };
 
-// Some entries of a list: of each its place from the first one, where its particle lies in a chunked array, and its weight.
+// Some entries of a list: of each its place from the first one, the slot of its particle, where that lies in a chunked array, and its
+// weight.
 typedef struct entries {
   int count;
-  int32_t place[BLOCK];
+  int32_t place[BLOCK], slot[BLOCK];
   int64_t at[BLOCK];
   double weight[BLOCK];
 } entries;
 
+// a quantity of some entries, component by component
+typedef double quantities[READOUT_WIDTH][BLOCK];
+
 #define FIELDS_EACH(fields, f, width) \
   for (int32_t f = 0, width; f < CQ_STATE_FIELD_COUNT && (width = (fields) >> f & 1 ? cq_state_width(f, CQ_DIM) : 0, 1); f++)
-
-CQ_INLINE double weight_of(const cq_scene *s, const cq_readout *r, const int32_t p) {
-  return r->weighting == CQ_WEIGHT_MASS ? s->values.mass[p] : 1;
-}
 
 // the entries from begin on, at most a block
 static void find_entries(const cq_scene *s, const cq_readout *r, const int64_t begin, const int64_t end, entries *e) {
   const int32_t *slot = s->arrangement->slot, *list = r->particles + begin;
   const int count = end - begin < BLOCK ? (int)(end - begin) : BLOCK;
+  const double *weights = cq_scene_weights(s, r);
   for (int k = 0; k < count; k++) {
     const uint32_t to = (uint32_t)slot[list[k]];
+    e->slot[k] = (int32_t)to;
     e->at[k] = AT(to / CQ_CHUNK, FIELDS, 0) + to % CQ_CHUNK;
   }
-  for (int k = 0; k < count; k++) e->weight[k] = weight_of(s, r, list[k]);
+  for (int k = 0; k < count; k++) e->weight[k] = weights ? weights[list[k]] : 1;
   for (int k = 0; k < count; k++) e->place[k] = k;
   e->count = count;
 }
@@ -42,6 +44,7 @@ static void pick_entries(const int32_t chunk_begin, const int32_t chunk_end, ent
   for (int k = 0; k < e->count; k++) {
     const int64_t at = e->at[k];
     e->place[n] = k;
+    e->slot[n] = e->slot[k];
     e->at[n] = at;
     e->weight[n] = e->weight[k];
     n += at >= lower && at < upper;
@@ -52,6 +55,7 @@ static void pick_entries(const int32_t chunk_begin, const int32_t chunk_end, ent
 // fills the last lanes with the first entry once more, with weight zero
 static void pad_entries(entries *e) {
   for (; e->count % LANES; e->count++) {
+    e->slot[e->count] = e->slot[0];
     e->at[e->count] = e->at[0];
     e->weight[e->count] = 0;
   }
@@ -59,15 +63,127 @@ static void pad_entries(entries *e) {
 
 // without fields: the weights alone
 static void sum_weights(const cq_scene *s, const cq_readout *r, const int64_t begin, const int64_t end, double sum[LANES]) {
+  const double *weights = cq_scene_weights(s, r);
   int64_t k = begin;
   for (; k + LANES <= end; k += LANES)
-    for (int l = 0; l < LANES; l++) sum[l] += weight_of(s, r, r->particles[k + l]);
-  for (int l = 0; k + l < end; l++) sum[l] += weight_of(s, r, r->particles[k + l]);
+    for (int l = 0; l < LANES; l++) sum[l] += weights ? weights[r->particles[k + l]] : 1;
+  for (int l = 0; k + l < end; l++) sum[l] += weights ? weights[r->particles[k + l]] : 1;
 }
+
+// ---- derived quantities -----------------------------------------------------------------------------------------------------
+
+// Particles of some entries, from k on, as the formulas see them, one a lane; lanes beyond the last entry hold the first. Returns
+// the mask of their materials.
+static uint32_t load_points(const cq_scene *s, const entries *e, const int k, ReadoutPoint *at) {
+  const cq_model *m = s->model;
+  const cq_arrangement *a = s->arrangement;
+  real lane[FIELDS + CQ_SLOTS_MAX + CQ_INTERNALS_MAX][CQ_LANES] __attribute__((aligned(64)));
+  real(*constant)[CQ_LANES] = lane + FIELDS, (*internal)[CQ_LANES] = constant + CQ_SLOTS_MAX;
+  uint32_t materials = 0;
+  for (int l = 0; l < CQ_LANES; l++) {
+    const int32_t slot = e->slot[k + l < e->count ? k + l : k], c = slot / CQ_CHUNK, in = slot % CQ_CHUNK;
+    const real *fields = (const real *)s->live->data + AT(c, FIELDS, 0) + in, *params = (const real *)a->params + AT(c, s->params, 0) + in;
+    const real *kept = m->internal_count ? (const real *)s->live->internal + AT(c, m->internal_count, 0) + in : NULL;
+    for (int f = 0; f < FIELDS; f++) lane[f][l] = fields[f * CQ_CHUNK];
+    for (int q = 0; q < m->slot_count; q++) constant[q][l] = params[(CQ_PARAM_SLOTS + q) * CQ_CHUNK];
+    for (int q = 0; q < m->internal_count; q++) internal[q][l] = kept[q * CQ_CHUNK];
+    materials |= 1u << a->material[slot];
+  }
+  at->slots = m->slot_count;
+  at->dx = (real)m->dx;
+  at->material.dt = (real)m->dt;
+  EACH(i) at->x[i] = r_load(lane[X + i]);
+  EACH(i) at->v[i] = r_load(lane[V + i]);
+  EACH(i) EACH(j) at->c[i][j] = r_load(lane[C + i * CQ_DIM + j]);
+  EACH(i) EACH(j) at->material.f[i][j] = r_load(lane[F + i * CQ_DIM + j]);
+  for (int q = 0; q < m->slot_count; q++) at->material.c[q] = r_load(constant[q]);
+  for (int q = 0; q < m->internal_count; q++) at->material.internal[q] = r_load(internal[q]);
+  return materials;
+}
+
+// The lanes from entry k on whose particles are of material m, one after another: *l goes on to the next.
+CQ_INLINE int next_of(const cq_scene *s, const entries *e, const int k, const int m, int *l) {
+  while (++*l < CQ_LANES && k + *l < e->count)
+    if (s->arrangement->material[e->slot[k + *l]] == m) return 1;
+  return 0;
+}
+
+static void derive(const cq_scene *s, const entries *e, const int32_t quantity, quantities out) {
+  const int width = cq_quantity_width(quantity, CQ_DIM);
+  for (int k = 0; k < e->count; k += CQ_LANES) {
+    ReadoutPoint at;
+    const uint32_t materials = load_points(s, e, k, &at);
+    for (int m = 0; materials >> m; m++) {
+      if (!(materials >> m & 1)) continue;
+      Real value[READOUT_WIDTH];
+      real lane[READOUT_WIDTH][CQ_LANES] __attribute__((aligned(64)));
+      at.material.law = &s->model->materials[m];
+      readout(quantity, &at, value);
+      for (int i = 0; i < width; i++) r_store(lane[i], value[i]);
+      for (int l = -1; next_of(s, e, k, m, &l);)
+        for (int i = 0; i < width; i++) out[i][k + l] = (double)s_value(lane[i][l]);
+    }
+  }
+}
+
+// from lane l of the gradient of a point to its particle
+static void store_point_adj(cq_scene *s, const int32_t slot, const ReadoutPoint *grad, const int l) {
+  const cq_model *m = s->model;
+  const int32_t p = s->arrangement->order[slot];
+  real *adj = slot_at((real *)s->adj, FIELDS, slot, 0);
+  EACH(i) adj[(X + i) * CQ_CHUNK] += ((const real *)&grad->x[i])[l];
+  EACH(i) adj[(V + i) * CQ_CHUNK] += ((const real *)&grad->v[i])[l];
+  EACH(i) EACH(j) adj[(C + i * CQ_DIM + j) * CQ_CHUNK] += ((const real *)&grad->c[i][j])[l];
+  EACH(i) EACH(j) adj[(F + i * CQ_DIM + j) * CQ_CHUNK] += ((const real *)&grad->material.f[i][j])[l];
+  for (int q = 0; q < m->slot_count; q++) s->gradients.slot[q][p] += (double)s_value(((const real *)&grad->material.c[q])[l]);
+  for (int q = 0; q < m->internal_count; q++)
+    *slot_at((real *)s->internal_adj, m->internal_count, slot, q) += ((const real *)&grad->material.internal[q])[l];
+}
+
+// by: what is wanted of the quantity of each entry
+static void derive_adj(cq_scene *s, const entries *e, const int32_t quantity, quantities by) {
+  const int width = cq_quantity_width(quantity, CQ_DIM);
+  for (int k = 0; k < e->count; k += CQ_LANES) {
+    ReadoutPoint at;
+    Real wanted[READOUT_WIDTH];
+    const uint32_t materials = load_points(s, e, k, &at);
+    for (int i = 0; i < width; i++) {
+      real lane[CQ_LANES] __attribute__((aligned(64)));
+      for (int l = 0; l < CQ_LANES; l++) lane[l] = (real)(k + l < e->count ? by[i][k + l] : 0);
+      wanted[i] = r_load(lane);
+    }
+    for (int m = 0; materials >> m; m++) {
+      if (!(materials >> m & 1)) continue;
+      ReadoutPoint grad;
+      memset((void *)&grad, 0, sizeof grad);
+      at.material.law = &s->model->materials[m];
+      readout_adj(quantity, &at, &grad, wanted);
+      for (int l = -1; next_of(s, e, k, m, &l);) store_point_adj(s, e->slot[k + l], &grad, l);
+    }
+  }
+}
+
+// ---- sums ---------------------------------------------------------------------------------------------------------------------
+
+// adds to one lane after another: w q, or w q q^T
+static void sum_derived(const cq_scene *s, const cq_readout *r, const entries *e, const int32_t quantity, double sum[][LANES]) {
+  const int width = cq_quantity_width(quantity, CQ_DIM), pairs = r->kind == CQ_READOUT_SECOND_MOMENT ? width : 1;
+  quantities value;
+  derive(s, e, quantity, value);
+  for (int c = 0; c < width * pairs; c++)
+    for (int k = 0; k < e->count; k += LANES)
+      for (int l = 0; l < LANES; l++) {
+        const double one = e->weight[k + l] * value[c / pairs][k + l];
+        sum[c][l] += r->kind == CQ_READOUT_SECOND_MOMENT ? one * value[c % pairs][k + l] : one;
+      }
+}
+
+#define DERIVED_EACH(fields, q, width) \
+  for (int32_t q = CQ_STATE_FIELD_COUNT, width; q < CQ_QUANTITY_COUNT && (width = (fields) >> q & 1 ? cq_quantity_width(q, CQ_DIM) : 0, 1); q++)
 
 static void read_sums(const cq_scene *s, const cq_readout *r, uint32_t fields, int64_t begin, int64_t end, double *sums) {
   const int total = 1 + cq_readout_width(r->kind, fields, CQ_DIM);
-  double lanes[1 + PAIRS][LANES];
+  double lanes[CQ_READ_SUMS_MAX][LANES];
   memset(lanes, 0, (size_t)total * sizeof *lanes);
   sum_weights(s, r, begin, end, lanes[0]);
   for (int64_t first = begin; first < end && fields; first += BLOCK) {
@@ -77,7 +193,7 @@ static void read_sums(const cq_scene *s, const cq_readout *r, uint32_t fields, i
     double(*sum)[LANES] = lanes + 1;
     FIELDS_EACH(fields, f, width) {
       const real *q = (const real *)s->live->data + cq_state_offset(f, CQ_DIM) * CQ_CHUNK;
-      const int32_t pairs = r->kind == CQ_READOUT_MEAN ? 1 : width;
+      const int32_t pairs = r->kind == CQ_READOUT_SECOND_MOMENT ? width : 1;
       for (int32_t i = 0; i < width; i++)
         for (int32_t j = 0; j < pairs; j++, sum++) {
           double along[LANES];
@@ -86,10 +202,15 @@ static void read_sums(const cq_scene *s, const cq_readout *r, uint32_t fields, i
             for (int l = 0; l < LANES; l++) {
               const real *at = q + e.at[k + l];
               const double one = e.weight[k + l] * (double)s_value(at[i * CQ_CHUNK]);
-              along[l] += r->kind == CQ_READOUT_MEAN ? one : one * (double)s_value(at[j * CQ_CHUNK]);
+              along[l] += r->kind == CQ_READOUT_SECOND_MOMENT ? one * (double)s_value(at[j * CQ_CHUNK]) : one;
             }
           memcpy(*sum, along, sizeof along);
         }
+    }
+    DERIVED_EACH(fields, q, width) {
+      if (!width) continue;
+      sum_derived(s, r, &e, q, sum);
+      sum += cq_readout_width(r->kind, 1u << q, CQ_DIM);
     }
   }
   for (int c = 0; c < total; c++) {
@@ -98,7 +219,7 @@ static void read_sums(const cq_scene *s, const cq_readout *r, uint32_t fields, i
   }
 }
 
-static void read_fields(const cq_scene *s, const cq_readout *r, int64_t begin, int64_t end, double *const out[CQ_STATE_FIELD_COUNT]) {
+static void read_fields(const cq_scene *s, const cq_readout *r, int64_t begin, int64_t end, double *const out[CQ_QUANTITY_COUNT]) {
   for (int64_t first = begin; first < end; first += BLOCK) {
     entries e;
     find_entries(s, r, first, end, &e);
@@ -107,37 +228,66 @@ static void read_fields(const cq_scene *s, const cq_readout *r, int64_t begin, i
         for (int32_t i = 0; i < width; i++)
           out[f][(first - begin + k) * width + i] =
               (double)s_value(((const real *)s->live->data)[e.at[k] + (cq_state_offset(f, CQ_DIM) + i) * CQ_CHUNK]);
+    DERIVED_EACH(r->fields, q, width) {
+      quantities value;
+      if (width) derive(s, &e, q, value);
+      for (int k = 0; k < e.count; k++)
+        for (int32_t i = 0; i < width; i++) out[q][(first - begin + k) * width + i] = value[i][k];
+    }
   }
 }
+
+// ---- adjoint ------------------------------------------------------------------------------------------------------------------
 
 // Derivatives of g . q, or g . q q^T, or those of a gather, by component i of a field of some entries. q: of the field.
 static void derivative(const cq_readout *r, const entries *e, const real *q, const double *grad, const int32_t width,
                        const int32_t i, double by[BLOCK]) {
-  for (int k = 0; k < e->count; k++)
-    by[k] = r->kind == CQ_READOUT_MEAN ? grad[i] : r->kind == CQ_READOUT_GATHER ? grad[e->place[k] * width + i] : 0;
-  for (int32_t j = 0; j < width && r->kind == CQ_READOUT_SECOND_MOMENT; j++)
+  const int moment = r->kind == CQ_READOUT_SECOND_MOMENT;
+  for (int k = 0; k < e->count; k++) by[k] = r->kind == CQ_READOUT_GATHER ? grad[e->place[k] * width + i] : moment ? 0 : grad[i];
+  for (int32_t j = 0; j < width && moment; j++)
     for (int k = 0; k < e->count; k++)
       by[k] += (grad[i * width + j] + grad[j * width + i]) * (double)s_value(q[e->at[k] + j * CQ_CHUNK]);
 }
 
-// With out = sum w q / W: dL/dq += w / W g; by mass, dL/dw += g . (q - out) / W. For particles of some chunks.
+// The same for a derived quantity, weighted and carried on to the particles; along += g . q where that is not NULL.
+static void derived_adj(cq_scene *s, const cq_readout *r, const entries *e, const int32_t quantity, const double *grad, double *along) {
+  const int width = cq_quantity_width(quantity, CQ_DIM), moment = r->kind == CQ_READOUT_SECOND_MOMENT;
+  quantities value, by;
+  if (along || moment) derive(s, e, quantity, value);
+  for (int i = 0; i < width; i++)
+    for (int k = 0; k < e->count; k++) {
+      double g = r->kind == CQ_READOUT_GATHER ? grad[e->place[k] * width + i] : moment ? 0 : grad[i];
+      for (int j = 0; j < width && moment; j++) g += (grad[i * width + j] + grad[j * width + i]) * value[j][k];
+      if (along) along[k] += (moment ? 0.5 : 1) * g * value[i][k];   // q stands twice in q q^T
+      by[i][k] = e->weight[k] * g;
+    }
+  derive_adj(s, e, quantity, by);
+}
+
+// g . out of a group, from its sums
+static double dot_of_means(const cq_readout *r, const double *sums, const double *const grad[CQ_QUANTITY_COUNT]) {
+  double mean = 0;
+  const double *sum = sums + 1;
+  for (int32_t q = 0; q < CQ_QUANTITY_COUNT; q++)
+    for (int32_t i = 0; i < cq_readout_width(r->kind, r->fields & 1u << q, CQ_DIM); i++) mean += grad[q][i] * *sum++ / sums[0];
+  return mean;
+}
+
+// With out = sum w q / W: dL/dq += w / W g, dL/dw += g . (q - out) / W; of a sum without W, w g and g . q. For particles of some chunks.
 static void read_adj(cq_scene *s, const cq_readout *r, int32_t group, int32_t chunk_begin, int32_t chunk_end, const double *sums,
-                     const double *const grad[CQ_STATE_FIELD_COUNT]) {
-  const int by_mass = cq_scene_reads_mass(s, r), whole = r->kind == CQ_READOUT_GATHER;
+                     const double *const grad[CQ_QUANTITY_COUNT]) {
+  double *by_weight = cq_scene_weights_adj(s, r);
+  const int whole = r->kind == CQ_READOUT_GATHER, mean = r->kind == CQ_READOUT_MEAN || r->kind == CQ_READOUT_SECOND_MOMENT;
   const double half = r->kind == CQ_READOUT_SECOND_MOMENT ? 0.5 : 1;     // q stands twice in q q^T
   const int64_t begin = r->group_start[group], end = r->group_start[group + 1];
-  double mean = 0, by[BLOCK], along[BLOCK];    // g . out; g . q of each
-  if (by_mass) {
-    const double *sum = sums + 1;
-    FIELDS_EACH(r->fields, f, width)
-      for (int32_t i = 0; i < (r->kind == CQ_READOUT_MEAN ? width : width * width); i++) mean += grad[f][i] * *sum++ / sums[0];
-  }
+  const double total = mean ? sums[0] : 1, middle = by_weight && mean ? dot_of_means(r, sums, grad) : 0;
+  double by[BLOCK], along[BLOCK];    // g . q of each
   for (int64_t first = begin; first < end; first += BLOCK) {
     entries e;
     find_entries(s, r, first, end, &e);
     if (chunk_begin > 0 || chunk_end < s->chunks) pick_entries(chunk_begin, chunk_end, &e);
     memset(along, 0, sizeof along);
-    for (int k = 0; k < e.count; k++) e.weight[k] = whole ? 1 : e.weight[k] / sums[0];
+    for (int k = 0; k < e.count; k++) e.weight[k] = whole ? 1 : e.weight[k] / total;
     FIELDS_EACH(r->fields, f, width) {
       const int32_t at = cq_state_offset(f, CQ_DIM) * CQ_CHUNK;
       const real *q = (const real *)s->live->data + at;
@@ -145,9 +295,11 @@ static void read_adj(cq_scene *s, const cq_readout *r, int32_t group, int32_t ch
       for (int32_t i = 0; i < width; i++) {
         derivative(r, &e, q, grad[f] + (whole ? (first - begin) * width : 0), width, i, by);
         for (int k = 0; k < e.count; k++) adj[e.at[k] + i * CQ_CHUNK] += (real)(e.weight[k] * by[k]);
-        for (int k = 0; k < e.count && by_mass; k++) along[k] += half * by[k] * (double)s_value(q[e.at[k] + i * CQ_CHUNK]);
+        for (int k = 0; k < e.count && by_weight; k++) along[k] += half * by[k] * (double)s_value(q[e.at[k] + i * CQ_CHUNK]);
       }
     }
-    for (int k = 0; k < e.count && by_mass; k++) s->gradients.mass[r->particles[first + e.place[k]]] += (along[k] - mean) / sums[0];
+    DERIVED_EACH(r->fields, q, width)
+      if (width) derived_adj(s, r, &e, q, grad[q] + (whole ? (first - begin) * width : 0), by_weight ? along : NULL);
+    for (int k = 0; k < e.count && by_weight; k++) by_weight[r->particles[first + e.place[k]]] += (along[k] - middle) / total;
   }
 }

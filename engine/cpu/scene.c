@@ -95,7 +95,7 @@ cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *
   *s = (cq_scene){.model = model, .kernels = kernels};
   split_ranges(s);
   const size_t size = (size_t)kernels->real_bytes, slots = (size_t)slots_of(s);
-  s->globals = cq_alloc(3 + 4 * (size_t)model->wall_count, size, "globals");
+  s->globals = cq_alloc(4 + 4 * (size_t)model->wall_count, size, "globals");
   s->actuation = cq_alloc(slots * (size_t)cq_scene_actuation_fields(s), size, "actuation");
   if (!alloc_slots(s) || !s->globals || !s->actuation || !alloc_sorting(s) || !alloc_weight_rows(s) ||
       (differentiable && !alloc_adjoint(s, model))) {

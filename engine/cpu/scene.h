@@ -17,7 +17,7 @@ enum {
   CQ_RANGE_CHUNKS = 48,      // chunks that are worth a range of their own
   CQ_MARGIN = 1,             // cells that particles may drift before they are sorted again
   CQ_STREAM_BYTES = 16 << 20,   // of a state that no cache holds until it is read again
-  CQ_READ_SUMS_MAX = 1 + 2 * 9 + 2 * 81,   // of a readout: the weight, and a second moment of all fields in 3D
+  CQ_READ_SUMS_MAX = 1 + 81 * CQ_QUANTITY_COUNT,   // of a readout: the weight, and second moments of all quantities in 3D
 };
 
 // what the kernels need of a particle all the time: mass, volume, and the slots of its material from CQ_PARAM_SLOTS on
@@ -79,7 +79,7 @@ typedef struct cq_found {
 typedef struct cq_partial {
   int32_t outside;           // a position is not in the world, or not finite
   int32_t lower[3], upper[3];     // box of the base cells
-  double gravity[3], friction[CQ_WALLS_MAX], wall_velocity[CQ_WALLS_MAX][3];
+  double gravity[3], damping, friction[CQ_WALLS_MAX], wall_velocity[CQ_WALLS_MAX][3];
 } cq_partial;
 
 // From lower to upper, both included: empty if lower is above.
@@ -97,7 +97,7 @@ typedef struct cq_scene {
   int32_t updates;                     // some law changes F or internal variables after a step
   int32_t params;                      // of a particle: CQ_PARAM_SLOTS and the slots of its material
   double *slot[CQ_SLOTS_MAX];          // {n} of values
-  void *globals;                       // reals: gravity {3}, friction {walls}, wall velocity {walls, 3}
+  void *globals;                       // reals: gravity {3}, friction {walls}, wall velocity {walls, 3}, damping
 
   // the live state
   cq_slice *live;
@@ -164,9 +164,15 @@ static inline int32_t cq_scene_actuation_fields(const cq_scene *s) {
 cq_status cq_scene_create(cq_scene *s, const cq_model *model, const struct cq_kernels *kernels, int differentiable);
 void cq_scene_destroy(cq_scene *s);
 
-// Is the gradient of masses through a readout wanted?
-static inline int cq_scene_reads_mass(const cq_scene *s, const cq_readout *r) {
-  return r->kind != CQ_READOUT_GATHER && r->weighting == CQ_WEIGHT_MASS && (s->wanted & cq_bit(CQ_FIELD_MASS));
+// Weights of the particles in a readout, NULL: all are 1.
+static inline const double *cq_scene_weights(const cq_scene *s, const cq_readout *r) {
+  return r->weighting == CQ_WEIGHT_MASS ? s->values.mass : r->weighting == CQ_WEIGHT_VOLUME ? s->values.volume : NULL;
+}
+// Where the gradient of the weights of a readout goes, NULL: there is none, or nobody wants it.
+static inline double *cq_scene_weights_adj(const cq_scene *s, const cq_readout *r) {
+  const int32_t field = r->weighting == CQ_WEIGHT_MASS ? CQ_FIELD_MASS : CQ_FIELD_VOLUME;
+  if (r->kind == CQ_READOUT_GATHER || r->weighting == CQ_WEIGHT_PARTICLE || !(s->wanted & cq_bit(field))) return NULL;
+  return s->gradients.value[field];
 }
 
 // Slices and arrangements are shared by reference.

@@ -13,7 +13,7 @@
 #define CONSTANT_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, CQ_OWNER_CONSTANT, rank, bounds, value},
 #define ENTRY_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, CQ_OWNER_ENTRY, rank, bounds, value},
 #define WORLD_ROW(ID, name, rank, unit, bounds, value, meaning) \
-  {#name, unit, meaning, CQ_FIELD_##ID == CQ_FIELD_GRAVITY ? CQ_OWNER_WORLD : CQ_OWNER_WALL, rank, bounds, value},
+  {#name, unit, meaning, CQ_FIELD_##ID <= CQ_FIELD_DAMPING ? CQ_OWNER_WORLD : CQ_OWNER_WALL, rank, bounds, value},
 
 const cq_field_info *cq_field_describe(int32_t field) {
   static const cq_field_info info[CQ_FIELD_COUNT] = {

@@ -33,6 +33,8 @@ static cq_status check_grid(const cq_world_def *def) {
   if (def->substeps < 1) return cq_fail(CQ_INVALID, "substeps is %d; it must be at least 1", def->substeps);
   for (int i = 0; i < def->dim; i++)
     if (!isfinite(def->gravity[i])) return cq_fail(CQ_INVALID, "gravity[%d] is %g", i + 1, def->gravity[i]);
+  if (!(def->damping >= 0) || !isfinite(def->damping))
+    return cq_fail(CQ_INVALID, "damping is %g; it must be finite and not negative", def->damping);
   return CQ_OK;
 }
 
@@ -286,6 +288,7 @@ cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
     m->substeps = def->substeps;
     m->dx = def->dx;
     m->dt = def->dt / def->substeps;
+    m->damping = def->damping;
     for (int i = 0; i < 3; i++) {
       m->cells[i] = i < def->dim ? def->cells[i] : 1;
       m->gravity[i] = i < def->dim ? def->gravity[i] : 0;

@@ -33,7 +33,7 @@ typedef struct cq_model {
   int32_t dim, precision, threads, simd;
   int32_t cells[3], substeps;
   double dx, dt;              // dt: of one engine step
-  double gravity[3];
+  double gravity[3], damping;
   int64_t particle_count;
   // values of the fields of particles and actuation entries; NULL: nothing in this world has the field
   CQ_FIELD_UNION(double, CQ_BODY_FIELDS, CQ_FIELD_POINTER, CQ_FIELD_GRAVITY);

@@ -25,11 +25,27 @@ static inline int32_t cq_state_offset(int32_t field, int32_t d) {
   return offset;
 }
 
-// What a readout gives of one group, or of one particle of a gather: of all its fields.
+// Width of what a readout can be of: a state field or a derived quantity; 0 for one that is none.
+static inline int32_t cq_quantity_width(int32_t quantity, int32_t d) {
+  static const int32_t rank[] = {
+#define CQ_RANK_OF(ID, name, rank, unit, meaning) rank,
+      CQ_READOUTS(CQ_RANK_OF)
+#undef CQ_RANK_OF
+  };
+  if (quantity < CQ_STATE_FIELD_COUNT || quantity >= CQ_QUANTITY_COUNT) return cq_state_width(quantity, d);
+  switch (rank[quantity - CQ_STATE_FIELD_COUNT]) {
+    case 0: return 1;
+    case 1: return d;
+    case 2: return d * d;
+    default: return d == 2 ? 1 : 3;
+  }
+}
+
+// What a readout gives of one group, or of one particle of a gather: of all its quantities.
 static inline int32_t cq_readout_width(int32_t kind, uint32_t fields, int32_t d) {
   int32_t sum = 0;
-  for (int32_t f = 0; f < CQ_STATE_FIELD_COUNT; f++)
-    if (fields >> f & 1) sum += cq_state_width(f, d) * (kind == CQ_READOUT_SECOND_MOMENT ? cq_state_width(f, d) : 1);
+  for (int32_t q = 0; q < CQ_QUANTITY_COUNT; q++)
+    if (fields >> q & 1) sum += cq_quantity_width(q, d) * (kind == CQ_READOUT_SECOND_MOMENT ? cq_quantity_width(q, d) : 1);
   return sum;
 }
 

@@ -95,7 +95,7 @@ end
 ---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of the running costs {steps}
 
 ---An experiment. Trained are the controller's parameters, always, and what trainable names: values of robot:with, or
----gravity, friction and wall_velocity of the world.
+---gravity, damping, friction and wall_velocity of the world.
 ---Errors: both or neither of duration and steps; a duration that is
 ---no multiple of the world's dt; an objective without final, running and effort.
 ---@param fields cq.Experiment.def
@@ -350,6 +350,9 @@ end
 ---@field follow? boolean        the camera goes with the robot
 ---@field zoom? number           above 1 nearer
 ---@field camera? table          in 3D: { eye =, target =, field_of_view? }
+---@field colour? "von_mises"|"energy_density"|"jacobian"|"speed"|"kinetic_energy"|fun(state: cq.State): cq.Tensor|run.render.colour.def
+---  colours of particles by a number, with a legend: { by = "von_mises", label = "...", unit = "kPa", range = { 0, 20 } }; a function
+---  gives a number for each particle of the world {n}. Without a range the scale grows with what the film has shown
 ---@field keep_frames? boolean   keep the frames beside the film
 ---@field label? string|fun(state: cq.State): string   a line at the top left, above the time
 ---@field which? "best"|"last"   parameters: of the least loss so far, or the present ones

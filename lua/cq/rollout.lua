@@ -277,6 +277,7 @@ end
 ---@field watch? fun(state: cq.State, u: cq.Tensor?)   for looking on: at the start (u nil), and after each control step
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given
 ---@field gravity? any                {dim}, instead of the world's; this and the following also with the batch before it
+---@field damping? any                one number, instead of the world's
 ---@field friction? any               one number, or {walls}
 ---@field wall_velocity? any          {dim}, or {walls, dim}
 

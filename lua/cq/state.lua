@@ -5,6 +5,9 @@
 --   state:center { "left", "right" }  {2, dim}     a row for each
 --   state:center(robot)             {dim}          of the whole robot
 --   state:gather "tracked"          {particles, dim}
+--   state:gather("arm", "von_mises")  {particles}  or any other quantity that the engine lists
+--   state:stress "arm"              {dim, dim}     Cauchy, the mean over the volume of a group
+--   state:energy()                  one number     kinetic, elastic and potential, of the whole world
 -- In a batch every result has the scene as its first dimension.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
@@ -13,6 +16,11 @@ local T = require "cq.tensor"
 local class = require "cq.tensor.class"
 local engine = require "cq.base.engine"
 local C, tape = engine.C, T.tape
+
+---What can be read of particles: fields of the state, and what follows from them and from the materials.
+---@alias cq.Quantity
+---| "position" | "velocity" | "affine" | "deformation" | "piola" | "cauchy" | "von_mises" | "energy_density" | "jacobian"
+---| "speed" | "kinetic_energy" | "angular_momentum"
 
 ---@class cq.State
 ---@field step integer      control steps made since the start
@@ -24,13 +32,30 @@ State.__index = State
 
 local state = { class = State }
 
-local fields = {
-  position = { ids = { C.CQ_FIELD_POSITION }, rank = 1 }, velocity = { ids = { C.CQ_FIELD_VELOCITY }, rank = 1 },
-  affine = { ids = { C.CQ_FIELD_AFFINE }, rank = 2 }, deformation = { ids = { C.CQ_FIELD_DEFORMATION }, rank = 2 },
-  motion = { ids = { C.CQ_FIELD_POSITION, C.CQ_FIELD_VELOCITY }, rank = 1 },
-}
-local field_kind = is.one_of { "position", "velocity", "affine", "deformation", default = "position" }
-local weight_kind = is.one_of { "mass", "particle", default = "mass" }
+-- what can be read, as the engine lists it: fields of the state, and what follows from them
+local fields, names = { motion = { ids = { C.CQ_FIELD_POSITION, C.CQ_FIELD_VELOCITY }, rank = 1 } }, {}
+for id = 0, C.CQ_QUANTITY_COUNT - 1 do
+  local info = C.cq_quantity_describe(id)
+  local name = ffi.string(info.name)
+  names[id + 1] = name
+  fields[name] = { name = name, ids = { id }, rank = info.rank, unit = ffi.string(info.unit), meaning = ffi.string(info.meaning) }
+end
+
+local function named(default)
+  local list = { default = default }
+  for k, name in ipairs(names) do list[k] = name end
+  return is.one_of(list)
+end
+
+---What the engine lists of a quantity: name, unit, meaning and rank; nil for one that is none.
+---@param name any
+---@return { name: string, unit: string, meaning: string, rank: integer }?
+function state.quantity(name) return name ~= "motion" and fields[name] or nil end
+
+local field_kind = named "position"
+local weights = { mass = C.CQ_WEIGHT_MASS, particle = C.CQ_WEIGHT_PARTICLE, volume = C.CQ_WEIGHT_VOLUME }
+local weight_kind = is.one_of { "mass", "particle", "volume", default = "mass" }
+local volume_kind = is.one_of { "mass", "particle", "volume", default = "volume" }
 
 ---A view of what a rollout's live state is now.
 ---@param roll table
@@ -47,8 +72,16 @@ function State:__tostring() return ("cq.State { step %d, time %s }"):format(self
 -- mean_row, gather_row: as one row of numbers for each scene
 local kinds = {
   mean = C.CQ_READOUT_MEAN, mean_row = C.CQ_READOUT_MEAN, moment = C.CQ_READOUT_SECOND_MOMENT, gather = C.CQ_READOUT_GATHER,
-  gather_row = C.CQ_READOUT_GATHER,
+  gather_row = C.CQ_READOUT_GATHER, sum = C.CQ_READOUT_SUM,
 }
+
+-- dimensions of a quantity; an axial vector is one number in 2D
+local function dims_of(world, rank)
+  if rank == 3 then return world.dim == 3 and { 3 } or {} end
+  local dims = {}
+  for k = 1, rank do dims[k] = world.dim end
+  return dims
+end
 
 -- dimensions of a scene's part
 local function shape_of(world, kind, field, selection)
@@ -57,7 +90,9 @@ local function shape_of(world, kind, field, selection)
   if kind == "gather_row" then return { selection.total * #field.ids * world.dim ^ field.rank } end
   if kind == "gather" then shape[1] = selection.total
   elseif not selection.single then shape[1] = selection.count end
-  for _ = 1, field.rank * (kind == "moment" and 2 or 1) do shape[#shape + 1] = world.dim end
+  for _ = 1, kind == "moment" and 2 or 1 do
+    for _, size in ipairs(dims_of(world, field.rank)) do shape[#shape + 1] = size end
+  end
   return shape
 end
 
@@ -67,7 +102,7 @@ local function make(world, kind, field, weight, selection)
   C.cq_readout_init(def)
   def.kind, def.fields = kinds[kind], 0
   for _, id in ipairs(fields[field].ids) do def.fields = def.fields + 2 ^ id end
-  def.weighting = weight == "mass" and C.CQ_WEIGHT_MASS or C.CQ_WEIGHT_PARTICLE
+  def.weighting = weights[weight]
   def.group_count, def.group_start, def.particles = selection.count, selection.start, selection.particles
   return { def = def, selection = selection, shapes = { shape_of(world, kind, fields[field], selection) } }
 end
@@ -111,7 +146,7 @@ end
 
 ---Mean position of a group, a row for each of a list of groups, or of a robot [length].
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
----@param options? { weight?: "mass"|"particle" }
+---@param options? { weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {dim} or {groups, dim}
 function State:center(which, options)
   local weight = is.argument("state:center", "weight", weight_kind, options and options.weight)
@@ -120,7 +155,7 @@ end
 
 ---Mean velocity, mass-weighted unless weight = "particle" [length/time].
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
----@param options? { weight?: "mass"|"particle" }
+---@param options? { weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {dim} or {groups, dim}
 function State:velocity(which, options)
   local weight = is.argument("state:velocity", "weight", weight_kind, options and options.weight)
@@ -132,21 +167,22 @@ end
 ---@return cq.Tensor     {groups * dim * 2}
 function State:motion(which) return read(self, "mean_row", "motion", "mass", which, "state:motion") end
 
----Mean of any field over a group.
+---Mean of a field of the state, or of what follows from it, over a group.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
----@param field "position"|"velocity"|"affine"|"deformation"
----@param options? { weight?: "mass"|"particle" }
----@return cq.Tensor     {dim} or {dim, dim}, with a row for each group of a list
+---@param field cq.Quantity
+---@param options? { weight?: "mass"|"particle"|"volume" }
+---@return cq.Tensor     one number, {dim} or {dim, dim}, with a row for each group of a list
 function State:mean(which, field, options)
   field = is.argument("state:mean", "field", field_kind, field)
   local weight = is.argument("state:mean", "weight", weight_kind, options and options.weight)
   return read(self, "mean", field, weight, which, "state:mean")
 end
 
----A field of the particles of a group, or of several joined.
+---A field of the particles of a group, or of several joined; or what follows from it. Stresses and energies are those of the
+---material alone, without actuation. von_mises and speed have a kink where they are zero, with the derivative zero.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
----@param field? "position"|"velocity"|"affine"|"deformation"
----@return cq.Tensor     {particles, dim} or {particles, dim, dim}
+---@param field? cq.Quantity
+---@return cq.Tensor     {particles}, {particles, dim} or {particles, dim, dim}
 function State:gather(which, field)
   field = is.argument("state:gather", "field", field_kind, field)
   return read(self, "gather", field, "mass", which, "state:gather")
@@ -154,7 +190,7 @@ end
 
 ---Second moment of position or velocity, the weighted mean of q q^T about the group's centre (or "origin").
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
----@param options? { field?: "position"|"velocity", about?: "center"|"origin", weight?: "mass"|"particle" }
+---@param options? { field?: "position"|"velocity", about?: "center"|"origin", weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {dim, dim}, with a row for each group of a list
 function State:moment(which, options)
   options = options or {}
@@ -175,6 +211,166 @@ function State:mean_square_velocity(which)
   local moment = read(self, "moment", "velocity", "mass", which, "state:mean_square_velocity")
   return (moment * T.eye(self.world.dim)):sum { -2, -1 }
 end
+
+-- ---- stress, energy, momentum ---------------------------------------------------------------------------------------
+
+---Mean stress of a group, weighted by initial volume unless weight says otherwise: Cauchy's P F^T / J, or the first
+---Piola-Kirchhoff stress P. It is that of the material, without actuation [stress].
+---@param which string|string[]|integer[]|cq.Group|cq.Robot
+---@param options? { kind?: "cauchy"|"piola", weight?: "mass"|"particle"|"volume" }
+---@return cq.Tensor     {dim, dim}, with a row for each group of a list
+function State:stress(which, options)
+  options = options or {}
+  local kind = is.argument("state:stress", "kind", is.one_of { "cauchy", "piola", default = "cauchy" }, options.kind)
+  local weight = is.argument("state:stress", "weight", volume_kind, options.weight)
+  return read(self, "mean", kind, weight, which, "state:stress")
+end
+
+---Mean von Mises stress of a group, weighted by initial volume unless weight says otherwise [stress]. A plane world is
+---one of plane strain: the stress across it counts too. For the largest one take state:gather(which, "von_mises"):max().
+---@param which string|string[]|integer[]|cq.Group|cq.Robot
+---@param options? { weight?: "mass"|"particle"|"volume" }
+---@return cq.Tensor     one number, with a row for each group of a list
+function State:von_mises(which, options)
+  local weight = is.argument("state:von_mises", "weight", volume_kind, options and options.weight)
+  return read(self, "mean", "von_mises", weight, which, "state:von_mises")
+end
+
+-- gravity of this rollout, to be multiplied with {dim} or {groups, dim} of each scene
+local function gravity_of(self, rank)
+  local set = self.roll.set.gravity
+  local g = set and set.tensor or self.world.layout.base.gravity
+  return g.rank == 2 and rank == 3 and g:unsqueeze(2) or g
+end
+
+local energies = {
+  kinetic = function(self, which, what) return read(self, "sum", "kinetic_energy", "mass", which, what) end,
+  elastic = function(self, which, what) return read(self, "sum", "energy_density", "volume", which, what) end,
+  potential = function(self, which, what)
+    local m_x = read(self, "sum", "position", "mass", which, what)
+    return -(m_x * gravity_of(self, m_x.rank)):sum(-1)
+  end,
+}
+local energy_kind = is.one_of { "total", "kinetic", "elastic", "potential", default = "total" }
+
+---Energy of a group, a robot, or the whole world [mass length^2/time^2]: kinetic, with that of the affine velocity C;
+---elastic; potential, -m g . x, zero at the origin; or their sum. What actuators hold is not in it.
+---@param which? string|string[]|integer[]|cq.Group|cq.Robot
+---@param kind? "total"|"kinetic"|"elastic"|"potential"
+---@return cq.Tensor     one number, with a row for each group of a list
+function State:energy(which, kind)
+  kind = is.argument("state:energy", "kind", energy_kind, kind)
+  if kind ~= "total" then return energies[kind](self, which, "state:energy") end
+  local sum = energies.kinetic(self, which, "state:energy") + energies.elastic(self, which, "state:energy")
+  return sum + energies.potential(self, which, "state:energy")
+end
+
+---Linear momentum of a group, a robot, or the whole world [mass length/time].
+---@param which? string|string[]|integer[]|cq.Group|cq.Robot
+---@return cq.Tensor     {dim}, with a row for each group of a list
+function State:momentum(which) return read(self, "sum", "velocity", "mass", which, "state:momentum") end
+
+-- component i of the last dimension
+local function component(t, i) return t:slice(i, i, -1):squeeze(-1) end
+
+-- a x b of the last dimension: one number in 2D
+local function cross(a, b)
+  local function part(i, j) return component(a, i) * component(b, j) - component(a, j) * component(b, i) end
+  if a:size(-1) == 2 then return part(1, 2) end
+  return T.stack({ part(2, 3), part(3, 1), part(1, 2) }, -1)
+end
+
+---Angular momentum of a group, a robot, or the whole world, with that of the affine velocity C, about its own centre of mass
+---or the origin [mass length^2/time].
+---@param which? string|string[]|integer[]|cq.Group|cq.Robot
+---@param options? { about?: "center"|"origin" }
+---@return cq.Tensor     one number in 2D, {3} in 3D, with a row for each group of a list
+function State:angular_momentum(which, options)
+  local what = "state:angular_momentum"
+  local about = is.argument(what, "about", is.one_of { "center", "origin", default = "center" }, options and options.about)
+  local whole = read(self, "sum", "angular_momentum", "mass", which, what)
+  if about == "origin" then return whole end
+  return whole - cross(read(self, "mean", "position", "mass", which, what), read(self, "sum", "velocity", "mass", which, what))
+end
+
+-- ---- rasters --------------------------------------------------------------------------------------------------------
+
+local raster_spec = is.define("state:raster", {
+  size = is.vector { size = { 2, 3 }, integer = true, min = 1, max = 4096 },
+  spacing = is.number { above = 0, optional = true },
+  center = is.any { optional = true },
+  channels = is.one_of { "density", "momentum", "both", default = "both" },
+})
+
+-- particle numbers of all groups of a selection, from 1
+local function numbers_of(selection)
+  if not selection.numbers then
+    selection.numbers = {}
+    for k = 0, selection.total - 1 do selection.numbers[k + 1] = selection.particles[k] + 1 end
+  end
+  return selection.numbers
+end
+
+-- masses of the particles of a selection {n}, with the batch in front if there is one
+local function masses_of(self, selection)
+  local set = self.roll.set.mass
+  local mass = (set and set.tensor or self.world.layout.base.mass):gather(numbers_of(selection), -1)
+  if self.batch > 1 and mass.rank == 1 then mass = mass:unsqueeze(1):expand { self.batch, selection.total } end
+  return mass
+end
+
+-- the mean position of all groups of a selection together
+local function center_of(self, selection)
+  if not selection.single then
+    selection.whole = selection.whole or self.world:remember_selection(numbers_of(selection))
+    selection = selection.whole
+  end
+  return read(self, "mean", "position", "mass", selection, "state:raster")
+end
+
+-- the middle of the window {dim}, with the batch in front where it moves
+local function window_center(self, center, selection)
+  if center == nil then return center_of(self, selection) end
+  if T.is_tensor(center) or type(center) == "table" and type(center[1]) == "number" and not getmetatable(center) then
+    center = T.as_tensor(center)
+    if center:size(-1) ~= self.world.dim then
+      is.fail("state:raster: center must have %d coordinates, got a tensor {%s}", self.world.dim, table.concat(center:shape(), ", "))
+    end
+    return center
+  end
+  return center_of(self, self.world:selection(center, "state:raster: center"))
+end
+
+---@class state.raster.def
+---@field size integer[]      pixels of the window along x, y (and z)
+---@field spacing? number     size of a pixel; that of a cell of the world unless given [length]
+---@field center? any         middle of the window: a list or tensor of coordinates, or a group whose mean position it follows; that of the
+---  particles themselves unless given
+---@field channels? "density"|"momentum"|"both"   density, momentum along each axis, or first the one and then the other
+
+---Density [mass/length^dim] and momentum for each volume of a group, on the pixels of a window that moves with it: a picture for
+---convolutions, differentiated to positions, velocities and masses. Particles are spread by quadratic splines; row 1 is the uppermost.
+---@param which? string|string[]|integer[]|cq.Group|cq.Robot
+---@param options state.raster.def
+---@return cq.Tensor     {channels, rows, columns}, in 3D {channels, depth, rows, columns}
+function State:raster(which, options)
+  local def, dim = raster_spec(options), self.world.dim
+  if #def.size ~= dim then is.fail("state:raster: size has %d numbers, the world is %dD", #def.size, dim) end
+  local spacing, selection = def.spacing or self.world.dx, self.world:selection(which, "state:raster")
+  local half = {}
+  for d, count in ipairs(def.size) do half[d] = 0.5 * count * spacing end
+  local lower = window_center(self, def.center, selection) - T.tensor(half)
+  if lower.rank == 2 then lower = lower:unsqueeze(2) end
+  local x = read(self, "gather", "position", "mass", selection, "state:raster") - lower
+  local amounts = (masses_of(self, selection) / spacing ^ dim):unsqueeze(-1)
+  if def.channels ~= "density" then
+    local momentum = amounts * read(self, "gather", "velocity", "mass", selection, "state:raster")
+    amounts = def.channels == "momentum" and momentum or T.concat({ amounts, momentum }, -1)
+  end
+  return x:splat(amounts, { size = def.size, spacing = spacing })
+end
+
+-- ---- of all particles -----------------------------------------------------------------------------------------------
 
 ---Positions of all particles of the world {n, dim} [length].
 ---@return cq.Tensor

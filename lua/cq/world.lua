@@ -48,6 +48,7 @@ local spec = is.define("cq.World", {
   dt = is.number { above = 0 },
   substeps = is.any_of { is.integer { min = 1, max = 100000 }, is.one_of { "auto" }, default = 1 },
   gravity = is.vector { size = { 2, 3 }, optional = true },
+  damping = is.number { min = 0, default = 0 },
   walls = is.any_of { is.instance "cq.Boundary", is.list(is.instance "cq.Boundary"), default = {} },
   precision = is.one_of { "float32", "float64", default = "float32" },
   threads = is.integer { min = 0, max = 256, default = 0 },
@@ -74,6 +75,7 @@ local function raw_def(self, def)
   raw.device, raw.threads, raw.simd = device_kinds[def.device], def.threads, simd_levels[option.program.simd]
   for i = 1, self.dim do raw.cells[i - 1] = def.cells[i] end
   for i, g in ipairs(def.gravity or {}) do raw.gravity[i - 1] = g end
+  raw.damping = def.damping
   return raw
 end
 
@@ -81,6 +83,7 @@ end
 local function fill_base(self, def)
   local base, dim = self.layout.base, self.dim
   base.gravity = def.gravity and T.tensor(def.gravity) or T.zeros { dim }
+  base.damping = T.tensor { def.damping }[1]
   local friction, velocity = {}, {}
   for k, wall in ipairs(self.walls) do
     friction[k], velocity[k] = wall.mu, {}
@@ -123,6 +126,7 @@ end
 ---@field dt number                   between control steps [time]
 ---@field substeps? integer|"auto"    engine steps in a control step; "auto": as many as a Courant number of 0.5 asks for
 ---@field gravity? number[]           {dim}, zero unless given [length/time^2]
+---@field damping? number             rate at which all motion decays, so that a body comes to rest [1/time]
 ---@field walls? cq.Boundary|cq.Boundary[]   one or a list
 ---@field precision? "float32"|"float64"     of the engine; --precision wins
 ---@field threads? integer            0: all cores; --threads wins

@@ -79,9 +79,12 @@ static void move_forces(test_run *t, double step) {
   for (int64_t k = 0; k < STEPS * t->force_count; k++) t->forces[k] += step * toward_force(k);
 }
 
+// at zero it has one side only
+static void damp(test_scene *s) { s->def.damping = 2; }
+
 static void check_dimension(int dim, int side) {
   test_run t;
-  const test_choice choice = {.dim = dim, .side = side, .precision = CQ_FLOAT64, .threads = 1, .steps = STEPS};
+  const test_choice choice = {.dim = dim, .side = side, .precision = CQ_FLOAT64, .threads = 1, .steps = STEPS, .change = damp};
   test_run_open(&t, &choice);
   TEST_FIELDS_EACH(f) check_field(&t, f);
   double along = 0;

@@ -227,6 +227,7 @@ struct to_particle_map {
 };
 
 #include "physics_contact.inl"
+#include "physics_readout.inl"
 
 static void all(void) {
   hold(spline_map{}, "spline");
@@ -243,6 +244,7 @@ static void all(void) {
   }
   check_materials();
   check_inelastic();
+  check_derived();
   hold(actuation_map{}, "actuation");
   hold(to_grid_map{}, "transfer to the grid");
   hold(to_particle_map{}, "transfer to the particle");

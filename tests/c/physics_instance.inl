@@ -8,3 +8,4 @@
 #include "physics/actuation.inl"
 #include "physics/contact.inl"
 #include "physics/transfer.inl"
+#include "physics/readout.inl"

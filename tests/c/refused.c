@@ -43,6 +43,8 @@
   F(wall_kind,        "wall 2 has an unknown shape or kind",      s->walls[1].kind = CQ_CONTACT_HOLD + 1)                   \
   F(wall_shape,       "wall 2 has an unknown shape or kind",      s->walls[1].shape = -1)                                   \
   F(friction,         "friction of wall 1 is -0.1",               s->walls[0].friction = -0.1)                              \
+  F(damping,          "damping is -2",                            s->def.damping = -2)                                      \
+  F(damping_nan,      "damping is ",                              s->def.damping = NAN)                                      \
   F(friction_nan,     "friction of wall 1 is ",                   s->walls[0].friction = NAN)                               \
   F(normal,           "normal of wall 1 has no length",           s->walls[0].normal[1] = 0)                                \
   F(wall_point,       "point of wall 1",                          s->walls[0].point[1] = NAN)                               \
@@ -137,7 +139,7 @@ static void check_values(test_run *t) {
       {CQ_FIELD_AFFINE, NAN, "affine[3] is "},     {CQ_FIELD_DEFORMATION, NAN, "deformation[3] is "},
       {CQ_FIELD_VOLUME, 0, "volume[3] is 0"},      {CQ_FIELD_MASS, -1, "mass[3] is -1"},
       {CQ_FIELD_YOUNG, -1, "young[3] is -1"},      {CQ_FIELD_POISSON, 0.5, "poisson[3] is 0.5"},
-      {CQ_FIELD_FRICTION, -1, "friction[0] is -1"}, {CQ_FIELD_GRAVITY, NAN, "gravity[0] is "},
+      {CQ_FIELD_FRICTION, -1, "friction[0] is -1"}, {CQ_FIELD_GRAVITY, NAN, "gravity[0] is "}, {CQ_FIELD_DAMPING, -1, "damping[0] is -1"},
       {CQ_FIELD_WALL_VELOCITY, NAN, "wall_velocity[3] is "}, {CQ_FIELD_ACTUATION_WEIGHT, NAN, "actuation_weight[3] is "}};
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     double walls[16] = {0};
@@ -259,7 +261,7 @@ static void check_readouts(test_run *t) {
   REFUSED("cq_readout_init", r.cookie = 0);
   REFUSED("no readout 7", r.kind = 7);
   REFUSED("no weighting 5", r.weighting = 5);
-  REFUSED("field 5 is not one of a state", r.fields = 1u << CQ_FIELD_MASS);
+  REFUSED("field 20 is not one of a state", r.fields = 1u << 20);
   REFUSED("at least one group", r.group_count = 0);
   REFUSED("group 2 of a readout is empty", start[2] = 2);
   start[2] = 4;

@@ -55,7 +55,7 @@ static void load_globals_seeded(cq_scene *s) {
   other.globals = toward.room.data();
   load_globals(s);
   load_globals(&other);
-  seed(s->globals, 0, 3 + 4 * s->model->wall_count);
+  seed(s->globals, 0, 4 + 4 * s->model->wall_count);
 }
 
 // weights times signals: linear in each of them; all share the weight_rows, which are laid anew for each
@@ -83,6 +83,7 @@ struct subject {
   cq_rollout *rollout;
   heading value;             // what the rollout takes, as the direction is held
   numbers weight;            // of the loss {n, FIELDS}
+  numbers derived;           // of the derived readouts in it {n, quantities, DD}
 };
 
 // the direction in the slots of a particle, from that in the fields
@@ -98,6 +99,37 @@ static void head_slots(const cq_model *m, size_t p) {
   }
 }
 
+enum { DERIVED = CQ_QUANTITY_COUNT - CQ_STATE_FIELD_COUNT };
+
+// Weight of a particle in the derived readouts of the loss: they are read as sums, by mass, by volume and of particles alike.
+static dual weight_of(const subject &t, int weighting, size_t p) {
+  if (weighting == CQ_WEIGHT_PARTICLE) return 1;
+  const int32_t field = weighting == CQ_WEIGHT_MASS ? CQ_FIELD_MASS : CQ_FIELD_VOLUME;
+  return dual(t.value.field[field][p], toward.field[field][p]);
+}
+
+// what the derived readouts of the last state give the slope of the loss
+static double slope_of_derived(const cq_scene *s, const subject &t) {
+  double slope = 0;
+  for (int32_t p = 0; p < s->model->particle_count; p++) {
+    entries e;
+    e.count = 1;
+    e.slot[0] = s->arrangement->slot[p];
+    ReadoutPoint at;
+    load_points(s, &e, 0, &at);
+    at.material.law = &s->model->materials[s->model->material[p]];
+    for (int q = 0; q < DERIVED; q++) {
+      dual value[READOUT_WIDTH];
+      readout(CQ_STATE_FIELD_COUNT + q, &at, value);
+      // a pinned particle is where speed has its kink
+      if (CQ_STATE_FIELD_COUNT + q == CQ_DERIVED_SPEED && value[0].value == 0) continue;
+      for (int i = 0; i < cq_quantity_width(CQ_STATE_FIELD_COUNT + q, D); i++)
+        slope += (t.derived[(size_t)((p * DERIVED + q) * DD + i)] * weight_of(t, q % 3, (size_t)p) * value[i]).slope;
+    }
+  }
+  return slope;
+}
+
 // the derivative of the loss toward the heading
 static double slope_of_loss(const subject &t) {
   const cq_model *m = &t.world->model;
@@ -109,7 +141,7 @@ static double slope_of_loss(const subject &t) {
   cq_scene s;
   cq_worker worker = {0, 1, NULL, NULL, 0, 0};
   REQUIRE(cq_scene_create(&s, m, &kernels, 0) == CQ_OK);
-  toward.room.assign((size_t)(s.chunks * CQ_CHUNK * (FIELDS + CQ_PARAM_SLOTS + CQ_SLOTS_MAX) + 3 + 4 * m->wall_count), dual(0));
+  toward.room.assign((size_t)(s.chunks * CQ_CHUNK * (FIELDS + CQ_PARAM_SLOTS + CQ_SLOTS_MAX) + 4 + 4 * m->wall_count), dual(0));
   for (int64_t p = 0; p < m->particle_count; p++) head_slots(m, (size_t)p);
   s.values = values_of(t.value);
   toward.step = 0;
@@ -126,6 +158,7 @@ static double slope_of_loss(const subject &t) {
   for (int32_t p = 0; p < m->particle_count; p++)
     for (int k = 0; k < FIELDS; k++)
       slope += t.weight[(size_t)(p * FIELDS + k)] * slot_at((dual *)s.live->data, FIELDS, s.arrangement->slot[p], k)->slope;
+  if (!t.derived.empty()) slope += slope_of_derived(&s, t);
   cq_scene_destroy(&s);
   return slope;
 }
@@ -146,6 +179,29 @@ static void gather(const subject &t, int32_t field, double *out, bool adjoint) {
   REQUIRE((adjoint ? cq_rollout_read_adjoint(t.rollout, &r, out) : cq_rollout_read(t.rollout, &r, out)) == CQ_OK);
 }
 
+// the adjoint of the derived readouts of the loss: each particle is a group of its own
+static void seed_derived(const subject &t) {
+  std::vector<int64_t> start;
+  std::vector<int32_t> all;
+  for (int32_t p = 0; p <= t.scene.n; p++) start.push_back(p);
+  for (int32_t p = 0; p < t.scene.n; p++) all.push_back(p);
+  cq_readout r;
+  cq_readout_init(&r);
+  r.kind = CQ_READOUT_SUM;
+  r.group_count = (int32_t)t.scene.n;
+  r.group_start = start.data();
+  r.particles = all.data();
+  for (int q = 0; q < DERIVED; q++) {
+    const int width = cq_quantity_width(CQ_STATE_FIELD_COUNT + q, D);
+    numbers weight;
+    for (int64_t p = 0; p < t.scene.n; p++)
+      for (int i = 0; i < width; i++) weight.push_back(t.derived[(size_t)((p * DERIVED + q) * DD + i)]);
+    r.fields = 1u << (CQ_STATE_FIELD_COUNT + q);
+    r.weighting = q % 3;
+    REQUIRE(cq_rollout_read_adjoint(t.rollout, &r, weight.data()) == CQ_OK);
+  }
+}
+
 // gradients of signals and forces; those of fields stay in the rollout
 static void run_product(subject &t, numbers &grad_signals, numbers &grad_forces) {
   const size_t actuators = (size_t)t.scene.def.actuator_count, forces = (size_t)t.scene.def.force_count * D;
@@ -161,6 +217,7 @@ static void run_product(subject &t, numbers &grad_signals, numbers &grad_forces)
       for (int k = 0; k < width[f]; k++) weight.push_back(t.weight[(size_t)(p * FIELDS + first[f] + k)]);
     gather(t, field[f], weight.data(), true);
   }
+  if (!t.derived.empty()) seed_derived(t);
   grad_signals.assign(CONTROL_STEPS * actuators, 0);
   grad_forces.assign(CONTROL_STEPS * forces, 0);
   for (size_t i = CONTROL_STEPS; i-- > 0;)
@@ -193,6 +250,7 @@ static void open_subject(subject &t, int side, void (*change)(test_scene *), voi
   if (change) change(&t.scene);
   test_scene_add_mover(&t.scene);
   test_scene_add_pins(&t.scene);
+  t.scene.def.damping = 3;
   if (shape) shape(&t.scene);
   if (shape) t.scene.walls[3].kind = kind;
   const cq_world_def &d = t.scene.def;
@@ -225,6 +283,7 @@ static void check_scene(int side, bool together, void (*change)(test_scene *) = 
   numbers grad_signals, grad_forces;
   double sum = 0;
   open_subject(t, side, change);
+  for (int64_t k = 0; k < t.scene.n * DERIVED * DD; k++) t.derived.push_back(test_random());
   run_product(t, grad_signals, grad_forces);
   const auto part = [&](const char *name, numbers &direction, const numbers &value, const numbers &gradient, size_t begin,
                         size_t end) {

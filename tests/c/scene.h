@@ -245,6 +245,7 @@ static inline const double *test_scene_value(const test_scene *s, int32_t field,
   const cq_world_def *d = &s->def;
   if (field < CQ_FIELD_GRAVITY) return d->value[field];
   if (field == CQ_FIELD_GRAVITY) return d->gravity;
+  if (field == CQ_FIELD_DAMPING) return &d->damping;
   for (int w = 0; w < d->wall_count; w++) {
     if (field == CQ_FIELD_FRICTION) walls[w] = d->walls[w].friction;
     for (int i = 0; i < d->dim && field == CQ_FIELD_WALL_VELOCITY; i++) walls[w * d->dim + i] = d->walls[w].velocity[i];

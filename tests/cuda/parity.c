@@ -27,6 +27,7 @@ static void fast_viscous(test_scene *s) {
   test_scene_viscous(s);
   fast(s);
 }
+static void damped(test_scene *s) { s->def.damping = 4; }
 
 static void bare(test_scene *s) {
   s->def.wall_count = 0;
@@ -164,6 +165,8 @@ static const row rows[] = {
     {"3D moving walls", {D3, .side = 7, .steps = 4, .change = moving_walls}, 0, 0},
     {"2D mover and pins", {D2, .side = 12, .steps = 4, .change = mover_and_pins}, 0, 0},
     {"3D mover and pins", {D3, .side = 7, .steps = 4, .change = mover_and_pins}, 0, 0},
+    {"2D damped", {D2, .side = 9, .steps = 3, .change = damped}, 0, 0},
+    {"3D damped", {D3, .side = 5, .steps = 3, .change = damped}, 0, 0},
     {"2D bare", {D2, .side = 9, .steps = 3, .change = bare}, 0, 0},
     {"3D bare", {D3, .side = 5, .steps = 3, .change = bare}, 0, 0},
     {"2D one particle", {D2, .side = 1, .steps = 3, .change = lonely}, 0, 0},
@@ -188,7 +191,7 @@ static const row rows[] = {
 
 // ---- one rollout ------------------------------------------------------------------------------------------------------------------
 
-enum { PARTS_MAX = 64 };
+enum { PARTS_MAX = 96 };
 
 // everything that a rollout gives, in named parts
 typedef struct {
@@ -227,7 +230,17 @@ static void set_own(const test_run *t) {
   }
 }
 
-// Readouts of every kind of all fields, of three groups with particles that are listed twice: values, and adjoints added.
+// A readout of three groups: values, and adjoints added.
+static void read_one(const test_run *t, outcome *o, const char *name, cq_readout *q) {
+  const int64_t size = cq_readout_count(t->world, q) * t->choice.batch;
+  double *out = add_part(o, name, size), *grad = test_array(size);
+  REQUIRE(cq_rollout_read(t->rollout, q, out) == CQ_OK);
+  for (int64_t k = 0; k < size; k++) grad[k] = 1e-3 * sin((double)k + q->kind);
+  REQUIRE(cq_rollout_read_adjoint(t->rollout, q, grad) == CQ_OK);
+  free(grad);
+}
+
+// Readouts of every kind of state fields, by every weight, and of each derived quantity, of groups with particles that are listed twice.
 static void read_all(const test_run *t, outcome *o) {
   const int32_t n = (int32_t)t->scene.n;
   int32_t *list = (int32_t *)malloc(((size_t)n + 8) * sizeof *list);
@@ -236,24 +249,22 @@ static void read_all(const test_run *t, outcome *o) {
   for (int32_t p = 0; p < n; p++) list[count++] = (int32_t)((int64_t)p * 7 % n);
   for (int k = 0; k < 3; k++) list[count++] = n / 2;
   start[3] = count;
-  static const char *const names[3] = {"means", "second moments", "gathered particles"};
-  for (int kind = CQ_READOUT_MEAN; kind <= CQ_READOUT_GATHER; kind++)
-    for (int weighting = CQ_WEIGHT_MASS; weighting <= CQ_WEIGHT_PARTICLE; weighting++) {
-      cq_readout q;
-      cq_readout_init(&q);
-      q.kind = kind;
-      q.weighting = weighting;
-      q.fields = 1u << CQ_FIELD_POSITION | 1u << CQ_FIELD_VELOCITY | 1u << CQ_FIELD_DEFORMATION;
-      q.group_count = 3;
-      q.group_start = start;
-      q.particles = list;
-      const int64_t size = cq_readout_count(t->world, &q) * t->choice.batch;
-      double *out = add_part(o, names[kind], size), *grad = test_array(size);
-      REQUIRE(cq_rollout_read(t->rollout, &q, out) == CQ_OK);
-      for (int64_t k = 0; k < size; k++) grad[k] = 1e-3 * sin((double)k + kind);
-      REQUIRE(cq_rollout_read_adjoint(t->rollout, &q, grad) == CQ_OK);
-      free(grad);
+  static const char *const names[4] = {"means", "second moments", "gathered particles", "sums"};
+  cq_readout q;
+  cq_readout_init(&q);
+  q.group_count = 3;
+  q.group_start = start;
+  q.particles = list;
+  for (q.kind = CQ_READOUT_MEAN; q.kind <= CQ_READOUT_SUM; q.kind++) {
+    q.fields = 1u << CQ_FIELD_POSITION | 1u << CQ_FIELD_VELOCITY | 1u << CQ_FIELD_DEFORMATION;
+    for (q.weighting = CQ_WEIGHT_MASS; q.weighting <= CQ_WEIGHT_VOLUME; q.weighting++) read_one(t, o, names[q.kind], &q);
+    for (int k = CQ_DERIVED_PIOLA; k < CQ_QUANTITY_COUNT; k++) {
+      // with another one, so that each has its place in a row
+      q.fields = 1u << k | 1u << (k == CQ_DERIVED_PIOLA ? CQ_FIELD_VELOCITY : k - 1);
+      q.weighting = (k + q.kind) % 3;
+      read_one(t, o, cq_quantity_describe(k)->name, &q);
     }
+  }
   free(list);
 }
 

@@ -19,6 +19,21 @@ CQ_INLINE Real corotated_energy(const MaterialPoint *at) {
   return at->c[LAME_MU] * mat_dot(d, d) + (real)0.5 * at->c[LAME_LAMBDA] * e * e;
 }
 
+// P_zz of plane strain, lambda (J - 1) J
+#if CQ_DIM == 2
+CQ_INLINE Real corotated_across(const MaterialPoint *at) {
+  const Real jac = mat_det(at->f);
+  return at->c[LAME_LAMBDA] * (jac - (real)1) * jac;
+}
+CQ_INLINE void corotated_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+  Real cof[CQ_DIM][CQ_DIM];
+  mat_cofactor(at->f, cof);
+  const Real jac = mat_det_of(at->f, cof);
+  grad->c[LAME_LAMBDA] += grad_p * (jac - (real)1) * jac;
+  EACH(i) EACH(j) grad->f[i][j] += grad_p * at->c[LAME_LAMBDA] * ((real)2 * jac - (real)1) * cof[i][j];
+}
+#endif
+
 CQ_INLINE void corotated_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Real rotation[CQ_DIM][CQ_DIM], d[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
   corotated_strain(at, rotation, d);

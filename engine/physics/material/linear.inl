@@ -20,6 +20,15 @@ CQ_INLINE Real linear_energy(const MaterialPoint *at) {
   return (real)0.25 * at->c[LAME_MU] * mat_dot(strain, strain) + (real)0.5 * at->c[LAME_LAMBDA] * stretch * stretch;
 }
 
+// P_zz of plane strain, lambda tr(F - I)
+#if CQ_DIM == 2
+CQ_INLINE Real linear_across(const MaterialPoint *at) { return at->c[LAME_LAMBDA] * (mat_trace(at->f) - (real)CQ_DIM); }
+CQ_INLINE void linear_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+  grad->c[LAME_LAMBDA] += grad_p * (mat_trace(at->f) - (real)CQ_DIM);
+  EACH(i) grad->f[i][i] += grad_p * at->c[LAME_LAMBDA];
+}
+#endif
+
 CQ_INLINE void linear_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   const Real mu = at->c[LAME_MU];
   const Real volumetric = at->c[LAME_LAMBDA] * (mat_trace(at->f) - (real)CQ_DIM) - (real)2 * mu;

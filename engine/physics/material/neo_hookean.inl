@@ -12,6 +12,18 @@ CQ_INLINE Real neo_hookean_energy(const MaterialPoint *at) {
   return (real)0.5 * mu * (mat_dot(at->f, at->f) - (real)CQ_DIM) - mu * log_jac + (real)0.5 * lambda * log_jac * log_jac;
 }
 
+// P_zz of plane strain, lambda log J
+#if CQ_DIM == 2
+CQ_INLINE Real neo_hookean_across(const MaterialPoint *at) { return at->c[LAME_LAMBDA] * r_log(mat_det(at->f)); }
+CQ_INLINE void neo_hookean_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+  Real cof[CQ_DIM][CQ_DIM];
+  mat_cofactor(at->f, cof);
+  const Real jac = mat_det_of(at->f, cof);
+  grad->c[LAME_LAMBDA] += grad_p * r_log(jac);
+  EACH(i) EACH(j) grad->f[i][j] += grad_p * at->c[LAME_LAMBDA] / jac * cof[i][j];
+}
+#endif
+
 CQ_INLINE void neo_hookean_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Real cof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);

@@ -3,6 +3,7 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local message = require "cq.base.message"
+local states = require "cq.state"
 
 local replay = {}
 
@@ -34,6 +35,38 @@ local function groups_of(world)
   return out
 end
 
+-- ---- colours by a number ------------------------------------------------------------------------------------------------
+
+local shown = { "von_mises", "energy_density", "jacobian", "speed", "kinetic_energy" }
+
+---@class run.render.colour.def : cq.Picture.scale.def
+---@field by string|fun(state: cq.State): cq.Tensor   a quantity, or a function that gives a number for each particle of the world {n}
+
+local colour_spec = is.define("run:render colour", {
+  by = is.any_of { is.one_of(shown), is.callable() },
+  label = is.string { optional = true }, unit = is.string { optional = true }, range = is.vector { size = 2, optional = true },
+})
+
+-- what is shown, with the scale of it
+local function colours_of(given)
+  if not given then return nil, {} end
+  if type(given) == "string" or type(given) == "function" then given = { by = given } end
+  local def = colour_spec(given)
+  local info = states.quantity(def.by)
+  local scale = { label = def.label or info and (info.name:gsub("_", " ")) or nil, unit = def.unit or info and info.unit, range = def.range }
+  if not info then return def.by, scale end
+  return function(state) return state:gather(nil, info.name) end, scale
+end
+
+local function values_of(by, state)
+  local values = T.as_tensor(by(state))
+  local n = state.world.particle_count
+  if values.rank ~= 1 or values:size(1) ~= n then
+    is.fail("run:render: colour must give a number for each of the %d particles, got a tensor {%s}", n, table.concat(values:shape(), ", "))
+  end
+  return values
+end
+
 local spec = is.define("run:render", {
   fps = is.number { above = 0, max = 240, default = 30 },
   speed = is.number { above = 0, default = 1 },
@@ -45,6 +78,7 @@ local spec = is.define("run:render", {
   camera = is.table { optional = true },
   keep_frames = is.boolean { default = false },
   label = is.any_of { is.string(), is.callable(), optional = true },
+  colour = is.any { optional = true },
   which = is.one_of { "best", "last", default = "best" },
 })
 
@@ -73,10 +107,11 @@ end
 ---@return string path             of the film, of the picture, or of the folder of frames
 function replay.film(world, path, options, simulate)
   local Picture = require "cq.picture"
+  local by, scale = colours_of(options.colour)
   local scene = Picture.scene {
     domain = world.domain.size, volume = world.layout.base.volume, groups = groups_of(world), walls = world.walls, dx = world.dx,
     width = options.width, height = options.height, samples = options.samples, follow = options.follow, zoom = options.zoom,
-    camera = options.camera,
+    camera = options.camera, scale = scale,
   }
   local still = path:match "%.png$"
   local video = not still and Picture.video { path = path, fps = options.fps, keep_frames = options.keep_frames }
@@ -90,7 +125,7 @@ function replay.film(world, path, options, simulate)
     local weights = set and set.tensor or world.layout.base.actuation_weight
     canvas = scene:frame {
       position = state:positions(), deformation = state:deformations(), actuation = actuation_of(world, weights, u),
-      label = label_of(options, state),
+      value = by and values_of(by, state) or nil, label = label_of(options, state),
     }
     if video then video:add(canvas) end
   end)

@@ -10,6 +10,8 @@ local paint = {}
 paint.groups = { "#e8bd6b", "#9db7a0", "#b9a5cf", "#8fc1c9", "#e3a48b", "#c9c98a", "#d7a6bd", "#8fa3bd" }
 paint.body = "#a9b3be"
 paint.positive, paint.negative = "#c8313a", "#2160ad"
+-- of a number: from dark to light, read the same in grey and by colour-blind eyes (viridis)
+paint.scale = { "#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725" }
 paint.sky = { "#f8fafb", "#e4ebf1" }
 paint.ground, paint.ground_edge = "#566270", "#39434f"
 paint.ink, paint.faint = "#24303c", "#7b8794"

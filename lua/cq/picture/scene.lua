@@ -10,6 +10,7 @@ local paint = require "cq.picture.paint"
 local walls = require "cq.picture.wall"
 local ruler = require "cq.picture.ruler"
 local cell = require "cq.picture.cell"
+local scales = require "cq.picture.scale"
 local flat = require "cq.picture.flat"
 local solid = require "cq.picture.solid"
 
@@ -28,7 +29,8 @@ local solid = require "cq.picture.solid"
 ---@field camera? cq.Picture.camera.def   3D only
 ---@field trail? boolean               of the particles' centre
 ---@field ruler? boolean               marks along the ground
----@field legend? boolean              what the colours of actuation mean
+---@field legend? boolean              what the colours of actuation, or of values, mean
+---@field scale? cq.Picture.scale.def  label, unit and range of the colours of values
 
 ---@class cq.Picture.frame.def : cq.Picture.scene.def, picture_scene.frame.def
 
@@ -36,6 +38,7 @@ local solid = require "cq.picture.solid"
 ---@field position cq.Tensor           {n, dim} [length]
 ---@field deformation? cq.Tensor       {n, dim, dim} F [-]
 ---@field actuation? cq.Tensor         {n} in -1..1, blended red (positive) or blue (negative) over the groups' colours
+---@field value? cq.Tensor             {n} a number of each particle, whose colour it then has; instead of group and actuation
 ---@field label? string|string[]       lines, top left
 
 ---@class cq.Picture.camera.def
@@ -71,12 +74,14 @@ local static = {
   trail = is.boolean { default = true },
   ruler = is.boolean { default = true },
   legend = is.boolean { default = true },
+  scale = is.table { default = {} },
   dx = is.number { above = 0, optional = true },
 }
 local moving = {
   position = is.tensor(),
   deformation = is.tensor { optional = true },
   actuation = is.tensor { optional = true },
+  value = is.tensor { optional = true },
   label = is.any_of { is.string(), is.list(is.string()), optional = true },
 }
 
@@ -104,6 +109,7 @@ function scene.new(fields)
     if self.dim == 2 then is.fail("cq.Picture.scene: camera is for 3D, the domain is 2D; see follow and zoom") end
     self.camera = camera_spec(self.camera)
   end
+  self.scale = scales.new(self.scale)
   self.walls = walls.list(self.walls, self.dim, { dx = self.dx, size = self.domain })
   self.ground = walls.ground(self.walls, 0)
   self.path, self.canvas = {}, canvases.new { width = self.width, height = self.height, samples = self.samples }
@@ -195,8 +201,9 @@ local function write_labels(self, label)
   end
 end
 
-local function write_legend(self, actuated)
+local function write_legend(self, valued, actuated)
   local canvas, x = self.canvas, self.width - 20
+  if valued then return self.scale:legend(canvas, x, write) end
   if actuated then
     local wide, y = 90, 22
     canvas:rectangle(x - wide, y, wide, 8, HALO)
@@ -223,11 +230,16 @@ function Scene:frame(fields)
   if n == 0 then is.fail("picture_scene:frame: there are no particles") end
   wanted_shape("deformation", def.deformation, n, self.dim, self.dim)
   wanted_shape("actuation", def.actuation, n)
+  wanted_shape("value", def.value, n)
   local x = def.position:data()
   if not self.count then first_frame(self, x, n) end
   local centre = centre_of(self, x)
   follow(self, centre)
-  paint.blend(self.colours, n, self.base, def.actuation and def.actuation:data())
+  if def.value then
+    self.scale:paint(self.colours, n, def.value:data())
+  else
+    paint.blend(self.colours, n, self.base, def.actuation and def.actuation:data())
+  end
   local now = {
     position = x, deformation = def.deformation and def.deformation:data(), colours = self.colours,
     centre = centre, camera_centre = self.camera_centre, trail = self.trail and self.path or {},
@@ -235,7 +247,7 @@ function Scene:frame(fields)
   local draw = self.dim == 2 and flat.draw or solid.draw
   draw(self.canvas, self, now)
   write_labels(self, def.label)
-  if self.legend then write_legend(self, def.actuation ~= nil) end
+  if self.legend then write_legend(self, def.value ~= nil, def.actuation ~= nil) end
   return self.canvas
 end
 

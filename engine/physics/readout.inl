@@ -1,0 +1,212 @@
+// readout: what follows from the state and the constants of one particle (CQ_READOUTS in lists.h), each with its adjoint. No arrays: the
+// devices bring particles and weights. A new one is a row of the list, a case in readout and one in readout_adj.
+// Stresses and energies are those of the material alone: actuation belongs to a control step, and a state lies between two.   (E51-E55)
+
+enum { READOUT_WIDTH = CQ_DIM * CQ_DIM };   // of the widest one
+
+// What a readout sees of a particle. Gradients have the same shape and are added to.
+typedef struct {
+  MaterialPoint material;        // law, constants, F and internal variables
+  int slots;                     // constants that are there
+  real dx;
+  Real x[CQ_DIM], v[CQ_DIM], c[CQ_DIM][CQ_DIM];
+} ReadoutPoint;
+
+// ---- energy -----------------------------------------------------------------------------------------------------------------
+
+CQ_RARE Real readout_energy(const ReadoutPoint *at) { return material_energy(&at->material); }
+
+// A law whose energy is linear in its constants needs nothing here: its derivative by one of them is the energy where that one is 1 and
+// the others are 0. Another one has LAW_energy_adj, by constants and internal variables, and a case.
+CQ_RARE void readout_energy_adj(const ReadoutPoint *at, MaterialPoint *grad, const Real grad_psi) {
+  Real p[CQ_DIM][CQ_DIM];
+  material_stress(&at->material, p);
+  EACH(i) EACH(j) grad->f[i][j] += grad_psi * p[i][j];
+  MaterialPoint unit = at->material;
+  for (int k = 0; k < at->slots; k++) unit.c[k] = grad_psi * (real)0;
+  for (int k = 0; k < at->slots; k++) {
+    unit.c[k] = grad_psi * (real)0 + (real)1;
+    grad->c[k] += grad_psi * material_energy(&unit);
+    unit.c[k] = grad_psi * (real)0;
+  }
+}
+
+// ---- stress -----------------------------------------------------------------------------------------------------------------
+
+#if CQ_DIM == 2
+// Cauchy stress across the plane, for plane strain holds F_zz at 1: P_zz / J of the laws that have LAW_across. For other ones that of an
+// incompressible solid, half the trace in the plane.
+CQ_RARE int readout_across(const MaterialPoint *at, Real *p) {
+  switch (at->law->kind) {
+    case CQ_MATERIAL_NEO_HOOKEAN: *p = neo_hookean_across(at); break;
+    case CQ_MATERIAL_COROTATED: *p = corotated_across(at); break;
+    case CQ_MATERIAL_LINEAR: *p = linear_across(at); break;
+    default: return 0;
+  }
+  const int power = material_power(at->law);
+  const Real jac = mat_det(at->f);
+  if (power) *p += (real)power * at->c[LAME_VOLUMETRIC] * volumetric_odd_power(jac - (real)1, power) * jac;
+  return 1;
+}
+
+CQ_RARE void readout_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+  switch (at->law->kind) {
+    case CQ_MATERIAL_NEO_HOOKEAN: neo_hookean_across_adj(at, grad, grad_p); break;
+    case CQ_MATERIAL_COROTATED: corotated_across_adj(at, grad, grad_p); break;
+    case CQ_MATERIAL_LINEAR: linear_across_adj(at, grad, grad_p); break;
+    default: return;
+  }
+  const int power = material_power(at->law);
+  if (!power) return;
+  Real cof[CQ_DIM][CQ_DIM];
+  mat_cofactor(at->f, cof);
+  const Real jac = mat_det_of(at->f, cof), e = jac - (real)1, even = volumetric_even_power(e, power);
+  grad->c[LAME_VOLUMETRIC] += (real)power * grad_p * even * e * jac;
+  const Real slope = (real)power * at->c[LAME_VOLUMETRIC] * grad_p * even * ((real)power * jac - (real)1);
+  EACH(i) EACH(j) grad->f[i][j] += slope * cof[i][j];
+}
+#endif
+
+// returns J
+CQ_RARE Real readout_cauchy(const MaterialPoint *at, Real sigma[CQ_DIM][CQ_DIM]) {
+  const Real jac = material_kirchhoff_plain(at, sigma);
+  EACH(i) EACH(j) sigma[i][j] = sigma[i][j] / jac;
+  return jac;
+}
+
+CQ_RARE void readout_cauchy_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_sigma[CQ_DIM][CQ_DIM]) {
+  Real sigma[CQ_DIM][CQ_DIM], grad_tau[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
+  const Real jac = readout_cauchy(at, sigma), along = mat_dot(grad_sigma, sigma) / jac;
+  mat_cofactor(at->f, cof);
+  EACH(i) EACH(j) {
+    grad_tau[i][j] = grad_sigma[i][j] / jac;
+    grad->f[i][j] -= along * cof[i][j];
+  }
+  material_kirchhoff_plain_adj(at, grad, grad_tau);
+}
+
+// The deviator of the Cauchy stress in space: in its first CQ_DIM axes, and across the plane in 2D. Returns von Mises.
+CQ_RARE Real readout_von_mises(const MaterialPoint *at, Real s[CQ_DIM][CQ_DIM], Real *across) {
+  const Real jac = readout_cauchy(at, s);
+  Real trace = mat_trace(s), sum = jac * (real)0;
+  *across = sum;
+#if CQ_DIM == 2
+  Real p = sum;
+  *across = readout_across(at, &p) ? p / jac : (real)0.5 * trace;
+  trace += *across;
+#endif
+  const Real mean = trace / (real)3;
+  EACH(i) s[i][i] -= mean;
+  sum += mat_dot(s, s);
+#if CQ_DIM == 2
+  *across -= mean;
+  sum += *across * *across;
+#endif
+  return r_sqrt((real)1.5 * sum);
+}
+
+// At zero, where von Mises has a kink, the derivative is taken as zero.
+CQ_RARE void readout_von_mises_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_out) {
+  Real s[CQ_DIM][CQ_DIM], across;
+  const Real size = readout_von_mises(at, s, &across), zero = size * (real)0;
+  const Real scale = r_pick(size, (real)1.5 * grad_out / r_pick(size, size, zero + (real)1), zero);
+  EACH(i) EACH(j) s[i][j] = scale * s[i][j];
+#if CQ_DIM == 2
+  Real p = zero;
+  const Real jac = mat_det(at->f), grad_across = scale * across;
+  if (readout_across(at, &p)) {
+    Real cof[CQ_DIM][CQ_DIM];
+    mat_cofactor(at->f, cof);
+    const Real slope = grad_across * p / (jac * jac);
+    EACH(i) EACH(j) grad->f[i][j] -= slope * cof[i][j];
+    readout_across_adj(at, grad, grad_across / jac);
+  } else {
+    EACH(i) s[i][i] += (real)0.5 * grad_across;
+  }
+#endif
+  readout_cauchy_adj(at, grad, s);
+}
+
+// ---- motion: with quadratic splines the affine velocity C stands for a spread of dx^2/4 of the particle's mass ------------------
+
+CQ_INLINE real readout_spread(const ReadoutPoint *at) { return (real)0.25 * at->dx * at->dx; }
+
+// (|v|^2 + dx^2/4 |C|^2) / 2
+CQ_INLINE Real readout_kinetic(const ReadoutPoint *at) {
+  Real sum = readout_spread(at) * mat_dot(at->c, at->c);
+  EACH(i) sum += at->v[i] * at->v[i];
+  return (real)0.5 * sum;
+}
+
+CQ_INLINE Real readout_speed(const ReadoutPoint *at) {
+  Real sum = at->v[0] * at->v[0];
+  for (int i = 1; i < CQ_DIM; i++) sum += at->v[i] * at->v[i];
+  return r_sqrt(sum);
+}
+
+// component k: x_a v_b - x_b v_a + dx^2/4 (C_ba - C_ab)
+#define READOUT_AXES(k, a, b) const int a = CQ_DIM == 2 ? 0 : ((k) + 1) % 3, b = CQ_DIM == 2 ? 1 : ((k) + 2) % 3
+enum { READOUT_TURNS = CQ_DIM == 2 ? 1 : 3 };
+
+CQ_INLINE void readout_angular(const ReadoutPoint *at, Real out[READOUT_WIDTH]) {
+  for (int k = 0; k < READOUT_TURNS; k++) {
+    READOUT_AXES(k, a, b);
+    out[k] = at->x[a] * at->v[b] - at->x[b] * at->v[a] + readout_spread(at) * (at->c[b][a] - at->c[a][b]);
+  }
+}
+
+CQ_INLINE void readout_angular_adj(const ReadoutPoint *at, ReadoutPoint *grad, const Real grad_out[READOUT_WIDTH]) {
+  for (int k = 0; k < READOUT_TURNS; k++) {
+    READOUT_AXES(k, a, b);
+    const Real g = grad_out[k];
+    grad->x[a] += g * at->v[b];
+    grad->x[b] -= g * at->v[a];
+    grad->v[b] += g * at->x[a];
+    grad->v[a] -= g * at->x[b];
+    grad->c[b][a] += readout_spread(at) * g;
+    grad->c[a][b] -= readout_spread(at) * g;
+  }
+}
+
+// ---- all of them ----------------------------------------------------------------------------------------------------------------
+
+CQ_RARE void readout(const int quantity, const ReadoutPoint *at, Real out[READOUT_WIDTH]) {
+  Real m[CQ_DIM][CQ_DIM], across;
+  switch (quantity) {
+    case CQ_DERIVED_PIOLA: material_stress(&at->material, m); EACH(i) EACH(j) out[i * CQ_DIM + j] = m[i][j]; return;
+    case CQ_DERIVED_CAUCHY: readout_cauchy(&at->material, m); EACH(i) EACH(j) out[i * CQ_DIM + j] = m[i][j]; return;
+    case CQ_DERIVED_VON_MISES: out[0] = readout_von_mises(&at->material, m, &across); return;
+    case CQ_DERIVED_ENERGY_DENSITY: out[0] = readout_energy(at); return;
+    case CQ_DERIVED_JACOBIAN: out[0] = mat_det(at->material.f); return;
+    case CQ_DERIVED_SPEED: out[0] = readout_speed(at); return;
+    case CQ_DERIVED_KINETIC_ENERGY: out[0] = readout_kinetic(at); return;
+    case CQ_DERIVED_ANGULAR_MOMENTUM: readout_angular(at, out); return;
+  }
+}
+
+CQ_RARE void readout_adj(const int quantity, const ReadoutPoint *at, ReadoutPoint *grad, const Real grad_out[READOUT_WIDTH]) {
+  Real m[CQ_DIM][CQ_DIM];
+  if (quantity == CQ_DERIVED_PIOLA || quantity == CQ_DERIVED_CAUCHY) EACH(i) EACH(j) m[i][j] = grad_out[i * CQ_DIM + j];
+  switch (quantity) {
+    case CQ_DERIVED_PIOLA: material_stress_adj(&at->material, &grad->material, m); return;
+    case CQ_DERIVED_CAUCHY: readout_cauchy_adj(&at->material, &grad->material, m); return;
+    case CQ_DERIVED_VON_MISES: readout_von_mises_adj(&at->material, &grad->material, grad_out[0]); return;
+    case CQ_DERIVED_ENERGY_DENSITY: readout_energy_adj(at, &grad->material, grad_out[0]); return;
+    case CQ_DERIVED_JACOBIAN:
+      mat_cofactor(at->material.f, m);
+      EACH(i) EACH(j) grad->material.f[i][j] += grad_out[0] * m[i][j];
+      return;
+    case CQ_DERIVED_SPEED: {
+      // a kink at rest, where the derivative is taken as zero
+      const Real speed = readout_speed(at), zero = speed * (real)0;
+      const Real scale = r_pick(speed, grad_out[0] / r_pick(speed, speed, zero + (real)1), zero);
+      EACH(i) grad->v[i] += scale * at->v[i];
+      return;
+    }
+    case CQ_DERIVED_KINETIC_ENERGY:
+      EACH(i) grad->v[i] += grad_out[0] * at->v[i];
+      EACH(i) EACH(j) grad->c[i][j] += readout_spread(at) * grad_out[0] * at->c[i][j];
+      return;
+    case CQ_DERIVED_ANGULAR_MOMENTUM: readout_angular_adj(at, grad, grad_out); return;
+  }
+}
