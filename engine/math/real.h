@@ -13,7 +13,7 @@
 #endif
 
 #if defined(__CUDACC__)
-#define CQ_INLINE static __host__ __device__ __forceinline__
+#define CQ_INLINE static __device__ __forceinline__
 #define CQ_UNROLL _Pragma("unroll")
 #define CQ_ROLL _Pragma("unroll 1")
 #else

@@ -34,8 +34,12 @@
   F(beyond,           "particle 4 starts outside the world: coordinate 1 is 100",  s->position[12] = 100)                   \
   F(materials,        "0 materials",                              d->material_count = 0)                                    \
   F(materials_many,   "33 materials",                             d->material_count = 33)                                   \
-  F(material_kind,    "material 1 has the unknown kind 9",        s->materials[1].kind = 9)                                 \
+  F(material_kind,    "material 1 has the unknown kind",          s->materials[1].kind = CQ_MATERIAL_COUNT)                               \
   F(power_odd,        "incompressible is 3",                      s->materials[0].incompressible = 3)                       \
+  F(not_viscous,      "viscous is 2; it must be 0 or 1",          s->materials[0].viscous = 2)                              \
+  F(many_branches,    "4 Maxwell branches; a material has 0 to 3", s->materials[0].branches = 4)                            \
+  F(linear_branches,  "1 Maxwell branches beside the law linear; they need a hyperelastic law", s->materials[2].branches = 1) \
+  F(snow_power,       "incompressible is 2; the law snow has no such term", s->materials[0].kind = CQ_MATERIAL_SNOW, s->materials[0].incompressible = 2) \
   F(power_high,       "incompressible is 10",                     s->materials[0].incompressible = 10)                      \
   F(material_of,      "material of particle 9 is 4",              s->material[9] = 4)                                       \
   F(walls_many,       "65 walls",                                 d->wall_count = 65)                                       \

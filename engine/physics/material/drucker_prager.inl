@@ -66,18 +66,8 @@ CQ_RARE void sand_flow(const MaterialPoint *at, const Hencky *h, SandYield *y, F
   flow->over = r_pick(y->excess, one, r_pick(y->cone, one, at->internal[0]));
 }
 
-CQ_INLINE void drucker_prager_update(MaterialPoint *at) {
-  Hencky h;
-  SandYield y;
-  Flow flow;
-  hencky_of(at->f, &h);
-  sand_flow(at, &h, &y, &flow);
-  flow_update(at, &h, &flow);
-  at->internal[0] = r_pick(y.excess, y.trace - flow.sum, at->c[LAME_MU] * (real)0);
-}
-
 // what the yield surface wants of its constants
-CQ_INLINE void sand_yield_adj(const MaterialPoint *at, MaterialPoint *grad, const SandYield *y, const Real grad_excess,
+CQ_INLINE void sand_yield_grad(const MaterialPoint *at, MaterialPoint *grad, const SandYield *y, const Real grad_excess,
                               const Real grad_slope, const Real grad_tip) {
   const Real cohesion = at->c[SAND_COHESION], per = grad_tip / (y->stiffness * y->sine), tip = cohesion * y->cosine * per;
   Real grad_sine = grad_excess * y->stiffness * y->trace - tip / y->sine;
@@ -88,6 +78,16 @@ CQ_INLINE void sand_yield_adj(const MaterialPoint *at, MaterialPoint *grad, cons
   grad->c[SAND_COHESION] += y->cosine * (per - grad_excess);
   grad->c[LAME_LAMBDA] += grad_stiffness;
   grad->c[LAME_MU] += (real)(2.0 / CQ_DIM) * grad_stiffness;
+}
+
+CQ_INLINE void drucker_prager_update(MaterialPoint *at) {
+  Hencky h;
+  SandYield y;
+  Flow flow;
+  hencky_of(at->f, &h);
+  sand_flow(at, &h, &y, &flow);
+  flow_update(at, &h, &flow);
+  at->internal[0] = r_pick(y.excess, y.trace - flow.sum, at->c[LAME_MU] * (real)0);
 }
 
 CQ_INLINE void drucker_prager_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
@@ -107,8 +107,8 @@ CQ_INLINE void drucker_prager_update_adj(const MaterialPoint *at, MaterialPoint 
   const Real per = (real)(-0.5 * CQ_DIM) / (mu * size) * grad_scale, grad_excess = per * y.slope;
   const Real grad_trace = grad_v + (grad_sum - grad_tip) + grad_excess * y.stiffness * y.sine;
   EACH(i) g.strain[i] += grad_trace;
-  flow_size_adj(&h, -(flow.scale * grad_scale / size), &g);
-  sand_yield_adj(at, grad, &y, grad_excess, per * y.excess, grad_tip);
+  flow_size_grad(&h, -(flow.scale * grad_scale / size), &g);
+  sand_yield_grad(at, grad, &y, grad_excess, per * y.excess, grad_tip);
   grad->c[LAME_MU] -= flow.scale * grad_scale / mu;
   flow_update_adj(&h, &flow, &g, grad->f);
   grad->internal[0] = grad_trace;

@@ -92,13 +92,6 @@ CQ_INLINE Real flow_strain(const Hencky *h, const Flow *flow, const int i) {
   return flow->scale * h->dev[i] + (real)(1.0 / CQ_DIM) * flow->sum;
 }
 
-CQ_RARE void flow_update(MaterialPoint *at, const Hencky *h, const Flow *flow) {
-  Real stretch[CQ_DIM], f[CQ_DIM][CQ_DIM];
-  EACH(i) stretch[i] = r_exp(flow_strain(h, flow, i));
-  singular_join(&h->of, stretch, f);
-  EACH(i) EACH(j) at->f[i][j] = r_pick(flow->over, f[i][j], at->f[i][j]);
-}
-
 // First half of the adjoint, from grad_f of F after the flow: what scale and sum want; a law adds to these what its internal variables
 // want, and turns scale and sum into strains.
 CQ_RARE void flow_grad(const Hencky *h, const Flow *flow, const Real grad_f[CQ_DIM][CQ_DIM], FlowGrad *grad) {
@@ -114,9 +107,16 @@ CQ_RARE void flow_grad(const Hencky *h, const Flow *flow, const Real grad_f[CQ_D
 }
 
 // what the length of the deviator wants, into strains
-CQ_INLINE void flow_size_adj(const Hencky *h, const Real grad_size, FlowGrad *grad) {
+CQ_INLINE void flow_size_grad(const Hencky *h, const Real grad_size, FlowGrad *grad) {
   const Real share = grad_size / r_pick(h->size, h->size, h->size + (real)1);
   EACH(i) grad->strain[i] += share * h->dev[i];
+}
+
+CQ_RARE void flow_update(MaterialPoint *at, const Hencky *h, const Flow *flow) {
+  Real stretch[CQ_DIM], f[CQ_DIM][CQ_DIM];
+  EACH(i) stretch[i] = r_exp(flow_strain(h, flow, i));
+  singular_join(&h->of, stretch, f);
+  EACH(i) EACH(j) at->f[i][j] = r_pick(flow->over, f[i][j], at->f[i][j]);
 }
 
 // Second half: grad_f becomes that of F before the flow.

@@ -17,7 +17,7 @@ CQ_INLINE int maxwell_at(const int i, const int j) {
 }
 
 // first constant of branch k: its modulus, and its relaxation time behind it
-CQ_INLINE int maxwell_branch(const cq_material *law, const int k) { return law->viscous + 2 * k; }
+CQ_INLINE int maxwell_first(const cq_material *law, const int k) { return law->viscous + 2 * k; }
 
 // sum of Q_k
 CQ_INLINE void maxwell_overstress(const MaterialPoint *at, Real q[CQ_DIM][CQ_DIM]) {
@@ -112,26 +112,9 @@ CQ_RARE void isochoric_second(const MaterialPoint *at, const Isochoric *iso, Rea
 
 // ---- after the step (E44) ---------------------------------------------------------------------------------------------------------
 
-CQ_RARE void maxwell_update(MaterialPoint *at) {
-  Isochoric iso;
-  Real s[CQ_DIM][CQ_DIM];
-  isochoric_of(at, &iso);
-  isochoric_second(at, &iso, s);
-  for (int k = 0; k < at->law->branches; k++) {
-    const Real *c = &at->extra[maxwell_branch(at->law, k)];
-    Real *q = &at->internal[(1 + k) * CQ_SYM];
-    const Real half = r_exp((real)-0.5 * at->dt / c[1]), rise = half * c[0];
-    EACH(i) CQ_UNROLL for (int j = i; j < CQ_DIM; j++) {
-      const int n = maxwell_at(i, j);
-      q[n] = half * half * q[n] + rise * ((real)0.5 * (s[i][j] + s[j][i]) - at->internal[n]);
-    }
-  }
-  EACH(i) CQ_UNROLL for (int j = i; j < CQ_DIM; j++) at->internal[maxwell_at(i, j)] = (real)0.5 * (s[i][j] + s[j][i]);
-}
-
 // Of branch k: adds to grad_s, packed, what it wants of S_iso(F); its internal variables and those of S become those before.
-CQ_INLINE void maxwell_branch_adj(const MaterialPoint *at, MaterialPoint *grad, const int k, const Real s[CQ_SYM], Real grad_s[CQ_SYM]) {
-  const int first = maxwell_branch(at->law, k);
+CQ_INLINE void maxwell_branch_grad(const MaterialPoint *at, MaterialPoint *grad, const int k, const Real s[CQ_SYM], Real grad_s[CQ_SYM]) {
+  const int first = maxwell_first(at->law, k);
   const Real beta = at->extra[first], time = at->extra[first + 1], half = r_exp((real)-0.5 * at->dt / time);
   const Real *q = &at->internal[(1 + k) * CQ_SYM];
   Real *gq = &grad->internal[(1 + k) * CQ_SYM], grad_half = beta * (real)0;
@@ -147,6 +130,23 @@ CQ_INLINE void maxwell_branch_adj(const MaterialPoint *at, MaterialPoint *grad, 
   grad->extra[first + 1] += grad_half * half * ((real)0.5 * at->dt) / (time * time);
 }
 
+CQ_RARE void maxwell_update(MaterialPoint *at) {
+  Isochoric iso;
+  Real s[CQ_DIM][CQ_DIM];
+  isochoric_of(at, &iso);
+  isochoric_second(at, &iso, s);
+  for (int k = 0; k < at->law->branches; k++) {
+    const Real *c = &at->extra[maxwell_first(at->law, k)];
+    Real *q = &at->internal[(1 + k) * CQ_SYM];
+    const Real half = r_exp((real)-0.5 * at->dt / c[1]), rise = half * c[0];
+    EACH(i) CQ_UNROLL for (int j = i; j < CQ_DIM; j++) {
+      const int n = maxwell_at(i, j);
+      q[n] = half * half * q[n] + rise * ((real)0.5 * (s[i][j] + s[j][i]) - at->internal[n]);
+    }
+  }
+  EACH(i) CQ_UNROLL for (int j = i; j < CQ_DIM; j++) at->internal[maxwell_at(i, j)] = (real)0.5 * (s[i][j] + s[j][i]);
+}
+
 CQ_RARE void maxwell_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   Isochoric iso;
   Real s[CQ_DIM][CQ_DIM], packed[CQ_SYM], grad_s[CQ_SYM], w[CQ_DIM][CQ_DIM], gw[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
@@ -157,7 +157,7 @@ CQ_RARE void maxwell_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
     grad_s[n] = grad->internal[n];
     grad->internal[n] = grad_s[n] * (real)0;
   }
-  for (int k = 0; k < at->law->branches; k++) maxwell_branch_adj(at, grad, k, packed, grad_s);
+  for (int k = 0; k < at->law->branches; k++) maxwell_branch_grad(at, grad, k, packed, grad_s);
   // S_iso = F^-1 P_iso with W = dL/dS: dL/dP_iso = F^-T W, dL/dF -= F^-T W S^T
   EACH(i) EACH(j) w[i][j] = grad_s[maxwell_at(i, j)] * (real)(i == j ? 1 : 0.5);
   mat_mul(iso.g, w, gw);
@@ -176,7 +176,7 @@ static double maxwell_modulus(const cq_material *material, const double *slot) {
   MaterialPoint at = {.law = material};
   double sum = 0, size = 0, a[3][3] = {{0.3, 1, -0.2}, {0.8, -0.5, 0.6}, {0.1, -0.7, 0.4}};
   for (int k = 0; k < CQ_SLOTS_MAX; k++) *material_slot(material, &at, k) = slot[k];
-  for (int k = 0; k < material->branches; k++) sum += slot[maxwell_branch(material, k)];
+  for (int k = 0; k < material->branches; k++) sum += slot[maxwell_first(material, k)];
   EACH(i) at.f[i][i] = 1;
   Isochoric iso;
   isochoric_of(&at, &iso);

@@ -53,7 +53,7 @@ CQ_INLINE void von_mises_update_adj(const MaterialPoint *at, MaterialPoint *grad
   const Real grad_growth = grad_alpha - SQRT_1_5 / size * g.scale;
   const Real grad_over = grad_growth / ((real)3 * mu + hardening), grad_stiffness = -(growth * grad_over);
   EACH(i) g.strain[i] += g.sum;
-  flow_size_adj(&h, ((real)1 - flow.scale) / size * g.scale + (real)2 * SQRT_1_5 * mu * grad_over, &g);
+  flow_size_grad(&h, ((real)1 - flow.scale) / size * g.scale + (real)2 * SQRT_1_5 * mu * grad_over, &g);
   flow_update_adj(&h, &flow, &g, grad->f);
   grad->c[LAME_MU] += r_pick(flow.over, (real)3 * grad_stiffness + (real)2 * SQRT_1_5 * h.size * grad_over, zero);
   grad->c[VON_MISES_HARDENING] += r_pick(flow.over, grad_stiffness - at->internal[0] * grad_over, zero);
