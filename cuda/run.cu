@@ -71,7 +71,7 @@ static void fill_world(const cq_device *d, cq_frame *f) {
   f->internal_offset = (int64_t)cq_internal_offset(d);
   f->updates = 0;
   for (int32_t k = 0; k < m->material_count; k++)
-    if (cq_law_of(m->materials[k].kind)->updates) f->updates |= 1u << k;
+    if (cq_material_updates(&m->materials[k])) f->updates |= 1u << k;
   f->wall_count = m->wall_count;
   f->moving_wall_count = m->moving_wall_count;
   f->walls = d->context->walls;

@@ -58,8 +58,9 @@ CQ_RARE void point_load(const cq_frame *s, const void *state, const int32_t p, c
   const real *params = slot_in(s->params, s->param_count, p), *internal = internal_in(s, state, p);
   at->law = &s->materials[s->material[p]];
   at->dt = s->SCALES.dt;
-  for (int k = 0; k < s->param_count - CQ_PARAM_SLOTS; k++) at->c[k] = params[(CQ_PARAM_SLOTS + k) * CQ_GROUP];
+  for (int k = 0; k < s->param_count - CQ_PARAM_SLOTS; k++) *material_slot(at->law, at, k) = params[(CQ_PARAM_SLOTS + k) * CQ_GROUP];
   for (int k = 0; k < s->internals; k++) at->internal[k] = internal[k * CQ_GROUP];
+  if (at->law->viscous) load_matrix(state, C, p, at->rate);
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
 }
 
@@ -99,7 +100,7 @@ CQ_GPU void sigma_load(const cq_frame *s, const int32_t p, real sigma[CQ_SYM]) {
 // Kirchhoff stress with actuation of a particle of a state; returns det F
 CQ_GPU real stress_of(const cq_frame *s, const Matter *m, const void *state, const int32_t p, MaterialKept *kept,
                       real tau[CQ_DIM][CQ_DIM]) {
-  const int fused = material_is_fused(m->point.law->kind);
+  const int fused = material_is_fused(m->point.law);
   const real jac = fused ? material_kirchhoff_fused(&m->point, kept, tau) : stress_of_plain(s, state, p, m->point.f, tau);
   real sigma[CQ_SYM];
   if (s->drive) {

@@ -12,26 +12,34 @@ CQ_GPU void add_param(const cq_frame *s, const int which, const int32_t p, const
   slot_in(s->params_adj, s->param_count, p)[which * CQ_GROUP] += value;
 }
 
-// all of a gradient but that of F
-CQ_RARE void point_add(const cq_frame *s, const int32_t p, const MaterialPoint *grad) {
-  for (int k = 0; k < s->param_count - CQ_PARAM_SLOTS; k++) add_param(s, CQ_PARAM_SLOTS + k, p, grad->c[k]);
+// of constants and internal variables
+CQ_RARE void point_add(const cq_frame *s, const int32_t p, MaterialPoint *grad) {
+  const cq_material *law = &s->materials[s->material[p]];
+  for (int k = 0; k < s->param_count - CQ_PARAM_SLOTS; k++) add_param(s, CQ_PARAM_SLOTS + k, p, *material_slot(law, grad, k));
   real *internal = internal_in(s, s->adj, p);
   for (int k = 0; k < s->internals; k++) internal[k * CQ_GROUP] += grad->internal[k];
 }
 
 CQ_RARE void point_clear(const cq_frame *s, MaterialPoint *grad) {
-  for (int k = 0; k < s->param_count - CQ_PARAM_SLOTS; k++) grad->c[k] = 0;
+  for (int k = 0; k < CQ_SLOTS_MAX; k++) grad->c[k] = 0;
+  for (int k = 0; k < CQ_EXTRAS_MAX; k++) grad->extra[k] = 0;
   for (int k = 0; k < s->internals; k++) grad->internal[k] = 0;
-  EACH(i) EACH(j) grad->f[i][j] = 0;
+  EACH(i) EACH(j) grad->f[i][j] = grad->rate[i][j] = 0;
 }
 
-CQ_RARE void stress_of_plain_adj(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM],
-                                 real grad_f[CQ_DIM][CQ_DIM], const real grad_tau[CQ_DIM][CQ_DIM]) {
+// what the plain stress of a particle gives to the gradient of its F and C
+typedef struct PlainGrad {
+  real f[CQ_DIM][CQ_DIM], rate[CQ_DIM][CQ_DIM];
+} PlainGrad;
+
+CQ_RARE void stress_of_plain_adj(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM], PlainGrad *of,
+                                 const real grad_tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at, grad;
   point_load(s, state, p, f, &at);
   point_clear(s, &grad);
   material_kirchhoff_plain_adj(&at, &grad, grad_tau);
-  EACH(i) EACH(j) grad_f[i][j] += grad.f[i][j];
+  EACH(i) EACH(j) of->f[i][j] = grad.f[i][j];
+  EACH(i) EACH(j) of->rate[i][j] = grad.rate[i][j];
   point_add(s, p, &grad);
 }
 
@@ -52,26 +60,29 @@ CQ_RARE void update_adj(const cq_frame *s, const void *in, const int32_t p, cons
   point_add(s, p, &grad);
 }
 
-// adjoint of stress_of: gradients of constants are added to params_adj, of sigma to drive_adj
-CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const void *state, const int32_t p, const MaterialKept *kept,
-                          real grad_f[CQ_DIM][CQ_DIM], const real grad_tau[CQ_DIM][CQ_DIM]) {
-  if (material_is_fused(m->point.law->kind)) {
+// adjoint of stress_of: of F and C to adj; gradients of constants are added to params_adj, of sigma to drive_adj
+CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const void *state, const int32_t p, const MaterialKept *kept, State *adj,
+                          const real grad_tau[CQ_DIM][CQ_DIM]) {
+  if (material_is_fused(m->point.law)) {
     MaterialPoint grad;
     CQ_UNROLL for (int k = 0; k < FUSED_SLOTS; k++) grad.c[k] = 0;
-    EACH(i) EACH(j) grad.f[i][j] = grad_f[i][j];
+    EACH(i) EACH(j) grad.f[i][j] = adj->f[i][j];
     material_kirchhoff_fused_adj(&m->point, kept, &grad, grad_tau);
-    EACH(i) EACH(j) grad_f[i][j] = grad.f[i][j];
+    EACH(i) EACH(j) adj->f[i][j] = grad.f[i][j];
     add_param(s, CQ_PARAM_SLOTS + LAME_MU, p, grad.c[LAME_MU]);
     add_param(s, CQ_PARAM_SLOTS + LAME_LAMBDA, p, grad.c[LAME_LAMBDA]);
     if (material_power(m->point.law)) add_param(s, CQ_PARAM_SLOTS + LAME_VOLUMETRIC, p, grad.c[LAME_VOLUMETRIC]);
   } else {
-    stress_of_plain_adj(s, state, p, m->point.f, grad_f, grad_tau);
+    PlainGrad grad;
+    stress_of_plain_adj(s, state, p, m->point.f, &grad, grad_tau);
+    EACH(i) EACH(j) adj->f[i][j] += grad.f[i][j];
+    EACH(i) EACH(j) adj->c[i][j] += grad.rate[i][j];
   }
   if (!s->drive) return;
   // again, for it would wait in registers
   real sigma[CQ_SYM], grad_sigma[CQ_SYM] = {0};
   sigma_load(s, p, sigma);
-  actuation_stress_adj(m->point.f, sigma, grad_f, grad_sigma, grad_tau);
+  actuation_stress_adj(m->point.f, sigma, adj->f, grad_sigma, grad_tau);
   CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) slot_in(s->drive_adj, DRIVES, p)[(SIGMA + k) * CQ_GROUP] += grad_sigma[k];
 }
 
@@ -105,7 +116,7 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
   // not before: they would wait in registers
   load_vector(s->adj, X, p, adj->x);
   load_matrix(s->adj, F, p, adj->f);
-  stress_of_adj(s, &m, in, p, &kept, adj->f, grad_tau);
+  stress_of_adj(s, &m, in, p, &kept, adj, grad_tau);
   if (s->drive) EACH(i) slot_in(s->drive_adj, DRIVES, p)[(FORCE + i) * CQ_GROUP] += grad_force[i];
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
 }

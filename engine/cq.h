@@ -18,7 +18,7 @@ extern "C" {
 
 // ---- base -----------------------------------------------------------------------------------------------------------
 
-enum { CQ_ABI = 5 };                    // changes with any change of this file that a caller can notice
+enum { CQ_ABI = 6 };                    // changes with any change of this file that a caller can notice
 enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
 enum { CQ_DIM_MAX = 3 };
 
@@ -89,7 +89,11 @@ typedef struct cq_material {
   int32_t kind;                         // cq_material_kind
   int32_t elasticity;                   // cq_elasticity, of laws with Lame's constants
   int32_t incompressible;               // power p of the Bonet-Wood term (eq. 14): 0 none, or 2, 4, 6, 8
+  int32_t viscous;                      // 1: a Newtonian viscosity beside the law, CQ_FIELD_VISCOSITY (Kelvin-Voigt damping of a solid)
+  int32_t branches;                     // Maxwell branches beside a hyperelastic law: 0 to CQ_BRANCHES_MAX
 } cq_material;
+
+enum { CQ_BRANCHES_MAX = 3 };
 
 // Constants that a material takes: their fields, at most `most`; returns how many there are.
 int32_t cq_material_fields(const cq_material *material, int32_t *fields, int32_t most);

@@ -40,7 +40,16 @@
   F(ALPHA_3,             alpha_3,             0, "-",                ANY,                0, "alpha_3 of Ogden, the exponent of mu_3") \
   F(K1,                  k1,                  0, "stress",           FROM_ZERO,        NAN, "stiffness k1 of fibres")                \
   F(K2,                  k2,                  0, "-",                FROM_ZERO,          0, "exponent k2 of fibres, 0 for none")      \
-  F(FIBRE,               fibre,               1, "-",                ANY,              NAN, "direction of fibres, of any length")
+  F(FIBRE,               fibre,               1, "-",                ANY,              NAN, "direction of fibres, of any length")    \
+  F(EXPONENT,            exponent,            0, "-",                POSITIVE,           7, "exponent gamma of Tait's equation of state") \
+  F(TENSION,             tension,             0, "stress",           FROM_ZERO,          0, "largest tension that a fluid bears")  \
+  F(VISCOSITY,           viscosity,           0, "stress time",      FROM_ZERO,        NAN, "dynamic viscosity eta")               \
+  F(BRANCH_MODULUS_1,    branch_modulus_1,    0, "-",                FROM_ZERO,        NAN, "modulus beta of the first Maxwell branch, relative to the law's") \
+  F(RELAXATION_TIME_1,   relaxation_time_1,   0, "time",             POSITIVE,         NAN, "relaxation time of the first Maxwell branch") \
+  F(BRANCH_MODULUS_2,    branch_modulus_2,    0, "-",                FROM_ZERO,        NAN, "of the second")                       \
+  F(RELAXATION_TIME_2,   relaxation_time_2,   0, "time",             POSITIVE,         NAN, "of the second")                       \
+  F(BRANCH_MODULUS_3,    branch_modulus_3,    0, "-",                FROM_ZERO,        NAN, "of the third")                        \
+  F(RELAXATION_TIME_3,   relaxation_time_3,   0, "time",             POSITIVE,         NAN, "of the third")
 
 #define CQ_ENTRY_FIELDS(F)                                                                                                       \
   F(ACTUATION_WEIGHT,    actuation_weight,    0, "-",                ANY,                1, "weight of an actuator at a particle")
@@ -73,7 +82,8 @@
   L(MOONEY_RIVLIN,   mooney_rivlin, "Mooney-Rivlin")                                                     \
   L(YEOH,            yeoh,          "Yeoh of three terms")                                               \
   L(OGDEN,           ogden,         "Ogden of three terms")                                              \
-  L(TRANSVERSELY_ISOTROPIC, transversely_isotropic, "neo-Hookean with one family of fibres")
+  L(TRANSVERSELY_ISOTROPIC, transversely_isotropic, "neo-Hookean with one family of fibres") \
+  L(FLUID,           fluid,         "weakly compressible fluid")
 
 #define CQ_LAW_ID(ID, law, meaning) CQ_MATERIAL_##ID,
 

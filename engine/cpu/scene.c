@@ -83,7 +83,7 @@ static int alloc_adjoint(cq_scene *s, const cq_model *m) {
 
 static int alloc_slots(cq_scene *s) {
   s->params = CQ_PARAM_SLOTS + s->model->slot_count;
-  for (int32_t k = 0; k < s->model->material_count; k++) s->updates |= cq_law_of(s->model->materials[k].kind)->updates;
+  for (int32_t k = 0; k < s->model->material_count; k++) s->updates |= cq_material_updates(&s->model->materials[k]);
   for (int32_t k = 0; k < s->model->slot_count; k++) {
     s->slot[k] = cq_alloc((size_t)s->model->particle_count, sizeof(double), "material constants");
     if (!s->slot[k]) return 0;

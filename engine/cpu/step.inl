@@ -4,6 +4,7 @@
 typedef struct {
   const cq_model *model;
   const real *params, *drive;    // drive is NULL for a chunk without actuation and forces
+  const real *state;             // of the chunk
   const real *internal;          // NULL where no material has internal variables
   const cq_material *only;       // the material of a chunk that has but one
   const uint8_t *material;
@@ -15,6 +16,7 @@ CQ_INLINE Matter matter_of(const cq_scene *s, const cq_slice *in, const int32_t 
   Matter m;
   m.model = s->model;
   m.params = (const real *)a->params + AT(c, s->params, 0);
+  m.state = (const real *)in->data + AT(c, FIELDS, 0);
   m.drive = a->driven[c] ? (const real *)s->drive + AT(c, DRIVES, 0) : NULL;
   m.internal = in->internal ? (const real *)in->internal + AT(c, s->model->internal_count, 0) : NULL;
   m.material = a->material + c * CQ_CHUNK;
@@ -50,8 +52,9 @@ CQ_INLINE void point_of_fused(const Matter *m, const cq_material *law, const int
 static void point_of(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM], MaterialPoint *at) {
   at->law = law;
   at->dt = (real)m->model->dt;
-  for (int k = 0; k < m->model->slot_count; k++) at->c[k] = param(m, CQ_PARAM_SLOTS + k, h);
+  for (int k = 0; k < m->model->slot_count; k++) *material_slot(law, at, k) = param(m, CQ_PARAM_SLOTS + k, h);
   for (int k = 0; k < m->model->internal_count; k++) at->internal[k] = r_load(m->internal + k * CQ_CHUNK + h);
+  if (law->viscous) load_matrix(m->state, C, h, at->rate);
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
 }
 
@@ -64,7 +67,7 @@ CQ_RARE Real stress_of_plain(const Matter *m, const cq_material *law, const int 
 
 CQ_INLINE Real stress_of_law(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM], MaterialKept *kept,
                              Real tau[CQ_DIM][CQ_DIM]) {
-  if (!material_is_fused(law->kind)) return stress_of_plain(m, law, h, f, tau);
+  if (!material_is_fused(law)) return stress_of_plain(m, law, h, f, tau);
   MaterialPoint at;
   point_of_fused(m, law, h, f, &at);
   return material_kirchhoff_fused(&at, kept, tau);
@@ -96,7 +99,7 @@ CQ_INLINE Real stress_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_D
 CQ_INLINE uint32_t updating(const Matter *m) {
   uint32_t mask = 0;
   for (int k = 0; m->materials >> k; k++)
-    if ((m->materials >> k & 1) && cq_law_of(m->model->materials[k].kind)->updates) mask |= 1u << k;
+    if ((m->materials >> k & 1) && cq_material_updates(&m->model->materials[k])) mask |= 1u << k;
   return mask;
 }
 

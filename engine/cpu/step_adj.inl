@@ -1,13 +1,13 @@
 // step_adj: the adjoint of one engine step. g2p_adj scatters what the particles want of the node velocities; the grid pass
 // turns it into what the nodes want of momentum and mass; p2g_adj gathers that into the adjoint of the state before.
 
-// Gradients of a chunk beside those of its state.
+// Gradients of a chunk.
 typedef struct {
-  real *params, *drive, *internal;
+  real *state, *params, *drive, *internal;
 } ChunkGrad;
 
 CQ_INLINE ChunkGrad chunk_grad_of(const cq_scene *s, const int32_t c) {
-  return (ChunkGrad){(real *)s->params_adj + AT(c, s->params, 0), (real *)s->drive_adj + AT(c, DRIVES, 0),
+  return (ChunkGrad){(real *)s->adj + AT(c, FIELDS, 0), (real *)s->params_adj + AT(c, s->params, 0), (real *)s->drive_adj + AT(c, DRIVES, 0),
                      s->internal_adj ? (real *)s->internal_adj + AT(c, s->model->internal_count, 0) : NULL};
 }
 
@@ -25,10 +25,11 @@ CQ_RARE void update_chunk_adj(const cq_scene *s, const Matter *m, const real *ch
       load_matrix(next, C, h, affine_next);
       mat_mul(affine_next, def, trial);
       EACH(i) EACH(j) trial[i][j] = def[i][j] + (real)s->model->dt * trial[i][j];
-      point_of(m, &m->model->materials[k], h, trial, &at);
+      const cq_material *law = &m->model->materials[k];
+      point_of(m, law, h, trial, &at);
       load_matrix(adj, F, h, grad_def);
       EACH(i) EACH(j) grad.f[i][j] = grad_def[i][j];
-      for (int q = 0; q < slots; q++) grad.c[q] = r_set((real)0);
+      for (int q = 0; q < slots; q++) *material_slot(law, &grad, q) = r_set((real)0);
       for (int q = 0; q < internals; q++) grad.internal[q] = r_load(grad_chunk->internal + q * CQ_CHUNK + h);
       material_update_adj(&at, &grad);
       const Real mine = is_material(m, k, h);
@@ -36,7 +37,7 @@ CQ_RARE void update_chunk_adj(const cq_scene *s, const Matter *m, const real *ch
       store_matrix(adj, F, h, grad_def);
       for (int q = 0; q < slots; q++) {
         real *to = grad_chunk->params + (CQ_PARAM_SLOTS + q) * CQ_CHUNK + h;
-        r_store(to, r_pick(mine, r_load(to) + grad.c[q], r_load(to)));
+        r_store(to, r_pick(mine, r_load(to) + *material_slot(law, &grad, q), r_load(to)));
       }
       for (int q = 0; q < internals; q++) {
         real *to = grad_chunk->internal + q * CQ_CHUNK + h;
@@ -168,21 +169,28 @@ typedef struct {
   MaterialKept kept;
 } Stress;
 
-// Adjoint of stress_of for one law: grad_f and the gradients of the chunk are added to in the lanes of material k; k < 0: in all.
+// Adjoint of stress_of for one law: grad_f and the gradients of the chunk, that of C among them, are added to in the lanes of material
+// k; k < 0: in all.
 CQ_RARE void stress_of_plain_adj(const Matter *m, const int k, const int h, const Real f[CQ_DIM][CQ_DIM], const ChunkGrad *chunk,
                                  Real grad_f[CQ_DIM][CQ_DIM], const Real grad_tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at, grad;
-  point_of(m, k < 0 ? m->only : &m->model->materials[k], h, f, &at);
+  const cq_material *law = k < 0 ? m->only : &m->model->materials[k];
+  point_of(m, law, h, f, &at);
   const Real mine = k < 0 ? r_set((real)1) : is_material(m, k, h);
-  for (int q = 0; q < m->model->slot_count; q++) grad.c[q] = r_set((real)0);
+  for (int q = 0; q < m->model->slot_count; q++) *material_slot(law, &grad, q) = r_set((real)0);
   for (int q = 0; q < m->model->internal_count; q++) grad.internal[q] = r_set((real)0);
-  EACH(i) EACH(j) grad.f[i][j] = r_set((real)0);
+  EACH(i) EACH(j) grad.f[i][j] = grad.rate[i][j] = r_set((real)0);
   material_kirchhoff_plain_adj(&at, &grad, grad_tau);
   // lanes of other laws may hold anything
   EACH(i) EACH(j) grad_f[i][j] = r_pick(mine, grad_f[i][j] + grad.f[i][j], grad_f[i][j]);
+  if (law->viscous)
+    EACH(i) EACH(j) {
+      real *to = chunk->state + (C + i * CQ_DIM + j) * CQ_CHUNK + h;
+      r_store(to, r_pick(mine, r_load(to) + grad.rate[i][j], r_load(to)));
+    }
   for (int q = 0; q < m->model->slot_count; q++) {
     real *to = chunk->params + (CQ_PARAM_SLOTS + q) * CQ_CHUNK + h;
-    r_store(to, r_pick(mine, r_load(to) + grad.c[q], r_load(to)));
+    r_store(to, r_pick(mine, r_load(to) + *material_slot(law, &grad, q), r_load(to)));
   }
   for (int q = 0; q < m->model->internal_count; q++) {
     real *to = chunk->internal + q * CQ_CHUNK + h;
@@ -214,14 +222,14 @@ CQ_INLINE void stress_of_fused_adj(const Matter *m, const int k, const int h, co
 // adjoint of stress_of: gradients of constants, of sigma and of internal variables are added to those of the chunk
 CQ_INLINE void stress_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], const Stress *stress,
                              const ChunkGrad *chunk, Real grad_f[CQ_DIM][CQ_DIM], const Real grad_tau[CQ_DIM][CQ_DIM]) {
-  if (m->only && material_is_fused(m->only->kind))
+  if (m->only && material_is_fused(m->only))
     stress_of_fused_adj(m, -1, h, f, &stress->kept, chunk, grad_f, grad_tau);
   else if (m->only)
     stress_of_plain_adj(m, -1, h, f, chunk, grad_f, grad_tau);
   for (int k = 0; !m->only && m->materials >> k; k++) {
     if (!(m->materials >> k & 1)) continue;
     const cq_material *law = &m->model->materials[k];
-    if (!material_is_fused(law->kind)) {
+    if (!material_is_fused(law)) {
       stress_of_plain_adj(m, k, h, f, chunk, grad_f, grad_tau);
       continue;
     }
@@ -290,6 +298,7 @@ CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real 
                        grad_tau, grad_force, n0, n1, n0[CQ_DIM]);
   r_store(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h, grad_mass);
   r_store(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h, grad_volume);
+  store_matrix(adj, C, h, grad_c);   // a viscous material adds to it
   stress_of_adj(matter, h, def, stress, chunk_grad, grad_def, grad_tau);
   if (matter->drive)
     EACH(i) {
@@ -307,7 +316,6 @@ CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real 
     r_store(at, r_load(at) + inv_dx * ((real)0.5 * s_i - grad_arm[i]));
   }
   store_vector(adj, V, h, grad_v);
-  store_matrix(adj, C, h, grad_c);
   store_matrix(adj, F, h, grad_def);
 }
 

@@ -27,3 +27,33 @@ const cq_law *cq_law_of(int32_t kind) {
   }
   return NULL;
 }
+
+int32_t cq_material_slots(const cq_material *material, int32_t slot[CQ_SLOTS_MAX]) {
+  static const int32_t branch[2 * CQ_BRANCHES_MAX] = {CQ_FIELD_BRANCH_MODULUS_1, CQ_FIELD_RELAXATION_TIME_1, CQ_FIELD_BRANCH_MODULUS_2,
+                                                      CQ_FIELD_RELAXATION_TIME_2, CQ_FIELD_BRANCH_MODULUS_3, CQ_FIELD_RELAXATION_TIME_3};
+  const cq_law *law = cq_law_of(material->kind);
+  int32_t count = 0;
+  if (material->viscous) slot[count++] = CQ_FIELD_VISCOSITY;
+  for (int32_t k = 0; k < 2 * material->branches && k < 2 * CQ_BRANCHES_MAX; k++) slot[count++] = branch[k];
+  for (int32_t k = 0; k < law->slot_count; k++) slot[count++] = law->slot[k];
+  return count;
+}
+
+int32_t cq_material_internals(const cq_material *material, int32_t dim) {
+  const int32_t branches = material->branches ? (1 + material->branches) * dim * (dim + 1) / 2 : 0;
+  return branches + cq_law_of(material->kind)->internal_count[dim == 3];
+}
+
+int cq_material_updates(const cq_material *material) { return material->branches || cq_law_of(material->kind)->updates; }
+
+cq_status cq_material_check(const cq_material *material, const double *slot, int64_t particle) {
+  const cq_law *law = cq_law_of(material->kind);
+  return law->check ? law->check(slot + material_extras(material), particle) : CQ_OK;
+}
+
+double cq_material_modulus(const cq_material *material, const double *slot) {
+  const int32_t extras = material_extras(material);
+  double modulus = cq_law_of(material->kind)->modulus(material, slot + extras);
+  if (material->branches) modulus += maxwell_modulus(material, slot);
+  return modulus;
+}

@@ -1,5 +1,6 @@
-// material: the laws of materials. Each is a file in material/; here is the choice between them, and what follows for all of them
-// from an energy: the Kirchhoff stress tau = P F^T that the step needs, and its adjoint.
+// material: the laws of materials. Each is a file in material/; here is the choice between them, what may stand beside a law (Maxwell
+// branches, viscosity), and what follows for all of them from an energy: the Kirchhoff stress tau = P F^T that the step needs, and
+// its adjoint.
 #include "material/law.h"
 #include "material/point.inl"
 #include "material/volumetric.inl"
@@ -13,13 +14,14 @@
 #include "material/yeoh.inl"
 #include "material/ogden.inl"
 #include "material/transversely_isotropic.inl"
+#include "material/fluid.inl"
 
-// ---- every law: energy density, first Piola-Kirchhoff stress, its derivative ---------------------------------------------
+// ---- the law alone: energy density, first Piola-Kirchhoff stress, its derivative ----------------------------------------
 
 // power of the Bonet-Wood term of a law, 0 for none
 CQ_INLINE int material_power(const cq_material *law) { return law->incompressible; }
 
-CQ_RARE Real material_energy(const MaterialPoint *at) {
+CQ_RARE Real law_energy(const MaterialPoint *at) {
   Real psi = at->f[0][0] * (real)0;
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: psi = law##_energy(at); break;
@@ -32,7 +34,7 @@ CQ_RARE Real material_energy(const MaterialPoint *at) {
 }
 
 // P = d psi / dF
-CQ_RARE void material_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
+CQ_RARE void law_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) p[i][j] = at->f[i][j] * (real)0;
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_stress(at, p); break;
@@ -47,7 +49,7 @@ CQ_RARE void material_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
 }
 
 // dP in the direction dF: symmetric, <A, dP(B)> = <B, dP(A)>, so it is its own adjoint
-CQ_RARE void material_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+CQ_RARE void law_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) dp[i][j] = df[i][j] * (real)0;
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_stress_derivative(at, df, dp); break;
@@ -58,11 +60,8 @@ CQ_RARE void material_stress_derivative(const MaterialPoint *at, const Real df[C
   if (power) volumetric_stress_derivative(power, at->c[LAME_VOLUMETRIC], at->f, df, dp);
 }
 
-// grad->f += dP(grad_p), and grad->c += <dP/dc, grad_p>
-CQ_RARE void material_stress_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
-  Real dp[CQ_DIM][CQ_DIM];
-  material_stress_derivative(at, grad_p, dp);
-  EACH(i) EACH(j) grad->f[i][j] += dp[i][j];
+// grad->c += <dP/dc, grad_p>
+CQ_RARE void law_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_grad_constants(at, grad, grad_p); break;
     CQ_LAWS(CQ_LAW_CASE)
@@ -76,14 +75,48 @@ CQ_RARE void material_stress_adj(const MaterialPoint *at, MaterialPoint *grad, c
   grad->c[LAME_VOLUMETRIC] += (real)power * volumetric_odd_power(e, power) * mat_dot(cof, grad_p);
 }
 
-// ---- tau = P F^T, of any law ----------------------------------------------------------------------------------------------
+// ---- with the Maxwell branches that stand beside it -----------------------------------------------------------------------
+
+#include "material/maxwell.inl"
+#include "material/viscous.inl"
+
+CQ_RARE Real material_energy(const MaterialPoint *at) {
+  Real psi = law_energy(at);
+  if (at->law->branches) psi += maxwell_energy(at);
+  return psi;
+}
+
+// P = d psi / dF
+CQ_RARE void material_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
+  law_stress(at, p);
+  if (at->law->branches) maxwell_stress(at, at->f, p);
+}
+
+// dP in the direction dF: symmetric, <A, dP(B)> = <B, dP(A)>, so it is its own adjoint
+CQ_RARE void material_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+  law_stress_derivative(at, df, dp);
+  if (at->law->branches) maxwell_stress(at, df, dp);
+}
+
+// grad->f += dP(grad_p), and to constants and internal variables what P has of them
+CQ_RARE void material_stress_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+  Real dp[CQ_DIM][CQ_DIM];
+  material_stress_derivative(at, grad_p, dp);
+  EACH(i) EACH(j) grad->f[i][j] += dp[i][j];
+  law_grad_constants(at, grad, grad_p);
+  if (at->law->branches) maxwell_grad_internal(at, grad, grad_p);
+}
+
+// ---- tau = P F^T, of any law, and the viscosity beside it -----------------------------------------------------------------
 
 // returns J = det F for the health check
 CQ_RARE Real material_kirchhoff_plain(const MaterialPoint *at, Real tau[CQ_DIM][CQ_DIM]) {
   Real p[CQ_DIM][CQ_DIM];
+  const Real jac = mat_det(at->f);
   material_stress(at, p);
   mat_mul_nt(p, at->f, tau);
-  return mat_det(at->f);
+  if (at->law->viscous) viscous_stress(at, jac, tau);
+  return jac;
 }
 
 // dL/dP = G F, dL/dF += G^T P
@@ -94,24 +127,32 @@ CQ_RARE void material_kirchhoff_plain_adj(const MaterialPoint *at, MaterialPoint
   EACH(i) EACH(j) grad->f[i][j] += t[i][j];
   mat_mul(grad_tau, at->f, grad_p);
   material_stress_adj(at, grad, grad_p);
+  if (at->law->viscous) viscous_stress_adj(at, grad, grad_tau);
 }
 
 // ---- after the step ----------------------------------------------------------------------------------------------------------
 
 // What a law does to F <- (I + dt C) F and to the internal variables, in place: return mapping, viscous flow, keeping J alone. Only
-// for laws whose cq_law has updates.
-CQ_RARE void material_update(MaterialPoint *at) { (void)at; }
+// for materials that update (cq_material_updates).
+CQ_RARE void material_update(MaterialPoint *at) {
+  if (at->law->kind == CQ_MATERIAL_FLUID) fluid_update(at);
+  if (at->law->branches) maxwell_update(at);
+}
 
 // at: before the update. grad: on entry what is wanted of F and the internal variables after it, on return of those before it; c is
 // added to.
-CQ_RARE void material_update_adj(const MaterialPoint *at, MaterialPoint *grad) { (void)at, (void)grad; }
+CQ_RARE void material_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
+  if (at->law->kind == CQ_MATERIAL_FLUID) fluid_update_adj(at, grad);
+  if (at->law->branches) maxwell_update_adj(at, grad);
+}
 
 // ---- tau of the laws that have a fused form --------------------------------------------------------------------------------
 // The step spends most of its arithmetic here. A law that is used much may write tau without P, and keep for its adjoint what is
 // dear; tests hold it to the plain form. Everything of it is inlined.
 
-CQ_INLINE int material_is_fused(const int kind) {
-  return kind == CQ_MATERIAL_NEO_HOOKEAN || kind == CQ_MATERIAL_COROTATED || kind == CQ_MATERIAL_LINEAR;
+CQ_INLINE int material_is_fused(const cq_material *law) {
+  const int alone = !(law->viscous | law->branches), kind = law->kind;
+  return alone && (kind == CQ_MATERIAL_NEO_HOOKEAN || kind == CQ_MATERIAL_COROTATED || kind == CQ_MATERIAL_LINEAR);
 }
 
 // constants that a fused law reads

@@ -55,28 +55,29 @@ static void lame_of(const cq_material *material, const double *const *value, int
     cq_lame(a, b, &lame[0], &lame[1], &lame[2]);
 }
 
-// Where the value of a slot is in the array of its field, -1: nowhere. A vector takes as many slots as it has components in 3D.
-static int64_t place_of(const cq_model *m, const cq_law *law, int32_t slot, int64_t particle) {
-  if (!cq_field_describe(law->slot[slot])->rank) return particle;
+// Where the value of slot k is in the array of its field, -1: nowhere. A vector takes as many slots as it has components in 3D.
+static int64_t place_of(const cq_model *m, const int32_t *slots, int32_t slot, int64_t particle) {
+  if (!cq_field_describe(slots[slot])->rank) return particle;
   int32_t component = 0;
-  for (int32_t k = 0; k < slot; k++) component += law->slot[k] == law->slot[slot];
+  for (int32_t k = 0; k < slot; k++) component += slots[k] == slots[slot];
   return component < m->dim ? particle * m->dim + component : -1;
 }
 
 void cq_constants_of(const cq_model *m, const double *const *value, int64_t particle, double slot[CQ_SLOTS_MAX]) {
   const cq_material *material = &m->materials[m->material[particle]];
-  const cq_law *law = cq_law_of(material->kind);
+  int32_t of[CQ_SLOTS_MAX];
+  const int32_t count = cq_material_slots(material, of);
   double lame[3] = {0};
   for (int32_t k = 0; k < CQ_SLOTS_MAX; k++) {
     slot[k] = 0;
-    if (k >= law->slot_count) continue;
-    if (law->slot[k] == CQ_SLOT_MU) lame_of(material, value, particle, lame);
-    if (law->slot[k] < 0) {
-      slot[k] = lame[-1 - law->slot[k]];
+    if (k >= count) continue;
+    if (of[k] == CQ_SLOT_MU) lame_of(material, value, particle, lame);
+    if (of[k] < 0) {
+      slot[k] = lame[-1 - of[k]];
       continue;
     }
-    const int64_t at = place_of(m, law, k, particle);
-    if (at >= 0) slot[k] = value[law->slot[k]][at];
+    const int64_t at = place_of(m, of, k, particle);
+    if (at >= 0) slot[k] = value[of[k]][at];
   }
 }
 
@@ -84,11 +85,9 @@ cq_status cq_constants_check(const cq_model *m, const double *const *value) {
   int32_t checked = 0;
   for (int32_t k = 0; k < m->material_count; k++) checked += cq_law_of(m->materials[k].kind)->check != NULL;
   for (int64_t p = 0; checked && p < m->particle_count; p++) {
-    const cq_law *law = cq_law_of(m->materials[m->material[p]].kind);
     double slot[CQ_SLOTS_MAX];
-    if (!law->check) continue;
     cq_constants_of(m, value, p, slot);
-    const cq_status status = law->check(slot, p);
+    const cq_status status = cq_material_check(&m->materials[m->material[p]], slot, p);
     if (status) return status;
   }
   return CQ_OK;
@@ -97,15 +96,15 @@ cq_status cq_constants_check(const cq_model *m, const double *const *value) {
 void cq_constants_adj(const cq_model *m, const double *const *value, int64_t particle, int32_t field, double *grad,
                       const double grad_slot[CQ_SLOTS_MAX]) {
   const cq_material *material = &m->materials[m->material[particle]];
-  const cq_law *law = cq_law_of(material->kind);
-  int32_t from[2], component = 0;
+  int32_t of[CQ_SLOTS_MAX], from[2], component = 0;
+  const int32_t count = cq_material_slots(material, of);
   double lame[3] = {0}, pair[2] = {0};
   elasticity_fields(material, from);
-  for (int32_t k = 0; k < law->slot_count; k++) {
-    if (law->slot[k] < 0) lame[-1 - law->slot[k]] = grad_slot[k];
-    if (law->slot[k] == field && place_of(m, law, k, particle) >= 0) grad[component++] += grad_slot[k];
+  for (int32_t k = 0; k < count; k++) {
+    if (of[k] < 0) lame[-1 - of[k]] = grad_slot[k];
+    if (of[k] == field && place_of(m, of, k, particle) >= 0) grad[component++] += grad_slot[k];
   }
-  if (law->slot[0] != CQ_SLOT_MU || (field != from[0] && field != from[1])) return;
+  if (cq_law_of(material->kind)->slot[0] != CQ_SLOT_MU || (field != from[0] && field != from[1])) return;
   const double a = value[from[0]][particle], b = value[from[1]][particle];
   if (material->elasticity == CQ_ELASTICITY_SHEAR_BULK)
     cq_lame_of_moduli_adj(a, b, &pair[0], &pair[1], lame[0], lame[1], lame[2]);
@@ -115,13 +114,13 @@ void cq_constants_adj(const cq_model *m, const double *const *value, int64_t par
 }
 
 int32_t cq_material_fields(const cq_material *material, int32_t *fields, int32_t most) {
-  const cq_law *law = cq_law_of(material->kind);
-  int32_t count = 0, from[2];
+  int32_t of[CQ_SLOTS_MAX], count = 0, from[2];
+  const int32_t slots = cq_law_of(material->kind) ? cq_material_slots(material, of) : 0;
   elasticity_fields(material, from);
-  for (int32_t k = 0; law && k < law->slot_count; k++) {
-    const int32_t slot = law->slot[k];
+  for (int32_t k = 0; k < slots; k++) {
+    const int32_t slot = of[k];
     if (slot == CQ_SLOT_VOLUMETRIC) continue;
-    if (k && slot >= 0 && slot == law->slot[k - 1]) continue;   // another component of a vector
+    if (k && slot >= 0 && slot == of[k - 1]) continue;   // another component of a vector
     const int32_t field = slot >= 0 ? slot : from[slot == CQ_SLOT_LAMBDA];
     if (count < most) fields[count] = field;
     count++;

@@ -51,6 +51,18 @@ static cq_status check_particles(const cq_world_def *def) {
   return CQ_OK;
 }
 
+// what stands beside a law
+static cq_status check_beside(const cq_material *m, const cq_law *law) {
+  if (m->viscous != 0 && m->viscous != 1) return cq_fail(CQ_INVALID, "viscous is %d; it must be 0 or 1", m->viscous);
+  if (m->branches < 0 || m->branches > CQ_BRANCHES_MAX)
+    return cq_fail(CQ_INVALID, "%d Maxwell branches; a material has 0 to %d", m->branches, CQ_BRANCHES_MAX);
+  if (m->branches && (law->updates || law->small_strain || law->internal_count[1]))
+    return cq_fail(CQ_INVALID, "%d Maxwell branches beside the law %s; they need a hyperelastic law of finite strain", m->branches, law->name);
+  if (m->viscous + 2 * m->branches + law->slot_count > CQ_SLOTS_MAX)
+    return cq_fail(CQ_INVALID, "the law %s with %d Maxwell branches has more than %d constants", law->name, m->branches, CQ_SLOTS_MAX);
+  return CQ_OK;
+}
+
 static cq_status check_materials(const cq_world_def *def) {
   if (def->material_count < 1 || def->material_count > CQ_MATERIALS_MAX || !def->materials)
     return cq_fail(CQ_INVALID, "%d materials; a world has 1 to %d", def->material_count, CQ_MATERIALS_MAX);
@@ -65,6 +77,8 @@ static cq_status check_materials(const cq_world_def *def) {
     if (m->incompressible < 0 || m->incompressible > 8 || m->incompressible % 2)
       return cq_fail(CQ_INVALID, "incompressible is %d; the power is 0 (none), 2, 4, 6 or 8: an odd one would push a "
                      "compressed material further in", m->incompressible);
+    const cq_status status = check_beside(m, law);
+    if (status) return status;
   }
   for (int64_t p = 0; def->material && p < def->particle_count; p++)
     if (def->material[p] < 0 || def->material[p] >= def->material_count)
@@ -111,9 +125,9 @@ static cq_status copy_particles(const cq_world_def *def, cq_model *m) {
   m->material_count = def->material_count;
   memcpy(m->materials, def->materials, (size_t)def->material_count * sizeof *m->materials);
   for (int32_t k = 0; k < m->material_count; k++) {
-    const cq_law *law = cq_law_of(m->materials[k].kind);
-    if (law->slot_count > m->slot_count) m->slot_count = law->slot_count;
-    const int32_t internals = law->internal_count[m->dim == 3];
+    int32_t slot[CQ_SLOTS_MAX];
+    const int32_t slots = cq_material_slots(&m->materials[k], slot), internals = cq_material_internals(&m->materials[k], m->dim);
+    if (slots > m->slot_count) m->slot_count = slots;
     if (internals > m->internal_count) m->internal_count = internals;
   }
   cq_status status = CQ_OK;
@@ -319,10 +333,12 @@ double cq_model_courant(const cq_model *m, const double *const *value) {
     const cq_material *material = &m->materials[m->material[p]];
     double slot[CQ_SLOTS_MAX], speed2 = 0;
     cq_constants_of(m, v, p, slot);
-    const double modulus = cq_law_of(material->kind)->modulus(material, slot);
+    const double modulus = cq_material_modulus(material, slot), viscosity = material->viscous ? slot[0] : 0;
     const double stress = actuation_stress(m, v[CQ_FIELD_ACTUATION_WEIGHT], p);
     for (int i = 0; i < m->dim; i++) speed2 += v[CQ_FIELD_VELOCITY][p * m->dim + i] * v[CQ_FIELD_VELOCITY][p * m->dim + i];
-    fastest = fmax(fastest, sqrt((modulus + stress) * v[CQ_FIELD_VOLUME][p] / v[CQ_FIELD_MASS][p]) + sqrt(speed2));
+    // explicit diffusion of momentum, as a speed: it is stable up to dt of about 3 rho dx^2 / (8 eta)
+    const double per_mass = v[CQ_FIELD_VOLUME][p] / v[CQ_FIELD_MASS][p], diffusion = 8.0 / 3 * viscosity * per_mass / m->dx;
+    fastest = fmax(fastest, sqrt((modulus + stress) * per_mass) + diffusion + sqrt(speed2));
   }
   return fastest * m->dt / m->dx;
 }

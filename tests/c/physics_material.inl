@@ -7,8 +7,9 @@ struct law {
   int kind, power;
   const char *name;
   bool invariant;              // under rotations; and tau is symmetric
-  range constant[CQ_SLOTS_MAX];   // of each slot; low = high = 0: the law has no such slot
+  range constant[CQ_SLOTS_MAX];   // of each slot of the material, those beside the law first; low = high = 0: there is none
   range internal;              // of each internal variable
+  int viscous = 0, branches = 0;
   bool kinked = false;         // P has no derivative at rest
 };
 static const law laws[] = {
@@ -28,25 +29,41 @@ static const law laws[] = {
     // as neo-Hookean, and with terms that are not used
     {CQ_MATERIAL_OGDEN, 0, "Ogden of one term", true, {{0.5, 3}, {0, 0}, {0, 0}, {2, 2}, {0, 0}, {0, 0}, {0.5, 100}}, {0, 0}},
     {CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, 0, "transversely isotropic", true,
-     {{0.5, 3}, {5, 10}, {0.5, 2}, {0.005, 0.02}, {0.3, 1}, {0.3, 1}, {0, D == 3 ? 1 : 0}}, {0, 0}, true},
+     {{0.5, 3}, {5, 10}, {0.5, 2}, {0.005, 0.02}, {0.3, 1}, {0.3, 1}, {0, D == 3 ? 1 : 0}}, {0, 0}, 0, 0, true},
+    {CQ_MATERIAL_OGDEN, 0, "Ogden, viscous, a Maxwell branch", true,
+     {{0.1, 2}, {0.2, 1}, {0.002, 0.1}, {0.5, 3}, {0.01, 0.1}, {-1, -0.01}, {1, 2}, {3, 6}, {-3, -0.5}, {0.5, 100}}, {-1, 1}, 1, 1},
+    {CQ_MATERIAL_FLUID, 0, "fluid", true, {{0.5, 10}, {1, 8}, {0.01, 0.3}}, {0, 0}},
+    {CQ_MATERIAL_FLUID, 0, "fluid, linear in the density", true, {{0.5, 10}, {1, 1}, {0.01, 0.3}}, {0, 0}},
+    {CQ_MATERIAL_FLUID, 0, "viscous fluid that bears any tension", true, {{0.1, 2}, {0.5, 1}, {6.5, 7.5}, {9, 10}}, {0, 0}, 1},
+    {CQ_MATERIAL_NEO_HOOKEAN, 0, "neo-Hookean of Kelvin and Voigt", true, {{0.1, 2}, {0.5, 10}, {0.5, 10}, {0.5, 10}}, {0, 0}, 1},
+    {CQ_MATERIAL_LINEAR, 0, "viscous linear", false, {{0.1, 2}, {0.5, 10}, {0.5, 10}, {0.5, 10}}, {0, 0}, 1},
+    {CQ_MATERIAL_NEO_HOOKEAN, 2, "neo-Hookean, a Maxwell branch", true,
+     {{0.2, 1}, {0.002, 0.1}, {0.5, 10}, {0.5, 10}, {0.5, 10}}, {-1, 1}, 0, 1},
+    {CQ_MATERIAL_COROTATED, 0, "corotated, viscous, three Maxwell branches", true,
+     {{0.1, 2}, {0.1, 0.5}, {0.002, 0.1}, {0.1, 0.5}, {0.01, 0.1}, {0.1, 0.5}, {0.1, 10}, {0.5, 10}, {0.5, 10}, {0.5, 10}}, {-1, 1}, 1, 3},
 };
 
-// inputs of all maps: F, slots, internal variables
-enum { LAW_C = DD, LAW_Q = DD + CQ_SLOTS_MAX, LAW_INPUTS = LAW_Q + CQ_INTERNALS_MAX };
+// inputs of all maps: F, slots, internal variables, C
+enum { LAW_C = DD, LAW_Q = DD + CQ_SLOTS_MAX, LAW_R = LAW_Q + CQ_INTERNALS_MAX, LAW_INPUTS = LAW_R + DD };
 
 template <typename Point, typename T> static void fill_point(Point *at, const cq_material *material, const T *in) {
   at->law = material;
   at->dt = 0.01;
   for (int k = 0; k < DD; k++) at->f[k / D][k % D] = in[k];
-  for (int k = 0; k < CQ_SLOTS_MAX; k++) at->c[k] = in[LAW_C + k];
+  for (int k = 0; k < DD; k++) at->rate[k / D][k % D] = in[LAW_R + k];
+  for (int k = 0; k < CQ_SLOTS_MAX; k++) *material_slot(material, at, k) = in[LAW_C + k];
   for (int k = 0; k < CQ_INTERNALS_MAX; k++) at->internal[k] = in[LAW_Q + k];
 }
 
-static void clear_point(product::MaterialPoint *grad) { memset(grad, 0, sizeof *grad); }
+static void clear_point(const cq_material *material, product::MaterialPoint *grad) {
+  memset(grad, 0, sizeof *grad);
+  grad->law = material;
+}
 
-static void add_point(double *grad_in, const product::MaterialPoint *grad) {
+static void add_point(double *grad_in, product::MaterialPoint *grad) {
   for (int k = 0; k < DD; k++) grad_in[k] += grad->f[k / D][k % D];
-  for (int k = 0; k < CQ_SLOTS_MAX; k++) grad_in[LAW_C + k] += grad->c[k];
+  for (int k = 0; k < DD; k++) grad_in[LAW_R + k] += grad->rate[k / D][k % D];
+  for (int k = 0; k < CQ_SLOTS_MAX; k++) grad_in[LAW_C + k] += *product::material_slot(grad->law, grad, k);
   for (int k = 0; k < CQ_INTERNALS_MAX; k++) grad_in[LAW_Q + k] += grad->internal[k];
 }
 
@@ -58,21 +75,33 @@ struct law_map {
   law_map(const law *of, shape kind) : l(of), drawn(kind), material{} {
     material.kind = of->kind;
     material.incompressible = of->power;
+    material.viscous = of->viscous;
+    material.branches = of->branches;
   }
-  int internals() const { return cq_law_of(l->kind)->internal_count[D == 3]; }
+  int internals() const { return cq_material_internals(&material, D); }
+  int extras() const { return product::material_extras(&material); }
   void draw(double *in) const {
     random_deformation(drawn, in);
     for (int k = 0; k < CQ_SLOTS_MAX; k++) in[LAW_C + k] = uniform(l->constant[k].low, l->constant[k].high);
     for (int k = 0; k < CQ_INTERNALS_MAX; k++)
       in[LAW_Q + k] = k < internals() ? cq_law_of(l->kind)->internal_start + uniform(l->internal.low, l->internal.high) : 0;
+    for (int k = 0; k < DD; k++) in[LAW_R + k] = uniform(-1, 1);
   }
-  // inputs that the law does not have
-  uint64_t absent() const {
+  // inputs that the stress does not have: constants of the update, of branches, and in P without the viscosity that of tau
+  uint64_t absent(bool kirchhoff) const {
     uint64_t mask = 0;
-    for (int k = 0; k < CQ_SLOTS_MAX; k++) mask |= (uint64_t)(l->constant[k].high == 0 || (k == 2 && is_lame() && !l->power)) << (LAW_C + k);
-    for (int k = internals(); k < CQ_INTERNALS_MAX; k++) mask |= (uint64_t)1 << (LAW_Q + k);
+    for (int k = 0; k < CQ_SLOTS_MAX; k++) {
+      const int own = k - extras();
+      const bool viscosity = k == 0 && l->viscous && kirchhoff, modulus = own >= 0 && !(own == 2 && is_lame() && !l->power);
+      mask |= (uint64_t)(l->constant[k].high == 0 || !(viscosity || (modulus && !of_update(own)))) << (LAW_C + k);
+    }
+    // the stress has Q, not S
+    for (int k = 0; k < CQ_INTERNALS_MAX; k++) mask |= (uint64_t)(k >= internals() || (l->branches && k < SYM)) << (LAW_Q + k);
+    for (int k = 0; k < DD; k++) mask |= (uint64_t)!(l->viscous && kirchhoff) << (LAW_R + k);
     return mask;
   }
+  // constants of the law that its stress does not have
+  bool of_update(int own) const { return l->kind == CQ_MATERIAL_FLUID && own == product::FLUID_TENSION; }
   bool is_lame() const { return cq_law_of(l->kind)->slot[0] == CQ_SLOT_MU; }
 };
 
@@ -112,7 +141,7 @@ struct stress_map : law_map {
   void adjoint(const double *in, double *grad_in, const double *grad_out) const {
     product::MaterialPoint at, grad;
     fill_point(&at, &material, in);
-    clear_point(&grad);
+    clear_point(&material, &grad);
     product::material_stress_adj(&at, &grad, square(grad_out));
     add_point(grad_in, &grad);
   }
@@ -135,7 +164,7 @@ struct kirchhoff_map : law_map {
     product::MaterialPoint at, grad;
     product::MaterialKept kept;
     fill_point(&at, &material, in);
-    clear_point(&grad);
+    clear_point(&material, &grad);
     product::material_keep(l->kind, at.f, det(in), &kept);
     if (fused)
       product::material_kirchhoff_fused_adj(&at, &kept, &grad, square(grad_out));
@@ -158,7 +187,7 @@ struct update_map : law_map {
   void adjoint(const double *in, double *grad_in, const double *grad_out) const {
     product::MaterialPoint at, grad;
     fill_point(&at, &material, in);
-    clear_point(&grad);
+    clear_point(&material, &grad);
     for (int k = 0; k < DD; k++) grad.f[k / D][k % D] = grad_out[k];
     for (int k = 0; k < CQ_INTERNALS_MAX; k++) grad.internal[k] = grad_out[DD + k];
     product::material_update_adj(&at, &grad);
@@ -184,8 +213,11 @@ static void check_law(const law &l) {
     memcpy(rotated, in, sizeof in);
     random_deformation(IDENTITY, still);
     for (int k = 0; k < map.internals(); k++) still[LAW_Q + k] = cq_law_of(l.kind)->internal_start;
+    for (int k = 0; k < DD; k++) still[LAW_R + k] = 0;
     random_rotation(q);
     product::mat_mul(q, square(in), square(rotated));
+    product::mat_mul(q, square(in + LAW_R), qt);
+    product::mat_mul_nt(qt, q, square(rotated + LAW_R));
     kirchhoff_at(&map.material, still, tau);
     for (int k = 0; k < DD; k++) rest = fmax(rest, fabs(tau[k / D][k % D]));
     volume = fmax(volume, fabs(kirchhoff_at(&map.material, in, tau) - det(in)));
@@ -199,7 +231,7 @@ static void check_law(const law &l) {
         turned = fmax(turned, fabs(qtq[i][j] - tau_q[i][j]) / size);
         skew = fmax(skew, fabs(tau[i][j] - tau[j][i]) / size);
       }
-    if (!product::material_is_fused(l.kind)) continue;
+    if (!product::material_is_fused(&map.material)) continue;
     product::MaterialPoint at;
     product::MaterialKept kept;
     fill_point(&at, &map.material, in);
@@ -209,7 +241,7 @@ static void check_law(const law &l) {
   CHECK(rest < 1e-13, "%dD %s: stress at rest is %g", D, l.name, rest);
   CHECK(volume < 1e-14, "%dD %s: det F is off by %g", D, l.name, volume);
   if (l.invariant) CHECK(turned < 1e-12 && skew < 1e-12, "%dD %s: off by %g under rotation, skew by %g", D, l.name, turned, skew);
-  if (product::material_is_fused(l.kind)) CHECK(apart < 1e-13, "%dD %s: the fused form is off by %g", D, l.name, apart);
+  if (product::material_is_fused(&map.material)) CHECK(apart < 1e-13, "%dD %s: the fused form is off by %g", D, l.name, apart);
 }
 
 // The bound on the wave speed holds for every direction at rest, and is not far above: rho c^2 is an eigenvalue of the acoustic tensor
@@ -243,7 +275,7 @@ static void check_modulus(const law &l) {
       fastest = sqrt(size);
       for (int i = 0; i < D; i++) a[i] /= fastest;
     }
-    const double bound = of->modulus(&map.material, in + LAW_C);
+    const double bound = cq_material_modulus(&map.material, in + LAW_C);
     above = fmax(above, fastest / bound);
     below = fmax(below, bound / fastest);
   }
@@ -275,9 +307,9 @@ static void check_fibres(const law &l) {
   const fibre_map taut(&l, 1e-3), slack(&l, -1e-3);
   char name[64];
   snprintf(name, sizeof name, "%dD taut fibres", D);
-  hold(taut, name, taut.absent(), (uint64_t)1 << (LAW_C + product::FIBRES_K2));   // of third order in the stretch
+  hold(taut, name, taut.absent(false), (uint64_t)1 << (LAW_C + product::FIBRES_K2));   // of third order in the stretch
   snprintf(name, sizeof name, "%dD slack fibres", D);
-  hold(slack, name, slack.absent() | fibres);
+  hold(slack, name, slack.absent(false) | fibres);
   // the jump of dP along the fibre
   double worst = 0;
   for (int round = 0; round < DRAWS; round++) {
@@ -320,14 +352,14 @@ static void check_materials(void) {
       if (l.kinked && (drawn == IDENTITY || drawn == ROTATION)) continue;
       const stress_map stress(&l, drawn);
       snprintf(name, sizeof name, "%dD stress of %s, %s", D, l.name, shape_name[k]);
-      hold(stress, name, stress.absent(), unchecked);
+      hold(stress, name, stress.absent(false), unchecked);
       snprintf(name, sizeof name, "%dD Kirchhoff stress of %s, %s", D, l.name, shape_name[k]);
-      hold(kirchhoff_map(&l, drawn, false), name, stress.absent(), unchecked);
-      if (product::material_is_fused(l.kind)) {
+      hold(kirchhoff_map(&l, drawn, false), name, stress.absent(true), unchecked);
+      if (product::material_is_fused(&stress.material)) {
         snprintf(name, sizeof name, "%dD fused stress of %s, %s", D, l.name, shape_name[k]);
-        hold(kirchhoff_map(&l, drawn, true), name, stress.absent(), unchecked);
+        hold(kirchhoff_map(&l, drawn, true), name, stress.absent(true), unchecked);
       }
-      if (cq_law_of(l.kind)->updates) {
+      if (cq_material_updates(&stress.material)) {
         snprintf(name, sizeof name, "%dD update of %s, %s", D, l.name, shape_name[k]);
         hold(update_map(&l, drawn), name, 0, ~(uint64_t)0);
       }

@@ -33,6 +33,12 @@ int main(void) {
   plane::check_scene(24, false);
   plane::check_scene(40, true);    // so many particles that several ranges of them share grid columns
   space::check_scene(7, false);
+  plane::check_scene(16, false, test_scene_viscous);
+  space::check_scene(6, false, test_scene_viscous);
+  plane::check_scene(12, false, test_scene_rubber);
+  space::check_scene(4, false, test_scene_rubber);
+  plane::check_scene(10, false, test_scene_mixed);
+  space::check_scene(4, false, test_scene_mixed);
   plane::check_movers();
   space::check_movers();
   return check_report();

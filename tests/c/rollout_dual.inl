@@ -9,7 +9,7 @@ typedef std::vector<double> numbers;
 
 // A direction in everything that a rollout takes, in the user's order: zero but for what is differentiated.
 struct heading {
-  numbers field[CQ_FIELD_COUNT], slot[LAME_COUNT], signals, forces;   // signals {steps, actuators}, forces {steps, count, D}
+  numbers field[CQ_FIELD_COUNT], slot[CQ_SLOTS_MAX], signals, forces;   // signals {steps, actuators}, forces {steps, count, D}
   int32_t step;                                                      // control step that runs
   std::vector<dual> room;                                            // as large as the largest array of a scene
 };
@@ -42,7 +42,7 @@ static void load_params_seeded(const cq_scene *s, cq_arrangement *a, int32_t beg
   cq_scene other = *s;
   cq_arrangement arrangement = *a;
   other.values = values_of(toward);
-  for (int k = 0; k < LAME_COUNT; k++) other.slot[k] = toward.slot[k].data();
+  for (int k = 0; k < s->model->slot_count; k++) other.slot[k] = toward.slot[k].data();
   arrangement.params = toward.room.data();
   load_params(s, a, begin, end);
   load_params(&other, &arrangement, begin, end);
@@ -85,6 +85,25 @@ struct subject {
   numbers weight;            // of the loss {n, FIELDS}
 };
 
+// the direction in the slots of a particle, from that in the fields
+static void head_slots(const cq_model *m, size_t p) {
+  int32_t of[CQ_SLOTS_MAX];
+  const int32_t count = cq_material_slots(&m->materials[m->material[p]], of);
+  dual lame[3];
+  for (int32_t k = 0; k < count; k++) {
+    if (of[k] == CQ_SLOT_MU)
+      over_dual::cq_lame({m->young[p], toward.field[CQ_FIELD_YOUNG][p]}, {m->poisson[p], toward.field[CQ_FIELD_POISSON][p]}, &lame[0],
+                         &lame[1], &lame[2]);
+    size_t component = 0;   // of a vector, which takes three slots in 2D too
+    for (int32_t before = 0; before < k; before++) component += of[before] == of[k];
+    const bool vector = of[k] >= 0 && cq_field_describe(of[k])->rank;
+    toward.slot[k][p] = of[k] < 0              ? lame[-1 - of[k]].slope
+                        : !vector              ? toward.field[of[k]][p]
+                        : component < (size_t)D ? toward.field[of[k]][p * D + component]
+                                               : 0;
+  }
+}
+
 // the derivative of the loss toward the heading
 static double slope_of_loss(const subject &t) {
   const cq_model *m = &t.world->model;
@@ -96,16 +115,8 @@ static double slope_of_loss(const subject &t) {
   cq_scene s;
   cq_crew crew = {0, 1, NULL, NULL, 0, 0};
   REQUIRE(cq_scene_create(&s, m, &kernels, 0) == CQ_OK);
-  toward.room.assign((size_t)(s.chunks * CQ_CHUNK * FIELDS + 3 + 4 * m->wall_count), dual(0));
-  for (int64_t p = 0; p < m->particle_count; p++) {
-    dual mu, lambda, bulk;
-    const size_t k = (size_t)p;
-    over_dual::cq_lame({m->young[p], toward.field[CQ_FIELD_YOUNG][k]}, {m->poisson[p], toward.field[CQ_FIELD_POISSON][k]}, &mu,
-                       &lambda, &bulk);
-    toward.slot[LAME_MU][k] = mu.slope;
-    toward.slot[LAME_LAMBDA][k] = lambda.slope;
-    toward.slot[LAME_VOLUMETRIC][k] = bulk.slope;
-  }
+  toward.room.assign((size_t)(s.chunks * CQ_CHUNK * (FIELDS + CQ_PARAM_SLOTS + CQ_SLOTS_MAX) + 3 + 4 * m->wall_count), dual(0));
+  for (int64_t p = 0; p < m->particle_count; p++) head_slots(m, (size_t)p);
   s.values = values_of(t.value);
   toward.step = 0;
   s.signals = t.value.signals.data();
@@ -182,9 +193,10 @@ static void compare(const subject &t, const char *name, double along) {
   CHECK(error <= 1e-9, "%dD %s: adjoint %.15g, dual %.15g, relative error %.1e", D, name, along, slope, error);
 }
 
-// shape: makes the fourth wall, which moves, another one, of this kind
-static void open_subject(subject &t, int side, void (*shape)(test_scene *) = NULL, int kind = 0) {
+// change: of the scene, NULL: none. shape: makes the fourth wall, which moves, another one, of this kind
+static void open_subject(subject &t, int side, void (*change)(test_scene *), void (*shape)(test_scene *) = NULL, int kind = 0) {
   test_scene_make(&t.scene, D, side, CQ_FLOAT64, 4);
+  if (change) change(&t.scene);
   test_scene_add_mover(&t.scene);
   test_scene_add_pins(&t.scene);
   if (shape) shape(&t.scene);
@@ -214,11 +226,11 @@ static void open_subject(subject &t, int side, void (*shape)(test_scene *) = NUL
 }
 
 // each field by itself and each wall by itself, or all of them together
-static void check_scene(int side, bool together) {
+static void check_scene(int side, bool together, void (*change)(test_scene *) = NULL) {
   subject t;
   numbers grad_signals, grad_forces;
   double sum = 0;
-  open_subject(t, side);
+  open_subject(t, side, change);
   run_product(t, grad_signals, grad_forces);
   const auto part = [&](const char *name, numbers &direction, const numbers &value, const numbers &gradient, size_t begin,
                         size_t end) {
@@ -309,7 +321,7 @@ static void check_movers(void) {
       if (test_device() == CQ_DEVICE_CUDA && kind != CQ_CONTACT_FRICTION && kind != CQ_CONTACT_HOLD) continue;
       subject t;
       numbers grad_signals, grad_forces, gradient(4 * D);
-      open_subject(t, D == 3 ? 5 : 8, mover.shape, kind);
+      open_subject(t, D == 3 ? 5 : 8, NULL, mover.shape, kind);
       run_product(t, grad_signals, grad_forces);
       REQUIRE(cq_rollout_gradient(t.rollout, CQ_FIELD_WALL_VELOCITY, gradient.data(), 0) == CQ_OK);
       char name[64];

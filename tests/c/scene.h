@@ -15,6 +15,7 @@ typedef struct {
   double *position, *velocity, *affine, *deformation, *volume, *mass, *young, *poisson;
   int32_t *material, *entry_particle, *entry_actuator, *force_particle;
   double *entry_weight, *direction;
+  double *constant[CQ_FIELD_COUNT];   // of materials that test_scene_take gave
   cq_material materials[4];
   cq_wall walls[4];
   int32_t pins[1];
@@ -28,6 +29,9 @@ static inline double test_random(void) {   // xorshift, uniform in [-1, 1]
   return (double)(test_seed >> 11) * (2.0 / 9007199254740992.0) - 1;
 }
 
+// The constants that the scene made last has: test_scene_take adds those of its materials.
+static uint64_t test_constants;
+
 static inline double *test_array(int64_t count) { return (double *)calloc((size_t)count + 1, sizeof(double)); }
 
 // the tests run once more with CQLUA_TEST_DEVICE=cuda (tests/run.lua)
@@ -40,6 +44,7 @@ static inline int32_t test_device(void) {
 static inline void test_scene_make(test_scene *s, int dim, int side, int precision, int materials) {
   memset(s, 0, sizeof *s);
   test_seed = 88172645463325252u;
+  test_constants = (uint64_t)1 << CQ_FIELD_YOUNG | (uint64_t)1 << CQ_FIELD_POISSON;
   cq_world_def_init(&s->def);
   cq_world_def *d = &s->def;
   const int64_t n = dim == 3 ? (int64_t)side * side * side : (int64_t)side * side;
@@ -82,7 +87,7 @@ static inline void test_scene_make(test_scene *s, int dim, int side, int precisi
     s->material[p] = (int32_t)(p % materials);
   }
   static const cq_material kinds[4] = {
-      {CQ_MATERIAL_NEO_HOOKEAN, 0, 0}, {CQ_MATERIAL_COROTATED, 0, 2}, {CQ_MATERIAL_LINEAR, 0, 0}, {CQ_MATERIAL_NEO_HOOKEAN, 0, 4}};
+      {CQ_MATERIAL_NEO_HOOKEAN, 0, 0, 0, 0}, {CQ_MATERIAL_COROTATED, 0, 2, 0, 0}, {CQ_MATERIAL_LINEAR, 0, 0, 0, 0}, {CQ_MATERIAL_NEO_HOOKEAN, 0, 4, 0, 0}};
   memcpy(s->materials, kinds, sizeof kinds);
   d->material_count = materials;
   d->materials = s->materials;
@@ -149,6 +154,69 @@ static inline void test_scene_make(test_scene *s, int dim, int side, int precisi
   d->force_particle = s->force_particle;
 }
 
+// A usual value of a constant in this scene, where Young's modulus is 12 and engine steps take 1e-3.
+static inline double test_usual(int32_t field) {
+  switch (field) {
+    case CQ_FIELD_BULK: return 10;
+    case CQ_FIELD_EXPONENT: return 5;
+    case CQ_FIELD_TENSION: return 0.1;
+    case CQ_FIELD_VISCOSITY: return 0.03;
+    case CQ_FIELD_RELAXATION_TIME_1: return 0.005;
+    case CQ_FIELD_RELAXATION_TIME_2: return 0.02;
+    case CQ_FIELD_RELAXATION_TIME_3: return 0.1;
+    case CQ_FIELD_SHEAR: return 4;
+    case CQ_FIELD_C10: return 1.8;
+    case CQ_FIELD_C20: return -0.1;
+    case CQ_FIELD_C30: return 0.2;
+    case CQ_FIELD_MU_1: case CQ_FIELD_K1: return 3;
+    case CQ_FIELD_MU_2: return 0.1;
+    case CQ_FIELD_MU_3: return -0.4;
+    case CQ_FIELD_ALPHA_1: return 1.7;
+    case CQ_FIELD_ALPHA_2: return 4;
+    case CQ_FIELD_ALPHA_3: return -2;
+    default: return 0.5;
+  }
+}
+
+// Four other materials, of the particles in turn, with what they need of constants.
+static inline void test_scene_take(test_scene *s, const cq_material materials[4]) {
+  memcpy(s->materials, materials, sizeof s->materials);
+  s->def.material_count = 4;
+  test_constants = 0;
+  for (int64_t p = 0; p < s->n; p++) s->material[p] = (int32_t)(p % 4);
+  for (int k = 0; k < 4; k++) {
+    int32_t fields[16];
+    const int32_t count = cq_material_fields(&materials[k], fields, 16);
+    for (int32_t i = 0; i < count; i++) {
+      const int32_t f = fields[i];
+      test_constants |= (uint64_t)1 << f;
+      if (s->def.value[f]) continue;
+      const int64_t numbers = s->n * (cq_field_describe(f)->rank ? s->def.dim : 1);
+      s->def.value[f] = s->constant[f] = test_array(numbers);
+      for (int64_t p = 0; p < numbers; p++) s->constant[f][p] = test_usual(f) * (1 + 0.2 * test_random());
+    }
+  }
+}
+
+// a fluid, and solids with what may stand beside a law
+static inline void test_scene_viscous(test_scene *s) {
+  static const cq_material kinds[4] = {{CQ_MATERIAL_FLUID, 0, 0, 1, 0}, {CQ_MATERIAL_NEO_HOOKEAN, 0, 2, 0, 1},
+                                       {CQ_MATERIAL_COROTATED, 0, 0, 1, 3}, {CQ_MATERIAL_LINEAR, 0, 0, 1, 0}};
+  test_scene_take(s, kinds);
+}
+
+// hyperelastic laws, and some of them beside fused ones and with what may stand beside them
+static inline void test_scene_rubber(test_scene *s) {
+  static const cq_material kinds[4] = {{CQ_MATERIAL_MOONEY_RIVLIN, 0, 0, 0, 0}, {CQ_MATERIAL_YEOH, 0, 0, 0, 0},
+                                       {CQ_MATERIAL_OGDEN, 0, 0, 0, 0}, {CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, 0, 0, 0, 0}};
+  test_scene_take(s, kinds);
+}
+static inline void test_scene_mixed(test_scene *s) {
+  static const cq_material kinds[4] = {{CQ_MATERIAL_SAINT_VENANT_KIRCHHOFF, 0, 2, 0, 0}, {CQ_MATERIAL_OGDEN, 0, 0, 1, 1},
+                                       {CQ_MATERIAL_NEO_HOOKEAN, 0, 0, 0, 0}, {CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, 0, 0, 0, 0}};
+  test_scene_take(s, kinds);
+}
+
 // a fourth wall: a ball that moves and rubs against the left side
 static inline void test_scene_add_mover(test_scene *s) {
   cq_wall *w = &s->walls[s->def.wall_count++];
@@ -174,7 +242,7 @@ static inline void test_scene_add_pins(test_scene *s) {
 
 // The fields that the test scene has: all but constants of other materials.
 static inline int test_has_field(int32_t field) {
-  return cq_field_describe(field)->owner != CQ_OWNER_CONSTANT || field == CQ_FIELD_YOUNG || field == CQ_FIELD_POISSON;
+  return cq_field_describe(field)->owner != CQ_OWNER_CONSTANT || (test_constants >> field & 1);
 }
 
 #define TEST_FIELDS_EACH(f) \
@@ -197,6 +265,7 @@ static inline void test_scene_free(test_scene *s) {
   void *owned[] = {s->position, s->velocity, s->affine, s->deformation, s->volume, s->mass, s->young, s->poisson,
                    s->material, s->entry_particle, s->entry_actuator, s->force_particle, s->entry_weight, s->direction};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) free(owned[k]);
+  for (int32_t f = 0; f < CQ_FIELD_COUNT; f++) free(s->constant[f]);
 }
 
 // signal a at control step i; force component k

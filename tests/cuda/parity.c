@@ -13,13 +13,19 @@
 static void one_material(test_scene *s, int32_t kind, int32_t incompressible) {
   s->def.material_count = 1;
   s->def.material = NULL;
-  s->materials[0] = (cq_material){kind, 0, incompressible};
+  s->materials[0] = (cq_material){.kind = kind, .incompressible = incompressible};
 }
 static void neo_hookean(test_scene *s) { one_material(s, CQ_MATERIAL_NEO_HOOKEAN, 0); }
 static void corotated(test_scene *s) { one_material(s, CQ_MATERIAL_COROTATED, 0); }
 static void linear(test_scene *s) { one_material(s, CQ_MATERIAL_LINEAR, 0); }
 static void incompressible(test_scene *s) {
   for (int k = 0; k < 4; k++) s->materials[k].incompressible = 2 * k + 2;
+}
+
+static void fast(test_scene *s);
+static void fast_viscous(test_scene *s) {
+  test_scene_viscous(s);
+  fast(s);
 }
 
 static void bare(test_scene *s) {
@@ -143,6 +149,16 @@ static const row rows[] = {
     {"3D linear", {D3, .side = 5, .steps = 3, .change = linear}, 0, 0},
     {"2D incompressible", {D2, .side = 9, .steps = 3, .change = incompressible}, 0, 0},
     {"3D incompressible", {D3, .side = 5, .steps = 3, .change = incompressible}, 0, 0},
+    {"2D viscous", {D2, .side = 12, .steps = 5, .change = test_scene_viscous, .running = 1}, 0, 0},
+    {"3D viscous", {D3, .side = 6, .steps = 3, .change = test_scene_viscous}, 0, 0},
+    {"2D viscous batch", {D2, .side = 7, .steps = 7, .batch = 2, .change = test_scene_viscous}, 2, 1},
+    {"2D viscous fast", {D2, .side = 10, .steps = 4, .substeps = 24, .change = fast_viscous}, 2, 0},
+    {"3D viscous float32", {.dim = 3, .precision = CQ_FLOAT32, .side = 6, .steps = 3, .change = test_scene_viscous}, 0, 0},
+    {"2D rubber", {D2, .side = 12, .steps = 5, .change = test_scene_rubber, .running = 1}, 0, 0},
+    {"3D rubber", {D3, .side = 6, .steps = 3, .change = test_scene_rubber}, 0, 0},
+    {"2D mixed batch", {D2, .side = 7, .steps = 7, .batch = 2, .change = test_scene_mixed}, 2, 1},
+    {"3D mixed", {D3, .side = 6, .steps = 3, .change = test_scene_mixed}, 0, 0},
+    {"3D rubber float32", {.dim = 3, .precision = CQ_FLOAT32, .side = 6, .steps = 3, .change = test_scene_rubber}, 0, 0},
     {"2D all walls", {D2, .side = 14, .steps = 4, .change = all_walls}, 0, 0},
     {"3D all walls", {D3, .side = 7, .steps = 4, .change = all_walls}, 0, 0},
     {"2D moving walls", {D2, .side = 14, .steps = 4, .change = moving_walls}, 0, 0},

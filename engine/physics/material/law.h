@@ -9,7 +9,8 @@ extern "C" {
 #endif
 
 enum {
-  CQ_SLOTS_MAX = 16,         // constants of a law
+  CQ_SLOTS_MAX = 16,         // constants of a material
+  CQ_EXTRAS_MAX = 1 + 2 * CQ_BRANCHES_MAX,   // of what may stand beside a law: a viscosity, and two for each Maxwell branch
   CQ_INTERNALS_MAX = 24,     // internal variables of a particle
 };
 
@@ -24,14 +25,24 @@ typedef struct cq_law {
   int32_t internal_count[2];             // internal variables of a particle in 2D and in 3D
   double internal_start;                 // their value at the start
   int32_t updates;                       // 1: F or the internal variables change after the step (material_update)
+  int32_t small_strain;                  // 1: the stress changes if the body turns, so no Maxwell branch can stand beside the law
   // Upper bound on rho c^2 for waves about the state at rest [stress], from the slots.
   double (*modulus)(const cq_material *material, const double *slot);
-  // Are the constants of a particle good together? Else a sentence. NULL: those that keep their bounds are.
+  // cq_material_check from the law's slots; NULL: constants that keep their bounds are good.
   cq_status (*check)(const double *slot, int64_t particle);
 } cq_law;
 
 // NULL for a kind that there is none of.
 const cq_law *cq_law_of(int32_t kind);
+
+// Slots of a material: first those of what stands beside its law (material_extras), then the law's own. Returns how many.
+int32_t cq_material_slots(const cq_material *material, int32_t slot[CQ_SLOTS_MAX]);
+int32_t cq_material_internals(const cq_material *material, int32_t dim);   // internal variables of a particle
+int cq_material_updates(const cq_material *material);                      // as cq_law.updates
+// Are the constants of a particle good together? From all slots of the material; else a sentence.
+cq_status cq_material_check(const cq_material *material, const double *slot, int64_t particle);
+// Upper bound on rho c^2 for waves about the state at rest [stress], from all slots of the material.
+double cq_material_modulus(const cq_material *material, const double *slot);
 
 #ifdef __cplusplus
 }

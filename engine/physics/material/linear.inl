@@ -4,7 +4,7 @@
 
 #if defined(CQ_LAW_TABLE)
 static const cq_law linear_law = {
-    .name = "linear", .slot_count = LAME_COUNT, .slot = {LAME_SLOTS}, .modulus = lame_modulus};
+    .name = "linear", .slot_count = LAME_COUNT, .slot = {LAME_SLOTS}, .small_strain = 1, .modulus = lame_modulus};
 #endif
 
 // F + F^T - 2 I

@@ -4,9 +4,20 @@ typedef struct {
   const cq_material *law;
   real dt;                       // of one engine step, for laws that know time
   Real c[CQ_SLOTS_MAX];          // constants, by the slots of the law
+  Real extra[CQ_EXTRAS_MAX];     // of what stands beside the law: see material_extras
   Real f[CQ_DIM][CQ_DIM];        // deformation gradient; its elastic part where a law is plastic
+  Real rate[CQ_DIM][CQ_DIM];     // affine velocity C, where the material is viscous
   Real internal[CQ_INTERNALS_MAX];
 } MaterialPoint;
+
+// Constants of what stands beside the law, in the order of the slots: viscosity, then modulus and relaxation time of each branch.
+CQ_INLINE int material_extras(const cq_material *material) { return material->viscous + 2 * material->branches; }
+
+// slot k of a material, in a point or in its gradient
+CQ_INLINE Real *material_slot(const cq_material *material, MaterialPoint *at, const int k) {
+  const int extras = material_extras(material);
+  return k < extras ? &at->extra[k] : &at->c[k - extras];
+}
 
 // What stress and its adjoint both need and is not cheap: log J of neo-Hookean, the rotation of fixed corotated material.
 typedef struct {

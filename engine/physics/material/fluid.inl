@@ -1,0 +1,112 @@
+// fluid: weakly compressible, by Tait's equation of state in J = det F (Cole 1948; Monaghan 1994). Viscosity stands beside it
+// (viscous.inl). In 2D J is the ratio of areas.
+//   p = K / gamma (J^-gamma - 1), psi with d psi / dJ = -p, P = -p cof(F)                                                  (E23)
+// gamma = 7 is water's; gamma = 1 is linear in the density.
+// After a step F <- J^(1/dim) I, so that nothing of F but the volume is kept, and J is at most where the tension -p is the largest
+// that the fluid bears: it cavitates, and what it expands further is forgotten.                                            (E24)
+
+enum { FLUID_BULK, FLUID_EXPONENT, FLUID_TENSION, FLUID_COUNT };
+
+#if defined(CQ_LAW_TABLE)
+static double fluid_modulus(const cq_material *material, const double *slot) {
+  (void)material;
+  return slot[FLUID_BULK];
+}
+static const cq_law fluid_law = {.name = "fluid", .slot_count = FLUID_COUNT, .updates = 1, .modulus = fluid_modulus,
+                                 .slot = {CQ_FIELD_BULK, CQ_FIELD_EXPONENT, CQ_FIELD_TENSION}};
+#endif
+
+// J^-gamma
+CQ_INLINE Real fluid_power(const MaterialPoint *at, const Real jac) { return r_exp(-(at->c[FLUID_EXPONENT] * r_log(jac))); }
+
+// psi = K / gamma (J - 1 - (J^(1 - gamma) - 1) / (1 - gamma)), and log J in the place of the quotient for gamma = 1
+CQ_INLINE Real fluid_energy(const MaterialPoint *at) {
+  const Real jac = mat_det(at->f), x = r_log(jac), a = (real)1 - at->c[FLUID_EXPONENT], z = a * x;
+  // near gamma = 1 the series of (e^z - 1) / z
+  const Real small = (real)1e-4 - a * a;
+  Real series = (real)1 + z / (real)8;
+  for (int k = 7; k >= 2; k--) series = (real)1 + series * z * ((real)1 / (real)k);
+  const Real apart = r_pick(small, x * (real)0 + (real)1, a);
+  const Real quotient = r_pick(small, x * series, (r_exp(z) - (real)1) / apart);
+  return at->c[FLUID_BULK] / at->c[FLUID_EXPONENT] * (jac - (real)1 - quotient);
+}
+
+CQ_INLINE void fluid_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
+  Real cof[CQ_DIM][CQ_DIM];
+  mat_cofactor(at->f, cof);
+  const Real power = fluid_power(at, mat_det_of(at->f, cof));
+  const Real pressure = at->c[FLUID_BULK] / at->c[FLUID_EXPONENT] * (power - (real)1);
+  EACH(i) EACH(j) p[i][j] = -(pressure * cof[i][j]);
+}
+
+// dP = K J^(-gamma - 1) <cof, dF> cof - p dcof
+CQ_INLINE void fluid_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+  Real cof[CQ_DIM][CQ_DIM], dcof[CQ_DIM][CQ_DIM];
+  mat_cofactor(at->f, cof);
+  cofactor_derivative(at->f, df, dcof);
+  const Real jac = mat_det_of(at->f, cof), power = fluid_power(at, jac), bulk = at->c[FLUID_BULK];
+  const Real pressure = bulk / at->c[FLUID_EXPONENT] * (power - (real)1), slope = bulk * power / jac * mat_dot(cof, df);
+  EACH(i) EACH(j) dp[i][j] = slope * cof[i][j] - pressure * dcof[i][j];
+}
+
+CQ_INLINE void fluid_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+  Real cof[CQ_DIM][CQ_DIM];
+  mat_cofactor(at->f, cof);
+  const Real jac = mat_det_of(at->f, cof), power = fluid_power(at, jac), along = -mat_dot(cof, grad_p);
+  const Real bulk = at->c[FLUID_BULK], gamma = at->c[FLUID_EXPONENT], slope = (power - (real)1) / gamma;
+  grad->c[FLUID_BULK] += slope * along;
+  grad->c[FLUID_EXPONENT] -= bulk / gamma * (slope + power * r_log(jac)) * along;
+}
+
+// ---- after the step (E24) ---------------------------------------------------------------------------------------------------
+
+// The volume at which the fluid cavitates: J_max = x^(-1/gamma), x = 1 - gamma tension / K; none where x <= 0.
+typedef struct {
+  Real x, log_x, jac;
+} FluidCap;
+
+CQ_INLINE FluidCap fluid_cap(const MaterialPoint *at) {
+  FluidCap cap;
+  cap.x = (real)1 - at->c[FLUID_EXPONENT] * at->c[FLUID_TENSION] / at->c[FLUID_BULK];
+  cap.log_x = r_log(r_pick(cap.x, cap.x, at->c[FLUID_BULK] * (real)0 + (real)1));
+  cap.jac = r_exp(-(cap.log_x / at->c[FLUID_EXPONENT]));
+  return cap;
+}
+
+// above 0: the fluid has expanded beyond it
+CQ_INLINE Real fluid_excess(const FluidCap *cap, const Real jac) { return r_pick(cap->x, jac - cap->jac, cap->x); }
+
+// J^(1/dim)
+CQ_INLINE Real fluid_side(const Real jac) {
+#if CQ_DIM == 2
+  return r_sqrt(jac);
+#else
+  // a step of Newton's method after it, for the rounding of exp would add up over many steps
+  const Real side = r_exp(r_log(jac) * (real)(1.0 / 3));
+  return side - (side * side * side - jac) / ((real)3 * side * side);
+#endif
+}
+
+// F of a particle that is inverted stays as it is, for the health check
+CQ_INLINE void fluid_update(MaterialPoint *at) {
+  const Real jac = mat_det(at->f);
+  const FluidCap cap = fluid_cap(at);
+  const Real side = fluid_side(r_pick(fluid_excess(&cap, jac), cap.jac, jac));
+  EACH(i) EACH(j) at->f[i][j] = r_pick(jac, side * (real)(i == j), at->f[i][j]);
+}
+
+CQ_INLINE void fluid_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
+  Real cof[CQ_DIM][CQ_DIM];
+  mat_cofactor(at->f, cof);
+  const Real jac = mat_det_of(at->f, cof), gamma = at->c[FLUID_EXPONENT], bulk = at->c[FLUID_BULK], zero = jac * (real)0;
+  const FluidCap cap = fluid_cap(at);
+  const Real over = fluid_excess(&cap, jac), kept = r_pick(over, cap.jac, jac);
+  // of J as it is kept: d side / dJ = side / (dim J)
+  const Real grad_kept = mat_trace(grad->f) * fluid_side(kept) / ((real)CQ_DIM * kept);
+  const Real grad_jac = r_pick(over, zero, grad_kept), grad_cap = r_pick(over, grad_kept, zero);
+  EACH(i) EACH(j) grad->f[i][j] = grad_jac * cof[i][j];
+  const Real grad_x = r_pick(over, -(grad_cap * cap.jac / (gamma * cap.x)), zero);
+  grad->c[FLUID_EXPONENT] += r_pick(over, grad_cap * cap.jac * cap.log_x / (gamma * gamma) - grad_x * at->c[FLUID_TENSION] / bulk, zero);
+  grad->c[FLUID_TENSION] -= r_pick(over, grad_x * gamma / bulk, zero);
+  grad->c[FLUID_BULK] += r_pick(over, grad_x * gamma * at->c[FLUID_TENSION] / (bulk * bulk), zero);
+}

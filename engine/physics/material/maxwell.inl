@@ -1,0 +1,191 @@
+// maxwell: viscoelasticity of finite strain, as Maxwell branches beside a hyperelastic law (Simo 1987; Holzapfel, Nonlinear Solid
+// Mechanics, 2000, section 6.10). A branch k holds an overstress Q_k, in the material frame, that follows the isochoric part of the
+// law's second Piola-Kirchhoff stress S with a modulus beta_k relative to the law, and relaxes in the time tau_k:
+//   P = P_law + F sum_k Q_k, Q' + Q / tau = beta S_iso'                                                                     (E26)
+//   after a step: Q <- e Q + g beta (S_iso(F) - S), S <- S_iso(F), e = exp(-dt / tau), g = exp(-dt / (2 tau))               (E27)
+// S_iso is the stress of the energy psi(J^(-1/dim) F): volume changes are elastic, and a modulus mu of the law becomes mu (1 + sum beta)
+// for what is quick. In 2D the isochoric part is that of the plane, with J^(-1/2).
+// Internal variables: S_iso of the last step, then each Q_k, packed as a symmetric matrix. All are 0 at the start, so that an initial F
+// is imposed by the first step.
+
+CQ_INLINE int maxwell_at(const int i, const int j) {
+#if CQ_DIM == 2
+  return i == j ? i : 2;
+#else
+  return i == j ? i : i + j + 2;
+#endif
+}
+
+// first constant of branch k: its modulus, and its relaxation time behind it
+CQ_INLINE int maxwell_branch(const cq_material *law, const int k) { return law->viscous + 2 * k; }
+
+// sum of Q_k
+CQ_INLINE void maxwell_overstress(const MaterialPoint *at, Real q[CQ_DIM][CQ_DIM]) {
+  EACH(i) EACH(j) {
+    q[i][j] = at->internal[CQ_SYM + maxwell_at(i, j)];
+    for (int k = 1; k < at->law->branches; k++) q[i][j] += at->internal[(1 + k) * CQ_SYM + maxwell_at(i, j)];
+  }
+}
+
+// Q is held: psi = <Q, F^T F - I> / 2
+CQ_INLINE Real maxwell_energy(const MaterialPoint *at) {
+  Real q[CQ_DIM][CQ_DIM], green[CQ_DIM][CQ_DIM];
+  maxwell_overstress(at, q);
+  mat_mul_tn(at->f, at->f, green);
+  return (real)0.5 * (mat_dot(q, green) - mat_trace(q));
+}
+
+// P += F Q, and so dP += dF Q
+CQ_INLINE void maxwell_stress(const MaterialPoint *at, const Real f[CQ_DIM][CQ_DIM], Real p[CQ_DIM][CQ_DIM]) {
+  Real q[CQ_DIM][CQ_DIM], fq[CQ_DIM][CQ_DIM];
+  maxwell_overstress(at, q);
+  mat_mul(f, q, fq);
+  EACH(i) EACH(j) p[i][j] += fq[i][j];
+}
+
+// G = dL/dP: dL/dQ += F^T G, both entries of a pair into the packed one
+CQ_INLINE void maxwell_grad_internal(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+  Real gq[CQ_DIM][CQ_DIM];
+  mat_mul_tn(at->f, grad_p, gq);
+  for (int k = 0; k < at->law->branches; k++)
+    EACH(i) EACH(j) grad->internal[(1 + k) * CQ_SYM + maxwell_at(i, j)] += gq[i][j];
+}
+
+// ---- the isochoric part of a law -----------------------------------------------------------------------------------------------
+
+typedef struct {
+  MaterialPoint bar;                // at J^(-1/dim) F
+  Real scale;                       // J^(-1/dim)
+  Real g[CQ_DIM][CQ_DIM];           // F^-T
+  Real p[CQ_DIM][CQ_DIM];           // P of the law at bar
+} Isochoric;
+
+CQ_RARE void isochoric_of(const MaterialPoint *at, Isochoric *iso) {
+  mat_cofactor(at->f, iso->g);
+  const Real jac = mat_det_of(at->f, iso->g);
+#if CQ_DIM == 2
+  iso->scale = (real)1 / r_sqrt(jac);
+#else
+  iso->scale = r_exp(r_log(jac) * (real)(-1.0 / 3));
+#endif
+  iso->bar = *at;
+  EACH(i) EACH(j) {
+    iso->g[i][j] = iso->g[i][j] / jac;
+    iso->bar.f[i][j] = iso->scale * at->f[i][j];
+  }
+  law_stress(&iso->bar, iso->p);
+}
+
+// P_iso = s (P - <P, F>/dim F^-T)
+CQ_RARE void isochoric_stress(const MaterialPoint *at, const Isochoric *iso, Real p[CQ_DIM][CQ_DIM]) {
+  const Real mean = mat_dot(iso->p, at->f) * (real)(1.0 / CQ_DIM);
+  EACH(i) EACH(j) p[i][j] = iso->scale * (iso->p[i][j] - mean * iso->g[i][j]);
+}
+
+// s (dF - <F^-T, dF>/dim F), the derivative of J^(-1/dim) F
+CQ_INLINE void isochoric_part(const MaterialPoint *at, const Isochoric *iso, const Real df[CQ_DIM][CQ_DIM], Real out[CQ_DIM][CQ_DIM]) {
+  const Real mean = mat_dot(iso->g, df) * (real)(1.0 / CQ_DIM);
+  EACH(i) EACH(j) out[i][j] = iso->scale * (df[i][j] - mean * at->f[i][j]);
+}
+
+// dP_iso in the direction dF: symmetric, as any derivative of a stress that has an energy
+CQ_RARE void isochoric_derivative(const MaterialPoint *at, const Isochoric *iso, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+  Real dbar[CQ_DIM][CQ_DIM], da[CQ_DIM][CQ_DIM], gdf[CQ_DIM][CQ_DIM], dg[CQ_DIM][CQ_DIM];
+  isochoric_part(at, iso, df, dbar);
+  law_stress_derivative(&iso->bar, dbar, da);
+  // d(F^-T) = -F^-T dF^T F^-T
+  mat_mul_nt(iso->g, df, gdf);
+  mat_mul(gdf, iso->g, dg);
+  const real part = (real)(1.0 / CQ_DIM);
+  const Real mean = part * mat_dot(iso->p, at->f), dmean = part * (mat_dot(da, at->f) + mat_dot(iso->p, df));
+  const Real shrink = part * mat_dot(iso->g, df);
+  EACH(i) EACH(j)
+    dp[i][j] = iso->scale * (da[i][j] - dmean * iso->g[i][j] + mean * dg[i][j] - shrink * (iso->p[i][j] - mean * iso->g[i][j]));
+}
+
+// S_iso = F^-1 P_iso
+CQ_RARE void isochoric_second(const MaterialPoint *at, const Isochoric *iso, Real s[CQ_DIM][CQ_DIM]) {
+  Real p[CQ_DIM][CQ_DIM];
+  isochoric_stress(at, iso, p);
+  mat_mul_tn(iso->g, p, s);
+}
+
+// ---- after the step (E27) ---------------------------------------------------------------------------------------------------------
+
+CQ_RARE void maxwell_update(MaterialPoint *at) {
+  Isochoric iso;
+  Real s[CQ_DIM][CQ_DIM];
+  isochoric_of(at, &iso);
+  isochoric_second(at, &iso, s);
+  for (int k = 0; k < at->law->branches; k++) {
+    const Real *c = &at->extra[maxwell_branch(at->law, k)];
+    Real *q = &at->internal[(1 + k) * CQ_SYM];
+    const Real half = r_exp((real)-0.5 * at->dt / c[1]), rise = half * c[0];
+    EACH(i) CQ_UNROLL for (int j = i; j < CQ_DIM; j++) {
+      const int n = maxwell_at(i, j);
+      q[n] = half * half * q[n] + rise * ((real)0.5 * (s[i][j] + s[j][i]) - at->internal[n]);
+    }
+  }
+  EACH(i) CQ_UNROLL for (int j = i; j < CQ_DIM; j++) at->internal[maxwell_at(i, j)] = (real)0.5 * (s[i][j] + s[j][i]);
+}
+
+// Of branch k: adds to grad_s, packed, what it wants of S_iso(F); its internal variables and those of S become those before.
+CQ_INLINE void maxwell_branch_adj(const MaterialPoint *at, MaterialPoint *grad, const int k, const Real s[CQ_SYM], Real grad_s[CQ_SYM]) {
+  const int first = maxwell_branch(at->law, k);
+  const Real beta = at->extra[first], time = at->extra[first + 1], half = r_exp((real)-0.5 * at->dt / time);
+  const Real *q = &at->internal[(1 + k) * CQ_SYM];
+  Real *gq = &grad->internal[(1 + k) * CQ_SYM], grad_half = beta * (real)0;
+  for (int n = 0; n < CQ_SYM; n++) {
+    const Real step = s[n] - at->internal[n], wanted = gq[n];
+    grad->extra[first] += half * step * wanted;
+    grad_half += ((real)2 * half * q[n] + beta * step) * wanted;
+    grad_s[n] += half * beta * wanted;
+    grad->internal[n] -= half * beta * wanted;
+    gq[n] = half * half * wanted;
+  }
+  // d half / d tau = half dt / (2 tau^2)
+  grad->extra[first + 1] += grad_half * half * ((real)0.5 * at->dt) / (time * time);
+}
+
+CQ_RARE void maxwell_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
+  Isochoric iso;
+  Real s[CQ_DIM][CQ_DIM], packed[CQ_SYM], grad_s[CQ_SYM], w[CQ_DIM][CQ_DIM], gw[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
+  isochoric_of(at, &iso);
+  isochoric_second(at, &iso, s);
+  EACH(i) CQ_UNROLL for (int j = i; j < CQ_DIM; j++) packed[maxwell_at(i, j)] = (real)0.5 * (s[i][j] + s[j][i]);
+  for (int n = 0; n < CQ_SYM; n++) {
+    grad_s[n] = grad->internal[n];
+    grad->internal[n] = grad_s[n] * (real)0;
+  }
+  for (int k = 0; k < at->law->branches; k++) maxwell_branch_adj(at, grad, k, packed, grad_s);
+  // S_iso = F^-1 P_iso with W = dL/dS: dL/dP_iso = F^-T W, dL/dF -= F^-T W S^T
+  EACH(i) EACH(j) w[i][j] = grad_s[maxwell_at(i, j)] * (real)(i == j ? 1 : 0.5);
+  mat_mul(iso.g, w, gw);
+  mat_mul_nt(gw, s, back);
+  EACH(i) EACH(j) grad->f[i][j] -= back[i][j];
+  isochoric_derivative(at, &iso, gw, back);
+  EACH(i) EACH(j) grad->f[i][j] += back[i][j];
+  isochoric_part(at, &iso, gw, back);
+  law_grad_constants(&iso.bar, grad, back);
+}
+
+#if defined(CQ_LAW_TABLE)
+// What the branches add to rho c^2: for each of them at most beta times the largest eigenvalue of dP_iso at rest, which is 2 mu of an
+// isotropic law; the power method finds it at once there, and soon for another.
+static double maxwell_modulus(const cq_material *material, const double *slot) {
+  MaterialPoint at = {.law = material};
+  double sum = 0, size = 0, a[3][3] = {{0.3, 1, -0.2}, {0.8, -0.5, 0.6}, {0.1, -0.7, 0.4}};
+  for (int k = 0; k < CQ_SLOTS_MAX; k++) *material_slot(material, &at, k) = slot[k];
+  for (int k = 0; k < material->branches; k++) sum += slot[maxwell_branch(material, k)];
+  EACH(i) at.f[i][i] = 1;
+  Isochoric iso;
+  isochoric_of(&at, &iso);
+  for (int step = 0; step < 16; step++) {
+    double dp[3][3], was = sqrt(mat_dot(a, a));
+    isochoric_derivative(&at, &iso, a, dp);
+    size = was > 0 ? sqrt(mat_dot(dp, dp)) / was : 0;
+    EACH(i) EACH(j) a[i][j] = size > 0 ? dp[i][j] / (size * was) : 0;
+  }
+  return sum * size;
+}
+#endif
