@@ -50,7 +50,7 @@ describe("a scene", function()
     for _, word in ipairs {
       "2D", "3D", "moving", "running", "separable sticky", "slip", "separate", "friction", "sphere", "hollow sphere", "box", "obstacle", "half_plane",
       "height_field", "floor", "slope", "clamp", "pinned", "pressure", "muscle", "isotropic", "weighted", "spring", "network", "sines", "open loop",
-      "batch", "checkpoints", "neo_hookean", "corotated", "linear",
+      "batch", "checkpoints", "neo_hookean", "corotated", "linear", "by moduli",
     } do assert(all:find(word, 1, true), "no scene with " .. word) end
   end)
 

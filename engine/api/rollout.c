@@ -143,8 +143,13 @@ cq_status cq_rollout_set(cq_rollout *r, int32_t field, const double *data, int32
 }
 
 double cq_rollout_courant(const cq_rollout *r) {
+  const cq_values *v = r->values_next;
   double courant = 0;
-  for (int32_t s = 0; s < r->def.batch; s++) courant = fmax(courant, cq_model_courant(&r->world->model, r->values_next[s].value));
+  for (int32_t s = 0; s < r->def.batch; s++) {
+    // scenes that share all values of particles are looked at once
+    if (s && !memcmp(v[s].value, v[s - 1].value, CQ_FIELD_GRAVITY * sizeof *v->value)) continue;
+    courant = fmax(courant, cq_model_courant(&r->world->model, v[s].value));
+  }
   return courant;
 }
 

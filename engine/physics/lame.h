@@ -17,16 +17,18 @@ static inline void cq_lame_adj(const double young, const double poisson, double 
                    grad_bulk * young / (6 * c * c);
 }
 
-// The same from the shear modulus and the bulk modulus K = lambda + 2 mu / 3; the third one is E6 with E and nu of these.
+// The same from the shear modulus and the bulk modulus K = lambda + 2 mu / 3; the third one is E6 with E and nu of these, and 0, with
+// no slope, where both are 0.
 static inline void cq_lame_of_moduli(const double shear, const double bulk, double *mu, double *lambda, double *volumetric) {
   *mu = shear;
   *lambda = bulk - 2 * shear / 3;
-  *volumetric = 3 * bulk * shear / (3 * bulk + 4 * shear);
+  const double sum = 3 * bulk + 4 * shear;
+  *volumetric = sum > 0 ? 3 * bulk * shear / sum : 0;
 }
 
 static inline void cq_lame_of_moduli_adj(const double shear, const double bulk, double *grad_shear, double *grad_bulk,
                                          const double grad_mu, const double grad_lambda, const double grad_volumetric) {
-  const double sum = 3 * bulk + 4 * shear, slope = grad_volumetric / (sum * sum);
+  const double sum = 3 * bulk + 4 * shear, slope = sum > 0 ? grad_volumetric / (sum * sum) : 0;
   *grad_shear += grad_mu - 2 * grad_lambda / 3 + 9 * bulk * bulk * slope;
   *grad_bulk += grad_lambda + 12 * shear * shear * slope;
 }

@@ -8,10 +8,13 @@ local scene = {}
 
 local DX = 1 / 16
 local YOUNG, POISSON, DENSITY = 14, 0.4, 0.8      -- the stiffest: what is trained stays below
+local SHEAR, BULK = 5, 23
 
 local function material(draw)
   local law = draw:pick { "neo_hookean", "corotated", "linear" }
-  return cq.Material[law] { young = YOUNG, poisson = POISSON, density = DENSITY, incompressible = draw:pick { 0, 0, 0, 2, 4 } }, law
+  local fields = { density = DENSITY, incompressible = draw:pick { 0, 0, 0, 2, 4 } }
+  if draw:chance(0.3) then fields.shear, fields.bulk = SHEAR, BULK else fields.young, fields.poisson = YOUNG, POISSON end
+  return cq.Material[law](fields), fields.shear and law .. " by moduli" or law
 end
 
 -- forces from places and speeds, of the user's own
@@ -85,15 +88,20 @@ local function body_params(draw, body, dim, weighted, batch)
     if draw:chance(0.25) then return end
     p[name] = draw:chance(0.3) and T.param(draw:uniform(low, high)) or T.param(draw:tensor(shape(n), low, high))
   end
-  constant("young", 5, YOUNG)
-  constant("poisson", 0.1, POISSON)
+  if rawget(body, "young") then
+    constant("young", 5, YOUNG)
+    constant("poisson", 0.1, POISSON)
+  else
+    constant("shear", 2, SHEAR)
+    constant("bulk", 4, BULK)
+  end
   constant("density", DENSITY, 1.6)
   if draw:chance(0.6) then p.volume = T.param(body.volume * draw:tensor({ n }, 0.9, 1.1)) end
   if draw:chance(0.8) then p.position = T.param(body.position + draw:tensor(shape(n, dim), -0.04, 0.04) * DX) end
   if draw:chance(0.8) then p.velocity = T.param(draw:tensor(draw:chance(0.3) and { dim } or shape(n, dim), -0.8, 0.8)) end
   if draw:chance(0.6) then p.affine = T.param(draw:tensor(shape(n, dim, dim), -0.3, 0.3)) end
   if draw:chance(0.6) then p.deformation = T.param(T.eye(dim) + draw:tensor(shape(n, dim, dim), -0.04, 0.04)) end
-  if weighted then p.actuator_weights = T.param(draw:tensor({ n, body.actuator_count }, 0, 1)) end
+  if weighted then p.actuation_weight = T.param(draw:tensor({ n, body.actuator_count }, 0, 1)) end
   return p
 end
 
@@ -118,7 +126,7 @@ local function control(draw, world, own, steps, batch)
   for _, body in ipairs(world.robots) do signals = signals + body.actuator_count end
   if signals == 0 then return {}, function() return nil end, "no signals" end
   -- what a first rollout cannot do without
-  local weighted = own[1].actuator_weights and world.robots[1]:with { actuator_weights = own[1].actuator_weights }
+  local weighted = own[1].actuation_weight and world.robots[1]:with { actuation_weight = own[1].actuation_weight }
   if #world.robots == 1 and draw:chance(0.4) then
     local observer = cq.Observer.particles { group = { 1, 2, 4 }, velocity = true }
     if draw:chance(0.5) then observer = cq.Observer.kmeans { clusters = 2, velocity = draw:chance(0.5), acceleration = draw:chance(0.3) } end

@@ -66,9 +66,12 @@ function shapes.sphere(draw, points, dim, gap, dx)
   return { center = before(points, n, radius + gap()), radius = radius }
 end
 
-function shapes.box(_, points, dim, gap)
+function shapes.box(_, points, dim, gap, dx)
   local low, high = corners(points, dim)
-  for i = 1, dim do low[i], high[i] = low[i] - gap(), high[i] + gap() end
+  for i = 1, dim do
+    low[i], high[i] = low[i] - gap(), high[i] + gap()
+    high[i] = math.max(high[i], low[i] + 0.1 * dx)          -- where both sides clamp a thin body
+  end
   return { lower = low, upper = high }
 end
 

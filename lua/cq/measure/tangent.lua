@@ -44,6 +44,9 @@ end
 function tangent.new(world, velocity, direction)
   local robot, n = world.robot, world.particle_count
   if world.dim ~= 2 or world.substeps ~= 1 or #world.robots > 1 then error "tangent: only plane scenes of one robot without substeps" end
+  for _, material in ipairs(robot.laws) do
+    if material.law ~= "neo_hookean" or material.incompressible > 0 then error "tangent: only neo-Hookean material, not incompressible" end
+  end
   local nodes = (world.cells[1] + 1) * (world.cells[2] + 1)
   local self = setmetatable({
     n = n, dx = world.dx, dt = world.control_dt, width = world.cells[1] + 1, height = world.cells[2] + 1, robot = robot,
