@@ -82,7 +82,9 @@ typedef enum cq_material_kind {         // see lists.h
 
 typedef struct cq_law_info {
   const char *name, *meaning;           // that of the constructor in Lua; for people
-  int32_t lame;                         // 1: it has Lame's constants: any cq_elasticity gives them, and incompressible is allowed
+  int32_t lame;                         // 1: it has Lame's constants: any cq_elasticity gives them
+  int32_t incompressible;               // 1: it may have a Bonet-Wood term
+  int32_t branches;                     // 1: Maxwell branches may stand beside it
 } cq_law_info;
 
 const cq_law_info *cq_law_describe(int32_t kind);        // NULL for a kind that is none

@@ -49,7 +49,14 @@
   F(BRANCH_MODULUS_2,    branch_modulus_2,    0, "-",                FROM_ZERO,        NAN, "of the second")                       \
   F(RELAXATION_TIME_2,   relaxation_time_2,   0, "time",             POSITIVE,         NAN, "of the second")                       \
   F(BRANCH_MODULUS_3,    branch_modulus_3,    0, "-",                FROM_ZERO,        NAN, "of the third")                        \
-  F(RELAXATION_TIME_3,   relaxation_time_3,   0, "time",             POSITIVE,         NAN, "of the third")
+  F(RELAXATION_TIME_3,   relaxation_time_3,   0, "time",             POSITIVE,         NAN, "of the third")                        \
+  F(YIELD_STRESS,        yield_stress,        0, "stress",           FROM_ZERO,        NAN, "yield stress in tension at first flow") \
+  F(HARDENING,           hardening,           0, "stress",           FROM_ZERO,          0, "linear hardening H by plastic strain") \
+  F(FRICTION_ANGLE,      friction_angle,      0, "rad",              BETWEEN(0, 1.5707963267948966), NAN, "angle of internal friction phi") \
+  F(COHESION,            cohesion,            0, "stress",           FROM_ZERO,          0, "cohesion c")                          \
+  F(SNOW_HARDENING,      snow_hardening,      0, "-",                FROM_ZERO,         10, "hardening coefficient xi of snow")    \
+  F(CRITICAL_COMPRESSION, critical_compression, 0, "-",              BETWEEN(0, 1),  0.025, "compression theta_c at which snow flows") \
+  F(CRITICAL_STRETCH,    critical_stretch,    0, "-",                FROM_ZERO,     0.0075, "stretch theta_s at which snow flows")
 
 #define CQ_ENTRY_FIELDS(F)                                                                                                       \
   F(ACTUATION_WEIGHT,    actuation_weight,    0, "-",                ANY,                1, "weight of an actuator at a particle")
@@ -83,7 +90,10 @@
   L(YEOH,            yeoh,          "Yeoh of three terms")                                               \
   L(OGDEN,           ogden,         "Ogden of three terms")                                              \
   L(TRANSVERSELY_ISOTROPIC, transversely_isotropic, "neo-Hookean with one family of fibres") \
-  L(FLUID,           fluid,         "weakly compressible fluid")
+  L(FLUID,           fluid,         "weakly compressible fluid")                                         \
+  L(VON_MISES,       von_mises,     "von Mises plasticity")                                              \
+  L(DRUCKER_PRAGER,  drucker_prager, "Drucker-Prager sand")                                              \
+  L(SNOW,            snow,          "snow")
 
 #define CQ_LAW_ID(ID, law, meaning) CQ_MATERIAL_##ID,
 

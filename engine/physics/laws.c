@@ -28,6 +28,14 @@ const cq_law *cq_law_of(int32_t kind) {
   return NULL;
 }
 
+int cq_law_is_volumetric(const cq_law *law) {
+  int found = 0;
+  for (int32_t k = 0; k < law->slot_count; k++) found |= law->slot[k] == CQ_SLOT_VOLUMETRIC;
+  return found;
+}
+
+int cq_law_is_hyperelastic(const cq_law *law) { return !law->updates && !law->small_strain && !law->internal_count[1]; }
+
 int32_t cq_material_slots(const cq_material *material, int32_t slot[CQ_SLOTS_MAX]) {
   static const int32_t branch[2 * CQ_BRANCHES_MAX] = {CQ_FIELD_BRANCH_MODULUS_1, CQ_FIELD_RELAXATION_TIME_1, CQ_FIELD_BRANCH_MODULUS_2,
                                                       CQ_FIELD_RELAXATION_TIME_2, CQ_FIELD_BRANCH_MODULUS_3, CQ_FIELD_RELAXATION_TIME_3};

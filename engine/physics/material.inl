@@ -15,6 +15,10 @@
 #include "material/ogden.inl"
 #include "material/transversely_isotropic.inl"
 #include "material/fluid.inl"
+#include "material/hencky.inl"
+#include "material/von_mises.inl"
+#include "material/drucker_prager.inl"
+#include "material/snow.inl"
 
 // ---- the law alone: energy density, first Piola-Kirchhoff stress, its derivative ----------------------------------------
 
@@ -60,7 +64,7 @@ CQ_RARE void law_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM
   if (power) volumetric_stress_derivative(power, at->c[LAME_VOLUMETRIC], at->f, df, dp);
 }
 
-// grad->c += <dP/dc, grad_p>
+// grad->c += <dP/dc, grad_p>, and the same of the law's internal variables
 CQ_RARE void law_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_grad_constants(at, grad, grad_p); break;
@@ -135,14 +139,24 @@ CQ_RARE void material_kirchhoff_plain_adj(const MaterialPoint *at, MaterialPoint
 // What a law does to F <- (I + dt C) F and to the internal variables, in place: return mapping, viscous flow, keeping J alone. Only
 // for materials that update (cq_material_updates).
 CQ_RARE void material_update(MaterialPoint *at) {
-  if (at->law->kind == CQ_MATERIAL_FLUID) fluid_update(at);
+  switch (at->law->kind) {
+    case CQ_MATERIAL_FLUID: fluid_update(at); break;
+    case CQ_MATERIAL_VON_MISES: von_mises_update(at); break;
+    case CQ_MATERIAL_DRUCKER_PRAGER: drucker_prager_update(at); break;
+    case CQ_MATERIAL_SNOW: snow_update(at); break;
+  }
   if (at->law->branches) maxwell_update(at);
 }
 
 // at: before the update. grad: on entry what is wanted of F and the internal variables after it, on return of those before it; c is
 // added to.
 CQ_RARE void material_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
-  if (at->law->kind == CQ_MATERIAL_FLUID) fluid_update_adj(at, grad);
+  switch (at->law->kind) {
+    case CQ_MATERIAL_FLUID: fluid_update_adj(at, grad); break;
+    case CQ_MATERIAL_VON_MISES: von_mises_update_adj(at, grad); break;
+    case CQ_MATERIAL_DRUCKER_PRAGER: drucker_prager_update_adj(at, grad); break;
+    case CQ_MATERIAL_SNOW: snow_update_adj(at, grad); break;
+  }
   if (at->law->branches) maxwell_update_adj(at, grad);
 }
 

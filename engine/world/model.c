@@ -56,7 +56,7 @@ static cq_status check_beside(const cq_material *m, const cq_law *law) {
   if (m->viscous != 0 && m->viscous != 1) return cq_fail(CQ_INVALID, "viscous is %d; it must be 0 or 1", m->viscous);
   if (m->branches < 0 || m->branches > CQ_BRANCHES_MAX)
     return cq_fail(CQ_INVALID, "%d Maxwell branches; a material has 0 to %d", m->branches, CQ_BRANCHES_MAX);
-  if (m->branches && (law->updates || law->small_strain || law->internal_count[1]))
+  if (m->branches && !cq_law_is_hyperelastic(law))
     return cq_fail(CQ_INVALID, "%d Maxwell branches beside the law %s; they need a hyperelastic law of finite strain", m->branches, law->name);
   if (m->viscous + 2 * m->branches + law->slot_count > CQ_SLOTS_MAX)
     return cq_fail(CQ_INVALID, "the law %s with %d Maxwell branches has more than %d constants", law->name, m->branches, CQ_SLOTS_MAX);
@@ -72,8 +72,8 @@ static cq_status check_materials(const cq_world_def *def) {
     if (!law) return cq_fail(CQ_INVALID, "material %d has the unknown kind %d", k, m->kind);
     if (m->elasticity != CQ_ELASTICITY_YOUNG_POISSON && m->elasticity != CQ_ELASTICITY_SHEAR_BULK)
       return cq_fail(CQ_INVALID, "material %d has the unknown elasticity %d", k, m->elasticity);
-    if (m->incompressible && law->slot[0] != CQ_SLOT_MU)
-      return cq_fail(CQ_INVALID, "incompressible is %d; the law %s has a bulk modulus of its own", m->incompressible, law->name);
+    if (m->incompressible && !cq_law_is_volumetric(law))
+      return cq_fail(CQ_INVALID, "incompressible is %d; the law %s has no such term", m->incompressible, law->name);
     if (m->incompressible < 0 || m->incompressible > 8 || m->incompressible % 2)
       return cq_fail(CQ_INVALID, "incompressible is %d; the power is 0 (none), 2, 4, 6 or 8: an odd one would push a "
                      "compressed material further in", m->incompressible);

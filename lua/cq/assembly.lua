@@ -122,7 +122,7 @@ local function fill_materials(def, robots, arrays)
   for _, robot in ipairs(robots) do
     for k = 0, robot.particle_count - 1 do
       local law = robot.laws[robot.law[k] + 1]
-      local key = ("%d %d %d"):format(law.kind, law.elasticity, law.incompressible)
+      local key = law:engine_key()
       if not of[key] then
         kinds[#kinds + 1] = law
         of[key] = #kinds - 1
@@ -135,6 +135,7 @@ local function fill_materials(def, robots, arrays)
   for k, law in ipairs(kinds) do
     local material = arrays.materials[k - 1]
     material.kind, material.elasticity, material.incompressible = law.kind, law.elasticity, law.incompressible
+    material.viscous, material.branches = law.viscous, law.branches
   end
   def.material, def.material_count, def.materials = arrays.material, #kinds, arrays.materials
 end

@@ -32,7 +32,7 @@ end
 
 local function fill(robot, material, index, count)
   local laws = robot.laws
-  local key = ("%d %d %d"):format(material.kind, material.elasticity, material.incompressible)
+  local key = material:engine_key()
   if not laws[key] then
     laws[#laws + 1] = material
     laws[key] = #laws - 1

@@ -22,7 +22,8 @@ local C = require("cq.engine").C
 ---@field kind integer           cq_material_kind
 ---@field name string
 ---@field meaning string
----@field lame boolean           has it Lame's constants, and so the power incompressible?
+---@field incompressible boolean may it have the power of that name?
+---@field branches boolean       may Maxwell branches stand beside it?
 ---@field choices { elasticity: integer, constants: cq.FieldInfo[] }[]   the sets of constants that it can be given by
 
 local owners = {
@@ -165,8 +166,14 @@ end
 
 -- ---- laws -----------------------------------------------------------------------------------------------------------
 
-local function constants_of(kind, elasticity)
+---The constants of a material.
+---@param kind integer
+---@param elasticity integer
+---@param beside? { viscous: integer, branches: integer }   what stands beside its law
+---@return cq.FieldInfo[]
+function field.constants(kind, elasticity, beside)
   local material = ffi.new("cq_material", { kind = kind, elasticity = elasticity })
+  if beside then material.viscous, material.branches = beside.viscous, beside.branches end
   local count = C.cq_material_fields(material, nil, 0)
   local ids, out = ffi.new("int32_t[?]", math.max(count, 1)), {}
   C.cq_material_fields(material, ids, count)
@@ -178,9 +185,10 @@ end
 field.laws = {}
 for kind = 0, tonumber(C.CQ_MATERIAL_COUNT) - 1 do
   local info = C.cq_law_describe(kind)
-  local law = { kind = kind, name = ffi.string(info.name), meaning = ffi.string(info.meaning), lame = info.lame == 1, choices = {} }
-  for elasticity = 0, law.lame and tonumber(C.CQ_ELASTICITY_COUNT) - 1 or 0 do
-    law.choices[elasticity + 1] = { elasticity = elasticity, constants = constants_of(kind, elasticity) }
+  local law = { kind = kind, name = ffi.string(info.name), meaning = ffi.string(info.meaning), choices = {} }
+  law.incompressible, law.branches = info.incompressible == 1, info.branches == 1
+  for elasticity = 0, info.lame == 1 and tonumber(C.CQ_ELASTICITY_COUNT) - 1 or 0 do
+    law.choices[elasticity + 1] = { elasticity = elasticity, constants = field.constants(kind, elasticity) }
   end
   field.laws[kind + 1] = law
 end

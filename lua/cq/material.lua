@@ -4,11 +4,15 @@
 --   cq.Material.corotated   { shear = 4, bulk = 8, density = 1, incompressible = 2 }
 --
 -- There is a constructor for each law of the engine, and it takes the constants that the law has. Those of an isotropic law
--- may be given in several ways, which are the same material: young and poisson, or shear and bulk.
+-- may be given in several ways, which are the same material: young and poisson, or shear and bulk. Beside any law may stand a
+-- viscosity, and beside a hyperelastic one Maxwell branches:
+--
+--   cq.Material.viscoelastic { base = cq.Material.neo_hookean { young = 10, poisson = 0.4 }, modulus = { 0.5 }, time = { 0.1 } }
 local elastic = require "cq.elastic"
 local field = require "cq.field"
 local is = require "cq.schema"
 local text = require "cq.text"
+local C = require("cq.engine").C
 
 ---@class cq.Material
 ---@field law string              which constructor made it
@@ -16,6 +20,8 @@ local text = require "cq.text"
 ---@field incompressible integer  power p of the Bonet-Wood term (advanced-chainqueen eq. 14), 0: none
 ---@field kind integer            cq_material_kind
 ---@field elasticity integer      cq_elasticity, by which of its sets of constants it was given
+---@field viscous 0|1             has it a viscosity beside its law?
+---@field branches integer        Maxwell branches beside its law
 ---@field constants cq.FieldInfo[]   those that it has
 ---@field [string] number|number[]   the constants that it was given, by their names
 local Material = { __name = "cq.Material" }
@@ -40,8 +46,16 @@ function Material:__tostring()
   return ("cq.Material.%s { %s }"):format(self.law, table.concat(parts, ", "))
 end
 
+---What tells it from other materials to the engine: all but the values of its constants.
+---@internal
+---@return string
+function Material:engine_key()
+  return ("%d %d %d %d %d"):format(self.kind, self.elasticity, self.incompressible, self.viscous, self.branches)
+end
+
 ---@class cq.Material.def
 ---@field density? number
+---@field viscosity? number        that of a fluid, or the damping of Kelvin and Voigt in a solid; it limits the step
 
 ---@class cq.Material.elastic.def : cq.Material.def
 ---@field young? number            with poisson
@@ -94,8 +108,8 @@ end
 
 -- a checker for every field that the constructor of a law takes
 local function checkers(law)
-  local out = { density = field.checker(field.by_name.density, true) }
-  if law.lame then out.incompressible = is.one_of { 0, 2, 4, 6, 8, default = 0 } end
+  local out = { density = field.checker(field.by_name.density, true), viscosity = field.checker(field.by_name.viscosity, true) }
+  if law.incompressible then out.incompressible = is.one_of { 0, 2, 4, 6, 8, default = 0 } end
   local count = occurrences(law)
   for _, choice in ipairs(law.choices) do
     for _, constant in ipairs(choice.constants) do
@@ -113,8 +127,9 @@ local function constructor(law)
   return function(fields)
     local self = spec(fields)
     local choice = choose(what, law, self)
-    self.law, self.kind, self.elasticity, self.constants = law.name, law.kind, choice.elasticity, choice.constants
-    self.incompressible = self.incompressible or 0
+    self.law, self.kind, self.elasticity = law.name, law.kind, choice.elasticity
+    self.incompressible, self.viscous, self.branches = self.incompressible or 0, self.viscosity and 1 or 0, 0
+    self.constants = field.constants(law.kind, choice.elasticity, self)
     return setmetatable(self, Material)
   end
 end
@@ -145,5 +160,149 @@ material.corotated = laws.corotated
 ---Small-strain linear elasticity: for small rotations only, a turning body grows.
 ---@type fun(fields: cq.Material.linear.def): cq.Material
 material.linear = laws.linear
+
+---@class cq.Material.saint_venant_kirchhoff.def : cq.Material.elastic.def
+
+---Saint Venant-Kirchhoff: P = F (2 mu E + lambda tr(E) I), linear in the Green strain E: large rotations and small strains. It gives way below
+---a stretch of 0.58.
+---@type fun(fields: cq.Material.saint_venant_kirchhoff.def): cq.Material
+material.saint_venant_kirchhoff = laws.saint_venant_kirchhoff
+
+---@class cq.Material.mooney_rivlin.def : cq.Material.def
+---@field c10 number               2 (c10 + c01) is the shear modulus at rest
+---@field c01 number
+---@field bulk number
+
+---Mooney-Rivlin: C10 (I1 - 3) + C01 (I2 - 3) and a bulk modulus: rubber up to stretches of about 2.
+---@type fun(fields: cq.Material.mooney_rivlin.def): cq.Material
+material.mooney_rivlin = laws.mooney_rivlin
+
+---@class cq.Material.yeoh.def : cq.Material.def
+---@field c10 number               2 c10 is the shear modulus at rest
+---@field c20? number
+---@field c30? number
+---@field bulk number
+
+---Yeoh (1993): the sum of C_k0 (I1 - 3)^k, k = 1, 2, 3, and a bulk modulus: rubber and silicone up to large stretches.
+---@type fun(fields: cq.Material.yeoh.def): cq.Material
+material.yeoh = laws.yeoh
+
+---@class cq.Material.ogden.def : cq.Material.def
+---@field mu_1 number              sum of mu_k alpha_k / 2 is the shear modulus at rest
+---@field alpha_1 number
+---@field mu_2? number
+---@field alpha_2? number
+---@field mu_3? number
+---@field alpha_3? number
+---@field bulk number
+
+---Ogden (1972): the sum of mu_k / alpha_k (l_1^alpha_k + l_2^alpha_k + l_3^alpha_k - 3) in isochoric stretches, up to three terms, and a bulk
+---modulus.
+---@type fun(fields: cq.Material.ogden.def): cq.Material
+material.ogden = laws.ogden
+
+---@class cq.Material.transversely_isotropic.def : cq.Material.def
+---@field shear number             of the matrix
+---@field bulk number
+---@field k1 number
+---@field k2? number
+---@field fibre number[]
+
+---Neo-Hookean with one family of fibres that only pull (Holzapfel, Gasser and Ogden 2000): k1/(2 k2) (exp(k2 <I4 - 1>^2) - 1), I4 the square
+---of the fibre's stretch.
+---@type fun(fields: cq.Material.transversely_isotropic.def): cq.Material
+material.transversely_isotropic = laws.transversely_isotropic
+
+---@class cq.Material.fluid.def : cq.Material.def
+---@field bulk number
+---@field exponent? number        7 is water's; 1 makes the pressure linear in the density
+---@field tension? number         at which it cavitates; more than bulk / exponent: never
+
+---Weakly compressible fluid: p = K / gamma (J^-gamma - 1), by Tait; it keeps nothing of F but the volume, and cavitates. Choose the bulk
+---modulus for a speed of sound sqrt(K / density) of ten times the fastest flow.
+---@type fun(fields: cq.Material.fluid.def): cq.Material
+material.fluid = laws.fluid
+
+---@class cq.Material.von_mises.def : cq.Material.elastic.def
+---@field yield_stress number
+---@field hardening? number
+
+---Von Mises plasticity with linear hardening, in logarithmic strain (Simo 1992): metal, clay. In 2D flow in the plane, which yields at a
+---difference of stresses of 2 / sqrt(3) times the yield stress.
+---@type fun(fields: cq.Material.von_mises.def): cq.Material
+material.von_mises = laws.von_mises
+
+---@class cq.Material.drucker_prager.def : cq.Material.def
+---@field young? number            with poisson
+---@field poisson? number          with young
+---@field shear? number            with bulk
+---@field bulk? number             with shear
+---@field friction_angle number    math.rad(30)
+---@field cohesion? number         dry sand has none
+
+---Drucker-Prager plasticity (Klar et al. 2016): sand. Grains that part bear nothing until their volume is gone again. In 2D Mohr and Coulomb's
+---law in the plane.
+---@type fun(fields: cq.Material.drucker_prager.def): cq.Material
+material.drucker_prager = laws.drucker_prager
+
+---@class cq.Material.snow.def : cq.Material.def
+---@field young? number            with poisson
+---@field poisson? number          with young
+---@field shear? number            with bulk
+---@field bulk? number             with shear
+---@field snow_hardening? number
+---@field critical_compression? number
+---@field critical_stretch? number
+
+---Snow (Stomakhin et al. 2013): fixed corotated, flows outside of [1 - critical_compression, 1 + critical_stretch], and hardens as it is
+---compacted, exp(snow_hardening (1 - J_P)) times: leave room in the Courant number.
+---@type fun(fields: cq.Material.snow.def): cq.Material
+material.snow = laws.snow
+
+-- ---- what stands beside a law -----------------------------------------------------------------------------------------
+
+---@class cq.Material.viscoelastic.def
+---@field base cq.Material         made of a hyperelastic law; what it is when all has relaxed
+---@field modulus number[]         of each Maxwell branch relative to the base's shear modulus: beta, one to three of them
+---@field time number[]            relaxation time of each branch
+
+local viscoelastic = is.define("cq.Material.viscoelastic", {
+  base = is.instance "cq.Material",
+  modulus = is.list(is.number { min = 0 }, { min = 1 }),
+  time = is.list(is.number { above = 0 }, { min = 1 }),
+})
+
+-- laws that Maxwell branches may stand beside
+local function hyperelastic()
+  local names = {}
+  for _, law in ipairs(field.laws) do
+    if law.branches then names[#names + 1] = law.name end
+  end
+  return text.join(names)
+end
+
+---Viscoelastic: Maxwell branches beside a hyperelastic material (Simo 1987). What is quick meets a shear modulus of (1 + sum of modulus)
+---times the base's, which relaxes as modulus exp(-t / time); volume changes stay elastic. Its constants are those of the base, and
+---branch_modulus_1, relaxation_time_1 and so on. A viscosity is the base's.
+---@type fun(fields: cq.Material.viscoelastic.def): cq.Material
+function material.viscoelastic(fields)
+  local given = viscoelastic(fields)
+  local base, count, most = given.base, #given.modulus, tonumber(C.CQ_BRANCHES_MAX)
+  if count > most then
+    is.fail("cq.Material.viscoelastic: modulus has %s; a material has at most %d Maxwell branches", text.count(count, "number"), most)
+  elseif count ~= #given.time then
+    is.fail("cq.Material.viscoelastic: modulus has %s and time %d; each branch needs both", text.count(count, "number"), #given.time)
+  elseif base.branches > 0 or not field.laws[base.kind + 1].branches then
+    is.fail("cq.Material.viscoelastic: base is a cq.Material.%s; Maxwell branches stand beside %s alone", base.law, hyperelastic())
+  end
+  local self = setmetatable({}, Material)
+  for key, value in pairs(base) do self[key] = value end
+  self.law, self.branches = "viscoelastic", count
+  for k = 1, count do
+    self["branch_modulus_" .. k], self["relaxation_time_" .. k] = given.modulus[k], given.time[k]
+  end
+  self.constants = field.constants(self.kind, self.elasticity, self)
+  return self
+end
 
 return material

@@ -316,6 +316,22 @@ end
 ---@field poisson? number|table|cq.Tensor      {n}
 ---@field shear? number|table|cq.Tensor        {n}
 ---@field bulk? number|table|cq.Tensor         {n}
+---@field exponent? number|table|cq.Tensor     {n}
+---@field tension? number|table|cq.Tensor      {n}
+---@field viscosity? number|table|cq.Tensor    {n}
+---@field branch_modulus_1? number|table|cq.Tensor    {n}
+---@field relaxation_time_1? number|table|cq.Tensor   {n}
+---@field branch_modulus_2? number|table|cq.Tensor    {n}
+---@field relaxation_time_2? number|table|cq.Tensor   {n}
+---@field branch_modulus_3? number|table|cq.Tensor    {n}
+---@field relaxation_time_3? number|table|cq.Tensor   {n}
+---@field yield_stress? number|table|cq.Tensor        {n}
+---@field hardening? number|table|cq.Tensor           {n}
+---@field friction_angle? number|table|cq.Tensor      {n}
+---@field cohesion? number|table|cq.Tensor            {n}
+---@field snow_hardening? number|table|cq.Tensor      {n}
+---@field critical_compression? number|table|cq.Tensor   {n}
+---@field critical_stretch? number|table|cq.Tensor       {n}
 ---@field actuation_weight? table|cq.Tensor    {n, actuator_count} how much each particle follows each signal of stress actuators
 
 ---The robot with other values, for world:rollout { robot = ... }; all have gradients. Each value is one number (or a

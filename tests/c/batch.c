@@ -42,9 +42,9 @@ static int same(const double *a, const double *b, int64_t count) {
   return worst <= rounding * size;
 }
 
-static void check_scenes(int dim, int side, int precision, int threads, int records) {
+static void check_scenes(int dim, int side, int precision, int threads, int records, void (*change)(test_scene *)) {
   rounding = precision == CQ_FLOAT32 ? 1e-4 : 1e-11;
-  test_choice choice = {.dim = dim, .side = side, .precision = precision, .threads = threads, .steps = STEPS, .batch = BATCH};
+  test_choice choice = {.dim = dim, .side = side, .precision = precision, .threads = threads, .steps = STEPS, .batch = BATCH, .change = change};
   cq_plan plan;
   test_run all;
   if (records) {
@@ -314,9 +314,11 @@ static void check_threads(int dim, int side) {
 }
 
 int main(void) {
-  check_scenes(2, 12, CQ_FLOAT32, 2, 0);
-  check_scenes(2, 12, CQ_FLOAT32, 1, 4);
-  check_scenes(3, 7, CQ_FLOAT64, 2, 0);   // the last one, so that what follows is held to double
+  check_scenes(2, 12, CQ_FLOAT32, 2, 0, NULL);
+  check_scenes(2, 12, CQ_FLOAT32, 1, 4, NULL);
+  check_scenes(2, 12, CQ_FLOAT64, 2, 4, test_scene_viscous);
+  check_scenes(2, 12, CQ_FLOAT64, 1, 4, test_scene_plastic);
+  check_scenes(3, 7, CQ_FLOAT64, 2, 0, NULL);   // the last one, so that what follows is held to double
   check_readouts(2, 12, 2, 4);
   check_readouts(3, 6, 1, 4);
   check_threads(2, 130);        // enough particles that the threads share the reading

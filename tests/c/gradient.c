@@ -95,9 +95,9 @@ static void check_dimension(int dim, int side) {
 
 // ---- bits -------------------------------------------------------------------------------------------------------------------
 
-static void check_bits(int dim, int side, int precision) {
+static void check_bits(int dim, int side, int precision, void (*change)(test_scene *)) {
   cq_plan all, plan;
-  test_choice choice = {.dim = dim, .side = side, .precision = precision, .threads = 1, .steps = STEPS};
+  test_choice choice = {.dim = dim, .side = side, .precision = precision, .threads = 1, .steps = STEPS, .change = change};
   const uint64_t one = test_hash_of(&choice, &all);
   CHECK(all.recompute == 1 && all.records == STEPS, "%dD: everything is kept by default", dim);
   for (choice.threads = 2; choice.threads <= 8; choice.threads += choice.threads < 4 ? 1 : 4)
@@ -114,7 +114,10 @@ static void check_bits(int dim, int side, int precision) {
 int main(void) {
   check_dimension(2, 16);
   check_dimension(3, 9);
-  check_bits(2, 64, CQ_FLOAT32);
-  check_bits(3, 17, CQ_FLOAT64);
+  check_bits(2, 64, CQ_FLOAT32, NULL);
+  check_bits(3, 17, CQ_FLOAT64, NULL);
+  check_bits(2, 48, CQ_FLOAT32, test_scene_viscous);
+  check_bits(2, 48, CQ_FLOAT32, test_scene_plastic);
+  check_bits(3, 10, CQ_FLOAT64, test_scene_plastic);
   return check_report();
 }

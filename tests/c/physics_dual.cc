@@ -42,7 +42,7 @@ enum { DRAWS = 200 };
 // Inputs are moved by next to nothing, so that no two stretches are equal: a decomposition has no derivative there, while what
 // is made of it has one.
 template <typename Map>
-static void hold(const Map &map, const char *name, uint64_t silent = 0, uint64_t unchecked = 0) {
+static void hold(const Map &map, const char *name, uint64_t silent = 0, uint64_t unchecked = 0, double limit = 1e-12) {
   double worst = 0, worst_difference = 0, largest[Map::inputs] = {0};
   for (int round = 0; round < DRAWS; round++) {
     double in[Map::inputs], direction[Map::inputs], grad_in[Map::inputs] = {0}, grad_out[Map::outputs];
@@ -66,7 +66,8 @@ static void hold(const Map &map, const char *name, uint64_t silent = 0, uint64_t
       size += fabs(grad_in[k] * direction[k]);
       largest[k] = fmax(largest[k], fabs(grad_in[k]));
     }
-    size = fmax(size, terms);
+    // and to what rounding leaves of a stress that is nearly none: inputs are about one
+    size = fmax(fmax(size, terms), 0.01);
     const double error = fabs(got - wanted) / fmax(size, 1e-300);
     worst = error > worst || error != error ? error : worst;
     for (double step = 1e-3; step > 1e-7; step /= 10) {
@@ -80,7 +81,7 @@ static void hold(const Map &map, const char *name, uint64_t silent = 0, uint64_t
     }
     worst_difference = best > worst_difference || best != best ? best : worst_difference;
   }
-  CHECK(worst <= 1e-12, "%s: relative error %.1e against dual numbers", name, worst);
+  CHECK(worst <= limit, "%s: relative error %.1e against dual numbers", name, worst);
   CHECK(worst_difference <= 1e-7, "%s: relative error %.1e against central differences", name, worst_difference);
   for (int k = 0; k < Map::inputs; k++)
     if (!(unchecked >> k & 1)) CHECK((silent >> k & 1) ? largest[k] < 1e-13 : largest[k] > 1e-6, "%s: gradient of input %d is at most %g", name, k,

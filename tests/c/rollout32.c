@@ -17,10 +17,10 @@ typedef struct {
 enum { SIGNALS = CQ_FIELD_COUNT, FORCES, PARTS };
 static const char *part_name(int part) { return part == SIGNALS ? "signals" : part == FORCES ? "forces" : cq_field_describe(part)->name; }
 
-static outcome run(int dim, int side, int precision, int simd) {
+static outcome run(int dim, int side, int precision, int simd, void (*change)(test_scene *)) {
   test_run t;
   outcome o = {.start = {0}};
-  const test_choice choice = {.dim = dim, .side = side, .precision = precision, .simd = simd, .threads = 2, .steps = STEPS};
+  const test_choice choice = {.dim = dim, .side = side, .precision = precision, .simd = simd, .threads = 2, .steps = STEPS, .change = change};
   test_run_open(&t, &choice);
   o.state = test_array(t.offset[4]);
   test_run_forward(&t, STEPS);
@@ -60,20 +60,21 @@ static void compare(const outcome *got, const outcome *wanted, double limit, int
   }
 }
 
-static void check_precision(int dim, int side) {
-  outcome reference = run(dim, side, CQ_FLOAT64, 1);
+// single: what float32 may be off by
+static void check_precision(int dim, int side, double single, void (*change)(test_scene *)) {
+  outcome reference = run(dim, side, CQ_FLOAT64, 1, change);
   for (int k = 0; k < LEVELS; k++) {
     char what[64];
     if (has(dim, CQ_FLOAT64, level[k]) && level[k] != 1) {
-      outcome o = run(dim, side, CQ_FLOAT64, level[k]);
+      outcome o = run(dim, side, CQ_FLOAT64, level[k], change);
       snprintf(what, sizeof what, "float64, simd level %d", level[k]);
       compare(&o, &reference, 1e-11, dim, what);
       drop(&o);
     }
     if (has(dim, CQ_FLOAT32, level[k])) {
-      outcome o = run(dim, side, CQ_FLOAT32, level[k]);
+      outcome o = run(dim, side, CQ_FLOAT32, level[k], change);
       snprintf(what, sizeof what, "float32, simd level %d", level[k]);
-      compare(&o, &reference, 3e-5, dim, what);
+      compare(&o, &reference, single, dim, what);
       drop(&o);
     }
   }
@@ -122,8 +123,12 @@ static void check_large(int dim, int side, int precision, double limit) {
 }
 
 int main(void) {
-  check_precision(2, 24);
-  check_precision(3, 9);
+  check_precision(2, 24, 3e-5, NULL);
+  check_precision(3, 9, 3e-5, NULL);
+  check_precision(2, 12, 1e-4, test_scene_viscous);
+  check_precision(3, 7, 1e-4, test_scene_viscous);
+  check_precision(2, 12, 1e-4, test_scene_plastic);
+  check_precision(3, 7, 1e-4, test_scene_plastic);
   for (int k = 0; k < LEVELS; k++) {
     check_threads(2, 56, CQ_FLOAT32, level[k]);   // two ranges of particles, and four
     check_threads(2, 40, CQ_FLOAT64, level[k]);

@@ -39,6 +39,8 @@ int main(void) {
   space::check_scene(4, false, test_scene_rubber);
   plane::check_scene(10, false, test_scene_mixed);
   space::check_scene(4, false, test_scene_mixed);
+  plane::check_scene(16, false, test_scene_plastic);
+  space::check_scene(6, false, test_scene_plastic);
   plane::check_movers();
   space::check_movers();
   return check_report();

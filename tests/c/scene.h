@@ -161,6 +161,14 @@ static inline double test_usual(int32_t field) {
     case CQ_FIELD_EXPONENT: return 5;
     case CQ_FIELD_TENSION: return 0.1;
     case CQ_FIELD_VISCOSITY: return 0.03;
+    case CQ_FIELD_YIELD_STRESS: return 0.4;
+    case CQ_FIELD_HARDENING: return 2;
+    // it flows, but is not pulled apart: there stretches are equal, where numbers with a slope have none (rollout_dual.cc)
+    case CQ_FIELD_FRICTION_ANGLE: return 0.1;
+    case CQ_FIELD_COHESION: return 0.4;
+    case CQ_FIELD_SNOW_HARDENING: return 3;
+    case CQ_FIELD_CRITICAL_COMPRESSION: return 0.03;
+    case CQ_FIELD_CRITICAL_STRETCH: return 0.02;
     case CQ_FIELD_RELAXATION_TIME_1: return 0.005;
     case CQ_FIELD_RELAXATION_TIME_2: return 0.02;
     case CQ_FIELD_RELAXATION_TIME_3: return 0.1;
@@ -214,6 +222,13 @@ static inline void test_scene_rubber(test_scene *s) {
 static inline void test_scene_mixed(test_scene *s) {
   static const cq_material kinds[4] = {{CQ_MATERIAL_SAINT_VENANT_KIRCHHOFF, 0, 2, 0, 0}, {CQ_MATERIAL_OGDEN, 0, 0, 1, 1},
                                        {CQ_MATERIAL_NEO_HOOKEAN, 0, 0, 0, 0}, {CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, 0, 0, 0, 0}};
+  test_scene_take(s, kinds);
+}
+
+// solids that flow, and a fluid without viscosity
+static inline void test_scene_plastic(test_scene *s) {
+  static const cq_material kinds[4] = {{CQ_MATERIAL_VON_MISES, 0, 2, 0, 0}, {CQ_MATERIAL_DRUCKER_PRAGER, 0, 0, 1, 0},
+                                       {CQ_MATERIAL_SNOW, 0, 0, 0, 0}, {CQ_MATERIAL_FLUID, 0, 0, 0, 0}};
   test_scene_take(s, kinds);
 }
 

@@ -1,9 +1,9 @@
 // fluid: weakly compressible, by Tait's equation of state in J = det F (Cole 1948; Monaghan 1994). Viscosity stands beside it
 // (viscous.inl). In 2D J is the ratio of areas.
-//   p = K / gamma (J^-gamma - 1), psi with d psi / dJ = -p, P = -p cof(F)                                                  (E23)
+//   p = K / gamma (J^-gamma - 1), psi with d psi / dJ = -p, P = -p cof(F)                                                  (E40)
 // gamma = 7 is water's; gamma = 1 is linear in the density.
 // After a step F <- J^(1/dim) I, so that nothing of F but the volume is kept, and J is at most where the tension -p is the largest
-// that the fluid bears: it cavitates, and what it expands further is forgotten.                                            (E24)
+// that the fluid bears: it cavitates, and what it expands further is forgotten.                                            (E41)
 
 enum { FLUID_BULK, FLUID_EXPONENT, FLUID_TENSION, FLUID_COUNT };
 
@@ -58,7 +58,7 @@ CQ_INLINE void fluid_grad_constants(const MaterialPoint *at, MaterialPoint *grad
   grad->c[FLUID_EXPONENT] -= bulk / gamma * (slope + power * r_log(jac)) * along;
 }
 
-// ---- after the step (E24) ---------------------------------------------------------------------------------------------------
+// ---- after the step (E41) ---------------------------------------------------------------------------------------------------
 
 // The volume at which the fluid cavitates: J_max = x^(-1/gamma), x = 1 - gamma tension / K; none where x <= 0.
 typedef struct {

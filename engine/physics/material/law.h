@@ -35,6 +35,9 @@ typedef struct cq_law {
 // NULL for a kind that there is none of.
 const cq_law *cq_law_of(int32_t kind);
 
+int cq_law_is_volumetric(const cq_law *law);     // it may have the Bonet-Wood term
+int cq_law_is_hyperelastic(const cq_law *law);   // of finite strain: Maxwell branches may stand beside it
+
 // Slots of a material: first those of what stands beside its law (material_extras), then the law's own. Returns how many.
 int32_t cq_material_slots(const cq_material *material, int32_t slot[CQ_SLOTS_MAX]);
 int32_t cq_material_internals(const cq_material *material, int32_t dim);   // internal variables of a particle

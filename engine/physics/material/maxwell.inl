@@ -1,8 +1,8 @@
 // maxwell: viscoelasticity of finite strain, as Maxwell branches beside a hyperelastic law (Simo 1987; Holzapfel, Nonlinear Solid
 // Mechanics, 2000, section 6.10). A branch k holds an overstress Q_k, in the material frame, that follows the isochoric part of the
 // law's second Piola-Kirchhoff stress S with a modulus beta_k relative to the law, and relaxes in the time tau_k:
-//   P = P_law + F sum_k Q_k, Q' + Q / tau = beta S_iso'                                                                     (E26)
-//   after a step: Q <- e Q + g beta (S_iso(F) - S), S <- S_iso(F), e = exp(-dt / tau), g = exp(-dt / (2 tau))               (E27)
+//   P = P_law + F sum_k Q_k, Q' + Q / tau = beta S_iso'                                                                     (E43)
+//   after a step: Q <- e Q + g beta (S_iso(F) - S), S <- S_iso(F), e = exp(-dt / tau), g = exp(-dt / (2 tau))               (E44)
 // S_iso is the stress of the energy psi(J^(-1/dim) F): volume changes are elastic, and a modulus mu of the law becomes mu (1 + sum beta)
 // for what is quick. In 2D the isochoric part is that of the plane, with J^(-1/2).
 // Internal variables: S_iso of the last step, then each Q_k, packed as a symmetric matrix. All are 0 at the start, so that an initial F
@@ -110,7 +110,7 @@ CQ_RARE void isochoric_second(const MaterialPoint *at, const Isochoric *iso, Rea
   mat_mul_tn(iso->g, p, s);
 }
 
-// ---- after the step (E27) ---------------------------------------------------------------------------------------------------------
+// ---- after the step (E44) ---------------------------------------------------------------------------------------------------------
 
 CQ_RARE void maxwell_update(MaterialPoint *at) {
   Isochoric iso;
