@@ -40,7 +40,7 @@
   F(ALPHA_3,             alpha_3,             0, "-",                ANY,                0, "alpha_3 of Ogden, the exponent of mu_3") \
   F(K1,                  k1,                  0, "stress",           FROM_ZERO,        NAN, "stiffness k1 of fibres")                \
   F(K2,                  k2,                  0, "-",                FROM_ZERO,          0, "exponent k2 of fibres, 0 for none")      \
-  F(FIBRE,               fibre,               1, "-",                ANY,              NAN, "direction of fibres, of any length")      \
+  F(FIBRE,               fibre,               1, "-",                ANY,              NAN, "direction of fibres, of any length")    \
   F(EXPONENT,            exponent,            0, "-",                POSITIVE,           7, "exponent gamma of Tait's equation of state") \
   F(TENSION,             tension,             0, "stress",           FROM_ZERO,          0, "largest tension that a fluid bears")  \
   F(VISCOSITY,           viscosity,           0, "stress time",      FROM_ZERO,        NAN, "dynamic viscosity eta")               \

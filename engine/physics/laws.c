@@ -54,6 +54,11 @@ int32_t cq_material_internals(const cq_material *material, int32_t dim) {
 
 int cq_material_updates(const cq_material *material) { return material->branches || cq_law_of(material->kind)->updates; }
 
+cq_status cq_material_check(const cq_material *material, const double *slot, int64_t particle) {
+  const cq_law *law = cq_law_of(material->kind);
+  return law->check ? law->check(slot + material_extras(material), particle) : CQ_OK;
+}
+
 double cq_material_modulus(const cq_material *material, const double *slot) {
   const int32_t extras = material_extras(material);
   double modulus = cq_law_of(material->kind)->modulus(material, slot + extras);

@@ -96,11 +96,9 @@ cq_status cq_constants_check(const cq_model *m, const double *const *value) {
   int32_t checked = 0;
   for (int32_t k = 0; k < m->material_count; k++) checked += cq_law_of(m->materials[k].kind)->check != NULL;
   for (int64_t p = 0; checked && p < m->particle_count; p++) {
-    const cq_law *law = cq_law_of(m->materials[m->material[p]].kind);
     double slot[CQ_SLOTS_MAX];
-    if (!law->check) continue;
     cq_constants_of(m, value, p, slot);
-    const cq_status status = law->check(slot, p);
+    const cq_status status = cq_material_check(&m->materials[m->material[p]], slot, p);
     if (status) return status;
   }
   return CQ_OK;

@@ -161,6 +161,58 @@ material.corotated = laws.corotated
 ---@type fun(fields: cq.Material.linear.def): cq.Material
 material.linear = laws.linear
 
+---@class cq.Material.saint_venant_kirchhoff.def : cq.Material.elastic.def
+
+---Saint Venant-Kirchhoff: P = F (2 mu E + lambda tr(E) I), linear in the Green strain E: large rotations and small strains. It gives way below
+---a stretch of 0.58.
+---@type fun(fields: cq.Material.saint_venant_kirchhoff.def): cq.Material
+material.saint_venant_kirchhoff = laws.saint_venant_kirchhoff
+
+---@class cq.Material.mooney_rivlin.def : cq.Material.def
+---@field c10 number               2 (c10 + c01) is the shear modulus at rest
+---@field c01 number
+---@field bulk number
+
+---Mooney-Rivlin: C10 (I1 - 3) + C01 (I2 - 3) and a bulk modulus: rubber up to stretches of about 2.
+---@type fun(fields: cq.Material.mooney_rivlin.def): cq.Material
+material.mooney_rivlin = laws.mooney_rivlin
+
+---@class cq.Material.yeoh.def : cq.Material.def
+---@field c10 number               2 c10 is the shear modulus at rest
+---@field c20? number
+---@field c30? number
+---@field bulk number
+
+---Yeoh (1993): the sum of C_k0 (I1 - 3)^k, k = 1, 2, 3, and a bulk modulus: rubber and silicone up to large stretches.
+---@type fun(fields: cq.Material.yeoh.def): cq.Material
+material.yeoh = laws.yeoh
+
+---@class cq.Material.ogden.def : cq.Material.def
+---@field mu_1 number              sum of mu_k alpha_k / 2 is the shear modulus at rest
+---@field alpha_1 number
+---@field mu_2? number
+---@field alpha_2? number
+---@field mu_3? number
+---@field alpha_3? number
+---@field bulk number
+
+---Ogden (1972): the sum of mu_k / alpha_k (l_1^alpha_k + l_2^alpha_k + l_3^alpha_k - 3) in isochoric stretches, up to three terms, and a bulk
+---modulus.
+---@type fun(fields: cq.Material.ogden.def): cq.Material
+material.ogden = laws.ogden
+
+---@class cq.Material.transversely_isotropic.def : cq.Material.def
+---@field shear number             of the matrix
+---@field bulk number
+---@field k1 number
+---@field k2? number
+---@field fibre number[]
+
+---Neo-Hookean with one family of fibres that only pull (Holzapfel, Gasser and Ogden 2000): k1/(2 k2) (exp(k2 <I4 - 1>^2) - 1), I4 the square
+---of the fibre's stretch.
+---@type fun(fields: cq.Material.transversely_isotropic.def): cq.Material
+material.transversely_isotropic = laws.transversely_isotropic
+
 ---@class cq.Material.fluid.def : cq.Material.def
 ---@field bulk number
 ---@field exponent? number        7 is water's; 1 makes the pressure linear in the density

@@ -39,6 +39,8 @@ enum { DRAWS = 200 };
 
 // A map of the engine: draw() takes inputs, primal() outputs, adjoint() adds gradients of inputs for gradients of outputs;
 // silent: bit k says that input k has no influence; unchecked: that it may have some or none. Differences shrink with the step until rounding takes over.
+// Inputs are moved by next to nothing, so that no two stretches are equal: a decomposition has no derivative there, while what
+// is made of it has one.
 template <typename Map>
 static void hold(const Map &map, const char *name, uint64_t silent = 0, uint64_t unchecked = 0, double limit = 1e-12) {
   double worst = 0, worst_difference = 0, largest[Map::inputs] = {0};
@@ -48,8 +50,6 @@ static void hold(const Map &map, const char *name, uint64_t silent = 0, uint64_t
     for (double &d : direction) d = uniform(-1, 1);
     for (double &g : grad_out) g = uniform(-1, 1);
     dual seeded[Map::inputs], out[Map::outputs];
-    // moved by next to nothing, so that no two stretches are equal: a decomposition has no derivative there, while
-    // what is made of it has one
     for (int k = 0; k < Map::inputs; k++) seeded[k] = {twofold(in[k]) + twofold(1e-16 * uniform(-1, 1)), direction[k]};
     map.primal(seeded, out);
     map.adjoint(in, grad_in, grad_out);

@@ -53,7 +53,9 @@ static void random_deformation(shape kind, double *f) {
       // R Q S Q^T, S = diag(a, a, b) if repeated
       random_rotation(r);
       random_rotation(q);
-      const double a = uniform(0.5, 1.5), gap = kind == NEARLY_REPEATED ? 1e-9 : 0;
+      double a = 1;
+      while (fabs(a - 1) < 0.02) a = uniform(0.5, 1.5);   // close to rest the energy has no slope to speak of
+      const double gap = kind == NEARLY_REPEATED ? 1e-9 : 0;
       for (int i = 0; i < D; i++) {
         s[i][i] = i < 2 ? a + i * gap : uniform(0.5, 1.5);
         if (kind == STRETCHED) s[i][i] = pow(10, uniform(-1, 1));

@@ -30,6 +30,8 @@ static const law laws[] = {
     {CQ_MATERIAL_OGDEN, 0, "Ogden of one term", true, {{0.5, 3}, {0, 0}, {0, 0}, {2, 2}, {0, 0}, {0, 0}, {0.5, 100}}, {0, 0}},
     {CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, 0, "transversely isotropic", true,
      {{0.5, 3}, {5, 10}, {0.5, 2}, {0.005, 0.02}, {0.3, 1}, {0.3, 1}, {0, D == 3 ? 1 : 0}}, {0, 0}, 0, 0, true},
+    {CQ_MATERIAL_OGDEN, 0, "Ogden, viscous, a Maxwell branch", true,
+     {{0.1, 2}, {0.2, 1}, {0.002, 0.1}, {0.5, 3}, {0.01, 0.1}, {-1, -0.01}, {1, 2}, {3, 6}, {-3, -0.5}, {0.5, 100}}, {-1, 1}, 1, 1},
     {CQ_MATERIAL_FLUID, 0, "fluid", true, {{0.5, 10}, {1, 8}, {0.01, 0.3}}, {0, 0}},
     {CQ_MATERIAL_FLUID, 0, "fluid, linear in the density", true, {{0.5, 10}, {1, 1}, {0.01, 0.3}}, {0, 0}},
     {CQ_MATERIAL_FLUID, 0, "viscous fluid that bears any tension", true, {{0.1, 2}, {0.5, 1}, {6.5, 7.5}, {9, 10}}, {0, 0}, 1},

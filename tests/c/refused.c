@@ -34,7 +34,14 @@
   F(beyond,           "particle 4 starts outside the world: coordinate 1 is 100",  s->position[12] = 100)                   \
   F(materials,        "0 materials",                              d->material_count = 0)                                    \
   F(materials_many,   "33 materials",                             d->material_count = 33)                                   \
-  F(material_kind,    "material 1 has the unknown kind",          s->materials[1].kind = CQ_MATERIAL_COUNT)                               \
+  F(mooney,           "c10 + c01 of particle 8 is 1 + -1;",        take(s, CQ_MATERIAL_MOONEY_RIVLIN, CQ_FIELD_C10, 1, CQ_FIELD_C01, -1)) \
+  F(yeoh,             "c10 of particle 8 is 0;",                  take(s, CQ_MATERIAL_YEOH, CQ_FIELD_C10, 0, CQ_FIELD_C20, 1))        \
+  F(ogden,            "of particle 8 is -1.6",                    take(s, CQ_MATERIAL_OGDEN, CQ_FIELD_MU_1, 0, CQ_FIELD_MU_2, -0.8))  \
+  F(fibre,            "fibre of particle 8 has no length",        take(s, CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, CQ_FIELD_FIBRE, 0, CQ_FIELD_K1, 1)) \
+  F(matrix,           "shear of particle 8 is 0;",                take(s, CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, CQ_FIELD_SHEAR, 0, CQ_FIELD_K1, 1)) \
+  F(fibres_push,      "k1[8] is -1; it must not be negative",     take(s, CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, CQ_FIELD_K1, -1, CQ_FIELD_K2, 0)) \
+  F(no_constant,      "bulk is needed for every particle",        s->materials[0].kind = CQ_MATERIAL_YEOH)                  \
+  F(material_kind,    "material 1 has the unknown kind 99",       s->materials[1].kind = 99)                                \
   F(power_odd,        "incompressible is 3",                      s->materials[0].incompressible = 3)                       \
   F(not_viscous,      "viscous is 2; it must be 0 or 1",          s->materials[0].viscous = 2)                              \
   F(many_branches,    "4 Maxwell branches; a material has 0 to 3", s->materials[0].branches = 4)                            \
@@ -79,6 +86,19 @@ static void use_heights(test_scene *s) {
   s->walls[0].height = heights;
   s->walls[0].height_count[0] = s->walls[0].height_count[1] = 2;
   s->walls[0].height_spacing[0] = s->walls[0].height_spacing[1] = 1;
+}
+
+// particles of one law, of which number 8 has two constants of its own
+static void take(test_scene *s, int32_t kind, int32_t first, double value, int32_t second, double other) {
+  const cq_material kinds[4] = {{kind, 0, 0, 0, 0}, {kind, 0, 0, 0, 0}, {kind, 0, 0, 0, 0}, {kind, 0, 0, 0, 0}};
+  const int32_t field[2] = {first, second};
+  test_scene_take(s, kinds);
+  for (int32_t k = CQ_FIELD_ALPHA_1; k <= CQ_FIELD_ALPHA_3 && kind == CQ_MATERIAL_OGDEN; k++)
+    for (int64_t p = 0; p < s->n; p++) s->constant[k][p] = k == CQ_FIELD_ALPHA_2 ? 2 : 0;
+  for (int f = 0; f < 2; f++) {
+    const int width = cq_field_describe(field[f])->rank ? s->def.dim : 1;
+    for (int i = 0; i < width; i++) s->constant[field[f]][8 * width + i] = f ? other : value;
+  }
 }
 
 static cq_wall many[9];
@@ -137,6 +157,24 @@ static void check_rollout_defs(cq_world *world) {
 #undef REFUSED
 }
 
+// constants that a law refuses together, when the rollout begins; then others, and it does
+static void mooney(test_scene *s) { take(s, CQ_MATERIAL_MOONEY_RIVLIN, CQ_FIELD_C10, 1, CQ_FIELD_C01, 1); }
+static void check_law_values(void) {
+  test_run t;
+  const test_choice choice = {.dim = 2, .side = 8, .precision = CQ_FLOAT32, .threads = 1, .steps = 1, .change = mooney};
+  test_run_open(&t, &choice);
+  double *value = test_array(t.scene.n);
+  CHECK(cq_rollout_set(t.rollout, CQ_FIELD_C10, value, 0) == CQ_OK, "%s", cq_error());
+  CHECK(cq_rollout_begin(t.rollout) == CQ_OK, "%s", cq_error());
+  for (int64_t p = 0; p < t.scene.n; p++) value[p] = p == 5 ? -3 : 1;
+  CHECK(cq_rollout_set(t.rollout, CQ_FIELD_C10, value, 0) == CQ_OK, "%s", cq_error());
+  for (int k = 0; k < 2; k++) CHECK_FAILS(cq_rollout_begin(t.rollout), CQ_INVALID, "c10 + c01 of particle 5 is -3 + ");
+  value[5] = 1;
+  CHECK(cq_rollout_set(t.rollout, CQ_FIELD_C10, value, 0) == CQ_OK && cq_rollout_begin(t.rollout) == CQ_OK, "%s", cq_error());
+  free(value);
+  test_run_close(&t);
+}
+
 static void check_values(test_run *t) {
   static const struct { int32_t field; double value; const char *words; } rows[] = {
       {CQ_FIELD_POSITION, NAN, "position[3] is "}, {CQ_FIELD_VELOCITY, INFINITY, "velocity[3] is inf"},
@@ -155,6 +193,7 @@ static void check_values(test_run *t) {
     free(value);
   }
   double zero = 0;
+  check_law_values();
   CHECK_FAILS(cq_rollout_set(t->rollout, CQ_FIELD_COUNT, &zero, 0), CQ_INVALID, "there is no field ");
   CHECK_FAILS(cq_rollout_set(t->rollout, -1, &zero, 0), CQ_INVALID, "no field -1");
 }

@@ -35,6 +35,10 @@ int main(void) {
   space::check_scene(7, false);
   plane::check_scene(16, false, test_scene_viscous);
   space::check_scene(6, false, test_scene_viscous);
+  plane::check_scene(12, false, test_scene_rubber);
+  space::check_scene(4, false, test_scene_rubber);
+  plane::check_scene(10, false, test_scene_mixed);
+  space::check_scene(4, false, test_scene_mixed);
   plane::check_scene(16, false, test_scene_plastic);
   space::check_scene(6, false, test_scene_plastic);
   plane::check_movers();

@@ -95,7 +95,13 @@ static void head_slots(const cq_model *m, size_t p) {
     if (of[k] == CQ_SLOT_MU)
       over_dual::cq_lame({m->young[p], toward.field[CQ_FIELD_YOUNG][p]}, {m->poisson[p], toward.field[CQ_FIELD_POISSON][p]}, &lame[0],
                          &lame[1], &lame[2]);
-    toward.slot[k][p] = of[k] < 0 ? lame[-1 - of[k]].slope : toward.field[of[k]][p];
+    size_t component = 0;   // of a vector, which takes three slots in 2D too
+    for (int32_t before = 0; before < k; before++) component += of[before] == of[k];
+    const bool vector = of[k] >= 0 && cq_field_describe(of[k])->rank;
+    toward.slot[k][p] = of[k] < 0              ? lame[-1 - of[k]].slope
+                        : !vector              ? toward.field[of[k]][p]
+                        : component < (size_t)D ? toward.field[of[k]][p * D + component]
+                                               : 0;
   }
 }
 

@@ -172,6 +172,16 @@ static inline double test_usual(int32_t field) {
     case CQ_FIELD_RELAXATION_TIME_1: return 0.005;
     case CQ_FIELD_RELAXATION_TIME_2: return 0.02;
     case CQ_FIELD_RELAXATION_TIME_3: return 0.1;
+    case CQ_FIELD_SHEAR: return 4;
+    case CQ_FIELD_C10: return 1.8;
+    case CQ_FIELD_C20: return -0.1;
+    case CQ_FIELD_C30: return 0.2;
+    case CQ_FIELD_MU_1: case CQ_FIELD_K1: return 3;
+    case CQ_FIELD_MU_2: return 0.1;
+    case CQ_FIELD_MU_3: return -0.4;
+    case CQ_FIELD_ALPHA_1: return 1.7;
+    case CQ_FIELD_ALPHA_2: return 4;
+    case CQ_FIELD_ALPHA_3: return -2;
     default: return 0.5;
   }
 }
@@ -180,6 +190,7 @@ static inline double test_usual(int32_t field) {
 static inline void test_scene_take(test_scene *s, const cq_material materials[4]) {
   memcpy(s->materials, materials, sizeof s->materials);
   s->def.material_count = 4;
+  test_constants = 0;
   for (int64_t p = 0; p < s->n; p++) s->material[p] = (int32_t)(p % 4);
   for (int k = 0; k < 4; k++) {
     int32_t fields[16];
@@ -188,8 +199,9 @@ static inline void test_scene_take(test_scene *s, const cq_material materials[4]
       const int32_t f = fields[i];
       test_constants |= (uint64_t)1 << f;
       if (s->def.value[f]) continue;
-      s->def.value[f] = s->constant[f] = test_array(s->n);
-      for (int64_t p = 0; p < s->n; p++) s->constant[f][p] = test_usual(f) * (1 + 0.2 * test_random());
+      const int64_t numbers = s->n * (cq_field_describe(f)->rank ? s->def.dim : 1);
+      s->def.value[f] = s->constant[f] = test_array(numbers);
+      for (int64_t p = 0; p < numbers; p++) s->constant[f][p] = test_usual(f) * (1 + 0.2 * test_random());
     }
   }
 }
@@ -198,6 +210,18 @@ static inline void test_scene_take(test_scene *s, const cq_material materials[4]
 static inline void test_scene_viscous(test_scene *s) {
   static const cq_material kinds[4] = {{CQ_MATERIAL_FLUID, 0, 0, 1, 0}, {CQ_MATERIAL_NEO_HOOKEAN, 0, 2, 0, 1},
                                        {CQ_MATERIAL_COROTATED, 0, 0, 1, 3}, {CQ_MATERIAL_LINEAR, 0, 0, 1, 0}};
+  test_scene_take(s, kinds);
+}
+
+// hyperelastic laws, and some of them beside fused ones and with what may stand beside them
+static inline void test_scene_rubber(test_scene *s) {
+  static const cq_material kinds[4] = {{CQ_MATERIAL_MOONEY_RIVLIN, 0, 0, 0, 0}, {CQ_MATERIAL_YEOH, 0, 0, 0, 0},
+                                       {CQ_MATERIAL_OGDEN, 0, 0, 0, 0}, {CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, 0, 0, 0, 0}};
+  test_scene_take(s, kinds);
+}
+static inline void test_scene_mixed(test_scene *s) {
+  static const cq_material kinds[4] = {{CQ_MATERIAL_SAINT_VENANT_KIRCHHOFF, 0, 2, 0, 0}, {CQ_MATERIAL_OGDEN, 0, 0, 1, 1},
+                                       {CQ_MATERIAL_NEO_HOOKEAN, 0, 0, 0, 0}, {CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, 0, 0, 0, 0}};
   test_scene_take(s, kinds);
 }
 

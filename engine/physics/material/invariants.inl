@@ -1,6 +1,6 @@
 // invariants: laws of rubber that are an energy of the isochoric invariants and of J,
-//   psi = W(I1, I2) + U(J),  I1 = J^(-2/3) tr(C),  I2 = J^(-4/3) (tr(C)^2 - tr(C^2)) / 2,  C = F^T F                 (E25)
-//   U(J) = K/4 (J^2 - 1 - 2 log J), which grows without bound as J -> 0 and as J -> infinity                         (E26)
+//   psi = W(I1, I2) + U(J),  I1 = J^(-2/3) tr(C),  I2 = J^(-4/3) (tr(C)^2 - tr(C^2)) / 2,  C = F^T F                 (E31)
+//   U(J) = K/4 (J^2 - 1 - 2 log J), which grows without bound as J -> 0 and as J -> infinity                         (E32)
 // 2D is plane strain: F has a third stretch of 1, so tr(C) = |F|^2 + 1 and the second of C is |F|^2 + J^2.
 
 // I1, I2 and their derivatives by F; I2 only if `second` is set, which is a constant where this is inlined

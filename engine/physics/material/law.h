@@ -28,7 +28,7 @@ typedef struct cq_law {
   int32_t small_strain;                  // 1: the stress changes if the body turns, so no Maxwell branch can stand beside the law
   // Upper bound on rho c^2 for waves about the state at rest [stress], from the slots.
   double (*modulus)(const cq_material *material, const double *slot);
-  // Are the constants of a particle good together? Else a sentence. NULL: those that keep their bounds are.
+  // cq_material_check from the law's slots; NULL: constants that keep their bounds are good.
   cq_status (*check)(const double *slot, int64_t particle);
 } cq_law;
 
@@ -42,6 +42,8 @@ int cq_law_is_hyperelastic(const cq_law *law);   // of finite strain: Maxwell br
 int32_t cq_material_slots(const cq_material *material, int32_t slot[CQ_SLOTS_MAX]);
 int32_t cq_material_internals(const cq_material *material, int32_t dim);   // internal variables of a particle
 int cq_material_updates(const cq_material *material);                      // as cq_law.updates
+// Are the constants of a particle good together? From all slots of the material; else a sentence.
+cq_status cq_material_check(const cq_material *material, const double *slot, int64_t particle);
 // Upper bound on rho c^2 for waves about the state at rest [stress], from all slots of the material.
 double cq_material_modulus(const cq_material *material, const double *slot);
 

@@ -1,5 +1,5 @@
 // Mooney-Rivlin (Mooney 1940, Rivlin 1948): rubber up to stretches of about 2.
-//   psi = C10 (I1 - 3) + C01 (I2 - 3) + U(J), invariants and U of invariants.inl                                     (E27)
+//   psi = C10 (I1 - 3) + C01 (I2 - 3) + U(J), invariants and U of invariants.inl                                     (E33)
 // Shear modulus at rest 2 (C10 + C01).
 
 enum { MOONEY_C10, MOONEY_C01, MOONEY_BULK, MOONEY_COUNT };

@@ -1,5 +1,5 @@
 // Ogden (1972), up to three terms, in the isochoric stretches l_i = J^(-1/3) s_i; a term that is not used has mu = 0.
-//   psi = sum_k mu_k/alpha_k (l_1^alpha_k + l_2^alpha_k + l_3^alpha_k - 3) + U(J), U of invariants.inl                  (E29)
+//   psi = sum_k mu_k/alpha_k (l_1^alpha_k + l_2^alpha_k + l_3^alpha_k - 3) + U(J), U of invariants.inl                  (E35)
 // Shear modulus at rest sum_k mu_k alpha_k / 2. With e_i = log l_i, of sum 0, and E_ki = exp(alpha_k e_i) the principal
 // Kirchhoff stresses are tau_i = sum_k mu_k (E_ki - (E_k1 + E_k2 + E_k3)/3) + J U', and P = U diag(tau_i / s_i) V^T.
 // 2D is plane strain, s_3 = 1.

@@ -1,7 +1,7 @@
 // Saint Venant-Kirchhoff: linear in the Green strain, so right for large rotations and small strains. In compression it
 // softens, and below a stretch of 0.58 it gives way: no law for squeezed bodies.
 //   E = (F^T F - I) / 2, psi = mu |E|^2 + lambda/2 tr(E)^2
-//   P = F S, S = 2 mu E + lambda tr(E) I                                                                          (E24)
+//   P = F S, S = 2 mu E + lambda tr(E) I                                                                          (E30)
 
 #if defined(CQ_LAW_TABLE)
 static const cq_law saint_venant_kirchhoff_law = {

@@ -1,5 +1,5 @@
 // transversely isotropic: a neo-Hookean matrix with one family of fibres (Holzapfel, Gasser and Ogden 2000) along d.
-//   psi = mu/2 (I1 - 3) + U(J) + k1/(2 k2) (exp(k2 <I4 - 1>^2) - 1), I4 = |F d|^2 / |d|^2, <x> = max(x, 0)              (E30)
+//   psi = mu/2 (I1 - 3) + U(J) + k1/(2 k2) (exp(k2 <I4 - 1>^2) - 1), I4 = |F d|^2 / |d|^2, <x> = max(x, 0)              (E36)
 // I1 and U are those of invariants.inl. I4 is the square of the fibre's whole stretch, as Nolan et al. 2014 have it: the
 // isochoric one of the first paper leaves fibres without stress where a body swells. k2 = 0 is the limit k1/2 <I4 - 1>^2,
 // the standard reinforcing model.
