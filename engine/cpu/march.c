@@ -45,6 +45,19 @@ static void load_drive(cq_scene *s, cq_crew *crew) {
   int begin, end;
   cq_crew_share(crew, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) s->kernels->load_drive(s, r);
+  if (s->model->cables.count) {
+    cq_crew_wait(crew);   // for the forces of all ranges
+    if (crew->rank == 0) s->kernels->load_cables(s);
+  }
+  cq_crew_phase(crew, CQ_PHASE_DRIVE);
+}
+
+// The pull of cables at the positions of a state, for all of the crew. The first of it may begin while others are still in the pass
+// before, which must not read forces.
+static void pull_cables(cq_scene *s, cq_crew *crew, const cq_slice *in) {
+  if (!s->model->cables.count) return;
+  if (crew->rank == 0) s->kernels->pull_cables(s, in);
+  cq_crew_wait(crew);
   cq_crew_phase(crew, CQ_PHASE_DRIVE);
 }
 
@@ -101,6 +114,7 @@ static cq_status run_step(cq_scene *s, cq_crew *crew, cq_slice **live, double *d
   cq_found *found = s->found[parity], sum = {0};
   cq_crew_share(crew, s->ranges, &begin, &end);
   if (crew->rank == 0) s->status = prepare_step(s, record);
+  pull_cables(s, crew, *live);
   for (int32_t r = begin; r < end; r++) s->kernels->p2g(s, *live, r, &found[r]);
   cq_crew_phase(crew, CQ_PHASE_P2G);
   cq_crew_wait(crew);
@@ -245,8 +259,14 @@ static void reverse_step(cq_scene *s, cq_crew *crew, const cq_step_record *recor
   for (int32_t r = begin; r < end; r++) s->kernels->grid_adj(s, record->grid, r);
   cq_crew_wait(crew);
   cq_crew_phase(crew, CQ_PHASE_GRID_ADJ);
+  pull_cables(s, crew, record->in);
   for (int32_t r = begin; r < end; r++) s->kernels->p2g_adj(s, record->in, record->out, r);
   cq_crew_phase(crew, CQ_PHASE_P2G_ADJ);
+  if (!s->model->cables.count) return;
+  cq_crew_wait(crew);
+  if (crew->rank == 0) s->kernels->pull_cables_adj(s, record->in);
+  cq_crew_wait(crew);
+  cq_crew_phase(crew, CQ_PHASE_DRIVE);
 }
 
 static void sum_signals(cq_scene *s) {

@@ -4,6 +4,7 @@
 typedef struct {
   const cq_model *model;
   const real *params, *drive;    // drive is NULL for a chunk without actuation and forces
+  int pressed;                   // some particle of the chunk is on a surface with a pressure
   const real *internal;          // NULL where no material has internal variables
   const cq_material *only;       // the material of a chunk that has but one
   const uint8_t *material;
@@ -16,6 +17,7 @@ CQ_INLINE Matter matter_of(const cq_scene *s, const cq_slice *in, const int32_t 
   m.model = s->model;
   m.params = (const real *)a->params + AT(c, s->params, 0);
   m.drive = a->driven[c] ? (const real *)s->drive + AT(c, DRIVES, 0) : NULL;
+  m.pressed = a->driven[c] >> CQ_DRIVE_PRESSURE & 1;
   m.internal = in->internal ? (const real *)in->internal + AT(c, s->model->internal_count, 0) : NULL;
   m.material = a->material + c * CQ_CHUNK;
   m.materials = a->materials[c];
@@ -27,9 +29,13 @@ CQ_INLINE Matter matter_of(const cq_scene *s, const cq_slice *in, const int32_t 
 
 CQ_INLINE Real param(const Matter *m, const int which, const int h) { return r_load(m->params + which * CQ_CHUNK + h); }
 
-CQ_INLINE void force_of(const Matter *m, const int h, Real force[CQ_DIM]) {
+CQ_INLINE void force_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], Real force[CQ_DIM]) {
   EACH(i) force[i] = r_set((real)0);
   if (m->drive) load_vector(m->drive, FORCE, h, force);
+  if (!m->pressed) return;
+  Real pressure[CQ_DIM];
+  load_vector(m->drive, PRESSURE, h, pressure);
+  pressure_force(f, pressure, force);
 }
 
 // lanes of one material: 1 where the material is k, else 0
@@ -155,7 +161,7 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found)
       MaterialKept kept;
       const Real jac = stress_of(&matter, h, def, &kept, tau);
       smallest = r_pick(smallest - jac, jac, smallest);
-      force_of(&matter, h, force);
+      force_of(&matter, h, def, force);
       Real q[CQ_DIM], b[CQ_DIM][CQ_DIM];
       const Real mass = param(&matter, CQ_PARAM_MASS, h);
       transfer_to_grid(dx, dt, arm, mass, param(&matter, CQ_PARAM_VOLUME, h), v, affine, tau, force, q, b);

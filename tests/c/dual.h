@@ -35,6 +35,14 @@ inline dual s_sqrt(dual x) {
   return {r, x.slope / (2 * r)};
 }
 inline dual s_log(dual x) { return {log(x.value), x.slope / x.value}; }
+inline dual s_exp(dual x) {
+  const double e = exp(x.value);
+  return {e, x.slope * e};
+}
+inline dual s_atan2(dual y, dual x) {
+  const double square = x.value * x.value + y.value * y.value;
+  return {atan2(y.value, x.value), (x.value * y.slope - y.value * x.slope) / square};
+}
 inline dual s_floor(dual x) { return {floor(x.value), 0}; }
 
 #endif

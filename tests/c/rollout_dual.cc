@@ -31,6 +31,9 @@ int main(void) {
   plane::check_scene(24, false);
   plane::check_scene(40, true);    // so many particles that several ranges of them share grid columns
   space::check_scene(7, false);
+  plane::check_scene(24, false, true);
+  plane::check_scene(40, true, true);
+  space::check_scene(7, false, true);
   plane::check_movers();
   space::check_movers();
   return check_report();

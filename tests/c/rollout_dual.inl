@@ -71,8 +71,22 @@ static void load_drive_seeded(cq_scene *s, int32_t range) {
   load_drive(s, range);
   load_drive(&weights, range);
   seed(s->drive, begin, end);
+  for (int64_t k = begin; k < end; k++)
+    if (k / CQ_CHUNK % DRIVES >= PRESSURE) ((dual *)s->drive)[k].slope = 0;   // it has no weights
   load_drive(&signals, range);
   for (int64_t k = begin; k < end; k++) ((dual *)s->drive)[k].slope += toward.room[(size_t)k].value;
+}
+
+static void load_cables_seeded(cq_scene *s) {
+  const cq_cables *c = &s->model->cables;
+  load_cables(s);
+  for (int32_t k = 0; k < c->count; k++) {
+    Cable *cable = (Cable *)s->cable + k;
+    cable->stiffness.slope = toward.field[CQ_FIELD_CABLE_STIFFNESS][(size_t)k];
+    cable->length.slope = toward.field[CQ_FIELD_CABLE_LENGTH][(size_t)k];
+    cable->friction.slope = toward.field[CQ_FIELD_CABLE_FRICTION][(size_t)k];
+    cable->signal.slope = toward.signals[(size_t)(toward.step * s->model->actuator_count + c->actuator[k])];
+  }
 }
 
 // ---- one rollout over dual numbers -----------------------------------------------------------------------------------------
@@ -93,6 +107,7 @@ static double slope_of_loss(const subject &t) {
   kernels.load_params = load_params_seeded;
   kernels.load_globals = load_globals_seeded;
   kernels.load_drive = load_drive_seeded;
+  kernels.load_cables = load_cables_seeded;
   cq_scene s;
   cq_crew crew = {0, 1, NULL, NULL, 0, 0};
   REQUIRE(cq_scene_create(&s, m, &kernels, 0) == CQ_OK);
@@ -183,12 +198,13 @@ static void compare(const subject &t, const char *name, double along) {
 }
 
 // shape: makes the fourth wall, which moves, another one, of this kind
-static void open_subject(subject &t, int side, void (*shape)(test_scene *) = NULL, int kind = 0) {
+static void open_subject(subject &t, int side, void (*shape)(test_scene *) = NULL, int kind = 0, bool driven = false) {
   test_scene_make(&t.scene, D, side, CQ_FLOAT64, 4);
   test_scene_add_mover(&t.scene);
   test_scene_add_pins(&t.scene);
   if (shape) shape(&t.scene);
   if (shape) t.scene.walls[3].kind = kind;
+  if (driven) test_scene_add_drives(&t.scene);
   const cq_world_def &d = t.scene.def;
   REQUIRE(d.substeps == SUBSTEPS);
   REQUIRE(cq_world_create(&d, &t.world) == CQ_OK);
@@ -214,11 +230,11 @@ static void open_subject(subject &t, int side, void (*shape)(test_scene *) = NUL
 }
 
 // each field by itself and each wall by itself, or all of them together
-static void check_scene(int side, bool together) {
+static void check_scene(int side, bool together, bool driven = false) {
   subject t;
   numbers grad_signals, grad_forces;
   double sum = 0;
-  open_subject(t, side);
+  open_subject(t, side, NULL, 0, driven);
   run_product(t, grad_signals, grad_forces);
   const auto part = [&](const char *name, numbers &direction, const numbers &value, const numbers &gradient, size_t begin,
                         size_t end) {
