@@ -81,9 +81,17 @@ typedef enum cq_material_kind {         // see lists.h
   CQ_LAWS(CQ_LAW_ID) CQ_MATERIAL_COUNT
 } cq_material_kind;
 
+typedef struct cq_law_info {
+  const char *name, *meaning;           // that of the constructor in Lua; for people
+  int32_t lame;                         // 1: it has Lame's constants: any cq_elasticity gives them, and incompressible is allowed
+} cq_law_info;
+
+const cq_law_info *cq_law_describe(int32_t kind);        // NULL for a kind that is none
+
 typedef enum cq_elasticity {            // constants that an isotropic law at rest is given by
   CQ_ELASTICITY_YOUNG_POISSON = 0,      // CQ_FIELD_YOUNG and CQ_FIELD_POISSON
   CQ_ELASTICITY_SHEAR_BULK,             // CQ_FIELD_SHEAR and CQ_FIELD_BULK
+  CQ_ELASTICITY_COUNT
 } cq_elasticity;
 
 typedef struct cq_material {

@@ -1,5 +1,6 @@
 -- mistakes: what users get wrong, and the sentence that they get; beside what the specs of each noun say of their own fields.
 local cq = require "cq"
+local T = require "cq.tensor"
 local host = require "cq.host"
 local option = require "cq.option"
 local process = require "tests.process"
@@ -379,7 +380,28 @@ describe("a robot that a rollout places", function()
     local world = scene.world(robot)
     local function refused(values) return sentence(function() world:rollout { steps = 1, robot = robot:with(values) } end) end
     says(refused { velocity = { 100, 0 } }, "or have a smaller velocity")
-    says(refused { young = 1e7 }, "or have bounds for young, poisson and density")
+    says(refused { young = 1e7 }, "or have bounds for young")
+    says(refused { young = { foot = 1e7 }, poisson = 0.4, density = 2 }, "or have bounds for density, young and poisson")
+    says(refused { velocity = { 0.1, 0 }, density = 1e-6 }, "or have bounds for density")
+  end)
+
+  it("has the Courant number that its world would have", function()
+    local function block(young, more)
+      local material = cq.Material.neo_hookean { young = young, poisson = 0.3, incompressible = 2 }
+      local fields = { shape = cq.Shape.box { size = { 0.1, 0.1 }, count = { 4, 4 } }, material = material }
+      for key, value in pairs(more or {}) do fields[key] = value end
+      return cq.World { cells = { 16, 16 }, dx = 1 / 16, dt = 0.0125, cq.Robot(fields):at { 0.4, 0.4 } }
+    end
+    says(sentence(block, 14), "the Courant number is 1.01")
+    local world = block(10)
+    local function set(fields) return function() world:rollout { steps = 1, robot = world.robot:with(fields) } end end
+    local refused = sentence(set { young = 14 })
+    says(refused, "the Courant number of the robot's values is 1.01, above 1; make the world with substeps = 2 or more, or have bounds for young")
+    set { young = 13 } ()
+    -- of each scene, and what the actuators pull
+    says(sentence(function() world:rollout { steps = 1, batch = 2, robot = world.robot:with { young = T.tensor { { 10 }, { 14 } } } } end), "is 1.01")
+    world = block(10, { actuators = cq.Actuator.isotropic { count = 1, max = 8 } })
+    says(sentence(set { actuation_weight = T.ones { 16, 1 } }), "or have bounds for actuation_weight")
   end)
 end)
 

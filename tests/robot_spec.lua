@@ -2,6 +2,8 @@
 local cq = require "cq"
 local T = require "cq.tensor"
 local scene = require "tests.scene"
+local option = require "cq.option"
+local process = require "tests.process"
 local mistake = require "tests.sentence"
 local sentence, says = mistake.of, mistake.says
 
@@ -125,14 +127,14 @@ describe("actuators", function()
     local weights = T.zeros { 32, 2 }
     for _, p in ipairs(r:group("foot"):particles()) do weights:set(1, p, 2) end
     local function areas(u)
-      local s = w:rollout { robot = r:with { actuator_weights = weights }, steps = 8, controller = function() return u end }.state
+      local s = w:rollout { robot = r:with { actuation_weight = weights }, steps = 8, controller = function() return u end }.state
       return s:mean("foot", "deformation"):get(2, 2), s:mean("trunk", "deformation"):get(2, 2)
     end
     local foot, trunk = areas { 1, 0 }
     assert.is_true(math.abs(foot - 1) < 1e-6 and math.abs(trunk - 1) < 1e-6)
     foot, trunk = areas { 0, 1 }
     assert.is_true(foot < 0.98 and foot < trunk - 0.01)
-    says(sentence(function() w:rollout { steps = 1 } end), "give robot:with { actuator_weights = a tensor {32, 2} }")
+    says(sentence(function() w:rollout { steps = 1 } end), "give robot:with { actuation_weight = a tensor {32, 2} }")
   end)
 
   it("are refused when they are not", function()
@@ -184,7 +186,8 @@ describe("a variant of a robot", function()
   it("refuses what cannot be", function()
     local function refused(fields) return sentence(function() return r:with(fields) end) end
     says(refused { yong = 1 }, "unknown field yong (did you mean young?)")
-    says(refused { young = 0 }, "young must be above 0 everywhere, the least is 0")
+    says(refused { young = -1 }, "young must be at least 0 everywhere, the least is -1")
+    says(refused { actuator_weights = T.ones { 32, 1 } }, "unknown field actuator_weights (its name is actuation_weight here)")
     says(refused { poisson = 0.5 }, "poisson must be below 0.5 everywhere")
     says(refused { poisson = -1 }, "poisson must be above -1 everywhere")
     says(refused { density = T.tensor { 1, -2 }:reshape { 2, 1 } }, "density must be above 0 everywhere, the least is -2")
@@ -193,9 +196,128 @@ describe("a variant of a robot", function()
     says(refused { position = { 1, 0 } }, "position must have the shape {32, 2}")
     says(refused { young = { foot = 1, nose = 2 } }, "no group \"nose\"")
     says(refused { young = 0 / 0 }, "young must be finite everywhere")
-    says(refused { actuator_weights = T.ones { 32, 1 } }, "the robot has no actuators")
+    says(refused { actuation_weight = T.ones { 32, 1 } }, "the robot has no actuators")
     local overlapping = robot { groups = { all = { "foot", "trunk" } } }
     says(sentence(function() overlapping:with { young = { all = 1, foot = 2 } } end), "is in the groups \"all\" and \"foot\"")
+  end)
+end)
+
+-- a foot that is given by shear and bulk modulus, and a trunk by young and poisson
+local function mixed()
+  return robot { material = {
+    foot = cq.Material.neo_hookean { shear = 4, bulk = 8 }, trunk = cq.Material.corotated { young = 8, poisson = 0.2, density = 1.5, incompressible = 2 },
+  } }
+end
+
+describe("materials of several kinds in a robot", function()
+  local values = require "cq.values"
+  local r = mixed()
+  local foot, trunk = r:group("foot"), r:group("trunk")
+
+  it("are told with the constants that they were given", function()
+    assert.equal("cq.Material.neo_hookean { shear 4, bulk 8, density 1 }", tostring(cq.Material.neo_hookean { shear = 4, bulk = 8 }))
+    assert.equal("cq.Material.corotated { young 8, poisson 0.2, density 2, incompressible 4 }",
+      tostring(cq.Material.corotated { young = 8, poisson = 0.2, density = 2, incompressible = 4 }))
+  end)
+
+  it("have an array of each constant, with no number where it means nothing", function()
+    for p = 1, 32 do
+      local of_foot = p <= 16
+      assert.equal(of_foot, r.shear:get(p) == 4 and r.bulk:get(p) == 8)
+      assert.equal(of_foot, r.young:get(p) ~= r.young:get(p) and r.poisson:get(p) ~= r.poisson:get(p))
+    end
+    assert.equal(8, r.young:get(32))
+    local one = "robot: no material of robot has shear; they are neo_hookean with young and poisson"
+    assert.equal(one, sentence(function() return robot().shear end))
+    assert.is_nil(robot().nothing_like_it)
+  end)
+
+  it("take values for those of their particles alone", function()
+    local function spread(fields, name) return values.spread(r:with(fields), name) end
+    assert.equal(9, spread({ shear = 9 }, "shear"):get(1))
+    local by_group = spread({ shear = { foot = 5 } }, "shear")
+    assert.equal(5, by_group:get(16))
+    assert.is_true(by_group:get(17) ~= by_group:get(17))
+    local own = T.arange(1, 16)
+    assert.is_true(spread({ young = own }, "young"):gather(r:group("trunk"):particles()):equal(own))
+    assert.same({ 3, 32 }, spread({ young = T.ones { 3, 16 } }, "young"):shape())
+    -- what stands where nobody reads may be anything
+    assert.equal(16, spread({ young = r.young * 2 }, "young"):get(32))
+    assert.equal(7, r:with({ shear = 7 }):with({ young = { trunk = 3 } }).values.shear.tensor:item())
+  end)
+
+  it("refuse values of constants that they lack", function()
+    local function refused(body, fields) return sentence(function() return body:with(fields) end) end
+    says(refused(robot(), { bulk = 3 }), "robot:with: no material of robot has bulk; they are neo_hookean with young and poisson")
+    assert.equal("robot:with: young.foot: the material of this group has no young; the robot's are neo_hookean with shear and bulk; "
+      .. "corotated with young and poisson", refused(r, { young = { foot = 3 } }))
+    says(refused(r, { young = T.ones { 7 } }), "young must have the shape one number or {32} or {batch, 32} or {16} or {batch, 16}, got {7}")
+    says(refused(r, { young = -T.ones { 16 } }), "young must be at least 0 everywhere, the least is -1")
+    says(refused(r, { young = r.shear }), "young must be finite everywhere")
+    local w = scene.world(r)
+    local function trained(trainable) return sentence(cq.Experiment, { world = w, steps = 1, objective = print, trainable = trainable }) end
+    says(trained { young = { per = "particle", min = 9 } }, "element 1 is 8, outside its bounds")
+    w = scene.world(robot { material = hard })
+    says(trained { shear = {} }, "cq.Experiment: trainable.shear: no material of robot has shear; they are linear with young and poisson")
+  end)
+
+  it("train what they have", function()
+    local w = scene.world(r)
+    local function params(trainable)
+      return cq.Experiment {
+        world = w, steps = 2, objective = function(s) return s:center("trunk"):sum() end, optimizer = cq.Optimizer.adam { rate = 0.1 },
+        trainable = trainable,
+      }
+    end
+    local run = params { young = { per = "group" }, shear = { per = "particle" }, bulk = {}, poisson = { per = "particle", init = 0.25 } }
+    local p = run.params.robot
+    assert.is_nil(p.young.foot)
+    assert.equal(8, p.young.trunk:item())
+    assert.same({ 16 }, p.shear:shape())
+    assert.same({ 16 }, p.poisson:shape())
+    assert.equal(8, p.bulk:item())
+    local folder, quiet = process.folder(), option.program.quiet
+    option.program.quiet = true
+    run:optimize { iterations = 2, folder = folder }
+    option.program.quiet = quiet
+    process.remove(folder)
+    assert.is_true(p.shear:finite() and p.young.trunk:item() ~= 8)
+  end)
+
+  it("move as those that are given by other constants", function()
+    local function fall(foot_material)
+      local w = scene.world(robot { material = { foot = foot_material, default = soft } })
+      return w:rollout({ steps = 20 }).state:positions()
+    end
+    local E, nu = 10, 0.3
+    local by_moduli = cq.Material.neo_hookean { shear = E / (2 * (1 + nu)), bulk = E / (3 * (1 - 2 * nu)), incompressible = 2 }
+    local by_young = fall(cq.Material.neo_hookean { young = E, poisson = nu, incompressible = 2 })
+    assert.is_true(fall(by_moduli):close(by_young, 1e-12))
+    assert.is_false(fall(cq.Material.neo_hookean { shear = 2, bulk = 8 }):close(by_young, 1e-4))
+    assert.is_true(foot.particle_count == 16 and trunk.particle_count == 16)
+  end)
+
+  it("stand in one world with those of other robots", function()
+    local world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 4, precision = "float64", r:at { 0.2, 0.4 }, robot():at { 0.6, 0.4 } }
+    local function shapes_of(a, b) return world:rollout({ robot = { a, b }, steps = 10 }).state:deformations() end
+    local stretched = { deformation = T.eye(2) * 1.1 }
+    local a, b = world.robots[1]:with(stretched), world.robots[2]:with(stretched)
+    local before = shapes_of(a, b)
+    assert.is_true(shapes_of(a:with { shear = 4 }, b:with { young = 10 }):equal(before))
+    assert.is_false(shapes_of(a:with { shear = 6 }, b):close(before, 1e-3))
+    assert.is_false(shapes_of(a, b:with { poisson = 0.1 }):close(before, 1e-3))
+    -- and what an earlier rollout has set is forgotten
+    assert.is_true(shapes_of(a, b):equal(before))
+  end)
+
+  it("do what robots do that were made of the values", function()
+    local w = scene.world(r)
+    local set = w:rollout({ robot = w.robot:with { young = { trunk = 6 }, shear = T.full({ 16 }, 3) }, steps = 20 }).state:positions()
+    local made = scene.world(robot { material = {
+      foot = cq.Material.neo_hookean { shear = 3, bulk = 8 }, trunk = cq.Material.corotated { young = 6, poisson = 0.2, density = 1.5, incompressible = 2 },
+    } })
+    assert.is_true(made:rollout({ steps = 20 }).state:positions():equal(set))
+    assert.is_false(w:rollout({ steps = 20 }).state:positions():equal(set))
   end)
 end)
 
@@ -214,6 +336,16 @@ describe("mistakes in a robot", function()
     says(sentence(cq.Material.linear, { young = 1, poisson = 0.2, density = -1 }), "density must be a finite number above 0, got -1")
     says(sentence(cq.Material.corotated, { young = 1, poisson = 0.2, incompressible = 3 }), "incompressible must be one of 0, 2, 4, 6, 8, got 3")
     assert.equal(3, scene.robot { dim = 3 }.dim)
+  end)
+
+  it("in the constants of a material say which go together", function()
+    local pairs_of = "cq.Material.neo_hookean: give young and poisson, or shear and bulk; got "
+    assert.equal(pairs_of .. "none of them", sentence(cq.Material.neo_hookean, {}))
+    assert.equal(pairs_of .. "young", sentence(cq.Material.neo_hookean, { young = 3 }))
+    assert.equal(pairs_of .. "young and shear", sentence(cq.Material.neo_hookean, { young = 3, shear = 2 }))
+    assert.equal(pairs_of .. "young, poisson and shear", sentence(cq.Material.neo_hookean, { young = 3, poisson = 0.1, shear = 2 }))
+    says(sentence(cq.Material.linear, { shear = -1, bulk = 2 }), "shear must be a finite number at least 0, got -1")
+    says(sentence(cq.Material.linear, { K = 1, shear = 2 }), "unknown field K (its name is bulk here)")
   end)
 
   it("with the names of other simulators are told those of this one", function()

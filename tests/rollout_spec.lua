@@ -72,6 +72,21 @@ describe("gradients through a rollout", function()
     derivative.check(function(q) return felt(world:rollout { robot = world.robot:with(q), steps = STEPS }, world) end, p, 1e-6)
   end)
 
+  it("of constants that some of the particles have", function()
+    local robot = scene.robot { material = {
+      foot = cq.Material.neo_hookean { shear = 4, bulk = 8, incompressible = 4 }, trunk = cq.Material.corotated { young = 8, poisson = 0.2 },
+    } }
+    local world = scene.world(robot)
+    local p = { shear = T.param(spread({ 16 }, 3, 5)), bulk = { foot = T.param(9) }, young = T.param(spread({ 32 }, 7, 10)), poisson = T.param(0.25) }
+    local function loss(q) return felt(world:rollout { robot = world.robot:with(q), steps = STEPS }, world) end
+    derivative.check(loss, p, 1e-6)
+    local _, grads = T.value_and_grad(loss)(p)
+    for k = 1, 16 do
+      assert.equal(0, grads.young:get(k))
+      assert.is_true(grads.young:get(k + 16) ~= 0 and grads.shear:get(k) ~= 0)
+    end
+  end)
+
   it("of two robots that collide", function()
     local function ball(name)
       return cq.Robot {
@@ -103,7 +118,7 @@ describe("gradients through a rollout", function()
     local world = scene.world(robot)
     local p = { w = T.param(spread({ robot.particle_count, 3 }, 0, 1)), u = T.param(spread({ STEPS, 3 }, -1, 1)) }
     derivative.check(function(q)
-      return felt(world:rollout { robot = robot:with { actuator_weights = q.w }, steps = STEPS, controller = cq.Controller.open_loop(q.u) }, world)
+      return felt(world:rollout { robot = robot:with { actuation_weight = q.w }, steps = STEPS, controller = cq.Controller.open_loop(q.u) }, world)
     end, p, 1e-6)
   end)
 

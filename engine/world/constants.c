@@ -23,6 +23,15 @@ const cq_field_info *cq_field_describe(int32_t field) {
   return field >= 0 && field < CQ_FIELD_COUNT ? &info[field] : NULL;
 }
 
+// [0] a law without Lame's constants, [1] the same with them: which it is, its file says
+#define LAW_ROW(ID, law, meaning) {{#law, meaning, 0}, {#law, meaning, 1}},
+
+const cq_law_info *cq_law_describe(int32_t kind) {
+  static const cq_law_info info[CQ_MATERIAL_COUNT][2] = {CQ_LAWS(LAW_ROW)};
+  const cq_law *law = cq_law_of(kind);
+  return law ? &info[kind][law->slot[0] == CQ_SLOT_MU] : NULL;
+}
+
 cq_status cq_field_check(int32_t field, const char *name, int64_t index, double value) {
   const cq_field_info *info = cq_field_describe(field);
   const long long k = index;

@@ -4,7 +4,7 @@
 -- (advanced-chainqueen eq. 15): a positive signal pulls the material together along S, a negative one pushes it apart.
 --
 --   cq.Actuator.pressure { groups = { "leg.left", "leg.right" }, axis = "y", max = 2 }      one signal for each group
---   cq.Actuator.isotropic { count = 4, max = 1 }       every particle may follow each of 4 signals: see actuator_weights
+--   cq.Actuator.isotropic { count = 4, max = 1 }       every particle may follow each of 4 signals: see actuation_weight
 --
 -- A force actuator is any table with particles, signals and a method force(u, x, v) that gives forces {k, dim} on its k
 -- particles from u {signals}, and their positions and velocities {k, dim}. It is evaluated once for each control step
@@ -17,7 +17,7 @@ local text = require "cq.text"
 ---@class cq.Actuator
 ---@field family "pressure"|"isotropic"|"muscle"   which constructor made it
 ---@field groups (string|string[]|integer[])[]?   one signal each
----@field count integer?        signals without groups: weights of every particle come from actuator_weights
+---@field count integer?        signals without groups: weights of every particle come from actuation_weight
 ---@field max number            stress at u = 1
 local Actuator = { __name = "cq.Actuator" }
 Actuator.__index = Actuator
@@ -146,7 +146,7 @@ end
 
 ---@class cq.Actuator.isotropic.def
 ---@field groups? string|(string|string[]|integer[])[]   a signal for each entry: a group, or a list of groups or particle numbers
----@field count? integer      signals, in the place of groups; robot:with { actuator_weights } says how much each particle follows each
+---@field count? integer      signals, in the place of groups; robot:with { actuation_weight } says how much each particle follows each
 ---@field max? number         stress at u = 1 [stress]
 
 local isotropic = is.define("cq.Actuator.isotropic", { groups = groups { optional = true }, count = is.integer { min = 1, optional = true }, max = max })

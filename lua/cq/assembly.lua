@@ -4,13 +4,10 @@ local is = require "cq.schema"
 local text = require "cq.text"
 local T = require "cq.tensor"
 local engine = require "cq.engine"
+local field = require "cq.field"
 local C = engine.C
 
 local assembly = {}
-
-local laws = {
-  neo_hookean = C.CQ_MATERIAL_NEO_HOOKEAN, corotated = C.CQ_MATERIAL_COROTATED, linear = C.CQ_MATERIAL_LINEAR,
-}
 
 ---Name of a group that a robot's particle belongs to, the smallest one.
 ---@param robot cq.Robot
@@ -84,9 +81,9 @@ end
 function assembly.walls(walls, domain)
   local structs, keep = ffi.new("cq_wall[?]", math.max(#walls, 1)), {}
   for w, wall in ipairs(walls) do
-    local dim, field = wall:dim()
+    local dim, by = wall:dim()
     if dim and dim ~= domain.dim then
-      is.fail("cq.World: wall %d (%s) is %dD by its %s, the world is %dD", w, wall.family, dim, field, domain.dim)
+      is.fail("cq.World: wall %d (%s) is %dD by its %s, the world is %dD", w, wall.family, dim, by, domain.dim)
     end
     C.cq_wall_init(structs[w - 1])
     keep[w] = wall:write(structs[w - 1], domain, C)
@@ -94,11 +91,27 @@ function assembly.walls(walls, domain)
   return structs, keep
 end
 
--- all tensors of one name of the robots, one after the other
-local function joined(robots, name)
-  local list = {}
-  for k, robot in ipairs(robots) do list[k] = robot[name] end
-  return #list == 1 and list[1] or T.concat(list, 1)
+-- all tensors of one name of the robots, one after the other; nil where none has it
+local function joined(robots, entry)
+  local list, any = {}, false
+  for k, robot in ipairs(robots) do
+    local own = rawget(robot, entry.name)
+    any = any or own ~= nil
+    list[k] = own or field.none(entry, robot.particle_count, robot.dim)
+  end
+  if any then return #list == 1 and list[1] or T.concat(list, 1) end
+end
+
+-- What the engine is given of particles: all that robots have of the fields that it lists.
+local function fill_fields(def, robots, base)
+  for _, entry in ipairs(field.of_robot) do
+    local of_particles = entry.owner == "particle" or entry.owner == "constant" or entry.name == "position"
+    base[entry.name] = of_particles and joined(robots, entry) or nil
+  end
+  base.mass = base.density * base.volume
+  for _, entry in ipairs(field.list) do
+    if base[entry.name] then def.value[entry.id] = base[entry.name]:data() end
+  end
 end
 
 -- material of each particle, laws shared between robots
@@ -109,7 +122,7 @@ local function fill_materials(def, robots, arrays)
   for _, robot in ipairs(robots) do
     for k = 0, robot.particle_count - 1 do
       local law = robot.laws[robot.law[k] + 1]
-      local key = law.law .. law.incompressible
+      local key = ("%d %d %d"):format(law.kind, law.elasticity, law.incompressible)
       if not of[key] then
         kinds[#kinds + 1] = law
         of[key] = #kinds - 1
@@ -120,7 +133,8 @@ local function fill_materials(def, robots, arrays)
   end
   arrays.materials = ffi.new("cq_material[?]", #kinds)
   for k, law in ipairs(kinds) do
-    arrays.materials[k - 1].kind, arrays.materials[k - 1].incompressible = laws[law.law], law.incompressible
+    local material = arrays.materials[k - 1]
+    material.kind, material.elasticity, material.incompressible = law.kind, law.elasticity, law.incompressible
   end
   def.material, def.material_count, def.materials = arrays.material, #kinds, arrays.materials
 end
@@ -138,7 +152,7 @@ local function fill_pins(def, robots, arrays)
 end
 
 ---Stress signals of all robots: their directions, and an entry for every particle that follows one.
----@return table layout     { stresses, entries, weighed }; entries know where they come from for actuator_weights
+---@return table layout     { stresses, entries, weighed }; entries know where they come from for actuation_weight
 local function fill_stresses(def, robots, arrays)
   local layout = { stresses = {}, entry_count = 0 }
   for _, robot in ipairs(robots) do
@@ -219,10 +233,8 @@ function assembly.fill(def, robots, walls, domain)
   end
   local layout = { signal_count = signals, base = {}, arrays = arrays }
   local base = layout.base
-  for _, name in ipairs { "position", "volume", "young", "poisson", "density" } do base[name] = joined(robots, name) end
-  base.mass = base.density * base.volume
   def.particle_count = count
-  for _, name in ipairs { "position", "volume", "young", "poisson", "mass" } do def[name] = base[name]:data() end
+  fill_fields(def, robots, base)
   def.wall_count, def.walls = #walls, arrays.walls
   fill_materials(def, robots, arrays)
   fill_pins(def, robots, arrays)

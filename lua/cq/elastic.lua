@@ -1,19 +1,22 @@
--- elastic: what the constants of a material are called elsewhere.
+-- elastic: what the constants of a material, and other values of a robot, are called elsewhere or were called before.
 local text = require "cq.text"
 
 local elastic = {}
 
 local other_names = {
-  E = "young", youngs_modulus = "young", nu = "poisson", poissons_ratio = "poisson", rho = "density",
+  E = "young", youngs_modulus = "young", nu = "poisson", poissons_ratio = "poisson", rho = "density", G = "shear", shear_modulus = "shear",
+  K = "bulk", kappa = "bulk", bulk_modulus = "bulk", actuator_weights = "actuation_weight",
 }
 
 ---The name and value here of what is called otherwise elsewhere, in words.
 ---@param key string
 ---@param given table         the fields: of Lame's constants, both say more
+---@param known table         names that are allowed, as keys
 ---@return string?
-function elastic.hint(key, given)
-  if other_names[key] then return ("its name is %s here"):format(other_names[key]) end
-  if key ~= "mu" and key ~= "lambda" then return nil end
+function elastic.hint(key, given, known)
+  local name = other_names[key]
+  if name then return known[name] and ("its name is %s here"):format(name) or nil end
+  if key ~= "mu" and key ~= "lambda" or not known.young then return nil end
   local mu, lambda = given.mu, given.lambda
   local law = "Lame's constants are young = mu (3 lambda + 2 mu) / (lambda + mu) and poisson = lambda / (2 (lambda + mu))"
   if type(mu) ~= "number" or type(lambda) ~= "number" or lambda + mu == 0 then return law end

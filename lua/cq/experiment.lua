@@ -124,14 +124,14 @@ end
 ---@param steps? integer     control steps, those of the experiment unless given
 ---@return cq.Rollout
 function Experiment:rollout(params, watch, steps)
-  local world = params.world or {}
   local controller = self.controller
   if controller and params.controller then controller = controller:with(params.controller) end
-  return self.world:rollout {
+  local fields = {
     robot = self:body(params), steps = steps or self.steps, observer = self.observer, controller = controller,
     running = self.objective.running, memory = self.memory, watch = watch,
-    gravity = world.gravity, friction = world.friction, wall_velocity = world.wall_velocity,
   }
+  for name, value in pairs(params.world or {}) do fields[name] = value end
+  return self.world:rollout(fields)
 end
 
 local reductions = {

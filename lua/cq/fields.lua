@@ -1,8 +1,9 @@
--- fields: what a rollout sets in the engine: the values of its robots, gravity, friction and wall velocity, as the arrays of
--- cq_field. Tensors that want gradients stay on the tape up to here.
+-- fields: what a rollout sets in the engine, of all fields that the engine lists: the values of its robots, of the world and of its
+-- walls, as the arrays of cq_field. Tensors that want gradients stay on the tape up to here.
 local is = require "cq.schema"
 local text = require "cq.text"
 local T = require "cq.tensor"
+local field = require "cq.field"
 local values = require "cq.values"
 local selection = require "cq.selection"
 local pool = require "cq.pool"
@@ -63,29 +64,20 @@ end
 
 -- ---- particles ------------------------------------------------------------------------------------------------------
 
-local function default_of(own, name)
-  if name == "velocity" then return T.zeros { own.particle_count, own.dim } end
-  if name == "affine" then return T.zeros { own.particle_count, own.dim, own.dim } end
-  if name == "deformation" then
-    return T.eye(own.dim):unsqueeze(1):expand { own.particle_count, own.dim, own.dim }
-  end
-  return own[name]
-end
-
 -- a field that any robot has set; nil when none did
-local function gather(world, list, name, rank, batch)
+local function gather(world, list, entry, batch)
   local parts, any = {}, false
   for k in ipairs(world.robots) do
-    parts[k] = values.spread(list[k], name) or false
+    parts[k] = values.spread(list[k], entry.name) or false
     any = any or parts[k]
   end
   if not any then return end
-  for k, own in ipairs(world.robots) do parts[k] = parts[k] or default_of(own, name) end
-  return join(parts, rank, batch, name)
+  for k, own in ipairs(world.robots) do parts[k] = parts[k] or values.base(own, entry.name) end
+  return join(parts, 1 + entry.rank, batch, entry.name)
 end
 
 -- mass = density volume, when a robot has set either
-local function masses(world, list, batch)
+local function masses(world, list, _, batch)
   local given, any, parts = {}, false, {}
   for k in ipairs(world.robots) do
     given[k] = { density = values.spread(list[k], "density"), volume = values.spread(list[k], "volume") }
@@ -110,20 +102,20 @@ local function entry_index(own)
   return index
 end
 
-local function weights(world, list, batch)
+local function weights(world, list, _, batch)
   local parts, any = {}, false
   for k, own in ipairs(world.robots) do
-    local value = values.spread(list[k], "actuator_weights")
+    local value = values.spread(list[k], "actuation_weight")
     local weighed = false
     for _, stress in ipairs(own.stresses) do weighed = weighed or stress.weighed end
     if weighed and not value then
-      is.fail("world:rollout: an actuator of %s was made with count; give robot:with { actuator_weights = a tensor {%d, %d} }", own.name,
+      is.fail("world:rollout: an actuator of %s was made with count; give robot:with { actuation_weight = a tensor {%d, %d} }", own.name,
         own.particle_count, own.actuator_count)
     end
     local count = own.particle_count * own.actuator_count
     if value then
       any = true
-      if is_batched(value, 2, batch, "actuator_weights") then
+      if is_batched(value, 2, batch, "actuation_weight") then
         value = value:reshape { batch, count }:gather(entry_index(own), 2)
       else
         value = value:reshape { count }:gather(entry_index(own), 1)
@@ -133,7 +125,7 @@ local function weights(world, list, batch)
   end
   if not any then return end
   for k, own in ipairs(world.robots) do parts[k] = parts[k] or T.ones { own.entry_count } end
-  return join(parts, 1, batch, "actuator_weights")
+  return join(parts, 1, batch, "actuation_weight")
 end
 
 -- ---- the world ------------------------------------------------------------------------------------------------------
@@ -146,7 +138,6 @@ end
 
 -- a value of the whole world: `shape`, or a shape that stretches to it, or a batch of either
 local function spread_world(value, shape, least, batch, what)
-  if value == nil then return nil end
   if type(value) ~= "number" and type(value) ~= "table" then
     is.fail("world:rollout: %s must be a number, a list or a tensor, got %s", what, text.describe(value))
   end
@@ -162,7 +153,6 @@ local function spread_world(value, shape, least, batch, what)
     is.fail("world:rollout: %s must have the shape %s or %s, with the batch of %d before it if it differs between scenes, got %s", what,
       shape_text(least), shape_text(shape), batch, shape_text(given))
   end
-  if not T.tape.pause(function() return tensor:finite() end) then is.fail("world:rollout: %s must be finite", what) end
   local target = {}
   for k, size in ipairs(shape) do target[k] = size end
   if lead.count == 1 then
@@ -172,103 +162,110 @@ local function spread_world(value, shape, least, batch, what)
   return tensor:expand(target), lead.count == 1
 end
 
-local function check_friction(tensor)
-  if not tensor then return end
-  local least, most = T.tape.pause(function() return tensor:min():item(), tensor:max():item() end)
-  if least < 0 then is.fail("world:rollout: friction must be at least 0, got %s", text.number(least)) end
-  if most >= boundary.mu_large then boundary.warn_of_friction("world:rollout: a friction of " .. text.number(most)) end
+-- numbers within the bounds of their field
+local function check_range(tensor, entry)
+  T.tape.pause(function()
+    if not tensor:finite() then is.fail("world:rollout: %s must be finite", entry.name) end
+    local most = tensor:max():item()
+    local problem = field.outside(entry, tensor:min():item(), most)
+    if problem then is.fail("world:rollout: %s must %s", entry.name, problem) end
+    if entry.name == "friction" and most >= boundary.mu_large then
+      boundary.warn_of_friction("world:rollout: a friction of " .. text.number(most))
+    end
+  end)
 end
 
--- ---- stability ------------------------------------------------------------------------------------------------------
-
--- the Courant number of what this rollout sets, as cq_world_courant reckons it without actuation
-local function check_courant(world, set)
-  if not (set.young or set.poisson or set.mass or set.velocity) then return end
-  local base = world.layout.base
-  local courant, remedy = T.tape.pause(function()
-    local function of(name) return (set[name] and set[name].tensor or base[name]):detach() end
-    local nu = of "poisson"
-    local modulus = of "young" * (1 - nu) / ((1 + nu) * (1 - 2 * nu))
-    local wave = (modulus * of "volume" / of "mass"):sqrt():max():item()
-    local speed = set.velocity and set.velocity.tensor:detach():square():sum(-1):max():item() ^ 0.5 or 0
-    local factor = world.control_dt / world.substeps / world.dx
-    return (wave + speed) * factor, speed > wave and "a smaller velocity" or "bounds for young, poisson and density"
-  end)
-  if courant > world.courant_max then
-    is.fail("world:rollout: the Courant number of the robot's values is %.3g, above %s; make the world with substeps = %d or more, or have %s",
-      courant, text.number(world.courant_max), math.ceil(world.substeps * courant / world.courant_max), remedy)
+-- a field of the world or its walls, where the rollout was given it
+local function of_world(world, def, entry)
+  local value, walls = def[entry.name], #world.walls
+  if value == nil then return end
+  local least = field.width(entry, world.dim)
+  local shape = field.width(entry, world.dim)
+  if entry.owner == "wall" then
+    if walls == 0 then is.fail("world:rollout: %s is given, but the world has no walls", entry.name) end
+    table.insert(shape, 1, walls)
   end
+  local tensor, per_scene = spread_world(value, shape, least, def.batch, entry.name)
+  check_range(tensor, entry)
+  return tensor, per_scene
 end
 
 ---All that a rollout sets.
 ---@param world cq.World
----@param def { robot: any, gravity: any, friction: any, wall_velocity: any, batch: integer }
----@return table<string, { id: integer, tensor: cq.Tensor, per_scene: boolean }>
+---@param def { robot: any, batch: integer }    and the fields of the world by their names
+---@return table<string, { entry: cq.FieldInfo, tensor: cq.Tensor, per_scene: boolean }>
 function fields.collect(world, def)
-  local set, list, batch = {}, bodies(world, def.robot), def.batch
-  local function put(name, id, tensor, per_scene)
-    if tensor then set[name] = { id = id, tensor = tensor, per_scene = per_scene or false } end
+  local set, list = {}, bodies(world, def.robot)
+  for _, entry in ipairs(field.list) do
+    local tensor, per_scene
+    if entry.owner == "world" or entry.owner == "wall" then
+      tensor, per_scene = of_world(world, def, entry)
+    else
+      local find = entry.owner == "entry" and weights or entry.name == "mass" and masses or gather
+      tensor, per_scene = find(world, list, entry, def.batch)
+    end
+    if tensor then set[entry.name] = { entry = entry, tensor = tensor, per_scene = per_scene or false } end
   end
-  put("position", C.CQ_FIELD_POSITION, gather(world, list, "position", 2, batch))
   if set.position then assembly.check_positions("world:rollout", world, set.position.tensor) end
-  put("velocity", C.CQ_FIELD_VELOCITY, gather(world, list, "velocity", 2, batch))
-  put("affine", C.CQ_FIELD_AFFINE, gather(world, list, "affine", 3, batch))
-  put("deformation", C.CQ_FIELD_DEFORMATION, gather(world, list, "deformation", 3, batch))
-  put("volume", C.CQ_FIELD_VOLUME, gather(world, list, "volume", 1, batch))
-  put("young", C.CQ_FIELD_YOUNG, gather(world, list, "young", 1, batch))
-  put("poisson", C.CQ_FIELD_POISSON, gather(world, list, "poisson", 1, batch))
-  put("mass", C.CQ_FIELD_MASS, masses(world, list, batch))
-  put("weight", C.CQ_FIELD_ACTUATION_WEIGHT, weights(world, list, batch))
-  put("gravity", C.CQ_FIELD_GRAVITY, spread_world(def.gravity, { world.dim }, { world.dim }, batch, "gravity"))
-  local walls = #world.walls
-  if walls == 0 and (def.friction or def.wall_velocity) then
-    is.fail("world:rollout: %s is given, but the world has no walls", def.friction and "friction" or "wall_velocity")
-  end
-  put("friction", C.CQ_FIELD_FRICTION, spread_world(def.friction, { walls }, {}, batch, "friction"))
-  check_friction(set.friction and set.friction.tensor)
-  put("wall_velocity", C.CQ_FIELD_WALL_VELOCITY, spread_world(def.wall_velocity, { walls, world.dim }, { world.dim }, batch, "wall_velocity"))
-  check_courant(world, set)
   return set
 end
 
 -- the world's own values, for a field that an earlier rollout has changed
-local function original(world, id)
-  local base, count = world.layout.base, tonumber(C.cq_field_count(world.handle, id))
-  local by_id = {
-    [C.CQ_FIELD_POSITION] = base.position, [C.CQ_FIELD_VOLUME] = base.volume, [C.CQ_FIELD_MASS] = base.mass,
-    [C.CQ_FIELD_YOUNG] = base.young, [C.CQ_FIELD_POISSON] = base.poisson, [C.CQ_FIELD_ACTUATION_WEIGHT] = base.actuation_weight,
-    [C.CQ_FIELD_GRAVITY] = base.gravity, [C.CQ_FIELD_FRICTION] = base.friction, [C.CQ_FIELD_WALL_VELOCITY] = base.wall_velocity,
-  }
-  if by_id[id] then return by_id[id] end
-  if id == C.CQ_FIELD_DEFORMATION then
-    return T.eye(world.dim):unsqueeze(1):expand { world.particle_count, world.dim, world.dim }
-  end
-  return T.zeros { count }
+local function original(world, entry)
+  return world.layout.base[entry.name] or field.fill(entry, world.particle_count, world.dim)
 end
 
----Gives the fields to the engine, and puts back those that only an earlier rollout has set.
+-- ---- stability ------------------------------------------------------------------------------------------------------
+
+-- what a user may change of what was set, so that signals travel a shorter way in a step
+local function remedy(world, set, courant)
+  local speed = set.velocity and T.tape.pause(function() return set.velocity.tensor:square():sum(-1):max():item() ^ 0.5 end) or 0
+  local names, share = {}, speed * world.control_dt / world.substeps / world.dx
+  for _, entry in ipairs(field.list) do
+    local matters = entry.owner == "constant" or entry.owner == "entry" or entry.name == "mass"
+    if matters and set[entry.name] then names[#names + 1] = entry.name == "mass" and "density" or entry.name end
+  end
+  if #names == 0 or courant < 2 * share then return "a smaller velocity" end
+  return "bounds for " .. text.join(names)
+end
+
+-- Refuses values by which the rollout would be unstable from its first step. By the engine's own number, that of a world.
+local function check_courant(world, handle, set)
+  local matters = set.velocity ~= nil
+  for _, one in pairs(set) do
+    local owner = one.entry.owner
+    matters = matters or owner == "particle" or owner == "constant" or owner == "entry"
+  end
+  local courant = matters and C.cq_rollout_courant(handle) or 0
+  if courant <= world.courant_max then return end
+  is.fail("world:rollout: the Courant number of the robot's values is %.3g, above %s; make the world with substeps = %d or more, or have %s",
+    courant, text.number(world.courant_max), math.ceil(world.substeps * courant / world.courant_max), remedy(world, set, courant))
+end
+
+---Gives the fields to the engine, puts back those that only an earlier rollout has set, and looks whether the steps are short enough.
 ---@param world cq.World
 ---@param entry table          of the pool
 ---@param set table            from collect
 function fields.apply(world, entry, set)
   local now = {}
-  for _, field in pairs(set) do
-    now[field.id] = true
-    pool.set(entry, field.id, field.tensor, field.per_scene)
+  for _, one in pairs(set) do
+    now[one.entry.id] = true
+    pool.set(entry, one.entry.id, one.tensor, one.per_scene)
   end
   for id in pairs(entry.set) do
     if not now[id] then
-      T.tape.pause(function() pool.set(entry, id, original(world, id), false) end)
+      T.tape.pause(function() pool.set(entry, id, original(world, field.by_id[id]), false) end)
       entry.set[id] = nil
     end
   end
+  check_courant(world, entry.handle, set)
 end
 
 ---Bits of the fields whose gradients push_gradients will ask for.
 function fields.wanted(set)
   local mask = 0
-  for _, field in pairs(set) do
-    if field.tensor.requires_grad then mask = mask + 2 ^ field.id end
+  for _, one in pairs(set) do
+    if one.tensor.requires_grad then mask = mask + 2 ^ one.entry.id end
   end
   return mask
 end
@@ -276,15 +273,12 @@ end
 ---Pushes the engine's gradients on to the tensors that were set. After the adjoint has reached step 0.
 function fields.push_gradients(handle, set)
   -- in one order, so that sums into shared tensors are the same every time
-  local names = {}
-  for name in pairs(set) do names[#names + 1] = name end
-  table.sort(names)
-  for _, name in ipairs(names) do
-    local field = set[name]
-    if field.tensor.requires_grad then
-      local grad = T.empty(field.tensor:shape())
-      engine.check(C.cq_rollout_gradient(handle, field.id, grad:data(), field.per_scene and 1 or 0), "world:rollout")
-      field.tensor:accumulate(grad)
+  for _, entry in ipairs(field.list) do
+    local one = set[entry.name]
+    if one and one.tensor.requires_grad then
+      local grad = T.empty(one.tensor:shape())
+      engine.check(C.cq_rollout_gradient(handle, entry.id, grad:data(), one.per_scene and 1 or 0), "world:rollout")
+      one.tensor:accumulate(grad)
     end
   end
 end

@@ -86,7 +86,7 @@ function replay.film(world, path, options, simulate)
     local last = still and state.step == state.roll.steps
     if state.time + 0.5 * world.control_dt < due and not last then return end
     while due <= state.time + 0.5 * world.control_dt do due = due + period end
-    local set = state.roll.set.weight
+    local set = state.roll.set.actuation_weight
     local weights = set and set.tensor or world.layout.base.actuation_weight
     canvas = scene:frame {
       position = state:positions(), deformation = state:deformations(), actuation = actuation_of(world, weights, u),

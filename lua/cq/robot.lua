@@ -17,6 +17,8 @@ local is = require "cq.schema"
 local text = require "cq.text"
 local T = require "cq.tensor"
 local actuators = require "cq.actuator"
+local constants = require "cq.constants"
+local field = require "cq.field"
 local values = require "cq.values"
 
 ---@class cq.Robot
@@ -26,12 +28,19 @@ local values = require "cq.values"
 ---@field groups string[]            names of the groups of its shape, in the order of the shape
 ---@field position cq.Tensor         {n, dim} at the start [length]
 ---@field volume cq.Tensor           {n} initial volume of each particle, area in 2D
----@field young cq.Tensor            {n} [stress]
----@field poisson cq.Tensor          {n} [-]
 ---@field density cq.Tensor          {n} mass per volume
 ---@field signals string[]           a name for every actuator signal
+---@field [string] cq.Tensor         {n, ...} a constant of its materials by its name, as robot.young; NaN where a particle's
+---  material lacks it
 local Robot = { __name = "cq.Robot" }
-Robot.__index = Robot
+
+-- a constant that is not there is told with those that are
+function Robot.__index(self, key)
+  local value = Robot[key]
+  if value ~= nil then return value end
+  local entry = field.by_name[key]
+  if entry and entry.owner == "constant" then constants.require(self, key, "robot") end
+end
 
 ---Particles of a robot under one name, from robot:group.
 ---@class cq.Group
@@ -169,56 +178,6 @@ local function spread(self, count)
   return list
 end
 
--- ---- materials ------------------------------------------------------------------------------------------------------
-
-local function fill_material(self, material, index, count)
-  local laws = self.laws
-  local key = material.law .. material.incompressible
-  if not laws[key] then
-    laws[#laws + 1] = material
-    laws[key] = #laws - 1
-  end
-  local young, poisson, density = self.young:data(), self.poisson:data(), self.density:data()
-  for k = 0, count - 1 do
-    local p = index and index[k] or k
-    young[p], poisson[p], density[p] = material.young, material.poisson, material.density
-    self.law[p] = laws[key]
-  end
-end
-
-local function set_materials(self, given)
-  local n = self.particle_count
-  self.young, self.poisson, self.density = T.zeros { n }, T.zeros { n }, T.zeros { n }
-  self.law, self.laws = ffi.new("int32_t[?]", n), {}
-  if text.is_instance(given, "cq.Material") then return fill_material(self, given, nil, n) end
-  local names = {}
-  for name, material in pairs(given) do
-    if type(name) ~= "string" or not text.is_instance(material, "cq.Material") then
-      is.fail("cq.Robot: material must be a cq.Material, or a table of them by group name, got %s for %s", text.describe(material), text.describe(name))
-    end
-    if name ~= "default" then names[#names + 1] = name end
-  end
-  table.sort(names)
-  for p = 0, n - 1 do self.law[p] = -1 end
-  for _, name in ipairs(names) do
-    local index, count = self:select(name, "cq.Robot: material")
-    for k = 0, count - 1 do
-      if self.law[index[k]] >= 0 then is.fail("cq.Robot: particle %d of group \"%s\" has two materials", index[k] + 1, name) end
-    end
-    fill_material(self, given[name], index, count)
-  end
-  local rest = {}
-  for p = 0, n - 1 do
-    if self.law[p] < 0 then rest[#rest + 1] = p + 1 end
-  end
-  if #rest == 0 then return end
-  if not given.default then
-    is.fail("cq.Robot: there is no material for %s (the first is particle %d); add their group to material, or a default",
-      text.count(#rest, "particle"), rest[1])
-  end
-  fill_material(self, given.default, index_of(rest))
-end
-
 -- ---- actuators ------------------------------------------------------------------------------------------------------
 
 -- what the engine needs of each signal: a stress and its particles, or the particles of a force actuator
@@ -313,7 +272,7 @@ local function new(_, fields)
   sample(self, def.shape, def.spacing)
   if def.groups then user_groups(self, def.groups) end
   if def.tracked then add_group(self, "tracked", spread(self, def.tracked)) end
-  set_materials(self, def.material)
+  constants.set(self, def.material)
   T.tape.pause(set_equal, self, def.particle_volume, def.particle_mass)
   set_actuators(self, def.actuators)
   self.pins = {}
@@ -347,19 +306,24 @@ function Robot:at(offset)
 end
 
 ---@class robot.with.def
----@field young? number|table|cq.Tensor        Young's modulus {n} [stress]
----@field poisson? number|table|cq.Tensor      Poisson's ratio {n} [-]
----@field density? number|table|cq.Tensor      {n} mass per initial volume; a particle's mass is density * volume
----@field volume? number|table|cq.Tensor       initial volume of each particle {n}, area in 2D
----@field position? table|cq.Tensor            {n, dim} [length]
----@field velocity? table|cq.Tensor            {n, dim} [length/time]
----@field affine? table|cq.Tensor              affine velocity C {n, dim, dim} [1/time]
----@field deformation? table|cq.Tensor         deformation gradient F {n, dim, dim} [-]
----@field actuator_weights? table|cq.Tensor    how much each particle follows each signal of stress actuators {n, actuator_count} [-]
+---@field position? table|cq.Tensor            {n, dim}
+---@field velocity? table|cq.Tensor            {n, dim}
+---@field affine? table|cq.Tensor              {n, dim, dim}
+---@field deformation? table|cq.Tensor         {n, dim, dim}
+---@field volume? number|table|cq.Tensor       {n}
+---@field density? number|table|cq.Tensor      {n} a particle's mass is density * volume
+---@field young? number|table|cq.Tensor        {n}
+---@field poisson? number|table|cq.Tensor      {n}
+---@field shear? number|table|cq.Tensor        {n}
+---@field bulk? number|table|cq.Tensor         {n}
+---@field actuation_weight? table|cq.Tensor    {n, actuator_count} how much each particle follows each signal of stress actuators
 
 ---The robot with other values, for world:rollout { robot = ... }; all have gradients. Each value is one number (or a
 ---vector or matrix, for fields that have one at each particle), a tensor of that, a table of them by group name, a
 ---tensor with the particles as first dimension, or one with the scenes of a batch before that.
+---
+---A constant of a material goes to the particles whose material has it, and to no others: of all, or of a group; a
+---tensor has a value for every particle, of which those of others are not read, or only for those that have it.
 ---@param fields robot.with.def
 ---@return cq.Robot
 function Robot:with(fields)

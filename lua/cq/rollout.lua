@@ -14,6 +14,7 @@ local is = require "cq.schema"
 local text = require "cq.text"
 local T = require "cq.tensor"
 local engine = require "cq.engine"
+local field = require "cq.field"
 local fields = require "cq.fields"
 local follow = require "cq.follow"
 local memory = require "cq.memory"
@@ -247,7 +248,7 @@ end
 
 -- ---- the operation --------------------------------------------------------------------------------------------------
 
-local spec = is.define("world:rollout", {
+local kinds = {
   robot = is.any_of { is.instance "cq.Robot", is.list(is.instance "cq.Robot", { min = 1 }), optional = true },
   steps = is.integer { min = 1, max = 2 ^ 31 - 1 },
   batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, default = 1 },
@@ -257,10 +258,9 @@ local spec = is.define("world:rollout", {
   record = is.callable { optional = true },
   watch = is.callable { optional = true },
   memory = is.any { optional = true },
-  gravity = is.any { optional = true },
-  friction = is.any { optional = true },
-  wall_velocity = is.any { optional = true },
-})
+}
+for _, entry in ipairs(field.of_world) do kinds[entry.name] = field.listed(is.any(), entry, true) end
+local spec = is.define("world:rollout", kinds)
 
 local function new(world, def, on)
   local self = setmetatable({
@@ -294,9 +294,9 @@ end
 ---@field record? fun(state: cq.State): cq.Tensor                          what is kept after each control step
 ---@field watch? fun(state: cq.State, u: cq.Tensor?)   for looking on: at the start (u nil), and after each control step
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given
----@field gravity? any                {dim}, instead of the world's [length/time^2]; this and the following also with the batch before it
----@field friction? any               one number, or {walls}: the coefficients mu [-]
----@field wall_velocity? any          {dim}, or {walls, dim} [length/time]
+---@field gravity? any                {dim}, instead of the world's; this and the following also with the batch before it
+---@field friction? any               one number, or {walls}
+---@field wall_velocity? any          {dim}, or {walls, dim}
 
 ---Runs scenes through control steps. One operation on the tape that records; without one nothing is remembered.
 ---

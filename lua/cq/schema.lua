@@ -28,7 +28,8 @@ schema.registry = {}
 ---@field check fun(value: any): boolean, string?   fine or not; and where in the value when that helps
 ---@field default any
 ---@field optional boolean
----@field help string?                      what it is for, where a command takes it as an option
+---@field help string?                      what it is for, where a command takes it as an option, or the engine lists it
+---@field listed boolean?                   is it a field of the engine's list, by which help tells its meaning and unit?
 
 ---@class cq.Schema
 ---@field name string

@@ -56,6 +56,14 @@ end
 ---"1 particle", "2 particles".
 function text.count(number, noun) return ("%d %s%s"):format(number, noun, number == 1 and "" or "s") end
 
+---"a", "a and b", "a, b and c".
+---@param words string[]
+---@return string
+function text.join(words)
+  if #words < 2 then return words[1] or "" end
+  return table.concat(words, ", ", 1, #words - 1) .. " and " .. words[#words]
+end
+
 ---A value as a person would name it.
 ---@return string
 function text.describe(value)

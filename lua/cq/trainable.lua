@@ -4,16 +4,20 @@
 local is = require "cq.schema"
 local text = require "cq.text"
 local T = require "cq.tensor"
+local constants = require "cq.constants"
+local field = require "cq.field"
 local values = require "cq.values"
 
 local trainable = {}
 
-local of_world = { gravity = true, friction = true, wall_velocity = true }
+local of_world = {}
+for _, entry in ipairs(field.of_world) do of_world[entry.name] = true end
 
 ---@class cq.Experiment.trainable.def
 ---@field min? number       lower bound, kept by projection
 ---@field max? number       upper bound
----@field per? "robot"|"group"|"particle"   one value for all, for each group of the shape, or for each particle
+---@field per? "robot"|"group"|"particle"   one value for all, for each group of the shape, or for each particle; a constant of a
+---  material has values of the groups and particles whose material has it, and no others
 ---@field init? any         instead of the value that the robot or the world has
 
 local spec = is.define("cq.Experiment: trainable", {
@@ -23,29 +27,30 @@ local spec = is.define("cq.Experiment: trainable", {
 })
 
 local names = {}
-for name in pairs(values.fields) do names[#names + 1] = name end
-for name in pairs(of_world) do names[#names + 1] = name end
+for _, list in ipairs { field.of_robot, field.of_world } do
+  for _, entry in ipairs(list) do names[#names + 1] = entry.name end
+end
 table.sort(names)
 
 -- the value {n, ...} that the particles start from: what with has set, or the robot's own
 local function start_of(robot, name, what)
   local value = values.start(robot, name)
   if not value then is.fail("%s: needs init, there is no value to start from", what) end
-  local field = values.fields[name]
-  if value.rank > 1 + (field.signals and 1 or field.rank or 0) then
+  if value.rank > 1 + #values.width(robot, name) then
     is.fail("%s: needs init, the robot has a value for each scene of a batch", what)
   end
   return value
 end
 
--- the value that all particles of a list share
+-- the value that all particles of a list share, of those that have one
 local function shared(robot, name, index, count, what)
-  local value = start_of(robot, name, what)
-  local data, width = value:data(), value.count / robot.particle_count
-  local first = index and index[0] or 0
-  for k = 1, count - 1 do
+  local value, having = start_of(robot, name, what), values.having(robot, name)
+  local data, width, first = value:data(), value.count / robot.particle_count, nil
+  for k = 0, count - 1 do
     local other = index and index[k] or k
-    for i = 0, width - 1 do
+    local read = not having or having.has[other]
+    if read then first = first or other end
+    for i = 0, read and width - 1 or -1 do
       local a, b = data[first * width + i], data[other * width + i]
       if a ~= b then
         is.fail("%s: differs between particles (%s and %s); use per = \"particle\"%s, or give init", what, text.number(a),
@@ -57,24 +62,31 @@ local function shared(robot, name, index, count, what)
 end
 
 local function for_robot(robot, name, def, bounds, what)
-  local field, n = values.fields[name], robot.particle_count
-  if field.each and def.per ~= "particle" then
+  local n, having = robot.particle_count, values.having(robot, name)
+  if field.by_name[name].owner == "constant" then constants.require(robot, name, what) end
+  if values.is_each(name) and def.per ~= "particle" then
     is.fail("%s: is a value of each particle; say per = \"particle\", got \"%s\"", what, def.per)
   end
   if def.per == "group" then
     local out = {}
     for _, group_name in ipairs(robot.groups) do
       local group = robot:group(group_name)
-      local init = def.init or shared(robot, name, group.index, group.particle_count, ("%s.%s"):format(what, group_name))
-      out[group_name] = T.param(init, bounds)
+      if constants.has_some(robot, name, group) then
+        local init = def.init or shared(robot, name, group.index, group.particle_count, ("%s.%s"):format(what, group_name))
+        out[group_name] = T.param(init, bounds)
+      end
     end
     return out
   elseif def.per == "robot" then
     return T.param(def.init or shared(robot, name, nil, n, what), bounds)
   end
-  if not def.init then return T.param(start_of(robot, name, what), bounds) end
+  -- the particles without it have none to train
+  if not def.init then
+    local start = start_of(robot, name, what)
+    return T.param(having and start:gather(having.index, 1) or start, bounds)
+  end
   local init = T.as_tensor(def.init)
-  if field.constant and init.rank == 0 then init = init:expand { n } end
+  if #values.width(robot, name) == 0 and init.rank == 0 then init = init:expand { having and having.count or n } end
   return T.param(init, bounds)
 end
 
@@ -101,7 +113,7 @@ function trainable.make(world, robot, given)
   local out = {}
   for _, name in ipairs(T.leaves.sorted_keys(given)) do
     local entry, what = given[name], "cq.Experiment: trainable." .. tostring(name)
-    if not values.fields[name] and not of_world[name] then
+    if not field.by_name[name] then
       is.fail("cq.Experiment: trainable has no %s%s; allowed are %s", text.describe(name),
         type(name) == "string" and values.hint(name, given, names) or "", table.concat(names, ", "))
     end

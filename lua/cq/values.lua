@@ -1,58 +1,48 @@
 -- values: what robot:with takes, checked when it is given and spread over particles when a rollout begins.
+--
+-- A constant of a material is one of the particles whose material has it. Values that reach other particles are not read there,
+-- neither here nor by the engine, and have no gradient; a tensor may leave those particles out.
 local is = require "cq.schema"
 local text = require "cq.text"
 local T = require "cq.tensor"
+local constants = require "cq.constants"
 local elastic = require "cq.elastic"
+local field = require "cq.field"
 
 local values = {}
 
--- shape of a field at one particle, and the bounds of its numbers; constants have a tensor {n} in the robot
-local fields = {
-  young    = { constant = true, above = 0 },
-  poisson  = { constant = true, above = -1, below = 0.5 },
-  density  = { constant = true, above = 0 },
-  volume   = { constant = true, above = 0 },
-  position = { rank = 1, each = true },
-  velocity = { rank = 1 }, affine = { rank = 2 }, deformation = { rank = 2 },
-  actuator_weights = { signals = true, each = true },
-}
-values.fields = fields
+-- Must a field be given for every particle? Else one value may stand for all.
+local function is_each(entry) return entry.owner == "entry" or (entry.owner == "state" and not entry.default) end
 
 -- as users are told: bounds, and whether one value may stand for all
-local function kind_of(field)
-  local numbers = "finite numbers"
-  if field.above then numbers = numbers .. " above " .. text.number(field.above) end
-  if field.below then numbers = numbers .. " and below " .. text.number(field.below) end
-  return {
-    label = numbers .. (field.each and " for every particle" or ": for all, by group, or for every particle"),
-    optional = true,
-    cats = (field.constant and "number|" or "") .. "table|cq.Tensor", check = function(value) return value ~= nil end,
+local function kind_of(entry)
+  local checker = {
+    label = field.numbers(entry) .. (is_each(entry) and " for every particle" or ": for all, by group, or for every particle"),
+    cats = (entry.rank == 0 and not is_each(entry) and "number|" or "") .. "table|cq.Tensor", check = function(value) return value ~= nil end,
   }
+  return field.listed(checker, entry, true)
 end
 
 local names, kinds = {}, {}
-for name, field in pairs(fields) do
-  names[#names + 1] = name
-  kinds[name] = kind_of(field)
-end
+for k, entry in ipairs(field.of_robot) do names[k], kinds[entry.name] = entry.name, kind_of(entry) end
 table.sort(names)
 -- declared for its names: what a value may be depends on the robot, see check_tensor
-local spec = is.define("robot:with", kinds, nil, elastic.hint)
+local spec = is.define("robot:with", kinds, nil, function(key, given) return elastic.hint(key, given, kinds) end)
 
 ---What may be meant by a name that is none of the fields, for errors.
 ---@return string      " (...)", or nothing
 function values.hint(name, given, known)
-  local hint = elastic.hint(name, given)
+  local hint = elastic.hint(name, given, kinds)
   return hint and (" (%s)"):format(hint) or text.suggestion(name, known or names)
 end
 
 -- shape of one particle's value
-local function width(robot, field)
-  if field.signals then return { robot.actuator_count } end
-  local out = {}
-  for i = 1, field.rank or 0 do out[i] = robot.dim end
-  return out
+local function width(robot, entry)
+  return entry.owner == "entry" and { robot.actuator_count } or field.width(entry, robot.dim)
 end
+
+-- the particles that have a field; nil: all
+local function having(robot, entry) return entry.owner == "constant" and constants.having(robot, entry.name) or nil end
 
 local function shape_text(shape)
   for i, size in ipairs(shape) do shape[i] = tostring(size) end
@@ -67,48 +57,56 @@ local function joined(a, b)
 end
 
 -- every element within the field's bounds, or where it is not
-local function check_range(tensor, field, what)
+local function check_range(tensor, entry, what)
   T.tape.pause(function()
     if not tensor:finite() then is.fail("%s must be finite everywhere", what) end
-    local least, most = tensor:min():item(), tensor:max():item()
-    if field.above and least <= field.above then
-      is.fail("%s must be above %s everywhere, the least is %s", what, text.number(field.above), text.number(least))
-    elseif field.below and most >= field.below then
-      is.fail("%s must be below %s everywhere, the most is %s", what, text.number(field.below), text.number(most))
-    end
+    local problem = field.outside(entry, tensor:min():item(), tensor:max():item())
+    if problem then is.fail("%s must %s", what, problem) end
   end)
 end
 
+-- "one number or {32} or {batch, 32}"; counts: how many values may stand in the dimension of particles
+local function shapes_allowed(entry, w, counts, whole_only)
+  local allowed = {}
+  if not is_each(entry) then allowed[1] = #w == 0 and "one number" or shape_text(joined({}, w)) end
+  for _, count in ipairs(whole_only and {} or counts) do
+    allowed[#allowed + 1] = shape_text(joined({ count }, w))
+    allowed[#allowed + 1] = shape_text(joined({ "batch", count }, w))
+  end
+  return table.concat(allowed, " or ")
+end
+
+-- Does a shape fit: that of one value, of the values of particles, or of the scenes of a batch before these?
+local function fits(entry, shape, w, counts, whole_only)
+  local lead = #shape - #w
+  if lead < 0 or lead > 2 or (lead == 0 and is_each(entry)) then return false end
+  for i, size in ipairs(w) do
+    if shape[lead + i] ~= size then return false end
+  end
+  if lead == 0 then return true end
+  if whole_only then return lead == 2 and shape[2] == 1 end
+  for _, count in ipairs(counts) do
+    if shape[lead] == count then return true end
+  end
+  return shape[lead] == 1 and not is_each(entry)
+end
+
 -- a number, nested lists of numbers, or a tensor, as a tensor of an allowed shape
-local function check_tensor(robot, field, value, what, whole_only)
+local function check_tensor(robot, entry, value, what, whole_only)
   if type(value) ~= "number" and type(value) ~= "table" and not T.is_tensor(value) then
     is.fail("%s must be a number, a list or a tensor, got %s", what, text.describe(value))
   end
-  local tensor = T.as_tensor(value)
-  local w, n = width(robot, field), robot.particle_count
-  local shape, rank = tensor:shape(), tensor.rank
-  if #w == 0 and rank == 1 and shape[1] == 1 and n ~= 1 then
-    check_range(tensor, field, what)
-    return tensor
+  local tensor, w, some = T.as_tensor(value), width(robot, entry), having(robot, entry)
+  local shape, counts = tensor:shape(), { robot.particle_count, some and some.count }
+  local one = #w == 0 and #shape == 1 and shape[1] == 1 and robot.particle_count ~= 1
+  if not one and not fits(entry, shape, w, counts, whole_only) then
+    is.fail("%s must have the shape %s, got %s", what, shapes_allowed(entry, w, counts, whole_only), shape_text(shape))
   end
-  local lead = rank - #w
-  local fits = lead >= 0 and lead <= 2
-  for i, size in ipairs(w) do fits = fits and shape[lead + i] == size end
-  if fits and lead >= 1 then
-    fits = shape[lead] == n or (shape[lead] == 1 and not field.each)
-    if whole_only then fits = lead == 2 and shape[2] == 1 end
-  end
-  if fits and lead == 0 and field.each then fits = false end
-  if not fits then
-    local allowed = {}
-    if not field.each then allowed[1] = #w == 0 and "one number" or shape_text(joined({}, w)) end
-    if not whole_only then
-      allowed[#allowed + 1] = shape_text(joined({ n }, w))
-      allowed[#allowed + 1] = shape_text(joined({ "batch", n }, w))
-    end
-    is.fail("%s must have the shape %s, got %s", what, table.concat(allowed, " or "), shape_text(shape))
-  end
-  check_range(tensor, field, what)
+  local lead = #shape - #w
+  local seen = tensor
+  -- values of particles that do not have it are not read
+  if some and lead > 0 and shape[lead] == robot.particle_count then seen = T.tape.pause(tensor.gather, tensor, some.index, lead) end
+  check_range(seen, entry, what)
   return tensor
 end
 
@@ -147,19 +145,22 @@ end
 function values.check(robot, given)
   local out = {}
   for name, value in pairs(spec(given)) do
-    local field = fields[name]
+    local entry = field.by_name[name]
     local what = "robot:with: " .. name
-    if field.signals and robot.actuator_count == 0 then is.fail("%s: the robot has no actuators", what) end
-    if is_by_group(value) and field.each then
+    if entry.owner == "entry" and robot.actuator_count == 0 then is.fail("%s: the robot has no actuators", what) end
+    if entry.owner == "constant" then constants.require(robot, name, "robot:with") end
+    if is_by_group(value) and is_each(entry) then
       is.fail("%s must be given for every particle, not by group", what)
     elseif is_by_group(value) then
       local groups, rest = masks(robot, value, what)
       for _, group in ipairs(groups) do
-        group.value = check_tensor(robot, field, value[group.name], ("%s.%s"):format(what, group.name), true)
+        local of_group = ("%s.%s"):format(what, group.name)
+        constants.require_some(robot, name, robot:group(group.name), of_group)
+        group.value = check_tensor(robot, entry, value[group.name], of_group, true)
       end
       out[name] = { groups = groups, rest = rest }
     else
-      out[name] = { tensor = check_tensor(robot, field, value, what) }
+      out[name] = { tensor = check_tensor(robot, entry, value, what) }
     end
   end
   return out
@@ -171,12 +172,29 @@ local function aligned(mask, rank)
   return mask
 end
 
--- what a particle has when with says nothing
-local function base(robot, name, field)
-  if field.constant or name == "position" then return robot[name] end
-  if name == "deformation" then return T.eye(robot.dim):unsqueeze(1):expand { robot.particle_count, robot.dim, robot.dim } end
-  return T.zeros(joined({ robot.particle_count }, width(robot, field)))
+---What a particle has when with says nothing; NaN of a constant that the robot's materials lack.
+---@param robot cq.Robot
+---@param name string
+---@return cq.Tensor     {n, ...}
+function values.base(robot, name)
+  local entry = field.by_name[name]
+  local without = entry.owner == "constant" and field.none or field.fill
+  return rawget(robot, name) or without(entry, robot.particle_count, robot.dim)
 end
+
+---Which particles have a field.
+---@param robot cq.Robot
+---@param name string
+---@return { count: integer, index: integer[], slot: integer[], has: table<integer, boolean> }?   nil: all
+function values.having(robot, name) return having(robot, field.by_name[name]) end
+
+---Sizes of one particle's value.
+---@return integer[]
+function values.width(robot, name) return width(robot, field.by_name[name]) end
+
+---Must it be given for every particle?
+---@return boolean
+function values.is_each(name) return is_each(field.by_name[name]) end
 
 ---What all particles of a robot have when a rollout begins, as plain numbers.
 ---@param robot cq.Robot
@@ -186,7 +204,7 @@ function values.start(robot, name)
   return T.tape.pause(function()
     local given = values.spread(robot, name)
     if given then return given:detach() end
-    if name ~= "actuator_weights" then return base(robot, name, fields[name]) end
+    if field.by_name[name].owner ~= "entry" then return values.base(robot, name) end
   end)
 end
 
@@ -195,25 +213,26 @@ end
 ---@param name string
 ---@return cq.Tensor?     {n, ...} or {batch, n, ...}; nil when with did not set it
 function values.spread(robot, name)
-  local entry = robot.values and robot.values[name]
-  if not entry then return nil end
-  local field, n = fields[name], robot.particle_count
-  local w = width(robot, field)
-  if entry.groups then
-    local sum = base(robot, name, field) * aligned(entry.rest, #w)
-    for _, group in ipairs(entry.groups) do
+  local given = robot.values and robot.values[name]
+  if not given then return nil end
+  local entry, n = field.by_name[name], robot.particle_count
+  local w = width(robot, entry)
+  if given.groups then
+    local sum = values.base(robot, name) * aligned(given.rest, #w)
+    for _, group in ipairs(given.groups) do
       local value = group.value
       if #w == 0 and value.rank == 1 then value = value:reshape {} end
       sum = sum + value * aligned(group.mask, #w)
     end
     return sum
   end
-  local tensor = entry.tensor
+  local tensor = given.tensor
   if #w == 0 and tensor.rank == 1 and tensor.count == 1 then return tensor:expand { n } end
   local lead = tensor.rank - #w
   if lead == 0 then return tensor:expand(joined({ n }, w)) end
-  local shape = tensor:shape()
+  local shape, some = tensor:shape(), having(robot, entry)
   if shape[lead] == n then return tensor end
+  if some and shape[lead] == some.count then return tensor:gather(some.slot, lead) end
   shape[lead] = n
   return tensor:expand(shape)
 end

@@ -45,7 +45,7 @@ local params = {
 
 local memory, turn
 local step = cq.value_and_grad(function(p)
-  local body = robot:with { density = p.density, young = p.young, actuator_weights = p.weights }
+  local body = robot:with { density = p.density, young = p.young, actuation_weight = p.weights }
   local roll = world:rollout { robot = body, steps = control_steps, controller = controller, memory = memory }
   local loss = -roll.state:center(robot)[1]
   turn = C.cq_clock()

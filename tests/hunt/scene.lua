@@ -93,7 +93,7 @@ local function body_params(draw, body, dim, weighted, batch)
   if draw:chance(0.8) then p.velocity = T.param(draw:tensor(draw:chance(0.3) and { dim } or shape(n, dim), -0.8, 0.8)) end
   if draw:chance(0.6) then p.affine = T.param(draw:tensor(shape(n, dim, dim), -0.3, 0.3)) end
   if draw:chance(0.6) then p.deformation = T.param(T.eye(dim) + draw:tensor(shape(n, dim, dim), -0.04, 0.04)) end
-  if weighted then p.actuator_weights = T.param(draw:tensor({ n, body.actuator_count }, 0, 1)) end
+  if weighted then p.actuation_weight = T.param(draw:tensor({ n, body.actuator_count }, 0, 1)) end
   return p
 end
 
@@ -118,7 +118,7 @@ local function control(draw, world, own, steps, batch)
   for _, body in ipairs(world.robots) do signals = signals + body.actuator_count end
   if signals == 0 then return {}, function() return nil end, "no signals" end
   -- what a first rollout cannot do without
-  local weighted = own[1].actuator_weights and world.robots[1]:with { actuator_weights = own[1].actuator_weights }
+  local weighted = own[1].actuation_weight and world.robots[1]:with { actuation_weight = own[1].actuation_weight }
   if #world.robots == 1 and draw:chance(0.4) then
     local observer = cq.Observer.particles { group = { 1, 2, 4 }, velocity = true }
     if draw:chance(0.5) then observer = cq.Observer.kmeans { clusters = 2, velocity = draw:chance(0.5), acceleration = draw:chance(0.3) } end

@@ -37,6 +37,14 @@ local function default_text(value)
   return type(value) == "number" and text.number(value) or tostring(value)
 end
 
+-- What the engine's list says of a field, with its unit, and then its annotation; of others the annotation alone.
+local function text_of(item, checker)
+  local said, listed = item and item.text or "", checker and checker.help or ""
+  if said == "" then return listed end
+  if not (checker and checker.listed) then return said end
+  return listed .. "; " .. said
+end
+
 ---@param item cq.reference.Item?     its annotation
 ---@param name string
 ---@param checker? cq.Checker           of the schema
@@ -46,7 +54,7 @@ function field.of(item, name, checker)
   if checker then optional = checker.optional and true or false end
   return {
     name = name, allowed = allowed_of(item, checker), optional = optional,
-    default = checker and default_text(checker.default), text = item and item.text or checker.help or "",
+    default = checker and default_text(checker.default), text = text_of(item, checker),
   }
 end
 

@@ -1,0 +1,191 @@
+-- field: the engine's lists as Lua reads them: the fields of particles, actuators, walls and the world, and the laws of materials
+-- with their constants. Names, shapes, units, bounds, defaults and meanings stand in engine/lists.h and nowhere else.
+local ffi = require "ffi"
+local is = require "cq.schema"
+local text = require "cq.text"
+local T = require "cq.tensor"
+local C = require("cq.engine").C
+
+---@class cq.FieldInfo
+---@field id integer?            cq_field; nil: none of the engine's, but made of others
+---@field name string
+---@field unit string
+---@field meaning string
+---@field owner "state"|"particle"|"constant"|"entry"|"world"|"wall"   what has a value of it
+---@field rank integer           0 a number, 1 a vector {dim}, 2 a matrix {dim, dim}
+---@field lower number
+---@field closed boolean         is the lower bound itself allowed? The upper one never is
+---@field upper number
+---@field default number?        what holds where nothing is given, of a matrix times the identity; nil: it must be given
+
+---@class cq.LawInfo
+---@field kind integer           cq_material_kind
+---@field name string
+---@field meaning string
+---@field lame boolean           has it Lame's constants, and so the power incompressible?
+---@field choices { elasticity: integer, constants: cq.FieldInfo[] }[]   the sets of constants that it can be given by
+
+local owners = {
+  [tonumber(C.CQ_OWNER_STATE)] = "state", [tonumber(C.CQ_OWNER_PARTICLE)] = "particle", [tonumber(C.CQ_OWNER_CONSTANT)] = "constant",
+  [tonumber(C.CQ_OWNER_ENTRY)] = "entry", [tonumber(C.CQ_OWNER_WORLD)] = "world", [tonumber(C.CQ_OWNER_WALL)] = "wall",
+}
+
+-- ---- fields ---------------------------------------------------------------------------------------------------------
+
+local function read(id)
+  local info = C.cq_field_describe(id)
+  return {
+    id = id, name = ffi.string(info.name), unit = ffi.string(info.unit), meaning = ffi.string(info.meaning), owner = owners[info.owner],
+    rank = info.rank, lower = info.lower, closed = info.closed == 1, upper = info.upper,
+    default = info.value == info.value and info.value or nil,
+  }
+end
+
+-- list: all of the engine's. of_robot: what robot:with takes; of_world: what a rollout takes itself.
+local field = { list = {}, by_id = {}, by_name = {}, of_robot = {}, of_world = {} }
+
+-- scripts give the density, and the engine takes the mass: density times volume
+local function density_of(mass)
+  return {
+    name = "density", unit = "mass/length^dim", meaning = "mass per initial volume, area in 2D", owner = "particle", rank = 0,
+    lower = mass.lower, closed = mass.closed, upper = mass.upper, default = 1,
+  }
+end
+
+for id = 0, tonumber(C.CQ_FIELD_COUNT) - 1 do
+  local entry = read(id)
+  field.list[#field.list + 1], field.by_id[id] = entry, entry
+  local given = entry.name == "mass" and density_of(entry) or entry
+  local taken_by = (entry.owner == "world" or entry.owner == "wall") and field.of_world or field.of_robot
+  taken_by[#taken_by + 1], field.by_name[given.name] = given, given
+end
+
+---Sizes of one value: {} of a number, {dim} of a vector, {dim, dim} of a matrix.
+---@param entry cq.FieldInfo
+---@param dim integer
+---@return integer[]
+function field.width(entry, dim)
+  local out = {}
+  for k = 1, entry.rank do out[k] = dim end
+  return out
+end
+
+-- the shape of `count` values
+local function shape_of(entry, count, dim)
+  local shape = field.width(entry, dim)
+  table.insert(shape, 1, count)
+  return shape
+end
+
+---What holds where nothing is given, `count` times.
+---@param entry cq.FieldInfo     one with a default
+---@param count integer
+---@param dim integer
+---@return cq.Tensor     {count, ...}
+function field.fill(entry, count, dim)
+  local shape = shape_of(entry, count, dim)
+  if entry.rank < 2 then return T.full(shape, entry.default) end
+  return (T.eye(dim) * entry.default):unsqueeze(1):expand(shape)
+end
+
+---The array of a field that nobody has: NaN.
+---@param entry cq.FieldInfo
+---@param count integer
+---@param dim integer
+---@return cq.Tensor     {count, ...}
+function field.none(entry, count, dim)
+  local out = T.empty(shape_of(entry, count, dim))
+  C.cq_tensor_fill(out.count, 0 / 0, out:data())
+  return out
+end
+
+-- ---- bounds ---------------------------------------------------------------------------------------------------------
+
+-- as the checkers of schema.lua take them
+local function range(entry)
+  local lower = entry.lower > -math.huge and entry.lower or nil
+  return {
+    min = entry.closed and lower or nil, above = not entry.closed and lower or nil, below = entry.upper < math.huge and entry.upper or nil,
+  }
+end
+
+---What numbers are allowed, for people: "finite numbers at least 0".
+---@param entry cq.FieldInfo
+---@return string
+function field.numbers(entry)
+  return (is.number(range(entry)).label:gsub("^a finite number", "finite numbers"))
+end
+
+---What is wrong with numbers from least to most; nil: they are within the bounds.
+---@param entry cq.FieldInfo
+---@param least number
+---@param most number
+---@return string?     "be above 0 everywhere, the least is -1"
+function field.outside(entry, least, most)
+  if least < entry.lower or (least == entry.lower and not entry.closed) then
+    return ("be %s %s everywhere, the least is %s"):format(entry.closed and "at least" or "above", text.number(entry.lower), text.number(least))
+  elseif most >= entry.upper then
+    return ("be below %s everywhere, the most is %s"):format(text.number(entry.upper), text.number(most))
+  end
+end
+
+---Checks what a script gives for one material: a number, a list of one for each axis, or a list of such lists.
+---@param entry cq.FieldInfo
+---@param optional boolean
+---@return cq.Checker
+function field.checker(entry, optional)
+  local options = range(entry)
+  local checker
+  if entry.rank == 0 then
+    options.default = entry.default
+    checker = is.number(options)
+  else
+    options.size = { 2, 3 }
+    checker = is.vector(options)
+    if entry.rank == 2 then checker = is.list(checker, { min = 2 }) end
+  end
+  return field.listed(checker, entry, optional or entry.default ~= nil)
+end
+
+---Marks a checker as one of the engine's lists: help tells its meaning and unit, its annotation may be missing.
+---@param checker cq.Checker
+---@param entry cq.FieldInfo
+---@param optional boolean
+---@return cq.Checker
+function field.listed(checker, entry, optional)
+  checker.listed, checker.optional = true, optional
+  checker.help = ("%s [%s]"):format(entry.meaning, entry.unit)
+  return checker
+end
+
+-- ---- laws -----------------------------------------------------------------------------------------------------------
+
+local function constants_of(kind, elasticity)
+  local material = ffi.new("cq_material", { kind = kind, elasticity = elasticity })
+  local count = C.cq_material_fields(material, nil, 0)
+  local ids, out = ffi.new("int32_t[?]", math.max(count, 1)), {}
+  C.cq_material_fields(material, ids, count)
+  for k = 1, count do out[k] = field.by_id[ids[k - 1]] end
+  return out
+end
+
+---@type cq.LawInfo[]
+field.laws = {}
+for kind = 0, tonumber(C.CQ_MATERIAL_COUNT) - 1 do
+  local info = C.cq_law_describe(kind)
+  local law = { kind = kind, name = ffi.string(info.name), meaning = ffi.string(info.meaning), lame = info.lame == 1, choices = {} }
+  for elasticity = 0, law.lame and tonumber(C.CQ_ELASTICITY_COUNT) - 1 or 0 do
+    law.choices[elasticity + 1] = { elasticity = elasticity, constants = constants_of(kind, elasticity) }
+  end
+  field.laws[kind + 1] = law
+end
+
+---@param list cq.FieldInfo[]
+---@return string     "young and poisson"
+function field.names(list)
+  local names = {}
+  for k, entry in ipairs(list) do names[k] = entry.name end
+  return text.join(names)
+end
+
+return field
