@@ -3,6 +3,7 @@ local is = require "cq.schema"
 local text = require "cq.text"
 local T = require "cq.tensor"
 local message = require "cq.message"
+local cables = require "cq.cable"
 
 local replay = {}
 
@@ -88,9 +89,10 @@ function replay.film(world, path, options, simulate)
     while due <= state.time + 0.5 * world.control_dt do due = due + period end
     local set = state.roll.set.actuation_weight
     local weights = set and set.tensor or world.layout.base.actuation_weight
+    local position = state:positions()
     canvas = scene:frame {
-      position = state:positions(), deformation = state:deformations(), actuation = actuation_of(world, weights, u),
-      label = label_of(options, state),
+      position = position, deformation = state:deformations(), actuation = actuation_of(world, weights, u),
+      cables = cables.paths(world, position:data()), label = label_of(options, state),
     }
     if video then video:add(canvas) end
   end)

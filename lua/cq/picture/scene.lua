@@ -36,6 +36,7 @@ local solid = require "cq.picture.solid"
 ---@field position cq.Tensor           {n, dim} [length]
 ---@field deformation? cq.Tensor       {n, dim, dim} F [-]
 ---@field actuation? cq.Tensor         {n} in -1..1, blended red (positive) or blue (negative) over the groups' colours
+---@field cables? { count: integer, points: ffi.cdata* }[]   paths of cables {count, dim} [length]
 ---@field label? string|string[]       lines, top left
 
 ---@class cq.Picture.camera.def
@@ -77,6 +78,7 @@ local moving = {
   position = is.tensor(),
   deformation = is.tensor { optional = true },
   actuation = is.tensor { optional = true },
+  cables = is.table { default = {} },
   label = is.any_of { is.string(), is.list(is.string()), optional = true },
 }
 
@@ -229,7 +231,7 @@ function Scene:frame(fields)
   follow(self, centre)
   paint.blend(self.colours, n, self.base, def.actuation and def.actuation:data())
   local now = {
-    position = x, deformation = def.deformation and def.deformation:data(), colours = self.colours,
+    position = x, deformation = def.deformation and def.deformation:data(), colours = self.colours, cables = def.cables,
     centre = centre, camera_centre = self.camera_centre, trail = self.trail and self.path or {},
   }
   local draw = self.dim == 2 and flat.draw or solid.draw
