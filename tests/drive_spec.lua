@@ -1,7 +1,9 @@
 -- drive: cables and pressures that follow their surface: what they do, their gradients, and what is refused.
 local cq = require "cq"
 local T = require "cq.tensor"
+local option = require "cq.option"
 local differences = require "tests.differences"
+local process = require "tests.process"
 local mistake = require "tests.sentence"
 local sentence, says = mistake.of, mistake.says
 
@@ -98,18 +100,20 @@ describe("a cable", function()
         local directions = {}
         for j, y in ipairs(inputs) do directions[j] = j == k and (T.arange(1, x.count):reshape(x:shape()) * 1.3):cos() or T.zeros(y:shape()) end
         local got = (grads[k] * directions[k]):sum():item()
-        for _, h in ipairs { 1e-3, 1e-4 } do
-          local want = differences.along(loss, inputs, directions, h)
-          assert.is_true(math.abs(got - want) < 2e-6 * math.max(math.abs(want), 1e-3), ("input %d: %g, not %g"):format(k, got, want))
+        -- large steps meet kinks, nodes that come to the floor, and small ones rounding
+        local error = math.huge
+        for _, h in ipairs { 1e-3, 1e-4, 1e-5, 1e-6 } do
+          error = math.min(error, math.abs(differences.along(loss, inputs, directions, h) / got - 1))
         end
-        assert.is_true(math.abs(got) > 1e-7, ("input %d has no gradient"):format(k))
+        assert.is_true(math.abs(got) > 1e-7 and error < 1e-7, ("input %d: %g is off by %g of it"):format(k, got, error))
       end
     end)
   end
 
   it("is trained per cable, and by one number for all", function()
     local loss = gradient_scene "contract"
-    assert.is_true(loss(T.tensor(0.4)):item() == loss(T.tensor { 0.4, 0.4 }):item())
+    local u = T.full({ 25, 2 }, 0.5)
+    assert.is_true(loss(0.4, 0.27, 0.1, u, 10):item() == loss(T.tensor { 0.4, 0.4 }, T.full({ 2 }, 0.27), T.tensor(0.1), u, 10):item())
     local scene = finger { precision = "float64" }
     local function train(entry)
       local run = cq.Experiment {
@@ -117,7 +121,11 @@ describe("a cable", function()
         trainable = { cable_stiffness = entry }, objective = { final = function(state) return state:center("tip")[1] end },
         optimizer = cq.Optimizer.adam { rate = 0.05 },
       }
-      run:optimize { iterations = 2, quiet = true }
+      local folder, quiet = process.folder(), option.program.quiet
+      option.program.quiet = true
+      run:optimize { iterations = 2, folder = folder }
+      option.program.quiet = quiet
+      process.remove(folder)
       return run.params.robot.cable_stiffness
     end
     local each = train { min = 0.5, max = 5, per = "cable" }
@@ -264,7 +272,7 @@ describe("a pressure that follows its surface", function()
     local world = world_of(robot)
     local roll = world:rollout { steps = 2, controller = held { 0.5 } }
     -- four particles of 0.025 under a pressure of 1.5, for 0.02, on a mass of 0.03
-    assert.is_true(roll.state:velocity(robot):close(T.tensor { 0, -1.5 * 0.1 * 0.02 / 0.03 }, 0.03, 1e-9))
+    assert.is_true(roll.state:velocity(robot):close(T.tensor { 0, -1.5 * 0.1 * 0.02 / 0.03 }, 0.01, 1e-5))
     says(sentence(function() roll.state:cavity_volume(press) end), "the surface \"follower_pressure 1\" is open", "it encloses no volume")
     says(sentence(function() roll.state:cavity_volume "air" end), "got \"air\"; there is \"follower_pressure 1\"")
   end)
