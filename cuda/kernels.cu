@@ -8,6 +8,8 @@
 #include "../engine/math/spline.inl"
 #include "../engine/physics/material.inl"
 #include "../engine/physics/actuation.inl"
+#include "../engine/physics/drive/cable.inl"
+#include "../engine/physics/drive/pressure.inl"
 #include "../engine/physics/contact.inl"
 #include "../engine/physics/transfer.inl"
 #define CQ_WALL static __device__ inline
@@ -21,6 +23,7 @@
 #include "resident.inl"
 #include "sort.inl"
 #include "drive.inl"
+#include "cable.inl"
 #include "readout.inl"
 
 // a launch of a kernel that takes a substep
@@ -119,6 +122,12 @@ static void launch_drive_adj(cudaStream_t stream, int32_t blocks, const cq_frame
   CQ_LAUNCH(drive_shares, blocks, SLOT_THREADS, stream, frame, drive);
   CQ_LAUNCH(drive_signals, blocks, SUM_THREADS, stream, frame, drive);
 }
+static void launch_pull_cables(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_drive *drive, int32_t k) {
+  CQ_LAUNCH(pull_cables, blocks, CABLE_THREADS, stream, frame, drive, k);
+}
+static void launch_pull_cables_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_drive *drive, int32_t k) {
+  CQ_LAUNCH(pull_cables_adj, blocks, CABLE_THREADS, stream, frame, drive, k);
+}
 static void read_sums(cudaStream_t stream, int32_t blocks, const cq_reading *r, int32_t components) {
   CQ_LAUNCH(read_portions, blocks, SUM_THREADS, stream, *r, components);
   CQ_LAUNCH(read_groups, blocks, SLOT_THREADS, stream, *r, components);
@@ -144,6 +153,6 @@ const cq_cuda_kernels CQ_TABLE = {
     launch_velocity, launch_g2p_adj, launch_grid_adj, launch_step_adj, launch_p2g_adj,
     launch_resident, launch_resident_adj, room,
     launch_box, launch_key, launch_move, launch_load, launch_store_state, launch_store_params,
-    launch_load_drive, launch_drive_adj,
+    launch_load_drive, launch_drive_adj, launch_pull_cables, launch_pull_cables_adj,
     launch_read, launch_read_weights, launch_read_adj,
 };

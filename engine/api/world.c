@@ -6,20 +6,10 @@
 // from counts of instructions; set it by measuring both where there is a GPU.
 enum { AUTO_CUDA_PARTICLES = 20000 };
 
-// Can a GPU make the drives of a model? CQ_INVALID and the sentence if not.
-static cq_status check_cuda(const cq_model *m) {
-  const uint32_t lacking = m->drives & (cq_drive_bit(CQ_DRIVE_CABLE) | cq_drive_bit(CQ_DRIVE_PRESSURE));
-  if (!lacking) return CQ_OK;
-  return cq_fail(CQ_INVALID, "the CUDA device has no %s yet; use device = \"cpu\"",
-                 lacking & cq_drive_bit(CQ_DRIVE_CABLE) ? "cables" : "pressures that follow a surface");
-}
-
 // A GPU if there is one and it pays. Why not is told in the description: the CPU is a choice then, not a failure.
 static cq_status take_either(cq_world *world, char *why, size_t size) {
   const long long particles = (long long)world->model.particle_count;
-  if (check_cuda(&world->model)) {
-    snprintf(why, size, "; no GPU was taken: %s", cq_error());
-  } else if (particles >= AUTO_CUDA_PARTICLES) {
+  if (particles >= AUTO_CUDA_PARTICLES) {
     cq_status status = cq_cuda_load(&world->backend);
     if (!status) status = world->backend->context_create(&world->model, &world->context);
     if (!status || status == CQ_INVALID) return status;
@@ -40,8 +30,7 @@ static cq_status take_device(cq_world *world, int32_t kind) {
     status = take_either(world, why, sizeof why);
   } else {
     world->backend = cq_backend_cpu();
-    if (kind == CQ_DEVICE_CUDA) status = check_cuda(&world->model);
-    if (kind == CQ_DEVICE_CUDA && !status) status = cq_cuda_load(&world->backend);
+    if (kind == CQ_DEVICE_CUDA) status = cq_cuda_load(&world->backend);
     if (!status) status = world->backend->context_create(&world->model, &world->context);
   }
   if (!status) snprintf(world->description, sizeof world->description, "%s%s", world->backend->describe(world->context), why);

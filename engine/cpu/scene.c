@@ -153,7 +153,8 @@ void cq_scene_destroy(cq_scene *s) {
     arrangement_free(s->free_arrangements);
     s->free_arrangements = next;
   }
-  void *owned[] = {s->globals, s->drive, s->cable, s->cable_x, s->cable_force, s->cable_grad, s->cable_share, s->cable_base, s->base, s->source, s->source_other, s->plane,
+  void *owned[] = {s->globals, s->drive, s->cable, s->cable_x, s->cable_force, s->cable_grad, s->cable_share, s->cable_base,
+                   s->base, s->source, s->source_other, s->plane,
                    s->tally, s->reach, s->grid_v, s->grid_q,
                    s->wires, s->wire_actuator, s->wire_weight, s->wire_entry,
                    s->adj, s->adj_other, s->internal_adj, s->internal_adj_other, s->params_adj, s->drive_adj, s->signals_adj,

@@ -84,6 +84,16 @@ CQ_RARE wide cable_energy(const Cable *c, const int32_t n, const wide *x) {
   return stretch > 0 ? 0.5 * c->stiffness * stretch * stretch : stretch - stretch;
 }
 
+// h . e of a segment, h = dL/dforce_s - dL/dforce_s+1: what its tension is worth
+CQ_INLINE wide cable_worth(const wide *grad_force, const wide e[CQ_DIM], wide h[CQ_DIM]) {
+  wide sum = 0;
+  EACH(i) {
+    h[i] = grad_force[i] - grad_force[CQ_DIM + i];
+    sum += h[i] * e[i];
+  }
+  return sum;
+}
+
 // (E25) force_s = T_s e_s - T_s-1 e_s-1, T_0 = k max(0, stretch), T_s = T_s-1 exp(-mu angle(e_s-1, e_s)); force {n, CQ_DIM}
 CQ_RARE void cable_pull(const Cable *c, const int32_t n, const wide *x, wide *force) {
   const wide stretch = cable_stretch(c, n, x);
@@ -98,16 +108,6 @@ CQ_RARE void cable_pull(const Cable *c, const int32_t n, const wide *x, wide *fo
       before[i] = e[i];
     }
   }
-}
-
-// h . e of a segment, h = dL/dforce_s - dL/dforce_s+1: what its tension is worth
-CQ_INLINE wide cable_worth(const wide *grad_force, const wide e[CQ_DIM], wide h[CQ_DIM]) {
-  wide sum = 0;
-  EACH(i) {
-    h[i] = grad_force[i] - grad_force[CQ_DIM + i];
-    sum += h[i] * e[i];
-  }
-  return sum;
 }
 
 // Adds to the gradients of the cable and of its points. share {n}: work, T_s / T_0 of each segment.
