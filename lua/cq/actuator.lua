@@ -87,7 +87,7 @@ end
 function Actuator:stress(dim)
   local name = "cq.Actuator." .. self.family
   local s
-  if self.family == "isotropic" then
+  if self.family == "isotropic" or self.isotropic then
     s = {}
     for i = 1, dim do
       for j = 1, dim do s[#s + 1] = i == j and 1 or 0 end
@@ -132,17 +132,33 @@ function actuator.pressure(fields)
   return setmetatable(self, Actuator)
 end
 
----@class cq.Actuator.muscle.def : cq.Actuator.pressure.def
+---@class cq.Actuator.muscle.def
+---@field groups string|(string|string[]|integer[])[]   a signal for each entry: a group, or a list of groups or particle numbers
+---@field axis? "x"|"y"|"z"                 of the fibres in the undeformed material; or direction, or isotropic
+---@field direction? number[]|number[][]    {dim}, or a symmetric matrix {dim, dim}; or axis, or isotropic
+---@field isotropic? boolean                the same in all directions
+---@field pulses? boolean                   signals are taken as they are and a positive one expands: the stress -u max F S F^T
+---@field max? number                       stress at u = 1 [stress]
 
-local muscle = is.define("cq.Actuator.muscle", { groups = groups(), axis = axis, direction = direction, max = max })
----Fibres that only contract: the signals -1 to 1 give stresses from 0 to max along the fibre.
+local muscle = is.define("cq.Actuator.muscle", {
+  groups = groups(), axis = axis, direction = direction, isotropic = is.boolean { optional = true }, pulses = is.boolean { default = false }, max = max,
+})
+---Fibres, or a material that acts alike in all directions. They only contract: the signals -1 to 1 give stresses from 0 to max. With
+---pulses they are those of 4D topology optimization (eq. 7): a stress -u max F S F^T, S = I for an isotropic one, so that positive
+---pulses expand and negative ones contract.
+---Errors: none or several of axis, direction and isotropic.
 ---@param fields cq.Actuator.muscle.def
 ---@return cq.Actuator
 function actuator.muscle(fields)
   local self = muscle(fields)
   self.family = "muscle"
-  directed(self, "cq.Actuator.muscle")
-  self.scale, self.shift = 0.5, 0.5
+  if self.isotropic then
+    if self.axis or self.direction then is.fail("cq.Actuator.muscle: give either isotropic, or axis or direction, not both") end
+    self.groups = as_list(self.groups)
+  else
+    directed(self, "cq.Actuator.muscle")
+  end
+  if self.pulses then self.scale = -1 else self.scale, self.shift = 0.5, 0.5 end
   return setmetatable(self, Actuator)
 end
 
