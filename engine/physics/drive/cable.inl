@@ -1,12 +1,13 @@
-// cable: one cable along a path of points x {n, CQ_DIM}: its energy, its pull at the points, and the adjoint (E23 to E25).
+// cable: one cable along a path of points x {n, CQ_DIM}: its energy, its pull at the points, and its adjoint.
 //
-//     x_0 ---- x_1            d_s = x_s+1 - x_s,  e_s = d_s / |d_s|        tension T at the first point; the sheath takes a part of
-//                \            span L = sum |d_s|                          it at every turn, by exp(-mu angle)
-//                 x_2 ---- x_3
+//     x_0 ---- x_1            d_s = x_s+1 - x_s,  e_s = d_s / |d_s|,  span L = sum |d_s|
+//                \            T at the first point is the tension of a spring; at every turn
+//                 x_2 ---- x_3     the sheath lets the part exp(-mu angle) of it through
 //
-// Over `wide` (math/real.h): a cable is long and its stretch small, so its length is a double also where particles are float.
-// Slack, L <= free length, it neither pulls nor has a derivative; at the kink between, the derivative is that of the slack side.
-// With friction the pull is that of no energy, and a straight path is a kink: an angle of zero has the derivative zero.
+// Over `wide` (math/real.h): the stretch is a small difference of lengths, so it is a double also where particles are
+// float. A slack cable, L <= free length, neither pulls nor has a derivative, and where it just becomes taut the
+// derivative is that of the slack side. With friction there is no energy, and a straight path is a kink: the derivative
+// of an angle of zero is taken as zero.
 
 typedef struct {
   wide stiffness, length, friction;   // k, R, mu
@@ -58,12 +59,14 @@ CQ_INLINE wide cable_turn(const wide a[CQ_DIM], const wide b[CQ_DIM]) {
   return difference > 0 ? 2 * w_atan2(difference, sum) : difference;
 }
 
-CQ_INLINE void cable_turn_adj(const wide a[CQ_DIM], const wide b[CQ_DIM], wide grad_a[CQ_DIM], wide grad_b[CQ_DIM], const wide grad_turn) {
+CQ_INLINE void cable_turn_adj(const wide a[CQ_DIM], const wide b[CQ_DIM], wide grad_a[CQ_DIM], wide grad_b[CQ_DIM],
+                              const wide grad_turn) {
   wide sum, difference;
   cable_diagonals(a, b, &sum, &difference);
   if (!(sum > 0) || !(difference > 0)) return;
   const wide square = sum * sum + difference * difference;
-  const wide by_difference = 2 * sum / square * grad_turn / difference, by_sum = -2 * difference / square * grad_turn / sum;
+  const wide by_difference = 2 * sum / square * grad_turn / difference;
+  const wide by_sum = -2 * difference / square * grad_turn / sum;
   EACH(i) {
     const wide along = by_sum * (a[i] + b[i]), across = by_difference * (b[i] - a[i]);
     grad_a[i] += along - across;
@@ -94,7 +97,7 @@ CQ_INLINE wide cable_worth(const wide *grad_force, const wide e[CQ_DIM], wide h[
   return sum;
 }
 
-// (E25) force_s = T_s e_s - T_s-1 e_s-1, T_0 = k max(0, stretch), T_s = T_s-1 exp(-mu angle(e_s-1, e_s)); force {n, CQ_DIM}
+// (E25) force_s = T_s e_s - T_s-1 e_s-1, T_0 = k max(0, stretch), T_s = T_s-1 exp(-mu angle(e_s-1, e_s))
 CQ_RARE void cable_pull(const Cable *c, const int32_t n, const wide *x, wide *force) {
   const wide stretch = cable_stretch(c, n, x);
   wide tension = stretch > 0 ? c->stiffness * stretch : stretch - stretch, before[CQ_DIM], e[CQ_DIM];
@@ -110,8 +113,9 @@ CQ_RARE void cable_pull(const Cable *c, const int32_t n, const wide *x, wide *fo
   }
 }
 
-// Adds to the gradients of the cable and of its points. share {n}: work, T_s / T_0 of each segment.
-CQ_RARE void cable_pull_adj(const Cable *c, const int32_t n, const wide *x, Cable *grad, wide *grad_x, const wide *grad_force, wide *share) {
+// (E28) Adds to the gradients of the cable and of its points. share {n}: work, T_s / T_0 of each segment.
+CQ_RARE void cable_pull_adj(const Cable *c, const int32_t n, const wide *x, Cable *grad, wide *grad_x,
+                            const wide *grad_force, wide *share) {
   const wide stretch = cable_stretch(c, n, x);
   if (!(stretch > 0)) return;
   const wide tension = c->stiffness * stretch;

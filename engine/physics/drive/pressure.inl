@@ -1,5 +1,5 @@
-// pressure: a pressure that follows a surface, at one particle. Of its undeformed area vector N A, N out of the solid, Nanson's
-// formula makes the deformed one, n a = J F^-T N A = cof(F) N A.
+// pressure: a pressure that follows a surface, at one particle. Nanson's formula makes its deformed area vector of the
+// undeformed one: n a = J F^-T N A = cof(F) N A, N out of the solid.
 
 // (E26) force -= cof(F) h, h = p N A
 CQ_INLINE void pressure_force(const Real f[CQ_DIM][CQ_DIM], const Real h[CQ_DIM], Real force[CQ_DIM]) {
@@ -8,9 +8,9 @@ CQ_INLINE void pressure_force(const Real f[CQ_DIM][CQ_DIM], const Real h[CQ_DIM]
   EACH(i) EACH(j) force[i] -= cofactor[i][j] * h[j];
 }
 
-// dL/dh -= cof(F)^T g; dL/dF: of -g . cof(F) h, linear in F in 2D and quadratic in 3D
-CQ_INLINE void pressure_force_adj(const Real f[CQ_DIM][CQ_DIM], const Real h[CQ_DIM], Real grad_f[CQ_DIM][CQ_DIM], Real grad_h[CQ_DIM],
-                                  const Real grad_force[CQ_DIM]) {
+// (E29) dL/dh -= cof(F)^T g; dL/dF: of -g . cof(F) h, linear in F in 2D and quadratic in 3D
+CQ_INLINE void pressure_force_adj(const Real f[CQ_DIM][CQ_DIM], const Real h[CQ_DIM], Real grad_f[CQ_DIM][CQ_DIM],
+                                  Real grad_h[CQ_DIM], const Real grad_force[CQ_DIM]) {
   Real cofactor[CQ_DIM][CQ_DIM];
   mat_cofactor(f, cofactor);
   EACH(i) EACH(j) grad_h[j] -= cofactor[i][j] * grad_force[i];
