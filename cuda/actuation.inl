@@ -8,6 +8,7 @@ CQ_GPU double direction_at(const cq_actuation *d, const int32_t actuator, const 
 }
 
 CQ_KERNEL load_actuation(const cq_frame *s, const cq_actuation *d) {
+  const int rows = d->surface_start ? (int)ACTUATION_FIELDS : (int)PRESSURE;
   SLOTS_EACH(slot, s->slots) {
     const int32_t id = s->order[slot], scene = id / s->particles, p = id % s->particles;
     real sum[ACTUATION_FIELDS] = {0};
@@ -17,8 +18,12 @@ CQ_KERNEL load_actuation(const cq_frame *s, const cq_actuation *d) {
       EACH(i) for (int j = 0; j <= i; j++) sum[SIGMA + sym_at(i, j)] += (real)(amount * direction_at(d, actuator, i, j));
     }
     const int32_t f = d->force_of && d->force ? d->force_of[p] : -1;
+    for (int64_t k = d->surface_start ? d->surface_start[p] : 0; d->surface_start && k < d->surface_start[p + 1]; k++) {
+      const double pressure = d->signal[(int64_t)scene * d->actuators + d->surface_actuator[k]];
+      EACH(i) sum[PRESSURE + i] += (real)(pressure * d->surface_area[k * CQ_DIM + i]);
+    }
     EACH(i) if (f >= 0) sum[FORCE + i] = (real)d->force[((int64_t)scene * d->forces + f) * CQ_DIM + i];
-    for (int k = 0; k < ACTUATION_FIELDS; k++) slot_in(d->out, ACTUATION_FIELDS, slot)[k * CQ_GROUP] = sum[k];
+    for (int k = 0; k < rows; k++) slot_in(d->out, ACTUATION_FIELDS, slot)[k * CQ_GROUP] = sum[k];
   }
 }
 
@@ -29,7 +34,11 @@ CQ_KERNEL actuation_shares(const cq_frame *s, const cq_actuation *d) {
     if (n >= entries) {
       const int64_t m = n - entries, scene = m / d->forces;
       const int32_t slot = d->slot_of[scene * s->particles + d->force_particle[m % d->forces]];
-      EACH(i) d->grad_force[m * CQ_DIM + i] = (double)slot_in(s->actuation_adj, ACTUATION_FIELDS, slot)[(FORCE + i) * CQ_GROUP];
+      const int32_t pulled = d->cables.count ? d->cables.pulled_of[m % d->forces] : -1;
+      EACH(i) {
+        const double base = pulled < 0 ? 0 : d->cables.grad_base[(scene * d->cables.pulled_count + pulled) * CQ_DIM + i];
+        d->grad_force[m * CQ_DIM + i] = base + (double)slot_in(s->actuation_adj, ACTUATION_FIELDS, slot)[(FORCE + i) * CQ_GROUP];
+      }
       continue;
     }
     const int64_t scene = n / d->entries, k = n % d->entries;
@@ -53,6 +62,16 @@ CQ_GPU double block_sum(double *shared, const double value) {
   return shared[threadIdx.x];   // its own: no barrier
 }
 
+// what the pressures at the surfaces of an actuator are worth, from every SUM_THREADS-th entry
+CQ_GPU double pressure_share(const cq_frame *s, const cq_actuation *d, const int64_t scene, const int64_t actuator) {
+  double sum = 0;
+  for (int64_t k = d->surface_by_start[actuator] + threadIdx.x; k < d->surface_by_start[actuator + 1]; k += SUM_THREADS) {
+    const int32_t slot = d->slot_of[scene * s->particles + d->surface_by_particle[k]];
+    EACH(i) sum += d->surface_by_area[k * CQ_DIM + i] * (double)slot_in(s->actuation_adj, ACTUATION_FIELDS, slot)[(PRESSURE + i) * CQ_GROUP];
+  }
+  return sum;
+}
+
 // a block for each signal
 CQ_KERNEL actuation_signals(const cq_frame *s, const cq_actuation *d) {
   CQ_SHARED(double, shared, SUM_THREADS);
@@ -61,7 +80,11 @@ CQ_KERNEL actuation_signals(const cq_frame *s, const cq_actuation *d) {
     double sum = 0;
     for (int64_t k = d->by_start[actuator] + threadIdx.x; k < d->by_start[actuator + 1]; k += SUM_THREADS)
       sum += d->share[scene * d->entries + k];
+    if (d->surface_start) sum += pressure_share(s, d, scene, actuator);
     sum = block_sum(shared, sum);
-    if (threadIdx.x == 0) d->grad_signal[n] = sum;
+    if (threadIdx.x) continue;
+    for (int32_t c = 0; c < d->cables.count; c++)
+      if (d->cables.actuator[c] == actuator) sum += d->cables.grad_signal[scene * d->cables.count + c];
+    d->grad_signal[n] = sum;
   }
 }

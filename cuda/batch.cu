@@ -124,6 +124,7 @@ static cq_status alloc_adjoint(cq_device *d) {
   if (!status) status = cq_pool_take(pool, totals * doubles, "gradients", &d->totals);
   if (!status) status = cq_pool_take(pool, entries * doubles, "adjoint weights", &d->grad_weight);
   if (!status) status = cq_pool_take(pool, entries * doubles, "adjoint signals", &d->share);
+  if (!status && m->cables.count) status = cq_pool_take(pool, cq_cable_grads(d) * doubles, "adjoint cables", &d->grad_cables);
   if (!status) status = cq_pool_take(pool, (size_t)d->control_rows * controls * doubles, "adjoint signals", &d->grad_controls);
   return status ? status : alloc_gradients(d);
 }
@@ -151,7 +152,8 @@ void cq_cuda_destroy(cq_device *d) {
   cq_cuda_policy_destroy(d);
   cq_memory *owned[] = {d->given.weight, d->given.mass, d->given.volume, d->given.globals, d->on_device, d->sorting, d->window, d->found, d->arena,
                         d->grid_v, d->grid_q, d->actuation, d->reading, d->adj, d->adj_other, d->params_adj, d->actuation_adj,
-                        d->actuation_adj_other, d->sums, d->totals, d->grad_weight, d->share, d->grad_controls};
+                        d->actuation_adj_other, d->sums, d->totals, d->grad_weight, d->share, d->grad_controls, d->cable_work, d->grad_cables,
+                        d->given.cable[0], d->given.cable[1], d->given.cable[2]};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_pool_give(pool, owned[k]);
   cq_pinned_give(d->uploads);
   cq_pinned_give(d->progress);
@@ -177,6 +179,8 @@ static cq_status alloc_work(cq_device *d) {
   if (!status) status = cq_pool_take(pool, stride * (4 * sizeof(int32_t) + 1), "sorting", &d->sorting);
   if (!status) status = cq_pool_take(pool, sizeof(cq_found), "sorting", &d->found);
   if (!status && d->actuation_fields) status = cq_pool_take(pool, stride * (size_t)d->actuation_fields * d->real_bytes, "actuation", &d->actuation);
+  const size_t numbers = (size_t)d->model->cables.points * (3 * (size_t)d->model->dim + 1);
+  if (!status && numbers) status = cq_pool_take(pool, batch * numbers * sizeof(double), "cables", &d->cable_work);
   if (!status) status = cq_pool_take(pool, batch * (size_t)cq_sum_count(d) * d->real_bytes, "walls", &d->given.globals);
   return status;
 }
@@ -200,7 +204,7 @@ cq_status cq_cuda_create(cq_context *context, int32_t batch, int32_t differentia
   d->fields = cq_state_offset(CQ_STATE_FIELD_COUNT, m->dim);
   d->params = CQ_PARAM_SLOTS + m->slot_count;
   d->internals = m->internal_count;
-  d->actuation_fields = m->actuation_count || m->force_count ? m->dim * (m->dim + 1) / 2 + m->dim : 0;
+  d->actuation_fields = m->drives ? m->dim * (m->dim + 1) / 2 + 2 * m->dim : 0;
   d->real_bytes = (size_t)context->kernels->real_bytes;
   cq_status status = alloc_work(d);
   if (!status && differentiable) status = alloc_adjoint(d);
@@ -362,14 +366,19 @@ cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed)
   const uint64_t weights = cq_bit(CQ_FIELD_ACTUATION_WEIGHT);
   const uint64_t globals = cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_DAMPING) | cq_bit(CQ_FIELD_FRICTION) |
                            cq_bit(CQ_FIELD_WALL_VELOCITY);
+  const uint64_t cables = cq_bit(CQ_FIELD_CABLE_STIFFNESS) | cq_bit(CQ_FIELD_CABLE_LENGTH) | cq_bit(CQ_FIELD_CABLE_FRICTION);
   const Source weight = value_of(values, CQ_FIELD_ACTUATION_WEIGHT);
   cq_status status = CQ_OK;
   d->health = {};
   if (changed & globals) status = load_globals(d, values);
   if (!status && changed & weights)
     status = upload_values(d, &weight, d->model->actuation_count, "weights", &d->given.weight, &d->given.weight_stride);
+  for (int32_t k = 0; k < 3 && !status && d->model->cables.count && changed & cables; k++) {
+    const Source value = value_of(values, CQ_FIELD_CABLE_STIFFNESS + k);
+    status = upload_values(d, &value, d->model->cables.count, "cables", &d->given.cable[k], &d->given.cable_stride[k]);
+  }
   if (status) return status;
-  if (!d->start || changed & ~(globals | weights)) return load_start(d, values);
+  if (!d->start || changed & ~(globals | weights | cables)) return load_start(d, values);
   cq_cuda_resume(d, d->start, d->start_arrangement, 0);
   return CQ_OK;
 }

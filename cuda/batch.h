@@ -95,7 +95,7 @@ struct cq_context {
   char description[320];
 
   // the model in device memory
-  cq_memory *owned[CQ_WALLS_MAX + 16];
+  cq_memory *owned[CQ_WALLS_MAX + 48];
   int32_t owned_count;
   cq_wall *walls;
   cq_wall_map map;
@@ -110,6 +110,8 @@ typedef struct cq_device_network cq_device_network;   // the network of a policy
 typedef struct cq_given {
   cq_memory *weight, *mass, *volume, *globals;
   int64_t weight_stride, mass_stride, volume_stride;   // 0: the same for all scenes
+  cq_memory *cable[3];       // stiffness, rest length, friction
+  int64_t cable_stride[3];
 } cq_given;
 
 struct cq_device {
@@ -160,6 +162,8 @@ struct cq_device {
   cq_memory *sums;           // {block_count, sum_count} of the frame
   cq_memory *totals;         // doubles: {batch, sum_count}; by user id {params, slots}, state fields {slots, width}
   cq_memory *grad_weight, *share;
+  cq_memory *cable_work;     // {batch, points, 3 dim + 1} of cq_pulling
+  cq_memory *grad_cables;    // {batch, 3 cables}, then of the running control step {batch, cables}, {batch, pulled, dim}
   cq_memory *grad_controls;  // {control_rows, batch, actuators}, then {control_rows, batch, forces, dim}
   double *gradient_memory;   // of the host
   cq_gradients *gradients;   // {batch}
@@ -188,6 +192,12 @@ static inline size_t cq_upload_size(const cq_device *d) {
 // offset in totals
 static inline int64_t cq_total_params(const cq_device *d) { return (int64_t)d->batch * cq_sum_count(d); }
 static inline int64_t cq_total_state(const cq_device *d) { return cq_total_params(d) + (int64_t)d->params * d->slots; }
+// numbers of the gradients of cables: of their values, and all
+static inline size_t cq_cable_values(const cq_device *d) { return 3 * (size_t)d->batch * (size_t)d->model->cables.count; }
+static inline size_t cq_cable_grads(const cq_device *d) {
+  const cq_cables *c = &d->model->cables;
+  return cq_cable_values(d) + (size_t)d->batch * (size_t)(c->count + c->pulled_count * d->model->dim);
+}
 // blocks of a launch whose threads walk over so many things
 int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads);
 

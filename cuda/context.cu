@@ -85,6 +85,73 @@ static cq_status upload_by_actuator(cq_context *c) {
   return status;
 }
 
+static cq_status upload_cables(cq_context *c) {
+  const cq_cables *from = &c->model->cables;
+  cq_pulling *to = &c->actuation.cables;
+  const int64_t n = from->count, points = from->points;
+  to->count = from->count;
+  to->points = points;
+  to->pulled_count = from->pulled_count;
+  if (!n) return CQ_OK;
+  cq_status status = UPLOAD(c, from->actuator, n, "cables", to->actuator);
+  if (!status) status = UPLOAD(c, from->offset, n, "cables", to->offset);
+  if (!status) status = UPLOAD(c, from->slope, n, "cables", to->slope);
+  if (!status) status = UPLOAD(c, from->start, n + 1, "cables", to->start);
+  if (!status) status = UPLOAD(c, from->point_start, points + 1, "cables", to->point_start);
+  if (!status) status = UPLOAD(c, from->particle, from->pairs, "cables", to->particle);
+  if (!status) status = UPLOAD(c, from->weight, from->pairs, "cables", to->weight);
+  if (!status) status = UPLOAD(c, from->anchor, points * c->model->dim, "cables", to->anchor);
+  if (!status) status = UPLOAD(c, from->pulled, from->pulled_count, "cables", to->pulled);
+  if (!status) status = UPLOAD(c, from->pull_start, from->pulled_count + 1, "cables", to->pull_start);
+  if (!status) status = UPLOAD(c, from->pull_point, from->pairs, "cables", to->pull_point);
+  if (!status) status = UPLOAD(c, from->pull_weight, from->pairs, "cables", to->pull_weight);
+  if (status || !c->model->force_count) return status;
+  int32_t *pulled_of = (int32_t *)cq_alloc((size_t)c->model->force_count, sizeof *pulled_of, "cables");
+  if (!pulled_of) return CQ_MEMORY;
+  memset(pulled_of, -1, (size_t)c->model->force_count * sizeof *pulled_of);
+  for (int64_t k = 0; k < from->pulled_count; k++)
+    if (c->model->force_of[from->pulled[k]] >= 0) pulled_of[c->model->force_of[from->pulled[k]]] = (int32_t)k;
+  status = UPLOAD(c, pulled_of, c->model->force_count, "cables", to->pulled_of);
+  if (!status) status = cq_cuda_check(cudaStreamSynchronize(c->stream), "copying the cables");
+  cq_free(pulled_of);
+  return status;
+}
+
+// entries by particle, and by actuator in the order of the particles
+static cq_status upload_surfaces(cq_context *c) {
+  const cq_model *m = c->model;
+  const cq_surfaces *s = &m->surfaces;
+  const int64_t dim = m->dim;
+  cq_actuation *d = &c->actuation;
+  if (!s->count) return CQ_OK;
+  int64_t *start = (int64_t *)cq_alloc((size_t)m->actuator_count + 2, sizeof *start, "surfaces");
+  int32_t *particle = (int32_t *)cq_alloc((size_t)s->count, sizeof *particle, "surfaces");
+  double *area = (double *)cq_alloc((size_t)(s->count * dim), sizeof *area, "surfaces");
+  cq_status status = start && particle && area ? CQ_OK : CQ_MEMORY;
+  if (!status) {
+    // start[a + 2] counts, then start[a + 1] runs through the entries of a
+    for (int64_t k = 0; k < s->count; k++) start[s->actuator[k] + 2]++;
+    for (int32_t a = 0; a < m->actuator_count; a++) start[a + 2] += start[a + 1];
+    for (int64_t p = 0; p < m->particle_count; p++)
+      for (int64_t k = s->start[p]; k < s->start[p + 1]; k++) {
+        const int64_t at = start[s->actuator[k] + 1]++;
+        particle[at] = (int32_t)p;
+        memcpy(area + at * dim, s->area + k * dim, (size_t)dim * sizeof *area);
+      }
+    status = UPLOAD(c, start, m->actuator_count + 1, "surfaces", d->surface_by_start);
+  }
+  if (!status) status = UPLOAD(c, particle, s->count, "surfaces", d->surface_by_particle);
+  if (!status) status = UPLOAD(c, area, s->count * dim, "surfaces", d->surface_by_area);
+  if (!status) status = UPLOAD(c, s->start, m->particle_count + 1, "surfaces", d->surface_start);
+  if (!status) status = UPLOAD(c, s->actuator, s->count, "surfaces", d->surface_actuator);
+  if (!status) status = UPLOAD(c, s->area, s->count * dim, "surfaces", d->surface_area);
+  if (!status) status = cq_cuda_check(cudaStreamSynchronize(c->stream), "copying the surfaces");
+  cq_free(start);
+  cq_free(particle);
+  cq_free(area);
+  return status;
+}
+
 static cq_status upload_drive(cq_context *c) {
   const cq_model *m = c->model;
   cq_actuation *d = &c->actuation;
@@ -97,6 +164,8 @@ static cq_status upload_drive(cq_context *c) {
   if (!status) status = UPLOAD(c, m->actuation_entry, m->actuation_count, "actuation", d->entry);
   if (!status) status = UPLOAD(c, m->actuator_direction, directions, "actuation", d->direction);
   if (!status) status = upload_by_actuator(c);
+  if (!status) status = upload_cables(c);
+  if (!status) status = upload_surfaces(c);
   if (status || !m->force_of) return status;
   status = UPLOAD(c, m->force_of, m->particle_count, "forces", d->force_of);
   return status ? status : UPLOAD(c, m->force_particle, m->force_count, "forces", d->force_particle);

@@ -175,6 +175,12 @@ static cq_status clear(cq_device *d, const cq_memory *memory, size_t bytes) {
   return cq_cuda_check(cudaMemsetAsync(memory->data, 0, bytes, d->context->stream), "clearing the adjoint");
 }
 
+// the gradients of cables that belong to one control step
+static cq_status clear_cable_controls(cq_device *d) {
+  const size_t values = cq_cable_values(d) * sizeof(double), all = cq_cable_grads(d) * sizeof(double);
+  return cq_cuda_check(cudaMemsetAsync((char *)d->grad_cables->data + values, 0, all - values, d->context->stream), "clearing the adjoint");
+}
+
 static size_t actuation_bytes(const cq_device *d) { return (size_t)d->actuation_fields * (size_t)d->stride * d->real_bytes; }
 
 // sums of the tiles of an arrangement, all zero
@@ -199,6 +205,7 @@ cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted) {
   if (!status && d->actuation) status = clear(d, d->actuation_adj, actuation_bytes(d));
   if (!status) status = clear(d, d->totals, (size_t)cq_total_state(d) * sizeof(double));
   if (!status && entries) status = clear(d, d->grad_weight, entries * sizeof(double));
+  if (!status && d->grad_cables) status = clear(d, d->grad_cables, cq_cable_grads(d) * sizeof(double));
   return status ? status : begin_sums(d, d->arrangement);
 }
 
@@ -262,6 +269,7 @@ static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
     status = cq_cuda_timer_begin(d->context, CQ_PHASE_ACTUATION);
     if (!status) status = cq_cuda_run_drive_adj(d);
     if (!status) status = clear(d, d->actuation_adj, actuation_bytes(d));
+    if (!status && d->grad_cables) status = clear_cable_controls(d);
     if (!status) status = cq_cuda_timer_end(d->context);
   }
   if (status) return status;
@@ -338,6 +346,10 @@ static cq_status fetch_particles(cq_device *d) {
     status = fetch(d, g->slot[k], params + (int64_t)(CQ_PARAM_SLOTS + k) * d->slots, d->slots);
   if (!status && d->wanted & cq_bit(CQ_FIELD_ACTUATION_WEIGHT))
     status = fetch(d, g->actuation_weight, (const double *)d->grad_weight->data, d->batch * d->model->actuation_count);
+  const int64_t cables = (int64_t)d->batch * d->model->cables.count;
+  for (int32_t k = 0; k < 3 && cables && !status; k++)
+    if (d->wanted & cq_bit(CQ_FIELD_CABLE_STIFFNESS + k))
+      status = fetch(d, g->value[CQ_FIELD_CABLE_STIFFNESS + k], (const double *)d->grad_cables->data + k * cables, cables);
   return status;
 }
 

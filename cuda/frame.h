@@ -79,7 +79,8 @@ typedef struct cq_frame {
   const int32_t *order;      // {slots} scene * particles + particle of each slot
   const void *params;        // {params, slots}
   const uint8_t *material;   // {slots}
-  const void *actuation;         // {CQ_SYM + dim, slots} sigma and force, NULL: none anywhere
+  const void *actuation;         // {CQ_SYM + 2 dim, slots} sigma, force, pressure times area; NULL: none anywhere
+  int32_t pressed;           // some particle has a pressure
 
   // the running control step
   int64_t step;              // engine step of substep 0
@@ -96,7 +97,7 @@ typedef struct cq_frame {
   // the adjoint of the live state
   void *adj;                 // {fields, slots}, and internal variables as in a state
   void *params_adj;          // {params, slots}
-  void *actuation_adj;           // {CQ_SYM + dim, slots}, NULL where actuation is
+  void *actuation_adj;           // {CQ_SYM + 2 dim, slots}, NULL where actuation is
   double *sums;              // {block_count, 4 + 4 * walls} gravity {3}, friction {walls}, wall velocity {walls, 3}, damping, of
                              // each tile's own nodes; added to
   int32_t sums_wanted;       // somebody will ask for them

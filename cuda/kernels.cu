@@ -9,6 +9,8 @@
 #include "../engine/math/spline.inl"
 #include "../engine/physics/material.inl"
 #include "../engine/physics/actuation.inl"
+#include "../engine/physics/drive/cable.inl"
+#include "../engine/physics/drive/pressure.inl"
 #include "../engine/physics/contact.inl"
 #include "../engine/physics/transfer.inl"
 #include "../engine/physics/readout.inl"
@@ -24,6 +26,7 @@
 #include "resident.inl"
 #include "sort.inl"
 #include "actuation.inl"
+#include "cable.inl"
 #include "readout.inl"
 
 // a launch of a kernel that takes a substep
@@ -126,6 +129,12 @@ static void read_derived(cudaStream_t stream, const cq_reading *r) {
   const int64_t blocks = ((int64_t)r->batch * r->listed + SLOT_THREADS - 1) / SLOT_THREADS;
   if (r->derived_width) CQ_LAUNCH(read_derive, blocks < 4096 ? blocks : 4096, SLOT_THREADS, stream, *r);
 }
+static void launch_pull_cables(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation, int32_t k) {
+  CQ_LAUNCH(pull_cables, blocks, CABLE_THREADS, stream, frame, actuation, k);
+}
+static void launch_pull_cables_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation, int32_t k) {
+  CQ_LAUNCH(pull_cables_adj, blocks, CABLE_THREADS, stream, frame, actuation, k);
+}
 static void read_sums(cudaStream_t stream, int32_t blocks, const cq_reading *r, int32_t components) {
   CQ_LAUNCH(read_portions, blocks, SUM_THREADS, stream, *r, components);
   CQ_LAUNCH(read_groups, blocks, SLOT_THREADS, stream, *r, components);
@@ -155,6 +164,6 @@ const cq_cuda_kernels CQ_TABLE = {
     launch_velocity, launch_g2p_adj, launch_grid_adj, launch_step_adj, launch_p2g_adj,
     launch_resident, launch_resident_adj, room,
     launch_box, launch_key, launch_move, launch_load, launch_store_state, launch_store_params,
-    launch_load_drive, launch_drive_adj,
+    launch_load_drive, launch_drive_adj, launch_pull_cables, launch_pull_cables_adj,
     launch_read, launch_read_weights, launch_read_adj,
 };

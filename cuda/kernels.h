@@ -54,6 +54,10 @@ typedef struct cq_cuda_kernels {
   void (*load_actuation)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation);
   void (*actuation_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation);
 
+  // cables in state k, a block for each scene: to the forces of the frame; and back, after p2g_adj of k
+  void (*pull_cables)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation, int32_t k);
+  void (*pull_cables_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation, int32_t k);
+
   // readouts of the live state and their adjoints; weights: only the total weight of each group
   void (*read)(cudaStream_t stream, int32_t blocks, const cq_reading *reading);
   void (*read_weights)(cudaStream_t stream, int32_t blocks, const cq_reading *reading);

@@ -23,7 +23,9 @@ static int32_t parts_of(const cq_device *d, const cq_arrangement *a) {
 // One kernel makes the run where every part of a tile finds a block of its own at once: as a cluster, whose barrier costs the least,
 // or as a cooperative grid; larger scenes are launched pass by pass. Nobody has timed this rule yet. A way that is asked for is
 // taken with as many blocks as there may be, each for several parts. No blocks: launches.
+// With cables there are launches only: before particles scatter in a step, the pull of that step must be known to all of them.
 static cq_block_group block_group_of(const cq_device *d, cq_room room, int32_t parts) {
+  if (d->model->cables.count) return {0, 0};
   const int32_t way = d->context->way;
   if (way == CQ_WAY_CLUSTER || (way == CQ_WAY_AUTO && parts <= room.cluster)) {
     int32_t blocks = 1;
@@ -92,6 +94,7 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t firs
   f->params = a->params;
   f->material = a->material;
   f->actuation = data_of(d->actuation);
+  f->pressed = d->model->surfaces.count > 0;
   f->step = d->step + first;
   f->first = first;
   f->substeps = on_device->substeps;
@@ -111,6 +114,22 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t firs
   f->damping_wanted = (d->wanted & cq_bit(CQ_FIELD_DAMPING)) != 0;
 }
 
+static void fill_cables(const cq_device *d, cq_pulling *out) {
+  const size_t places = (size_t)d->batch * (size_t)out->points * (size_t)d->model->dim;
+  for (int k = 0; k < 3; k++) {
+    out->value[k] = (const double *)d->given.cable[k]->data;
+    out->value_stride[k] = d->given.cable_stride[k];
+  }
+  out->x = (double *)d->cable_work->data;
+  out->force = out->x + places;
+  out->grad = out->force + places;
+  out->share = out->grad + places;
+  if (!d->differentiable) return;
+  out->grad_value = (double *)d->grad_cables->data;
+  out->grad_signal = out->grad_value + cq_cable_values(d);
+  out->grad_base = out->grad_signal + (size_t)d->batch * (size_t)out->count;
+}
+
 static void fill_actuation(const cq_device *d, const cq_arrangement *a, double *controls, cq_actuation *out) {
   const size_t signals = cq_signal_count(d), row = (size_t)d->control_row, rows = (size_t)d->control_rows;
   *out = d->context->actuation;
@@ -120,6 +139,7 @@ static void fill_actuation(const cq_device *d, const cq_arrangement *a, double *
   out->force = d->forces ? controls + signals : NULL;
   out->out = data_of(d->actuation);
   out->slot_of = a->slot_of;
+  if (out->cables.count) fill_cables(d, &out->cables);
   if (!d->differentiable) return;
   out->share = (double *)d->share->data;
   out->grad_weight = (double *)d->grad_weight->data;
@@ -174,9 +194,42 @@ static void load_actuation(cq_device *d, const cq_upload *u) {
   if (d->actuation) d->kernels->load_actuation(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &u->frame, &u->actuation);
 }
 
+static void pull_cables(cq_device *d, const cq_upload *u, int32_t k) {
+  if (d->model->cables.count) d->kernels->pull_cables(d->context->stream, cq_cuda_blocks(d, d->batch, 1), &u->frame, &u->actuation, k);
+}
+
+// Gathering and the next step's scattering cannot be one launch: the cables see all particles between.
+static void launch_forward_cables(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
+  cudaStream_t stream = d->context->stream;
+  load_actuation(d, u);
+  for (int32_t k = 0; k < count; k++) {
+    pull_cables(d, u, k);
+    d->kernels->p2g(stream, sizes.tile, &u->frame, k);
+    d->kernels->grid(stream, sizes.few, &u->frame, k);
+    d->kernels->g2p(stream, sizes.tile, &u->frame, k);
+  }
+}
+
+static void launch_backward_cables(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
+  cudaStream_t stream = d->context->stream;
+  load_actuation(d, u);
+  d->kernels->velocity(stream, sizes.few, &u->frame, count - 1);
+  for (int32_t k = count - 1; k >= 0; k--) {
+    d->kernels->g2p_adj(stream, sizes.tile, &u->frame, k);
+    d->kernels->grid_adj(stream, sizes.node, &u->frame, k, k > 0);
+    pull_cables(d, u, k);
+    d->kernels->p2g_adj(stream, sizes.tile, &u->frame, k);
+    d->kernels->pull_cables_adj(stream, cq_cuda_blocks(d, d->batch, 1), &u->frame, &u->actuation, k);
+  }
+}
+
 static void launch_forward(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   const cq_cuda_kernels *kernels = d->kernels;
   cudaStream_t stream = d->context->stream;
+  if (d->model->cables.count) {
+    launch_forward_cables(d, u, sizes, count);
+    return;
+  }
   load_actuation(d, u);
   kernels->p2g(stream, sizes.tile, &u->frame, 0);
   for (int32_t k = 0; k < count; k++) {
@@ -191,6 +244,10 @@ static void launch_forward(cq_device *d, const cq_upload *u, Sizes sizes, int32_
 static void launch_backward(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   const cq_cuda_kernels *kernels = d->kernels;
   cudaStream_t stream = d->context->stream;
+  if (d->model->cables.count) {
+    launch_backward_cables(d, u, sizes, count);
+    return;
+  }
   load_actuation(d, u);
   kernels->velocity(stream, sizes.few, &u->frame, count - 1);
   kernels->g2p_adj(stream, sizes.tile, &u->frame, count - 1);
@@ -278,6 +335,7 @@ cq_status cq_cuda_run_drive_adj(cq_device *d) {
 cq_status cq_cuda_run_probe(cq_device *d) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
   load_actuation(d, u);
+  pull_cables(d, u, 0);
   d->kernels->p2g(d->context->stream, sizes_of(d).tile, &u->frame, 0);
   return cq_cuda_check(cudaGetLastError(), "looking for what failed");
 }

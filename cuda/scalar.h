@@ -20,6 +20,10 @@ typedef double real;
 #endif
 
 typedef real Real;
+typedef double wide;
+#define w_sqrt sqrt
+#define w_exp exp
+#define w_atan2 atan2
 #define r_set(x) ((Real)(x))
 #define r_sqrt s_sqrt
 #define r_log s_log

@@ -37,6 +37,13 @@ typedef struct Matter {
   MaterialPoint point;       // constants and F of a fused law: nothing else of it is set
 } Matter;
 
+// what a pressure on the particle's surface adds to its force
+CQ_RARE void pressure_load(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM], real force[CQ_DIM]) {
+  real pressure[CQ_DIM];
+  EACH(i) pressure[i] = slot_in(s->actuation, ACTUATION_FIELDS, p)[(PRESSURE + i) * CQ_GROUP];
+  pressure_force(f, pressure, force);
+}
+
 CQ_GPU void matter_load(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM], Matter *m) {
   const real *params = slot_in(s->params, s->param_count, p);
   m->mass = params[CQ_PARAM_MASS * CQ_GROUP];
@@ -46,6 +53,7 @@ CQ_GPU void matter_load(const cq_frame *s, const int32_t p, const real f[CQ_DIM]
     m->point.c[k] = CQ_PARAM_SLOTS + k < s->param_count ? params[(CQ_PARAM_SLOTS + k) * CQ_GROUP] : 0;
   EACH(i) EACH(j) m->point.f[i][j] = f[i][j];
   EACH(i) m->force[i] = s->actuation ? slot_in(s->actuation, ACTUATION_FIELDS, p)[(FORCE + i) * CQ_GROUP] : 0;
+  if (s->pressed) pressure_load(s, p, f, m->force);
 }
 
 // internal variables of a particle, in a state or in its adjoint

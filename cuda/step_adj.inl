@@ -86,6 +86,15 @@ CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const void *state,
   CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) slot_in(s->actuation_adj, ACTUATION_FIELDS, p)[(SIGMA + k) * CQ_GROUP] += grad_sigma[k];
 }
 
+// adjoint of pressure_load: the gradient of the pressure times area is added to actuation_adj
+CQ_RARE void pressure_load_adj(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM], real grad_f[CQ_DIM][CQ_DIM],
+                               const real grad_force[CQ_DIM]) {
+  real pressure[CQ_DIM], grad_pressure[CQ_DIM] = {0};
+  EACH(i) pressure[i] = slot_in(s->actuation, ACTUATION_FIELDS, p)[(PRESSURE + i) * CQ_GROUP];
+  pressure_force_adj(f, pressure, grad_f, grad_pressure, grad_force);
+  EACH(i) slot_in(s->actuation_adj, ACTUATION_FIELDS, p)[(PRESSURE + i) * CQ_GROUP] += grad_pressure[i];
+}
+
 // Adjoint of scattering state q, which lies in `in`: of s->adj, which holds what the particle itself wants of x and F, adj becomes all
 // of dL/d(state).
 template <int AGAIN>
@@ -117,6 +126,7 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
   load_vector(s->adj, X, p, adj->x);
   load_matrix(s->adj, F, p, adj->f);
   stress_of_adj(s, &m, in, p, &kept, adj, grad_tau);
+  if (s->pressed) pressure_load_adj(s, p, m.point.f, adj->f, grad_force);
   if (s->actuation) EACH(i) slot_in(s->actuation_adj, ACTUATION_FIELDS, p)[(FORCE + i) * CQ_GROUP] += grad_force[i];
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
 }

@@ -63,6 +63,23 @@ typedef struct cq_storing {
 
 // ---- actuation ---------------------------------------------------------------------------------------------------------
 
+// The cables of all scenes: the lists are the model's (cq_cables), particles are those of a scene.
+typedef struct cq_pulling {
+  int32_t count;                 // of a scene; 0: there are none
+  int64_t points, pulled_count;
+  const int32_t *actuator, *particle, *pulled;
+  const double *offset, *slope, *weight, *anchor, *pull_weight;
+  const int64_t *start, *point_start, *pull_start, *pull_point;
+  const int32_t *pulled_of;      // {forces} place in pulled of a particle with a force, -1: none; NULL: no forces
+  const double *value[3];        // stiffness, rest length, friction {count}, of each scene value_stride further
+  int64_t value_stride[3];
+  double *x, *force, *grad, *share;   // work {batch, points, dim}: places, pulls or their gradient, gradient of the places; {batch, points}
+  // backward, added to
+  double *grad_value;            // {3, batch, count}
+  double *grad_signal;           // {batch, count} of the running control step
+  double *grad_base;             // {batch, pulled, dim} of the forces that a script gives pulled particles in the running control step
+} cq_pulling;
+
 // The controls of one control step, and the way to and from them. Lists are the model's; p counts the particles of a scene.
 typedef struct cq_actuation {
   int32_t actuators, forces;     // of a scene
@@ -75,7 +92,14 @@ typedef struct cq_actuation {
   const double *weight;          // {entries} by the user's index, of each scene weight_stride further
   int64_t weight_stride;
   const double *signal, *force;  // {batch, actuators}, {batch, forces, dim}; force NULL: none in this control step
-  void *out;                     // {CQ_SYM + dim, slots}
+  void *out;                     // {CQ_SYM + 2 dim, slots}
+  const int64_t *surface_start;  // {particles + 1} entries of surfaces of a particle; NULL: there are none
+  const int32_t *surface_actuator;
+  const double *surface_area;    // {entries, dim}
+  const int64_t *surface_by_start;     // {actuators + 1} the same by actuator
+  const int32_t *surface_by_particle;
+  const double *surface_by_area;
+  cq_pulling cables;
   // backward, with the entries by actuator
   const int32_t *slot_of;        // {slots} of the adjoint
   const int64_t *by_start;       // {actuators + 1}

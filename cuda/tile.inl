@@ -16,8 +16,8 @@ enum {
 };
 static_assert(ADJ_THREADS <= TRANSFER_THREADS, "parts of tiles are of ADJ_THREADS");
 enum { X = 0, V = CQ_DIM, C = 2 * CQ_DIM, F = 2 * CQ_DIM + CQ_DIM * CQ_DIM };   // first field of each state quantity
-enum { SIGMA = 0, FORCE = CQ_SYM };
-enum { FIELDS = 2 * CQ_DIM + 2 * CQ_DIM * CQ_DIM, ACTUATION_FIELDS = CQ_SYM + CQ_DIM };
+enum { SIGMA = 0, FORCE = CQ_SYM, PRESSURE = CQ_SYM + CQ_DIM };
+enum { FIELDS = 2 * CQ_DIM + 2 * CQ_DIM * CQ_DIM, ACTUATION_FIELDS = CQ_SYM + 2 * CQ_DIM };
 
 // first of so many fields of a slot; the next is CQ_GROUP further
 CQ_GPU real *slot_in(const void *data, const int fields, const int32_t slot) {

@@ -1,5 +1,5 @@
 // lists: what the engine, its devices and, through the FFI, the Lua library go over: the fields that a rollout can set and
-// differentiate, and the laws of materials. Names, shapes, units, bounds and defaults stand nowhere else. To add a material
+// differentiate, the laws of materials, and the drives. Names, shapes, units, bounds and defaults stand nowhere else. To add a material
 // constant: a row of CQ_CONSTANT_FIELDS, the law that uses it (physics/material/), and a row of its test.
 #ifndef CQ_LISTS_H
 #define CQ_LISTS_H
@@ -7,7 +7,7 @@
 // ---- fields -------------------------------------------------------------------------------------------------------------
 
 //  ID, name: CQ_FIELD_ID and the name that scripts use
-//  rank      0 a number, 1 a vector {dim}, 2 a matrix {dim, dim}; of each particle, entry, wall, or of the world
+//  rank      0 a number, 1 a vector {dim}, 2 a matrix {dim, dim}; of each particle, entry, cable, wall, or of the world
 //  bounds    ANY, POSITIVE (> 0), FROM_ZERO (>= 0) or BETWEEN(a, b) (a < value < b)
 //  value     that a particle has when nothing is given; NAN: it must be given where the field is used
 
@@ -61,14 +61,19 @@
 #define CQ_ENTRY_FIELDS(F)                                                                                                       \
   F(ACTUATION_WEIGHT,    actuation_weight,    0, "-",                ANY,                1, "weight of an actuator at a particle")
 
+#define CQ_CABLE_FIELDS(F)                                                                                                       \
+  F(CABLE_STIFFNESS,     cable_stiffness,     0, "force/length",     FROM_ZERO,        NAN, "stiffness k of a cable")              \
+  F(CABLE_LENGTH,        cable_length,        0, "length",           FROM_ZERO,        NAN, "rest length R of a cable")            \
+  F(CABLE_FRICTION,      cable_friction,      0, "-",                FROM_ZERO,          0, "Coulomb's coefficient of a cable's sheath")
+
 #define CQ_WORLD_FIELDS(F)                                                                                                       \
   F(GRAVITY,             gravity,             1, "length/time^2",    ANY,                0, "gravity")                             \
   F(DAMPING,             damping,             0, "1/time",           FROM_ZERO,          0, "rate at which all motion decays")     \
   F(FRICTION,            friction,            0, "-",                FROM_ZERO,          0, "Coulomb's coefficient of a wall")     \
   F(WALL_VELOCITY,       wall_velocity,       1, "length/time",      ANY,                0, "velocity of a wall's surface")
 
-// of particles and actuation entries; all
-#define CQ_BODY_FIELDS(F) CQ_STATE_FIELDS(F) CQ_PARTICLE_FIELDS(F) CQ_CONSTANT_FIELDS(F) CQ_ENTRY_FIELDS(F)
+// of particles, actuation entries and cables; all
+#define CQ_BODY_FIELDS(F) CQ_STATE_FIELDS(F) CQ_PARTICLE_FIELDS(F) CQ_CONSTANT_FIELDS(F) CQ_ENTRY_FIELDS(F) CQ_CABLE_FIELDS(F)
 #define CQ_FIELDS(F) CQ_BODY_FIELDS(F) CQ_WORLD_FIELDS(F)
 
 #define CQ_FIELD_ID(ID, name, rank, unit, bounds, value, meaning) CQ_FIELD_##ID,
@@ -116,5 +121,18 @@
   R(ANGULAR_MOMENTUM,    angular_momentum,    3, "length^2/time",  "angular momentum about the origin for each unit of mass, with that of C")
 
 #define CQ_DERIVED_ID(ID, name, rank, unit, meaning) CQ_DERIVED_##ID,
+
+// ---- drives ------------------------------------------------------------------------------------------------------------
+
+// What acts on particles beside their material, contact and gravity. Signals and forces are held over a control step; stresses,
+// pulls and pressures follow F and the positions at every engine step.
+//    ID        name        meaning
+#define CQ_DRIVES(D)                                                                                     \
+  D(STRESS,     stress,     "a stress in the material frame (physics/actuation.inl)")                    \
+  D(FORCE,      force,      "a force that a script gives for a control step")                            \
+  D(CABLE,      cable,      "the pull of a cable along a path of points (physics/drive/cable.inl)")      \
+  D(PRESSURE,   pressure,   "a pressure that follows the surface (physics/drive/pressure.inl)")
+
+#define CQ_DRIVE_ID(ID, name, meaning) CQ_DRIVE_##ID,
 
 #endif

@@ -33,7 +33,7 @@ end
 local function quote(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
 
 -- C tests that make worlds as tests/c/scene.h does, and rollouts of them
-local on_both = { "batch", "denormal", "gradient", "health", "memo", "rollout32", "rollout_dual", "walls" }
+local on_both = { "batch", "denormal", "drives", "gradient", "health", "memo", "rollout32", "rollout_dual", "walls" }
 -- of these, what small scenes would do by one kernel once more by a launch for each pass
 local by_launches = { "denormal", "gradient", "health", "rollout_dual" }
 

@@ -1,4 +1,5 @@
-// actuation: what the controls of one control step make of each particle, sigma = sum_a w_pa u_a S_a and a force, and back.
+// actuation: what the controls of one control step make of each particle, sigma = sum_a w_pa u_a S_a, a force, and the pressure times
+// area that F turns into a force at every step; and back.
 // A weight row holds what one actuator does to one chunk: the weights of its sixteen particles, and whose entries they are.
 
 // packed entry k of the symmetric direction of an actuator; a pair counts once, as sigma has it once
@@ -42,6 +43,36 @@ static void make_weight_rows(cq_scene *s, const int32_t range) {
   s->rows_made[range] = a->made;
 }
 
+// the forces that the script gives; rows that cables add to begin with them
+static void load_forces(const cq_scene *s, const int32_t c, real *chunk) {
+  for (int l = 0; l < CQ_CHUNK; l++) {
+    const int32_t p = s->arrangement->order[c * CQ_CHUNK + l], f = p >= 0 && s->forces && s->model->force_of ? s->model->force_of[p] : -1;
+    for (int i = 0; i < CQ_DIM; i++) chunk[(FORCE + i) * CQ_CHUNK + l] = (real)(f >= 0 ? s->forces[f * CQ_DIM + i] : 0);
+  }
+}
+
+// sum of p N A over the entries of each particle
+static void load_pressure(const cq_scene *s, const int32_t c, real *chunk) {
+  const cq_surfaces *surfaces = &s->model->surfaces;
+  for (int l = 0; l < CQ_CHUNK; l++) {
+    const int32_t p = s->arrangement->order[c * CQ_CHUNK + l];
+    double sum[CQ_DIM] = {0};
+    for (int64_t k = p < 0 ? 0 : surfaces->start[p]; p >= 0 && k < surfaces->start[p + 1]; k++)
+      for (int i = 0; i < CQ_DIM; i++) sum[i] += s->signals[surfaces->actuator[k]] * surfaces->area[k * CQ_DIM + i];
+    for (int i = 0; i < CQ_DIM; i++) chunk[(PRESSURE + i) * CQ_CHUNK + l] = (real)sum[i];
+  }
+}
+
+static void load_pressure_adj(const cq_scene *s, const int32_t c, const real *chunk, double *signals) {
+  const cq_surfaces *surfaces = &s->model->surfaces;
+  for (int l = 0; l < CQ_CHUNK; l++) {
+    const int32_t p = s->arrangement->order[c * CQ_CHUNK + l];
+    for (int64_t k = p < 0 ? 0 : surfaces->start[p]; p >= 0 && k < surfaces->start[p + 1]; k++)
+      for (int i = 0; i < CQ_DIM; i++)
+        signals[surfaces->actuator[k]] += surfaces->area[k * CQ_DIM + i] * (double)s_value(chunk[(PRESSURE + i) * CQ_CHUNK + l]);
+  }
+}
+
 static void load_actuation(cq_scene *s, int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;
@@ -64,11 +95,8 @@ static void load_actuation(cq_scene *s, int32_t range) {
     }
     for (int h = 0; h < CQ_CHUNK / CQ_LANES; h++)
       for (int k = 0; k < CQ_SYM; k++) r_store(chunk + (SIGMA + k) * CQ_CHUNK + h * CQ_LANES, sigma[h][k]);
-    if (!m->force_of) continue;
-    for (int l = 0; l < CQ_CHUNK; l++) {
-      const int32_t p = a->order[c * CQ_CHUNK + l], f = p >= 0 && s->forces ? m->force_of[p] : -1;
-      for (int i = 0; i < CQ_DIM; i++) chunk[(FORCE + i) * CQ_CHUNK + l] = (real)(f >= 0 ? s->forces[f * CQ_DIM + i] : 0);
-    }
+    if (m->drives & (cq_drive_bit(CQ_DRIVE_FORCE) | cq_drive_bit(CQ_DRIVE_CABLE))) load_forces(s, c, chunk);
+    if (a->actuated[c] & cq_drive_bit(CQ_DRIVE_PRESSURE)) load_pressure(s, c, chunk);
   }
 }
 
@@ -112,6 +140,7 @@ static void actuation_adj(cq_scene *s, int32_t range) {
       for (int i = 0; i < CQ_DIM && f >= 0; i++)
         s->forces_adj[f * CQ_DIM + i] += (double)s_value(chunk[(FORCE + i) * CQ_CHUNK + l]);
     }
+    if (a->actuated[c] & cq_drive_bit(CQ_DRIVE_PRESSURE)) load_pressure_adj(s, c, chunk, signals);
     memset((void *)chunk, 0, sizeof(real) * ACTUATION_FIELDS * CQ_CHUNK);
   }
 }

@@ -3,7 +3,7 @@
 enum {
   X = 0, V = CQ_DIM, C = 2 * CQ_DIM, F = 2 * CQ_DIM + CQ_DIM * CQ_DIM,   // first field of each state quantity
   FIELDS = 2 * CQ_DIM + 2 * CQ_DIM * CQ_DIM,
-  SIGMA = 0, FORCE = CQ_SYM, ACTUATION_FIELDS = CQ_SYM + CQ_DIM,
+  SIGMA = 0, FORCE = CQ_SYM, PRESSURE = CQ_SYM + CQ_DIM, ACTUATION_FIELDS = CQ_SYM + 2 * CQ_DIM,
 };
 #define AT(chunk, fields, field) (((int64_t)(chunk) * (fields) + (field)) * CQ_CHUNK)
 #define LANES_EACH(h) for (int h = 0; h < CQ_CHUNK; h += CQ_LANES)
@@ -70,7 +70,7 @@ static void load_params(const cq_scene *s, cq_arrangement *a, int32_t chunk_begi
       for (int32_t k = 0; k < m->slot_count; k++) *slot_at(data, s->params, slot, CQ_PARAM_SLOTS + k) = (real)s->slot[k][p];
       a->material[slot] = (uint8_t)m->material[p];
       a->materials[c] |= 1u << m->material[p];
-      a->slot_actuated[slot] = m->actuation_start[p + 1] > m->actuation_start[p] || (m->force_of && m->force_of[p] >= 0);
+      a->slot_actuated[slot] = m->drives_of[p];
       a->actuated[c] |= a->slot_actuated[slot];
     }
   }

@@ -45,6 +45,19 @@ static void load_actuation(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) s->kernels->load_actuation(s, r);
+  if (s->model->cables.count) {
+    cq_worker_wait(worker);   // for the forces of all ranges
+    if (worker->rank == 0) s->kernels->load_cables(s);
+  }
+  cq_worker_phase(worker, CQ_PHASE_ACTUATION);
+}
+
+// The pull of cables at the positions of a state, for all of the worker. The first of it may begin while others are still in the pass
+// before, which must not read forces.
+static void pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in) {
+  if (!s->model->cables.count) return;
+  if (worker->rank == 0) s->kernels->pull_cables(s, in);
+  cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
@@ -101,6 +114,7 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
   cq_found *found = s->found[parity], sum = {0};
   cq_worker_share(worker, s->ranges, &begin, &end);
   if (worker->rank == 0) s->status = prepare_step(s, record);
+  pull_cables(s, worker, *live);
   for (int32_t r = begin; r < end; r++) s->kernels->p2g(s, *live, r, &found[r]);
   cq_worker_phase(worker, CQ_PHASE_P2G);
   cq_worker_wait(worker);
@@ -245,8 +259,14 @@ static void reverse_step(cq_scene *s, cq_worker *worker, const cq_step_record *r
   for (int32_t r = begin; r < end; r++) s->kernels->grid_adj(s, record->grid, r);
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_GRID_ADJ);
+  pull_cables(s, worker, record->in);
   for (int32_t r = begin; r < end; r++) s->kernels->p2g_adj(s, record->in, record->out, r);
   cq_worker_phase(worker, CQ_PHASE_P2G_ADJ);
+  if (!s->model->cables.count) return;
+  cq_worker_wait(worker);
+  if (worker->rank == 0) s->kernels->pull_cables_adj(s, record->in);
+  cq_worker_wait(worker);
+  cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
 static void sum_signals(cq_scene *s) {

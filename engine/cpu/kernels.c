@@ -11,6 +11,8 @@
 #include "../math/spline.inl"
 #include "../physics/material.inl"
 #include "../physics/actuation.inl"
+#include "../physics/drive/cable.inl"
+#include "../physics/drive/pressure.inl"
 #include "../physics/contact.inl"
 #include "../physics/transfer.inl"
 #include "../physics/readout.inl"
@@ -19,6 +21,7 @@
 #include "stencil.inl"
 #include "sort.inl"
 #include "actuation.inl"
+#include "cable.inl"
 #include "step.inl"
 #include "grid.inl"
 #if !defined(CQ_REAL_DUAL)
@@ -33,13 +36,13 @@
 extern const cq_kernels CQ_TABLE;
 const cq_kernels CQ_TABLE = {
     CQ_SIMD == 4 ? "AVX-512" : CQ_SIMD == 3 ? "AVX2" : "baseline", CQ_DIM, sizeof(real), CQ_LANES,
-    load_state, load_params, reorder_params, load_globals, load_actuation, actuation_adj,
+    load_state, load_params, reorder_params, load_globals, load_actuation, actuation_adj, load_cables, pull_cables,
     bases, reorder,
     p2g, grid, g2p,
 #if !defined(CQ_REAL_DUAL)
-    g2p_adj, grid_adj, p2g_adj,
+    g2p_adj, grid_adj, p2g_adj, pull_cables_adj,
 #else
-    NULL, NULL, NULL,
+    NULL, NULL, NULL, NULL,
 #endif
     store_params_adj, store_state_adj,
     read_sums, read_fields, read_adj,

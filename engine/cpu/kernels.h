@@ -19,6 +19,10 @@ typedef struct cq_kernels {
   // signals_partial of the range
   void (*load_actuation)(cq_scene *s, int32_t range);
   void (*actuation_adj)(cq_scene *s, int32_t range);
+  // Cables of the running control step, after load_actuation of all ranges; and their pull at the positions of a state, added to the
+  // forces of their particles.
+  void (*load_cables)(cq_scene *s);
+  void (*pull_cables)(cq_scene *s, const cq_slice *in);
 
   // sorting: base cells of the slots and the box of them, or that some position is not in the world; and particles into
   // another order, from s->source
@@ -35,6 +39,7 @@ typedef struct cq_kernels {
   void (*g2p_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
   void (*grid_adj)(cq_scene *s, const void *record, int32_t block);
   void (*p2g_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
+  void (*pull_cables_adj)(cq_scene *s, const cq_slice *in);   // of all ranges, after them
 
   // gradients back to the user's order
   void (*store_params_adj)(cq_scene *s, int32_t chunk_begin, int32_t chunk_end);

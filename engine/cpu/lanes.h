@@ -24,6 +24,18 @@ typedef double real;
 #define s_value(x) (x)
 #endif
 
+#if defined(CQ_REAL_DUAL)
+typedef real wide;
+#define w_sqrt s_sqrt
+#define w_exp s_exp
+#define w_atan2 s_atan2
+#else
+typedef double wide;
+#define w_sqrt sqrt
+#define w_exp exp
+#define w_atan2 atan2
+#endif
+
 #ifndef CQ_LANES
 #if !defined(__GNUC__)
 #define CQ_LANES 1

@@ -50,6 +50,21 @@ static int alloc_weight_rows(cq_scene *s) {
   return s->weight_rows && s->row_actuator && s->row_weight && s->row_entry;
 }
 
+// numbers of cables are doubles, or duals in tests
+static int alloc_cables(cq_scene *s) {
+  const cq_cables *c = &s->model->cables;
+  const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double);
+  const size_t places = (size_t)(c->points * s->model->dim);
+  if (!c->count) return 1;
+  s->cable = cq_alloc((size_t)c->count * CQ_CABLE_NUMBERS, size, "cables");
+  s->cable_x = cq_alloc(places, size, "cables");
+  s->cable_force = cq_alloc(places, size, "cables");
+  s->cable_grad = cq_alloc(places, size, "cables");
+  s->cable_share = cq_alloc((size_t)c->points, size, "cables");
+  s->cable_base = cq_alloc((size_t)(c->pulled_count * s->model->dim), size, "cables");
+  return s->cable && s->cable_x && s->cable_force && s->cable_grad && s->cable_share && s->cable_base;
+}
+
 // of each field that the world has, and of each slot
 static int alloc_gradients(cq_scene *s) {
   cq_gradients *g = &s->gradients;
@@ -97,7 +112,7 @@ cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *
   const size_t size = (size_t)kernels->real_bytes, slots = (size_t)slots_of(s);
   s->globals = cq_alloc(4 + 4 * (size_t)model->wall_count, size, "globals");
   s->actuation = cq_alloc(slots * (size_t)cq_scene_actuation_fields(s), size, "actuation");
-  if (!alloc_slots(s) || !s->globals || !s->actuation || !alloc_sorting(s) || !alloc_weight_rows(s) ||
+  if (!alloc_slots(s) || !s->globals || !s->actuation || !alloc_sorting(s) || !alloc_weight_rows(s) || !alloc_cables(s) ||
       (differentiable && !alloc_adjoint(s, model))) {
     cq_scene_destroy(s);
     return CQ_MEMORY;
@@ -138,7 +153,8 @@ void cq_scene_destroy(cq_scene *s) {
     arrangement_free(s->free_arrangements);
     s->free_arrangements = next;
   }
-  void *owned[] = {s->globals, s->actuation, s->base, s->source, s->source_other, s->plane,
+  void *owned[] = {s->globals, s->actuation, s->cable, s->cable_x, s->cable_force, s->cable_grad, s->cable_share, s->cable_base,
+                   s->base, s->source, s->source_other, s->plane,
                    s->tally, s->reach, s->grid_v, s->grid_q,
                    s->weight_rows, s->row_actuator, s->row_weight, s->row_entry,
                    s->adj, s->adj_other, s->internal_adj, s->internal_adj_other, s->params_adj, s->actuation_adj, s->signals_adj,

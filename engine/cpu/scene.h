@@ -17,6 +17,7 @@ enum {
   CQ_RANGE_CHUNKS = 48,      // chunks that are worth a range of their own
   CQ_MARGIN = 1,             // cells that particles may drift before they are sorted again
   CQ_STREAM_BYTES = 16 << 20,   // of a state that no cache holds until it is read again
+  CQ_CABLE_NUMBERS = 6,      // of a cable as the kernels see it: k, R, mu, u, and the two of its law
   CQ_READ_SUMS_MAX = 1 + 81 * CQ_QUANTITY_COUNT,   // of a readout: the weight, and second moments of all quantities in 3D
 };
 
@@ -41,8 +42,8 @@ typedef struct cq_arrangement {
   void *params;              // {chunks, params, 16}
   uint32_t *materials;       // {chunks} mask of the materials in a chunk
   uint8_t *material;         // {chunks * 16} of each slot
-  uint8_t *slot_actuated;           // {chunks * 16} 1: the particle of this slot takes actuation or force
-  uint8_t *actuated;           // {chunks} 1: some particle of a chunk does
+  uint8_t *slot_actuated;           // {chunks * 16} bits of the drives (cq_drive_kind) that act on the particle of this slot
+  uint8_t *actuated;           // {chunks} of all particles of a chunk
   int32_t lower[3], size[3]; // window of nodes
   double room;               // cells from the outermost particle to the edge of the world, at least
   int32_t slab_lower[CQ_RANGES_MAX], slab_size[CQ_RANGES_MAX];   // of each range along the first axis
@@ -118,7 +119,9 @@ typedef struct cq_scene {
   int64_t slab_capacity[CQ_RANGES_MAX];   // nodes
   void *grid_v, *grid_q;               // window: velocity; adjoint of momentum and mass
   int64_t grid_capacity;
-  void *actuation, *actuation_adj;             // {chunks, CQ_SYM + dim, 16}: sigma, force
+  void *actuation, *actuation_adj;             // {chunks, CQ_SYM + 2 dim, 16}: sigma, force, pressure times area
+  // cables, see cable.inl: {cables}; {points, dim} places, pulls or their gradient, gradient of the places; {points}; {pulled, dim}
+  void *cable, *cable_x, *cable_force, *cable_grad, *cable_share, *cable_base;
 
   // sorting
   int32_t *base;                       // {chunks, 3, 16} base cells: x, y (0 in 2D), last axis
@@ -158,7 +161,7 @@ typedef struct cq_scene {
 // Reals of a particle in a slice, and of its actuation.
 static inline int32_t cq_scene_fields(const cq_scene *s) { return cq_state_offset(CQ_STATE_FIELD_COUNT, s->model->dim); }
 static inline int32_t cq_scene_actuation_fields(const cq_scene *s) {
-  return s->model->dim * (s->model->dim + 1) / 2 + s->model->dim;
+  return s->model->dim * (s->model->dim + 1) / 2 + 2 * s->model->dim;
 }
 
 cq_status cq_scene_create(cq_scene *s, const cq_model *model, const struct cq_kernels *kernels, int differentiable);

@@ -5,6 +5,7 @@ typedef struct {
   const cq_model *model;
   const real *params, *actuation;    // actuation is NULL for a chunk without actuation and forces
   const real *state;             // of the chunk
+  int pressed;                   // some particle of the chunk is on a surface with a pressure
   const real *internal;          // NULL where no material has internal variables
   const cq_material *only;       // the material of a chunk that has but one
   const uint8_t *material;
@@ -18,6 +19,7 @@ CQ_INLINE Matter matter_of(const cq_scene *s, const cq_slice *in, const int32_t 
   m.params = (const real *)a->params + AT(c, s->params, 0);
   m.state = (const real *)in->data + AT(c, FIELDS, 0);
   m.actuation = a->actuated[c] ? (const real *)s->actuation + AT(c, ACTUATION_FIELDS, 0) : NULL;
+  m.pressed = a->actuated[c] >> CQ_DRIVE_PRESSURE & 1;
   m.internal = in->internal ? (const real *)in->internal + AT(c, s->model->internal_count, 0) : NULL;
   m.material = a->material + c * CQ_CHUNK;
   m.materials = a->materials[c];
@@ -29,9 +31,13 @@ CQ_INLINE Matter matter_of(const cq_scene *s, const cq_slice *in, const int32_t 
 
 CQ_INLINE Real param(const Matter *m, const int which, const int h) { return r_load(m->params + which * CQ_CHUNK + h); }
 
-CQ_INLINE void force_of(const Matter *m, const int h, Real force[CQ_DIM]) {
+CQ_INLINE void force_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], Real force[CQ_DIM]) {
   EACH(i) force[i] = r_set((real)0);
   if (m->actuation) load_vector(m->actuation, FORCE, h, force);
+  if (!m->pressed) return;
+  Real pressure[CQ_DIM];
+  load_vector(m->actuation, PRESSURE, h, pressure);
+  pressure_force(f, pressure, force);
 }
 
 // lanes of one material: 1 where the material is k, else 0
@@ -158,7 +164,7 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found)
       MaterialKept kept;
       const Real jac = stress_of(&matter, h, def, &kept, tau);
       smallest = r_pick(smallest - jac, jac, smallest);
-      force_of(&matter, h, force);
+      force_of(&matter, h, def, force);
       Real q[CQ_DIM], b[CQ_DIM][CQ_DIM];
       const Real mass = param(&matter, CQ_PARAM_MASS, h);
       transfer_to_grid(dx, dt, arm, mass, param(&matter, CQ_PARAM_VOLUME, h), v, affine, tau, force, q, b);

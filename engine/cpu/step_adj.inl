@@ -255,7 +255,7 @@ CQ_INLINE void moves_again(const cq_scene *s, const Matter *matter, const real *
   load_matrix(chunk, C, h, affine);
   load_matrix(chunk, F, h, def);
   stress_of(matter, h, def, &stress->kept, stress->tau);
-  force_of(matter, h, force);
+  force_of(matter, h, def, force);
   const Real mass = param(matter, CQ_PARAM_MASS, h);
   transfer_to_grid(dx, dt, arm, mass, param(matter, CQ_PARAM_VOLUME, h), v, affine, stress->tau, force, q, b);
   move_store(of, MOVE, mass, q, b);
@@ -276,7 +276,7 @@ CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real 
   load_vector(chunk, V, h, v);
   load_matrix(chunk, C, h, affine);
   load_matrix(chunk, F, h, def);
-  force_of(matter, h, force);
+  force_of(matter, h, def, force);
   const Real mass = param(matter, CQ_PARAM_MASS, h), volume = param(matter, CQ_PARAM_VOLUME, h);
   transfer_to_grid(dx, dt, arm, mass, volume, v, affine, stress->tau, force, q, b);
 
@@ -305,6 +305,13 @@ CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real 
       real *at = chunk_grad->actuation + (FORCE + i) * CQ_CHUNK + h;
       r_store(at, r_load(at) + grad_force[i]);
     }
+  if (matter->pressed) {
+    Real pressure[CQ_DIM], grad_pressure[CQ_DIM];
+    load_vector(matter->actuation, PRESSURE, h, pressure);
+    load_vector(chunk_grad->actuation, PRESSURE, h, grad_pressure);
+    pressure_force_adj(def, pressure, grad_def, grad_pressure, grad_force);
+    store_vector(chunk_grad->actuation, PRESSURE, h, grad_pressure);
+  }
 
   // position: x' = x + ..., and through weights and arm, f = x / dx - base, arm = 1 - f
   EACH(i) {

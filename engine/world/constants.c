@@ -12,13 +12,14 @@
 #define PARTICLE_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, CQ_OWNER_PARTICLE, rank, bounds, value},
 #define CONSTANT_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, CQ_OWNER_CONSTANT, rank, bounds, value},
 #define ENTRY_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, CQ_OWNER_ENTRY, rank, bounds, value},
+#define CABLE_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, CQ_OWNER_CABLE, rank, bounds, value},
 #define WORLD_ROW(ID, name, rank, unit, bounds, value, meaning) \
   {#name, unit, meaning, CQ_FIELD_##ID <= CQ_FIELD_DAMPING ? CQ_OWNER_WORLD : CQ_OWNER_WALL, rank, bounds, value},
 
 const cq_field_info *cq_field_describe(int32_t field) {
   static const cq_field_info info[CQ_FIELD_COUNT] = {
       CQ_STATE_FIELDS(STATE_ROW) CQ_PARTICLE_FIELDS(PARTICLE_ROW) CQ_CONSTANT_FIELDS(CONSTANT_ROW) CQ_ENTRY_FIELDS(ENTRY_ROW)
-          CQ_WORLD_FIELDS(WORLD_ROW)};
+          CQ_CABLE_FIELDS(CABLE_ROW) CQ_WORLD_FIELDS(WORLD_ROW)};
   return field >= 0 && field < CQ_FIELD_COUNT ? &info[field] : NULL;
 }
 

@@ -140,7 +140,7 @@ static cq_status copy_particles(const cq_world_def *def, cq_model *m) {
 int64_t cq_model_field_count(const cq_model *m, int32_t field) {
   const cq_field_info *info = cq_field_describe(field);
   if (!info) return -1;
-  const int64_t of[] = {m->particle_count, m->particle_count, m->particle_count, m->actuation_count, 1, m->wall_count};
+  const int64_t of[] = {m->particle_count, m->particle_count, m->particle_count, m->actuation_count, 1, m->wall_count, m->cables.count};
   const int64_t width[] = {1, m->dim, m->dim * m->dim};
   return of[info->owner] * width[info->rank];
 }
@@ -274,6 +274,20 @@ static cq_status copy_forces(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
+// which drives act on each particle
+static cq_status note_drives(cq_model *m) {
+  m->drives_of = cq_alloc((size_t)m->particle_count, sizeof *m->drives_of, "actuation");
+  if (!m->drives_of) return CQ_MEMORY;
+  for (int64_t p = 0; p < m->particle_count; p++) {
+    const int stress = m->actuation_start[p + 1] > m->actuation_start[p], force = m->force_of && m->force_of[p] >= 0;
+    const int pressure = m->surfaces.count && m->surfaces.start[p + 1] > m->surfaces.start[p];
+    m->drives_of[p] = (uint8_t)(stress << CQ_DRIVE_STRESS | force << CQ_DRIVE_FORCE | pressure << CQ_DRIVE_PRESSURE);
+  }
+  for (int64_t k = 0; k < m->cables.pulled_count; k++) m->drives_of[m->cables.pulled[k]] |= 1 << CQ_DRIVE_CABLE;
+  for (int64_t p = 0; p < m->particle_count; p++) m->drives |= m->drives_of[p];
+  return CQ_OK;
+}
+
 cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
   if (def->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_world_def was not filled by cq_world_def_init");
   cq_status status = check_grid(def);
@@ -298,6 +312,9 @@ cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
   if (!status) status = copy_walls(def, m);
   if (!status) status = copy_actuation(def, m);
   if (!status) status = copy_forces(def, m);
+  if (!status) status = cq_cables_create(def, m);
+  if (!status) status = cq_surfaces_create(def, m);
+  if (!status) status = note_drives(m);
   if (status) cq_model_destroy(m);
   return status;
 }
@@ -314,6 +331,9 @@ void cq_model_destroy(cq_model *m) {
   cq_free(m->actuation_entry);
   cq_free(m->force_particle);
   cq_free(m->force_of);
+  cq_cables_destroy(&m->cables);
+  cq_surfaces_destroy(&m->surfaces);
+  cq_free(m->drives_of);
   *m = (cq_model){0};
 }
 
@@ -343,5 +363,6 @@ double cq_model_courant(const cq_model *m, const double *const *value) {
     const double per_mass = v[CQ_FIELD_VOLUME][p] / v[CQ_FIELD_MASS][p], diffusion = 8.0 / 3 * viscosity * per_mass / m->dx;
     fastest = fmax(fastest, sqrt((modulus + stress) * per_mass) + diffusion + sqrt(speed2));
   }
-  return fastest * m->dt / m->dx;
+  // the stiffnesses of material and cables add up where they meet, and with them the squares of their Courant numbers
+  return hypot(fastest * m->dt / m->dx, cq_cables_courant(m, v));
 }

@@ -29,6 +29,33 @@ typedef struct cq_wall_map {
   cq_wall_node *node;
 } cq_wall_map;
 
+// The paths of all cables. Points are numbered through: those of cable c are start[c] .. start[c + 1].
+typedef struct cq_cables {
+  int32_t count;
+  int32_t *actuator;          // {count}
+  double *offset, *slope;     // {count} of the free length
+  int64_t *start;             // {count + 1}
+  int64_t points, pairs;      // of all cables; of a point with one of its particles
+  int64_t *point_start;       // {points + 1} pairs of each point
+  int32_t *particle;          // {pairs}
+  double *weight;             // {pairs}
+  double *anchor;             // {points, dim}, of points without particles
+  // the same by particle: pulled[k] has the pairs pull_start[k] .. pull_start[k + 1]
+  int64_t pulled_count;
+  int32_t *pulled;            // {pulled_count} in the user's order
+  int64_t *pull_start;        // {pulled_count + 1}
+  int64_t *pull_point;        // {pairs}
+  double *pull_weight;        // {pairs}
+} cq_cables;
+
+// Entries of surfaces by particle: those of p are start[p] .. start[p + 1].
+typedef struct cq_surfaces {
+  int64_t count;
+  int64_t *start;             // {n + 1}, NULL without entries
+  int32_t *actuator;          // {count}
+  double *area;               // {count, dim} N A
+} cq_surfaces;
+
 typedef struct cq_model {
   int32_t dim, precision, threads, simd;
   int32_t cells[3], substeps;
@@ -57,7 +84,13 @@ typedef struct cq_model {
   int64_t force_count;
   int32_t *force_particle;
   int32_t *force_of;          // {n} index of a particle's force, -1 for none; NULL without forces
+  cq_cables cables;
+  cq_surfaces surfaces;
+  uint32_t drives;            // bits (1 << cq_drive_kind) of the drives that there are
+  uint8_t *drives_of;         // {n} of those that act on a particle
 } cq_model;
+
+static inline uint32_t cq_drive_bit(int32_t kind) { return (uint32_t)1 << kind; }
 
 cq_status cq_model_create(const cq_world_def *def, cq_model *model);   // model zeroed; on failure destroyed
 void cq_model_destroy(cq_model *model);
@@ -72,6 +105,13 @@ int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const do
 void cq_wall_normals_adj(const cq_wall *wall, int32_t dim, const double x[3], const double grad_n[3], double grad_x[3]);
 // Entries of the column (x, y), as a range of map->node.
 void cq_wall_map_column(const cq_wall_map *map, int32_t x, int32_t y, int64_t *begin, int64_t *end);
+// Checks and copies cables and surfaces; the actuators are there already.
+cq_status cq_cables_create(const cq_world_def *def, cq_model *model);
+void cq_cables_destroy(cq_cables *cables);
+cq_status cq_surfaces_create(const cq_world_def *def, cq_model *model);
+void cq_surfaces_destroy(cq_surfaces *surfaces);
+// Courant number of the stiffest cable, of value[field] as cq_model_courant takes them.
+double cq_cables_courant(const cq_model *model, const double *const *value);
 cq_status cq_wall_map_create(cq_model *model);
 void cq_wall_map_destroy(cq_wall_map *map);
 

@@ -15,7 +15,7 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 
 ---@class cq.Actuator
----@field family "pressure"|"isotropic"|"muscle"   which constructor made it
+---@field family "pressure"|"isotropic"|"muscle"|"cable"|"follower_pressure"   which constructor made it
 ---@field groups (string|string[]|integer[])[]?   one signal each
 ---@field count integer?        signals without groups: weights of every particle come from actuation_weight
 ---@field max number            stress at u = 1
@@ -23,6 +23,8 @@ local Actuator = { __name = "cq.Actuator" }
 Actuator.__index = Actuator
 
 function Actuator:__tostring()
+  if self.family == "follower_pressure" then return ("cq.Actuator.follower_pressure { max %s }"):format(text.number(self.max)) end
+  if self.family == "cable" then return ("cq.Actuator.cable { %s }"):format(text.count(#self.path, "point")) end
   return ("cq.Actuator.%s { %s, max %s }"):format(self.family, text.count(self:signals(), "signal"), text.number(self.max))
 end
 
@@ -39,7 +41,7 @@ local function as_list(g) return type(g) == "string" and { g } or g end
 ---How many signals it takes.
 ---@return integer
 function Actuator:signals()
-  return self.count or #self.groups
+  return self.count or self.groups and #self.groups or 1
 end
 
 -- S of a direction in `dim` dimensions, row-major: an axis, n n^T of a vector, or a symmetric matrix as it is
@@ -85,7 +87,7 @@ end
 function Actuator:stress(dim)
   local name = "cq.Actuator." .. self.family
   local s
-  if self.family == "isotropic" then
+  if self.family == "isotropic" or self.isotropic then
     s = {}
     for i = 1, dim do
       for j = 1, dim do s[#s + 1] = i == j and 1 or 0 end
@@ -130,17 +132,33 @@ function actuator.pressure(fields)
   return setmetatable(self, Actuator)
 end
 
----@class cq.Actuator.muscle.def : cq.Actuator.pressure.def
+---@class cq.Actuator.muscle.def
+---@field groups string|(string|string[]|integer[])[]   a signal for each entry: a group, or a list of groups or particle numbers
+---@field axis? "x"|"y"|"z"                 of the fibres in the undeformed material; or direction, or isotropic
+---@field direction? number[]|number[][]    {dim}, or a symmetric matrix {dim, dim}; or axis, or isotropic
+---@field isotropic? boolean                the same in all directions
+---@field pulses? boolean                   signals are taken as they are and a positive one expands: the stress -u max F S F^T
+---@field max? number                       stress at u = 1 [stress]
 
-local muscle = is.define("cq.Actuator.muscle", { groups = groups(), axis = axis, direction = direction, max = max })
----Fibres that only contract: the signals -1 to 1 give stresses from 0 to max along the fibre.
+local muscle = is.define("cq.Actuator.muscle", {
+  groups = groups(), axis = axis, direction = direction, isotropic = is.boolean { optional = true }, pulses = is.boolean { default = false }, max = max,
+})
+---Fibres, or a material that acts alike in all directions. They only contract: the signals -1 to 1 give stresses from 0 to max. With
+---pulses they are those of 4D topology optimization (eq. 7): a stress -u max F S F^T, S = I for an isotropic one, so that positive
+---pulses expand and negative ones contract.
+---Errors: none or several of axis, direction and isotropic.
 ---@param fields cq.Actuator.muscle.def
 ---@return cq.Actuator
 function actuator.muscle(fields)
   local self = muscle(fields)
   self.family = "muscle"
-  directed(self, "cq.Actuator.muscle")
-  self.scale, self.shift = 0.5, 0.5
+  if self.isotropic then
+    if self.axis or self.direction then is.fail("cq.Actuator.muscle: give either isotropic, or axis or direction, not both") end
+    self.groups = as_list(self.groups)
+  else
+    directed(self, "cq.Actuator.muscle")
+  end
+  if self.pulses then self.scale = -1 else self.scale, self.shift = 0.5, 0.5 end
   return setmetatable(self, Actuator)
 end
 
@@ -160,6 +178,69 @@ function actuator.isotropic(fields)
   end
   self.family = "isotropic"
   self.groups = self.groups and as_list(self.groups)
+  return setmetatable(self, Actuator)
+end
+
+---@class cq.Actuator.cable.def
+---@field path (string|integer|number[]|cq.Group|{ anchor: number[] })[]   its points, in order: a group (the mean of its particles), a
+---  particle number, a place in the robot's own coordinates (the particle nearest to it), or { anchor = a place in the world }
+---@field stiffness number        k [force/length]
+---@field rest_length? number     R; the length of the path at the start unless given [length]
+---@field law? "contract"|"spool"   contract: the free length is R for a signal of -1, and R (1 - contraction) for 1; spool: it is
+---  R max(0, u), so that 1 is the rest and 0 has wound all of it in
+---@field contraction? number     of law "contract": the part of R that a signal of 1 winds in [-]
+---@field friction? number        mu of the sheath: each turn by an angle lets the part exp(-mu angle) of the tension through, from
+---  the first point on [-]
+---@field gap? number             the largest distance of two neighbouring points; 8 cells unless given [length]
+---@field name? string            of its signal
+
+local cable = is.define("cq.Actuator.cable", {
+  path = is.table(), stiffness = is.number { min = 0 }, rest_length = is.number { min = 0, optional = true },
+  law = is.one_of { "contract", "spool", default = "contract" }, contraction = is.number { min = 0, max = 1, default = 0.3 },
+  friction = is.number { min = 0, default = 0 }, gap = is.number { above = 0, optional = true }, name = is.string { optional = true },
+})
+---A cable through points of a robot, or from there to places in the world: a spring that only pulls, with the energy
+---k/2 max(0, L - free length)^2 (advanced-chainqueen eq. 17, which is law = "spool"), evaluated at every engine step. One signal.
+---Stiffness, rest length and friction have gradients: robot:with { cable_stiffness, cable_length, cable_friction }.
+---A slack cable has none: begin with signals that pull.
+---Errors: fewer than two points, points at the same place or far apart, a cable of anchors alone.
+---@param fields cq.Actuator.cable.def
+---@return cq.Actuator
+function actuator.cable(fields)
+  local self = cable(fields)
+  if #self.path < 2 then
+    is.fail("cq.Actuator.cable: path has %s; a cable needs 2 or more, in order", text.count(#self.path, "point"))
+  end
+  self.family = "cable"
+  if self.law == "contract" then
+    -- the signals -1 to 1 are pulls of 0 to 1
+    self.offset, self.slope, self.scale, self.shift = 1, -self.contraction, 0.5, 0.5
+  else
+    self.offset, self.slope = 0, 1
+  end
+  return setmetatable(self, Actuator)
+end
+
+---@class cq.Actuator.follower_pressure.def
+---@field surface table        the walls: { inside = a place in a closed cavity, group? = the particles around it, on a lattice }, in the
+---  robot's own coordinates; or { particles = a group or a list, area = number or a list, normal = vector or a list, out of the solid }
+---@field max? number          pressure of a signal of 1 [stress]
+---@field name? string         of its signal
+
+local follower = is.define("cq.Actuator.follower_pressure", { surface = is.table(), max = max, name = is.string { optional = true } })
+---A pressure on the walls of a cavity, or on any surface, that follows their deformation: f = -p J F^-T N A (Nanson) with p = max u at
+---every engine step. One signal; a negative one sucks. state:cavity_volume tells the volume of a closed cavity.
+---Errors: an open cavity, a place in the solid, particles that are on no lattice, a normal of zeros.
+---@param fields cq.Actuator.follower_pressure.def
+---@return cq.Actuator
+function actuator.follower_pressure(fields)
+  local self = follower(fields)
+  local given = self.surface
+  if (given.inside == nil) == (given.particles == nil) then
+    is.fail("cq.Actuator.follower_pressure: surface must have either inside = a place in a cavity, or particles, area and normal%s",
+      given.inside and ", not both" or "")
+  end
+  self.family, self.scale = "follower_pressure", self.max
   return setmetatable(self, Actuator)
 end
 

@@ -17,8 +17,10 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local actuators = require "cq.actuator"
+local cables = require "cq.actuator.cable"
 local constants = require "cq.robot.constants"
 local field = require "cq.base.field"
+local surfaces = require "cq.actuator.surface"
 local values = require "cq.robot.values"
 
 ---@class cq.Robot
@@ -180,6 +182,20 @@ end
 
 -- ---- actuators ------------------------------------------------------------------------------------------------------
 
+-- one signal that is no stress: it drives a cable or the pressure on a surface
+local function bind_single(self, actuator)
+  local list = actuator.family == "cable" and self.cables or self.surfaces
+  local name = actuator.name or ("%s %d"):format(actuator.family, #list + 1)
+  local none = {}
+  for k = 1, self.dim * self.dim do none[k] = 0 end
+  local one = (actuator.family == "cable" and cables or surfaces).bind(self, actuator, name)
+  self.stresses[#self.stresses + 1] = {
+    signal = #self.signals, stress = none, count = 0, weighed = false, scale = actuator.scale or 1, shift = actuator.shift or 0,
+  }
+  one.stress = #self.stresses
+  list[#list + 1], self.signals[#self.signals + 1] = one, name
+end
+
 -- what the engine needs of each signal: a stress and its particles, or the particles of a force actuator
 local function bind(self, actuator, position)
   if actuators.is_force(actuator) then
@@ -189,6 +205,7 @@ local function bind(self, actuator, position)
     for _ = 1, actuator.signals do self.signals[#self.signals + 1] = name end
     return
   end
+  if actuator.family == "cable" or actuator.family == "follower_pressure" then return bind_single(self, actuator) end
   local stress = actuator:stress(self.dim)
   for s = 1, actuator:signals() do
     local group, index, count = actuator.groups and actuator.groups[s], nil, self.particle_count
@@ -202,13 +219,14 @@ local function bind(self, actuator, position)
 end
 
 local function set_actuators(self, given)
-  self.signals, self.stresses, self.forces = {}, {}, {}
+  self.signals, self.stresses, self.forces, self.cables, self.surfaces = {}, {}, {}, {}, {}
   if given and (text.is_instance(given, "cq.Actuator") or actuators.is_force(given)) then given = { given } end
   for position, actuator in ipairs(given or {}) do
     bind(self, actuators.check(actuator, "cq.Robot", position), position)
   end
   self.actuators = given or {}
   self.actuator_count = #self.signals
+  cables.measure(self)
 end
 
 -- ---- equal particles ------------------------------------------------------------------------------------------------
@@ -302,6 +320,7 @@ function Robot:at(offset)
   is.argument("robot:at", "offset", is.vector { size = self.dim }, offset)
   local out = copy(self)
   out.position = T.tape.pause(function() return self.position + T.tensor(offset) end)
+  cables.measure(out)      -- anchors stay in the world
   return out
 end
 
@@ -332,6 +351,9 @@ end
 ---@field snow_hardening? number|table|cq.Tensor      {n}
 ---@field critical_compression? number|table|cq.Tensor   {n}
 ---@field critical_stretch? number|table|cq.Tensor       {n}
+---@field cable_stiffness? number|cq.Tensor    {cables}, in the order of the actuators; one number for all
+---@field cable_length? number|cq.Tensor       {cables}
+---@field cable_friction? number|cq.Tensor     {cables}
 ---@field actuation_weight? table|cq.Tensor    {n, actuator_count} how much each particle follows each signal of stress actuators
 
 ---The robot with other values, for world:rollout { robot = ... }; all have gradients. Each value is one number (or a

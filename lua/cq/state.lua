@@ -15,6 +15,7 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local class = require "cq.tensor.class"
 local engine = require "cq.base.engine"
+local surface = require "cq.actuator.surface"
 local C, tape = engine.C, T.tape
 
 ---What can be read of particles: fields of the state, and what follows from them and from the materials.
@@ -375,6 +376,12 @@ end
 ---Positions of all particles of the world {n, dim} [length].
 ---@return cq.Tensor
 function State:positions() return read(self, "gather", "position", "mass", nil, "state:positions") end
+
+---Volume of the closed cavity that a cq.Actuator.follower_pressure blows up, area in 2D [length^dim].
+---Errors: an open surface.
+---@param which cq.Actuator|string     the actuator, or the name of its signal
+---@return cq.Tensor     one number
+function State:cavity_volume(which) return surface.volume(self, which) end
 
 ---Velocities of all particles {n, dim} [length/time].
 ---@return cq.Tensor

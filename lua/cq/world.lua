@@ -114,8 +114,9 @@ local function create_stable(self, raw, def)
     local courant = self.courant
     C.cq_world_destroy(self.handle)
     self.handle = nil
-    is.fail("cq.World: the Courant number is %.3g and must be at most %s: use substeps = %d or more (now %d), or a smaller dt, or a softer material",
-      courant, text.number(self.courant_max), math.ceil(raw.substeps * courant / self.courant_aim), raw.substeps)
+    is.fail("cq.World: the Courant number is %.3g and must be at most %s: use substeps = %d or more (now %d), or a smaller dt, or a softer material%s",
+      courant, text.number(self.courant_max), math.ceil(raw.substeps * courant / self.courant_aim), raw.substeps,
+      raw.cable_count > 0 and ", or softer cables" or "")
   end
   self.substeps = raw.substeps
 end

@@ -43,6 +43,10 @@ template <typename T> inline dual_of<T> s_exp(dual_of<T> x) {
   const T e = exp(x.value);
   return {e, x.slope * e};
 }
+template <typename T> inline dual_of<T> s_atan2(dual_of<T> y, dual_of<T> x) {
+  const T square = x.value * x.value + y.value * y.value;
+  return {T(atan2((double)y.value, (double)x.value)), (x.value * y.slope - y.value * x.slope) / square};
+}
 template <typename T> inline dual_of<T> s_floor(dual_of<T> x) { return {floor(x.value), T(0)}; }
 
 #endif

@@ -21,6 +21,12 @@ static inline double r_exp(double x) { return exp(x); }
 static inline dual r_sqrt(dual x) { return s_sqrt(x); }
 static inline dual r_log(dual x) { return s_log(x); }
 static inline dual r_exp(dual x) { return s_exp(x); }
+static inline double w_sqrt(double x) { return sqrt(x); }
+static inline double w_exp(double x) { return exp(x); }
+static inline double w_atan2(double y, double x) { return atan2(y, x); }
+static inline dual w_sqrt(dual x) { return s_sqrt(x); }
+static inline dual w_exp(dual x) { return s_exp(x); }
+static inline dual w_atan2(dual y, dual x) { return s_atan2(y, x); }
 template <typename T> static inline T r_pick(T c, T a, T b) { return c > 0 ? a : b; }
 template <typename T> static inline T r_max(T a, T b) { return a > b ? a : b; }
 template <typename T> static inline T r_abs(T x) { return x < 0 ? -x : x; }

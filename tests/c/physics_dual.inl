@@ -2,12 +2,12 @@
 
 #undef CQ_REAL_H
 namespace over_dual {
-typedef dual real, Real;
+typedef dual real, Real, wide;
 #include "physics_instance.inl"
 }
 #undef CQ_REAL_H
 namespace product {
-typedef double real, Real;
+typedef double real, Real, wide;
 #include "physics_instance.inl"
 }
 
@@ -230,6 +230,7 @@ struct to_particle_map {
 
 #include "physics_contact.inl"
 #include "physics_readout.inl"
+#include "physics_drive.inl"
 
 static void all(void) {
   hold(spline_map{}, "spline");
@@ -251,4 +252,5 @@ static void all(void) {
   hold(to_grid_map{}, "transfer to the grid");
   hold(to_particle_map{}, "transfer to the particle");
   check_contacts();
+  check_drives();
 }

@@ -6,6 +6,8 @@
 #include "math/spline.inl"
 #include "physics/material.inl"
 #include "physics/actuation.inl"
+#include "physics/drive/cable.inl"
+#include "physics/drive/pressure.inl"
 #include "physics/contact.inl"
 #include "physics/transfer.inl"
 #include "physics/readout.inl"

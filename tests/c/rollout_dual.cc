@@ -41,6 +41,9 @@ int main(void) {
   space::check_scene(4, false, test_scene_mixed);
   plane::check_scene(16, false, test_scene_plastic);
   space::check_scene(6, false, test_scene_plastic);
+  plane::check_scene(24, false, test_scene_add_drives);
+  plane::check_scene(40, true, test_scene_add_drives);
+  space::check_scene(7, false, test_scene_add_drives);
   plane::check_movers();
   space::check_movers();
   return check_report();

@@ -71,8 +71,22 @@ static void load_drive_seeded(cq_scene *s, int32_t range) {
   load_actuation(s, range);
   load_actuation(&weights, range);
   seed(s->actuation, begin, end);
+  for (int64_t k = begin; k < end; k++)
+    if (k / CQ_CHUNK % ACTUATION_FIELDS >= PRESSURE) ((dual *)s->actuation)[k].slope = 0;   // it has no weights
   load_actuation(&signals, range);
   for (int64_t k = begin; k < end; k++) ((dual *)s->actuation)[k].slope += toward.room[(size_t)k].value;
+}
+
+static void load_cables_seeded(cq_scene *s) {
+  const cq_cables *c = &s->model->cables;
+  load_cables(s);
+  for (int32_t k = 0; k < c->count; k++) {
+    Cable *cable = (Cable *)s->cable + k;
+    cable->stiffness.slope = toward.field[CQ_FIELD_CABLE_STIFFNESS][(size_t)k];
+    cable->length.slope = toward.field[CQ_FIELD_CABLE_LENGTH][(size_t)k];
+    cable->friction.slope = toward.field[CQ_FIELD_CABLE_FRICTION][(size_t)k];
+    cable->signal.slope = toward.signals[(size_t)(toward.step * s->model->actuator_count + c->actuator[k])];
+  }
 }
 
 // ---- one rollout over dual numbers -----------------------------------------------------------------------------------------
@@ -144,6 +158,7 @@ static double slope_of_loss(const subject &t) {
   kernels.load_params = load_params_seeded;
   kernels.load_globals = load_globals_seeded;
   kernels.load_actuation = load_drive_seeded;
+  kernels.load_cables = load_cables_seeded;
   cq_scene s;
   cq_worker worker = {0, 1, NULL, NULL, 0, 0};
   REQUIRE(cq_scene_create(&s, m, &kernels, 0) == CQ_OK);

@@ -19,8 +19,13 @@ typedef struct {
   cq_material materials[4];
   cq_wall walls[4];
   int32_t pins[1];
+  cq_cable cables[4];
+  int64_t cable_start[4][6];
+  int32_t cable_particle[4][8], *surface_particle, *surface_actuator;
+  double cable_weight[4][8], cable_anchor[4][15], cable_stiffness[4], cable_length[4], cable_friction[4], *surface_area;
 } test_scene;
 
+static int test_cables;      // of the scene that was made last
 static uint64_t test_seed = 88172645463325252u;
 static inline double test_random(void) {   // xorshift, uniform in [-1, 1]
   test_seed ^= test_seed << 13;
@@ -43,6 +48,7 @@ static inline int32_t test_device(void) {
 // A jittered block of side^dim particles, two an axis in a cell, above a floor with friction, beside a slope.
 static inline void test_scene_make(test_scene *s, int dim, int side, int precision, int materials) {
   memset(s, 0, sizeof *s);
+  test_cables = 0;
   test_seed = 88172645463325252u;
   test_constants = (uint64_t)1 << CQ_FIELD_YOUNG | (uint64_t)1 << CQ_FIELD_POISSON;
   cq_world_def_init(&s->def);
@@ -255,8 +261,95 @@ static inline void test_scene_add_pins(test_scene *s) {
   s->def.pins = s->pins;
 }
 
-// The fields that the test scene has: all but constants of other materials.
+// A cable through these particles, numbers of a group joined by a negative one: {3, 5, -6, 9} has three points, the second the mean
+// of 5 and 6.
+static inline cq_cable *test_scene_add_cable(test_scene *s, int32_t actuator, int32_t count, const int64_t *path) {
+  const int32_t c = s->def.cable_count++;
+  test_cables++;
+  cq_cable *cable = &s->cables[c];
+  cable->actuator = actuator;
+  cable->point_start = s->cable_start[c];
+  cable->particle = s->cable_particle[c];
+  cable->weight = s->cable_weight[c];
+  cable->anchor = s->cable_anchor[c];
+  for (int32_t k = 0; k < count; k++) {
+    if (path[k] >= 0) cable->point_count++;
+    s->cable_particle[c][k] = (int32_t)(path[k] < 0 ? -path[k] : path[k]);
+    s->cable_weight[c][k] = 1;
+    if (path[k] < 0) {
+      s->cable_weight[c][k - 1] = 0.4;
+      s->cable_weight[c][k] = 0.6;
+    }
+    s->cable_start[c][cable->point_count] = k + 1;
+  }
+  s->def.cables = s->cables;
+  s->def.cable_stiffness = s->cable_stiffness;
+  s->def.cable_length = s->cable_length;
+  s->def.cable_friction = s->cable_friction;
+  return cable;
+}
+
+// Four cables, of which two share particles, one is slack and one hangs from the world; and pressures on every seventh particle, on
+// some two.
+static inline void test_scene_add_drives(test_scene *s) {
+  cq_world_def *d = &s->def;
+  const int64_t n = s->n, dim = d->dim;
+  double *direction = test_array(6 * dim * dim);
+  memcpy(direction, s->direction, (size_t)(3 * dim * dim) * sizeof *direction);
+  free(s->direction);
+  d->actuator_direction = s->direction = direction;
+  d->actuator_count = 6;
+  const int64_t across[] = {n / 9, n / 3, n / 2, -(n / 2 + 1), n - n / 9}, down[] = {n / 3, n - 2 - n / 4, n - 2}, rest[] = {1, n / 2};
+  const int64_t hung[] = {n - 2, n / 2, -(n / 2 + 3)};
+  cq_cable *cable = test_scene_add_cable(s, 3, 5, across);
+  cable->offset = 1;
+  cable->slope = -0.2;
+  cable = test_scene_add_cable(s, 4, 3, down);
+  cable->offset = 0.7;
+  cable->slope = 0.1;
+  cable = test_scene_add_cable(s, 0, 2, rest);   // with a stress; slack, for it is long
+  cable->slope = 1;
+  cable->offset = 2;
+  // the last point is moved into the world
+  cable = test_scene_add_cable(s, 4, 3, hung);
+  cable->point_count = 3;
+  s->cable_start[3][3] = 3;
+  cable->offset = 0.8;
+  cable->slope = 0.1;
+  for (int i = 0; i < 3; i++) s->cable_anchor[3][2 * dim + i] = (i == 1 ? 13 : 7) * d->dx;
+  for (int c = 0; c < 4; c++) {
+    const double *x = s->position + s->cable_particle[c][0] * dim;
+    double span = 0;
+    for (int32_t k = 1; k < s->cable_start[c][s->cables[c].point_count]; k++) {
+      const double *next = s->position + s->cable_particle[c][k] * dim;
+      double square = 0;
+      for (int i = 0; i < dim; i++) square += (next[i] - x[i]) * (next[i] - x[i]);
+      span += sqrt(square);
+      x = next;
+    }
+    s->cable_stiffness[c] = (dim == 3 ? 0.01 : 0.3) * (1 + 0.2 * c);
+    s->cable_length[c] = span;
+    s->cable_friction[c] = 0.1 * c;
+  }
+
+  s->surface_particle = (int32_t *)calloc((size_t)n, sizeof(int32_t));
+  s->surface_actuator = (int32_t *)calloc((size_t)n, sizeof(int32_t));
+  s->surface_area = test_array(n * dim);
+  for (int64_t p = 0; p < n; p += 7)
+    for (int twice = 0; twice <= (p % 3 == 0); twice++) {
+      const int64_t k = d->surface_count++;
+      s->surface_particle[k] = (int32_t)p;
+      s->surface_actuator[k] = twice ? 1 : 5;
+      for (int i = 0; i < dim; i++) s->surface_area[k * dim + i] = pow(d->dx / 2, (double)dim - 1) * test_random();
+    }
+  d->surface_particle = s->surface_particle;
+  d->surface_actuator = s->surface_actuator;
+  d->surface_area = s->surface_area;
+}
+
+// The fields that the scene made last has: all but constants of other materials, and those of cables that are not there.
 static inline int test_has_field(int32_t field) {
+  if (cq_field_describe(field)->owner == CQ_OWNER_CABLE) return test_cables > 0;
   return cq_field_describe(field)->owner != CQ_OWNER_CONSTANT || (test_constants >> field & 1);
 }
 
@@ -279,7 +372,8 @@ static inline const double *test_scene_value(const test_scene *s, int32_t field,
 
 static inline void test_scene_free(test_scene *s) {
   void *owned[] = {s->position, s->velocity, s->affine, s->deformation, s->volume, s->mass, s->young, s->poisson,
-                   s->material, s->entry_particle, s->entry_actuator, s->force_particle, s->entry_weight, s->direction};
+                   s->material, s->entry_particle, s->entry_actuator, s->force_particle, s->entry_weight, s->direction,
+                   s->surface_particle, s->surface_actuator, s->surface_area};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) free(owned[k]);
   for (int32_t f = 0; f < CQ_FIELD_COUNT; f++) free(s->constant[f]);
 }

@@ -47,8 +47,9 @@ static cq_status make_again(test_run *t, const cq_rollout_def *def) {
   return status ? status : cq_rollout_create(t->world, def, &t->rollout);
 }
 
-static void check(int side, int batch, int records) {
-  const test_choice choice = {.dim = 2, .side = side, .precision = CQ_FLOAT64, .threads = 2, .steps = STEPS, .batch = batch};
+static void check(int side, int batch, int records, void (*change)(test_scene *)) {
+  const test_choice choice = {.dim = 2, .side = side, .precision = CQ_FLOAT64, .threads = 2, .steps = STEPS, .batch = batch,
+                              .change = change};
   test_run t;
   test_run_open(&t, &choice);
   uint64_t wanted = 0, hash = 0;
@@ -96,8 +97,9 @@ int main(void) {
   check_sentence(5, 100, "out of memory: a list needs 500 bytes");
   check_sentence(300, 10, "out of memory: a list needs 2.93 KiB");
   check_sentence(1020, 1 << 20, "out of memory: a list needs 0.996 GiB");
-  check(8, 1, 0);
-  check(8, 3, 1);
-  check(40, 1, 2);   // two threads share the scene
+  check(8, 1, 0, NULL);
+  check(8, 3, 1, NULL);
+  check(8, 2, 1, test_scene_add_drives);
+  check(40, 1, 2, NULL);   // two threads share the scene
   return check_report();
 }

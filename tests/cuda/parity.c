@@ -99,6 +99,11 @@ static void fast(test_scene *s) {
     for (int i = 0; i < s->def.dim; i++) s->velocity[p * s->def.dim + i] += i == 1 ? 1 : 9 - 3 * (double)i;
 }
 
+static void fast_cables(test_scene *s) {
+  fast(s);
+  test_scene_add_drives(s);
+}
+
 // two blocks far from each other
 static void apart(test_scene *s) {
   for (int i = 0; i < 3; i++) s->def.cells[i] = 60;
@@ -188,6 +193,11 @@ static const row rows[] = {
     {"2D checkpoints", {D2, .side = 10, .steps = 11, .batch = 2}, 2, 1},
     {"3D checkpoints", {D3, .side = 5, .steps = 9, .substeps = 3}, 2, 0},
     {"2D fast checkpoints", {D2, .side = 10, .steps = 5, .substeps = 24, .change = fast}, 2, 0},
+    {"2D cables", {D2, .side = 12, .steps = 4, .change = test_scene_add_drives}, 0, 0},
+    {"3D cables", {D3, .side = 6, .steps = 4, .batch = 2, .change = test_scene_add_drives}, 0, 1},
+    {"2D cables fast", {D2, .side = 10, .steps = 2, .substeps = 24, .change = fast_cables}, 0, 0},
+    {"2D cables checkpoints", {D2, .side = 10, .steps = 9, .batch = 2, .change = test_scene_add_drives}, 2, 1},
+    {"3D float32 cables", {.dim = 3, .precision = CQ_FLOAT32, .side = 6, .steps = 4, .change = test_scene_add_drives}, 0, 0},
     {"2D float32", {.dim = 2, .precision = CQ_FLOAT32, .side = 14, .steps = 4}, 0, 0},
     {"3D float32", {.dim = 3, .precision = CQ_FLOAT32, .side = 7, .steps = 4, .batch = 2}, 0, 1},
     {"3D float32 all walls", {.dim = 3, .precision = CQ_FLOAT32, .side = 7, .steps = 4, .change = all_walls}, 0, 0},
@@ -417,8 +427,10 @@ static void compare(const row *r, cq_emulation *machine) {
       hash = compare_one(r, &cpu, memory, name, hash);
       if (machine) kernels[w] += machine->kernels;
     }
+  // worlds with cables are launched pass by pass, whatever is asked for
+  const int stays = r->choice.change != test_scene_add_drives && r->choice.change != fast_cables;
   for (int w = 1; w < tried && machine; w++)
-    CHECK(kernels[w] < kernels[0], "%s, %s: %lld kernels ran, without it %lld", r->name, ways[w], (long long)kernels[w],
+    CHECK(stays ? kernels[w] < kernels[0] : kernels[w] == kernels[0], "%s, %s: %lld kernels ran, without it %lld", r->name, ways[w], (long long)kernels[w],
           (long long)kernels[0]);
   free_outcome(&cpu);
 }

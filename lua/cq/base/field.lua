@@ -11,7 +11,7 @@ local C = require("cq.base.engine").C
 ---@field name string
 ---@field unit string
 ---@field meaning string
----@field owner "state"|"particle"|"constant"|"entry"|"world"|"wall"   what has a value of it
+---@field owner "state"|"particle"|"constant"|"entry"|"world"|"wall"|"cable"   what has a value of it
 ---@field rank integer           0 a number, 1 a vector {dim}, 2 a matrix {dim, dim}
 ---@field lower number
 ---@field closed boolean         is the lower bound itself allowed? The upper one never is
@@ -29,6 +29,7 @@ local C = require("cq.base.engine").C
 local owners = {
   [tonumber(C.CQ_OWNER_STATE)] = "state", [tonumber(C.CQ_OWNER_PARTICLE)] = "particle", [tonumber(C.CQ_OWNER_CONSTANT)] = "constant",
   [tonumber(C.CQ_OWNER_ENTRY)] = "entry", [tonumber(C.CQ_OWNER_WORLD)] = "world", [tonumber(C.CQ_OWNER_WALL)] = "wall",
+  [tonumber(C.CQ_OWNER_CABLE)] = "cable",
 }
 
 -- ---- fields ---------------------------------------------------------------------------------------------------------

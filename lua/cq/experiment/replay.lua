@@ -4,6 +4,7 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local message = require "cq.base.message"
 local states = require "cq.state"
+local cables = require "cq.actuator.cable"
 
 local replay = {}
 
@@ -123,9 +124,11 @@ function replay.film(world, path, options, simulate)
     while due <= state.time + 0.5 * world.control_dt do due = due + period end
     local set = state.roll.set.actuation_weight
     local weights = set and set.tensor or world.layout.base.actuation_weight
+    local position = state:positions()
     canvas = scene:frame {
-      position = state:positions(), deformation = state:deformations(), actuation = actuation_of(world, weights, u),
-      value = by and values_of(by, state) or nil, label = label_of(options, state),
+      position = position, deformation = state:deformations(), actuation = actuation_of(world, weights, u),
+      value = by and values_of(by, state) or nil,
+      cables = cables.paths(world, position:data()), label = label_of(options, state),
     }
     if video then video:add(canvas) end
   end)

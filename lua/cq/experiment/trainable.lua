@@ -16,13 +16,13 @@ for _, entry in ipairs(field.of_world) do of_world[entry.name] = true end
 ---@class cq.Experiment.trainable.def
 ---@field min? number       lower bound, kept by projection
 ---@field max? number       upper bound
----@field per? "robot"|"group"|"particle"   one value for all, for each group of the shape, or for each particle; a constant of a
+---@field per? "robot"|"group"|"particle"|"cable"   one value for all, for each group of the shape, particle or cable; a constant of a
 ---  material has values of the groups and particles whose material has it, and no others
 ---@field init? any         instead of the value that the robot or the world has
 
 local spec = is.define("cq.Experiment: trainable", {
   min = is.number { optional = true }, max = is.number { optional = true },
-  per = is.one_of { "robot", "group", "particle", default = "robot" },
+  per = is.one_of { "robot", "group", "particle", "cable", default = "robot" },
   init = is.any { optional = true },
 })
 
@@ -45,7 +45,7 @@ end
 -- the value that all particles of a list share, of those that have one
 local function shared(robot, name, index, count, what)
   local value, having = start_of(robot, name, what), values.having(robot, name)
-  local data, width, first = value:data(), value.count / robot.particle_count, nil
+  local data, width, first = value:data(), value.count / values.count(robot, name), nil
   for k = 0, count - 1 do
     local other = index and index[k] or k
     local read = not having or having.has[other]
@@ -62,7 +62,12 @@ local function shared(robot, name, index, count, what)
 end
 
 local function for_robot(robot, name, def, bounds, what)
-  local n, having = robot.particle_count, values.having(robot, name)
+  local n, having = values.count(robot, name), values.having(robot, name)
+  local of_cables = field.by_name[name].owner == "cable"
+  if of_cables and n == 0 then is.fail("%s: the robot has no cables", what) end
+  if of_cables ~= (def.per == "cable") and def.per ~= "robot" then
+    is.fail("%s: is a value of each %s; say per = \"%s\", got \"%s\"", what, of_cables and "cable" or "particle", of_cables and "cable" or "particle", def.per)
+  end
   if field.by_name[name].owner == "constant" then constants.require(robot, name, what) end
   if values.is_each(name) and def.per ~= "particle" then
     is.fail("%s: is a value of each particle; say per = \"particle\", got \"%s\"", what, def.per)

@@ -145,6 +145,9 @@ function flat.draw(canvas, scene, now)
   canvas:view(view.scale, view.left, view.bottom)
   local half = half_edges(scene, now.deformation)
   C.cq_picture_tiles(canvas.handle, scene.count, now.position, half, now.colours)
+  for _, path in ipairs(now.cables) do
+    engine.check(C.cq_picture_polyline(canvas.handle, path.count, path.points, 2.5, colour.number(paint.cable)))
+  end
   draw_trail(canvas, now.trail)
   if scene.trail then
     canvas:disc(now.centre[1], now.centre[2], 6 / view.scale, "#ffffff")

@@ -16,6 +16,7 @@ paint.sky = { "#f8fafb", "#e4ebf1" }
 paint.ground, paint.ground_edge = "#566270", "#39434f"
 paint.ink, paint.faint = "#24303c", "#7b8794"
 paint.trail = "#d1603d"
+paint.cable = "#3a2f2a"
 paint.lines = { "#2160ad", "#d1603d", "#3b8f5a", "#8a5fb0", "#b3892b", "#4a9aa5", "#b34a72", "#5c6670" }      -- of plots
 
 -- particle numbers of an entry of `groups`, as a function of k = 1..count giving the index from 0

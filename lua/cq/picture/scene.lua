@@ -39,6 +39,7 @@ local solid = require "cq.picture.solid"
 ---@field deformation? cq.Tensor       {n, dim, dim} F [-]
 ---@field actuation? cq.Tensor         {n} in -1..1, blended red (positive) or blue (negative) over the groups' colours
 ---@field value? cq.Tensor             {n} a number of each particle, whose colour it then has; instead of group and actuation
+---@field cables? { count: integer, points: ffi.cdata* }[]   paths of cables {count, dim} [length]
 ---@field label? string|string[]       lines, top left
 
 ---@class cq.Picture.camera.def
@@ -82,6 +83,7 @@ local moving = {
   deformation = is.tensor { optional = true },
   actuation = is.tensor { optional = true },
   value = is.tensor { optional = true },
+  cables = is.table { default = {} },
   label = is.any_of { is.string(), is.list(is.string()), optional = true },
 }
 
@@ -241,7 +243,7 @@ function Scene:frame(fields)
     paint.blend(self.colours, n, self.base, def.actuation and def.actuation:data())
   end
   local now = {
-    position = x, deformation = def.deformation and def.deformation:data(), colours = self.colours,
+    position = x, deformation = def.deformation and def.deformation:data(), colours = self.colours, cables = def.cables,
     centre = centre, camera_centre = self.camera_centre, trail = self.trail and self.path or {},
   }
   local draw = self.dim == 2 and flat.draw or solid.draw

@@ -141,6 +141,17 @@ local function markings(canvas, scene, now, ticks)
   triangles(canvas, list)
 end
 
+-- on top of the bodies that they run through
+local function draw_cables(canvas, cables)
+  for _, path in ipairs(cables) do
+    local pixels = ffi.new("double[?]", 2 * path.count)
+    check(C.cq_picture_project(canvas.handle, path.count, path.points, pixels))
+    local seen = true
+    for k = 0, 2 * path.count - 1 do seen = seen and pixels[k] == pixels[k] end
+    if seen then check(C.cq_picture_polyline(canvas.handle, path.count, pixels, 2.5, colour.number(paint.cable))) end
+  end
+end
+
 ---Draws a scene as it is now.
 ---@param canvas cq.Canvas
 ---@param scene cq.PictureScene
@@ -158,6 +169,7 @@ function solid.draw(canvas, scene, now)
   local ticks = scene.ruler and ruler.solid(canvas, scene, now.camera_centre) or {}
   markings(canvas, scene, now, ticks)
   check(C.cq_picture_shade(canvas.handle))
+  draw_cables(canvas, now.cables)
   ruler.numbers(canvas, scene, ticks)
 end
 

@@ -15,10 +15,14 @@ local values = {}
 -- Must a field be given for every particle? Else one value may stand for all.
 local function is_each(entry) return entry.owner == "entry" or (entry.owner == "state" and not entry.default) end
 
+-- how many of what has a field: particles, or cables
+local function count_of(robot, entry) return entry.owner == "cable" and #robot.cables or robot.particle_count end
+
 -- as users are told: bounds, and whether one value may stand for all
 local function kind_of(entry)
+  local those = entry.owner == "cable" and ": for all cables, or for each" or ": for all, by group, or for every particle"
   local checker = {
-    label = field.numbers(entry) .. (is_each(entry) and " for every particle" or ": for all, by group, or for every particle"),
+    label = field.numbers(entry) .. (is_each(entry) and " for every particle" or those),
     cats = (entry.rank == 0 and not is_each(entry) and "number|" or "") .. "table|cq.Tensor", check = function(value) return value ~= nil end,
   }
   return field.listed(checker, entry, true)
@@ -93,8 +97,9 @@ local function check_tensor(robot, entry, value, what, whole_only)
     is.fail("%s must be a number, a list or a tensor, got %s", what, text.describe(value))
   end
   local tensor, w, some = T.as_tensor(value), width(robot, entry), having(robot, entry)
-  local shape, counts = tensor:shape(), { robot.particle_count, some and some.count }
-  local one = #w == 0 and #shape == 1 and shape[1] == 1 and robot.particle_count ~= 1
+  local n = count_of(robot, entry)
+  local shape, counts = tensor:shape(), { n, some and some.count }
+  local one = #w == 0 and #shape == 1 and shape[1] == 1 and n ~= 1
   if not one and not fits(entry, shape, w, counts, whole_only) then
     is.fail("%s must have the shape %s, got %s", what, shapes_allowed(entry, w, counts, whole_only), shape_text(shape))
   end
@@ -144,8 +149,11 @@ function values.check(robot, given)
     local entry = field.by_name[name]
     local what = "robot:with: " .. name
     if entry.owner == "entry" and robot.actuator_count == 0 then is.fail("%s: the robot has no actuators", what) end
+    if entry.owner == "cable" and #robot.cables == 0 then is.fail("%s: the robot has no cables", what) end
     if entry.owner == "constant" then constants.require(robot, name, "robot:with") end
-    if is_by_group(value) and is_each(entry) then
+    if is_by_group(value) and entry.owner == "cable" then
+      is.fail("%s must be one number, or one for each of %s, not by group", what, text.count(#robot.cables, "cable"))
+    elseif is_by_group(value) and is_each(entry) then
       is.fail("%s must be given for every particle, not by group", what)
     elseif is_by_group(value) then
       local groups, rest = masks(robot, value, what)
@@ -175,7 +183,7 @@ end
 function values.base(robot, name)
   local entry = field.by_name[name]
   local without = entry.owner == "constant" and field.none or field.fill
-  return rawget(robot, name) or without(entry, robot.particle_count, robot.dim)
+  return rawget(robot, name) or (entry.owner == "cable" and T.zeros { 0 } or without(entry, robot.particle_count, robot.dim))
 end
 
 ---Which particles have a field.
@@ -183,6 +191,10 @@ end
 ---@param name string
 ---@return { count: integer, index: integer[], slot: integer[], has: table<integer, boolean> }?   nil: all
 function values.having(robot, name) return having(robot, field.by_name[name]) end
+
+---How many values a robot has of a field: of its particles, or its cables.
+---@return integer
+function values.count(robot, name) return count_of(robot, field.by_name[name]) end
 
 ---Sizes of one particle's value.
 ---@return integer[]
@@ -211,7 +223,8 @@ end
 function values.spread(robot, name)
   local given = robot.values and robot.values[name]
   if not given then return nil end
-  local entry, n = field.by_name[name], robot.particle_count
+  local entry = field.by_name[name]
+  local n = count_of(robot, entry)
   local w = width(robot, entry)
   if given.groups then
     local sum = values.base(robot, name) * aligned(given.rest, #w)

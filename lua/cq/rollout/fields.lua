@@ -217,7 +217,7 @@ local function remedy(world, set, courant)
   local speed = set.velocity and T.tape.pause(function() return set.velocity.tensor:square():sum(-1):max():item() ^ 0.5 end) or 0
   local names, share = {}, speed * world.control_dt / world.substeps / world.dx
   for _, entry in ipairs(field.list) do
-    local matters = entry.owner == "constant" or entry.owner == "entry" or entry.name == "mass"
+    local matters = entry.owner == "constant" or entry.owner == "entry" or entry.owner == "cable" or entry.name == "mass"
     if matters and set[entry.name] then names[#names + 1] = entry.name == "mass" and "density" or entry.name end
   end
   if #names == 0 or courant < 2 * share then return "a smaller velocity" end
@@ -229,7 +229,7 @@ local function check_courant(world, handle, set)
   local matters = set.velocity ~= nil
   for _, one in pairs(set) do
     local owner = one.entry.owner
-    matters = matters or owner == "particle" or owner == "constant" or owner == "entry"
+    matters = matters or owner == "particle" or owner == "constant" or owner == "entry" or owner == "cable"
   end
   local courant = matters and C.cq_rollout_courant(handle) or 0
   if courant <= world.courant_max then return end

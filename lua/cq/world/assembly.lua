@@ -5,6 +5,8 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
 local field = require "cq.base.field"
+local cables = require "cq.actuator.cable"
+local surfaces = require "cq.actuator.surface"
 local C = engine.C
 
 local assembly = {}
@@ -97,7 +99,7 @@ local function joined(robots, entry)
   for k, robot in ipairs(robots) do
     local own = rawget(robot, entry.name)
     any = any or own ~= nil
-    list[k] = own or field.none(entry, robot.particle_count, robot.dim)
+    list[k] = own or field.none(entry, entry.owner == "cable" and 0 or robot.particle_count, robot.dim)
   end
   if any then return #list == 1 and list[1] or T.concat(list, 1) end
 end
@@ -105,8 +107,8 @@ end
 -- What the engine is given of particles: all that robots have of the fields that it lists.
 local function fill_fields(def, robots, base)
   for _, entry in ipairs(field.of_robot) do
-    local of_particles = entry.owner == "particle" or entry.owner == "constant" or entry.name == "position"
-    base[entry.name] = of_particles and joined(robots, entry) or nil
+    local is_listed = entry.owner == "particle" or entry.owner == "constant" or entry.owner == "cable" or entry.name == "position"
+    base[entry.name] = is_listed and joined(robots, entry) or nil
   end
   base.mass = base.density * base.volume
   for _, entry in ipairs(field.list) do
@@ -241,6 +243,8 @@ function assembly.fill(def, robots, walls, domain)
   fill_pins(def, robots, arrays)
   layout.stress = fill_stresses(def, robots, arrays)
   layout.force = fill_forces(def, robots, arrays)
+  layout.cable = cables.fill(def, robots, domain.dx)
+  layout.surface = surfaces.fill(def, robots)
   base.actuation_weight = layout.stress.weight
   return layout
 end

@@ -1,0 +1,114 @@
+// cable: the cables of all scenes, a block for each scene; between its passes the threads of a block wait for each other, so that
+// the order of all sums is the same always.
+
+enum { CABLE_THREADS = 128 };
+
+// one of a scene's numbers of a cable: stiffness, rest length, friction
+CQ_GPU double cable_value(const cq_pulling *c, const int which, const int64_t scene, const int32_t cable) {
+  return c->value[which][scene * c->value_stride[which] + cable];
+}
+
+CQ_GPU Cable cable_of(const cq_actuation *d, const int64_t scene, const int32_t k) {
+  const cq_pulling *c = &d->cables;
+  return {cable_value(c, 0, scene, k), cable_value(c, 1, scene, k), cable_value(c, 2, scene, k),
+          d->signal[scene * d->actuators + c->actuator[k]], c->offset[k], c->slope[k]};
+}
+
+// where the points of a scene are in state `in`: x {points, dim}
+CQ_GPU void place_points(const cq_frame *s, const cq_actuation *d, const int64_t scene, const void *in, double *x) {
+  const cq_pulling *c = &d->cables;
+  for (int64_t point = threadIdx.x; point < c->points; point += CABLE_THREADS) {
+    const int64_t begin = c->point_start[point], end = c->point_start[point + 1];
+    double sum[CQ_DIM];
+    EACH(i) sum[i] = begin == end ? c->anchor[point * CQ_DIM + i] : 0;
+    for (int64_t k = begin; k < end; k++) {
+      const real *from = slot_in(in, FIELDS, d->slot_of[scene * s->particles + c->particle[k]]);
+      EACH(i) sum[i] += c->weight[k] * (double)from[(X + i) * CQ_GROUP];
+    }
+    EACH(i) x[point * CQ_DIM + i] = sum[i];
+  }
+  __syncthreads();
+}
+
+// The pull of the cables in state k, added to the forces that the script gives: overwrites the forces of pulled particles.
+static __global__ void pull_cables(const cq_frame *s, const cq_actuation *d, int32_t k) {
+  const cq_pulling *c = &d->cables;
+  if (s->progress->over) return;
+  for (int64_t scene = blockIdx.x; scene < s->batch; scene += gridDim.x) {
+    double *x = c->x + scene * c->points * CQ_DIM, *force = c->force + scene * c->points * CQ_DIM;
+    place_points(s, d, scene, s->substeps[k].in, x);
+    for (int32_t n = (int32_t)threadIdx.x; n < c->count; n += CABLE_THREADS) {
+      const Cable cable = cable_of(d, scene, n);
+      const int64_t first = c->start[n] * CQ_DIM;
+      cable_pull(&cable, (int32_t)(c->start[n + 1] - c->start[n]), x + first, force + first);
+    }
+    __syncthreads();
+    for (int64_t n = threadIdx.x; n < c->pulled_count; n += CABLE_THREADS) {
+      const int32_t p = c->pulled[n], f = d->force_of && d->force ? d->force_of[p] : -1;
+      real *row = slot_in(d->out, ACTUATION_FIELDS, d->slot_of[scene * s->particles + p]);
+      EACH(i) {
+        double sum = f >= 0 ? (double)(real)d->force[(scene * d->forces + f) * CQ_DIM + i] : 0;
+        for (int64_t at = c->pull_start[n]; at < c->pull_start[n + 1]; at++) sum += c->pull_weight[at] * force[c->pull_point[at] * CQ_DIM + i];
+        row[(FORCE + i) * CQ_GROUP] = (real)sum;
+      }
+    }
+    __syncthreads();   // before the next scene: a block's work lies apart, but its threads go on together
+  }
+}
+
+// What the forces of this step are worth at the points; each step has other pulls, so their rows are cleared.
+CQ_GPU void take_forces(const cq_frame *s, const cq_actuation *d, const int64_t scene) {
+  const cq_pulling *c = &d->cables;
+  for (int64_t point = threadIdx.x; point < c->points; point += CABLE_THREADS) {
+    double sum[CQ_DIM] = {0};
+    for (int64_t k = c->point_start[point]; k < c->point_start[point + 1]; k++) {
+      const real *row = slot_in(s->actuation_adj, ACTUATION_FIELDS, d->slot_of[scene * s->particles + c->particle[k]]);
+      EACH(i) sum[i] += c->weight[k] * (double)row[(FORCE + i) * CQ_GROUP];
+    }
+    EACH(i) {
+      c->force[(scene * c->points + point) * CQ_DIM + i] = sum[i];
+      c->grad[(scene * c->points + point) * CQ_DIM + i] = 0;
+    }
+  }
+  __syncthreads();
+  for (int64_t n = threadIdx.x; n < c->pulled_count; n += CABLE_THREADS) {
+    real *row = slot_in(s->actuation_adj, ACTUATION_FIELDS, d->slot_of[scene * s->particles + c->pulled[n]]);
+    EACH(i) {
+      c->grad_base[(scene * c->pulled_count + n) * CQ_DIM + i] += (double)row[(FORCE + i) * CQ_GROUP];
+      row[(FORCE + i) * CQ_GROUP] = 0;
+    }
+  }
+  __syncthreads();
+}
+
+// The adjoint of pull_cables: after that of scattering state k, to the adjoint of its positions.
+static __global__ void pull_cables_adj(const cq_frame *s, const cq_actuation *d, int32_t k) {
+  const cq_pulling *c = &d->cables;
+  for (int64_t scene = blockIdx.x; scene < s->batch; scene += gridDim.x) {
+    const int64_t points = scene * c->points * CQ_DIM;
+    place_points(s, d, scene, s->substeps[k].in, c->x + points);
+    take_forces(s, d, scene);
+    for (int32_t n = (int32_t)threadIdx.x; n < c->count; n += CABLE_THREADS) {
+      const Cable cable = cable_of(d, scene, n);
+      const int64_t first = points + c->start[n] * CQ_DIM, all = (int64_t)s->batch * c->count, at = scene * c->count + n;
+      Cable grad = {};
+      cable_pull_adj(&cable, (int32_t)(c->start[n + 1] - c->start[n]), c->x + first, &grad, c->grad + first, c->force + first,
+                     c->share + scene * c->points + c->start[n]);
+      c->grad_value[at] += grad.stiffness;
+      c->grad_value[all + at] += grad.length;
+      c->grad_value[2 * all + at] += grad.friction;
+      c->grad_signal[at] += grad.signal;
+    }
+    __syncthreads();
+    for (int64_t n = threadIdx.x; n < c->pulled_count; n += CABLE_THREADS) {
+      real *row = slot_in(s->adj, FIELDS, d->slot_of[scene * s->particles + c->pulled[n]]);
+      EACH(i) {
+        double sum = (double)row[(X + i) * CQ_GROUP];
+        for (int64_t at = c->pull_start[n]; at < c->pull_start[n + 1]; at++)
+          sum += c->pull_weight[at] * c->grad[points + c->pull_point[at] * CQ_DIM + i];
+        row[(X + i) * CQ_GROUP] = (real)sum;
+      }
+    }
+    __syncthreads();
+  }
+}

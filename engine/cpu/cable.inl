@@ -1,0 +1,95 @@
+// cable: the cables of one scene. Their points are means of particles of any range, so one thread works on all of them, between
+// two barriers: before a step it adds their pull to the forces of its particles, after the adjoint of a step it takes their part.
+
+// k, R, mu and u of each cable, and the forces that pulled particles have without cables: after drives were loaded in this order
+static void load_cables(cq_scene *s) {
+  const cq_cables *c = &s->model->cables;
+  Cable *cable = (Cable *)s->cable;
+  for (int32_t k = 0; k < c->count; k++)
+    cable[k] = (Cable){s->values.cable_stiffness[k], s->values.cable_length[k], s->values.cable_friction[k], s->signals[c->actuator[k]],
+                       c->offset[k], c->slope[k]};
+  for (int64_t k = 0; k < c->pulled_count; k++) {
+    const real *row = slot_at((real *)s->actuation, ACTUATION_FIELDS, s->arrangement->slot[c->pulled[k]], FORCE);
+    for (int i = 0; i < CQ_DIM; i++) ((wide *)s->cable_base)[k * CQ_DIM + i] = row[i * CQ_CHUNK];
+  }
+}
+
+// where the points of all cables are
+static void place_cables(cq_scene *s, const cq_slice *in) {
+  const cq_cables *c = &s->model->cables;
+  for (int64_t point = 0; point < c->points; point++) {
+    wide *x = (wide *)s->cable_x + point * CQ_DIM;
+    const int64_t begin = c->point_start[point], end = c->point_start[point + 1];
+    for (int i = 0; i < CQ_DIM; i++) x[i] = begin == end ? c->anchor[point * CQ_DIM + i] : 0;
+    for (int64_t k = begin; k < end; k++) {
+      const real *from = slot_at((real *)in->data, FIELDS, s->arrangement->slot[c->particle[k]], X);
+      for (int i = 0; i < CQ_DIM; i++) x[i] += c->weight[k] * (wide)from[i * CQ_CHUNK];
+    }
+  }
+}
+
+static void pull_cables(cq_scene *s, const cq_slice *in) {
+  const cq_cables *c = &s->model->cables;
+  wide *force = (wide *)s->cable_force;
+  place_cables(s, in);
+  for (int32_t k = 0; k < c->count; k++) {
+    const int64_t first = c->start[k] * CQ_DIM;
+    cable_pull((Cable *)s->cable + k, (int32_t)(c->start[k + 1] - c->start[k]), (wide *)s->cable_x + first, force + first);
+  }
+  for (int64_t k = 0; k < c->pulled_count; k++) {
+    real *row = slot_at((real *)s->actuation, ACTUATION_FIELDS, s->arrangement->slot[c->pulled[k]], FORCE);
+    for (int i = 0; i < CQ_DIM; i++) {
+      wide sum = ((wide *)s->cable_base)[k * CQ_DIM + i];
+      for (int64_t at = c->pull_start[k]; at < c->pull_start[k + 1]; at++) sum += c->pull_weight[at] * force[c->pull_point[at] * CQ_DIM + i];
+      row[i * CQ_CHUNK] = (real)sum;
+    }
+  }
+}
+
+#if !defined(CQ_REAL_DUAL)
+// What the forces of this step are worth at the points. Rows of pulled particles are settled and cleared step by step, since each
+// step has other pulls.
+static void take_force_adj(cq_scene *s) {
+  const cq_cables *c = &s->model->cables;
+  wide *grad_force = (wide *)s->cable_force;
+  memset(grad_force, 0, (size_t)c->points * CQ_DIM * sizeof *grad_force);
+  for (int64_t k = 0; k < c->pulled_count; k++) {
+    const int32_t p = c->pulled[k], f = s->model->force_of ? s->model->force_of[p] : -1;
+    real *row = slot_at((real *)s->actuation_adj, ACTUATION_FIELDS, s->arrangement->slot[p], FORCE);
+    for (int i = 0; i < CQ_DIM; i++) {
+      const wide grad = row[i * CQ_CHUNK];
+      row[i * CQ_CHUNK] = 0;
+      if (f >= 0) s->forces_adj[f * CQ_DIM + i] += grad;
+      for (int64_t at = c->pull_start[k]; at < c->pull_start[k + 1]; at++)
+        grad_force[c->pull_point[at] * CQ_DIM + i] += c->pull_weight[at] * grad;
+    }
+  }
+}
+
+// in: state before the step; the adjoint of that state is there but for the cables
+static void pull_cables_adj(cq_scene *s, const cq_slice *in) {
+  const cq_cables *c = &s->model->cables;
+  wide *grad_x = (wide *)s->cable_grad;
+  place_cables(s, in);
+  take_force_adj(s);
+  memset(grad_x, 0, (size_t)c->points * CQ_DIM * sizeof *grad_x);
+  for (int32_t k = 0; k < c->count; k++) {
+    const int64_t first = c->start[k] * CQ_DIM;
+    Cable grad = {0};
+    cable_pull_adj((Cable *)s->cable + k, (int32_t)(c->start[k + 1] - c->start[k]), (wide *)s->cable_x + first, &grad, grad_x + first,
+                   (wide *)s->cable_force + first, (wide *)s->cable_share);
+    s->gradients.cable_stiffness[k] += grad.stiffness;
+    s->gradients.cable_length[k] += grad.length;
+    s->gradients.cable_friction[k] += grad.friction;
+    s->signals_partial[c->actuator[k]] += grad.signal;
+  }
+  for (int64_t k = 0; k < c->pulled_count; k++) {
+    real *row = slot_at((real *)s->adj, FIELDS, s->arrangement->slot[c->pulled[k]], X);
+    for (int i = 0; i < CQ_DIM; i++) {
+      wide sum = row[i * CQ_CHUNK];
+      for (int64_t at = c->pull_start[k]; at < c->pull_start[k + 1]; at++) sum += c->pull_weight[at] * grad_x[c->pull_point[at] * CQ_DIM + i];
+      row[i * CQ_CHUNK] = (real)sum;
+    }
+  }
+}
+#endif

@@ -1,0 +1,364 @@
+// cables: the paths of cables and the entries of surfaces, checked and sorted, and how stiff a cable is for the grid.
+#include "constants.h"
+#include "model.h"
+#include <math.h>
+#include <string.h>
+
+// ---- checks -------------------------------------------------------------------------------------------------------------
+
+static cq_status check_point(const cq_world_def *def, const cq_cable *cable, int32_t number, int32_t point) {
+  const int64_t begin = cable->point_start[point], end = cable->point_start[point + 1];
+  double sum = 0;
+  if (end < begin) return cq_fail(CQ_INVALID, "point %d of cable %d has fewer particles than none", point + 1, number);
+  for (int i = 0; begin == end && i < def->dim; i++)
+    if (!cable->anchor || !isfinite(cable->anchor[point * def->dim + i]))
+      return cq_fail(CQ_INVALID, "point %d of cable %d has neither particles nor a place in the world", point + 1, number);
+  for (int64_t k = begin; k < end; k++) {
+    const int32_t p = cable->particle[k];
+    if (p < 0 || p >= def->particle_count)
+      return cq_fail(CQ_INVALID, "point %d of cable %d is particle %d; there are %lld", point + 1, number, p, (long long)def->particle_count);
+    if (!(cable->weight[k] > 0 && cable->weight[k] <= 1))
+      return cq_fail(CQ_INVALID, "a weight in point %d of cable %d is %g; it must be above 0 and at most 1", point + 1, number, cable->weight[k]);
+    sum += cable->weight[k];
+  }
+  if (end > begin && fabs(sum - 1) > 1e-9)
+    return cq_fail(CQ_INVALID, "the weights in point %d of cable %d sum to %.12g; they must sum to 1", point + 1, number, sum);
+  return CQ_OK;
+}
+
+static cq_status check_cable(const cq_world_def *def, const cq_cable *cable, int32_t number) {
+  if (cable->actuator < 0 || cable->actuator >= def->actuator_count)
+    return cq_fail(CQ_INVALID, "cable %d follows actuator %d; there are %d", number, cable->actuator, def->actuator_count);
+  if (cable->point_count < 2)
+    return cq_fail(CQ_INVALID, "cable %d has %d point%s; it must have 2 or more", number, cable->point_count, cable->point_count == 1 ? "" : "s");
+  if (!isfinite(cable->offset) || !isfinite(cable->slope))
+    return cq_fail(CQ_INVALID, "the free length of cable %d is R (%g + %g u); both numbers must be finite", number, cable->offset, cable->slope);
+  int64_t particles = 0;
+  for (int32_t k = 0; k < cable->point_count; k++) {
+    const cq_status status = check_point(def, cable, number, k);
+    if (status) return status;
+    particles += cable->point_start[k + 1] - cable->point_start[k];
+  }
+  if (!particles) return cq_fail(CQ_INVALID, "cable %d pulls at no particle: all of its points are fixed in the world", number);
+  return CQ_OK;
+}
+
+// ---- paths --------------------------------------------------------------------------------------------------------------
+
+static int alloc_cables(const cq_world_def *def, cq_cables *c) {
+  const size_t count = (size_t)c->count, points = (size_t)c->points, pairs = (size_t)c->pairs;
+  c->actuator = cq_alloc(count, sizeof *c->actuator, "cables");
+  c->offset = cq_alloc(count, sizeof *c->offset, "cables");
+  c->slope = cq_alloc(count, sizeof *c->slope, "cables");
+  c->start = cq_alloc(count + 1, sizeof *c->start, "cables");
+  c->point_start = cq_alloc(points + 1, sizeof *c->point_start, "cables");
+  c->particle = cq_alloc(pairs, sizeof *c->particle, "cables");
+  c->weight = cq_alloc(pairs, sizeof *c->weight, "cables");
+  c->anchor = cq_alloc(points * (size_t)def->dim, sizeof *c->anchor, "cables");
+  c->pulled = cq_alloc(pairs, sizeof *c->pulled, "cables");
+  c->pull_start = cq_alloc(pairs + 1, sizeof *c->pull_start, "cables");
+  c->pull_point = cq_alloc(pairs, sizeof *c->pull_point, "cables");
+  c->pull_weight = cq_alloc(pairs, sizeof *c->pull_weight, "cables");
+  return c->actuator && c->offset && c->slope && c->start && c->point_start && c->particle && c->weight && c->anchor && c->pulled &&
+         c->pull_start && c->pull_point && c->pull_weight;
+}
+
+static void copy_cable(const cq_cable *cable, int32_t dim, cq_cables *c, int32_t index) {
+  const int64_t first = c->start[index], pairs = c->point_start[first];
+  const int64_t from = cable->point_start[0], count = cable->point_start[cable->point_count] - from;
+  c->actuator[index] = cable->actuator;
+  c->offset[index] = cable->offset;
+  c->slope[index] = cable->slope;
+  c->start[index + 1] = first + cable->point_count;
+  for (int32_t k = 0; k < cable->point_count; k++) {
+    c->point_start[first + k + 1] = pairs + cable->point_start[k + 1] - from;
+    for (int32_t i = 0; i < dim && cable->point_start[k] == cable->point_start[k + 1]; i++)
+      c->anchor[(first + k) * dim + i] = cable->anchor[k * dim + i];
+  }
+  memcpy(c->particle + pairs, cable->particle + from, (size_t)count * sizeof *c->particle);
+  memcpy(c->weight + pairs, cable->weight + from, (size_t)count * sizeof *c->weight);
+}
+
+// pairs by particle, in the order of the points; first: {n} zeros
+static void sort_pulls(cq_cables *c, int64_t particle_count, int64_t *first) {
+  for (int64_t k = 0; k < c->pairs; k++) first[c->particle[k]]++;
+  int64_t sum = 0;
+  for (int64_t p = 0; p < particle_count; p++) {
+    const int64_t here = first[p];
+    if (here) {
+      c->pulled[c->pulled_count] = (int32_t)p;
+      c->pull_start[c->pulled_count++] = sum;
+    }
+    first[p] = sum;
+    sum += here;
+  }
+  c->pull_start[c->pulled_count] = sum;
+  for (int64_t point = 0; point < c->points; point++)
+    for (int64_t k = c->point_start[point]; k < c->point_start[point + 1]; k++) {
+      const int64_t at = first[c->particle[k]]++;
+      c->pull_point[at] = point;
+      c->pull_weight[at] = c->weight[k];
+    }
+}
+
+static void place_point(const cq_cables *c, int32_t dim, int64_t point, const double *position, double x[3]) {
+  for (int32_t i = 0; i < dim; i++) {
+    x[i] = c->point_start[point] == c->point_start[point + 1] ? c->anchor[point * dim + i] : 0;
+    for (int64_t k = c->point_start[point]; k < c->point_start[point + 1]; k++) x[i] += c->weight[k] * position[c->particle[k] * dim + i];
+  }
+}
+
+static double distance(const double a[3], const double b[3], int32_t dim) {
+  double square = 0;
+  for (int32_t i = 0; i < dim; i++) square += (b[i] - a[i]) * (b[i] - a[i]);
+  return sqrt(square);
+}
+
+// a segment without length has no direction
+static cq_status check_segments(const cq_cables *c, int32_t dim, const double *position) {
+  for (int32_t index = 0; index < c->count; index++)
+    for (int64_t point = c->start[index]; point + 1 < c->start[index + 1]; point++) {
+      double a[3], b[3];
+      place_point(c, dim, point, position, a);
+      place_point(c, dim, point + 1, position, b);
+      if (distance(a, b, dim) > 0) continue;
+      return cq_fail(CQ_INVALID, "points %lld and %lld of cable %d are at the same place; a cable needs a length between its points",
+                     (long long)(point - c->start[index]) + 1, (long long)(point - c->start[index]) + 2, index + 1);
+    }
+  return CQ_OK;
+}
+
+static cq_status copy_fields(const cq_world_def *def, cq_model *m) {
+  for (int32_t f = CQ_FIELD_CABLE_STIFFNESS; f < CQ_FIELD_GRAVITY; f++) {
+    const cq_field_info *info = cq_field_describe(f);
+    if (!def->value[f] && isnan(info->value)) return cq_fail(CQ_INVALID, "%s is needed for every cable", info->name);
+    m->value[f] = cq_alloc((size_t)def->cable_count, sizeof(double), info->name);
+    if (!m->value[f]) return CQ_MEMORY;
+    for (int32_t k = 0; k < def->cable_count; k++) {
+      m->value[f][k] = def->value[f] ? def->value[f][k] : info->value;
+      const cq_status status = cq_field_check(f, info->name, k, m->value[f][k]);
+      if (status) return status;
+    }
+  }
+  return CQ_OK;
+}
+
+cq_status cq_cables_create(const cq_world_def *def, cq_model *m) {
+  cq_cables *c = &m->cables;
+  if (def->cable_count < 0) return cq_fail(CQ_INVALID, "%d cables; there must not be fewer than none", def->cable_count);
+  if (!def->cable_count) return CQ_OK;
+  for (int32_t k = 0; k < def->cable_count; k++) {
+    const cq_status status = check_cable(def, &def->cables[k], k + 1);
+    if (status) return status;
+    c->points += def->cables[k].point_count;
+    c->pairs += def->cables[k].point_start[def->cables[k].point_count] - def->cables[k].point_start[0];
+  }
+  c->count = def->cable_count;
+  if (!alloc_cables(def, c)) return CQ_MEMORY;
+  for (int32_t k = 0; k < c->count; k++) copy_cable(&def->cables[k], def->dim, c, k);
+  int64_t *first = cq_alloc((size_t)def->particle_count, sizeof *first, "cables");
+  if (!first) return CQ_MEMORY;
+  sort_pulls(c, def->particle_count, first);
+  cq_free(first);
+  const cq_status status = check_segments(c, def->dim, m->position);
+  return status ? status : copy_fields(def, m);
+}
+
+void cq_cables_destroy(cq_cables *c) {
+  void *owned[] = {c->actuator, c->offset, c->slope, c->start, c->point_start, c->particle, c->weight, c->anchor, c->pulled, c->pull_start,
+                   c->pull_point, c->pull_weight};
+  for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
+}
+
+// ---- stability ------------------------------------------------------------------------------------------------------------
+//
+// What a point moves when it is pulled is told by the nodes that take the pull: the share q_i of each, and its mass m_i. Along
+// the cable the pulls d_j at all points give the frequency k sum_i |q_i|^2 / m_i, squared; across it, a point between segments of
+// lengths a and b is a spring of 2 T (1/a + 1/b). Segments shorter than a cell are one for the grid.
+
+// the nodes around all particles that cables pull
+typedef struct nodes {
+  int32_t lower[3], size[3];
+  double *mass, *share;       // {size}, {size, dim}
+} nodes;
+
+// first node of a particle and the weights of three nodes along each axis
+static void weights_of(const cq_model *m, const double *x, int32_t base[3], double w[3][3]) {
+  for (int i = 0; i < m->dim; i++) {
+    base[i] = (int32_t)floor(x[i] / m->dx - 0.5);
+    const double f = x[i] / m->dx - base[i];
+    w[i][0] = 0.5 * (1.5 - f) * (1.5 - f);
+    w[i][1] = 0.75 - (f - 1) * (f - 1);
+    w[i][2] = 0.5 * (f - 0.5) * (f - 0.5);
+  }
+}
+
+// node k of 3^dim around a particle: its index in the window, -1 outside of it, and its weight
+static int64_t node_at(const cq_model *m, const nodes *n, const int32_t base[3], double w[3][3], int k, double *weight) {
+  int64_t at = 0;
+  *weight = 1;
+  for (int i = 0; i < m->dim; i++, k /= 3) {
+    const int32_t node = base[i] + k % 3 - n->lower[i];
+    if (node < 0 || node >= n->size[i]) return -1;
+    at = at * n->size[i] + node;
+    *weight *= w[i][k % 3];
+  }
+  return at;
+}
+
+static cq_status open_nodes(const cq_model *m, const double *const *v, nodes *n) {
+  const int corners = m->dim == 3 ? 27 : 9;
+  int32_t base[3], upper[3] = {0};
+  double w[3][3], weight;
+  for (int64_t k = 0; k < m->cables.pulled_count; k++) {
+    weights_of(m, v[CQ_FIELD_POSITION] + (int64_t)m->cables.pulled[k] * m->dim, base, w);
+    for (int i = 0; i < m->dim; i++) {
+      if (!k || base[i] < n->lower[i]) n->lower[i] = base[i];
+      if (!k || base[i] > upper[i]) upper[i] = base[i];
+    }
+  }
+  size_t count = 1;
+  for (int i = 0; i < m->dim; i++) count *= (size_t)(n->size[i] = upper[i] - n->lower[i] + 3);
+  n->mass = cq_alloc(count, sizeof *n->mass, "the nodes of cables");
+  n->share = cq_alloc(count * (size_t)m->dim, sizeof *n->share, "the nodes of cables");
+  if (!n->mass || !n->share) return CQ_MEMORY;
+  for (int64_t p = 0; p < m->particle_count; p++) {
+    weights_of(m, v[CQ_FIELD_POSITION] + p * m->dim, base, w);
+    for (int k = 0; k < corners; k++) {
+      const int64_t at = node_at(m, n, base, w, k, &weight);
+      if (at >= 0) n->mass[at] += weight * v[CQ_FIELD_MASS][p];
+    }
+  }
+  return CQ_OK;
+}
+
+// Adds a pull at a point to the shares of its nodes; or, d NULL, takes them: sum |q|^2 / m of those of this point, set to zero.
+static double point_nodes(const cq_model *m, const double *position, nodes *n, int64_t point, const double *d) {
+  const cq_cables *c = &m->cables;
+  const int corners = m->dim == 3 ? 27 : 9;
+  double sum = 0, weight, w[3][3];
+  int32_t base[3];
+  for (int64_t pair = c->point_start[point]; pair < c->point_start[point + 1]; pair++) {
+    weights_of(m, position + (int64_t)c->particle[pair] * m->dim, base, w);
+    for (int k = 0; k < corners; k++) {
+      const int64_t at = node_at(m, n, base, w, k, &weight);
+      double *share = n->share + at * m->dim;
+      for (int i = 0; i < m->dim; i++) {
+        if (d) {
+          share[i] += c->weight[pair] * weight * d[i];
+          continue;
+        }
+        if (n->mass[at] > 0) sum += share[i] * share[i] / n->mass[at];
+        share[i] = 0;
+      }
+    }
+  }
+  return sum;
+}
+
+// places of the points of a cable, {points, dim} from begin on; returns its span
+static double lay_points(const cq_model *m, const double *position, int64_t begin, int64_t end, double *x) {
+  double span = 0;
+  for (int64_t point = begin; point < end; point++) {
+    double place[3];
+    place_point(&m->cables, m->dim, point, position, place);
+    memcpy(x + (point - begin) * m->dim, place, (size_t)m->dim * sizeof *x);
+    if (point > begin) span += distance(x + (point - begin - 1) * m->dim, place, m->dim);
+  }
+  return span;
+}
+
+// Pull at point k of a path {count, dim} for a tension of 1, and 1/a + 1/b of its segments.
+static double pull_of(const cq_model *m, const double *x, int64_t k, int64_t count, double pull[3]) {
+  double inverse = 0;
+  memset(pull, 0, 3 * sizeof *pull);
+  for (int side = -1; side <= 1; side += 2) {
+    if (k + side < 0 || k + side >= count) continue;
+    const double *here = x + k * m->dim, *other = x + (k + side) * m->dim, length = distance(here, other, m->dim);
+    for (int i = 0; i < m->dim && length > 0; i++) pull[i] += (other[i] - here[i]) / length;
+    inverse += 1 / fmax(length, m->dx);
+  }
+  return inverse;
+}
+
+// the square of one cable's Courant number; x: work for its points
+static double courant_of(const cq_model *m, const double *const *v, nodes *n, int32_t index, double *x) {
+  const cq_cables *c = &m->cables;
+  const int64_t begin = c->start[index], count = c->start[index + 1] - begin;
+  const double k = v[CQ_FIELD_CABLE_STIFFNESS][index], *position = v[CQ_FIELD_POSITION], axis[3] = {1};
+  const double span = lay_points(m, position, begin, begin + count, x);
+  const double free_length = v[CQ_FIELD_CABLE_LENGTH][index] * fmax(0, c->offset[index] - fabs(c->slope[index]));
+  double along = 0, across = 0, pull[3];
+  for (int64_t point = 0; point < count; point++) {
+    point_nodes(m, position, n, begin + point, axis);
+    across = fmax(across, point_nodes(m, position, n, begin + point, NULL) * pull_of(m, x, point, count, pull));
+  }
+  for (int64_t point = 0; point < count; point++) {
+    pull_of(m, x, point, count, pull);
+    point_nodes(m, position, n, begin + point, pull);
+  }
+  for (int64_t point = 0; point < count; point++) along += point_nodes(m, position, n, begin + point, NULL);
+  return m->dt * m->dt * (k * along / 4 + k * fmax(0, span - free_length) * across / 2);
+}
+
+double cq_cables_courant(const cq_model *m, const double *const *value) {
+  double largest = 0;
+  if (!m->cables.count) return 0;
+  nodes n = {0};
+  double *x = cq_alloc((size_t)(m->cables.points * m->dim), sizeof *x, "the points of cables");
+  if (x && open_nodes(m, value, &n) == CQ_OK)
+    for (int32_t k = 0; k < m->cables.count; k++) largest = fmax(largest, courant_of(m, value, &n, k, x));
+  else
+    largest = INFINITY;   // without memory nothing is known to be stable
+  cq_free(n.mass);
+  cq_free(n.share);
+  cq_free(x);
+  return sqrt(largest);
+}
+
+// ---- surfaces -------------------------------------------------------------------------------------------------------------
+
+static cq_status check_surface(const cq_world_def *def, int64_t k) {
+  const int32_t p = def->surface_particle[k], a = def->surface_actuator[k];
+  if (p < 0 || p >= def->particle_count || a < 0 || a >= def->actuator_count)
+    return cq_fail(CQ_INVALID, "surface entry %lld is (particle %d, actuator %d); there are %lld and %d", (long long)k, p, a,
+                   (long long)def->particle_count, def->actuator_count);
+  for (int i = 0; i < def->dim; i++)
+    if (!isfinite(def->surface_area[k * def->dim + i]))
+      return cq_fail(CQ_INVALID, "area of surface entry %lld is %g along axis %d; it must be finite", (long long)k,
+                     def->surface_area[k * def->dim + i], i + 1);
+  return CQ_OK;
+}
+
+cq_status cq_surfaces_create(const cq_world_def *def, cq_model *m) {
+  cq_surfaces *s = &m->surfaces;
+  const int64_t n = def->particle_count, count = def->surface_count;
+  if (count < 0) return cq_fail(CQ_INVALID, "%lld surface entries; there must not be fewer than none", (long long)count);
+  if (!count) return CQ_OK;
+  s->start = cq_alloc((size_t)n + 1, sizeof *s->start, "surfaces");
+  s->actuator = cq_alloc((size_t)count, sizeof *s->actuator, "surfaces");
+  s->area = cq_alloc((size_t)(count * def->dim), sizeof *s->area, "surfaces");
+  if (!s->start || !s->actuator || !s->area) return CQ_MEMORY;
+  s->count = count;
+  for (int64_t k = 0; k < count; k++) {
+    const cq_status status = check_surface(def, k);
+    if (status) return status;
+    s->start[def->surface_particle[k] + 1]++;
+  }
+  // by particle, in the user's order within a particle: filled from the last on, each start is moved to its begin
+  for (int64_t p = 0; p < n; p++) s->start[p + 1] += s->start[p];
+  for (int64_t k = count; k-- > 0;) {
+    const int64_t at = --s->start[def->surface_particle[k] + 1];
+    s->actuator[at] = def->surface_actuator[k];
+    memcpy(s->area + at * def->dim, def->surface_area + k * def->dim, (size_t)def->dim * sizeof *s->area);
+  }
+  for (int64_t p = 0; p < n; p++) s->start[p] = s->start[p + 1];
+  s->start[n] = count;
+  return CQ_OK;
+}
+
+void cq_surfaces_destroy(cq_surfaces *s) {
+  cq_free(s->start);
+  cq_free(s->actuator);
+  cq_free(s->area);
+}

@@ -1,0 +1,315 @@
+-- surface: walls that a pressure pushes on, as particles with the area vectors N A of the undeformed body, N out of the solid; and the
+-- volume of the cavities that they enclose.
+local ffi = require "ffi"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+
+---@class cq.Surface
+---@field name string
+---@field actuator cq.Actuator
+---@field closed boolean         do its area vectors sum to zero?
+---@field index integer[]        particles, from 0
+---@field area cq.Tensor         {m, dim} N A [length^(dim-1)]
+---@field arm cq.Tensor          {m, dim} from the particle to the wall, in the undeformed body [length]
+---@field stress integer         its place among the robot's signals to the engine, from 1
+
+local surface = {}
+
+local WHAT = "cq.Actuator.follower_pressure: surface"
+
+-- ---- lattices -------------------------------------------------------------------------------------------------------
+
+-- spacing of coordinates along an axis: the least distance of two that differ
+local function spacing_along(x, list, dim, axis)
+  local sorted = {}
+  for k, p in ipairs(list) do sorted[k] = x[p * dim + axis] end
+  table.sort(sorted)
+  local extent, least = sorted[#sorted] - sorted[1], math.huge
+  for k = 2, #sorted do
+    local gap = sorted[k] - sorted[k - 1]
+    if gap > 1e-6 * extent then least = math.min(least, gap) end
+  end
+  return sorted[1], least < math.huge and least or nil, extent
+end
+
+-- The cells of a lattice of particles: one around each, and a margin of one around them all.
+local function lattice_of(robot, list)
+  local x, dim = robot.position:data(), robot.dim
+  local out = { dim = dim, lower = {}, h = {}, size = {}, stride = {}, count = 1 }
+  for i = 1, dim do
+    local low, h, extent = spacing_along(x, list, dim, i - 1)
+    h = h or robot.volume:get(list[1] + 1) ^ (1 / dim)
+    out.lower[i], out.h[i] = low, h
+    out.size[i] = math.floor(extent / h + 0.5) + 3
+    out.stride[i], out.count = out.count, out.count * out.size[i]
+  end
+  if out.count > 5e7 then out.count = 0 end    -- nothing that is a lattice
+  out.cell = ffi.new("int32_t[?]", out.count)  -- 0: empty, -1: cavity, else particle + 1
+  for _, p in ipairs(list) do
+    local at = 0
+    for i = 1, dim do
+      local place = (x[p * dim + i - 1] - out.lower[i]) / out.h[i]
+      local near = math.floor(place + 0.5)
+      if out.count == 0 or math.abs(place - near) > 1e-3 then
+        is.fail("%s: the particles of %s do not lie on one lattice, by which the walls of a cavity are found; name a group that does, or give "
+          .. "particles, area and normal", WHAT, robot.name)
+      end
+      at = at + (near + 1) * out.stride[i]
+    end
+    out.cell[at] = p + 1
+  end
+  return out
+end
+
+local function place_text(place)
+  local parts = {}
+  for k, x in ipairs(place) do parts[k] = text.number(x) end
+  return "{ " .. table.concat(parts, ", ") .. " }"
+end
+
+-- the cell of a place, which must be empty and among the particles
+local function start_cell(lattice, place, robot)
+  local at = 0
+  for i = 1, lattice.dim do
+    local k = math.floor((place[i] - lattice.lower[i]) / lattice.h[i] + 0.5) + 1
+    if k < 1 or k > lattice.size[i] - 2 then is.fail("%s: the place %s is not inside of %s", WHAT, place_text(place), robot.name) end
+    at = at + k * lattice.stride[i]
+  end
+  if lattice.cell[at] > 0 then
+    is.fail("%s: at the place %s there is a particle of %s; inside must be a place in the empty cavity", WHAT, place_text(place), robot.name)
+  end
+  return at
+end
+
+-- all empty cells that hang together with the first one
+local function flood(lattice, first, place)
+  local stack, cells, cell = { first }, {}, lattice.cell
+  cell[first] = -1
+  while #stack > 0 do
+    local at = table.remove(stack)
+    cells[#cells + 1] = at
+    for i = 1, lattice.dim do
+      local k = math.floor(at / lattice.stride[i]) % lattice.size[i]
+      if k == 0 or k == lattice.size[i] - 1 then
+        is.fail("%s: the cavity at %s is open: from there one comes out of the body without meeting a particle; close it, or give particles, area "
+          .. "and normal of the walls", WHAT, place_text(place))
+      end
+      for step = -1, 1, 2 do
+        local next_to = at + step * lattice.stride[i]
+        if cell[next_to] == 0 then
+          cell[next_to] = -1
+          stack[#stack + 1] = next_to
+        end
+      end
+    end
+  end
+  return cells
+end
+
+-- Area vectors of the particles around a cavity: the faces between its cells and theirs. They are the gradient of the indicator of
+-- the body, and sum to zero.
+local function walls_of(lattice, cells)
+  local of, out = {}, { index = {}, area = {}, arm = {} }
+  for _, at in ipairs(cells) do
+    for i = 1, lattice.dim do
+      local face = 1
+      for j = 1, lattice.dim do face = j == i and face or face * lattice.h[j] end
+      for step = -1, 1, 2 do
+        local particle = lattice.cell[at + step * lattice.stride[i]]
+        if particle > 0 then
+          local k = of[particle]
+          if not k then
+            k = #out.index + 1
+            of[particle], out.index[k], out.area[k], out.arm[k] = k, particle - 1, {}, {}
+            for j = 1, lattice.dim do out.area[k][j], out.arm[k][j] = 0, 0 end
+          end
+          -- out of the solid is from the particle to the cavity
+          out.area[k][i], out.arm[k][i] = out.area[k][i] - step * face, out.arm[k][i] - step * lattice.h[i] / 2
+        end
+      end
+    end
+  end
+  return out
+end
+
+local function list_of(robot, which)
+  local out = {}
+  if which == nil then
+    for p = 0, robot.particle_count - 1 do out[p + 1] = p end
+    return out
+  end
+  local index, count = robot:select(which, WHAT)
+  for k = 0, count - 1 do out[k + 1] = index[k] end
+  return out
+end
+
+local function of_cavity(robot, given)
+  if type(given.inside) ~= "table" or #given.inside ~= robot.dim then
+    is.fail("%s: inside must be a place { %s } in the cavity, got %s", WHAT, robot.dim == 2 and "x, y" or "x, y, z", text.describe(given.inside))
+  end
+  local lattice = lattice_of(robot, list_of(robot, given.group))
+  return walls_of(lattice, flood(lattice, start_cell(lattice, given.inside, robot), given.inside))
+end
+
+-- ---- given walls ----------------------------------------------------------------------------------------------------
+
+local function of_list(robot, given)
+  local dim = robot.dim
+  local out = { index = list_of(robot, given.particles), area = {}, arm = {} }
+  local each = type(given.normal) == "table" and type(given.normal[1]) == "table"
+  for k = 1, #out.index do
+    local area = type(given.area) == "table" and given.area[k] or given.area
+    local normal = each and given.normal[k] or given.normal
+    if type(area) ~= "number" or not (area >= 0) then
+      is.fail("%s: area must be a number, or one for each of %s, at least 0, got %s", WHAT, text.count(#out.index, "particle"), text.describe(area))
+    end
+    local square = 0
+    for i = 1, dim do
+      local x = type(normal) == "table" and normal[i]
+      if type(x) ~= "number" then
+        is.fail("%s: normal must be a vector of %d numbers, or one for each of %s, got %s", WHAT, dim, text.count(#out.index, "particle"),
+          text.describe(normal))
+      end
+      square = square + x * x
+    end
+    if not (square > 0) then is.fail("%s: a normal must not be the zero vector", WHAT) end
+    out.area[k], out.arm[k] = {}, {}
+    for i = 1, dim do out.area[k][i], out.arm[k][i] = area * normal[i] / square ^ 0.5, 0 end
+  end
+  return out
+end
+
+-- do area vectors sum to zero?
+local function is_closed(area, dim)
+  local sum, size = {}, 0
+  for _, vector in ipairs(area) do
+    for i = 1, dim do
+      sum[i] = (sum[i] or 0) + vector[i]
+      size = size + math.abs(vector[i])
+    end
+  end
+  for i = 1, dim do
+    if math.abs(sum[i]) > 1e-9 * size then return false end
+  end
+  return true
+end
+
+---Finds the particles of a surface, and their area vectors.
+---@param robot cq.Robot
+---@param actuator cq.Actuator
+---@param name string           of its signal
+---@return cq.Surface
+function surface.bind(robot, actuator, name)
+  local given = actuator.surface
+  local walls = given.inside and of_cavity(robot, given) or of_list(robot, given)
+  return {
+    name = name, actuator = actuator, index = walls.index, closed = is_closed(walls.area, robot.dim), area = T.tensor(walls.area),
+    arm = T.tensor(walls.arm),
+  }
+end
+
+-- ---- the engine -----------------------------------------------------------------------------------------------------
+
+---Surfaces of all robots, into the engine's def.
+---@param def ffi.cdata*          cq_world_def
+---@param robots cq.Robot[]
+---@return { list: { robot: cq.Robot, surface: cq.Surface }[] } layout
+function surface.fill(def, robots)
+  local layout, first, count = { list = {} }, 0, 0
+  for _, robot in ipairs(robots) do
+    for _, one in ipairs(robot.surfaces) do
+      layout.list[#layout.list + 1] = { robot = robot, surface = one, actuator = first + one.stress - 1 }
+      count = count + #one.index
+    end
+    first = first + #robot.stresses
+  end
+  local dim, k = def.dim, 0
+  layout.particle, layout.actuator = ffi.new("int32_t[?]", math.max(count, 1)), ffi.new("int32_t[?]", math.max(count, 1))
+  layout.area = ffi.new("double[?]", math.max(count * dim, 1))
+  for _, entry in ipairs(layout.list) do
+    local area = entry.surface.area:data()
+    for m, p in ipairs(entry.surface.index) do
+      layout.particle[k], layout.actuator[k] = entry.robot.first + p, entry.actuator
+      for i = 0, dim - 1 do layout.area[k * dim + i] = area[(m - 1) * dim + i] end
+      k = k + 1
+    end
+  end
+  def.surface_count, def.surface_particle, def.surface_actuator, def.surface_area = count, layout.particle, layout.actuator, layout.area
+  return layout
+end
+
+-- ---- the volume of a cavity -----------------------------------------------------------------------------------------
+
+-- the surface that a user means: its actuator, or its name
+local function find(world, which)
+  local names = {}
+  for _, entry in ipairs(world.layout.surface.list) do
+    if entry.surface.actuator == which or entry.surface.name == which then return entry end
+    names[#names + 1] = ("\"%s\""):format(entry.surface.name)
+  end
+  is.fail("state:cavity_volume: takes a cq.Actuator.follower_pressure of a robot in the world, or its name, got %s; there %s", text.describe(which),
+    #names == 0 and "is none" or (#names == 1 and "is " or "are ") .. table.concat(names, ", "))
+end
+
+-- component {..., m, 1} of a matrix {..., m, dim * dim} or a vector
+local function at(flat, k) return flat:slice(k, k, -1) end
+
+-- F a {m, dim} of each, by components
+local function product(f, a, dim)
+  local out = {}
+  for i = 1, dim do
+    for j = 1, dim do
+      local term = at(f, (i - 1) * dim + j) * at(a, j)
+      out[i] = out[i] and out[i] + term or term
+    end
+  end
+  return out
+end
+
+-- cof(F) a, by components
+local function area_of(f, a, dim)
+  local function entry(i, j) return at(f, i * dim + j + 1) end
+  local a1, a2 = at(a, 1), at(a, 2)
+  if dim == 2 then return { entry(1, 1) * a1 - entry(1, 0) * a2, entry(0, 0) * a2 - entry(0, 1) * a1 } end
+  local out = {}
+  for i = 0, 2 do
+    for j = 0, 2 do
+      local r, s, c, d = (i + 1) % 3, (i + 2) % 3, (j + 1) % 3, (j + 2) % 3
+      local term = (entry(r, c) * entry(s, d) - entry(r, d) * entry(s, c)) * at(a, j + 1)
+      out[i + 1] = out[i + 1] and out[i + 1] + term or term
+    end
+  end
+  return out
+end
+
+---Volume of a closed cavity in a state: -1/dim sum (y - mean y) . n a over its walls y = x + F arm, n a = cof(F) N A, n into the cavity.
+---@param state cq.State
+---@param which cq.Actuator|string
+---@return cq.Tensor      one number, or {batch}
+function surface.volume(state, which)
+  local world = state.world
+  local entry = find(world, which)
+  local one, dim = entry.surface, world.dim
+  if not one.closed then
+    is.fail("state:cavity_volume: the surface \"%s\" is open: its area vectors do not sum to zero, so it encloses no volume", one.name)
+  end
+  if not entry.selection then
+    local numbers = {}
+    for k, p in ipairs(one.index) do numbers[k] = p + 1 end
+    entry.selection = world:remember_selection(numbers, entry.robot.first)
+  end
+  local x, f = state:gather(entry.selection), state:gather(entry.selection, "deformation")
+  local shape = x:shape()
+  shape[#shape] = dim * dim
+  f = f:reshape(shape)
+  local arm, area, sum = product(f, one.arm, dim), area_of(f, one.area, dim), nil
+  for i = 1, dim do
+    local y = (at(x, i) + arm[i]):squeeze(-1)
+    local share = ((y - y:mean(-1):unsqueeze(-1)) * area[i]:squeeze(-1)):sum(-1)
+    sum = sum and sum + share or share
+  end
+  return sum / -dim
+end
+
+return surface
