@@ -1,3 +1,4 @@
+// memory: device memory by sizes that are kept and given again, and what the sentence of a failure says of it.
 #include "memory.h"
 
 static const size_t UNIT = 256;             // bytes that every size is a multiple of

@@ -1,3 +1,4 @@
+// window: the part of the grid that a batch needs, tile by tile, found anew when particles are sorted.
 #include "window.h"
 
 enum { THREADS = 256, TILE_CELLS = 64, ITEMS = CQ_SCAN / THREADS };

@@ -59,7 +59,7 @@ describe("style", function()
     for _, file in ipairs(files) do
       local first = file.lines[1] or ""
       if first:find "^#!" then first = file.lines[2] or "" end
-      if not first:find "^//" and not first:find "^%-%-" and not first:find "^#" then
+      if not first:find "^// %S" and not first:find "^%-%- %S" and not first:find "^# %S" then
         problems[#problems + 1] = file.path .. ": its first line is no comment"
       end
     end

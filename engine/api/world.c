@@ -1,3 +1,4 @@
+// world: entry points that make, describe and destroy worlds.
 #include "world.h"
 #include <stdio.h>
 #include <string.h>

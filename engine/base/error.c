@@ -1,3 +1,4 @@
+// error: the sentence of a thread's last failure.
 #include "base.h"
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// memory: allocations that are aligned and zeroed, and fail with a sentence.
 #include "base.h"
 #include <stdint.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// arrange: sorts the particles of a scene by cell, and finds the nodes that they reach.
 #include "arrange.h"
 #include <math.h>
 #include <stdlib.h>

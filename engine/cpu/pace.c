@@ -1,3 +1,4 @@
+// pace: chooses between one thread and all of them by what both took lately.
 #include "pace.h"
 #include <math.h>
 

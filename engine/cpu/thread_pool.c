@@ -1,3 +1,4 @@
+// thread_pool: threads that wait for a function to run together, and the barrier where they meet.
 #define _GNU_SOURCE
 #include "thread_pool.h"
 #include "../base/denormal.h"

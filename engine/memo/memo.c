@@ -1,3 +1,4 @@
+// memo: signals, records and checkpoints of a rollout, forward and backward.
 #include "memo.h"
 #include "schedule.h"
 #include <string.h>

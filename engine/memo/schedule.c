@@ -1,3 +1,4 @@
+// schedule: which states are kept as checkpoints within a budget, and what is computed again for it.
 #include "schedule.h"
 
 static const int64_t MANY = INT64_MAX / 4;   // more than any rollout makes

@@ -1,3 +1,4 @@
+// constants: the fields of the lists with their bounds, and the way from fields to slots of a law and back.
 #include "constants.h"
 #include "../physics/lame.h"
 #include <math.h>

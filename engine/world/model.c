@@ -1,3 +1,4 @@
+// model: checks a world's definition and copies it.
 #include "constants.h"
 #include "model.h"
 #include <math.h>
