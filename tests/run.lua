@@ -35,14 +35,14 @@ local function quote(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
 -- C tests that make worlds as tests/c/scene.h does, and rollouts of them
 local on_both = { "batch", "denormal", "drives", "gradient", "health", "memo", "rollout32", "rollout_dual", "walls" }
 -- of these, what small scenes would do by one kernel once more by a launch for each pass
-local by_launches = { "denormal", "gradient", "health", "rollout_dual" }
+local by_launches = { "denormal", "gradient", "health" }
 
 -- those of them that reach all kernels in little time
 local in_race = { "health", "walls" }
 
 -- these take longest, and begin first: so no core has to wait for the last of them
 local longest = { "device_spec", "cuda/race/parity", "cuda/parity", "cuda/c/memo", "cuda/c/gradient",
-  "cuda/c/gradient, launches", "cuda/c/batch", "cuda/failures" }
+  "cuda/c/gradient, launches", "cuda/c/batch", "cuda/failures", "cuda/c/rollout_dual", "c/rollout_dual", "c/physics_dual" }
 
 -- threads and blocks of kernels take turns at random
 local function emulated(program, object)
