@@ -39,16 +39,18 @@ CQ_GPU int is_made(const cq_reading *r) { return !r->over || !*r->over; }
 CQ_RARE void readout_point(const cq_reading *r, const int32_t slot, ReadoutPoint *at) {
   const real *params = slot_in(r->params, r->param_count, slot);
   const real *internal = slot_in((const char *)r->state + r->internal_offset, r->internals, slot);
-  at->material.law = &r->materials[r->material[slot]];
+  const cq_material *material = &r->materials[r->material[slot]];
   at->material.dt = (real)r->dt;
   at->dx = (real)r->dx;
   at->slots = r->param_count - CQ_PARAM_SLOTS;
-  for (int k = 0; k < at->slots; k++) at->material.c[k] = params[(CQ_PARAM_SLOTS + k) * CQ_GROUP];
   for (int k = 0; k < r->internals; k++) at->material.internal[k] = internal[k * CQ_GROUP];
   load_vector(r->state, X, slot, at->x);
   load_vector(r->state, V, slot, at->v);
   load_matrix(r->state, C, slot, at->c);
   load_matrix(r->state, F, slot, at->material.f);
+  real constant[CQ_SLOTS_MAX];
+  for (int k = 0; k < at->slots; k++) constant[k] = params[(CQ_PARAM_SLOTS + k) * CQ_GROUP];
+  readout_as(at, material, constant);
 }
 
 // by: what is wanted of a quantity of a particle, by user id
@@ -56,17 +58,15 @@ CQ_RARE void derived_adj(const cq_reading *r, const int64_t id, const int32_t qu
   ReadoutPoint at, grad;
   const int32_t slot = r->adj_slot_of[id];
   readout_point(r, r->slot_of[id], &at);
-  for (int k = 0; k < at.slots; k++) grad.material.c[k] = 0;
-  for (int k = 0; k < r->internals; k++) grad.material.internal[k] = 0;
-  EACH(i) grad.x[i] = grad.v[i] = 0;
-  EACH(i) EACH(j) grad.c[i][j] = grad.material.f[i][j] = 0;
+  readout_grad_begin(&at, &grad);
   readout_adj(quantity, &at, &grad, by);
+  readout_grad_end(&grad);
   real *adj = slot_in(r->adj, FIELDS, slot), *internal = slot_in((char *)r->adj + r->internal_offset, r->internals, slot);
   EACH(i) adj[(X + i) * CQ_GROUP] += grad.x[i];
   EACH(i) adj[(V + i) * CQ_GROUP] += grad.v[i];
   EACH(i) EACH(j) adj[(C + i * CQ_DIM + j) * CQ_GROUP] += grad.c[i][j];
   EACH(i) EACH(j) adj[(F + i * CQ_DIM + j) * CQ_GROUP] += grad.material.f[i][j];
-  for (int k = 0; k < at.slots; k++) r->grad_slots[(int64_t)k * r->slots + id] += (double)grad.material.c[k];
+  for (int k = 0; k < at.slots; k++) r->grad_slots[(int64_t)k * r->slots + id] += (double)*material_slot(grad.material.law, &grad.material, k);
   for (int k = 0; k < r->internals; k++) internal[k * CQ_GROUP] += grad.material.internal[k];
 }
 

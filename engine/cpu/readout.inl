@@ -73,8 +73,8 @@ static void sum_weights(const cq_scene *s, const cq_readout *r, const int64_t be
 // ---- derived quantities -----------------------------------------------------------------------------------------------------
 
 // Particles of some entries, from k on, as the formulas see them, one a lane; lanes beyond the last entry hold the first. Returns
-// the mask of their materials.
-static uint32_t load_points(const cq_scene *s, const entries *e, const int k, ReadoutPoint *at) {
+// the mask of their materials; their constants go to slot_of.
+static uint32_t load_points(const cq_scene *s, const entries *e, const int k, ReadoutPoint *at, Real slot_of[CQ_SLOTS_MAX]) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;
   real lane[FIELDS + CQ_SLOTS_MAX + CQ_INTERNALS_MAX][CQ_LANES] __attribute__((aligned(64)));
@@ -96,7 +96,7 @@ static uint32_t load_points(const cq_scene *s, const entries *e, const int k, Re
   EACH(i) at->v[i] = r_load(lane[V + i]);
   EACH(i) EACH(j) at->c[i][j] = r_load(lane[C + i * CQ_DIM + j]);
   EACH(i) EACH(j) at->material.f[i][j] = r_load(lane[F + i * CQ_DIM + j]);
-  for (int q = 0; q < m->slot_count; q++) at->material.c[q] = r_load(constant[q]);
+  for (int q = 0; q < m->slot_count; q++) slot_of[q] = r_load(constant[q]);
   for (int q = 0; q < m->internal_count; q++) at->material.internal[q] = r_load(internal[q]);
   return materials;
 }
@@ -112,12 +112,13 @@ static void derive(const cq_scene *s, const entries *e, const int32_t quantity, 
   const int width = cq_quantity_width(quantity, CQ_DIM);
   for (int k = 0; k < e->count; k += CQ_LANES) {
     ReadoutPoint at;
-    const uint32_t materials = load_points(s, e, k, &at);
+    Real slot[CQ_SLOTS_MAX];
+    const uint32_t materials = load_points(s, e, k, &at, slot);
     for (int m = 0; materials >> m; m++) {
       if (!(materials >> m & 1)) continue;
       Real value[READOUT_WIDTH];
       real lane[READOUT_WIDTH][CQ_LANES] __attribute__((aligned(64)));
-      at.material.law = &s->model->materials[m];
+      readout_as(&at, &s->model->materials[m], slot);
       readout(quantity, &at, value);
       for (int i = 0; i < width; i++) r_store(lane[i], value[i]);
       for (int l = -1; next_of(s, e, k, m, &l);)
@@ -127,7 +128,7 @@ static void derive(const cq_scene *s, const entries *e, const int32_t quantity, 
 }
 
 // from lane l of the gradient of a point to its particle
-static void store_point_adj(cq_scene *s, const int32_t slot, const ReadoutPoint *grad, const int l) {
+static void store_point_adj(cq_scene *s, const int32_t slot, ReadoutPoint *grad, const int l) {
   const cq_model *m = s->model;
   const int32_t p = s->arrangement->order[slot];
   real *adj = slot_at((real *)s->adj, FIELDS, slot, 0);
@@ -135,7 +136,10 @@ static void store_point_adj(cq_scene *s, const int32_t slot, const ReadoutPoint 
   EACH(i) adj[(V + i) * CQ_CHUNK] += ((const real *)&grad->v[i])[l];
   EACH(i) EACH(j) adj[(C + i * CQ_DIM + j) * CQ_CHUNK] += ((const real *)&grad->c[i][j])[l];
   EACH(i) EACH(j) adj[(F + i * CQ_DIM + j) * CQ_CHUNK] += ((const real *)&grad->material.f[i][j])[l];
-  for (int q = 0; q < m->slot_count; q++) s->gradients.slot[q][p] += (double)s_value(((const real *)&grad->material.c[q])[l]);
+  for (int q = 0; q < m->slot_count; q++) {
+    const Real *constant = material_slot(grad->material.law, &grad->material, q);
+    s->gradients.slot[q][p] += (double)s_value(((const real *)constant)[l]);
+  }
   for (int q = 0; q < m->internal_count; q++)
     *slot_at((real *)s->internal_adj, m->internal_count, slot, q) += ((const real *)&grad->material.internal[q])[l];
 }
@@ -145,8 +149,8 @@ static void derive_adj(cq_scene *s, const entries *e, const int32_t quantity, qu
   const int width = cq_quantity_width(quantity, CQ_DIM);
   for (int k = 0; k < e->count; k += CQ_LANES) {
     ReadoutPoint at;
-    Real wanted[READOUT_WIDTH];
-    const uint32_t materials = load_points(s, e, k, &at);
+    Real wanted[READOUT_WIDTH], slot[CQ_SLOTS_MAX];
+    const uint32_t materials = load_points(s, e, k, &at, slot);
     for (int i = 0; i < width; i++) {
       real lane[CQ_LANES] __attribute__((aligned(64)));
       for (int l = 0; l < CQ_LANES; l++) lane[l] = (real)(k + l < e->count ? by[i][k + l] : 0);
@@ -155,9 +159,10 @@ static void derive_adj(cq_scene *s, const entries *e, const int32_t quantity, qu
     for (int m = 0; materials >> m; m++) {
       if (!(materials >> m & 1)) continue;
       ReadoutPoint grad;
-      memset((void *)&grad, 0, sizeof grad);
-      at.material.law = &s->model->materials[m];
+      readout_as(&at, &s->model->materials[m], slot);
+      readout_grad_begin(&at, &grad);
       readout_adj(quantity, &at, &grad, wanted);
+      readout_grad_end(&grad);
       for (int l = -1; next_of(s, e, k, m, &l);) store_point_adj(s, e->slot[k + l], &grad, l);
     }
   }

@@ -9,6 +9,7 @@
 --
 --   cq.Material.viscoelastic { base = cq.Material.neo_hookean { young = 10, poisson = 0.4 }, modulus = { 0.5 }, time = { 0.1 } }
 local elastic = require "cq.robot.other_names"
+local elastomers = require "cq.material.elastomer"
 local field = require "cq.base.field"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -119,13 +120,44 @@ local function checkers(law)
   return out
 end
 
+local TERMS = 3      -- of Ogden
+
+-- The terms of Ogden that are given as lists become mu_1, alpha_1 and so on.
+-- fields: as the user gave them, without defaults
+local function spread_terms(what, given, fields)
+  local mu, alpha = given.mu, given.alpha
+  local single = {}
+  for k = 1, TERMS do
+    for _, name in ipairs { "mu_" .. k, "alpha_" .. k } do
+      if fields[name] ~= nil then single[#single + 1] = name end
+    end
+  end
+  if not mu and not alpha then
+    if given.mu_1 and given.alpha_1 then return end
+    is.fail("%s: give mu and alpha, a list of numbers each, or mu_1 and alpha_1; got %s", what, #single > 0 and text.join(single) or "none of them")
+  elseif #single > 0 then
+    is.fail("%s: got %s beside a list; give mu and alpha as lists, or each term by itself", what, text.join(single))
+  elseif not (mu and alpha) or #mu ~= #alpha then
+    is.fail("%s: mu has %s and alpha %d; each term needs both", what, text.count(mu and #mu or 0, "number"), alpha and #alpha or 0)
+  elseif #mu < 1 or #mu > TERMS then
+    is.fail("%s: mu and alpha have %s; the law has one to %d terms", what, text.count(#mu, "number"), TERMS)
+  end
+  for k = 1, #mu do given["mu_" .. k], given["alpha_" .. k] = mu[k], alpha[k] end
+  given.mu, given.alpha = nil, nil
+end
+
 -- The constructor of a law of engine/lists.h. lambda = E nu / ((1 + nu)(1 - 2 nu)) has poles at nu = -1 and 0.5.
 local function constructor(law)
   local what = "cq.Material." .. law.name
-  local spec
-  spec = is.define(what, checkers(law), nil, function(key, given) return elastic.hint(key, given, spec.fields) end)
+  local known, spec = checkers(law), nil
+  if law.name == "ogden" then
+    known.mu, known.alpha = is.list(is.number(), { optional = true }), is.list(is.number(), { optional = true })
+    known.mu_1, known.alpha_1 = field.checker(field.by_name.mu_1, true), field.checker(field.by_name.alpha_1, true)
+  end
+  spec = is.define(what, known, nil, function(key, given) return elastic.hint(key, given, spec.fields) end)
   return function(fields)
     local self = spec(fields)
+    if law.name == "ogden" then spread_terms(what, self, fields) end
     local choice = choose(what, law, self)
     self.law, self.kind, self.elasticity = law.name, law.kind, choice.elasticity
     self.incompressible, self.viscous, self.branches = self.incompressible or 0, self.viscosity and 1 or 0, 0
@@ -188,8 +220,10 @@ material.mooney_rivlin = laws.mooney_rivlin
 material.yeoh = laws.yeoh
 
 ---@class cq.Material.ogden.def : cq.Material.def
----@field mu_1 number              sum of mu_k alpha_k / 2 is the shear modulus at rest
----@field alpha_1 number
+---@field mu? number[]             of one to three terms, with alpha; the sum of mu_k alpha_k / 2 is the shear modulus at rest
+---@field alpha? number[]          exponents of the terms
+---@field mu_1? number             the first term by itself, in the place of lists
+---@field alpha_1? number
 ---@field mu_2? number
 ---@field alpha_2? number
 ---@field mu_3? number
@@ -200,6 +234,72 @@ material.yeoh = laws.yeoh
 ---modulus.
 ---@type fun(fields: cq.Material.ogden.def): cq.Material
 material.ogden = laws.ogden
+
+---@class cq.Material.elastomer.def
+---@field name string              of the table
+---@field poisson? number          which gives the bulk modulus, 0.49 unless given: K = 2 mu (1 + nu) / (3 (1 - 2 nu)), mu the shear modulus at rest
+---@field bulk? number             in its place
+---@field density? number          in the place of the table's
+---@field viscosity? number        that of a fluid, or the damping of Kelvin and Voigt in a solid; it limits the step
+
+local elastomer = is.define("cq.Material.elastomer", {
+  name = is.string(), poisson = field.checker(field.by_name.poisson, true), bulk = field.checker(field.by_name.bulk, true),
+  density = is.number { above = 0, optional = true }, viscosity = field.checker(field.by_name.viscosity, true),
+})
+
+-- names are the same whatever their case, spaces and dashes
+local function plain(name) return (name:lower():gsub("[%s%-_]", "")) end
+
+local function find_elastomer(name)
+  local names = {}
+  for k, entry in ipairs(elastomers) do
+    if plain(entry.name) == plain(name) then return entry end
+    names[k] = entry.name
+  end
+  is.fail("cq.Material.elastomer: no elastomer \"%s\"%s; the table has %s", name, text.suggestion(name, names), text.join(names))
+end
+
+-- shear modulus at rest of an entry
+local function shear_of(entry)
+  if entry.law == "yeoh" then return 2 * entry.constants.c10 end
+  local sum = 0
+  for k, mu in ipairs(entry.constants.mu) do sum = sum + mu * entry.constants.alpha[k] / 2 end
+  return sum
+end
+
+---A silicone, rubber or gel by its name, with constants in Pa and density in kg/m^3 (lua/cq/material/elastomer.lua holds the sources):
+---cq.Material.elastomer "Dragon Skin 30", or a table with the name. Silicones hardly change their volume: nu is next to 0.5, and steps would be next to
+---zero. With the 0.49 that is taken here a pull of 1 % changes the volume by 0.02 %, and sound is 7 times as fast as shear waves. In 2D the density is that of a plate 1 m
+---thick. The constants follow tests up to the stretch that is told; where no density stands it must be given.
+---
+---  Ecoflex 00-10       yeoh   c10   3510   c20   146   1040 kg/m^3  to 3
+---  Ecoflex 00-30       yeoh   c10   7530   c20   130   1070 kg/m^3  to 3
+---  Ecoflex 00-50       yeoh   c10  10400   c20   268   1070 kg/m^3  to 3
+---  Dragon Skin FX Pro  yeoh   c10  14400   c20   689   -            to 3
+---  Dragon Skin 10      yeoh   c10  22500   c20  2070   1070 kg/m^3  to 3
+---  Dragon Skin 20      yeoh   c10  63500   c20  5230   1080 kg/m^3  to 3
+---  Dragon Skin 30      yeoh   c10  94400   c20  5980   1080 kg/m^3  to 3
+---  PlatSil Gel 10      yeoh   c10  29000   c20  2280   -            to 3
+---  Mold Star 16        yeoh   c10  41900   c20  2580   -            to 3
+---  Rebound 25          yeoh   c10  50200   c20  3470   -            to 3
+---  SORTA-Clear 40      yeoh   c10 139000   c20  5420   -            to 3
+---  RTV615              yeoh   c10 160000   c20 18900   -            to 2.5
+---  Natural rubber      ogden  mu 630000, 1200, -10000   alpha 1.3, 5, -2   -   to 7
+---@type fun(fields: string|cq.Material.elastomer.def): cq.Material
+function material.elastomer(fields)
+  local given = elastomer(type(fields) == "string" and { name = fields } or fields)
+  local entry = find_elastomer(given.name)
+  if given.poisson and given.bulk then
+    is.fail("cq.Material.elastomer: give poisson, or bulk; got both")
+  elseif not (given.density or entry.density) then
+    is.fail("cq.Material.elastomer: the table has no density of %s; give it, as in density = 1070", entry.name)
+  end
+  local nu = given.poisson or 0.49
+  local of = { bulk = given.bulk or 2 * shear_of(entry) * (1 + nu) / (3 * (1 - 2 * nu)), density = given.density or entry.density,
+    viscosity = given.viscosity }
+  for name, value in pairs(entry.constants) do of[name] = value end
+  return laws[entry.law](of)
+end
 
 ---@class cq.Material.transversely_isotropic.def : cq.Material.def
 ---@field shear number             of the matrix

@@ -85,7 +85,7 @@ static void check_pull(void) {
     cable = map.cable<product::Cable>(in);
     product::cable_pull(&cable, POINTS, in, force);
     for (int k = 0; k < POINTS * D; k++) along -= force[k] * direction[k], size += fabs(force[k] * direction[k]);
-    energy_error = fmax(energy_error, fabs(over_dual::cable_energy(&over, POINTS, seeded).slope - along) / size);
+    energy_error = fmax(energy_error, fabs((double)over_dual::cable_energy(&over, POINTS, seeded).slope - along) / size);
   }
   CHECK(energy_error < 1e-13, "%dD cable: its pull is the slope of its energy to %g", D, energy_error);
   CHECK(sum < 1e-13 && turn < 1e-13, "%dD cable: forces sum to %g, their moments to %g", D, sum, turn);

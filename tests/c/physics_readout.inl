@@ -16,15 +16,21 @@ struct readout_map : law_map {
     };
     return ranks[quantity - CQ_DERIVED_PIOLA];
   }
+  // does it have a term of the volume alone, which may be as large as it likes?
+  bool is_stiff() const {
+    bool found = l->power;
+    for (int k = 0; k < cq_law_of(l->kind)->slot_count; k++) found |= cq_law_of(l->kind)->slot[k] == CQ_FIELD_BULK;
+    return found;
+  }
   void draw(double *in) const {
     // with a large pressure von Mises is a small difference of large numbers
     do law_map::draw(in);
-    while (quantity == CQ_DERIVED_VON_MISES && l->power && fabs(det(in) - 1) > 0.3);
+    while (quantity == CQ_DERIVED_VON_MISES && is_stiff() && fabs(det(in) - 1) > 0.3);
     for (int k = FIRST_X; k < inputs; k++) in[k] = uniform(-1, 1);
   }
   template <typename Point, typename T> void fill(Point *at, const T *in) const {
     fill_point(&at->material, &material, in);
-    at->slots = cq_law_of(l->kind)->slot_count;
+    at->slots = extras() + cq_law_of(l->kind)->slot_count;
     at->dx = 0.7;
     for (int i = 0; i < D; i++) {
       at->x[i] = in[FIRST_X + i];
@@ -41,7 +47,7 @@ struct readout_map : law_map {
   void adjoint(const double *in, double *grad_in, const double *grad_out) const {
     product::ReadoutPoint at, grad;
     fill(&at, in);
-    memset(&grad, 0, sizeof grad);
+    product::readout_grad_begin(&at, &grad);
     product::readout_adj(quantity, &at, &grad, grad_out);
     add_point(grad_in, &grad.material);
     for (int i = 0; i < D; i++) {
@@ -63,11 +69,14 @@ static void value_at(const readout_map &map, const double *in, double *out) {
 static void check_small_strain(const law &l) {
   const readout_map map(&l, CQ_DERIVED_VON_MISES);
   double in[readout_map::inputs] = {0}, out[DD] = {0};
-  if (!map.is_lame() || l.power == 2) return;   // of power 2 the extra term counts in small strains
+  const int slots = LAW_C + map.extras();
+  const bool lame = cq_law_of(l.kind)->slot[0] == CQ_SLOT_MU, across = D == 3 || product::material_is_fused(&map.material);
+  if (!lame || !across || l.power == 2) return;   // of power 2 the extra term counts in small strains
   random_deformation(IDENTITY, in);
   in[0] += 1e-6;
-  in[LAW_C] = 3;
-  in[LAW_C + 1] = 5;
+  in[slots] = 3;
+  in[slots + 1] = 5;
+  for (int k = 0; k < map.internals(); k++) in[LAW_Q + k] = cq_law_of(l.kind)->internal_start;
   value_at(map, in, out);
   CHECK(fabs(out[0] / 6e-6 - 1) < 1e-4, "%dD %s: von Mises of a stretch e is %g times 2 mu e", D, l.name, out[0] / 6e-6);
 }
@@ -80,6 +89,7 @@ static void check_at_rest(const law &l) {
   map.draw(in);
   random_deformation(IDENTITY, in);
   for (int k = 0; k < map.internals(); k++) in[LAW_Q + k] = cq_law_of(l.kind)->internal_start;
+  for (int k = 0; k < DD; k++) in[LAW_R + k] = 0;
   value_at(map, in, out);
   map.adjoint(in, grad, wanted);
   double most = 0;
@@ -92,9 +102,13 @@ static void check_derived(void) {
     check_small_strain(l);
     check_at_rest(l);
     for (int q = CQ_DERIVED_PIOLA; q < CQ_QUANTITY_COUNT; q++) {
+      // von Mises of a fluid without viscosity is 0, where it has a kink
+      if (q == CQ_DERIVED_VON_MISES && l.kind == CQ_MATERIAL_FLUID && !l.viscous) continue;
       char name[128];
       snprintf(name, sizeof name, "%dD readout %d of %s", D, q, l.name);
-      hold(readout_map(&l, q), name, 0, ~(uint64_t)0);
+      const readout_map map(&l, q);
+      // under pressure von Mises is a small difference of large numbers
+      hold(map, name, 0, ~(uint64_t)0, q == CQ_DERIVED_VON_MISES && map.is_stiff() ? 1e-11 : 1e-12);
     }
   }
 }

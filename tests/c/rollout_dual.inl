@@ -136,8 +136,9 @@ static double slope_of_derived(const cq_scene *s, const subject &t) {
     e.count = 1;
     e.slot[0] = s->arrangement->slot[p];
     ReadoutPoint at;
-    load_points(s, &e, 0, &at);
-    at.material.law = &s->model->materials[s->model->material[p]];
+    Real slot[CQ_SLOTS_MAX];
+    load_points(s, &e, 0, &at, slot);
+    readout_as(&at, &s->model->materials[s->model->material[p]], slot);
     for (int q = 0; q < DERIVED; q++) {
       dual value[READOUT_WIDTH];
       readout(CQ_STATE_FIELD_COUNT + q, &at, value);

@@ -19,16 +19,20 @@ static const cq_law fluid_law = {.name = "fluid", .slot_count = FLUID_COUNT, .up
 // J^-gamma
 CQ_INLINE Real fluid_power(const MaterialPoint *at, const Real jac) { return r_exp(-(at->c[FLUID_EXPONENT] * r_log(jac))); }
 
-// psi = K / gamma (J - 1 - (J^(1 - gamma) - 1) / (1 - gamma)), and log J in the place of the quotient for gamma = 1
+// gamma psi / K = J - 1 - x exp_apart(a x, 0), x = log J, a = 1 - gamma: for gamma = 1 the last term is log J
+CQ_INLINE Real fluid_work(const MaterialPoint *at, const Real jac) {
+  const Real x = r_log(jac), a = (real)1 - at->c[FLUID_EXPONENT];
+  return jac - (real)1 - x * exp_apart(a * x, x * (real)0);
+}
 CQ_INLINE Real fluid_energy(const MaterialPoint *at) {
-  const Real jac = mat_det(at->f), x = r_log(jac), a = (real)1 - at->c[FLUID_EXPONENT], z = a * x;
-  // near gamma = 1 the series of (e^z - 1) / z
-  const Real small = (real)1e-4 - a * a;
-  Real series = (real)1 + z / (real)8;
-  for (int k = 7; k >= 2; k--) series = (real)1 + series * z * ((real)1 / (real)k);
-  const Real apart = r_pick(small, x * (real)0 + (real)1, a);
-  const Real quotient = r_pick(small, x * series, (r_exp(z) - (real)1) / apart);
-  return at->c[FLUID_BULK] / at->c[FLUID_EXPONENT] * (jac - (real)1 - quotient);
+  return at->c[FLUID_BULK] / at->c[FLUID_EXPONENT] * fluid_work(at, mat_det(at->f));
+}
+
+// the derivative of the work by gamma is x^2 exp_moment(a x)
+CQ_INLINE void fluid_energy_grad(const MaterialPoint *at, MaterialPoint *grad, const Real grad_psi) {
+  const Real jac = mat_det(at->f), x = r_log(jac), work = fluid_work(at, jac), gamma = at->c[FLUID_EXPONENT], along = grad_psi / gamma;
+  grad->c[FLUID_BULK] += along * work;
+  grad->c[FLUID_EXPONENT] += along * at->c[FLUID_BULK] * (x * x * exp_moment(((real)1 - gamma) * x) - work / gamma);
 }
 
 CQ_INLINE void fluid_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {

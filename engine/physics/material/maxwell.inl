@@ -35,6 +35,15 @@ CQ_INLINE Real maxwell_energy(const MaterialPoint *at) {
   return (real)0.5 * (mat_dot(q, green) - mat_trace(q));
 }
 
+// by the overstresses: both entries of a pair into the packed one
+CQ_INLINE void maxwell_energy_grad(const MaterialPoint *at, MaterialPoint *grad, const Real grad_psi) {
+  Real green[CQ_DIM][CQ_DIM];
+  mat_mul_tn(at->f, at->f, green);
+  EACH(i) green[i][i] -= (real)1;
+  for (int k = 0; k < at->law->branches; k++)
+    EACH(i) EACH(j) grad->internal[(1 + k) * CQ_SYM + maxwell_at(i, j)] += (real)0.5 * grad_psi * green[i][j];
+}
+
 // P += F Q, and so dP += dF Q
 CQ_INLINE void maxwell_stress(const MaterialPoint *at, const Real f[CQ_DIM][CQ_DIM], Real p[CQ_DIM][CQ_DIM]) {
   Real q[CQ_DIM][CQ_DIM], fq[CQ_DIM][CQ_DIM];

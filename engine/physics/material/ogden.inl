@@ -125,3 +125,16 @@ CQ_INLINE void ogden_grad_constants(const MaterialPoint *at, MaterialPoint *grad
   }
   EACH(i) grad->c[OGDEN_BULK] += (real)0.5 * (q.jac * q.jac - (real)1) * m[i][i] / q.of.s[i];
 }
+
+// dpsi/dmu_k = sum_i e_i exp_apart(alpha_k e_i, 0), dpsi/dalpha_k = mu_k sum_i e_i^2 exp_moment(alpha_k e_i)
+CQ_INLINE void ogden_energy_grad(const MaterialPoint *at, MaterialPoint *grad, const Real grad_psi) {
+  OgdenStretches q;
+  ogden_stretches(at, &q);
+  const Real zero = q.jac * (real)0;
+  CQ_UNROLL for (int k = 0; k < OGDEN_TERMS; k++) CQ_UNROLL for (int i = 0; i < 3; i++) {
+    const Real z = at->c[OGDEN_ALPHA + k] * q.e[i], along = grad_psi * q.e[i];
+    grad->c[OGDEN_MU + k] += along * exp_apart(z, zero);
+    grad->c[OGDEN_ALPHA + k] += along * at->c[OGDEN_MU + k] * q.e[i] * exp_moment(z);
+  }
+  grad->c[OGDEN_BULK] += grad_psi * bulk_energy(zero + (real)1, q.jac);
+}

@@ -21,6 +21,19 @@ CQ_INLINE Real saint_venant_kirchhoff_energy(const MaterialPoint *at) {
   return at->c[LAME_MU] * mat_dot(e, e) + (real)0.5 * at->c[LAME_LAMBDA] * trace * trace;
 }
 
+// P_zz of plane strain, lambda tr(E)
+#if CQ_DIM == 2
+CQ_INLINE Real saint_venant_kirchhoff_across(const MaterialPoint *at) {
+  Real e[CQ_DIM][CQ_DIM];
+  return at->c[LAME_LAMBDA] * green_strain(at->f, e);
+}
+CQ_INLINE void saint_venant_kirchhoff_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+  Real e[CQ_DIM][CQ_DIM];
+  grad->c[LAME_LAMBDA] += grad_p * green_strain(at->f, e);
+  EACH(i) EACH(j) grad->f[i][j] += grad_p * at->c[LAME_LAMBDA] * at->f[i][j];
+}
+#endif
+
 CQ_INLINE void saint_venant_kirchhoff_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Real s[CQ_DIM][CQ_DIM];
   const Real pressure = at->c[LAME_LAMBDA] * green_strain(at->f, s);

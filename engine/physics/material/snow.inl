@@ -42,6 +42,30 @@ CQ_INLINE void snow_grad_constants(const MaterialPoint *at, MaterialPoint *grad,
   grad->internal[0] -= at->c[SNOW_HARDENING] * along;
 }
 
+// of constants, and of J_P
+CQ_INLINE void snow_energy_grad(const MaterialPoint *at, MaterialPoint *grad, const Real grad_psi) {
+  Real rotation[CQ_DIM][CQ_DIM], d[CQ_DIM][CQ_DIM];
+  corotated_strain(at, rotation, d);
+  const Real e = mat_det(at->f) - (real)1, scaled = grad_psi * snow_stiffness(at);
+  const Real shear = scaled * mat_dot(d, d), volume = (real)0.5 * scaled * e * e;
+  const Real along = at->c[LAME_MU] * shear + at->c[LAME_LAMBDA] * volume;
+  grad->c[LAME_MU] += shear;
+  grad->c[LAME_LAMBDA] += volume;
+  grad->c[SNOW_HARDENING] += ((real)1 - at->internal[0]) * along;
+  grad->internal[0] -= at->c[SNOW_HARDENING] * along;
+}
+
+// P_zz of plane strain: in 2D the stretches in the plane alone flow
+#if CQ_DIM == 2
+CQ_INLINE Real snow_across(const MaterialPoint *at) { return snow_stiffness(at) * corotated_across(at); }
+CQ_INLINE void snow_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+  const Real scaled = grad_p * snow_stiffness(at), along = scaled * corotated_across(at);
+  corotated_across_adj(at, grad, scaled);
+  grad->c[SNOW_HARDENING] += ((real)1 - at->internal[0]) * along;
+  grad->internal[0] -= at->c[SNOW_HARDENING] * along;
+}
+#endif
+
 // ---- after the step ----------------------------------------------------------------------------------------------------------
 
 // stretches after the flow; below, above: over 0 where one is too small or too large

@@ -128,3 +128,39 @@ CQ_INLINE void transversely_isotropic_grad_constants(const MaterialPoint *at, Ma
     grad->c[FIBRES_ALONG + j] += ((real)2 * q.slope * twist + (real)4 * q.curve * x * turn) * q.inverse;
   }
 }
+
+// dpsi/dk2 = k1/2 e^4 exp_moment(k2 e^2), dpsi/dd = 2 slope (F^T F d - I4 d) / |d|^2
+CQ_INLINE void transversely_isotropic_energy_grad(const MaterialPoint *at, MaterialPoint *grad, const Real grad_psi) {
+  Invariants of;
+  Fibre q;
+  invariants(at->f, 0, &of);
+  fibre(at, &q);
+  const Real e2 = q.e * q.e, half = (real)0.5 * grad_psi, z = at->c[FIBRES_K2] * e2, fourth = fibre_dot(&q, at->f);
+  grad->c[FIBRES_SHEAR] += half * (of.first - (real)3);
+  grad->c[FIBRES_BULK] += grad_psi * bulk_energy(z * (real)0 + (real)1, of.jac);
+  grad->c[FIBRES_K1] += half * e2 * exp_apart(z, z * (real)0);
+  grad->c[FIBRES_K2] += half * at->c[FIBRES_K1] * e2 * e2 * exp_moment(z);
+  EACH(j) {
+    Real turn = -fourth * q.along[j];
+    EACH(i) turn += at->f[i][j] * q.moved[i];
+    grad->c[FIBRES_ALONG + j] += (real)2 * grad_psi * q.slope * turn * q.inverse;
+  }
+}
+
+// P_zz of plane strain is that of the matrix: fibres lie in the plane. With a = dI1/dF_zz = 2 J^(-2/3) - 2/3 I1 it is mu/2 a + J U'.
+#if CQ_DIM == 2
+CQ_INLINE Real transversely_isotropic_across(const MaterialPoint *at) {
+  Invariants of;
+  invariants(at->f, 0, &of);
+  return at->c[FIBRES_SHEAR] * (of.root - (real)(1.0 / 3) * of.first) + bulk_slope(at->c[FIBRES_BULK], of.jac) * of.jac;
+}
+CQ_INLINE void transversely_isotropic_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+  Invariants of;
+  invariants(at->f, 0, &of);
+  const Real shear = at->c[FIBRES_SHEAR], bulk = at->c[FIBRES_BULK], one = of.jac * (real)0 + (real)1;
+  const Real volume = grad_p * (bulk * of.jac - (real)(2.0 / 3) * shear * of.root / of.jac);
+  grad->c[FIBRES_SHEAR] += grad_p * (of.root - (real)(1.0 / 3) * of.first);
+  grad->c[FIBRES_BULK] += grad_p * bulk_slope(one, of.jac) * of.jac;
+  EACH(i) EACH(j) grad->f[i][j] += volume * of.cof[i][j] - (real)(1.0 / 3) * grad_p * shear * of.grad_first[i][j];
+}
+#endif

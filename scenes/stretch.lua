@@ -1,0 +1,161 @@
+-- stretch: homogeneous deformations of a material, one particle for each: pulled along one axis or along two, with free faces, or sheared;
+-- and what the books have for them.
+--
+--   local stress, lateral = stretch.measure(material, "uniaxial", { 1, 1.5, 2 })      nominal stress P_11, or P_12 of a shear; {k} each
+--   stretch.closed_form(material, "uniaxial", 1.5)                                    of the incompressible solid where the law has one
+local cq = require "cq"
+
+local stretch = {}
+
+-- F of an amount and of the stretch of the free faces
+local deformation = {
+  uniaxial = function(l, t) return { { l, 0, 0 }, { 0, t, 0 }, { 0, 0, t } } end,
+  biaxial  = function(l, t) return { { l, 0, 0 }, { 0, l, 0 }, { 0, 0, t } } end,
+  shear    = function(g) return { { 1, g, 0 }, { 0, 1, 0 }, { 0, 0, 1 } } end,
+}
+-- the free stretch of an incompressible solid, where the search begins
+local guess = {
+  uniaxial = function(l) return l ^ -0.5 end, biaxial = function(l) return l ^ -2 end, shear = function() return 1 end,
+}
+
+-- P of every F, in a world that holds still
+local function world_of(material, count)
+  local size = 1 / 16
+  local robot = cq.Robot {
+    shape = cq.Shape.box { name = "body", at = { 0, 0, 0 }, size = { count * size, size, size }, count = { count, 1, 1 } }, material = material,
+  }
+  local world = cq.World { cells = { count + 8, 8, 8 }, dx = 1 / 8, dt = 1e-6, precision = "float64", robot:at { 0.5, 0.5, 0.5 } }
+  return world, function(list)
+    local out
+    world:rollout {
+      steps = 1, robot = world.robot:with { deformation = cq.tensor(list) },
+      watch = function(state) if state.step == 0 then out = state:gather("body", "piola"):totable() end end,
+    }
+    return out
+  end
+end
+
+---Nominal stress and free stretch for each amount: a stretch, or the shear gamma. The free faces bear no stress: secant method.
+function stretch.measure(material, mode, amounts)
+  local world, stress_of = world_of(material, #amounts)
+  local function at(free)
+    local list = {}
+    for k, amount in ipairs(amounts) do list[k] = deformation[mode](amount, free[k]) end
+    return stress_of(list)
+  end
+  local now, before = {}, {}
+  for k, amount in ipairs(amounts) do
+    now[k] = guess[mode](amount)
+    before[k] = 0.999 * now[k]
+  end
+  local last, found = at(before), at(now)
+  for _ = 1, mode == "shear" and 0 or 40 do
+    for k in ipairs(amounts) do
+      local slope = (found[k][3][3] - last[k][3][3]) / (now[k] - before[k])
+      before[k] = now[k]
+      if slope == slope and slope ~= 0 then now[k] = now[k] - found[k][3][3] / slope end
+    end
+    last, found = found, at(now)
+  end
+  world:close()
+  local stress = {}
+  for k in ipairs(amounts) do stress[k] = found[k][1][mode == "shear" and 2 or 1] end
+  return stress, now
+end
+
+-- ---- closed forms ------------------------------------------------------------------------------------------------------
+-- Of an incompressible solid with W(I1, I2): 2 (l - l^-2)(W1 + W2 / l) along one axis, 2 (l - l^-5)(W1 + l^2 W2) along two, 2 g (W1 + W2) in
+-- shear (Rivlin 1948). Of Ogden's (1972): sum of mu (l^(alpha-1) - l^(-alpha/2-1)), mu (l^(alpha-1) - l^(-2 alpha-1)), and with the stretches l
+-- and 1/l of the shear g = l - 1/l mu (l^alpha - l^-alpha) / (l + 1/l).
+
+local function by_invariants(slopes)
+  return {
+    uniaxial = function(l, m)
+      local w1, w2 = slopes(m, l ^ 2 + 2 / l)
+      return 2 * (l - l ^ -2) * (w1 + w2 / l)
+    end,
+    biaxial = function(l, m)
+      local w1, w2 = slopes(m, 2 * l ^ 2 + l ^ -4)
+      return 2 * (l - l ^ -5) * (w1 + l ^ 2 * w2)
+    end,
+    shear = function(g, m)
+      local w1, w2 = slopes(m, 3 + g ^ 2)
+      return 2 * g * (w1 + w2)
+    end,
+  }
+end
+
+local function sum_of_terms(f)
+  return function(l, m)
+    local sum = 0
+    for k = 1, 3 do sum = sum + m["mu_" .. k] * f(l, m["alpha_" .. k]) end
+    return sum
+  end
+end
+
+-- fibres along the first axis add 2 k1 l e exp(k2 e^2), e = l^2 - 1; a shear along them leaves them as they are
+local function with_fibres(matrix)
+  local function pull(l, m)
+    local e = math.max(l ^ 2 - 1, 0)
+    return 2 * m.k1 * l * e * math.exp(m.k2 * e ^ 2)
+  end
+  return {
+    uniaxial = function(l, m) return matrix.uniaxial(l, m) + pull(l, m) end,
+    biaxial = function(l, m) return matrix.biaxial(l, m) + pull(l, m) end,
+    shear = matrix.shear,
+  }
+end
+
+-- of laws with E, nu: exact, with free faces
+local function young(m) return m.young end
+local function shear_of(m) return m.young / (2 * (1 + m.poisson)) end
+local function lame(m) return m.young * m.poisson / ((1 + m.poisson) * (1 - 2 * m.poisson)) end
+
+local solid = by_invariants(function(m) return shear_of(m) / 2, 0 end)
+local forms = {
+  mooney_rivlin = by_invariants(function(m) return m.c10, m.c01 end),
+  yeoh = by_invariants(function(m, i1) return m.c10 + (i1 - 3) * (2 * m.c20 + 3 * (i1 - 3) * m.c30), 0 end),
+  ogden = {
+    uniaxial = sum_of_terms(function(l, a) return l ^ (a - 1) - l ^ (-a / 2 - 1) end),
+    biaxial = sum_of_terms(function(l, a) return l ^ (a - 1) - l ^ (-2 * a - 1) end),
+    shear = sum_of_terms(function(g, a)
+      local l = g / 2 + math.sqrt(1 + g ^ 2 / 4)
+      return (l ^ a - l ^ -a) / (l + 1 / l)
+    end),
+  },
+  transversely_isotropic = with_fibres(by_invariants(function(m) return m.shear / 2, 0 end)),
+  neo_hookean = solid,
+  corotated = { shear = function(g, m) return 2 * shear_of(m) * (g - g / math.sqrt(4 + g ^ 2)) end },
+  linear = {
+    uniaxial = function(l, m) return young(m) * (l - 1) end,
+    biaxial = function(l, m) return young(m) / (1 - m.poisson) * (l - 1) end,
+    shear = function(g, m) return shear_of(m) * g end,
+  },
+  saint_venant_kirchhoff = {
+    uniaxial = function(l, m) return young(m) * l * (l ^ 2 - 1) / 2 end,
+    biaxial = function(l, m) return young(m) / (1 - m.poisson) * l * (l ^ 2 - 1) / 2 end,
+    shear = function(g, m) return shear_of(m) * g + (shear_of(m) + lame(m) / 2) * g ^ 3 end,
+  },
+}
+
+---The nominal stress of the books, nil where there is none.
+function stretch.closed_form(material, mode, amount)
+  local form = forms[material.law][mode]
+  return form and form(amount, material)
+end
+
+-- laws of an isochoric energy and U(J), whose closed form holds at any bulk modulus for the isochoric stretch; with what they have of J U'
+local isochoric = { mooney_rivlin = true, yeoh = true, ogden = true }
+
+---What a compressible rubber must fulfil, from what was measured: l P = l' P'(l') with the isochoric stretch l' = J^(-1/3) l and the closed
+---form P', and J U' = K/2 (J^2 - 1) = n l P / 3 where n axes are pulled. Returns the relative errors of both, nil for other laws.
+function stretch.errors(material, mode, amount, stress, free)
+  if not isochoric[material.law] or mode == "shear" then return end
+  local axes = mode == "uniaxial" and 1 or 2
+  local jac = amount ^ axes * free ^ (3 - axes)
+  local l = jac ^ (-1 / 3) * amount
+  local tau, wanted = amount * stress, l * stretch.closed_form(material, mode, l)
+  return math.abs(tau - wanted) / math.abs(wanted), math.abs(material.bulk / 2 * (jac ^ 2 - 1) - axes * tau / 3) / math.abs(wanted)
+end
+
+return stretch
