@@ -5,7 +5,7 @@ local cq = require "cq"
 
 local scene = require "scenes.dragon_skin" {}
 local run   = cq.Experiment {
-  world = cq.World(scene.world), duration = 0.02, controller = scene.pull,
+  world = cq.World(scene.world), duration = 0.02, controller = scene.pull(),
   objective = function(state) return state:center(scene.robots[1])[1] end,
 }
 local _, roll = run:evaluate()

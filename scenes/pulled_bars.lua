@@ -2,7 +2,7 @@
 -- Source: none, the tensile test of every textbook, with dead loads and without the wide ends of a standard's specimen. Bars are 1 x 1 x 4.
 --
 --   local scene = require "scenes.pulled_bars" { materials = { rubber, rubber }, loads = { 100, 200 }, side = 0.01, dt = 2e-4, damping = 1000 }
---   local roll = cq.World(scene.world):rollout { steps = 100, controller = scene.pull }
+--   local roll = cq.World(scene.world):rollout { steps = 100, controller = scene.pull() }
 --   scene.stretch(roll.state, 2)
 local cq = require "cq"
 
@@ -36,8 +36,8 @@ end
 ---@field device? string
 
 ---@param options scenes.pulled_bars.options
----@return { robots: cq.Robot[], world: cq.World.def, pull: function, stretch: fun(state: cq.State, bar: integer): number }
----  pull: a controller with these loads; stretch: between two sections of a bar, away from its ends
+---@return { robots: cq.Robot[], world: cq.World.def, pull: fun(profile?: fun(t: number): number): function, stretch: fun(state: cq.State, bar: integer): number }
+---  pull: a controller with these loads, from the start on, or times a profile of time; stretch: between two sections of a bar, away from its ends
 return function(options)
   local side, dim, across = options.side or 1, options.dim or 3, options.across or 8
   local dx, size, count = 2 * side / across, box(side, dim, across)
@@ -69,7 +69,10 @@ return function(options)
   end
   local loads = cq.tensor(options.loads)
   return {
-    robots = robots, world = world, pull = function() return loads end,
+    robots = robots, world = world,
+    pull = function(profile)
+      return function(_, _, t) return profile and profile(t) * loads or loads end
+    end,
     stretch = function(state, k) return gauge(state, k) / apart[k] end,
   }
 end
