@@ -3,9 +3,50 @@
 local cq = require "cq"
 
 local INNER, OUTER = 0.1, 0.16
+local YOUNG, POISSON = 20, 0.45
 
----@param options? { dim?: integer, precision?: string, max?: number, spacing?: number, device?: string }
----@return { robot: cq.Robot, world: cq.World.def, pressure: cq.Actuator, inner: number, outer: number }
+-- ---- the balance of pressure and wall, after Laplace, for a wall of any thickness --------------------------------------------
+
+local function bisect(f, low, high)
+  for _ = 1, 60 do
+    local middle = (low + high) / 2
+    if f(middle) < 0 then low = middle else high = middle end
+  end
+  return low
+end
+
+-- First Piola-Kirchhoff stress along the radius and around it, by the stretches: neo-Hookean, in plane strain or a sphere.
+local function stress(radial, around, dim)
+  local mu, lambda = YOUNG / (2 * (1 + POISSON)), YOUNG * POISSON / ((1 + POISSON) * (1 - 2 * POISSON))
+  local volume = lambda * math.log(radial * around ^ (dim - 1))
+  return (mu * (radial ^ 2 - 1) + volume) / radial, (mu * (around ^ 2 - 1) + volume) / around
+end
+
+-- The stress along the radius at the outside of a wall whose inside is stretched: dP_r/dR = (dim - 1) (P_around - P_r) / R, dr/dR by P_r.
+local function outside(inner_stretch, pressure, dim)
+  local n, R, r, P = 400, INNER, INNER * inner_stretch, -pressure * inner_stretch ^ (dim - 1)
+  local h = (OUTER - INNER) / n
+  local function rates(at, radius, along)
+    local radial = bisect(function(l) return (stress(l, radius / at, dim)) - along end, 0.05, 3)
+    local _, around = stress(radial, radius / at, dim)
+    return radial, (dim - 1) * (around - along) / at
+  end
+  for _ = 1, n do
+    local dr, dP = rates(R, r, P)
+    dr, dP = rates(R + h / 2, r + h / 2 * dr, P + h / 2 * dP)
+    R, r, P = R + h, r + h * dr, P + h * dP
+  end
+  return P
+end
+
+-- how many times its first volume (area in 2D) the cavity has under a pressure that its wall bears
+local function balance(pressure, dim)
+  return bisect(function(stretch) return outside(stretch, pressure, dim) end, 1, 1.8) ^ dim
+end
+
+---@param options? { dim?: integer, precision?: string, max?: number, cells?: integer, spacing?: number, damping?: number, device?: string }
+---@return { robot: cq.Robot, world: cq.World.def, pressure: cq.Actuator, inner: number, outer: number, balance: fun(pressure: number): number }
+---  balance: how many times its first volume (area in 2D) the cavity has when the wall bears a pressure, from the law in closed form
 return function(options)
   local given = options or {}
   local dim = given.dim or 2
@@ -16,15 +57,16 @@ return function(options)
   end
   local function ball(radius) return (dim == 2 and cq.Shape.disc or cq.Shape.sphere) { at = filled(OUTER), radius = radius } end
   local pressure = cq.Actuator.follower_pressure { name = "air", surface = { inside = filled(OUTER) }, max = given.max or 2 }
-  local cells = dim == 2 and 48 or 32
+  local cells = given.cells or dim == 2 and 48 or 32
   local robot = cq.Robot {
     shape = ball(OUTER) - ball(INNER), spacing = given.spacing or 0.5 / cells,
-    material = cq.Material.neo_hookean { young = 20, poisson = 0.45, density = 1 }, actuators = pressure,
+    material = cq.Material.neo_hookean { young = YOUNG, poisson = POISSON, density = 1 }, actuators = pressure,
   }
   return {
     robot = robot, pressure = pressure, inner = INNER, outer = OUTER,
+    balance = function(p) return balance(p, dim) end,
     world = {
-      cells = filled(cells), dx = 1 / cells, dt = 0.01, substeps = 16, precision = given.precision, device = given.device,
+      cells = filled(cells), dx = 1 / cells, dt = 0.01, substeps = math.ceil(16 * cells / (dim == 2 and 48 or 32)), damping = given.damping, precision = given.precision, device = given.device,
       robot:at(filled(0.5 - OUTER)),
     },
   }
