@@ -373,7 +373,7 @@ docs: $(BUILD)/cqlua ## the reference as build/docs/reference.md and reference.h
 install: $(BUILD)/cqlua ## to PREFIX (/usr/local)
 	@install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/cqlua
 	@install $(BUILD)/cqlua $(DESTDIR)$(PREFIX)/bin/cqlua
-	@cp -R lua scenes examples LICENSE $(DESTDIR)$(PREFIX)/share/cqlua/
+	@cp -R lua scenes examples docs LICENSE $(DESTDIR)$(PREFIX)/share/cqlua/
 	@if [ -f $(BUILD)/cqlua-cuda.so ]; then install -D $(BUILD)/cqlua-cuda.so $(DESTDIR)$(PREFIX)/lib/cqlua/cqlua-cuda.so; fi
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/cqlua and $(DESTDIR)$(PREFIX)/share/cqlua"
 

@@ -1,5 +1,5 @@
--- examples: biped, balls, identify and custom run as a user runs them, and hold to what they claim as far as a few iterations
--- tell.
+-- examples: biped, balls, identify, custom and diffmpm run as a user runs them, and hold to what they claim as far as a few
+-- iterations tell.
 local process = require "tests.process"
 local run = require "tests.example"
 
@@ -58,6 +58,15 @@ describe("examples/custom.lua", function()
     end
     assert(best(with) < 0.6 * with[1].loss and best(with) < best(without), best(with))
     assert.near(best(with), tonumber(out:match "t = 1.5: (%S+)\n$"), 6e-5)
+  end)
+end)
+
+describe("examples/diffmpm.lua", function()
+  it("is DiffTaichi's program: the losses of its kernels in Taichi 1.7.4, from weights of zero", function()
+    local history = example("diffmpm", { "--iterations", "2", "--deviation", "0", "--render", "no" })
+    assert.near(-0.2499999, history[1].loss, 1e-6)
+    assert.near(0.290515, history[1].gradient, 1e-5)
+    assert.near(-0.2580318, history[2].loss, 1e-6)
   end)
 end)
 

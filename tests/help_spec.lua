@@ -26,6 +26,21 @@ local function help(...)
   return result.out, result.code
 end
 
+describe("the guide", function()
+  it("is named by the reference, page by page", function()
+    local pages, said = require("cq.reference.guide").pages(), help()
+    local listed = { ["docs/README.md"] = true }
+    for _, page in ipairs(pages) do
+      listed[page.name] = true
+      assert(host.kind(page.name) == "file", page.name)
+      has(said, page.name)
+    end
+    for _, name in ipairs(host.entries "docs") do
+      assert(listed["docs/" .. name], "docs/README.md does not list " .. name)
+    end
+  end)
+end)
+
 describe("the reference", function()
   it("has an entry for everything that cq offers", function()
     local problems = {}
@@ -177,9 +192,9 @@ describe("cqlua help", function()
   end)
 
   it("says what is nearest where nothing fits, and fails", function()
-    local out, code = help "mooney"
+    local out, code = help "stvk"
     assert.equal(1, code)
-    has(out, "nothing is called mooney")
+    has(out, "nothing is called stvk")
     has(out, "cq.Material")
     out, code = help "frictoin"
     assert.equal(1, code)

@@ -49,4 +49,6 @@ describe("a full training", function()
     between(0, 0.05, (result("custom", "t = 1.5: (%S+)\n")))
     between(0.1, 0.17, (result("custom", "t = 1.5: (%S+)\n", { "--memory", "no", "--render", "no" })))
   end)
+
+  it("diffmpm.lua runs a quarter of the way of its room", function() between(-0.53, -0.48, (result("diffmpm", "^the loss is (%S+)\n"))) end)
 end)

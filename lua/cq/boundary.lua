@@ -7,6 +7,9 @@
 -- no motion along the normal; "separate" is slip, but free to leave; "friction" is separate with Coulomb's law and the
 -- coefficient mu.
 --
+-- A wall acts at the nodes of the grid that lie in the solid or on its surface. The place of a surface between two nodes makes
+-- no difference, and a body comes to rest about one cell above the last node of the solid: put surfaces on nodes.
+--
 -- A robot that starts within a wall is an error, unless the wall is there to hold it: clamp = true, for "sticky" and "slip".
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -33,6 +36,7 @@ end
 local boundary = { class = Boundary, mu_large = 100 }
 
 ---A coefficient of at least mu_large was given; what: says where.
+---@internal
 ---@param what string
 function boundary.warn_of_friction(what)
   message.warn("%s%s gives gradients as large where anything slides; a wall with kind = \"sticky\", separable = true holds what presses, without them",
@@ -147,7 +151,7 @@ boundary.obstacle = family("obstacle", { lower = point(), upper = point() }, fun
 end)
 
 ---@class cq.Boundary.floor.def : cq.Boundary.wall.def
----@field at number              place of the surface on the axis [length]
+---@field at number              place of the surface on the axis; between two nodes it acts as on the lower one [length]
 ---@field axis? "x"|"y"|"z"      that it is level to
 
 ---Level ground: solid below `at` on the axis.

@@ -12,6 +12,9 @@
 --   local roll = world:rollout { robot = body, steps = 100 }
 --
 -- A robot is never changed by at or with: they give new ones that share its particles.
+--
+-- Pins hold every node that their particles touch, and so a little of the body beyond: the free part of a beam is 0.1 to 1.1
+-- cells shorter than drawn, 0.8 where its pinned part ends at a node.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -55,7 +58,8 @@ Group.__index = Group
 
 function Group:__tostring() return ("cq.Group { %s, %s }"):format(self.name, text.count(self.particle_count, "particle")) end
 
----Holds the particles of the group where they start. Before the robot is put into a world.
+---Holds the particles of the group where they start, and with them every node that they touch: about 0.8 cells more of the
+---body, 0.1 to 1.1 by where the group ends in its cell. Before the robot is put into a world.
 ---@return cq.Group
 function Group:pin()
   local robot = self.robot
@@ -273,7 +277,7 @@ end
 ---@field material cq.Material|table<string, cq.Material>   one, or one by group name, "default" for the rest
 ---@field actuators? cq.Actuator|table    one or a list; also tables of one's own with particles, signals and a method force
 ---@field groups? table<string, string|string[]|integer[]|fun(x: number, y: number, z: number?): boolean>   further groups
----@field pins? string|(string|integer)[] groups or particles that are held in place
+---@field pins? string|(string|integer)[] groups or particles that are held in place, with every node that they touch
 ---@field tracked? integer                so many particles, spread evenly, become the group "tracked"
 ---@field particle_volume? number|"equal"   of every particle, for its share of the shape; "equal": the mean [length^dim]
 ---@field particle_mass? number|"equal"     of every particle, for density * volume; "equal": the mean of that [mass]

@@ -136,7 +136,15 @@ end
 
 ---A world: a grid with its walls, and the robots that stand in the table without names, one at least. Its dimension
 ---is that of cells. Units are the user's own, one of length, of time and of mass; stress is mass/(length time^2), in
----2D mass/time^2.
+---2D mass/time^2. A 2D world is one of plane strain: a bar is stiffer than its Young's modulus, by 1 / (1 - nu^2).
+---
+---What the grid does to bodies: they share one velocity field, so that they press on each other from a gap of about two cells
+---on, do not slide along each other, and hang together if they start within one and a half cells; a slow collision leaves a
+---third to a half of the relative speed. Walls and pins act at nodes: see cq.Boundary and cq.Robot.
+---
+---float32 is for large strains: it knows the strain of a particle to about 2e-6, 0.2 % of a strain of 0.001. For small
+---strains, and to check gradients, take precision = "float64", which takes twice as long.
+---
 ---Errors: a Courant number above 1, with the substeps that would do; particles outside of the grid or inside a wall.
 ---@param fields cq.World.def
 ---@return cq.World

@@ -1,4 +1,5 @@
 -- html: the reference as one page that needs nothing else: an index, and a section for each noun.
+local guide = require "cq.reference.guide"
 local host = require "cq.host"
 local plain = require "cq.reference.plain"
 local prose = require "cq.reference.prose"
@@ -125,6 +126,9 @@ return function(book)
   page:index(book)
   page:add("<main>\n<h1>cqlua %s: reference</h1>", host.version)
   page:add "<p>Made by <code>make docs</code> from the sources; <code>cqlua help NAME</code> shows the same.</p>"
+  page:add "<ul>"
+  for _, one in ipairs(guide.pages()) do page:add("<li>guide, <code>%s</code>: %s</li>", one.name, escaped(one.text)) end
+  page:add "</ul>"
   for _, section in ipairs(book.sections) do
     page:add('<section>\n<h2 id="%s">%s</h2>', plain.anchor(section.name), escaped(section.name))
     page:comment(prose.about(section.about))

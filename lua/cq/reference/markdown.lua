@@ -1,4 +1,5 @@
 -- markdown: the reference as one Markdown file.
+local guide = require "cq.reference.guide"
 local host = require "cq.host"
 local plain = require "cq.reference.plain"
 local prose = require "cq.reference.prose"
@@ -53,6 +54,8 @@ return function(book)
   local out = {}
   add(out, "# Reference of cqlua %s\n", host.version)
   add(out, "Made by `make docs` from the sources; `cqlua help NAME` shows the same in the terminal.\n")
+  for _, page in ipairs(guide.pages()) do add(out, "- guide, `%s`: %s", page.name, escaped(page.text)) end
+  add(out, "")
   for _, section in ipairs(book.sections) do
     local summary = escaped(prose.summary(plain.text_of(section)))
     add(out, "- [%s](#%s): %s", section.name, plain.anchor(section.name), summary)

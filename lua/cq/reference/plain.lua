@@ -1,4 +1,6 @@
 -- plain: the reference in a terminal, at most 100 columns wide.
+local guide = require "cq.reference.guide"
+local host = require "cq.host"
 local prose = require "cq.reference.prose"
 
 local plain = {}
@@ -204,6 +206,12 @@ function plain.overview(book, options)
   list("objects that they give", true)
   out:title "functions"
   out:list(book.section_of.cq.entries)
+  local pages = guide.pages()
+  if #pages > 0 then
+    out:title("guide, in " .. host.root)
+    local column = column_of(names_of(pages))
+    for _, page_of in ipairs(pages) do out:row(page_of.name, page_of.text, column) end
+  end
   out:title "the program"
   out:list(book.section_of.cqlua.entries)
   return concat(out)
