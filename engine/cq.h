@@ -18,7 +18,7 @@ extern "C" {
 
 // ---- base -----------------------------------------------------------------------------------------------------------
 
-enum { CQ_ABI = 6 };                    // changes with any change of this file that a caller can notice
+enum { CQ_ABI = 7 };                    // changes with any change of this file that a caller can notice
 enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
 
 typedef enum cq_status {
@@ -228,6 +228,7 @@ typedef struct cq_rollout_def {
   int32_t batch;                        // scenes, 1 to CQ_BATCH_MAX
   int32_t steps;                        // control steps at most
   int32_t differentiable;               // 0: forward only, nothing is remembered
+  int32_t contact;                      // 1: what walls and pins give is read at every control step: cq_rollout_contact
   int64_t memory;                       // budget for the memo [bytes]; 0: three quarters of what is available
 } cq_rollout_def;
 
@@ -322,6 +323,24 @@ int64_t cq_readout_count(const cq_world *world, const cq_readout *readout);   //
 cq_status cq_rollout_read(cq_rollout *rollout, const cq_readout *readout, double *out);
 // Adds the adjoint of a readout of the live state: grad_out as out.
 cq_status cq_rollout_read_adjoint(cq_rollout *rollout, const cq_readout *readout, const double *grad_out);
+
+// ---- readouts of a step: what walls and pins give, and walls whose velocity changes --------------------------------------
+
+// Numbers of a wall at a control step, sums over its nodes and over the engine steps: impulse {dim}, that which nodes gain in
+// contact [mass length/time]; its part along the normals; its tangential part {dim}; part along the normal times place {dim}, whose
+// quotient by the sum of these parts is the centre of pressure. Of pins all is tangential.
+int32_t cq_contact_width(int32_t dim);
+// {steps, B, walls + 1, width} of the control steps made, the pins last. NULL: the rollout was made without contact.
+const double *cq_rollout_contact(const cq_rollout *rollout);
+// Adds to the gradient of count control steps from `step` on, before the adjoint goes back over them: {count, B, walls + 1, width}.
+cq_status cq_rollout_contact_adjoint(cq_rollout *rollout, int32_t step, int32_t count, const double *grad);
+
+// Velocities of walls that are held over each control step, in the place of CQ_FIELD_WALL_VELOCITY: {steps, walls, dim} for all scenes,
+// or for each {B, steps, walls, dim}. A wall that moves has made the way that is their integral. NULL: those of the field again.
+// Takes effect at the next cq_rollout_begin.
+cq_status cq_rollout_set_walls(cq_rollout *rollout, const double *velocity, int32_t per_scene);
+// Their gradient, as cq_rollout_gradient gives those of fields.
+cq_status cq_rollout_walls_gradient(cq_rollout *rollout, double *out, int32_t per_scene);
 
 // ---- a policy: a network that sees readouts of the state and gives the signals ---------------------------------------------
 

@@ -34,6 +34,7 @@ void cq_rollout_destroy(cq_rollout *r) {
   world->backend->destroy(r->device);
   for (int f = 0; f < CQ_FIELD_COUNT; f++)
     for (int k = 0; k < 2; k++) cq_free(r->owned[f][k]);
+  cq_walls_close(r);
   cq_free(r->changing.kept);
   cq_free(r->changing.grad);
   cq_free(r->friction);
@@ -61,6 +62,7 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
   r->values = cq_alloc((size_t)def->batch, sizeof *r->values, "batch");
   r->values_next = cq_alloc((size_t)def->batch, sizeof *r->values_next, "batch");
   cq_status status = r->friction && r->wall_velocity && r->values && r->values_next ? CQ_OK : CQ_MEMORY;
+  if (!status) status = cq_walls_open(r);
   if (!status) status = b->create(world->context, def->batch, def->differentiable, &r->device);
   if (!status) {
     const cq_memo_def memo = {
@@ -72,6 +74,7 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
         .forces = def->batch * m->force_count * m->dim,
         .budget = r->def.memory,
         .differentiable = def->differentiable,
+        .track = &r->track,
     };
     status = cq_memo_create(&memo, &r->memo);
   }
@@ -162,6 +165,8 @@ cq_status cq_rollout_begin(cq_rollout *r) {
   }
   memcpy(r->values, r->values_next, (size_t)r->def.batch * sizeof *r->values);
   memcpy(r->begun, r->latest, sizeof r->begun);
+  const cq_status opened = cq_walls_begin(r);
+  if (opened) return opened;
   cq_memo_forget(r->memo);   // or the device would need memory for the new beginning beside that of the whole rollout before
   cq_status status = r->world->backend->begin(r->device, r->values, r->changed);
   r->changed = status ? UINT64_MAX : 0;
@@ -239,6 +244,7 @@ cq_status cq_rollout_begin_adjoint(cq_rollout *r) {
   if (!r->def.differentiable) return cq_fail(CQ_INVALID, "this rollout was made forward only (differentiable = 0)");
   const cq_status status = r->world->backend->begin_adjoint(r->device, r->wanted);
   if (status) return status;
+  cq_walls_begin_adjoint(r);
   r->computed = r->wanted;
   r->adjoint = 1;
   r->finished = r->changing.pending = 0;
@@ -272,18 +278,23 @@ static void add_gradient(const cq_rollout *r, int32_t scene, int32_t field, doub
   }
 }
 
-cq_status cq_rollout_gradient(cq_rollout *r, int32_t field, double *out, int32_t per_scene) {
-  const int64_t count = cq_field_count(r->world, field);
-  if (count < 0) return cq_fail(CQ_INVALID, "there is no field %d", field);
-  if (!has_field(&r->world->model, field))
-    return cq_fail(CQ_INVALID, "there is no gradient of %s: no material of this world has it", field_name(field));
+cq_status cq_rollout_complete(cq_rollout *r, int32_t field) {
   if (!r->adjoint || cq_memo_at(r->memo))
     return cq_fail(CQ_INVALID, "gradients are complete at step 0; the adjoint is at step %d", cq_memo_at(r->memo));
   if (!(r->computed & cq_bit(field)))
     return cq_fail(CQ_INVALID, "the gradient of %s was not wanted when the adjoint began", field_name(field));
   const cq_status status = r->finished ? CQ_OK : r->world->backend->finish(r->device);
+  r->finished = !status;
+  return status;
+}
+
+cq_status cq_rollout_gradient(cq_rollout *r, int32_t field, double *out, int32_t per_scene) {
+  const int64_t count = cq_field_count(r->world, field);
+  if (count < 0) return cq_fail(CQ_INVALID, "there is no field %d", field);
+  if (!has_field(&r->world->model, field))
+    return cq_fail(CQ_INVALID, "there is no gradient of %s: no material of this world has it", field_name(field));
+  const cq_status status = cq_rollout_complete(r, field);
   if (status) return status;
-  r->finished = 1;
   memset(out, 0, (size_t)(per_scene ? count * r->def.batch : count) * sizeof *out);
   for (int32_t s = 0; s < r->def.batch; s++) add_gradient(r, s, field, out + (per_scene ? s * count : 0));
   return CQ_OK;

@@ -21,6 +21,11 @@ typedef struct cq_changing {
   double *grad;               // {width} to the readout before the control step before the live state
 } cq_changing;
 
+// What walls do and give at each control step. begun is that of the last begin, next that of the next one.
+typedef struct cq_walls {
+  double *velocity, *place;   // {steps, batch, walls, dim}
+} cq_walls;
+
 struct cq_rollout {
   cq_world *world;
   cq_rollout *previous, *next;
@@ -35,6 +40,10 @@ struct cq_rollout {
   cq_values *values, *values_next;     // {batch} of the last begin; for the next
   uint64_t changed;           // fields that were set since the last begin
   cq_changing changing;
+  cq_wall_track track;        // as devices have it
+  cq_walls walls_begun, walls_next;
+  int32_t walls_set, walls_changed;   // are there velocities for the next begin? Have they been set since the last?
+  double *grad_impulse;       // as track.impulse
   uint64_t wanted, computed;  // gradients: to be asked for; of the running adjoint
   int32_t began, adjoint, finished, failed;
 };
@@ -42,6 +51,13 @@ struct cq_rollout {
 // Can it go forward, or back, so many control steps? Is this a readout of it? Forward and backward with controls that were checked.
 cq_status cq_rollout_ready(const cq_rollout *r, int32_t count);
 cq_status cq_rollout_ready_adjoint(const cq_rollout *r, int32_t count);
+// Gradients of a field can be asked for now, if it was wanted.
+cq_status cq_rollout_complete(cq_rollout *r, int32_t field);
+// The part that walls.c has in making, beginning and giving back a rollout, and in beginning its adjoint.
+cq_status cq_walls_open(cq_rollout *r);
+cq_status cq_walls_begin(cq_rollout *r);
+void cq_walls_begin_adjoint(cq_rollout *r);
+void cq_walls_close(cq_rollout *r);
 cq_status cq_readout_check(const cq_rollout *r, const cq_readout *q);
 cq_status cq_changing_done(const cq_rollout *r);   // CQ_INVALID while a part of its gradient is on its way
 cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls);

@@ -30,6 +30,7 @@ cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
     s->health = (cq_health){0};
     s->status = cq_arrange_first(s);
     s->kernels->load_globals(s);
+    s->kernels->clear_walls(s);
   }
   load_material(s, worker);
   cq_worker_wait(worker);
@@ -171,6 +172,7 @@ cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *recor
     status = run_step(s, worker, &live, &drift, records ? &records[k] : NULL, k & 1);
   }
   cq_worker_wait(worker);
+  if (worker->rank == 0 && s->impulse_out) s->kernels->store_impulse(s);
   return status;
 }
 
@@ -279,6 +281,22 @@ static void sum_signals(cq_scene *s) {
     }
 }
 
+// what the control step gives the velocities of walls, and the way that they have made before it
+static void sum_walls(cq_scene *s) {
+  const int32_t dim = s->model->dim;
+  memset(s->grad_wall_velocity, 0, (size_t)(s->model->wall_count * dim) * sizeof(double));
+  memset(s->grad_wall_place, 0, (size_t)(s->model->wall_count * dim) * sizeof(double));
+  for (int32_t r = 0; r < s->ranges; r++) {
+    cq_partial *part = &s->partial[r];
+    for (int32_t k = 0; k < s->model->wall_count * dim; k++) {
+      s->grad_wall_velocity[k] += part->wall_velocity[k / dim][k % dim];
+      s->grad_wall_place[k] += part->wall_place[k / dim][k % dim];
+    }
+    memset(part->wall_velocity, 0, sizeof part->wall_velocity);
+    memset(part->wall_place, 0, sizeof part->wall_place);
+  }
+}
+
 cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   if (worker->rank == 0) {
     s->status = CQ_OK;
@@ -301,6 +319,7 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
   cq_worker_wait(worker);
   if (worker->rank == 0) {
     sum_signals(s);
+    if (s->grad_wall_velocity) sum_walls(s);
     cq_scene_resume(s, records[0].in, s->arrangement, 0, s->step);
     settle_adjoint(s);
   }

@@ -218,6 +218,8 @@ typedef struct one_step {
   const double *signals, *forces;
   cq_step_record *steps;
   double *grad_signals, *grad_forces;
+  int64_t at, batch;         // its index in the rollout; scenes
+  const cq_wall_track *track;
 } one_step;
 
 // control step i of some
@@ -226,8 +228,22 @@ static one_step step_of(const cq_device *device, const cq_controls *c, cq_record
   const int64_t signals = (int64_t)i * device->batch * m->actuator_count, forces = i * device->batch * m->force_count * m->dim;
   return (one_step){
       c->signals + signals, c->forces ? c->forces + forces : NULL, records ? records[i]->steps : NULL,
-      c->grad_signals ? c->grad_signals + signals : NULL, c->grad_forces ? c->grad_forces + forces : NULL,
+      c->grad_signals ? c->grad_signals + signals : NULL, c->grad_forces ? c->grad_forces + forces : NULL, c->at + i, device->batch,
+      c->track,
   };
+}
+
+// what the walls of a scene do in a control step, and where what they give goes
+static void set_walls(cq_scene *scene, int32_t index, const one_step *c) {
+  const cq_model *m = scene->model;
+  const cq_wall_track *t = c->track;
+  const int64_t row = c->at * c->batch + index, velocity = row * m->wall_count * m->dim;
+  const int64_t impulse = row * (m->wall_count + 1) * cq_contact_width(m->dim);
+  if (t->velocity) scene->kernels->load_walls(scene, c->at * m->substeps, t->velocity + velocity, t->place + velocity);
+  scene->impulse_out = t->impulse ? t->impulse + impulse : NULL;
+  scene->grad_impulse = t->grad_impulse ? t->grad_impulse + impulse : NULL;
+  scene->grad_wall_velocity = t->grad_velocity ? t->grad_velocity + velocity : NULL;
+  scene->grad_wall_place = t->grad_place ? t->grad_place + velocity : NULL;
 }
 
 static cq_status advance_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
@@ -236,6 +252,7 @@ static cq_status advance_scene(cq_scene *scene, cq_worker *worker, int32_t index
   if (worker->rank == 0) {
     scene->signals = c->signals + (int64_t)index * m->actuator_count;
     scene->forces = c->forces ? c->forces + index * m->force_count * m->dim : NULL;
+    set_walls(scene, index, c);
   }
   cq_worker_wait(worker);
   return cq_scene_advance(scene, worker, c->steps ? c->steps + (int64_t)index * m->substeps : NULL);
@@ -359,6 +376,7 @@ static cq_status reverse_scene(cq_scene *scene, cq_worker *worker, int32_t index
   if (worker->rank == 0) {
     scene->signals = c->signals + (int64_t)index * m->actuator_count;
     scene->forces = c->forces ? c->forces + index * forces : NULL;
+    set_walls(scene, index, c);
   }
   cq_worker_wait(worker);
   const cq_status status = cq_scene_reverse(scene, worker, c->steps + (int64_t)index * m->substeps);
@@ -531,7 +549,7 @@ const cq_backend *cq_backend_cpu(void) {
       .mark_create = mark_create, .mark_destroy = mark_destroy, .resume = resume,
       .mark_bytes = mark_bytes, .record_bytes = record_bytes,
       .begin_adjoint = begin_adjoint, .reverse = reverse, .finish = finish, .gradients = gradients,
-      .read = read_scenes, .read_adjoint = read_adjoint,
+      .read = read_scenes, .read_adjoint = read_adjoint, .tracks_walls = 1,
   };
   return &cpu;
 }

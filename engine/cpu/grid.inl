@@ -25,6 +25,7 @@ typedef struct {
   int32_t wall[CONTACTS];
   real normal[CONTACTS][CQ_DIM];
   int32_t node[CQ_DIM];      // which the moving walls were asked for
+  real mass, x[CQ_DIM];      // of the node, where impulses are read
 } Contacts;
 
 // room for the normal of one more contact
@@ -33,12 +34,30 @@ CQ_INLINE real *contacts_add(Contacts *contacts, const int32_t wall) {
   return contacts->normal[contacts->count++];
 }
 
-CQ_INLINE double seconds_of(const cq_scene *s) { return (double)s->step * s->model->dt; }
+// since walls have had their velocities: since the start, or since the running control step began
+CQ_INLINE double seconds_of(const cq_scene *s) { return (double)(s->step - s->wall_place_step) * s->model->dt; }
 
 // where a node is for a wall that has moved away from its place at the start
 CQ_INLINE void place_for(const cq_scene *s, const int32_t wall, const int32_t node[CQ_DIM], wall_real x[3]) {
+  const wall_real *made = (const wall_real *)s->wall_place + 3 * wall;
   x[2] = 0;
-  EACH(i) x[i] = node[i] * s->model->dx - seconds_of(s) * (wall_real)wall_velocity_of(s, wall)[i];
+  EACH(i) x[i] = node[i] * s->model->dx - seconds_of(s) * (wall_real)wall_velocity_of(s, wall)[i] - made[i];
+}
+
+static void clear_walls(cq_scene *s) {
+  const int64_t walls = s->model->wall_count;
+  for (int64_t k = 0; k < 3 * walls; k++) ((wall_real *)s->wall_place)[k] = (wall_real)0;
+  for (int64_t k = 0; k < s->ranges * (walls + 1) * CONTACT_WIDTH; k++) ((wall_real *)s->impulse)[k] = (wall_real)0;
+  s->wall_place_step = 0;
+}
+
+static void load_walls(cq_scene *s, const int64_t step, const double *velocity, const double *place) {
+  for (int32_t w = 0; w < s->model->wall_count; w++)
+    EACH(i) {
+      ((real *)s->globals)[3 + s->model->wall_count + 3 * w + i] = (real)velocity[w * CQ_DIM + i];
+      ((wall_real *)s->wall_place)[3 * w + i] = (wall_real)place[w * CQ_DIM + i];
+    }
+  s->wall_place_step = step;
 }
 
 // walls that move cover other nodes at each step: where they are now
@@ -86,6 +105,75 @@ CQ_INLINE void contact_one(const cq_scene *s, const Contacts *contacts, const in
     contact(CQ_CONTACT_STICKY, (real)0, contacts->normal[k], still, v);
   else
     contact(s->model->walls[w].kind, friction_of(s, w), contacts->normal[k], wall_velocity_of(s, w), v);
+}
+
+// the place of the node at z of a column, and its mass, for its impulses
+CQ_INLINE void contacts_locate(const cq_scene *s, const cq_column *column, const int32_t z, const real mass, Contacts *contacts) {
+  const double dx = s->model->dx;
+  contacts->mass = mass;
+  contacts->x[0] = (real)(column->x * dx);
+  contacts->x[1] = (real)(column->y * dx);
+  contacts->x[LAST] = (real)((column->z + z) * dx);
+}
+
+CQ_INLINE Touch touch_of(const Contacts *contacts, const int k, const real before[CQ_DIM], const real after[CQ_DIM]) {
+  Touch t;
+  t.mass = contacts->mass;
+  EACH(i) t.normal[i] = contacts->normal[k][i];
+  EACH(i) t.x[i] = contacts->x[i];
+  EACH(i) t.before[i] = before[i];
+  EACH(i) t.after[i] = after[i];
+  return t;
+}
+
+// where the numbers of a wall stand, or of the pins, among those of all
+CQ_INLINE int32_t impulse_at(const cq_scene *s, const int32_t wall) {
+  return CONTACT_WIDTH * (wall < 0 ? s->model->wall_count : wall);
+}
+
+// The contacts of one node, as contact_one has them, and what each gives: added to sum {walls + 1, CONTACT_WIDTH}.
+static void contacts_read(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], wall_real *sum) {
+  for (int k = 0; k < contacts->count; k++) {
+    real before[CQ_DIM], out[CONTACT_WIDTH];
+    EACH(i) before[i] = v[i];
+    contact_one(s, contacts, k, v);
+    const Touch t = touch_of(contacts, k, before, v);
+    contact_impulse(&t, out);
+    wall_real *to = sum + impulse_at(s, contacts->wall[k]);
+    for (int i = 0; i < CONTACT_WIDTH; i++) to[i] = to[i] + (wall_real)out[i];
+  }
+}
+
+// the masses of a row of nodes beside their velocities, where read_contacts finds them
+CQ_INLINE void masses_put(const Row p, real *velocity) {
+  real row[16];
+  row_store(row, p);
+  for (int k = CQ_DIM; k < 16; k += 4) velocity[k] = row[k];
+}
+
+// The contacts of a column whose velocities have the masses of the nodes beside them: they are taken away.
+static void read_contacts(const cq_scene *s, const cq_column *column, real *velocity, wall_real *sum) {
+  int64_t entry = column->wall_begin;
+  Contacts contacts;
+  for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++) {
+    contacts_locate(s, column, z, velocity[4 * z + CQ_DIM], &contacts);
+    contacts_read(s, &contacts, velocity + 4 * z, sum);
+  }
+  for (int32_t z = 0; z < column->count; z++) velocity[4 * z + CQ_DIM] = (real)0;
+}
+
+CQ_INLINE wall_real *impulse_of(const cq_scene *s, const int32_t block) {
+  return (wall_real *)s->impulse + (int64_t)block * (s->model->wall_count + 1) * CONTACT_WIDTH;
+}
+
+static void store_impulse(cq_scene *s) {
+  const int32_t count = (s->model->wall_count + 1) * CONTACT_WIDTH;
+  for (int32_t k = 0; k < count; k++) {
+    wall_real sum = (wall_real)0;
+    for (int32_t r = 0; r < s->ranges; r++) sum = sum + impulse_of(s, r)[k];
+    s->impulse_out[k] = (double)s_value(sum);
+  }
+  for (int64_t k = 0; k < (int64_t)s->ranges * count; k++) ((wall_real *)s->impulse)[k] = (wall_real)0;
 }
 
 CQ_INLINE int column_has_contacts(const cq_scene *s, const cq_column *column) {
@@ -152,15 +240,21 @@ static void grid(cq_scene *s, void *record, int32_t block) {
     const Slabs slabs = slabs_at(slab, column);
     real *velocity = (real *)s->grid_v + 4 * column->node;
     real *kept = record ? (real *)record + 4 * column->record : NULL;
+    const int held = column_has_contacts(s, column), read = held && s->impulse_out;
     for (int32_t z = 0; z < column->count; z += 4) {
       const Row p = slabs_take(&slabs, 4 * z);
       if (kept) row_store(kept + 4 * z, p);
       const Row inverse = row_mul(inverse_mass(p), decay);
       row_store(velocity + 4 * z, row_fma(p, inverse, gravity));
+      if (read) masses_put(p, velocity + 4 * z);
     }
-    if (!column_has_contacts(s, column)) continue;
+    if (!held) continue;
     int64_t entry = column->wall_begin;
     Contacts contacts;
+    if (read) {
+      read_contacts(s, column, velocity, impulse_of(s, block));
+      continue;
+    }
     for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++)
       for (int k = 0; k < contacts.count; k++) contact_one(s, &contacts, k, velocity + 4 * z);
   }
@@ -175,29 +269,57 @@ static void turn_adj(const cq_scene *s, const int32_t wall, const int32_t node[C
   EACH(i) grad_n[i] = (double)grad->n[i];
   cq_wall_normals_adj(&s->model->walls[wall], CQ_DIM, x, grad_n, grad_x);
   EACH(i) sum->wall_velocity[wall][i] -= seconds_of(s) * grad_x[i];
+  EACH(i) sum->wall_place[wall][i] -= grad_x[i];
 }
 
-// The walls of one node backward: v is the velocity before them and becomes the one after; grad_v the other way round.
-static void contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], real grad_v[CQ_DIM], cq_partial *sum) {
-  real before[CONTACTS][CQ_DIM];
+// one wall of a node backward; grad holds what the impulse gives its normal
+static void contact_one_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM], real grad_v[CQ_DIM],
+                            ContactGrad *grad) {
+  const int32_t w = contacts->wall[k];
+  const real still[CQ_DIM] = {0};
+  if (w < 0)
+    contact_adj(CQ_CONTACT_STICKY, 0, contacts->normal[k], still, before, grad_v, grad);
+  else
+    contact_adj(s->model->walls[w].kind, friction_of(s, w), contacts->normal[k], wall_velocity_of(s, w), before, grad_v, grad);
+}
+
+// dL/d(impulse) of contact k to all that it is made of
+CQ_INLINE Touch impulse_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM], const real after[CQ_DIM]) {
+  Touch grad = {0};
+  real grad_out[CONTACT_WIDTH];
+  const Touch t = touch_of(contacts, k, before, after);
+  for (int i = 0; i < CONTACT_WIDTH; i++) grad_out[i] = (real)s->grad_impulse[impulse_at(s, contacts->wall[k]) + i];
+  contact_impulse_adj(&t, &grad, grad_out);
+  return grad;
+}
+
+// The walls of one node backward: v is the velocity before them and becomes the one after; grad_v the other way round. Returns
+// what their impulses give the node's mass.
+static real contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], real grad_v[CQ_DIM], cq_partial *sum) {
+  real at[CONTACTS + 1][CQ_DIM], grad_mass = 0;
   for (int k = 0; k < contacts->count; k++) {
-    EACH(i) before[k][i] = v[i];
+    EACH(i) at[k][i] = v[i];
     contact_one(s, contacts, k, v);
   }
+  EACH(i) at[contacts->count][i] = v[i];
   for (int k = contacts->count - 1; k >= 0; k--) {
     const int32_t w = contacts->wall[k];
-    const real still[CQ_DIM] = {0};
     ContactGrad grad = {0};
-    if (w < 0) {
-      contact_adj(CQ_CONTACT_STICKY, 0, contacts->normal[k], still, before[k], grad_v, &grad);
-      continue;
+    Touch felt = {0};
+    if (s->grad_impulse) {
+      felt = impulse_adj(s, contacts, k, at[k], at[k + 1]);
+      EACH(i) grad_v[i] += felt.after[i];
+      EACH(i) grad.n[i] = felt.normal[i];
+      grad_mass += felt.mass;
     }
-    contact_adj(s->model->walls[w].kind, friction_of(s, w), contacts->normal[k], wall_velocity_of(s, w), before[k], grad_v,
-                &grad);
+    contact_one_adj(s, contacts, k, at[k], grad_v, &grad);
+    if (s->grad_impulse) EACH(i) grad_v[i] += felt.before[i];
+    if (w < 0) continue;
     sum->friction[w] += grad.friction;
     EACH(i) sum->wall_velocity[w][i] += grad.w[i];
     if (s->model->walls[w].moves) turn_adj(s, w, contacts->node, &grad, sum);
   }
+  return grad_mass;
 }
 
 // dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m; g has no component of mass
@@ -232,10 +354,28 @@ CQ_INLINE Row node_adj(NodeSums *sums, const Row decay, const Row p, const Row i
   return momentum_adj(p, inverse, g);
 }
 
+// The contacts of a column backward: dL/dv after them becomes that before them. Beside it, where node_adj does not look, stands
+// what the impulses give the masses of the nodes.
+static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, const real *kept, real *velocity, real *grad,
+                                   cq_partial *sum) {
+  int64_t entry = column->wall_begin;
+  Contacts contacts;
+  for (int32_t z = 0; s->grad_impulse && z < column->count; z++) grad[4 * z + CQ_DIM] = 0;
+  for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++) {
+    const real mass = kept[4 * z + CQ_DIM];
+    if (!contacts.count || !(mass > 0)) continue;
+    contacts_locate(s, column, z, mass, &contacts);
+    const real grad_mass = contacts_adj(s, &contacts, velocity + 4 * z, grad + 4 * z, sum);
+    if (s->grad_impulse) grad[4 * z + CQ_DIM] = grad_mass;
+  }
+}
+
 // From the slabs, which hold dL/dv of the nodes: grid_q = dL/d(momentum, mass) (E14); grid_v = v again, from the record.
 static void grid_adj(cq_scene *s, const void *record, int32_t block) {
   const cq_arrangement *a = s->arrangement;
   cq_partial *sum = &s->partial[block];
+  const real at_mass[4] = {0, 0, CQ_DIM == 2, CQ_DIM == 3};
+  const Row masses = row_comps(at_mass);
   const Row decay = decay_row(s), gravity = gravity_row(s);
   NodeSums sums = {row_zero(), row_zero(), (s->wanted & cq_bit(CQ_FIELD_DAMPING)) != 0};
   real *slab[CQ_RANGES_MAX];
@@ -254,13 +394,11 @@ static void grid_adj(cq_scene *s, const void *record, int32_t block) {
       row_store(grad + 4 * z, g);
     }
     if (!walls) continue;
-    int64_t entry = column->wall_begin;
-    Contacts contacts;
-    for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++)
-      if (contacts.count && kept[4 * z + CQ_DIM] > 0) contacts_adj(s, &contacts, velocity + 4 * z, grad + 4 * z, sum);
+    contacts_of_column_adj(s, column, kept, velocity, grad, sum);
     for (int32_t z = 0; z < column->count; z += 4) {
       const Row p = row_load(kept + 4 * z), inverse = inverse_mass(p), v = row_fma(p, row_mul(inverse, decay), gravity);
-      row_store(grad + 4 * z, node_adj(&sums, decay, p, inverse, v, row_load(grad + 4 * z)));
+      const Row g = row_load(grad + 4 * z), q = node_adj(&sums, decay, p, inverse, v, g);
+      row_store(grad + 4 * z, s->grad_impulse ? row_add(q, row_mul(g, masses)) : q);
     }
   }
   real total[4];

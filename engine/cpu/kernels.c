@@ -36,7 +36,7 @@
 extern const cq_kernels CQ_TABLE;
 const cq_kernels CQ_TABLE = {
     CQ_SIMD == 4 ? "AVX-512" : CQ_SIMD == 3 ? "AVX2" : "baseline", CQ_DIM, sizeof(real), CQ_LANES,
-    load_state, load_params, reorder_params, load_globals, load_actuation, actuation_adj, load_cables, pull_cables,
+    load_state, load_params, reorder_params, load_globals, load_actuation, actuation_adj, load_cables, pull_cables, clear_walls, load_walls, store_impulse,
     bases, reorder,
     p2g, grid, g2p,
 #if !defined(CQ_REAL_DUAL)

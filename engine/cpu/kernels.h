@@ -24,6 +24,13 @@ typedef struct cq_kernels {
   void (*load_cables)(cq_scene *s);
   void (*pull_cables)(cq_scene *s, const cq_slice *in);
 
+  void (*clear_walls)(cq_scene *s);    // they are where they start, and have given nothing
+  // Velocities of walls {walls, dim} in a control step that begins with this engine step, and the way that those that move have made
+  // before it.
+  void (*load_walls)(cq_scene *s, int64_t step, const double *velocity, const double *place);
+  // What walls gave in the running control step, of all ranges: to impulse_out, and cleared for the next.
+  void (*store_impulse)(cq_scene *s);
+
   // sorting: base cells of the slots and the box of them, or that some position is not in the world; and particles into
   // another order, from s->source
   void (*bases)(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end, int32_t lower[3],

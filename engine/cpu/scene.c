@@ -65,6 +65,14 @@ static int alloc_cables(cq_scene *s) {
   return s->cable && s->cable_x && s->cable_force && s->cable_grad && s->cable_share && s->cable_base;
 }
 
+// doubles, or duals in tests
+static int alloc_walls(cq_scene *s) {
+  const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double), walls = (size_t)s->model->wall_count;
+  s->wall_place = cq_alloc(3 * walls, size, "walls");
+  s->impulse = cq_alloc((size_t)s->ranges * (walls + 1) * (size_t)cq_contact_width(s->model->dim), size, "walls");
+  return s->wall_place && s->impulse;
+}
+
 // of each field that the world has, and of each slot
 static int alloc_gradients(cq_scene *s) {
   cq_gradients *g = &s->gradients;
@@ -112,7 +120,7 @@ cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *
   const size_t size = (size_t)kernels->real_bytes, slots = (size_t)slots_of(s);
   s->globals = cq_alloc(4 + 4 * (size_t)model->wall_count, size, "globals");
   s->actuation = cq_alloc(slots * (size_t)cq_scene_actuation_fields(s), size, "actuation");
-  if (!alloc_slots(s) || !s->globals || !s->actuation || !alloc_sorting(s) || !alloc_weight_rows(s) || !alloc_cables(s) ||
+  if (!alloc_slots(s) || !s->globals || !s->actuation || !alloc_sorting(s) || !alloc_weight_rows(s) || !alloc_cables(s) || !alloc_walls(s) ||
       (differentiable && !alloc_adjoint(s, model))) {
     cq_scene_destroy(s);
     return CQ_MEMORY;
@@ -153,7 +161,7 @@ void cq_scene_destroy(cq_scene *s) {
     arrangement_free(s->free_arrangements);
     s->free_arrangements = next;
   }
-  void *owned[] = {s->globals, s->actuation, s->cable, s->cable_x, s->cable_force, s->cable_grad, s->cable_share, s->cable_base,
+  void *owned[] = {s->globals, s->wall_place, s->impulse, s->actuation, s->cable, s->cable_x, s->cable_force, s->cable_grad, s->cable_share, s->cable_base,
                    s->base, s->source, s->source_other, s->plane,
                    s->tally, s->reach, s->grid_v, s->grid_q,
                    s->weight_rows, s->row_actuator, s->row_weight, s->row_entry,

@@ -80,7 +80,7 @@ typedef struct cq_found {
 typedef struct cq_partial {
   int32_t outside;           // a position is not in the world, or not finite
   int32_t lower[3], upper[3];     // box of the base cells
-  double gravity[3], damping, friction[CQ_WALLS_MAX], wall_velocity[CQ_WALLS_MAX][3];
+  double gravity[3], damping, friction[CQ_WALLS_MAX], wall_velocity[CQ_WALLS_MAX][3], wall_place[CQ_WALLS_MAX][3];
 } cq_partial;
 
 // From lower to upper, both included: empty if lower is above.
@@ -99,6 +99,11 @@ typedef struct cq_scene {
   int32_t params;                      // of a particle: CQ_PARAM_SLOTS and the slots of its material
   double *slot[CQ_SLOTS_MAX];          // {n} of values
   void *globals;                       // reals: gravity {3}, friction {walls}, wall velocity {walls, 3}, damping
+
+  // walls: the way that those that move have made up to an engine step, doubles {walls, 3}; what each gave in the running control
+  // step, doubles {ranges, walls + 1, contact width}
+  void *wall_place, *impulse;
+  int64_t wall_place_step;
 
   // the live state
   cq_slice *live;
@@ -133,6 +138,9 @@ typedef struct cq_scene {
   int64_t reach_start[CQ_RANGES_MAX], reach_capacity;
 
   const double *signals, *forces;      // of the running control step
+  double *impulse_out;                 // {walls + 1, contact width} of it, NULL: nobody reads impulses
+  const double *grad_impulse;          // backward the same, NULL: none
+  double *grad_wall_velocity, *grad_wall_place;   // {walls, dim} of it; NULL: velocities of walls are those of all times
 
   // actuators of each chunk, see actuation.inl; rows of a range stand together, from row_width times its first chunk on
   int32_t row_width;                  // of a chunk, at most

@@ -148,7 +148,7 @@ static double *at_step(double *all, int64_t width, int64_t step) { return all ? 
 
 // what control steps were given, from one on
 static cq_controls controls_of(const cq_memo *memo, int32_t from, int32_t count) {
-  return (cq_controls){.at = from, .count = count, .signals = at_step(memo->signals, memo->def.signals, from),
+  return (cq_controls){.at = from, .count = count, .track = memo->def.track, .signals = at_step(memo->signals, memo->def.signals, from),
                        .forces = memo->has_forces ? at_step(memo->forces, memo->def.forces, from) : NULL};
 }
 

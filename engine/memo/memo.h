@@ -15,6 +15,7 @@ typedef struct cq_memo_def {
   int64_t signals, forces;   // doubles of one control step, all scenes
   int64_t budget;            // bytes
   int32_t differentiable;
+  const cq_wall_track *track;   // of the rollout, which keeps it
 } cq_memo_def;
 
 cq_status cq_memo_create(const cq_memo_def *def, cq_memo **memo);

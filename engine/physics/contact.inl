@@ -79,3 +79,43 @@ CQ_INLINE void contact_adj(const int kind, const real friction, const real n[CQ_
     grad_v[i] = gu;
   }
 }
+
+// ---- impulses: what a wall gives to a node, a readout of a step ---------------------------------------------------------------
+
+// numbers of a contact; those of a wall are their sums over its nodes and over the engine steps of a control step
+enum {
+  CONTACT_IMPULSE,
+  CONTACT_NORMAL = CQ_DIM,
+  CONTACT_TANGENTIAL,
+  CONTACT_MOMENT = CONTACT_TANGENTIAL + CQ_DIM,
+  CONTACT_WIDTH = CONTACT_MOMENT + CQ_DIM,
+};
+
+// A node with its velocity before and after one contact. A pin has no normal: it is zero.
+typedef struct {
+  real mass, normal[CQ_DIM], x[CQ_DIM], before[CQ_DIM], after[CQ_DIM];
+} Touch;
+
+// (E70) impulse J = m (v' - v), normal part N = n.J, tangential part J - N n, and N x, whose sum over the sum of N is the centre
+CQ_INLINE void contact_impulse(const Touch *t, real out[CONTACT_WIDTH]) {
+  real normal = 0;
+  EACH(i) out[CONTACT_IMPULSE + i] = t->mass * (t->after[i] - t->before[i]);
+  EACH(i) normal = normal + t->normal[i] * out[CONTACT_IMPULSE + i];
+  out[CONTACT_NORMAL] = normal;
+  EACH(i) out[CONTACT_TANGENTIAL + i] = out[CONTACT_IMPULSE + i] - normal * t->normal[i];
+  EACH(i) out[CONTACT_MOMENT + i] = normal * t->x[i];
+}
+
+// (E71) nodes of the grid stay where they are: x has no gradient
+CQ_INLINE void contact_impulse_adj(const Touch *t, Touch *grad, const real grad_out[CONTACT_WIDTH]) {
+  real out[CONTACT_WIDTH], grad_normal = grad_out[CONTACT_NORMAL];
+  contact_impulse(t, out);
+  EACH(i) grad_normal = grad_normal + grad_out[CONTACT_MOMENT + i] * t->x[i] - grad_out[CONTACT_TANGENTIAL + i] * t->normal[i];
+  EACH(i) {
+    const real g = grad_out[CONTACT_IMPULSE + i] + grad_out[CONTACT_TANGENTIAL + i] + grad_normal * t->normal[i];
+    grad->normal[i] = grad->normal[i] + grad_normal * out[CONTACT_IMPULSE + i] - out[CONTACT_NORMAL] * grad_out[CONTACT_TANGENTIAL + i];
+    grad->mass = grad->mass + g * (t->after[i] - t->before[i]);
+    grad->before[i] = grad->before[i] - t->mass * g;
+    grad->after[i] = grad->after[i] + t->mass * g;
+  }
+}

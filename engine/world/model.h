@@ -99,6 +99,8 @@ void cq_model_destroy(cq_model *model);
 double cq_model_courant(const cq_model *model, const double *const *value);
 int64_t cq_model_field_count(const cq_model *model, int32_t field);   // numbers of a field in one scene, -1 for none
 
+static inline int32_t cq_wall_numbers(const cq_model *m) { return m->wall_count * m->dim; }   // of the velocities of all walls
+
 // A wall at a point: how many unit normals hold it (a corner of a hollow box has several), 0 outside the solid.
 int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const double x[3], double normals[3][3]);
 // What dL/d(first normal) gives the point, added to grad_x; walls with several normals have constant ones.

@@ -10,6 +10,8 @@ void cq_wall_init(cq_wall *wall) {
                     .height_spacing = {1, 1}};
 }
 
+int32_t cq_contact_width(int32_t dim) { return 3 * dim + 1; }
+
 int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const double x[3], double normals[3][3]) {
   return wall_normals(wall, dim, slack, x, normals);
 }

@@ -22,6 +22,9 @@ local message = require "cq.base.message"
 ---@field separable boolean     of kind "sticky": holds what presses against it, and lets go
 ---@field clamp boolean         robots may start within
 ---@field velocity number[]?    of the surface [length/time]
+---@field velocity_at? fun(time: number): any   the same, where it changes
+---@field motion? fun(time: number): any        the way that it has made, where that is given
+---@field name string?           that state:contact finds it by
 ---@field moves boolean         the solid region moves with its velocity; else it stays, as a conveyor does
 local Boundary = { __name = "cq.Boundary" }
 Boundary.__index = Boundary
@@ -60,21 +63,34 @@ local function check_kind(self, name)
   if self.mu and self.mu >= boundary.mu_large then boundary.warn_of_friction(("cq.Boundary.%s: mu = %s"):format(name, text.number(self.mu))) end
 end
 
+local function check_motion(self, name)
+  if self.motion and self.velocity then is.fail("cq.Boundary.%s: give either velocity or motion, not both", name) end
+  if self.motion and self.moves == false then
+    is.fail("cq.Boundary.%s: moves = false is for a surface that slides over a wall that stays; motion moves the wall", name)
+  end
+  if self.moves and not (self.velocity or self.motion) then is.fail("cq.Boundary.%s: a wall that moves needs a velocity", name) end
+end
+
 ---What every wall takes beside its own fields.
 ---@class cq.Boundary.wall.def
 ---@field kind? "sticky"|"slip"|"separate"|"friction"   friction where mu is given, else sticky
 ---@field mu? number            Coulomb's coefficient of friction [-]; for kind "friction", which needs it
----@field velocity? number[]    {dim} of the surface; 0 unless given [length/time]
+---@field velocity? number[]|fun(time: number): any   {dim} of the surface; 0 unless given. A function of time is asked at the start of
+---  each control step, and holds over it [length/time]
+---@field motion? fun(time: number): any   {dim} the way that the wall has made since time 0; in the place of velocity [length]
 ---@field separable? boolean  for kind "sticky": holds what presses against it, and lets go
 ---@field clamp? boolean      robots may start within, to be held; for kind "sticky" and "slip"
+---@field name? string           that state:contact finds it by
 ---@field moves? boolean        the solid moves with its velocity, as it does where one is given; false: it stays, as a conveyor does
 
 -- a family of walls: its own fields beside those that every wall has
 local function family(name, fields, finish)
   fields.kind = is.one_of { "sticky", "slip", "separate", "friction", optional = true }
   fields.mu = is.number { min = 0, optional = true }
-  fields.velocity = point { optional = true }
+  fields.velocity = is.any_of { point(), is.callable(), optional = true }
+  fields.motion = is.callable { optional = true }
   fields.moves = is.boolean { optional = true }
+  fields.name = is.string { optional = true }
   fields.separable = is.boolean { default = false }
   fields.clamp = is.boolean { default = false }
   local spec = is.define("cq.Boundary." .. name, fields)
@@ -83,11 +99,10 @@ local function family(name, fields, finish)
     self.family = name
     self.kind = self.kind or (self.mu and "friction" or "sticky")
     check_kind(self, name)
-    if self.moves and not self.velocity then
-      is.fail("cq.Boundary.%s: a wall that moves needs a velocity", name)
-    end
+    check_motion(self, name)
     self.mu = self.mu or 0
-    if self.moves == nil then self.moves = self.velocity ~= nil end
+    if self.moves == nil then self.moves = self.velocity ~= nil or self.motion ~= nil end
+    if text.is_callable(self.velocity) then self.velocity_at, self.velocity = self.velocity, nil end
     finish(self, name)
     return setmetatable(self, Boundary)
   end

@@ -54,6 +54,7 @@ local spec = is.define("cq.Experiment", {
   optimizer = is.instance { "cq.Optimizer", optional = true },
   trainable = is.table { default = {} },
   memory = is.any { optional = true },
+  contact = is.boolean { default = false },
 })
 
 local function steps_of(def)
@@ -86,6 +87,7 @@ end
 ---@field optimizer? cq.Optimizer    for run:optimize
 ---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name; or cq.param
 ---@field memory? string|number      for what the backward pass needs, as "2 GiB"
+---@field contact? boolean           read what walls and pins give, for state:contact in observer and objective
 
 ---@class cq.Experiment.objective.def
 ---@field final? fun(state: cq.State): cq.Tensor|number                    one number, of the last state
@@ -102,7 +104,8 @@ end
 ---@return cq.Experiment
 local function new(_, fields)
   local def = spec(fields)
-  local self = setmetatable({ world = def.world, observer = def.observer, optimizer = def.optimizer, memory = def.memory }, Experiment)
+  local self = setmetatable({ world = def.world, observer = def.observer, optimizer = def.optimizer, memory = def.memory,
+    contact = def.contact }, Experiment)
   self.steps, self.objective, self.robot = steps_of(def), objective_of(def.objective), def.robot or def.world.robot
   self.params = trainables.make(self.world, self.robot, def.trainable)
   if def.controller then
@@ -131,7 +134,7 @@ function Experiment:rollout(params, watch, steps)
   if controller and params.controller then controller = controller:with(params.controller) end
   local fields = {
     robot = self:body(params), steps = steps or self.steps, observer = self.observer, controller = controller,
-    running = self.objective.running, effort = self.objective.effort, memory = self.memory, watch = watch,
+    running = self.objective.running, effort = self.objective.effort, memory = self.memory, watch = watch, contact = self.contact,
   }
   for name, value in pairs(params.world or {}) do fields[name] = value end
   return self.world:rollout(fields)

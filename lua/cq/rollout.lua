@@ -19,6 +19,8 @@ local engine_policy = require "cq.rollout.engine_policy"
 local memory = require "cq.rollout.memory"
 local control = require "cq.rollout.control"
 local states = require "cq.state"
+local contact = require "cq.rollout.contact"
+local wall_motion = require "cq.rollout.wall_motion"
 local reverse = require "cq.rollout.adjoint"
 local failures = require "cq.rollout.unstable"
 local C, tape = engine.C, T.tape
@@ -30,6 +32,7 @@ local C, tape = engine.C, T.tape
 ---@field running cq.Tensor?        {steps} or {steps, batch}: what running gave after each control step
 ---@field record cq.Tensor?         {steps, ...} or {steps, batch, ...}
 ---@field effort cq.Tensor?         what effort gave: one number, or {batch}
+---@field contact cq.Contact?       what walls and pins gave in each control step, where contact = true
 ---@field signals cq.Tensor         {steps, signals} or {steps, batch, signals}: what the controller gave; plain data
 ---@field steps integer             control steps
 ---@field batch integer             scenes
@@ -76,17 +79,28 @@ function Rollout:require_live(step, what)
     step, at)
 end
 
+-- Before anything is added to the adjoint of the live state, or of the control step before it.
+local function ready_adjoint(self)
+  if self.back then return end
+  if not self.finished then is.fail("world:rollout: no gradient of a state can be taken inside the rollout's own functions") end
+  self:begin_adjoint()
+  -- the rollout itself must be reversed even if only its final state was used
+  self.link:accumulate(0)
+end
+
+---Adds the gradient of what a wall gave in a control step.
+---@internal
+function Rollout:contact_adjoint(at, grad)
+  ready_adjoint(self)
+  contact.add(self, at, grad)
+end
+
 ---Adds the adjoint of a readout of the live state.
 ---@internal
 ---@param def ffi.cdata*       cq_readout
 ---@param grad ffi.cdata*      double*
 function Rollout:read_adjoint(def, grad)
-  if not self.back then
-    if not self.finished then is.fail("world:rollout: no gradient of a state can be taken inside the rollout's own functions") end
-    self:begin_adjoint()
-    -- the rollout itself must be reversed even if only its final state was used
-    self.link:accumulate(0)
-  end
+  ready_adjoint(self)
   engine.check(C.cq_rollout_read_adjoint(self.handle, def, grad), "world:rollout")
 end
 
@@ -95,7 +109,7 @@ end
 function Rollout:begin_adjoint()
   self:require_live(self.steps, "world:rollout")
   if self.adjoint_begun then return end
-  C.cq_rollout_want(self.handle, fields.wanted(self.set))
+  C.cq_rollout_want(self.handle, fields.wanted(self.set) + wall_motion.wanted(self.wall_motion))
   engine.check(C.cq_rollout_begin_adjoint(self.handle), "world:rollout")
   self.adjoint_begun = true
 end
@@ -205,6 +219,7 @@ local function forward(self)
     i = to
   end
   self.phase, self.finished = nil, true
+  if self.contact_asked then self.outputs.contact_rows = contact.rows(self) end
   if self.effort_cost then self.outputs.effort = control.effort(self, self.keep:signals()):detach():copy() end
 end
 
@@ -237,6 +252,7 @@ local kinds = {
   running = is.callable { optional = true },
   effort = is.callable { optional = true },
   record = is.callable { optional = true },
+  contact = is.boolean { default = false },
   watch = is.callable { optional = true },
   memory = is.any { optional = true },
 }
@@ -247,19 +263,23 @@ local function new(world, def, on)
   local self = setmetatable({
     world = world, steps = def.steps, batch = def.batch, outputs = {}, at = 0,
     running_cost = def.running, effort_cost = def.effort, recorder = def.record, watch = def.watch, adjoint_begun = false,
+    contact_asked = def.contact,
   }, Rollout)
   control.prepare(self, def)
   self.engine_policy = engine_policy.of(self)
   -- do observer, controller or actuators see the states between in Lua, or anybody else?
   self.sees = not (self.engine_policy or control.is_blind(self))
   self.stops = self.sees or def.running ~= nil or def.record ~= nil or def.watch ~= nil
+  self.wall_motion = wall_motion.collect(world, def)
   self.set = fields.collect(world, def)
+  if def.contact then contact.check(world) end
   self.entry = world.pool:acquire(self, {
-    batch = def.batch, steps = def.steps, differentiable = on ~= nil,
+    batch = def.batch, steps = def.steps, differentiable = on ~= nil, contact = def.contact,
     memory = def.memory and memory.bytes(def.memory, "world:rollout: memory"),
   })
   self.handle = self.entry.handle
   fields.apply(world, self.entry, self.set)
+  wall_motion.apply(self.entry, self.wall_motion)
   self.keep = control.keep(self, on ~= nil)
   return self
 end
@@ -274,12 +294,14 @@ end
 ---@field effort? fun(u: cq.Tensor): cq.Tensor|number   a cost of all signals {steps, signals} or {steps, batch, signals}; one number, or
 ---  {batch}. It stops nothing, so that it is the quickest way to punish signals and their changes
 ---@field record? fun(state: cq.State): cq.Tensor                          what is kept after each control step
+---@field contact? boolean             read what walls and pins give in each control step, for rollout.contact and state:contact
 ---@field watch? fun(state: cq.State, u: cq.Tensor?)   for looking on: at the start (u nil), and after each control step
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given
 ---@field gravity? any                {dim}, instead of the world's; this and the following also with the batch before it
 ---@field damping? any                one number, instead of the world's
 ---@field friction? any               one number, or {walls}
----@field wall_velocity? any          {dim}, or {walls, dim}
+---@field wall_velocity? any          {dim}, or {walls, dim}; for each control step {steps, walls, dim}, with the batch before it if
+---  it differs between scenes, or a function of the time that a control step begins at, which gives {dim} or {walls, dim}
 
 ---Runs scenes through control steps. One operation on the tape that records; without one nothing is remembered.
 ---
@@ -301,12 +323,12 @@ function rollout.run(world, given)
   end
   self.running = self.outputs.running and self.outputs.running.tensor
   self.record = self.outputs.record and self.outputs.record.tensor
-  self.effort = self.outputs.effort
+  self.effort, self.contact_rows = self.outputs.effort, self.outputs.contact_rows
   self.signals = self.keep:signals()
   self.state = states.new(self, self.steps)
   if on then
     self.link = T.zeros {}
-    local outputs, names = { self.link }, { "running", "record", "effort" }
+    local outputs, names = { self.link }, { "running", "record", "effort", "contact_rows" }
     for _, name in ipairs(names) do outputs[#outputs + 1] = self[name] end
     tape.custom { name = "rollout", outputs = outputs, backward = function(_, ...)
       local grads, at = {}, 0
@@ -323,6 +345,7 @@ function rollout.run(world, given)
       if not fine then error(why, 0) end
     end }
   end
+  if def.contact then self.contact = contact.of(self.contact_rows, world) end
   return self
 end
 

@@ -44,6 +44,40 @@ struct contact_map {
   }
 };
 
+// what one contact gives, by mass, normal, velocity before and after; its node stands still
+struct impulse_map {
+  enum { M = 0, N = 1, BEFORE = N + D, AFTER = BEFORE + D, inputs = AFTER + D, outputs = 3 * D + 1 };
+  template <typename T, typename touch> static void fill(const T *in, touch *t) {
+    t->mass = in[M];
+    for (int i = 0; i < D; i++) {
+      t->normal[i] = in[N + i];
+      t->x[i] = 0.7 * i - 0.4;
+      t->before[i] = in[BEFORE + i];
+      t->after[i] = in[AFTER + i];
+    }
+  }
+  void draw(double *in) const {
+    for (int k = 0; k < inputs; k++) in[k] = uniform(-1, 1);
+    in[M] = uniform(0.1, 2);
+  }
+  void primal(const dual *in, dual *out) const {
+    over_dual::Touch t;
+    fill(in, &t);
+    over_dual::contact_impulse(&t, out);
+  }
+  void adjoint(const double *in, double *grad_in, const double *grad_out) const {
+    product::Touch t, grad = {};
+    fill(in, &t);
+    product::contact_impulse_adj(&t, &grad, grad_out);
+    grad_in[M] = grad.mass;
+    for (int i = 0; i < D; i++) {
+      grad_in[N + i] = grad.normal[i];
+      grad_in[BEFORE + i] = grad.before[i];
+      grad_in[AFTER + i] = grad.after[i];
+    }
+  }
+};
+
 static contact_map contact_with(int kind, branch side) {
   contact_map map = {};
   map.kind = kind;
@@ -92,6 +126,9 @@ static void check_contacts(void) {
         hold(contact_with(kind, (branch)side), name,
              (free ? wall : 0) | (still ? velocity : 0) | (free || still ? normal : 0) | (slides ? 0 : friction));
     }
+  char name[64];
+  snprintf(name, sizeof name, "%dD impulse", D);
+  hold(impulse_map{}, name);
   check_kink("separate at zero normal speed", CQ_CONTACT_SEPARATE, 0, 0.5, 0, true);
   check_kink("hold at zero normal speed", CQ_CONTACT_HOLD, 0, 0.5, 0, true);
   check_kink("hold, pressed by next to nothing", CQ_CONTACT_HOLD, 0, 0.5, 1e-15, false);

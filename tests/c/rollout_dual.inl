@@ -10,6 +10,7 @@ typedef std::vector<double> numbers;
 // A direction in everything that a rollout takes, in the user's order: zero but for what is differentiated.
 struct heading {
   numbers field[CQ_FIELD_COUNT], slot[CQ_SLOTS_MAX], signals, forces;   // signals {steps, actuators}, forces {steps, count, D}
+  numbers walls, places;                                             // {steps, walls, D} velocities, and what they make; or empty
   int32_t step;                                                      // control step that runs
   std::vector<dual> room;                                            // as large as the largest array of a scene
 };
@@ -89,6 +90,27 @@ static void load_cables_seeded(cq_scene *s) {
   }
 }
 
+static void load_walls_seeded(cq_scene *s, int64_t step, const double *velocity, const double *place) {
+  const int32_t walls = s->model->wall_count;
+  const size_t at = (size_t)(toward.step * walls * D);
+  load_walls(s, step, velocity, place);
+  for (int32_t w = 0; w < walls; w++)
+    for (int i = 0; i < D; i++) {
+      ((dual *)s->globals)[3 + walls + 3 * w + i].slope = toward.walls[at + (size_t)(w * D + i)];
+      ((dual *)s->wall_place)[3 * w + i].slope = toward.places[at + (size_t)(w * D + i)];
+    }
+}
+
+// the weights of the impulses of a control step in the loss, and what they have given its slope
+static const double *impulse_weight;
+static double impulse_slope;
+
+static void store_impulse_seeded(cq_scene *s) {
+  for (int32_t r = 0; r < s->ranges; r++)
+    for (int32_t k = 0; k < (s->model->wall_count + 1) * CONTACT_WIDTH; k++) impulse_slope += impulse_weight[k] * impulse_of(s, r)[k].slope;
+  store_impulse(s);
+}
+
 // ---- one rollout over dual numbers -----------------------------------------------------------------------------------------
 
 struct subject {
@@ -98,6 +120,7 @@ struct subject {
   heading value;             // what the rollout takes, as the direction is held
   numbers weight;            // of the loss {n, FIELDS}
   numbers derived;           // of the derived readouts in it {n, quantities, DD}
+  numbers impulse;           // of the impulses of walls and pins {steps, walls + 1, CONTACT_WIDTH}
 };
 
 // the direction in the slots of a particle, from that in the fields
@@ -160,6 +183,8 @@ static double slope_of_loss(const subject &t) {
   kernels.load_globals = load_globals_seeded;
   kernels.load_actuation = load_drive_seeded;
   kernels.load_cables = load_cables_seeded;
+  kernels.load_walls = load_walls_seeded;
+  kernels.store_impulse = store_impulse_seeded;
   cq_scene s;
   cq_worker worker = {0, 1, NULL, NULL, 0, 0};
   REQUIRE(cq_scene_create(&s, m, &kernels, 0) == CQ_OK);
@@ -169,11 +194,18 @@ static double slope_of_loss(const subject &t) {
   toward.step = 0;
   s.signals = t.value.signals.data();
   s.forces = t.value.forces.data();
+  impulse_slope = 0;
+  const size_t impulses = (size_t)(m->wall_count + 1) * CONTACT_WIDTH, velocities = (size_t)m->wall_count * D;
+  numbers given(impulses);
+  s.impulse_out = t.impulse.empty() ? NULL : given.data();
   REQUIRE(cq_scene_begin(&s, &worker) == CQ_OK);
   for (int32_t i = 0; i < CONTROL_STEPS; i++) {
     toward.step = i;
     s.signals = &t.value.signals[(size_t)(i * m->actuator_count)];
     s.forces = &t.value.forces[(size_t)(i * m->force_count * D)];
+    impulse_weight = t.impulse.data() + (size_t)i * impulses;
+    const size_t at = (size_t)i * velocities;
+    if (!t.value.walls.empty()) kernels.load_walls(&s, i * SUBSTEPS, &t.value.walls[at], &t.value.places[at]);
     REQUIRE(cq_scene_advance(&s, &worker, NULL) == CQ_OK);
   }
   double slope = 0;
@@ -181,6 +213,7 @@ static double slope_of_loss(const subject &t) {
     for (int k = 0; k < FIELDS; k++)
       slope += t.weight[(size_t)(p * FIELDS + k)] * slot_at((dual *)s.live->data, FIELDS, s.arrangement->slot[p], k)->slope;
   if (!t.derived.empty()) slope += slope_of_derived(&s, t);
+  slope += impulse_slope;
   cq_scene_destroy(&s);
   return slope;
 }
@@ -240,6 +273,7 @@ static void run_product(subject &t, numbers &grad_signals, numbers &grad_forces)
     gather(t, field[f], weight.data(), true);
   }
   if (!t.derived.empty()) seed_derived(t);
+  if (!t.impulse.empty()) REQUIRE(cq_rollout_contact_adjoint(t.rollout, 0, CONTROL_STEPS, t.impulse.data()) == CQ_OK);
   grad_signals.assign(CONTROL_STEPS * actuators, 0);
   grad_forces.assign(CONTROL_STEPS * forces, 0);
   for (size_t i = CONTROL_STEPS; i-- > 0;)
@@ -281,6 +315,7 @@ static void open_subject(subject &t, int side, void (*change)(test_scene *), voi
   cq_rollout_def def;
   cq_rollout_def_init(&def);
   def.steps = CONTROL_STEPS;
+  def.contact = test_device() == CQ_DEVICE_CPU;
   REQUIRE(cq_rollout_create(t.world, &def, &t.rollout) == CQ_OK);
   TEST_FIELDS_EACH(f) {
     const int64_t count = cq_field_count(t.world, f);
@@ -297,6 +332,9 @@ static void open_subject(subject &t, int side, void (*change)(test_scene *), voi
   toward.forces.assign(t.value.forces.size(), 0);
   for (numbers &slot : toward.slot) slot.assign((size_t)t.scene.n, 0);
   for (int64_t k = 0; k < t.scene.n * FIELDS; k++) t.weight.push_back(test_random() / (double)t.scene.n);
+  double mass = 0;
+  for (double m : t.value.field[CQ_FIELD_MASS]) mass += m;
+  for (int k = 0; def.contact && k < CONTROL_STEPS * (d.wall_count + 1) * CONTACT_WIDTH; k++) t.impulse.push_back(test_random() / mass);
 }
 
 // each field by itself and each wall by itself, or all of them together
@@ -405,4 +443,43 @@ static void check_movers(void) {
       cq_world_destroy(t.world);
       test_scene_free(&t.scene);
     }
+}
+
+// ---- walls whose velocity changes -----------------------------------------------------------------------------------------------
+
+// velocities of a rollout, and the way that the product makes of them
+static void set_walls(const subject &t, const numbers &velocity, numbers &place) {
+  REQUIRE(cq_rollout_set_walls(t.rollout, velocity.data(), 0) == CQ_OK && cq_rollout_begin(t.rollout) == CQ_OK);
+  place.assign(t.rollout->track.place, t.rollout->track.place + velocity.size());
+}
+
+// all walls at each control step, those that stay as conveyors
+static void check_shaking(void (*shape)(test_scene *), const char *name, int kind) {
+  subject t;
+  numbers grad_signals, grad_forces;
+  open_subject(t, D == 3 ? 5 : 8, NULL, shape, kind);
+  const size_t each = (size_t)t.scene.def.wall_count * D, count = CONTROL_STEPS * each;
+  for (size_t k = 0; k < count; k++)
+    t.value.walls.push_back(t.value.field[CQ_FIELD_WALL_VELOCITY][k % each] + 0.1 * sin(0.4 * (double)(k / each) + (double)(k % each)));
+  toward.walls.assign(count, 0);
+  set_walls(t, t.value.walls, t.value.places);
+  run_product(t, grad_signals, grad_forces);
+  numbers gradient(count);
+  REQUIRE(cq_rollout_walls_gradient(t.rollout, gradient.data(), 0) == CQ_OK);
+  char line[64];
+  snprintf(line, sizeof line, "%s, shaking", name);
+  const double along = head(toward.walls, t.value.walls, gradient, 0, count);
+  set_walls(t, toward.walls, toward.places);
+  compare(t, line, along);
+  cq_world_destroy(t.world);
+  test_scene_free(&t.scene);
+}
+
+static void check_shakers(void) {
+  check_shaking(ball, "ball", CQ_CONTACT_FRICTION);
+  check_shaking(room, "room", CQ_CONTACT_SLIP);
+  check_shaking(piston, "piston", CQ_CONTACT_STICKY);
+  check_shaking(closing_box, "closing box", CQ_CONTACT_SEPARATE);
+  check_shaking(plane_wall, "plane", CQ_CONTACT_HOLD);
+  check_shaking(hills, "hills", CQ_CONTACT_FRICTION);
 }

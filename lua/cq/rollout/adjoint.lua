@@ -6,6 +6,8 @@ local engine = require "cq.base.engine"
 local fields = require "cq.rollout.fields"
 local control = require "cq.rollout.control"
 local states = require "cq.state"
+local contact = require "cq.rollout.contact"
+local wall_motion = require "cq.rollout.wall_motion"
 local tree = require "cq.rollout.tree"
 local C, tape = engine.C, T.tape
 
@@ -156,15 +158,16 @@ local function start_adj(self, inner, grad_hidden)
   inner:backward(tree.flatten(start, "the hidden state"), grad_hidden)
 end
 
----Carries the gradients of running {steps, ...}, record {steps, ...} and effort, and of readouts of the final state that have been
+---Carries the gradients of running {steps, ...}, record {steps, ...}, effort and contact, and of readouts of the final state that have been
 ---added already, back to everything that the rollout depends on.
 ---@param self cq.Rollout
----@param wanted { running: cq.Tensor|false|nil, record: cq.Tensor|false|nil, effort: cq.Tensor|false|nil }
+---@param wanted table<"running"|"record"|"effort"|"contact_rows", cq.Tensor|false|nil>
 local function reverse(self, wanted)
   self:begin_adjoint()
   local back, inner, grad_hidden = back_of(self), tape.new(), {}
   self.back, self.wanted = back, wanted
   effort_adj(self, inner)
+  if wanted.contact_rows then contact.add_all(self, wanted.contact_rows) end
   for i = self.steps - 1, 0, -1 do
     if self.wanted.running or self.wanted.record then
       back:reach(i + 1)
@@ -185,6 +188,7 @@ local function reverse(self, wanted)
   start_adj(self, inner, grad_hidden)
   self.phase = nil
   fields.push_gradients(self.handle, self.set)
+  wall_motion.push(self.handle, self.wall_motion)
 end
 
 return reverse

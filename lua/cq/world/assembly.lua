@@ -82,8 +82,13 @@ end
 ---@return ffi.cdata* structs, table keep    memory that must live until the world is made
 function assembly.walls(walls, domain)
   local structs, keep = ffi.new("cq_wall[?]", math.max(#walls, 1)), {}
+  local named = { pins = "the pins" }
   for w, wall in ipairs(walls) do
     local dim, by = wall:dim()
+    if wall.name and named[wall.name] then
+      is.fail("cq.World: wall %d (%s) has the name %q, which is that of %s", w, wall.family, wall.name, named[wall.name])
+    end
+    if wall.name then named[wall.name] = "wall " .. w end
     if dim and dim ~= domain.dim then
       is.fail("cq.World: wall %d (%s) is %dD by its %s, the world is %dD", w, wall.family, dim, by, domain.dim)
     end
@@ -152,6 +157,7 @@ local function fill_pins(def, robots, arrays)
   end
   arrays.pins = ffi.new("int32_t[?]", math.max(#list, 1), list)
   def.pin_count, def.pins = #list, arrays.pins
+  return #list
 end
 
 ---Stress signals of all robots: their directions, and an entry for every particle that follows one.
@@ -240,7 +246,7 @@ function assembly.fill(def, robots, walls, domain)
   fill_fields(def, robots, base)
   def.wall_count, def.walls = #walls, arrays.walls
   fill_materials(def, robots, arrays)
-  fill_pins(def, robots, arrays)
+  layout.pin_count = fill_pins(def, robots, arrays)
   layout.stress = fill_stresses(def, robots, arrays)
   layout.force = fill_forces(def, robots, arrays)
   layout.cable = cables.fill(def, robots, domain.dx)

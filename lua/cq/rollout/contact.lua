@@ -1,0 +1,124 @@
+-- contact: what walls and pins give in each control step of a rollout, as tensors of it and as state:contact. Of the engine comes
+-- a row of numbers for each wall and one for the pins: impulse {dim}, normal, tangential {dim}, normal times place {dim}.
+local ffi = require "ffi"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local class = require "cq.tensor.class"
+local engine = require "cq.base.engine"
+local C, tape = engine.C, T.tape
+
+local DOUBLE = ffi.sizeof "double"
+
+---What walls and pins give to bodies in each control step, of world:rollout { contact = true }: impulses [mass length/time]. Divided
+---by the control step they are mean forces. With a batch the scene is the second dimension.
+---@class cq.Contact
+---@field impulse cq.Tensor?     {steps, walls, dim} of each wall; nil in a world without walls
+---@field normal cq.Tensor?      {steps, walls} the part along the normals of the wall: above 0 where it pushes
+---@field tangential cq.Tensor?  {steps, walls, dim} the rest: friction, and what a sticky wall holds
+---@field center cq.Tensor?      {steps, walls, dim} centre of pressure [length]; 0 where normal is
+---@field pins cq.Tensor?        {steps, dim} impulse of all pins together; nil in a world without pins
+
+local contact = {}
+
+local function width_of(world) return C.cq_contact_width(world.dim) end
+
+-- the parts of rows {..., width} of walls
+local function parts(rows, dim)
+  local normal = rows:slice(dim + 1, dim + 1, -1):squeeze(-1)
+  local moment, none = rows:slice(2 * dim + 2, 3 * dim + 1, -1), normal:equals(0)
+  return {
+    impulse = rows:slice(1, dim, -1), normal = normal, tangential = rows:slice(dim + 2, 2 * dim + 1, -1),
+    center = moment * none:select(0, 1 / none:select(1, normal)):unsqueeze(-1),
+  }
+end
+
+---Refuses a rollout that has nothing to read.
+---@param world cq.World
+function contact.check(world)
+  if #world.walls == 0 and world.layout.pin_count == 0 then
+    is.fail("world:rollout: contact = true, but the world has no walls and no robot has pins")
+  end
+end
+
+---All that the engine has written {steps, batch, walls + 1, width}, without the batch if there is none.
+---@param roll cq.Rollout
+---@return cq.Tensor
+function contact.rows(roll)
+  local shape = { roll.steps, roll.batch, #roll.world.walls + 1, width_of(roll.world) }
+  if roll.batch == 1 then table.remove(shape, 2) end
+  local out = T.empty(shape)
+  ffi.copy(out:data(), C.cq_rollout_contact(roll.handle), out.count * DOUBLE)
+  return out
+end
+
+---@param rows cq.Tensor     of contact.rows
+---@param world cq.World
+---@return cq.Contact
+function contact.of(rows, world)
+  local walls = #world.walls
+  local out = walls > 0 and parts(rows:slice(1, walls, -2), world.dim) or {}
+  if world.layout.pin_count > 0 then
+    out.pins = rows:slice(walls + 1, walls + 1, -2):squeeze(-2):slice(1, world.dim, -1)
+  end
+  return out
+end
+
+-- which row belongs to a wall, from 0
+local function find(world, which)
+  local walls = world.walls
+  if which == "pins" then
+    if world.layout.pin_count > 0 then return #walls end
+    is.fail("state:contact: no robot of this world has pins")
+  end
+  if #walls == 0 then is.fail("state:contact: this world has no walls, only pins; ask for \"pins\"") end
+  if type(which) == "number" and which % 1 == 0 and which >= 1 and which <= #walls then return which - 1 end
+  local names = {}
+  for k, wall in ipairs(walls) do
+    if which == wall or which ~= nil and which == wall.name then return k - 1 end
+    if wall.name then names[#names + 1] = ("%q"):format(wall.name) end
+  end
+  is.fail("state:contact: needs a wall, by its number from 1 to %d%s, or \"pins\", got %s", #walls,
+    #names > 0 and " or its name, of which there are " .. text.join(names) or " (a wall has a name where cq.Boundary was given one)",
+    text.describe(which))
+end
+
+local function read_back(node, gradient) node.a:contact_adjoint(node.extra, gradient) end
+
+---What a wall, or the pins, gave in the control step before a state.
+---@param state cq.State
+---@param which any
+function contact.read(state, which)
+  local roll, world, what = state.roll, state.world, "state:contact"
+  if not roll.contact_asked then is.fail("%s: nobody asked for it; give world:rollout contact = true", what) end
+  local row = find(world, which)
+  if state.step == 0 then is.fail("%s: no control step was made before the first state", what) end
+  roll:require_live(state.step, what)
+  local width, rows = width_of(world), #world.walls + 1
+  local out = class.make(state.batch > 1 and { state.batch, width } or { width })
+  local from = C.cq_rollout_contact(roll.handle) + ((state.step - 1) * state.batch * rows + row) * width
+  for b = 0, state.batch - 1 do ffi.copy(out:data() + b * width, from + b * rows * width, width * DOUBLE) end
+  if tape.recording() then tape.push(read_back, out, roll, nil, { step = state.step - 1, row = row }) end
+  if row == #world.walls then return { impulse = out:slice(1, world.dim, -1) } end
+  return parts(out, world.dim)
+end
+
+---Adds the gradient {batch, width} of what one wall gave in a control step.
+---@param roll cq.Rollout
+---@param at { step: integer, row: integer }
+---@param gradient ffi.cdata*
+function contact.add(roll, at, gradient)
+  local width, rows = width_of(roll.world), #roll.world.walls + 1
+  local grad = ffi.new("double[?]", roll.batch * rows * width)
+  for b = 0, roll.batch - 1 do ffi.copy(grad + (b * rows + at.row) * width, gradient + b * width, width * DOUBLE) end
+  engine.check(C.cq_rollout_contact_adjoint(roll.handle, at.step, 1, grad), "world:rollout")
+end
+
+---Adds the gradient of all rows.
+---@param roll cq.Rollout
+---@param gradient cq.Tensor
+function contact.add_all(roll, gradient)
+  engine.check(C.cq_rollout_contact_adjoint(roll.handle, 0, roll.steps, gradient:data()), "world:rollout")
+end
+
+return contact

@@ -1,0 +1,143 @@
+-- wall_motion: velocities of walls that change from one control step to the next: a floor that shakes, a gripper that closes. They are
+-- given to a rollout as a tensor or a function of time, or belong to the world's walls; the engine gives their gradient.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local field = require "cq.base.field"
+local T = require "cq.tensor"
+local engine = require "cq.base.engine"
+local shape_text = require("cq.tensor.class").shape_text
+local C = engine.C
+
+local wall_motion = {}
+
+-- numbers and tensors in lists, as one tensor on the tape
+local function joined(value, what)
+  if type(value) == "number" or T.is_tensor(value) then return T.as_tensor(value) end
+  if type(value) ~= "table" or #value == 0 then is.fail("%s must give a list or a tensor, got %s", what, text.describe(value)) end
+  local list = {}
+  for k, part in ipairs(value) do list[k] = joined(part, what) end
+  return T.stack(list, 1)
+end
+
+local function same(shape, wanted)
+  if #shape ~= #wanted then return false end
+  for k, size in ipairs(wanted) do
+    if shape[k] ~= size then return false end
+  end
+  return true
+end
+
+local function require_finite(tensor, what, time)
+  if not tensor:finite() then is.fail("%s gave a number that is not finite at time %s", what, text.number(time)) end
+  return tensor
+end
+
+-- what a function of time gives a wall {dim}
+local function ask(f, time, dim, what)
+  local out = joined(f(time), what)
+  if not same(out:shape(), { dim }) then is.fail("%s must give {%d}, got %s", what, dim, shape_text(out:shape())) end
+  return require_finite(out, what, time)
+end
+
+-- the velocity of a wall of the world in the control step that begins at a time
+local function velocity_of(wall, k, time, world)
+  local dim, dt, name = world.dim, world.control_dt, ("cq.Boundary.%s (wall %d): "):format(wall.family, k)
+  if wall.velocity_at then return ask(wall.velocity_at, time, dim, name .. "velocity") end
+  if not wall.motion then return world.layout.base.wall_velocity[k] end
+  local what = name .. "motion"
+  local before = ask(wall.motion, time, dim, what)
+  if time == 0 and before:detach():abs():max():item() > 0 then
+    is.fail("%s must give zeros at time 0, where the wall stands at its place, got %s", what, tostring(before:detach()))
+  end
+  return (ask(wall.motion, time + dt, dim, what) - before) / dt
+end
+
+-- {steps, walls, dim} of the world's own walls; nil: none of them changes
+local function of_world(world, steps)
+  local any = false
+  for _, wall in ipairs(world.walls) do any = any or wall.velocity_at or wall.motion end
+  if not any then return nil end
+  local rows = {}
+  for i = 1, steps do
+    local row = {}
+    for k, wall in ipairs(world.walls) do row[k] = velocity_of(wall, k, (i - 1) * world.control_dt, world) end
+    rows[i] = T.stack(row, 1)
+  end
+  return T.stack(rows, 1)
+end
+
+-- {steps, walls, dim} by a function of time
+local function of_function(world, f, steps)
+  local what, walls, rows = "world:rollout: wall_velocity", #world.walls, {}
+  for i = 1, steps do
+    local time = (i - 1) * world.control_dt
+    local row = joined(f(time), what)
+    if same(row:shape(), { world.dim }) then row = row:unsqueeze(1):expand { walls, world.dim } end
+    if not same(row:shape(), { walls, world.dim }) then
+      is.fail("%s must give {%d} or {%d, %d}, got %s", what, world.dim, walls, world.dim, shape_text(row:shape()))
+    end
+    rows[i] = require_finite(row, what, time)
+  end
+  return T.stack(rows, 1)
+end
+
+-- a tensor for each control step, and whether each scene has its own; nil: it is none of these
+local function of_tensor(world, value, steps, batch)
+  if type(value) ~= "table" then return nil end
+  local tensor = T.as_tensor(value)
+  local walls, dim, shape = #world.walls, world.dim, tensor:shape()
+  local each = same(shape, { steps, walls, dim })
+  if each and batch > 1 and steps == batch then
+    is.fail("world:rollout: wall_velocity %s may be of %d control steps or of %d scenes; give {%d, %d, %d, %d}, of scenes and control steps",
+      shape_text(shape), steps, batch, batch, steps, walls, dim)
+  end
+  if each or batch > 1 and same(shape, { batch, steps, walls, dim }) then return tensor, not each end
+  if #shape > 2 and not (batch > 1 and same(shape, { batch, walls, dim })) then
+    is.fail("world:rollout: wall_velocity must have the shape {%d}, {%d, %d} or {%d, %d, %d} of control steps%s, got %s", dim, walls, dim, steps, walls,
+      dim, batch > 1 and (", with the batch of %d before it if it differs between scenes"):format(batch) or "", shape_text(shape))
+  end
+end
+
+---Takes velocities that change out of a rollout's definition; nil: walls have one velocity.
+---@param world cq.World
+---@param def table            of world:rollout; wall_velocity is taken out of it
+---@return { tensor: cq.Tensor, per_scene: boolean }?
+function wall_motion.collect(world, def)
+  local value, tensor, per_scene = def.wall_velocity, nil, false
+  if value ~= nil and #world.walls == 0 then is.fail("world:rollout: wall_velocity is given, but the world has no walls") end
+  if value == nil then
+    tensor = of_world(world, def.steps)
+  elseif text.is_callable(value) and not T.is_tensor(value) then
+    tensor = of_function(world, value, def.steps)
+  else
+    tensor, per_scene = of_tensor(world, value, def.steps, def.batch)
+  end
+  if not tensor then return nil end
+  if not tensor:finite() then is.fail("world:rollout: wall_velocity must be finite") end
+  def.wall_velocity = nil
+  return { tensor = tensor, per_scene = per_scene }
+end
+
+---Gives them to the engine, or takes back those of an earlier rollout.
+---@param entry table          of the pool
+---@param motion table?        of collect
+function wall_motion.apply(entry, motion)
+  if not (motion or entry.wall_motion) then return end
+  entry.wall_motion = motion ~= nil
+  engine.check(C.cq_rollout_set_walls(entry.handle, motion and motion.tensor:data() or nil, motion and motion.per_scene and 1 or 0), "world:rollout")
+end
+
+---The bit of the gradient that push will ask for.
+function wall_motion.wanted(motion)
+  return motion and motion.tensor.requires_grad and 2 ^ field.by_name.wall_velocity.id or 0
+end
+
+---Pushes the engine's gradient on to what was given. After the adjoint has reached step 0.
+function wall_motion.push(handle, motion)
+  if not (motion and motion.tensor.requires_grad) then return end
+  local grad = T.empty(motion.tensor:shape())
+  engine.check(C.cq_rollout_walls_gradient(handle, grad:data(), motion.per_scene and 1 or 0), "world:rollout")
+  motion.tensor:accumulate(grad)
+end
+
+return wall_motion
