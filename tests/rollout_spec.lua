@@ -435,9 +435,10 @@ describe("a rollout", function()
   end)
 
   it("refuses a running cost that gives something else on the way back", function()
-    local running, effort = unpack(costs.changing())
-    assert(running:find("running gave another result when it ran again", 1, true) and running:find("in running, control step 12 of 12", 1, true), running)
-    assert(effort:find("effort gave another result when it ran again", 1, true), effort)
+    local of_running, of_effort = unpack(costs.changing())
+    assert(of_running:find("running gave another result when it ran again", 1, true), of_running)
+    assert(of_running:find("in running, control step 12 of 12", 1, true), of_running)
+    assert(of_effort:find("effort gave another result when it ran again", 1, true), of_effort)
   end)
 
   it("forgets what an earlier rollout has set", function()
