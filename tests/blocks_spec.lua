@@ -22,6 +22,17 @@ describe("the Lua blocks of", function()
   end
 end)
 
+it("the links of the documents lead to files", function()
+  local problems = {}
+  for _, path in ipairs(documents) do
+    local folder = path:match "^(.*/)" or ""
+    for target in process.read(path):gmatch "%]%(([^)#]+)" do
+      if not target:find "^%a+:" and not host.kind(folder .. target) then problems[#problems + 1] = path .. ": " .. target end
+    end
+  end
+  assert(#problems == 0, table.concat(problems, "\n"))
+end)
+
 describe("a block", function()
   local folder
 
