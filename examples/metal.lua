@@ -14,5 +14,5 @@ for k, load in ipairs(scene.loads) do
     scene.stretch(roll.state, k), scene.expected[k]))
 end
 local colour, camera = { by = "von_mises", range = { 0, 2.5 } }, { eye = { 5, 6, 15 }, target = { 4.2, 3.2, 1 } }
-run:render("metal.mp4", { colour = colour, camera = camera, speed = 6 })
+run:render("metal.mp4", { colour = colour, camera = camera, speed = 6, fps = 10, width = 800 })
 run:render("metal.png", { colour = { by = "von_mises", range = { 0, 1 } }, camera = camera, fps = 1 })

@@ -13,5 +13,5 @@ for k, load in ipairs(scene.loads) do
   print(("%3d kPa: a stretch of %.3f, expected %.3f"):format(load, scene.stretch(roll.state, k), scene.expected[k]))
 end
 local colour = { by = "von_mises", unit = "kPa", range = { 0, 1500 } }
-run:render("tension.mp4", { colour = colour, speed = 5e-3 })
+run:render("tension.mp4", { colour = colour, speed = 5e-3, fps = 10, width = 800 })
 run:render("tension.png", { colour = colour, fps = 1 })
