@@ -1,6 +1,6 @@
--- A viscoelastic bar creeps under a load and creeps back, beside an elastic one.                  cqlua examples/creep.lua
--- Source: the standard linear solid, in scenes/creeping_bars.lua. Expect: strains within 3 % of the closed form's largest; the picture is of a load
--- twenty times as large, just before it goes.
+-- A viscoelastic bar creeps under a load and creeps back, beside an elastic one.             cqlua examples/creep.lua
+-- Source: the standard linear solid, in scenes/creeping_bars.lua. Expect: strains within 3 % of the closed form's
+-- largest; the picture is of a load twenty times as large, just before it goes.
 local cq = require "cq"
 
 local function experiment(scene, duration)
@@ -19,6 +19,6 @@ run:rollout(run.params, function(state)
 end)
 
 local large  = require "scenes.creeping_bars" { load = 0.4, modulus = 3 }
-local colour = { by = "von_mises", range = { 0, 0.6 } }
+local colour = { by = "von_mises", range = { 0, 0.5 } }
 experiment(large, 60):render("creep.mp4", { colour = colour, speed = 12 })
 experiment(large, 6):render("creep.png", { colour = colour, fps = 1 })

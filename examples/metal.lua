@@ -1,6 +1,6 @@
--- Bars of a metal are pulled beyond their yield stress and let go.                                 cqlua examples/metal.lua
--- Source: linear hardening in closed form, in scenes/metal_bars.lua. Expect: the bar that does not yield is as long as before, and the others
--- keep a stretch within 1 % of the closed form's.
+-- Bars of a metal are pulled beyond their yield stress and let go.                           cqlua examples/metal.lua
+-- Source: linear hardening in closed form, in scenes/metal_bars.lua. Expect: the bar that does not yield is as long as
+-- before, and the others keep a stretch within 1 % of the closed form's.
 local cq = require "cq"
 
 local scene = require "scenes.metal_bars" {}
@@ -10,8 +10,9 @@ local run   = cq.Experiment {
 }
 local _, roll = run:evaluate()
 for k, load in ipairs(scene.loads) do
-  print(("pulled with %.1f yield stresses, it keeps a stretch of %.4f, expected %.4f"):format(load, scene.stretch(roll.state, k), scene.expected[k]))
+  print(("pulled with %.1f yield stresses, it keeps a stretch of %.4f, expected %.4f"):format(load,
+    scene.stretch(roll.state, k), scene.expected[k]))
 end
-local view = { colour = { by = "von_mises", range = { 0, 2.5 } }, camera = { eye = { 5, 6, 16 }, target = { 4.2, 3.5, 1 } } }
-run:render("metal.mp4", { colour = view.colour, camera = view.camera, speed = 6 })
-run:render("metal.png", { colour = view.colour, camera = view.camera, fps = 1 })
+local colour, camera = { by = "von_mises", range = { 0, 2.5 } }, { eye = { 5, 6, 15 }, target = { 4.2, 3.2, 1 } }
+run:render("metal.mp4", { colour = colour, camera = camera, speed = 6, fps = 10, width = 800 })
+run:render("metal.png", { colour = { by = "von_mises", range = { 0, 1 } }, camera = camera, fps = 1 })

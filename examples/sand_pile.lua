@@ -1,6 +1,7 @@
--- A column of sand spreads to a pile, and a bed of the same sand is tilted until it flows.      cqlua examples/sand_pile.lua
--- Source: none, scenes of our own: scenes/sand_pile.lua and scenes/sand_bed.lua. Expect: a pile as steep as the angle of repose, 30 degrees,
--- and a bed that begins to flow at the same angle, each within 2 degrees.
+-- A column of sand spreads to a pile, and a bed of the same sand is tilted until it flows.
+--   cqlua examples/sand_pile.lua
+-- Source: none, scenes of our own: scenes/sand_pile.lua and scenes/sand_bed.lua. Expect: a pile as steep as the angle
+-- of repose, 30 degrees, and a bed that begins to flow at the same angle, each within 2 degrees.
 local cq = require "cq"
 
 local repose = cq.option("repose", 30)                                      -- [degree]

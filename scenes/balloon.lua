@@ -1,11 +1,12 @@
--- balloon: a ring of rubber in the plane, a shell in space, around a closed cavity with a pressure that follows its walls.
+-- balloon: a ring of rubber in the plane, a shell in space, around a closed cavity with a pressure that follows its
+-- walls.
 -- Source: none, a scene of our own. Neo-Hookean rubber with E 20 and nu 0.45, radii 0.1 and 0.16.
 local cq = require "cq"
 
 local INNER, OUTER = 0.1, 0.16
 local YOUNG, POISSON = 20, 0.45
 
--- ---- the balance of pressure and wall, after Laplace, for a wall of any thickness --------------------------------------------
+-- ---- the balance of pressure and wall, after Laplace, for a wall of any thickness ------------------------------
 
 local function bisect(f, low, high)
   for _ = 1, 60 do
@@ -15,14 +16,16 @@ local function bisect(f, low, high)
   return low
 end
 
--- First Piola-Kirchhoff stress along the radius and around it, by the stretches: neo-Hookean, in plane strain or a sphere.
+-- First Piola-Kirchhoff stress along the radius and around it, by the stretches: neo-Hookean, in plane strain or a
+-- sphere.
 local function stress(radial, around, dim)
   local mu, lambda = YOUNG / (2 * (1 + POISSON)), YOUNG * POISSON / ((1 + POISSON) * (1 - 2 * POISSON))
   local volume = lambda * math.log(radial * around ^ (dim - 1))
   return (mu * (radial ^ 2 - 1) + volume) / radial, (mu * (around ^ 2 - 1) + volume) / around
 end
 
--- The stress along the radius at the outside of a wall whose inside is stretched: dP_r/dR = (dim - 1) (P_around - P_r) / R, dr/dR by P_r.
+-- The stress along the radius at the outside of a wall whose inside is stretched: dP_r/dR = (dim - 1) (P_around - P_r)
+-- / R, dr/dR by P_r.
 local function outside(inner_stretch, pressure, dim)
   local n, R, r, P = 400, INNER, INNER * inner_stretch, -pressure * inner_stretch ^ (dim - 1)
   local h = (OUTER - INNER) / n
@@ -44,9 +47,19 @@ local function balance(pressure, dim)
   return bisect(function(stretch) return outside(stretch, pressure, dim) end, 1, 1.8) ^ dim
 end
 
----@param options? { dim?: integer, precision?: string, max?: number, cells?: integer, spacing?: number, damping?: number, device?: string }
----@return { robot: cq.Robot, world: cq.World.def, pressure: cq.Actuator, inner: number, outer: number, balance: fun(pressure: number): number }
----  balance: how many times its first volume (area in 2D) the cavity has when the wall bears a pressure, from the law in closed form
+---@class scenes.balloon.options
+---@field dim? integer             2 unless given
+---@field max? number              pressure of a signal of 1, 2 unless given [stress]
+---@field cells? integer           of the grid along each axis
+---@field spacing? number          of particles, two in a cell unless given [length]
+---@field damping? number          [1/time]
+---@field precision? string
+---@field device? string
+
+---@param options? scenes.balloon.options
+---@return { robot: cq.Robot, world: cq.World.def, pressure: cq.Actuator, inner: number, outer: number, [string]: any }
+---  balance: how many times its first volume (area in 2D) the cavity has when the wall bears a pressure, from the law
+---  in closed form
 return function(options)
   local given = options or {}
   local dim = given.dim or 2
@@ -55,8 +68,12 @@ return function(options)
     for i = 1, dim do out[i] = value end
     return out
   end
-  local function ball(radius) return (dim == 2 and cq.Shape.disc or cq.Shape.sphere) { at = filled(OUTER), radius = radius } end
-  local pressure = cq.Actuator.follower_pressure { name = "air", surface = { inside = filled(OUTER) }, max = given.max or 2 }
+  local function ball(radius)
+    return (dim == 2 and cq.Shape.disc or cq.Shape.sphere) { at = filled(OUTER), radius = radius }
+  end
+  local pressure = cq.Actuator.follower_pressure {
+    name = "air", surface = { inside = filled(OUTER) }, max = given.max or 2,
+  }
   local cells = given.cells or dim == 2 and 48 or 32
   local robot = cq.Robot {
     shape = ball(OUTER) - ball(INNER), spacing = given.spacing or 0.5 / cells,
@@ -66,7 +83,8 @@ return function(options)
     robot = robot, pressure = pressure, inner = INNER, outer = OUTER,
     balance = function(p) return balance(p, dim) end,
     world = {
-      cells = filled(cells), dx = 1 / cells, dt = 0.01, substeps = math.ceil(16 * cells / (dim == 2 and 48 or 32)), damping = given.damping, precision = given.precision, device = given.device,
+      cells = filled(cells), dx = 1 / cells, dt = 0.01, substeps = math.ceil(16 * cells / (dim == 2 and 48 or 32)),
+      damping = given.damping, precision = given.precision, device = given.device,
       robot:at(filled(0.5 - OUTER)),
     },
   }

@@ -1,6 +1,8 @@
--- cable_finger: a strip that is held at its root, with a cable down each side; pulling one bends the finger to its side.
--- Source: the finger of the system identification in Advanced soft robot modeling in ChainQueen (Robotica 2021, 5.1). Its geometry and
--- its cables are not printed: here a strip of 0.1 x 0.4, E 20, nu 0.25, density 2.33, with cables 0.015 from its sides.
+-- cable_finger: a strip that is held at its root, with a cable down each side; pulling one bends the finger to its
+-- side.
+-- Source: the finger of the system identification in Advanced soft robot modeling in ChainQueen (Robotica 2021, 5.1).
+-- Its geometry and its cables are not printed: here a strip of 0.1 x 0.4, E 20, nu 0.25, density 2.33, with cables
+-- 0.015 from its sides.
 local cq = require "cq"
 
 local WIDTH, HEIGHT, INSET, POINTS, ROOT = 0.1, 0.4, 0.015, 8, 0.03
@@ -13,9 +15,9 @@ local function path(x)
   return out
 end
 
--- The angle of a beam in plane strain whose cable, at a distance e from its axis, pulls with T all along: its moment T e bends the beam and T
--- shortens it, and both shorten the cable: T = k (length - rest). The body's own ends give way where one particle takes the whole force: it bends
--- by 5 to 15 % less.
+-- The angle of a beam in plane strain whose cable, at a distance e from its axis, pulls with T all along: its moment T
+-- e bends the beam and T shortens it, and both shorten the cable: T = k (length - rest). The body's own ends give way
+-- where one particle takes the whole force: it bends by 5 to 15 % less.
 local function beam(wound, stiffness, contraction)
   local modulus, e, length = YOUNG / (1 - POISSON ^ 2), WIDTH / 2 - INSET, HEIGHT * (POINTS - 1) / POINTS
   local bending, area = modulus * WIDTH ^ 3 / 12, modulus * WIDTH
@@ -29,15 +31,26 @@ local function bend(state, robot)
   return math.atan2((F[2][1] - F[1][2]):item(), (F[1][1] + F[2][2]):item())
 end
 
----@param options? { precision?: string, stiffness?: number, contraction?: number, friction?: number, across?: integer, damping?: number, device?: string }
----@return { robot: cq.Robot, world: cq.World.def, tip: string, bend: (fun(state: cq.State): number), beam: fun(u: number): number }
----  bend: angle that the tip is turned by, to the left [rad]; beam: the same of a beam of Euler and Bernoulli with the signals u of the left cable, -1 of the other
+---@class scenes.cable_finger.options
+---@field stiffness? number
+---@field contraction? number
+---@field friction? number
+---@field across? integer          particles across the finger, 8 unless given
+---@field damping? number          [1/time]
+---@field precision? string
+---@field device? string
+
+---@param options? scenes.cable_finger.options
+---@return { robot: cq.Robot, world: cq.World.def, tip: string, bend: function, beam: function }
+---  bend: angle that the tip is turned by, to the left [rad]; beam: the same of a beam of Euler and Bernoulli with the
+---  signals u of the left cable, -1 of the other
 return function(options)
   local given = options or {}
   local across = given.across or 8
   local function cable(name, x)
     return cq.Actuator.cable {
-      name = name, path = path(x), stiffness = given.stiffness or STIFFNESS, contraction = given.contraction or CONTRACTION, friction = given.friction,
+      name = name, path = path(x), stiffness = given.stiffness or STIFFNESS,
+      contraction = given.contraction or CONTRACTION, friction = given.friction,
     }
   end
   local robot = cq.Robot {
@@ -51,7 +64,8 @@ return function(options)
     bend = function(state) return bend(state, robot) end,
     beam = function(u) return beam((1 + u) / 2, given.stiffness or STIFFNESS, given.contraction or CONTRACTION) end,
     world = {
-      cells = { 48, 48 }, dx = 1 / 48, dt = 0.01, substeps = 8, damping = given.damping, precision = given.precision, device = given.device,
+      cells = { 48, 48 }, dx = 1 / 48, dt = 0.01, substeps = 8, damping = given.damping,
+      precision = given.precision, device = given.device,
       robot:at { 0.45, 0.2 },
     },
   }

@@ -1,8 +1,9 @@
--- dragon_skin: bars of Dragon Skin 30, a silicone rubber, 10 x 10 x 40 mm, at several loads, and how far they must stretch.
--- Source: Yeoh's constants C10 153.6 and C20 1.6 kPa are those of SOROTOKI (Caasenbrood), fitted to tension; the data sheet (Smooth-On) tells
--- a load of 593 kPa at a stretch of 2, where they give 560, and 1080 kg/m^3. Rubber's bulk modulus, of 1.5 GPa, would ask for steps of a
--- microsecond: here it is 20 times the shear modulus, and counted in the stretch that is expected.
--- Units: m, s and tonnes, so that stresses are in kPa.
+-- dragon_skin: bars of Dragon Skin 30, a silicone rubber, 10 x 10 x 40 mm, at several loads, and how far they must
+-- stretch.
+-- Source: Yeoh's constants C10 153.6 and C20 1.6 kPa are those of SOROTOKI (Caasenbrood), fitted to tension; the data
+-- sheet (Smooth-On) tells a load of 593 kPa at a stretch of 2, where they give 560, and 1080 kg/m^3. Rubber's bulk
+-- modulus, of 1.5 GPa, would ask for steps of a microsecond: here it is 20 times the shear modulus, and counted in the
+-- stretch that is expected. Units: m, s and tonnes, so that stresses are in kPa.
 local cq = require "cq"
 local bars = require "scenes.pulled_bars"
 
@@ -17,7 +18,8 @@ local function bisect(f, low, high)
   return low
 end
 
--- Kirchhoff stress along and across a bar of stretches a, b, b: psi = C10 (I1 - 3) + C20 (I1 - 3)^2 + K/4 (J^2 - 1 - 2 log J), with the isochoric I1
+-- Kirchhoff stress along and across a bar of stretches a, b, b: psi = C10 (I1 - 3) + C20 (I1 - 3)^2 + K/4 (J^2 - 1 - 2
+-- log J), with the isochoric I1
 local function stress(a, b)
   local J = a * b * b
   local first, along, across = J ^ (-2 / 3) * (a * a + 2 * b * b), J ^ (-2 / 3) * a * a, J ^ (-2 / 3) * b * b
@@ -37,7 +39,8 @@ local function expected(load)
 end
 
 ---@param options? { loads?: number[], across?: integer, precision?: string, device?: string }
----  loads: force by the undeformed section of each bar, 100, 300 and 560 unless given [kPa]; across: particles along a side, 8 unless given
+---  loads: force by the undeformed section of each bar, 100, 300 and 560 unless given [kPa]; across: particles along a
+---  side, 8 unless given
 ---@return table                    what scenes.pulled_bars returns, with loads and expected: the stretch of each bar
 return function(options)
   local given = options or {}

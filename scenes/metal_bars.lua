@@ -1,11 +1,14 @@
--- metal_bars: bars of a metal that hardens are pulled, one below its yield stress and the others beyond, and let go again: those stay longer.
--- Source: none; von Mises plasticity with linear hardening H. Under a load P by the undeformed section the true (Kirchhoff) stress of a bar is
--- P exp(e), with e = stress / E + a, and a = (stress - yield stress) / H of it is plastic: it stays, in the stretch exp(a).
+-- metal_bars: bars of a metal that hardens are pulled, one below its yield stress and the others beyond, and let go
+-- again: those stay longer.
+-- Source: none; von Mises plasticity with linear hardening H. Under a load P by the undeformed section the true
+-- (Kirchhoff) stress of a bar is P exp(e), with e = stress / E + a, and a = (stress - yield stress) / H of it is
+-- plastic: it stays, in the stretch exp(a).
 local cq = require "cq"
 local bars = require "scenes.pulled_bars"
 
 local YOUNG, YIELD, HARDENING = 50, 1, 10
-local PULL, REST, RELEASE, DURATION = 12, 20, 24, 30         -- when the whole load is there, when it begins to go, is gone, and the end
+-- when the whole load is there, when it begins to go, is gone, and the end
+local PULL, REST, RELEASE, DURATION = 12, 20, 24, 30
 
 -- the plastic stretch under a load
 local function expected(load)
@@ -18,13 +21,18 @@ local function expected(load)
 end
 
 ---@param options? { loads?: number[], across?: integer, precision?: string, device?: string }
----  loads: force by the undeformed section of each bar, in yield stresses, 0.9, 1.6 and 2.2 unless given; across: particles along a side, 6 unless given
----@return table        what scenes.pulled_bars returns, with loads; duration; controller: pulls and lets go; expected: the stretch of each at the end
+---  loads: force by the undeformed section of each bar, in yield stresses, 0.9, 1.6 and 2.2 unless given; across:
+---  particles along a side, 6 unless given
+---@return table
+---  what scenes.pulled_bars returns, with loads; duration; controller: pulls and lets go; expected: the stretch of each
+---  bar at the end
 return function(options)
   local given = options or {}
   local loads, materials, stretches = given.loads or { 0.9, 1.6, 2.2 }, {}, {}
   for k, load in ipairs(loads) do
-    materials[k] = cq.Material.von_mises { young = YOUNG, poisson = 0.3, yield_stress = YIELD, hardening = HARDENING, density = 1 }
+    materials[k] = cq.Material.von_mises {
+      young = YOUNG, poisson = 0.3, yield_stress = YIELD, hardening = HARDENING, density = 1,
+    }
     stretches[k] = expected(load)
   end
   local scene = bars {
@@ -32,6 +40,8 @@ return function(options)
     precision = given.precision, device = given.device,
   }
   scene.loads, scene.expected, scene.duration = loads, stretches, DURATION
-  scene.controller = scene.pull(function(t) return math.max(0, math.min(1, t / PULL, (RELEASE - t) / (RELEASE - REST))) end)
+  scene.controller = scene.pull(function(t)
+    return math.max(0, math.min(1, t / PULL, (RELEASE - t) / (RELEASE - REST)))
+  end)
   return scene
 end

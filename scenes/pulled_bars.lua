@@ -1,15 +1,19 @@
--- pulled_bars: bars along x, one above the other, that are held at one end and pulled at the other, each by its own force.
--- Source: none, the tensile test of every textbook, with dead loads and without the wide ends of a standard's specimen. Bars are 1 x 1 x 4.
+-- pulled_bars: bars along x, one above the other, that are held at one end and pulled at the other, each by its own
+-- force.
+-- Source: none, the tensile test of every textbook, with dead loads and without the wide ends of a standard's specimen.
+-- Bars are 1 x 1 x 4.
 --
---   local scene = require "scenes.pulled_bars" { materials = { rubber, rubber }, loads = { 100, 200 }, side = 0.01, dt = 2e-4, damping = 1000 }
+--   local bars  = require "scenes.pulled_bars"
+--   local scene = bars { materials = { rubber, rubber }, loads = { 100, 200 }, side = 0.01, dt = 2e-4, damping = 1000 }
 --   local roll = cq.World(scene.world):rollout { steps = 100, controller = scene.pull() }
 --   scene.stretch(roll.state, 2)
 local cq = require "cq"
 
-local ALONG, GAP = 3, 4                     -- particles in a cell along the bar, which pulls them apart; cells between bars
-local GAUGE = { 2, 3.2 }                    -- where stretch is measured, from the held end in sides, away from both ends
+local ALONG, GAP = 3, 4          -- particles in a cell along the bar, which pulls them apart; cells between bars
+local GAUGE = { 2, 3.2 }         -- where stretch is measured, from the held end in sides, away from both ends
 
--- A dead load along x, spread over the particles of the face: its signal is the force by the face of the undeformed bar [stress].
+-- A dead load along x, spread over the particles of the face: its signal is the force by the face of the undeformed bar
+-- [stress].
 local Load = { signals = 1, particles = "face" }
 Load.__index = Load
 function Load:force(u, x)
@@ -36,21 +40,27 @@ end
 ---@field device? string
 
 ---@param options scenes.pulled_bars.options
----@return { robots: cq.Robot[], world: cq.World.def, pull: fun(profile?: fun(t: number): number): function, stretch: fun(state: cq.State, bar: integer): number }
----  pull: a controller with these loads, from the start on, or times a profile of time; stretch: between two sections of a bar, away from its ends
+---@return { robots: cq.Robot[], world: cq.World.def, pull: function, stretch: function }
+---  pull: a controller with these loads, from the start on, or times a profile of time; stretch: between two sections
+---  of a bar, away from its ends
 return function(options)
   local side, dim, across = options.side or 1, options.dim or 3, options.across or 8
   local dx, size, count = 2 * side / across, box(side, dim, across)
   local robots, wide = {}, across / 2 + GAP
   local world = {
-    dx = dx, dt = options.dt, substeps = "auto", damping = options.damping, precision = options.precision, device = options.device,
-    cells = { math.ceil((options.reach or 2.5) * size[1] / dx) + GAP, #options.loads * wide + GAP, dim == 3 and wide + GAP or nil },
+    dx = dx, dt = options.dt, substeps = "auto", damping = options.damping,
+    precision = options.precision, device = options.device,
+    cells = {
+      math.ceil((options.reach or 2.5) * size[1] / dx) + GAP, #options.loads * wide + GAP,
+      dim == 3 and wide + GAP or nil,
+    },
   }
   for k, material in ipairs(options.materials) do
     local function section(from, to) return function(x) return x > from * side and x < to * side end end
     robots[k] = cq.Robot {
       name = "bar " .. k, shape = cq.Shape.box { name = "bar " .. k, size = size, count = count }, material = material,
-      actuators = setmetatable({ area = side ^ (dim - 1), along = cq.tensor { 1, 0, dim == 3 and 0 or nil } }, Load), pins = "held",
+      actuators = setmetatable({ area = side ^ (dim - 1), along = cq.tensor { 1, 0, dim == 3 and 0 or nil } }, Load),
+      pins = "held",
       groups = {
         held = section(0, 0.25), face = section(4 - 1 / count[1] * 4, 4),
         near = section(GAUGE[1] - 0.1, GAUGE[1] + 0.1), far = section(GAUGE[2] - 0.1, GAUGE[2] + 0.1),

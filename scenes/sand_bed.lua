@@ -1,13 +1,14 @@
--- sand_bed: a flat bed of sand on rough ground that gravity pulls aslant, as if the ground were tilted; it begins to flow at its angle of repose.
--- Source: none, a scene of our own. The sand is Mohr and Coulomb's and does not dilate: an endless slope of it flows from
--- tan(slope) = sin(friction angle) on (Davis 1968), with an acceleration of g (sin(tilt) - tan(slope) cos(tilt)).
+-- sand_bed: a flat bed of sand on rough ground that gravity pulls aslant, as if the ground were tilted; it begins to
+-- flow at its angle of repose.
+-- Source: none, a scene of our own. The sand is Mohr and Coulomb's and does not dilate: an endless slope of it flows
+-- from tan(slope) = sin(friction angle) on (Davis 1968), with an acceleration of g (sin(tilt) - tan(slope) cos(tilt)).
 local cq = require "cq"
 
 local LENGTH, DEPTH, WALL, REPOSE = 1, 0.1, 3, 30
 local STEPS = 50                    -- after which the damped bed has its final speed
 
--- Beds at two tilts that flow surely, next to each other in one batch. Damped, they come to speeds proportional to the excess of
--- sin(tilt) - tan(slope) cos(tilt): the slope is where that is zero.
+-- Beds at two tilts that flow surely, next to each other in one batch. Damped, they come to speeds proportional to the
+-- excess of sin(tilt) - tan(slope) cos(tilt): the slope is where that is zero.
 local function onset_of(world, repose)
   local gravity, tilts = {}, { repose + 8, repose + 12 }
   for k, tilt in ipairs(tilts) do gravity[k] = { math.sin(math.rad(tilt)), -math.cos(math.rad(tilt)) } end
@@ -28,14 +29,16 @@ return function(options)
   local dx = DEPTH / cells
   local robot = cq.Robot {
     name = "sand", shape = cq.Shape.box { name = "bed", size = { LENGTH, DEPTH }, count = { 20 * cells, 2 * cells } },
-    material = cq.Material.drucker_prager { young = 100, poisson = 0.3, friction_angle = math.asin(math.tan(math.rad(repose))), density = 1 },
+    material = cq.Material.drucker_prager {
+      young = 100, poisson = 0.3, friction_angle = math.asin(math.tan(math.rad(repose))), density = 1,
+    },
     groups = { middle = function(x) return x > 0.4 * LENGTH and x < 0.6 * LENGTH end },
   }
   return {
     robot = robot, repose = repose, onset = function(world) return onset_of(world, repose) end,
     world = {
-      cells = { math.floor(1.6 * LENGTH / dx), cells + 4 + 2 * WALL }, dx = dx, dt = 0.02, substeps = "auto", gravity = { 0, -1 },
-      damping = given.damping or 5, precision = given.precision, device = given.device,
+      cells = { math.floor(1.6 * LENGTH / dx), cells + 4 + 2 * WALL }, dx = dx, dt = 0.02, substeps = "auto",
+      gravity = { 0, -1 }, damping = given.damping or 5, precision = given.precision, device = given.device,
       walls = cq.Boundary.floor { at = WALL * dx }, robot:at { 0.2 * LENGTH, WALL * dx },
     },
   }

@@ -1,13 +1,13 @@
 -- sand_pile: a column of sand that its walls no longer hold spreads to a pile, which ends at the angle of repose.
--- Source: none, a scene of our own: sand of Klar et al. (ACM TOG 35, 2016) in 2D, which does not dilate as it flows. Its slopes flow from
--- tan(slope) = sin(friction angle) on (Davis 1968). Damping takes the speed: sand that falls freely runs on past its repose, and ends flatter
--- by ten degrees.
+-- Source: none, a scene of our own: sand of Klar et al. (ACM TOG 35, 2016) in 2D, which does not dilate as it flows.
+-- Its slopes flow from tan(slope) = sin(friction angle) on (Davis 1968). Damping takes the speed: sand that falls
+-- freely runs on past its repose, and ends flatter by ten degrees.
 local cq = require "cq"
 
 local WIDTH, HEIGHT, WALL = 0.3, 0.3, 3
 
--- The slope of a pile [degree], from the highest particle of every column of cells: the mean of the lines through both flanks, between a fifth
--- and four fifths of the pile's height. foot {x, y}: below the middle of the pile.
+-- The slope of a pile [degree], from the highest particle of every column of cells: the mean of the lines through both
+-- flanks, between a fifth and four fifths of the pile's height. foot {x, y}: below the middle of the pile.
 local function slope(position, foot, dx)
   local top, peak, x = {}, 0, position:data()
   for p = 0, position:size(1) - 1 do
@@ -37,15 +37,20 @@ return function(options)
   local dx = WIDTH / cells
   local across, high = 5 * cells, math.floor(1.3 * cells)
   local robot = cq.Robot {
-    name = "sand", shape = cq.Shape.box { name = "column", size = { WIDTH, HEIGHT }, count = { 2 * cells, 2 * cells }, jitter = 0.5, seed = 1 },
-    material = cq.Material.drucker_prager { young = 100, poisson = 0.3, friction_angle = math.asin(math.tan(math.rad(repose))), density = 1 },
+    name = "sand",
+    shape = cq.Shape.box {
+      name = "column", size = { WIDTH, HEIGHT }, count = { 2 * cells, 2 * cells }, jitter = 0.5, seed = 1,
+    },
+    material = cq.Material.drucker_prager {
+      young = 100, poisson = 0.3, friction_angle = math.asin(math.tan(math.rad(repose))), density = 1,
+    },
   }
   return {
     robot = robot, repose = repose,
     slope = function(state) return slope(state:positions(), { across * dx / 2, WALL * dx }, dx) end,
     world = {
-      cells = { across, high + 2 * WALL }, dx = dx, dt = 0.02, substeps = "auto", gravity = { 0, -1 }, damping = given.damping or 5,
-      precision = given.precision, device = given.device,
+      cells = { across, high + 2 * WALL }, dx = dx, dt = 0.02, substeps = "auto",
+      gravity = { 0, -1 }, damping = given.damping or 5, precision = given.precision, device = given.device,
       walls = cq.Boundary.box { kind = "sticky" }, robot:at { across * dx / 2 - WIDTH / 2, WALL * dx },
     },
   }

@@ -1,4 +1,5 @@
--- scenes: each holds to the number that it is about, of a closed form or a measurement, on a lattice that takes a second.
+-- scenes: each holds to the number that it is about, of a closed form or a measurement, on a lattice that takes a
+-- second.
 local cq = require "cq"
 local process = require "tests.process"
 
@@ -106,11 +107,10 @@ end)
 
 describe("scenes/cable_finger.lua", function()
   it("bends nearly as a slender beam does", function()
-    local scene, wind = require "scenes.cable_finger" { damping = 4 }, nil
+    local scene = require "scenes.cable_finger" { damping = 4 }
     local world = cq.World(scene.world)
     for _, u in ipairs { -0.8, 0 } do
-      wind = u
-      local state = world:rollout({ steps = 250, controller = function() return cq.tensor { wind, -1 } end }).state
+      local state = world:rollout({ steps = 250, controller = function() return cq.tensor { u, -1 } end }).state
       local share = scene.bend(state) / scene.beam(u)
       assert(share > 0.8 and share < 1, share)
     end
@@ -120,7 +120,9 @@ end)
 describe("examples of scenes", function()
   local function printed(name)
     local folder = process.folder()
-    local result = process.cqlua { "examples/" .. name .. ".lua", "--out", folder, "--quiet", "--threads", "1", "--render", "no" }
+    local result = process.cqlua {
+      "examples/" .. name .. ".lua", "--out", folder, "--quiet", "--threads", "1", "--render", "no",
+    }
     process.remove(folder)
     assert(result.code == 0 and result.err == "", result.err)
     return result.out

@@ -341,7 +341,7 @@ material.von_mises = laws.von_mises
 ---@field cohesion? number         dry sand has none
 
 ---Drucker-Prager plasticity (Klar et al. 2016): sand. Grains that part bear nothing until their volume is gone again. In 2D Mohr and Coulomb's
----law in the plane.
+---law in the plane. It does not dilate as it flows, so that its slopes rest up to tan(slope) = sin(friction_angle).
 ---@type fun(fields: cq.Material.drucker_prager.def): cq.Material
 material.drucker_prager = laws.drucker_prager
 
