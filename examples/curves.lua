@@ -1,6 +1,6 @@
 -- Stress over stretch of rubbers and silicones: pulled along one axis and along two, and sheared.   cqlua examples/curves.lua
 -- Dots: the engine, of nearly incompressible bodies with free faces; lines: the closed forms of the incompressible solid (Rivlin 1948, Ogden
--- 1972). Expect: the two less than 3 % apart, as nu = 0.49 and not 0.5.  --elastomer NAME takes another one of the table.
+-- 1972). Expect: the two at most 6.2 % apart, for nu = 0.49 and not 0.5.  --elastomer NAME takes another one of the table.
 local cq      = require "cq"
 local stretch = require "scenes.stretch"
 

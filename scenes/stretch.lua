@@ -53,7 +53,8 @@ function stretch.measure(material, mode, amounts)
     for k in ipairs(amounts) do
       local slope = (found[k][3][3] - last[k][3][3]) / (now[k] - before[k])
       before[k] = now[k]
-      if slope == slope and slope ~= 0 then now[k] = now[k] - found[k][3][3] / slope end
+      local step = slope == slope and slope ~= 0 and -found[k][3][3] / slope or 0
+      now[k] = now[k] + math.max(-0.3 * now[k], math.min(0.3 * now[k], step))
     end
     last, found = found, at(now)
   end
@@ -108,7 +109,7 @@ end
 
 -- of laws with E, nu: exact, with free faces
 local function young(m) return m.young end
-local function shear_of(m) return m.young / (2 * (1 + m.poisson)) end
+local function shear_of(m) return m.shear or m.young / (2 * (1 + m.poisson)) end
 local function lame(m) return m.young * m.poisson / ((1 + m.poisson) * (1 - 2 * m.poisson)) end
 
 local solid = by_invariants(function(m) return shear_of(m) / 2, 0 end)

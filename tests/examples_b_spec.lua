@@ -61,6 +61,14 @@ describe("examples/custom.lua", function()
   end)
 end)
 
+describe("examples/curves.lua", function()
+  it("draws rubbers next to their closed forms", function()
+    local _, out = example("curves", { "--iterations", "6", "--elastomer", "Ecoflex 00-30" })
+    assert.is_true(tonumber(out:match "at most (%S+) %%") < 7, out)
+    for _, kind in ipairs { "uniaxial", "biaxial", "shear" } do assert.truthy(io.open(folder .. "/" .. kind .. ".png"), kind) end
+  end)
+end)
+
 describe("examples/biped.lua", function()
   it("takes its first steps", function()
     local history, out = example("biped", { "--particles", "11", "--iterations", "12" })
