@@ -1,5 +1,5 @@
--- tensile: nominal stress [MPa] of silicones at the stretches 1.25, 1.5, 1.75, 2, 2.5, 3, read from the files of the Soft Robotics Materials
--- Database (L. Marechal et al., Soft Robotics 8, 2021), Tensile-Tests-Data: the mean of each file's specimens.
+-- tensile: nominal stress [MPa] of silicones at the stretches 1.25, 1.5, 1.75, 2, 2.5, 3, read from the files of the
+-- Soft Robotics Materials Database (L. Marechal et al., Soft Robotics 8, 2021), Tensile-Tests-Data.
 return {
   stretch = { 1.25, 1.5, 1.75, 2, 2.5, 3 },
   ["Ecoflex 00-10"] = { 0.00411, 0.00791, 0.01143, 0.01479, 0.02176, 0.03112 },

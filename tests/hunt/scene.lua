@@ -31,12 +31,11 @@ local MODULI = { shear = { 2, SHEAR }, bulk = { 4, BULK } }
 local function material(draw, dim)
   local names = {}
   for _, law in ipairs(field.laws) do names[#names + 1] = law.name end
-  local name, ranges, word = draw:pick(names), {}, nil
-  local fields, info = { density = DENSITY }, nil
+  local name, ranges = draw:pick(names), {}
+  local fields, word, info = { density = DENSITY }, name, nil
   for _, law in ipairs(field.laws) do
     if law.name == name then info = law end
   end
-  word = name
   if laws[name] then
     for constant, range in pairs(laws[name]) do ranges[constant] = range end
   else
