@@ -177,9 +177,9 @@ describe("cqlua help", function()
   end)
 
   it("says what is nearest where nothing fits, and fails", function()
-    local out, code = help "gent"
+    local out, code = help "stvk"
     assert.equal(1, code)
-    has(out, "nothing is called gent")
+    has(out, "nothing is called stvk")
     has(out, "cq.Material")
     out, code = help "frictoin"
     assert.equal(1, code)
