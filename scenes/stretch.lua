@@ -1,8 +1,8 @@
--- stretch: homogeneous deformations of a material, one particle for each: pulled along one axis or along two, with free faces, or sheared;
--- and what the books have for them.
+-- stretch: homogeneous deformations of a material, one particle for each: pulled along one axis or along two, with
+-- free faces, or sheared; and what the books have for them.
 --
---   local stress, lateral = stretch.measure(material, "uniaxial", { 1, 1.5, 2 })      nominal stress P_11, or P_12 of a shear; {k} each
---   stretch.closed_form(material, "uniaxial", 1.5)                                    of the incompressible solid where the law has one
+--   local stress, lateral = stretch.measure(material, "uniaxial", { 1, 1.5, 2 })    nominal stress P_11, or P_12 of a shear
+--   stretch.closed_form(material, "uniaxial", 1.5)                                  of the incompressible solid
 local cq = require "cq"
 
 local stretch = {}
@@ -22,9 +22,12 @@ local guess = {
 local function world_of(material, count)
   local size = 1 / 16
   local robot = cq.Robot {
-    shape = cq.Shape.box { name = "body", at = { 0, 0, 0 }, size = { count * size, size, size }, count = { count, 1, 1 } }, material = material,
+    shape = cq.Shape.box { name = "body", at = { 0, 0, 0 }, size = { count * size, size, size }, count = { count, 1, 1 } },
+    material = material,
   }
-  local world = cq.World { cells = { count + 8, 8, 8 }, dx = 1 / 8, dt = 1e-6, precision = "float64", robot:at { 0.5, 0.5, 0.5 } }
+  local world = cq.World {
+    cells = { count + 8, 8, 8 }, dx = 1 / 8, dt = 1e-6, precision = "float64", robot:at { 0.5, 0.5, 0.5 },
+  }
   return world, function(list)
     local out
     world:rollout {
@@ -53,7 +56,8 @@ function stretch.measure(material, mode, amounts)
     for k in ipairs(amounts) do
       local slope = (found[k][3][3] - last[k][3][3]) / (now[k] - before[k])
       before[k] = now[k]
-      if slope == slope and slope ~= 0 then now[k] = now[k] - found[k][3][3] / slope end
+      local step = slope == slope and slope ~= 0 and -found[k][3][3] / slope or 0
+      now[k] = now[k] + math.max(-0.3 * now[k], math.min(0.3 * now[k], step))
     end
     last, found = found, at(now)
   end
@@ -64,9 +68,10 @@ function stretch.measure(material, mode, amounts)
 end
 
 -- ---- closed forms ------------------------------------------------------------------------------------------------------
--- Of an incompressible solid with W(I1, I2): 2 (l - l^-2)(W1 + W2 / l) along one axis, 2 (l - l^-5)(W1 + l^2 W2) along two, 2 g (W1 + W2) in
--- shear (Rivlin 1948). Of Ogden's (1972): sum of mu (l^(alpha-1) - l^(-alpha/2-1)), mu (l^(alpha-1) - l^(-2 alpha-1)), and with the stretches l
--- and 1/l of the shear g = l - 1/l mu (l^alpha - l^-alpha) / (l + 1/l).
+-- Of an incompressible solid with W(I1, I2): 2 (l - l^-2)(W1 + W2 / l) along one axis, 2 (l - l^-5)(W1 + l^2 W2)
+-- along two, 2 g (W1 + W2) in shear (Rivlin 1948). Of Ogden's (1972): sum of mu (l^(alpha-1) - l^(-alpha/2-1)), mu
+-- (l^(alpha-1) - l^(-2 alpha-1)), and with the stretches l and 1/l of the shear g = l - 1/l mu (l^alpha - l^-alpha) /
+-- (l + 1/l).
 
 local function by_invariants(slopes)
   return {
@@ -108,7 +113,7 @@ end
 
 -- of laws with E, nu: exact, with free faces
 local function young(m) return m.young end
-local function shear_of(m) return m.young / (2 * (1 + m.poisson)) end
+local function shear_of(m) return m.shear or m.young / (2 * (1 + m.poisson)) end
 local function lame(m) return m.young * m.poisson / ((1 + m.poisson) * (1 - 2 * m.poisson)) end
 
 local solid = by_invariants(function(m) return shear_of(m) / 2, 0 end)
@@ -144,7 +149,8 @@ function stretch.closed_form(material, mode, amount)
   return form and form(amount, material)
 end
 
--- laws of an isochoric energy and U(J), whose closed form holds at any bulk modulus for the isochoric stretch; with what they have of J U'
+-- laws of an isochoric energy and U(J), whose closed form holds at any bulk modulus for the isochoric stretch; with
+-- what they have of J U'
 local isochoric = { mooney_rivlin = true, yeoh = true, ogden = true }
 
 ---What a compressible rubber must fulfil, from what was measured: l P = l' P'(l') with the isochoric stretch l' = J^(-1/3) l and the closed
@@ -155,7 +161,8 @@ function stretch.errors(material, mode, amount, stress, free)
   local jac = amount ^ axes * free ^ (3 - axes)
   local l = jac ^ (-1 / 3) * amount
   local tau, wanted = amount * stress, l * stretch.closed_form(material, mode, l)
-  return math.abs(tau - wanted) / math.abs(wanted), math.abs(material.bulk / 2 * (jac ^ 2 - 1) - axes * tau / 3) / math.abs(wanted)
+  local pressure = material.bulk / 2 * (jac ^ 2 - 1)
+  return math.abs(tau / wanted - 1), math.abs((pressure - axes * tau / 3) / wanted)
 end
 
 return stretch

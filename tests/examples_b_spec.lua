@@ -100,3 +100,13 @@ describe("examples/biped.lua", function()
     assert(result.out:find "\nby engine; by engine; by engine\n$", result.out .. result.err)
   end)
 end)
+
+describe("examples/curves.lua", function()
+  it("draws rubbers next to their closed forms", function()
+    local _, out = example("curves", { "--iterations", "6", "--elastomer", "Ecoflex 00-30" })
+    assert.is_true(tonumber(out:match "at most (%S+) %%") < 7, out)
+    for _, kind in ipairs { "uniaxial", "biaxial", "shear" } do
+      assert(process.read(("%s/%s.png"):format(folder, kind)):find "^\137PNG")
+    end
+  end)
+end)

@@ -1,5 +1,9 @@
 -- material: laws that flow, and what may stand beside a law.
 local cq = require "cq"
+local elastomers = require "cq.material.elastomer"
+local process = require "tests.process"
+local stretch = require "scenes.stretch"
+local tensile = require "tests.tensile"
 
 local function refused(words, make)
   local fine, problem = pcall(make)
@@ -79,5 +83,167 @@ describe("a column of fluid", function()
     assert.is_true(math.abs(y - (3 / 32 + 0.2 - 0.4 ^ 2 / 60)) < 4e-4, "the centre is at " .. tostring(y))
     assert.is_true(state:velocity("water"):abs():max():item() < 0.02)
     world:close()
+  end)
+end)
+
+-- ---- curves against the literature ---------------------------------------------------------------------------------------
+
+local function near(wanted, got, tolerance, what)
+  assert(math.abs(got - wanted) <= tolerance * math.abs(wanted), ("%s: %.12g wanted, got %.12g"):format(what, wanted, got))
+end
+
+describe("a stretched body", function()
+  local rubbers = {
+    cq.Material.mooney_rivlin { c10 = 3, c01 = 1, bulk = 20 }, cq.Material.yeoh { c10 = 2, c20 = -0.1, c30 = 0.05, bulk = 100 },
+    cq.Material.ogden { mu = { 3, 0.2, -0.5 }, alpha = { 1.3, 5, -2 }, bulk = 50 }, cq.Material.elastomer "Ecoflex 00-30",
+  }
+
+  it("bears what closed forms have of rubber, at any bulk modulus", function()
+    for _, material in ipairs(rubbers) do
+      for _, mode in ipairs { "uniaxial", "biaxial" } do
+        local amounts = { 0.6, 0.9, 1.3, 2, 2.6 }
+        local stress, free = stretch.measure(material, mode, amounts)
+        for k, amount in ipairs(amounts) do
+          local shape, volume = stretch.errors(material, mode, amount, stress[k], free[k])
+          assert(shape < 1e-11 and volume < 1e-11, ("%s, %s of %g: %g, %g"):format(material.law, mode, amount, shape, volume))
+        end
+      end
+    end
+  end)
+
+  it("bears the exact stress of laws that have one, and of simple shear", function()
+    local fields = { young = 10, poisson = 0.3 }
+    local exact = { cq.Material.linear(fields), cq.Material.saint_venant_kirchhoff(fields) }
+    for _, material in ipairs(exact) do
+      for _, mode in ipairs { "uniaxial", "biaxial" } do
+        local amounts = { 0.8, 1.1, 1.3 }
+        local stress = stretch.measure(material, mode, amounts)
+        for k, amount in ipairs(amounts) do near(stretch.closed_form(material, mode, amount), stress[k], 1e-10, material.law .. mode) end
+      end
+    end
+    local fibres = cq.Material.transversely_isotropic { shear = 3, bulk = 100, k1 = 1, k2 = 0.1, fibre = { 2, 0, 0 } }
+    for _, list in ipairs { exact, rubbers, { cq.Material.neo_hookean(fields), cq.Material.corotated(fields), fibres } } do
+      for _, material in ipairs(list) do
+        local stress = stretch.measure(material, "shear", { 0.3, 1.5 })
+        near(stretch.closed_form(material, "shear", 0.3), stress[1], 1e-12, material.law)
+        near(stretch.closed_form(material, "shear", 1.5), stress[2], 1e-12, material.law)
+      end
+    end
+  end)
+
+  -- with the bulk modulus K the volume grows by tau / 3K, and the stress falls short by about that part of it
+  it("bears the stress of the incompressible solid where the bulk modulus is large", function()
+    local function of(bulk)
+      return {
+        cq.Material.neo_hookean { shear = 3, bulk = bulk },
+        cq.Material.transversely_isotropic { shear = 3, bulk = bulk, k1 = 1, k2 = 0.1, fibre = { 2, 0, 0 } },
+        cq.Material.mooney_rivlin { c10 = 1, c01 = 0.5, bulk = bulk },
+        cq.Material.ogden { mu = { 3, 0.2, -0.5 }, alpha = { 1.3, 5, -2 }, bulk = bulk },
+      }
+    end
+    for _, mode in ipairs { "uniaxial", "biaxial" } do
+      for k, material in ipairs(of(3e3)) do
+        local amounts = { 0.7, 1.4, 1.8 }
+        local once, ten = stretch.measure(material, mode, amounts), stretch.measure(of(3e4)[k], mode, amounts)
+        for i, amount in ipairs(amounts) do
+          local wanted = stretch.closed_form(material, mode, amount)
+          near(wanted, once[i], 0.02, material.law .. mode)
+          -- the error is of first order in 1 / K
+          local ratio = (once[i] - wanted) / (ten[i] - wanted)
+          assert(ratio > 8 and ratio < 12, ("%s, %s: ten times the bulk modulus, an error %g times smaller"):format(material.law, mode, ratio))
+        end
+      end
+    end
+  end)
+end)
+
+describe("cq.Material.elastomer", function()
+  it("follows the tensile tests as closely as it tells", function()
+    for _, entry in ipairs(elastomers) do
+      local test = tensile[entry.name]
+      if test then
+        local material = cq.Material.elastomer { name = entry.name, density = 1000, poisson = 0.499 }
+        for k, wanted in ipairs(test) do
+          near(1e6 * wanted, stretch.closed_form(material, "uniaxial", tensile.stretch[k]), entry.deviation, entry.name)
+        end
+      else
+        assert.equal("Natural rubber", entry.name)
+      end
+    end
+  end)
+
+  it("has the bulk modulus of Poisson's ratio, or its own", function()
+    local soft = cq.Material.elastomer "dragonskin 30"
+    assert.equal("yeoh", soft.law)
+    assert.equal(1080, soft.density)
+    -- K = 2 mu (1 + nu) / (3 (1 - 2 nu)), mu = 2 c10
+    assert.is_true(math.abs(soft.bulk / (2 * 2 * soft.c10 * 1.49 / (3 * 0.02)) - 1) < 1e-12)
+    assert.equal(1e6, cq.Material.elastomer({ name = "Ecoflex 00-30", bulk = 1e6, density = 990 }).bulk)
+    local rubber = cq.Material.elastomer { name = "Natural rubber", density = 930, poisson = 0.4, viscosity = 2 }
+    assert.same({ 630000, -2, 2 }, { rubber.mu_1, rubber.alpha_3, rubber.viscosity })
+  end)
+
+  it("stands in help with all of its constants", function()
+    local page = process.cqlua({ "help", "elastomer" }).out
+    for _, entry in ipairs(elastomers) do
+      local line = page:match("\n +" .. entry.name:gsub("%p", "%%%0") .. "  [^\n]*")
+      assert.truthy(line, entry.name)
+      for _, value in pairs(entry.constants) do
+        for _, number in ipairs(type(value) == "table" and value or { value }) do
+          assert.truthy(line:find("%f[%d-]" .. ("%g"):format(number):gsub("%p", "%%%0") .. "%f[^%d.]"), entry.name .. " " .. number)
+        end
+      end
+      assert.truthy(line:find(entry.density and entry.density .. " kg/m^3" or " - ", 1, true), entry.name)
+      assert.truthy(line:find("to " .. entry.stretch, 1, true), entry.name)
+    end
+  end)
+
+  it("says what there is, and what it wants", function()
+    refused('no elastomer "Dragon Skn 30" (did you mean Dragon Skin 30?); the table has Ecoflex 00-10, Ecoflex 00-30', function()
+      cq.Material.elastomer "Dragon Skn 30"
+    end)
+    refused("the table has no density of RTV615; give it, as in density = 1070", function() cq.Material.elastomer "RTV615" end)
+    refused("give poisson, or bulk; got both", function() cq.Material.elastomer { name = "Ecoflex 00-30", poisson = 0.4, bulk = 3 } end)
+    refused("poisson must be a finite number above -1 and below 0.5, got 0.5", function()
+      cq.Material.elastomer { name = "Ecoflex 00-30", poisson = 0.5 }
+    end)
+    refused("unknown field young", function() cq.Material.elastomer { name = "Ecoflex 00-30", young = 3 } end)
+  end)
+end)
+
+describe("cq.Material.ogden", function()
+  it("takes its terms as lists, or each by itself", function()
+    local lists = cq.Material.ogden { mu = { 3, -0.5 }, alpha = { 1.3, -2 }, bulk = 50 }
+    local each = cq.Material.ogden { mu_1 = 3, mu_2 = -0.5, alpha_1 = 1.3, alpha_2 = -2, bulk = 50 }
+    assert.equal(tostring(each), tostring(lists))
+  end)
+
+  it("says what is wrong with its terms", function()
+    local function says(words, fields)
+      fields.bulk = 3
+      refused(words, function() cq.Material.ogden(fields) end)
+    end
+    says("mu has 2 numbers and alpha 1; each term needs both", { mu = { 1, 2 }, alpha = { 1 } })
+    says("mu has 1 number and alpha 0; each term needs both", { mu = { 1 } })
+    says("mu and alpha have 4 numbers; the law has one to 3 terms", { mu = { 1, 1, 1, 1 }, alpha = { 1, 2, 3, 4 } })
+    says("mu and alpha have 0 numbers; the law has one to 3 terms", { mu = {}, alpha = {} })
+    says("give mu and alpha, a list of numbers each, or mu_1 and alpha_1; got mu_2", { mu_2 = 1 })
+    says("got mu_2 beside a list; give mu and alpha as lists, or each term by itself", { mu = { 1 }, alpha = { 2 }, mu_2 = 1 })
+    says('mu must be a list, each entry a finite number, got "a"', { mu = "a", alpha = { 2 } })
+  end)
+end)
+
+describe("constants of a law of rubber", function()
+  it("must be its own, within their bounds, and good together", function()
+    refused("unknown field c1 (did you mean", function() cq.Material.mooney_rivlin { c10 = 1, c1 = 3, bulk = 3 } end)
+    refused("bulk must be a finite number at least 0, got -3", function() cq.Material.yeoh { c10 = 1, bulk = -3 } end)
+    refused("k1 must be a finite number at least 0, got -1", function()
+      cq.Material.transversely_isotropic { shear = 1, bulk = 3, k1 = -1, fibre = { 1, 0 } }
+    end)
+    for words, material in pairs {
+      ["twice the shear modulus at rest and must be positive"] = cq.Material.ogden { mu = { -1 }, alpha = { 2 }, bulk = 3 },
+      ["the sum is half the shear modulus at rest and must be positive"] = cq.Material.mooney_rivlin { c10 = 1, c01 = -2, bulk = 3 },
+      ["it is half the shear modulus at rest and must be positive"] = cq.Material.yeoh { c10 = -1, bulk = 3 },
+    } do refused(words, function() world_of(material) end) end
   end)
 end)

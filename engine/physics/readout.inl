@@ -30,10 +30,8 @@ CQ_INLINE void readout_grad_end(ReadoutPoint *grad) {
 
 // ---- energy -----------------------------------------------------------------------------------------------------------------
 
-CQ_RARE Real readout_energy(const ReadoutPoint *at) { return material_energy(&at->material); }
-
-// By constants and by internal variables. A law that is linear in its constants needs nothing here: the derivative by one of them is
-// the energy where that one is 1 and the others are 0. Another one has LAW_energy_grad.                                          (E55)
+// By constants and by internal variables. A law that is linear in its constants needs nothing here: the derivative by one
+// of them is the energy where that one is 1 and the others are 0. Another one has LAW_energy_grad.                  (E55)
 CQ_RARE void law_energy_grad(const ReadoutPoint *at, MaterialPoint *grad, const Real grad_psi) {
   const MaterialPoint *m = &at->material;
   switch (m->law->kind) {
@@ -52,6 +50,8 @@ CQ_RARE void law_energy_grad(const ReadoutPoint *at, MaterialPoint *grad, const 
   }
 }
 
+CQ_RARE Real readout_energy(const ReadoutPoint *at) { return material_energy(&at->material); }
+
 CQ_RARE void readout_energy_adj(const ReadoutPoint *at, MaterialPoint *grad, const Real grad_psi) {
   Real p[CQ_DIM][CQ_DIM];
   material_stress(&at->material, p);
@@ -63,8 +63,8 @@ CQ_RARE void readout_energy_adj(const ReadoutPoint *at, MaterialPoint *grad, con
 // ---- stress -----------------------------------------------------------------------------------------------------------------
 
 #if CQ_DIM == 2
-// P_zz of plane strain of a law psi = W + U(J), W isochoric in space: the trace of its Kirchhoff stress is 3 J U', and tr(tau) = <P, F> in
-// the plane.                                                                                                           (E56)
+// P_zz of plane strain of a law psi = W + U(J), W isochoric in space: the trace of its Kirchhoff stress is 3 J U', and the
+// part of it in the plane <P, F>.                                                                                   (E56)
 CQ_RARE Real isochoric_across(const MaterialPoint *at, const Real bulk) {
   Real p[CQ_DIM][CQ_DIM];
   const Real jac = mat_det(at->f);
@@ -85,8 +85,8 @@ CQ_RARE void isochoric_across_adj(const MaterialPoint *at, MaterialPoint *grad, 
   grad->c[bulk] += thrice * bulk_slope(jac * (real)0 + (real)1, jac);
 }
 
-// Is the stress across the plane known, where plane strain holds F_zz at 1? Then p is P_zz of the law. That of a fluid, and of solids that
-// flow in the plane, is taken as half the trace in the plane, as of an incompressible solid.                                     (E52)
+// Is the stress across the plane known, where plane strain holds F_zz at 1? Then p is P_zz of the law. That of a fluid, and
+// of solids that flow in the plane, is taken as half the trace in the plane, as of an incompressible solid.          (E52)
 CQ_RARE int readout_across(const MaterialPoint *at, Real *p) {
   switch (at->law->kind) {
     case CQ_MATERIAL_NEO_HOOKEAN: *p = neo_hookean_across(at); break;
@@ -129,8 +129,8 @@ CQ_RARE void readout_across_adj(const MaterialPoint *at, MaterialPoint *grad, co
   EACH(i) EACH(j) grad->f[i][j] += slope * cof[i][j];
 }
 
-// What a viscosity adds to the Cauchy stress across, by -eta tr(C): 2/3 of it in plane strain (E42); as much as its own half trace in
-// the plane, 1/3, is too large, and 2/3, where the law takes that.
+// The part of -eta tr(C) that a viscosity adds to the Cauchy stress across: 2/3 in plane strain (E42). Half the trace in
+// the plane has -1/3 of it already, so where the law takes that, the whole.
 CQ_INLINE real readout_viscous_across(const int known) { return known ? (real)(2.0 / 3) : (real)1; }
 #endif
 

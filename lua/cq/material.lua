@@ -134,7 +134,8 @@ local function spread_terms(what, given, fields)
   end
   if not mu and not alpha then
     if given.mu_1 and given.alpha_1 then return end
-    is.fail("%s: give mu and alpha, a list of numbers each, or mu_1 and alpha_1; got %s", what, #single > 0 and text.join(single) or "none of them")
+    is.fail("%s: give mu and alpha, a list of numbers each, or mu_1 and alpha_1; got %s", what,
+      #single > 0 and text.join(single) or "none of them")
   elseif #single > 0 then
     is.fail("%s: got %s beside a list; give mu and alpha as lists, or each term by itself", what, text.join(single))
   elseif not (mu and alpha) or #mu ~= #alpha then
@@ -237,7 +238,7 @@ material.ogden = laws.ogden
 
 ---@class cq.Material.elastomer.def
 ---@field name string              of the table
----@field poisson? number          which gives the bulk modulus, 0.49 unless given: K = 2 mu (1 + nu) / (3 (1 - 2 nu)), mu the shear modulus at rest
+---@field poisson? number          gives the bulk modulus, 0.49 unless given: K = 2 mu (1 + nu) / (3 (1 - 2 nu)), mu at rest
 ---@field bulk? number             in its place
 ---@field density? number          in the place of the table's
 ---@field viscosity? number        that of a fluid, or the damping of Kelvin and Voigt in a solid; it limits the step
@@ -268,9 +269,10 @@ local function shear_of(entry)
 end
 
 ---A silicone, rubber or gel by its name, with constants in Pa and density in kg/m^3 (lua/cq/material/elastomer.lua holds the sources):
----cq.Material.elastomer "Dragon Skin 30", or a table with the name. Silicones hardly change their volume: nu is next to 0.5, and steps would be next to
----zero. With the 0.49 that is taken here a pull of 1 % changes the volume by 0.02 %, and sound is 7 times as fast as shear waves. In 2D the density is that of a plate 1 m
----thick. The constants follow tests up to the stretch that is told; where no density stands it must be given.
+---cq.Material.elastomer "Dragon Skin 30", or a table with the name. Silicones hardly change their volume: nu is next to 0.5, and steps
+---would be next to zero. With the 0.49 that is taken here a pull of 1 % changes the volume by 0.02 %, and sound is 7 times as fast as
+---shear waves. In 2D the density is that of a plate 1 m thick. The constants follow tests up to the stretch that is told; where no
+---density stands it must be given.
 ---
 ---  Ecoflex 00-10       yeoh   c10   3510   c20   146   1040 kg/m^3  to 3
 ---  Ecoflex 00-30       yeoh   c10   7530   c20   130   1070 kg/m^3  to 3

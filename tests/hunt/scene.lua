@@ -1,6 +1,7 @@
 -- scene: a random small world, everything that can be trained in it, and a loss, from a seed.
 local cq = require "cq"
 local T = require "cq.tensor"
+local field = require "cq.base.field"
 local new_draw = require "tests.hunt.draw"
 local walls = require "tests.hunt.walls"
 
@@ -10,11 +11,51 @@ local DX = 1 / 16
 local YOUNG, POISSON, DENSITY = 14, 0.4, 0.8      -- the stiffest: what is trained stays below
 local SHEAR, BULK = 5, 23
 
-local function material(draw)
-  local law = draw:pick { "neo_hookean", "corotated", "linear" }
-  local fields = { density = DENSITY, incompressible = draw:pick { 0, 0, 0, 2, 4 } }
-  if draw:chance(0.3) then fields.shear, fields.bulk = SHEAR, BULK else fields.young, fields.poisson = YOUNG, POISSON end
-  return cq.Material[law](fields), fields.shear and law .. " by moduli" or law
+-- Constants of the laws, on a scale with those above: {low, high} between which they are trained. The material has the high one, which is the
+-- stiffest, so that the Courant number holds. A law that is not here is given by Young's modulus or by two moduli.
+local laws = {
+  mooney_rivlin = { c10 = { 0.6, 1.2 }, c01 = { 0.2, 0.8 }, bulk = { 8, 20 } },
+  yeoh = { c10 = { 1, 2 }, c20 = { -0.1, 0.1 }, c30 = { 0.01, 0.05 }, bulk = { 8, 20 } },
+  ogden = { mu_1 = { 1, 2.5 }, alpha_1 = { 1, 1.9 }, mu_2 = { 0.02, 0.1 }, alpha_2 = { 3, 5 }, mu_3 = { -0.5, -0.05 }, alpha_3 = { -2.5, -0.5 },
+    bulk = { 8, 20 } },
+  transversely_isotropic = { shear = { 2, 4 }, bulk = { 8, 20 }, k1 = { 0.2, 1 }, k2 = { 0.05, 0.5 } },
+  fluid = { bulk = { 8, 20 }, exponent = { 1, 7 }, tension = { 0.1, 1 } },
+  von_mises = { young = { 5, 14 }, poisson = { 0.1, 0.4 }, yield_stress = { 0.3, 2 }, hardening = { 0.1, 2 } },
+  drucker_prager = { young = { 5, 14 }, poisson = { 0.1, 0.4 }, friction_angle = { 0.3, 0.9 }, cohesion = { 0.01, 0.2 } },
+  snow = { young = { 5, 14 }, poisson = { 0.1, 0.4 }, snow_hardening = { 1, 3 }, critical_compression = { 0.02, 0.1 }, critical_stretch = { 0.02, 0.1 } },
+}
+local LAME = { young = { 5, YOUNG }, poisson = { 0.1, POISSON } }
+local MODULI = { shear = { 2, SHEAR }, bulk = { 4, BULK } }
+
+-- the material, what it is called, and the ranges in which its constants are trained
+local function material(draw, dim)
+  local names = {}
+  for _, law in ipairs(field.laws) do names[#names + 1] = law.name end
+  local name, ranges = draw:pick(names), {}
+  local fields, word, info = { density = DENSITY }, name, nil
+  for _, law in ipairs(field.laws) do
+    if law.name == name then info = law end
+  end
+  if laws[name] then
+    for constant, range in pairs(laws[name]) do ranges[constant] = range end
+  else
+    local moduli = draw:chance(0.3)
+    for constant, range in pairs(moduli and MODULI or LAME) do ranges[constant] = range end
+    if moduli then word = name .. " by moduli" end
+  end
+  for constant, range in pairs(ranges) do fields[constant] = range[2] end
+  if info.incompressible then fields.incompressible = draw:pick { 0, 0, 0, 2, 4 } end
+  if name == "transversely_isotropic" then
+    fields.fibre = {}
+    for i = 1, dim do fields.fibre[i] = draw:uniform(0.3, 1) end
+  end
+  if draw:chance(0.2) then fields.viscosity, ranges.viscosity, word = 0.02, { 0.005, 0.02 }, word .. ", viscous" end
+  local made = cq.Material[name](fields)
+  if info.branches and draw:chance(0.2) then
+    made = cq.Material.viscoelastic { base = made, modulus = { 0.5 }, time = { 0.05 } }
+    ranges.branch_modulus_1, ranges.relaxation_time_1, word = { 0.1, 0.5 }, { 0.02, 0.05 }, word .. ", a Maxwell branch"
+  end
+  return made, word, ranges
 end
 
 -- forces from places and speeds, of the user's own
@@ -56,7 +97,7 @@ local function robot(draw, dim, name, at, large)
     for i = 1, dim do zero[i] = 0 end
     shape = cq.Shape.box { name = group, at = zero, size = size, count = count }
   end
-  local made, law = material(draw)
+  local made, law, ranges = material(draw, dim)
   local list, kinds = {}, {}
   list[1], kinds[1] = actuator(draw, group)
   if draw:chance(0.2) then list[#list + 1], kinds[#kinds + 1] = spring(draw, { 1, 2, 4 }), "spring" end
@@ -67,7 +108,7 @@ local function robot(draw, dim, name, at, large)
     body = cq.Robot(fields):at(at)
   end
   local word = ("%s of %d%s%s"):format(law, body.particle_count, fields.pins and ", pinned" or "", #kinds > 0 and ", " .. table.concat(kinds, ", ") or "")
-  return body, word, kinds[1] == "weighted"
+  return body, word, kinds[1] == "weighted", ranges
 end
 
 local function place(draw, dim, k)
@@ -77,8 +118,8 @@ local function place(draw, dim, k)
 end
 
 -- trainables of one robot; lead: {} or {batch}
-local function body_params(draw, body, dim, weighted, batch)
-  local n, p = body.particle_count, {}
+local function body_params(draw, body, weighted, ranges, batch)
+  local n, p, dim = body.particle_count, {}, body.dim
   local function shape(...)
     local out = { ... }
     if batch > 1 and draw:chance(0.3) then table.insert(out, 1, batch) end
@@ -88,13 +129,10 @@ local function body_params(draw, body, dim, weighted, batch)
     if draw:chance(0.25) then return end
     p[name] = draw:chance(0.3) and T.param(draw:uniform(low, high)) or T.param(draw:tensor(shape(n), low, high))
   end
-  if rawget(body, "young") then
-    constant("young", 5, YOUNG)
-    constant("poisson", 0.1, POISSON)
-  else
-    constant("shear", 2, SHEAR)
-    constant("bulk", 4, BULK)
-  end
+  local names = {}
+  for name in pairs(ranges) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do constant(name, ranges[name][1], ranges[name][2]) end
   constant("density", DENSITY, 1.6)
   if draw:chance(0.6) then p.volume = T.param(body.volume * draw:tensor({ n }, 0.9, 1.1)) end
   if draw:chance(0.8) then p.position = T.param(body.position + draw:tensor(shape(n, dim), -0.04, 0.04) * DX) end
@@ -164,9 +202,9 @@ function scene.make(seed)
   local draw = new_draw(seed)
   local dim, batch = draw:chance(0.6) and 2 or 3, draw:chance(0.2) and 2 or 1
   local large = dim == 2 and draw:chance(0.05)
-  local bodies, words, weighted, points = {}, {}, {}, {}
+  local bodies, words, weighted, ranges, points = {}, {}, {}, {}, {}
   for k = 1, draw:chance(0.3) and 2 or 1 do
-    bodies[k], words[k], weighted[k] = robot(draw, dim, "robot" .. k, place(draw, dim, k), large and k == 1)
+    bodies[k], words[k], weighted[k], ranges[k] = robot(draw, dim, "robot" .. k, place(draw, dim, k), large and k == 1)
     for _, x in ipairs(bodies[k].position:totable()) do points[#points + 1] = x end
   end
   local list, wall_words = walls.draw(draw, points, dim, DX)
@@ -178,7 +216,7 @@ function scene.make(seed)
   for k, body in ipairs(bodies) do fields[k] = body end
   local world = cq.World(fields)
   local params = { world = world_params(draw, dim, #list, batch), bodies = {} }
-  for k, body in ipairs(world.robots) do params.bodies[k] = body_params(draw, body, dim, weighted[k], batch) end
+  for k, body in ipairs(world.robots) do params.bodies[k] = body_params(draw, body, weighted[k], ranges[k], batch) end
   local controller, control_word
   params.control, controller, control_word = control(draw, world, params.bodies, steps, batch)
   local watched = draw:pick { "state", "signals", "none", "none" }
@@ -197,6 +235,7 @@ function scene.make(seed)
     }
     local s = roll.state
     local sum = weigh(s:positions(), "x") + 0.1 * weigh(s:velocities(), "v") + 0.1 * weigh(s:deformations(), "F") + s:moment(world.robots[1]):sum()
+    for k, body in ipairs(world.robots) do sum = sum + 0.1 * weigh(s:gather(body, "energy_density"), "psi" .. k) end
     if roll.running then sum = sum + roll.running:sum() end
     if roll.record then sum = sum + weigh(roll.record, "record") end
     return sum

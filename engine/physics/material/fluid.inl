@@ -30,7 +30,8 @@ CQ_INLINE Real fluid_energy(const MaterialPoint *at) {
 
 // the derivative of the work by gamma is x^2 exp_moment(a x)
 CQ_INLINE void fluid_energy_grad(const MaterialPoint *at, MaterialPoint *grad, const Real grad_psi) {
-  const Real jac = mat_det(at->f), x = r_log(jac), work = fluid_work(at, jac), gamma = at->c[FLUID_EXPONENT], along = grad_psi / gamma;
+  const Real jac = mat_det(at->f), x = r_log(jac), work = fluid_work(at, jac), gamma = at->c[FLUID_EXPONENT];
+  const Real along = grad_psi / gamma;
   grad->c[FLUID_BULK] += along * work;
   grad->c[FLUID_EXPONENT] += along * at->c[FLUID_BULK] * (x * x * exp_moment(((real)1 - gamma) * x) - work / gamma);
 }

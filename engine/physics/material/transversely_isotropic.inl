@@ -147,7 +147,7 @@ CQ_INLINE void transversely_isotropic_energy_grad(const MaterialPoint *at, Mater
   }
 }
 
-// P_zz of plane strain is that of the matrix: fibres lie in the plane. With a = dI1/dF_zz = 2 J^(-2/3) - 2/3 I1 it is mu/2 a + J U'.
+// P_zz of plane strain is that of the matrix, for fibres lie in the plane: mu/2 a + J U', a = dI1/dF_zz = 2 J^(-2/3) - 2/3 I1
 #if CQ_DIM == 2
 CQ_INLINE Real transversely_isotropic_across(const MaterialPoint *at) {
   Invariants of;

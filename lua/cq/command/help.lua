@@ -10,10 +10,16 @@ local function terminal_page(book, names)
   local find, plain = require "cq.reference.find", require "cq.reference.plain"
   local options = { bold = host.terminal(1) ~= nil }
   local asked = table.concat(names, " ")
-  local section, entry = find.by_name(book, asked)
-  local page = section and plain.section(section, options) or entry and plain.entry(entry, options)
-  if page then return page .. plain.uses(find.uses(book, (section or entry).name)) end
+  local function page_of(name)
+    local section, entry = find.by_name(book, name)
+    local page = section and plain.section(section, options) or entry and plain.entry(entry, options)
+    return page and page .. plain.uses(find.uses(book, (section or entry).name))
+  end
+  local page = page_of(asked)
+  if page then return page end
   local hits, count = find.search(book, names)
+  page = count == 1 and page_of(hits[1].name)
+  if page then return page end
   if count > 0 then
     local more = count > #hits and ("\n%d more; another word makes them fewer\n"):format(count - #hits) or ""
     return plain.hits(hits, options) .. more

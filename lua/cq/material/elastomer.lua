@@ -1,14 +1,17 @@
 -- elastomer: the table of silicones, rubbers and gels of cq.Material.elastomer. Stresses in Pa, densities in kg/m^3.
 --
--- Silicones: two terms of Yeoh, fitted here to pull-to-failure tests (ASTM D412, 450 mm/min, strain from the crosshead) whose data are in
--- the Soft Robotics Materials Database of L. Marechal et al., "Toward a Common Framework and Database of Materials for Soft Robotics",
--- Soft Robotics 8 (2021), https://github.com/LucMarechal/Soft-Robotics-Materials-Database, folder Tensile-Tests-Data, the file of that name.
--- The fit is that of least squares of relative errors of the nominal stress, at the stretches 1.25, 1.5, 1.75, 2, 2.5 and 3. A third term
--- would follow the tests more closely and lose its stability beyond them.
+-- Silicones: two terms of Yeoh, fitted here to pull-to-failure tests (ASTM D412, 450 mm/min, strain from the
+-- crosshead) whose data are in the Soft Robotics Materials Database of L. Marechal et al., "Toward a Common Framework
+-- and Database of Materials for Soft Robotics", Soft Robotics 8 (2021),
+-- https://github.com/LucMarechal/Soft-Robotics-Materials-Database, folder Tensile-Tests-Data, the file of that name.
+-- The fit is that of least squares of relative errors of the nominal stress, at the stretches 1.25, 1.5, 1.75, 2, 2.5
+-- and 3. A third term would follow the tests more closely and lose its stability beyond them.
 --
--- Rubber: the three terms that R. W. Ogden, Proc. R. Soc. London A 326 (1972), fitted to Treloar's tests of 1944 in tension, biaxial tension and shear.
+-- Rubber: the three terms that R. W. Ogden, Proc. R. Soc. London A 326 (1972), fitted to Treloar's tests of 1944 in
+-- tension, biaxial tension and shear.
 --
--- Densities are the specific gravities of Smooth-On's technical bulletins. Where none stands, none was found that could be named.
+-- Densities are the specific gravities of Smooth-On's technical bulletins. Where none stands, none was found that
+-- could be named.
 
 ---@class cq.Elastomer
 ---@field name string
