@@ -19,7 +19,7 @@ void cq_walls_close(cq_rollout *r) {
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
 }
 
-// ---- what they give -----------------------------------------------------------------------------------------------------
+// ---- what they give -------------------------------------------------------------------------------------------------
 
 cq_status cq_walls_open(cq_rollout *r) {
   const size_t count = (size_t)impulse_count(r) * (size_t)r->def.steps;
@@ -40,19 +40,27 @@ cq_status cq_rollout_contact_adjoint(cq_rollout *r, int32_t step, int32_t count,
   if (!r->def.contact) return cq_fail(CQ_INVALID, "this rollout was made without contact");
   if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before adding to it");
   if (step < 0 || count < 0 || count > at - step)
-    return cq_fail(CQ_INVALID, "a gradient of contact at control steps %d to %d cannot be added: the adjoint has %d before it", step,
+    return cq_fail(CQ_INVALID, "a gradient of contact at control steps %d to %d cannot be added: the adjoint is at %d", step,
                    step + count - 1, at);
   for (int64_t k = 0; k < count * width; k++) r->grad_impulse[step * width + k] += grad[k];
   r->track.grad_impulse = r->grad_impulse;
   return CQ_OK;
 }
 
-// ---- their velocities ---------------------------------------------------------------------------------------------------
+// ---- their velocities -----------------------------------------------------------------------------------------------
 
-static cq_status take(cq_walls *walls, size_t count) {
-  if (!walls->velocity) walls->velocity = cq_alloc(count, sizeof(double), "velocities of walls");
-  if (!walls->place) walls->place = cq_alloc(count, sizeof(double), "velocities of walls");
-  return walls->velocity && walls->place ? CQ_OK : CQ_MEMORY;
+// {steps, batch, walls, dim}, unless it is there
+static int take(const cq_rollout *r, double **array) {
+  const size_t count = (size_t)(r->def.steps * velocity_count(r));
+  if (!*array) *array = cq_alloc(count, sizeof(double), "velocities of walls");
+  return *array != NULL;
+}
+
+static cq_status take_all(cq_rollout *r) {
+  cq_walls *next = &r->walls_next;
+  if (!take(r, &next->velocity) || !take(r, &next->place)) return CQ_MEMORY;
+  if (!r->def.differentiable) return CQ_OK;
+  return take(r, &r->track.grad_velocity) && take(r, &r->track.grad_place) ? CQ_OK : CQ_MEMORY;
 }
 
 // the way that walls have made before each control step
@@ -61,7 +69,8 @@ static void integrate(const cq_rollout *r, const cq_walls *walls) {
   const int64_t width = velocity_count(r);
   const double dt = m->dt * m->substeps;
   for (int64_t k = 0; k < width; k++) walls->place[k] = 0;
-  for (int64_t k = width; k < r->def.steps * width; k++) walls->place[k] = walls->place[k - width] + dt * walls->velocity[k - width];
+  for (int64_t k = width; k < r->def.steps * width; k++)
+    walls->place[k] = walls->place[k - width] + dt * walls->velocity[k - width];
 }
 
 cq_status cq_rollout_set_walls(cq_rollout *r, const double *velocity, int32_t per_scene) {
@@ -73,7 +82,7 @@ cq_status cq_rollout_set_walls(cq_rollout *r, const double *velocity, int32_t pe
     if (!isfinite(velocity[k]))
       return cq_fail(CQ_INVALID, "velocity of wall %lld is %g at control step %lld; it must be finite",
                      (long long)(k % numbers / m->dim) + 1, velocity[k], (long long)(k / numbers % steps) + 1);
-  cq_status status = velocity ? take(&r->walls_next, (size_t)(steps * velocity_count(r))) : CQ_OK;
+  const cq_status status = velocity ? take_all(r) : CQ_OK;
   if (status) return status;
   for (int64_t row = 0; velocity && row < steps * batch; row++) {
     const int64_t from = per_scene ? row % batch * steps + row / batch : row / batch;
@@ -86,18 +95,15 @@ cq_status cq_rollout_set_walls(cq_rollout *r, const double *velocity, int32_t pe
 }
 
 cq_status cq_walls_begin(cq_rollout *r) {
+  cq_wall_track *track = &r->track;
   if (!r->walls_changed) return CQ_OK;
-  r->track.velocity = r->track.place = NULL;
+  track->velocity = track->place = NULL;
   if (r->walls_set) {
-    const size_t count = (size_t)(r->def.steps * velocity_count(r));
     const cq_walls begun = r->walls_next;
     r->walls_next = r->walls_begun;
     r->walls_begun = begun;
-    if (r->def.differentiable && !r->track.grad_velocity) r->track.grad_velocity = cq_alloc(count, sizeof(double), "velocities of walls");
-    if (r->def.differentiable && !r->track.grad_place) r->track.grad_place = cq_alloc(count, sizeof(double), "velocities of walls");
-    if (r->def.differentiable && !(r->track.grad_velocity && r->track.grad_place)) return CQ_MEMORY;
-    r->track.velocity = begun.velocity;
-    r->track.place = begun.place;
+    track->velocity = begun.velocity;
+    track->place = begun.place;
   }
   r->walls_changed = 0;
   return CQ_OK;
@@ -115,7 +121,8 @@ void cq_walls_begin_adjoint(cq_rollout *r) {
 cq_status cq_rollout_walls_gradient(cq_rollout *r, double *out, int32_t per_scene) {
   const cq_model *m = &r->world->model;
   const int64_t steps = r->def.steps, numbers = cq_wall_numbers(m), batch = r->def.batch;
-  if (!r->track.velocity) return cq_fail(CQ_INVALID, "this rollout began without velocities of walls for each control step");
+  if (!r->track.velocity)
+    return cq_fail(CQ_INVALID, "this rollout began without velocities of walls for each control step");
   const cq_status status = cq_rollout_complete(r, CQ_FIELD_WALL_VELOCITY);
   if (status) return status;
   memset(out, 0, (size_t)((per_scene ? batch : 1) * steps * numbers) * sizeof *out);

@@ -43,11 +43,11 @@ typedef struct cq_policy_run {
   double *grad_kept;                     // {batch, changes} backward: on its way to those before the control step before the live state
 } cq_policy_run;
 
-// What walls do and give at each control step of a rollout: arrays {steps, batch, ...}, of which a device takes the control step that it
-// makes. Owned by the rollout.
+// What walls do and give at each control step of a rollout: arrays {steps, batch, ...}, of which a device takes those of the
+// control step that it makes. Owned by the rollout.
 typedef struct cq_wall_track {
-  const double *velocity, *place;        // {.., walls, dim}: held over a control step; way that walls that move have made before it.
-                                         // NULL: walls have the velocity of their field at all times
+  const double *velocity, *place;        // {.., walls, dim}: held over a control step; the way that walls that move have made
+                                         // before it. NULL: walls have the velocity of their field at all times
   double *grad_velocity, *grad_place;    // backward: the same, overwritten; NULL: not wanted
   double *impulse;                       // {.., walls + 1, cq_contact_width}: of each wall and of the pins; NULL: not wanted
   const double *grad_impulse;            // backward: the same; NULL: none
@@ -132,7 +132,8 @@ CQ_BACKEND_EXPORT cq_status cq_backend_cuda_gpu(int32_t index, cq_gpu *gpu);
 
 static inline int64_t cq_backend_abi(void) {
   const int64_t sizes[] = {sizeof(cq_backend), sizeof(cq_model), sizeof(cq_values), sizeof(cq_gradients), sizeof(cq_readout),
-                           sizeof(cq_controls), sizeof(cq_wall_track), sizeof(cq_policy_run), sizeof(cq_policy), sizeof(cq_layer)};
+                           sizeof(cq_controls), sizeof(cq_wall_track), sizeof(cq_policy_run), sizeof(cq_policy),
+                           sizeof(cq_layer)};
   uint64_t abi = CQ_ABI;   // it may wrap
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) abi = abi * 3571 + (uint64_t)sizes[k];
   return (int64_t)(abi >> 1);

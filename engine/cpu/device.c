@@ -228,8 +228,8 @@ static one_step step_of(const cq_device *device, const cq_controls *c, cq_record
   const int64_t signals = (int64_t)i * device->batch * m->actuator_count, forces = i * device->batch * m->force_count * m->dim;
   return (one_step){
       c->signals + signals, c->forces ? c->forces + forces : NULL, records ? records[i]->steps : NULL,
-      c->grad_signals ? c->grad_signals + signals : NULL, c->grad_forces ? c->grad_forces + forces : NULL, c->at + i, device->batch,
-      c->track,
+      c->grad_signals ? c->grad_signals + signals : NULL, c->grad_forces ? c->grad_forces + forces : NULL,
+      c->at + i, device->batch, c->track,
   };
 }
 

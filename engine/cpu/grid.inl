@@ -108,7 +108,8 @@ CQ_INLINE void contact_one(const cq_scene *s, const Contacts *contacts, const in
 }
 
 // the place of the node at z of a column, and its mass, for its impulses
-CQ_INLINE void contacts_locate(const cq_scene *s, const cq_column *column, const int32_t z, const real mass, Contacts *contacts) {
+CQ_INLINE void contacts_locate(const cq_scene *s, const cq_column *column, const int32_t z, const real mass,
+                               Contacts *contacts) {
   const double dx = s->model->dx;
   contacts->mass = mass;
   contacts->x[0] = (real)(column->x * dx);
@@ -273,18 +274,20 @@ static void turn_adj(const cq_scene *s, const int32_t wall, const int32_t node[C
 }
 
 // one wall of a node backward; grad holds what the impulse gives its normal
-static void contact_one_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM], real grad_v[CQ_DIM],
-                            ContactGrad *grad) {
+static void contact_one_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM],
+                            real grad_v[CQ_DIM], ContactGrad *grad) {
   const int32_t w = contacts->wall[k];
   const real still[CQ_DIM] = {0};
   if (w < 0)
     contact_adj(CQ_CONTACT_STICKY, 0, contacts->normal[k], still, before, grad_v, grad);
   else
-    contact_adj(s->model->walls[w].kind, friction_of(s, w), contacts->normal[k], wall_velocity_of(s, w), before, grad_v, grad);
+    contact_adj(s->model->walls[w].kind, friction_of(s, w), contacts->normal[k], wall_velocity_of(s, w), before, grad_v,
+                grad);
 }
 
 // dL/d(impulse) of contact k to all that it is made of
-CQ_INLINE Touch impulse_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM], const real after[CQ_DIM]) {
+CQ_INLINE Touch impulse_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM],
+                            const real after[CQ_DIM]) {
   Touch grad = {0};
   real grad_out[CONTACT_WIDTH];
   const Touch t = touch_of(contacts, k, before, after);
@@ -293,9 +296,10 @@ CQ_INLINE Touch impulse_adj(const cq_scene *s, const Contacts *contacts, const i
   return grad;
 }
 
-// The walls of one node backward: v is the velocity before them and becomes the one after; grad_v the other way round. Returns
-// what their impulses give the node's mass.
-static real contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], real grad_v[CQ_DIM], cq_partial *sum) {
+// The walls of one node backward: v is the velocity before them and becomes the one after; grad_v the other way round.
+// Returns what their impulses give the node's mass.
+static real contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], real grad_v[CQ_DIM],
+                         cq_partial *sum) {
   real at[CONTACTS + 1][CQ_DIM], grad_mass = 0;
   for (int k = 0; k < contacts->count; k++) {
     EACH(i) at[k][i] = v[i];
@@ -354,10 +358,10 @@ CQ_INLINE Row node_adj(NodeSums *sums, const Row decay, const Row p, const Row i
   return momentum_adj(p, inverse, g);
 }
 
-// The contacts of a column backward: dL/dv after them becomes that before them. Beside it, where node_adj does not look, stands
-// what the impulses give the masses of the nodes.
-static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, const real *kept, real *velocity, real *grad,
-                                   cq_partial *sum) {
+// The contacts of a column backward: dL/dv after them becomes that before them. Beside it, where node_adj does not look,
+// stands what the impulses give the masses of the nodes.
+static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, const real *kept, real *velocity,
+                                   real *grad, cq_partial *sum) {
   int64_t entry = column->wall_begin;
   Contacts contacts;
   for (int32_t z = 0; s->grad_impulse && z < column->count; z++) grad[4 * z + CQ_DIM] = 0;

@@ -131,7 +131,7 @@ static int go_and_return(cq_memo *memo, cq_device *d, int steps, int stride) {
 static void check_counting(int steps, int64_t budget) {
   cq_device d = {0};
   cq_memo *memo;
-  const cq_memo_def def = {&counting, &d, steps, 1, 1, 1, budget, 1};
+  const cq_memo_def def = {&counting, &d, steps, 1, 1, 1, budget, 1, NULL};
   REQUIRE(cq_memo_create(&def, &memo) == CQ_OK);
   int wrong = go_and_return(memo, &d, steps, 1);
   const cq_plan *plan = cq_memo_plan(memo);
@@ -169,7 +169,7 @@ static void check_plans(void) {
     check_counting(STEPS_MOST, budget);
     cq_device d = {0};
     cq_memo *memo;
-    const cq_memo_def def = {&counting, &d, 47, 1, 1, 1, budget, 1};
+    const cq_memo_def def = {&counting, &d, 47, 1, 1, 1, budget, 1, NULL};
     REQUIRE(cq_memo_create(&def, &memo) == CQ_OK && cq_memo_begin(memo) == CQ_OK);
     CHECK(cq_memo_plan(memo)->recompute <= before, "budget %d costs more than a smaller one", (int)budget);
     before = cq_memo_plan(memo)->recompute;
@@ -180,7 +180,7 @@ static void check_plans(void) {
   check_counting(24, 24 * RECORD_BYTES);
   cq_device d = {0};
   cq_memo *memo;
-  const cq_memo_def small = {&counting, &d, 9, 1, 1, 1, RECORD_BYTES + MARK_BYTES - 1, 1};
+  const cq_memo_def small = {&counting, &d, 9, 1, 1, 1, RECORD_BYTES + MARK_BYTES - 1, 1, NULL};
   REQUIRE(cq_memo_create(&small, &memo) == CQ_OK);
   CHECK_FAILS(cq_memo_begin(memo), CQ_MEMORY,
               "the memo needs at least 17 bytes (one control step of 10 bytes and a checkpoint of 7 bytes), its budget is 16 bytes");
@@ -204,7 +204,7 @@ static void check_interrupt(void) {
   cq_memo *memo;
   const double controls[10] = {100, 101, 102, 103, 104, 105, 106, 107, 108, 109}, forces[10] = {200, 201, 202, 203, 204, 205, 206, 207, 208, 209};
   double grad[10] = {0};
-  const cq_memo_def def = {&counting, &d, 10, 1, 1, 1, 1000, 1};
+  const cq_memo_def def = {&counting, &d, 10, 1, 1, 1, 1000, 1, NULL};
   REQUIRE(cq_memo_create(&def, &memo) == CQ_OK && cq_memo_begin(memo) == CQ_OK);
   d.interrupt = 2;
   cq_controls all = {.count = 10, .signals = controls, .forces = forces, .grad_signals = grad}, rest = all;

@@ -1,5 +1,5 @@
--- wall_motion: velocities of walls that change from one control step to the next: a floor that shakes, a gripper that closes. They are
--- given to a rollout as a tensor or a function of time, or belong to the world's walls; the engine gives their gradient.
+-- wall_motion: velocities of walls that change from one control step to the next: a floor that shakes, a gripper that closes.
+-- They are given to a rollout as a tensor or a function of time, or belong to the world's walls; the engine gives their gradient.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local field = require "cq.base.field"
@@ -13,7 +13,9 @@ local wall_motion = {}
 -- numbers and tensors in lists, as one tensor on the tape
 local function joined(value, what)
   if type(value) == "number" or T.is_tensor(value) then return T.as_tensor(value) end
-  if type(value) ~= "table" or #value == 0 then is.fail("%s must give a list or a tensor, got %s", what, text.describe(value)) end
+  if type(value) ~= "table" or #value == 0 then
+    is.fail("%s must give a list or a tensor, got %s", what, text.describe(value))
+  end
   local list = {}
   for k, part in ipairs(value) do list[k] = joined(part, what) end
   return T.stack(list, 1)
@@ -88,13 +90,14 @@ local function of_tensor(world, value, steps, batch)
   local walls, dim, shape = #world.walls, world.dim, tensor:shape()
   local each = same(shape, { steps, walls, dim })
   if each and batch > 1 and steps == batch then
-    is.fail("world:rollout: wall_velocity %s may be of %d control steps or of %d scenes; give {%d, %d, %d, %d}, of scenes and control steps",
-      shape_text(shape), steps, batch, batch, steps, walls, dim)
+    is.fail("world:rollout: wall_velocity %s may be of %d control steps or of %d scenes; "
+      .. "give {%d, %d, %d, %d}, of scenes and control steps", shape_text(shape), steps, batch, batch, steps, walls, dim)
   end
   if each or batch > 1 and same(shape, { batch, steps, walls, dim }) then return tensor, not each end
   if #shape > 2 and not (batch > 1 and same(shape, { batch, walls, dim })) then
-    is.fail("world:rollout: wall_velocity must have the shape {%d}, {%d, %d} or {%d, %d, %d} of control steps%s, got %s", dim, walls, dim, steps, walls,
-      dim, batch > 1 and (", with the batch of %d before it if it differs between scenes"):format(batch) or "", shape_text(shape))
+    local batched = batch > 1 and (", with the batch of %d before it if it differs between scenes"):format(batch) or ""
+    is.fail("world:rollout: wall_velocity must have the shape {%d}, {%d, %d} or {%d, %d, %d} of control steps%s, got %s",
+      dim, walls, dim, steps, walls, dim, batched, shape_text(shape))
   end
 end
 
@@ -103,8 +106,11 @@ end
 ---@param def table            of world:rollout; wall_velocity is taken out of it
 ---@return { tensor: cq.Tensor, per_scene: boolean }?
 function wall_motion.collect(world, def)
-  local value, tensor, per_scene = def.wall_velocity, nil, false
-  if value ~= nil and #world.walls == 0 then is.fail("world:rollout: wall_velocity is given, but the world has no walls") end
+  local value = def.wall_velocity
+  local tensor, per_scene
+  if value ~= nil and #world.walls == 0 then
+    is.fail("world:rollout: wall_velocity is given, but the world has no walls")
+  end
   if value == nil then
     tensor = of_world(world, def.steps)
   elseif text.is_callable(value) and not T.is_tensor(value) then
@@ -115,7 +121,7 @@ function wall_motion.collect(world, def)
   if not tensor then return nil end
   if not tensor:finite() then is.fail("world:rollout: wall_velocity must be finite") end
   def.wall_velocity = nil
-  return { tensor = tensor, per_scene = per_scene }
+  return { tensor = tensor, per_scene = per_scene or false }
 end
 
 ---Gives them to the engine, or takes back those of an earlier rollout.
@@ -124,7 +130,8 @@ end
 function wall_motion.apply(entry, motion)
   if not (motion or entry.wall_motion) then return end
   entry.wall_motion = motion ~= nil
-  engine.check(C.cq_rollout_set_walls(entry.handle, motion and motion.tensor:data() or nil, motion and motion.per_scene and 1 or 0), "world:rollout")
+  local data, per_scene = motion and motion.tensor:data() or nil, motion and motion.per_scene and 1 or 0
+  engine.check(C.cq_rollout_set_walls(entry.handle, data, per_scene), "world:rollout")
 end
 
 ---The bit of the gradient that push will ask for.
