@@ -165,8 +165,9 @@ static double slope_of_derived(const cq_scene *s, const subject &t) {
     for (int q = 0; q < DERIVED; q++) {
       dual value[READOUT_WIDTH];
       readout(CQ_STATE_FIELD_COUNT + q, &at, value);
-      // a pinned particle is where speed has its kink
-      if (CQ_STATE_FIELD_COUNT + q == CQ_DERIVED_SPEED && value[0].value == 0) continue;
+      // kinks of derivative 0: speed of a pinned particle, von Mises of a fluid
+      const int32_t id = CQ_STATE_FIELD_COUNT + q;
+      if ((id == CQ_DERIVED_SPEED || id == CQ_DERIVED_VON_MISES) && value[0].value == 0) continue;
       for (int i = 0; i < cq_quantity_width(CQ_STATE_FIELD_COUNT + q, D); i++)
         slope += (t.derived[(size_t)((p * DERIVED + q) * DD + i)] * weight_of(t, q % 3, (size_t)p) * value[i]).slope;
     }
