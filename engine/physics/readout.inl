@@ -171,7 +171,9 @@ CQ_RARE Real readout_von_mises(const MaterialPoint *at, Real s[CQ_DIM][CQ_DIM], 
   *across -= mean;
   sum += *across * *across;
 #endif
-  return r_sqrt((real)1.5 * sum);
+  // a deviator that rounding alone left, as that of a fluid at rest, has no direction
+  const Real floor = (sizeof(real) == 4 ? (real)2e-6 : (real)1e-14) * mean;
+  return r_sqrt((real)1.5 * r_pick(sum - floor * floor, sum, sum * (real)0));
 }
 
 // At zero, where von Mises has a kink, the derivative is taken as zero.

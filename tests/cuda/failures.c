@@ -287,7 +287,7 @@ static const struct { const char *name, *what; } launches[] = {
     {"kernel", "a run of substeps"}, {"kernel", "recording the launches of a run"}, {"grid_adj", "a run of substeps"},
     {"grid_adj", "recording the launches of a run"}, {"a kernel whose blocks work together", "a run of substeps"}, {"network_signals", "a policy"},
     {"actuation_adj", "a policy"}, {"add_gradients", "a policy"}, {"actuation_shares", "the adjoint of the controls"},
-    {"drive_signals", "the adjoint of the controls"}, {"read_portions", "a readout"}, {"read_portions", "the adjoint of a readout"},
+    {"actuation_signals", "the adjoint of the controls"}, {"read_portions", "a readout"}, {"read_portions", "the adjoint of a readout"},
     {"read_portions", "a policy"}, {"read_groups", "a readout"}, {"read_groups", "the adjoint of a readout"}, {"read_groups", "a policy"},
     {"read_gather", "a readout"}, {"read_adj", "the adjoint of a readout"}, {"read_adj", "a policy"},
     {"store_params_adj", "adding up gradients"}, {"sum_tiles", "adding up gradients"}, {"store_state_adj", "storing gradients"}};
