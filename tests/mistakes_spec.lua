@@ -277,7 +277,7 @@ end)
 describe("a misspelt name", function()
   it("of a constructor comes with the one that may be meant", function()
     says(sentence(function() cq.Material.neohookean {} end),
-      'cq.Material has no "neohookean" (did you mean neo_hookean?); it has corotated, linear, neo_hookean')
+      'cq.Material has no "neohookean" (did you mean neo_hookean?); it has corotated, drucker_prager, ')
     says(sentence(function() cq.Optimizer.adamw {} end),
       'cq.Optimizer has no "adamw" (did you mean adam?); it has adam, gradient_descent, momentum')
     says(sentence(function() cq.Shape.boxx {} end), 'cq.Shape has no "boxx" (did you mean box?)')
