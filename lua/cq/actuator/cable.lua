@@ -24,12 +24,6 @@ local function is_place(value, dim)
   return true
 end
 
-local function place_text(place)
-  local parts = {}
-  for k, x in ipairs(place) do parts[k] = text.number(x) end
-  return "{ " .. table.concat(parts, ", ") .. " }"
-end
-
 -- the particle that lies nearest to a place, which must be within the body
 local function nearest(robot, place, what)
   local x, dim, best, least = robot.position:data(), robot.dim, 0, math.huge
@@ -41,7 +35,7 @@ local function nearest(robot, place, what)
   local size = robot.volume:get(best + 1) ^ (1 / dim)
   if least > (1.5 * size) ^ 2 then
     is.fail("%s is %s, %s away from the nearest particle of %s; places are those of its shape, before robot:at, and a point fixed in the world is "
-      .. "{ anchor = %s }", what, place_text(place), text.number(least ^ 0.5), robot.name, place_text(place))
+      .. "{ anchor = %s }", what, text.place(place), text.number(least ^ 0.5), robot.name, text.place(place))
   end
   return best
 end

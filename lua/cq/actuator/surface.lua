@@ -62,22 +62,16 @@ local function lattice_of(robot, list)
   return out
 end
 
-local function place_text(place)
-  local parts = {}
-  for k, x in ipairs(place) do parts[k] = text.number(x) end
-  return "{ " .. table.concat(parts, ", ") .. " }"
-end
-
 -- the cell of a place, which must be empty and among the particles
 local function start_cell(lattice, place, robot)
   local at = 0
   for i = 1, lattice.dim do
     local k = math.floor((place[i] - lattice.lower[i]) / lattice.h[i] + 0.5) + 1
-    if k < 1 or k > lattice.size[i] - 2 then is.fail("%s: the place %s is not inside of %s", WHAT, place_text(place), robot.name) end
+    if k < 1 or k > lattice.size[i] - 2 then is.fail("%s: the place %s is not inside of %s", WHAT, text.place(place), robot.name) end
     at = at + k * lattice.stride[i]
   end
   if lattice.cell[at] > 0 then
-    is.fail("%s: at the place %s there is a particle of %s; inside must be a place in the empty cavity", WHAT, place_text(place), robot.name)
+    is.fail("%s: at the place %s there is a particle of %s; inside must be a place in the empty cavity", WHAT, text.place(place), robot.name)
   end
   return at
 end
@@ -93,7 +87,7 @@ local function flood(lattice, first, place)
       local k = math.floor(at / lattice.stride[i]) % lattice.size[i]
       if k == 0 or k == lattice.size[i] - 1 then
         is.fail("%s: the cavity at %s is open: from there one comes out of the body without meeting a particle; close it, or give particles, area "
-          .. "and normal of the walls", WHAT, place_text(place))
+          .. "and normal of the walls", WHAT, text.place(place))
       end
       for step = -1, 1, 2 do
         local next_to = at + step * lattice.stride[i]

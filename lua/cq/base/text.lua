@@ -53,6 +53,14 @@ function text.article(noun)
   return (noun:match "^[aeiouAEIOU]" and "an " or "a ") .. noun
 end
 
+---"{ 0.5, 2 }": a place as a script writes it.
+---@param place number[]
+function text.place(place)
+  local parts = {}
+  for k, x in ipairs(place) do parts[k] = text.number(x) end
+  return "{ " .. table.concat(parts, ", ") .. " }"
+end
+
 ---"1 particle", "2 particles".
 function text.count(number, noun) return ("%d %s%s"):format(number, noun, number == 1 and "" or "s") end
 
