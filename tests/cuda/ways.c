@@ -109,7 +109,7 @@ static void check_mixture(void) {
 }
 
 // the gradient of a field, where no other is wanted or all are
-static uint64_t hash_of_gradient(test_run *t, int32_t field, uint32_t wanted) {
+static uint64_t hash_of_gradient(test_run *t, int32_t field, uint64_t wanted) {
   cq_rollout_want(t->rollout, wanted);
   test_run_forward(t, t->choice.steps);
   test_run_backward(t);
@@ -128,7 +128,7 @@ static void check_wanted(void) {
   setenv("CQLUA_CUDA_RUN", "grid", 1);
   test_run_open(&t, &choice);
   for (size_t k = 0; k < sizeof fields / sizeof *fields; k++)
-    CHECK(hash_of_gradient(&t, fields[k], 1u << fields[k]) == hash_of_gradient(&t, fields[k], UINT32_MAX),
+    CHECK(hash_of_gradient(&t, fields[k], 1ull << fields[k]) == hash_of_gradient(&t, fields[k], UINT64_MAX),
           "the gradient of field %d is another one where no other is wanted", (int)fields[k]);
   test_run_close(&t);
 }
