@@ -237,6 +237,8 @@ static cq_status record_block(cq_memo *memo, int64_t i) {
   while (memo->mark_count && memo->mark_at[memo->mark_count - 1] > block * memo->block)
     backend_of(memo)->mark_destroy(memo->def.device, memo->marks[--memo->mark_count]);
   memo->at = memo->mark_at[memo->mark_count - 1];
+  // of a block before it, perhaps, and its records must not count as the beginning of this one
+  memo->recorded_begin = memo->recorded_end = memo->at;
   backend_of(memo)->resume(memo->def.device, memo->marks[memo->mark_count - 1]);
   return run_to(memo, i + 1, block, NULL);
 }
@@ -270,7 +272,11 @@ cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted) {
 
 cq_status cq_memo_return(cq_memo *memo) {
   if (memo->at == memo->made) return CQ_OK;
-  if (!memo->end) return record_block(memo, memo->made - 1);
+  if (!memo->end) {
+    // the schedule is the best one from the first checkpoint on
+    while (memo->mark_count > 1) backend_of(memo)->mark_destroy(memo->def.device, memo->marks[--memo->mark_count]);
+    return record_block(memo, memo->made - 1);
+  }
   backend_of(memo)->resume(memo->def.device, memo->end);
   memo->at = memo->made;
   return CQ_OK;
