@@ -43,7 +43,7 @@ local spec = is.define("optimizer:solve", {
 ---@param what string
 function solve.check(optimizer, constraints, stages, what)
   if #constraints == 0 and stages[1] == "feasible" then is.fail("%s: a stage \"feasible\" needs constraints", what) end
-  if #constraints > 0 and not optimizer.takes_constraints then
+  if #constraints > 0 and optimizer.rule then
     is.fail("%s: cq.Optimizer.%s knows no constraints; put it into cq.Optimizer.augmented_lagrangian { inner = ... }, or take "
       .. "cq.Optimizer.nlopt or cq.Optimizer.ipopt", what, optimizer.kind)
   end

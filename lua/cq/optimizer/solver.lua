@@ -171,6 +171,12 @@ end
 ---@field saved? table          to go on from
 ---@field finish? function       called with what else f gives, after each evaluation
 
+local function count_of(params)
+  local count = 0
+  for _, leaf in ipairs(T.leaves.trainable(params, "optimizer:solve")) do count = count + leaf.tensor.count end
+  return count
+end
+
 ---@param def cq.Solver.def
 ---@return cq.Solver
 function solver.new(def)
@@ -180,7 +186,10 @@ function solver.new(def)
   if saved then
     restore(self, saved)
     self.noted = self.evaluations
+  else
+    self.optimizer:restart()
   end
+  if self.optimizer.check_size then self.optimizer:check_size(count_of(self.params)) end
   return self
 end
 
