@@ -309,4 +309,13 @@ optimizer.augmented_lagrangian = require "cq.optimizer.augmented_lagrangian"
 ---@type fun(def: cq.Optimizer.nlopt.def): cq.Nlopt
 optimizer.nlopt = require "cq.optimizer.nlopt"
 
+---@class cq.Optimizer.ipopt.def
+---@field tolerance? number         of the conditions of an optimum, scaled as IPOPT does
+---@field history? integer          steps that its Hessian is made of
+
+---The interior-point method of IPOPT with a limited-memory Hessian, for any constraints and many parameters. The library is loaded when
+---this is called; Debian has it as coinor-libipopt1v5. For optimizer:solve and experiments, and goes on as nlopt does.
+---@type fun(def: cq.Optimizer.ipopt.def?): cq.Ipopt
+optimizer.ipopt = require "cq.optimizer.ipopt"
+
 return optimizer

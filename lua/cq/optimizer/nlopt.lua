@@ -38,13 +38,6 @@ local function load()
   }
 end
 
----Algorithms of NLopt, from cq.Optimizer.nlopt.
----@class cq.Nlopt : cq.Optimizer
----@field algorithm string
----@field message string?           what NLopt said at the end of the last solve
-local Nlopt = { __name = "cq.Nlopt", __is = { ["cq.Optimizer"] = true } }
-Nlopt.__index = Nlopt
-
 -- names within NLopt; what constraints they take
 local algorithms = {
   slsqp = { name = "LD_SLSQP", inequalities = true, equalities = true },
@@ -151,26 +144,18 @@ local function run(self, work)
 end
 
 local function clear(self)
+  if self.opt then N.nlopt_destroy(ffi.gc(self.opt, nil)) end
   for _, callback in ipairs(self.callbacks or {}) do callback:free() end
   self.opt, self.callbacks = nil, nil
 end
 
----@internal
----@param solver cq.Solver
----@return string?
-function Nlopt:drive(solver)
-  local work, verdict = driven.new(self, solver), nil
-  repeat
-    local fine, problem = pcall(run, self, work)
-    clear(self)
-    work:finish()
-    if not fine then error(problem, 0) end
-    verdict = problem
-  until not work:next_stage()
-  return verdict
-end
-
 -- ---- an optimizer ----------------------------------------------------------------------------------------------------
+
+---Algorithms of NLopt, from cq.Optimizer.nlopt.
+---@class cq.Nlopt : cq.Optimizer
+---@field algorithm string
+---@field message string?           what NLopt said at the end of the last solve
+local Nlopt = driven.class("cq.Nlopt", "nlopt", run, clear)
 
 ---@internal
 function Nlopt:check_constraints(constraints, what)
@@ -192,33 +177,6 @@ function Nlopt:check_size(count)
     .. "for so many take algorithm = \"mma\" or \"ccsa\" (no equalities), cq.Optimizer.ipopt or cq.Optimizer.augmented_lagrangian", count)
 end
 
----@internal
-function Nlopt:solve(params, f, options) return require("cq.optimizer.solve").run(self, params, f, options) end
-
----@internal
-function Nlopt.update()
-  is.fail("cq.Optimizer.nlopt has no update, for it makes its own loop; call optimizer:solve, or give it to an experiment")
-end
-
----@internal
----The points of the solve so far, by which it goes on.
-function Nlopt:state() return { kind = self.kind, algorithm = self.algorithm, log = self.log } end
-
----@internal
-function Nlopt:restore(state)
-  if type(state) ~= "table" or state.kind ~= self.kind or type(state.log) ~= "table" then
-    is.fail("optimizer:restore: the state is not of cq.Optimizer.nlopt, got %s", is.describe(state))
-  end
-  if state.algorithm ~= self.algorithm then
-    is.fail("optimizer:restore: the state is of %s, this is %s", tostring(state.algorithm), self.algorithm)
-  end
-  self.log = {}
-  for k, entry in ipairs(state.log) do self.log[k] = entry end
-end
-
----@internal
-function Nlopt:restart() self.log, self.message = {}, nil end
-
 function Nlopt:__tostring() return ("cq.Optimizer.nlopt { %s }"):format(self.algorithm) end
 
 local spec = is.define("cq.Optimizer.nlopt", {
@@ -238,6 +196,5 @@ return function(def)
   end
   load()
   self.inner, self.inner_iterations = self.inner or "lbfgs", self.inner_iterations or 100
-  self.kind, self.log = "nlopt", {}
-  return setmetatable(self, Nlopt)
+  return Nlopt.new(self)
 end
