@@ -95,7 +95,7 @@ end
 describe("several numbers of a rollout", function()
   local extras = {
     { name = "its last state", memory = "1 GiB" },
-    { name = "a small memory", memory = "300 KiB", running = function(s) return s:center("trunk")[2] end },
+    { name = "a small memory", memory = "120 KiB", running = function(s) return s:center("trunk")[2] end },
     { name = "everything", contact = true, running = function(s, u) return s:velocity("trunk")[1] + 0.01 * u:square():sum() end,
       record = function(s) return s:gather { 1, 5 } end, effort = function(u) return u:square():sum() end },
   }

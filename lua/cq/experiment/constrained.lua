@@ -19,7 +19,7 @@ local constrained = {}
 ---@field name string           its column in history.csv
 ---@field at_most? number       the largest value; or equal
 ---@field equal? number         the value; or at_most
----@field tolerance? number     violations up to it are none; a millionth of the limit unless given, or 1e-6 where that is 0
+---@field tolerance? number     violations up to it are none; 1e-4 of the limit unless given, or 1e-4 where that is 0
 ---@field final? fun(state: cq.State): cq.Tensor|number                    one number, of the last state; or running, or of
 ---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number    one number after each control step
 ---@field of? fun(params: table, roll: cq.Rollout): cq.Tensor|number       one number, of the parameters and the whole rollout

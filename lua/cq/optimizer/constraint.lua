@@ -11,7 +11,7 @@ local text = require "cq.base.text"
 
 local constraint = {}
 
-local TOLERANCE = 1e-6            -- of the scale, unless given
+local TOLERANCE = 1e-4            -- of the scale, unless given: about what gradients in float32 can reach
 
 constraint.fields = {
   name = is.string(),

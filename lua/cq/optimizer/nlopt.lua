@@ -51,11 +51,11 @@ local SLSQP_MANY = 500             -- variables from which its dense matrices ar
 
 -- ---- one run of the library ------------------------------------------------------------------------------------------
 
--- constraints that are equal to their limits, or those that are at most
+-- constraints that are equal to their limits, or those that are at most; each by its scale, for NLopt takes all of them as they are
 local function of_kind(work, equal)
   local out = {}
   for k, c in ipairs(work.constraints) do
-    if c.equal == equal then out[#out + 1] = { at = k + 1, limit = c.limit, tolerance = c.tolerance } end
+    if c.equal == equal then out[#out + 1] = { at = k + 1, limit = c.limit, scale = c.scale, tolerance = c.tolerance / c.scale } end
   end
   return out
 end
@@ -73,8 +73,9 @@ local function constraints_of(self, work, list)
     local entry = work:at(x)
     if work.stopped then N.nlopt_force_stop(self.opt) end
     for k, c in ipairs(list) do
-      result[k - 1] = entry and entry.values[c.at] - c.limit or 0
-      if gradient ~= nil and entry then ffi.copy(gradient + (k - 1) * n, entry.grads[c.at]:data(), n * DOUBLE) end
+      result[k - 1] = entry and (entry.values[c.at] - c.limit) / c.scale or 0
+      local grad = gradient ~= nil and entry and entry.grads[c.at]:data()
+      for j = 0, grad and n - 1 or -1 do gradient[(k - 1) * n + j] = grad[j] / c.scale end
     end
   end)
 end

@@ -11,7 +11,7 @@ local solve = {}
 ---@field name string           of a number that f gives
 ---@field at_most? number       its largest value; or equal
 ---@field equal? number         its value; or at_most
----@field tolerance? number     violations up to it are none; a millionth of the limit unless given, or 1e-6 where that is 0
+---@field tolerance? number     violations up to it are none; 1e-4 of the limit unless given, or 1e-4 where that is 0
 
 local constraint_spec = is.define("optimizer:solve: constraint", constraint.fields)
 
