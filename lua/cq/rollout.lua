@@ -64,7 +64,7 @@ local function check(self, status)
   failures.raise(self, status)
 end
 
----Refuses to read a state that is not the live one. A final state that a backward pass has left is made again.
+---Refuses to read a state that is not the live one. To a final state that a backward pass has left the engine returns.
 ---@internal
 function Rollout:require_live(step, what)
   if not self.handle then is.fail("%s: this rollout was released, or its world closed", what) end
@@ -72,8 +72,10 @@ function Rollout:require_live(step, what)
   if at == step then return end
   if step == self.steps and self.finished and not self.back then
     self.adjoint_begun = false
-    local begun = C.cq_rollout_begin(self.handle)
-    return check(self, begun == C.CQ_OK and make(self, step) or begun)
+    local status = C.cq_rollout_return(self.handle)
+    -- a backward pass that failed has left no state to return from
+    if status == C.CQ_INVALID then status = C.cq_rollout_begin(self.handle) end
+    return check(self, status == C.CQ_OK and C.cq_rollout_at(self.handle) < step and make(self, step) or status)
   end
   is.fail("%s: this state is of control step %d and the rollout is at %d; read it inside the function that was given it, or use record", what,
     step, at)
@@ -166,7 +168,7 @@ local function after_step(self, i)
   end
   if self.recorder then
     self.phase = "record"
-    store(self, "record", i, self.recorder(state), false)
+    store(self, "record", i, self.recorder(state, u), false)
   end
   watch(self, state, u)
   self.phase = nil
@@ -293,7 +295,7 @@ end
 ---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number   a cost after each control step; the engine stops for it
 ---@field effort? fun(u: cq.Tensor): cq.Tensor|number   a cost of all signals {steps, signals} or {steps, batch, signals}; one number, or
 ---  {batch}. It stops nothing, so that it is the quickest way to punish signals and their changes
----@field record? fun(state: cq.State): cq.Tensor                          what is kept after each control step
+---@field record? fun(state: cq.State, u: cq.Tensor): cq.Tensor             what is kept after each control step
 ---@field contact? boolean             read what walls and pins give in each control step, for rollout.contact and state:contact
 ---@field watch? fun(state: cq.State, u: cq.Tensor?)   for looking on: at the start (u nil), and after each control step
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given

@@ -1,0 +1,169 @@
+-- driven: what methods of libraries share. They call back for values and gradients at points of their own choice. Each new point is an
+-- evaluation, and is remembered: a solve that goes on shows the library the same numbers again, which takes it to where it was.
+--
+-- A callback from C must not be left by an error: whatever is raised in one is kept, the library is asked to stop, and it is raised
+-- when the library has returned.
+local ffi = require "ffi"
+local C = require("cq.base.engine").C
+local is = require "cq.base.schema"
+local T = require "cq.tensor"
+local vector = require "cq.optimizer.vector"
+
+---@class cq.Driven
+---@field count integer               parameters
+---@field constraints cq.Constraint[]
+---@field last table?                 the present point: { x, values, grads, stage }
+---@field stage string                that the library works on
+---@field stopped boolean             the library is to return
+local Driven = {}
+Driven.__index = Driven
+
+local driven = {}
+
+local DOUBLE = ffi.sizeof "double"
+
+-- For one solve. The optimizer's log holds the points of an earlier part of it.
+local function work_of(optimizer, solver)
+  local self = setmetatable({
+    solver = solver, constraints = solver.constraints, vector = vector.of(solver.params), log = optimizer.log, seen = 0,
+    stage = solver.stages[1], stopped = false, names = { "objective" },
+  }, Driven)
+  for _, c in ipairs(solver.constraints) do self.names[#self.names + 1] = c.name end
+  self.count = self.vector.count
+  return self
+end
+
+---Where the library begins: the first point of all, or that where the stage before has ended.
+---@return ffi.cdata*           double {count}, a copy
+function Driven:start()
+  local from = self.last or self.log[1]
+  if not from then return self.vector:get() end
+  local x = ffi.new("double[?]", self.count)
+  ffi.copy(x, from.x:data(), self.count * DOUBLE)
+  return x
+end
+
+-- a new point, by the user's function
+local function evaluate(self, x)
+  local solver = self.solver
+  if not solver:goes_on() then return nil end
+  self.vector:set(x)
+  local values, grads = solver:evaluate(function()
+    local passes = { whole = #self.log == 0 }
+    for k, name in ipairs(self.names) do passes[k] = { [name] = 1 } end
+    return passes
+  end)
+  local entry = { x = T.empty { self.count }, values = {}, grads = {}, stage = solver.stage }
+  ffi.copy(entry.x:data(), x, self.count * DOUBLE)
+  for k, name in ipairs(self.names) do entry.values[k], entry.grads[k] = values[name], self.vector:flatten(grads[k]) end
+  self.log[#self.log + 1] = entry
+  solver:note { gradient = entry.grads[1]:norm():item() }
+  return entry
+end
+
+-- values and gradients at a point: the present one, the next of the log, or a new one
+local function point(self, x)
+  if self.last and self.vector:same(self.last.x:data(), x) then return self.last end
+  local entry = self.log[self.seen + 1]
+  if entry and not self.vector:same(entry.x:data(), x) then
+    is.fail("%s: the solve goes another way than it did before; it goes on only with the same method, options and function",
+      self.solver.what)
+  end
+  entry = entry or evaluate(self, x)
+  if not entry then return nil end
+  self.seen, self.last = self.seen + 1, entry
+  return entry
+end
+
+---Values and gradients at a point, objective first; nil when the library is to return. Raises nothing.
+---@param x ffi.cdata*          double {count}
+---@return { values: number[], grads: cq.Tensor[] }?
+function Driven:at(x)
+  if self.stopped then return nil end
+  local fine, entry = pcall(point, self, x)
+  if not fine then self.problem = entry end
+  if not fine or not entry or entry.stage ~= self.stage then self.stopped = true end
+  return fine and entry or nil
+end
+
+---Objective at a point, and its gradient; nothing counts in the stage "feasible".
+---@param entry table
+---@param gradient ffi.cdata*?  double {count}, written
+---@return number
+function Driven:objective(entry, gradient)
+  local counts = self.stage == "objective"
+  if gradient ~= nil and counts then ffi.copy(gradient, entry.grads[1]:data(), self.count * DOUBLE) end
+  if gradient ~= nil and not counts then ffi.fill(gradient, self.count * DOUBLE) end
+  return counts and entry.values[1] or 0
+end
+
+-- Is there another stage? It begins where this one has ended.
+local function next_stage(self)
+  local now = self.last and self.last.stage
+  if not now or now == self.stage or now == "done" or C.cq_interrupted() ~= 0 then return false end
+  self.stage, self.stopped = now, false
+  return true
+end
+
+local function copy(list)
+  local out = {}
+  for k, entry in ipairs(list) do out[k] = entry end
+  return out
+end
+
+-- ---- an optimizer of a library ----------------------------------------------------------------------------------------------
+
+-- Runs the library for one stage after another. run(optimizer, work) gives a verdict, clear(optimizer) frees what it has made.
+local function drive(self, solver, run, clear)
+  local work = work_of(self, solver)
+  while true do
+    local fine, verdict = pcall(run, self, work)
+    clear(self)
+    if work.problem then error(work.problem, 0) end
+    if not fine then error(verdict, 0) end
+    if not next_stage(work) then return verdict end
+  end
+end
+
+---A class of optimizers that a library drives.
+---@param class_name string       "cq.Nlopt"
+---@param kind string             of cq.Optimizer
+---@param run fun(self: cq.Optimizer, work: cq.Driven): string?
+---@param clear fun(self: cq.Optimizer)
+---@return table
+function driven.class(class_name, kind, run, clear)
+  local class = { __name = class_name, __is = { ["cq.Optimizer"] = true } }
+  class.__index = class
+
+  function class:drive(solver) return drive(self, solver, run, clear) end
+
+  function class:solve(params, f, options) return require("cq.optimizer.solve").run(self, params, f, options) end
+
+  function class.update()
+    is.fail("cq.Optimizer.%s has no update, for it makes its own loop; call optimizer:solve, or give it to an experiment", kind)
+  end
+
+  -- the points of the solve so far, by which it goes on
+  function class:state() return { kind = kind, algorithm = self.algorithm, log = copy(self.log) } end
+
+  function class:restore(state)
+    if type(state) ~= "table" or state.kind ~= kind or type(state.log) ~= "table" then
+      is.fail("optimizer:restore: the state is not of cq.Optimizer.%s, got %s", kind, is.describe(state))
+    end
+    if state.algorithm ~= self.algorithm then
+      is.fail("optimizer:restore: the state is of %s, this is %s", tostring(state.algorithm), self.algorithm)
+    end
+    self.log = copy(state.log)
+  end
+
+  function class:restart() self.log, self.message, self.multipliers = {}, nil, nil end
+
+  ---@param def table         checked
+  function class.new(def)
+    def.kind, def.log = kind, {}
+    return setmetatable(def, class)
+  end
+  return class
+end
+
+return driven
