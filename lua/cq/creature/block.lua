@@ -11,7 +11,7 @@ local count_of = is.integer { min = 1, default = 8 }
 ---@class cq.Creature.nped.def : cq.Creature.body.def
 ---@field legs? 4|6|8         4: under the corners; 6: and under the middle of both sides; 8: and under the middle of front and back
 ---@field count? integer      particles along each side of a block and of a chamber
----@field body? number[]      blocks along and across the body
+---@field body? integer[]      blocks along and across the body
 ---@field side? number        of a block of the body; a leg is as high [length]
 
 local nped = body.define("nped", {
