@@ -189,7 +189,7 @@ describe("means", function()
     assert.equal("mass", experiment({ trainable = { young = { per = "group" } } }).weight)
     assert.equal("particle", experiment({ trainable = { density = { per = "group" } } }).weight)
     assert.equal("particle", experiment({ trainable = { factor = { init = 1, apply = stiffer } } }).weight)
-    assert.equal("mass", experiment({ trainable = { density = {} }, weight = "mass" }).weight)
+    assert.equal("mass", experiment({ trainable = { density = { per = "group" } }, weight = "mass" }).weight)
     -- the gradient by the density of a body that nothing moves is none of the objective's
     local function height(s) return s:center({ "trunk", "foot" }):sum() end
     local run = experiment { steps = 1, objective = height, trainable = { density = { per = "particle" } } }
