@@ -401,6 +401,7 @@ typedef struct cq_mesh_info {
   int64_t triangle_count;
   int64_t open_edges;                   // that are not shared by two triangles; 0: closed, and the volume is exact
   int32_t part_count;
+  int32_t inward;                       // do its triangles face inward, and not out of the body? It is read the other way round
   double lower[3], upper[3];            // corners of the box that holds it
   double volume;
 } cq_mesh_info;

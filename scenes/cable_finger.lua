@@ -8,13 +8,6 @@ local cq = require "cq"
 local WIDTH, HEIGHT, INSET, POINTS, ROOT = 0.1, 0.4, 0.015, 8, 0.03
 local YOUNG, POISSON, STIFFNESS, CONTRACTION = 20, 0.25, 2, 0.4
 
--- places down one side, from the root on
-local function path(x)
-  local out = {}
-  for k = 1, POINTS do out[k] = { x, HEIGHT * (k - 0.5) / POINTS } end
-  return out
-end
-
 -- The angle of a beam in plane strain whose cable, at a distance e from its axis, pulls with T all along: its moment T
 -- e bends the beam and T shortens it, and both shorten the cable: T = k (length - rest). The body's own ends give way
 -- where one particle takes the whole force: it bends by 5 to 15 % less.
@@ -47,17 +40,10 @@ end
 return function(options)
   local given = options or {}
   local across = given.across or 8
-  local function cable(name, x)
-    return cq.Actuator.cable {
-      name = name, path = path(x), stiffness = given.stiffness or STIFFNESS,
-      contraction = given.contraction or CONTRACTION, friction = given.friction,
-    }
-  end
-  local robot = cq.Robot {
-    shape = cq.Shape.box { name = "finger", size = { WIDTH, HEIGHT }, count = { across, 4 * across } },
+  local robot = cq.Creature.finger {
+    drive = "cables", width = WIDTH, height = HEIGHT, inset = INSET, particles = 4 * across ^ 2, root = ROOT,
+    stiffness = given.stiffness or STIFFNESS, contraction = given.contraction or CONTRACTION, friction = given.friction,
     material = cq.Material.neo_hookean { young = YOUNG, poisson = POISSON, density = 2.33 },
-    actuators = { cable("left", INSET), cable("right", WIDTH - INSET) },
-    groups = { root = function(_, y) return y < ROOT end, tip = function(_, y) return y > 0.37 end }, pins = "root",
   }
   return {
     robot = robot, tip = "tip",

@@ -1,7 +1,7 @@
 -- Draws the images that scenes are made from, into scenes/assets.       cqlua scenes/make_images.lua
 --
--- rhino.png: a rhinoceros from the side, on four legs. Each leg has two air chambers side by side; the chambers at the back of both
--- hind legs share a colour, and so on, so a controller has four signals.
+-- rhino.png: a rhinoceros from the side, on two feet. Each has two air chambers side by side, in a colour of its own each, so that a
+-- controller has four signals.
 local image = require "cq.base.image"
 local Shape = require "cq.shape"
 local colour = require "cq.base.colour"
@@ -12,14 +12,14 @@ local unit = 400                               -- pixels of one unit of the draw
 local function oval(x, y, rx, ry, angle) return Shape.ellipse { at = { x, y }, radii = { rx, ry } }:rotate(angle or 0, { x, y }) end
 local function limb(x0, y0, x1, y1, radius) return Shape.capsule { from = { x0, y0 }, to = { x1, y1 }, radius = radius } end
 
-local leg_width, leg_top, chamber_top, sole = 0.14, 0.50, 0.30, 0.02
+local leg_width, leg_top, chamber_top, sole = 0.24, 0.50, 0.28, 0.02
 local function leg(x) return Shape.box { at = { x - leg_width / 2, sole }, size = { leg_width, leg_top - sole } } end
 
-local hind, front = { 0.26, 0.49 }, { 0.83, 1.06 }      -- middles of the legs
+local hind, front = 0.35, 0.97                          -- middles of the legs
 local body = Shape.union {
   oval(0.66, 0.57, 0.46, 0.23), oval(0.34, 0.58, 0.21, 0.20), oval(0.98, 0.61, 0.22, 0.23),
   oval(1.20, 0.56, 0.19, 0.13, -0.5), limb(1.27, 0.50, 1.36, 0.45, 0.075),
-  leg(hind[1]), leg(hind[2]), leg(front[1]), leg(front[2]),
+  leg(hind), leg(front),
   limb(0.16, 0.64, 0.075, 0.50, 0.02), oval(0.068, 0.47, 0.03, 0.045, 0.4),
   oval(1.06, 0.82, 0.035, 0.075, 0.25), oval(1.13, 0.80, 0.032, 0.07, -0.2),
 }
@@ -33,10 +33,8 @@ local chambers = { hind = { "#d9694f", "#3f7fbf" }, front = { "#e3b04b", "#5fa77
 
 local function chamber_colour(x, y)
   if y > chamber_top then return nil end
-  for name, middles in pairs { hind = hind, front = front } do
-    for _, middle in ipairs(middles) do
-      if math.abs(x - middle) < leg_width / 2 then return chambers[name][x < middle and 1 or 2] end
-    end
+  for name, middle in pairs { hind = hind, front = front } do
+    if math.abs(x - middle) < leg_width / 2 then return chambers[name][x < middle and 1 or 2] end
   end
 end
 

@@ -275,7 +275,8 @@ cq_status cq_mesh_inside(const cq_mesh *m, int32_t part, int64_t n, const double
 }
 
 void cq_mesh_describe(const cq_mesh *m, cq_mesh_info *info) {
-  *info = (cq_mesh_info){ .triangle_count = m->triangle_count, .open_edges = m->open_edges, .part_count = m->part_count, .volume = fabs(m->volume) };
+  *info = (cq_mesh_info){ .triangle_count = m->triangle_count, .open_edges = m->open_edges, .part_count = m->part_count,
+                          .inward = m->volume < 0, .volume = fabs(m->volume) };
   memcpy(info->lower, m->lower, sizeof info->lower);
   memcpy(info->upper, m->upper, sizeof info->upper);
 }

@@ -4,6 +4,7 @@
 --   cq.Controller.linear {}                                              u = tanh(W z + b)
 --   cq.Controller.sines { count = 8, frequency = 2 }                     u = tanh(W sin(2 pi f t + phases) + b)
 --   cq.Controller.open_loop(cq.param(cq.zeros { steps, signals }, { min = -1, max = 1 }))
+--   cq.Controller.open_loop { steps = 800, hold = 20, init = 0 }         trainable, each row held over 20 control steps
 --
 -- Sizes come from the observer and the robot: parameters are made when a controller is first used, or by prepare. They are
 -- in controller.params, a table of cq.param; controller:with(params) is the same controller with others, for functions that
@@ -252,21 +253,22 @@ local OpenLoop = family("open_loop", { blind = true })
 local function first_signals(self)
   local u = T.as_tensor(self.init)
   local shape = u:shape()
-  local fits = #shape == 0 or shape[#shape] == self.signals and (#shape == 1 or #shape == 2 and shape[1] == self.steps)
+  local rows = math.ceil(self.steps / self.hold)
+  local fits = #shape == 0 or shape[#shape] == self.signals and (#shape == 1 or #shape == 2 and shape[1] == rows)
   if not fits then
-    is.fail("cq.Controller.open_loop: init must be one number, {%d} or {%d, %d}, got {%s}", self.signals, self.steps,
+    is.fail("cq.Controller.open_loop: init must be one number, {%d} or {%d, %d}, got {%s}", self.signals, rows,
       self.signals, table.concat(shape, ", "))
   end
-  return T.param(u:expand { self.steps, self.signals }, { min = self.min, max = self.max })
+  return T.param(u:expand { rows, self.signals }, { min = self.min, max = self.max })
 end
 
 function OpenLoop:act(_, _, _, step)
   if not self.params then
     self.params = { u = first_signals(self) }
   end
-  local u = self.params.u
-  if u.rank == 3 then return u:slice(step, step, 2):squeeze(2) end
-  return u[step]
+  local u, row = self.params.u, math.floor((step - 1) / self.hold) + 1
+  if u.rank == 3 then return u:slice(row, row, 2):squeeze(2) end
+  return u[row]
 end
 
 function OpenLoop:check_rollout(roll)
@@ -274,7 +276,7 @@ function OpenLoop:check_rollout(roll)
   local steps = self.steps
   if self.params then
     local shape = self.params.u:shape()
-    steps = shape[#shape - 1]
+    steps = shape[#shape - 1] * self.hold
     if shape[#shape] ~= roll.signal_count then
       is.fail("cq.Controller.open_loop: the tensor {%s} has %s, the robots take %d", table.concat(shape, ", "),
         text.count(shape[#shape], "signal"), roll.signal_count)
@@ -288,29 +290,40 @@ function OpenLoop:check_rollout(roll)
 end
 
 local open_loop = is.define("cq.Controller.open_loop", {
-  steps = is.integer { min = 1 }, init = is.any_of { is.number(), is.tensor(), is.list(is.any()), default = 0 },
+  steps = is.integer { min = 1, optional = true }, u = is.tensor { optional = true }, hold = is.integer { min = 1, default = 1 },
+  init = is.any_of { is.number(), is.tensor(), is.list(is.any()), default = 0 },
   min = is.number { default = -1 }, max = is.number { default = 1 },
 })
 ---@class cq.Controller.open_loop.def
----@field steps integer    control steps that it has signals for; a rollout may make fewer
----@field init? number|cq.Tensor|number[]|number[][]   first value of every signal, {signals} or {steps, signals}
+---@field steps? integer   control steps that it has signals for; a rollout may make fewer
+---@field u? cq.Tensor      signals of your own, {steps / hold, signals} or with the batch before it, in the place of steps and init
+---@field hold? integer    control steps that each row of signals is held over; the parameter u is {steps / hold, signals}
+---@field init? number|cq.Tensor|number[]|number[][]   first value of every signal, {signals} or {steps / hold, signals}
 ---@field min? number      lower bound of the signals, kept by optimizers
 ---@field max? number      upper bound
 
 ---Given signals for each control step: a tensor {steps, signals}, or {batch, steps, signals} for each scene its own; or
----{ steps = ..., init = 0, min = -1, max = 1 } for a trainable one that is made when the robot is known.
+---{ steps = ..., hold = 1, init = 0, min = -1, max = 1 } for a trainable one that is made when the robot is known. Rows may be held over
+---several control steps: fewer numbers to train, and smoother signals.
+---Errors: both or neither of steps and u.
 ---@param given cq.Tensor|number[][]|cq.Controller.open_loop.def
 ---@return cq.Controller
 function controller.open_loop(given)
+  local hold = 1
   if type(given) == "table" and not T.is_tensor(given) and given[1] == nil then
-    return setmetatable(open_loop(given), OpenLoop)
+    local self = open_loop(given)
+    if (self.u == nil) == (self.steps == nil) then
+      is.fail("cq.Controller.open_loop: give either steps or u%s", self.u and ", not both" or "")
+    end
+    if self.steps then return setmetatable(self, OpenLoop) end
+    given, hold = self.u, self.hold
   end
   if not (type(given) == "table") then is.fail("cq.Controller.open_loop: takes a tensor or a table of fields, got %s", text.describe(given)) end
   local u = T.as_tensor(given)
   if u.rank ~= 2 and u.rank ~= 3 then
     is.fail("cq.Controller.open_loop: the tensor must be {steps, signals} or {batch, steps, signals}, got {%s}", table.concat(u:shape(), ", "))
   end
-  return setmetatable({ params = { u = u } }, OpenLoop)
+  return setmetatable({ params = { u = u }, hold = hold }, OpenLoop)
 end
 
 -- ---- user-written ---------------------------------------------------------------------------------------------------

@@ -23,12 +23,14 @@ local message = require "cq.base.message"
 local option = require "cq.option"
 local controllers = require "cq.controller"
 local constrained = require "cq.experiment.constrained"
+local observers = require "cq.observer"
 local trainables = require "cq.experiment.trainable"
 local solve = require "cq.optimizer.solve"
 local C = engine.C
 
 ---@class cq.Experiment
----@field params { controller: table?, robot: table?, world: table? }   the present values, cq.param each
+---@field params { controller: table?, observer: table?, robot: table?, world: table?, named: table? }   the present values, cq.param each;
+---  named: those with an apply
 ---@field best { loss: number, iteration: integer, params: table }?     of the least loss so far; with constraints of the least among the points
 ---  that keep them, or else of the one that is nearest to it, with feasible and values { objective =, NAME = } beside
 ---@field steps integer         control steps
@@ -59,6 +61,7 @@ local spec = is.define("cq.Experiment", {
   trainable = is.table { default = {} },
   memory = is.any { optional = true },
   contact = is.boolean { default = false },
+  weight = is.one_of { "mass", "particle", "volume", optional = true },
 })
 
 local function steps_of(def)
@@ -90,9 +93,12 @@ end
 ---@field objective cq.Experiment.objective.def|fun(state: cq.State): cq.Tensor   the less the better; a function is final alone
 ---@field constraints? cq.Experiment.constraint.def[]   what must be kept, for an optimizer that takes them
 ---@field optimizer? cq.Optimizer    for run:optimize
----@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name; or cq.param
+---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name, or of anything else
+---  with apply; cq.param; and "controller" or "observer" for the rate of their weights
 ---@field memory? string|number      for what the backward pass needs, as "2 GiB"
 ---@field contact? boolean           read what walls and pins give, for state:contact in observer and objective
+---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it: by particle where density, volume or a value
+---  with apply is trained, since a mean over mass moves when mass does; else by mass
 
 ---@class cq.Experiment.objective.def
 ---@field final? fun(state: cq.State): cq.Tensor|number                    one number, of the last state
@@ -101,23 +107,28 @@ end
 ---  engine after every control step
 ---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of the running costs {steps}
 
----An experiment. Trained are the controller's parameters, always, and what trainable names: values of robot:with, or
----gravity, damping, friction and wall_velocity of the world.
+---An experiment. Trained are the parameters of the controller and of an observer of the user's, always, and what trainable names:
+---values of robot:with, gravity, damping, friction and wall_velocity of the world, and any value with a function that applies it to the
+---robot. Each may have a rate of its own; the optimizer's is that of the others.
 ---Errors: both or neither of duration and steps; a duration that is
 ---no multiple of the world's dt; an objective without final, running and effort.
 ---@param fields cq.Experiment.def
 ---@return cq.Experiment
 local function new(_, fields)
   local def = spec(fields)
-  local self = setmetatable({ world = def.world, observer = def.observer, optimizer = def.optimizer, memory = def.memory,
-    contact = def.contact }, Experiment)
+  local self = setmetatable({ world = def.world, optimizer = def.optimizer, memory = def.memory, contact = def.contact }, Experiment)
+  self.observer = def.observer and observers.of(def.observer, "cq.Experiment")
   self.steps, self.objective, self.robot = steps_of(def), objective_of(def.objective), def.robot or def.world.robot
   self.constraints = constrained.list(def.constraints)
-  self.params = trainables.make(self.world, self.robot, def.trainable)
+  self.params, self.apply = trainables.make(self.world, self.robot, def.trainable)
+  self.weight = def.weight or (trainables.moves_mass(self.params) and "particle" or "mass")
   if def.controller then
     self.controller = controllers.of(def.controller, "cq.Experiment")
     self.params.controller = self.controller:prepare(self.world, self.observer, self:body(self.params))
   end
+  -- an observer may make its weights at its first look
+  if self.observer and self.observer.parameters then self.params.observer = self.observer:parameters() end
+  trainables.set_rates(self.params, def.trainable)
   return self
 end
 
@@ -127,7 +138,7 @@ end
 ---@param params table
 ---@return cq.Robot
 function Experiment:body(params)
-  return params.robot and self.robot:with(params.robot) or self.robot
+  return trainables.apply(params.robot and self.robot:with(params.robot) or self.robot, self.apply, params.named)
 end
 
 ---The rollout with these parameters.
@@ -136,10 +147,11 @@ end
 ---@param steps? integer     control steps, those of the experiment unless given
 ---@return cq.Rollout
 function Experiment:rollout(params, watch, steps)
-  local controller = self.controller
+  local controller, observer = self.controller, self.observer
   if controller and params.controller then controller = controller:with(params.controller) end
+  if observer and params.observer then observer = observer:with(params.observer) end
   local fields = {
-    robot = self:body(params), steps = steps or self.steps, observer = self.observer, controller = controller,
+    robot = self:body(params), steps = steps or self.steps, observer = observer, controller = controller, weight = self.weight,
     running = self.objective.running, effort = self.objective.effort, memory = self.memory, watch = watch, contact = self.contact,
     record = constrained.recorder(self.constraints),
   }

@@ -1,6 +1,6 @@
 -- cq: the library as scripts see it. Nouns are loaded when they are first named, so that an empty script starts at once.
 --
---   experiments   World, Robot, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer, Experiment,
+--   experiments   World, Robot, Creature, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer, Experiment,
 --                 Picture, Plot, Run
 --   tensors       tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random, ...
 --   gradients     value_and_grad, values_and_grads, grad, check_gradient
@@ -9,6 +9,7 @@
 ---@class cq : cq.TensorModule
 ---@field World fun(fields: cq.World.def): cq.World
 ---@field Robot fun(fields: cq.Robot.def): cq.Robot
+---@field Creature cq.CreatureModule
 ---@field Shape cq.ShapeModule
 ---@field Material cq.MaterialModule
 ---@field Boundary cq.BoundaryModule
@@ -27,7 +28,7 @@ local cq = {}
 
 -- modules that are a noun each
 local nouns = {
-  World = "cq.world", Robot = "cq.robot", Shape = "cq.shape", Material = "cq.material", Boundary = "cq.boundary",
+  World = "cq.world", Robot = "cq.robot", Creature = "cq.creature", Shape = "cq.shape", Material = "cq.material", Boundary = "cq.boundary",
   Actuator = "cq.actuator", Observer = "cq.observer", Controller = "cq.controller", Optimizer = "cq.optimizer",
   Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run", random = "cq.random", option = "cq.option",
 }

@@ -5,7 +5,8 @@
 --   function(state) return cq.concat { state:center "trunk", state:velocity "trunk" } end
 --
 -- An observer of one's own is a function of the state, or a table with observe(self, state, hidden), which gives the
--- observation and what it wants to be handed back at the next control step, and with start(self) for the first hidden value.
+-- observation and what it wants to be handed back at the next control step, and with start(self) for the first hidden value. Weights of
+-- its own, cq.param tensors, stand in self.params: an experiment trains them beside those of the controller.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -38,10 +39,11 @@ Centroid.__index = Centroid
 -- last control step, and 0 at the first
 function Centroid:observe(state, hidden)
   local groups, batch, parts, after = self:groups_of(state.world), state.batch, {}, nil
-  if self.position and self.velocity and not self.acceleration then return state:motion(groups) end
-  if self.position then parts[#parts + 1] = row(state:center(groups), batch) end
+  local by = { weight = self.weight }
+  if self.position and self.velocity and not self.acceleration then return state:motion(groups, by) end
+  if self.position then parts[#parts + 1] = row(state:center(groups, by), batch) end
   if self.velocity or self.acceleration then
-    local v = row(state:velocity(groups), batch)
+    local v = row(state:velocity(groups, by), batch)
     if self.velocity then parts[#parts + 1] = v end
     if self.acceleration then
       parts[#parts + 1] = hidden and (v - hidden) / state.world.control_dt or T.zeros(v:shape())
@@ -60,8 +62,8 @@ local function field_of(self) return self.position and (self.velocity and "motio
 function Centroid:readouts(world)
   if self.observe ~= Centroid.observe then return nil, nil end
   local groups = self:groups_of(world)
-  return (self.position or self.velocity) and states.row(world, "mean", field_of(self), groups) or nil,
-    self.acceleration and states.row(world, "mean", "velocity", groups) or nil
+  return (self.position or self.velocity) and states.row(world, "mean", field_of(self), groups, self.weight) or nil,
+    self.acceleration and states.row(world, "mean", "velocity", groups, self.weight) or nil
 end
 
 -- found once for a world
@@ -75,6 +77,8 @@ end
 ---@field position? boolean        [length]
 ---@field velocity? boolean        [length/time]
 ---@field acceleration? boolean    change of the velocity over the last control step, 0 at the first [length/time^2]
+
+local weight = is.one_of { "mass", "particle", "volume", default = "mass" }
 
 local quantities = {
   position = is.boolean { default = true }, velocity = is.boolean { default = false }, acceleration = is.boolean { default = false },
@@ -92,12 +96,13 @@ local function check_quantities(self, name)
 end
 
 ---@class cq.Observer.centroid.def : cq.Observer.quantities.def
+---@field weight? "mass"|"particle"|"volume"   of the means
 ---@field groups string|any[]      a group's name, or a list of names, lists of names, groups (cq.Group) or robots
 
 local centroid = is.define("cq.Observer.centroid", with_quantities {
-  groups = is.any_of { is.string(), is.list(is.any(), { min = 1 }) },
+  groups = is.any_of { is.string(), is.list(is.any(), { min = 1 }) }, weight = weight,
 })
----Mean position, velocity and acceleration of groups, mass-weighted: {groups * dim * quantities}, all positions first.
+---Mean position, velocity and acceleration of groups: {groups * dim * quantities}, all positions first.
 ---@param fields cq.Observer.centroid.def
 ---@return cq.Observer
 function observer.centroid(fields)
@@ -134,9 +139,10 @@ end
 ---@class cq.Observer.kmeans.def : cq.Observer.quantities.def
 ---@field clusters integer         so many groups of particles that lie near each other
 ---@field seed? integer            of the first centres
+---@field weight? "mass"|"particle"|"volume"   of the means
 
 local kmeans = is.define("cq.Observer.kmeans", with_quantities {
-  clusters = is.integer { min = 1 }, seed = is.integer { min = 0, default = 0 },
+  clusters = is.integer { min = 1 }, seed = is.integer { min = 0, default = 0 }, weight = weight,
 })
 ---Like centroid, of clusters that k-means finds in the particles at rest.
 ---@param fields cq.Observer.kmeans.def
@@ -199,6 +205,20 @@ end
 local Custom = {}
 Custom.__index = Custom
 
+-- a table of the user's; start only where it has one
+local function of_table(own)
+  local out = setmetatable({ table = own }, Custom)
+  if own.start then out.start = function() return own:start() end end
+  return out
+end
+
+---The parameters of the user's observer, as they are now.
+---@return table?
+function Custom:parameters() return self.table and self.table.params end
+
+---The same observer with other parameters, which its functions find in self.params.
+function Custom:with(params) return of_table(setmetatable({ params = params }, { __index = self.table })) end
+
 function Custom:observe(state, hidden)
   local observation, after
   if self.f then observation, after = self.f(state, hidden) else observation, after = self.table:observe(state, hidden) end
@@ -211,12 +231,8 @@ end
 ---@param what string     for errors
 ---@return table
 function observer.of(given, what)
-  if text.is_instance(given, "cq.Observer") then return given end
-  if type(given) == "table" and type(given.observe) == "function" then
-    local out = setmetatable({ table = given }, Custom)
-    if given.start then out.start = function() return given:start() end end
-    return out
-  end
+  if text.is_instance(given, "cq.Observer") or getmetatable(given) == Custom then return given end
+  if type(given) == "table" and type(given.observe) == "function" then return of_table(given) end
   if text.is_callable(given) then return setmetatable({ f = given }, Custom) end
   is.fail("%s: observer must be one of cq.Observer, a function of the state, or a table with a method observe, got %s", what, text.describe(given))
 end

@@ -4,8 +4,10 @@
 --   adam:update(params, grads)           -- tables of one shape; bounds of params are kept by projection
 --   adam:solve(params, f, { iterations = 100 })      -- the loop too
 --
--- The rate of iteration i (from 1) is rate * schedule(i). clip is the largest norm of all gradients together: longer ones
--- are shortened to it. All optimizers go downhill. Constraints are for augmented_lagrangian, nlopt and ipopt, in lua/cq/optimizer/.
+-- The rate of iteration i (from 1) is rate * schedule(i); a param may have a rate of its own, cq.param(x, { rate = 0.1 }),
+-- which is taken in the place of the optimizer's. clip is the largest norm of all gradients together: longer ones are
+-- shortened to it. All optimizers go downhill. Constraints are for augmented_lagrangian, nlopt and ipopt, in
+-- lua/cq/optimizer/.
 local is = require "cq.base.schema"
 local tensor = require "cq.tensor"
 local class = require "cq.tensor.class"
@@ -146,7 +148,8 @@ function Optimizer:update(params, grads)
   self.iteration, self.norm = self.iteration + 1, norm
   for _, entry in ipairs(list) do
     local x = entry.x
-    self.rule.step(self, x.count, x:data(), entry.g:data(), shorten, self.rate * factor, entry[1], entry[2])
+    local rate = x.bounds and x.bounds.rate or self.rate
+    self.rule.step(self, x.count, x:data(), entry.g:data(), shorten, rate * factor, entry[1], entry[2])
     project(x)
   end
 end

@@ -31,6 +31,7 @@ local values = require "cq.robot.values"
 ---@field actuator_count integer     signals of all its actuators
 ---@field dim integer                2 or 3
 ---@field groups string[]            names of the groups of its shape, in the order of the shape
+---@field size number[]               {dim} of the box that holds its shape: its body lengths [length]
 ---@field position cq.Tensor         {n, dim} at the start [length]
 ---@field volume cq.Tensor           {n} initial volume of each particle, area in 2D
 ---@field density cq.Tensor          {n} mass per volume
@@ -265,6 +266,8 @@ local function sample(self, shape, spacing)
     shape = #shape == 1 and shape[1] or require("cq.shape").union(shape)
   end
   local found = shape:sample { spacing = spacing }
+  self.size = {}
+  for d = 1, shape.dim do self.size[d] = shape.upper[d] - shape.lower[d] end
   self.particle_count, self.dim = found.count, found.dim
   self.position, self.volume = found.position, found.volume
   for _, name in ipairs(found.group_names) do add_group(self, name, found.groups[name]) end

@@ -255,6 +255,7 @@ local kinds = {
   effort = is.callable { optional = true },
   record = is.callable { optional = true },
   contact = is.boolean { default = false },
+  weight = is.one_of { "mass", "particle", "volume", default = "mass" },
   watch = is.callable { optional = true },
   memory = is.any { optional = true },
 }
@@ -265,7 +266,7 @@ local function new(world, def, on)
   local self = setmetatable({
     world = world, steps = def.steps, batch = def.batch, outputs = {}, at = 0,
     running_cost = def.running, effort_cost = def.effort, recorder = def.record, watch = def.watch, adjoint_begun = false,
-    contact_asked = def.contact,
+    contact_asked = def.contact, weight = def.weight,
   }, Rollout)
   control.prepare(self, def)
   self.engine_policy = engine_policy.of(self)
@@ -297,6 +298,7 @@ end
 ---  {batch}. It stops nothing, so that it is the quickest way to punish signals and their changes
 ---@field record? fun(state: cq.State, u: cq.Tensor): cq.Tensor             what is kept after each control step
 ---@field contact? boolean             read what walls and pins give in each control step, for rollout.contact and state:contact
+---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it, in all functions of your own
 ---@field watch? fun(state: cq.State, u: cq.Tensor?)   for looking on: at the start (u nil), and after each control step
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given
 ---@field gravity? any                {dim}, instead of the world's; this and the following also with the batch before it

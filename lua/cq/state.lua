@@ -1,7 +1,7 @@
 -- state: a scene at one control step, as observers, objectives and records see it. Nothing is copied until it is asked for,
 -- and what is asked for is differentiable.
 --
---   state:center "trunk"            {dim}          mass-weighted mean position of a group
+--   state:center "trunk"            {dim}          mean position of a group, by mass unless weight says "particle" or "volume"
 --   state:center { "left", "right" }  {2, dim}     a row for each
 --   state:center(robot)             {dim}          of the whole robot
 --   state:gather "tracked"          {particles, dim}
@@ -55,7 +55,7 @@ function state.quantity(name) return name ~= "motion" and fields[name] or nil en
 
 local field_kind = named "position"
 local weights = { mass = C.CQ_WEIGHT_MASS, particle = C.CQ_WEIGHT_PARTICLE, volume = C.CQ_WEIGHT_VOLUME }
-local weight_kind = is.one_of { "mass", "particle", "volume", default = "mass" }
+local weight_kind = is.one_of { "mass", "particle", "volume" }
 local volume_kind = is.one_of { "mass", "particle", "volume", default = "volume" }
 
 ---A view of what a rollout's live state is now.
@@ -127,10 +127,11 @@ local function find(world, kind, field, weight, selection)
   return readout
 end
 
----The readout of a row of numbers for each scene: mass-weighted means of groups, or what their particles have.
+---The readout of a row of numbers for each scene: means of groups, or what their particles have.
 ---@param kind "mean"|"gather"
 ---@param field "position"|"velocity"|"motion"
-function state.row(world, kind, field, selection) return find(world, kind .. "_row", field, "mass", selection) end
+---@param weight? "mass"|"particle"|"volume"
+function state.row(world, kind, field, selection, weight) return find(world, kind .. "_row", field, weight or "mass", selection) end
 
 local function read_back(node, gradient) node.a:read_adjoint(node.extra, gradient) end
 
@@ -145,28 +146,39 @@ end
 
 -- ---- what users call ------------------------------------------------------------------------------------------------
 
----Mean position of a group, a row for each of a list of groups, or of a robot [length].
+-- what a mean weighs by: as its options say, else as the rollout does
+local function weight_of(self, what, options)
+  return is.argument(what, "weight", weight_kind, options and options.weight or self.roll.weight)
+end
+
+---Mean position of a group, a row for each of a list of groups, or of a robot [length]. By mass, or as weight says, or as that of the
+---rollout does. Where the density is trained, the mean over mass moves without the body: a robot "walks" by becoming heavier in front.
+---Means over particles do not.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
 ---@param options? { weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {dim} or {groups, dim}
 function State:center(which, options)
-  local weight = is.argument("state:center", "weight", weight_kind, options and options.weight)
+  local weight = weight_of(self, "state:center", options)
   return read(self, "mean", "position", weight, which, "state:center")
 end
 
----Mean velocity, mass-weighted unless weight = "particle" [length/time].
+---Mean velocity, weighed as state:center is [length/time].
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
 ---@param options? { weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {dim} or {groups, dim}
 function State:velocity(which, options)
-  local weight = is.argument("state:velocity", "weight", weight_kind, options and options.weight)
+  local weight = weight_of(self, "state:velocity", options)
   return read(self, "mean", "velocity", weight, which, "state:velocity")
 end
 
----Mean positions and velocities of groups as one row of numbers, as observers want them: all positions, then all velocities.
+---Mean positions and velocities of groups as one row of numbers, as observers want them: all positions, then all velocities. Weighed as
+---state:center is.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
+---@param options? { weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {groups * dim * 2}
-function State:motion(which) return read(self, "mean_row", "motion", "mass", which, "state:motion") end
+function State:motion(which, options)
+  return read(self, "mean_row", "motion", weight_of(self, "state:motion", options), which, "state:motion")
+end
 
 ---Mean of a field of the state, or of what follows from it, over a group.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
@@ -175,7 +187,7 @@ function State:motion(which) return read(self, "mean_row", "motion", "mass", whi
 ---@return cq.Tensor     one number, {dim} or {dim, dim}, with a row for each group of a list
 function State:mean(which, field, options)
   field = is.argument("state:mean", "field", field_kind, field)
-  local weight = is.argument("state:mean", "weight", weight_kind, options and options.weight)
+  local weight = weight_of(self, "state:mean", options)
   return read(self, "mean", field, weight, which, "state:mean")
 end
 
@@ -198,18 +210,20 @@ function State:moment(which, options)
   local what = "state:moment"
   local field = is.argument(what, "field", is.one_of { "position", "velocity", default = "position" }, options.field)
   local about = is.argument(what, "about", is.one_of { "center", "origin", default = "center" }, options.about)
-  local weight = is.argument(what, "weight", weight_kind, options.weight)
+  local weight = weight_of(self, what, options)
   local moment = read(self, "moment", field, weight, which, what)
   if about == "origin" then return moment end
   local mean = read(self, "mean", field, weight, which, what)
   return moment - mean:unsqueeze(-1) * mean:unsqueeze(-2)
 end
 
----Mass-weighted mean of |v|^2 over a group [length^2/time^2].
+---Mean of |v|^2 over a group, weighed as state:center is [length^2/time^2].
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
+---@param options? { weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     one number, with a row for each group of a list
-function State:mean_square_velocity(which)
-  local moment = read(self, "moment", "velocity", "mass", which, "state:mean_square_velocity")
+function State:mean_square_velocity(which, options)
+  local weight = weight_of(self, "state:mean_square_velocity", options)
+  local moment = read(self, "moment", "velocity", weight, which, "state:mean_square_velocity")
   return (moment * T.eye(self.world.dim)):sum { -2, -1 }
 end
 

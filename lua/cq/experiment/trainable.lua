@@ -1,6 +1,11 @@
--- trainable: what an experiment optimises beside its controller: values of the robot and of the world, as params.
+-- trainable: what an experiment optimises beside its controller and observer: values of the robot and of the world, and any other with a
+-- function that applies it, as params.
 --
---   trainable = { young = { min = 7, max = 20, per = "particle" }, friction = { min = 0, max = 1 } }
+--   trainable = {
+--     young = { min = 7, max = 20, per = "particle", rate = 0.1 }, friction = { min = 0, max = 1 },
+--     length = { init = 1, min = 0.5, max = 2, apply = function(robot, s) return robot:stretched { axis = "y", factor = s } end },
+--     controller = { rate = 1e-3 },
+--   }
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -19,12 +24,24 @@ for _, entry in ipairs(field.of_world) do of_world[entry.name] = true end
 ---@field per? "robot"|"group"|"particle"|"cable"   one value for all, for each group of the shape, particle or cable; a constant of a
 ---  material has values of the groups and particles whose material has it, and no others
 ---@field init? any         instead of the value that the robot or the world has
+---@field rate? number      of its own, in the place of the optimizer's
+---@field apply? fun(robot: cq.Robot, value: cq.Tensor): cq.Robot   what the value does: gives a variant of the robot. The name is then the
+---  user's own, and init its first value, a number or a tensor
 
 local spec = is.define("cq.Experiment: trainable", {
   min = is.number { optional = true }, max = is.number { optional = true },
   per = is.one_of { "robot", "group", "particle", "cable", default = "robot" },
   init = is.any { optional = true },
+  rate = is.number { above = 0, optional = true },
+  apply = is.callable { optional = true },
 })
+
+---@class cq.Experiment.trainable.weights.def
+---@field rate number       of all weights that have none of their own
+
+-- weights are trained anyway: only how
+local of_weights = { controller = true, observer = true }
+local weights_spec = is.define("cq.Experiment: trainable weights", { rate = is.number { above = 0 } })
 
 local names = {}
 for _, list in ipairs { field.of_robot, field.of_world } do
@@ -109,32 +126,94 @@ local function for_world(world, name, def, bounds, what)
   return T.param(base, bounds)
 end
 
----Params for what the user named.
+-- a value with a function of the user's
+local function with_apply(given, what)
+  local def = spec(given)
+  if def.init == nil then is.fail("%s: a value with apply needs init, where it starts", what) end
+  if def.per ~= "robot" then is.fail("%s: per is for values of the robot; of a value with apply the shape of init says how many there are", what) end
+  return T.param(def.init, { min = def.min, max = def.max, rate = def.rate })
+end
+
+local function unknown(name, given)
+  is.fail("cq.Experiment: trainable has no %s%s; allowed are %s, controller and observer for the rate of their weights, and any name with apply",
+    text.describe(name), type(name) == "string" and values.hint(name, given, names) or "", table.concat(names, ", "))
+end
+
+-- a value of the robot or of the world, or a cq.param of the user's in its place
+local function of_field(world, robot, name, entry, what)
+  if T.is_tensor(entry) then
+    if not entry.trainable then is.fail("%s: must be a cq.param, or a table such as { min = 1, max = 2 }, got a plain tensor", what) end
+    return entry
+  end
+  if type(entry) ~= "table" then is.fail("%s: must be a table such as { min = 1, max = 2, per = \"particle\" }, got %s", what, text.describe(entry)) end
+  local def = spec(entry)
+  local bounds = { min = def.min, max = def.max, rate = def.rate }
+  return of_world[name] and for_world(world, name, def, bounds, what) or for_robot(robot, name, def, bounds, what)
+end
+
+---Params for what the user named, and the functions that apply those of the user's own.
 ---@param world cq.World
 ---@param robot cq.Robot
 ---@param given table<string, table|cq.Tensor>
----@return { robot: table?, world: table? } params
+---@return { robot: table?, world: table?, named: table? } params, table<string, function> apply
 function trainable.make(world, robot, given)
-  local out = {}
+  local out, apply = {}, {}
+  local function put(side, name, value)
+    out[side] = out[side] or {}
+    out[side][name] = value
+  end
   for _, name in ipairs(T.leaves.sorted_keys(given)) do
     local entry, what = given[name], "cq.Experiment: trainable." .. tostring(name)
-    if not field.by_name[name] then
-      is.fail("cq.Experiment: trainable has no %s%s; allowed are %s", text.describe(name),
-        type(name) == "string" and values.hint(name, given, names) or "", table.concat(names, ", "))
-    end
-    local side = of_world[name] and "world" or "robot"
-    out[side] = out[side] or {}
-    if T.is_tensor(entry) then
-      if not entry.trainable then is.fail("%s: must be a cq.param, or a table such as { min = 1, max = 2 }, got a plain tensor", what) end
-      out[side][name] = entry
-    else
-      if type(entry) ~= "table" then is.fail("%s: must be a table such as { min = 1, max = 2, per = \"particle\" }, got %s", what, text.describe(entry)) end
-      local def = spec(entry)
-      local bounds = { min = def.min, max = def.max }
-      out[side][name] = side == "world" and for_world(world, name, def, bounds, what) or for_robot(robot, name, def, bounds, what)
+    if type(name) == "string" and type(entry) == "table" and not T.is_tensor(entry) and entry.apply ~= nil then
+      put("named", name, with_apply(entry, what))
+      apply[name] = entry.apply
+    elseif field.by_name[name] then
+      put(of_world[name] and "world" or "robot", name, of_field(world, robot, name, entry, what))
+    elseif not of_weights[name] then
+      unknown(name, given)
     end
   end
-  return out
+  return out, apply
+end
+
+---Gives the weights of controller and observer the rates that the user named.
+---@param params table
+---@param given table
+function trainable.set_rates(params, given)
+  for name in pairs(of_weights) do
+    local def = given[name] ~= nil and weights_spec(given[name])
+    if def and not params[name] then is.fail("cq.Experiment: trainable.%s: the experiment has no %s with weights", name, name) end
+    for _, leaf in ipairs(def and T.leaves.trainable(params[name], "cq.Experiment") or {}) do
+      local bounds = leaf.tensor.bounds
+      if not bounds then is.fail("cq.Experiment: trainable.%s: %s must be a cq.param to have a rate", name, leaf.path) end
+      bounds.rate = bounds.rate or def.rate
+    end
+  end
+end
+
+---Does what is trained change how the mass is spread?
+---@param params table
+---@return boolean
+function trainable.moves_mass(params)
+  local robot = params.robot or {}
+  return params.named ~= nil or robot.density ~= nil or robot.volume ~= nil
+end
+
+---The robot with the values of the user's own, in the order of their names.
+---@param robot cq.Robot
+---@param apply table<string, function>
+---@param named table<string, cq.Tensor>?
+---@return cq.Robot
+function trainable.apply(robot, apply, named)
+  for _, name in ipairs(T.leaves.sorted_keys(named or {})) do
+    local out = apply[name](robot, named[name])
+    if not text.is_instance(out, "cq.Robot") or not out:descends_from(robot) then
+      is.fail("cq.Experiment: trainable.%s: apply must give a variant of the robot that it is given, as robot:with does, got %s", name,
+        text.describe(out))
+    end
+    robot = out
+  end
+  return robot
 end
 
 return trainable

@@ -15,6 +15,7 @@ local locate = require "cq.shape.locate"
 ---@field colours? table<string, string>    groups by name with their colours, { leg = "#3f7fbf" }; other opaque pixels are in no group
 ---@field background? string                a colour that is outside, as what is transparent
 ---@field tolerance? number                 of colours, in 1/255 of a channel
+---@field trim? boolean                     take the box that holds the body for the picture; a picture that is all body is then refused
 
 local spec = is.define("cq.Shape.image", primitive.with_common {
   path = is.string(),
@@ -24,6 +25,7 @@ local spec = is.define("cq.Shape.image", primitive.with_common {
   colours = is.table { optional = true },
   background = colour.checker { optional = true },
   tolerance = is.number { min = 0, max = 255, default = 24 },
+  trim = is.boolean { default = false },
 })
 
 -- names in a fixed order with their colours
@@ -81,6 +83,27 @@ local function palette(picture)
   return table.concat(list, ", ", 1, math.min(#list, 6)) .. (#list > 6 and ", ..." or "")
 end
 
+-- The part of a picture that holds the body: kinds of its pixels, its width and height.
+local function trimmed(self, picture, kinds, count)
+  local w, h = picture.width, picture.height
+  if count == w * h then
+    is.fail("cq.Shape.image: every pixel of '%s' is body, it has no outline; say which colour is outside, for instance background = \"%s\"",
+      self.path, colour.text(picture.pixels[0], picture.pixels[1], picture.pixels[2]))
+  end
+  local left, right, top, bottom = w, 0, h, 0
+  for k = 0, w * h - 1 do
+    if kinds[k] >= 0 then
+      local i, j = k % w, math.floor(k / w)
+      left, right, top, bottom = math.min(left, i), math.max(right, i), math.min(top, j), math.max(bottom, j)
+    end
+  end
+  local out, wide = {}, right - left + 1
+  for j = top, bottom do
+    for i = left, right do out[(j - top) * wide + i - left] = kinds[j * w + i] end
+  end
+  return out, wide, bottom - top + 1
+end
+
 ---A shape from a PNG file. Pixels that are transparent, or near the background colour if there is one, are outside.
 ---Errors: both or neither of width and size; a file that is missing or damaged; a colour that no pixel has.
 ---@param fields cq.Shape.image.def
@@ -90,15 +113,16 @@ local function image(fields)
   if (self.width == nil) == (self.size == nil) then is.fail("cq.Shape.image: give either width or size, %s given", self.width and "both are" or "none is") end
   local picture = images.read(locate(self.path), "cq.Shape.image")
   local w, h = picture.width, picture.height
-  local size = self.size or { self.width, self.width * h / w }
   local list = named_colours(self.colours)
   local kinds, count = classify(self, picture, list)
-  if count == 0 then is.fail("cq.Shape.image: every pixel of '%s' is transparent or background", self.path) end
+  if count == 0 then is.fail("cq.Shape.image: '%s' has no body: every pixel is transparent or background", self.path) end
   for _, c in ipairs(list) do
     if c.pixels == 0 then
       is.fail("cq.Shape.image: '%s' has no pixel of the colour %s of \"%s\"; its commonest are %s", self.path, c.text, c.name, palette(picture))
     end
   end
+  if self.trim then kinds, w, h = trimmed(self, picture, kinds, count) end
+  local size = self.size or { self.width, self.width * h / w }
   local x0, y0, scale_x, scale_y = self.at[1], self.at[2], w / size[1], h / size[2]
   local function kind_at(x, y)
     local i, j = math.floor((x - x0) * scale_x), h - 1 - math.floor((y - y0) * scale_y)

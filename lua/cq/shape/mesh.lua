@@ -15,12 +15,14 @@ local C, check = engine.C, engine.check
 ---@field length? number              of the longest side of the box that holds it [length]; or scale
 ---@field scale? number               of the file's numbers, 1 unless given; or length
 ---@field at? number[]                {3} lower corner of the box that holds it; where the file has it unless given [length]
+---@field closed? boolean             must it be closed? Else an open surface is warned of, and the inside near its edges is a guess
 
 local spec = is.define("cq.Shape.mesh", primitive.with_common {
   path = is.string(),
   length = is.number { above = 0, optional = true },
   scale = is.number { above = 0, optional = true },
   at = is.vector { size = 3, optional = true },
+  closed = is.boolean { default = false },
 })
 
 local function open(path)
@@ -58,8 +60,13 @@ local function new(fields)
     lower[d], upper[d] = at[d], at[d] + scale * (high - low)
   end
   local closed = info.open_edges == 0
-  if not closed then
+  if not closed and self.closed then
+    is.fail("cq.Shape.mesh: '%s' is open: %s of its triangles have no neighbour there, or one that faces the other way; fill its holes, and let "
+      .. "all triangles face outward", self.path, text.count(tonumber(info.open_edges), "edge"))
+  elseif not closed then
     message.warn("cq.Shape.mesh: '%s' has %s open edges, what is inside of it is a guess near them", self.path, text.number(tonumber(info.open_edges)))
+  elseif info.inward ~= 0 then
+    message.warn("cq.Shape.mesh: '%s' is inside out, all its triangles face inward; it is taken the other way round", self.path)
   end
 
   local point, answer = ffi.new "double[3]", ffi.new "uint8_t[1]"

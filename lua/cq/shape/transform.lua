@@ -1,5 +1,6 @@
 -- transform: shapes moved, turned, scaled and mirrored; the same linear map moves the particles and multiplies their volumes.
 local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local class = require "cq.shape.class"
 local cloud = require "cq.shape.cloud"
 
@@ -158,6 +159,40 @@ function Shape:scale(factor, about)
   local values = {}
   for d = 1, self.dim do values[d] = type(factor) == "table" and factor[d] or factor end
   return transformed(self, self.kind, diagonal(values), about)
+end
+
+-- least and most of a function over a box of the plane that it is given, by samples
+local function range_of(height, shape)
+  local n, low, high = shape.dim == 2 and 1000 or 100, math.huge, -math.huge
+  local function along(d, k) return shape.lower[d] + (shape.upper[d] - shape.lower[d]) * k / n end
+  for i = 0, n do
+    for k = 0, shape.dim == 3 and n or 0 do
+      local value = height(along(1, i), shape.dim == 3 and along(3, k) or nil)
+      if type(value) ~= "number" or value - value ~= 0 then
+        is.fail("shape:raised: height must give a finite number, got %s at x = %g", text.describe(value), along(1, i))
+      end
+      low, high = math.min(low, value), math.max(high, value)
+    end
+  end
+  return low, high
+end
+
+---The shape with every point raised by a function of x (and z), as ground by the height of a terrain. No volume changes, and a box keeps
+---as many particles in each of its columns.
+---@param height fun(x: number, z: number?): number    [length]
+---@return cq.Shape
+function Shape:raised(height)
+  is.argument("shape:raised", "height", is.callable(), height)
+  local low, high = range_of(height, self)
+  local lower, upper, inside = { unpack(self.lower) }, { unpack(self.upper) }, self.inside
+  lower[2], upper[2] = lower[2] + low, upper[2] + high
+  return class.new {
+    kind = self.kind, name = self.name, dim = self.dim, lower = lower, upper = upper, exact = self.exact,
+    inside = function(x, y, z) return inside(x, y - height(x, z), z) end,
+    fill = function(spacing)
+      return cloud.map(self.fill(spacing), function(x, y, z) return x, y + height(x, z), z end, 1)
+    end,
+  }
 end
 
 ---The mirror image along an axis.

@@ -17,7 +17,7 @@ local class = {}
 ---@field requires_grad boolean     does it depend on something that wants a gradient
 ---@field grad cq.Tensor?           accumulated gradient, of the same shape
 ---@field trainable boolean?        true for cq.param
----@field bounds { min: number?, max: number? }?   of a param
+---@field bounds { min: number?, max: number?, rate: number? }?   of a param, with its own rate
 ---@field [integer] cq.Tensor       element or row
 ---@field pow fun(self: cq.Tensor, exponent: cq.Tensor|number): cq.Tensor   t ^ exponent, elementwise
 ---@field minimum fun(self: cq.Tensor, other: cq.Tensor|number): cq.Tensor   elementwise; the first operand has the gradient at a tie
@@ -119,14 +119,14 @@ end
 ---@return cq.Tensor
 function class.zeros(t) return wrap(zeros(t.count), t.count, t.rank, t.dims) end
 
----The same numbers in memory of their own, without a gradient; of a param another one with its bounds.
+---The same numbers in memory of their own, without a gradient; of a param another one with its bounds and rate.
 ---@return cq.Tensor
 function class.twin(t)
   local out = class.like(t)
   ffi.copy(out.pointer, t.pointer, t.count * 8)
   if t.trainable then
     rawset(out, "trainable", true)
-    rawset(out, "bounds", { min = t.bounds.min, max = t.bounds.max })
+    rawset(out, "bounds", { min = t.bounds.min, max = t.bounds.max, rate = t.bounds.rate })
     out.requires_grad = true
   end
   return out

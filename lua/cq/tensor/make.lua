@@ -151,22 +151,24 @@ make.range = make.arange
 ---@class cq.param.def
 ---@field min? number      default: none
 ---@field max? number      default: none
+---@field rate? number     of its own, in the place of the optimizer's
 
 local bounds = schema.define("cq.param", {
   min = schema.number { optional = true, infinite = true },
   max = schema.number { optional = true, infinite = true },
+  rate = schema.number { above = 0, optional = true },
 })
 
----A trainable tensor. Optimizers keep it within its bounds, by projection.
+---A trainable tensor. Optimizers keep it within its bounds, by projection, and change it by its own rate where it has one.
 ---@param value number|table|cq.Tensor  where it starts; copied
----@param opts? cq.param.def      bounds
+---@param opts? cq.param.def      bounds and rate
 ---@return cq.Tensor
 function make.param(value, opts)
   opts = bounds(opts or {})
   local param = make.tensor(value):detach()
   local problem = make.why_no_param(param, opts.min, opts.max)
   if problem then fail("cq.param: %s", problem) end
-  return make.as_param(param, opts.min, opts.max)
+  return make.as_param(param, opts.min, opts.max, opts.rate)
 end
 
 ---Why a tensor cannot be a param within bounds; nil: it can.
@@ -183,9 +185,9 @@ function make.why_no_param(t, min, max)
 end
 
 ---The tensor itself as a param; its elements are within the bounds.
-function make.as_param(t, min, max)
+function make.as_param(t, min, max, rate)
   rawset(t, "trainable", true)
-  rawset(t, "bounds", { min = min, max = max })
+  rawset(t, "bounds", { min = min, max = max, rate = rate })
   t.requires_grad = true
   return t
 end

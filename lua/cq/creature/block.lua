@@ -1,0 +1,172 @@
+-- block: creatures of equal blocks: walkers on legs of air chambers, arms of links, crawlers.
+local is = require "cq.base.schema"
+local body = require "cq.creature.body"
+
+local block = {}
+
+local count_of = is.integer { min = 1, default = 8 }
+
+-- ---- on legs --------------------------------------------------------------------------------------------------------
+
+---@class cq.Creature.nped.def : cq.Creature.body.def
+---@field legs? 4|6|8         4: under the corners; 6: and under the middle of both sides; 8: and under the middle of front and back
+---@field count? integer      particles along each side of a block and of a chamber
+---@field body? integer[]      blocks along and across the body
+---@field side? number        of a block of the body; a leg is as high [length]
+
+local nped = body.define("nped", {
+  legs = is.one_of { 4, 6, 8, default = 4 },
+  count = count_of,
+  body = is.vector { size = 2, integer = true, min = 2, default = { 3, 3 } },
+  side = is.number { above = 0, default = 0.1 },
+})
+
+-- blocks that legs stand under, from 0, with names
+local function places_of(legs, along, across)
+  local x, z, out = { back = 0, middle = (along - 1) / 2, fore = along - 1 }, { left = 0, middle = (across - 1) / 2, right = across - 1 }, {}
+  local function add(i, k) out[#out + 1] = { name = i .. "." .. k, x = x[i], z = z[k] } end
+  for _, k in ipairs { "left", "right" } do
+    add("back", k)
+    if legs > 4 then add("middle", k) end
+    add("fore", k)
+  end
+  if legs == 8 then
+    add("back", "middle")
+    add("fore", "middle")
+  end
+  return out
+end
+
+-- the four chambers of a leg, in two rows
+local function add_leg(shapes, chambers, groups, place, side, count)
+  local half = side / 2
+  groups[place.name] = {}
+  for i = 0, 1 do
+    for k = 0, 1 do
+      local name = ("%s.%d"):format(place.name, 2 * i + k + 1)
+      shapes[#shapes + 1] = body.block(name, { place.x * side + i * half, 0, place.z * side + k * half }, { half, side, half }, count)
+      chambers[#chambers + 1] = name
+      table.insert(groups[place.name], name)
+    end
+  end
+end
+
+---A walker on 4, 6 or 8 legs (Advanced soft robot modeling in ChainQueen, Robotica 2021, fig. 12 to 14): a flat body of blocks, and in each
+---leg 2 x 2 air chambers that stretch and contract along its height: 16, 24 or 32 signals. Groups: the legs, "fore.left" for instance, with
+---their chambers "fore.left.1" to 4 (back left, back right, fore left, fore right), "body", and each of its blocks, "body.1.1" at the back
+---left. With 15 particles along each side there are 84,375, 111,375 or 138,375. body = { 5, 3 }, side = 0.2, legs = 6 and 8 particles are the
+---runner of ChainQueen (ICRA 2019).
+---Errors: six or eight legs under a body without a middle.
+---@param fields? cq.Creature.nped.def
+---@return cq.Robot
+function block.nped(fields)
+  local def = nped(fields or {})
+  local along, across, side = def.body[1], def.body[2], def.side
+  if def.legs > 4 and along % 2 == 0 or def.legs == 8 and across % 2 == 0 then
+    is.fail("cq.Creature.nped: %d legs need a block in the middle of the body, so that %s must be odd, got body = { %d, %d }", def.legs,
+      def.legs == 8 and "both its numbers" or "its first number", along, across)
+  end
+  local shapes, chambers, groups = {}, {}, { body = {} }
+  for _, place in ipairs(places_of(def.legs, along, across)) do add_leg(shapes, chambers, groups, place, side, def.count) end
+  for i = 1, along do
+    for k = 1, across do
+      local name = ("body.%d.%d"):format(i, k)
+      shapes[#shapes + 1] = body.block(name, { (i - 1) * side, side, (k - 1) * side }, { side, side, side }, def.count)
+      table.insert(groups.body, name)
+    end
+  end
+  return body.make("nped", def, { shape = shapes, actuators = body.pressure(def, chambers), groups = groups })
+end
+
+-- ---- arms -----------------------------------------------------------------------------------------------------------
+
+---@class cq.Creature.arm.def : cq.Creature.body.def
+---@field links? integer       each of air chambers and a stiff block at their end
+---@field dim? 2|3             3: four chambers in a link; 2: two
+---@field count? integer       particles along each side of a block and of a chamber
+---@field width? number        of the arm [length]
+---@field chamber? number      length of the chambers of a link [length]
+---@field block? number        length of the block at the end of a link [length]
+---@field hanging? boolean     down from its root, which is held; else it stands on it
+---@field root? number         length that is held, and with it every node that it touches [length]
+
+local arm = body.define("arm", {
+  links = is.integer { min = 1, default = 2 },
+  dim = is.one_of { 2, 3, default = 3 },
+  count = count_of,
+  width = is.number { above = 0, default = 0.2 }, chamber = is.number { above = 0, default = 0.2 }, block = is.number { above = 0, default = 0.1 },
+  hanging = is.boolean { default = false },
+  root = is.number { above = 0, default = 0.05 },
+})
+
+---An arm of links (ChainQueen, ICRA 2019, in the plane; Advanced soft robot modeling in ChainQueen, Robotica 2021, fig. 10, in space): in
+---each link two chambers side by side, or 2 x 2 in space, then a block. Signals are those of the chambers from the root on. Groups: "link.1"
+---with its chambers "link.1.chamber.1" and so on, and its block "link.1.block"; "hand", the last block; "root", which is pinned. Two links
+---in space with 12 particles along each side have 17,280; in the plane with 14, 1,176.
+---@param fields? cq.Creature.arm.def
+---@return cq.Robot
+function block.arm(fields)
+  local def = arm(fields or {})
+  local link, half, shapes, chambers, groups = def.chamber + def.block, def.width / 2, {}, {}, {}
+  local total = def.links * link
+  if def.root >= def.chamber then
+    is.fail("cq.Creature.arm: root must be less than the length of a chamber, %g, or nothing of it can bend, got %g", def.chamber, def.root)
+  end
+  -- a part from so far from the root on
+  local function add(name, from, length, i, k)
+    local y = def.hanging and total - from - length or from
+    local w = i and half or def.width
+    local at, size = { (i or 0) * half, y, (k or 0) * half }, { w, length, w }
+    if def.dim == 2 then at[3], size[3] = nil, nil end
+    shapes[#shapes + 1] = body.block(name, at, size, def.count)
+  end
+  for n = 1, def.links do
+    local prefix, from = ("link.%d"):format(n), (n - 1) * link
+    groups[prefix] = { prefix .. ".block" }
+    for i = 0, 1 do
+      for k = 0, def.dim - 2 do
+        local name = ("%s.chamber.%d"):format(prefix, i * (def.dim - 1) + k + 1)
+        add(name, from, def.chamber, i, k)
+        chambers[#chambers + 1] = name
+        table.insert(groups[prefix], name)
+      end
+    end
+    add(prefix .. ".block", from + def.chamber, def.block)
+  end
+  groups.hand = ("link.%d.block"):format(def.links)
+  groups.root = def.hanging and function(_, y) return y > total - def.root end or function(_, y) return y < def.root end
+  return body.make("arm", def, { shape = shapes, actuators = body.pressure(def, chambers), groups = groups, pins = "root" })
+end
+
+-- ---- on its belly ---------------------------------------------------------------------------------------------------
+
+---@class cq.Creature.crawler.def : cq.Creature.body.def
+---@field count? integer       particles along each side of a block and of a chamber
+
+local crawler = body.define("crawler", { count = count_of })
+
+local BODY, CHAMBER, ROWS = { 0.2, 0.16, 0.2 }, { 0.1, 0.07, 0.2 }, 4
+
+---A crawler (ChainQueen, ICRA 2019, in its public release): three blocks in a row, and on each side of them eight chambers in two layers, which
+---stretch and contract across the body, along z. 16 signals. The release's table of places is not printed: here the chambers of a side are
+---spread evenly over the body. Groups: "body.1" to 3 from the back on, and the chambers, "left.low.1" to "right.high.4".
+---@param fields? cq.Creature.crawler.def
+---@return cq.Robot
+function block.crawler(fields)
+  local def = crawler(fields or {})
+  local shapes, chambers = {}, {}
+  local step, gap = (3 * BODY[1] - CHAMBER[1]) / (ROWS - 1), (BODY[2] - 2 * CHAMBER[2]) / 2
+  for n = 1, 3 do shapes[n] = body.block(("body.%d"):format(n), { (n - 1) * BODY[1], 0, CHAMBER[3] }, BODY, def.count) end
+  for _, side in ipairs { { "left", 0 }, { "right", CHAMBER[3] + BODY[3] } } do
+    for _, layer in ipairs { { "low", gap / 2 }, { "high", BODY[2] - CHAMBER[2] - gap / 2 } } do
+      for n = 1, ROWS do
+        local name = ("%s.%s.%d"):format(side[1], layer[1], n)
+        shapes[#shapes + 1] = body.block(name, { (n - 1) * step, layer[2], side[2] }, CHAMBER, def.count)
+        chambers[#chambers + 1] = name
+      end
+    end
+  end
+  return body.make("crawler", def, { shape = shapes, actuators = body.pressure(def, chambers, "z") })
+end
+
+return block

@@ -1,0 +1,63 @@
+-- body: what every creature is made with: material, pressure, number of particles; and the robot that comes of it.
+local is = require "cq.base.schema"
+local Shape = require "cq.shape"
+
+local body = {}
+
+---Fields that every creature has beside its own.
+---@class cq.Creature.body.def
+---@field material? cq.Material        neo-Hookean with E 10, nu 0.3 and density 1 unless given
+---@field max? number                  stress of a chamber at a signal of 1 [stress]
+---@field groups? table<string, string|string[]|integer[]|fun(x: number, y: number, z: number?): boolean>   further groups, as of cq.Robot
+---@field tracked? integer             so many particles, spread evenly, become the group "tracked"
+
+---A declaration of a creature's fields with those that all have.
+---@param name string
+---@param fields table<string, cq.Checker>
+---@return cq.Schema
+function body.define(name, fields)
+  fields.material = is.instance { "cq.Material", optional = true }
+  fields.max = is.number { above = 0, default = 2 }
+  fields.groups = is.table { optional = true }
+  fields.tracked = is.integer { min = 1, optional = true }
+  return is.define("cq.Creature." .. name, fields)
+end
+
+---A box of particles {count along each side}.
+---@return cq.Shape
+function body.block(name, at, size, count)
+  local each = {}
+  for d = 1, #size do each[d] = type(count) == "table" and count[d] or count end
+  return Shape.box { name = name, at = at, size = size, count = each }
+end
+
+---A pressure along an axis of the undeformed body, with a signal for each chamber.
+function body.pressure(def, chambers, axis)
+  return require("cq.actuator").pressure { groups = chambers, axis = axis or "y", max = def.max }
+end
+
+-- the user's groups beside those of the creature, which a name of the user's cannot take
+local function joined(name, own, given)
+  local out = {}
+  for key, value in pairs(own or {}) do out[key] = value end
+  for key, value in pairs(given or {}) do
+    if out[key] then is.fail("cq.Creature.%s: groups: the creature has a group \"%s\" of its own; take another name", name, key) end
+    out[key] = value
+  end
+  return out
+end
+
+---The robot of a checked definition.
+---@param name string          of the creature
+---@param def table
+---@param parts { shape: cq.Shape|cq.Shape[], actuators: any, groups: table?, pins: string?, spacing: any }
+---@return cq.Robot
+function body.make(name, def, parts)
+  local material = def.material or require("cq.material").neo_hookean { young = 10, poisson = 0.3, density = 1 }
+  return require "cq.robot" {
+    shape = parts.shape, spacing = parts.spacing, material = material, actuators = parts.actuators,
+    groups = joined(name, parts.groups, def.groups), pins = parts.pins, tracked = def.tracked, name = name,
+  }
+end
+
+return body

@@ -1,0 +1,222 @@
+-- creature: how many particles, groups and signals each has, where its chambers lie, and what is refused.
+local cq = require "cq"
+local image = require "cq.base.image"
+local message = require "cq.base.message"
+local process = require "tests.process"
+local mistake = require "tests.sentence"
+local sentence, says = mistake.of, mistake.says
+
+local Creature = cq.Creature
+local STL, RHINO = "scenes/assets/creature.stl", "scenes/assets/rhino.png"
+local FEET = { ["back.rear"] = "#d9694f", ["back.front"] = "#3f7fbf", ["fore.rear"] = "#e3b04b", ["fore.front"] = "#5fa777" }
+
+local function volume(robot) return robot.volume:sum():item() end
+
+-- mean position of a group
+local function middle(robot, name) return robot.position:gather(robot:group(name):particles(), 1):mean(1):totable() end
+
+local function within(robot)
+  local low, high = robot.position:min(1):totable(), robot.position:max(1):totable()
+  for d = 1, robot.dim do assert(low[d] >= 0 and high[d] <= robot.size[d] + 1e-12) end
+end
+
+describe("creatures of the papers", function()
+  it("have as many particles as there", function()
+    assert.equal(5024, Creature.biped({ drive = "cables" }).particle_count)
+    assert.equal(12800, Creature.biped({ count = 40 }).particle_count)
+    assert.equal(3200, Creature.biped().particle_count)
+    assert.equal(17280, Creature.arm({ count = 12 }).particle_count)
+    assert.equal(1176, Creature.arm({ dim = 2, count = 14 }).particle_count)
+    assert.equal(1200, Creature.finger().particle_count)
+    assert.equal(256, Creature.finger({ drive = "cables" }).particle_count)
+    assert.equal(36200, 12800 + require "scenes.terrain" {}.robot.particle_count)
+    for legs, count in pairs { [4] = 84375, [6] = 111375, [8] = 138375 } do
+      local robot = Creature.nped { legs = legs, count = 15 }
+      assert.equal(count, robot.particle_count)
+      assert.equal(4 * legs, robot.actuator_count)
+      assert.near(0.009 + legs * 0.001, volume(robot), 1e-12)
+    end
+    assert.equal(25 * 5 ^ 3, Creature.nped({ count = 5 }).particle_count)
+    local rhino = Creature.from_image { path = RHINO, width = 0.45, particles = 20000, chambers = FEET }
+    assert.near(20000, rhino.particle_count, 100)
+    within(rhino)
+    local animal = Creature.from_mesh { path = STL, length = 0.4, particles = 22000 }
+    assert.near(22000, animal.particle_count, 150)
+    within(animal)
+  end)
+
+  it("have cells that are nearly square", function()
+    local robot = Creature.biped { drive = "cables" }
+    assert(robot.volume:max():item() < 1.05 * robot.volume:min():item())
+    assert.near(0.048, volume(robot), 1e-12)
+    assert.near(1000, Creature.finger({ drive = "cables", particles = 1000 }).particle_count, 25)
+  end)
+
+  it("stand on legs where they should", function()
+    local robot = Creature.nped { legs = 8, count = 2, body = { 5, 3 }, side = 0.2 }
+    assert.same({ 1, 0.4, 0.6 }, { robot.size[1], robot.size[2], tonumber(("%.10g"):format(robot.size[3])) })
+    local names = { "back.left", "middle.left", "fore.left", "back.right", "middle.right", "fore.right", "back.middle", "fore.middle" }
+    local x, z = { back = 0.1, middle = 0.5, fore = 0.9 }, { left = 0.1, middle = 0.3, right = 0.5 }
+    for k, name in ipairs(names) do
+      local along, across = name:match "(%w+)%.(%w+)"
+      local at = middle(robot, name)
+      assert.near(x[along], at[1], 1e-12)
+      assert.near(0.1, at[2], 1e-12)
+      assert.near(z[across], at[3], 1e-12)
+      assert.equal(name .. ".1", robot.signals[4 * k - 3])
+    end
+    local first, last = middle(robot, "back.left.1"), middle(robot, "back.left.4")
+    assert(first[1] < last[1] and first[3] < last[3])
+    assert.equal(15 * 8, robot:group("body").particle_count)
+  end)
+
+  it("hang, or stand, from a root that is held", function()
+    for _, hanging in ipairs { false, true } do
+      local robot = Creature.arm { links = 3, count = 4, hanging = hanging }
+      assert.equal(12, robot.actuator_count)
+      assert.near(0.9, robot.size[2], 1e-12)
+      local hand, root = middle(robot, "hand")[2], middle(robot, "root")[2]
+      assert.near(hanging and 0.05 or 0.85, hand, 1e-12)
+      assert.near(hanging and 0.875 or 0.025, root, 1e-12)
+      assert.same({ "root" }, robot.pins)
+    end
+  end)
+end)
+
+describe("chambers by position", function()
+  it("are the quadrants of the bottom quarter of a mesh", function()
+    local robot = Creature.from_mesh { path = STL, length = 0.4, spacing = 0.02 }
+    assert.same({ "back.left", "back.right", "fore.left", "fore.right" }, robot.signals)
+    assert.same(robot.signals, robot.groups)
+    local counts = {}
+    for k, name in ipairs(robot.signals) do
+      local at = middle(robot, name)
+      counts[k] = robot:group(name).particle_count
+      assert.equal(name:find "fore" ~= nil, at[1] > robot.size[1] / 2)
+      assert.equal(name:find "right" ~= nil, at[3] > robot.size[3] / 2)
+      assert(robot.position:gather(robot:group(name):particles(), 1):max(1):totable()[2] < robot.size[2] / 4 + 0.02)
+    end
+    assert.equal(counts[1], counts[2])
+    assert.equal(counts[3], counts[4])
+  end)
+
+  it("are two in each foot of a drawing, or as the colours say", function()
+    local by_place = Creature.from_image { path = RHINO, width = 0.45, spacing = 0.45 / 150 }
+    local by_colour = Creature.from_image { path = RHINO, width = 0.45, spacing = 0.45 / 150, chambers = FEET }
+    assert.same({ "foot.1.back", "foot.1.fore", "foot.2.back", "foot.2.fore" }, by_place.signals)
+    assert.same({ "back.front", "back.rear", "fore.front", "fore.rear" }, by_colour.signals)
+    for one, other in pairs { ["foot.1.back"] = "back.rear", ["foot.1.fore"] = "back.front", ["foot.2.fore"] = "fore.front" } do
+      assert.near(middle(by_colour, other)[1], middle(by_place, one)[1], 0.005)
+    end
+  end)
+
+  it("can be cut otherwise, and leave gaps", function()
+    local function cut(chambers) return Creature.from_mesh { path = STL, length = 0.4, spacing = 0.02, chambers = chambers } end
+    local whole, halves = cut { split = {} }, cut { split = { x = 2 }, gap = 0.06 }
+    assert.same({ "bottom" }, whole.signals)
+    assert.same({ "back", "fore" }, halves.signals)
+    assert.equal(4, cut({ of = "foot", split = {}, bottom = 0.15 }).actuator_count)
+    local own = cut { low = function(_, y) return y < 0.1 end, high = function(_, y) return y > 0.2 end }
+    assert.same({ "high", "low" }, own.signals)
+    says(sentence(cut, { split = { w = 2 } }), "chambers.split must be counts by axis, such as { x = 2, z = 2 }, got w = 2")
+    says(sentence(cut, { split = { x = 40 } }), "has no particles")
+    says(sentence(cut, { split = { x = 2 }, botom = 1 }), "unknown field botom (did you mean bottom?)")
+  end)
+end)
+
+describe("bad files and numbers", function()
+  local folder, told, warn
+
+  before_each(function()
+    folder, told, warn = process.folder(), {}, message.warn
+    message.warn = function(format, ...) told[#told + 1] = format:format(...) end
+  end)
+  after_each(function()
+    process.remove(folder)
+    message.warn = warn
+  end)
+
+  -- the creature's STL with something done to its triangles
+  local function changed(name, change)
+    local bytes = process.read(STL)
+    local triangles = {}
+    for k = 1, (#bytes - 84) / 50 do triangles[k] = change(bytes:sub(85 + 50 * (k - 1), 84 + 50 * k), k) end
+    local path, ffi = folder .. "/" .. name .. ".stl", require "ffi"
+    local file = assert(io.open(path, "wb"))
+    file:write(bytes:sub(1, 80), ffi.string(ffi.new("uint32_t[1]", #triangles), 4), table.concat(triangles))
+    file:close()
+    return path
+  end
+
+  local function turned(t) return t:sub(1, 24) .. t:sub(37, 48) .. t:sub(25, 36) .. t:sub(49) end
+  local function made(path, more)
+    return Creature.from_mesh { path = path, length = more and more.length or 0.4, spacing = 0.02, chambers = more and more.chambers }
+  end
+
+  it("refuses a mesh that is open, or that does not agree with itself", function()
+    local open = changed("open", function(t, k) return k > 1 and t or t:sub(1, 36) .. t:sub(25, 36) .. t:sub(49) end)
+    says(sentence(made, open), "is open: 3 edges of its triangles have no neighbour there")
+    says(sentence(made, changed("mixed", function(t, k) return k == 7 and turned(t) or t end)), "is open: 3 edges")
+    assert.equal(0, #told)
+  end)
+
+  it("takes a mesh that is inside out the other way round, and says so", function()
+    local count = made(STL).particle_count
+    assert.equal(count, made(changed("inward", turned)).particle_count)
+    assert.equal(1, #told)
+    says(told[1], "is inside out, all its triangles face inward; it is taken the other way round")
+  end)
+
+  it("refuses a picture without a body, or without an outline", function()
+    local path = folder .. "/a.png"
+    local function drawn(pixel)
+      image.write { path = path, width = 8, height = 8, pixel = pixel }
+      return function() return Creature.from_image { path = path, width = 1, spacing = 0.1 } end
+    end
+    says(sentence(drawn(function() return 0, 0, 0, 0 end)), "has no body: every pixel is transparent or background")
+    says(sentence(drawn(function() return 255, 255, 255, 255 end)), "is body, it has no outline; say which colour is outside, for instance background")
+  end)
+
+  it("refuses numbers that do not go together", function()
+    says(sentence(Creature.nped, { legs = 5 }), "legs must be one of 4, 6, 8, got 5")
+    says(sentence(Creature.nped, { legs = 6, body = { 4, 3 } }), "6 legs need a block in the middle of the body, so that its first number must be odd")
+    says(sentence(Creature.arm, { root = 0.3 }), "root must be less than the length of a chamber")
+    says(sentence(Creature.biped, { particles = 100 }), "particles goes with drive = \"cables\"")
+    says(sentence(Creature.biped, { drive = "cables", count = 4 }), "count goes with drive = \"pressure\"")
+    says(sentence(Creature.biped, { drive = "cables", inset = 0.04 }), "inset must be less than half the width of a leg")
+    says(sentence(Creature.from_mesh, { path = STL, length = 1 }), "give either particles or spacing")
+    says(sentence(Creature.biped, { groups = { trunk = { 1 } }, drive = "cables" }), "two groups with the name \"trunk\"")
+    says(sentence(Creature.finger, { groups = { tip = { 1 } } }), "the creature has a group \"tip\" of its own")
+    says(sentence(Creature.nped, { leg = 4 }), "unknown field leg (did you mean legs?)")
+  end)
+end)
+
+describe("a terrain", function()
+  it("raises columns of particles to its height, and is a wall too", function()
+    local terrain = require "scenes.terrain" { slopes = { 45 }, flat = 0.2, period = 0.2, length = 0.6, count = { 60, 5 } }
+    assert.near(0.1, terrain.height(0.3), 1e-12)
+    assert.equal(300, terrain.robot.particle_count)
+    assert.near(0.06, volume(terrain.robot), 1e-12)
+    local top = terrain.robot.position:max(1):totable()[2]
+    assert.near(0.09 + 0.095, top, 1e-9)
+    assert.equal(120, terrain.robot:group("base").particle_count)
+    assert.same({ 0.4 }, { tonumber(("%.12g"):format(terrain.ends[1])) })
+    local world = cq.World { cells = { 40, 40 }, dx = 1 / 40, dt = 1e-3, terrain.robot:at { 0.1, 0.1 }, Creature.biped({ count = 4 }):at { 0.1, 0.35 } }
+    assert.equal(300 + 128, world.particle_count)
+    local wall = terrain.wall({ 0.1, 0.1 }, { kind = "sticky" })
+    assert.near(0.2, wall.flat[60], 0.006)
+    says(sentence(function() return cq.Shape.box({ size = { 1, 1 } }):raised(function() return "x" end) end), "height must give a finite number")
+  end)
+end)
+
+describe("a creature", function()
+  it("runs in a world, driven by its chambers or cables", function()
+    for _, robot in ipairs { Creature.finger { count = 8 }, Creature.finger { drive = "cables" } } do
+      local world = cq.World { cells = { 40, 40 }, dx = 1 / 40, dt = 5e-3, substeps = 8, robot:at { 0.4, 0.1 } }
+      local u = cq.tensor { { 1, -1 } }:expand { 60, 2 }
+      local state = world:rollout({ steps = 60, controller = cq.Controller.open_loop(u) }).state
+      local start = robot.position:gather(robot:group("tip"):particles(), 1):mean(1):totable()[1] + 0.4
+      assert(math.abs(state:center("tip")[1]:item() - start) > 0.01)
+    end
+  end)
+end)
