@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local is = require "cq.base.schema"
 local engine = require "cq.base.engine"
 local colour = require "cq.base.colour"
+local option = require "cq.option"
 
 local C = engine.C
 
@@ -54,6 +55,7 @@ local function new(fields)
   engine.check(C.cq_picture_create(def.width, def.height, def.samples, out), "cq.Picture.canvas")
   local self = setmetatable({ width = def.width, height = def.height, samples = def.samples }, Canvas)
   self.handle = ffi.gc(out[0], C.cq_picture_destroy)
+  C.cq_picture_threads(self.handle, option.program.threads or 0)
   self:clear(def.background)
   return self
 end

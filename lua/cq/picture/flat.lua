@@ -1,5 +1,4 @@
 -- flat: scenes of the plane.
-local ffi = require "ffi"
 local engine = require "cq.base.engine"
 local paint = require "cq.picture.paint"
 local colour = require "cq.base.colour"
@@ -8,6 +7,7 @@ local ruler = require "cq.picture.ruler"
 local C = engine.C
 local flat = {}
 
+local OUTLINE = 1.4        -- [pixel] around bodies
 local RULER = 44           -- [pixel] of ground below the ruler's line
 
 ---What of the plane is seen: scale [pixel / length] and the lower left corner.
@@ -108,20 +108,6 @@ function flat.walls(canvas, scene, view)
   end
 end
 
--- half edges of every particle's cell: F times half the edges at rest, a little larger so that no gaps open
-local function half_edges(scene, F)
-  local n, out = scene.count, ffi.new("double[?]", 4 * scene.count)
-  for p = 0, n - 1 do
-    local a, b, k = 0.54 * scene.cells[2 * p], 0.54 * scene.cells[2 * p + 1], 4 * p
-    if F then
-      out[k], out[k + 1], out[k + 2], out[k + 3] = a * F[k], b * F[k + 1], a * F[k + 2], b * F[k + 3]
-    else
-      out[k], out[k + 3] = a, b
-    end
-  end
-  return out
-end
-
 -- the way so far, paler where it is older; opaque, so that its pieces may overlap
 local function draw_trail(canvas, trail)
   local r, g, b = colour.parse(paint.trail, "trail")
@@ -143,8 +129,7 @@ function flat.draw(canvas, scene, now)
   flat.walls(canvas, scene, view)
   if scene.ruler then ruler.flat(canvas, scene, view) end
   canvas:view(view.scale, view.left, view.bottom)
-  local half = half_edges(scene, now.deformation)
-  C.cq_picture_tiles(canvas.handle, scene.count, now.position, half, now.colours)
+  for _, body in ipairs(scene.bodies) do body:draw(canvas, now.position, now.colours, now.blend, OUTLINE) end
   for _, path in ipairs(now.cables) do
     engine.check(C.cq_picture_polyline(canvas.handle, path.count, path.points, 2.5, colour.number(paint.cable)))
   end

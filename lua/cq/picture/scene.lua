@@ -9,7 +9,7 @@ local colour = require "cq.base.colour"
 local paint = require "cq.picture.paint"
 local walls = require "cq.picture.wall"
 local ruler = require "cq.picture.ruler"
-local cell = require "cq.picture.cell"
+local bodies = require "cq.picture.body"
 local scales = require "cq.picture.scale"
 local flat = require "cq.picture.flat"
 local solid = require "cq.picture.solid"
@@ -17,7 +17,8 @@ local solid = require "cq.picture.solid"
 ---@class cq.Picture.scene.def
 ---@field domain number[]              {dim} size of the world [length]
 ---@field volume number|cq.Tensor      of each particle {n}, or of all
----@field rest? cq.Tensor              {n, dim} where particles lie undeformed
+---@field rest? cq.Tensor              {n, dim} where particles lie undeformed; where the first frame has them unless given
+---@field bodies? cq.Picture.body.def[]   parts that are drawn each with a surface of its own; one of all particles unless given
 ---@field groups? table[]              { name =, particles = numbers from 1, colour? } or cq.Group, later ones over earlier
 ---@field walls? cq.Boundary|table     the world's boundaries
 ---@field dx? number                   cell size of the world, for walls that stand relative to it [length]
@@ -64,6 +65,7 @@ local static = {
   domain = is.vector { size = { 2, 3 }, above = 0 },
   volume = is.any_of { is.number { above = 0 }, is.tensor() },
   rest = is.tensor { optional = true },
+  bodies = is.list(is.table(), { default = {} }),
   groups = is.table { default = {} },
   walls = is.any_of { is.instance "cq.Boundary", is.table(), default = {} },
   width = is.integer { min = 64, max = 8192, default = 1280 },
@@ -142,7 +144,7 @@ local function bounds(x, n, dim)
 end
 
 -- the first frame tells the number of particles, and how large they are together
-local function first_frame(self, x, n)
+local function first_frame(self, x, n, F)
   wanted_shape("rest", self.rest, n, self.dim)
   local dim = self.dim
   self.count, self.spacing, self.colours = n, ffi.new("double[?]", n), ffi.new("uint32_t[?]", n)
@@ -151,8 +153,12 @@ local function first_frame(self, x, n)
     wanted_shape("volume", volume, n)
     volume = volume:data()
   end
-  for p = 0, n - 1 do self.spacing[p] = (type(volume) == "number" and volume or volume[p]) ^ (1 / dim) end
-  if dim == 2 then self.cells = cell.edges(self.rest and self.rest:data() or x, n, self.spacing) end
+  self.volumes = ffi.new("double[?]", n)
+  for p = 0, n - 1 do
+    self.volumes[p] = type(volume) == "number" and volume or volume[p]
+    self.spacing[p] = self.volumes[p] ^ (1 / dim)
+  end
+  self.bodies = bodies.list(self.bodies, self, n, self.rest and self.rest:data() or x, not self.rest and F or nil)
   self.base = paint.base(n, self.groups)
   local lower, upper = bounds(x, n, dim)
   local widest = 0
@@ -234,7 +240,8 @@ function Scene:frame(fields)
   wanted_shape("actuation", def.actuation, n)
   wanted_shape("value", def.value, n)
   local x = def.position:data()
-  if not self.count then first_frame(self, x, n) end
+  local F = def.deformation and def.deformation:data()
+  if not self.count then first_frame(self, x, n, F) end
   local centre = centre_of(self, x)
   follow(self, centre)
   if def.value then
@@ -242,8 +249,9 @@ function Scene:frame(fields)
   else
     paint.blend(self.colours, n, self.base, def.actuation and def.actuation:data())
   end
+  for _, body in ipairs(self.bodies) do body:pose(x, F) end
   local now = {
-    position = x, deformation = def.deformation and def.deformation:data(), colours = self.colours, cables = def.cables,
+    position = x, blend = def.value ~= nil, colours = self.colours, cables = def.cables,
     centre = centre, camera_centre = self.camera_centre, trail = self.trail and self.path or {},
   }
   local draw = self.dim == 2 and flat.draw or solid.draw

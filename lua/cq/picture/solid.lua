@@ -99,22 +99,6 @@ function draw.height_field(canvas, scene, w)
   triangles(canvas, list)
 end
 
--- radius of each particle's ball: a little more than half its cell, with the volume it has now
-local function radii(scene, F)
-  local out = ffi.new("double[?]", scene.count)
-  for p = 0, scene.count - 1 do
-    local stretch = 1
-    if F then
-      local k = 9 * p
-      local det = F[k] * (F[k + 4] * F[k + 8] - F[k + 5] * F[k + 7]) - F[k + 1] * (F[k + 3] * F[k + 8] - F[k + 5] * F[k + 6])
-        + F[k + 2] * (F[k + 3] * F[k + 7] - F[k + 4] * F[k + 6])
-      stretch = math.abs(det) ^ (1 / 3)
-    end
-    out[p] = 0.62 * scene.spacing[p] * stretch
-  end
-  return out
-end
-
 -- a ribbon on the ground between two points {x, z}, as two triangles
 local function ribbon(list, scene, a, b, half, tint)
   local dx, dz, y = b[1] - a[1], b[2] - a[2], scene.ground + 2e-3 * scene.reach
@@ -159,7 +143,7 @@ end
 function solid.draw(canvas, scene, now)
   canvas:clear(SKY)
   check(C.cq_picture_camera(canvas.handle, camera(scene, now)))
-  check(C.cq_picture_spheres(canvas.handle, scene.count, now.position, radii(scene, now.deformation), now.colours))
+  for _, body in ipairs(scene.bodies) do body:draw(canvas, now.position, now.colours, now.blend, 0) end
   local floor = false
   for _, w in ipairs(scene.walls) do
     draw[w.shape](canvas, scene, w)
