@@ -3,7 +3,7 @@
 #define CQ_PICTURE_FACET_H
 
 #include "picture.h"
-#include <math.h>
+#include "vector.h"
 
 // Where the edge from a to b crosses the row y. Both triangles of an edge compute it alike, so that a sample on it belongs to one.
 static inline double edge_crossing(double ax, double ay, double bx, double by, double y) {
@@ -16,8 +16,8 @@ static inline int facet_span(const facet *f, int32_t row, int32_t w, int32_t *fi
   for (int i = 0, j = 2; i < 3; j = i++) {
     if ((f->y[i] <= y) == (f->y[j] <= y)) continue;
     double x = edge_crossing(f->x[j], f->y[j], f->x[i], f->y[i], y);
-    lo = fmin(lo, x);
-    hi = fmax(hi, x);
+    lo = lesser(lo, x);
+    hi = larger(hi, x);
   }
   if (!(lo < hi)) return 0;
   *first = clamp_index(ceil(lo - 0.5), w);
@@ -70,7 +70,7 @@ static inline uint32_t facet_colour(const facet *f, const float share[3]) {
   for (int shift = 0; shift < 32; shift += 8) {
     float value = 0;
     for (int i = 0; i < 3; i++) value += share[i] * (float)(f->rgba[i] >> shift & 255);
-    out |= (uint32_t)fminf(fmaxf(value + 0.5f, 0), 255) << shift;
+    out |= (uint32_t)(float)lesser((float)larger(value + 0.5f, 0), 255) << shift;
   }
   return out;
 }

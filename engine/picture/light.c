@@ -41,8 +41,8 @@ static void cast(space *s, const double x[9], int32_t first, int32_t last) {
   for (int i = 0; i < 3; i++) {
     to_light(s, x + 3 * i, c[i]);
     for (int d = 0; d < 2; d++) {
-      least[d] = fmin(least[d], c[i][d]);
-      most[d] = fmax(most[d], c[i][d]);
+      least[d] = lesser(least[d], c[i][d]);
+      most[d] = larger(most[d], c[i][d]);
     }
   }
   if (!(most[1] >= first && least[1] < last)) return;
@@ -103,52 +103,45 @@ static const surface *seen(const cq_picture *p, int32_t x, int32_t y) {
   return p->space->surfaces + (size_t)y * (size_t)p->samples * (size_t)p->w + (size_t)x * (size_t)p->samples;
 }
 
-// place in the camera's axes of what a pixel shows
-static int place(const cq_picture *p, int32_t x, int32_t y, float out[3]) {
-  if (x < 0 || y < 0 || x >= p->width || y >= p->height) return 0;
-  const space *s = p->space;
-  const surface *at = seen(p, x, y);
-  if (at->kind == SURFACE_NONE) return 0;
-  float inverse = (float)(1 / s->focal) * at->depth;
-  out[2] = at->depth;
-  out[0] = ((float)(x * p->samples) + 0.5f - 0.5f * (float)p->w) * inverse;
-  out[1] = (0.5f * (float)p->h - (float)(y * p->samples) - 0.5f) * inverse;
-  return 1;
-}
-
+// how much of the sky a pixel sees: neighbours on the canvas that stand above it hide some
 static float open_sky(const looking *l, int32_t x, int32_t y) {
   const cq_picture *p = l->picture;
   const space *s = p->space;
-  float q[3], n[3], reach = (float)l->reach;
-  if (!place(p, x, y, q)) return 1;
   const surface *at = seen(p, x, y);
-  double world[3] = { at->nx / 511.0, at->ny / 511.0, at->nz / 511.0 };
-  n[0] = (float)dot3(world, s->right);
-  n[1] = (float)dot3(world, s->up);
-  n[2] = (float)dot3(world, s->forward);
-  float pixels = reach * (float)s->focal / q[2] / (float)p->samples;
+  float depth = at->depth, reach = (float)l->reach, samples = (float)p->samples, inverse = (float)(1 / s->focal);
+  if (at->kind == SURFACE_NONE) return 1;
+  float pixels = reach / (inverse * depth) / samples;
   if (pixels < 1.5f) return 1;
   if (pixels > 80) pixels = 80;                    // very near: the cache, and taste
-  // the spiral turns from pixel to pixel; the blur after it averages over 4 x 4 of them
+  double world[3] = { at->nx / 511.0, at->ny / 511.0, at->nz / 511.0 };
+  float n[3] = { (float)dot3(world, s->right), (float)dot3(world, s->up), (float)dot3(world, s->forward) };
+  // where the middle of the canvas is, from this pixel's, in units of the distance
+  float u = ((float)x * samples + 0.5f - 0.5f * (float)p->w) * inverse, v = (0.5f * (float)p->h - (float)y * samples - 0.5f) * inverse;
+  // the spiral turns from pixel to pixel; the blur after it averages over 8 of them
   const float (*spiral)[2] = l->tap[(((uint32_t)x & 3) * 5 + ((uint32_t)y & 3) * 11) & 15];
   float hidden = 0;
   for (int k = 0; k < SKY_TAPS; k++) {
-    float other[3];
-    if (!place(p, x + (int32_t)floorf(pixels * spiral[k][0] + 0.5f), y + (int32_t)floorf(pixels * spiral[k][1] + 0.5f), other)) continue;
-    float v[3] = { other[0] - q[0], other[1] - q[1], other[2] - q[2] }, d2 = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
+    int32_t dx = (int32_t)(pixels * spiral[k][0] + 1000.5f) - 1000, dy = (int32_t)(pixels * spiral[k][1] + 1000.5f) - 1000;
+    if (x + dx < 0 || y + dy < 0 || x + dx >= p->width || y + dy >= p->height) continue;
+    float other = s->depth[(y + dy) * p->width + x + dx], c = other - depth;
+    if (!(fabsf(c) < reach)) continue;
+    float a = other * (u + (float)dx * samples * inverse) - depth * u, b = other * (v - (float)dy * samples * inverse) - depth * v;
+    float d2 = a * a + b * b + c * c;
     if (d2 > reach * reach || d2 == 0) continue;
-    float rise = (v[0] * n[0] + v[1] * n[1] + v[2] * n[2]) / sqrtf(d2) - 0.12f;
+    float rise = (a * n[0] + b * n[1] + c * n[2]) / sqrtf(d2) - 0.12f;
     if (rise > 0) hidden += rise * (1 - d2 / (reach * reach));
   }
-  return fmaxf(0, 1 - 2.2f * hidden / SKY_TAPS);
+  return (float)larger(0, 1 - 2.2f * hidden / SKY_TAPS);
 }
 
+// every other pixel, as the black squares of a chess board; the blur gives the others theirs
 static void look(void *context, int32_t first, int32_t last) {
   const looking *l = context;
   const cq_picture *p = l->picture;
   memset(p->space->occlusion + (size_t)first * (size_t)p->width, 255, (size_t)(last - first) * (size_t)p->width);
   for (int32_t y = first > l->box[1] ? first : l->box[1]; y < last && y < l->box[3]; y++)
-    for (int32_t x = l->box[0]; x < l->box[2]; x++) p->space->occlusion[y * p->width + x] = (uint8_t)(255 * open_sky(l, x, y));
+    for (int32_t x = l->box[0] + ((l->box[0] + y) & 1); x < l->box[2]; x += 2)
+      p->space->occlusion[y * p->width + x] = (uint8_t)(255 * open_sky(l, x, y));
 }
 
 static void blur(void *context, int32_t first, int32_t last) {
@@ -160,11 +153,17 @@ static void blur(void *context, int32_t first, int32_t last) {
     for (int32_t x = l->box[0] + 2; x < l->box[2] - 2; x++) {
       int sum = 0;
       for (int j = -2; j < 2; j++) {
-        const uint8_t *row = s->occlusion + (y + j) * p->width + x;
-        sum += row[-2] + row[-1] + row[0] + row[1];
+        const uint8_t *row = s->occlusion + (y + j) * p->width + x - 2 + ((x + y + j) & 1);
+        sum += row[0] + row[2];
       }
-      s->scratch[y * p->width + x] = (uint8_t)(sum / 16);
+      s->scratch[y * p->width + x] = (uint8_t)(sum / 8);
     }
+}
+
+static void note_depth(void *context, int32_t first, int32_t last) {
+  const cq_picture *p = context;
+  for (int32_t y = first; y < last; y++)
+    for (int32_t x = 0; x < p->width; x++) p->space->depth[y * p->width + x] = seen(p, x, y)->depth;
 }
 
 // the pixels near bodies, for a bare plane hides nothing
@@ -172,7 +171,7 @@ static void around_bodies(looking *l) {
   const cq_picture *p = l->picture;
   int32_t *box = l->box;
   box[0] = p->width, box[1] = p->height, box[2] = box[3] = 0;
-  double pad = 0;
+  float nearest = INFINITY;
   for (int32_t y = 0; y < p->height; y++)
     for (int32_t x = 0; x < p->width; x++) {
       const surface *at = seen(p, x, y);
@@ -181,9 +180,9 @@ static void around_bodies(looking *l) {
       if (y < box[1]) box[1] = y;
       if (x >= box[2]) box[2] = x + 1;
       if (y >= box[3]) box[3] = y + 1;
-      pad = fmax(pad, l->reach * p->space->focal / at->depth / p->samples);
+      if (at->depth < nearest) nearest = at->depth;
     }
-  int32_t margin = 3 + (int32_t)fmin(pad, 80);
+  int32_t margin = 3 + (int32_t)lesser(l->reach * p->space->focal / nearest / p->samples, 80);
   for (int d = 0; d < 2; d++) {
     int32_t side = d ? p->height : p->width;
     box[d] = box[d] > margin ? box[d] - margin : 0;
@@ -200,6 +199,7 @@ void find_sky(cq_picture *p) {
       l.tap[turn][k][0] = (float)(radius * cos(angle));
       l.tap[turn][k][1] = (float)(radius * sin(angle));
     }
+  in_bands(p->threads, p->height, BAND, note_depth, p);
   around_bodies(&l);
   in_bands(p->threads, p->height, BAND, look, &l);
   in_bands(p->threads, p->height, BAND, blur, &l);

@@ -46,6 +46,7 @@ typedef struct space {           // the camera, its light, and what they need
   surface *surfaces;             // {h, w}
   float *shadow;                 // {SHADOW_SIDE, SHADOW_SIDE} highest occluder along the light [length]
   uint8_t *occlusion, *scratch;  // {height, width} open sky in 1/255
+  float *depth;                  // {height, width} of what each pixel shows
   paving *planes;
   int32_t plane_count;
   facet *clear_facets;           // translucent ones, in the order that they were given

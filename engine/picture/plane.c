@@ -13,9 +13,9 @@ static uint32_t mix(uint32_t a, uint32_t b, double t) {
 
 // how much of a footprint of this width lies on lines of half width around the multiples of 1
 static double line_share(double x, double half, double footprint) {
-  double distance = fabs(x - floor(x + 0.5));
+  double distance = fabs(x - floor_of(x + 0.5));
   double part = (half + 0.5 * footprint - distance) / footprint;
-  return fmin(fmax(part, 0), fmin(1, 2 * half / footprint));
+  return lesser(larger(part, 0), lesser(1, 2 * half / footprint));
 }
 
 // colour at grid coordinates a, b; the checkerboard and the lines fade where a footprint holds many of them
@@ -24,8 +24,8 @@ static uint32_t tile(const paving *g, double a, double b, double footprint) {
   if (!(cell > 0)) return g->def.rgba;
   double f = footprint / cell, u = a / cell, v = b / cell, calm = 1 - smooth(0.15, 0.5, f);
   if (calm <= 0) return mix(g->def.rgba, g->def.line, 0.04);
-  int odd = (int)((int64_t)floor(u) + (int64_t)floor(v)) & 1;
-  double line = fmax(line_share(u, 0.011, f), line_share(v, 0.011, f));
+  int odd = (int)((int64_t)floor_of(u) + (int64_t)floor_of(v)) & 1;
+  double line = larger(line_share(u, 0.011, f), line_share(v, 0.011, f));
   return mix(g->def.rgba, g->def.line, 0.04 + calm * (0.55 * line + (odd ? 0.025 : -0.025)));
 }
 
@@ -49,8 +49,8 @@ static void lay(void *context, int32_t first, int32_t last) {
   const cq_picture *p = l->picture;
   const space *s = p->space;
   const paving *g = l->g;
-  surface look = { .kind = SURFACE_PLANE, .rgba = l->number, .nx = (int)lrint(511 * g->facing[0]), .ny = (int)lrint(511 * g->facing[1]),
-                   .nz = (int)lrint(511 * g->facing[2]) };
+  surface look = { .kind = SURFACE_PLANE, .rgba = l->number, .nx = nearest_int(511 * g->facing[0]), .ny = nearest_int(511 * g->facing[1]),
+                   .nz = nearest_int(511 * g->facing[2]) };
   // along a row the ray changes linearly: (slope, a, b) = components of the ray along normal, first, second
   double step[3] = { dot3(s->right, g->normal) / s->focal, dot3(s->right, g->first) / s->focal, dot3(s->right, g->second) / s->focal };
   for (int32_t y = first; y < last; y++) {

@@ -21,7 +21,7 @@ static uint32_t lit(uint32_t rgba, const double factor[3], double shine) {
   uint32_t out = rgba & 255;
   for (int c = 0; c < 3; c++) {
     double value = to_linear[rgba >> (24 - 8 * c) & 255] * factor[c] + shine;
-    out |= (uint32_t)to_display[(int)(4096 * fmin(value, 1))] << (24 - 8 * c);
+    out |= (uint32_t)to_display[(int)(4096 * lesser(value, 1))] << (24 - 8 * c);
   }
   return out;
 }
@@ -29,7 +29,7 @@ static uint32_t lit(uint32_t rgba, const double factor[3], double shine) {
 // a cool sky from above, a warm sun
 uint32_t lit_body(const cq_picture *p, const double n[3], const double ray[3], double sky, double sun, uint32_t rgba) {
   const space *s = p->space;
-  double facing = fmax(dot3(n, s->light), 0), shine = 0, factor[3];
+  double facing = larger(dot3(n, s->light), 0), shine = 0, factor[3];
   double above = 0.5 + 0.5 * dot3(n, s->def.up), ambient = sky * (0.30 + 0.28 * above), direct = 0.82 * sun * facing;
   factor[0] = 0.95 * ambient + direct;
   factor[1] = 0.98 * ambient + 0.97 * direct;
@@ -37,7 +37,7 @@ uint32_t lit_body(const cq_picture *p, const double n[3], const double ray[3], d
   double half[3] = { s->light[0], s->light[1], s->light[2] }, length = sqrt(dot3(ray, ray));
   for (int d = 0; d < 3; d++) half[d] -= ray[d] / length;
   if (sun > 0 && normalize3(half)) {
-    double gloss = fmax(dot3(n, half), 0);
+    double gloss = larger(dot3(n, half), 0);
     gloss *= gloss; gloss *= gloss; gloss *= gloss; gloss *= gloss; gloss *= gloss;      // to the 32nd
     shine = 0.10 * sun * gloss;
   }
@@ -57,12 +57,12 @@ static uint32_t shade_plane(const cq_picture *p, uint32_t number, double x, doub
   double ray[3], at[3], factor[3];
   ray_at(p, x, y, ray);
   double along = dot3(ray, g->normal), t = g->height / along;
-  uint32_t rgba = pave(s, g, g->eye[0] + t * dot3(ray, g->first), g->eye[1] + t * dot3(ray, g->second), wide * t / s->focal / fmax(fabs(along), 0.05));
+  uint32_t rgba = pave(s, g, g->eye[0] + t * dot3(ray, g->first), g->eye[1] + t * dot3(ray, g->second), wide * t / s->focal / larger(fabs(along), 0.05));
   if (!(rgba & 255)) return 0;
   for (int d = 0; d < 3; d++) at[d] = s->def.eye[d] + t * ray[d];
   double facing = dot3(g->facing, s->light), sun = sunlight(s, at, 0.004 * s->def.focus_radius);
   // as bright as its colour says in the open
-  double tilt = 0.75 + 0.25 * fmin(fmax(facing, 0) / fmax(s->light[1], 0.3), 1), light = tilt * sky * (0.52 + 0.48 * sun);
+  double tilt = 0.75 + 0.25 * lesser(larger(facing, 0) / larger(s->light[1], 0.3), 1), light = tilt * sky * (0.52 + 0.48 * sun);
   factor[0] = light * (0.96 + 0.04 * sun);
   factor[1] = light * (0.98 + 0.02 * sun);
   factor[2] = light;

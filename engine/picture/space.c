@@ -19,6 +19,7 @@ void space_destroy(space *s) {
   cq_free(s->shadow);
   cq_free(s->occlusion);
   cq_free(s->scratch);
+  cq_free(s->depth);
   cq_free(s->planes);
   cq_free(s->clear_facets);
   cq_free(s->clear_globes);
@@ -46,8 +47,9 @@ cq_status cq_picture_camera(cq_picture *p, const cq_camera *camera) {
     s->shadow = cq_alloc(texels, sizeof *s->shadow, "picture shadows");
     s->occlusion = cq_alloc(pixels, 1, "picture occlusion");
     s->scratch = cq_alloc(pixels, 1, "picture occlusion");
+    s->depth = cq_alloc(pixels, sizeof *s->depth, "picture occlusion");
     s->planes = cq_alloc(PLANES_MAX, sizeof *s->planes, "picture planes");
-    if (!s->surfaces || !s->shadow || !s->occlusion || !s->scratch || !s->planes) {
+    if (!s->surfaces || !s->shadow || !s->occlusion || !s->scratch || !s->depth || !s->planes) {
       space_destroy(s);
       return CQ_MEMORY;
     }
@@ -82,7 +84,7 @@ void to_camera(const space *s, const double x[3], double c[3]) {
 }
 
 static void put(surface *at, double depth, const double normal[3], uint32_t rgba) {
-  *at = (surface){ .depth = (float)depth, .nx = (int)lrint(511 * normal[0]), .ny = (int)lrint(511 * normal[1]), .nz = (int)lrint(511 * normal[2]),
+  *at = (surface){ .depth = (float)depth, .nx = nearest_int(511 * normal[0]), .ny = nearest_int(511 * normal[1]), .nz = nearest_int(511 * normal[2]),
                    .kind = SURFACE_BODY, .rgba = rgba };
 }
 
@@ -97,10 +99,10 @@ static void far_ball(cq_picture *p, const globe *g, int32_t first, int32_t last)
   double k = s->focal / g->c[2], cx = 0.5 * p->w + k * g->c[0], cy = 0.5 * p->h - k * g->c[1], r = k * g->radius, inverse = 1 / r;
   int32_t y = clamp_index(ceil(cy - r - 0.5), last), y1 = clamp_index(ceil(cy + r - 0.5), last);
   for (y = y > first ? y : first; y < y1; y++) {
-    double v = (cy - y - 0.5) * inverse, half = r * sqrt(fmax(0, 1 - v * v));
+    double v = (cy - y - 0.5) * inverse, half = r * sqrt(larger(0, 1 - v * v));
     surface *row = s->surfaces + (size_t)y * (size_t)p->w;
     for (int32_t x = clamp_index(ceil(cx - half - 0.5), p->w), x1 = clamp_index(ceil(cx + half - 0.5), p->w); x < x1; x++) {
-      double u = (x + 0.5 - cx) * inverse, w = sqrt(fmax(0, 1 - u * u - v * v)), depth = g->c[2] - g->radius * w, normal[3];
+      double u = (x + 0.5 - cx) * inverse, w = sqrt(larger(0, 1 - u * u - v * v)), depth = g->c[2] - g->radius * w, normal[3];
       if (depth >= row[x].depth) continue;
       to_world(s, u, v, -w, normal);
       put(row + x, depth, normal, g->rgba);

@@ -10,7 +10,7 @@ typedef struct filling {
 } filling;
 
 static void fill_facet(cq_picture *p, const facet *f, int32_t first, int32_t last) {
-  float low = fminf(f->y[0], fminf(f->y[1], f->y[2])), high = fmaxf(f->y[0], fmaxf(f->y[1], f->y[2]));
+  float low = (float)lesser(f->y[0], (float)lesser(f->y[1], f->y[2])), high = (float)larger(f->y[0], (float)larger(f->y[1], f->y[2]));
   if (!(high > (float)first && low < (float)last)) return;
   facet_scan scan;
   if (!facet_begin(f, &scan)) return;
@@ -26,7 +26,7 @@ static void fill_facet(cq_picture *p, const facet *f, int32_t first, int32_t las
       float share[3], normal[3], depth = facet_at(&scan, i, share);
       if (!(depth < at->depth && depth > 0)) continue;
       facet_normal(f, share, normal);
-      *at = (surface){ .depth = depth, .nx = (int)lrintf(511 * normal[0]), .ny = (int)lrintf(511 * normal[1]), .nz = (int)lrintf(511 * normal[2]),
+      *at = (surface){ .depth = depth, .nx = nearest_int(511 * normal[0]), .ny = nearest_int(511 * normal[1]), .nz = nearest_int(511 * normal[2]),
                        .kind = SURFACE_BODY, .rgba = facet_colour(f, share) };
     }
   }

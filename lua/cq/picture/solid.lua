@@ -24,7 +24,7 @@ local function camera(scene, now)
     eye = { target[1] + 0.48 * away, target[2] + 0.36 * away, target[3] + 0.80 * away }
   end
   cam.eye, cam.target, cam.field_of_view = eye, target, scene.camera and scene.camera.field_of_view or 0.6
-  cam.light = { 0.45, 1, 0.4 }
+  cam.light = { -0.5, 1, 0.62 }
   cam.focus, cam.focus_radius = centre, 1.5 * reach
   return cam
 end
