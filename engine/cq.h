@@ -559,6 +559,8 @@ cq_status cq_picture_spheres(cq_picture *picture, int64_t n, const double *centr
 cq_status cq_picture_triangles(cq_picture *picture, int64_t n, const double *corner, const uint32_t *rgba);   // {n, 3, 3}, both sides seen
 cq_status cq_picture_plane(cq_picture *picture, const cq_plane *plane);
 cq_status cq_picture_shade(cq_picture *picture);
+// A line of some width [pixel] through a scene that was shaded; hidden: how visible it is behind surfaces, 0 to 1.
+cq_status cq_picture_wire(cq_picture *picture, int64_t n, const double *points, double width, uint32_t rgba, double hidden);   // {n, 3}
 cq_status cq_picture_project(const cq_picture *picture, int64_t n, const double *points, double *pixels);     // {n, 3} to {n, 2}; behind: NaN
 
 // The surface of a body, which its particles carry along: of the cells of the lattice that its shape was filled with, or the mesh
@@ -593,6 +595,11 @@ void cq_skin_read(const cq_skin *skin, double *vertex, int32_t *face, uint8_t *a
 // Draws it, with a colour for each particle {n}: each cell its own, or, if `blend`, one passing into the next. In 2D with an outline
 // of some width [pixel], 0: none; in 3D into the surfaces of the camera.
 cq_status cq_picture_skin(cq_picture *picture, const cq_skin *skin, const double *position, const uint32_t *rgba, int32_t blend, double outline);
+
+// Hatches the cells of some particles of a skin, marked {n}, in 2D.
+void cq_picture_hatch(cq_picture *picture, const cq_skin *skin, const uint8_t *marked, uint32_t rgba);
+// Copies a picture of as many samples onto another, its upper left corner at a pixel; what does not fit is cut off.
+cq_status cq_picture_paste(cq_picture *picture, const cq_picture *from, int32_t x, int32_t y);
 
 void cq_picture_pixels(const cq_picture *picture, uint8_t *rgba);         // {height, width, 4}, the top row first
 cq_status cq_image_write(const char *path, int32_t width, int32_t height, const uint8_t *rgba);   // PNG, written beside and renamed

@@ -91,6 +91,19 @@ void mask_paint(cq_picture *p, uint32_t rgba) {
   p->box[2] = p->box[3] = 0;
 }
 
+cq_status cq_picture_paste(cq_picture *p, const cq_picture *from, int32_t x, int32_t y) {
+  if (p->samples != from->samples)
+    return cq_fail(CQ_INVALID, "a picture of %d samples along a pixel is to be pasted into one of %d, they must have as many", from->samples, p->samples);
+  if (x < 0 || y < 0) return cq_fail(CQ_INVALID, "a picture is to be pasted at pixel (%d, %d), from (0, 0) on is allowed", x, y);
+  int64_t left = (int64_t)x * p->samples, upper = (int64_t)y * p->samples;
+  for (int32_t row = 0; row < from->h && upper + row < p->h; row++) {
+    int64_t count = from->w < p->w - left ? from->w : p->w - left;
+    if (count > 0)
+      memcpy(p->colour + (size_t)((upper + row) * p->w + left), from->colour + (size_t)row * (size_t)from->w, (size_t)count * sizeof *p->colour);
+  }
+  return CQ_OK;
+}
+
 typedef struct developing {
   const cq_picture *picture;
   uint8_t *rgba;

@@ -73,8 +73,8 @@ static cq_status draw_faces(cq_picture *p, const cq_skin *s, const uint32_t *rgb
 
 // ---- the plane --------------------------------------------------------------------------------------------------------------------
 
-// samples of a quadrangle; what two of them share belongs to one of them
-static void fill_quad(cq_picture *p, const double q[8], uint32_t rgba) {
+// Samples of a quadrangle; what two of them share belongs to one of them. stripes: every so many samples one is drawn, 0: all.
+static void fill_quad(cq_picture *p, const double q[8], uint32_t rgba, int32_t stripes) {
   double low = fmin(fmin(q[1], q[3]), fmin(q[5], q[7])), high = fmax(fmax(q[1], q[3]), fmax(q[5], q[7]));
   uint32_t solid = premultiply(rgba, 255);
   if (!isfinite(low + high)) return;
@@ -92,7 +92,7 @@ static void fill_quad(cq_picture *p, const double q[8], uint32_t rgba) {
     uint32_t *line = p->colour + (size_t)row * (size_t)p->w;
     for (int i = 0; i + 1 < count; i += 2)
       for (int32_t x = clamp_index(ceil(crossing[i] - 0.5), p->w), last = clamp_index(ceil(crossing[i + 1] - 0.5), p->w); x < last; x++)
-        line[x] = over(solid, line[x]);
+        if (!stripes || (x + row) % stripes < stripes / 4) line[x] = over(solid, line[x]);
   }
 }
 
@@ -116,23 +116,35 @@ static void fill_blended(cq_picture *p, const double q[8], const uint32_t tint[4
         double a = (double)(i + corner[k][0]) / parts, b = (double)(j + corner[k][1]) / parts;
         for (int d = 0; d < 2; d++) patch[2 * k + d] = (1 - b) * ((1 - a) * q[d] + a * q[2 + d]) + b * ((1 - a) * q[6 + d] + a * q[4 + d]);
       }
-      fill_quad(p, patch, between(tint, (i + 0.5) / parts, (j + 0.5) / parts));
+      fill_quad(p, patch, between(tint, (i + 0.5) / parts, (j + 0.5) / parts), 0);
     }
+}
+
+static void quad_of(const cq_picture *p, const cq_skin *s, const face *f, double q[8]) {
+  for (int k = 0; k < 4; k++) {
+    q[2 * k] = sample_x(p, s->x[2 * f->vertex[k]]);
+    q[2 * k + 1] = sample_y(p, s->x[2 * f->vertex[k] + 1]);
+  }
+}
+
+void cq_picture_hatch(cq_picture *p, const cq_skin *s, const uint8_t *marked, uint32_t rgba) {
+  for (int64_t i = 0; i < s->face_count && s->dim == 2; i++) {
+    double q[8];
+    quad_of(p, s, &s->faces[i], q);
+    if (marked[s->faces[i].particle]) fill_quad(p, q, rgba, 7 * p->samples);
+  }
 }
 
 static void draw_cells(cq_picture *p, const cq_skin *s, const uint32_t *rgba, const uint32_t *mixed) {
   for (int64_t i = 0; i < s->face_count; i++) {
     const face *f = &s->faces[i];
     double q[8], size;
-    for (int k = 0; k < 4; k++) {
-      q[2 * k] = sample_x(p, s->x[2 * f->vertex[k]]);
-      q[2 * k + 1] = sample_y(p, s->x[2 * f->vertex[k] + 1]);
-    }
+    quad_of(p, s, f, q);
     size = fmax(hypot(q[4] - q[0], q[5] - q[1]), hypot(q[6] - q[2], q[7] - q[3]));
     // under the patches, whose edges may leave a sample open
     uint32_t tint[4] = { rgba[f->particle] };
     int blend = mixed && (rgba[f->particle] & 255) == 255 && size > BLEND && size < 1e6;
-    fill_quad(p, q, mixed && !blend ? mixed[f->vertex[0]] : rgba[f->particle]);
+    fill_quad(p, q, mixed && !blend ? mixed[f->vertex[0]] : rgba[f->particle], 0);
     for (int k = 0; k < 4 && blend; k++) tint[k] = mixed[f->vertex[k]];
     if (blend) fill_blended(p, q, tint, size < 128 ? 1 + (int)(size / BLEND) : 22);
   }

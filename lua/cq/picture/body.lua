@@ -5,6 +5,8 @@ local engine = require "cq.base.engine"
 
 local C, check = engine.C, engine.check
 
+local HATCH = 0x2B3440D0
+
 local Body = {}
 Body.__index = Body
 
@@ -86,6 +88,18 @@ end
 ---@param outline number      in the plane, 0: none [pixel]
 function Body:draw(canvas, x, rgba, blend, outline)
   check(C.cq_picture_skin(canvas.handle, self.skin, x + self.dim * self.first, rgba + self.first, blend and 1 or 0, outline), "cq.Picture")
+end
+
+---Hatches cells of the plane whose particles are held.
+---@param held integer[]      particles of the scene, from 1
+function Body:hatch(canvas, held)
+  if not self.marked then
+    self.marked = ffi.new("uint8_t[?]", self.count)
+    for _, p in ipairs(held) do
+      if p > self.first and p <= self.first + self.count then self.marked[p - 1 - self.first] = 1 end
+    end
+  end
+  C.cq_picture_hatch(canvas.handle, self.skin, self.marked, HATCH)
 end
 
 return body

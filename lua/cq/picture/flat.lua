@@ -1,19 +1,25 @@
 -- flat: scenes of the plane.
-local engine = require "cq.base.engine"
 local paint = require "cq.picture.paint"
 local colour = require "cq.base.colour"
 local ruler = require "cq.picture.ruler"
+local marks = require "cq.picture.marks"
 
-local C = engine.C
 local flat = {}
 
 local OUTLINE = 1.4        -- [pixel] around bodies
 local RULER = 44           -- [pixel] of ground below the ruler's line
 
 ---What of the plane is seen: scale [pixel / length] and the lower left corner.
-function flat.view(scene, centre)
+function flat.view(scene, centre, box)
   local size, ground = scene.domain, scene.ground
   local width, height = scene.width, scene.height
+  if scene.fit and scene.follow then
+    -- all moments beside each other, with room for the ground below
+    local wide, low = 1.16 * (box.upper[1] - box.lower[1]), math.min(ground, box.lower[2])
+    local scale = scene.zoom * math.min(width / wide, height / (1.75 * (box.upper[2] - low)))
+    local middle = (box.lower[1] + box.upper[1]) / 2
+    return { scale = scale, left = middle - width / scale / 2, bottom = low - math.max(0.16 * height, RULER) / scale }
+  end
   if scene.follow then
     local tall = scene.view_height
     local scale = height / tall
@@ -97,11 +103,11 @@ function solid.height_field(w, window)
   return outline, edge
 end
 
-function flat.walls(canvas, scene, view)
+function flat.walls(canvas, scene, view, walls)
   local l, b = view.left, view.bottom
   local r, t = l + scene.width / view.scale, b + scene.height / view.scale
   local window = { { l, b }, { r, b }, { r, t }, { l, t } }
-  for _, w in ipairs(scene.walls) do
+  for _, w in ipairs(walls) do
     local outline, edge = solid[w.shape](w, window)
     if #outline >= 3 then canvas:polygon(outline, paint.ground) end
     canvas:line(edge, 2, paint.ground_edge)
@@ -121,19 +127,22 @@ end
 ---Draws a scene as it is now.
 ---@param canvas cq.Canvas
 ---@param scene cq.PictureScene
----@param now table      position, deformation, colours, centre
+---@param now table      poses, walls, centre, and what is shown beside bodies
 function flat.draw(canvas, scene, now)
-  local view = flat.view(scene, now.camera_centre)
+  local view = flat.view(scene, now.camera_centre, now.box)
+  scene.pixels_of_length = view.scale
   canvas:clear(paint.sky)
   canvas:view(view.scale, view.left, view.bottom)
-  flat.walls(canvas, scene, view)
+  flat.walls(canvas, scene, view, now.walls)
   if scene.ruler then ruler.flat(canvas, scene, view) end
   canvas:view(view.scale, view.left, view.bottom)
-  for _, body in ipairs(scene.bodies) do body:draw(canvas, now.position, now.colours, now.blend, OUTLINE) end
-  for _, path in ipairs(now.cables) do
-    engine.check(C.cq_picture_polyline(canvas.handle, path.count, path.points, 2.5, colour.number(paint.cable)))
-  end
   draw_trail(canvas, now.trail)
+  for _, pose in ipairs(now.poses) do
+    scene:draw_bodies(canvas, pose, OUTLINE)
+    marks.cables(canvas, scene, pose.cables)
+  end
+  marks.flat_goals(canvas, now.goals, view.scale)
+  if now.arrows then marks.flat_arrows(canvas, now.arrows) end
   if scene.trail then
     canvas:disc(now.centre[1], now.centre[2], 6 / view.scale, "#ffffff")
     canvas:disc(now.centre[1], now.centre[2], 4 / view.scale, paint.trail)
