@@ -405,6 +405,7 @@ typedef struct cq_mesh_info {
 cq_status cq_mesh_open(const char *path, cq_mesh **mesh);
 void cq_mesh_close(cq_mesh *mesh);
 void cq_mesh_describe(const cq_mesh *mesh, cq_mesh_info *info);
+void cq_mesh_corners(const cq_mesh *mesh, double *corner);                // {triangles, 3, 3}
 const char *cq_mesh_part_name(const cq_mesh *mesh, int32_t part);         // "" if it has none, NULL beyond the last
 // Which of points {n, 3} lie inside a part (-1: any) by winding numbers: out {n} 1 or 0.
 cq_status cq_mesh_inside(const cq_mesh *mesh, int32_t part, int64_t n, const double *points, uint8_t *out);

@@ -16,13 +16,15 @@ local body = {}
 ---@field first? integer       number of its first particle, 1 unless given
 ---@field count? integer       of its particles; all from the first one on unless given
 ---@field loose? boolean|integer[]   its particles are drawn each alone, as those of a liquid: all, or these numbers of the body, from 1
----@field mesh? ffi.cdata*     double[9 triangles]: its surface where the particles are at rest, in 3D
+---@field mesh? ffi.cdata*     double[9 triangles]: its surface in 3D, where its particles are at rest
+---@field rest? cq.Tensor      {count, dim} where they are so, unless it is the scene's rest
 ---@field triangles? integer   of the mesh
 
 local spec = is.define("cq.Picture body", {
   first = is.integer { min = 1, default = 1 }, count = is.integer { min = 1, optional = true },
   loose = is.any_of { is.boolean(), is.list(is.integer { min = 1 }), default = false },
   mesh = is.any { optional = true }, triangles = is.integer { min = 1, optional = true },
+  rest = is.tensor { optional = true },
 })
 
 -- 1 for particles that are to be drawn alone; nil: none
@@ -67,6 +69,7 @@ function body.list(given, scene, n, position, deformation)
     local loose, volume = loose_ones(def.loose, def.count), scene.volumes + first
     raw.dim, raw.particle_count, raw.position, raw.volume, raw.loose = dim, def.count, position + dim * first, volume, loose
     raw.deformation = deformation and deformation + dim * dim * first or nil
+    if def.rest then raw.position, raw.deformation = def.rest:data(), nil end
     if def.mesh then raw.triangle_count, raw.corner = def.triangles, def.mesh end
     check(C.cq_skin_create(raw, skin), "cq.Picture")
     out[k] = setmetatable({ first = first, count = def.count, dim = dim, is_mesh = def.mesh ~= nil, skin = ffi.gc(skin[0], C.cq_skin_destroy) }, Body)

@@ -150,6 +150,16 @@ function Canvas:text(fields)
   return C.cq_picture_text(self.handle, x, def.y, def.size, def.weight or 0.8 + 0.055 * def.size, number(def.colour), line)
 end
 
+---Copies another picture, of as many samples, onto this one.
+---@param from cq.Canvas
+---@param x integer             of its upper left corner [pixel]
+---@param y integer
+---@return cq.Canvas
+function Canvas:paste(from, x, y)
+  engine.check(C.cq_picture_paste(self.handle, from.handle, x, y), "canvas:paste")
+  return self
+end
+
 ---The pixels: {height, width, 4} bytes, red green blue alpha, the top row first.
 ---@return ffi.cdata* pixels     uint8_t[]
 function Canvas:pixels()

@@ -218,6 +218,13 @@ local function follow(self, centre, time)
   self.path[#self.path + 1] = centre
 end
 
+---Lets the scales of the colours hold what a frame shows, before it is drawn.
+---@param fields picture_scene.frame.def
+function Scene:see(fields)
+  if fields.value and not self.scale.categories then self.scale:see(fields.value:data(), fields.value.count) end
+  self.tensions_told = marks.see_tensions(self, fields.cables or {}) or self.tensions_told
+end
+
 ---Lets bodies go on without a frame: their trail grows and the camera follows.
 ---@param centre number[]     {dim} of the particles
 ---@param time? number
@@ -321,10 +328,7 @@ function Scene:frame(fields)
   local last = pose_of(self, def, 0)
   poses[#poses + 1] = last
   -- the scale of the colours must be that of all moments before any is painted
-  for _, pose in ipairs(poses) do
-    if pose.def.value and not self.scale.categories then self.scale:see(pose.def.value:data(), self.count) end
-    self.tensions_told = marks.see_tensions(self, pose.cables) or self.tensions_told
-  end
+  for _, pose in ipairs(poses) do self:see(pose.def) end
   local centre = centre_of(self, last.position)
   follow(self, centre, def.time)
   local now = {
