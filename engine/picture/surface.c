@@ -8,11 +8,12 @@
 #include <math.h>
 #include <string.h>
 
-enum { SMOOTHINGS = 4 };         // passes inwards and outwards: a box keeps its sides, and stairs of a cell's height go
+enum { MELTINGS = 4, SMOOTHINGS = 12, LONG = 3 };
 
-#define INWARDS   0.5
-#define OUTWARDS  -0.53          // a little more than inwards, so that nothing shrinks
-#define REACH     0.7            // [cell] that smoothing may move a vertex
+#define INWARDS  0.5             // of the way to the mean of its neighbours that a vertex goes
+#define OUTWARDS -0.52           // and back, so that round bodies do not shrink
+#define REACH    0.6             // [cell] that smoothing may move a vertex
+#define BEVEL    0.16            // [cell] that edges of boxes lose in space
 
 typedef struct joints { int32_t *parent; int32_t corners; } joints;
 
@@ -156,56 +157,90 @@ static void bond_vertices(cq_skin *s, int32_t *parent, const int32_t *number) {
 
 // ---- smoothing --------------------------------------------------------------------------------------------------------------------
 
-static void add_edge(const cq_skin *s, int32_t a, int32_t b, double *sum, int32_t *count) {
-  for (int i = 0; i < s->dim; i++) sum[(int64_t)a * s->dim + i] += s->y[(int64_t)b * s->dim + i];
-  count[a]++;
+typedef struct smoothing {
+  double *sum, *before;          // {vertices, dim} of the neighbours; where vertices were
+  int32_t *count;                // {vertices} neighbours
+  uint8_t *fixed;                // {vertices} 1: stays
+  double most;                   // [cell] that a vertex may move
+} smoothing;
+
+static void add_edge(const cq_skin *s, int32_t a, int32_t b, const smoothing *m) {
+  for (int i = 0; i < s->dim; i++) m->sum[(int64_t)a * s->dim + i] += s->y[(int64_t)b * s->dim + i];
+  m->count[a]++;
 }
 
-static void smooth_once(cq_skin *s, double factor, double *sum, int32_t *count) {
-  memset(sum, 0, (size_t)(s->vertex_count * s->dim) * sizeof *sum);
-  memset(count, 0, (size_t)s->vertex_count * sizeof *count);
+// moves vertices by a part of the way to the mean of their neighbours, as far as they may go from where they were
+static void smooth_once(cq_skin *s, const smoothing *m, double factor) {
+  memset(m->sum, 0, (size_t)(s->vertex_count * s->dim) * sizeof *m->sum);
+  memset(m->count, 0, (size_t)s->vertex_count * sizeof *m->count);
   if (s->dim == 3) {
     for (int64_t i = 0; i < s->face_count; i++)
-      for (int k = 0; k < 4; k++) add_edge(s, s->faces[i].vertex[k], s->faces[i].vertex[(k + 1) % 4], sum, count);
+      for (int k = 0; k < 4; k++) add_edge(s, s->faces[i].vertex[k], s->faces[i].vertex[(k + 1) % 4], m);
   } else {
     for (int64_t i = 0; i < s->edge_count; i++) {
-      add_edge(s, s->edge[2 * i], s->edge[2 * i + 1], sum, count);
-      add_edge(s, s->edge[2 * i + 1], s->edge[2 * i], sum, count);
+      add_edge(s, s->edge[2 * i], s->edge[2 * i + 1], m);
+      add_edge(s, s->edge[2 * i + 1], s->edge[2 * i], m);
     }
   }
-  for (int64_t v = 0; v < s->vertex_count; v++)
-    for (int i = 0; i < s->dim && count[v]; i++) {
-      double *y = &s->y[v * s->dim + i];
-      *y += factor * (sum[v * s->dim + i] / count[v] - *y);
+  for (int64_t v = 0; v < s->vertex_count; v++) {
+    if (!m->count[v] || m->fixed[v]) continue;
+    double *y = s->y + v * s->dim, moved = 0, most = m->most * pow(fabs(s->volume[s->bonds[s->bond_start[v]].particle]), 1.0 / s->dim);
+    const double *old = m->before + v * s->dim;
+    for (int i = 0; i < s->dim; i++) {
+      y[i] += factor * (m->sum[v * s->dim + i] / m->count[v] - y[i]);
+      moved += (y[i] - old[i]) * (y[i] - old[i]);
     }
+    for (int i = 0; i < s->dim && moved > most * most; i++) y[i] = old[i] + (y[i] - old[i]) * most / sqrt(moved);
+  }
 }
 
-static cq_status smooth_all(cq_skin *s) {
-  size_t numbers = (size_t)(s->vertex_count * s->dim) + 1;
-  double *sum = cq_alloc(numbers, sizeof *sum, "surface of a body"), *before = cq_alloc(numbers, sizeof *before, "surface of a body");
-  int32_t *count = cq_alloc((size_t)s->vertex_count + 1, sizeof *count, "surface of a body");
-  cq_status status = sum && before && count ? CQ_OK : CQ_MEMORY;
-  if (!status) {
-    memcpy(before, s->y, (numbers - 1) * sizeof *before);
-    for (int k = 0; k < SMOOTHINGS; k++) {
-      smooth_once(s, INWARDS, sum, count);
-      smooth_once(s, OUTWARDS, sum, count);
-    }
-    for (int64_t v = 0; v < s->vertex_count; v++) {
-      const bond *b = &s->bonds[s->bond_start[v]];
-      double moved = 0, most = REACH * pow(fabs(s->volume[b->particle]), 1.0 / s->dim);
-      for (int i = 0; i < s->dim; i++) moved += pow(s->y[v * s->dim + i] - before[v * s->dim + i], 2);
-      if (moved > most * most)
-        for (int i = 0; i < s->dim; i++) {
-          double *y = &s->y[v * s->dim + i], old = before[v * s->dim + i];
-          *y = old + (*y - old) * most / sqrt(moved);
-        }
-    }
+// How many cells from p on, away from one open side, have another side open too, up to LONG; where the body ends there are enough.
+static int run_length(const cq_skin *s, int32_t p, int away, int open) {
+  for (int n = 1; n < LONG; n++) {
+    int32_t q = neighbour(s, p, away ^ 1);
+    if (q < 0 || !is_shown(s, q)) return LONG;
+    int32_t beside = neighbour(s, q, open);
+    if (beside >= 0 && is_shown(s, beside)) return n;
+    p = q;
   }
-  cq_free(sum);
-  cq_free(before);
-  cq_free(count);
-  return status;
+  return LONG;
+}
+
+// marks the vertices of true edges, where two sides meet that are longer than the steps of stairs
+static void find_sharp(const cq_skin *s, int32_t *parent, const int32_t *number, uint8_t *sharp) {
+  int dim = s->dim, corners = 1 << dim;
+  for (int32_t p = 0; p < s->n; p++) {
+    if (!is_shown(s, p)) continue;
+    int open[6];
+    for (int side = 0; side < 2 * dim; side++) {
+      int32_t q = neighbour(s, p, side);
+      open[side] = q < 0 || !is_shown(s, q);
+    }
+    for (int a = 0; a < 2 * dim; a++)
+      for (int b = a + 1; b < 2 * dim; b++) {
+        if (a / 2 == b / 2 || !open[a] || !open[b] || run_length(s, p, a, b) < LONG || run_length(s, p, b, a) < LONG) continue;
+        for (int c = 0; c < corners; c++)
+          if ((c >> (a / 2) & 1) == (a & 1) && (c >> (b / 2) & 1) == (b & 1)) sharp[number[root_of(parent, p * corners + c)]] = 1;
+      }
+  }
+}
+
+static void smooth_all(cq_skin *s, smoothing *m) {
+  size_t size = (size_t)(s->vertex_count * s->dim) * sizeof *m->before;
+  memcpy(m->before, s->y, size);
+  m->most = REACH;
+  // stairs of a few cells melt at once; longer ones need many passes, which must not shrink the body
+  for (int k = 0; k < MELTINGS; k++) smooth_once(s, m, INWARDS);
+  for (int k = 0; k < SMOOTHINGS; k++) {
+    smooth_once(s, m, INWARDS);
+    smooth_once(s, m, OUTWARDS);
+  }
+  if (s->dim == 2) return;
+  // last, the edges of boxes become a little round
+  memcpy(m->before, s->y, size);
+  for (int64_t v = 0; v < s->vertex_count; v++) m->fixed[v] = !m->fixed[v];
+  m->most = BEVEL;
+  smooth_once(s, m, INWARDS);
 }
 
 // ---- all together -----------------------------------------------------------------------------------------------------------------
@@ -256,8 +291,21 @@ static cq_status make(cq_skin *s, int32_t *parent, int32_t *number) {
   if (!s->bond_start || !s->bonds || !s->x || !s->y || !s->normal) return CQ_MEMORY;
   s->normal_count = s->vertex_count;
   bond_vertices(s, parent, number);
-  cq_status status = smooth_all(s);
-  if (!status) surface_bind(s);
+  smoothing m = { 0 };
+  m.sum = cq_alloc(vertices * (size_t)dim + 1, sizeof *m.sum, "surface of a body");
+  m.before = cq_alloc(vertices * (size_t)dim + 1, sizeof *m.before, "surface of a body");
+  m.count = cq_alloc(vertices + 1, sizeof *m.count, "surface of a body");
+  m.fixed = cq_alloc(vertices + 1, 1, "surface of a body");
+  cq_status status = m.sum && m.before && m.count && m.fixed ? CQ_OK : CQ_MEMORY;
+  if (!status) {
+    find_sharp(s, parent, number, m.fixed);
+    smooth_all(s, &m);
+    surface_bind(s);
+  }
+  cq_free(m.sum);
+  cq_free(m.before);
+  cq_free(m.count);
+  cq_free(m.fixed);
   return status;
 }
 

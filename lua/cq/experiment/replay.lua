@@ -115,6 +115,7 @@ end
 
 local LAG = 0.12           -- [seconds of film] that the camera is late
 
+-- size: of the picture, if it is not that of the options [pixel]
 local function scene_of(world, options, size)
   return require("cq.picture").scene {
     domain = world.domain.size, volume = world.layout.base.volume, rest = world.layout.base.position, groups = groups_of(world), walls = world.walls,
@@ -123,6 +124,20 @@ local function scene_of(world, options, size)
     samples = options.samples or options.still and 3 or 2, follow = options.follow, zoom = options.zoom, camera = options.camera,
     scale = options.scale, lag = LAG * options.speed, fit = options.still, trail = options.trail,
   }
+end
+
+-- The height of a picture as wide as told that shows some moments: that of the room that bodies take.
+local function height_of(world, moments, width)
+  if world.dim == 3 then return nil end
+  local lower, upper = { math.huge, math.huge }, { -math.huge, -math.huge }
+  for _, one in ipairs(moments) do
+    local x = one.position:data()
+    for k = 0, one.position.count - 1 do
+      if x[k] - x[k] == 0 then lower[k % 2 + 1], upper[k % 2 + 1] = math.min(lower[k % 2 + 1], x[k]), math.max(upper[k % 2 + 1], x[k]) end
+    end
+  end
+  local aspect = 1.25 * (upper[2] - lower[2]) / math.max(upper[1] - lower[1], 1e-9)
+  return math.floor(width * math.min(math.max(aspect, 0.36), 0.75) / 2) * 2
 end
 
 -- is a state the last one before the middle between its control step and the next after a time?
@@ -167,7 +182,8 @@ local function panels(world, options, moments)
   local columns = strip and 1 or math.min(count, count == 4 and 2 or 3)
   local rows, gap = math.ceil(count / columns), 6
   local wide = math.floor((options.width - (columns - 1) * gap) / columns)
-  local scene = scene_of(world, options, { width = wide, height = options.height and math.floor((options.height - (rows - 1) * gap) / rows) or nil })
+  local high = options.height and math.floor((options.height - (rows - 1) * gap) / rows) or height_of(world, moments, wide)
+  local scene = scene_of(world, options, { width = wide, height = high })
   scene.trail = false
   local sheet = canvases.new {
     width = options.width, height = rows * scene.height + (rows - 1) * gap, samples = scene.samples, background = "#ffffff",
@@ -181,30 +197,32 @@ local function panels(world, options, moments)
   return sheet
 end
 
--- several moments in one picture, the earlier ones paler
-local function together(scene, moments)
-  local last = moments[#moments]
-  last.before = {}
-  local times = {}
-  for k, one in ipairs(moments) do
-    times[k] = ("%.4g"):format(one.time)
-    if k < #moments then last.before[k], one.arrows = one, nil end
+-- one moment, or several in one picture, the earlier ones paler
+local function together(world, options, moments, way)
+  local scene = scene_of(world, options, { width = options.width, height = options.height or height_of(world, moments, options.width) })
+  for _, point in ipairs(way) do scene:pass(point.centre, point.time) end
+  local last, times = moments[#moments], {}
+  if #moments > 1 then
+    last.before = {}
+    for k, one in ipairs(moments) do
+      times[k] = ("%.4g"):format(one.time)
+      if k < #moments then last.before[k], one.arrows = one, nil end
+    end
+    last.label = type(last.label) == "table" and last.label or { last.label }
+    last.label[#last.label] = "t = " .. table.concat(times, ", ")
   end
-  last.label = type(last.label) == "table" and last.label or { last.label }
-  last.label[#last.label] = "t = " .. table.concat(times, ", ")
   return scene:frame(last)
 end
 
 local function still(world, path, options, simulate)
-  local scene, moments, due = scene_of(world, options), {}, 0
-  local period = options.speed / options.fps
+  local moments, way, due, period = {}, {}, 0, options.speed / options.fps
   simulate(function(state, u)
     local last = state.step == state.roll.steps
     local wanted = options.stills and options.stills[#moments + 1]
     -- the trail goes through where frames of a film would be
     if is_due(state, due) and not last then
       while is_due(state, due) do due = due + period end
-      scene:pass(state:center(world.robots):mean { 1 }:totable(), state.time)
+      way[#way + 1] = { centre = state:center(world.robots):mean { 1 }:totable(), time = state.time }
     end
     if wanted and is_due(state, wanted) or not options.stills and last then moments[#moments + 1] = moment(options, state, u) end
     if last and options.stills and #moments < #options.stills then
@@ -212,10 +230,7 @@ local function still(world, path, options, simulate)
     end
   end)
   local apart = options.layout == "apart" or options.layout == "auto" and #moments > 1 and not go_far(moments)
-  local canvas
-  if #moments == 1 then canvas = scene:frame(moments[1])
-  elseif apart then canvas = panels(world, options, moments)
-  else canvas = together(scene, moments) end
+  local canvas = apart and #moments > 1 and panels(world, options, moments) or together(world, options, moments, way)
   canvas:write(path)
   return path
 end

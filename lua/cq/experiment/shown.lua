@@ -74,6 +74,8 @@ local function numbers(read, state, u, what)
   return values
 end
 
+local titles = { von_mises = "von Mises stress", young = "Young's modulus", poisson = "Poisson's ratio", jacobian = "J", signal = "signal" }
+
 -- fields of a table, or what stands for it
 local function with_by(given, has_by)
   if type(given) == "table" and not T.is_tensor(given) and has_by then return given end
@@ -99,7 +101,7 @@ function shown.colour(given)
   local read = reader(def.by, "run:render: colour")
   local signal = def.by == "signal"
   local scale = {
-    label = def.label or info and (info.name:gsub("_", " ")) or signal and "signal" or nil, unit = def.unit or info and info.unit,
+    label = def.label or titles[def.by] or info and (info.name:gsub("_", " ")) or nil, unit = def.unit or info and info.unit,
     range = def.range or (signal and { -1, 1 } or nil), palette = def.palette or (signal and "signed" or nil), categories = def.categories,
   }
   return function(state, u) return numbers(read, state, u, "colour") end, scale
@@ -127,12 +129,12 @@ end
 
 -- ---- arrows and goals ---------------------------------------------------------------------------------------------------------
 
-local ARROWS = 240         -- of particles, about
+local ARROWS = 90          -- of particles, about
 
 ---@class run.render.arrows.def
 ---@field by "velocity"|fun(state: cq.State, u: cq.Tensor?): cq.Tensor|number[][], (cq.Tensor|number[][])?   vectors {n, dim} of the
 ---  world's particles, or places and vectors {k, dim}
----@field every? integer    one particle of so many has an arrow; about 240 have one unless given
+---@field every? integer    one particle of so many has an arrow; about 90 have one unless given
 ---@field scale? number     [length] of an arrow for each unit of the vector; by the longest one unless given
 ---@field label? string     what they are, in the legend
 ---@field unit? string      of the vectors

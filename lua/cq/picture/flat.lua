@@ -13,12 +13,13 @@ local RULER = 44           -- [pixel] of ground below the ruler's line
 function flat.view(scene, centre, box)
   local size, ground = scene.domain, scene.ground
   local width, height = scene.width, scene.height
-  if scene.fit and scene.follow then
-    -- all moments beside each other, with room for the ground below
-    local wide, low = 1.16 * (box.upper[1] - box.lower[1]), math.min(ground, box.lower[2])
-    local scale = scene.zoom * math.min(width / wide, height / (1.75 * (box.upper[2] - low)))
-    local middle = (box.lower[1] + box.upper[1]) / 2
-    return { scale = scale, left = middle - width / scale / 2, bottom = low - math.max(0.16 * height, RULER) / scale }
+  if scene.fit then
+    -- all that is to be seen, with room for the ground below and for what is written above
+    local below = scene.has_ground and ground >= box.lower[2] - 1e-9 and 0.16 or 0.1
+    local scale = scene.zoom * math.min(0.84 * width / (box.upper[1] - box.lower[1]), (0.82 - below) * height / (box.upper[2] - box.lower[2]))
+    local middle = { (box.lower[1] + box.upper[1]) / 2, (box.lower[2] + box.upper[2]) / 2 }
+    local bottom = below == 0.16 and ground - math.max(0.16 * height, RULER) / scale or middle[2] - (0.5 + (below - 0.18) / 2) * height / scale
+    return { scale = scale, left = middle[1] - width / scale / 2, bottom = bottom }
   end
   if scene.follow then
     local tall = scene.view_height

@@ -155,7 +155,7 @@ function marks.arrows(given, scene)
   return { at = at, vector = vector, count = count, scale = scale, longest = longest, label = def.label, unit = def.unit, colour = def.colour }
 end
 
-local HEAD, THIN = 0.32, 0.02          -- length of a head in that of the arrow; half a shaft in the longest arrow
+local HEAD, THIN = 0.3, 0.013         -- length of a head in that of the arrow; half a shaft in the longest arrow
 
 function marks.flat_arrows(canvas, arrows)
   local x, v, tint = arrows.at:data(), arrows.vector:data(), colour.number(arrows.colour)
@@ -164,7 +164,7 @@ function marks.flat_arrows(canvas, arrows)
     local ax, ay, vx, vy = x[2 * k], x[2 * k + 1], v[2 * k] * arrows.scale, v[2 * k + 1] * arrows.scale
     local length = math.sqrt(vx * vx + vy * vy)
     if length > 0.02 * arrows.longest * arrows.scale and length < math.huge then
-      local ux, uy, head = vx / length, vy / length, math.min(HEAD * length, 7 * thick)
+      local ux, uy, head = vx / length, vy / length, math.min(HEAD * length, 10 * thick)
       local bx, by, wide = ax + vx - head * ux, ay + vy - head * uy, 0.42 * head
       canvas:polygon({ { ax - thick * uy, ay + thick * ux }, { bx - thick * uy, by + thick * ux }, { bx - wide * uy, by + wide * ux }, { ax + vx, ay + vy },
         { bx + wide * uy, by - wide * ux }, { bx + thick * uy, by - thick * ux }, { ax + thick * uy, ay - thick * ux } }, tint)
@@ -211,7 +211,7 @@ function marks.solid_arrows(list, arrows)
     end
     length = math.sqrt(length)
     if length > 0.02 * arrows.longest * arrows.scale and length < math.huge then
-      local head, neck = math.min(HEAD * length, 8 * thick), {}
+      local head, neck = math.min(HEAD * length, 10 * thick), {}
       for d = 1, 3 do u[d] = u[d] / length end
       for d = 1, 3 do neck[d] = from[d] + (length - head) * u[d] end
       cone(list, from, u, length - head, thick, thick, tint)

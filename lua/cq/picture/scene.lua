@@ -33,7 +33,7 @@ local solid = require "cq.picture.solid"
 ---@field zoom? number                 above 1 nearer
 ---@field camera? cq.Picture.camera.def|fun(time: number, centre: number[]): cq.Picture.camera.def   3D only
 ---@field fit? boolean                 the picture shows the bodies of its frame, and not the world
----@field trail? boolean               of the particles' centre
+---@field trail? boolean               of the particles' centre; where the camera follows it unless given
 ---@field ruler? boolean               marks along the ground
 ---@field legend? boolean              what the colours of actuation, or of values, mean
 ---@field scale? cq.Picture.scale.def  label, unit and range of the colours of values
@@ -83,7 +83,7 @@ local static = {
   lag = is.number { above = 0, optional = true },
   fit = is.boolean { default = false },
   held = is.list(is.integer { min = 1 }, { default = {} }),
-  trail = is.boolean { default = true },
+  trail = is.boolean { optional = true },
   ruler = is.boolean { default = true },
   legend = is.boolean { default = true },
   scale = is.table { default = {} },
@@ -184,6 +184,7 @@ local function first_frame(self, x, n, F)
   widest = math.max(widest, self.spacing[0])
   local strip = dim == 3 or self.domain[1] > 2.4 * self.domain[2]
   if self.follow == nil then self.follow = strip and self.domain[1] > 3.5 * widest end
+  if self.trail == nil then self.trail = self.follow end
   self.reach = 0.62 * widest / self.zoom
   self.first_box = box
   self.cell = ruler.step(6 * widest, 24)
