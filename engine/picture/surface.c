@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MELTINGS = 4, SMOOTHINGS = 12, LONG = 3 };
+enum { MELTINGS = 8, SMOOTHINGS = 12, LONG = 3 };
 
 #define INWARDS  0.5             // of the way to the mean of its neighbours that a vertex goes
 #define OUTWARDS -0.52           // and back, so that round bodies do not shrink

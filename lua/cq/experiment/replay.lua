@@ -184,15 +184,18 @@ local function panels(world, options, moments)
   local wide = math.floor((options.width - (columns - 1) * gap) / columns)
   local high = options.height and math.floor((options.height - (rows - 1) * gap) / rows) or height_of(world, moments, wide)
   local scene = scene_of(world, options, { width = wide, height = high })
-  scene.trail = false
-  local sheet = canvases.new {
-    width = options.width, height = rows * scene.height + (rows - 1) * gap, samples = scene.samples, background = "#ffffff",
-  }
-  -- the scale of the colours is that of all of them
+  scene.trail, scene.legend = false, false
+  -- the scale of the colours and what is seen are those of all of them, and what the colours mean stands above
   for _, one in ipairs(moments) do scene:see(one) end
+  scene:frame(moments[1])
+  local head = math.floor(scene:explain(canvases.new { width = options.width, height = 300, samples = 1 }))
+  if head < 30 then head = 0 end
+  local sheet = canvases.new {
+    width = options.width, height = head + rows * scene.height + (rows - 1) * gap, samples = scene.samples, background = "#ffffff",
+  }
+  if head > 0 then scene:explain(sheet) end
   for k, one in ipairs(moments) do
-    scene.legend = k == columns
-    sheet:paste(scene:frame(one), ((k - 1) % columns) * (wide + gap), math.floor((k - 1) / columns) * (scene.height + gap))
+    sheet:paste(scene:frame(one), ((k - 1) % columns) * (wide + gap), head + math.floor((k - 1) / columns) * (scene.height + gap))
   end
   return sheet
 end

@@ -39,7 +39,7 @@ end
 
 -- an arrow as long as one of a round size is in the picture
 local function arrow(scene, canvas, arrows, right, y)
-  if not (arrows.longest > 0 and scene.pixels_of_length) then return y end
+  if not (arrows.longest > 0) then return y end
   local pixels = arrows.scale * scene.pixels_of_length
   local size = ruler.step(arrows.longest, 1.6)
   if size * pixels > 160 then size = ruler.step(arrows.longest, 5) end
@@ -53,15 +53,17 @@ local function arrow(scene, canvas, arrows, right, y)
   return y + 26
 end
 
----What the colours and arrows of a frame mean, one below the other at the top right.
+---What the colours and arrows of a frame mean, one below the other at the top right of a canvas.
 ---@param scene cq.PictureScene
+---@param canvas cq.Canvas
 ---@param what { valued: boolean, actuated: boolean, arrows: table? }
-function legend.draw(scene, what)
-  local canvas, right, y = scene.canvas, scene.width - 20, 22
+---@return number y       [pixel] below them
+function legend.draw(scene, canvas, what)
+  local right, y = canvas.width - 20, 22
   if what.valued then y = scene.scale:legend(canvas, right, y, legend.write)
   elseif what.actuated then y = actuation(canvas, right, y) end
   if scene.tensions_told then y = scene.tension:legend(canvas, right, y, legend.write) end
-  if what.arrows then arrow(scene, canvas, what.arrows, right, y) end
+  return what.arrows and arrow(scene, canvas, what.arrows, right, y) or y
 end
 
 return legend

@@ -220,4 +220,15 @@ function marks.solid_arrows(list, arrows)
   end
 end
 
+---Draws what of the arrows lies in bodies, pale.
+function marks.hidden_arrows(canvas, arrows, pixels_of_length)
+  local x, v = arrows.at:data(), arrows.vector:data()
+  local width = math.max(1.5, 1.6 * THIN * arrows.longest * arrows.scale * pixels_of_length)
+  for k = 0, arrows.count - 1 do
+    local ends = ffi.new "double[6]"
+    for d = 0, 2 do ends[d], ends[3 + d] = x[3 * k + d], x[3 * k + d] + v[3 * k + d] * arrows.scale end
+    if arrows.longest > 0 then check(C.cq_picture_wire(canvas.handle, 2, ends, width, colour.number(arrows.colour), 0.4)) end
+  end
+end
+
 return marks

@@ -219,9 +219,10 @@ local function follow(self, centre, time)
   self.path[#self.path + 1] = centre
 end
 
----Lets the scales of the colours hold what a frame shows, before it is drawn.
+---Lets the scales of the colours, and a picture that fits its bodies, hold what a frame shows before it is drawn.
 ---@param fields picture_scene.frame.def
 function Scene:see(fields)
+  if self.fit then self.seen = bounds(fields.position:data(), fields.position:size(1), self.dim, self.seen) end
   if fields.value and not self.scale.categories then self.scale:see(fields.value:data(), fields.value.count) end
   self.tensions_told = marks.see_tensions(self, fields.cables or {}) or self.tensions_told
 end
@@ -235,8 +236,8 @@ function Scene:pass(centre, time) follow(self, { unpack(centre) }, time) end
 local function seen_box(self, poses)
   local dim, box = self.dim, { lower = {}, upper = {} }
   if self.fit then
+    for d = 1, dim do box.lower[d], box.upper[d] = self.seen.lower[d], self.seen.upper[d] end
     for _, pose in ipairs(poses) do
-      bounds(pose.position, self.count, dim, box)
       for _, goal in ipairs(pose.goals) do
         for d = 1, dim do
           box.lower[d], box.upper[d] = math.min(box.lower[d], goal.at[d] - goal.radius), math.max(box.upper[d], goal.at[d] + goal.radius)
@@ -340,9 +341,15 @@ function Scene:frame(fields)
   local draw = self.dim == 2 and flat.draw or solid.draw
   draw(self.canvas, self, now)
   legend.labels(self, def.label)
-  if self.legend then legend.draw(self, { valued = def.value ~= nil, actuated = def.actuation ~= nil, arrows = now.arrows }) end
+  self.shows = { valued = def.value ~= nil, actuated = def.actuation ~= nil, arrows = now.arrows }
+  if self.legend then legend.draw(self, self.canvas, self.shows) end
   return self.canvas
 end
+
+---Draws what the colours and arrows of the last frame mean at the top right of another canvas.
+---@param canvas cq.Canvas
+---@return number y      [pixel] below them
+function Scene:explain(canvas) return legend.draw(self, canvas, self.shows) end
 
 local both = {}
 for name, kind in pairs(static) do both[name] = kind end

@@ -196,6 +196,7 @@ function solid.draw(canvas, scene, now)
   end
   check(C.cq_picture_shade(canvas.handle))
   for _, pose in ipairs(now.poses) do marks.cables(canvas, scene, pose.cables) end
+  if now.arrows then marks.hidden_arrows(canvas, now.arrows, scene.pixels_of_length) end
   ruler.numbers(canvas, scene, ticks)
 end
 
