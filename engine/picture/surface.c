@@ -12,7 +12,8 @@ enum { MELTINGS = 8, SMOOTHINGS = 12, LONG = 3 };
 
 #define INWARDS  0.5             // of the way to the mean of its neighbours that a vertex goes
 #define OUTWARDS -0.52           // and back, so that round bodies do not shrink
-#define REACH    0.6             // [cell] that smoothing may move a vertex
+#define REACH    0.9             // [cell] that smoothing may move a vertex
+#define BESIDE   0.3             // weight of a neighbour of the cells at a vertex, beside theirs of 1
 #define BEVEL    0.16            // [cell] that edges of boxes lose in space
 
 typedef struct joints { int32_t *parent; int32_t corners; } joints;
@@ -37,6 +38,11 @@ static int32_t neighbour(const cq_skin *s, int32_t p, int side) {
 }
 
 static int is_shown(const cq_skin *s, int32_t p) { return s->lattice.on[p] && !s->apart[p] && s->level[p] > 0; }
+
+static int is_open(const cq_skin *s, int32_t p, int side) {
+  int32_t q = neighbour(s, p, side);
+  return q < 0 || !is_shown(s, q);
+}
 
 // unites the corners that linked cells share
 static void join_corners(const cq_skin *s, int32_t *parent) {
@@ -67,8 +73,7 @@ static void visit_sides(cq_skin *s, const int32_t *parent, each_side *visit) {
   for (int32_t p = 0; p < s->n; p++) {
     if (!is_shown(s, p)) continue;
     for (int side = 0; side < 2 * s->dim; side++) {
-      int32_t q = neighbour(s, p, side);
-      if (q < 0 || !is_shown(s, q)) visit(s, parent, p, side);
+      if (is_open(s, p, side)) visit(s, parent, p, side);
     }
   }
 }
@@ -126,8 +131,21 @@ static void corner_place(const cq_skin *s, int32_t p, int c, double out[3]) {
   }
 }
 
-// which particles each vertex hangs on, and where it lies at rest: at the mean of what they say
-static void bond_vertices(cq_skin *s, int32_t *parent, const int32_t *number) {
+// Bonds of a vertex with the particle of one of its cells, and in space with those linked to it, which calm what F says at the surface.
+static int add_bonds(const cq_skin *s, int32_t p, bond *to) {
+  int count = 1;
+  if (to) to[0] = (bond){ .particle = p, .weight = 1 };
+  for (int side = 0; s->dim == 3 && side < 6; side++) {
+    int32_t q = neighbour(s, p, side);
+    if (q < 0 || !is_shown(s, q)) continue;
+    if (to) to[count] = (bond){ .particle = q, .weight = (float)BESIDE };
+    count++;
+  }
+  return count;
+}
+
+// which particles each vertex hangs on, and where it lies at rest: at the mean of what its cells say
+static cq_status bond_vertices(cq_skin *s, int32_t *parent, const int32_t *number, int32_t *cells) {
   int dim = s->dim, corners = 1 << dim;
   int64_t *start = s->bond_start + 1;
   for (int pass = 0; pass < 2; pass++) {
@@ -137,22 +155,28 @@ static void bond_vertices(cq_skin *s, int32_t *parent, const int32_t *number) {
         int32_t v = number[root_of(parent, p * corners + c)];
         if (v < 0) continue;
         if (pass == 0) {
-          start[v + 1]++;
+          start[v + 1] += add_bonds(s, p, NULL);
           continue;
         }
         double place[3];
         corner_place(s, p, c, place);
         for (int i = 0; i < dim; i++) s->y[(int64_t)v * dim + i] += place[i];
-        s->bonds[start[v]++] = (bond){ .particle = p, .weight = 1 };
+        start[v] += add_bonds(s, p, s->bonds + start[v]);
+        cells[v]++;
       }
     }
-    if (pass == 0) for (int64_t v = 0; v < s->vertex_count; v++) start[v + 1] += start[v];
+    if (pass) break;
+    for (int64_t v = 0; v < s->vertex_count; v++) start[v + 1] += start[v];
+    s->bonds = cq_alloc((size_t)start[s->vertex_count] + 1, sizeof *s->bonds, "surface of a body");
+    if (!s->bonds) return CQ_MEMORY;
   }
   for (int64_t v = 0; v < s->vertex_count; v++) {
-    int64_t count = s->bond_start[v + 1] - s->bond_start[v];
-    for (int i = 0; i < dim; i++) s->y[v * dim + i] /= (double)count;
-    for (int64_t k = s->bond_start[v]; k < s->bond_start[v + 1]; k++) s->bonds[k].weight = 1 / (float)count;
+    float sum = 0;
+    for (int i = 0; i < dim; i++) s->y[v * dim + i] /= (double)cells[v];
+    for (int64_t k = s->bond_start[v]; k < s->bond_start[v + 1]; k++) sum += s->bonds[k].weight;
+    for (int64_t k = s->bond_start[v]; k < s->bond_start[v + 1]; k++) s->bonds[k].weight /= sum;
   }
+  return CQ_OK;
 }
 
 // ---- smoothing --------------------------------------------------------------------------------------------------------------------
@@ -206,19 +230,36 @@ static int run_length(const cq_skin *s, int32_t p, int away, int open) {
   return LONG;
 }
 
+// Is the edge between two open sides of a cell longer than a step, or as long as the body? In the plane it is a point.
+static int is_long_edge(const cq_skin *s, int32_t p, int a, int b) {
+  if (s->dim == 2) return 1;
+  int along = 3 - a / 2 - b / 2, length = 1, covered = 0;
+  for (int side = 2 * along; side <= 2 * along + 1; side++) {
+    int32_t q = p;
+    for (int n = 1; n < LONG; n++) {
+      q = neighbour(s, q, side);
+      if (q < 0 || !is_shown(s, q)) break;
+      if (!is_open(s, q, a) || !is_open(s, q, b)) {
+        covered = 1;
+        break;
+      }
+      length++;
+    }
+  }
+  return length >= LONG || !covered;
+}
+
 // marks the vertices of true edges, where two sides meet that are longer than the steps of stairs
 static void find_sharp(const cq_skin *s, int32_t *parent, const int32_t *number, uint8_t *sharp) {
   int dim = s->dim, corners = 1 << dim;
   for (int32_t p = 0; p < s->n; p++) {
     if (!is_shown(s, p)) continue;
     int open[6];
-    for (int side = 0; side < 2 * dim; side++) {
-      int32_t q = neighbour(s, p, side);
-      open[side] = q < 0 || !is_shown(s, q);
-    }
+    for (int side = 0; side < 2 * dim; side++) open[side] = is_open(s, p, side);
     for (int a = 0; a < 2 * dim; a++)
       for (int b = a + 1; b < 2 * dim; b++) {
-        if (a / 2 == b / 2 || !open[a] || !open[b] || run_length(s, p, a, b) < LONG || run_length(s, p, b, a) < LONG) continue;
+        if (a / 2 == b / 2 || !open[a] || !open[b] || !is_long_edge(s, p, a, b)) continue;
+        if (run_length(s, p, a, b) < LONG || run_length(s, p, b, a) < LONG) continue;
         for (int c = 0; c < corners; c++)
           if ((c >> (a / 2) & 1) == (a & 1) && (c >> (b / 2) & 1) == (b & 1)) sharp[number[root_of(parent, p * corners + c)]] = 1;
       }
@@ -284,19 +325,17 @@ static cq_status make(cq_skin *s, int32_t *parent, int32_t *number) {
   number_vertices(s, parent, number);
   size_t vertices = (size_t)s->vertex_count;
   s->bond_start = cq_alloc(vertices + 2, sizeof *s->bond_start, "surface of a body");
-  s->bonds = cq_alloc((size_t)s->n << dim, sizeof *s->bonds, "surface of a body");
   s->y = cq_alloc(vertices * (size_t)dim + 1, sizeof *s->y, "surface of a body");
   s->x = cq_alloc(vertices * (size_t)dim + 1, sizeof *s->x, "surface of a body");
   s->normal = cq_alloc(vertices + 1, 3 * sizeof *s->normal, "surface of a body");
-  if (!s->bond_start || !s->bonds || !s->x || !s->y || !s->normal) return CQ_MEMORY;
+  if (!s->bond_start || !s->x || !s->y || !s->normal) return CQ_MEMORY;
   s->normal_count = s->vertex_count;
-  bond_vertices(s, parent, number);
   smoothing m = { 0 };
   m.sum = cq_alloc(vertices * (size_t)dim + 1, sizeof *m.sum, "surface of a body");
   m.before = cq_alloc(vertices * (size_t)dim + 1, sizeof *m.before, "surface of a body");
   m.count = cq_alloc(vertices + 1, sizeof *m.count, "surface of a body");
   m.fixed = cq_alloc(vertices + 1, 1, "surface of a body");
-  cq_status status = m.sum && m.before && m.count && m.fixed ? CQ_OK : CQ_MEMORY;
+  cq_status status = m.sum && m.before && m.count && m.fixed ? bond_vertices(s, parent, number, m.count) : CQ_MEMORY;
   if (!status) {
     find_sharp(s, parent, number, m.fixed);
     smooth_all(s, &m);

@@ -128,7 +128,7 @@ end
 
 -- The height of a picture as wide as told that shows some moments: that of the room that bodies take.
 local function height_of(world, moments, width)
-  if world.dim == 3 then return nil end
+  if world.dim == 3 then return #moments > 1 and width < 700 and math.floor(width * 3 / 8) * 2 or nil end
   local lower, upper = { math.huge, math.huge }, { -math.huge, -math.huge }
   for _, one in ipairs(moments) do
     local x = one.position:data()

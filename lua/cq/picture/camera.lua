@@ -6,7 +6,7 @@ local camera = {}
 
 local AHEAD = { 0.48, 0.36, 0.80 }     -- from the target to the eye: a little from above, from the front and from the right
 local FIELD = 0.6                      -- [radian] vertical
-local FILLED = 0.84                    -- share of the picture's sides that may be taken
+local FILLED = 0.92                    -- share of the picture's sides that may be taken
 
 ---@class cq.Picture.camera.def
 ---@field eye number[]                  [length]
