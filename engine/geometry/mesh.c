@@ -281,6 +281,10 @@ void cq_mesh_describe(const cq_mesh *m, cq_mesh_info *info) {
   memcpy(info->upper, m->upper, sizeof info->upper);
 }
 
+void cq_mesh_corners(const cq_mesh *m, double *corner) {
+  memcpy(corner, m->corner, (size_t)m->triangle_count * 9 * sizeof *corner);
+}
+
 const char *cq_mesh_part_name(const cq_mesh *m, int32_t part) { return part >= 0 && part < m->part_count ? m->name[part] : NULL; }
 
 static int ends_with(const char *path, const char *ending) {

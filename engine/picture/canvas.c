@@ -18,6 +18,7 @@ cq_status cq_picture_create(int32_t width, int32_t height, int32_t samples, cq_p
   p->samples = samples;
   p->w = width * samples;
   p->h = height * samples;
+  p->threads = 1;
   p->colour = cq_alloc((size_t)p->w * (size_t)p->h, sizeof *p->colour, "picture samples");
   p->mask = cq_alloc((size_t)p->w * (size_t)p->h, 1, "picture mask");
   if (!p->colour || !p->mask) {
@@ -38,6 +39,8 @@ void cq_picture_destroy(cq_picture *p) {
   cq_free(p->mask);
   cq_free(p);
 }
+
+void cq_picture_threads(cq_picture *p, int32_t threads) { p->threads = thread_count(threads); }
 
 uint32_t background_at(const cq_picture *p, int32_t y) {
   double t = ((double)y + 0.5) / p->h;
@@ -88,9 +91,30 @@ void mask_paint(cq_picture *p, uint32_t rgba) {
   p->box[2] = p->box[3] = 0;
 }
 
-void cq_picture_pixels(const cq_picture *p, uint8_t *rgba) {
+cq_status cq_picture_paste(cq_picture *p, const cq_picture *from, int32_t x, int32_t y) {
+  if (p->samples != from->samples)
+    return cq_fail(CQ_INVALID, "a picture of %d samples along a pixel is to be pasted into one of %d, they must have as many", from->samples, p->samples);
+  if (x < 0 || y < 0) return cq_fail(CQ_INVALID, "a picture is to be pasted at pixel (%d, %d), from (0, 0) on is allowed", x, y);
+  int64_t left = (int64_t)x * p->samples, upper = (int64_t)y * p->samples;
+  for (int32_t row = 0; row < from->h && upper + row < p->h; row++) {
+    int64_t count = from->w < p->w - left ? from->w : p->w - left;
+    if (count > 0)
+      memcpy(p->colour + (size_t)((upper + row) * p->w + left), from->colour + (size_t)row * (size_t)from->w, (size_t)count * sizeof *p->colour);
+  }
+  return CQ_OK;
+}
+
+typedef struct developing {
+  const cq_picture *picture;
+  uint8_t *rgba;
+} developing;
+
+static void develop(void *context, int32_t first, int32_t last) {
+  const developing *d = context;
+  const cq_picture *p = d->picture;
   uint32_t area = (uint32_t)(p->samples * p->samples);
-  for (int32_t y = 0; y < p->height; y++)
+  uint8_t *rgba = d->rgba + (size_t)first * (size_t)p->width * 4;
+  for (int32_t y = first; y < last; y++)
     for (int32_t x = 0; x < p->width; x++, rgba += 4) {
       uint32_t sum[4] = { 0 };
       for (int32_t j = 0; j < p->samples; j++) {
@@ -100,9 +124,14 @@ void cq_picture_pixels(const cq_picture *p, uint8_t *rgba) {
       }
       // files hold colours that are not multiplied by alpha
       for (int c = 0; c < 3; c++) {
-        uint32_t value = sum[3] ? (sum[c] * 255 + sum[3] / 2) / sum[3] : 0;
+        uint32_t value = sum[3] == 255 * area ? (sum[c] + area / 2) / area : sum[3] ? (sum[c] * 255 + sum[3] / 2) / sum[3] : 0;
         rgba[c] = (uint8_t)(value < 255 ? value : 255);
       }
       rgba[3] = (uint8_t)((sum[3] + area / 2) / area);
     }
+}
+
+void cq_picture_pixels(const cq_picture *p, uint8_t *rgba) {
+  developing d = { p, rgba };
+  in_bands(p->threads, p->height, BAND, develop, &d);
 }

@@ -1,4 +1,4 @@
-// Filled shapes of the plane: polygons, discs, parallelograms; and capsules, of which lines are made.
+// Filled shapes of the plane: polygons and discs; and capsules, of which lines are made.
 #include "picture.h"
 #include <math.h>
 #include <stdlib.h>
@@ -66,38 +66,6 @@ void cq_picture_discs(cq_picture *p, int64_t n, const double *centre, const doub
         double cover = r + 0.5 - sqrt(d2);
         if (cover > 0) row[x] = over(premultiply(rgba[i], (uint32_t)(255 * fmin(cover, 1))), row[x]);
       }
-    }
-  }
-}
-
-// narrows lo..hi to the x with |a + b x| <= 1
-static void narrow(double a, double b, double *lo, double *hi) {
-  if (fabs(b) < 1e-300) {
-    if (!(fabs(a) <= 1)) *hi = *lo - 1;
-    return;
-  }
-  double s = (-1 - a) / b, t = (1 - a) / b;
-  *lo = fmax(*lo, fmin(s, t));
-  *hi = fmin(*hi, fmax(s, t));
-}
-
-void cq_picture_tiles(cq_picture *p, int64_t n, const double *centre, const double *half, const uint32_t *rgba) {
-  double flip = p->scale > 0 ? -1 : 1, unit = sample_length(p, 1);
-  for (int64_t i = 0; i < n; i++) {
-    double cx = sample_x(p, centre[2 * i]), cy = sample_y(p, centre[2 * i + 1]);
-    const double *m = half + 4 * i;
-    double a = m[0] * unit, b = m[1] * unit, c = flip * m[2] * unit, d = flip * m[3] * unit, det = a * d - b * c;
-    if (!(isfinite(cx) && isfinite(cy) && isfinite(det)) || det == 0) continue;
-    double reach = fabs(c) + fabs(d);
-    uint32_t solid = premultiply(rgba[i], 255);
-    for (int32_t y = clamp_index(floor(cy - reach), p->h), y1 = clamp_index(ceil(cy + reach), p->h); y < y1; y++) {
-      // (u, v) = M^-1 (q - centre), inside where both are within -1..1
-      double dy = y + 0.5 - cy, lo = -cx, hi = p->w - cx;
-      narrow(-b * dy / det, d / det, &lo, &hi);
-      narrow(a * dy / det, -c / det, &lo, &hi);
-      if (lo > hi) continue;
-      uint32_t *row = p->colour + (size_t)y * (size_t)p->w;
-      for (int32_t x = clamp_index(ceil(cx + lo - 0.5), p->w), x1 = clamp_index(ceil(cx + hi - 0.5), p->w); x < x1; x++) row[x] = over(solid, row[x]);
     }
   }
 }

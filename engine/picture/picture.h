@@ -8,10 +8,35 @@ enum { SURFACE_NONE = 0, SURFACE_BODY, SURFACE_PLANE };   // what a sample shows
 
 typedef struct surface {         // of one sample of a scene with a camera
   float depth;                   // along the view direction [length]
-  int8_t normal[3];              // times 127
-  uint8_t kind;                  // SURFACE_...
-  uint32_t rgba;                 // unlit colour; alpha is how much of it hides the background
+  int32_t nx : 10, ny : 10, nz : 10;   // normal, times 511
+  uint32_t kind : 2;             // SURFACE_...
+  uint32_t rgba;                 // unlit colour of a body; of a plane its number among the planes of the scene
 } surface;
+
+typedef struct paving {          // a plane, and how the camera sees it
+  cq_plane def;
+  double normal[3], first[3], second[3];
+  double facing[3];              // the normal on the camera's side
+  double height, eye[2], focus[2];   // of the camera over the plane; places on the plane's axes [length]
+  int endless;
+} paving;
+
+typedef struct facet {           // a triangle on the canvas
+  float x[3], y[3], q[3];        // [sample]; 1 / depth
+  float normal[3][3];
+  uint32_t rgba[3];
+  float depth;                   // of its middle
+} facet;
+
+typedef struct globe {           // a ball in the camera's axes
+  double c[3], radius;
+  uint32_t rgba;
+} globe;
+
+typedef struct pane {            // what lets light through: one of the facets or globes that are drawn last, the farthest first
+  float depth;
+  int32_t index, is_globe;
+} pane;
 
 typedef struct space {           // the camera, its light, and what they need
   cq_camera def;
@@ -21,14 +46,21 @@ typedef struct space {           // the camera, its light, and what they need
   surface *surfaces;             // {h, w}
   float *shadow;                 // {SHADOW_SIDE, SHADOW_SIDE} highest occluder along the light [length]
   uint8_t *occlusion, *scratch;  // {height, width} open sky in 1/255
+  float *depth;                  // {height, width} of what each pixel shows
+  paving *planes;
+  int32_t plane_count;
+  facet *clear_facets;           // translucent ones, in the order that they were given
+  globe *clear_globes;
+  int64_t facet_count, facet_room, globe_count, globe_room;
 } space;
 
-enum { SHADOW_SIDE = 1024 };
+enum { SHADOW_SIDE = 1024, PLANES_MAX = 64, BAND = 16 };
 
 struct cq_picture {
   int32_t width, height;         // [pixel]
   int32_t samples;               // along each side of a pixel
   int32_t w, h;                  // [sample]
+  int32_t threads;
   uint32_t *colour;              // {h, w}
   uint8_t *mask;                 // {h, w} coverage of the shape being drawn, zero between drawings
   int32_t box[4];                // what of the mask is touched: x0, y0, x1, y1, exclusive
@@ -68,11 +100,46 @@ static inline uint32_t over(uint32_t source, uint32_t dest) {
   return source + (high | low);
 }
 
+// ---- canvas.c ----
 uint32_t background_at(const cq_picture *p, int32_t y);             // y [sample]
 void mask_touch(cq_picture *p, double x0, double y0, double x1, double y1);
-void mask_capsule(cq_picture *p, const double a[2], const double b[2], double radius);   // [sample]
 void mask_paint(cq_picture *p, uint32_t rgba);                      // and clear
+
+// ---- fill.c ----
+void mask_capsule(cq_picture *p, const double a[2], const double b[2], double radius);   // [sample]
+
+// ---- bands.c ----
+typedef void band_function(void *context, int32_t first, int32_t last);
+int32_t thread_count(int32_t wanted);                               // 0: one for each core that this process may use
+// Calls function on all rows 0..rows-1, in bands that no two threads share.
+void in_bands(int32_t threads, int32_t rows, int32_t band, band_function *function, void *context);
+
+// ---- space.c ----
 void space_destroy(space *s);
+cq_status no_camera(void);
+void to_camera(const space *s, const double x[3], double c[3]);     // place in the camera's axes
+
+// ---- triangle.c ----
+// Triangles of corners {n, 3, 3} with a normal and a colour at each corner: those that are opaque into the surfaces and the shadow,
+// the others kept for later.
+cq_status draw_facets(cq_picture *p, int64_t n, const double *corner, const double *normal, const uint32_t *rgba);
+
+// ---- light.c ----
 void shadow_sphere(space *s, const double centre[3], double radius);
+void shadow_triangles(cq_picture *p, int64_t n, const double *corner, const uint32_t *rgba);
+double sunlight(const space *s, const double x[3], double bias);    // share of the sun that reaches x
+void find_sky(cq_picture *p);                                       // fills occlusion
+
+// ---- plane.c ----
+uint32_t pave(const space *s, const paving *g, double a, double b, double footprint);    // colour at a place on the plane
+
+// ---- shade.c ----
+void fill_tables(void);
+uint32_t lit_body(const cq_picture *p, const double normal[3], const double ray[3], double sky, double sun, uint32_t rgba);
+
+// ---- glass.c ----
+cq_status keep_facet(space *s, const facet *f);
+cq_status keep_globe(space *s, const globe *g);
+cq_status draw_glass(cq_picture *p);
 
 #endif

@@ -3,6 +3,19 @@
 #define CQ_PICTURE_VECTOR_H
 
 #include <math.h>
+#include <stdint.h>
+
+// as fmin and fmax, but for what is not finite, and without a call
+static inline double lesser(double a, double b) { return a < b ? a : b; }
+static inline double larger(double a, double b) { return a > b ? a : b; }
+
+// the nearest whole number, of what lies well within 32 bits
+static inline int nearest_int(double x) { return (int)(x + 65536.5) - 65536; }
+
+static inline double floor_of(double x) {          // of what lies within 64 bits
+  double whole = (double)(int64_t)x;
+  return whole > x ? whole - 1 : whole;
+}
 
 static inline double dot3(const double a[3], const double b[3]) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
@@ -29,7 +42,7 @@ static inline int across3(const double n[3], const double hint[3], double first[
 }
 
 static inline double smooth(double lo, double hi, double x) {
-  double t = fmin(fmax((x - lo) / (hi - lo), 0), 1);
+  double t = lesser(larger((x - lo) / (hi - lo), 0), 1);
   return t * t * (3 - 2 * t);
 }
 

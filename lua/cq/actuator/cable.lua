@@ -174,14 +174,41 @@ function cable.fill(def, robots, dx)
   return layout
 end
 
----Paths of all cables of a world in a state, for pictures: points {count * dim} of each, row by row.
+-- (E60), (E62) the tension of each segment: of a spring at the first point, and less by friction at every turn
+local function tensions(path, dim, values, offset, slope, u)
+  local x, directions, span = path.points, {}, 0
+  for s = 1, path.count - 1 do
+    local e, square = {}, 0
+    for i = 0, dim - 1 do
+      e[i] = x[s * dim + i] - x[(s - 1) * dim + i]
+      square = square + e[i] ^ 2
+    end
+    local length = math.sqrt(square)
+    for i = 0, dim - 1 do e[i] = length > 0 and e[i] / length or 0 end
+    directions[s], span = e, span + length
+  end
+  local tension, out = values.stiffness * math.max(0, span - math.max(0, values.length * (offset + slope * u))), {}
+  for s, e in ipairs(directions) do
+    if s > 1 then
+      local cosine = 0
+      for i = 0, dim - 1 do cosine = cosine + e[i] * directions[s - 1][i] end
+      tension = tension * math.exp(-values.friction * math.acos(math.max(-1, math.min(1, cosine))))
+    end
+    out[s] = tension
+  end
+  return out
+end
+
+---Paths of all cables of a world in a state, for pictures: points {count * dim} of each, row by row, and the tension of
+---each segment where the signals are known.
 ---@param world cq.World
 ---@param position ffi.cdata*     double {n, dim}
----@return { count: integer, points: ffi.cdata* }[]
-function cable.paths(world, position)
+---@param told? { signals: ffi.cdata*, value: fun(name: string): cq.Tensor }   of the control step; values of cables by their name
+---@return { count: integer, points: ffi.cdata*, tension: number[]? }[]
+function cable.paths(world, position, told)
   local out, dim = {}, world.dim
   for c, entry in ipairs(world.layout.cable.list) do
-    local points = entry.cable.points
+    local points, actuator = entry.cable.points, entry.cable.actuator
     local path = { count = #points, points = ffi.new("double[?]", #points * dim) }
     for k, point in ipairs(points) do
       for i = 0, dim - 1 do
@@ -189,6 +216,11 @@ function cable.paths(world, position)
         for _, p in ipairs(point.index or {}) do sum = sum + position[(entry.robot.first + p) * dim + i] / #point.index end
         path.points[(k - 1) * dim + i] = sum
       end
+    end
+    if told then
+      local values, stress = {}, world.layout.stress.stresses[entry.actuator + 1]
+      for _, name in ipairs { "stiffness", "length", "friction" } do values[name] = told.value("cable_" .. name):data()[c - 1] end
+      path.tension = tensions(path, dim, values, actuator.offset, actuator.slope, stress.shift + stress.scale * told.signals[stress.signal])
     end
     out[c] = path
   end

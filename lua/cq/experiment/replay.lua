@@ -1,27 +1,10 @@
--- replay: a rollout once more, drawn as it goes on.
+-- replay: a rollout once more, drawn as it goes on: a film, its last state, or several moments of it in one picture.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
-local T = require "cq.tensor"
 local message = require "cq.base.message"
-local states = require "cq.state"
-local cables = require "cq.actuator.cable"
+local shown = require "cq.experiment.shown"
 
 local replay = {}
-
--- signal of each particle's actuators, -1 to 1, weighed
-local function actuation_of(world, weights, u)
-  local layout = world.layout
-  local stresses, arrays = layout.stress.stresses, layout.arrays
-  if #stresses == 0 or not u then return nil end
-  local out = T.zeros { world.particle_count }
-  local data, signal, weight = out:data(), u:data(), weights:data()
-  for e = 0, layout.stress.entry_count - 1 do
-    local p, stress = arrays.particle[e], stresses[arrays.actuator[e] + 1]
-    data[p] = data[p] + weight[e] * signal[stress.signal]
-  end
-  for p = 0, world.particle_count - 1 do data[p] = math.max(-1, math.min(1, data[p])) end
-  return out
-end
 
 -- groups of all robots, as the picture colours them: those of the shapes
 local function groups_of(world)
@@ -36,36 +19,36 @@ local function groups_of(world)
   return out
 end
 
--- ---- colours by a number ------------------------------------------------------------------------------------------------
+-- materials whose particles do not stay beside each other
+local flowing = { fluid = true, drucker_prager = true }
 
-local shown = { "von_mises", "energy_density", "jacobian", "speed", "kinetic_energy" }
-
----@class run.render.colour.def : cq.Picture.scale.def
----@field by string|fun(state: cq.State): cq.Tensor   a quantity, or a function that gives a number for each particle of the world {n}
-
-local colour_spec = is.define("run:render colour", {
-  by = is.any_of { is.one_of(shown), is.callable() },
-  label = is.string { optional = true }, unit = is.string { optional = true }, range = is.vector { size = 2, optional = true },
-})
-
--- what is shown, with the scale of it
-local function colours_of(given)
-  if not given then return nil, {} end
-  if type(given) == "string" or type(given) == "function" then given = { by = given } end
-  local def = colour_spec(given)
-  local info = states.quantity(def.by)
-  local scale = { label = def.label or info and (info.name:gsub("_", " ")) or nil, unit = def.unit or info and info.unit, range = def.range }
-  if not info then return def.by, scale end
-  return function(state) return state:gather(nil, info.name) end, scale
+-- numbers from 1 of a robot's particles that flow; false: none, true: all
+local function loose_of(robot)
+  local list = {}
+  for p = 0, robot.particle_count - 1 do
+    if flowing[robot.laws[robot.law[p] + 1].law] then list[#list + 1] = p + 1 end
+  end
+  return #list == robot.particle_count or #list > 0 and list
 end
 
-local function values_of(by, state)
-  local values = T.as_tensor(by(state))
-  local n = state.world.particle_count
-  if values.rank ~= 1 or values:size(1) ~= n then
-    is.fail("run:render: colour must give a number for each of the %d particles, got a tensor {%s}", n, table.concat(values:shape(), ", "))
+-- robots as the picture draws them; the cells of a mesh can only be told apart by their lattice
+local function bodies_of(world, by_cells)
+  local out = {}
+  for k, robot in ipairs(world.robots) do
+    out[k] = { first = robot.first + 1, count = robot.particle_count, loose = loose_of(robot) }
+    if robot.surface and not by_cells and not out[k].loose then
+      out[k].mesh, out[k].triangles = robot.surface()
+      out[k].rest = robot.root.position
+    end
   end
-  return values
+  return out
+end
+
+-- numbers from 1 of all particles that are pinned
+local function held_of(world)
+  local out, arrays = {}, world.layout.arrays
+  for k = 0, world.layout.pin_count - 1 do out[k + 1] = arrays.pins[k] + 1 end
+  return out
 end
 
 local spec = is.define("run:render", {
@@ -73,13 +56,19 @@ local spec = is.define("run:render", {
   speed = is.number { above = 0, default = 1 },
   width = is.integer { min = 64, max = 8192, default = 1280 },
   height = is.integer { min = 64, max = 8192, optional = true },
-  samples = is.integer { min = 1, max = 4, default = 2 },
+  samples = is.integer { min = 1, max = 4, optional = true },
   follow = is.boolean { optional = true },
   zoom = is.number { above = 0, default = 1 },
-  camera = is.table { optional = true },
+  camera = is.any { optional = true },
   keep_frames = is.boolean { default = false },
   label = is.any_of { is.string(), is.callable(), optional = true },
   colour = is.any { optional = true },
+  opacity = is.any { optional = true },
+  arrows = is.any { optional = true },
+  goals = is.any { optional = true },
+  trail = is.boolean { optional = true },
+  stills = is.list(is.number { min = 0 }, { min = 1, optional = true }),
+  layout = is.one_of { "auto", "together", "apart", default = "auto" },
   which = is.one_of { "best", "last", default = "best" },
 })
 
@@ -91,57 +80,172 @@ function replay.options(path, given)
   if not endings[path:match "%.(%w+)$"] then
     is.fail("run:render: path must end in .png, .mp4, .mkv, .webm or .gif, got %s", text.describe(path))
   end
-  return spec(given or {})
+  local def = spec(given or {})
+  def.still = path:match "%.png$" ~= nil
+  if def.stills and not def.still then is.fail("run:render: stills are moments in one picture, so the path must end in .png, got %s", text.describe(path)) end
+  for k, time in ipairs(def.stills or {}) do
+    if k > 1 and time <= def.stills[k - 1] then
+      is.fail("run:render: stills must be times that rise, got %s after %s", text.number(time), text.number(def.stills[k - 1]))
+    end
+  end
+  def.read_colour, def.scale = shown.colour(def.colour)
+  def.read_opacity, def.read_arrows, def.read_goals = shown.opacity(def.opacity), shown.arrows(def.arrows), shown.goals(def.goals)
+  return def
 end
 
 local function label_of(options, state)
   if type(options.label) == "function" then return options.label(state) end
-  local time = ("t = %.2f"):format(state.time)
+  local time = ("t = %.4g"):format(state.time)
+  if state.time == 0 or state.time >= 0.1 then time = ("t = %.2f"):format(state.time) end
   return options.label and { options.label, time } or time
 end
 
----Draws a rollout into a film, or into a PNG of its last state when the path ends in .png.
+-- what a picture is given of a state
+local function moment(options, state, u)
+  local position = state:positions()
+  return {
+    position = position, deformation = state:deformations(), actuation = shown.actuation(state, u), time = state.time,
+    value = options.read_colour and options.read_colour(state, u) or nil,
+    opacity = options.read_opacity and options.read_opacity(state, u) or nil,
+    arrows = options.read_arrows and options.read_arrows(state, u) or nil,
+    goals = options.read_goals(state, u),
+    cables = shown.cables(state, u, position), wall_offset = shown.wall_offset(state), label = label_of(options, state),
+  }
+end
+
+local LAG = 0.12           -- [seconds of film] that the camera is late
+
+-- size: of the picture, if it is not that of the options [pixel]
+local function scene_of(world, options, size)
+  return require("cq.picture").scene {
+    domain = world.domain.size, volume = world.layout.base.volume, rest = world.layout.base.position, groups = groups_of(world), walls = world.walls,
+    dx = world.dx, bodies = bodies_of(world, options.read_opacity ~= nil), held = held_of(world),
+    width = size and size.width or options.width, height = size and size.height or options.height,
+    samples = options.samples or options.still and 3 or 2, follow = options.follow, zoom = options.zoom, camera = options.camera,
+    scale = options.scale, lag = LAG * options.speed, fit = options.still, trail = options.trail,
+  }
+end
+
+-- The height of a picture as wide as told that shows some moments: that of the room that bodies take.
+local function height_of(world, moments, width)
+  if world.dim == 3 then return #moments > 1 and width < 700 and math.floor(width * 3 / 8) * 2 or nil end
+  local lower, upper = { math.huge, math.huge }, { -math.huge, -math.huge }
+  for _, one in ipairs(moments) do
+    local x = one.position:data()
+    for k = 0, one.position.count - 1 do
+      if x[k] - x[k] == 0 then lower[k % 2 + 1], upper[k % 2 + 1] = math.min(lower[k % 2 + 1], x[k]), math.max(upper[k % 2 + 1], x[k]) end
+    end
+  end
+  local aspect = 1.25 * (upper[2] - lower[2]) / math.max(upper[1] - lower[1], 1e-9)
+  return math.floor(width * math.min(math.max(aspect, 0.36), 0.75) / 2) * 2
+end
+
+-- is a state the last one before the middle between its control step and the next after a time?
+local function is_due(state, time) return state.time + 0.5 * state.world.control_dt > time end
+
+-- ---- films ----------------------------------------------------------------------------------------------------------------------
+
+local function film(world, path, options, simulate)
+  local scene = scene_of(world, options)
+  local video = require("cq.picture").video { path = path, fps = options.fps, keep_frames = options.keep_frames }
+  local period, due = options.speed / options.fps, 0
+  local fine, problem = pcall(simulate, function(state, u)
+    if not is_due(state, due) then return end
+    while is_due(state, due) do due = due + period end
+    video:add(scene:frame(moment(options, state, u)))
+  end)
+  if not fine then
+    video:discard()
+    error(problem, 0)
+  end
+  return video:close()
+end
+
+-- ---- pictures -------------------------------------------------------------------------------------------------------------------
+
+-- have bodies gone so far between all moments that they can be seen beside each other?
+local function go_far(moments)
+  local x = moments[1].position
+  local dim, n, least, most = x:size(2), x:size(1), math.huge, -math.huge
+  for p = 0, n - 1 do least, most = math.min(least, x:data()[dim * p]), math.max(most, x:data()[dim * p]) end
+  for k = 2, #moments do
+    local way = (moments[k].position - moments[k - 1].position):mean { 1 }
+    if math.abs(way:data()[0]) < 0.55 * (most - least) then return false end
+  end
+  return true
+end
+
+-- several moments in pictures of their own, beside or below each other
+local function panels(world, options, moments)
+  local canvases = require "cq.picture.canvas"
+  local count, strip = #moments, world.dim == 2 and world.domain.size[1] > 1.8 * world.domain.size[2]
+  local columns = strip and 1 or math.min(count, count == 4 and 2 or 3)
+  local rows, gap = math.ceil(count / columns), 6
+  local wide = math.floor((options.width - (columns - 1) * gap) / columns)
+  local high = options.height and math.floor((options.height - (rows - 1) * gap) / rows) or height_of(world, moments, wide)
+  local scene = scene_of(world, options, { width = wide, height = high })
+  scene.trail, scene.legend = false, false
+  -- the scale of the colours and what is seen are those of all of them, and what the colours mean stands above
+  for _, one in ipairs(moments) do scene:see(one) end
+  scene:frame(moments[1])
+  local head = math.floor(scene:explain(canvases.new { width = options.width, height = 300, samples = 1 }))
+  if head < 30 then head = 0 end
+  local sheet = canvases.new {
+    width = options.width, height = head + rows * scene.height + (rows - 1) * gap, samples = scene.samples, background = "#ffffff",
+  }
+  if head > 0 then scene:explain(sheet) end
+  for k, one in ipairs(moments) do
+    sheet:paste(scene:frame(one), ((k - 1) % columns) * (wide + gap), head + math.floor((k - 1) / columns) * (scene.height + gap))
+  end
+  return sheet
+end
+
+-- one moment, or several in one picture, the earlier ones paler
+local function together(world, options, moments, way)
+  local scene = scene_of(world, options, { width = options.width, height = options.height or height_of(world, moments, options.width) })
+  for _, point in ipairs(way) do scene:pass(point.centre, point.time) end
+  local last, times = moments[#moments], {}
+  if #moments > 1 then
+    last.before = {}
+    for k, one in ipairs(moments) do
+      times[k] = ("%.4g"):format(one.time)
+      if k < #moments then last.before[k], one.arrows = one, nil end
+    end
+    last.label = type(last.label) == "table" and last.label or { last.label }
+    last.label[#last.label] = "t = " .. table.concat(times, ", ")
+  end
+  return scene:frame(last)
+end
+
+local function still(world, path, options, simulate)
+  local moments, way, due, period = {}, {}, 0, options.speed / options.fps
+  simulate(function(state, u)
+    local last = state.step == state.roll.steps
+    local wanted = options.stills and options.stills[#moments + 1]
+    -- the trail goes through where frames of a film would be
+    if is_due(state, due) and not last then
+      while is_due(state, due) do due = due + period end
+      way[#way + 1] = { centre = state:center(world.robots):mean { 1 }:totable(), time = state.time }
+    end
+    if wanted and is_due(state, wanted) or not options.stills and last then moments[#moments + 1] = moment(options, state, u) end
+    if last and options.stills and #moments < #options.stills then
+      is.fail("run:render: a still is wanted at time %s, the run ends at %s", text.number(options.stills[#moments + 1]), text.number(state.time))
+    end
+  end)
+  local apart = options.layout == "apart" or options.layout == "auto" and #moments > 1 and not go_far(moments)
+  local canvas = apart and #moments > 1 and panels(world, options, moments) or together(world, options, moments, way)
+  canvas:write(path)
+  return path
+end
+
+---Draws a rollout into a film, or, when the path ends in .png, into a picture of its last state or of several moments.
 ---@param world cq.World
 ---@param path string
 ---@param options table            from replay.options
 ---@param simulate fun(watch: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
 ---@return string path             of the film, of the picture, or of the folder of frames
 function replay.film(world, path, options, simulate)
-  local Picture = require "cq.picture"
-  local by, scale = colours_of(options.colour)
-  local scene = Picture.scene {
-    domain = world.domain.size, volume = world.layout.base.volume, groups = groups_of(world), walls = world.walls, dx = world.dx,
-    width = options.width, height = options.height, samples = options.samples, follow = options.follow, zoom = options.zoom,
-    camera = options.camera, scale = scale,
-  }
-  local still = path:match "%.png$"
-  local video = not still and Picture.video { path = path, fps = options.fps, keep_frames = options.keep_frames }
-  local period, due, canvas = options.speed / options.fps, 0, nil
-  local fine, problem = pcall(simulate, function(state, u)
-    -- half a control step early is near enough; a picture of its own shows the very last state
-    local last = still and state.step == state.roll.steps
-    if state.time + 0.5 * world.control_dt < due and not last then return end
-    while due <= state.time + 0.5 * world.control_dt do due = due + period end
-    local set = state.roll.set.actuation_weight
-    local weights = set and set.tensor or world.layout.base.actuation_weight
-    local position = state:positions()
-    canvas = scene:frame {
-      position = position, deformation = state:deformations(), actuation = actuation_of(world, weights, u),
-      value = by and values_of(by, state) or nil,
-      cables = cables.paths(world, position:data()), label = label_of(options, state),
-    }
-    if video then video:add(canvas) end
-  end)
-  if not fine then
-    if video then video:discard() end
-    error(problem, 0)
-  end
-  if still then
-    canvas:write(path)
-    message.note("%s", path)
-    return path
-  end
-  local result = video:close()
+  local result = (options.still and still or film)(world, path, options, simulate)
   message.note("%s", result)
   return result
 end

@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local is = require "cq.base.schema"
 local engine = require "cq.base.engine"
 local colour = require "cq.base.colour"
+local option = require "cq.option"
 
 local C = engine.C
 
@@ -54,6 +55,7 @@ local function new(fields)
   engine.check(C.cq_picture_create(def.width, def.height, def.samples, out), "cq.Picture.canvas")
   local self = setmetatable({ width = def.width, height = def.height, samples = def.samples }, Canvas)
   self.handle = ffi.gc(out[0], C.cq_picture_destroy)
+  C.cq_picture_threads(self.handle, option.program.threads or 0)
   self:clear(def.background)
   return self
 end
@@ -146,6 +148,16 @@ function Canvas:text(fields)
   local width = C.cq_picture_text(nil, 0, 0, def.size, 1, 0, line)
   local x = def.x - (def.align == "right" and width or def.align == "centre" and width / 2 or 0)
   return C.cq_picture_text(self.handle, x, def.y, def.size, def.weight or 0.8 + 0.055 * def.size, number(def.colour), line)
+end
+
+---Copies another picture, of as many samples, onto this one.
+---@param from cq.Canvas
+---@param x integer             of its upper left corner [pixel]
+---@param y integer
+---@return cq.Canvas
+function Canvas:paste(from, x, y)
+  engine.check(C.cq_picture_paste(self.handle, from.handle, x, y), "canvas:paste")
+  return self
 end
 
 ---The pixels: {height, width, 4} bytes, red green blue alpha, the top row first.

@@ -1,19 +1,26 @@
 -- flat: scenes of the plane.
-local ffi = require "ffi"
-local engine = require "cq.base.engine"
 local paint = require "cq.picture.paint"
 local colour = require "cq.base.colour"
 local ruler = require "cq.picture.ruler"
+local marks = require "cq.picture.marks"
 
-local C = engine.C
 local flat = {}
 
+local OUTLINE = 1.4        -- [pixel] around bodies
 local RULER = 44           -- [pixel] of ground below the ruler's line
 
 ---What of the plane is seen: scale [pixel / length] and the lower left corner.
-function flat.view(scene, centre)
+function flat.view(scene, centre, box)
   local size, ground = scene.domain, scene.ground
   local width, height = scene.width, scene.height
+  if scene.fit then
+    -- all that is to be seen, with room for the ground below and for what is written above
+    local below = scene.has_ground and ground >= box.lower[2] - 1e-9 and 0.16 or 0.1
+    local scale = scene.zoom * math.min(0.84 * width / (box.upper[1] - box.lower[1]), (0.82 - below) * height / (box.upper[2] - box.lower[2]))
+    local middle = { (box.lower[1] + box.upper[1]) / 2, (box.lower[2] + box.upper[2]) / 2 }
+    local bottom = below == 0.16 and ground - math.max(0.16 * height, RULER) / scale or middle[2] - (0.5 + (below - 0.18) / 2) * height / scale
+    return { scale = scale, left = middle[1] - width / scale / 2, bottom = bottom }
+  end
   if scene.follow then
     local tall = scene.view_height
     local scale = height / tall
@@ -97,29 +104,15 @@ function solid.height_field(w, window)
   return outline, edge
 end
 
-function flat.walls(canvas, scene, view)
+function flat.walls(canvas, scene, view, walls)
   local l, b = view.left, view.bottom
   local r, t = l + scene.width / view.scale, b + scene.height / view.scale
   local window = { { l, b }, { r, b }, { r, t }, { l, t } }
-  for _, w in ipairs(scene.walls) do
+  for _, w in ipairs(walls) do
     local outline, edge = solid[w.shape](w, window)
     if #outline >= 3 then canvas:polygon(outline, paint.ground) end
     canvas:line(edge, 2, paint.ground_edge)
   end
-end
-
--- half edges of every particle's cell: F times half the edges at rest, a little larger so that no gaps open
-local function half_edges(scene, F)
-  local n, out = scene.count, ffi.new("double[?]", 4 * scene.count)
-  for p = 0, n - 1 do
-    local a, b, k = 0.54 * scene.cells[2 * p], 0.54 * scene.cells[2 * p + 1], 4 * p
-    if F then
-      out[k], out[k + 1], out[k + 2], out[k + 3] = a * F[k], b * F[k + 1], a * F[k + 2], b * F[k + 3]
-    else
-      out[k], out[k + 3] = a, b
-    end
-  end
-  return out
 end
 
 -- the way so far, paler where it is older; opaque, so that its pieces may overlap
@@ -135,20 +128,22 @@ end
 ---Draws a scene as it is now.
 ---@param canvas cq.Canvas
 ---@param scene cq.PictureScene
----@param now table      position, deformation, colours, centre
+---@param now table      poses, walls, centre, and what is shown beside bodies
 function flat.draw(canvas, scene, now)
-  local view = flat.view(scene, now.camera_centre)
+  local view = flat.view(scene, now.camera_centre, now.box)
+  scene.pixels_of_length = view.scale
   canvas:clear(paint.sky)
   canvas:view(view.scale, view.left, view.bottom)
-  flat.walls(canvas, scene, view)
+  flat.walls(canvas, scene, view, now.walls)
   if scene.ruler then ruler.flat(canvas, scene, view) end
   canvas:view(view.scale, view.left, view.bottom)
-  local half = half_edges(scene, now.deformation)
-  C.cq_picture_tiles(canvas.handle, scene.count, now.position, half, now.colours)
-  for _, path in ipairs(now.cables) do
-    engine.check(C.cq_picture_polyline(canvas.handle, path.count, path.points, 2.5, colour.number(paint.cable)))
-  end
   draw_trail(canvas, now.trail)
+  for _, pose in ipairs(now.poses) do
+    scene:draw_bodies(canvas, pose, OUTLINE)
+    marks.cables(canvas, scene, pose.cables)
+  end
+  marks.flat_goals(canvas, now.goals, view.scale)
+  if now.arrows then marks.flat_arrows(canvas, now.arrows) end
   if scene.trail then
     canvas:disc(now.centre[1], now.centre[2], 6 / view.scale, "#ffffff")
     canvas:disc(now.centre[1], now.centre[2], 4 / view.scale, paint.trail)

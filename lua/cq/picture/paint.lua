@@ -16,7 +16,15 @@ paint.sky = { "#f8fafb", "#e4ebf1" }
 paint.ground, paint.ground_edge = "#566270", "#39434f"
 paint.ink, paint.faint = "#24303c", "#7b8794"
 paint.trail = "#d1603d"
-paint.cable = "#3a2f2a"
+paint.cable = "#2b2622"
+paint.goal, paint.arrow = "#2f9e57", "#c2410c"
+-- of a number with a sign: from blue by a pale grey to red
+paint.signed = { "#2160ad", "#5b8dc7", "#a3bfdf", "#e9e9ea", "#e5ada6", "#d56b6a", "#c8313a" }
+-- of tensions, apart from those of the bodies that cables run through: from a warm white to a dark red
+paint.tension = { "#fff3d6", "#fdd28a", "#fb9f4b", "#ea5f2b", "#b3221d", "#6e0b14" }
+-- of categories: tell apart what is one of several things
+paint.categories = { "#a9b3be", "#d1603d", "#2160ad", "#e8bd6b", "#3b8f5a", "#8a5fb0", "#4a9aa5", "#b34a72", "#7a5c3e", "#c9c98a" }
+paint.held = "#3d4752"
 paint.lines = { "#2160ad", "#d1603d", "#3b8f5a", "#8a5fb0", "#b3892b", "#4a9aa5", "#b34a72", "#5c6670" }      -- of plots
 
 -- particle numbers of an entry of `groups`, as a function of k = 1..count giving the index from 0
@@ -49,6 +57,43 @@ function paint.base(n, groups)
     end
   end
   return out
+end
+
+---Draws particles that are held darker, in place.
+---@param out ffi.cdata*         uint32_t[n]
+---@param held integer[]         particle numbers from 0
+function paint.hold(out, held)
+  local hr, hg, hb = colour.parse(paint.held, "held")
+  for _, p in ipairs(held) do
+    local rgba = out[p]
+    local r, g, b = math.floor(rgba / 2 ^ 24), math.floor(rgba / 2 ^ 16) % 256, math.floor(rgba / 2 ^ 8) % 256
+    out[p] = colour.pack(r + 0.62 * (hr - r), g + 0.62 * (hg - g), b + 0.62 * (hb - b), rgba % 256)
+  end
+end
+
+---Colours that let light through.
+---@param out ffi.cdata*         uint32_t[n]
+---@param n integer
+---@param opacity ffi.cdata*     double[n] in 0..1
+---@param fade number            a factor of all
+function paint.fade(out, n, opacity, fade)
+  for p = 0, n - 1 do
+    local alpha = fade * (opacity and math.max(0, math.min(1, opacity[p])) or 1)
+    if alpha ~= alpha then alpha = fade end
+    out[p] = out[p] - out[p] % 256 + math.floor(255 * alpha + 0.5)
+  end
+end
+
+---Colours nearer to those of the background, of what was earlier.
+---@param out ffi.cdata*         uint32_t[n]
+---@param n integer
+---@param share number           0: as they are, 1: the background's
+function paint.pale(out, n, share)
+  for p = 0, n - 1 do
+    local rgba = out[p]
+    local r, g, b = math.floor(rgba / 2 ^ 24), math.floor(rgba / 2 ^ 16) % 256, math.floor(rgba / 2 ^ 8) % 256
+    out[p] = colour.pack(r + share * (240 - r), g + share * (243 - g), b + share * (246 - b), rgba % 256)
+  end
 end
 
 ---The engine's colours: base blended towards red by positive actuation and towards blue by negative.

@@ -35,12 +35,14 @@ function ruler.flat(canvas, scene, view)
   local y = scene.height - view.scale * (scene.ground - view.bottom)
   local room = scene.height - y                      -- [pixel] of ground below
   canvas:view()
-  local pale = colour.number("#ffffff", 0.75)
+  -- white in the ground; grey where there is none
+  local ink = scene.has_ground and "#ffffff" or "#7b8794"
+  local pale = colour.number(ink, 0.75)
   for k in ruler.ticks(lo, hi, step / 5) do
     local x, major = (k * step / 5 - view.left) * view.scale, k % 5 == 0
     canvas:line({ { x, y + 2 }, { x, y + math.min(major and 10 or 5, math.max(room - 2, 3)) } }, major and 2 or 1, pale)
     if major and room > 28 then
-      canvas:text { x = x, y = y + 25, size = 9, align = "centre", colour = "#ffffff", text = text.number(k / 5 * step) }
+      canvas:text { x = x, y = y + 25, size = 9, align = "centre", colour = ink, text = text.number(k / 5 * step) }
     end
   end
 end

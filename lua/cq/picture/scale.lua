@@ -1,4 +1,4 @@
--- scale: colours of particles by a number that each of them has, and the bar that says what they mean.
+-- scale: colours of particles by a number that each of them has, or by what each of them is, and the legend that says what they mean.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local colour = require "cq.base.colour"
@@ -12,13 +12,19 @@ local scale = {}
 
 local spec = is.define("cq.Picture scale", {
   label = is.string { optional = true }, unit = is.string { optional = true }, range = is.vector { size = 2, optional = true },
+  palette = is.one_of { "rising", "signed", "tension", default = "rising" },
+  categories = is.list(is.string(), { min = 1, optional = true }),
 })
 
-local stops = {}
-for k, stop in ipairs(paint.scale) do stops[k] = { colour.parse(stop, "scale") } end
+local function parsed(list)
+  local out = {}
+  for k, stop in ipairs(list) do out[k] = { colour.parse(stop, "scale") } end
+  return out
+end
+local palettes = { rising = parsed(paint.scale), signed = parsed(paint.signed), tension = parsed(paint.tension) }
 
 -- colour of a place 0..1 between the first and the last stop
-local function at(place)
+local function at(stops, place)
   local whole = math.min(math.max(place, 0), 1) * (#stops - 1)
   local k = math.min(math.floor(whole), #stops - 2)
   local w, a, b = whole - k, stops[k + 1], stops[k + 2]
@@ -29,6 +35,8 @@ end
 ---@field label? string        what is shown
 ---@field unit? string         of its numbers
 ---@field range? number[]      {2} numbers of the first and the last colour; what has been seen so far unless given
+---@field palette? "rising"|"signed"|"tension"   from dark to light; blue, grey and red; from white to a dark red
+---@field categories? string[] names: the numbers are 1 for the first of them, 2 for the second, and so on
 
 ---Colours by a number, from the first colour to the last one.
 ---@param fields cq.Picture.scale.def
@@ -37,6 +45,8 @@ function scale.new(fields)
   if self.range and not (self.range[1] < self.range[2]) then
     is.fail("cq.Picture.scale: range must rise, got { %s, %s }", text.number(self.range[1]), text.number(self.range[2]))
   end
+  if self.categories and self.range then is.fail("cq.Picture.scale: give either categories or range, not both") end
+  self.stops = palettes[self.palette]
   return self
 end
 
@@ -50,16 +60,43 @@ local function round(lo, hi)
   return math.floor(lo / step + 1e-9) * step, math.ceil(hi / step - 1e-9) * step
 end
 
--- numbers of the first and the last colour after having seen these values
+-- numbers of the first and the last colour by what was seen
+local function set_range(self)
+  if self.range then
+    self.lower, self.upper = self.range[1], self.range[2]
+  elseif self.palette == "signed" then
+    local most = math.max(math.abs(self.least or 0), math.abs(self.most or 0))
+    local _, upper = round(0, most)
+    self.lower, self.upper = -upper, upper
+  else
+    self.lower, self.upper = round(self.least or 0, self.most or 0)
+  end
+end
+
+---Lets the range hold one more number.
+function Scale:see_one(value)
+  if value - value == 0 then
+    self.least, self.most = math.min(self.least or value, value), math.max(self.most or value, value)
+  end
+  set_range(self)
+end
+
+---Lets the range hold these numbers.
 function Scale:see(values, n)
-  if self.range then return self.range[1], self.range[2] end
   for p = 0, n - 1 do
     local value = values[p]
     if value - value == 0 then
       self.least, self.most = math.min(self.least or value, value), math.max(self.most or value, value)
     end
   end
-  return round(self.least or 0, self.most or 0)
+  set_range(self)
+end
+
+---The engine's colour of a number.
+function Scale:colour_of(value)
+  if value ~= value then return colour.number(paint.body) end
+  if self.categories then return colour.number(paint.categories[(math.floor(value + 0.5) - 1) % #paint.categories + 1]) end
+  return colour.pack(at(self.stops, (value - self.lower) / (self.upper - self.lower)))
 end
 
 ---The engine's colours; particles whose value is no number have that of a body.
@@ -67,31 +104,59 @@ end
 ---@param n integer
 ---@param values ffi.cdata*     double[n]
 function Scale:paint(out, n, values)
-  local lo, hi = self:see(values, n)
-  self.lower, self.upper = lo, hi
-  local none = colour.number(paint.body)
-  for p = 0, n - 1 do
-    local value = values[p]
-    out[p] = value == value and colour.pack(at((value - lo) / (hi - lo))) or none
+  if not self.categories then
+    self:see(values, n)
+  else
+    for p = 0, n - 1 do
+      local value = values[p]
+      if value == value and (value < 0.5 or value >= #self.categories + 0.5) then
+        is.fail("cq.Picture.scale: there are %s, particle %d has the number %s", text.count(#self.categories, "category"), p + 1, text.number(value))
+      end
+    end
   end
+  for p = 0, n - 1 do out[p] = self:colour_of(values[p]) end
 end
 
----The bar with its numbers, label and unit, top right.
----@param canvas cq.Canvas
----@param right number         [pixel] where it ends
----@param write fun(canvas: cq.Canvas, line: table)
-function Scale:legend(canvas, right, write)
-  local wide, y, left = 180, 22, right - 180
-  for i = 0, wide - 1 do canvas:rectangle(left + i, y, 1, 10, colour.pack(at((i + 0.5) / wide))) end
+-- ---- the legend ---------------------------------------------------------------------------------------------------------------
+
+local WIDE, HIGH = 180, 10          -- [pixel] of the bar
+
+local function bar(self, canvas, right, y, write)
+  local left = right - WIDE
+  for i = 0, WIDE - 1 do canvas:rectangle(left + i, y, 1, HIGH, colour.pack(at(self.stops, (i + 0.5) / WIDE))) end
   local step = ruler.step(self.upper - self.lower, 3)
   for k in ruler.ticks(self.lower, self.upper, step) do
-    local x = left + wide * (k * step - self.lower) / (self.upper - self.lower)
-    canvas:rectangle(x - 0.5, y + 10, 1, 4, colour.number(paint.faint))
+    local x = left + WIDE * (k * step - self.lower) / (self.upper - self.lower)
+    canvas:rectangle(x - 0.5, y + HIGH, 1, 4, colour.number(paint.faint))
     write(canvas, { x = x, y = y + 25, size = 8, align = "centre", text = text.number(k * step), colour = paint.faint })
   end
   local title = self.label or ""
   if self.unit then title = ("%s [%s]"):format(title, self.unit) end
   write(canvas, { x = left - 12, y = y + 9, size = 9, align = "right", text = title, colour = paint.ink })
+  return y + 40
+end
+
+local function names(self, canvas, right, y, write)
+  if self.label then
+    write(canvas, { x = right, y = y + 9, size = 9, align = "right", text = self.label, colour = paint.ink })
+    y = y + 20
+  end
+  for k, name in ipairs(self.categories) do
+    canvas:rectangle(right - 12, y, 12, 10, paint.categories[(k - 1) % #paint.categories + 1])
+    write(canvas, { x = right - 20, y = y + 9, size = 9, align = "right", text = name, colour = paint.ink })
+    y = y + 18
+  end
+  return y + 6
+end
+
+---What the colours mean, top right: a bar with numbers, or names. Gives where the next one begins.
+---@param canvas cq.Canvas
+---@param right number         [pixel] where it ends
+---@param y number             [pixel] where it begins
+---@param write fun(canvas: cq.Canvas, line: table)
+---@return number y
+function Scale:legend(canvas, right, y, write)
+  return (self.categories and names or bar)(self, canvas, right, y, write)
 end
 
 return scale

@@ -5,29 +5,35 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local canvases = require "cq.picture.canvas"
-local colour = require "cq.base.colour"
 local paint = require "cq.picture.paint"
 local walls = require "cq.picture.wall"
 local ruler = require "cq.picture.ruler"
-local cell = require "cq.picture.cell"
+local bodies = require "cq.picture.body"
+local cameras = require "cq.picture.camera"
+local marks = require "cq.picture.marks"
 local scales = require "cq.picture.scale"
+local legend = require "cq.picture.legend"
 local flat = require "cq.picture.flat"
 local solid = require "cq.picture.solid"
 
 ---@class cq.Picture.scene.def
 ---@field domain number[]              {dim} size of the world [length]
 ---@field volume number|cq.Tensor      of each particle {n}, or of all
----@field rest? cq.Tensor              {n, dim} where particles lie undeformed
+---@field rest? cq.Tensor              {n, dim} where particles lie undeformed; where the first frame has them unless given
+---@field bodies? cq.Picture.body.def[]   parts that are drawn each with a surface of its own; one of all particles unless given
 ---@field groups? table[]              { name =, particles = numbers from 1, colour? } or cq.Group, later ones over earlier
+---@field held? integer[]              particles that are drawn as held in place, numbers from 1
 ---@field walls? cq.Boundary|table     the world's boundaries
 ---@field dx? number                   cell size of the world, for walls that stand relative to it [length]
 ---@field width? integer               [pixel]
 ---@field height? integer              by the shape of the domain unless given [pixel]
 ---@field samples? integer             along each side of a pixel
 ---@field follow? boolean              the camera goes with the particles' centre; where the world is much larger than they are unless given
+---@field lag? number                  time by which a camera that follows is late, so that it goes smoothly, where frames tell theirs [time]
 ---@field zoom? number                 above 1 nearer
----@field camera? cq.Picture.camera.def   3D only
----@field trail? boolean               of the particles' centre
+---@field camera? cq.Picture.camera.def|fun(time: number, centre: number[]): cq.Picture.camera.def   3D only
+---@field fit? boolean                 the picture shows the bodies of its frame, and not the world
+---@field trail? boolean               of the particles' centre; where the camera follows it unless given
 ---@field ruler? boolean               marks along the ground
 ---@field legend? boolean              what the colours of actuation, or of values, mean
 ---@field scale? cq.Picture.scale.def  label, unit and range of the colours of values
@@ -39,13 +45,14 @@ local solid = require "cq.picture.solid"
 ---@field deformation? cq.Tensor       {n, dim, dim} F [-]
 ---@field actuation? cq.Tensor         {n} in -1..1, blended red (positive) or blue (negative) over the groups' colours
 ---@field value? cq.Tensor             {n} a number of each particle, whose colour it then has; instead of group and actuation
----@field cables? { count: integer, points: ffi.cdata* }[]   paths of cables {count, dim} [length]
+---@field opacity? cq.Tensor           {n} 0: cannot be seen, 1: hides what is behind
+---@field cables? { count: integer, points: ffi.cdata*, tension: number[]? }[]   paths of cables {count, dim} [length]
+---@field goals? (number[]|cq.Picture.goal.def)[]   places that are drawn as translucent balls
+---@field arrows? cq.Picture.arrows.def
+---@field wall_offset? number[][]      {walls}{dim} the way that each wall has made [length]
+---@field before? picture_scene.frame.def[]   earlier moments, drawn paler in the same picture
+---@field time? number                 of this frame [time]
 ---@field label? string|string[]       lines, top left
-
----@class cq.Picture.camera.def
----@field eye number[]                  [length]
----@field target number[]               [length]
----@field field_of_view? number         vertical [radian]
 
 ---What stays the same from frame to frame of a film: bodies and walls, the camera and the trail that it has drawn so
 ---far.
@@ -64,6 +71,7 @@ local static = {
   domain = is.vector { size = { 2, 3 }, above = 0 },
   volume = is.any_of { is.number { above = 0 }, is.tensor() },
   rest = is.tensor { optional = true },
+  bodies = is.list(is.table(), { default = {} }),
   groups = is.table { default = {} },
   walls = is.any_of { is.instance "cq.Boundary", is.table(), default = {} },
   width = is.integer { min = 64, max = 8192, default = 1280 },
@@ -71,8 +79,11 @@ local static = {
   samples = is.integer { min = 1, max = 4, default = 2 },
   follow = is.boolean { optional = true },
   zoom = is.number { above = 0, default = 1 },
-  camera = is.table { optional = true },
-  trail = is.boolean { default = true },
+  camera = is.any { optional = true },
+  lag = is.number { above = 0, optional = true },
+  fit = is.boolean { default = false },
+  held = is.list(is.integer { min = 1 }, { default = {} }),
+  trail = is.boolean { optional = true },
   ruler = is.boolean { default = true },
   legend = is.boolean { default = true },
   scale = is.table { default = {} },
@@ -83,16 +94,18 @@ local moving = {
   deformation = is.tensor { optional = true },
   actuation = is.tensor { optional = true },
   value = is.tensor { optional = true },
+  opacity = is.tensor { optional = true },
   cables = is.table { default = {} },
+  goals = is.table { default = {} },
+  arrows = is.table { optional = true },
+  wall_offset = is.table { optional = true },
+  before = is.list(is.table(), { default = {} }),
+  time = is.number { optional = true },
   label = is.any_of { is.string(), is.list(is.string()), optional = true },
 }
 
 local scene_spec = is.define("cq.Picture.scene", static)
 local frame_spec = is.define("picture_scene:frame", moving)
-local camera_spec = is.define("cq.Picture camera", {
-  eye = is.vector { size = 3 }, target = is.vector { size = 3 }, field_of_view = is.number { above = 0, below = 3, default = 0.6 },
-})
-
 -- a strip of a world gets a strip of a picture
 local function default_height(def, dim)
   if dim == 3 then return math.floor(def.width * 9 / 32) * 2 end
@@ -109,11 +122,13 @@ function scene.new(fields)
   self.height = self.height or default_height(self, self.dim)
   if self.camera then
     if self.dim == 2 then is.fail("cq.Picture.scene: camera is for 3D, the domain is 2D; see follow and zoom") end
-    self.camera = camera_spec(self.camera)
+    self.camera = cameras.check(self.camera)
   end
   self.scale = scales.new(self.scale)
+  self.tension = scales.new { label = "tension of cables", unit = "force", palette = "tension" }
   self.walls = walls.list(self.walls, self.dim, { dx = self.dx, size = self.domain })
-  self.ground = walls.ground(self.walls, 0)
+  local ground = walls.ground(self.walls)
+  self.ground, self.has_ground = ground or 0, ground ~= nil
   self.path, self.canvas = {}, canvases.new { width = self.width, height = self.height, samples = self.samples }
   return self
 end
@@ -129,20 +144,22 @@ local function wanted_shape(name, t, ...)
   if t and not fits then is.fail("picture_scene:frame: %s must have the shape {%s}, got %s", name, table.concat(want, ", "), shape_of(t)) end
 end
 
-local function bounds(x, n, dim)
-  local lower, upper = {}, {}
+-- corners of the box that holds particles; it grows where it is given
+local function bounds(x, n, dim, box)
+  box = box or { lower = {}, upper = {} }
   for d = 1, dim do
-    lower[d], upper[d] = math.huge, -math.huge
+    local lower, upper = box.lower[d] or math.huge, box.upper[d] or -math.huge
     for p = 0, n - 1 do
       local value = x[dim * p + d - 1]
-      lower[d], upper[d] = math.min(lower[d], value), math.max(upper[d], value)
+      if value - value == 0 then lower, upper = math.min(lower, value), math.max(upper, value) end
     end
+    box.lower[d], box.upper[d] = lower, upper
   end
-  return lower, upper
+  return box
 end
 
 -- the first frame tells the number of particles, and how large they are together
-local function first_frame(self, x, n)
+local function first_frame(self, x, n, F)
   wanted_shape("rest", self.rest, n, self.dim)
   local dim = self.dim
   self.count, self.spacing, self.colours = n, ffi.new("double[?]", n), ffi.new("uint32_t[?]", n)
@@ -151,19 +168,27 @@ local function first_frame(self, x, n)
     wanted_shape("volume", volume, n)
     volume = volume:data()
   end
-  for p = 0, n - 1 do self.spacing[p] = (type(volume) == "number" and volume or volume[p]) ^ (1 / dim) end
-  if dim == 2 then self.cells = cell.edges(self.rest and self.rest:data() or x, n, self.spacing) end
+  self.volumes = ffi.new("double[?]", n)
+  for p = 0, n - 1 do
+    self.volumes[p] = type(volume) == "number" and volume or volume[p]
+    self.spacing[p] = self.volumes[p] ^ (1 / dim)
+  end
+  self.bodies = bodies.list(self.bodies, self, n, self.rest and self.rest:data() or x, not self.rest and F or nil)
   self.base = paint.base(n, self.groups)
-  local lower, upper = bounds(x, n, dim)
+  for k, p in ipairs(self.held) do
+    if p > n then is.fail("picture_scene:frame: held[%d] is particle %d, there are %d", k, p, n) end
+  end
+  local box = bounds(x, n, dim)
   local widest = 0
-  for d = 1, dim do widest = math.max(widest, upper[d] - lower[d]) end
+  for d = 1, dim do widest = math.max(widest, box.upper[d] - box.lower[d]) end
   widest = math.max(widest, self.spacing[0])
   local strip = dim == 3 or self.domain[1] > 2.4 * self.domain[2]
   if self.follow == nil then self.follow = strip and self.domain[1] > 3.5 * widest end
+  if self.trail == nil then self.trail = self.follow end
   self.reach = 0.62 * widest / self.zoom
-  self.height_middle = (lower[2] + upper[2]) / 2
+  self.first_box = box
   self.cell = ruler.step(6 * widest, 24)
-  local tall = math.max(2.4 * (upper[2] - self.ground), 1.6 * widest * self.height / self.width * 2) / self.zoom
+  local tall = math.max(2.4 * (box.upper[2] - self.ground), 1.6 * widest * self.height / self.width * 2) / self.zoom
   self.view_height = math.min(tall, 1.25 * self.domain[2] / math.min(self.zoom, 1))
 end
 
@@ -181,43 +206,115 @@ local function centre_of(self, x)
   return sum
 end
 
-local function follow(self, centre)
+local LATE = 0.3           -- share of its way that a camera goes in a frame whose time nobody tells
+
+local function follow(self, centre, time)
   if not self.camera_centre then self.camera_centre = { unpack(centre) } end
+  local share = LATE
+  if time and self.lag then share = self.last_time and 1 - math.exp(-math.max(0, time - self.last_time) / self.lag) or 1 end
+  self.last_time = time
   for d = 1, self.dim do
-    self.camera_centre[d] = self.camera_centre[d] + 0.3 * (centre[d] - self.camera_centre[d])
+    self.camera_centre[d] = self.camera_centre[d] + share * (centre[d] - self.camera_centre[d])
   end
   self.path[#self.path + 1] = centre
 end
 
-local HALO = "#ffffffd0"           -- under what is written, for it to be readable on walls too
-
--- line: as canvas:text takes it
-local function write(canvas, line)
-  canvas:text { x = line.x, y = line.y, size = line.size, align = line.align, text = line.text, weight = 2 + 0.25 * line.size, colour = HALO }
-  canvas:text(line)
+---Lets the scales of the colours, and a picture that fits its bodies, hold what a frame shows before it is drawn.
+---@param fields picture_scene.frame.def
+function Scene:see(fields)
+  if self.fit then self.seen = bounds(fields.position:data(), fields.position:size(1), self.dim, self.seen) end
+  if fields.value and not self.scale.categories then self.scale:see(fields.value:data(), fields.value.count) end
+  self.tensions_told = marks.see_tensions(self, fields.cables or {}) or self.tensions_told
 end
 
-local function write_labels(self, label)
-  for k, line in ipairs(type(label) == "string" and { label } or label or {}) do
-    write(self.canvas, { x = 20, y = 16 + 20 * k, size = k == 1 and 12 or 10, text = line, colour = k == 1 and paint.ink or paint.faint })
+---Lets bodies go on without a frame: their trail grows and the camera follows.
+---@param centre number[]     {dim} of the particles
+---@param time? number
+function Scene:pass(centre, time) follow(self, { unpack(centre) }, time) end
+
+-- what is seen: in space a box, by which the camera stands
+local function seen_box(self, poses)
+  local dim, box = self.dim, { lower = {}, upper = {} }
+  if self.fit then
+    for d = 1, dim do box.lower[d], box.upper[d] = self.seen.lower[d], self.seen.upper[d] end
+    for _, pose in ipairs(poses) do
+      for _, goal in ipairs(pose.goals) do
+        for d = 1, dim do
+          box.lower[d], box.upper[d] = math.min(box.lower[d], goal.at[d] - goal.radius), math.max(box.upper[d], goal.at[d] + goal.radius)
+        end
+      end
+    end
+  elseif self.follow then
+    for d = 1, dim do
+      local half = 0.62 * (self.first_box.upper[d] - self.first_box.lower[d])
+      box.lower[d], box.upper[d] = self.camera_centre[d] - half, self.camera_centre[d] + half
+    end
+  else
+    for d = 1, dim do box.lower[d], box.upper[d] = 0, self.domain[d] end
+    box.upper[2] = math.min(self.domain[2], math.max(self.first_box.upper[2], self.ground + 0.25 * self.domain[1]))
   end
+  -- with the ground that bodies stand on, unless they fly high above it
+  if self.has_ground and box.lower[2] - self.ground < 1.5 * (box.upper[2] - box.lower[2]) then box.lower[2] = self.ground end
+  return box
 end
 
-local function write_legend(self, valued, actuated)
-  local canvas, x = self.canvas, self.width - 20
-  if valued then return self.scale:legend(canvas, x, write) end
-  if actuated then
-    local wide, y = 90, 22
-    canvas:rectangle(x - wide, y, wide, 8, HALO)
-    for i = 0, wide - 1 do
-      local u = 2 * (i + 0.5) / wide - 1
-      local target = u < 0 and paint.negative or paint.positive
-      canvas:rectangle(x - wide + i, y, 1, 8, colour.number(target, 0.9 * math.abs(u)^0.7))
-    end
-    for i, mark in ipairs { "-1", "0", "1" } do
-      write(canvas, { x = x - wide + (i - 1) * wide / 2, y = y + 21, size = 8, align = "centre", text = mark, colour = paint.faint })
-    end
-    write(canvas, { x = x - wide - 12, y = y + 8, size = 9, align = "right", text = "actuation", colour = paint.faint })
+local EARLIER = 0.55       -- how pale the earliest of several moments is
+
+-- one moment of a frame, checked: where particles are, and their colours
+local function pose_of(self, def, pale)
+  local n = self.count or (def.position.rank == 2 and def.position:size(1)) or 0
+  wanted_shape("position", def.position, n, self.dim)
+  if n == 0 then is.fail("picture_scene:frame: there are no particles") end
+  wanted_shape("deformation", def.deformation, n, self.dim, self.dim)
+  wanted_shape("actuation", def.actuation, n)
+  wanted_shape("value", def.value, n)
+  wanted_shape("opacity", def.opacity, n)
+  local x, F = def.position:data(), def.deformation and def.deformation:data()
+  if not self.count then first_frame(self, x, n, F) end
+  return {
+    def = def, position = x, deformation = F, pale = pale, blend = def.value ~= nil and not self.scale.categories, cables = def.cables,
+    goals = marks.goals(def.goals, self), label = def.label,
+  }
+end
+
+-- the colours of a moment; the scene's array, which the next moment writes over
+local function paint_pose(self, pose)
+  local def, n = pose.def, self.count
+  if def.value then
+    self.scale:paint(self.colours, n, def.value:data())
+  else
+    paint.blend(self.colours, n, self.base, def.actuation and def.actuation:data())
+  end
+  if #self.held > 0 and self.dim == 3 then paint.hold(self.colours, self.held) end
+  if pose.pale > 0 then paint.pale(self.colours, n, pose.pale) end
+  if def.opacity then paint.fade(self.colours, n, def.opacity:data(), 1) end
+end
+
+local LEVELS, HIDDEN = 8, 0.02
+
+-- cells that are about as opaque as each other join; those that cannot be seen are left out
+local function levels_of(self, pose)
+  local opacity = pose.def.opacity
+  if not opacity then return nil end
+  self.levels = self.levels or ffi.new("uint8_t[?]", self.count)
+  local data = opacity:data()
+  for p = 0, self.count - 1 do
+    local value = math.max(0, math.min(1, data[p]))
+    if value ~= value then value = 1 end
+    self.levels[p] = value < HIDDEN and 0 or self.dim == 2 and 1 or 1 + math.floor(value * LEVELS)
+  end
+  return self.levels
+end
+
+---Draws the bodies of a moment.
+---@internal
+function Scene:draw_bodies(canvas, pose, outline)
+  paint_pose(self, pose)
+  local levels = levels_of(self, pose)
+  for _, body in ipairs(self.bodies) do
+    body:pose(pose.position, pose.deformation, levels)
+    body:draw(canvas, pose.position, self.colours, pose.blend, outline)
+    if #self.held > 0 and self.dim == 2 then body:hatch(canvas, self.held) end
   end
 end
 
@@ -226,32 +323,33 @@ end
 ---@param fields picture_scene.frame.def
 ---@return cq.Canvas       the scene's own, drawn over by the next frame
 function Scene:frame(fields)
-  local def = frame_spec(fields)
-  local n = self.count or (def.position.rank == 2 and def.position:size(1)) or 0
-  wanted_shape("position", def.position, n, self.dim)
-  if n == 0 then is.fail("picture_scene:frame: there are no particles") end
-  wanted_shape("deformation", def.deformation, n, self.dim, self.dim)
-  wanted_shape("actuation", def.actuation, n)
-  wanted_shape("value", def.value, n)
-  local x = def.position:data()
-  if not self.count then first_frame(self, x, n) end
-  local centre = centre_of(self, x)
-  follow(self, centre)
-  if def.value then
-    self.scale:paint(self.colours, n, def.value:data())
-  else
-    paint.blend(self.colours, n, self.base, def.actuation and def.actuation:data())
+  local def, poses = frame_spec(fields), {}
+  for k, entry in ipairs(def.before) do
+    poses[k] = pose_of(self, frame_spec(entry), EARLIER * (#def.before - k + 1) / #def.before)
   end
+  local last = pose_of(self, def, 0)
+  poses[#poses + 1] = last
+  -- the scale of the colours must be that of all moments before any is painted
+  for _, pose in ipairs(poses) do self:see(pose.def) end
+  local centre = centre_of(self, last.position)
+  follow(self, centre, def.time)
   local now = {
-    position = x, deformation = def.deformation and def.deformation:data(), colours = self.colours, cables = def.cables,
-    centre = centre, camera_centre = self.camera_centre, trail = self.trail and self.path or {},
+    poses = poses, time = def.time, centre = centre, camera_centre = self.camera_centre, trail = self.trail and self.path or {},
+    goals = last.goals, arrows = marks.arrows(def.arrows, self), walls = walls.moved(self.walls, def.wall_offset),
   }
+  now.box = seen_box(self, poses)
   local draw = self.dim == 2 and flat.draw or solid.draw
   draw(self.canvas, self, now)
-  write_labels(self, def.label)
-  if self.legend then write_legend(self, def.value ~= nil, def.actuation ~= nil) end
+  legend.labels(self, def.label)
+  self.shows = { valued = def.value ~= nil, actuated = def.actuation ~= nil, arrows = now.arrows }
+  if self.legend then legend.draw(self, self.canvas, self.shows) end
   return self.canvas
 end
+
+---Draws what the colours and arrows of the last frame mean at the top right of another canvas.
+---@param canvas cq.Canvas
+---@return number y      [pixel] below them
+function Scene:explain(canvas) return legend.draw(self, canvas, self.shows) end
 
 local both = {}
 for name, kind in pairs(static) do both[name] = kind end

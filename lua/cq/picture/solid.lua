@@ -4,29 +4,36 @@ local engine = require "cq.base.engine"
 local colour = require "cq.base.colour"
 local paint = require "cq.picture.paint"
 local ruler = require "cq.picture.ruler"
+local cameras = require "cq.picture.camera"
+local marks = require "cq.picture.marks"
 
 local C, check = engine.C, engine.check
 local solid = {}
 
 local SKY, GROUND, LINE, OBSTACLE = { "#c9d6e2", "#f1f4f6" }, "#dde2e7", "#57687a", "#8d99a6"
 
-local function camera(scene, now)
-  local cam, centre, reach = ffi.new "cq_camera", now.camera_centre, scene.reach
+-- the engine's camera: where the scene is seen from, and the sun
+local function look(canvas, scene, now)
+  local cam = ffi.new "cq_camera"
   C.cq_camera_init(cam)
-  local eye, target
-  if scene.camera then
-    eye, target = scene.camera.eye, scene.camera.target
-  else
-    -- the robot stands in the middle, seen a little from above and from the front right
-    local away = scene.follow and 4.6 * reach or 0.5 * math.max(scene.domain[1], scene.domain[3]) / math.tan(0.3)
-    local middle = scene.follow and centre or { scene.domain[1] / 2, centre[2], scene.domain[3] / 2 }
-    target = { middle[1], scene.ground + 0.42 * (scene.follow and 2 * (scene.height_middle - scene.ground) or reach), middle[3] }
-    eye = { target[1] + 0.48 * away, target[2] + 0.36 * away, target[3] + 0.80 * away }
+  local eye, target, field = cameras.now(scene, now)
+  local lower, upper, middle, radius = now.box.lower, now.box.upper, {}, 0
+  if not scene.fit then      -- shadows around the bodies alone
+    lower, upper = {}, {}
+    for d = 1, 3 do lower[d], upper[d] = now.camera_centre[d] - 1.2 * scene.reach, now.camera_centre[d] + 1.2 * scene.reach end
   end
-  cam.eye, cam.target, cam.field_of_view = eye, target, scene.camera and scene.camera.field_of_view or 0.6
-  cam.light = { 0.45, 1, 0.4 }
-  cam.focus, cam.focus_radius = centre, 1.5 * reach
-  return cam
+  for d = 1, 3 do
+    middle[d] = (lower[d] + upper[d]) / 2
+    radius = radius + (upper[d] - lower[d]) ^ 2 / 4
+  end
+  cam.eye, cam.target, cam.field_of_view = eye, target, field
+  cam.light = { -0.5, 1, 0.62 }
+  cam.focus, cam.focus_radius = middle, math.max(1.05 * math.sqrt(radius), 1e-6)
+  check(C.cq_picture_camera(canvas.handle, cam))
+  local distance = 0
+  for d = 1, 3 do distance = distance + (eye[d] - target[d]) ^ 2 end
+  scene.pixels_of_length = scene.height / (2 * math.tan(field / 2) * math.sqrt(distance))
+  return eye
 end
 
 local function plane(canvas, point, normal, cell, extent)
@@ -55,7 +62,47 @@ end
 
 local draw = {}
 
-function draw.half_space(canvas, scene, w)
+-- a piece of a wall that the camera looks through from behind, as a ceiling, near the bodies
+local function sheet(canvas, now, w)
+  local n, lower, upper = w.normal, now.box.lower, now.box.upper
+  local hint = math.abs(n[2]) < 0.9 and { 0, 1, 0 } or { 1, 0, 0 }
+  local along, a, b, half, middle = 0, {}, {}, 0, {}
+  for d = 1, 3 do along = along + hint[d] * n[d] end
+  local length = 0
+  for d = 1, 3 do
+    a[d] = hint[d] - along * n[d]
+    length = length + a[d] ^ 2
+    half = math.max(half, 0.62 * (upper[d] - lower[d]))
+  end
+  for d = 1, 3 do a[d] = a[d] / math.sqrt(length) end
+  for d = 1, 3 do
+    local i, j = d % 3 + 1, (d + 1) % 3 + 1
+    b[d] = n[i] * a[j] - n[j] * a[i]
+  end
+  local off = 0
+  for d = 1, 3 do off = off + ((lower[d] + upper[d]) / 2 - w.point[d]) * n[d] end
+  for d = 1, 3 do middle[d] = (lower[d] + upper[d]) / 2 - off * n[d] end
+  local function corner(p, q, deep)
+    local out = {}
+    for d = 1, 3 do out[d] = middle[d] + half * (p * a[d] + q * b[d]) - deep * n[d] end
+    return out
+  end
+  local list, tint, ring = {}, colour.number(OBSTACLE, 0.4), { { -1, -1 }, { 1, -1 }, { 1, 1 }, { -1, 1 } }
+  for k, p in ipairs(ring) do
+    local q = ring[k % 4 + 1]
+    local e, f, g, h = corner(p[1], p[2], 0), corner(q[1], q[2], 0), corner(q[1], q[2], 0.05 * half), corner(p[1], p[2], 0.05 * half)
+    list[#list + 1] = { e, f, g, colour = tint }
+    list[#list + 1] = { e, g, h, colour = tint }
+  end
+  list[#list + 1] = { corner(-1, -1, 0), corner(1, -1, 0), corner(1, 1, 0), colour = tint }
+  list[#list + 1] = { corner(-1, -1, 0), corner(1, 1, 0), corner(-1, 1, 0), colour = tint }
+  triangles(canvas, list)
+end
+
+function draw.half_space(canvas, scene, w, now, eye)
+  local before = 0
+  for d = 1, 3 do before = before + (eye[d] - w.point[d]) * w.normal[d] end
+  if before < 0 then return sheet(canvas, now, w) end
   plane(canvas, w.point, w.normal, scene.cell, w.normal[2] < 0.999 and 2 * scene.domain[1] or nil)
 end
 
@@ -99,22 +146,6 @@ function draw.height_field(canvas, scene, w)
   triangles(canvas, list)
 end
 
--- radius of each particle's ball: a little more than half its cell, with the volume it has now
-local function radii(scene, F)
-  local out = ffi.new("double[?]", scene.count)
-  for p = 0, scene.count - 1 do
-    local stretch = 1
-    if F then
-      local k = 9 * p
-      local det = F[k] * (F[k + 4] * F[k + 8] - F[k + 5] * F[k + 7]) - F[k + 1] * (F[k + 3] * F[k + 8] - F[k + 5] * F[k + 6])
-        + F[k + 2] * (F[k + 3] * F[k + 7] - F[k + 4] * F[k + 6])
-      stretch = math.abs(det) ^ (1 / 3)
-    end
-    out[p] = 0.62 * scene.spacing[p] * stretch
-  end
-  return out
-end
-
 -- a ribbon on the ground between two points {x, z}, as two triangles
 local function ribbon(list, scene, a, b, half, tint)
   local dx, dz, y = b[1] - a[1], b[2] - a[2], scene.ground + 2e-3 * scene.reach
@@ -141,35 +172,31 @@ local function markings(canvas, scene, now, ticks)
   triangles(canvas, list)
 end
 
--- on top of the bodies that they run through
-local function draw_cables(canvas, cables)
-  for _, path in ipairs(cables) do
-    local pixels = ffi.new("double[?]", 2 * path.count)
-    check(C.cq_picture_project(canvas.handle, path.count, path.points, pixels))
-    local seen = true
-    for k = 0, 2 * path.count - 1 do seen = seen and pixels[k] == pixels[k] end
-    if seen then check(C.cq_picture_polyline(canvas.handle, path.count, pixels, 2.5, colour.number(paint.cable))) end
-  end
-end
-
 ---Draws a scene as it is now.
 ---@param canvas cq.Canvas
 ---@param scene cq.PictureScene
----@param now table      position, deformation, colours, centre
+---@param now table      poses, walls, centre, and what is shown beside bodies
 function solid.draw(canvas, scene, now)
   canvas:clear(SKY)
-  check(C.cq_picture_camera(canvas.handle, camera(scene, now)))
-  check(C.cq_picture_spheres(canvas.handle, scene.count, now.position, radii(scene, now.deformation), now.colours))
+  local eye = look(canvas, scene, now)
+  for _, pose in ipairs(now.poses) do scene:draw_bodies(canvas, pose, 0) end
   local floor = false
-  for _, w in ipairs(scene.walls) do
-    draw[w.shape](canvas, scene, w)
-    floor = floor or w.shape == "half_space" or w.shape == "height_field" or (w.shape == "box" and w.hollow)
+  for _, w in ipairs(now.walls) do
+    draw[w.shape](canvas, scene, w, now, eye)
+    floor = floor or w.shape == "half_space" and w.normal[2] > 0.5 or w.shape == "height_field" or (w.shape == "box" and w.hollow)
   end
   if not floor then plane(canvas, { 0, scene.ground, 0 }, { 0, 1, 0 }, scene.cell) end
   local ticks = scene.ruler and ruler.solid(canvas, scene, now.camera_centre) or {}
   markings(canvas, scene, now, ticks)
+  marks.solid_goals(canvas, now.goals)
+  if now.arrows then
+    local list = {}
+    marks.solid_arrows(list, now.arrows)
+    triangles(canvas, list)
+  end
   check(C.cq_picture_shade(canvas.handle))
-  draw_cables(canvas, now.cables)
+  for _, pose in ipairs(now.poses) do marks.cables(canvas, scene, pose.cables) end
+  if now.arrows then marks.hidden_arrows(canvas, now.arrows, scene.pixels_of_length) end
   ruler.numbers(canvas, scene, ticks)
 end
 

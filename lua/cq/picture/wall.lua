@@ -52,10 +52,44 @@ function wall.list(given, dim, domain)
   return out
 end
 
----Height of the level ground: of the lowest wall that one can stand on; `default` when there is none.
+-- how a wall stands after it has made a way
+local function moved(w, way, dim)
+  local out = {}
+  for key, value in pairs(w) do out[key] = value end
+  for _, key in ipairs { "point", "lower", "upper" } do
+    out[key] = {}
+    for d = 1, dim do out[key][d] = w[key][d] + way[d] end
+  end
+  if w.shape == "height_field" then
+    out.origin, out.heights = { w.origin[1] + way[1], w.origin[2] + (way[3] or 0) }, {}
+    for k, h in ipairs(w.heights) do out.heights[k] = h + way[2] end
+  end
+  return out
+end
+
+---Walls where they are now.
+---@param list table[]           of wall.list
+---@param offset number[][]?     the way that each has made; nil: none
+---@return table[]
+function wall.moved(list, offset)
+  if not offset then return list end
+  if #offset ~= #list then is.fail("picture_scene:frame: wall_offset has %d ways, there are %s", #offset, text.count(#list, "wall")) end
+  local out = {}
+  for k, w in ipairs(list) do
+    local way, dim, still = offset[k], #w.point, true
+    if type(way) ~= "table" or #way ~= dim then
+      is.fail("picture_scene:frame: wall_offset[%d] must be %d numbers, got %s", k, dim, text.describe(way))
+    end
+    for d = 1, dim do still = still and way[d] == 0 end
+    out[k] = still and w or moved(w, way, dim)
+  end
+  return out
+end
+
+---Height of the level ground: of the lowest wall that one can stand on; nil when there is none.
 ---@param walls table[]
----@return number
-function wall.ground(walls, default)
+---@return number?
+function wall.ground(walls)
   local best
   for _, w in ipairs(walls) do
     local y
@@ -63,7 +97,7 @@ function wall.ground(walls, default)
     elseif w.shape == "half_space" and w.normal[2] > 0.9 then y = w.point[2] end
     if y and (not best or y > best) then best = y end
   end
-  return best or default
+  return best
 end
 
 return wall

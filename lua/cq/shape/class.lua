@@ -6,6 +6,7 @@
 --   exact                     its area or volume where a formula gives it, else nil
 --   inside(x, y, z)           is the point in it
 --   fill(spacing, origin)     its cloud of particles; spacing {h, h[, h]}, or nil where each part brings its own
+--   surface()                 triangles double[9 n] and their number, of a shape that is a mesh; else nil
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 

@@ -1,5 +1,6 @@
 -- combine: shapes from shapes. Where two overlap, the particles of the first stay and those of the second that lie inside the
 -- first are left out, so nothing is filled twice.
+local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local class = require "cq.shape.class"
@@ -46,6 +47,26 @@ local function exact_sum(list)
   return sum
 end
 
+-- triangles of all shapes, if all are meshes
+local function surface_of(list)
+  for _, shape in ipairs(list) do
+    if not shape.surface then return nil end
+  end
+  return function()
+    local parts, total = {}, 0
+    for i, shape in ipairs(list) do
+      local corner, count = shape.surface()
+      parts[i], total = { corner = corner, count = count }, total + count
+    end
+    local out, at = ffi.new("double[?]", 9 * total), 0
+    for _, part in ipairs(parts) do
+      ffi.copy(out + 9 * at, part.corner, 9 * part.count * ffi.sizeof "double")
+      at = at + part.count
+    end
+    return out, total
+  end
+end
+
 local function all_of(list)
   local lower, upper = bounds(list)
   local function inside(x, y, z)
@@ -56,6 +77,7 @@ local function all_of(list)
   end
   return class.new {
     kind = "union", dim = list[1].dim, lower = lower, upper = upper, exact = exact_sum(list), inside = inside,
+    surface = surface_of(list),
     fill = function(spacing)
       local out = cloud.new(list[1].dim)
       for i, shape in ipairs(list) do
@@ -170,7 +192,7 @@ end
 -- the same shape with something done to its particles
 local function same(self, fields)
   fields.kind, fields.dim, fields.lower, fields.upper = self.kind, self.dim, self.lower, self.upper
-  fields.exact, fields.inside, fields.name = self.exact, self.inside, fields.name or self.name
+  fields.exact, fields.inside, fields.name, fields.surface = self.exact, self.inside, fields.name or self.name, self.surface
   return class.new(fields)
 end
 

@@ -79,6 +79,16 @@ local function new(fields)
   local exact = closed and info.volume * scale^3 or nil
   local parts = parts_of(mesh, info)
   self = primitive.new("mesh", self, lower, upper, exact, function(x, y, z) return within(-1, x, y, z) end)
+  self.surface = function()
+    local count = tonumber(info.triangle_count)
+    local corner = ffi.new("double[?]", 9 * count)
+    C.cq_mesh_corners(mesh, corner)
+    for k = 0, 3 * count - 1 do
+      corner[3 * k] = at[1] + scale * (corner[3 * k] - x0)
+      corner[3 * k + 1], corner[3 * k + 2] = at[2] + scale * (corner[3 * k + 1] - y0), at[3] + scale * (corner[3 * k + 2] - z0)
+    end
+    return corner, count
+  end
   self.fill = function(spacing)
     local out = primitive.fill(self, spacing)
     for _, entry in ipairs(parts) do

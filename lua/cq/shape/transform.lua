@@ -79,6 +79,13 @@ local function transformed(self, kind, a, about, offset)
   local lower, upper = map_box(a, b, self.lower, self.upper)
   local place, back, inside = map(a, b), map(inverted, back_offset), self.inside
   return class.new {
+    surface = self.surface and function()
+      local corner, count = self.surface()
+      for k = 0, 3 * count - 1 do
+        corner[3 * k], corner[3 * k + 1], corner[3 * k + 2] = place(corner[3 * k], corner[3 * k + 1], corner[3 * k + 2])
+      end
+      return corner, count
+    end,
     kind = kind, name = self.name, dim = dim, lower = lower, upper = upper, exact = self.exact and self.exact * math.abs(det),
     inside = function(x, y, z) return inside(back(x, y, z)) end,
     fill = function(spacing)

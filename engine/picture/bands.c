@@ -1,0 +1,41 @@
+// bands: rows of a picture shared out to threads. A band is written by one thread, and what it holds depends on nothing that another
+// thread writes meanwhile, so that pictures do not depend on the number of threads.
+#include "picture.h"
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+enum { THREADS_MAX = 16 };       // more than this wait for memory
+
+typedef struct share {
+  band_function *function;
+  void *context;
+  int32_t rows, band;
+  _Atomic int32_t next;          // first row that nobody has taken
+} share;
+
+static void *work(void *argument) {
+  share *s = argument;
+  for (;;) {
+    int32_t first = atomic_fetch_add(&s->next, s->band);
+    if (first >= s->rows) return NULL;
+    s->function(s->context, first, first + s->band < s->rows ? first + s->band : s->rows);
+  }
+}
+
+int32_t thread_count(int32_t wanted) {
+  cpu_set_t cores;
+  int32_t count = wanted;
+  if (count < 1) count = sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
+  return count < THREADS_MAX ? count : THREADS_MAX;
+}
+
+void in_bands(int32_t threads, int32_t rows, int32_t band, band_function *function, void *context) {
+  share s = { .function = function, .context = context, .rows = rows, .band = band };
+  pthread_t helper[THREADS_MAX];
+  int32_t started = 0;
+  // a thread that cannot be had is not missed: the others take its bands
+  while (started + 1 < threads && (int64_t)(started + 1) * band < rows && !pthread_create(&helper[started], NULL, work, &s)) started++;
+  work(&s);
+  for (int32_t k = 0; k < started; k++) pthread_join(helper[k], NULL);
+}

@@ -1,0 +1,196 @@
+// dress: draws skins, on the plane cell by cell with an outline, in space as triangles with smooth normals.
+#include "facet.h"
+#include "skin.h"
+#include "vector.h"
+
+#define ALONE 0.62               // radius of the ball of a particle that is drawn alone [root of its volume]
+#define BLEND 6                  // [sample] a cell of the plane that is larger has colours that pass into its neighbours'
+
+// mean colour of the particles that carry each vertex {vertices}
+static void mix_colours(const cq_skin *s, const uint32_t *rgba, uint32_t *out) {
+  for (int64_t v = 0; v < s->vertex_count; v++) {
+    float sum[4] = { 0 }, weight = 0;
+    for (int64_t k = s->bond_start[v]; k < s->bond_start[v + 1]; k++) {
+      weight += s->bonds[k].weight;
+      for (int c = 0; c < 4; c++) sum[c] += s->bonds[k].weight * (float)(rgba[s->bonds[k].particle] >> (24 - 8 * c) & 255);
+    }
+    out[v] = 0;
+    for (int c = 0; c < 4 && weight > 0; c++) out[v] |= (uint32_t)fminf(sum[c] / weight + 0.5f, 255) << (24 - 8 * c);
+  }
+}
+
+// ---- space ------------------------------------------------------------------------------------------------------------------------
+
+static cq_status draw_balls(cq_picture *p, const cq_skin *s, const double *position, const uint32_t *rgba) {
+  double *centre = cq_alloc((size_t)s->n + 1, 4 * sizeof *centre, "particles of a picture"), *radius = centre + 3 * s->n;
+  uint32_t *tint = cq_alloc((size_t)s->n + 1, sizeof *tint, "particles of a picture");
+  cq_status status = centre && tint ? CQ_OK : CQ_MEMORY;
+  int64_t count = 0;
+  for (int32_t i = 0; i < s->n && !status; i++) {
+    if (!(s->size[i] > 0)) continue;
+    for (int d = 0; d < 3; d++) centre[3 * count + d] = position[3 * (int64_t)i + d];
+    radius[count] = ALONE * s->size[i];
+    tint[count++] = rgba[i];
+  }
+  if (!status && count) status = cq_picture_spheres(p, count, centre, radius, tint);
+  cq_free(centre);
+  cq_free(tint);
+  return status;
+}
+
+static double length2(const double *a, const double *b) {
+  double v[3] = { a[0] - b[0], a[1] - b[1], a[2] - b[2] };
+  return dot3(v, v);
+}
+
+static cq_status draw_faces(cq_picture *p, const cq_skin *s, const uint32_t *rgba, const uint32_t *mixed) {
+  size_t most = 2 * (size_t)s->face_count + 1;
+  double *corner = cq_alloc(most, 9 * sizeof *corner, "surface of a body"), *normal = cq_alloc(most, 9 * sizeof *normal, "surface of a body");
+  uint32_t *tint = cq_alloc(most, 3 * sizeof *tint, "surface of a body");
+  cq_status status = corner && normal && tint ? CQ_OK : CQ_MEMORY;
+  int64_t count = 0;
+  for (int64_t i = 0; i < s->face_count && !status; i++) {
+    const face *f = &s->faces[i];
+    const int32_t *v = f->vertex;
+    int quad = v[3] >= 0, turn = quad && length2(s->x + 3 * v[1], s->x + 3 * v[3]) < length2(s->x + 3 * v[0], s->x + 3 * v[2]);
+    for (int half = 0; half < 1 + quad; half++, count++)
+      for (int k = 0; k < 3; k++) {
+        // a quad is cut along its shorter diagonal
+        int at = quad ? (turn + (half ? (k + 2) % 4 : k)) % 4 : k;
+        for (int d = 0; d < 3; d++) {
+          corner[9 * count + 3 * k + d] = s->x[3 * v[at] + d];
+          normal[9 * count + 3 * k + d] = s->normal[3 * f->normal[at] + d];
+        }
+        tint[3 * count + k] = mixed ? mixed[v[at]] : rgba[f->particle];
+      }
+  }
+  if (!status) status = draw_facets(p, count, corner, normal, tint);
+  cq_free(corner);
+  cq_free(normal);
+  cq_free(tint);
+  return status;
+}
+
+// ---- the plane --------------------------------------------------------------------------------------------------------------------
+
+// Samples of a quadrangle; what two of them share belongs to one of them. stripes: every so many samples one is drawn, 0: all.
+static void fill_quad(cq_picture *p, const double q[8], uint32_t rgba, int32_t stripes) {
+  double low = fmin(fmin(q[1], q[3]), fmin(q[5], q[7])), high = fmax(fmax(q[1], q[3]), fmax(q[5], q[7]));
+  uint32_t solid = premultiply(rgba, 255);
+  if (!isfinite(low + high)) return;
+  for (int32_t row = clamp_index(ceil(low - 0.5), p->h), end = clamp_index(ceil(high - 0.5), p->h); row < end; row++) {
+    double y = row + 0.5, crossing[4];
+    int count = 0;
+    for (int i = 0, j = 3; i < 4; j = i++)
+      if ((q[2 * i + 1] <= y) != (q[2 * j + 1] <= y)) crossing[count++] = edge_crossing(q[2 * j], q[2 * j + 1], q[2 * i], q[2 * i + 1], y);
+    for (int i = 1; i < count; i++)
+      for (int j = i; j > 0 && crossing[j] < crossing[j - 1]; j--) {
+        double kept = crossing[j];
+        crossing[j] = crossing[j - 1];
+        crossing[j - 1] = kept;
+      }
+    uint32_t *line = p->colour + (size_t)row * (size_t)p->w;
+    for (int i = 0; i + 1 < count; i += 2)
+      for (int32_t x = clamp_index(ceil(crossing[i] - 0.5), p->w), last = clamp_index(ceil(crossing[i + 1] - 0.5), p->w); x < last; x++)
+        if (!stripes || (x + row) % stripes < stripes / 4) line[x] = over(solid, line[x]);
+  }
+}
+
+static uint32_t between(const uint32_t tint[4], double a, double b) {
+  uint32_t out = 0;
+  for (int shift = 0; shift < 32; shift += 8) {
+    double c[4];
+    for (int k = 0; k < 4; k++) c[k] = tint[k] >> shift & 255;
+    out |= (uint32_t)((1 - b) * ((1 - a) * c[0] + a * c[1]) + b * ((1 - a) * c[3] + a * c[2]) + 0.5) << shift;
+  }
+  return out;
+}
+
+// a large cell in patches of the colours between its corners'
+static void fill_blended(cq_picture *p, const double q[8], const uint32_t tint[4], int parts) {
+  for (int i = 0; i < parts; i++)
+    for (int j = 0; j < parts; j++) {
+      double patch[8];
+      static const int corner[4][2] = { { 0, 0 }, { 1, 0 }, { 1, 1 }, { 0, 1 } };
+      for (int k = 0; k < 4; k++) {
+        double a = (double)(i + corner[k][0]) / parts, b = (double)(j + corner[k][1]) / parts;
+        for (int d = 0; d < 2; d++) patch[2 * k + d] = (1 - b) * ((1 - a) * q[d] + a * q[2 + d]) + b * ((1 - a) * q[6 + d] + a * q[4 + d]);
+      }
+      fill_quad(p, patch, between(tint, (i + 0.5) / parts, (j + 0.5) / parts), 0);
+    }
+}
+
+static void quad_of(const cq_picture *p, const cq_skin *s, const face *f, double q[8]) {
+  for (int k = 0; k < 4; k++) {
+    q[2 * k] = sample_x(p, s->x[2 * f->vertex[k]]);
+    q[2 * k + 1] = sample_y(p, s->x[2 * f->vertex[k] + 1]);
+  }
+}
+
+void cq_picture_hatch(cq_picture *p, const cq_skin *s, const uint8_t *marked, uint32_t rgba) {
+  for (int64_t i = 0; i < s->face_count && s->dim == 2; i++) {
+    double q[8];
+    quad_of(p, s, &s->faces[i], q);
+    if (marked[s->faces[i].particle]) fill_quad(p, q, rgba, 7 * p->samples);
+  }
+}
+
+static void draw_cells(cq_picture *p, const cq_skin *s, const uint32_t *rgba, const uint32_t *mixed) {
+  for (int64_t i = 0; i < s->face_count; i++) {
+    const face *f = &s->faces[i];
+    double q[8], size;
+    quad_of(p, s, f, q);
+    size = fmax(hypot(q[4] - q[0], q[5] - q[1]), hypot(q[6] - q[2], q[7] - q[3]));
+    // under the patches, whose edges may leave a sample open
+    uint32_t tint[4] = { rgba[f->particle] };
+    int blend = mixed && (rgba[f->particle] & 255) == 255 && size > BLEND && size < 1e6;
+    fill_quad(p, q, mixed && !blend ? mixed[f->vertex[0]] : rgba[f->particle], 0);
+    for (int k = 0; k < 4 && blend; k++) tint[k] = mixed[f->vertex[k]];
+    if (blend) fill_blended(p, q, tint, size < 128 ? 1 + (int)(size / BLEND) : 22);
+  }
+}
+
+static void draw_outline(cq_picture *p, const cq_skin *s, double width) {
+  for (int64_t i = 0; i < s->edge_count; i++) {
+    const double *a = s->x + 2 * s->edge[2 * i], *b = s->x + 2 * s->edge[2 * i + 1];
+    double from[2] = { sample_x(p, a[0]), sample_y(p, a[1]) }, to[2] = { sample_x(p, b[0]), sample_y(p, b[1]) };
+    mask_capsule(p, from, to, 0.5 * width * p->samples);
+  }
+  mask_paint(p, 0x2B3440FF);
+}
+
+static cq_status draw_tiles(cq_picture *p, const cq_skin *s, const double *position, const uint32_t *rgba) {
+  double *centre = cq_alloc((size_t)s->n + 1, 3 * sizeof *centre, "particles of a picture"), *radius = centre + 2 * s->n;
+  uint32_t *tint = cq_alloc((size_t)s->n + 1, sizeof *tint, "particles of a picture");
+  int64_t count = 0;
+  for (int32_t i = 0; i < s->n && centre && tint; i++) {
+    if (!(s->size[i] > 0)) continue;
+    centre[2 * count] = position[2 * (int64_t)i];
+    centre[2 * count + 1] = position[2 * (int64_t)i + 1];
+    radius[count] = ALONE * s->size[i];
+    tint[count++] = rgba[i];
+  }
+  if (centre && tint) cq_picture_discs(p, count, centre, radius, tint);
+  cq_status status = centre && tint ? CQ_OK : CQ_MEMORY;
+  cq_free(centre);
+  cq_free(tint);
+  return status;
+}
+
+cq_status cq_picture_skin(cq_picture *p, const cq_skin *s, const double *position, const uint32_t *rgba, int32_t blend, double outline) {
+  if (s->dim == 3 && !p->space) return no_camera();
+  uint32_t *mixed = blend || s->is_mesh ? cq_alloc((size_t)s->vertex_count + 1, sizeof *mixed, "colours of a body") : NULL;
+  if ((blend || s->is_mesh) && !mixed) return CQ_MEMORY;
+  if (mixed) mix_colours(s, rgba, mixed);
+  cq_status status;
+  if (s->dim == 3) {
+    status = draw_faces(p, s, rgba, mixed);
+    if (!status) status = draw_balls(p, s, position, rgba);
+  } else {
+    draw_cells(p, s, rgba, mixed);
+    status = draw_tiles(p, s, position, rgba);
+    if (outline > 0) draw_outline(p, s, outline);
+  }
+  cq_free(mixed);
+  return status;
+}

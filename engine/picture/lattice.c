@@ -1,0 +1,191 @@
+// Finds lattices. A particle whose nearest neighbours lie along perpendicular axes, at distances that give its volume, begins one;
+// from it the lattice grows to where the next particle should lie and does.
+#include "lattice.h"
+#include "vector.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { NEAR_MAX = 256 };
+
+#define SEEN      2.2            // [root of the volume] how far a first particle looks for its axes
+#define SQUARE    0.2            // cosine between axes of a lattice, at most
+#define AGREE     0.2            // share by which a volume may differ from that of the axes
+#define OFF       0.3            // share of an axis by which a neighbour may lie beside its place
+#define DRIFT     0.3            // how much of an axis comes from the last step along it
+#define WHOLE     0.7            // share of the particles that must be on a lattice for the body to have one
+
+typedef struct finder {
+  lattice *l;
+  const double *x, *volume;
+  const uint8_t *loose;
+  bins boxes;
+} finder;
+
+static const double *at(const finder *f, int32_t p) { return f->x + (size_t)p * (size_t)f->l->dim; }
+static double *axis_of(const lattice *l, int32_t p, int d) { return l->axis + ((size_t)p * (size_t)l->dim + (size_t)d) * (size_t)l->dim; }
+static int32_t *link_of(const lattice *l, int32_t p, int d, int side) { return l->link + ((size_t)p * (size_t)l->dim + (size_t)d) * 2 + side; }
+
+static double dot(const double *a, const double *b, int dim) {
+  double sum = 0;
+  for (int d = 0; d < dim; d++) sum += a[d] * b[d];
+  return sum;
+}
+
+static double cell_volume(const lattice *l, const double *axis) {
+  if (l->dim == 2) return fabs(axis[0] * axis[3] - axis[1] * axis[2]);
+  double across[3];
+  cross3(axis, axis + 3, across);
+  return fabs(dot3(across, axis + 6));
+}
+
+// ---- a first particle ------------------------------------------------------------------------------------------------------------
+
+typedef struct near_one { double distance; int32_t particle; } near_one;
+typedef struct near_list { near_one of[NEAR_MAX]; int count; int32_t self; const uint8_t *loose; } near_list;
+
+static void note(void *context, int32_t particle, double distance) {
+  near_list *list = context;
+  if (particle == list->self || !(distance > 0) || (list->loose && list->loose[particle]) || list->count == NEAR_MAX) return;
+  list->of[list->count++] = (near_one){ distance, particle };
+}
+
+static int nearer(const void *a, const void *b) {
+  const near_one *x = a, *y = b;
+  if (x->distance != y->distance) return x->distance < y->distance ? -1 : 1;
+  return (x->particle > y->particle) - (x->particle < y->particle);
+}
+
+// axes in the order and the directions of the world's, so that all lattices of a scene are numbered alike
+static void order_axes(double *axis, int dim) {
+  for (int d = 0; d < dim; d++) {
+    int best = d;
+    for (int k = d; k < dim; k++)
+      if (fabs(axis[k * dim + d]) > fabs(axis[best * dim + d])) best = k;
+    for (int i = 0; i < dim; i++) {
+      double kept = axis[d * dim + i];
+      axis[d * dim + i] = axis[best * dim + i];
+      axis[best * dim + i] = kept;
+    }
+    if (axis[d * dim + d] < 0) for (int i = 0; i < dim; i++) axis[d * dim + i] = -axis[d * dim + i];
+  }
+}
+
+static int begin(const finder *f, int32_t p) {
+  lattice *l = f->l;
+  int dim = l->dim, found = 0;
+  near_list list = { .self = p, .loose = f->loose };
+  double h = pow(f->volume[p], 1.0 / dim), axis[9];
+  bins_visit(&f->boxes, f->x, at(f, p), SEEN * h, note, &list);
+  qsort(list.of, (size_t)list.count, sizeof *list.of, nearer);
+  for (int k = 0; k < list.count && found < dim; k++) {
+    double v[3] = { 0 };
+    int square = 1;
+    for (int d = 0; d < dim; d++) v[d] = at(f, list.of[k].particle)[d] - at(f, p)[d];
+    for (int j = 0; j < found; j++)
+      square &= fabs(dot(v, axis + j * dim, dim)) < SQUARE * sqrt(dot(v, v, dim) * dot(axis + j * dim, axis + j * dim, dim));
+    if (square) memcpy(axis + dim * found++, v, (size_t)dim * sizeof *axis);
+  }
+  if (found < dim || fabs(cell_volume(l, axis) / f->volume[p] - 1) > AGREE) return 0;
+  order_axes(axis, dim);
+  memcpy(axis_of(l, p, 0), axis, (size_t)(dim * dim) * sizeof *axis);
+  l->on[p] = 1;
+  return 1;
+}
+
+// ---- growth ----------------------------------------------------------------------------------------------------------------------
+
+typedef struct nearest { int32_t particle; double distance; int32_t self; const uint8_t *loose; } nearest;
+
+static void keep_nearest(void *context, int32_t particle, double distance) {
+  nearest *best = context;
+  if (particle == best->self || (best->loose && best->loose[particle]) || !(distance < best->distance)) return;
+  best->particle = particle;
+  best->distance = distance;
+}
+
+// joins p with the particle that lies next to it, if there is one; gives it where it is new to the lattice, else -1
+static int32_t grow(const finder *f, int32_t p, int d, int side) {
+  lattice *l = f->l;
+  int dim = l->dim;
+  if (*link_of(l, p, d, side) >= 0) return -1;
+  const double *axis = axis_of(l, p, d);
+  double sign = side ? 1 : -1, place[3], length = sqrt(dot(axis, axis, dim));
+  for (int i = 0; i < dim; i++) place[i] = at(f, p)[i] + sign * axis[i];
+  nearest best = { -1, OFF * length, p, f->loose };
+  bins_visit(&f->boxes, f->x, place, OFF * length, keep_nearest, &best);
+  int32_t q = best.particle;
+  if (q < 0 || *link_of(l, q, d, !side) >= 0) return -1;
+  int fresh = !l->on[q];
+  if (fresh) {
+    double grown[9];
+    memcpy(grown, axis_of(l, p, 0), (size_t)(dim * dim) * sizeof *grown);
+    for (int i = 0; i < dim; i++) grown[d * dim + i] += DRIFT * (sign * (at(f, q)[i] - at(f, p)[i]) - axis[i]);
+    double size = cell_volume(l, grown) / f->volume[q];
+    if (!(size > 1 - 2 * AGREE && size < 1 + 2 * AGREE)) return -1;
+    memcpy(axis_of(l, q, 0), grown, (size_t)(dim * dim) * sizeof *grown);
+    l->on[q] = 1;
+  } else {
+    double square = 0;
+    for (int i = 0; i < dim; i++) square += (axis_of(l, q, d)[i] - axis[i]) * (axis_of(l, q, d)[i] - axis[i]);
+    if (square > OFF * OFF * length * length) return -1;
+  }
+  *link_of(l, p, d, side) = q;
+  *link_of(l, q, d, !side) = p;
+  return fresh ? q : -1;
+}
+
+static void leave(lattice *l, int32_t p) {
+  l->on[p] = 0;
+  for (int k = 0; k < 2 * l->dim; k++) *link_of(l, p, 0, k) = -1;
+}
+
+static void find(const finder *f, int32_t *queue) {
+  lattice *l = f->l;
+  int32_t counted = 0, wanted = 0;
+  for (int32_t first = 0; first < l->n; first++) {
+    int alone = f->loose && f->loose[first];
+    wanted += !alone;
+    if (alone || l->on[first] || !(f->volume[first] > 0) || !isfinite(f->volume[first]) || !begin(f, first)) continue;
+    int32_t head = 0, tail = 0;
+    queue[tail++] = first;
+    while (head < tail) {
+      int32_t p = queue[head++];
+      for (int k = 0; k < 2 * l->dim; k++) {
+        int32_t q = grow(f, p, k / 2, k & 1);
+        if (q >= 0) queue[tail++] = q;
+      }
+    }
+    // a few particles that happen to lie so are no lattice
+    if (tail < 1 << l->dim) for (int32_t k = 0; k < tail; k++) leave(l, queue[k]);
+    else counted += tail;
+  }
+  if (counted < WHOLE * wanted) for (int32_t p = 0; p < l->n; p++) leave(l, p);
+}
+
+cq_status lattice_find(lattice *l, int32_t dim, int32_t n, const double *position, const double *volume, const uint8_t *loose) {
+  *l = (lattice){ .dim = dim, .n = n };
+  size_t count = (size_t)n, wide = (size_t)dim;
+  l->link = cq_alloc(count * wide * 2 + 1, sizeof *l->link, "lattice of a picture");
+  l->axis = cq_alloc(count * wide * wide + 1, sizeof *l->axis, "lattice of a picture");
+  l->on = cq_alloc(count + 1, 1, "lattice of a picture");
+  int32_t *queue = cq_alloc(count + 1, sizeof *queue, "lattice of a picture");
+  finder f = { .l = l, .x = position, .volume = volume, .loose = loose };
+  double mean = 0;
+  for (int32_t p = 0; p < n; p++) mean += pow(fabs(volume[p]), 1.0 / dim) / n;
+  cq_status status = l->link && l->axis && l->on && queue ? bins_fill(&f.boxes, dim, n, position, isfinite(mean) && mean > 0 ? mean : 1) : CQ_MEMORY;
+  if (!status) {
+    memset(l->link, -1, count * wide * 2 * sizeof *l->link);
+    find(&f, queue);
+  }
+  bins_free(&f.boxes);
+  cq_free(queue);
+  if (status) lattice_free(l);
+  return status;
+}
+
+void lattice_free(lattice *l) {
+  cq_free(l->link);
+  cq_free(l->axis);
+  cq_free(l->on);
+  *l = (lattice){ 0 };
+}

@@ -1,0 +1,32 @@
+// lattice: which particles of a body are neighbours in the lattice that its shape was filled with. Nobody says so: it is found from
+// where the particles lie, so that it holds for any shape, turned, stretched or joined of parts that fit.
+#ifndef CQ_PICTURE_LATTICE_H
+#define CQ_PICTURE_LATTICE_H
+
+#include "../base/base.h"
+
+typedef struct lattice {
+  int32_t dim, n;
+  int32_t *link;                 // {n, dim, 2} the neighbour against and along each axis; -1: there is none
+  double *axis;                  // {n, dim, dim} row d: the way to the next particle along axis d [length]
+  uint8_t *on;                   // {n} 0: the particle is on no lattice
+} lattice;
+
+// position {n, dim}; volume {n} of each particle as it lies there; loose {n}: 1 for those that are to be on none, NULL: none is.
+cq_status lattice_find(lattice *l, int32_t dim, int32_t n, const double *position, const double *volume, const uint8_t *loose);
+void lattice_free(lattice *l);
+
+// Boxes of space with the particles in them.
+typedef struct bins {
+  int32_t dim, count[3];
+  double lower[3], size;
+  int32_t *start, *particle;     // {boxes + 1}, {n}
+} bins;
+
+cq_status bins_fill(bins *b, int32_t dim, int32_t n, const double *position, double size);
+void bins_free(bins *b);
+// Calls visit on all particles within a radius of a place, in one order always.
+void bins_visit(const bins *b, const double *position, const double place[3], double radius,
+                void (*visit)(void *context, int32_t particle, double distance), void *context);
+
+#endif

@@ -1,0 +1,236 @@
+// skin: made where a body is at rest, moved along with its particles, and drawn. Where a lattice is torn, its surface opens; a particle
+// that has lost most of its neighbours is drawn alone.
+#include "skin.h"
+#include "picture.h"
+#include "vector.h"
+#include <string.h>
+
+#define TORN  0.75               // [length of a link] between where two neighbours say that their common side is
+
+void cq_skin_init(cq_skin_def *def) { *def = (cq_skin_def){ .cookie = CQ_COOKIE }; }
+
+void cq_skin_destroy(cq_skin *s) {
+  if (!s) return;
+  surface_free(s);
+  lattice_free(&s->lattice);
+  cq_free(s->rest);
+  cq_free(s->volume);
+  cq_free(s->inverse);
+  cq_free(s->loose);
+  cq_free(s->apart);
+  cq_free(s->broken);
+  cq_free(s->broken_now);
+  cq_free(s->level);
+  cq_free(s->size);
+  cq_free(s);
+}
+
+static double det_of(const double *m, int dim) {
+  if (dim == 2) return m[0] * m[3] - m[1] * m[2];
+  double across[3];
+  cross3(m + 3, m + 6, across);
+  return dot3(m, across);
+}
+
+static void invert(const double *m, int dim, double *out) {
+  double det = det_of(m, dim);
+  memset(out, 0, (size_t)(dim * dim) * sizeof *out);
+  if (!(fabs(det) > 1e-12) || !isfinite(det)) {                // what is no deformation is taken for none
+    for (int d = 0; d < dim; d++) out[d * dim + d] = 1;
+  } else if (dim == 2) {
+    out[0] = m[3] / det, out[1] = -m[1] / det, out[2] = -m[2] / det, out[3] = m[0] / det;
+  } else {
+    double row[3];
+    for (int d = 0; d < 3; d++) {
+      cross3(m + 3 * ((d + 1) % 3), m + 3 * ((d + 2) % 3), row);
+      for (int i = 0; i < 3; i++) out[3 * i + d] = row[i] / det;
+    }
+  }
+}
+
+static void bind_rest(cq_skin *s, const cq_skin_def *def) {
+  int dim = s->dim;
+  size_t square = (size_t)(dim * dim);
+  memcpy(s->rest, def->position, (size_t)s->n * (size_t)dim * sizeof *s->rest);
+  for (int32_t p = 0; p < s->n; p++) {
+    double none[9] = { 0 };
+    for (int d = 0; d < dim; d++) none[d * dim + d] = 1;
+    const double *F = def->deformation ? def->deformation + (size_t)p * square : none;
+    double det = fabs(det_of(F, dim));
+    s->volume[p] = def->volume[p] * (isfinite(det) && det > 0 ? det : 1);
+    invert(F, dim, s->inverse + (size_t)p * square);
+    s->level[p] = 1;
+    if (def->loose) s->loose[p] = s->apart[p] = def->loose[p] != 0;
+  }
+}
+
+cq_status cq_skin_create(const cq_skin_def *def, cq_skin **skin) {
+  *skin = NULL;
+  if (def->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "the skin was not filled by cq_skin_init");
+  if (def->dim != 2 && def->dim != 3) return cq_fail(CQ_INVALID, "a skin of dimension %d is wanted, 2 and 3 are allowed", def->dim);
+  if (def->particle_count < 1 || def->particle_count > 100000000)
+    return cq_fail(CQ_INVALID, "a skin of %d particles is wanted, from 1 to 100000000 are allowed", def->particle_count);
+  if (def->triangle_count && def->dim == 2) return cq_fail(CQ_INVALID, "a skin by a mesh is wanted in 2D, only bodies in 3D have one");
+  cq_skin *s = cq_alloc(1, sizeof *s, "skin");
+  if (!s) return CQ_MEMORY;
+  size_t n = (size_t)def->particle_count, dim = (size_t)def->dim;
+  s->dim = def->dim;
+  s->n = def->particle_count;
+  s->is_mesh = def->triangle_count > 0;
+  s->rest = cq_alloc(n * dim, sizeof *s->rest, "skin");
+  s->inverse = cq_alloc(n * dim * dim, sizeof *s->inverse, "skin");
+  s->volume = cq_alloc(n, sizeof *s->volume, "skin");
+  s->size = cq_alloc(n, sizeof *s->size, "skin");
+  s->loose = cq_alloc(n, 1, "skin");
+  s->apart = cq_alloc(n, 1, "skin");
+  s->level = cq_alloc(n, 1, "skin");
+  s->broken = cq_alloc(n, sizeof *s->broken, "skin");
+  s->broken_now = cq_alloc(n, sizeof *s->broken_now, "skin");
+  cq_status status = CQ_MEMORY;
+  if (s->rest && s->inverse && s->volume && s->size && s->loose && s->apart && s->level && s->broken && s->broken_now) {
+    bind_rest(s, def);
+    status = s->is_mesh ? shell_make(s, def->triangle_count, def->corner)
+                        : lattice_find(&s->lattice, s->dim, s->n, s->rest, s->volume, def->loose ? s->loose : NULL);
+  }
+  if (status) {
+    cq_skin_destroy(s);
+    return status;
+  }
+  *skin = s;
+  return CQ_OK;
+}
+
+// ---- what still hangs together ----------------------------------------------------------------------------------------------------
+
+static void carry(const cq_skin *s, const double *x, const double *F, int32_t p, const double r[3], double out[3]) {
+  int dim = s->dim;
+  const double *at = x + (size_t)p * (size_t)dim, *m = F ? F + (size_t)p * (size_t)(dim * dim) : NULL;
+  for (int i = 0; i < dim; i++) {
+    out[i] = at[i];
+    for (int j = 0; j < dim; j++) out[i] += m ? m[i * dim + j] * r[j] : (i == j) * r[j];
+  }
+}
+
+// do p and its neighbour along an axis say the same of the side between them?
+static int is_torn(const cq_skin *s, const double *x, const double *F, int32_t p, int32_t q, int d) {
+  int dim = s->dim;
+  const double *axis = s->lattice.axis + ((size_t)p * (size_t)dim + (size_t)d) * (size_t)dim;
+  double forth[3] = { 0 }, back[3] = { 0 }, a[3], b[3], gap = 0, length = 0;
+  for (int i = 0; i < dim; i++) {
+    length += axis[i] * axis[i];
+    for (int j = 0; j < dim; j++) {
+      size_t k = (size_t)(i * dim + j);
+      forth[i] += 0.5 * s->inverse[(size_t)p * (size_t)(dim * dim) + k] * axis[j];
+      back[i] -= 0.5 * s->inverse[(size_t)q * (size_t)(dim * dim) + k] * axis[j];
+    }
+  }
+  carry(s, x, F, p, forth, a);
+  carry(s, x, F, q, back, b);
+  for (int i = 0; i < dim; i++) gap += (a[i] - b[i]) * (a[i] - b[i]);
+  return !(gap < TORN * TORN * length);
+}
+
+static void break_links(cq_skin *s, int32_t p) {
+  for (int side = 0; side < 2 * s->dim; side++) {
+    int32_t q = s->lattice.link[(size_t)p * 2 * (size_t)s->dim + (size_t)side];
+    if (q >= 0) s->broken_now[q] |= 1u << (side ^ 1);
+    s->broken_now[p] |= 1u << side;
+  }
+}
+
+// finds torn links and particles that are alone; 1: not the same as before
+static int find_torn(cq_skin *s, const double *x, const double *F) {
+  memset(s->broken_now, 0, (size_t)s->n * sizeof *s->broken_now);
+  for (int32_t p = 0; p < s->n; p++)
+    for (int d = 0; d < s->dim; d++) {
+      int32_t q = s->lattice.link[((size_t)p * (size_t)s->dim + (size_t)d) * 2 + 1];
+      if (q < 0 || !is_torn(s, x, F, p, q, d)) continue;
+      s->broken_now[p] |= 1u << (2 * d + 1);
+      s->broken_now[q] |= 1u << 2 * d;
+    }
+  int changed = 0;
+  for (int32_t p = 0; p < s->n; p++) {
+    int links = 0, torn = 0;
+    for (int side = 0; side < 2 * s->dim; side++) {
+      links += s->lattice.link[(size_t)p * 2 * (size_t)s->dim + (size_t)side] >= 0;
+      torn += (int)(s->broken_now[p] >> side & 1);
+    }
+    uint8_t apart = !s->lattice.on[p] || 2 * torn > links;
+    if (apart != s->apart[p]) changed = 1;
+    s->apart[p] = apart;
+  }
+  for (int32_t p = 0; p < s->n; p++) if (s->apart[p]) break_links(s, p);
+  changed |= memcmp(s->broken, s->broken_now, (size_t)s->n * sizeof *s->broken) != 0;
+  memcpy(s->broken, s->broken_now, (size_t)s->n * sizeof *s->broken);
+  return changed;
+}
+
+// ---- where it is now --------------------------------------------------------------------------------------------------------------
+
+static void place_vertices(cq_skin *s, const double *x, const double *F) {
+  int dim = s->dim;
+  for (int64_t v = 0; v < s->vertex_count; v++) {
+    double sum[3] = { 0 };
+    for (int64_t k = s->bond_start[v]; k < s->bond_start[v + 1]; k++) {
+      const bond *b = &s->bonds[k];
+      double r[3] = { b->r[0], b->r[1], b->r[2] }, at[3];
+      carry(s, x, F, b->particle, r, at);
+      for (int i = 0; i < dim; i++) sum[i] += b->weight * at[i];
+    }
+    for (int i = 0; i < dim; i++) s->x[v * dim + i] = sum[i];
+  }
+}
+
+static void find_normals(cq_skin *s) {
+  memset(s->normal, 0, (size_t)s->normal_count * 3 * sizeof *s->normal);
+  for (int64_t i = 0; i < s->face_count; i++) {
+    const face *f = &s->faces[i];
+    int quad = f->vertex[3] >= 0;
+    const double *a = s->x + 3 * f->vertex[0], *b = s->x + 3 * f->vertex[1], *c = s->x + 3 * f->vertex[2], *d = quad ? s->x + 3 * f->vertex[3] : a;
+    double first[3], second[3], normal[3];
+    for (int k = 0; k < 3; k++) {
+      first[k] = quad ? c[k] - a[k] : b[k] - a[k];
+      second[k] = quad ? d[k] - b[k] : c[k] - a[k];
+    }
+    cross3(first, second, normal);
+    for (int k = 0; k < 3 + quad; k++)
+      for (int j = 0; j < 3; j++) s->normal[3 * f->normal[k] + j] += normal[j];
+  }
+  for (int64_t k = 0; k < s->normal_count; k++) normalize3(s->normal + 3 * k);
+}
+
+cq_status cq_skin_pose(cq_skin *s, const double *position, const double *deformation, const uint8_t *level) {
+  if (!s->is_mesh) {
+    int changed = find_torn(s, position, deformation) | !s->made;
+    for (int32_t p = 0; p < s->n; p++) {
+      uint8_t now = level ? level[p] : 1;
+      changed |= now != s->level[p];
+      s->level[p] = now;
+    }
+    if (changed) {
+      cq_status status = surface_make(s);
+      if (status) return status;
+      s->made = 1;
+    }
+  }
+  place_vertices(s, position, deformation);
+  if (s->dim == 3) find_normals(s);
+  int square = s->dim * s->dim;
+  for (int32_t p = 0; p < s->n; p++) {
+    double det = deformation ? fabs(det_of(deformation + (size_t)p * (size_t)square, s->dim)) : 1;
+    double rest = det_of(s->inverse + (size_t)p * (size_t)square, s->dim);
+    s->size[p] = s->apart[p] && s->level[p] ? pow(s->volume[p] * fabs(rest) * det, 1.0 / s->dim) : 0;
+  }
+  return CQ_OK;
+}
+
+void cq_skin_describe(const cq_skin *s, cq_skin_info *info) {
+  *info = (cq_skin_info){ .vertex_count = s->vertex_count, .face_count = s->face_count, .edge_count = s->edge_count };
+  for (int32_t p = 0; p < s->n; p++) info->alone_count += s->apart[p] && s->level[p];
+}
+
+void cq_skin_read(const cq_skin *s, double *vertex, int32_t *faces, uint8_t *alone) {
+  if (vertex) memcpy(vertex, s->x, (size_t)(s->vertex_count * s->dim) * sizeof *vertex);
+  for (int64_t i = 0; i < s->face_count && faces; i++) memcpy(faces + 4 * i, s->faces[i].vertex, 4 * sizeof *faces);
+  if (alone) for (int32_t p = 0; p < s->n; p++) alone[p] = s->apart[p] && s->level[p];
+}

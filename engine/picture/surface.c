@@ -1,0 +1,360 @@
+// surface: cells of a lattice, joined at their corners where particles are linked. In space the sides of cells that no neighbour
+// covers are the surface; in the plane all cells are drawn, and such sides are the outline. What stands out by steps is smoothed.
+//
+//     o---o---o           corners of linked cells are one vertex;
+//     | p | q |           a side between p and q is inside,
+//     o---o---o           the others are faces
+#include "skin.h"
+#include <math.h>
+#include <string.h>
+
+enum { MELTINGS = 8, SMOOTHINGS = 12, LONG = 3 };
+
+#define INWARDS  0.5             // of the way to the mean of its neighbours that a vertex goes
+#define OUTWARDS -0.52           // and back, so that round bodies do not shrink
+#define REACH    0.9             // [cell] that smoothing may move a vertex
+#define BESIDE   0.3             // weight of a neighbour of the cells at a vertex, beside theirs of 1
+#define BEVEL    0.16            // [cell] that edges of boxes lose in space
+
+typedef struct joints { int32_t *parent; int32_t corners; } joints;
+
+static int32_t root_of(int32_t *parent, int32_t k) {
+  while (parent[k] != k) k = parent[k] = parent[parent[k]];
+  return k;
+}
+
+static void join(int32_t *parent, int32_t a, int32_t b) {
+  a = root_of(parent, a);
+  b = root_of(parent, b);
+  if (a < b) parent[b] = a;
+  else parent[a] = b;
+}
+
+// the neighbour that a particle hangs together with; -1: there is none
+static int32_t neighbour(const cq_skin *s, int32_t p, int side) {
+  if (s->broken[p] >> side & 1) return -1;
+  int32_t q = s->lattice.link[(size_t)p * 2 * (size_t)s->dim + (size_t)side];
+  return q >= 0 && s->level[q] == s->level[p] ? q : -1;
+}
+
+static int is_shown(const cq_skin *s, int32_t p) { return s->lattice.on[p] && !s->apart[p] && s->level[p] > 0; }
+
+static int is_open(const cq_skin *s, int32_t p, int side) {
+  int32_t q = neighbour(s, p, side);
+  return q < 0 || !is_shown(s, q);
+}
+
+// unites the corners that linked cells share
+static void join_corners(const cq_skin *s, int32_t *parent) {
+  int dim = s->dim, corners = 1 << dim;
+  for (int32_t k = 0; k < s->n * corners; k++) parent[k] = k;
+  for (int32_t p = 0; p < s->n; p++) {
+    if (!is_shown(s, p)) continue;
+    for (int d = 0; d < dim; d++) {
+      int32_t q = neighbour(s, p, 2 * d + 1);
+      if (q < 0 || !is_shown(s, q)) continue;
+      for (int c = 0; c < corners; c++)
+        if (c >> d & 1) join(parent, p * corners + c, q * corners + (c & ~(1 << d)));
+    }
+  }
+}
+
+// corners of a side of a cell, in their order around it seen from outside
+static void side_corners(int d, int side, int corner[4]) {
+  int a = (d + 1) % 3, b = (d + 2) % 3, base = side ? 1 << d : 0;
+  int ring[4] = { base, base | 1 << a, base | 1 << a | 1 << b, base | 1 << b };
+  for (int k = 0; k < 4; k++) corner[k] = ring[side ? k : 3 - k];
+}
+
+// calls for each open side of a shown cell
+typedef void each_side(cq_skin *s, const int32_t *parent, int32_t p, int side);
+
+static void visit_sides(cq_skin *s, const int32_t *parent, each_side *visit) {
+  for (int32_t p = 0; p < s->n; p++) {
+    if (!is_shown(s, p)) continue;
+    for (int side = 0; side < 2 * s->dim; side++) {
+      if (is_open(s, p, side)) visit(s, parent, p, side);
+    }
+  }
+}
+
+static void count_side(cq_skin *s, const int32_t *parent, int32_t p, int side) {
+  (void)parent, (void)p, (void)side;
+  if (s->dim == 3) s->face_count++;
+  else s->edge_count++;
+}
+
+static void add_side(cq_skin *s, const int32_t *parent, int32_t p, int side) {
+  (void)parent;
+  int corners = 1 << s->dim;
+  if (s->dim == 3) {
+    int ring[4];
+    face *f = &s->faces[s->face_count++];
+    side_corners(side / 2, side & 1, ring);
+    for (int k = 0; k < 4; k++) f->vertex[k] = p * corners + ring[k];
+    f->particle = p;
+  } else {
+    int d = side / 2, base = side & 1 ? 1 << d : 0;
+    int32_t *e = s->edge + 2 * s->edge_count++;
+    e[0] = p * corners + base;
+    e[1] = p * corners + (base | 1 << (1 - d));
+  }
+}
+
+// the cells themselves
+static void add_cells(cq_skin *s) {
+  for (int32_t p = 0; p < s->n; p++)
+    if (is_shown(s, p)) s->faces[s->face_count++] = (face){ .vertex = { 4 * p, 4 * p + 1, 4 * p + 3, 4 * p + 2 }, .particle = p };
+}
+
+// ---- vertices ---------------------------------------------------------------------------------------------------------------------
+
+// numbers the vertices that faces and outline need: `number` of a corner's root, -1 where nobody does
+static void number_vertices(cq_skin *s, int32_t *parent, int32_t *number) {
+  int32_t all = s->n << s->dim;
+  for (int32_t k = 0; k < all; k++) number[k] = -1;
+  for (int64_t i = 0; i < s->face_count; i++)
+    for (int k = 0; k < 4; k++) {
+      int32_t root = root_of(parent, s->faces[i].vertex[k]);
+      if (number[root] < 0) number[root] = (int32_t)s->vertex_count++;
+      s->faces[i].vertex[k] = s->faces[i].normal[k] = number[root];
+    }
+  for (int64_t i = 0; i < 2 * s->edge_count; i++) s->edge[i] = number[root_of(parent, s->edge[i])];
+}
+
+static void corner_place(const cq_skin *s, int32_t p, int c, double out[3]) {
+  int dim = s->dim;
+  const double *axis = s->lattice.axis + (size_t)p * (size_t)(dim * dim);
+  for (int i = 0; i < dim; i++) {
+    out[i] = s->rest[(size_t)p * (size_t)dim + (size_t)i];
+    for (int d = 0; d < dim; d++) out[i] += (c >> d & 1 ? 0.5 : -0.5) * axis[d * dim + i];
+  }
+}
+
+// Bonds of a vertex with the particle of one of its cells, and in space with those linked to it, which calm what F says at the surface.
+static int add_bonds(const cq_skin *s, int32_t p, bond *to) {
+  int count = 1;
+  if (to) to[0] = (bond){ .particle = p, .weight = 1 };
+  for (int side = 0; s->dim == 3 && side < 6; side++) {
+    int32_t q = neighbour(s, p, side);
+    if (q < 0 || !is_shown(s, q)) continue;
+    if (to) to[count] = (bond){ .particle = q, .weight = (float)BESIDE };
+    count++;
+  }
+  return count;
+}
+
+// which particles each vertex hangs on, and where it lies at rest: at the mean of what its cells say
+static cq_status bond_vertices(cq_skin *s, int32_t *parent, const int32_t *number, int32_t *cells) {
+  int dim = s->dim, corners = 1 << dim;
+  int64_t *start = s->bond_start + 1;
+  for (int pass = 0; pass < 2; pass++) {
+    for (int32_t p = 0; p < s->n; p++) {
+      if (!is_shown(s, p)) continue;
+      for (int c = 0; c < corners; c++) {
+        int32_t v = number[root_of(parent, p * corners + c)];
+        if (v < 0) continue;
+        if (pass == 0) {
+          start[v + 1] += add_bonds(s, p, NULL);
+          continue;
+        }
+        double place[3];
+        corner_place(s, p, c, place);
+        for (int i = 0; i < dim; i++) s->y[(int64_t)v * dim + i] += place[i];
+        start[v] += add_bonds(s, p, s->bonds + start[v]);
+        cells[v]++;
+      }
+    }
+    if (pass) break;
+    for (int64_t v = 0; v < s->vertex_count; v++) start[v + 1] += start[v];
+    s->bonds = cq_alloc((size_t)start[s->vertex_count] + 1, sizeof *s->bonds, "surface of a body");
+    if (!s->bonds) return CQ_MEMORY;
+  }
+  for (int64_t v = 0; v < s->vertex_count; v++) {
+    float sum = 0;
+    for (int i = 0; i < dim; i++) s->y[v * dim + i] /= (double)cells[v];
+    for (int64_t k = s->bond_start[v]; k < s->bond_start[v + 1]; k++) sum += s->bonds[k].weight;
+    for (int64_t k = s->bond_start[v]; k < s->bond_start[v + 1]; k++) s->bonds[k].weight /= sum;
+  }
+  return CQ_OK;
+}
+
+// ---- smoothing --------------------------------------------------------------------------------------------------------------------
+
+typedef struct smoothing {
+  double *sum, *before;          // {vertices, dim} of the neighbours; where vertices were
+  int32_t *count;                // {vertices} neighbours
+  uint8_t *fixed;                // {vertices} 1: stays
+  double most;                   // [cell] that a vertex may move
+} smoothing;
+
+static void add_edge(const cq_skin *s, int32_t a, int32_t b, const smoothing *m) {
+  for (int i = 0; i < s->dim; i++) m->sum[(int64_t)a * s->dim + i] += s->y[(int64_t)b * s->dim + i];
+  m->count[a]++;
+}
+
+// moves vertices by a part of the way to the mean of their neighbours, as far as they may go from where they were
+static void smooth_once(cq_skin *s, const smoothing *m, double factor) {
+  memset(m->sum, 0, (size_t)(s->vertex_count * s->dim) * sizeof *m->sum);
+  memset(m->count, 0, (size_t)s->vertex_count * sizeof *m->count);
+  if (s->dim == 3) {
+    for (int64_t i = 0; i < s->face_count; i++)
+      for (int k = 0; k < 4; k++) add_edge(s, s->faces[i].vertex[k], s->faces[i].vertex[(k + 1) % 4], m);
+  } else {
+    for (int64_t i = 0; i < s->edge_count; i++) {
+      add_edge(s, s->edge[2 * i], s->edge[2 * i + 1], m);
+      add_edge(s, s->edge[2 * i + 1], s->edge[2 * i], m);
+    }
+  }
+  for (int64_t v = 0; v < s->vertex_count; v++) {
+    if (!m->count[v] || m->fixed[v]) continue;
+    double *y = s->y + v * s->dim, moved = 0, most = m->most * pow(fabs(s->volume[s->bonds[s->bond_start[v]].particle]), 1.0 / s->dim);
+    const double *old = m->before + v * s->dim;
+    for (int i = 0; i < s->dim; i++) {
+      y[i] += factor * (m->sum[v * s->dim + i] / m->count[v] - y[i]);
+      moved += (y[i] - old[i]) * (y[i] - old[i]);
+    }
+    for (int i = 0; i < s->dim && moved > most * most; i++) y[i] = old[i] + (y[i] - old[i]) * most / sqrt(moved);
+  }
+}
+
+// How many cells from p on, away from one open side, have another side open too, up to LONG; where the body ends there are enough.
+static int run_length(const cq_skin *s, int32_t p, int away, int open) {
+  for (int n = 1; n < LONG; n++) {
+    int32_t q = neighbour(s, p, away ^ 1);
+    if (q < 0 || !is_shown(s, q)) return LONG;
+    int32_t beside = neighbour(s, q, open);
+    if (beside >= 0 && is_shown(s, beside)) return n;
+    p = q;
+  }
+  return LONG;
+}
+
+// Is the edge between two open sides of a cell longer than a step, or as long as the body? In the plane it is a point.
+static int is_long_edge(const cq_skin *s, int32_t p, int a, int b) {
+  if (s->dim == 2) return 1;
+  int along = 3 - a / 2 - b / 2, length = 1, covered = 0;
+  for (int side = 2 * along; side <= 2 * along + 1; side++) {
+    int32_t q = p;
+    for (int n = 1; n < LONG; n++) {
+      q = neighbour(s, q, side);
+      if (q < 0 || !is_shown(s, q)) break;
+      if (!is_open(s, q, a) || !is_open(s, q, b)) {
+        covered = 1;
+        break;
+      }
+      length++;
+    }
+  }
+  return length >= LONG || !covered;
+}
+
+// marks the vertices of true edges, where two sides meet that are longer than the steps of stairs
+static void find_sharp(const cq_skin *s, int32_t *parent, const int32_t *number, uint8_t *sharp) {
+  int dim = s->dim, corners = 1 << dim;
+  for (int32_t p = 0; p < s->n; p++) {
+    if (!is_shown(s, p)) continue;
+    int open[6];
+    for (int side = 0; side < 2 * dim; side++) open[side] = is_open(s, p, side);
+    for (int a = 0; a < 2 * dim; a++)
+      for (int b = a + 1; b < 2 * dim; b++) {
+        if (a / 2 == b / 2 || !open[a] || !open[b] || !is_long_edge(s, p, a, b)) continue;
+        if (run_length(s, p, a, b) < LONG || run_length(s, p, b, a) < LONG) continue;
+        for (int c = 0; c < corners; c++)
+          if ((c >> (a / 2) & 1) == (a & 1) && (c >> (b / 2) & 1) == (b & 1)) sharp[number[root_of(parent, p * corners + c)]] = 1;
+      }
+  }
+}
+
+static void smooth_all(cq_skin *s, smoothing *m) {
+  size_t size = (size_t)(s->vertex_count * s->dim) * sizeof *m->before;
+  memcpy(m->before, s->y, size);
+  m->most = REACH;
+  // stairs of a few cells melt at once; longer ones need many passes, which must not shrink the body
+  for (int k = 0; k < MELTINGS; k++) smooth_once(s, m, INWARDS);
+  for (int k = 0; k < SMOOTHINGS; k++) {
+    smooth_once(s, m, INWARDS);
+    smooth_once(s, m, OUTWARDS);
+  }
+  if (s->dim == 2) return;
+  // last, the edges of boxes become a little round
+  memcpy(m->before, s->y, size);
+  for (int64_t v = 0; v < s->vertex_count; v++) m->fixed[v] = !m->fixed[v];
+  m->most = BEVEL;
+  smooth_once(s, m, INWARDS);
+}
+
+// ---- all together -----------------------------------------------------------------------------------------------------------------
+
+void surface_bind(cq_skin *s) {
+  int dim = s->dim;
+  for (int64_t v = 0; v < s->vertex_count; v++)
+    for (int64_t k = s->bond_start[v]; k < s->bond_start[v + 1]; k++) {
+      bond *b = &s->bonds[k];
+      const double *inverse = s->inverse + (size_t)b->particle * (size_t)(dim * dim), *x = s->rest + (size_t)b->particle * (size_t)dim;
+      for (int i = 0; i < dim; i++) {
+        double way = 0;
+        for (int j = 0; j < dim; j++) way += inverse[i * dim + j] * (s->y[v * dim + j] - x[j]);
+        b->r[i] = (float)way;
+      }
+    }
+}
+
+void surface_free(cq_skin *s) {
+  cq_free(s->faces);
+  cq_free(s->edge);
+  cq_free(s->bond_start);
+  cq_free(s->bonds);
+  cq_free(s->x);
+  cq_free(s->y);
+  cq_free(s->normal);
+  s->faces = NULL, s->edge = NULL, s->bond_start = NULL, s->bonds = NULL, s->x = s->y = s->normal = NULL;
+  s->vertex_count = s->face_count = s->normal_count = s->edge_count = 0;
+}
+
+static cq_status make(cq_skin *s, int32_t *parent, int32_t *number) {
+  int dim = s->dim;
+  join_corners(s, parent);
+  visit_sides(s, parent, count_side);
+  s->faces = cq_alloc((size_t)(dim == 3 ? s->face_count : s->n) + 1, sizeof *s->faces, "surface of a body");
+  s->edge = cq_alloc((size_t)s->edge_count + 1, 2 * sizeof *s->edge, "surface of a body");
+  if (!s->faces || !s->edge) return CQ_MEMORY;
+  s->face_count = s->edge_count = 0;
+  visit_sides(s, parent, add_side);
+  if (dim == 2) add_cells(s);
+  number_vertices(s, parent, number);
+  size_t vertices = (size_t)s->vertex_count;
+  s->bond_start = cq_alloc(vertices + 2, sizeof *s->bond_start, "surface of a body");
+  s->y = cq_alloc(vertices * (size_t)dim + 1, sizeof *s->y, "surface of a body");
+  s->x = cq_alloc(vertices * (size_t)dim + 1, sizeof *s->x, "surface of a body");
+  s->normal = cq_alloc(vertices + 1, 3 * sizeof *s->normal, "surface of a body");
+  if (!s->bond_start || !s->x || !s->y || !s->normal) return CQ_MEMORY;
+  s->normal_count = s->vertex_count;
+  smoothing m = { 0 };
+  m.sum = cq_alloc(vertices * (size_t)dim + 1, sizeof *m.sum, "surface of a body");
+  m.before = cq_alloc(vertices * (size_t)dim + 1, sizeof *m.before, "surface of a body");
+  m.count = cq_alloc(vertices + 1, sizeof *m.count, "surface of a body");
+  m.fixed = cq_alloc(vertices + 1, 1, "surface of a body");
+  cq_status status = m.sum && m.before && m.count && m.fixed ? bond_vertices(s, parent, number, m.count) : CQ_MEMORY;
+  if (!status) {
+    find_sharp(s, parent, number, m.fixed);
+    smooth_all(s, &m);
+    surface_bind(s);
+  }
+  cq_free(m.sum);
+  cq_free(m.before);
+  cq_free(m.count);
+  cq_free(m.fixed);
+  return status;
+}
+
+cq_status surface_make(cq_skin *s) {
+  surface_free(s);
+  int32_t *parent = cq_alloc(((size_t)s->n << s->dim) + 1, sizeof *parent, "surface of a body");
+  int32_t *number = cq_alloc(((size_t)s->n << s->dim) + 1, sizeof *number, "surface of a body");
+  cq_status status = parent && number ? make(s, parent, number) : CQ_MEMORY;
+  cq_free(parent);
+  cq_free(number);
+  if (status) surface_free(s);
+  return status;
+}

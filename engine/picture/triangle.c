@@ -1,0 +1,151 @@
+// Triangles of a scene with a camera: cut off behind it, put on the canvas, and filled by depth.
+#include "facet.h"
+#include "vector.h"
+#include <string.h>
+
+typedef struct filling {
+  cq_picture *picture;
+  const facet *facets;
+  int64_t count;
+} filling;
+
+static void fill_facet(cq_picture *p, const facet *f, int32_t first, int32_t last) {
+  float low = (float)lesser(f->y[0], (float)lesser(f->y[1], f->y[2])), high = (float)larger(f->y[0], (float)larger(f->y[1], f->y[2]));
+  if (!(high > (float)first && low < (float)last)) return;
+  facet_scan scan;
+  if (!facet_begin(f, &scan)) return;
+  int32_t row = clamp_index(ceil(low - 0.5), p->h), end = clamp_index(ceil(high - 0.5), p->h);
+  if (row < first) row = first;
+  if (end > last) end = last;
+  for (; row < end; row++) {
+    int32_t x0, x1;
+    if (!facet_span(f, row, p->w, &x0, &x1)) continue;
+    facet_row(f, &scan, row, x0);
+    surface *at = p->space->surfaces + (size_t)row * (size_t)p->w + x0;
+    for (int32_t i = 0; i < x1 - x0; i++, at++) {
+      float share[3], normal[3], depth = facet_at(&scan, i, share);
+      if (!(depth < at->depth && depth > 0)) continue;
+      facet_normal(f, share, normal);
+      *at = (surface){ .depth = depth, .nx = nearest_int(511 * normal[0]), .ny = nearest_int(511 * normal[1]), .nz = nearest_int(511 * normal[2]),
+                       .kind = SURFACE_BODY, .rgba = facet_colour(f, share) };
+    }
+  }
+}
+
+static void fill_band(void *context, int32_t first, int32_t last) {
+  const filling *f = context;
+  for (int64_t i = 0; i < f->count; i++) fill_facet(f->picture, f->facets + i, first, last);
+}
+
+typedef struct corner {          // in the camera's axes
+  double c[3], normal[3], tint[4];
+} corner;
+
+static void mix(const corner *a, const corner *b, double t, corner *out) {
+  for (int d = 0; d < 3; d++) {
+    out->c[d] = a->c[d] + t * (b->c[d] - a->c[d]);
+    out->normal[d] = a->normal[d] + t * (b->normal[d] - a->normal[d]);
+  }
+  for (int k = 0; k < 4; k++) out->tint[k] = a->tint[k] + t * (b->tint[k] - a->tint[k]);
+}
+
+// on the canvas
+static facet to_facet(const cq_picture *p, const corner *const of[3]) {
+  facet f;
+  double depth = 0;
+  for (int i = 0; i < 3; i++) {
+    double q = 1 / of[i]->c[2];
+    f.q[i] = (float)q;
+    f.x[i] = (float)(0.5 * p->w + p->space->focal * of[i]->c[0] * q);
+    f.y[i] = (float)(0.5 * p->h - p->space->focal * of[i]->c[1] * q);
+    f.rgba[i] = 0;
+    for (int k = 0; k < 4; k++) f.rgba[i] |= (uint32_t)(of[i]->tint[k] + 0.5) << (24 - 8 * k);
+    for (int d = 0; d < 3; d++) f.normal[i][d] = (float)of[i]->normal[d];
+    depth += of[i]->c[2] / 3;
+  }
+  f.depth = (float)depth;
+  return f;
+}
+
+// The facets of one triangle, at most two: what lies behind the camera is cut off.
+static int project(const cq_picture *p, const double *x, const double *normal, const uint32_t *rgba, facet out[2]) {
+  corner c[3], kept[4];
+  double front = 1e-3 * p->space->def.focus_radius;
+  int before = 0, count = 0;
+  for (int i = 0; i < 3; i++) {
+    to_camera(p->space, x + 3 * i, c[i].c);
+    if (!isfinite(c[i].c[0] + c[i].c[1] + c[i].c[2])) return 0;
+    for (int d = 0; d < 3; d++) c[i].normal[d] = normal[3 * i + d];
+    for (int k = 0; k < 4; k++) c[i].tint[k] = rgba[i] >> (24 - 8 * k) & 255;
+    before += c[i].c[2] >= front;
+  }
+  if (before == 3) {
+    const corner *of[3] = { &c[0], &c[1], &c[2] };
+    out[0] = to_facet(p, of);
+    return 1;
+  }
+  if (before == 0) return 0;
+  for (int i = 0; i < 3; i++) {
+    const corner *u = &c[i], *v = &c[(i + 1) % 3];
+    if (u->c[2] >= front) kept[count++] = *u;
+    if ((u->c[2] >= front) != (v->c[2] >= front)) mix(u, v, (front - u->c[2]) / (v->c[2] - u->c[2]), &kept[count++]);
+  }
+  for (int i = 2; i < count; i++) {
+    const corner *of[3] = { &kept[0], &kept[i - 1], &kept[i] };
+    out[i - 2] = to_facet(p, of);
+  }
+  return count - 2;
+}
+
+cq_status draw_facets(cq_picture *p, int64_t n, const double *corners, const double *normal, const uint32_t *rgba) {
+  facet *facets = cq_alloc((size_t)(2 * n + 1), sizeof *facets, "triangles of a picture");
+  if (!facets) return CQ_MEMORY;
+  filling f = { p, facets, 0 };
+  cq_status status = CQ_OK;
+  for (int64_t i = 0; i < n && !status; i++) {
+    facet made[2];
+    const uint32_t *tint = rgba + 3 * i;
+    int count = project(p, corners + 9 * i, normal + 9 * i, tint, made), clear = (tint[0] & tint[1] & tint[2] & 255) < 255;
+    for (int k = 0; k < count && !status; k++) {
+      if (clear) status = keep_facet(p->space, &made[k]);
+      else facets[f.count++] = made[k];
+    }
+  }
+  if (!status) {
+    in_bands(p->threads, p->h, 2 * BAND, fill_band, &f);
+    shadow_triangles(p, n, corners, rgba);
+  }
+  cq_free(facets);
+  return status;
+}
+
+cq_status cq_picture_triangles(cq_picture *p, int64_t n, const double *corners, const uint32_t *rgba) {
+  if (!p->space) return no_camera();
+  double *normal = cq_alloc((size_t)n + 1, 9 * sizeof *normal, "triangles of a picture");
+  uint32_t *tint = cq_alloc((size_t)n + 1, 3 * sizeof *tint, "triangles of a picture");
+  if (!normal || !tint) {
+    cq_free(normal);
+    cq_free(tint);
+    return CQ_MEMORY;
+  }
+  for (int64_t i = 0; i < n; i++) {
+    const double *x = corners + 9 * i;
+    double a[3], b[3], to_eye[3], *across = normal + 9 * i;
+    for (int d = 0; d < 3; d++) {
+      a[d] = x[3 + d] - x[d];
+      b[d] = x[6 + d] - x[d];
+      to_eye[d] = p->space->def.eye[d] - x[d];
+    }
+    cross3(a, b, across);
+    if (!normalize3(across)) across[1] = 1;
+    if (dot3(across, to_eye) < 0) for (int d = 0; d < 3; d++) across[d] = -across[d];
+    for (int k = 0; k < 3; k++) {
+      if (k) memcpy(across + 3 * k, across, 3 * sizeof *across);
+      tint[3 * i + k] = rgba[i];
+    }
+  }
+  cq_status status = draw_facets(p, n, corners, normal, tint);
+  cq_free(normal);
+  cq_free(tint);
+  return status;
+}

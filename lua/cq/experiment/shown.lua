@@ -1,0 +1,225 @@
+-- shown: what run:render is to show of a state, as the numbers and places that a picture takes.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local field = require "cq.base.field"
+local states = require "cq.state"
+local cables = require "cq.actuator.cable"
+
+local shown = {}
+
+-- ---- numbers of particles -----------------------------------------------------------------------------------------------------
+
+local derived = { "von_mises", "energy_density", "jacobian", "speed", "kinetic_energy" }
+local names, constants = { "signal", "density" }, {}
+for _, name in ipairs(derived) do names[#names + 1] = name end
+for _, entry in ipairs(field.list) do
+  if entry.owner == "constant" then names[#names + 1], constants[entry.name] = entry.name, entry end
+end
+constants.density = field.by_name.density
+
+---A value that the rollout of a state was given, or that its world has.
+function shown.value(state, name)
+  local set = state.roll.set[name]
+  return set and set.tensor or state.world.layout.base[name]
+end
+
+-- signal of each particle's actuators, -1 to 1, weighed; nil: nothing is actuated
+function shown.actuation(state, u)
+  local world = state.world
+  local layout = world.layout
+  local stresses, arrays = layout.stress.stresses, layout.arrays
+  if #stresses == 0 or not u then return nil end
+  local out = T.zeros { world.particle_count }
+  local data, signal, weight = out:data(), u:data(), shown.value(state, "actuation_weight"):data()
+  for e = 0, layout.stress.entry_count - 1 do
+    local p, stress = arrays.particle[e], stresses[arrays.actuator[e] + 1]
+    data[p] = data[p] + weight[e] * signal[stress.signal]
+  end
+  for p = 0, world.particle_count - 1 do data[p] = math.max(-1, math.min(1, data[p])) end
+  return out
+end
+
+-- a constant of the materials {n}; of bodies without it: no number
+local function constant(state, name)
+  if name ~= "density" then
+    local value = shown.value(state, name)
+    if not value then is.fail("run:render: no material of this world has the constant %s", name) end
+    return value
+  end
+  return shown.value(state, "mass") / shown.value(state, "volume")
+end
+
+-- what `by` names, as a function of a state and the signals of its control step
+local function reader(by, what)
+  if text.is_callable(by) and not T.is_tensor(by) then return by end
+  if T.is_tensor(by) then return function() return by end end
+  if by == "signal" then
+    return function(state, u) return shown.actuation(state, u) or T.zeros { state.world.particle_count } end
+  elseif constants[by] then
+    return function(state) return constant(state, by) end
+  elseif states.quantity(by) then
+    return function(state) return state:gather(nil, by) end
+  end
+  is.fail("%s must be one of \"%s\", a function of the state or a tensor, got %s", what, table.concat(names, '", "'), text.describe(by))
+end
+
+-- {n} of a state
+local function numbers(read, state, u, what)
+  local values = T.as_tensor(read(state, u))
+  local n = state.world.particle_count
+  if values.rank ~= 1 or values:size(1) ~= n then
+    is.fail("run:render: %s must give a number for each of the %d particles, got a tensor {%s}", what, n, table.concat(values:shape(), ", "))
+  end
+  return values
+end
+
+local titles = { von_mises = "von Mises stress", young = "Young's modulus", poisson = "Poisson's ratio", jacobian = "J", signal = "signal" }
+
+-- fields of a table, or what stands for it
+local function with_by(given, has_by)
+  if type(given) == "table" and not T.is_tensor(given) and has_by then return given end
+  return { by = given }
+end
+
+---@class run.render.colour.def : cq.Picture.scale.def
+---@field by string|fun(state: cq.State, u: cq.Tensor?): cq.Tensor   a quantity, a constant of the materials, "signal", or a function that
+---  gives a number for each particle of the world {n}
+
+local colour_spec = is.define("run:render colour", {
+  by = is.any(), label = is.string { optional = true }, unit = is.string { optional = true },
+  range = is.vector { size = 2, optional = true }, categories = is.list(is.string(), { min = 1, optional = true }),
+  palette = is.one_of { "rising", "signed", "tension", optional = true },
+})
+
+---What particles are coloured by: a function of state and signals that gives {n}, and the scale of it.
+---@return function? read, table scale
+function shown.colour(given)
+  if given == nil then return nil, {} end
+  local def = colour_spec(with_by(given, type(given) == "table" and given.by ~= nil))
+  local info = type(def.by) == "string" and (constants[def.by] or states.quantity(def.by)) or nil
+  local read = reader(def.by, "run:render: colour")
+  local signal = def.by == "signal"
+  local scale = {
+    label = def.label or titles[def.by] or info and (info.name:gsub("_", " ")) or nil, unit = def.unit or info and info.unit,
+    range = def.range or (signal and { -1, 1 } or nil), palette = def.palette or (signal and "signed" or nil), categories = def.categories,
+  }
+  return function(state, u) return numbers(read, state, u, "colour") end, scale
+end
+
+---@class run.render.opacity.def
+---@field by string|cq.Tensor|fun(state: cq.State): cq.Tensor   as of colour
+---@field range? number[]      {2} numbers of particles that cannot be seen, and of those that hide what is behind; 0 and 1 unless given
+
+local opacity_spec = is.define("run:render opacity", { by = is.any(), range = is.vector { size = 2, default = { 0, 1 } } })
+
+---How opaque particles are: a function of state and signals that gives {n}.
+---@return function?
+function shown.opacity(given)
+  if given == nil then return nil end
+  local def = opacity_spec(with_by(given, type(given) == "table" and given.by ~= nil))
+  if not (def.range[1] < def.range[2]) then
+    is.fail("run:render opacity: range must rise, got { %s, %s }", text.number(def.range[1]), text.number(def.range[2]))
+  end
+  local read = reader(def.by, "run:render: opacity")
+  return function(state, u)
+    return (numbers(read, state, u, "opacity") - def.range[1]) / (def.range[2] - def.range[1])
+  end
+end
+
+-- ---- arrows and goals ---------------------------------------------------------------------------------------------------------
+
+local ARROWS = 90          -- of particles, about
+
+---@class run.render.arrows.def
+---@field by "velocity"|fun(state: cq.State, u: cq.Tensor?): cq.Tensor|number[][], (cq.Tensor|number[][])?   vectors {n, dim} of the
+---  world's particles, or places and vectors {k, dim}
+---@field every? integer    one particle of so many has an arrow; about 90 have one unless given
+---@field scale? number     [length] of an arrow for each unit of the vector; by the longest one unless given
+---@field label? string     what they are, in the legend
+---@field unit? string      of the vectors
+---@field colour? string    "#rrggbb"
+
+local arrows_spec = is.define("run:render arrows", {
+  by = is.any_of { is.one_of { "velocity" }, is.callable() }, every = is.integer { min = 1, optional = true },
+  scale = is.number { above = 0, optional = true }, label = is.string { optional = true }, unit = is.string { optional = true },
+  colour = is.string { optional = true },
+})
+
+-- every so many rows of places and vectors
+local function thinned(at, vector, every)
+  local keep = {}
+  for p = 1, at:size(1), every do keep[#keep + 1] = p end
+  return at:gather(keep, 1), vector:gather(keep, 1)
+end
+
+---Arrows: a function of state and signals that gives what a picture takes.
+---@return function?
+function shown.arrows(given)
+  if given == nil then return nil end
+  local def = arrows_spec(with_by(given, type(given) == "table" and not text.is_callable(given)))
+  local by = def.by == "velocity" and function(state) return state:velocities() end or def.by
+  local label, unit = def.label or def.by == "velocity" and "velocity" or nil, def.unit or def.by == "velocity" and "length/time" or nil
+  return function(state, u)
+    local at, vector = by(state, u)
+    if vector == nil then
+      at, vector = state:positions(), T.as_tensor(at)
+      local n = at:size(1)
+      if vector.rank ~= 2 or vector:size(1) ~= n then
+        is.fail("run:render: arrows must give a vector for each of the %d particles, or places and vectors; got a tensor {%s}", n,
+          table.concat(vector:shape(), ", "))
+      end
+      at, vector = thinned(at, vector, def.every or math.max(1, math.floor(n / ARROWS)))
+    elseif def.every then
+      at, vector = thinned(T.as_tensor(at), T.as_tensor(vector), def.every)
+    end
+    return { at = at, vector = vector, scale = def.scale, label = label, unit = unit, colour = def.colour }
+  end
+end
+
+---Goals: a function of state and signals that gives a list.
+---@return function
+function shown.goals(given)
+  if given == nil then return function() return {} end end
+  if text.is_callable(given) and not T.is_tensor(given) then
+    return function(state, u)
+      local list = given(state, u)
+      if type(list) ~= "table" then is.fail("run:render: goals must give a list of places, got %s", text.describe(list)) end
+      return list
+    end
+  end
+  if type(given) ~= "table" then is.fail("run:render: goals must be a list of places, or a function that gives one, got %s", text.describe(given)) end
+  return function() return given end
+end
+
+-- ---- cables and walls ---------------------------------------------------------------------------------------------------------
+
+---Cables of a state, with tensions where the signals are known.
+function shown.cables(state, u, position)
+  local told = u and { signals = u:data(), value = function(name) return shown.value(state, name) end }
+  return cables.paths(state.world, position:data(), told)
+end
+
+---The way that each wall has made since the start; nil: none has moved.
+function shown.wall_offset(state)
+  local world, roll, out = state.world, state.roll, {}
+  local dim, dt, walls = world.dim, world.control_dt, #world.walls
+  local motion, set, moves = roll.wall_motion and roll.wall_motion.tensor:data(), roll.set.wall_velocity, false
+  local fixed = walls > 0 and (set and set.tensor or world.layout.base.wall_velocity):data()
+  local each = set and set.tensor.count == dim      -- one velocity for all walls
+  for k, wall in ipairs(world.walls) do
+    out[k] = {}
+    for d = 1, dim do
+      local way = 0
+      if wall.moves and motion then
+        for step = 0, state.step - 1 do way = way + dt * motion[(step * walls + k - 1) * dim + d - 1] end
+      elseif wall.moves then
+        way = state.time * fixed[each and d - 1 or (k - 1) * dim + d - 1]
+      end
+      out[k][d], moves = way, moves or way ~= 0
+    end
+  end
+  return moves and out or nil
+end
+
+return shown

@@ -1,0 +1,68 @@
+-- camera: where a scene of space is looked at from, so that what is to be seen fills the picture, however high it is.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+
+local camera = {}
+
+local AHEAD = { 0.48, 0.36, 0.80 }     -- from the target to the eye: a little from above, from the front and from the right
+local FIELD = 0.6                      -- [radian] vertical
+local FILLED = 0.92                    -- share of the picture's sides that may be taken
+
+---@class cq.Picture.camera.def
+---@field eye number[]                  [length]
+---@field target number[]               [length]
+---@field field_of_view? number         vertical [radian]
+
+local spec = is.define("cq.Picture camera", {
+  eye = is.vector { size = 3 }, target = is.vector { size = 3 }, field_of_view = is.number { above = 0, below = 3, default = FIELD },
+})
+
+---What a scene was given, checked: a camera that stays, or a function of the time and the centre of the bodies.
+function camera.check(given)
+  if text.is_callable(given) then return given end
+  if type(given) ~= "table" then
+    is.fail("cq.Picture.scene: camera must be { eye =, target = }, or a function of time and the bodies' centre that gives it, got %s",
+      text.describe(given))
+  end
+  local fixed = spec(given)
+  return function() return fixed end
+end
+
+local function dot(a, b) return a[1] * b[1] + a[2] * b[2] + a[3] * b[3] end
+
+-- how far away from a target the whole of a box is seen
+local function distance(box, target, aspect)
+  local forward, right = { -AHEAD[1], -AHEAD[2], -AHEAD[3] }, { AHEAD[3], 0, -AHEAD[1] }
+  local length = math.sqrt(dot(right, right))
+  right[1], right[3] = right[1] / length, right[3] / length
+  local up = { right[2] * forward[3] - right[3] * forward[2], right[3] * forward[1] - right[1] * forward[3], right[1] * forward[2] - right[2] * forward[1] }
+  local tall, away = FILLED * math.tan(FIELD / 2), 0
+  for k = 0, 7 do
+    local q = {}
+    for d = 1, 3 do q[d] = (math.floor(k / 2 ^ (d - 1)) % 2 == 0 and box.lower[d] or box.upper[d]) - target[d] end
+    local reach = math.max(math.abs(dot(q, up)) / tall, math.abs(dot(q, right)) / (tall * aspect))
+    away = math.max(away, reach - dot(q, forward))
+  end
+  return away
+end
+
+---Where a scene is seen from now: its own camera, or one that shows all of a box.
+---@param scene cq.PictureScene
+---@param now table       time, centre and box of what is to be seen
+---@return number[] eye, number[] target, number field_of_view
+function camera.now(scene, now)
+  if scene.camera then
+    local given = scene.camera(now.time or 0, now.centre)
+    if type(given) ~= "table" then is.fail("cq.Picture.scene: the camera's function must give { eye =, target = }, got %s", text.describe(given)) end
+    if given.field_of_view == nil or getmetatable(given) then given = spec(given) end
+    return given.eye, given.target, given.field_of_view
+  end
+  local target = {}
+  for d = 1, 3 do target[d] = (now.box.lower[d] + now.box.upper[d]) / 2 end
+  local away = distance(now.box, target, scene.width / scene.height) / scene.zoom
+  local eye = {}
+  for d = 1, 3 do eye[d] = target[d] + away * AHEAD[d] end
+  return eye, target, FIELD
+end
+
+return camera

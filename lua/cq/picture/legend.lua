@@ -1,0 +1,69 @@
+-- legend: what is written over a picture: its labels, and what its colours and arrows mean.
+local colour = require "cq.base.colour"
+local paint = require "cq.picture.paint"
+local ruler = require "cq.picture.ruler"
+local text = require "cq.base.text"
+
+local legend = {}
+
+local HALO = "#ffffffd0"           -- under what is written, for it to be readable on walls too
+
+---Writes a line that can be read on anything.
+---@param line table      as canvas:text takes it
+function legend.write(canvas, line)
+  canvas:text { x = line.x, y = line.y, size = line.size, align = line.align, text = line.text, weight = 2 + 0.25 * line.size, colour = HALO }
+  canvas:text(line)
+end
+
+---Lines at the top left.
+function legend.labels(scene, label)
+  for k, line in ipairs(type(label) == "string" and { label } or label or {}) do
+    legend.write(scene.canvas, { x = 20, y = 16 + 20 * k, size = k == 1 and 12 or 10, text = line, colour = k == 1 and paint.ink or paint.faint })
+  end
+end
+
+local function actuation(canvas, right, y)
+  local wide = 90
+  canvas:rectangle(right - wide, y, wide, 8, HALO)
+  for i = 0, wide - 1 do
+    local u = 2 * (i + 0.5) / wide - 1
+    local target = u < 0 and paint.negative or paint.positive
+    canvas:rectangle(right - wide + i, y, 1, 8, colour.number(target, 0.9 * math.abs(u)^0.7))
+  end
+  for i, mark in ipairs { "-1", "0", "1" } do
+    legend.write(canvas, { x = right - wide + (i - 1) * wide / 2, y = y + 21, size = 8, align = "centre", text = mark, colour = paint.faint })
+  end
+  legend.write(canvas, { x = right - wide - 12, y = y + 8, size = 9, align = "right", text = "actuation", colour = paint.faint })
+  return y + 36
+end
+
+-- an arrow as long as one of a round size is in the picture
+local function arrow(scene, canvas, arrows, right, y)
+  if not (arrows.longest > 0) then return y end
+  local pixels = arrows.scale * scene.pixels_of_length
+  local size = ruler.step(arrows.longest, 1.6)
+  if size * pixels > 160 then size = ruler.step(arrows.longest, 5) end
+  local wide = math.max(size * pixels, 12)
+  local head = math.min(10, 0.5 * wide)
+  canvas:rectangle(right - wide, y + 4, wide - head + 1, 2.6, arrows.colour)
+  canvas:polygon({ { right - head, y }, { right, y + 5.3 }, { right - head, y + 10.6 } }, arrows.colour)
+  local size_text = text.number(size) .. (arrows.unit and " " .. arrows.unit or "")
+  legend.write(canvas, { x = right - wide - 10, y = y + 10, size = 9, align = "right",
+    text = arrows.label and ("%s %s"):format(arrows.label, size_text) or size_text, colour = paint.ink })
+  return y + 26
+end
+
+---What the colours and arrows of a frame mean, one below the other at the top right of a canvas.
+---@param scene cq.PictureScene
+---@param canvas cq.Canvas
+---@param what { valued: boolean, actuated: boolean, arrows: table? }
+---@return number y       [pixel] below them
+function legend.draw(scene, canvas, what)
+  local right, y = canvas.width - 20, 22
+  if what.valued then y = scene.scale:legend(canvas, right, y, legend.write)
+  elseif what.actuated then y = actuation(canvas, right, y) end
+  if scene.tensions_told then y = scene.tension:legend(canvas, right, y, legend.write) end
+  return what.arrows and arrow(scene, canvas, what.arrows, right, y) or y
+end
+
+return legend
