@@ -136,8 +136,8 @@ describe("an experiment with constraints", function()
   end)
 
   it("stops at Ctrl-C, within an evaluation too, and saves", function()
-    local run, calls = nil, 0
-    run = experiment(slsqp(), { objective = { effort = function(u) return u:square():mean() end, final = function(state)
+    local calls = 0
+    local run = experiment(slsqp(), { objective = { effort = function(u) return u:square():mean() end, final = function(state)
       calls = calls + 1
       if calls == 6 then C.cq_interrupt(1) end
       return 0 * height(state)

@@ -165,6 +165,22 @@ describe("a solve by a library", function()
     end
   end)
 
+  it("ends a script by Ctrl-C without an error", function()
+    for _, make in ipairs { "cq.Optimizer.nlopt { algorithm = 'slsqp' }", "cq.Optimizer.ipopt()" } do
+      local result = process.cqlua { "-e", ([[
+        local ffi, n = require "ffi", 0
+        ffi.cdef "int raise(int);"
+        local s = %s:solve(cq.param { -1, 1 }, function(x)
+          n = n + 1
+          if n == 3 then ffi.C.raise(2) end
+          return (1 - x[1]):square() + 100 * (x[2] - x[1]:square()):square()
+        end, { iterations = 99 })
+        print(s.status, s.evaluations)]]):format(make) }
+      assert.equal(130, result.code)
+      assert.equal("interrupted\t3\n", result.out)
+    end
+  end)
+
   it("goes on within and after its stages", function()
     local far = { start = { 3, 3, 3, 3 }, f = problems.rosen_suzuki.f, constraints = problems.rosen_suzuki.constraints }
     for _, kind in ipairs { "slsqp", "ipopt" } do

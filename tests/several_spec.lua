@@ -145,6 +145,17 @@ describe("several numbers of a rollout", function()
     end, p)
   end)
 
+  it("with walls that move", function()
+    local world = scene.world(scene.robot())
+    local p = { motion = T.param(spread({ STEPS, 1, 2 }, 0.01, 0.1)), velocity = T.param(spread({ world.particle_count, 2 }, -1.5, 0.3)) }
+    local _, grads = check_each(function(q)
+      local roll = world:rollout { steps = STEPS, robot = world.robot:with { velocity = q.velocity }, wall_velocity = q.motion, contact = true,
+        running = function(state) return state:contact(1).normal end }
+      return { x = roll.state:center("foot")[1], push = roll.running:sum(), all = roll.contact.tangential:sum() }
+    end, p)
+    assert.is_true(grads.x.motion:abs():max():item() > 0 and grads.push.motion:abs():max():item() > 0)
+  end)
+
   it("have the slopes of differences, through contact", function()
     local world = scene.world(scene.robot())
     local f, p = fields_of(world, drivers["a network of the engine"], { contact = true })

@@ -171,7 +171,7 @@ function Optimizer:drive(solver)
 end
 
 ---Minimises f from params on, which become the best point found: a loop of evaluations and updates, with a report. Ctrl-C ends it
----before the next evaluation; state or folder go on from there. Constraints need cq.Optimizer.augmented_lagrangian, nlopt or ipopt, and
+---before the next evaluation; state or folder go on from there, and without them the optimizer begins anew. Constraints need cq.Optimizer.augmented_lagrangian, nlopt or ipopt, and
 ---are kept up to their tolerances. Errors: a number that is not finite; one that f does not give; a parameter that reaches none.
 ---@param params any            params, or tensors in nested tables, with their bounds
 ---@param f fun(params: any): cq.Tensor|table<string, cq.Tensor|number>, ...   the objective, or a table of named numbers with it

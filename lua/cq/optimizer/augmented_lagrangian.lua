@@ -55,14 +55,26 @@ local function norm_of(grads)
   return math.sqrt(sum)
 end
 
+-- the first multiplier and penalty of a constraint, unless it has them
+local function begin(self, c, penalty, violation)
+  if self.penalties[c.name] then return end
+  self.multipliers[c.name], self.penalties[c.name], self.before[c.name] = 0, math.min(penalty, self.penalty_max), violation
+end
+
+local function is_new(self, constraints)
+  for _, c in ipairs(constraints) do
+    if not self.penalties[c.name] then return true end
+  end
+  return false
+end
+
 -- Penalties by which the term of each constraint, were it violated as it is now or by its scale, pulls as much as the objective; all of
 -- them alike where that does not pull.
 local function choose_penalties(self, solver, norms)
   for k, c in ipairs(solver.constraints) do
     local violation = solver.judged[k]
     local pull = norms[c.name] * (violation > 0 and violation or c.scale)
-    local penalty = pull > 0 and (norms.objective > 0 and norms.objective or 1) / pull or 1
-    self.multipliers[c.name], self.penalties[c.name], self.before[c.name] = 0, math.min(penalty, self.penalty_max), violation
+    begin(self, c, pull > 0 and (norms.objective > 0 and norms.objective or 1) / pull or 1, violation)
   end
 end
 
@@ -99,11 +111,7 @@ local function evaluate(self, solver, whole)
   local sum
   local _, grads = solver:evaluate(function(values, judged)
     local weights
-    for k, c in ipairs(solver.constraints) do
-      if not self.penalties[c.name] then
-        self.multipliers[c.name], self.penalties[c.name], self.before[c.name] = 0, self.penalty, judged[k]
-      end
-    end
+    for k, c in ipairs(solver.constraints) do begin(self, c, self.penalty, judged[k]) end
     sum, weights = lagrangian_of(self, solver, values)
     for name, weight in pairs(weights) do
       if weight == 0 and not whole then weights[name] = nil end
@@ -207,7 +215,7 @@ function AugmentedLagrangian:drive(solver)
   local whole = true
   while solver:goes_on() do
     local stage = solver.stage
-    local choose = #solver.constraints > 0 and not self.penalty and not next(self.penalties)
+    local choose = not self.penalty and is_new(self, solver.constraints)
     local lagrangian, grads = (choose and evaluate_each or evaluate)(self, solver, whole)
     whole = false
     if solver.stage ~= stage then next_loop(self) end

@@ -6,8 +6,6 @@ local text = require "cq.base.text"
 local driven = require "cq.optimizer.driven"
 local library = require "cq.optimizer.library"
 
-local DOUBLE = ffi.sizeof "double"
-
 local declarations = [[
 typedef struct nlopt_opt_s *nlopt_opt;
 typedef double (*nlopt_func)(unsigned n, const double *x, double *gradient, void *data);

@@ -2,6 +2,7 @@
 local is = require "cq.base.schema"
 local T = require "cq.tensor"
 local message = require "cq.base.message"
+local option = require "cq.option"
 local constraint = require "cq.optimizer.constraint"
 local solver = require "cq.optimizer.solver"
 
@@ -86,6 +87,7 @@ function solve.run(optimizer, params, f, fields)
   local constraints = constraint.list(def.constraints, constraint_spec, "optimizer:solve")
   solve.check(optimizer, constraints, def.stages, "optimizer:solve")
   T.leaves.trainable(params, "optimizer:solve")
+  if option.program.check then def.iterations = math.min(def.iterations, 1) end
   local run = open(def)
   local problem = solver.new {
     optimizer = optimizer, params = params, f = named(f), constraints = constraints, iterations = def.iterations, stages = def.stages,

@@ -95,7 +95,8 @@ function Solver:note(fields)
   self.noted = self.evaluations
   if self.run then self.run:record(row) end
   if self.after then self.after(self.evaluations, values, self.params) end
-  if self.run and C.cq_clock() - self.run.saved_at >= 5 then self:save() end
+  -- a log of many points may be large
+  if self.run and C.cq_clock() - self.run.saved_at >= math.max(5, 20 * (self.saving or 0)) then self:save() end
 end
 
 ---Is there another evaluation to be made?
@@ -151,9 +152,10 @@ end
 
 ---Saves into the folder of the run.
 function Solver:save()
-  local state = self:state()
+  local began, state = C.cq_clock(), self:state()
   self.run:save(self.noted, state.params, state)
   if self.best then T.save(self.run:path "best.bin", boxed(self.best.params)) end
+  self.saving = C.cq_clock() - began
 end
 
 -- ---- solving --------------------------------------------------------------------------------------------------------
