@@ -1,4 +1,5 @@
--- constraint: a named number that must be at most, or equal to, another. What is said of it, and by how much it is missed.
+-- constraint: a named number that must be at most, or equal to, another. What is said of it, and by how much it is
+-- missed.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 
@@ -36,7 +37,8 @@ local function one_of(def, what, known)
   end
   local limit = def.at_most or def.equal
   local scale = limit ~= 0 and math.abs(limit) or 1
-  return { name = def.name, limit = limit, equal = def.equal ~= nil, tolerance = def.tolerance or TOLERANCE * scale, scale = scale }
+  return { name = def.name, limit = limit, equal = def.equal ~= nil, tolerance = def.tolerance or TOLERANCE * scale,
+    scale = scale }
 end
 
 ---Checks a list of definitions.

@@ -1,5 +1,5 @@
--- solver: the part of optimizer:solve that all methods share. It evaluates the user's function at the present parameters, judges
--- constraints, keeps the best point, writes the history, and knows when to stop. A method drives it:
+-- solver: the part of optimizer:solve that all methods share. It evaluates the user's function at the present
+-- parameters, judges constraints, keeps the best point, writes the history, and knows when to stop. A method drives it:
 --
 --   while solver:goes_on() do
 --     local values, grads = solver:evaluate(plan)      -- counts, judges, keeps
@@ -121,7 +121,8 @@ local function restore(self, saved)
 end
 
 solver.saved_fields = {
-  evaluations = is.integer { min = 0 }, params = is.table(), optimizer = is.table(), best = is.table { optional = true },
+  evaluations = is.integer { min = 0 }, params = is.table(), optimizer = is.table(),
+  best = is.table { optional = true },
   stage = is.integer { min = 1 },
 }
 
@@ -145,7 +146,8 @@ end
 ---@return table
 function Solver:state()
   return {
-    evaluations = self.evaluations, params = T.leaves.snapshot(boxed(self.params)), optimizer = self.optimizer:state(), best = self.best,
+    evaluations = self.evaluations, params = T.leaves.snapshot(boxed(self.params)), optimizer = self.optimizer:state(),
+    best = self.best,
     stage = self.stage_at,
   }
 end
@@ -199,7 +201,8 @@ end
 local function fail_evaluation(self, problem)
   local saved = self.run and pcall(self.save, self)
   if saved and self.best then
-    message.note("kept in %s: the parameters after iteration %d, and the best, of iteration %d, in best.bin", self.run.folder, self.noted,
+    message.note("kept in %s: the parameters after iteration %d, and the best, of iteration %d, in best.bin",
+      self.run.folder, self.noted,
       self.best.iteration)
   end
   if type(problem) == "string" then
