@@ -139,6 +139,18 @@ describe("several numbers of a rollout", function()
     assert.equal(STEPS + 1, seen)
   end)
 
+  it("make no control step again where the memo keeps all of them", function()
+    local world = scene.world(scene.robot())
+    local f, p = fields_of(world, drivers["signals known before"], {})
+    local tape = cq.tape.new()
+    local numbers = cq.tape.with(tape, f, p)
+    world:timers(true)
+    for _, name in ipairs { "place", "speed", "stress", "place" } do tape:backward(numbers[name], nil, true) end
+    local seconds = world:timers()
+    assert.is_true(seconds.p2g_adj > 0)
+    assert.equal(0, seconds.p2g)
+  end)
+
   it("of a batch, and of two rollouts in one", function()
     local world = scene.world(scene.robot())
     local u = T.param(spread({ STEPS, 2 }, -0.8, 0.8))

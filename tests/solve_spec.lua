@@ -213,6 +213,8 @@ describe("a mistake in a solve", function()
       { "optimizer:solve: resume needs the folder that the solve has written; state goes on from a solution",
         { resume = true } },
       { "optimizer:solve: the state was not made by optimizer:solve: evaluations must be a whole number at least 0, got nil", { state = {} } },
+      { "optimizer:solve: f gives a number named seconds, which the history has already; give it another name (iteration 1",
+        {}, function(p) return { objective = p.x:sum(), seconds = 1 } end },
       { "optimizer:solve: f must give a number named objective", {}, function(p) return { high = p.x:sum() } end },
       { 'optimizer:solve: f must give a table of named numbers, such as { objective = ..., height = ... }, got "x"', {},
         function() return "x" end },

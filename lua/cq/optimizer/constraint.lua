@@ -21,10 +21,13 @@ constraint.fields = {
   tolerance = is.number { min = 0, optional = true },
 }
 
+-- columns that a history has anyway
+constraint.reserved = { iteration = true, loss = true, seconds = true, gradient = true, lagrangian = true, loop = true }
+
 -- names are columns of a history
 local function check_name(what, name, known)
   if name:find "[,%c\"]" then is.fail("%s: a name has no commas, quotes and line ends, got %q", what, name) end
-  if name == "iteration" or name == "loss" or name == "seconds" or name == "gradient" or name == "objective" then
+  if constraint.reserved[name] or name == "objective" then
     is.fail("%s: a constraint cannot be called %s, which the history has already", what, name)
   end
   if known[name] then is.fail("%s: two constraints are called %s", what, name) end

@@ -34,6 +34,11 @@ local solver = {}
 local function check_names(self, values)
   local what = self.what
   if values.objective == nil then is.fail("%s: f must give a number named objective", what) end
+  for name in pairs(values) do
+    if constraint.reserved[name] then
+      is.fail("%s: f gives a number named %s, which the history has already; give it another name", what, name)
+    end
+  end
   for _, c in ipairs(self.constraints) do
     if values[c.name] == nil then
       local known = T.leaves.sorted_keys(values)
