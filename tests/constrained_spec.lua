@@ -72,7 +72,8 @@ end
 -- what a rollout with these parameters says of the constraints
 local function measure(run, params)
   local highest = -math.huge
-  local roll = run:rollout(params, function(state) if state.step > 0 then highest = math.max(highest, height(state):item()) end end)
+  local roll = run:rollout(params, function(state) if state.step > 0 then highest = math.max(highest,
+    height(state):item()) end end)
   return {
     place = height(roll.state):item(), rest = roll.state:mean_square_velocity(run.robot):item(), highest = highest,
     strongest = params.controller.u:abs():max():item(), objective = params.controller.u:square():mean():item(),
@@ -81,7 +82,8 @@ end
 
 local function check_kept(values)
   assert.is_true(math.abs(values.place - 0.105) <= 1.01e-5, values.place)
-  assert.is_true(values.rest <= 1e-4 * (1 + 2e-4) and values.highest <= 0.1052 * (1 + 2e-4) and values.strongest <= 0.15 * (1 + 2e-4))
+  assert.is_true(values.rest <= 1e-4 * (1 + 2e-4) and values.highest <= 0.1052 * (1 + 2e-4)
+    and values.strongest <= 0.15 * (1 + 2e-4))
 end
 
 describe("an experiment with constraints", function()
@@ -117,7 +119,8 @@ describe("an experiment with constraints", function()
   end)
 
   it("goes on in its folder to the same bits", function()
-    for k, make in ipairs { lagrangian, function() return cq.Optimizer.nlopt { algorithm = "slsqp", objective_tolerance = 0 } end } do
+    for k, make in ipairs { lagrangian, function() return cq.Optimizer.nlopt { algorithm = "slsqp",
+      objective_tolerance = 0 } end } do
       local whole = experiment(make())
       whole:optimize { iterations = 24, folder = folder .. "/whole" .. k }
       experiment(make()):optimize { iterations = 9, folder = folder .. "/parts" .. k }
@@ -136,8 +139,9 @@ describe("an experiment with constraints", function()
   end)
 
   it("stops at Ctrl-C, within an evaluation too, and saves", function()
-    local run, calls = nil, 0
-    run = experiment(slsqp(), { objective = { effort = function(u) return u:square():mean() end, final = function(state)
+    local calls = 0
+    local run = experiment(slsqp(), { objective = { effort = function(u) return u:square():mean() end,
+      final = function(state)
       calls = calls + 1
       if calls == 6 then C.cq_interrupt(1) end
       return 0 * height(state)
@@ -158,7 +162,8 @@ describe("an experiment with constraints", function()
 
   it("says what cannot be kept, and by how much", function()
     local run = experiment(slsqp(), { constraints = {
-      { name = "place", equal = 0.12, final = height }, { name = "highest", at_most = 0.11, running = height, reduce = "max" },
+      { name = "place", equal = 0.12, final = height }, { name = "highest", at_most = 0.11, running = height,
+        reduce = "max" },
     } })
     local result = run:optimize { iterations = 25, folder = folder .. "/a" }
     assert.equal("infeasible", result.solution.status)
@@ -181,14 +186,16 @@ describe("an experiment with constraints", function()
     local report = experiment(slsqp()):check()
     assert.is_true(report.values.place > 0.09 and report.values.place < 0.11)
     says(sentence(function()
-      experiment(slsqp(), { constraints = { { name = "place", equal = 1, final = function() return "high" end } } }):check()
+      experiment(slsqp(), { constraints = { { name = "place", equal = 1,
+        final = function() return "high" end } } }):check()
     end), 'constraint place: final must give one number, got "high"')
   end)
 
   it("sums what runs, with the signals, to the slopes of differences", function()
     local u = T.param(T.full({ STEPS, 2 }, 0.1))
     local run = experiment(lagrangian(), { controller = cq.Controller.open_loop(u), constraints = {
-      { name = "sum", at_most = 1, running = function(state, signals) return height(state) * signals:square():sum() end },
+      { name = "sum", at_most = 1, running = function(state,
+        signals) return height(state) * signals:square():sum() end },
       { name = "mean", at_most = 1, running = height, reduce = "mean" },
       { name = "own", at_most = 1, running = height, reduce = function(x) return x[3] * x[4] end },
       { name = "of", at_most = 1, of = function(_, roll) return roll.state:center("trunk"):sum() end },
@@ -196,20 +203,24 @@ describe("an experiment with constraints", function()
     run:optimize { iterations = 1, folder = folder .. "/a" }
     local values = run.best.values
     local heights = {}
-    run:rollout({ controller = { u = T.full({ STEPS, 2 }, 0.1) } }, function(state) heights[state.step] = height(state):item() end)
+    run:rollout({ controller = { u = T.full({ STEPS, 2 }, 0.1) } },
+      function(state) heights[state.step] = height(state):item() end)
     local sum = 0
     for i = 1, STEPS do sum = sum + heights[i] end
     assert.is_true(math.abs(values.sum - 0.02 * sum) < 1e-12)
     assert.is_true(math.abs(values.mean - sum / STEPS) < 1e-12)
     assert.is_true(math.abs(values.own - heights[3] * heights[4]) < 1e-12)
     local function f(p)
-      local roll = run.world:rollout { steps = STEPS, controller = cq.Controller.open_loop(p), record = function(state, signals)
+      local roll = run.world:rollout { steps = STEPS, controller = cq.Controller.open_loop(p), record = function(state,
+        signals)
         return T.stack { height(state) * signals:square():sum(), signals:sum() }
       end }
       return roll.record:slice(1, 1, 2):sum() + 0.3 * roll.record:slice(2, 2, 2):square():sum()
     end
     local check = cq.check_gradient(f, u, { noise = 1e-8 })
-    for _, direction in ipairs(check.directions) do assert.is_true(direction.verdict ~= "wrong" and direction.error < 1e-3, tostring(check)) end
+    for _, direction in ipairs(check.directions) do
+      assert.is_true(direction.verdict ~= "wrong" and direction.error < 1e-3, tostring(check))
+    end
   end)
 end)
 
@@ -218,7 +229,8 @@ describe("a mistake in a constraint", function()
     local fields = { constraints = { constraint } }
     for key, value in pairs(more or {}) do fields[key] = value end
     return sentence(function()
-      experiment(fields.optimizer or slsqp(), fields):optimize { iterations = 3, folder = folder .. "/a", stages = fields.stages }
+      experiment(fields.optimizer or slsqp(), fields):optimize { iterations = 3, folder = folder .. "/a",
+        stages = fields.stages }
     end)
   end
 
@@ -227,23 +239,30 @@ describe("a mistake in a constraint", function()
     local cases = {
       { { equal = 1, final = one }, "cq.Experiment: constraint: name is missing, it must be a string" },
       { { name = "a", equal = 1 }, "cq.Experiment: constraint a needs one of final, running and of, got 0 of them" },
-      { { name = "a", equal = 1, final = one, of = one }, "cq.Experiment: constraint a needs one of final, running and of, got 2 of them" },
+      { { name = "a", equal = 1, final = one, of = one },
+        "cq.Experiment: constraint a needs one of final, running and of, got 2 of them" },
       { { name = "a", final = one }, "cq.Experiment: a needs either at_most or equal" },
-      { { name = "a,b", equal = 1, final = one }, 'cq.Experiment: a name has no commas, quotes and line ends, got "a,b"' },
+      { { name = "a,b", equal = 1, final = one },
+        'cq.Experiment: a name has no commas, quotes and line ends, got "a,b"' },
       { { name = "gradient", equal = 1, final = one }, "cq.Experiment: a constraint cannot be called gradient" },
-      { { name = "a", equal = 1, finale = one }, "cq.Experiment: constraint: unknown field finale (did you mean final?)" },
+      { { name = "a", equal = 1, finale = one },
+        "cq.Experiment: constraint: unknown field finale (did you mean final?)" },
       { { name = "a", equal = 1, final = function(s) return s:center "foot" end },
         "cq.Experiment: constraint a: final must give one number, got a tensor {2}" },
-      { { name = "a", equal = 1, final = function() end }, "cq.Experiment: constraint a: final must give one number, got nil" },
-      { { name = "a", equal = 1, of = function() return true end }, "cq.Experiment: constraint a: of must give one number, got true" },
+      { { name = "a", equal = 1, final = function() end },
+        "cq.Experiment: constraint a: final must give one number, got nil" },
+      { { name = "a", equal = 1, of = function() return true end },
+        "cq.Experiment: constraint a: of must give one number, got true" },
       { { name = "a", equal = 1, running = function(s) return s:center "foot" end },
         "cq.Experiment: constraint a: running must give one number, got a tensor {2}" },
-      { { name = "a", equal = 1, final = function(s) return height(s) / 0 end }, '"a" is inf, which is no finite number (iteration 1 of 3)' },
+      { { name = "a", equal = 1, final = function(s) return height(s) / 0 end },
+        '"a" is inf, which is no finite number (iteration 1 of 3)' },
     }
     for _, case in ipairs(cases) do says(refused(case[1]), case[2]) end
     says(refused({ name = "a", equal = 1, final = one }, { optimizer = cq.Optimizer.adam { rate = 1 } }),
       "cq.Optimizer.adam knows no constraints; put it into cq.Optimizer.augmented_lagrangian")
-    says(sentence(function() experiment(slsqp(), { constraints = {} }):optimize { iterations = 3, stages = { "feasible" } } end),
+    says(sentence(function() experiment(slsqp(), { constraints = {} }):optimize { iterations = 3,
+      stages = { "feasible" } } end),
       'run:optimize: a stage "feasible" needs constraints')
   end)
 end)

@@ -1,4 +1,5 @@
--- library: NLopt and IPOPT through the FFI: known solutions, errors and interruptions within callbacks, going on, missing libraries.
+-- library: NLopt and IPOPT through the FFI: known solutions, errors and interruptions within callbacks, going on,
+-- missing libraries.
 local cq = require "cq"
 local T = require "cq.tensor"
 local C = require("cq.base.engine").C
@@ -26,7 +27,8 @@ end
 
 local every = { "rosenbrock", "rosenbrock_in_disc", "parabola", "logarithm", "rosen_suzuki", "with_bounds" }
 local solved = {
-  slsqp = every, ipopt = every, auglag = every, mma = { "rosen_suzuki" }, ccsa = { "rosenbrock_in_disc", "rosen_suzuki" },
+  slsqp = every, ipopt = every, auglag = every, mma = { "rosen_suzuki" }, ccsa = { "rosenbrock_in_disc",
+  "rosen_suzuki" },
   lbfgs = { "rosenbrock" },
 }
 
@@ -71,13 +73,15 @@ describe("a method of a library", function()
   it("keeps constraints first, then minimises, where there are stages", function()
     local far = { start = { 3, 3, 3, 3 }, f = problems.rosen_suzuki.f, constraints = problems.rosen_suzuki.constraints }
     for _, kind in ipairs { "slsqp", "ccsa", "auglag", "ipopt" } do
-      local first = problems.solve(far, makers[kind](), { stages = { "feasible" } })
+      local first, x = problems.solve(far, makers[kind](), { stages = { "feasible" } })
       assert.equal("converged", first.status)
       assert.is_true(first.feasible)
       local both = problems.solve(far, makers[kind](), { stages = { "feasible", "objective" } })
       assert.equal("converged", both.status)
       near(-44, both.objective, 1e-3, kind)
-      assert.is_true(both.evaluations > first.evaluations)
+      -- the second stage begins where the first one has ended, with what was seen there
+      local second = problems.solve({ start = x:totable(), f = far.f, constraints = far.constraints }, makers[kind]())
+      assert.equal(first.evaluations + second.evaluations - 1, both.evaluations)
     end
   end)
 end)
@@ -147,7 +151,8 @@ describe("a solve by a library", function()
       end }
       local whole, x = problems.solve(problem, makers[kind](), { iterations = 40 })
       local part = problems.solve(problem, makers[kind](), { iterations = 12 })
-      local cut = problems.solve(problem, makers[kind](), { iterations = 40, after = function(i) if i == 12 then C.cq_interrupt(1) end end })
+      local cut = problems.solve(problem, makers[kind](), { iterations = 40,
+        after = function(i) if i == 12 then C.cq_interrupt(1) end end })
       C.cq_interrupt(0)
       assert.equal("interrupted", cut.status)
       assert.equal(12, cut.evaluations)
@@ -162,6 +167,22 @@ describe("a solve by a library", function()
         assert.is_true(x:equal(y), kind)
       end
       os.remove(path)
+    end
+  end)
+
+  it("ends a script by Ctrl-C without an error", function()
+    for _, make in ipairs { "cq.Optimizer.nlopt { algorithm = 'slsqp' }", "cq.Optimizer.ipopt()" } do
+      local result = process.cqlua { "-e", ([[
+        local ffi, n = require "ffi", 0
+        ffi.cdef "int raise(int);"
+        local s = %s:solve(cq.param { -1, 1 }, function(x)
+          n = n + 1
+          if n == 3 then ffi.C.raise(2) end
+          return (1 - x[1]):square() + 100 * (x[2] - x[1]:square()):square()
+        end, { iterations = 99 })
+        print(s.status, s.evaluations)]]):format(make) }
+      assert.equal(130, result.code)
+      assert.equal("interrupted\t3\n", result.out)
     end
   end)
 
@@ -209,7 +230,8 @@ describe("a solve by a library", function()
     message.warn = function(format, ...) told[#told + 1] = format:format(...) end
     for _, count in ipairs { 500, 501 } do
       for _, kind in ipairs { "slsqp", "ccsa", "lbfgs", "ipopt" } do
-        makers[kind]():solve(cq.param(cq.zeros { count }), function(x) return (x - 1):square():sum() end, { iterations = 1 })
+        makers[kind]():solve(cq.param(cq.zeros { count }), function(x) return (x - 1):square():sum() end,
+          { iterations = 1 })
       end
     end
     message.warn = before
@@ -224,11 +246,14 @@ describe("a mistake", function()
     says(sentence(function() cq.Optimizer.nlopt { algorithm = "slqsp" } end), 'got "slqsp" (did you mean slsqp?)')
     says(sentence(function() cq.Optimizer.nlopt { algorithm = "mma", inner = "lbfgs" } end),
       'inner and inner_iterations are for algorithm = "auglag", got "mma"')
-    says(sentence(function() problems.solve(problems.parabola, makers.mma()) end), "mma of NLopt takes no equalities, as that of parabola")
-    says(sentence(function() problems.solve(problems.rosen_suzuki, makers.lbfgs()) end), "lbfgs of NLopt takes no constraints")
+    says(sentence(function() problems.solve(problems.parabola, makers.mma()) end),
+      "mma of NLopt takes no equalities, as that of parabola")
+    says(sentence(function() problems.solve(problems.rosen_suzuki, makers.lbfgs()) end),
+      "lbfgs of NLopt takes no constraints")
     says(sentence(function() makers.slsqp():update({}, {}) end), "cq.Optimizer.nlopt has no update")
     says(sentence(function() makers.ipopt():update({}, {}) end), "cq.Optimizer.ipopt has no update")
-    says(sentence(function() cq.Optimizer.augmented_lagrangian { inner = makers.slsqp() } end), "got cq.Optimizer.nlopt")
+    says(sentence(function() cq.Optimizer.augmented_lagrangian { inner = makers.slsqp() } end),
+      "got cq.Optimizer.nlopt")
     says(sentence(function()
       makers.ipopt():solve(cq.param(1), function(x)
         return { objective = x * x, one = x, two = 2 * x }

@@ -26,7 +26,8 @@ problems.parabola = {
 -- HS7
 problems.logarithm = {
   start = { 2, 2 },
-  f = function(x) return { objective = (1 + x[1]:square()):log() - x[2], oval = (1 + x[1]:square()):square() + x[2]:square() } end,
+  f = function(x) return { objective = (1 + x[1]:square()):log() - x[2],
+  oval = (1 + x[1]:square()):square() + x[2]:square() } end,
   constraints = { { name = "oval", equal = 4, tolerance = 1e-4 } },
   at = { 0, math.sqrt(3) }, objective = -math.sqrt(3), flat = true,
 }
@@ -55,7 +56,8 @@ problems.with_bounds = {
   f = function(x)
     return { objective = x[1] * x[4] * (x[1] + x[2] + x[3]) + x[3], product = -x:prod(), sphere = x:square():sum() }
   end,
-  constraints = { { name = "product", at_most = -25, tolerance = 1e-5 }, { name = "sphere", equal = 40, tolerance = 1e-4 } },
+  constraints = { { name = "product", at_most = -25, tolerance = 1e-5 }, { name = "sphere", equal = 40,
+  tolerance = 1e-4 } },
   at = { 1, 4.742999643, 3.821149979, 1.379408293 }, objective = 17.0140173,
 }
 

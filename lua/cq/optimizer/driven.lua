@@ -1,8 +1,9 @@
--- driven: what methods of libraries share. They call back for values and gradients at points of their own choice. Each new point is an
--- evaluation, and is remembered: a solve that goes on shows the library the same numbers again, which takes it to where it was.
+-- driven: what methods of libraries share. They call back for values and gradients at points of their own choice. Each
+-- new point is an evaluation, and is remembered: a solve that goes on shows the library the same numbers again, which
+-- takes it to where it was.
 --
--- A callback from C must not be left by an error: whatever is raised in one is kept, the library is asked to stop, and it is raised
--- when the library has returned.
+-- A callback from C must not be left by an error: whatever is raised in one is kept, the library is asked to stop, and
+-- it is raised when the library has returned.
 local ffi = require "ffi"
 local C = require("cq.base.engine").C
 local is = require "cq.base.schema"
@@ -66,7 +67,8 @@ local function point(self, x)
   if self.last and self.vector:same(self.last.x:data(), x) then return self.last end
   local entry = self.log[self.seen + 1]
   if entry and not self.vector:same(entry.x:data(), x) then
-    is.fail("%s: the solve goes another way than it did before; it goes on only with the same method, options and function",
+    is.fail("%s: the solve goes another way than it did before; it goes on only with the same method, options "
+      .. "and function",
       self.solver.what)
   end
   entry = entry or evaluate(self, x)
@@ -111,9 +113,10 @@ local function copy(list)
   return out
 end
 
--- ---- an optimizer of a library ----------------------------------------------------------------------------------------------
+-- ---- an optimizer of a library -------------------------------------------------------------------------------------
 
--- Runs the library for one stage after another. run(optimizer, work) gives a verdict, clear(optimizer) frees what it has made.
+-- Runs the library for one stage after another. run(optimizer, work) gives a verdict, clear(optimizer) frees what it
+-- has made.
 local function drive(self, solver, run, clear)
   local work = work_of(self, solver)
   while true do
@@ -140,7 +143,8 @@ function driven.class(class_name, kind, run, clear)
   function class:solve(params, f, options) return require("cq.optimizer.solve").run(self, params, f, options) end
 
   function class.update()
-    is.fail("cq.Optimizer.%s has no update, for it makes its own loop; call optimizer:solve, or give it to an experiment", kind)
+    is.fail("cq.Optimizer.%s has no update, for it makes its own loop; call optimizer:solve, or give it to an "
+      .. "experiment", kind)
   end
 
   -- the points of the solve so far, by which it goes on

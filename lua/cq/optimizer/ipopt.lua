@@ -1,5 +1,5 @@
--- ipopt: the interior-point method of IPOPT (Waechter and Biegler, Mathematical Programming 106, 2006) through LuaJIT's FFI, with a
--- limited-memory quasi-Newton Hessian.
+-- ipopt: the interior-point method of IPOPT (Waechter and Biegler, Mathematical Programming 106, 2006) through LuaJIT's
+-- FFI, with a limited-memory quasi-Newton Hessian.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -8,27 +8,30 @@ local library = require "cq.optimizer.library"
 
 local DOUBLE = ffi.sizeof "double"
 
--- Bool is int up to version 3.13 and bool from 3.14 on: of a result only the lowest byte is read, and a callback gives 0 or 1.
+-- Bool is int up to version 3.13 and bool from 3.14 on: of a result only the lowest byte is read, and a callback gives
+-- 0 or 1.
 local declarations = [[
 typedef struct IpoptProblemInfo *IpoptProblem;
 typedef int (*ipopt_eval_f)(int n, double *x, int new_x, double *value, void *data);
 typedef int (*ipopt_eval_grad_f)(int n, double *x, int new_x, double *gradient, void *data);
 typedef int (*ipopt_eval_g)(int n, double *x, int new_x, int m, double *g, void *data);
-typedef int (*ipopt_eval_jac_g)(int n, double *x, int new_x, int m, int count, int *row, int *column, double *values, void *data);
-typedef int (*ipopt_eval_h)(int n, double *x, int new_x, double factor, int m, double *lambda, int new_lambda, int count, int *row,
-                            int *column, double *values, void *data);
-typedef int (*ipopt_intermediate)(int mode, int iteration, double objective, double primal, double dual, double mu, double step_norm,
-                                  double regularization, double alpha_dual, double alpha_primal, int trials, void *data);
-IpoptProblem CreateIpoptProblem(int n, double *x_L, double *x_U, int m, double *g_L, double *g_U, int nele_jac, int nele_hess,
-                                int index_style, ipopt_eval_f f, ipopt_eval_g g, ipopt_eval_grad_f grad_f, ipopt_eval_jac_g jac_g,
-                                ipopt_eval_h h);
+typedef int (*ipopt_eval_jac_g)(int n, double *x, int new_x, int m, int count, int *row, int *column, double *values,
+                                void *data);
+typedef int (*ipopt_eval_h)(int n, double *x, int new_x, double factor, int m, double *lambda, int new_lambda,
+                            int count, int *row, int *column, double *values, void *data);
+typedef int (*ipopt_intermediate)(int mode, int iteration, double objective, double primal, double dual, double mu,
+                                  double step_norm, double regularization, double alpha_dual, double alpha_primal,
+                                  int trials, void *data);
+IpoptProblem CreateIpoptProblem(int n, double *x_L, double *x_U, int m, double *g_L, double *g_U, int nele_jac,
+                                int nele_hess, int index_style, ipopt_eval_f f, ipopt_eval_g g,
+                                ipopt_eval_grad_f grad_f, ipopt_eval_jac_g jac_g, ipopt_eval_h h);
 void FreeIpoptProblem(IpoptProblem problem);
 uint8_t AddIpoptStrOption(IpoptProblem problem, const char *keyword, const char *value);
 uint8_t AddIpoptNumOption(IpoptProblem problem, const char *keyword, double value);
 uint8_t AddIpoptIntOption(IpoptProblem problem, const char *keyword, int value);
 uint8_t SetIntermediateCallback(IpoptProblem problem, ipopt_intermediate callback);
-int IpoptSolve(IpoptProblem problem, double *x, double *g, double *objective, double *mult_g, double *mult_x_L, double *mult_x_U,
-               void *data);
+int IpoptSolve(IpoptProblem problem, double *x, double *g, double *objective, double *mult_g, double *mult_x_L,
+               double *mult_x_U, void *data);
 ]]
 
 local N                            ---@type ffi.namespace*  once it is loaded
@@ -42,7 +45,7 @@ end
 
 local INFINITE = 2e19              -- what IPOPT takes for no bound
 
--- ---- callbacks, which give 1, or 0 when they have no answer -----------------------------------------------------------------
+-- ---- callbacks, which give 1, or 0 when they have no answer --------------------------------------------------------
 
 local function value_of(work)
   return ffi.cast("ipopt_eval_f", function(_, x, _, value)
@@ -89,7 +92,7 @@ local function hessian() return ffi.cast("ipopt_eval_h", function() return 0 end
 
 local function going_on(work) return ffi.cast("ipopt_intermediate", function() return work.stopped and 0 or 1 end) end
 
--- ---- one run of the library --------------------------------------------------------------------------------------------------
+-- ---- one run of the library ----------------------------------------------------------------------------------------
 
 local function bounds_of(from, count, sign)
   local out = ffi.new("double[?]", count)
@@ -113,7 +116,9 @@ end
 
 local function set(opt, name, value)
   local add = type(value) == "string" and N.AddIpoptStrOption or N.AddIpoptNumOption
-  if add(opt, name, value) == 0 then is.fail("cq.Optimizer.ipopt: IPOPT refuses the option %s = %s", name, tostring(value)) end
+  if add(opt, name, value) == 0 then
+    is.fail("cq.Optimizer.ipopt: IPOPT refuses the option %s = %s", name, tostring(value))
+  end
 end
 
 local function set_options(self, opt, constraints)
@@ -123,7 +128,9 @@ local function set_options(self, opt, constraints)
   set(opt, "tol", self.tolerance)
   set(opt, "constr_viol_tol", violation_of(constraints))
   for name, value in pairs { print_level = 0, max_iter = 2 ^ 31 - 1, limited_memory_max_history = self.history } do
-    if N.AddIpoptIntOption(opt, name, value) == 0 then is.fail("cq.Optimizer.ipopt: IPOPT refuses the option %s = %d", name, value) end
+    if N.AddIpoptIntOption(opt, name, value) == 0 then
+      is.fail("cq.Optimizer.ipopt: IPOPT refuses the option %s = %d", name, value)
+    end
   end
 end
 
@@ -131,7 +138,8 @@ local function prepare(self, work)
   local n, list = work.count, work.constraints
   local callbacks = { value_of(work), constraints_of(work), gradient_of(work), jacobian_of(work), hessian() }
   self.callbacks = callbacks
-  local opt = N.CreateIpoptProblem(n, bounds_of(work.vector.lower, n, -1), bounds_of(work.vector.upper, n, 1), #list, limits_of(list, -1),
+  local opt = N.CreateIpoptProblem(n, bounds_of(work.vector.lower, n, -1), bounds_of(work.vector.upper, n, 1), #list,
+    limits_of(list, -1),
     limits_of(list, 1), n * #list, 0, 0, unpack(callbacks))
   if opt == nil then is.fail("cq.Optimizer.ipopt: IPOPT cannot make a problem of %s", text.count(n, "parameter")) end
   self.opt = ffi.gc(opt, N.FreeIpoptProblem)
@@ -147,8 +155,10 @@ jit.off(optimize)
 local results = {
   [0] = "solved", [1] = "solved to an acceptable level", [2] = "converged to a point where constraints cannot be kept",
   [3] = "steps are too small", [4] = "parameters run away", [5] = "stopped", [6] = "a feasible point was found",
-  [-1] = "all iterations were made", [-2] = "the search for a feasible point failed", [-3] = "a step could not be computed",
-  [-10] = "too few degrees of freedom: more equalities than parameters", [-11] = "the problem is invalid", [-12] = "an option is invalid",
+  [-1] = "all iterations were made", [-2] = "the search for a feasible point failed",
+  [-3] = "a step could not be computed",
+  [-10] = "too few degrees of freedom: more equalities than parameters", [-11] = "the problem is invalid",
+  [-12] = "an option is invalid",
   [-13] = "a number is invalid", [-100] = "IPOPT failed", [-102] = "too little memory",
 }
 
@@ -173,7 +183,7 @@ local function clear(self)
   self.opt, self.callbacks = nil, nil
 end
 
--- ---- an optimizer ------------------------------------------------------------------------------------------------------------
+-- ---- an optimizer --------------------------------------------------------------------------------------------------
 
 ---IPOPT, from cq.Optimizer.ipopt.
 ---@class cq.Ipopt : cq.Optimizer

@@ -6,8 +6,6 @@ local text = require "cq.base.text"
 local driven = require "cq.optimizer.driven"
 local library = require "cq.optimizer.library"
 
-local DOUBLE = ffi.sizeof "double"
-
 local declarations = [[
 typedef struct nlopt_opt_s *nlopt_opt;
 typedef double (*nlopt_func)(unsigned n, const double *x, double *gradient, void *data);
@@ -47,15 +45,19 @@ local algorithms = {
   auglag = { name = "LD_AUGLAG", inequalities = true, equalities = true },
 }
 
-local SLSQP_MANY = 500             -- variables from which its dense matrices are felt: the cube of their number in every step
+-- variables from which its dense matrices are felt: the cube of their number in every step
+local SLSQP_MANY = 500
 
--- ---- one run of the library ------------------------------------------------------------------------------------------
+-- ---- one run of the library ----------------------------------------------------------------------------------------
 
--- constraints that are equal to their limits, or those that are at most; each by its scale, for NLopt takes all of them as they are
+-- constraints that are equal to their limits, or those that are at most; each by its scale, for NLopt takes all of them
+-- as they are
 local function of_kind(work, equal)
   local out = {}
   for k, c in ipairs(work.constraints) do
-    if c.equal == equal then out[#out + 1] = { at = k + 1, limit = c.limit, scale = c.scale, tolerance = c.tolerance / c.scale } end
+    if c.equal == equal then
+      out[#out + 1] = { at = k + 1, limit = c.limit, scale = c.scale, tolerance = c.tolerance / c.scale }
+    end
   end
   return out
 end
@@ -93,7 +95,9 @@ end
 
 local function make(self, algorithm, count)
   local opt = N.nlopt_create(N.nlopt_algorithm_from_string(algorithms[algorithm].name), count)
-  if opt == nil then is.fail("cq.Optimizer.nlopt: NLopt cannot make %s for %s", algorithm, text.count(count, "parameter")) end
+  if opt == nil then
+    is.fail("cq.Optimizer.nlopt: NLopt cannot make %s for %s", algorithm, text.count(count, "parameter"))
+  end
   opt = ffi.gc(opt, N.nlopt_destroy)
   N.nlopt_set_xtol_rel(opt, self.parameter_tolerance)
   return opt
@@ -121,8 +125,10 @@ local function optimize(opt, x, value) return N.nlopt_optimize(opt, x, value) en
 jit.off(optimize)
 
 local results = {
-  [1] = "success", [2] = "the objective fell to its goal", [3] = "the objective changes no more", [4] = "the parameters change no more",
-  [5] = "all evaluations were made", [6] = "time is over", [-1] = "NLopt failed", [-4] = "rounding errors end the progress",
+  [1] = "success", [2] = "the objective fell to its goal", [3] = "the objective changes no more",
+  [4] = "the parameters change no more",
+  [5] = "all evaluations were made", [6] = "time is over", [-1] = "NLopt failed",
+  [-4] = "rounding errors end the progress",
 }
 
 local INVALID, NO_MEMORY, ROUNDING, FORCED = -2, -3, -4, -5
@@ -130,7 +136,9 @@ local INVALID, NO_MEMORY, ROUNDING, FORCED = -2, -3, -4, -5
 local function verdict_of(self, result)
   local words = N.nlopt_get_errmsg(self.opt)
   self.message = words ~= nil and ffi.string(words) or results[result]
-  if result == INVALID or result == NO_MEMORY then is.fail("cq.Optimizer.nlopt: NLopt refuses: %s", self.message or "invalid arguments") end
+  if result == INVALID or result == NO_MEMORY then
+    is.fail("cq.Optimizer.nlopt: NLopt refuses: %s", self.message or "invalid arguments")
+  end
   if result == FORCED then
     self.message = nil
     return nil
@@ -150,7 +158,7 @@ local function clear(self)
   self.opt, self.callbacks = nil, nil
 end
 
--- ---- an optimizer ----------------------------------------------------------------------------------------------------
+-- ---- an optimizer --------------------------------------------------------------------------------------------------
 
 ---Algorithms of NLopt, from cq.Optimizer.nlopt.
 ---@class cq.Nlopt : cq.Optimizer
@@ -173,9 +181,11 @@ end
 
 ---@internal
 function Nlopt:check_size(count)
-  if count <= SLSQP_MANY or self.algorithm ~= "slsqp" and not (self.algorithm == "auglag" and self.inner == "slsqp") then return end
-  message.warn("cq.Optimizer.nlopt: slsqp with %d parameters: each of its steps takes time with the cube of their number, seconds at 1,000; "
-    .. "for so many take algorithm = \"mma\" or \"ccsa\" (no equalities), cq.Optimizer.ipopt or cq.Optimizer.augmented_lagrangian", count)
+  local dense = self.algorithm == "slsqp" or self.algorithm == "auglag" and self.inner == "slsqp"
+  if count <= SLSQP_MANY or not dense then return end
+  message.warn("cq.Optimizer.nlopt: slsqp with %d parameters: each of its steps takes time with the cube of their "
+    .. "number, seconds at 1,000; for so many take algorithm = \"mma\" or \"ccsa\" (no equalities), cq.Optimizer.ipopt "
+    .. "or cq.Optimizer.augmented_lagrangian", count)
 end
 
 function Nlopt:__tostring() return ("cq.Optimizer.nlopt { %s }"):format(self.algorithm) end
