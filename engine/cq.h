@@ -491,7 +491,7 @@ void cq_tensor_binary_adj(int32_t op, const cq_layout *layout, const double *con
 // y = condition ? a : b, with zeros for a NULL.
 void cq_tensor_select(int64_t count, const double *condition, const double *a, const double *b, double *y);
 void cq_tensor_reduce(int32_t op, const int64_t extent[3], const double *x, double *y);
-// Adds to grad_x; of equal extremes the first takes all of it. argmax, argmin, any and all have no gradient.
+// Adds to grad_x; of equal extremes the first takes all of it. argmax and argmin have no gradient.
 void cq_tensor_reduce_adj(int32_t op, const int64_t extent[3], const double *x, const double *y, double *grad_x,
                           const double *grad_y);
 void cq_tensor_scan(int32_t op, const int64_t extent[3], const double *x, double *y);
