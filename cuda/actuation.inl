@@ -2,7 +2,7 @@
 
 enum { SUM_THREADS = 256 };
 
-// packed entry k of the symmetric direction of an actuator; a pair counts once, as sigma has it once
+// row and column of the symmetric direction S_a of an actuator
 CQ_GPU double direction_at(const cq_actuation *d, const int32_t actuator, const int row, const int column) {
   return d->direction[((int64_t)actuator * CQ_DIM + row) * CQ_DIM + column];
 }

@@ -203,7 +203,7 @@ void cq_world_def_init(cq_world_def *def);
 void cq_wall_init(cq_wall *wall);
 cq_status cq_world_create(const cq_world_def *def, cq_world **world);
 void cq_world_destroy(cq_world *world);
-double cq_world_courant(const cq_world *world);          // (dt/substeps)/dx * max (sqrt((modulus+actuation)/rho) + |v|)
+double cq_world_courant(const cq_world *world);          // of all that waves, diffusion and cables ask for
 const char *cq_world_device(const cq_world *world);      // for people: device, instruction set, threads
 int32_t cq_world_device_kind(const cq_world *world);     // CQ_DEVICE_CPU or CQ_DEVICE_CUDA: what was taken
 
@@ -491,6 +491,7 @@ void cq_tensor_binary_adj(int32_t op, const cq_layout *layout, const double *con
 // y = condition ? a : b, with zeros for a NULL.
 void cq_tensor_select(int64_t count, const double *condition, const double *a, const double *b, double *y);
 void cq_tensor_reduce(int32_t op, const int64_t extent[3], const double *x, double *y);
+// Adds to grad_x; of equal extremes the first takes all of it. argmax and argmin have no gradient.
 void cq_tensor_reduce_adj(int32_t op, const int64_t extent[3], const double *x, const double *y, double *grad_x,
                           const double *grad_y);
 void cq_tensor_scan(int32_t op, const int64_t extent[3], const double *x, double *y);

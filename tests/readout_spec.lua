@@ -1,6 +1,8 @@
 -- derived readouts of a state: stress, energy and momentum, as users ask for them.
+local ffi = require "ffi"
 local cq = require "cq"
 local T = require "cq.tensor"
+local engine = require "cq.base.engine"
 local option = require "cq.option"
 local process = require "tests.process"
 local scene = require "tests.scene"
@@ -46,9 +48,13 @@ local function tumbling(world, turn)
   return T.tensor(velocity)
 end
 
-local quantities = { "position", "velocity", "affine", "deformation", "piola", "cauchy", "von_mises", "energy_density", "jacobian", "speed",
-  "kinetic_energy", "angular_momentum" }
-local rank = { position = 1, velocity = 1, affine = 2, deformation = 2, piola = 2, cauchy = 2, angular_momentum = 3 }
+-- all that the engine has, with their ranks
+local quantities, rank = {}, {}
+for id = 0, engine.C.CQ_QUANTITY_COUNT - 1 do
+  local info = engine.C.cq_quantity_describe(id)
+  local name = ffi.string(info.name)
+  quantities[#quantities + 1], rank[name] = name, info.rank
+end
 
 local function shape(dim, name, first)
   local out = {}
@@ -60,6 +66,15 @@ local function shape(dim, name, first)
 end
 
 describe("derived readouts", function()
+  it("are told to editors by their names", function()
+    local file = assert(io.open "lua/cq/state.lua")
+    local told = file:read("*a"):match "@alias cq.Quantity\n(.-)\n\n"
+    file:close()
+    for _, name in ipairs(quantities) do
+      assert(told:find(('"%s"'):format(name), 1, true), name .. " is missing in the alias cq.Quantity")
+    end
+  end)
+
   it("have the shapes that their ranks say, in 2D and 3D, alone, as rows and in a batch", function()
     for dim = 2, 3 do
       local world = scene.world(scene.robot { dim = dim })

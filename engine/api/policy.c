@@ -44,10 +44,10 @@ static cq_status check_policy(const cq_rollout *r, const cq_policy *p) {
 // numbers of one control step; of a scene: what was seen, then what each layer gives
 typedef struct Work {
   int64_t observed, changes, seen, values, outputs, signals;
-  double *observation;       // {batch, observed}
+  double *observation;       // {batch, observed}; backward its gradient
   double *grad_change;       // {batch, changes}
   double *value, *grad;      // {seen + values} of one scene
-  double *signal;            // {batch, actuators}
+  double *signal;            // {batch, actuators}; backward its gradient
 } Work;
 
 static cq_status work_take(const cq_rollout *r, const cq_policy *p, Work *w) {

@@ -2,7 +2,7 @@
 // area that F turns into a force at every step; and back.
 // A weight row holds what one actuator does to one chunk: the weights of its sixteen particles, and whose entries they are.
 
-// packed entry k of the symmetric direction of an actuator; a pair counts once, as sigma has it once
+// row and column of the symmetric direction S_a of an actuator
 CQ_INLINE double direction_at(const cq_model *m, const int32_t actuator, const int row, const int column) {
   return m->actuator_direction[((int64_t)actuator * CQ_DIM + row) * CQ_DIM + column];
 }

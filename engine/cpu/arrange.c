@@ -328,8 +328,8 @@ static void drop_prepared(cq_scene *s) {
   s->next_arrangement = NULL;
 }
 
-// One range of the new arrangement and of the new slice. Padding sits where the last particle does.
-static void fill(cq_scene *s, int32_t range) {
+// One range of the new arrangement, with the constants of its particles, and of the new slice. Padding sits where the last particle does.
+static void fill_range(cq_scene *s, int32_t range) {
   cq_arrangement *a = s->next_arrangement;
   const int32_t begin = s->range_start[range], end = s->range_start[range + 1], real_end = range_end(s, range);
   const int32_t *old = s->arrangement->order;
@@ -406,7 +406,7 @@ cq_status cq_arrange(cq_scene *s, cq_worker *worker) {
   cq_worker_wait(worker);
   sort_planes(s, worker, &b);
   cq_worker_wait(worker);
-  for (int32_t r = begin; r < end; r++) fill(s, r);
+  for (int32_t r = begin; r < end; r++) fill_range(s, r);
   cq_worker_wait(worker);
   if (worker->rank == 0) s->status = conclude(s);
   status = share_status(s, worker);

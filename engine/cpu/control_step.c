@@ -15,7 +15,8 @@ static double drift_of_rounding(const cq_scene *s) {
   return cells * (s->kernels->real_bytes == 4 ? (double)FLT_EPSILON : DBL_EPSILON) / 2;
 }
 
-static void load_material(cq_scene *s, const cq_worker *worker) {
+// the slots of all particles from the fields of this rollout
+static void make_slots(cq_scene *s, const cq_worker *worker) {
   int begin, end;
   cq_worker_share(worker, (int)s->model->particle_count, &begin, &end);
   for (int p = begin; p < end; p++) {
@@ -32,7 +33,7 @@ cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
     s->kernels->load_globals(s);
     s->kernels->clear_walls(s);
   }
-  load_material(s, worker);
+  make_slots(s, worker);
   cq_worker_wait(worker);
   if (s->status) return s->status;
   int begin, end;

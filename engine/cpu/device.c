@@ -258,7 +258,7 @@ static cq_status advance_scene(cq_scene *scene, cq_worker *worker, int32_t index
   return cq_scene_advance(scene, worker, c->steps ? c->steps + (int64_t)index * m->substeps : NULL);
 }
 
-// the first one
+// makes the first of the control steps
 static cq_status advance(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *made) {
   one_step first = step_of(device, controls, records, 0);
   const cq_status status = run(device, advance_scene, &first, &device->context->forward);
@@ -388,7 +388,7 @@ static cq_status reverse_scene(cq_scene *scene, cq_worker *worker, int32_t index
   return status;
 }
 
-// the last one
+// reverses the last of the control steps
 static cq_status reverse(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *made) {
   one_step last = step_of(device, controls, records, controls->count - 1);
   const cq_status status = run(device, reverse_scene, &last, &device->context->backward);

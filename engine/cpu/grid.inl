@@ -132,8 +132,8 @@ CQ_INLINE int32_t impulse_at(const cq_scene *s, const int32_t wall) {
   return CONTACT_WIDTH * (wall < 0 ? s->model->wall_count : wall);
 }
 
-// The contacts of one node, as contact_one has them, and what each gives: added to sum {walls + 1, CONTACT_WIDTH}.
-static void contacts_read(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], wall_real *sum) {
+// Applies the contacts of one node to its velocity, and adds what each of them gives to sum {walls + 1, CONTACT_WIDTH}.
+static void contact_and_measure_node(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], wall_real *sum) {
   for (int k = 0; k < contacts->count; k++) {
     real before[CQ_DIM], out[CONTACT_WIDTH];
     EACH(i) before[i] = v[i];
@@ -145,20 +145,21 @@ static void contacts_read(const cq_scene *s, const Contacts *contacts, real v[CQ
   }
 }
 
-// the masses of a row of nodes beside their velocities, where read_contacts finds them
+// the masses of a row of nodes beside their velocities, where contact_and_measure_column finds them
 CQ_INLINE void masses_put(const Row p, real *velocity) {
   real row[16];
   row_store(row, p);
   for (int k = CQ_DIM; k < 16; k += 4) velocity[k] = row[k];
 }
 
-// The contacts of a column whose velocities have the masses of the nodes beside them: they are taken away.
-static void read_contacts(const cq_scene *s, const cq_column *column, real *velocity, wall_real *sum) {
+// Applies the contacts of a column to its velocities, and adds what they give to sum. The masses of the nodes, which
+// masses_put left beside the velocities, are cleared.
+static void contact_and_measure_column(const cq_scene *s, const cq_column *column, real *velocity, wall_real *sum) {
   int64_t entry = column->wall_begin;
   Contacts contacts;
   for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++) {
     contacts_locate(s, column, z, velocity[4 * z + CQ_DIM], &contacts);
-    contacts_read(s, &contacts, velocity + 4 * z, sum);
+    contact_and_measure_node(s, &contacts, velocity + 4 * z, sum);
   }
   for (int32_t z = 0; z < column->count; z++) velocity[4 * z + CQ_DIM] = (real)0;
 }
@@ -253,7 +254,7 @@ static void grid(cq_scene *s, void *record, int32_t block) {
     int64_t entry = column->wall_begin;
     Contacts contacts;
     if (read) {
-      read_contacts(s, column, velocity, impulse_of(s, block));
+      contact_and_measure_column(s, column, velocity, impulse_of(s, block));
       continue;
     }
     for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++)

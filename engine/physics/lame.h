@@ -2,19 +2,20 @@
 #ifndef CQ_LAME_H
 #define CQ_LAME_H
 
-// (E6) Lame's constants and the near-incompressibility modulus from Young's modulus and Poisson's ratio
-static inline void cq_lame(const double young, const double poisson, double *mu, double *lambda, double *bulk) {
+// (E6) Lame's constants from Young's modulus and Poisson's ratio, and the modulus of the Bonet-Wood term, which is not the
+// bulk modulus K
+static inline void cq_lame(const double young, const double poisson, double *mu, double *lambda, double *volumetric) {
   *mu = young / (2 * (1 + poisson));
   *lambda = young * poisson / ((1 + poisson) * (1 - 2 * poisson));
-  *bulk = young / (3 * (2 - 2 * poisson));   // as printed in advanced-chainqueen eq. 14
+  *volumetric = young / (3 * (2 - 2 * poisson));   // as printed in advanced-chainqueen eq. 14
 }
 
 static inline void cq_lame_adj(const double young, const double poisson, double *grad_young, double *grad_poisson,
-                               const double grad_mu, const double grad_lambda, const double grad_bulk) {
+                               const double grad_mu, const double grad_lambda, const double grad_volumetric) {
   const double a = 1 + poisson, b = 1 - 2 * poisson, c = 1 - poisson;
-  *grad_young += grad_mu / (2 * a) + grad_lambda * poisson / (a * b) + grad_bulk / (6 * c);
+  *grad_young += grad_mu / (2 * a) + grad_lambda * poisson / (a * b) + grad_volumetric / (6 * c);
   *grad_poisson += -grad_mu * young / (2 * a * a) + grad_lambda * young * (1 + 2 * poisson * poisson) / (a * a * b * b) +
-                   grad_bulk * young / (6 * c * c);
+                   grad_volumetric * young / (6 * c * c);
 }
 
 // The same from the shear modulus and the bulk modulus K = lambda + 2 mu / 3; the third one is E6 with E and nu of these, and 0, with

@@ -101,6 +101,7 @@ static void sort_pulls(cq_cables *c, int64_t particle_count, int64_t *first) {
     }
 }
 
+// where a point of a cable is: the weighted mean of its particles, or its anchor in the world
 static void place_point(const cq_cables *c, int32_t dim, int64_t point, const double *position, double x[3]) {
   for (int32_t i = 0; i < dim; i++) {
     x[i] = c->point_start[point] == c->point_start[point + 1] ? c->anchor[point * dim + i] : 0;

@@ -339,7 +339,7 @@ void cq_model_destroy(cq_model *m) {
 }
 
 // Largest stress that the actuators can give a particle with signals of 1: it stiffens the particle.
-static double actuation_stress(const cq_model *m, const double *weight, int64_t p) {
+static double largest_actuation_stress(const cq_model *m, const double *weight, int64_t p) {
   double stress = 0;
   for (int64_t k = m->actuation_start[p]; k < m->actuation_start[p + 1]; k++) {
     const double *s = m->actuator_direction + (int64_t)m->actuation_actuator[k] * m->dim * m->dim;
@@ -358,7 +358,7 @@ double cq_model_courant(const cq_model *m, const double *const *value) {
     double slot[CQ_SLOTS_MAX], speed2 = 0;
     cq_constants_of(m, v, p, slot);
     const double modulus = cq_material_modulus(material, slot), viscosity = material->viscous ? slot[0] : 0;
-    const double stress = actuation_stress(m, v[CQ_FIELD_ACTUATION_WEIGHT], p);
+    const double stress = largest_actuation_stress(m, v[CQ_FIELD_ACTUATION_WEIGHT], p);
     for (int i = 0; i < m->dim; i++) speed2 += v[CQ_FIELD_VELOCITY][p * m->dim + i] * v[CQ_FIELD_VELOCITY][p * m->dim + i];
     // explicit diffusion of momentum, as a speed: it is stable up to dt of about 3 rho dx^2 / (8 eta)
     const double per_mass = v[CQ_FIELD_VOLUME][p] / v[CQ_FIELD_MASS][p], diffusion = 8.0 / 3 * viscosity * per_mass / m->dx;

@@ -94,8 +94,8 @@ static inline uint32_t cq_drive_bit(int32_t kind) { return (uint32_t)1 << kind; 
 
 cq_status cq_model_create(const cq_world_def *def, cq_model *model);   // model zeroed; on failure destroyed
 void cq_model_destroy(cq_model *model);
-// (dt/dx) times the fastest signal: elastic wave and actuation, and the particle's own speed, of value[field] of particles. NULL
-// values: those of the model.
+// (dt/dx) times the fastest signal, sqrt((modulus + actuation)/rho) + 8/3 eta/(rho dx) + |v| of a particle, and by hypot that of
+// cables; of value[field], or of the model's values for NULL.
 double cq_model_courant(const cq_model *model, const double *const *value);
 int64_t cq_model_field_count(const cq_model *model, int32_t field);   // numbers of a field in one scene, -1 for none
 

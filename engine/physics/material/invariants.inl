@@ -10,6 +10,7 @@ typedef struct {
   Real second, grad_second[CQ_DIM][CQ_DIM];         // I2, dI2/dF = root^2 H - 4/3 I2/J cof(F), H that of the second of C
 } Invariants;
 
+// cof(F), J, J^(-2/3), I1 and its derivative, and I2 and its derivative if `second` is set
 CQ_INLINE void invariants(const Real f[CQ_DIM][CQ_DIM], const int second, Invariants *of) {
   mat_cofactor(f, of->cof);
   const Real jac = of->jac = mat_det_of(f, of->cof), root = of->root = r_exp((real)(-2.0 / 3) * r_log(jac));

@@ -121,7 +121,8 @@ CQ_RARE void isochoric_second(const MaterialPoint *at, const Isochoric *iso, Rea
 
 // ---- after the step (E44) ---------------------------------------------------------------------------------------------------------
 
-// Of branch k: adds to grad_s, packed, what it wants of S_iso(F); its internal variables and those of S become those before.
+// The adjoint of the update of branch k. grad->internal of Q_k becomes that before the update; added to are the gradients of the
+// stored S (grad->internal), of S_iso(F) (grad_s, packed), and of beta and tau (grad->extra).
 CQ_INLINE void maxwell_branch_grad(const MaterialPoint *at, MaterialPoint *grad, const int k, const Real s[CQ_SYM], Real grad_s[CQ_SYM]) {
   const int first = maxwell_first(at->law, k);
   const Real beta = at->extra[first], time = at->extra[first + 1], half = r_exp((real)-0.5 * at->dt / time);
