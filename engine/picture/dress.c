@@ -3,7 +3,8 @@
 #include "skin.h"
 #include "vector.h"
 
-#define ALONE 0.62               // radius of the ball of a particle that is drawn alone [root of its volume]
+#define BALL  0.62               // radius of a particle that is drawn alone in space [root of its volume]
+#define DISC  0.82               // and in the plane, where they are to leave no gaps [root of its volume]
 #define BLEND 6                  // [sample] a cell of the plane that is larger has colours that pass into its neighbours'
 
 // mean colour of the particles that carry each vertex {vertices}
@@ -29,7 +30,7 @@ static cq_status draw_balls(cq_picture *p, const cq_skin *s, const double *posit
   for (int32_t i = 0; i < s->n && !status; i++) {
     if (!(s->size[i] > 0)) continue;
     for (int d = 0; d < 3; d++) centre[3 * count + d] = position[3 * (int64_t)i + d];
-    radius[count] = ALONE * s->size[i];
+    radius[count] = BALL * s->size[i];
     tint[count++] = rgba[i];
   }
   if (!status && count) status = cq_picture_spheres(p, count, centre, radius, tint);
@@ -135,7 +136,24 @@ void cq_picture_hatch(cq_picture *p, const cq_skin *s, const uint8_t *marked, ui
   }
 }
 
+// Under the cells, a line along each side where parts of different lattices meet: they may gape by a little.
+static void draw_joints(cq_picture *p, const cq_skin *s, const uint32_t *rgba) {
+  static const int corner[4][2] = { { 0, 3 }, { 1, 2 }, { 0, 1 }, { 3, 2 } };
+  for (int64_t i = 0; i < s->face_count && !s->is_mesh; i++) {
+    int32_t of = s->faces[i].particle;
+    double q[8];
+    if (!s->lattice.covered[of] || (rgba[of] & 255) < 255) continue;
+    quad_of(p, s, &s->faces[i], q);
+    for (int side = 0; side < 4; side++) {
+      const double *a = q + 2 * corner[side][0], *b = q + 2 * corner[side][1];
+      if (s->lattice.covered[of] >> side & 1) mask_capsule(p, a, b, fmin(0.3 * hypot(b[0] - a[0], b[1] - a[1]), p->w));
+    }
+    mask_paint(p, rgba[of]);
+  }
+}
+
 static void draw_cells(cq_picture *p, const cq_skin *s, const uint32_t *rgba, const uint32_t *mixed) {
+  draw_joints(p, s, rgba);
   for (int64_t i = 0; i < s->face_count; i++) {
     const face *f = &s->faces[i];
     double q[8], size;
@@ -167,7 +185,7 @@ static cq_status draw_tiles(cq_picture *p, const cq_skin *s, const double *posit
     if (!(s->size[i] > 0)) continue;
     centre[2 * count] = position[2 * (int64_t)i];
     centre[2 * count + 1] = position[2 * (int64_t)i + 1];
-    radius[count] = ALONE * s->size[i];
+    radius[count] = DISC * s->size[i];
     tint[count++] = rgba[i];
   }
   if (centre && tint) cq_picture_discs(p, count, centre, radius, tint);
