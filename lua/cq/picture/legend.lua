@@ -21,7 +21,7 @@ function legend.labels(scene, label)
   local lines = type(label) == "string" and { label } or label or {}
   local wide = 0
   for k, line in ipairs(lines) do wide = math.max(wide, scene.canvas:text_width(line, k == 1 and 12 or 10)) end
-  if wide > 0 then scene.canvas:rectangle(12, 8, wide + 16, 20 * #lines + 6, PLATE) end
+  if wide > 0 then scene.canvas:rectangle(12, 15, wide + 16, 20 * #lines + 8, PLATE) end
   for k, line in ipairs(lines) do
     legend.write(scene.canvas, { x = 20, y = 16 + 20 * k, size = k == 1 and 12 or 10, text = line, colour = k == 1 and paint.ink or paint.faint })
   end
