@@ -458,7 +458,7 @@ describe("a surface", function()
 end)
 
 describe("what stands beside bodies", function()
-  local function green(r, g, b) return g > 1.25 * r and g > 1.15 * b end
+  local function green(r, g, b) return g > 1.15 * r and g > 1.1 * b end
   local function brownish(r, g, b) return r > 170 and g < 120 and b < 90 end
   local function scene(fields)
     local def = { domain = { 1, 1 }, volume = 1e-4, width = 200, height = 200, trail = false, ruler = false, legend = false, position = body().position }
@@ -480,7 +480,7 @@ describe("what stands beside bodies", function()
     assert.equal(0, (count(space(), green)))
     -- a body behind a goal is seen
     local red = { { particles = everyone(body()), colour = "#c81e1e" } }
-    assert((count(scene { groups = red, goals = { { at = { 0.45, 0.35 }, radius = 0.04 } } }, function(r, g, b) return r > 120 and r > 1.4 * g and r > 1.4 * b end)) > 350)
+    assert((count(scene { groups = red, goals = { { at = { 0.45, 0.35 }, radius = 0.04 } } }, function(r, g, b) return r > 120 and r > 1.4 * g and r > 1.4 * b end)) > 150)
   end)
 
   it("are arrows, as long as they are told to be", function()

@@ -186,17 +186,17 @@ local function panels(world, options, moments)
   local count, strip = #moments, world.dim == 2 and aspect_of(moments) < 0.45
   local columns = strip and 1 or math.min(count, count == 4 and 2 or 3)
   local rows, gap = math.ceil(count / columns), 6
-  local wide = math.floor((options.width - (columns - 1) * gap) / columns)
+  local wide = math.max(64, math.floor((options.width - (columns - 1) * gap) / columns))
   local high = options.height and math.floor((options.height - (rows - 1) * gap) / rows) or height_of(world, moments, wide, 0.2)
-  local scene = scene_of(world, options, { width = wide, height = high })
+  local scene = scene_of(world, options, { width = wide, height = math.max(64, high) })
   scene.trail, scene.legend = false, false
   -- the scale of the colours and what is seen are those of all of them, and what the colours mean stands above
   for _, one in ipairs(moments) do scene:see(one) end
   scene:frame(moments[1])
-  local head = math.floor(scene:explain(canvases.new { width = options.width, height = 300, samples = 1 }))
+  local head = math.floor(scene:explain(canvases.new { width = columns * (wide + gap) - gap, height = 300, samples = 1 }))
   if head < 30 then head = 0 end
   local sheet = canvases.new {
-    width = options.width, height = head + rows * scene.height + (rows - 1) * gap, samples = scene.samples, background = "#ffffff",
+    width = columns * (wide + gap) - gap, height = head + rows * scene.height + (rows - 1) * gap, samples = scene.samples, background = "#ffffff",
   }
   if head > 0 then scene:explain(sheet) end
   for k, one in ipairs(moments) do
