@@ -322,6 +322,8 @@ $(BUILD)/tests/starve: LINK_FLAGS += -Wl,--wrap=cq_alloc,--wrap=calloc
 # a build of some kernels only, for this machine only
 $(BUILD)/tests/partial: CORE_OBJECTS := $(filter-out $(BUILD)/engine/cpu/kernels.%,$(CORE_OBJECTS)) \
   $(filter %kernels.2.4.1.o %kernels.3.8.4.o,$(KERNEL_OBJECTS))
+# pictures, which worlds do not need
+$(BUILD)/tests/picture: CORE_OBJECTS := $(filter $(BUILD)/engine/base/% $(BUILD)/engine/picture/%,$(OBJECTS))
 # tests may look into any room
 $(BUILD)/tests/%: tests/c/%.c $(CORE_OBJECTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo "  test  $<"

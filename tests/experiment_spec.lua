@@ -230,9 +230,62 @@ describe("an experiment", function()
       run:render(folder .. "/colours.png", { width = 128, samples = 1, colour = colour })
     end
     says(sentence(function() run:render(folder .. "/colours.png", { colour = "stress" }) end), "von_mises")
+    -- constants, signals and categories; opacity and arrows
+    for _, colour in ipairs { "young", "density", "signal", { by = function(state) return state:gather(nil, "speed"):abs() * 0 + 1 end, categories = { "a", "b" } } } do
+      run:render(folder .. "/colours.png", { width = 128, samples = 1, colour = colour, opacity = { by = "density", range = { 0, 2 } }, arrows = "velocity" })
+    end
+    says(sentence(function() run:render(folder .. "/colours.png", { colour = "friction_angle" }) end), "no material of this world has the constant friction_angle")
+    says(sentence(function() run:render(folder .. "/colours.png", { opacity = { by = "density", range = { 2, 1 } } }) end), "range must rise")
+    says(sentence(function() run:render(folder .. "/colours.png", { arrows = function() return T.ones { 3, 2 } end }) end), "arrows must give a vector for each")
+    says(sentence(function() run:render(folder .. "/colours.png", { goals = 3 }) end), "goals must be a list of places")
     says(sentence(function() run:render(folder .. "/colours.png", { colour = function(state) return state:positions() end }) end),
       "colour must give a number for each of the")
     says(sentence(function() run:render(folder .. "/film.mp4", { fbs = 3 }) end), "unknown field fbs (did you mean fps?)")
+  end)
+
+  it("draws a picture of one moment once, and several moments into one", function()
+    local run, labels = experiment(), {}
+    local function label(state) labels[#labels + 1] = state.step; return "a" end
+    run:render(folder .. "/last.png", { width = 128, samples = 1, fps = 240, label = label })
+    assert.same({ 15 }, labels)
+    for _, layout in ipairs { "apart", "together", "auto" } do
+      labels = {}
+      run:render(folder .. "/stills.png", { width = 128, samples = 1, stills = { 0, 0.03, 0.09 }, layout = layout, label = label })
+      assert.same({ 0, 5, 15 }, labels)
+    end
+    says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0, 1 } }) end), "a still is wanted at time 1, the run ends at 0.09")
+    says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0.2, 0.1 } }) end), "stills must be times that rise")
+    says(sentence(function() run:render(folder .. "/stills.mp4", { stills = { 0 } }) end), "the path must end in .png")
+  end)
+
+  it("knows where walls have gone, and how strongly cables pull", function()
+    local shown = require "cq.experiment.shown"
+    local box = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.02 }
+    local world = cq.World {
+      cells = { 40, 40 }, dx = 0.02, dt = 0.01, precision = "float64", walls = {
+        cq.Boundary.floor { at = 0.1, velocity = { 0.5, 0 }, moves = false }, cq.Boundary.floor { at = 0.1, axis = "x", velocity = { 0.5, 0 } },
+        cq.Boundary.obstacle { lower = { 0.7, 0.1 }, upper = { 0.75, 0.2 }, motion = function(t) return { 0, 2 * t * t } end },
+      },
+      cq.Robot { shape = box, material = cq.Material.neo_hookean { young = 1, poisson = 0.3 } }:at { 0.3, 0.3 },
+    }
+    local way
+    world:rollout { steps = 10, watch = function(state) way = shown.wall_offset(state) or "none" end }
+    for k, wanted in ipairs { { 0, 0 }, { 0.05, 0 }, { 0, 0.02 } } do
+      for d = 1, 2 do assert(math.abs(way[k][d] - wanted[d]) < 1e-9, ("wall %d, axis %d: %g"):format(k, d, way[k][d])) end
+    end
+    -- the momentum that a cable to an anchor gives its particles in a step is its tension
+    local pulled = cq.World {
+      cells = { 60, 40 }, dx = 0.02, dt = 1e-4, precision = "float64",
+      cq.Robot { shape = box, material = cq.Material.neo_hookean { young = 1, poisson = 0.3 },
+        actuators = cq.Actuator.cable { path = { { anchor = { 0.9, 0.35 } }, { 0.05, 0.05 } }, stiffness = 3, rest_length = 0.2 } }:at { 0.3, 0.3 },
+    }
+    local told, moved
+    pulled:rollout { steps = 1, controller = function() return T.tensor { 0.2 } end, watch = function(state, u)
+      local path = shown.cables(state, u, state:positions())[1]
+      if u then moved = state:momentum(pulled.robot):norm():item() / 1e-4 else assert.is_nil(path.tension) end
+      told = path.tension and path.tension[1]
+    end }
+    assert(told > 0.1 and math.abs(told / moved - 1) < 1e-3, ("%g and %g"):format(told, moved))
   end)
 
   it("leaves no half of a film", function()

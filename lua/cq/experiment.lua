@@ -389,19 +389,33 @@ end
 ---@field speed? number          simulated time in a second of film
 ---@field width? integer         [pixel]
 ---@field height? integer        by the shape of the world unless given [pixel]
----@field samples? integer       along each side of a pixel
----@field follow? boolean        the camera goes with the robot
+---@field samples? integer       along each side of a pixel; 2 in films and 3 in pictures unless given
+---@field follow? boolean        the camera goes with the robot, smoothly
 ---@field zoom? number           above 1 nearer
----@field camera? table          in 3D: { eye =, target =, field_of_view? }
----@field colour? "von_mises"|"energy_density"|"jacobian"|"speed"|"kinetic_energy"|fun(state: cq.State): cq.Tensor|run.render.colour.def
----  colours of particles by a number, with a legend: { by = "von_mises", label = "...", unit = "kPa", range = { 0, 20 } }; a function
----  gives a number for each particle of the world {n}. Without a range the scale grows with what the film has shown
+---@field camera? cq.Picture.camera.def|fun(time: number, centre: number[]): cq.Picture.camera.def   in 3D: { eye =, target =,
+---  field_of_view? }, or a function of time and of the robots' centre that gives it; all of the robots unless given
+---@field colour? string|cq.Tensor|run.render.colour.def|fun(state: cq.State, u: cq.Tensor?): cq.Tensor   colours of particles by a
+---  number, with a legend: "von_mises", "energy_density", "jacobian", "speed", "kinetic_energy", "signal", a constant as "young", a
+---  tensor or a function that gives a number for each particle of the world {n}; or { by = "von_mises", label = "...", unit = "kPa",
+---  range = { 0, 20 } }, or { by = ..., categories = { "left", "right" } }, where the number says which. Without a range the scale
+---  grows with what the film has shown
+---@field opacity? string|cq.Tensor|run.render.opacity.def|fun(state: cq.State, u: cq.Tensor?): cq.Tensor   how opaque each particle
+---  is, 0 to 1, by what colour takes; or { by = "density", range = { 0, 1 } }
+---@field arrows? "velocity"|run.render.arrows.def|fun(state: cq.State, u: cq.Tensor?): (cq.Tensor|number[][]), (cq.Tensor|number[][])?
+---  vectors {n, dim} of the world's particles, or places and vectors {k, dim}, as of forces; or { by = ..., scale =, label =, unit = }
+---@field goals? table|fun(state: cq.State, u: cq.Tensor?): table   places { { x, y }, ... }, or { at =, radius =, colour = }, that are
+---  drawn as translucent balls
+---@field trail? boolean         the way of the robots' centre; where the camera follows unless given
+---@field stills? number[]       times of several moments in one picture (.png) [time]
+---@field layout? "auto"|"together"|"apart"   stills: in one scene, earlier ones paler, or each in a picture of its own; "auto": by
+---  whether the robots have gone far enough to be seen beside each other
 ---@field keep_frames? boolean   keep the frames beside the film
 ---@field label? string|fun(state: cq.State): string   a line at the top left, above the time
 ---@field which? "best"|"last"   parameters: of the least loss so far, or the present ones
 
----Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state (.png). A relative path is in the run's
----folder. `--render no` leaves it out.
+---Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state or several moments (.png). Robots are drawn
+---by their surface: the cells of their lattice, or the mesh that they came from; what flows, particle by particle. Walls stand where
+---they are at that time, cables have the colour of their tension, and pinned parts are hatched. A relative path is in the run's folder. `--render no` leaves it out.
 ---@param path string        ends in .mp4, .mkv, .webm, .gif or .png
 ---@param options? run.render.def
 ---@return string? path

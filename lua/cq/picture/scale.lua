@@ -110,7 +110,7 @@ function Scale:paint(out, n, values)
     for p = 0, n - 1 do
       local value = values[p]
       if value == value and (value < 0.5 or value >= #self.categories + 0.5) then
-        is.fail("cq.Picture.scale: there are %s, particle %d has the number %s", text.count(#self.categories, "category"), p + 1, text.number(value))
+        is.fail("cq.Picture.scale: particle %d has the number %s, the categories have 1 to %d", p + 1, text.number(value), #self.categories)
       end
     end
   end

@@ -48,7 +48,7 @@ local solid = require "cq.picture.solid"
 ---@field opacity? cq.Tensor           {n} 0: cannot be seen, 1: hides what is behind
 ---@field cables? { count: integer, points: ffi.cdata*, tension: number[]? }[]   paths of cables {count, dim} [length]
 ---@field goals? (number[]|cq.Picture.goal.def)[]   places that are drawn as translucent balls
----@field arrows? cq.Picture.arrows.def
+---@field arrows? cq.Picture.arrows.def   vectors at places, as of forces
 ---@field wall_offset? number[][]      {walls}{dim} the way that each wall has made [length]
 ---@field before? picture_scene.frame.def[]   earlier moments, drawn paler in the same picture
 ---@field time? number                 of this frame [time]
