@@ -49,6 +49,11 @@ describe("creatures of the papers", function()
     local robot = Creature.biped { drive = "cables" }
     assert(robot.volume:max():item() < 1.05 * robot.volume:min():item())
     assert.near(0.048, volume(robot), 1e-12)
+    for _, one in ipairs { Creature.nped { spacing = 0.025 }, Creature.arm { spacing = 0.025 }, Creature.crawler { spacing = 0.025 } } do
+      assert(one.volume:max():item() < 1.5 * one.volume:min():item())
+    end
+    assert.equal(500, Creature.biped({ spacing = 0.01 }).particle_count)
+    assert.equal(1200, Creature.finger({ spacing = 0.01 }).particle_count)
     assert.near(1000, Creature.finger({ drive = "cables", particles = 1000 }).particle_count, 25)
   end)
 
@@ -182,6 +187,8 @@ describe("bad files and numbers", function()
     says(sentence(Creature.nped, { legs = 6, body = { 4, 3 } }), "6 legs need a block in the middle of the body, so that its first number must be odd")
     says(sentence(Creature.arm, { root = 0.3 }), "root must be less than the length of a chamber")
     says(sentence(Creature.biped, { particles = 100 }), "particles goes with drive = \"cables\"")
+    says(sentence(Creature.nped, { count = 4, spacing = 0.1 }), "give either count or spacing, not both")
+    says(sentence(Creature.biped, { drive = "cables", spacing = 0.1 }), "spacing goes with drive = \"pressure\"")
     says(sentence(Creature.biped, { drive = "cables", count = 4 }), "count goes with drive = \"pressure\"")
     says(sentence(Creature.biped, { drive = "cables", inset = 0.04 }), "inset must be less than half the width of a leg")
     says(sentence(Creature.from_mesh, { path = STL, length = 1 }), "give either particles or spacing")

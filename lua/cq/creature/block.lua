@@ -4,19 +4,28 @@ local body = require "cq.creature.body"
 
 local block = {}
 
-local count_of = is.integer { min = 1, default = 8 }
+local COUNT = 8              -- particles along each side of a block, unless the user says it
+
+local count_of, spacing_of = is.integer { min = 1, optional = true }, is.number { above = 0, optional = true }
+
+-- a function that makes the blocks of a creature
+local function filler(name, def)
+  local count, spacing = body.fineness(name, def, COUNT)
+  return function(part, at, size) return body.block(part, at, size, count, spacing) end
+end
 
 -- ---- on legs --------------------------------------------------------------------------------------------------------
 
 ---@class cq.Creature.nped.def : cq.Creature.body.def
 ---@field legs? 4|6|8         4: under the corners; 6: and under the middle of both sides; 8: and under the middle of front and back
----@field count? integer      particles along each side of a block and of a chamber
+---@field count? integer      particles along each side of a block and of a chamber, 8 unless given; or spacing
+---@field spacing? number      particles lie about so far apart; or count [length]
 ---@field body? integer[]      blocks along and across the body
 ---@field side? number        of a block of the body; a leg is as high [length]
 
 local nped = body.define("nped", {
   legs = is.one_of { 4, 6, 8, default = 4 },
-  count = count_of,
+  count = count_of, spacing = spacing_of,
   body = is.vector { size = 2, integer = true, min = 2, default = { 3, 3 } },
   side = is.number { above = 0, default = 0.1 },
 })
@@ -38,13 +47,13 @@ local function places_of(legs, along, across)
 end
 
 -- the four chambers of a leg, in two rows
-local function add_leg(shapes, chambers, groups, place, side, count)
-  local half = side / 2
+local function add_leg(shapes, chambers, groups, place, block_of)
+  local side, half = place.side, place.side / 2
   groups[place.name] = {}
   for i = 0, 1 do
     for k = 0, 1 do
       local name = ("%s.%d"):format(place.name, 2 * i + k + 1)
-      shapes[#shapes + 1] = body.block(name, { place.x * side + i * half, 0, place.z * side + k * half }, { half, side, half }, count)
+      shapes[#shapes + 1] = block_of(name, { place.x * side + i * half, 0, place.z * side + k * half }, { half, side, half })
       chambers[#chambers + 1] = name
       table.insert(groups[place.name], name)
     end
@@ -66,12 +75,15 @@ function block.nped(fields)
     is.fail("cq.Creature.nped: %d legs need a block in the middle of the body, so that %s must be odd, got body = { %d, %d }", def.legs,
       def.legs == 8 and "both its numbers" or "its first number", along, across)
   end
-  local shapes, chambers, groups = {}, {}, { body = {} }
-  for _, place in ipairs(places_of(def.legs, along, across)) do add_leg(shapes, chambers, groups, place, side, def.count) end
+  local shapes, chambers, groups, block_of = {}, {}, { body = {} }, filler("nped", def)
+  for _, place in ipairs(places_of(def.legs, along, across)) do
+    place.side = side
+    add_leg(shapes, chambers, groups, place, block_of)
+  end
   for i = 1, along do
     for k = 1, across do
       local name = ("body.%d.%d"):format(i, k)
-      shapes[#shapes + 1] = body.block(name, { (i - 1) * side, side, (k - 1) * side }, { side, side, side }, def.count)
+      shapes[#shapes + 1] = block_of(name, { (i - 1) * side, side, (k - 1) * side }, { side, side, side })
       table.insert(groups.body, name)
     end
   end
@@ -83,7 +95,8 @@ end
 ---@class cq.Creature.arm.def : cq.Creature.body.def
 ---@field links? integer       each of air chambers and a stiff block at their end
 ---@field dim? 2|3             3: four chambers in a link; 2: two
----@field count? integer       particles along each side of a block and of a chamber
+---@field count? integer       particles along each side of a block and of a chamber, 8 unless given; or spacing
+---@field spacing? number       particles lie about so far apart; or count [length]
 ---@field width? number        of the arm [length]
 ---@field chamber? number      length of the chambers of a link [length]
 ---@field block? number        length of the block at the end of a link [length]
@@ -93,7 +106,7 @@ end
 local arm = body.define("arm", {
   links = is.integer { min = 1, default = 2 },
   dim = is.one_of { 2, 3, default = 3 },
-  count = count_of,
+  count = count_of, spacing = spacing_of,
   width = is.number { above = 0, default = 0.2 }, chamber = is.number { above = 0, default = 0.2 }, block = is.number { above = 0, default = 0.1 },
   hanging = is.boolean { default = false },
   root = is.number { above = 0, default = 0.05 },
@@ -108,7 +121,7 @@ local arm = body.define("arm", {
 function block.arm(fields)
   local def = arm(fields or {})
   local link, half, shapes, chambers, groups = def.chamber + def.block, def.width / 2, {}, {}, {}
-  local total = def.links * link
+  local total, block_of = def.links * link, filler("arm", def)
   if def.root >= def.chamber then
     is.fail("cq.Creature.arm: root must be less than the length of a chamber, %g, or nothing of it can bend, got %g", def.chamber, def.root)
   end
@@ -118,7 +131,7 @@ function block.arm(fields)
     local w = i and half or def.width
     local at, size = { (i or 0) * half, y, (k or 0) * half }, { w, length, w }
     if def.dim == 2 then at[3], size[3] = nil, nil end
-    shapes[#shapes + 1] = body.block(name, at, size, def.count)
+    shapes[#shapes + 1] = block_of(name, at, size)
   end
   for n = 1, def.links do
     local prefix, from = ("link.%d"):format(n), (n - 1) * link
@@ -141,9 +154,10 @@ end
 -- ---- on its belly ---------------------------------------------------------------------------------------------------
 
 ---@class cq.Creature.crawler.def : cq.Creature.body.def
----@field count? integer       particles along each side of a block and of a chamber
+---@field count? integer       particles along each side of a block and of a chamber, 8 unless given; or spacing
+---@field spacing? number       particles lie about so far apart; or count [length]
 
-local crawler = body.define("crawler", { count = count_of })
+local crawler = body.define("crawler", { count = count_of, spacing = spacing_of })
 
 local BODY, CHAMBER, ROWS = { 0.2, 0.16, 0.2 }, { 0.1, 0.07, 0.2 }, 4
 
@@ -154,14 +168,14 @@ local BODY, CHAMBER, ROWS = { 0.2, 0.16, 0.2 }, { 0.1, 0.07, 0.2 }, 4
 ---@return cq.Robot
 function block.crawler(fields)
   local def = crawler(fields or {})
-  local shapes, chambers = {}, {}
+  local shapes, chambers, block_of = {}, {}, filler("crawler", def)
   local step, gap = (3 * BODY[1] - CHAMBER[1]) / (ROWS - 1), (BODY[2] - 2 * CHAMBER[2]) / 2
-  for n = 1, 3 do shapes[n] = body.block(("body.%d"):format(n), { (n - 1) * BODY[1], 0, CHAMBER[3] }, BODY, def.count) end
+  for n = 1, 3 do shapes[n] = block_of(("body.%d"):format(n), { (n - 1) * BODY[1], 0, CHAMBER[3] }, BODY) end
   for _, side in ipairs { { "left", 0 }, { "right", CHAMBER[3] + BODY[3] } } do
     for _, layer in ipairs { { "low", gap / 2 }, { "high", BODY[2] - CHAMBER[2] - gap / 2 } } do
       for n = 1, ROWS do
         local name = ("%s.%s.%d"):format(side[1], layer[1], n)
-        shapes[#shapes + 1] = body.block(name, { (n - 1) * step, layer[2], side[2] }, CHAMBER, def.count)
+        shapes[#shapes + 1] = block_of(name, { (n - 1) * step, layer[2], side[2] }, CHAMBER)
         chambers[#chambers + 1] = name
       end
     end

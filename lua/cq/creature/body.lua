@@ -23,12 +23,19 @@ function body.define(name, fields)
   return is.define("cq.Creature." .. name, fields)
 end
 
----A box of particles {count along each side}.
+---A box of particles: so many along each side, one number or one for each axis, or at a spacing.
 ---@return cq.Shape
-function body.block(name, at, size, count)
+function body.block(name, at, size, count, spacing)
   local each = {}
   for d = 1, #size do each[d] = type(count) == "table" and count[d] or count end
-  return Shape.box { name = name, at = at, size = size, count = each }
+  return Shape.box { name = name, at = at, size = size, count = count and each, spacing = spacing }
+end
+
+---How fine the blocks of a creature are: what was given, a count along each side or a spacing, or else a count.
+---@return integer? count, number? spacing
+function body.fineness(name, def, count)
+  if def.count and def.spacing then is.fail("cq.Creature.%s: give either count or spacing, not both", name) end
+  return def.count or not def.spacing and count or nil, def.spacing
 end
 
 ---A pressure along an axis of the undeformed body, with a signal for each chamber.

@@ -9,7 +9,8 @@ local cabled = {}
 ---Fields of creatures that can be driven by cables.
 ---@class cq.Creature.cabled.def : cq.Creature.body.def
 ---@field drive? "pressure"|"cables"   air chambers, or cables along both sides
----@field count? integer               of chambers: particles along each side of a block
+---@field count? integer               of chambers: particles along each side of a block; or spacing
+---@field spacing? number              of chambers: particles lie about so far apart; or count [length]
 ---@field particles? integer           of cables: how many there are, as near as a lattice comes
 ---@field stiffness? number            of a cable [force/length]
 ---@field contraction? number          of a cable: the part of its length that a signal of 1 winds in [-]
@@ -19,7 +20,7 @@ local cabled = {}
 
 local function fields_of(own, stiffness, contraction)
   own.drive = is.one_of { "pressure", "cables", default = "pressure" }
-  own.count = is.integer { min = 1, optional = true }
+  own.count, own.spacing = is.integer { min = 1, optional = true }, is.number { above = 0, optional = true }
   own.particles = is.integer { min = 4, optional = true }
   own.stiffness, own.contraction = is.number { min = 0, default = stiffness }, is.number { min = 0, max = 1, default = contraction }
   own.friction = is.number { min = 0, default = 0 }
@@ -30,9 +31,11 @@ end
 
 -- count goes with chambers, particles with cables
 local function check_counts(name, def)
-  if def.drive == "cables" and def.count then is.fail("cq.Creature.%s: count goes with drive = \"pressure\"; with cables say particles", name) end
+  if def.drive == "cables" and (def.count or def.spacing) then
+    is.fail("cq.Creature.%s: %s goes with drive = \"pressure\"; with cables say particles", name, def.count and "count" or "spacing")
+  end
   if def.drive == "pressure" and def.particles then
-    is.fail("cq.Creature.%s: particles goes with drive = \"cables\"; with pressure say count, along each side of a block", name)
+    is.fail("cq.Creature.%s: particles goes with drive = \"cables\"; with pressure say count, along each side of a block, or spacing", name)
   end
 end
 
@@ -53,12 +56,15 @@ end
 ---@field root? number         length that is held, and with it every node that it touches [length]
 
 local FINGER_POINTS = 8
+local COUNT = 20             -- particles along each side of a block, unless the user says it
 
 local function finger_of_chambers(def)
-  local n, w, h = def.count or 20, def.width, def.height
+  local n, spacing = body.fineness("finger", def, COUNT)
+  local w, h = def.width, def.height
   return body.make("finger", def, {
     shape = {
-      body.block("left", { 0, 0 }, { w, h }, n), body.block("right", { w, 0 }, { w, h }, n), body.block("head", { 0, h }, { 2 * w, 2 * w }, n),
+      body.block("left", { 0, 0 }, { w, h }, n, spacing), body.block("right", { w, 0 }, { w, h }, n, spacing),
+      body.block("head", { 0, h }, { 2 * w, 2 * w }, n, spacing),
     },
     actuators = body.pressure(def, { "left", "right" }), groups = { root = function(_, y) return y < def.root end, tip = "head" }, pins = "root",
   })
@@ -146,7 +152,8 @@ function cabled.biped(fields)
   local def = biped(fields or {})
   check_counts("biped", def)
   if def.drive == "cables" then return biped_of_cables(def) end
-  local shapes, chambers = cabled.biped_blocks(function(name, at, size) return body.block(name, at, size, def.count or 20) end)
+  local n, spacing = body.fineness("biped", def, COUNT)
+  local shapes, chambers = cabled.biped_blocks(function(name, at, size) return body.block(name, at, size, n, spacing) end)
   return body.make("biped", def, { shape = shapes, actuators = body.pressure(def, chambers) })
 end
 
