@@ -152,7 +152,8 @@ void cq_cuda_destroy(cq_device *d) {
   cq_cuda_policy_destroy(d);
   cq_memory *owned[] = {d->given.weight, d->given.mass, d->given.volume, d->given.globals, d->on_device, d->sorting, d->window, d->found, d->arena,
                         d->grid_v, d->grid_q, d->actuation, d->reading, d->adj, d->adj_other, d->params_adj, d->actuation_adj,
-                        d->actuation_adj_other, d->sums, d->totals, d->grad_weight, d->share, d->grad_controls, d->cable_work, d->grad_cables,
+                        d->actuation_adj_other, d->sums, d->impulse, d->impulse_rows, d->impulse_before, d->grad_walls,
+                        d->totals, d->grad_weight, d->share, d->grad_controls, d->cable_work, d->grad_cables,
                         d->given.cable[0], d->given.cable[1], d->given.cable[2]};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_pool_give(pool, owned[k]);
   cq_pinned_give(d->uploads);
@@ -181,7 +182,7 @@ static cq_status alloc_work(cq_device *d) {
   if (!status && d->actuation_fields) status = cq_pool_take(pool, stride * (size_t)d->actuation_fields * d->real_bytes, "actuation", &d->actuation);
   const size_t numbers = (size_t)d->model->cables.points * (3 * (size_t)d->model->dim + 1);
   if (!status && numbers) status = cq_pool_take(pool, batch * numbers * sizeof(double), "cables", &d->cable_work);
-  if (!status) status = cq_pool_take(pool, batch * (size_t)cq_sum_count(d) * d->real_bytes, "walls", &d->given.globals);
+  if (!status) status = cq_pool_take(pool, batch * (size_t)cq_global_count(d) * d->real_bytes, "walls", &d->given.globals);
   return status;
 }
 
@@ -316,7 +317,7 @@ static cq_status load_slots(cq_device *d, const cq_values *values, cq_memory **w
 
 static cq_status load_globals(cq_device *d, const cq_values *values) {
   const cq_model *m = d->model;
-  const int64_t count = cq_sum_count(d);
+  const int64_t count = cq_global_count(d);
   char *all = (char *)cq_alloc((size_t)(d->batch * count), d->real_bytes, "walls");
   if (!all) return CQ_MEMORY;
   const auto put = [&](int64_t k, double value) {
@@ -328,10 +329,10 @@ static cq_status load_globals(cq_device *d, const cq_values *values) {
   for (int32_t s = 0; s < d->batch; s++) {
     const int64_t at = s * count;
     for (int i = 0; i < m->dim; i++) put(at + i, values[s].gravity[i]);
-    put(at + 3 + 4 * m->wall_count, exp(-values[s].damping[0] * m->dt));
+    put(at + CQ_AT_DAMPING, exp(-values[s].damping[0] * m->dt));
     for (int32_t w = 0; w < m->wall_count; w++) {
-      put(at + 3 + w, values[s].friction[w]);
-      for (int i = 0; i < m->dim; i++) put(at + 3 + m->wall_count + 3 * w + i, values[s].wall_velocity[w * m->dim + i]);
+      put(at + CQ_AT_FRICTION + w, values[s].friction[w]);
+      for (int i = 0; i < m->dim; i++) put(at + CQ_AT_FRICTION + m->wall_count + 3 * w + i, values[s].wall_velocity[w * m->dim + i]);
     }
   }
   cq_status status = cq_cuda_check(cudaMemcpyAsync(d->given.globals->data, all, (size_t)(d->batch * count) * d->real_bytes,

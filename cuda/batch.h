@@ -51,7 +51,7 @@ struct cq_mark {
   int64_t step;
 };
 
-// What the kernels of a run of substeps are given: goes to the device in one piece, signals and forces after it. Progress goes
+// What the kernels of a run of substeps are given: goes to the device in one piece, with how walls move, signals and forces after it. Progress goes
 // only with the first run after a look of the host.
 typedef struct cq_upload {
   alignas(128) cq_progress progress;
@@ -143,6 +143,8 @@ struct cq_device {
   cq_progress *progress;     // pinned: what was found
   cq_graph forward[CQ_RUN_MAX + 1], backward[CQ_RUN_MAX + 1];
   const double *signals, *forces;   // of the running control step
+  const cq_wall_track *track;
+  int32_t control_step;      // its index in the rollout
   int32_t control_row, control_rows;   // where the gradients of its controls go; steps that there is room for
 
   // work arrays
@@ -160,6 +162,10 @@ struct cq_device {
   cq_arrangement *adj_arrangement;
   uint64_t wanted;           // bits (1 << cq_field) of the gradients that will be asked for
   cq_memory *sums;           // {block_count, sum_count} of the frame
+  // walls.cu: impulses of each tile in the running control step; those of control steps in a row {.., batch, impulse_count}, or their
+  // gradients; {batch, impulse_count} what the running control step had before the runs that were launched
+  cq_memory *impulse, *impulse_rows, *impulse_before;
+  cq_memory *grad_walls;     // {control_rows, batch, walls, 3} of velocities, then of places, of each control step
   cq_memory *totals;         // doubles: {batch, sum_count}; by user id {params, slots}, state fields {slots, width}
   cq_memory *grad_weight, *share;
   cq_memory *cable_work;     // {batch, points, 3 dim + 1} of cq_pulling
@@ -171,8 +177,15 @@ struct cq_device {
 
 enum { CQ_STAGING = 8192 };  // doubles
 
-// gradients that a tile's own nodes sum up, of a scene
-static inline int32_t cq_sum_count(const cq_device *d) { return 4 + 4 * d->model->wall_count; }
+// globals of a scene; their gradients, with those of the places of walls
+static inline int32_t cq_global_count(const cq_device *d) { return CQ_AT_FRICTION + 4 * d->model->wall_count; }
+static inline int32_t cq_sum_count(const cq_device *d) { return CQ_AT_FRICTION + 7 * d->model->wall_count; }
+// numbers of a wall's contacts, of all walls and the pins of a scene
+static inline int32_t cq_impulse_count(const cq_device *d) { return (d->model->wall_count + 1) * cq_contact_width(d->model->dim); }
+// doubles that say how the walls of all scenes move in a control step: reals in the room of {batch, walls, 3} doubles, {batch, walls, 3}
+// doubles. None where walls keep their velocity.
+static inline size_t cq_motion_most(const cq_device *d) { return 6 * (size_t)d->batch * (size_t)d->model->wall_count; }
+static inline size_t cq_motion_count(const cq_device *d) { return d->track && d->track->velocity ? cq_motion_most(d) : 0; }
 // where the internal variables of a slice begin, and all of it [bytes]
 static inline size_t cq_internal_offset(const cq_device *d) { return (size_t)d->fields * (size_t)d->stride * d->real_bytes; }
 static inline size_t cq_slice_size(const cq_device *d) {
@@ -184,11 +197,13 @@ static inline size_t cq_signal_count(const cq_device *d) { return (size_t)d->bat
 static inline size_t cq_force_count(const cq_device *d) {
   return (size_t)d->batch * (size_t)d->model->force_count * (size_t)d->model->dim;
 }
-// an upload and its controls; one follows another
+// an upload, the motion of walls, and controls; one follows another
 static inline size_t cq_upload_size(const cq_device *d) {
-  const size_t bytes = sizeof(cq_upload) + (cq_signal_count(d) + cq_force_count(d)) * sizeof(double);
+  const size_t bytes = sizeof(cq_upload) + (cq_motion_most(d) + cq_signal_count(d) + cq_force_count(d)) * sizeof(double);
   return (bytes + alignof(cq_upload) - 1) / alignof(cq_upload) * alignof(cq_upload);
 }
+static inline double *cq_upload_motion(cq_upload *u) { return (double *)(u + 1); }
+static inline double *cq_upload_controls(const cq_device *d, cq_upload *u) { return cq_upload_motion(u) + cq_motion_count(d); }
 // offset in totals
 static inline int64_t cq_total_params(const cq_device *d) { return (int64_t)d->batch * cq_sum_count(d); }
 static inline int64_t cq_total_state(const cq_device *d) { return cq_total_params(d) + (int64_t)d->params * d->slots; }
@@ -246,6 +261,20 @@ cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *
 cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted);
 cq_status cq_cuda_reverse(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *made);
 cq_status cq_cuda_finish(cq_device *d);
+
+// walls.cu: walls whose velocity changes, and contacts that are read, by control step. fill: of the upload. Impulses: begin, before the
+// runs of a chain; add, after a run, to the row of its control step; fetch brings rows of whole control steps, from one on; keep: a
+// chain ended within the control step of a row. Backward: begin, for so many control steps from one on; settle, at the end of a control step
+// and before the tiles change; fetch.
+void cq_cuda_walls_fill(const cq_device *d, cq_upload *on_device);
+int32_t cq_cuda_impulse_rows(const cq_device *d);
+cq_status cq_cuda_impulse_begin(cq_device *d, int32_t within);
+cq_status cq_cuda_impulse_add(cq_device *d, int32_t row);
+cq_status cq_cuda_impulse_fetch(cq_device *d, int32_t step, int32_t rows);
+cq_status cq_cuda_impulse_keep(cq_device *d, int32_t row);
+cq_status cq_cuda_walls_begin_adj(cq_device *d, int32_t step, int32_t rows);
+cq_status cq_cuda_walls_settle(cq_device *d);
+cq_status cq_cuda_walls_fetch(cq_device *d, int32_t step, int32_t rows);
 
 // health.cu: who failed, before a step or after it; out: NULL where that was not made. Always CQ_UNSTABLE, or worse.
 cq_status cq_cuda_diagnose(cq_device *d, const cq_slice *in, const cq_slice *out);

@@ -1,6 +1,7 @@
 // control_step: control steps of all scenes, forward and backward, as runs of substeps of one arrangement.
 #include "batch.h"
 #include "window.h"
+#include <limits.h>
 #include <string.h>
 
 // Particle steps at most between two looks of the host: a second or so, in which nobody can interrupt.
@@ -33,6 +34,13 @@ static cq_slice *state_of(const cq_device *d, const Chain *c, int32_t count) {
 static void set_controls(cq_device *d, const cq_controls *c, int32_t i) {
   d->signals = c->signals + (size_t)i * cq_signal_count(d);
   d->forces = c->forces ? c->forces + (size_t)i * cq_force_count(d) : NULL;
+  d->track = c->track;
+  d->control_step = c->at + i;
+}
+
+// which of the control steps that a chain reaches the substep is in
+static int32_t row_of(const cq_device *d, const Chain *c, int32_t substep) {
+  return substep / d->model->substeps - c->at / d->model->substeps;
 }
 
 // Substeps that are launched without a look. When particles must be sorted shows in the kernels alone, or results would depend
@@ -82,6 +90,7 @@ static cq_status launch_next(cq_device *d, Chain *c, int32_t count) {
   cq_status status = cq_cuda_send(d, !policy_run || !c->sent);
   if (!status && policy_steps) status = cq_cuda_policy_signals(d, policy_run, c->controls->at + at / substeps, state_of(d, c, c->sent), c->policy_steps);
   if (!status) status = cq_cuda_run_forward(d, count);
+  if (!status) status = cq_cuda_impulse_add(d, row_of(d, c, at));
   c->sent += count;
   c->policy_steps += policy_steps;
   return status;
@@ -109,11 +118,20 @@ static cq_status fail_step(cq_device *d, const Chain *c, const cq_slice *after) 
   return status ? status : cq_cuda_diagnose(d, d->live, d->progress->bad == 0 ? NULL : after);
 }
 
+// what walls gave in the substeps of a chain that were made: of whole control steps, and of the one that goes on
+static cq_status keep_impulses(cq_device *d, const Chain *c, int32_t made) {
+  const int32_t substeps = d->model->substeps, rows = row_of(d, c, c->at + made);
+  const cq_status status = cq_cuda_impulse_fetch(d, c->controls->at + c->at / substeps, rows);
+  return !status && (c->at + made) % substeps ? cq_cuda_impulse_keep(d, rows) : status;
+}
+
 // Makes the last good state live, which may be before the end of what was launched: sorting is due then.
 static cq_status conclude(cq_device *d, Chain *c) {
   const cq_progress p = *d->progress;
   const int32_t failed = p.bad < c->sent && p.bad <= p.stop, made = failed ? p.bad : p.stop < c->sent ? p.stop : c->sent;
   const cq_slice *after = failed ? state_of(d, c, made + 1) : NULL;
+  const cq_status kept = failed ? CQ_OK : keep_impulses(d, c, made);
+  if (kept) return kept;   // as if nothing had been launched
   if (made) cq_cuda_resume(d, state_of(d, c, made), d->arrangement, d->step + made);
   c->at += made;
   if (failed) return fail_step(d, c, after);
@@ -129,11 +147,15 @@ static cq_status conclude(cq_device *d, Chain *c) {
 static cq_status launch_all(cq_device *d, Chain *c) {
   const int64_t left = (int64_t)c->controls->count * d->model->substeps - c->at, ahead = substeps_ahead(d);
   const int32_t rows = c->controls->policy_run ? cq_cuda_policy_rows(d) : CQ_RUNS_AHEAD;
+  const int32_t impulse_rows = c->controls->track->impulse ? cq_cuda_impulse_rows(d) : INT_MAX;
   int32_t count;
   c->sent = c->policy_steps = 0;
-  cq_status status = prepare_next(d, c, &count);
+  set_controls(d, c->controls, c->at / d->model->substeps);
+  cq_status status = cq_cuda_impulse_begin(d, c->at % d->model->substeps);
+  if (!status) status = prepare_next(d, c, &count);
   if (!status) status = launch_next(d, c, count);
-  while (!status && c->sent < left && c->sent + d->model->substeps <= ahead && d->pending < d->uploads_count && c->policy_steps < rows) {
+  while (!status && c->sent < left && c->sent + d->model->substeps <= ahead && d->pending < d->uploads_count && c->policy_steps < rows &&
+         row_of(d, c, c->at + c->sent) < impulse_rows) {
     if (prepare_next(d, c, &count)) break;   // this fails again when its turn comes
     status = launch_next(d, c, count);
   }
@@ -216,7 +238,9 @@ static cq_status settle(cq_device *d) {
   double *totals = (double *)d->totals->data;
   const cq_storing params = {d->params_adj->data, d->params, d->slots, a->order, totals + cq_total_params(d)};
   d->kernels->store_params(stream, cq_cuda_blocks(d, d->slots, 256), &params);
-  cq_window_sum(stream, d->batch, a->tile_count, a->block_count, a->tiles, (const double *)d->sums->data, cq_sum_count(d), totals);
+  const int32_t count = cq_sum_count(d);
+  const cq_summing sums = {d->batch, a->tile_count, a->block_count, a->tiles, (double *)d->sums->data, count, 0, count, totals, NULL};
+  cq_window_sum(stream, &sums);
   return cq_cuda_check(cudaGetLastError(), "adding up gradients");
 }
 
@@ -229,6 +253,7 @@ static void swap(cq_memory **a, cq_memory **b) {
 // The adjoint into the order that the step before had.
 static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_SORT);
+  if (!status) status = cq_cuda_walls_settle(d);
   if (!status) status = settle(d);
   if (status) return status;
   const cq_moving m = {{d->adj->data, d->actuation_adj->data, cq_internal_of(d, d->adj)},
@@ -265,6 +290,7 @@ static cq_status run_backward(cq_device *d, const cq_step_record *records, int32
 static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
   cq_status status = CQ_OK;
   for (int32_t end = d->model->substeps; end > 0 && !status;) status = run_backward(d, records, end, &end);
+  if (!status) status = cq_cuda_walls_settle(d);
   if (!status && d->actuation) {
     status = cq_cuda_timer_begin(d->context, CQ_PHASE_ACTUATION);
     if (!status) status = cq_cuda_run_drive_adj(d);
@@ -307,7 +333,9 @@ cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *
   if (count > most) count = most < 1 ? 1 : (int32_t)most;
   if (c->policy_run && count > cq_cuda_policy_rows(d)) count = cq_cuda_policy_rows(d);
   const int32_t first = c->count - count;
-  if (c->policy_run) status = cq_cuda_policy_begin_adj(d, c->policy_run, c->at + first, count);
+  set_controls(d, c, first);
+  status = cq_cuda_walls_begin_adj(d, c->at + first, count);
+  if (!status && c->policy_run) status = cq_cuda_policy_begin_adj(d, c->policy_run, c->at + first, count);
   for (int32_t i = c->count - 1; i >= first && !status; i--) {
     set_controls(d, c, i);
     d->control_row = i - first;
@@ -318,6 +346,7 @@ cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *
   if (c->policy_run) status = cq_cuda_policy_end_adj(d, c->policy_run);
   if (!status) status = fetch_controls(d, c->grad_signals ? c->grad_signals + (size_t)first * cq_signal_count(d) : NULL,
                                           c->grad_forces ? c->grad_forces + (size_t)first * cq_force_count(d) : NULL, count);
+  if (!status) status = cq_cuda_walls_fetch(d, c->at + first, count);
   if (!status) *made = count;
   return status;
 }
@@ -372,10 +401,10 @@ cq_status cq_cuda_finish(cq_device *d) {
     cq_gradients *g = &d->gradients[s];
     const int32_t dim = d->model->dim;
     memcpy(g->gravity, sum, (size_t)dim * sizeof *sum);
-    g->damping[0] = sum[3 + 4 * walls];
-    memcpy(g->friction, sum + 3, (size_t)walls * sizeof *sum);
+    g->damping[0] = sum[CQ_AT_DAMPING];
+    memcpy(g->friction, sum + CQ_AT_FRICTION, (size_t)walls * sizeof *sum);
     for (int32_t w = 0; w < walls; w++)
-      memcpy(g->wall_velocity + w * dim, sum + 3 + walls + 3 * w, (size_t)dim * sizeof *sum);
+      memcpy(g->wall_velocity + w * dim, sum + CQ_AT_FRICTION + walls + 3 * w, (size_t)dim * sizeof *sum);
   }
   cq_free(sums);
   return status;

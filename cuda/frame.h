@@ -21,6 +21,10 @@ enum {
   CQ_HELD_PIN = 15,
 };
 
+// Where the globals of a scene, and their gradients in the sums of a tile, begin; gravity is first. Friction {walls} is followed by wall
+// velocity {walls, 3} and, in the sums, by wall place {walls, 3}.
+enum { CQ_AT_DAMPING = 3, CQ_AT_FRICTION = 4 };
+
 // what the kernels need of a particle all the time: mass, volume, and the slots of its material from CQ_PARAM_SLOTS on
 enum { CQ_PARAM_MASS, CQ_PARAM_VOLUME, CQ_PARAM_SLOTS };
 
@@ -66,8 +70,8 @@ typedef struct cq_frame {
   int32_t wall_count, moving_wall_count;
   const cq_wall *walls;      // their heights in device memory too
   cq_wall_map map;           // arrays in device memory
-  const void *globals;       // {batch, global_stride} reals: gravity {3}, friction {walls}, wall velocity {walls, 3}, decay in a step
-  int32_t global_stride;
+  const void *globals;       // {batch, global_stride} reals: gravity {3}, decay in a step, friction {walls}, wall velocity {walls, 3}
+  int32_t global_stride, wall_stride;
 
   // the arrangement
   int32_t tile_count;        // tiles with particles
@@ -84,6 +88,13 @@ typedef struct cq_frame {
 
   // the running control step
   int64_t step;              // engine step of substep 0
+  const void *wall_velocity; // reals {walls, 3}, those of each scene wall_stride further
+  const double *wall_place;  // {batch, walls, 3} the way that moving walls have made before wall_step; NULL: none
+  int64_t wall_step;         // engine step from which on the walls have had these velocities
+  double *impulse;           // {block_count, impulse_count} impulses at each tile's own nodes: of each wall, then of the pins; added to.
+                             // NULL: not wanted
+  const double *grad_impulse;  // {batch, impulse_count} backward: their gradients; NULL: none
+  int32_t impulse_count;     // (walls + 1) * CONTACT_WIDTH
   int32_t first;             // index of substep 0 in progress
   const cq_substep *substeps;
   cq_progress *progress;
@@ -98,8 +109,9 @@ typedef struct cq_frame {
   void *adj;                 // {fields, slots}, and internal variables as in a state
   void *params_adj;          // {params, slots}
   void *actuation_adj;           // {CQ_SYM + 2 dim, slots}, NULL where actuation is
-  double *sums;              // {block_count, 4 + 4 * walls} gravity {3}, friction {walls}, wall velocity {walls, 3}, damping, of
-                             // each tile's own nodes; added to
+  double *sums;              // {block_count, sum_count} of each tile's own nodes: gravity {3}, damping, friction {walls}, wall velocity
+                             // {walls, 3}, wall place {walls, 3}; added to
+  int32_t sum_count;
   int32_t sums_wanted;       // somebody will ask for them
   int32_t damping_wanted;    // also for that of damping
 } cq_frame;

@@ -1,16 +1,8 @@
 // grid: from the arenas to the velocity of each node, with gravity and walls; and its adjoint. A thread for each node: of all blocks
 // in a pass of its own, or of one region in a block that needs them.
 
-CQ_GPU const real *globals_of(const cq_frame *s, const int32_t scene) {
-  return (const real *)s->globals + (int64_t)scene * s->global_stride;
-}
-CQ_GPU real friction_of(const cq_frame *s, const int32_t scene, const int32_t wall) { return globals_of(s, scene)[3 + wall]; }
-CQ_GPU const real *wall_velocity_of(const cq_frame *s, const int32_t scene, const int32_t wall) {
-  return globals_of(s, scene) + 3 + s->wall_count + 3 * wall;
-}
-
 // what damping leaves of a velocity in a step
-CQ_GPU real decay_of(const cq_frame *s, const int32_t scene) { return globals_of(s, scene)[3 + 4 * s->wall_count]; }
+CQ_GPU real decay_of(const cq_frame *s, const int32_t scene) { return globals_of(s, scene)[CQ_AT_DAMPING]; }
 
 // the arena of a part of a tile's particles, after so many substeps
 CQ_GPU Node *arena_of(const cq_frame *s, const int32_t substep, const int32_t part) {
@@ -48,90 +40,6 @@ CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t k, const int32_t block, 
   return sum;
 }
 
-// ---- walls --------------------------------------------------------------------------------------------------------------
-
-// a node, and its entries in the wall map
-typedef struct Where {
-  int32_t at[3], scene;      // first axes and last, as the wall map counts: y is 0 in 2D
-  double time;
-  const cq_wall_node *entry;
-  int32_t count;             // entries
-  int32_t pinned;            // the one entry is a pin: no wall has a say beside it
-} Where;
-
-// Can anything hold nodes of a tile?
-CQ_GPU int may_touch(const cq_frame *s, const cq_tile *tile) { return tile->held || s->moving_wall_count; }
-
-CQ_GPU void find_node(const cq_frame *s, const int64_t n, const int32_t k, Where *w) {
-  const cq_tile *tile = &s->tiles[n / CQ_TILE_NODES];
-  const int64_t held = s->held[n];
-  int at[CQ_DIM];
-  node_at((int)(n % CQ_TILE_NODES), SIDE, at);
-  w->at[0] = tile->lower[0] + at[0];
-  w->at[1] = CQ_DIM == 3 ? tile->lower[1] + at[1] : 0;
-  w->at[2] = tile->lower[LAST] + at[LAST];
-  w->scene = tile->scene;
-  w->time = (double)(s->step + k) * s->scales_8.dt;
-  w->entry = s->map.node + held / CQ_HELD;
-  w->pinned = held % CQ_HELD == CQ_HELD_PIN;
-  w->count = w->pinned ? 1 : (int32_t)(held % CQ_HELD);
-}
-
-typedef struct Contact {
-  int32_t wall;              // -1: a pin
-  real normal[CQ_DIM];
-} Contact;
-
-// where a node is for a wall that has moved away from its place at the start
-CQ_GPU void place_for(const cq_frame *s, const Where *w, const int32_t wall, double x[3]) {
-  const real *velocity = wall_velocity_of(s, w->scene, wall);
-  x[0] = w->at[0] * s->scales_8.dx;
-  x[1] = w->at[1] * s->scales_8.dx;
-  x[2] = 0;
-  x[LAST] = w->at[2] * s->scales_8.dx;
-  EACH(i) x[i] -= w->time * (double)velocity[i];
-}
-
-// Contact j of a node: what stays comes first, then the walls that move, where they are now. 0: there are not so many.
-CQ_GPU int contact_of(const cq_frame *s, const Where *w, const int32_t j, Contact *contact) {
-  if (j < w->count) {
-    contact->wall = w->entry[j].wall;
-    EACH(i) contact->normal[i] = (real)w->entry[j].normal[i];
-    return 1;
-  }
-  if (!s->moving_wall_count || w->pinned) return 0;
-  int32_t left = j - w->count;
-  for (int32_t m = 0; m < s->wall_count; m++) {
-    if (!s->walls[m].moves) continue;
-    double x[3], normals[3][3];
-    place_for(s, w, m, x);
-    const int32_t count = wall_normals(&s->walls[m], CQ_DIM, 1e-6 * s->scales_8.dx, x, normals);
-    if (left < count) {
-      contact->wall = m;
-      EACH(i) contact->normal[i] = (real)normals[left][i];
-      return 1;
-    }
-    left -= count;
-  }
-  return 0;
-}
-
-CQ_GPU void meet(const cq_frame *s, const int32_t scene, const Contact *c, real v[CQ_DIM]) {
-  const real still[3] = {0, 0, 0};
-  if (c->wall < 0)
-    contact(CQ_CONTACT_STICKY, 0, c->normal, still, v);
-  else
-    contact(s->walls[c->wall].kind, friction_of(s, scene, c->wall), c->normal, wall_velocity_of(s, scene, c->wall), v);
-}
-
-// velocity after the first contacts, at most `most` of them; returns how many there were
-CQ_GPU int32_t meet_walls(const cq_frame *s, const Where *w, const int32_t most, real v[CQ_DIM]) {
-  Contact c;
-  int32_t j = 0;
-  for (; j < most && contact_of(s, w, j, &c); j++) meet(s, w->scene, &c, v);
-  return j;
-}
-
 // (E14) v = d (p / m + dt g), d what damping leaves; a node without mass falls too, and nobody asks it
 CQ_GPU real free_velocity(const cq_frame *s, const int32_t scene, const Node *p, real v[CQ_DIM]) {
   const real inverse = p->c[CQ_DIM] > 0 ? (real)1 / p->c[CQ_DIM] : (real)0;
@@ -139,13 +47,6 @@ CQ_GPU real free_velocity(const cq_frame *s, const int32_t scene, const Node *p,
   const real decay = decay_of(s, scene);
   EACH(i) v[i] = (p->c[i] * inverse + s->SCALES.dt * gravity[i]) * decay;
   return inverse;
-}
-
-CQ_RARE Node touch_walls(const cq_frame *s, const int64_t n, const int32_t k, Node v) {
-  Where w;
-  find_node(s, n, k, &w);
-  meet_walls(s, &w, INT32_MAX, v.c);
-  return v;
 }
 
 // of node n of all blocks, from its momentum and mass
@@ -197,7 +98,7 @@ static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *_
 
 // A tile's nodes have a group of as many threads, of which a block may have several. What the threads of a group share:
 typedef struct Shared {
-  Node grads[CQ_TILE_NODES];
+  WallGrad grads[CQ_TILE_NODES];
   double half[2 * CQ_DIM + 2];
   int32_t wall[CQ_TILE_NODES], most;
 } Shared;
@@ -213,58 +114,27 @@ CQ_GPU void sync_group(void) {
     cq_sync_some(1 + group_of_thread(), CQ_TILE_NODES);
 }
 
-// the velocity of a wall has brought it to where its normals are: (E22)
-CQ_GPU void turn_adj(const cq_frame *s, const Where *w, const int32_t wall, ContactGrad *grad) {
-  double x[3], grad_n[3] = {0, 0, 0}, grad_x[3] = {0, 0, 0};
-  place_for(s, w, wall, x);
-  EACH(i) grad_n[i] = (double)grad->n[i];
-  wall_normals_adj(&s->walls[wall], CQ_DIM, x, grad_n, grad_x);
-  EACH(i) grad->w[i] -= (real)(w->time * grad_x[i]);
-}
-
-// Contact j of a node backward; v0: velocity before all walls; grad_wall: of the wall's velocity, then of its friction. Returns the
-// wall, -1 if there is none.
-CQ_GPU int32_t meet_adj(const cq_frame *s, const Where *w, const int32_t j, const real v0[CQ_DIM], real grad_v[CQ_DIM], Node *grad_wall) {
-  real v[CQ_DIM];
-  ContactGrad grad = {};
-  const real still[3] = {0, 0, 0};
-  Contact c;
-  c.wall = -1;
-  if (j >= 0 && contact_of(s, w, j, &c)) {
-    EACH(i) v[i] = v0[i];
-    meet_walls(s, w, j, v);
-    if (c.wall < 0) {
-      contact_adj(CQ_CONTACT_STICKY, 0, c.normal, still, v, grad_v, &grad);
-    } else {
-      contact_adj(s->walls[c.wall].kind, friction_of(s, w->scene, c.wall), c.normal, wall_velocity_of(s, w->scene, c.wall), v,
-                  grad_v, &grad);
-      if (s->walls[c.wall].moves) turn_adj(s, w, c.wall, &grad);
-    }
-  }
-  EACH(i) grad_wall->c[i] = grad.w[i];
-  grad_wall->c[CQ_DIM] = grad.friction;
-  return c.wall;
-}
-
 // The j-th contact of node n of the group: its wall's gradients of all nodes are added in the order of the nodes.
 template <int THREADS>
-CQ_GPU void group_contact_adj(const cq_frame *s, const Where *w, const int32_t j, const real v0[CQ_DIM], real grad_v[CQ_DIM], Shared *shared,
-                          double *sums) {
-  const int n = group_node();
-  Node *grads = shared->grads;
-  shared->wall[n] = meet_adj(s, w, j, v0, grad_v, &grads[n]);
+CQ_GPU void group_contact_adj(const cq_frame *s, const Where *w, const int32_t j, const Node *v0, Node *grad, Shared *shared, double *sums) {
+  const int n = group_node(), walls = s->wall_count;
+  const WallGrad *grads = shared->grads;
+  shared->wall[n] = meet_adj(s, w, j, v0, grad, &shared->grads[n]);
   sync_group<THREADS>();
-  if (n < s->wall_count)
+  if (n < walls) {
+    double *friction = sums + CQ_AT_FRICTION + n, *velocity = sums + CQ_AT_FRICTION + walls + 3 * n, *place = velocity + 3 * walls;
     for (int m = 0; m < CQ_TILE_NODES; m++) {
       if (shared->wall[m] != n) continue;
-      sums[3 + n] += (double)grads[m].c[CQ_DIM];
-      EACH(i) sums[3 + s->wall_count + 3 * n + i] += (double)grads[m].c[i];
+      *friction += (double)grads[m].friction;
+      EACH(i) velocity[i] += (double)grads[m].velocity[i];
+      if (s->wall_place) EACH(i) place[i] += (double)grads[m].place[i];
     }
+  }
   sync_group<THREADS>();
 }
 
-// All contacts of the nodes of a tile backward, the last first; nodes with fewer of them wait. v: velocity before them; returns dL/dv
-// from grad, what it is after them.
+// All contacts of the nodes of a tile backward, the last first; nodes with fewer of them wait. v: velocity before them, and mass; grad is
+// what dL/dv is after them; returns that before them, and beside it what impulses give the mass.
 template <int THREADS>
 CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad, Shared *shared, double *sums) {
   Where w;
@@ -276,16 +146,17 @@ CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k
   if (count) atomicMax(&shared->most, count);
   sync_group<THREADS>();
   const int32_t rounds = shared->most;
-  for (int32_t r = 0; r < rounds; r++) group_contact_adj<THREADS>(s, &w, count - 1 - r, v.c, grad.c, shared, sums);
+  for (int32_t r = 0; r < rounds; r++) group_contact_adj<THREADS>(s, &w, count - 1 - r, &v, &grad, shared, sums);
   return grad;   // the barriers of add_gravity lie before the next tile's most = 0
 }
 
 // the same of a node alone, where nobody asks for gradients of walls
 CQ_RARE Node leave_walls_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad) {
   Where w;
-  Node after = v, grad_wall;
+  Node after = v;
+  WallGrad unused;
   find_node(s, n, k, &w);
-  for (int32_t j = meet_walls(s, &w, INT32_MAX, after.c) - 1; j >= 0; j--) meet_adj(s, &w, j, v.c, grad.c, &grad_wall);
+  for (int32_t j = meet_walls(s, &w, INT32_MAX, after.c) - 1; j >= 0; j--) meet_adj(s, &w, j, &v, &grad, &unused);
   return grad;
 }
 
@@ -305,7 +176,7 @@ CQ_GPU void add_gravity(const cq_frame *s, Shared *shared, const Node *grad, con
   if (damping) half_sums(shared, CQ_DIM, along);
   sync_group<THREADS>();
   if (n < CQ_DIM) sums[n] += dt * (shared->half[2 * n] + shared->half[2 * n + 1]);
-  if (n == CQ_DIM && damping) sums[3 + 4 * s->wall_count] -= dt * (shared->half[2 * CQ_DIM] + shared->half[2 * CQ_DIM + 1]);
+  if (n == CQ_DIM && damping) sums[CQ_AT_DAMPING] -= dt * (shared->half[2 * CQ_DIM] + shared->half[2 * CQ_DIM + 1]);
   sync_group<THREADS>();
 }
 
@@ -320,7 +191,7 @@ CQ_GPU double decay_adj(const cq_frame *s, const int32_t scene, const Node *v, N
   return along;
 }
 
-// (E14) dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m; grad_v: of velocity before walls
+// (E14) dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m; grad_v: of velocity before walls, and what impulses give the mass
 CQ_GPU Node free_velocity_adj(const Node *p, const real inverse, const Node *grad_v) {
   Node q;
   real along = 0;
@@ -328,7 +199,7 @@ CQ_GPU Node free_velocity_adj(const Node *p, const real inverse, const Node *gra
     q.c[i] = grad_v->c[i] * inverse;
     along += p->c[i] * inverse * q.c[i];
   }
-  for (int r = CQ_DIM; r < 4; r++) q.c[r] = r == CQ_DIM ? -along : 0;
+  for (int r = CQ_DIM; r < 4; r++) q.c[r] = r == CQ_DIM ? grad_v->c[CQ_DIM] - along : 0;
   return q;
 }
 
@@ -347,10 +218,11 @@ CQ_GPU void grid_adj_pass(const cq_frame *s, const int32_t k, const int32_t more
     node_at(node, SIDE, at);
     const int64_t n = (int64_t)block * CQ_TILE_NODES + node;
     const cq_tile *tile = &s->tiles[block];
-    double *sums = s->sums + (int64_t)block * (4 + 4 * s->wall_count);
+    double *sums = s->sums + (int64_t)block * s->sum_count;
     const Node p = kept[n];
     Node grad = arenas_sum(s, k, block, at), v = {{0, 0, 0, 0}};
     const real inverse = free_velocity(s, tile->scene, &p, v.c);
+    v.c[CQ_DIM] = p.c[CQ_DIM];
     if (may_touch(s, tile)) grad = touch_walls_adj<THREADS>(s, n, k, v, grad, shared, sums);
     const double along = decay_adj(s, tile->scene, &v, &grad);
     add_gravity<THREADS>(s, shared, &grad, along, sums);

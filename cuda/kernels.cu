@@ -19,7 +19,9 @@
 #include "../engine/world/wall.inl"
 
 #include "tile.inl"
+#include "wall.inl"
 #include "grid.inl"
+#include "impulse.inl"
 #include "region.inl"
 #include "step.inl"
 #include "step_adj.inl"
@@ -40,6 +42,7 @@ CQ_LAUNCHER(launch_g2p2g, TRANSFER_THREADS, transfer<1, 1>)
 CQ_LAUNCHER(launch_g2p, TRANSFER_THREADS, transfer<1, 0>)
 CQ_LAUNCHER(launch_grid, GRID_THREADS, grid<0>)
 CQ_LAUNCHER(launch_velocity, GRID_THREADS, grid<1>)
+CQ_LAUNCHER(launch_impulse, CQ_TILE_NODES, impulse)
 CQ_LAUNCHER(launch_g2p_adj, ADJ_THREADS, transfer_adj<0, 1>)
 CQ_LAUNCHER(launch_step_adj, ADJ_THREADS, transfer_adj<1, 1>)
 CQ_LAUNCHER(launch_p2g_adj, ADJ_THREADS, transfer_adj<1, 0>)
@@ -160,7 +163,7 @@ static void launch_read_adj(cudaStream_t stream, int32_t blocks, const cq_readin
 
 const cq_cuda_kernels CQ_TABLE = {
     CQ_DIM, sizeof(real), ADJ_THREADS,
-    launch_p2g, launch_grid, launch_g2p2g, launch_g2p,
+    launch_p2g, launch_grid, launch_impulse, launch_g2p2g, launch_g2p,
     launch_velocity, launch_g2p_adj, launch_grid_adj, launch_step_adj, launch_p2g_adj,
     launch_resident, launch_resident_adj, room,
     launch_box, launch_key, launch_move, launch_load, launch_store_state, launch_store_params,

@@ -24,9 +24,11 @@ typedef struct cq_cuda_kernels {
   int32_t dim, real_bytes;
   int32_t round;             // particles that a block goes over at once, backward; forward they are no fewer
 
-  // k: substep. p2g scatters state k; grid makes velocities of it; g2p2g makes state k + 1 and scatters it; g2p makes state k + 1
+  // k: substep. p2g scatters state k; grid makes velocities of it, and impulse reads what walls and pins give in it; g2p2g makes
+  // state k + 1 and scatters it; g2p makes state k + 1
   void (*p2g)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*grid)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
+  void (*impulse)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*g2p2g)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*g2p)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
 

@@ -196,7 +196,7 @@ cq_status cq_cuda_policy_signals(cq_device *d, const cq_policy_run *policy_run, 
   if (!status) status = read_state(d, policy_run->policy, state, &on_device->progress.over, &seen);
   if (status) return status;
   cq_network n = network_at(f, &seen, before);
-  n.signal = (double *)(on_device + 1);
+  n.signal = cq_upload_controls(d, on_device);
   n.told = f->rows_told + (size_t)row * f->told;
   cq_network_signals(d->context->stream, &n);
   return cq_cuda_check(cudaGetLastError(), what);

@@ -62,6 +62,13 @@ CQ_RARE void call_sums(Own<ADJ_THREADS> *own, const int32_t k) {
   grid_adj_pass<ADJ_THREADS, 0>(&own->frame, k, 0, shared);
 }
 
+CQ_RARE void call_impulse(Own<TRANSFER_THREADS> *own, const int32_t k) {
+  CQ_BLOCKS_OWN(own);
+  Impulses *shared = (Impulses *)own->give;   // nobody scatters in the meantime
+  static_assert(TRANSFER_THREADS / CQ_TILE_NODES * sizeof(Impulses) <= sizeof own->give, "no room");
+  impulse_pass<TRANSFER_THREADS>(&own->frame, k, shared);
+}
+
 // ---- kernels ------------------------------------------------------------------------------------------------------------
 
 static __global__ void __launch_bounds__(TRANSFER_THREADS, 2) resident(const cq_frame *given, int32_t count, cq_block_group group) {
@@ -77,6 +84,7 @@ static __global__ void __launch_bounds__(TRANSFER_THREADS, 2) resident(const cq_
       return;
     }
     keep_others<TRANSFER_THREADS>(s, k);
+    if (s->impulse) call_impulse(own, k);
     if (k == count - 1) break;
     call_transfer<1, 1>(own, k);
   }

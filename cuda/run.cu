@@ -79,7 +79,7 @@ static void fill_world(const cq_device *d, cq_frame *f) {
   f->walls = d->context->walls;
   f->map = d->context->map;
   f->globals = d->given.globals->data;
-  f->global_stride = cq_sum_count(d);
+  f->global_stride = cq_global_count(d);
 }
 
 static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t first, cq_upload *on_device, cq_frame *f) {
@@ -109,6 +109,7 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t firs
   f->params_adj = data_of(d->params_adj);
   f->actuation_adj = d->actuation ? data_of(d->actuation_adj) : NULL;
   f->sums = (double *)data_of(d->sums);
+  f->sum_count = cq_sum_count(d);
   f->sums_wanted = (d->wanted & (cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_FRICTION) | cq_bit(CQ_FIELD_WALL_VELOCITY) |
                                cq_bit(CQ_FIELD_DAMPING))) != 0;
   f->damping_wanted = (d->wanted & cq_bit(CQ_FIELD_DAMPING)) != 0;
@@ -154,10 +155,11 @@ cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first) 
   if (status) return status;
   cq_upload *on_device = (cq_upload *)d->on_device->data, *u = (cq_upload *)(d->uploads + (size_t)d->pending * cq_upload_size(d));
   const size_t signals = cq_signal_count(d), forces = cq_force_count(d);
-  double *controls = (double *)(u + 1);
+  double *controls = cq_upload_controls(d, u);
   d->upload = u;
   fill_frame(d, a, first, on_device, &u->frame);
-  fill_actuation(d, a, (double *)(on_device + 1), &u->actuation);
+  cq_cuda_walls_fill(d, on_device);
+  fill_actuation(d, a, cq_upload_controls(d, on_device), &u->actuation);
   u->progress = {INT_MAX, INT_MAX, 0};
   u->arrived = 0;
   if (signals) memcpy(controls, d->signals, signals * sizeof *controls);
@@ -166,7 +168,8 @@ cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first) 
 }
 
 cq_status cq_cuda_send(cq_device *d, int32_t controls) {
-  const size_t from = d->upload->frame.first ? offsetof(cq_upload, frame) : 0, to = controls ? cq_upload_size(d) : sizeof(cq_upload);
+  const size_t motion = cq_motion_count(d), numbers = motion + (controls ? cq_signal_count(d) + cq_force_count(d) : 0);
+  const size_t from = d->upload->frame.first ? offsetof(cq_upload, frame) : 0, to = sizeof(cq_upload) + numbers * sizeof(double);
   d->pending++;
   return cq_cuda_check(cudaMemcpyAsync((char *)d->on_device->data + from, (char *)d->upload + from, to - from, cudaMemcpyHostToDevice,
                                        d->context->stream), "sending the controls");
@@ -198,6 +201,9 @@ static void pull_cables(cq_device *d, const cq_upload *u, int32_t k) {
   if (d->model->cables.count) d->kernels->pull_cables(d->context->stream, cq_cuda_blocks(d, d->batch, 1), &u->frame, &u->actuation, k);
 }
 
+// the same for all runs of a rollout, and so for its graphs
+static int32_t reads_contact(const cq_device *d) { return d->track->impulse != NULL; }
+
 // Gathering and the next step's scattering cannot be one launch: the cables see all particles between.
 static void launch_forward_cables(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   cudaStream_t stream = d->context->stream;
@@ -206,6 +212,7 @@ static void launch_forward_cables(cq_device *d, const cq_upload *u, Sizes sizes,
     pull_cables(d, u, k);
     d->kernels->p2g(stream, sizes.tile, &u->frame, k);
     d->kernels->grid(stream, sizes.few, &u->frame, k);
+    if (reads_contact(d)) d->kernels->impulse(stream, sizes.node, &u->frame, k);
     d->kernels->g2p(stream, sizes.tile, &u->frame, k);
   }
 }
@@ -234,6 +241,7 @@ static void launch_forward(cq_device *d, const cq_upload *u, Sizes sizes, int32_
   kernels->p2g(stream, sizes.tile, &u->frame, 0);
   for (int32_t k = 0; k < count; k++) {
     kernels->grid(stream, sizes.few, &u->frame, k);
+    if (reads_contact(d)) kernels->impulse(stream, sizes.node, &u->frame, k);
     if (k < count - 1)
       kernels->g2p2g(stream, sizes.tile, &u->frame, k);
     else

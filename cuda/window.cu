@@ -275,17 +275,19 @@ CQ_GPU int32_t scene_begin(const cq_tile *tiles, int32_t begin, int32_t end, con
 }
 
 // A block for each {scene, component}: its tiles with particles, then those beside them.
-CQ_KERNEL sum_tiles(int32_t batch, int32_t tile_count, int32_t block_count, const cq_tile *tiles, const double *sums, int32_t count,
-                    double *totals) {
+CQ_KERNEL sum_tiles(const cq_summing s) {
   CQ_SHARED(double, shared, THREADS);
-  for (int64_t n = blockIdx.x; n < (int64_t)batch * count; n += gridDim.x) {
-    const int32_t scene = (int32_t)(n / count), which = (int32_t)(n % count);
+  if (s.over && *s.over) return;
+  for (int64_t n = blockIdx.x; n < (int64_t)s.batch * s.count; n += gridDim.x) {
+    const int32_t scene = (int32_t)(n / s.count), which = s.first + (int32_t)(n % s.count);
     double sum = 0;
     for (int part = 0; part < 2; part++) {
-      const int32_t from = part ? tile_count : 0, to = part ? block_count : tile_count;
-      const int32_t end = scene_begin(tiles, from, to, scene + 1);
-      for (int32_t t = scene_begin(tiles, from, to, scene) + (int32_t)threadIdx.x; t < end; t += THREADS)
-        sum += sums[(int64_t)t * count + which];
+      const int32_t from = part ? s.tile_count : 0, to = part ? s.block_count : s.tile_count;
+      const int32_t end = scene_begin(s.tiles, from, to, scene + 1);
+      for (int32_t t = scene_begin(s.tiles, from, to, scene) + (int32_t)threadIdx.x; t < end; t += THREADS) {
+        sum += s.sums[(int64_t)t * s.width + which];
+        s.sums[(int64_t)t * s.width + which] = 0;
+      }
     }
     __syncthreads();   // those of the turn before
     shared[threadIdx.x] = sum;
@@ -293,12 +295,11 @@ CQ_KERNEL sum_tiles(int32_t batch, int32_t tile_count, int32_t block_count, cons
       __syncthreads();
       if ((int)threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
     }
-    if (threadIdx.x == 0) totals[n] += shared[0];
+    if (threadIdx.x == 0) s.totals[n] += shared[0];
   }
 }
 
-void cq_window_sum(cudaStream_t stream, int32_t batch, int32_t tile_count, int32_t block_count, const cq_tile *tiles,
-                   const double *sums, int32_t count, double *totals) {
-  const int64_t all = (int64_t)batch * count, most = 1024;   // about as many as a large GPU runs at once
-  CQ_LAUNCH(sum_tiles, all < most ? all : most, THREADS, stream, batch, tile_count, block_count, tiles, sums, count, totals);
+void cq_window_sum(cudaStream_t stream, const cq_summing *s) {
+  const int64_t all = (int64_t)s->batch * s->count, most = 1024;   // about as many as a large GPU runs at once
+  CQ_LAUNCH(sum_tiles, all < most ? all : most, THREADS, stream, *s);
 }

@@ -22,8 +22,15 @@ void cq_window_order(cudaStream_t stream, int32_t blocks, const cq_sorting *s, c
 // The user's order {slots}, and its materials from those of one scene.
 void cq_window_first(cudaStream_t stream, int32_t blocks, int32_t slots, int32_t particles, const uint8_t *of, int32_t *order,
                      int32_t *slot_of, uint8_t *material);
-// Adds {block_count, count} sums of tiles to {batch, count}: those of a scene in the order of its tiles.
-void cq_window_sum(cudaStream_t stream, int32_t batch, int32_t tile_count, int32_t block_count, const cq_tile *tiles,
-                   const double *sums, int32_t count, double *totals);
+// Adds up numbers of tiles, those of a scene in the order of its tiles, and clears them.
+typedef struct cq_summing {
+  int32_t batch, tile_count, block_count;
+  const cq_tile *tiles;
+  double *sums;              // {block_count, width}, of which numbers [first, first + count) are taken
+  int32_t width, first, count;
+  double *totals;            // {batch, count}; added to
+  const int32_t *over;       // 1: the tiles are in the middle of a run that ended, nothing is done; NULL: it is done in any case
+} cq_summing;
+void cq_window_sum(cudaStream_t stream, const cq_summing *s);
 
 #endif

@@ -250,9 +250,6 @@ describe("walls whose velocity changes", function()
     assert.matches("the world has no walls", sentence(function() block { at = 0.3 }:rollout { steps = 1, wall_velocity = function() return { 0, 0 } end } end))
     assert.matches("give either velocity or motion, not both", sentence(function() floor { velocity = { 0, 1 }, motion = function() return { 0, 0 } end } end))
     assert.matches("motion moves the wall", sentence(function() floor { moves = false, motion = function() return { 0, 0 } end } end))
-    assert.matches("wall 1 (floor) has a motion that changes, which is followed on the CPU only", sentence(function()
-      block { device = "cuda", walls = floor { motion = function() return { 0, 0 } end } }
-    end), 1, true)
     local away = block { walls = floor { motion = function() return { 0, 1 } end } }
     assert.matches("must give zeros at time 0", sentence(function() away:rollout { steps = 1 } end))
   end)

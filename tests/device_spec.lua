@@ -94,6 +94,21 @@ local function train(name, words, settings)
   return cqlua(arguments, settings)
 end
 
+-- what a floor that shakes gives to a block, and how the shaking acts on it
+local shaken = [[
+local cq, T, scene = require "cq", require "cq.tensor", require "tests.scene"
+local p = { amplitude = T.param(0.02), mu = T.param(0.4) }
+local function motion(t) return T.stack { p.amplitude * math.sin(100 * t), p.amplitude * (1 - math.cos(80 * t)) } end
+local floor = cq.Boundary.floor { at = 0.12, mu = 0.4, motion = motion }
+local world = scene.world(scene.robot(), { walls = { floor, cq.Boundary.floor { at = 0.38, axis = "x", mu = 0.1 } } })
+local loss, grads = T.value_and_grad(function(q)
+  p = q
+  local roll = world:rollout { steps = 12, contact = true, friction = q.mu }
+  return roll.contact.impulse:square():sum() * 1e4 + roll.contact.center[12][1]:sum() + roll.state:center("trunk"):sum()
+end)(p)
+print(("%.15g %.15g %.15g"):format(loss, grads.amplitude:item(), grads.mu:item()))
+]]
+
 describe("a training on the GPU", function()
   it("is that on the CPU", function()
     for dim = 2, 3 do
@@ -104,6 +119,20 @@ describe("a training on the GPU", function()
       for i = 1, 4 do assert.near(a[i], b[i], 1e-9 * math.abs(a[i])) end
       assert(a[4] < a[1])
       has(process.read(folder .. "/" .. cuda .. "/manifest.json"), '"device": "CUDA, Emulated GPU, driver 13.0, float64"')
+    end
+  end)
+
+  it("reads contacts, and follows walls whose velocity changes, as one on the CPU does", function()
+    local path, out = script(shaken), {}
+    for k, device in ipairs { "cpu", "cuda" } do
+      local result = cqlua { "--device", device, path }
+      assert.same({ 0, "" }, { result.code, result.err })
+      out[k] = {}
+      for number in result.out:gmatch "%S+" do table.insert(out[k], tonumber(number)) end
+    end
+    for i = 1, 3 do
+      assert(math.abs(out[1][i]) > 1e-3)
+      assert.near(out[1][i], out[2][i], 1e-10 * math.abs(out[1][i]))
     end
   end)
 
@@ -125,7 +154,7 @@ describe("a training on the GPU", function()
     local content = "local engine_policy = require 'tests.engine_policy'\nprint(engine_policy.compare 'cuda', #engine_policy.failures 'cuda')"
     for order = 0, 2, 2 do
       local result = cqlua({ script(content) }, ("thread_order=%d block_order=%d"):format(order, order))
-      assert.same({ 0, "10\t2\n" }, { result.code, result.out }, result.err)
+      assert.same({ 0, "11\t2\n" }, { result.code, result.out }, result.err)
     end
   end)
 

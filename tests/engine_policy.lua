@@ -32,6 +32,9 @@ local cases = {
   -- a GPU is told of these in two pieces
   { name = "2D, many substeps", dim = 2, substeps = 70, observer = cq.Observer.centroid { groups = groups, velocity = true },
     controller = function() return cq.Controller.linear { seed = 12 } end },
+  { name = "2D, walls that shake", dim = 2, observer = cq.Observer.centroid { groups = groups, velocity = true },
+    controller = function() return cq.Controller.linear { seed = 13 } end,
+    shake = function(t) return { 0.3 * math.sin(200 * t), 0.2 * math.cos(300 * t) } end },
   { name = "3D, float32", dim = 3, precision = "float32", observer = cq.Observer.centroid { groups = groups },
     controller = function() return cq.Controller.mlp { hidden = { 70 }, activation = "tanh", seed = 7 } end },
 }
@@ -56,6 +59,7 @@ local function gradients(case, device, memory, way)
     local r = world:rollout {
       robot = world.robot:with { young = p.young, density = p.density, position = p.position, velocity = p.velocity }, steps = STEPS, batch = batch,
       observer = way == "lua" and own(case.observer) or case.observer, controller = controller:with(p.net), memory = memory,
+      wall_velocity = case.shake, contact = case.shake and true or nil,
       watch = way == "watched" and scene.nobody or nil,
     }
     return r.state:center("trunk"):sum() + r.state:velocity("foot"):square():sum() + r.state:deformations():square():sum(), r

@@ -9,10 +9,6 @@ static int64_t impulse_count(const cq_rollout *r) {
 
 static int64_t velocity_count(const cq_rollout *r) { return (int64_t)r->def.batch * cq_wall_numbers(&r->world->model); }
 
-static cq_status refused(const char *what) {
-  return cq_fail(CQ_DEVICE, "%s on the CPU only, and this world is on a GPU; make it with device = \"cpu\"", what);
-}
-
 void cq_walls_close(cq_rollout *r) {
   double *owned[] = {r->walls_begun.velocity, r->walls_begun.place, r->walls_next.velocity, r->walls_next.place,
                      r->track.grad_velocity, r->track.grad_place, r->track.impulse, r->grad_impulse};
@@ -24,7 +20,6 @@ void cq_walls_close(cq_rollout *r) {
 cq_status cq_walls_open(cq_rollout *r) {
   const size_t count = (size_t)impulse_count(r) * (size_t)r->def.steps;
   if (!r->def.contact) return CQ_OK;
-  if (!r->world->backend->tracks_walls) return refused("contact is read");
   if (!r->world->model.wall_count && !r->world->model.pin_count)
     return cq_fail(CQ_INVALID, "contact is to be read, but the world has no walls and no pins");
   r->track.impulse = cq_alloc(count, sizeof(double), "contact");
@@ -76,7 +71,6 @@ static void integrate(const cq_rollout *r, const cq_walls *walls) {
 cq_status cq_rollout_set_walls(cq_rollout *r, const double *velocity, int32_t per_scene) {
   const cq_model *m = &r->world->model;
   const int64_t steps = r->def.steps, numbers = cq_wall_numbers(m), batch = r->def.batch;
-  if (velocity && !r->world->backend->tracks_walls) return refused("velocities of walls that change are followed");
   if (velocity && !numbers) return cq_fail(CQ_INVALID, "velocities of walls are set, but the world has no walls");
   for (int64_t k = 0; velocity && k < (per_scene ? batch : 1) * steps * numbers; k++)
     if (!isfinite(velocity[k]))

@@ -107,8 +107,6 @@ typedef struct cq_backend {
 
   // OPTIONAL: 1: takes a policy in controls; else api asks it step by step
   int32_t runs_policies;
-  // OPTIONAL: 1: takes a track of walls; else a rollout that has one is refused
-  int32_t tracks_walls;
   // OPTIONAL: bytes that its memo may count on; NULL: those of the host
   int64_t (*memory_available)(const cq_context *context);
 } cq_backend;

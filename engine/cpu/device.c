@@ -549,7 +549,7 @@ const cq_backend *cq_backend_cpu(void) {
       .mark_create = mark_create, .mark_destroy = mark_destroy, .resume = resume,
       .mark_bytes = mark_bytes, .record_bytes = record_bytes,
       .begin_adjoint = begin_adjoint, .reverse = reverse, .finish = finish, .gradients = gradients,
-      .read = read_scenes, .read_adjoint = read_adjoint, .tracks_walls = 1,
+      .read = read_scenes, .read_adjoint = read_adjoint,
   };
   return &cpu;
 }

@@ -122,18 +122,6 @@ local function create_stable(self, raw, def)
   self.substeps = raw.substeps
 end
 
--- walls whose velocity changes are followed on the CPU alone
-local function keep_on_cpu(walls, def)
-  for k, wall in ipairs(walls) do
-    if def.device ~= "cpu" and (wall.velocity_at or wall.motion) then
-      local what = ("wall %d (%s) has a %s that changes, which is followed on the CPU only"):format(k, wall.family, wall.motion and "motion" or "velocity")
-      if def.device == "cuda" then is.fail("cq.World: %s; use device = \"cpu\"", what) end
-      message.note_once("device auto: the CPU, for %s", what)
-      def.device = "cpu"
-    end
-  end
-end
-
 ---@class cq.World.def
 ---@field cells integer[]             of the grid along each axis; the world is [0, cells * dx]
 ---@field dx number                   size of a cell [length]
@@ -177,7 +165,6 @@ local function new(_, fields)
   self.robot = self.robots[1]
   self.walls = text.is_instance(def.walls, "cq.Boundary") and { def.walls } or def.walls
   self.selections, self.within = {}, within.new()
-  keep_on_cpu(self.walls, def)
   local raw = raw_def(self, def)
   self.layout = T.tape.pause(assembly.fill, raw, self.robots, self.walls, self.domain)
   fill_base(self, def)

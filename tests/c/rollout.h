@@ -9,6 +9,7 @@ typedef struct {
   int dim, side, precision, threads, simd, substeps, steps, batch;
   int first;                 // scene of a batch that the first one stands for: signals, forces and weights are its own
   int forward_only;
+  int contact, shaking;      // 1: impulses are read; each wall has a velocity of its own at each control step
   int running;               // 1: the loss is of all states but the first, each as the last
   int stride;                // control steps in a call, where the loss is of the last state only; 0: one
   int64_t memory;
@@ -30,6 +31,19 @@ typedef struct {
 
 static const int32_t test_state_field[4] = {CQ_FIELD_POSITION, CQ_FIELD_VELOCITY, CQ_FIELD_AFFINE, CQ_FIELD_DEFORMATION};
 
+// velocities of walls {batch, steps, walls, dim}, near those of the scene
+static inline void test_run_shake(test_run *t) {
+  const int64_t steps = t->choice.steps, numbers = (int64_t)t->scene.def.wall_count * t->choice.dim;
+  double *velocity = test_array(t->choice.batch * steps * numbers);
+  for (int64_t k = 0; k < t->choice.batch * steps * numbers; k++) {
+    const int64_t of = k % numbers, step = k / numbers % steps;
+    velocity[k] = t->scene.def.walls[of / t->choice.dim].velocity[of % t->choice.dim] +
+                  0.1 * sin(0.9 * (double)step + (double)of + 0.3 * (double)(k / numbers / steps));
+  }
+  REQUIRE(cq_rollout_set_walls(t->rollout, velocity, 1) == CQ_OK);
+  free(velocity);
+}
+
 // zeros in a choice mean: the default of the scene or the engine
 static inline void test_run_open(test_run *t, const test_choice *choice) {
   memset(t, 0, sizeof *t);
@@ -49,7 +63,9 @@ static inline void test_run_open(test_run *t, const test_choice *choice) {
   def.batch = c->batch;
   def.memory = c->memory;
   def.differentiable = !c->forward_only;
+  def.contact = c->contact;
   REQUIRE(cq_rollout_create(t->world, &def, &t->rollout) == CQ_OK);
+  if (c->shaking) test_run_shake(t);
   for (int f = 0; f < 4; f++) t->offset[f + 1] = t->offset[f] + cq_field_count(t->world, test_state_field[f]);
   t->weights = test_array(c->batch * t->offset[4]);
   // as many draws for each scene as it has numbers: those of scene k do not depend on the batch

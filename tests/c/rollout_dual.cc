@@ -46,9 +46,7 @@ int main(void) {
   space::check_scene(7, false, test_scene_add_drives);
   plane::check_movers();
   space::check_movers();
-  if (test_device() == CQ_DEVICE_CPU) {
-    plane::check_shakers();
-    space::check_shakers();
-  }
+  plane::check_shakers();
+  space::check_shakers();
   return check_report();
 }

@@ -198,7 +198,7 @@ static double slope_of_loss(const subject &t) {
   impulse_slope = 0;
   const size_t impulses = (size_t)(m->wall_count + 1) * CONTACT_WIDTH, velocities = (size_t)m->wall_count * D;
   numbers given(impulses);
-  s.impulse_out = t.impulse.empty() ? NULL : given.data();
+  s.impulse_out = given.data();
   REQUIRE(cq_scene_begin(&s, &worker) == CQ_OK);
   for (int32_t i = 0; i < CONTROL_STEPS; i++) {
     toward.step = i;
@@ -274,7 +274,7 @@ static void run_product(subject &t, numbers &grad_signals, numbers &grad_forces)
     gather(t, field[f], weight.data(), true);
   }
   if (!t.derived.empty()) seed_derived(t);
-  if (!t.impulse.empty()) REQUIRE(cq_rollout_contact_adjoint(t.rollout, 0, CONTROL_STEPS, t.impulse.data()) == CQ_OK);
+  REQUIRE(cq_rollout_contact_adjoint(t.rollout, 0, CONTROL_STEPS, t.impulse.data()) == CQ_OK);
   grad_signals.assign(CONTROL_STEPS * actuators, 0);
   grad_forces.assign(CONTROL_STEPS * forces, 0);
   for (size_t i = CONTROL_STEPS; i-- > 0;)
@@ -316,7 +316,7 @@ static void open_subject(subject &t, int side, void (*change)(test_scene *), voi
   cq_rollout_def def;
   cq_rollout_def_init(&def);
   def.steps = CONTROL_STEPS;
-  def.contact = test_device() == CQ_DEVICE_CPU;
+  def.contact = 1;
   REQUIRE(cq_rollout_create(t.world, &def, &t.rollout) == CQ_OK);
   TEST_FIELDS_EACH(f) {
     const int64_t count = cq_field_count(t.world, f);
@@ -335,7 +335,7 @@ static void open_subject(subject &t, int side, void (*change)(test_scene *), voi
   for (int64_t k = 0; k < t.scene.n * FIELDS; k++) t.weight.push_back(test_random() / (double)t.scene.n);
   double mass = 0;
   for (double m : t.value.field[CQ_FIELD_MASS]) mass += m;
-  for (int k = 0; def.contact && k < CONTROL_STEPS * (d.wall_count + 1) * CONTACT_WIDTH; k++) t.impulse.push_back(test_random() / mass);
+  for (int k = 0; k < CONTROL_STEPS * (d.wall_count + 1) * CONTACT_WIDTH; k++) t.impulse.push_back(test_random() / mass);
 }
 
 // each field by itself and each wall by itself, or all of them together

@@ -75,6 +75,9 @@ static void make_network(network *n, const cq_readout *q) {
 
 static cq_status create(test_run *t, const test_choice *choice) {
   *t = (test_run){.choice = *choice};
+  t->choice.dim = 2;
+  t->choice.steps = STEPS;
+  t->choice.batch = 1;
   make_def(&t->scene, choice->side, CQ_DEVICE_CUDA);
   if (choice->change) choice->change(&t->scene);
   cq_status status = cq_world_create(&t->scene.def, &t->world);
@@ -82,12 +85,29 @@ static cq_status create(test_run *t, const test_choice *choice) {
   cq_rollout_def_init(&def);
   def.steps = STEPS;
   def.differentiable = !choice->forward_only;
-  return status ? status : cq_rollout_create(t->world, &def, &t->rollout);
+  def.contact = t->scene.def.wall_count > 0;
+  if (!status) status = cq_rollout_create(t->world, &def, &t->rollout);
+  if (!status && def.contact) test_run_shake(t);
+  return status;
 }
 
 static void destroy(test_run *t) {
   cq_world_destroy(t->world);
   test_scene_free(&t->scene);
+}
+
+// what walls give at all control steps, and the adjoint of it; how their velocities act on it
+static cq_status pass_contact(test_run *t, int adjoint, uint64_t *hash) {
+  enum { MOST = 8 * STEPS * 5 };
+  const int64_t walls = t->scene.def.wall_count, count = STEPS * (walls + 1) * cq_contact_width(2);
+  double grad[MOST] = {0}, one[MOST];
+  if (!walls) return CQ_OK;
+  if (!adjoint) *hash = test_hash(*hash, cq_rollout_contact(t->rollout), (size_t)count * sizeof(double));
+  for (int64_t k = 0; k < count; k++) one[k] = sin((double)k);
+  if (adjoint == 1) return cq_rollout_contact_adjoint(t->rollout, 0, STEPS, one);
+  const cq_status status = adjoint ? cq_rollout_walls_gradient(t->rollout, grad, 0) : CQ_OK;
+  *hash = test_hash(*hash, grad, sizeof grad);
+  return status;
 }
 
 // Forward and back up to the first failure: control steps with signals from a network, the last one with signals and forces, with a readout
@@ -113,15 +133,17 @@ static cq_status pass(test_run *t, uint64_t *hash) {
   if (!status) status = cq_rollout_run(t->rollout, 1, u, forces);
   for (int k = 0; k < READOUTS && !status; k++) status = cq_rollout_read(t->rollout, &q[k], out[k]);
   *hash = test_hash(1469598103934665603u, out, sizeof out);
+  if (!status) status = pass_contact(t, 0, hash);
   if (status || t->choice.forward_only) return status;
   status = cq_rollout_begin_adjoint(t->rollout);
+  if (!status) status = pass_contact(t, 1, hash);
   for (int k = 0; k < READOUTS && !status; k++) status = cq_rollout_read_adjoint(t->rollout, &q[k], one);
   if (!status) status = cq_rollout_run_adjoint(t->rollout, 1, grad_u, NULL);
   if (!status) status = cq_rollout_run_policy_adjoint(t->rollout, &n.policy, STEPS - 1, NULL);
   if (!status) *hash = test_hash(test_hash(*hash, n.grad_weight, sizeof n.grad_weight), grad_u, sizeof grad_u);
   if (!status) status = cq_rollout_gradient(t->rollout, CQ_FIELD_GRAVITY, g, 0);
   *hash = test_hash(*hash, g, sizeof g);
-  return status;
+  return status ? status : pass_contact(t, 2, hash);
 }
 
 // a whole run up to its first failure, with a world of its own

@@ -99,6 +99,15 @@ static void fast(test_scene *s) {
     for (int i = 0; i < s->def.dim; i++) s->velocity[p * s->def.dim + i] += i == 1 ? 1 : 9 - 3 * (double)i;
 }
 
+// so fast along the floor, on which it presses
+static void sliding(test_scene *s) {
+  test_scene_add_mover(s);
+  test_scene_add_pins(s);
+  s->def.dt = 6e-3;
+  for (int i = 0; i < 3; i++) s->def.cells[i] = 64;
+  for (int64_t p = 0; p < s->n; p++) s->velocity[p * s->def.dim] += 9;
+}
+
 static void fast_cables(test_scene *s) {
   fast(s);
   test_scene_add_drives(s);
@@ -198,9 +207,18 @@ static const row rows[] = {
     {"2D cables fast", {D2, .side = 10, .steps = 2, .substeps = 24, .change = fast_cables}, 0, 0, 0},
     {"2D cables checkpoints", {D2, .side = 10, .steps = 9, .batch = 2, .change = test_scene_add_drives}, 2, 1, 0},
     {"3D float32 cables", {.dim = 3, .precision = CQ_FLOAT32, .side = 6, .steps = 4, .change = test_scene_add_drives}, 0, 0, 0},
+    {"2D contacts", {D2, .side = 9, .steps = 4, .contact = 1, .change = mover_and_pins}, 0, 0, 0},
+    {"3D contacts", {D3, .side = 5, .steps = 3, .contact = 1, .change = all_walls}, 0, 0, 0},
+    {"2D shaking", {D2, .side = 9, .steps = 4, .contact = 1, .shaking = 1, .change = moving_walls}, 0, 0, 0},
+    {"3D shaking batch", {D3, .side = 4, .steps = 2, .batch = 2, .contact = 1, .shaking = 1, .change = mover_and_pins}, 0, 1, 0},
+    {"2D sliding long", {D2, .side = 6, .steps = 3, .substeps = 70, .contact = 1, .shaking = 1, .change = sliding}, 0, 0, 0},
+    {"2D sliding checkpoints", {D2, .side = 8, .steps = 6, .substeps = 12, .batch = 2, .contact = 1, .shaking = 1, .change = sliding}, 2, 1, 0},
+    {"2D cables contacts", {D2, .side = 9, .steps = 3, .contact = 1, .shaking = 1, .change = test_scene_add_drives}, 0, 0, 0},
     {"2D float32", {.dim = 2, .precision = CQ_FLOAT32, .side = 14, .steps = 4}, 0, 0, 0},
     {"3D float32", {.dim = 3, .precision = CQ_FLOAT32, .side = 7, .steps = 4, .batch = 2}, 0, 1, 0},
     {"3D float32 all walls", {.dim = 3, .precision = CQ_FLOAT32, .side = 7, .steps = 4, .change = all_walls}, 0, 0, 0},
+    {"2D float32 shaking", {.dim = 2, .precision = CQ_FLOAT32, .side = 12, .steps = 4, .contact = 1, .shaking = 1, .change = moving_walls}, 0, 0, 0},
+    {"3D float32 shaking", {.dim = 3, .precision = CQ_FLOAT32, .side = 5, .steps = 2, .contact = 1, .shaking = 1, .change = mover_and_pins}, 0, 0, 0},
     {"3D float32 fast", {.dim = 3, .precision = CQ_FLOAT32, .side = 7, .steps = 2, .substeps = 24, .change = fast}, 0, 0, 0},
 };
 
@@ -283,6 +301,17 @@ static void read_all(const test_run *t, outcome *o) {
   free(list);
 }
 
+// impulses of all control steps, and the adjoint of half of them
+static void read_contacts(const test_run *t, outcome *o) {
+  const int64_t width = t->choice.batch * (t->scene.def.wall_count + 1) * cq_contact_width(t->choice.dim), steps = t->choice.steps;
+  const int64_t first = steps / 2, count = (steps - first) * width;
+  double *grad = test_array(count);
+  memcpy(add_part(o, "impulses", steps * width), cq_rollout_contact(t->rollout), (size_t)(steps * width) * sizeof *grad);
+  for (int64_t k = 0; k < count; k++) grad[k] = sin((double)k);
+  REQUIRE(cq_rollout_contact_adjoint(t->rollout, (int32_t)first, (int32_t)(steps - first), grad) == CQ_OK);
+  free(grad);
+}
+
 static void run_on(int device, const row *r, int64_t memory, int stride, outcome *o, cq_plan *plan) {
   test_run t;
   test_choice choice = r->choice;
@@ -298,6 +327,7 @@ static void run_on(int device, const row *r, int64_t memory, int stride, outcome
   test_run_state(&t, add_part(o, "state", t.choice.batch * t.offset[4]));
   REQUIRE(cq_rollout_begin_adjoint(t.rollout) == CQ_OK);
   read_all(&t, o);
+  if (choice.contact) read_contacts(&t, o);
   for (int i = choice.steps, count; i > 0; i -= count) {
     if (choice.running || i == choice.steps) test_run_seed(&t);
     count = test_run_stride(&t, i);
@@ -312,6 +342,10 @@ static void run_on(int device, const row *r, int64_t memory, int stride, outcome
     double *g = test_run_gradient(&t, f, 1);
     memcpy(add_part(o, cq_field_describe(f)->name, size), g, (size_t)size * sizeof *g);
     free(g);
+  }
+  if (choice.shaking) {
+    double *g = add_part(o, "velocities of walls", t.choice.batch * choice.steps * cq_field_count(t.world, CQ_FIELD_WALL_VELOCITY));
+    REQUIRE(cq_rollout_walls_gradient(t.rollout, g, 1) == CQ_OK);
   }
   test_run_close(&t);
 }

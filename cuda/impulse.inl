@@ -1,0 +1,68 @@
+// impulse: what walls and pins give to the nodes of a tile in one engine step, where a rollout reads contacts. From the arenas, as the
+// grid pass, beside which it stands. The numbers of a contact are in physics/contact.inl.
+
+// What the threads of a group share, one for each node of a tile: the numbers of a contact of each node.
+typedef struct Impulses {
+  real value[CQ_TILE_NODES][CONTACT_WIDTH];
+  int32_t wall[CQ_TILE_NODES], most;   // wall: wall_count for pins, -1: this node has no such contact
+} Impulses;
+
+// Contact j of a node with its impulse; v is the velocity before it, and becomes that after it. Returns whose it is, as Impulses.wall has it.
+CQ_GPU int32_t contact_impulse_of(const cq_frame *s, const Where *w, const int32_t j, const real mass, real v[CQ_DIM], real value[CONTACT_WIDTH]) {
+  Contact c;
+  Touch t;
+  if (!contact_of(s, w, j, &c)) return -1;
+  touch_of(s, w, &c, mass, v, &t);
+  contact_impulse(&t, value);
+  return c.wall < 0 ? s->wall_count : c.wall;
+}
+
+// Adds the contacts of all nodes of a tile to its sums: contact by contact, and of each in the order of the nodes. Node n of all blocks
+// has momentum and mass p.
+template <int THREADS>
+CQ_RARE void tile_impulse(const cq_frame *s, const int64_t n, const int32_t k, const Node p, Impulses *shared, double *sums) {
+  const int node = group_node();
+  Where w;
+  Node v = {{0, 0, 0, 0}};
+  find_node(s, n, k, &w);
+  free_velocity(s, w.scene, &p, v.c);
+  Node after = v;
+  const int32_t count = meet_walls(s, &w, INT32_MAX, after.c);
+  if (node == 0) shared->most = 0;
+  sync_group<THREADS>();
+  if (count) atomicMax(&shared->most, count);
+  sync_group<THREADS>();
+  const int32_t rounds = shared->most;
+  for (int32_t j = 0; j < rounds; j++) {
+    shared->wall[node] = contact_impulse_of(s, &w, j, p.c[CQ_DIM], v.c, shared->value[node]);
+    sync_group<THREADS>();
+    for (int at = node; at < s->impulse_count; at += CQ_TILE_NODES) {
+      const int wall = at / CONTACT_WIDTH, i = at % CONTACT_WIDTH;
+      double sum = 0;
+      for (int m = 0; m < CQ_TILE_NODES; m++)
+        if (shared->wall[m] == wall) sum += (double)shared->value[m][i];
+      sums[at] += sum;
+    }
+    sync_group<THREADS>();
+  }
+  sync_group<THREADS>();   // before the next tile's most = 0
+}
+
+// of the tiles that own nodes, each by a group of threads
+template <int THREADS>
+CQ_GPU void impulse_pass(const cq_frame *s, const int32_t k, Impulses *of_groups) {
+  enum { GROUPS = THREADS / CQ_TILE_NODES };
+  if (group_of_thread() >= GROUPS) return;
+  Impulses *shared = of_groups + group_of_thread();
+  const int32_t first = (int32_t)blockIdx.x * GROUPS + group_of_thread();
+  for (int32_t block = first; block < s->block_count; block += (int32_t)gridDim.x * GROUPS) {
+    if (!may_touch(s, &s->tiles[block])) continue;
+    const int64_t n = (int64_t)block * CQ_TILE_NODES + group_node();
+    tile_impulse<THREADS>(s, n, k, node_sum(s, n, k), shared, s->impulse + (int64_t)block * s->impulse_count);
+  }
+}
+
+static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) impulse(const cq_frame *__restrict__ s, int32_t k) {
+  CQ_SHARED(Impulses, shared, 1);
+  if (!s->progress->over) impulse_pass<CQ_TILE_NODES>(s, k, shared);
+}

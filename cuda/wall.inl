@@ -1,0 +1,183 @@
+// wall: what walls and pins do to one node of the grid, what a contact gives (its impulse), and their adjoints. Over the scalar real, for
+// few nodes touch a wall.
+
+CQ_GPU const real *globals_of(const cq_frame *s, const int32_t scene) {
+  return (const real *)s->globals + (int64_t)scene * s->global_stride;
+}
+CQ_GPU real friction_of(const cq_frame *s, const int32_t scene, const int32_t wall) { return globals_of(s, scene)[CQ_AT_FRICTION + wall]; }
+CQ_GPU const real *wall_velocity_of(const cq_frame *s, const int32_t scene, const int32_t wall) {
+  return (const real *)s->wall_velocity + (int64_t)scene * s->wall_stride + 3 * wall;
+}
+
+// ---- contacts of a node ---------------------------------------------------------------------------------------------------
+
+// a node, and its entries in the wall map
+typedef struct Where {
+  int32_t at[3], scene;      // first axes and last, as the wall map counts: y is 0 in 2D
+  double time;               // since the walls have had their velocities
+  const cq_wall_node *entry;
+  int32_t count;             // entries
+  int32_t pinned;            // the one entry is a pin: no wall has a say beside it
+} Where;
+
+// Can anything hold nodes of a tile?
+CQ_GPU int may_touch(const cq_frame *s, const cq_tile *tile) { return tile->held || s->moving_wall_count; }
+
+CQ_GPU void find_node(const cq_frame *s, const int64_t n, const int32_t k, Where *w) {
+  const cq_tile *tile = &s->tiles[n / CQ_TILE_NODES];
+  const int64_t held = s->held[n];
+  int at[CQ_DIM];
+  node_at((int)(n % CQ_TILE_NODES), SIDE, at);
+  w->at[0] = tile->lower[0] + at[0];
+  w->at[1] = CQ_DIM == 3 ? tile->lower[1] + at[1] : 0;
+  w->at[2] = tile->lower[LAST] + at[LAST];
+  w->scene = tile->scene;
+  w->time = (double)(s->step + k - s->wall_step) * s->scales_8.dt;
+  w->entry = s->map.node + held / CQ_HELD;
+  w->pinned = held % CQ_HELD == CQ_HELD_PIN;
+  w->count = w->pinned ? 1 : (int32_t)(held % CQ_HELD);
+}
+
+typedef struct Contact {
+  int32_t wall;              // -1: a pin
+  real normal[CQ_DIM];
+} Contact;
+
+// where a node is for a wall that has moved away from its place at the start
+CQ_GPU void place_for(const cq_frame *s, const Where *w, const int32_t wall, double x[3]) {
+  const real *velocity = wall_velocity_of(s, w->scene, wall);
+  const double *made = s->wall_place ? s->wall_place + 3 * ((int64_t)w->scene * s->wall_count + wall) : NULL;
+  x[0] = w->at[0] * s->scales_8.dx;
+  x[1] = w->at[1] * s->scales_8.dx;
+  x[2] = 0;
+  x[LAST] = w->at[2] * s->scales_8.dx;
+  EACH(i) x[i] -= w->time * (double)velocity[i] + (made ? made[i] : 0);
+}
+
+// Contact j of a node: what stays comes first, then the walls that move, where they are now. 0: there are not so many.
+CQ_GPU int contact_of(const cq_frame *s, const Where *w, const int32_t j, Contact *contact) {
+  if (j < w->count) {
+    contact->wall = w->entry[j].wall;
+    EACH(i) contact->normal[i] = (real)w->entry[j].normal[i];
+    return 1;
+  }
+  if (!s->moving_wall_count || w->pinned) return 0;
+  int32_t left = j - w->count;
+  for (int32_t m = 0; m < s->wall_count; m++) {
+    if (!s->walls[m].moves) continue;
+    double x[3], normals[3][3];
+    place_for(s, w, m, x);
+    const int32_t count = wall_normals(&s->walls[m], CQ_DIM, 1e-6 * s->scales_8.dx, x, normals);
+    if (left < count) {
+      contact->wall = m;
+      EACH(i) contact->normal[i] = (real)normals[left][i];
+      return 1;
+    }
+    left -= count;
+  }
+  return 0;
+}
+
+CQ_GPU void meet(const cq_frame *s, const int32_t scene, const Contact *c, real v[CQ_DIM]) {
+  const real still[3] = {0, 0, 0};
+  if (c->wall < 0)
+    contact(CQ_CONTACT_STICKY, 0, c->normal, still, v);
+  else
+    contact(s->walls[c->wall].kind, friction_of(s, scene, c->wall), c->normal, wall_velocity_of(s, scene, c->wall), v);
+}
+
+// velocity after the first contacts, at most `most` of them; returns how many there were
+CQ_GPU int32_t meet_walls(const cq_frame *s, const Where *w, const int32_t most, real v[CQ_DIM]) {
+  Contact c;
+  int32_t j = 0;
+  for (; j < most && contact_of(s, w, j, &c); j++) meet(s, w->scene, &c, v);
+  return j;
+}
+
+CQ_RARE Node touch_walls(const cq_frame *s, const int64_t n, const int32_t k, Node v) {
+  Where w;
+  find_node(s, n, k, &w);
+  meet_walls(s, &w, INT32_MAX, v.c);
+  return v;
+}
+
+// ---- impulses ---------------------------------------------------------------------------------------------------------------
+
+// where the numbers of a wall stand, or of the pins, among those of all
+CQ_GPU int32_t impulse_at(const cq_frame *s, const int32_t wall) { return CONTACT_WIDTH * (wall < 0 ? s->wall_count : wall); }
+
+// A contact of a node of this mass, whose velocity is v before it and becomes the one after it.
+CQ_GPU void touch_of(const cq_frame *s, const Where *w, const Contact *c, const real mass, real v[CQ_DIM], Touch *t) {
+  t->mass = mass;
+  t->x[0] = (real)(w->at[0] * s->scales_8.dx);
+  t->x[1] = (real)(w->at[1] * s->scales_8.dx);
+  t->x[LAST] = (real)(w->at[2] * s->scales_8.dx);
+  EACH(i) t->normal[i] = c->normal[i];
+  EACH(i) t->before[i] = v[i];
+  meet(s, w->scene, c, v);
+  EACH(i) t->after[i] = v[i];
+}
+
+// dL/d(impulse) of a contact to all that it is made of; v: velocity before it
+CQ_RARE Touch impulse_adj(const cq_frame *s, const Where *w, const Contact *c, const Node v) {
+  const double *given = s->grad_impulse + (int64_t)w->scene * s->impulse_count + impulse_at(s, c->wall);
+  real after[CQ_DIM], grad_out[CONTACT_WIDTH];
+  Touch t, grad = {};
+  EACH(i) after[i] = v.c[i];
+  touch_of(s, w, c, v.c[CQ_DIM], after, &t);
+  for (int i = 0; i < CONTACT_WIDTH; i++) grad_out[i] = (real)given[i];
+  contact_impulse_adj(&t, &grad, grad_out);
+  return grad;
+}
+
+// ---- adjoint ------------------------------------------------------------------------------------------------------------------
+
+// what a contact of a node gives to its wall
+typedef struct WallGrad {
+  real friction, velocity[CQ_DIM], place[CQ_DIM];
+} WallGrad;
+
+// The normals of a wall are those of where it has come to: (E22)
+CQ_GPU void turn_adj(const cq_frame *s, const Where *w, const int32_t wall, const ContactGrad *of, WallGrad *grad) {
+  double x[3], grad_n[3] = {0, 0, 0}, grad_x[3] = {0, 0, 0};
+  place_for(s, w, wall, x);
+  EACH(i) grad_n[i] = (double)of->n[i];
+  wall_normals_adj(&s->walls[wall], CQ_DIM, x, grad_n, grad_x);
+  EACH(i) grad->velocity[i] -= (real)(w->time * grad_x[i]);
+  EACH(i) grad->place[i] = -(real)grad_x[i];
+}
+
+// one contact backward: v is the velocity before it, of holds what its impulse gives the normal
+CQ_GPU void meet_one_adj(const cq_frame *s, const Where *w, const Contact *c, const real v[CQ_DIM], real grad_v[CQ_DIM], ContactGrad *of) {
+  const real still[3] = {0, 0, 0};
+  if (c->wall < 0)
+    contact_adj(CQ_CONTACT_STICKY, 0, c->normal, still, v, grad_v, of);
+  else
+    contact_adj(s->walls[c->wall].kind, friction_of(s, w->scene, c->wall), c->normal, wall_velocity_of(s, w->scene, c->wall), v, grad_v, of);
+}
+
+// Contact j of a node backward. v0: velocity before all walls, and the mass; grad: dL/dv after the contact becomes that before it, beside
+// it what impulses give the mass; grad_wall is written. Returns the wall, -1 if there is none.
+CQ_GPU int32_t meet_adj(const cq_frame *s, const Where *w, const int32_t j, const Node *v0, Node *grad, WallGrad *grad_wall) {
+  Node v = *v0;
+  ContactGrad of = {};
+  Touch felt = {};
+  Contact c;
+  c.wall = -1;
+  *grad_wall = {};
+  if (j < 0 || !contact_of(s, w, j, &c)) return -1;
+  meet_walls(s, w, j, v.c);
+  if (s->grad_impulse) {
+    felt = impulse_adj(s, w, &c, v);
+    EACH(i) grad->c[i] += felt.after[i];
+    EACH(i) of.n[i] = felt.normal[i];
+    grad->c[CQ_DIM] += felt.mass;
+  }
+  meet_one_adj(s, w, &c, v.c, grad->c, &of);
+  if (s->grad_impulse) EACH(i) grad->c[i] += felt.before[i];
+  if (c.wall < 0) return -1;
+  EACH(i) grad_wall->velocity[i] = of.w[i];
+  grad_wall->friction = of.friction;
+  if (s->walls[c.wall].moves) turn_adj(s, w, c.wall, &of, grad_wall);
+  return c.wall;
+}

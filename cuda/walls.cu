@@ -1,0 +1,161 @@
+// walls: what walls do and give by control step, where a rollout asks for either. Their velocities go to the device with each run of
+// substeps. Impulses are added up by tile within a run, and after it by scene, to the row of its control step; so are the gradients of the
+// velocities on the way back.
+#include "batch.h"
+#include "window.h"
+#include <string.h>
+
+static const char *const what = "contacts of walls";
+
+static size_t walls_of(const cq_device *d) { return (size_t)d->batch * (size_t)d->model->wall_count; }
+static size_t impulse_width(const cq_device *d) { return (size_t)d->batch * (size_t)cq_impulse_count(d); }
+static size_t grad_width(const cq_device *d) { return 6 * walls_of(d); }
+
+static cq_status copy(cq_device *d, void *to, const void *from, size_t count, cudaMemcpyKind kind) {
+  return cq_cuda_check(cudaMemcpyAsync(to, from, count * sizeof(double), kind, d->context->stream), what);
+}
+static cq_status clear(cq_device *d, const cq_memory *memory, size_t count) {
+  return cq_cuda_check(cudaMemsetAsync(memory->data, 0, count * sizeof(double), d->context->stream), what);
+}
+
+// ---- their velocities -------------------------------------------------------------------------------------------------------
+
+static void fill_motion(const cq_device *d, cq_upload *on_device) {
+  const int32_t walls = d->model->wall_count, dim = d->model->dim;
+  const double *velocity = d->track->velocity + (int64_t)d->control_step * d->batch * walls * dim;
+  const double *place = d->track->place + (int64_t)d->control_step * d->batch * walls * dim;
+  double *to = cq_upload_motion(d->upload), *to_place = to + 3 * walls_of(d);
+  memset(to, 0, cq_motion_count(d) * sizeof *to);
+  for (size_t w = 0; w < walls_of(d); w++)
+    for (int32_t i = 0; i < dim; i++) {
+      const double v = velocity[w * (size_t)dim + (size_t)i];
+      const size_t at = 3 * w + (size_t)i;
+      if (d->real_bytes == 4)
+        ((float *)to)[at] = (float)v;
+      else
+        to[at] = v;
+      to_place[at] = place[w * (size_t)dim + (size_t)i];
+    }
+  cq_frame *f = &d->upload->frame;
+  f->wall_velocity = cq_upload_motion(on_device);
+  f->wall_stride = 3 * walls;
+  f->wall_place = cq_upload_motion(on_device) + 3 * walls_of(d);
+  f->wall_step = (int64_t)d->control_step * d->model->substeps;
+}
+
+void cq_cuda_walls_fill(const cq_device *d, cq_upload *on_device) {
+  cq_frame *f = &d->upload->frame;
+  f->wall_velocity = (const char *)d->given.globals->data + (size_t)(CQ_AT_FRICTION + d->model->wall_count) * d->real_bytes;
+  f->wall_stride = cq_global_count(d);
+  f->wall_place = NULL;
+  f->wall_step = 0;
+  if (d->track->velocity) fill_motion(d, on_device);
+  f->impulse_count = cq_impulse_count(d);
+  f->impulse = d->track->impulse && d->impulse ? (double *)d->impulse->data : NULL;
+  f->grad_impulse = NULL;
+  if (d->track->grad_impulse) f->grad_impulse = (const double *)d->impulse_rows->data + (size_t)d->control_row * impulse_width(d);
+}
+
+// ---- impulses of contacts -----------------------------------------------------------------------------------------------------
+
+int32_t cq_cuda_impulse_rows(const cq_device *d) {
+  const size_t fit = CQ_STAGING / impulse_width(d);
+  return fit < 1 ? 1 : fit < CQ_RUNS_AHEAD ? (int32_t)fit : CQ_RUNS_AHEAD;
+}
+
+cq_status cq_cuda_impulse_begin(cq_device *d, int32_t within) {
+  if (!d->track->impulse) return CQ_OK;
+  cq_pool *pool = &d->context->pool;
+  const size_t width = impulse_width(d), rows = (size_t)cq_cuda_impulse_rows(d) * width;
+  const size_t tiles = (size_t)d->arrangement->block_count * (size_t)cq_impulse_count(d);
+  cq_status status = cq_pool_reserve(pool, &d->impulse, tiles * sizeof(double), what);
+  if (!status) status = cq_pool_reserve(pool, &d->impulse_rows, rows * sizeof(double), what);
+  if (!status) status = cq_pool_reserve(pool, &d->impulse_before, width * sizeof(double), what);
+  if (!status) status = clear(d, d->impulse, tiles);
+  if (!status) status = clear(d, d->impulse_rows, rows);
+  return status || !within ? status : copy(d, d->impulse_rows->data, d->impulse_before->data, width, cudaMemcpyDeviceToDevice);
+}
+
+// over: NULL, or where it says that the run ended before its time
+static cq_status add_tiles(cq_device *d, int32_t row, const int32_t *over) {
+  const cq_arrangement *a = d->arrangement;
+  const int32_t count = cq_impulse_count(d);
+  const cq_summing s = {d->batch, a->tile_count, a->block_count, a->tiles, (double *)d->impulse->data, count, 0, count,
+                        (double *)d->impulse_rows->data + (size_t)row * impulse_width(d), over};
+  cq_window_sum(d->context->stream, &s);
+  return cq_cuda_check(cudaGetLastError(), what);
+}
+
+cq_status cq_cuda_impulse_add(cq_device *d, int32_t row) {
+  return d->track->impulse ? add_tiles(d, row, &((const cq_upload *)d->on_device->data)->progress.over) : CQ_OK;
+}
+
+cq_status cq_cuda_impulse_keep(cq_device *d, int32_t row) {
+  if (!d->track->impulse) return CQ_OK;
+  const cq_status status = add_tiles(d, row, NULL);
+  const double *from = (const double *)d->impulse_rows->data + (size_t)row * impulse_width(d);
+  return status ? status : copy(d, d->impulse_before->data, from, impulse_width(d), cudaMemcpyDeviceToDevice);
+}
+
+cq_status cq_cuda_impulse_fetch(cq_device *d, int32_t step, int32_t rows) {
+  if (!d->track->impulse || !rows) return CQ_OK;
+  const size_t count = (size_t)rows * impulse_width(d);
+  double *to = d->track->impulse + (size_t)step * impulse_width(d);
+  const int32_t staged = count <= CQ_STAGING;
+  cq_status status = copy(d, staged ? d->staging : to, d->impulse_rows->data, count, cudaMemcpyDeviceToHost);
+  if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
+  if (!status && staged) memcpy(to, d->staging, count * sizeof *to);
+  return status;
+}
+
+// ---- backward -------------------------------------------------------------------------------------------------------------------
+
+// Are gradients of velocities by control step asked for?
+static int32_t tracks_back(const cq_device *d) { return d->track->velocity && d->wanted & cq_bit(CQ_FIELD_WALL_VELOCITY); }
+
+cq_status cq_cuda_walls_begin_adj(cq_device *d, int32_t step, int32_t rows) {
+  cq_pool *pool = &d->context->pool;
+  const size_t impulses = (size_t)rows * impulse_width(d), grads = (size_t)rows * grad_width(d);
+  cq_status status = CQ_OK;
+  if (d->track->grad_impulse) {
+    const double *from = d->track->grad_impulse + (size_t)step * impulse_width(d);
+    status = cq_pool_reserve(pool, &d->impulse_rows, impulses * sizeof(double), what);
+    if (!status) status = copy(d, d->impulse_rows->data, from, impulses, cudaMemcpyHostToDevice);
+  }
+  if (status || !tracks_back(d)) return status;
+  status = cq_pool_reserve(pool, &d->grad_walls, grads * sizeof(double), what);
+  return status ? status : clear(d, d->grad_walls, grads);
+}
+
+cq_status cq_cuda_walls_settle(cq_device *d) {
+  if (!tracks_back(d)) return CQ_OK;
+  const cq_arrangement *a = d->adj_arrangement;
+  const int32_t walls = d->model->wall_count;
+  const cq_summing s = {d->batch, a->tile_count, a->block_count, a->tiles, (double *)d->sums->data, cq_sum_count(d), CQ_AT_FRICTION + walls,
+                        6 * walls, (double *)d->grad_walls->data + (size_t)d->control_row * grad_width(d), NULL};
+  cq_window_sum(d->context->stream, &s);
+  return cq_cuda_check(cudaGetLastError(), what);
+}
+
+// from {rows, batch}, of each {walls, 3} of velocities and {walls, 3} of places, to {rows, batch, walls, dim} of either
+static void spread(const cq_device *d, int32_t step, int32_t rows, const double *from) {
+  const size_t walls = (size_t)d->model->wall_count, dim = (size_t)d->model->dim, scenes = (size_t)rows * (size_t)d->batch;
+  const size_t first = (size_t)step * walls_of(d) * dim;
+  for (size_t k = 0; k < scenes * walls; k++) {
+    const double *velocity = from + k / walls * 6 * walls + k % walls * 3;
+    memcpy(d->track->grad_velocity + first + k * dim, velocity, dim * sizeof *from);
+    memcpy(d->track->grad_place + first + k * dim, velocity + 3 * walls, dim * sizeof *from);
+  }
+}
+
+cq_status cq_cuda_walls_fetch(cq_device *d, int32_t step, int32_t rows) {
+  if (!tracks_back(d)) return CQ_OK;
+  const size_t count = (size_t)rows * grad_width(d);
+  double *grad = (double *)cq_alloc(count, sizeof *grad, what);
+  if (!grad) return CQ_MEMORY;
+  cq_status status = copy(d, grad, d->grad_walls->data, count, cudaMemcpyDeviceToHost);
+  if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
+  if (!status) spread(d, step, rows, grad);
+  cq_free(grad);
+  return status;
+}
