@@ -17,7 +17,7 @@ local leaves = tensor.leaves
 
 ---@class cq.Optimizer
 ---@field kind string               which constructor made it
----@field rate number               may be changed between updates
+---@field rate number               may be changed between updates; params' own rates change by the same factor
 ---@field clip number?              largest norm of all gradients together
 ---@field iteration integer         updates made
 ---@field norm number?              of the last gradient, before clipping
@@ -148,7 +148,9 @@ function Optimizer:update(params, grads)
   self.iteration, self.norm = self.iteration + 1, norm
   for _, entry in ipairs(list) do
     local x = entry.x
-    local rate = x.bounds and x.bounds.rate or self.rate
+    -- a rate of its own changes as the optimizer's does
+    local own = x.bounds and x.bounds.rate
+    local rate = own and own * self.rate / self.rate_made or self.rate
     self.rule.step(self, x.count, x:data(), entry.g:data(), shorten, rate * factor, entry[1], entry[2])
     project(x)
   end
@@ -235,7 +237,7 @@ local function family(kind, own)
   local definition = is.define("cq.Optimizer." .. kind, fields)
   return function(def)
     local self = definition(def)
-    self.kind, self.rule, self.iteration, self.moments = kind, rules[kind], 0, {}
+    self.kind, self.rule, self.iteration, self.moments, self.rate_made = kind, rules[kind], 0, {}, self.rate
     for _, name in ipairs(self.rule.moments) do self.moments[name] = {} end
     return setmetatable(self, Optimizer)
   end
