@@ -19,4 +19,4 @@ for _, p in ipairs { 0.3, 0.6, 1 } do
 end
 local colour = { by = "von_mises", range = { 0, 6 } }
 run:render("balloon.mp4", { colour = colour, speed = 0.2, zoom = 2 })
-run:render("balloon.png", { colour = colour, fps = 1, zoom = 2 })
+run:render("balloon.png", { colour = colour, width = 800 })

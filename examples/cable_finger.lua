@@ -17,4 +17,4 @@ for _, u in ipairs { -0.8, 0, 1 } do
 end
 local colour = { by = "von_mises", range = { 0, 5 } }
 run:render("cable_finger.mp4", { colour = colour, speed = 0.6, zoom = 1.6 })
-run:render("cable_finger.png", { colour = colour, fps = 1, zoom = 1.6 })
+run:render("cable_finger.png", { colour = colour, width = 800 })

@@ -21,4 +21,4 @@ end)
 local large  = require "scenes.creeping_bars" { load = 0.4, modulus = 3 }
 local colour = { by = "von_mises", range = { 0, 0.5 } }
 experiment(large, 60):render("creep.mp4", { colour = colour, speed = 12 })
-experiment(large, 6):render("creep.png", { colour = colour, fps = 1 })
+experiment(large, 6):render("creep.png", { colour = colour })

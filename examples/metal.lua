@@ -15,4 +15,4 @@ for k, load in ipairs(scene.loads) do
 end
 local colour, camera = { by = "von_mises", range = { 0, 2.5 } }, { eye = { 5, 6, 15 }, target = { 4.2, 3.2, 1 } }
 run:render("metal.mp4", { colour = colour, camera = camera, speed = 6, fps = 10, width = 800 })
-run:render("metal.png", { colour = { by = "von_mises", range = { 0, 1 } }, camera = camera, fps = 1 })
+run:render("metal.png", { colour = { by = "von_mises", range = { 0, 1 } } })

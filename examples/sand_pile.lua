@@ -20,4 +20,4 @@ print(("the pile is %.1f degrees steep"):format(pile.slope(roll.state)))
 local height = pile.robot.position:slice(2, 2, 2):reshape { pile.robot.particle_count }
 local layers = { by = function() return height end, label = "height at the start", unit = "length", range = { 0, 0.3 } }
 run:render("sand_pile.mp4", { colour = layers, speed = 2, fps = 10 })
-run:render("sand_pile.png", { colour = layers, fps = 1 })
+run:render("sand_pile.png", { colour = layers })

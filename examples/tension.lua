@@ -14,4 +14,4 @@ for k, load in ipairs(scene.loads) do
 end
 local colour = { by = "von_mises", unit = "kPa", range = { 0, 1500 } }
 run:render("tension.mp4", { colour = colour, speed = 5e-3, fps = 10, width = 800 })
-run:render("tension.png", { colour = colour, fps = 1 })
+run:render("tension.png", { colour = colour })

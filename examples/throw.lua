@@ -31,13 +31,15 @@ run:finish(params)
 print(("thrown with (%.3f, %.3f), it is %.1e from the target"):format(params.velocity[1]:item(), params.velocity[2]:item(),
   (throw(params).state:center(block) - target):norm():item()))
 
--- the film: once more, looking on; the target is a ball that only the picture has
+-- the film: once more, looking on
 if cq.option("render", true) then
-  local ball  = cq.Boundary.sphere { center = target:totable(), radius = 0.02 }
-  local scene = cq.Picture.scene { domain = world.domain.size, volume = block.volume, dx = world.dx, walls = { room, ball } }
+  local scene = cq.Picture.scene { domain = world.domain.size, volume = block.volume, dx = world.dx, walls = room }
   local film  = cq.Picture.video { path = run:path "throw.mp4", fps = 25 }
   throw(params, function(state)
-    if state.step % 2 == 0 then film:add(scene:frame { position = state:positions(), deformation = state:deformations() }) end
+    if state.step % 2 == 1 then return end
+    film:add(scene:frame {
+      position = state:positions(), deformation = state:deformations(), goals = { { at = target, radius = 0.02 } },
+    })
   end)
   film:close()
 end

@@ -231,12 +231,17 @@ describe("an experiment", function()
     end
     says(sentence(function() run:render(folder .. "/colours.png", { colour = "stress" }) end), "von_mises")
     -- constants, signals and categories; opacity and arrows
-    for _, colour in ipairs { "young", "density", "signal", { by = function(state) return state:gather(nil, "speed"):abs() * 0 + 1 end, categories = { "a", "b" } } } do
-      run:render(folder .. "/colours.png", { width = 128, samples = 1, colour = colour, opacity = { by = "density", range = { 0, 2 } }, arrows = "velocity" })
+    local kinds = { by = function(state) return 1 + 0 * state:gather(nil, "speed") end, categories = { "a", "b" } }
+    for _, colour in ipairs { "young", "density", "signal", kinds } do
+      local opacity = { by = "density", range = { 0, 2 } }
+      run:render(folder .. "/colours.png", { width = 128, samples = 1, colour = colour, opacity = opacity, arrows = "velocity" })
     end
-    says(sentence(function() run:render(folder .. "/colours.png", { colour = "friction_angle" }) end), "no material of this world has the constant friction_angle")
-    says(sentence(function() run:render(folder .. "/colours.png", { opacity = { by = "density", range = { 2, 1 } } }) end), "range must rise")
-    says(sentence(function() run:render(folder .. "/colours.png", { arrows = function() return T.ones { 3, 2 } end }) end), "arrows must give a vector for each")
+    says(sentence(function() run:render(folder .. "/colours.png", { colour = "friction_angle" }) end),
+      "no material of this world has the constant friction_angle")
+    says(sentence(function() run:render(folder .. "/colours.png", { opacity = { by = "density", range = { 2, 1 } } }) end),
+      "range must rise")
+    says(sentence(function() run:render(folder .. "/colours.png", { arrows = function() return T.ones { 3, 2 } end }) end),
+      "arrows must give a vector for each")
     says(sentence(function() run:render(folder .. "/colours.png", { goals = 3 }) end), "goals must be a list of places")
     says(sentence(function() run:render(folder .. "/colours.png", { colour = function(state) return state:positions() end }) end),
       "colour must give a number for each of the")

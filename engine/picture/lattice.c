@@ -208,7 +208,9 @@ cq_status lattice_find(lattice *l, int32_t dim, int32_t n, const double *positio
     mean += h / n;
     if (h > largest && isfinite(h)) largest = h;
   }
-  cq_status status = l->link && l->axis && l->on && l->covered && queue ? bins_fill(&f.boxes, dim, n, position, isfinite(mean) && mean > 0 ? mean : 1) : CQ_MEMORY;
+  if (!(isfinite(mean) && mean > 0)) mean = 1;
+  cq_status status = CQ_MEMORY;
+  if (l->link && l->axis && l->on && l->covered && queue) status = bins_fill(&f.boxes, dim, n, position, mean);
   if (!status) {
     memset(l->link, -1, count * wide * 2 * sizeof *l->link);
     find(&f, queue);

@@ -127,7 +127,8 @@ static cq_status bond_vertices(cq_skin *s) {
   for (int64_t v = 0; v < s->vertex_count && !status; v++) {
     // ever farther, until there is a particle: a mesh may reach far beyond what fills it
     g.least = INFINITY;
-    for (double radius = 2 * mean; !isfinite(g.least) && radius < 64 * (side + mean); radius *= 2) bins_visit(&b, s->rest, s->y + 3 * v, radius, find_least, &g);
+    for (double radius = 2 * mean; !isfinite(g.least) && radius < 64 * (side + mean); radius *= 2)
+      bins_visit(&b, s->rest, s->y + 3 * v, radius, find_least, &g);
     g.reach = g.least + NEIGHBOURS * mean;
     s->bond_start[v] = g.count;
     if (isfinite(g.reach)) bins_visit(&b, s->rest, s->y + 3 * v, g.reach, gather, &g);

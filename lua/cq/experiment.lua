@@ -427,7 +427,8 @@ end
 
 ---Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state or several moments (.png). Robots are drawn
 ---by their surface: the cells of their lattice, or the mesh that they came from; what flows, particle by particle. Walls stand where
----they are at that time, cables have the colour of their tension, and pinned parts are hatched. A relative path is in the run's folder. `--render no` leaves it out.
+---they are at that time, cables have the colour of their tension, and pinned parts are hatched. A relative path is in the run's
+---folder. `--render no` leaves it out.
 ---@param path string        ends in .mp4, .mkv, .webm, .gif or .png
 ---@param options? run.render.def
 ---@return string? path

@@ -198,7 +198,7 @@ end
 
 -- (E60), (E62) the tension of each segment: of a spring at the first point, and less by friction at every turn
 local function tensions(path, dim, values, offset, slope, u)
-  local x, directions, span = path.points, {}, 0
+  local x, directions, total = path.points, {}, 0
   for s = 1, path.count - 1 do
     local e, square = {}, 0
     for i = 0, dim - 1 do
@@ -207,9 +207,9 @@ local function tensions(path, dim, values, offset, slope, u)
     end
     local length = math.sqrt(square)
     for i = 0, dim - 1 do e[i] = length > 0 and e[i] / length or 0 end
-    directions[s], span = e, span + length
+    directions[s], total = e, total + length
   end
-  local tension, out = values.stiffness * math.max(0, span - math.max(0, values.length * (offset + slope * u))), {}
+  local tension, out = values.stiffness * math.max(0, total - math.max(0, values.length * (offset + slope * u))), {}
   for s, e in ipairs(directions) do
     if s > 1 then
       local cosine = 0

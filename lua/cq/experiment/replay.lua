@@ -192,7 +192,7 @@ local function panels(world, options, moments)
   scene.trail, scene.legend = false, false
   -- the scale of the colours and what is seen are those of all of them, and what the colours mean stands above
   for _, one in ipairs(moments) do scene:see(one) end
-  scene:frame(moments[1])
+  scene:frame(moments[count])
   local head = math.floor(scene:explain(canvases.new { width = columns * (wide + gap) - gap, height = 300, samples = 1 }))
   if head < 30 then head = 0 end
   local sheet = canvases.new {

@@ -109,7 +109,7 @@ end
 
 ---@class run.render.opacity.def
 ---@field by string|cq.Tensor|fun(state: cq.State): cq.Tensor   as of colour
----@field range? number[]      {2} numbers of particles that cannot be seen, and of those that hide what is behind; 0 and 1 unless given
+---@field range? number[]      {2} numbers of particles that cannot be seen, and of those that hide what is behind
 
 local opacity_spec = is.define("run:render opacity", { by = is.any(), range = is.vector { size = 2, default = { 0, 1 } } })
 
@@ -132,7 +132,7 @@ end
 local ARROWS = 90          -- of particles, about
 
 ---@class run.render.arrows.def
----@field by "velocity"|fun(state: cq.State, u: cq.Tensor?): cq.Tensor|number[][], (cq.Tensor|number[][])?   vectors {n, dim} of the
+---@field by any           "velocity", or a function of state and signals that gives vectors {n, dim} of the
 ---  world's particles, or places and vectors {k, dim}
 ---@field every? integer    one particle of so many has an arrow; about 90 have one unless given
 ---@field scale? number     [length] of an arrow for each unit of the vector; by the longest one unless given
@@ -141,7 +141,7 @@ local ARROWS = 90          -- of particles, about
 ---@field colour? string    "#rrggbb"
 
 local arrows_spec = is.define("run:render arrows", {
-  by = is.any_of { is.one_of { "velocity" }, is.callable() }, every = is.integer { min = 1, optional = true },
+  by = is.any(), every = is.integer { min = 1, optional = true },
   scale = is.number { above = 0, optional = true }, label = is.string { optional = true }, unit = is.string { optional = true },
   colour = is.string { optional = true },
 })
@@ -158,6 +158,9 @@ end
 function shown.arrows(given)
   if given == nil then return nil end
   local def = arrows_spec(with_by(given, type(given) == "table" and not text.is_callable(given)))
+  if def.by ~= "velocity" and not (text.is_callable(def.by) and not T.is_tensor(def.by)) then
+    is.fail("run:render: arrows must be \"velocity\" or a function of the state, got %s", text.describe(def.by))
+  end
   local by = def.by == "velocity" and function(state) return state:velocities() end or def.by
   local label, unit = def.label or def.by == "velocity" and "velocity" or nil, def.unit or def.by == "velocity" and "length/time" or nil
   return function(state, u)

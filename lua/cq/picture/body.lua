@@ -13,7 +13,7 @@ Body.__index = Body
 local body = {}
 
 ---@class cq.Picture.body.def
----@field first? integer       number of its first particle, 1 unless given
+---@field first? integer       number of its first particle
 ---@field count? integer       of its particles; all from the first one on unless given
 ---@field loose? boolean|integer[]   its particles are drawn each alone, as those of a liquid: all, or these numbers of the body, from 1
 ---@field mesh? ffi.cdata*     double[9 triangles]: its surface in 3D, where its particles are at rest

@@ -20,7 +20,7 @@ local solid = require "cq.picture.solid"
 ---@field domain number[]              {dim} size of the world [length]
 ---@field volume number|cq.Tensor      of each particle {n}, or of all
 ---@field rest? cq.Tensor              {n, dim} where particles lie undeformed; where the first frame has them unless given
----@field bodies? cq.Picture.body.def[]   parts that are drawn each with a surface of its own; one of all particles unless given
+---@field bodies? cq.Picture.body.def[]   parts that are drawn each with a surface of its own; all particles are one where there are none
 ---@field groups? table[]              { name =, particles = numbers from 1, colour? } or cq.Group, later ones over earlier
 ---@field held? integer[]              particles that are drawn as held in place, numbers from 1
 ---@field walls? cq.Boundary|table     the world's boundaries

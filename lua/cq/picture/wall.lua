@@ -68,14 +68,16 @@ local function moved(w, way, dim)
 end
 
 ---Walls where they are now.
----@param list table[]           of wall.list
+---@param walls table[]          of wall.list
 ---@param offset number[][]?     the way that each has made; nil: none
 ---@return table[]
-function wall.moved(list, offset)
-  if not offset then return list end
-  if #offset ~= #list then is.fail("picture_scene:frame: wall_offset has %d ways, there are %s", #offset, text.count(#list, "wall")) end
+function wall.moved(walls, offset)
+  if not offset then return walls end
+  if #offset ~= #walls then
+    is.fail("picture_scene:frame: wall_offset has %d ways, there are %s", #offset, text.count(#walls, "wall"))
+  end
   local out = {}
-  for k, w in ipairs(list) do
+  for k, w in ipairs(walls) do
     local way, dim, still = offset[k], #w.point, true
     if type(way) ~= "table" or #way ~= dim then
       is.fail("picture_scene:frame: wall_offset[%d] must be %d numbers, got %s", k, dim, text.describe(way))

@@ -1,0 +1,325 @@
+-- picture_body: the surfaces of bodies, what stands beside them, and pictures of several moments.
+local ffi = require "ffi"
+local process = require "tests.process"
+local Picture = require "cq.picture"
+local Boundary = require "cq.boundary"
+local Shape = require "cq.shape"
+local T = require "cq.tensor"
+
+local folder
+before_each(function() folder = process.folder() end)
+after_each(function() process.remove(folder) end)
+
+local function fails(part, f, ...)
+  local fine, problem = pcall(f, ...)
+  assert.is_false(fine, "no error, one was expected with: " .. part)
+  assert(tostring(problem):find(part, 1, true), ("%q is not in: %s"):format(part, tostring(problem)))
+  assert(tostring(problem):find("picture_body_spec.lua:", 1, true), "not at the user's line: " .. tostring(problem))
+end
+
+-- pixels that pass a test: their number and the box that holds them
+local function count(canvas, test)
+  local p, n, box = canvas:pixels(), 0, { math.huge, math.huge, -1, -1 }
+  for y = 0, canvas.height - 1 do
+    for x = 0, canvas.width - 1 do
+      local q = p + 4 * (y * canvas.width + x)
+      if test(q[0], q[1], q[2]) then
+        n = n + 1
+        box = { math.min(box[1], x), math.min(box[2], y), math.max(box[3], x), math.max(box[4], y) }
+      end
+    end
+  end
+  return n, box
+end
+
+local function dark(r, g, b) return r + g + b < 300 end
+local function reddish(r, g, b) return r > 150 and g < 110 and b < 110 end
+
+-- a square body of 2 x 2 groups in a world of 1 x 1
+local function body()
+  local part = Shape.box { name = "part", size = { 0.1, 0.1 }, spacing = 0.01 }
+  return part:translate { 0.4, 0.3 }:sample()
+end
+
+local function everyone(sample)
+  local list = {}
+  for p = 1, sample.count do list[p] = p end
+  return list
+end
+
+describe("a surface", function()
+  local bodies, C = require "cq.picture.body", require("cq.base.engine").C
+
+  -- one body of a sample: how its surface looks, and where its vertices are {v, dim}
+  local function skin(s, x, F, fields, level)
+    local volumes = s.volume:data()
+    local one = bodies.list({ fields or {} }, { dim = s.dim, volumes = volumes }, s.count, s.position:data())[1]
+    one:pose((x or s.position):data(), F and F:data(), level)
+    local info = ffi.new "cq_skin_info"
+    C.cq_skin_describe(one.skin, info)
+    local vertex = ffi.new("double[?]", math.max(1, tonumber(info.vertex_count) * s.dim))
+    C.cq_skin_read(one.skin, vertex, nil, nil)
+    return { vertices = tonumber(info.vertex_count), faces = tonumber(info.face_count), edges = tonumber(info.edge_count),
+      alone = tonumber(info.alone_count), vertex = vertex }
+  end
+
+  -- is there a vertex at a place?
+  local function has_vertex(it, place)
+    for k = 0, it.vertices - 1 do
+      local off = 0
+      for d, x in ipairs(place) do off = off + math.abs(it.vertex[#place * k + d - 1] - x) end
+      if off < 1e-6 then return true end
+    end
+    return false
+  end
+
+  local function brick() return Shape.box { size = { 0.3, 0.4, 0.5 }, count = { 3, 4, 5 } }:sample() end
+
+  it("is that of the cells: faces outside, and corners that cells share", function()
+    local it = skin(brick())
+    assert.same({ faces = 2 * (12 + 15 + 20), vertices = 4 * 5 * 6 - 2 * 3 * 4, alone = 0 }, { faces = it.faces, vertices = it.vertices, alone = it.alone })
+    local plate = skin(Shape.box { size = { 0.3, 0.4 }, count = { 3, 4 } }:sample())
+    assert.same({ 12, 20, 14, 0 }, { plate.faces, plate.vertices, plate.edges, plate.alone })
+    -- the corners of a plate stay where they are
+    for _, place in ipairs { { 0, 0 }, { 0.3, 0 }, { 0.3, 0.4 }, { 0, 0.4 } } do assert.is_true(has_vertex(plate, place)) end
+  end)
+
+  it("finds lattices that are turned, stretched or made of parts", function()
+    local turned = skin(Shape.box { size = { 0.3, 0.4, 0.5 }, count = { 3, 4, 5 } }:rotate(0.7, { 1, 2, 3 }):sample())
+    assert.same({ 94, 0 }, { turned.faces, turned.alone })
+    local flat = skin(Shape.box { size = { 0.3, 0.4, 0.5 }, count = { 3, 8, 5 } }:sample())
+    assert.same({ 2 * (24 + 15 + 40), 0 }, { flat.faces, flat.alone })
+    local left, right = Shape.box { size = { 0.2, 0.2 }, spacing = 0.02 }, Shape.box { at = { 0.2, 0 }, size = { 0.2, 0.2 }, spacing = 0.02 }
+    assert.equal(60, skin((left + right):sample()).edges)
+    -- where parts of other lattices meet there is no outline
+    local finer = Shape.box { at = { 0.2, 0 }, size = { 0.2, 0.2 }, spacing = 0.01 }
+    local joined = skin((left + finer):sample())
+    assert.same({ 30 + 60, 0 }, { joined.edges, joined.alone })
+  end)
+
+  it("goes with its particles", function()
+    local s = brick()
+    local turn = T.tensor { { 0, -2, 0 }, { 1, 0, 0 }, { 0, 0, 3 } }
+    local x, F = s.position:matmul(turn:transpose()) + T.tensor { 1, 2, 3 }, T.zeros { s.count, 3, 3 } + turn
+    local rest, now = skin(s), skin(s, x, F)
+    assert.equal(rest.vertices, now.vertices)
+    for k = 0, rest.vertices - 1 do
+      local p, q = rest.vertex + 3 * k, now.vertex + 3 * k
+      local off = math.abs(q[0] - (1 - 2 * p[1])) + math.abs(q[1] - (2 + p[0])) + math.abs(q[2] - (3 + 3 * p[2]))
+      assert(off < 1e-5, "vertex " .. k .. " is off by " .. off)
+    end
+  end)
+
+  it("opens where a body is torn, and leaves lone particles to themselves", function()
+    local s = brick()
+    local x, moved = s.position:copy(), 0
+    for p = 0, s.count - 1 do
+      if x:data()[3 * p] > 0.2 then x:data()[3 * p], moved = x:data()[3 * p] + 0.3, moved + 1 end
+    end
+    assert.equal(20, moved)
+    assert.same({ 94 + 40, 0 }, { skin(s, x).faces, skin(s, x).alone })
+    -- a corner that flies away
+    local lone = s.position:copy()
+    lone:data()[0] = -0.4
+    assert.same({ 94, 1 }, { skin(s, lone).faces, skin(s, lone).alone })
+  end)
+
+  it("is of some particles only", function()
+    local s = brick()
+    assert.same({ 0, 60 }, { skin(s, nil, nil, { loose = true }).faces, skin(s, nil, nil, { loose = true }).alone })
+    assert.equal(1, skin(s, nil, nil, { loose = { 1 } }).alone)
+    local level = ffi.new("uint8_t[?]", s.count)
+    for p = 0, s.count - 1 do level[p] = s.position:data()[3 * p] > 0.2 and 2 or 1 end
+    assert.equal(94 + 40, skin(s, nil, nil, nil, level).faces)
+    for p = 0, s.count - 1 do level[p] = s.position:data()[3 * p] > 0.2 and 1 or 0 end
+    assert.equal(2 * (4 + 5 + 20), skin(s, nil, nil, nil, level).faces)
+    -- random places are no lattice
+    local random = require "cq.random" { seed = 1 }
+    local cloud = { dim = 3, count = 200, position = random:uniform({ 200, 3 }, { min = 0, max = 1 }), volume = T.full({ 200 }, 1 / 200) }
+    assert.equal(200, skin(cloud).alone)
+  end)
+
+  it("is round where stairs are", function()
+    local s = Shape.sphere { radius = 1, spacing = 0.1 }:sample()
+    local it, worst = skin(s), 0
+    for k = 0, it.vertices - 1 do
+      local p = it.vertex + 3 * k
+      worst = math.max(worst, math.abs(math.sqrt(p[0]^2 + p[1]^2 + p[2]^2) - 1))
+    end
+    assert(worst < 0.07, "off by " .. worst)
+  end)
+
+  it("is the mesh that a body came from", function()
+    local path = folder .. "/wedge.obj"
+    process.write(path, "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n")
+    local shape = Shape.mesh { path = path, spacing = 0.1 }:rotate(math.pi / 2, "z"):translate { 5, 0, 0 }
+    local s, corner, triangles = shape:sample(), shape.surface()
+    assert.equal(4, triangles)
+    local it = skin(s, nil, nil, { mesh = corner, triangles = triangles })
+    assert.same({ 4, 4, 0 }, { it.vertices, it.faces, it.alone })
+    for _, place in ipairs { { 5, 0, 0 }, { 5, 1, 0 }, { 4, 0, 0 }, { 5, 0, 1 } } do assert.is_true(has_vertex(it, place)) end
+    assert.is_nil((shape - Shape.sphere { radius = 0.1, spacing = 0.1 }).surface)
+    assert.equal(8, select(2, (shape + shape:translate { 3, 0, 0 }).surface()))
+  end)
+end)
+
+describe("what stands beside bodies", function()
+  local function green(r, g, b) return g > 1.15 * r and g > 1.1 * b end
+  local function brownish(r, g, b) return r > 170 and g < 120 and b < 90 end
+  local function scene(fields)
+    local def = { domain = { 1, 1 }, volume = 1e-4, width = 200, height = 200, trail = false, ruler = false, legend = false, position = body().position }
+    for key, value in pairs(fields) do def[key] = value end
+    return Picture.frame(def)
+  end
+  local function space(fields)
+    local s = Shape.box { at = { 0.4, 0.1, 0.4 }, size = { 0.2, 0.2, 0.2 }, spacing = 0.02 }:sample()
+    local def = { domain = { 1, 1, 1 }, volume = s.volume, width = 200, height = 150, samples = 2, trail = false, ruler = false, legend = false,
+      position = s.position, fit = true, walls = Boundary.floor { at = 0.1 } }
+    for key, value in pairs(fields or {}) do def[key] = value end
+    return Picture.frame(def)
+  end
+
+  it("are goals, through which one sees", function()
+    local n, box = count(scene { goals = { { at = { 0.7, 0.5 }, radius = 0.1 } } }, green)
+    assert(n > 250 and math.abs(box[1] - 120) <= 2 and math.abs(box[4] - 119) <= 2, n .. " in " .. table.concat(box, " "))
+    assert((count(space { goals = { { at = T.tensor { 0.7, 0.3, 0.5 }, radius = 0.08 } } }, green)) > 20)
+    assert.equal(0, (count(space(), green)))
+    -- a body behind a goal is seen
+    local red = { { particles = everyone(body()), colour = "#c81e1e" } }
+    assert((count(scene { groups = red, goals = { { at = { 0.45, 0.35 }, radius = 0.04 } } },
+      function(r, g, b) return r > 120 and r > 1.4 * g and r > 1.4 * b end)) > 150)
+  end)
+
+  it("are arrows, as long as they are told to be", function()
+    local arrows = { at = { { 0.1, 0.8 } }, vector = { { 2, 0 } }, scale = 0.25 }
+    local _, box = count(scene { arrows = arrows }, brownish)
+    assert(math.abs(box[1] - 20) <= 2 and math.abs(box[3] - 119) <= 3, table.concat(box, " "))
+    assert((count(space { arrows = { at = T.tensor { { 0.5, 0.32, 0.5 } }, vector = T.tensor { { 0, 1, 0 } }, scale = 0.2 } },
+      function(r, g, b) return r > 2 * g and r > 2 * b end)) > 20)
+  end)
+
+  it("are walls where they have gone", function()
+    local function ground_like(r, g, b) return r < 110 and g < 120 and b < 130 end
+    local wall = Boundary.floor { at = 0.1 }
+    local before, after = count(scene { walls = wall }, ground_like), count(scene { walls = wall, wall_offset = { { 0.3, 0.1 } } }, ground_like)
+    assert(math.abs(after - before - 0.1 * 40000) < 300, ("%d and %d"):format(before, after))
+    fails("wall_offset has 2 ways, there are 1 wall", function() scene { walls = wall, wall_offset = { { 0, 0 }, { 0, 0 } } } end)
+  end)
+
+  it("are ceilings that do not hide what is below", function()
+    local s = Shape.box { at = { 0.4, 0.1, 0.4 }, size = { 0.2, 0.2, 0.2 }, spacing = 0.02 }:sample()
+    local red = { { particles = everyone(s), colour = "#c81e1e" } }
+    local function reds(walls) return (count(space { groups = red, walls = walls }, function(r, g, b) return r > 1.3 * g and r > 1.3 * b end)) end
+    local floor, ceiling = Boundary.floor { at = 0.1 }, Boundary.half_plane { point = { 0, 0.31, 0 }, normal = { 0, -1, 0 } }
+    local free, below = reds { floor }, reds { floor, ceiling }
+    assert(free > 1000 and below > 0.85 * free, ("%d and %d"):format(free, below))
+    assert.are_not.equal(ffi.string(space { walls = { floor } }:pixels(), 120000), ffi.string(space { walls = { floor, ceiling } }:pixels(), 120000))
+  end)
+
+  it("are held parts, which are hatched or darker", function()
+    local held = {}
+    for p = 1, 50 do held[p] = p end
+    assert((count(scene { held = held }, dark)) > 1.3 * (count(scene {}, dark)))
+    fails("held[1] is particle 101, there are 100", function() scene { held = { 101 } } end)
+  end)
+
+  it("are told in sentences where they are wrong", function()
+    fails("goals[1] must be 2 numbers, got a list of 3", function() scene { goals = { { 1, 2, 3 } } } end)
+    fails("unknown field radus (did you mean radius?)", function() scene { goals = { { at = { 1, 2 }, radus = 3 } } } end)
+    fails("arrows have 1 places and 2 vectors", function() scene { arrows = { at = { { 0, 0 } }, vector = { { 1, 0 }, { 1, 0 } } } } end)
+    fails("arrows need vector {k, 2}, got a tensor {2}", function() scene { arrows = { at = { { 0, 0 } }, vector = { 1, 0 } } } end)
+    fails("bodies[1] has the particles 1 to 101", function() scene { bodies = { { count = 101 } } } end)
+    fails("opacity must have the shape {100}", function() scene { opacity = T.ones { 3 } } end)
+    fails("particle 1 has the number 3, the categories have 1 to 2", function() scene { scale = { categories = { "a", "b" } }, value = T.full({ 100 }, 3) } end)
+    fails("camera must be { eye =, target = }", function() space { camera = 3 } end)
+    fails("must give { eye =, target = }, got", function() space { camera = function() end } end)
+  end)
+end)
+
+describe("a picture", function()
+  local s = Shape.box { at = { 0.4, 0.1, 0.4 }, size = { 0.2, 0.2, 0.2 }, spacing = 0.02 }:sample()
+  local function everything(threads, more)
+    require("cq.option").program.threads = threads
+    local opacity = T.ones { s.count }
+    for p = 0, 300 do opacity:data()[p] = 0.5 end
+    local def = { domain = { 1, 1, 1 }, volume = s.volume, width = 201, height = 150, position = s.position, opacity = opacity, goals = { { 0.7, 0.3, 0.5 } },
+      actuation = s.position:slice(1, 1, 2):reshape { s.count },
+      walls = { Boundary.floor { at = 0.1 }, Boundary.obstacle { lower = { 0.7, 0.1, 0.4 }, upper = { 0.8, 0.2, 0.5 } } },
+      arrows = { at = { { 0.5, 0.4, 0.5 } }, vector = { { 0, 1, 0 } } }, fit = true }
+    for key, value in pairs(more or {}) do def[key] = value end
+    local fine, canvas = pcall(Picture.frame, def)
+    require("cq.option").program.threads = nil
+    assert(fine, canvas)
+    return ffi.string(canvas:pixels(), 4 * 201 * 150)
+  end
+
+  it("is the same by any number of threads", function()
+    local one = everything(1)
+    for threads = 2, 5 do assert.equal(one, everything(threads)) end
+  end)
+
+  it("is seen through where particles are not opaque", function()
+    local all = everything(1, { opacity = T.ones { s.count } })
+    assert.are_not.equal(all, everything(1))
+    -- nothing is left of a body that cannot be seen, but the ground, the goal and the arrow
+    local none = everything(1, { opacity = T.zeros { s.count }, actuation = T.ones { s.count } })
+    assert.equal(none, everything(1, { opacity = T.zeros { s.count }, actuation = -T.ones { s.count } }))
+  end)
+
+  it("shows high bodies whole", function()
+    local high = Shape.box { at = { 0.4, 0.1, 0.4 }, size = { 0.1, 1.5, 0.1 }, spacing = 0.02 }:sample()
+    local red = { { particles = everyone(high), colour = "#c81e1e" } }
+    local canvas = Picture.frame { domain = { 4, 2, 2 }, volume = high.volume, position = high.position, width = 320, groups = red,
+      walls = Boundary.floor { at = 0.1 }, follow = true }
+    local n, box = count(canvas, function(r, g, b) return r > 1.8 * g and r > 1.8 * b and r > 60 end)
+    assert(n > 1000 and box[2] > 3 and box[4] < 176 and box[4] - box[2] > 90, table.concat(box, " "))
+  end)
+
+  it("is seen from where a function of time says", function()
+    local times = {}
+    local camera = function(time, centre)
+      times[#times + 1] = time
+      assert(math.abs(centre[1] - 0.5) < 1e-6)
+      return { eye = { 0.5, 0.5, 2 + time }, target = centre }
+    end
+    local scene = Picture.scene { domain = { 1, 1, 1 }, volume = s.volume, width = 64, height = 64, camera = camera }
+    local near = ffi.string(scene:frame({ position = s.position, time = 0 }):pixels(), 64 * 64 * 4)
+    assert.are_not.equal(near, ffi.string(scene:frame({ position = s.position, time = 1 }):pixels(), 64 * 64 * 4))
+    assert.same({ 0, 1 }, times)
+  end)
+
+  it("follows by time, however many frames there are", function()
+    local function centre(frames)
+      local scene = Picture.scene { domain = { 8, 1 }, volume = 1e-4, width = 64, height = 64, lag = 0.2, samples = 1 }
+      for k = 0, frames do scene:frame { position = body().position + T.tensor { k > 0 and 1 or 0, 0 }, time = k / frames } end
+      return scene.camera_centre[1]
+    end
+    assert(math.abs(centre(5) - centre(20)) < 1e-9 and math.abs(centre(5) - (1.45 - math.exp(-5))) < 1e-9)
+  end)
+
+  it("shows several moments, the earlier ones paler", function()
+    local b = body()
+    local red = { { particles = everyone(b), colour = "#c81e1e" } }
+    local def = { domain = { 1, 1 }, volume = 1e-4, width = 200, height = 200, groups = red, position = b.position + T.tensor { 0.3, 0 } }
+    local once = count(Picture.frame(def), reddish)
+    def.before = { { position = b.position - T.tensor { 0.3, 0 } } }
+    local canvas = Picture.frame(def)
+    assert.equal(once, (count(canvas, reddish)))
+    assert((count(canvas, function(r, g, b_) return r > 200 and g > 110 and g < 170 and b_ < 170 end)) > 300)
+  end)
+
+  it("tells categories by name", function()
+    local b = body()
+    local def = { domain = { 1, 1 }, volume = 1e-4, width = 300, height = 200, position = b.position, value = T.full({ b.count }, 2),
+      scale = { categories = { "still", "moving" } } }
+    assert((count(Picture.frame(def), function(r, g, b_) return r > 190 and g > 80 and g < 120 and b_ < 80 end)) > 300)
+    fails("give either categories or range", function() Picture.scene { domain = { 1, 1 }, volume = 1, scale = { categories = { "a" }, range = { 0, 1 } } } end)
+  end)
+
+  it("is pasted into another one", function()
+    local small = Picture.canvas { width = 20, height = 16, background = "#c81e1e" }
+    local n, box = count(Picture.canvas({ width = 60, height = 40 }):paste(small, 10, 5):paste(small, 50, 30), reddish)
+    assert.same({ 320 + 100, { 10, 5, 59, 39 } }, { n, box })
+    fails("must have as many", function() Picture.canvas({ width = 60, height = 40, samples = 3 }):paste(small, 0, 0) end)
+  end)
+end)
