@@ -65,7 +65,9 @@ local function word(value)
     for i, part in ipairs(value) do parts[i] = word(part) end
     return table.concat(parts, " ")
   end
-  return tostring(value)
+  local meta = type(value) == "table" and getmetatable(value)
+  if type(value) == "string" or type(value) == "boolean" or type(meta) == "table" and meta.__tostring then return tostring(value) end
+  return text.describe(value)      -- an address would be another one in every process
 end
 
 ---@internal

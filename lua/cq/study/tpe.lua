@@ -158,8 +158,8 @@ local function sorted(points)
       return a.values[1] < b.values[1]
     elseif a.state == "pruned" and a.step ~= b.step then
       return a.step > b.step
-    elseif a.state == "pruned" and a.last ~= b.last then
-      return a.last < b.last
+    elseif a.state == "pruned" and a.value ~= b.value then
+      return a.value < b.value
     end
     return a.number < b.number
   end)
@@ -168,7 +168,7 @@ end
 
 ---The next point.
 ---@param space cq.Parameter[]
----@param finished table[]      { number, state = "done"|"pruned"|"failed", x = coordinates, values, step, last }
+---@param finished table[]      { number, state = "done"|"pruned"|"failed", x = coordinates, values, step, value }
 ---@param running number[][]    coordinates of points at work: they count among the worse, so that not all draw the same
 ---@param random table          the point's own stream
 ---@return number[]

@@ -1,0 +1,129 @@
+-- study: runs parameter studies and shows what came of them.      cqlua study run s.lua --jobs 8
+--   run      works on the study until it is done; the same command goes on where it was stopped
+--   status   how far it has come, and the best
+--   show N   all that is known of trial N, and the command that reruns it alone
+--   rerun N  tries trial N once more, beside the study
+--   plot     curves, parameters and progress as PNG files
+--   export   a table as CSV
+--   retry    lets trials of some states be tried again: --state failed,lost
+--   stop     lets running trials end and starts no more
+local is = require "cq.base.schema"
+local message = require "cq.base.message"
+local option = require "cq.option"
+local program = require "cq.program"
+local text = require "cq.base.text"
+
+local INTERRUPTED = 130
+
+local function desk_of(script) return require("cq.study.desk").open(script) end
+
+local function number_of(words, action)
+  local number = tonumber(words[1] or "")
+  if not number or number < 1 or number % 1 ~= 0 then
+    program.misuse("study %s needs the number of a trial: cqlua study %s script.lua 12, got %s", action, action, tostring(words[1] or "nothing"))
+  end
+  return number
+end
+
+local actions = {}
+
+function actions.run(options, script)
+  local desk = desk_of(script)
+  local study = desk.study
+  local store = desk:begin { force_new = options["force-new"], go_on = options["go-on"] }
+  store:set_flag("stop", nil)
+  local runners = require "cq.study.runner"
+  message.note("%s in %s, %s", tostring(study), desk.folder, text.count(options.jobs, "job"))
+  local outcome = runners.new {
+    study = study, store = store, folder = desk.folder, jobs = options.jobs, words = runners.command_line(script, options.jobs),
+    script = desk.hash,
+  }:run()
+  local counts = store:counts()
+  store:close()
+  if outcome == "interrupted" then
+    message.note("interrupted; the same command goes on with %s", text.count(counts.waiting, "trial"))
+    return INTERRUPTED
+  end
+  if outcome == "stopped" then message.note "stopped; the same command goes on" end
+  if counts.failed + counts.lost > 0 then
+    message.note("%d failed and %d lost: cqlua study show %s N says why; cqlua study retry %s --state failed,lost tries them again",
+      counts.failed, counts.lost, script, script)
+  end
+end
+
+-- a child of run; its parent says what to do
+function actions.work(options, script)
+  option.program.share = options.share
+  require("cq.study.trial").serve(desk_of(script).study)
+end
+
+function actions.status(options, script)
+  local desk = desk_of(script)
+  return require("cq.study.report").status(desk, options.json)
+end
+
+function actions.show(_, script, words)
+  local desk = desk_of(script)
+  require("cq.study.report").show(desk, number_of(words, "show"))
+end
+
+function actions.rerun(_, script, words)
+  local desk = desk_of(script)
+  return require("cq.study.report").rerun(desk, number_of(words, "rerun"))
+end
+
+function actions.export(options, script)
+  local desk = desk_of(script)
+  require("cq.study.report").export(desk, options.curves)
+end
+
+function actions.plot(_, script)
+  local desk = desk_of(script)
+  desk:look()
+  for _, path in ipairs(require "cq.study.plot" (desk.study, desk.store, desk.folder .. "/plots")) do print(path) end
+end
+
+local can_retry = { failed = true, lost = true, pruned = true, done = true }
+function actions.retry(options, script)
+  if not options.state then program.misuse "study retry needs --state: which trials are tried again, as --state failed,lost" end
+  local states = {}
+  for state in options.state:gmatch "[^,]+" do
+    if not can_retry[state] then program.misuse("--state takes failed, lost, pruned and done, with commas between, got %s", text.describe(state)) end
+    states[#states + 1] = state
+  end
+  local desk = desk_of(script)
+  print(("%s will be tried again by cqlua study run %s"):format(text.count(desk:look():retry(states), "trial"), script))
+end
+
+function actions.stop(_, script)
+  local desk = desk_of(script)
+  desk:look():set_flag("stop", "now")
+  print "running trials will end, and no more are begun"
+end
+
+local names = { "run", "status", "show", "rerun", "plot", "export", "retry", "stop" }
+
+return {
+  summary = "runs a parameter study and shows what came of it: " .. table.concat(names, ", "),
+  arguments = "run|status|show|... script.lua",
+  runs_script = true,
+  options = {
+    jobs = is.integer { min = 1, max = 4096, default = 1, help = "processes at a time; threads and memory are split between them" },
+    ["force-new"] = is.boolean { default = false, help = "run: begin anew; what is there is kept in earlier-1" },
+    ["go-on"] = is.boolean { default = false, help = "run: the script was changed, and what it gave before counts" },
+    state = is.string { optional = true, help = "retry: trials of these states, as failed,lost" },
+    curves = is.boolean { default = false, help = "export: what trials reported, a line for each step" },
+    json = is.boolean { default = false, help = "status: as one JSON object" },
+    share = is.integer { min = 1, default = 1, help = "processes that share the memory; run sets it" },
+  },
+  run = function(options, words)
+    local action, script = table.remove(words, 1), table.remove(words, 1)
+    if not actions[action or ""] then
+      program.misuse("study needs what to do and a script, as cqlua study run s.lua; it knows %s%s", table.concat(names, ", "),
+        action and ", got " .. text.describe(action) .. text.suggestion(action, names) or "")
+    end
+    if not script then program.misuse("study %s needs the script that returns the study, got nothing", action) end
+    options.jobs, options.share = options.jobs or 1, options.share or 1
+    return actions[action](options, script, words)
+  end,
+}

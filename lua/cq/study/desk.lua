@@ -1,0 +1,132 @@
+-- desk: a study with its script, its folder and its store, as the commands of cqlua study use them.
+--
+--   runs/NAME/study.sqlite       the store
+--   runs/NAME/trials/000012/     of trial 12: trial.json, history.csv, output.txt, and what cq.Run writes
+--   runs/NAME/plots/*.png
+local filesystem = require "cq.study.filesystem"
+local host = require "cq.host"
+local is = require "cq.base.schema"
+local message = require "cq.base.message"
+local option = require "cq.option"
+local process = require "cq.study.process"
+local stores = require "cq.study.store"
+local text = require "cq.base.text"
+
+---@class cq.Desk
+---@field study cq.Study
+---@field script string       its path
+---@field hash string         of its text
+---@field folder string
+---@field store cq.Store?
+local Desk = { __name = "cq.Desk" }
+Desk.__index = Desk
+
+local desk = {}
+
+local function hash_of(path)
+  local file, problem = io.open(path, "rb")
+  if not file then is.fail("%s cannot be read: %s", path, tostring(problem)) end
+  local bytes = file:read "*a"
+  file:close()
+  return require("cq.run").hash(bytes)
+end
+
+---Reads a script.
+---@param script string
+---@return cq.Desk
+function desk.open(script)
+  local Study = require "cq.study"
+  Study.class.under_command = true
+  local study = require("cq.program").value_of_script(script)
+  if not text.is_instance(study, "cq.Study") then
+    is.fail("%s must return a cq.Study (return cq.Study { ... }), it returned %s", script, study == nil and "nothing" or text.describe(study))
+  end
+  return setmetatable({
+    study = study, script = script, hash = hash_of(script), folder = option.program.out or "runs/" .. study.name,
+  }, Desk)
+end
+
+---@return string
+function Desk:path() return self.folder .. "/study.sqlite" end
+
+---Opens what is there; an error where nothing is.
+---@param def? cq.Sqlite.def
+---@return cq.Store
+function Desk:look(def)
+  if not host.kind(self:path()) then
+    is.fail("the study %s has not begun: there is no %s; begin it with cqlua study run %s", self.study.name, self:path(), self.script)
+  end
+  self.store = stores.open(self:path(), def)
+  return self.store
+end
+
+-- what an earlier study has left is kept
+local function move_away(self, names)
+  local count = 1
+  while host.kind(("%s/earlier-%d"):format(self.folder, count)) do count = count + 1 end
+  local earlier = ("%s/earlier-%d"):format(self.folder, count)
+  local made, problem = host.make_folder(earlier)
+  for _, name in ipairs(names) do
+    local path = self.folder .. "/" .. name
+    if made and host.kind(path) then made, problem = os.rename(path, earlier .. "/" .. name) end
+  end
+  if not made then is.fail("the earlier study in %s cannot be moved away: %s", self.folder, tostring(problem)) end
+  message.note("the earlier study in %s is now in %s", self.folder, earlier)
+end
+
+local function refuse_workers(store)
+  for _, row in ipairs(store.base:rows "SELECT DISTINCT worker, max(beat) AS beat FROM trial WHERE state = 'running' GROUP BY worker") do
+    if not process.is_gone(row.worker) and row.beat > process.now() - stores.LOST then
+      is.fail("the study is at work (process %s): stop it first with cqlua study stop", row.worker)
+    end
+  end
+end
+
+-- is the stored study this one? An error says what differs
+local function compare(self, stored, go_on)
+  local study = self.study
+  local changes = study:changes(stored)
+  if #changes > 0 then
+    is.fail("the study %s in %s was begun otherwise: %s. --force-new begins anew and keeps what is there in earlier-1; "
+      .. "or give this one another name", study.name, self.folder, table.concat(changes, "; "))
+  end
+  if stored.script ~= self.hash and not go_on then
+    is.fail("%s was changed since the study %s began. --go-on takes what is there for its results too, --force-new begins anew",
+      self.script, study.name)
+  end
+end
+
+---@class cq.Desk.begin.def
+---@field force_new? boolean     what is there is moved away
+---@field go_on? boolean         the script was changed, and what it gave before counts
+---@field path? string           of the store
+---@field exclusive? boolean     nobody else uses it
+---@field keep? fun(number: integer): boolean   which trials it holds
+
+---Opens the store, makes it if there is none, and holds the study to what it was begun with.
+---@param def cq.Desk.begin.def
+---@return cq.Store
+function Desk:begin(def)
+  local made, problem = host.make_folder(self.folder)
+  if not made then is.fail("the folder %s cannot be made: %s; choose another with --out", self.folder, tostring(problem)) end
+  local path = def.path or self:path()
+  if not def.exclusive then filesystem.check(self.folder) end
+  if def.force_new and host.kind(path) then
+    local old = stores.open(path, { exclusive = def.exclusive })
+    refuse_workers(old)
+    old:close()
+    move_away(self, { "study.sqlite", "study.sqlite-wal", "study.sqlite-shm", "shards", "trials", "plots", "processes.log" })
+    if def.path then host.make_folder(path:match "^(.*)/") end
+  end
+  local store = stores.open(path, { create = true, exclusive = def.exclusive })
+  local stored = store:definition()
+  if stored then compare(self, stored, def.go_on) end
+  local parts = self.study:definition()
+  parts.script = self.hash
+  store:define(parts)
+  store:fill(self.study:count(), def.keep)
+  self.store = store
+  return store
+end
+
+return desk
