@@ -34,9 +34,9 @@ function actions.run(options, script)
   store:set_flag("stop", nil)
   local runners = require "cq.study.runner"
   message.note("%s in %s, %s", tostring(study), desk.folder, text.count(options.jobs, "job"))
+  local child, threads = runners.command_line(script, options.jobs)
   local outcome = runners.new {
-    study = study, store = store, folder = desk.folder, jobs = options.jobs, words = runners.command_line(script, options.jobs),
-    script = desk.hash,
+    study = study, store = store, folder = desk.folder, jobs = options.jobs, words = child, threads = threads, script = desk:hash(),
   }:run()
   local counts = store:counts()
   store:close()

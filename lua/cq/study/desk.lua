@@ -15,21 +15,12 @@ local text = require "cq.base.text"
 ---@class cq.Desk
 ---@field study cq.Study
 ---@field script string       its path
----@field hash string         of its text
 ---@field folder string
 ---@field store cq.Store?
 local Desk = { __name = "cq.Desk" }
 Desk.__index = Desk
 
 local desk = {}
-
-local function hash_of(path)
-  local file, problem = io.open(path, "rb")
-  if not file then is.fail("%s cannot be read: %s", path, tostring(problem)) end
-  local bytes = file:read "*a"
-  file:close()
-  return require("cq.run").hash(bytes)
-end
 
 ---Reads a script.
 ---@param script string
@@ -42,8 +33,18 @@ function desk.open(script)
     is.fail("%s must return a cq.Study (return cq.Study { ... }), it returned %s", script, study == nil and "nothing" or text.describe(study))
   end
   return setmetatable({
-    study = study, script = script, hash = hash_of(script), folder = option.program.out or "runs/" .. study.name,
+    study = study, script = script, folder = option.program.out or "runs/" .. study.name,
   }, Desk)
+end
+
+---The hash of the script's text.
+---@return string
+function Desk:hash()
+  local file, problem = io.open(self.script, "rb")
+  if not file then is.fail("%s cannot be read: %s", self.script, tostring(problem)) end
+  local bytes = file:read "*a"
+  file:close()
+  return require("cq.run").hash(bytes)
 end
 
 ---@return string
@@ -90,7 +91,7 @@ local function compare(self, stored, go_on)
     is.fail("the study %s in %s was begun otherwise: %s. --force-new begins anew and keeps what is there in earlier-1; "
       .. "or give this one another name", study.name, self.folder, table.concat(changes, "; "))
   end
-  if stored.script ~= self.hash and not go_on then
+  if stored.script ~= self:hash() and not go_on then
     is.fail("%s was changed since the study %s began. --go-on takes what is there for its results too, --force-new begins anew",
       self.script, study.name)
   end
@@ -122,7 +123,7 @@ function Desk:begin(def)
   local stored = store:definition()
   if stored then compare(self, stored, def.go_on) end
   local parts = self.study:definition()
-  parts.script = self.hash
+  parts.script = self:hash()
   store:define(parts)
   store:fill(self.study:count(), def.keep)
   self.store = store

@@ -35,6 +35,8 @@ int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigne
 long readlink(const char *path, char *out, size_t bytes);
 char *strerror(int number);
 void *signal(int number, void *handler);
+int fork(void);
+void _exit(int code);
 ]]
 
 local F = ffi.C
@@ -116,9 +118,10 @@ Child.__index = Child
 
 ---Starts the program.
 ---@param words string[]       its arguments
+---@param threads integer      that it may use for matrix products: with one it has no others, and can be copied (process.apart)
 ---@param log string           a file for what it prints
 ---@return cq.Child
-function process.start(words, log)
+function process.start(words, threads, log)
   F.signal(SIGPIPE, IGNORE)            -- a child that has ended is told by its end of the pipe
   local theirs_in, ours_out = pipe()
   local ours_in, theirs_out = pipe()
@@ -131,6 +134,7 @@ function process.start(words, log)
   F.posix_spawn_file_actions_adddup2(actions, theirs_out, OUT)
   F.posix_spawnattr_init(attributes)
   F.posix_spawnattr_setflags(attributes, SETPGROUP)
+  F.setenv("OPENBLAS_NUM_THREADS", tostring(threads), 1)
   F.setenv("CQLUA_STUDY_PARENT", tostring(F.getpid()), 1)
   local list = ffi.new("const char *[?]", #words + 2)
   list[0] = host.executable
@@ -188,16 +192,21 @@ end
 ---Sends a signal to the child and what it has started.
 function Child:signal(number) F.kill(-self.pid, number) end
 
----Waits for the child's end; its exit code, or nil and the signal that ended it.
----@return integer? code, integer? signal
-function Child:wait()
+local function wait_for(pid)
   local status = ffi.new "int[1]"
-  repeat local got = F.waitpid(self.pid, status, 0) until got == self.pid or ffi.errno() ~= EINTR
-  self:dismiss()
-  F.close(self.input)
+  repeat local got = F.waitpid(pid, status, 0) until got == pid or ffi.errno() ~= EINTR
   local signal = bit.band(status[0], 127)
   if signal == 0 then return bit.band(bit.rshift(status[0], 8), 255) end
   return nil, signal
+end
+
+---Waits for the child's end; its exit code, or nil and the signal that ended it.
+---@return integer? code, integer? signal
+function Child:wait()
+  local code, signal = wait_for(self.pid)
+  self:dismiss()
+  F.close(self.input)
+  return code, signal
 end
 
 ---Children that have something to say, or whose pipe has closed, after at most so many seconds.
@@ -235,6 +244,23 @@ end
 
 ---Tells the parent something; false when it is gone.
 function process.tell(line) return write_all(OUT, line .. "\n") end
+
+---Threads of this process.
+---@return integer
+function process.threads() return #(host.entries "/proc/self/task" or { 0, 0 }) end
+
+---Does what f does in a copy of this process, and waits for its end: its exit code, or nil and the signal that ended it.
+---@param f fun()
+---@return integer? code, integer? signal
+function process.apart(f)
+  local own = F.getpid()
+  local pid = F.fork()
+  if pid < 0 then is.fail("no process for a trial can be started: %s", problem_of()) end
+  if pid > 0 then return wait_for(pid) end
+  F.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
+  local fine = F.getppid() == own and pcall(f)
+  F._exit(fine and 0 or 1)
+end
 
 ---Makes this process end with its parent; false if it has none that wants it.
 ---@return boolean

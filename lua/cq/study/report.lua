@@ -119,7 +119,7 @@ function report.rerun(desk, number)
   local k, replicate = study:place(number)
   if not row.point and study:adapts() then is.fail("trial %d has no point yet: the sampler draws it when the trial begins", number) end
   local job = {
-    number = number, attempts = row.attempts, point = row.point or study:draw(k), replicate = replicate, script = desk.hash,
+    number = number, attempts = row.attempts, point = row.point or study:draw(k), replicate = replicate, script = desk:hash(),
     seed = study.seed + replicate - 1, folder = ("%s/rerun/%06d"):format(desk.folder, number), began = process.now(),
   }
   store:close()

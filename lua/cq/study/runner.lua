@@ -28,6 +28,7 @@ local GRACE = 3              -- [s] that processes have to end when they are ask
 ---@field folder string         of the study
 ---@field jobs integer          processes at a time
 ---@field words string[]        what a child's command line is
+---@field threads integer       of a child
 ---@field script string?        the hash of the script
 
 ---@param def cq.Runner.def
@@ -81,7 +82,7 @@ local function idle_child(self)
   for _, child in ipairs(self.children) do
     if not child.claimed and not child.leaving then return child end
   end
-  local child = process.start(self.words, self.folder .. "/processes.log")
+  local child = process.start(self.words, self.threads, self.folder .. "/processes.log")
   self.children[#self.children + 1] = child
   return child
 end
@@ -117,8 +118,7 @@ local function finish(self, child, ended)
     flush(self, child)
     return self.store:finish(claimed, self.worker, ended, process.now())
   end)
-  child.claimed, self.busy = nil, self.busy - 1
-  child.leaving = self.study.process == "trial"
+  child.claimed, self.busy, self.waiting = nil, self.busy - 1, true
   if child.leaving then child:dismiss() end
   if taken then self.progress:ended(claimed, ended)
   else message.note("trial %d: another process has it now; what came of this attempt was dropped", claimed.number) end
@@ -160,6 +160,15 @@ function hear.ask(self, child, rest)
   local others = self.store:compare(child.claimed.number, step, value)
   child:send(self.study.pruner:ends(value, others) and "end" or "go")
 end
+
+-- the process of a trial has ended, and it has said before what came of it, or never will
+function hear.ended(self, child, rest)
+  local number, code, signal = rest:match "^(%d+)\t(%-?%d+)\t(%d+)$"
+  code, signal = tonumber(code), tonumber(signal)
+  if child.claimed.number == tonumber(number) then mourn(self, child, code >= 0 and code or nil, signal > 0 and signal or nil) end
+end
+
+function hear.last(_, child) child.leaving = true end
 
 local function first_value(self, numbers)
   local first = self.study.objectives[1]
@@ -276,7 +285,7 @@ end
 ---What a child's command line says: the script and its options, and the program's, with threads and memory split.
 ---@param script string
 ---@param jobs integer
----@return string[]
+---@return string[] words, integer threads
 local function command_line(script, jobs)
   local host = require "cq.host"
   local words = { "study", "work", script, "--quiet" }
@@ -285,10 +294,11 @@ local function command_line(script, jobs)
     local value = option.program[name]
     if value ~= nil then words[#words + 1] = ("--%s=%s"):format(name, value) end
   end
-  local threads = option.program.threads > 0 and option.program.threads or host.processors()
-  words[#words + 1] = ("--threads=%d"):format(math.max(1, math.floor(threads / jobs)))
+  local cores = option.program.threads > 0 and option.program.threads or host.processors()
+  local threads = math.max(1, math.floor(cores / jobs))
+  words[#words + 1] = ("--threads=%d"):format(threads)
   words[#words + 1] = ("--share=%d"):format(jobs)
-  return words
+  return words, threads
 end
 
 return { new = new, command_line = command_line, class = Runner, fail = is.fail }

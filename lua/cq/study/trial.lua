@@ -6,6 +6,8 @@
 --   done JSON                    the numbers that run returned
 --   pruned                       the pruner has ended it
 --   failed JSON                  { problem = the sentence }
+--   ended NUMBER CODE SIGNAL     the trial's own process has ended so
+--   last                         this process takes no other trial after this one
 local json = require "cq.base.json"
 local engine = require "cq.base.engine"
 local host = require "cq.host"
@@ -216,25 +218,51 @@ function trial.alone(study, job)
   return carry_out(study, job, function() end, function() return true end)
 end
 
----Tries what the parent asks for, until it asks for no more.
+-- one trial that the parent asks for; false when it was asked to stop
+local function serve_one(study, line)
+  local job = json.decode(line)
+  job.alone = false
+  local fine, state, result = pcall(carry_out, study, job, function(name, step, value)
+    process.tell(("report\t%s\t%s\t%s"):format(name, text.exact(step), text.exact(value)))
+  end, function(step, value)
+    process.tell(("ask\t%s\t%s"):format(text.exact(step), text.exact(value)))
+    return process.read_line() == "go"
+  end)
+  if not fine then state, result = "failed", tostring(state) end       -- its folder cannot be written
+  if state == "interrupted" then return false end
+  io.stdout:flush()
+  process.tell(state .. "\t" .. json.encode(state == "done" and result or { problem = result }))
+  return true
+end
+
+-- a process of its own for a trial, made from this one, which has read the script
+local function serve_apart(study, line)
+  local number = json.decode(line).number
+  io.stdout:flush()
+  local code, signal = process.apart(function()
+    serve_one(study, line)
+    io.stdout:flush()
+  end)
+  process.tell(("ended\t%d\t%d\t%d"):format(number, code or -1, signal or 0))
+end
+
+---Tries what the parent asks for, until it asks for no more. Each trial has a process of its own unless the study says otherwise:
+---a copy of this one where it can be copied, that is, where the script has started no threads; else this one, which then ends.
 ---@param study cq.Study
 function trial.serve(study)
   if not process.join_parent() then return end
   while true do
     local line = process.read_line()
     if not line then return end
-    local job = json.decode(line)
-    job.alone = false
-    local state, result = carry_out(study, job, function(name, step, value)
-      process.tell(("report\t%s\t%s\t%s"):format(name, text.exact(step), text.exact(value)))
-    end, function(step, value)
-      process.tell(("ask\t%s\t%s"):format(text.exact(step), text.exact(value)))
-      return process.read_line() == "go"
-    end)
-    if state == "interrupted" then return end
-    io.stdout:flush()
-    process.tell(state .. "\t" .. json.encode(state == "done" and result or { problem = result }))
-    if study.process == "trial" then return end
+    if study.process == "job" then
+      if not serve_one(study, line) then return end
+    elseif process.threads() == 1 then
+      serve_apart(study, line)
+    else
+      process.tell "last"
+      serve_one(study, line)
+      return
+    end
   end
 end
 
