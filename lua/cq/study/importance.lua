@@ -30,13 +30,13 @@ local function bins(parameter, xs)
   return out, count
 end
 
----Between 0 and 1 for each parameter, in the order of the space; nil with fewer than four points.
+---Between 0 and 1 for each parameter, in the order of the space; nil with fewer than ten points.
 ---@param space { name: string, parameter: cq.Parameter }[]
 ---@param points { point: table<string, number>, value: number }[]
 ---@return number[]?
 function importance.of(space, points)
   local n = #points
-  if n < 4 then return nil end
+  if n < 10 then return nil end
   local values, out = {}, {}
   for k, entry in ipairs(points) do values[k] = entry.value end
   local rank = ranks(values)

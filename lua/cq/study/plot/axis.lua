@@ -37,13 +37,14 @@ local WIDE = 100             -- positive values whose largest is so many times t
 ---Of values: a range that holds all of them.
 ---@param label string
 ---@param values number[]
-function axis.of_values(label, values)
+---@param kind? "linear"|"log"     what suits the values unless given
+function axis.of_values(label, values, kind)
   local lo, hi = math.huge, -math.huge
   for _, value in ipairs(values) do
     if value - value == 0 then lo, hi = math.min(lo, value), math.max(hi, value) end
   end
   if lo > hi then lo, hi = 0, 1 end
-  return finish { label = label, kind = lo > 0 and hi / lo >= WIDE and "log" or "linear", lo = lo, hi = hi }
+  return finish { label = label, kind = kind or lo > 0 and hi / lo >= WIDE and "log" or "linear", lo = lo, hi = hi }
 end
 
 ---The place of a value: 0 at the first end, 1 at the last; nan where it has none.

@@ -94,7 +94,7 @@ return function(data)
   if #bands == 0 then return nil end
   local height = 500 + 20 * #bands
   local canvas = panels.canvas(960, height, ("%s: %s, median and 90 %%"):format(data.study.name, name))
-  local panel = panels.new { canvas = canvas, x = axes.of_values("step", xs), y = axes.of_values(name, ys), at = { 0, 24, 960, 470 } }
+  local panel = panels.new { canvas = canvas, x = axes.of_values("step", xs, "linear"), y = axes.of_values(name, ys), at = { 0, 40, 960, 460 } }
   for k = #bands, 1, -1 do panel:band(bands[k].x, bands[k].lower, bands[k].upper, colour.number(bands[k].colour, 0.15)) end
   for k = #bands, 1, -1 do panel:curve(bands[k].x, bands[k].median, 2.2, bands[k].colour) end
   for k, band in ipairs(bands) do

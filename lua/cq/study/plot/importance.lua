@@ -15,8 +15,7 @@ return function(data)
     return shares[a] > shares[b]
   end)
   local width = 720
-  local canvas = panels.canvas(width, 76 + BAR * #order, ("%s: share of the variance of %s (its rank) that a parameter explains alone"):format(
-    data.study.name, data.label))
+  local canvas = panels.canvas(width, 76 + BAR * #order, ("%s: share of the variance of %s that each explains alone"):format(data.study.name, data.label))
   for row, d in ipairs(order) do
     local y = 58 + BAR * (row - 1)
     canvas:text { x = LEFT - 12, y = y + 16, size = 10, align = "right", text = data.study.space[d].name }

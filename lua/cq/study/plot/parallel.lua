@@ -22,6 +22,7 @@ local function draw_axis(canvas, axis, x)
   for _, tick in ipairs(axis:ticks(6)) do
     local y = BOTTOM - tick.place * (BOTTOM - TOP)
     canvas:line({ { x - 3, y }, { x + 3, y } }, 1, paint.faint)
+    canvas:rectangle(x + 5, y - 8, 8 + 7.2 * #tick.text, 15, colour.number("#ffffff", 0.75))
     canvas:text { x = x + 8, y = y + 4, size = 8.5, colour = paint.faint, text = tick.text }
   end
 end

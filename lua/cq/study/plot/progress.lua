@@ -8,11 +8,13 @@ return function(data)
   for _, entry in ipairs(data.all) do values[#values + 1] = entry.value end
   for _, entry in ipairs(data.all) do
     if entry.state == "done" and (not best or entry.value * data.sign < best * data.sign) then best = entry.value end
+    -- a step where a better one comes
+    xs[#xs + 1], ys[#ys + 1] = entry.number, ys[#ys] or 0 / 0
     xs[#xs + 1], ys[#ys + 1] = entry.number, best or 0 / 0
   end
   local canvas = panels.canvas(960, 540, ("%s: %s"):format(data.study.name, data.label))
   local panel = panels.new {
-    canvas = canvas, x = axes.of_values("trial", { 1, data.all[#data.all].number }), y = axes.of_values(data.label, values), at = { 0, 24, 960, 516 },
+    canvas = canvas, x = axes.of_values("trial", { 1, data.all[#data.all].number }, "linear"), y = axes.of_values(data.label, values), at = { 0, 40, 960, 500 },
   }
   for _, entry in ipairs(data.pruned) do panel:mark { x = entry.number, y = entry.value, colour = panels.PRUNED, cross = true } end
   for _, entry in ipairs(data.failed) do panel:failure(entry.number) end

@@ -15,12 +15,12 @@ return function(data)
   local space, values = data.study.space, {}
   for _, entry in ipairs(data.all) do values[#values + 1] = entry.value end
   local across = math.min(#space, ACROSS)
-  local canvas = panels.canvas(across * WIDTH + 16, math.ceil(#space / across) * HEIGHT + 48, ("%s: %s over each parameter"):format(data.study.name, data.label))
+  local canvas = panels.canvas(across * WIDTH + 16, math.ceil(#space / across) * HEIGHT + 54, ("%s: %s over each parameter"):format(data.study.name, data.label))
   for d, parameter in ipairs(space) do
     local row, column = math.floor((d - 1) / across), (d - 1) % across
     local panel = panels.new {
       canvas = canvas, x = axes.of_parameter(parameter), y = axes.of_values(data.label, values),
-      at = { column * WIDTH, 42 + row * HEIGHT, WIDTH, HEIGHT },
+      at = { column * WIDTH, 46 + row * HEIGHT, WIDTH, HEIGHT },
     }
     local function x_of(entry) return beside(panel.x, entry, entry.point[parameter.name]) end
     for _, entry in ipairs(data.pruned) do panel:mark { x = x_of(entry), y = entry.value, colour = panels.PRUNED, cross = true, size = 2.6 } end
