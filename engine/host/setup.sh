@@ -13,6 +13,7 @@ pkg-config           finds LuaJIT and OpenBLAS
 libluajit-5.1-dev    the language of the scripts
 libopenblas-dev      matrix products
 libstb-dev           reads and writes pictures
+libsqlite3-0         keeps what parameter studies find
 END
     ;;
     demo) echo "ffmpeg               makes the video" ;;

@@ -221,12 +221,12 @@ function Study:definition()
   for m, entry in ipairs(self.objectives) do objectives[m] = { name = entry.name, sign = entry.sign } end
   return {
     name = self.name, seed = self.seed, repeats = self.repeats, trials = self.points, sampler = self.sampler, space = parameters,
-    objectives = objectives, pruner = self.pruner and self.pruner:description() or "none", options = option.given(),
+    objectives = objectives, pruner = self.pruner and self.pruner:description() or "none",
   }
 end
 
 -- what the stored definition is called in an error, where its name says too little
-local called = { space = "space or vary", objectives = "minimize or maximize", options = "the script's options" }
+local called = { space = "space or vary", objectives = "minimize or maximize" }
 
 ---@internal
 ---What differs from a stored definition, as sentences; none where going on is the same study.

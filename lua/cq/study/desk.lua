@@ -6,6 +6,7 @@
 local filesystem = require "cq.study.filesystem"
 local host = require "cq.host"
 local is = require "cq.base.schema"
+local json = require "cq.base.json"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local process = require "cq.study.process"
@@ -91,10 +92,11 @@ local function compare(self, stored, go_on)
     is.fail("the study %s in %s was begun otherwise: %s. --force-new begins anew and keeps what is there in earlier-1; "
       .. "or give this one another name", study.name, self.folder, table.concat(changes, "; "))
   end
-  if stored.script ~= self:hash() and not go_on then
-    is.fail("%s was changed since the study %s began. --go-on takes what is there for its results too, --force-new begins anew",
-      self.script, study.name)
-  end
+  if go_on then return end
+  local said = "%s since the study %s began. --go-on lets what is there count as its results too, --force-new begins anew"
+  if stored.script ~= self:hash() then is.fail(said, self.script .. " was changed", study.name) end
+  local was, is_now = json.encode(stored.options), json.encode(option.given())
+  if was ~= is_now then is.fail(said, ("the options of %s were changed from %s to %s"):format(self.script, was, is_now), study.name) end
 end
 
 ---@class cq.Desk.begin.def
@@ -123,7 +125,7 @@ function Desk:begin(def)
   local stored = store:definition()
   if stored then compare(self, stored, def.go_on) end
   local parts = self.study:definition()
-  parts.script = self:hash()
+  parts.script, parts.options = self:hash(), option.given()
   store:define(parts)
   store:fill(self.study:count(), def.keep)
   self.store = store

@@ -239,8 +239,8 @@ end
 -- ends the processes; trials that were running wait again, as if they had not begun
 local function end_children(self)
   for _, child in ipairs(self.children) do
-    child:dismiss()
-    child:signal(process.SIGTERM)
+    child:dismiss()                      -- one that has nothing to do ends by itself
+    if child.claimed then child:signal(process.SIGTERM) end
   end
   local until_then = process.now() + GRACE
   while #self.children > 0 do

@@ -15,7 +15,8 @@ return function(data)
   local space, values = data.study.space, {}
   for _, entry in ipairs(data.all) do values[#values + 1] = entry.value end
   local across = math.min(#space, ACROSS)
-  local canvas = panels.canvas(across * WIDTH + 16, math.ceil(#space / across) * HEIGHT + 54, ("%s: %s over each parameter"):format(data.study.name, data.label))
+  local canvas = panels.canvas(across * WIDTH + 16, math.ceil(#space / across) * HEIGHT + 54,
+    ("%s: %s over each parameter"):format(data.study.name, data.label))
   for d, parameter in ipairs(space) do
     local row, column = math.floor((d - 1) / across), (d - 1) % across
     local panel = panels.new {
