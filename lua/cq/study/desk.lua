@@ -51,14 +51,19 @@ end
 ---@return string
 function Desk:path() return self.folder .. "/study.sqlite" end
 
----Opens what is there; an error where nothing is.
----@param def? cq.Sqlite.def
+---Is the folder on a file system over a network, where a store has one user at a time?
+---@return boolean
+function Desk:is_networked() return filesystem.is_networked(self.folder) end
+
+---Opens what is there, to read it unless something is to be changed; an error where nothing is.
+---@param change? boolean
 ---@return cq.Store
-function Desk:look(def)
+function Desk:look(change)
   if not host.kind(self:path()) then
-    is.fail("the study %s has not begun: there is no %s; begin it with cqlua study run %s", self.study.name, self:path(), self.script)
+    is.fail("the study %s has not begun: there is no %s; begin it with cqlua study run %s%s", self.study.name, self:path(), self.script,
+      host.kind(self.folder .. "/shards") and ", or join its parts with cqlua study merge" or "")
   end
-  self.store = stores.open(self:path(), def)
+  self.store = stores.open(self:path(), change and { exclusive = self:is_networked() } or { read_only = true })
   return self.store
 end
 
@@ -105,6 +110,7 @@ end
 ---@field path? string           of the store
 ---@field exclusive? boolean     nobody else uses it
 ---@field keep? fun(number: integer): boolean   which trials it holds
+---@field patience? number       [s] that another user of it is waited for
 
 ---Opens the store, makes it if there is none, and holds the study to what it was begun with.
 ---@param def cq.Desk.begin.def
@@ -118,10 +124,10 @@ function Desk:begin(def)
     local old = stores.open(path, { exclusive = def.exclusive })
     refuse_workers(old)
     old:close()
-    move_away(self, { "study.sqlite", "study.sqlite-wal", "study.sqlite-shm", "shards", "trials", "plots", "processes.log" })
-    if def.path then host.make_folder(path:match "^(.*)/") end
+    move_away(self, def.path and { path:sub(#self.folder + 2) }
+      or { "study.sqlite", "study.sqlite-wal", "study.sqlite-shm", "shards", "trials", "plots", "processes.log" })
   end
-  local store = stores.open(path, { create = true, exclusive = def.exclusive })
+  local store = stores.open(path, { create = true, exclusive = def.exclusive, patience = def.patience })
   local stored = store:definition()
   if stored then compare(self, stored, def.go_on) end
   local parts = self.study:definition()

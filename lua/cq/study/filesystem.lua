@@ -25,6 +25,11 @@ function filesystem.type(path)
   return tonumber(ffi.cast("uint32_t", out[0]))
 end
 
+---Is it on one that reaches over a network?
+---@param path string
+---@return boolean
+function filesystem.is_networked(path) return networked[filesystem.type(path) or 0] ~= nil end
+
 ---Refuses a folder in which processes cannot share a file.
 ---@param path string
 ---@param type? integer     that of the folder unless given

@@ -26,10 +26,12 @@ local GRACE = 3              -- [s] that processes have to end when they are ask
 ---@field study cq.Study
 ---@field store cq.Store
 ---@field folder string         of the study
+---@field total? integer         trials in the store, all of the study unless given
 ---@field jobs integer          processes at a time
 ---@field words string[]        what a child's command line is
 ---@field threads integer       of a child
 ---@field script string?        the hash of the script
+---@field tell? fun(last: boolean?): boolean?   called often, to tell others how far it is; true: stop
 
 ---@param def cq.Runner.def
 ---@return cq.Runner
@@ -38,7 +40,7 @@ local function new(def)
   self.worker, self.children, self.busy = process.name(), {}, 0
   self.history = def.study:adapts() and History.new(def.study, def.store) or nil
   self.beat_at, self.flush_at = 0, 0
-  self.progress = Progress.new(def.study, def.store)
+  self.progress = Progress.new(def.study, def.store, def.total or def.study:count())
   return self
 end
 
@@ -217,7 +219,7 @@ local function tick(self)
         if child.claimed then flush(self, child) end
       end
     end)
-    self.stopping = self.store:flag "stop" ~= nil
+    self.stopping = self.stopping or self.store:flag "stop" ~= nil
   end
   if now - self.beat_at >= BEAT then
     self.beat_at = now
@@ -225,7 +227,8 @@ local function tick(self)
     local found = self.store:reap(self.study.retries, now, process.is_gone)
     if found > 0 then self.waiting = true end
   end
-  self.progress:update(self.children, self.jobs)
+  self.progress:update(self.children)
+  if self.tell and self.tell() then self.stopping = true end
 end
 
 -- nothing at work, and nothing that this worker or another could still do
@@ -277,6 +280,7 @@ function Runner:run()
   local fine, outcome = pcall(work, self)
   local ended, problem = pcall(end_children, self)
   self.progress:close()
+  if self.tell and ended then self.tell(true) end
   if not fine then error(outcome, 0) end
   if not ended then error(problem, 0) end
   return outcome
