@@ -225,8 +225,8 @@ describe("a study", function()
   end)
 
   it("loses nothing to kill -9, and claims nothing twice", function()
-    fine(cqlua { "tests/study_kill.lua", "--kills", "5", "--trials", "40" })
-    fine(cqlua { "tests/study_claims.lua", "--workers", "4", "--claims", "400" })
+    fine(cqlua { "tests/study/kill.lua", "--kills", "5", "--trials", "40" })
+    fine(cqlua { "tests/study/claims.lua", "--workers", "4", "--claims", "400" })
   end)
 
   it("draws what there is to see", function()

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages that are missing: setup.sh PURPOSE..., each one of build, demo, test, check.
+# Installs the Debian packages that are missing: setup.sh PURPOSE..., each one of build, demo, test, check, study.
 # Says what it installs and why; works as root or through sudo.
 set -u
 
@@ -24,7 +24,13 @@ ffmpeg               makes the videos that tests look at
 END
     ;;
     check) echo "clang                a second C compiler to agree with" ;;
-    *) echo "setup: unknown purpose $1; allowed are build, demo, test, check" >&2; exit 2 ;;
+    study) cat <<END
+slurm-wlm            a scheduler that runs a study's workers
+munge                vouches for who asks it
+parallel             starts workers over ssh
+END
+    ;;
+    *) echo "setup: unknown purpose $1; allowed are build, demo, test, check, study" >&2; exit 2 ;;
   esac
 }
 

@@ -163,7 +163,7 @@ return {
     shard = is.string { optional = true, help = "run: a part of the study, 1/4 to 4/4, into a file of its own" },
     launch = is.one_of { "slurm", "ssh", optional = true, help = "run: workers on other machines: slurm, or ssh HOST,HOST,..." },
     workers = is.integer { min = 1, max = 1e6, optional = true, help = "launch: how many workers, each on a part of the study" },
-    sbatch = is.string { optional = true, help = "launch: more for sbatch, as \"--time=4:00:00 --partition=short\"" },
+    sbatch = is.string { optional = true, help = "launch: more for sbatch, as --sbatch=\"--time=4:00:00 --partition=short\"" },
     curves = is.boolean { default = false, help = "export: what trials reported, a line for each step" },
     json = is.boolean { default = false, help = "status: as one JSON object" },
     share = is.integer { min = 1, default = 1, help = "processes that share the memory; run sets it" },

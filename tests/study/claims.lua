@@ -1,4 +1,4 @@
--- study_claims: many processes claim the trials of one store at once.     build/cqlua tests/study_claims.lua [--workers 8]
+-- claims: many processes claim the trials of one store at once.     build/cqlua tests/study/claims.lua [--workers 8]
 -- [--claims 10000]. Each trial must be claimed by one of them alone, and no claim may fail for a lock. Called by
 -- tests/study_spec.lua with few, and by make check-all with ten thousand.
 local host = require "cq.host"
@@ -26,7 +26,7 @@ path = folder .. "/study.sqlite"
 local store = stores.open(path, { create = true })
 store:fill(claims)
 local began = clock()
-local pipe = assert(io.popen(("for i in $(seq %d); do %s tests/study_claims.lua --store %s --claims %d 2>&1 & done; wait")
+local pipe = assert(io.popen(("for i in $(seq %d); do %s tests/study/claims.lua --store %s --claims %d 2>&1 & done; wait")
   :format(workers, host.executable, path, claims)))
 local sum, busy = 0, 0
 for line in pipe:lines() do

@@ -1,5 +1,5 @@
--- study_kill: kills workers of a study, their trials and their children at random moments, starts the study again, and holds
--- what came of it to a study that was left alone.      build/cqlua tests/study_kill.lua [--kills 100] [--seed 1] [--trials 300]
+-- kill: kills workers of a study, their trials and their children at random moments, starts the study again, and holds
+-- what came of it to a study that was left alone.      build/cqlua tests/study/kill.lua [--kills 100] [--seed 1] [--trials 300]
 --
 -- Nothing may be lost, done twice or changed: what the store has called done stays as it is whatever is killed later, and the
 -- table at the end is equal to that of an undisturbed run but for times and attempts. Called by tests/study_spec.lua with few
