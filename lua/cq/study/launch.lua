@@ -39,6 +39,7 @@ local function command_of(desk, options, shard)
     local value = option.program[name]
     if value ~= nil and not (name == "simd" and value == "auto") then words[#words + 1] = ("--%s %s"):format(name, value) end
   end
+  if option.program.quiet then words[#words + 1] = "--quiet" end
   if option.program.threads > 0 then words[#words + 1] = "--threads " .. option.program.threads end
   for name, value in pairs(option.given()) do
     words[#words + 1] = value == true and "--" .. name or ("--%s=%s"):format(name, quote(value))

@@ -36,6 +36,7 @@ long readlink(const char *path, char *out, size_t bytes);
 char *strerror(int number);
 void *signal(int number, void *handler);
 int fork(void);
+int mkdir(const char *path, unsigned mode);
 void _exit(int code);
 ]]
 
@@ -273,6 +274,11 @@ function process.join_parent()
   F.fcntl(OUT, 2, ffi.cast("int", 1))
   return parent == F.getppid()
 end
+
+---Makes a folder whose parent is there; false if it cannot.
+---@param path string
+---@return boolean
+function process.make_folder(path) return F.mkdir(path, 511) == 0 end
 
 ---Sends what this process prints to a file from now on.
 ---@param path string

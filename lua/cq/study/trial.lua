@@ -100,11 +100,10 @@ end
 -- ---- what it leaves -----------------------------------------------------------------------------------------------------
 
 local function write(path, content)
-  local part = path .. ".part"
-  local file, problem = io.open(part, "w")
+  local file, problem = io.open(path, "w")
   local fine = file and file:write(content)
   if file then fine = file:close() and fine end
-  if not fine or not os.rename(part, path) then is.fail("%s cannot be written: %s", path, tostring(problem or "the disk may be full")) end
+  if not fine then is.fail("%s cannot be written: %s", path, tostring(problem or "the disk may be full")) end
 end
 
 -- what an earlier attempt has left is kept under another name
@@ -114,6 +113,7 @@ local function make_folder(folder)
     while host.kind(("%s.earlier-%d"):format(folder, count)) do count = count + 1 end
     os.rename(folder, ("%s.earlier-%d"):format(folder, count))
   end
+  if process.make_folder(folder) then return end         -- its parents are there but for the first trial
   local made, problem = host.make_folder(folder)
   if not made then is.fail("the folder %s cannot be made: %s", folder, tostring(problem)) end
 end
