@@ -73,7 +73,8 @@ describe("a sampler", function()
     for j = 1, 6 do
       local seen = {}
       for k = 0, 127 do
-        local box = math.floor(sobol.coordinate(5, k, 1) * 2 ^ j) .. "," .. math.floor(sobol.coordinate(5, k, 2) * 2 ^ (7 - j))
+        local box = math.floor(sobol.coordinate(5, k, 1) * 2 ^ j) .. ","
+          .. math.floor(sobol.coordinate(5, k, 2) * 2 ^ (7 - j))
         assert.is_nil(seen[box])
         seen[box] = true
       end
@@ -81,7 +82,8 @@ describe("a sampler", function()
   end)
 
   it("latin_hypercube has one point in every slice of every parameter", function()
-    local made = study { sampler = "latin_hypercube", trials = 20, space = { x = cq.Space.uniform(0, 20), y = cq.Space.uniform(0, 20) } }
+    local made = study { sampler = "latin_hypercube", trials = 20, space = { x = cq.Space.uniform(0, 20),
+      y = cq.Space.uniform(0, 20) } }
     for _, name in ipairs { "x", "y" } do
       local seen = {}
       for k = 1, 20 do seen[math.floor(made:draw(k)[name])] = true end
@@ -113,14 +115,17 @@ describe("a sampler", function()
       for k = 1, 80 do
         local x = tpe.next(space, finished, {}, stream.of(seed, "tpe", k))
         local random = stream.of(seed, "point", k)
-        best, chance = math.min(best, value(x)), math.min(chance, value { random:uniform(), random:uniform(), random:uniform() })
-        finished[k] = { number = k, state = k % 7 == 0 and "failed" or k % 5 == 0 and "pruned" or "done", step = k % 3, value = k, x = x,
+        best, chance = math.min(best, value(x)), math.min(chance, value { random:uniform(), random:uniform(),
+          random:uniform() })
+        finished[k] = { number = k, state = k % 7 == 0 and "failed" or k % 5 == 0 and "pruned" or "done", step = k % 3,
+          value = k, x = x,
           values = { value(x) } }
       end
       if best < 0.5 * chance then wins = wins + 1 end
     end
     assert(wins >= 4, wins)
-    local ranks = tpe.fronts { { values = { 1, 2 } }, { values = { 2, 1 } }, { values = { 2, 2 } }, { values = { 3, 3 } } }
+    local ranks = tpe.fronts { { values = { 1, 2 } }, { values = { 2, 1 } }, { values = { 2, 2 } },
+      { values = { 3, 3 } } }
     local counts = {}
     for _, rank in pairs(ranks) do counts[rank] = (counts[rank] or 0) + 1 end
     assert.same({ 2, 1, 1 }, counts)
@@ -264,7 +269,8 @@ describe("a study's surroundings", function()
   end)
 
   it("measure how much a parameter explains", function()
-    local space = { { name = "a", parameter = cq.Space.uniform(0, 1) }, { name = "b", parameter = cq.Space.choice { 1, 2, 3 } },
+    local space = { { name = "a", parameter = cq.Space.uniform(0, 1) },
+      { name = "b", parameter = cq.Space.choice { 1, 2, 3 } },
       { name = "c", parameter = cq.Space.uniform(0, 1) } }
     local points = {}
     for k = 1, 200 do
@@ -281,6 +287,7 @@ describe("a study's surroundings", function()
     local value = { a = 1e-300, b = { 1, 2, "x\n\"\\\1" }, c = { d = true, e = false }, f = -0.1, g = "ä" }
     assert.same(value, json.decode(json.encode(value)))
     assert.same({}, json.decode "{}")
-    for _, broken in ipairs { "{", "[1,]", "{\"a\" 1}", "nul", "1 2", "\"a" } do assert.is_false((pcall(json.decode, broken))) end
+    for _, broken in ipairs { "{", "[1,]", "{\"a\" 1}", "nul", "1 2",
+      "\"a" } do assert.is_false((pcall(json.decode, broken))) end
   end)
 end)

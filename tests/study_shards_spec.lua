@@ -1,5 +1,6 @@
--- study_shards: parts of a study on many machines: each into its own file, joined later, started by Slurm or over ssh. Programs
--- that stand for sbatch and parallel show what would be run; tests/study/slurm.sh and GNU parallel itself run it in make study-check.
+-- study_shards: parts of a study on many machines: each into its own file, joined later, started by Slurm or over ssh.
+-- Programs that stand for sbatch and parallel show what would be run; tests/study/slurm.sh and GNU parallel itself run
+-- it in make study-check.
 local host = require "cq.host"
 local process = require "tests.process"
 local cqlua = process.cqlua
@@ -14,7 +15,8 @@ local function has(text, part)
 end
 
 local function study(action, ...)
-  return cqlua({ "study", action, folder .. "/s.lua", "--out", folder .. "/out", ... }, { before = ("PATH=%s/bin:$PATH"):format(folder) })
+  return cqlua({ "study", action, folder .. "/s.lua", "--out", folder .. "/out", ... },
+    { before = ("PATH=%s/bin:$PATH"):format(folder) })
 end
 
 local function fine(result)
@@ -78,9 +80,11 @@ end)
 describe("a launch", function()
   it("writes arrays of long workers for Slurm, cut where the site's limit is", function()
     script()
-    program("sbatch", ('for last; do :; done; echo "$last" >> %s/submitted; wc -l < %s/submitted'):format(folder, folder))
+    program("sbatch", ('for last; do :; done; echo "$last" >> %s/submitted; wc -l < %s/submitted'):format(folder,
+      folder))
     program("scontrol", "echo 'MaxArraySize            = 4'")
-    local said = fine(study("run", "--launch", "slurm", "--workers", "5", "--jobs", "2", "--sbatch=--time=1:00:00 --partition=short"))
+    local said = fine(study("run", "--launch", "slurm", "--workers", "5", "--jobs", "2",
+      "--sbatch=--time=1:00:00 --partition=short"))
     has(said, "submitted job 1")
     has(said, "submitted job 2")
     local counts = {}
@@ -91,7 +95,8 @@ describe("a launch", function()
       local last = tonumber(job:match "%-%-array=1%-(%d+)\n")
       counts[#counts + 1] = last
       -- as Slurm would run them
-      for task = 1, last do assert.equal(0, os.execute(("SLURM_ARRAY_TASK_ID=%d sh %s 2>/dev/null"):format(task, path))) end
+      for task = 1, last do assert.equal(0, os.execute(("SLURM_ARRAY_TASK_ID=%d sh %s 2>/dev/null"):format(task,
+        path))) end
     end
     assert.same({ 3, 2 }, counts)
     has(fine(study "status"), "10 of 10 trials, 5 of 5 parts")
@@ -117,7 +122,8 @@ describe("a launch", function()
     local function without(kind, ...)
       local all = { unpack(words) }
       for _, word in ipairs { kind, ... } do all[#all + 1] = word end
-      return cqlua(all, { before = ("mkdir %s/none; ln -s $(command -v sh) %s/none/sh; PATH=%s/none"):format(folder, folder, folder) })
+      return cqlua(all, { before = ("mkdir %s/none; ln -s $(command -v sh) %s/none/sh; PATH=%s/none"):format(folder,
+        folder, folder) })
     end
     has(without("slurm", "--workers", "2").err, "no scheduler is at hand: sbatch was not found")
     has(process.read(folder .. "/out/launch/slurm-1.sh"), "--shard $((SLURM_ARRAY_TASK_ID + 0))/2")

@@ -1,4 +1,5 @@
--- study: what cqlua study does with a script, as a user meets it: states, going on, pruning, tables, plots, and wrong use.
+-- study: what cqlua study does with a script, as a user meets it: states, going on, pruning, tables, plots, and wrong
+-- use.
 local host = require "cq.host"
 local image = require "cq.base.image"
 local json = require "cq.base.json"
@@ -51,7 +52,8 @@ end
 
 local plain = [[
 return cq.Study {
-  name = "plain", seed = 4, repeats = 2, minimize = "loss", sampler = cq.option("sampler", "sobol"), trials = cq.option("trials", 4),
+  name = "plain", seed = 4, repeats = 2, minimize = "loss",
+  sampler = cq.option("sampler", "sobol"), trials = cq.option("trials", 4),
   process = "job", space = { x = cq.Space.uniform(-1, 1), y = cq.Space.log(1e-2, 1e2) },
   run = function(p, trial)
     if trial.number == cq.option("fails", 0) then error "it fell over" end
@@ -90,7 +92,8 @@ describe("a study", function()
     fine(study "run")
     local at = folder .. "/out/trials/000002/"
     assert.equal("as a hop\n", process.read(at .. "output.txt"))
-    assert.equal("iteration,height,loss\n1,1,1\n2,2,0.5\n3,3,0.333333333333333\n", (process.read(at .. "history.csv"):gsub("33+%d*", "333333333333333")))
+    assert.equal("iteration,height,loss\n1,1,1\n2,2,0.5\n3,3,0.333333333333333\n",
+      (process.read(at .. "history.csv"):gsub("33+%d*", "333333333333333")))
     local manifest = json.decode(process.read(at .. "trial.json"))
     assert.equal("hop", manifest.point.gait)
     assert.equal(0.5, manifest.result.loss)
@@ -148,7 +151,8 @@ describe("a study", function()
   end)
 
   it("ends trials that fall behind", function()
-    script [[return cq.Study { name = "a", maximize = "height", process = "job", pruner = cq.Pruner.asha { step = 2, reduction = 2 },
+    script [[return cq.Study { name = "a", maximize = "height", process = "job",
+      pruner = cq.Pruner.asha { step = 2, reduction = 2 },
       vary = { best = { 5, 1, 2, 3, 9 } }, run = function(p, trial)
         for i = 1, 8 do trial.report(i, p.best + i) end
         return { height = p.best + 8 }
@@ -215,7 +219,8 @@ describe("a study", function()
       return p.x
     end }]]
     local words = { "study", "run", folder .. "/s.lua", "--out", folder .. "/out" }
-    local result = cqlua(words, { after = ("</dev/null & p=$!; while [ ! -e %s/told ]; do sleep 0.02; done; kill -INT $p; wait $p"):format(folder) })
+    local result = cqlua(words, { after = ("</dev/null & p=$!; while [ ! -e %s/told ]; do sleep 0.02; done; kill "
+      .. "-INT $p; wait $p"):format(folder) })
     assert.equal(130, result.code)
     has(result.err, "the same command goes on with 3 trials")
     fine(study "run")
@@ -230,7 +235,8 @@ describe("a study", function()
   end)
 
   it("draws what there is to see", function()
-    script [[return cq.Study { name = "a", repeats = 2, minimize = { "loss", "mass" }, process = "job", vary = { a = { 1, 2, 4 }, b = { "x", "y" },
+    script [[return cq.Study { name = "a", repeats = 2, minimize = { "loss", "mass" }, process = "job",
+      vary = { a = { 1, 2, 4 }, b = { "x", "y" },
       c = { 1, 3 } }, run = function(p, trial)
         if p.a == 2 and p.b == "y" then error "no" end
         for i = 1, 5 do trial.report(i, p.a * p.c / i) end
@@ -262,7 +268,8 @@ describe("wrong use of a study", function()
       ['name = "a", space = {}, trials = 3'] = "space is empty",
       ['name = "a", trials = 3'] = "give space (ranges that a sampler draws from) or vary",
       ['name = "a", space = { x = 3 }, trials = 3'] = "space.x must be one of cq.Space",
-      ['name = "a", space = { x = cq.Space.log(-1, 10) }, trials = 3'] = "a logarithmic range lies above 0, got -1 to 10",
+      ['name = "a", space = { x = cq.Space.log(-1, 10) }, trials = 3'] = "a logarithmic range lies above 0, got -1 "
+        .. "to 10",
       ['name = "a", space = { x = cq.Space.uniform(2, 1) }, trials = 3'] = "min must be below max, got 2 and 1",
       ['name = "a", space = { x = cq.Space.uniform(1, 2) }'] = "trials is missing",
       ['name = "a", vary = { x = {} }'] = "vary.x must be a list of values",
@@ -310,7 +317,8 @@ describe("wrong use of a study", function()
     process.write(folder .. "/out/study.sqlite", ("no database "):rep(100))
     os.remove(folder .. "/out/study.sqlite-wal")
     has(study("status").err, "it is no SQLite file")
-    local full = cqlua({ "study", "run", folder .. "/s.lua", "--out", folder .. "/full", "--trials", "40" }, { before = "ulimit -f 24;" })
+    local full = cqlua({ "study", "run", folder .. "/s.lua", "--out", folder .. "/full", "--trials", "40" },
+      { before = "ulimit -f 24;" })
     assert.equal(1, full.code)
     has(full.err, "the disk may be full")
   end)

@@ -1,7 +1,8 @@
--- What is worth learning beside a controller: stiffness, Poisson's ratio or density of every group? Eight combinations, ten seeds.
+-- What is worth learning beside a controller: stiffness, Poisson's ratio or density of every group? Eight combinations,
+-- ten seeds.
 --   cqlua study run examples/studies/codesign.lua --jobs 2    cqlua study plot examples/studies/codesign.lua
--- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), fig. 11: co-design of a 2D biped, all combinations.
--- Expect: PLACE
+-- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), fig. 11: co-design of a 2D biped, all
+-- combinations. Expect: PLACE
 local cq = require "cq"
 
 local iterations = cq.option("iterations", 60)
@@ -22,7 +23,8 @@ local function biped(point, seed)
     duration   = 4,
     observer   = cq.Observer.kmeans { clusters = 7, velocity = true },
     controller = cq.Controller.mlp { hidden = { 32, 32 }, activation = "relu", seed = seed },
-    objective  = { final = function(state) return -state:center(robot)[1] end, effort = function(u) return 1e-8 * u:square():sum() end },
+    objective  = { final = function(state) return -state:center(robot)[1] end,
+      effort = function(u) return 1e-8 * u:square():sum() end },
     trainable  = trainable,
     optimizer  = cq.Optimizer.adam { rate = 5e-3, clip = 1 },
   }

@@ -1,9 +1,11 @@
--- study: many runs of one function: sweeps, seeds, combinations, searches. A script returns it, and cqlua study runs it, one
--- process for each trial, as many at a time as there are jobs; what was done is kept whatever happens.
+-- study: many runs of one function: sweeps, seeds, combinations, searches. A script returns it, and cqlua study runs
+-- it, one process for each trial, as many at a time as there are jobs; what was done is kept whatever happens.
 --
 --   return cq.Study {
 --     name = "stiffness", seed = 1, repeats = 5, minimize = "loss",
---     space = { young = cq.Space.log(1e2, 1e5), rate = cq.Space.log(1e-4, 1e-2), net = cq.Space.choice { "mlp", "sines" } },
+--     space = {
+--       young = cq.Space.log(1e2, 1e5), rate = cq.Space.log(1e-4, 1e-2), net = cq.Space.choice { "mlp", "sines" },
+--     },
 --     sampler = "sobol", trials = 256, pruner = cq.Pruner.asha { step = 10, reduction = 3 },
 --     run = function(point, trial)
 --       local r = experiment(point, trial.seed)
@@ -60,7 +62,8 @@ local function sorted_names(given, field)
   local list = {}
   for name in pairs(given) do
     if type(name) ~= "string" then
-      is.fail("cq.Study: %s takes named parameters, got %s at position %s", field, text.describe(given[name]), tostring(name))
+      is.fail("cq.Study: %s takes named parameters, got %s at position %s", field, text.describe(given[name]),
+        tostring(name))
     end
     list[#list + 1] = name
   end
@@ -71,13 +74,15 @@ end
 
 local function space_list(def)
   if (def.space == nil) == (def.vary == nil) then
-    is.fail("cq.Study: give space (ranges that a sampler draws from) or vary (lists for a grid)%s", def.space and ", not both" or "")
+    is.fail("cq.Study: give space (ranges that a sampler draws from) or vary (lists for a grid)%s", def.space
+      and ", not both" or "")
   end
   local out = {}
   for d, name in ipairs(sorted_names(def.space or def.vary, def.space and "space" or "vary")) do
     local given = (def.space or def.vary)[name]
     if def.space and not text.is_instance(given, "cq.Parameter") then
-      is.fail("cq.Study: space.%s must be one of cq.Space, such as cq.Space.uniform(0, 1), got %s", name, text.describe(given))
+      is.fail("cq.Study: space.%s must be one of cq.Space, such as cq.Space.uniform(0, 1), got %s", name,
+        text.describe(given))
     end
     out[d] = { name = name, parameter = def.vary and space_of.varied(name, given) or given }
   end
@@ -89,7 +94,8 @@ local function objectives_of(def)
   local function add(given, sign)
     for _, name in ipairs(type(given) == "string" and { given } or given or {}) do
       if seen[name] then is.fail("cq.Study: %s is named twice in minimize and maximize", name) end
-      if name:find "[,%c\"]" then is.fail("cq.Study: an objective's name has no commas, quotes and line ends, got %s", text.describe(name)) end
+      if name:find "[,%c\"]" then is.fail("cq.Study: an objective's name has no commas, quotes and line ends, got %s",
+        text.describe(name)) end
       seen[name], out[#out + 1] = true, { name = name, sign = sign }
     end
   end
@@ -101,12 +107,14 @@ end
 
 local function count_points(self, def)
   if self.sampler ~= "grid" then
-    return def.trials or is.fail("cq.Study: trials is missing: how many points the sampler \"%s\" shall draw", self.sampler)
+    return def.trials or is.fail("cq.Study: trials is missing: how many points the sampler \"%s\" shall draw",
+      self.sampler)
   end
   local count = 1
   for _, entry in ipairs(self.space) do
     if entry.parameter.kind ~= "choice" then
-      is.fail("cq.Study: a grid needs a list for %s, got a range; use vary = { %s = { ... } }, or another sampler", entry.name, entry.name)
+      is.fail("cq.Study: a grid needs a list for %s, got a range; use vary = { %s = { ... } }, or another sampler",
+        entry.name, entry.name)
     end
     count = count * #entry.parameter.values
   end
@@ -118,8 +126,9 @@ end
 
 ---@class cq.Study.def
 ---@field name string                    letters, digits, - _ and .
----@field run fun(point: table, trial: cq.Trial): table|number   what each trial does: it returns a table with a number for each objective,
----  and whatever else shall be kept: numbers, and curves as lists of numbers. With one objective its number alone will do
+---@field run fun(point: table, trial: cq.Trial): table|number   what each trial does: it returns a table with a number
+---  for each objective, and whatever else shall be kept: numbers, and curves as lists of numbers. With one objective
+---  its number alone will do
 ---@field space? table<string, cq.Parameter>      parameters of cq.Space by name; or vary
 ---@field vary? table<string, any[]|cq.Tensor>    values by name, of which every combination is tried; or space
 ---@field trials? integer                points that the sampler draws; of a grid it is known
@@ -127,11 +136,12 @@ end
 ---@field seed? integer                  of points and trials; --seed, or 1, unless given
 ---@field minimize? string|string[]      names of what run returns; "loss" unless minimize or maximize is given
 ---@field maximize? string|string[]      names of what run returns
----@field sampler? "grid"|"random"|"latin_hypercube"|"sobol"|"tpe"|"cma_es"    "grid" for vary, else "sobol", unless given
+---@field sampler? "grid"|"random"|"latin_hypercube"|"sobol"|"tpe"|"cma_es"    "grid" for vary, else "sobol", unless
+---  given
 ---@field pruner? cq.Pruner              ends trials that fall behind, by what they report
 ---@field retries? integer               how often a trial is tried again whose process was killed
----@field process? "trial"|"job"         a process for each trial; or one for each job, which goes on with the next trial: for trials of
----  a few milliseconds
+---@field process? "trial"|"job"         a process for each trial; or one for each job, which goes on with the next
+---  trial: for trials of a few milliseconds
 
 ---What a trial is told of itself.
 ---@class cq.Trial
@@ -139,8 +149,8 @@ end
 ---@field seed integer          of the study plus the replicate less 1; what --seed says within the trial
 ---@field replicate integer     from 1 to repeats
 ---@field folder string         what cq.Run and run:optimize write goes here
----@field report fun(step: number, value: number|table<string, number>)   keeps a curve, and lets the pruner end the trial; it can stand
----  for after in run:optimize
+---@field report fun(step: number, value: number|table<string, number>)   keeps a curve, and lets the pruner end the
+---  trial; it can stand for after in run:optimize
 
 ---A study. Errors: an empty space, neither or both of space and vary, a sampler that does not fit.
 ---@param fields cq.Study.def
@@ -155,7 +165,8 @@ local function new(_, fields)
     pruner = def.pruner, run = def.run, process = def.process, space = space_list(def), objectives = objectives_of(def),
     sampler = def.sampler or (def.vary and "grid" or "sobol"),
   }, Study)
-  if def.vary and self.sampler ~= "grid" then is.fail("cq.Study: vary makes a grid; the sampler \"%s\" takes space", self.sampler) end
+  if def.vary and self.sampler ~= "grid" then is.fail("cq.Study: vary makes a grid; the sampler \"%s\" takes space",
+    self.sampler) end
   self.points = count_points(self, def)
   local check = samplers[self.sampler].check
   if check then check(self) end
@@ -220,7 +231,8 @@ function Study:definition()
   end
   for m, entry in ipairs(self.objectives) do objectives[m] = { name = entry.name, sign = entry.sign } end
   return {
-    name = self.name, seed = self.seed, repeats = self.repeats, trials = self.points, sampler = self.sampler, space = parameters,
+    name = self.name, seed = self.seed, repeats = self.repeats, trials = self.points, sampler = self.sampler,
+      space = parameters,
     objectives = objectives, pruner = self.pruner and self.pruner:description() or "none",
   }
 end
@@ -237,7 +249,8 @@ function Study:changes(stored)
   for key, value in pairs(own) do
     local was, is_now = json.encode(stored[key]), json.encode(value)
     local grows = key == "trials" and not samplers[self.sampler].fixed and stored.trials <= value
-    if was ~= is_now and not grows then out[#out + 1] = ("%s was %s and is %s"):format(called[key] or key, was, is_now) end
+    if was ~= is_now and not grows then out[#out + 1] = ("%s was %s and is %s"):format(called[key] or key, was,
+      is_now) end
   end
   table.sort(out)
   return out
@@ -251,7 +264,8 @@ function Study:check()
 end
 
 function Study:__tostring()
-  return ("cq.Study %s: %s x %s, %s"):format(self.name, text.count(self.points, "point"), text.count(self.repeats, "replicate"), self.sampler)
+  return ("cq.Study %s: %s x %s, %s"):format(self.name, text.count(self.points, "point"),
+    text.count(self.repeats, "replicate"), self.sampler)
 end
 
 return setmetatable({ class = Study, Pruner = Pruner.class }, { __call = new })

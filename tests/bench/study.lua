@@ -11,7 +11,8 @@ local folder = process.folder()
 
 local functions = [[
 local cq = require "cq"
-local A = { { 10, 3, 17, 3.5, 1.7, 8 }, { 0.05, 10, 17, 0.1, 8, 14 }, { 3, 3.5, 1.7, 10, 17, 8 }, { 17, 8, 0.05, 10, 0.1, 14 } }
+local A = { { 10, 3, 17, 3.5, 1.7, 8 }, { 0.05, 10, 17, 0.1, 8, 14 },
+  { 3, 3.5, 1.7, 10, 17, 8 }, { 17, 8, 0.05, 10, 0.1, 14 } }
 local P = { { 0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886 }, { 0.2329, 0.4135, 0.8307, 0.3736, 0.1004, 0.9991 },
   { 0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650 }, { 0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381 } }
 local weights = { 1, 1.2, 3, 3.2 }
@@ -72,7 +73,8 @@ for _, case in ipairs { { "rosenbrock", 2 }, { "hartmann", 6 } } do
     os.execute("rm -rf " .. folder .. "/out")
   end
   table.sort(found)
-  print(("%s in %d dimensions, tpe, %d trials, %d seeds: quartiles %.4g, %.4g, %.4g; %.2f ms a trial"):format(case[1], case[2], trials,
+  print(("%s in %d dimensions, tpe, %d trials, %d seeds: quartiles %.4g, %.4g, %.4g; %.2f ms a trial"):format(case[1],
+    case[2], trials,
     seeds, quantile(found, 0.25), quantile(found, 0.5), quantile(found, 0.75), seconds / seeds / trials * 1e3))
 end
 
@@ -91,7 +93,8 @@ study { "--sampler", "random", "--trials", "10000" }
 local times = {}
 for k = 1, 5 do
   local began = clock()
-  process.cqlua { "study", "status", folder .. "/s.lua", "--out", folder .. "/out", "--sampler", "random", "--trials", "10000" }
+  process.cqlua { "study", "status", folder .. "/s.lua", "--out", folder .. "/out", "--sampler", "random", "--trials",
+    "10000" }
   times[k] = clock() - began
 end
 table.sort(times)

@@ -26,7 +26,8 @@ path = folder .. "/study.sqlite"
 local store = stores.open(path, { create = true })
 store:fill(claims)
 local began = clock()
-local pipe = assert(io.popen(("for i in $(seq %d); do %s tests/study/claims.lua --store %s --claims %d 2>&1 & done; wait")
+local pipe = assert(io.popen(("for i in $(seq %d); do %s tests/study/claims.lua --store %s --claims %d 2>&1 & done; "
+  .. "wait")
   :format(workers, host.executable, path, claims)))
 local sum, busy = 0, 0
 for line in pipe:lines() do
@@ -36,7 +37,8 @@ end
 pipe:close()
 local seconds = clock() - began
 assert(sum == claims, ("%d claims of %d trials"):format(sum, claims))
-local row = store.base:rows "SELECT count(*) AS count, max(attempts) AS most, min(state) AS state, count(DISTINCT serial) AS serials FROM trial"[1]
+local row = store.base:rows [[SELECT count(*) AS count, max(attempts) AS most, min(state) AS state,
+  count(DISTINCT serial) AS serials FROM trial]][1]
 assert(row.count == claims and row.most == 1 and row.state == "done" and row.serials == claims)
 store:close()
 process.remove(folder)

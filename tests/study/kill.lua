@@ -1,9 +1,10 @@
 -- kill: kills workers of a study, their trials and their children at random moments, starts the study again, and holds
--- what came of it to a study that was left alone.      build/cqlua tests/study/kill.lua [--kills 100] [--seed 1] [--trials 300]
+-- what came of it to a study that was left alone.      build/cqlua tests/study/kill.lua [--kills 100] [--seed 1]
+-- [--trials 300]
 --
--- Nothing may be lost, done twice or changed: what the store has called done stays as it is whatever is killed later, and the
--- table at the end is equal to that of an undisturbed run but for times and attempts. Called by tests/study_spec.lua with few
--- kills, and by make check-all with a hundred.
+-- Nothing may be lost, done twice or changed: what the store has called done stays as it is whatever is killed later,
+-- and the table at the end is equal to that of an undisturbed run but for times and attempts. Called by
+-- tests/study_spec.lua with few kills, and by make check-all with a hundred.
 local ffi = require "ffi"
 local host = require "cq.host"
 local json = require "cq.base.json"
@@ -23,7 +24,8 @@ local script = process.write(folder .. "/s.lua", ([[
 local cq = require "cq"
 local pause = require "cq.study.process"
 return cq.Study {
-  name = "killed", trials = %d, repeats = 2, retries = 1000, space = { x = cq.Space.uniform(0, 1), n = cq.Space.integer(1, 9) },
+  name = "killed", trials = %d, repeats = 2, retries = 1000,
+  space = { x = cq.Space.uniform(0, 1), n = cq.Space.integer(1, 9) },
   run = function(p, trial)
     for i = 1, 4 do
       pause.poll({}, 0.004 * (trial.number %% 4))
@@ -35,7 +37,8 @@ return cq.Study {
 }
 ]]):format(trials / 2))
 
-local function command(out) return ("%s study run %s --quiet --jobs %d --out %s"):format(host.executable, script, jobs, out) end
+local function command(out) return ("%s study run %s --quiet --jobs %d --out %s"):format(host.executable, script, jobs,
+  out) end
 
 local function start(out)
   local pipe = assert(io.popen(("%s >>%s/log 2>&1 & echo $!"):format(command(out), folder)))
@@ -73,14 +76,17 @@ local function done_of(out)
   if not host.kind(out .. "/study.sqlite") then return {}, true end
   local store = stores.open(out .. "/study.sqlite")
   local rows, counts = {}, store:counts()
-  for _, row in ipairs(store.base:rows "SELECT number, ended FROM trial WHERE state = 'done'") do rows[row.number] = row.ended end
+  for _, row in ipairs(store.base:rows "SELECT number, ended FROM trial WHERE state = 'done'") do
+    rows[row.number] = row.ended
+  end
   store:close()
   return rows, counts.done == 0 or counts.waiting + counts.running > 0
 end
 
 local function hold(before, after)
   for number, ended in pairs(before) do
-    assert(after[number] == ended, ("trial %d was done at %s and is %s now"):format(number, ended, tostring(after[number])))
+    assert(after[number] == ended, ("trial %d was done at %s and is %s now"):format(number, ended,
+      tostring(after[number])))
   end
 end
 
@@ -136,4 +142,5 @@ for sql, least in pairs {
   assert(own == other, ("%s differ:\n%s\n\n%s"):format(sql, own, other))
 end
 process.remove(folder)
-print(("%d processes killed, %d of them parents: %d trials, none lost and none changed"):format(killed, parents_killed, trials))
+print(("%d processes killed, %d of them parents: %d trials, none lost and none changed"):format(killed, parents_killed,
+  trials))

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Has GNU parallel run the workers of a study, on this machine in the place of hosts:      sh tests/study/parallel.sh CQLUA
+# Has GNU parallel run the workers of a study, here in the place of hosts:      sh tests/study/parallel.sh CQLUA
 set -eu
 cqlua=$(readlink -f "$1")
 folder=$(mktemp -d /tmp/cqlua-parallel-XXXXXX)

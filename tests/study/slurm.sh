@@ -1,6 +1,7 @@
 #!/bin/sh
-# Starts Slurm on this machine alone and has it run a study:     sh tests/study/slurm.sh CQLUA. Root, with the packages slurm-wlm and
-# munge; its files and its daemons live in a folder of their own and are gone at the end. No systemd is needed.
+# Starts Slurm on this machine alone and has it run a study:     sh tests/study/slurm.sh CQLUA
+# Root, with the packages slurm-wlm and munge; its files and its daemons live in a folder of their own and are gone at
+# the end. No systemd is needed.
 set -eu
 cqlua=$(readlink -f "$1")
 folder=$(mktemp -d /tmp/cqlua-slurm-XXXXXX)
@@ -22,8 +23,9 @@ mkdir "$folder/munge"
 head -c 1024 /dev/urandom > "$folder/munge/key"
 chmod 400 "$folder/munge/key"
 chown -R munge "$folder/munge"
-runuser -u munge -- /usr/sbin/munged --force --foreground --key-file="$folder/munge/key" --socket="$folder/munge/socket" \
-  --pid-file="$folder/munge/pid" --log-file="$folder/munge/log" --seed-file="$folder/munge/seed" > "$folder/munged.log" 2>&1 &
+runuser -u munge -- /usr/sbin/munged --force --foreground --key-file="$folder/munge/key" \
+  --socket="$folder/munge/socket" --pid-file="$folder/munge/pid" --log-file="$folder/munge/log" \
+  --seed-file="$folder/munge/seed" > "$folder/munged.log" 2>&1 &
 started="$started $!"
 
 name=$(hostname -s)
@@ -64,7 +66,8 @@ done
 
 cat > "$folder/s.lua" <<END
 local cq = require "cq"
-return cq.Study { name = "slurm", trials = 12, repeats = 2, space = { x = cq.Space.uniform(0, 1) }, run = function(p, trial)
+return cq.Study { name = "slurm", trials = 12, repeats = 2, space = { x = cq.Space.uniform(0, 1) },
+run = function(p, trial)
   return { loss = p.x + trial.seed, task = tonumber(os.getenv "SLURM_ARRAY_TASK_ID") }
 end }
 END

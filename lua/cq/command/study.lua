@@ -21,7 +21,8 @@ local function desk_of(script) return require("cq.study.desk").open(script) end
 local function number_of(words, action)
   local number = tonumber(words[1] or "")
   if not number or number < 1 or number % 1 ~= 0 then
-    program.misuse("study %s needs the number of a trial: cqlua study %s script.lua 12, got %s", action, action, tostring(words[1] or "nothing"))
+    program.misuse("study %s needs the number of a trial: cqlua study %s script.lua 12, got %s", action, action,
+      tostring(words[1] or "nothing"))
   end
   return number
 end
@@ -52,7 +53,8 @@ local function run_here(desk, options)
   end
   local shards = require "cq.study.shards"
   local store = shards.begin(desk, shard, def)
-  message.note("part %d of %d of %s in %s, %s", shard.part, shard.of, tostring(study), desk.folder, text.count(options.jobs, "job"))
+  message.note("part %d of %d of %s in %s, %s", shard.part, shard.of, tostring(study), desk.folder,
+    text.count(options.jobs, "job"))
   return work(desk, store, options, {
     total = store.base:value "SELECT count(*) FROM trial", tell = shards.teller(desk, store, shard),
   })
@@ -67,12 +69,15 @@ local function launch(desk, options, words)
   if options.launch == "slurm" then
     if not options.workers then program.misuse "--launch slurm needs --workers: how many workers the array has" end
     for _, line in ipairs(launcher.slurm(desk, options)) do print(line) end
-    print(("cqlua study status %s tells how far they are, cqlua study merge %s joins what they have"):format(desk.script, desk.script))
+    print(("cqlua study status %s tells how far they are"):format(desk.script))
+    print(("cqlua study merge %s joins what they have"):format(desk.script))
     return
   end
-  local hosts = words[1] or program.misuse "--launch ssh needs the hosts: cqlua study run s.lua --launch ssh host1,host2"
+  local hosts = words[1]
+    or program.misuse "--launch ssh needs the hosts: cqlua study run s.lua --launch ssh host1,host2"
   local failed = launcher.ssh(desk, options, hosts)
-  if failed ~= 0 then is.fail("not all workers came to their end; what each said is above, and which in %s/launch/ssh.log", desk.folder) end
+  if failed ~= 0 then is.fail("not all workers came to their end; what each said is above, and which in "
+    .. "%s/launch/ssh.log", desk.folder) end
 end
 
 function actions.run(options, script, words)
@@ -85,7 +90,8 @@ function actions.run(options, script, words)
   end
   if outcome == "stopped" then message.note "stopped; the same command goes on" end
   if counts.failed + counts.lost > 0 then
-    message.note("%d failed and %d lost: cqlua study show %s N says why; cqlua study retry %s --state failed,lost tries them again",
+    message.note("%d failed and %d lost: cqlua study show %s N says why; cqlua study retry %s --state failed,lost "
+      .. "tries them again",
       counts.failed, counts.lost, script, script)
   end
 end
@@ -124,14 +130,16 @@ end
 
 local can_retry = { failed = true, lost = true, pruned = true, done = true }
 function actions.retry(options, script)
-  if not options.state then program.misuse "study retry needs --state: which trials are tried again, as --state failed,lost" end
+  if not options.state then program.misuse "study retry needs --state: which trials, as --state failed,lost" end
   local states = {}
   for state in options.state:gmatch "[^,]+" do
-    if not can_retry[state] then program.misuse("--state takes failed, lost, pruned and done, with commas between, got %s", text.describe(state)) end
+    if not can_retry[state] then program.misuse("--state takes failed, lost, pruned and done, with commas between, "
+      .. "got %s", text.describe(state)) end
     states[#states + 1] = state
   end
   local desk = desk_of(script)
-  print(("%s will be tried again by cqlua study run %s"):format(text.count(desk:look(true):retry(states), "trial"), script))
+  print(("%s will be tried again by cqlua study run %s"):format(text.count(desk:look(true):retry(states), "trial"),
+    script))
 end
 
 function actions.merge(options, script)
@@ -156,14 +164,18 @@ return {
   arguments = "run|status|show|... script.lua",
   runs_script = true,
   options = {
-    jobs = is.integer { min = 1, max = 4096, default = 1, help = "processes at a time; threads and memory are split between them" },
+    jobs = is.integer { min = 1, max = 4096, default = 1,
+      help = "processes at a time; threads and memory are split between them" },
     ["force-new"] = is.boolean { default = false, help = "run: begin anew; what is there is kept in earlier-1" },
     ["go-on"] = is.boolean { default = false, help = "run: the script was changed, and what it gave before counts" },
     state = is.string { optional = true, help = "retry: trials of these states, as failed,lost" },
     shard = is.string { optional = true, help = "run: a part of the study, 1/4 to 4/4, into a file of its own" },
-    launch = is.one_of { "slurm", "ssh", optional = true, help = "run: workers on other machines: slurm, or ssh HOST,HOST,..." },
-    workers = is.integer { min = 1, max = 1e6, optional = true, help = "launch: how many workers, each on a part of the study" },
-    sbatch = is.string { optional = true, help = "launch: more for sbatch, as --sbatch=\"--time=4:00:00 --partition=short\"" },
+    launch = is.one_of { "slurm", "ssh", optional = true,
+      help = "run: workers on other machines: slurm, or ssh HOST,HOST,..." },
+    workers = is.integer { min = 1, max = 1e6, optional = true,
+      help = "launch: how many workers, each on a part of the study" },
+    sbatch = is.string { optional = true,
+      help = "launch: more for sbatch, as --sbatch=\"--time=4:00:00 --partition=short\"" },
     curves = is.boolean { default = false, help = "export: what trials reported, a line for each step" },
     json = is.boolean { default = false, help = "status: as one JSON object" },
     share = is.integer { min = 1, default = 1, help = "processes that share the memory; run sets it" },
@@ -171,7 +183,8 @@ return {
   run = function(options, words)
     local action, script = table.remove(words, 1), table.remove(words, 1)
     if not actions[action or ""] then
-      program.misuse("study needs what to do and a script, as cqlua study run s.lua; it knows %s%s", table.concat(names, ", "),
+      program.misuse("study needs what to do and a script, as cqlua study run s.lua; it knows %s%s",
+        table.concat(names, ", "),
         action and ", got " .. text.describe(action) .. text.suggestion(action, names) or "")
     end
     if not script then program.misuse("study %s needs the script that returns the study, got nothing", action) end

@@ -1,5 +1,5 @@
--- cma: CMA-ES, the evolution strategy with a covariance matrix that adapts (Hansen, The CMA evolution strategy: a tutorial,
--- arXiv 1604.00772, with its default constants). It works in the unit cube; points outside are drawn again.
+-- cma: CMA-ES, the evolution strategy with a covariance matrix that adapts (Hansen, The CMA evolution strategy: a
+-- tutorial, arXiv 1604.00772, with its default constants). It works in the unit cube; points outside are drawn again.
 local Cma = {}
 Cma.__index = Cma
 

@@ -31,7 +31,8 @@ function desk.open(script)
   Study.class.under_command = true
   local study = require("cq.program").value_of_script(script)
   if not text.is_instance(study, "cq.Study") then
-    is.fail("%s must return a cq.Study (return cq.Study { ... }), it returned %s", script, study == nil and "nothing" or text.describe(study))
+    is.fail("%s must return a cq.Study (return cq.Study { ... }), it returned %s", script, study == nil and "nothing"
+      or text.describe(study))
   end
   return setmetatable({
     study = study, script = script, folder = option.program.out or "runs/" .. study.name,
@@ -60,7 +61,8 @@ function Desk:is_networked() return filesystem.is_networked(self.folder) end
 ---@return cq.Store
 function Desk:look(change)
   if not host.kind(self:path()) then
-    is.fail("the study %s has not begun: there is no %s; begin it with cqlua study run %s%s", self.study.name, self:path(), self.script,
+    is.fail("the study %s has not begun: there is no %s; begin it with cqlua study run %s%s", self.study.name,
+      self:path(), self.script,
       host.kind(self.folder .. "/shards") and ", or join its parts with cqlua study merge" or "")
   end
   self.store = stores.open(self:path(), change and { exclusive = self:is_networked() } or { read_only = true })
@@ -82,7 +84,8 @@ local function move_away(self, names)
 end
 
 local function refuse_workers(store)
-  for _, row in ipairs(store.base:rows "SELECT DISTINCT worker, max(beat) AS beat FROM trial WHERE state = 'running' GROUP BY worker") do
+  for _, row in ipairs(store.base:rows [[SELECT worker, max(beat) AS beat FROM trial WHERE state = 'running'
+    GROUP BY worker]]) do
     if not process.is_gone(row.worker) and row.beat > process.now() - stores.LOST then
       is.fail("the study is at work (process %s): stop it first with cqlua study stop", row.worker)
     end
@@ -98,10 +101,12 @@ local function compare(self, stored, go_on)
       .. "or give this one another name", study.name, self.folder, table.concat(changes, "; "))
   end
   if go_on then return end
-  local said = "%s since the study %s began. --go-on lets what is there count as its results too, --force-new begins anew"
+  local said = "%s since the study %s began. --go-on lets what is there count as its results too, --force-new begins "
+    .. "anew"
   if stored.script ~= self:hash() then is.fail(said, self.script .. " was changed", study.name) end
   local was, is_now = json.encode(stored.options), json.encode(option.given())
-  if was ~= is_now then is.fail(said, ("the options of %s were changed from %s to %s"):format(self.script, was, is_now), study.name) end
+  if was ~= is_now then is.fail(said, ("the options of %s were changed from %s to %s"):format(self.script, was,
+    is_now), study.name) end
 end
 
 ---@class cq.Desk.begin.def
@@ -117,7 +122,8 @@ end
 ---@return cq.Store
 function Desk:begin(def)
   local made, problem = host.make_folder(self.folder)
-  if not made then is.fail("the folder %s cannot be made: %s; choose another with --out", self.folder, tostring(problem)) end
+  if not made then is.fail("the folder %s cannot be made: %s; choose another with --out", self.folder,
+    tostring(problem)) end
   local path = def.path or self:path()
   if not def.exclusive then filesystem.check(self.folder) end
   if def.force_new and host.kind(path) then

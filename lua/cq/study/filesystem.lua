@@ -1,5 +1,5 @@
--- filesystem: on which file systems several processes can share an SQLite file. Over a network, locks are not seen by other
--- machines, or come late, and the file is damaged in the end.
+-- filesystem: on which file systems several processes can share an SQLite file. Over a network, locks are not seen by
+-- other machines, or come late, and the file is damaged in the end.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 
@@ -36,8 +36,10 @@ function filesystem.is_networked(path) return networked[filesystem.type(path) or
 function filesystem.check(path, type)
   local name = networked[type or filesystem.type(path) or 0]
   if not name then return end
-  is.fail("the folder %s is on %s, where SQLite's locks do not work: a study that several processes share would be damaged "
-    .. "there. Put it on a local disk with --out (a folder of /tmp or $SLURM_TMPDIR), or work on a part of it in a file of "
+  is.fail("the folder %s is on %s, where SQLite's locks do not work: a study that several processes share would be "
+    .. "damaged "
+    .. "there. Put it on a local disk with --out (a folder of /tmp or $SLURM_TMPDIR), or work on a part of it in a "
+    .. "file of "
     .. "its own with --shard 1/1, which needs no locks", path, name)
 end
 

@@ -1,12 +1,13 @@
--- history: what adapting samplers know of a study: points that have ended, by the mean of their replicates, and points at work.
--- It follows the store and never reads a trial twice.
+-- history: what adapting samplers know of a study: points that have ended, by the mean of their replicates, and points
+-- at work. It follows the store and never reads a trial twice.
 local History = {}
 History.__index = History
 
 ---@param study cq.Study
 ---@param store cq.Store
 function History.new(study, store)
-  return setmetatable({ study = study, store = store, serial = 0, rows = {}, finished = {}, by_number = {}, running = {} }, History)
+  return setmetatable({ study = study, store = store, serial = 0, rows = {}, finished = {}, by_number = {},
+    running = {} }, History)
 end
 
 local function coordinates(study, point)
@@ -73,7 +74,8 @@ function History:point(number)
   local k, replicate = self.study:place(number)
   local first = number - replicate + 1
   local known = self.study.repeats > 1 and self.store.base:value(
-    "SELECT point FROM trial WHERE number BETWEEN ? AND ? AND point IS NOT NULL LIMIT 1", first, first + self.study.repeats - 1)
+    "SELECT point FROM trial WHERE number BETWEEN ? AND ? AND point IS NOT NULL LIMIT 1", first,
+      first + self.study.repeats - 1)
   return known or json.encode(self.study:draw(k, self))
 end
 

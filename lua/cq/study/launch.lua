@@ -1,6 +1,6 @@
--- launch: puts workers of a study on other machines, each on a part of it in a file of its own (--shard). Slurm gets an array of
--- long workers, never a job for each trial; hosts that ssh reaches are given theirs by GNU parallel. All of them see the study's
--- folder under the same path.
+-- launch: puts workers of a study on other machines, each on a part of it in a file of its own (--shard). Slurm gets an
+-- array of long workers, never a job for each trial; hosts that ssh reaches are given theirs by GNU parallel. All of
+-- them see the study's folder under the same path.
 local engine = require "cq.base.engine"
 local ffi = require "ffi"
 local host = require "cq.host"
@@ -37,7 +37,8 @@ local function command_of(desk, options, shard)
   words[#words + 1] = ("--jobs %d --out %s"):format(options.jobs, quote(desk.folder))
   for _, name in ipairs { "device", "precision", "simd", "seed" } do
     local value = option.program[name]
-    if value ~= nil and not (name == "simd" and value == "auto") then words[#words + 1] = ("--%s %s"):format(name, value) end
+    if value ~= nil and not (name == "simd" and value == "auto") then words[#words + 1] = ("--%s %s"):format(name,
+      value) end
   end
   if option.program.quiet then words[#words + 1] = "--quiet" end
   if option.program.threads > 0 then words[#words + 1] = "--threads " .. option.program.threads end
@@ -67,11 +68,13 @@ local function job_script(desk, options, first, count)
   local cores = option.program.threads > 0 and option.program.threads or options.jobs
   local lines = {
     "#!/bin/sh", "#SBATCH --job-name=" .. desk.study.name, ("#SBATCH --array=1-%d"):format(count),
-    "#SBATCH --ntasks=1", "#SBATCH --cpus-per-task=" .. cores, ("#SBATCH --output=%s/launch/%%A-%%a.log"):format(absolute(desk.folder)),
+    "#SBATCH --ntasks=1", "#SBATCH --cpus-per-task=" .. cores,
+      ("#SBATCH --output=%s/launch/%%A-%%a.log"):format(absolute(desk.folder)),
   }
   for word in (options.sbatch or ""):gmatch "%S+" do lines[#lines + 1] = "#SBATCH " .. word end
   lines[#lines + 1] = "cd " .. quote(absolute ".":gsub("/%.$", "")) .. " || exit 1"
-  lines[#lines + 1] = "exec " .. command_of(desk, options, ("$((SLURM_ARRAY_TASK_ID + %d))/%d"):format(first, options.workers))
+  lines[#lines + 1] = "exec " .. command_of(desk, options, ("$((SLURM_ARRAY_TASK_ID + %d))/%d"):format(first,
+    options.workers))
   return table.concat(lines, "\n") .. "\n"
 end
 
@@ -94,7 +97,8 @@ function launch.slurm(desk, options)
     first = first + count
   end
   if not is_there "sbatch" then
-    is.fail("no scheduler is at hand: sbatch was not found. What would be submitted is in %s; submit it where Slurm is, or work here "
+    is.fail("no scheduler is at hand: sbatch was not found. What would be submitted is in %s; submit it where Slurm "
+      .. "is, or work here "
       .. "with cqlua study run %s --jobs N", text.join(paths), desk.script)
   end
   for _, path in ipairs(paths) do
@@ -106,7 +110,7 @@ function launch.slurm(desk, options)
   return lines
 end
 
--- ---- ssh --------------------------------------------------------------------------------------------------------------
+-- ---- ssh ------------------------------------------------------------------------------------------------------------
 
 ---Runs workers on hosts, and waits for them.
 ---@param desk cq.Desk
@@ -118,7 +122,8 @@ function launch.ssh(desk, options, hosts)
   for _ in hosts:gmatch "[^,]+" do count = count + 1 end
   options.workers = options.workers or count
   if not is_there "parallel" then
-    is.fail("GNU parallel was not found, which starts workers over ssh: install the package parallel, or start one on each host by "
+    is.fail("GNU parallel was not found, which starts workers over ssh: install the package parallel, or start one "
+      .. "on each host by "
       .. "hand: cqlua study run %s --shard 1/%d, 2/%d, ...", desk.script, options.workers, options.workers)
   end
   local folder = make_folder(desk)
@@ -126,7 +131,8 @@ function launch.ssh(desk, options, hosts)
   for shard = 1, options.workers do shards[shard] = tostring(shard) end
   -- a worker for each host at a time; --wd: in this folder there
   local command = ("parallel --will-cite --jobs 1 --sshlogin %s --wd %s --joblog %s %s ::: %s"):format(quote(hosts),
-    quote((absolute ".":gsub("/%.$", ""))), quote(folder .. "/ssh.log"), quote(command_of(desk, options, "{}/" .. options.workers)),
+    quote((absolute ".":gsub("/%.$", ""))), quote(folder .. "/ssh.log"),
+      quote(command_of(desk, options, "{}/" .. options.workers)),
     table.concat(shards, " "))
   write(folder .. "/ssh.sh", "#!/bin/sh\n" .. command .. "\n")
   return os.execute("sh " .. quote(folder .. "/ssh.sh"))

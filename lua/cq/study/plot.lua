@@ -14,10 +14,12 @@ local is = require "cq.base.schema"
 
 -- trials that have begun and ended, with the value of the first objective as the user names it
 local function data_of(study, store)
-  local first, data = study.objectives[1], { study = study, store = store, done = {}, pruned = {}, failed = {}, all = {} }
+  local first, data = study.objectives[1], { study = study, store = store, done = {}, pruned = {}, failed = {},
+    all = {} }
   for _, row in ipairs(store:trials "state IN ('done', 'pruned', 'failed', 'lost') AND point IS NOT NULL") do
     local state = row.state == "lost" and "failed" or row.state
-    local entry = { number = row.number, k = study:place(row.number), state = state, point = row.point, result = row.result,
+    local entry = { number = row.number, k = study:place(row.number), state = state, point = row.point,
+      result = row.result,
       value = row.value and row.value * first.sign }
     if state == "done" or state == "pruned" and entry.value or state == "failed" then
       data[state][#data[state] + 1], data.all[#data.all + 1] = entry, entry

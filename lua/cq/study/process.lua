@@ -1,5 +1,6 @@
--- process: children that try trials. A child is the same program on the same script; lines come and go through two pipes, which
--- it knows as the files 3 (what to do) and 4 (what came of it). A child ends with its parent, however that ends.
+-- process: children that try trials. A child is the same program on the same script; lines come and go through two
+-- pipes, which it knows as the files 3 (what to do) and 4 (what came of it). A child ends with its parent, however that
+-- ends.
 local bit = require "bit"
 local ffi = require "ffi"
 local host = require "cq.host"
@@ -19,7 +20,8 @@ long read(int file, void *out, size_t bytes);
 long write(int file, const void *from, size_t bytes);
 int setenv(const char *name, const char *value, int replace);
 extern char **environ;
-int posix_spawn(int *pid, const char *path, void *actions, void *attributes, const char *const *words, char **environment);
+int posix_spawn(int *pid, const char *path, void *actions, void *attributes, const char *const *words,
+  char **environment);
 int posix_spawn_file_actions_init(void *actions);
 int posix_spawn_file_actions_destroy(void *actions);
 int posix_spawn_file_actions_adddup2(void *actions, int from, int to);
@@ -61,7 +63,8 @@ function process.now()
   return tonumber(out.seconds) + tonumber(out.nanoseconds) * 1e-9
 end
 
--- ---- who is who ---------------------------------------------------------------------------------------------------------
+-- ---- who is who
+-- ---------------------------------------------------------------------------------------------------------
 
 -- when a process began, in ticks since the machine did: a number of a process is given again, with another beginning
 local function beginning(pid)
@@ -96,7 +99,8 @@ function process.is_gone(name)
   return where == place() and beginning(tonumber(pid)) ~= began
 end
 
--- ---- starting and ending --------------------------------------------------------------------------------------------------
+-- ---- starting and ending
+-- --------------------------------------------------------------------------------------------------
 
 local function problem_of(number) return ffi.string(F.strerror(number or ffi.errno())) end
 
@@ -119,7 +123,7 @@ Child.__index = Child
 
 ---Starts the program.
 ---@param words string[]       its arguments
----@param threads integer      that it may use for matrix products: with one it has no others, and can be copied (process.apart)
+---@param threads integer      for matrix products: with one there are no others, and it can be copied (process.apart)
 ---@param log string           a file for what it prints
 ---@return cq.Child
 function process.start(words, threads, log)
@@ -224,7 +228,8 @@ function process.poll(children, seconds)
   return out
 end
 
--- ---- in the child -------------------------------------------------------------------------------------------------------
+-- ---- in the child
+-- -------------------------------------------------------------------------------------------------------
 
 local inbox = ""
 
@@ -250,7 +255,8 @@ function process.tell(line) return write_all(OUT, line .. "\n") end
 ---@return integer
 function process.threads() return #(host.entries "/proc/self/task" or { 0, 0 }) end
 
----Does what f does in a copy of this process, and waits for its end: its exit code, or nil and the signal that ended it.
+---Does what f does in a copy of this process, and waits for its end: its exit code, or nil and the signal that ended
+---it.
 ---@param f fun()
 ---@return integer? code, integer? signal
 function process.apart(f)

@@ -1,5 +1,5 @@
--- pruner: ends trials that fall behind, by what trial.report says of them. Values are compared at rungs: steps at which a
--- trial's value is kept for the others.
+-- pruner: ends trials that fall behind, by what trial.report says of them. Values are compared at rungs: steps at which
+-- a trial's value is kept for the others.
 --
 --   pruner = cq.Pruner.asha { step = 10, reduction = 3 }      rungs 10, 30, 90, ...; a third goes on at each
 --   pruner = cq.Pruner.median { warmup = 20, trials = 5 }     at each step from 20 on: worse than half of the others
@@ -37,8 +37,8 @@ function Pruner:ends(value, others)
     local median = #sorted % 2 == 1 and sorted[math.ceil(half)] or (sorted[half] + sorted[half + 1]) / 2
     return value > median
   end
-  -- asynchronous successive halving: among the best 1 / reduction of all that have come so far, this one included; as long as
-  -- fewer than `reduction` have come, only the best goes on
+  -- asynchronous successive halving: among the best 1 / reduction of all that have come so far, this one included; as
+  -- long as fewer than `reduction` have come, only the best goes on
   local better = 0
   for _, other in ipairs(others) do
     if other < value then better = better + 1 end
@@ -55,7 +55,8 @@ function Pruner:description()
 end
 
 function Pruner:__tostring()
-  if self.kind == "median" then return ("cq.Pruner.median { from step %d, %d trials }"):format(self.warmup, self.trials) end
+  if self.kind == "median" then return ("cq.Pruner.median { from step %d, %d trials }"):format(self.warmup,
+    self.trials) end
   return ("cq.Pruner.asha { step %d, reduction %d }"):format(self.step, self.reduction)
 end
 
@@ -70,8 +71,8 @@ local asha = is.define("cq.Pruner.asha", {
   step = is.integer { min = 1, default = 1 }, reduction = is.integer { min = 2, default = 3 },
 })
 
----Asynchronous successive halving (Li et al., A system for massively parallel hyperparameter tuning, MLSys 2020), without
----promotions: a trial that is among the best 1 / reduction at a rung goes on at once, another ends.
+---Asynchronous successive halving (Li et al., A system for massively parallel hyperparameter tuning, MLSys 2020),
+---without promotions: a trial that is among the best 1 / reduction at a rung goes on at once, another ends.
 ---@param def? cq.Pruner.asha.def
 ---@return cq.Pruner
 function pruner.asha(def)
@@ -86,7 +87,8 @@ end
 ---@field every? integer     steps between two comparisons
 
 local median = is.define("cq.Pruner.median", {
-  warmup = is.integer { min = 0, default = 0 }, trials = is.integer { min = 1, default = 5 }, every = is.integer { min = 1, default = 1 },
+  warmup = is.integer { min = 0, default = 0 }, trials = is.integer { min = 1, default = 5 },
+    every = is.integer { min = 1, default = 1 },
 })
 
 ---Ends a trial whose value is worse than the median of the others at the same step.

@@ -9,14 +9,16 @@ local duration = require("cq.run.progress").duration
 
 local report = {}
 
--- ---- status -------------------------------------------------------------------------------------------------------------
+-- ---- status
+-- -------------------------------------------------------------------------------------------------------------
 
 local function workers(store)
   local out, now = {}, process.now()
   for _, row in ipairs(store.base:rows [[SELECT worker, count(*) AS trials, max(beat) AS beat FROM trial
     WHERE state = 'running' GROUP BY worker]]) do
     local where, pid = row.worker:match "^([^/]*)/[^/]*/(%d+)/"
-    out[#out + 1] = ("process %s on %s: %s, last heard of %s ago%s"):format(pid or "?", where or "?", text.count(row.trials, "trial"),
+    out[#out + 1] = ("process %s on %s: %s, last heard of %s ago%s"):format(pid or "?", where or "?",
+      text.count(row.trials, "trial"),
       duration(now - row.beat), process.is_gone(row.worker) and ", it is gone; run takes up what it had" or "")
   end
   return out
@@ -51,7 +53,8 @@ local function print_best(study, store)
   for k, row in ipairs(rows) do
     if k > 12 then print(("  and %d more"):format(#rows - 12)) break end
     local words = {}
-    for m, objective in ipairs(study.objectives) do words[m] = ("%s %.6g"):format(objective.name, row.result[objective.name]) end
+    for m, objective in ipairs(study.objectives) do words[m] = ("%s %.6g"):format(objective.name,
+      row.result[objective.name]) end
     print(("  %6d  %s  %s"):format(row.number, table.concat(words, "  "), progress.point(study, row.point)))
   end
 end
@@ -60,11 +63,13 @@ end
 local function print_parts(desk, states)
   local study, now, sum, best = desk.study, process.now(), {}, nil
   local first = study.objectives[1]
-  print(("%-9s %9s %8s %7s %7s %6s  %-14s %s"):format("part", "trials", "done", "failed", "pruned", "lost", "best " .. first.name, "last heard of"))
+  print(("%-9s %9s %8s %7s %7s %6s  %-14s %s"):format("part", "trials", "done", "failed", "pruned", "lost", "best "
+    .. first.name, "last heard of"))
   local function line(name, counts, value, heard)
     local all = 0
     for _, count in pairs(counts) do all = all + count end
-    print(("%-9s %9d %8d %7d %7d %6d  %-14s %s"):format(name, all, counts.done, counts.failed, counts.pruned, counts.lost,
+    print(("%-9s %9d %8d %7d %7d %6d  %-14s %s"):format(name, all, counts.done, counts.failed, counts.pruned,
+      counts.lost,
       value and ("%.6g"):format(value * first.sign) or "-", heard))
   end
   for _, state in ipairs(states) do
@@ -75,7 +80,8 @@ local function print_parts(desk, states)
     line(("%d/%d"):format(state.part, state.of), state.counts, value, left == 0 and "all done"
       or duration(now - state.told) .. " ago" .. (state.over and ", stopped" or ""))
   end
-  line("all", sum, best, ("%d of %d trials, %d of %d parts"):format(sum.done + sum.failed + sum.pruned + sum.lost, study:count(), #states, states[1].of))
+  line("all", sum, best, ("%d of %d trials, %d of %d parts"):format(sum.done + sum.failed + sum.pruned + sum.lost,
+    study:count(), #states, states[1].of))
 end
 
 ---Prints how far a study has come.
@@ -100,15 +106,18 @@ function report.status(desk, as_json)
     return
   end
   if #states == 0 then print(("%s in %s"):format(tostring(study), desk.folder)) end
-  print(progress.counts(counts, study:count()) .. (counts.waiting > 0 and ("  waiting %d"):format(counts.waiting) or ""))
+  print(progress.counts(counts, study:count()) .. (counts.waiting > 0 and ("  waiting %d"):format(counts.waiting)
+    or ""))
   print_best(study, store)
   for _, line in ipairs(workers(store)) do print(line) end
-  for _, row in ipairs(store:trials "number IN (SELECT number FROM trial WHERE state IN ('failed', 'lost') ORDER BY number LIMIT 5)") do
+  for _, row in ipairs(store:trials [[number IN (SELECT number FROM trial WHERE state IN ('failed', 'lost')
+    ORDER BY number LIMIT 5)]]) do
     print(("trial %d %s: %s"):format(row.number, row.state, row.problem))
   end
 end
 
--- ---- one trial ------------------------------------------------------------------------------------------------------------
+-- ---- one trial
+-- ------------------------------------------------------------------------------------------------------------
 
 local function folder_of(desk, number) return ("%s/trials/%06d"):format(desk.folder, number) end
 
@@ -129,13 +138,15 @@ function report.show(desk, number)
   table.sort(names)
   for _, name in ipairs(names) do print(("  %s = %s"):format(name, text.number(row.result[name]))) end
   for name, curve in pairs(store:curves(number)) do
-    print(("  %s: %s, at step %g %.6g"):format(name, text.count(#curve.x, "step"), curve.x[#curve.x], curve.y[#curve.y]))
+    print(("  %s: %s, at step %g %.6g"):format(name, text.count(#curve.x, "step"), curve.x[#curve.x],
+      curve.y[#curve.y]))
   end
   if row.ended and row.began then print("took " .. duration(row.ended - row.began)) end
   if host.kind(folder_of(desk, number)) then print("folder " .. folder_of(desk, number)) end
   if row.point or not study:adapts() then
     local out = require("cq.option").program.out
-    print(("alone: cqlua study rerun %s %d%s"):format(quote(desk.script), number, out and " --out " .. quote(out) or ""))
+    print(("alone: cqlua study rerun %s %d%s"):format(quote(desk.script), number, out and " --out " .. quote(out)
+      or ""))
   end
 end
 
@@ -146,9 +157,11 @@ function report.rerun(desk, number)
   local study, store = desk.study, desk:look()
   local row = store:trial(number)
   local k, replicate = study:place(number)
-  if not row.point and study:adapts() then is.fail("trial %d has no point yet: the sampler draws it when the trial begins", number) end
+  if not row.point and study:adapts() then is.fail("trial %d has no point yet: the sampler draws it when the trial "
+    .. "begins", number) end
   local job = {
-    number = number, attempts = row.attempts, point = row.point or study:draw(k), replicate = replicate, script = desk:hash(),
+    number = number, attempts = row.attempts, point = row.point or study:draw(k), replicate = replicate,
+      script = desk:hash(),
     seed = study.seed + replicate - 1, folder = ("%s/rerun/%06d"):format(desk.folder, number), began = process.now(),
   }
   store:close()
@@ -157,10 +170,12 @@ function report.rerun(desk, number)
     print(("trial %d failed: %s"):format(number, result))
     return 1
   end
-  print(("trial %d: %s%s; its folder is %s"):format(number, state, result and " " .. json.encode(result) or "", job.folder))
+  print(("trial %d: %s%s; its folder is %s"):format(number, state, result and " " .. json.encode(result) or "",
+    job.folder))
 end
 
--- ---- tables ---------------------------------------------------------------------------------------------------------------
+-- ---- tables
+-- ---------------------------------------------------------------------------------------------------------------
 
 local function cell(value)
   if value == nil then return "" end

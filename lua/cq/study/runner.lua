@@ -1,5 +1,5 @@
--- runner: works on a study with some processes at a time. Many may do so on one store: each claims trials, starts a process for
--- each, keeps what the processes say and beats for them. The runner alone writes to the store.
+-- runner: works on a study with some processes at a time. Many may do so on one store: each claims trials, starts a
+-- process for each, keeps what the processes say and beats for them. The runner alone writes to the store.
 local engine = require "cq.base.engine"
 local History = require "cq.study.history"
 local is = require "cq.base.schema"
@@ -44,7 +44,8 @@ local function new(def)
   return self
 end
 
--- ---- claims ---------------------------------------------------------------------------------------------------------------
+-- ---- claims
+-- ---------------------------------------------------------------------------------------------------------------
 
 -- point and claim are one transaction: two replicates of a point cannot be drawn apart
 local function claim(self)
@@ -72,7 +73,8 @@ local function job_of(self, claimed)
   local _, replicate = self.study:place(claimed.number)
   return {
     number = claimed.number, attempts = claimed.attempts, point = json.decode(claimed.point), replicate = replicate,
-    seed = self.study.seed + replicate - 1, folder = self:trial_folder(claimed.number), script = self.script, began = process.now(),
+    seed = self.study.seed + replicate - 1, folder = self:trial_folder(claimed.number), script = self.script,
+      began = process.now(),
   }
 end
 
@@ -104,7 +106,8 @@ local function start_trials(self)
   end
 end
 
--- ---- what children say ------------------------------------------------------------------------------------------------------
+-- ---- what children say
+-- ------------------------------------------------------------------------------------------------------
 
 local function flush(self, child)
   if #child.reports == 0 then return end
@@ -141,7 +144,8 @@ local function mourn(self, child, code, signal)
     if changed > 0 then message.note("trial %d: %s", claimed.number, problem) end
     return
   end
-  local problem = signal and ("its process crashed with signal %d"):format(signal) or ("its process ended with code %d"):format(code)
+  local problem = signal and ("its process crashed with signal %d"):format(signal)
+    or ("its process ended with code %d"):format(code)
   finish(self, child, { state = "failed", problem = ("%s; what it printed is in %s or in processes.log"):format(problem,
     self:trial_folder(claimed.number) .. "/output.txt") })
 end
@@ -167,7 +171,8 @@ end
 function hear.ended(self, child, rest)
   local number, code, signal = rest:match "^(%d+)\t(%-?%d+)\t(%d+)$"
   code, signal = tonumber(code), tonumber(signal)
-  if child.claimed.number == tonumber(number) then mourn(self, child, code >= 0 and code or nil, signal > 0 and signal or nil) end
+  if child.claimed.number == tonumber(number) then mourn(self, child, code >= 0 and code or nil, signal > 0 and signal
+    or nil) end
 end
 
 function hear.last(_, child) child.leaving = true end
@@ -187,7 +192,8 @@ function hear.pruned(self, child)
   finish(self, child, { state = "pruned", value = value and value * self.study.objectives[1].sign })
 end
 
-function hear.failed(self, child, rest) finish(self, child, { state = "failed", problem = json.decode(rest).problem }) end
+function hear.failed(self, child, rest) finish(self, child, { state = "failed",
+  problem = json.decode(rest).problem }) end
 
 local function remove(self, child)
   for k, other in ipairs(self.children) do
@@ -208,7 +214,8 @@ local function listen(self, child)
   if child.claimed then mourn(self, child, code, signal) end
 end
 
--- ---- from time to time ----------------------------------------------------------------------------------------------------
+-- ---- from time to time
+-- ----------------------------------------------------------------------------------------------------
 
 local function tick(self)
   local now = process.now()
@@ -293,7 +300,8 @@ end
 local function command_line(script, jobs)
   local host = require "cq.host"
   local words = { "study", "work", script, "--quiet" }
-  for name, value in pairs(option.given()) do words[#words + 1] = value == true and "--" .. name or ("--%s=%s"):format(name, value) end
+  for name, value in pairs(option.given()) do words[#words + 1] = value == true and "--" .. name
+    or ("--%s=%s"):format(name, value) end
   for _, name in ipairs { "device", "precision", "simd", "seed" } do
     local value = option.program[name]
     if value ~= nil then words[#words + 1] = ("--%s=%s"):format(name, value) end

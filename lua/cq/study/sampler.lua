@@ -1,5 +1,5 @@
--- sampler: which points a study tries. The point number k is a function of the study's seed and k alone for the designs that
--- stand before a study begins, and of the results of earlier points too for those that adapt.
+-- sampler: which points a study tries. The point number k is a function of the study's seed and k alone for the designs
+-- that stand before a study begins, and of the results of earlier points too for those that adapt.
 --
 --   grid               every combination of what vary lists; the last name (in order of letters) changes first
 --   random             independent uniform coordinates
@@ -59,7 +59,7 @@ samplers.latin_hypercube = {
 samplers.sobol = {
   check = function(study)
     if #study.space > sobol.dimensions then
-      is.fail("cq.Study: sampler \"sobol\" has numbers for %d parameters, the space has %d; take \"latin_hypercube\" or \"random\"",
+      is.fail("cq.Study: sampler \"sobol\" has numbers for %d parameters, the space has %d; take another",
         sobol.dimensions, #study.space)
     end
   end,
@@ -104,7 +104,8 @@ end
 samplers.cma_es = {
   adapts = true,
   check = function(study)
-    if #study.objectives > 1 then is.fail("cq.Study: sampler \"cma_es\" takes one objective, got %d; take \"tpe\"", #study.objectives) end
+    if #study.objectives > 1 then is.fail("cq.Study: sampler \"cma_es\" takes one objective, got %d; take \"tpe\"",
+      #study.objectives) end
     for _, entry in ipairs(study.space) do
       if entry.parameter.kind == "choice" then
         is.fail("cq.Study: sampler \"cma_es\" draws numbers, and %s is a choice; take \"tpe\"", entry.name)

@@ -3,7 +3,8 @@
 --   runs/NAME/shards/003-of-064.sqlite      trials 3, 67, 131, ...
 --   runs/NAME/shards/003-of-064.json        how far it has come, written anew every few seconds
 --
--- A part has one worker, which alone opens its file: so any disk will do, also one over a network. Others read the JSON.
+-- A part has one worker, which alone opens its file: so any disk will do, also one over a network. Others read the
+-- JSON.
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local json = require "cq.base.json"
@@ -35,7 +36,8 @@ function shards.of(desk, typed)
   local study = desk.study
   if study:adapts() or study.pruner then
     is.fail("--shard splits a study whose points are known before; %s: run it on one machine with --jobs",
-      study.pruner and "a pruner compares all trials" or ("the sampler \"%s\" draws by all results"):format(study.sampler))
+      study.pruner and "a pruner compares all trials"
+        or ("the sampler \"%s\" draws by all results"):format(study.sampler))
   end
   local stem = ("%s/shards/%03d-of-%03d"):format(desk.folder, part, of)
   return { part = part, of = of, path = stem .. ".sqlite", state = stem .. ".json" }
@@ -73,7 +75,8 @@ function shards.teller(desk, store, shard)
     if now - told < EVERY and not last then return end
     told = now
     local best = store:best(study.repeats)
-    local line = json.encode { part = shard.part, of = shard.of, counts = store:counts(), best = best, worker = worker, told = now,
+    local line = json.encode { part = shard.part, of = shard.of, counts = store:counts(), best = best, worker = worker,
+      told = now,
       over = last and true or nil }
     local part = shard.state .. ".part"
     local file = io.open(part, "w")
@@ -85,7 +88,8 @@ end
 local function listed(desk, ending)
   local out = {}
   for _, name in ipairs(host.entries(desk.folder .. "/shards") or {}) do
-    if name:match "^%d+%-of%-%d+%." and name:sub(-#ending) == ending then out[#out + 1] = desk.folder .. "/shards/" .. name end
+    if name:match "^%d+%-of%-%d+%." and name:sub(-#ending) == ending then out[#out + 1] = desk.folder .. "/shards/"
+      .. name end
   end
   table.sort(out)
   return out
@@ -109,7 +113,8 @@ end
 
 -- ---- merging --------------------------------------------------------------------------------------------------------
 
-local copied = { "number", "state", "point", "attempts", "worker", "began", "beat", "ended", "result", "problem", "step", "value" }
+local copied = { "number", "state", "point", "attempts", "worker", "began", "beat", "ended", "result", "problem",
+  "step", "value" }
 local ENDED = "state IN ('done', 'failed', 'pruned', 'lost')"
 
 -- what a part has ended, into the whole; a trial that is done there already stays
@@ -119,11 +124,13 @@ local function copy(whole, part)
     if whole.base:value("SELECT state FROM trial WHERE number = ?", row.number) ~= "done" then
       local values = {}
       for k, name in ipairs(copied) do values[k] = row[name] end
-      whole.base:run(("INSERT OR REPLACE INTO trial (%s, serial) VALUES (%s(SELECT coalesce(max(serial), 0) + 1 FROM trial))")
+      whole.base:run(("INSERT OR REPLACE INTO trial (%s, serial) VALUES (%s(SELECT coalesce(max(serial), 0) + 1 FROM "
+        .. "trial))")
         :format(table.concat(copied, ", "), marks), unpack(values, 1, #copied))
       whole.base:run("DELETE FROM report WHERE trial = ?", row.number)
       for _, one in ipairs(part.base:rows("SELECT name, step, value FROM report WHERE trial = ?", row.number)) do
-        whole.base:run("INSERT INTO report (trial, name, step, value) VALUES (?, ?, ?, ?)", row.number, one.name, one.step, one.value)
+        whole.base:run("INSERT INTO report (trial, name, step, value) VALUES (?, ?, ?, ?)", row.number, one.name,
+          one.step, one.value)
       end
       count = count + 1
     end

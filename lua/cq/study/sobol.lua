@@ -1,9 +1,9 @@
--- sobol: Sobol's sequence with Owen's scrambling. The first 2^k points have exactly one in each of 2^k slices along every
--- coordinate, and few gaps in pairs of coordinates.
+-- sobol: Sobol's sequence with Owen's scrambling. The first 2^k points have exactly one in each of 2^k slices along
+-- every coordinate, and few gaps in pairs of coordinates.
 --
--- Sobol, USSR Comp. Math. Math. Phys. 7 (1967); direction numbers of Joe and Kuo, Constructing Sobol sequences with better
--- two-dimensional projections, SIAM J. Sci. Comput. 30 (2008), table new-joe-kuo-6; scrambling of Owen, Randomly permuted
--- (t,m,s)-nets and (t,s)-sequences (1995): each digit is flipped by a random function of all digits before it.
+-- Sobol, USSR Comp. Math. Math. Phys. 7 (1967); direction numbers of Joe and Kuo, Constructing Sobol sequences with
+-- better two-dimensional projections, SIAM J. Sci. Comput. 30 (2008), table new-joe-kuo-6; scrambling of Owen, Randomly
+-- permuted (t,m,s)-nets and (t,s)-sequences (1995): each digit is flipped by a random function of all digits before it.
 local bit = require "bit"
 local ffi = require "ffi"
 

@@ -5,7 +5,8 @@
 --     net = cq.Space.choice { "mlp", "sines" },
 --   }
 --
--- What samplers draw and stores keep is a number for each parameter: the value itself, or the place of a choice in its list.
+-- What samplers draw and stores keep is a number for each parameter: the value itself, or the place of a choice in its
+-- list.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 
@@ -66,7 +67,8 @@ local function word(value)
     return table.concat(parts, " ")
   end
   local meta = type(value) == "table" and getmetatable(value)
-  if type(value) == "string" or type(value) == "boolean" or type(meta) == "table" and meta.__tostring then return tostring(value) end
+  if type(value) == "string" or type(value) == "boolean" or type(meta) == "table"
+    and meta.__tostring then return tostring(value) end
   return text.describe(value)      -- an address would be another one in every process
 end
 
@@ -103,7 +105,8 @@ end
 
 function Parameter:__tostring()
   if self.kind == "choice" then return ("one of %s"):format(table.concat(self:description().values, ", ")) end
-  return ("%s to %s%s%s"):format(text.number(self.min), text.number(self.max), self.kind == "integer" and ", whole" or "",
+  return ("%s to %s%s%s"):format(text.number(self.min), text.number(self.max), self.kind == "integer" and ", whole"
+    or "",
     self.log and ", logarithmic" or "")
 end
 
@@ -113,7 +116,8 @@ local space = { class = Parameter }
 local function range(name, kind, min, max, log)
   is.argument(name, "min", is.number(), min)
   is.argument(name, "max", is.number(), max)
-  if not (min < max) then is.fail("%s: min must be below max, got %s and %s", name, text.number(min), text.number(max)) end
+  if not (min < max) then is.fail("%s: min must be below max, got %s and %s", name, text.number(min),
+    text.number(max)) end
   if log and min <= 0 then
     is.fail("%s: a logarithmic range lies above 0, got %s to %s", name, text.number(min), text.number(max))
   end

@@ -2,7 +2,7 @@
 --
 --   local base = sqlite.open("study.sqlite")
 --   base:run("UPDATE trial SET state = ? WHERE number = ?", "done", 3)       --> rows that were changed
---   base:rows("SELECT number, state FROM trial WHERE number > ?", 5)          --> { { number = 6, state = "done" }, ... }
+-- base:rows("SELECT number, state FROM trial WHERE number > ?", 5)          --> { { number = 6, state = "done" }, ... }
 --   base:transaction(function() ... end)                                      all of it or nothing
 local ffi = require "ffi"
 local is = require "cq.base.schema"
@@ -34,7 +34,8 @@ int sqlite3_column_bytes(sqlite3_stmt *statement, int column);
 int sqlite3_changes(sqlite3 *base);
 ]]
 
-local OK, BUSY, LOCKED, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB, ROW, DONE = 0, 5, 6, 8, 10, 11, 13, 14, 26, 100, 101
+local OK, BUSY, LOCKED, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB, ROW, DONE = 0, 5, 6, 8, 10, 11, 13, 14, 26,
+  100, 101
 local READ_ONLY, READ_WRITE, CREATE = 1, 2, 4
 local INTEGER, FLOAT, NULL = 1, 2, 5
 local WHOLE = 2 ^ 53
@@ -80,13 +81,14 @@ local advice = {
 local function fail(self, code)
   local said = ffi.string(library.sqlite3_errmsg(self.handle))
   local known = advice[code % 256]
-  is.fail("the study's file %s: %s (SQLite: %s)", self.path, known and known:format(self.patience) or "SQLite refused a statement", said)
+  is.fail("the study's file %s: %s (SQLite: %s)", self.path, known and known:format(self.patience)
+    or "SQLite refused a statement", said)
 end
 
 ---@class cq.Sqlite.def
 ---@field create? boolean        make the file if it is missing
 ---@field read_only? boolean
----@field exclusive? boolean     no other process will use it: nothing but the file itself is needed, which suits any disk
+---@field exclusive? boolean     no other process will use it: no file beside it is needed, which suits any disk
 ---@field patience? number       [s] that a write waits for others
 
 ---@param path string
@@ -98,7 +100,8 @@ function sqlite.open(path, def)
   local out = ffi.new "sqlite3 *[1]"
   local flags = def.read_only and READ_ONLY or READ_WRITE + (def.create and CREATE or 0)
   local code = C.sqlite3_open_v2(path, out, flags, nil)
-  local self = setmetatable({ path = path, handle = out[0], statements = {}, patience = def.patience or PATIENCE }, Sqlite)
+  local self = setmetatable({ path = path, handle = out[0], statements = {}, patience = def.patience or PATIENCE },
+    Sqlite)
   if code ~= OK then fail(self, code) end
   C.sqlite3_busy_timeout(self.handle, self.patience * 1000)
   if def.exclusive then self:rows "PRAGMA locking_mode = EXCLUSIVE" end

@@ -5,9 +5,10 @@
 --   report   what trials have reported: a value by name and step
 --   rung     values at the steps where a pruner compares
 --
--- A trial is waiting -> running -> done, failed, pruned or lost. Whoever makes it running by one UPDATE ... RETURNING has it, as
--- its attempt number n; a result is taken from nobody else. A worker beats for what it runs; what has no beat for LOST seconds,
--- or whose process is gone from this machine, waits again, or is lost when it was tried too often.
+-- A trial is waiting -> running -> done, failed, pruned or lost. Whoever makes it running by one UPDATE ... RETURNING
+-- has it, as its attempt number n; a result is taken from nobody else. A worker beats for what it runs; what has no
+-- beat for LOST seconds, or whose process is gone from this machine, waits again, or is lost when it was tried too
+-- often.
 local json = require "cq.base.json"
 local is = require "cq.base.schema"
 local sqlite = require "cq.study.sqlite"
@@ -48,7 +49,8 @@ end
 
 function Store:close() self.base:close() end
 
--- ---- the definition -----------------------------------------------------------------------------------------------------
+-- ---- the definition
+-- -----------------------------------------------------------------------------------------------------
 
 ---Parts of the definition as they are stored; nil before there is one.
 ---@return table<string, any>?
@@ -66,7 +68,8 @@ end
 function Store:define(parts)
   self.base:transaction(function()
     for key, value in pairs(parts) do
-      self.base:run("INSERT INTO study (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+      self.base:run("INSERT INTO study (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = "
+        .. "excluded.value",
         "def." .. key, json.encode(value))
     end
   end)
@@ -77,10 +80,12 @@ function Store:flag(key) return self.base:value("SELECT value FROM study WHERE k
 
 function Store:set_flag(key, value)
   if value == nil then return self.base:run("DELETE FROM study WHERE key = ?", key) end
-  self.base:run("INSERT INTO study (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", key, value)
+  self.base:run("INSERT INTO study (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+    key, value)
 end
 
--- ---- trials -------------------------------------------------------------------------------------------------------------
+-- ---- trials
+-- -------------------------------------------------------------------------------------------------------------
 
 ---Adds the trials that are missing; keep(number) says which are this store's.
 ---@param count integer
@@ -100,8 +105,8 @@ end
 ---@param now number         [s]
 ---@return { number: integer, attempts: integer, point: string? }?
 function Store:claim(worker, limit, now)
-  return self.base:rows([[UPDATE trial SET state = 'running', worker = ?1, began = ?3, beat = ?3, attempts = attempts + 1,
-    ended = NULL, result = NULL, problem = NULL, step = NULL, value = NULL, serial = NULL
+  return self.base:rows([[UPDATE trial SET state = 'running', worker = ?1, began = ?3, beat = ?3,
+    attempts = attempts + 1, ended = NULL, result = NULL, problem = NULL, step = NULL, value = NULL, serial = NULL
     WHERE number = (SELECT number FROM trial WHERE state = 'waiting' AND number <= ?2 ORDER BY number LIMIT 1)
     RETURNING number, attempts, point]], worker, limit, now)[1]
 end
@@ -120,7 +125,8 @@ local mine = "number = ? AND attempts = ? AND worker = ? AND state = 'running'"
 
 ---Gives a trial back as if it had not been claimed.
 function Store:give_back(number, attempts, worker)
-  return self.base:run("UPDATE trial SET state = 'waiting', worker = NULL, attempts = attempts - 1 WHERE " .. mine, number, attempts,
+  return self.base:run("UPDATE trial SET state = 'waiting', worker = NULL, attempts = attempts - 1 WHERE " .. mine,
+    number, attempts,
     worker) > 0
 end
 
@@ -129,7 +135,8 @@ end
 function Store:report(claimed, worker, rows)
   if not self.base:value("SELECT 1 FROM trial WHERE " .. mine, claimed.number, claimed.attempts, worker) then return end
   for _, row in ipairs(rows) do
-    self.base:run("INSERT OR REPLACE INTO report (trial, name, step, value) VALUES (?, ?, ?, ?)", claimed.number, row[1], row[2], row[3])
+    self.base:run("INSERT OR REPLACE INTO report (trial, name, step, value) VALUES (?, ?, ?, ?)", claimed.number,
+      row[1], row[2], row[3])
   end
 end
 
@@ -164,12 +171,14 @@ end
 -- a trial whose worker is gone waits again; one that was tried too often is lost
 local give_up = [[UPDATE trial SET state = CASE WHEN attempts > ?1 THEN 'lost' ELSE 'waiting' END, problem = ?2,
   ended = CASE WHEN attempts > ?1 THEN ?3 END,
-  serial = CASE WHEN attempts > ?1 THEN (SELECT coalesce(max(serial), 0) + 1 FROM trial) END WHERE state = 'running' AND ]]
+  serial = CASE WHEN attempts > ?1 THEN (SELECT coalesce(max(serial), 0) + 1 FROM trial) END
+  WHERE state = 'running' AND ]]
 
 ---Ends the attempt of a trial whose process ended without a word.
 ---@return integer changed
 function Store:lose(claimed, worker, retries, problem, now)
-  return self.base:run(give_up .. "number = ?4 AND attempts = ?5 AND worker = ?6", retries, problem, now, claimed.number,
+  return self.base:run(give_up .. "number = ?4 AND attempts = ?5 AND worker = ?6", retries, problem, now,
+    claimed.number,
     claimed.attempts, worker)
 end
 
@@ -214,17 +223,20 @@ end
 ---@param repeats integer
 ---@return { k: integer, value: number, count: integer, number: integer }?
 function Store:best(repeats)
-  return self.base:rows([[SELECT (number - 1) / ?1 + 1 AS k, avg(value) AS value, count(*) AS count, min(number) AS number FROM trial
-    WHERE state = 'done' GROUP BY k ORDER BY count DESC, value LIMIT 1]], repeats)[1]
+  return self.base:rows([[SELECT (number - 1) / ?1 + 1 AS k, avg(value) AS value, count(*) AS count,
+    min(number) AS number FROM trial WHERE state = 'done' GROUP BY k ORDER BY count DESC, value LIMIT 1]], repeats)[1]
 end
 
--- ---- looking ------------------------------------------------------------------------------------------------------------
+-- ---- looking
+-- ------------------------------------------------------------------------------------------------------------
 
 ---How many trials are in each state.
 ---@return table<string, integer>
 function Store:counts()
   local out = { waiting = 0, running = 0, done = 0, failed = 0, pruned = 0, lost = 0 }
-  for _, row in ipairs(self.base:rows "SELECT state, count(*) AS count FROM trial GROUP BY state") do out[row.state] = row.count end
+  for _, row in ipairs(self.base:rows "SELECT state, count(*) AS count FROM trial GROUP BY state") do
+    out[row.state] = row.count
+  end
   return out
 end
 
@@ -262,7 +274,8 @@ end
 ---@return table<string, { x: number[], y: number[] }>
 function Store:curves(number)
   local out = {}
-  for _, row in ipairs(self.base:rows("SELECT name, step, value FROM report WHERE trial = ? ORDER BY name, step", number)) do
+  for _, row in ipairs(self.base:rows("SELECT name, step, value FROM report WHERE trial = ? ORDER BY name, step",
+    number)) do
     local curve = out[row.name] or { x = {}, y = {} }
     out[row.name] = curve
     curve.x[#curve.x + 1], curve.y[#curve.y + 1] = row.step, row.value or 0 / 0

@@ -1,4 +1,5 @@
--- stream: random numbers that are a function of the study's seed, a purpose and a number, so that any process draws the same.
+-- stream: random numbers that are a function of the study's seed, a purpose and a number, so that any process draws the
+-- same.
 local ffi = require "ffi"
 local C = require("cq.base.engine").C
 

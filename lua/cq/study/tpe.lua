@@ -1,7 +1,7 @@
--- tpe: the tree-structured Parzen estimator (Bergstra, Bardenet, Bengio, Kegl, Algorithms for hyper-parameter optimization,
--- NIPS 2011). Points that were tried are split into the better ones and the others; a density is put around each set, and of
--- some candidates drawn from that of the better ones the point is taken at which the ratio of the two is largest. Densities
--- are of all parameters together, so that what belongs together is drawn together.
+-- tpe: the tree-structured Parzen estimator (Bergstra, Bardenet, Bengio, Kegl, Algorithms for hyper-parameter
+-- optimization, NIPS 2011). Points that were tried are split into the better ones and the others; a density is put
+-- around each set, and of some candidates drawn from that of the better ones the point is taken at which the ratio of
+-- the two is largest. Densities are of all parameters together, so that what belongs together is drawn together.
 --
 -- A density is a mixture: around each point a product of normal densities within [0, 1), one for each range, and of
 -- categorical ones for choices; and one that is wide, so that every point stays possible.
@@ -16,7 +16,8 @@ local NARROWEST = 0.01       -- least deviation of a normal density where there 
 local function below(x)
   local z = math.abs(x) / math.sqrt(2)
   local t = 1 / (1 + 0.3275911 * z)
-  local tail = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))) * math.exp(-z * z)
+  local sum = 1.421413741 + t * (-1.453152027 + t * 1.061405429)
+  local tail = t * (0.254829592 + t * (-0.284496736 + t * sum)) * math.exp(-z * z)
   return x > 0 and 1 - tail / 2 or tail / 2
 end
 
@@ -121,7 +122,8 @@ function tpe.fronts(list)
   return rank
 end
 
--- the sum of the distances to both neighbours along each objective, so that the ends of a front and its wide gaps come first
+-- the sum of the distances to both neighbours along each objective, so that the ends of a front and its wide gaps come
+-- first
 local function crowding(list)
   local out = {}
   for _, entry in ipairs(list) do out[entry] = 0 end

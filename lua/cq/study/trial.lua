@@ -2,7 +2,7 @@
 --
 -- What a child tells its parent, a line each:
 --   report NAME STEP VALUE       a value of a curve; NAME and what follows are separated by tabs
---   ask STEP VALUE               may the trial go on, with this value of its first objective? The answer is "go" or "end"
+-- ask STEP VALUE               may the trial go on, with this value of its first objective? The answer is "go" or "end"
 --   done JSON                    the numbers that run returned
 --   pruned                       the pruner has ended it
 --   failed JSON                  { problem = the sentence }
@@ -19,9 +19,11 @@ local text = require "cq.base.text"
 local trial = {}
 
 -- raised by trial.report to leave run; no sentence, so that nobody takes it for a failure
-local Pruned = setmetatable({}, { __name = "cq.Pruned", __tostring = function() return "the study's pruner has ended this trial" end })
+local Pruned = setmetatable({},
+  { __name = "cq.Pruned", __tostring = function() return "the study's pruner has ended this trial" end })
 
--- ---- reports ------------------------------------------------------------------------------------------------------------
+-- ---- reports
+-- ------------------------------------------------------------------------------------------------------------
 
 local function number_of(value, what)
   if text.is_instance(value, "cq.Tensor") and value.count == 1 then value = value:item() end
@@ -61,7 +63,8 @@ local function reporter(study, self, keep, ask)
   end
 end
 
--- ---- results --------------------------------------------------------------------------------------------------------------
+-- ---- results
+-- --------------------------------------------------------------------------------------------------------------
 
 local function curve_of(value)
   if text.is_instance(value, "cq.Tensor") and value.rank == 1 and value.count > 1 then return value:totable() end
@@ -77,7 +80,8 @@ local function result_of(study, returned, keep)
   local first = study.objectives[1].name
   if type(returned) == "number" or text.is_instance(returned, "cq.Tensor") then returned = { [first] = returned } end
   if type(returned) ~= "table" then
-    is.fail("run must return a table with the number %s, got %s", first, returned == nil and "nothing" or text.describe(returned))
+    is.fail("run must return a table with the number %s, got %s", first, returned == nil and "nothing"
+      or text.describe(returned))
   end
   local numbers = {}
   for name, value in pairs(returned) do
@@ -91,13 +95,16 @@ local function result_of(study, returned, keep)
   end
   for _, entry in ipairs(study.objectives) do
     local value = numbers[entry.name]
-    if value == nil then is.fail("run must return a number for %s, got %s", entry.name, text.describe(returned[entry.name])) end
-    if value - value ~= 0 then is.fail("run returned %s for %s, which must be a finite number", text.number(value), entry.name) end
+    if value == nil then is.fail("run must return a number for %s, got %s", entry.name,
+      text.describe(returned[entry.name])) end
+    if value - value ~= 0 then is.fail("run returned %s for %s, which must be a finite number", text.number(value),
+      entry.name) end
   end
   return numbers
 end
 
--- ---- what it leaves -----------------------------------------------------------------------------------------------------
+-- ---- what it leaves
+-- -----------------------------------------------------------------------------------------------------
 
 local function write(path, content)
   local file, problem = io.open(path, "w")
@@ -149,18 +156,21 @@ local function write_manifest(study, job, state, result, problem)
   end
   local system, machine = host.system()
   write(job.folder .. "/trial.json", json.encode({
-    study = study.name, trial = job.number, state = state, problem = problem, point = point, numbers = job.point, seed = job.seed,
+    study = study.name, trial = job.number, state = state, problem = problem, point = point, numbers = job.point,
+      seed = job.seed,
     replicate = job.replicate, attempt = job.attempts, result = result, script = require("cq.program").script,
     script_hash = job.script, options = option.given(), threads = option.program.threads, version = host.version,
     system = system, host = machine, began = job.began, ended = process.now(),
   }, first_keys) .. "\n")
 end
 
--- ---- running ------------------------------------------------------------------------------------------------------------
+-- ---- running
+-- ------------------------------------------------------------------------------------------------------------
 
 local function described(study, given)
   return {
-    number = given.number or 1, seed = given.seed or study.seed, replicate = given.replicate or 1, folder = given.folder or ".",
+    number = given.number or 1, seed = given.seed or study.seed, replicate = given.replicate or 1,
+      folder = given.folder or ".",
   }
 end
 
@@ -169,7 +179,8 @@ local function try(study, job, keep, ask)
   local self = described(study, job)
   self.report = reporter(study, self, keep, ask)
   local explain = require("cq.program.failure").handle
-  local fine, returned = xpcall(function() return result_of(study, study.run(study:point(job.point), self), keep) end, function(problem)
+  local fine, returned = xpcall(function() return result_of(study, study.run(study:point(job.point), self), keep) end,
+    function(problem)
     return problem == Pruned and Pruned or explain(problem)
   end)
   if self.pruned then return "pruned" end
@@ -246,8 +257,9 @@ local function serve_apart(study, line)
   process.tell(("ended\t%d\t%d\t%d"):format(number, code or -1, signal or 0))
 end
 
----Tries what the parent asks for, until it asks for no more. Each trial has a process of its own unless the study says otherwise:
----a copy of this one where it can be copied, that is, where the script has started no threads; else this one, which then ends.
+---Tries what the parent asks for, until it asks for no more. Each trial has a process of its own unless the study says
+---otherwise: a copy of this one where it can be copied, that is, where the script has started no threads; else this
+---one, which then ends.
 ---@param study cq.Study
 function trial.serve(study)
   if not process.join_parent() then return end

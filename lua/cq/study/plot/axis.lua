@@ -29,7 +29,8 @@ function axis.of_parameter(entry)
     for k = 1, #parameter.values do labels[k] = parameter:label(k) end
     return finish { label = entry.name, kind = "category", labels = labels, lo = 0.5, hi = #labels + 0.5, air = 0 }
   end
-  return finish { label = entry.name, kind = parameter.log and "log" or "linear", lo = parameter.min, hi = parameter.max }
+  return finish { label = entry.name, kind = parameter.log and "log" or "linear", lo = parameter.min,
+    hi = parameter.max }
 end
 
 local WIDE = 100             -- positive values whose largest is so many times the least are shown by their logarithm

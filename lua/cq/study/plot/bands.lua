@@ -1,5 +1,5 @@
--- bands: what trials have reported, step by step: of each point the median of its replicates and the band that holds 90 % of
--- them. With many points the best are shown; without replicates all trials are one band, and the best a curve.
+-- bands: what trials have reported, step by step: of each point the median of its replicates and the band that holds 90
+-- % of them. With many points the best are shown; without replicates all trials are one band, and the best a curve.
 local axes = require "cq.study.plot.axis"
 local colour = require "cq.base.colour"
 local paint = require "cq.picture.paint"
@@ -44,7 +44,8 @@ local function band_of(data, name, entries)
     if #values > 0 then
       table.sort(values)
       local k = #band.x + 1
-      band.x[k], band.median[k], band.lower[k], band.upper[k] = step, quantile(values, 0.5), quantile(values, LOWER), quantile(values, UPPER)
+      band.x[k], band.median[k], band.lower[k], band.upper[k] = step, quantile(values, 0.5), quantile(values, LOWER),
+        quantile(values, UPPER)
     end
   end
   return #band.x > 0 and band or nil
@@ -86,7 +87,8 @@ return function(data)
     band.text, band.colour, bands[#bands + 1] = text, stroke, band
     for k = 1, #band.x do xs[#xs + 1], ys[#ys + 1], ys[#ys + 2] = band.x[k], band.lower[k], band.upper[k] end
   end
-  for k, group in ipairs(groups_of(data)) do add(band_of(data, name, group.entries), group.text, paint.lines[(k - 1) % #paint.lines + 1]) end
+  for k, group in ipairs(groups_of(data)) do add(band_of(data, name, group.entries), group.text,
+    paint.lines[(k - 1) % #paint.lines + 1]) end
   if data.study.repeats == 1 then
     local best = best_of(data)
     add(band_of(data, name, { best }), ("the best, trial %d"):format(best.number), paint.lines[2])
@@ -94,8 +96,10 @@ return function(data)
   if #bands == 0 then return nil end
   local height = 500 + 20 * #bands
   local canvas = panels.canvas(960, height, ("%s: %s, median and 90 %%"):format(data.study.name, name))
-  local panel = panels.new { canvas = canvas, x = axes.of_values("step", xs, "linear"), y = axes.of_values(name, ys), at = { 0, 40, 960, 460 } }
-  for k = #bands, 1, -1 do panel:band(bands[k].x, bands[k].lower, bands[k].upper, colour.number(bands[k].colour, 0.15)) end
+  local panel = panels.new { canvas = canvas, x = axes.of_values("step", xs, "linear"), y = axes.of_values(name, ys),
+    at = { 0, 40, 960, 460 } }
+  for k = #bands, 1, -1 do panel:band(bands[k].x, bands[k].lower, bands[k].upper,
+    colour.number(bands[k].colour, 0.15)) end
   for k = #bands, 1, -1 do panel:curve(bands[k].x, bands[k].median, 2.2, bands[k].colour) end
   for k, band in ipairs(bands) do
     local y = 508 + 20 * (k - 1)

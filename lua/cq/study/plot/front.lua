@@ -10,7 +10,8 @@ return function(data)
   local a, b, xs, ys = objectives[1].name, objectives[2].name, {}, {}
   for k, entry in ipairs(data.done) do xs[k], ys[k] = entry.result[a], entry.result[b] end
   local canvas = panels.canvas(720, 560, ("%s: %s and %s"):format(data.study.name, a, b))
-  local panel = panels.new { canvas = canvas, x = axes.of_values(a, xs), y = axes.of_values(b, ys), at = { 0, 44, 720, 516 } }
+  local panel = panels.new { canvas = canvas, x = axes.of_values(a, xs), y = axes.of_values(b, ys),
+    at = { 0, 44, 720, 516 } }
   for k = 1, #xs do panel:mark { x = xs[k], y = ys[k], colour = panels.PRUNED } end
   local best = report.front(data.study, data.store)
   table.sort(best, function(p, q) return p.result[a] < q.result[a] end)
@@ -18,6 +19,7 @@ return function(data)
   for k, row in ipairs(best) do fx[k], fy[k] = row.result[a], row.result[b] end
   if #objectives == 2 then panel:curve(fx, fy, 1.6, paint.lines[2]) end
   for k = 1, #fx do panel:mark { x = fx[k], y = fy[k], colour = paint.lines[2], size = 4 } end
-  panels.legend(canvas, 696, 30, { { text = "trials", colour = panels.PRUNED }, { text = "nothing is better in all", colour = paint.lines[2] } })
+  panels.legend(canvas, 696, 30, { { text = "trials", colour = panels.PRUNED },
+    { text = "nothing is better in all", colour = paint.lines[2] } })
   return canvas
 end

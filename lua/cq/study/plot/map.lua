@@ -1,4 +1,5 @@
--- map: of a grid, the mean of what came out for each pair of values of two parameters, over all others and all replicates.
+-- map: of a grid, the mean of what came out for each pair of values of two parameters, over all others and all
+-- replicates.
 local colour = require "cq.base.colour"
 local paint = require "cq.picture.paint"
 local panels = require "cq.study.plot.panel"
@@ -38,16 +39,19 @@ local function draw(canvas, data, a, b, left, top)
       local place = value and (hi > lo and (value - lo) / (hi - lo) or 0.5)
       canvas:rectangle(x, y, wide - 1, tall - 1, place and colour_at(place) or colour.number "#e6e9ec")
       if value and wide > 46 and tall > 18 then
-        canvas:text { x = x + wide / 2, y = y + tall / 2 + 4, size = 9, align = "centre", colour = place < 0.6 and "#ffffff" or paint.ink,
+        canvas:text { x = x + wide / 2, y = y + tall / 2 + 4, size = 9, align = "centre", colour = place < 0.6
+          and "#ffffff" or paint.ink,
           text = ("%.3g"):format(value) }
       end
     end
   end
   for i = 1, columns, math.ceil(columns / 8) do
-    canvas:text { x = x0 + (i - 0.5) * wide, y = y0 + rows * tall + 16, size = 8.5, align = "centre", colour = paint.faint, text = a.parameter:label(i) }
+    canvas:text { x = x0 + (i - 0.5) * wide, y = y0 + rows * tall + 16, size = 8.5, align = "centre",
+      colour = paint.faint, text = a.parameter:label(i) }
   end
   for j = 1, rows, math.ceil(rows / 12) do
-    canvas:text { x = x0 - 8, y = y0 + (rows - j + 0.5) * tall + 4, size = 8.5, align = "right", colour = paint.faint, text = b.parameter:label(j) }
+    canvas:text { x = x0 - 8, y = y0 + (rows - j + 0.5) * tall + 4, size = 8.5, align = "right", colour = paint.faint,
+      text = b.parameter:label(j) }
   end
   canvas:text { x = x0 + columns * wide / 2, y = y0 + rows * tall + 36, size = 10, align = "centre", text = a.name }
   canvas:text { x = left + 20, y = y0 - 10, size = 10, text = b.name }
@@ -62,7 +66,8 @@ return function(data)
     end
   end
   local across = math.min(#pairs_of, ACROSS)
-  local canvas = panels.canvas(across * SIDE, math.ceil(#pairs_of / across) * SIDE + 44, ("%s: mean %s"):format(data.study.name, data.label))
+  local canvas = panels.canvas(across * SIDE, math.ceil(#pairs_of / across) * SIDE + 44,
+    ("%s: mean %s"):format(data.study.name, data.label))
   for k, pair in ipairs(pairs_of) do
     draw(canvas, data, pair[1], pair[2], (k - 1) % across * SIDE, 44 + math.floor((k - 1) / across) * SIDE)
   end

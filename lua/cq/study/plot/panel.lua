@@ -54,7 +54,8 @@ function Panel:draw_axes()
     canvas:text { x = x, y = self.bottom + 17, size = 8.5, align = "centre", colour = paint.faint, text = tick.text }
   end
   canvas:line({ { self.left, self.top }, { self.left, self.bottom }, { self.right, self.bottom } }, 1.5, paint.faint)
-  canvas:text { x = (self.left + self.right) / 2, y = self.bottom + 36, size = 10, align = "centre", text = self.x.label }
+  canvas:text { x = (self.left + self.right) / 2, y = self.bottom + 36, size = 10, align = "centre",
+    text = self.x.label }
   canvas:text { x = self.left - 60, y = self.top - 12, size = 10, text = self.y.label }
 end
 

@@ -1,4 +1,5 @@
--- parallel: a line for each trial through its parameters and what came out, coloured by the latter; the best lie on top.
+-- parallel: a line for each trial through its parameters and what came out, coloured by the latter; the best lie on
+-- top.
 local axes = require "cq.study.plot.axis"
 local colour = require "cq.base.colour"
 local paint = require "cq.picture.paint"
@@ -6,7 +7,8 @@ local panels = require "cq.study.plot.panel"
 
 local LEFT, RIGHT, TOP, BOTTOM = 80, 130, 84, 440      -- [pixel]
 local STEP = 170                                       -- [pixel] between two axes
-local WORST = 0.92                                     -- the share of the scale that is used: its lightest end is too pale for lines
+-- the share of the scale that is used: its lightest end is too pale for lines
+local WORST = 0.92
 
 -- dark for the best, light for the worst
 local function colour_at(place)
@@ -33,7 +35,8 @@ return function(data)
   for _, entry in ipairs(data.all) do values[#values + 1] = entry.value end
   local out = axes.of_values(data.label, values)
   list[#list + 1] = out
-  local canvas = panels.canvas(LEFT + RIGHT + STEP * (#list - 1), BOTTOM + 40, ("%s: every trial"):format(data.study.name))
+  local canvas = panels.canvas(LEFT + RIGHT + STEP * (#list - 1), BOTTOM + 40,
+    ("%s: every trial"):format(data.study.name))
   local function line(entry, stroke, width)
     local points = {}
     for d, axis in ipairs(list) do

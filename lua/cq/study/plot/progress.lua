@@ -14,9 +14,11 @@ return function(data)
   end
   local canvas = panels.canvas(960, 540, ("%s: %s"):format(data.study.name, data.label))
   local panel = panels.new {
-    canvas = canvas, x = axes.of_values("trial", { 1, data.all[#data.all].number }, "linear"), y = axes.of_values(data.label, values), at = { 0, 40, 960, 500 },
+    canvas = canvas, x = axes.of_values("trial", { 1, data.all[#data.all].number }, "linear"),
+      y = axes.of_values(data.label, values), at = { 0, 40, 960, 500 },
   }
-  for _, entry in ipairs(data.pruned) do panel:mark { x = entry.number, y = entry.value, colour = panels.PRUNED, cross = true } end
+  for _, entry in ipairs(data.pruned) do panel:mark { x = entry.number, y = entry.value, colour = panels.PRUNED,
+    cross = true } end
   for _, entry in ipairs(data.failed) do panel:failure(entry.number) end
   for _, entry in ipairs(data.done) do panel:mark { x = entry.number, y = entry.value, colour = panels.DONE } end
   panel:curve(xs, ys, 2, paint.lines[2])

@@ -24,9 +24,11 @@ return function(data)
       at = { column * WIDTH, 46 + row * HEIGHT, WIDTH, HEIGHT },
     }
     local function x_of(entry) return beside(panel.x, entry, entry.point[parameter.name]) end
-    for _, entry in ipairs(data.pruned) do panel:mark { x = x_of(entry), y = entry.value, colour = panels.PRUNED, cross = true, size = 2.6 } end
+    for _, entry in ipairs(data.pruned) do panel:mark { x = x_of(entry), y = entry.value, colour = panels.PRUNED,
+      cross = true, size = 2.6 } end
     for _, entry in ipairs(data.failed) do panel:failure(x_of(entry)) end
-    for _, entry in ipairs(data.done) do panel:mark { x = x_of(entry), y = entry.value, colour = panels.DONE, size = 2.8 } end
+    for _, entry in ipairs(data.done) do panel:mark { x = x_of(entry), y = entry.value, colour = panels.DONE,
+      size = 2.8 } end
   end
   return canvas
 end
