@@ -16,7 +16,7 @@ local text = require "cq.base.text"
 
 local INTERRUPTED = 130
 
-local function desk_of(script) return require("cq.study.desk").open(script) end
+local function desk_of(script, options) return require("cq.study.desk").open(script, options.store) end
 
 local function number_of(words, action)
   local number = tonumber(words[1] or "")
@@ -81,7 +81,7 @@ local function launch(desk, options, words)
 end
 
 function actions.run(options, script, words)
-  local desk = desk_of(script)
+  local desk = desk_of(script, options)
   if options.launch then return launch(desk, options, words) end
   local outcome, counts = run_here(desk, options)
   if outcome == "interrupted" then
@@ -99,31 +99,31 @@ end
 -- a child of run; its parent says what to do
 function actions.work(options, script)
   option.program.share = options.share
-  require("cq.study.trial").serve(desk_of(script).study)
+  require("cq.study.trial").serve(desk_of(script, options).study)
 end
 
 function actions.status(options, script)
-  local desk = desk_of(script)
+  local desk = desk_of(script, options)
   return require("cq.study.report").status(desk, options.json)
 end
 
-function actions.show(_, script, words)
-  local desk = desk_of(script)
+function actions.show(options, script, words)
+  local desk = desk_of(script, options)
   require("cq.study.report").show(desk, number_of(words, "show"))
 end
 
-function actions.rerun(_, script, words)
-  local desk = desk_of(script)
+function actions.rerun(options, script, words)
+  local desk = desk_of(script, options)
   return require("cq.study.report").rerun(desk, number_of(words, "rerun"))
 end
 
 function actions.export(options, script)
-  local desk = desk_of(script)
+  local desk = desk_of(script, options)
   require("cq.study.report").export(desk, options.curves)
 end
 
-function actions.plot(_, script)
-  local desk = desk_of(script)
+function actions.plot(options, script)
+  local desk = desk_of(script, options)
   desk:look()
   for _, path in ipairs(require "cq.study.plot" (desk.study, desk.store, desk.folder .. "/plots")) do print(path) end
 end
@@ -137,19 +137,19 @@ function actions.retry(options, script)
       .. "got %s", text.describe(state)) end
     states[#states + 1] = state
   end
-  local desk = desk_of(script)
+  local desk = desk_of(script, options)
   print(("%s will be tried again by cqlua study run %s"):format(text.count(desk:look(true):retry(states), "trial"),
     script))
 end
 
 function actions.merge(options, script)
-  local trials, parts, left_out = require("cq.study.shards").merge(desk_of(script), options["go-on"])
+  local trials, parts, left_out = require("cq.study.shards").merge(desk_of(script, options), options["go-on"])
   print(("%s of %s joined%s"):format(text.count(trials, "trial"), text.count(parts - left_out, "part"),
     left_out > 0 and (", %d at work"):format(left_out) or ""))
 end
 
-function actions.stop(_, script)
-  local desk = desk_of(script)
+function actions.stop(options, script)
+  local desk = desk_of(script, options)
   local shards, host = require "cq.study.shards", require "cq.host"
   local split = host.kind(desk.folder .. "/shards") ~= nil
   if split then assert(io.open(shards.stop_path(desk), "w")):close() end
@@ -176,6 +176,8 @@ return {
       help = "launch: how many workers, each on a part of the study" },
     sbatch = is.string { optional = true,
       help = "launch: more for sbatch, as --sbatch=\"--time=4:00:00 --partition=short\"" },
+    store = is.string { optional = true,
+      help = "a PostgreSQL server that keeps the study for many machines, postgresql://user@host/database" },
     curves = is.boolean { default = false, help = "export: what trials reported, a line for each step" },
     json = is.boolean { default = false, help = "status: as one JSON object" },
     share = is.integer { min = 1, default = 1, help = "processes that share the memory; run sets it" },

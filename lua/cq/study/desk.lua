@@ -25,8 +25,13 @@ local desk = {}
 
 ---Reads a script.
 ---@param script string
+---@param address? string      of a server that keeps the store
 ---@return cq.Desk
-function desk.open(script)
+function desk.open(script, address)
+  if address and not stores.is_server(address) then
+    require("cq.program").misuse("--store takes the address of a PostgreSQL server, postgresql://user@host/database, got %s; "
+      .. "a study on this machine has its file in --out", address)
+  end
   local Study = require "cq.study"
   Study.class.under_command = true
   local study = require("cq.program").value_of_script(script)
@@ -35,7 +40,7 @@ function desk.open(script)
       or text.describe(study))
   end
   return setmetatable({
-    study = study, script = script, folder = option.program.out or "runs/" .. study.name,
+    study = study, script = script, folder = option.program.out or "runs/" .. study.name, address = address,
   }, Desk)
 end
 
@@ -49,8 +54,18 @@ function Desk:hash()
   return require("cq.run").hash(bytes)
 end
 
+---Where the store is: a file of the folder, or a server.
 ---@return string
-function Desk:path() return self.folder .. "/study.sqlite" end
+function Desk:path() return self.address or self.folder .. "/study.sqlite" end
+
+-- whether there is one; that of a server shows when it is looked at
+local function is_there(self) return self.address ~= nil or host.kind(self:path()) ~= nil end
+
+-- on a server each study has tables of its own
+local function open_store(self, path, def)
+  def.schema = "cqlua_" .. self.study.name
+  return stores.open(path, def)
+end
 
 ---Is the folder on a file system over a network, where a store has one user at a time?
 ---@return boolean
@@ -60,12 +75,14 @@ function Desk:is_networked() return filesystem.is_networked(self.folder) end
 ---@param change? boolean
 ---@return cq.Store
 function Desk:look(change)
-  if not host.kind(self:path()) then
+  local store = is_there(self)
+    and open_store(self, self:path(), change and { exclusive = self:is_networked() } or { read_only = true })
+  if not store or not store.base:has_table "rung" then
     is.fail("the study %s has not begun: there is no %s; begin it with cqlua study run %s%s", self.study.name,
       self:path(), self.script,
       host.kind(self.folder .. "/shards") and ", or join its parts with cqlua study merge" or "")
   end
-  self.store = stores.open(self:path(), change and { exclusive = self:is_networked() } or { read_only = true })
+  self.store = store
   return self.store
 end
 
@@ -125,15 +142,16 @@ function Desk:begin(def)
   if not made then is.fail("the folder %s cannot be made: %s; choose another with --out", self.folder,
     tostring(problem)) end
   local path = def.path or self:path()
-  if not def.exclusive then filesystem.check(self.folder) end
-  if def.force_new and host.kind(path) then
-    local old = stores.open(path, { exclusive = def.exclusive })
+  if not (def.exclusive or self.address) then filesystem.check(self.folder) end
+  if def.force_new and is_there(self) then
+    local old = open_store(self, path, { exclusive = def.exclusive })
     refuse_workers(old)
+    if self.address then message.note("its tables are now in the schema %s", old.base:move_away()) end
     old:close()
     move_away(self, def.path and { path:sub(#self.folder + 2) }
       or { "study.sqlite", "study.sqlite-wal", "study.sqlite-shm", "shards", "trials", "plots", "processes.log" })
   end
-  local store = stores.open(path, { create = true, exclusive = def.exclusive, patience = def.patience })
+  local store = open_store(self, path, { create = true, exclusive = def.exclusive, patience = def.patience })
   local stored = store:definition()
   if stored then compare(self, stored, def.go_on) end
   local parts = self.study:definition()

@@ -63,8 +63,7 @@ function process.now()
   return tonumber(out.seconds) + tonumber(out.nanoseconds) * 1e-9
 end
 
--- ---- who is who
--- ---------------------------------------------------------------------------------------------------------
+-- ---- who is who ----------------------------------------------------------------------------------------------------
 
 -- when a process began, in ticks since the machine did: a number of a process is given again, with another beginning
 local function beginning(pid)
@@ -99,8 +98,7 @@ function process.is_gone(name)
   return where == place() and beginning(tonumber(pid)) ~= began
 end
 
--- ---- starting and ending
--- --------------------------------------------------------------------------------------------------
+-- ---- starting and ending -------------------------------------------------------------------------------------------
 
 local function problem_of(number) return ffi.string(F.strerror(number or ffi.errno())) end
 
@@ -228,8 +226,7 @@ function process.poll(children, seconds)
   return out
 end
 
--- ---- in the child
--- -------------------------------------------------------------------------------------------------------
+-- ---- in the child --------------------------------------------------------------------------------------------------
 
 local inbox = ""
 

@@ -39,13 +39,12 @@ local function new(def)
   local self = setmetatable(def, Runner)
   self.worker, self.children, self.busy = process.name(), {}, 0
   self.history = def.study:adapts() and History.new(def.study, def.store) or nil
-  self.beat_at, self.flush_at = 0, 0
+  self.beat_at, self.flush_at, self.reconnects = 0, 0, def.store.base.reconnects
   self.progress = Progress.new(def.study, def.store, def.total or def.study:count())
   return self
 end
 
--- ---- claims
--- ---------------------------------------------------------------------------------------------------------------
+-- ---- claims --------------------------------------------------------------------------------------------------------
 
 -- point and claim are one transaction: two replicates of a point cannot be drawn apart
 local function claim(self)
@@ -53,10 +52,11 @@ local function claim(self)
   return store.base:transaction(function()
     local limit = math.huge
     if self.history then
+      store.base:turn()
       self.history:refresh()
       limit = self.study:limit(self.history)
     end
-    local claimed = store:claim(self.worker, math.min(limit, 2 ^ 52), now)
+    local claimed = store:claim(self.worker, limit, now)
     if not claimed then return nil end
     local point = claimed.point
     if not point then
@@ -106,8 +106,7 @@ local function start_trials(self)
   end
 end
 
--- ---- what children say
--- ------------------------------------------------------------------------------------------------------
+-- ---- what children say ---------------------------------------------------------------------------------------------
 
 local function flush(self, child)
   if #child.reports == 0 then return end
@@ -214,11 +213,18 @@ local function listen(self, child)
   if child.claimed then mourn(self, child, code, signal) end
 end
 
--- ---- from time to time
--- ----------------------------------------------------------------------------------------------------
+-- ---- from time to time ---------------------------------------------------------------------------------------------
 
 local function tick(self)
   local now = process.now()
+  if self.store.base.reconnects ~= self.reconnects then
+    local known = {}
+    for _, child in ipairs(self.children) do
+      if child.claimed then known[child.claimed.number] = true end
+    end
+    self.store:give_back_unknown(self.worker, known)
+    self.reconnects = self.store.base.reconnects
+  end
   if now - self.flush_at >= FLUSH then
     self.flush_at = now
     self.store.base:transaction(function()

@@ -45,7 +45,7 @@ local PATIENCE = 60                  -- [s] that a write waits for those of othe
 
 ---@class cq.Sqlite
 ---@field path string
-local Sqlite = { __name = "cq.Sqlite" }
+local Sqlite = { __name = "cq.Sqlite", skip_locked = "", reconnects = 0 }
 Sqlite.__index = Sqlite
 
 local sqlite = {}
@@ -202,6 +202,11 @@ function Sqlite:transaction(f)
   end
   return result
 end
+
+---A transaction has the whole file for itself.
+function Sqlite:turn() end
+
+function Sqlite:has_table(name) return self:value("SELECT 1 FROM sqlite_master WHERE name = ?", name) ~= nil end
 
 function Sqlite:close()
   if not self.handle then return end

@@ -1,4 +1,4 @@
--- store: what is known of a study, in one SQLite file that any number of processes share.
+-- store: what is known of a study, in one SQLite file, or on a PostgreSQL server, that any number of processes share.
 --
 --   study    one row for each part of the definition, as JSON: what the study was begun with
 --   trial    one row for each trial
@@ -23,24 +23,37 @@ local LOST = 60              -- [s] without a beat
 local tables = {
   "CREATE TABLE IF NOT EXISTS study (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
   [[CREATE TABLE IF NOT EXISTS trial (number INTEGER PRIMARY KEY, state TEXT NOT NULL DEFAULT 'waiting',
-    point TEXT, attempts INTEGER NOT NULL DEFAULT 0, worker TEXT, began REAL, beat REAL, ended REAL,
-    result TEXT, problem TEXT, step REAL, value REAL, serial INTEGER)]],
+    point TEXT, attempts INTEGER NOT NULL DEFAULT 0, worker TEXT, began DOUBLE PRECISION,
+    beat DOUBLE PRECISION, ended DOUBLE PRECISION, result TEXT, problem TEXT, step DOUBLE PRECISION,
+    value DOUBLE PRECISION, serial INTEGER)]],
   "CREATE INDEX IF NOT EXISTS trial_state ON trial (state, number)",
   "CREATE INDEX IF NOT EXISTS trial_serial ON trial (serial)",
-  [[CREATE TABLE IF NOT EXISTS report (trial INTEGER, name TEXT, step REAL, value REAL,
-    PRIMARY KEY (trial, name, step)) WITHOUT ROWID]],
-  "CREATE TABLE IF NOT EXISTS rung (step REAL, trial INTEGER, value REAL, PRIMARY KEY (step, trial)) WITHOUT ROWID",
+  [[CREATE TABLE IF NOT EXISTS report (trial INTEGER, name TEXT, step DOUBLE PRECISION, value DOUBLE PRECISION,
+    PRIMARY KEY (trial, name, step))]],
+  [[CREATE TABLE IF NOT EXISTS rung (step DOUBLE PRECISION, trial INTEGER, value DOUBLE PRECISION,
+    PRIMARY KEY (step, trial))]],
 }
 
 local store = { LOST = LOST }
 
+---Is this the address of a server, and not the path of a file?
 ---@param path string
----@param def? cq.Sqlite.def
+---@return boolean
+function store.is_server(path) return path:find "^postgres%a*://" ~= nil end
+
+---@class cq.Store.def: cq.Sqlite.def
+---@field schema? string        of the study on a server
+
+---@param path string           of a file, or the address of a server
+---@param def? cq.Store.def
 ---@return cq.Store
 function store.open(path, def)
-  local self = setmetatable({ path = path, base = sqlite.open(path, def) }, Store)
-  if not (def and def.read_only) and not self.base:value "SELECT 1 FROM sqlite_master WHERE name = 'rung'" then
+  local driver = store.is_server(path) and require "cq.study.postgres" or sqlite
+  local self = setmetatable({ base = driver.open(path, def) }, Store)
+  self.path = self.base.path
+  if not (def and def.read_only) and not self.base:has_table "rung" then
     self.base:transaction(function()
+      self.base:turn()
       for _, sql in ipairs(tables) do self.base:run(sql) end
     end)
   end
@@ -49,8 +62,7 @@ end
 
 function Store:close() self.base:close() end
 
--- ---- the definition
--- -----------------------------------------------------------------------------------------------------
+-- ---- the definition ------------------------------------------------------------------------------------------------
 
 ---Parts of the definition as they are stored; nil before there is one.
 ---@return table<string, any>?
@@ -84,8 +96,9 @@ function Store:set_flag(key, value)
     key, value)
 end
 
--- ---- trials
--- -------------------------------------------------------------------------------------------------------------
+-- ---- trials --------------------------------------------------------------------------------------------------------
+
+local add_trial = "INSERT INTO trial (number) VALUES (?) ON CONFLICT (number) DO NOTHING"
 
 ---Adds the trials that are missing; keep(number) says which are this store's.
 ---@param count integer
@@ -94,10 +107,16 @@ function Store:fill(count, keep)
   self.base:transaction(function()
     local first = (self.base:value "SELECT max(number) FROM trial" or 0) + 1
     for number = first, count do
-      if not keep or keep(number) then self.base:run("INSERT OR IGNORE INTO trial (number) VALUES (?)", number) end
+      if not keep or keep(number) then self.base:run(add_trial, number) end
     end
   end)
 end
+
+local LARGEST = 2 ^ 31 - 1
+local take = [[UPDATE trial SET state = 'running', worker = ?1, began = ?3, beat = ?3, attempts = attempts + 1,
+  ended = NULL, result = NULL, problem = NULL, step = NULL, value = NULL, serial = NULL
+  WHERE number = (SELECT number FROM trial WHERE state = 'waiting' AND number <= ?2 ORDER BY number LIMIT 1%s)
+  RETURNING number, attempts, point]]
 
 ---Takes the first waiting trial, if one is waiting.
 ---@param worker string
@@ -105,10 +124,8 @@ end
 ---@param now number         [s]
 ---@return { number: integer, attempts: integer, point: string? }?
 function Store:claim(worker, limit, now)
-  return self.base:rows([[UPDATE trial SET state = 'running', worker = ?1, began = ?3, beat = ?3,
-    attempts = attempts + 1, ended = NULL, result = NULL, problem = NULL, step = NULL, value = NULL, serial = NULL
-    WHERE number = (SELECT number FROM trial WHERE state = 'waiting' AND number <= ?2 ORDER BY number LIMIT 1)
-    RETURNING number, attempts, point]], worker, limit, now)[1]
+  limit = math.min(limit, LARGEST)
+  return self.base:rows((take):format(self.base.skip_locked), worker, limit, now)[1]
 end
 
 ---Keeps the point of a claimed trial, and forgets what an earlier attempt has reported.
@@ -120,14 +137,28 @@ function Store:begin(claimed, point)
   end
 end
 
+local keep_report = [[INSERT INTO report (trial, name, step, value) VALUES (?, ?, ?, ?)
+  ON CONFLICT (trial, name, step) DO UPDATE SET value = excluded.value]]
+local keep_rung = [[INSERT INTO rung (step, trial, value) VALUES (?, ?, ?)
+  ON CONFLICT (step, trial) DO UPDATE SET value = excluded.value]]
+
 -- is this attempt still the worker's?
 local mine = "number = ? AND attempts = ? AND worker = ? AND state = 'running'"
 
 ---Gives a trial back as if it had not been claimed.
 function Store:give_back(number, attempts, worker)
   return self.base:run("UPDATE trial SET state = 'waiting', worker = NULL, attempts = attempts - 1 WHERE " .. mine,
-    number, attempts,
-    worker) > 0
+    number, attempts, worker) > 0
+end
+
+---Gives back what a worker has claimed without knowing it: the answer came too late, with the connection lost before.
+---@param worker string
+---@param known table<integer, any>     numbers that it works on
+function Store:give_back_unknown(worker, known)
+  for _, row in ipairs(self.base:rows("SELECT number, attempts FROM trial WHERE state = 'running' AND worker = ?",
+    worker)) do
+    if not known[row.number] then self:give_back(row.number, row.attempts, worker) end
+  end
 end
 
 ---Keeps reported values, as long as the attempt is this worker's.
@@ -135,8 +166,7 @@ end
 function Store:report(claimed, worker, rows)
   if not self.base:value("SELECT 1 FROM trial WHERE " .. mine, claimed.number, claimed.attempts, worker) then return end
   for _, row in ipairs(rows) do
-    self.base:run("INSERT OR REPLACE INTO report (trial, name, step, value) VALUES (?, ?, ?, ?)", claimed.number,
-      row[1], row[2], row[3])
+    self.base:run(keep_report, claimed.number, row[1], row[2], row[3])
   end
 end
 
@@ -147,8 +177,20 @@ function Store:compare(number, step, value)
   for _, row in ipairs(self.base:rows("SELECT value FROM rung WHERE step = ? AND trial <> ?", step, number)) do
     others[#others + 1] = row.value
   end
-  self.base:run("INSERT OR REPLACE INTO rung (step, trial, value) VALUES (?, ?, ?)", step, number, value)
+  self.base:run(keep_rung, step, number, value)
   return others
+end
+
+-- serial numbers follow the order in which trials end
+local function finish(self, claimed, worker, ended, now)
+  local changed = self.base:run([[UPDATE trial SET state = ?, result = ?, problem = ?, step = ?, value = ?, ended = ?,
+    serial = (SELECT coalesce(max(serial), 0) + 1 FROM trial) WHERE ]] .. mine, ended.state,
+    ended.result and json.encode(ended.result), ended.problem, ended.step, ended.value, now, claimed.number,
+    claimed.attempts, worker)
+  if changed > 0 or self.base.reconnects == 0 then return changed > 0 end
+  -- with the connection the answer may have been lost, and not what was to be done
+  return self.base:value("SELECT 1 FROM trial WHERE number = ? AND attempts = ? AND worker = ? AND state = ?",
+    claimed.number, claimed.attempts, worker, ended.state) ~= nil
 end
 
 ---@class cq.Store.end
@@ -162,24 +204,26 @@ end
 ---@param ended cq.Store.end
 ---@return boolean
 function Store:finish(claimed, worker, ended, now)
-  return self.base:run([[UPDATE trial SET state = ?, result = ?, problem = ?, step = ?, value = ?, ended = ?,
-    serial = (SELECT coalesce(max(serial), 0) + 1 FROM trial)
-    WHERE ]] .. mine, ended.state, ended.result and json.encode(ended.result),
-    ended.problem, ended.step, ended.value, now, claimed.number, claimed.attempts, worker) > 0
+  return self.base:transaction(function()
+    self.base:turn()
+    return finish(self, claimed, worker, ended, now)
+  end)
 end
 
 -- a trial whose worker is gone waits again; one that was tried too often is lost
 local give_up = [[UPDATE trial SET state = CASE WHEN attempts > ?1 THEN 'lost' ELSE 'waiting' END, problem = ?2,
-  ended = CASE WHEN attempts > ?1 THEN ?3 END,
+  ended = CASE WHEN attempts > ?1 THEN CAST(?3 AS DOUBLE PRECISION) END,
   serial = CASE WHEN attempts > ?1 THEN (SELECT coalesce(max(serial), 0) + 1 FROM trial) END
   WHERE state = 'running' AND ]]
 
 ---Ends the attempt of a trial whose process ended without a word.
 ---@return integer changed
 function Store:lose(claimed, worker, retries, problem, now)
-  return self.base:run(give_up .. "number = ?4 AND attempts = ?5 AND worker = ?6", retries, problem, now,
-    claimed.number,
-    claimed.attempts, worker)
+  return self.base:transaction(function()
+    self.base:turn()
+    return self.base:run(give_up .. "number = ?4 AND attempts = ?5 AND worker = ?6", retries, problem, now,
+      claimed.number, claimed.attempts, worker)
+  end)
 end
 
 ---Looks for running trials that nobody runs.
@@ -189,13 +233,17 @@ end
 ---@return integer found
 function Store:reap(retries, now, is_gone)
   local found = 0
+  local function take_back(condition, problem, value)
+    found = found + self.base:transaction(function()
+      self.base:turn()
+      return self.base:run(give_up .. condition, retries, problem, now, value)
+    end)
+  end
   if self.base:value("SELECT 1 FROM trial WHERE state = 'running' AND beat < ? LIMIT 1", now - LOST) then
-    found = self.base:run(give_up .. "beat < ?4", retries, ("no heartbeat for %d s"):format(LOST), now, now - LOST)
+    take_back("beat < ?4", ("no heartbeat for %d s"):format(LOST), now - LOST)
   end
   for _, row in ipairs(self.base:rows "SELECT DISTINCT worker FROM trial WHERE state = 'running'") do
-    if is_gone(row.worker) then
-      found = found + self.base:run(give_up .. "worker = ?4", retries, "its worker was ended", now, row.worker)
-    end
+    if is_gone(row.worker) then take_back("worker = ?4", "its worker was ended", row.worker) end
   end
   return found
 end
@@ -227,8 +275,7 @@ function Store:best(repeats)
     min(number) AS number FROM trial WHERE state = 'done' GROUP BY k ORDER BY count DESC, value LIMIT 1]], repeats)[1]
 end
 
--- ---- looking
--- ------------------------------------------------------------------------------------------------------------
+-- ---- looking -------------------------------------------------------------------------------------------------------
 
 ---How many trials are in each state.
 ---@return table<string, integer>

@@ -22,8 +22,7 @@ local trial = {}
 local Pruned = setmetatable({},
   { __name = "cq.Pruned", __tostring = function() return "the study's pruner has ended this trial" end })
 
--- ---- reports
--- ------------------------------------------------------------------------------------------------------------
+-- ---- reports -------------------------------------------------------------------------------------------------------
 
 local function number_of(value, what)
   if text.is_instance(value, "cq.Tensor") and value.count == 1 then value = value:item() end
@@ -63,8 +62,7 @@ local function reporter(study, self, keep, ask)
   end
 end
 
--- ---- results
--- --------------------------------------------------------------------------------------------------------------
+-- ---- results -------------------------------------------------------------------------------------------------------
 
 local function curve_of(value)
   if text.is_instance(value, "cq.Tensor") and value.rank == 1 and value.count > 1 then return value:totable() end
@@ -103,8 +101,7 @@ local function result_of(study, returned, keep)
   return numbers
 end
 
--- ---- what it leaves
--- -----------------------------------------------------------------------------------------------------
+-- ---- what it leaves ------------------------------------------------------------------------------------------------
 
 local function write(path, content)
   local file, problem = io.open(path, "w")
@@ -164,8 +161,7 @@ local function write_manifest(study, job, state, result, problem)
   }, first_keys) .. "\n")
 end
 
--- ---- running
--- ------------------------------------------------------------------------------------------------------------
+-- ---- running -------------------------------------------------------------------------------------------------------
 
 local function described(study, given)
   return {
