@@ -334,13 +334,14 @@ trainings: ## train every example to its end and hold it to what is said here of
 	@$(MAKE) --no-print-directory $(BUILD)/cqlua
 	@$(BUILD)/cqlua tests/spec.lua tests/trainings.lua
 
-# root: Slurm is started here, with files of its own, and ended
-study-check: $(BUILD)/cqlua ## parameter studies: 100 kills, 10,000 claims by 8 processes, workers over Slurm and GNU parallel; two minutes
+# root: Slurm and PostgreSQL are started here, with files of their own, and ended
+study-check: $(BUILD)/cqlua ## parameter studies: 100 kills, 10,000 claims, Slurm, GNU parallel and PostgreSQL for real; minutes
 	@sh engine/host/setup.sh study
 	@$(BUILD)/cqlua tests/study/kill.lua
 	@$(BUILD)/cqlua tests/study/claims.lua
 	@sh tests/study/parallel.sh $(BUILD)/cqlua
 	@sh tests/study/slurm.sh $(BUILD)/cqlua
+	@sh tests/study/postgres.sh $(BUILD)/cqlua
 
 # readers of files and options are given mangled ones; SECONDS_EACH for each of the five, SEED for others than yesterday's
 SECONDS_EACH ?= 12

@@ -28,6 +28,8 @@ END
 slurm-wlm            a scheduler that runs a study's workers
 munge                vouches for who asks it
 parallel             starts workers over ssh
+postgresql           a server that keeps a study for many machines
+libpq5               speaks to it
 END
     ;;
     *) echo "setup: unknown purpose $1; allowed are build, demo, test, check, study" >&2; exit 2 ;;

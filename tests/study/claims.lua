@@ -8,38 +8,43 @@ local stores = require "cq.study.store"
 local clock = require("cq.base.engine").C.cq_clock
 
 local path, workers, claims = option("store", ""), option("workers", 8), option("claims", 10000)
+local server = option("server", "")              -- postgresql://..., in the place of a file
+local SCHEMA = "cqlua_claims"
 
 if path ~= "" then
-  local store, name, count = stores.open(path), require("cq.study.process").name(), 0
+  local store, name = stores.open(path, { schema = SCHEMA }), require("cq.study.process").name()
+  local claimed, began = {}, clock()
   while true do
-    local claimed = store:claim(name, claims, 0)
-    if not claimed then break end
-    assert(store:finish(claimed, name, { state = "done", result = { loss = 1 }, value = 1 }, 0))
-    count = count + 1
+    local one = store:claim(name, claims, 0)
+    if not one then break end
+    claimed[#claimed + 1] = one
   end
-  print(count)
+  local seconds = clock() - began
+  for _, one in ipairs(claimed) do
+    assert(store:finish(one, name, { state = "done", result = { loss = 1 }, value = 1 }, 0))
+  end
+  print(#claimed, seconds)
   return
 end
 
 local folder = process.folder()
-path = folder .. "/study.sqlite"
-local store = stores.open(path, { create = true })
+path = server ~= "" and server or folder .. "/study.sqlite"
+local store = stores.open(path, { create = true, schema = SCHEMA })
 store:fill(claims)
-local began = clock()
-local pipe = assert(io.popen(("for i in $(seq %d); do %s tests/study/claims.lua --store %s --claims %d 2>&1 & done; "
+local pipe = assert(io.popen(("for i in $(seq %d); do %s tests/study/claims.lua --store '%s' --claims %d 2>&1 & done; "
   .. "wait")
   :format(workers, host.executable, path, claims)))
-local sum, busy = 0, 0
+local sum, busy, longest = 0, 0, 0
 for line in pipe:lines() do
-  local count = assert(tonumber(line), line)
-  sum, busy = sum + count, busy + (count > 0 and 1 or 0)
+  local count, seconds = line:match "^(%d+)%s+(%S+)$"
+  assert(count, line)
+  sum, busy, longest = sum + count, busy + (tonumber(count) > 0 and 1 or 0), math.max(longest, tonumber(seconds))
 end
 pipe:close()
-local seconds = clock() - began
 assert(sum == claims, ("%d claims of %d trials"):format(sum, claims))
 local row = store.base:rows [[SELECT count(*) AS count, max(attempts) AS most, min(state) AS state,
   count(DISTINCT serial) AS serials FROM trial]][1]
 assert(row.count == claims and row.most == 1 and row.state == "done" and row.serials == claims)
 store:close()
 process.remove(folder)
-print(("%d claims by %d processes of %d, none twice, %.0f a second"):format(claims, busy, workers, claims / seconds))
+print(("%d claims by %d processes of %d, none twice, %.0f a second"):format(claims, busy, workers, claims / longest))
