@@ -77,6 +77,18 @@ describe("parts of a study", function()
   end)
 end)
 
+describe("a server", function()
+  it("that is none, or not there, is told as a sentence", function()
+    script()
+    local result = study("run", "--store", "mysql://here")
+    assert.equal(2, result.code)
+    has(result.err, "--store takes the address of a PostgreSQL server")
+    local away = study("run", "--store", "postgresql://me:secret@/none?host=" .. folder).err
+    has(away, "cannot be used: ")
+    assert.is_nil(away:find("secret", 1, true))
+  end)
+end)
+
 describe("a launch", function()
   it("writes arrays of long workers for Slurm, cut where the site's limit is", function()
     script()

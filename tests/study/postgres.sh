@@ -1,6 +1,6 @@
 #!/bin/sh
 # Starts a PostgreSQL server of its own and has it keep studies:     sh tests/study/postgres.sh CQLUA
-# With the package postgresql; as root, or as a user who may start a server. The server listens on a socket in its folder alone.
+# With the package postgresql; as root, or as a user who may start a server. It listens on a socket in its folder alone.
 set -eu
 cqlua=$(readlink -f "$1")
 tree=$(cd "$(dirname "$0")/../.." && pwd)
@@ -35,8 +35,10 @@ cd "$folder"
 cat > s.lua <<END
 local cq = require "cq"
 local pause = require "cq.study.process"
-return cq.Study { name = "s", trials = 60, sampler = cq.option("sampler", "tpe"), pruner = cq.option("sampler", "tpe") == "tpe" and cq.Pruner.median { warmup = 2 } or nil,
-  space = { x = cq.Space.uniform(-2, 2), kind = cq.Space.integer(1, 2) }, run = function(p, trial)
+return cq.Study { name = "s", trials = 60, sampler = cq.option("sampler", "tpe"),
+  pruner = cq.option("sampler", "tpe") == "tpe" and cq.Pruner.median { warmup = 2 } or nil,
+  space = { x = cq.Space.uniform(-2, 2), kind = cq.Space.integer(1, 2) },
+  run = function(p, trial)
     for i = 1, 4 do
       pause.poll({}, 0.03)
       trial.report(i, p.x ^ 2 + 1 / i)

@@ -29,8 +29,8 @@ local desk = {}
 ---@return cq.Desk
 function desk.open(script, address)
   if address and not stores.is_server(address) then
-    require("cq.program").misuse("--store takes the address of a PostgreSQL server, postgresql://user@host/database, got %s; "
-      .. "a study on this machine has its file in --out", address)
+    require("cq.program").misuse("--store takes the address of a PostgreSQL server, postgresql://user@host/database, "
+      .. "got %s; a study on this machine has its file in --out", address)
   end
   local Study = require "cq.study"
   Study.class.under_command = true

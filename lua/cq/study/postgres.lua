@@ -1,12 +1,13 @@
--- postgres: SQL on a PostgreSQL server, by the system's libpq, which is loaded when a study asks for it. The same calls as
--- those of sqlite.lua. Each study has a schema of its own.
+-- postgres: SQL on a PostgreSQL server, by the system's libpq, which is loaded when a study asks for it. The same calls
+-- as those of sqlite.lua. Each study has a schema of its own.
 --
 --   local base = postgres.open("postgresql://user@host/database", { schema = "stiffness" })
 --
--- A connection that is lost is made again until the server comes back; what was being done is done once more. Commits do
--- not wait for the server's disk: trials that ended in the last second before its machine failed are running again for
--- the store then, and are tried again.
+-- A connection that is lost is made again until the server comes back; what was being done is done once more. Commits
+-- do not wait for the server's disk: trials that ended in the last second before its machine failed are running again
+-- for the store then, and are tried again.
 local ffi = require "ffi"
+local C = require("cq.base.engine").C
 local is = require "cq.base.schema"
 local message = require "cq.base.message"
 local process = require "cq.study.process"
@@ -38,7 +39,8 @@ void PQclear(PGresult *result);
 ]]
 
 local CONNECTED, COMMAND, TUPLES = 0, 1, 2
-local numeric = { [20] = true, [21] = true, [23] = true, [700] = true, [701] = true, [1700] = true }    -- types of pg_type
+-- types of pg_type that are numbers
+local numeric = { [20] = true, [21] = true, [23] = true, [700] = true, [701] = true, [1700] = true }
 local PATIENCE = 600                 -- [s] that a server which is gone is waited for
 local TURN = 7271                    -- the lock for what must happen one after the other
 
@@ -88,15 +90,15 @@ end
 ---@param def { schema: string, patience?: number }
 ---@return cq.Postgres
 function postgres.open(address, def)
-  local C = load_library()
-  local handle = C.PQconnectdb(address)
+  local pq = load_library()
+  local handle = pq.PQconnectdb(address)
   local self = setmetatable({
     address = address, path = address:gsub("://([^:/@]*):[^@]*@", "://%1@"), handle = handle, schema = def.schema,
     reconnects = 0, patience = def.patience or PATIENCE,
   }, Postgres)
-  local problem = C.PQstatus(handle) ~= CONNECTED and first_line(C.PQerrorMessage(handle)) or set_up(self)
+  local problem = pq.PQstatus(handle) ~= CONNECTED and first_line(pq.PQerrorMessage(handle)) or set_up(self)
   if problem then
-    C.PQfinish(handle)
+    pq.PQfinish(handle)
     is.fail("the server %s cannot be used: %s. Look at the address, and at the server", self.path, problem)
   end
   return self
@@ -114,7 +116,7 @@ local function reconnect(self)
       is.fail("the server %s did not come back within %d s: %s. What was stored is kept; start again when it is there",
         self.path, self.patience, said)
     end
-    if require("cq.base.engine").C.cq_interrupted() ~= 0 then is.fail("interrupted while the server %s was gone", self.path) end
+    if C.cq_interrupted() ~= 0 then is.fail("interrupted while the server %s was gone", self.path) end
     process.poll({}, 0.5)
   end
   self.reconnects = self.reconnects + 1
@@ -161,7 +163,9 @@ local function result_of(self, sql, ...)
     if status == COMMAND or status == TUPLES then return result end
     local said = first_line(library.PQresultErrorMessage(result))
     library.PQclear(result)
-    if library.PQstatus(self.handle) == CONNECTED then is.fail("the server %s refused a statement: %s", self.path, said) end
+    if library.PQstatus(self.handle) == CONNECTED then
+      is.fail("the server %s refused a statement: %s", self.path, said)
+    end
     reconnect(self)
     if self.inside then error(Again, 0) end
   end

@@ -143,8 +143,8 @@ function report.show(desk, number)
   if host.kind(folder_of(desk, number)) then print("folder " .. folder_of(desk, number)) end
   if row.point or not study:adapts() then
     local out = require("cq.option").program.out
-    print(("alone: cqlua study rerun %s %d%s"):format(quote(desk.script), number, out and " --out " .. quote(out)
-      or ""))
+    print(("alone: cqlua study rerun %s %d%s%s"):format(quote(desk.script), number,
+      out and " --out " .. quote(out) or "", desk.address and " --store " .. quote(store.path) or ""))
   end
 end
 
