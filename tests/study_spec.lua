@@ -192,6 +192,36 @@ describe("a study", function()
     assert.equal("file", host.kind(folder .. "/out/trials/000001/params.bin"))
   end)
 
+  it("has a process of its own for each trial, whether or not the script has started threads", function()
+    local run = [[
+      return cq.Study { name = "a", process = cq.option("process", "trial"), vary = { n = { 1, 2, 3 } }, run = function(p)
+        return { loss = p.n, process = require("ffi").C.getpid(), threads = threads }
+      end }]]
+    local block = [[
+      local block = cq.Robot {
+        shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 0.002 }, material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },
+      }
+      cq.World { cells = { 40, 40 }, dx = 0.025, dt = 1e-4, block:at { 0.3, 0.3 } }:rollout { steps = 1 }
+      local threads = require("cq.study.process").threads()]]
+    for _, case in ipairs { { "local threads = 1" .. run, 3 }, { block .. run, 3 }, { block .. run, 1, "job" } } do
+      script(case[1])
+      fine(study("run", "--threads", "2", "--force-new", "--process", case[3] or "trial"))
+      local seen, count_of, rows = {}, 0, rows_of()
+      for _, row in ipairs(rows) do
+        count_of = count_of + (seen[row.process] and 0 or 1)
+        seen[row.process] = true
+        assert(case[1]:find("threads = 1", 1, true) or tonumber(row.threads) > 1, row.threads)
+      end
+      assert.equal(3, count(rows, "done"))
+      assert.equal(case[2], count_of)
+    end
+  end)
+
+  it("warns of an option that nobody asks for", function()
+    script(plain)
+    has(study("run", "--trails", "3").err, "did you mean trials?")
+  end)
+
   it("stops when it is told, and goes on", function()
     script [[return cq.Study { name = "a", trials = 6, space = { x = cq.Space.uniform(0, 1) }, run = function(p, trial)
       if trial.number == 2 and not io.open(cq.option("out") .. "/../../../told") then

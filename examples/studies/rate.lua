@@ -1,10 +1,10 @@
--- How large may the steps of a walker's training be? Nine rates, five first weights each.
+-- How large may the steps of a walker's training be? Seven rates, four first weights each.
 --   cqlua study run examples/studies/rate.lua --jobs 2        cqlua study plot examples/studies/rate.lua
 -- Source: the walker of ChainQueen (ICRA 2019), section V.B, coarser; rates about that of examples/walker2d.lua.
 -- Expect: PLACE
 local cq = require "cq"
 
-local iterations = cq.option("iterations", 60)
+local iterations = cq.option("iterations", 40)
 
 local function walker(rate, seed)
   local robot = cq.Robot(require "scenes.walker2d" { count = 10 })
@@ -13,7 +13,7 @@ local function walker(rate, seed)
       cells = { 120, 30 }, dx = 1 / 40, dt = 1e-2, substeps = "auto", gravity = { 0, -2 },
       walls = cq.Boundary.box { kind = "friction", mu = 0.5 }, robot:at { 0.2, 0.1 },
     },
-    steps      = 300,
+    steps      = 200,
     observer   = cq.Observer.centroid { groups = robot.groups, velocity = true },
     controller = cq.Controller.linear { scale = 0.1, seed = seed },
     objective  = function(state) return -state:center("trunk")[1] end,
@@ -22,8 +22,8 @@ local function walker(rate, seed)
 end
 
 return cq.Study {
-  name = "rate", repeats = 5, minimize = "loss",
-  vary = { rate = { 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5 } },
+  name = "rate", repeats = 4, minimize = "loss",
+  vary = { rate = { 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1 } },
   run  = function(point, trial)
     local run = walker(point.rate, trial.seed)
     run:optimize { iterations = iterations, after = trial.report }

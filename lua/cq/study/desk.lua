@@ -39,6 +39,8 @@ function desk.open(script, address)
     is.fail("%s must return a cq.Study (return cq.Study { ... }), it returned %s", script, study == nil and "nothing"
       or text.describe(study))
   end
+  -- a slip in an option is told before the work; those that run alone asks for are not known yet
+  for _, sentence in ipairs(option.unused(true)) do message.warn("%s", sentence) end
   return setmetatable({
     study = study, script = script, folder = option.program.out or "runs/" .. study.name, address = address,
   }, Desk)

@@ -2,7 +2,6 @@
 -- process for each, keeps what the processes say and beats for them. The runner alone writes to the store.
 local engine = require "cq.base.engine"
 local History = require "cq.study.history"
-local is = require "cq.base.schema"
 local json = require "cq.base.json"
 local message = require "cq.base.message"
 local option = require "cq.option"
@@ -319,4 +318,4 @@ local function command_line(script, jobs)
   return words, threads
 end
 
-return { new = new, command_line = command_line, class = Runner, fail = is.fail }
+return { new = new, command_line = command_line, class = Runner }
