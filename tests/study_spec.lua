@@ -194,12 +194,14 @@ describe("a study", function()
 
   it("has a process of its own for each trial, whether or not the script has started threads", function()
     local run = [[
-      return cq.Study { name = "a", process = cq.option("process", "trial"), vary = { n = { 1, 2, 3 } }, run = function(p)
+      return cq.Study { name = "a", process = cq.option("process", "trial"), vary = { n = { 1, 2, 3 } },
+        run = function(p)
         return { loss = p.n, process = require("ffi").C.getpid(), threads = threads }
       end }]]
     local block = [[
       local block = cq.Robot {
-        shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 0.002 }, material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },
+        shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 0.002 },
+        material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },
       }
       cq.World { cells = { 40, 40 }, dx = 0.025, dt = 1e-4, block:at { 0.3, 0.3 } }:rollout { steps = 1 }
       local threads = require("cq.study.process").threads()]]

@@ -110,8 +110,16 @@ while killed < kills do
     assert(starts <= 10 + 3 * killed, process.read(folder .. "/log"))
     pid = start(out)
   else
-    local members = family(pid)
-    local victim = members[random:uniform() < 0.3 and 1 or math.floor(random:uniform() * #members) + 1]
+    -- the parent at any moment; else one of its processes, as soon as it has some
+    local victim, tries = pid, 0
+    if random:uniform() > 0.3 then
+      local members = family(pid)
+      while #members < 2 and is_alive(pid) and tries < 200 do
+        children.poll({}, 0.02)
+        members, tries = family(pid), tries + 1
+      end
+      victim = members[math.max(2, math.ceil(random:uniform() * #members))] or pid
+    end
     if ffi.C.kill(victim, 9) == 0 then
       killed = killed + 1
       if victim == pid then parents_killed = parents_killed + 1 end
