@@ -8,7 +8,8 @@ before_each(function() folder = process.folder() end)
 after_each(function() process.remove(folder) end)
 
 local function study(name, action, ...)
-  local result = cqlua { "study", action, "examples/studies/" .. name .. ".lua", "--out", folder .. "/out", "--threads", "1", ... }
+  local script = "examples/studies/" .. name .. ".lua"
+  local result = cqlua { "study", action, script, "--out", folder .. "/out", "--threads", "1", ... }
   assert(result.code == 0, result.err .. result.out)
   return result.out
 end

@@ -74,8 +74,8 @@ end
 
 local function space_list(def)
   if (def.space == nil) == (def.vary == nil) then
-    is.fail("cq.Study: give space (ranges that a sampler draws from) or vary (lists for a grid)%s", def.space
-      and ", not both" or "")
+    is.fail("cq.Study: give space (ranges that a sampler draws from) or vary (lists for a grid)%s",
+      def.space and ", not both" or "")
   end
   local out = {}
   for d, name in ipairs(sorted_names(def.space or def.vary, def.space and "space" or "vary")) do
@@ -94,8 +94,9 @@ local function objectives_of(def)
   local function add(given, sign)
     for _, name in ipairs(type(given) == "string" and { given } or given or {}) do
       if seen[name] then is.fail("cq.Study: %s is named twice in minimize and maximize", name) end
-      if name:find "[,%c\"]" then is.fail("cq.Study: an objective's name has no commas, quotes and line ends, got %s",
-        text.describe(name)) end
+      if name:find "[,%c\"]" then
+        is.fail("cq.Study: an objective's name has no commas, quotes and line ends, got %s", text.describe(name))
+      end
       seen[name], out[#out + 1] = true, { name = name, sign = sign }
     end
   end

@@ -76,8 +76,9 @@ local function launch(desk, options, words)
   local hosts = words[1]
     or program.misuse "--launch ssh needs the hosts: cqlua study run s.lua --launch ssh host1,host2"
   local failed = launcher.ssh(desk, options, hosts)
-  if failed ~= 0 then is.fail("not all workers came to their end; what each said is above, and which in "
-    .. "%s/launch/ssh.log", desk.folder) end
+  if failed ~= 0 then
+    is.fail("not all workers came to their end; what each said is above, and which in %s/launch/ssh.log", desk.folder)
+  end
 end
 
 function actions.run(options, script, words)
@@ -90,9 +91,8 @@ function actions.run(options, script, words)
   end
   if outcome == "stopped" then message.note "stopped; the same command goes on" end
   if counts.failed + counts.lost > 0 then
-    message.note("%d failed and %d lost: cqlua study show %s N says why; cqlua study retry %s --state failed,lost "
-      .. "tries them again",
-      counts.failed, counts.lost, script, script)
+    message.note("%d failed and %d lost: cqlua study show %s N says why", counts.failed, counts.lost, script)
+    message.note("cqlua study retry %s --state failed,lost lets them be tried again", script)
   end
 end
 
@@ -133,8 +133,9 @@ function actions.retry(options, script)
   if not options.state then program.misuse "study retry needs --state: which trials, as --state failed,lost" end
   local states = {}
   for state in options.state:gmatch "[^,]+" do
-    if not can_retry[state] then program.misuse("--state takes failed, lost, pruned and done, with commas between, "
-      .. "got %s", text.describe(state)) end
+    if not can_retry[state] then
+      program.misuse("--state takes failed, lost, pruned and done, with commas between, got %s", text.describe(state))
+    end
     states[#states + 1] = state
   end
   local desk = desk_of(script, options)
@@ -186,8 +187,7 @@ return {
     local action, script = table.remove(words, 1), table.remove(words, 1)
     if not actions[action or ""] then
       program.misuse("study needs what to do and a script, as cqlua study run s.lua; it knows %s%s",
-        table.concat(names, ", "),
-        action and ", got " .. text.describe(action) .. text.suggestion(action, names) or "")
+        table.concat(names, ", "), action and ", got " .. text.describe(action) .. text.suggestion(action, names) or "")
     end
     if not script then program.misuse("study %s needs the script that returns the study, got nothing", action) end
     options.jobs, options.share = options.jobs or 1, options.share or 1

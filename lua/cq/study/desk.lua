@@ -36,8 +36,8 @@ function desk.open(script, address)
   Study.class.under_command = true
   local study = require("cq.program").value_of_script(script)
   if not text.is_instance(study, "cq.Study") then
-    is.fail("%s must return a cq.Study (return cq.Study { ... }), it returned %s", script, study == nil and "nothing"
-      or text.describe(study))
+    is.fail("%s must return a cq.Study (return cq.Study { ... }), it returned %s", script,
+      study == nil and "nothing" or text.describe(study))
   end
   -- a slip in an option is told before the work; those that run alone asks for are not known yet
   for _, sentence in ipairs(option.unused(true)) do message.warn("%s", sentence) end
@@ -80,9 +80,9 @@ function Desk:look(change)
   local store = is_there(self)
     and open_store(self, self:path(), change and { exclusive = self:is_networked() } or { read_only = true })
   if not store or not store.base:has_table "rung" then
+    local parts = host.kind(self.folder .. "/shards") and ", or join its parts with cqlua study merge" or ""
     is.fail("the study %s has not begun: there is no %s; begin it with cqlua study run %s%s", self.study.name,
-      self:path(), self.script,
-      host.kind(self.folder .. "/shards") and ", or join its parts with cqlua study merge" or "")
+      self:path(), self.script, parts)
   end
   self.store = store
   return self.store
@@ -120,12 +120,11 @@ local function compare(self, stored, go_on)
       .. "or give this one another name", study.name, self.folder, table.concat(changes, "; "))
   end
   if go_on then return end
-  local said = "%s since the study %s began. --go-on lets what is there count as its results too, --force-new begins "
-    .. "anew"
+  local said = "%s since the study %s began. --go-on lets what is there count too, --force-new begins anew"
   if stored.script ~= self:hash() then is.fail(said, self.script .. " was changed", study.name) end
   local was, is_now = json.encode(stored.options), json.encode(option.given())
-  if was ~= is_now then is.fail(said, ("the options of %s were changed from %s to %s"):format(self.script, was,
-    is_now), study.name) end
+  if was == is_now then return end
+  is.fail(said, ("the options of %s were changed from %s to %s"):format(self.script, was, is_now), study.name)
 end
 
 ---@class cq.Desk.begin.def
@@ -141,8 +140,9 @@ end
 ---@return cq.Store
 function Desk:begin(def)
   local made, problem = host.make_folder(self.folder)
-  if not made then is.fail("the folder %s cannot be made: %s; choose another with --out", self.folder,
-    tostring(problem)) end
+  if not made then
+    is.fail("the folder %s cannot be made: %s; choose another with --out", self.folder, tostring(problem))
+  end
   local path = def.path or self:path()
   if not (def.exclusive or self.address) then filesystem.check(self.folder) end
   if def.force_new and is_there(self) then

@@ -37,10 +37,8 @@ function filesystem.check(path, type)
   local name = networked[type or filesystem.type(path) or 0]
   if not name then return end
   is.fail("the folder %s is on %s, where SQLite's locks do not work: a study that several processes share would be "
-    .. "damaged "
-    .. "there. Put it on a local disk with --out (a folder of /tmp or $SLURM_TMPDIR), or work on a part of it in a "
-    .. "file of "
-    .. "its own with --shard 1/1, which needs no locks", path, name)
+    .. "damaged there. Put it on a local disk with --out (a folder of /tmp or $SLURM_TMPDIR), or work on it in files "
+    .. "that need no locks with --shard 1/1, or keep it on a server with --store", path, name)
 end
 
 return filesystem

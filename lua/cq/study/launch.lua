@@ -37,8 +37,8 @@ local function command_of(desk, options, shard)
   words[#words + 1] = ("--jobs %d --out %s"):format(options.jobs, quote(desk.folder))
   for _, name in ipairs { "device", "precision", "simd", "seed" } do
     local value = option.program[name]
-    if value ~= nil and not (name == "simd" and value == "auto") then words[#words + 1] = ("--%s %s"):format(name,
-      value) end
+    local chosen = value ~= nil and not (name == "simd" and value == "auto")
+    if chosen then words[#words + 1] = ("--%s %s"):format(name, value) end
   end
   if option.program.quiet then words[#words + 1] = "--quiet" end
   if option.program.threads > 0 then words[#words + 1] = "--threads " .. option.program.threads end
@@ -69,12 +69,12 @@ local function job_script(desk, options, first, count)
   local lines = {
     "#!/bin/sh", "#SBATCH --job-name=" .. desk.study.name, ("#SBATCH --array=1-%d"):format(count),
     "#SBATCH --ntasks=1", "#SBATCH --cpus-per-task=" .. cores,
-      ("#SBATCH --output=%s/launch/%%A-%%a.log"):format(absolute(desk.folder)),
+    ("#SBATCH --output=%s/launch/%%A-%%a.log"):format(absolute(desk.folder)),
   }
   for word in (options.sbatch or ""):gmatch "%S+" do lines[#lines + 1] = "#SBATCH " .. word end
   lines[#lines + 1] = "cd " .. quote(absolute ".":gsub("/%.$", "")) .. " || exit 1"
-  lines[#lines + 1] = "exec " .. command_of(desk, options, ("$((SLURM_ARRAY_TASK_ID + %d))/%d"):format(first,
-    options.workers))
+  local shard = ("$((SLURM_ARRAY_TASK_ID + %d))/%d"):format(first, options.workers)
+  lines[#lines + 1] = "exec " .. command_of(desk, options, shard)
   return table.concat(lines, "\n") .. "\n"
 end
 
@@ -98,8 +98,7 @@ function launch.slurm(desk, options)
   end
   if not is_there "sbatch" then
     is.fail("no scheduler is at hand: sbatch was not found. What would be submitted is in %s; submit it where Slurm "
-      .. "is, or work here "
-      .. "with cqlua study run %s --jobs N", text.join(paths), desk.script)
+      .. "is, or work here with cqlua study run %s --jobs N", text.join(paths), desk.script)
   end
   for _, path in ipairs(paths) do
     local said = output_of("sbatch --parsable " .. quote(path))
@@ -123,17 +122,16 @@ function launch.ssh(desk, options, hosts)
   options.workers = options.workers or count
   if not is_there "parallel" then
     is.fail("GNU parallel was not found, which starts workers over ssh: install the package parallel, or start one "
-      .. "on each host by "
-      .. "hand: cqlua study run %s --shard 1/%d, 2/%d, ...", desk.script, options.workers, options.workers)
+      .. "on each host by hand: cqlua study run %s --shard 1/%d, 2/%d, ...", desk.script, options.workers,
+      options.workers)
   end
   local folder = make_folder(desk)
   local shards = {}
   for shard = 1, options.workers do shards[shard] = tostring(shard) end
   -- a worker for each host at a time; --wd: in this folder there
+  local here, worker = absolute ".":gsub("/%.$", ""), command_of(desk, options, "{}/" .. options.workers)
   local command = ("parallel --will-cite --jobs 1 --sshlogin %s --wd %s --joblog %s %s ::: %s"):format(quote(hosts),
-    quote((absolute ".":gsub("/%.$", ""))), quote(folder .. "/ssh.log"),
-      quote(command_of(desk, options, "{}/" .. options.workers)),
-    table.concat(shards, " "))
+    quote(here), quote(folder .. "/ssh.log"), quote(worker), table.concat(shards, " "))
   write(folder .. "/ssh.sh", "#!/bin/sh\n" .. command .. "\n")
   return os.execute("sh " .. quote(folder .. "/ssh.sh"))
 end

@@ -25,7 +25,7 @@ local GRACE = 3              -- [s] that processes have to end when they are ask
 ---@field study cq.Study
 ---@field store cq.Store
 ---@field folder string         of the study
----@field total? integer         trials in the store, all of the study unless given
+---@field total? integer        trials in the store, all of the study unless given
 ---@field jobs integer          processes at a time
 ---@field words string[]        what a child's command line is
 ---@field threads integer       of a child
@@ -73,7 +73,7 @@ local function job_of(self, claimed)
   return {
     number = claimed.number, attempts = claimed.attempts, point = json.decode(claimed.point), replicate = replicate,
     seed = self.study.seed + replicate - 1, folder = self:trial_folder(claimed.number), script = self.script,
-      began = process.now(),
+    began = process.now(),
   }
 end
 
@@ -107,11 +107,9 @@ end
 
 -- ---- what children say ---------------------------------------------------------------------------------------------
 
+-- within a transaction, which may begin again: what is written is forgotten after it
 local function flush(self, child)
-  if #child.reports == 0 then return end
-  local rows = child.reports
-  child.reports = {}
-  self.store:report(child.claimed, self.worker, rows)
+  if #child.reports > 0 then self.store:report(child.claimed, self.worker, child.reports) end
 end
 
 local function finish(self, child, ended)
@@ -121,7 +119,7 @@ local function finish(self, child, ended)
     flush(self, child)
     return self.store:finish(claimed, self.worker, ended, process.now())
   end)
-  child.claimed, self.busy, self.waiting = nil, self.busy - 1, true
+  child.claimed, child.reports, self.busy, self.waiting = nil, {}, self.busy - 1, true
   if child.leaving then child:dismiss() end
   if taken then self.progress:ended(claimed, ended)
   else message.note("trial %d: another process has it now; what came of this attempt was dropped", claimed.number) end
@@ -144,8 +142,10 @@ local function mourn(self, child, code, signal)
   end
   local problem = signal and ("its process crashed with signal %d"):format(signal)
     or ("its process ended with code %d"):format(code)
-  finish(self, child, { state = "failed", problem = ("%s; what it printed is in %s or in processes.log"):format(problem,
-    self:trial_folder(claimed.number) .. "/output.txt") })
+  local printed = self:trial_folder(claimed.number) .. "/output.txt"
+  finish(self, child, {
+    state = "failed", problem = ("%s; what it printed is in %s or in processes.log"):format(problem, printed),
+  })
 end
 
 local hear = {}
@@ -169,8 +169,8 @@ end
 function hear.ended(self, child, rest)
   local number, code, signal = rest:match "^(%d+)\t(%-?%d+)\t(%d+)$"
   code, signal = tonumber(code), tonumber(signal)
-  if child.claimed.number == tonumber(number) then mourn(self, child, code >= 0 and code or nil, signal > 0 and signal
-    or nil) end
+  if child.claimed.number ~= tonumber(number) then return end
+  mourn(self, child, code >= 0 and code or nil, signal > 0 and signal or nil)
 end
 
 function hear.last(_, child) child.leaving = true end
@@ -190,8 +190,9 @@ function hear.pruned(self, child)
   finish(self, child, { state = "pruned", value = value and value * self.study.objectives[1].sign })
 end
 
-function hear.failed(self, child, rest) finish(self, child, { state = "failed",
-  problem = json.decode(rest).problem }) end
+function hear.failed(self, child, rest)
+  finish(self, child, { state = "failed", problem = json.decode(rest).problem })
+end
 
 local function remove(self, child)
   for k, other in ipairs(self.children) do
@@ -231,6 +232,7 @@ local function tick(self)
         if child.claimed then flush(self, child) end
       end
     end)
+    for _, child in ipairs(self.children) do child.reports = {} end
     self.stopping = self.stopping or self.store:flag "stop" ~= nil
   end
   if now - self.beat_at >= BEAT then
@@ -305,8 +307,9 @@ end
 local function command_line(script, jobs)
   local host = require "cq.host"
   local words = { "study", "work", script, "--quiet" }
-  for name, value in pairs(option.given()) do words[#words + 1] = value == true and "--" .. name
-    or ("--%s=%s"):format(name, value) end
+  for name, value in pairs(option.given()) do
+    words[#words + 1] = value == true and "--" .. name or ("--%s=%s"):format(name, value)
+  end
   for _, name in ipairs { "device", "precision", "simd", "seed" } do
     local value = option.program[name]
     if value ~= nil then words[#words + 1] = ("--%s=%s"):format(name, value) end
