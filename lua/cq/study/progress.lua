@@ -78,13 +78,13 @@ end
 function Progress:ended(claimed, ended)
   self.made = self.made + 1
   if ended.state == "failed" then
-    self:clear()
     message.note("trial %d failed: %s", claimed.number, ended.problem)
   end
 end
 
 -- what stands on the terminal is wiped, so that other lines can be written
 function Progress:clear()
+  message.wipe = nil
   if self.lines == 0 then return end
   io.stderr:write(("\27[%dA\r\27[J"):format(self.lines))
   self.lines = 0
@@ -121,6 +121,7 @@ function Progress:update(children)
   for _, line in ipairs(lines) do io.stderr:write(line:sub(1, self.columns - 1), "\n") end
   io.stderr:flush()
   self.lines = #lines
+  message.wipe = function() self:clear() end
 end
 
 ---The last word.
