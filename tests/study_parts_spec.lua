@@ -55,6 +55,10 @@ describe("a sampler", function()
     for k, point in ipairs(first) do
       for d = 1, 3 do assert.equal(point[d], sobol.digits(k - 1, d) % 2 ^ 32 / 2 ^ 32) end
     end
+    -- of others the point 3001, as scipy.stats.qmc.Sobol has it (scipy 1.17, unscrambled, 32 bits, by its Gray code)
+    local later = { [1] = 2647654400, [5] = 217055232, [11] = 3163553792, [21] = 412090368, [37] = 1716518912,
+      [52] = 3148873728, [64] = 1953497088 }
+    for d, digits in pairs(later) do assert.equal(digits, sobol.digits(3001, d) % 2 ^ 32) end
   end)
 
   it("sobol fills every slice once, in every dimension, and changes with the seed", function()
