@@ -99,7 +99,7 @@ C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c
            $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c))) $(BUILD)/tests/bench/speed
 
 .PHONY: all help cuda cuda-budget gpu-check setup demo test tests run-tests trainings fuzz hunt check-all accuracy bench install clean FORCE
-.PHONY: docs
+.PHONY: docs study-check
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -340,6 +340,15 @@ trainings: ## train every example to its end and hold it to what is said here of
 	@$(MAKE) --no-print-directory $(BUILD)/cqlua
 	@$(BUILD)/cqlua tests/spec.lua tests/trainings.lua
 
+# root: Slurm and PostgreSQL are started here, with files of their own, and ended
+study-check: $(BUILD)/cqlua ## parameter studies: 100 kills, 10,000 claims, Slurm, GNU parallel and PostgreSQL for real; minutes
+	@sh engine/host/setup.sh study
+	@$(BUILD)/cqlua tests/study/kill.lua
+	@$(BUILD)/cqlua tests/study/claims.lua
+	@sh tests/study/parallel.sh $(BUILD)/cqlua
+	@sh tests/study/slurm.sh $(BUILD)/cqlua
+	@sh tests/study/postgres.sh $(BUILD)/cqlua
+
 # readers of files and options are given mangled ones; SECONDS_EACH for each of the five, SEED for others than yesterday's
 SECONDS_EACH ?= 12
 SEED ?= 1
@@ -361,6 +370,7 @@ check-all: ## gcc and clang with warnings as errors, kernels in plain C, tests u
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/gcc CC=gcc CXX=g++ WERROR=1 NVCC= tests
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/plain CPPFLAGS=-DCQ_LANES=1 WERROR=1 NVCC= ONLY=c/ tests
 	@ASAN_OPTIONS=detect_leaks=0 $(MAKE) --no-print-directory BUILD=$(BUILD)/check/sanitize CC=gcc CXX=g++ WERROR=1 SANITIZE=1 NVCC= tests
+	@$(MAKE) --no-print-directory study-check
 	@$(MAKE) --no-print-directory fuzz
 	@$(if $(NVCC),$(MAKE) --no-print-directory BUILD=$(BUILD)/check/cuda CUDA_ARCHS=all cuda-budget,echo "nvcc was not found: the CUDA device was not built")
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages that are missing: setup.sh PURPOSE..., each one of build, demo, test, check.
+# Installs the Debian packages that are missing: setup.sh PURPOSE..., each one of build, demo, test, check, study.
 # Says what it installs and why; works as root or through sudo.
 set -u
 
@@ -13,6 +13,7 @@ pkg-config           finds LuaJIT and OpenBLAS
 libluajit-5.1-dev    the language of the scripts
 libopenblas-dev      matrix products
 libstb-dev           reads and writes pictures
+libsqlite3-0         keeps what parameter studies find
 END
     ;;
     demo) echo "ffmpeg               makes the video" ;;
@@ -25,7 +26,15 @@ coinor-libipopt1v5   another one
 END
     ;;
     check) echo "clang                a second C compiler to agree with" ;;
-    *) echo "setup: unknown purpose $1; allowed are build, demo, test, check" >&2; exit 2 ;;
+    study) cat <<END
+slurm-wlm            a scheduler that runs a study's workers
+munge                vouches for who asks it
+parallel             starts workers over ssh
+postgresql           a server that keeps a study for many machines
+libpq5               speaks to it
+END
+    ;;
+    *) echo "setup: unknown purpose $1; allowed are build, demo, test, check, study" >&2; exit 2 ;;
   esac
 }
 

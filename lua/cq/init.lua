@@ -1,7 +1,7 @@
 -- cq: the library as scripts see it. Nouns are loaded when they are first named, so that an empty script starts at once.
 --
---   experiments   World, Robot, Creature, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer, Experiment,
---                 Picture, Plot, Run
+--   experiments   World, Robot, Creature, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer,
+--                 Experiment, Picture, Plot, Run, Study, Space, Pruner
 --   tensors       tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random, ...
 --   gradients     value_and_grad, values_and_grads, grad, check_gradient
 --   the script    option(name, default), log { ... }, save(path, table), load(path)
@@ -21,6 +21,9 @@
 ---@field Picture cq.PictureModule
 ---@field Plot fun(fields: cq.Plot.def): cq.Canvas
 ---@field Run cq.Run
+---@field Study fun(fields: cq.Study.def): cq.Study
+---@field Space cq.SpaceModule
+---@field Pruner cq.PrunerModule
 ---@field random cq.RandomModule
 ---@field option cq.OptionModule
 ---@field log fun(fields: table<string, any>)
@@ -30,7 +33,8 @@ local cq = {}
 local nouns = {
   World = "cq.world", Robot = "cq.robot", Creature = "cq.creature", Shape = "cq.shape", Material = "cq.material", Boundary = "cq.boundary",
   Actuator = "cq.actuator", Observer = "cq.observer", Controller = "cq.controller", Optimizer = "cq.optimizer",
-  Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run", random = "cq.random", option = "cq.option",
+  Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run",
+  Study = "cq.study", Space = "cq.study.space", Pruner = "cq.study.pruner", random = "cq.random", option = "cq.option",
 }
 
 -- functions of the tensor library that are named often

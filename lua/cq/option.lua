@@ -27,6 +27,7 @@ local option = {}
 ---@field out string|nil                     folder of the run
 ---@field seed integer|nil
 ---@field quiet boolean
+---@field share integer|nil               processes among which memory is shared, under cqlua study
 ---@field check boolean|nil               true under cqlua check: nothing is trained or drawn
 option.program = { threads = 0, simd = "auto", quiet = false }
 

@@ -265,6 +265,17 @@ function program.run_script(path, words)
   return run(chunk, unpack(words))
 end
 
+---Runs a script and gives what it returns; its errors are raised.
+---@param path string
+---@return any
+function program.value_of_script(path)
+  local chunk, problem = load_script(path)
+  if not chunk then error(problem, 0) end
+  rawset(_G, "arg", { [0] = path })
+  program.script = path
+  return (chunk())
+end
+
 ---Warns of options that were typed and never asked for.
 function program.tell_unused()
   for _, sentence in ipairs(option.unused()) do message.warn("%s", sentence) end

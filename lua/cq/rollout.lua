@@ -278,7 +278,7 @@ local function new(world, def, on)
   if def.contact then contact.check(world) end
   self.entry = world:pool_at(self.set.position):acquire(self, {
     batch = def.batch, steps = def.steps, differentiable = on ~= nil, contact = def.contact,
-    memory = def.memory and memory.bytes(def.memory, "world:rollout: memory"),
+    memory = memory.budget(def.memory, "world:rollout: memory", world),
   })
   self.handle = self.entry.handle
   fields.apply(world, self.entry, self.set)

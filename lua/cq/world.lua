@@ -275,7 +275,7 @@ function World:plan(fields)
   local def = plan_spec(fields)
   local owner = {}
   local entry = self.pool:acquire(owner, {
-    batch = def.batch, steps = def.steps, differentiable = true, memory = def.memory and memory.bytes(def.memory, "world:plan: memory"),
+    batch = def.batch, steps = def.steps, differentiable = true, memory = memory.budget(def.memory, "world:plan: memory", self),
   })
   -- the engine plans when a rollout begins, and keeps the memory for the next one
   local status = C.cq_rollout_begin(entry.handle)

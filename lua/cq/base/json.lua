@@ -1,4 +1,4 @@
--- json: writes values as JSON. Keys are sorted, so that equal values give equal text.
+-- json: writes values as JSON, and reads what it has written. Keys are sorted, so that equal values give equal text.
 local text = require "cq.base.text"
 
 local json = {}
@@ -40,6 +40,87 @@ function json.encode(value, first)
   end)
   for i, key in ipairs(keys) do parts[i] = quote(key) .. ": " .. json.encode(value[key]) end
   return "{" .. table.concat(parts, ", ") .. "}"
+end
+
+-- ---- reading ----------------------------------------------------------------------------------------------------------
+
+local unescaped = { n = "\n", t = "\t", r = "\r", b = "\b", f = "\f", ["/"] = "/", ["\\"] = "\\", ['"'] = '"' }
+local literals = { ["true"] = true, ["false"] = false }
+
+local read                       -- line, place -> value, place after it
+
+local function broken(line, at) error({ json = ("it is no JSON at character %d of %s"):format(at, text.describe(line)) }, 0) end
+
+local function blank(line, at) return line:find("[^ \t\n\r]", at) or #line + 1 end
+
+local function read_word(line, at)
+  local parts, from = {}, at + 1
+  while true do
+    local stop = line:find('["\\]', from) or broken(line, at)
+    parts[#parts + 1] = line:sub(from, stop - 1)
+    if line:sub(stop, stop) == '"' then return table.concat(parts), stop + 1 end
+    local code, escape = line:match("^u00(%x%x)", stop + 1), unescaped[line:sub(stop + 1, stop + 1)]
+    parts[#parts + 1] = code and string.char(tonumber(code, 16)) or escape or broken(line, stop)
+    from = stop + (code and 6 or 2)
+  end
+end
+
+-- what stands between brackets, item by item
+local function read_items(line, at, close, item)
+  at = blank(line, at + 1)
+  if line:sub(at, at) == close then return at + 1 end
+  while true do
+    at = blank(line, item(at))
+    local c = line:sub(at, at)
+    if c == close then return at + 1 end
+    if c ~= "," then broken(line, at) end
+    at = blank(line, at + 1)
+  end
+end
+
+local function read_list(line, at)
+  local out, count = {}, 0
+  return out, read_items(line, at, "]", function(from)
+    count = count + 1
+    out[count], from = read(line, from)
+    return from
+  end)
+end
+
+local function read_table(line, at)
+  local out = {}
+  return out, read_items(line, at, "}", function(from)
+    if line:sub(from, from) ~= '"' then broken(line, from) end
+    local key
+    key, from = read_word(line, from)
+    from = blank(line, from)
+    if line:sub(from, from) ~= ":" then broken(line, from) end
+    out[key], from = read(line, from + 1)
+    return from
+  end)
+end
+
+function read(line, at)
+  at = blank(line, at)
+  local c = line:sub(at, at)
+  if c == '"' then return read_word(line, at) end
+  if c == "[" then return read_list(line, at) end
+  if c == "{" then return read_table(line, at) end
+  local word = line:match("^%l+", at)
+  if word == "null" or literals[word] ~= nil then return literals[word], at + #word end
+  local digits = line:match("^%-?%d[%d.eE+-]*", at)
+  local value = tonumber(digits or "")
+  if not value then broken(line, at) end
+  return value, at + #digits
+end
+
+---The value of JSON that json.encode wrote; null is nil. Errors are tables with the sentence as json.
+---@param line string
+---@return any
+function json.decode(line)
+  local value, at = read(line, 1)
+  if blank(line, at) <= #line then broken(line, at) end
+  return value
 end
 
 return json

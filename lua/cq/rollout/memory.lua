@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local engine = require "cq.base.engine"
 local is = require "cq.base.schema"
+local option = require "cq.option"
 local text = require "cq.base.text"
 
 local memory = {}
@@ -20,6 +21,25 @@ function memory.bytes(amount, what)
     if number and number > 0 and units[unit] then return math.floor(number * units[unit]) end
   end
   is.fail("%s must be an amount such as \"2 GiB\" or \"500 MB\", or a number of bytes above 0, got %s", what, text.describe(amount))
+end
+
+---The budget of a rollout: what is given, else a part of what is free where processes share it; nil: all of it, which the
+---engine knows best.
+---@param amount string|number|nil
+---@param what string     for errors
+---@param world cq.World
+---@return number?
+function memory.budget(amount, what, world)
+  if amount then return memory.bytes(amount, what) end
+  local share = option.program.share
+  if not share or share < 2 then return nil end
+  local free = tonumber(engine.C.cq_memory_available())
+  if world.device_kind == "cuda" then
+    local gpu = ffi.new "cq_gpu"
+    engine.check(engine.C.cq_gpu_find(0, gpu))
+    free = tonumber(gpu.memory_available)
+  end
+  return math.floor(free / 4 * 3 / share)
 end
 
 ---An amount for people.

@@ -24,6 +24,9 @@ local function duration(seconds)
   return ("%d:%02d"):format(minutes, whole % 60)
 end
 
+---@internal
+Progress.duration = duration
+
 ---@param total integer       of the loop
 ---@param done? integer       already made, by a run that is resumed
 ---@return cq.Progress

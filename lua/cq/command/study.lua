@@ -1,0 +1,196 @@
+-- study: runs parameter studies and shows what came of them.      cqlua study run s.lua --jobs 8
+--   run      works on the study until it is done; the same command goes on where it was stopped
+--   status   how far it has come, and the best
+--   show N   all that is known of trial N, and the command that reruns it alone
+--   rerun N  tries trial N once more, beside the study
+--   plot     curves, parameters and progress as PNG files
+--   export   a table as CSV
+--   merge    joins the parts that workers with --shard, or of --launch, have made
+--   retry    lets trials of some states be tried again: --state failed,lost
+--   stop     lets running trials end and starts no more
+local is = require "cq.base.schema"
+local message = require "cq.base.message"
+local option = require "cq.option"
+local program = require "cq.program"
+local text = require "cq.base.text"
+
+local INTERRUPTED = 130
+
+local function desk_of(script, options) return require("cq.study.desk").open(script, options.store) end
+
+local function number_of(words, action)
+  local number = tonumber(words[1] or "")
+  if not number or number < 1 or number % 1 ~= 0 then
+    program.misuse("study %s needs the number of a trial: cqlua study %s script.lua 12, got %s", action, action,
+      tostring(words[1] or "nothing"))
+  end
+  return number
+end
+
+local actions = {}
+
+-- works on a store until nothing is left to do; how that ended, and the counts of all states
+local function work(desk, store, options, more)
+  local runners = require "cq.study.runner"
+  store:set_flag("stop", nil)
+  local child, threads = runners.command_line(desk.script, options.jobs)
+  local outcome = runners.new {
+    study = desk.study, store = store, folder = desk.folder, jobs = options.jobs, words = child, threads = threads,
+    script = desk:hash(), total = more.total, tell = more.tell,
+  }:run()
+  local counts = store:counts()
+  store:close()
+  return outcome, counts
+end
+
+local function run_here(desk, options)
+  local study, def = desk.study, { force_new = options["force-new"], go_on = options["go-on"] }
+  local shard = options.shard and require("cq.study.shards").of(desk, options.shard)
+  if not shard then
+    local store = desk:begin(def)
+    message.note("%s in %s, %s", tostring(study), desk.folder, text.count(options.jobs, "job"))
+    return work(desk, store, options, {})
+  end
+  local shards = require "cq.study.shards"
+  local store = shards.begin(desk, shard, def)
+  message.note("part %d of %d of %s in %s, %s", shard.part, shard.of, tostring(study), desk.folder,
+    text.count(options.jobs, "job"))
+  return work(desk, store, options, {
+    total = store.base:value "SELECT count(*) FROM trial", tell = shards.teller(desk, store, shard),
+  })
+end
+
+local function launch(desk, options, words)
+  local launcher = require "cq.study.launch"
+  if options.shard then program.misuse "--launch makes the parts itself: leave --shard out" end
+  local shards = require "cq.study.shards"
+  shards.of(desk, "1/1")                           -- can it be split at all?
+  os.remove(shards.stop_path(desk))
+  if options.launch == "slurm" then
+    if not options.workers then program.misuse "--launch slurm needs --workers: how many workers the array has" end
+    for _, line in ipairs(launcher.slurm(desk, options)) do print(line) end
+    print(("cqlua study status %s tells how far they are"):format(desk.script))
+    print(("cqlua study merge %s joins what they have"):format(desk.script))
+    return
+  end
+  local hosts = words[1]
+    or program.misuse "--launch ssh needs the hosts: cqlua study run s.lua --launch ssh host1,host2"
+  local failed = launcher.ssh(desk, options, hosts)
+  if failed ~= 0 then
+    is.fail("not all workers came to their end; what each said is above, and which in %s/launch/ssh.log", desk.folder)
+  end
+end
+
+function actions.run(options, script, words)
+  local desk = desk_of(script, options)
+  if options.launch then return launch(desk, options, words) end
+  local outcome, counts = run_here(desk, options)
+  if outcome == "interrupted" then
+    message.note("interrupted; the same command goes on with %s", text.count(counts.waiting, "trial"))
+    return INTERRUPTED
+  end
+  if outcome == "stopped" then message.note "stopped; the same command goes on" end
+  if counts.failed + counts.lost > 0 then
+    message.note("%d failed and %d lost: cqlua study show %s N says why", counts.failed, counts.lost, script)
+    message.note("cqlua study retry %s --state failed,lost lets them be tried again", script)
+  end
+end
+
+-- a child of run; its parent says what to do
+function actions.work(options, script)
+  option.program.share = options.share
+  require("cq.study.trial").serve(desk_of(script, options).study)
+end
+
+function actions.status(options, script)
+  local desk = desk_of(script, options)
+  return require("cq.study.report").status(desk, options.json)
+end
+
+function actions.show(options, script, words)
+  local desk = desk_of(script, options)
+  require("cq.study.report").show(desk, number_of(words, "show"))
+end
+
+function actions.rerun(options, script, words)
+  local desk = desk_of(script, options)
+  return require("cq.study.report").rerun(desk, number_of(words, "rerun"))
+end
+
+function actions.export(options, script)
+  local desk = desk_of(script, options)
+  require("cq.study.report").export(desk, options.curves)
+end
+
+function actions.plot(options, script)
+  local desk = desk_of(script, options)
+  desk:look()
+  for _, path in ipairs(require "cq.study.plot" (desk.study, desk.store, desk.folder .. "/plots")) do print(path) end
+end
+
+local can_retry = { failed = true, lost = true, pruned = true, done = true }
+function actions.retry(options, script)
+  if not options.state then program.misuse "study retry needs --state: which trials, as --state failed,lost" end
+  local states = {}
+  for state in options.state:gmatch "[^,]+" do
+    if not can_retry[state] then
+      program.misuse("--state takes failed, lost, pruned and done, with commas between, got %s", text.describe(state))
+    end
+    states[#states + 1] = state
+  end
+  local desk = desk_of(script, options)
+  print(("%s will be tried again by cqlua study run %s"):format(text.count(desk:look(true):retry(states), "trial"),
+    script))
+end
+
+function actions.merge(options, script)
+  local trials, parts, left_out = require("cq.study.shards").merge(desk_of(script, options), options["go-on"])
+  print(("%s of %s joined%s"):format(text.count(trials, "trial"), text.count(parts - left_out, "part"),
+    left_out > 0 and (", %d at work"):format(left_out) or ""))
+end
+
+function actions.stop(options, script)
+  local desk = desk_of(script, options)
+  local shards, host = require "cq.study.shards", require "cq.host"
+  local split = host.kind(desk.folder .. "/shards") ~= nil
+  if split then assert(io.open(shards.stop_path(desk), "w")):close() end
+  if not split or host.kind(desk:path()) then desk:look(true):set_flag("stop", "now") end
+  print "running trials will end, and no more are begun"
+end
+
+local names = { "run", "status", "show", "rerun", "plot", "export", "merge", "retry", "stop" }
+
+return {
+  summary = "runs a parameter study and shows what came of it: " .. table.concat(names, ", "),
+  arguments = "run|status|show|... script.lua",
+  runs_script = true,
+  options = {
+    jobs = is.integer { min = 1, max = 4096, default = 1,
+      help = "processes at a time; threads and memory are split between them" },
+    ["force-new"] = is.boolean { default = false, help = "run: begin anew; what is there is kept in earlier-1" },
+    ["go-on"] = is.boolean { default = false, help = "run: the script was changed, and what it gave before counts" },
+    state = is.string { optional = true, help = "retry: trials of these states, as failed,lost" },
+    shard = is.string { optional = true, help = "run: a part of the study, 1/4 to 4/4, into a file of its own" },
+    launch = is.one_of { "slurm", "ssh", optional = true,
+      help = "run: workers on other machines: slurm, or ssh HOST,HOST,..." },
+    workers = is.integer { min = 1, max = 1e6, optional = true,
+      help = "launch: how many workers, each on a part of the study" },
+    sbatch = is.string { optional = true,
+      help = "launch: more for sbatch, as --sbatch=\"--time=4:00:00 --partition=short\"" },
+    store = is.string { optional = true,
+      help = "a PostgreSQL server that keeps the study for many machines, postgresql://user@host/database" },
+    curves = is.boolean { default = false, help = "export: what trials reported, a line for each step" },
+    json = is.boolean { default = false, help = "status: as one JSON object" },
+    share = is.integer { min = 1, default = 1, help = "processes that share the memory; run sets it" },
+  },
+  run = function(options, words)
+    local action, script = table.remove(words, 1), table.remove(words, 1)
+    if not actions[action or ""] then
+      program.misuse("study needs what to do and a script, as cqlua study run s.lua; it knows %s%s",
+        table.concat(names, ", "), action and ", got " .. text.describe(action) .. text.suggestion(action, names) or "")
+    end
+    if not script then program.misuse("study %s needs the script that returns the study, got nothing", action) end
+    options.jobs, options.share = options.jobs or 1, options.share or 1
+    return actions[action](options, script, words)
+  end,
+}

@@ -1,0 +1,272 @@
+-- study: many runs of one function: sweeps, seeds, combinations, searches. A script returns it, and cqlua study runs
+-- it, one process for each trial, as many at a time as there are jobs; what was done is kept whatever happens.
+--
+--   return cq.Study {
+--     name = "stiffness", seed = 1, repeats = 5, minimize = "loss",
+--     space = {
+--       young = cq.Space.log(1e2, 1e5), rate = cq.Space.log(1e-4, 1e-2), net = cq.Space.choice { "mlp", "sines" },
+--     },
+--     sampler = "sobol", trials = 256, pruner = cq.Pruner.asha { step = 10, reduction = 3 },
+--     run = function(point, trial)
+--       local r = experiment(point, trial.seed)
+--       r:optimize { iterations = 100, after = trial.report }
+--       return { loss = r.best.loss }
+--     end,
+--   }
+--
+--   cqlua study run s.lua --jobs 8        the same command goes on where it was stopped
+--   cqlua study status s.lua              also plot, export, show N, retry --state failed,lost, stop, merge
+local is = require "cq.base.schema"
+local json = require "cq.base.json"
+local message = require "cq.base.message"
+local option = require "cq.option"
+local Pruner = require "cq.study.pruner"
+local samplers = require "cq.study.sampler"
+local space_of = require "cq.study.space"
+local text = require "cq.base.text"
+
+---@class cq.Study
+---@field name string           its folder is runs/<name> unless --out says another
+---@field seed integer
+---@field repeats integer       trials of each point
+---@field points integer        points to draw
+---@field sampler string
+---@field retries integer       attempts beyond the first of a trial whose process was ended
+---@field pruner cq.Pruner?
+---@field objectives { name: string, sign: integer }[]
+---@field space { name: string, parameter: cq.Parameter }[]
+local Study = { __name = "cq.Study" }
+Study.__index = Study
+
+---@internal
+---Set by cqlua study: the studies that a script makes are then no mistake.
+Study.under_command = false
+
+local names = is.any_of { is.string(), is.list(is.string(), { min = 1 }), optional = true }
+local spec = is.define("cq.Study", {
+  name = is.string(),
+  seed = is.integer { min = 0, max = 2 ^ 52, optional = true },
+  repeats = is.integer { min = 1, max = 1e6, default = 1 },
+  minimize = names, maximize = names,
+  space = is.table { optional = true },
+  vary = is.table { optional = true },
+  sampler = is.one_of { "grid", "random", "latin_hypercube", "sobol", "tpe", "cma_es", optional = true },
+  trials = is.integer { min = 1, max = 1e9, optional = true },
+  pruner = is.instance { "cq.Pruner", optional = true },
+  retries = is.integer { min = 0, max = 1000, default = 2 },
+  process = is.one_of { "trial", "job", default = "trial" },
+  run = is.callable(),
+})
+
+local function sorted_names(given, field)
+  local list = {}
+  for name in pairs(given) do
+    if type(name) ~= "string" then
+      is.fail("cq.Study: %s takes named parameters, got %s at position %s", field, text.describe(given[name]),
+        tostring(name))
+    end
+    list[#list + 1] = name
+  end
+  if #list == 0 then is.fail("cq.Study: %s is empty; it needs one parameter at least", field) end
+  table.sort(list)
+  return list
+end
+
+local function space_list(def)
+  if (def.space == nil) == (def.vary == nil) then
+    is.fail("cq.Study: give space (ranges that a sampler draws from) or vary (lists for a grid)%s",
+      def.space and ", not both" or "")
+  end
+  local out = {}
+  for d, name in ipairs(sorted_names(def.space or def.vary, def.space and "space" or "vary")) do
+    local given = (def.space or def.vary)[name]
+    if def.space and not text.is_instance(given, "cq.Parameter") then
+      is.fail("cq.Study: space.%s must be one of cq.Space, such as cq.Space.uniform(0, 1), got %s", name,
+        text.describe(given))
+    end
+    out[d] = { name = name, parameter = def.vary and space_of.varied(name, given) or given }
+  end
+  return out
+end
+
+local function objectives_of(def)
+  local out, seen = {}, {}
+  local function add(given, sign)
+    for _, name in ipairs(type(given) == "string" and { given } or given or {}) do
+      if seen[name] then is.fail("cq.Study: %s is named twice in minimize and maximize", name) end
+      if name:find "[,%c\"]" then
+        is.fail("cq.Study: an objective's name has no commas, quotes and line ends, got %s", text.describe(name))
+      end
+      seen[name], out[#out + 1] = true, { name = name, sign = sign }
+    end
+  end
+  add(def.minimize, 1)
+  add(def.maximize, -1)
+  if #out == 0 then add("loss", 1) end
+  return out
+end
+
+local function count_points(self, def)
+  if self.sampler ~= "grid" then
+    return def.trials or is.fail("cq.Study: trials is missing: how many points the sampler \"%s\" shall draw",
+      self.sampler)
+  end
+  local count = 1
+  for _, entry in ipairs(self.space) do
+    if entry.parameter.kind ~= "choice" then
+      is.fail("cq.Study: a grid needs a list for %s, got a range; use vary = { %s = { ... } }, or another sampler",
+        entry.name, entry.name)
+    end
+    count = count * #entry.parameter.values
+  end
+  if def.trials and def.trials ~= count then
+    is.fail("cq.Study: the grid has %s, trials says %d; leave trials out", text.count(count, "point"), def.trials)
+  end
+  return count
+end
+
+---@class cq.Study.def
+---@field name string                    letters, digits, - _ and .
+---@field run fun(point: table, trial: cq.Trial): table|number   what each trial does: it returns a table with a number
+---  for each objective, and whatever else shall be kept: numbers, and curves as lists of numbers. With one objective
+---  its number alone will do
+---@field space? table<string, cq.Parameter>      parameters of cq.Space by name; or vary
+---@field vary? table<string, any[]|cq.Tensor>    values by name, of which every combination is tried; or space
+---@field trials? integer                points that the sampler draws; of a grid it is known
+---@field repeats? integer               trials of each point, with seeds seed, seed + 1, ...
+---@field seed? integer                  of points and trials; --seed, or 1, unless given
+---@field minimize? string|string[]      names of what run returns; "loss" unless minimize or maximize is given
+---@field maximize? string|string[]      names of what run returns
+---@field sampler? "grid"|"random"|"latin_hypercube"|"sobol"|"tpe"|"cma_es"    "grid" for vary, else "sobol", unless
+---  given
+---@field pruner? cq.Pruner              ends trials that fall behind, by what they report
+---@field retries? integer               how often a trial is tried again whose process was killed
+---@field process? "trial"|"job"         a process for each trial; or one for each job, which goes on with the next
+---  trial: for trials of a few milliseconds
+
+---What a trial is told of itself.
+---@class cq.Trial
+---@field number integer        from 1
+---@field seed integer          of the study plus the replicate less 1; what --seed says within the trial
+---@field replicate integer     from 1 to repeats
+---@field folder string         what cq.Run and run:optimize write goes here
+---@field report fun(step: number, value: number|table<string, number>)   keeps a curve, and lets the pruner end the
+---  trial; it can stand for after in run:optimize
+
+---A study. Errors: an empty space, neither or both of space and vary, a sampler that does not fit.
+---@param fields cq.Study.def
+---@return cq.Study
+local function new(_, fields)
+  local def = spec(fields)
+  if not def.name:match "^[%w_][%w_.-]*$" then
+    is.fail("cq.Study: name is that of a folder: letters, digits, - _ and . , got %s", text.describe(def.name))
+  end
+  local self = setmetatable({
+    name = def.name, seed = def.seed or option.program.seed or 1, repeats = def.repeats, retries = def.retries,
+    pruner = def.pruner, run = def.run, process = def.process, space = space_list(def), objectives = objectives_of(def),
+    sampler = def.sampler or (def.vary and "grid" or "sobol"),
+  }, Study)
+  if def.vary and self.sampler ~= "grid" then is.fail("cq.Study: vary makes a grid; the sampler \"%s\" takes space",
+    self.sampler) end
+  self.points = count_points(self, def)
+  local check = samplers[self.sampler].check
+  if check then check(self) end
+  if option.program.check then self:check()
+  elseif not Study.under_command then
+    message.note_once("a study is run by: cqlua study run %s", require("cq.program").script or "script.lua")
+  end
+  return self
+end
+
+---@internal
+---Trials in all.
+function Study:count() return self.points * self.repeats end
+
+---@internal
+---Point and replicate of a trial.
+---@return integer k, integer replicate
+function Study:place(number)
+  local k = math.floor((number - 1) / self.repeats)
+  return k + 1, number - k * self.repeats
+end
+
+---@internal
+---Numbers of a point by the names of its parameters.
+---@param k integer
+---@param history? table       what adapting samplers look at
+---@return table<string, number>
+function Study:draw(k, history)
+  local units, out = samplers[self.sampler].units(self, k, history), {}
+  for d, entry in ipairs(self.space) do out[entry.name] = entry.parameter:at(units[d]) end
+  return out
+end
+
+---@internal
+---A point as run is given it.
+---@param numbers table<string, number>
+---@return table<string, any>
+function Study:point(numbers)
+  local out = {}
+  for _, entry in ipairs(self.space) do out[entry.name] = entry.parameter:value(numbers[entry.name]) end
+  return out
+end
+
+---@internal
+function Study:adapts() return samplers[self.sampler].adapts == true end
+
+---@internal
+---The last trial that can be drawn, by what is known.
+function Study:limit(history)
+  local limit = samplers[self.sampler].limit
+  return limit and limit(self, history) * self.repeats or math.huge
+end
+
+---@internal
+---What a store keeps to tell whether the study was changed; equal studies give equal parts.
+---@return table<string, any>
+function Study:definition()
+  local parameters, objectives = {}, {}
+  for d, entry in ipairs(self.space) do
+    parameters[d] = entry.parameter:description()
+    parameters[d].name = entry.name
+  end
+  for m, entry in ipairs(self.objectives) do objectives[m] = { name = entry.name, sign = entry.sign } end
+  return {
+    name = self.name, seed = self.seed, repeats = self.repeats, trials = self.points, sampler = self.sampler,
+      space = parameters,
+    objectives = objectives, pruner = self.pruner and self.pruner:description() or "none",
+  }
+end
+
+-- what the stored definition is called in an error, where its name says too little
+local called = { space = "space or vary", objectives = "minimize or maximize" }
+
+---@internal
+---What differs from a stored definition, as sentences; none where going on is the same study.
+---@param stored table<string, any>
+---@return string[]
+function Study:changes(stored)
+  local own, out = self:definition(), {}
+  for key, value in pairs(own) do
+    local was, is_now = json.encode(stored[key]), json.encode(value)
+    local grows = key == "trials" and not samplers[self.sampler].fixed and stored.trials <= value
+    if was ~= is_now and not grows then out[#out + 1] = ("%s was %s and is %s"):format(called[key] or key, was,
+      is_now) end
+  end
+  table.sort(out)
+  return out
+end
+
+---@internal
+---Under cqlua check: the first point is drawn, and tried with one iteration.
+function Study:check()
+  require("cq.study.trial").check(self, self:draw(1, { finished = {}, running = {}, by_number = {} }))
+  print(tostring(self))
+end
+
+function Study:__tostring()
+  return ("cq.Study %s: %s x %s, %s"):format(self.name, text.count(self.points, "point"),
+    text.count(self.repeats, "replicate"), self.sampler)
+end
+
+return setmetatable({ class = Study, Pruner = Pruner.class }, { __call = new })

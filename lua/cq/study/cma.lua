@@ -1,0 +1,190 @@
+-- cma: CMA-ES, the evolution strategy with a covariance matrix that adapts (Hansen, The CMA evolution strategy: a
+-- tutorial, arXiv 1604.00772, with its default constants). It works in the unit cube; points outside are drawn again.
+local Cma = {}
+Cma.__index = Cma
+
+local SIGMA = 0.3            -- first step size, of a cube of side 1
+local ATTEMPTS = 100         -- draws of a point outside of the cube, before it is moved to its side
+
+-- weights of the better half, and the rates of learning that follow from them
+local function constants(self)
+  local n, size = self.n, self.size
+  local half = math.floor(size / 2)
+  local weights, sum, squares = {}, 0, 0
+  for i = 1, half do
+    weights[i] = math.log((size + 1) / 2) - math.log(i)
+    sum = sum + weights[i]
+  end
+  for i = 1, half do
+    weights[i] = weights[i] / sum
+    squares = squares + weights[i] ^ 2
+  end
+  local mu = 1 / squares
+  self.weights, self.mu = weights, mu
+  self.c_sigma = (mu + 2) / (n + mu + 5)
+  self.d_sigma = 1 + 2 * math.max(0, math.sqrt((mu - 1) / (n + 1)) - 1) + self.c_sigma
+  self.c_c = (4 + mu / n) / (n + 4 + 2 * mu / n)
+  self.c_1 = 2 / ((n + 1.3) ^ 2 + mu)
+  self.c_mu = math.min(1 - self.c_1, 2 * (mu - 2 + 1 / mu) / ((n + 2) ^ 2 + mu))
+  self.chi = math.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n ^ 2))       -- the mean length of a standard normal vector
+end
+
+local function identity(n)
+  local out = {}
+  for i = 1, n do
+    out[i] = {}
+    for j = 1, n do out[i][j] = i == j and 1 or 0 end
+  end
+  return out
+end
+
+local function zeros(n)
+  local out = {}
+  for i = 1, n do out[i] = 0 end
+  return out
+end
+
+---@param n integer           dimensions
+---@param size? integer       points of a generation
+function Cma.new(n, size)
+  local self = setmetatable({ n = n, size = size or Cma.population(n), sigma = SIGMA, generation = 0 }, Cma)
+  self.mean, self.path_sigma, self.path_c = zeros(n), zeros(n), zeros(n)
+  for i = 1, n do self.mean[i] = 0.5 end
+  self.covariance, self.basis, self.axes = identity(n), identity(n), zeros(n)
+  for i = 1, n do self.axes[i] = 1 end
+  constants(self)
+  return self
+end
+
+---Points of a generation.
+---@return integer
+function Cma.population(n) return 4 + math.floor(3 * math.log(n)) end
+
+-- one rotation of Jacobi's method that makes a[p][q] zero; v collects the rotations
+local function rotate(a, v, p, q)
+  if a[p][q] == 0 then return end
+  local n = #a
+  local theta = (a[q][q] - a[p][p]) / (2 * a[p][q])
+  local t = (theta >= 0 and 1 or -1) / (math.abs(theta) + math.sqrt(theta ^ 2 + 1))
+  local c = 1 / math.sqrt(t ^ 2 + 1)
+  local s = t * c
+  for k = 1, n do
+    a[k][p], a[k][q] = c * a[k][p] - s * a[k][q], s * a[k][p] + c * a[k][q]
+  end
+  for k = 1, n do
+    a[p][k], a[q][k] = c * a[p][k] - s * a[q][k], s * a[p][k] + c * a[q][k]
+    v[k][p], v[k][q] = c * v[k][p] - s * v[k][q], s * v[k][p] + c * v[k][q]
+  end
+end
+
+-- C = B diag(axes^2) B^T
+local function decompose(self)
+  local n, a = self.n, {}
+  for i = 1, n do a[i] = { unpack(self.covariance[i]) } end
+  local v = identity(n)
+  for _ = 1, 50 do
+    local off, all = 0, 0
+    for i = 1, n do
+      for j = 1, n do
+        all = all + a[i][j] ^ 2
+        if i ~= j then off = off + a[i][j] ^ 2 end
+      end
+    end
+    if off <= 1e-28 * all then break end
+    for p = 1, n - 1 do
+      for q = p + 1, n do rotate(a, v, p, q) end
+    end
+  end
+  self.basis = v
+  for i = 1, n do self.axes[i] = math.sqrt(math.max(a[i][i], 1e-30)) end
+end
+
+local function draw(self, random)
+  local n, z, x = self.n, {}, {}
+  for i = 1, n do z[i] = self.axes[i] * random:normal() end
+  for i = 1, n do
+    local y = 0
+    for j = 1, n do y = y + self.basis[i][j] * z[j] end
+    x[i] = self.mean[i] + self.sigma * y
+  end
+  return x
+end
+
+---A point of this generation.
+---@param random table        a stream of its own for each point
+---@return number[]           in [0, 1)
+function Cma:ask(random)
+  local x
+  for _ = 1, ATTEMPTS do
+    x = draw(self, random)
+    local inside = true
+    for _, u in ipairs(x) do inside = inside and u >= 0 and u < 1 end
+    if inside then return x end
+  end
+  for i, u in ipairs(x) do x[i] = math.max(0, math.min(u, 1 - 2 ^ -53)) end
+  return x
+end
+
+-- p_sigma <- (1 - c) p_sigma + sqrt(c (2 - c) mu) C^-1/2 step; the step size follows its length
+local function adapt_sigma(self, step)
+  local n, c = self.n, self.c_sigma
+  local factor, length = math.sqrt(c * (2 - c) * self.mu), 0
+  local inner = {}
+  for j = 1, n do
+    local sum = 0
+    for i = 1, n do sum = sum + self.basis[i][j] * step[i] end
+    inner[j] = sum / self.axes[j]
+  end
+  for i = 1, n do
+    local sum = 0
+    for j = 1, n do sum = sum + self.basis[i][j] * inner[j] end
+    self.path_sigma[i] = (1 - c) * self.path_sigma[i] + factor * sum
+    length = length + self.path_sigma[i] ^ 2
+  end
+  length = math.sqrt(length)
+  self.sigma = math.min(self.sigma * math.exp(c / self.d_sigma * (length / self.chi - 1)), 1)
+  return length / math.sqrt(1 - (1 - c) ^ (2 * self.generation)) < (1.4 + 2 / (n + 1)) * self.chi
+end
+
+-- rank one from the path of the mean, rank mu from the steps of the better half
+local function adapt_covariance(self, steps, step, moves)
+  local n, c_c, c_1, c_mu = self.n, self.c_c, self.c_1, self.c_mu
+  local factor = moves and math.sqrt(c_c * (2 - c_c) * self.mu) or 0
+  for i = 1, n do self.path_c[i] = (1 - c_c) * self.path_c[i] + factor * step[i] end
+  local lost = moves and 0 or c_c * (2 - c_c)
+  for i = 1, n do
+    for j = 1, n do
+      local rank_mu = 0
+      for k, w in ipairs(self.weights) do rank_mu = rank_mu + w * steps[k][i] * steps[k][j] end
+      self.covariance[i][j] = (1 - c_1 - c_mu + c_1 * lost) * self.covariance[i][j]
+        + c_1 * self.path_c[i] * self.path_c[j] + c_mu * rank_mu
+    end
+  end
+end
+
+---Goes to the next generation.
+---@param points number[][]    of this one
+---@param values number[]      the less the better; infinite where a trial failed
+function Cma:tell(points, values)
+  local n, order = self.n, {}
+  for k = 1, #points do order[k] = k end
+  table.sort(order, function(a, b)
+    if values[a] == values[b] then return a < b end
+    return values[a] < values[b]
+  end)
+  local steps, step = {}, zeros(n)
+  for k, w in ipairs(self.weights) do
+    steps[k] = {}
+    for i = 1, n do
+      steps[k][i] = (points[order[k]][i] - self.mean[i]) / self.sigma
+      step[i] = step[i] + w * steps[k][i]
+    end
+  end
+  self.generation = self.generation + 1
+  for i = 1, n do self.mean[i] = self.mean[i] + self.sigma * step[i] end
+  local moves = adapt_sigma(self, step)
+  adapt_covariance(self, steps, step, moves)
+  decompose(self)
+end
+
+return Cma

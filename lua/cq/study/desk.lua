@@ -1,0 +1,167 @@
+-- desk: a study with its script, its folder and its store, as the commands of cqlua study use them.
+--
+--   runs/NAME/study.sqlite       the store
+--   runs/NAME/trials/000012/     of trial 12: trial.json, history.csv, output.txt, and what cq.Run writes
+--   runs/NAME/plots/*.png
+local filesystem = require "cq.study.filesystem"
+local host = require "cq.host"
+local is = require "cq.base.schema"
+local json = require "cq.base.json"
+local message = require "cq.base.message"
+local option = require "cq.option"
+local process = require "cq.study.process"
+local stores = require "cq.study.store"
+local text = require "cq.base.text"
+
+---@class cq.Desk
+---@field study cq.Study
+---@field script string       its path
+---@field folder string
+---@field store cq.Store?
+local Desk = { __name = "cq.Desk" }
+Desk.__index = Desk
+
+local desk = {}
+
+---Reads a script.
+---@param script string
+---@param address? string      of a server that keeps the store
+---@return cq.Desk
+function desk.open(script, address)
+  if address and not stores.is_server(address) then
+    require("cq.program").misuse("--store takes the address of a PostgreSQL server, postgresql://user@host/database, "
+      .. "got %s; a study on this machine has its file in --out", address)
+  end
+  local Study = require "cq.study"
+  Study.class.under_command = true
+  local study = require("cq.program").value_of_script(script)
+  if not text.is_instance(study, "cq.Study") then
+    is.fail("%s must return a cq.Study (return cq.Study { ... }), it returned %s", script,
+      study == nil and "nothing" or text.describe(study))
+  end
+  -- a slip in an option is told before the work; those that run alone asks for are not known yet
+  for _, sentence in ipairs(option.unused(true)) do message.warn("%s", sentence) end
+  return setmetatable({
+    study = study, script = script, folder = option.program.out or "runs/" .. study.name, address = address,
+  }, Desk)
+end
+
+---The hash of the script's text.
+---@return string
+function Desk:hash()
+  local file, problem = io.open(self.script, "rb")
+  if not file then is.fail("%s cannot be read: %s", self.script, tostring(problem)) end
+  local bytes = file:read "*a"
+  file:close()
+  return require("cq.run").hash(bytes)
+end
+
+---Where the store is: a file of the folder, or a server.
+---@return string
+function Desk:path() return self.address or self.folder .. "/study.sqlite" end
+
+-- whether there is one; that of a server shows when it is looked at
+local function is_there(self) return self.address ~= nil or host.kind(self:path()) ~= nil end
+
+-- on a server each study has tables of its own
+local function open_store(self, path, def)
+  def.schema = "cqlua_" .. self.study.name
+  return stores.open(path, def)
+end
+
+---Is the folder on a file system over a network, where a store has one user at a time?
+---@return boolean
+function Desk:is_networked() return filesystem.is_networked(self.folder) end
+
+---Opens what is there, to read it unless something is to be changed; an error where nothing is.
+---@param change? boolean
+---@return cq.Store
+function Desk:look(change)
+  local store = is_there(self)
+    and open_store(self, self:path(), change and { exclusive = self:is_networked() } or { read_only = true })
+  if not store or not store.base:has_table "rung" then
+    local parts = host.kind(self.folder .. "/shards") and ", or join its parts with cqlua study merge" or ""
+    is.fail("the study %s has not begun: there is no %s; begin it with cqlua study run %s%s", self.study.name,
+      self:path(), self.script, parts)
+  end
+  self.store = store
+  return self.store
+end
+
+-- what an earlier study has left is kept
+local function move_away(self, names)
+  local count = 1
+  while host.kind(("%s/earlier-%d"):format(self.folder, count)) do count = count + 1 end
+  local earlier = ("%s/earlier-%d"):format(self.folder, count)
+  local made, problem = host.make_folder(earlier)
+  for _, name in ipairs(names) do
+    local path = self.folder .. "/" .. name
+    if made and host.kind(path) then made, problem = os.rename(path, earlier .. "/" .. name) end
+  end
+  if not made then is.fail("the earlier study in %s cannot be moved away: %s", self.folder, tostring(problem)) end
+  message.note("the earlier study in %s is now in %s", self.folder, earlier)
+end
+
+local function refuse_workers(store)
+  for _, row in ipairs(store.base:rows [[SELECT worker, max(beat) AS beat FROM trial WHERE state = 'running'
+    GROUP BY worker]]) do
+    if not process.is_gone(row.worker) and row.beat > process.now() - stores.LOST then
+      is.fail("the study is at work (process %s): stop it first with cqlua study stop", row.worker)
+    end
+  end
+end
+
+-- is the stored study this one? An error says what differs
+local function compare(self, stored, go_on)
+  local study = self.study
+  local changes = study:changes(stored)
+  if #changes > 0 then
+    is.fail("the study %s in %s was begun otherwise: %s. --force-new begins anew and keeps what is there in earlier-1; "
+      .. "or give this one another name", study.name, self.folder, table.concat(changes, "; "))
+  end
+  if go_on then return end
+  local said = "%s since the study %s began. --go-on lets what is there count too, --force-new begins anew"
+  if stored.script ~= self:hash() then is.fail(said, self.script .. " was changed", study.name) end
+  local was, is_now = json.encode(stored.options), json.encode(option.given())
+  if was == is_now then return end
+  is.fail(said, ("the options of %s were changed from %s to %s"):format(self.script, was, is_now), study.name)
+end
+
+---@class cq.Desk.begin.def
+---@field force_new? boolean     what is there is moved away
+---@field go_on? boolean         the script was changed, and what it gave before counts
+---@field path? string           of the store
+---@field exclusive? boolean     nobody else uses it
+---@field keep? fun(number: integer): boolean   which trials it holds
+---@field patience? number       [s] that another user of it is waited for
+
+---Opens the store, makes it if there is none, and holds the study to what it was begun with.
+---@param def cq.Desk.begin.def
+---@return cq.Store
+function Desk:begin(def)
+  local made, problem = host.make_folder(self.folder)
+  if not made then
+    is.fail("the folder %s cannot be made: %s; choose another with --out", self.folder, tostring(problem))
+  end
+  local path = def.path or self:path()
+  if not (def.exclusive or self.address) then filesystem.check(self.folder) end
+  if def.force_new and is_there(self) then
+    local old = open_store(self, path, { exclusive = def.exclusive })
+    refuse_workers(old)
+    if self.address then message.note("its tables are now in the schema %s", old.base:move_away()) end
+    old:close()
+    move_away(self, def.path and { path:sub(#self.folder + 2) }
+      or { "study.sqlite", "study.sqlite-wal", "study.sqlite-shm", "shards", "trials", "plots", "processes.log" })
+  end
+  local store = open_store(self, path, { create = true, exclusive = def.exclusive, patience = def.patience })
+  local stored = store:definition()
+  if stored then compare(self, stored, def.go_on) end
+  local parts = self.study:definition()
+  parts.script, parts.options = self:hash(), option.given()
+  store:define(parts)
+  store:fill(self.study:count(), def.keep)
+  self.store = store
+  return store
+end
+
+return desk

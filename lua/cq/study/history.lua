@@ -1,0 +1,82 @@
+-- history: what adapting samplers know of a study: points that have ended, by the mean of their replicates, and points
+-- at work. It follows the store and never reads a trial twice.
+local History = {}
+History.__index = History
+
+---@param study cq.Study
+---@param store cq.Store
+function History.new(study, store)
+  return setmetatable({ study = study, store = store, serial = 0, rows = {}, finished = {}, by_number = {},
+    running = {} }, History)
+end
+
+local function coordinates(study, point)
+  local x = {}
+  for d, entry in ipairs(study.space) do x[d] = entry.parameter:unit(point[entry.name]) end
+  return x
+end
+
+-- of all replicates: done where one is, and its values the means of those
+local function summary(study, k, rows)
+  local entry, done = { number = k, state = "failed" }, 0
+  entry.values = {}
+  for m = 1, #study.objectives do entry.values[m] = 0 end
+  for _, row in pairs(rows) do
+    entry.x = entry.x or row.point and coordinates(study, row.point)
+    if row.state == "done" then
+      done = done + 1
+      for m, objective in ipairs(study.objectives) do
+        entry.values[m] = entry.values[m] + objective.sign * row.result[objective.name]
+      end
+    elseif row.state == "pruned" and entry.state == "failed" then
+      entry.state, entry.step, entry.value = "pruned", row.step or 0, row.value or math.huge
+    end
+  end
+  if done > 0 then entry.state = "done" end
+  for m = 1, #entry.values do entry.values[m] = entry.values[m] / math.max(done, 1) end
+  return entry
+end
+
+function History:add(row)
+  local study = self.study
+  local k = study:place(row.number)
+  local rows = self.rows[k] or {}
+  self.rows[k], rows[row.number] = rows, row
+  local count = 0
+  for _ in pairs(rows) do count = count + 1 end
+  if count < study.repeats or self.by_number[k] then return end
+  local entry = summary(study, k, rows)
+  if not entry.x then return end
+  self.by_number[k], self.finished[#self.finished + 1] = entry, entry
+end
+
+---Reads what is new.
+function History:refresh()
+  for _, row in ipairs(self.store:ended(self.serial)) do
+    self.serial = row.serial
+    self:add(row)
+  end
+  self.running = {}
+  local seen = {}
+  for _, row in ipairs(self.store:trials "state = 'running' AND point IS NOT NULL") do
+    local k = self.study:place(row.number)
+    if not seen[k] and not self.by_number[k] then
+      seen[k], self.running[#self.running + 1] = true, coordinates(self.study, row.point)
+    end
+  end
+end
+
+---The point of a trial, as the store keeps it: that of another replicate, or a new one.
+---@param number integer
+---@return string
+function History:point(number)
+  local json = require "cq.base.json"
+  local k, replicate = self.study:place(number)
+  local first = number - replicate + 1
+  local known = self.study.repeats > 1 and self.store.base:value(
+    "SELECT point FROM trial WHERE number BETWEEN ? AND ? AND point IS NOT NULL LIMIT 1", first,
+      first + self.study.repeats - 1)
+  return known or json.encode(self.study:draw(k, self))
+end
+
+return History

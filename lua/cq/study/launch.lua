@@ -1,0 +1,139 @@
+-- launch: puts workers of a study on other machines, each on a part of it in a file of its own (--shard). Slurm gets an
+-- array of long workers, never a job for each trial; hosts that ssh reaches are given theirs by GNU parallel. All of
+-- them see the study's folder under the same path.
+local engine = require "cq.base.engine"
+local ffi = require "ffi"
+local host = require "cq.host"
+local is = require "cq.base.schema"
+local option = require "cq.option"
+local text = require "cq.base.text"
+
+local launch = {}
+
+local function quote(word)
+  return word:match "^[%w_./=:,+@%%-]+$" and word or "'" .. word:gsub("'", "'\\''") .. "'"
+end
+
+local function absolute(path)
+  if path:sub(1, 1) == "/" then return path end
+  local pipe = assert(io.popen "pwd -P")
+  local here = pipe:read "*l"
+  pipe:close()
+  return here .. "/" .. path
+end
+
+local function output_of(command)
+  local pipe = io.popen(command .. " 2>&1")
+  local said = pipe and pipe:read "*a" or ""
+  if pipe then pipe:close() end
+  return said
+end
+
+local function is_there(program) return output_of("command -v " .. program) ~= "" end
+
+-- what a worker's command line is; shard is a piece of shell
+local function command_of(desk, options, shard)
+  local words = { quote(host.executable), "study run", quote(desk.script), "--shard " .. shard }
+  words[#words + 1] = ("--jobs %d --out %s"):format(options.jobs, quote(desk.folder))
+  for _, name in ipairs { "device", "precision", "simd", "seed" } do
+    local value = option.program[name]
+    local chosen = value ~= nil and not (name == "simd" and value == "auto")
+    if chosen then words[#words + 1] = ("--%s %s"):format(name, value) end
+  end
+  if option.program.quiet then words[#words + 1] = "--quiet" end
+  if option.program.threads > 0 then words[#words + 1] = "--threads " .. option.program.threads end
+  for name, value in pairs(option.given()) do
+    words[#words + 1] = value == true and "--" .. name or ("--%s=%s"):format(name, quote(value))
+  end
+  return table.concat(words, " ")
+end
+
+local function write(path, content)
+  engine.check(engine.C.cq_file_replace(path, ffi.cast("const void *", content), #content))
+end
+
+local function make_folder(desk)
+  local folder = absolute(desk.folder) .. "/launch"
+  local made, problem = host.make_folder(folder)
+  if not made then is.fail("the folder %s cannot be made: %s", folder, tostring(problem)) end
+  return folder
+end
+
+-- ---- Slurm ----------------------------------------------------------------------------------------------------------
+
+local SLURM_DEFAULT = 1001       -- MaxArraySize where a site says nothing; the largest index is one less
+
+-- the array's job script: tasks 1 to count work on the parts first + 1 to first + count
+local function job_script(desk, options, first, count)
+  local cores = option.program.threads > 0 and option.program.threads or options.jobs
+  local lines = {
+    "#!/bin/sh", "#SBATCH --job-name=" .. desk.study.name, ("#SBATCH --array=1-%d"):format(count),
+    "#SBATCH --ntasks=1", "#SBATCH --cpus-per-task=" .. cores,
+    ("#SBATCH --output=%s/launch/%%A-%%a.log"):format(absolute(desk.folder)),
+  }
+  for word in (options.sbatch or ""):gmatch "%S+" do lines[#lines + 1] = "#SBATCH " .. word end
+  lines[#lines + 1] = "cd " .. quote(absolute ".":gsub("/%.$", "")) .. " || exit 1"
+  local shard = ("$((SLURM_ARRAY_TASK_ID + %d))/%d"):format(first, options.workers)
+  lines[#lines + 1] = "exec " .. command_of(desk, options, shard)
+  return table.concat(lines, "\n") .. "\n"
+end
+
+local function array_limit()
+  local size = tonumber(output_of("scontrol show config"):match "MaxArraySize%s*=%s*(%d+)")
+  return math.max(1, (size or SLURM_DEFAULT) - 1)
+end
+
+---Writes and submits arrays of workers; arrays over the site's limit are cut.
+---@param desk cq.Desk
+---@param options { workers: integer, jobs: integer, sbatch: string? }
+---@return string[] lines       what was submitted
+function launch.slurm(desk, options)
+  local folder, limit = make_folder(desk), array_limit()
+  local paths, lines, first = {}, {}, 0
+  while first < options.workers do
+    local count = math.min(limit, options.workers - first)
+    paths[#paths + 1] = ("%s/slurm-%d.sh"):format(folder, #paths + 1)
+    write(paths[#paths], job_script(desk, options, first, count))
+    first = first + count
+  end
+  if not is_there "sbatch" then
+    is.fail("no scheduler is at hand: sbatch was not found. What would be submitted is in %s; submit it where Slurm "
+      .. "is, or work here with cqlua study run %s --jobs N", text.join(paths), desk.script)
+  end
+  for _, path in ipairs(paths) do
+    local said = output_of("sbatch --parsable " .. quote(path))
+    local job = said:match "^(%d+)"
+    if not job then is.fail("sbatch refused %s: %s", path, (said:gsub("%s+$", ""))) end
+    lines[#lines + 1] = ("submitted job %s: %s"):format(job, path)
+  end
+  return lines
+end
+
+-- ---- ssh ------------------------------------------------------------------------------------------------------------
+
+---Runs workers on hosts, and waits for them.
+---@param desk cq.Desk
+---@param options { workers: integer?, jobs: integer }
+---@param hosts string          as GNU parallel takes them: "a,b,user@c"; ":" is this machine
+---@return integer failed        workers that ended with an error
+function launch.ssh(desk, options, hosts)
+  local count = 0
+  for _ in hosts:gmatch "[^,]+" do count = count + 1 end
+  options.workers = options.workers or count
+  if not is_there "parallel" then
+    is.fail("GNU parallel was not found, which starts workers over ssh: install the package parallel, or start one "
+      .. "on each host by hand: cqlua study run %s --shard 1/%d, 2/%d, ...", desk.script, options.workers,
+      options.workers)
+  end
+  local folder = make_folder(desk)
+  local shards = {}
+  for shard = 1, options.workers do shards[shard] = tostring(shard) end
+  -- a worker for each host at a time; --wd: in this folder there
+  local here, worker = absolute ".":gsub("/%.$", ""), command_of(desk, options, "{}/" .. options.workers)
+  local command = ("parallel --will-cite --jobs 1 --sshlogin %s --wd %s --joblog %s %s ::: %s"):format(quote(hosts),
+    quote(here), quote(folder .. "/ssh.log"), quote(worker), table.concat(shards, " "))
+  write(folder .. "/ssh.sh", "#!/bin/sh\n" .. command .. "\n")
+  return os.execute("sh " .. quote(folder .. "/ssh.sh"))
+end
+
+return launch

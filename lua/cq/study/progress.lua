@@ -1,0 +1,134 @@
+-- progress: how far a study has come: on a terminal a table that is drawn over itself, in a log lines now and then.
+local host = require "cq.host"
+local json = require "cq.base.json"
+local message = require "cq.base.message"
+local option = require "cq.option"
+local process = require "cq.study.process"
+local duration = require("cq.run.progress").duration
+
+local Progress = { __name = "cq.StudyProgress" }
+Progress.__index = Progress
+
+local REDRAW, REPEAT = 0.5, 10       -- [s] between two pictures of the table, and two lines of a log
+local ROWS = 16                      -- running trials that the table shows
+local BAR = 20                       -- [columns]
+
+local progress = {}
+
+---@param study cq.Study
+---@param store cq.Store
+---@param total integer       trials in this store
+function progress.new(study, store, total)
+  return setmetatable({
+    study = study, store = store, total = total, began = process.now(), made = 0, drawn = 0, lines = 0,
+    columns = not option.program.quiet and host.terminal(2) or nil,
+  }, Progress)
+end
+
+---A point as one line: "net mlp  young 1.2e+03".
+---@param study cq.Study
+---@param point table<string, number>
+---@return string
+function progress.point(study, point)
+  local words = {}
+  for k, entry in ipairs(study.space) do
+    local x = point[entry.name]
+    words[k] = ("%s %s"):format(entry.name, x and entry.parameter:label(x) or "-")
+  end
+  return table.concat(words, "  ")
+end
+
+---What is known of the best point, in words; nil before any trial is done.
+---@return string?
+function progress.best(study, store)
+  local best = store:best(study.repeats)
+  if not best then return nil end
+  local first = study.objectives[1]
+  local of = study.repeats > 1 and ("point %d, mean of %d"):format(best.k, best.count)
+    or ("trial %d"):format(best.number)
+  return ("best %s %.6g (%s)"):format(first.name, best.value * first.sign, of), best
+end
+
+local states = { "running", "failed", "pruned", "lost" }
+
+---How many trials are in which state: "12/256  done 10  running 2".
+function progress.counts(counts, total)
+  local ended = counts.done + counts.failed + counts.pruned + counts.lost
+  local words = { ("%d/%d"):format(ended, total), ("done %d"):format(counts.done) }
+  for _, state in ipairs(states) do
+    if counts[state] > 0 then words[#words + 1] = ("%s %d"):format(state, counts[state]) end
+  end
+  return table.concat(words, "  "), ended
+end
+
+function Progress:head()
+  local counts = self.store:counts()
+  local line, ended = progress.counts(counts, self.total)
+  local words = { line, (progress.best(self.study, self.store)) }
+  local elapsed, left = process.now() - self.began, counts.waiting + counts.running
+  if self.made > 0 then
+    local rate = self.made / elapsed
+    words[#words + 1] = rate >= 1 and ("%.1f/s"):format(rate) or ("%.1f s each"):format(1 / rate)
+    words[#words + 1] = left > 0 and "left " .. duration(left / rate) or "took " .. duration(elapsed)
+  end
+  return table.concat(words, "  "), ended / math.max(self.total, 1)
+end
+
+---A trial has ended.
+function Progress:ended(claimed, ended)
+  self.made = self.made + 1
+  if ended.state == "failed" then
+    message.note("trial %d failed: %s", claimed.number, ended.problem)
+  end
+end
+
+-- what stands on the terminal is wiped, so that other lines can be written
+function Progress:clear()
+  message.wipe = nil
+  if self.lines == 0 then return end
+  io.stderr:write(("\27[%dA\r\27[J"):format(self.lines))
+  self.lines = 0
+end
+
+local function table_rows(self, children)
+  local rows, now = {}, process.now()
+  for _, child in ipairs(children) do
+    if child.claimed and #rows < ROWS then
+      local last = child.last
+      rows[#rows + 1] = ("%8d  %7s  %-8s  %-12s  %s"):format(child.claimed.number, duration(now - child.began),
+        last.step and ("step %g"):format(last.step) or "", last.value and ("%.6g"):format(last.value) or "",
+        progress.point(self.study, json.decode(child.claimed.point)))
+    end
+  end
+  return rows
+end
+
+---@param children cq.Child[]
+function Progress:update(children)
+  if option.program.quiet then return end
+  local now = process.now()
+  if now - self.drawn < (self.columns and REDRAW or REPEAT) then return end
+  self.drawn = now
+  local head, share = self:head()
+  if not self.columns then
+    io.stderr:write(head, "\n")
+    return
+  end
+  local full = math.floor(BAR * share + 0.5)
+  local lines = table_rows(self, children)
+  table.insert(lines, 1, ("[%s%s] %s"):format(("="):rep(full), (" "):rep(BAR - full), head))
+  self:clear()
+  for _, line in ipairs(lines) do io.stderr:write(line:sub(1, self.columns - 1), "\n") end
+  io.stderr:flush()
+  self.lines = #lines
+  message.wipe = function() self:clear() end
+end
+
+---The last word.
+function Progress:close()
+  if option.program.quiet then return end
+  self:clear()
+  io.stderr:write((self:head()), "\n")
+end
+
+return progress

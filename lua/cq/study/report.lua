@@ -1,0 +1,243 @@
+-- report: what came of a study, as text: status, one trial, a table.
+local json = require "cq.base.json"
+local host = require "cq.host"
+local is = require "cq.base.schema"
+local process = require "cq.study.process"
+local progress = require "cq.study.progress"
+local text = require "cq.base.text"
+local duration = require("cq.run.progress").duration
+
+local report = {}
+
+-- ---- status --------------------------------------------------------------------------------------------------------
+
+local function workers(store)
+  local out, now = {}, process.now()
+  for _, row in ipairs(store.base:rows [[SELECT worker, count(*) AS trials, max(beat) AS beat FROM trial
+    WHERE state = 'running' GROUP BY worker]]) do
+    local where, pid = row.worker:match "^([^/]*)/[^/]*/(%d+)/"
+    out[#out + 1] = ("process %s on %s: %s, last heard of %s ago%s"):format(pid or "?", where or "?",
+      text.count(row.trials, "trial"),
+      duration(now - row.beat), process.is_gone(row.worker) and ", it is gone; run takes up what it had" or "")
+  end
+  return out
+end
+
+-- points that nothing dominates, of several objectives
+local function front(study, store)
+  local tpe, list = require "cq.study.tpe", {}
+  for _, row in ipairs(store:trials "state = 'done'") do
+    local values = {}
+    for m, objective in ipairs(study.objectives) do values[m] = objective.sign * row.result[objective.name] end
+    list[#list + 1] = { number = row.number, values = values, row = row }
+  end
+  local out, rank = {}, tpe.fronts(list)
+  for _, entry in ipairs(list) do
+    if rank[entry] == 1 then out[#out + 1] = entry.row end
+  end
+  return out
+end
+report.front = front
+
+local function print_best(study, store)
+  if #study.objectives == 1 then
+    local line, best = progress.best(study, store)
+    if not line then return end
+    print(line)
+    print("  " .. progress.point(study, store:trial(best.number).point))
+    return
+  end
+  local rows = front(study, store)
+  print(("%s that no other is better than in everything:"):format(text.count(#rows, "trial")))
+  for k, row in ipairs(rows) do
+    if k > 12 then print(("  and %d more"):format(#rows - 12)) break end
+    local words = {}
+    for m, objective in ipairs(study.objectives) do words[m] = ("%s %.6g"):format(objective.name,
+      row.result[objective.name]) end
+    print(("  %6d  %s  %s"):format(row.number, table.concat(words, "  "), progress.point(study, row.point)))
+  end
+end
+
+-- all parts as a table, and their sum
+local function print_parts(desk, states)
+  local study, now, sum, best = desk.study, process.now(), {}, nil
+  local first = study.objectives[1]
+  print(("%-9s %9s %8s %7s %7s %6s  %-14s %s"):format("part", "trials", "done", "failed", "pruned", "lost", "best "
+    .. first.name, "last heard of"))
+  local function line(name, counts, value, heard)
+    local all = 0
+    for _, count in pairs(counts) do all = all + count end
+    print(("%-9s %9d %8d %7d %7d %6d  %-14s %s"):format(name, all, counts.done, counts.failed, counts.pruned,
+      counts.lost,
+      value and ("%.6g"):format(value * first.sign) or "-", heard))
+  end
+  for _, state in ipairs(states) do
+    local value = state.best and state.best.value
+    for name, count in pairs(state.counts) do sum[name] = (sum[name] or 0) + count end
+    if value and (not best or value < best) then best = value end
+    local left = state.counts.waiting + state.counts.running
+    line(("%d/%d"):format(state.part, state.of), state.counts, value, left == 0 and "all done"
+      or duration(now - state.told) .. " ago" .. (state.over and ", stopped" or ""))
+  end
+  line("all", sum, best, ("%d of %d trials, %d of %d parts"):format(sum.done + sum.failed + sum.pruned + sum.lost,
+    study:count(), #states, states[1].of))
+end
+
+---Prints how far a study has come.
+---@param desk cq.Desk
+---@param as_json? boolean
+function report.status(desk, as_json)
+  local study, states = desk.study, require("cq.study.shards").states(desk)
+  if #states > 0 and not as_json then
+    print(("%s in %s"):format(tostring(study), desk.folder))
+    print_parts(desk, states)
+    if not host.kind(desk:path()) then return end
+    io.write "joined so far: "
+  end
+  local store = desk:look()
+  local counts = store:counts()
+  if as_json then
+    local best = store:best(study.repeats)
+    local object = { study = study.name, trials = study:count(), best = best and best.value * study.objectives[1].sign,
+      point = best and best.k }
+    for state, count in pairs(counts) do object[state] = count end
+    print(json.encode(object, { "study", "trials" }))
+    return
+  end
+  if #states == 0 then print(("%s in %s"):format(tostring(study), desk.folder)) end
+  print(progress.counts(counts, study:count()) .. (counts.waiting > 0 and ("  waiting %d"):format(counts.waiting)
+    or ""))
+  print_best(study, store)
+  for _, line in ipairs(workers(store)) do print(line) end
+  for _, row in ipairs(store:trials [[number IN (SELECT number FROM trial WHERE state IN ('failed', 'lost')
+    ORDER BY number LIMIT 5)]]) do
+    print(("trial %d %s: %s"):format(row.number, row.state, row.problem))
+  end
+end
+
+-- ---- one trial -----------------------------------------------------------------------------------------------------
+
+local function folder_of(desk, number) return ("%s/trials/%06d"):format(desk.folder, number) end
+
+local function quote(word) return word:match "^[%w_./=:,+-]+$" and word or "'" .. word:gsub("'", "'\\''") .. "'" end
+
+---Prints all that is known of a trial.
+---@param desk cq.Desk
+function report.show(desk, number)
+  local study, store = desk.study, desk:look()
+  local row = store:trial(number)
+  local k, replicate = study:place(number)
+  print(("trial %d: %s%s"):format(number, row.state, row.problem and ", " .. row.problem or ""))
+  print(("point %d, replicate %d, seed %d%s"):format(k, replicate, study.seed + replicate - 1,
+    row.attempts > 1 and (", attempt %d"):format(row.attempts) or ""))
+  if row.point then print("  " .. progress.point(study, row.point)) end
+  local names = {}
+  for name in pairs(row.result or {}) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do print(("  %s = %s"):format(name, text.number(row.result[name]))) end
+  for name, curve in pairs(store:curves(number)) do
+    print(("  %s: %s, at step %g %.6g"):format(name, text.count(#curve.x, "step"), curve.x[#curve.x],
+      curve.y[#curve.y]))
+  end
+  if row.ended and row.began then print("took " .. duration(row.ended - row.began)) end
+  if host.kind(folder_of(desk, number)) then print("folder " .. folder_of(desk, number)) end
+  if row.point or not study:adapts() then
+    local out = require("cq.option").program.out
+    print(("alone: cqlua study rerun %s %d%s%s"):format(quote(desk.script), number,
+      out and " --out " .. quote(out) or "", desk.address and " --store " .. quote(store.path) or ""))
+  end
+end
+
+---Tries a trial once more, outside of the study.
+---@param desk cq.Desk
+---@return integer? code
+function report.rerun(desk, number)
+  local study, store = desk.study, desk:look()
+  local row = store:trial(number)
+  local k, replicate = study:place(number)
+  if not row.point and study:adapts() then is.fail("trial %d has no point yet: the sampler draws it when the trial "
+    .. "begins", number) end
+  local job = {
+    number = number, attempts = row.attempts, point = row.point or study:draw(k), replicate = replicate,
+      script = desk:hash(),
+    seed = study.seed + replicate - 1, folder = ("%s/rerun/%06d"):format(desk.folder, number), began = process.now(),
+  }
+  store:close()
+  local state, result = require("cq.study.trial").alone(study, job)
+  if state == "failed" then
+    print(("trial %d failed: %s"):format(number, result))
+    return 1
+  end
+  print(("trial %d: %s%s; its folder is %s"):format(number, state, result and " " .. json.encode(result) or "",
+    job.folder))
+end
+
+-- ---- tables --------------------------------------------------------------------------------------------------------
+
+local function cell(value)
+  if value == nil then return "" end
+  if type(value) == "number" then return text.exact(value) end
+  value = tostring(value)
+  return value:find '[,"\n]' and '"' .. value:gsub('"', '""'):gsub("\n", " ") .. '"' or value
+end
+
+local function print_line(cells, count)
+  for k = 1, count do cells[k] = cell(cells[k]) end
+  print(table.concat(cells, ",", 1, count))
+end
+
+-- names of all that trials returned, objectives first
+local function result_names(study, rows)
+  local names, seen = {}, {}
+  for _, objective in ipairs(study.objectives) do names[#names + 1], seen[objective.name] = objective.name, true end
+  local others = {}
+  for _, row in ipairs(rows) do
+    for name in pairs(row.result or {}) do
+      if not seen[name] then seen[name], others[#others + 1] = true, name end
+    end
+  end
+  table.sort(others)
+  for _, name in ipairs(others) do names[#names + 1] = name end
+  return names
+end
+
+local function export_curves(store)
+  print "trial,name,step,value"
+  for _, row in ipairs(store.base:rows "SELECT trial, name, step, value FROM report ORDER BY trial, name, step") do
+    print_line({ row.trial, row.name, row.step, row.value }, 4)
+  end
+end
+
+---Prints a CSV: a line for each trial, or of each reported value.
+---@param desk cq.Desk
+---@param curves? boolean
+function report.export(desk, curves)
+  local study, store = desk.study, desk:look()
+  if curves then return export_curves(store) end
+  local rows = store:trials()
+  local results = result_names(study, rows)
+  local head = { "trial", "point", "replicate", "seed", "state" }
+  for _, entry in ipairs(study.space) do head[#head + 1] = entry.name end
+  for _, name in ipairs(results) do head[#head + 1] = name end
+  for _, name in ipairs { "step", "attempts", "seconds", "problem" } do head[#head + 1] = name end
+  local count = #head
+  print_line(head, count)
+  for _, row in ipairs(rows) do
+    local k, replicate = study:place(row.number)
+    local cells, at = { row.number, k, replicate, study.seed + replicate - 1, row.state }, 5
+    for _, entry in ipairs(study.space) do
+      local x, choice = row.point and row.point[entry.name], entry.parameter.kind == "choice"
+      at = at + 1
+      cells[at] = x and choice and entry.parameter:label(x) or x
+    end
+    for _, name in ipairs(results) do
+      at = at + 1
+      cells[at] = row.result and row.result[name]
+    end
+    cells[at + 1], cells[at + 2], cells[at + 3], cells[at + 4] = row.step, row.attempts,
+      row.ended and row.began and row.ended - row.began or nil, row.problem
+    print_line(cells, count)
+  end
+end
+
+return report

@@ -1,0 +1,324 @@
+-- runner: works on a study with some processes at a time. Many may do so on one store: each claims trials, starts a
+-- process for each, keeps what the processes say and beats for them. The runner alone writes to the store.
+local engine = require "cq.base.engine"
+local History = require "cq.study.history"
+local json = require "cq.base.json"
+local message = require "cq.base.message"
+local option = require "cq.option"
+local process = require "cq.study.process"
+local Progress = require "cq.study.progress"
+
+local C = engine.C
+
+---@class cq.Runner
+---@field study cq.Study
+---@field store cq.Store
+local Runner = { __name = "cq.Runner" }
+Runner.__index = Runner
+
+local BEAT = 5               -- [s] between two beats
+local FLUSH = 1              -- [s] that reports wait to be written together
+local LOOK = 0.25            -- [s] between two looks at the store while there is nothing to claim
+local GRACE = 3              -- [s] that processes have to end when they are asked to
+
+---@class cq.Runner.def
+---@field study cq.Study
+---@field store cq.Store
+---@field folder string         of the study
+---@field total? integer        trials in the store, all of the study unless given
+---@field jobs integer          processes at a time
+---@field words string[]        what a child's command line is
+---@field threads integer       of a child
+---@field script string?        the hash of the script
+---@field tell? fun(last: boolean?): boolean?   called often, to tell others how far it is; true: stop
+
+---@param def cq.Runner.def
+---@return cq.Runner
+local function new(def)
+  local self = setmetatable(def, Runner)
+  self.worker, self.children, self.busy = process.name(), {}, 0
+  self.history = def.study:adapts() and History.new(def.study, def.store) or nil
+  self.beat_at, self.flush_at, self.reconnects = 0, 0, def.store.base.reconnects
+  self.progress = Progress.new(def.study, def.store, def.total or def.study:count())
+  return self
+end
+
+-- ---- claims --------------------------------------------------------------------------------------------------------
+
+-- point and claim are one transaction: two replicates of a point cannot be drawn apart
+local function claim(self)
+  local store, now = self.store, process.now()
+  return store.base:transaction(function()
+    local limit = math.huge
+    if self.history then
+      store.base:turn()
+      self.history:refresh()
+      limit = self.study:limit(self.history)
+    end
+    local claimed = store:claim(self.worker, limit, now)
+    if not claimed then return nil end
+    local point = claimed.point
+    if not point then
+      local k = self.study:place(claimed.number)
+      point = self.history and self.history:point(claimed.number) or json.encode(self.study:draw(k))
+    end
+    store:begin(claimed, point)
+    claimed.point = point
+    return claimed
+  end)
+end
+
+local function job_of(self, claimed)
+  local _, replicate = self.study:place(claimed.number)
+  return {
+    number = claimed.number, attempts = claimed.attempts, point = json.decode(claimed.point), replicate = replicate,
+    seed = self.study.seed + replicate - 1, folder = self:trial_folder(claimed.number), script = self.script,
+    began = process.now(),
+  }
+end
+
+---@param number integer
+---@return string
+function Runner:trial_folder(number) return ("%s/trials/%06d"):format(self.folder, number) end
+
+local function idle_child(self)
+  for _, child in ipairs(self.children) do
+    if not child.claimed and not child.leaving then return child end
+  end
+  local child = process.start(self.words, self.threads, self.folder .. "/processes.log")
+  self.children[#self.children + 1] = child
+  return child
+end
+
+-- claims as long as there are jobs free; false when nothing could be claimed
+local function start_trials(self)
+  while self.busy < self.jobs do
+    if not self.waiting and process.now() < (self.look_at or 0) then return end
+    local claimed = claim(self)
+    self.waiting, self.look_at = claimed ~= nil, process.now() + LOOK
+    if not claimed then return end
+    local child = idle_child(self)
+    child.claimed, child.reports, child.last = claimed, {}, {}
+    child.began = process.now()
+    self.busy = self.busy + 1
+    child:send(json.encode(job_of(self, claimed)))
+  end
+end
+
+-- ---- what children say ---------------------------------------------------------------------------------------------
+
+-- within a transaction, which may begin again: what is written is forgotten after it
+local function flush(self, child)
+  if #child.reports > 0 then self.store:report(child.claimed, self.worker, child.reports) end
+end
+
+local function finish(self, child, ended)
+  local claimed = child.claimed
+  ended.step = child.last.step
+  local taken = self.store.base:transaction(function()
+    flush(self, child)
+    return self.store:finish(claimed, self.worker, ended, process.now())
+  end)
+  child.claimed, child.reports, self.busy, self.waiting = nil, {}, self.busy - 1, true
+  if child.leaving then child:dismiss() end
+  if taken then self.progress:ended(claimed, ended)
+  else message.note("trial %d: another process has it now; what came of this attempt was dropped", claimed.number) end
+end
+
+-- a trial whose process ended without a word, by a signal that came from outside or by a fault of its own
+local by_hand = { [1] = true, [2] = true, [9] = true, [15] = true }
+local function mourn(self, child, code, signal)
+  local claimed = child.claimed
+  if (signal and by_hand[signal]) or code == 0 then
+    local problem = ("its process was ended%s"):format(signal == 9 and " by signal 9 (too little memory, or by hand)"
+      or signal and " by signal " .. signal or "")
+    local changed = self.store.base:transaction(function()
+      flush(self, child)
+      return self.store:lose(claimed, self.worker, self.study.retries, problem, process.now())
+    end)
+    child.claimed, self.busy, self.waiting = nil, self.busy - 1, true
+    if changed > 0 then message.note("trial %d: %s", claimed.number, problem) end
+    return
+  end
+  local problem = signal and ("its process crashed with signal %d"):format(signal)
+    or ("its process ended with code %d"):format(code)
+  local printed = self:trial_folder(claimed.number) .. "/output.txt"
+  finish(self, child, {
+    state = "failed", problem = ("%s; what it printed is in %s or in processes.log"):format(problem, printed),
+  })
+end
+
+local hear = {}
+
+function hear.report(_, child, rest)
+  local name, step, value = rest:match "^([^\t]*)\t([^\t]*)\t([^\t]*)$"
+  step, value = tonumber(step), tonumber(value)
+  child.reports[#child.reports + 1] = { name, step, value }
+  child.last.step = step
+  if name == child.objective then child.last.value = value end
+end
+
+function hear.ask(self, child, rest)
+  local step, value = rest:match "^([^\t]*)\t([^\t]*)$"
+  step, value = tonumber(step), tonumber(value)
+  local others = self.store:compare(child.claimed.number, step, value)
+  child:send(self.study.pruner:ends(value, others) and "end" or "go")
+end
+
+-- the process of a trial has ended, and it has said before what came of it, or never will
+function hear.ended(self, child, rest)
+  local number, code, signal = rest:match "^(%d+)\t(%-?%d+)\t(%d+)$"
+  code, signal = tonumber(code), tonumber(signal)
+  if child.claimed.number ~= tonumber(number) then return end
+  mourn(self, child, code >= 0 and code or nil, signal > 0 and signal or nil)
+end
+
+function hear.last(_, child) child.leaving = true end
+
+local function first_value(self, numbers)
+  local first = self.study.objectives[1]
+  return numbers[first.name] and numbers[first.name] * first.sign
+end
+
+function hear.done(self, child, rest)
+  local result = json.decode(rest)
+  finish(self, child, { state = "done", result = result, value = first_value(self, result) })
+end
+
+function hear.pruned(self, child)
+  local value = child.last.value
+  finish(self, child, { state = "pruned", value = value and value * self.study.objectives[1].sign })
+end
+
+function hear.failed(self, child, rest)
+  finish(self, child, { state = "failed", problem = json.decode(rest).problem })
+end
+
+local function remove(self, child)
+  for k, other in ipairs(self.children) do
+    if other == child then table.remove(self.children, k) end
+  end
+end
+
+local function listen(self, child)
+  local lines, ended = child:receive()
+  child.objective = self.study.objectives[1].name
+  for _, line in ipairs(lines) do
+    local word, rest = line:match "^(%l+)\t?(.*)$"
+    if child.claimed and hear[word] then hear[word](self, child, rest) end
+  end
+  if not ended then return end
+  remove(self, child)
+  local code, signal = child:wait()
+  if child.claimed then mourn(self, child, code, signal) end
+end
+
+-- ---- from time to time ---------------------------------------------------------------------------------------------
+
+local function tick(self)
+  local now = process.now()
+  if self.store.base.reconnects ~= self.reconnects then
+    local known = {}
+    for _, child in ipairs(self.children) do
+      if child.claimed then known[child.claimed.number] = true end
+    end
+    self.store:give_back_unknown(self.worker, known)
+    self.reconnects = self.store.base.reconnects
+  end
+  if now - self.flush_at >= FLUSH then
+    self.flush_at = now
+    self.store.base:transaction(function()
+      for _, child in ipairs(self.children) do
+        if child.claimed then flush(self, child) end
+      end
+    end)
+    for _, child in ipairs(self.children) do child.reports = {} end
+    self.stopping = self.stopping or self.store:flag "stop" ~= nil
+  end
+  if now - self.beat_at >= BEAT then
+    self.beat_at = now
+    self.store:beat(self.worker, now)
+    local found = self.store:reap(self.study.retries, now, process.is_gone)
+    if found > 0 then self.waiting = true end
+  end
+  self.progress:update(self.children)
+  if self.tell and self.tell() then self.stopping = true end
+end
+
+-- nothing at work, and nothing that this worker or another could still do
+local function is_over(self)
+  if self.busy > 0 then return false end
+  if self.stopping then return true end
+  if self.waiting then return false end
+  return self.store:counts().waiting == 0
+end
+
+-- ends the processes; trials that were running wait again, as if they had not begun
+local function end_children(self)
+  for _, child in ipairs(self.children) do
+    child:dismiss()                      -- one that has nothing to do ends by itself
+    if child.claimed then child:signal(process.SIGTERM) end
+  end
+  local until_then = process.now() + GRACE
+  while #self.children > 0 do
+    local left = until_then - process.now()
+    if left <= 0 then
+      for _, child in ipairs(self.children) do child:signal(process.SIGKILL) end
+    end
+    for _, child in ipairs(process.poll(self.children, math.max(left, 0.05))) do
+      local _, ended = child:receive()
+      if ended then
+        remove(self, child)
+        child:wait()
+        if child.claimed then self.store:give_back(child.claimed.number, child.claimed.attempts, self.worker) end
+      end
+    end
+  end
+end
+
+local function work(self)
+  self.waiting = true
+  while C.cq_interrupted() == 0 do
+    tick(self)
+    if not self.stopping then start_trials(self) end
+    if is_over(self) then return self.stopping and "stopped" or "finished" end
+    local wait = self.busy < self.jobs and not self.stopping and LOOK or 2 * LOOK
+    for _, child in ipairs(process.poll(self.children, wait)) do listen(self, child) end
+  end
+  return "interrupted"
+end
+
+---Works until nothing is left to do.
+---@return "finished"|"stopped"|"interrupted"
+function Runner:run()
+  local fine, outcome = pcall(work, self)
+  local ended, problem = pcall(end_children, self)
+  self.progress:close()
+  if self.tell and ended then self.tell(true) end
+  if not fine then error(outcome, 0) end
+  if not ended then error(problem, 0) end
+  return outcome
+end
+
+---What a child's command line says: the script and its options, and the program's, with threads and memory split.
+---@param script string
+---@param jobs integer
+---@return string[] words, integer threads
+local function command_line(script, jobs)
+  local host = require "cq.host"
+  local words = { "study", "work", script, "--quiet" }
+  for name, value in pairs(option.given()) do
+    words[#words + 1] = value == true and "--" .. name or ("--%s=%s"):format(name, value)
+  end
+  for _, name in ipairs { "device", "precision", "simd", "seed" } do
+    local value = option.program[name]
+    if value ~= nil then words[#words + 1] = ("--%s=%s"):format(name, value) end
+  end
+  local cores = option.program.threads > 0 and option.program.threads or host.processors()
+  local threads = math.max(1, math.floor(cores / jobs))
+  words[#words + 1] = ("--threads=%d"):format(threads)
+  words[#words + 1] = ("--share=%d"):format(jobs)
+  return words, threads
+end
+
+return { new = new, command_line = command_line, class = Runner }

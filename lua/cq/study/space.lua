@@ -1,0 +1,179 @@
+-- space: what a study varies. A parameter maps a coordinate u in [0, 1) to a number, and a number to what run is given.
+--
+--   space = {
+--     young = cq.Space.log(1e2, 1e5), damping = cq.Space.uniform(0, 2), layers = cq.Space.integer(1, 4),
+--     net = cq.Space.choice { "mlp", "sines" },
+--   }
+--
+-- What samplers draw and stores keep is a number for each parameter: the value itself, or the place of a choice in its
+-- list.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+
+---A parameter of a study, from cq.Space.
+---@class cq.Parameter
+---@field kind "uniform"|"log"|"integer"|"choice"
+---@field min number?           of a range
+---@field max number?           of a range
+---@field log boolean?          of a range: it is drawn by its logarithm
+---@field values any[]?         of a choice
+local Parameter = { __name = "cq.Parameter" }
+Parameter.__index = Parameter
+
+-- integers are drawn from a range that gives the ends as much room as the others
+local function ends(self)
+  local pad = self.kind == "integer" and 0.5 or 0
+  local low, high = self.min - pad, self.max + pad
+  if self.log then return math.log(low), math.log(high) end
+  return low, high
+end
+
+---@internal
+---The number at a coordinate.
+---@param u number      in [0, 1)
+---@return number
+function Parameter:at(u)
+  if self.kind == "choice" then return math.min(math.floor(u * #self.values), #self.values - 1) + 1 end
+  local low, high = ends(self)
+  local x = low + u * (high - low)
+  if self.log then x = math.exp(x) end
+  if self.kind == "integer" then x = math.floor(x + 0.5) end
+  return math.max(self.min, math.min(self.max, x))
+end
+
+---@internal
+---The coordinate of a number: of an integer or a choice, the middle of its share.
+---@param x number
+---@return number
+function Parameter:unit(x)
+  if self.kind == "choice" then return (x - 0.5) / #self.values end
+  local low, high = ends(self)
+  return ((self.log and math.log(x) or x) - low) / (high - low)
+end
+
+---@internal
+---What the user's run is given for a number.
+function Parameter:value(x)
+  if self.kind == "choice" then return self.values[x] end
+  return x
+end
+
+-- a choice as it stands in tables and plots
+local function word(value)
+  if type(value) == "number" then return text.number(value) end
+  if type(value) == "table" and not getmetatable(value) and text.is_list(value) then
+    local parts = {}
+    for i, part in ipairs(value) do parts[i] = word(part) end
+    return table.concat(parts, " ")
+  end
+  local meta = type(value) == "table" and getmetatable(value)
+  if type(value) == "string" or type(value) == "boolean" or type(meta) == "table"
+    and meta.__tostring then return tostring(value) end
+  return text.describe(value)      -- an address would be another one in every process
+end
+
+---@internal
+---A number of this parameter for people.
+---@return string
+function Parameter:label(x)
+  if self.kind == "choice" then return word(self.values[x]) end
+  return ("%.4g"):format(x)
+end
+
+---@internal
+---Has it an order that a plot can show as a number? Those of a list of numbers do.
+---@return boolean
+function Parameter:is_numeric()
+  if self.kind ~= "choice" then return true end
+  for _, value in ipairs(self.values) do
+    if type(value) ~= "number" then return false end
+  end
+  return true
+end
+
+---@internal
+---What the store keeps of it, to tell whether it was changed, and for tables that are made without the script.
+---@return table
+function Parameter:description()
+  local out = { kind = self.kind, min = self.min, max = self.max, log = self.log or nil }
+  if self.values then
+    out.numeric, out.values = self:is_numeric(), {}
+    for i, value in ipairs(self.values) do out.values[i] = out.numeric and value or word(value) end
+  end
+  return out
+end
+
+function Parameter:__tostring()
+  if self.kind == "choice" then return ("one of %s"):format(table.concat(self:description().values, ", ")) end
+  return ("%s to %s%s%s"):format(text.number(self.min), text.number(self.max), self.kind == "integer" and ", whole"
+    or "",
+    self.log and ", logarithmic" or "")
+end
+
+---@class cq.SpaceModule
+local space = { class = Parameter }
+
+local function range(name, kind, min, max, log)
+  is.argument(name, "min", is.number(), min)
+  is.argument(name, "max", is.number(), max)
+  if not (min < max) then is.fail("%s: min must be below max, got %s and %s", name, text.number(min),
+    text.number(max)) end
+  if log and min <= 0 then
+    is.fail("%s: a logarithmic range lies above 0, got %s to %s", name, text.number(min), text.number(max))
+  end
+  return setmetatable({ kind = kind, min = min, max = max, log = log or nil }, Parameter)
+end
+
+---A number between two others, all equally likely.
+---@param min number
+---@param max number
+---@return cq.Parameter
+function space.uniform(min, max) return range("cq.Space.uniform", "uniform", min, max) end
+
+---A number between two others by its logarithm: each power of ten is as likely as any other.
+---@param min number      above 0
+---@param max number
+---@return cq.Parameter
+function space.log(min, max) return range("cq.Space.log", "log", min, max, true) end
+
+---@class cq.Space.integer.def
+---@field log? boolean     drawn by its logarithm; min is then 1 at least
+
+local integer_spec = is.define("cq.Space.integer", { log = is.boolean { default = false } })
+
+---A whole number, both ends included.
+---@param min integer
+---@param max integer
+---@param opts? cq.Space.integer.def
+---@return cq.Parameter
+function space.integer(min, max, opts)
+  opts = integer_spec(opts or {})
+  is.argument("cq.Space.integer", "min", is.integer(), min)
+  is.argument("cq.Space.integer", "max", is.integer(), max)
+  return range("cq.Space.integer", "integer", min, max, opts.log)
+end
+
+---One of a list. A list of numbers has an order that plots show.
+---@param values any[]     at least one: numbers, strings, true and false, tables, functions
+---@return cq.Parameter
+function space.choice(values)
+  if type(values) ~= "table" or getmetatable(values) or not text.is_list(values) or #values == 0 then
+    is.fail("cq.Space.choice: takes a list of at least one value, got %s", text.describe(values))
+  end
+  return setmetatable({ kind = "choice", values = { unpack(values) } }, Parameter)
+end
+
+---@internal
+---A parameter of a grid: a list, or a tensor of rank 1.
+---@param name string
+---@param given any
+---@return cq.Parameter
+function space.varied(name, given)
+  if text.is_instance(given, "cq.Tensor") and given.rank == 1 then given = given:totable() end
+  if type(given) ~= "table" or getmetatable(given) or not text.is_list(given) or #given == 0 then
+    is.fail("cq.Study: vary.%s must be a list of values or a tensor of rank 1, got %s", name, text.describe(given))
+  end
+  return space.choice(given)
+end
+
+return space

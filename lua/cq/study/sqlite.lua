@@ -1,0 +1,218 @@
+-- sqlite: SQL on a file, by the system's libsqlite3, which is loaded when a study asks for it.
+--
+--   local base = sqlite.open("study.sqlite")
+--   base:run("UPDATE trial SET state = ? WHERE number = ?", "done", 3)       --> rows that were changed
+-- base:rows("SELECT number, state FROM trial WHERE number > ?", 5)          --> { { number = 6, state = "done" }, ... }
+--   base:transaction(function() ... end)                                      all of it or nothing
+local ffi = require "ffi"
+local is = require "cq.base.schema"
+
+ffi.cdef [[
+typedef struct sqlite3 sqlite3;
+typedef struct sqlite3_stmt sqlite3_stmt;
+const char *sqlite3_libversion(void);
+int sqlite3_libversion_number(void);
+int sqlite3_open_v2(const char *path, sqlite3 **out, int flags, const char *vfs);
+int sqlite3_close_v2(sqlite3 *base);
+int sqlite3_busy_timeout(sqlite3 *base, int milliseconds);
+const char *sqlite3_errmsg(sqlite3 *base);
+int sqlite3_prepare_v2(sqlite3 *base, const char *sql, int bytes, sqlite3_stmt **out, const char **tail);
+int sqlite3_step(sqlite3_stmt *statement);
+int sqlite3_reset(sqlite3_stmt *statement);
+int sqlite3_finalize(sqlite3_stmt *statement);
+int sqlite3_bind_double(sqlite3_stmt *statement, int index, double value);
+int sqlite3_bind_int64(sqlite3_stmt *statement, int index, int64_t value);
+int sqlite3_bind_text(sqlite3_stmt *statement, int index, const char *value, int bytes, void *keep);
+int sqlite3_bind_null(sqlite3_stmt *statement, int index);
+int sqlite3_column_count(sqlite3_stmt *statement);
+int sqlite3_column_type(sqlite3_stmt *statement, int column);
+const char *sqlite3_column_name(sqlite3_stmt *statement, int column);
+double sqlite3_column_double(sqlite3_stmt *statement, int column);
+int64_t sqlite3_column_int64(sqlite3_stmt *statement, int column);
+const char *sqlite3_column_text(sqlite3_stmt *statement, int column);
+int sqlite3_column_bytes(sqlite3_stmt *statement, int column);
+int sqlite3_changes(sqlite3 *base);
+]]
+
+local OK, BUSY, LOCKED, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB, ROW, DONE = 0, 5, 6, 8, 10, 11, 13, 14, 26,
+  100, 101
+local READ_ONLY, READ_WRITE, CREATE = 1, 2, 4
+local INTEGER, FLOAT, NULL = 1, 2, 5
+local WHOLE = 2 ^ 53
+local RETURNING = 3035000            -- the version that knows UPDATE ... RETURNING
+local TRANSIENT = ffi.cast("void *", -1)
+local PATIENCE = 60                  -- [s] that a write waits for those of other processes
+
+---@class cq.Sqlite
+---@field path string
+local Sqlite = { __name = "cq.Sqlite", skip_locked = "", reconnects = 0 }
+Sqlite.__index = Sqlite
+
+local sqlite = {}
+
+local library
+
+local function load_library()
+  if library then return library end
+  local found, problem = pcall(ffi.load, "libsqlite3.so.0")
+  if not found then
+    is.fail("a study on this machine is kept by SQLite, and libsqlite3.so.0 cannot be loaded (%s); install the package "
+      .. "libsqlite3-0", tostring(problem))
+  end
+  if problem.sqlite3_libversion_number() < RETURNING then
+    is.fail("a study needs SQLite 3.35 or later; libsqlite3.so.0 here is %s", ffi.string(problem.sqlite3_libversion()))
+  end
+  library = problem
+  return library
+end
+
+local advice = {
+  [BUSY] = "it was locked by another program for %d s; end that program, or wait, and start again",
+  [LOCKED] = "it was locked by another program for %d s; end that program, or wait, and start again",
+  [READONLY] = "it cannot be written; look at its rights, or choose another place with --out",
+  [IOERR] = "it cannot be read or written; the disk may be full or broken. What was stored before is kept",
+  [CORRUPT] = "it is damaged; restore a copy, or begin anew with --force-new",
+  [FULL] = "the disk is full; what was stored before is kept. Make room and start again",
+  [CANTOPEN] = "it cannot be opened; look at its folder and its rights",
+  [NOTADB] = "it is no SQLite file; choose another place with --out",
+}
+
+-- the sentence of a failed call; extended codes hold the plain one in their last byte
+local function fail(self, code)
+  local said = ffi.string(library.sqlite3_errmsg(self.handle))
+  local known = advice[code % 256]
+  is.fail("the study's file %s: %s (SQLite: %s)", self.path, known and known:format(self.patience)
+    or "SQLite refused a statement", said)
+end
+
+---@class cq.Sqlite.def
+---@field create? boolean        make the file if it is missing
+---@field read_only? boolean
+---@field exclusive? boolean     no other process will use it: no file beside it is needed, which suits any disk
+---@field patience? number       [s] that a write waits for others
+
+---@param path string
+---@param def? cq.Sqlite.def
+---@return cq.Sqlite
+function sqlite.open(path, def)
+  def = def or {}
+  local C = load_library()
+  local out = ffi.new "sqlite3 *[1]"
+  local flags = def.read_only and READ_ONLY or READ_WRITE + (def.create and CREATE or 0)
+  local code = C.sqlite3_open_v2(path, out, flags, nil)
+  local self = setmetatable({ path = path, handle = out[0], statements = {}, patience = def.patience or PATIENCE },
+    Sqlite)
+  if code ~= OK then fail(self, code) end
+  C.sqlite3_busy_timeout(self.handle, self.patience * 1000)
+  if def.exclusive then self:rows "PRAGMA locking_mode = EXCLUSIVE" end
+  if not def.read_only then
+    self:rows(def.exclusive and "PRAGMA journal_mode = TRUNCATE" or "PRAGMA journal_mode = WAL")
+    self:rows "PRAGMA synchronous = NORMAL"
+  end
+  return self
+end
+
+function Sqlite:statement(sql)
+  local known = self.statements[sql]
+  if known then return known end
+  local out = ffi.new "sqlite3_stmt *[1]"
+  local code = library.sqlite3_prepare_v2(self.handle, sql, #sql, out, nil)
+  if code ~= OK then fail(self, code) end
+  self.statements[sql] = out[0]
+  return out[0]
+end
+
+local function bind(statement, index, value)
+  local kind = type(value)
+  if value == nil then return library.sqlite3_bind_null(statement, index) end
+  if kind == "string" then return library.sqlite3_bind_text(statement, index, value, #value, TRANSIENT) end
+  if value % 1 == 0 and math.abs(value) <= WHOLE then return library.sqlite3_bind_int64(statement, index, value) end
+  return library.sqlite3_bind_double(statement, index, value)
+end
+
+local function column(statement, k)
+  local kind = library.sqlite3_column_type(statement, k)
+  if kind == NULL then return nil end
+  if kind == INTEGER then return tonumber(library.sqlite3_column_int64(statement, k)) end
+  if kind == FLOAT then return library.sqlite3_column_double(statement, k) end
+  return ffi.string(library.sqlite3_column_text(statement, k), library.sqlite3_column_bytes(statement, k))
+end
+
+-- steps through a statement; each(names, count, statement) for every row
+local function each_row(self, sql, each, ...)
+  local statement = self:statement(sql)
+  for k = 1, select("#", ...) do bind(statement, k, (select(k, ...))) end
+  local count, names = library.sqlite3_column_count(statement), {}
+  for k = 0, count - 1 do names[k] = ffi.string(library.sqlite3_column_name(statement, k)) end
+  local code = library.sqlite3_step(statement)
+  while code == ROW do
+    if each then each(names, count, statement) end
+    code = library.sqlite3_step(statement)
+  end
+  library.sqlite3_reset(statement)
+  if code ~= DONE then fail(self, code) end
+end
+
+---Runs a statement; how many rows it changed.
+---@param sql string     with a ? for each value
+---@param ... any        numbers, strings, nil
+---@return integer
+function Sqlite:run(sql, ...)
+  each_row(self, sql, nil, ...)
+  return library.sqlite3_changes(self.handle)
+end
+
+---All rows that a statement gives, as tables by the names of the columns.
+---@return table[]
+function Sqlite:rows(sql, ...)
+  local out = {}
+  each_row(self, sql, function(names, count, statement)
+    local row = {}
+    for k = 0, count - 1 do row[names[k]] = column(statement, k) end
+    out[#out + 1] = row
+  end, ...)
+  return out
+end
+
+---The first column of the first row, or nil.
+function Sqlite:value(sql, ...)
+  local value
+  each_row(self, sql, function(_, _, statement)
+    if value == nil then value = column(statement, 0) end
+  end, ...)
+  return value
+end
+
+---Does what f does, all of it or nothing; one within another is part of it.
+---@param f fun(): any
+---@return any
+function Sqlite:transaction(f)
+  if self.inside then return f() end
+  self:run "BEGIN IMMEDIATE"
+  self.inside = true
+  local fine, result = pcall(f)
+  self.inside = false
+  if fine then fine, result = pcall(function()
+    self:run "COMMIT"
+    return result
+  end) end
+  if not fine then
+    pcall(self.run, self, "ROLLBACK")
+    error(result, 0)
+  end
+  return result
+end
+
+---A transaction has the whole file for itself.
+function Sqlite:turn() end
+
+function Sqlite:has_table(name) return self:value("SELECT 1 FROM sqlite_master WHERE name = ?", name) ~= nil end
+
+function Sqlite:close()
+  if not self.handle then return end
+  for _, statement in pairs(self.statements) do library.sqlite3_finalize(statement) end
+  library.sqlite3_close_v2(self.handle)
+  self.handle, self.statements = nil, {}
+end
+
+return sqlite

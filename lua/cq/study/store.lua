@@ -1,0 +1,333 @@
+-- store: what is known of a study, in one SQLite file, or on a PostgreSQL server, that any number of processes share.
+--
+--   study    one row for each part of the definition, as JSON: what the study was begun with
+--   trial    one row for each trial
+--   report   what trials have reported: a value by name and step
+--   rung     values at the steps where a pruner compares
+--
+-- A trial is waiting -> running -> done, failed, pruned or lost. Whoever makes it running by one UPDATE ... RETURNING
+-- has it, as its attempt number n; a result is taken from nobody else. A worker beats for what it runs; what has no
+-- beat for LOST seconds, or whose process is gone from this machine, waits again, or is lost when it was tried too
+-- often.
+local json = require "cq.base.json"
+local is = require "cq.base.schema"
+local sqlite = require "cq.study.sqlite"
+
+---@class cq.Store
+---@field path string
+local Store = { __name = "cq.Store" }
+Store.__index = Store
+
+local LOST = 60              -- [s] without a beat
+
+local tables = {
+  "CREATE TABLE IF NOT EXISTS study (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+  [[CREATE TABLE IF NOT EXISTS trial (number INTEGER PRIMARY KEY, state TEXT NOT NULL DEFAULT 'waiting',
+    point TEXT, attempts INTEGER NOT NULL DEFAULT 0, worker TEXT, began DOUBLE PRECISION,
+    beat DOUBLE PRECISION, ended DOUBLE PRECISION, result TEXT, problem TEXT, step DOUBLE PRECISION,
+    value DOUBLE PRECISION, serial INTEGER)]],
+  "CREATE INDEX IF NOT EXISTS trial_state ON trial (state, number)",
+  "CREATE INDEX IF NOT EXISTS trial_serial ON trial (serial)",
+  [[CREATE TABLE IF NOT EXISTS report (trial INTEGER, name TEXT, step DOUBLE PRECISION, value DOUBLE PRECISION,
+    PRIMARY KEY (trial, name, step))]],
+  [[CREATE TABLE IF NOT EXISTS rung (step DOUBLE PRECISION, trial INTEGER, value DOUBLE PRECISION,
+    PRIMARY KEY (step, trial))]],
+}
+
+local store = { LOST = LOST }
+
+---Is this the address of a server, and not the path of a file?
+---@param path string
+---@return boolean
+function store.is_server(path) return path:find "^postgres%a*://" ~= nil end
+
+---@class cq.Store.def: cq.Sqlite.def
+---@field schema? string        of the study on a server
+
+---@param path string           of a file, or the address of a server
+---@param def? cq.Store.def
+---@return cq.Store
+function store.open(path, def)
+  local driver = store.is_server(path) and require "cq.study.postgres" or sqlite
+  local self = setmetatable({ base = driver.open(path, def) }, Store)
+  self.path = self.base.path
+  if not (def and def.read_only) and not self.base:has_table "rung" then
+    self.base:transaction(function()
+      self.base:turn()
+      for _, sql in ipairs(tables) do self.base:run(sql) end
+    end)
+  end
+  return self
+end
+
+function Store:close() self.base:close() end
+
+-- ---- the definition ------------------------------------------------------------------------------------------------
+
+---Parts of the definition as they are stored; nil before there is one.
+---@return table<string, any>?
+function Store:definition()
+  local out
+  for _, row in ipairs(self.base:rows "SELECT key, value FROM study WHERE key LIKE 'def.%'") do
+    out = out or {}
+    out[row.key:sub(5)] = json.decode(row.value)
+  end
+  return out
+end
+
+---Keeps a definition.
+---@param parts table<string, any>
+function Store:define(parts)
+  self.base:transaction(function()
+    for key, value in pairs(parts) do
+      self.base:run("INSERT INTO study (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = "
+        .. "excluded.value",
+        "def." .. key, json.encode(value))
+    end
+  end)
+end
+
+---A word that workers look for: "stop".
+function Store:flag(key) return self.base:value("SELECT value FROM study WHERE key = ?", key) end
+
+function Store:set_flag(key, value)
+  if value == nil then return self.base:run("DELETE FROM study WHERE key = ?", key) end
+  self.base:run("INSERT INTO study (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+    key, value)
+end
+
+-- ---- trials --------------------------------------------------------------------------------------------------------
+
+local add_trial = "INSERT INTO trial (number) VALUES (?) ON CONFLICT (number) DO NOTHING"
+
+---Adds the trials that are missing; keep(number) says which are this store's.
+---@param count integer
+---@param keep? fun(number: integer): boolean
+function Store:fill(count, keep)
+  self.base:transaction(function()
+    local first = (self.base:value "SELECT max(number) FROM trial" or 0) + 1
+    for number = first, count do
+      if not keep or keep(number) then self.base:run(add_trial, number) end
+    end
+  end)
+end
+
+local LARGEST = 2 ^ 31 - 1
+local take = [[UPDATE trial SET state = 'running', worker = ?1, began = ?3, beat = ?3, attempts = attempts + 1,
+  ended = NULL, result = NULL, problem = NULL, step = NULL, value = NULL, serial = NULL
+  WHERE number = (SELECT number FROM trial WHERE state = 'waiting' AND number <= ?2 ORDER BY number LIMIT 1%s)
+  RETURNING number, attempts, point]]
+
+---Takes the first waiting trial, if one is waiting.
+---@param worker string
+---@param limit integer      no trial beyond this one
+---@param now number         [s]
+---@return { number: integer, attempts: integer, point: string? }?
+function Store:claim(worker, limit, now)
+  limit = math.min(limit, LARGEST)
+  return self.base:rows((take):format(self.base.skip_locked), worker, limit, now)[1]
+end
+
+---Keeps the point of a claimed trial, and forgets what an earlier attempt has reported.
+function Store:begin(claimed, point)
+  if claimed.point ~= point then self.base:run("UPDATE trial SET point = ? WHERE number = ?", point, claimed.number) end
+  if claimed.attempts > 1 then
+    self.base:run("DELETE FROM report WHERE trial = ?", claimed.number)
+    self.base:run("DELETE FROM rung WHERE trial = ?", claimed.number)
+  end
+end
+
+local keep_report = [[INSERT INTO report (trial, name, step, value) VALUES (?, ?, ?, ?)
+  ON CONFLICT (trial, name, step) DO UPDATE SET value = excluded.value]]
+local keep_rung = [[INSERT INTO rung (step, trial, value) VALUES (?, ?, ?)
+  ON CONFLICT (step, trial) DO UPDATE SET value = excluded.value]]
+
+-- is this attempt still the worker's?
+local mine = "number = ? AND attempts = ? AND worker = ? AND state = 'running'"
+
+---Gives a trial back as if it had not been claimed.
+function Store:give_back(number, attempts, worker)
+  return self.base:run("UPDATE trial SET state = 'waiting', worker = NULL, attempts = attempts - 1 WHERE " .. mine,
+    number, attempts, worker) > 0
+end
+
+---Gives back what a worker has claimed without knowing it: the answer came too late, with the connection lost before.
+---@param worker string
+---@param known table<integer, any>     numbers that it works on
+function Store:give_back_unknown(worker, known)
+  for _, row in ipairs(self.base:rows("SELECT number, attempts FROM trial WHERE state = 'running' AND worker = ?",
+    worker)) do
+    if not known[row.number] then self:give_back(row.number, row.attempts, worker) end
+  end
+end
+
+---Keeps reported values, as long as the attempt is this worker's.
+---@param rows { [1]: string, [2]: number, [3]: number }[]     name, step, value
+function Store:report(claimed, worker, rows)
+  if not self.base:value("SELECT 1 FROM trial WHERE " .. mine, claimed.number, claimed.attempts, worker) then return end
+  for _, row in ipairs(rows) do
+    self.base:run(keep_report, claimed.number, row[1], row[2], row[3])
+  end
+end
+
+---Keeps a value at a rung; the values of the others there.
+---@return number[]
+function Store:compare(number, step, value)
+  local others = {}
+  for _, row in ipairs(self.base:rows("SELECT value FROM rung WHERE step = ? AND trial <> ?", step, number)) do
+    others[#others + 1] = row.value
+  end
+  self.base:run(keep_rung, step, number, value)
+  return others
+end
+
+-- serial numbers follow the order in which trials end
+local function finish(self, claimed, worker, ended, now)
+  local changed = self.base:run([[UPDATE trial SET state = ?, result = ?, problem = ?, step = ?, value = ?, ended = ?,
+    serial = (SELECT coalesce(max(serial), 0) + 1 FROM trial) WHERE ]] .. mine, ended.state,
+    ended.result and json.encode(ended.result), ended.problem, ended.step, ended.value, now, claimed.number,
+    claimed.attempts, worker)
+  if changed > 0 or self.base.reconnects == 0 then return changed > 0 end
+  -- with the connection the answer may have been lost, and not what was to be done
+  return self.base:value("SELECT 1 FROM trial WHERE number = ? AND attempts = ? AND worker = ? AND state = ?",
+    claimed.number, claimed.attempts, worker, ended.state) ~= nil
+end
+
+---@class cq.Store.end
+---@field state "done"|"failed"|"pruned"
+---@field result? table<string, number>
+---@field problem? string
+---@field step? number         of the last report
+---@field value? number        of the first objective, the less the better: what run returned, or what was reported last
+
+---Ends an attempt; false when it was no longer this worker's: its result is dropped then.
+---@param ended cq.Store.end
+---@return boolean
+function Store:finish(claimed, worker, ended, now)
+  return self.base:transaction(function()
+    self.base:turn()
+    return finish(self, claimed, worker, ended, now)
+  end)
+end
+
+-- a trial whose worker is gone waits again; one that was tried too often is lost
+local give_up = [[UPDATE trial SET state = CASE WHEN attempts > ?1 THEN 'lost' ELSE 'waiting' END, problem = ?2,
+  ended = CASE WHEN attempts > ?1 THEN CAST(?3 AS DOUBLE PRECISION) END,
+  serial = CASE WHEN attempts > ?1 THEN (SELECT coalesce(max(serial), 0) + 1 FROM trial) END
+  WHERE state = 'running' AND ]]
+
+---Ends the attempt of a trial whose process ended without a word.
+---@return integer changed
+function Store:lose(claimed, worker, retries, problem, now)
+  return self.base:transaction(function()
+    self.base:turn()
+    return self.base:run(give_up .. "number = ?4 AND attempts = ?5 AND worker = ?6", retries, problem, now,
+      claimed.number, claimed.attempts, worker)
+  end)
+end
+
+---Looks for running trials that nobody runs.
+---@param retries integer
+---@param now number                             [s]
+---@param is_gone fun(worker: string): boolean   a worker of this machine whose process ended
+---@return integer found
+function Store:reap(retries, now, is_gone)
+  local found = 0
+  local function take_back(condition, problem, value)
+    found = found + self.base:transaction(function()
+      self.base:turn()
+      return self.base:run(give_up .. condition, retries, problem, now, value)
+    end)
+  end
+  if self.base:value("SELECT 1 FROM trial WHERE state = 'running' AND beat < ? LIMIT 1", now - LOST) then
+    take_back("beat < ?4", ("no heartbeat for %d s"):format(LOST), now - LOST)
+  end
+  for _, row in ipairs(self.base:rows "SELECT DISTINCT worker FROM trial WHERE state = 'running'") do
+    if is_gone(row.worker) then take_back("worker = ?4", "its worker was ended", row.worker) end
+  end
+  return found
+end
+
+---Tells that a worker is alive.
+function Store:beat(worker, now)
+  self.base:run("UPDATE trial SET beat = ? WHERE state = 'running' AND worker = ?", now, worker)
+end
+
+---Lets trials of these states be tried again.
+---@param states string[]
+---@return integer changed
+function Store:retry(states)
+  local changed = 0
+  self.base:transaction(function()
+    for _, state in ipairs(states) do
+      changed = changed + self.base:run([[UPDATE trial SET state = 'waiting', attempts = 0, worker = NULL, serial = NULL
+        WHERE state = ?]], state)
+    end
+  end)
+  return changed
+end
+
+---The best point by the mean of its replicates, of those with the most replicates done.
+---@param repeats integer
+---@return { k: integer, value: number, count: integer, number: integer }?
+function Store:best(repeats)
+  return self.base:rows([[SELECT (number - 1) / ?1 + 1 AS k, avg(value) AS value, count(*) AS count,
+    min(number) AS number FROM trial WHERE state = 'done' GROUP BY k ORDER BY count DESC, value LIMIT 1]], repeats)[1]
+end
+
+-- ---- looking -------------------------------------------------------------------------------------------------------
+
+---How many trials are in each state.
+---@return table<string, integer>
+function Store:counts()
+  local out = { waiting = 0, running = 0, done = 0, failed = 0, pruned = 0, lost = 0 }
+  for _, row in ipairs(self.base:rows "SELECT state, count(*) AS count FROM trial GROUP BY state") do
+    out[row.state] = row.count
+  end
+  return out
+end
+
+local function decoded(row)
+  row.point, row.result = row.point and json.decode(row.point), row.result and json.decode(row.result)
+  return row
+end
+
+---Trials in order, whole rows.
+---@param where? string    a condition
+---@return table[]
+function Store:trials(where, ...)
+  local rows = self.base:rows("SELECT * FROM trial " .. (where and "WHERE " .. where or "") .. " ORDER BY number", ...)
+  for _, row in ipairs(rows) do decoded(row) end
+  return rows
+end
+
+---@param number integer
+---@return table
+function Store:trial(number)
+  local row = self:trials("number = ?", number)[1]
+  return row or is.fail("the study has no trial %d; it has %d", number, self.base:value "SELECT count(*) FROM trial")
+end
+
+---Trials that have ended since serial, in the order in which they ended.
+---@param serial integer
+---@return table[]
+function Store:ended(serial)
+  local rows = self.base:rows("SELECT * FROM trial WHERE serial > ? ORDER BY serial", serial)
+  for _, row in ipairs(rows) do decoded(row) end
+  return rows
+end
+
+---Curves of a trial by name: { steps, values }.
+---@return table<string, { x: number[], y: number[] }>
+function Store:curves(number)
+  local out = {}
+  for _, row in ipairs(self.base:rows("SELECT name, step, value FROM report WHERE trial = ? ORDER BY name, step",
+    number)) do
+    local curve = out[row.name] or { x = {}, y = {} }
+    out[row.name] = curve
+    curve.x[#curve.x + 1], curve.y[#curve.y + 1] = row.step, row.value or 0 / 0
+  end
+  return out
+end
+
+return store

@@ -1,0 +1,203 @@
+-- tpe: the tree-structured Parzen estimator (Bergstra, Bardenet, Bengio, Kegl, Algorithms for hyper-parameter
+-- optimization, NIPS 2011). Points that were tried are split into the better ones and the others; a density is put
+-- around each set, and of some candidates drawn from that of the better ones the point is taken at which the ratio of
+-- the two is largest. Densities are of all parameters together, so that what belongs together is drawn together.
+--
+-- A density is a mixture: around each point a product of normal densities within [0, 1), one for each range, and of
+-- categorical ones for choices; and one that is wide, so that every point stays possible.
+local tpe = {}
+
+tpe.STARTUP = 10             -- points that are drawn at random, before there is anything to learn from
+local CANDIDATES = 24
+local SHARE, MOST = 0.1, 25  -- of the points, those that count as the better ones, and how many at most
+local NARROWEST = 0.01       -- least deviation of a normal density where there are many points
+
+-- the normal distribution by Abramowitz and Stegun's 7.1.26 for erf, to 1.5e-7
+local function below(x)
+  local z = math.abs(x) / math.sqrt(2)
+  local t = 1 / (1 + 0.3275911 * z)
+  local sum = 1.421413741 + t * (-1.453152027 + t * 1.061405429)
+  local tail = t * (0.254829592 + t * (-0.284496736 + t * sum)) * math.exp(-z * z)
+  return x > 0 and 1 - tail / 2 or tail / 2
+end
+
+-- a deviation for each point along one coordinate: the distance to the farther of its two neighbours
+local function widths(points, d)
+  local order, out, n = {}, {}, #points
+  for k = 1, n do order[k] = k end
+  table.sort(order, function(a, b)
+    if points[a][d] == points[b][d] then return a < b end
+    return points[a][d] < points[b][d]
+  end)
+  local least = math.max(NARROWEST, 1 / (1 + n))
+  for place, k in ipairs(order) do
+    local left = points[k][d] - (place > 1 and points[order[place - 1]][d] or 0)
+    local right = (place < n and points[order[place + 1]][d] or 1) - points[k][d]
+    out[k] = math.min(1, math.max(left, right, least))
+  end
+  return out
+end
+
+local Density = {}
+Density.__index = Density
+
+-- counts[d]: of a choice, how many values it has; nil for a range
+local function density(points, counts, dimensions)
+  local self = setmetatable({ points = points, counts = counts, widths = {}, n = dimensions }, Density)
+  for d = 1, dimensions do
+    if not counts[d] then self.widths[d] = widths(points, d) end
+  end
+  return self
+end
+
+local function place_of(u, count) return math.min(math.floor(u * count), count - 1) end
+
+-- the logarithm of the density at x, but for a constant that is the same for all x
+function Density:log(x)
+  local logs, most, total = {}, -math.huge, #self.points + 1
+  for k = 1, total do
+    local sum = 0
+    for d = 1, self.n do
+      local count, point = self.counts[d], self.points[k]
+      if count then
+        local same = point and place_of(point[d], count) == place_of(x[d], count)
+        sum = sum + math.log(point and ((same and 1 or 0) + 1 / total) / (1 + count / total) or 1 / count)
+      else
+        local mean, width = point and point[d] or 0.5, point and self.widths[d][k] or 1
+        local within = below((1 - mean) / width) - below(-mean / width)
+        sum = sum - 0.5 * ((x[d] - mean) / width) ^ 2 - math.log(width * within)
+      end
+    end
+    logs[k], most = sum, math.max(most, sum)
+  end
+  local all = 0
+  for k = 1, total do all = all + math.exp(logs[k] - most) end
+  return most + math.log(all / total)
+end
+
+function Density:draw(random)
+  local total = #self.points + 1
+  local k = place_of(random:uniform(), total) + 1
+  local point, x = self.points[k], {}
+  for d = 1, self.n do
+    local count = self.counts[d]
+    if count and (not point or random:uniform() < (count / total) / (1 + count / total)) then
+      x[d] = random:uniform()
+    elseif count then
+      x[d] = point[d]
+    else
+      local mean, width = point and point[d] or 0.5, point and self.widths[d][k] or 1
+      repeat x[d] = mean + width * random:normal() until x[d] >= 0 and x[d] < 1
+    end
+  end
+  return x
+end
+
+-- does a have no worse value than b anywhere, and a better one somewhere?
+function tpe.dominates(a, b)
+  local better = false
+  for m = 1, #a do
+    if a[m] > b[m] then return false end
+    better = better or a[m] < b[m]
+  end
+  return better
+end
+
+---Ranks by how many fronts lie before: 1 for what nothing dominates, 2 for what is left without those, ...
+---@param list { values: number[] }[]
+---@return table<table, integer>
+function tpe.fronts(list)
+  local rank, left, front = {}, {}, 0
+  for k, entry in ipairs(list) do left[k] = entry end
+  while #left > 0 do
+    front = front + 1
+    local rest = {}
+    for _, entry in ipairs(left) do
+      local dominated = false
+      for _, other in ipairs(left) do dominated = dominated or tpe.dominates(other.values, entry.values) end
+      if dominated then rest[#rest + 1] = entry else rank[entry] = front end
+    end
+    left = rest
+  end
+  return rank
+end
+
+-- the sum of the distances to both neighbours along each objective, so that the ends of a front and its wide gaps come
+-- first
+local function crowding(list)
+  local out = {}
+  for _, entry in ipairs(list) do out[entry] = 0 end
+  for m = 1, #list[1].values do
+    local order = { unpack(list) }
+    table.sort(order, function(a, b)
+      if a.values[m] == b.values[m] then return a.number < b.number end
+      return a.values[m] < b.values[m]
+    end)
+    local span = math.max(order[#order].values[m] - order[1].values[m], 1e-300)
+    out[order[1]], out[order[#order]] = math.huge, math.huge
+    for k = 2, #order - 1 do
+      out[order[k]] = out[order[k]] + (order[k + 1].values[m] - order[k - 1].values[m]) / span
+    end
+  end
+  return out
+end
+
+-- done ones by their value, or by front and crowding; then pruned ones, the farthest first; then failed ones
+local classes = { done = 1, pruned = 2, failed = 3 }
+local function sorted(points)
+  local done, rank, crowd = {}, nil, nil
+  for _, entry in ipairs(points) do
+    if entry.state == "done" then done[#done + 1] = entry end
+  end
+  if #done > 0 and #done[1].values > 1 then rank, crowd = tpe.fronts(done), crowding(done) end
+  local order = { unpack(points) }
+  table.sort(order, function(a, b)
+    if a.state ~= b.state then return classes[a.state] < classes[b.state] end
+    if a.state == "done" and rank then
+      if rank[a] ~= rank[b] then return rank[a] < rank[b] end
+      if crowd[a] ~= crowd[b] then return crowd[a] > crowd[b] end
+    elseif a.state == "done" and a.values[1] ~= b.values[1] then
+      return a.values[1] < b.values[1]
+    elseif a.state == "pruned" and a.step ~= b.step then
+      return a.step > b.step
+    elseif a.state == "pruned" and a.value ~= b.value then
+      return a.value < b.value
+    end
+    return a.number < b.number
+  end)
+  return order
+end
+
+---The next point.
+---@param space cq.Parameter[]
+---@param finished table[]      { number, state = "done"|"pruned"|"failed", x = coordinates, values, step, value }
+---@param running number[][]    coordinates of points at work: they count among the worse, so that not all draw the same
+---@param random table          the point's own stream
+---@return number[]
+function tpe.next(space, finished, running, random)
+  local counts, dimensions = {}, #space
+  for d, parameter in ipairs(space) do counts[d] = parameter.kind == "choice" and #parameter.values or nil end
+  if #finished < tpe.STARTUP then
+    local x = {}
+    for d = 1, dimensions do x[d] = random:uniform() end
+    return x
+  end
+  local order = sorted(finished)
+  local split = math.min(MOST, math.ceil(SHARE * #order))
+  local better, worse = {}, {}
+  for k, entry in ipairs(order) do
+    local set = k <= split and better or worse
+    set[#set + 1] = entry.x
+  end
+  for _, x in ipairs(running) do worse[#worse + 1] = x end
+  local l, g = density(better, counts, dimensions), density(worse, counts, dimensions)
+  local best, most
+  for _ = 1, CANDIDATES do
+    local x = l:draw(random)
+    local ratio = l:log(x) - g:log(x)
+    if not most or ratio > most then best, most = x, ratio end
+  end
+  return best
+end
+
+return tpe

@@ -1,0 +1,277 @@
+-- trial: one run of a study's function, in a process that a worker has started (serve), or alone (try).
+--
+-- What a child tells its parent, a line each:
+--   report NAME STEP VALUE       a value of a curve; NAME and what follows are separated by tabs
+-- ask STEP VALUE               may the trial go on, with this value of its first objective? The answer is "go" or "end"
+--   done JSON                    the numbers that run returned
+--   pruned                       the pruner has ended it
+--   failed JSON                  { problem = the sentence }
+--   ended NUMBER CODE SIGNAL     the trial's own process has ended so
+--   last                         this process takes no other trial after this one
+local json = require "cq.base.json"
+local engine = require "cq.base.engine"
+local host = require "cq.host"
+local is = require "cq.base.schema"
+local option = require "cq.option"
+local process = require "cq.study.process"
+local text = require "cq.base.text"
+
+local trial = {}
+
+-- raised by trial.report to leave run; no sentence, so that nobody takes it for a failure
+local Pruned = setmetatable({},
+  { __name = "cq.Pruned", __tostring = function() return "the study's pruner has ended this trial" end })
+
+-- ---- reports -------------------------------------------------------------------------------------------------------
+
+local function number_of(value, what)
+  if text.is_instance(value, "cq.Tensor") and value.count == 1 then value = value:item() end
+  if type(value) ~= "number" then is.fail("%s must be a number, got %s", what, text.describe(value)) end
+  return value
+end
+
+-- named values as a list in order; a single number is the first objective
+local function named(study, value)
+  if type(value) ~= "table" or text.class_of(value) then value = { [study.objectives[1].name] = value } end
+  local list = {}
+  for name, one in pairs(value) do
+    if type(name) ~= "string" or name:find "[,%c\"]" then
+      is.fail("trial.report: names have no commas, quotes and line ends, got %s", text.describe(name))
+    end
+    list[#list + 1] = { name = name, value = number_of(one, "trial.report: " .. name) }
+  end
+  table.sort(list, function(a, b) return a.name < b.name end)
+  return list
+end
+
+-- keep(name, step, value) keeps a number; ask(step, value) says whether the trial goes on
+local function reporter(study, self, keep, ask)
+  return function(step, value)
+    is.argument("trial.report", "step", is.number(), step)
+    if value == nil then is.fail "trial.report: the value is missing: trial.report(step, value)" end
+    if self.pruned then error(Pruned, 0) end
+    local first
+    for _, entry in ipairs(named(study, value)) do
+      keep(entry.name, step, entry.value)
+      if entry.name == study.objectives[1].name then first = entry.value * study.objectives[1].sign end
+    end
+    if first and study.pruner and study.pruner:is_rung(step) and not ask(step, first) then
+      self.pruned = true
+      error(Pruned, 0)
+    end
+  end
+end
+
+-- ---- results -------------------------------------------------------------------------------------------------------
+
+local function curve_of(value)
+  if text.is_instance(value, "cq.Tensor") and value.rank == 1 and value.count > 1 then return value:totable() end
+  if type(value) ~= "table" or getmetatable(value) or #value == 0 or not text.is_list(value) then return nil end
+  for _, y in ipairs(value) do
+    if type(y) ~= "number" then return nil end
+  end
+  return value
+end
+
+-- what run returned, as numbers; curves are kept on the way. Raises a sentence for what it lacks
+local function result_of(study, returned, keep)
+  local first = study.objectives[1].name
+  if type(returned) == "number" or text.is_instance(returned, "cq.Tensor") then returned = { [first] = returned } end
+  if type(returned) ~= "table" then
+    is.fail("run must return a table with the number %s, got %s", first, returned == nil and "nothing"
+      or text.describe(returned))
+  end
+  local numbers = {}
+  for name, value in pairs(returned) do
+    local curve = type(name) == "string" and curve_of(value)
+    if text.is_instance(value, "cq.Tensor") and value.count == 1 then value = value:item() end
+    if curve then
+      for step, y in ipairs(curve) do keep(name, step, y) end
+    elseif type(name) == "string" and type(value) == "number" then
+      numbers[name] = value
+    end
+  end
+  for _, entry in ipairs(study.objectives) do
+    local value = numbers[entry.name]
+    if value == nil then is.fail("run must return a number for %s, got %s", entry.name,
+      text.describe(returned[entry.name])) end
+    if value - value ~= 0 then is.fail("run returned %s for %s, which must be a finite number", text.number(value),
+      entry.name) end
+  end
+  return numbers
+end
+
+-- ---- what it leaves ------------------------------------------------------------------------------------------------
+
+local function write(path, content)
+  local file, problem = io.open(path, "w")
+  local fine = file and file:write(content)
+  if file then fine = file:close() and fine end
+  if not fine then is.fail("%s cannot be written: %s", path, tostring(problem or "the disk may be full")) end
+end
+
+-- what an earlier attempt has left is kept under another name
+local function make_folder(folder)
+  if host.kind(folder) then
+    local count = 1
+    while host.kind(("%s.earlier-%d"):format(folder, count)) do count = count + 1 end
+    os.rename(folder, ("%s.earlier-%d"):format(folder, count))
+  end
+  if process.make_folder(folder) then return end         -- its parents are there but for the first trial
+  local made, problem = host.make_folder(folder)
+  if not made then is.fail("the folder %s cannot be made: %s", folder, tostring(problem)) end
+end
+
+-- reported values as a history, where no run of the library has written one
+local function write_history(folder, kept)
+  if #kept == 0 or host.kind(folder .. "/history.csv") then return end
+  local names, rows, order, seen = {}, {}, {}, {}
+  for _, entry in ipairs(kept) do
+    local name, step = entry[1], entry[2]
+    if not seen[name] then seen[name], names[#names + 1] = true, name end
+    if not rows[step] then rows[step], order[#order + 1] = {}, step end
+    rows[step][name] = entry[3]
+  end
+  table.sort(names)
+  table.sort(order)
+  local lines = { "iteration," .. table.concat(names, ",") }
+  for _, step in ipairs(order) do
+    local cells = { text.exact(step) }
+    for k, name in ipairs(names) do cells[k + 1] = rows[step][name] and text.exact(rows[step][name]) or "" end
+    lines[#lines + 1] = table.concat(cells, ",")
+  end
+  write(folder .. "/history.csv", table.concat(lines, "\n") .. "\n")
+end
+
+local first_keys = { "study", "trial", "state", "problem", "point", "seed", "replicate" }
+
+local function write_manifest(study, job, state, result, problem)
+  local point = {}
+  for _, entry in ipairs(study.space) do
+    local x = job.point[entry.name]
+    point[entry.name] = entry.parameter.kind == "choice" and entry.parameter:label(x) or x
+  end
+  local system, machine = host.system()
+  write(job.folder .. "/trial.json", json.encode({
+    study = study.name, trial = job.number, state = state, problem = problem, point = point, numbers = job.point,
+      seed = job.seed,
+    replicate = job.replicate, attempt = job.attempts, result = result, script = require("cq.program").script,
+    script_hash = job.script, options = option.given(), threads = option.program.threads, version = host.version,
+    system = system, host = machine, began = job.began, ended = process.now(),
+  }, first_keys) .. "\n")
+end
+
+-- ---- running -------------------------------------------------------------------------------------------------------
+
+local function described(study, given)
+  return {
+    number = given.number or 1, seed = given.seed or study.seed, replicate = given.replicate or 1,
+      folder = given.folder or ".",
+  }
+end
+
+-- "done" and its numbers, "pruned", or "failed" and the sentence
+local function try(study, job, keep, ask)
+  local self = described(study, job)
+  self.report = reporter(study, self, keep, ask)
+  local explain = require("cq.program.failure").handle
+  local fine, returned = xpcall(function() return result_of(study, study.run(study:point(job.point), self), keep) end,
+    function(problem)
+    return problem == Pruned and Pruned or explain(problem)
+  end)
+  if self.pruned then return "pruned" end
+  return fine and "done" or "failed", returned
+end
+
+---Tries a point without a folder; errors are the user's.
+---@param study cq.Study
+---@param numbers table<string, number>
+function trial.check(study, numbers)
+  local self = described(study, {})
+  self.report = reporter(study, self, function() end, function() return true end)
+  result_of(study, study.run(study:point(numbers), self), function() end)
+end
+
+local function close_run(problem)
+  local Run = package.loaded["cq.run"]
+  if Run then pcall(Run.close_open, problem) end
+end
+
+-- a trial from its job, with its folder and files; keep and ask as above
+local function carry_out(study, job, keep, ask)
+  make_folder(job.folder)
+  if not job.alone then process.print_to(job.folder .. "/output.txt") end
+  option.program.out, option.program.seed = job.folder, job.seed
+  local kept = {}
+  local state, result = try(study, job, function(name, step, value)
+    kept[#kept + 1] = { name, step, value }
+    keep(name, step, value)
+  end, ask)
+  local problem = state == "failed" and result or nil
+  if problem and not job.alone then io.stdout:write(problem, "\n") end
+  close_run(state == "failed" and problem:match "^[^\n]*" or state == "pruned" and tostring(Pruned) or nil)
+  -- a trial that was asked to stop has no result
+  if engine.C.cq_interrupted() ~= 0 then return "interrupted" end
+  write_history(job.folder, kept)
+  local sentence = problem and problem:match "^[^\n]*"
+  write_manifest(study, job, state, state == "done" and result or nil, sentence)
+  return state, state == "done" and result or sentence
+end
+
+---A trial on its own, outside of any store.
+---@return string state, table|string|nil result
+function trial.alone(study, job)
+  job.alone = true
+  return carry_out(study, job, function() end, function() return true end)
+end
+
+-- one trial that the parent asks for; false when it was asked to stop
+local function serve_one(study, line)
+  local job = json.decode(line)
+  job.alone = false
+  local fine, state, result = pcall(carry_out, study, job, function(name, step, value)
+    process.tell(("report\t%s\t%s\t%s"):format(name, text.exact(step), text.exact(value)))
+  end, function(step, value)
+    process.tell(("ask\t%s\t%s"):format(text.exact(step), text.exact(value)))
+    return process.read_line() == "go"
+  end)
+  if not fine then state, result = "failed", tostring(state) end       -- its folder cannot be written
+  if state == "interrupted" then return false end
+  io.stdout:flush()
+  process.tell(state .. "\t" .. json.encode(state == "done" and result or { problem = result }))
+  return true
+end
+
+-- a process of its own for a trial, made from this one, which has read the script
+local function serve_apart(study, line)
+  local number = json.decode(line).number
+  io.stdout:flush()
+  local code, signal = process.apart(function()
+    serve_one(study, line)
+    io.stdout:flush()
+  end)
+  process.tell(("ended\t%d\t%d\t%d"):format(number, code or -1, signal or 0))
+end
+
+---Tries what the parent asks for, until it asks for no more. Each trial has a process of its own unless the study says
+---otherwise: a copy of this one where it can be copied, that is, where the script has started no threads; else this
+---one, which then ends.
+---@param study cq.Study
+function trial.serve(study)
+  if not process.join_parent() then return end
+  while true do
+    local line = process.read_line()
+    if not line then return end
+    if study.process == "job" then
+      if not serve_one(study, line) then return end
+    elseif process.threads() == 1 then
+      serve_apart(study, line)
+    else
+      process.tell "last"
+      serve_one(study, line)
+      return
+    end
+  end
+end
+
+return trial

@@ -1,0 +1,89 @@
+#!/bin/sh
+# Starts Slurm on this machine alone and has it run a study:     sh tests/study/slurm.sh CQLUA
+# Root, with the packages slurm-wlm and munge; its files and its daemons live in a folder of their own and are gone at
+# the end. No systemd is needed.
+set -eu
+cqlua=$(readlink -f "$1")
+folder=$(mktemp -d /tmp/cqlua-slurm-XXXXXX)
+chmod 755 "$folder"
+export SLURM_CONF="$folder/slurm.conf"
+started=
+stop() {
+  code=$?
+  for pid in $started $(cat "$folder"/*.pid 2>/dev/null); do kill "$pid" 2>/dev/null || true; done
+  sleep 1
+  [ $code = 0 ] || tail -n 20 "$folder"/*.log >&2 || true
+  rm -rf "$folder"
+  exit $code
+}
+trap stop EXIT INT TERM
+
+# munge vouches for who asks; one with a socket of its own disturbs none that runs
+mkdir "$folder/munge"
+head -c 1024 /dev/urandom > "$folder/munge/key"
+chmod 400 "$folder/munge/key"
+chown -R munge "$folder/munge"
+runuser -u munge -- /usr/sbin/munged --force --foreground --key-file="$folder/munge/key" \
+  --socket="$folder/munge/socket" --pid-file="$folder/munge/pid" --log-file="$folder/munge/log" \
+  --seed-file="$folder/munge/seed" > "$folder/munged.log" 2>&1 &
+started="$started $!"
+
+name=$(hostname -s)
+cat > "$SLURM_CONF" <<END
+ClusterName=cqlua
+SlurmctldHost=$name(127.0.0.1)
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket=$folder/munge/socket
+SlurmctldPort=16817
+SlurmdPort=16818
+StateSaveLocation=$folder/state
+SlurmdSpoolDir=$folder/spool
+SlurmctldPidFile=$folder/slurmctld.pid
+SlurmdPidFile=$folder/slurmd.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+MaxArraySize=4
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+NodeName=$name NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+END
+mkdir "$folder/state" "$folder/spool"
+slurmctld -D -L "$folder/slurmctld.log" > /dev/null 2>&1 &
+started="$started $!"
+slurmd -D -N "$name" -L "$folder/slurmd.log" > /dev/null 2>&1 &
+started="$started $!"
+tries=0
+until sinfo -h -o %t 2>/dev/null | grep -q idle; do
+  tries=$((tries + 1))
+  [ $tries -lt 60 ] || { echo "Slurm did not come up" >&2; exit 1; }
+  sleep 0.5
+done
+
+cat > "$folder/s.lua" <<END
+local cq = require "cq"
+return cq.Study { name = "slurm", trials = 12, repeats = 2, space = { x = cq.Space.uniform(0, 1) },
+run = function(p, trial)
+  return { loss = p.x + trial.seed, task = tonumber(os.getenv "SLURM_ARRAY_TASK_ID") }
+end }
+END
+cd "$folder"
+# five workers: an array of three and one of two, for the site takes three
+"$cqlua" study run s.lua --launch slurm --workers 5 --jobs 1 > submitted
+cat submitted
+[ "$(grep -c "submitted job" submitted)" = 2 ]
+tries=0
+until "$cqlua" study status s.lua | grep -q "24 of 24 trials, 5 of 5 parts"; do
+  tries=$((tries + 1))
+  [ $tries -lt 120 ] || { "$cqlua" study status s.lua; squeue; cat runs/slurm/launch/*.log; exit 1; }
+  sleep 0.5
+done
+"$cqlua" study status s.lua
+"$cqlua" study merge s.lua
+"$cqlua" study export s.lua > table.csv
+[ "$(grep -c ",done," table.csv)" = 24 ]
+echo "1 passed, 0 failed: 24 trials by 5 workers of two Slurm arrays"

@@ -1,0 +1,297 @@
+-- study_parts: samplers, pruners, the store and what else cqlua study is made of.
+local cq = require "cq"
+local Cma = require "cq.study.cma"
+local filesystem = require "cq.study.filesystem"
+local importance = require "cq.study.importance"
+local json = require "cq.base.json"
+local memory = require "cq.rollout.memory"
+local option = require "cq.option"
+local process = require "tests.process"
+local sobol = require "cq.study.sobol"
+local sqlite = require "cq.study.sqlite"
+local stores = require "cq.study.store"
+local stream = require "cq.study.stream"
+local tpe = require "cq.study.tpe"
+
+require("cq.study").class.under_command = true
+
+local function fails(part, f, ...)
+  local fine, problem = pcall(f, ...)
+  assert.is_false(fine, "no error, one was expected with: " .. part)
+  assert(tostring(problem):find(part, 1, true), ("%q is not in: %s"):format(part, tostring(problem)))
+end
+
+local function study(more)
+  local fields = { name = "a", seed = 3, run = function() return 0 end }
+  for name, value in pairs(more) do fields[name] = value end
+  return cq.Study(fields)
+end
+
+describe("a space", function()
+  it("maps coordinates to values and back", function()
+    for _, parameter in ipairs { cq.Space.uniform(-2, 5), cq.Space.log(1e-3, 1e4), cq.Space.integer(1, 9),
+      cq.Space.integer(1, 1000, { log = true }), cq.Space.choice { "a", "b", "c" } } do
+      for k = 0, 63 do
+        local x = parameter:at(k / 64)
+        assert.near(x, parameter:at(parameter:unit(x)), 1e-9 * math.abs(x))
+      end
+    end
+    assert.near(1, cq.Space.log(1e-2, 1e2):at(0.5), 1e-12)
+    local counts = {}
+    for k = 0, 999 do
+      local x = cq.Space.integer(3, 6):at((k + 0.5) / 1000)
+      counts[x] = (counts[x] or 0) + 1
+    end
+    assert.same({ [3] = 250, [4] = 250, [5] = 250, [6] = 250 }, counts)
+    assert.is_true(cq.Space.choice { true, false }:value(1))
+  end)
+end)
+
+describe("a sampler", function()
+  it("sobol has the digits of Joe and Kuo's numbers", function()
+    -- the first points of dimensions 1, 2 and 3, as Bratley and Fox print them in binary order
+    local first = { { 0, 0, 0 }, { 0.5, 0.5, 0.5 }, { 0.25, 0.75, 0.75 }, { 0.75, 0.25, 0.25 }, { 0.125, 0.625, 0.375 },
+      { 0.625, 0.125, 0.875 }, { 0.375, 0.375, 0.625 }, { 0.875, 0.875, 0.125 } }
+    for k, point in ipairs(first) do
+      for d = 1, 3 do assert.equal(point[d], sobol.digits(k - 1, d) % 2 ^ 32 / 2 ^ 32) end
+    end
+    -- of others the point 3001, as scipy.stats.qmc.Sobol has it (scipy 1.17, unscrambled, 32 bits, by its Gray code)
+    local later = { [1] = 2647654400, [5] = 217055232, [11] = 3163553792, [21] = 412090368, [37] = 1716518912,
+      [52] = 3148873728, [64] = 1953497088 }
+    for d, digits in pairs(later) do assert.equal(digits, sobol.digits(3001, d) % 2 ^ 32) end
+  end)
+
+  it("sobol fills every slice once, in every dimension, and changes with the seed", function()
+    for d = 1, sobol.dimensions do
+      local seen, other = {}, 0
+      for k = 0, 127 do
+        local x = sobol.coordinate(5, k, d)
+        local slice = math.floor(x * 128)
+        assert.is_nil(seen[slice])
+        seen[slice] = true
+        if sobol.coordinate(6, k, d) ~= x then other = other + 1 end
+      end
+      assert(other > 120)
+    end
+    -- in the first two dimensions also every box of 2^-j by 2^(j-7)
+    for j = 1, 6 do
+      local seen = {}
+      for k = 0, 127 do
+        local box = math.floor(sobol.coordinate(5, k, 1) * 2 ^ j) .. ","
+          .. math.floor(sobol.coordinate(5, k, 2) * 2 ^ (7 - j))
+        assert.is_nil(seen[box])
+        seen[box] = true
+      end
+    end
+  end)
+
+  it("latin_hypercube has one point in every slice of every parameter", function()
+    local made = study { sampler = "latin_hypercube", trials = 20, space = { x = cq.Space.uniform(0, 20),
+      y = cq.Space.uniform(0, 20) } }
+    for _, name in ipairs { "x", "y" } do
+      local seen = {}
+      for k = 1, 20 do seen[math.floor(made:draw(k)[name])] = true end
+      local count = 0
+      for _ in pairs(seen) do count = count + 1 end
+      assert.equal(20, count)
+    end
+  end)
+
+  it("grid has every combination once", function()
+    local made, seen = study { vary = { a = { 1, 2 }, b = cq.range(1, 3), c = { "x", "y" } } }, {}
+    assert.equal(12, made:count())
+    for k = 1, 12 do
+      local point = made:point(made:draw(k))
+      local key = point.a .. point.b .. point.c
+      assert.is_nil(seen[key])
+      seen[key] = true
+    end
+    assert.equal("x", made:point(made:draw(1)).c)
+    assert.equal("y", made:point(made:draw(2)).c)
+  end)
+
+  it("tpe finds a valley, a choice and a front better than chance does", function()
+    local space = { cq.Space.uniform(0, 1), cq.Space.uniform(0, 1), cq.Space.choice { "a", "b", "c" } }
+    local function value(x) return (x[1] - 0.3) ^ 2 + (x[2] - x[1]) ^ 2 + (math.floor(3 * x[3]) == 2 and 0 or 0.2) end
+    local wins = 0
+    for seed = 1, 5 do
+      local finished, best, chance = {}, math.huge, math.huge
+      for k = 1, 80 do
+        local x = tpe.next(space, finished, {}, stream.of(seed, "tpe", k))
+        local random = stream.of(seed, "point", k)
+        best, chance = math.min(best, value(x)), math.min(chance, value { random:uniform(), random:uniform(),
+          random:uniform() })
+        finished[k] = { number = k, state = k % 7 == 0 and "failed" or k % 5 == 0 and "pruned" or "done", step = k % 3,
+          value = k, x = x,
+          values = { value(x) } }
+      end
+      if best < 0.5 * chance then wins = wins + 1 end
+    end
+    assert(wins >= 4, wins)
+    local ranks = tpe.fronts { { values = { 1, 2 } }, { values = { 2, 1 } }, { values = { 2, 2 } },
+      { values = { 3, 3 } } }
+    local counts = {}
+    for _, rank in pairs(ranks) do counts[rank] = (counts[rank] or 0) + 1 end
+    assert.same({ 2, 1, 1 }, counts)
+    local finished = {}
+    for k = 1, 30 do
+      local x = tpe.next(space, finished, {}, stream.of(1, "tpe", k))
+      finished[k] = { number = k, state = "done", x = x, values = { x[1], 1 - x[1] + x[2] } }
+    end
+    local low = 0
+    for k = 16, 30 do low = low + finished[k].x[2] / 15 end
+    assert(low < 0.4, low)
+  end)
+
+  it("cma_es comes to the end of a bent valley", function()
+    local strategy, best = Cma.new(3), math.huge
+    for generation = 1, 220 do
+      local points, values = {}, {}
+      for i = 1, strategy.size do
+        local x = strategy:ask(stream.of(2, "cma", generation * 100 + i))
+        local sum = 0
+        for d = 1, 2 do
+          local a, b = 4 * x[d] - 2, 4 * x[d + 1] - 2
+          sum = sum + 100 * (b - a * a) ^ 2 + (1 - a) ^ 2
+        end
+        points[i], values[i], best = x, sum, math.min(best, sum)
+      end
+      strategy:tell(points, values)
+    end
+    assert(best < 1e-6, best)
+  end)
+end)
+
+describe("a pruner", function()
+  it("asha keeps the best share at its rungs", function()
+    local pruner = cq.Pruner.asha { step = 10, reduction = 3 }
+    local rungs = {}
+    for step = 1, 300 do
+      if pruner:is_rung(step) then rungs[#rungs + 1] = step end
+    end
+    assert.same({ 10, 30, 90, 270 }, rungs)
+    assert.is_false(pruner:ends(5, {}))
+    assert.is_true(pruner:ends(5, { 4 }))
+    assert.is_false(pruner:ends(5, { 4, 6, 7, 8, 9 }))
+    assert.is_true(pruner:ends(5, { 4, 3, 7, 8, 9 }))
+    assert.is_true(pruner:ends(0 / 0, {}))
+  end)
+
+  it("median ends what is worse than half, once there are enough", function()
+    local pruner = cq.Pruner.median { warmup = 4, trials = 3, every = 2 }
+    assert.is_false(pruner:is_rung(3))
+    assert.is_false(pruner:is_rung(5))
+    assert.is_true(pruner:is_rung(6))
+    assert.is_false(pruner:ends(9, { 1, 2 }))
+    assert.is_true(pruner:ends(9, { 1, 2, 10 }))
+    assert.is_false(pruner:ends(2, { 1, 2, 10, 11 }))
+  end)
+end)
+
+describe("a store", function()
+  local folder
+  before_each(function() folder = process.folder() end)
+  after_each(function() process.remove(folder) end)
+
+  local function open(def)
+    local store = stores.open(folder .. "/study.sqlite", def or { create = true })
+    store:fill(3)
+    return store
+  end
+
+  it("drops the result of a worker that was taken for lost", function()
+    local store = open()
+    local late = store:claim("here/1/1", 3, 100)
+    assert.equal(1, late.number)
+    assert.equal(0, store:reap(2, 100 + stores.LOST - 1, function() return false end))
+    assert.equal(1, store:reap(2, 100 + stores.LOST + 1, function() return false end))
+    local again = store:claim("here/2/2", 3, 200)
+    assert.equal(1, again.number)
+    assert.equal(2, again.attempts)
+    store:report(late, "here/1/1", { { "loss", 1, 5 } })
+    assert.is_false(store:finish(late, "here/1/1", { state = "done", result = { loss = 1 }, value = 1 }, 201))
+    assert.is_true(store:finish(again, "here/2/2", { state = "done", result = { loss = 2 }, value = 2 }, 202))
+    assert.equal(2, store:trial(1).result.loss)
+    assert.is_nil(store:curves(1).loss)
+    store:beat("here/1/1", 300)
+    store:close()
+  end)
+
+  it("lets a trial whose worker ended wait again, until it was tried too often", function()
+    local store = open()
+    for attempt = 1, 3 do
+      local claimed = store:claim("gone", 1, 100)
+      assert.equal(attempt, claimed.attempts)
+      assert.equal(1, store:reap(2, 101, function(worker) return worker == "gone" end))
+    end
+    assert.is_nil(store:claim("gone", 1, 100))
+    local row = store:trial(1)
+    assert.equal("lost", row.state)
+    assert.equal("its worker was ended", row.problem)
+    assert.equal(1, store:retry { "lost" })
+    assert.equal(1, store:claim("new", 1, 100).attempts)
+    store:close()
+  end)
+
+  it("says that it is locked when another program holds it", function()
+    local store = open()
+    local other = sqlite.open(store.path, { patience = 0.05 })
+    store.base:run "BEGIN IMMEDIATE"
+    fails("it was locked by another program", other.run, other, "UPDATE trial SET state = 'done'")
+    store.base:run "ROLLBACK"
+    other:close()
+    store:close()
+  end)
+
+  it("works on one file alone, with no files beside it, where locks cannot be trusted", function()
+    local store = open { create = true, exclusive = true }
+    assert.equal(1, store:claim("w", 3, 1).number)
+    assert.is_nil(require("cq.host").kind(store.path .. "-shm"))
+    store:close()
+  end)
+end)
+
+describe("a study's surroundings", function()
+  it("refuse file systems over a network", function()
+    assert(filesystem.type "/proc" == 0x9fa0)
+    filesystem.check("/tmp")
+    for type, name in pairs { [0x6969] = "NFS", [0x0bd00bd0] = "Lustre", [0x47504653] = "GPFS" } do
+      fails("is on " .. name .. ", where SQLite's locks do not work", filesystem.check, "/tmp", type)
+    end
+  end)
+
+  it("share the memory among processes", function()
+    local world = { device_kind = "cpu" }
+    assert.equal(2 ^ 20, memory.budget("1 MiB", "a", world))
+    assert.is_nil(memory.budget(nil, "a", world))
+    option.program.share = 2
+    local half = memory.budget(nil, "a", world)
+    option.program.share = 8
+    local eighth = memory.budget(nil, "a", world)
+    option.program.share = nil
+    assert(eighth > 0.15 * half and eighth < 0.4 * half, half .. " " .. eighth)
+  end)
+
+  it("measure how much a parameter explains", function()
+    local space = { { name = "a", parameter = cq.Space.uniform(0, 1) },
+      { name = "b", parameter = cq.Space.choice { 1, 2, 3 } },
+      { name = "c", parameter = cq.Space.uniform(0, 1) } }
+    local points = {}
+    for k = 1, 200 do
+      local random = stream.of(1, "point", k)
+      local point = { a = random:uniform(), b = math.floor(3 * random:uniform()) + 1, c = random:uniform() }
+      points[k] = { point = point, value = math.exp(4 * point.a + (point.b == 2 and 1 or 0)) }
+    end
+    local share = importance.of(space, points)
+    assert(share[1] > 0.7 and share[2] > 0.03 and share[2] < 0.3 and share[3] < 0.05, table.concat(share, " "))
+    assert.is_nil(importance.of(space, { points[1] }))
+  end)
+
+  it("read JSON that they wrote", function()
+    local value = { a = 1e-300, b = { 1, 2, "x\n\"\\\1" }, c = { d = true, e = false }, f = -0.1, g = "ä" }
+    assert.same(value, json.decode(json.encode(value)))
+    assert.same({}, json.decode "{}")
+    for _, broken in ipairs { "{", "[1,]", "{\"a\" 1}", "nul", "1 2",
+      "\"a" } do assert.is_false((pcall(json.decode, broken))) end
+  end)
+end)

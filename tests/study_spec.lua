@@ -1,0 +1,357 @@
+-- study: what cqlua study does with a script, as a user meets it: states, going on, pruning, tables, plots, and wrong
+-- use.
+local host = require "cq.host"
+local image = require "cq.base.image"
+local json = require "cq.base.json"
+local process = require "tests.process"
+local cqlua = process.cqlua
+
+local folder
+
+before_each(function() folder = process.folder() end)
+after_each(function() process.remove(folder) end)
+
+local function has(text, part)
+  assert(text and text:find(part, 1, true), ("%q is not in:\n%s"):format(part, tostring(text)))
+end
+
+local function script(content) return process.write(folder .. "/s.lua", "local cq = require \"cq\"\n" .. content) end
+
+-- cqlua study ACTION s.lua ..., in the test's folder
+local function study(action, ...)
+  return cqlua { "study", action, folder .. "/s.lua", "--out", folder .. "/out", ... }
+end
+
+local function fine(result)
+  assert(result.code == 0, result.err .. result.out)
+  return result.out
+end
+
+-- the table of a study as a list of rows by name
+local function rows_of()
+  local rows, names = {}, nil
+  for line in fine(study "export"):gmatch "[^\n]+" do
+    local cells, row = {}, {}
+    -- a sentence may hold commas, and stands between quotes then
+    line = line:gsub('"(.-)"$', function(sentence) return (sentence:gsub(",", ";")) end)
+    for cell in (line .. ","):gmatch "([^,]*)," do cells[#cells + 1] = cell end
+    if names then
+      for k, name in ipairs(names) do row[name] = cells[k] end
+      rows[#rows + 1] = row
+    end
+    names = names or cells
+  end
+  return rows
+end
+
+local function count(rows, state)
+  local n = 0
+  for _, row in ipairs(rows) do n = n + (row.state == state and 1 or 0) end
+  return n
+end
+
+local plain = [[
+return cq.Study {
+  name = "plain", seed = 4, repeats = 2, minimize = "loss",
+  sampler = cq.option("sampler", "sobol"), trials = cq.option("trials", 4),
+  process = "job", space = { x = cq.Space.uniform(-1, 1), y = cq.Space.log(1e-2, 1e2) },
+  run = function(p, trial)
+    if trial.number == cq.option("fails", 0) then error "it fell over" end
+    return { loss = p.x ^ 2 + math.log(p.y) ^ 2 + trial.seed, seed = trial.seed, path = { 3, 2, 1 } }
+  end,
+}]]
+
+describe("a study", function()
+  it("tries every point with every seed, and keeps numbers and curves", function()
+    script(plain)
+    local result = study("run", "--jobs", "2")
+    fine(result)
+    has(result.err, "8/8  done 8")
+    local rows = rows_of()
+    assert.equal(8, #rows)
+    for k, row in ipairs(rows) do
+      assert.equal(tostring(k), row.trial)
+      assert.equal("done", row.state)
+      assert.equal(tostring(4 + (k - 1) % 2), row.seed)
+      assert.equal(rows[k - (k - 1) % 2].x, row.x)
+    end
+    assert.are_not.equal(rows[1].x, rows[3].x)
+    has(fine(study("export", "--curves")), "8,path,3,1\n")
+    local said = fine(study "status")
+    has(said, "8/8  done 8")
+    has(said, "mean of 2")
+    assert.equal(8, json.decode(fine(study("status", "--json"))).done)
+  end)
+
+  it("leaves a folder for each trial, with its point, its history and what it printed", function()
+    script [[return cq.Study { name = "a", vary = { gait = { "trot", "hop" } }, run = function(p, trial)
+      print("as a " .. p.gait)
+      for i = 1, 3 do trial.report(i, { loss = 1 / i, height = i }) end
+      return 0.5
+    end }]]
+    fine(study "run")
+    local at = folder .. "/out/trials/000002/"
+    assert.equal("as a hop\n", process.read(at .. "output.txt"))
+    assert.equal("iteration,height,loss\n1,1,1\n2,2,0.5\n3,3,0.333333333333333\n",
+      (process.read(at .. "history.csv"):gsub("33+%d*", "333333333333333")))
+    local manifest = json.decode(process.read(at .. "trial.json"))
+    assert.equal("hop", manifest.point.gait)
+    assert.equal(0.5, manifest.result.loss)
+    assert.equal("done", manifest.state)
+  end)
+
+  it("says what failed, goes on with the others, and tries them again when asked", function()
+    script(plain)
+    local result = study("run", "--fails", "3")
+    fine(result)
+    has(result.err, "trial 3 failed: ")
+    has(result.err, "it fell over")
+    assert.equal(1, count(rows_of(), "failed"))
+    has(fine(study "status"), "trial 3 failed")
+    has(fine(study("show", "3")), "cqlua study rerun")
+    local alone = study("rerun", "3", "--fails", "3")
+    assert.equal(1, alone.code)
+    has(alone.out, "it fell over")
+    has(fine(study("rerun", "4", "--fails", "3")), 'trial 4: done {"loss":')
+    has(fine(study("retry", "--state", "failed,lost")), "1 trial will be tried again")
+    fine(study("run", "--go-on"))
+    assert.equal(8, count(rows_of(), "done"))
+  end)
+
+  it("goes on with more trials, and says what was changed otherwise", function()
+    script(plain)
+    fine(study "run")
+    has(study("run", "--trials", "6").err, "were changed from {} to {\"trials\": \"6\"}")
+    fine(study("run", "--trials", "6", "--go-on"))
+    assert.equal(12, count(rows_of(), "done"))
+    local refused = study("run", "--sampler", "random", "--trials", "6")
+    assert.equal(1, refused.code)
+    has(refused.err, 'sampler was "sobol" and is "random"')
+    has(refused.err, "--force-new")
+    script((plain:gsub("trial.seed, seed", "2 * trial.seed, seed")))
+    has(study("run", "--trials", "6").err, "was changed since the study plain began")
+    fine(study("run", "--go-on", "--trials", "6"))
+    fine(study("run", "--force-new"))
+    assert.equal("folder", host.kind(folder .. "/out/earlier-1/trials"))
+    assert.equal(8, count(rows_of(), "done"))
+  end)
+
+  it("is the same whatever the number of jobs", function()
+    script(plain)
+    for _, sampler in ipairs { "latin_hypercube", "cma_es" } do
+      local tables = {}
+      for jobs = 1, 3, 2 do
+        fine(study("run", "--sampler", sampler, "--jobs", tostring(jobs), "--trials", "12", "--force-new"))
+        local cells = {}
+        for k, row in ipairs(rows_of()) do cells[k] = row.x .. row.y .. row.loss end
+        tables[#tables + 1] = table.concat(cells, "\n")
+      end
+      assert.equal(tables[1], tables[2])
+    end
+  end)
+
+  it("ends trials that fall behind", function()
+    script [[return cq.Study { name = "a", maximize = "height", process = "job",
+      pruner = cq.Pruner.asha { step = 2, reduction = 2 },
+      vary = { best = { 5, 1, 2, 3, 9 } }, run = function(p, trial)
+        for i = 1, 8 do trial.report(i, p.best + i) end
+        return { height = p.best + 8 }
+      end }]]
+    fine(study "run")
+    local states, steps = {}, {}
+    for k, row in ipairs(rows_of()) do states[k], steps[k] = row.state, row.step end
+    assert.same({ "done", "pruned", "pruned", "pruned", "done" }, states)
+    assert.same({ "8", "2", "2", "4", "8" }, steps)
+  end)
+
+  it("gives up a trial whose process is killed too often, and says so", function()
+    script [[return cq.Study { name = "a", retries = 1, vary = { n = { 1, 2, 3 } }, run = function(p)
+      if p.n == 2 then require("ffi").C.kill(require("ffi").C.getpid(), 9) end
+      return p.n
+    end }]]
+    local result = study("run", "--jobs", "2")
+    fine(result)
+    local rows = rows_of()
+    assert.equal("lost", rows[2].state)
+    assert.equal("2", rows[2].attempts)
+    has(rows[2].problem, "signal 9")
+    assert.equal(2, count(rows, "done"))
+  end)
+
+  it("runs trials of the library in their folders, with their seeds", function()
+    script [[return cq.Study { name = "a", seed = 7, vary = { rate = { 0.1, 0.2 } }, run = function(p, trial)
+      local run = cq.Run.open { iterations = 3 }
+      for i = 1, 3 do run:record { iteration = i, loss = p.rate / i } trial.report(i, p.rate / i) end
+      run:finish({ w = cq.zeros { 2 } })
+      return { loss = p.rate / 3, same = cq.option("seed", 0) == trial.seed and 1 or 0 }
+    end }]]
+    fine(study "run")
+    local rows = rows_of()
+    assert.equal("1", rows[2].same)
+    has(process.read(folder .. "/out/trials/000002/history.csv"), "iteration,loss\n1,0.2\n")
+    assert.equal("file", host.kind(folder .. "/out/trials/000001/params.bin"))
+  end)
+
+  it("has a process of its own for each trial, whether or not the script has started threads", function()
+    local run = [[
+      return cq.Study { name = "a", process = cq.option("process", "trial"), vary = { n = { 1, 2, 3 } },
+        run = function(p)
+        return { loss = p.n, process = require("ffi").C.getpid(), threads = threads }
+      end }]]
+    local block = [[
+      local block = cq.Robot {
+        shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 0.002 },
+        material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },
+      }
+      cq.World { cells = { 40, 40 }, dx = 0.025, dt = 1e-4, block:at { 0.3, 0.3 } }:rollout { steps = 1 }
+      local threads = require("cq.study.process").threads()]]
+    for _, case in ipairs { { "local threads = 1" .. run, 3 }, { block .. run, 3 }, { block .. run, 1, "job" } } do
+      script(case[1])
+      fine(study("run", "--threads", "2", "--force-new", "--process", case[3] or "trial"))
+      local seen, count_of, rows = {}, 0, rows_of()
+      for _, row in ipairs(rows) do
+        count_of = count_of + (seen[row.process] and 0 or 1)
+        seen[row.process] = true
+        assert(case[1]:find("threads = 1", 1, true) or tonumber(row.threads) > 1, row.threads)
+      end
+      assert.equal(3, count(rows, "done"))
+      assert.equal(case[2], count_of)
+    end
+  end)
+
+  it("warns of an option that nobody asks for", function()
+    script(plain)
+    has(study("run", "--trails", "3").err, "did you mean trials?")
+  end)
+
+  it("stops when it is told, and goes on", function()
+    script [[return cq.Study { name = "a", trials = 6, space = { x = cq.Space.uniform(0, 1) }, run = function(p, trial)
+      if trial.number == 2 and not io.open(cq.option("out") .. "/../../../told") then
+        io.open(cq.option("out") .. "/../../../told", "w"):close()
+        local base = require("cq.study.store").open(cq.option("out") .. "/../../study.sqlite")
+        base:set_flag("stop", "now")
+        base:close()
+        require("cq.study.process").poll({}, 1.2)
+      end
+      return p.x
+    end }]]
+    has(study("run").err, "stopped; the same command goes on")
+    local left = 6 - count(rows_of(), "done")
+    assert(left >= 1 and left < 6, left)
+    fine(study "run")
+    assert.equal(6, count(rows_of(), "done"))
+  end)
+
+  it("gives back what was running when it is interrupted", function()
+    script [[return cq.Study { name = "a", trials = 3, space = { x = cq.Space.uniform(0, 1) }, run = function(p, trial)
+      if not io.open(cq.option("out") .. "/../../../told") then
+        io.open(cq.option("out") .. "/../../../told", "w"):close()
+        require("cq.study.process").poll({}, 20)
+      end
+      return p.x
+    end }]]
+    local words = { "study", "run", folder .. "/s.lua", "--out", folder .. "/out" }
+    local result = cqlua(words, { after = ("</dev/null & p=$!; while [ ! -e %s/told ]; do sleep 0.02; done; kill "
+      .. "-INT $p; wait $p"):format(folder) })
+    assert.equal(130, result.code)
+    has(result.err, "the same command goes on with 3 trials")
+    fine(study "run")
+    local rows = rows_of()
+    assert.equal(3, count(rows, "done"))
+    assert.equal("1", rows[1].attempts)
+  end)
+
+  it("loses nothing to kill -9, and claims nothing twice", function()
+    fine(cqlua { "tests/study/kill.lua", "--kills", "5", "--trials", "40" })
+    fine(cqlua { "tests/study/claims.lua", "--workers", "4", "--claims", "400" })
+  end)
+
+  it("draws what there is to see", function()
+    script [[return cq.Study { name = "a", repeats = 2, minimize = { "loss", "mass" }, process = "job",
+      vary = { a = { 1, 2, 4 }, b = { "x", "y" },
+      c = { 1, 3 } }, run = function(p, trial)
+        if p.a == 2 and p.b == "y" then error "no" end
+        for i = 1, 5 do trial.report(i, p.a * p.c / i) end
+        return { loss = p.a * p.c / 5, mass = 1 / p.a }
+      end }]]
+    fine(study "run")
+    local paths = {}
+    for path in fine(study "plot"):gmatch "[^\n]+" do
+      paths[#paths + 1] = path:match "([%w_]+)%.png$"
+      assert(image.read(path).width >= 400, path)
+    end
+    assert.same({ "progress", "slices", "parallel", "importance", "bands", "map", "front" }, paths)
+    has(fine(study "status"), "that no other is better than in everything")
+  end)
+end)
+
+describe("wrong use of a study", function()
+  local function refuses(content, part, ...)
+    script(content)
+    local result = study("run", ...)
+    assert.equal(1, result.code)
+    has(result.err, part)
+    has(result.err, "s.lua:")
+  end
+
+  it("is told at the user's line", function()
+    local rest = ", run = function() return 1 end }"
+    for given, part in pairs {
+      ['name = "a", space = {}, trials = 3'] = "space is empty",
+      ['name = "a", trials = 3'] = "give space (ranges that a sampler draws from) or vary",
+      ['name = "a", space = { x = 3 }, trials = 3'] = "space.x must be one of cq.Space",
+      ['name = "a", space = { x = cq.Space.log(-1, 10) }, trials = 3'] = "a logarithmic range lies above 0, got -1 "
+        .. "to 10",
+      ['name = "a", space = { x = cq.Space.uniform(2, 1) }, trials = 3'] = "min must be below max, got 2 and 1",
+      ['name = "a", space = { x = cq.Space.uniform(1, 2) }'] = "trials is missing",
+      ['name = "a", vary = { x = {} }'] = "vary.x must be a list of values",
+      ['name = "a", vary = { x = { 1, 2 } }, trials = 3'] = "the grid has 2 points, trials says 3",
+      ['name = "a/b", vary = { x = { 1, 2 } }'] = "name is that of a folder",
+      ['name = "a", vary = { x = { 1, 2 } }, sampler = "tpe"'] = "vary makes a grid",
+      ['name = "a", space = { x = cq.Space.choice { 1 } }, trials = 3, sampler = "cma_es"'] = "x is a choice",
+      ['name = "a", minimize = "a", maximize = { "a" }, vary = { x = { 1 } }'] = "a is named twice",
+      ['name = "a", vary = { x = { 1, 2 } }, repeat_ = 3'] = "unknown field repeat_ (did you mean repeats?)",
+    } do refuses("return cq.Study { " .. given .. rest, part) end
+    refuses("return 3", "must return a cq.Study")
+  end)
+
+  it("of run's result is the trial's failure, as a sentence", function()
+    script [[return cq.Study { name = "a", vary = { n = { 1, 2, 3, 4 } }, run = function(p)
+      if p.n == 2 then return { other = 1 } elseif p.n == 3 then return 0 / 0 elseif p.n == 4 then return "fast" end
+    end }]]
+    fine(study "run")
+    local rows = rows_of()
+    has(rows[1].problem, "run must return a table with the number loss")
+    has(rows[1].problem, "got nothing")
+    has(rows[2].problem, "run must return a number for loss")
+    has(rows[3].problem, "run returned nan for loss")
+    has(rows[4].problem, 'fast')
+  end)
+
+  it("of the command is told with what is allowed", function()
+    script(plain)
+    local function misuse(part, ...)
+      local result = study(...)
+      assert.equal(2, result.code)
+      has(result.err, part)
+    end
+    misuse("did you mean status?", "statu")
+    misuse("--state takes failed, lost, pruned and done", "retry", "--state", "bad")
+    misuse("study show needs the number of a trial", "show", "x")
+    has(study("status").err, "the study plain has not begun")
+    has(cqlua({ "study", "run" }).err, "study run needs the script")
+  end)
+
+  it("is told when the file is locked, damaged or no place is left", function()
+    script(plain)
+    fine(study("run", "--trials", "2"))
+    has(fine(study "status"), "done 4")
+    process.write(folder .. "/out/study.sqlite", ("no database "):rep(100))
+    os.remove(folder .. "/out/study.sqlite-wal")
+    has(study("status").err, "it is no SQLite file")
+    local full = cqlua({ "study", "run", folder .. "/s.lua", "--out", folder .. "/full", "--trials", "40" },
+      { before = "ulimit -f 24;" })
+    assert.equal(1, full.code)
+    has(full.err, "the disk may be full")
+  end)
+end)
