@@ -2,7 +2,7 @@
 --
 --   experiments   World, Robot, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer, Experiment,
 --                 Picture, Plot, Run
---   tensors       tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random, ...
+--   tensors       tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random, sparse, ...
 --   gradients     value_and_grad, grad, check_gradient
 --   the script    option(name, default), log { ... }, save(path, table), load(path)
 
@@ -21,6 +21,7 @@
 ---@field Plot fun(fields: cq.Plot.def): cq.Canvas
 ---@field Run cq.Run
 ---@field random cq.RandomModule
+---@field sparse cq.SparseModule
 ---@field option cq.OptionModule
 ---@field log fun(fields: table<string, any>)
 local cq = {}
@@ -30,6 +31,7 @@ local nouns = {
   World = "cq.world", Robot = "cq.robot", Shape = "cq.shape", Material = "cq.material", Boundary = "cq.boundary",
   Actuator = "cq.actuator", Observer = "cq.observer", Controller = "cq.controller", Optimizer = "cq.optimizer",
   Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run", random = "cq.random", option = "cq.option",
+  sparse = "cq.sparse",
 }
 
 -- functions of the tensor library that are named often
