@@ -4,7 +4,11 @@ local T = require "cq.tensor"
 local differences = require "tests.differences"
 local spread = require "tests.spread"
 local mistake = require "tests.sentence"
-local says = function(f, ...) mistake.says(mistake.of(f), ...) end
+
+local function says(f, ...)
+  local message = mistake.of(f)
+  for _, part in ipairs { ... } do mistake.says(message, part) end
+end
 
 -- entries in no order, two of them at one place, and an empty row
 local function matrix(value)

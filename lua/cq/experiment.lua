@@ -50,6 +50,7 @@ local spec = is.define("cq.Experiment", {
   steps = is.integer { min = 1, max = 2 ^ 31 - 1, optional = true },
   observer = is.any { optional = true },
   controller = is.any { optional = true },
+  design = is.instance { "cq.Topology", optional = true },
   objective = is.any_of { is.table(), is.callable() },
   optimizer = is.instance { "cq.Optimizer", optional = true },
   trainable = is.table { default = {} },
@@ -83,21 +84,29 @@ end
 ---@field steps? integer             control steps; or duration
 ---@field observer? any              of cq.Observer, a function of the state, or a table with observe
 ---@field controller? any            of cq.Controller, a function, or a table with act; its parameters are always trained
----@field objective cq.Experiment.objective.def|fun(state: cq.State): cq.Tensor   the less the better; a function is final alone
+---@field design? cq.Topology         that gives robot and controller, in the place of a controller; its variables are trained
+---@field objective cq.Experiment.objective.def|fun(state: cq.State, start: cq.State): cq.Tensor   the less the better; a function is final alone
 ---@field optimizer? cq.Optimizer    for run:optimize
 ---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name; or cq.param
 ---@field memory? string|number      for what the backward pass needs, as "2 GiB"
 ---@field contact? boolean           read what walls and pins give, for state:contact in observer and objective
 
 ---@class cq.Experiment.objective.def
----@field final? fun(state: cq.State): cq.Tensor|number                    one number, of the last state
+---@field final? fun(state: cq.State, start: cq.State): cq.Tensor|number   one number, of the last state, and of that at the start
 ---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number    one number after each control step
 ---@field effort? fun(u: cq.Tensor): cq.Tensor|number    one number, of all signals {steps, signals}; quicker than running, which stops the
 ---  engine after every control step
 ---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of the running costs {steps}
 
----An experiment. Trained are the controller's parameters, always, and what trainable names: values of robot:with, or
----gravity, damping, friction and wall_velocity of the world.
+-- a design brings the robot and the controller
+local function take_design(self, def)
+  if def.controller then is.fail("cq.Experiment: give either design, which brings its controller, or controller") end
+  if def.design.world ~= self.world then is.fail("cq.Experiment: the design was made for another world") end
+  self.design, self.robot, self.params.design = def.design, def.design.robot, def.design.params
+end
+
+---An experiment. Trained are the controller's parameters or the design's variables, always, and what trainable names: values of
+---robot:with, or gravity, damping, friction and wall_velocity of the world.
 ---Errors: both or neither of duration and steps; a duration that is
 ---no multiple of the world's dt; an objective without final, running and effort.
 ---@param fields cq.Experiment.def
@@ -108,6 +117,7 @@ local function new(_, fields)
     contact = def.contact }, Experiment)
   self.steps, self.objective, self.robot = steps_of(def), objective_of(def.objective), def.robot or def.world.robot
   self.params = trainables.make(self.world, self.robot, def.trainable)
+  if def.design then take_design(self, def) end
   if def.controller then
     self.controller = controllers.of(def.controller, "cq.Experiment")
     self.params.controller = self.controller:prepare(self.world, self.observer, self:body(self.params))
@@ -121,7 +131,8 @@ end
 ---@param params table
 ---@return cq.Robot
 function Experiment:body(params)
-  return params.robot and self.robot:with(params.robot) or self.robot
+  local robot = self.design and self.design:map(params.design).robot or self.robot
+  return params.robot and robot:with(params.robot) or robot
 end
 
 ---The rollout with these parameters.
@@ -131,13 +142,25 @@ end
 ---@return cq.Rollout
 function Experiment:rollout(params, watch, steps)
   local controller = self.controller
-  if controller and params.controller then controller = controller:with(params.controller) end
+  if self.design then controller = self.design:map(params.design).controller end
+  if self.controller and params.controller then controller = controller:with(params.controller) end
   local fields = {
     robot = self:body(params), steps = steps or self.steps, observer = self.observer, controller = controller,
     running = self.objective.running, effort = self.objective.effort, memory = self.memory, watch = watch, contact = self.contact,
   }
   for name, value in pairs(params.world or {}) do fields[name] = value end
   return self.world:rollout(fields)
+end
+
+---The rollout of a design that was made binary, with the objective of the experiment.
+---@param solid cq.Topology.Solid
+---@param watch? fun(state: cq.State, u: cq.Tensor?)
+---@return cq.Rollout
+function Experiment:rollout_solid(solid, watch)
+  return solid.world:rollout {
+    robot = solid.robot, steps = self.steps, controller = solid.controller, running = self.objective.running, effort = self.objective.effort,
+    memory = self.memory, watch = watch, contact = self.contact,
+  }
 end
 
 local reductions = {
@@ -153,12 +176,19 @@ local function one_number(value, name)
   return T.as_tensor(value):reshape {}
 end
 
+-- the state that the rollout began with, where the function takes a second argument
+local function start_of(final, roll)
+  local info = type(final) == "function" and debug.getinfo(final, "u")
+  if info and info.nparams < 2 and not info.isvararg then return nil end
+  return roll:start()
+end
+
 ---The objective of a rollout.
 ---@param roll cq.Rollout
 ---@return cq.Tensor    one number
 function Experiment:loss(roll)
   local objective, loss = self.objective, nil
-  if objective.final then loss = one_number(objective.final(roll.state), "final") end
+  if objective.final then loss = one_number(objective.final(roll.state, start_of(objective.final, roll)), "final") end
   if objective.running then
     local reduce = reductions[objective.reduce] or objective.reduce
     local running = one_number(reduce(roll.running), "reduce")
@@ -318,19 +348,21 @@ end
 
 -- ---- looking --------------------------------------------------------------------------------------------------------
 
-local which_kind = is.one_of { "best", "last", default = "best" }
+local which_kind = is.any_of { is.one_of { "best", "last" }, is.instance "cq.Topology.Solid", default = "best" }
+
+local function is_solid(which) return text.is_instance(which, "cq.Topology.Solid") end
 
 local function params_of(self, which)
   if which == "best" and self.best then return self.best.params end
   return self.params
 end
 
----The objective without gradients, with the best parameters so far or the last ones.
----@param which? "best"|"last"
+---The objective without gradients, with the best parameters so far or the last ones, or of a design that was made binary.
+---@param which? "best"|"last"|cq.Topology.Solid
 ---@return number loss, cq.Rollout roll
 function Experiment:evaluate(which)
   which = is.argument("run:evaluate", "which", which_kind, which)
-  local roll = self:rollout(params_of(self, which))
+  local roll = is_solid(which) and self:rollout_solid(which) or self:rollout(params_of(self, which))
   return self:loss(roll):item(), roll
 end
 
@@ -358,7 +390,7 @@ end
 ---  gives a number for each particle of the world {n}. Without a range the scale grows with what the film has shown
 ---@field keep_frames? boolean   keep the frames beside the film
 ---@field label? string|fun(state: cq.State): string   a line at the top left, above the time
----@field which? "best"|"last"   parameters: of the least loss so far, or the present ones
+---@field which? "best"|"last"|cq.Topology.Solid   parameters: of the least loss so far, or the present ones; or a design made binary
 
 ---Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state (.png). A relative path is in the run's
 ---folder. `--render no` leaves it out.
@@ -374,8 +406,9 @@ function Experiment:render(path, options)
     message.note("interrupted: %s was not drawn; the best parameters are saved", path)
     return nil
   end
-  local params = params_of(self, def.which)
-  return replay.film(self.world, place(self, path), def, function(watch) return self:rollout(params, watch) end)
+  local function simulate(watch) return self:rollout(params_of(self, def.which), watch) end
+  if is_solid(def.which) then simulate = function(watch) return self:rollout_solid(def.which, watch) end end
+  return replay.film(is_solid(def.which) and def.which.world or self.world, place(self, path), def, simulate)
 end
 
 ---Everything that can be known before running: a few control steps forward and backward with every function of the user's,

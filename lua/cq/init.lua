@@ -1,7 +1,7 @@
 -- cq: the library as scripts see it. Nouns are loaded when they are first named, so that an empty script starts at once.
 --
 --   experiments   World, Robot, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer, Experiment,
---                 Picture, Plot, Run
+--                 Topology, Picture, Plot, Run
 --   tensors       tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random, sparse, ...
 --   gradients     value_and_grad, grad, check_gradient
 --   the script    option(name, default), log { ... }, save(path, table), load(path)
@@ -19,6 +19,7 @@
 ---@field Experiment fun(fields: cq.Experiment.def): cq.Experiment
 ---@field Picture cq.PictureModule
 ---@field Plot fun(fields: cq.Plot.def): cq.Canvas
+---@field Topology cq.TopologyModule
 ---@field Run cq.Run
 ---@field random cq.RandomModule
 ---@field sparse cq.SparseModule
@@ -31,7 +32,7 @@ local nouns = {
   World = "cq.world", Robot = "cq.robot", Shape = "cq.shape", Material = "cq.material", Boundary = "cq.boundary",
   Actuator = "cq.actuator", Observer = "cq.observer", Controller = "cq.controller", Optimizer = "cq.optimizer",
   Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run", random = "cq.random", option = "cq.option",
-  sparse = "cq.sparse",
+  sparse = "cq.sparse", Topology = "cq.topology",
 }
 
 -- functions of the tensor library that are named often

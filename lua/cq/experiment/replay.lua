@@ -80,7 +80,7 @@ local spec = is.define("run:render", {
   keep_frames = is.boolean { default = false },
   label = is.any_of { is.string(), is.callable(), optional = true },
   colour = is.any { optional = true },
-  which = is.one_of { "best", "last", default = "best" },
+  which = is.any_of { is.one_of { "best", "last" }, is.instance "cq.Topology.Solid", default = "best" },
 })
 
 local endings = { png = true, mp4 = true, mkv = true, webm = true, gif = true }

@@ -1,0 +1,299 @@
+-- topology: the parts of a design, its gradient, and what it becomes when it is made binary.
+local cq = require "cq"
+local T = require "cq.tensor"
+local derivative = require "tests.derivative"
+local differences = require "tests.differences"
+local spread = require "tests.spread"
+local mistake = require "tests.sentence"
+
+local function says(f, ...)
+  local message = mistake.of(f)
+  for _, part in ipairs { ... } do mistake.says(message, part) end
+end
+
+local soft = cq.Material.neo_hookean { young = 1e5, poisson = 0.4, density = 1000 }
+
+-- a block that falls a little on the floor
+local function block(changes)
+  local fields = {
+    shape = cq.Shape.box { name = "block", size = { 0.2, 0.2 }, spacing = 0.02 }, material = soft,
+    groups = { tip = function(_, y) return y > 0.16 end }, actuators = cq.Actuator.isotropic { count = 3, max = 1e4 },
+  }
+  for key, value in pairs(changes or {}) do fields[key] = value end
+  return cq.Robot(fields)
+end
+
+local function world_of(robot)
+  return cq.World {
+    cells = { 25, 25 }, dx = 0.04, gravity = { 0, -9.8 }, dt = 1e-3, substeps = 5, precision = "float64", threads = 1,
+    walls = cq.Boundary.box { kind = "sticky", separable = true, inset = 0.08 }, robot:at { 0.2, 0.08 },
+  }
+end
+
+local function design_of(changes, robot)
+  local fields = { world = world_of(robot or block()), duration = 0.03, filter = { radius = 0.05 }, pulses = { every = 2e-3 }, seed = 1 }
+  for key, value in pairs(changes or {}) do fields[key] = value end
+  return cq.Topology(fields)
+end
+
+-- variables all over
+local function variables(design)
+  local p, random = design:start(2), cq.random { seed = 3 }
+  p.density:copy_from(random:uniform { 100 } * 2 - 0.7)
+  p.layout:copy_from(random:normal { 4, 100 })
+  p.sign:copy_from(random:uniform(p.sign:shape()) * 2 - 1)
+  p.size:copy_from(random:uniform(p.size:shape()) * 2 - 1)
+  return p
+end
+
+describe("parts of a design", function()
+  it("filter: the weighted mean of the particles nearer than the radius, on no lattice too", function()
+    local points = (cq.random { seed = 5 }):uniform { 50, 3 }
+    local filter = cq.Topology.filter { points = points, radius = 0.4, power = 3 }
+    local x = spread({ 2, 50 }, -1, 1)
+    local got, sum, weight = filter(x), 0, 0
+    for q = 1, 50 do
+      local r = (points[q] - points[7]):norm():item()
+      if r < 0.4 then
+        local w = (1 - r / 0.4) ^ 3
+        sum, weight = sum + w * x:get(2, q), weight + w
+      end
+    end
+    assert.near(sum / weight, got:get(2, 7), 1e-14)
+    assert.is_true(filter(T.ones { 50 }):close(T.ones { 50 }, 1e-14))
+  end)
+
+  it("projection: from void to solid, at a threshold", function()
+    local x = T.tensor { -1, 0, 0.3, 1 }
+    local middle = cq.Topology.projection { sharpness = 4 }(x)
+    assert.is_true(middle:close(T.tensor { 0, 0.5, ((T.tensor(1.2):tanh() / T.tensor(4):tanh() + 1) / 2):item(), 1 }, 1e-15))
+    local thin = cq.Topology.projection { sharpness = 40, threshold = 0.3 }(x)
+    assert.is_true(thin:get(2) < 1e-9 and math.abs(thin:get(3) - 0.5) < 1e-9 and thin:get(1) == 0 and math.abs(thin:get(4) - 1) < 1e-15)
+  end)
+
+  it("interpolation: by powers, with something left of the void", function()
+    local x = T.tensor { 0, 0.5, 1 }
+    assert.is_true(cq.Topology.interpolation { void = 0.01, power = 3 }(x):close(T.tensor { 0.01, 0.99 / 8 + 0.01, 1 }, 1e-15))
+  end)
+
+  it("layout: shares of all signals and of none", function()
+    local shares = cq.Topology.layout { sharpness = 4 }(spread({ 5, 20 }, -1, 1))
+    assert.is_true(shares:sum(1):close(T.ones { 20 }, 1e-15))
+    assert.is_true(cq.Topology.layout { sharpness = 400 }(spread({ 5, 20 }, -1, 1)):max(1):mean():item() > 0.9)
+  end)
+
+  it("pulses: all of one sign saturate, signs and sizes make amplitudes", function()
+    local pulses = cq.Topology.pulses { duration = 0.1, control_dt = 1e-3 }
+    assert.equal(50, pulses.count)
+    assert.equal(100, pulses.steps)
+    local one = T.ones { 50, 2 }
+    local u = pulses:signals(pulses:amplitudes(one, one))
+    -- 0.2 sqrt(2 pi) 0.01 / 0.002 = 2.507 in the middle
+    assert.near(0.98679, u:get(50, 1), 1e-4)
+    assert.is_true(u:get(1, 1) < u:get(50, 1))
+    assert.is_true(pulses:amplitudes(-one, one):equal(-one) and pulses:amplitudes(one, -one):equal(T.zeros { 50, 2 }))
+    assert.same({ -1, 0, 1 }, pulses:binary(T.tensor { -0.2, 0.4, 0.4 }, T.tensor { 0.1, -0.1, 0.9 }):totable())
+  end)
+
+  it("all have gradients", function()
+    local points = (cq.random { seed = 5 }):uniform { 12, 2 }
+    local parts = {
+      filter = { cq.Topology.filter { points = points, radius = 0.3 }, { 3, 12 } },
+      projection = { cq.Topology.projection { sharpness = 3, threshold = -0.2 }, { 12 } },
+      interpolation = { cq.Topology.interpolation { void = 0.1, power = 3 }, { 12 } },
+      layout = { cq.Topology.layout { sharpness = 2 }, { 4, 12 } },
+    }
+    for name, part in pairs(parts) do
+      local err = differences.error(part[1], { spread(part[2], 0.1, 0.9) })
+      assert(err < 1e-8, name .. ": " .. err)
+    end
+  end)
+
+  it("refuse what makes no sense", function()
+    local points = block().position
+    says(function() cq.Topology.filter { points = points, radius = 0.01 } end, "no particle has a neighbour", "above the spacing")
+    says(function() cq.Topology.filter { points = points, radius = 0.3 } end, "spans the whole body of 0.18")
+    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 1e-3, every = 3e-3 } end, "duration must be a multiple of every, got 0.1 and 0.003")
+    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 5e-3, every = 2e-3 } end, "every is 0.002", "at least a control step, 0.005")
+    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 5e-3, every = 0.01, width = 1e-3 } end, "width is 0.001")
+  end)
+end)
+
+describe("a design", function()
+  it("starts grey, without a signal, and with small pulses that are drawn", function()
+    local design = design_of()
+    local map = design:map(design.params)
+    assert.is_true(map.density:close(T.full({ 100 }, 0.5), 1e-15) and map.shares:close(T.full({ 4, 100 }, 0.25), 1e-15))
+    assert.is_false(design:start(1).sign:equal(design:start(2).sign))
+    assert.is_true(design:start(1).sign:equal(design.params.sign))
+  end)
+
+  it("gives every particle its share of mass, stiffness and actuation", function()
+    local design = design_of { solid = "tip", material = { void = 0.01, actuation_power = 2 } }
+    local map = design:map(variables(design))
+    local weight = map.robot.values.actuation_weight.tensor
+    local p = design.robot:group("tip"):particles()[1]
+    assert.equal(1, map.density:get(p))
+    assert.near(1000 * (0.99 * map.density:get(2) + 0.01), map.robot.values.density.tensor:get(2), 1e-9)
+    assert.near(1e5 * (0.99 * map.density:get(2) + 0.01), map.robot.values.young.tensor:get(2), 1e-7)
+    assert.near(-map.shares:get(3, 2) * (0.99 * map.density:get(2) ^ 2 + 0.01), weight:get(2, 3), 1e-14)
+  end)
+
+  it("scales what is a stress of each material, and leaves the others", function()
+    local shape = { cq.Shape.box { name = "foot", size = { 0.2, 0.1 }, spacing = 0.02 },
+      cq.Shape.box { name = "block", at = { 0, 0.1 }, size = { 0.2, 0.1 }, spacing = 0.02 } }
+    local metal = cq.Material.von_mises { young = 2e5, poisson = 0.3, density = 2000, yield_stress = 3e4 }
+    local design = design_of({}, block { shape = shape, material = { foot = metal, block = soft } })
+    local p = variables(design)
+    local body = design:map(p).robot
+    assert.equal(50, body.values.yield_stress.tensor.count)
+    assert.is_nil(body.values.poisson)
+    local step = T.value_and_grad(function(q)
+      local map = design:map(q)
+      local roll = design.world:rollout { robot = map.robot, steps = 3, controller = map.controller }
+      return roll.state:center(design.robot)[1]
+    end)
+    local _, grad = step(p)
+    assert.is_true(grad.density:finite() and grad.density:norm():item() > 0)
+  end)
+
+  it("has the gradient of differences, through the rollout and the constraints", function()
+    local design = design_of()
+    local p = variables(design)
+    local run = cq.Experiment {
+      world = design.world, steps = 30, design = design, objective = function(state, start)
+        return 100 * (start:center(design.robot)[1] - state:center(design.robot)[1])
+      end,
+    }
+    derivative.check(function(q) return run:loss(run:rollout { design = q }) end, p, 1e-6)
+    for _, constraint in ipairs(design:binary { material = 0.05, layout = 0.05, pulses = 0.01 }) do
+      local own = { material = "density", layout = "layout", sign = "sign", size = "size" }
+      local q = {}
+      for name, tensor in pairs(p) do q[name] = name == own[constraint.name] and tensor or tensor:detach() end
+      derivative.check(constraint.of, q, 1e-8)
+    end
+  end)
+
+  it("is as binary as its constraints say", function()
+    local design = design_of()
+    local p = design:start(1)
+    local bounds = design:binary { material = 0.05, layout = 0.05, pulses = 0.01 }
+    local names = {}
+    for k, c in ipairs(bounds) do names[k] = c.name end
+    assert.same({ "material", "layout", "sign", "size" }, names)
+    assert.near(0.25, bounds[1].of(p):item(), 1e-15)
+    assert.near(0.75, bounds[2].of(p):item(), 1e-15)
+    assert.near(0.05 * 0.25, bounds[1].at_most, 1e-15)
+    assert.near(0.05 * 0.75, bounds[2].at_most, 1e-15)
+    p.sign:fill(1)
+    p.size:fill(-1)
+    assert.equal(0, bounds[3].of(p):item() + bounds[4].of(p):item())
+    assert.equal(1, #design:binary { layout = 0.1 })
+  end)
+
+  it("is thinner at a higher threshold, and keeps its variables", function()
+    local design = design_of()
+    local p = variables(design)
+    local thin = design:with { material = { threshold = 0.3 } }
+    assert.is_true((design:map(p).density - thin:map(p).density):min():item() >= 0)
+    assert.is_true(thin:map(p).density:sum():item() < design:map(p).density:sum():item() - 5)
+    assert.is_true(design:with({ layout = { sharpness = 40 } }):map(p).shares:max(1):mean():item() > design:map(p).shares:max(1):mean():item())
+    assert.equal(4, thin.material.sharpness)
+  end)
+
+  it("refuses other actuators, other parameters and times that do not fit", function()
+    says(function() design_of({}, block { actuators = cq.Actuator.pressure { groups = "tip", axis = "y" } }) end,
+      "signals that every particle can follow", "got tip")
+    says(function() design_of { duration = 0.0305 } end, "duration must be a multiple of control_dt")
+    local design = design_of()
+    says(function() design:map { density = T.ones { 3 } } end, "density with 100 elements", "got shape {3}")
+    says(function() design:binary {} end, "design:binary: needs one of")
+    says(function() cq.Experiment { world = world_of(block()), steps = 3, design = design, objective = print } end, "another world")
+    says(function() cq.Experiment { world = design.world, steps = 3, design = design, controller = print, objective = print } end, "either design")
+  end)
+end)
+
+describe("a design made binary", function()
+  it("is its solid particles alone, each with its signal, and whole pulses", function()
+    local design = design_of()
+    local p = variables(design)
+    local map, solid = design:map(p), design:binarise(p)
+    assert.equal(map.density:greater(0.5):sum():item(), solid.robot.particle_count)
+    assert.equal(solid.robot.particle_count, solid.world.particle_count)
+    local weight = solid.robot.values and solid.robot.values.actuation_weight.tensor
+    for k, q in ipairs(solid.particles) do
+      assert.near(design.robot.position:get(q, 2), solid.robot.position:get(k, 2), 0)
+      local a = map.shares:slice(q, q, 2):argmax(1):item()
+      assert.equal(a <= 3 and a or 0, solid.actuator[k])
+      for s = 1, 3 do assert.equal(s == a and -1 or 0, weight:get(k, s)) end
+    end
+    assert.is_true(solid.pulses:equal(design.pulses:binary(p.sign, p.size)))
+    assert.equal(design.world.substeps, solid.world.substeps)
+  end)
+
+  it("goes as the design does that is binary already", function()
+    local design = design_of({ material = { void = 1e-9, sharpness = 60 }, layout = { sharpness = 1e4 }, filter = { radius = 0.021 } })
+    local p = variables(design)
+    p.density:copy_from(T.where(p.density:less(-0.2), -1, 1))
+    p.sign:copy_from(T.where(p.sign:less(0), -1, 1))
+    p.size:fill(1)
+    local run = cq.Experiment {
+      world = design.world, steps = 30, design = design,
+      objective = function(state, start) return state:center(design.robot)[2] - start:center(design.robot)[2] end,
+    }
+    for name, tensor in pairs(p) do run.params.design[name]:copy_from(tensor) end
+    local whole, binary = run:evaluate "last", run:evaluate(design:binarise(p))
+    assert.is_true(math.abs(whole) > 1e-4)
+    -- particles of nearly no mass go with the others and hold nothing
+    assert.near(whole, binary, 1e-3 * math.abs(whole))
+  end)
+
+  it("is refused when it is empty", function()
+    local design = design_of()
+    local p = design:start(1)
+    says(function() design:binarise(p) end, "above the threshold 0.5, the most is 0.5", "the body is empty")
+    assert.equal(100, #design:binarise(p, { threshold = 0.4 }).particles)
+  end)
+end)
+
+describe("robot:subset", function()
+  it("keeps places, groups, materials and values of its particles", function()
+    local r = block { pins = { "tip", 3 } }:with { young = T.arange(1, 100) }
+    local some = r:subset { 90, 3, 10, 10 }
+    assert.equal(3, some.particle_count)
+    assert.is_true(some.position:equal(r.position:gather({ 3, 10, 90 }, 1)))
+    assert.same({ 3, 10, 90 }, some.values.young.tensor:totable())
+    assert.same({ 2, 3 }, some:group("tip"):particles())
+    assert.same({ "tip", 1 }, some.pins)
+    assert.same({}, r:subset({ 1, 2 }).pins)
+    says(function() r:subset({ 1, 2 }):group "tip" end, "no group")
+    says(function() r:subset { 101 } end, "whole numbers from 1 to 100")
+  end)
+
+  it("moves as the whole where the rest does not touch it", function()
+    local shape = { cq.Shape.box { name = "left", size = { 0.1, 0.1 }, spacing = 0.02 },
+      cq.Shape.box { name = "right", at = { 0.5, 0 }, size = { 0.1, 0.1 }, spacing = 0.02 } }
+    local r = block { shape = shape, groups = {}, actuators = cq.Actuator.pressure { groups = { "right", "left" }, axis = "x", max = 1e4 } }
+    local whole = world_of(r)
+    local u = cq.Controller.open_loop(T.full({ 10, 2 }, 0.5))
+    local both = whole:rollout { steps = 10, controller = u }
+    local one = whole:with_robots(whole.robot:subset "left")
+    local alone = one:rollout { steps = 10, controller = u }
+    assert.is_true(alone.state:positions():close(both.state:gather("left", "position"), 1e-12))
+  end)
+end)
+
+describe("the start of a rollout", function()
+  it("is a state with gradients, next to the final one", function()
+    local design = design_of()
+    local robot, p = design.robot, { young = cq.param(T.full({ 100 }, 1)), density = cq.param(spread({ 100 }, 500, 1500)) }
+    local function way(q)
+      local roll = design.world:rollout { robot = robot:with { density = q.density, young = q.young * 1e5, actuation_weight = T.zeros { 100, 3 } }, steps = 20 }
+      return roll.state:center(robot)[2] - roll:start():center(robot)[2] + 1e-3 * roll:start():moment(robot)[1][2] * roll.state:velocity(robot)[2]
+    end
+    derivative.check(way, p, 1e-7)
+    local roll = design.world:rollout { robot = robot:with { density = p.density, actuation_weight = T.zeros { 100, 3 } }, steps = 2 }
+    assert.is_true(roll:start():positions():equal(robot.position))
+    assert.equal(0, roll:start().step)
+  end)
+end)
