@@ -1,8 +1,10 @@
 -- topology: the parts of a design, its gradient, and what it becomes when it is made binary.
+local ffi = require "ffi"
 local cq = require "cq"
 local T = require "cq.tensor"
 local derivative = require "tests.derivative"
 local differences = require "tests.differences"
+local process = require "tests.process"
 local spread = require "tests.spread"
 local mistake = require "tests.sentence"
 
@@ -253,6 +255,89 @@ describe("a design made binary", function()
     local p = design:start(1)
     says(function() design:binarise(p) end, "above the threshold 0.5, the most is 0.5", "the body is empty")
     assert.equal(100, #design:binarise(p, { threshold = 0.4 }).particles)
+  end)
+end)
+
+describe("files of a design", function()
+  local folder
+  before_each(function() folder = process.folder() end)
+  after_each(function() process.remove(folder) end)
+
+  -- volume within triangles of an STL file, and how many of its edges have no partner that runs the other way
+  local function measure(path)
+    local data, volume, edges, open = assert(process.read(path)), 0, {}, 0
+    local count = ffi.cast("const uint32_t *", ffi.cast("const char *", data) + 80)[0]
+    assert.equal(84 + 50 * count, #data)
+    for k = 0, count - 1 do
+      local c = ffi.new "float[9]"
+      ffi.copy(c, ffi.cast("const char *", data) + 84 + 50 * k + 12, 36)
+      volume = volume + (c[0] * (c[4] * c[8] - c[5] * c[7]) - c[1] * (c[3] * c[8] - c[5] * c[6]) + c[2] * (c[3] * c[7] - c[4] * c[6])) / 6
+      local names = {}
+      for i = 0, 2 do names[i] = ("%.9g %.9g %.9g"):format(c[3 * i], c[3 * i + 1], c[3 * i + 2]) end
+      for i = 0, 2 do
+        local there, back = names[i] .. "|" .. names[(i + 1) % 3], names[(i + 1) % 3] .. "|" .. names[i]
+        if edges[back] and edges[back] > 0 then edges[back] = edges[back] - 1 else edges[there] = (edges[there] or 0) + 1 end
+      end
+    end
+    for _, left in pairs(edges) do open = open + left end
+    return volume, open
+  end
+
+  it("hold a line for each particle and pulse", function()
+    local design = design_of()
+    local p = variables(design)
+    design:save(p, folder .. "/block.csv")
+    local lines = {}
+    for line in process.read(folder .. "/block.csv"):gmatch "[^\n]+" do lines[#lines + 1] = line end
+    assert.equal("x,y,density,actuator,share_1,share_2,share_3", lines[1])
+    assert.equal(101, #lines)
+    local map = design:map(p)
+    assert.equal(("%.6g"):format(map.density:get(7)), lines[8]:match "^[^,]+,[^,]+,([^,]+),")
+    local _, count = process.read(folder .. "/block_pulses.csv"):gsub("\n", "")
+    assert.equal(1 + design.pulses.count, count)
+    says(function() design:save(p, "block.txt") end, "must end in .csv")
+  end)
+
+  it("are closed surfaces of the volume of their particles", function()
+    local design = design_of()
+    local p = variables(design)
+    local solid = design:binarise(p)
+    local paths, sum, whole = solid:save_stl(folder .. "/block.stl", { thickness = 0.1 }), 0, nil
+    assert.equal(5, #paths)
+    for _, path in ipairs(paths) do
+      local volume, open = measure(path)
+      assert(open == 0 and volume > 0, path)
+      if path:find "whole" then whole = volume else sum = sum + volume end
+    end
+    local exact = #solid.particles * 0.02 ^ 2 * 0.1
+    assert.near(exact, whole, 0.05 * exact)
+    assert.is_true(sum <= whole * (1 + 1e-6) and sum > 0.75 * whole)
+  end)
+
+  it("are exact but for the edges for a block, in 2D and 3D", function()
+    local design = design_of()
+    local p = design:start()
+    p.density:fill(1)
+    local paths = design:binarise(p):save_stl(folder .. "/square.stl", { thickness = 0.1 })
+    local volume = measure(paths[#paths])
+    assert.near(0.2 * 0.2 * 0.1, volume, 4 * 0.02 ^ 2 * 0.1)
+    local cube = cq.Robot {
+      shape = cq.Shape.box { size = { 0.2, 0.2, 0.2 }, spacing = 0.02 }, material = soft, actuators = cq.Actuator.isotropic { count = 2, max = 1e4 },
+    }
+    local world = cq.World { cells = { 16, 16, 16 }, dx = 0.04, dt = 1e-3, substeps = 5, threads = 1, cube:at { 0.2, 0.08, 0.2 } }
+    design = cq.Topology { world = world, duration = 0.01, filter = { radius = 0.05 } }
+    p = design:start()
+    p.density:fill(1)
+    p.layout:copy_from(design.robot.position:slice(1, 1, 2):reshape { 1, 1000 } * T.tensor { { 1 }, { 0 }, { 0.29 } })
+    paths = design:binarise(p):save_stl(folder .. "/cube.stl")
+    assert.equal(2, #paths)
+    for _, path in ipairs(paths) do
+      local inside, open = measure(path)
+      assert(open == 0, path)
+      assert.near(0.008, inside, 0.05 * 0.008)
+    end
+    local mesh = cq.Shape.mesh { path = paths[#paths] }
+    assert.is_true(mesh:contains(0.3, 0.18, 0.3) and not mesh:contains(0.3, 0.07, 0.3))
   end)
 end)
 

@@ -267,6 +267,12 @@ function Topology:binarise(params, options)
   return require "cq.topology.solid"(self, self:own(params), binarise_spec(options or {}))
 end
 
+---Writes the design as tables: a line for each particle with its place, density, actuator (0: none) and the shares of the signals, and
+---beside it, as NAME_pulses.csv, a line for each pulse with its time and its amplitude for each signal.
+---@param params table     as design.params
+---@param path string      ends in .csv
+function Topology:save(params, path) return require "cq.topology.save"(self, self:own(params), path) end
+
 function Topology:__tostring()
   local count = 0
   for _, tensor in pairs(self.params) do count = count + tensor.count end

@@ -3,6 +3,7 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local controllers = require "cq.controller"
+local surface = require "cq.topology.surface"
 
 ---A design made binary, from design:binarise.
 ---@class cq.Topology.Solid
@@ -25,6 +26,53 @@ function Solid:__tostring()
   end
   return ("cq.Topology.Solid { %s of %d, by actuator %s }"):format(text.count(#self.particles, "particle"), self.total, table.concat(parts, ", "))
 end
+
+-- ---- files ----------------------------------------------------------------------------------------------------------
+
+local stl_spec = is.define("solid:save_stl", { thickness = is.number { above = 0, optional = true } })
+
+-- 1 for the particles that follow a signal (0: none), of all that the design has
+local function followers(self, signal)
+  local out = T.zeros { self.total }
+  for k, a in ipairs(self.actuator) do
+    if a == signal then out:set(1, self.particles[k]) end
+  end
+  return out
+end
+
+---@class solid.save_stl.def
+---@field thickness? number     of a body in 2D; the radius of the design's filter unless given [length]
+
+---Writes the surface of the body that each actuator has, closed, as STL files to print or to read with cq.Shape.mesh: from "walker.stl"
+---walker_1.stl, ..., of the rest walker_passive.stl, and walker_whole.stl of all together. Coordinates are those of the world; a body in
+---2D stands between z = 0 and its thickness. Where parts meet, their surfaces do, but for less than half a spacing at corners.
+---@param path string           ends in .stl
+---@param options? solid.save_stl.def
+---@return string[] paths       of the files that were written
+function Solid:save_stl(path, options)
+  is.argument("solid:save_stl", "path", is.string(), path)
+  local front = path:match "^(.*)%.stl$"
+  if not front then is.fail("solid:save_stl: path must end in .stl, got %s", text.describe(path)) end
+  local def = stl_spec(options or {})
+  local position, dim, paths = self.design.robot.position, self.design.robot.dim, {}
+  local spacing = self.design.robot.volume:mean():item() ^ (1 / dim)
+  local field, whole = surface.field(position, spacing), T.zeros { self.total }
+  local function write(name, some)
+    local triangles = surface.triangles(field, dim, some, def.thickness or self.design.filter.radius)
+    if #triangles == 0 then return end
+    paths[#paths + 1] = ("%s_%s.stl"):format(front, name)
+    surface.write_stl(paths[#paths], triangles)
+  end
+  for a = 0, self.pulses:size(2) do
+    local some = followers(self, a)
+    whole = whole + some
+    write(a == 0 and "passive" or tostring(a), some)
+  end
+  write("whole", whole)
+  return paths
+end
+
+-- ---- from a design --------------------------------------------------------------------------------------------------
 
 -- particles above the threshold, and the signal of each
 local function choose(map, threshold, signals)
