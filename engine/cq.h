@@ -18,7 +18,7 @@ extern "C" {
 
 // ---- base -----------------------------------------------------------------------------------------------------------
 
-enum { CQ_ABI = 7 };                    // changes with any change of this file that a caller can notice
+enum { CQ_ABI = 8 };                    // changes with any change of this file that a caller can notice
 enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
 
 typedef enum cq_status {
@@ -281,6 +281,9 @@ void cq_rollout_want(cq_rollout *rollout, uint64_t fields);
 // The last count control steps before the live state; the live state is then the one before them. grad_u {count, B, actuators}
 // and grad_forces {count, B, force_count, dim}, in the order of time, are overwritten; NULL: not wanted.
 cq_status cq_rollout_run_adjoint(cq_rollout *rollout, int32_t count, double *grad_u, double *grad_forces);
+// After a way back, whole or not: to the last state of the way there again, from where other adjoints can begin. Nothing is made
+// again where the memo keeps everything; else what its checkpoints need.
+cq_status cq_rollout_return(cq_rollout *rollout);
 // Gradient of a field, summed over scenes (per_scene = 0) or for each; complete once step 0 is reached.
 cq_status cq_rollout_gradient(cq_rollout *rollout, int32_t field, double *out, int32_t per_scene);
 

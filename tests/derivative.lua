@@ -34,6 +34,20 @@ local function scale(tensor)
   return largest > 0 and largest or 1
 end
 
+---The slope of f along a direction of one tensor of p; the one among several step sizes that its neighbour confirms best.
+function derivative.slope(f, p, tensor)
+  local d, before, best, slope = direction(tensor, 1), nil, math.huge, nil
+  for _, h in ipairs { 1e-3, 1e-4, 1e-5, 1e-6 } do
+    local here = numeric(f, p, tensor, d, h * scale(tensor))
+    if before and math.abs(here - before) < best then best, slope = math.abs(here - before), here end
+    before = here
+  end
+  return slope
+end
+
+---A gradient along the same direction.
+function derivative.along(grad, tensor) return (grad * direction(tensor, 1)):sum():item() end
+
 ---Relative error of the gradient of f(p) by each trainable of p, by its path; and the slopes along the directions. The best
 ---of several step sizes counts: a wrong gradient is wrong at all of them.
 ---@param f fun(p: table): cq.Tensor

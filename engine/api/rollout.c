@@ -251,6 +251,15 @@ cq_status cq_rollout_begin_adjoint(cq_rollout *r) {
   return CQ_OK;
 }
 
+cq_status cq_rollout_return(cq_rollout *r) {
+  if (!r->began) return cq_fail(CQ_INVALID, "the rollout has no live state; begin it first");
+  if (r->failed) return failed_before(r);
+  const cq_status status = cq_memo_return(r->memo);
+  r->adjoint = 0;
+  if (status) r->began = 0;   // the states between are of no use
+  return status;
+}
+
 void cq_rollout_want(cq_rollout *r, uint64_t fields) { r->wanted = fields; }
 
 cq_status cq_rollout_run_adjoint(cq_rollout *r, int32_t count, double *grad_u, double *grad_forces) {

@@ -17,12 +17,19 @@ struct cq_memo {
   cq_mark **marks;           // a stack of checkpoints at block starts, the first at step 0
   int32_t *mark_at;
   int32_t mark_count, mark_capacity;
+  cq_mark *end;              // the last state of the forward pass, once it is left; NULL where not everything is kept
 };
 
 static const cq_backend *backend_of(const cq_memo *memo) { return memo->def.backend; }
 
+static void forget_end(cq_memo *memo) {
+  if (memo->end) backend_of(memo)->mark_destroy(memo->def.device, memo->end);
+  memo->end = NULL;
+}
+
 void cq_memo_forget(cq_memo *memo) {
   cq_device *device = memo->def.device;
+  forget_end(memo);
   for (int32_t k = 0; k < memo->record_capacity; k++)
     if (memo->records[k]) backend_of(memo)->record_clear(device, memo->records[k]);
   while (memo->mark_count) backend_of(memo)->mark_destroy(device, memo->marks[--memo->mark_count]);
@@ -217,6 +224,7 @@ cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls) {
   const int32_t i = memo->at, count = controls->count;
   if (i != memo->made) return cq_fail(CQ_INVALID, "a rollout that goes backward cannot step forward; begin again");
   keep_controls(memo, controls);
+  forget_end(memo);
   const cq_status status = run_to(memo, (int64_t)i + count, memo->def.differentiable ? (memo->def.steps - 1) / memo->block : -1,
                                  controls->policy_run);
   memo->made = memo->at;
@@ -229,6 +237,8 @@ static cq_status record_block(cq_memo *memo, int64_t i) {
   while (memo->mark_count && memo->mark_at[memo->mark_count - 1] > block * memo->block)
     backend_of(memo)->mark_destroy(memo->def.device, memo->marks[--memo->mark_count]);
   memo->at = memo->mark_at[memo->mark_count - 1];
+  // of a block before it, perhaps, and its records must not count as the beginning of this one
+  memo->recorded_begin = memo->recorded_end = memo->at;
   backend_of(memo)->resume(memo->def.device, memo->marks[memo->mark_count - 1]);
   return run_to(memo, i + 1, block, NULL);
 }
@@ -237,6 +247,11 @@ cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted) {
   const int32_t count = wanted->count;
   if (!memo->def.differentiable) return cq_fail(CQ_INVALID, "this rollout was made forward only; nothing is remembered of it");
   const int32_t first = memo->at - count;
+  // Where all records are kept there is no checkpoint to make the last state from again. It shares its memory with the last record.
+  if (count && !memo->end && !memo->plan.checkpoints) {
+    const cq_status status = backend_of(memo)->mark_create(memo->def.device, &memo->end);
+    if (status) return status;
+  }
   while (memo->at > first) {
     if (cq_interrupted()) return cq_fail(CQ_INTERRUPTED, "interrupted at control step %d, on the way back", memo->at);
     const int32_t i = memo->at - 1;
@@ -252,5 +267,17 @@ cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted) {
     if (status) return status;
     memo->at -= made;
   }
+  return CQ_OK;
+}
+
+cq_status cq_memo_return(cq_memo *memo) {
+  if (memo->at == memo->made) return CQ_OK;
+  if (!memo->end) {
+    // the schedule is the best one from the first checkpoint on
+    while (memo->mark_count > 1) backend_of(memo)->mark_destroy(memo->def.device, memo->marks[--memo->mark_count]);
+    return record_block(memo, memo->made - 1);
+  }
+  backend_of(memo)->resume(memo->def.device, memo->end);
+  memo->at = memo->made;
   return CQ_OK;
 }

@@ -28,5 +28,7 @@ int32_t cq_memo_at(const cq_memo *memo);              // index of the live state
 // cq_rollout_run_policy and their adjoints have them.
 cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls);
 cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *controls);
+// Back to the last state of the forward pass, to be reversed again. Makes nothing again where everything is kept.
+cq_status cq_memo_return(cq_memo *memo);
 
 #endif

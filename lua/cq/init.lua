@@ -3,7 +3,7 @@
 --   experiments   World, Robot, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer, Experiment,
 --                 Topology, Picture, Plot, Run
 --   tensors       tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random, sparse, ...
---   gradients     value_and_grad, grad, check_gradient
+--   gradients     value_and_grad, values_and_grads, grad, check_gradient
 --   the script    option(name, default), log { ... }, save(path, table), load(path)
 
 ---@class cq : cq.TensorModule
@@ -38,7 +38,7 @@ local nouns = {
 -- functions of the tensor library that are named often
 local tensor_functions = {
   "tensor", "as_tensor", "is_tensor", "zeros", "ones", "full", "empty", "eye", "arange", "range", "param", "concat", "stack",
-  "pad", "where", "minimum", "maximum", "grad", "value_and_grad", "check_gradient", "save", "load", "tape",
+  "pad", "where", "minimum", "maximum", "grad", "value_and_grad", "values_and_grads", "check_gradient", "save", "load", "tape",
 }
 local is_tensor_function = {}
 for _, name in ipairs(tensor_functions) do is_tensor_function[name] = true end

@@ -2,9 +2,10 @@
 --
 --   local adam = cq.Optimizer.adam { rate = 1e-3, clip = 10, schedule = function(i) return 0.99 ^ i end }
 --   adam:update(params, grads)           -- tables of one shape; bounds of params are kept by projection
+--   adam:solve(params, f, { iterations = 100 })      -- the loop too
 --
 -- The rate of iteration i (from 1) is rate * schedule(i). clip is the largest norm of all gradients together: longer ones
--- are shortened to it. All optimizers go downhill.
+-- are shortened to it. All optimizers go downhill. Constraints are for augmented_lagrangian, nlopt and ipopt, in lua/cq/optimizer/.
 local is = require "cq.base.schema"
 local tensor = require "cq.tensor"
 local class = require "cq.tensor.class"
@@ -150,6 +151,34 @@ function Optimizer:update(params, grads)
   end
 end
 
+---Begins anew: no moments, and iterations count from 1 again, for the schedule too.
+function Optimizer:restart()
+  self.iteration = 0
+  for _, name in ipairs(self.rule.moments) do self.moments[name] = {} end
+end
+
+---@internal
+---Drives a solve without constraints.
+---@param solver cq.Solver
+function Optimizer:drive(solver)
+  local whole = true
+  while solver:goes_on() do
+    local _, grads = solver:evaluate(function() return { { objective = 1 }, whole = whole } end)
+    self:update(solver.params, grads[1])
+    solver:note { gradient = self.norm }
+    whole = false
+  end
+end
+
+---Minimises f from params on, which become the best point found: a loop of evaluations and updates, with a report. Ctrl-C ends it
+---before the next evaluation; state or folder go on from there. Constraints need cq.Optimizer.augmented_lagrangian, nlopt or ipopt, and
+---are kept up to their tolerances. Errors: a number that is not finite; one that f does not give; a parameter that reaches none.
+---@param params any            params, or tensors in nested tables, with their bounds
+---@param f fun(params: any): cq.Tensor|table<string, cq.Tensor|number>, ...   the objective, or a table of named numbers with it
+---@param options optimizer.solve.def
+---@return cq.Solution
+function Optimizer:solve(params, f, options) return require("cq.optimizer.solve").run(self, params, f, options) end
+
 -- ---- state ------------------------------------------------------------------------------------------------------------------------
 
 ---All that is needed to go on later, as a table for tensor.save: { kind, iteration, moments }.
@@ -244,5 +273,27 @@ optimizer.adam = family("adam", {
   beta2 = is.number { min = 0, below = 1, default = 0.999 },
   epsilon = is.number { above = 0, default = 1e-8 },
 })
+
+---@class cq.Optimizer.augmented_lagrangian.def
+---@field inner cq.Optimizer          a first-order one: adam, momentum or gradient_descent
+---@field form? "shifted"|"violation"   shifted: penalty / 2 (c + multiplier / penalty)^2 where that is above 0 (Powell, Hestenes,
+---  Rockafellar), the multiplier follows after every inner loop; violation: multiplier P + penalty / 2 P^2 of the violation P alone, and
+---  either the multiplier follows, where P has shrunk enough, or the penalty grows
+---@field penalty? number             at first; unless given, such that objective and constraint pull alike at the first evaluation
+---@field growth? number              factor of the penalty of a constraint whose violation shrinks too slowly
+---@field progress? number            share of the violation before that is slow enough to be too much
+---@field slowing? number             factor of the inner rate where values of a constraint come and go by more than they are off; 1: none
+---@field penalty_max? number         penalties grow no further
+---@field window? integer             iterations of a mean of the Lagrangian; an inner loop ends when the last two differ little
+---@field tolerance? number           by which they may differ, a share of the mean
+---@field inner_iterations? integer   of an inner loop at most; 200 with the form "shifted", else as many as it takes
+---@field restart? boolean            the inner optimizer begins anew with each inner loop
+
+---Augmented Lagrangian around a first-order optimizer: any constraints, and no library. Used by optimizer:solve and by experiments.
+---Multipliers and penalties are in the history as NAME.multiplier and NAME.penalty.
+---Algorithm 1 of Yuhn et al., 4D topology optimization (CMAME 2023), is form = "violation", penalty = 1e-3, around
+---cq.Optimizer.adam { rate = 0.01 }, with constraints of tolerance 0; its kappa is minus the multiplier.
+---@type fun(def: cq.Optimizer.augmented_lagrangian.def): cq.AugmentedLagrangian
+optimizer.augmented_lagrangian = require "cq.optimizer.augmented_lagrangian"
 
 return optimizer

@@ -64,7 +64,7 @@ local function check(self, status)
   failures.raise(self, status)
 end
 
----Refuses to read a state that is not the live one. A final state that a backward pass has left is made again.
+---Refuses to read a state that is not the live one. To a final state that a backward pass has left the engine returns.
 ---@internal
 function Rollout:require_live(step, what)
   if not self.handle then is.fail("%s: this rollout was released, or its world closed", what) end
@@ -72,8 +72,10 @@ function Rollout:require_live(step, what)
   if at == step then return end
   if step == self.steps and self.finished and not self.back then
     self.adjoint_begun = false
-    local begun = C.cq_rollout_begin(self.handle)
-    return check(self, begun == C.CQ_OK and make(self, step) or begun)
+    local status = C.cq_rollout_return(self.handle)
+    -- a backward pass that failed has left no state to return from
+    if status == C.CQ_INVALID then status = C.cq_rollout_begin(self.handle) end
+    return check(self, status == C.CQ_OK and C.cq_rollout_at(self.handle) < step and make(self, step) or status)
   end
   is.fail("%s: this state is of control step %d and the rollout is at %d; read it inside the function that was given it, or use record", what,
     step, at)

@@ -105,6 +105,27 @@ static const cq_backend counting = {
     .mark_bytes = count_mark_bytes, .record_bytes = count_record_bytes, .reverse = count_reverse,
 };
 
+// to the end and back once more, from the first state and from halfway; the returns make no more steps than a rollout from the start
+static int return_and_reverse(cq_memo *memo, cq_device *d, int steps, int stride, double *grad) {
+  int wrong = 0;
+  const int before = d->advances, whole = cq_memo_plan(memo)->checkpoints == 0;
+  for (int k = 0; k < 2; k++) {
+    const int first = k ? 0 : steps / 2;
+    wrong += cq_memo_return(memo) != CQ_OK || cq_memo_at(memo) != steps || d->at != steps;
+    wrong += cq_memo_return(memo) != CQ_OK;
+    memset(grad, 0, (size_t)steps * sizeof *grad);
+    for (int i = steps, count; i > first; i -= count) {
+      count = i - first < stride ? i - first : stride;
+      wrong += cq_memo_reverse(memo, &(cq_controls){.count = count, .grad_signals = grad + i - count}) != CQ_OK || cq_memo_at(memo) != i - count;
+    }
+    for (int i = first; i < steps; i++) wrong += grad[i] != i;
+  }
+  const double most = whole ? 0 : 2 * cq_memo_plan(memo)->recompute * STEPS_MOST;
+  wrong += d->advances - before > most;
+  d->advances = before;
+  return wrong + d->errors;
+}
+
 // forward some steps and all the way back, so many in a call; returns the number of things that were not as they should be
 static int go_and_return(cq_memo *memo, cq_device *d, int steps, int stride) {
   int wrong = 0;
@@ -125,8 +146,11 @@ static int go_and_return(cq_memo *memo, cq_device *d, int steps, int stride) {
     wrong += cq_memo_reverse(memo, &(cq_controls){.count = count, .grad_signals = grad + i - count}) != CQ_OK || cq_memo_at(memo) != i - count;
   }
   for (int i = 0; i < steps; i++) wrong += grad[i] != i;
-  return wrong + d->errors;
+  return wrong + d->errors + return_and_reverse(memo, d, steps, stride, grad);
 }
+
+// where everything is kept, the last state is too
+static int marks_of(const cq_plan *plan) { return plan->checkpoints ? plan->checkpoints : 1; }
 
 static void check_counting(int steps, int64_t budget) {
   cq_device d = {0};
@@ -136,7 +160,7 @@ static void check_counting(int steps, int64_t budget) {
   int wrong = go_and_return(memo, &d, steps, 1);
   const cq_plan *plan = cq_memo_plan(memo);
   CHECK(wrong == 0, "%d steps, budget %d: %d mistakes on the way", steps, (int)budget, wrong);
-  CHECK(d.records <= plan->records && d.marks_most <= plan->checkpoints, "%d steps, budget %d: %d records and %d checkpoints, "
+  CHECK(d.records <= plan->records && d.marks_most <= marks_of(plan), "%d steps, budget %d: %d records and %d checkpoints, "
         "planned were %d and %d", steps, (int)budget, d.records, d.marks_most, plan->records, plan->checkpoints);
   CHECK(plan->bytes <= budget && plan->bytes == plan->records * RECORD_BYTES + plan->checkpoints * MARK_BYTES,
         "%d steps, budget %d: the plan takes %d", steps, (int)budget, (int)plan->bytes);
@@ -146,14 +170,14 @@ static void check_counting(int steps, int64_t budget) {
   // the same whatever is in a call
   for (int stride = 2; stride <= steps; stride += stride < 8 ? 1 : steps - stride > 8 ? 8 : 1) {
     wrong = go_and_return(memo, &d, steps, stride);
-    CHECK(wrong == 0 && d.advances == all && d.records <= plan->records && d.marks_most <= plan->checkpoints,
+    CHECK(wrong == 0 && d.advances == all && d.records <= plan->records && d.marks_most <= marks_of(plan),
           "%d steps, %d at once, budget %d: %d mistakes, %d advances for %d, %d records, %d checkpoints", steps, stride, (int)budget,
           wrong, d.advances, all, d.records, d.marks_most);
   }
   // stopped early, and again from the start
   for (int stop = 1; stop < steps; stop += 1 + steps / 5) {
     wrong = go_and_return(memo, &d, stop, 1 + stop / 2);
-    CHECK(wrong == 0 && d.records <= plan->records && d.marks_most <= plan->checkpoints,
+    CHECK(wrong == 0 && d.records <= plan->records && d.marks_most <= marks_of(plan),
           "%d of %d steps, budget %d: %d mistakes, %d records, %d checkpoints", stop, steps, (int)budget, wrong, d.records,
           d.marks_most);
   }
@@ -250,12 +274,27 @@ static void check_calls(int dim, int side, int substeps, int batch) {
   }
 }
 
+// The bits of a second and of a third way back over one way there; the second is given up halfway.
+static void check_return(const test_choice *choice, uint64_t expected) {
+  test_run t;
+  test_run_open(&t, choice);
+  const double loss = test_run_forward(&t, STEPS);
+  CHECK(test_run_hash_back(&t, STEPS, loss) == expected, "a way back gives other bits than the same again");
+  REQUIRE(cq_rollout_return(t.rollout) == CQ_OK && cq_rollout_begin_adjoint(t.rollout) == CQ_OK);
+  test_run_seed(&t);
+  REQUIRE(cq_rollout_run_adjoint(t.rollout, STEPS / 2, NULL, NULL) == CQ_OK && cq_rollout_return(t.rollout) == CQ_OK);
+  CHECK_FAILS(cq_rollout_run_adjoint(t.rollout, 1, NULL, NULL), CQ_INVALID, "begin the adjoint");
+  CHECK(test_run_hash_back(&t, STEPS, loss) == expected, "the way back gives other bits after a return");
+  test_run_close(&t);
+}
+
 // the bits of everything kept, with so many records; single engine steps and batches too
 static void check_bits(int dim, int side, int substeps, int batch) {
   test_choice choice = {.dim = dim, .side = side, .precision = CQ_FLOAT32, .threads = 2, .substeps = substeps, .batch = batch,
                         .steps = STEPS, .running = batch > 1};
   cq_plan all, plan;
   const uint64_t kept = test_hash_of(&choice, &all);
+  check_return(&choice, kept);
   CHECK(all.records == STEPS && all.checkpoints == 0, "%d records and %d checkpoints", all.records, all.checkpoints);
   for (int records = 1; records <= 9; records += records < 3 ? 1 : 3) {
     choice.memory = records * all.record_bytes + (records % 2 ? 1 : 3) * all.slice_bytes;
@@ -306,6 +345,7 @@ static void check_misuse(void) {
   test_run_open(&t, &choice);
   CHECK_FAILS(test_run_step(&t, 0), CQ_INVALID, "begin the rollout");
   CHECK_FAILS(cq_rollout_begin_adjoint(t.rollout), CQ_INVALID, "begin it first");
+  CHECK_FAILS(cq_rollout_return(t.rollout), CQ_INVALID, "begin it first");
   CHECK_FAILS(cq_rollout_run_adjoint(t.rollout, 1, NULL, NULL), CQ_INVALID, "begin the adjoint");
   test_run_forward(&t, STEPS);
   CHECK_FAILS(test_run_step(&t, 0), CQ_INVALID, "made for 27 control steps; after 27");

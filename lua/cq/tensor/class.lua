@@ -115,6 +115,10 @@ function class.like(t)
   return wrap(empty(t.count), t.count, t.rank, t.dims)
 end
 
+---Zeros of the shape of another.
+---@return cq.Tensor
+function class.zeros(t) return wrap(zeros(t.count), t.count, t.rank, t.dims) end
+
 ---The same numbers in memory of their own, without a gradient; of a param another one with its bounds.
 ---@return cq.Tensor
 function class.twin(t)

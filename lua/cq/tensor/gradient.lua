@@ -17,49 +17,115 @@ local function warn_zero(path)
 end
 
 -- the number, or why there is none
+local function check_number(what, value)
+  local number = value
+  if type(value) ~= "number" then
+    if not class.is_tensor(value) then fail("%s must be a tensor of one element, got %s", what, schema.describe(value)) end
+    if value.count ~= 1 then
+      fail("%s must be a tensor of one element, got shape %s; use :sum() or :mean()", what, class.shape_text(value.dims))
+    end
+    number = value:item()
+  end
+  if number - number ~= 0 then fail("%s is %g, which is no finite number", what, number) end
+  return number
+end
+
 local function check_loss(loss, list)
   if type(loss) == "number" then
     fail("parameter %s does not reach the objective: f returned the number %g, which remembers no parameter; return a tensor",
       list[1].path, loss)
   end
-  if not class.is_tensor(loss) then fail("the objective must be a tensor of one element, got %s", schema.describe(loss)) end
-  if loss.count ~= 1 then
-    fail("the objective must be a tensor of one element, got shape %s; use :sum() or :mean()", class.shape_text(loss.dims))
+  return check_number("the objective", loss)
+end
+
+local function fail_unreached(leaf, what)
+  fail("parameter %s does not reach %s: nothing computed from it is part of the result; use it, or leave it out of the parameters",
+    leaf.path, what)
+end
+
+-- Is the gradient of a parameter zero in all elements? One that is not finite is refused; of: which number's it is.
+local function is_zero(leaf, of)
+  local t, zero = leaf.tensor, true
+  for i = 0, t.count - 1 do
+    local g = t.adjoint[i]
+    if g - g ~= 0 then fail("the gradient of %s%s is %g at element %d, which is no finite number", of, leaf.path, g, i + 1) end
+    zero = zero and g == 0
   end
-  local value = loss:item()
-  if value - value ~= 0 then fail("the objective is %g, which is no finite number", value) end
-  return value
+  return zero
 end
 
 local function gradient_of(leaf)
   local t = leaf.tensor
-  local adjoint = t.adjoint
-  if not adjoint then
-    fail("parameter %s does not reach the objective: nothing computed from it is part of the result; use it, or leave it out of the parameters",
-      leaf.path)
-  end
-  local zero = true
-  for i = 0, t.count - 1 do
-    local g = adjoint[i]
-    if g - g ~= 0 then
-      fail("the gradient of %s is %g at element %d, which is no finite number", leaf.path, g, i + 1)
-    end
-    zero = zero and g == 0
-  end
-  if zero and t.count > 0 then warn_zero(leaf.path) end
-  return class.wrap(adjoint, t.count, t.rank, t.dims)
+  if not t.adjoint then fail_unreached(leaf, "the objective") end
+  if is_zero(leaf, "") and t.count > 0 then warn_zero(leaf.path) end
+  return class.wrap(t.adjoint, t.count, t.rank, t.dims)
 end
+
+local function pack(...) return { n = select("#", ...), ... } end
 
 local function evaluate(f, list, p, ...)
   local record = tape.new()
-  local results = { n = 0 }
-  local function keep(...) results = { n = select("#", ...), ... } end
-  keep(tape.with(record, f, p, ...))
+  local results = pack(tape.with(record, f, p, ...))
   local value = check_loss(results[1], list)
   record:backward(results[1])
   local grads = {}
   for _, leaf in ipairs(list) do grads[leaf.tensor] = gradient_of(leaf) end
   return value, leaves.map(p, function(t) return grads[t] end), unpack(results, 2, results.n)
+end
+
+-- ---- several numbers ------------------------------------------------------------------------------------------------------
+
+-- what f gave, as { name = number }, and its names in a fixed order
+local function check_numbers(given, what)
+  if type(given) ~= "table" or getmetatable(given) then
+    fail("%s: f must give a table of named numbers, such as { objective = ..., height = ... }, got %s", what, schema.describe(given))
+  end
+  local values, names = {}, leaves.sorted_keys(given)
+  for _, name in ipairs(names) do values[name] = check_number(schema.describe(name), given[name]) end
+  if #names == 0 then fail("%s: f gave an empty table; it must give at least one named number", what) end
+  return values, names
+end
+
+-- One backward pass: the gradients of the sum of weight times number. Notes which parameters it has reached, and which moved.
+local function pass(run, p, weights, keep)
+  local outputs, seeds, of = {}, {}, ""
+  for _, leaf in ipairs(run.list) do leaf.tensor.adjoint = false end
+  for _, name in ipairs(run.names) do
+    if weights[name] then
+      of = #outputs > 0 and "their sum by " or schema.describe(name) .. " by "
+      outputs[#outputs + 1], seeds[#seeds + 1] = run.numbers[name], weights[name]
+    end
+  end
+  run.record:backward(outputs, seeds, keep)
+  local grads = {}
+  for _, leaf in ipairs(run.list) do
+    local t = leaf.tensor
+    if t.adjoint then
+      run.reached[t] = true
+      if not is_zero(leaf, of) then run.moved[t] = true end
+    end
+    grads[t] = t.adjoint and class.wrap(t.adjoint, t.count, t.rank, t.dims) or class.zeros(t)
+  end
+  return leaves.map(p, function(t) return grads[t] end)
+end
+
+local function evaluate_all(f, list, plan, what, p, ...)
+  local run = { record = tape.new(), list = list, numbers = {}, reached = {}, moved = {} }
+  local results = pack(tape.with(run.record, f, p, ...))
+  local values, names = check_numbers(results[1], what)
+  for _, name in ipairs(names) do
+    local given = results[1][name]
+    run.numbers[name] = class.is_tensor(given) and given or class.scalar(given)
+  end
+  run.names = names
+  local passes, grads = plan(values, names), {}
+  for k, weights in ipairs(passes) do grads[k] = pass(run, p, weights, k < #passes) end
+  if #passes == 0 then run.record:backward({}, {}) end
+  for _, leaf in ipairs(passes.whole and list or {}) do
+    if not run.reached[leaf.tensor] then fail_unreached(leaf, "any of " .. table.concat(names, ", ")) end
+    if not run.moved[leaf.tensor] and leaf.tensor.count > 0 then warn_zero(leaf.path) end
+  end
+  return values, grads, unpack(results, 2, results.n)
 end
 
 local held = class.held
@@ -98,6 +164,48 @@ function gradient.value_and_grad(f)
     local list = leaves.trainable(p, "cq.value_and_grad")
     return isolated(list, evaluate, f, list, p, ...)
   end
+end
+
+---@internal
+---A function as that of values_and_grads, with gradients of sums of its numbers: plan(values, names) gives a list of weights by
+---name, for each of which one backward pass is made. A name without a weight is left out of it. `whole` in the list: every
+---parameter must be reached by one of them.
+---@param what string         for errors
+---@param f fun(p: any, ...): table<string, cq.Tensor>, ...
+---@param plan fun(values: table<string, number>, names: string[]): { [integer]: table<string, number>, whole: boolean? }
+---@return fun(p: any, ...): table<string, number>, any[], ...
+function gradient.passes(what, f, plan)
+  return function(p, ...)
+    local list = leaves.trainable(p, what)
+    return isolated(list, evaluate_all, f, list, plan, what, p, ...)
+  end
+end
+
+-- each number alone
+local function each(_, names)
+  local out = { whole = true }
+  for k, name in ipairs(names) do out[k] = { [name] = 1 } end
+  return out
+end
+
+---A function that gives several numbers and the gradient of each: f runs once, and the way back is made once for each number.
+---Rollouts are not run again for it.
+---
+---f returns a table of named numbers, tensors of one element each, and whatever else, which is passed on. A parameter that does not
+---reach one of them has a zero gradient there. Numbers and gradients are the same bits as those of value_and_grad of each alone.
+---Errors: a number that is not finite; a parameter that reaches none of them; a gradient that is no finite number. A gradient that is
+---exactly zero everywhere in all of them calls tensor.warn once for each parameter's name.
+---@param f fun(p: any, ...): table<string, cq.Tensor|number>, ...   of the parameters, as in value_and_grad
+---@return fun(p: any, ...): table<string, number>, table<string, any>, ...   values and gradients by name
+function gradient.values_and_grads(f)
+  schema.argument("cq.values_and_grads", "f", schema.callable(), f)
+  local run = gradient.passes("cq.values_and_grads", f, each)
+  local function named(values, grads, ...)
+    local by_name = {}
+    for k, name in ipairs(leaves.sorted_keys(values)) do by_name[name] = grads[k] end
+    return values, by_name, ...
+  end
+  return function(...) return named(run(...)) end
 end
 
 ---Like value_and_grad, with the gradients first: grads, loss, ...

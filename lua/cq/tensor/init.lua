@@ -47,7 +47,7 @@ local tensor = {
   concat = layout.concat, stack = layout.stack,
   tape = require "cq.tensor.tape",
   leaves = require "cq.tensor.leaves",
-  grad = gradient.grad, value_and_grad = gradient.value_and_grad,
+  grad = gradient.grad, value_and_grad = gradient.value_and_grad, values_and_grads = gradient.values_and_grads,
   check_gradient = require "cq.tensor.check",
   save = file.save, load = file.load,
   bytes = storage.bytes,

@@ -108,14 +108,14 @@ function tape.push(back, out, a, b, extra)
 end
 
 -- gradients become tensors, and are not released afterwards: the user's function may keep them
-local function back_custom(node)
+local function back_custom(node, keep)
   local grads, reached = {}, false
   for i, out in ipairs(node.outputs) do
     if out.adjoint then
       grads[i] = class.wrap(out.adjoint, out.count, out.rank, out.dims)
       reached = true
     end
-    out.adjoint, out.requires_grad = false, false
+    out.adjoint, out.requires_grad = false, keep
   end
   if reached then node.backward(unpack(grads, 1, #node.outputs)) end
 end
@@ -160,17 +160,19 @@ local function seed(outputs, grads)
   end
 end
 
-local function reverse(self)
+local function reverse(self, keep)
   for n = self.count, 1, -1 do
     local node = self[n]
-    self[n] = nil                      -- what it held is garbage from here on
-    self.count = n - 1
+    if not keep then
+      self[n] = nil                    -- what it held is garbage from here on
+      self.count = n - 1
+    end
     if node.backward then
-      back_custom(node)
+      back_custom(node, keep)
     else
       local out = node.out
       local gradient = out.adjoint
-      out.requires_grad = false        -- plain data once its tape is gone
+      out.requires_grad = keep         -- plain data once its tape is gone
       if gradient then
         out.adjoint = false
         node.back(node, gradient)
@@ -181,13 +183,15 @@ local function reverse(self)
 end
 
 ---Carries gradients from outputs to everything that the recorded operations were made of, newest operation first, and empties
----the tape. Leaves, and tensors made under other tapes, keep what reaches them in .grad.
+---the tape unless it is kept. Leaves, and tensors made under other tapes, keep what reaches them in .grad.
 ---@param outputs cq.Tensor|cq.Tensor[]
 ---@param grads cq.Tensor|(cq.Tensor|number|false)[]|nil  of the outputs; nil: 1, for outputs of one element
-function Tape:backward(outputs, grads)
+---@param keep? boolean       for another backward pass over the same operations; rollouts are not run again for it
+function Tape:backward(outputs, grads, keep)
+  schema.argument("tape:backward", "keep", schema.boolean { default = false }, keep)
   seed(outputs, grads)
   -- what an adjoint computes by tensors is not itself recorded
-  tape.with(nil, reverse, self)
+  tape.with(nil, reverse, self, keep or false)
 end
 
 ---Forgets everything recorded.

@@ -1,0 +1,308 @@
+-- augmented_lagrangian: constraints for first-order optimizers. An inner loop minimises the objective with a term for each constraint
+-- until it makes no more progress; then multipliers and penalties change, and the next one begins.
+--
+-- With c = value - limit, multiplier l and penalty t of a constraint, its term and the weight w = d term / d value are
+--   shifted     at most: (t max(0, c + l / t)^2 - l^2 / t) / 2, w = max(0, l + t c)     equal: l c + t c^2 / 2, w = l + t c
+--   violation   l P + t P^2 / 2, w = l + t P, with the violation P = max(0, c) or |c|; 0 where P is 0
+-- Sources: Nocedal and Wright, Numerical Optimization, chapter 17; Yuhn et al., 4D topology optimization, CMAME (2023), eqs. 30, 31
+-- and algorithm 1, whose kappa is -l.
+local is = require "cq.base.schema"
+local T = require "cq.tensor"
+local constraint = require "cq.optimizer.constraint"
+
+---An augmented Lagrangian, from cq.Optimizer.augmented_lagrangian.
+---@class cq.AugmentedLagrangian : cq.Optimizer
+---@field inner cq.Optimizer
+---@field multipliers table<string, number>   by the name of the constraint
+---@field penalties table<string, number>
+---@field loops integer                       inner loops ended
+---@field rate number                         of the inner optimizer at first
+local AugmentedLagrangian = { __name = "cq.AugmentedLagrangian", __is = { ["cq.Optimizer"] = true }, takes_constraints = true }
+AugmentedLagrangian.__index = AugmentedLagrangian
+
+-- ---- the Lagrangian -------------------------------------------------------------------------------------------------
+
+-- term and weight of a constraint with this value; squares are products, for ^ has other last bits once it is compiled
+local function term_of(self, c, value)
+  local l, t, gap = self.multipliers[c.name], self.penalties[c.name], value - c.limit
+  if self.form == "violation" then
+    local violation = constraint.violation(c, value)
+    if violation == 0 then return 0, 0 end
+    local weight = l + t * violation
+    return l * violation + t / 2 * violation * violation, gap < 0 and -weight or weight
+  end
+  if c.equal then return l * gap + t / 2 * gap * gap, l + t * gap end
+  local weight = math.max(0, l + t * gap)
+  return (weight * weight - l * l) / (2 * t), weight
+end
+
+-- the Lagrangian, and the weights of all numbers in it
+local function lagrangian_of(self, solver, values)
+  local factor = solver.stage == "objective" and 1 or 0
+  local sum, weights = factor * values.objective, { objective = factor }
+  for _, c in ipairs(solver.constraints) do
+    local term, weight = term_of(self, c, values[c.name])
+    sum, weights[c.name] = sum + term, weight
+  end
+  return sum, weights
+end
+
+-- ---- evaluation ---------------------------------------------------------------------------------------------------
+
+local function norm_of(grads)
+  local sum = 0
+  for _, leaf in ipairs(T.leaves.list(grads)) do sum = sum + leaf.tensor:square():sum():item() end
+  return math.sqrt(sum)
+end
+
+-- Penalties by which the term of each constraint, were it violated as it is now or by its scale, pulls as much as the objective.
+local function choose_penalties(self, solver, norms)
+  for k, c in ipairs(solver.constraints) do
+    local violation = solver.judged[k]
+    local pull = norms[c.name] * (violation > 0 and violation or c.scale)
+    local penalty = norms.objective > 0 and pull > 0 and norms.objective / pull or 1
+    self.multipliers[c.name], self.penalties[c.name], self.before[c.name] = 0, math.min(penalty, self.penalty_max), violation
+  end
+end
+
+-- the sum of gradients by weights, in the shape of the parameters
+local function weighed(params, grads, weights)
+  local sum = {}
+  for _, name in ipairs(T.leaves.sorted_keys(weights)) do
+    local found, weight = T.leaves.pair(params, grads[name]), weights[name]
+    for tensor, grad in pairs(found) do
+      if T.is_tensor(grad) then sum[tensor] = sum[tensor] and sum[tensor] + grad * weight or grad * weight end
+    end
+  end
+  return T.leaves.map(params, function(t) return sum[t] end)
+end
+
+-- With a gradient of each number alone, by which penalties are chosen.
+local function evaluate_each(self, solver)
+  local names = { "objective" }
+  for _, c in ipairs(solver.constraints) do names[#names + 1] = c.name end
+  local values, grads = solver:evaluate(function()
+    local passes = { whole = true }
+    for k, name in ipairs(names) do passes[k] = { [name] = 1 } end
+    return passes
+  end)
+  local by_name, norms = {}, {}
+  for k, name in ipairs(names) do by_name[name], norms[name] = grads[k], norm_of(grads[k]) end
+  choose_penalties(self, solver, norms)
+  local sum, weights = lagrangian_of(self, solver, values)
+  return sum, weighed(solver.params, by_name, weights)
+end
+
+-- One backward pass, of the Lagrangian. whole: also through what has no weight, which shows what reaches nothing.
+local function evaluate(self, solver, whole)
+  local sum
+  local _, grads = solver:evaluate(function(values, judged)
+    local weights
+    for k, c in ipairs(solver.constraints) do
+      if not self.penalties[c.name] then
+        self.multipliers[c.name], self.penalties[c.name], self.before[c.name] = 0, self.penalty, judged[k]
+      end
+    end
+    sum, weights = lagrangian_of(self, solver, values)
+    for name, weight in pairs(weights) do
+      if weight == 0 and not whole then weights[name] = nil end
+    end
+    -- no weight at all: nothing pulls, and the gradient is zero
+    return { next(weights) and weights or { objective = 0 }, whole = whole }
+  end)
+  return sum, grads[1]
+end
+
+-- ---- between inner loops --------------------------------------------------------------------------------------------
+
+local function mean(list, from, to)
+  local sum = 0
+  for i = from, to do sum = sum + list[i] end
+  return sum / (to - from + 1)
+end
+
+local function see(self, solver, lagrangian)
+  self.seen[#self.seen + 1] = lagrangian
+  for _, c in ipairs(solver.constraints) do
+    local list = self.recent[c.name] or {}
+    self.recent[c.name], list[#list + 1] = list, solver.values[c.name]
+  end
+end
+
+-- does the inner loop make no more progress?
+local function is_settled(self)
+  local seen, w = self.seen, self.window
+  if #seen >= (self.inner_iterations or math.huge) then return true end
+  if #seen < 2 * w then return false end
+  local now, before = mean(seen, #seen - w + 1, #seen), mean(seen, #seen - 2 * w + 1, #seen - w)
+  return math.abs(now - before) <= self.tolerance * math.abs(before)
+end
+
+-- how far a constraint is from where it should be: violated, or left with a multiplier above 0
+local function distance(self, c, value)
+  if self.form == "violation" or c.equal then return constraint.violation(c, value) end
+  return math.abs(math.max(value - c.limit, -self.multipliers[c.name] / self.penalties[c.name]))
+end
+
+local function grow(self, name) self.penalties[name] = math.min(self.growth * self.penalties[name], self.penalty_max) end
+
+-- What multipliers follow: the present value in algorithm 1; else the mean of the window, for a first-order method comes to no rest.
+-- And how far values are from it.
+local function followed(self, name, value)
+  if self.form == "violation" then return value, 0 end
+  local values, sum = self.recent[name], 0
+  local first = math.max(1, #values - self.window + 1)
+  local middle = mean(values, first, #values)
+  for i = first, #values do sum = sum + (values[i] - middle) * (values[i] - middle) end
+  return middle, math.sqrt(sum / (#values - first + 1))
+end
+
+-- Multipliers and penalties for the next inner loop; true: there is nothing left to change.
+local function adjust(self, solver, values)
+  local done, restless = true, false
+  for _, c in ipairs(solver.constraints) do
+    local name = c.name
+    local value, spread = followed(self, name, values[name])
+    local off = distance(self, c, value)
+    local shrinks = off < self.progress * self.before[name]
+    if off > c.tolerance then done = false end
+    if self.form == "shifted" then
+      local moved = self.multipliers[name] + self.penalties[name] * (value - c.limit)
+      self.multipliers[name] = c.equal and moved or math.max(0, moved)
+      -- what comes and goes is no want of penalty, but of shorter steps
+      restless = restless or math.max(off, spread) > c.tolerance and off < spread
+      if not shrinks and off > math.max(c.tolerance, spread) then grow(self, name) end
+      self.before[name] = off
+    elseif off > c.tolerance and shrinks then
+      self.multipliers[name] = self.multipliers[name] + self.penalties[name] * off
+      self.before[name] = off
+    elseif off > c.tolerance then
+      grow(self, name)
+    end
+  end
+  if restless then self.inner.rate = self.inner.rate * self.slowing end
+  return done
+end
+
+local function next_loop(self)
+  self.seen, self.recent, self.loops = {}, {}, self.loops + 1
+  if self.begins_anew then self.inner:restart() end
+end
+
+-- ---- an optimizer ---------------------------------------------------------------------------------------------------
+
+local function columns(self, solver, lagrangian)
+  local row = { lagrangian = lagrangian, gradient = self.inner.norm, loop = self.loops }
+  for _, c in ipairs(solver.constraints) do
+    row[c.name .. ".multiplier"], row[c.name .. ".penalty"] = self.multipliers[c.name], self.penalties[c.name]
+  end
+  return row
+end
+
+---@internal
+---@param solver cq.Solver
+---@return "converged"?
+function AugmentedLagrangian:drive(solver)
+  local whole = true
+  while solver:goes_on() do
+    local stage = solver.stage
+    local choose = #solver.constraints > 0 and not self.penalty and not next(self.penalties)
+    local lagrangian, grads = (choose and evaluate_each or evaluate)(self, solver, whole)
+    whole = false
+    if solver.stage ~= stage then next_loop(self) end
+    local values, row = solver.values, columns(self, solver, lagrangian)
+    see(self, solver, lagrangian)
+    if solver.stage ~= "done" then self.inner:update(solver.params, grads) end
+    row.gradient = self.inner.norm
+    local done = false
+    if is_settled(self) then
+      done = adjust(self, solver, values) and solver.judged.feasible
+      next_loop(self)
+    end
+    solver:note(row)
+    if done then return "converged" end
+  end
+end
+
+---@internal
+function AugmentedLagrangian:solve(params, f, options) return require("cq.optimizer.solve").run(self, params, f, options) end
+
+---@internal
+function AugmentedLagrangian.update()
+  is.fail("cq.Optimizer.augmented_lagrangian has no update of its own, for it needs values of the constraints; call optimizer:solve, "
+    .. "or give it to an experiment")
+end
+
+local function copy(t)
+  local out = {}
+  for key, value in pairs(t) do out[key] = value end
+  return out
+end
+
+local state_fields = {
+  multipliers = is.table(), penalties = is.table(), before = is.table(), seen = is.table(), recent = is.table(), loops = is.integer { min = 0 },
+  inner = is.table(), rate = is.number { above = 0 },
+}
+
+local function clear(self)
+  self.multipliers, self.penalties, self.before, self.seen, self.recent, self.loops = {}, {}, {}, {}, {}, 0
+end
+
+---@internal
+function AugmentedLagrangian:state()
+  return {
+    kind = self.kind, inner = self.inner:state(), multipliers = copy(self.multipliers), penalties = copy(self.penalties),
+    rate = self.inner.rate, before = copy(self.before), seen = copy(self.seen), recent = T.leaves.snapshot(self.recent), loops = self.loops,
+  }
+end
+
+---@internal
+function AugmentedLagrangian:restore(state)
+  local problem = is.problem(state_fields, state)
+  if problem then is.fail("optimizer:restore: the state is not of cq.Optimizer.augmented_lagrangian: %s", problem) end
+  self.inner:restore(state.inner)
+  self.inner.rate = state.rate
+  self.multipliers, self.penalties, self.before = copy(state.multipliers), copy(state.penalties), copy(state.before)
+  self.seen, self.recent, self.loops = copy(state.seen), T.leaves.snapshot(state.recent), state.loops
+end
+
+---@internal
+function AugmentedLagrangian:restart()
+  clear(self)
+  self.inner.rate = self.rate
+  self.inner:restart()
+end
+
+function AugmentedLagrangian:__tostring()
+  return ("cq.Optimizer.augmented_lagrangian { %s, %s }"):format(self.form, tostring(self.inner))
+end
+
+-- ---- constructor ----------------------------------------------------------------------------------------------------
+
+local spec = is.define("cq.Optimizer.augmented_lagrangian", {
+  inner = is.instance "cq.Optimizer",
+  form = is.one_of { "shifted", "violation", default = "shifted" },
+  penalty = is.number { above = 0, optional = true },
+  growth = is.number { above = 1, default = 10 },
+  progress = is.number { above = 0, below = 1, default = 0.25 },
+  slowing = is.number { above = 0, max = 1, default = 0.5 },
+  penalty_max = is.number { above = 0, default = 1e12 },
+  window = is.integer { min = 1, default = 10 },
+  tolerance = is.number { above = 0, default = 1e-3 },
+  inner_iterations = is.integer { min = 1, optional = true },
+  restart = is.boolean { default = true },
+})
+
+---@param def cq.Optimizer.augmented_lagrangian.def
+---@return cq.AugmentedLagrangian
+return function(def)
+  local self = spec(def)
+  if not self.inner.rule then
+    is.fail("cq.Optimizer.augmented_lagrangian: inner must be a first-order optimizer, such as cq.Optimizer.adam, got cq.Optimizer.%s",
+      self.inner.kind)
+  end
+  if self.form == "shifted" then self.inner_iterations = self.inner_iterations or 200 end
+  self.begins_anew, self.restart, self.kind, self.rate = self.restart, nil, "augmented_lagrangian", self.inner.rate
+  clear(self)
+  return setmetatable(self, AugmentedLagrangian)
+end

@@ -1,0 +1,91 @@
+-- constraint: a named number that must be at most, or equal to, another. What is said of it, and by how much it is missed.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+
+---@class cq.Constraint
+---@field name string
+---@field limit number
+---@field equal boolean           else at most the limit
+---@field tolerance number        violations up to it are none
+---@field scale number            what a violation is compared with: the size of the limit, 1 where that is 0
+
+local constraint = {}
+
+local TOLERANCE = 1e-6            -- of the scale, unless given
+
+constraint.fields = {
+  name = is.string(),
+  at_most = is.number { optional = true },
+  equal = is.number { optional = true },
+  tolerance = is.number { min = 0, optional = true },
+}
+
+-- names are columns of a history
+local function check_name(what, name, known)
+  if name:find "[,%c\"]" then is.fail("%s: a name has no commas, quotes and line ends, got %q", what, name) end
+  if name == "iteration" or name == "loss" or name == "seconds" or name == "gradient" or name == "objective" then
+    is.fail("%s: a constraint cannot be called %s, which the history has already", what, name)
+  end
+  if known[name] then is.fail("%s: two constraints are called %s", what, name) end
+end
+
+local function one_of(def, what, known)
+  check_name(what, def.name, known)
+  if (def.at_most == nil) == (def.equal == nil) then
+    is.fail("%s: %s needs either at_most or equal%s", what, def.name, def.equal and ", not both" or "")
+  end
+  local limit = def.at_most or def.equal
+  local scale = limit ~= 0 and math.abs(limit) or 1
+  return { name = def.name, limit = limit, equal = def.equal ~= nil, tolerance = def.tolerance or TOLERANCE * scale, scale = scale }
+end
+
+---Checks a list of definitions.
+---@param given table[]
+---@param spec cq.Schema        of one definition
+---@param what string           for errors
+---@return cq.Constraint[] constraints, table[] definitions
+function constraint.list(given, spec, what)
+  local out, defs, known = {}, {}, {}
+  for k, entry in ipairs(given) do
+    defs[k] = spec(entry)
+    out[k] = one_of(defs[k], what, known)
+    known[out[k].name] = true
+  end
+  return out, defs
+end
+
+---How far beyond its limit a number is, 0 within it.
+---@param c cq.Constraint
+---@param value number
+---@return number
+function constraint.violation(c, value)
+  return c.equal and math.abs(value - c.limit) or math.max(0, value - c.limit)
+end
+
+---How well named numbers keep all constraints.
+---@param list cq.Constraint[]
+---@param values table<string, number>
+---@return { feasible: boolean, worst: number, [integer]: number }   worst: of the violations, each by its scale
+function constraint.judge(list, values)
+  local out = { feasible = true, worst = 0 }
+  for k, c in ipairs(list) do
+    local violation = constraint.violation(c, values[c.name])
+    out[k] = violation
+    if violation > c.tolerance then
+      out.feasible, out.worst = false, math.max(out.worst, violation / c.scale)
+    end
+  end
+  return out
+end
+
+---"height: 0.52, at most 0.5: violated by 0.02".
+---@param c cq.Constraint
+---@param value number
+---@return string
+function constraint.text(c, value)
+  local violation = constraint.violation(c, value)
+  local kept = violation <= c.tolerance and "kept" or ("violated by %.6g"):format(violation)
+  return ("%s: %.6g, %s %s: %s"):format(c.name, value, c.equal and "equal" or "at most", text.number(c.limit), kept)
+end
+
+return constraint

@@ -1,0 +1,214 @@
+-- solver: the part of optimizer:solve that all methods share. It evaluates the user's function at the present parameters, judges
+-- constraints, keeps the best point, writes the history, and knows when to stop. A method drives it:
+--
+--   while solver:goes_on() do
+--     local values, grads = solver:evaluate(plan)      -- counts, judges, keeps
+--     ...                                              -- changes solver.params
+--     solver:note { gradient = norm }                  -- the line of the history
+--   end
+local C = require("cq.base.engine").C
+local is = require "cq.base.schema"
+local T = require "cq.tensor"
+local text = require "cq.base.text"
+local constraint = require "cq.optimizer.constraint"
+local gradient = require "cq.tensor.gradient"
+local Solution = require "cq.optimizer.solution"
+
+---@class cq.Solver
+---@field params any                      changed by the method between evaluations
+---@field constraints cq.Constraint[]
+---@field iterations integer              evaluations at most
+---@field evaluations integer             made, those before a resume included
+---@field stage string                    "feasible": the objective does not count; "objective"
+---@field best table?                     { values, judged, iteration, params, feasible }
+---@field run cq.Run?                     that the history is written to
+local Solver = {}
+Solver.__index = Solver
+
+local solver = {}
+
+-- ---- evaluation -----------------------------------------------------------------------------------------------------
+
+-- names that f must give
+local function check_names(self, values)
+  local what = self.what
+  if values.objective == nil then is.fail("%s: f must give a number named objective", what) end
+  for _, c in ipairs(self.constraints) do
+    if values[c.name] == nil then
+      local known = T.leaves.sorted_keys(values)
+      is.fail("%s: f gives no number named %s, which a constraint asks for%s; it gives %s", what, c.name,
+        text.suggestion(c.name, known), table.concat(known, ", "))
+    end
+  end
+end
+
+-- feasible before infeasible, then the lower objective; infeasible ones by their worst violation
+local function is_better(one, other)
+  if not other then return true end
+  if one.feasible ~= other.feasible then return one.feasible end
+  if one.feasible then return one.values.objective < other.values.objective end
+  return one.judged.worst < other.judged.worst
+end
+
+local function keep_best(self, values, judged)
+  local point = { values = values, judged = judged, feasible = judged.feasible, iteration = self.evaluations + 1 }
+  if not is_better(point, self.best) then return end
+  point.params = T.leaves.snapshot(self.params)
+  self.best = point
+end
+
+-- the next stage begins where all constraints are kept
+local function next_stage(self, judged)
+  if self.stage ~= "feasible" or not judged.feasible then return end
+  self.stage_at = self.stage_at + 1
+  self.stage = self.stages[self.stage_at] or "done"
+end
+
+---Runs f at the present parameters, and back once for each entry of what plan gives.
+---@param plan fun(values: table<string, number>, judged: table): table[]   weights by name, see gradient.passes
+---@return table<string, number> values, any[] grads, table judged
+function Solver:evaluate(plan)
+  local judged
+  self.began = C.cq_clock()
+  local run = gradient.passes(self.what, self.f, function(values)
+    check_names(self, values)
+    judged = constraint.judge(self.constraints, values)
+    next_stage(self, judged)
+    return plan(values, judged)
+  end)
+  local values, grads = run(self.params)
+  keep_best(self, values, judged)
+  self.evaluations, self.values, self.judged = self.evaluations + 1, values, judged
+  return values, grads, judged
+end
+
+---Writes what the last evaluation gave into the history, and saves when it is time.
+---@param fields table<string, number>    more columns
+function Solver:note(fields)
+  local values, row = self.values, {}
+  for name, value in pairs(values) do row[name] = value end
+  for name, value in pairs(fields) do row[name] = value end
+  row.objective, row.iteration, row.loss = nil, self.evaluations, values.objective
+  row.seconds = C.cq_clock() - self.began
+  self.noted = self.evaluations
+  if self.run then self.run:record(row) end
+  if self.after then self.after(self.evaluations, values, self.params) end
+  if self.run and C.cq_clock() - self.run.saved_at >= 5 then self:save() end
+end
+
+---Is there another evaluation to be made?
+---@return boolean
+function Solver:goes_on()
+  return self.evaluations < self.iterations and self.stage ~= "done" and C.cq_interrupted() == 0
+end
+
+-- ---- going on later -------------------------------------------------------------------------------------------------
+
+-- a tensor that stands alone, as a table for tensor.save
+local function boxed(params) return T.is_tensor(params) and { params } or params end
+
+-- what was saved begins here
+local function restore(self, saved)
+  local problem = is.problem(solver.saved_fields, saved)
+  if problem then is.fail("%s: the state was not made by optimizer:solve: %s", self.what, problem) end
+  solver.load(boxed(self.params), saved.params, self.what)
+  self.optimizer:restore(saved.optimizer)
+  self.evaluations, self.best, self.stage_at = saved.evaluations, saved.best, saved.stage
+  self.stage = self.stages[self.stage_at] or "done"
+end
+
+solver.saved_fields = {
+  evaluations = is.integer { min = 0 }, params = is.table(), optimizer = is.table(), best = is.table { optional = true },
+  stage = is.integer { min = 1 },
+}
+
+---Copies saved numbers into parameters of the same shape.
+---@param params any
+---@param saved any
+---@param what string           for errors
+function solver.load(params, saved, what)
+  local found = T.leaves.pair(params, saved)
+  for _, leaf in ipairs(T.leaves.trainable(params, what)) do
+    local other = found[leaf.tensor]
+    if not T.is_tensor(other) or other.count ~= leaf.tensor.count then
+      is.fail("%s: the saved parameters do not fit: %s has %s here and %s there", what, leaf.path,
+        text.count(leaf.tensor.count, "element"), T.is_tensor(other) and other.count or "none")
+    end
+    leaf.tensor:copy_from(other)
+  end
+end
+
+---All that is needed to go on, for tensor.save.
+---@return table
+function Solver:state()
+  return {
+    evaluations = self.evaluations, params = T.leaves.snapshot(boxed(self.params)), optimizer = self.optimizer:state(), best = self.best,
+    stage = self.stage_at,
+  }
+end
+
+---Saves into the folder of the run.
+function Solver:save()
+  local state = self:state()
+  self.run:save(self.noted, state.params, state)
+  if self.best then T.save(self.run:path "best.bin", boxed(self.best.params)) end
+end
+
+-- ---- solving --------------------------------------------------------------------------------------------------------
+
+---@class cq.Solver.def
+---@field optimizer cq.Optimizer
+---@field params any
+---@field f fun(params: any): table<string, cq.Tensor|number>, ...
+---@field constraints cq.Constraint[]
+---@field iterations integer
+---@field stages string[]
+---@field after? function
+---@field what string           for errors
+---@field run? cq.Run           that is open
+---@field saved? table          to go on from
+
+---@param def cq.Solver.def
+---@return cq.Solver
+function solver.new(def)
+  local saved = def.saved
+  local self = setmetatable(def, Solver)
+  self.evaluations, self.noted, self.stage_at, self.stage = 0, 0, 1, self.stages[1]
+  if saved then
+    restore(self, saved)
+    self.noted = self.evaluations
+  end
+  return self
+end
+
+-- raises what ended a solve, after what was computed is saved
+local function fail_evaluation(self, problem)
+  if self.run then pcall(self.save, self) end
+  if type(problem) == "string" then
+    local ours = problem == is.failure
+    problem = ("%s (evaluation %d)"):format(problem, self.noted + 1)
+    if ours then is.failure = problem end
+  end
+  error(problem, 0)
+end
+
+local function status_of(self, verdict)
+  if C.cq_interrupted() ~= 0 then return "interrupted" end
+  if not self.best.feasible then return "infeasible" end
+  return verdict or self.stage == "done" and "converged" or "iterations"
+end
+
+---Lets the optimizer drive, to its end.
+---@return cq.Solution
+function Solver:solve()
+  local fine, verdict = pcall(self.optimizer.drive, self.optimizer, self)
+  if not fine and C.cq_interrupted() == 0 then fail_evaluation(self, verdict) end
+  if not self.best then
+    if C.cq_interrupted() ~= 0 then is.fail("%s: interrupted before the first evaluation was made", self.what) end
+    is.fail("%s: no evaluation was made; iterations is %d", self.what, self.iterations)
+  end
+  if self.run then self:save() end
+  return Solution.new(self, status_of(self, fine and verdict or nil))
+end
+
+return solver

@@ -1,0 +1,251 @@
+-- solve: optimizer:solve with the built-in methods: known solutions, reports, history, interruptions, mistakes.
+local cq = require "cq"
+local T = require "cq.tensor"
+local C = require("cq.base.engine").C
+local problems = require "tests.problems"
+local process = require "tests.process"
+local sentence = require("tests.sentence").of
+
+local warn = T.warn
+setup(function() T.warn = function() end end)
+teardown(function()
+  T.warn = warn
+  C.cq_interrupt(0)
+end)
+
+local function adam(rate) return cq.Optimizer.adam { rate = rate or 0.02 } end
+local function lagrangian(fields)
+  local def = { inner = adam(fields and fields.rate) }
+  for name, value in pairs(fields or {}) do if name ~= "rate" then def[name] = value end end
+  return cq.Optimizer.augmented_lagrangian(def)
+end
+
+local function near(expected, got, tolerance, what)
+  assert(math.abs(expected - got) <= tolerance, ("%s: %.9g, not %.9g"):format(what or "number", got, expected))
+end
+
+describe("an augmented Lagrangian", function()
+  local forms = { shifted = {}, violation = { form = "violation", penalty = 1e-3 } }
+  for form, fields in pairs(forms) do
+    for _, name in ipairs { "rosenbrock_in_disc", "parabola", "logarithm", form == "shifted" and "with_bounds" or nil } do
+      it(("of the form %s solves %s"):format(form, name), function()
+        local problem = problems[name]
+        local solution, x = problems.solve(problem, lagrangian(fields), { iterations = 6000 })
+        assert.equal("converged", solution.status)
+        assert.is_true(solution.feasible)
+        near(problem.objective, solution.objective, 2e-3 * math.max(1, math.abs(problem.objective)), "objective")
+        for k, at in ipairs(problem.at) do near(at, x:get(k), problem.flat and 0.05 or 0.02 * math.max(1, at), "x" .. k) end
+        for _, c in ipairs(solution.constraints) do assert.is_true(c.kept) end
+      end)
+    end
+  end
+
+  it("finds the multipliers of Rosen and Suzuki", function()
+    local solution = problems.solve(problems.rosen_suzuki, lagrangian { rate = 0.05, tolerance = 1e-5 })
+    near(-44, solution.objective, 1e-3, "objective")
+    near(1, solution.constraints.first.multiplier, 0.01, "first")
+    near(0, solution.constraints.second.multiplier, 1e-9, "second")
+    near(2, solution.constraints.third.multiplier, 0.01, "third")
+  end)
+
+  -- one variable that gradient descent moves by the weight: every number can be told
+  it("follows algorithm 1: window, reset, multiplier or penalty", function()
+    local inner = cq.Optimizer.momentum { rate = 1e-9, momentum = 0.5 }
+    local restarts, restart = {}, inner.restart
+    inner.restart = function(self)
+      restarts[#restarts + 1] = self.iteration
+      restart(self)
+    end
+    local method = cq.Optimizer.augmented_lagrangian { inner = inner, form = "violation", penalty = 1e-3, window = 3 }
+    local violation = { 4, 4, 4, 4, 4, 4, 4, 3, 3, 3, 3, 3, 3, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0, 0, 0, 0, 0, 0, 0 }
+    local rows, i = {}, 0
+    local solution = method:solve(cq.param(1), function(x)
+      i = i + 1
+      return { objective = 1 + 0 * x, high = violation[i] + 10 + 0 * x }
+    end, {
+      iterations = #violation, constraints = { { name = "high", at_most = 10, tolerance = 0 } },
+      after = function(k) rows[k] = { method.multipliers.high, method.penalties.high } end,
+    })
+    -- six in a row that differ little end a loop: 4 has not shrunk: penalty; 3 has not shrunk to a quarter: penalty; 0.5 has
+    assert.same({ 0, 1e-3 }, rows[5])
+    assert.same({ 0, 1e-2 }, rows[6])
+    assert.same({ 0, 1e-2 }, rows[12])
+    assert.same({ 0, 1e-1 }, rows[13])
+    assert.same({ 0, 1e-1 }, rows[18])
+    assert.same({ 0.05, 1e-1 }, rows[19])
+    assert.equal("converged", solution.status)
+    assert.equal(25, solution.evaluations)
+    assert.equal(20, solution.iteration)
+    assert.same({ 6, 7, 6, 6 }, restarts)
+  end)
+
+  it("minimises constraints alone in the stage feasible", function()
+    local solution = problems.solve(problems.rosen_suzuki, lagrangian { rate = 0.05 }, { stages = { "feasible" } })
+    assert.equal("converged", solution.status)
+    assert.equal(1, solution.evaluations)        -- the start keeps all constraints
+    local far = { start = { 3, 3, 3, 3 }, f = problems.rosen_suzuki.f, constraints = problems.rosen_suzuki.constraints }
+    local first = problems.solve(far, lagrangian { rate = 0.05 }, { stages = { "feasible" } })
+    assert.equal("converged", first.status)
+    assert.is_true(first.feasible and first.evaluations > 5)
+    local both = problems.solve(far, lagrangian { rate = 0.05 }, { stages = { "feasible", "objective" } })
+    near(-44, both.objective, 0.1, "objective")
+    assert.is_true(both.evaluations > first.evaluations)
+  end)
+
+  it("says which constraint an infeasible problem violates, and by how much", function()
+    local solution, x = problems.solve(problems.infeasible, lagrangian(), { iterations = 800 })
+    assert.equal("infeasible", solution.status)
+    assert.is_false(solution.feasible)
+    local inside = x:square():sum():item()
+    near(inside - 1, solution.constraints.inside.violation, 1e-12)
+    near(4 - inside, solution.constraints.outside.violation, 1e-12)
+    assert.equal(("inside: %.6g, at most 1: violated by %.6g; outside: %.6g, at most -4: violated by %.6g"):format(inside, inside - 1,
+      -inside, 4 - inside), solution:violations())
+    assert.equal(1, select(2, tostring(solution):gsub("infeasible after 800 evaluations", "")))
+  end)
+end)
+
+describe("solving", function()
+  it("needs no constraints, nor a table", function()
+    local x = cq.param({ 0, 1 }, { max = 2 })
+    local solution = cq.Optimizer.adam({ rate = 0.1 }):solve(x, function(q) return (q - 3):square():sum() end, { iterations = 300 })
+    assert.same({ 2, 2 }, x:totable())
+    assert.equal("iterations", solution.status)
+    assert.equal(2, solution.objective)
+    assert.equal("iterations after 300 evaluations: objective 2 at ", tostring(solution):sub(1, 49))
+  end)
+
+  it("keeps the best point, not the last", function()
+    local x = cq.param(1)
+    -- steps of 0.7 to and fro
+    local solution = cq.Optimizer.gradient_descent({ rate = 1 }):solve(x, function(q) return 0.7 * (q - 0.3):abs() end, { iterations = 50 })
+    near(0.07, solution.objective, 0.15)
+    near(solution.objective, 0.7 * math.abs(x:item() - 0.3), 1e-12)
+    assert.is_true(solution.iteration < 50)
+  end)
+
+  it("goes on to the same bits, from a solution and from a file", function()
+    local problem = problems.rosenbrock_in_disc
+    local whole, x = problems.solve(problem, lagrangian(), { iterations = 400 })
+    local part = problems.solve(problem, lagrangian(), { iterations = 150 })
+    assert.equal(150, part.evaluations)
+    local path = os.tmpname()
+    cq.save(path, part.state)
+    for _, state in ipairs { part.state, cq.load(path) } do
+      local rest, y = problems.solve(problem, lagrangian(), { iterations = 400, state = state })
+      assert.equal(400, rest.evaluations)
+      assert.equal(whole.objective, rest.objective)
+      assert.is_true(x:equal(y))
+    end
+    os.remove(path)
+  end)
+
+  it("is stopped by Ctrl-C before the next evaluation, and goes on", function()
+    local problem = problems.rosenbrock_in_disc
+    local whole = problems.solve(problem, lagrangian(), { iterations = 60 })
+    local part = problems.solve(problem, lagrangian(), { iterations = 60, after = function(i) if i == 20 then C.cq_interrupt(1) end end })
+    assert.equal("interrupted", part.status)
+    assert.equal(20, part.evaluations)
+    assert.equal("optimizer:solve: interrupted before the first evaluation was made",
+      sentence(function() problems.solve(problem, lagrangian()) end))
+    C.cq_interrupt(0)
+    local rest = problems.solve(problem, lagrangian(), { iterations = 60, state = part.state })
+    assert.equal(whole.objective, rest.objective)
+  end)
+
+  it("writes a history with constraints, multipliers and penalties, and goes on in its folder", function()
+    local folder, whole = process.folder(), process.folder()
+    local problem = problems.rosenbrock_in_disc
+    problems.solve(problem, lagrangian(), { iterations = 40, folder = whole })
+    problems.solve(problem, lagrangian(), { iterations = 25, folder = folder })
+    local solution, x = problems.solve(problem, lagrangian(), { iterations = 40, folder = folder, resume = true })
+    assert.equal(40, solution.evaluations)
+    local function read(path)
+      local lines = {}
+      for line in io.lines(path .. "/history.csv") do lines[#lines + 1] = line:gsub(",[^,]*$", "") end     -- but the seconds
+      return lines
+    end
+    local lines = read(folder)
+    assert.same(read(whole), lines)
+    assert.equal("iteration,loss,disc,disc.multiplier,disc.penalty,gradient,lagrangian,loop", lines[1])
+    assert.equal(41, #lines)
+    assert.is_true(x:equal(cq.load(folder .. "/best.bin").x))
+    process.remove(folder)
+    process.remove(whole)
+  end)
+end)
+
+describe("a mistake in a solve", function()
+  local function refused(fields, f, optimizer, params)
+    fields.iterations = fields.iterations or 5
+    return sentence(function()
+      (optimizer or lagrangian()):solve(params or { x = cq.param { 1, 2 } }, f or function(p)
+        return { objective = p.x:sum(), high = p.x[1] }
+      end, fields)
+    end)
+  end
+  local high = { name = "high", at_most = 0 }
+
+  it("is a sentence", function()
+    local cases = {
+      { "optimizer:solve: iterations is missing, it must be a whole number at least 0", { iterations = false } },
+      { "optimizer:solve: high needs either at_most or equal, not both", { constraints = { { name = "high", at_most = 1, equal = 2 } } } },
+      { "optimizer:solve: high needs either at_most or equal", { constraints = { { name = "high" } } } },
+      { "optimizer:solve: constraint: at_most must be a finite number, got nan", { constraints = { { name = "high", at_most = 0 / 0 } } } },
+      { "optimizer:solve: constraint: unknown field at_least; allowed are at_most, equal, name, tolerance",
+        { constraints = { { name = "high", at_least = 1 } } } },
+      { "optimizer:solve: two constraints are called high", { constraints = { high, high } } },
+      { "optimizer:solve: a constraint cannot be called loss, which the history has already", { constraints = { { name = "loss", equal = 1 } } } },
+      { "optimizer:solve: f gives no number named hihg, which a constraint asks for (did you mean high?); it gives high, objective",
+        { constraints = { { name = "hihg", equal = 1 } } } },
+      { "optimizer:solve: a stage \"feasible\" needs constraints", { stages = { "feasible", "objective" } } },
+      { "optimizer:solve: resume needs the folder that the solve has written; state goes on from a solution", { resume = true } },
+      { "optimizer:solve: the state was not made by optimizer:solve: evaluations must be a whole number at least 0, got nil", { state = {} } },
+      { "optimizer:solve: f must give a number named objective", {}, function(p) return { high = p.x:sum() } end },
+      { 'optimizer:solve: f must give a table of named numbers, such as { objective = ..., height = ... }, got "x"', {}, function() return "x" end },
+      { '"high" must be a tensor of one element, got "x" (evaluation 1)', { constraints = { high } },
+        function(p) return { objective = p.x:sum(), high = "x" } end },
+      { '"high" must be a tensor of one element, got shape {2}; use :sum() or :mean() (evaluation 1)', { constraints = { high } },
+        function(p) return { objective = p.x:sum(), high = p.x } end },
+      { '"high" is nan, which is no finite number (evaluation 1)', { constraints = { high } },
+        function(p) return { objective = p.x:sum(), high = (p.x[1] - 1) / 0 } end },
+      { "parameter x does not reach any of high, objective: nothing computed from it is part of the result; use it, or leave it out of the "
+        .. "parameters (evaluation 1)", { constraints = { high } }, function() return { objective = 1, high = 2 } end },
+      { "cq.Optimizer.adam knows no constraints; put it into cq.Optimizer.augmented_lagrangian { inner = ... }, or take "
+        .. "cq.Optimizer.nlopt or cq.Optimizer.ipopt", { constraints = { high } }, nil, adam() },
+      { "optimizer:solve: needs a tensor or tables of tensors to differentiate by, got an empty table", {}, nil, nil, {} },
+      { "optimizer:solve: no evaluation was made; iterations is 0", { iterations = 0 } },
+    }
+    for _, case in ipairs(cases) do
+      local expected, fields, f, optimizer, params = unpack(case, 1, 5)
+      if fields.iterations == false then
+        fields = {}
+        local got = sentence(function() lagrangian():solve({ x = cq.param(1) }, function(p) return p.x end, fields) end)
+        assert.equal(expected, got)
+      else
+        local got = refused(fields, f, optimizer, params)
+        assert.is_truthy(got:find(expected, 1, true), got .. "\nand not\n" .. expected)
+      end
+    end
+    assert.is_truthy(sentence(function() adam():solve({ x = cq.param(1) }, 3, { iterations = 1 }) end):find("f must be a function, got 3", 1, true))
+  end)
+
+  it("of the method is one too", function()
+    assert.equal("cq.Optimizer.augmented_lagrangian: inner must be a first-order optimizer, such as cq.Optimizer.adam, got "
+      .. "cq.Optimizer.augmented_lagrangian", sentence(function() cq.Optimizer.augmented_lagrangian { inner = lagrangian() } end))
+    assert.is_truthy(sentence(function() lagrangian():update({}, {}) end):find("call optimizer:solve", 1, true))
+    assert.equal("cq.Optimizer.augmented_lagrangian { shifted, cq.Optimizer.adam { rate 0.02, 0 iterations made } }", tostring(lagrangian()))
+  end)
+
+  it("in the second evaluation leaves what was computed in the folder", function()
+    local folder, n = process.folder(), 0
+    local got = refused({ folder = folder, constraints = { high } }, function(p)
+      n = n + 1
+      return { objective = p.x:sum(), high = n == 3 and 0 / 0 or p.x[1] }
+    end)
+    assert.equal('"high" is nan, which is no finite number (evaluation 3)', got)
+    require("cq.run").close_open("failed")
+    assert.equal(2, cq.load(folder .. "/optimizer.bin").iteration)
+    process.remove(folder)
+  end)
+end)
