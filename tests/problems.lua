@@ -56,9 +56,9 @@ problems.with_bounds = {
   at = { 1, 4.742999643, 3.821149979, 1.379408293 }, objective = 17.0140173,
 }
 
--- HS1: bounds alone
+-- HS1 with bounds on both
 problems.rosenbrock = {
-  start = { -2, 1 }, bounds = { min = -1.5 },
+  start = { -1.2, 1 }, bounds = { min = -1.5 },
   f = function(x) return { objective = (1 - x[1]):square() + 100 * (x[2] - x[1]:square()):square() } end,
   constraints = {}, at = { 1, 1 }, objective = 0, inequalities = true,
 }

@@ -203,14 +203,14 @@ describe("a mistake in a solve", function()
       { "optimizer:solve: the state was not made by optimizer:solve: evaluations must be a whole number at least 0, got nil", { state = {} } },
       { "optimizer:solve: f must give a number named objective", {}, function(p) return { high = p.x:sum() } end },
       { 'optimizer:solve: f must give a table of named numbers, such as { objective = ..., height = ... }, got "x"', {}, function() return "x" end },
-      { '"high" must be a tensor of one element, got "x" (evaluation 1)', { constraints = { high } },
+      { '"high" must be a tensor of one element, got "x" (iteration 1 of 5)', { constraints = { high } },
         function(p) return { objective = p.x:sum(), high = "x" } end },
-      { '"high" must be a tensor of one element, got shape {2}; use :sum() or :mean() (evaluation 1)', { constraints = { high } },
+      { '"high" must be a tensor of one element, got shape {2}; use :sum() or :mean() (iteration 1 of 5)', { constraints = { high } },
         function(p) return { objective = p.x:sum(), high = p.x } end },
-      { '"high" is nan, which is no finite number (evaluation 1)', { constraints = { high } },
+      { '"high" is nan, which is no finite number (iteration 1 of 5)', { constraints = { high } },
         function(p) return { objective = p.x:sum(), high = (p.x[1] - 1) / 0 } end },
       { "parameter x does not reach any of high, objective: nothing computed from it is part of the result; use it, or leave it out of the "
-        .. "parameters (evaluation 1)", { constraints = { high } }, function() return { objective = 1, high = 2 } end },
+        .. "parameters (iteration 1 of 5)", { constraints = { high } }, function() return { objective = 1, high = 2 } end },
       { "cq.Optimizer.adam knows no constraints; put it into cq.Optimizer.augmented_lagrangian { inner = ... }, or take "
         .. "cq.Optimizer.nlopt or cq.Optimizer.ipopt", { constraints = { high } }, nil, adam() },
       { "optimizer:solve: needs a tensor or tables of tensors to differentiate by, got an empty table", {}, nil, nil, {} },
@@ -243,7 +243,7 @@ describe("a mistake in a solve", function()
       n = n + 1
       return { objective = p.x:sum(), high = n == 3 and 0 / 0 or p.x[1] }
     end)
-    assert.equal('"high" is nan, which is no finite number (evaluation 3)', got)
+    assert.equal('"high" is nan, which is no finite number (iteration 3 of 5)', got)
     require("cq.run").close_open("failed")
     assert.equal(2, cq.load(folder .. "/optimizer.bin").iteration)
     process.remove(folder)

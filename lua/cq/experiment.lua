@@ -22,12 +22,15 @@ local host = require "cq.host"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local controllers = require "cq.controller"
+local constrained = require "cq.experiment.constrained"
 local trainables = require "cq.experiment.trainable"
+local solve = require "cq.optimizer.solve"
 local C = engine.C
 
 ---@class cq.Experiment
 ---@field params { controller: table?, robot: table?, world: table? }   the present values, cq.param each
----@field best { loss: number, iteration: integer, params: table }?     of the least loss so far
+---@field best { loss: number, iteration: integer, params: table }?     of the least loss so far; with constraints of the least among the points
+---  that keep them, or else of the one that is nearest to it, with feasible and values { objective =, NAME = } beside
 ---@field steps integer         control steps
 ---@field world cq.World        that it runs in
 ---@field robot cq.Robot        before its trainable values are set
@@ -53,6 +56,7 @@ local spec = is.define("cq.Experiment", {
   design = is.instance { "cq.Topology", optional = true },
   objective = is.any_of { is.table(), is.callable() },
   optimizer = is.instance { "cq.Optimizer", optional = true },
+  constraints = is.list(is.table(), { default = {} }),
   trainable = is.table { default = {} },
   memory = is.any { optional = true },
   contact = is.boolean { default = false },
@@ -86,6 +90,7 @@ end
 ---@field controller? any            of cq.Controller, a function, or a table with act; its parameters are always trained
 ---@field design? cq.Topology         that gives robot and controller, in the place of a controller; its variables are trained
 ---@field objective cq.Experiment.objective.def|fun(state: cq.State, start: cq.State): cq.Tensor   the less the better; a function is final alone
+---@field constraints? cq.Experiment.constraint.def[]   what must be kept, for an optimizer that takes them
 ---@field optimizer? cq.Optimizer    for run:optimize
 ---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name; or cq.param
 ---@field memory? string|number      for what the backward pass needs, as "2 GiB"
@@ -116,6 +121,7 @@ local function new(_, fields)
   local self = setmetatable({ world = def.world, observer = def.observer, optimizer = def.optimizer, memory = def.memory,
     contact = def.contact }, Experiment)
   self.steps, self.objective, self.robot = steps_of(def), objective_of(def.objective), def.robot or def.world.robot
+  self.constraints = constrained.list(def.constraints)
   self.params = trainables.make(self.world, self.robot, def.trainable)
   if def.design then take_design(self, def) end
   if def.controller then
@@ -147,6 +153,7 @@ function Experiment:rollout(params, watch, steps)
   local fields = {
     robot = self:body(params), steps = steps or self.steps, observer = self.observer, controller = controller,
     running = self.objective.running, effort = self.objective.effort, memory = self.memory, watch = watch, contact = self.contact,
+    record = constrained.recorder(self.constraints),
   }
   for name, value in pairs(params.world or {}) do fields[name] = value end
   return self.world:rollout(fields)
@@ -201,6 +208,12 @@ function Experiment:loss(roll)
   return loss
 end
 
+-- the objective and all constraints of one evaluation, by name
+local function numbers(self, params, steps)
+  local roll = self:rollout(params, nil, steps)
+  return constrained.numbers(self, params, roll, reductions), roll
+end
+
 local function load_params(params, from)
   local found = T.leaves.pair(params, from)
   for _, leaf in ipairs(T.leaves.list(params)) do
@@ -219,12 +232,14 @@ end
 ---@field iterations integer      in all, those of an earlier run that is gone on with included
 ---@field folder? string          --out, else runs/<name of the script>, unless given
 ---@field resume? boolean         go on from what lies in the folder; --resume unless given
+---@field stages? ("feasible"|"objective")[]   "feasible": constraints alone, until they are kept; "objective": all, as without stages
 ---@field after? fun(iteration: integer, loss: number, run: cq.Experiment)   called after each iteration
 
 local optimize_spec = is.define("run:optimize", {
   iterations = is.integer { min = 0 },
   folder = is.string { optional = true },
   resume = is.boolean { optional = true },
+  stages = solve.stages,
   after = is.callable { optional = true },
 })
 
@@ -300,6 +315,21 @@ local function fail_iteration(self, run, i, problem)
   error(problem, 0)
 end
 
+-- a loop of updates against the gradient
+local function descend(self, run, def)
+  restore(self, run)
+  local roll_of = T.value_and_grad(function(params)
+    local roll = self:rollout(params)
+    return self:loss(roll), roll
+  end)
+  for i = run.done + 1, def.iterations do
+    local fine, problem = pcall(iterate, self, run, roll_of, i, def.after)
+    if run:interrupted() then break end
+    if not fine then fail_iteration(self, run, i, problem) end
+  end
+  save(self, run, self.made)
+end
+
 -- in the place of optimising, under cqlua check: what the script goes on with is there
 local function only_check(self, def)
   require("cq.run").check_folder(def.folder)
@@ -310,40 +340,36 @@ end
 
 ---Optimises. Writes history.csv, parameters, optimizer state and the best parameters into the run's folder; goes on from
 ---there with resume. Ctrl-C stops at the next iteration and saves; before the first one is made that is an error. What was
----computed is kept when an iteration fails.
+---computed is kept when an iteration fails. With constraints, or an optimizer that makes a loop of its own, an iteration is an evaluation,
+---history.csv has a column for each constraint, and solution reports them.
 ---@param fields run.optimize.def
----@return { loss: number?, best: number?, iterations: integer } result     loss: of the last iteration, nil when there was none
+---@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution? } result   loss: of the last iteration, nil when there was none
 function Experiment:optimize(fields)
   local def = optimize_spec(fields)
   if not self.optimizer then is.fail("run:optimize: the experiment has no optimizer") end
   if #T.leaves.list(self.params) == 0 then is.fail("run:optimize: there is nothing to train; give a controller or trainable") end
+  constrained.check(self, def.stages)
   if option.program.check then return only_check(self, def) end
   local run = require("cq.run").open {
     iterations = def.iterations, folder = def.folder, resume = def.resume, device = self.world.device,
     notes = { world = tostring(self.world), control_steps = self.steps },
   }
   self.run, self.made = run, run.done
-  restore(self, run)
   tell_plan(self)
   if run.done > 0 and run.done >= def.iterations then
     message.note("the run in %s has made its %s; more are made with --iterations", run.folder, text.count(run.done, "iteration"))
   end
-  local roll_of = T.value_and_grad(function(params)
-    local roll = self:rollout(params)
-    return self:loss(roll), roll
-  end)
-  local first, started = run.done, C.cq_clock()
-  for i = run.done + 1, def.iterations do
-    local fine, problem = pcall(iterate, self, run, roll_of, i, def.after)
-    if run:interrupted() then break end
-    if not fine then fail_iteration(self, run, i, problem) end
+  local first, started, solution = run.done, C.cq_clock(), nil
+  if constrained.is(self) then
+    solution = constrained.optimize(self, run, def, function(params) return numbers(self, params) end)
+  else
+    descend(self, run, def)
   end
-  save(self, run, self.made)
   run:finish()
   -- there is no result that the script could go on with
   if not self.best and run:interrupted() then is.fail("run:optimize: interrupted before the first iteration was made") end
   tell_speed(self, run.done - first, C.cq_clock() - started)
-  return { loss = self.loss_last, best = self.best and self.best.loss, iterations = run.done }
+  return { loss = self.loss_last, best = self.best and self.best.loss, iterations = run.done, solution = solution }
 end
 
 -- ---- looking --------------------------------------------------------------------------------------------------------
@@ -413,7 +439,7 @@ end
 
 ---Everything that can be known before running: a few control steps forward and backward with every function of the user's,
 ---and the plan. Errors as optimize would.
----@return { steps: integer, loss: number, gradients: table<string, number>, plan: table, text: string } report
+---@return { steps: integer, loss: number, values: table<string, number>, gradients: table<string, number>, plan: table, text: string } report
 function Experiment:check()
   local steps = math.min(self.steps, 2)
   local report = { steps = self.steps, gradients = {}, plan = self.world:plan { steps = self.steps, memory = self.memory } }
@@ -422,11 +448,11 @@ function Experiment:check()
     -- what is zero after two control steps need not be zero in the end: no warning yet
     local warn = T.warn
     T.warn = function() return false end
-    local fine, loss, grads = pcall(T.value_and_grad(function(params) return self:loss(self:rollout(params, nil, steps)) end), self.params)
+    local fine, values, grads = pcall(T.values_and_grads(function(params) return numbers(self, params, steps) end), self.params)
     T.warn = warn
-    if not fine then error(loss, 0) end
-    report.loss = loss
-    for _, leaf in ipairs(T.leaves.list(grads)) do
+    if not fine then error(values, 0) end
+    report.loss, report.values = values.objective, values
+    for _, leaf in ipairs(T.leaves.list(grads.objective)) do
       report.gradients[leaf.path] = leaf.tensor:norm():item()
       lines[#lines + 1] = ("%s: %s, gradient %.3g after %s"):format(leaf.path, text.count(leaf.tensor.count, "number"),
         report.gradients[leaf.path], text.count(steps, "control step"))

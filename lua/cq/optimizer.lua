@@ -296,4 +296,17 @@ optimizer.adam = family("adam", {
 ---@type fun(def: cq.Optimizer.augmented_lagrangian.def): cq.AugmentedLagrangian
 optimizer.augmented_lagrangian = require "cq.optimizer.augmented_lagrangian"
 
+---@class cq.Optimizer.nlopt.def
+---@field algorithm "slsqp"|"mma"|"ccsa"|"lbfgs"|"auglag"   slsqp: sequential quadratic programming, up to about 500 parameters; mma,
+---  ccsa: moving asymptotes and its quadratic kin, many parameters, no equalities; lbfgs: no constraints; auglag: NLopt's augmented Lagrangian
+---@field objective_tolerance? number   ends where the objective changes by less, a share of it
+---@field parameter_tolerance? number   ends where all parameters change by less, a share of them
+---@field inner? "lbfgs"|"mma"|"ccsa"|"slsqp"   of auglag
+---@field inner_iterations? integer     of auglag: evaluations of an inner loop at most
+
+---Algorithms of NLopt, which is loaded when this is called; Debian has it as libnlopt0. For optimizer:solve and experiments. A solve
+---that goes on shows NLopt the points that it has seen before, which state and folder keep with their gradients.
+---@type fun(def: cq.Optimizer.nlopt.def): cq.Nlopt
+optimizer.nlopt = require "cq.optimizer.nlopt"
+
 return optimizer

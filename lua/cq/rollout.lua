@@ -175,7 +175,7 @@ local function after_step(self, i)
   end
   if self.recorder then
     self.phase = "record"
-    store(self, "record", i, self.recorder(state), false)
+    store(self, "record", i, self.recorder(state, u), false)
   end
   watch(self, state, u)
   self.phase = nil
@@ -303,7 +303,7 @@ end
 ---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number   a cost after each control step; the engine stops for it
 ---@field effort? fun(u: cq.Tensor): cq.Tensor|number   a cost of all signals {steps, signals} or {steps, batch, signals}; one number, or
 ---  {batch}. It stops nothing, so that it is the quickest way to punish signals and their changes
----@field record? fun(state: cq.State): cq.Tensor                          what is kept after each control step
+---@field record? fun(state: cq.State, u: cq.Tensor): cq.Tensor             what is kept after each control step
 ---@field contact? boolean             read what walls and pins give in each control step, for rollout.contact and state:contact
 ---@field watch? fun(state: cq.State, u: cq.Tensor?)   for looking on: at the start (u nil), and after each control step
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given

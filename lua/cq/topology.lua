@@ -163,7 +163,7 @@ end
 function Topology:start(seed)
   local random = require "cq.random" { seed = seed or self.seed }
   local n, signals, count = self.robot.particle_count, self.signals, self.pulses.count
-  local function drawn() return T.param(random:normal({ count, signals }, { deviation = self.deviation }), { min = -1, max = 1 }) end
+  local function drawn() return T.param(random:normal({ count, signals }, { deviation = self.deviation }):clamp(-1, 1), { min = -1, max = 1 }) end
   return { density = T.param(T.zeros { n }, { min = -1, max = 1 }), layout = T.param(T.zeros { signals + 1, n }), sign = drawn(), size = drawn() }
 end
 

@@ -17,7 +17,7 @@ local constraint = require "cq.optimizer.constraint"
 ---@field penalties table<string, number>
 ---@field loops integer                       inner loops ended
 ---@field rate number                         of the inner optimizer at first
-local AugmentedLagrangian = { __name = "cq.AugmentedLagrangian", __is = { ["cq.Optimizer"] = true }, takes_constraints = true }
+local AugmentedLagrangian = { __name = "cq.AugmentedLagrangian", __is = { ["cq.Optimizer"] = true } }
 AugmentedLagrangian.__index = AugmentedLagrangian
 
 -- ---- the Lagrangian -------------------------------------------------------------------------------------------------
@@ -55,12 +55,13 @@ local function norm_of(grads)
   return math.sqrt(sum)
 end
 
--- Penalties by which the term of each constraint, were it violated as it is now or by its scale, pulls as much as the objective.
+-- Penalties by which the term of each constraint, were it violated as it is now or by its scale, pulls as much as the objective; all of
+-- them alike where that does not pull.
 local function choose_penalties(self, solver, norms)
   for k, c in ipairs(solver.constraints) do
     local violation = solver.judged[k]
     local pull = norms[c.name] * (violation > 0 and violation or c.scale)
-    local penalty = norms.objective > 0 and pull > 0 and norms.objective / pull or 1
+    local penalty = pull > 0 and (norms.objective > 0 and norms.objective or 1) / pull or 1
     self.multipliers[c.name], self.penalties[c.name], self.before[c.name] = 0, math.min(penalty, self.penalty_max), violation
   end
 end

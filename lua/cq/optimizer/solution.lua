@@ -4,8 +4,8 @@ local text = require "cq.base.text"
 
 ---What optimizer:solve reports. Prints as a table.
 ---@class cq.Solution
----@field status "converged"|"iterations"|"infeasible"|"interrupted"   converged: the method met its own criterion; iterations: all were
----  made; infeasible: no point that keeps all constraints was found
+---@field status "converged"|"iterations"|"stopped"|"infeasible"|"interrupted"   converged: the method met its own criterion; iterations:
+---  all were made; stopped: the method can go no further; infeasible: no point that keeps all constraints was found
 ---@field feasible boolean          are all constraints kept, up to their tolerances?
 ---@field objective number          at the point given
 ---@field values table<string, number>   all that f gave there

@@ -15,7 +15,7 @@ local solve = {}
 
 local constraint_spec = is.define("optimizer:solve: constraint", constraint.fields)
 
-local stage_list = is.list(is.one_of { "feasible", "objective" }, { min = 1, default = { "objective" } })
+solve.stages = is.list(is.one_of { "feasible", "objective" }, { min = 1, default = { "objective" } })
 
 ---@class optimizer.solve.def
 ---@field iterations integer    evaluations of f at most, those of a solve that is gone on with included
@@ -29,7 +29,7 @@ local stage_list = is.list(is.one_of { "feasible", "objective" }, { min = 1, def
 local spec = is.define("optimizer:solve", {
   iterations = is.integer { min = 0 },
   constraints = is.list(is.table(), { default = {} }),
-  stages = stage_list,
+  stages = solve.stages,
   folder = is.string { optional = true },
   resume = is.boolean { optional = true },
   state = is.table { optional = true },
@@ -43,7 +43,7 @@ local spec = is.define("optimizer:solve", {
 ---@param what string
 function solve.check(optimizer, constraints, stages, what)
   if #constraints == 0 and stages[1] == "feasible" then is.fail("%s: a stage \"feasible\" needs constraints", what) end
-  if #constraints > 0 and not optimizer.takes_constraints then
+  if #constraints > 0 and optimizer.rule then
     is.fail("%s: cq.Optimizer.%s knows no constraints; put it into cq.Optimizer.augmented_lagrangian { inner = ... }, or take "
       .. "cq.Optimizer.nlopt or cq.Optimizer.ipopt", what, optimizer.kind)
   end

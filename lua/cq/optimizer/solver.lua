@@ -9,6 +9,7 @@
 local C = require("cq.base.engine").C
 local is = require "cq.base.schema"
 local T = require "cq.tensor"
+local message = require "cq.base.message"
 local text = require "cq.base.text"
 local constraint = require "cq.optimizer.constraint"
 local gradient = require "cq.tensor.gradient"
@@ -76,7 +77,8 @@ function Solver:evaluate(plan)
     next_stage(self, judged)
     return plan(values, judged)
   end)
-  local values, grads = run(self.params)
+  local values, grads, more = run(self.params)
+  if self.finish then self.finish(more) end
   keep_best(self, values, judged)
   self.evaluations, self.values, self.judged = self.evaluations + 1, values, judged
   return values, grads, judged
@@ -167,6 +169,13 @@ end
 ---@field what string           for errors
 ---@field run? cq.Run           that is open
 ---@field saved? table          to go on from
+---@field finish? function       called with what else f gives, after each evaluation
+
+local function count_of(params)
+  local count = 0
+  for _, leaf in ipairs(T.leaves.trainable(params, "optimizer:solve")) do count = count + leaf.tensor.count end
+  return count
+end
 
 ---@param def cq.Solver.def
 ---@return cq.Solver
@@ -177,16 +186,23 @@ function solver.new(def)
   if saved then
     restore(self, saved)
     self.noted = self.evaluations
+  else
+    self.optimizer:restart()
   end
+  if self.optimizer.check_size then self.optimizer:check_size(count_of(self.params)) end
   return self
 end
 
 -- raises what ended a solve, after what was computed is saved
 local function fail_evaluation(self, problem)
-  if self.run then pcall(self.save, self) end
+  local saved = self.run and pcall(self.save, self)
+  if saved and self.best then
+    message.note("kept in %s: the parameters after iteration %d, and the best, of iteration %d, in best.bin", self.run.folder, self.noted,
+      self.best.iteration)
+  end
   if type(problem) == "string" then
     local ours = problem == is.failure
-    problem = ("%s (evaluation %d)"):format(problem, self.noted + 1)
+    problem = ("%s (iteration %d of %d)"):format(problem, self.noted + 1, self.iterations)
     if ours then is.failure = problem end
   end
   error(problem, 0)

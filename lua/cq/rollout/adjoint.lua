@@ -44,7 +44,7 @@ local function evaluate(self, i, u)
   end
   if self.wanted.record then
     self.phase = "record"
-    outputs[#outputs + 1] = T.as_tensor(self.recorder(state))
+    outputs[#outputs + 1] = T.as_tensor(self.recorder(state, u))
   end
   self.phase = nil
   return outputs

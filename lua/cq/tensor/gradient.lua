@@ -121,8 +121,9 @@ local function evaluate_all(f, list, plan, what, p, ...)
   local passes, grads = plan(values, names), {}
   for k, weights in ipairs(passes) do grads[k] = pass(run, p, weights, k < #passes) end
   if #passes == 0 then run.record:backward({}, {}) end
+  local goal = #names == 1 and names[1] == "objective" and "the objective" or "any of " .. table.concat(names, ", ")
   for _, leaf in ipairs(passes.whole and list or {}) do
-    if not run.reached[leaf.tensor] then fail_unreached(leaf, "any of " .. table.concat(names, ", ")) end
+    if not run.reached[leaf.tensor] then fail_unreached(leaf, goal) end
     if not run.moved[leaf.tensor] and leaf.tensor.count > 0 then warn_zero(leaf.path) end
   end
   return values, grads, unpack(results, 2, results.n)

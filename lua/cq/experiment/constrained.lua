@@ -1,0 +1,145 @@
+-- constrained: constraints of an experiment, and run:optimize where constraints or the optimizer ask for more than a loop of updates.
+--
+--   constraints = {
+--     { name = "rest", at_most = 1e-3, final = function(state) return state:mean_square_velocity(robot) end },
+--     { name = "height", at_most = 0.5, running = function(state) return state:center(robot)[2] end, reduce = "max" },
+--     { name = "mass", equal = 2, of = function(params) return params.robot.density:sum() * volume end },
+--   }
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local constraint = require "cq.optimizer.constraint"
+local message = require "cq.base.message"
+local solve = require "cq.optimizer.solve"
+local solver = require "cq.optimizer.solver"
+
+local constrained = {}
+
+---@class cq.Experiment.constraint.def
+---@field name string           its column in history.csv
+---@field at_most? number       the largest value; or equal
+---@field equal? number         the value; or at_most
+---@field tolerance? number     violations up to it are none; a millionth of the limit unless given, or 1e-6 where that is 0
+---@field final? fun(state: cq.State): cq.Tensor|number                    one number, of the last state; or running, or of
+---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number    one number after each control step
+---@field of? fun(params: table, roll: cq.Rollout): cq.Tensor|number       one number, of the parameters and the whole rollout
+---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of what running gave {steps}
+
+local function spec_of(reduce)
+  local fields = {
+    final = is.callable { optional = true }, running = is.callable { optional = true }, of = is.callable { optional = true },
+    reduce = reduce,
+  }
+  for name, checker in pairs(constraint.fields) do fields[name] = checker end
+  return is.define("cq.Experiment: constraint", fields)
+end
+
+local spec = spec_of(is.any_of { is.one_of { "sum", "mean", "max", "min", "product" }, is.callable(), default = "sum" })
+
+---Checks what a user gave.
+---@param given table[]
+---@return cq.Constraint[] constraints    each with its functions, and at: its place among those that run
+function constrained.list(given)
+  local list, defs = constraint.list(given, spec, "cq.Experiment")
+  local running = 0
+  for k, def in ipairs(defs) do
+    local count = (def.final and 1 or 0) + (def.running and 1 or 0) + (def.of and 1 or 0)
+    if count ~= 1 then is.fail("cq.Experiment: constraint %s needs one of final, running and of, got %d of them", def.name, count) end
+    if def.running then
+      running = running + 1
+      list[k].at = running
+    end
+    list[k].final, list[k].running, list[k].of, list[k].reduce = def.final, def.running, def.of, def.reduce
+  end
+  return list
+end
+
+local function one_number(value, c, part)
+  if type(value) ~= "number" and not (T.is_tensor(value) and value.count == 1) then
+    is.fail("cq.Experiment: constraint %s: %s must give one number, got %s", c.name, part,
+      T.is_tensor(value) and "a tensor {" .. table.concat(value:shape(), ", ") .. "}" or text.describe(value))
+  end
+  return T.as_tensor(value):reshape {}
+end
+
+---What a rollout records for the constraints that look at every state {running ones}; nil: there are none.
+---@param list cq.Constraint[]
+---@return (fun(state: cq.State, u: cq.Tensor): cq.Tensor)?
+function constrained.recorder(list)
+  local running = {}
+  for _, c in ipairs(list) do
+    if c.running then running[#running + 1] = c end
+  end
+  if #running == 0 then return nil end
+  return function(state, u)
+    local out = {}
+    for k, c in ipairs(running) do out[k] = one_number(c.running(state, u), c, "running") end
+    return T.stack(out)
+  end
+end
+
+-- the value of one constraint
+local function value_of(c, params, roll, reductions)
+  if c.final then return one_number(c.final(roll.state), c, "final") end
+  if c.of then return one_number(c.of(params, roll), c, "of") end
+  local reduce = reductions[c.reduce] or c.reduce
+  return one_number(reduce(roll.record:slice(c.at, c.at, 2):squeeze(2)), c, "reduce")
+end
+
+---The objective of a rollout and the values of all constraints, by name.
+---@param run cq.Experiment
+---@param params table
+---@param roll cq.Rollout
+---@param reductions table<string, function>
+---@return table<string, cq.Tensor>
+function constrained.numbers(run, params, roll, reductions)
+  local out = { objective = run:loss(roll) }
+  for _, c in ipairs(run.constraints) do out[c.name] = value_of(c, params, roll, reductions) end
+  return out
+end
+
+-- the best point so far, as the experiment has it
+local function take_best(run, problem)
+  local best = problem.best
+  if not best or run.best and run.best.iteration == best.iteration then return end
+  run.best = {
+    loss = best.values.objective, iteration = best.iteration, params = best.params, feasible = best.feasible, values = best.values,
+  }
+end
+
+---Is run:optimize more than a loop of updates?
+---@param run cq.Experiment
+---@return boolean
+function constrained.is(run) return #run.constraints > 0 or run.optimizer.rule == nil end
+
+---Optimises, in the folder of a run that is open.
+---@param run cq.Experiment
+---@param folder cq.Run
+---@param def run.optimize.def
+---@param numbers fun(params: table): table<string, cq.Tensor>, cq.Rollout
+---@return cq.Solution
+function constrained.optimize(run, folder, def, numbers)
+  local problem
+  local function after(i, values)
+    run.made, run.loss_last = i, values.objective
+    take_best(run, problem)
+    if def.after then def.after(i, values.objective, run) end
+  end
+  problem = solver.new {
+    optimizer = run.optimizer, params = run.params, constraints = run.constraints, iterations = def.iterations, stages = def.stages,
+    what = "run:optimize", run = folder, saved = folder.saved and folder.saved.optimizer, after = after,
+    f = numbers, finish = function(roll) roll:release() end,
+  }
+  take_best(run, problem)
+  local solution = problem:solve()
+  take_best(run, problem)
+  if not solution.feasible then message.note("no point keeps all constraints; nearest is %s", solution:violations()) end
+  return solution
+end
+
+---Refuses constraints that the optimizer cannot keep.
+---@param run cq.Experiment
+---@param stages string[]
+function constrained.check(run, stages) solve.check(run.optimizer, run.constraints, stages, "run:optimize") end
+
+return constrained

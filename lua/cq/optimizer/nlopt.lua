@@ -1,0 +1,243 @@
+-- nlopt: algorithms of NLopt (Johnson, the NLopt nonlinear-optimization package), through LuaJIT's FFI.
+local ffi = require "ffi"
+local is = require "cq.base.schema"
+local message = require "cq.base.message"
+local text = require "cq.base.text"
+local driven = require "cq.optimizer.driven"
+local library = require "cq.optimizer.library"
+
+local DOUBLE = ffi.sizeof "double"
+
+local declarations = [[
+typedef struct nlopt_opt_s *nlopt_opt;
+typedef double (*nlopt_func)(unsigned n, const double *x, double *gradient, void *data);
+typedef void (*nlopt_mfunc)(unsigned m, double *result, unsigned n, const double *x, double *gradient, void *data);
+int nlopt_algorithm_from_string(const char *name);
+nlopt_opt nlopt_create(int algorithm, unsigned n);
+void nlopt_destroy(nlopt_opt opt);
+int nlopt_set_min_objective(nlopt_opt opt, nlopt_func f, void *data);
+int nlopt_add_inequality_mconstraint(nlopt_opt opt, unsigned m, nlopt_mfunc f, void *data, const double *tolerance);
+int nlopt_add_equality_mconstraint(nlopt_opt opt, unsigned m, nlopt_mfunc f, void *data, const double *tolerance);
+int nlopt_set_lower_bounds(nlopt_opt opt, const double *bounds);
+int nlopt_set_upper_bounds(nlopt_opt opt, const double *bounds);
+int nlopt_set_ftol_rel(nlopt_opt opt, double tolerance);
+int nlopt_set_xtol_rel(nlopt_opt opt, double tolerance);
+int nlopt_set_maxeval(nlopt_opt opt, int count);
+int nlopt_set_local_optimizer(nlopt_opt opt, nlopt_opt local_opt);
+int nlopt_force_stop(nlopt_opt opt);
+int nlopt_optimize(nlopt_opt opt, double *x, double *objective);
+const char *nlopt_get_errmsg(nlopt_opt opt);
+]]
+
+local N                            ---@type ffi.namespace*  once it is loaded
+
+local function load()
+  N = N or library.load {
+    names = { "libnlopt.so.0", "libnlopt.so.1", "libnlopt.so" }, variable = "CQLUA_NLOPT", declarations = declarations,
+    purpose = "cq.Optimizer.nlopt", package = "libnlopt0", instead = "cq.Optimizer.augmented_lagrangian",
+  }
+end
+
+---Algorithms of NLopt, from cq.Optimizer.nlopt.
+---@class cq.Nlopt : cq.Optimizer
+---@field algorithm string
+---@field message string?           what NLopt said at the end of the last solve
+local Nlopt = { __name = "cq.Nlopt", __is = { ["cq.Optimizer"] = true } }
+Nlopt.__index = Nlopt
+
+-- names within NLopt; what constraints they take
+local algorithms = {
+  slsqp = { name = "LD_SLSQP", inequalities = true, equalities = true },
+  mma = { name = "LD_MMA", inequalities = true },
+  ccsa = { name = "LD_CCSAQ", inequalities = true },
+  lbfgs = { name = "LD_LBFGS" },
+  auglag = { name = "LD_AUGLAG", inequalities = true, equalities = true },
+}
+
+local SLSQP_MANY = 500             -- variables from which its dense matrices are felt: the cube of their number in every step
+
+-- ---- one run of the library ------------------------------------------------------------------------------------------
+
+-- constraints that are equal to their limits, or those that are at most
+local function of_kind(work, equal)
+  local out = {}
+  for k, c in ipairs(work.constraints) do
+    if c.equal == equal then out[#out + 1] = { at = k + 1, limit = c.limit, tolerance = c.tolerance } end
+  end
+  return out
+end
+
+local function objective_of(self, work)
+  return ffi.cast("nlopt_func", function(_, x, gradient)
+    local entry = work:at(x)
+    if work.stopped then N.nlopt_force_stop(self.opt) end
+    return entry and work:objective(entry, gradient) or 0
+  end)
+end
+
+local function constraints_of(self, work, list)
+  return ffi.cast("nlopt_mfunc", function(_, result, n, x, gradient)
+    local entry = work:at(x)
+    if work.stopped then N.nlopt_force_stop(self.opt) end
+    for k, c in ipairs(list) do
+      result[k - 1] = entry and entry.values[c.at] - c.limit or 0
+      if gradient ~= nil and entry then ffi.copy(gradient + (k - 1) * n, entry.grads[c.at]:data(), n * DOUBLE) end
+    end
+  end)
+end
+
+local function add_constraints(self, work, equal)
+  local list = of_kind(work, equal)
+  if #list == 0 then return end
+  local tolerance = ffi.new("double[?]", #list)
+  for k, c in ipairs(list) do tolerance[k - 1] = c.tolerance end
+  local callback = constraints_of(self, work, list)
+  self.callbacks[#self.callbacks + 1] = callback
+  local add = equal and N.nlopt_add_equality_mconstraint or N.nlopt_add_inequality_mconstraint
+  add(self.opt, #list, callback, nil, tolerance)
+end
+
+local function make(self, algorithm, count)
+  local opt = N.nlopt_create(N.nlopt_algorithm_from_string(algorithms[algorithm].name), count)
+  if opt == nil then is.fail("cq.Optimizer.nlopt: NLopt cannot make %s for %s", algorithm, text.count(count, "parameter")) end
+  opt = ffi.gc(opt, N.nlopt_destroy)
+  N.nlopt_set_xtol_rel(opt, self.parameter_tolerance)
+  return opt
+end
+
+local function prepare(self, work)
+  self.opt, self.callbacks = make(self, self.algorithm, work.count), {}
+  -- an objective that does not count is always the same
+  N.nlopt_set_ftol_rel(self.opt, work.stage == "objective" and self.objective_tolerance or 0)
+  N.nlopt_set_lower_bounds(self.opt, work.vector.lower)
+  N.nlopt_set_upper_bounds(self.opt, work.vector.upper)
+  self.callbacks[1] = objective_of(self, work)
+  N.nlopt_set_min_objective(self.opt, self.callbacks[1], nil)
+  add_constraints(self, work, false)
+  add_constraints(self, work, true)
+  if self.algorithm ~= "auglag" then return end
+  local inner = make(self, self.inner, work.count)
+  N.nlopt_set_ftol_rel(inner, self.objective_tolerance)
+  N.nlopt_set_maxeval(inner, self.inner_iterations)
+  N.nlopt_set_local_optimizer(self.opt, inner)
+end
+
+-- calls back into Lua: that a compiled trace must not
+local function optimize(opt, x, value) return N.nlopt_optimize(opt, x, value) end
+jit.off(optimize)
+
+local results = {
+  [1] = "success", [2] = "the objective fell to its goal", [3] = "the objective changes no more", [4] = "the parameters change no more",
+  [5] = "all evaluations were made", [6] = "time is over", [-1] = "NLopt failed", [-4] = "rounding errors end the progress",
+}
+
+local INVALID, NO_MEMORY, ROUNDING, FORCED = -2, -3, -4, -5
+
+local function verdict_of(self, result)
+  local words = N.nlopt_get_errmsg(self.opt)
+  self.message = words ~= nil and ffi.string(words) or results[result]
+  if result == INVALID or result == NO_MEMORY then is.fail("cq.Optimizer.nlopt: NLopt refuses: %s", self.message or "invalid arguments") end
+  if result == FORCED then
+    self.message = nil
+    return nil
+  end
+  return (result > 0 and result < 5 or result == ROUNDING) and "converged" or "stopped"
+end
+
+local function run(self, work)
+  prepare(self, work)
+  local result = optimize(self.opt, work:start(), ffi.new "double[1]")
+  return verdict_of(self, tonumber(result))
+end
+
+local function clear(self)
+  for _, callback in ipairs(self.callbacks or {}) do callback:free() end
+  self.opt, self.callbacks = nil, nil
+end
+
+---@internal
+---@param solver cq.Solver
+---@return string?
+function Nlopt:drive(solver)
+  local work, verdict = driven.new(self, solver), nil
+  repeat
+    local fine, problem = pcall(run, self, work)
+    clear(self)
+    work:finish()
+    if not fine then error(problem, 0) end
+    verdict = problem
+  until not work:next_stage()
+  return verdict
+end
+
+-- ---- an optimizer ----------------------------------------------------------------------------------------------------
+
+---@internal
+function Nlopt:check_constraints(constraints, what)
+  local takes = algorithms[self.algorithm]
+  for _, c in ipairs(constraints) do
+    if not takes.inequalities then
+      is.fail("%s: lbfgs of NLopt takes no constraints; slsqp, mma, ccsa and auglag do", what)
+    elseif c.equal and not takes.equalities then
+      is.fail("%s: %s of NLopt takes no equalities, as that of %s; slsqp and auglag do, cq.Optimizer.ipopt and "
+        .. "cq.Optimizer.augmented_lagrangian too", what, self.algorithm, c.name)
+    end
+  end
+end
+
+---@internal
+function Nlopt:check_size(count)
+  if count <= SLSQP_MANY or self.algorithm ~= "slsqp" and not (self.algorithm == "auglag" and self.inner == "slsqp") then return end
+  message.warn("cq.Optimizer.nlopt: slsqp with %d parameters: each of its steps takes time with the cube of their number, seconds at 1,000; "
+    .. "for so many take algorithm = \"mma\" or \"ccsa\" (no equalities), cq.Optimizer.ipopt or cq.Optimizer.augmented_lagrangian", count)
+end
+
+---@internal
+function Nlopt:solve(params, f, options) return require("cq.optimizer.solve").run(self, params, f, options) end
+
+---@internal
+function Nlopt.update()
+  is.fail("cq.Optimizer.nlopt has no update, for it makes its own loop; call optimizer:solve, or give it to an experiment")
+end
+
+---@internal
+---The points of the solve so far, by which it goes on.
+function Nlopt:state() return { kind = self.kind, algorithm = self.algorithm, log = self.log } end
+
+---@internal
+function Nlopt:restore(state)
+  if type(state) ~= "table" or state.kind ~= self.kind or type(state.log) ~= "table" then
+    is.fail("optimizer:restore: the state is not of cq.Optimizer.nlopt, got %s", is.describe(state))
+  end
+  if state.algorithm ~= self.algorithm then
+    is.fail("optimizer:restore: the state is of %s, this is %s", tostring(state.algorithm), self.algorithm)
+  end
+  self.log = {}
+  for k, entry in ipairs(state.log) do self.log[k] = entry end
+end
+
+---@internal
+function Nlopt:restart() self.log, self.message = {}, nil end
+
+function Nlopt:__tostring() return ("cq.Optimizer.nlopt { %s }"):format(self.algorithm) end
+
+local spec = is.define("cq.Optimizer.nlopt", {
+  algorithm = is.one_of { "slsqp", "mma", "ccsa", "lbfgs", "auglag" },
+  objective_tolerance = is.number { min = 0, default = 1e-8 },
+  parameter_tolerance = is.number { min = 0, default = 1e-8 },
+  inner = is.one_of { "lbfgs", "mma", "ccsa", "slsqp", optional = true },
+  inner_iterations = is.integer { min = 1, optional = true },
+})
+
+---@param def cq.Optimizer.nlopt.def
+---@return cq.Nlopt
+return function(def)
+  local self = spec(def)
+  if self.algorithm ~= "auglag" and (self.inner or self.inner_iterations) then
+    is.fail("cq.Optimizer.nlopt: inner and inner_iterations are for algorithm = \"auglag\", got \"%s\"", self.algorithm)
+  end
+  load()
+  self.inner, self.inner_iterations = self.inner or "lbfgs", self.inner_iterations or 100
+  self.kind, self.log = "nlopt", {}
+  return setmetatable(self, Nlopt)
+end

@@ -1,0 +1,81 @@
+-- vector: trainables as one array of doubles, as libraries want them, with their bounds.
+local ffi = require "ffi"
+local T = require "cq.tensor"
+
+---@class cq.ParameterVector
+---@field count integer
+---@field lower ffi.cdata*      double {count}, -inf without a bound
+---@field upper ffi.cdata*
+local Vector = {}
+Vector.__index = Vector
+
+local vector = {}
+
+local DOUBLE = ffi.sizeof "double"
+
+---@param params any
+---@return cq.ParameterVector
+function vector.of(params)
+  local self = setmetatable({ leaves = T.leaves.trainable(params, "optimizer:solve"), count = 0, params = params }, Vector)
+  for _, leaf in ipairs(self.leaves) do self.count = self.count + leaf.tensor.count end
+  self.lower, self.upper = ffi.new("double[?]", self.count), ffi.new("double[?]", self.count)
+  local at = 0
+  for _, leaf in ipairs(self.leaves) do
+    local bounds = leaf.tensor.bounds or {}
+    for k = at, at + leaf.tensor.count - 1 do
+      self.lower[k], self.upper[k] = bounds.min or -math.huge, bounds.max or math.huge
+    end
+    at = at + leaf.tensor.count
+  end
+  return self
+end
+
+---The present values, within bounds.
+---@return ffi.cdata*           double {count}
+function Vector:get()
+  local out, at = ffi.new("double[?]", self.count), 0
+  for _, leaf in ipairs(self.leaves) do
+    local data = leaf.tensor:data()
+    for k = 0, leaf.tensor.count - 1 do
+      out[at] = math.max(self.lower[at], math.min(self.upper[at], data[k]))
+      at = at + 1
+    end
+  end
+  return out
+end
+
+---Writes values into the parameters.
+---@param x ffi.cdata*          double {count}
+function Vector:set(x)
+  local at = 0
+  for _, leaf in ipairs(self.leaves) do
+    ffi.copy(leaf.tensor:data(), x + at, leaf.tensor.count * DOUBLE)
+    at = at + leaf.tensor.count
+  end
+end
+
+---Gradients in the shape of the parameters, as one tensor.
+---@param grads any
+---@return cq.Tensor            {count}
+function Vector:flatten(grads)
+  local found, out, at = T.leaves.pair(self.params, grads), T.zeros { self.count }, 0
+  for _, leaf in ipairs(self.leaves) do
+    local grad = found[leaf.tensor]
+    if T.is_tensor(grad) then ffi.copy(out:data() + at, grad:data(), leaf.tensor.count * DOUBLE) end
+    at = at + leaf.tensor.count
+  end
+  return out
+end
+
+---Are these the same numbers?
+---@param a ffi.cdata*
+---@param b ffi.cdata*
+---@return boolean
+function Vector:same(a, b)
+  for k = 0, self.count - 1 do
+    if a[k] ~= b[k] then return false end
+  end
+  return true
+end
+
+return vector
