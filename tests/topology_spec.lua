@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local cq = require "cq"
 local T = require "cq.tensor"
+local option = require "cq.option"
 local derivative = require "tests.derivative"
 local differences = require "tests.differences"
 local process = require "tests.process"
@@ -365,6 +366,82 @@ describe("robot:subset", function()
     local one = whole:with_robots(whole.robot:subset "left")
     local alone = one:rollout { steps = 10, controller = u }
     assert.is_true(alone.state:positions():close(both.state:gather("left", "position"), 1e-12))
+  end)
+end)
+
+describe("an experiment with a design", function()
+  local folder, quiet
+  before_each(function()
+    folder, quiet = process.folder(), option.program.quiet
+    option.program.quiet = true
+  end)
+  after_each(function()
+    process.remove(folder)
+    option.program.quiet = quiet
+  end)
+
+  local function experiment(changes)
+    local design = design_of()
+    local fields = {
+      world = design.world, steps = 30, design = design,
+      objective = function(state, start) return start:center(design.robot)[1] - state:center(design.robot)[1] end,
+      constraints = design:binary { material = 0.05, layout = 0.05, pulses = 0.01 },
+      optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.05 }, form = "violation", penalty = 1e-3 },
+    }
+    for key, value in pairs(changes or {}) do fields[key] = value end
+    return cq.Experiment(fields), design
+  end
+
+  local function optimize(run, iterations, resume)
+    return run:optimize { iterations = iterations, folder = folder, resume = resume or false }
+  end
+
+  it("becomes binary by an augmented Lagrangian, with all of it in the history", function()
+    local run = experiment()
+    local first = run.constraints[2].of(run.params, nil, run):item()
+    optimize(run, 25)
+    local history = process.read(folder .. "/history.csv")
+    for _, column in ipairs { "iteration,loss", "task", "material", "layout", "sign", "size", "seconds", "material.multiplier", "size.penalty" } do
+      assert.is_truthy(history:match("^[^\n]*"):find(column, 1, true), column)
+    end
+    assert.is_true(run.constraints[2].of(run.params, nil, run):item() < 0.8 * first)
+  end)
+
+  it("goes on as if it had not stopped", function()
+    local whole = experiment()
+    optimize(whole, 5)
+    process.remove(folder)
+    optimize((experiment()), 3)
+    local other = experiment()
+    optimize(other, 5, true)
+    assert.is_true(other.params.design.density:equal(whole.params.design.density))
+    assert.is_true(other.params.design.sign:equal(whole.params.design.sign))
+  end)
+
+  it("changes gravity, limits and its design by iteration, and forgets the best of what it was", function()
+    local run, design = experiment()
+    local sharp, seen = design:with { material = { sharpness = 9 } }, {}
+    run = experiment {
+      world = design.world, design = design, constraints = { { name = "material", at_most = 1, of = design:binary({ material = 1 })[1].of } },
+      objective = function(state, start)
+        seen[#seen + 1] = { state:energy(nil, "potential"):item(), run.design }
+        return start:center(design.robot)[1] - state:center(design.robot)[1]
+      end,
+      by_iteration = {
+        gravity = function(i) return { 0, i <= 2 and 0 or -9.8 } end, limits = function(i) return { material = 1 / i } end,
+        design = function(i) return i < 3 and design or sharp end,
+      },
+    }
+    optimize(run, 3)
+    assert.is_true(seen[1][1] == 0 and seen[2][1] == 0 and seen[3][1] > 0)
+    assert.is_true(seen[2][2] == design and seen[3][2] == sharp)
+    assert.near(1 / 3, run.constraints[1].limit, 1e-15)
+    assert.equal(3, run.best.iteration)
+    says(function() experiment { by_iteration = { weight = print } } end, "by_iteration has no \"weight\"")
+    says(function()
+      local bad = experiment { by_iteration = { limits = function() return { mass = 1 } end } }
+      bad:evaluate()
+    end, "no constraint \"mass\"")
   end)
 end)
 

@@ -22,6 +22,7 @@ local host = require "cq.host"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local controllers = require "cq.controller"
+local by_iteration = require "cq.experiment.by_iteration"
 local constrained = require "cq.experiment.constrained"
 local trainables = require "cq.experiment.trainable"
 local solve = require "cq.optimizer.solve"
@@ -58,6 +59,7 @@ local spec = is.define("cq.Experiment", {
   optimizer = is.instance { "cq.Optimizer", optional = true },
   constraints = is.list(is.table(), { default = {} }),
   trainable = is.table { default = {} },
+  by_iteration = is.table { default = {} },
   memory = is.any { optional = true },
   contact = is.boolean { default = false },
 })
@@ -93,6 +95,9 @@ end
 ---@field constraints? cq.Experiment.constraint.def[]   what must be kept, for an optimizer that takes them
 ---@field optimizer? cq.Optimizer    for run:optimize
 ---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name; or cq.param
+---@field by_iteration? table<string, fun(iteration: integer): any>   what changes while it is optimised, by name: gravity, damping,
+---  friction and wall_velocity, as rollouts take them; limits, a table by the names of constraints; design, a variant from design:with.
+---  The best is that of the last ones
 ---@field memory? string|number      for what the backward pass needs, as "2 GiB"
 ---@field contact? boolean           read what walls and pins give, for state:contact in observer and objective
 
@@ -119,11 +124,12 @@ end
 local function new(_, fields)
   local def = spec(fields)
   local self = setmetatable({ world = def.world, observer = def.observer, optimizer = def.optimizer, memory = def.memory,
-    contact = def.contact }, Experiment)
+    contact = def.contact, by_iteration = def.by_iteration, given = {} }, Experiment)
   self.steps, self.objective, self.robot = steps_of(def), objective_of(def.objective), def.robot or def.world.robot
   self.constraints = constrained.list(def.constraints)
   self.params = trainables.make(self.world, self.robot, def.trainable)
   if def.design then take_design(self, def) end
+  by_iteration.check(def.by_iteration, self)
   if def.controller then
     self.controller = controllers.of(def.controller, "cq.Experiment")
     self.params.controller = self.controller:prepare(self.world, self.observer, self:body(self.params))
@@ -147,6 +153,7 @@ end
 ---@param steps? integer     control steps, those of the experiment unless given
 ---@return cq.Rollout
 function Experiment:rollout(params, watch, steps)
+  by_iteration.ready(self)
   local controller = self.controller
   if self.design then controller = self.design:map(params.design).controller end
   if self.controller and params.controller then controller = controller:with(params.controller) end
@@ -155,6 +162,7 @@ function Experiment:rollout(params, watch, steps)
     running = self.objective.running, effort = self.objective.effort, memory = self.memory, watch = watch, contact = self.contact,
     record = constrained.recorder(self.constraints),
   }
+  by_iteration.fill(self, fields)
   for name, value in pairs(params.world or {}) do fields[name] = value end
   return self.world:rollout(fields)
 end
@@ -164,10 +172,13 @@ end
 ---@param watch? fun(state: cq.State, u: cq.Tensor?)
 ---@return cq.Rollout
 function Experiment:rollout_solid(solid, watch)
-  return solid.world:rollout {
+  by_iteration.ready(self)
+  local fields = {
     robot = solid.robot, steps = self.steps, controller = solid.controller, running = self.objective.running, effort = self.objective.effort,
     memory = self.memory, watch = watch, contact = self.contact,
   }
+  by_iteration.fill(self, fields)
+  return solid.world:rollout(fields)
 end
 
 local reductions = {
@@ -211,7 +222,9 @@ end
 -- the objective and all constraints of one evaluation, by name
 local function numbers(self, params, steps)
   local roll = self:rollout(params, nil, steps)
-  return constrained.numbers(self, params, roll, reductions), roll
+  local found = constrained.numbers(self, params, roll, reductions)
+  if self.design then found.task = found.objective:detach() end
+  return found, roll
 end
 
 local function load_params(params, from)
@@ -291,6 +304,7 @@ end
 -- one iteration; made counts the updates that the parameters hold, also when something after the update fails
 local function iterate(self, run, roll_of, i, after)
   local began = C.cq_clock()
+  if by_iteration.set(self, i) then self.best = nil end
   local loss, grads, roll = roll_of(self.params)
   roll:release()
   note_best(self, i, loss)
@@ -355,6 +369,7 @@ function Experiment:optimize(fields)
     notes = { world = tostring(self.world), control_steps = self.steps },
   }
   self.run, self.made = run, run.done
+  if run.done > 0 then by_iteration.set(self, run.done) end
   tell_plan(self)
   if run.done > 0 and run.done >= def.iterations then
     message.note("the run in %s has made its %s; more are made with --iterations", run.folder, text.count(run.done, "iteration"))

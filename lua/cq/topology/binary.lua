@@ -28,9 +28,10 @@ function binary.constraints(design, def)
     if wanted[name] then
       out[#out + 1] = {
         name = name, at_most = wanted[name] * measure.most(design),
-        of = function(params)
-          params = design:own(params)
-          return measure.of(design:map(params), params)
+        of = function(params, _, run)
+          local present = run and run.design or design       -- by_iteration may have given another variant
+          params = present:own(params)
+          return measure.of(present:map(params), params)
         end,
       }
     end
