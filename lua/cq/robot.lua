@@ -383,6 +383,12 @@ function Robot:with(fields)
   return out
 end
 
+---Names particles of a copy of a robot that nobody else has yet.
+---@internal
+---@param name string
+---@param list integer[]
+function Robot:add_group(name, list) add_group(self, name, list) end
+
 ---The robot as a world holds it: nothing that the user holds changes its place there.
 ---@internal
 ---@return cq.Robot

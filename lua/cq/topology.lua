@@ -255,6 +255,28 @@ function Topology:binary(fields) return binary.constraints(self, binary_spec(fie
 ---@class design.binarise.def
 ---@field threshold? number     particles above this density are solid, others are gone
 
+---@class design.tightening.def : design.binary.def
+---@field from? integer        iterations without bounds
+---@field over? integer        iterations in which they come down to what they are to be
+
+local tightening_spec = is.define("design:tightening", {
+  material = share(), layout = share(), pulses = share(), from = is.integer { min = 0, default = 150 }, over = is.integer { min = 1, default = 400 },
+})
+
+---Limits for by_iteration of cq.Experiment, of the constraints of design:binary: none at first, so that the body finds its gait while
+---it is soft, and then ever lower ones, down to the same shares.
+---@param fields design.tightening.def
+---@return fun(iteration: integer): table<string, number>
+function Topology:tightening(fields)
+  local def = tightening_spec(fields)
+  local constraints = binary.constraints(self, def)
+  return function(i)
+    local left, out = math.max(0, math.min(1, 1 - (i - def.from) / def.over)), {}
+    for _, c in ipairs(constraints) do out[c.name] = c.at_most + left * (binary.measures[c.name].most(self) - c.at_most) end
+    return out
+  end
+end
+
 local binarise_spec = is.define("design:binarise", { threshold = is.number { min = 0, below = 1, default = 0.5 } })
 
 ---What the design is when it is made: solid particles only, each with the signal of its largest share or none, and pulses of -1, 0

@@ -67,4 +67,27 @@ function Pulses:binary(sign, size) return T.where(size:less_equal(0), 0, T.where
 ---@return cq.Tensor                {steps, signals}, in (-1, 1)
 function Pulses:signals(amplitudes) return self.kernel:matmul(amplitudes):tanh() end
 
+---@class pulses.controller.def
+---@field sign cq.Tensor       {count, signals}, in [-1, 1]
+---@field size cq.Tensor       {count, signals}, in [-1, 1]
+---@field binary? boolean      amplitudes of -1, 0 and 1 alone, with the gradient as if they were not rounded: for pulses that are trained
+---  as they will be used
+
+local controller_spec = is.define("pulses:controller", { sign = is.tensor(), size = is.tensor(), binary = is.boolean { default = false } })
+
+---A controller of these pulses, whose parameters are sign and size.
+---@param fields pulses.controller.def
+---@return cq.Controller
+function Pulses:controller(fields)
+  local def = controller_spec(fields)
+  local function param(name)
+    local t = def[name]
+    if t.rank ~= 2 or t:size(1) ~= self.count then
+      is.fail("pulses:controller: %s must be {%d, signals}, got {%s}", name, self.count, table.concat(t:shape(), ", "))
+    end
+    return t.trainable and t or T.param(t, { min = -1, max = 1 })
+  end
+  return require "cq.topology.train"(self, { sign = param "sign", size = param "size" }, def.binary)
+end
+
 return new

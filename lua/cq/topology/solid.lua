@@ -27,6 +27,57 @@ function Solid:__tostring()
   return ("cq.Topology.Solid { %s of %d, by actuator %s }"):format(text.count(#self.particles, "particle"), self.total, table.concat(parts, ", "))
 end
 
+---The same body with other pulses, -1, 0 and 1 of their signs and sizes.
+---@param params { sign: cq.Tensor, size: cq.Tensor }     as of a controller from solid:trainable
+---@return cq.Topology.Solid
+function Solid:with_pulses(params)
+  local out = setmetatable({}, Solid)
+  for key, value in pairs(self) do out[key] = value end
+  local pulses = self.design.pulses
+  out.pulses = T.tape.pause(pulses.binary, pulses, params.sign, params.size)
+  out.controller = T.tape.pause(function() return controllers.open_loop(pulses:signals(out.pulses)) end)
+  return out
+end
+
+---The pulses of this body as a controller to be trained anew: a body that lost its soft parts goes better with signals of its own. What
+---is optimised are whole pulses or none, as they will be used.
+---@return cq.Controller
+function Solid:trainable()
+  -- none: a size just below that of a pulse; a pulse: just above, so that either may change
+  local size = T.where(self.pulses:abs():greater(0.5), 0.2, -0.2)
+  local sign = T.where(self.pulses:less(0), -0.2, 0.2)
+  return self.design.pulses:controller { sign = sign, size = size, binary = true }
+end
+
+---@class solid.train.def
+---@field iterations integer
+---@field optimizer? cq.Optimizer  Adam with a rate of 0.01 unless given
+---@field folder? string           for history.csv and the parameters; "pulses" in the folder of the run unless given
+
+local train_spec = is.define("solid:train", {
+  iterations = is.integer { min = 1 }, optimizer = is.instance { "cq.Optimizer", optional = true }, folder = is.string { optional = true },
+})
+
+---Trains the pulses of this body anew for the objective of an experiment, and gives the body with the best ones, which are never
+---worse than those that it has.
+---@param run cq.Experiment        that the design is of
+---@param fields solid.train.def
+---@return cq.Topology.Solid solid, number loss
+function Solid:train(run, fields)
+  local def = train_spec(fields)
+  local folder = def.folder or run.run and run.run.folder .. "/pulses"
+  local constant = {}
+  for name, value in pairs(run.given) do
+    if name ~= "limits" and name ~= "design" then constant[name] = function() return value end end
+  end
+  local signals = require "cq.experiment" {
+    world = self.world, robot = self.robot, steps = run.steps, controller = self:trainable(), objective = run.objective, memory = run.memory,
+    optimizer = def.optimizer or require("cq.optimizer").adam { rate = 0.01 }, by_iteration = constant, contact = run.contact,
+  }
+  signals:optimize { iterations = def.iterations, folder = folder, resume = false }
+  return self:with_pulses(signals.best.params.controller), signals.best.loss
+end
+
 -- ---- files ----------------------------------------------------------------------------------------------------------
 
 local stl_spec = is.define("solid:save_stl", { thickness = is.number { above = 0, optional = true } })
@@ -100,6 +151,22 @@ local function weights_of(actuator, signals)
   return out
 end
 
+-- bodies are coloured by what their particles follow
+local function name_parts(robot, actuator, signals)
+  local names = {}
+  for a = 0, signals do
+    local name, list = a == 0 and "passive" or "actuator " .. a, {}
+    for k, own in ipairs(actuator) do
+      if own == a then list[#list + 1] = k end
+    end
+    if #list > 0 and not robot.group_table[name] then
+      robot:add_group(name, list)
+      names[#names + 1] = name
+    end
+  end
+  robot.groups = names
+end
+
 -- the world with another robot in the place of the design's
 local function world_with(design, robot)
   local robots = {}
@@ -120,7 +187,9 @@ local function binarise(design, params, def)
         text.number(map.density:max():item()))
     end
     local pulses = design.pulses:binary(params.sign, params.size)
-    local robot = design.robot:subset(particles):with { actuation_weight = weights_of(actuator, signals) }
+    local robot = design.robot:subset(particles)
+    name_parts(robot, actuator, signals)
+    robot = robot:with { actuation_weight = weights_of(actuator, signals) }
     local world = world_with(design, robot)
     for k, own in ipairs(design.world.robots) do
       if own == design.robot then robot = world.robots[k] end
