@@ -1,6 +1,6 @@
 -- topology_method: how the designs of scenes/topology.lua are found, for the examples that share it.
 --
---   --method ours       no bounds at first, then ever tighter ones; the binary body's pulses are trained anew
+--   --method ours       no bounds at first, then ever tighter ones, then ever sharper densities; the binary body's pulses are trained anew
 --   --method paper      algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration on
 local cq = require "cq"
 
@@ -19,9 +19,12 @@ local function schedule(scene, ours)
   local out = {}
   for name, f in pairs(scene.by_iteration) do out[name] = f end
   if ours then
+    local from, over = cq.option("from", 100), cq.option("over", 250)
     out.limits = scene.design:tightening {
-      material = shares.material, layout = shares.layout, pulses = shares.pulses, from = cq.option("from", 150), over = cq.option("over", 400),
+      material = shares.material, layout = shares.layout, pulses = shares.pulses, from = from, over = over,
     }
+    local binary = scene.design:with { binary = true, material = { sharpness = cq.option("bsig", 4) } }
+    out.design = function(i) return i > from + over and binary or scene.design end
   end
   return out
 end
@@ -39,8 +42,8 @@ function method.run(scene, name)
       inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation", penalty = ours and cq.option("penalty", 1) or 1e-3, restart = not ours,
     },
   }
-  run:optimize { iterations = cq.option("iterations", ours and 650 or 2000) }
-  local solid = design:binarise(run.best.params)
+  run:optimize { iterations = cq.option("iterations", ours and 500 or 2000) }
+  local solid = run.design:binarise(run.best.params)
   local binary = run:evaluate(solid)
   print(("optimised %.4f, binarised %.4f: %s"):format(run.best.loss, binary, tostring(solid)))
   if ours then
@@ -48,7 +51,7 @@ function method.run(scene, name)
     print(("pulses trained anew: %.4f"):format(loss))
     solid = trained
   end
-  design:save(run.best.params, run.run:path(name .. ".csv"))
+  run.design:save(run.best.params, run.run:path(name .. ".csv"))
   solid:save_stl(run.run:path(name .. ".stl"))
   run:render(name .. ".mp4", { which = solid })
   return run, solid

@@ -169,7 +169,10 @@ end
 
 ---The same design with other steps between void and solid, and another choice of signals: of one that becomes sharper while it is
 ---optimised, or is thinner or thicker than it.
----@param changes { material: cq.Topology.design.material.def?, layout: cq.Topology.design.layout.def? }   fields that change
+---
+---With binary = true what runs is the design made binary (but that void particles are still there, as light as void says), with the
+---gradient of the smooth map: particles that are nearly void cannot carry what the finished body would lack.
+---@param changes { material: cq.Topology.design.material.def?, layout: cq.Topology.design.layout.def?, binary: boolean? }   fields that change
 ---@return cq.Topology
 function Topology:with(changes)
   local out = setmetatable({}, Topology)
@@ -180,6 +183,7 @@ function Topology:with(changes)
     for key, value in pairs(changes[name] or {}) do all[key] = value end
     return all
   end
+  if changes.binary ~= nil then out.is_binary = changes.binary end
   out:shape(material_spec(merged("material", self.material)), layout_spec(merged("layout", self.layout_def)))
   return out
 end
@@ -211,15 +215,24 @@ local function body(self, density, shares)
   return self.robot:with(changes)
 end
 
+-- binary numbers with the gradient of the smooth ones that they were made from
+local function rounded(smooth, round) return smooth + (T.tape.pause(round) - smooth:detach()) end
+
 local function evaluate(self, params)
   local density = self.projection(self.filter(params.density))
   if self.mask then density = density * (1 - self.mask) + self.mask end
   local shares = self.layout(self.filter(params.layout))
   local amplitudes = self.pulses:amplitudes(params.sign, params.size)
+  local smooth = { density = density, shares = shares }
+  if self.is_binary then
+    density = rounded(density, function() return density:greater(0.5) end)
+    shares = rounded(shares, function() return shares:equals(shares:max(1, true)) end)
+    amplitudes = rounded(amplitudes, function() return self.pulses:binary(params.sign, params.size) end)
+  end
   local signals = self.pulses:signals(amplitudes)
   return {
     density = density, shares = shares, amplitudes = amplitudes, signals = signals, robot = body(self, density, shares),
-    controller = controllers.open_loop(signals),
+    controller = controllers.open_loop(signals), smooth = smooth,
   }
 end
 
@@ -274,6 +287,31 @@ function Topology:tightening(fields)
     local left, out = math.max(0, math.min(1, 1 - (i - def.from) / def.over)), {}
     for _, c in ipairs(constraints) do out[c.name] = c.at_most + left * (binary.measures[c.name].most(self) - c.at_most) end
     return out
+  end
+end
+
+---@class design.sharpening.def
+---@field from? integer        iterations with the design's own sharpness
+---@field over? integer        iterations in which it grows
+---@field sharpness? number    of the step from void to solid at the end
+
+local sharpening_spec = is.define("design:sharpening", {
+  from = is.integer { min = 0, default = 550 }, over = is.integer { min = 1, default = 100 }, sharpness = is.number { above = 0, default = 32 },
+})
+
+---Designs for by_iteration of cq.Experiment, whose step from void to solid becomes sharper: the same variables, with ever less between
+---void and solid. Particles of little density, which bounds on a mean allow, carry load that a binary body lacks; here it is taken from
+---them while the rest can still follow.
+---@param fields? design.sharpening.def
+---@return fun(iteration: integer): cq.Topology
+function Topology:sharpening(fields)
+  local def, known, first = sharpening_spec(fields or {}), {}, self.material.sharpness
+  local stages = 20
+  return function(i)
+    local stage = math.floor(stages * math.max(0, math.min(1, (i - def.from) / def.over)))
+    if stage == 0 then return self end
+    known[stage] = known[stage] or self:with { material = { sharpness = first * (def.sharpness / first) ^ (stage / stages) } }
+    return known[stage]
   end
 end
 

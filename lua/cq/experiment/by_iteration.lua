@@ -80,6 +80,18 @@ function by_iteration.set(run, i)
   return changed
 end
 
+---Will anything be another at the last iteration than at this one?
+---@param run cq.Experiment
+---@param i integer
+---@param last integer
+---@return boolean
+function by_iteration.is_changing(run, i, last)
+  for _, f in pairs(run.by_iteration) do
+    if not same(f(i), f(last)) then return true end
+  end
+  return false
+end
+
 ---Before the first iteration an experiment is as in the first one.
 ---@param run cq.Experiment
 function by_iteration.ready(run)

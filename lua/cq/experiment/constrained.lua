@@ -133,6 +133,7 @@ function constrained.optimize(run, folder, def, numbers)
       if by_iteration.set(run, problem.evaluations + 1) then problem.best, run.best = nil, nil end
       return numbers(params)
     end,
+    changing = function(i) return by_iteration.is_changing(run, i, def.iterations) end,
     finish = function(roll) roll:release() end,
   }
   take_best(run, problem)

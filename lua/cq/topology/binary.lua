@@ -7,9 +7,9 @@ local binary = {}
 ---Each measure of a design that is mapped, 0 where it is binary; and the most that it can be.
 ---@type table<string, { of: fun(map: table, params: table): cq.Tensor, most: fun(design: cq.Topology): number }>
 binary.measures = {
-  material = { of = function(map) return (map.density * (1 - map.density)):mean() end, most = function() return 0.25 end },
+  material = { of = function(map) return (map.smooth.density * (1 - map.smooth.density)):mean() end, most = function() return 0.25 end },
   layout = {
-    of = function(map) return 1 - map.shares:square():sum() / map.shares:size(2) end,
+    of = function(map) return 1 - map.smooth.shares:square():sum() / map.shares:size(2) end,
     most = function(design) return design.signals / (design.signals + 1) end,
   },
   sign = { of = function(_, params) return 1 - params.sign:square():mean() end, most = function() return 1 end },
