@@ -6,5 +6,5 @@ local cq = require "cq"
 local method = require "scenes.topology_method"
 
 method.run(require "scenes.topology" {
-  name = "walker", coarse = cq.option("coarse", 1), signals = cq.option("signals", 4), duration = cq.option("duration", 0.5),
+  name = "walker", coarse = cq.option("coarse", 1), signals = cq.option("signals", 4), duration = cq.option("duration", 0.5), power = cq.option("power", 1),
 }, "walker")

@@ -34,13 +34,13 @@ local function sway(robot, world)
   return { running = function(state) return (state:center("tip", { weight = "particle" }) - first):norm() end, reduce = "mean" }
 end
 
--- the angle turned about the vertical: angular momentum by the polar moment of inertia (eq. 36)
+-- the angle turned about the vertical: angular momentum by the polar moment of inertia, both for each unit of mass (eq. 36)
 local function turn(robot, world)
   return {
     running = function(state)
-      local inertia = (state:moment(robot) * cq.eye(3)):sum()
-      local mass = state:momentum(robot) / state:velocity(robot)
-      return state:angular_momentum(robot)[2] / (mass[1] * inertia) * world.control_dt
+      local x, v = state:center(robot), state:velocity(robot)
+      local spin = state:mean(robot, "angular_momentum")[2] - (x[3] * v[1] - x[1] * v[3])
+      return spin / (state:moment(robot) * cq.eye(3)):sum() * world.control_dt
     end,
   }
 end
@@ -61,6 +61,7 @@ end
 ---@field coarse? integer       particles, cells and steps so many times as large; 1 unless given
 ---@field signals? integer      4 unless given
 ---@field duration? number      [time]
+---@field power? number         of stiffness and density over the design's density; 1, as the paper has it, unless given
 
 ---@param options scenes.topology.def
 ---@return { world: cq.World, robot: cq.Robot, design: cq.Topology, objective: any, by_iteration: table, duration: number }
@@ -81,7 +82,7 @@ return function(options)
     cells = cells, dx = dx, gravity = gravity, dt = 1e-3 * coarse, substeps = 10, walls = walls_of(options.name, 3 * dx), robot:at(at),
   }
   local design = cq.Topology {
-    world = world, duration = duration, filter = { radius = s.radius * dx, power = s.power }, material = { sharpness = s.sharpness },
+    world = world, duration = duration, filter = { radius = s.radius * dx, power = s.power }, material = { sharpness = s.sharpness, power = options.power },
     layout = { sharpness = s.sharpness }, pulses = { every = 2e-3 * coarse, width = 0.01, height = 0.2 * coarse, deviation = 0.1 },
     solid = options.name == "balancer" and "tip" or nil,
   }

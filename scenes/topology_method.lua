@@ -23,8 +23,7 @@ local function schedule(scene, ours)
     out.limits = scene.design:tightening {
       material = shares.material, layout = shares.layout, pulses = shares.pulses, from = from, over = over,
     }
-    local binary = scene.design:with { binary = true, material = { sharpness = cq.option("bsig", 4) } }
-    out.design = function(i) return i > from + over and binary or scene.design end
+    out.design = scene.design:sharpening { from = from + over, over = 100 }
   end
   return out
 end
