@@ -8,16 +8,30 @@ local cq = require "cq"
 
 -- size and place of the block, duration, stress of an actuator, radius [cells] and power of the filter, sharpness of both choices
 local scenes = {
-  walker   = { size = { 0.2, 0.2 }, at = { 0.1, 0.03 }, cells = { 100, 100 }, duration = 0.5, max = 1e4, radius = 1.5, power = 2, sharpness = 4 },
-  climber  = { size = { 0.2, 0.2 }, at = { 0.4, 0.3 }, cells = { 100, 100 }, duration = 1, max = 1e4, radius = 1.5, power = 2, sharpness = 4 },
-  balancer = { size = { 0.1, 0.4 }, at = { 0.45, 0.03 }, cells = { 100, 100 }, duration = 1, max = 2e4, radius = 2, power = 3, sharpness = 4 },
-  walker3d = { size = { 0.1, 0.1, 0.1 }, at = { 0.1, 0.03, 0.45 }, cells = { 100, 100, 100 }, duration = 0.5, max = 2e4, radius = 2, power = 3, sharpness = 8 },
-  rotator  = { size = { 0.1, 0.1, 0.1 }, at = { 0.45, 0.03, 0.45 }, cells = { 100, 100, 100 }, duration = 1, max = 2e4, radius = 1.5, power = 2, sharpness = 8 },
+  walker = {
+    size = { 0.2, 0.2 }, at = { 0.1, 0.03 }, cells = { 100, 100 }, duration = 0.5, max = 1e4, radius = 1.5, power = 2, sharpness = 4,
+  },
+  climber = {
+    size = { 0.2, 0.2 }, at = { 0.4, 0.3 }, cells = { 100, 100 }, duration = 1, max = 1e4, radius = 1.5, power = 2, sharpness = 4,
+  },
+  balancer = {
+    size = { 0.1, 0.4 }, at = { 0.45, 0.03 }, cells = { 100, 100 }, duration = 1, max = 2e4, radius = 2, power = 3, sharpness = 4,
+  },
+  walker3d = {
+    size = { 0.1, 0.1, 0.1 }, at = { 0.1, 0.03, 0.45 }, cells = { 100, 100, 100 }, duration = 0.5, max = 2e4, radius = 2, power = 3,
+    sharpness = 8,
+  },
+  rotator = {
+    size = { 0.1, 0.1, 0.1 }, at = { 0.45, 0.03, 0.45 }, cells = { 100, 100, 100 }, duration = 1, max = 2e4, radius = 1.5, power = 2,
+    sharpness = 8,
+  },
 }
 
 -- "no slip, but free to leave" (eq. 9); between two walls that are as far apart as the block is wide; or held by a floor that shakes
 local function walls_of(name, floor)
-  if name == "climber" then return cq.Boundary.box { kind = "sticky", separable = true, lower = { 0.4, 0.04 }, upper = { 0.6, 0.96 } } end
+  if name == "climber" then
+    return cq.Boundary.box { kind = "sticky", separable = true, lower = { 0.4, 0.04 }, upper = { 0.6, 0.96 } }
+  end
   if name ~= "balancer" then return cq.Boundary.box { kind = "sticky", separable = true, inset = floor } end
   return cq.Boundary.floor { at = 0.06, kind = "sticky", clamp = true, velocity = function(t) return { 1.2 * math.cos(40 * t), 0 } end }
 end
@@ -75,7 +89,8 @@ return function(options)
     groups = options.name == "balancer" and { tip = function(_, y) return y > 0.39 end } or nil,
   }
   local cells, gravity = {}, { 0, -9.8, dim == 3 and 0 or nil }
-  for i, count in ipairs(s.cells) do cells[i] = math.floor(count / coarse) * (i == 1 and duration > 0.5 and options.name == "walker" and 2 or 1) end
+  for i, count in ipairs(s.cells) do cells[i] = math.floor(count / coarse) end
+  if options.name == "walker" and duration > 0.5 then cells[1] = 2 * cells[1] end      -- it would leave a domain of 1 m
   local at = { unpack(s.at) }
   if options.name ~= "climber" then at[1], at[2] = math.max(at[1], 4 * dx), 3 * dx end
   local world = cq.World {
