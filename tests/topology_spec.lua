@@ -445,6 +445,109 @@ describe("an experiment with a design", function()
   end)
 end)
 
+describe("the way to a binary design", function()
+  local folder, quiet
+  before_each(function()
+    folder, quiet = process.folder(), option.program.quiet
+    option.program.quiet = true
+  end)
+  after_each(function()
+    process.remove(folder)
+    option.program.quiet = quiet
+  end)
+
+  local function experiment(design, changes)
+    local fields = {
+      world = design.world, steps = 30, design = design,
+      objective = function(state, start) return start:center(design.robot)[1] - state:center(design.robot)[1] end,
+    }
+    for key, value in pairs(changes or {}) do fields[key] = value end
+    return cq.Experiment(fields)
+  end
+
+  it("tightens limits from none to the shares that are wanted", function()
+    local design = design_of()
+    local limits = design:tightening { material = 0.1, pulses = 0.02, from = 10, over = 20 }
+    assert.same({ material = 0.25, sign = 1, size = 1 }, limits(10))
+    assert.near(0.5 * (0.25 + 0.025), limits(20).material, 1e-15)
+    assert.near(0.02, limits(30).size, 1e-15)
+    assert.same(limits(30), limits(1000))
+  end)
+
+  it("sharpens a design", function()
+    local design = design_of()
+    local at = design:sharpening { from = 10, over = 20, sharpness = 64 }
+    assert.equal(design, at(10))
+    assert.near(16, at(20).projection.sharpness, 1e-9)
+    assert.near(64, at(30).projection.sharpness, 1e-9)
+    assert.equal(at(30), at(31))
+  end)
+
+  it("does not end while limits still change", function()
+    local design = design_of()
+    local run = experiment(design, {
+      constraints = design:binary { material = 1 }, by_iteration = { limits = design:tightening { material = 1, from = 14, over = 1 } },
+      -- nothing is progress enough: it would end at once
+      optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation", penalty = 1, window = 1, tolerance = 1e9 },
+    })
+    assert.is_true(run:optimize({ iterations = 30, folder = folder, resume = false }).iterations <= 4)
+    process.remove(folder)
+    run = experiment(design, {
+      constraints = design:binary { material = 1 }, by_iteration = { limits = design:tightening { material = 0.9999, from = 14, over = 1 } },
+      optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation", penalty = 1, window = 1, tolerance = 1e9 },
+    })
+    local made = run:optimize({ iterations = 30, folder = folder, resume = false }).iterations
+    assert(made >= 14 and made < 30, made)
+  end)
+
+  it("runs binary with the gradient of the smooth map", function()
+    local design = design_of()
+    local p = variables(design)
+    local binary = design:with { binary = true }
+    local map = binary:map(p)
+    assert.is_true(map.density:equal(design:map(p).density:greater(0.5)))
+    assert.is_true(map.shares:sum(1):close(T.ones { 100 }, 1e-15) and map.shares:max(1):close(T.ones { 100 }, 1e-15))
+    assert.is_true(map.amplitudes:close(design.pulses:binary(p.sign, p.size), 1e-15))
+    local function slopes(one)
+      local _, grad = T.value_and_grad(function(q)
+        local m = one:map(q)
+        return m.density:sum() + (m.shares * T.arange(1, 4):unsqueeze(2)):sum() + m.amplitudes:sum()
+      end)(p)
+      return grad
+    end
+    local a, b = slopes(design), slopes(binary)
+    for name, grad in pairs(a) do assert.is_true(grad:close(b[name], 1e-12) and grad:norm():item() > 0, name) end
+    for _, c in ipairs(design:binary { material = 1, layout = 1 }) do
+      assert.near(c.of(p):item(), c.of(p, nil, { design = binary }):item(), 1e-15)
+    end
+  end)
+
+  it("trains the pulses of the binary body, which never go worse than before", function()
+    local design = design_of()
+    local p = variables(design)
+    local run = experiment(design)
+    for name, tensor in pairs(p) do run.params.design[name]:copy_from(tensor) end
+    local solid = design:binarise(p)
+    local before = run:evaluate(solid)
+    local trained, loss = solid:train(run, { iterations = 12, folder = folder, optimizer = cq.Optimizer.adam { rate = 0.05 } })
+    assert.is_true(loss < before)
+    assert.near(loss, (run:evaluate(trained)), 1e-12)
+    assert.is_true(trained.pulses:abs():round():equal(trained.pulses:abs()))
+    assert.is_false(trained.pulses:equal(solid.pulses))
+  end)
+
+  it("has pulses as a controller of its own", function()
+    local design = design_of()
+    local p = variables(design)
+    local map = design:map(p)
+    local function final(controller)
+      return design.world:rollout({ robot = map.robot, steps = 30, controller = controller }).state:positions()
+    end
+    assert.is_true(final(design.pulses:controller { sign = p.sign, size = p.size }):equal(final(map.controller)))
+    says(function() design.pulses:controller { sign = T.ones { 2, 3 }, size = p.size } end, "sign must be {15, signals}, got {2, 3}")
+  end)
+end)
+
 describe("the start of a rollout", function()
   it("is a state with gradients, next to the final one", function()
     local design = design_of()
