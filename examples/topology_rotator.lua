@@ -1,9 +1,4 @@
 -- A rotator, which turns on the spot, from one cube (4D topology optimization).  cqlua examples/topology_rotator.lua
 -- Source: Yuhn et al., 4D topology optimization (CMAME), section 4.2.2, where it turns by 19 rad of its own measure (17 when it is binary).
 -- 8,000 particles. --method paper is its algorithm 1; ours is that of examples/topology_walker.lua. Expect: see tests/papers/results.csv.
-local cq = require "cq"
-local method = require "scenes.topology_method"
-
-method.run(require "scenes.topology" {
-  name = "rotator", coarse = cq.option("coarse", 1), signals = cq.option("signals", 4), power = cq.option("power", 1),
-}, "rotator")
+require("scenes.topology_method").run "rotator"

@@ -2,9 +2,4 @@
 -- Source: Yuhn et al., 4D topology optimization (CMAME), section 4.1.1: 1,600 particles, 4 signals, 0.5 s; its walker goes 0.347 m.
 -- --method paper is its algorithm 1, which bounds everything from the start. Ours has no bounds at first, and at the end trains
 -- the pulses of the binary body anew, for what is lost when soft particles go. Expect: see tests/papers/results.csv.
-local cq = require "cq"
-local method = require "scenes.topology_method"
-
-method.run(require "scenes.topology" {
-  name = "walker", coarse = cq.option("coarse", 1), signals = cq.option("signals", 4), duration = cq.option("duration", 0.5), power = cq.option("power", 1),
-}, "walker")
+require("scenes.topology_method").run "walker"

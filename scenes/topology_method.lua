@@ -1,6 +1,7 @@
 -- topology_method: how the designs of scenes/topology.lua are found, for the examples that share it.
 --
---   --method ours       no bounds at first, then ever tighter ones, then ever sharper densities; the binary body's pulses are trained anew
+--   --method ours       no bounds at first, then ever tighter ones, then pulses that are whole or none and ever sharper densities; at the
+--                       end the pulses of the binary body are trained anew
 --   --method paper      algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration on
 local cq = require "cq"
 
@@ -14,34 +15,44 @@ local function bounds(design)
   return list
 end
 
--- how the limits come down, and what else changes
-local function schedule(scene, ours)
+-- how the limits come down and the density becomes sharper, and what else changes
+local function schedule(scene, stages)
   local out = {}
   for name, f in pairs(scene.by_iteration) do out[name] = f end
-  if ours then
-    local from, over = cq.option("from", 100), cq.option("over", 250)
+  if stages then
     out.limits = scene.design:tightening {
-      material = shares.material, layout = shares.layout, pulses = shares.pulses, from = from, over = over,
+      material = shares.material, layout = shares.layout, pulses = shares.pulses, from = stages.free, over = stages.tighten, release = true,
     }
-    out.design = scene.design:sharpening { from = from + over, over = 100 }
+    out.design = scene.design:sharpening { from = stages.free + stages.tighten, over = stages.sharpen, binary = "pulses" }
   end
   return out
 end
 
 ---Optimises a scene, makes the design binary, and draws and saves both.
----@param scene table       from scenes.topology
----@param name string       of the files
+---@param name "walker"|"climber"|"balancer"|"walker3d"|"rotator"    of scenes.topology, and of the files
 ---@return cq.Experiment run, cq.Topology.Solid solid
-function method.run(scene, name)
-  local ours, design = cq.option("method", "ours") == "ours", scene.design
+function method.run(name)
+  local ours = cq.option("method", "ours") == "ours"
+  local scene = require "scenes.topology" {
+    name = name, coarse = cq.option("coarse", 1), signals = cq.option("signals", 4), duration = cq.option("duration", 0) > 0
+      and cq.option("duration", 0) or nil, power = cq.option("power", ours and 2 or 1),
+  }
+  local design = scene.design
+  local stages = ours and { free = cq.option("free", 100), tighten = cq.option("tighten", 200), sharpen = cq.option("sharpen", 120) }
+  local whole = ours and stages.free + stages.tighten + stages.sharpen
   local run = cq.Experiment {
     world = scene.world, duration = scene.duration, design = design, objective = scene.objective, constraints = bounds(design),
-    by_iteration = schedule(scene, ours),
+    by_iteration = schedule(scene, stages),
     optimizer = cq.Optimizer.augmented_lagrangian {
-      inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation", penalty = ours and cq.option("penalty", 1) or 1e-3, restart = not ours,
+      inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation", penalty = ours and 20 or 1e-3, restart = not ours,
     },
   }
-  run:optimize { iterations = cq.option("iterations", ours and 500 or 2000) }
+  run:optimize {
+    iterations = cq.option("iterations", ours and whole + 40 or 2000),
+    after = function(i)
+      if ours and i == stages.free + stages.tighten then design:loosen(run.params) end
+    end,
+  }
   local solid = run.design:binarise(run.best.params)
   local binary = run:evaluate(solid)
   print(("optimised %.4f, binarised %.4f: %s"):format(run.best.loss, binary, tostring(solid)))

@@ -9,7 +9,7 @@ after_each(function() process.remove(folder) end)
 
 describe("examples/topology_walker.lua", function()
   it("finds its way from nothing, and leaves tables, surfaces and a history of all constraints", function()
-    local words = { "--coarse", "5", "--iterations", "12", "--from", "3", "--over", "5", "--training", "2", "--render", "no" }
+    local words = { "--coarse", "5", "--iterations", "12", "--free", "3", "--tighten", "5", "--sharpen", "3", "--training", "2", "--render", "no" }
     local history, out = run("topology_walker", words, folder)
     assert.equal(12, #history)
     assert(history[12].loss < history[1].loss and history[12].layout < 0.8 and history[12].seconds > 0, history[12].loss)
@@ -30,7 +30,7 @@ end)
 for _, name in ipairs { "climber", "balancer", "walker3d", "rotator" } do
   describe("examples/topology_" .. name .. ".lua", function()
     it("takes its first steps", function()
-      local words = { "--coarse", "2", "--iterations", "2", "--from", "0", "--over", "1", "--training", "1", "--render", "no" }
+      local words = { "--coarse", "2", "--iterations", "2", "--free", "0", "--tighten", "1", "--sharpen", "1", "--training", "1", "--render", "no" }
       local history = run("topology_" .. name, words, folder)
       assert.equal(2, #history)
       assert.is_false(history[2].loss == history[1].loss)

@@ -503,7 +503,7 @@ describe("the way to a binary design", function()
   it("runs binary with the gradient of the smooth map", function()
     local design = design_of()
     local p = variables(design)
-    local binary = design:with { binary = true }
+    local binary = design:with { binary = "all" }
     local map = binary:map(p)
     assert.is_true(map.density:equal(design:map(p).density:greater(0.5)))
     assert.is_true(map.shares:sum(1):close(T.ones { 100 }, 1e-15) and map.shares:max(1):close(T.ones { 100 }, 1e-15))

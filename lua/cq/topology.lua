@@ -167,12 +167,14 @@ function Topology:start(seed)
   return { density = T.param(T.zeros { n }, { min = -1, max = 1 }), layout = T.param(T.zeros { signals + 1, n }), sign = drawn(), size = drawn() }
 end
 
+local rounded_kind = is.one_of { "pulses", "all" }
+
 ---The same design with other steps between void and solid, and another choice of signals: of one that becomes sharper while it is
 ---optimised, or is thinner or thicker than it.
 ---
----With binary = true what runs is the design made binary (but that void particles are still there, as light as void says), with the
----gradient of the smooth map: particles that are nearly void cannot carry what the finished body would lack.
----@param changes { material: cq.Topology.design.material.def?, layout: cq.Topology.design.layout.def?, binary: boolean? }   fields that change
+---With binary = "pulses" what runs are whole pulses or none, with the gradient of the smooth ones, so that signals stay free to change
+---while they are binary; with "all" particles are solid or void as well (these still there, as light as void says), of one signal or none.
+---@param changes { material: cq.Topology.design.material.def?, layout: cq.Topology.design.layout.def?, binary: "pulses"|"all"|nil }   fields that change
 ---@return cq.Topology
 function Topology:with(changes)
   local out = setmetatable({}, Topology)
@@ -183,7 +185,7 @@ function Topology:with(changes)
     for key, value in pairs(changes[name] or {}) do all[key] = value end
     return all
   end
-  if changes.binary ~= nil then out.is_binary = changes.binary end
+  if changes.binary then out.rounds = is.argument("design:with", "binary", rounded_kind, changes.binary) end
   out:shape(material_spec(merged("material", self.material)), layout_spec(merged("layout", self.layout_def)))
   return out
 end
@@ -224,9 +226,11 @@ local function evaluate(self, params)
   local shares = self.layout(self.filter(params.layout))
   local amplitudes = self.pulses:amplitudes(params.sign, params.size)
   local smooth = { density = density, shares = shares }
-  if self.is_binary then
+  if self.rounds == "all" then
     density = rounded(density, function() return density:greater(0.5) end)
     shares = rounded(shares, function() return shares:equals(shares:max(1, true)) end)
+  end
+  if self.rounds then
     amplitudes = rounded(amplitudes, function() return self.pulses:binary(params.sign, params.size) end)
   end
   local signals = self.pulses:signals(amplitudes)
@@ -271,9 +275,11 @@ function Topology:binary(fields) return binary.constraints(self, binary_spec(fie
 ---@class design.tightening.def : design.binary.def
 ---@field from? integer        iterations without bounds
 ---@field over? integer        iterations in which they come down to what they are to be
+---@field release? boolean      after these pulses have no limits again: for designs whose pulses are rounded from then on
 
 local tightening_spec = is.define("design:tightening", {
-  material = share(), layout = share(), pulses = share(), from = is.integer { min = 0, default = 150 }, over = is.integer { min = 1, default = 400 },
+  material = share(), layout = share(), pulses = share(), from = is.integer { min = 0, default = 100 }, over = is.integer { min = 1, default = 200 },
+  release = is.boolean { default = false },
 })
 
 ---Limits for by_iteration of cq.Experiment, of the constraints of design:binary: none at first, so that the body finds its gait while
@@ -285,9 +291,21 @@ function Topology:tightening(fields)
   local constraints = binary.constraints(self, def)
   return function(i)
     local left, out = math.max(0, math.min(1, 1 - (i - def.from) / def.over)), {}
-    for _, c in ipairs(constraints) do out[c.name] = c.at_most + left * (binary.measures[c.name].most(self) - c.at_most) end
+    for _, c in ipairs(constraints) do
+      local released = def.release and left == 0 and (c.name == "sign" or c.name == "size")
+      out[c.name] = c.at_most + (released and 1 or left) * (binary.measures[c.name].most(self) - c.at_most)
+    end
     return out
   end
+end
+
+---Brings signs and sizes of pulses nearer to where they change, all that are farther from it: pulses that are rounded stay what they
+---are, and can be others again after a few iterations.
+---@param params table     as design.params; changed in place
+---@param most? number     the largest sign and size that is left, 0.2 unless given
+function Topology:loosen(params, most)
+  params, most = self:own(params), is.argument("design:loosen", "most", is.number { above = 0, max = 1, default = 0.2 }, most)
+  for _, name in ipairs { "sign", "size" } do params[name]:copy_from(params[name]:detach():clamp(-most, most)) end
 end
 
 ---@class design.sharpening.def
@@ -295,8 +313,11 @@ end
 ---@field over? integer        iterations in which it grows
 ---@field sharpness? number    of the step from void to solid at the end
 
+---@field binary? "pulses"     from then on pulses are whole or none, as design:with has it
+
 local sharpening_spec = is.define("design:sharpening", {
-  from = is.integer { min = 0, default = 550 }, over = is.integer { min = 1, default = 100 }, sharpness = is.number { above = 0, default = 32 },
+  from = is.integer { min = 0, default = 300 }, over = is.integer { min = 1, default = 120 }, sharpness = is.number { above = 0, default = 64 },
+  binary = is.one_of { "pulses", optional = true },
 })
 
 ---Designs for by_iteration of cq.Experiment, whose step from void to solid becomes sharper: the same variables, with ever less between
@@ -309,8 +330,10 @@ function Topology:sharpening(fields)
   local stages = 20
   return function(i)
     local stage = math.floor(stages * math.max(0, math.min(1, (i - def.from) / def.over)))
-    if stage == 0 then return self end
-    known[stage] = known[stage] or self:with { material = { sharpness = first * (def.sharpness / first) ^ (stage / stages) } }
+    if i <= def.from then return self end
+    known[stage] = known[stage] or self:with {
+      material = { sharpness = first * (def.sharpness / first) ^ (stage / stages) }, binary = def.binary,
+    }
     return known[stage]
   end
 end

@@ -51,7 +51,7 @@ end
 
 ---@class solid.train.def
 ---@field iterations integer
----@field optimizer? cq.Optimizer  Adam with a rate of 0.01 unless given
+---@field optimizer? cq.Optimizer  Adam with a rate that falls from 0.03 to 0.003 unless given
 ---@field folder? string           for history.csv and the parameters; "pulses" in the folder of the run unless given
 
 local train_spec = is.define("solid:train", {
@@ -70,9 +70,10 @@ function Solid:train(run, fields)
   for name, value in pairs(run.given) do
     if name ~= "limits" and name ~= "design" then constant[name] = function() return value end end
   end
+  local function falling(i) return 1 - 0.9 * math.min(1, i / def.iterations) end
   local signals = require "cq.experiment" {
     world = self.world, robot = self.robot, steps = run.steps, controller = self:trainable(), objective = run.objective, memory = run.memory,
-    optimizer = def.optimizer or require("cq.optimizer").adam { rate = 0.01 }, by_iteration = constant, contact = run.contact,
+    optimizer = def.optimizer or require("cq.optimizer").adam { rate = 0.03, schedule = falling }, by_iteration = constant, contact = run.contact,
   }
   signals:optimize { iterations = def.iterations, folder = folder, resume = false }
   return self:with_pulses(signals.best.params.controller), signals.best.loss
