@@ -97,7 +97,8 @@ return function(options)
     cells = cells, dx = dx, gravity = gravity, dt = 1e-3 * coarse, substeps = 10, walls = walls_of(options.name, 3 * dx), robot:at(at),
   }
   local design = cq.Topology {
-    world = world, duration = duration, filter = { radius = s.radius * dx, power = s.power }, material = { sharpness = s.sharpness, power = options.power or 1 },
+    world = world, duration = duration, filter = { radius = s.radius * dx, power = s.power },
+    material = { sharpness = s.sharpness, power = options.power or 1 },
     layout = { sharpness = s.sharpness }, pulses = { every = 2e-3 * coarse, width = 0.01, height = 0.2 * coarse, deviation = 0.1 },
     solid = options.name == "balancer" and "tip" or nil,
   }

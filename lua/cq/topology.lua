@@ -312,7 +312,6 @@ end
 ---@field from? integer        iterations with the design's own sharpness
 ---@field over? integer        iterations in which it grows
 ---@field sharpness? number    of the step from void to solid at the end
-
 ---@field binary? "pulses"     from then on pulses are whole or none, as design:with has it
 
 local sharpening_spec = is.define("design:sharpening", {
