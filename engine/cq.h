@@ -281,8 +281,8 @@ void cq_rollout_want(cq_rollout *rollout, uint64_t fields);
 // The last count control steps before the live state; the live state is then the one before them. grad_u {count, B, actuators}
 // and grad_forces {count, B, force_count, dim}, in the order of time, are overwritten; NULL: not wanted.
 cq_status cq_rollout_run_adjoint(cq_rollout *rollout, int32_t count, double *grad_u, double *grad_forces);
-// After a way back, whole or not: to the last state of the way there again, from where other adjoints can begin. Nothing is made
-// again where the memo keeps everything; else what its checkpoints need.
+// After a way back, whole or not: to the last state of the way there again, from where another adjoint can begin.
+// Nothing is made again where the memo keeps everything; else what its checkpoints need.
 cq_status cq_rollout_return(cq_rollout *rollout);
 // Gradient of a field, summed over scenes (per_scene = 0) or for each; complete once step 0 is reached.
 cq_status cq_rollout_gradient(cq_rollout *rollout, int32_t field, double *out, int32_t per_scene);

@@ -34,7 +34,8 @@ local function scale(tensor)
   return largest > 0 and largest or 1
 end
 
----The slope of f along a direction of one tensor of p; the one among several step sizes that its neighbour confirms best.
+---The slope of f along a direction of one tensor of p; the one among several step sizes that its neighbour confirms
+---best.
 function derivative.slope(f, p, tensor)
   local d, before, best, slope = direction(tensor, 1), nil, math.huge, nil
   for _, h in ipairs { 1e-3, 1e-4, 1e-5, 1e-6 } do

@@ -11,7 +11,7 @@ problems.rosenbrock_in_disc = {
   f = function(x)
     return { objective = (1 - x[1]):square() + 100 * (x[2] - x[1]:square()):square(), disc = x:square():sum() }
   end,
-  constraints = { { name = "disc", at_most = 1 } },
+  constraints = { { name = "disc", at_most = 1, tolerance = 1e-6 } },
   at = { 0.7864151541684254, 0.6176983125233901 }, objective = 0.045674824758137, inequalities = true,
 }
 
@@ -26,7 +26,8 @@ problems.parabola = {
 -- HS7
 problems.logarithm = {
   start = { 2, 2 },
-  f = function(x) return { objective = (1 + x[1]:square()):log() - x[2], oval = (1 + x[1]:square()):square() + x[2]:square() } end,
+  f = function(x) return { objective = (1 + x[1]:square()):log() - x[2],
+  oval = (1 + x[1]:square()):square() + x[2]:square() } end,
   constraints = { { name = "oval", equal = 4, tolerance = 1e-4 } },
   at = { 0, math.sqrt(3) }, objective = -math.sqrt(3), flat = true,
 }
@@ -42,7 +43,10 @@ problems.rosen_suzuki = {
       third = 2 * s[1] + s[2] + s[3] + 2 * x[1] - x[2] - x[4],
     }
   end,
-  constraints = { { name = "first", at_most = 8 }, { name = "second", at_most = 10 }, { name = "third", at_most = 5 } },
+  constraints = {
+    { name = "first", at_most = 8, tolerance = 1e-5 }, { name = "second", at_most = 10, tolerance = 1e-5 },
+    { name = "third", at_most = 5, tolerance = 1e-5 },
+  },
   at = { 0, 1, 2, -1 }, objective = -44, inequalities = true,
 }
 
@@ -52,7 +56,8 @@ problems.with_bounds = {
   f = function(x)
     return { objective = x[1] * x[4] * (x[1] + x[2] + x[3]) + x[3], product = -x:prod(), sphere = x:square():sum() }
   end,
-  constraints = { { name = "product", at_most = -25 }, { name = "sphere", equal = 40, tolerance = 1e-3 } },
+  constraints = { { name = "product", at_most = -25, tolerance = 1e-5 }, { name = "sphere", equal = 40,
+  tolerance = 1e-4 } },
   at = { 1, 4.742999643, 3.821149979, 1.379408293 }, objective = 17.0140173,
 }
 

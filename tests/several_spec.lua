@@ -1,4 +1,5 @@
--- several: cq.values_and_grads and tapes that are kept: many backward passes over one forward pass, to the bits of each alone.
+-- several: cq.values_and_grads and tapes that are kept: many backward passes over one forward pass, to the bits of each
+-- alone.
 local cq = require "cq"
 local T = require "cq.tensor"
 local derivative = require "tests.derivative"
@@ -29,20 +30,22 @@ local function check_each(f, p)
     assert(value == values[name], ("%s: %.17g, alone %.17g"):format(name, values[name], value))
     local found = T.leaves.pair(grads[name], grad)
     for _, leaf in ipairs(T.leaves.list(grads[name])) do
-      assert(leaf.tensor:equal(found[leaf.tensor]), ("%s by %s: %s, alone %s"):format(name, leaf.path, tostring(leaf.tensor),
+      assert(leaf.tensor:equal(found[leaf.tensor]), ("%s by %s: %s, alone %s"):format(name, leaf.path,
+        tostring(leaf.tensor),
         tostring(found[leaf.tensor])))
     end
   end
   return values, grads, names
 end
 
--- ---- rollouts ------------------------------------------------------------------------------------------------------------
+-- ---- rollouts ------------------------------------------------------------------------------------------------------
 
 local drivers = {
   ["a network of the engine"] = function(world)
     local observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true, acceleration = true }
     local controller = cq.Controller.mlp { hidden = { 5 }, seed = 3 }
-    return controller:prepare(world, observer), function(net) return { observer = observer, controller = controller:with(net) } end
+    return controller:prepare(world, observer), function(net) return { observer = observer,
+      controller = controller:with(net) } end
   end,
   ["a controller with a memory"] = function()
     local w = T.param(spread({ 2, 2 }, -0.8, 0.8))
@@ -57,7 +60,8 @@ local drivers = {
     end
   end,
   ["signals known before"] = function()
-    return T.param(spread({ STEPS, 2 }, -0.8, 0.8)), function(net) return { controller = cq.Controller.open_loop(net) } end
+    return T.param(spread({ STEPS, 2 }, -0.8, 0.8)),
+      function(net) return { controller = cq.Controller.open_loop(net) } end
   end,
 }
 
@@ -65,15 +69,18 @@ local drivers = {
 local function numbers_of(roll, p)
   local s = roll.state
   return {
-    place = s:center("trunk"):sum(), speed = s:velocity("foot"):square():sum(), rough = roll.running and roll.running:max() or p.free * 3,
+    place = s:center("trunk"):sum(), speed = s:velocity("foot"):square():sum(), rough = roll.running
+      and roll.running:max() or p.free * 3,
     kept = roll.record and roll.record:square():sum() or 1, effort = roll.effort and roll.effort:sum() or p.free,
-    push = roll.contact and roll.contact.impulse:sum() or 2, stress = s:von_mises("foot"):sum(), free = p.free:square(), fixed = 4,
+    push = roll.contact and roll.contact.impulse:sum() or 2, stress = s:von_mises("foot"):sum(), free = p.free:square(),
+    fixed = 4,
   }
 end
 
 local function parameters(world, net)
   return {
-    net = net, young = T.param(9), velocity = T.param(spread({ world.particle_count, 2 }, -1.5, 0.3)), gravity = T.param { 0.2, -3 },
+    net = net, young = T.param(9), velocity = T.param(spread({ world.particle_count, 2 }, -1.5, 0.3)),
+    gravity = T.param { 0.2, -3 },
     friction = T.param(0.3), free = T.param(0.7),
   }
 end
@@ -95,8 +102,9 @@ end
 describe("several numbers of a rollout", function()
   local extras = {
     { name = "its last state", memory = "1 GiB" },
-    { name = "a small memory", memory = "300 KiB", running = function(s) return s:center("trunk")[2] end },
-    { name = "everything", contact = true, running = function(s, u) return s:velocity("trunk")[1] + 0.01 * u:square():sum() end,
+    { name = "a small memory", memory = "120 KiB", running = function(s) return s:center("trunk")[2] end },
+    { name = "everything", contact = true, running = function(s,
+      u) return s:velocity("trunk")[1] + 0.01 * u:square():sum() end,
       record = function(s) return s:gather { 1, 5 } end, effort = function(u) return u:square():sum() end },
   }
   for name, driver in pairs(drivers) do
@@ -112,7 +120,8 @@ describe("several numbers of a rollout", function()
         assert.equal(4, values.fixed)
         assert.equal(0, grads.fixed.young:item())
         assert.equal(0, grads.free.velocity:abs():max():item())
-        assert.is_true(grads.place.young:item() ~= 0 and grads.speed.friction:item() ~= 0 and grads.stress.gravity[1]:item() ~= 0)
+        assert.is_true(grads.place.young:item() ~= 0 and grads.speed.friction:item() ~= 0
+          and grads.stress.gravity[1]:item() ~= 0)
       end)
     end
   end
@@ -130,11 +139,24 @@ describe("several numbers of a rollout", function()
     assert.equal(STEPS + 1, seen)
   end)
 
+  it("make no control step again where the memo keeps all of them", function()
+    local world = scene.world(scene.robot())
+    local f, p = fields_of(world, drivers["signals known before"], {})
+    local tape = cq.tape.new()
+    local numbers = cq.tape.with(tape, f, p)
+    world:timers(true)
+    for _, name in ipairs { "place", "speed", "stress", "place" } do tape:backward(numbers[name], nil, true) end
+    local seconds = world:timers()
+    assert.is_true(seconds.p2g_adj > 0)
+    assert.equal(0, seconds.p2g)
+  end)
+
   it("of a batch, and of two rollouts in one", function()
     local world = scene.world(scene.robot())
     local u = T.param(spread({ STEPS, 2 }, -0.8, 0.8))
     local function run(q, young)
-      return world:rollout { steps = STEPS, batch = 2, robot = world.robot:with { young = young, velocity = q.velocity },
+      return world:rollout { steps = STEPS, batch = 2, robot = world.robot:with { young = young,
+        velocity = q.velocity },
         controller = cq.Controller.open_loop(q.u) }
     end
     local p = { u = u, young = T.param(9), velocity = T.param(spread({ world.particle_count, 2 }, -1.5, 0.3)) }
@@ -145,6 +167,19 @@ describe("several numbers of a rollout", function()
     end, p)
   end)
 
+  it("with walls that move", function()
+    local world = scene.world(scene.robot())
+    local p = { motion = T.param(spread({ STEPS, 1, 2 }, 0.01, 0.1)), velocity = T.param(spread({ world.particle_count,
+      2 }, -1.5, 0.3)) }
+    local _, grads = check_each(function(q)
+      local roll = world:rollout { steps = STEPS, robot = world.robot:with { velocity = q.velocity },
+        wall_velocity = q.motion, contact = true,
+        running = function(state) return state:contact(1).normal end }
+      return { x = roll.state:center("foot")[1], push = roll.running:sum(), all = roll.contact.tangential:sum() }
+    end, p)
+    assert.is_true(grads.x.motion:abs():max():item() > 0 and grads.push.motion:abs():max():item() > 0)
+  end)
+
   it("have the slopes of differences, through contact", function()
     local world = scene.world(scene.robot())
     local f, p = fields_of(world, drivers["a network of the engine"], { contact = true })
@@ -153,14 +188,15 @@ describe("several numbers of a rollout", function()
       for _, path in ipairs { "young", "gravity", "friction" } do
         local slope = derivative.slope(function(q) return (f(q)[name]) end, p, p[path])
         local analytic = derivative.along(grads[name][path], p[path])
-        assert(math.abs(analytic - slope) < 1e-7 * math.max(math.abs(slope), 1e-3), ("%s by %s: %.12g, differences %.12g"):format(name,
+        assert(math.abs(analytic - slope) < 1e-7 * math.max(math.abs(slope), 1e-3),
+          ("%s by %s: %.12g, differences %.12g"):format(name,
           path, analytic, slope))
       end
     end
   end)
 end)
 
--- ---- functions of tensors ------------------------------------------------------------------------------------------------
+-- ---- functions of tensors ------------------------------------------------------------------------------------------
 
 describe("cq.values_and_grads", function()
   local p = { x = T.param { 1, 2 }, y = T.param(4), note = "kept" }
@@ -192,11 +228,14 @@ describe("cq.values_and_grads", function()
     local function refused(f) return sentence(function() cq.values_and_grads(f)(p) end) end
     assert.equal("cq.values_and_grads: f must give a table of named numbers, such as { objective = ..., height = ... }, got a cq.Tensor",
       refused(function(q) return q.x:sum() end))
-    assert.equal("cq.values_and_grads: f gave an empty table; it must give at least one named number", refused(function() return {} end))
-    assert.equal('"a" must be a tensor of one element, got shape {2}; use :sum() or :mean()', refused(function(q) return { a = q.x } end))
+    assert.equal("cq.values_and_grads: f gave an empty table; it must give at least one named number",
+      refused(function() return {} end))
+    assert.equal('"a" must be a tensor of one element, got shape {2}; use :sum() or :mean()',
+      refused(function(q) return { a = q.x } end))
     assert.equal('"a" must be a tensor of one element, got true', refused(function() return { a = true } end))
     assert.equal('"a" is inf, which is no finite number', refused(function(q) return { a = q.y / 0 } end))
-    assert.equal('"b" is nan, which is no finite number', refused(function(q) return { a = q.x:sum() + q.y, b = 0 / 0 } end))
+    assert.equal('"b" is nan, which is no finite number', refused(function(q) return { a = q.x:sum() + q.y,
+      b = 0 / 0 } end))
     assert.equal('the gradient of "a" by y is inf at element 1, which is no finite number',
       refused(function(q) return { b = q.x:sum(), a = (q.y - 4):sqrt() } end))
     assert.equal("parameter y does not reach any of a, b: nothing computed from it is part of the result; use it, or leave it out of the "

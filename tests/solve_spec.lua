@@ -27,14 +27,17 @@ end
 describe("an augmented Lagrangian", function()
   local forms = { shifted = {}, violation = { form = "violation", penalty = 1e-3 } }
   for form, fields in pairs(forms) do
-    for _, name in ipairs { "rosenbrock_in_disc", "parabola", "logarithm", form == "shifted" and "with_bounds" or nil } do
+    for _, name in ipairs { "rosenbrock_in_disc", "parabola", "logarithm", form == "shifted" and "with_bounds"
+      or nil } do
       it(("of the form %s solves %s"):format(form, name), function()
         local problem = problems[name]
         local solution, x = problems.solve(problem, lagrangian(fields), { iterations = 6000 })
         assert.equal("converged", solution.status)
         assert.is_true(solution.feasible)
         near(problem.objective, solution.objective, 2e-3 * math.max(1, math.abs(problem.objective)), "objective")
-        for k, at in ipairs(problem.at) do near(at, x:get(k), problem.flat and 0.05 or 0.02 * math.max(1, at), "x" .. k) end
+        for k, at in ipairs(problem.at) do
+          near(at, x:get(k), problem.flat and 0.05 or 0.02 * math.max(1, at), "x" .. k)
+        end
         for _, c in ipairs(solution.constraints) do assert.is_true(c.kept) end
       end)
     end
@@ -66,7 +69,8 @@ describe("an augmented Lagrangian", function()
       iterations = #violation, constraints = { { name = "high", at_most = 10, tolerance = 0 } },
       after = function(k) rows[k] = { method.multipliers.high, method.penalties.high } end,
     })
-    -- six in a row that differ little end a loop: 4 has not shrunk: penalty; 3 has not shrunk to a quarter: penalty; 0.5 has
+    -- six in a row that differ little end a loop: 4 has not shrunk: penalty; 3 has not shrunk to a quarter: penalty;
+    -- 0.5 has
     assert.same({ 0, 1e-3 }, rows[5])
     assert.same({ 0, 1e-2 }, rows[6])
     assert.same({ 0, 1e-2 }, rows[12])
@@ -76,7 +80,7 @@ describe("an augmented Lagrangian", function()
     assert.equal("converged", solution.status)
     assert.equal(25, solution.evaluations)
     assert.equal(20, solution.iteration)
-    assert.same({ 6, 7, 6, 6 }, restarts)
+    assert.same({ 0, 6, 7, 6, 6 }, restarts)     -- the first one at the start
   end)
 
   it("minimises constraints alone in the stage feasible", function()
@@ -108,7 +112,8 @@ end)
 describe("solving", function()
   it("needs no constraints, nor a table", function()
     local x = cq.param({ 0, 1 }, { max = 2 })
-    local solution = cq.Optimizer.adam({ rate = 0.1 }):solve(x, function(q) return (q - 3):square():sum() end, { iterations = 300 })
+    local solution = cq.Optimizer.adam({ rate = 0.1 }):solve(x, function(q) return (q - 3):square():sum() end,
+      { iterations = 300 })
     assert.same({ 2, 2 }, x:totable())
     assert.equal("iterations", solution.status)
     assert.equal(2, solution.objective)
@@ -118,7 +123,8 @@ describe("solving", function()
   it("keeps the best point, not the last", function()
     local x = cq.param(1)
     -- steps of 0.7 to and fro
-    local solution = cq.Optimizer.gradient_descent({ rate = 1 }):solve(x, function(q) return 0.7 * (q - 0.3):abs() end, { iterations = 50 })
+    local solution = cq.Optimizer.gradient_descent({ rate = 1 }):solve(x, function(q) return 0.7 * (q - 0.3):abs() end,
+      { iterations = 50 })
     near(0.07, solution.objective, 0.15)
     near(solution.objective, 0.7 * math.abs(x:item() - 0.3), 1e-12)
     assert.is_true(solution.iteration < 50)
@@ -143,7 +149,8 @@ describe("solving", function()
   it("is stopped by Ctrl-C before the next evaluation, and goes on", function()
     local problem = problems.rosenbrock_in_disc
     local whole = problems.solve(problem, lagrangian(), { iterations = 60 })
-    local part = problems.solve(problem, lagrangian(), { iterations = 60, after = function(i) if i == 20 then C.cq_interrupt(1) end end })
+    local part = problems.solve(problem, lagrangian(), { iterations = 60,
+      after = function(i) if i == 20 then C.cq_interrupt(1) end end })
     assert.equal("interrupted", part.status)
     assert.equal(20, part.evaluations)
     assert.equal("optimizer:solve: interrupted before the first evaluation was made",
@@ -162,7 +169,8 @@ describe("solving", function()
     assert.equal(40, solution.evaluations)
     local function read(path)
       local lines = {}
-      for line in io.lines(path .. "/history.csv") do lines[#lines + 1] = line:gsub(",[^,]*$", "") end     -- but the seconds
+      -- but the seconds
+      for line in io.lines(path .. "/history.csv") do lines[#lines + 1] = line:gsub(",[^,]*$", "") end
       return lines
     end
     local lines = read(folder)
@@ -189,31 +197,41 @@ describe("a mistake in a solve", function()
   it("is a sentence", function()
     local cases = {
       { "optimizer:solve: iterations is missing, it must be a whole number at least 0", { iterations = false } },
-      { "optimizer:solve: high needs either at_most or equal, not both", { constraints = { { name = "high", at_most = 1, equal = 2 } } } },
+      { "optimizer:solve: high needs either at_most or equal, not both", { constraints = { { name = "high", at_most = 1,
+        equal = 2 } } } },
       { "optimizer:solve: high needs either at_most or equal", { constraints = { { name = "high" } } } },
-      { "optimizer:solve: constraint: at_most must be a finite number, got nan", { constraints = { { name = "high", at_most = 0 / 0 } } } },
+      { "optimizer:solve: constraint: at_most must be a finite number, got nan", { constraints = { { name = "high",
+        at_most = 0 / 0 } } } },
       { "optimizer:solve: constraint: unknown field at_least; allowed are at_most, equal, name, tolerance",
         { constraints = { { name = "high", at_least = 1 } } } },
       { "optimizer:solve: two constraints are called high", { constraints = { high, high } } },
-      { "optimizer:solve: a constraint cannot be called loss, which the history has already", { constraints = { { name = "loss", equal = 1 } } } },
+      { "optimizer:solve: a constraint cannot be called loss, which the history has already",
+        { constraints = { { name = "loss", equal = 1 } } } },
       { "optimizer:solve: f gives no number named hihg, which a constraint asks for (did you mean high?); it gives high, objective",
         { constraints = { { name = "hihg", equal = 1 } } } },
       { "optimizer:solve: a stage \"feasible\" needs constraints", { stages = { "feasible", "objective" } } },
-      { "optimizer:solve: resume needs the folder that the solve has written; state goes on from a solution", { resume = true } },
+      { "optimizer:solve: resume needs the folder that the solve has written; state goes on from a solution",
+        { resume = true } },
       { "optimizer:solve: the state was not made by optimizer:solve: evaluations must be a whole number at least 0, got nil", { state = {} } },
+      { "optimizer:solve: f gives a number named seconds, which the history has already; give it another name (iteration 1",
+        {}, function(p) return { objective = p.x:sum(), seconds = 1 } end },
       { "optimizer:solve: f must give a number named objective", {}, function(p) return { high = p.x:sum() } end },
-      { 'optimizer:solve: f must give a table of named numbers, such as { objective = ..., height = ... }, got "x"', {}, function() return "x" end },
+      { 'optimizer:solve: f must give a table of named numbers, such as { objective = ..., height = ... }, got "x"', {},
+        function() return "x" end },
       { '"high" must be a tensor of one element, got "x" (iteration 1 of 5)', { constraints = { high } },
         function(p) return { objective = p.x:sum(), high = "x" } end },
-      { '"high" must be a tensor of one element, got shape {2}; use :sum() or :mean() (iteration 1 of 5)', { constraints = { high } },
+      { '"high" must be a tensor of one element, got shape {2}; use :sum() or :mean() (iteration 1 of 5)',
+        { constraints = { high } },
         function(p) return { objective = p.x:sum(), high = p.x } end },
       { '"high" is nan, which is no finite number (iteration 1 of 5)', { constraints = { high } },
         function(p) return { objective = p.x:sum(), high = (p.x[1] - 1) / 0 } end },
       { "parameter x does not reach any of high, objective: nothing computed from it is part of the result; use it, or leave it out of the "
-        .. "parameters (iteration 1 of 5)", { constraints = { high } }, function() return { objective = 1, high = 2 } end },
+        .. "parameters (iteration 1 of 5)", { constraints = { high } }, function() return { objective = 1,
+          high = 2 } end },
       { "cq.Optimizer.adam knows no constraints; put it into cq.Optimizer.augmented_lagrangian { inner = ... }, or take "
         .. "cq.Optimizer.nlopt or cq.Optimizer.ipopt", { constraints = { high } }, nil, adam() },
-      { "optimizer:solve: needs a tensor or tables of tensors to differentiate by, got an empty table", {}, nil, nil, {} },
+      { "optimizer:solve: needs a tensor or tables of tensors to differentiate by, got an empty table", {}, nil, nil,
+        {} },
       { "optimizer:solve: no evaluation was made; iterations is 0", { iterations = 0 } },
     }
     for _, case in ipairs(cases) do
@@ -227,14 +245,17 @@ describe("a mistake in a solve", function()
         assert.is_truthy(got:find(expected, 1, true), got .. "\nand not\n" .. expected)
       end
     end
-    assert.is_truthy(sentence(function() adam():solve({ x = cq.param(1) }, 3, { iterations = 1 }) end):find("f must be a function, got 3", 1, true))
+    assert.is_truthy(sentence(function() adam():solve({ x = cq.param(1) }, 3,
+      { iterations = 1 }) end):find("f must be a function, got 3", 1, true))
   end)
 
   it("of the method is one too", function()
     assert.equal("cq.Optimizer.augmented_lagrangian: inner must be a first-order optimizer, such as cq.Optimizer.adam, got "
-      .. "cq.Optimizer.augmented_lagrangian", sentence(function() cq.Optimizer.augmented_lagrangian { inner = lagrangian() } end))
+      .. "cq.Optimizer.augmented_lagrangian",
+        sentence(function() cq.Optimizer.augmented_lagrangian { inner = lagrangian() } end))
     assert.is_truthy(sentence(function() lagrangian():update({}, {}) end):find("call optimizer:solve", 1, true))
-    assert.equal("cq.Optimizer.augmented_lagrangian { shifted, cq.Optimizer.adam { rate 0.02, 0 iterations made } }", tostring(lagrangian()))
+    assert.equal("cq.Optimizer.augmented_lagrangian { shifted, cq.Optimizer.adam { rate 0.02, 0 iterations made } }",
+      tostring(lagrangian()))
   end)
 
   it("in the second evaluation leaves what was computed in the folder", function()

@@ -20,6 +20,8 @@ END
 lua-busted           runs the tests
 lua-check            checks the Lua code
 ffmpeg               makes the videos that tests look at
+libnlopt0            optimizers that scripts may ask for
+coinor-libipopt1v5   another one
 END
     ;;
     check) echo "clang                a second C compiler to agree with" ;;

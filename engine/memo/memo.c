@@ -247,7 +247,8 @@ cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted) {
   const int32_t count = wanted->count;
   if (!memo->def.differentiable) return cq_fail(CQ_INVALID, "this rollout was made forward only; nothing is remembered of it");
   const int32_t first = memo->at - count;
-  // Where all records are kept there is no checkpoint to make the last state from again. It shares its memory with the last record.
+  // Where all records are kept there is no checkpoint to make the last state from again. It shares its memory with the
+  // last record.
   if (count && !memo->end && !memo->plan.checkpoints) {
     const cq_status status = backend_of(memo)->mark_create(memo->def.device, &memo->end);
     if (status) return status;

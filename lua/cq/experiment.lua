@@ -30,8 +30,9 @@ local C = engine.C
 
 ---@class cq.Experiment
 ---@field params { controller: table?, robot: table?, world: table? }   the present values, cq.param each
----@field best { loss: number, iteration: integer, params: table }?     of the least loss so far; with constraints of the least among the points
----  that keep them, or else of the one that is nearest to it, with feasible and values { objective =, NAME = } beside
+---@field best { loss: number, iteration: integer, params: table }?     of the least loss so far; with constraints of
+---  the least among the points that keep them, or else of the one that is nearest to it, with feasible and values {
+---  objective =, NAME = } beside
 ---@field steps integer         control steps
 ---@field world cq.World        that it runs in
 ---@field robot cq.Robot        before its trainable values are set
@@ -245,7 +246,8 @@ end
 ---@field iterations integer      in all, those of an earlier run that is gone on with included
 ---@field folder? string          --out, else runs/<name of the script>, unless given
 ---@field resume? boolean         go on from what lies in the folder; --resume unless given
----@field stages? ("feasible"|"objective")[]   "feasible": constraints alone, until they are kept; "objective": all, as without stages
+---@field stages? ("feasible"|"objective")[]   "feasible": constraints alone, until they are kept; "objective": all, as
+---  without stages
 ---@field after? fun(iteration: integer, loss: number, run: cq.Experiment)   called after each iteration
 
 local optimize_spec = is.define("run:optimize", {
@@ -354,10 +356,11 @@ end
 
 ---Optimises. Writes history.csv, parameters, optimizer state and the best parameters into the run's folder; goes on from
 ---there with resume. Ctrl-C stops at the next iteration and saves; before the first one is made that is an error. What was
----computed is kept when an iteration fails. With constraints, or an optimizer that makes a loop of its own, an iteration is an evaluation,
----history.csv has a column for each constraint, and solution reports them.
+---computed is kept when an iteration fails. With constraints, or an optimizer that makes a loop of its own, an
+---iteration is an evaluation, history.csv has a column for each constraint, and solution reports them.
 ---@param fields run.optimize.def
----@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution? } result   loss: of the last iteration, nil when there was none
+---@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution? } result   loss: of the last
+---  iteration, nil when there was none
 function Experiment:optimize(fields)
   local def = optimize_spec(fields)
   if not self.optimizer then is.fail("run:optimize: the experiment has no optimizer") end
@@ -454,7 +457,8 @@ end
 
 ---Everything that can be known before running: a few control steps forward and backward with every function of the user's,
 ---and the plan. Errors as optimize would.
----@return { steps: integer, loss: number, values: table<string, number>, gradients: table<string, number>, plan: table, text: string } report
+---@return { steps: integer, loss: number, values: table<string, number>, gradients: table<string, number>, plan: table,
+---  text: string } report
 function Experiment:check()
   local steps = math.min(self.steps, 2)
   local report = { steps = self.steps, gradients = {}, plan = self.world:plan { steps = self.steps, memory = self.memory } }
@@ -463,7 +467,8 @@ function Experiment:check()
     -- what is zero after two control steps need not be zero in the end: no warning yet
     local warn = T.warn
     T.warn = function() return false end
-    local fine, values, grads = pcall(T.values_and_grads(function(params) return numbers(self, params, steps) end), self.params)
+    local fine, values, grads = pcall(T.values_and_grads(function(params) return numbers(self, params, steps) end),
+      self.params)
     T.warn = warn
     if not fine then error(values, 0) end
     report.loss, report.values = values.objective, values

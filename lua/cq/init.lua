@@ -38,7 +38,8 @@ local nouns = {
 -- functions of the tensor library that are named often
 local tensor_functions = {
   "tensor", "as_tensor", "is_tensor", "zeros", "ones", "full", "empty", "eye", "arange", "range", "param", "concat", "stack",
-  "pad", "where", "minimum", "maximum", "grad", "value_and_grad", "values_and_grads", "check_gradient", "save", "load", "tape",
+  "pad", "where", "minimum", "maximum", "grad", "value_and_grad", "values_and_grads", "check_gradient", "save", "load",
+  "tape",
 }
 local is_tensor_function = {}
 for _, name in ipairs(tensor_functions) do is_tensor_function[name] = true end

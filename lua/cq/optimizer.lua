@@ -5,7 +5,8 @@
 --   adam:solve(params, f, { iterations = 100 })      -- the loop too
 --
 -- The rate of iteration i (from 1) is rate * schedule(i). clip is the largest norm of all gradients together: longer ones
--- are shortened to it. All optimizers go downhill. Constraints are for augmented_lagrangian, nlopt and ipopt, in lua/cq/optimizer/.
+-- are shortened to it. All optimizers go downhill. Constraints are for augmented_lagrangian, nlopt and ipopt, in
+-- lua/cq/optimizer/.
 local is = require "cq.base.schema"
 local tensor = require "cq.tensor"
 local class = require "cq.tensor.class"
@@ -170,11 +171,13 @@ function Optimizer:drive(solver)
   end
 end
 
----Minimises f from params on, which become the best point found: a loop of evaluations and updates, with a report. Ctrl-C ends it
----before the next evaluation; state or folder go on from there. Constraints need cq.Optimizer.augmented_lagrangian, nlopt or ipopt, and
----are kept up to their tolerances. Errors: a number that is not finite; one that f does not give; a parameter that reaches none.
+---Minimises f from params on, which become the best point found: a loop of evaluations and updates, with a report.
+---Ctrl-C ends it before the next evaluation; state or folder go on from there, and without them the optimizer begins
+---anew. Constraints need cq.Optimizer.augmented_lagrangian, nlopt or ipopt, and are kept up to their tolerances.
+---Errors: a number that is not finite; one that f does not give; a parameter that reaches none.
 ---@param params any            params, or tensors in nested tables, with their bounds
----@param f fun(params: any): cq.Tensor|table<string, cq.Tensor|number>, ...   the objective, or a table of named numbers with it
+---@param f fun(params: any): cq.Tensor|table<string, cq.Tensor|number>, ...   the objective, or a table of named
+---  numbers with it
 ---@param options optimizer.solve.def
 ---@return cq.Solution
 function Optimizer:solve(params, f, options) return require("cq.optimizer.solve").run(self, params, f, options) end
@@ -276,37 +279,52 @@ optimizer.adam = family("adam", {
 
 ---@class cq.Optimizer.augmented_lagrangian.def
 ---@field inner cq.Optimizer          a first-order one: adam, momentum or gradient_descent
----@field form? "shifted"|"violation"   shifted: penalty / 2 (c + multiplier / penalty)^2 where that is above 0 (Powell, Hestenes,
----  Rockafellar), the multiplier follows after every inner loop; violation: multiplier P + penalty / 2 P^2 of the violation P alone, and
----  either the multiplier follows, where P has shrunk enough, or the penalty grows
----@field penalty? number             at first; unless given, such that objective and constraint pull alike at the first evaluation
+---@field form? "shifted"|"violation"   shifted: penalty / 2 (c + multiplier / penalty)^2 where that is above 0 (Powell,
+---  Hestenes, Rockafellar), the multiplier follows after every inner loop; violation: multiplier P + penalty / 2 P^2 of
+---  the violation P alone, and either the multiplier follows, where P has shrunk enough, or the penalty grows
+---@field penalty? number             at first; unless given, such that objective and constraint pull alike at the first
+---  evaluation
 ---@field growth? number              factor of the penalty of a constraint whose violation shrinks too slowly
 ---@field progress? number            share of the violation before that is slow enough to be too much
----@field slowing? number             factor of the inner rate where values of a constraint come and go by more than they are off; 1: none
+---@field slowing? number             factor of the inner rate where values of a constraint come and go by more than
+---  they are off; 1: none
 ---@field penalty_max? number         penalties grow no further
----@field window? integer             iterations of a mean of the Lagrangian; an inner loop ends when the last two differ little
+---@field window? integer             iterations of a mean of the Lagrangian; an inner loop ends when the last two
+---  differ little
 ---@field tolerance? number           by which they may differ, a share of the mean
 ---@field inner_iterations? integer   of an inner loop at most; 200 with the form "shifted", else as many as it takes
 ---@field restart? boolean            the inner optimizer begins anew with each inner loop
 
----Augmented Lagrangian around a first-order optimizer: any constraints, and no library. Used by optimizer:solve and by experiments.
----Multipliers and penalties are in the history as NAME.multiplier and NAME.penalty.
+---Augmented Lagrangian around a first-order optimizer: any constraints, and no library. Used by optimizer:solve and by
+---experiments. Multipliers and penalties are in the history as NAME.multiplier and NAME.penalty.
 ---Algorithm 1 of Yuhn et al., 4D topology optimization (CMAME 2023), is form = "violation", penalty = 1e-3, around
 ---cq.Optimizer.adam { rate = 0.01 }, with constraints of tolerance 0; its kappa is minus the multiplier.
 ---@type fun(def: cq.Optimizer.augmented_lagrangian.def): cq.AugmentedLagrangian
 optimizer.augmented_lagrangian = require "cq.optimizer.augmented_lagrangian"
 
 ---@class cq.Optimizer.nlopt.def
----@field algorithm "slsqp"|"mma"|"ccsa"|"lbfgs"|"auglag"   slsqp: sequential quadratic programming, up to about 500 parameters; mma,
----  ccsa: moving asymptotes and its quadratic kin, many parameters, no equalities; lbfgs: no constraints; auglag: NLopt's augmented Lagrangian
+---@field algorithm "slsqp"|"mma"|"ccsa"|"lbfgs"|"auglag"   slsqp: sequential quadratic programming, up to about 500
+---  parameters; mma, ccsa: moving asymptotes and its quadratic kin, many parameters, no equalities; lbfgs: no
+---  constraints; auglag: NLopt's augmented Lagrangian
 ---@field objective_tolerance? number   ends where the objective changes by less, a share of it
 ---@field parameter_tolerance? number   ends where all parameters change by less, a share of them
 ---@field inner? "lbfgs"|"mma"|"ccsa"|"slsqp"   of auglag
 ---@field inner_iterations? integer     of auglag: evaluations of an inner loop at most
 
----Algorithms of NLopt, which is loaded when this is called; Debian has it as libnlopt0. For optimizer:solve and experiments. A solve
----that goes on shows NLopt the points that it has seen before, which state and folder keep with their gradients.
+---Algorithms of NLopt, which is loaded when this is called; Debian has it as libnlopt0. For optimizer:solve and
+---experiments. A solve that goes on shows NLopt the points that it has seen before, which state and folder keep with
+---their gradients.
 ---@type fun(def: cq.Optimizer.nlopt.def): cq.Nlopt
 optimizer.nlopt = require "cq.optimizer.nlopt"
+
+---@class cq.Optimizer.ipopt.def
+---@field tolerance? number         of the conditions of an optimum, scaled as IPOPT does
+---@field history? integer          steps that its Hessian is made of
+
+---The interior-point method of IPOPT with a limited-memory Hessian, for any constraints and many parameters. The
+---library is loaded when this is called; Debian has it as coinor-libipopt1v5. For optimizer:solve and experiments, and
+---goes on as nlopt does.
+---@type fun(def: cq.Optimizer.ipopt.def?): cq.Ipopt
+optimizer.ipopt = require "cq.optimizer.ipopt"
 
 return optimizer

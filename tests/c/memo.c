@@ -105,7 +105,8 @@ static const cq_backend counting = {
     .mark_bytes = count_mark_bytes, .record_bytes = count_record_bytes, .reverse = count_reverse,
 };
 
-// to the end and back once more, from the first state and from halfway; the returns make no more steps than a rollout from the start
+// to the end and back once more, from the first state and from halfway; the returns make no more steps than a rollout
+// from the start
 static int return_and_reverse(cq_memo *memo, cq_device *d, int steps, int stride, double *grad) {
   int wrong = 0;
   const int before = d->advances, whole = cq_memo_plan(memo)->checkpoints == 0;
@@ -116,7 +117,8 @@ static int return_and_reverse(cq_memo *memo, cq_device *d, int steps, int stride
     memset(grad, 0, (size_t)steps * sizeof *grad);
     for (int i = steps, count; i > first; i -= count) {
       count = i - first < stride ? i - first : stride;
-      wrong += cq_memo_reverse(memo, &(cq_controls){.count = count, .grad_signals = grad + i - count}) != CQ_OK || cq_memo_at(memo) != i - count;
+      const cq_controls controls = {.count = count, .grad_signals = grad + i - count};
+      wrong += cq_memo_reverse(memo, &controls) != CQ_OK || cq_memo_at(memo) != i - count;
     }
     for (int i = first; i < steps; i++) wrong += grad[i] != i;
   }
@@ -160,7 +162,8 @@ static void check_counting(int steps, int64_t budget) {
   int wrong = go_and_return(memo, &d, steps, 1);
   const cq_plan *plan = cq_memo_plan(memo);
   CHECK(wrong == 0, "%d steps, budget %d: %d mistakes on the way", steps, (int)budget, wrong);
-  CHECK(d.records <= plan->records && d.marks_most <= marks_of(plan), "%d steps, budget %d: %d records and %d checkpoints, "
+  CHECK(d.records <= plan->records && d.marks_most <= marks_of(plan),
+        "%d steps, budget %d: %d records and %d checkpoints, "
         "planned were %d and %d", steps, (int)budget, d.records, d.marks_most, plan->records, plan->checkpoints);
   CHECK(plan->bytes <= budget && plan->bytes == plan->records * RECORD_BYTES + plan->checkpoints * MARK_BYTES,
         "%d steps, budget %d: the plan takes %d", steps, (int)budget, (int)plan->bytes);
@@ -302,6 +305,7 @@ static void check_bits(int dim, int side, int substeps, int batch) {
     CHECK(plan.recompute > 1 && plan.bytes <= choice.memory, "recompute %g, %lld bytes", plan.recompute, (long long)plan.bytes);
     CHECK(hash == kept, "%dD, %d substeps, batch %d: %d records and %d checkpoints give other bits", dim, substeps, batch,
           plan.records, plan.checkpoints);
+    if (records == 2) check_return(&choice, kept);
   }
 }
 

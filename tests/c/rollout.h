@@ -178,7 +178,9 @@ static inline uint64_t test_run_hash_back(test_run *t, int steps, double loss) {
 }
 
 // hash of the loss after the first steps and of all gradients
-static inline uint64_t test_run_hash(test_run *t, int steps) { return test_run_hash_back(t, steps, test_run_forward(t, steps)); }
+static inline uint64_t test_run_hash(test_run *t, int steps) {
+  return test_run_hash_back(t, steps, test_run_forward(t, steps));
+}
 
 static inline uint64_t test_hash_of(const test_choice *choice, cq_plan *plan) {
   test_run t;

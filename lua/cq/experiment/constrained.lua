@@ -1,4 +1,5 @@
--- constrained: constraints of an experiment, and run:optimize where constraints or the optimizer ask for more than a loop of updates.
+-- constrained: constraints of an experiment, and run:optimize where constraints or the optimizer ask for more than a
+-- loop of updates.
 --
 --   constraints = {
 --     { name = "rest", at_most = 1e-3, final = function(state) return state:mean_square_velocity(robot) end },
@@ -20,15 +21,18 @@ local constrained = {}
 ---@field name string           its column in history.csv
 ---@field at_most? number       the largest value; or equal
 ---@field equal? number         the value; or at_most
----@field tolerance? number     violations up to it are none; a millionth of the limit unless given, or 1e-6 where that is 0
----@field final? fun(state: cq.State): cq.Tensor|number                    one number, of the last state; or running, or of
+---@field tolerance? number     violations up to it are none; 1e-4 of the limit unless given, or 1e-4 where that is 0
+---@field final? fun(state: cq.State): cq.Tensor|number                    one number, of the last state; or running, or
+---  of
 ---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number    one number after each control step
----@field of? fun(params: table, roll: cq.Rollout, run: cq.Experiment): cq.Tensor|number   one number, of the parameters and the whole rollout
+---@field of? fun(params: table, roll: cq.Rollout, run: cq.Experiment): cq.Tensor|number   one number, of the parameters and
+---  the whole rollout
 ---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of what running gave {steps}
 
 local function spec_of(reduce)
   local fields = {
-    final = is.callable { optional = true }, running = is.callable { optional = true }, of = is.callable { optional = true },
+    final = is.callable { optional = true }, running = is.callable { optional = true },
+    of = is.callable { optional = true },
     reduce = reduce,
   }
   for name, checker in pairs(constraint.fields) do fields[name] = checker end
@@ -45,7 +49,9 @@ function constrained.list(given)
   local running = 0
   for k, def in ipairs(defs) do
     local count = (def.final and 1 or 0) + (def.running and 1 or 0) + (def.of and 1 or 0)
-    if count ~= 1 then is.fail("cq.Experiment: constraint %s needs one of final, running and of, got %d of them", def.name, count) end
+    if count ~= 1 then
+      is.fail("cq.Experiment: constraint %s needs one of final, running and of, got %d of them", def.name, count)
+    end
     if def.running then
       running = running + 1
       list[k].at = running
@@ -104,7 +110,8 @@ local function take_best(run, problem)
   local best = problem.best
   if not best or run.best and run.best.iteration == best.iteration then return end
   run.best = {
-    loss = best.values.objective, iteration = best.iteration, params = best.params, feasible = best.feasible, values = best.values,
+    loss = best.values.objective, iteration = best.iteration, params = best.params, feasible = best.feasible,
+    values = best.values,
   }
 end
 
@@ -127,7 +134,8 @@ function constrained.optimize(run, folder, def, numbers)
     if def.after then def.after(i, values.objective, run) end
   end
   problem = solver.new {
-    optimizer = run.optimizer, params = run.params, constraints = run.constraints, iterations = def.iterations, stages = def.stages,
+    optimizer = run.optimizer, params = run.params, constraints = run.constraints, iterations = def.iterations,
+    stages = def.stages,
     what = "run:optimize", run = folder, saved = folder.saved and folder.saved.optimizer, after = after,
     f = function(params)
       if by_iteration.set(run, problem.evaluations + 1) then problem.best, run.best = nil, nil end

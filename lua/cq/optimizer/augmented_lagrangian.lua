@@ -1,11 +1,12 @@
--- augmented_lagrangian: constraints for first-order optimizers. An inner loop minimises the objective with a term for each constraint
--- until it makes no more progress; then multipliers and penalties change, and the next one begins.
+-- augmented_lagrangian: constraints for first-order optimizers. An inner loop minimises the objective with a term for
+-- each constraint until it makes no more progress; then multipliers and penalties change, and the next one begins.
 --
 -- With c = value - limit, multiplier l and penalty t of a constraint, its term and the weight w = d term / d value are
---   shifted     at most: (t max(0, c + l / t)^2 - l^2 / t) / 2, w = max(0, l + t c)     equal: l c + t c^2 / 2, w = l + t c
+--   shifted     at most: (t max(0, c + l / t)^2 - l^2 / t) / 2, w = max(0, l + t c)     equal: l c + t c^2 / 2, w = l +
+-- t c
 --   violation   l P + t P^2 / 2, w = l + t P, with the violation P = max(0, c) or |c|; 0 where P is 0
--- Sources: Nocedal and Wright, Numerical Optimization, chapter 17; Yuhn et al., 4D topology optimization, CMAME (2023), eqs. 30, 31
--- and algorithm 1, whose kappa is -l.
+-- Sources: Nocedal and Wright, Numerical Optimization, chapter 17; Yuhn et al., 4D topology optimization, CMAME (2023),
+-- eqs. 30, 31 and algorithm 1, whose kappa is -l.
 local is = require "cq.base.schema"
 local T = require "cq.tensor"
 local constraint = require "cq.optimizer.constraint"
@@ -55,14 +56,27 @@ local function norm_of(grads)
   return math.sqrt(sum)
 end
 
--- Penalties by which the term of each constraint, were it violated as it is now or by its scale, pulls as much as the objective; all of
--- them alike where that does not pull.
+-- the first multiplier and penalty of a constraint, unless it has them
+local function begin(self, c, penalty, violation)
+  if self.penalties[c.name] then return end
+  self.multipliers[c.name], self.penalties[c.name], self.before[c.name] = 0, math.min(penalty, self.penalty_max),
+    violation
+end
+
+local function is_new(self, constraints)
+  for _, c in ipairs(constraints) do
+    if not self.penalties[c.name] then return true end
+  end
+  return false
+end
+
+-- Penalties by which the term of each constraint, were it violated as it is now or by its scale, pulls as much as the
+-- objective; all of them alike where that does not pull.
 local function choose_penalties(self, solver, norms)
   for k, c in ipairs(solver.constraints) do
     local violation = solver.judged[k]
     local pull = norms[c.name] * (violation > 0 and violation or c.scale)
-    local penalty = pull > 0 and (norms.objective > 0 and norms.objective or 1) / pull or 1
-    self.multipliers[c.name], self.penalties[c.name], self.before[c.name] = 0, math.min(penalty, self.penalty_max), violation
+    begin(self, c, pull > 0 and (norms.objective > 0 and norms.objective or 1) / pull or 1, violation)
   end
 end
 
@@ -99,11 +113,7 @@ local function evaluate(self, solver, whole)
   local sum
   local _, grads = solver:evaluate(function(values, judged)
     local weights
-    for k, c in ipairs(solver.constraints) do
-      if not self.penalties[c.name] then
-        self.multipliers[c.name], self.penalties[c.name], self.before[c.name] = 0, self.penalty, judged[k]
-      end
-    end
+    for k, c in ipairs(solver.constraints) do begin(self, c, self.penalty, judged[k]) end
     sum, weights = lagrangian_of(self, solver, values)
     for name, weight in pairs(weights) do
       if weight == 0 and not whole then weights[name] = nil end
@@ -145,10 +155,12 @@ local function distance(self, c, value)
   return math.abs(math.max(value - c.limit, -self.multipliers[c.name] / self.penalties[c.name]))
 end
 
-local function grow(self, name) self.penalties[name] = math.min(self.growth * self.penalties[name], self.penalty_max) end
+local function grow(self, name)
+  self.penalties[name] = math.min(self.growth * self.penalties[name], self.penalty_max)
+end
 
--- What multipliers follow: the present value in algorithm 1; else the mean of the window, for a first-order method comes to no rest.
--- And how far values are from it.
+-- What multipliers follow: the present value in algorithm 1; else the mean of the window, for a first-order method
+-- comes to no rest. And how far values are from it.
 local function followed(self, name, value)
   if self.form == "violation" then return value, 0 end
   local values, sum = self.recent[name], 0
@@ -207,7 +219,7 @@ function AugmentedLagrangian:drive(solver)
   local whole = true
   while solver:goes_on() do
     local stage = solver.stage
-    local choose = #solver.constraints > 0 and not self.penalty and not next(self.penalties)
+    local choose = not self.penalty and is_new(self, solver.constraints)
     local lagrangian, grads = (choose and evaluate_each or evaluate)(self, solver, whole)
     whole = false
     if solver.stage ~= stage then next_loop(self) end
@@ -226,12 +238,14 @@ function AugmentedLagrangian:drive(solver)
 end
 
 ---@internal
-function AugmentedLagrangian:solve(params, f, options) return require("cq.optimizer.solve").run(self, params, f, options) end
+function AugmentedLagrangian:solve(params, f, options)
+  return require("cq.optimizer.solve").run(self, params, f, options)
+end
 
 ---@internal
 function AugmentedLagrangian.update()
-  is.fail("cq.Optimizer.augmented_lagrangian has no update of its own, for it needs values of the constraints; call optimizer:solve, "
-    .. "or give it to an experiment")
+  is.fail("cq.Optimizer.augmented_lagrangian has no update of its own, for it needs values of the constraints; "
+    .. "call optimizer:solve, or give it to an experiment")
 end
 
 local function copy(t)
@@ -241,7 +255,8 @@ local function copy(t)
 end
 
 local state_fields = {
-  multipliers = is.table(), penalties = is.table(), before = is.table(), seen = is.table(), recent = is.table(), loops = is.integer { min = 0 },
+  multipliers = is.table(), penalties = is.table(), before = is.table(), seen = is.table(), recent = is.table(),
+  loops = is.integer { min = 0 },
   inner = is.table(), rate = is.number { above = 0 },
 }
 
@@ -252,8 +267,10 @@ end
 ---@internal
 function AugmentedLagrangian:state()
   return {
-    kind = self.kind, inner = self.inner:state(), multipliers = copy(self.multipliers), penalties = copy(self.penalties),
-    rate = self.inner.rate, before = copy(self.before), seen = copy(self.seen), recent = T.leaves.snapshot(self.recent), loops = self.loops,
+    kind = self.kind, inner = self.inner:state(), multipliers = copy(self.multipliers),
+    penalties = copy(self.penalties),
+    rate = self.inner.rate, before = copy(self.before), seen = copy(self.seen), recent = T.leaves.snapshot(self.recent),
+    loops = self.loops,
   }
 end
 
@@ -299,7 +316,8 @@ local spec = is.define("cq.Optimizer.augmented_lagrangian", {
 return function(def)
   local self = spec(def)
   if not self.inner.rule then
-    is.fail("cq.Optimizer.augmented_lagrangian: inner must be a first-order optimizer, such as cq.Optimizer.adam, got cq.Optimizer.%s",
+    is.fail("cq.Optimizer.augmented_lagrangian: inner must be a first-order optimizer, such as cq.Optimizer.adam, "
+      .. "got cq.Optimizer.%s",
       self.inner.kind)
   end
   if self.form == "shifted" then self.inner_iterations = self.inner_iterations or 200 end

@@ -1,4 +1,5 @@
--- constraint: a named number that must be at most, or equal to, another. What is said of it, and by how much it is missed.
+-- constraint: a named number that must be at most, or equal to, another. What is said of it, and by how much it is
+-- missed.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 
@@ -11,7 +12,7 @@ local text = require "cq.base.text"
 
 local constraint = {}
 
-local TOLERANCE = 1e-6            -- of the scale, unless given
+local TOLERANCE = 1e-4            -- of the scale, unless given: about what gradients in float32 can reach
 
 constraint.fields = {
   name = is.string(),
@@ -20,10 +21,13 @@ constraint.fields = {
   tolerance = is.number { min = 0, optional = true },
 }
 
+-- columns that a history has anyway
+constraint.reserved = { iteration = true, loss = true, seconds = true, gradient = true, lagrangian = true, loop = true }
+
 -- names are columns of a history
 local function check_name(what, name, known)
   if name:find "[,%c\"]" then is.fail("%s: a name has no commas, quotes and line ends, got %q", what, name) end
-  if name == "iteration" or name == "loss" or name == "seconds" or name == "gradient" or name == "objective" then
+  if constraint.reserved[name] or name == "objective" then
     is.fail("%s: a constraint cannot be called %s, which the history has already", what, name)
   end
   if known[name] then is.fail("%s: two constraints are called %s", what, name) end
@@ -36,7 +40,8 @@ local function one_of(def, what, known)
   end
   local limit = def.at_most or def.equal
   local scale = limit ~= 0 and math.abs(limit) or 1
-  return { name = def.name, limit = limit, equal = def.equal ~= nil, tolerance = def.tolerance or TOLERANCE * scale, scale = scale }
+  return { name = def.name, limit = limit, equal = def.equal ~= nil, tolerance = def.tolerance or TOLERANCE * scale,
+    scale = scale }
 end
 
 ---Checks a list of definitions.

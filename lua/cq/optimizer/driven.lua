@@ -1,8 +1,9 @@
--- driven: what methods of libraries share. They call back for values and gradients at points of their own choice. Each new point is an
--- evaluation, and is remembered: a solve that goes on shows the library the same numbers again, which takes it to where it was.
+-- driven: what methods of libraries share. They call back for values and gradients at points of their own choice. Each
+-- new point is an evaluation, and is remembered: a solve that goes on shows the library the same numbers again, which
+-- takes it to where it was.
 --
--- A callback from C must not be left by an error: whatever is raised in one is kept, the library is asked to stop, and it is raised
--- when the library has returned.
+-- A callback from C must not be left by an error: whatever is raised in one is kept, the library is asked to stop, and
+-- it is raised when the library has returned.
 local ffi = require "ffi"
 local C = require("cq.base.engine").C
 local is = require "cq.base.schema"
@@ -22,11 +23,8 @@ local driven = {}
 
 local DOUBLE = ffi.sizeof "double"
 
----For one solve. The optimizer's log holds the points of an earlier part of it.
----@param optimizer cq.Optimizer
----@param solver cq.Solver
----@return cq.Driven
-function driven.new(optimizer, solver)
+-- For one solve. The optimizer's log holds the points of an earlier part of it.
+local function work_of(optimizer, solver)
   local self = setmetatable({
     solver = solver, constraints = solver.constraints, vector = vector.of(solver.params), log = optimizer.log, seen = 0,
     stage = solver.stages[1], stopped = false, names = { "objective" },
@@ -69,7 +67,8 @@ local function point(self, x)
   if self.last and self.vector:same(self.last.x:data(), x) then return self.last end
   local entry = self.log[self.seen + 1]
   if entry and not self.vector:same(entry.x:data(), x) then
-    is.fail("%s: the solve goes another way than it did before; it goes on only with the same method, options and function",
+    is.fail("%s: the solve goes another way than it did before; it goes on only with the same method, options "
+      .. "and function",
       self.solver.what)
   end
   entry = entry or evaluate(self, x)
@@ -100,18 +99,75 @@ function Driven:objective(entry, gradient)
   return counts and entry.values[1] or 0
 end
 
----After the library has returned: raises what a callback has kept.
-function Driven:finish()
-  if self.problem then error(self.problem, 0) end
-end
-
----Is there another stage? It begins where this one has ended.
----@return boolean
-function Driven:next_stage()
+-- Is there another stage? It begins where this one has ended.
+local function next_stage(self)
   local now = self.last and self.last.stage
   if not now or now == self.stage or now == "done" or C.cq_interrupted() ~= 0 then return false end
   self.stage, self.stopped = now, false
   return true
+end
+
+local function copy(list)
+  local out = {}
+  for k, entry in ipairs(list) do out[k] = entry end
+  return out
+end
+
+-- ---- an optimizer of a library -------------------------------------------------------------------------------------
+
+-- Runs the library for one stage after another. run(optimizer, work) gives a verdict, clear(optimizer) frees what it
+-- has made.
+local function drive(self, solver, run, clear)
+  local work = work_of(self, solver)
+  while true do
+    local fine, verdict = pcall(run, self, work)
+    clear(self)
+    if work.problem then error(work.problem, 0) end
+    if not fine then error(verdict, 0) end
+    if not next_stage(work) then return verdict end
+  end
+end
+
+---A class of optimizers that a library drives.
+---@param class_name string       "cq.Nlopt"
+---@param kind string             of cq.Optimizer
+---@param run fun(self: cq.Optimizer, work: cq.Driven): string?
+---@param clear fun(self: cq.Optimizer)
+---@return table
+function driven.class(class_name, kind, run, clear)
+  local class = { __name = class_name, __is = { ["cq.Optimizer"] = true } }
+  class.__index = class
+
+  function class:drive(solver) return drive(self, solver, run, clear) end
+
+  function class:solve(params, f, options) return require("cq.optimizer.solve").run(self, params, f, options) end
+
+  function class.update()
+    is.fail("cq.Optimizer.%s has no update, for it makes its own loop; call optimizer:solve, or give it to an "
+      .. "experiment", kind)
+  end
+
+  -- the points of the solve so far, by which it goes on
+  function class:state() return { kind = kind, algorithm = self.algorithm, log = copy(self.log) } end
+
+  function class:restore(state)
+    if type(state) ~= "table" or state.kind ~= kind or type(state.log) ~= "table" then
+      is.fail("optimizer:restore: the state is not of cq.Optimizer.%s, got %s", kind, is.describe(state))
+    end
+    if state.algorithm ~= self.algorithm then
+      is.fail("optimizer:restore: the state is of %s, this is %s", tostring(state.algorithm), self.algorithm)
+    end
+    self.log = copy(state.log)
+  end
+
+  function class:restart() self.log, self.message, self.multipliers = {}, nil, nil end
+
+  ---@param def table         checked
+  function class.new(def)
+    def.kind, def.log = kind, {}
+    return setmetatable(def, class)
+  end
+  return class
 end
 
 return driven

@@ -6,8 +6,6 @@ local text = require "cq.base.text"
 local driven = require "cq.optimizer.driven"
 local library = require "cq.optimizer.library"
 
-local DOUBLE = ffi.sizeof "double"
-
 local declarations = [[
 typedef struct nlopt_opt_s *nlopt_opt;
 typedef double (*nlopt_func)(unsigned n, const double *x, double *gradient, void *data);
@@ -38,13 +36,6 @@ local function load()
   }
 end
 
----Algorithms of NLopt, from cq.Optimizer.nlopt.
----@class cq.Nlopt : cq.Optimizer
----@field algorithm string
----@field message string?           what NLopt said at the end of the last solve
-local Nlopt = { __name = "cq.Nlopt", __is = { ["cq.Optimizer"] = true } }
-Nlopt.__index = Nlopt
-
 -- names within NLopt; what constraints they take
 local algorithms = {
   slsqp = { name = "LD_SLSQP", inequalities = true, equalities = true },
@@ -54,15 +45,19 @@ local algorithms = {
   auglag = { name = "LD_AUGLAG", inequalities = true, equalities = true },
 }
 
-local SLSQP_MANY = 500             -- variables from which its dense matrices are felt: the cube of their number in every step
+-- variables from which its dense matrices are felt: the cube of their number in every step
+local SLSQP_MANY = 500
 
--- ---- one run of the library ------------------------------------------------------------------------------------------
+-- ---- one run of the library ----------------------------------------------------------------------------------------
 
--- constraints that are equal to their limits, or those that are at most
+-- constraints that are equal to their limits, or those that are at most; each by its scale, for NLopt takes all of them
+-- as they are
 local function of_kind(work, equal)
   local out = {}
   for k, c in ipairs(work.constraints) do
-    if c.equal == equal then out[#out + 1] = { at = k + 1, limit = c.limit, tolerance = c.tolerance } end
+    if c.equal == equal then
+      out[#out + 1] = { at = k + 1, limit = c.limit, scale = c.scale, tolerance = c.tolerance / c.scale }
+    end
   end
   return out
 end
@@ -80,8 +75,9 @@ local function constraints_of(self, work, list)
     local entry = work:at(x)
     if work.stopped then N.nlopt_force_stop(self.opt) end
     for k, c in ipairs(list) do
-      result[k - 1] = entry and entry.values[c.at] - c.limit or 0
-      if gradient ~= nil and entry then ffi.copy(gradient + (k - 1) * n, entry.grads[c.at]:data(), n * DOUBLE) end
+      result[k - 1] = entry and (entry.values[c.at] - c.limit) / c.scale or 0
+      local grad = gradient ~= nil and entry and entry.grads[c.at]:data()
+      for j = 0, grad and n - 1 or -1 do gradient[(k - 1) * n + j] = grad[j] / c.scale end
     end
   end)
 end
@@ -99,7 +95,9 @@ end
 
 local function make(self, algorithm, count)
   local opt = N.nlopt_create(N.nlopt_algorithm_from_string(algorithms[algorithm].name), count)
-  if opt == nil then is.fail("cq.Optimizer.nlopt: NLopt cannot make %s for %s", algorithm, text.count(count, "parameter")) end
+  if opt == nil then
+    is.fail("cq.Optimizer.nlopt: NLopt cannot make %s for %s", algorithm, text.count(count, "parameter"))
+  end
   opt = ffi.gc(opt, N.nlopt_destroy)
   N.nlopt_set_xtol_rel(opt, self.parameter_tolerance)
   return opt
@@ -127,8 +125,10 @@ local function optimize(opt, x, value) return N.nlopt_optimize(opt, x, value) en
 jit.off(optimize)
 
 local results = {
-  [1] = "success", [2] = "the objective fell to its goal", [3] = "the objective changes no more", [4] = "the parameters change no more",
-  [5] = "all evaluations were made", [6] = "time is over", [-1] = "NLopt failed", [-4] = "rounding errors end the progress",
+  [1] = "success", [2] = "the objective fell to its goal", [3] = "the objective changes no more",
+  [4] = "the parameters change no more",
+  [5] = "all evaluations were made", [6] = "time is over", [-1] = "NLopt failed",
+  [-4] = "rounding errors end the progress",
 }
 
 local INVALID, NO_MEMORY, ROUNDING, FORCED = -2, -3, -4, -5
@@ -136,7 +136,9 @@ local INVALID, NO_MEMORY, ROUNDING, FORCED = -2, -3, -4, -5
 local function verdict_of(self, result)
   local words = N.nlopt_get_errmsg(self.opt)
   self.message = words ~= nil and ffi.string(words) or results[result]
-  if result == INVALID or result == NO_MEMORY then is.fail("cq.Optimizer.nlopt: NLopt refuses: %s", self.message or "invalid arguments") end
+  if result == INVALID or result == NO_MEMORY then
+    is.fail("cq.Optimizer.nlopt: NLopt refuses: %s", self.message or "invalid arguments")
+  end
   if result == FORCED then
     self.message = nil
     return nil
@@ -151,26 +153,18 @@ local function run(self, work)
 end
 
 local function clear(self)
+  if self.opt then N.nlopt_destroy(ffi.gc(self.opt, nil)) end
   for _, callback in ipairs(self.callbacks or {}) do callback:free() end
   self.opt, self.callbacks = nil, nil
 end
 
----@internal
----@param solver cq.Solver
----@return string?
-function Nlopt:drive(solver)
-  local work, verdict = driven.new(self, solver), nil
-  repeat
-    local fine, problem = pcall(run, self, work)
-    clear(self)
-    work:finish()
-    if not fine then error(problem, 0) end
-    verdict = problem
-  until not work:next_stage()
-  return verdict
-end
+-- ---- an optimizer --------------------------------------------------------------------------------------------------
 
--- ---- an optimizer ----------------------------------------------------------------------------------------------------
+---Algorithms of NLopt, from cq.Optimizer.nlopt.
+---@class cq.Nlopt : cq.Optimizer
+---@field algorithm string
+---@field message string?           what NLopt said at the end of the last solve
+local Nlopt = driven.class("cq.Nlopt", "nlopt", run, clear)
 
 ---@internal
 function Nlopt:check_constraints(constraints, what)
@@ -187,37 +181,12 @@ end
 
 ---@internal
 function Nlopt:check_size(count)
-  if count <= SLSQP_MANY or self.algorithm ~= "slsqp" and not (self.algorithm == "auglag" and self.inner == "slsqp") then return end
-  message.warn("cq.Optimizer.nlopt: slsqp with %d parameters: each of its steps takes time with the cube of their number, seconds at 1,000; "
-    .. "for so many take algorithm = \"mma\" or \"ccsa\" (no equalities), cq.Optimizer.ipopt or cq.Optimizer.augmented_lagrangian", count)
+  local dense = self.algorithm == "slsqp" or self.algorithm == "auglag" and self.inner == "slsqp"
+  if count <= SLSQP_MANY or not dense then return end
+  message.warn("cq.Optimizer.nlopt: slsqp with %d parameters: each of its steps takes time with the cube of their "
+    .. "number, seconds at 1,000; for so many take algorithm = \"mma\" or \"ccsa\" (no equalities), cq.Optimizer.ipopt "
+    .. "or cq.Optimizer.augmented_lagrangian", count)
 end
-
----@internal
-function Nlopt:solve(params, f, options) return require("cq.optimizer.solve").run(self, params, f, options) end
-
----@internal
-function Nlopt.update()
-  is.fail("cq.Optimizer.nlopt has no update, for it makes its own loop; call optimizer:solve, or give it to an experiment")
-end
-
----@internal
----The points of the solve so far, by which it goes on.
-function Nlopt:state() return { kind = self.kind, algorithm = self.algorithm, log = self.log } end
-
----@internal
-function Nlopt:restore(state)
-  if type(state) ~= "table" or state.kind ~= self.kind or type(state.log) ~= "table" then
-    is.fail("optimizer:restore: the state is not of cq.Optimizer.nlopt, got %s", is.describe(state))
-  end
-  if state.algorithm ~= self.algorithm then
-    is.fail("optimizer:restore: the state is of %s, this is %s", tostring(state.algorithm), self.algorithm)
-  end
-  self.log = {}
-  for k, entry in ipairs(state.log) do self.log[k] = entry end
-end
-
----@internal
-function Nlopt:restart() self.log, self.message = {}, nil end
 
 function Nlopt:__tostring() return ("cq.Optimizer.nlopt { %s }"):format(self.algorithm) end
 
@@ -238,6 +207,5 @@ return function(def)
   end
   load()
   self.inner, self.inner_iterations = self.inner or "lbfgs", self.inner_iterations or 100
-  self.kind, self.log = "nlopt", {}
-  return setmetatable(self, Nlopt)
+  return Nlopt.new(self)
 end

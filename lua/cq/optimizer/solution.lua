@@ -4,8 +4,9 @@ local text = require "cq.base.text"
 
 ---What optimizer:solve reports. Prints as a table.
 ---@class cq.Solution
----@field status "converged"|"iterations"|"stopped"|"infeasible"|"interrupted"   converged: the method met its own criterion; iterations:
----  all were made; stopped: the method can go no further; infeasible: no point that keeps all constraints was found
+---@field status "converged"|"iterations"|"stopped"|"infeasible"|"interrupted"   converged: the method met its own
+---  criterion; iterations: all were made; stopped: the method can go no further; infeasible: no point that keeps all
+---  constraints was found
 ---@field feasible boolean          are all constraints kept, up to their tolerances?
 ---@field objective number          at the point given
 ---@field values table<string, number>   all that f gave there
@@ -34,15 +35,18 @@ local solution = {}
 function solution.new(solver, status)
   local best, optimizer = solver.best, solver.optimizer
   local self = setmetatable({
-    status = status, feasible = best.feasible, objective = best.values.objective, values = best.values, iteration = best.iteration,
-    evaluations = solver.evaluations, state = solver:state(), constraints = {}, list = solver.constraints, message = optimizer.message,
+    status = status, feasible = best.feasible, objective = best.values.objective, values = best.values,
+    iteration = best.iteration,
+    evaluations = solver.evaluations, state = solver:state(), constraints = {}, list = solver.constraints,
+    message = optimizer.message,
   }, Solution)
   for k, c in ipairs(solver.constraints) do
     local value = best.values[c.name]
     local violation = constraint.violation(c, value)
     local entry = {
       name = c.name, value = value, limit = c.limit, violation = violation, kept = violation <= c.tolerance,
-      multiplier = optimizer.multipliers and optimizer.multipliers[c.name], penalty = optimizer.penalties and optimizer.penalties[c.name],
+      multiplier = optimizer.multipliers and optimizer.multipliers[c.name], penalty = optimizer.penalties
+        and optimizer.penalties[c.name],
     }
     self.constraints[k], self.constraints[c.name] = entry, entry
   end
@@ -60,7 +64,8 @@ function Solution:violations()
 end
 
 function Solution:__tostring()
-  local lines = { ("%s after %s%s: objective %.6g at %d"):format(self.status, text.count(self.evaluations, "evaluation"),
+  local lines = { ("%s after %s%s: objective %.6g at %d"):format(self.status, text.count(self.evaluations,
+    "evaluation"),
     self.message and " (" .. self.message .. ")" or "", self.objective, self.iteration) }
   for k, c in ipairs(self.list) do lines[#lines + 1] = "  " .. constraint.text(c, self.constraints[k].value) end
   return table.concat(lines, "\n")

@@ -1,7 +1,9 @@
--- solve: optimizer:solve, a whole optimisation of a function of the user's, with constraints where the optimizer takes them.
+-- solve: optimizer:solve, a whole optimisation of a function of the user's, with constraints where the optimizer takes
+-- them.
 local is = require "cq.base.schema"
 local T = require "cq.tensor"
 local message = require "cq.base.message"
+local option = require "cq.option"
 local constraint = require "cq.optimizer.constraint"
 local solver = require "cq.optimizer.solver"
 
@@ -11,7 +13,7 @@ local solve = {}
 ---@field name string           of a number that f gives
 ---@field at_most? number       its largest value; or equal
 ---@field equal? number         its value; or at_most
----@field tolerance? number     violations up to it are none; a millionth of the limit unless given, or 1e-6 where that is 0
+---@field tolerance? number     violations up to it are none; 1e-4 of the limit unless given, or 1e-4 where that is 0
 
 local constraint_spec = is.define("optimizer:solve: constraint", constraint.fields)
 
@@ -20,7 +22,8 @@ solve.stages = is.list(is.one_of { "feasible", "objective" }, { min = 1, default
 ---@class optimizer.solve.def
 ---@field iterations integer    evaluations of f at most, those of a solve that is gone on with included
 ---@field constraints? optimizer.solve.constraint.def[]   what must be kept, by the names of numbers that f gives
----@field stages? ("feasible"|"objective")[]   "feasible": constraints alone, until they are kept; "objective": all, as without stages
+---@field stages? ("feasible"|"objective")[]   "feasible": constraints alone, until they are kept; "objective": all, as
+---  without stages
 ---@field folder? string        history.csv, parameters and state are written there, as by run:optimize
 ---@field resume? boolean       go on from what lies in the folder; --resume unless given
 ---@field state? table          go on from the state of an earlier solution
@@ -44,8 +47,8 @@ local spec = is.define("optimizer:solve", {
 function solve.check(optimizer, constraints, stages, what)
   if #constraints == 0 and stages[1] == "feasible" then is.fail("%s: a stage \"feasible\" needs constraints", what) end
   if #constraints > 0 and optimizer.rule then
-    is.fail("%s: cq.Optimizer.%s knows no constraints; put it into cq.Optimizer.augmented_lagrangian { inner = ... }, or take "
-      .. "cq.Optimizer.nlopt or cq.Optimizer.ipopt", what, optimizer.kind)
+    is.fail("%s: cq.Optimizer.%s knows no constraints; put it into cq.Optimizer.augmented_lagrangian { inner = ... }, "
+      .. "or take cq.Optimizer.nlopt or cq.Optimizer.ipopt", what, optimizer.kind)
   end
   if optimizer.check_constraints then optimizer:check_constraints(constraints, what) end
 end
@@ -61,7 +64,9 @@ end
 
 local function open(def)
   if not def.folder then
-    if def.resume then is.fail("optimizer:solve: resume needs the folder that the solve has written; state goes on from a solution") end
+    if def.resume then
+      is.fail("optimizer:solve: resume needs the folder that the solve has written; state goes on from a solution")
+    end
     return nil
   end
   return require("cq.run").open { iterations = def.iterations, folder = def.folder, resume = def.resume }
@@ -77,7 +82,8 @@ end
 ---Minimises f from params on.
 ---@param optimizer cq.Optimizer
 ---@param params any            params or tensors in nested tables; become the best point found
----@param f fun(params: any): cq.Tensor|table<string, cq.Tensor|number>, ...   the objective, or a table of named numbers with it
+---@param f fun(params: any): cq.Tensor|table<string, cq.Tensor|number>, ...   the objective, or a table of named
+---  numbers with it
 ---@param fields optimizer.solve.def
 ---@return cq.Solution
 function solve.run(optimizer, params, f, fields)
@@ -86,10 +92,13 @@ function solve.run(optimizer, params, f, fields)
   local constraints = constraint.list(def.constraints, constraint_spec, "optimizer:solve")
   solve.check(optimizer, constraints, def.stages, "optimizer:solve")
   T.leaves.trainable(params, "optimizer:solve")
+  if option.program.check then def.iterations = math.min(def.iterations, 1) end
   local run = open(def)
   local problem = solver.new {
-    optimizer = optimizer, params = params, f = named(f), constraints = constraints, iterations = def.iterations, stages = def.stages,
-    after = def.after, what = "optimizer:solve", run = run, saved = run and run.saved and run.saved.optimizer or def.state,
+    optimizer = optimizer, params = params, f = named(f), constraints = constraints, iterations = def.iterations,
+    stages = def.stages,
+    after = def.after, what = "optimizer:solve", run = run, saved = run and run.saved and run.saved.optimizer
+      or def.state,
   }
   local solution = problem:solve()
   solver.load(params, problem.best.params, "optimizer:solve")

@@ -1,5 +1,5 @@
--- solver: the part of optimizer:solve that all methods share. It evaluates the user's function at the present parameters, judges
--- constraints, keeps the best point, writes the history, and knows when to stop. A method drives it:
+-- solver: the part of optimizer:solve that all methods share. It evaluates the user's function at the present
+-- parameters, judges constraints, keeps the best point, writes the history, and knows when to stop. A method drives it:
 --
 --   while solver:goes_on() do
 --     local values, grads = solver:evaluate(plan)      -- counts, judges, keeps
@@ -34,6 +34,11 @@ local solver = {}
 local function check_names(self, values)
   local what = self.what
   if values.objective == nil then is.fail("%s: f must give a number named objective", what) end
+  for name in pairs(values) do
+    if constraint.reserved[name] then
+      is.fail("%s: f gives a number named %s, which the history has already; give it another name", what, name)
+    end
+  end
   for _, c in ipairs(self.constraints) do
     if values[c.name] == nil then
       local known = T.leaves.sorted_keys(values)
@@ -95,7 +100,8 @@ function Solver:note(fields)
   self.noted = self.evaluations
   if self.run then self.run:record(row) end
   if self.after then self.after(self.evaluations, values, self.params) end
-  if self.run and C.cq_clock() - self.run.saved_at >= 5 then self:save() end
+  -- a log of many points may be large
+  if self.run and C.cq_clock() - self.run.saved_at >= math.max(5, 20 * (self.saving or 0)) then self:save() end
 end
 
 ---Will limits, or what f is, be others at a later evaluation? Then nothing has settled yet.
@@ -124,7 +130,8 @@ local function restore(self, saved)
 end
 
 solver.saved_fields = {
-  evaluations = is.integer { min = 0 }, params = is.table(), optimizer = is.table(), best = is.table { optional = true },
+  evaluations = is.integer { min = 0 }, params = is.table(), optimizer = is.table(),
+  best = is.table { optional = true },
   stage = is.integer { min = 1 },
 }
 
@@ -148,16 +155,18 @@ end
 ---@return table
 function Solver:state()
   return {
-    evaluations = self.evaluations, params = T.leaves.snapshot(boxed(self.params)), optimizer = self.optimizer:state(), best = self.best,
+    evaluations = self.evaluations, params = T.leaves.snapshot(boxed(self.params)), optimizer = self.optimizer:state(),
+    best = self.best,
     stage = self.stage_at,
   }
 end
 
 ---Saves into the folder of the run.
 function Solver:save()
-  local state = self:state()
+  local began, state = C.cq_clock(), self:state()
   self.run:save(self.noted, state.params, state)
   if self.best then T.save(self.run:path "best.bin", boxed(self.best.params)) end
+  self.saving = C.cq_clock() - began
 end
 
 -- ---- solving --------------------------------------------------------------------------------------------------------
@@ -202,7 +211,8 @@ end
 local function fail_evaluation(self, problem)
   local saved = self.run and pcall(self.save, self)
   if saved and self.best then
-    message.note("kept in %s: the parameters after iteration %d, and the best, of iteration %d, in best.bin", self.run.folder, self.noted,
+    message.note("kept in %s: the parameters after iteration %d, and the best, of iteration %d, in best.bin",
+      self.run.folder, self.noted,
       self.best.iteration)
   end
   if type(problem) == "string" then

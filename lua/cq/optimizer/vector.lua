@@ -16,7 +16,8 @@ local DOUBLE = ffi.sizeof "double"
 ---@param params any
 ---@return cq.ParameterVector
 function vector.of(params)
-  local self = setmetatable({ leaves = T.leaves.trainable(params, "optimizer:solve"), count = 0, params = params }, Vector)
+  local self = setmetatable({ leaves = T.leaves.trainable(params, "optimizer:solve"), count = 0, params = params },
+    Vector)
   for _, leaf in ipairs(self.leaves) do self.count = self.count + leaf.tensor.count end
   self.lower, self.upper = ffi.new("double[?]", self.count), ffi.new("double[?]", self.count)
   local at = 0

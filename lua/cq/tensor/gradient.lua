@@ -20,9 +20,12 @@ end
 local function check_number(what, value)
   local number = value
   if type(value) ~= "number" then
-    if not class.is_tensor(value) then fail("%s must be a tensor of one element, got %s", what, schema.describe(value)) end
+    if not class.is_tensor(value) then
+      fail("%s must be a tensor of one element, got %s", what, schema.describe(value))
+    end
     if value.count ~= 1 then
-      fail("%s must be a tensor of one element, got shape %s; use :sum() or :mean()", what, class.shape_text(value.dims))
+      fail("%s must be a tensor of one element, got shape %s; use :sum() or :mean()", what,
+        class.shape_text(value.dims))
     end
     number = value:item()
   end
@@ -39,8 +42,8 @@ local function check_loss(loss, list)
 end
 
 local function fail_unreached(leaf, what)
-  fail("parameter %s does not reach %s: nothing computed from it is part of the result; use it, or leave it out of the parameters",
-    leaf.path, what)
+  fail("parameter %s does not reach %s: nothing computed from it is part of the result; use it, or leave it out of "
+    .. "the parameters", leaf.path, what)
 end
 
 -- Is the gradient of a parameter zero in all elements? One that is not finite is refused; of: which number's it is.
@@ -48,7 +51,9 @@ local function is_zero(leaf, of)
   local t, zero = leaf.tensor, true
   for i = 0, t.count - 1 do
     local g = t.adjoint[i]
-    if g - g ~= 0 then fail("the gradient of %s%s is %g at element %d, which is no finite number", of, leaf.path, g, i + 1) end
+    if g - g ~= 0 then
+      fail("the gradient of %s%s is %g at element %d, which is no finite number", of, leaf.path, g, i + 1)
+    end
     zero = zero and g == 0
   end
   return zero
@@ -73,12 +78,13 @@ local function evaluate(f, list, p, ...)
   return value, leaves.map(p, function(t) return grads[t] end), unpack(results, 2, results.n)
 end
 
--- ---- several numbers ------------------------------------------------------------------------------------------------------
+-- ---- several numbers -----------------------------------------------------------------------------------------------
 
 -- what f gave, as { name = number }, and its names in a fixed order
 local function check_numbers(given, what)
   if type(given) ~= "table" or getmetatable(given) then
-    fail("%s: f must give a table of named numbers, such as { objective = ..., height = ... }, got %s", what, schema.describe(given))
+    fail("%s: f must give a table of named numbers, such as { objective = ..., height = ... }, got %s", what,
+      schema.describe(given))
   end
   local values, names = {}, leaves.sorted_keys(given)
   for _, name in ipairs(names) do values[name] = check_number(schema.describe(name), given[name]) end
@@ -86,7 +92,8 @@ local function check_numbers(given, what)
   return values, names
 end
 
--- One backward pass: the gradients of the sum of weight times number. Notes which parameters it has reached, and which moved.
+-- One backward pass: the gradients of the sum of weight times number. Notes which parameters it has reached, and which
+-- moved.
 local function pass(run, p, weights, keep)
   local outputs, seeds, of = {}, {}, ""
   for _, leaf in ipairs(run.list) do leaf.tensor.adjoint = false end
@@ -168,12 +175,13 @@ function gradient.value_and_grad(f)
 end
 
 ---@internal
----A function as that of values_and_grads, with gradients of sums of its numbers: plan(values, names) gives a list of weights by
----name, for each of which one backward pass is made. A name without a weight is left out of it. `whole` in the list: every
----parameter must be reached by one of them.
+---A function as that of values_and_grads, with gradients of sums of its numbers: plan(values, names) gives a list of
+---weights by name, for each of which one backward pass is made. A name without a weight is left out of it. `whole` in
+---the list: every parameter must be reached by one of them.
 ---@param what string         for errors
 ---@param f fun(p: any, ...): table<string, cq.Tensor>, ...
----@param plan fun(values: table<string, number>, names: string[]): { [integer]: table<string, number>, whole: boolean? }
+---@param plan fun(values: table<string, number>, names: string[]): { [integer]: table<string, number>, whole: boolean?
+---  }
 ---@return fun(p: any, ...): table<string, number>, any[], ...
 function gradient.passes(what, f, plan)
   return function(p, ...)
@@ -189,13 +197,14 @@ local function each(_, names)
   return out
 end
 
----A function that gives several numbers and the gradient of each: f runs once, and the way back is made once for each number.
----Rollouts are not run again for it.
+---A function that gives several numbers and the gradient of each: f runs once, and the way back is made once for each
+---number. Rollouts are not run again for it.
 ---
----f returns a table of named numbers, tensors of one element each, and whatever else, which is passed on. A parameter that does not
----reach one of them has a zero gradient there. Numbers and gradients are the same bits as those of value_and_grad of each alone.
----Errors: a number that is not finite; a parameter that reaches none of them; a gradient that is no finite number. A gradient that is
----exactly zero everywhere in all of them calls tensor.warn once for each parameter's name.
+---f returns a table of named numbers, tensors of one element each, and whatever else, which is passed on. A parameter
+---that does not reach one of them has a zero gradient there. Numbers and gradients are the same bits as those of
+---value_and_grad of each alone. Errors: a number that is not finite; a parameter that reaches none of them; a gradient
+---that is no finite number. A gradient that is exactly zero everywhere in all of them calls tensor.warn once for each
+---parameter's name.
 ---@param f fun(p: any, ...): table<string, cq.Tensor|number>, ...   of the parameters, as in value_and_grad
 ---@return fun(p: any, ...): table<string, number>, table<string, any>, ...   values and gradients by name
 function gradient.values_and_grads(f)
