@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local cq = require "cq"
 local T = require "cq.tensor"
+local message = require "cq.base.message"
 local option = require "cq.option"
 local derivative = require "tests.derivative"
 local differences = require "tests.differences"
@@ -249,6 +250,20 @@ describe("a design made binary", function()
     assert.is_true(math.abs(whole) > 1e-4)
     -- particles of nearly no mass go with the others and hold nothing
     assert.near(whole, binary, 1e-3 * math.abs(whole))
+  end)
+
+  it("knows which signals nobody follows", function()
+    local design = design_of()
+    local p = variables(design)
+    p.layout:fill(0)
+    for q = 1, 100 do p.layout:set(1, 2, q) end
+    local note, told = message.note, nil
+    message.note = function(format, ...) told = format:format(...) end
+    local fine, solid = pcall(design.binarise, design, p)
+    message.note = note
+    assert.is_true(fine)
+    assert.same({ 1, 3 }, solid.unused)
+    assert.equal("design:binarise: no particle follows signal 1, 3", told)
   end)
 
   it("is refused when it is empty", function()

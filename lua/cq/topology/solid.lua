@@ -2,6 +2,7 @@
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
+local message = require "cq.base.message"
 local controllers = require "cq.controller"
 local surface = require "cq.topology.surface"
 
@@ -187,6 +188,7 @@ local function binarise(design, params, def)
       is.fail("design:binarise: no particle has a density above the threshold %s, the most is %s: the body is empty", text.number(def.threshold),
         text.number(map.density:max():item()))
     end
+    if #unused > 0 then message.note("design:binarise: no particle follows signal %s", table.concat(unused, ", ")) end
     local pulses = design.pulses:binary(params.sign, params.size)
     local robot = design.robot:subset(particles)
     name_parts(robot, actuator, signals)
