@@ -28,6 +28,27 @@ local function schedule(scene, stages)
   return out
 end
 
+-- Of the last iterations the one whose binary body goes best, kept in the run's folder beside the best of the soft ones: binary losses
+-- jump from one iteration to the next, and are cheap to look at.
+local function binary_watch(run, design)
+  local best
+  return function()
+    local path = run.run:path "binary.bin"
+    if not best and run.run.saved then
+      local fine, kept = pcall(cq.load, path)
+      best = fine and kept or nil
+    end
+    local solid = design:binarise(run.params)
+    local loss = run:evaluate(solid)
+    solid.world:close()
+    if not best or loss < best.loss then
+      best = { loss = loss, params = run.params }
+      cq.save(path, best)
+      best = cq.load(path)
+    end
+  end, function() return best and best.params or run.best.params end
+end
+
 ---Optimises a scene, makes the design binary, and draws and saves both.
 ---@param name "walker"|"climber"|"balancer"|"walker3d"|"rotator"    of scenes.topology, and of the files
 ---@return cq.Experiment run, cq.Topology.Solid solid
@@ -44,16 +65,19 @@ function method.run(name)
     world = scene.world, duration = scene.duration, design = design, objective = scene.objective, constraints = bounds(design),
     by_iteration = schedule(scene, stages),
     optimizer = cq.Optimizer.augmented_lagrangian {
-      inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation", penalty = ours and 20 or 1e-3, restart = not ours,
+      inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation", penalty = ours and cq.option("penalty", 20) or 1e-3, restart = not ours,
     },
   }
+  local look, found = binary_watch(run, design)
   run:optimize {
     iterations = cq.option("iterations", ours and whole + 40 or 2000),
     after = function(i)
       if ours and i == stages.free + stages.tighten then design:loosen(run.params) end
+      if ours and i > stages.free + stages.tighten and i % 5 == 0 then look() end
     end,
   }
-  local solid = run.design:binarise(run.best.params)
+  local params = found()
+  local solid = run.design:binarise(params)
   local binary = run:evaluate(solid)
   print(("optimised %.4f, binarised %.4f: %s"):format(run.best.loss, binary, tostring(solid)))
   if ours then
@@ -61,7 +85,7 @@ function method.run(name)
     print(("pulses trained anew: %.4f"):format(loss))
     solid = trained
   end
-  run.design:save(run.best.params, run.run:path(name .. ".csv"))
+  run.design:save(params, run.run:path(name .. ".csv"))
   solid:save_stl(run.run:path(name .. ".stl"))
   run:render(name .. ".mp4", { which = solid })
   return run, solid

@@ -2,7 +2,7 @@
 local ffi = require "ffi"
 local cq = require "cq"
 local T = require "cq.tensor"
-local message = require "cq.base.message"
+local messages = require "cq.base.message"
 local option = require "cq.option"
 local derivative = require "tests.derivative"
 local differences = require "tests.differences"
@@ -257,10 +257,10 @@ describe("a design made binary", function()
     local p = variables(design)
     p.layout:fill(0)
     for q = 1, 100 do p.layout:set(1, 2, q) end
-    local note, told = message.note, nil
-    message.note = function(format, ...) told = format:format(...) end
+    local note, told = messages.note, nil
+    messages.note = function(format, ...) told = format:format(...) end
     local fine, solid = pcall(design.binarise, design, p)
-    message.note = note
+    messages.note = note
     assert.is_true(fine)
     assert.same({ 1, 3 }, solid.unused)
     assert.equal("design:binarise: no particle follows signal 1, 3", told)

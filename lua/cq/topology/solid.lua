@@ -188,7 +188,7 @@ local function binarise(design, params, def)
       is.fail("design:binarise: no particle has a density above the threshold %s, the most is %s: the body is empty", text.number(def.threshold),
         text.number(map.density:max():item()))
     end
-    if #unused > 0 then message.note("design:binarise: no particle follows signal %s", table.concat(unused, ", ")) end
+    if #unused > 0 then message.note_once("design:binarise: no particle follows signal %s", table.concat(unused, ", ")) end
     local pulses = design.pulses:binary(params.sign, params.size)
     local robot = design.robot:subset(particles)
     name_parts(robot, actuator, signals)
