@@ -245,6 +245,12 @@ describe("cq.values_and_grads", function()
 end)
 
 describe("a tape that is kept", function()
+  it("is kept by true, and nothing else", function()
+    assert.equal("tape:backward: keep must be true or false, got 2", sentence(function()
+      cq.tape.new():backward({}, nil, 2)
+    end))
+  end)
+
   it("is gone over again, and is empty after the last time", function()
     local x, tape = T.param { 1, 2 }, cq.tape.new()
     local a, b = cq.tape.with(tape, function() return x:square():sum(), x:prod() end)

@@ -146,6 +146,33 @@ describe("solving", function()
     os.remove(path)
   end)
 
+  it("goes on with another constraint beside those before", function()
+    local problem = problems.rosen_suzuki
+    local fewer = { start = problem.start, f = problem.f, constraints = { problem.constraints[1], problem.constraints[2] } }
+    local part = problems.solve(fewer, lagrangian { rate = 0.05 }, { iterations = 100 })
+    assert.is_true(part.values.third > 5)
+    local all = problems.solve(problem, lagrangian { rate = 0.05 }, { state = { evaluations = part.evaluations,
+      params = part.state.params, optimizer = part.state.optimizer, stage = 1 } })
+    assert.equal("converged", all.status)
+    near(-44, all.objective, 0.02)
+  end)
+
+  it("makes one evaluation in a script that is only checked, and leaves nothing behind", function()
+    local folder = process.folder()
+    local script = process.write(folder .. "/script.lua", ([[
+      local cq, n = require "cq", 0
+      cq.Optimizer.adam { rate = 1 }:solve(cq.param(1), function(x)
+        n = n + 1
+        return x * x
+      end, { iterations = 50, folder = %q })
+      print(n)]]):format(folder .. "/run"))
+    local result = process.cqlua { "check", script, "--quiet" }
+    assert.equal(0, result.code, result.err)
+    assert.is_truthy(result.out:find "^1\n", result.out)
+    assert.is_nil(process.read(folder .. "/run/history.csv"))
+    process.remove(folder)
+  end)
+
   it("is stopped by Ctrl-C before the next evaluation, and goes on", function()
     local problem = problems.rosenbrock_in_disc
     local whole = problems.solve(problem, lagrangian(), { iterations = 60 })
