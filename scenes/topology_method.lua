@@ -51,7 +51,7 @@ end
 
 ---Optimises a scene, makes the design binary, and draws and saves both.
 ---@param name "walker"|"climber"|"balancer"|"walker3d"|"rotator"    of scenes.topology, and of the files
----@return cq.Experiment run, cq.Topology.Solid solid
+---@return cq.Experiment run, cq.Topology.Solid? solid
 function method.run(name)
   local ours = cq.option("method", "ours") == "ours"
   local scene = require "scenes.topology" {
@@ -76,6 +76,7 @@ function method.run(name)
       if ours and i > stages.free + stages.tighten and i % 5 == 0 then look() end
     end,
   }
+  if not run.run then return run end              -- cqlua check: nothing was optimised
   local params = found()
   local solid = run.design:binarise(params)
   local binary = run:evaluate(solid)

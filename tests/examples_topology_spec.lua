@@ -20,6 +20,12 @@ describe("examples/topology_walker.lua", function()
     assert.is_truthy(process.read(folder .. "/walker_whole.stl"))
   end)
 
+  it("can be checked before it is run", function()
+    local result = process.cqlua { "check", "examples/topology_walker.lua", "--coarse", "5" }
+    assert(result.code == 0, result.err)
+    assert.is_truthy((result.out .. result.err):find("design.density: 64 numbers, gradient", 1, true))
+  end)
+
   it("goes the way of the paper when it is asked to", function()
     local history = run("topology_walker", { "--coarse", "5", "--iterations", "3", "--method", "paper", "--render", "no" }, folder)
     assert.equal(1e-3, history[1]["material.penalty"])
