@@ -76,6 +76,7 @@ end
 ---@field signals? integer      4 unless given
 ---@field duration? number      [time]
 ---@field power? number         of stiffness and density over the design's density; 1, as the paper has it, unless given
+---@field void? number          what void particles have of the solid; 1e-5, as the paper has it, unless given
 
 ---@param options scenes.topology.def
 ---@return { world: cq.World, robot: cq.Robot, design: cq.Topology, objective: any, by_iteration: table, duration: number }
@@ -98,7 +99,7 @@ return function(options)
   }
   local design = cq.Topology {
     world = world, duration = duration, filter = { radius = s.radius * dx, power = s.power },
-    material = { sharpness = s.sharpness, power = options.power or 1 },
+    material = { sharpness = s.sharpness, power = options.power or 1, void = options.void or 1e-5 },
     layout = { sharpness = s.sharpness }, pulses = { every = 2e-3 * coarse, width = 0.01, height = 0.2 * coarse, deviation = 0.1 },
     solid = options.name == "balancer" and "tip" or nil,
   }

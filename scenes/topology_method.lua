@@ -57,6 +57,7 @@ function method.run(name)
   local scene = require "scenes.topology" {
     name = name, coarse = cq.option("coarse", 1), signals = cq.option("signals", 4), duration = cq.option("duration", 0) > 0
       and cq.option("duration", 0) or nil, power = cq.option("power", ours and 2 or 1),
+    void = cq.option("void", ours and 1e-8 or 1e-5),
   }
   local design = scene.design
   local stages = ours and { free = cq.option("free", 100), tighten = cq.option("tighten", 200), sharpen = cq.option("sharpen", 120) }
