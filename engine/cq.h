@@ -473,6 +473,23 @@ typedef struct cq_splat {               // points x {batch, count, dim}, amounts
   double spacing;                       // of pixels [length]
 } cq_splat;
 
+typedef struct cq_sparse {              // a matrix {rows, columns} in rows: the entries of row r are start[r] to start[r + 1] - 1
+  int64_t rows, columns;
+  const int64_t *start, *column;        // {rows + 1}; and of each entry, from 0
+} cq_sparse;
+
+typedef struct cq_neighbours {          // of places {places, dim} among points {count, dim}: those nearer than the radius
+  int64_t count, places;
+  int32_t dim;
+  double radius;
+} cq_neighbours;
+
+typedef struct cq_neighbour_list {
+  int64_t room;                         // entries that column and distance have
+  int64_t *start, *column;              // {places + 1}; column NULL: only counted
+  double *distance;
+} cq_neighbour_list;
+
 typedef struct cq_random {              // Philox 4x32-10: a block of the stream is a function of seed and position
   uint64_t seed, position;
 } cq_random;
@@ -513,6 +530,12 @@ cq_status cq_tensor_convolve_adj(const cq_convolution *conv, const double *x, co
 void cq_tensor_splat(const cq_splat *splat, const double *x, const double *amounts, double *out);
 void cq_tensor_splat_adj(const cq_splat *splat, const double *x, const double *amounts, double *grad_x, double *grad_amounts,
                          const double *grad_out);
+// y {batch, rows} = A x {batch, columns} for each of a batch, with the values of the entries of A.
+void cq_tensor_sparse(const cq_sparse *a, int64_t batch, const double *value, const double *x, double *y);
+void cq_tensor_sparse_adj(const cq_sparse *a, int64_t batch, const double *const value_x[2], double *grad_value, double *grad_x,
+                          const double *grad_y);
+// The matrix of neighbours in rows, a row for each place: called once to count the entries, start[places] in all, and again to fill them.
+cq_status cq_tensor_neighbours(const cq_neighbours *neighbours, const double *points, const double *places, cq_neighbour_list *out);
 void cq_random_uniform(cq_random *random, int64_t count, double min, double max, double *x);    // in [min, max)
 void cq_random_normal(cq_random *random, int64_t count, double mean, double deviation, double *x);
 void cq_random_integers(cq_random *random, int64_t count, int64_t min, int64_t max, double *x);  // both ends included

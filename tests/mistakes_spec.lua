@@ -229,7 +229,7 @@ describe("sizes beyond what is there", function()
   it("are refused before they take all memory", function()
     says(sentence(function() cq.Shape.box({ size = { 1, 1 }, count = { 1e5, 1e5 } }):sample() end), "would be filled with 1e+10 particles")
     local world = scene.world(scene.robot())
-    says(sentence(function() world:rollout { steps = 1e15 } end), "steps must be a whole number at least 1 and at most 2147483647")
+    says(sentence(function() world:rollout { steps = 1e15 } end), "steps must be a whole number at least 0 and at most 2147483647")
     says(sentence(function() scene.world(scene.robot(), { threads = 1000 }) end), "threads must be a whole number at least 0 and at most 256")
   end)
 

@@ -22,6 +22,7 @@ local host = require "cq.host"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local controllers = require "cq.controller"
+local by_iteration = require "cq.experiment.by_iteration"
 local constrained = require "cq.experiment.constrained"
 local observers = require "cq.observer"
 local goals = require "cq.experiment.goal"
@@ -57,10 +58,12 @@ local spec = is.define("cq.Experiment", {
   steps = is.integer { min = 1, max = 2 ^ 31 - 1, optional = true },
   observer = is.any { optional = true },
   controller = is.any { optional = true },
+  design = is.instance { "cq.Topology", optional = true },
   objective = is.any_of { is.table(), is.callable() },
   optimizer = is.instance { "cq.Optimizer", optional = true },
   constraints = is.list(is.table(), { default = {} }),
   trainable = is.table { default = {} },
+  by_iteration = is.table { default = {} },
   memory = is.any { optional = true },
   contact = is.boolean { default = false },
   weight = is.one_of { "mass", "particle", "volume", optional = true },
@@ -93,25 +96,37 @@ end
 ---@field steps? integer             control steps; or duration
 ---@field observer? any              of cq.Observer, a function of the state, or a table with observe
 ---@field controller? any            of cq.Controller, a function, or a table with act; its parameters are always trained
----@field objective cq.Experiment.objective.def|fun(state: cq.State): cq.Tensor   the less the better; a function is final alone
+---@field design? cq.Topology         that gives robot and controller, in the place of a controller; its variables are trained
+---@field objective cq.Experiment.objective.def|fun(state: cq.State, start: cq.State): cq.Tensor   the less the better; a function is final alone
 ---@field constraints? cq.Experiment.constraint.def[]   what must be kept, for an optimizer that takes them
 ---@field optimizer? cq.Optimizer    for run:optimize
 ---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name, or of anything else
 ---  with apply; cq.param; and "controller" or "observer" for the rate of their weights
+---@field by_iteration? table<string, fun(iteration: integer): any>   what changes while it is optimised, by name: gravity, damping,
+---  friction and wall_velocity, as rollouts take them; limits, a table by the names of constraints; design, a variant from design:with.
+---  The best is that of the last ones
 ---@field memory? string|number      for what the backward pass needs, as "2 GiB"
 ---@field contact? boolean           read what walls and pins give, for state:contact in observer and objective
 ---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it: by particle where density, volume or a value
 ---  with apply is trained, since a mean over mass moves when mass does; else by mass
 
 ---@class cq.Experiment.objective.def
----@field final? fun(state: cq.State): cq.Tensor|number                    one number, of the last state
+---@field final? fun(state: cq.State, start: cq.State): cq.Tensor|number   one number, of the last state, and of that at the start
 ---@field goal? cq.Experiment.goal.def      a place to be at in the end: |center(of) - at|^2, and more for coming to rest
 ---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number    one number after each control step
 ---@field effort? fun(u: cq.Tensor): cq.Tensor|number    one number, of all signals {steps, signals}; quicker than running, which stops the
 ---  engine after every control step
 ---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of the running costs {steps}
 
----An experiment. Trained are the parameters of the controller and of an observer of the user's, always, and what trainable names:
+-- a design brings the robot and the controller
+local function take_design(self, def)
+  if def.controller then is.fail("cq.Experiment: give either design, which brings its controller, or controller") end
+  if def.design.world ~= self.world then is.fail("cq.Experiment: the design was made for another world") end
+  self.design, self.robot, self.params.design = def.design, def.design.robot, def.design.params
+end
+
+---An experiment. Trained are the parameters of the controller and of an observer of the user's, or a design's variables, always, and what trainable
+---names:
 ---values of robot:with, gravity, damping, friction and wall_velocity of the world, and any value with a function that applies it to the
 ---robot. Each may have a rate of its own; the optimizer's is that of the others.
 ---Errors: both or neither of duration and steps; a duration that is no multiple of the world's dt; an objective without any part; a goal
@@ -120,13 +135,16 @@ end
 ---@return cq.Experiment
 local function new(_, fields)
   local def = spec(fields)
-  local self = setmetatable({ world = def.world, optimizer = def.optimizer, memory = def.memory, contact = def.contact }, Experiment)
+  local self = setmetatable({ world = def.world, optimizer = def.optimizer, memory = def.memory, contact = def.contact,
+    by_iteration = def.by_iteration, given = {} }, Experiment)
   self.observer = def.observer and observers.of(def.observer, "cq.Experiment")
   self.steps, self.objective = steps_of(def), objective_of(def.objective, def.world)
   self.robot = def.robot or def.world.robot
   self.constraints = constrained.list(def.constraints)
   self.params, self.apply = trainables.make(self.world, self.robot, def.trainable)
   self.weight = def.weight or (trainables.moves_mass(self.params) and "particle" or "mass")
+  if def.design then take_design(self, def) end
+  by_iteration.check(def.by_iteration, self)
   if def.controller then
     self.controller = controllers.of(def.controller, "cq.Experiment")
     self.params.controller = self.controller:prepare(self.world, self.observer, self:body(self.params))
@@ -143,7 +161,8 @@ end
 ---@param params table
 ---@return cq.Robot
 function Experiment:body(params)
-  return trainables.apply(params.robot and self.robot:with(params.robot) or self.robot, self.apply, params.named)
+  local robot = self.design and self.design:map(params.design).robot or self.robot
+  return trainables.apply(params.robot and robot:with(params.robot) or robot, self.apply, params.named)
 end
 
 ---The rollout with these parameters.
@@ -152,16 +171,33 @@ end
 ---@param steps? integer     control steps, those of the experiment unless given
 ---@return cq.Rollout
 function Experiment:rollout(params, watch, steps)
+  by_iteration.ready(self)
   local controller, observer = self.controller, self.observer
-  if controller and params.controller then controller = controller:with(params.controller) end
+  if self.design then controller = self.design:map(params.design).controller end
+  if self.controller and params.controller then controller = controller:with(params.controller) end
   if observer and params.observer then observer = observer:with(params.observer) end
   local fields = {
     robot = self:body(params), steps = steps or self.steps, observer = observer, controller = controller, weight = self.weight,
     running = self.objective.running, effort = self.objective.effort, memory = self.memory, watch = watch, contact = self.contact,
     record = constrained.recorder(self.constraints),
   }
+  by_iteration.fill(self, fields)
   for name, value in pairs(params.world or {}) do fields[name] = value end
   return self.world:rollout(fields)
+end
+
+---The rollout of a design that was made binary, with the objective of the experiment.
+---@param solid cq.Topology.Solid
+---@param watch? fun(state: cq.State, u: cq.Tensor?)
+---@return cq.Rollout
+function Experiment:rollout_solid(solid, watch)
+  by_iteration.ready(self)
+  local fields = {
+    robot = solid.robot, steps = self.steps, controller = solid.controller, running = self.objective.running, effort = self.objective.effort,
+    memory = self.memory, watch = watch, contact = self.contact,
+  }
+  by_iteration.fill(self, fields)
+  return solid.world:rollout(fields)
 end
 
 local reductions = {
@@ -177,12 +213,19 @@ local function one_number(value, name)
   return T.as_tensor(value):reshape {}
 end
 
+-- the state that the rollout began with, where the function takes a second argument
+local function start_of(final, roll)
+  local info = type(final) == "function" and debug.getinfo(final, "u")
+  if info and info.nparams < 2 and not info.isvararg then return nil end
+  return roll:start()
+end
+
 ---The objective of a rollout.
 ---@param roll cq.Rollout
 ---@return cq.Tensor    one number
 function Experiment:loss(roll)
   local objective, loss = self.objective, nil
-  if objective.final then loss = one_number(objective.final(roll.state), "final") end
+  if objective.final then loss = one_number(objective.final(roll.state, start_of(objective.final, roll)), "final") end
   if objective.goal then
     local miss = goals.miss(objective.goal, roll.state)
     loss = loss and loss + miss or miss
@@ -202,7 +245,9 @@ end
 -- the objective and all constraints of one evaluation, by name
 local function numbers(self, params, steps)
   local roll = self:rollout(params, nil, steps)
-  return constrained.numbers(self, params, roll, reductions), roll
+  local found = constrained.numbers(self, params, roll, reductions)
+  if self.design then found.task = found.objective:detach() end
+  return found, roll
 end
 
 local function load_params(params, from)
@@ -285,6 +330,7 @@ end
 -- one iteration; made counts the updates that the parameters hold, also when something after the update fails
 local function iterate(self, run, roll_of, i, after)
   local began = C.cq_clock()
+  if by_iteration.set(self, i) then self.best = nil end
   local loss, grads, roll = roll_of(self.params)
   roll:release()
   note_best(self, i, loss)
@@ -351,6 +397,7 @@ function Experiment:optimize(fields)
     notes = { world = tostring(self.world), control_steps = self.steps },
   }
   self.run, self.made = run, run.done
+  if run.done > 0 then by_iteration.set(self, run.done) end
   tell_plan(self)
   if run.done > 0 and run.done >= def.iterations then
     message.note("the run in %s has made its %s; more are made with --iterations", run.folder, text.count(run.done, "iteration"))
@@ -370,19 +417,21 @@ end
 
 -- ---- looking --------------------------------------------------------------------------------------------------------
 
-local which_kind = is.one_of { "best", "last", default = "best" }
+local which_kind = is.any_of { is.one_of { "best", "last" }, is.instance "cq.Topology.Solid", default = "best" }
+
+local function is_solid(which) return text.is_instance(which, "cq.Topology.Solid") end
 
 local function params_of(self, which)
   if which == "best" and self.best then return self.best.params end
   return self.params
 end
 
----The objective without gradients, with the best parameters so far or the last ones.
----@param which? "best"|"last"
+---The objective without gradients, with the best parameters so far or the last ones, or of a design that was made binary.
+---@param which? "best"|"last"|cq.Topology.Solid
 ---@return number loss, cq.Rollout roll
 function Experiment:evaluate(which)
   which = is.argument("run:evaluate", "which", which_kind, which)
-  local roll = self:rollout(params_of(self, which))
+  local roll = is_solid(which) and self:rollout_solid(which) or self:rollout(params_of(self, which))
   return self:loss(roll):item(), roll
 end
 
@@ -423,7 +472,7 @@ end
 ---  whether the robots have gone far enough to be seen beside each other
 ---@field keep_frames? boolean   keep the frames beside the film
 ---@field label? string|fun(state: cq.State): string   a line at the top left, above the time
----@field which? "best"|"last"   parameters: of the least loss so far, or the present ones
+---@field which? "best"|"last"|cq.Topology.Solid   parameters: of the least loss so far, or the present ones; or a design made binary
 
 ---Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state or several moments (.png). Robots are drawn
 ---by their surface: the cells of their lattice, or the mesh that they came from; what flows, particle by particle. Walls stand where
@@ -441,8 +490,9 @@ function Experiment:render(path, options)
     message.note("interrupted: %s was not drawn; the best parameters are saved", path)
     return nil
   end
-  local params = params_of(self, def.which)
-  return replay.film(self.world, place(self, path), def, function(watch) return self:rollout(params, watch) end)
+  local function simulate(watch) return self:rollout(params_of(self, def.which), watch) end
+  if is_solid(def.which) then simulate = function(watch) return self:rollout_solid(def.which, watch) end end
+  return replay.film(is_solid(def.which) and def.which.world or self.world, place(self, path), def, simulate)
 end
 
 ---Everything that can be known before running: a few control steps forward and backward with every function of the user's,

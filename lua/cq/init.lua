@@ -1,8 +1,9 @@
 -- cq: the library as scripts see it. Nouns are loaded when they are first named, so that an empty script starts at once.
 --
 --   experiments   World, Robot, Creature, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer,
---                 Experiment, Picture, Plot, Run, Study, Space, Pruner
---   tensors       tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random, ...
+--                 Experiment, Topology, Picture, Plot, Run, Study, Space, Pruner
+--   tensors       tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random,
+--                 sparse, ...
 --   gradients     value_and_grad, values_and_grads, grad, check_gradient
 --   the script    option(name, default), log { ... }, save(path, table), load(path)
 
@@ -20,11 +21,13 @@
 ---@field Experiment fun(fields: cq.Experiment.def): cq.Experiment
 ---@field Picture cq.PictureModule
 ---@field Plot fun(fields: cq.Plot.def): cq.Canvas
+---@field Topology cq.TopologyModule
 ---@field Run cq.Run
 ---@field Study fun(fields: cq.Study.def): cq.Study
 ---@field Space cq.SpaceModule
 ---@field Pruner cq.PrunerModule
 ---@field random cq.RandomModule
+---@field sparse cq.SparseModule
 ---@field option cq.OptionModule
 ---@field log fun(fields: table<string, any>)
 local cq = {}
@@ -35,6 +38,7 @@ local nouns = {
   Actuator = "cq.actuator", Observer = "cq.observer", Controller = "cq.controller", Optimizer = "cq.optimizer",
   Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run",
   Study = "cq.study", Space = "cq.study.space", Pruner = "cq.study.pruner", random = "cq.random", option = "cq.option",
+  sparse = "cq.sparse", Topology = "cq.topology",
 }
 
 -- functions of the tensor library that are named often

@@ -337,6 +337,13 @@ function Robot:at(offset)
   return out
 end
 
+---The robot of some of its particles, where they are: their groups, materials, actuators and what with has set go with them; groups
+---without a particle are gone, pins and signals that have none hold and do nothing.
+---Errors: a robot with cables or with surfaces under pressure; a force actuator without a particle.
+---@param which string|string[]|integer[]|cq.Group   a group, a list of groups, or particle numbers; each particle once, in the robot's order
+---@return cq.Robot
+function Robot:subset(which) return require("cq.robot.subset").make(copy(self), self, which) end
+
 ---@class robot.with.def
 ---@field position? table|cq.Tensor            {n, dim}
 ---@field velocity? table|cq.Tensor            {n, dim}
@@ -403,6 +410,12 @@ function Robot:stretched(fields)
   for name, value in pairs(made) do out.values[name] = value end
   return out
 end
+
+---Names particles of a copy of a robot that nobody else has yet.
+---@internal
+---@param name string
+---@param list integer[]
+function Robot:add_group(name, list) add_group(self, name, list) end
 
 ---The robot as a world holds it: nothing that the user holds changes its place there.
 ---@internal

@@ -123,6 +123,13 @@ function Rollout:release()
   self.handle, self.entry = nil, nil
 end
 
+---The state that it started from, with gradients as the final one; it can be read at any time. In a batch, of every scene.
+---@return cq.State
+function Rollout:start()
+  if not self.started then self.started = rollout.run(self.world, self.beginning) end
+  return self.started.state
+end
+
 -- ---- forward --------------------------------------------------------------------------------------------------------
 
 -- a result of running or record, put into the tensor of all steps
@@ -247,7 +254,7 @@ end
 
 local kinds = {
   robot = is.any_of { is.instance "cq.Robot", is.list(is.instance "cq.Robot", { min = 1 }), optional = true },
-  steps = is.integer { min = 1, max = 2 ^ 31 - 1 },
+  steps = is.integer { min = 0, max = 2 ^ 31 - 1 },
   batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, default = 1 },
   controller = is.any { optional = true },
   observer = is.any { optional = true },
@@ -275,9 +282,10 @@ local function new(world, def, on)
   self.stops = self.sees or def.running ~= nil or def.record ~= nil or def.watch ~= nil
   self.wall_motion = wall_motion.collect(world, def)
   self.set = fields.collect(world, def)
+  self.beginning = { robot = def.robot, batch = def.batch, gravity = def.gravity, steps = 0 }
   if def.contact then contact.check(world) end
   self.entry = world:pool_at(self.set.position):acquire(self, {
-    batch = def.batch, steps = def.steps, differentiable = on ~= nil, contact = def.contact,
+    batch = def.batch, steps = math.max(def.steps, 1), differentiable = on ~= nil, contact = def.contact,
     memory = memory.budget(def.memory, "world:rollout: memory", world),
   })
   self.handle = self.entry.handle
@@ -288,7 +296,7 @@ local function new(world, def, on)
 end
 
 ---@class world.rollout.def
----@field steps integer               control steps
+---@field steps integer               control steps; with none the final state is the start
 ---@field robot? cq.Robot|cq.Robot[]  variants of the world's robots, from robot:with
 ---@field batch? integer              independent scenes
 ---@field controller? any             of cq.Controller, or the user's own

@@ -160,7 +160,7 @@ local function new(_, fields)
     is.fail("cq.World: gravity has %s, the world is %dD by its cells", text.count(#def.gravity, "component"), self.dim)
   end
   if not def[1] then is.fail("cq.World: has no robot; put one or several into the table, without a name") end
-  self.robots = {}
+  self.robots, self.def = {}, def
   for k, robot in ipairs(def) do self.robots[k] = robot:placed() end
   self.robot = self.robots[1]
   self.walls = text.is_instance(def.walls, "cq.Boundary") and { def.walls } or def.walls
@@ -240,6 +240,19 @@ end
 
 -- ---- what users call ------------------------------------------------------------------------------------------------
 
+---The same grid, walls and steps with other robots. What walls and steps are is not looked at anew: substeps stay as many.
+---@param robots cq.Robot|cq.Robot[]
+---@return cq.World
+function World:with_robots(robots)
+  local fields = {}
+  for name, value in pairs(self.def) do
+    if type(name) == "string" then fields[name] = value end
+  end
+  fields.substeps = self.substeps
+  for k, robot in ipairs(text.is_instance(robots, "cq.Robot") and { robots } or robots) do fields[k] = robot end
+  return World.new(nil, fields)
+end
+
 local function require_open(self, what)
   if getmetatable(self) ~= World then is.fail("%s: a method is called with a colon: %s { ... }", what, what) end
   if not self.handle then is.fail("%s: this world is closed", what) end
@@ -310,5 +323,7 @@ function World:__tostring()
     table.concat(self.cells, " x "), text.count(self.particle_count, "particle"), text.count(self.actuator_count, "signal"),
     text.number(self.control_dt), self.substeps, self.courant, self.precision)
 end
+
+World.new = new
 
 return setmetatable({ class = World }, { __call = new })

@@ -9,6 +9,7 @@
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
+local by_iteration = require "cq.experiment.by_iteration"
 local constraint = require "cq.optimizer.constraint"
 local message = require "cq.base.message"
 local solve = require "cq.optimizer.solve"
@@ -24,8 +25,8 @@ local constrained = {}
 ---@field final? fun(state: cq.State): cq.Tensor|number                    one number, of the last state; or running, or
 ---  of
 ---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number    one number after each control step
----@field of? fun(params: table, roll: cq.Rollout): cq.Tensor|number       one number, of the parameters and the whole
----  rollout
+---@field of? fun(params: table, roll: cq.Rollout, run: cq.Experiment): cq.Tensor|number   one number, of the parameters and
+---  the whole rollout
 ---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of what running gave {steps}
 
 local function spec_of(reduce)
@@ -85,9 +86,9 @@ function constrained.recorder(list)
 end
 
 -- the value of one constraint
-local function value_of(c, params, roll, reductions)
+local function value_of(c, run, params, roll, reductions)
   if c.final then return one_number(c.final(roll.state), c, "final") end
-  if c.of then return one_number(c.of(params, roll), c, "of") end
+  if c.of then return one_number(c.of(params, roll, run), c, "of") end
   local reduce = reductions[c.reduce] or c.reduce
   return one_number(reduce(roll.record:slice(c.at, c.at, 2):squeeze(2)), c, "reduce")
 end
@@ -100,7 +101,7 @@ end
 ---@return table<string, cq.Tensor>
 function constrained.numbers(run, params, roll, reductions)
   local out = { objective = run:loss(roll) }
-  for _, c in ipairs(run.constraints) do out[c.name] = value_of(c, params, roll, reductions) end
+  for _, c in ipairs(run.constraints) do out[c.name] = value_of(c, run, params, roll, reductions) end
   return out
 end
 
@@ -136,7 +137,12 @@ function constrained.optimize(run, folder, def, numbers)
     optimizer = run.optimizer, params = run.params, constraints = run.constraints, iterations = def.iterations,
     stages = def.stages,
     what = "run:optimize", run = folder, saved = folder.saved and folder.saved.optimizer, after = after,
-    f = numbers, finish = function(roll) roll:release() end,
+    f = function(params)
+      if by_iteration.set(run, problem.evaluations + 1) then problem.best, run.best = nil, nil end
+      return numbers(params)
+    end,
+    changing = function(i) return by_iteration.is_changing(run, i, def.iterations) end,
+    finish = function(roll) roll:release() end,
   }
   take_best(run, problem)
   local solution = problem:solve()

@@ -69,7 +69,7 @@ local spec = is.define("run:render", {
   trail = is.boolean { optional = true },
   stills = is.list(is.number { min = 0 }, { min = 1, optional = true }),
   layout = is.one_of { "auto", "together", "apart", default = "auto" },
-  which = is.one_of { "best", "last", default = "best" },
+  which = is.any_of { is.one_of { "best", "last" }, is.instance "cq.Topology.Solid", default = "best" },
 })
 
 local endings = { png = true, mp4 = true, mkv = true, webm = true, gif = true }

@@ -228,7 +228,7 @@ function AugmentedLagrangian:drive(solver)
     if solver.stage ~= "done" then self.inner:update(solver.params, grads) end
     row.gradient = self.inner.norm
     local done = false
-    if is_settled(self) then
+    if not solver:is_changing() and is_settled(self) then
       done = adjust(self, solver, values) and solver.judged.feasible
       next_loop(self)
     end

@@ -104,6 +104,10 @@ function Solver:note(fields)
   if self.run and C.cq_clock() - self.run.saved_at >= math.max(5, 20 * (self.saving or 0)) then self:save() end
 end
 
+---Will limits, or what f is, be others at a later evaluation? Then nothing has settled yet.
+---@return boolean
+function Solver:is_changing() return self.changing ~= nil and self.changing(self.evaluations) end
+
 ---Is there another evaluation to be made?
 ---@return boolean
 function Solver:goes_on()
@@ -178,6 +182,7 @@ end
 ---@field what string           for errors
 ---@field run? cq.Run           that is open
 ---@field saved? table          to go on from
+---@field changing? fun(evaluations: integer): boolean   will f or the limits be others than in the last evaluation?
 ---@field finish? function       called with what else f gives, after each evaluation
 
 local function count_of(params)

@@ -1,0 +1,113 @@
+-- subset: a robot of some of the particles of another.
+local ffi = require "ffi"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local field = require "cq.base.field"
+local values = require "cq.robot.values"
+
+local subset = {}
+
+-- the places, in the robot of these particles, of those of a list that are kept
+local function kept(index, count, place)
+  local list = {}
+  for k = 0, count - 1 do list[#list + 1] = place[index[k] + 1] end
+  local out = ffi.new("int32_t[?]", math.max(#list, 1))
+  for k, p in ipairs(list) do out[k - 1] = p - 1 end
+  return out, #list
+end
+
+-- what the particles have by themselves, and what with has set
+local function gather_values(out, robot, list)
+  for _, entry in ipairs(field.of_robot) do
+    local own = rawget(robot, entry.name)
+    if own and entry.owner ~= "cable" then out[entry.name] = own:gather(list, 1) end
+  end
+  out.values = {}
+  for name in pairs(robot.values or {}) do
+    local spread = values.spread(robot, name)
+    local lead = spread.rank - #values.width(robot, name)
+    out.values[name] = { tensor = spread:gather(list, lead) }
+  end
+end
+
+local function keep_groups(out, robot, place)
+  local known = {}
+  out.group_table, out.group_names, out.groups = {}, {}, {}
+  for _, name in ipairs(robot.group_names) do
+    local group = robot.group_table[name]
+    local index, count = kept(group.index, group.particle_count, place)
+    if count > 0 then
+      out.group_table[name] = setmetatable({ name = name, robot = out, index = index, particle_count = count }, getmetatable(group))
+      out.group_names[#out.group_names + 1], known[name] = name, true
+    end
+  end
+  for _, name in ipairs(robot.groups) do
+    if known[name] then out.groups[#out.groups + 1] = name end
+  end
+end
+
+local function keep_pins(out, robot, place)
+  out.pins = {}
+  for _, pin in ipairs(robot.pins) do
+    local there = out.group_table[pin] and pin
+    if type(pin) == "number" then there = place[pin] end
+    if there then out.pins[#out.pins + 1] = there end
+  end
+end
+
+-- signals stay as they are, also those that no particle follows any more
+local function keep_actuators(out, robot, place, count)
+  out.stresses, out.forces = {}, {}
+  for k, stress in ipairs(robot.stresses) do
+    local one = {}
+    for key, value in pairs(stress) do one[key] = value end
+    if stress.index then one.index, one.count = kept(stress.index, stress.count, place) else one.count = count end
+    out.stresses[k] = one
+  end
+  for k, force in ipairs(robot.forces) do
+    local one = {}
+    for key, value in pairs(force) do one[key] = value end
+    one.index, one.count = kept(force.index, force.count, place)
+    out.forces[k] = one
+  end
+end
+
+-- ascending particle numbers, each once
+local function numbers_of(robot, which)
+  local index, count = robot:select(which, "robot:subset")
+  local seen, list = {}, {}
+  for k = 0, count - 1 do seen[index[k] + 1] = true end
+  for p = 1, robot.particle_count do
+    if seen[p] then list[#list + 1] = p end
+  end
+  return list
+end
+
+---Makes a copy of a robot one of fewer particles.
+---@param out cq.Robot       the copy
+---@param robot cq.Robot
+---@param which string|string[]|integer[]|cq.Group
+---@return cq.Robot out
+function subset.make(out, robot, which)
+  if #robot.cables > 0 or #robot.surfaces > 0 then
+    is.fail("robot:subset: %s has cables or surfaces under pressure, whose particles must stay together", robot.name)
+  end
+  local list, place = numbers_of(robot, which), {}
+  for k, p in ipairs(list) do place[p] = k end
+  out.particle_count, out.entry_index = #list, nil
+  gather_values(out, robot, list)
+  out.law, out.laws = ffi.new("int32_t[?]", #list), { having = {} }
+  for key, value in pairs(robot.laws) do
+    if key ~= "having" then out.laws[key] = value end
+  end
+  for k, p in ipairs(list) do out.law[k - 1] = robot.law[p - 1] end
+  keep_groups(out, robot, place)
+  keep_pins(out, robot, place)
+  keep_actuators(out, robot, place, #list)
+  for _, force in ipairs(out.forces) do
+    if force.count == 0 then is.fail("robot:subset: a force actuator of %s has none of the %s left", robot.name, text.count(#list, "particle")) end
+  end
+  return out
+end
+
+return subset

@@ -1,0 +1,365 @@
+-- topology: a body, its muscles and their timing from one block of particles: 4D topology optimization (Yuhn, Sato, Kobayashi, Kawamoto,
+-- Nomura). Equation numbers are the paper's.
+--
+--   local design = cq.Topology {
+--     world = world, duration = 0.5,
+--     filter = { radius = 0.015, power = 2 },
+--     material = { sharpness = 4 }, layout = { sharpness = 4 },
+--     pulses = { every = 0.002, width = 0.01, height = 0.2 },
+--   }
+--   local run = cq.Experiment {
+--     world = world, duration = 0.5, design = design, objective = ..., constraints = design:binary { material = 0.05, ... }, ...
+--   }
+--   local solid = design:binarise(run.best.params.design)
+--
+-- The robot of the world is the block, with cq.Actuator.isotropic { count = signals }. A positive pulse expands. Each part of the map can
+-- be used alone: cq.Topology.filter, .projection, .interpolation, .layout, .pulses.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local controllers = require "cq.controller"
+local field = require "cq.base.field"
+local values = require "cq.robot.values"
+local material = require "cq.topology.material"
+local binary = require "cq.topology.binary"
+
+---@class cq.Topology
+---@field params { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, size: cq.Tensor }   variables: {n} in [-1, 1], {signals + 1, n},
+---  and of pulses {pulses, signals} each, in [-1, 1]
+---@field world cq.World
+---@field robot cq.Robot               the block, as it is placed in the world
+---@field signals integer              of the block
+---@field filter cq.Topology.Filter
+---@field pulses cq.Topology.Pulses
+local Topology = { __name = "cq.Topology" }
+Topology.__index = Topology
+
+---@class cq.TopologyModule
+---@overload fun(fields: cq.Topology.def): cq.Topology
+local topology = {
+  class = Topology, filter = require "cq.topology.filter", projection = material.projection, interpolation = material.interpolation,
+  layout = require "cq.topology.layout", pulses = require "cq.topology.pulses",
+}
+
+-- ---- construction ---------------------------------------------------------------------------------------------------
+
+local material_spec = is.define("cq.Topology: design material", {
+  sharpness = is.number { above = 0, default = 4 }, threshold = is.number { above = -1, below = 1, default = 0 },
+  void = is.number { above = 0, below = 1, default = 1e-5 },
+  power = is.number { above = 0, default = 1 }, actuation_power = is.number { above = 0, default = 3 },
+})
+local filter_spec = is.define("cq.Topology: design filter", { radius = is.number { above = 0 }, power = is.number { above = 0, default = 2 } })
+local layout_spec = is.define("cq.Topology: design layout", { sharpness = is.number { above = 0, default = 4 } })
+local pulses_spec = is.define("cq.Topology: design pulses", {
+  every = is.number { above = 0, default = 0.002 }, width = is.number { above = 0, default = 0.01 }, height = is.number { above = 0, default = 0.2 },
+  deviation = is.number { min = 0, default = 0.1 },
+})
+local spec = is.define("cq.Topology", {
+  world = is.instance "cq.World", robot = is.instance { "cq.Robot", optional = true }, duration = is.number { above = 0 },
+  filter = is.table(), material = is.table { default = {} }, layout = is.table { default = {} }, pulses = is.table { default = {} },
+  solid = is.any_of { is.string(), is.list(is.any_of { is.string(), is.integer { min = 1 } }), optional = true },
+  seed = is.integer { min = 0, optional = true },
+})
+
+---@class cq.Topology.design.material.def
+---@field sharpness? number         of the step from void to solid (b_sig of eq. 16)
+---@field threshold? number         of the filtered variable, where the step is
+---@field void? number              share of density, stiffness and actuation that a void particle has
+---@field power? number             of density and stiffness over the design's density (eqs 11, 12)
+---@field actuation_power? number   of the actuation (eq. 19): what is half solid acts less than by half
+
+---@class cq.Topology.design.filter.def
+---@field radius number             nothing farther than this counts [length]
+---@field power? number             of the weight (1 - r / radius)^power
+
+---@class cq.Topology.design.layout.def
+---@field sharpness? number         of the choice of a signal (b_soft of eq. 21)
+
+---@class cq.Topology.design.pulses.def
+---@field every? number             between pulses; at least a control step [time]
+---@field width? number             standard deviation of a pulse; at least a control step [time]
+---@field height? number            of a pulse, before tanh
+---@field deviation? number         standard deviation of the first values
+
+-- the block's signals must be those that every particle can follow
+local function check_actuators(robot)
+  local fine = #robot.stresses > 0 and #robot.forces == 0 and #robot.stresses == robot.actuator_count
+  for _, stress in ipairs(robot.stresses) do fine = fine and stress.weighed end
+  if not fine then
+    is.fail("cq.Topology: the actuators of %s must be signals that every particle can follow, as cq.Actuator.isotropic { count = 4, max = 1e4 }, got %s",
+      robot.name, #robot.signals > 0 and table.concat(robot.signals, ", ") or "none")
+  end
+end
+
+-- of each value that grows with the density, how the solid has it: the mass, and all constants that are stresses
+local function solid_values(robot)
+  local out = {}
+  for _, entry in ipairs(field.of_robot) do
+    local is_stiffness = entry.owner == "constant" and entry.unit:find "^stress"
+    if (is_stiffness or entry.name == "density") and rawget(robot, entry.name) then
+      local having, start = values.having(robot, entry.name), values.start(robot, entry.name)
+      if start.rank > 1 then is.fail("cq.Topology: the robot's %s has a value for each scene of a batch", entry.name) end
+      out[entry.name] = { index = having and having.index, value = having and start:gather(having.index, 1) or start }
+    end
+  end
+  return out
+end
+
+-- which particles are solid whatever the variables say: 1, or 0
+local function solid_mask(robot, which)
+  if not which then return nil end
+  local index, count = robot:select(which, "cq.Topology: solid")
+  local mask = T.zeros { robot.particle_count }
+  for k = 0, count - 1 do mask:set(1, index[k] + 1) end
+  return mask
+end
+
+---@class cq.Topology.def
+---@field world cq.World               with the block
+---@field robot? cq.Robot              the block, if it is not the first of the world's
+---@field duration number              of the pulses; a multiple of a control step [time]
+---@field filter cq.Topology.design.filter.def       of densities and layout, so that nothing is smaller than its radius
+---@field material? cq.Topology.design.material.def   from filtered variables to density, and from that to mass, stiffness and actuation
+---@field layout? cq.Topology.design.layout.def      which signal a particle follows
+---@field pulses? cq.Topology.design.pulses.def      that signals are made of
+---@field solid? string|(string|integer)[]               groups or particles that are solid whatever the variables say
+---@field seed? integer                of the pulses' first values; the program's --seed, or 0, unless given
+
+---A design: variables of every particle and pulse, and the map from them to a robot and its controller.
+---Errors: actuators that particles cannot choose from; a filter with nothing to filter; times of pulses that do not fit.
+---@param fields cq.Topology.def
+---@return cq.Topology
+local function new(_, fields)
+  local def = spec(fields)
+  local self = setmetatable({ world = def.world, duration = def.duration }, Topology)
+  self.robot = def.robot and require("cq.robot.selection").robot(def.world, def.robot, "cq.Topology") or def.world.robot
+  check_actuators(self.robot)
+  self.signals = self.robot.actuator_count
+  local filter, pulses = filter_spec(def.filter), pulses_spec(def.pulses)
+  self.filter = topology.filter { points = self.robot.position, radius = filter.radius, power = filter.power }
+  self.pulses = topology.pulses {
+    duration = def.duration, control_dt = def.world.control_dt, every = pulses.every, width = pulses.width, height = pulses.height,
+  }
+  self:shape(material_spec(def.material), layout_spec(def.layout))
+  self.solid_values, self.mask = solid_values(self.robot), solid_mask(self.robot, def.solid)
+  self.deviation, self.seed = pulses.deviation, def.seed
+  self.params = self:start()
+  return self
+end
+
+---@internal
+function Topology:shape(of_material, of_layout)
+  self.material, self.layout_def = of_material, of_layout
+  self.projection = topology.projection { sharpness = of_material.sharpness, threshold = of_material.threshold }
+  self.stiffness = topology.interpolation { void = of_material.void, power = of_material.power }
+  self.actuation = topology.interpolation { void = of_material.void, power = of_material.actuation_power }
+  self.layout = topology.layout(of_layout)
+  self.cache = {}
+end
+
+---First values: no density more than another, no signal, small pulses that are drawn.
+---@param seed? integer     the design's unless given
+---@return { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, size: cq.Tensor } params
+function Topology:start(seed)
+  local random = require "cq.random" { seed = seed or self.seed }
+  local n, signals, count = self.robot.particle_count, self.signals, self.pulses.count
+  local function drawn() return T.param(random:normal({ count, signals }, { deviation = self.deviation }):clamp(-1, 1), { min = -1, max = 1 }) end
+  return { density = T.param(T.zeros { n }, { min = -1, max = 1 }), layout = T.param(T.zeros { signals + 1, n }), sign = drawn(), size = drawn() }
+end
+
+local rounded_kind = is.one_of { "pulses", "all" }
+
+---The same design with other steps between void and solid, and another choice of signals: of one that becomes sharper while it is
+---optimised, or is thinner or thicker than it.
+---
+---With binary = "pulses" what runs are whole pulses or none, with the gradient of the smooth ones, so that signals stay free to change
+---while they are binary; with "all" particles are solid or void as well (these still there, as light as void says), of one signal or none.
+---@param changes { material: cq.Topology.design.material.def?, layout: cq.Topology.design.layout.def?, binary: "pulses"|"all"|nil }   fields that change
+---@return cq.Topology
+function Topology:with(changes)
+  local out = setmetatable({}, Topology)
+  for key, value in pairs(self) do out[key] = value end
+  local function merged(name, old)
+    local all = {}
+    for key, value in pairs(old) do all[key] = value end
+    for key, value in pairs(changes[name] or {}) do all[key] = value end
+    return all
+  end
+  if changes.binary then out.rounds = is.argument("design:with", "binary", rounded_kind, changes.binary) end
+  out:shape(material_spec(merged("material", self.material)), layout_spec(merged("layout", self.layout_def)))
+  return out
+end
+
+-- ---- the map --------------------------------------------------------------------------------------------------------
+
+---The variables of this design among an experiment's parameters.
+---@internal
+function Topology:own(params)
+  local own = params.design or params
+  for _, name in ipairs { "density", "layout", "sign", "size" } do
+    local start = self.params[name]
+    if not T.is_tensor(own[name]) or own[name].count ~= start.count then
+      is.fail("design: params must have %s with %s, as design.params has them, got %s", name, text.count(start.count, "element"),
+        T.is_tensor(own[name]) and "shape {" .. table.concat(own[name]:shape(), ", ") .. "}" or text.describe(own[name]))
+    end
+  end
+  return own
+end
+
+-- what robot:with takes
+local function body(self, density, shares)
+  local share, changes = self.stiffness(density), {}
+  for name, solid in pairs(self.solid_values) do
+    changes[name] = (solid.index and share:gather(solid.index, 1) or share) * solid.value
+  end
+  -- positive stresses of actuators pull together, positive pulses expand
+  changes.actuation_weight = -(shares:slice(1, self.signals) * self.actuation(density)):transpose()
+  return self.robot:with(changes)
+end
+
+-- binary numbers with the gradient of the smooth ones that they were made from
+local function rounded(smooth, round) return smooth + (T.tape.pause(round) - smooth:detach()) end
+
+local function evaluate(self, params)
+  local density = self.projection(self.filter(params.density))
+  if self.mask then density = density * (1 - self.mask) + self.mask end
+  local shares = self.layout(self.filter(params.layout))
+  local amplitudes = self.pulses:amplitudes(params.sign, params.size)
+  local smooth = { density = density, shares = shares }
+  if self.rounds == "all" then
+    density = rounded(density, function() return density:greater(0.5) end)
+    shares = rounded(shares, function() return shares:equals(shares:max(1, true)) end)
+  end
+  if self.rounds then
+    amplitudes = rounded(amplitudes, function() return self.pulses:binary(params.sign, params.size) end)
+  end
+  local signals = self.pulses:signals(amplitudes)
+  return {
+    density = density, shares = shares, amplitudes = amplitudes, signals = signals, robot = body(self, density, shares),
+    controller = controllers.open_loop(signals), smooth = smooth,
+  }
+end
+
+---What the variables stand for, with gradients to them: density {n} from 0 to 1, shares {signals + 1, n} of each signal and of none,
+---amplitudes {pulses, signals}, signals {steps, signals}, and the robot and the controller of a rollout.
+---@param params table       as design.params
+---@return { density: cq.Tensor, shares: cq.Tensor, amplitudes: cq.Tensor, signals: cq.Tensor, robot: cq.Robot, controller: cq.Controller }
+function Topology:map(params)
+  params = self:own(params)
+  -- objective and constraints of one evaluation share it
+  local on, cache = T.tape.recording(), self.cache
+  if on and cache.on == on and cache.params == params then return cache.map end
+  local map = evaluate(self, params)
+  if on then self.cache = { on = on, params = params, map = map } end
+  return map
+end
+
+---@class design.binary.def
+---@field material? number     of density (1 - density), a share of the most that its mean can be
+---@field layout? number       of the choice of signals
+---@field pulses? number       of signs, and of sizes
+
+local share = function() return is.number { above = 0, max = 1, optional = true } end
+local binary_spec = is.define("design:binary", { material = share(), layout = share(), pulses = share() })
+
+---Constraints that make a design binary, for cq.Experiment: bounds of the means that are 0 where every particle is solid or void
+---(material), follows one signal or none (layout), and every pulse is whole or none (sign and size); each a share of its maximum
+---(eqs 22, 23, 27, 28).
+---@param fields design.binary.def
+---@return { name: string, at_most: number, of: fun(params: table): cq.Tensor }[]
+function Topology:binary(fields) return binary.constraints(self, binary_spec(fields)) end
+
+---@class design.binarise.def
+---@field threshold? number     particles above this density are solid, others are gone
+
+---@class design.tightening.def : design.binary.def
+---@field from? integer        iterations without bounds
+---@field over? integer        iterations in which they come down to what they are to be
+---@field release? boolean      after these pulses have no limits again: for designs whose pulses are rounded from then on
+
+local tightening_spec = is.define("design:tightening", {
+  material = share(), layout = share(), pulses = share(), from = is.integer { min = 0, default = 100 }, over = is.integer { min = 1, default = 200 },
+  release = is.boolean { default = false },
+})
+
+---Limits for by_iteration of cq.Experiment, of the constraints of design:binary: none at first, so that the body finds its gait while
+---it is soft, and then ever lower ones, down to the same shares.
+---@param fields design.tightening.def
+---@return fun(iteration: integer): table<string, number>
+function Topology:tightening(fields)
+  local def = tightening_spec(fields)
+  local constraints = binary.constraints(self, def)
+  return function(i)
+    local left, out = math.max(0, math.min(1, 1 - (i - def.from) / def.over)), {}
+    for _, c in ipairs(constraints) do
+      local released = def.release and left == 0 and (c.name == "sign" or c.name == "size")
+      out[c.name] = c.at_most + (released and 1 or left) * (binary.measures[c.name].most(self) - c.at_most)
+    end
+    return out
+  end
+end
+
+---Brings signs and sizes of pulses nearer to where they change, all that are farther from it: pulses that are rounded stay what they
+---are, and can be others again after a few iterations.
+---@param params table     as design.params; changed in place
+---@param most? number     the largest sign and size that is left, 0.2 unless given
+function Topology:loosen(params, most)
+  params, most = self:own(params), is.argument("design:loosen", "most", is.number { above = 0, max = 1, default = 0.2 }, most)
+  for _, name in ipairs { "sign", "size" } do params[name]:copy_from(params[name]:detach():clamp(-most, most)) end
+end
+
+---@class design.sharpening.def
+---@field from? integer        iterations with the design's own sharpness
+---@field over? integer        iterations in which it grows
+---@field sharpness? number    of the step from void to solid at the end
+---@field binary? "pulses"     from then on pulses are whole or none, as design:with has it
+
+local sharpening_spec = is.define("design:sharpening", {
+  from = is.integer { min = 0, default = 300 }, over = is.integer { min = 1, default = 120 }, sharpness = is.number { above = 0, default = 64 },
+  binary = is.one_of { "pulses", optional = true },
+})
+
+---Designs for by_iteration of cq.Experiment, whose step from void to solid becomes sharper: the same variables, with ever less between
+---void and solid. Particles of little density, which bounds on a mean allow, carry load that a binary body lacks; here it is taken from
+---them while the rest can still follow.
+---@param fields? design.sharpening.def
+---@return fun(iteration: integer): cq.Topology
+function Topology:sharpening(fields)
+  local def, known, first = sharpening_spec(fields or {}), {}, self.material.sharpness
+  local stages = 20
+  return function(i)
+    local stage = math.floor(stages * math.max(0, math.min(1, (i - def.from) / def.over)))
+    if i <= def.from then return self end
+    known[stage] = known[stage] or self:with {
+      material = { sharpness = first * (def.sharpness / first) ^ (stage / stages) }, binary = def.binary,
+    }
+    return known[stage]
+  end
+end
+
+local binarise_spec = is.define("design:binarise", { threshold = is.number { min = 0, below = 1, default = 0.5 } })
+
+---What the design is when it is made: solid particles only, each with the signal of its largest share or none, and pulses of -1, 0
+---and 1. run:evaluate and run:render take it.
+---Errors: no particle is solid.
+---@param params table     as design.params
+---@param options? design.binarise.def
+---@return cq.Topology.Solid
+function Topology:binarise(params, options)
+  return require "cq.topology.solid"(self, self:own(params), binarise_spec(options or {}))
+end
+
+---Writes the design as tables: a line for each particle with its place, density, actuator (0: none) and the shares of the signals, and
+---beside it, as NAME_pulses.csv, a line for each pulse with its time and its amplitude for each signal.
+---@param params table     as design.params
+---@param path string      ends in .csv
+function Topology:save(params, path) return require "cq.topology.save"(self, self:own(params), path) end
+
+function Topology:__tostring()
+  local count = 0
+  for _, tensor in pairs(self.params) do count = count + tensor.count end
+  return ("cq.Topology { %s, %s, %s }"):format(text.count(self.robot.particle_count, "particle"), text.count(self.signals, "signal"),
+    text.count(count, "variable"))
+end
+
+return setmetatable(topology, { __call = new })

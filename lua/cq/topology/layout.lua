@@ -1,0 +1,25 @@
+-- layout: which signal each particle follows, if any (Yuhn et al., eq. 21).
+local is = require "cq.base.schema"
+local T = require "cq.tensor"
+
+---@class cq.Topology.Layout
+---@field sharpness number
+local Layout = { __name = "cq.Topology.Layout" }
+Layout.__index = Layout
+
+local spec = is.define("cq.Topology.layout", { sharpness = is.number { above = 0 } })
+
+---@class cq.Topology.layout.def
+---@field sharpness number     of the choice
+
+---A softmax over the first dimension: from filtered variables {signals + 1, n} to shares that add up to 1 for each particle. The last
+---row is "none".
+---@param fields cq.Topology.layout.def
+---@return cq.Topology.Layout
+local function new(fields) return setmetatable(spec(fields), Layout) end
+
+---@param z cq.Tensor     {signals + 1, n}
+---@return cq.Tensor      {signals + 1, n}
+function Layout:__call(z) return (T.as_tensor(z) * self.sharpness):softmax(1) end
+
+return new

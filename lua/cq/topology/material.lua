@@ -1,0 +1,64 @@
+-- material: from filtered variables to densities between 0 and 1, and from these to what a particle has of mass, stiffness and
+-- actuation (Yuhn et al., eqs 11 to 13, 16, 19).
+local is = require "cq.base.schema"
+local T = require "cq.tensor"
+
+local material = {}
+
+---@class cq.Topology.Projection
+---@field sharpness number
+---@field threshold number
+local Projection = { __name = "cq.Topology.Projection" }
+Projection.__index = Projection
+
+local projection_spec = is.define("cq.Topology.projection", {
+  sharpness = is.number { above = 0 }, threshold = is.number { above = -1, below = 1, default = 0 },
+})
+
+---@class cq.Topology.projection.def
+---@field sharpness number     of the step; 4 leaves a slope all over, 30 next to none
+---@field threshold? number    where the step is: above 0 the body is thinner (eroded), below 0 thicker (dilated)
+
+---A smoothed step from [-1, 1] to [0, 1]: (tanh(b (x - t)) + tanh(b (1 + t))) / (tanh(b (1 - t)) + tanh(b (1 + t))); eq. 16 for t = 0.
+---@param fields cq.Topology.projection.def
+---@return cq.Topology.Projection
+function material.projection(fields) return setmetatable(projection_spec(fields), Projection) end
+
+local function tanh(x) return T.tensor(x):tanh():item() end
+
+---@param x cq.Tensor
+---@return cq.Tensor
+function Projection:__call(x)
+  local b, t = self.sharpness, self.threshold
+  local low, high = tanh(b * (1 + t)), tanh(b * (1 - t))
+  return (((T.as_tensor(x) - t) * b):tanh() + low) / (low + high)
+end
+
+---@class cq.Topology.Interpolation
+---@field void number
+---@field power number
+local Interpolation = { __name = "cq.Topology.Interpolation" }
+Interpolation.__index = Interpolation
+
+local interpolation_spec = is.define("cq.Topology.interpolation", {
+  void = is.number { min = 0, below = 1, default = 1e-5 }, power = is.number { above = 0, default = 1 },
+})
+
+---@class cq.Topology.interpolation.def
+---@field void? number     what is left where the density is 0, as a share of the solid
+---@field power? number    above 1, what is between void and solid does less than its share (SIMP)
+
+---From densities to shares of what the solid has: (1 - void) density^power + void (eqs 11, 12, 19).
+---@param fields? cq.Topology.interpolation.def
+---@return cq.Topology.Interpolation
+function material.interpolation(fields) return setmetatable(interpolation_spec(fields or {}), Interpolation) end
+
+---@param density cq.Tensor
+---@return cq.Tensor
+function Interpolation:__call(density)
+  density = T.as_tensor(density)
+  if self.power ~= 1 then density = density:pow(self.power) end
+  return density * (1 - self.void) + self.void
+end
+
+return material

@@ -1,0 +1,93 @@
+-- pulses: signals as trains of Gaussian pulses, each with a sign and a size (Yuhn et al., eqs 24 to 26).
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+
+---@class cq.Topology.Pulses
+---@field count integer       pulses of each signal
+---@field steps integer       control steps
+---@field kernel cq.Tensor    {steps, count} what each pulse gives to each control step
+local Pulses = { __name = "cq.Topology.Pulses" }
+Pulses.__index = Pulses
+
+local spec = is.define("cq.Topology.pulses", {
+  duration = is.number { above = 0 }, control_dt = is.number { above = 0 },
+  every = is.number { above = 0, default = 0.002 }, width = is.number { above = 0, default = 0.01 }, height = is.number { above = 0, default = 0.2 },
+})
+
+-- how often a part goes into the whole
+local function times(whole, part, what, of)
+  local count = math.floor(whole / part + 0.5)
+  if count < 1 or math.abs(whole / part - count) > 1e-6 * count then
+    is.fail("cq.Topology.pulses: %s must be a multiple of %s, got %s and %s", what, of, text.number(whole), text.number(part))
+  end
+  return count
+end
+
+---@class cq.Topology.pulses.def
+---@field duration number      a multiple of every and of control_dt [time]
+---@field control_dt number    for which a signal is held [time]
+---@field every? number        between pulses; at least a control step [time]
+---@field width? number        standard deviation of a pulse; at least a control step [time]
+---@field height? number       of a pulse, before tanh
+
+---Trains of pulses: u(t) = tanh(sum_k a_k height exp(-(t - t_k)^2 / (2 width^2))), t in the middle of control steps, t_k in the middle of
+---the time of a pulse, a = sign (size + 1) / 2.
+---Errors: times that do not fit each other.
+---@param fields cq.Topology.pulses.def
+---@return cq.Topology.Pulses
+local function new(fields)
+  local self = setmetatable(spec(fields), Pulses)
+  self.steps, self.count = times(self.duration, self.control_dt, "duration", "control_dt"), times(self.duration, self.every, "duration", "every")
+  for _, name in ipairs { "every", "width" } do
+    if self[name] < self.control_dt * (1 - 1e-9) then
+      is.fail("cq.Topology.pulses: %s is %s and must be at least a control step, %s: signals are held for that long", name, text.number(self[name]),
+        text.number(self.control_dt))
+    end
+  end
+  local t, at = (T.arange(1, self.steps) - 0.5) * self.control_dt, (T.arange(1, self.count) - 0.5) * self.every
+  self.kernel = self.height * (-(t:unsqueeze(2) - at:unsqueeze(1)):square() / (2 * self.width ^ 2)):exp()
+  return self
+end
+
+---Signs and sizes to amplitudes in [-1, 1].
+---@param sign cq.Tensor      {count, signals}, in [-1, 1]
+---@param size cq.Tensor      {count, signals}, in [-1, 1]: -1 is none, 1 a full pulse
+---@return cq.Tensor          {count, signals}
+function Pulses:amplitudes(sign, size) return sign * (size + 1) * 0.5 end
+
+---Amplitudes of -1, 0 and 1: none where the size is below 0.
+---@param sign cq.Tensor      {count, signals}
+---@param size cq.Tensor      {count, signals}
+---@return cq.Tensor          {count, signals}; without a gradient
+function Pulses:binary(sign, size) return T.where(size:less_equal(0), 0, T.where(sign:less(0), -1, 1)) end
+
+---Amplitudes to what controllers give.
+---@param amplitudes cq.Tensor      {count, signals}
+---@return cq.Tensor                {steps, signals}, in (-1, 1)
+function Pulses:signals(amplitudes) return self.kernel:matmul(amplitudes):tanh() end
+
+---@class pulses.controller.def
+---@field sign cq.Tensor       {count, signals}, in [-1, 1]
+---@field size cq.Tensor       {count, signals}, in [-1, 1]
+---@field binary? boolean      amplitudes of -1, 0 and 1 alone, with the gradient as if they were not rounded: for pulses that are trained
+---  as they will be used
+
+local controller_spec = is.define("pulses:controller", { sign = is.tensor(), size = is.tensor(), binary = is.boolean { default = false } })
+
+---A controller of these pulses, whose parameters are sign and size.
+---@param fields pulses.controller.def
+---@return cq.Controller
+function Pulses:controller(fields)
+  local def = controller_spec(fields)
+  local function param(name)
+    local t = def[name]
+    if t.rank ~= 2 or t:size(1) ~= self.count then
+      is.fail("pulses:controller: %s must be {%d, signals}, got {%s}", name, self.count, table.concat(t:shape(), ", "))
+    end
+    return t.trainable and t or T.param(t, { min = -1, max = 1 })
+  end
+  return require "cq.topology.train"(self, { sign = param "sign", size = param "size" }, def.binary)
+end
+
+return new

@@ -1,0 +1,207 @@
+-- solid: what a design becomes when it is made: solid particles only, each of one signal or none, and whole pulses or none.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local message = require "cq.base.message"
+local controllers = require "cq.controller"
+local surface = require "cq.topology.surface"
+
+---A design made binary, from design:binarise.
+---@class cq.Topology.Solid
+---@field robot cq.Robot             the solid particles, as they are placed in the world
+---@field world cq.World             the design's world with this robot in the place of the other
+---@field controller cq.Controller   the signals of whole pulses
+---@field particles integer[]        numbers of the solid particles in the design's robot
+---@field actuator integer[]         of each solid particle the signal that it follows, 0: none
+---@field pulses cq.Tensor           {pulses, signals} of -1, 0 and 1
+---@field unused integer[]           signals that no particle follows
+local Solid = { __name = "cq.Topology.Solid" }
+Solid.__index = Solid
+
+function Solid:__tostring()
+  local parts = {}
+  for k = 1, self.pulses:size(2) do
+    local count = 0
+    for _, a in ipairs(self.actuator) do count = count + (a == k and 1 or 0) end
+    parts[k] = tostring(count)
+  end
+  return ("cq.Topology.Solid { %s of %d, by actuator %s }"):format(text.count(#self.particles, "particle"), self.total, table.concat(parts, ", "))
+end
+
+---The same body with other pulses, -1, 0 and 1 of their signs and sizes.
+---@param params { sign: cq.Tensor, size: cq.Tensor }     as of a controller from solid:trainable
+---@return cq.Topology.Solid
+function Solid:with_pulses(params)
+  local out = setmetatable({}, Solid)
+  for key, value in pairs(self) do out[key] = value end
+  local pulses = self.design.pulses
+  out.pulses = T.tape.pause(pulses.binary, pulses, params.sign, params.size)
+  out.controller = T.tape.pause(function() return controllers.open_loop(pulses:signals(out.pulses)) end)
+  return out
+end
+
+---The pulses of this body as a controller to be trained anew: a body that lost its soft parts goes better with signals of its own. What
+---is optimised are whole pulses or none, as they will be used.
+---@return cq.Controller
+function Solid:trainable()
+  -- none: a size just below that of a pulse; a pulse: just above, so that either may change
+  local size = T.where(self.pulses:abs():greater(0.5), 0.2, -0.2)
+  local sign = T.where(self.pulses:less(0), -0.2, 0.2)
+  return self.design.pulses:controller { sign = sign, size = size, binary = true }
+end
+
+---@class solid.train.def
+---@field iterations integer
+---@field optimizer? cq.Optimizer  Adam with a rate that falls from 0.03 to 0.003 unless given
+---@field folder? string           for history.csv and the parameters; "pulses" in the folder of the run unless given
+
+local train_spec = is.define("solid:train", {
+  iterations = is.integer { min = 1 }, optimizer = is.instance { "cq.Optimizer", optional = true }, folder = is.string { optional = true },
+})
+
+---Trains the pulses of this body anew for the objective of an experiment, and gives the body with the best ones, which are never
+---worse than those that it has.
+---@param run cq.Experiment        that the design is of
+---@param fields solid.train.def
+---@return cq.Topology.Solid solid, number loss
+function Solid:train(run, fields)
+  local def = train_spec(fields)
+  local folder = def.folder or run.run and run.run.folder .. "/pulses"
+  local constant = {}
+  for name, value in pairs(run.given) do
+    if name ~= "limits" and name ~= "design" then constant[name] = function() return value end end
+  end
+  local function falling(i) return 1 - 0.9 * math.min(1, i / def.iterations) end
+  local signals = require "cq.experiment" {
+    world = self.world, robot = self.robot, steps = run.steps, controller = self:trainable(), objective = run.objective, memory = run.memory,
+    optimizer = def.optimizer or require("cq.optimizer").adam { rate = 0.03, schedule = falling }, by_iteration = constant, contact = run.contact,
+  }
+  signals:optimize { iterations = def.iterations, folder = folder, resume = false }
+  return self:with_pulses(signals.best.params.controller), signals.best.loss
+end
+
+-- ---- files ----------------------------------------------------------------------------------------------------------
+
+local stl_spec = is.define("solid:save_stl", { thickness = is.number { above = 0, optional = true } })
+
+-- 1 for the particles that follow a signal (0: none), of all that the design has
+local function followers(self, signal)
+  local out = T.zeros { self.total }
+  for k, a in ipairs(self.actuator) do
+    if a == signal then out:set(1, self.particles[k]) end
+  end
+  return out
+end
+
+---@class solid.save_stl.def
+---@field thickness? number     of a body in 2D; the radius of the design's filter unless given [length]
+
+---Writes the surface of the body that each actuator has, closed, as STL files to print or to read with cq.Shape.mesh: from "walker.stl"
+---walker_1.stl, ..., of the rest walker_passive.stl, and walker_whole.stl of all together. Coordinates are those of the world; a body in
+---2D stands between z = 0 and its thickness. Where parts meet, their surfaces do, but for less than half a spacing at corners.
+---@param path string           ends in .stl
+---@param options? solid.save_stl.def
+---@return string[] paths       of the files that were written
+function Solid:save_stl(path, options)
+  is.argument("solid:save_stl", "path", is.string(), path)
+  local front = path:match "^(.*)%.stl$"
+  if not front then is.fail("solid:save_stl: path must end in .stl, got %s", text.describe(path)) end
+  local def = stl_spec(options or {})
+  local position, dim, paths = self.design.robot.position, self.design.robot.dim, {}
+  local spacing = self.design.robot.volume:mean():item() ^ (1 / dim)
+  local field, whole = surface.field(position, spacing), T.zeros { self.total }
+  local function write(name, some)
+    local triangles = surface.triangles(field, dim, some, def.thickness or self.design.filter.radius)
+    if #triangles == 0 then return end
+    paths[#paths + 1] = ("%s_%s.stl"):format(front, name)
+    surface.write_stl(paths[#paths], triangles)
+  end
+  for a = 0, self.pulses:size(2) do
+    local some = followers(self, a)
+    whole = whole + some
+    write(a == 0 and "passive" or tostring(a), some)
+  end
+  write("whole", whole)
+  return paths
+end
+
+-- ---- from a design --------------------------------------------------------------------------------------------------
+
+-- particles above the threshold, and the signal of each
+local function choose(map, threshold, signals)
+  local density, which = map.density, map.shares:argmax(1)
+  local particles, actuator, used, unused = {}, {}, {}, {}
+  for p = 1, density.count do
+    if density:get(p) > threshold then
+      local a = which:get(p)
+      particles[#particles + 1], actuator[#actuator + 1] = p, a <= signals and a or 0
+      used[a] = true
+    end
+  end
+  for a = 1, signals do
+    if not used[a] then unused[#unused + 1] = a end
+  end
+  return particles, actuator, unused
+end
+
+-- weights of each particle: minus one for its own signal, since positive pulses expand
+local function weights_of(actuator, signals)
+  local out = T.zeros { #actuator, signals }
+  for k, a in ipairs(actuator) do
+    if a > 0 then out:set(-1, k, a) end
+  end
+  return out
+end
+
+-- bodies are coloured by what their particles follow
+local function name_parts(robot, actuator, signals)
+  local names = {}
+  for a = 0, signals do
+    local name, list = a == 0 and "passive" or "actuator " .. a, {}
+    for k, own in ipairs(actuator) do
+      if own == a then list[#list + 1] = k end
+    end
+    if #list > 0 and not robot.group_table[name] then
+      robot:add_group(name, list)
+      names[#names + 1] = name
+    end
+  end
+  robot.groups = names
+end
+
+-- the world with another robot in the place of the design's
+local function world_with(design, robot)
+  local robots = {}
+  for k, own in ipairs(design.world.robots) do robots[k] = own == design.robot and robot or own end
+  return design.world:with_robots(robots)
+end
+
+---@param design cq.Topology
+---@param params table
+---@param def design.binarise.def
+---@return cq.Topology.Solid
+local function binarise(design, params, def)
+  return T.tape.pause(function()
+    local map, signals = design:map(params), design.signals
+    local particles, actuator, unused = choose(map, def.threshold, signals)
+    if #particles == 0 then
+      is.fail("design:binarise: no particle has a density above the threshold %s, the most is %s: the body is empty", text.number(def.threshold),
+        text.number(map.density:max():item()))
+    end
+    if #unused > 0 then message.note_once("design:binarise: no particle follows signal %s", table.concat(unused, ", ")) end
+    local pulses = design.pulses:binary(params.sign, params.size)
+    local robot = design.robot:subset(particles)
+    name_parts(robot, actuator, signals)
+    robot = robot:with { actuation_weight = weights_of(actuator, signals) }
+    local world = world_with(design, robot)
+    for k, own in ipairs(design.world.robots) do
+      if own == design.robot then robot = world.robots[k] end
+    end
+    return setmetatable({
+      robot = robot, world = world, particles = particles, actuator = actuator, pulses = pulses, unused = unused, design = design,
+      total = design.robot.particle_count, controller = controllers.open_loop(design.pulses:signals(pulses)),
+    }, Solid)
+  end)
+end
+
+return binarise

@@ -1,0 +1,45 @@
+-- examples: designs of 4D topology optimization run as a user runs them, coarse and for a few iterations.
+local process = require "tests.process"
+local run = require "tests.example"
+
+local folder
+
+before_each(function() folder = process.folder() end)
+after_each(function() process.remove(folder) end)
+
+describe("examples/topology_walker.lua", function()
+  it("finds its way from nothing, and leaves tables, surfaces and a history of all constraints", function()
+    local words = { "--coarse", "5", "--iterations", "12", "--free", "3", "--tighten", "5", "--sharpen", "3", "--training", "2", "--render", "no" }
+    local history, out = run("topology_walker", words, folder)
+    assert.equal(12, #history)
+    assert(history[12].loss < history[1].loss and history[12].layout < 0.8 and history[12].seconds > 0, history[12].loss)
+    assert.equal(history[5].loss, history[5].task)
+    local binary, trained = tonumber(out:match "binarised (%S+):"), tonumber(out:match "trained anew: (%S+)")
+    assert(trained <= binary, out)
+    assert.is_truthy(process.read(folder .. "/walker.csv"):find "^x,y,density,actuator")
+    assert.is_truthy(process.read(folder .. "/walker_whole.stl"))
+  end)
+
+  it("can be checked before it is run", function()
+    local result = process.cqlua { "check", "examples/topology_walker.lua", "--coarse", "5" }
+    assert(result.code == 0, result.err)
+    assert.is_truthy((result.out .. result.err):find("design.density: 64 numbers, gradient", 1, true))
+  end)
+
+  it("goes the way of the paper when it is asked to", function()
+    local history = run("topology_walker", { "--coarse", "5", "--iterations", "3", "--method", "paper", "--render", "no" }, folder)
+    assert.equal(1e-3, history[1]["material.penalty"])
+    assert.equal(history[1].lagrangian > history[1].loss, true)
+  end)
+end)
+
+for _, name in ipairs { "climber", "balancer", "walker3d", "rotator" } do
+  describe("examples/topology_" .. name .. ".lua", function()
+    it("takes its first steps", function()
+      local words = { "--coarse", "2", "--iterations", "2", "--free", "0", "--tighten", "1", "--sharpen", "1", "--training", "1", "--render", "no" }
+      local history = run("topology_" .. name, words, folder)
+      assert.equal(2, #history)
+      assert.is_false(history[2].loss == history[1].loss)
+    end)
+  end)
+end

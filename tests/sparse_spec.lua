@@ -1,0 +1,94 @@
+-- sparse: products with sparse matrices, their gradients, and the matrix of neighbours.
+local cq = require "cq"
+local T = require "cq.tensor"
+local differences = require "tests.differences"
+local spread = require "tests.spread"
+local mistake = require "tests.sentence"
+
+local function says(f, ...)
+  local message = mistake.of(f)
+  for _, part in ipairs { ... } do mistake.says(message, part) end
+end
+
+-- entries in no order, two of them at one place, and an empty row
+local function matrix(value)
+  return cq.sparse { shape = { 4, 3 }, row = { 4, 1, 2, 1, 4 }, column = { 1, 3, 2, 1, 1 }, value = value or { 5, 2, -1, 0.5, 3 } }
+end
+
+describe("a sparse matrix", function()
+  it("is what its entries say, those at one place added", function()
+    assert.same({ { 0.5, 0, 2 }, { 0, -1, 0 }, { 0, 0, 0 }, { 8, 0, 0 } }, matrix():full():totable())
+    assert.equal("cq.Sparse { 4 x 3, 5 elements }", tostring(matrix()))
+  end)
+
+  it("multiplies the last dimension of any tensor", function()
+    local A, x = matrix(), spread({ 2, 5, 3 }, -1, 1)
+    local wanted = x:matmul(A:full():transpose())
+    assert.is_true(A:product(x):close(wanted, 1e-15))
+    assert.is_true(A:product(x[1][2]):close(wanted[1][2], 1e-15))
+  end)
+
+  it("has gradients to what it multiplies and to its values", function()
+    local value, x = spread({ 5 }, 0.5, 2), spread({ 2, 3 }, -1, 1)
+    local err = differences.error(function(v, t) return matrix(v):product(t):square() end, { value, x })
+    assert(err < 1e-9, err)
+    err = differences.error(function(v, t) return matrix():with(v):product(t) end, { value, x })
+    assert(err < 1e-9, err)
+  end)
+
+  it("refuses what does not fit", function()
+    says(function() matrix():product(T.ones { 4 }) end, "sparse:product", "size 3", "got shape {4}")
+    says(function() cq.sparse { shape = { 2, 2 }, row = { 1, 3 }, column = { 1, 1 }, value = { 1, 1 } } end, "entry 2 is at (3, 1)", "2 x 2")
+    says(function() cq.sparse { shape = { 2, 2 }, row = { 1, 2 }, column = { 1 }, value = { 1, 1 } } end, "one length, got 2, 1 and {2}")
+    says(function() matrix():with(T.ones { 2 }) end, "shape {5}")
+  end)
+end)
+
+describe("neighbours", function()
+  -- all pairs, one by one
+  local function by_hand(points, places, radius)
+    local out = T.zeros { places:size(1), points:size(1) }
+    for r = 1, places:size(1) do
+      for p = 1, points:size(1) do
+        local distance = (points[p] - places[r]):norm():item()
+        if distance < radius then out:set(distance + 1, r, p) end
+      end
+    end
+    return out
+  end
+
+  it("are all that are nearer than the radius, in one, two and three dimensions", function()
+    for dim = 1, 3 do
+      local random = cq.random { seed = dim }
+      local points, places = random:uniform { 90, dim } * 2 - 5, random:uniform { 40, dim } * 3 - 5.5
+      for _, radius in ipairs { 0.05, 0.31, 7 } do
+        local found = cq.sparse.neighbours { points = points, places = places, radius = radius, weight = function(r) return r + 1 end }
+        assert.is_true(found:full():close(by_hand(points, places, radius), 1e-14))
+        found = cq.sparse.neighbours { points = points, radius = radius, weight = function(r) return r + 1 end }
+        assert.is_true(found:full():close(by_hand(points, points, radius), 1e-14))
+      end
+    end
+  end)
+
+  it("give means when normalised", function()
+    local points = (cq.random { seed = 4 }):uniform { 60, 2 }
+    local mean = cq.sparse.neighbours { points = points, radius = 0.3, weight = function(r) return 0.3 - r end, normalised = true }
+    assert.is_true(mean:product(T.full({ 60 }, 3)):close(T.full({ 60 }, 3), 1e-14))
+    assert.is_true(mean.count > 120)
+  end)
+
+  it("are found where points lie far apart", function()
+    local points = T.tensor { { 0, 0, 0 }, { 1e6, 1e6, 1e6 }, { 1e6, 1e6, 1e6 + 1e-3 } }
+    assert.same({ { 1, 0, 0 }, { 0, 1, 1 }, { 0, 1, 1 } }, cq.sparse.neighbours({ points = points, radius = 0.01 }):full():totable())
+  end)
+
+  it("refuse what has no neighbours", function()
+    says(function() cq.sparse.neighbours { points = T.ones { 3, 4 }, radius = 1 } end, "points must be {n, 1 to 3}, got {3, 4}")
+    says(function() cq.sparse.neighbours { points = T.ones { 3, 2 }, places = T.ones { 1, 3 }, radius = 1 } end, "places must be {n, 2}")
+    says(function() cq.sparse.neighbours { points = T.full({ 3, 2 }, 0 / 0), radius = 1 } end, "finite")
+    says(function()
+      cq.sparse.neighbours { points = T.ones { 3, 2 }, places = T.zeros { 2, 2 }, radius = 1, normalised = true }
+    end, "around place 1 add up to 0")
+    says(function() cq.sparse.neighbours { points = T.ones { 3, 2 }, radius = 1, weight = function() return 1 end } end, "{9}")
+  end)
+end)

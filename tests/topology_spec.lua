@@ -1,0 +1,596 @@
+-- topology: the parts of a design, its gradient, and what it becomes when it is made binary.
+local ffi = require "ffi"
+local cq = require "cq"
+local T = require "cq.tensor"
+local messages = require "cq.base.message"
+local option = require "cq.option"
+local derivative = require "tests.derivative"
+local differences = require "tests.differences"
+local process = require "tests.process"
+local spread = require "tests.spread"
+local mistake = require "tests.sentence"
+
+local function says(f, ...)
+  local message = mistake.of(f)
+  for _, part in ipairs { ... } do mistake.says(message, part) end
+end
+
+local soft = cq.Material.neo_hookean { young = 1e5, poisson = 0.4, density = 1000 }
+
+-- a block that falls a little on the floor
+local function block(changes)
+  local fields = {
+    shape = cq.Shape.box { name = "block", size = { 0.2, 0.2 }, spacing = 0.02 }, material = soft,
+    groups = { tip = function(_, y) return y > 0.16 end }, actuators = cq.Actuator.isotropic { count = 3, max = 1e4 },
+  }
+  for key, value in pairs(changes or {}) do fields[key] = value end
+  return cq.Robot(fields)
+end
+
+local function world_of(robot)
+  return cq.World {
+    cells = { 25, 25 }, dx = 0.04, gravity = { 0, -9.8 }, dt = 1e-3, substeps = 5, precision = "float64", threads = 1,
+    walls = cq.Boundary.box { kind = "sticky", separable = true, inset = 0.08 }, robot:at { 0.2, 0.08 },
+  }
+end
+
+local function design_of(changes, robot)
+  local fields = { world = world_of(robot or block()), duration = 0.03, filter = { radius = 0.05 }, pulses = { every = 2e-3 }, seed = 1 }
+  for key, value in pairs(changes or {}) do fields[key] = value end
+  return cq.Topology(fields)
+end
+
+-- variables all over
+local function variables(design)
+  local p, random = design:start(2), cq.random { seed = 3 }
+  p.density:copy_from(random:uniform { 100 } * 2 - 0.7)
+  p.layout:copy_from(random:normal { 4, 100 })
+  p.sign:copy_from(random:uniform(p.sign:shape()) * 2 - 1)
+  p.size:copy_from(random:uniform(p.size:shape()) * 2 - 1)
+  return p
+end
+
+describe("parts of a design", function()
+  it("filter: the weighted mean of the particles nearer than the radius, on no lattice too", function()
+    local points = (cq.random { seed = 5 }):uniform { 50, 3 }
+    local filter = cq.Topology.filter { points = points, radius = 0.4, power = 3 }
+    local x = spread({ 2, 50 }, -1, 1)
+    local got, sum, weight = filter(x), 0, 0
+    for q = 1, 50 do
+      local r = (points[q] - points[7]):norm():item()
+      if r < 0.4 then
+        local w = (1 - r / 0.4) ^ 3
+        sum, weight = sum + w * x:get(2, q), weight + w
+      end
+    end
+    assert.near(sum / weight, got:get(2, 7), 1e-14)
+    assert.is_true(filter(T.ones { 50 }):close(T.ones { 50 }, 1e-14))
+  end)
+
+  it("projection: from void to solid, at a threshold", function()
+    local x = T.tensor { -1, 0, 0.3, 1 }
+    local middle = cq.Topology.projection { sharpness = 4 }(x)
+    assert.is_true(middle:close(T.tensor { 0, 0.5, ((T.tensor(1.2):tanh() / T.tensor(4):tanh() + 1) / 2):item(), 1 }, 1e-15))
+    local thin = cq.Topology.projection { sharpness = 40, threshold = 0.3 }(x)
+    assert.is_true(thin:get(2) < 1e-9 and math.abs(thin:get(3) - 0.5) < 1e-9 and thin:get(1) == 0 and math.abs(thin:get(4) - 1) < 1e-15)
+  end)
+
+  it("interpolation: by powers, with something left of the void", function()
+    local x = T.tensor { 0, 0.5, 1 }
+    assert.is_true(cq.Topology.interpolation { void = 0.01, power = 3 }(x):close(T.tensor { 0.01, 0.99 / 8 + 0.01, 1 }, 1e-15))
+  end)
+
+  it("layout: shares of all signals and of none", function()
+    local shares = cq.Topology.layout { sharpness = 4 }(spread({ 5, 20 }, -1, 1))
+    assert.is_true(shares:sum(1):close(T.ones { 20 }, 1e-15))
+    assert.is_true(cq.Topology.layout { sharpness = 400 }(spread({ 5, 20 }, -1, 1)):max(1):mean():item() > 0.9)
+  end)
+
+  it("pulses: all of one sign saturate, signs and sizes make amplitudes", function()
+    local pulses = cq.Topology.pulses { duration = 0.1, control_dt = 1e-3 }
+    assert.equal(50, pulses.count)
+    assert.equal(100, pulses.steps)
+    local one = T.ones { 50, 2 }
+    local u = pulses:signals(pulses:amplitudes(one, one))
+    -- 0.2 sqrt(2 pi) 0.01 / 0.002 = 2.507 in the middle
+    assert.near(0.98679, u:get(50, 1), 1e-4)
+    assert.is_true(u:get(1, 1) < u:get(50, 1))
+    assert.is_true(pulses:amplitudes(-one, one):equal(-one) and pulses:amplitudes(one, -one):equal(T.zeros { 50, 2 }))
+    assert.same({ -1, 0, 1 }, pulses:binary(T.tensor { -0.2, 0.4, 0.4 }, T.tensor { 0.1, -0.1, 0.9 }):totable())
+  end)
+
+  it("all have gradients", function()
+    local points = (cq.random { seed = 5 }):uniform { 12, 2 }
+    local parts = {
+      filter = { cq.Topology.filter { points = points, radius = 0.3 }, { 3, 12 } },
+      projection = { cq.Topology.projection { sharpness = 3, threshold = -0.2 }, { 12 } },
+      interpolation = { cq.Topology.interpolation { void = 0.1, power = 3 }, { 12 } },
+      layout = { cq.Topology.layout { sharpness = 2 }, { 4, 12 } },
+    }
+    for name, part in pairs(parts) do
+      local err = differences.error(part[1], { spread(part[2], 0.1, 0.9) })
+      assert(err < 1e-8, name .. ": " .. err)
+    end
+  end)
+
+  it("refuse what makes no sense", function()
+    local points = block().position
+    says(function() cq.Topology.filter { points = points, radius = 0.01 } end, "no particle has a neighbour", "above the spacing")
+    says(function() cq.Topology.filter { points = points, radius = 0.3 } end, "spans the whole body of 0.18")
+    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 1e-3, every = 3e-3 } end, "duration must be a multiple of every, got 0.1 and 0.003")
+    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 5e-3, every = 2e-3 } end, "every is 0.002", "at least a control step, 0.005")
+    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 5e-3, every = 0.01, width = 1e-3 } end, "width is 0.001")
+  end)
+end)
+
+describe("a design", function()
+  it("starts grey, without a signal, and with small pulses that are drawn", function()
+    local design = design_of()
+    local map = design:map(design.params)
+    assert.is_true(map.density:close(T.full({ 100 }, 0.5), 1e-15) and map.shares:close(T.full({ 4, 100 }, 0.25), 1e-15))
+    assert.is_false(design:start(1).sign:equal(design:start(2).sign))
+    assert.is_true(design:start(1).sign:equal(design.params.sign))
+  end)
+
+  it("gives every particle its share of mass, stiffness and actuation", function()
+    local design = design_of { solid = "tip", material = { void = 0.01, actuation_power = 2 } }
+    local map = design:map(variables(design))
+    local weight = map.robot.values.actuation_weight.tensor
+    local p = design.robot:group("tip"):particles()[1]
+    assert.equal(1, map.density:get(p))
+    assert.near(1000 * (0.99 * map.density:get(2) + 0.01), map.robot.values.density.tensor:get(2), 1e-9)
+    assert.near(1e5 * (0.99 * map.density:get(2) + 0.01), map.robot.values.young.tensor:get(2), 1e-7)
+    assert.near(-map.shares:get(3, 2) * (0.99 * map.density:get(2) ^ 2 + 0.01), weight:get(2, 3), 1e-14)
+  end)
+
+  it("scales what is a stress of each material, and leaves the others", function()
+    local shape = { cq.Shape.box { name = "foot", size = { 0.2, 0.1 }, spacing = 0.02 },
+      cq.Shape.box { name = "block", at = { 0, 0.1 }, size = { 0.2, 0.1 }, spacing = 0.02 } }
+    local metal = cq.Material.von_mises { young = 2e5, poisson = 0.3, density = 2000, yield_stress = 3e4 }
+    local design = design_of({}, block { shape = shape, material = { foot = metal, block = soft } })
+    local p = variables(design)
+    local body = design:map(p).robot
+    assert.equal(50, body.values.yield_stress.tensor.count)
+    assert.is_nil(body.values.poisson)
+    local step = T.value_and_grad(function(q)
+      local map = design:map(q)
+      local roll = design.world:rollout { robot = map.robot, steps = 3, controller = map.controller }
+      return roll.state:center(design.robot)[1]
+    end)
+    local _, grad = step(p)
+    assert.is_true(grad.density:finite() and grad.density:norm():item() > 0)
+  end)
+
+  it("has the gradient of differences, through the rollout and the constraints", function()
+    local design = design_of()
+    local p = variables(design)
+    local run = cq.Experiment {
+      world = design.world, steps = 30, design = design, objective = function(state, start)
+        return 100 * (start:center(design.robot)[1] - state:center(design.robot)[1])
+      end,
+    }
+    derivative.check(function(q) return run:loss(run:rollout { design = q }) end, p, 1e-6)
+    for _, constraint in ipairs(design:binary { material = 0.05, layout = 0.05, pulses = 0.01 }) do
+      local own = { material = "density", layout = "layout", sign = "sign", size = "size" }
+      local q = {}
+      for name, tensor in pairs(p) do q[name] = name == own[constraint.name] and tensor or tensor:detach() end
+      derivative.check(constraint.of, q, 1e-8)
+    end
+  end)
+
+  it("is as binary as its constraints say", function()
+    local design = design_of()
+    local p = design:start(1)
+    local bounds = design:binary { material = 0.05, layout = 0.05, pulses = 0.01 }
+    local names = {}
+    for k, c in ipairs(bounds) do names[k] = c.name end
+    assert.same({ "material", "layout", "sign", "size" }, names)
+    assert.near(0.25, bounds[1].of(p):item(), 1e-15)
+    assert.near(0.75, bounds[2].of(p):item(), 1e-15)
+    assert.near(0.05 * 0.25, bounds[1].at_most, 1e-15)
+    assert.near(0.05 * 0.75, bounds[2].at_most, 1e-15)
+    p.sign:fill(1)
+    p.size:fill(-1)
+    assert.equal(0, bounds[3].of(p):item() + bounds[4].of(p):item())
+    assert.equal(1, #design:binary { layout = 0.1 })
+  end)
+
+  it("is thinner at a higher threshold, and keeps its variables", function()
+    local design = design_of()
+    local p = variables(design)
+    local thin = design:with { material = { threshold = 0.3 } }
+    assert.is_true((design:map(p).density - thin:map(p).density):min():item() >= 0)
+    assert.is_true(thin:map(p).density:sum():item() < design:map(p).density:sum():item() - 5)
+    assert.is_true(design:with({ layout = { sharpness = 40 } }):map(p).shares:max(1):mean():item() > design:map(p).shares:max(1):mean():item())
+    assert.equal(4, thin.material.sharpness)
+  end)
+
+  it("refuses other actuators, other parameters and times that do not fit", function()
+    says(function() design_of({}, block { actuators = cq.Actuator.pressure { groups = "tip", axis = "y" } }) end,
+      "signals that every particle can follow", "got tip")
+    says(function() design_of { duration = 0.0305 } end, "duration must be a multiple of control_dt")
+    local design = design_of()
+    says(function() design:map { density = T.ones { 3 } } end, "density with 100 elements", "got shape {3}")
+    says(function() design:binary {} end, "design:binary: needs one of")
+    says(function() cq.Experiment { world = world_of(block()), steps = 3, design = design, objective = print } end, "another world")
+    says(function() cq.Experiment { world = design.world, steps = 3, design = design, controller = print, objective = print } end, "either design")
+  end)
+end)
+
+describe("a design made binary", function()
+  it("is its solid particles alone, each with its signal, and whole pulses", function()
+    local design = design_of()
+    local p = variables(design)
+    local map, solid = design:map(p), design:binarise(p)
+    assert.equal(map.density:greater(0.5):sum():item(), solid.robot.particle_count)
+    assert.equal(solid.robot.particle_count, solid.world.particle_count)
+    local weight = solid.robot.values and solid.robot.values.actuation_weight.tensor
+    for k, q in ipairs(solid.particles) do
+      assert.near(design.robot.position:get(q, 2), solid.robot.position:get(k, 2), 0)
+      local a = map.shares:slice(q, q, 2):argmax(1):item()
+      assert.equal(a <= 3 and a or 0, solid.actuator[k])
+      for s = 1, 3 do assert.equal(s == a and -1 or 0, weight:get(k, s)) end
+    end
+    assert.is_true(solid.pulses:equal(design.pulses:binary(p.sign, p.size)))
+    assert.equal(design.world.substeps, solid.world.substeps)
+  end)
+
+  it("goes as the design does that is binary already", function()
+    local design = design_of({ material = { void = 1e-9, sharpness = 60 }, layout = { sharpness = 1e4 }, filter = { radius = 0.021 } })
+    local p = variables(design)
+    p.density:copy_from(T.where(p.density:less(-0.2), -1, 1))
+    p.sign:copy_from(T.where(p.sign:less(0), -1, 1))
+    p.size:fill(1)
+    local run = cq.Experiment {
+      world = design.world, steps = 30, design = design,
+      objective = function(state, start) return state:center(design.robot)[2] - start:center(design.robot)[2] end,
+    }
+    for name, tensor in pairs(p) do run.params.design[name]:copy_from(tensor) end
+    local whole, binary = run:evaluate "last", run:evaluate(design:binarise(p))
+    assert.is_true(math.abs(whole) > 1e-4)
+    -- particles of nearly no mass go with the others and hold nothing
+    assert.near(whole, binary, 1e-3 * math.abs(whole))
+  end)
+
+  it("knows which signals nobody follows", function()
+    local design = design_of()
+    local p = variables(design)
+    p.layout:fill(0)
+    for q = 1, 100 do p.layout:set(1, 2, q) end
+    local note, told = messages.note, nil
+    messages.note = function(format, ...) told = format:format(...) end
+    local fine, solid = pcall(design.binarise, design, p)
+    messages.note = note
+    assert.is_true(fine)
+    assert.same({ 1, 3 }, solid.unused)
+    assert.equal("design:binarise: no particle follows signal 1, 3", told)
+  end)
+
+  it("is refused when it is empty", function()
+    local design = design_of()
+    local p = design:start(1)
+    says(function() design:binarise(p) end, "above the threshold 0.5, the most is 0.5", "the body is empty")
+    assert.equal(100, #design:binarise(p, { threshold = 0.4 }).particles)
+  end)
+end)
+
+describe("files of a design", function()
+  local folder
+  before_each(function() folder = process.folder() end)
+  after_each(function() process.remove(folder) end)
+
+  -- volume within triangles of an STL file, and how many of its edges have no partner that runs the other way
+  local function measure(path)
+    local data, volume, edges, open = assert(process.read(path)), 0, {}, 0
+    local count = ffi.cast("const uint32_t *", ffi.cast("const char *", data) + 80)[0]
+    assert.equal(84 + 50 * count, #data)
+    for k = 0, count - 1 do
+      local c = ffi.new "float[9]"
+      ffi.copy(c, ffi.cast("const char *", data) + 84 + 50 * k + 12, 36)
+      volume = volume + (c[0] * (c[4] * c[8] - c[5] * c[7]) - c[1] * (c[3] * c[8] - c[5] * c[6]) + c[2] * (c[3] * c[7] - c[4] * c[6])) / 6
+      local names = {}
+      for i = 0, 2 do names[i] = ("%.9g %.9g %.9g"):format(c[3 * i], c[3 * i + 1], c[3 * i + 2]) end
+      for i = 0, 2 do
+        local there, back = names[i] .. "|" .. names[(i + 1) % 3], names[(i + 1) % 3] .. "|" .. names[i]
+        if edges[back] and edges[back] > 0 then edges[back] = edges[back] - 1 else edges[there] = (edges[there] or 0) + 1 end
+      end
+    end
+    for _, left in pairs(edges) do open = open + left end
+    return volume, open
+  end
+
+  it("hold a line for each particle and pulse", function()
+    local design = design_of()
+    local p = variables(design)
+    design:save(p, folder .. "/block.csv")
+    local lines = {}
+    for line in process.read(folder .. "/block.csv"):gmatch "[^\n]+" do lines[#lines + 1] = line end
+    assert.equal("x,y,density,actuator,share_1,share_2,share_3", lines[1])
+    assert.equal(101, #lines)
+    local map = design:map(p)
+    assert.equal(("%.6g"):format(map.density:get(7)), lines[8]:match "^[^,]+,[^,]+,([^,]+),")
+    local _, count = process.read(folder .. "/block_pulses.csv"):gsub("\n", "")
+    assert.equal(1 + design.pulses.count, count)
+    says(function() design:save(p, "block.txt") end, "must end in .csv")
+  end)
+
+  it("are closed surfaces of the volume of their particles", function()
+    local design = design_of()
+    local p = variables(design)
+    local solid = design:binarise(p)
+    local paths, sum, whole = solid:save_stl(folder .. "/block.stl", { thickness = 0.1 }), 0, nil
+    assert.equal(5, #paths)
+    for _, path in ipairs(paths) do
+      local volume, open = measure(path)
+      assert(open == 0 and volume > 0, path)
+      if path:find "whole" then whole = volume else sum = sum + volume end
+    end
+    local exact = #solid.particles * 0.02 ^ 2 * 0.1
+    assert.near(exact, whole, 0.05 * exact)
+    assert.is_true(sum <= whole * (1 + 1e-6) and sum > 0.75 * whole)
+  end)
+
+  it("are exact but for the edges for a block, in 2D and 3D", function()
+    local design = design_of()
+    local p = design:start()
+    p.density:fill(1)
+    local paths = design:binarise(p):save_stl(folder .. "/square.stl", { thickness = 0.1 })
+    local volume = measure(paths[#paths])
+    assert.near(0.2 * 0.2 * 0.1, volume, 4 * 0.02 ^ 2 * 0.1)
+    local cube = cq.Robot {
+      shape = cq.Shape.box { size = { 0.2, 0.2, 0.2 }, spacing = 0.02 }, material = soft, actuators = cq.Actuator.isotropic { count = 2, max = 1e4 },
+    }
+    local world = cq.World { cells = { 16, 16, 16 }, dx = 0.04, dt = 1e-3, substeps = 5, threads = 1, cube:at { 0.2, 0.08, 0.2 } }
+    design = cq.Topology { world = world, duration = 0.01, filter = { radius = 0.05 } }
+    p = design:start()
+    p.density:fill(1)
+    p.layout:copy_from(design.robot.position:slice(1, 1, 2):reshape { 1, 1000 } * T.tensor { { 1 }, { 0 }, { 0.29 } })
+    paths = design:binarise(p):save_stl(folder .. "/cube.stl")
+    assert.equal(2, #paths)
+    for _, path in ipairs(paths) do
+      local inside, open = measure(path)
+      assert(open == 0, path)
+      assert.near(0.008, inside, 0.05 * 0.008)
+    end
+    local mesh = cq.Shape.mesh { path = paths[#paths] }
+    assert.is_true(mesh:contains(0.3, 0.18, 0.3) and not mesh:contains(0.3, 0.07, 0.3))
+  end)
+end)
+
+describe("robot:subset", function()
+  it("keeps places, groups, materials and values of its particles", function()
+    local r = block { pins = { "tip", 3 } }:with { young = T.arange(1, 100) }
+    local some = r:subset { 90, 3, 10, 10 }
+    assert.equal(3, some.particle_count)
+    assert.is_true(some.position:equal(r.position:gather({ 3, 10, 90 }, 1)))
+    assert.same({ 3, 10, 90 }, some.values.young.tensor:totable())
+    assert.same({ 2, 3 }, some:group("tip"):particles())
+    assert.same({ "tip", 1 }, some.pins)
+    assert.same({}, r:subset({ 1, 2 }).pins)
+    says(function() r:subset({ 1, 2 }):group "tip" end, "no group")
+    says(function() r:subset { 101 } end, "whole numbers from 1 to 100")
+  end)
+
+  it("moves as the whole where the rest does not touch it", function()
+    local shape = { cq.Shape.box { name = "left", size = { 0.1, 0.1 }, spacing = 0.02 },
+      cq.Shape.box { name = "right", at = { 0.5, 0 }, size = { 0.1, 0.1 }, spacing = 0.02 } }
+    local r = block { shape = shape, groups = {}, actuators = cq.Actuator.pressure { groups = { "right", "left" }, axis = "x", max = 1e4 } }
+    local whole = world_of(r)
+    local u = cq.Controller.open_loop(T.full({ 10, 2 }, 0.5))
+    local both = whole:rollout { steps = 10, controller = u }
+    local one = whole:with_robots(whole.robot:subset "left")
+    local alone = one:rollout { steps = 10, controller = u }
+    assert.is_true(alone.state:positions():close(both.state:gather("left", "position"), 1e-12))
+  end)
+end)
+
+describe("an experiment with a design", function()
+  local folder, quiet
+  before_each(function()
+    folder, quiet = process.folder(), option.program.quiet
+    option.program.quiet = true
+  end)
+  after_each(function()
+    process.remove(folder)
+    option.program.quiet = quiet
+  end)
+
+  local function experiment(changes)
+    local design = design_of()
+    local fields = {
+      world = design.world, steps = 30, design = design,
+      objective = function(state, start) return start:center(design.robot)[1] - state:center(design.robot)[1] end,
+      constraints = design:binary { material = 0.05, layout = 0.05, pulses = 0.01 },
+      optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.05 }, form = "violation", penalty = 1e-3 },
+    }
+    for key, value in pairs(changes or {}) do fields[key] = value end
+    return cq.Experiment(fields), design
+  end
+
+  local function optimize(run, iterations, resume)
+    return run:optimize { iterations = iterations, folder = folder, resume = resume or false }
+  end
+
+  it("becomes binary by an augmented Lagrangian, with all of it in the history", function()
+    local run = experiment()
+    local first = run.constraints[2].of(run.params, nil, run):item()
+    optimize(run, 25)
+    local history = process.read(folder .. "/history.csv")
+    for _, column in ipairs { "iteration,loss", "task", "material", "layout", "sign", "size", "seconds", "material.multiplier", "size.penalty" } do
+      assert.is_truthy(history:match("^[^\n]*"):find(column, 1, true), column)
+    end
+    assert.is_true(run.constraints[2].of(run.params, nil, run):item() < 0.8 * first)
+  end)
+
+  it("goes on as if it had not stopped", function()
+    local whole = experiment()
+    optimize(whole, 5)
+    process.remove(folder)
+    optimize((experiment()), 3)
+    local other = experiment()
+    optimize(other, 5, true)
+    assert.is_true(other.params.design.density:equal(whole.params.design.density))
+    assert.is_true(other.params.design.sign:equal(whole.params.design.sign))
+  end)
+
+  it("changes gravity, limits and its design by iteration, and forgets the best of what it was", function()
+    local run, design = experiment()
+    local sharp, seen = design:with { material = { sharpness = 9 } }, {}
+    run = experiment {
+      world = design.world, design = design, constraints = { { name = "material", at_most = 1, of = design:binary({ material = 1 })[1].of } },
+      objective = function(state, start)
+        local potential = state:energy(nil, "potential")
+        seen[#seen + 1] = { potential:item(), run.design }
+        return start:center(design.robot)[1] - state:center(design.robot)[1] + potential      -- least without gravity
+      end,
+      by_iteration = {
+        gravity = function(i) return { 0, i <= 2 and 0 or -9.8 } end, limits = function(i) return { material = 1 / i } end,
+        design = function(i) return i < 3 and design or sharp end,
+      },
+    }
+    optimize(run, 3)
+    assert.is_true(seen[1][1] == 0 and seen[2][1] == 0 and seen[3][1] > 0)
+    assert.is_true(seen[2][2] == design and seen[3][2] == sharp)
+    assert.near(1 / 3, run.constraints[1].limit, 1e-15)
+    assert.equal(3, run.best.iteration)
+    says(function() experiment { by_iteration = { weight = print } } end, "by_iteration has no \"weight\"")
+    says(function()
+      local bad = experiment { by_iteration = { limits = function() return { mass = 1 } end } }
+      bad:evaluate()
+    end, "no constraint \"mass\"")
+  end)
+end)
+
+describe("the way to a binary design", function()
+  local folder, quiet
+  before_each(function()
+    folder, quiet = process.folder(), option.program.quiet
+    option.program.quiet = true
+  end)
+  after_each(function()
+    process.remove(folder)
+    option.program.quiet = quiet
+  end)
+
+  local function experiment(design, changes)
+    local fields = {
+      world = design.world, steps = 30, design = design,
+      objective = function(state, start) return start:center(design.robot)[1] - state:center(design.robot)[1] end,
+    }
+    for key, value in pairs(changes or {}) do fields[key] = value end
+    return cq.Experiment(fields)
+  end
+
+  it("tightens limits from none to the shares that are wanted", function()
+    local design = design_of()
+    local limits = design:tightening { material = 0.1, pulses = 0.02, from = 10, over = 20 }
+    assert.same({ material = 0.25, sign = 1, size = 1 }, limits(10))
+    assert.near(0.5 * (0.25 + 0.025), limits(20).material, 1e-15)
+    assert.near(0.02, limits(30).size, 1e-15)
+    assert.same(limits(30), limits(1000))
+    limits = design:tightening { material = 0.1, pulses = 0.02, from = 10, over = 20, release = true }
+    assert.near(0.1 * 0.25 + 0.05 * 0.9 * 0.25, limits(29).material, 1e-12)
+    assert.is_true(limits(29).sign < 0.1 and limits(30).sign == 1 and limits(30).material == 0.025)
+  end)
+
+  it("sharpens a design", function()
+    local design = design_of()
+    local at = design:sharpening { from = 10, over = 20, sharpness = 64 }
+    assert.equal(design, at(10))
+    assert.near(16, at(20).projection.sharpness, 1e-9)
+    assert.near(64, at(30).projection.sharpness, 1e-9)
+    assert.equal(at(30), at(31))
+    local p = variables(design)
+    local rounded = design:sharpening { from = 10, over = 400, binary = "pulses" } (11):map(p)
+    assert.is_true(rounded.amplitudes:close(design.pulses:binary(p.sign, p.size), 1e-15))
+    assert.is_true(rounded.density:equal(design:map(p).density))
+  end)
+
+  it("loosens pulses, which stay what they are when they are rounded", function()
+    local design = design_of()
+    local p = variables(design)
+    local before = design.pulses:binary(p.sign, p.size)
+    design:loosen(p, 0.1)
+    assert.is_true(design.pulses:binary(p.sign, p.size):equal(before))
+    assert.is_true(p.sign:abs():max():item() <= 0.1 and p.size:abs():max():item() <= 0.1)
+  end)
+
+  it("does not end while limits still change", function()
+    local design = design_of()
+    local run = experiment(design, {
+      constraints = design:binary { material = 1 }, by_iteration = { limits = design:tightening { material = 1, from = 14, over = 1 } },
+      -- nothing is progress enough: it would end at once
+      optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation", penalty = 1, window = 1, tolerance = 1e9 },
+    })
+    assert.is_true(run:optimize({ iterations = 30, folder = folder, resume = false }).iterations <= 4)
+    process.remove(folder)
+    run = experiment(design, {
+      constraints = design:binary { material = 1 }, by_iteration = { limits = design:tightening { material = 0.9999, from = 14, over = 1 } },
+      optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation", penalty = 1, window = 1, tolerance = 1e9 },
+    })
+    local made = run:optimize({ iterations = 30, folder = folder, resume = false }).iterations
+    assert(made >= 14 and made < 30, made)
+  end)
+
+  it("runs binary with the gradient of the smooth map", function()
+    local design = design_of()
+    local p = variables(design)
+    local binary = design:with { binary = "all" }
+    local map = binary:map(p)
+    assert.is_true(map.density:equal(design:map(p).density:greater(0.5)))
+    assert.is_true(map.shares:sum(1):close(T.ones { 100 }, 1e-15) and map.shares:max(1):close(T.ones { 100 }, 1e-15))
+    assert.is_true(map.amplitudes:close(design.pulses:binary(p.sign, p.size), 1e-15))
+    local function slopes(one)
+      local _, grad = T.value_and_grad(function(q)
+        local m = one:map(q)
+        return m.density:sum() + (m.shares * T.arange(1, 4):unsqueeze(2)):sum() + m.amplitudes:sum()
+      end)(p)
+      return grad
+    end
+    local a, b = slopes(design), slopes(binary)
+    for name, grad in pairs(a) do assert.is_true(grad:close(b[name], 1e-12) and grad:norm():item() > 0, name) end
+    for _, c in ipairs(design:binary { material = 1, layout = 1 }) do
+      assert.near(c.of(p):item(), c.of(p, nil, { design = binary }):item(), 1e-15)
+    end
+  end)
+
+  it("trains the pulses of the binary body, which never go worse than before", function()
+    local design = design_of()
+    local p = variables(design)
+    local run = experiment(design)
+    for name, tensor in pairs(p) do run.params.design[name]:copy_from(tensor) end
+    local solid = design:binarise(p)
+    local before = run:evaluate(solid)
+    local trained, loss = solid:train(run, { iterations = 12, folder = folder, optimizer = cq.Optimizer.adam { rate = 0.05 } })
+    assert.is_true(loss < before)
+    assert.near(loss, (run:evaluate(trained)), 1e-12)
+    assert.is_true(trained.pulses:abs():round():equal(trained.pulses:abs()))
+    assert.is_false(trained.pulses:equal(solid.pulses))
+  end)
+
+  it("has pulses as a controller of its own", function()
+    local design = design_of()
+    local p = variables(design)
+    local map = design:map(p)
+    local function final(controller)
+      return design.world:rollout({ robot = map.robot, steps = 30, controller = controller }).state:positions()
+    end
+    assert.is_true(final(design.pulses:controller { sign = p.sign, size = p.size }):equal(final(map.controller)))
+    says(function() design.pulses:controller { sign = T.ones { 2, 3 }, size = p.size } end, "sign must be {15, signals}, got {2, 3}")
+  end)
+end)
+
+describe("the start of a rollout", function()
+  it("is a state with gradients, next to the final one", function()
+    local design = design_of()
+    local robot, p = design.robot, { young = cq.param(T.full({ 100 }, 1)), density = cq.param(spread({ 100 }, 500, 1500)) }
+    local function way(q)
+      local roll = design.world:rollout { robot = robot:with { density = q.density, young = q.young * 1e5, actuation_weight = T.zeros { 100, 3 } }, steps = 20 }
+      return roll.state:center(robot)[2] - roll:start():center(robot)[2] + 1e-3 * roll:start():moment(robot)[1][2] * roll.state:velocity(robot)[2]
+    end
+    derivative.check(way, p, 1e-7)
+    local roll = design.world:rollout { robot = robot:with { density = p.density, actuation_weight = T.zeros { 100, 3 } }, steps = 2 }
+    assert.is_true(roll:start():positions():equal(robot.position))
+    assert.equal(0, roll:start().step)
+  end)
+end)
