@@ -3,7 +3,8 @@
 #include "skin.h"
 #include "vector.h"
 
-#define ALONE 0.62               // radius of the ball of a particle that is drawn alone [root of its volume]
+#define BALL  0.62               // radius of a particle that is drawn alone in space [root of its volume]
+#define DISC  0.82               // and in the plane, where they are to leave no gaps [root of its volume]
 #define BLEND 6                  // [sample] a cell of the plane that is larger has colours that pass into its neighbours'
 
 // mean colour of the particles that carry each vertex {vertices}
@@ -29,7 +30,7 @@ static cq_status draw_balls(cq_picture *p, const cq_skin *s, const double *posit
   for (int32_t i = 0; i < s->n && !status; i++) {
     if (!(s->size[i] > 0)) continue;
     for (int d = 0; d < 3; d++) centre[3 * count + d] = position[3 * (int64_t)i + d];
-    radius[count] = ALONE * s->size[i];
+    radius[count] = BALL * s->size[i];
     tint[count++] = rgba[i];
   }
   if (!status && count) status = cq_picture_spheres(p, count, centre, radius, tint);
@@ -135,7 +136,28 @@ void cq_picture_hatch(cq_picture *p, const cq_skin *s, const uint8_t *marked, ui
   }
 }
 
+// Under the cells, a line along each side where parts of different lattices meet: they may gape by a little.
+static void draw_joints(cq_picture *p, const cq_skin *s, const uint32_t *rgba) {
+  static const int corner[4][2] = { { 0, 3 }, { 1, 2 }, { 0, 1 }, { 3, 2 } };
+  for (int64_t i = 0; i < s->face_count && !s->is_mesh; i++) {
+    int32_t of = s->faces[i].particle;
+    double q[8];
+    if (!s->lattice.covered[of] || (rgba[of] & 255) < 255) continue;
+    quad_of(p, s, &s->faces[i], q);
+    for (int side = 0; side < 4; side++) {
+      const double *a = q + 2 * corner[side][0], *b = q + 2 * corner[side][1];
+      if (!(s->lattice.covered[of] >> side & 1)) continue;
+      // its round ends must not stand out at the ends of the joint
+      double from[2] = { a[0] + 0.2 * (b[0] - a[0]), a[1] + 0.2 * (b[1] - a[1]) };
+      double to[2] = { b[0] - 0.2 * (b[0] - a[0]), b[1] - 0.2 * (b[1] - a[1]) };
+      mask_capsule(p, from, to, fmin(0.2 * hypot(b[0] - a[0], b[1] - a[1]), p->w));
+    }
+    mask_paint(p, rgba[of]);
+  }
+}
+
 static void draw_cells(cq_picture *p, const cq_skin *s, const uint32_t *rgba, const uint32_t *mixed) {
+  draw_joints(p, s, rgba);
   for (int64_t i = 0; i < s->face_count; i++) {
     const face *f = &s->faces[i];
     double q[8], size;
@@ -159,22 +181,24 @@ static void draw_outline(cq_picture *p, const cq_skin *s, double width) {
   mask_paint(p, 0x2B3440FF);
 }
 
-static cq_status draw_tiles(cq_picture *p, const cq_skin *s, const double *position, const uint32_t *rgba) {
-  double *centre = cq_alloc((size_t)s->n + 1, 3 * sizeof *centre, "particles of a picture"), *radius = centre + 2 * s->n;
-  uint32_t *tint = cq_alloc((size_t)s->n + 1, sizeof *tint, "particles of a picture");
-  int64_t count = 0;
-  for (int32_t i = 0; i < s->n && centre && tint; i++) {
+// particles that are alone in the plane: those of what flows as discs, the others as their deformed squares
+static void draw_alone(cq_picture *p, const cq_skin *s, const double *position, const uint32_t *rgba) {
+  for (int32_t i = 0; i < s->n; i++) {
+    const double *x = position + 2 * (size_t)i, *m = s->cell + 4 * (size_t)i;
     if (!(s->size[i] > 0)) continue;
-    centre[2 * count] = position[2 * (int64_t)i];
-    centre[2 * count + 1] = position[2 * (int64_t)i + 1];
-    radius[count] = ALONE * s->size[i];
-    tint[count++] = rgba[i];
+    if (s->loose[i]) {
+      double radius = DISC * s->size[i];
+      cq_picture_discs(p, 1, x, &radius, rgba + i);
+      continue;
+    }
+    static const double sign[4][2] = { { -1, -1 }, { 1, -1 }, { 1, 1 }, { -1, 1 } };
+    double q[8];
+    for (int k = 0; k < 4; k++) {
+      q[2 * k] = sample_x(p, x[0] + sign[k][0] * m[0] + sign[k][1] * m[1]);
+      q[2 * k + 1] = sample_y(p, x[1] + sign[k][0] * m[2] + sign[k][1] * m[3]);
+    }
+    fill_quad(p, q, rgba[i], 0);
   }
-  if (centre && tint) cq_picture_discs(p, count, centre, radius, tint);
-  cq_status status = centre && tint ? CQ_OK : CQ_MEMORY;
-  cq_free(centre);
-  cq_free(tint);
-  return status;
 }
 
 cq_status cq_picture_skin(cq_picture *p, const cq_skin *s, const double *position, const uint32_t *rgba, int32_t blend, double outline) {
@@ -188,7 +212,8 @@ cq_status cq_picture_skin(cq_picture *p, const cq_skin *s, const double *positio
     if (!status) status = draw_balls(p, s, position, rgba);
   } else {
     draw_cells(p, s, rgba, mixed);
-    status = draw_tiles(p, s, position, rgba);
+    draw_alone(p, s, position, rgba);
+    status = CQ_OK;
     if (outline > 0) draw_outline(p, s, outline);
   }
   cq_free(mixed);

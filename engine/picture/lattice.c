@@ -127,7 +127,7 @@ static int32_t grow(const finder *f, int32_t p, int d, int side) {
   } else {
     double square = 0;
     for (int i = 0; i < dim; i++) square += (axis_of(l, q, d)[i] - axis[i]) * (axis_of(l, q, d)[i] - axis[i]);
-    if (square > OFF * OFF * length * length) return -1;
+    if (square > OFF * OFF * length * length || fabs(f->volume[p] / f->volume[q] - 1) > 2 * AGREE) return -1;
   }
   *link_of(l, p, d, side) = q;
   *link_of(l, q, d, !side) = p;
@@ -162,20 +162,57 @@ static void find(const finder *f, int32_t *queue) {
   if (counted < WHOLE * wanted) for (int32_t p = 0; p < l->n; p++) leave(l, p);
 }
 
+// ---- where parts meet whose lattices do not fit -------------------------------------------------------------------------------------
+
+typedef struct covering { const finder *f; const double *place; int32_t self; int found; } covering;
+
+static void note_cell(void *context, int32_t q, double distance) {
+  covering *c = context;
+  const lattice *l = c->f->l;
+  (void)distance;
+  if (q == c->self || !l->on[q]) return;
+  double v[3];
+  for (int i = 0; i < l->dim; i++) v[i] = c->place[i] - at(c->f, q)[i];
+  for (int d = 0; d < l->dim; d++) {
+    const double *axis = axis_of(l, q, d);
+    if (fabs(dot(v, axis, l->dim)) > 0.52 * dot(axis, axis, l->dim)) return;
+  }
+  c->found = 1;
+}
+
+static void find_covered(const finder *f, double reach) {
+  lattice *l = f->l;
+  for (int32_t p = 0; p < l->n; p++)
+    for (int side = 0; l->on[p] && side < 2 * l->dim; side++) {
+      if (*link_of(l, p, 0, side) >= 0) continue;
+      double place[3], sign = side & 1 ? 0.7 : -0.7;
+      for (int i = 0; i < l->dim; i++) place[i] = at(f, p)[i] + sign * axis_of(l, p, side / 2)[i];
+      covering c = { f, place, p, 0 };
+      bins_visit(&f->boxes, f->x, place, reach, note_cell, &c);
+      if (c.found) l->covered[p] |= (uint8_t)(1 << side);
+    }
+}
+
 cq_status lattice_find(lattice *l, int32_t dim, int32_t n, const double *position, const double *volume, const uint8_t *loose) {
   *l = (lattice){ .dim = dim, .n = n };
   size_t count = (size_t)n, wide = (size_t)dim;
   l->link = cq_alloc(count * wide * 2 + 1, sizeof *l->link, "lattice of a picture");
   l->axis = cq_alloc(count * wide * wide + 1, sizeof *l->axis, "lattice of a picture");
   l->on = cq_alloc(count + 1, 1, "lattice of a picture");
+  l->covered = cq_alloc(count + 1, 1, "lattice of a picture");
   int32_t *queue = cq_alloc(count + 1, sizeof *queue, "lattice of a picture");
   finder f = { .l = l, .x = position, .volume = volume, .loose = loose };
-  double mean = 0;
-  for (int32_t p = 0; p < n; p++) mean += pow(fabs(volume[p]), 1.0 / dim) / n;
-  cq_status status = l->link && l->axis && l->on && queue ? bins_fill(&f.boxes, dim, n, position, isfinite(mean) && mean > 0 ? mean : 1) : CQ_MEMORY;
+  double mean = 0, largest = 0;
+  for (int32_t p = 0; p < n; p++) {
+    double h = pow(fabs(volume[p]), 1.0 / dim);
+    mean += h / n;
+    if (h > largest && isfinite(h)) largest = h;
+  }
+  cq_status status = l->link && l->axis && l->on && l->covered && queue ? bins_fill(&f.boxes, dim, n, position, isfinite(mean) && mean > 0 ? mean : 1) : CQ_MEMORY;
   if (!status) {
     memset(l->link, -1, count * wide * 2 * sizeof *l->link);
     find(&f, queue);
+    find_covered(&f, 1.5 * largest);
   }
   bins_free(&f.boxes);
   cq_free(queue);
@@ -187,5 +224,6 @@ void lattice_free(lattice *l) {
   cq_free(l->link);
   cq_free(l->axis);
   cq_free(l->on);
+  cq_free(l->covered);
   *l = (lattice){ 0 };
 }

@@ -10,6 +10,7 @@ typedef struct lattice {
   int32_t *link;                 // {n, dim, 2} the neighbour against and along each axis; -1: there is none
   double *axis;                  // {n, dim, dim} row d: the way to the next particle along axis d [length]
   uint8_t *on;                   // {n} 0: the particle is on no lattice
+  uint8_t *covered;              // {n} bits of sides without a neighbour where a cell of another lattice lies, as where parts meet
 } lattice;
 
 // position {n, dim}; volume {n} of each particle as it lies there; loose {n}: 1 for those that are to be on none, NULL: none is.

@@ -54,7 +54,7 @@ static void cast(space *s, const double x[9], int32_t first, int32_t last) {
     for (int32_t i = x0; i < x1; i++) {
       double b0 = ((c[1][0] - i) * (c[2][1] - y) - (c[2][0] - i) * (c[1][1] - y)) / area;
       double b1 = ((c[2][0] - i) * (c[0][1] - y) - (c[0][0] - i) * (c[2][1] - y)) / area, b2 = 1 - b0 - b1;
-      if (b0 < 0 || b1 < 0 || b2 < 0) continue;
+      if (b0 < -1e-6 || b1 < -1e-6 || b2 < -1e-6) continue;      // no seam between two triangles
       float top = (float)(b0 * c[0][2] + b1 * c[1][2] + b2 * c[2][2]), *at = s->shadow + (size_t)y * SHADOW_SIDE + i;
       if (top > *at) *at = top;
     }

@@ -22,6 +22,7 @@ void cq_skin_destroy(cq_skin *s) {
   cq_free(s->broken_now);
   cq_free(s->level);
   cq_free(s->size);
+  cq_free(s->cell);
   cq_free(s);
 }
 
@@ -81,13 +82,14 @@ cq_status cq_skin_create(const cq_skin_def *def, cq_skin **skin) {
   s->inverse = cq_alloc(n * dim * dim, sizeof *s->inverse, "skin");
   s->volume = cq_alloc(n, sizeof *s->volume, "skin");
   s->size = cq_alloc(n, sizeof *s->size, "skin");
+  s->cell = cq_alloc(n * 4, sizeof *s->cell, "skin");
   s->loose = cq_alloc(n, 1, "skin");
   s->apart = cq_alloc(n, 1, "skin");
   s->level = cq_alloc(n, 1, "skin");
   s->broken = cq_alloc(n, sizeof *s->broken, "skin");
   s->broken_now = cq_alloc(n, sizeof *s->broken_now, "skin");
   cq_status status = CQ_MEMORY;
-  if (s->rest && s->inverse && s->volume && s->size && s->loose && s->apart && s->level && s->broken && s->broken_now) {
+  if (s->rest && s->inverse && s->volume && s->size && s->cell && s->loose && s->apart && s->level && s->broken && s->broken_now) {
     bind_rest(s, def);
     status = s->is_mesh ? shell_make(s, def->triangle_count, def->corner)
                         : lattice_find(&s->lattice, s->dim, s->n, s->rest, s->volume, def->loose ? s->loose : NULL);
@@ -199,6 +201,17 @@ static void find_normals(cq_skin *s) {
   for (int64_t k = 0; k < s->normal_count; k++) normalize3(s->normal + 3 * k);
 }
 
+// how large a particle that is drawn alone is, and in the plane the shape that F gives its square
+static void measure_alone(cq_skin *s, int32_t p, const double *deformation) {
+  int dim = s->dim;
+  s->size[p] = 0;
+  if (!s->apart[p] || !s->level[p]) return;
+  const double *F = deformation ? deformation + (size_t)p * (size_t)(dim * dim) : NULL;
+  double rest = s->volume[p] * fabs(det_of(s->inverse + (size_t)p * (size_t)(dim * dim), dim)), half = 0.5 * pow(rest, 1.0 / dim);
+  s->size[p] = pow(rest * (F ? fabs(det_of(F, dim)) : 1), 1.0 / dim);
+  for (int k = 0; k < 4 && dim == 2; k++) s->cell[4 * (size_t)p + (size_t)k] = half * (F ? F[k] : k % 3 == 0);
+}
+
 cq_status cq_skin_pose(cq_skin *s, const double *position, const double *deformation, const uint8_t *level) {
   if (!s->is_mesh) {
     int changed = find_torn(s, position, deformation) | !s->made;
@@ -215,12 +228,7 @@ cq_status cq_skin_pose(cq_skin *s, const double *position, const double *deforma
   }
   place_vertices(s, position, deformation);
   if (s->dim == 3) find_normals(s);
-  int square = s->dim * s->dim;
-  for (int32_t p = 0; p < s->n; p++) {
-    double det = deformation ? fabs(det_of(deformation + (size_t)p * (size_t)square, s->dim)) : 1;
-    double rest = det_of(s->inverse + (size_t)p * (size_t)square, s->dim);
-    s->size[p] = s->apart[p] && s->level[p] ? pow(s->volume[p] * fabs(rest) * det, 1.0 / s->dim) : 0;
-  }
+  for (int32_t p = 0; p < s->n; p++) measure_alone(s, p, deformation);
   return CQ_OK;
 }
 

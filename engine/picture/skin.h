@@ -34,7 +34,8 @@ struct cq_skin {
   double *y;                     // {vertices, dim} at rest
   double *x;                     // {vertices, dim} now
   double *normal;                // {normals, 3} now
-  double *size;                  // {n} root of the volume now, for particles that are drawn alone
+  double *size;                  // {n} root of the volume now, for particles that are drawn alone; 0: they are not
+  double *cell;                  // {n, 2, 2} in the plane, the half edges of their squares, as columns
 };
 
 // ---- surface.c: faces and vertices of the lattice, as far as it hangs together

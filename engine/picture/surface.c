@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MELTINGS = 8, SMOOTHINGS = 12, LONG = 3 };
+enum { MELTINGS = 8, SMOOTHINGS = 12, LONG = 3, SHARP = 1, JOINED = 2 };
 
 #define INWARDS  0.5             // of the way to the mean of its neighbours that a vertex goes
 #define OUTWARDS -0.52           // and back, so that round bodies do not shrink
@@ -39,10 +39,14 @@ static int32_t neighbour(const cq_skin *s, int32_t p, int side) {
 
 static int is_shown(const cq_skin *s, int32_t p) { return s->lattice.on[p] && !s->apart[p] && s->level[p] > 0; }
 
-static int is_open(const cq_skin *s, int32_t p, int side) {
+// has a cell no neighbour at a side?
+static int is_bare(const cq_skin *s, int32_t p, int side) {
   int32_t q = neighbour(s, p, side);
   return q < 0 || !is_shown(s, q);
 }
+
+// is a side part of the body's outside?
+static int is_open(const cq_skin *s, int32_t p, int side) { return is_bare(s, p, side) && !(s->lattice.covered[p] >> side & 1); }
 
 // unites the corners that linked cells share
 static void join_corners(const cq_skin *s, int32_t *parent) {
@@ -66,14 +70,14 @@ static void side_corners(int d, int side, int corner[4]) {
   for (int k = 0; k < 4; k++) corner[k] = ring[side ? k : 3 - k];
 }
 
-// calls for each open side of a shown cell
+// Calls for each open side of a shown cell. In space for bare ones too: behind the others they close what gapes between two parts.
 typedef void each_side(cq_skin *s, const int32_t *parent, int32_t p, int side);
 
 static void visit_sides(cq_skin *s, const int32_t *parent, each_side *visit) {
   for (int32_t p = 0; p < s->n; p++) {
     if (!is_shown(s, p)) continue;
     for (int side = 0; side < 2 * s->dim; side++) {
-      if (is_open(s, p, side)) visit(s, parent, p, side);
+      if (s->dim == 3 ? is_bare(s, p, side) : is_open(s, p, side)) visit(s, parent, p, side);
     }
   }
 }
@@ -184,7 +188,7 @@ static cq_status bond_vertices(cq_skin *s, int32_t *parent, const int32_t *numbe
 typedef struct smoothing {
   double *sum, *before;          // {vertices, dim} of the neighbours; where vertices were
   int32_t *count;                // {vertices} neighbours
-  uint8_t *fixed;                // {vertices} 1: stays
+  uint8_t *fixed;                // {vertices} not 0: stays
   double most;                   // [cell] that a vertex may move
 } smoothing;
 
@@ -249,19 +253,27 @@ static int is_long_edge(const cq_skin *s, int32_t p, int a, int b) {
   return length >= LONG || !covered;
 }
 
-// marks the vertices of true edges, where two sides meet that are longer than the steps of stairs
+// Marks the vertices of true edges, where two sides meet that are longer than the steps of stairs: SHARP; and those where a part
+// meets another one: JOINED.
 static void find_sharp(const cq_skin *s, int32_t *parent, const int32_t *number, uint8_t *sharp) {
   int dim = s->dim, corners = 1 << dim;
   for (int32_t p = 0; p < s->n; p++) {
     if (!is_shown(s, p)) continue;
     int open[6];
-    for (int side = 0; side < 2 * dim; side++) open[side] = is_open(s, p, side);
+    for (int side = 0; side < 2 * dim; side++) {
+      open[side] = is_open(s, p, side);
+      for (int c = 0; c < corners && !open[side] && is_bare(s, p, side); c++)
+        if ((c >> (side / 2) & 1) == (side & 1)) sharp[number[root_of(parent, p * corners + c)]] = JOINED;
+    }
     for (int a = 0; a < 2 * dim; a++)
       for (int b = a + 1; b < 2 * dim; b++) {
         if (a / 2 == b / 2 || !open[a] || !open[b] || !is_long_edge(s, p, a, b)) continue;
         if (run_length(s, p, a, b) < LONG || run_length(s, p, b, a) < LONG) continue;
-        for (int c = 0; c < corners; c++)
-          if ((c >> (a / 2) & 1) == (a & 1) && (c >> (b / 2) & 1) == (b & 1)) sharp[number[root_of(parent, p * corners + c)]] = 1;
+        for (int c = 0; c < corners; c++) {
+          if ((c >> (a / 2) & 1) != (a & 1) || (c >> (b / 2) & 1) != (b & 1)) continue;
+          uint8_t *mark = &sharp[number[root_of(parent, p * corners + c)]];
+          if (*mark != JOINED) *mark = SHARP;
+        }
       }
   }
 }
@@ -279,7 +291,7 @@ static void smooth_all(cq_skin *s, smoothing *m) {
   if (s->dim == 2) return;
   // last, the edges of boxes become a little round
   memcpy(m->before, s->y, size);
-  for (int64_t v = 0; v < s->vertex_count; v++) m->fixed[v] = !m->fixed[v];
+  for (int64_t v = 0; v < s->vertex_count; v++) m->fixed[v] = m->fixed[v] != SHARP;
   m->most = BEVEL;
   smooth_once(s, m, INWARDS);
 }

@@ -126,9 +126,8 @@ local function scene_of(world, options, size)
   }
 end
 
--- The height of a picture as wide as told that shows some moments: that of the room that bodies take.
-local function height_of(world, moments, width)
-  if world.dim == 3 then return #moments > 1 and width < 700 and math.floor(width * 3 / 8) * 2 or nil end
+-- how high the room is that bodies of the plane take at some moments, beside how wide
+local function aspect_of(moments)
   local lower, upper = { math.huge, math.huge }, { -math.huge, -math.huge }
   for _, one in ipairs(moments) do
     local x = one.position:data()
@@ -136,8 +135,13 @@ local function height_of(world, moments, width)
       if x[k] - x[k] == 0 then lower[k % 2 + 1], upper[k % 2 + 1] = math.min(lower[k % 2 + 1], x[k]), math.max(upper[k % 2 + 1], x[k]) end
     end
   end
-  local aspect = 1.25 * (upper[2] - lower[2]) / math.max(upper[1] - lower[1], 1e-9)
-  return math.floor(width * math.min(math.max(aspect, 0.36), 0.75) / 2) * 2
+  return 1.25 * (upper[2] - lower[2]) / math.max(upper[1] - lower[1], 1e-9)
+end
+
+-- the height of a picture as wide as told that shows some moments; nil: the scene's own
+local function height_of(world, moments, width, least)
+  if world.dim == 3 then return least and math.floor(width * 3 / 8) * 2 or nil end
+  return math.floor(width * math.min(math.max(aspect_of(moments), least or 0.36), 0.75) / 2) * 2
 end
 
 -- is a state the last one before the middle between its control step and the next after a time?
@@ -178,11 +182,12 @@ end
 -- several moments in pictures of their own, beside or below each other
 local function panels(world, options, moments)
   local canvases = require "cq.picture.canvas"
-  local count, strip = #moments, world.dim == 2 and world.domain.size[1] > 1.8 * world.domain.size[2]
+  -- wide ones below each other
+  local count, strip = #moments, world.dim == 2 and aspect_of(moments) < 0.45
   local columns = strip and 1 or math.min(count, count == 4 and 2 or 3)
   local rows, gap = math.ceil(count / columns), 6
   local wide = math.floor((options.width - (columns - 1) * gap) / columns)
-  local high = options.height and math.floor((options.height - (rows - 1) * gap) / rows) or height_of(world, moments, wide)
+  local high = options.height and math.floor((options.height - (rows - 1) * gap) / rows) or height_of(world, moments, wide, 0.2)
   local scene = scene_of(world, options, { width = wide, height = high })
   scene.trail, scene.legend = false, false
   -- the scale of the colours and what is seen are those of all of them, and what the colours mean stands above

@@ -150,6 +150,12 @@ function Canvas:text(fields)
   return C.cq_picture_text(self.handle, x, def.y, def.size, def.weight or 0.8 + 0.055 * def.size, number(def.colour), line)
 end
 
+---How wide a line of text would be.
+---@param line any             what tostring makes of it
+---@param size number          height of a capital [pixel]
+---@return number              [pixel]
+function Canvas:text_width(line, size) return C.cq_picture_text(nil, 0, 0, size, 1, 0, tostring(line)) end
+
 ---Copies another picture, of as many samples, onto this one.
 ---@param from cq.Canvas
 ---@param x integer             of its upper left corner [pixel]

@@ -7,6 +7,7 @@ local text = require "cq.base.text"
 local legend = {}
 
 local HALO = "#ffffffd0"           -- under what is written, for it to be readable on walls too
+local PLATE = "#ffffffa0"
 
 ---Writes a line that can be read on anything.
 ---@param line table      as canvas:text takes it
@@ -15,9 +16,13 @@ function legend.write(canvas, line)
   canvas:text(line)
 end
 
----Lines at the top left.
+---Lines at the top left, on a plate that lets what is behind them shine through.
 function legend.labels(scene, label)
-  for k, line in ipairs(type(label) == "string" and { label } or label or {}) do
+  local lines = type(label) == "string" and { label } or label or {}
+  local wide = 0
+  for k, line in ipairs(lines) do wide = math.max(wide, scene.canvas:text_width(line, k == 1 and 12 or 10)) end
+  if wide > 0 then scene.canvas:rectangle(12, 15, wide + 16, 20 * #lines + 8, PLATE) end
+  for k, line in ipairs(lines) do
     legend.write(scene.canvas, { x = 20, y = 16 + 20 * k, size = k == 1 and 12 or 10, text = line, colour = k == 1 and paint.ink or paint.faint })
   end
 end
