@@ -43,16 +43,19 @@ describe("examples/codesign.lua", function()
   it("learns stiffness within its bounds, from the same start as the controller alone", function()
     local history, out = example("codesign", { "--iterations", "4", "--render", "no" })
     assert.equal(4, #history)
-    assert.equal(history[1].fixed, history[1].loss)
-    assert(history[4].loss < history[1].loss - 1e-3 and history[4].fixed < history[1].fixed - 1e-3)
-    assert(history[4].loss < history[4].fixed, "co-design adds nothing")
-    assert.near(history[4].added, tonumber(out:match "([+-]%d+) %%\n$"), 0.51)
-    local young = cq.load(folder .. "/codesign.bin").young
+    local fixed = {}
+    for line in process.read(folder .. "/fixed/history.csv"):gmatch "\n%d+,([^,]+)" do fixed[#fixed + 1] = tonumber(line) end
+    assert.equal(fixed[1], history[1].loss)
+    assert(history[4].loss < history[1].loss - 1e-3 and fixed[4] < fixed[1] - 1e-3)
+    assert(history[4].loss < fixed[4], "co-design adds nothing")
+    local added = 100 * ((-history[4].loss - 0.5) / (-fixed[4] - 0.5) - 1)
+    assert.near(added, tonumber(out:match "([+-]%d+) %%\n$"), 0.51)
+    local young = cq.load(folder .. "/best.bin").robot.young
     assert.equal(2800, young.count)
     local least, most = young:min():item(), young:max():item()
     assert(least >= 7 and most <= 20)
     assert(least < 9.8 and most > 10.2, "the stiffness did not move")
-    assert.is_nil(cq.load(folder .. "/fixed.bin").young)
+    assert.is_nil(cq.load(folder .. "/fixed/best.bin").robot)
   end)
 end)
 

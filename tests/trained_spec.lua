@@ -66,6 +66,52 @@ describe("a rate of its own", function()
   end)
 end)
 
+describe("an optimizer of parts", function()
+  local function parts()
+    return cq.Optimizer.parts {
+      controller = cq.Optimizer.gradient_descent { rate = 1, clip = 0.25 }, robot = cq.Optimizer.adam { rate = 0.5 },
+    }
+  end
+  local function made() return experiment { trainable = { young = { per = "particle" } }, optimizer = parts() } end
+
+  it("changes each by its own rule and clip, and goes on from where it was", function()
+    local moved = step_of(made(), "a")
+    assert.near(0.5, moved["robot.young"], 1e-3)
+    local alone = { w = cq.param { 3, 4 } }
+    local both = { controller = { w = cq.param { 3, 4 } }, robot = cq.param(1) }
+    cq.Optimizer.gradient_descent({ rate = 1, clip = 0.25 }):update(alone, { w = cq.tensor { 30, 40 } })
+    parts():update(both, { controller = { w = cq.tensor { 30, 40 } }, robot = cq.tensor(1e6) })
+    assert.is_true(alone.w:equal(both.controller.w))
+    local whole, rest = made(), made()
+    whole:optimize { iterations = 4, folder = folder .. "/whole" }
+    made():optimize { iterations = 2, folder = folder .. "/parts" }
+    rest:optimize { iterations = 4, folder = folder .. "/parts", resume = true }
+    assert.is_true(rest.params.robot.young:equal(whole.params.robot.young))
+    assert.is_true(rest.params.controller.w:equal(whole.params.controller.w))
+    assert.equal(4, rest.optimizer.iteration)
+    says(tostring(rest.optimizer), "cq.Optimizer.parts { controller = gradient_descent, robot = adam }")
+  end)
+
+  it("is refused where parts and optimizers do not meet", function()
+    local one = cq.Optimizer.parts { controller = cq.Optimizer.adam { rate = 1 } }
+    local function update(params) return sentence(one.update, one, params, params) end
+    says(update { controller = cq.param(1), robot = cq.param(1) }, "there is no optimizer for the parameters \"robot\"; those with one are controller")
+    says(update { world = {} }, "the part \"controller\" has an optimizer, but no parameters")
+    says(sentence(cq.Optimizer.parts, { a = 1 }), "a must be an optimizer, got 1")
+    says(sentence(cq.Optimizer.parts, {}), "got an empty table")
+    says(sentence(one.restore, one, { parts = {} }), "the state has no part \"controller\"")
+  end)
+end)
+
+describe("a run with a name", function()
+  it("has a folder of its own within that of the script", function()
+    local run = experiment()
+    run:optimize { iterations = 1, folder = folder, name = "seed 2" }
+    assert.equal(folder .. "/seed 2", run.run.folder)
+    assert.is_truthy(process.read(folder .. "/seed 2/history.csv"))
+  end)
+end)
+
 describe("a value with an apply", function()
   it("is trained within its bounds, with the gradient of what it does", function()
     local run = experiment { trainable = { factor = { init = 1, min = 0.5, max = 1.02, rate = 0.05, apply = stiffer } } }
@@ -211,5 +257,28 @@ describe("means", function()
     local in_lua = signals(function(state) return inside:observe(state) end)
     assert.is_true(first:close(in_lua, 1e-6))
     assert.is_false(first:close(signals(cq.Observer.centroid { groups = { robot }, velocity = true }), 1e-6))
+  end)
+end)
+
+describe("a goal", function()
+  it("is what the end misses it by, and more for coming to rest", function()
+    local function loss(objective)
+      local run = experiment { objective = objective }
+      return (run:evaluate())
+    end
+    local function square(s) return (s:center("trunk") - cq.tensor { 0.5, 0.4 }):square():sum() end
+    assert.equal(loss(square), loss { goal = { of = "trunk", at = { 0.5, 0.4 } } })
+    assert.near(loss(square) + 2 * loss(function(s) return s:mean_square_velocity("trunk") end),
+      loss { goal = { of = "trunk", at = { 0.5, 0.4 }, rest = 2 } }, 1e-12)
+    assert.near(loss(square) + 1, loss { goal = { of = "trunk", at = { 0.5, 0.4 } }, final = function() return 1 end }, 1e-12)
+  end)
+
+  it("is refused outside of the world, and for what is not there", function()
+    local function made(goal) return sentence(experiment, { objective = { goal = goal } }) end
+    says(made { of = "trunk", at = { 30, 0.1 } }, "is outside of the world, which reaches from the origin to { ")
+    says(made { of = "trunk", at = { 0.3, -0.1 } }, "the goal { 0.3, -0.1 } is outside of the world")
+    says(made { of = "trunk", at = { 0.3, 0.1, 0.2 } }, "goal.at has 3 components, the world is 2D")
+    says(made { of = "trunc", at = { 0.3, 0.1 } }, "trunc")
+    says(made { of = "trunk", att = { 0.3, 0.1 } }, "unknown field att (did you mean at?)")
   end)
 end)

@@ -24,6 +24,7 @@ local option = require "cq.option"
 local controllers = require "cq.controller"
 local constrained = require "cq.experiment.constrained"
 local observers = require "cq.observer"
+local goals = require "cq.experiment.goal"
 local trainables = require "cq.experiment.trainable"
 local solve = require "cq.optimizer.solve"
 local C = engine.C
@@ -43,6 +44,7 @@ Experiment.__index = Experiment
 
 local objective_spec = is.define("cq.Experiment: objective", {
   final = is.callable { optional = true },
+  goal = is.table { optional = true },
   running = is.callable { optional = true },
   effort = is.callable { optional = true },
   reduce = is.any_of { is.one_of { "sum", "mean", "max", "min", "product" }, is.callable(), default = "sum" },
@@ -77,9 +79,10 @@ local function steps_of(def)
   return steps
 end
 
-local function objective_of(given)
+local function objective_of(given, world)
   local def = objective_spec(text.is_callable(given) and { final = given } or given)
-  if not (def.final or def.running or def.effort) then is.fail("cq.Experiment: objective needs final, running or effort") end
+  if not (def.final or def.goal or def.running or def.effort) then is.fail("cq.Experiment: objective needs final, goal, running or effort") end
+  def.goal = def.goal and goals.check(def.goal, world)
   return def
 end
 
@@ -102,6 +105,7 @@ end
 
 ---@class cq.Experiment.objective.def
 ---@field final? fun(state: cq.State): cq.Tensor|number                    one number, of the last state
+---@field goal? cq.Experiment.goal.def      a place to be at in the end: |center(of) - at|^2, and more for coming to rest
 ---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number    one number after each control step
 ---@field effort? fun(u: cq.Tensor): cq.Tensor|number    one number, of all signals {steps, signals}; quicker than running, which stops the
 ---  engine after every control step
@@ -110,15 +114,15 @@ end
 ---An experiment. Trained are the parameters of the controller and of an observer of the user's, always, and what trainable names:
 ---values of robot:with, gravity, damping, friction and wall_velocity of the world, and any value with a function that applies it to the
 ---robot. Each may have a rate of its own; the optimizer's is that of the others.
----Errors: both or neither of duration and steps; a duration that is
----no multiple of the world's dt; an objective without final, running and effort.
+---Errors: both or neither of duration and steps; a duration that is no multiple of the world's dt; an objective without any part; a goal
+---outside of the world.
 ---@param fields cq.Experiment.def
 ---@return cq.Experiment
 local function new(_, fields)
   local def = spec(fields)
   local self = setmetatable({ world = def.world, optimizer = def.optimizer, memory = def.memory, contact = def.contact }, Experiment)
   self.observer = def.observer and observers.of(def.observer, "cq.Experiment")
-  self.steps, self.objective, self.robot = steps_of(def), objective_of(def.objective), def.robot or def.world.robot
+  self.steps, self.objective, self.robot = steps_of(def), objective_of(def.objective, def.world), def.robot or def.world.robot
   self.constraints = constrained.list(def.constraints)
   self.params, self.apply = trainables.make(self.world, self.robot, def.trainable)
   self.weight = def.weight or (trainables.moves_mass(self.params) and "particle" or "mass")
@@ -178,6 +182,10 @@ end
 function Experiment:loss(roll)
   local objective, loss = self.objective, nil
   if objective.final then loss = one_number(objective.final(roll.state), "final") end
+  if objective.goal then
+    local miss = goals.miss(objective.goal, roll.state)
+    loss = loss and loss + miss or miss
+  end
   if objective.running then
     local reduce = reductions[objective.reduce] or objective.reduce
     local running = one_number(reduce(roll.running), "reduce")
@@ -213,6 +221,7 @@ end
 ---@class run.optimize.def
 ---@field iterations integer      in all, those of an earlier run that is gone on with included
 ---@field folder? string          --out, else runs/<name of the script>, unless given
+---@field name? string            of one of several runs of a script: its folder is one of that name within
 ---@field resume? boolean         go on from what lies in the folder; --resume unless given
 ---@field stages? ("feasible"|"objective")[]   "feasible": constraints alone, until they are kept; "objective": all, as without stages
 ---@field after? fun(iteration: integer, loss: number, run: cq.Experiment)   called after each iteration
@@ -220,6 +229,7 @@ end
 local optimize_spec = is.define("run:optimize", {
   iterations = is.integer { min = 0 },
   folder = is.string { optional = true },
+  name = is.string { optional = true },
   resume = is.boolean { optional = true },
   stages = solve.stages,
   after = is.callable { optional = true },
@@ -328,6 +338,7 @@ end
 ---@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution? } result   loss: of the last iteration, nil when there was none
 function Experiment:optimize(fields)
   local def = optimize_spec(fields)
+  def.folder = require("cq.run").folder_of(def.folder, def.name)
   if not self.optimizer then is.fail("run:optimize: the experiment has no optimizer") end
   if #T.leaves.list(self.params) == 0 then is.fail("run:optimize: there is nothing to train; give a controller or trainable") end
   constrained.check(self, def.stages)

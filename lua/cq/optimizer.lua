@@ -321,4 +321,25 @@ optimizer.nlopt = require "cq.optimizer.nlopt"
 ---@type fun(def: cq.Optimizer.ipopt.def?): cq.Ipopt
 optimizer.ipopt = require "cq.optimizer.ipopt"
 
+local Parts = require("cq.optimizer.parts").methods(Optimizer)
+
+---An optimizer for each part of the parameters, by its name in their table, each with its own rule, rate, clip and schedule. The parts of an
+---experiment are controller, observer, robot, world and named:
+---  cq.Optimizer.parts { controller = cq.Optimizer.gradient_descent { rate = 1, clip = 0.1 }, robot = cq.Optimizer.adam { rate = 0.1 } }
+---Errors: a part without an optimizer; an optimizer without a part, when they meet.
+---@param given table<string, cq.Optimizer>
+---@return cq.Optimizer
+function optimizer.parts(given)
+  is.argument("cq.Optimizer.parts", "parts", is.table(), given)
+  local parts = {}
+  for name, part in pairs(given) do
+    if not text.is_instance(part, "cq.Optimizer") then
+      is.fail("cq.Optimizer.parts: %s must be an optimizer, got %s", tostring(name), is.describe(part))
+    end
+    parts[name] = part
+  end
+  if next(parts) == nil then is.fail("cq.Optimizer.parts: takes optimizers by the names of parts, got an empty table") end
+  return setmetatable({ kind = "parts", parts = parts, iteration = 0 }, Parts)
+end
+
 return optimizer

@@ -23,6 +23,7 @@ local actuators = require "cq.actuator"
 local cables = require "cq.actuator.cable"
 local constants = require "cq.robot.constants"
 local field = require "cq.base.field"
+local stretched = require "cq.robot.stretched"
 local surfaces = require "cq.actuator.surface"
 local values = require "cq.robot.values"
 
@@ -32,6 +33,8 @@ local values = require "cq.robot.values"
 ---@field dim integer                2 or 3
 ---@field groups string[]            names of the groups of its shape, in the order of the shape
 ---@field size number[]               {dim} of the box that holds its shape: its body lengths [length]
+---@field lower number[]              {dim} lower corner of that box, as it was drawn [length]
+---@field offset number[]             {dim} how far it was moved by robot:at since [length]
 ---@field position cq.Tensor         {n, dim} at the start [length]
 ---@field volume cq.Tensor           {n} initial volume of each particle, area in 2D
 ---@field density cq.Tensor          {n} mass per volume
@@ -266,8 +269,8 @@ local function sample(self, shape, spacing)
     shape = #shape == 1 and shape[1] or require("cq.shape").union(shape)
   end
   local found = shape:sample { spacing = spacing }
-  self.size = {}
-  for d = 1, shape.dim do self.size[d] = shape.upper[d] - shape.lower[d] end
+  self.lower, self.size, self.offset = shape.lower, {}, {}
+  for d = 1, shape.dim do self.size[d], self.offset[d] = shape.upper[d] - shape.lower[d], 0 end
   self.particle_count, self.dim = found.count, found.dim
   self.position, self.volume = found.position, found.volume
   self.surface = shape.surface      -- of the mesh that the shape is, for pictures
@@ -328,6 +331,8 @@ function Robot:at(offset)
   is.argument("robot:at", "offset", is.vector { size = self.dim }, offset)
   local out = copy(self)
   out.position = T.tape.pause(function() return self.position + T.tensor(offset) end)
+  out.offset = {}
+  for d = 1, self.dim do out.offset[d] = self.offset[d] + offset[d] end
   cables.measure(out)      -- anchors stay in the world
   return out
 end
@@ -377,6 +382,25 @@ function Robot:with(fields)
   out.values = {}
   for name, value in pairs(self.values or {}) do out.values[name] = value end
   for name, value in pairs(values.check(self, fields)) do out.values[name] = value end
+  return out
+end
+
+---The robot with other lengths along an axis, for world:rollout { robot = ... }: its particles move, and their volumes follow, with gradients
+---to the lengths. Between two joints the body is stretched evenly, beyond the ends it moves along; it is made so, and under no stress.
+---Pinned particles take their pins along. Cables without a rest_length of their own follow the length of their path. Stretches along several
+---axes, or one after the other, go together.
+---
+---  robot:stretched { axis = "y", factor = p.length }                                       all of it
+---  robot:stretched { axis = "y", joints = { 0.05, 0.25, 0.4 }, lengths = p.lengths }       two links, what is below stays as it is
+---Errors: none or several of factor, lengths and places; a length that is not above 0; a robot with a follower_pressure.
+---@param fields robot.stretched.def
+---@return cq.Robot
+function Robot:stretched(fields)
+  local made = stretched(self, fields)
+  local out = copy(self)
+  out.values = {}
+  for name, value in pairs(self.values or {}) do out.values[name] = value end
+  for name, value in pairs(made) do out.values[name] = value end
   return out
 end
 

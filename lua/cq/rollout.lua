@@ -276,7 +276,7 @@ local function new(world, def, on)
   self.wall_motion = wall_motion.collect(world, def)
   self.set = fields.collect(world, def)
   if def.contact then contact.check(world) end
-  self.entry = world.pool:acquire(self, {
+  self.entry = world:pool_at(self.set.position):acquire(self, {
     batch = def.batch, steps = def.steps, differentiable = on ~= nil, contact = def.contact,
     memory = def.memory and memory.bytes(def.memory, "world:rollout: memory"),
   })

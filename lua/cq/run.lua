@@ -142,6 +142,13 @@ function Run.current() return current end
 ---@param folder? string
 function Run.check_folder(folder) folders.check(folder or default_folder()) end
 
+---The folder of a run: what is given, or the script's; within it that of a name, for one of several runs.
+---@internal
+---@param folder? string
+---@param name? string
+---@return string?
+function Run.folder_of(folder, name) return name and (folder or default_folder()) .. "/" .. name or folder end
+
 ---Opens the folder, so that a run cannot fail for it later.
 ---@param def cq.Run.def
 ---@return cq.Run

@@ -17,6 +17,7 @@ local memory = require "cq.rollout.memory"
 local message = require "cq.base.message"
 local pool = require "cq.world.pool"
 local selection = require "cq.robot.selection"
+local sites = require "cq.world.sites"
 local within = require "cq.world.within"
 local C = engine.C
 
@@ -185,7 +186,7 @@ local function new(_, fields)
   self.device = ffi.string(C.cq_world_device(self.handle))
   self.device_kind = C.cq_world_device_kind(self.handle) == C.CQ_DEVICE_CUDA and "cuda" or "cpu"
   if def.device == "auto" then message.note_once("device auto: %s", self.device) end
-  self.pool = pool.new(self)
+  self.pool, self.sites = pool.new(self), sites.new(self, raw)
   for _, force in ipairs(self.layout.force.actuators) do force.selection = self:remember_selection(force.particles, force.robot.first) end
   self:own()
   return self
@@ -194,13 +195,14 @@ end
 -- the only finalizer: rollouts first, then the world
 function World:own()
   local proxy = newproxy(true)
-  local handle, rollouts = self.handle, self.pool
+  local handle, rollouts, elsewhere = self.handle, self.pool, self.sites
   self.owned = { open = true }
   local owned = self.owned
   getmetatable(proxy).__gc = function()
     if not owned.open then return end
     owned.open = false
     rollouts:close()
+    elsewhere:close()
     C.cq_world_destroy(handle)
   end
   self.finalizer = proxy
@@ -216,6 +218,7 @@ function World:close()
   end
   self.owned.open = false
   self.pool:close()
+  self.sites:close()
   C.cq_world_destroy(self.handle)
   self.handle = nil
 end
@@ -229,6 +232,14 @@ end
 ---@return cq.Selection
 function World:selection(which, what)
   return selection.find(self, which, what)
+end
+
+---The engine's rollouts with pins where they are by positions that a rollout sets.
+---@internal
+---@param set { tensor: cq.Tensor, per_scene: boolean }?
+---@return table pool
+function World:pool_at(set)
+  return set and not set.per_scene and self.sites:find(set.tensor) or self.pool
 end
 
 ---@internal

@@ -113,6 +113,28 @@ function cable.measure(robot)
   robot.cable_stiffness, robot.cable_length, robot.cable_friction = T.tensor(stiffness), T.tensor(length), T.tensor(friction)
 end
 
+-- length of a path through particles at other places, by operations on the recording tape
+local function span_at(one, position)
+  local places, dim = {}, position:size(2)
+  for k, point in ipairs(one.points) do
+    local numbers = {}
+    for i, p in ipairs(point.index or {}) do numbers[i] = p + 1 end
+    places[k] = point.anchor and T.tensor(point.anchor) or position:gather(numbers, 1):mean(1)
+  end
+  local path = T.stack(places):reshape { #places, dim }
+  return (path:slice(2, #places) - path:slice(1, #places - 1)):square():sum(-1):sqrt():sum()
+end
+
+---Rest lengths of all cables when particles are elsewhere: of their paths there, or as the user gave them.
+---@param robot cq.Robot
+---@param position cq.Tensor      {n, dim}
+---@return cq.Tensor              {cables}
+function cable.lengths(robot, position)
+  local out = {}
+  for k, one in ipairs(robot.cables) do out[k] = one.actuator.rest_length and T.tensor(one.actuator.rest_length) or span_at(one, position) end
+  return T.stack(out)
+end
+
 -- ---- the engine -----------------------------------------------------------------------------------------------------
 
 -- a cable is straight between its points: far ones would cut across the body

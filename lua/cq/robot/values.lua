@@ -5,6 +5,7 @@
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
+local cables = require "cq.actuator.cable"
 local constants = require "cq.robot.constants"
 local elastic = require "cq.robot.other_names"
 local field = require "cq.base.field"
@@ -219,10 +220,13 @@ end
 ---The value of a field for all particles, by operations on the recording tape.
 ---@param robot cq.Robot
 ---@param name string
+---@param placed? cq.Robot     as a world holds it: where values in the robot's own coordinates are; the robot itself unless given
 ---@return cq.Tensor?     {n, ...} or {batch, n, ...}; nil when with did not set it
-function values.spread(robot, name)
+function values.spread(robot, name, placed)
   local given = robot.values and robot.values[name]
   if not given then return nil end
+  if given.relative then return given.tensor + T.tensor((placed or robot).offset) end
+  if given.measured then return cables.lengths(robot, values.spread(robot, "position", placed)) end
   local entry = field.by_name[name]
   local n = count_of(robot, entry)
   local w = width(robot, entry)

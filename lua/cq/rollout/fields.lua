@@ -69,7 +69,7 @@ end
 local function gather(world, list, entry, batch)
   local parts, any = {}, false
   for k in ipairs(world.robots) do
-    parts[k] = values.spread(list[k], entry.name) or false
+    parts[k] = values.spread(list[k], entry.name, world.robots[k]) or false
     any = any or parts[k]
   end
   if not any then return end

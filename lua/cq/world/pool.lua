@@ -10,7 +10,7 @@ Pool.__index = Pool
 
 local pool = {}
 
----@param world cq.World
+---@param world { handle: ffi.cdata* }     cq_world of the engine
 function pool.new(world)
   return setmetatable({ world = world, entries = {} }, Pool)
 end

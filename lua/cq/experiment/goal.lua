@@ -1,0 +1,46 @@
+-- goal: a place that a part of a robot is to be at in the end, as a part of an objective.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+
+local goal = {}
+
+---@class cq.Experiment.goal.def
+---@field of any           a group's name, a list of particle numbers, a group (cq.Group) or a robot, whose mean position is meant
+---@field at number[]      {dim} in the world [length]
+---@field rest? number     adds so much times the mean of |v|^2 of these [time^2]
+
+local spec = is.define("cq.Experiment: goal", {
+  of = is.any(), at = is.vector { size = { 2, 3 } }, rest = is.number { min = 0, default = 0 },
+})
+
+---Checks a goal: it must lie in the world, and its particles be there.
+---@param given cq.Experiment.goal.def
+---@param world cq.World
+---@return table
+function goal.check(given, world)
+  local def = spec(given)
+  if #def.at ~= world.dim then is.fail("cq.Experiment: goal.at has %s, the world is %dD", text.count(#def.at, "component"), world.dim) end
+  local size = world.domain.size
+  for d = 1, world.dim do
+    if def.at[d] < 0 or def.at[d] > size[d] then
+      is.fail("cq.Experiment: the goal %s is outside of the world, which reaches from the origin to %s; no part of a robot can get there",
+        text.place(def.at), text.place(size))
+    end
+  end
+  world:selection(def.of, "cq.Experiment: goal.of")
+  def.tensor = T.tensor(def.at)
+  return def
+end
+
+---How far a state misses it.
+---@param def table         from check
+---@param state cq.State
+---@return cq.Tensor        one number
+function goal.miss(def, state)
+  local miss = (state:center(def.of) - def.tensor):square():sum():reshape {}
+  if def.rest == 0 then return miss end
+  return miss + def.rest * state:mean_square_velocity(def.of):reshape {}
+end
+
+return goal

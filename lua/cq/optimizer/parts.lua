@@ -1,0 +1,80 @@
+-- parts: an optimizer for each part of the parameters, where one rule, or one clip over all gradients together, does not suit them all.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local leaves = require "cq.tensor.leaves"
+
+local parts = {}
+
+-- the names of the parameters' parts that hold tensors, each of which has an optimizer here, and no others
+local function names_of(self, params)
+  if type(params) ~= "table" or getmetatable(params) then
+    is.fail("optimizer:update: an optimizer of parts takes a table of parts, got %s", text.describe(params))
+  end
+  local names = {}
+  for _, name in ipairs(leaves.sorted_keys(params)) do
+    if #leaves.list(params[name]) > 0 then
+      if not self.parts[name] then
+        is.fail("optimizer:update: there is no optimizer for the parameters \"%s\"; those with one are %s", tostring(name),
+          table.concat(leaves.sorted_keys(self.parts), ", "))
+      end
+      names[#names + 1] = name
+    end
+  end
+  for name in pairs(self.parts) do
+    if params[name] == nil then
+      is.fail("optimizer:update: the part \"%s\" has an optimizer, but no parameters; there are %s", tostring(name), table.concat(names, ", "))
+    end
+  end
+  return names
+end
+
+---The methods of an optimizer of parts.
+---@param Optimizer table      the class
+---@return table methods
+function parts.methods(Optimizer)
+  local Parts = setmetatable({ __name = Optimizer.__name }, { __index = Optimizer })
+  Parts.__index = Parts
+
+  function Parts:update(params, grads)
+    local names = names_of(self, params)
+    local square = 0
+    for _, name in ipairs(names) do
+      local part = self.parts[name]
+      part:update(params[name], grads[name])
+      square = square + part.norm ^ 2
+    end
+    self.iteration, self.norm = self.iteration + 1, math.sqrt(square)
+  end
+
+  function Parts:state()
+    local out = { kind = self.kind, iteration = self.iteration, parts = {} }
+    for name, part in pairs(self.parts) do out.parts[name] = part:state() end
+    return out
+  end
+
+  function Parts:restore(state)
+    if type(state) ~= "table" or type(state.parts) ~= "table" then
+      is.fail("optimizer:restore: needs a state of an optimizer of parts, got %s", text.describe(state))
+    end
+    for name, part in pairs(self.parts) do
+      if state.parts[name] == nil then is.fail("optimizer:restore: the state has no part \"%s\"", tostring(name)) end
+      part:restore(state.parts[name])
+    end
+    self.iteration = state.iteration
+  end
+
+  function Parts:restart()
+    self.iteration = 0
+    for _, part in pairs(self.parts) do part:restart() end
+  end
+
+  function Parts:__tostring()
+    local list = {}
+    for k, name in ipairs(leaves.sorted_keys(self.parts)) do list[k] = ("%s = %s"):format(name, self.parts[name].kind) end
+    return ("cq.Optimizer.parts { %s }"):format(table.concat(list, ", "))
+  end
+
+  return Parts
+end
+
+return parts

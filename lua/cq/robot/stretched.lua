@@ -1,0 +1,132 @@
+-- stretched: a robot with other proportions along an axis, as a differentiable function of lengths: the places and volumes of its particles.
+--
+--   joints        a        b             c          places in the robot as it was drawn
+--                 |--------|-------------|
+--   new places    A            B       C            x' = A + (x - a) (B - A) / (b - a) between a and b, and so on; beyond the ends the
+--                 |------------|-------|            body moves with its end. Volumes follow the slopes.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local values = require "cq.robot.values"
+
+---@class robot.stretched.def
+---@field axis "x"|"y"|"z"
+---@field joints? number[]             ascending places along the axis, in the robot's own coordinates, as it was drawn; the ends of its shape
+---  unless given [length]
+---@field factor? number|number[]|cq.Tensor    of the lengths between joints, one for all or one for each; or lengths, or places
+---@field lengths? number|number[]|cq.Tensor   between joints; or factor, or places [length]
+---@field places? number[]|cq.Tensor           of all joints; or factor, or lengths [length]
+---@field fixed? integer               the joint that stays where it is, with factor and lengths
+
+local amount = is.any_of { is.number(), is.table(), optional = true }
+
+local spec = is.define("robot:stretched", {
+  axis = is.one_of { "x", "y", "z" },
+  joints = is.vector { optional = true },
+  factor = amount, lengths = amount, places = amount,
+  fixed = is.integer { min = 1, default = 1 },
+})
+
+-- places along the axis, with the ends of the shape for want of others
+local function joints_of(robot, def, axis)
+  local joints = def.joints or { robot.lower[axis], robot.lower[axis] + robot.size[axis] }
+  if #joints < 2 then is.fail("robot:stretched: joints must be two places or more, got %d", #joints) end
+  for k = 2, #joints do
+    if joints[k] <= joints[k - 1] then
+      is.fail("robot:stretched: joints must ascend, got %s after %s", text.number(joints[k]), text.number(joints[k - 1]))
+    end
+  end
+  if def.fixed > #joints then is.fail("robot:stretched: fixed is joint %d, there are %d", def.fixed, #joints) end
+  return joints
+end
+
+-- one number for each section, or for each joint
+local function row(value, count, name, noun)
+  local tensor = T.as_tensor(value)
+  if tensor.count == 1 and noun == "section" then return tensor:reshape({}):expand { count } end
+  if tensor.rank ~= 1 or tensor.count ~= count then
+    is.fail("robot:stretched: %s must be %s%s, one for each %s, got %s", name, noun == "section" and "one number, or " or "",
+      text.count(count, "number"), noun, "a tensor {" .. table.concat(tensor:shape(), ", ") .. "}")
+  end
+  return tensor
+end
+
+-- new places of the joints {m + 1}, on the tape that records
+local function places_of(def, joints)
+  local given = {}
+  for _, name in ipairs { "factor", "lengths", "places" } do
+    if def[name] ~= nil then given[#given + 1] = name end
+  end
+  if #given ~= 1 then is.fail("robot:stretched: give one of factor, lengths and places, got %s", #given == 0 and "none" or table.concat(given, " and ")) end
+  local m, old = #joints - 1, {}
+  if def.places ~= nil then return row(def.places, m + 1, "places", "joint") end
+  for k = 1, m do old[k] = joints[k + 1] - joints[k] end
+  local lengths = def.lengths ~= nil and row(def.lengths, m, "lengths", "section") or row(def.factor, m, "factor", "section") * T.tensor(old)
+  local places = { [def.fixed] = T.tensor(joints[def.fixed]) }
+  for k = def.fixed, m do places[k + 1] = places[k] + lengths[k] end
+  for k = def.fixed, 2, -1 do places[k - 1] = places[k] - lengths[k - 1] end
+  return T.stack(places)
+end
+
+local function check_lengths(places, joints)
+  T.tape.pause(function()
+    for k = 1, #joints - 1 do
+      local length = places:get(k + 1) - places:get(k)
+      if not (length > 0) or length == math.huge then
+        is.fail("robot:stretched: the section from %s to %s would be %s long, it must be above 0", text.number(joints[k]), text.number(joints[k + 1]),
+          text.number(length))
+      end
+    end
+  end)
+end
+
+-- for each particle the joint that it is measured from, and its section, 1 and m + 2 being those beyond the ends
+local function sections_of(place, joints)
+  local from, section = {}, {}
+  for p = 1, place.count do
+    local x, k = place:get(p), 0
+    while k < #joints and x >= joints[k + 1] do k = k + 1 end
+    from[p], section[p] = math.max(k, 1), k + 1
+  end
+  return from, section
+end
+
+---Where its particles are in its own coordinates {n, dim}, by what has stretched it before.
+local function own_position(robot)
+  local given = robot.values and robot.values.position
+  if given and given.relative then return given.tensor end
+  if given then is.fail("robot:stretched: this robot has a position by robot:with; stretch it before, and not in the place of that") end
+  return T.tape.pause(function() return robot.position - T.tensor(robot.offset) end)
+end
+
+---The values of the stretched robot: position in its own coordinates, volume, and lengths of cables that follow.
+---@param robot cq.Robot
+---@param fields robot.stretched.def
+---@return table<string, table>
+return function(robot, fields)
+  local def = spec(fields)
+  local axis = ({ x = 1, y = 2, z = 3 })[def.axis]
+  if axis > robot.dim then is.fail("robot:stretched: axis must be \"x\" or \"y\" in 2D, got \"z\"") end
+  if #robot.surfaces > 0 then
+    is.fail("robot:stretched: the pressure \"%s\" acts on walls whose areas do not follow; a robot with a follower_pressure cannot be stretched",
+      robot.surfaces[1].name)
+  end
+  local joints = joints_of(robot, def, axis)
+  local places = places_of(def, joints)
+  check_lengths(places, joints)
+  local position = own_position(robot)
+  local columns = {}
+  for d = 1, robot.dim do columns[d] = position:slice(d, d, 2) end
+  local place, m, one = columns[axis]:squeeze(2), #joints - 1, T.ones { 1 }
+  local from, section = sections_of(place, joints)
+  local old = T.tensor(joints)
+  local slope = T.concat({ one, (places:slice(2, m + 1) - places:slice(1, m)) / (old:slice(2, m + 1) - old:slice(1, m)), one }, 1):gather(section, 1)
+  columns[axis] = (places:gather(from, 1) + (place - old:gather(from, 1)) * slope):unsqueeze(2)
+  local out = {
+    position = { tensor = T.concat(columns, 2), relative = true },
+    volume = { tensor = (values.spread(robot, "volume") or robot.volume) * slope },
+  }
+  local own_length = robot.values and robot.values.cable_length
+  if #robot.cables > 0 and (not own_length or own_length.measured) then out.cable_length = { measured = true } end
+  return out
+end

@@ -1,0 +1,89 @@
+-- sites: worlds of the engine with the pins elsewhere. The engine finds the nodes that pins hold when a world is made; a rollout whose
+-- robot is stretched, so that pinned particles begin in other cells, runs in a world that is made for them. All else is the same.
+local ffi = require "ffi"
+local engine = require "cq.base.engine"
+local field = require "cq.base.field"
+local pool = require "cq.world.pool"
+local C = engine.C
+
+local Sites = {}
+Sites.__index = Sites
+
+local sites = {}
+
+local KEPT_MAX = 2            -- that nobody uses: a length that is trained visits one after the other
+
+---@param world cq.World
+---@param raw ffi.cdata*      cq_world_def that it was made from; its arrays live with the world's layout
+function sites.new(world, raw)
+  local self = setmetatable({ raw = raw, dim = world.dim, dx = world.dx, list = {} }, Sites)
+  -- what raw points to; not the world itself, whose finalizer holds this
+  self.layout = world.layout
+  self.home = self:key(world.layout.base.position)
+  return self
+end
+
+-- cells of the pinned particles, as one string
+function Sites:key(position)
+  local count, dim = self.layout.pin_count, self.dim
+  local data, cells = position:data(), ffi.new("int32_t[?]", math.max(count * dim, 1))
+  for k = 0, count - 1 do
+    local p = self.layout.arrays.pins[k]
+    for i = 0, dim - 1 do cells[k * dim + i] = math.floor(data[p * dim + i] / self.dx - 0.5) end
+  end
+  return ffi.string(cells, count * dim * 4)
+end
+
+local function create(self, key, position)
+  local raw, out = ffi.new("cq_world_def", self.raw), ffi.new "cq_world *[1]"
+  raw.value[field.by_name.position.id] = position:data()
+  engine.check(C.cq_world_create(raw, out), "world:rollout")
+  return { key = key, handle = out[0], pool = pool.new { handle = out[0] } }
+end
+
+-- destroys the oldest ones that no rollout is in
+local function shrink(self)
+  local spare = #self.list - KEPT_MAX
+  if spare < 1 then return end
+  collectgarbage()
+  local kept = {}
+  for _, site in ipairs(self.list) do
+    local used = spare < 1
+    for _, entry in ipairs(site.pool.entries) do used = used or entry.owner[1] ~= nil end
+    if used then
+      kept[#kept + 1] = site
+    else
+      site.pool:close()
+      C.cq_world_destroy(site.handle)
+      spare = spare - 1
+    end
+  end
+  self.list = kept
+end
+
+---The rollouts with pins at these positions; nil where they are at home.
+---@param position cq.Tensor     {n, dim}
+---@return table? pool
+function Sites:find(position)
+  if self.layout.pin_count == 0 then return nil end
+  local key = self:key(position)
+  if key == self.home then return nil end
+  for _, site in ipairs(self.list) do
+    if site.key == key then return site.pool end
+  end
+  local site = create(self, key, position)
+  self.list[#self.list + 1] = site
+  shrink(self)
+  return site.pool
+end
+
+---Destroys them all: the world closes.
+function Sites:close()
+  for _, site in ipairs(self.list) do
+    site.pool:close()
+    C.cq_world_destroy(site.handle)
+  end
+  self.list = {}
+end
+
+return sites

@@ -1,0 +1,149 @@
+-- stretched: lengths as parameters: places, volumes, cables and pins of a stretched robot, and gradients to the lengths.
+local cq = require "cq"
+local T = require "cq.tensor"
+local mistake = require "tests.sentence"
+local sentence, says = mistake.of, mistake.says
+
+local Creature = cq.Creature
+
+local function world_of(robot, at, more)
+  local fields = { cells = { 40, 48 }, dx = 1 / 40, dt = 5e-3, substeps = 8, precision = "float64", gravity = { 0.5, -1 }, robot:at(at) }
+  for key, value in pairs(more or {}) do fields[key] = value end
+  return cq.World(fields)
+end
+
+local function signals(world, steps) return cq.Controller.open_loop(cq.full({ steps, world.actuator_count }, 0.3)) end
+
+-- where a rollout ends
+local function end_of(world, robot, steps)
+  local roll = world:rollout { robot = robot, steps = steps, controller = signals(world, steps) }
+  local out = roll.state:positions():copy()
+  roll:release()
+  return out
+end
+
+describe("a stretched robot", function()
+  it("is the robot that is drawn with those lengths", function()
+    for _, drive in ipairs { "cables", "pressure" } do
+      local count = drive == "pressure" and 8 or nil
+      local function finger(height, root)
+        return Creature.finger { drive = drive, height = height, root = root, count = count }
+      end
+      local factor, at = drive == "pressure" and 1.25 or 1.025, { 0.4, 0.2 }
+      local plain, long = finger(0.4, 0.04), finger(0.4 * factor, 0.04 * factor)
+      assert.equal(plain.particle_count, long.particle_count)
+      -- the head of the one with chambers stays as it is
+      local how = drive == "pressure" and { axis = "y", joints = { 0, 0.4 }, lengths = 0.5 } or { axis = "y", factor = factor }
+      local drawn = end_of(world_of(long, at), nil, 20)
+      -- a cable is led by the nearest particles, of which one may be another
+      local tolerance = drive == "cables" and 1e-4 or 1e-9
+      -- given as it was drawn, or as the world placed it
+      local world = world_of(plain, at)
+      assert.is_true(end_of(world, plain:stretched(how), 20):close(drawn, tolerance))
+      assert.is_true(end_of(world, world.robot:stretched(how), 20):close(drawn, tolerance))
+      -- and the next rollout of the world is as it was
+      assert.is_true(end_of(world, nil, 20):equal(end_of(world_of(plain, at), nil, 20)))
+    end
+  end)
+
+  it("takes the pins along that hold it", function()
+    local function arm(chamber, block, root)
+      return Creature.arm {
+        dim = 2, links = 1, count = 8, hanging = true, chamber = chamber, block = block, root = root,
+      }
+    end
+    local drawn = end_of(world_of(arm(0.3, 0.15, 0.075), { 0.3, 0.3 }), nil, 20)
+    local world = world_of(arm(0.2, 0.1, 0.05), { 0.3, 0.3 })
+    for _ = 1, 2 do
+      assert.is_true(end_of(world, world.robot:stretched { axis = "y", factor = 1.5 }, 20):close(drawn, 1e-9))
+      -- the root has moved up by 0.15, six cells; held at the old place the arm would be torn
+      for k = 1, 5 do end_of(world, world.robot:stretched { axis = "y", factor = 1 + 0.1 * k }, 1) end
+    end
+    world:close()
+  end)
+
+  it("moves along beyond its joints, and keeps what is fixed", function()
+    local robot = Creature.finger { drive = "cables" }
+    local function height(fields, group)
+      fields.axis = "y"
+      local world = world_of(robot, { 0.4, 0.2 })
+      local roll = world:rollout { robot = robot:stretched(fields), steps = 1, controller = signals(world, 1) }
+      return (roll.state:positions():gather(robot:group(group):particles(), 1):mean(1)[2] - robot.position:gather(robot:group(group):particles(), 1):mean(1)[2])
+        :item() - 0.2
+    end
+    assert.near(0, height({ joints = { 0.1, 0.2 }, factor = 1.3 }, "root"), 1e-4)
+    assert.near(0.03, height({ joints = { 0.1, 0.2 }, factor = 1.3 }, "tip"), 2e-3)
+    assert.near(-0.03, height({ joints = { 0.1, 0.2 }, factor = 1.3, fixed = 2 }, "root"), 1e-4)
+    assert.near(0.06, height({ joints = { 0.1, 0.2, 0.3 }, places = { 0.1, 0.25, 0.36 } }, "tip"), 2e-3)
+    local volume = robot:stretched({ axis = "y", joints = { 0, 0.4 }, lengths = 0.5 }):stretched({ axis = "x", factor = 0.5 }).values.volume.tensor
+    assert.near(0.5 * 0.05, volume:sum():item(), 1e-12)
+  end)
+
+  it("has the gradient to its lengths, through volumes, cables and pins", function()
+    local robots = { Creature.finger { drive = "cables" }, Creature.arm { dim = 2, count = 4, hanging = true } }
+    for _, robot in ipairs(robots) do
+      local world = world_of(robot, { 0.4, 0.2 })
+      local tip = robot.group_table.tip and "tip" or "hand"
+      local check = cq.check_gradient(function(p)
+        local body = robot:stretched { axis = "y", joints = { 0, 0.1, 0.25, 0.3 }, lengths = p.lengths }:stretched { axis = "x", factor = p.width }
+        return world:rollout({ robot = body, steps = 15, controller = signals(world, 15) }).state:center(tip):square():sum()
+      end, { lengths = cq.param { 0.13, 0.12, 0.06 }, width = cq.param(1.01) }, { each = true, directions = 1, steps = { 1e-5, 1e-6 } })
+      assert.is_true(check.ok, tostring(check))
+    end
+    -- joints that are places
+    local places = cq.param { 0, 0.25, 0.45 }
+    local robot = robots[1]
+    local grad = cq.grad(function(p) return robot:stretched({ axis = "y", joints = { 0, 0.2, 0.4 }, places = p }).values.volume.tensor:sum() end)(places)
+    assert.is_true(grad:close(T.tensor { -0.1, 0, 0.1 }, 1e-12))
+  end)
+
+  it("is trained by an experiment", function()
+    local robot = Creature.arm { dim = 2, count = 4 }
+    local world = world_of(robot, { 0.4, 0.2 }, { gravity = { 0, 0 }, precision = "float32" })
+    local run = cq.Experiment {
+      world = world, steps = 10, optimizer = cq.Optimizer.adam { rate = 0.02 },
+      objective = function(s) return (s:center("hand")[2] - 0.86):square() end,
+      trainable = { length = { init = 1, min = 0.5, max = 2, apply = function(body, s) return body:stretched { axis = "y", factor = s } end } },
+    }
+    local folder = require("tests.process").folder()
+    local quiet = require("cq.option").program
+    local before = quiet.quiet
+    quiet.quiet = true
+    run:optimize { iterations = 30, folder = folder }
+    quiet.quiet = before
+    require("tests.process").remove(folder)
+    assert(math.sqrt(run.best.loss) < 5e-3, run.best.loss)
+    assert.near(1.2, run.best.params.named.length:item(), 0.02)
+  end)
+
+  it("follows a rest length of the user's where it was given", function()
+    local body = Creature.finger { drive = "cables" }
+    local values = require "cq.robot.values"
+    local long = body:stretched { axis = "y", factor = 2 }
+    assert.is_true(values.spread(long, "cable_length"):close(2 * body.cable_length, 1e-12))
+    assert.is_true(values.spread(long:with { cable_length = 0.2 }, "cable_length"):equal(cq.full({ 2 }, 0.2)))
+    local kept = body:with({ cable_length = 0.2 }):stretched { axis = "y", factor = 2 }
+    assert.is_true(values.spread(kept, "cable_length"):equal(cq.full({ 2 }, 0.2)))
+  end)
+
+  it("is refused where it cannot be", function()
+    local robot = Creature.finger { drive = "cables" }
+    local function made(fields)
+      fields.axis = fields.axis or "y"
+      return sentence(robot.stretched, robot, fields)
+    end
+    says(made {}, "give one of factor, lengths and places, got none")
+    says(made { factor = 1, lengths = 1 }, "got factor and lengths")
+    says(made { factor = -1 }, "the section from 0 to 0.4 would be -0.4 long, it must be above 0")
+    says(made { factor = 1, axis = "z" }, "axis must be \"x\" or \"y\" in 2D")
+    says(made { factor = 1, joints = { 0.2, 0.1 } }, "joints must ascend, got 0.1 after 0.2")
+    says(made { lengths = { 1, 2, 3 }, joints = { 0, 0.1, 0.2 } }, "lengths must be one number, or 2 numbers, one for each section, got a tensor {3}")
+    says(made { places = { 1 }, joints = { 0, 0.1 } }, "places must be 2 numbers, one for each joint")
+    says(made { factor = 1, fixed = 3 }, "fixed is joint 3, there are 2")
+    says(sentence(robot.stretched, robot:with { position = robot.position }, { axis = "y", factor = 1 }), "has a position by robot:with")
+    local ring = require "scenes.balloon" {}.robot
+    says(sentence(ring.stretched, ring, { axis = "y", factor = 1 }), "a robot with a follower_pressure cannot be stretched")
+    local world = world_of(robot, { 0.4, 0.2 })
+    says(sentence(world.rollout, world, { steps = 1, robot = robot:stretched { axis = "y", factor = 4 } }), "starts outside the world")
+  end)
+end)
