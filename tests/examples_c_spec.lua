@@ -1,0 +1,23 @@
+-- examples: those of the papers' robots run as a user runs them, and hold to what they claim as far as a few iterations
+-- tell.
+local process = require "tests.process"
+local run = require "tests.example"
+
+local folder
+
+before_each(function() folder = process.folder() end)
+after_each(function() process.remove(folder) end)
+
+local function example(name, words) return run(name, words, folder) end
+
+describe("examples/cable_finger.lua", function()
+  it("comes nearer to what bends as the finger seen does, and goes on as if it had not stopped", function()
+    local whole, out = example("cable_finger", { "--iterations", "3", "--render", "no" })
+    assert(whole[1].loss > 2e-4 and whole[3].loss < 0.3 * whole[1].loss, whole[3].loss)
+    assert(whole[3].young > 17 and whole[3].density < 2.7, out)
+    assert.near(whole[3].young, tonumber(out:match "^E (%S+), "), 1e-3)
+    process.remove(folder)
+    example("cable_finger", { "--iterations", "2", "--render", "no" })
+    assert.same(whole, (example("cable_finger", { "--iterations", "3", "--render", "no", "--resume" })))
+  end)
+end)
