@@ -41,7 +41,8 @@ local descend = cq.value_and_grad(function(p, which)
   local found, roll = film(values(p), winding:gather(which, 1))
   return (found - random:choice(seen):gather(which, 2)):square():sum(-1):mean(), roll
 end)
-local adam = cq.Optimizer.adam { rate = 0.05, schedule = function(i) return 0.99 ^ i end }
+-- E and nu lie in a narrow valley: a short memory of squares lets steps grow again along it
+local adam = cq.Optimizer.adam { rate = 0.05, beta2 = 0.95, schedule = function(i) return 0.994 ^ i end }
 if saved then adam:restore(saved.optimizer.adam) random:restore(saved.optimizer.random) end
 local function progress() return { adam = adam:state(), random = random:state() } end
 

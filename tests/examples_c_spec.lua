@@ -21,3 +21,13 @@ describe("examples/cable_finger.lua", function()
     assert.same(whole, (example("cable_finger", { "--iterations", "3", "--render", "no", "--resume" })))
   end)
 end)
+
+describe("examples/arm_length.lua", function()
+  it("grows towards a goal that the arm as it is does not come near to, and is built so", function()
+    local history, out = example("arm_length", { "--iterations", "25", "--render", "no" })
+    assert.equal(25, #history)
+    local short, factor, error, built = out:match "misses by (%S+); with (%S+) times the length by (%S+), built anew by (%S+)\n$"
+    assert(tonumber(short) > 0.12 and tonumber(factor) > 1.5 and tonumber(error) < 0.06, out)
+    assert.near(tonumber(error), tonumber(built), 1e-3)
+  end)
+end)
