@@ -1,4 +1,4 @@
--- examples: those of the papers' robots run as a user runs them, and hold to what they claim as far as a few iterations
+-- examples: fingers and arms of the papers run as a user runs them, and hold to what they claim as far as a few iterations
 -- tell.
 local process = require "tests.process"
 local run = require "tests.example"
@@ -29,5 +29,17 @@ describe("examples/arm_length.lua", function()
     local short, factor, error, built = out:match "misses by (%S+); with (%S+) times the length by (%S+), built anew by (%S+)\n$"
     assert(tonumber(short) > 0.12 and tonumber(factor) > 1.5 and tonumber(error) < 0.06, out)
     assert.near(tonumber(error), tonumber(built), 1e-3)
+  end)
+end)
+
+describe("examples/finger_targets.lua", function()
+  it("comes nearer to one goal, to random ones, and to those in a larger range", function()
+    local history, out = example("finger_targets", { "--iterations", "10", "--render", "no" })
+    assert.equal(10, #history)
+    for _, name in ipairs { "loss", "random", "wide" } do
+      assert(history[10][name] < 0.7 * history[1][name], name)
+    end
+    assert(history[10].wide > history[10].random, "the larger range is no harder")
+    assert.equal(3, select(2, out:gsub("goals: error %d", "")))
   end)
 end)
