@@ -1,13 +1,15 @@
 -- An arm that is too short for its goal learns its length together with its signals.     cqlua examples/arm_length.lua
--- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.3.1: one geometric parameter, open loop, Adam, a
--- goal that the arm cannot reach even when it is stretched; its final error is below 1e-3 within 100 steps. The paper
+-- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.3.1: one geometric parameter, open loop, Adam,
+-- a goal that the arm cannot reach even when it is stretched; its final error is below 1e-3 within 100 steps. The paper
 -- prints no sizes. Expect: an error of 1.2e-4 after 100 iterations with 1.84 times the length, 0.125 without.
 local cq = require "cq"
 
 local goal, length, width, root = { 0.44, 0.58 }, 0.25, 0.06, 0.05
 -- two chambers side by side on a root that is held
 local function World(free)
-  local function block(name, at, size, count) return cq.Shape.box { name = name, at = at, size = size, count = count } end
+  local function block(name, at, size, count)
+    return cq.Shape.box { name = name, at = at, size = size, count = count }
+  end
   local arm = cq.Robot {
     shape = {
       block("root", { 0, 0 }, { width, root }, { 6, 5 }),

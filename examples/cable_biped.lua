@@ -1,11 +1,14 @@
 -- A biped that four cables move learns to walk from signals of time alone.             cqlua examples/cable_biped.lua
--- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.2 and fig. 6: 5,024 particles, open loop, 4 time
--- units, a cost of signals of 1e-6/2 u'u, two body lengths within 5 minutes. Its geometry, its cables and the length of
--- a control step are not printed. --full has the paper's particles and ten substeps, on a finer grid. Expect: TODO
+-- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.2 and fig. 6: 5,024 particles, open loop, 4
+-- time units, a cost of signals of 1e-6/2 u'u, two body lengths within 5 minutes. Its geometry, its cables and the
+-- length of a control step are not printed. --full has the paper's particles and ten substeps, on a finer grid.
+-- Expect: TODO
 local cq = require "cq"
 
 local full  = cq.option("full", false)
-local robot = cq.Creature.biped { drive = "cables", particles = full and 5024 or 900, stiffness = 10, contraction = 0.5 }
+local robot = cq.Creature.biped {
+  drive = "cables", particles = full and 5024 or 900, stiffness = 10, contraction = 0.5,
+}
 local dx = full and 1 / 64 or 1 / 48
 local world = cq.World {
   cells = { math.ceil(2.5 / dx), math.ceil(0.65 / dx) }, dx = dx, gravity = { 0, -2 },
@@ -30,9 +33,12 @@ end
 
 local run = cq.Experiment {
   world = world, duration = duration,
-  controller = cq.Controller.open_loop { steps = rows * hold, hold = hold, init = (cq.tensor(swing) + noise):clamp(-1, 1) },
+  controller = cq.Controller.open_loop {
+    steps = rows * hold, hold = hold, init = (cq.tensor(swing) + noise):clamp(-1, 1),
+  },
   objective  = {
-    final = function(state) return -state:center(robot)[1] end, effort = function(u) return 5e-7 * u:square():sum() end,
+    final = function(state) return -state:center(robot)[1] end,
+    effort = function(u) return 5e-7 * u:square():sum() end,
   },
   -- signals reach from -1 to 1: at 0.02 the gait is as steady, and slower; the first steps of Adam are of one size for
   -- all signals and would upset the swing, so that they are small
@@ -42,6 +48,7 @@ local run = cq.Experiment {
 }
 run:optimize { iterations = cq.option("iterations", 100) }
 local _, roll = run:evaluate()
-print(("walked %.2f body lengths in %d time units"):format((roll.state:center(robot)[1]:item() - start) / length, duration))
+local way = roll.state:center(robot)[1]:item() - start
+print(("walked %.2f body lengths in %d time units"):format(way / length, duration))
 run:render "cable_biped.mp4"
 run:render("cable_biped.png", { stills = { 0, 1, 2, 3, 4 }, zoom = 1.3 })

@@ -72,7 +72,8 @@ if cq.option("render", true) then
     series[k] = { name = ranges[k][1] .. " goals", x = rollouts, y = curves[k] }
   end
   cq.Plot {
-    title = "A finger that sees its goal", x_label = "rollouts", y_label = "mean square error", log_y = true, series = series,
+    title = "A finger that sees its goal", x_label = "rollouts", y_label = "mean square error", log_y = true,
+    series = series,
   }:write(run:path "curves.png")
   -- four fingers, each with a goal in the larger range
   local wide, goals = learners[3], cq.tensor { { 0.41, 0.55 }, { 0.45, 0.68 }, { 0.55, 0.52 }, { 0.59, 0.66 } }

@@ -1,5 +1,5 @@
--- examples: fingers and arms of the papers run as a user runs them, and hold to what they claim as far as a few iterations
--- tell.
+-- examples: fingers and arms of the papers run as a user runs them, and hold to what they claim as far as a few
+-- iterations tell.
 local process = require "tests.process"
 local run = require "tests.example"
 
@@ -26,7 +26,8 @@ describe("examples/arm_length.lua", function()
   it("grows towards a goal that the arm as it is does not come near to, and is built so", function()
     local history, out = example("arm_length", { "--iterations", "25", "--render", "no" })
     assert.equal(25, #history)
-    local short, factor, error, built = out:match "misses by (%S+); with (%S+) times the length by (%S+), built anew by (%S+)\n$"
+    local pattern = "misses by (%S+); with (%S+) times the length by (%S+), built anew by (%S+)\n$"
+    local short, factor, error, built = out:match(pattern)
     assert(tonumber(short) > 0.12 and tonumber(factor) > 1.5 and tonumber(error) < 0.06, out)
     assert.near(tonumber(error), tonumber(built), 1e-3)
   end)
