@@ -43,7 +43,7 @@ local run = cq.Experiment {
   -- signals reach from -1 to 1: at 0.02 the gait is as steady, and slower; the first steps of Adam are of one size for
   -- all signals and would upset the swing, so that they are small
   optimizer  = cq.Optimizer.adam {
-    rate = 4e-2, clip = 0.5, schedule = function(i) return math.min(1, i / 10) * 0.985 ^ i end,
+    rate = 4e-2, clip = 0.5, schedule = function(i) return math.min(1, i / 10) * 0.99 ^ i end,
   },
 }
 run:optimize { iterations = cq.option("iterations", 100) }
@@ -51,4 +51,4 @@ local _, roll = run:evaluate()
 local way = roll.state:center(robot)[1]:item() - start
 print(("walked %.2f body lengths in %d time units"):format(way / length, duration))
 run:render "cable_biped.mp4"
-run:render("cable_biped.png", { stills = { 0, 1, 2, 3, 4 }, zoom = 1.3 })
+run:render("cable_biped.png", { stills = { 0, 1, 2, 3, 4 } })
