@@ -145,6 +145,6 @@ describe("examples of scenes", function()
       assert.equal(3, count)
     end
     assert.equal(6, select(2, printed("creep"):gsub("viscoelastic", "")))
-    assert.equal(3, select(2, printed("cable_finger"):gsub("the tip turns by 0%.%d", "")))
+    assert.equal(3, select(2, printed("cable_bend"):gsub("the tip turns by 0%.%d", "")))
   end)
 end)

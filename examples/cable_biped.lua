@@ -1,0 +1,54 @@
+-- A biped that four cables move learns to walk from signals of time alone.             cqlua examples/cable_biped.lua
+-- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.2 and fig. 6: 5,024 particles, open loop, 4
+-- time units, a cost of signals of 1e-6/2 u'u, two body lengths within 5 minutes. Its geometry, its cables and the
+-- length of a control step are not printed. --full has the paper's particles and ten substeps, on a finer grid.
+-- Expect: TODO
+local cq = require "cq"
+
+local full  = cq.option("full", false)
+local robot = cq.Creature.biped {
+  drive = "cables", particles = full and 5024 or 900, stiffness = 10, contraction = 0.5,
+}
+local dx = full and 1 / 64 or 1 / 48
+local world = cq.World {
+  cells = { math.ceil(2.5 / dx), math.ceil(0.65 / dx) }, dx = dx, gravity = { 0, -2 },
+  dt = 5e-3, substeps = full and 10 or 3, walls = cq.Boundary.box { kind = "friction", mu = 0.5 },
+  robot:at { 0.15, 0.06 },
+}
+local start, length = 0.3, robot.size[1]                     -- of its middle, at first
+
+-- The first signals: the cables of a leg pull in turn, 1.6 times in a time unit, the right leg a fifth of a period
+-- earlier, and noise. Each is held over a tenth of a time unit, for signals that change in every step tremble.
+local duration, hold, frequency, lag = 4, 20, 1.6, 0.2
+local rows = duration / (hold * world.control_dt)
+local noise = cq.random { seed = cq.option("seed", 0) }:normal({ rows, 4 }, { deviation = 0.1 })
+local swing = {}
+for i = 1, rows do
+  local t = (i - 0.5) * duration / rows
+  swing[i] = {}
+  for k, phase in ipairs { 0, 0.5, lag, lag + 0.5 } do
+    swing[i][k] = 0.6 * math.sin(2 * math.pi * (frequency * t + phase)) - 0.3
+  end
+end
+
+local run = cq.Experiment {
+  world = world, duration = duration,
+  controller = cq.Controller.open_loop {
+    steps = rows * hold, hold = hold, init = (cq.tensor(swing) + noise):clamp(-1, 1),
+  },
+  objective  = {
+    final = function(state) return -state:center(robot)[1] end,
+    effort = function(u) return 5e-7 * u:square():sum() end,
+  },
+  -- signals reach from -1 to 1: at 0.02 the gait is as steady, and slower; the first steps of Adam are of one size for
+  -- all signals and would upset the swing, so that they are small
+  optimizer  = cq.Optimizer.adam {
+    rate = 4e-2, clip = 0.5, schedule = function(i) return math.min(1, i / 10) * 0.99 ^ i end,
+  },
+}
+run:optimize { iterations = cq.option("iterations", 100) }
+local _, roll = run:evaluate()
+local way = roll.state:center(robot)[1]:item() - start
+print(("walked %.2f body lengths in %d time units"):format(way / length, duration))
+run:render "cable_biped.mp4"
+run:render("cable_biped.png", { stills = { 0, 1, 2, 3, 4 } })

@@ -1,0 +1,89 @@
+-- A finger learns to reach goals that it is shown: one goal, random ones, random ones in a larger range.
+--                                                                                 cqlua examples/finger_targets.lua
+-- Source: ChainQueen (ICRA 2019), fig. 7, and its public release: two chambers under a head, 80 control steps, a linear
+-- controller that sees three groups and the goal. The range of the third is not printed: here twice the second.
+-- Expect: errors below 1e-4 after 58 rollouts for one goal and 352 for random ones; 1.1e-4 in the larger range.
+local cq = require "cq"
+
+local scene = require "scenes.finger" {}
+local world = cq.World(scene.world)
+local home, steps, batch, iterations = cq.tensor { 0.5, 0.6 }, 80, 8, cq.option("iterations", 500)
+local random = cq.random { seed = cq.option("seed", 0) }
+local function count_of(goals) return goals.rank == 2 and goals:size(1) or nil end
+-- goals around where the head is at rest; without a range the one of the scene
+local function draw(range, count)
+  if range == 0 then return cq.tensor(scene.goal) end                                -- {2}
+  return home + random:uniform({ count, 2 }, { min = -range / 2, max = range / 2 })
+end
+
+local function observer(goals)
+  return function(state) return cq.concat({ state:motion(scene.groups), (goals - home) * 10 }, -1) end
+end
+-- mean square of the way that is missing, for one goal or a batch of them
+local function reach(controller, goals)
+  local roll = world:rollout {
+    batch = count_of(goals), steps = steps, observer = observer(goals), controller = controller,
+  }
+  return (roll.state:center "head" - goals):square():sum(-1):mean(), roll
+end
+
+local function Learner(range)
+  local controller = cq.Controller.linear { inputs = 3 * 4 + 2, signals = 2, scale = 0.1 }
+  local params, adam = controller.params, cq.Optimizer.adam { rate = 0.05, schedule = function(i) return 0.993 ^ i end }
+  local step = cq.value_and_grad(function(p, goals) return reach(controller:with(p), goals) end)
+  local self = { params = params, controller = controller, rollouts = 0, goals = draw(range, 64) }
+  function self.learn()
+    local loss, gradient, roll = step(params, draw(range, batch))
+    roll:release()
+    adam:update(params, gradient)
+    self.rollouts = self.rollouts + (count_of(self.goals) and batch or 1)
+    -- smoothed; how many rollouts it takes until the error is small enough
+    self.smooth = self.smooth and 0.9 * self.smooth + 0.1 * loss or loss
+    if self.smooth <= 1e-4 then self.taken = self.taken or self.rollouts end
+    return loss
+  end
+  return self
+end
+
+local ranges = { { "fixed", 0 }, { "random", 0.1 }, { "wide", 0.2 } }
+local run, learners = cq.Run.open { iterations = iterations, resume = false }, {}
+for k, entry in ipairs(ranges) do learners[k] = Learner(entry[2]) end
+local curves = { {}, {}, {} }
+for i = 1, iterations do
+  local row = { iteration = i }
+  for k, learner in ipairs(learners) do
+    row[k == 1 and "loss" or ranges[k][1]] = learner.learn()
+    curves[k][i] = learner.smooth > 1e-6 and learner.smooth or 0 / 0           -- the plot leaves gaps
+  end
+  run:record(row)
+end
+for k, learner in ipairs(learners) do
+  local error, roll = reach(learner.controller:with(learner.params), learner.goals)
+  roll:release()
+  print(("%-6s goals: error %.1e on %d of them; %s"):format(ranges[k][1], error:item(), count_of(learner.goals) or 1,
+    learner.taken and ("below 1e-4 after %d rollouts"):format(learner.taken) or "not below 1e-4 yet"))
+end
+
+if cq.option("render", true) then
+  local series = {}
+  for k, learner in ipairs(learners) do
+    local rollouts = {}
+    for i = 1, iterations do rollouts[i] = learner.rollouts / iterations * i end
+    series[k] = { name = ranges[k][1] .. " goals", x = rollouts, y = curves[k] }
+  end
+  cq.Plot {
+    title = "A finger that sees its goal", x_label = "rollouts", y_label = "mean square error", log_y = true,
+    series = series,
+  }:write(run:path "curves.png")
+  -- four fingers, each with a goal in the larger range
+  local wide, goals = learners[3], cq.tensor { { 0.41, 0.55 }, { 0.45, 0.68 }, { 0.55, 0.52 }, { 0.59, 0.66 } }
+  for k = 1, 4 do
+    cq.Experiment {
+      world = world, steps = steps, observer = observer(goals[k]),
+      controller = wide.controller:with(wide.params), objective = function(state) return state:center("head")[1] end,
+    }:render(("finger_targets_%d.png"):format(k), {
+      width = 480, height = 480, goals = { { at = goals[k], radius = 0.02 } },
+    })
+  end
+end
+run:finish({ fixed = learners[1].params, random = learners[2].params, wide = learners[3].params })

@@ -1,0 +1,46 @@
+-- examples: fingers and arms of the papers run as a user runs them, and hold to what they claim as far as a few
+-- iterations tell.
+local process = require "tests.process"
+local run = require "tests.example"
+
+local folder
+
+before_each(function() folder = process.folder() end)
+after_each(function() process.remove(folder) end)
+
+local function example(name, words) return run(name, words, folder) end
+
+describe("examples/cable_finger.lua", function()
+  it("comes nearer to what bends as the finger seen does, and goes on as if it had not stopped", function()
+    local whole, out = example("cable_finger", { "--iterations", "3", "--render", "no" })
+    assert(whole[1].loss > 2e-4 and whole[3].loss < 0.3 * whole[1].loss, whole[3].loss)
+    assert(whole[3].young > 17 and whole[3].density < 2.7, out)
+    assert.near(whole[3].young, tonumber(out:match "^E (%S+), "), 1e-3)
+    process.remove(folder)
+    example("cable_finger", { "--iterations", "2", "--render", "no" })
+    assert.same(whole, (example("cable_finger", { "--iterations", "3", "--render", "no", "--resume" })))
+  end)
+end)
+
+describe("examples/arm_length.lua", function()
+  it("grows towards a goal that the arm as it is does not come near to, and is built so", function()
+    local history, out = example("arm_length", { "--iterations", "25", "--render", "no" })
+    assert.equal(25, #history)
+    local pattern = "misses by (%S+); with (%S+) times the length by (%S+), built anew by (%S+)\n$"
+    local short, factor, error, built = out:match(pattern)
+    assert(tonumber(short) > 0.12 and tonumber(factor) > 1.5 and tonumber(error) < 0.06, out)
+    assert.near(tonumber(error), tonumber(built), 1e-3)
+  end)
+end)
+
+describe("examples/finger_targets.lua", function()
+  it("comes nearer to one goal, to random ones, and to those in a larger range", function()
+    local history, out = example("finger_targets", { "--iterations", "10", "--render", "no" })
+    assert.equal(10, #history)
+    for _, name in ipairs { "loss", "random", "wide" } do
+      assert(history[10][name] < 0.7 * history[1][name], name)
+    end
+    assert(history[10].wide > history[10].random, "the larger range is no harder")
+    assert.equal(3, select(2, out:gsub("goals: error %d", "")))
+  end)
+end)
