@@ -7,11 +7,11 @@ DEMO     ?= examples/biped.lua --particles 20
 DEMO_ITERATIONS ?= 120#  at most two minutes on two cores; one alone takes about 70 s
 WERROR   ?= 0#            1: warnings are errors
 SANITIZE ?= 0#          1: AddressSanitizer and UBSan
-# GPUs that the CUDA device is compiled for: empty: those of this machine, or one architecture where it has none; "all"; or
-# compute capabilities, "75 90". Newer GPUs translate the last one when they first load it.
+# GPUs that the CUDA device is compiled for: empty: those of this machine, or one architecture where it has none; "all";
+# or compute capabilities, "75 90". Newer GPUs translate the last one when they first load it.
 CUDA_ARCHS ?=
-# DIMENSION.BYTES of the kernels to build. For developers: `make KERNELS=2.4`, or KERNELS="2.4 3.4", is sooner done, and the
-# program says that it has no others
+# DIMENSION.BYTES of the kernels to build. For developers: `make KERNELS=2.4`, or KERNELS="2.4 3.4", is sooner done, and
+# the program says that it has no others
 EVERY_KERNEL := 2.4 2.8 3.4 3.8
 KERNELS  ?= $(EVERY_KERNEL)
 
@@ -41,8 +41,8 @@ LUAJIT_INC  := $(shell $(PKG_CONFIG) --cflags luajit 2>/dev/null)
 LUAJIT_DIR  := $(shell $(PKG_CONFIG) --variable=libdir luajit 2>/dev/null)
 # the archive where there is one: one program that needs no LuaJIT installed
 LUAJIT_LIB  := $(or $(wildcard $(LUAJIT_DIR)/libluajit-5.1.a),$(shell $(PKG_CONFIG) --libs luajit 2>/dev/null))
-# instruction sets that the kernels are built for; the best of the machine is chosen at run time. A developer's build has only
-# that one
+# instruction sets that the kernels are built for; the best of the machine is chosen at run time. A
+# developer's build has only that one
 SIMD_EVERY  := $(if $(filter x86_64,$(MACHINE)),1 3 4,1)
 SIMD_LEVELS ?= $(if $(PARTIAL),$(shell sh engine/cpu/level.sh),$(SIMD_EVERY))
 VERSION     := 0.1.0
@@ -61,13 +61,13 @@ ifeq ($(SANITIZE),1)
 OPTIMIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
 endif
 CPPFLAGS_ALL := -Iengine $(CPPFLAGS)
-# no contraction here, so that gcc and clang compute the same; kernels below may fuse a multiply and an add: it halves their
-# instructions, and only removes a rounding
+# no contraction here, so that gcc and clang compute the same; kernels below may fuse a multiply and an add: it halves
+# their instructions, and only removes a rounding
 COMMON   := $(OPTIMIZE) -pthread -ffp-contract=off
 C_FLAGS  := -std=c11 -D_GNU_SOURCE= $(COMMON) $(C_WARNINGS) $(CFLAGS)
 CXX_FLAGS := -std=c++17 $(COMMON) $(WARNINGS) $(CXXFLAGS)
-# gcc is pedantic about const on arrays of arrays, which C23 allows and clang takes as C11; and notes that wide vectors are
-# returned otherwise without AVX, which no function outside of its object sees
+# gcc is pedantic about const on arrays of arrays, which C23 allows and clang takes as C11; and notes that wide vectors
+# are returned otherwise without AVX, which no function outside of its object sees
 KERNEL_FLAGS := -ffp-contract=fast -Wno-pedantic -Wno-psabi
 # at -O1 gcc 12 takes a matrix that it has split by its rows for a smaller one
 ifeq ($(SANITIZE),1)
@@ -174,7 +174,7 @@ $(BUILD)/cqlua: $(OBJECTS) $(BUILD)/objects
 
 -include $(OBJECTS:.o=.d) $(C_TESTS:%=%.d)
 
-# ---- the CUDA device --------------------------------------------------------------------------------------------------
+# ---- the CUDA device -------------------------------------------------------------------------------------------------
 # asked for once, where it is needed: nvidia-smi may take a second
 GPU_ARCHS = $(eval GPU_ARCHS := $(if $(NVCC),$(shell sh cuda/archs.sh '$(NVCC)' $(CUDA_ARCHS))))$(GPU_ARCHS)
 # A multiply and an add may be fused, as on the CPU, and float32 flushes denormals, as there (engine/base/denormal.h);
@@ -185,7 +185,8 @@ CUDA_FLAGS = -std=c++17 -O3 -ftz=true -prec-div=true -prec-sqrt=true $(CPPFLAGS_
   $(foreach a,$(GPU_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
   -gencode arch=compute_$(lastword $(GPU_ARCHS)),code=compute_$(lastword $(GPU_ARCHS)) $(NVCCFLAGS)
 CUDA_OBJECTS := $(patsubst cuda/%.cu,$(BUILD)/cuda/%.cuda.o,$(CUDA_FILES)) $(CUDA_VARIANTS:%=$(BUILD)/cuda/kernels.%.cuda.o)
-# what the assembler says of registers and memory stays in the .log beside the object, and the PTX of each GPU in the .ptx
+# what the assembler says of registers and memory stays in the .log beside the object, and
+# the PTX of each GPU in the .ptx
 CUDA_COMPILE = rm -rf $@.ptx; mkdir $@.ptx; \
   $(NVCC) $(CUDA_FLAGS) --keep --keep-dir $@.ptx -MMD -MP -MF $@.d -c $< -o $@ 2> $@.log || \
   { cat $@.log >&2; echo "nvcc failed on $<; make NVCC= builds without the CUDA device" >&2; rm -rf $@ $@.ptx; exit 1; }; \
@@ -223,15 +224,16 @@ gpu-check: ## on a machine with a GPU: parity with the CPU, NVIDIA's sanitizer, 
 -include $(CUDA_OBJECTS:=.d)
 
 # ---- the CUDA device under a host emulation, for tests ------------------------------------------------------------
-# The sources of cuda/ by the C++ compiler, with an emulated <cuda_runtime.h> before any other: no CUDA Toolkit is needed.
-# gcc notes how it passes structures that no other object sees
+# The sources of cuda/ by the C++ compiler, with an emulated <cuda_runtime.h> before any other: no CUDA Toolkit is
+# needed. gcc notes how it passes structures that no other object sees
 EMULATED_FLAGS := -Itests/cuda/emulation $(CPPFLAGS_ALL) $(CXX_FLAGS) -Wno-psabi -fPIC -fvisibility=hidden
-# the kernels alone: they run no slower for it, since most of the time goes into fibers and checks, and are compiled in half
+# the kernels alone: they run no slower for it, since most of the time goes into fibers and
+# checks, and are compiled in half
 KERNELS_EMULATED := $(EMULATED_FLAGS) -O1
 EMULATION_OBJECTS := $(patsubst %.cc,$(BUILD)/%.o,$(sort $(wildcard tests/cuda/emulation/*.cc)))
 EMULATED := $(basename $(CUDA_FILES:cuda/%=%)) $(CUDA_VARIANTS:%=kernels.%)
-# The same with calls of tests/cuda/emulation/instrument.cc at every access of memory, to look for races; the sanitizer's own library
-# is not linked. By gcc, for clang copies structures unseen.
+# The same with calls of tests/cuda/emulation/instrument.cc at every access of memory, to look for races; the
+# sanitizer's own library is not linked. By gcc, for clang copies structures unseen.
 RACE_CXX := $(if $(findstring clang,$(CXX)),g++,$(CXX))
 RACE_FLAGS := $(EMULATED_FLAGS) -O1 -g1 -fno-sanitize=all -fsanitize=thread --param=tsan-distinguish-volatile=1
 
@@ -307,8 +309,8 @@ demo: ## set up, build, train the demo robot and leave a video in build/demo
 test: ## set up, build and run all tests
 	@$(MAKE) --no-print-directory tests
 
-# the tests alone; ONLY=name runs those files whose name holds it. Where nvcc is, the kernels are held to their budget, for the
-# GPUs that they were built for
+# the tests alone; ONLY=name runs those files whose name holds it. Where nvcc is, the kernels are held to their budget,
+# for the GPUs that they were built for
 BUDGETED := $(if $(ONLY),,$(NVCC))
 tests:
 	@sh engine/host/setup.sh build test
@@ -349,7 +351,8 @@ study-check: $(BUILD)/cqlua ## parameter studies: 100 kills, 10,000 claims, Slur
 	@sh tests/study/slurm.sh $(BUILD)/cqlua
 	@sh tests/study/postgres.sh $(BUILD)/cqlua
 
-# readers of files and options are given mangled ones; SECONDS_EACH for each of the five, SEED for others than yesterday's
+# readers of files and options are given mangled ones; SECONDS_EACH for each of the five,
+# SEED for others than yesterday's
 SECONDS_EACH ?= 12
 SEED ?= 1
 fuzz: ## mangled meshes, pictures, parameters and options under the sanitizers, a minute; SECONDS_EACH=3600 takes hours

@@ -1,4 +1,5 @@
-// actuation: what the controls of one control step make of each particle, sigma = sum_a w_pa u_a S_a and a force, and back.
+// actuation: what the controls of one control step make of each particle, sigma = sum_a w_pa
+// u_a S_a and a force, and back.
 
 enum { SUM_THREADS = 256 };
 
@@ -14,8 +15,10 @@ CQ_KERNEL load_actuation(const cq_frame *s, const cq_actuation *d) {
     real sum[ACTUATION_FIELDS] = {0};
     for (int64_t k = d->start[p]; k < d->start[p + 1]; k++) {
       const int32_t actuator = d->actuator[k];
-      const double amount = d->weight[scene * d->weight_stride + d->entry[k]] * d->signal[(int64_t)scene * d->actuators + actuator];
-      EACH(i) for (int j = 0; j <= i; j++) sum[SIGMA + sym_at(i, j)] += (real)(amount * direction_at(d, actuator, i, j));
+      const double amount =
+          d->weight[scene * d->weight_stride + d->entry[k]] * d->signal[(int64_t)scene * d->actuators + actuator];
+      EACH (i)
+        for (int j = 0; j <= i; j++) sum[SIGMA + sym_at(i, j)] += (real)(amount * direction_at(d, actuator, i, j));
     }
     const int32_t f = d->force_of && d->force ? d->force_of[p] : -1;
     for (int64_t k = d->surface_start ? d->surface_start[p] : 0; d->surface_start && k < d->surface_start[p + 1]; k++) {
@@ -36,8 +39,10 @@ CQ_KERNEL actuation_shares(const cq_frame *s, const cq_actuation *d) {
       const int32_t slot = d->slot_of[scene * s->particles + d->force_particle[m % d->forces]];
       const int32_t pulled = d->cables.count ? d->cables.pulled_of[m % d->forces] : -1;
       EACH(i) {
-        const double base = pulled < 0 ? 0 : d->cables.grad_base[(scene * d->cables.pulled_count + pulled) * CQ_DIM + i];
-        d->grad_force[m * CQ_DIM + i] = base + (double)slot_in(s->actuation_adj, ACTUATION_FIELDS, slot)[(FORCE + i) * CQ_GROUP];
+        const double base =
+            pulled < 0 ? 0 : d->cables.grad_base[(scene * d->cables.pulled_count + pulled) * CQ_DIM + i];
+        d->grad_force[m * CQ_DIM + i] =
+            base + (double)slot_in(s->actuation_adj, ACTUATION_FIELDS, slot)[(FORCE + i) * CQ_GROUP];
       }
       continue;
     }
@@ -45,7 +50,8 @@ CQ_KERNEL actuation_shares(const cq_frame *s, const cq_actuation *d) {
     const int32_t slot = d->slot_of[scene * s->particles + d->by_particle[k]], actuator = d->by_actuator[k];
     double along = 0;
     EACH(i) for (int j = 0; j <= i; j++)
-      along += (double)slot_in(s->actuation_adj, ACTUATION_FIELDS, slot)[(SIGMA + sym_at(i, j)) * CQ_GROUP] * direction_at(d, actuator, i, j);
+        along += (double)slot_in(s->actuation_adj, ACTUATION_FIELDS, slot)[(SIGMA + sym_at(i, j)) * CQ_GROUP] *
+                 direction_at(d, actuator, i, j);
     d->share[n] = d->weight[scene * d->weight_stride + d->by_entry[k]] * along;
     d->grad_weight[scene * d->entries + d->by_entry[k]] += d->signal[scene * d->actuators + actuator] * along;
   }
@@ -65,9 +71,12 @@ CQ_GPU double block_sum(double *shared, const double value) {
 // what the pressures at the surfaces of an actuator are worth, from every SUM_THREADS-th entry
 CQ_GPU double pressure_share(const cq_frame *s, const cq_actuation *d, const int64_t scene, const int64_t actuator) {
   double sum = 0;
-  for (int64_t k = d->surface_by_start[actuator] + threadIdx.x; k < d->surface_by_start[actuator + 1]; k += SUM_THREADS) {
+  for (int64_t k = d->surface_by_start[actuator] + threadIdx.x; k < d->surface_by_start[actuator + 1];
+       k += SUM_THREADS) {
     const int32_t slot = d->slot_of[scene * s->particles + d->surface_by_particle[k]];
-    EACH(i) sum += d->surface_by_area[k * CQ_DIM + i] * (double)slot_in(s->actuation_adj, ACTUATION_FIELDS, slot)[(PRESSURE + i) * CQ_GROUP];
+    EACH (i)
+      sum += d->surface_by_area[k * CQ_DIM + i] *
+             (double)slot_in(s->actuation_adj, ACTUATION_FIELDS, slot)[(PRESSURE + i) * CQ_GROUP];
   }
   return sum;
 }

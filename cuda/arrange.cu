@@ -4,7 +4,8 @@
 #include <limits.h>
 
 enum {
-  WINDOW_WORLD = 1 << 18,    // tiles of a window around the whole world that cost less than to look where the particles are
+  // tiles of a window around the whole world that cost less than to look where the particles are
+  WINDOW_WORLD = 1 << 18,
 };
 
 static const char *const what = "sorting";
@@ -36,8 +37,10 @@ static cq_sorting sorting_of(const cq_device *d) {
 static cq_status copy_found(cq_device *d, cudaMemcpyKind kind) {
   const cq_status status =
       kind == cudaMemcpyHostToDevice
-          ? cq_cuda_check(cudaMemcpyAsync(d->found->data, d->found_host, sizeof(cq_found), kind, d->context->stream), what)
-          : cq_cuda_check(cudaMemcpyAsync(d->found_host, d->found->data, sizeof(cq_found), kind, d->context->stream), what);
+          ? cq_cuda_check(cudaMemcpyAsync(d->found->data, d->found_host, sizeof(cq_found), kind, d->context->stream),
+                          what)
+          : cq_cuda_check(cudaMemcpyAsync(d->found_host, d->found->data, sizeof(cq_found), kind, d->context->stream),
+                          what);
   if (status || kind == cudaMemcpyHostToDevice) return status;
   return cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
 }
@@ -50,11 +53,16 @@ static void set_window(cq_sorting *s, const int32_t lower[3], const int32_t uppe
   }
 }
 
-static double window_tiles(const cq_device *d, const cq_sorting *s) { return (double)d->batch * s->size[0] * s->size[1] * s->size[2]; }
+static double window_tiles(const cq_device *d, const cq_sorting *s) {
+  return (double)d->batch * s->size[0] * s->size[1] * s->size[2];
+}
 
 static cq_status fail_window(const cq_device *d, const cq_sorting *s) {
-  return cq_fail(CQ_MEMORY, "out of memory: the box around all particles of all scenes holds %.3g grid nodes, which is more than the "
-                 "GPU can sort by; keep them closer together, or make dx larger", window_tiles(d, s) * CQ_TILE_NODES);
+  return cq_fail(
+      CQ_MEMORY,
+      "out of memory: the box around all particles of all scenes holds %.3g grid nodes, which is more than the "
+      "GPU can sort by; keep them closer together, or make dx larger",
+      window_tiles(d, s) * CQ_TILE_NODES);
 }
 
 // The window: the whole world if that is small, else what the particles need. outside: someone is not in the world.
@@ -133,7 +141,12 @@ static cq_status move_all(cq_device *d, const cq_arrangement *to, const cq_slice
   const cq_arrangement *from = d->arrangement;
   const cq_moving m = {{d->live->memory->data, from->params, cq_internal_of(d, d->live->memory)},
                        {next->memory->data, to->params, cq_internal_of(d, next->memory)},
-                       {d->fields, d->params, d->internals}, d->slots, from->material, to->material, to->order, from->slot_of};
+                       {d->fields, d->params, d->internals},
+                       d->slots,
+                       from->material,
+                       to->material,
+                       to->order,
+                       from->slot_of};
   d->kernels->move(d->context->stream, blocks_of(d), &m);
   return cq_cuda_check(cudaGetLastError(), what);
 }
@@ -168,7 +181,8 @@ cq_status cq_cuda_arrange_first(cq_device *d) {
   if (!status) status = cq_cuda_arrangement_create(d, &a);
   if (!status) {
     a->made = -1;
-    cq_window_first(d->context->stream, blocks_of(d), d->slots, d->particles, d->context->material, a->order, a->slot_of, a->material);
+    cq_window_first(d->context->stream, blocks_of(d), d->slots, d->particles, d->context->material, a->order,
+                    a->slot_of, a->material);
     status = cq_cuda_check(cudaGetLastError(), what);
   }
   if (!status) cq_cuda_resume(d, slice, a, 0);

@@ -8,7 +8,7 @@ int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads) {
   return (int32_t)(blocks < 1 ? 1 : blocks < most ? blocks : most);
 }
 
-// ---- slices, arrangements, records --------------------------------------------------------------------------------------
+// ---- slices, arrangements, records ----------------------------------------------------------------------------------
 
 cq_status cq_cuda_slice_create(cq_device *d, cq_slice **out) {
   *out = NULL;
@@ -40,8 +40,8 @@ cq_status cq_cuda_arrangement_create(cq_device *d, cq_arrangement **out) {
   cq_arrangement *a = (cq_arrangement *)cq_alloc(1, sizeof *a, "arrangement");
   if (!a) return CQ_MEMORY;
   const size_t slots = (size_t)d->stride, size = d->real_bytes;
-  const cq_status status =
-      cq_pool_take(&d->context->pool, slots * ((size_t)d->params * size + 2 * sizeof(int32_t) + 1), "arrangement", &a->by_slot);
+  const cq_status status = cq_pool_take(&d->context->pool, slots * ((size_t)d->params * size + 2 * sizeof(int32_t) + 1),
+                                        "arrangement", &a->by_slot);
   if (status) {
     cq_free(a);
     return status;
@@ -86,7 +86,7 @@ void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, 
   d->step = step;
 }
 
-// ---- rollout ------------------------------------------------------------------------------------------------------------
+// ---- rollout --------------------------------------------------------------------------------------------------------
 
 // gradients of the host: each for all scenes one after another, so that one copy brings it
 static cq_status alloc_gradients(cq_device *d) {
@@ -120,12 +120,15 @@ static cq_status alloc_adjoint(cq_device *d) {
   if (!status) status = cq_pool_take(pool, cq_slice_size(d), "adjoint state", &d->adj_other);
   if (!status) status = cq_pool_take(pool, stride * (size_t)d->params * size, "adjoint constants", &d->params_adj);
   if (!status) status = cq_pool_take(pool, stride * actuation_fields * size, "adjoint actuation", &d->actuation_adj);
-  if (!status) status = cq_pool_take(pool, stride * actuation_fields * size, "adjoint actuation", &d->actuation_adj_other);
+  if (!status)
+    status = cq_pool_take(pool, stride * actuation_fields * size, "adjoint actuation", &d->actuation_adj_other);
   if (!status) status = cq_pool_take(pool, totals * doubles, "gradients", &d->totals);
   if (!status) status = cq_pool_take(pool, entries * doubles, "adjoint weights", &d->grad_weight);
   if (!status) status = cq_pool_take(pool, entries * doubles, "adjoint signals", &d->share);
-  if (!status && m->cables.count) status = cq_pool_take(pool, cq_cable_grads(d) * doubles, "adjoint cables", &d->grad_cables);
-  if (!status) status = cq_pool_take(pool, (size_t)d->control_rows * controls * doubles, "adjoint signals", &d->grad_controls);
+  if (!status && m->cables.count)
+    status = cq_pool_take(pool, cq_cable_grads(d) * doubles, "adjoint cables", &d->grad_cables);
+  if (!status)
+    status = cq_pool_take(pool, (size_t)d->control_rows * controls * doubles, "adjoint signals", &d->grad_controls);
   return status ? status : alloc_gradients(d);
 }
 
@@ -150,11 +153,17 @@ void cq_cuda_destroy(cq_device *d) {
   cq_cuda_graphs_destroy(d);
   cq_cuda_lists_destroy(d);
   cq_cuda_policy_destroy(d);
-  cq_memory *owned[] = {d->given.weight, d->given.mass, d->given.volume, d->given.globals, d->on_device, d->sorting, d->window, d->found, d->arena,
-                        d->grid_v, d->grid_q, d->actuation, d->reading, d->adj, d->adj_other, d->params_adj, d->actuation_adj,
-                        d->actuation_adj_other, d->sums, d->impulse, d->impulse_rows, d->impulse_before, d->grad_walls,
-                        d->totals, d->grad_weight, d->share, d->grad_controls, d->cable_work, d->grad_cables,
-                        d->given.cable[0], d->given.cable[1], d->given.cable[2]};
+  cq_memory *owned[] = {d->given.weight,   d->given.mass,    d->given.volume,
+                        d->given.globals,  d->on_device,     d->sorting,
+                        d->window,         d->found,         d->arena,
+                        d->grid_v,         d->grid_q,        d->actuation,
+                        d->reading,        d->adj,           d->adj_other,
+                        d->params_adj,     d->actuation_adj, d->actuation_adj_other,
+                        d->sums,           d->impulse,       d->impulse_rows,
+                        d->impulse_before, d->grad_walls,    d->totals,
+                        d->grad_weight,    d->share,         d->grad_controls,
+                        d->cable_work,     d->grad_cables,   d->given.cable[0],
+                        d->given.cable[1], d->given.cable[2]};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_pool_give(pool, owned[k]);
   cq_pinned_give(d->uploads);
   cq_pinned_give(d->progress);
@@ -179,10 +188,12 @@ static cq_status alloc_work(cq_device *d) {
   if (!status) status = cq_pool_take(pool, upload, "the controls", &d->on_device);
   if (!status) status = cq_pool_take(pool, stride * (4 * sizeof(int32_t) + 1), "sorting", &d->sorting);
   if (!status) status = cq_pool_take(pool, sizeof(cq_found), "sorting", &d->found);
-  if (!status && d->actuation_fields) status = cq_pool_take(pool, stride * (size_t)d->actuation_fields * d->real_bytes, "actuation", &d->actuation);
+  if (!status && d->actuation_fields)
+    status = cq_pool_take(pool, stride * (size_t)d->actuation_fields * d->real_bytes, "actuation", &d->actuation);
   const size_t numbers = (size_t)d->model->cables.points * (3 * (size_t)d->model->dim + 1);
   if (!status && numbers) status = cq_pool_take(pool, batch * numbers * sizeof(double), "cables", &d->cable_work);
-  if (!status) status = cq_pool_take(pool, batch * (size_t)cq_global_count(d) * d->real_bytes, "walls", &d->given.globals);
+  if (!status)
+    status = cq_pool_take(pool, batch * (size_t)cq_global_count(d) * d->real_bytes, "walls", &d->given.globals);
   return status;
 }
 
@@ -216,7 +227,7 @@ cq_status cq_cuda_create(cq_context *context, int32_t batch, int32_t differentia
   return status;
 }
 
-// ---- values -------------------------------------------------------------------------------------------------------------
+// ---- values ---------------------------------------------------------------------------------------------------------
 
 // where the pointer of each scene to an array of doubles is
 typedef struct Source {
@@ -224,28 +235,34 @@ typedef struct Source {
   size_t step;               // bytes from scene to scene
 } Source;
 
-static Source value_of(const cq_values *values, int32_t field) { return {(const char *)&values->value[field], sizeof *values}; }
+static Source value_of(const cq_values *values, int32_t field) {
+  return {(const char *)&values->value[field], sizeof *values};
+}
 static const double *array_of(const Source *source, int32_t scene) {
   return *(const double *const *)(source->at + (size_t)scene * source->step);
 }
 
 // An array {count} of each scene, or of the first if all have the same, to device memory, which may be new.
-static cq_status upload_values(cq_device *d, const Source *source, int64_t count, const char *what, cq_memory **to, int64_t *every) {
+static cq_status upload_values(cq_device *d, const Source *source, int64_t count, const char *what, cq_memory **to,
+                               int64_t *every) {
   int32_t scenes = 1;
   for (int32_t s = 1; s < d->batch; s++)
     if (array_of(source, s) != array_of(source, 0)) scenes = d->batch;
   *every = scenes == 1 ? 0 : count;
   cq_status status = cq_pool_reserve(&d->context->pool, to, (size_t)(scenes * count) * sizeof(double), what);
   for (int32_t s = 0; s < scenes && !status && count; s++)
-    status = cq_cuda_check(cudaMemcpyAsync((double *)(*to)->data + s * count, array_of(source, s), (size_t)count * sizeof(double),
-                                           cudaMemcpyHostToDevice, d->context->stream), what);
+    status = cq_cuda_check(cudaMemcpyAsync((double *)(*to)->data + s * count, array_of(source, s),
+                                           (size_t)count * sizeof(double), cudaMemcpyHostToDevice, d->context->stream),
+                           what);
   return status;
 }
 
 // the same, on to some fields of an array {fields, slots} of reals by user id
-static cq_status load_values(cq_device *d, const Source source, int32_t fields, int32_t first, int32_t width, void *to, cq_memory **work) {
+static cq_status load_values(cq_device *d, const Source source, int32_t fields, int32_t first, int32_t width, void *to,
+                             cq_memory **work) {
   cq_loading l = {};
-  const cq_status status = upload_values(d, &source, (int64_t)width * d->particles, "the values of a rollout", work, &l.every);
+  const cq_status status =
+      upload_values(d, &source, (int64_t)width * d->particles, "the values of a rollout", work, &l.every);
   if (status) return status;
   l.from = (const double *)(*work)->data;
   l.particles = d->particles;
@@ -263,7 +280,8 @@ static cq_status load_state(cq_device *device, const cq_values *values, cq_memor
   void *to = device->live->memory->data;
   cq_status status = CQ_OK;
   for (int32_t f = 0; f < CQ_STATE_FIELD_COUNT && !status; f++)
-    status = load_values(device, value_of(values, f), device->fields, cq_state_offset(f, d), cq_state_width(f, d), to, work);
+    status =
+        load_values(device, value_of(values, f), device->fields, cq_state_offset(f, d), cq_state_width(f, d), to, work);
   return status;
 }
 
@@ -276,7 +294,8 @@ static cq_status load_internals(cq_device *d, cq_memory **work) {
   if (!start) return CQ_MEMORY;
   for (int64_t k = 0; k < width * m->particle_count; k++)
     start[k] = cq_law_of(m->materials[m->material[k / width]].kind)->internal_start;
-  cq_status status = load_values(d, {(const char *)&start, 0}, d->internals, 0, d->internals, cq_internal_of(d, d->live->memory), work);
+  cq_status status = load_values(d, {(const char *)&start, 0}, d->internals, 0, d->internals,
+                                 cq_internal_of(d, d->live->memory), work);
   if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), "loading internal variables");
   cq_free(start);
   return status;
@@ -332,11 +351,14 @@ static cq_status load_globals(cq_device *d, const cq_values *values) {
     put(at + CQ_AT_DAMPING, exp(-values[s].damping[0] * m->dt));
     for (int32_t w = 0; w < m->wall_count; w++) {
       put(at + CQ_AT_FRICTION + w, values[s].friction[w]);
-      for (int i = 0; i < m->dim; i++) put(at + CQ_AT_FRICTION + m->wall_count + 3 * w + i, values[s].wall_velocity[w * m->dim + i]);
+      for (int i = 0; i < m->dim; i++)
+        put(at + CQ_AT_FRICTION + m->wall_count + 3 * w + i, values[s].wall_velocity[w * m->dim + i]);
     }
   }
-  cq_status status = cq_cuda_check(cudaMemcpyAsync(d->given.globals->data, all, (size_t)(d->batch * count) * d->real_bytes,
-                                                   cudaMemcpyHostToDevice, d->context->stream), "loading the walls");
+  cq_status status =
+      cq_cuda_check(cudaMemcpyAsync(d->given.globals->data, all, (size_t)(d->batch * count) * d->real_bytes,
+                                    cudaMemcpyHostToDevice, d->context->stream),
+                    "loading the walls");
   if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), "loading the walls");
   cq_free(all);
   return status;
@@ -367,7 +389,8 @@ cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed)
   const uint64_t weights = cq_bit(CQ_FIELD_ACTUATION_WEIGHT);
   const uint64_t globals = cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_DAMPING) | cq_bit(CQ_FIELD_FRICTION) |
                            cq_bit(CQ_FIELD_WALL_VELOCITY);
-  const uint64_t cables = cq_bit(CQ_FIELD_CABLE_STIFFNESS) | cq_bit(CQ_FIELD_CABLE_LENGTH) | cq_bit(CQ_FIELD_CABLE_FRICTION);
+  const uint64_t cables =
+      cq_bit(CQ_FIELD_CABLE_STIFFNESS) | cq_bit(CQ_FIELD_CABLE_LENGTH) | cq_bit(CQ_FIELD_CABLE_FRICTION);
   const Source weight = value_of(values, CQ_FIELD_ACTUATION_WEIGHT);
   cq_status status = CQ_OK;
   d->health = {};

@@ -1,5 +1,5 @@
-// batch: the scenes of a batch on the GPU, all in one set of arrays and in step. What is live, what is remembered, and the work
-// memory of a rollout; the twin of engine/cpu/batch.h.
+// batch: the scenes of a batch on the GPU, all in one set of arrays and in step. What is live, what is remembered, and
+// the work memory of a rollout; the twin of engine/cpu/batch.h.
 #ifndef CQ_CUDA_BATCH_H
 #define CQ_CUDA_BATCH_H
 
@@ -17,7 +17,8 @@ enum {
 // How particles lie in memory; immutable once made, shared by all slices of the same order.
 typedef struct cq_arrangement {
   int32_t references;
-  int64_t made;              // engine step it was made at, -1 for the user's order: equal in one rollout means the same order
+  // engine step it was made at, -1 for the user's order: equal in one rollout means the same order
+  int64_t made;
   int32_t tile_count, block_count;
   int32_t *order, *slot_of;  // {stride} user id of each slot, slot of each user id
   void *params;              // {params, slots}
@@ -51,8 +52,8 @@ struct cq_mark {
   int64_t step;
 };
 
-// What the kernels of a run of substeps are given: goes to the device in one piece, with how walls move, signals and forces after it. Progress goes
-// only with the first run after a look of the host.
+// What the kernels of a run of substeps are given: goes to the device in one piece, with how walls move, signals and
+// forces after it. Progress goes only with the first run after a look of the host.
 typedef struct cq_upload {
   alignas(128) cq_progress progress;
   alignas(128) cq_frame frame;
@@ -61,7 +62,8 @@ typedef struct cq_upload {
   alignas(128) unsigned arrived;
 } cq_upload;
 
-// How a run of substeps goes over the GPU: by a launch for each pass, or by one kernel whose blocks are a cooperative grid or a cluster.
+// How a run of substeps goes over the GPU: by a launch for each pass, or by one kernel whose blocks are a
+// cooperative grid or a cluster.
 enum { CQ_WAY_AUTO, CQ_WAY_LAUNCHES, CQ_WAY_GRID, CQ_WAY_CLUSTER };
 
 // The launches of a run of so many substeps, kept as a graph once they come again.
@@ -124,8 +126,8 @@ struct cq_device {
   cq_health health;
   cq_given given;
 
-  // the state at step 0, sorted, as long as its values and the constants in its arrangement stay and nothing else needs its memory;
-  // NULL: it must be loaded
+  // the state at step 0, sorted, as long as its values and the constants in its arrangement stay and nothing else needs
+  // its memory; NULL: it must be loaded
   cq_slice *start;
   cq_arrangement *start_arrangement;
 
@@ -157,19 +159,22 @@ struct cq_device {
   cq_memory *reading;        // sums and out of a readout
   cq_device_network *network_state;     // of the policy that ran last
 
-  // adjoint of the live state; in the order it was left in, for the live state may be made again from a checkpoint in another
+  // adjoint of the live state; in the order it was left in, for the live state may be made again
+  // from a checkpoint in another
   cq_memory *adj, *adj_other, *params_adj, *actuation_adj, *actuation_adj_other;
   cq_arrangement *adj_arrangement;
   uint64_t wanted;           // bits (1 << cq_field) of the gradients that will be asked for
   cq_memory *sums;           // {block_count, sum_count} of the frame
-  // walls.cu: impulses of each tile in the running control step; those of control steps in a row {.., batch, impulse_count}, or their
-  // gradients; {batch, impulse_count} what the running control step had before the runs that were launched
+  // walls.cu: impulses of each tile in the running control step; those of control steps in a row {..,
+  // batch, impulse_count}, or their gradients; {batch, impulse_count} what the running control step had
+  // before the runs that were launched
   cq_memory *impulse, *impulse_rows, *impulse_before;
   cq_memory *grad_walls;     // {control_rows, batch, walls, 3} of velocities, then of places, of each control step
   cq_memory *totals;         // doubles: {batch, sum_count}; by user id {params, slots}, state fields {slots, width}
   cq_memory *grad_weight, *share;
   cq_memory *cable_work;     // {batch, points, 3 dim + 1} of cq_pulling
-  cq_memory *grad_cables;    // {batch, 3 cables}, then of the running control step {batch, cables}, {batch, pulled, dim}
+  // {batch, 3 cables}, then of the running control step {batch, cables}, {batch, pulled, dim}
+  cq_memory *grad_cables;
   cq_memory *grad_controls;  // {control_rows, batch, actuators}, then {control_rows, batch, forces, dim}
   double *gradient_memory;   // of the host
   cq_gradients *gradients;   // {batch}
@@ -181,17 +186,25 @@ enum { CQ_STAGING = 8192 };  // doubles
 static inline int32_t cq_global_count(const cq_device *d) { return CQ_AT_FRICTION + 4 * d->model->wall_count; }
 static inline int32_t cq_sum_count(const cq_device *d) { return CQ_AT_FRICTION + 7 * d->model->wall_count; }
 // numbers of a wall's contacts, of all walls and the pins of a scene
-static inline int32_t cq_impulse_count(const cq_device *d) { return (d->model->wall_count + 1) * cq_contact_width(d->model->dim); }
-// doubles that say how the walls of all scenes move in a control step: reals in the room of {batch, walls, 3} doubles, {batch, walls, 3}
-// doubles. None where walls keep their velocity.
+static inline int32_t cq_impulse_count(const cq_device *d) {
+  return (d->model->wall_count + 1) * cq_contact_width(d->model->dim);
+}
+// doubles that say how the walls of all scenes move in a control step: reals in the room of {batch, walls, 3} doubles,
+// {batch, walls, 3} doubles. None where walls keep their velocity.
 static inline size_t cq_motion_most(const cq_device *d) { return 6 * (size_t)d->batch * (size_t)d->model->wall_count; }
-static inline size_t cq_motion_count(const cq_device *d) { return d->track && d->track->velocity ? cq_motion_most(d) : 0; }
+static inline size_t cq_motion_count(const cq_device *d) {
+  return d->track && d->track->velocity ? cq_motion_most(d) : 0;
+}
 // where the internal variables of a slice begin, and all of it [bytes]
-static inline size_t cq_internal_offset(const cq_device *d) { return (size_t)d->fields * (size_t)d->stride * d->real_bytes; }
+static inline size_t cq_internal_offset(const cq_device *d) {
+  return (size_t)d->fields * (size_t)d->stride * d->real_bytes;
+}
 static inline size_t cq_slice_size(const cq_device *d) {
   return cq_internal_offset(d) + (size_t)d->internals * (size_t)d->stride * d->real_bytes;
 }
-static inline void *cq_internal_of(const cq_device *d, const cq_memory *slice) { return (char *)slice->data + cq_internal_offset(d); }
+static inline void *cq_internal_of(const cq_device *d, const cq_memory *slice) {
+  return (char *)slice->data + cq_internal_offset(d);
+}
 static inline size_t cq_node_size(const cq_device *d) { return 4 * d->real_bytes; }
 static inline size_t cq_signal_count(const cq_device *d) { return (size_t)d->batch * (size_t)d->model->actuator_count; }
 static inline size_t cq_force_count(const cq_device *d) {
@@ -199,16 +212,21 @@ static inline size_t cq_force_count(const cq_device *d) {
 }
 // an upload, the motion of walls, and controls; one follows another
 static inline size_t cq_upload_size(const cq_device *d) {
-  const size_t bytes = sizeof(cq_upload) + (cq_motion_most(d) + cq_signal_count(d) + cq_force_count(d)) * sizeof(double);
+  const size_t bytes =
+      sizeof(cq_upload) + (cq_motion_most(d) + cq_signal_count(d) + cq_force_count(d)) * sizeof(double);
   return (bytes + alignof(cq_upload) - 1) / alignof(cq_upload) * alignof(cq_upload);
 }
 static inline double *cq_upload_motion(cq_upload *u) { return (double *)(u + 1); }
-static inline double *cq_upload_controls(const cq_device *d, cq_upload *u) { return cq_upload_motion(u) + cq_motion_count(d); }
+static inline double *cq_upload_controls(const cq_device *d, cq_upload *u) {
+  return cq_upload_motion(u) + cq_motion_count(d);
+}
 // offset in totals
 static inline int64_t cq_total_params(const cq_device *d) { return (int64_t)d->batch * cq_sum_count(d); }
 static inline int64_t cq_total_state(const cq_device *d) { return cq_total_params(d) + (int64_t)d->params * d->slots; }
 // numbers of the gradients of cables: of their values, and all
-static inline size_t cq_cable_values(const cq_device *d) { return 3 * (size_t)d->batch * (size_t)d->model->cables.count; }
+static inline size_t cq_cable_values(const cq_device *d) {
+  return 3 * (size_t)d->batch * (size_t)d->model->cables.count;
+}
 static inline size_t cq_cable_grads(const cq_device *d) {
   const cq_cables *c = &d->model->cables;
   return cq_cable_values(d) + (size_t)d->batch * (size_t)(c->count + c->pulled_count * d->model->dim);
@@ -245,10 +263,11 @@ int32_t cq_cuda_drop_start(cq_device *d);            // 0: there was none
 cq_status cq_cuda_arrange(cq_device *d);             // sorts the live state
 cq_status cq_cuda_arrange_first(cq_device *d);       // the user's order, with constants but no tiles
 
-// run.cu: runs of substeps. Prepare makes work arrays for an arrangement and fills the upload but for its substeps; first: substeps
-// between the live state and the run, which are on their way.
+// run.cu: runs of substeps. Prepare makes work arrays for an arrangement and fills the upload but for its substeps;
+// first: substeps between the live state and the run, which are on their way.
 cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first);
-cq_status cq_cuda_send(cq_device *d, int32_t controls);            // what was prepared; a run of it follows. controls 0: all but those
+// what was prepared; a run of it follows. controls 0: all but those
+cq_status cq_cuda_send(cq_device *d, int32_t controls);
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count);
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count);
 cq_status cq_cuda_run_drive_adj(cq_device *d);                     // the controls of the last run backward
@@ -262,10 +281,10 @@ cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted);
 cq_status cq_cuda_reverse(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *made);
 cq_status cq_cuda_finish(cq_device *d);
 
-// walls.cu: walls whose velocity changes, and contacts that are read, by control step. fill: of the upload. Impulses: begin, before the
-// runs of a chain; add, after a run, to the row of its control step; fetch brings rows of whole control steps, from one on; keep: a
-// chain ended within the control step of a row. Backward: begin, for so many control steps from one on; settle, at the end of a control step
-// and before the tiles change; fetch.
+// walls.cu: walls whose velocity changes, and contacts that are read, by control step. fill: of the upload. Impulses:
+// begin, before the runs of a chain; add, after a run, to the row of its control step; fetch brings rows of whole
+// control steps, from one on; keep: a chain ended within the control step of a row. Backward: begin, for so many
+// control steps from one on; settle, at the end of a control step and before the tiles change; fetch.
 void cq_cuda_walls_fill(const cq_device *d, cq_upload *on_device);
 int32_t cq_cuda_impulse_rows(const cq_device *d);
 cq_status cq_cuda_impulse_begin(cq_device *d, int32_t within);
@@ -283,19 +302,21 @@ cq_status cq_cuda_diagnose(cq_device *d, const cq_slice *in, const cq_slice *out
 cq_status cq_cuda_read(cq_device *d, const cq_readout *readout, int64_t count, double *out);
 cq_status cq_cuda_read_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out);
 void cq_cuda_lists_destroy(cq_device *d);
-// In pieces that do not wait: a readout of a state in the live order, in room that it may make; its sums and out; its adjoint after
-// these, of the live state.
-cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state, cq_memory **room, cq_reading *r);
+// In pieces that do not wait: a readout of a state in the live order, in room that it may make; its sums and out; its
+// adjoint after these, of the live state.
+cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state,
+                          cq_memory **room, cq_reading *r);
 void cq_cuda_reading_sums(cq_device *d, const cq_reading *r);
 void cq_cuda_reading_adj(cq_device *d, cq_reading *r);
 
-// policy.cu: set takes weights to the device; signals gives those of a run that was sent, from the state before its control step,
-// and notes them in a row, those of one control step after another from row 0 on; fetch brings rows, tell gives one once that was
-// waited for. Backward, from the gradients of the signals of a control step to the adjoint of the state before it, between begin, for
-// so many control steps from one on, and end.
+// policy.cu: set takes weights to the device; signals gives those of a run that was sent, from the state before its
+// control step, and notes them in a row, those of one control step after another from row 0 on; fetch brings rows, tell
+// gives one once that was waited for. Backward, from the gradients of the signals of a control step to the adjoint of
+// the state before it, between begin, for so many control steps from one on, and end.
 cq_status cq_cuda_policy_set(cq_device *d, const cq_policy_run *f);
 int32_t cq_cuda_policy_rows(const cq_device *d);
-cq_status cq_cuda_policy_signals(cq_device *d, const cq_policy_run *f, int32_t step, const cq_slice *state, int32_t row);
+cq_status cq_cuda_policy_signals(cq_device *d, const cq_policy_run *f, int32_t step, const cq_slice *state,
+                                 int32_t row);
 cq_status cq_cuda_policy_fetch(cq_device *d, int32_t rows);
 void cq_cuda_policy_tell(const cq_device *d, const cq_policy_run *f, int32_t step, int32_t row, double *signals);
 cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy_run *f, int32_t step, int32_t rows);

@@ -1,5 +1,5 @@
-// cable: the cables of all scenes, a block for each scene; between its passes the threads of a block wait for each other, so that
-// the order of all sums is the same always.
+// cable: the cables of all scenes, a block for each scene; between its passes the threads of a block wait for each
+// other, so that the order of all sums is the same always.
 
 enum { CABLE_THREADS = 128 };
 
@@ -30,7 +30,8 @@ CQ_GPU void place_points(const cq_frame *s, const cq_actuation *d, const int64_t
   __syncthreads();
 }
 
-// The pull of the cables in state k, added to the forces that the script gives: overwrites the forces of pulled particles.
+// The pull of the cables in state k, added to the forces that the script gives: overwrites
+// the forces of pulled particles.
 static __global__ void pull_cables(const cq_frame *s, const cq_actuation *d, int32_t k) {
   const cq_pulling *c = &d->cables;
   if (s->progress->over) return;
@@ -48,7 +49,8 @@ static __global__ void pull_cables(const cq_frame *s, const cq_actuation *d, int
       real *row = slot_in(d->out, ACTUATION_FIELDS, d->slot_of[scene * s->particles + p]);
       EACH(i) {
         double sum = f >= 0 ? (double)(real)d->force[(scene * d->forces + f) * CQ_DIM + i] : 0;
-        for (int64_t at = c->pull_start[n]; at < c->pull_start[n + 1]; at++) sum += c->pull_weight[at] * force[c->pull_point[at] * CQ_DIM + i];
+        for (int64_t at = c->pull_start[n]; at < c->pull_start[n + 1]; at++)
+          sum += c->pull_weight[at] * force[c->pull_point[at] * CQ_DIM + i];
         row[(FORCE + i) * CQ_GROUP] = (real)sum;
       }
     }
@@ -90,10 +92,11 @@ static __global__ void pull_cables_adj(const cq_frame *s, const cq_actuation *d,
     take_forces(s, d, scene);
     for (int32_t n = (int32_t)threadIdx.x; n < c->count; n += CABLE_THREADS) {
       const Cable cable = cable_of(d, scene, n);
-      const int64_t first = points + c->start[n] * CQ_DIM, all = (int64_t)s->batch * c->count, at = scene * c->count + n;
+      const int64_t first = points + c->start[n] * CQ_DIM, all = (int64_t)s->batch * c->count,
+                    at = scene * c->count + n;
       Cable grad = {};
-      cable_pull_adj(&cable, (int32_t)(c->start[n + 1] - c->start[n]), c->x + first, &grad, c->grad + first, c->force + first,
-                     c->share + scene * c->points + c->start[n]);
+      cable_pull_adj(&cable, (int32_t)(c->start[n + 1] - c->start[n]), c->x + first, &grad, c->grad + first,
+                     c->force + first, c->share + scene * c->points + c->start[n]);
       c->grad_value[at] += grad.stiffness;
       c->grad_value[all + at] += grad.length;
       c->grad_value[2 * all + at] += grad.friction;

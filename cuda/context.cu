@@ -177,9 +177,11 @@ static cq_status choose_way(cq_context *c) {
   const char *chosen = getenv("CQLUA_CUDA_RUN");
   c->way = CQ_WAY_AUTO;
   while (chosen && c->way <= CQ_WAY_CLUSTER && strcmp(chosen, names[c->way])) c->way++;
-  if (c->way > CQ_WAY_CLUSTER) return cq_fail(CQ_INVALID, "CQLUA_CUDA_RUN is %s; it must be auto, launches, grid or cluster", chosen);
+  if (c->way > CQ_WAY_CLUSTER)
+    return cq_fail(CQ_INVALID, "CQLUA_CUDA_RUN is %s; it must be auto, launches, grid or cluster", chosen);
   if ((c->way == CQ_WAY_GRID && !c->forward.grid) || (c->way == CQ_WAY_CLUSTER && !c->forward.cluster))
-    return cq_fail(CQ_DEVICE, "CQLUA_CUDA_RUN is %s: this GPU cannot launch blocks as one, or the build is not for it", chosen);
+    return cq_fail(CQ_DEVICE, "CQLUA_CUDA_RUN is %s: this GPU cannot launch blocks as one, or the build is not for it",
+                   chosen);
   return CQ_OK;
 }
 
@@ -194,7 +196,8 @@ static cq_status open_device(cq_context *c) {
   if (!status) status = cq_cuda_check(cudaDriverGetVersion(&driver), "asking the driver for its version");
   if (!status) status = cq_cuda_check(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking), "opening the GPU");
   if (!status) status = cq_cuda_timer_create(&c->timer);
-  if (!status) status = cq_cuda_check(c->kernels->room(&properties, &c->forward, &c->backward), "asking the GPU what it is");
+  if (!status)
+    status = cq_cuda_check(c->kernels->room(&properties, &c->forward, &c->backward), "asking the GPU what it is");
   if (!status) status = choose_way(c);
   if (status) return status;
   c->processors = properties.multiProcessorCount;
@@ -217,7 +220,8 @@ void cq_cuda_context_destroy(cq_context *c) {
 static cq_status check_choices(const cq_model *m) {
   if (m->threads < 0) return cq_fail(CQ_INVALID, "threads is %d; it must be 0 (all cores) or more", m->threads);
   if (m->simd != 0 && m->simd != 1 && m->simd != 3 && m->simd != 4)
-    return cq_fail(CQ_INVALID, "simd level %d is not one of this machine; 0 takes the best, 1 is the baseline", m->simd);
+    return cq_fail(CQ_INVALID, "simd level %d is not one of this machine; 0 takes the best, 1 is the baseline",
+                   m->simd);
   return CQ_OK;
 }
 
@@ -229,8 +233,8 @@ cq_status cq_cuda_context_create(const cq_model *model, cq_context **out) {
   c->model = model;
   c->kernels = find_kernels(model);
   if (!c->kernels)
-    status = cq_fail(CQ_INVALID, "this build has no %dD float%d kernels for CUDA: `make cuda` builds all of them", model->dim,
-                     model->precision == CQ_FLOAT64 ? 64 : 32);
+    status = cq_fail(CQ_INVALID, "this build has no %dD float%d kernels for CUDA: `make cuda` builds all of them",
+                     model->dim, model->precision == CQ_FLOAT64 ? 64 : 32);
   if (!status) status = open_device(c);
   if (!status) status = upload_walls(c);
   if (!status) status = upload_materials(c);

@@ -6,10 +6,11 @@
 
 // Particle steps at most between two looks of the host: a second or so, in which nobody can interrupt.
 static const int64_t work_ahead = 1 << 30;
-// Substeps whose launches cost the GPU less, if they have nothing to do, than waiting for the host. Nobody has timed this yet.
+// Substeps whose launches cost the GPU less, if they have nothing to do, than waiting for the
+// host. Nobody has timed this yet.
 static const int64_t least_ahead = 32;
 
-// ---- forward ------------------------------------------------------------------------------------------------------------
+// ---- forward --------------------------------------------------------------------------------------------------------
 
 // Runs that are launched one after another from the live state, before the host looks how far they came.
 typedef struct Chain {
@@ -43,10 +44,12 @@ static int32_t row_of(const cq_device *d, const Chain *c, int32_t substep) {
   return substep / d->model->substeps - c->at / d->model->substeps;
 }
 
-// Substeps that are launched without a look. When particles must be sorted shows in the kernels alone, or results would depend
-// on this number; if it is too large, launches do nothing, so it is guessed from the time that the arrangement before served.
+// Substeps that are launched without a look. When particles must be sorted shows in the kernels alone, or
+// results would depend on this number; if it is too large, launches do nothing, so it is guessed from the time
+// that the arrangement before served.
 static int64_t substeps_ahead(const cq_device *d) {
-  const int64_t age = d->step - d->arrangement->made, most = work_ahead / d->slots, more = age / 2 > least_ahead ? age / 2 : least_ahead;
+  const int64_t age = d->step - d->arrangement->made, most = work_ahead / d->slots,
+                more = age / 2 > least_ahead ? age / 2 : least_ahead;
   const int64_t guess = age < d->span ? d->span - age : more;
   return guess < most ? guess : most;
 }
@@ -68,7 +71,8 @@ static cq_status prepare_state(cq_device *d, Chain *c, int32_t k) {
     status = cq_cuda_slice_create(d, &c->turn[(count + 1) % 2]);
   }
   if (status) return status;
-  d->upload->substeps[k] = {in->memory->data, state_of(d, c, count + 1)->memory->data, record ? record->grid->data : NULL};
+  d->upload->substeps[k] = {in->memory->data, state_of(d, c, count + 1)->memory->data,
+                            record ? record->grid->data : NULL};
   return CQ_OK;
 }
 
@@ -88,7 +92,9 @@ static cq_status launch_next(cq_device *d, Chain *c, int32_t count) {
   const int32_t policy_steps = policy_run && at % substeps == 0;
   // until the host looks, the policy's signals are on the device alone
   cq_status status = cq_cuda_send(d, !policy_run || !c->sent);
-  if (!status && policy_steps) status = cq_cuda_policy_signals(d, policy_run, c->controls->at + at / substeps, state_of(d, c, c->sent), c->policy_steps);
+  if (!status && policy_steps)
+    status = cq_cuda_policy_signals(d, policy_run, c->controls->at + at / substeps, state_of(d, c, c->sent),
+                                    c->policy_steps);
   if (!status) status = cq_cuda_run_forward(d, count);
   if (!status) status = cq_cuda_impulse_add(d, row_of(d, c, at));
   c->sent += count;
@@ -102,7 +108,8 @@ static cq_status look(cq_device *d, const Chain *c) {
   if (!status) status = cq_cuda_look(d);
   const int32_t first = (c->at + d->model->substeps - 1) / d->model->substeps;
   for (int32_t k = 0; k < c->policy_steps && !status; k++)
-    cq_cuda_policy_tell(d, c->controls->policy_run, c->controls->at + first + k, k, c->controls->made + (size_t)(first + k) * cq_signal_count(d));
+    cq_cuda_policy_tell(d, c->controls->policy_run, c->controls->at + first + k, k,
+                        c->controls->made + (size_t)(first + k) * cq_signal_count(d));
   return status;
 }
 
@@ -128,7 +135,9 @@ static cq_status keep_impulses(cq_device *d, const Chain *c, int32_t made) {
 // Makes the last good state live, which may be before the end of what was launched: sorting is due then.
 static cq_status conclude(cq_device *d, Chain *c) {
   const cq_progress p = *d->progress;
-  const int32_t failed = p.bad < c->sent && p.bad <= p.stop, made = failed ? p.bad : p.stop < c->sent ? p.stop : c->sent;
+  const int32_t failed = p.bad < c->sent && p.bad <= p.stop, made = failed             ? p.bad
+                                                                    : p.stop < c->sent ? p.stop
+                                                                                       : c->sent;
   const cq_slice *after = failed ? state_of(d, c, made + 1) : NULL;
   const cq_status kept = failed ? CQ_OK : keep_impulses(d, c, made);
   if (kept) return kept;   // as if nothing had been launched
@@ -142,8 +151,8 @@ static cq_status conclude(cq_device *d, Chain *c) {
   return cq_cuda_arrange(d);
 }
 
-// As much as there may be. A run that is launched in part only may have written over the state before it, so that nothing may be
-// taken from a chain with one.
+// As much as there may be. A run that is launched in part only may have written over the state before it, so that
+// nothing may be taken from a chain with one.
 static cq_status launch_all(cq_device *d, Chain *c) {
   const int64_t left = (int64_t)c->controls->count * d->model->substeps - c->at, ahead = substeps_ahead(d);
   const int32_t rows = c->controls->policy_run ? cq_cuda_policy_rows(d) : CQ_RUNS_AHEAD;
@@ -154,8 +163,8 @@ static cq_status launch_all(cq_device *d, Chain *c) {
   cq_status status = cq_cuda_impulse_begin(d, c->at % d->model->substeps);
   if (!status) status = prepare_next(d, c, &count);
   if (!status) status = launch_next(d, c, count);
-  while (!status && c->sent < left && c->sent + d->model->substeps <= ahead && d->pending < d->uploads_count && c->policy_steps < rows &&
-         row_of(d, c, c->at + c->sent) < impulse_rows) {
+  while (!status && c->sent < left && c->sent + d->model->substeps <= ahead && d->pending < d->uploads_count &&
+         c->policy_steps < rows && row_of(d, c, c->at + c->sent) < impulse_rows) {
     if (prepare_next(d, c, &count)) break;   // this fails again when its turn comes
     status = launch_next(d, c, count);
   }
@@ -191,7 +200,7 @@ cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *
   return status;
 }
 
-// ---- backward -----------------------------------------------------------------------------------------------------------
+// ---- backward -------------------------------------------------------------------------------------------------------
 
 static cq_status clear(cq_device *d, const cq_memory *memory, size_t bytes) {
   return cq_cuda_check(cudaMemsetAsync(memory->data, 0, bytes, d->context->stream), "clearing the adjoint");
@@ -200,10 +209,13 @@ static cq_status clear(cq_device *d, const cq_memory *memory, size_t bytes) {
 // the gradients of cables that belong to one control step
 static cq_status clear_cable_controls(cq_device *d) {
   const size_t values = cq_cable_values(d) * sizeof(double), all = cq_cable_grads(d) * sizeof(double);
-  return cq_cuda_check(cudaMemsetAsync((char *)d->grad_cables->data + values, 0, all - values, d->context->stream), "clearing the adjoint");
+  return cq_cuda_check(cudaMemsetAsync((char *)d->grad_cables->data + values, 0, all - values, d->context->stream),
+                       "clearing the adjoint");
 }
 
-static size_t actuation_bytes(const cq_device *d) { return (size_t)d->actuation_fields * (size_t)d->stride * d->real_bytes; }
+static size_t actuation_bytes(const cq_device *d) {
+  return (size_t)d->actuation_fields * (size_t)d->stride * d->real_bytes;
+}
 
 // sums of the tiles of an arrangement, all zero
 static cq_status begin_sums(cq_device *d, const cq_arrangement *a) {
@@ -239,7 +251,8 @@ static cq_status settle(cq_device *d) {
   const cq_storing params = {d->params_adj->data, d->params, d->slots, a->order, totals + cq_total_params(d)};
   d->kernels->store_params(stream, cq_cuda_blocks(d, d->slots, 256), &params);
   const int32_t count = cq_sum_count(d);
-  const cq_summing sums = {d->batch, a->tile_count, a->block_count, a->tiles, (double *)d->sums->data, count, 0, count, totals, NULL};
+  const cq_summing sums = {d->batch, a->tile_count, a->block_count, a->tiles, (double *)d->sums->data, count,
+                           0,        count,         totals,         NULL};
   cq_window_sum(stream, &sums);
   return cq_cuda_check(cudaGetLastError(), "adding up gradients");
 }
@@ -258,7 +271,12 @@ static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
   if (status) return status;
   const cq_moving m = {{d->adj->data, d->actuation_adj->data, cq_internal_of(d, d->adj)},
                        {d->adj_other->data, d->actuation_adj_other->data, cq_internal_of(d, d->adj_other)},
-                       {d->fields, d->actuation_fields, d->internals}, d->slots, NULL, NULL, to->order, d->adj_arrangement->slot_of};
+                       {d->fields, d->actuation_fields, d->internals},
+                       d->slots,
+                       NULL,
+                       NULL,
+                       to->order,
+                       d->adj_arrangement->slot_of};
   d->kernels->move(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &m);
   swap(&d->adj, &d->adj_other);
   swap(&d->actuation_adj, &d->actuation_adj_other);
@@ -304,19 +322,23 @@ static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
   return CQ_OK;
 }
 
-// Brings the gradients of the controls of rows, through pinned memory where they fit, and waits for all that was launched.
+// Brings the gradients of the controls of rows, through pinned memory where they fit, and
+// waits for all that was launched.
 static cq_status fetch_controls(cq_device *d, double *grad_signals, double *grad_forces, int32_t rows) {
   const size_t signals = (size_t)rows * cq_signal_count(d), forces = (size_t)rows * cq_force_count(d);
-  const double *from = (const double *)d->grad_controls->data, *from_forces = from + (size_t)d->control_rows * cq_signal_count(d);
+  const double *from = (const double *)d->grad_controls->data,
+               *from_forces = from + (size_t)d->control_rows * cq_signal_count(d);
   const char *const what = "bringing the gradients of the controls";
   const int32_t staged = signals + forces <= CQ_STAGING;
   double *to_signals = staged ? d->staging : grad_signals, *to_forces = staged ? d->staging + signals : grad_forces;
   cq_status status = CQ_OK;
   if (grad_signals && signals)
-    status = cq_cuda_check(cudaMemcpyAsync(to_signals, from, signals * sizeof *from, cudaMemcpyDeviceToHost, d->context->stream), what);
+    status = cq_cuda_check(
+        cudaMemcpyAsync(to_signals, from, signals * sizeof *from, cudaMemcpyDeviceToHost, d->context->stream), what);
   if (!status && grad_forces && forces)
-    status = cq_cuda_check(cudaMemcpyAsync(to_forces, from_forces, forces * sizeof *from, cudaMemcpyDeviceToHost, d->context->stream),
-                           what);
+    status = cq_cuda_check(
+        cudaMemcpyAsync(to_forces, from_forces, forces * sizeof *from, cudaMemcpyDeviceToHost, d->context->stream),
+        what);
   if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), "the adjoint of a control step");
   d->pending = 0;
   if (status || !staged) return status;
@@ -344,19 +366,21 @@ cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *
   }
   if (status) return status;
   if (c->policy_run) status = cq_cuda_policy_end_adj(d, c->policy_run);
-  if (!status) status = fetch_controls(d, c->grad_signals ? c->grad_signals + (size_t)first * cq_signal_count(d) : NULL,
-                                          c->grad_forces ? c->grad_forces + (size_t)first * cq_force_count(d) : NULL, count);
+  if (!status)
+    status = fetch_controls(d, c->grad_signals ? c->grad_signals + (size_t)first * cq_signal_count(d) : NULL,
+                            c->grad_forces ? c->grad_forces + (size_t)first * cq_force_count(d) : NULL, count);
   if (!status) status = cq_cuda_walls_fetch(d, c->at + first, count);
   if (!status) *made = count;
   return status;
 }
 
-// ---- gradients ----------------------------------------------------------------------------------------------------------
+// ---- gradients ------------------------------------------------------------------------------------------------------
 
 static cq_status fetch(cq_device *d, double *to, const double *from, int64_t count) {
   if (!count) return CQ_OK;
-  return cq_cuda_check(cudaMemcpyAsync(to, from, (size_t)count * sizeof *to, cudaMemcpyDeviceToHost, d->context->stream),
-                       "bringing the gradients");
+  return cq_cuda_check(
+      cudaMemcpyAsync(to, from, (size_t)count * sizeof *to, cudaMemcpyDeviceToHost, d->context->stream),
+      "bringing the gradients");
 }
 
 // those that are wanted; the others stay as they were
@@ -369,8 +393,10 @@ static cq_status fetch_particles(cq_device *d) {
     const int64_t at = cq_total_state(d) + (int64_t)cq_state_offset(f, d->model->dim) * d->slots;
     status = fetch(d, g->value[f], totals + at, (int64_t)cq_state_width(f, d->model->dim) * d->slots);
   }
-  if (!status && d->wanted & cq_bit(CQ_FIELD_MASS)) status = fetch(d, g->mass, params + (int64_t)CQ_PARAM_MASS * d->slots, d->slots);
-  if (!status && d->wanted & cq_bit(CQ_FIELD_VOLUME)) status = fetch(d, g->volume, params + (int64_t)CQ_PARAM_VOLUME * d->slots, d->slots);
+  if (!status && d->wanted & cq_bit(CQ_FIELD_MASS))
+    status = fetch(d, g->mass, params + (int64_t)CQ_PARAM_MASS * d->slots, d->slots);
+  if (!status && d->wanted & cq_bit(CQ_FIELD_VOLUME))
+    status = fetch(d, g->volume, params + (int64_t)CQ_PARAM_VOLUME * d->slots, d->slots);
   for (int32_t k = 0; k < d->model->slot_count && !status && d->wanted & cq_constant_bits(); k++)
     status = fetch(d, g->slot[k], params + (int64_t)(CQ_PARAM_SLOTS + k) * d->slots, d->slots);
   if (!status && d->wanted & cq_bit(CQ_FIELD_ACTUATION_WEIGHT))
@@ -378,7 +404,8 @@ static cq_status fetch_particles(cq_device *d) {
   const int64_t cables = (int64_t)d->batch * d->model->cables.count;
   for (int32_t k = 0; k < 3 && cables && !status; k++)
     if (d->wanted & cq_bit(CQ_FIELD_CABLE_STIFFNESS + k))
-      status = fetch(d, g->value[CQ_FIELD_CABLE_STIFFNESS + k], (const double *)d->grad_cables->data + k * cables, cables);
+      status =
+          fetch(d, g->value[CQ_FIELD_CABLE_STIFFNESS + k], (const double *)d->grad_cables->data + k * cables, cables);
   return status;
 }
 

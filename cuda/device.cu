@@ -1,6 +1,6 @@
-// device: CUDA behind the table of operations. All scenes of a batch are in one set of arrays and go in step. Timers are the
-// GPU's own: control steps count as p2g, and p2g_adj backward, whose kernels do grid and g2p too, with the network that gives their signals;
-// sorting, readouts and the adjoint of the controls have their own.
+// device: CUDA behind the table of operations. All scenes of a batch are in one set of arrays and go in step. Timers
+// are the GPU's own: control steps count as p2g, and p2g_adj backward, whose kernels do grid and g2p too, with the
+// network that gives their signals; sorting, readouts and the adjoint of the controls have their own.
 #include "batch.h"
 #include <string.h>
 
@@ -12,11 +12,13 @@ static int64_t memory_available(const cq_context *context) {
   return (int64_t)(available + context->pool.bytes - context->pool.used);
 }
 
-static cq_status begin(cq_device *d, const cq_values *values, uint64_t changed) { return cq_cuda_begin(d, values, changed); }
+static cq_status begin(cq_device *d, const cq_values *values, uint64_t changed) {
+  return cq_cuda_begin(d, values, changed);
+}
 
 static const cq_health *health(const cq_device *d) { return &d->health; }
 
-// ---- records and marks --------------------------------------------------------------------------------------------------
+// ---- records and marks ----------------------------------------------------------------------------------------------
 
 static cq_status record_create(cq_device *d, cq_record **out) {
   cq_record *record = (cq_record *)cq_alloc(1, sizeof *record, "memo record");
@@ -60,7 +62,9 @@ static void mark_destroy(cq_device *d, cq_mark *mark) {
 static void resume(cq_device *d, const cq_mark *m) { cq_cuda_resume(d, m->slice, m->arrangement, m->step); }
 
 static int64_t bytes_of(const cq_memory *memory) { return memory ? (int64_t)memory->bytes : 0; }
-static int64_t arrangement_bytes(const cq_device *d) { return bytes_of(d->arrangement->by_slot) + bytes_of(d->arrangement->by_tile); }
+static int64_t arrangement_bytes(const cq_device *d) {
+  return bytes_of(d->arrangement->by_slot) + bytes_of(d->arrangement->by_tile);
+}
 
 static int64_t mark_bytes(const cq_device *d) { return bytes_of(d->live->memory) + arrangement_bytes(d); }
 
@@ -70,7 +74,7 @@ static int64_t record_bytes(const cq_device *d) {
   return d->model->substeps * (bytes_of(d->live->memory) + grid + grid / 2 + mark_bytes(d) / 10);
 }
 
-// ---- adjoint ------------------------------------------------------------------------------------------------------------
+// ---- adjoint --------------------------------------------------------------------------------------------------------
 
 static const cq_gradients *gradients(const cq_device *d, int32_t scene) { return &d->gradients[scene]; }
 

@@ -1,13 +1,14 @@
-// frame: what a kernel is given, one pointer to device memory with everything in it, so that a captured graph of launches stays
-// good while arrangements, slices and work arrays come and go. Reals are void pointers here; the kernels of one {dimension,
-// precision} give them their type.
+// frame: what a kernel is given, one pointer to device memory with everything in it, so that a captured graph of
+// launches stays good while arrangements, slices and work arrays come and go. Reals are void pointers here; the kernels
+// of one {dimension, precision} give them their type.
 //
-// Space is cut into tiles of SIDE^dim cells (4 in 3D, 8 in 2D: 64 nodes of their own either way). Particles lie sorted by tile, in
-// groups of 32 slots with a group's fields one after another: CQ_SLOT_AT, {fields, slots} for short. Tiles with particles come first,
-// then their neighbours, which own nodes that these particles reach. Particles may drift one cell out of their tile before they are
-// sorted again, so a tile's work spans its region: the nodes from one below its first to SIDE + 2 above it, (SIDE + 4)^dim. A tile
-// scatters into an arena of its own of that shape, and who makes a node adds the two arenas along each axis that hold it: no
-// atomics, the same bits always. Where there are few tiles, several blocks of threads share one, each with a part of its particles.
+// Space is cut into tiles of SIDE^dim cells (4 in 3D, 8 in 2D: 64 nodes of their own either way). Particles lie sorted
+// by tile, in groups of 32 slots with a group's fields one after another: CQ_SLOT_AT, {fields, slots} for short. Tiles
+// with particles come first, then their neighbours, which own nodes that these particles reach. Particles may drift one
+// cell out of their tile before they are sorted again, so a tile's work spans its region: the nodes from one below its
+// first to SIDE + 2 above it, (SIDE + 4)^dim. A tile scatters into an arena of its own of that shape, and who makes a
+// node adds the two arenas along each axis that hold it: no atomics, the same bits always. Where there are few tiles,
+// several blocks of threads share one, each with a part of its particles.
 #ifndef CQ_CUDA_FRAME_H
 #define CQ_CUDA_FRAME_H
 
@@ -17,12 +18,13 @@ enum {
   CQ_TILE_NODES = 64,        // that a tile owns
   CQ_GROUP = 32,             // slots
   CQ_NEIGHBORS_MAX = 27,     // 3^dim, the tile itself in the middle, last axis fastest
-  CQ_HELD = 16,              // entries of a node in the wall map: first * CQ_HELD + how many, or CQ_HELD_PIN if it is a pin
+  // entries of a node in the wall map: first * CQ_HELD + how many, or CQ_HELD_PIN if it is a pin
+  CQ_HELD = 16,
   CQ_HELD_PIN = 15,
 };
 
-// Where the globals of a scene, and their gradients in the sums of a tile, begin; gravity is first. Friction {walls} is followed by wall
-// velocity {walls, 3} and, in the sums, by wall place {walls, 3}.
+// Where the globals of a scene, and their gradients in the sums of a tile, begin; gravity is first. Friction {walls} is
+// followed by wall velocity {walls, 3} and, in the sums, by wall place {walls, 3}.
 enum { CQ_AT_DAMPING = 3, CQ_AT_FRICTION = 4 };
 
 // what the kernels need of a particle all the time: mass, volume, and the slots of its material from CQ_PARAM_SLOTS on
@@ -43,16 +45,17 @@ typedef struct cq_substep {
   void *grid;                // {block_count, 64} nodes: momentum and mass, kept for the adjoint; NULL: not wanted
 } cq_substep;
 
-// What the kernels found since the host looked, as the index of a substep since then; INT32_MAX: nothing. Once something is found,
-// the kernels of later substeps and runs do nothing: the host sorts, or reports.
+// What the kernels found since the host looked, as the index of a substep since then; INT32_MAX: nothing. Once
+// something is found, the kernels of later substeps and runs do nothing: the host sorts, or reports.
 typedef struct cq_progress {
   int32_t stop;              // first state with a particle outside of its tile's region: sort before this step
   int32_t bad;               // first step that fails: inverted before it; not finite or not in the world after it
-  int32_t over;              // 1: so said who makes the nodes of a step. What other passes and runs read, for they may write the words above
+  // 1: so said who makes the nodes of a step. What other passes and runs read, for they may write the words above
+  int32_t over;
 } cq_progress;
 
-// inv_dx = 1 / dx; dt: of one engine step; limit: largest coordinate [cells], that is cells, and a little for what rounding puts on
-// the upper edge
+// inv_dx = 1 / dx; dt: of one engine step; limit: largest coordinate [cells], that is cells, and a little for what
+// rounding puts on the upper edge
 #define CQ_SCALES(type) struct { type dx, inv_dx, dt, limit[3]; }
 
 typedef struct cq_frame {
@@ -70,7 +73,8 @@ typedef struct cq_frame {
   int32_t wall_count, moving_wall_count;
   const cq_wall *walls;      // their heights in device memory too
   cq_wall_map map;           // arrays in device memory
-  const void *globals;       // {batch, global_stride} reals: gravity {3}, decay in a step, friction {walls}, wall velocity {walls, 3}
+  // {batch, global_stride} reals: gravity {3}, decay in a step, friction {walls}, wall velocity {walls, 3}
+  const void *globals;
   int32_t global_stride, wall_stride;
 
   // the arrangement
@@ -91,7 +95,8 @@ typedef struct cq_frame {
   const void *wall_velocity; // reals {walls, 3}, those of each scene wall_stride further
   const double *wall_place;  // {batch, walls, 3} the way that moving walls have made before wall_step; NULL: none
   int64_t wall_step;         // engine step from which on the walls have had these velocities
-  double *impulse;           // {block_count, impulse_count} impulses at each tile's own nodes: of each wall, then of the pins; added to.
+  // {block_count, impulse_count} impulses at each tile's own nodes: of each wall, then of the pins; added to.
+  double *impulse;
                              // NULL: not wanted
   const double *grad_impulse;  // {batch, impulse_count} backward: their gradients; NULL: none
   int32_t impulse_count;     // (walls + 1) * CONTACT_WIDTH
@@ -101,7 +106,8 @@ typedef struct cq_frame {
   unsigned *arrived;         // the counter of cq_sync_grid
 
   // work arrays
-  void *arena[2];            // {tile_count, parts, (SIDE + 4)^dim} nodes, for even and odd substeps; the same memory where no kernel
+  // {tile_count, parts, (SIDE + 4)^dim} nodes, for even and odd substeps; the same memory where no kernel
+  void *arena[2];
                              // stays and a grid pass lies between who writes and who reads
   void *grid_v, *grid_q;     // {block_count, 64} nodes: velocity; adjoint of momentum and mass
 
@@ -109,7 +115,8 @@ typedef struct cq_frame {
   void *adj;                 // {fields, slots}, and internal variables as in a state
   void *params_adj;          // {params, slots}
   void *actuation_adj;           // {CQ_SYM + 2 dim, slots}, NULL where actuation is
-  double *sums;              // {block_count, sum_count} of each tile's own nodes: gravity {3}, damping, friction {walls}, wall velocity
+  // {block_count, sum_count} of each tile's own nodes: gravity {3}, damping, friction {walls}, wall velocity
+  double *sums;
                              // {walls, 3}, wall place {walls, 3}; added to
   int32_t sum_count;
   int32_t sums_wanted;       // somebody will ask for them

@@ -1,5 +1,5 @@
-// grid: from the arenas to the velocity of each node, with gravity and walls; and its adjoint. A thread for each node: of all blocks
-// in a pass of its own, or of one region in a block that needs them.
+// grid: from the arenas to the velocity of each node, with gravity and walls; and its adjoint. A thread for each node:
+// of all blocks in a pass of its own, or of one region in a block that needs them.
 
 // what damping leaves of a velocity in a step
 CQ_GPU real decay_of(const cq_frame *s, const int32_t scene) { return globals_of(s, scene)[CQ_AT_DAMPING]; }
@@ -9,7 +9,8 @@ CQ_GPU Node *arena_of(const cq_frame *s, const int32_t substep, const int32_t pa
   return (Node *)s->arena[substep & 1] + (int64_t)part * NODES;
 }
 
-// Sum of the arenas that hold a node: its own tile's, and along each axis that of one neighbour at most; always in the same order.
+// Sum of the arenas that hold a node: its own tile's, and along each axis that of one neighbour at
+// most; always in the same order.
 CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t k, const int32_t block, const int at[CQ_DIM]) {
   const int32_t *neighbors = s->neighbors + (int64_t)block * CQ_NEIGHBORS_MAX;
   const Node *arena = arena_of(s, k, 0);
@@ -35,7 +36,8 @@ CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t k, const int32_t block, 
       of[mask] = zero;
       if (holds) of[mask] = arena[((int64_t)t * s->parts + part) * NODES + node];
     }
-    CQ_UNROLL for (int mask = 0; mask < 1 << CQ_DIM; mask++) CQ_UNROLL for (int r = 0; r < 4; r++) sum.c[r] += of[mask].c[r];
+    CQ_UNROLL for (int mask = 0; mask < 1 << CQ_DIM; mask++) CQ_UNROLL for (int r = 0; r < 4; r++) sum.c[r] +=
+        of[mask].c[r];
   }
   return sum;
 }
@@ -57,12 +59,12 @@ CQ_GPU Node node_velocity(const cq_frame *s, const int64_t n, const int32_t k, c
   return may_touch(s, tile) ? touch_walls(s, n, k, v) : v;
 }
 
-// ---- kernels ------------------------------------------------------------------------------------------------------------
+// ---- kernels --------------------------------------------------------------------------------------------------------
 
 enum { GRID_THREADS = 256 };
 
-// Later steps than one that failed, or that needs another arrangement, do nothing. What is found in the meantime is found of later
-// states, and does not change the answer.
+// Later steps than one that failed, or that needs another arrangement, do nothing. What is found in the meantime is
+// found of later states, and does not change the answer.
 CQ_GPU int is_over(const cq_frame *s, const int32_t k) {
   return load_volatile(&s->progress->bad) < s->first + k || load_volatile(&s->progress->stop) <= s->first + k;
 }
@@ -79,7 +81,8 @@ template <int AGAIN>
 CQ_GPU void grid_pass(const cq_frame *s, const int32_t k) {
   Node *kept = (Node *)s->substeps[k].grid;
   const int64_t count = (int64_t)s->block_count * CQ_TILE_NODES;
-  for (int64_t n = (int64_t)blockIdx.x * GRID_THREADS + threadIdx.x; n < count; n += (int64_t)gridDim.x * GRID_THREADS) {
+  for (int64_t n = (int64_t)blockIdx.x * GRID_THREADS + threadIdx.x; n < count;
+       n += (int64_t)gridDim.x * GRID_THREADS) {
     const Node p = AGAIN ? kept[n] : node_sum(s, n, k);
     if (!AGAIN && kept) kept[n] = p;
     ((Node *)s->grid_v)[n] = node_velocity(s, n, k, &p);
@@ -94,7 +97,7 @@ static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *_
     s->progress->over = 1;
 }
 
-// ---- adjoint ------------------------------------------------------------------------------------------------------------
+// ---- adjoint --------------------------------------------------------------------------------------------------------
 
 // A tile's nodes have a group of as many threads, of which a block may have several. What the threads of a group share:
 typedef struct Shared {
@@ -116,13 +119,15 @@ CQ_GPU void sync_group(void) {
 
 // The j-th contact of node n of the group: its wall's gradients of all nodes are added in the order of the nodes.
 template <int THREADS>
-CQ_GPU void group_contact_adj(const cq_frame *s, const Where *w, const int32_t j, const Node *v0, Node *grad, Shared *shared, double *sums) {
+CQ_GPU void group_contact_adj(const cq_frame *s, const Where *w, const int32_t j, const Node *v0, Node *grad,
+                              Shared *shared, double *sums) {
   const int n = group_node(), walls = s->wall_count;
   const WallGrad *grads = shared->grads;
   shared->wall[n] = meet_adj(s, w, j, v0, grad, &shared->grads[n]);
   sync_group<THREADS>();
   if (n < walls) {
-    double *friction = sums + CQ_AT_FRICTION + n, *velocity = sums + CQ_AT_FRICTION + walls + 3 * n, *place = velocity + 3 * walls;
+    double *friction = sums + CQ_AT_FRICTION + n, *velocity = sums + CQ_AT_FRICTION + walls + 3 * n,
+           *place = velocity + 3 * walls;
     for (int m = 0; m < CQ_TILE_NODES; m++) {
       if (shared->wall[m] != n) continue;
       *friction += (double)grads[m].friction;
@@ -133,10 +138,11 @@ CQ_GPU void group_contact_adj(const cq_frame *s, const Where *w, const int32_t j
   sync_group<THREADS>();
 }
 
-// All contacts of the nodes of a tile backward, the last first; nodes with fewer of them wait. v: velocity before them, and mass; grad is
-// what dL/dv is after them; returns that before them, and beside it what impulses give the mass.
+// All contacts of the nodes of a tile backward, the last first; nodes with fewer of them wait. v: velocity before them,
+// and mass; grad is what dL/dv is after them; returns that before them, and beside it what impulses give the mass.
 template <int THREADS>
-CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad, Shared *shared, double *sums) {
+CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad,
+                             Shared *shared, double *sums) {
   Where w;
   Node after = v;
   find_node(s, n, k, &w);
@@ -191,7 +197,8 @@ CQ_GPU double decay_adj(const cq_frame *s, const int32_t scene, const Node *v, N
   return along;
 }
 
-// (E14) dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m; grad_v: of velocity before walls, and what impulses give the mass
+// (E14) dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m; grad_v: of velocity before walls,
+// and what impulses give the mass
 CQ_GPU Node free_velocity_adj(const Node *p, const real inverse, const Node *grad_v) {
   Node q;
   real along = 0;
@@ -203,8 +210,8 @@ CQ_GPU Node free_velocity_adj(const Node *p, const real inverse, const Node *gra
   return q;
 }
 
-// The arenas hold dL/dv; what all nodes of a tile have in common is added to its sums. STORE: grid_q = dL/d(momentum, mass), and for
-// more the velocities of the step before, from its record.
+// The arenas hold dL/dv; what all nodes of a tile have in common is added to its sums. STORE: grid_q = dL/d(momentum,
+// mass), and for more the velocities of the step before, from its record.
 template <int THREADS, int STORE>
 CQ_GPU void grid_adj_pass(const cq_frame *s, const int32_t k, const int32_t more, Shared *of_groups) {
   enum { GROUPS = THREADS / CQ_TILE_NODES };
@@ -232,7 +239,8 @@ CQ_GPU void grid_adj_pass(const cq_frame *s, const int32_t k, const int32_t more
   }
 }
 
-static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) grid_adj(const cq_frame *__restrict__ s, int32_t k, int32_t more) {
+static __global__ void __launch_bounds__(CQ_TILE_NODES, 1)
+    grid_adj(const cq_frame *__restrict__ s, int32_t k, int32_t more) {
   CQ_SHARED(Shared, shared, 1);
   grid_adj_pass<CQ_TILE_NODES, 1>(s, k, more, shared);
 }

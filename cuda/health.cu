@@ -43,8 +43,8 @@ static void tell(cq_health *h, int32_t bad, int64_t particle, double value) {
   h->value = value;
 }
 
-// Lowest particle of a scene that is not finite; else that has left the world; else that is inverted. If there is none, value and
-// particle of the smallest determinant all the same.
+// Lowest particle of a scene that is not finite; else that has left the world; else that is inverted. If there is none,
+// value and particle of the smallest determinant all the same.
 static void diagnose(const State *q, int32_t scene, cq_health *h) {
   const cq_device *d = q->device;
   const int64_t n = d->particles, first = scene * n;
@@ -67,7 +67,8 @@ static void diagnose(const State *q, int32_t scene, cq_health *h) {
   }
 }
 
-// The first scene that shows something, before the step or after it. If none does, a determinant was positive in double only.
+// The first scene that shows something, before the step or after it. If none does, a determinant
+// was positive in double only.
 static void find_culprit(cq_device *d, const State *before, const State *after) {
   cq_health worst = {};
   worst.step = d->step;
@@ -96,8 +97,9 @@ static cq_status fetch(cq_device *d, const cq_slice *slice, State *q) {
   if (!slice) return CQ_OK;
   q->data = cq_alloc(cq_slice_size(d), 1, "looking for what failed");
   if (!q->data) return CQ_MEMORY;
-  return cq_cuda_check(cudaMemcpyAsync(q->data, slice->memory->data, cq_slice_size(d), cudaMemcpyDeviceToHost, d->context->stream),
-                       "looking for what failed");
+  return cq_cuda_check(
+      cudaMemcpyAsync(q->data, slice->memory->data, cq_slice_size(d), cudaMemcpyDeviceToHost, d->context->stream),
+      "looking for what failed");
 }
 
 cq_status cq_cuda_diagnose(cq_device *d, const cq_slice *in, const cq_slice *out) {

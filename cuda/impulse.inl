@@ -1,5 +1,5 @@
-// impulse: what walls and pins give to the nodes of a tile in one engine step, where a rollout reads contacts. From the arenas, as the
-// grid pass, beside which it stands. The numbers of a contact are in physics/contact.inl.
+// impulse: what walls and pins give to the nodes of a tile in one engine step, where a rollout reads contacts. From the
+// arenas, as the grid pass, beside which it stands. The numbers of a contact are in physics/contact.inl.
 
 // What the threads of a group share, one for each node of a tile: the numbers of a contact of each node.
 typedef struct Impulses {
@@ -7,8 +7,10 @@ typedef struct Impulses {
   int32_t wall[CQ_TILE_NODES], most;   // wall: wall_count for pins, -1: this node has no such contact
 } Impulses;
 
-// Contact j of a node with its impulse; v is the velocity before it, and becomes that after it. Returns whose it is, as Impulses.wall has it.
-CQ_GPU int32_t contact_impulse_of(const cq_frame *s, const Where *w, const int32_t j, const real mass, real v[CQ_DIM], real value[CONTACT_WIDTH]) {
+// Contact j of a node with its impulse; v is the velocity before it, and becomes that after it. Returns whose it
+// is, as Impulses.wall has it.
+CQ_GPU int32_t contact_impulse_of(const cq_frame *s, const Where *w, const int32_t j, const real mass, real v[CQ_DIM],
+                                  real value[CONTACT_WIDTH]) {
   Contact c;
   Touch t;
   if (!contact_of(s, w, j, &c)) return -1;
@@ -17,10 +19,11 @@ CQ_GPU int32_t contact_impulse_of(const cq_frame *s, const Where *w, const int32
   return c.wall < 0 ? s->wall_count : c.wall;
 }
 
-// Adds the contacts of all nodes of a tile to its sums: contact by contact, and of each in the order of the nodes. Node n of all blocks
-// has momentum and mass p.
+// Adds the contacts of all nodes of a tile to its sums: contact by contact, and of each in the order of the nodes. Node
+// n of all blocks has momentum and mass p.
 template <int THREADS>
-CQ_RARE void tile_impulse(const cq_frame *s, const int64_t n, const int32_t k, const Node p, Impulses *shared, double *sums) {
+CQ_RARE void tile_impulse(const cq_frame *s, const int64_t n, const int32_t k, const Node p, Impulses *shared,
+                          double *sums) {
   const int node = group_node();
   Where w;
   Node v = {{0, 0, 0, 0}};

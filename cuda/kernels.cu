@@ -51,11 +51,12 @@ static void launch_grid_adj(cudaStream_t stream, int32_t blocks, const cq_frame 
   CQ_LAUNCH(grid_adj, blocks, CQ_TILE_NODES, stream, frame, k, more);
 }
 
-// ---- kernels whose blocks wait for each other -------------------------------------------------------------------------
+// ---- kernels whose blocks wait for each other -----------------------------------------------------------------------
 
 typedef void resident_kernel(const cq_frame *frame, int32_t count, cq_block_group group);
 
-static void launch_together(resident_kernel *kernel, int32_t threads, cudaStream_t stream, cq_block_group group, const cq_frame *frame, int32_t count) {
+static void launch_together(resident_kernel *kernel, int32_t threads, cudaStream_t stream, cq_block_group group,
+                            const cq_frame *frame, int32_t count) {
   cudaLaunchAttribute together = {};
   together.id = group.cluster ? cudaLaunchAttributeClusterDimension : cudaLaunchAttributeCooperative;
   if (group.cluster)
@@ -84,7 +85,8 @@ static cudaError_t room_of(resident_kernel *kernel, int32_t threads, const cudaD
   cudaError_t error = cudaFuncGetAttributes(&built, kernel);
   // a kernel of an older architecture that the driver made fit has no cluster's barrier (cq_sync_cluster)
   const int clusters = !error && gpu->clusterLaunch && built.ptxVersion >= 90;
-  if (!error && gpu->cooperativeLaunch) error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, 0);
+  if (!error && gpu->cooperativeLaunch)
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, 0);
   // up to 16 where the GPU can; every GPU with clusters has 8
   if (!error && clusters) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
   if (!error && clusters) {
@@ -101,7 +103,7 @@ static cudaError_t room(const cudaDeviceProp *gpu, cq_room *forward, cq_room *ba
   return error ? error : room_of(resident_adj, ADJ_THREADS, gpu, backward);
 }
 
-// ---- the others -----------------------------------------------------------------------------------------------------------
+// ---- the others -----------------------------------------------------------------------------------------------------
 
 static void launch_box(cudaStream_t stream, int32_t blocks, const cq_sorting *s) {
   CQ_LAUNCH(find_box, blocks, SLOT_THREADS, stream, *s);
@@ -121,10 +123,12 @@ static void launch_store_state(cudaStream_t stream, int32_t blocks, const cq_sto
 static void launch_store_params(cudaStream_t stream, int32_t blocks, const cq_storing *s) {
   CQ_LAUNCH(store_params_adj, blocks, SLOT_THREADS, stream, *s);
 }
-static void launch_load_drive(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation) {
+static void launch_load_drive(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
+                              const cq_actuation *actuation) {
   CQ_LAUNCH(load_actuation, blocks, SLOT_THREADS, stream, frame, actuation);
 }
-static void launch_drive_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation) {
+static void launch_drive_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
+                             const cq_actuation *actuation) {
   CQ_LAUNCH(actuation_shares, blocks, SLOT_THREADS, stream, frame, actuation);
   CQ_LAUNCH(actuation_signals, blocks, SUM_THREADS, stream, frame, actuation);
 }
@@ -132,10 +136,12 @@ static void read_derived(cudaStream_t stream, const cq_reading *r) {
   const int64_t blocks = ((int64_t)r->batch * r->listed + SLOT_THREADS - 1) / SLOT_THREADS;
   if (r->derived_width) CQ_LAUNCH(read_derive, blocks < 4096 ? blocks : 4096, SLOT_THREADS, stream, *r);
 }
-static void launch_pull_cables(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation, int32_t k) {
+static void launch_pull_cables(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
+                               const cq_actuation *actuation, int32_t k) {
   CQ_LAUNCH(pull_cables, blocks, CABLE_THREADS, stream, frame, actuation, k);
 }
-static void launch_pull_cables_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation, int32_t k) {
+static void launch_pull_cables_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
+                                   const cq_actuation *actuation, int32_t k) {
   CQ_LAUNCH(pull_cables_adj, blocks, CABLE_THREADS, stream, frame, actuation, k);
 }
 static void read_sums(cudaStream_t stream, int32_t blocks, const cq_reading *r, int32_t components) {

@@ -22,7 +22,8 @@ static void *find(void *handle, const char *name) { return dlsym(handle, name); 
 
 static cq_status open_object(const char *path) {
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!handle) return cq_fail(CQ_DEVICE, "the CUDA device cannot be loaded (%s): build it again with `make cuda`", dlerror());
+  if (!handle)
+    return cq_fail(CQ_DEVICE, "the CUDA device cannot be loaded (%s): build it again with `make cuda`", dlerror());
   int64_t (*abi)(void);
   const cq_backend *(*backend)(void);
   object o = {.handle = handle};
@@ -34,7 +35,8 @@ static cq_status open_object(const char *path) {
   if (!abi || !backend || !o.find_gpu)
     status = cq_fail(CQ_DEVICE, "%s is no CUDA device of cqlua: build it with `make cuda`", path);
   else if (abi() != cq_backend_abi())
-    status = cq_fail(CQ_DEVICE, "%s belongs to another build of cqlua: build both again with `make` and `make cuda`", path);
+    status =
+        cq_fail(CQ_DEVICE, "%s belongs to another build of cqlua: build both again with `make` and `make cuda`", path);
   if (status) {
     dlclose(handle);
     return status;
@@ -49,7 +51,8 @@ static cq_status load(void) {
   const char *chosen = getenv("CQLUA_CUDA");
   if (chosen && *chosen) {
     if (access(chosen, R_OK) != 0)
-      return cq_fail(CQ_DEVICE, "CQLUA_CUDA names %s, which cannot be read: name the " OBJECT " that `make cuda` builds", chosen);
+      return cq_fail(CQ_DEVICE,
+                     "CQLUA_CUDA names %s, which cannot be read: name the " OBJECT " that `make cuda` builds", chosen);
     // a name without a folder would be looked for among the system's libraries
     char path[PATH_MAX];
     return open_object(realpath(chosen, path) ? path : chosen);
@@ -66,7 +69,8 @@ static cq_status load(void) {
     snprintf(path, sizeof path, "%s%s" OBJECT, program, folders[k]);
     if (access(path, R_OK) == 0) return open_object(path);
   }
-  return cq_fail(CQ_DEVICE, "this cqlua was built without CUDA, there is no " OBJECT " beside it: `make cuda` builds it, with the nvcc of the "
+  return cq_fail(CQ_DEVICE, "this cqlua was built without CUDA, there is no " OBJECT
+                            " beside it: `make cuda` builds it, with the nvcc of the "
                             "CUDA Toolkit; or take the device \"cpu\"");
 }
 

@@ -12,27 +12,39 @@ struct cq_piece {
   cq_piece *next;
 };
 
-// ---- sentences ----------------------------------------------------------------------------------------------------------
+// ---- sentences ------------------------------------------------------------------------------------------------------
 
 static cq_status fail_driver(const char *text) {
   int driver = 0, runtime = 0;
-  if (cudaDriverGetVersion(&driver) != cudaSuccess || cudaRuntimeGetVersion(&runtime) != cudaSuccess) cudaGetLastError();
-  if (!driver) return cq_fail(CQ_DEVICE, "no NVIDIA driver was found on this machine: install one, or take the device \"cpu\"");
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || cudaRuntimeGetVersion(&runtime) != cudaSuccess)
+    cudaGetLastError();
+  if (!driver)
+    return cq_fail(CQ_DEVICE, "no NVIDIA driver was found on this machine: install one, or take the device \"cpu\"");
   // after an update of the driver, until the machine starts again
   if (driver >= runtime)
-    return cq_fail(CQ_DEVICE, "the parts of the NVIDIA driver do not fit together (%s): restart the machine, or take the device \"cpu\"", text);
-  return cq_fail(CQ_DEVICE, "the NVIDIA driver serves CUDA %d.%d; this build needs %d.%d: update the driver, or take the device \"cpu\"",
-                 driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    return cq_fail(
+        CQ_DEVICE,
+        "the parts of the NVIDIA driver do not fit together (%s): restart the machine, or take the device \"cpu\"",
+        text);
+  return cq_fail(
+      CQ_DEVICE,
+      "the NVIDIA driver serves CUDA %d.%d; this build needs %d.%d: update the driver, or take the device \"cpu\"",
+      driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
 }
 
 static cq_status fail_kernels(const char *text) {
   cudaDeviceProp gpu;
   if (cudaGetDeviceProperties(&gpu, 0) != cudaSuccess) {
     cudaGetLastError();
-    return cq_fail(CQ_DEVICE, "this build has no kernels for the GPU (%s): build for it with `make cuda`, or take the device \"cpu\"", text);
+    return cq_fail(
+        CQ_DEVICE,
+        "this build has no kernels for the GPU (%s): build for it with `make cuda`, or take the device \"cpu\"", text);
   }
-  return cq_fail(CQ_DEVICE, "this build has no kernels for the GPU, %s of compute capability %d.%d (%s): `make cuda CUDA_ARCHS=%d%d` builds "
-                 "them, or take the device \"cpu\"", gpu.name, gpu.major, gpu.minor, text, gpu.major, gpu.minor);
+  return cq_fail(
+      CQ_DEVICE,
+      "this build has no kernels for the GPU, %s of compute capability %d.%d (%s): `make cuda CUDA_ARCHS=%d%d` builds "
+      "them, or take the device \"cpu\"",
+      gpu.name, gpu.major, gpu.minor, text, gpu.major, gpu.minor);
 }
 
 cq_status cq_cuda_check(cudaError_t error, const char *what) {
@@ -41,29 +53,45 @@ cq_status cq_cuda_check(cudaError_t error, const char *what) {
   const char *text = cudaGetErrorString(error), *name = cudaGetErrorName(error);
   switch (error) {
     case cudaErrorMemoryAllocation:
-      return cq_fail(CQ_MEMORY, "out of memory: the GPU has none left for %s: end other programs that use it, or take the device \"cpu\"", what);
+      return cq_fail(
+          CQ_MEMORY,
+          "out of memory: the GPU has none left for %s: end other programs that use it, or take the device \"cpu\"",
+          what);
     case cudaErrorInsufficientDriver: case cudaErrorCallRequiresNewerDriver: case cudaErrorSystemDriverMismatch:
     case cudaErrorCompatNotSupportedOnDevice:
       return fail_driver(text);
     case cudaErrorNoDevice: case cudaErrorInvalidDevice:
-      return cq_fail(CQ_DEVICE, "no GPU was found (%s): is it hidden by CUDA_VISIBLE_DEVICES? Or take the device \"cpu\"", text);
+      return cq_fail(CQ_DEVICE,
+                     "no GPU was found (%s): is it hidden by CUDA_VISIBLE_DEVICES? Or take the device \"cpu\"", text);
     case cudaErrorInitializationError: case cudaErrorOperatingSystem: case cudaErrorSystemNotReady:
-      return cq_fail(CQ_DEVICE, "the GPU cannot be used (%s): does nvidia-smi show it as well? Or take the device \"cpu\"", text);
+      return cq_fail(CQ_DEVICE,
+                     "the GPU cannot be used (%s): does nvidia-smi show it as well? Or take the device \"cpu\"", text);
     case cudaErrorDevicesUnavailable: case cudaErrorMpsServerNotReady: case cudaErrorMpsMaxClientsReached:
     case cudaErrorMpsMaxConnectionsReached:
-      return cq_fail(CQ_DEVICE, "the GPU is busy, or another program has it to itself (%s): wait, or take the device \"cpu\"", text);
+      return cq_fail(CQ_DEVICE,
+                     "the GPU is busy, or another program has it to itself (%s): wait, or take the device \"cpu\"",
+                     text);
     case cudaErrorNoKernelImageForDevice: case cudaErrorUnsupportedPtxVersion: case cudaErrorInvalidDeviceFunction:
       return fail_kernels(text);
     case cudaErrorLaunchTimeout:
-      return cq_fail(CQ_DEVICE, "%s took longer than the driver lets a GPU with a display work: use another GPU, or the device \"cpu\"",
-                     what);
+      return cq_fail(
+          CQ_DEVICE,
+          "%s took longer than the driver lets a GPU with a display work: use another GPU, or the device \"cpu\"",
+          what);
     // all calls after one of these give it again
-    case cudaErrorIllegalAddress: case cudaErrorLaunchFailure: case cudaErrorECCUncorrectable: case cudaErrorNvlinkUncorrectable:
-    case cudaErrorContained: case cudaErrorHardwareStackError: case cudaErrorIllegalInstruction: case cudaErrorMisalignedAddress:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchFailure:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContained:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
     case cudaErrorInvalidAddressSpace: case cudaErrorInvalidPc: case cudaErrorMpsClientTerminated:
       return cq_fail(CQ_DEVICE, "the GPU was lost during %s: %s (%s); start the program again", what, text, name);
     default:
-      return cq_fail(CQ_DEVICE, "%s failed on the GPU: %s (%s); start the program again, or take the device \"cpu\"", what, text, name);
+      return cq_fail(CQ_DEVICE, "%s failed on the GPU: %s (%s); start the program again, or take the device \"cpu\"",
+                     what, text, name);
   }
 }
 
@@ -71,12 +99,15 @@ static cq_status fail_memory(const cq_pool *pool, size_t bytes, const char *what
   const double mebibyte = 1 << 20;
   size_t available = 0, total = 0;
   if (cudaMemGetInfo(&available, &total) != cudaSuccess) cudaGetLastError();
-  return cq_fail(CQ_MEMORY, "out of memory: %s would take %.1f MiB; of the %.0f MiB of the GPU %.1f are free and %.1f are this world's: end "
-                 "other programs that use it, let the memo take less, or take the device \"cpu\"", what, (double)bytes / mebibyte,
-                 (double)total / mebibyte, (double)available / mebibyte, (double)pool->bytes / mebibyte);
+  return cq_fail(
+      CQ_MEMORY,
+      "out of memory: %s would take %.1f MiB; of the %.0f MiB of the GPU %.1f are free and %.1f are this world's: end "
+      "other programs that use it, let the memo take less, or take the device \"cpu\"",
+      what, (double)bytes / mebibyte, (double)total / mebibyte, (double)available / mebibyte,
+      (double)pool->bytes / mebibyte);
 }
 
-// ---- pool ---------------------------------------------------------------------------------------------------------------
+// ---- pool -----------------------------------------------------------------------------------------------------------
 
 // the next larger size that memory is handed out in
 static int32_t bin_of(size_t *bytes) {
@@ -204,15 +235,18 @@ cq_status cq_pool_reserve(cq_pool *pool, cq_memory **memory, size_t bytes, const
 
 void cq_pool_close(cq_pool *pool) { trim(pool); }
 
-// ---- memory of the host -------------------------------------------------------------------------------------------------
+// ---- memory of the host ---------------------------------------------------------------------------------------------
 
 cq_status cq_pinned_take(size_t bytes, const char *what, void **out) {
   *out = NULL;
   const cudaError_t error = cudaMallocHost(out, bytes);
   if (error != cudaErrorMemoryAllocation) return cq_cuda_check(error, what);
   cudaGetLastError();
-  return cq_fail(CQ_MEMORY, "out of memory: the host has no %.1f MiB that the GPU may read for %s: end other programs, or allow more locked "
-                 "memory (ulimit -l)", (double)bytes / (1 << 20), what);
+  return cq_fail(
+      CQ_MEMORY,
+      "out of memory: the host has no %.1f MiB that the GPU may read for %s: end other programs, or allow more locked "
+      "memory (ulimit -l)",
+      (double)bytes / (1 << 20), what);
 }
 
 void cq_pinned_give(void *memory) {

@@ -1,5 +1,5 @@
-// memory: device memory from a pool that is shared by all rollouts of a world, and memory of the host that the device copies from
-// and to without a detour. All work is on one stream, so what is given back may be taken again at once.
+// memory: device memory from a pool that is shared by all rollouts of a world, and memory of the host that the device
+// copies from and to without a detour. All work is on one stream, so what is given back may be taken again at once.
 #ifndef CQ_CUDA_MEMORY_H
 #define CQ_CUDA_MEMORY_H
 

@@ -1,5 +1,5 @@
-// network: a block for each scene makes its layers, forward and backward; gradients of parameters, which are of all scenes, have a
-// thread each. Sums have a fixed order.
+// network: a block for each scene makes its layers, forward and backward; gradients of parameters, which are of all
+// scenes, have a thread each. Sums have a fixed order.
 #include "network.h"
 #include <math.h>
 
@@ -18,7 +18,8 @@ CQ_GPU double *units_of(const cq_network *n, double *values, const int64_t scene
 
 CQ_GPU void see(const cq_network *n, const int64_t scene) {
   double *seen = n->seen + scene * n->width[0];
-  for (int32_t i = (int32_t)threadIdx.x; i < n->observed; i += THREADS) seen[i] = n->observation[scene * n->observed + i];
+  for (int32_t i = (int32_t)threadIdx.x; i < n->observed; i += THREADS)
+    seen[i] = n->observation[scene * n->observed + i];
   for (int32_t i = (int32_t)threadIdx.x; i < n->changes; i += THREADS) {
     const int64_t at = scene * n->changes + i;
     seen[n->observed + i] = n->before ? (n->now[at] - n->before[at]) / n->interval : 0;
@@ -80,11 +81,13 @@ CQ_KERNEL actuation_adj(const cq_network n) {
       double grad = n.grad_output[scene * n.width[n.layers] + j];
       for (int32_t a = 0; a < n.actuators; a++)
         if (n.output[a] == j) grad += n.scale[a] * n.grad_signal[scene * n.actuators + a];
-      units_of(&n, n.delta, scene, last)[j] = grad * activation_slope(n.activation[last], units_of(&n, n.value, scene, last)[j]);
+      units_of(&n, n.delta, scene, last)[j] =
+          grad * activation_slope(n.activation[last], units_of(&n, n.value, scene, last)[j]);
     }
     for (int l = last; l >= 0; l--) {
       const int32_t in = n.width[l], out = n.width[l + 1];
-      const double *w = n.parameters + n.weight[l], *x = layer_in(&n, scene, l), *delta = units_of(&n, n.delta, scene, l);
+      const double *w = n.parameters + n.weight[l], *x = layer_in(&n, scene, l),
+                   *delta = units_of(&n, n.delta, scene, l);
       __syncthreads();
       for (int32_t i = (int32_t)threadIdx.x; i < in; i += THREADS) {
         double grad = 0;
@@ -99,7 +102,8 @@ CQ_KERNEL actuation_adj(const cq_network n) {
 }
 
 CQ_KERNEL add_gradients(const cq_network n) {
-  for (int64_t p = (int64_t)blockIdx.x * THREADS + threadIdx.x; p < n.parameter_count; p += (int64_t)gridDim.x * THREADS) {
+  for (int64_t p = (int64_t)blockIdx.x * THREADS + threadIdx.x; p < n.parameter_count;
+       p += (int64_t)gridDim.x * THREADS) {
     int l = n.layers - 1;
     while (p < n.weight[l]) l--;
     const int32_t in = n.width[l], out = n.width[l + 1];
@@ -111,7 +115,9 @@ CQ_KERNEL add_gradients(const cq_network n) {
   }
 }
 
-void cq_network_signals(cudaStream_t stream, const cq_network *n) { CQ_LAUNCH(network_signals, n->batch, THREADS, stream, *n); }
+void cq_network_signals(cudaStream_t stream, const cq_network *n) {
+  CQ_LAUNCH(network_signals, n->batch, THREADS, stream, *n);
+}
 
 void cq_network_adj(cudaStream_t stream, int32_t blocks, const cq_network *n) {
   CQ_LAUNCH(actuation_adj, n->batch, THREADS, stream, *n);

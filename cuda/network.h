@@ -5,7 +5,8 @@
 #include "../engine/cq.h"
 #include "launch.h"
 
-// Values of a scene are what its layers give, one layer after another. Parameters are weights {in, out}, then biases {out}, of each layer.
+// Values of a scene are what its layers give, one layer after another. Parameters are weights {in, out}, then
+// biases {out}, of each layer.
 typedef struct cq_network {
   int32_t batch, actuators, layers, values;
   int32_t observed, changes;          // numbers of a scene that are seen as they are, and whose change is seen
@@ -28,12 +29,14 @@ typedef struct cq_network {
   const double *grad_signal;
   const double *grad_output;          // {batch, y} from elsewhere
   double *grad_observation, *grad_now;   // as they are
-  double *grad_before;                // in: what the control step after gives to now; out: what this one gives to before
+  // in: what the control step after gives to now; out: what this one gives to before
+  double *grad_before;
   double *delta;                      // as value: gradients of the sums of the units
   double *grad;                       // as the parameters, added to
 } cq_network;
 
 void cq_network_signals(cudaStream_t stream, const cq_network *network);
-void cq_network_adj(cudaStream_t stream, int32_t blocks, const cq_network *network);   // blocks: for what walks over parameters
+// blocks: for what walks over parameters
+void cq_network_adj(cudaStream_t stream, int32_t blocks, const cq_network *network);
 
 #endif

@@ -1,4 +1,5 @@
-// policy: the network that gives the signals of a rollout is kept on the device; between runs of substeps it sees the state and gives the signals.
+// policy: the network that gives the signals of a rollout is kept on the device; between runs of substeps it sees the
+// state and gives the signals.
 #include "network.h"
 #include "batch.h"
 #include <string.h>
@@ -13,7 +14,8 @@ struct cq_device_network {
   int32_t valid;             // it is there
   double *grad;              // of the host, as the parameters, then as grad_before
   double *pinned;            // {rows, told}, then {changes}
-  double *rows_told;         // of the device, the same; backward {rows_back, outputs} gradients, then {rows_back, changes}
+  // of the device, the same; backward {rows_back, outputs} gradients, then {rows_back, changes}
+  double *rows_told;
   int32_t rows_back;
   cq_memory *memory, *changing;       // changing: for the reading of what changes
 };
@@ -37,7 +39,7 @@ void cq_cuda_policy_destroy(cq_device *d) {
   d->network_state = NULL;
 }
 
-// ---- what it is -----------------------------------------------------------------------------------------------------------
+// ---- what it is -----------------------------------------------------------------------------------------------------
 
 static cq_network network_of(const cq_device *d, const cq_policy_run *policy_run) {
   const cq_policy *p = policy_run->policy;
@@ -80,7 +82,8 @@ static cq_status make(cq_device *d, const cq_network *layers) {
   f->next = (char *)cq_alloc(f->sent_bytes, 1, what);
   f->grad = (double *)cq_alloc(parameters + f->changes, sizeof *f->grad, what);
   if (!f->sent || !f->next || !f->grad) return CQ_MEMORY;
-  const size_t rows = (size_t)f->rows * f->told + f->changes, doubles = parameters + f->changes + seen + 2 * values + rows;
+  const size_t rows = (size_t)f->rows * f->told + f->changes,
+               doubles = parameters + f->changes + seen + 2 * values + rows;
   cq_status status = cq_pinned_take(rows * sizeof *f->pinned, what, (void **)&f->pinned);
   if (!status) status = cq_pool_take(&d->context->pool, doubles * sizeof(double) + f->sent_bytes, what, &f->memory);
   if (status) return status;
@@ -136,14 +139,15 @@ cq_status cq_cuda_policy_set(cq_device *d, const cq_policy_run *policy_run) {
   return status;
 }
 
-// ---- what it sees -----------------------------------------------------------------------------------------------------------
+// ---- what it sees ---------------------------------------------------------------------------------------------------
 
 // readouts of one state
 typedef struct Seen {
   cq_reading observation, change;
 } Seen;
 
-static cq_status read_one(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state, cq_memory **room, cq_reading *r) {
+static cq_status read_one(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state,
+                          cq_memory **room, cq_reading *r) {
   return readout ? cq_cuda_reading(d, readout, count, state, room, r) : CQ_OK;
 }
 
@@ -171,12 +175,14 @@ static cq_network network_at(const cq_device_network *f, const Seen *seen, const
   return n;
 }
 
-// ---- forward --------------------------------------------------------------------------------------------------------------
+// ---- forward --------------------------------------------------------------------------------------------------------
 
 int32_t cq_cuda_policy_rows(const cq_device *d) { return d->network_state->rows; }
 
-// What changes as it was a control step before that of a row: told in the row before, or by the host. NULL: there was none.
-static cq_status find_before(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t row, const double **before) {
+// What changes as it was a control step before that of a row: told in the row before, or by
+// the host. NULL: there was none.
+static cq_status find_before(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t row,
+                             const double **before) {
   const cq_device_network *f = d->network_state;
   const size_t bytes = f->changes * sizeof *f->pinned, end = (size_t)f->rows * f->told;
   *before = NULL;
@@ -187,7 +193,8 @@ static cq_status find_before(cq_device *d, const cq_policy_run *policy_run, int3
   return copy(d, f->rows_told + end, f->pinned + end, bytes, cudaMemcpyHostToDevice);
 }
 
-cq_status cq_cuda_policy_signals(cq_device *d, const cq_policy_run *policy_run, int32_t step, const cq_slice *state, int32_t row) {
+cq_status cq_cuda_policy_signals(cq_device *d, const cq_policy_run *policy_run, int32_t step, const cq_slice *state,
+                                 int32_t row) {
   cq_device_network *f = d->network_state;
   cq_upload *on_device = (cq_upload *)d->on_device->data;
   const double *before;
@@ -211,7 +218,8 @@ static void put_doubles(double *to, const double *from, size_t count) {
   if (count) memcpy(to, from, count * sizeof *from);
 }
 
-void cq_cuda_policy_tell(const cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t row, double *signals) {
+void cq_cuda_policy_tell(const cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t row,
+                         double *signals) {
   const cq_device_network *f = d->network_state;
   const double *from = f->pinned + (size_t)row * f->told;
   put_doubles(signals, from, f->signals);
@@ -219,22 +227,27 @@ void cq_cuda_policy_tell(const cq_device *d, const cq_policy_run *policy_run, in
   if (f->changes) put_doubles(policy_run->kept + (size_t)step * f->changes, from + f->signals + f->outputs, f->changes);
 }
 
-// ---- backward -------------------------------------------------------------------------------------------------------------
+// ---- backward -------------------------------------------------------------------------------------------------------
 
 // what rows of control steps need from the host: the gradients of their outputs, and what changes as it was before them
 static cq_status send_rows(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t rows) {
   cq_device_network *f = d->network_state;
-  const size_t outputs = (size_t)rows * f->outputs, changes = (size_t)rows * f->changes, skipped = step ? 0 : f->changes;
+  const size_t outputs = (size_t)rows * f->outputs, changes = (size_t)rows * f->changes,
+               skipped = step ? 0 : f->changes;
   const double *grad = policy_run->grad_outputs;
   f->rows_back = rows;
   memset(f->pinned, 0, (outputs + changes) * sizeof *f->pinned);
   if (grad) put_doubles(f->pinned, grad + (size_t)(step - policy_run->first) * f->outputs, outputs);
   // before row k it is that of the control step before
-  if (f->changes) put_doubles(f->pinned + outputs + skipped, policy_run->kept + (size_t)step * f->changes + skipped - f->changes, changes - skipped);
+  if (f->changes)
+    put_doubles(f->pinned + outputs + skipped, policy_run->kept + (size_t)step * f->changes + skipped - f->changes,
+                changes - skipped);
   return copy(d, f->rows_told, f->pinned, (outputs + changes) * sizeof *f->pinned, cudaMemcpyHostToDevice);
 }
 
-static size_t grad_bytes(const cq_device_network *f) { return ((size_t)f->network.parameter_count + f->changes) * sizeof(double); }
+static size_t grad_bytes(const cq_device_network *f) {
+  return ((size_t)f->network.parameter_count + f->changes) * sizeof(double);
+}
 
 cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t rows) {
   const cq_device_network *f = d->network_state;

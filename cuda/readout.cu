@@ -14,7 +14,7 @@ struct cq_list {
   const cq_portion *portion;
 };
 
-// ---- lists --------------------------------------------------------------------------------------------------------------
+// ---- lists ----------------------------------------------------------------------------------------------------------
 
 static void list_free(cq_device *d, cq_list *l) {
   if (!l) return;
@@ -50,7 +50,8 @@ static size_t lay_out(const cq_list *l, char *at, Tables *t) {
   t->portion_start = t->place + listed;
   t->who = t->portion_start + l->groups + 1;
   t->place_start = t->who + l->who_count;
-  return (size_t)l->portions * sizeof(cq_portion) + (3 * listed + (size_t)l->groups + 1 + 2 * (size_t)l->who_count + 1) * size;
+  return (size_t)l->portions * sizeof(cq_portion) +
+         (3 * listed + (size_t)l->groups + 1 + 2 * (size_t)l->who_count + 1) * size;
 }
 
 static void cut_portions(const cq_list *l, const Tables *t) {
@@ -93,7 +94,8 @@ static cq_status list_upload(cq_device *d, cq_list *l, const int32_t *number) {
   invert(l, &t, number);
   cq_status status = cq_pool_take(&d->context->pool, bytes, "readout", &l->memory);
   if (!status)
-    status = cq_cuda_check(cudaMemcpyAsync(l->memory->data, tables, bytes, cudaMemcpyHostToDevice, d->context->stream), "a readout");
+    status = cq_cuda_check(cudaMemcpyAsync(l->memory->data, tables, bytes, cudaMemcpyHostToDevice, d->context->stream),
+                           "a readout");
   if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), "a readout");
   cq_free(tables);
   if (status) return status;
@@ -131,7 +133,8 @@ static cq_status list_fill(cq_device *d, const cq_readout *r, cq_list *l) {
 static cq_status find_list(cq_device *d, const cq_readout *r, cq_list **out) {
   const int64_t listed = r->group_start[r->group_count] - r->group_start[0];
   int32_t oldest = 0;
-  if (listed > INT32_MAX - PORTION) return cq_fail(CQ_MEMORY, "a readout of %lld particles is too long", (long long)listed);
+  if (listed > INT32_MAX - PORTION)
+    return cq_fail(CQ_MEMORY, "a readout of %lld particles is too long", (long long)listed);
   for (int32_t k = 0; k < CQ_LISTS_MAX; k++) {
     cq_list *l = d->lists[k];
     if (l && is_list_of(l, r, listed)) {
@@ -156,7 +159,7 @@ static cq_status find_list(cq_device *d, const cq_readout *r, cq_list **out) {
   return CQ_OK;
 }
 
-// ---- readouts -----------------------------------------------------------------------------------------------------------
+// ---- readouts -------------------------------------------------------------------------------------------------------
 
 static void fill_list(const cq_list *l, cq_reading *r) {
   r->groups = l->groups;
@@ -181,7 +184,8 @@ static void fill_parts(const cq_readout *readout, int32_t dim, cq_reading *r) {
     const int32_t width = readout->fields >> q & 1 ? cq_quantity_width(q, dim) : 0;
     if (!width) continue;
     const int32_t components = cq_readout_width(readout->kind, 1u << q, dim), derived = q >= CQ_STATE_FIELD_COUNT;
-    r->part[r->parts++] = {q, derived ? r->derived_width : cq_state_offset(q, dim), width, r->components, components, out};
+    r->part[r->parts++] = {q,  derived ? r->derived_width : cq_state_offset(q, dim), width, r->components, components,
+                           out};
     if (derived) r->derived_width += width;
     r->components += components;
     out += rows * components;
@@ -210,7 +214,8 @@ static void fill_weights(const cq_device *d, int32_t weighting, cq_reading *r) {
 }
 
 // with memory for its sums, out, and the adjoint of out
-cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state, cq_memory **room, cq_reading *r) {
+cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state,
+                          cq_memory **room, cq_reading *r) {
   cq_list *l = NULL;
   cq_status status = find_list(d, readout, &l);
   if (status) return status;
@@ -225,7 +230,8 @@ cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count
   r->slot_of = d->arrangement->slot_of;
   fill_weights(d, readout->weighting, r);
   fill_points(d, r);
-  const size_t out = (size_t)d->batch * (size_t)count, sums = r->kind == CQ_READOUT_GATHER ? 0 : (size_t)d->batch * (size_t)r->components;
+  const size_t out = (size_t)d->batch * (size_t)count,
+               sums = r->kind == CQ_READOUT_GATHER ? 0 : (size_t)d->batch * (size_t)r->components;
   const size_t derived = (size_t)d->batch * (size_t)r->listed * (size_t)r->derived_width;
   const size_t doubles = 2 * out + sums * (size_t)(r->portions + r->groups) + derived;
   status = cq_pool_reserve(&d->context->pool, room, doubles * sizeof(double), "readout");
@@ -273,7 +279,8 @@ static cq_status read_state(cq_device *d, const cq_readout *readout, int64_t cou
   cq_cuda_reading_sums(d, &r);
   status = cq_cuda_check(cudaGetLastError(), "a readout");
   if (!status)
-    status = cq_cuda_check(cudaMemcpyAsync(to, r.out, all * sizeof *out, cudaMemcpyDeviceToHost, d->context->stream), "a readout");
+    status = cq_cuda_check(cudaMemcpyAsync(to, r.out, all * sizeof *out, cudaMemcpyDeviceToHost, d->context->stream),
+                           "a readout");
   if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), "a readout");
   if (!status && to != out) memcpy(out, to, all * sizeof *out);
   return status;
@@ -283,8 +290,10 @@ static cq_status read_state_adjoint(cq_device *d, const cq_readout *readout, int
   cq_reading r;
   cq_status status = cq_cuda_reading(d, readout, count, d->live, &d->reading, &r);
   if (status) return status;
-  status = cq_cuda_check(cudaMemcpyAsync((double *)r.grad_out, grad_out, (size_t)d->batch * (size_t)count * sizeof *grad_out,
-                                         cudaMemcpyHostToDevice, d->context->stream), "the adjoint of a readout");
+  status =
+      cq_cuda_check(cudaMemcpyAsync((double *)r.grad_out, grad_out, (size_t)d->batch * (size_t)count * sizeof *grad_out,
+                                    cudaMemcpyHostToDevice, d->context->stream),
+                    "the adjoint of a readout");
   if (status) return status;
   if (reads_weights(d, &r))
     cq_cuda_reading_sums(d, &r);

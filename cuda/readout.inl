@@ -1,5 +1,6 @@
-// readout: means, sums, second moments and gathers of the live state and of what follows from it, with adjoints. Sums run in double over portions of the
-// user's list, each in a fixed tree, and then over the portions in another: they do not depend on how particles lie.
+// readout: means, sums, second moments and gathers of the live state and of what follows from it, with adjoints. Sums
+// run in double over portions of the user's list, each in a fixed tree, and then over the portions in another: they do
+// not depend on how particles lie.
 
 CQ_GPU double weight_of(const cq_reading *r, const int64_t scene, const int32_t p) {
   return r->weight ? r->weight[scene * r->weight_stride + p] : 1;
@@ -8,7 +9,8 @@ CQ_GPU double weight_of(const cq_reading *r, const int64_t scene, const int32_t 
 CQ_GPU int is_derived(const cq_part *part) { return part->quantity >= CQ_STATE_FIELD_COUNT; }
 
 // component i of a quantity of the particle at a place of the list
-CQ_GPU double value_at(const cq_reading *r, const int64_t scene, const int64_t place, const cq_part *part, const int32_t i) {
+CQ_GPU double value_at(const cq_reading *r, const int64_t scene, const int64_t place, const cq_part *part,
+                       const int32_t i) {
   if (is_derived(part)) return r->derived[(scene * r->listed + place) * r->derived_width + part->first + i];
   const int32_t slot = r->slot_of[scene * r->particles + r->list[place]];
   return (double)slot_in(r->state, FIELDS, slot)[(part->first + i) * CQ_GROUP];
@@ -21,7 +23,8 @@ CQ_GPU const cq_part *part_of(const cq_reading *r, const int32_t c) {
   return part;
 }
 
-// component c of what the particle at a place of the list adds to its group's sums: its weight, then that times q or q q^T
+// component c of what the particle at a place of the list adds to its group's sums: its
+// weight, then that times q or q q^T
 CQ_GPU double term_of(const cq_reading *r, const int64_t scene, const int64_t place, const int32_t c) {
   const double w = weight_of(r, scene, r->list[place]);
   if (c == 0) return w;
@@ -33,7 +36,7 @@ CQ_GPU double term_of(const cq_reading *r, const int64_t scene, const int64_t pl
 
 CQ_GPU int is_made(const cq_reading *r) { return !r->over || !*r->over; }
 
-// ---- derived quantities -----------------------------------------------------------------------------------------------------
+// ---- derived quantities ---------------------------------------------------------------------------------------------
 
 // a particle of the state as the formulas see it
 CQ_RARE void readout_point(const cq_reading *r, const int32_t slot, ReadoutPoint *at) {
@@ -61,18 +64,21 @@ CQ_RARE void derived_adj(const cq_reading *r, const int64_t id, const int32_t qu
   readout_grad_begin(&at, &grad);
   readout_adj(quantity, &at, &grad, by);
   readout_grad_end(&grad);
-  real *adj = slot_in(r->adj, FIELDS, slot), *internal = slot_in((char *)r->adj + r->internal_offset, r->internals, slot);
+  real *adj = slot_in(r->adj, FIELDS, slot),
+       *internal = slot_in((char *)r->adj + r->internal_offset, r->internals, slot);
   EACH(i) adj[(X + i) * CQ_GROUP] += grad.x[i];
   EACH(i) adj[(V + i) * CQ_GROUP] += grad.v[i];
   EACH(i) EACH(j) adj[(C + i * CQ_DIM + j) * CQ_GROUP] += grad.c[i][j];
   EACH(i) EACH(j) adj[(F + i * CQ_DIM + j) * CQ_GROUP] += grad.material.f[i][j];
-  for (int k = 0; k < at.slots; k++) r->grad_slots[(int64_t)k * r->slots + id] += (double)*material_slot(grad.material.law, &grad.material, k);
+  for (int k = 0; k < at.slots; k++)
+    r->grad_slots[(int64_t)k * r->slots + id] += (double)*material_slot(grad.material.law, &grad.material, k);
   for (int k = 0; k < r->internals; k++) internal[k * CQ_GROUP] += grad.material.internal[k];
 }
 
-// ---- kernels ------------------------------------------------------------------------------------------------------------------
+// ---- kernels --------------------------------------------------------------------------------------------------------
 
-// __grid_constant__: pointers walk over the parts of a reading where it lies; else each thread would copy it to its stack.
+// __grid_constant__: pointers walk over the parts of a reading where it lies; else each
+// thread would copy it to its stack.
 
 // a thread for each {scene, place in the list}
 CQ_KERNEL read_derive(const __grid_constant__ cq_reading r) {
@@ -106,7 +112,8 @@ CQ_KERNEL read_portions(const __grid_constant__ cq_reading r, int32_t components
 
 // a warp for each {scene, group, component}, whose lanes take the portions in turn
 CQ_KERNEL read_groups(const __grid_constant__ cq_reading r, int32_t components) {
-  const int64_t all = is_made(&r) ? (int64_t)r.batch * r.groups * components : 0, first = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x;
+  const int64_t all = is_made(&r) ? (int64_t)r.batch * r.groups * components : 0,
+                first = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x;
   const int32_t lane = (int32_t)threadIdx.x % WARP;
   for (int64_t n = first / WARP; n < all; n += (int64_t)gridDim.x * (SLOT_THREADS / WARP)) {
     const int32_t c = (int32_t)(n % components);
@@ -125,7 +132,8 @@ CQ_KERNEL read_groups(const __grid_constant__ cq_reading r, int32_t components) 
     r.sum[(scene * r.groups + group) * r.components + c] = sum;
     if (!c) continue;
     const cq_part *part = part_of(&r, c);
-    r.out[scene * r.count + part->out + group * part->components + c - part->component] = r.kind == CQ_READOUT_SUM ? sum : sum / total;
+    r.out[scene * r.count + part->out + group * part->components + c - part->component] =
+        r.kind == CQ_READOUT_SUM ? sum : sum / total;
   }
 }
 
@@ -139,12 +147,14 @@ CQ_KERNEL read_gather(const __grid_constant__ cq_reading r) {
   }
 }
 
-// With out = sum w q / W: dL/dq += w / W g, dL/dw += g . (q - out) / W; of a sum without W, w g and g . q. What one place in the list gives
-// to the adjoint of a part of its particle; returns g . (q - out).
-CQ_GPU double part_adj(const cq_reading *r, const int64_t scene, const int64_t id, const int32_t place, const cq_part *part,
-                          const double share) {
-  const int32_t width = part->width, gather = r->kind == CQ_READOUT_GATHER, moment = r->kind == CQ_READOUT_SECOND_MOMENT;
-  const int64_t at = scene * r->count + part->out + (gather ? (int64_t)place * width : (int64_t)r->group_of[place] * part->components);
+// With out = sum w q / W: dL/dq += w / W g, dL/dw += g . (q - out) / W; of a sum without W, w g and g . q. What one
+// place in the list gives to the adjoint of a part of its particle; returns g . (q - out).
+CQ_GPU double part_adj(const cq_reading *r, const int64_t scene, const int64_t id, const int32_t place,
+                       const cq_part *part, const double share) {
+  const int32_t width = part->width, gather = r->kind == CQ_READOUT_GATHER,
+                moment = r->kind == CQ_READOUT_SECOND_MOMENT;
+  const int64_t at =
+      scene * r->count + part->out + (gather ? (int64_t)place * width : (int64_t)r->group_of[place] * part->components);
   const double *g = r->grad_out + at, *out = r->out + at, mean = r->kind == CQ_READOUT_SUM ? 0 : 1;
   real wanted[READOUT_WIDTH];
   double along = 0;
@@ -179,7 +189,8 @@ CQ_KERNEL read_adj(const __grid_constant__ cq_reading r) {
         if (r.kind != CQ_READOUT_SUM) total = r.sum[(scene * r.groups + r.group_of[r.place[k]]) * r.components];
         share = weight_of(&r, scene, r.who[who]) / total;
       }
-      for (const cq_part *part = r.part; part < r.part + r.parts; part++) along += part_adj(&r, scene, id, r.place[k], part, share);
+      for (const cq_part *part = r.part; part < r.part + r.parts; part++)
+        along += part_adj(&r, scene, id, r.place[k], part, share);
       if (r.grad_weight) r.grad_weight[id] += along / total;
     }
   }

@@ -1,5 +1,6 @@
-// region: the nodes of a tile's region in the memory that a block shares, as a grid pass made them, or made here, where there is no
-// such pass. What several regions hold is made for each of them, from the same arenas in the same order, and so to the same bits.
+// region: the nodes of a tile's region in the memory that a block shares, as a grid pass made them, or made here,
+// where there is no such pass. What several regions hold is made for each of them, from the same arenas in the same
+// order, and so to the same bits.
 
 // Whose is a node of a tile's region? Its owner among the neighbours, and where it is there.
 CQ_GPU int owner_of(const int node, int at[CQ_DIM]) {

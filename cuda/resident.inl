@@ -1,9 +1,9 @@
-// resident: a run of substeps by one kernel, for scenes so small that the gaps between launches cost more than what is launched. Its
-// blocks stay on the GPU and go from step to step together, each over its own share of the tiles. They meet once a step: there is no
-// grid pass, each block makes the nodes it needs, and the arenas take turns, so that those of a step are whole while the next ones are
-// written. Functions are those of the launches, and so are the bits but for products and sums that nvcc joins here and not there. What
-// a pass reads others wrote during the same kernel: only through the cache that the barrier renews, so no pointer here is
-// __restrict__; tests/cuda/coherent.sh looks.
+// resident: a run of substeps by one kernel, for scenes so small that the gaps between launches cost more than what is
+// launched. Its blocks stay on the GPU and go from step to step together, each over its own share of the tiles. They
+// meet once a step: there is no grid pass, each block makes the nodes it needs, and the arenas take turns, so that
+// those of a step are whole while the next ones are written. Functions are those of the launches, and so are the bits
+// but for products and sums that nvcc joins here and not there. What a pass reads others wrote during the same kernel:
+// only through the cache that the barrier renews, so no pointer here is __restrict__; tests/cuda/coherent.sh looks.
 
 // All blocks have done the step before. group: how they are on the GPU together
 CQ_GPU void sync_blocks(const cq_frame *s, const cq_block_group group) {
@@ -39,7 +39,7 @@ CQ_GPU void own_begin(Own<THREADS> *own, const cq_frame *given) {
   clear_round(&round);
 }
 
-// ---- passes that are called: side by side in one kernel they would keep each other's registers ---------------------------------
+// ---- passes that are called: side by side in one kernel they would keep each other's registers ----------------------
 
 template <int GATHER, int SCATTER>
 CQ_RARE void call_transfer(Own<TRANSFER_THREADS> *own, const int32_t k) {
@@ -69,9 +69,10 @@ CQ_RARE void call_impulse(Own<TRANSFER_THREADS> *own, const int32_t k) {
   impulse_pass<TRANSFER_THREADS>(&own->frame, k, shared);
 }
 
-// ---- kernels ------------------------------------------------------------------------------------------------------------
+// ---- kernels --------------------------------------------------------------------------------------------------------
 
-static __global__ void __launch_bounds__(TRANSFER_THREADS, 2) resident(const cq_frame *given, int32_t count, cq_block_group group) {
+static __global__ void __launch_bounds__(TRANSFER_THREADS, 2)
+    resident(const cq_frame *given, int32_t count, cq_block_group group) {
   CQ_SHARED(Own<TRANSFER_THREADS>, own, 1);
   own_begin(own, given);
   const cq_frame *s = &own->frame;
@@ -91,7 +92,8 @@ static __global__ void __launch_bounds__(TRANSFER_THREADS, 2) resident(const cq_
   call_transfer<1, 0>(own, count - 1);
 }
 
-static __global__ void __launch_bounds__(ADJ_THREADS, 2) resident_adj(const cq_frame *given, int32_t count, cq_block_group group) {
+static __global__ void __launch_bounds__(ADJ_THREADS, 2)
+    resident_adj(const cq_frame *given, int32_t count, cq_block_group group) {
   CQ_SHARED(Own<ADJ_THREADS>, own, 1);
   own_begin(own, given);
   const cq_frame *s = &own->frame;

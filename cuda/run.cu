@@ -8,7 +8,7 @@ static cq_status wait(cq_device *d, const char *what) {
   return cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
 }
 
-// ---- what a run is given ------------------------------------------------------------------------------------------------
+// ---- what a run is given --------------------------------------------------------------------------------------------
 
 enum { BLOCKS_AT_ONCE = 264 }; // of the transfer kernel on a large GPU. The same for all GPUs, for results depend on it
 
@@ -20,10 +20,11 @@ static int32_t parts_of(const cq_device *d, const cq_arrangement *a) {
   return parts < 1 ? 1 : parts;
 }
 
-// One kernel makes the run where every part of a tile finds a block of its own at once: as a cluster, whose barrier costs the least,
-// or as a cooperative grid; larger scenes are launched pass by pass. Nobody has timed this rule yet. A way that is asked for is
-// taken with as many blocks as there may be, each for several parts. No blocks: launches.
-// With cables there are launches only: before particles scatter in a step, the pull of that step must be known to all of them.
+// One kernel makes the run where every part of a tile finds a block of its own at once: as a cluster, whose
+// barrier costs the least, or as a cooperative grid; larger scenes are launched pass by pass. Nobody has timed
+// this rule yet. A way that is asked for is taken with as many blocks as there may be, each for several parts. No
+// blocks: launches. With cables there are launches only: before particles scatter in a step, the pull of that step
+// must be known to all of them.
 static cq_block_group block_group_of(const cq_device *d, cq_room room, int32_t parts) {
   if (d->model->cables.count) return {0, 0};
   const int32_t way = d->context->way;
@@ -32,7 +33,8 @@ static cq_block_group block_group_of(const cq_device *d, cq_room room, int32_t p
     while (blocks < parts && 2 * blocks <= room.cluster) blocks *= 2;
     return {blocks, 1};
   }
-  if (way == CQ_WAY_GRID || (way == CQ_WAY_AUTO && parts <= room.grid)) return {parts < room.grid ? parts : room.grid, 0};
+  if (way == CQ_WAY_GRID || (way == CQ_WAY_AUTO && parts <= room.grid))
+    return {parts < room.grid ? parts : room.grid, 0};
   return {0, 0};
 }
 
@@ -42,7 +44,9 @@ static size_t arena_size(const cq_device *d, int32_t parts) {
 
 // two, where a kernel stays
 static int32_t arenas_of(const cq_device *d, int32_t parts) {
-  return block_group_of(d, d->context->forward, parts).blocks || block_group_of(d, d->context->backward, parts).blocks ? 2 : 1;
+  return block_group_of(d, d->context->forward, parts).blocks || block_group_of(d, d->context->backward, parts).blocks
+             ? 2
+             : 1;
 }
 
 static cq_status reserve(cq_device *d, const cq_arrangement *a) {
@@ -153,7 +157,8 @@ cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first) 
   cq_status status = reserve(d, a);
   if (!status && d->pending == d->uploads_count) status = wait(d, "the runs before");
   if (status) return status;
-  cq_upload *on_device = (cq_upload *)d->on_device->data, *u = (cq_upload *)(d->uploads + (size_t)d->pending * cq_upload_size(d));
+  cq_upload *on_device = (cq_upload *)d->on_device->data,
+            *u = (cq_upload *)(d->uploads + (size_t)d->pending * cq_upload_size(d));
   const size_t signals = cq_signal_count(d), forces = cq_force_count(d);
   double *controls = cq_upload_controls(d, u);
   d->upload = u;
@@ -169,13 +174,15 @@ cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first) 
 
 cq_status cq_cuda_send(cq_device *d, int32_t controls) {
   const size_t motion = cq_motion_count(d), numbers = motion + (controls ? cq_signal_count(d) + cq_force_count(d) : 0);
-  const size_t from = d->upload->frame.first ? offsetof(cq_upload, frame) : 0, to = sizeof(cq_upload) + numbers * sizeof(double);
+  const size_t from = d->upload->frame.first ? offsetof(cq_upload, frame) : 0,
+               to = sizeof(cq_upload) + numbers * sizeof(double);
   d->pending++;
-  return cq_cuda_check(cudaMemcpyAsync((char *)d->on_device->data + from, (char *)d->upload + from, to - from, cudaMemcpyHostToDevice,
-                                       d->context->stream), "sending the controls");
+  return cq_cuda_check(cudaMemcpyAsync((char *)d->on_device->data + from, (char *)d->upload + from, to - from,
+                                       cudaMemcpyHostToDevice, d->context->stream),
+                       "sending the controls");
 }
 
-// ---- launches -----------------------------------------------------------------------------------------------------------
+// ---- launches -------------------------------------------------------------------------------------------------------
 
 // blocks for tiles, and for those that own nodes; in powers of two, so that a graph serves for long
 typedef struct Sizes {
@@ -194,11 +201,13 @@ static Sizes sizes_of(const cq_device *d) {
 }
 
 static void load_actuation(cq_device *d, const cq_upload *u) {
-  if (d->actuation) d->kernels->load_actuation(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &u->frame, &u->actuation);
+  if (d->actuation)
+    d->kernels->load_actuation(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &u->frame, &u->actuation);
 }
 
 static void pull_cables(cq_device *d, const cq_upload *u, int32_t k) {
-  if (d->model->cables.count) d->kernels->pull_cables(d->context->stream, cq_cuda_blocks(d, d->batch, 1), &u->frame, &u->actuation, k);
+  if (d->model->cables.count)
+    d->kernels->pull_cables(d->context->stream, cq_cuda_blocks(d, d->batch, 1), &u->frame, &u->actuation, k);
 }
 
 // the same for all runs of a rollout, and so for its graphs
@@ -305,7 +314,7 @@ static cq_status start(cq_device *d, cq_graph *graph, launch_run *launch, int32_
   return cq_cuda_check(cudaGetLastError(), "a run of substeps");
 }
 
-// ---- a kernel that stays ------------------------------------------------------------------------------------------------
+// ---- a kernel that stays --------------------------------------------------------------------------------------------
 
 static cq_status stay(cq_device *d, cq_cuda_resident *launch, cq_block_group group, int32_t count) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
@@ -314,23 +323,28 @@ static cq_status stay(cq_device *d, cq_cuda_resident *launch, cq_block_group gro
   return cq_cuda_check(cudaGetLastError(), "a run of substeps");
 }
 
-// ---- runs ---------------------------------------------------------------------------------------------------------------
+// ---- runs -----------------------------------------------------------------------------------------------------------
 
 cq_status cq_cuda_look(cq_device *d) {
   const cq_upload *on_device = (const cq_upload *)d->on_device->data;
   const cq_status status = cq_cuda_check(cudaMemcpyAsync(d->progress, &on_device->progress, sizeof *d->progress,
-                                                         cudaMemcpyDeviceToHost, d->context->stream), "a run of substeps");
+                                                         cudaMemcpyDeviceToHost, d->context->stream),
+                                         "a run of substeps");
   return status ? status : wait(d, "a run of substeps");
 }
 
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count) {
-  const cq_block_group group = block_group_of(d, d->context->forward, d->upload->frame.tile_count * d->upload->frame.parts);
-  return group.blocks ? stay(d, d->kernels->resident, group, count) : start(d, &d->forward[count], launch_forward, count);
+  const cq_block_group group =
+      block_group_of(d, d->context->forward, d->upload->frame.tile_count * d->upload->frame.parts);
+  return group.blocks ? stay(d, d->kernels->resident, group, count)
+                      : start(d, &d->forward[count], launch_forward, count);
 }
 
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count) {
-  const cq_block_group group = block_group_of(d, d->context->backward, d->upload->frame.tile_count * d->upload->frame.parts);
-  return group.blocks ? stay(d, d->kernels->resident_adj, group, count) : start(d, &d->backward[count], launch_backward, count);
+  const cq_block_group group =
+      block_group_of(d, d->context->backward, d->upload->frame.tile_count * d->upload->frame.parts);
+  return group.blocks ? stay(d, d->kernels->resident_adj, group, count)
+                      : start(d, &d->backward[count], launch_backward, count);
 }
 
 cq_status cq_cuda_run_drive_adj(cq_device *d) {

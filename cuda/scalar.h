@@ -1,4 +1,5 @@
-// scalar: Real for a thread of the GPU is one real; the functions over it that math and physics ask for (engine/math/real.h).
+// scalar: Real for a thread of the GPU is one real; the functions over it that math and physics
+// ask for (engine/math/real.h).
 #ifndef CQ_CUDA_SCALAR_H
 #define CQ_CUDA_SCALAR_H
 

@@ -1,10 +1,11 @@
-// sort: which tile and cell particles are in, moving them into another order, and from and to the user's arrays. A thread for each
-// slot, in steps of the whole launch.
+// sort: which tile and cell particles are in, moving them into another order, and from and to the user's arrays. A
+// thread for each slot, in steps of the whole launch.
 
 enum { SLOT_THREADS = 256 };
 
-#define SLOTS_EACH(p, count) \
-  for (int32_t p = (int32_t)(blockIdx.x * SLOT_THREADS + threadIdx.x); p < (count); p += (int32_t)gridDim.x * SLOT_THREADS)
+#define SLOTS_EACH(p, count)                                                                                           \
+  for (int32_t p = (int32_t)(blockIdx.x * SLOT_THREADS + threadIdx.x); p < (count);                                    \
+       p += (int32_t)gridDim.x * SLOT_THREADS)
 
 // Base cell of a particle; 0: not in the world, or not finite.
 CQ_GPU int base_of(const cq_sorting *s, const int32_t p, int32_t base[CQ_DIM]) {
@@ -65,7 +66,8 @@ CQ_KERNEL find_keys(const cq_sorting s) {
   }
 }
 
-// Fields of a slot, eight loads on their way together: for what the compiler knows a store could change what is loaded next.
+// Fields of a slot, eight loads on their way together: for what the compiler knows a store
+// could change what is loaded next.
 CQ_GPU void move_fields(const real *from, real *to, const int32_t fields) {
   enum { TOGETHER = 8 };
   for (int32_t first = 0; first < fields; first += TOGETHER) {
@@ -98,7 +100,8 @@ CQ_KERNEL store_state_adj(const cq_storing s) {
     const int64_t id = s.order[p];
     for (int q = 0; q < 4; q++)
       for (int k = 0; k < width[q]; k++)
-        s.to[(int64_t)first[q] * s.slots + id * width[q] + k] = (double)slot_in(s.from, FIELDS, p)[(first[q] + k) * CQ_GROUP];
+        s.to[(int64_t)first[q] * s.slots + id * width[q] + k] =
+            (double)slot_in(s.from, FIELDS, p)[(first[q] + k) * CQ_GROUP];
   }
 }
 

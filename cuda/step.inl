@@ -1,5 +1,5 @@
-// step: what particles do in one engine step, a block for each tile. Gathering makes the state after; scattering gives a state to
-// the grid; between two steps of an arrangement one kernel does both, with the state still in registers.
+// step: what particles do in one engine step, a block for each tile. Gathering makes the state after; scattering gives
+// a state to the grid; between two steps of an arrangement one kernel does both, with the state still in registers.
 
 CQ_GPU void load_vector(const void *data, const int field, const int32_t p, real out[CQ_DIM]) {
   EACH(i) out[i] = slot_in(data, FIELDS, p)[(field + i) * CQ_GROUP];
@@ -62,11 +62,13 @@ CQ_GPU real *internal_in(const cq_frame *s, const void *state, const int32_t p) 
 }
 
 // what any law sees of a particle of a state
-CQ_RARE void point_load(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM], MaterialPoint *at) {
+CQ_RARE void point_load(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM],
+                        MaterialPoint *at) {
   const real *params = slot_in(s->params, s->param_count, p), *internal = internal_in(s, state, p);
   at->law = &s->materials[s->material[p]];
   at->dt = s->SCALES.dt;
-  for (int k = 0; k < s->param_count - CQ_PARAM_SLOTS; k++) *material_slot(at->law, at, k) = params[(CQ_PARAM_SLOTS + k) * CQ_GROUP];
+  for (int k = 0; k < s->param_count - CQ_PARAM_SLOTS; k++)
+    *material_slot(at->law, at, k) = params[(CQ_PARAM_SLOTS + k) * CQ_GROUP];
   for (int k = 0; k < s->internals; k++) at->internal[k] = internal[k * CQ_GROUP];
   if (at->law->viscous) load_matrix(state, C, p, at->rate);
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
@@ -102,14 +104,16 @@ CQ_GPU void after_step(const cq_frame *s, const void *in, void *out, const int32
 
 // of actuation; only where there is any
 CQ_GPU void sigma_load(const cq_frame *s, const int32_t p, real sigma[CQ_SYM]) {
-  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) sigma[k] = slot_in(s->actuation, ACTUATION_FIELDS, p)[(SIGMA + k) * CQ_GROUP];
+  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) sigma[k] =
+      slot_in(s->actuation, ACTUATION_FIELDS, p)[(SIGMA + k) * CQ_GROUP];
 }
 
 // Kirchhoff stress with actuation of a particle of a state; returns det F
 CQ_GPU real stress_of(const cq_frame *s, const Matter *m, const void *state, const int32_t p, MaterialKept *kept,
                       real tau[CQ_DIM][CQ_DIM]) {
   const int fused = material_is_fused(m->point.law);
-  const real jac = fused ? material_kirchhoff_fused(&m->point, kept, tau) : stress_of_plain(s, state, p, m->point.f, tau);
+  const real jac =
+      fused ? material_kirchhoff_fused(&m->point, kept, tau) : stress_of_plain(s, state, p, m->point.f, tau);
   real sigma[CQ_SYM];
   if (s->actuation) {
     sigma_load(s, p, sigma);
@@ -126,7 +130,8 @@ CQ_GPU int in_world(const cq_frame *s, const real inv_dx, const real x[CQ_DIM]) 
 }
 
 // The state after a step; 0: not finite, or out of the world.
-CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const void *in, const int32_t p, State *next) {
+CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const void *in, const int32_t p,
+                State *next) {
   const real dx = s->SCALES.dx, dt = s->SCALES.dt, inv_dx = s->SCALES.inv_dx;
   real x[CQ_DIM], f[CQ_DIM][CQ_DIM], poison = 0;
   load_vector(in, X, p, x);
@@ -142,20 +147,22 @@ CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile
 }
 
 // what a particle gives to the grid; 0: it is inverted
-CQ_GPU int give_to_grid(const cq_frame *s, const void *state, const int32_t p, const State *q, const Place *at, Exchange *give) {
+CQ_GPU int give_to_grid(const cq_frame *s, const void *state, const int32_t p, const State *q, const Place *at,
+                        Exchange *give) {
   real tau[CQ_DIM][CQ_DIM];
   Matter matter;
   MaterialKept kept;
   matter_load(s, p, q->f, &matter);
   const Matter *m = &matter;
   const real jac = stress_of(s, m, state, p, &kept, tau);
-  transfer_to_grid(s->SCALES.dx, s->SCALES.dt, at->arm, m->mass, m->volume, q->v, q->c, tau, m->force, give->q, give->b);
+  transfer_to_grid(s->SCALES.dx, s->SCALES.dt, at->arm, m->mass, m->volume, q->v, q->c, tau, m->force, give->q,
+                   give->b);
   give->m = m->mass;
   return jac > 0;
 }
 
-// GATHER: state k + 1 from the grid and state k. SCATTER: that one, or state k without GATHER, to the arenas. MAKE: the block makes
-// the nodes itself, no grid pass has.
+// GATHER: state k + 1 from the grid and state k. SCATTER: that one, or state k without GATHER, to the arenas. MAKE: the
+// block makes the nodes itself, no grid pass has.
 template <int GATHER, int SCATTER, int MAKE>
 CQ_GPU void transfer_pass(const cq_frame *s, const int32_t k, Node *region, const Round<TRANSFER_THREADS> *round) {
   const int32_t parts = s->tile_count * s->parts;

@@ -1,6 +1,7 @@
-// step_adj: what particles do in the adjoint of one engine step, a block for each tile; as in step.inl, one kernel does what lies
-// between two grid passes: the adjoint of scattering in step k, then that of gathering in the step before. AGAIN: what waits for its
-// second use while the stencil is walked over is loaded once more, for there are not enough registers.
+// step_adj: what particles do in the adjoint of one engine step, a block for each tile; as in step.inl, one
+// kernel does what lies between two grid passes: the adjoint of scattering in step k, then that of gathering in
+// the step before. AGAIN: what waits for its second use while the stencil is walked over is loaded once more, for
+// there are not enough registers.
 
 // the same slot, from which nobody knows what was loaded before
 CQ_GPU int32_t unknown(int32_t p) {
@@ -15,7 +16,8 @@ CQ_GPU void add_param(const cq_frame *s, const int which, const int32_t p, const
 // of constants and internal variables
 CQ_RARE void point_add(const cq_frame *s, const int32_t p, MaterialPoint *grad) {
   const cq_material *law = &s->materials[s->material[p]];
-  for (int k = 0; k < s->param_count - CQ_PARAM_SLOTS; k++) add_param(s, CQ_PARAM_SLOTS + k, p, *material_slot(law, grad, k));
+  for (int k = 0; k < s->param_count - CQ_PARAM_SLOTS; k++)
+    add_param(s, CQ_PARAM_SLOTS + k, p, *material_slot(law, grad, k));
   real *internal = internal_in(s, s->adj, p);
   for (int k = 0; k < s->internals; k++) internal[k * CQ_GROUP] += grad->internal[k];
 }
@@ -32,8 +34,8 @@ typedef struct PlainGrad {
   real f[CQ_DIM][CQ_DIM], rate[CQ_DIM][CQ_DIM];
 } PlainGrad;
 
-CQ_RARE void stress_of_plain_adj(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM], PlainGrad *of,
-                                 const real grad_tau[CQ_DIM][CQ_DIM]) {
+CQ_RARE void stress_of_plain_adj(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM],
+                                 PlainGrad *of, const real grad_tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at, grad;
   point_load(s, state, p, f, &at);
   point_clear(s, &grad);
@@ -61,8 +63,8 @@ CQ_RARE void update_adj(const cq_frame *s, const void *in, const int32_t p, cons
 }
 
 // adjoint of stress_of: of F and C to adj; gradients of constants are added to params_adj, of sigma to actuation_adj
-CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const void *state, const int32_t p, const MaterialKept *kept, State *adj,
-                          const real grad_tau[CQ_DIM][CQ_DIM]) {
+CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const void *state, const int32_t p,
+                          const MaterialKept *kept, State *adj, const real grad_tau[CQ_DIM][CQ_DIM]) {
   if (material_is_fused(m->point.law)) {
     MaterialPoint grad;
     CQ_UNROLL for (int k = 0; k < FUSED_SLOTS; k++) grad.c[k] = 0;
@@ -83,23 +85,24 @@ CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const void *state,
   real sigma[CQ_SYM], grad_sigma[CQ_SYM] = {0};
   sigma_load(s, p, sigma);
   actuation_stress_adj(m->point.f, sigma, adj->f, grad_sigma, grad_tau);
-  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) slot_in(s->actuation_adj, ACTUATION_FIELDS, p)[(SIGMA + k) * CQ_GROUP] += grad_sigma[k];
+  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) slot_in(s->actuation_adj, ACTUATION_FIELDS, p)[(SIGMA + k) * CQ_GROUP] +=
+      grad_sigma[k];
 }
 
 // adjoint of pressure_load: the gradient of the pressure times area is added to actuation_adj
-CQ_RARE void pressure_load_adj(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM], real grad_f[CQ_DIM][CQ_DIM],
-                               const real grad_force[CQ_DIM]) {
+CQ_RARE void pressure_load_adj(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM],
+                               real grad_f[CQ_DIM][CQ_DIM], const real grad_force[CQ_DIM]) {
   real pressure[CQ_DIM], grad_pressure[CQ_DIM] = {0};
   EACH(i) pressure[i] = slot_in(s->actuation, ACTUATION_FIELDS, p)[(PRESSURE + i) * CQ_GROUP];
   pressure_force_adj(f, pressure, grad_f, grad_pressure, grad_force);
   EACH(i) slot_in(s->actuation_adj, ACTUATION_FIELDS, p)[(PRESSURE + i) * CQ_GROUP] += grad_pressure[i];
 }
 
-// Adjoint of scattering state q, which lies in `in`: of s->adj, which holds what the particle itself wants of x and F, adj becomes all
-// of dL/d(state).
+// Adjoint of scattering state q, which lies in `in`: of s->adj, which holds what the particle itself wants of x and F,
+// adj becomes all of dL/d(state).
 template <int AGAIN>
-CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const void *in, const int32_t p, State *q,
-                        State *adj) {
+CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const void *in,
+                        const int32_t p, State *q, State *adj) {
   const real dx = s->SCALES.dx, dt = s->SCALES.dt, inv_dx = s->SCALES.inv_dx;
   Place at;
   Matter m;
@@ -118,8 +121,8 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
     state_load(in, unknown(p), q);
     EACH(i) EACH(j) m.point.f[i][j] = q->f[i][j];
   }
-  transfer_to_grid_adj(dx, dt, at.arm, m.mass, m.volume, q->v, q->c, tau, give.b, grad_arm, &grad_mass, &grad_volume, adj->v,
-                       adj->c, grad_tau, grad_force, sums.n0, sums.n1, sums.nm);
+  transfer_to_grid_adj(dx, dt, at.arm, m.mass, m.volume, q->v, q->c, tau, give.b, grad_arm, &grad_mass, &grad_volume,
+                       adj->v, adj->c, grad_tau, grad_force, sums.n0, sums.n1, sums.nm);
   add_param(s, CQ_PARAM_MASS, p, grad_mass);
   add_param(s, CQ_PARAM_VOLUME, p, grad_volume);
   // not before: they would wait in registers
@@ -131,11 +134,11 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
 }
 
-// Adjoint of gathering, to the state q, which lies in `out`, of which velocity and affine count: adj holds dL/d(state after) and becomes what the particle
-// itself wants of x and F; give is what it wants of the nodes.
+// Adjoint of gathering, to the state q, which lies in `out`, of which velocity and affine count: adj holds dL/d(state
+// after) and becomes what the particle itself wants of x and F; give is what it wants of the nodes.
 template <int AGAIN>
-CQ_GPU void gather_adj(const cq_frame *s, const Node region[NODES], const Place *at, const void *out, const int32_t p, State *q,
-                       const Exchange *give, State *adj) {
+CQ_GPU void gather_adj(const cq_frame *s, const Node region[NODES], const Place *at, const void *out, const int32_t p,
+                       State *q, const Exchange *give, State *adj) {
   const real dt = s->SCALES.dt, inv_dx = s->SCALES.inv_dx;
   real slopes[CQ_DIM] = {0}, grad_arm[CQ_DIM] = {0};
   visit<0, 1, 0>(region, at, give, NULL, slopes);
@@ -147,7 +150,8 @@ CQ_GPU void gather_adj(const cq_frame *s, const Node region[NODES], const Place 
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
 }
 
-// P2G: adjoint of scattering in step k. G2P: of gathering in step k - 1, or in step k without P2G. MAKE: as for transfer_pass.
+// P2G: adjoint of scattering in step k. G2P: of gathering in step k - 1, or in step k without
+// P2G. MAKE: as for transfer_pass.
 template <int P2G, int G2P, int MAKE>
 CQ_GPU void transfer_adj_pass(const cq_frame *s, const int32_t k, Node *region, const Round<ADJ_THREADS> *round) {
   enum { AGAIN = CQ_DIM == 3 && (MAKE || CQ_REAL_BYTES == 8) };   // where the state would wait in stacks

@@ -1,11 +1,12 @@
-// tasks: what the kernels beside the step are given: sorting, the controls, readouts. Reals are void pointers as in the frame.
+// tasks: what the kernels beside the step are given: sorting, the controls, readouts. Reals are
+// void pointers as in the frame.
 #ifndef CQ_CUDA_TASKS_H
 #define CQ_CUDA_TASKS_H
 
 #include "../engine/world/model.h"
 #include <stdint.h>
 
-// ---- sorting ------------------------------------------------------------------------------------------------------------
+// ---- sorting --------------------------------------------------------------------------------------------------------
 
 // what a sorting found
 typedef struct cq_found {
@@ -14,8 +15,8 @@ typedef struct cq_found {
   int32_t tiles, ring;       // with particles; beside them
 } cq_found;
 
-// The window is a box of tiles around all particles with one more on every side, the same for all scenes. Its tiles are counted
-// through with the last axis fastest, those of a scene after those of the scene before.
+// The window is a box of tiles around all particles with one more on every side, the same for all scenes. Its tiles are
+// counted through with the last axis fastest, those of a scene after those of the scene before.
 typedef struct cq_sorting {
   int32_t dim, slots, particles;
   double inv_dx, limit[3];   // as in the frame
@@ -33,7 +34,8 @@ typedef struct cq_sorting {
   cq_found *found;
 } cq_sorting;
 
-// Values of the user, {particles, width} doubles, those of each scene `every` further, to fields first .. first + width.
+// Values of the user, {particles, width} doubles, those of each scene `every` further, to
+// fields first .. first + width.
 typedef struct cq_loading {
   const double *from;
   int64_t every;
@@ -41,7 +43,8 @@ typedef struct cq_loading {
   void *to;                  // {fields, slots} by user id
 } cq_loading;
 
-// From one order into another, by user id: up to three arrays {fields, slots} of reals, and one of bytes {slots}, NULL for none.
+// From one order into another, by user id: up to three arrays {fields, slots} of reals, and one of
+// bytes {slots}, NULL for none.
 typedef struct cq_moving {
   const void *from[3];
   void *to[3];
@@ -52,8 +55,8 @@ typedef struct cq_moving {
   const int32_t *slot_of;    // {slots} of from
 } cq_moving;
 
-// Gradients to doubles by user id. State: fields to {slots, width} each, one after another; constants: {fields, slots}, added,
-// and cleared in from.
+// Gradients to doubles by user id. State: fields to {slots, width} each, one after another; constants: {fields,
+// slots}, added, and cleared in from.
 typedef struct cq_storing {
   void *from;                // {fields, slots}
   int32_t fields, slots;
@@ -61,7 +64,7 @@ typedef struct cq_storing {
   double *to;
 } cq_storing;
 
-// ---- actuation ---------------------------------------------------------------------------------------------------------
+// ---- actuation ------------------------------------------------------------------------------------------------------
 
 // The cables of all scenes: the lists are the model's (cq_cables), particles are those of a scene.
 typedef struct cq_pulling {
@@ -73,14 +76,17 @@ typedef struct cq_pulling {
   const int32_t *pulled_of;      // {forces} place in pulled of a particle with a force, -1: none; NULL: no forces
   const double *value[3];        // stiffness, rest length, friction {count}, of each scene value_stride further
   int64_t value_stride[3];
-  double *x, *force, *grad, *share;   // work {batch, points, dim}: places, pulls or their gradient, gradient of the places; {batch, points}
+  // work {batch, points, dim}: places, pulls or their gradient, gradient of the places; {batch, points}
+  double *x, *force, *grad, *share;
   // backward, added to
   double *grad_value;            // {3, batch, count}
   double *grad_signal;           // {batch, count} of the running control step
-  double *grad_base;             // {batch, pulled, dim} of the forces that a script gives pulled particles in the running control step
+  // {batch, pulled, dim} of the forces that a script gives pulled particles in the running control step
+  double *grad_base;
 } cq_pulling;
 
-// The controls of one control step, and the way to and from them. Lists are the model's; p counts the particles of a scene.
+// The controls of one control step, and the way to and from them. Lists are the model's; p
+// counts the particles of a scene.
 typedef struct cq_actuation {
   int32_t actuators, forces;     // of a scene
   int64_t entries;               // of a scene
@@ -111,7 +117,7 @@ typedef struct cq_actuation {
   double *grad_signal, *grad_force;
 } cq_actuation;
 
-// ---- readout ------------------------------------------------------------------------------------------------------------
+// ---- readout --------------------------------------------------------------------------------------------------------
 
 typedef struct cq_portion {
   int32_t group, begin, end;     // some of the particles of a group

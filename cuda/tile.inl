@@ -1,5 +1,5 @@
-// tile: the particles of a tile and the nodes of its region; gathering from them and scattering to them. A block works on a tile,
-// in rounds of as many particles as it has threads.
+// tile: the particles of a tile and the nodes of its region; gathering from them and scattering to them. A block works
+// on a tile, in rounds of as many particles as it has threads.
 
 enum {
   SIDE = CQ_DIM == 3 ? 4 : 8,        // cells of a tile along an axis
@@ -10,7 +10,8 @@ enum {
   LAST = CQ_DIM - 1,
   ROWS_Y = CQ_DIM == 3 ? 3 : 1,      // rows of a stencil in a plane of the first axis
   WARP = 32,
-  // threads of a block, forward and backward: what 48 KiB of shared memory hold, and for float what leaves room for two blocks
+  // threads of a block, forward and backward: what 48 KiB of shared memory hold, and for float
+  // what leaves room for two blocks
   TRANSFER_THREADS = CQ_REAL_BYTES == 4 ? 256 : CQ_DIM == 2 ? 128 : 96,
   ADJ_THREADS = CQ_REAL_BYTES == 4 ? CQ_DIM == 2 ? 256 : 192 : CQ_DIM == 2 ? 128 : 96,
 };
@@ -36,8 +37,8 @@ typedef struct __align__(4 * CQ_REAL_BYTES) Node {
   real c[4];
 } Node;
 
-// Where a particle lies in its tile's region: first node of its stencil; (E3) position f in the stencil and arm to its middle,
-// in cells. 0: not in the region, or not finite.
+// Where a particle lies in its tile's region: first node of its stencil; (E3) position f in the stencil and arm to its
+// middle, in cells. 0: not in the region, or not finite.
 typedef struct Place {
   int first[CQ_DIM];
   real f[CQ_DIM], arm[CQ_DIM];
@@ -61,7 +62,8 @@ CQ_GPU cq_tile part_of_tile(const cq_frame *s, const int32_t part) {
   const cq_tile *tiles = s->tiles;
   CQ_GLOBAL(tiles);
   cq_tile tile = tiles[part / s->parts];
-  const int32_t each = ((tile.count + s->parts - 1) / s->parts + WARP - 1) / WARP * WARP, begin = part % s->parts * each;
+  const int32_t each = ((tile.count + s->parts - 1) / s->parts + WARP - 1) / WARP * WARP,
+                begin = part % s->parts * each;
   const int32_t left = tile.count > begin ? tile.count - begin : 0;
   tile.first += begin;
   tile.count = left < each ? left : each;
@@ -86,9 +88,10 @@ CQ_GPU int index_in(const int side, const int at[CQ_DIM]) {
   return n;
 }
 
-// ---- gather -------------------------------------------------------------------------------------------------------------
+// ---- gather ---------------------------------------------------------------------------------------------------------
 
-// sums over the nodes of a stencil: n0 = sum w g, n1 = sum w g o^T, nm = sum w g_mass, for offsets o in {-1, 0, 1} from the middle
+// sums over the nodes of a stencil: n0 = sum w g, n1 = sum w g o^T, nm = sum w g_mass, for offsets o
+// in {-1, 0, 1} from the middle
 typedef struct Sums {
   real n0[CQ_DIM], n1[CQ_DIM][CQ_DIM], nm;
 } Sums;
@@ -98,7 +101,8 @@ typedef struct Exchange {
   real q[CQ_DIM], b[CQ_DIM][CQ_DIM], m;
 } Exchange;
 
-// Walks over the stencil once: sums of what SUMS, slopes_i = sum dw/df_i e of what SLOPES; MASS: the nodes' last component counts.
+// Walks over the stencil once: sums of what SUMS, slopes_i = sum dw/df_i e of what SLOPES; MASS: the
+// nodes' last component counts.
 template <int SUMS, int SLOPES, int MASS>
 CQ_GPU void visit(const Node region[NODES], const Place *p, const Exchange *give, Sums *sums, real slopes[CQ_DIM]) {
   real w[CQ_DIM][3], dw[CQ_DIM][3];
@@ -170,16 +174,19 @@ CQ_GPU void visit(const Node region[NODES], const Place *p, const Exchange *give
   }
 }
 
-// ---- scatter ------------------------------------------------------------------------------------------------------------
+// ---- scatter --------------------------------------------------------------------------------------------------------
 
-// Scattering without atomics, the same bits always. The particles of a round are sorted by cell. A thread takes a plane of three
-// that a cell's stencil has across the first axis and adds up, in registers, what all particles of the cell give to its nodes.
-// Then all threads add to the nodes in shared memory: in a turn each to the same place of its plane, so that no two meet at a node.
+// Scattering without atomics, the same bits always. The particles of a round are sorted by cell. A thread takes a plane
+// of three that a cell's stencil has across the first axis and adds up, in registers, what all particles of the cell
+// give to its nodes. Then all threads add to the nodes in shared memory: in a turn each to the same place of its plane,
+// so that no two meet at a node.
 enum {
-  COPIES = CQ_DIM == 3 && CQ_REAL_BYTES == 8 ? 1 : 3,   // of the nodes: one for each plane of a stencil, or turns for each
+  // of the nodes: one for each plane of a stencil, or turns for each
+  COPIES = CQ_DIM == 3 && CQ_REAL_BYTES == 8 ? 1 : 3,
   PLANE = NODES / REGION,            // nodes of a plane across the first axis
   PLANE_CELLS = CELLS / SPAN,
-  COPY = COPIES == 1 ? NODES : SPAN * PLANE + 3,        // a copy has a plane for each of cells; its end moves the next to other banks
+  // a copy has a plane for each of cells; its end moves the next to other banks
+  COPY = COPIES == 1 ? NODES : SPAN * PLANE + 3,
 };
 
 // What the particles of a round give, sorted by cell: 1 + dim nodes each, {q, m} and, for each axis j, {b_j, f_j}.
@@ -188,7 +195,8 @@ struct Round {
   enum { ROW = THREADS + THREADS / 8 };   // of give; particles 8 apart lie in different banks
   Node *give;                // {1 + dim, ROW}
   Node *sums;                // {COPIES, COPY} zero between rounds
-  int32_t *start;            // {CELLS + 2} of each cell's particles, then the number of cells with some; zero between rounds
+  // {CELLS + 2} of each cell's particles, then the number of cells with some; zero between rounds
+  int32_t *start;
   int32_t *list;             // {THREADS}
   uint8_t *filled;           // {CELLS} cells with particles
 };
@@ -209,10 +217,12 @@ CQ_GPU void clear_round(const Round<THREADS> *round) {
   __syncthreads();
 }
 
-// start from the number of particles in each cell, which lies one further, and the cells with particles; by the first warp
+// start from the number of particles in each cell, which lies one further, and the cells with
+// particles; by the first warp
 template <int THREADS>
 CQ_GPU void count_up(const Round<THREADS> *round) {
-  enum { EACH_LANE = (CELLS + WARP - 1) / WARP, FILLED = 1 << 16 };   // cells with particles are counted in the upper half
+  // cells with particles are counted in the upper half
+  enum { EACH_LANE = (CELLS + WARP - 1) / WARP, FILLED = 1 << 16 };
   if (threadIdx.x >= WARP) return;
   const int begin = (int)threadIdx.x * EACH_LANE;
   uint32_t count[EACH_LANE], sum = 0;
@@ -235,8 +245,8 @@ CQ_GPU void count_up(const Round<THREADS> *round) {
   }
 }
 
-// Sorts the particles of a round by cell, those of a cell by thread: who comes first at a counter does not matter. Returns the
-// place of this thread's one. All threads of a block call it; mine: this one has a particle.
+// Sorts the particles of a round by cell, those of a cell by thread: who comes first at a counter does not matter.
+// Returns the place of this thread's one. All threads of a block call it; mine: this one has a particle.
 template <int THREADS>
 CQ_GPU int sort_round(const Round<THREADS> *round, const int mine, const int cell) {
   const int32_t arrived = mine ? atomicAdd(&round->start[cell + 1], 1) : 0;
@@ -285,10 +295,11 @@ CQ_GPU void add_node(Node *to, const Node *node) {
   *to = sum;
 }
 
-// Scatters one particle of each thread into the arena of the tile; the first round writes, later ones add. All threads of a
-// block call it; mine: this one has a particle.
+// Scatters one particle of each thread into the arena of the tile; the first round writes, later ones add. All threads
+// of a block call it; mine: this one has a particle.
 template <int THREADS>
-CQ_GPU void scatter(const Round<THREADS> *round, const int mine, const Place *p, const Exchange *give, const int first_round, Node *arena) {
+CQ_GPU void scatter(const Round<THREADS> *round, const int mine, const Place *p, const Exchange *give,
+                    const int first_round, Node *arena) {
   CQ_GLOBAL(arena);
   const int at = sort_round(round, mine, index_in(SPAN, p->first));
   if (mine) {
@@ -325,7 +336,8 @@ CQ_GPU void scatter(const Round<THREADS> *round, const int mine, const Place *p,
   __syncthreads();
   const Node zero = {{0, 0, 0, 0}};
   // across the first axis, cells with particles; later rounds leave the nodes that they do not reach
-  const int low = cells ? round->filled[0] / PLANE_CELLS : SPAN, high = cells ? round->filled[cells - 1] / PLANE_CELLS : -1;
+  const int low = cells ? round->filled[0] / PLANE_CELLS : SPAN,
+            high = cells ? round->filled[cells - 1] / PLANE_CELLS : -1;
   const int begin = first_round ? 0 : low * PLANE, end = first_round ? NODES : (high + 3) * PLANE;
   for (int n = begin + (int)threadIdx.x; n < end; n += THREADS) {
     Node sum = zero;

@@ -1,5 +1,5 @@
-// timer: how long the GPU works on each phase, by events on the stream before and after what belongs to it. The host does not wait
-// for them: laps lie in a ring until they are asked for, or the ring is full.
+// timer: how long the GPU works on each phase, by events on the stream before and after what belongs to it. The host
+// does not wait for them: laps lie in a ring until they are asked for, or the ring is full.
 #include "batch.h"
 #include <string.h>
 

@@ -1,15 +1,17 @@
-// wall: what walls and pins do to one node of the grid, what a contact gives (its impulse), and their adjoints. Over the scalar real, for
-// few nodes touch a wall.
+// wall: what walls and pins do to one node of the grid, what a contact gives (its impulse), and their adjoints. Over
+// the scalar real, for few nodes touch a wall.
 
 CQ_GPU const real *globals_of(const cq_frame *s, const int32_t scene) {
   return (const real *)s->globals + (int64_t)scene * s->global_stride;
 }
-CQ_GPU real friction_of(const cq_frame *s, const int32_t scene, const int32_t wall) { return globals_of(s, scene)[CQ_AT_FRICTION + wall]; }
+CQ_GPU real friction_of(const cq_frame *s, const int32_t scene, const int32_t wall) {
+  return globals_of(s, scene)[CQ_AT_FRICTION + wall];
+}
 CQ_GPU const real *wall_velocity_of(const cq_frame *s, const int32_t scene, const int32_t wall) {
   return (const real *)s->wall_velocity + (int64_t)scene * s->wall_stride + 3 * wall;
 }
 
-// ---- contacts of a node ---------------------------------------------------------------------------------------------------
+// ---- contacts of a node ---------------------------------------------------------------------------------------------
 
 // a node, and its entries in the wall map
 typedef struct Where {
@@ -101,10 +103,12 @@ CQ_RARE Node touch_walls(const cq_frame *s, const int64_t n, const int32_t k, No
   return v;
 }
 
-// ---- impulses ---------------------------------------------------------------------------------------------------------------
+// ---- impulses -------------------------------------------------------------------------------------------------------
 
 // where the numbers of a wall stand, or of the pins, among those of all
-CQ_GPU int32_t impulse_at(const cq_frame *s, const int32_t wall) { return CONTACT_WIDTH * (wall < 0 ? s->wall_count : wall); }
+CQ_GPU int32_t impulse_at(const cq_frame *s, const int32_t wall) {
+  return CONTACT_WIDTH * (wall < 0 ? s->wall_count : wall);
+}
 
 // A contact of a node of this mass, whose velocity is v before it and becomes the one after it.
 CQ_GPU void touch_of(const cq_frame *s, const Where *w, const Contact *c, const real mass, real v[CQ_DIM], Touch *t) {
@@ -130,7 +134,7 @@ CQ_RARE Touch impulse_adj(const cq_frame *s, const Where *w, const Contact *c, c
   return grad;
 }
 
-// ---- adjoint ------------------------------------------------------------------------------------------------------------------
+// ---- adjoint --------------------------------------------------------------------------------------------------------
 
 // what a contact of a node gives to its wall
 typedef struct WallGrad {
@@ -148,17 +152,20 @@ CQ_GPU void turn_adj(const cq_frame *s, const Where *w, const int32_t wall, cons
 }
 
 // one contact backward: v is the velocity before it, of holds what its impulse gives the normal
-CQ_GPU void meet_one_adj(const cq_frame *s, const Where *w, const Contact *c, const real v[CQ_DIM], real grad_v[CQ_DIM], ContactGrad *of) {
+CQ_GPU void meet_one_adj(const cq_frame *s, const Where *w, const Contact *c, const real v[CQ_DIM], real grad_v[CQ_DIM],
+                         ContactGrad *of) {
   const real still[3] = {0, 0, 0};
   if (c->wall < 0)
     contact_adj(CQ_CONTACT_STICKY, 0, c->normal, still, v, grad_v, of);
   else
-    contact_adj(s->walls[c->wall].kind, friction_of(s, w->scene, c->wall), c->normal, wall_velocity_of(s, w->scene, c->wall), v, grad_v, of);
+    contact_adj(s->walls[c->wall].kind, friction_of(s, w->scene, c->wall), c->normal,
+                wall_velocity_of(s, w->scene, c->wall), v, grad_v, of);
 }
 
-// Contact j of a node backward. v0: velocity before all walls, and the mass; grad: dL/dv after the contact becomes that before it, beside
-// it what impulses give the mass; grad_wall is written. Returns the wall, -1 if there is none.
-CQ_GPU int32_t meet_adj(const cq_frame *s, const Where *w, const int32_t j, const Node *v0, Node *grad, WallGrad *grad_wall) {
+// Contact j of a node backward. v0: velocity before all walls, and the mass; grad: dL/dv after the contact becomes that
+// before it, beside it what impulses give the mass; grad_wall is written. Returns the wall, -1 if there is none.
+CQ_GPU int32_t meet_adj(const cq_frame *s, const Where *w, const int32_t j, const Node *v0, Node *grad,
+                        WallGrad *grad_wall) {
   Node v = *v0;
   ContactGrad of = {};
   Touch felt = {};

@@ -1,6 +1,6 @@
-// walls: what walls do and give by control step, where a rollout asks for either. Their velocities go to the device with each run of
-// substeps. Impulses are added up by tile within a run, and after it by scene, to the row of its control step; so are the gradients of the
-// velocities on the way back.
+// walls: what walls do and give by control step, where a rollout asks for either. Their velocities go to the device
+// with each run of substeps. Impulses are added up by tile within a run, and after it by scene, to the row of its
+// control step; so are the gradients of the velocities on the way back.
 #include "batch.h"
 #include "window.h"
 #include <string.h>
@@ -18,7 +18,7 @@ static cq_status clear(cq_device *d, const cq_memory *memory, size_t count) {
   return cq_cuda_check(cudaMemsetAsync(memory->data, 0, count * sizeof(double), d->context->stream), what);
 }
 
-// ---- their velocities -------------------------------------------------------------------------------------------------------
+// ---- their velocities -----------------------------------------------------------------------------------------------
 
 static void fill_motion(const cq_device *d, cq_upload *on_device) {
   const int32_t walls = d->model->wall_count, dim = d->model->dim;
@@ -45,7 +45,8 @@ static void fill_motion(const cq_device *d, cq_upload *on_device) {
 
 void cq_cuda_walls_fill(const cq_device *d, cq_upload *on_device) {
   cq_frame *f = &d->upload->frame;
-  f->wall_velocity = (const char *)d->given.globals->data + (size_t)(CQ_AT_FRICTION + d->model->wall_count) * d->real_bytes;
+  f->wall_velocity =
+      (const char *)d->given.globals->data + (size_t)(CQ_AT_FRICTION + d->model->wall_count) * d->real_bytes;
   f->wall_stride = cq_global_count(d);
   f->wall_place = NULL;
   f->wall_step = 0;
@@ -53,10 +54,11 @@ void cq_cuda_walls_fill(const cq_device *d, cq_upload *on_device) {
   f->impulse_count = cq_impulse_count(d);
   f->impulse = d->track->impulse && d->impulse ? (double *)d->impulse->data : NULL;
   f->grad_impulse = NULL;
-  if (d->track->grad_impulse) f->grad_impulse = (const double *)d->impulse_rows->data + (size_t)d->control_row * impulse_width(d);
+  if (d->track->grad_impulse)
+    f->grad_impulse = (const double *)d->impulse_rows->data + (size_t)d->control_row * impulse_width(d);
 }
 
-// ---- impulses of contacts -----------------------------------------------------------------------------------------------------
+// ---- impulses of contacts -------------------------------------------------------------------------------------------
 
 int32_t cq_cuda_impulse_rows(const cq_device *d) {
   const size_t fit = CQ_STAGING / impulse_width(d);
@@ -73,7 +75,8 @@ cq_status cq_cuda_impulse_begin(cq_device *d, int32_t within) {
   if (!status) status = cq_pool_reserve(pool, &d->impulse_before, width * sizeof(double), what);
   if (!status) status = clear(d, d->impulse, tiles);
   if (!status) status = clear(d, d->impulse_rows, rows);
-  return status || !within ? status : copy(d, d->impulse_rows->data, d->impulse_before->data, width, cudaMemcpyDeviceToDevice);
+  return status || !within ? status
+                           : copy(d, d->impulse_rows->data, d->impulse_before->data, width, cudaMemcpyDeviceToDevice);
 }
 
 // over: NULL, or where it says that the run ended before its time
@@ -108,10 +111,12 @@ cq_status cq_cuda_impulse_fetch(cq_device *d, int32_t step, int32_t rows) {
   return status;
 }
 
-// ---- backward -------------------------------------------------------------------------------------------------------------------
+// ---- backward -------------------------------------------------------------------------------------------------------
 
 // Are gradients of velocities by control step asked for?
-static int32_t tracks_back(const cq_device *d) { return d->track->velocity && d->wanted & cq_bit(CQ_FIELD_WALL_VELOCITY); }
+static int32_t tracks_back(const cq_device *d) {
+  return d->track->velocity && d->wanted & cq_bit(CQ_FIELD_WALL_VELOCITY);
+}
 
 cq_status cq_cuda_walls_begin_adj(cq_device *d, int32_t step, int32_t rows) {
   cq_pool *pool = &d->context->pool;
@@ -131,15 +136,24 @@ cq_status cq_cuda_walls_settle(cq_device *d) {
   if (!tracks_back(d)) return CQ_OK;
   const cq_arrangement *a = d->adj_arrangement;
   const int32_t walls = d->model->wall_count;
-  const cq_summing s = {d->batch, a->tile_count, a->block_count, a->tiles, (double *)d->sums->data, cq_sum_count(d), CQ_AT_FRICTION + walls,
-                        6 * walls, (double *)d->grad_walls->data + (size_t)d->control_row * grad_width(d), NULL};
+  const cq_summing s = {d->batch,
+                        a->tile_count,
+                        a->block_count,
+                        a->tiles,
+                        (double *)d->sums->data,
+                        cq_sum_count(d),
+                        CQ_AT_FRICTION + walls,
+                        6 * walls,
+                        (double *)d->grad_walls->data + (size_t)d->control_row * grad_width(d),
+                        NULL};
   cq_window_sum(d->context->stream, &s);
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
 // from {rows, batch}, of each {walls, 3} of velocities and {walls, 3} of places, to {rows, batch, walls, dim} of either
 static void spread(const cq_device *d, int32_t step, int32_t rows, const double *from) {
-  const size_t walls = (size_t)d->model->wall_count, dim = (size_t)d->model->dim, scenes = (size_t)rows * (size_t)d->batch;
+  const size_t walls = (size_t)d->model->wall_count, dim = (size_t)d->model->dim,
+               scenes = (size_t)rows * (size_t)d->batch;
   const size_t first = (size_t)step * walls_of(d) * dim;
   for (size_t k = 0; k < scenes * walls; k++) {
     const double *velocity = from + k / walls * 6 * walls + k % walls * 3;

@@ -3,9 +3,10 @@
 
 enum { THREADS = 256, TILE_CELLS = 64, ITEMS = CQ_SCAN / THREADS };
 
-#define EACH_OF(p, count) for (int32_t p = (int32_t)(blockIdx.x * THREADS + threadIdx.x); p < (count); p += (int32_t)gridDim.x * THREADS)
+#define EACH_OF(p, count)                                                                                              \
+  for (int32_t p = (int32_t)(blockIdx.x * THREADS + threadIdx.x); p < (count); p += (int32_t)gridDim.x * THREADS)
 
-// ---- numbering ----------------------------------------------------------------------------------------------------------
+// ---- numbering ------------------------------------------------------------------------------------------------------
 
 // what a tile of the window is to the step
 enum { IS_EMPTY, HAS_PARTICLES, IS_BESIDE };
@@ -15,8 +16,12 @@ typedef struct Before {
   int32_t particles, tiles, ring;
 } Before;
 
-CQ_GPU Before add(const Before a, const Before b) { return {a.particles + b.particles, a.tiles + b.tiles, a.ring + b.ring}; }
-CQ_GPU Before of_tile(const int32_t particles, const int32_t kind) { return {particles, kind == HAS_PARTICLES, kind == IS_BESIDE}; }
+CQ_GPU Before add(const Before a, const Before b) {
+  return {a.particles + b.particles, a.tiles + b.tiles, a.ring + b.ring};
+}
+CQ_GPU Before of_tile(const int32_t particles, const int32_t kind) {
+  return {particles, kind == HAS_PARTICLES, kind == IS_BESIDE};
+}
 
 // where tile t is in its window; 2D has one tile along the last axis
 CQ_GPU void place_of(const cq_sorting *s, const int32_t t, int32_t at[3]) {
@@ -27,8 +32,8 @@ CQ_GPU void place_of(const cq_sorting *s, const int32_t t, int32_t at[3]) {
   at[0] = rest / s->size[1];
 }
 
-// Index in the window of neighbour k of 3^DIM of tile t, which is at `at`; -1 where the window ends. A window has more than one tile
-// along each axis.
+// Index in the window of neighbour k of 3^DIM of tile t, which is at `at`; -1 where the window ends. A window has more
+// than one tile along each axis.
 template <int DIM>
 CQ_GPU int32_t beside(const cq_sorting *s, const int32_t t, const int32_t at[3], int32_t k) {
   uint32_t index = (uint32_t)t, stride = 1, inside = 1;
@@ -137,7 +142,7 @@ void cq_window_number(cudaStream_t stream, const cq_sorting *s) {
   CQ_LAUNCH(scan_tiles, parts, THREADS, stream, *s);
 }
 
-// ---- tiles --------------------------------------------------------------------------------------------------------------
+// ---- tiles ----------------------------------------------------------------------------------------------------------
 
 // those with particles, of which there are so many, come first
 CQ_GPU int32_t number_of(const cq_sorting *s, const int32_t tiles, const int32_t t) {
@@ -157,8 +162,10 @@ CQ_KERNEL write_tiles(const cq_sorting s, cq_tile *tiles, int32_t *neighbors) {
     place_of(&s, t, at);
     for (int i = 0; i < DIM; i++) tile.lower[i] = (s.lower[i] + at[i]) * side;
     tiles[number] = tile;
-    CQ_UNROLLED for (int k = 0; k < (DIM == 3 ? 27 : 9); k++) around[k] = number_of(&s, with_particles, beside<DIM>(&s, t, at, k));
-    CQ_UNROLLED for (int k = 0; k < (DIM == 3 ? 27 : 9); k++) neighbors[(int64_t)number * CQ_NEIGHBORS_MAX + k] = around[k];
+    CQ_UNROLLED for (int k = 0; k < (DIM == 3 ? 27 : 9); k++) around[k] =
+        number_of(&s, with_particles, beside<DIM>(&s, t, at, k));
+    CQ_UNROLLED for (int k = 0; k < (DIM == 3 ? 27 : 9); k++) neighbors[(int64_t)number * CQ_NEIGHBORS_MAX + k] =
+        around[k];
   }
 }
 
@@ -193,24 +200,28 @@ CQ_KERNEL hold_nodes(int32_t block_count, int32_t dim, const cq_wall_map map, cq
   const int32_t n = (int32_t)threadIdx.x, side = dim == 3 ? 4 : 8;
   for (int32_t t = (int32_t)blockIdx.x; t < block_count; t += (int32_t)gridDim.x) {
     const int32_t *lower = tiles[t].lower;
-    const int32_t x = lower[0] + (dim == 3 ? n / 16 : n / 8), y = dim == 3 ? lower[1] + n / 4 % 4 : 0, z = lower[dim - 1] + n % side;
+    const int32_t x = lower[0] + (dim == 3 ? n / 16 : n / 8), y = dim == 3 ? lower[1] + n / 4 % 4 : 0,
+                  z = lower[dim - 1] + n % side;
     const int64_t at = held_at(&map, x - map.lower[0], y - map.lower[1], z);
     held[(int64_t)t * CQ_TILE_NODES + n] = at;
     if (at) store_volatile(&tiles[t].held, 1);
   }
 }
 
-void cq_window_walls(cudaStream_t stream, int32_t block_count, int32_t dim, cq_wall_map map, cq_tile *tiles, int64_t *held) {
-  CQ_LAUNCH(hold_nodes, block_count < 65535 ? block_count : 65535, CQ_TILE_NODES, stream, block_count, dim, map, tiles, held);
+void cq_window_walls(cudaStream_t stream, int32_t block_count, int32_t dim, cq_wall_map map, cq_tile *tiles,
+                     int64_t *held) {
+  CQ_LAUNCH(hold_nodes, block_count < 65535 ? block_count : 65535, CQ_TILE_NODES, stream, block_count, dim, map, tiles,
+            held);
 }
 
-// ---- order --------------------------------------------------------------------------------------------------------------
+// ---- order ----------------------------------------------------------------------------------------------------------
 
 CQ_KERNEL place_slots(const cq_sorting s) {
   EACH_OF(p, s.slots) s.placed[s.first[s.key[p]] + s.rank[p]] = p;
 }
 
-// A block for each tile: its particles by cell, those of a cell by user id. Who comes first at a counter does not matter.
+// A block for each tile: its particles by cell, those of a cell by user id. Who comes first
+// at a counter does not matter.
 CQ_KERNEL order_tiles(const cq_sorting s, const cq_tile *tiles, int32_t tile_count, int32_t *order, int32_t *slot_of) {
   CQ_SHARED(int32_t, count, TILE_CELLS);
   CQ_SHARED(int32_t, start, TILE_CELLS + 1);
@@ -248,19 +259,20 @@ void cq_window_order(cudaStream_t stream, int32_t blocks, const cq_sorting *s, c
   CQ_LAUNCH(order_tiles, blocks, THREADS, stream, *s, tiles, tile_count, order, slot_of);
 }
 
-CQ_KERNEL write_first(int32_t slots, int32_t particles, const uint8_t *of, int32_t *order, int32_t *slot_of, uint8_t *material) {
+CQ_KERNEL write_first(int32_t slots, int32_t particles, const uint8_t *of, int32_t *order, int32_t *slot_of,
+                      uint8_t *material) {
   EACH_OF(p, slots) {
     order[p] = slot_of[p] = p;
     material[p] = of[p % particles];
   }
 }
 
-void cq_window_first(cudaStream_t stream, int32_t blocks, int32_t slots, int32_t particles, const uint8_t *of, int32_t *order,
-                     int32_t *slot_of, uint8_t *material) {
+void cq_window_first(cudaStream_t stream, int32_t blocks, int32_t slots, int32_t particles, const uint8_t *of,
+                     int32_t *order, int32_t *slot_of, uint8_t *material) {
   CQ_LAUNCH(write_first, blocks, THREADS, stream, slots, particles, of, order, slot_of, material);
 }
 
-// ---- sums ---------------------------------------------------------------------------------------------------------------
+// ---- sums -----------------------------------------------------------------------------------------------------------
 
 // first of tiles [begin, end) of a scene or a later one
 CQ_GPU int32_t scene_begin(const cq_tile *tiles, int32_t begin, int32_t end, const int32_t scene) {

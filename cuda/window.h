@@ -1,4 +1,5 @@
-// window: the part of sorting that knows no reals: numbering the tiles of the window, and the order of the particles in them.
+// window: the part of sorting that knows no reals: numbering the tiles of the window, and the
+// order of the particles in them.
 #ifndef CQ_CUDA_WINDOW_H
 #define CQ_CUDA_WINDOW_H
 
@@ -14,14 +15,15 @@ void cq_window_number(cudaStream_t stream, const cq_sorting *s);
 // The tiles and their neighbours, by number.
 void cq_window_tiles(cudaStream_t stream, int32_t blocks, const cq_sorting *s, cq_tile *tiles, int32_t *neighbors);
 // What of the wall map holds the nodes of each tile.
-void cq_window_walls(cudaStream_t stream, int32_t block_count, int32_t dim, cq_wall_map map, cq_tile *tiles, int64_t *held);
+void cq_window_walls(cudaStream_t stream, int32_t block_count, int32_t dim, cq_wall_map map, cq_tile *tiles,
+                     int64_t *held);
 // The new order: by tile, in it by cell, in it by user id; and its inverse.
 void cq_window_order(cudaStream_t stream, int32_t blocks, const cq_sorting *s, const cq_tile *tiles, int32_t tile_count,
                      int32_t *order, int32_t *slot_of);
 
 // The user's order {slots}, and its materials from those of one scene.
-void cq_window_first(cudaStream_t stream, int32_t blocks, int32_t slots, int32_t particles, const uint8_t *of, int32_t *order,
-                     int32_t *slot_of, uint8_t *material);
+void cq_window_first(cudaStream_t stream, int32_t blocks, int32_t slots, int32_t particles, const uint8_t *of,
+                     int32_t *order, int32_t *slot_of, uint8_t *material);
 // Adds up numbers of tiles, those of a scene in the order of its tiles, and clears them.
 typedef struct cq_summing {
   int32_t batch, tile_count, block_count;
@@ -29,7 +31,8 @@ typedef struct cq_summing {
   double *sums;              // {block_count, width}, of which numbers [first, first + count) are taken
   int32_t width, first, count;
   double *totals;            // {batch, count}; added to
-  const int32_t *over;       // 1: the tiles are in the middle of a run that ended, nothing is done; NULL: it is done in any case
+  // 1: the tiles are in the middle of a run that ended, nothing is done; NULL: it is done in any case
+  const int32_t *over;
 } cq_summing;
 void cq_window_sum(cudaStream_t stream, const cq_summing *s);
 

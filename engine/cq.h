@@ -1,8 +1,8 @@
 // cq.h: the one public header of the engine.
 //
 // LuaJIT reads this same file (preprocessed at build time), so it holds declarations only: no macros with values that a
-// user needs, no inline functions. Sizes are in elements unless a name says bytes. All arrays at this border are double or
-// int32_t and in the user's particle order; the engine converts to its own precision and order.
+// user needs, no inline functions. Sizes are in elements unless a name says bytes. All arrays at this border are double
+// or int32_t and in the user's particle order; the engine converts to its own precision and order.
 //
 // Errors: a function that can fail returns a cq_status and leaves one English sentence, read with cq_error().
 // Definitions: fill a def struct with its ..._init function, set what differs, pass it by pointer.
@@ -41,14 +41,15 @@ double cq_ticks(void);                  // the quickest clock there is, which th
 double cq_tick(void);                   // one of its ticks [s], the better known the longer the program runs
 int64_t cq_memory_available(void);      // bytes of memory that can be taken without swapping
 
-// ---- world: what is fixed during a run --------------------------------------------------------------------------------
+// ---- world: what is fixed during a run ------------------------------------------------------------------------------
 
 typedef enum cq_precision { CQ_FLOAT32 = 4, CQ_FLOAT64 = 8 } cq_precision;
 
 typedef enum cq_device_kind {
   CQ_DEVICE_CPU = 0,
   CQ_DEVICE_CUDA,                       // a GPU, or an error that says how to get it
-  CQ_DEVICE_AUTO,                       // a GPU where there is one and the particles are worth it, else the CPU; cq_world_device tells
+  // a GPU where there is one and the particles are worth it, else the CPU; cq_world_device tells
+  CQ_DEVICE_AUTO,
 } cq_device_kind;
 
 typedef enum cq_field {                 // what can be set, and what has a gradient: see lists.h
@@ -99,7 +100,8 @@ typedef struct cq_material {
   int32_t kind;                         // cq_material_kind
   int32_t elasticity;                   // cq_elasticity, of laws with Lame's constants
   int32_t incompressible;               // power p of the Bonet-Wood term (eq. 14): 0 none, or 2, 4, 6, 8
-  int32_t viscous;                      // 1: a Newtonian viscosity beside the law, CQ_FIELD_VISCOSITY (Kelvin-Voigt damping of a solid)
+  // 1: a Newtonian viscosity beside the law, CQ_FIELD_VISCOSITY (Kelvin-Voigt damping of a solid)
+  int32_t viscous;
   int32_t branches;                     // Maxwell branches beside a hyperelastic law: 0 to CQ_BRANCHES_MAX
 } cq_material;
 
@@ -112,8 +114,9 @@ typedef enum cq_drive_kind {            // see lists.h
   CQ_DRIVES(CQ_DRIVE_ID) CQ_DRIVE_COUNT
 } cq_drive_kind;
 
-// A cable along an ordered path of points. A point is the weighted mean of its particles, or, without particles, fixed in the
-// world. Its free length is max(0, R (offset + slope u)): (0, 1) is eq. 17 of advanced-chainqueen, (1, -c) contracts by c u.
+// A cable along an ordered path of points. A point is the weighted mean of its particles, or, without
+// particles, fixed in the world. Its free length is max(0, R (offset + slope u)): (0, 1) is eq. 17 of
+// advanced-chainqueen, (1, -c) contracts by c u.
 typedef struct cq_cable {
   int32_t actuator;                     // whose signal u it follows
   int32_t point_count;                  // at least 2; friction of the sheath lowers the tension from the first point on
@@ -170,8 +173,9 @@ typedef struct cq_world_def {
   double damping;                       // grid velocities decay by exp(-damping t), 0: none [1/time]
 
   int64_t particle_count;               // n
-  // values in the user's order by their field's name, or value[field]: {n, ...} of particles, {actuation_count} of entries. NULL: the
-  // default of the field; position, volume, mass and the constants of the materials there are must be given
+  // values in the user's order by their field's name, or value[field]: {n, ...} of particles,
+  // {actuation_count} of entries. NULL: the default of the field; position, volume, mass and the constants of
+  // the materials there are must be given
   CQ_FIELD_UNION(const double, CQ_BODY_FIELDS, CQ_FIELD_CONST_POINTER, CQ_FIELD_GRAVITY);
   const int32_t *material;              // {n} index into materials, NULL: all 0
   int32_t material_count;
@@ -187,13 +191,14 @@ typedef struct cq_world_def {
   int64_t actuation_count;              // entries (particle, actuator, weight); any number for a particle
   const int32_t *actuation_particle, *actuation_actuator;
 
-  // The signal of its actuator sets the free length of a cable, and is the pressure [stress] at an entry of a surface. An actuator may
-  // drive any number of stresses, cables and surfaces; one without stresses has a direction of zeros.
+  // The signal of its actuator sets the free length of a cable, and is the pressure [stress] at an entry of a surface.
+  // An actuator may drive any number of stresses, cables and surfaces; one without stresses has a direction of zeros.
   int32_t cable_count;
   const cq_cable *cables;               // stiffness, rest length and friction are fields
   int64_t surface_count;                // entries (particle, actuator, area vector); any number for a particle
   const int32_t *surface_particle, *surface_actuator;
-  const double *surface_area;           // {surface_count, dim} N A of the undeformed surface, N out of the solid [length^(dim-1)]
+  // {surface_count, dim} N A of the undeformed surface, N out of the solid [length^(dim-1)]
+  const double *surface_area;
 
   int64_t force_count;                  // particles that take a force [mass length/time^2] at each control step
   const int32_t *force_particle;
@@ -211,13 +216,14 @@ typedef struct cq_gpu {
   char name[256];
   int64_t memory, memory_available;     // [bytes]
   int32_t processors, compute;          // multiprocessors; compute capability, 90 for 9.0
-  int32_t driver, runtime;              // CUDA version that the driver serves, and that cqlua was built with: 13000 for 13.0
+  // CUDA version that the driver serves, and that cqlua was built with: 13000 for 13.0
+  int32_t driver, runtime;
   int32_t count;                        // GPUs of this machine
 } cq_gpu;
 
 cq_status cq_gpu_find(int32_t index, cq_gpu *gpu);       // CQ_DEVICE if it is not there: the sentence says why
 
-// ---- rollout: a batch of scenes through time, and back ------------------------------------------------------------------
+// ---- rollout: a batch of scenes through time, and back --------------------------------------------------------------
 
 typedef struct cq_rollout cq_rollout;
 
@@ -236,7 +242,8 @@ typedef struct cq_plan {                // what the memo will do within its budg
   int64_t bytes;                        // that it will take at most
   int64_t record_bytes, slice_bytes;    // of one control step kept for its adjoint; of one checkpoint
   int32_t records, checkpoints;         // how many of each
-  double recompute;                     // forward control steps made per control step of the rollout, 1 when all is kept
+  // forward control steps made per control step of the rollout, 1 when all is kept
+  double recompute;
 } cq_plan;
 
 typedef struct cq_health {              // of the first bad step, or zeros
@@ -267,19 +274,22 @@ cq_status cq_rollout_set(cq_rollout *rollout, int32_t field, const double *data,
 double cq_rollout_courant(const cq_rollout *rollout);
 
 cq_status cq_rollout_begin(cq_rollout *rollout);                          // to control step 0
-// So many control steps with signals u {count, B, actuators} and forces {count, B, force_count, dim} (NULL: none). A GPU makes
-// them without a word to the host between; what comes out does not depend on how many there are in a call.
+// So many control steps with signals u {count, B, actuators} and forces {count, B, force_count, dim} (NULL: none). A
+// GPU makes them without a word to the host between; what comes out does not depend on how many there are in a call.
 cq_status cq_rollout_run(cq_rollout *rollout, int32_t count, const double *u, const double *forces);
-int32_t cq_rollout_at(const cq_rollout *rollout);                         // control steps made: the index of the live state
+// control steps made: the index of the live state
+int32_t cq_rollout_at(const cq_rollout *rollout);
 void cq_rollout_health(const cq_rollout *rollout, cq_health *health);     // of the last failure
 
-// Backward: begin at the live state, then from the last control step to the first: add the adjoints of readouts of the live
-// state with cq_rollout_read_adjoint, and go back over as many control steps as there are to the state before that has some.
+// Backward: begin at the live state, then from the last control step to the first: add the adjoints of
+// readouts of the live state with cq_rollout_read_adjoint, and go back over as many control steps as there are
+// to the state before that has some.
 cq_status cq_rollout_begin_adjoint(cq_rollout *rollout);
-// Which gradients will be asked for from the next cq_rollout_begin_adjoint on: bit (1 << cq_field) of each; all unless said.
+// Which gradients will be asked for from the next cq_rollout_begin_adjoint on: bit (1 <<
+// cq_field) of each; all unless said.
 void cq_rollout_want(cq_rollout *rollout, uint64_t fields);
-// The last count control steps before the live state; the live state is then the one before them. grad_u {count, B, actuators}
-// and grad_forces {count, B, force_count, dim}, in the order of time, are overwritten; NULL: not wanted.
+// The last count control steps before the live state; the live state is then the one before them. grad_u {count, B,
+// actuators} and grad_forces {count, B, force_count, dim}, in the order of time, are overwritten; NULL: not wanted.
 cq_status cq_rollout_run_adjoint(cq_rollout *rollout, int32_t count, double *grad_u, double *grad_forces);
 // After a way back, whole or not: to the last state of the way there again, from where another adjoint can begin.
 // Nothing is made again where the memo keeps everything; else what its checkpoints need.
@@ -287,7 +297,7 @@ cq_status cq_rollout_return(cq_rollout *rollout);
 // Gradient of a field, summed over scenes (per_scene = 0) or for each; complete once step 0 is reached.
 cq_status cq_rollout_gradient(cq_rollout *rollout, int32_t field, double *out, int32_t per_scene);
 
-// ---- readouts of the live state, with their adjoints --------------------------------------------------------------------
+// ---- readouts of the live state, with their adjoints ----------------------------------------------------------------
 
 typedef enum cq_readout_kind {
   CQ_READOUT_MEAN = 0,                  // {groups, width}: weighted mean of a quantity over each group
@@ -309,12 +319,14 @@ typedef struct cq_quantity_info {       // of a state field or a derived quantit
   int32_t rank;                         // 0 a number, 1 {dim}, 2 {dim, dim}, 3 axial: a number in 2D, {3} in 3D
 } cq_quantity_info;
 
-const cq_quantity_info *cq_quantity_describe(int32_t quantity);   // by cq_field or cq_derived; NULL for one that is none
+// by cq_field or cq_derived; NULL for one that is none
+const cq_quantity_info *cq_quantity_describe(int32_t quantity);
 
 typedef struct cq_readout {             // out: for each scene one quantity after the other, in the order of their bits
   int32_t cookie;
   int32_t kind;                         // cq_readout_kind
-  uint32_t fields;                      // bits (1 << cq_field) of state fields, (1 << cq_derived) of what follows from them
+  // bits (1 << cq_field) of state fields, (1 << cq_derived) of what follows from them
+  uint32_t fields;
   int32_t weighting;                    // cq_weighting, of mean, moment and sum
   int32_t group_count;
   const int64_t *group_start;           // {group_count + 1} offsets into particles
@@ -327,25 +339,26 @@ cq_status cq_rollout_read(cq_rollout *rollout, const cq_readout *readout, double
 // Adds the adjoint of a readout of the live state: grad_out as out.
 cq_status cq_rollout_read_adjoint(cq_rollout *rollout, const cq_readout *readout, const double *grad_out);
 
-// ---- readouts of a step: what walls and pins give, and walls whose velocity changes --------------------------------------
+// ---- readouts of a step: what walls and pins give, and walls whose velocity changes ---------------------------------
 
-// Numbers of a wall at a control step, sums over its nodes and over the engine steps: impulse {dim}, that which nodes gain in
-// contact [mass length/time]; its part along the normals; its tangential part {dim}; part along the normal times place {dim}, whose
-// quotient by the sum of these parts is the centre of pressure. Of pins all is tangential.
+// Numbers of a wall at a control step, sums over its nodes and over the engine steps: impulse {dim}, that which nodes
+// gain in contact [mass length/time]; its part along the normals; its tangential part {dim}; part along the normal
+// times place {dim}, whose quotient by the sum of these parts is the centre of pressure. Of pins all is tangential.
 int32_t cq_contact_width(int32_t dim);
 // {steps, B, walls + 1, width} of the control steps made, the pins last. NULL: the rollout was made without contact.
 const double *cq_rollout_contact(const cq_rollout *rollout);
-// Adds to the gradient of count control steps from `step` on, before the adjoint goes back over them: {count, B, walls + 1, width}.
+// Adds to the gradient of count control steps from `step` on, before the adjoint goes back over them:
+// {count, B, walls + 1, width}.
 cq_status cq_rollout_contact_adjoint(cq_rollout *rollout, int32_t step, int32_t count, const double *grad);
 
-// Velocities of walls that are held over each control step, in the place of CQ_FIELD_WALL_VELOCITY: {steps, walls, dim} for all scenes,
-// or for each {B, steps, walls, dim}. A wall that moves has made the way that is their integral. NULL: those of the field again.
-// Takes effect at the next cq_rollout_begin.
+// Velocities of walls that are held over each control step, in the place of CQ_FIELD_WALL_VELOCITY: {steps, walls, dim}
+// for all scenes, or for each {B, steps, walls, dim}. A wall that moves has made the way that is their integral. NULL:
+// those of the field again. Takes effect at the next cq_rollout_begin.
 cq_status cq_rollout_set_walls(cq_rollout *rollout, const double *velocity, int32_t per_scene);
 // Their gradient, as cq_rollout_gradient gives those of fields.
 cq_status cq_rollout_walls_gradient(cq_rollout *rollout, double *out, int32_t per_scene);
 
-// ---- a policy: a network that sees readouts of the state and gives the signals ---------------------------------------------
+// ---- a policy: a network that sees readouts of the state and gives the signals --------------------------------------
 
 enum { CQ_LAYERS_MAX = 16 };            // of a policy
 
@@ -360,8 +373,8 @@ typedef struct cq_policy {
   int32_t cookie;
   int32_t layer_count;                  // 1 to CQ_LAYERS_MAX
   const cq_layer *layers;               // the first one takes what is seen of a scene, the last one gives y
-  // What is seen: a readout, then how much another one has changed since the control step before, divided by the interval, and 0
-  // before the first control step. NULL: there is none.
+  // What is seen: a readout, then how much another one has changed since the control step before, divided by the
+  // interval, and 0 before the first control step. NULL: there is none.
   const cq_readout *observation, *change;
   double interval;                      // [time]
   const int32_t *output;                // {actuators} the signal of actuator a is scale[a] * y[output[a]] + shift[a]
@@ -369,14 +382,16 @@ typedef struct cq_policy {
 } cq_policy;
 
 void cq_policy_init(cq_policy *policy);
-// As cq_rollout_run, with signals from the policy, which sees the state before each control step: outputs {count, B, y} are written.
-// One that sees a change gives the signals from the first control step on, in as many calls as one likes; and all the way back.
+// As cq_rollout_run, with signals from the policy, which sees the state before each control step: outputs {count, B,
+// y} are written. One that sees a change gives the signals from the first control step on, in as many calls as one
+// likes; and all the way back.
 cq_status cq_rollout_run_policy(cq_rollout *rollout, const cq_policy *policy, int32_t count, double *outputs);
-// The adjoint of control steps that were made so, back through signals, network and readout. grad_outputs {count, B, y}, in the order
-// of time: what reaches the outputs from elsewhere; NULL: nothing.
-cq_status cq_rollout_run_policy_adjoint(cq_rollout *rollout, const cq_policy *policy, int32_t count, const double *grad_outputs);
+// The adjoint of control steps that were made so, back through signals, network and readout. grad_outputs {count, B,
+// y}, in the order of time: what reaches the outputs from elsewhere; NULL: nothing.
+cq_status cq_rollout_run_policy_adjoint(cq_rollout *rollout, const cq_policy *policy, int32_t count,
+                                        const double *grad_outputs);
 
-// ---- timers: always on ---------------------------------------------------------------------------------------------------
+// ---- timers: always on ----------------------------------------------------------------------------------------------
 
 typedef enum cq_phase {
   CQ_PHASE_SORT = 0, CQ_PHASE_P2G, CQ_PHASE_GRID, CQ_PHASE_G2P,
@@ -386,7 +401,7 @@ typedef enum cq_phase {
 void cq_world_timers(cq_world *world, double seconds[9], int32_t reset);
 const char *cq_phase_name(int32_t phase);
 
-// ---- geometry --------------------------------------------------------------------------------------------------------------
+// ---- geometry -------------------------------------------------------------------------------------------------------
 
 // Pixels of a PNG file. Both look at header and checksums, and refuse an enormous picture, before any memory is taken.
 cq_status cq_image_size(const char *path, int32_t size[2]);               // {width, height} [pixel]
@@ -401,7 +416,8 @@ typedef struct cq_mesh_info {
   int64_t triangle_count;
   int64_t open_edges;                   // that are not shared by two triangles; 0: closed, and the volume is exact
   int32_t part_count;
-  int32_t inward;                       // do its triangles face inward, and not out of the body? It is read the other way round
+  // do its triangles face inward, and not out of the body? It is read the other way round
+  int32_t inward;
   double lower[3], upper[3];            // corners of the box that holds it
   double volume;
 } cq_mesh_info;
@@ -414,7 +430,7 @@ const char *cq_mesh_part_name(const cq_mesh *mesh, int32_t part);         // "" 
 // Which of points {n, 3} lie inside a part (-1: any) by winding numbers: out {n} 1 or 0.
 cq_status cq_mesh_inside(const cq_mesh *mesh, int32_t part, int64_t n, const double *points, uint8_t *out);
 
-// ---- tensor ----------------------------------------------------------------------------------------------------------------
+// ---- tensor ---------------------------------------------------------------------------------------------------------
 //
 // C loops under the Lua tensors: double, row-major, contiguous. Shapes are checked by the caller. `..._adj` adds to
 // gradients, and a NULL gradient is not wanted. Sums have one fixed order; one thread calls at a time.
@@ -461,24 +477,28 @@ typedef struct cq_dense {               // y {rows, out} = f(x {rows, in} w {in,
   int32_t activation;                   // f: CQ_UNARY_TANH, SIGMOID, RELU or SOFTPLUS; -1: none
 } cq_dense;
 
-typedef struct cq_convolution {         // cross-correlation: x {batch, in, size}, w {out, in, kernel}, y {batch, out, ...}
+// cross-correlation: x {batch, in, size}, w {out, in, kernel}, y {batch, out, ...}
+typedef struct cq_convolution {
   int64_t batch, in, out;
   int64_t size[2], kernel[2], stride[2], padding[2], dilation[2];
 } cq_convolution;
 
-typedef struct cq_splat {               // points x {batch, count, dim}, amounts {batch, count, channels}, pixels {batch, channels, z, y, x}
+// points x {batch, count, dim}, amounts {batch, count, channels}, pixels {batch, channels, z, y, x}
+typedef struct cq_splat {
   int64_t batch, count, channels;
   int64_t size[3];                      // pixels along x, y, z (1 in 2D); row 1 is the largest y
   int32_t dim;
   double spacing;                       // of pixels [length]
 } cq_splat;
 
-typedef struct cq_sparse {              // a matrix {rows, columns} in rows: the entries of row r are start[r] to start[r + 1] - 1
+// a matrix {rows, columns} in rows: the entries of row r are start[r] to start[r + 1] - 1
+typedef struct cq_sparse {
   int64_t rows, columns;
   const int64_t *start, *column;        // {rows + 1}; and of each entry, from 0
 } cq_sparse;
 
-typedef struct cq_neighbours {          // of places {places, dim} among points {count, dim}: those nearer than the radius
+// of places {places, dim} among points {count, dim}: those nearer than the radius
+typedef struct cq_neighbours {
   int64_t count, places;
   int32_t dim;
   double radius;
@@ -494,17 +514,20 @@ typedef struct cq_random {              // Philox 4x32-10: a block of the stream
   uint64_t seed, position;
 } cq_random;
 
-double *cq_tensor_alloc(int64_t count, int32_t zeroed);  // freed blocks are kept by size and given again; NULL: cq_error()
+// freed blocks are kept by size and given again; NULL: cq_error()
+double *cq_tensor_alloc(int64_t count, int32_t zeroed);
 void cq_tensor_free(double *data);
 void cq_tensor_fill(int64_t count, double value, double *x);
-// Gives every NaN the bits that arithmetic gives it. LuaJIT tags its values by the bits of a NaN: to read another from memory would
-// forge a value. For what comes from files, from other devices and from a user's own memory, before Lua reads it.
+// Gives every NaN the bits that arithmetic gives it. LuaJIT tags its values by the bits of a NaN: to read
+// another from memory would forge a value. For what comes from files, from other devices and from a user's own
+// memory, before Lua reads it.
 void cq_tensor_canonical(int64_t count, double *x);
 void cq_tensor_unary(int32_t op, int64_t count, const double *x, double *y);
-void cq_tensor_unary_adj(int32_t op, int64_t count, const double *x, const double *y, double *grad_x, const double *grad_y);
+void cq_tensor_unary_adj(int32_t op, int64_t count, const double *x, const double *y, double *grad_x,
+                         const double *grad_y);
 void cq_tensor_binary(int32_t op, const cq_layout *layout, const double *a, const double *b, double *y);
-void cq_tensor_binary_adj(int32_t op, const cq_layout *layout, const double *const ab[2], double *grad_a, double *grad_b,
-                          const double *grad_y);
+void cq_tensor_binary_adj(int32_t op, const cq_layout *layout, const double *const ab[2], double *grad_a,
+                          double *grad_b, const double *grad_y);
 // y = condition ? a : b, with zeros for a NULL.
 void cq_tensor_select(int64_t count, const double *condition, const double *a, const double *b, double *y);
 void cq_tensor_reduce(int32_t op, const int64_t extent[3], const double *x, double *y);
@@ -517,25 +540,28 @@ void cq_tensor_scan_adj(int32_t op, const int64_t extent[3], const double *y, do
 void cq_tensor_copy(const cq_layout *layout, int32_t accumulate, const double *a, double *b);
 // y {outer, count, inner} = x {outer, axis, inner} at index (from 0) along the axis; and grad_x += grad_y there.
 void cq_tensor_gather(const int64_t extent[3], int64_t count, const int64_t *index, const double *x, double *y);
-void cq_tensor_gather_adj(const int64_t extent[3], int64_t count, const int64_t *index, double *grad_x, const double *grad_y);
+void cq_tensor_gather_adj(const int64_t extent[3], int64_t count, const int64_t *index, double *grad_x,
+                          const double *grad_y);
 void cq_tensor_matmul(const cq_product *product, const double *a, const double *b, double *c);
 void cq_tensor_dense(const cq_dense *dense, const double *x, const double *w, const double *b, double *y);
 // grad_y is overwritten.
-void cq_tensor_dense_adj(const cq_dense *dense, const double *x, const double *w, const double *y, double *grad_x, double *grad_w,
-                         double *grad_b, double *grad_y);
+void cq_tensor_dense_adj(const cq_dense *dense, const double *x, const double *w, const double *y, double *grad_x,
+                         double *grad_w, double *grad_b, double *grad_y);
 cq_status cq_tensor_convolve(const cq_convolution *conv, const double *x, const double *w, double *y);
-cq_status cq_tensor_convolve_adj(const cq_convolution *conv, const double *x, const double *w, double *grad_x, double *grad_w,
-                                 const double *grad_y);
+cq_status cq_tensor_convolve_adj(const cq_convolution *conv, const double *x, const double *w, double *grad_x,
+                                 double *grad_w, const double *grad_y);
 // Adds amounts of points to the pixels around them; x is counted from the lower corner of the window.
 void cq_tensor_splat(const cq_splat *splat, const double *x, const double *amounts, double *out);
-void cq_tensor_splat_adj(const cq_splat *splat, const double *x, const double *amounts, double *grad_x, double *grad_amounts,
-                         const double *grad_out);
+void cq_tensor_splat_adj(const cq_splat *splat, const double *x, const double *amounts, double *grad_x,
+                         double *grad_amounts, const double *grad_out);
 // y {batch, rows} = A x {batch, columns} for each of a batch, with the values of the entries of A.
 void cq_tensor_sparse(const cq_sparse *a, int64_t batch, const double *value, const double *x, double *y);
-void cq_tensor_sparse_adj(const cq_sparse *a, int64_t batch, const double *const value_x[2], double *grad_value, double *grad_x,
-                          const double *grad_y);
-// The matrix of neighbours in rows, a row for each place: called once to count the entries, start[places] in all, and again to fill them.
-cq_status cq_tensor_neighbours(const cq_neighbours *neighbours, const double *points, const double *places, cq_neighbour_list *out);
+void cq_tensor_sparse_adj(const cq_sparse *a, int64_t batch, const double *const value_x[2], double *grad_value,
+                          double *grad_x, const double *grad_y);
+// The matrix of neighbours in rows, a row for each place: called once to count the entries, start[places] in
+// all, and again to fill them.
+cq_status cq_tensor_neighbours(const cq_neighbours *neighbours, const double *points, const double *places,
+                               cq_neighbour_list *out);
 void cq_random_uniform(cq_random *random, int64_t count, double min, double max, double *x);    // in [min, max)
 void cq_random_normal(cq_random *random, int64_t count, double mean, double deviation, double *x);
 void cq_random_integers(cq_random *random, int64_t count, int64_t min, int64_t max, double *x);  // both ends included

@@ -1,9 +1,11 @@
--- Ball A rolls into ball B: which density of A sends B to its place?                            cqlua examples/balls.lua
--- Source: ChainQueen (ICRA 2019) V.A, which infers a relative density of 2.26. Its scene is not published; this one is such
--- that 2.26 is right: B comes to PLACE when A has that density. Expect: 2.260 after 40 iterations, error below 1e-3.
+-- Ball A rolls into ball B: which density of A sends B to its place?                           cqlua examples/balls.lua
+-- Source: ChainQueen (ICRA 2019) V.A, which infers a relative density of 2.26. Its scene is not published;
+-- this one is such that 2.26 is right: B comes to PLACE when A has that density. Expect: 2.260 after 40
+-- iterations, error below 1e-3.
 local cq = require "cq"
 
-local TRUTH, PLACE = 2.26, { 1.57945, 0.62247 }            -- density of A, in units of that of B; centre of B at the end
+-- density of A, in units of that of B; centre of B at the end
+local TRUTH, PLACE = 2.26, { 1.57945, 0.62247 }
 
 local function ball(name, x, y)
   return cq.Robot {
@@ -26,5 +28,6 @@ local run = cq.Experiment {
 }
 run:optimize { iterations = cq.option("iterations", 40) }
 local density = run.best.params.robot.density:item()
-print(("density of ball A %.4f, error %.1e; ball B misses its place by %.1e"):format(density, math.abs(density - TRUTH), run.best.loss ^ 0.5))
+print(("density of ball A %.4f, error %.1e; ball B misses its place by %.1e"):format(density, math.abs(density - TRUTH),
+  run.best.loss ^ 0.5))
 run:render("balls.mp4", { speed = 0.25 })

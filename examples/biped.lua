@@ -1,20 +1,22 @@
 -- A biped with four air chambers learns to run.                              cqlua examples/biped.lua --particles 20
--- Source: advanced-chainqueen, Appendix C: robot, observer, controller, costs, grid, dt 0.005 for 4.0, 100 steps of Adam.
--- Expect: about four body lengths in its 4 time units after 100 iterations; gaits differ, 3.5 to 5 were seen.
+-- Source: advanced-chainqueen, Appendix C: robot, observer, controller, costs, grid, dt 0.005 for 4.0, 100 steps of
+-- Adam. Expect: about four body lengths in its 4 time units after 100 iterations; gaits differ, 3.5 to 5 were seen.
 local cq = require "cq"
 
--- Appendix C has 60 x 60 particles in each block. 20 x 20 are enough for this grid, two of them and more along a cell's side:
--- the body and its gait are alike, ten times sooner.
+-- Appendix C has 60 x 60 particles in each block. 20 x 20 are enough for this grid, two of them and more along a cell's
+-- side: the body and its gait are alike, ten times sooner.
 local side  = cq.option("particles", 60)
 local robot = cq.Robot(require "scenes.biped" { count = side })
 
 -- What the paper leaves open: gravity, friction, cell size and substeps.
 local world = cq.World {
   cells = { 400, 64 }, dx = 1 / 64,                       -- 6 cells across a leg
-  gravity = { 0, -2 },                                    -- that of ChainQueen's walkers; with less it hops, and gradients explode
+  -- that of ChainQueen's walkers; with less it hops, and gradients explode
+  gravity = { 0, -2 },
   dt = 5e-3, substeps = 5,                                -- Courant number 0.25
   walls = cq.Boundary.box { kind = "friction", mu = 0.5 },
-  -- dropped from a quarter of its length: the bounce wakes the controller, for one that stands still hardly has a gradient
+  -- dropped from a quarter of its length: the bounce wakes the controller, for one that
+  -- stands still hardly has a gradient
   robot:at { 0.2, 0.12 },
 }
 
@@ -24,9 +26,10 @@ local run = cq.Experiment {
   world      = world, duration = 4,
   observer   = cq.Observer.kmeans { clusters = 7, velocity = true },
   controller = cq.Controller.mlp { hidden = { 64, 64 }, activation = "relu" },
-  objective  = { final = function(state) return -travelled(state) end, effort = function(u) return 1e-8 * u:square():sum() end },
-  -- at 5e-3 gaits are lost again; a foot that barely touches makes gradients of 10 to 100 from the usual 1, and the clip takes
-  -- them back to that; smaller steps late, since a gait that is nearly as fast as it can be is easily upset
+  objective  = { final = function(state) return -travelled(state) end,
+    effort = function(u) return 1e-8 * u:square():sum() end },
+  -- at 5e-3 gaits are lost again; a foot that barely touches makes gradients of 10 to 100 from the usual 1, and the
+  -- clip takes them back to that; smaller steps late, since a gait that is nearly as fast as it can be is easily upset
   optimizer  = cq.Optimizer.adam { rate = 3e-3, clip = 1, schedule = function(i) return 0.99 ^ i end },
 }
 run:optimize { iterations = cq.option("iterations", 100) }

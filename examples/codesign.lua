@@ -33,7 +33,9 @@ local iterations = cq.option("iterations", 100)
 codesign:optimize { iterations = iterations }
 fixed:optimize { iterations = iterations, name = "fixed" }
 local function way(run) return -run.best.loss - 0.5 end        -- of the trunk, from its first place
-print(("the way is %.2f, with co-design %.2f: %+.0f %%"):format(way(fixed), way(codesign), 100 * (way(codesign) / way(fixed) - 1)))
+print(("the way is %.2f, with co-design %.2f: %+.0f %%"):format(way(fixed), way(codesign),
+  100 * (way(codesign) / way(fixed) - 1)))
 
 local young = codesign.best.params.robot.young
-codesign:render("codesign.mp4", { fps = 40, colour = { by = function() return young end, label = "Young's modulus", range = { 7, 20 } } })
+codesign:render("codesign.mp4",
+  { fps = 40, colour = { by = function() return young end, label = "Young's modulus", range = { 7, 20 } } })

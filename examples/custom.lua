@@ -1,8 +1,8 @@
 -- Everything is the user's own: two tendons, an observer, a controller with a memory, a cost by its worst moment.
--- Source: the scene is cqlua's own, after the user-written parts of advanced-chainqueen (listings 1 to 3). A stalk is hit at
--- t = 0 and would swing on for long; its tendons are to calm it, though the controller only sees where the tip is, not how
--- fast it goes. Expect: the worst excursion after t = 1.5 falls from 0.16 to less than 0.05 in 100 iterations; without the
--- memory (--memory no) it stays above 0.1.
+-- Source: the scene is cqlua's own, after the user-written parts of advanced-chainqueen (listings 1 to 3). A stalk is
+-- hit at t = 0 and would swing on for long; its tendons are to calm it, though the controller only sees where the tip
+-- is, not how fast it goes. Expect: the worst excursion after t = 1.5 falls from 0.16 to less than 0.05 in 100
+-- iterations; without the memory (--memory no) it stays above 0.1.
 local cq = require "cq"
 
 local width, height, spacing, x, y = 0.06, 0.4, 0.01, 0.37, 0.05
@@ -26,7 +26,8 @@ local world = cq.World {
     groups    = {
       foot = function(_, py) return py < 0.04 end, tip = function(_, py) return py > height - 0.04 end,
       -- they end below the tip, where there is flesh on all sides
-      left = function(px, py) return px < spacing and py < 0.36 end, right = function(px, py) return px > width - spacing and py < 0.36 end,
+      left = function(px, py) return px < spacing and py < 0.36 end,
+      right = function(px, py) return px > width - spacing and py < 0.36 end,
     },
     pins      = "foot",
     actuators = { tendon "left", tendon "right" },
@@ -39,7 +40,8 @@ local function excursion(state) return state:center("tip"):slice(1, 1) - (x + wi
 -- a controller: four leaky averages of what was seen, from which it can tell where the tip comes from
 local random, remembers = cq.random { seed = 3 }, cq.option("memory", true)
 local function weights(shape) return cq.param(random:normal(shape, { deviation = 0.5 })) end
-local Memory = { params = { w = weights { 1, 4 }, v = weights { 4, 2 }, d = weights { 1, 2 } }, leak = cq.tensor { 0.5, 0.7, 0.8, 0.9 } }
+local Memory = { params = { w = weights { 1, 4 }, v = weights { 4, 2 }, d = weights { 1, 2 } },
+  leak = cq.tensor { 0.5, 0.7, 0.8, 0.9 } }
 function Memory:start() return cq.zeros { 4 } end
 function Memory:act(seen, hidden)
   local p, leak = self.params, remembers and self.leak or 0
@@ -49,8 +51,10 @@ function Memory:act(seen, hidden)
 end
 
 local run = cq.Experiment {
-  world = world, duration = 3, robot = world.robot:with { velocity = { 0.4, 0 } }, observer = excursion, controller = Memory,
-  objective = { running = function(state) return state.time > 1.5 and excursion(state):abs():sum() or 0 end, reduce = "max" },
+  world = world, duration = 3, robot = world.robot:with { velocity = { 0.4, 0 } }, observer = excursion,
+  controller = Memory,
+  objective = { running = function(state) return state.time > 1.5 and excursion(state):abs():sum() or 0 end,
+    reduce = "max" },
   -- the worst moment jumps from one swing to another: ever smaller steps let it settle
   optimizer = cq.Optimizer.adam { rate = 0.1, schedule = function(i) return 0.97 ^ i end },
 }

@@ -1,14 +1,15 @@
--- A soft robot on four legs learns to run: DiffTaichi's diffmpm.py, part by part.                   cqlua examples/diffmpm.lua
--- Source: DiffTaichi (ICLR 2020), examples/diffmpm.py of its public release: scene, constants, controller, loss and optimizer.
--- docs/difftaichi.md says which part of it stands where. Expect: the loss falls from -0.248 to -0.50 in 100 iterations; the robot
--- is 0.3 long and its centre begins at 0.25.
+-- A soft robot on four legs learns to run: DiffTaichi's diffmpm.py, part by part.            cqlua examples/diffmpm.lua
+-- Source: DiffTaichi (ICLR 2020), examples/diffmpm.py of its public release: scene, constants, controller, loss and
+-- optimizer. docs/difftaichi.md says which part of it stands where. Expect: the loss falls from -0.248 to -0.50 in 100
+-- iterations; the robot is 0.3 long and its centre begins at 0.25.
 local cq = require "cq"
 
 local dx = 1 / 128
 
 -- two particles along each side of a cell, of as many whole cells as fit
 local function rect(name, x, y, w, h)
-  return cq.Shape.box { name = name, at = { x, y }, size = { w, h }, count = { math.floor(w / dx) * 2, math.floor(h / dx) * 2 } }
+  return cq.Shape.box { name = name, at = { x, y }, size = { w, h },
+    count = { math.floor(w / dx) * 2, math.floor(h / dx) * 2 } }
 end
 
 local legs  = { "leg 1", "leg 2", "leg 3", "leg 4" }
@@ -18,7 +19,8 @@ local robot = cq.Robot {
     rect(legs[3], 0.2, 0, 0.05, 0.1), rect(legs[4], 0.25, 0, 0.05, 0.1),
   },
   material = cq.Material.corotated { young = 25, poisson = 0.25, density = 1 },      -- Lame's constants are both 10
-  particle_volume = "equal", particle_mass = "equal",                                -- as there, though the lattices differ
+  -- as there, though the lattices differ
+  particle_volume = "equal", particle_mass = "equal",
   actuators = cq.Actuator.pressure { groups = legs, axis = "y", max = 4 },
 }
 
@@ -31,7 +33,8 @@ local world = cq.World {
 
 local run = cq.Experiment {
   world      = world, steps = 1023,
-  controller = cq.Controller.sines { count = 4, frequency = 20 / (2 * math.pi), deviation = cq.option("deviation", 0.01) },
+  controller = cq.Controller.sines { count = 4, frequency = 20 / (2 * math.pi),
+    deviation = cq.option("deviation", 0.01) },
   objective  = function(state) return -state:center(robot)[1] end,
   optimizer  = cq.Optimizer.gradient_descent { rate = 0.1 },
 }

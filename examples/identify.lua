@@ -1,6 +1,6 @@
--- Stiffness, Poisson's ratio and density of a soft finger from noisy motion capture.          cqlua examples/identify.lua
--- Source: advanced-chainqueen 5.1, with muscles in place of its cables. Truth E 20, nu 0.25, density 2.33; start 15, 0.3, 3.
--- Expect: all three within 0.2 % of the truth after 100 epochs, and a loss of twice the noise squared, 2e-6.
+-- Stiffness, Poisson's ratio and density of a soft finger from noisy motion capture.        cqlua examples/identify.lua
+-- Source: advanced-chainqueen 5.1, with muscles in place of its cables. Truth E 20, nu 0.25, density 2.33; start 15,
+-- 0.3, 3. Expect: all three within 0.2 % of the truth after 100 epochs, and a loss of twice the noise squared, 2e-6.
 local cq = require "cq"
 
 local trials, steps, copies, batch, noise = 10, 200, 10, 2, 1e-3
@@ -9,9 +9,11 @@ local function strip(name, x, w)
   return cq.Shape.box { name = name, at = { x, 0 }, size = { w, height }, spacing = spacing }
 end
 local finger = cq.Robot {
-  shape     = { strip("left", 0, width / 4), strip("core", width / 4, width / 2), strip("right", 3 / 4 * width, width / 4) },
+  shape     = { strip("left", 0, width / 4), strip("core", width / 4, width / 2),
+    strip("right", 3 / 4 * width, width / 4) },
   material  = cq.Material.neo_hookean { young = 20, poisson = 0.25, density = 2.33 },
-  actuators = cq.Actuator.muscle { groups = { "left", "right" }, axis = "y", max = 4 },        -- bends it by half a right angle
+  -- bends it by half a right angle
+  actuators = cq.Actuator.muscle { groups = { "left", "right" }, axis = "y", max = 4 },
   groups    = { foot = function(_, y) return y < 0.05 end }, pins = "foot", tracked = 100,
 }
 local world = cq.World { cells = { 40, 32 }, dx = 1 / 40, dt = 1e-2, substeps = 6, finger:at { 0.5, 0.1 } }
@@ -19,7 +21,8 @@ local world = cq.World { cells = { 40, 32 }, dx = 1 / 40, dt = 1e-2, substeps = 
 -- pulls to the left: for each trial ten random levels of the left muscle, and of the right one up to a quarter
 local random = cq.random { seed = cq.option("seed", 1) }
 local function levels(least, most)
-  return random:uniform({ trials, 10, 1 }, { min = least, max = most }):expand({ trials, 10, steps / 10 }):reshape { trials, steps, 1 }
+  return random:uniform({ trials, 10, 1 }, { min = least, max = most }):expand({ trials, 10, steps / 10 }):reshape {
+    trials, steps, 1 }
 end
 local pulls = cq.concat({ levels(-1, 1), levels(-1, -0.5) }, -1)
 
@@ -39,7 +42,8 @@ local run    = cq.Run.open { iterations = epochs, device = world.device }
 local saved  = run.saved                                                                       -- with --resume
 -- trained are factors of the first guess, so that one rate suits all three
 local params = saved and saved.params
-  or { young = cq.param(1, { min = 0.1 }), poisson = cq.param(1, { min = 0, max = 1.6 }), density = cq.param(1, { min = 0.1 }) }
+  or { young = cq.param(1, { min = 0.1 }), poisson = cq.param(1, { min = 0, max = 1.6 }),
+    density = cq.param(1, { min = 0.1 }) }
 local function values(p) return { young = 15 * p.young, poisson = 0.3 * p.poisson, density = 3 * p.density } end
 local function misfit(p, which)
   local found, roll = film(values(p), pulls:gather(which, 1))
@@ -59,12 +63,14 @@ for epoch = run.done + 1, epochs do
     sum = sum + loss
   end
   local now = values(params)
-  run:record { iteration = epoch, loss = sum * batch / trials, young = now.young, poisson = now.poisson, density = now.density }
+  run:record { iteration = epoch, loss = sum * batch / trials, young = now.young, poisson = now.poisson,
+    density = now.density }
   run:checkpoint(epoch, params, progress())
 end
 local found = values(params)
 print(("E %.3f, nu %.4f, density %.4f"):format(found.young:item(), found.poisson:item(), found.density:item()))
-cq.Experiment {                                                                                -- the first trial, as identified
+-- the first trial, as identified
+cq.Experiment {
   world = world, robot = finger:with(found), steps = steps, controller = cq.Controller.open_loop(pulls[1]),
   objective = function(state) return state:center(finger)[1] end,
 }:render "identify.mp4"

@@ -1,4 +1,4 @@
--- A soft block is thrown so that it bounces once on the floor and arrives at a target.          cqlua examples/throw.lua
+-- A soft block is thrown so that it bounces once on the floor and arrives at a target.         cqlua examples/throw.lua
 -- Source: the basketball demo of ChainQueen's public release (ICRA 2019); here the room is twice as long, the floor has
 -- friction and the target lies beyond the bounce. Expect: less than 1e-5 from the target after 30 iterations.
 -- The loop is the script's own: an experiment is a function from parameters to a number, with a gradient.
@@ -9,7 +9,8 @@ local block = cq.Robot {
   shape    = cq.Shape.box { name = "block", at = { 0.1, 0.425 }, size = { 1 / 6, 1 / 6 }, count = { 10, 10 } },
   material = cq.Material.neo_hookean { young = 10, poisson = 0.3, density = 1 },
 }
-local world  = cq.World { cells = { 60, 30 }, dx = 1 / 30, dt = 1e-2, substeps = 2, gravity = { 0, -1 }, walls = room, block }
+local world  = cq.World { cells = { 60, 30 }, dx = 1 / 30, dt = 1e-2, substeps = 2, gravity = { 0, -1 }, walls = room,
+  block }
 local target = cq.tensor { 1.3, 0.3 }
 
 local function throw(p, watch)
@@ -28,7 +29,8 @@ for i = 1, run.iterations do
 end
 run:finish(params)
 
-print(("thrown with (%.3f, %.3f), it is %.1e from the target"):format(params.velocity[1]:item(), params.velocity[2]:item(),
+print(("thrown with (%.3f, %.3f), it is %.1e from the target"):format(params.velocity[1]:item(),
+  params.velocity[2]:item(),
   (throw(params).state:center(block) - target):norm():item()))
 
 -- the film: once more, looking on

@@ -15,7 +15,8 @@ local world = cq.World {
 local run = cq.Experiment {
   world      = world, steps = 800,
   observer   = cq.Observer.centroid { groups = robot.groups, velocity = true },
-  controller = cq.Controller.linear { scale = 0.1 },                            -- u = tanh(W z + b), W small as in the release
+  -- u = tanh(W z + b), W small as in the release
+  controller = cq.Controller.linear { scale = 0.1 },
   objective  = function(state) return -state:center("trunk")[1] end,
   -- the release's rate of 0.03 needs many hundreds of iterations; long gradients, of falls, are shortened
   optimizer  = cq.Optimizer.gradient_descent { rate = 1, clip = 0.1 },

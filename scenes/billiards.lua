@@ -1,6 +1,6 @@
--- billiards: on a table without friction a spinning elastic disc hits another one that rests, and both run on into cushions.
--- Source: case B of ChainQueen's accuracy table (ICRA 2019), with the discs of its public collision scene: radius 1/30,
--- about 200 particles each, E 1, dt 5e-3, grid 100 x 100, v (0.4, 0.05); spin and lattice are chosen.
+-- billiards: on a table without friction a spinning elastic disc hits another one that rests, and both run on into
+-- cushions. Source: case B of ChainQueen's accuracy table (ICRA 2019), with the discs of its public collision scene:
+-- radius 1/30, about 200 particles each, E 1, dt 5e-3, grid 100 x 100, v (0.4, 0.05); spin and lattice are chosen.
 local cq = require "cq"
 
 local RADIUS = 1 / 30
@@ -11,7 +11,8 @@ local SPEED, SPIN = { 0.4, 0.05 }, 3             -- [length/time], [rad/time]
 ---  spin {n, 2}: velocities about the centre of disc "a"; speed: of its centre; moving {n, 1}: 1 for its particles
 return function(options)
   local function disc(name, x, seed)
-    return cq.Shape.disc { name = name, at = { x, 0.46 }, radius = RADIUS, spacing = 2 * RADIUS / 16, jitter = 0.5, seed = seed }
+    return cq.Shape.disc { name = name, at = { x, 0.46 }, radius = RADIUS, spacing = 2 * RADIUS / 16, jitter = 0.5,
+      seed = seed }
   end
   local robot = cq.Robot {
     shape = { disc("a", 0.13, 1), disc("b", 0.37, 2) },

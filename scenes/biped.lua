@@ -1,6 +1,6 @@
--- biped: two legs of two air chambers each under a hip, and a trunk between the hips; eight blocks.
--- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), Appendix C: legs 0.1 x 0.1, body 0.3 x 0.1, 60 x 60
--- particles in each block, E 10, nu 0.3, pressure of at most 2.
+-- biped: two legs of two air chambers each under a hip, and a trunk between the hips; eight blocks. Source: Advanced
+-- soft robot modeling in ChainQueen (Robotica 2021), Appendix C: legs 0.1 x 0.1, body 0.3 x 0.1, 60 x 60 particles in
+-- each block, E 10, nu 0.3, pressure of at most 2.
 --
 --   local robot = cq.Robot(require "scenes.biped" { spacing = 1/120 })      or cq.Creature.biped { count = 60 }
 local cq = require "cq"

@@ -1,6 +1,6 @@
--- falling_block: a square or cube of jittered particles, two along each side of a cell, that turns slowly and slides along a
--- floor with friction, which it meets in the first steps. What speed is measured on.
--- Source: the falling cube of ChainQueen (ICRA 2019, table II); the paper gives particles and grids, the rest is chosen.
+-- falling_block: a square or cube of jittered particles, two along each side of a cell, that turns slowly and slides
+-- along a floor with friction, which it meets in the first steps. What speed is measured on. Source: the falling cube
+-- of ChainQueen (ICRA 2019, table II); the paper gives particles and grids, the rest is chosen.
 --
 --   local scene = require "scenes.falling_block" { dim = 3, side = 20, cells = { 50, 50, 50 } }
 --   local world = cq.World(scene.world)
@@ -43,7 +43,8 @@ return function(options)
   return {
     robot = robot, velocity = velocity(robot, size),
     world = {
-      cells = options.cells, dx = DX, dt = DT * substeps, substeps = substeps, gravity = dim == 2 and { 0, -9.8 } or { 0, -9.8, 0 },
+      cells = options.cells, dx = DX, dt = DT * substeps, substeps = substeps, gravity = dim == 2 and { 0, -9.8 }
+        or { 0, -9.8, 0 },
       walls = cq.Boundary.box { kind = "friction", mu = 0.4 }, robot:at(at),
     },
   }

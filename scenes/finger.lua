@@ -1,7 +1,7 @@
--- finger: two muscles side by side, held at their foot, carry a head; contracting one bends the finger.
--- Source: the finger of ChainQueen (ICRA 2019) in its public release: blocks .5 x 2, .5 x 2 and 1 x 1 times 0.2, stress of at
--- most 4 along the muscles, E 10, grid 40 x 40, dt 5e-3, no gravity; it has 40 x 40 particles in each block, here two along
--- each side of a cell.
+-- finger: two muscles side by side, held at their foot, carry a head; contracting one bends the finger. Source: the
+-- finger of ChainQueen (ICRA 2019) in its public release: blocks .5 x 2, .5 x 2 and 1 x 1 times 0.2, stress of at
+-- most 4 along the muscles, E 10, grid 40 x 40, dt 5e-3, no gravity; it has 40 x 40 particles in each block, here
+-- two along each side of a cell.
 local cq = require "cq"
 
 local UNIT = 0.2
@@ -10,7 +10,8 @@ local UNIT = 0.2
 ---@return { robot: cq.Robot, world: cq.World.def, groups: string[], muscles: string[], max: number, goal: number[] }
 return function(options)
   local function block(name, x, y, w, h)
-    return cq.Shape.box { name = name, at = { x * UNIT, y * UNIT }, size = { w * UNIT, h * UNIT }, count = { 16 * w, 16 * h } }
+    return cq.Shape.box { name = name, at = { x * UNIT, y * UNIT }, size = { w * UNIT, h * UNIT },
+      count = { 16 * w, 16 * h } }
   end
   local muscles, max = { "left", "right" }, 4
   local robot = cq.Robot {

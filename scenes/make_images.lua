@@ -1,7 +1,7 @@
 -- Draws the images that scenes are made from, into scenes/assets.       cqlua scenes/make_images.lua
 --
--- rhino.png: a rhinoceros from the side, on two feet. Each has two air chambers side by side, in a colour of its own each, so that a
--- controller has four signals.
+-- rhino.png: a rhinoceros from the side, on two feet. Each has two air chambers side by side, in a colour of its own
+-- each, so that a controller has four signals.
 local image = require "cq.base.image"
 local Shape = require "cq.shape"
 local colour = require "cq.base.colour"
@@ -9,8 +9,12 @@ local colour = require "cq.base.colour"
 local width, height = 600, 400                 -- [pixel]
 local unit = 400                               -- pixels of one unit of the drawing
 
-local function oval(x, y, rx, ry, angle) return Shape.ellipse { at = { x, y }, radii = { rx, ry } }:rotate(angle or 0, { x, y }) end
-local function limb(x0, y0, x1, y1, radius) return Shape.capsule { from = { x0, y0 }, to = { x1, y1 }, radius = radius } end
+local function oval(x, y, rx, ry, angle)
+  return Shape.ellipse { at = { x, y }, radii = { rx, ry } }:rotate(angle or 0, { x, y })
+end
+local function limb(x0, y0, x1, y1, radius)
+  return Shape.capsule { from = { x0, y0 }, to = { x1, y1 }, radius = radius }
+end
 
 local leg_width, leg_top, chamber_top, sole = 0.24, 0.50, 0.28, 0.02
 local function leg(x) return Shape.box { at = { x - leg_width / 2, sole }, size = { leg_width, leg_top - sole } } end

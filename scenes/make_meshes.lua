@@ -1,13 +1,14 @@
 -- Makes the meshes that creatures are made from, into scenes/assets.       cqlua scenes/make_meshes.lua
 --
--- creature.stl: a squat animal on four stout legs, with a head, ears and a hump; one closed surface. A drawing of our own: the zero set of a
--- smooth union of ellipsoids, cut into triangles by marching tetrahedra, which always close. x is forward, y up; --fine 0.03 makes it
--- of smaller triangles.
+-- creature.stl: a squat animal on four stout legs, with a head, ears and a hump; one closed surface. A drawing of our
+-- own: the zero set of a smooth union of ellipsoids, cut into triangles by marching tetrahedra, which always close. x
+-- is forward, y up; --fine 0.03 makes it of smaller triangles.
 local ffi = require "ffi"
 local option = require "cq.option"
 
 local STEP = option("fine", 0.07)                                    -- of the lattice [length]
-local LOWER, UPPER = { -0.66, -0.12, 0 }, { 0.80, 1.02, 0.50 }        -- the right half; the left one is its mirror image
+-- the right half; the left one is its mirror image
+local LOWER, UPPER = { -0.66, -0.12, 0 }, { 0.80, 1.02, 0.50 }
 
 -- ---- the shape, as a function that is negative inside ---------------------------------------------------------------
 
@@ -130,7 +131,8 @@ local file = assert(io.open(folder .. "assets/creature.stl", "wb"))
 local title = "a creature, by scenes/make_meshes.lua"
 file:write(title, (" "):rep(80 - #title), ffi.string(ffi.new("uint32_t[1]", #triangles), 4))
 for _, corner_list in ipairs(triangles) do
-  local numbers = ffi.new "float[12]"                                -- the normal, which readers compute, then the corners
+  -- the normal, which readers compute, then the corners
+  local numbers = ffi.new "float[12]"
   for i = 1, 3 do
     for d = 1, 3 do numbers[3 * i + d - 1] = corner_list[i][d] end
   end

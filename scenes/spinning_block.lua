@@ -1,7 +1,7 @@
--- spinning_block: a cube of 15^3 jittered particles flies and turns through empty space, and on request hits a tilted wall
--- without friction and bounces off. Momentum is conserved, so derivatives of its centre are known.
--- Source: case A1 of ChainQueen's accuracy table (ICRA 2019): 3,375 particles, grid 100^3, dt 1e-4, E 100, v (3, -6, 0) and
--- spin; the spin and the wall are chosen.
+-- spinning_block: a cube of 15^3 jittered particles flies and turns through empty space, and on request hits a tilted
+-- wall without friction and bounces off. Momentum is conserved, so derivatives of its centre are known. Source: case A1
+-- of ChainQueen's accuracy table (ICRA 2019): 3,375 particles, grid 100^3, dt 1e-4, E 100, v (3, -6, 0) and spin; the
+-- spin and the wall are chosen.
 local cq = require "cq"
 
 local SIDE, SPACING = 15, 0.005                  -- two particles along each side of a cell
@@ -29,7 +29,8 @@ return function(options)
     world = {
       cells = { 100, 100, 100 }, dx = 0.01, dt = 1e-4, precision = options and options.precision,
       -- met after about 400 steps at a speed of 6.6 along its normal
-      walls = wall and cq.Boundary.half_plane { point = { 0.5, 0.5, 0.5 }, normal = { -0.6, 0.8, 0 }, kind = "separate" } or {},
+      walls = wall and cq.Boundary.half_plane { point = { 0.5, 0.5, 0.5 }, normal = { -0.6, 0.8, 0 },
+        kind = "separate" } or {},
       robot:at { 0.3, 0.75, 0.5 },
     },
   }

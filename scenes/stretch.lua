@@ -1,7 +1,7 @@
 -- stretch: homogeneous deformations of a material, one particle for each: pulled along one axis or along two, with
 -- free faces, or sheared; and what the books have for them.
 --
---   local stress, lateral = stretch.measure(material, "uniaxial", { 1, 1.5, 2 })    nominal stress P_11, or P_12 of a shear
+--   local stress, lateral = stretch.measure(material, "uniaxial", { 1, 1.5, 2 })   nominal stress P_11, or P_12 of a shear
 --   stretch.closed_form(material, "uniaxial", 1.5)                                  of the incompressible solid
 local cq = require "cq"
 
@@ -22,7 +22,8 @@ local guess = {
 local function world_of(material, count)
   local size = 1 / 16
   local robot = cq.Robot {
-    shape = cq.Shape.box { name = "body", at = { 0, 0, 0 }, size = { count * size, size, size }, count = { count, 1, 1 } },
+    shape = cq.Shape.box { name = "body", at = { 0, 0, 0 }, size = { count * size, size, size },
+      count = { count, 1, 1 } },
     material = material,
   }
   local world = cq.World {
@@ -38,7 +39,8 @@ local function world_of(material, count)
   end
 end
 
----Nominal stress and free stretch for each amount: a stretch, or the shear gamma. The free faces bear no stress: secant method.
+---Nominal stress and free stretch for each amount: a stretch, or the shear gamma. The free faces
+---bear no stress: secant method.
 function stretch.measure(material, mode, amounts)
   local world, stress_of = world_of(material, #amounts)
   local function at(free)
@@ -67,7 +69,7 @@ function stretch.measure(material, mode, amounts)
   return stress, now
 end
 
--- ---- closed forms ------------------------------------------------------------------------------------------------------
+-- ---- closed forms ---------------------------------------------------------------------------------------------------
 -- Of an incompressible solid with W(I1, I2): 2 (l - l^-2)(W1 + W2 / l) along one axis, 2 (l - l^-5)(W1 + l^2 W2)
 -- along two, 2 g (W1 + W2) in shear (Rivlin 1948). Of Ogden's (1972): sum of mu (l^(alpha-1) - l^(-alpha/2-1)), mu
 -- (l^(alpha-1) - l^(-2 alpha-1)), and with the stretches l and 1/l of the shear g = l - 1/l mu (l^alpha - l^-alpha) /
@@ -153,8 +155,9 @@ end
 -- what they have of J U'
 local isochoric = { mooney_rivlin = true, yeoh = true, ogden = true }
 
----What a compressible rubber must fulfil, from what was measured: l P = l' P'(l') with the isochoric stretch l' = J^(-1/3) l and the closed
----form P', and J U' = K/2 (J^2 - 1) = n l P / 3 where n axes are pulled. Returns the relative errors of both, nil for other laws.
+---What a compressible rubber must fulfil, from what was measured: l P = l' P'(l') with the isochoric stretch l' =
+---J^(-1/3) l and the closed form P', and J U' = K/2 (J^2 - 1) = n l P / 3 where n axes are pulled. Returns the relative
+---errors of both, nil for other laws.
 function stretch.errors(material, mode, amount, stress, free)
   if not isochoric[material.law] or mode == "shear" then return end
   local axes = mode == "uniaxial" and 1 or 2

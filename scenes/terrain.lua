@@ -1,6 +1,7 @@
--- terrain: graded ground in the plane, flat at first, then hills of given slopes; as particles that a robot collides with, or as a wall.
--- Source: the biped on terrain of Advanced soft robot modeling in ChainQueen (Robotica 2021, fig. 8), whose ground is particles: with the biped's
--- 12,800 they are 36,200. Its profile is not printed: here flat for 0.6, then hills of 10, 20 and 25 degrees, 0.5 long each.
+-- terrain: graded ground in the plane, flat at first, then hills of given slopes; as particles that a robot collides
+-- with, or as a wall. Source: the biped on terrain of Advanced soft robot modeling in ChainQueen (Robotica 2021, fig.
+-- 8), whose ground is particles: with the biped's 12,800 they are 36,200. Its profile is not printed: here flat for
+-- 0.6, then hills of 10, 20 and 25 degrees, 0.5 long each.
 local cq = require "cq"
 
 ---@class scenes.terrain.options
@@ -14,11 +15,12 @@ local cq = require "cq"
 
 ---@param options? scenes.terrain.options
 ---@return { robot: cq.Robot, height: fun(x: number): number, wall: fun(at: number[], fields: table): cq.Boundary, ends: number[], count: integer }
----  height: of the ground over its deepest place, where x is from its left end; wall: the same ground as a height field, its deepest place
----  at a place of the world; ends: where each hill ends
+---  height: of the ground over its deepest place, where x is from its left end; wall: the same ground as a height
+---  field, its deepest place at a place of the world; ends: where each hill ends
 return function(options)
   local o = options or {}
-  local slopes, flat, period, length, depth = o.slopes or { 10, 20, 25 }, o.flat or 0.6, o.period or 0.5, o.length or 2.6, o.depth or 0.1
+  local slopes, flat, period, length, depth = o.slopes or { 10, 20, 25 }, o.flat or 0.6, o.period or 0.5, o.length
+    or 2.6, o.depth or 0.1
   local count, ends = o.count or { 780, 30 }, {}
   for k = 1, #slopes do ends[k] = flat + k * period end
   local function height(x)
@@ -33,7 +35,8 @@ return function(options)
   return {
     height = height, ends = ends, count = count[1] * count[2],
     robot = cq.Robot {
-      name = "terrain", shape = slab:group("base", function(_, y) return y < depth / 2 end):raised(height), pins = "base",
+      name = "terrain", shape = slab:group("base", function(_, y) return y < depth / 2 end):raised(height),
+      pins = "base",
       material = cq.Material.neo_hookean { young = o.young or 50, poisson = 0.3, density = 1 },
     },
     wall = function(at, fields)

@@ -1,39 +1,48 @@
--- topology: the blocks of 4D topology optimization and what they are to become: a walker, a climber, a balancer, and in space a walker
--- and a rotator.
--- Source: Yuhn, Sato, Kobayashi, Kawamoto, Nomura: 4D topology optimization (CMAME), section 4; sizes, times and constants are theirs.
--- The floor lies 3 cells above the edge of the grid and particles in the middle of their lattice's cells.
+-- topology: the blocks of 4D topology optimization and what they are to become: a walker, a climber, a balancer, and in
+-- space a walker and a rotator.
+-- Source: Yuhn, Sato, Kobayashi, Kawamoto, Nomura: 4D topology optimization (CMAME), section 4; sizes,
+-- times and constants are theirs. The floor lies 3 cells above the edge of the grid and particles in the
+-- middle of their lattice's cells.
 --
 --   local scene = require "scenes.topology" { name = "walker" }      -- world, robot, design, objective, by_iteration
 local cq = require "cq"
 
--- size and place of the block, duration, stress of an actuator, radius [cells] and power of the filter, sharpness of both choices
+-- size and place of the block, duration, stress of an actuator, radius [cells] and power of the
+-- filter, sharpness of both choices
 local scenes = {
   walker = {
-    size = { 0.2, 0.2 }, at = { 0.1, 0.03 }, cells = { 100, 100 }, duration = 0.5, max = 1e4, radius = 1.5, power = 2, sharpness = 4,
+    size = { 0.2, 0.2 }, at = { 0.1, 0.03 }, cells = { 100, 100 }, duration = 0.5, max = 1e4, radius = 1.5, power = 2,
+    sharpness = 4,
   },
   climber = {
-    size = { 0.2, 0.2 }, at = { 0.4, 0.3 }, cells = { 100, 100 }, duration = 1, max = 1e4, radius = 1.5, power = 2, sharpness = 4,
+    size = { 0.2, 0.2 }, at = { 0.4, 0.3 }, cells = { 100, 100 }, duration = 1, max = 1e4, radius = 1.5, power = 2,
+    sharpness = 4,
   },
   balancer = {
-    size = { 0.1, 0.4 }, at = { 0.45, 0.03 }, cells = { 100, 100 }, duration = 1, max = 2e4, radius = 2, power = 3, sharpness = 4,
+    size = { 0.1, 0.4 }, at = { 0.45, 0.03 }, cells = { 100, 100 }, duration = 1, max = 2e4, radius = 2, power = 3,
+    sharpness = 4,
   },
   walker3d = {
-    size = { 0.1, 0.1, 0.1 }, at = { 0.1, 0.03, 0.45 }, cells = { 100, 100, 100 }, duration = 0.5, max = 2e4, radius = 2, power = 3,
+    size = { 0.1, 0.1, 0.1 }, at = { 0.1, 0.03, 0.45 }, cells = { 100, 100, 100 }, duration = 0.5, max = 2e4,
+    radius = 2, power = 3,
     sharpness = 8,
   },
   rotator = {
-    size = { 0.1, 0.1, 0.1 }, at = { 0.45, 0.03, 0.45 }, cells = { 100, 100, 100 }, duration = 1, max = 2e4, radius = 1.5, power = 2,
+    size = { 0.1, 0.1, 0.1 }, at = { 0.45, 0.03, 0.45 }, cells = { 100, 100, 100 }, duration = 1, max = 2e4,
+    radius = 1.5, power = 2,
     sharpness = 8,
   },
 }
 
--- "no slip, but free to leave" (eq. 9); between two walls that are as far apart as the block is wide; or held by a floor that shakes
+-- "no slip, but free to leave" (eq. 9); between two walls that are as far apart as the block is wide;
+-- or held by a floor that shakes
 local function walls_of(name, floor)
   if name == "climber" then
     return cq.Boundary.box { kind = "sticky", separable = true, lower = { 0.4, 0.04 }, upper = { 0.6, 0.96 } }
   end
   if name ~= "balancer" then return cq.Boundary.box { kind = "sticky", separable = true, inset = floor } end
-  return cq.Boundary.floor { at = 0.06, kind = "sticky", clamp = true, velocity = function(t) return { 1.2 * math.cos(40 * t), 0 } end }
+  return cq.Boundary.floor { at = 0.06, kind = "sticky", clamp = true,
+    velocity = function(t) return { 1.2 * math.cos(40 * t), 0 } end }
 end
 
 -- minus the way of the centre of mass along an axis (eqs 32, 34)
@@ -45,10 +54,12 @@ end
 local function sway(robot, world)
   local tip = robot:group("tip"):particles()
   local first = world.robot.position:gather(tip, 1):mean(1)
-  return { running = function(state) return (state:center("tip", { weight = "particle" }) - first):norm() end, reduce = "mean" }
+  return { running = function(state) return (state:center("tip", { weight = "particle" }) - first):norm() end,
+    reduce = "mean" }
 end
 
--- the angle turned about the vertical: angular momentum by the polar moment of inertia, both for each unit of mass (eq. 36)
+-- the angle turned about the vertical: angular momentum by the polar moment of inertia, both
+-- for each unit of mass (eq. 36)
 local function turn(robot, world)
   return {
     running = function(state)
@@ -95,16 +106,19 @@ return function(options)
   local at = { unpack(s.at) }
   if options.name ~= "climber" then at[1], at[2] = math.max(at[1], 4 * dx), 3 * dx end
   local world = cq.World {
-    cells = cells, dx = dx, gravity = gravity, dt = 1e-3 * coarse, substeps = 10, walls = walls_of(options.name, 3 * dx), robot:at(at),
+    cells = cells, dx = dx, gravity = gravity, dt = 1e-3 * coarse, substeps = 10,
+    walls = walls_of(options.name, 3 * dx), robot:at(at),
   }
   local design = cq.Topology {
     world = world, duration = duration, filter = { radius = s.radius * dx, power = s.power },
     material = { sharpness = s.sharpness, power = options.power or 1, void = options.void or 1e-5 },
-    layout = { sharpness = s.sharpness }, pulses = { every = 2e-3 * coarse, width = 0.01, height = 0.2 * coarse, deviation = 0.1 },
+    layout = { sharpness = s.sharpness }, pulses = { every = 2e-3 * coarse, width = 0.01, height = 0.2 * coarse,
+      deviation = 0.1 },
     solid = options.name == "balancer" and "tip" or nil,
   }
   return {
-    world = world, robot = robot, design = design, duration = duration, objective = objectives[options.name](robot, world),
+    world = world, robot = robot, design = design, duration = duration,
+    objective = objectives[options.name](robot, world),
     by_iteration = break_in(options.name),
   }
 end

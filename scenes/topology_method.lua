@@ -1,8 +1,8 @@
 -- topology_method: how the designs of scenes/topology.lua are found, for the examples that share it.
 --
---   --method ours       no bounds at first, then ever tighter ones, then pulses that are whole or none and ever sharper densities; at the
+--   --method ours   no bounds at first, then ever tighter ones, then pulses that are whole or none and ever sharper densities; at the
 --                       end the pulses of the binary body are trained anew
---   --method paper      algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration on
+--   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration on
 local cq = require "cq"
 
 local shares = { material = 0.05, layout = 0.05, pulses = 0.01 }
@@ -21,15 +21,17 @@ local function schedule(scene, stages)
   for name, f in pairs(scene.by_iteration) do out[name] = f end
   if stages then
     out.limits = scene.design:tightening {
-      material = shares.material, layout = shares.layout, pulses = shares.pulses, from = stages.free, over = stages.tighten, release = true,
+      material = shares.material, layout = shares.layout, pulses = shares.pulses, from = stages.free,
+      over = stages.tighten, release = true,
     }
-    out.design = scene.design:sharpening { from = stages.free + stages.tighten, over = stages.sharpen, binary = "pulses" }
+    out.design = scene.design:sharpening { from = stages.free + stages.tighten, over = stages.sharpen,
+      binary = "pulses" }
   end
   return out
 end
 
--- Of the last iterations the one whose binary body goes best, kept in the run's folder beside the best of the soft ones: binary losses
--- jump from one iteration to the next, and are cheap to look at.
+-- Of the last iterations the one whose binary body goes best, kept in the run's folder beside the best of the soft
+-- ones: binary losses jump from one iteration to the next, and are cheap to look at.
 local function binary_watch(run, design)
   local best
   return function()
@@ -55,18 +57,22 @@ end
 function method.run(name)
   local ours = cq.option("method", "ours") == "ours"
   local scene = require "scenes.topology" {
-    name = name, coarse = cq.option("coarse", 1), signals = cq.option("signals", 4), duration = cq.option("duration", 0) > 0
+    name = name, coarse = cq.option("coarse", 1), signals = cq.option("signals", 4),
+      duration = cq.option("duration", 0) > 0
       and cq.option("duration", 0) or nil, power = cq.option("power", ours and 2 or 1),
     void = cq.option("void", ours and 1e-8 or 1e-5),
   }
   local design = scene.design
-  local stages = ours and { free = cq.option("free", 100), tighten = cq.option("tighten", 200), sharpen = cq.option("sharpen", 120) }
+  local stages = ours and { free = cq.option("free", 100), tighten = cq.option("tighten", 200),
+    sharpen = cq.option("sharpen", 120) }
   local whole = ours and stages.free + stages.tighten + stages.sharpen
   local run = cq.Experiment {
-    world = scene.world, duration = scene.duration, design = design, objective = scene.objective, constraints = bounds(design),
+    world = scene.world, duration = scene.duration, design = design, objective = scene.objective,
+    constraints = bounds(design),
     by_iteration = schedule(scene, stages),
     optimizer = cq.Optimizer.augmented_lagrangian {
-      inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation", penalty = ours and cq.option("penalty", 20) or 1e-3, restart = not ours,
+      inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation", penalty = ours and cq.option("penalty", 20)
+        or 1e-3, restart = not ours,
     },
   }
   local look, found = binary_watch(run, design)

@@ -1,7 +1,7 @@
--- walker2d: three blocks in a row stand on four half blocks, which stretch and contract along their height.
--- Source: ChainQueen (ICRA 2019), fig. 4, in its public release: 7 groups of 20 x 20 particles, blocks of side 0.2, stress of
--- at most 3, E 10, nu 0.3. The release gives all particles one mass, which makes its half blocks twice as dense and stiff;
--- here the material is the same everywhere.
+-- walker2d: three blocks in a row stand on four half blocks, which stretch and contract along their height. Source:
+-- ChainQueen (ICRA 2019), fig. 4, in its public release: 7 groups of 20 x 20 particles, blocks of side 0.2, stress of
+-- at most 3, E 10, nu 0.3. The release gives all particles one mass, which makes its half blocks twice as dense and
+-- stiff; here the material is the same everywhere.
 --
 --   local robot = cq.Robot(require "scenes.walker2d" {})          0.6 long, 0.4 high
 local cq = require "cq"
@@ -22,6 +22,7 @@ return function(options)
       block("right.back", 2, 0, 0.5), block("right.front", 2.5, 0, 0.5),
     },
     material = cq.Material.corotated { young = 10, poisson = 0.3, density = 1 },
-    actuators = cq.Actuator.pressure { groups = { "left.back", "left.front", "right.back", "right.front" }, axis = "y", max = 3 },
+    actuators = cq.Actuator.pressure { groups = { "left.back", "left.front", "right.back", "right.front" }, axis = "y",
+      max = 3 },
   }
 end

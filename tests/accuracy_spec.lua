@@ -54,13 +54,15 @@ describe("accuracy", function()
   it("prints a table", function()
     local result = cqlua { "accuracy", "--case", "B", "--steps", "10" }
     assert.equal(0, result.code)
-    assert(result.out:find "case%s+steps%s+error%s+ChainQueen" and result.out:find "\nB%s+10%s+%d%.%d%de%-%d%d%s+%-", result.out)
+    assert(result.out:find "case%s+steps%s+error%s+ChainQueen" and result.out:find "\nB%s+10%s+%d%.%d%de%-%d%d%s+%-",
+      result.out)
   end)
 
   it("refuses a case that is not there, with a suggestion", function()
     local result = cqlua { "accuracy", "--case", "A3" }
     assert.equal(2, result.code)
-    assert(result.err:find("accuracy has no case A3 (did you mean A1?); its cases are A1, A2, B, C", 1, true), result.err)
+    assert(result.err:find("accuracy has no case A3 (did you mean A1?); its cases are A1, A2, B, C", 1, true),
+      result.err)
   end)
 end)
 
@@ -71,7 +73,8 @@ describe("the scenes of the accuracy table", function()
     local scene = require "scenes.spinning_block" { wall = true, precision = "float32" }
     local world = cq.World(scene.world)
     local normal = T.tensor(world.walls[1].normal)
-    local roll = world:rollout { robot = scene.robot:with { velocity = scene.velocity }, steps = sanitized and 600 or 1000 }
+    local roll = world:rollout { robot = scene.robot:with { velocity = scene.velocity }, steps = sanitized and 600
+      or 1000 }
     assert(scene.velocity:mean(1):dot(normal):item() < -6)
     assert(roll.state:velocity(world.robot):dot(normal):item() > 0, "it does not bounce")
     assert.near(0, normal:dot(T.tensor(scene.tangent)):item(), 1e-15)
@@ -83,7 +86,8 @@ describe("the scenes of the accuracy table", function()
     local world = cq.World(scene.world)
     local velocity = scene.spin + scene.moving * T.tensor(scene.speed)
     local function along(name, steps)
-      return world:rollout { robot = scene.robot:with { velocity = velocity }, steps = steps }.state:velocity(name)[1]:item()
+      return world:rollout { robot = scene.robot:with { velocity = velocity },
+        steps = steps }.state:velocity(name)[1]:item()
     end
     assert.equal(0, along("b", 60))
     assert(along("b", 100) > 0.1 and along("b", 1000) < -0.1)
@@ -123,7 +127,8 @@ describe("forward mode", function()
     local world, velocity, direction, steps, drive = ...
     local _, slope = felt(world, velocity, direction, 0, steps, drive)
     local h = 1e-6
-    local above, below = felt(world, velocity, direction, h, steps, drive), felt(world, velocity, direction, -h, steps, drive)
+    local above, below = felt(world, velocity, direction, h, steps, drive),
+      felt(world, velocity, direction, -h, steps, drive)
     assert(math.abs(slope) > 0.01)
     assert.near(1, (above - below) / (2 * h) / slope, 2e-7)
   end

@@ -8,7 +8,8 @@ local process = require "tests.process"
 local cqlua = process.cqlua
 
 local all = {
-  "2d-1600", "2d-1600-substeps1", "2d-6400", "3d-8000", "3d-8000-grid64", "3d-8000-grid100", "3d-8000-corotated", "3d-8000-float64",
+  "2d-1600", "2d-1600-substeps1", "2d-6400", "3d-8000", "3d-8000-grid64", "3d-8000-grid100", "3d-8000-corotated",
+  "3d-8000-float64",
   "3d-64000", "3d-512000", "rest", "biped",
 }
 
@@ -35,10 +36,13 @@ describe("bench", function()
       assert.equal("cpu", entry.device)
       assert.equal(entry.case:find "float64" and "float64" or "float32", entry.precision)
       assert.equal(entry.case:find "corotated" and "corotated" or "neo_hookean", entry.law)
-      assert.equal(tonumber(entry.case:match "^%dd%-(%d+)") or ({ rest = 3840, biped = 28800 })[entry.case], entry.particles)
+      assert.equal(tonumber(entry.case:match "^%dd%-(%d+)") or ({ rest = 3840, biped = 28800 })[entry.case],
+        entry.particles)
       assert(entry.forward_best_mps >= entry.forward_mps and entry.backward_best_mps >= entry.backward_mps)
       for _, phase in ipairs(kernel.phases()) do assert.equal("number", type(entry.phase_ns[phase])) end
-      for _, phase in ipairs { "p2g", "grid", "g2p", "g2p_adj", "grid_adj", "p2g_adj" } do assert(entry.phase_ns[phase] > 0, phase) end
+      for _, phase in ipairs { "p2g", "grid", "g2p", "g2p_adj", "grid_adj", "p2g_adj" } do
+        assert(entry.phase_ns[phase] > 0, phase)
+      end
     end
   end)
 
@@ -92,7 +96,8 @@ describe("bench", function()
   it("refuses a case that is not there, with a suggestion", function()
     local result = cqlua { "bench", "--case", "3d-80000" }
     assert.equal(2, result.code)
-    assert(result.err:find("bench has no case 3d-80000 (did you mean 3d-8000?); its cases are 2d-1600,", 1, true), result.err)
+    assert(result.err:find("bench has no case 3d-80000 (did you mean 3d-8000?); its cases are 2d-1600,", 1, true),
+      result.err)
     assert.equal("", result.out)
     assert.equal(2, cqlua({ "bench", "--repeat", "0" }).code)
   end)
@@ -178,7 +183,8 @@ end)
 describe("the falling block", function()
   for _, dim in ipairs { 2, 3 } do
     it(("meets the floor within the steps that are measured, in %dD"):format(dim), function()
-      local scene = require "scenes.falling_block" { dim = dim, side = 8, cells = dim == 2 and { 32, 32 } or { 32, 32, 32 } }
+      local scene = require "scenes.falling_block" { dim = dim, side = 8, cells = dim == 2 and { 32, 32 }
+        or { 32, 32, 32 } }
       scene.world.precision = "float64"
       local world = cq.World(scene.world)
       local body = scene.robot:with { velocity = scene.velocity }

@@ -1,5 +1,5 @@
--- blind: rollouts whose signals are all known before the first control step are one call of the engine; one that somebody watches
--- goes step by step. Both must give the same bits.
+-- blind: rollouts whose signals are all known before the first control step are one call of the engine; one that
+-- somebody watches goes step by step. Both must give the same bits.
 local cq = require "cq"
 local T = require "cq.tensor"
 local scene = require "tests.scene"
@@ -13,8 +13,10 @@ local STEPS = 12
 local function matter(world)
   local n = world.particle_count
   return {
-    young = T.param(spread({ n }, 7, 12)), density = T.param(spread({ n }, 0.8, 1.6)), position = T.param(world.robot.position),
-    velocity = T.param(spread({ n, world.dim }, -1.5, 0.3)), gravity = T.param(spread({ world.dim }, -3, -2)), friction = T.param(0.3),
+    young = T.param(spread({ n }, 7, 12)), density = T.param(spread({ n }, 0.8, 1.6)),
+    position = T.param(world.robot.position),
+    velocity = T.param(spread({ n, world.dim }, -1.5, 0.3)), gravity = T.param(spread({ world.dim }, -3, -2)),
+    friction = T.param(0.3),
   }
 end
 
@@ -37,16 +39,20 @@ local cases = {
 
 -- loss, gradients of every parameter, signals
 local function gradients(case, device, memory, watch)
-  local world = scene.world(scene.robot { dim = case.dim, count = case.dim == 2 and 4 or 3 }, { device = device, precision = case.precision })
+  local world = scene.world(scene.robot { dim = case.dim, count = case.dim == 2 and 4 or 3 },
+    { device = device, precision = case.precision })
   local own, fields_of = case.make(world)
   local params = matter(world)
   params.own = own
   local loss, grads, roll = T.value_and_grad(function(p)
     local fields = fields_of(p.own)
-    fields.robot = world.robot:with { young = p.young, density = p.density, position = p.position, velocity = p.velocity }
-    fields.gravity, fields.friction, fields.steps, fields.memory, fields.watch = p.gravity, p.friction, STEPS, memory, watch
+    fields.robot = world.robot:with { young = p.young, density = p.density, position = p.position,
+      velocity = p.velocity }
+    fields.gravity, fields.friction, fields.steps, fields.memory, fields.watch = p.gravity, p.friction, STEPS, memory,
+      watch
     local r = world:rollout(fields)
-    return r.state:center("trunk"):sum() + r.state:velocity("foot"):square():sum() + r.state:deformations():square():sum(), r
+    return r.state:center("trunk"):sum() + r.state:velocity("foot"):square():sum()
+      + r.state:deformations():square():sum(), r
   end)(params)
   local out = { loss = loss, leaves = T.leaves.list(grads), signals = roll.signals, stops = roll.stops,
     plan = world:plan { steps = STEPS, memory = memory, batch = roll.batch } }
@@ -58,7 +64,9 @@ end
 local function require_equal(a, b, what)
   assert(a.loss == b.loss and a.loss == a.loss, what .. ": loss")
   assert(a.signals:equal(b.signals) and a.center:equal(b.center), what .. ": signals, or the state made again")
-  for k, leaf in ipairs(a.leaves) do assert(leaf.tensor:equal(b.leaves[k].tensor), what .. ": gradient of " .. leaf.path) end
+  for k, leaf in ipairs(a.leaves) do
+    assert(leaf.tensor:equal(b.leaves[k].tensor), what .. ": gradient of " .. leaf.path)
+  end
 end
 
 ---Compares all cases, with everything kept and within little memory.

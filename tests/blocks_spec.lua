@@ -27,7 +27,9 @@ it("the links of the documents lead to files", function()
   for _, path in ipairs(documents) do
     local folder = path:match "^(.*/)" or ""
     for target in process.read(path):gmatch "%]%(([^)#]+)" do
-      if not target:find "^%a+:" and not host.kind(folder .. target) then problems[#problems + 1] = path .. ": " .. target end
+      if not target:find "^%a+:" and not host.kind(folder .. target) then
+        problems[#problems + 1] = path .. ": " .. target
+      end
     end
   end
   assert(#problems == 0, table.concat(problems, "\n"))

@@ -1,4 +1,5 @@
--- contact: what walls and pins give in a control step, against closed forms, and with gradients; walls whose velocity changes.
+-- contact: what walls and pins give in a control step, against closed forms, and with gradients;
+-- walls whose velocity changes.
 local cq = require "cq"
 local T = require "cq.tensor"
 local derivative = require "tests.derivative"
@@ -8,7 +9,8 @@ local sentence = require("tests.sentence").of
 local G, DT = 2, 4e-3
 
 local function near(wanted, got, tolerance, what)
-  assert(math.abs(got - wanted) <= tolerance * math.max(1e-4, math.abs(wanted)), ("%s: %.12g wanted, got %.12g"):format(what, wanted, got))
+  assert(math.abs(got - wanted) <= tolerance * math.max(1e-4, math.abs(wanted)),
+    ("%s: %.12g wanted, got %.12g"):format(what, wanted, got))
 end
 
 -- a block on a floor: mass 0.09375 in 2D
@@ -21,8 +23,10 @@ local function block(options)
     material = cq.Material.neo_hookean { young = 40, poisson = 0.3, density = 1.5 }, pins = options.pins,
   }
   return cq.World {
-    cells = dim == 2 and { 48, 32 } or { 32, 32, 32 }, dx = 1 / 32, dt = DT, substeps = 4, precision = options.precision or "float64",
-    gravity = options.gravity or (dim == 2 and { 0, -G } or { 0, -G, 0 }), threads = options.threads, device = options.device, walls = options.walls,
+    cells = dim == 2 and { 48, 32 } or { 32, 32, 32 }, dx = 1 / 32, dt = DT, substeps = 4, precision = options.precision
+      or "float64",
+    gravity = options.gravity or (dim == 2 and { 0, -G } or { 0, -G, 0 }), threads = options.threads,
+    device = options.device, walls = options.walls,
     robot:at(at),
   }
 end
@@ -68,7 +72,8 @@ describe("contact", function()
   it("of all walls and pins is the change of momentum that gravity does not make", function()
     for dim = 2, 3 do
       local center = dim == 2 and { 0.6, 0.1 } or { 0.5, 0.1, 0.4 }
-      local walls = { cq.Boundary.box { mu = 0.4 }, cq.Boundary.sphere { center = center, radius = 0.1, kind = "slip" } }
+      local walls = { cq.Boundary.box { mu = 0.4 },
+        cq.Boundary.sphere { center = center, radius = 0.1, kind = "slip" } }
       local gravity = dim == 2 and { 0.5, -G } or { 0.5, -G, 0.2 }
       local world = block { dim = dim, walls = walls, gravity = gravity, at = 0.21, pins = { 1 } }
       local before = T.zeros { dim }
@@ -85,13 +90,15 @@ describe("contact", function()
       assert.same({ 300, 2, dim }, contact.impulse:shape())
       assert.same({ 300, 2 }, contact.normal:shape())
       assert.same({ 300, dim }, contact.pins:shape())
-      assert.is_true(contact.normal:abs():sum(1):min():item() > 0 and contact.pins:abs():max():item() > 0, "everything was touched")
+      assert.is_true(contact.normal:abs():sum(1):min():item() > 0 and contact.pins:abs():max():item() > 0,
+        "everything was touched")
     end
   end)
 
   it("changes no bit of a rollout, and is the same for any number of threads, budget and batch", function()
     local function run(threads, more)
-      local world = block { walls = cq.Boundary.floor { at = 0.1, mu = 0.3 }, at = 0.12, threads = threads, precision = "float32" }
+      local world = block { walls = cq.Boundary.floor { at = 0.1, mu = 0.3 }, at = 0.12, threads = threads,
+        precision = "float32" }
       local fields = { steps = 150, contact = true }
       for key, value in pairs(more or {}) do fields[key] = value end
       return world:rollout(fields)
@@ -123,11 +130,13 @@ describe("contact", function()
             record = function(state) return state:contact(1).impulse end,
           }
           local c = roll.contact
-          return roll.running:sum() + 1e4 * roll.record:square():sum() + 500 * c.impulse:sum() + c.center:sum() + 1e5 * c.tangential:square():sum()
+          return roll.running:sum() + 1e4 * roll.record:square():sum() + 500 * c.impulse:sum() + c.center:sum()
+            + 1e5 * c.tangential:square():sum()
             + 100 * roll.state:contact(1).normal:sum() + roll.state:center(world.robot):sum()
         end
         local p = {
-          friction = T.param(0.4), gravity = T.param(dim == 2 and { 0.3, -4 } or { 0.3, -4, 0.2 }), density = T.param(1.3),
+          friction = T.param(0.4), gravity = T.param(dim == 2 and { 0.3, -4 } or { 0.3, -4, 0.2 }),
+          density = T.param(1.3),
           velocity = T.param(dim == 2 and { 0.2, -0.3 } or { 0.2, -0.3, 0.1 }), u = T.param(T.ones { 20, 2 } * 0.1),
         }
         derivative.check(f, p, 1e-6)
@@ -142,10 +151,12 @@ describe("contact", function()
 
   it("is refused in a sentence where there is nothing to read", function()
     local free = block { at = 0.3 }
-    assert.matches("contact = true, but the world has no walls and no robot has pins", sentence(function() free:rollout { steps = 1, contact = true } end))
+    assert.matches("contact = true, but the world has no walls and no robot has pins",
+      sentence(function() free:rollout { steps = 1, contact = true } end))
     local world = block { walls = { cq.Boundary.floor { at = 0.1, mu = 0.3, name = "ground" } } }
     local state = world:rollout { steps = 2, contact = true }.state
-    assert.matches('by its number from 1 to 1 or its name, of which there are "ground", or "pins", got "grund"', sentence(function() state:contact "grund" end))
+    assert.matches('by its number from 1 to 1 or its name, of which there are "ground", or "pins", got "grund"',
+      sentence(function() state:contact "grund" end))
     assert.matches("got 2", sentence(function() state:contact(2) end))
     assert.matches("got nil", sentence(function() state:contact() end))
     assert.matches("no robot of this world has pins", sentence(function() state:contact "pins" end))
@@ -157,7 +168,8 @@ describe("contact", function()
     assert.matches('wall 2 %(floor%) has the name "a", which is that of wall 1', sentence(function()
       block { walls = { cq.Boundary.floor { at = 0.1, name = "a" }, cq.Boundary.floor { at = 0.05, name = "a" } } }
     end))
-    assert.matches('has the name "pins", which is that of the pins', sentence(function() block { walls = cq.Boundary.floor { at = 0.1, name = "pins" } } end))
+    assert.matches('has the name "pins", which is that of the pins',
+      sentence(function() block { walls = cq.Boundary.floor { at = 0.1, name = "pins" } } end))
   end)
 end)
 
@@ -200,7 +212,8 @@ describe("walls whose velocity changes", function()
 
   it("have gradients, and the same bits for any number of threads, budget and batch", function()
     local function f_of(threads, batch, memory)
-      local ball = cq.Boundary.sphere { center = { 0.43, 0.42 }, radius = 0.05, kind = "separate", velocity = { 0, -0.1 } }
+      local ball = cq.Boundary.sphere { center = { 0.43, 0.42 }, radius = 0.05, kind = "separate",
+        velocity = { 0, -0.1 } }
       local world = block { walls = { floor {}, ball }, threads = threads, at = 0.105 }
       return function(p)
         local roll = world:rollout { steps = 40, batch = batch, memory = memory, wall_velocity = p.w, contact = true }
@@ -227,7 +240,8 @@ describe("walls whose velocity changes", function()
   it("have gradients by what a function of time is made of", function()
     local world = block { walls = floor {} }
     derivative.check(function(p)
-      local roll = world:rollout { steps = 30, wall_velocity = function(t) return { p.a * math.cos(30 * t), p.a * p.b } end }
+      local roll = world:rollout { steps = 30,
+        wall_velocity = function(t) return { p.a * math.cos(30 * t), p.a * p.b } end }
       return roll.state:center(world.robot):sum()
     end, { a = T.param(0.1), b = T.param(0.7) }, 1e-6)
   end)
@@ -242,14 +256,19 @@ describe("walls whose velocity changes", function()
       end)
     end
     assert.matches("shape {2}, {2, 2} or {3, 2, 2} of control steps, got {4, 2, 2}", said(T.zeros { 4, 2, 2 }), 1, true)
-    assert.matches("may be of 3 control steps or of 3 scenes; give {3, 3, 2, 2}", said(T.zeros { 3, 2, 2 }, { batch = 3 }), 1, true)
+    assert.matches("may be of 3 control steps or of 3 scenes; give {3, 3, 2, 2}",
+      said(T.zeros { 3, 2, 2 }, { batch = 3 }), 1, true)
     assert.matches("wall_velocity must be finite", said(T.zeros { 3, 2, 2 } + 0 / 0), 1, true)
     assert.matches("wall_velocity must give {2} or {2, 2}, got {3}", said(function() return { 1, 2, 3 } end), 1, true)
     assert.matches("wall_velocity must give a list or a tensor, got nil", said(function() end), 1, true)
     assert.matches("not finite at time 0.004", said(function(t) return { t > 0 and 0 / 0 or 0, 0 } end), 1, true)
-    assert.matches("the world has no walls", sentence(function() block { at = 0.3 }:rollout { steps = 1, wall_velocity = function() return { 0, 0 } end } end))
-    assert.matches("give either velocity or motion, not both", sentence(function() floor { velocity = { 0, 1 }, motion = function() return { 0, 0 } end } end))
-    assert.matches("motion moves the wall", sentence(function() floor { moves = false, motion = function() return { 0, 0 } end } end))
+    assert.matches("the world has no walls",
+      sentence(function() block { at = 0.3 }:rollout { steps = 1, wall_velocity = function() return { 0, 0 } end } end))
+    assert.matches("give either velocity or motion, not both",
+      sentence(function() floor { velocity = { 0, 1 }, motion = function() return { 0, 0 } end } end))
+    assert.matches("motion moves the wall", sentence(function()
+      floor { moves = false, motion = function() return { 0, 0 } end }
+    end))
     local away = block { walls = floor { motion = function() return { 0, 1 } end } }
     assert.matches("must give zeros at time 0", sentence(function() away:rollout { steps = 1 } end))
   end)

@@ -30,7 +30,8 @@ describe("a network", function()
 
   it("is drawn by its seed, at the scale of its layers", function()
     local function first(seed, activation)
-      return cq.Controller.mlp { hidden = { 400 }, inputs = 100, signals = 1, seed = seed, activation = activation }.params.w1
+      return cq.Controller.mlp { hidden = { 400 }, inputs = 100, signals = 1, seed = seed,
+        activation = activation }.params.w1
     end
     assert.is_true(first(1):equal(first(1)))
     assert.is_false(first(1):equal(first(2)))
@@ -45,7 +46,9 @@ describe("a network", function()
     p.b1:set(0.3, 2)
     local seen
     local both = { "foot", "trunk" }
-    local roll = run(linear, { steps = 1, watch = function(s) seen = seen or T.concat { s:center(both):flatten(), s:velocity(both):flatten() } end })
+    local roll = run(linear, { steps = 1, watch = function(s)
+      seen = seen or T.concat { s:center(both):flatten(), s:velocity(both):flatten() }
+    end })
     assert.is_true(roll.signals[1]:close((seen:matmul(p.w1) + p.b1):tanh(), 1e-14))
     assert.is_true(roll.signals:abs():max():item() < 1)
   end)
@@ -53,7 +56,8 @@ describe("a network", function()
   it("begins with values of one's own, and draws the others", function()
     local drawn = cq.Controller.mlp({ hidden = { 3 }, seed = 4 }):prepare(world, observer)
     local w1, b2 = T.param(T.full({ 8, 3 }, 0.25), { min = 0, max = 1 }), { 0.1, 0.2 }
-    local p = cq.Controller.mlp({ hidden = { 3 }, seed = 4, init = { w1 = w1, b2 = b2, b1 = 0.5 } }):prepare(world, observer)
+    local p = cq.Controller.mlp({ hidden = { 3 }, seed = 4, init = { w1 = w1, b2 = b2, b1 = 0.5 } }):prepare(world,
+      observer)
     assert.is_true(p.w1:equal(w1) and p.w1 ~= w1 and p.w2:equal(drawn.w2))
     assert.same({ min = 0, max = 1 }, p.w1.bounds)
     assert.same({ 0.1, 0.2 }, p.b2:totable())
@@ -62,10 +66,12 @@ describe("a network", function()
     local linear = cq.Controller.linear { init = { w1 = T.zeros { 8, 2 }, b1 = { 0.5, -0.5 } } }
     assert.is_true(run(linear).signals[1]:close(T.tensor { math.tanh(0.5), math.tanh(-0.5) }, 1e-14))
     assert.same({ 1 }, cq.Controller.linear({ inputs = 1, signals = 1, init = { b1 = { 1 } } }).params.b1:totable())
-    says(sentence(run, cq.Controller.linear { init = { w1 = T.zeros { 7, 2 } } }), "cq.Controller.linear: init.w1 must have the shape {8, 2}, got {7, 2}")
+    says(sentence(run, cq.Controller.linear { init = { w1 = T.zeros { 7, 2 } } }),
+      "cq.Controller.linear: init.w1 must have the shape {8, 2}, got {7, 2}")
     says(sentence(run, cq.Controller.mlp { hidden = {  3 }, init = { w3 = 1 } }),
       'cq.Controller.mlp: init has no parameter "w3" (did you mean w1?); they are b1, b2, w1, w2')
-    says(sentence(run, cq.Controller.linear { init = { w1 = "zero" } }), 'init.w1 must be a number, lists of them or a tensor, got "zero"')
+    says(sentence(run, cq.Controller.linear { init = { w1 = "zero" } }),
+      'init.w1 must be a number, lists of them or a tensor, got "zero"')
   end)
 
   it("with other parameters is another controller", function()
@@ -79,7 +85,8 @@ describe("a network", function()
     says(sentence(cq.Controller.mlp, { hidden = { 0 } }), "hidden must be a list of")
     says(sentence(cq.Controller.mlp, { activation = "rely" }), "did you mean")
     says(sentence(cq.Controller.mlp, { inputs = 3 }), "inputs and signals go together")
-    says(sentence(run, cq.Controller.mlp { inputs = 7, signals = 2 }), "was made for 7 observations, got 8 (in the controller, control step 1 of 3)")
+    says(sentence(run, cq.Controller.mlp { inputs = 7, signals = 2 }),
+      "was made for 7 observations, got 8 (in the controller, control step 1 of 3)")
     says(sentence(run, cq.Controller.mlp { inputs = 8, signals = 3 }), "gives 3 signals, the robots take 2")
   end)
 end)
@@ -94,7 +101,8 @@ describe("open loop", function()
     says(sentence(run, cq.Controller.open_loop(each), { batch = 3 }), "is for 2 scenes, the batch has 3")
     says(sentence(run, cq.Controller.open_loop(T.zeros { 3, 4 })), "has 4 signals, the robots take 2")
     says(sentence(run, cq.Controller.open_loop(T.zeros { 3, 1 })), "has 1 signal, the robots take 2")
-    says(sentence(cq.Controller.open_loop, T.zeros { 3 }), "must be {steps, signals} or {batch, steps, signals}, got {3}")
+    says(sentence(cq.Controller.open_loop, T.zeros { 3 }),
+      "must be {steps, signals} or {batch, steps, signals}, got {3}")
     says(sentence(cq.Controller.open_loop, 3), "takes a tensor or a table of fields, got 3")
   end)
 
@@ -110,7 +118,8 @@ describe("open loop", function()
     local each = { { 0.1, 0.2 }, { 0.3, 0.4 }, { 0.5, 0.6 } }
     assert.same(each, first(each))
     assert.same(each, first(T.tensor(each)))
-    says(sentence(first, T.zeros { 2, 2 }), "cq.Controller.open_loop: init must be one number, {2} or {3, 2}, got {2, 2}")
+    says(sentence(first, T.zeros { 2, 2 }),
+      "cq.Controller.open_loop: init must be one number, {2} or {3, 2}, got {2, 2}")
     says(sentence(first, 2), "outside its bounds")
   end)
 end)

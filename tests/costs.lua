@@ -1,5 +1,5 @@
--- costs: effort asks for signals alone and does not stop the engine; running sees every state. Rollouts whose observer or controller
--- a user wrote, and whose effort is a running cost, are the measure.
+-- costs: effort asks for signals alone and does not stop the engine; running sees every state. Rollouts whose observer
+-- or controller a user wrote, and whose effort is a running cost, are the measure.
 local cq = require "cq"
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
@@ -19,7 +19,9 @@ local function power(u, price) return price * u:square():sum(-1) end
 local kinds = {
   { name = "effort", effort = true },
   { name = "running", running = function(s, u, price) return power(u, price) + height(s) end },
-  { name = "running now and then", running = function(s, u, price) return s.step % 3 == 0 and power(u, price) * height(s) or power(u, price) end },
+  { name = "running now and then", running = function(s, u, price)
+    return s.step % 3 == 0 and power(u, price) * height(s) or power(u, price)
+  end },
   { name = "both", effort = true, running = function(s) return height(s) end },
 }
 
@@ -73,8 +75,10 @@ local function outcome(source, kind, options)
     return cost(r) + r.state:center("foot"):sum(), r
   end)(params)
   assert(asked == (kind.effort and 2 or 0), "effort is asked once there and once back")
-  local out = { loss = loss, effort = roll.effort, running = roll.running, signals = roll.signals, leaves = T.leaves.list(grads),
-    by_engine = roll.engine_policy ~= nil, stops = roll.stops, final = T.tape.pause(function() return roll.state:positions() end):copy(),
+  local out = { loss = loss, effort = roll.effort, running = roll.running, signals = roll.signals,
+    leaves = T.leaves.list(grads),
+    by_engine = roll.engine_policy ~= nil, stops = roll.stops,
+    final = T.tape.pause(function() return roll.state:positions() end):copy(),
     plan = world:plan { steps = STEPS, memory = options.memory, batch = options.batch } }
   world:close()
   return out
@@ -85,7 +89,9 @@ local function require_equal(a, b, what)
   for _, name in ipairs { "running", "effort" } do
     assert(not a[name] == not b[name] and (not a[name] or a[name]:equal(b[name])), what .. ": other bits of " .. name)
   end
-  for k, leaf in ipairs(a.leaves) do assert(leaf.tensor:equal(b.leaves[k].tensor), what .. ": other bits of " .. leaf.path) end
+  for k, leaf in ipairs(a.leaves) do
+    assert(leaf.tensor:equal(b.leaves[k].tensor), what .. ": other bits of " .. leaf.path)
+  end
 end
 
 local function require_near(a, b, what)
@@ -114,7 +120,8 @@ function costs.compare(device)
           require_near(leaf.tensor, lua.leaves[k].tensor, what .. ": gradient of " .. leaf.path)
         end
         local tight = math.floor(3.5 * ours.plan.slice_bytes + ours.plan.record_bytes)
-        require_equal(outcome(source, kind, { device = device, batch = batch, memory = tight }), ours, what .. ", little memory")
+        require_equal(outcome(source, kind, { device = device, batch = batch, memory = tight }), ours,
+          what .. ", little memory")
         count = count + 1
       end
     end
@@ -122,7 +129,7 @@ function costs.compare(device)
   return count
 end
 
--- ---- what goes wrong ----------------------------------------------------------------------------------------------------
+-- ---- what goes wrong ------------------------------------------------------------------------------------------------
 
 local function raise(s, u)
   if s.step == 5 then error("no cost", 0) end
@@ -148,9 +155,11 @@ for i = 6, STEPS do wild:set(1000, i, 1) end
 local failing = {
   { name = "an error in running", running = raise, says = "no cost (in running, control step 5 of 12)" },
   { name = "an error in effort", effort = function() error("no price", 0) end, says = "no price (in effort)" },
-  { name = "effort of each step", effort = function(u) return u:square():sum(-1) end, says = "effort must give one number" },
+  { name = "effort of each step", effort = function(u) return u:square():sum(-1) end,
+    says = "effort must give one number" },
   { name = "effort that gives nothing", effort = function() end, says = "effort must give one number, got nil" },
-  { name = "unstable", effort = function(u) return u:sum() end, u = wild, says = "the simulation failed at control step" },
+  { name = "unstable", effort = function(u) return u:sum() end, u = wild,
+    says = "the simulation failed at control step" },
   { name = "a state of before", running = hoarder, says = "this state is of control step 1 and the rollout is at 4" },
   { name = "interrupted", running = interrupting, says = "interrupted at control step 1" },
 }
@@ -168,7 +177,8 @@ function costs.failures(device)
       if not case.u then controller:prepare(world, observer) end
       said[k] = scene.failure(world, {
         steps = STEPS, observer = k == 1 and observer or own(observer, "observe"),
-        controller = k == 2 and case.u and own(controller, "act") or controller, running = case.running, effort = case.effort,
+        controller = k == 2 and case.u and own(controller, "act") or controller, running = case.running,
+        effort = case.effort,
       })
       engine.C.cq_interrupt(0)
     end
@@ -192,7 +202,8 @@ function costs.changing()
       end }[name]:sum()
     end), T.param(spread({ STEPS, 2 }, -0.8, 0.8))))
   end
-  local out = { refusal("running", function(_, u) return calls * u:sum() end), refusal("effort", function(u) return calls * u:sum() end) }
+  local out = { refusal("running", function(_, u) return calls * u:sum() end),
+    refusal("effort", function(u) return calls * u:sum() end) }
   world:close()
   return out
 end

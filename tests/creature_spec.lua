@@ -8,7 +8,8 @@ local sentence, says = mistake.of, mistake.says
 
 local Creature = cq.Creature
 local STL, RHINO = "scenes/assets/creature.stl", "scenes/assets/rhino.png"
-local FEET = { ["back.rear"] = "#d9694f", ["back.front"] = "#3f7fbf", ["fore.rear"] = "#e3b04b", ["fore.front"] = "#5fa777" }
+local FEET = { ["back.rear"] = "#d9694f", ["back.front"] = "#3f7fbf", ["fore.rear"] = "#e3b04b",
+  ["fore.front"] = "#5fa777" }
 
 local function volume(robot) return robot.volume:sum():item() end
 
@@ -49,7 +50,8 @@ describe("creatures of the papers", function()
     local robot = Creature.biped { drive = "cables" }
     assert(robot.volume:max():item() < 1.05 * robot.volume:min():item())
     assert.near(0.048, volume(robot), 1e-12)
-    for _, one in ipairs { Creature.nped { spacing = 0.025 }, Creature.arm { spacing = 0.025 }, Creature.crawler { spacing = 0.025 } } do
+    for _, one in ipairs { Creature.nped { spacing = 0.025 }, Creature.arm { spacing = 0.025 },
+      Creature.crawler { spacing = 0.025 } } do
       assert(one.volume:max():item() < 1.5 * one.volume:min():item())
     end
     assert.equal(500, Creature.biped({ spacing = 0.01 }).particle_count)
@@ -60,7 +62,8 @@ describe("creatures of the papers", function()
   it("stand on legs where they should", function()
     local robot = Creature.nped { legs = 8, count = 2, body = { 5, 3 }, side = 0.2 }
     assert.same({ 1, 0.4, 0.6 }, { robot.size[1], robot.size[2], tonumber(("%.10g"):format(robot.size[3])) })
-    local names = { "back.left", "middle.left", "fore.left", "back.right", "middle.right", "fore.right", "back.middle", "fore.middle" }
+    local names = { "back.left", "middle.left", "fore.left", "back.right", "middle.right", "fore.right", "back.middle",
+      "fore.middle" }
     local x, z = { back = 0.1, middle = 0.5, fore = 0.9 }, { left = 0.1, middle = 0.3, right = 0.5 }
     for k, name in ipairs(names) do
       local along, across = name:match "(%w+)%.(%w+)"
@@ -110,20 +113,24 @@ describe("chambers by position", function()
     local by_colour = Creature.from_image { path = RHINO, width = 0.45, spacing = 0.45 / 150, chambers = FEET }
     assert.same({ "foot.1.back", "foot.1.fore", "foot.2.back", "foot.2.fore" }, by_place.signals)
     assert.same({ "back.front", "back.rear", "fore.front", "fore.rear" }, by_colour.signals)
-    for one, other in pairs { ["foot.1.back"] = "back.rear", ["foot.1.fore"] = "back.front", ["foot.2.fore"] = "fore.front" } do
+    for one, other in pairs { ["foot.1.back"] = "back.rear", ["foot.1.fore"] = "back.front",
+      ["foot.2.fore"] = "fore.front" } do
       assert.near(middle(by_colour, other)[1], middle(by_place, one)[1], 0.005)
     end
   end)
 
   it("can be cut otherwise, and leave gaps", function()
-    local function cut(chambers) return Creature.from_mesh { path = STL, length = 0.4, spacing = 0.02, chambers = chambers } end
+    local function cut(chambers)
+      return Creature.from_mesh { path = STL, length = 0.4, spacing = 0.02, chambers = chambers }
+    end
     local whole, halves = cut { split = {} }, cut { split = { x = 2 }, gap = 0.06 }
     assert.same({ "bottom" }, whole.signals)
     assert.same({ "back", "fore" }, halves.signals)
     assert.equal(4, cut({ of = "foot", split = {}, bottom = 0.15 }).actuator_count)
     local own = cut { low = function(_, y) return y < 0.1 end, high = function(_, y) return y > 0.2 end }
     assert.same({ "high", "low" }, own.signals)
-    says(sentence(cut, { split = { w = 2 } }), "chambers.split must be counts by axis, such as { x = 2, z = 2 }, got w = 2")
+    says(sentence(cut, { split = { w = 2 } }),
+      "chambers.split must be counts by axis, such as { x = 2, z = 2 }, got w = 2")
     says(sentence(cut, { split = { x = 40 } }), "has no particles")
     says(sentence(cut, { split = { x = 2 }, botom = 1 }), "unknown field botom (did you mean bottom?)")
   end)
@@ -155,7 +162,8 @@ describe("bad files and numbers", function()
 
   local function turned(t) return t:sub(1, 24) .. t:sub(37, 48) .. t:sub(25, 36) .. t:sub(49) end
   local function made(path, more)
-    return Creature.from_mesh { path = path, length = more and more.length or 0.4, spacing = 0.02, chambers = more and more.chambers }
+    return Creature.from_mesh { path = path, length = more and more.length or 0.4, spacing = 0.02, chambers = more
+      and more.chambers }
   end
 
   it("refuses a mesh that is open, or that does not agree with itself", function()
@@ -179,20 +187,24 @@ describe("bad files and numbers", function()
       return function() return Creature.from_image { path = path, width = 1, spacing = 0.1 } end
     end
     says(sentence(drawn(function() return 0, 0, 0, 0 end)), "has no body: every pixel is transparent or background")
-    says(sentence(drawn(function() return 255, 255, 255, 255 end)), "is body, it has no outline; say which colour is outside, for instance background")
+    says(sentence(drawn(function() return 255, 255, 255, 255 end)),
+      "is body, it has no outline; say which colour is outside, for instance background")
   end)
 
   it("refuses numbers that do not go together", function()
     says(sentence(Creature.nped, { legs = 5 }), "legs must be one of 4, 6, 8, got 5")
-    says(sentence(Creature.nped, { legs = 6, body = { 4, 3 } }), "6 legs need a block in the middle of the body, so that its first number must be odd")
+    says(sentence(Creature.nped, { legs = 6, body = { 4, 3 } }),
+      "6 legs need a block in the middle of the body, so that its first number must be odd")
     says(sentence(Creature.arm, { root = 0.3 }), "root must be less than the length of a chamber")
     says(sentence(Creature.biped, { particles = 100 }), "particles goes with drive = \"cables\"")
     says(sentence(Creature.nped, { count = 4, spacing = 0.1 }), "give either count or spacing, not both")
     says(sentence(Creature.biped, { drive = "cables", spacing = 0.1 }), "spacing goes with drive = \"pressure\"")
     says(sentence(Creature.biped, { drive = "cables", count = 4 }), "count goes with drive = \"pressure\"")
-    says(sentence(Creature.biped, { drive = "cables", inset = 0.04 }), "inset must be less than half the width of a leg")
+    says(sentence(Creature.biped, { drive = "cables", inset = 0.04 }),
+      "inset must be less than half the width of a leg")
     says(sentence(Creature.from_mesh, { path = STL, length = 1 }), "give either particles or spacing")
-    says(sentence(Creature.biped, { groups = { trunk = { 1 } }, drive = "cables" }), "two groups with the name \"trunk\"")
+    says(sentence(Creature.biped, { groups = { trunk = { 1 } }, drive = "cables" }),
+      "two groups with the name \"trunk\"")
     says(sentence(Creature.finger, { groups = { tip = { 1 } } }), "the creature has a group \"tip\" of its own")
     says(sentence(Creature.nped, { leg = 4 }), "unknown field leg (did you mean legs?)")
   end)
@@ -200,7 +212,8 @@ end)
 
 describe("a terrain", function()
   it("raises columns of particles to its height, and is a wall too", function()
-    local terrain = require "scenes.terrain" { slopes = { 45 }, flat = 0.2, period = 0.2, length = 0.6, count = { 60, 5 } }
+    local terrain = require "scenes.terrain" { slopes = { 45 }, flat = 0.2, period = 0.2, length = 0.6,
+      count = { 60, 5 } }
     assert.near(0.1, terrain.height(0.3), 1e-12)
     assert.equal(300, terrain.robot.particle_count)
     assert.near(0.06, volume(terrain.robot), 1e-12)
@@ -208,11 +221,13 @@ describe("a terrain", function()
     assert.near(0.09 + 0.095, top, 1e-9)
     assert.equal(120, terrain.robot:group("base").particle_count)
     assert.same({ 0.4 }, { tonumber(("%.12g"):format(terrain.ends[1])) })
-    local world = cq.World { cells = { 40, 40 }, dx = 1 / 40, dt = 1e-3, terrain.robot:at { 0.1, 0.1 }, Creature.biped({ count = 4 }):at { 0.1, 0.35 } }
+    local world = cq.World { cells = { 40, 40 }, dx = 1 / 40, dt = 1e-3, terrain.robot:at { 0.1, 0.1 },
+      Creature.biped({ count = 4 }):at { 0.1, 0.35 } }
     assert.equal(300 + 128, world.particle_count)
     local wall = terrain.wall({ 0.1, 0.1 }, { kind = "sticky" })
     assert.near(0.2, wall.flat[60], 0.006)
-    says(sentence(function() return cq.Shape.box({ size = { 1, 1 } }):raised(function() return "x" end) end), "height must give a finite number")
+    says(sentence(function() return cq.Shape.box({ size = { 1, 1 } }):raised(function() return "x" end) end),
+      "height must give a finite number")
   end)
 end)
 

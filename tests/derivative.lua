@@ -49,8 +49,8 @@ end
 ---A gradient along the same direction.
 function derivative.along(grad, tensor) return (grad * direction(tensor, 1)):sum():item() end
 
----Relative error of the gradient of f(p) by each trainable of p, by its path; and the slopes along the directions. The best
----of several step sizes counts: a wrong gradient is wrong at all of them.
+---Relative error of the gradient of f(p) by each trainable of p, by its path; and the slopes along the directions. The
+---best of several step sizes counts: a wrong gradient is wrong at all of them.
 ---@param f fun(p: table): cq.Tensor
 ---@param p table
 ---@return table<string, number> errors, table<string, number> slopes
@@ -76,7 +76,8 @@ end
 function derivative.check(f, p, tolerance)
   local errors, slopes = derivative.errors(f, p)
   for path, err in pairs(errors) do
-    assert.is_true(math.abs(slopes[path]) > 1e-9, ("the slope along %s is %.2g, which tests nothing"):format(path, slopes[path]))
+    assert.is_true(math.abs(slopes[path]) > 1e-9, ("the slope along %s is %.2g, which tests nothing"):format(path,
+      slopes[path]))
     assert.is_true(err < tolerance, ("%s: relative error %.2e of %.4g"):format(path, err, slopes[path]))
   end
 end

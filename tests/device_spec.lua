@@ -1,5 +1,5 @@
--- device: choosing where a world runs, and whole programs with CUDA on an emulated GPU: the same results, and failures that leave
--- the folder of a run in order.
+-- device: choosing where a world runs, and whole programs with CUDA on an emulated GPU: the same results, and failures
+-- that leave the folder of a run in order.
 local host = require "cq.host"
 local json = require "tests.json"
 local process = require "tests.process"
@@ -12,7 +12,8 @@ after_each(function() process.remove(folder) end)
 
 -- with the emulated GPU, or the object that is named, and settings of the emulation (tests/cuda/emulation/machine.h)
 local function cqlua(words, settings, object)
-  return process.cqlua(words, { before = ("CQLUA_CUDA='%s' CQLUA_EMULATION='%s'"):format(object or emulated, settings or "") })
+  return process.cqlua(words, { before = ("CQLUA_CUDA='%s' CQLUA_EMULATION='%s'"):format(object or emulated, settings
+    or "") })
 end
 
 local function script(content) return process.write(folder .. "/script.lua", content) end
@@ -25,7 +26,8 @@ describe("a device that is not there", function()
     assert.same({ 2, "" }, { result.code, result.out })
     has(result.err, "--device cuda: CQLUA_CUDA names /nowhere/cqlua-cuda.so, which cannot be read")
     has(cqlua({ "--device", "cuda", script "print 'ran'" }, "devices=0").err, "no GPU was found")
-    has(cqlua({ "--device", "cuda", script "print 'ran'" }, "driver=12020").err, "serves CUDA 12.2; this build needs 13.0: update the driver")
+    has(cqlua({ "--device", "cuda", script "print 'ran'" }, "driver=12020").err,
+      "serves CUDA 12.2; this build needs 13.0: update the driver")
   end)
 
   it("is told at the user's line, where a script asks for it", function()
@@ -37,9 +39,11 @@ describe("a device that is not there", function()
 
   it("is listed by info with the reason, and one that is there with its memory", function()
     has(cqlua({ "info" }, "devices=0").out, "no cuda (no GPU was found")
-    has(cqlua({ "info" }, "memory=3221225472").out, "cuda: Emulated GPU, 3.0 of 3.0 GiB free, compute capability 7.5, driver of CUDA 13.0")
+    has(cqlua({ "info" }, "memory=3221225472").out,
+      "cuda: Emulated GPU, 3.0 of 3.0 GiB free, compute capability 7.5, driver of CUDA 13.0")
     local devices = json.lines(cqlua({ "info", "--json" }).out)[1].devices
-    assert.same({ "cpu", "cuda", "Emulated GPU", 13 }, { devices[1].kind, devices[2].kind, devices[2].name, devices[2].driver })
+    assert.same({ "cpu", "cuda", "Emulated GPU", 13 },
+      { devices[1].kind, devices[2].kind, devices[2].name, devices[2].driver })
   end)
 end)
 
@@ -58,7 +62,8 @@ print(w.device_kind, w.device)
     local large = cqlua { "--device", "auto", folder .. "/script.lua", "--n", "120" }
     has(large.out, "cuda\tCUDA, Emulated GPU")
     has(large.err, "device auto: CUDA, Emulated GPU")
-    has(cqlua({ "--device", "auto", folder .. "/script.lua", "--n", "120" }, "devices=0").err, "; no GPU was taken: no GPU was found")
+    has(cqlua({ "--device", "auto", folder .. "/script.lua", "--n", "120" }, "devices=0").err,
+      "; no GPU was taken: no GPU was found")
   end)
 
   it("is not the default", function()
@@ -66,7 +71,7 @@ print(w.device_kind, w.device)
   end)
 end)
 
--- ---- whole programs -----------------------------------------------------------------------------------------------------
+-- ---- whole programs -------------------------------------------------------------------------------------------------
 
 local training = [[
 local cq = require "cq"
@@ -84,7 +89,9 @@ run:optimize { iterations = cq.option("iterations", 4) }
 -- the losses of a run's history
 local function losses(name)
   local out = {}
-  for line in (process.read(folder .. "/" .. name .. "/history.csv") or ""):gmatch "[^\n]+" do out[#out + 1] = tonumber(line:match "^%d+,([^,]+)") end
+  for line in (process.read(folder .. "/" .. name .. "/history.csv") or ""):gmatch "[^\n]+" do
+    out[#out + 1] = tonumber(line:match "^%d+,([^,]+)")
+  end
   return out
 end
 
@@ -113,12 +120,14 @@ describe("a training on the GPU", function()
   it("is that on the CPU", function()
     for dim = 2, 3 do
       local cpu, cuda = "cpu" .. dim, "cuda" .. dim
-      assert.same({ 0, "" }, { train(cpu, { "--dim", dim }).code, train(cuda, { "--dim", dim, "--device", "cuda" }, "thread_order=2").err })
+      assert.same({ 0, "" }, { train(cpu, { "--dim", dim }).code,
+        train(cuda, { "--dim", dim, "--device", "cuda" }, "thread_order=2").err })
       local a, b = losses(cpu), losses(cuda)
       assert.same({ 4, 4 }, { #a, #b })
       for i = 1, 4 do assert.near(a[i], b[i], 1e-9 * math.abs(a[i])) end
       assert(a[4] < a[1])
-      has(process.read(folder .. "/" .. cuda .. "/manifest.json"), '"device": "CUDA, Emulated GPU, driver 13.0, float64"')
+      has(process.read(folder .. "/" .. cuda .. "/manifest.json"),
+        '"device": "CUDA, Emulated GPU, driver 13.0, float64"')
     end
   end)
 
@@ -159,7 +168,8 @@ describe("a training on the GPU", function()
   end)
 
   it("that loses its GPU keeps what was computed, and goes on with --resume", function()
-    local lost = train("lost", { "--device", "cuda", "--iterations", "6" }, "fail_call=kernel fail_after=500 fail_error=700 fail_lost=1")
+    local lost = train("lost", { "--device", "cuda", "--iterations", "6" },
+      "fail_call=kernel fail_after=500 fail_error=700 fail_lost=1")
     assert.equal(1, lost.code)
     has(lost.err, "the GPU was lost during")
     local made = #losses "lost"
@@ -235,7 +245,8 @@ end)
 
 describe("measurements on the GPU", function()
   it("bench tells the device", function()
-    local result = cqlua { "bench", "--device", "cuda", "--json", "--case", "2d-1600", "--steps", "10", "--repeat", "1" }
+    local result = cqlua { "bench", "--device", "cuda", "--json", "--case", "2d-1600", "--steps", "10", "--repeat",
+      "1" }
     assert.same({ 0, "" }, { result.code, result.err })
     local entry = json.lines(result.out)[1]
     assert.same({ "cuda", 1600 }, { entry.device, entry.particles })
@@ -244,7 +255,8 @@ describe("measurements on the GPU", function()
   end)
 
   it("so does the bench that needs no Lua", function()
-    local pipe = io.popen(("CQLUA_CUDA='%s' '%s' --case 2d-1600-b --steps 10 --repeat 1 --csv %s/a.csv 2>&1"):format(emulated,
+    local pipe = io.popen(("CQLUA_CUDA='%s' '%s' --case 2d-1600-b --steps 10 --repeat 1 --csv %s/a.csv 2>&1"):format(
+      emulated,
       (emulated:gsub("cuda%-emulated.so$", "bench/speed")), folder))
     local out = pipe:read "*a"
     pipe:close()
@@ -257,6 +269,7 @@ describe("measurements on the GPU", function()
   it("accuracy is that of the CPU", function()
     local cpu = json.lines(cqlua({ "accuracy", "--json", "--case", "A1", "--steps", "10" }).out)[1]
     local cuda = json.lines(cqlua({ "accuracy", "--json", "--case", "A1", "--steps", "10", "--device", "cuda" }).out)[1]
-    assert(cuda.error > 1e-9 and cuda.error < math.max(3 * cpu.error, 1e-6), ("%g, %g on the CPU"):format(cuda.error, cpu.error))
+    assert(cuda.error > 1e-9 and cuda.error < math.max(3 * cpu.error, 1e-6),
+      ("%g, %g on the CPU"):format(cuda.error, cpu.error))
   end)
 end)

@@ -22,8 +22,8 @@ function differences.along(f, inputs, directions, h)
   return (16 * b - a) / 15
 end
 
----Largest relative error of the gradient of a tensor function f(inputs...), for each input alone. The result is weighted
----by fixed numbers that are all different, so that elements cannot stand in for one another.
+---Largest relative error of the gradient of a tensor function f(inputs...), for each input alone. The result is
+---weighted by fixed numbers that are all different, so that elements cannot stand in for one another.
 function differences.error(f, inputs)
   local function weighted(...)
     local y = f(...)

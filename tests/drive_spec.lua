@@ -12,7 +12,8 @@ local soft = cq.Material.neo_hookean { young = 10, poisson = 0.3 }
 
 local function strip(actuators, more)
   local fields = {
-    shape = cq.Shape.box { name = "strip", size = { 0.1, 0.3 }, count = { 4, 12 } }, material = soft, actuators = actuators,
+    shape = cq.Shape.box { name = "strip", size = { 0.1, 0.3 }, count = { 4, 12 } }, material = soft,
+    actuators = actuators,
     groups = { root = function(_, y) return y < 0.03 end, tip = function(_, y) return y > 0.25 end }, pins = "root",
   }
   for key, value in pairs(more or {}) do fields[key] = value end
@@ -20,7 +21,8 @@ local function strip(actuators, more)
 end
 
 local function world_of(robot, more)
-  local fields = { cells = { 32, 32 }, dx = 1 / 32, dt = 0.01, substeps = 6, precision = "float64", robot:at { 0.4, 0.2 } }
+  local fields = { cells = { 32, 32 }, dx = 1 / 32, dt = 0.01, substeps = 6, precision = "float64",
+    robot:at { 0.4, 0.2 } }
   for key, value in pairs(more or {}) do fields[key] = value end
   return cq.World(fields)
 end
@@ -53,7 +55,8 @@ describe("a cable", function()
     local tip = x:gather(r:group("tip"):particles(), 1):mean(1)
     local function span(offset)
       local anchor = T.tensor { 0.45, 0.9 } - T.tensor(offset)
-      return ((anchor - tip):square():sum():sqrt() + (tip - x[7]):square():sum():sqrt() + (x[7] - x[1]):square():sum():sqrt()):item()
+      return ((anchor - tip):square():sum():sqrt() + (tip - x[7]):square():sum():sqrt()
+        + (x[7] - x[1]):square():sum():sqrt()):item()
     end
     assert.is_true(math.abs(r.cable_length:item() - span { 0, 0 }) < 1e-14)
     -- the anchor stays where it is when the robot is placed
@@ -65,7 +68,9 @@ describe("a cable", function()
   it("follows the paper's law: 1 is the rest, 0 has wound all of it in", function()
     local cable = cq.Actuator.cable { path = side(0.0125), stiffness = 0.5, law = "spool" }
     local world = world_of(strip(cable))
-    local function tip(u) return world:rollout({ steps = 10, controller = held { u } }).state:center("tip")[2]:item() end
+    local function tip(u)
+      return world:rollout({ steps = 10, controller = held { u } }).state:center("tip")[2]:item()
+    end
     assert.is_true(math.abs(tip(1) - tip(2)) < 1e-12)
     assert.is_true(tip(0.8) < tip(1) - 1e-3 and tip(0) < tip(0.8) and tip(-1) == tip(0))
   end)
@@ -79,10 +84,12 @@ describe("a cable", function()
     end
     local robot = strip({ cable(0.0125, { friction = 0.2 }), cable(0.0875) }, { pins = {} })
     local world = world_of(robot, {
-      gravity = { 0, -3 }, walls = cq.Boundary.half_plane { point = { 0, 0.19 }, normal = { 0, 1 }, kind = "friction", mu = 0.4 },
+      gravity = { 0, -3 }, walls = cq.Boundary.half_plane { point = { 0, 0.19 }, normal = { 0, 1 }, kind = "friction",
+        mu = 0.4 },
     })
     return function(stiffness, length, friction, u, young)
-      local body = robot:with { cable_stiffness = stiffness, cable_length = length, cable_friction = friction, young = young }
+      local body = robot:with { cable_stiffness = stiffness, cable_length = length, cable_friction = friction,
+        young = young }
       local roll = world:rollout { robot = body, steps = 25, controller = cq.Controller.open_loop(u) }
       return roll.state:center("tip"):dot(T.tensor { 1, 2 }) + 0.3 * roll.state:velocity("tip")[1]
     end, robot
@@ -98,7 +105,9 @@ describe("a cable", function()
       local _, grads = T.value_and_grad(function(p) return loss(unpack(p)) end)(params)
       for k, x in ipairs(inputs) do
         local directions = {}
-        for j, y in ipairs(inputs) do directions[j] = j == k and (T.arange(1, x.count):reshape(x:shape()) * 1.3):cos() or T.zeros(y:shape()) end
+        for j, y in ipairs(inputs) do
+          directions[j] = j == k and (T.arange(1, x.count):reshape(x:shape()) * 1.3):cos() or T.zeros(y:shape())
+        end
         local got = (grads[k] * directions[k]):sum():item()
         -- large steps meet kinks, nodes that come to the floor, and small ones rounding
         local error = math.huge
@@ -113,12 +122,15 @@ describe("a cable", function()
   it("is trained per cable, and by one number for all", function()
     local loss = gradient_scene "contract"
     local u = T.full({ 25, 2 }, 0.5)
-    assert.is_true(loss(0.4, 0.27, 0.1, u, 10):item() == loss(T.tensor { 0.4, 0.4 }, T.full({ 2 }, 0.27), T.tensor(0.1), u, 10):item())
+    assert.is_true(loss(0.4, 0.27, 0.1, u, 10):item() == loss(T.tensor { 0.4, 0.4 }, T.full({ 2 }, 0.27), T.tensor(0.1),
+      u, 10):item())
     local scene = finger { precision = "float64" }
     local function train(entry)
       local run = cq.Experiment {
-        world = cq.World(scene.world), duration = 0.2, controller = cq.Controller.open_loop(T.ones { 20, 2 } * T.tensor { 1, 0 }),
-        trainable = { cable_stiffness = entry }, objective = { final = function(state) return state:center("tip")[1] end },
+        world = cq.World(scene.world), duration = 0.2,
+        controller = cq.Controller.open_loop(T.ones { 20, 2 } * T.tensor { 1, 0 }),
+        trainable = { cable_stiffness = entry },
+        objective = { final = function(state) return state:center("tip")[1] end },
         optimizer = cq.Optimizer.adam { rate = 0.05 },
       }
       local folder, quiet = process.folder(), option.program.quiet
@@ -141,7 +153,8 @@ describe("a cable", function()
     local body = scene.robot:with { cable_stiffness = T.tensor { { 1, 1 }, { 3, 1 } } }
     local both = world:rollout { robot = body, batch = 2, steps = 10, controller = held { 0.5, -1 } }
     for k, stiffness in ipairs { 1, 3 } do
-      local one = world:rollout { robot = scene.robot:with { cable_stiffness = T.tensor { stiffness, 1 } }, steps = 10, controller = held { 0.5, -1 } }
+      local one = world:rollout { robot = scene.robot:with { cable_stiffness = T.tensor { stiffness, 1 } }, steps = 10,
+        controller = held { 0.5, -1 } }
       assert.is_true(one.state:center("tip"):equal(both.state:center("tip")[k]))
     end
   end)
@@ -154,7 +167,8 @@ describe("a cable", function()
     assert.equal(2, #paths)
     local function pixels(cables)
       return Picture.frame({
-        domain = { 1, 1 }, volume = world.layout.base.volume, position = world.layout.base.position, cables = cables, width = 200, height = 200,
+        domain = { 1, 1 }, volume = world.layout.base.volume, position = world.layout.base.position, cables = cables,
+        width = 200, height = 200,
       }):pixels()
     end
     assert.are_not.equal(pixels(paths), pixels {})
@@ -172,25 +186,33 @@ describe("a cable", function()
     says(sentence(cable { contraction = 1.5 }), "contraction must be")
     says(sentence(cable { path = { "tip", "tpi" } }), "no group \"tpi\" (did you mean tip?)")
     says(sentence(cable { path = { 3, 49 } }), "particles are whole numbers from 1 to 48 or group names, got 49")
-    says(sentence(cable { path = { 3, { 0.4, 0.1 } } }), "point 2 of \"cable 1\" is { 0.4, 0.1 }, 0.312", "away from the nearest particle of robot")
-    says(sentence(cable { path = { 3, true } }), "point 2 of \"cable 1\" must be a group name, a particle number, a place { x, y }", "got true")
+    says(sentence(cable { path = { 3, { 0.4, 0.1 } } }), "point 2 of \"cable 1\" is { 0.4, 0.1 }, 0.312",
+      "away from the nearest particle of robot")
+    says(sentence(cable { path = { 3, true } }),
+      "point 2 of \"cable 1\" must be a group name, a particle number, a place { x, y }", "got true")
     says(sentence(cable { path = { 3, { anchor = { 1 } } } }), "anchor must be 2 finite numbers")
     says(sentence(cable { path = { 3, { 0.0125, 0.0625 } } }), "points 1 and 2 of \"cable 1\" are at the same place")
-    says(sentence(cable { path = { { anchor = { 0.1, 0.1 } }, { anchor = { 0.1, 0.2 } } } }), "goes through no particle, all of its points are anchors")
-    says(sentence(cable { path = { 1, 48 } }), "points 1 and 2 of the cable \"cable 1\" are 0.285", "more than 0.25 (8 cells)", "give it gap = 0.285")
+    says(sentence(cable { path = { { anchor = { 0.1, 0.1 } }, { anchor = { 0.1, 0.2 } } } }),
+      "goes through no particle, all of its points are anchors")
+    says(sentence(cable { path = { 1, 48 } }), "points 1 and 2 of the cable \"cable 1\" are 0.285",
+      "more than 0.25 (8 cells)", "give it gap = 0.285")
     says(sentence(cable { path = { 1, 48 }, gap = 0.1 }), "more than 0.1; a cable is straight between its points")
     says(sentence(cable { stiffness = 1e5 }), "the Courant number is", "or softer cables")
     local robot = strip(cq.Actuator.cable { path = side(0.0125), stiffness = 1 })
     local world = world_of(robot)
-    says(sentence(function() world:rollout { robot = robot:with { cable_stiffness = 1e5 }, steps = 1 } end), "Courant number", "bounds for cable_stiffness")
-    says(sentence(function() robot:with { cable_length = -1 } end), "cable_length must be at least 0 everywhere, the least is -1")
-    says(sentence(function() robot:with { cable_stiffness = { tip = 2 } } end), "must be one number, or one for each of 1 cable, not by group")
+    says(sentence(function() world:rollout { robot = robot:with { cable_stiffness = 1e5 }, steps = 1 } end),
+      "Courant number", "bounds for cable_stiffness")
+    says(sentence(function() robot:with { cable_length = -1 } end),
+      "cable_length must be at least 0 everywhere, the least is -1")
+    says(sentence(function() robot:with { cable_stiffness = { tip = 2 } } end),
+      "must be one number, or one for each of 1 cable, not by group")
     says(sentence(function() strip():with { cable_stiffness = 1 } end), "cable_stiffness: the robot has no cables")
   end)
 end)
 
 describe("a pressure that follows its surface", function()
-  -- pressure in a long tube of incompressible neo-Hookean rubber whose cavity has this area: mu int (l^2 - l^-2) R dR / r^2, l = r / R
+  -- pressure in a long tube of incompressible neo-Hookean rubber whose cavity has this area: mu int (l^2
+  -- - l^-2) R dR / r^2, l = r / R
   local function balance(area, scene, mu)
     local sum, parts = 0, 400
     for k = 1, parts do
@@ -212,7 +234,8 @@ describe("a pressure that follows its surface", function()
     assert.is_true(math.abs(roll.record:get(1) / (math.pi * scene.inner ^ 2) - 1) < 0.02)
     local area = roll.record:slice(301, 340):mean():item()
     local pressure = balance(area, scene, 20 / 2.9)
-    assert.is_true(area > 1.8 * roll.record:get(1) and math.abs(pressure / 2 - 1) < 0.03, ("%g for a pressure of 2"):format(pressure))
+    assert.is_true(area > 1.8 * roll.record:get(1) and math.abs(pressure / 2 - 1) < 0.03,
+      ("%g for a pressure of 2"):format(pressure))
     -- nothing pushes the balloon as a whole
     assert.is_true(roll.state:center(scene.robot):close(T.tensor { 0.5, 0.5 }, 1e-9))
   end)
@@ -224,12 +247,14 @@ describe("a pressure that follows its surface", function()
       assert.is_true(one.closed and one.area:sum(1):close(T.zeros { dim }, 0, 1e-15))
       local function volume(stretch, turn)
         local c, s = math.cos(turn), math.sin(turn)
-        local f = dim == 2 and { { c * stretch, -s }, { s * stretch, c } } or { { c * stretch, -s, 0 }, { s * stretch, c, 0 }, { 0, 0, 1 } }
+        local f = dim == 2 and { { c * stretch, -s }, { s * stretch, c } }
+          or { { c * stretch, -s, 0 }, { s * stretch, c, 0 }, { 0, 0, 1 } }
         local F = T.tensor(f)
         local middle = T.full({ dim }, 0.5)
         local x = (world.layout.base.position - middle):matmul(F:transpose()) + middle
         -- one step of next to no time
-        local still = world:rollout { robot = scene.robot:with { position = x, deformation = F }, steps = 1, record = function(state)
+        local still = world:rollout { robot = scene.robot:with { position = x, deformation = F }, steps = 1,
+          record = function(state)
           return state:cavity_volume "air"
         end, controller = held { 0 } }
         return still
@@ -248,32 +273,39 @@ describe("a pressure that follows its surface", function()
     local world = cq.World(scene.world)
     local function loss(u, young, velocity)
       local roll = world:rollout {
-        robot = scene.robot:with { young = young, velocity = velocity }, steps = 12, controller = cq.Controller.open_loop(u),
+        robot = scene.robot:with { young = young, velocity = velocity }, steps = 12,
+        controller = cq.Controller.open_loop(u),
         running = function(state) return 10 * state:cavity_volume(scene.pressure) end,
       }
       return roll.running:sum() + 100 * roll.state:cavity_volume "air" + roll.state:center(scene.robot):sum()
     end
     local n = world.particle_count
-    local inputs = { (T.arange(1, 12):reshape { 12, 1 } * 0.7):sin() * 0.3 + 0.5, T.full({ n }, 20), (T.arange(1, 2 * n):reshape { n, 2 }):sin() * 0.02 }
+    local inputs = { (T.arange(1, 12):reshape { 12, 1 } * 0.7):sin() * 0.3 + 0.5, T.full({ n }, 20),
+      (T.arange(1, 2 * n):reshape { n, 2 }):sin() * 0.02 }
     local params = {}
     for k, x in ipairs(inputs) do params[k] = T.param(x) end
     local _, grads = T.value_and_grad(function(p) return loss(unpack(p)) end)(params)
     for k, x in ipairs(inputs) do
       local directions = {}
-      for j, y in ipairs(inputs) do directions[j] = j == k and (T.arange(1, x.count):reshape(x:shape()) * 1.3):cos() or T.zeros(y:shape()) end
+      for j, y in ipairs(inputs) do
+        directions[j] = j == k and (T.arange(1, x.count):reshape(x:shape()) * 1.3):cos() or T.zeros(y:shape())
+      end
       local got, want = (grads[k] * directions[k]):sum():item(), differences.along(loss, inputs, directions, 1e-3)
-      assert.is_true(math.abs(got) > 1e-6 and math.abs(got - want) < 1e-6 * math.abs(want), ("input %d: %g, not %g"):format(k, got, want))
+      assert.is_true(math.abs(got) > 1e-6 and math.abs(got - want) < 1e-6 * math.abs(want),
+        ("input %d: %g, not %g"):format(k, got, want))
     end
   end)
 
   it("pushes on particles with areas and normals", function()
-    local press = cq.Actuator.follower_pressure { surface = { particles = "top", area = 0.025, normal = { 0, 2 } }, max = 3 }
+    local press = cq.Actuator.follower_pressure { surface = { particles = "top", area = 0.025, normal = { 0, 2 } },
+      max = 3 }
     local robot = strip(press, { groups = { top = function(_, y) return y > 0.28 end }, pins = {} })
     local world = world_of(robot)
     local roll = world:rollout { steps = 2, controller = held { 0.5 } }
     -- four particles of 0.025 under a pressure of 1.5, for 0.02, on a mass of 0.03
     assert.is_true(roll.state:velocity(robot):close(T.tensor { 0, -1.5 * 0.1 * 0.02 / 0.03 }, 0.01, 1e-5))
-    says(sentence(function() roll.state:cavity_volume(press) end), "the surface \"follower_pressure 1\" is open", "it encloses no volume")
+    says(sentence(function() roll.state:cavity_volume(press) end), "the surface \"follower_pressure 1\" is open",
+      "it encloses no volume")
     says(sentence(function() roll.state:cavity_volume "air" end), "got \"air\"; there is \"follower_pressure 1\"")
   end)
 
@@ -281,7 +313,8 @@ describe("a pressure that follows its surface", function()
     local ring = cq.Shape.box { size = { 0.3, 0.3 } } - cq.Shape.box { at = { 0.1, 0.1 }, size = { 0.1, 0.1 } }
     local function body(surface, shape)
       return function()
-        cq.Robot { shape = shape or ring, spacing = 0.025, material = soft, actuators = cq.Actuator.follower_pressure { surface = surface } }
+        cq.Robot { shape = shape or ring, spacing = 0.025, material = soft,
+          actuators = cq.Actuator.follower_pressure { surface = surface } }
       end
     end
     local cup = ring - cq.Shape.box { at = { 0.1, 0.2 }, size = { 0.1, 0.1 } }
@@ -316,6 +349,7 @@ describe("a muscle", function()
     assert.is_true(x > 1.01 and y > 1.01, ("%g %g"):format(x, y))
     x, y = shape({ isotropic = true, pulses = true }, 0)
     assert.is_true(math.abs(x - 1) < 1e-12 and math.abs(y - 1) < 1e-12)
-    says(sentence(function() cq.Actuator.muscle { groups = "a", isotropic = true, axis = "x" } end), "either isotropic, or axis or direction, not both")
+    says(sentence(function() cq.Actuator.muscle { groups = "a", isotropic = true, axis = "x" } end),
+      "either isotropic, or axis or direction, not both")
   end)
 end)

@@ -7,7 +7,8 @@ local process = require "tests.process"
 ---@return table<string, number>[] history   rows by the name of their column
 ---@return string out                        what it printed
 local function example(name, words, folder)
-  local arguments = { "examples/" .. name .. ".lua", "--out", folder, "--quiet", "--threads", "1" }    -- tests share the cores
+  -- tests share the cores
+  local arguments = { "examples/" .. name .. ".lua", "--out", folder, "--quiet", "--threads", "1" }
   for _, word in ipairs(words) do arguments[#arguments + 1] = word end
   local result = process.cqlua(arguments)
   assert(result.code == 0, result.err)

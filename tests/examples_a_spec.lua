@@ -1,4 +1,5 @@
--- examples: walker2d, throw and codesign run as a user runs them, and hold to what they claim as far as a few iterations tell.
+-- examples: walker2d, throw and codesign run as a user runs them, and hold to what they claim as
+-- far as a few iterations tell.
 local process = require "tests.process"
 local run = require "tests.example"
 local cq = require "cq"
@@ -44,7 +45,9 @@ describe("examples/codesign.lua", function()
     local history, out = example("codesign", { "--iterations", "4", "--render", "no" })
     assert.equal(4, #history)
     local fixed = {}
-    for line in process.read(folder .. "/fixed/history.csv"):gmatch "\n%d+,([^,]+)" do fixed[#fixed + 1] = tonumber(line) end
+    for line in process.read(folder .. "/fixed/history.csv"):gmatch "\n%d+,([^,]+)" do
+      fixed[#fixed + 1] = tonumber(line)
+    end
     assert.equal(fixed[1], history[1].loss)
     assert(history[4].loss < history[1].loss - 1e-3 and fixed[4] < fixed[1] - 1e-3)
     assert(history[4].loss < fixed[4], "co-design adds nothing")

@@ -1,5 +1,5 @@
--- examples: biped, balls, identify, custom and diffmpm run as a user runs them, and hold to what they claim as far as a few
--- iterations tell.
+-- examples: biped, balls, identify, custom and diffmpm run as a user runs them, and hold to what they claim as
+-- far as a few iterations tell.
 local process = require "tests.process"
 local run = require "tests.example"
 
@@ -12,7 +12,8 @@ local function example(name, words) return run(name, words, folder) end
 
 -- the film, or the first of its frames where no film can be made
 local function assert_film(name)
-  local film = process.read(folder .. "/" .. name .. ".mp4") or process.read(folder .. "/" .. name .. "_frames/000001.png")
+  local film = process.read(folder .. "/" .. name .. ".mp4")
+    or process.read(folder .. "/" .. name .. "_frames/000001.png")
   assert(film and #film > 1000)
 end
 
@@ -33,7 +34,8 @@ describe("examples/identify.lua", function()
     local history, out = example("identify", { "--iterations", "10", "--render", "no" })
     local last = history[10]
     assert.equal(10, #history)
-    assert(math.abs(last.young - 20) < 1.5 and math.abs(last.density - 2.33) < 0.15 and math.abs(last.poisson - 0.25) < 0.1, out)
+    assert(math.abs(last.young - 20) < 1.5 and math.abs(last.density - 2.33) < 0.15
+      and math.abs(last.poisson - 0.25) < 0.1, out)
     assert(history[1].loss > 5e-5 and last.loss < 1e-5 and last.loss > 1.9e-6, last.loss)
     assert.near(last.young, tonumber(out:match "^E (%S+), "), 1e-3)
   end)
@@ -96,7 +98,8 @@ describe("examples/biped.lua", function()
       assert(loadfile "examples/biped.lua")()
       print(table.concat(ways, "; "))
     ]])
-    local result = process.cqlua { script, "--particles", "8", "--iterations", "2", "--render", "no", "--quiet", "--threads", "1", "--out", folder .. "/out" }
+    local result = process.cqlua { script, "--particles", "8", "--iterations", "2", "--render", "no", "--quiet",
+      "--threads", "1", "--out", folder .. "/out" }
     assert(result.out:find "\nby engine; by engine; by engine\n$", result.out .. result.err)
   end)
 end)

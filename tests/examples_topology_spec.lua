@@ -9,10 +9,12 @@ after_each(function() process.remove(folder) end)
 
 describe("examples/topology_walker.lua", function()
   it("finds its way from nothing, and leaves tables, surfaces and a history of all constraints", function()
-    local words = { "--coarse", "5", "--iterations", "12", "--free", "3", "--tighten", "5", "--sharpen", "3", "--training", "2", "--render", "no" }
+    local words = { "--coarse", "5", "--iterations", "12", "--free", "3", "--tighten", "5", "--sharpen", "3",
+      "--training", "2", "--render", "no" }
     local history, out = run("topology_walker", words, folder)
     assert.equal(12, #history)
-    assert(history[12].loss < history[1].loss and history[12].layout < 0.8 and history[12].seconds > 0, history[12].loss)
+    assert(history[12].loss < history[1].loss and history[12].layout < 0.8 and history[12].seconds > 0,
+      history[12].loss)
     assert.equal(history[5].loss, history[5].task)
     local binary, trained = tonumber(out:match "binarised (%S+):"), tonumber(out:match "trained anew: (%S+)")
     assert(trained <= binary, out)
@@ -27,7 +29,8 @@ describe("examples/topology_walker.lua", function()
   end)
 
   it("goes the way of the paper when it is asked to", function()
-    local history = run("topology_walker", { "--coarse", "5", "--iterations", "3", "--method", "paper", "--render", "no" }, folder)
+    local history = run("topology_walker", { "--coarse", "5", "--iterations", "3", "--method", "paper", "--render",
+      "no" }, folder)
     assert.equal(1e-3, history[1]["material.penalty"])
     assert.equal(history[1].lagrangian > history[1].loss, true)
   end)
@@ -36,7 +39,8 @@ end)
 for _, name in ipairs { "climber", "balancer", "walker3d", "rotator" } do
   describe("examples/topology_" .. name .. ".lua", function()
     it("takes its first steps", function()
-      local words = { "--coarse", "2", "--iterations", "2", "--free", "0", "--tighten", "1", "--sharpen", "1", "--training", "1", "--render", "no" }
+      local words = { "--coarse", "2", "--iterations", "2", "--free", "0", "--tighten", "1", "--sharpen", "1",
+        "--training", "1", "--render", "no" }
       local history = run("topology_" .. name, words, folder)
       assert.equal(2, #history)
       assert.is_false(history[2].loss == history[1].loss)

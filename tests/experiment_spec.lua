@@ -24,7 +24,8 @@ local function experiment(changes)
   local fields = {
     world = world, steps = 15, observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true },
     controller = cq.Controller.linear { seed = 2 }, optimizer = cq.Optimizer.adam { rate = 0.05 },
-    objective = { final = function(s) return -s:velocity("trunk")[2] end, running = function(_, u) return 1e-3 * u:dot(u) end },
+    objective = { final = function(s) return -s:velocity("trunk")[2] end,
+      running = function(_, u) return 1e-3 * u:dot(u) end },
   }
   for key, value in pairs(changes or {}) do fields[key] = value end
   return cq.Experiment(fields)
@@ -66,7 +67,8 @@ describe("an experiment", function()
     local best = T.load(folder .. "/parts/best.bin").controller.w1
     assert.is_true(best.trainable)
     says(sentence(function()
-      experiment { controller = cq.Controller.mlp {} }:optimize { iterations = 9, folder = folder .. "/parts", resume = true }
+      experiment { controller = cq.Controller.mlp {} }:optimize { iterations = 9, folder = folder .. "/parts",
+        resume = true }
     end), "the saved parameters do not fit")
   end)
 
@@ -74,8 +76,10 @@ describe("an experiment", function()
     host.make_folder(folder .. "/a")
     local run = experiment()
     for problem, optimizer in pairs {
-      ["it must be a table, got nil"] = false, ["optimizer must be a table, got nil"] = { kind = "adam", iteration = 3, moments = {} },
-      ["best must be a table, got 3"] = { optimizer = {}, best = 3 }, ["loss must be a finite number, got nil"] = { optimizer = {}, best = { iteration = 2 } },
+      ["it must be a table, got nil"] = false, ["optimizer must be a table, got nil"] = { kind = "adam", iteration = 3,
+        moments = {} },
+      ["best must be a table, got 3"] = { optimizer = {}, best = 3 }, ["loss must be a finite number, got nil"] =
+        { optimizer = {}, best = { iteration = 2 } },
     } do
       T.save(folder .. "/a/optimizer.bin", { iteration = 3, params = run.params, optimizer = optimizer or nil })
       says(sentence(function() run:optimize { iterations = 9, folder = folder .. "/a", resume = true } end),
@@ -136,7 +140,9 @@ describe("an experiment", function()
       if iteration == 2 and s.step == 4 then error "no more" end
       return u:dot(u)
     end } }
-    local message = sentence(function() run:optimize { iterations = 10, folder = folder .. "/a", after = function(i) iteration = i end } end)
+    local message = sentence(function()
+      run:optimize { iterations = 10, folder = folder .. "/a", after = function(i) iteration = i end }
+    end)
     says(message, "no more (in running, control step 4 of 15)")
     assert.is_true(T.load(folder .. "/a/params.bin").controller.w1:equal(run.params.controller.w1))
     require("cq.run").close_open(message)
@@ -145,8 +151,10 @@ describe("an experiment", function()
 
   it("trains values of the robot and the world within their bounds", function()
     local run = experiment { trainable = {
-      young = { min = 9, max = 12, per = "particle", init = T.full({ 32 }, 10) }, density = { min = 0.5, max = 1.6, per = "group" },
-      poisson = { min = 0.1, max = 0.4, init = 0.25 }, velocity = { init = { 0.1, 0 } }, friction = { min = 0, max = 1 }, gravity = {},
+      young = { min = 9, max = 12, per = "particle", init = T.full({ 32 }, 10) },
+      density = { min = 0.5, max = 1.6, per = "group" },
+      poisson = { min = 0.1, max = 0.4, init = 0.25 }, velocity = { init = { 0.1, 0 } },
+      friction = { min = 0, max = 1 }, gravity = {},
     } }
     local p = run.params
     assert.same({ 32 }, p.robot.young:shape())
@@ -163,18 +171,22 @@ describe("an experiment", function()
     says(sentence(experiment, { trainable = { young = {} } }), "differs between particles (10 and 8)")
     says(sentence(experiment, { trainable = { yung = {} } }), "trainable has no \"yung\" (did you mean young?)")
     says(sentence(experiment, { trainable = { young = { per = "leg" } } }), "per must be one of")
-    says(sentence(experiment, { trainable = { actuation_weight = { per = "particle" } } }), "actuation_weight: needs init")
-    says(sentence(experiment, { trainable = { position = {} } }), 'position: is a value of each particle; say per = "particle", got "robot"')
+    says(sentence(experiment, { trainable = { actuation_weight = { per = "particle" } } }),
+      "actuation_weight: needs init")
+    says(sentence(experiment, { trainable = { position = {} } }),
+      'position: is a value of each particle; say per = "particle", got "robot"')
     says(sentence(experiment, { trainable = { young = T.ones {} } }), "must be a cq.param")
   end)
 
   it("trains from the values that the robot begins with", function()
     local world = scene.world(scene.robot())
     local function params(trainable, given)
-      return experiment({ world = world, robot = given and world.robot:with(given), trainable = trainable }).params.robot
+      return experiment({ world = world, robot = given and world.robot:with(given),
+        trainable = trainable }).params.robot
     end
     assert.same({ 0, 0 }, params({ velocity = {} }).velocity:totable())
-    local by_group = params({ velocity = { per = "group" }, deformation = { per = "group" }, affine = { per = "group" } })
+    local by_group = params({ velocity = { per = "group" }, deformation = { per = "group" },
+      affine = { per = "group" } })
     assert.same({ 0, 0 }, by_group.velocity.trunk:totable())
     assert.same({ { 1, 0 }, { 0, 1 } }, by_group.deformation.foot:totable())
     assert.same({ { 0, 0 }, { 0, 0 } }, by_group.affine.foot:totable())
@@ -194,9 +206,11 @@ describe("an experiment", function()
 
   it("reduces running costs as told", function()
     local function loss(reduce)
-      return (experiment { objective = { running = function(s) return s:velocity("foot")[2] end, reduce = reduce } }:evaluate())
+      return (experiment { objective = { running = function(s) return s:velocity("foot")[2] end,
+        reduce = reduce } }:evaluate())
     end
-    local roll = select(2, experiment { objective = { running = function(s) return s:velocity("foot")[2] end } }:evaluate())
+    local roll = select(2, experiment {
+      objective = { running = function(s) return s:velocity("foot")[2] end } }:evaluate())
     local x = roll.running
     assert.same({ 15 }, x:shape())
     for name, want in pairs { sum = x:sum(), mean = x:mean(), max = x:max(), min = x:min(), product = x:prod() } do
@@ -220,13 +234,16 @@ describe("an experiment", function()
     local run = experiment()
     local path = run:render(folder .. "/last.png", { width = 128, samples = 1 })
     assert.equal("\137PNG", process.read(path):sub(1, 4))
-    local film = run:render(folder .. "/film.mp4", { width = 128, samples = 1, fps = 100, keep_frames = true, label = "a test" })
+    local film = run:render(folder .. "/film.mp4", { width = 128, samples = 1, fps = 100, keep_frames = true,
+      label = "a test" })
     assert.is_truthy(host.kind(film))
     -- 15 control steps of 6e-3 at 100 frames in a unit of time
     assert.equal("file", host.kind(folder .. "/film_frames/000009.png"))
     assert.is_nil(host.kind(folder .. "/film_frames/000012.png"))
     -- colours by what the engine derives, or by what a script makes of the state
-    for _, colour in ipairs { "von_mises", function(state) return state:gather(nil, "jacobian") - 1 end, { by = "speed", unit = "m/s", range = { 0, 2 } } } do
+    for _, colour in ipairs { "von_mises", function(state)
+      return state:gather(nil, "jacobian") - 1
+    end, { by = "speed", unit = "m/s", range = { 0, 2 } } } do
       run:render(folder .. "/colours.png", { width = 128, samples = 1, colour = colour })
     end
     says(sentence(function() run:render(folder .. "/colours.png", { colour = "stress" }) end), "von_mises")
@@ -234,18 +251,26 @@ describe("an experiment", function()
     local kinds = { by = function(state) return 1 + 0 * state:gather(nil, "speed") end, categories = { "a", "b" } }
     for _, colour in ipairs { "young", "density", "signal", kinds } do
       local opacity = { by = "density", range = { 0, 2 } }
-      run:render(folder .. "/colours.png", { width = 128, samples = 1, colour = colour, opacity = opacity, arrows = "velocity" })
+      run:render(folder .. "/colours.png", { width = 128, samples = 1, colour = colour, opacity = opacity,
+        arrows = "velocity" })
     end
     says(sentence(function() run:render(folder .. "/colours.png", { colour = "friction_angle" }) end),
       "no material of this world has the constant friction_angle")
-    says(sentence(function() run:render(folder .. "/colours.png", { opacity = { by = "density", range = { 2, 1 } } }) end),
+    says(sentence(function()
+      run:render(folder .. "/colours.png", { opacity = { by = "density", range = { 2, 1 } } })
+    end),
       "range must rise")
-    says(sentence(function() run:render(folder .. "/colours.png", { arrows = function() return T.ones { 3, 2 } end }) end),
+    says(sentence(function()
+      run:render(folder .. "/colours.png", { arrows = function() return T.ones { 3, 2 } end })
+    end),
       "arrows must give a vector for each")
     says(sentence(function() run:render(folder .. "/colours.png", { goals = 3 }) end), "goals must be a list of places")
-    says(sentence(function() run:render(folder .. "/colours.png", { colour = function(state) return state:positions() end }) end),
+    says(sentence(function()
+      run:render(folder .. "/colours.png", { colour = function(state) return state:positions() end })
+    end),
       "colour must give a number for each of the")
-    says(sentence(function() run:render(folder .. "/film.mp4", { fbs = 3 }) end), "unknown field fbs (did you mean fps?)")
+    says(sentence(function() run:render(folder .. "/film.mp4", { fbs = 3 }) end),
+      "unknown field fbs (did you mean fps?)")
   end)
 
   it("draws a picture of one moment once, and several moments into one", function()
@@ -255,11 +280,14 @@ describe("an experiment", function()
     assert.same({ 15 }, labels)
     for _, layout in ipairs { "apart", "together", "auto" } do
       labels = {}
-      run:render(folder .. "/stills.png", { width = 128, samples = 1, stills = { 0, 0.03, 0.09 }, layout = layout, label = label })
+      run:render(folder .. "/stills.png", { width = 128, samples = 1, stills = { 0, 0.03, 0.09 }, layout = layout,
+        label = label })
       assert.same({ 0, 5, 15 }, labels)
     end
-    says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0, 1 } }) end), "a still is wanted at time 1, the run ends at 0.09")
-    says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0.2, 0.1 } }) end), "stills must be times that rise")
+    says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0, 1 } }) end),
+      "a still is wanted at time 1, the run ends at 0.09")
+    says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0.2, 0.1 } }) end),
+      "stills must be times that rise")
     says(sentence(function() run:render(folder .. "/stills.mp4", { stills = { 0 } }) end), "the path must end in .png")
   end)
 
@@ -268,21 +296,26 @@ describe("an experiment", function()
     local box = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.02 }
     local world = cq.World {
       cells = { 40, 40 }, dx = 0.02, dt = 0.01, precision = "float64", walls = {
-        cq.Boundary.floor { at = 0.1, velocity = { 0.5, 0 }, moves = false }, cq.Boundary.floor { at = 0.1, axis = "x", velocity = { 0.5, 0 } },
-        cq.Boundary.obstacle { lower = { 0.7, 0.1 }, upper = { 0.75, 0.2 }, motion = function(t) return { 0, 2 * t * t } end },
+        cq.Boundary.floor { at = 0.1, velocity = { 0.5, 0 }, moves = false },
+        cq.Boundary.floor { at = 0.1, axis = "x", velocity = { 0.5, 0 } },
+        cq.Boundary.obstacle { lower = { 0.7, 0.1 }, upper = { 0.75, 0.2 },
+          motion = function(t) return { 0, 2 * t * t } end },
       },
       cq.Robot { shape = box, material = cq.Material.neo_hookean { young = 1, poisson = 0.3 } }:at { 0.3, 0.3 },
     }
     local way
     world:rollout { steps = 10, watch = function(state) way = shown.wall_offset(state) or "none" end }
     for k, wanted in ipairs { { 0, 0 }, { 0.05, 0 }, { 0, 0.02 } } do
-      for d = 1, 2 do assert(math.abs(way[k][d] - wanted[d]) < 1e-9, ("wall %d, axis %d: %g"):format(k, d, way[k][d])) end
+      for d = 1, 2 do
+        assert(math.abs(way[k][d] - wanted[d]) < 1e-9, ("wall %d, axis %d: %g"):format(k, d, way[k][d]))
+      end
     end
     -- the momentum that a cable to an anchor gives its particles in a step is its tension
     local pulled = cq.World {
       cells = { 60, 40 }, dx = 0.02, dt = 1e-4, precision = "float64",
       cq.Robot { shape = box, material = cq.Material.neo_hookean { young = 1, poisson = 0.3 },
-        actuators = cq.Actuator.cable { path = { { anchor = { 0.9, 0.35 } }, { 0.05, 0.05 } }, stiffness = 3, rest_length = 0.2 } }:at { 0.3, 0.3 },
+        actuators = cq.Actuator.cable { path = { { anchor = { 0.9, 0.35 } }, { 0.05, 0.05 } }, stiffness = 3,
+          rest_length = 0.2 } }:at { 0.3, 0.3 },
     }
     local told, moved
     pulled:rollout { steps = 1, controller = function() return T.tensor { 0.2 } end, watch = function(state, u)
@@ -295,7 +328,9 @@ describe("an experiment", function()
 
   it("leaves no half of a film", function()
     local function label(state) return state.step > 5 and error "no words" or "words" end
-    local message = sentence(function() experiment():render(folder .. "/half.mp4", { width = 128, samples = 1, fps = 100, label = label }) end)
+    local message = sentence(function()
+      experiment():render(folder .. "/half.mp4", { width = 128, samples = 1, fps = 100, label = label })
+    end)
     says(message, "no words")
     assert.same({}, host.entries(folder))
   end)
@@ -305,7 +340,8 @@ describe("mistakes in an experiment", function()
   it("are told at the user's line", function()
     says(sentence(experiment, { duration = 1 }), "give either duration or steps, not both")
     local world = scene.world(scene.robot())
-    says(sentence(cq.Experiment, { world = world, duration = 0.01, objective = print }), "duration must be a multiple of the control step 0.006, got 0.01")
+    says(sentence(cq.Experiment, { world = world, duration = 0.01, objective = print }),
+      "duration must be a multiple of the control step 0.006, got 0.01")
     assert.equal(50, cq.Experiment({ world = world, duration = 0.3, objective = print }).steps)
     says(sentence(experiment, { objective = {} }), "objective needs final, goal, running or effort")
     says(sentence(experiment, { objective = { final = print, reduce = "most" } }), "reduce must be one of")
@@ -315,7 +351,8 @@ describe("mistakes in an experiment", function()
     local function objective(s) return s:center("foot")[1] end
     local without = cq.Experiment { world = world, steps = 2, objective = objective }
     says(sentence(function() without:optimize { iterations = 1 } end), "the experiment has no optimizer")
-    local idle = cq.Experiment { world = world, steps = 2, optimizer = cq.Optimizer.adam { rate = 1 }, objective = objective }
+    local idle = cq.Experiment { world = world, steps = 2, optimizer = cq.Optimizer.adam { rate = 1 },
+      objective = objective }
     says(sentence(function() idle:optimize { iterations = 1 } end), "nothing to train")
   end)
 end)

@@ -1,5 +1,5 @@
--- field: the engine's lists reach scripts as they stand there: every law and constant of engine/lists.h, also those that are added to it
--- after this was written.
+-- field: the engine's lists reach scripts as they stand there: every law and constant of engine/lists.h, also those
+-- that are added to it after this was written.
 local cq = require "cq"
 local T = require "cq.tensor"
 local field = require "cq.base.field"
@@ -29,7 +29,8 @@ local function each_choice(visit)
 end
 
 local function robot(material)
-  return cq.Robot { shape = cq.Shape.box { name = "block", size = { 0.1, 0.1 }, count = { 3, 3 } }, material = material }
+  return cq.Robot { shape = cq.Shape.box { name = "block", size = { 0.1, 0.1 }, count = { 3, 3 } },
+    material = material }
 end
 
 -- the numbers of all particles that have the same value
@@ -58,7 +59,8 @@ describe("a law of the engine's list", function()
       for _, constant in ipairs(choice.constants) do
         local less = {}
         for name, value in pairs(given) do less[name] = name ~= constant.name and value or nil end
-        assert.equal(constant.default ~= nil, (pcall(cq.Material[law.name], less)), law.name .. " without " .. constant.name)
+        assert.equal(constant.default ~= nil, (pcall(cq.Material[law.name], less)), law.name .. " without "
+          .. constant.name)
       end
     end)
   end)
@@ -66,17 +68,21 @@ describe("a law of the engine's list", function()
   it("has an array of each constant in a robot, with, and trainable", function()
     each_choice(function(law, choice, given)
       local body = robot(cq.Material[law.name](given)):at { 0.4, 0.4 }
-      local world = cq.World { cells = { 16, 16 }, dx = 1 / 16, dt = 1e-3, substeps = "auto", precision = "float64", body }
+      local world = cq.World { cells = { 16, 16 }, dx = 1 / 16, dt = 1e-3, substeps = "auto", precision = "float64",
+        body }
       for _, constant in ipairs(choice.constants) do
         local name, value = constant.name, given[constant.name]
         assert.is_true(world.robot[name]:equal(repeated(value)), law.name .. " " .. name)
         local run = cq.Experiment {
-          world = world, steps = 1, objective = function(s) return s:center("block"):sum() end, trainable = { [name] = { per = "particle" } },
+          world = world, steps = 1, objective = function(s) return s:center("block"):sum() end,
+          trainable = { [name] = { per = "particle" } },
         }
         assert.is_true(run.params.robot[name]:equal(repeated(value)))
         assert.equal(1, world:rollout({ steps = 1, robot = world.robot:with { [name] = value } }).steps)
         if constant.lower > -math.huge then
-          local fine, problem = pcall(function() return world.robot:with { [name] = repeated(value) * 0 + (constant.lower - 1) } end)
+          local fine, problem = pcall(function()
+            return world.robot:with { [name] = repeated(value) * 0 + (constant.lower - 1) }
+          end)
           assert.is_false(fine)
           assert.truthy(problem:find("robot:with: " .. name .. " must be ", 1, true), problem)
         end
@@ -99,7 +105,8 @@ describe("the reference", function()
   it("tells meaning and unit of every field from the engine's list", function()
     local function check(entry, of)
       local text = said(entry, of.name)
-      assert.equal(("%s [%s]"):format(of.meaning, of.unit), text and text:sub(1, #of.meaning + #of.unit + 3), entry .. " " .. of.name)
+      assert.equal(("%s [%s]"):format(of.meaning, of.unit), text and text:sub(1, #of.meaning + #of.unit + 3),
+        entry .. " " .. of.name)
     end
     for _, entry in ipairs(field.of_robot) do check("robot:with", entry) end
     for _, entry in ipairs(field.of_world) do check("world:rollout", entry) end

@@ -21,7 +21,8 @@ end
 -- a picture whose pixels all differ
 local function gradient(width, height)
   local path = folder .. "/gradient.png"
-  image.write { path = path, width = width, height = height, pixel = function(x, y) return x, y, (x * y) % 256, 255 - x end }
+  image.write { path = path, width = width, height = height,
+    pixel = function(x, y) return x, y, (x * y) % 256, 255 - x end }
   return path
 end
 
@@ -76,7 +77,8 @@ describe("an image file", function()
   it("with a byte changed says so", function()
     local bytes = process.read(gradient(16, 16))
     local at = bytes:find("IDAT", 1, true) + 20
-    local path = process.write(folder .. "/changed.png", bytes:sub(1, at) .. string.char((bytes:byte(at + 1) + 1) % 256) .. bytes:sub(at + 2))
+    local path = process.write(folder .. "/changed.png", bytes:sub(1, at) .. string.char((bytes:byte(at + 1) + 1) % 256)
+      .. bytes:sub(at + 2))
     fails("the checksum of its chunk IDAT is wrong", image.read, path)
   end)
 
@@ -92,7 +94,7 @@ describe("an image file", function()
   end)
 end)
 
--- ---- meshes -------------------------------------------------------------------------------------------------------------
+-- ---- meshes ---------------------------------------------------------------------------------------------------------
 
 local function open(path)
   local out = ffi.new "cq_mesh *[1]"
@@ -118,7 +120,9 @@ local function stl(content) return process.write(folder .. "/a.stl", content) en
 -- nine numbers for each triangle
 local function binary_stl(triangles)
   local parts = { ("\0"):rep(80), ffi.string(ffi.new("uint32_t[1]", #triangles), 4) }
-  for i, t in ipairs(triangles) do parts[i + 2] = ffi.string(ffi.new("float[12]", { 0, 0, 0, unpack(t) }), 48) .. "\0\0" end
+  for i, t in ipairs(triangles) do
+    parts[i + 2] = ffi.string(ffi.new("float[12]", { 0, 0, 0, unpack(t) }), 48) .. "\0\0"
+  end
   return stl(table.concat(parts))
 end
 
@@ -126,11 +130,14 @@ local tetrahedron = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4
 
 describe("a mesh file", function()
   it("that is enormous in space is refused", function()
-    fails("a corner at -1.7e+308: numbers that are finite and at most 1e+100", open, obj("v -1.7e308 0 0\nv 1.7e308 0 0\nv 0 1 0\nf 1 2 3\n"))
-    fails("a corner at -1.7e+308", open, stl "solid a\nvertex -1.7e308 0 0\nvertex 1.7e308 0 0\nvertex 0 1 1\nendfacet\n")
+    fails("a corner at -1.7e+308: numbers that are finite and at most 1e+100", open,
+      obj("v -1.7e308 0 0\nv 1.7e308 0 0\nv 0 1 0\nf 1 2 3\n"))
+    fails("a corner at -1.7e+308", open,
+      stl "solid a\nvertex -1.7e308 0 0\nvertex 1.7e308 0 0\nvertex 0 1 1\nendfacet\n")
     fails("is 1e-300 long", open, obj "v 0 0 0\nv 1e-300 0 0\nv 0 1e-300 0\nf 1 2 3\n")
     assert.equal(1e100, described(open(obj "v 0 0 0\nv 1e100 0 0\nv 0 1e100 1\nf 1 2 3\n")).upper[0])
-    fails("triangle 1 of mesh '" .. folder .. "/a.stl' has a corner at ", open, binary_stl { { 0 / 0, 0, 0, 1, 0, 0, 0, 1, 0 } })
+    fails("triangle 1 of mesh '" .. folder .. "/a.stl' has a corner at ", open,
+      binary_stl { { 0 / 0, 0, 0, 1, 0, 0, 0, 1, 0 } })
   end)
 
   it("of wide triangles takes memory by its own size", function()
@@ -157,7 +164,8 @@ describe("a mesh file", function()
     local lines, count, n = {}, 0, 60
     local function square(a, b, c, d)
       for _, p in ipairs { a, b, c, d } do lines[#lines + 1] = ("v %.17g %.17g %.17g"):format(unpack(p)) end
-      lines[#lines + 1] = ("f %d %d %d\nf %d %d %d"):format(count + 1, count + 2, count + 3, count + 1, count + 3, count + 4)
+      lines[#lines + 1] = ("f %d %d %d\nf %d %d %d"):format(count + 1, count + 2, count + 3, count + 1, count + 3,
+        count + 4)
       count = count + 4
     end
     for i = 0, n - 1 do
@@ -205,7 +213,8 @@ describe("a mesh file", function()
       assert.equal(4, tonumber(info.triangle_count))
       assert(math.abs(info.volume - 1 / 6) < 1e-15)
     end
-    assert.equal(1, tonumber(described(open(stl "\239\187\191solid a\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 1\nendfacet\n")).triangle_count))
+    assert.equal(1, tonumber(described(
+      open(stl "\239\187\191solid a\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 1\nendfacet\n")).triangle_count))
     -- no part was begun here
     assert.equal(1, described(open(stl "solid-state\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 1\nendfacet\n")).part_count)
   end)

@@ -38,7 +38,8 @@ describe("a script", function()
   end)
 
   it("that misuses the library sees its own line and none of the library's", function()
-    local result = cqlua { script("local is = require 'cq.base.schema'\nlocal S = is.define('thing', { a = is.number() })\n"
+    local result = cqlua { script(
+      "local is = require 'cq.base.schema'\nlocal S = is.define('thing', { a = is.number() })\n"
       .. "local s = S { b = 1 }\nprint(s)\n") }
     assert.equal(1, result.code)
     has(result.err, "script.lua:3: thing: unknown field b")

@@ -1,10 +1,11 @@
--- hunt: random scenes, and the gradient of everything that can be trained in them against central differences, in float64.
+-- hunt: random scenes, and the gradient of everything that can be trained in them against
+-- central differences, in float64.
 --
 --   make hunt SEED=1 COUNT=1000           or build/cqlua tests/hunt.lua --seed 1 --count 1000
 --   make hunt SEED=417 COUNT=1 VERBOSE=1  one of them again, with what was seen
 --
--- The scene of a seed is always the same. The exit code is 1 where a gradient is wrong or not repeatable, or where something fails
--- that should not.
+-- The scene of a seed is always the same. The exit code is 1 where a gradient is wrong or not repeatable, or where
+-- something fails that should not.
 local cq = require "cq"
 local option = require "cq.option"
 local T = require "cq.tensor"
@@ -62,7 +63,8 @@ for seed = first, first + count - 1 do
 end
 local checked = total.right + total.kink + total.unclear + total.wrong
 print(("%d scenes from seed %d, %d directions of gradients: %d right, %d right but at a kink, %d that rounding or kinks hide, %d wrong; "
-  .. "%d unstable, %d failed"):format(count, first, checked, total.right, total.kink, total.unclear, total.wrong, total.unstable, total.failed))
+  .. "%d unstable, %d failed"):format(count, first, checked, total.right, total.kink, total.unclear, total.wrong,
+    total.unstable, total.failed))
 if #hidden > 0 then print("hidden: " .. table.concat(hidden, ", ")) end
 for _, seed in ipairs(bad) do print(("make hunt SEED=%d COUNT=1 VERBOSE=1"):format(seed)) end
 os.exit(#bad == 0 and 0 or 1)

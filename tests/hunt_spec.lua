@@ -1,4 +1,5 @@
--- make hunt, a little of it: that its judge knows what is wrong from what has a kink, and that its scenes are those of their seeds.
+-- make hunt, a little of it: that its judge knows what is wrong from what has a kink, and that its
+-- scenes are those of their seeds.
 local T = require "cq.tensor"
 local judge = require "tests.hunt.judge"
 local scene = require "tests.hunt.scene"
@@ -48,8 +49,10 @@ describe("a scene", function()
     end
     local all = table.concat(words, "\n")
     for _, word in ipairs {
-      "2D", "3D", "moving", "running", "separable sticky", "slip", "separate", "friction", "sphere", "hollow sphere", "box", "obstacle", "half_plane",
-      "height_field", "floor", "slope", "clamp", "pinned", "pressure", "muscle", "isotropic", "weighted", "spring", "network", "sines", "open loop",
+      "2D", "3D", "moving", "running", "separable sticky", "slip", "separate", "friction", "sphere", "hollow sphere",
+      "box", "obstacle", "half_plane",
+      "height_field", "floor", "slope", "clamp", "pinned", "pressure", "muscle", "isotropic", "weighted", "spring",
+      "network", "sines", "open loop",
       "batch", "checkpoints", "neo_hookean", "corotated", "linear", "by moduli",
     } do assert(all:find(word, 1, true), "no scene with " .. word) end
   end)
@@ -57,6 +60,7 @@ describe("a scene", function()
   it("is hunted for by its seed, and told of", function()
     local hunted = process.cqlua { "tests/hunt.lua", "--seed", "3", "--count", "4", "--quiet" }
     assert.equal(0, hunted.code, hunted.out .. hunted.err)
-    assert.matches("^4 scenes from seed 3, %d+ directions of gradients: %d+ right, .* 0 wrong; 0 unstable, 0 failed\n", hunted.out)
+    assert.matches("^4 scenes from seed 3, %d+ directions of gradients: %d+ right, .* 0 wrong; 0 unstable, 0 failed\n",
+      hunted.out)
   end)
 end)

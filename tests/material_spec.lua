@@ -17,7 +17,8 @@ local function world_of(material)
   return cq.World {
     cells = { 32, 32 }, dx = 1 / 32, dt = 4e-3, substeps = "auto", precision = "float64", gravity = { 0, -1 },
     walls = cq.Boundary.box { kind = "slip" },
-    cq.Robot { shape = cq.Shape.box { name = "block", size = { 0.2, 0.2 }, spacing = 1 / 64 }, material = material }:at { 0.4, 0.15 },
+    cq.Robot { shape = cq.Shape.box { name = "block", size = { 0.2, 0.2 }, spacing = 1 / 64 },
+      material = material }:at { 0.4, 0.15 },
   }
 end
 
@@ -26,7 +27,8 @@ describe("cq.Material", function()
     local world = world_of(cq.Material.corotated { young = 10, poisson = 0.3, viscosity = 0.02 })
     assert.equal(0.02, world.robot.viscosity:data()[0])
     local loss, gradient = cq.value_and_grad(function(p)
-      return world:rollout({ steps = 20, robot = world.robot:with { viscosity = p.viscosity } }).state:center("block")[2]
+      return world:rollout({ steps = 20, robot = world.robot:with { viscosity = p.viscosity } }).state:center(
+        "block")[2]
     end)({ viscosity = cq.tensor(0.02) })
     assert.is_true(loss < 0.25 and gradient.viscosity:item() ~= 0)
     world:close()
@@ -34,7 +36,8 @@ describe("cq.Material", function()
 
   it("puts Maxwell branches beside a hyperelastic law", function()
     local material = cq.Material.viscoelastic { base = base, modulus = { 0.5, 0.25 }, time = { 0.1, 1 } }
-    assert.truthy(tostring(material):find("cq.Material.viscoelastic { branch_modulus_1 0.5, relaxation_time_1 0.1, branch_modulus_2 0.25", 1, true))
+    assert.truthy(tostring(material):find(
+      "cq.Material.viscoelastic { branch_modulus_1 0.5, relaxation_time_1 0.1, branch_modulus_2 0.25", 1, true))
     local world = world_of(material)
     assert.equal(1, world.robot.relaxation_time_2:data()[5])
     assert.is_true(world.courant > 0 and world:rollout({ steps = 5 }).steps == 5)
@@ -61,7 +64,8 @@ describe("cq.Material", function()
   end)
 
   it("counts what stiffens and damps in the Courant number", function()
-    local plain, damped = world_of(base), world_of(cq.Material.neo_hookean { young = 10, poisson = 0.4, viscosity = 0.1 })
+    local plain, damped = world_of(base),
+      world_of(cq.Material.neo_hookean { young = 10, poisson = 0.4, viscosity = 0.1 })
     local branched = world_of(cq.Material.viscoelastic { base = base, modulus = { 2 }, time = { 0.1 } })
     local per_step = function(world) return world.courant * world.substeps end
     assert.is_true(per_step(damped) > 1.2 * per_step(plain) and per_step(branched) > 1.2 * per_step(plain))
@@ -74,11 +78,13 @@ describe("a column of fluid", function()
       cells = { 20, 32 }, dx = 1 / 32, dt = 0.02, substeps = "auto", precision = "float64", gravity = { 0, -1 },
       walls = cq.Boundary.box { kind = "slip" },
       cq.Robot {
-        shape = cq.Shape.box { name = "water", size = { 14 / 32, 0.4 }, spacing = 1 / 64 }, material = cq.Material.fluid { bulk = 20, viscosity = 0.05 },
+        shape = cq.Shape.box { name = "water", size = { 14 / 32, 0.4 }, spacing = 1 / 64 },
+        material = cq.Material.fluid { bulk = 20, viscosity = 0.05 },
       }:at { 3 / 32, 3 / 32 },
     }
     local state = world:rollout({ steps = 250 }).state
-    -- under its own weight a column of height h sinks by u(z) = g rho / K (h z - z^2 / 2), its centre by h^2 g rho / (3 K)
+    -- under its own weight a column of height h sinks by u(z) = g rho / K (h z - z^2 / 2),
+    -- its centre by h^2 g rho / (3 K)
     local y = state:center("water")[2]:item()
     assert.is_true(math.abs(y - (3 / 32 + 0.2 - 0.4 ^ 2 / 60)) < 4e-4, "the centre is at " .. tostring(y))
     assert.is_true(state:velocity("water"):abs():max():item() < 0.02)
@@ -86,16 +92,19 @@ describe("a column of fluid", function()
   end)
 end)
 
--- ---- curves against the literature ---------------------------------------------------------------------------------------
+-- ---- curves against the literature ----------------------------------------------------------------------------------
 
 local function near(wanted, got, tolerance, what)
-  assert(math.abs(got - wanted) <= tolerance * math.abs(wanted), ("%s: %.12g wanted, got %.12g"):format(what, wanted, got))
+  assert(math.abs(got - wanted) <= tolerance * math.abs(wanted),
+    ("%s: %.12g wanted, got %.12g"):format(what, wanted, got))
 end
 
 describe("a stretched body", function()
   local rubbers = {
-    cq.Material.mooney_rivlin { c10 = 3, c01 = 1, bulk = 20 }, cq.Material.yeoh { c10 = 2, c20 = -0.1, c30 = 0.05, bulk = 100 },
-    cq.Material.ogden { mu = { 3, 0.2, -0.5 }, alpha = { 1.3, 5, -2 }, bulk = 50 }, cq.Material.elastomer "Ecoflex 00-30",
+    cq.Material.mooney_rivlin { c10 = 3, c01 = 1, bulk = 20 },
+    cq.Material.yeoh { c10 = 2, c20 = -0.1, c30 = 0.05, bulk = 100 },
+    cq.Material.ogden { mu = { 3, 0.2, -0.5 }, alpha = { 1.3, 5, -2 }, bulk = 50 },
+    cq.Material.elastomer "Ecoflex 00-30",
   }
 
   it("bears what closed forms have of rubber, at any bulk modulus", function()
@@ -105,7 +114,8 @@ describe("a stretched body", function()
         local stress, free = stretch.measure(material, mode, amounts)
         for k, amount in ipairs(amounts) do
           local shape, volume = stretch.errors(material, mode, amount, stress[k], free[k])
-          assert(shape < 1e-11 and volume < 1e-11, ("%s, %s of %g: %g, %g"):format(material.law, mode, amount, shape, volume))
+          assert(shape < 1e-11 and volume < 1e-11, ("%s, %s of %g: %g, %g"):format(material.law, mode, amount, shape,
+            volume))
         end
       end
     end
@@ -118,11 +128,14 @@ describe("a stretched body", function()
       for _, mode in ipairs { "uniaxial", "biaxial" } do
         local amounts = { 0.8, 1.1, 1.3 }
         local stress = stretch.measure(material, mode, amounts)
-        for k, amount in ipairs(amounts) do near(stretch.closed_form(material, mode, amount), stress[k], 1e-10, material.law .. mode) end
+        for k, amount in ipairs(amounts) do
+          near(stretch.closed_form(material, mode, amount), stress[k], 1e-10, material.law .. mode)
+        end
       end
     end
     local fibres = cq.Material.transversely_isotropic { shear = 3, bulk = 100, k1 = 1, k2 = 0.1, fibre = { 2, 0, 0 } }
-    for _, list in ipairs { exact, rubbers, { cq.Material.neo_hookean(fields), cq.Material.corotated(fields), fibres } } do
+    for _, list in ipairs { exact, rubbers, { cq.Material.neo_hookean(fields), cq.Material.corotated(fields),
+      fibres } } do
       for _, material in ipairs(list) do
         local stress = stretch.measure(material, "shear", { 0.3, 1.5 })
         near(stretch.closed_form(material, "shear", 0.3), stress[1], 1e-12, material.law)
@@ -150,7 +163,8 @@ describe("a stretched body", function()
           near(wanted, once[i], 0.02, material.law .. mode)
           -- the error is of first order in 1 / K
           local ratio = (once[i] - wanted) / (ten[i] - wanted)
-          assert(ratio > 8 and ratio < 12, ("%s, %s: ten times the bulk modulus, an error %g times smaller"):format(material.law, mode, ratio))
+          assert(ratio > 8 and ratio < 12,
+            ("%s, %s: ten times the bulk modulus, an error %g times smaller"):format(material.law, mode, ratio))
         end
       end
     end
@@ -190,7 +204,8 @@ describe("cq.Material.elastomer", function()
       assert.truthy(line, entry.name)
       for _, value in pairs(entry.constants) do
         for _, number in ipairs(type(value) == "table" and value or { value }) do
-          assert.truthy(line:find("%f[%d-]" .. ("%g"):format(number):gsub("%p", "%%%0") .. "%f[^%d.]"), entry.name .. " " .. number)
+          assert.truthy(line:find("%f[%d-]" .. ("%g"):format(number):gsub("%p", "%%%0") .. "%f[^%d.]"), entry.name
+            .. " " .. number)
         end
       end
       assert.truthy(line:find(entry.density and entry.density .. " kg/m^3" or " - ", 1, true), entry.name)
@@ -199,11 +214,14 @@ describe("cq.Material.elastomer", function()
   end)
 
   it("says what there is, and what it wants", function()
-    refused('no elastomer "Dragon Skn 30" (did you mean Dragon Skin 30?); the table has Ecoflex 00-10, Ecoflex 00-30', function()
+    refused('no elastomer "Dragon Skn 30" (did you mean Dragon Skin 30?); the table has Ecoflex 00-10, Ecoflex 00-30',
+      function()
       cq.Material.elastomer "Dragon Skn 30"
     end)
-    refused("the table has no density of RTV615; give it, as in density = 1070", function() cq.Material.elastomer "RTV615" end)
-    refused("give poisson, or bulk; got both", function() cq.Material.elastomer { name = "Ecoflex 00-30", poisson = 0.4, bulk = 3 } end)
+    refused("the table has no density of RTV615; give it, as in density = 1070",
+      function() cq.Material.elastomer "RTV615" end)
+    refused("give poisson, or bulk; got both",
+      function() cq.Material.elastomer { name = "Ecoflex 00-30", poisson = 0.4, bulk = 3 } end)
     refused("poisson must be a finite number above -1 and below 0.5, got 0.5", function()
       cq.Material.elastomer { name = "Ecoflex 00-30", poisson = 0.5 }
     end)
@@ -228,7 +246,8 @@ describe("cq.Material.ogden", function()
     says("mu and alpha have 4 numbers; the law has one to 3 terms", { mu = { 1, 1, 1, 1 }, alpha = { 1, 2, 3, 4 } })
     says("mu and alpha have 0 numbers; the law has one to 3 terms", { mu = {}, alpha = {} })
     says("give mu and alpha, a list of numbers each, or mu_1 and alpha_1; got mu_2", { mu_2 = 1 })
-    says("got mu_2 beside a list; give mu and alpha as lists, or each term by itself", { mu = { 1 }, alpha = { 2 }, mu_2 = 1 })
+    says("got mu_2 beside a list; give mu and alpha as lists, or each term by itself",
+      { mu = { 1 }, alpha = { 2 }, mu_2 = 1 })
     says('mu must be a list, each entry a finite number, got "a"', { mu = "a", alpha = { 2 } })
   end)
 end)
@@ -241,8 +260,10 @@ describe("constants of a law of rubber", function()
       cq.Material.transversely_isotropic { shear = 1, bulk = 3, k1 = -1, fibre = { 1, 0 } }
     end)
     for words, material in pairs {
-      ["twice the shear modulus at rest and must be positive"] = cq.Material.ogden { mu = { -1 }, alpha = { 2 }, bulk = 3 },
-      ["the sum is half the shear modulus at rest and must be positive"] = cq.Material.mooney_rivlin { c10 = 1, c01 = -2, bulk = 3 },
+      ["twice the shear modulus at rest and must be positive"] = cq.Material.ogden { mu = { -1 }, alpha = { 2 },
+        bulk = 3 },
+      ["the sum is half the shear modulus at rest and must be positive"] = cq.Material.mooney_rivlin { c10 = 1,
+        c01 = -2, bulk = 3 },
       ["it is half the shear modulus at rest and must be positive"] = cq.Material.yeoh { c10 = -1, bulk = 3 },
     } do refused(words, function() world_of(material) end) end
   end)

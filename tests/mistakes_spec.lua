@@ -1,4 +1,5 @@
--- mistakes: what users get wrong, and the sentence that they get; beside what the specs of each noun say of their own fields.
+-- mistakes: what users get wrong, and the sentence that they get; beside what the specs of each
+-- noun say of their own fields.
 local cq = require "cq"
 local T = require "cq.tensor"
 local host = require "cq.host"
@@ -113,7 +114,8 @@ describe("what was computed", function()
   it("is kept when a function that looks on after an iteration fails", function()
     local world = scene.world(scene.robot())
     local run = cq.Experiment {
-      world = world, steps = 3, controller = cq.Controller.sines {}, objective = function(s) return s:center("foot")[1] end,
+      world = world, steps = 3, controller = cq.Controller.sines {},
+      objective = function(s) return s:center("foot")[1] end,
       optimizer = cq.Optimizer.adam { rate = 0.01 },
     }
     local message = sentence(function()
@@ -137,7 +139,8 @@ describe("what was computed", function()
   end)
 
   it("is kept with the bounds of params, and constants stay constants", function()
-    local content = loop:gsub("x = cq.param { 1, 2 }", "x = cq.param({ 1, 2 }, { min = 0.5, max = 3 }), c = cq.tensor(7)")
+    local content = loop:gsub("x = cq.param { 1, 2 }",
+      "x = cq.param({ 1, 2 }, { min = 0.5, max = 3 }), c = cq.tensor(7)")
     assert.equal(1, cqlua({ script(content), "--out", folder .. "/a" }).code)
     local saved = cq.load(folder .. "/a/optimizer.bin")
     assert.same({ min = 0.5, max = 3 }, saved.params.x.bounds)
@@ -154,7 +157,8 @@ describe("what was computed", function()
   end)
 
   it("is kept when a rollout of that loop gives up for Ctrl-C, which is told as an end and not as an error", function()
-    local content = loop:gsub("local run =", "local world = require('tests.scene').world(require('tests.scene').robot())\n%0")
+    local content = loop:gsub("local run =",
+      "local world = require('tests.scene').world(require('tests.scene').robot())\n%0")
       :gsub('error "boom"', 'require("cq.base.engine").C.cq_interrupt(1) world:rollout { steps = 3 }')
     local result = cqlua { script(content), "--out", folder .. "/a" }
     assert.equal(130, result.code)
@@ -167,7 +171,8 @@ describe("what was computed", function()
   end)
 
   it("does not hide an error of the user's that comes after Ctrl-C", function()
-    local content = loop:gsub("local run =", "local world = require('tests.scene').world(require('tests.scene').robot())\n%0")
+    local content = loop:gsub("local run =",
+      "local world = require('tests.scene').world(require('tests.scene').robot())\n%0")
       :gsub('error "boom"', 'require("cq.base.engine").C.cq_interrupt(1) pcall(world.rollout, world, { steps = 3 }) error "boom"')
     local result = cqlua { script(content), "--out", folder .. "/a" }
     assert.equal(130, result.code)
@@ -179,7 +184,8 @@ describe("what was computed", function()
     local world = scene.world(scene.robot())
     local function result(resume)
       local run = cq.Experiment {
-        world = world, steps = 3, controller = cq.Controller.sines {}, objective = function(s) return s:center("foot")[1] end,
+        world = world, steps = 3, controller = cq.Controller.sines {},
+        objective = function(s) return s:center("foot")[1] end,
         optimizer = cq.Optimizer.adam { rate = 0.01 },
       }
       return run:optimize { iterations = 3, folder = folder .. "/a", resume = resume }
@@ -210,9 +216,12 @@ describe("a function that does not do the same again", function()
       return x * count
     end
     local why = "gave another result when it ran again on the same state for its gradient"
-    says(sentence(gradient, function(p) return { controller = function() return counted(p.velocity) end } end), "the controller " .. why)
-    says(sentence(gradient, function() return { running = function(s) return counted(s:center("foot")[1]) end } end), "running " .. why)
-    says(sentence(gradient, function() return { record = function(s) return counted(s:center "foot") end } end), "record " .. why)
+    says(sentence(gradient, function(p) return { controller = function() return counted(p.velocity) end } end),
+      "the controller " .. why)
+    says(sentence(gradient, function() return { running = function(s) return counted(s:center("foot")[1]) end } end),
+      "running " .. why)
+    says(sentence(gradient, function() return { record = function(s) return counted(s:center "foot") end } end),
+      "record " .. why)
     assert.is_true((gradient(function() return { record = function(s) return s:center "foot" end } end)) > 0)
   end)
 end)
@@ -220,17 +229,22 @@ end)
 describe("a dot in the place of a colon", function()
   it("is told", function()
     local world = scene.world(scene.robot())
-    says(sentence(function() world.rollout { steps = 1 } end), "world:rollout: a method is called with a colon: world:rollout { ... }")
-    says(sentence(function() cq.Experiment.class.optimize { iterations = 1 } end), "got nil (a method is called with a colon: run:optimize { ... })")
+    says(sentence(function() world.rollout { steps = 1 } end),
+      "world:rollout: a method is called with a colon: world:rollout { ... }")
+    says(sentence(function() cq.Experiment.class.optimize { iterations = 1 } end),
+      "got nil (a method is called with a colon: run:optimize { ... })")
   end)
 end)
 
 describe("sizes beyond what is there", function()
   it("are refused before they take all memory", function()
-    says(sentence(function() cq.Shape.box({ size = { 1, 1 }, count = { 1e5, 1e5 } }):sample() end), "would be filled with 1e+10 particles")
+    says(sentence(function() cq.Shape.box({ size = { 1, 1 }, count = { 1e5, 1e5 } }):sample() end),
+      "would be filled with 1e+10 particles")
     local world = scene.world(scene.robot())
-    says(sentence(function() world:rollout { steps = 1e15 } end), "steps must be a whole number at least 0 and at most 2147483647")
-    says(sentence(function() scene.world(scene.robot(), { threads = 1000 }) end), "threads must be a whole number at least 0 and at most 256")
+    says(sentence(function() world:rollout { steps = 1e15 } end),
+      "steps must be a whole number at least 0 and at most 2147483647")
+    says(sentence(function() scene.world(scene.robot(), { threads = 1000 }) end),
+      "threads must be a whole number at least 0 and at most 256")
   end)
 
   it("that only show while a rollout goes on come with the plan", function()
@@ -245,7 +259,8 @@ describe("sizes beyond what is there", function()
     local result = cqlua({ script(content), "--threads", "1" }, { before = "ulimit -v 1000000;" })
     assert.equal(1, result.code)
     assert.matches("script.lua:5: world:rollout: out of memory at control step %d+ of 200000; the plan was memory [%d.]+ GiB", result.err)
-    local planned, unit, half, less = result.err:match 'the plan was memory ([%d.]+) (%a+), .*; memory = "([%d.]+) (%a+)", or less'
+    local planned, unit, half, less =
+      result.err:match 'the plan was memory ([%d.]+) (%a+), .*; memory = "([%d.]+) (%a+)", or less'
     assert(planned, result.err)
     local size = { MiB = 1, GiB = 1024 }
     local ratio = half * size[less] / (planned * size[unit])
@@ -268,8 +283,10 @@ describe("memory that runs out", function()
 
   it("is told with what takes less than was planned, where anything does", function()
     local p = world:plan { steps = 8 }
-    says(told({ steps = 8, memory = "1 GiB" }, true), ('memory = "%s", or less'):format(require("cq.rollout.memory").text(p.bytes / 2)))
-    says(told({ steps = 8, memory = p.record_bytes + p.slice_bytes }, true), "shorter control steps, and fewer particles or scenes, take less")
+    says(told({ steps = 8, memory = "1 GiB" }, true),
+      ('memory = "%s", or less'):format(require("cq.rollout.memory").text(p.bytes / 2)))
+    says(told({ steps = 8, memory = p.record_bytes + p.slice_bytes }, true),
+      "shorter control steps, and fewer particles or scenes, take less")
     says(told { steps = 8 }, "nothing is remembered; fewer particles or scenes take less")
   end)
 end)
@@ -288,7 +305,8 @@ describe("a misspelt name", function()
 
   it("of a method as well, and without the library's own lines", function()
     local head = 'local cq = require "cq"\nlocal world = require("tests.scene").world(require("tests.scene").robot())\n'
-    local result = cqlua { script(head .. "world:rollout { steps = 1, running = function(s) return s:centre('foot')[1] end }") }
+    local result = cqlua { script(head
+      .. "world:rollout { steps = 1, running = function(s) return s:centre('foot')[1] end }") }
     assert.equal(1, result.code)
     says(result.err, "script.lua:3: attempt to call method 'centre' (a nil value; did you mean center of cq.State?) (in running, control step 1 of 1)")
     assert.is_nil(result.err:find("lua/cq/", 1, true), result.err)
@@ -324,12 +342,14 @@ describe("an observer that gives what is not finite", function()
     local world = scene.world(scene.robot())
     local function of(observer, batch)
       return sentence(function()
-        world:rollout { steps = 3, batch = batch, observer = observer, controller = function(z) return cq.zeros { 2 } + z:sum() end }
+        world:rollout { steps = 3, batch = batch, observer = observer,
+          controller = function(z) return cq.zeros { 2 } + z:sum() end }
       end)
     end
     says(of(function(s) return s:center("foot") * (s.step == 1 and 0 / 0 or 1) end),
       "observation 1 is nan; observations must be finite (in the observer, control step 2 of 3)")
-    says(of(function(s) return s:center "foot" / cq.tensor { 1, 0 } end, 2), "observation 2 is inf; observations must be finite (in the observer,")
+    says(of(function(s) return s:center "foot" / cq.tensor { 1, 0 } end, 2),
+      "observation 2 is inf; observations must be finite (in the observer,")
     says(of(function() return 0 / 0 end), "observation 1 is nan")
   end)
 end)
@@ -349,7 +369,8 @@ describe("record and running", function()
     assert.same({ 3, 1 }, of(cq.zeros { 1 }, 4):shape())
     assert.same({ 3 }, of(4, cq.zeros { 1 }):shape())
     local function running(s) return s.step == 1 and cq.zeros { 2 } or 0 end
-    says(sentence(function() world:rollout { steps = 3, batch = 2, running = running } end), "running must give the same shape at every step, got {} after {2}")
+    says(sentence(function() world:rollout { steps = 3, batch = 2, running = running } end),
+      "running must give the same shape at every step, got {} after {2}")
   end)
 end)
 
@@ -367,21 +388,28 @@ describe("a robot that a rollout places", function()
     local robot = scene.robot()
     local world = scene.world(robot)
     local start = world.robot.position
-    local function refused(position) return sentence(function() world:rollout { steps = 1, robot = robot:with { position = position } } end) end
+    local function refused(position)
+      return sentence(function() world:rollout { steps = 1, robot = robot:with { position = position } } end)
+    end
     says(refused(start + 10), "world:rollout: robot starts outside the world: x of particle 1 of group \"foot\" at {10.41, 10.14}")
-    says(refused(start - cq.tensor { 0, 0.05 }), "world:rollout: robot overlaps wall 1 (box): particle 1 of group \"foot\"")
+    says(refused(start - cq.tensor { 0, 0.05 }),
+      "world:rollout: robot overlaps wall 1 (box): particle 1 of group \"foot\"")
     local both = cq.stack { start, start + 10 }
-    says(sentence(function() world:rollout { steps = 1, batch = 2, robot = robot:with { position = both } } end), "starts outside the world")
+    says(sentence(function() world:rollout { steps = 1, batch = 2, robot = robot:with { position = both } } end),
+      "starts outside the world")
     assert.equal(1, world:rollout({ steps = 1, robot = robot:with { position = start } }).steps)
   end)
 
   it("is told what makes its Courant number large", function()
     local robot = scene.robot()
     local world = scene.world(robot)
-    local function refused(values) return sentence(function() world:rollout { steps = 1, robot = robot:with(values) } end) end
+    local function refused(values)
+      return sentence(function() world:rollout { steps = 1, robot = robot:with(values) } end)
+    end
     says(refused { velocity = { 100, 0 } }, "or have a smaller velocity")
     says(refused { young = 1e7 }, "or have bounds for young")
-    says(refused { young = { foot = 1e7 }, poisson = 0.4, density = 2 }, "or have bounds for density, young and poisson")
+    says(refused { young = { foot = 1e7 }, poisson = 0.4, density = 2 },
+      "or have bounds for density, young and poisson")
     says(refused { velocity = { 0.1, 0 }, density = 1e-6 }, "or have bounds for density")
   end)
 
@@ -399,7 +427,9 @@ describe("a robot that a rollout places", function()
     says(refused, "the Courant number of the robot's values is 1.01, above 1; make the world with substeps = 2 or more, or have bounds for young")
     set { young = 13 } ()
     -- of each scene, and what the actuators pull
-    says(sentence(function() world:rollout { steps = 1, batch = 2, robot = world.robot:with { young = T.tensor { { 10 }, { 14 } } } } end), "is 1.01")
+    says(sentence(function()
+      world:rollout { steps = 1, batch = 2, robot = world.robot:with { young = T.tensor { { 10 }, { 14 } } } }
+    end), "is 1.01")
     world = block(10, { actuators = cq.Actuator.isotropic { count = 1, max = 8 } })
     says(sentence(set { actuation_weight = T.ones { 16, 1 } }), "or have bounds for actuation_weight")
   end)
@@ -444,7 +474,8 @@ end)
 describe("a picture", function()
   it("needs a name that says its kind, also when it is only checked", function()
     local robot = scene.robot()
-    local run = cq.Experiment { world = scene.world(robot), steps = 2, objective = function(s) return s:center(robot)[1] end }
+    local run = cq.Experiment { world = scene.world(robot), steps = 2,
+      objective = function(s) return s:center(robot)[1] end }
     for _, check in ipairs { false, true } do
       option.program.check = check
       local message = sentence(function() run:render(folder .. "/walk.avi") end)

@@ -102,7 +102,8 @@ describe("an observer of the user's", function()
 
   it("is refused when it is none, or gives none", function()
     says(sentence(told, 3), "observer must be one of cq.Observer, a function of the state")
-    says(sentence(told, function() return nil end), "the observer must give a tensor, got nil (in the observer, control step 1 of 3)")
+    says(sentence(told, function() return nil end),
+      "the observer must give a tensor, got nil (in the observer, control step 1 of 3)")
   end)
 end)
 
@@ -121,7 +122,8 @@ describe("readouts of a state", function()
     assert.is_true(s:mean_square_velocity(world.robot):close((v * v * weights):sum(), 1e-12))
     local centred = x - (x * weights):sum(1)
     assert.is_true(s:moment(world.robot):close((centred * weights):transpose():matmul(centred), 1e-9, 1e-14))
-    assert.is_true(s:moment(world.robot, { about = "origin", weight = "particle" }):close(x:transpose():matmul(x) / 32, 1e-12))
+    assert.is_true(s:moment(world.robot, { about = "origin", weight = "particle" }):close(x:transpose():matmul(x) / 32,
+      1e-12))
     assert.is_true(s:mean(world.robot, "deformation", { weight = "particle" }):close(F:mean(1), 1e-12))
     assert.is_true(s:gather({ 3, 1 }):equal(x:gather { 3, 1 }))
     assert.same({ 2, 2 }, s:center({ "foot", "trunk" }):shape())
@@ -134,7 +136,8 @@ describe("readouts of a state", function()
 
   it("refuse what is no selection", function()
     local s = scene.world(scene.robot()):rollout { steps = 1 }.state
-    says(sentence(function() s:center(3) end), "takes a group name, a group, a robot, a list of names, or a list of particle numbers, got 3")
+    says(sentence(function() s:center(3) end),
+      "takes a group name, a group, a robot, a list of names, or a list of particle numbers, got 3")
     says(sentence(function() s:center { 33 } end), "particles are whole numbers from 1 to 32, got 33")
     says(sentence(function() s:gather("foot", "speeds") end), "field must be one of")
     says(sentence(function() s:center("foot", { weight = "area" }) end), "weight must be one of")

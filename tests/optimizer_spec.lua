@@ -97,7 +97,9 @@ describe("a step of", function()
     near(1 - 0.1 * (1 + (0.5 * 1 + 2)), after(Optimizer.momentum { rate = 0.1, momentum = 0.5 }, 1, 1, 2):item())
   end)
   it("Adam has the length of the rate at first, whatever the gradient's", function()
-    for _, g in ipairs { 1e-3, 1, 1e6 } do near(1 - 0.1, after(Optimizer.adam { rate = 0.1, epsilon = 1e-300 }, 1, g):item(), 1e-12) end
+    for _, g in ipairs { 1e-3, 1, 1e6 } do
+      near(1 - 0.1, after(Optimizer.adam { rate = 0.1, epsilon = 1e-300 }, 1, g):item(), 1e-12)
+    end
   end)
   it("Adam forgets with beta", function()
     -- beta 0 keeps nothing: every step is the sign of the gradient
@@ -187,7 +189,9 @@ describe("mistakes", function()
     -- what is optimised within an objective, apart from it
     local inner = T.param { 5, 5 }
     local loss = T.value_and_grad(function(q)
-      T.tape.pause(function() descent:update(inner, select(2, T.value_and_grad(function(r) return r:square():sum() end)(inner))) end)
+      T.tape.pause(function()
+        descent:update(inner, select(2, T.value_and_grad(function(r) return r:square():sum() end)(inner)))
+      end)
       return (q.x * inner):sum()
     end)(p)
     assert.equal(-15, loss)

@@ -59,7 +59,8 @@ describe("a surface", function()
     C.cq_skin_describe(one.skin, info)
     local vertex = ffi.new("double[?]", math.max(1, tonumber(info.vertex_count) * s.dim))
     C.cq_skin_read(one.skin, vertex, nil, nil)
-    return { vertices = tonumber(info.vertex_count), faces = tonumber(info.face_count), edges = tonumber(info.edge_count),
+    return { vertices = tonumber(info.vertex_count), faces = tonumber(info.face_count),
+      edges = tonumber(info.edge_count),
       alone = tonumber(info.alone_count), vertex = vertex }
   end
 
@@ -77,11 +78,14 @@ describe("a surface", function()
 
   it("is that of the cells: faces outside, and corners that cells share", function()
     local it = skin(brick())
-    assert.same({ faces = 2 * (12 + 15 + 20), vertices = 4 * 5 * 6 - 2 * 3 * 4, alone = 0 }, { faces = it.faces, vertices = it.vertices, alone = it.alone })
+    assert.same({ faces = 2 * (12 + 15 + 20), vertices = 4 * 5 * 6 - 2 * 3 * 4, alone = 0 },
+      { faces = it.faces, vertices = it.vertices, alone = it.alone })
     local plate = skin(Shape.box { size = { 0.3, 0.4 }, count = { 3, 4 } }:sample())
     assert.same({ 12, 20, 14, 0 }, { plate.faces, plate.vertices, plate.edges, plate.alone })
     -- the corners of a plate stay where they are
-    for _, place in ipairs { { 0, 0 }, { 0.3, 0 }, { 0.3, 0.4 }, { 0, 0.4 } } do assert.is_true(has_vertex(plate, place)) end
+    for _, place in ipairs { { 0, 0 }, { 0.3, 0 }, { 0.3, 0.4 }, { 0, 0.4 } } do
+      assert.is_true(has_vertex(plate, place))
+    end
   end)
 
   it("finds lattices that are turned, stretched or made of parts", function()
@@ -89,7 +93,8 @@ describe("a surface", function()
     assert.same({ 94, 0 }, { turned.faces, turned.alone })
     local flat = skin(Shape.box { size = { 0.3, 0.4, 0.5 }, count = { 3, 8, 5 } }:sample())
     assert.same({ 2 * (24 + 15 + 40), 0 }, { flat.faces, flat.alone })
-    local left, right = Shape.box { size = { 0.2, 0.2 }, spacing = 0.02 }, Shape.box { at = { 0.2, 0 }, size = { 0.2, 0.2 }, spacing = 0.02 }
+    local left, right = Shape.box { size = { 0.2, 0.2 }, spacing = 0.02 },
+      Shape.box { at = { 0.2, 0 }, size = { 0.2, 0.2 }, spacing = 0.02 }
     assert.equal(60, skin((left + right):sample()).edges)
     -- where parts of other lattices meet there is no outline
     local finer = Shape.box { at = { 0.2, 0 }, size = { 0.2, 0.2 }, spacing = 0.01 }
@@ -135,7 +140,8 @@ describe("a surface", function()
     assert.equal(2 * (4 + 5 + 20), skin(s, nil, nil, nil, level).faces)
     -- random places are no lattice
     local random = require "cq.random" { seed = 1 }
-    local cloud = { dim = 3, count = 200, position = random:uniform({ 200, 3 }, { min = 0, max = 1 }), volume = T.full({ 200 }, 1 / 200) }
+    local cloud = { dim = 3, count = 200, position = random:uniform({ 200, 3 }, { min = 0, max = 1 }),
+      volume = T.full({ 200 }, 1 / 200) }
     assert.equal(200, skin(cloud).alone)
   end)
 
@@ -157,7 +163,9 @@ describe("a surface", function()
     assert.equal(4, triangles)
     local it = skin(s, nil, nil, { mesh = corner, triangles = triangles })
     assert.same({ 4, 4, 0 }, { it.vertices, it.faces, it.alone })
-    for _, place in ipairs { { 5, 0, 0 }, { 5, 1, 0 }, { 4, 0, 0 }, { 5, 0, 1 } } do assert.is_true(has_vertex(it, place)) end
+    for _, place in ipairs { { 5, 0, 0 }, { 5, 1, 0 }, { 4, 0, 0 }, { 5, 0, 1 } } do
+      assert.is_true(has_vertex(it, place))
+    end
     assert.is_nil((shape - Shape.sphere { radius = 0.1, spacing = 0.1 }).surface)
     assert.equal(8, select(2, (shape + shape:translate { 3, 0, 0 }).surface()))
   end)
@@ -167,13 +175,15 @@ describe("what stands beside bodies", function()
   local function green(r, g, b) return g > 1.15 * r and g > 1.1 * b end
   local function brownish(r, g, b) return r > 170 and g < 120 and b < 90 end
   local function scene(fields)
-    local def = { domain = { 1, 1 }, volume = 1e-4, width = 200, height = 200, trail = false, ruler = false, legend = false, position = body().position }
+    local def = { domain = { 1, 1 }, volume = 1e-4, width = 200, height = 200, trail = false, ruler = false,
+      legend = false, position = body().position }
     for key, value in pairs(fields) do def[key] = value end
     return Picture.frame(def)
   end
   local function space(fields)
     local s = Shape.box { at = { 0.4, 0.1, 0.4 }, size = { 0.2, 0.2, 0.2 }, spacing = 0.02 }:sample()
-    local def = { domain = { 1, 1, 1 }, volume = s.volume, width = 200, height = 150, samples = 2, trail = false, ruler = false, legend = false,
+    local def = { domain = { 1, 1, 1 }, volume = s.volume, width = 200, height = 150, samples = 2, trail = false,
+      ruler = false, legend = false,
       position = s.position, fit = true, walls = Boundary.floor { at = 0.1 } }
     for key, value in pairs(fields or {}) do def[key] = value end
     return Picture.frame(def)
@@ -181,7 +191,8 @@ describe("what stands beside bodies", function()
 
   it("are goals, through which one sees", function()
     local n, box = count(scene { goals = { { at = { 0.7, 0.5 }, radius = 0.1 } } }, green)
-    assert(n > 250 and math.abs(box[1] - 120) <= 2 and math.abs(box[4] - 119) <= 2, n .. " in " .. table.concat(box, " "))
+    assert(n > 250 and math.abs(box[1] - 120) <= 2 and math.abs(box[4] - 119) <= 2, n .. " in "
+      .. table.concat(box, " "))
     assert((count(space { goals = { { at = T.tensor { 0.7, 0.3, 0.5 }, radius = 0.08 } } }, green)) > 20)
     assert.equal(0, (count(space(), green)))
     -- a body behind a goal is seen
@@ -194,26 +205,33 @@ describe("what stands beside bodies", function()
     local arrows = { at = { { 0.1, 0.8 } }, vector = { { 2, 0 } }, scale = 0.25 }
     local _, box = count(scene { arrows = arrows }, brownish)
     assert(math.abs(box[1] - 20) <= 2 and math.abs(box[3] - 119) <= 3, table.concat(box, " "))
-    assert((count(space { arrows = { at = T.tensor { { 0.5, 0.32, 0.5 } }, vector = T.tensor { { 0, 1, 0 } }, scale = 0.2 } },
+    assert((count(space { arrows = { at = T.tensor { { 0.5, 0.32, 0.5 } }, vector = T.tensor { { 0, 1, 0 } },
+      scale = 0.2 } },
       function(r, g, b) return r > 2 * g and r > 2 * b end)) > 20)
   end)
 
   it("are walls where they have gone", function()
     local function ground_like(r, g, b) return r < 110 and g < 120 and b < 130 end
     local wall = Boundary.floor { at = 0.1 }
-    local before, after = count(scene { walls = wall }, ground_like), count(scene { walls = wall, wall_offset = { { 0.3, 0.1 } } }, ground_like)
+    local before, after = count(scene { walls = wall }, ground_like),
+      count(scene { walls = wall, wall_offset = { { 0.3, 0.1 } } }, ground_like)
     assert(math.abs(after - before - 0.1 * 40000) < 300, ("%d and %d"):format(before, after))
-    fails("wall_offset has 2 ways, there are 1 wall", function() scene { walls = wall, wall_offset = { { 0, 0 }, { 0, 0 } } } end)
+    fails("wall_offset has 2 ways, there are 1 wall",
+      function() scene { walls = wall, wall_offset = { { 0, 0 }, { 0, 0 } } } end)
   end)
 
   it("are ceilings that do not hide what is below", function()
     local s = Shape.box { at = { 0.4, 0.1, 0.4 }, size = { 0.2, 0.2, 0.2 }, spacing = 0.02 }:sample()
     local red = { { particles = everyone(s), colour = "#c81e1e" } }
-    local function reds(walls) return (count(space { groups = red, walls = walls }, function(r, g, b) return r > 1.3 * g and r > 1.3 * b end)) end
-    local floor, ceiling = Boundary.floor { at = 0.1 }, Boundary.half_plane { point = { 0, 0.31, 0 }, normal = { 0, -1, 0 } }
+    local function reds(walls)
+      return (count(space { groups = red, walls = walls }, function(r, g, b) return r > 1.3 * g and r > 1.3 * b end))
+    end
+    local floor, ceiling = Boundary.floor { at = 0.1 },
+      Boundary.half_plane { point = { 0, 0.31, 0 }, normal = { 0, -1, 0 } }
     local free, below = reds { floor }, reds { floor, ceiling }
     assert(free > 1000 and below > 0.85 * free, ("%d and %d"):format(free, below))
-    assert.are_not.equal(ffi.string(space { walls = { floor } }:pixels(), 120000), ffi.string(space { walls = { floor, ceiling } }:pixels(), 120000))
+    assert.are_not.equal(ffi.string(space { walls = { floor } }:pixels(), 120000),
+      ffi.string(space { walls = { floor, ceiling } }:pixels(), 120000))
   end)
 
   it("are held parts, which are hatched or darker", function()
@@ -225,12 +243,16 @@ describe("what stands beside bodies", function()
 
   it("are told in sentences where they are wrong", function()
     fails("goals[1] must be 2 numbers, got a list of 3", function() scene { goals = { { 1, 2, 3 } } } end)
-    fails("unknown field radus (did you mean radius?)", function() scene { goals = { { at = { 1, 2 }, radus = 3 } } } end)
-    fails("arrows have 1 places and 2 vectors", function() scene { arrows = { at = { { 0, 0 } }, vector = { { 1, 0 }, { 1, 0 } } } } end)
-    fails("arrows need vector {k, 2}, got a tensor {2}", function() scene { arrows = { at = { { 0, 0 } }, vector = { 1, 0 } } } end)
+    fails("unknown field radus (did you mean radius?)",
+      function() scene { goals = { { at = { 1, 2 }, radus = 3 } } } end)
+    fails("arrows have 1 places and 2 vectors",
+      function() scene { arrows = { at = { { 0, 0 } }, vector = { { 1, 0 }, { 1, 0 } } } } end)
+    fails("arrows need vector {k, 2}, got a tensor {2}",
+      function() scene { arrows = { at = { { 0, 0 } }, vector = { 1, 0 } } } end)
     fails("bodies[1] has the particles 1 to 101", function() scene { bodies = { { count = 101 } } } end)
     fails("opacity must have the shape {100}", function() scene { opacity = T.ones { 3 } } end)
-    fails("particle 1 has the number 3, the categories have 1 to 2", function() scene { scale = { categories = { "a", "b" } }, value = T.full({ 100 }, 3) } end)
+    fails("particle 1 has the number 3, the categories have 1 to 2",
+      function() scene { scale = { categories = { "a", "b" } }, value = T.full({ 100 }, 3) } end)
     fails("camera must be { eye =, target = }", function() space { camera = 3 } end)
     fails("must give { eye =, target = }, got", function() space { camera = function() end } end)
   end)
@@ -242,9 +264,11 @@ describe("a picture", function()
     require("cq.option").program.threads = threads
     local opacity = T.ones { s.count }
     for p = 0, 300 do opacity:data()[p] = 0.5 end
-    local def = { domain = { 1, 1, 1 }, volume = s.volume, width = 201, height = 150, position = s.position, opacity = opacity, goals = { { 0.7, 0.3, 0.5 } },
+    local def = { domain = { 1, 1, 1 }, volume = s.volume, width = 201, height = 150, position = s.position,
+      opacity = opacity, goals = { { 0.7, 0.3, 0.5 } },
       actuation = s.position:slice(1, 1, 2):reshape { s.count },
-      walls = { Boundary.floor { at = 0.1 }, Boundary.obstacle { lower = { 0.7, 0.1, 0.4 }, upper = { 0.8, 0.2, 0.5 } } },
+      walls = { Boundary.floor { at = 0.1 },
+        Boundary.obstacle { lower = { 0.7, 0.1, 0.4 }, upper = { 0.8, 0.2, 0.5 } } },
       arrows = { at = { { 0.5, 0.4, 0.5 } }, vector = { { 0, 1, 0 } } }, fit = true }
     for key, value in pairs(more or {}) do def[key] = value end
     local fine, canvas = pcall(Picture.frame, def)
@@ -269,7 +293,8 @@ describe("a picture", function()
   it("shows high bodies whole", function()
     local high = Shape.box { at = { 0.4, 0.1, 0.4 }, size = { 0.1, 1.5, 0.1 }, spacing = 0.02 }:sample()
     local red = { { particles = everyone(high), colour = "#c81e1e" } }
-    local canvas = Picture.frame { domain = { 4, 2, 2 }, volume = high.volume, position = high.position, width = 320, groups = red,
+    local canvas = Picture.frame { domain = { 4, 2, 2 }, volume = high.volume, position = high.position, width = 320,
+      groups = red,
       walls = Boundary.floor { at = 0.1 }, follow = true }
     local n, box = count(canvas, function(r, g, b) return r > 1.8 * g and r > 1.8 * b and r > 60 end)
     assert(n > 1000 and box[2] > 3 and box[4] < 176 and box[4] - box[2] > 90, table.concat(box, " "))
@@ -291,7 +316,9 @@ describe("a picture", function()
   it("follows by time, however many frames there are", function()
     local function centre(frames)
       local scene = Picture.scene { domain = { 8, 1 }, volume = 1e-4, width = 64, height = 64, lag = 0.2, samples = 1 }
-      for k = 0, frames do scene:frame { position = body().position + T.tensor { k > 0 and 1 or 0, 0 }, time = k / frames } end
+      for k = 0, frames do
+        scene:frame { position = body().position + T.tensor { k > 0 and 1 or 0, 0 }, time = k / frames }
+      end
       return scene.camera_centre[1]
     end
     assert(math.abs(centre(5) - centre(20)) < 1e-9 and math.abs(centre(5) - (1.45 - math.exp(-5))) < 1e-9)
@@ -300,7 +327,8 @@ describe("a picture", function()
   it("shows several moments, the earlier ones paler", function()
     local b = body()
     local red = { { particles = everyone(b), colour = "#c81e1e" } }
-    local def = { domain = { 1, 1 }, volume = 1e-4, width = 200, height = 200, groups = red, position = b.position + T.tensor { 0.3, 0 } }
+    local def = { domain = { 1, 1 }, volume = 1e-4, width = 200, height = 200, groups = red, position = b.position
+      + T.tensor { 0.3, 0 } }
     local once = count(Picture.frame(def), reddish)
     def.before = { { position = b.position - T.tensor { 0.3, 0 } } }
     local canvas = Picture.frame(def)
@@ -310,16 +338,21 @@ describe("a picture", function()
 
   it("tells categories by name", function()
     local b = body()
-    local def = { domain = { 1, 1 }, volume = 1e-4, width = 300, height = 200, position = b.position, value = T.full({ b.count }, 2),
+    local def = { domain = { 1, 1 }, volume = 1e-4, width = 300, height = 200, position = b.position,
+      value = T.full({ b.count }, 2),
       scale = { categories = { "still", "moving" } } }
     assert((count(Picture.frame(def), function(r, g, b_) return r > 190 and g > 80 and g < 120 and b_ < 80 end)) > 300)
-    fails("give either categories or range", function() Picture.scene { domain = { 1, 1 }, volume = 1, scale = { categories = { "a" }, range = { 0, 1 } } } end)
+    fails("give either categories or range", function()
+      Picture.scene { domain = { 1, 1 }, volume = 1, scale = { categories = { "a" }, range = { 0, 1 } } }
+    end)
   end)
 
   it("is pasted into another one", function()
     local small = Picture.canvas { width = 20, height = 16, background = "#c81e1e" }
     local n, box = count(Picture.canvas({ width = 60, height = 40 }):paste(small, 10, 5):paste(small, 50, 30), reddish)
     assert.same({ 320 + 100, { 10, 5, 59, 39 } }, { n, box })
-    fails("must have as many", function() Picture.canvas({ width = 60, height = 40, samples = 3 }):paste(small, 0, 0) end)
+    fails("must have as many", function()
+      Picture.canvas({ width = 60, height = 40, samples = 3 }):paste(small, 0, 0)
+    end)
   end)
 end)

@@ -62,7 +62,8 @@ describe("a canvas", function()
   end)
 
   it("covers the exact area of a polygon", function()
-    local canvas = Picture.canvas { width = 64, height = 64, samples = 1 }:polygon({ { 10, 10 }, { 50.5, 10 }, { 10, 30.25 } }, "#000000")
+    local canvas = Picture.canvas { width = 64, height = 64,
+      samples = 1 }:polygon({ { 10, 10 }, { 50.5, 10 }, { 10, 30.25 } }, "#000000")
     local p, sum = canvas:pixels(), 0
     for k = 0, 64 * 64 - 1 do sum = sum + (255 - p[4 * k]) / 255 end
     assert(math.abs(sum - 40.5 * 20.25 / 2) < 4, tostring(sum))
@@ -77,7 +78,8 @@ describe("a canvas", function()
   end)
 
   it("blends half transparent colours", function()
-    local canvas = Picture.canvas { width = 20, height = 20, background = "#000000" }:rectangle(0, 0, 20, 20, "#ffffff80")
+    local canvas = Picture.canvas { width = 20, height = 20, background = "#000000" }:rectangle(0, 0, 20, 20,
+      "#ffffff80")
     assert(math.abs(at(canvas, 10, 10)[1] - 128) <= 1)
   end)
 
@@ -150,14 +152,16 @@ end
 
 describe("a scene of the plane", function()
   local function scene(more)
-    local fields = { domain = { 1, 1 }, volume = 1e-4, width = 400, height = 400, trail = false, ruler = false, legend = false }
+    local fields = { domain = { 1, 1 }, volume = 1e-4, width = 400, height = 400, trail = false, ruler = false,
+      legend = false }
     for k, v in pairs(more or {}) do fields[k] = v end
     return Picture.scene(fields)
   end
 
   it("shows particles in the colour of their group, at their place", function()
     local s = body()
-    local canvas = scene { groups = { { name = "part", particles = s.groups.part, colour = "#c81e1e" } } }:frame { position = s.position }
+    local canvas = scene { groups = { { name = "part", particles = s.groups.part, colour = "#c81e1e" } } }:frame {
+      position = s.position }
     local n, box = count(canvas, reddish)
     assert(math.abs(n - 1600) < 200, tostring(n))      -- 0.1 x 0.1 at 400 pixels
     for k, wanted in ipairs { 160, 240, 199, 279 } do assert(math.abs(box[k] - wanted) <= 1, k .. ": " .. box[k]) end
@@ -266,7 +270,8 @@ describe("a scene of the plane", function()
     -- nothing but wall where the label and the legend are
     local function lit(more)
       local picture = scene { walls = Boundary.box { inset = 0.45 }, legend = more.legend }
-      return (count(picture:frame { position = T.tensor { { 0.5, 0.5 } }, actuation = T.zeros { 1 }, label = more.label }, bright))
+      return (count(picture:frame { position = T.tensor { { 0.5, 0.5 } }, actuation = T.zeros { 1 },
+        label = more.label }, bright))
     end
     local bare = lit {}
     assert(lit { label = "t = 0.3" } > bare + 300)
@@ -275,21 +280,29 @@ describe("a scene of the plane", function()
 
   it("gives the same pixels each time", function()
     local s = body()
-    local function draw() return ffi.string(scene { ruler = true, trail = true }:frame { position = s.position, label = "a" }:pixels(), 640000) end
+    local function draw()
+      return ffi.string(scene { ruler = true, trail = true }:frame { position = s.position, label = "a" }:pixels(),
+        640000)
+    end
     assert.equal(draw(), draw())
   end)
 
   it("says what does not fit", function()
     local x = T.tensor { { 0.5, 0.5 }, { 0.6, 0.5 } }
-    fails("position must have the shape {2, 3}", function() Picture.frame { domain = { 1, 1, 1 }, volume = 1, position = x } end)
-    fails("deformation must have the shape {2, 2, 2}", function() Picture.frame { domain = { 1, 1 }, volume = 1, position = x, deformation = x } end)
-    fails("actuation must have the shape {2}", function() Picture.frame { domain = { 1, 1 }, volume = 1, position = x, actuation = x } end)
+    fails("position must have the shape {2, 3}",
+      function() Picture.frame { domain = { 1, 1, 1 }, volume = 1, position = x } end)
+    fails("deformation must have the shape {2, 2, 2}",
+      function() Picture.frame { domain = { 1, 1 }, volume = 1, position = x, deformation = x } end)
+    fails("actuation must have the shape {2}",
+      function() Picture.frame { domain = { 1, 1 }, volume = 1, position = x, actuation = x } end)
     fails("groups[1] has particle 3, there are 2", function()
       Picture.frame { domain = { 1, 1 }, volume = 1, position = x, groups = { { particles = { 3 } } } }
     end)
     fails("did you mean position?", function() Picture.frame { domain = { 1, 1 }, volume = 1, positions = x } end)
     fails("camera is for 3D", function() Picture.scene { domain = { 1, 1 }, volume = 1, camera = {} } end)
-    fails("walls[1] must be a cq.Boundary", function() Picture.scene { domain = { 1, 1 }, volume = 1, walls = { 3 } } end)
+    fails("walls[1] must be a cq.Boundary", function()
+      Picture.scene { domain = { 1, 1 }, volume = 1, walls = { 3 } }
+    end)
   end)
 end)
 
@@ -297,8 +310,10 @@ describe("a scene of space", function()
   local camera = { eye = { 0.5, 0.5, 3 }, target = { 0.5, 0.5, 0.5 }, field_of_view = 0.6 }
   local function frame(points, more)
     local fields = {
-      domain = { 1, 1, 1 }, volume = 0.008, width = 320, height = 240, camera = camera, trail = false, ruler = false, legend = false,
-      groups = { { particles = { 1 }, colour = "#c81e1e" }, { particles = #points > 1 and { 2 } or { 1 }, colour = #points > 1 and "#1e1ec8" or "#c81e1e" } },
+      domain = { 1, 1, 1 }, volume = 0.008, width = 320, height = 240, camera = camera, trail = false, ruler = false,
+      legend = false,
+      groups = { { particles = { 1 }, colour = "#c81e1e" },
+        { particles = #points > 1 and { 2 } or { 1 }, colour = #points > 1 and "#1e1ec8" or "#c81e1e" } },
       position = T.tensor(points),
     }
     for k, v in pairs(more or {}) do fields[k] = v end
@@ -332,8 +347,10 @@ describe("a scene of space", function()
 
   it("is seen by default from where the body fills a good part", function()
     local s = Shape.box { at = { 1, 0.1, 1 }, size = { 0.3, 0.2, 0.2 }, spacing = 0.02 }:sample()
-    local scene = Picture.scene { domain = { 4, 1, 2 }, volume = s.volume, width = 320, groups = { { particles = everyone(s), colour = "#c81e1e" } },
-      walls = { Boundary.floor { at = 0.1 }, Boundary.obstacle { lower = { 1.6, 0.1, 1 }, upper = { 1.8, 0.3, 1.2 } } } }
+    local scene = Picture.scene { domain = { 4, 1, 2 }, volume = s.volume, width = 320,
+      groups = { { particles = everyone(s), colour = "#c81e1e" } },
+      walls = { Boundary.floor { at = 0.1 },
+        Boundary.obstacle { lower = { 1.6, 0.1, 1 }, upper = { 1.8, 0.3, 1.2 } } } }
     local canvas = scene:frame { position = s.position }
     local n, box = count(canvas, red)
     assert(n > 1500 and n < 20000, tostring(n))
@@ -355,7 +372,9 @@ describe("a film", function()
   local function with_path(script, f)
     local bin = folder .. "/bin"
     assert(host.make_folder(bin))
-    for _, tool in ipairs { "sh", "cat", "rm" } do os.execute(("ln -sf $(command -v %s) '%s/%s'"):format(tool, bin, tool)) end
+    for _, tool in ipairs { "sh", "cat", "rm" } do
+      os.execute(("ln -sf $(command -v %s) '%s/%s'"):format(tool, bin, tool))
+    end
     if script then
       process.write(bin .. "/ffmpeg", "#!/bin/sh\n" .. script)
       os.execute("chmod +x '" .. bin .. "/ffmpeg'")
@@ -372,7 +391,8 @@ describe("a film", function()
       local file = folder .. "/it's a film." .. kind
       assert.equal(file, frames(Picture.video { path = file, fps = 10 }):close())
       assert(#process.read(file) > 500)
-      for _, name in ipairs(host.entries(folder)) do assert.equal("it's a film." .. kind, name) end      -- nothing is left beside it
+      -- nothing is left beside it
+      for _, name in ipairs(host.entries(folder)) do assert.equal("it's a film." .. kind, name) end
     end)
   end
 
@@ -395,7 +415,8 @@ describe("a film", function()
   it("says what ffmpeg said when it fails, and survives its early end", function()
     with_path("echo 'first' >&2; echo 'no such encoder' >&2; exit 3", function()
       local film = Picture.video { path = folder .. "/a.mp4" }
-      for _ = 1, 40 do film:add(Picture.canvas { width = 320, height = 240, samples = 1 }) end      -- more than a pipe holds
+      -- more than a pipe holds
+      for _ = 1, 40 do film:add(Picture.canvas { width = 320, height = 240, samples = 1 }) end
       fails("exit code 3", function() film:close() end)
     end)
     with_path("echo 'no such encoder' >&2; exit 3", function()
@@ -432,7 +453,9 @@ describe("a film", function()
   end)
 
   it("clears away what killed programs have left of it", function()
-    for _, name in ipairs { "", ".log", ".status" } do process.write(("%s/a.mp4%s.999999999.part"):format(folder, name), "") end
+    for _, name in ipairs { "", ".log", ".status" } do
+      process.write(("%s/a.mp4%s.999999999.part"):format(folder, name), "")
+    end
     process.write(folder .. "/b.mp4.999999999.part", "")
     Picture.video({ path = folder .. "/a.mp4" }):discard()
     assert.same({ "b.mp4.999999999.part" }, host.entries(folder))

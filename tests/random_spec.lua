@@ -31,7 +31,8 @@ describe("random numbers", function()
 
   it("of a normal distribution are these numbers on every machine", function()
     local x = random { seed = 1 }:normal { 3 }
-    assert.equal("0x1.2c2afef5767e1p-1 0x1.4159856d3febfp-2 0x1.b0dc06bb20cbap-1", ("%a %a %a"):format(x:get(1), x:get(2), x:get(3)))
+    assert.equal("0x1.2c2afef5767e1p-1 0x1.4159856d3febfp-2 0x1.b0dc06bb20cbap-1",
+      ("%a %a %a"):format(x:get(1), x:get(2), x:get(3)))
   end)
 
   it("go on from a stored state", function()
@@ -61,7 +62,9 @@ describe("random numbers", function()
 
   it("of whole numbers reach both ends equally", function()
     local n, counts = 60000, {}
-    for _, x in ipairs(random({ seed = 2 }):integers({ n }, { min = -2, max = 3 }):totable()) do counts[x] = (counts[x] or 0) + 1 end
+    for _, x in ipairs(random({ seed = 2 }):integers({ n }, { min = -2, max = 3 }):totable()) do
+      counts[x] = (counts[x] or 0) + 1
+    end
     for k = -2, 3 do assert(math.abs(counts[k] - n / 6) < 5 * math.sqrt(n * 5 / 36), k) end
     assert.is_nil(counts[4])
   end)

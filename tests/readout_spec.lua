@@ -10,7 +10,8 @@ local derivative = require "tests.derivative"
 local sentence = require("tests.sentence").of
 
 local function near(wanted, got, tolerance, what)
-  assert(math.abs(got - wanted) <= (tolerance or 1e-12) * math.max(1, math.abs(wanted)), ("%s: %.17g wanted, got %.17g"):format(what or "", wanted, got))
+  assert(math.abs(got - wanted) <= (tolerance or 1e-12) * math.max(1, math.abs(wanted)),
+    ("%s: %.17g wanted, got %.17g"):format(what or "", wanted, got))
 end
 
 -- what f gives of the state at the start
@@ -31,7 +32,8 @@ local function block(options)
     material = options.material or cq.Material.neo_hookean { young = 10, poisson = 0.3, density = 1.5 },
   }
   return cq.World {
-    cells = dim == 2 and { 32, 32 } or { 24, 24, 24 }, dx = 1 / 24, dt = 4e-3, substeps = options.substeps or 2, precision = "float64",
+    cells = dim == 2 and { 32, 32 } or { 24, 24, 24 }, dx = 1 / 24, dt = 4e-3, substeps = options.substeps or 2,
+    precision = "float64",
     gravity = options.gravity, damping = options.damping, robot:at(dim == 2 and { 0.4, 0.4 } or { 0.35, 0.35, 0.35 }),
   }
 end
@@ -81,7 +83,8 @@ describe("derived readouts", function()
       local n = world.robot:group("foot").particle_count
       for _, batch in ipairs { 1, 2 } do
         local lead = batch > 1 and { batch } or {}
-        local state = world:rollout { steps = 1, batch = batch, controller = cq.Controller.open_loop(T.zeros { 1, 2 }) }.state
+        local state = world:rollout { steps = 1, batch = batch,
+          controller = cq.Controller.open_loop(T.zeros { 1, 2 }) }.state
         for _, name in ipairs(quantities) do
           local first, rows = { unpack(lead) }, { unpack(lead) }
           first[#first + 1], rows[#rows + 1] = n, 2
@@ -96,7 +99,8 @@ describe("derived readouts", function()
           assert.same(rows, state:energy({ "foot", "trunk" }, kind):shape())
         end
         assert.same(shape(dim, "angular_momentum", rows), state:angular_momentum({ "foot", "trunk" }):shape())
-        near(state:energy():sum():item(), state:energy({ "foot", "trunk" }):sum():item(), 1e-12, "energies of all groups")
+        near(state:energy():sum():item(), state:energy({ "foot", "trunk" }):sum():item(), 1e-12,
+          "energies of all groups")
       end
     end
   end)
@@ -109,10 +113,12 @@ describe("derived readouts", function()
       local f = T.eye(dim):copy()
       f:set(stretch, 1, 1)
       local out = at_start(world, function(state)
-        return { sigma = state:stress(world.robot), p = state:stress(world.robot, { kind = "piola" }), mises = state:von_mises("body"):item(),
+        return { sigma = state:stress(world.robot), p = state:stress(world.robot, { kind = "piola" }),
+          mises = state:von_mises("body"):item(),
           jacobian = state:mean("body", "jacobian"):item(), energy = state:energy(nil, "elastic"):item() }
       end, { robot = world.robot:with { deformation = f:unsqueeze(1):expand { world.particle_count, dim, dim } } })
-      local along, across = (mu * (stretch ^ 2 - 1) + lambda * math.log(stretch)) / stretch, lambda * math.log(stretch) / stretch
+      local along, across = (mu * (stretch ^ 2 - 1) + lambda * math.log(stretch)) / stretch,
+        lambda * math.log(stretch) / stretch
       near(along, out.sigma:get(1, 1), 1e-12, "along")
       near(across, out.sigma:get(2, 2), 1e-12, "across")
       near(along, out.p:get(1, 1), 1e-12, "P")            -- J is the stretch
@@ -129,15 +135,18 @@ describe("derived readouts", function()
       local world = block { dim = dim, substeps = 8 }
       local seen = {}
       world:rollout { steps = 60, robot = world.robot:with { velocity = tumbling(world, 2) }, watch = function(state)
-        seen[#seen + 1] = { p = state:momentum(), l = state:angular_momentum(), o = state:angular_momentum(nil, { about = "origin" }),
+        seen[#seen + 1] = { p = state:momentum(), l = state:angular_momentum(),
+          o = state:angular_momentum(nil, { about = "origin" }),
           energy = state:energy():item(), kinetic = state:energy(nil, "kinetic"):item() }
       end }
       local first, last = seen[1], seen[#seen]
       for _, name in ipairs { "p", "l", "o" } do
         assert.is_true(first[name]:norm():item() > 1e-5)
-        assert.is_true((last[name] - first[name]):norm():item() < 1e-13, ("%dD %s drifts by %g"):format(dim, name, (last[name] - first[name]):norm():item()))
+        assert.is_true((last[name] - first[name]):norm():item() < 1e-13,
+          ("%dD %s drifts by %g"):format(dim, name, (last[name] - first[name]):norm():item()))
       end
-      assert.is_true(math.abs(last.energy / first.energy - 1) < 0.05, ("%dD energy goes from %g to %g"):format(dim, first.energy, last.energy))
+      assert.is_true(math.abs(last.energy / first.energy - 1) < 0.05,
+        ("%dD energy goes from %g to %g"):format(dim, first.energy, last.energy))
       local least = math.huge
       for _, s in ipairs(seen) do least = math.min(least, s.kinetic) end
       assert.is_true(least < 0.995 * first.kinetic, "nothing is stored in the material")
@@ -148,7 +157,9 @@ describe("derived readouts", function()
     local world = block { gravity = { 0.5, -4 } }
     local mass = 0.25 ^ 2 * 1.5
     local out = {}
-    world:rollout { steps = 20, watch = function(state) out[state.step] = { p = state:momentum(), e = state:energy(), k = state:energy(nil, "kinetic") } end }
+    world:rollout { steps = 20, watch = function(state)
+      out[state.step] = { p = state:momentum(), e = state:energy(), k = state:energy(nil, "kinetic") }
+    end }
     near(mass * 0.5 * 0.08, out[20].p:get(1), 1e-12)
     near(-mass * 4 * 0.08, out[20].p:get(2), 1e-12)
     near(0.5 * mass * (0.5 ^ 2 + 4 ^ 2) * 0.08 ^ 2, out[20].k:item(), 1e-12)
@@ -161,19 +172,24 @@ describe("derived readouts", function()
       local u = T.full({ 4, 2 }, 0.4)
       local g = dim == 2 and { 0.3, -4 } or { 0.3, -4, 0.2 }
       local p = {
-        young = T.param(T.tensor { 9 }), poisson = T.param(T.tensor { 0.28 }), density = T.param(T.tensor { 1.2 }), gravity = T.param(T.tensor(g)),
+        young = T.param(T.tensor { 9 }), poisson = T.param(T.tensor { 0.28 }), density = T.param(T.tensor { 1.2 }),
+        gravity = T.param(T.tensor(g)),
         velocity = T.param(T.tensor(dim == 2 and { 0.3, -1 } or { 0.3, -1, 0.1 })),
       }
       local function state_of(q, running)
         local body = world.robot:with { young = q.young[1], poisson = q.poisson[1], density = q.density[1],
           velocity = q.velocity:unsqueeze(1):expand { world.particle_count, dim } }
-        return world:rollout { robot = body, steps = 4, controller = cq.Controller.open_loop(u), gravity = q.gravity, running = running }
+        return world:rollout { robot = body, steps = 4, controller = cq.Controller.open_loop(u), gravity = q.gravity,
+          running = running }
       end
       derivative.check(function(q)
         local s = state_of(q).state
-        return 10 * s:energy() + s:energy({ "foot", "trunk" }):square():sum() + 0.1 * s:von_mises("foot") + 0.1 * s:stress("trunk"):square():sum()
-          + 0.1 * s:stress({ "foot" }, { kind = "piola" }):sum() + s:angular_momentum():square():sum() + s:momentum("foot"):sum()
-          + s:gather("trunk", "jacobian"):square():mean() + 0.1 * s:gather({ "foot", "trunk" }, "von_mises"):square():mean()
+        return 10 * s:energy() + s:energy({ "foot", "trunk" }):square():sum() + 0.1 * s:von_mises("foot")
+          + 0.1 * s:stress("trunk"):square():sum()
+          + 0.1 * s:stress({ "foot" }, { kind = "piola" }):sum() + s:angular_momentum():square():sum()
+            + s:momentum("foot"):sum()
+          + s:gather("trunk", "jacobian"):square():mean()
+            + 0.1 * s:gather({ "foot", "trunk" }, "von_mises"):square():mean()
           + s:gather("foot", "speed"):mean()
       end, p, 2e-6)
       derivative.check(function(q)
@@ -211,7 +227,8 @@ describe("derived readouts", function()
   it("show how damping brings a body to rest", function()
     local world = block { damping = 5 }
     local out = {}
-    world:rollout { steps = 25, robot = world.robot:with { velocity = { 0.3, 0.1 } }, watch = function(state) out[state.step] = state:momentum() end }
+    world:rollout { steps = 25, robot = world.robot:with { velocity = { 0.3, 0.1 } },
+      watch = function(state) out[state.step] = state:momentum() end }
     near(out[0]:get(1) * math.exp(-5 * 25 * 4e-3), out[25]:get(1), 1e-12, "momentum")
     -- a beam that is held at one end sags, and stays; its energy falls to what the material holds and the weight lost
     local beam = cq.Robot {
@@ -220,8 +237,10 @@ describe("derived readouts", function()
     }
     local function sagging(damping)
       return cq.World {
-        cells = { 32, 32 }, dx = 1 / 32, dt = 1e-2, substeps = "auto", precision = "float64", gravity = { 0, -1 }, damping = damping,
-        walls = cq.Boundary.obstacle { lower = { 0.1, 0.3 }, upper = { 0.3, 0.7 }, kind = "sticky", clamp = true }, beam:at { 0.25, 0.4375 },
+        cells = { 32, 32 }, dx = 1 / 32, dt = 1e-2, substeps = "auto", precision = "float64", gravity = { 0, -1 },
+        damping = damping,
+        walls = cq.Boundary.obstacle { lower = { 0.1, 0.3 }, upper = { 0.3, 0.7 }, kind = "sticky", clamp = true },
+        beam:at { 0.25, 0.4375 },
       }
     end
     local function motion(damping)
@@ -241,8 +260,10 @@ describe("derived readouts", function()
     end, { damping = T.param(T.tensor { 2 }) }, 1e-7)
     local body = block {}
     local run = cq.Experiment {
-      world = body, robot = body.robot:with { velocity = { 0.4, 0 } }, steps = 20, trainable = { damping = { min = 0, max = 20 } },
-      objective = { final = function(state) return (state:velocity("body")[1] - 0.2):square() end }, optimizer = cq.Optimizer.adam { rate = 0.5 },
+      world = body, robot = body.robot:with { velocity = { 0.4, 0 } }, steps = 20,
+      trainable = { damping = { min = 0, max = 20 } },
+      objective = { final = function(state) return (state:velocity("body")[1] - 0.2):square() end },
+      optimizer = cq.Optimizer.adam { rate = 0.5 },
     }
     local folder, quiet = process.folder(), option.program.quiet
     option.program.quiet = true
@@ -250,7 +271,9 @@ describe("derived readouts", function()
     option.program.quiet = quiet
     process.remove(folder)
     near(math.log(2) / (20 * 4e-3), run.params.world.damping:item(), 0.06, "damping")
-    local message = sentence(function() world:rollout { steps = 1, damping = -1, controller = cq.Controller.open_loop(T.zeros { 1, 2 }) } end)
+    local message = sentence(function()
+      world:rollout { steps = 1, damping = -1, controller = cq.Controller.open_loop(T.zeros { 1, 2 }) }
+    end)
     assert(message:find("damping", 1, true) and message:find("at least 0", 1, true), message)
     message = sentence(function() block { damping = -1 } end)
     assert(message:find("damping", 1, true) and message:find("at least 0", 1, true), message)
@@ -265,7 +288,8 @@ describe("derived readouts", function()
       local options, seen = { size = size, spacing = 1 / 24 }, {}
       world:rollout { steps = 50, robot = world.robot:with { velocity = velocity }, watch = function(state)
         local center = seen[0] and seen[0].center or state:center "body"
-        seen[state.step] = { raster = state:raster("body", options), still = state:raster(nil, { size = size, center = center }), center = center }
+        seen[state.step] = { raster = state:raster("body", options),
+          still = state:raster(nil, { size = size, center = center }), center = center }
       end }
       local first, last = seen[0].raster, seen[50].raster
       assert.same(wanted, first:shape())
@@ -276,7 +300,8 @@ describe("derived readouts", function()
       assert.is_true((last - first):abs():max():item() < 1e-9)
       assert.is_true((seen[50].still - seen[0].still):abs():max():item() > 0.5)
       assert.is_true(first:max():item() < 1.6)
-      assert.same({ dim, unpack(wanted, 2) }, world:rollout { steps = 1 }.state:raster("body", { size = size, channels = "momentum" }):shape())
+      assert.same({ dim, unpack(wanted, 2) },
+        world:rollout { steps = 1 }.state:raster("body", { size = size, channels = "momentum" }):shape())
     end
   end)
 
@@ -300,10 +325,12 @@ describe("derived readouts", function()
         if dim == 3 then r = r:slice(2, 2, -3):squeeze(-3) end
         return r:conv2d(kernel, { stride = 2 }):tanh():square():mean()
       end
-      local p = { velocity = T.param(T.tensor(dim == 2 and { 0.4, -0.3 } or { 0.4, -0.3, 0.2 })), density = T.param(T.tensor { 1.3 }),
+      local p = { velocity = T.param(T.tensor(dim == 2 and { 0.4, -0.3 } or { 0.4, -0.3, 0.2 })),
+        density = T.param(T.tensor { 1.3 }),
         center = T.param(T.tensor(dim == 2 and { 0.52, 0.49 } or { 0.47, 0.45, 0.46 })) }
       local function body(q)
-        return world.robot:with { velocity = q.velocity:unsqueeze(1):expand { world.particle_count, dim }, density = q.density[1] }
+        return world.robot:with { velocity = q.velocity:unsqueeze(1):expand { world.particle_count, dim },
+          density = q.density[1] }
       end
       derivative.check(function(q)
         local roll = world:rollout { robot = body(q), steps = 3, running = function(state) return look(state) end }
@@ -312,8 +339,10 @@ describe("derived readouts", function()
       p.center = nil
       derivative.check(function(q)
         local shift = T.stack({ T.zeros { world.particle_count, dim }, T.full({ world.particle_count, dim }, 0.01) }, 1)
-        local moving = world.robot:with { velocity = q.velocity:reshape { 1, 1, dim }:expand { 2, world.particle_count, dim } + shift, density = q.density[1] }
-        return world:rollout { robot = moving, batch = 2, steps = 2 }.state:raster("body", { size = size }):square():mean()
+        local moving = world.robot:with { velocity = q.velocity:reshape { 1, 1, dim }:expand { 2, world.particle_count,
+          dim } + shift, density = q.density[1] }
+        return world:rollout { robot = moving, batch = 2, steps = 2 }.state:raster("body",
+          { size = size }):square():mean()
       end, p, 1e-6)
     end
   end)

@@ -34,7 +34,8 @@ return function(options)
   local function on_problem(element, _, message, trace)
     if seen[element] then return nil, true end
     seen[element] = true
-    local place = type(trace) == "table" and trace.short_src and ("%s:%s: "):format(trace.short_src, trace.currentline) or ""
+    local place = type(trace) == "table" and trace.short_src and ("%s:%s: "):format(trace.short_src, trace.currentline)
+      or ""
     local text = sentence(message)
     if text:sub(1, #place) == place then place = "" end
     tell(handler.getFullName(element), place .. text)

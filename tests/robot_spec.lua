@@ -22,7 +22,8 @@ end
 
 describe("a robot", function()
   it("has the particles and groups of its shape, and the user's", function()
-    local r = robot { groups = { top = function(_, y) return y > 0.18 end, ends = { "foot", 32 }, ["one"] = { 5 } }, tracked = 6 }
+    local r = robot { groups = { top = function(_, y) return y > 0.18 end, ends = { "foot", 32 }, ["one"] = { 5 } },
+      tracked = 6 }
     assert.equal(32, r.particle_count)
     assert.same({ "foot", "trunk" }, r.groups)
     assert.equal(4, r:group("top").particle_count)
@@ -43,7 +44,8 @@ describe("a robot", function()
   end)
 
   it("has particles of one volume or one mass when asked to", function()
-    local shape = { block("foot", 0), cq.Shape.box { name = "trunk", at = { 0, 0.1 }, size = { 0.1, 0.1 }, count = { 8, 4 } } }
+    local shape = { block("foot", 0), cq.Shape.box { name = "trunk", at = { 0, 0.1 }, size = { 0.1, 0.1 },
+      count = { 8, 4 } } }
     local function masses(changes)
       changes.shape = shape
       local r = robot(changes)
@@ -58,7 +60,8 @@ describe("a robot", function()
     assert.is_true(mass:close(T.full({ 48 }, 2 * 0.02 / 48), 1e-14) and r.density:equal(T.full({ 48 }, 2)))
     mass, r = masses { particle_volume = 1e-3, particle_mass = 5e-3 }
     assert.is_true(r.volume:equal(T.full({ 48 }, 1e-3)) and mass:close(T.full({ 48 }, 5e-3), 1e-14))
-    says(sentence(robot, { particle_mass = "same" }), "particle_mass must be a finite number above 0, or one of \"equal\", got \"same\"")
+    says(sentence(robot, { particle_mass = "same" }),
+      "particle_mass must be a finite number above 0, or one of \"equal\", got \"same\"")
     -- the engine has them: its means weigh by mass
     mass, r = masses { particle_mass = "equal" }
     local world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 1e-3, precision = "float64", r:at { 0.4, 0.4 } }
@@ -77,7 +80,8 @@ describe("a robot", function()
 
   it("pins groups and particles", function()
     local function drop(r)
-      local w = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, gravity = { 0, -2 }, precision = "float64", r:at { 0.4, 0.4 } }
+      local w = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, gravity = { 0, -2 },
+        precision = "float64", r:at { 0.4, 0.4 } }
       return w:rollout { steps = 30 }.state
     end
     local free, pinned = robot(), robot { pins = { "trunk" } }
@@ -93,7 +97,8 @@ describe("a robot", function()
 
   it("names its signals", function()
     local r = robot { actuators = {
-      cq.Actuator.pressure { groups = { "foot", { "foot", "trunk" } }, axis = "x" }, cq.Actuator.isotropic { count = 2 },
+      cq.Actuator.pressure { groups = { "foot", { "foot", "trunk" } }, axis = "x" },
+      cq.Actuator.isotropic { count = 2 },
       { particles = "trunk", signals = 3, force = function() end },
     } }
     assert.equal(7, r.actuator_count)
@@ -105,29 +110,34 @@ describe("actuators", function()
   it("pull along their direction when positive, and push when negative", function()
     local function shape_after(actuator, u)
       local r = robot { actuators = actuator, material = cq.Material.corotated { young = 10, poisson = 0 } }
-      local w = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 4, precision = "float64", r:at { 0.4, 0.4 } }
+      local w = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 4, precision = "float64",
+        r:at { 0.4, 0.4 } }
       return w:rollout { steps = 8, controller = function() return u end }.state:mean(r, "deformation")
     end
     local F = shape_after(cq.Actuator.pressure { groups = { { "foot", "trunk" } }, axis = "y", max = 2 }, 1)
     assert.is_true(F:get(2, 2) < 0.97 and math.abs(F:get(1, 1) - 1) < 0.02)
     F = shape_after(cq.Actuator.pressure { groups = { { "foot", "trunk" } }, direction = { 5, 0 }, max = 2 }, -1)
     assert.is_true(F:get(1, 1) > 1.03 and math.abs(F:get(2, 2) - 1) < 0.02)
-    F = shape_after(cq.Actuator.pressure { groups = { { "foot", "trunk" } }, direction = { { 0, 1 }, { 1, 0 } }, max = 2 }, 1)
+    F = shape_after(cq.Actuator.pressure { groups = { { "foot", "trunk" } }, direction = { { 0, 1 }, { 1, 0 } },
+      max = 2 }, 1)
     assert.is_true(math.abs(F:get(1, 2) + F:get(2, 1)) > 0.02)
     F = shape_after(cq.Actuator.isotropic { groups = { { "foot", "trunk" } }, max = 2 }, 1)
     assert.is_true(F:get(1, 1) < 0.97 and F:get(2, 2) < 0.97)
     local rest = shape_after(cq.Actuator.muscle { groups = { { "foot", "trunk" } }, axis = "y", max = 2 }, -1)
     assert.is_true(rest:close(T.eye(2), 0, 1e-6))
-    assert.is_true(shape_after(cq.Actuator.muscle { groups = { { "foot", "trunk" } }, axis = "y", max = 2 }, 0):get(2, 2) < 0.99)
+    assert.is_true(shape_after(cq.Actuator.muscle { groups = { { "foot", "trunk" } }, axis = "y", max = 2 }, 0):get(2,
+      2) < 0.99)
   end)
 
   it("of count follow the weights", function()
     local r = robot { actuators = cq.Actuator.isotropic { count = 2, max = 2 } }
-    local w = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 4, precision = "float64", r:at { 0.4, 0.4 } }
+    local w = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 4, precision = "float64",
+      r:at { 0.4, 0.4 } }
     local weights = T.zeros { 32, 2 }
     for _, p in ipairs(r:group("foot"):particles()) do weights:set(1, p, 2) end
     local function areas(u)
-      local s = w:rollout { robot = r:with { actuation_weight = weights }, steps = 8, controller = function() return u end }.state
+      local s = w:rollout { robot = r:with { actuation_weight = weights }, steps = 8,
+        controller = function() return u end }.state
       return s:mean("foot", "deformation"):get(2, 2), s:mean("trunk", "deformation"):get(2, 2)
     end
     local foot, trunk = areas { 1, 0 }
@@ -142,16 +152,20 @@ describe("actuators", function()
     says(sentence(cq.Actuator.pressure, { groups = { "a" }, axis = "y", direction = { 1, 0 } }), "not both")
     says(sentence(cq.Actuator.pressure, { groups = { "a" }, axis = "w" }), "axis must be one of")
     says(sentence(cq.Actuator.isotropic, {}), "give either groups or count")
-    says(sentence(cq.Actuator.pressure, { groups = { "a" }, axis = "y", max = 0 }), "max must be a finite number above 0")
+    says(sentence(cq.Actuator.pressure, { groups = { "a" }, axis = "y", max = 0 }),
+      "max must be a finite number above 0")
     local function refused(actuator) return sentence(robot, { actuators = actuator }) end
     says(refused(cq.Actuator.pressure { groups = { "fot" }, axis = "y" }), "no group \"fot\" (did you mean foot?)")
     says(refused(cq.Actuator.pressure { groups = { "foot" }, axis = "z" }), "axis must be \"x\" or \"y\" in 2D")
-    says(refused(cq.Actuator.pressure { groups = { "foot" }, direction = { 1, 0, 0 } }), "direction must have 2 components")
+    says(refused(cq.Actuator.pressure { groups = { "foot" }, direction = { 1, 0, 0 } }),
+      "direction must have 2 components")
     says(refused(cq.Actuator.pressure { groups = { "foot" }, direction = { { 1, 2 }, { 3, 4 } } }), "must be symmetric")
     says(refused { 3 }, "got 3 at position 1")
     says(refused { { force = function() end, signals = 1 } }, "has no particles")
-    says(refused { { force = function() end, particles = "foot" } }, "signals of force actuator 1 must be a whole number")
-    says(refused { { force = function() end, particles = { 99 }, signals = 0 } }, "particles are whole numbers from 1 to 32")
+    says(refused { { force = function() end, particles = "foot" } },
+      "signals of force actuator 1 must be a whole number")
+    says(refused { { force = function() end, particles = { 99 }, signals = 0 } },
+      "particles are whole numbers from 1 to 32")
   end)
 end)
 
@@ -187,10 +201,12 @@ describe("a variant of a robot", function()
     local function refused(fields) return sentence(function() return r:with(fields) end) end
     says(refused { yong = 1 }, "unknown field yong (did you mean young?)")
     says(refused { young = -1 }, "young must be at least 0 everywhere, the least is -1")
-    says(refused { actuator_weights = T.ones { 32, 1 } }, "unknown field actuator_weights (its name is actuation_weight here)")
+    says(refused { actuator_weights = T.ones { 32, 1 } },
+      "unknown field actuator_weights (its name is actuation_weight here)")
     says(refused { poisson = 0.5 }, "poisson must be below 0.5 everywhere")
     says(refused { poisson = -1 }, "poisson must be above -1 everywhere")
-    says(refused { density = T.tensor { 1, -2 }:reshape { 2, 1 } }, "density must be above 0 everywhere, the least is -2")
+    says(refused { density = T.tensor { 1, -2 }:reshape { 2, 1 } },
+      "density must be above 0 everywhere, the least is -2")
     says(refused { young = T.ones { 7 } }, "young must have the shape one number or {32} or {batch, 32}, got {7}")
     says(refused { velocity = { 1, 0, 0 } }, "velocity must have the shape {2} or {32, 2} or {batch, 32, 2}, got {3}")
     says(refused { position = { 1, 0 } }, "position must have the shape {32, 2}")
@@ -198,14 +214,16 @@ describe("a variant of a robot", function()
     says(refused { young = 0 / 0 }, "young must be finite everywhere")
     says(refused { actuation_weight = T.ones { 32, 1 } }, "the robot has no actuators")
     local overlapping = robot { groups = { all = { "foot", "trunk" } } }
-    says(sentence(function() overlapping:with { young = { all = 1, foot = 2 } } end), "is in the groups \"all\" and \"foot\"")
+    says(sentence(function() overlapping:with { young = { all = 1, foot = 2 } } end),
+      "is in the groups \"all\" and \"foot\"")
   end)
 end)
 
 -- a foot that is given by shear and bulk modulus, and a trunk by young and poisson
 local function mixed()
   return robot { material = {
-    foot = cq.Material.neo_hookean { shear = 4, bulk = 8 }, trunk = cq.Material.corotated { young = 8, poisson = 0.2, density = 1.5, incompressible = 2 },
+    foot = cq.Material.neo_hookean { shear = 4, bulk = 8 }, trunk = cq.Material.corotated { young = 8, poisson = 0.2,
+      density = 1.5, incompressible = 2 },
   } }
 end
 
@@ -215,7 +233,8 @@ describe("materials of several kinds in a robot", function()
   local foot, trunk = r:group("foot"), r:group("trunk")
 
   it("are told with the constants that they were given", function()
-    assert.equal("cq.Material.neo_hookean { shear 4, bulk 8, density 1 }", tostring(cq.Material.neo_hookean { shear = 4, bulk = 8 }))
+    assert.equal("cq.Material.neo_hookean { shear 4, bulk 8, density 1 }",
+      tostring(cq.Material.neo_hookean { shear = 4, bulk = 8 }))
     assert.equal("cq.Material.corotated { young 8, poisson 0.2, density 2, incompressible 4 }",
       tostring(cq.Material.corotated { young = 8, poisson = 0.2, density = 2, incompressible = 4 }))
   end)
@@ -248,14 +267,18 @@ describe("materials of several kinds in a robot", function()
 
   it("refuse values of constants that they lack", function()
     local function refused(body, fields) return sentence(function() return body:with(fields) end) end
-    says(refused(robot(), { bulk = 3 }), "robot:with: no material of robot has bulk; they are neo_hookean with young and poisson")
+    says(refused(robot(), { bulk = 3 }),
+      "robot:with: no material of robot has bulk; they are neo_hookean with young and poisson")
     assert.equal("robot:with: young.foot: the material of this group has no young; the robot's are neo_hookean with shear and bulk; "
       .. "corotated with young and poisson", refused(r, { young = { foot = 3 } }))
-    says(refused(r, { young = T.ones { 7 } }), "young must have the shape one number or {32} or {batch, 32} or {16} or {batch, 16}, got {7}")
+    says(refused(r, { young = T.ones { 7 } }),
+      "young must have the shape one number or {32} or {batch, 32} or {16} or {batch, 16}, got {7}")
     says(refused(r, { young = -T.ones { 16 } }), "young must be at least 0 everywhere, the least is -1")
     says(refused(r, { young = r.shear }), "young must be finite everywhere")
     local w = scene.world(r)
-    local function trained(trainable) return sentence(cq.Experiment, { world = w, steps = 1, objective = print, trainable = trainable }) end
+    local function trained(trainable)
+      return sentence(cq.Experiment, { world = w, steps = 1, objective = print, trainable = trainable })
+    end
     says(trained { young = { per = "particle", min = 9 } }, "element 1 is 8, outside its bounds")
     w = scene.world(robot { material = hard })
     says(trained { shear = {} }, "cq.Experiment: trainable.shear: no material of robot has shear; they are linear with young and poisson")
@@ -265,11 +288,13 @@ describe("materials of several kinds in a robot", function()
     local w = scene.world(r)
     local function params(trainable)
       return cq.Experiment {
-        world = w, steps = 2, objective = function(s) return s:center("trunk"):sum() end, optimizer = cq.Optimizer.adam { rate = 0.1 },
+        world = w, steps = 2, objective = function(s) return s:center("trunk"):sum() end,
+        optimizer = cq.Optimizer.adam { rate = 0.1 },
         trainable = trainable,
       }
     end
-    local run = params { young = { per = "group" }, shear = { per = "particle" }, bulk = {}, poisson = { per = "particle", init = 0.25 } }
+    local run = params { young = { per = "group" }, shear = { per = "particle" }, bulk = {},
+      poisson = { per = "particle", init = 0.25 } }
     local p = run.params.robot
     assert.is_nil(p.young.foot)
     assert.equal(8, p.young.trunk:item())
@@ -290,7 +315,8 @@ describe("materials of several kinds in a robot", function()
       return w:rollout({ steps = 20 }).state:positions()
     end
     local E, nu = 10, 0.3
-    local by_moduli = cq.Material.neo_hookean { shear = E / (2 * (1 + nu)), bulk = E / (3 * (1 - 2 * nu)), incompressible = 2 }
+    local by_moduli = cq.Material.neo_hookean { shear = E / (2 * (1 + nu)), bulk = E / (3 * (1 - 2 * nu)),
+      incompressible = 2 }
     local by_young = fall(cq.Material.neo_hookean { young = E, poisson = nu, incompressible = 2 })
     assert.is_true(fall(by_moduli):close(by_young, 1e-12))
     assert.is_false(fall(cq.Material.neo_hookean { shear = 2, bulk = 8 }):close(by_young, 1e-4))
@@ -298,7 +324,8 @@ describe("materials of several kinds in a robot", function()
   end)
 
   it("stand in one world with those of other robots", function()
-    local world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 4, precision = "float64", r:at { 0.2, 0.4 }, robot():at { 0.6, 0.4 } }
+    local world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 4, precision = "float64",
+      r:at { 0.2, 0.4 }, robot():at { 0.6, 0.4 } }
     local function shapes_of(a, b) return world:rollout({ robot = { a, b }, steps = 10 }).state:deformations() end
     local stretched = { deformation = T.eye(2) * 1.1 }
     local a, b = world.robots[1]:with(stretched), world.robots[2]:with(stretched)
@@ -312,9 +339,11 @@ describe("materials of several kinds in a robot", function()
 
   it("do what robots do that were made of the values", function()
     local w = scene.world(r)
-    local set = w:rollout({ robot = w.robot:with { young = { trunk = 6 }, shear = T.full({ 16 }, 3) }, steps = 20 }).state:positions()
+    local set = w:rollout({ robot = w.robot:with { young = { trunk = 6 }, shear = T.full({ 16 }, 3) },
+      steps = 20 }).state:positions()
     local made = scene.world(robot { material = {
-      foot = cq.Material.neo_hookean { shear = 3, bulk = 8 }, trunk = cq.Material.corotated { young = 6, poisson = 0.2, density = 1.5, incompressible = 2 },
+      foot = cq.Material.neo_hookean { shear = 3, bulk = 8 }, trunk = cq.Material.corotated { young = 6, poisson = 0.2,
+        density = 1.5, incompressible = 2 },
     } })
     assert.is_true(made:rollout({ steps = 20 }).state:positions():equal(set))
     assert.is_false(w:rollout({ steps = 20 }).state:positions():equal(set))
@@ -327,14 +356,19 @@ describe("mistakes in a robot", function()
     says(sentence(robot, { material = { foot = soft } }), "no material for 16 particles")
     says(sentence(robot, { material = { foot = soft, noze = soft } }), "no group \"noze\"")
     says(sentence(robot, { shape = {} }), "shape must be")
-    says(sentence(robot, { shape = { block("foot", 0), block("foot", 0.3) }, groups = { foot = { 1 } } }), "two groups with the name \"foot\"")
+    says(sentence(robot, { shape = { block("foot", 0), block("foot", 0.3) }, groups = { foot = { 1 } } }),
+      "two groups with the name \"foot\"")
     says(sentence(robot, { groups = { none = function() return false end } }), "group \"none\" has no particles")
-    says(sentence(robot, { groups = { bad = { 0 } } }), "particles are whole numbers from 1 to 32 or group names, got 0")
+    says(sentence(robot, { groups = { bad = { 0 } } }),
+      "particles are whole numbers from 1 to 32 or group names, got 0")
     says(sentence(robot, { pins = "noze" }), "no group \"noze\"")
     says(sentence(robot, { tracked = 100 }), "tracked is 100, the robot has only 32 particles")
-    says(sentence(cq.Material.neo_hookean, { young = 1, poisson = 0.5 }), "poisson must be a finite number above -1 and below 0.5, got 0.5")
-    says(sentence(cq.Material.linear, { young = 1, poisson = 0.2, density = -1 }), "density must be a finite number above 0, got -1")
-    says(sentence(cq.Material.corotated, { young = 1, poisson = 0.2, incompressible = 3 }), "incompressible must be one of 0, 2, 4, 6, 8, got 3")
+    says(sentence(cq.Material.neo_hookean, { young = 1, poisson = 0.5 }),
+      "poisson must be a finite number above -1 and below 0.5, got 0.5")
+    says(sentence(cq.Material.linear, { young = 1, poisson = 0.2, density = -1 }),
+      "density must be a finite number above 0, got -1")
+    says(sentence(cq.Material.corotated, { young = 1, poisson = 0.2, incompressible = 3 }),
+      "incompressible must be one of 0, 2, 4, 6, 8, got 3")
     assert.equal(3, scene.robot { dim = 3 }.dim)
   end)
 
@@ -343,17 +377,20 @@ describe("mistakes in a robot", function()
     assert.equal(pairs_of .. "none of them", sentence(cq.Material.neo_hookean, {}))
     assert.equal(pairs_of .. "young", sentence(cq.Material.neo_hookean, { young = 3 }))
     assert.equal(pairs_of .. "young and shear", sentence(cq.Material.neo_hookean, { young = 3, shear = 2 }))
-    assert.equal(pairs_of .. "young, poisson and shear", sentence(cq.Material.neo_hookean, { young = 3, poisson = 0.1, shear = 2 }))
+    assert.equal(pairs_of .. "young, poisson and shear",
+      sentence(cq.Material.neo_hookean, { young = 3, poisson = 0.1, shear = 2 }))
     says(sentence(cq.Material.linear, { shear = -1, bulk = 2 }), "shear must be a finite number at least 0, got -1")
     says(sentence(cq.Material.linear, { K = 1, shear = 2 }), "unknown field K (its name is bulk here)")
   end)
 
   it("with the names of other simulators are told those of this one", function()
-    says(sentence(cq.Material.neo_hookean, { E = 1, poisson = 0.3 }), "cq.Material.neo_hookean: unknown field E (its name is young here)")
+    says(sentence(cq.Material.neo_hookean, { E = 1, poisson = 0.3 }),
+      "cq.Material.neo_hookean: unknown field E (its name is young here)")
     says(sentence(cq.Material.linear, { young = 1, nu = 0.3 }), "unknown field nu (its name is poisson here)")
     local both = sentence(cq.Material.corotated, { mu = 4, lambda = 6 })
     says(both, "(Lame's constants are young = mu (3 lambda + 2 mu) / (lambda + mu) and poisson = lambda / (2 (lambda + mu)): young = 10.4, poisson = 0.3)")
-    says(sentence(cq.Material.corotated, { mu = 4, poisson = 0.3 }), "unknown field mu (Lame's constants are young = mu")
+    says(sentence(cq.Material.corotated, { mu = 4, poisson = 0.3 }),
+      "unknown field mu (Lame's constants are young = mu")
     says(sentence(function() robot():with { E = 3 } end), "robot:with: unknown field E (its name is young here)")
     says(sentence(cq.Experiment, {
       world = scene.world(scene.robot()), steps = 1, objective = print, trainable = { nu = {} },

@@ -1,4 +1,5 @@
--- rollout: gradients of every class of parameter through whole rollouts, batches, checkpoints, hidden state, and mistakes.
+-- rollout: gradients of every class of parameter through whole rollouts, batches,
+-- checkpoints, hidden state, and mistakes.
 local cq = require "cq"
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
@@ -17,7 +18,8 @@ local STEPS = 12
 -- a number that feels everything of a rollout: final state, running costs and a record
 local function felt(roll, world)
   local s = roll.state
-  local value = s:center("trunk"):dot(T.arange(1, world.dim)) + s:velocity("foot"):sum() + 0.1 * s:deformations():square():sum()
+  local value = s:center("trunk"):dot(T.arange(1, world.dim)) + s:velocity("foot"):sum()
+    + 0.1 * s:deformations():square():sum()
     + s:mean_square_velocity(world.robot) + s:moment({ "foot", "trunk" }):sum() * 3
   if roll.running then value = value + roll.running:sum() end
   if roll.record then value = value + roll.record:square():sum() end
@@ -31,11 +33,13 @@ local function record(state) return state:gather({ 1, 5, 9 }) end
 local function every_parameter(world)
   local n, dim = world.particle_count, world.dim
   return {
-    young = T.param(spread({ n }, 7, 12)), poisson = T.param(spread({ n }, 0.2, 0.35)), density = T.param(spread({ n }, 0.8, 1.6)),
+    young = T.param(spread({ n }, 7, 12)), poisson = T.param(spread({ n }, 0.2, 0.35)),
+    density = T.param(spread({ n }, 0.8, 1.6)),
     volume = T.param(world.robot.volume * spread({ n }, 0.9, 1.1)), position = T.param(world.robot.position),
     velocity = T.param(spread({ n, dim }, -0.2, 0.2)), affine = T.param(spread({ n, dim, dim }, -0.1, 0.1)),
     deformation = T.param(T.eye(dim) + spread({ n, dim, dim }, -0.02, 0.02)),
-    gravity = T.param(spread({ dim }, -3, -2)), friction = T.param(0.3), wall_velocity = T.param(spread({ dim }, 0.01, 0.02)),
+    gravity = T.param(spread({ dim }, -3, -2)), friction = T.param(0.3),
+    wall_velocity = T.param(spread({ dim }, 0.01, 0.02)),
     u = T.param(spread({ STEPS, 2 }, -0.8, 0.8)),
   }
 end
@@ -43,7 +47,8 @@ end
 local function rollout(world, p, more)
   local fields = {
     robot = world.robot:with {
-      young = p.young, poisson = p.poisson, density = p.density, volume = p.volume, position = p.position, velocity = p.velocity,
+      young = p.young, poisson = p.poisson, density = p.density, volume = p.volume, position = p.position,
+      velocity = p.velocity,
       affine = p.affine, deformation = p.deformation,
     },
     gravity = p.gravity, friction = p.friction, wall_velocity = p.wall_velocity, steps = STEPS,
@@ -68,16 +73,20 @@ describe("gradients through a rollout", function()
 
   it("of values for the robot and by group", function()
     local world = scene.world(scene.robot())
-    local p = { young = { foot = T.param(9), trunk = T.param(11) }, density = T.param(1.2), velocity = { trunk = T.param { 0.1, -0.2 } } }
-    derivative.check(function(q) return felt(world:rollout { robot = world.robot:with(q), steps = STEPS }, world) end, p, 1e-6)
+    local p = { young = { foot = T.param(9), trunk = T.param(11) }, density = T.param(1.2),
+      velocity = { trunk = T.param { 0.1, -0.2 } } }
+    derivative.check(function(q) return felt(world:rollout { robot = world.robot:with(q), steps = STEPS }, world) end,
+      p, 1e-6)
   end)
 
   it("of constants that some of the particles have", function()
     local robot = scene.robot { material = {
-      foot = cq.Material.neo_hookean { shear = 4, bulk = 8, incompressible = 4 }, trunk = cq.Material.corotated { young = 8, poisson = 0.2 },
+      foot = cq.Material.neo_hookean { shear = 4, bulk = 8, incompressible = 4 },
+      trunk = cq.Material.corotated { young = 8, poisson = 0.2 },
     } }
     local world = scene.world(robot)
-    local p = { shear = T.param(spread({ 16 }, 3, 5)), bulk = { foot = T.param(9) }, young = T.param(spread({ 32 }, 7, 10)), poisson = T.param(0.25) }
+    local p = { shear = T.param(spread({ 16 }, 3, 5)), bulk = { foot = T.param(9) },
+      young = T.param(spread({ 32 }, 7, 10)), poisson = T.param(0.25) }
     local function loss(q) return felt(world:rollout { robot = world.robot:with(q), steps = STEPS }, world) end
     derivative.check(loss, p, 1e-6)
     local _, grads = T.value_and_grad(loss)(p)
@@ -107,8 +116,11 @@ describe("gradients through a rollout", function()
     end
     local a, b = ball "a":at { 0.4, 0.5 }, ball "b":at { 0.55, 0.52 }
     local world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, precision = "float64", a, b }
-    local p = { a = { density = T.param(1.2), velocity = T.param { 0.6, 0.1 } }, b = { young = T.param(9), density = T.param(0.8) } }
-    local function target(q) return world:rollout { robot = { b:with(q.b), a:with(q.a) }, steps = 20 }.state:center(b):dot(T.tensor { 1, 2 }) end
+    local p = { a = { density = T.param(1.2), velocity = T.param { 0.6, 0.1 } },
+      b = { young = T.param(9), density = T.param(0.8) } }
+    local function target(q)
+      return world:rollout { robot = { b:with(q.b), a:with(q.a) }, steps = 20 }.state:center(b):dot(T.tensor { 1, 2 })
+    end
     derivative.check(target, p, 1e-6)
     -- the other ball is hit: it would not move by itself
     assert.is_true(world:rollout { robot = a:with(p.a), steps = 20 }.state:velocity(b):norm():item() > 0.05)
@@ -116,11 +128,13 @@ describe("gradients through a rollout", function()
   end)
 
   it("of each of several walls", function()
-    local walls = { cq.Boundary.floor { at = 0.125, mu = 0.3 }, cq.Boundary.half_plane { point = { 0.39, 0 }, normal = { 1, 0.1 }, mu = 0.2 } }
+    local walls = { cq.Boundary.floor { at = 0.125, mu = 0.3 },
+      cq.Boundary.half_plane { point = { 0.39, 0 }, normal = { 1, 0.1 }, mu = 0.2 } }
     local world = scene.world(scene.robot(), { walls = walls })
     local p = { friction = T.param { 0.3, 0.2 }, wall_velocity = T.param { { 0.1, 0.01 }, { 0.02, 0.05 } } }
     derivative.check(function(q)
-      return felt(world:rollout { steps = 20, friction = q.friction, wall_velocity = q.wall_velocity, gravity = { -3, -4 }, running = running }, world)
+      return felt(world:rollout { steps = 20, friction = q.friction, wall_velocity = q.wall_velocity,
+        gravity = { -3, -4 }, running = running }, world)
     end, p, 1e-6)
   end)
 
@@ -129,7 +143,8 @@ describe("gradients through a rollout", function()
     local world = scene.world(robot)
     local p = { w = T.param(spread({ robot.particle_count, 3 }, 0, 1)), u = T.param(spread({ STEPS, 3 }, -1, 1)) }
     derivative.check(function(q)
-      return felt(world:rollout { robot = robot:with { actuation_weight = q.w }, steps = STEPS, controller = cq.Controller.open_loop(q.u) }, world)
+      return felt(world:rollout { robot = robot:with { actuation_weight = q.w }, steps = STEPS,
+        controller = cq.Controller.open_loop(q.u) }, world)
     end, p, 1e-6)
   end)
 
@@ -140,7 +155,8 @@ describe("gradients through a rollout", function()
     local p = controller:prepare(world, observer)
     assert.same({ 12, 5 }, p.w1:shape())
     derivative.check(function(q)
-      return felt(world:rollout { steps = STEPS, observer = observer, controller = controller:with(q), running = running }, world)
+      return felt(world:rollout { steps = STEPS, observer = observer, controller = controller:with(q),
+        running = running }, world)
     end, p, 1e-6)
   end)
 
@@ -152,11 +168,13 @@ describe("gradients through a rollout", function()
       return (x * 3):sin() * 1e-3
     end }
     local robot = scene.robot { actuators = {
-      cq.Actuator.pressure { groups = { "foot" }, axis = "y", max = 2 }, Spring, Push, cq.Actuator.muscle { groups = "trunk", axis = "x" },
+      cq.Actuator.pressure { groups = { "foot" }, axis = "y", max = 2 }, Spring, Push,
+      cq.Actuator.muscle { groups = "trunk", axis = "x" },
     } }
     assert.equal(3, robot.actuator_count)
     local world = scene.world(robot)
-    local Oscillator = { params = { w = T.param(spread({ 4, 3 }, -1, 1)), h = T.param { 0.1, 0.2, -0.3 }, stiffness = T.param(0.02) } }
+    local Oscillator = { params = { w = T.param(spread({ 4, 3 }, -1, 1)), h = T.param { 0.1, 0.2, -0.3 },
+      stiffness = T.param(0.02) } }
     function Oscillator:start() return { memory = self.params.h, count = 0 } end
     function Oscillator:act(z, hidden, t)
       local h = hidden.memory * 0.8 + z:matmul(self.params.w) * 0.3
@@ -184,7 +202,9 @@ describe("gradients through a rollout", function()
     assert(first:norm():item() > 0)
     assert.is_true(roll.state:center("foot")[1]:equal(a:detach()))
     u:zero_grad()
-    local loss = T.value_and_grad(function(p) return world:rollout { steps = STEPS, controller = cq.Controller.open_loop(p) }.state:center("foot")[1] end)
+    local loss = T.value_and_grad(function(p)
+      return world:rollout { steps = STEPS, controller = cq.Controller.open_loop(p) }.state:center("foot")[1]
+    end)
     local _, second = loss(u)
     assert.is_true(first:equal(second))
   end)
@@ -204,7 +224,8 @@ describe("a rollout", function()
 
   for _, dim in ipairs { 2, 3 } do
     for _, precision in ipairs { "float32", "float64" } do
-      it(("gives the same gradients, bit for bit, with little memory and more threads: %dD, %s"):format(dim, precision), function()
+      it(("gives the same gradients, bit for bit, with little memory and more threads: %dD, %s"):format(dim, precision),
+        function()
         local loss, all, plan = gradients(dim, precision, "1 GiB", 1)
         assert.equal(1, plan.recompute)
         local tight = math.floor(3.5 * plan.slice_bytes + plan.record_bytes)
@@ -245,15 +266,18 @@ describe("a rollout", function()
     local function simulate(p, batch)
       Spring.stiffness = p.stiffness
       return world:rollout {
-        batch = batch, robot = world.robot:with { young = p.young }, gravity = p.gravity, steps = STEPS, observer = observer,
-        controller = controller:with { w1 = p.w, b1 = p.b }, running = function(s) return s:velocity("trunk"):slice(1, 1, -1):squeeze(-1) end,
+        batch = batch, robot = world.robot:with { young = p.young }, gravity = p.gravity, steps = STEPS,
+        observer = observer,
+        controller = controller:with { w1 = p.w, b1 = p.b },
+        running = function(s) return s:velocity("trunk"):slice(1, 1, -1):squeeze(-1) end,
         record = function(s) return s:center { "foot", "trunk" } end,
       }
     end
     local weight = T.tensor { 1, 2, 3 }
     local loss, grads, batched = T.value_and_grad(function(p)
       local roll = simulate(p, 3)
-      return ((roll.running:sum(1) + roll.record:square():sum { 1, 3, 4 } + roll.state:center("foot"):sum(-1)) * weight):sum(), roll
+      return ((roll.running:sum(1) + roll.record:square():sum { 1, 3, 4 }
+        + roll.state:center("foot"):sum(-1)) * weight):sum(), roll
     end) { young = young, gravity = gravity, w = w, b = b, stiffness = stiffness }
     assert.same({ STEPS, 3, 2, 2 }, batched.record:shape())
     local total, gw, gs = 0, T.zeros(w:shape()), T.zeros {}
@@ -261,7 +285,8 @@ describe("a rollout", function()
       local own, g, roll = T.value_and_grad(function(p)
         local r = simulate(p, 1)
         return (r.running:sum() + r.record:square():sum() + r.state:center("foot"):sum()) * k, r
-      end) { young = T.param(young[k]:detach()), gravity = T.param(gravity[k]:detach()), w = w, b = b, stiffness = stiffness }
+      end) { young = T.param(young[k]:detach()), gravity = T.param(gravity[k]:detach()), w = w, b = b,
+        stiffness = stiffness }
       total, gw, gs = total + own, gw + g.w, gs + g.stiffness
       assert.is_true(g.young:close(grads.young[k], 1e-10, 1e-13))
       assert.is_true(g.gravity:close(grads.gravity[k], 1e-10, 1e-13))
@@ -272,7 +297,8 @@ describe("a rollout", function()
     assert.is_true(gs:item() ~= 0 and gs:close(grads.stiffness, 1e-10, 1e-13))
   end)
 
-  it("that needs no look at its states gives the same bits as step by step", function() assert.equal(8, blind.compare()) end)
+  it("that needs no look at its states gives the same bits as step by step",
+    function() assert.equal(8, blind.compare()) end)
 
   it("that needs no look at its states fails as step by step", function()
     local unstable, broken, both = unpack(blind.failures())
@@ -285,7 +311,8 @@ describe("a rollout", function()
     local function look() seen[#seen + 1] = (T.tensor(1e-310) * 0.5):item() end
     T.value_and_grad(function(p)
       local roll = world:rollout {
-        robot = world.robot:with { velocity = p.velocity }, steps = 2, controller = function() look() return T.zeros { 2 } end,
+        robot = world.robot:with { velocity = p.velocity }, steps = 2,
+        controller = function() look() return T.zeros { 2 } end,
       }
       look()
       return roll.state:center("foot")[1]
@@ -297,12 +324,14 @@ describe("a rollout", function()
     for _, number in ipairs(seen) do assert.equal(1e-310 / 2, number) end
   end)
 
-  it("that the engine drives by itself equals one that Lua drives", function() assert.equal(11, engine_policy.compare()) end)
+  it("that the engine drives by itself equals one that Lua drives",
+    function() assert.equal(11, engine_policy.compare()) end)
 
   it("is left to Lua where a user has put a method of his own in the place of ours", function()
     local world = scene.world(scene.robot())
     local function first(change, observer)
-      local net, seer = cq.Controller.linear { seed = 1 }, observer or cq.Observer.centroid { groups = { "foot", "trunk" } }
+      local net, seer = cq.Controller.linear { seed = 1 }, observer
+        or cq.Observer.centroid { groups = { "foot", "trunk" } }
       change(net, seer)
       return world:rollout { steps = 2, observer = seer, controller = net }.signals[1]:totable()
     end
@@ -319,7 +348,8 @@ describe("a rollout", function()
     local world, hidden = scene.world(scene.robot()), {}
     for k = 1, 15 do hidden[k] = 3 end
     local function roll()
-      return world:rollout { steps = 2, observer = cq.Observer.centroid { groups = "foot" }, controller = cq.Controller.mlp { hidden = hidden } }
+      return world:rollout { steps = 2, observer = cq.Observer.centroid { groups = "foot" },
+        controller = cq.Controller.mlp { hidden = hidden } }
     end
     assert(roll().engine_policy, "16 layers")
     hidden[16] = 3
@@ -330,12 +360,14 @@ describe("a rollout", function()
   it("that the engine drives by itself fails as one that Lua drives", function()
     local unstable, broken = unpack(engine_policy.failures())
     assert(unstable:find("failed at control step %d+ "), unstable)
-    assert(broken:find("signal 2 is nan", 1, true) and broken:find("in the controller, control step 1 of 12", 1, true), broken)
+    assert(broken:find("signal 2 is nan", 1, true) and broken:find("in the controller, control step 1 of 12", 1, true),
+      broken)
   end)
 
   it("that the engine drives by itself has gradients of its network", function()
     local seers = {
-      cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true }, cq.Observer.particles { group = { 1, 8, 9 }, velocity = true },
+      cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true },
+      cq.Observer.particles { group = { 1, 8, 9 }, velocity = true },
       cq.Observer.kmeans { clusters = 2, acceleration = true },
     }
     for k = 1, 2 * #seers do
@@ -344,7 +376,8 @@ describe("a rollout", function()
       local controller = cq.Controller.mlp { hidden = { 5, 4 }, activation = "tanh", seed = 3 }
       local p = { net = controller:prepare(world, observer), density = T.param(1.2) }
       derivative.check(function(q)
-        local roll = world:rollout { robot = world.robot:with { density = q.density }, steps = STEPS, observer = observer, controller = controller:with(q.net) }
+        local roll = world:rollout { robot = world.robot:with { density = q.density }, steps = STEPS,
+          observer = observer, controller = controller:with(q.net) }
         assert(roll.engine_policy, "the engine does not drive")
         return felt(roll, world)
       end, p, 1e-6)
@@ -354,7 +387,8 @@ describe("a rollout", function()
 
   it("that the engine drives by itself has gradients of weights as they were, not as they are", function()
     local world = scene.world(scene.robot())
-    local observer, controller = cq.Observer.centroid { groups = { "foot", "trunk" } }, cq.Controller.linear { seed = 4 }
+    local observer, controller = cq.Observer.centroid { groups = { "foot", "trunk" } },
+      cq.Controller.linear { seed = 4 }
     local params = controller:prepare(world, observer)
     local function gradient(change)
       local own = { w1 = T.param(params.w1:detach():copy()), b1 = T.param(params.b1:detach():copy()) }
@@ -451,7 +485,8 @@ describe("a rollout", function()
       return x
     end
     local plain = center {}
-    local moved = center { robot = world.robot:with { velocity = { 0.5, 0 }, young = 20, deformation = T.eye(2) * 1.02 }, gravity = { 1, 0 }, friction = 0 }
+    local moved = center { robot = world.robot:with { velocity = { 0.5, 0 }, young = 20,
+      deformation = T.eye(2) * 1.02 }, gravity = { 1, 0 }, friction = 0 }
     assert.is_false(plain:equal(moved))
     assert.equal(1, #world.pool.entries)
     assert.is_true(plain:equal(center {}))
@@ -489,7 +524,9 @@ describe("mistakes in a rollout", function()
       if s.step == i then local nothing = nil; return nothing.x end
       return s:center "foot"
     end end
-    local message = sentence(function() world:rollout { steps = 5, observer = at_step(3), controller = function() return { 0, 0 } end } end)
+    local message = sentence(function()
+      world:rollout { steps = 5, observer = at_step(3), controller = function() return { 0, 0 } end }
+    end)
     assert(message:find("in the observer, control step 4 of 5", 1, true), message)
     message = sentence(function() world:rollout { steps = 5, record = at_step(2) } end)
     assert(message:find("in record, control step 2 of 5", 1, true), message)
@@ -506,7 +543,9 @@ describe("mistakes in a rollout", function()
   it("in its fields are told at the user's line", function()
     local message = sentence(function() world:rollout { step = 5 } end)
     assert(message:find("unknown field step (did you mean steps?)", 1, true), message)
-    message = sentence(function() world:rollout { steps = 5, controller = cq.Controller.open_loop(cq.zeros { 4, 2 }) } end)
+    message = sentence(function()
+      world:rollout { steps = 5, controller = cq.Controller.open_loop(cq.zeros { 4, 2 }) }
+    end)
     assert(message:find("has signals for 4 control steps, the rollout makes 5", 1, true), message)
     message = sentence(function() world:rollout { steps = 5, controller = cq.Controller.mlp {} } end)
     assert(message:find("needs an observer", 1, true), message)
@@ -518,7 +557,9 @@ describe("mistakes in a rollout", function()
     assert(message:find("the Courant number of the robot's values is", 1, true), message)
     message = sentence(function() world:rollout { steps = 5, memory = "lots" } end)
     assert(message:find("must be an amount such as", 1, true), message)
-    message = sentence(function() world:rollout { steps = 5, batch = 2, robot = world.robot:with { young = T.ones { 3, world.particle_count } } } end)
+    message = sentence(function()
+      world:rollout { steps = 5, batch = 2, robot = world.robot:with { young = T.ones { 3, world.particle_count } } }
+    end)
     assert(message:find("is for 3 scenes, the batch has 2", 1, true), message)
   end)
 
@@ -541,12 +582,14 @@ describe("mistakes in a rollout", function()
     local message = sentence(function()
       world:rollout { steps = 300, robot = world.robot:with { velocity = { trunk = { 0, 12 } } } }
     end)
-    assert(message:find "the simulation failed at control step %d+" and message:find "particle %d+ of robot, group \"%a+\"", message)
+    assert(message:find "the simulation failed at control step %d+"
+      and message:find "particle %d+ of robot, group \"%a+\"", message)
     assert(message:find("substeps", 1, true) or message:find("walls", 1, true), message)
     message = sentence(function()
       world:rollout { steps = 1, robot = world.robot:with { position = world.robot.position + 10 } }
     end)
-    assert(message:find("robot starts outside the world: x of particle 1 of group \"foot\" at {10.41", 1, true), message)
+    assert(message:find("robot starts outside the world: x of particle 1 of group \"foot\" at {10.41", 1, true),
+      message)
     local open = scene.world(scene.robot(), { walls = {} })
     message = sentence(function() open:rollout { steps = 300 } end)
     assert(message:find "group \"foot\", left the world %(y = %-?[%d.]+, the world is 1 long there%); give the world walls", message)

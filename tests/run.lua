@@ -42,7 +42,8 @@ local in_race = { "health", "walls" }
 
 -- these take longest, and begin first: so no core has to wait for the last of them
 local longest = { "device_spec", "cuda/race/parity", "cuda/parity", "cuda/c/memo", "cuda/c/gradient",
-  "cuda/c/gradient, launches", "cuda/c/batch", "cuda/failures", "cuda/c/rollout_dual", "c/rollout_dual", "c/physics_dual" }
+  "cuda/c/gradient, launches", "cuda/c/batch", "cuda/failures", "cuda/c/rollout_dual", "c/rollout_dual",
+    "c/physics_dual" }
 
 -- threads and blocks of kernels take turns at random
 local function emulated(program, object)

@@ -35,18 +35,22 @@ print(run.done, w:get(1), state.count)
 local function out() return folder .. "/out" end
 
 -- a shell's wait until a run has written `ready`, ten seconds at most
-local function wait_ready() return ("i=0; while [ ! -e %s/ready ] && [ $i -lt 500 ]; do sleep 0.02; i=$((i + 1)); done"):format(out()) end
+local function wait_ready()
+  return ("i=0; while [ ! -e %s/ready ] && [ $i -lt 500 ]; do sleep 0.02; i=$((i + 1)); done"):format(out())
+end
 
 describe("a run", function()
   it("leaves history, manifest, script, parameters and optimizer state", function()
     local result = cqlua { script(loop), "--out", out(), "--seed", "3" }
     assert.equal(0, result.code, result.err)
     assert.equal("5\t5\t5\n", result.out)
-    assert.equal("iteration,loss,w.1,w.2\n1,1,1,1\n2,0.5,2,2\n3,0.3333333333333333,3,3\n4,0.25,4,4\n5,0.2,5,5\n", process.read(out() .. "/history.csv"))
+    assert.equal("iteration,loss,w.1,w.2\n1,1,1,1\n2,0.5,2,2\n3,0.3333333333333333,3,3\n4,0.25,4,4\n5,0.2,5,5\n",
+      process.read(out() .. "/history.csv"))
     assert.equal(loop, process.read(out() .. "/script.lua"))
     local manifest = process.read(out() .. "/manifest.json")
     for _, part in ipairs {
-      '"seed": 3', '"status": "finished"', '"color": "red"', '"script_hash": "', '"version": "', '"iterations_done": 5', '"simd": "auto"', "--out",
+      '"seed": 3', '"status": "finished"', '"color": "red"', '"script_hash": "', '"version": "', '"iterations_done": 5',
+      '"simd": "auto"', "--out",
     } do
       has(manifest, part)
     end
@@ -102,7 +106,8 @@ describe("a run", function()
     process.write(path, process.read(path) .. "4,0.25,4,4\n5,0.2,5")
     local result = cqlua { script(loop), "--out", out(), "--iterations", "4", "--resume" }
     assert.equal(0, result.code, result.err)
-    assert.equal("iteration,loss,w.1,w.2\n1,1,1,1\n2,0.5,2,2\n3,0.3333333333333333,3,3\n4,0.25,4,4\n", process.read(path))
+    assert.equal("iteration,loss,w.1,w.2\n1,1,1,1\n2,0.5,2,2\n3,0.3333333333333333,3,3\n4,0.25,4,4\n",
+      process.read(path))
   end)
 
   it("has nothing to resume in an empty folder", function()
@@ -124,14 +129,17 @@ describe("a run", function()
       return line .. "  if i == 2 then io.open(run:path 'ready', 'w'):close() end\n  os.execute 'sleep 0.1'\n"
     end)
     local path = script(slow)
-    local result = cqlua({ path, "--out", out(), "--iterations", "1000" }, { after = ("& pid=$!; %s; kill -TERM $pid; wait $pid"):format(wait_ready()) })
+    local result = cqlua({ path, "--out", out(), "--iterations", "1000" },
+      { after = ("& pid=$!; %s; kill -TERM $pid; wait $pid"):format(wait_ready()) })
     assert.equal(130, result.code)
     has(result.err, "stopping at the next iteration")
     has(process.read(out() .. "/manifest.json"), '"status": "interrupted"')
 
     os.remove(out() .. "/ready")
-    local deaf = process.write(folder .. "/deaf.lua", "io.open('" .. out() .. "/ready', 'w'):close()\nlocal x = 0\nwhile true do x = x + 1 end")
-    result = cqlua({ deaf }, { after = ("& pid=$!; %s; kill -TERM $pid; sleep 0.2; kill -TERM $pid; wait $pid"):format(wait_ready()) })
+    local deaf = process.write(folder .. "/deaf.lua", "io.open('" .. out()
+      .. "/ready', 'w'):close()\nlocal x = 0\nwhile true do x = x + 1 end")
+    result = cqlua({ deaf }, { after = ("& pid=$!; %s; kill -TERM $pid; sleep 0.2; kill -TERM $pid; wait $pid"):format(
+      wait_ready()) })
     assert.equal(128 + 15, result.code)
   end)
 
@@ -143,7 +151,8 @@ describe("a run", function()
     local meanwhile = ("& pid=$!; %s; %s %s --out %s >%s/said 2>&1; kill -KILL $pid; wait $pid"):format(
       wait_ready(), require("cq.host").executable, second, out(), folder)
     cqlua({ script(slow), "--out", out(), "--iterations", "1000" }, { after = meanwhile })
-    has(process.read(folder .. "/said"), "second.lua:2: another run is at work in the folder " .. out() .. "; choose another with --out")
+    has(process.read(folder .. "/said"), "second.lua:2: another run is at work in the folder " .. out()
+      .. "; choose another with --out")
     assert.is_nil(require("cq.host").kind(out() .. "/earlier-1"))
     assert.equal(0, cqlua({ second, "--out", out() }).code)
   end)
@@ -165,7 +174,8 @@ describe("a run", function()
     local removing = loop:gsub("  run:record", "  if i == 3 then os.execute('rm -r ' .. run.folder) end\n%0")
     local result = cqlua { script(removing), "--out", out(), "--quiet" }
     assert.equal(0, result.code, result.err)
-    assert.equal("cqlua: warning: the folder " .. out() .. " was removed while its run went on; it was made again\n", result.err)
+    assert.equal("cqlua: warning: the folder " .. out() .. " was removed while its run went on; it was made again\n",
+      result.err)
     for _, name in ipairs { "history.csv", "params.bin", "optimizer.bin" } do
       assert.equal(process.read(out() .. "whole/" .. name), process.read(out() .. "/" .. name))
     end
@@ -176,11 +186,14 @@ describe("a run", function()
     assert.equal(0, cqlua({ script(at_end), "--out", out() .. "2" }).code)
     local file = loop:gsub("  run:record", "  if i == 3 then os.remove(run:path 'history.csv') end\n%0")
     assert.equal(0, cqlua({ script(file), "--out", out() .. "3" }).code)
-    for _, name in ipairs { "2", "3" } do assert.equal(process.read(out() .. "whole/history.csv"), process.read(out() .. name .. "/history.csv")) end
+    for _, name in ipairs { "2", "3" } do
+      assert.equal(process.read(out() .. "whole/history.csv"), process.read(out() .. name .. "/history.csv"))
+    end
   end)
 
   it("says at once that it cannot save where its folder is removed for good", function()
-    local removing = loop:gsub("  run:record", "  if i == 3 then os.execute('rm -r ' .. run.folder .. '; touch ' .. run.folder) end\n%0")
+    local removing = loop:gsub("  run:record",
+      "  if i == 3 then os.execute('rm -r ' .. run.folder .. '; touch ' .. run.folder) end\n%0")
     local result = cqlua { script(removing), "--out", out() }
     assert.equal(1, result.code)
     has(result.err, ("script.lua:9: the folder %s cannot be written: Not a directory"):format(out()))
@@ -192,7 +205,8 @@ describe("a run", function()
     local before = { process.read(out() .. "/history.csv"), process.read(out() .. "/optimizer.bin") }
     local deaf = loop:gsub("run.saved and [^\n]* or ", "")
     local anew = deaf:gsub("run.done %+ 1", "1")
-    local without, logging, idle = anew:gsub("  run:record[^\n]*\n", ""), anew:gsub("  run:record", "  Run.log"), deaf:gsub("for i =.-\nend", "")
+    local without, logging, idle = anew:gsub("  run:record[^\n]*\n", ""), anew:gsub("  run:record", "  Run.log"),
+      deaf:gsub("for i =.-\nend", "")
     for _, content in ipairs { deaf, anew, without, logging, (idle) } do
       local result = cqlua { script(content), "--out", out(), "--iterations", "6", "--resume" }
       assert.equal(1, result.code)
@@ -217,13 +231,15 @@ describe("a run", function()
       T.save(out() .. "/optimizer.bin", saved)
       local result = cqlua { script(loop), "--out", out(), "--resume" }
       assert.equal(1, result.code)
-      has(result.err, ("script.lua:2: %s/optimizer.bin is not what a run has saved: %s; start without --resume"):format(out(), problem))
+      has(result.err, ("script.lua:2: %s/optimizer.bin is not what a run has saved: %s; start without --resume"):format(
+        out(), problem))
     end
   end)
 
   it("is over after finish, and says so", function()
     local late = "local Run, T = require 'cq.run', require 'cq.tensor'\nlocal run = Run.open { iterations = 1 }\nrun:finish()\n"
-    for call, name in pairs { ["record { loss = 1 }"] = "record", ["checkpoint(1, {})"] = "checkpoint", ["save(1, {})"] = "save", ["finish()"] = "finish" } do
+    for call, name in pairs { ["record { loss = 1 }"] = "record", ["checkpoint(1, {})"] = "checkpoint",
+      ["save(1, {})"] = "save", ["finish()"] = "finish" } do
       local result = cqlua { script(late .. "run:" .. call), "--out", out() }
       assert.equal(1, result.code)
       has(result.err, ("script.lua:4: run:%s: this run is finished"):format(name))
@@ -232,9 +248,11 @@ describe("a run", function()
 
   it("counts and weighs by numbers", function()
     for fields, problem in pairs {
-      ["iteration = 'one'"] = 'iteration must be a number, got "one"', ["loss = true"] = "loss must be a number, got true",
+      ["iteration = 'one'"] = 'iteration must be a number, got "one"',
+      ["loss = true"] = "loss must be a number, got true",
     } do
-      local result = cqlua { script(("require('cq.run').open { iterations = 2 }:record { %s }"):format(fields)), "--out", out() }
+      local result = cqlua { script(("require('cq.run').open { iterations = 2 }:record { %s }"):format(fields)),
+        "--out", out() }
       assert.equal(1, result.code)
       has(result.err, "script.lua:1: run:record: " .. problem)
     end
@@ -290,7 +308,8 @@ describe("cq.log", function()
     local result = cqlua { script(content), "--out", out() }
     assert.equal(0, result.code, result.err)
     assert.equal("epoch 1  loss 0.25  flags.1 1  flags.2 2  tag a,b  young 1\nepoch 2  loss 0.5  flags.1 1  flags.2 2  tag a,b  young 2\n", result.out)
-    assert.equal("iteration,loss,epoch,flags.1,flags.2,tag,young\n1,0.25,1,1,2,a b,1\n2,0.5,2,1,2,a b,2\n", process.read(out() .. "/history.csv"))
+    assert.equal("iteration,loss,epoch,flags.1,flags.2,tag,young\n1,0.25,1,1,2,a b,1\n2,0.5,2,1,2,a b,2\n",
+      process.read(out() .. "/history.csv"))
     has(process.read(out() .. "/manifest.json"), '"status": "finished"')
   end)
 
@@ -311,7 +330,8 @@ describe("cq.log", function()
   end)
 
   it("leaves a run that is finished where it is", function()
-    local result = cqlua { script(log .. "local run = Run.open {}\nrun:record { loss = 2 }\nrun:finish()\nRun.log { loss = 1 }"), "--out", out() }
+    local result = cqlua { script(log
+      .. "local run = Run.open {}\nrun:record { loss = 2 }\nrun:finish()\nRun.log { loss = 1 }"), "--out", out() }
     assert.same({ code = 0, out = "loss 1\n", err = "" }, result)
     assert.equal("iteration,loss\n1,2\n", process.read(out() .. "/history.csv"))
     assert.is_nil(require("cq.host").kind(out() .. "/earlier-1"))
@@ -327,7 +347,8 @@ describe("json", function()
   local json = require "cq.base.json"
 
   it("writes values that read back", function()
-    assert.equal('{"b": 1, "a": [1, 0.1, "x\\n\\"", true], "c": {"d": null}}', json.encode({ a = { 1, 0.1, 'x\n"', true }, b = 1, c = { d = 0 / 0 } }, { "b" }))
+    assert.equal('{"b": 1, "a": [1, 0.1, "x\\n\\"", true], "c": {"d": null}}',
+      json.encode({ a = { 1, 0.1, 'x\n"', true }, b = 1, c = { d = 0 / 0 } }, { "b" }))
     assert.equal(1 / 3, tonumber(json.encode(1 / 3)))
   end)
 end)

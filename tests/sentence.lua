@@ -1,4 +1,5 @@
--- sentence: what a mistake gets. Of a call that must fail: the sentence, without the line of the test that it points at.
+-- sentence: what a mistake gets. Of a call that must fail: the sentence, without the line
+-- of the test that it points at.
 local assert = require "luassert"    -- whose calls the runner counts: a test that asserts nothing fails
 
 local sentence = {}

@@ -240,7 +240,8 @@ describe("cq.values_and_grads", function()
       refused(function(q) return { b = q.x:sum(), a = (q.y - 4):sqrt() } end))
     assert.equal("parameter y does not reach any of a, b: nothing computed from it is part of the result; use it, or leave it out of the "
       .. "parameters", refused(function(q) return { a = q.x:sum(), b = 2 } end))
-    assert.is_truthy(sentence(function() cq.values_and_grads(3) end):find("cq.values_and_grads: f must be a function, got 3", 1, true))
+    assert.is_truthy(sentence(function() cq.values_and_grads(3) end):find(
+      "cq.values_and_grads: f must be a function, got 3", 1, true))
   end)
 end)
 

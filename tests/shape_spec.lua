@@ -41,7 +41,8 @@ describe("a box", function()
       near(0.02, v)
       seen[#seen + 1] = ("%.4f %.4f"):format(x, y)
     end)
-    assert.same({ "1.1000 2.0500", "1.1000 2.1500", "1.3000 2.0500", "1.3000 2.1500", "1.5000 2.0500", "1.5000 2.1500" }, seen)
+    assert.same({ "1.1000 2.0500", "1.1000 2.1500", "1.3000 2.0500", "1.3000 2.1500", "1.5000 2.0500",
+      "1.5000 2.1500" }, seen)
     near(0, s.volume_error)
   end)
 
@@ -58,7 +59,9 @@ describe("a box", function()
   end)
 
   it("scatters by a seed, within the cells, the same each time", function()
-    local function make(seed) return Shape.box { size = { 1, 1 }, count = { 10, 10 }, jitter = 0.8, seed = seed }:sample() end
+    local function make(seed)
+      return Shape.box { size = { 1, 1 }, count = { 10, 10 }, jitter = 0.8, seed = seed }:sample()
+    end
     local a, b, c = make(1), make(1), make(2)
     assert.is_true(a.position:equal(b.position))
     assert.is_false(a.position:equal(c.position))
@@ -75,8 +78,10 @@ describe("round and straight shapes", function()
     { "disc", Shape.disc { radius = 0.5 }, math.pi / 4, 0.01 },
     { "ellipse", Shape.ellipse { radii = { 0.5, 0.2 } }, math.pi * 0.1, 0.01 },
     { "polygon", Shape.polygon { points = { { 0, 0 }, { 1, 0 }, { 0.3, 0.8 } } }, 0.4, 0.01 },
-    { "capsule", Shape.capsule { from = { 0, 0 }, to = { 1, 0.2 }, radius = 0.2 }, math.pi * 0.04 + 0.4 * math.sqrt(1.04), 0.01 },
-    { "concave polygon", Shape.polygon { points = { { 0, 0 }, { 1, 0 }, { 1, 1 }, { 0.5, 0.5 }, { 0, 1 } } }, 0.75, 0.01 },
+    { "capsule", Shape.capsule { from = { 0, 0 }, to = { 1, 0.2 }, radius = 0.2 }, math.pi * 0.04
+      + 0.4 * math.sqrt(1.04), 0.01 },
+    { "concave polygon", Shape.polygon { points = { { 0, 0 }, { 1, 0 }, { 1, 1 }, { 0.5, 0.5 }, { 0, 1 } } }, 0.75,
+      0.01 },
   }
   for _, case in ipairs(cases) do
     it(("know the area of a %s and fill it"):format(case[1]), function()
@@ -92,7 +97,8 @@ describe("round and straight shapes", function()
     near(math.pi / 6, ball.volume_exact)
     assert(math.abs(ball.volume_error) < 0.01, tostring(ball))
     near(4 / 3 * math.pi * 0.006, Shape.ellipse { radii = { 0.1, 0.2, 0.3 } }.exact)
-    near(4 / 3 * math.pi * 0.001 + math.pi * 0.01, Shape.capsule { from = { 0, 0, 0 }, to = { 0, 0, 1 }, radius = 0.1 }.exact)
+    near(4 / 3 * math.pi * 0.001 + math.pi * 0.01,
+      Shape.capsule { from = { 0, 0, 0 }, to = { 0, 0, 1 }, radius = 0.1 }.exact)
   end)
 end)
 
@@ -212,7 +218,8 @@ describe("an image shape", function()
   teardown(function() process.remove(folder) end)
 
   it("is groups by colour, with y up and transparency left out", function()
-    local shape = Shape.image { path = path, width = 2, at = { 1, 0 }, colours = { left = "#c81e1e", right = "#1e1ec8" } }
+    local shape = Shape.image { path = path, width = 2, at = { 1, 0 },
+      colours = { left = "#c81e1e", right = "#1e1ec8" } }
     local s = shape:sample { spacing = 0.05 }
     assert.equal(800 - 100, s.count)
     near(2 * 700 / 800, s.volume_exact)
@@ -220,7 +227,8 @@ describe("an image shape", function()
     assert.equal(20 * 19 - 100, #s.groups.left)
     assert.equal(20 * 19, #s.groups.right)
     local x = s.position:data()
-    for _, p in ipairs(s.groups.left) do assert(x[2 * p - 2] < 2 and x[2 * p - 1] > 0.05) end      -- the white row is below
+    -- the white row is below
+    for _, p in ipairs(s.groups.left) do assert(x[2 * p - 2] < 2 and x[2 * p - 1] > 0.05) end
     assert.is_false(shape:contains(1.5, 0.5))
     assert.is_true(shape:contains(1.1, 0.9))
   end)
@@ -235,7 +243,8 @@ describe("an image shape", function()
     fails("has no pixel of the colour #00ff00 of \"foot\"; its commonest are #1e1ec8", Shape.image,
       { path = path, width = 1, colours = { foot = "#00ff00" } })
     fails("give either width or size", Shape.image, { path = path })
-    fails("a colour is \"#rrggbb\", got \"green\"", Shape.image, { path = path, width = 1, colours = { foot = "green" } })
+    fails("a colour is \"#rrggbb\", got \"green\"", Shape.image,
+      { path = path, width = 1, colours = { foot = "green" } })
     fails("did you mean colours?", Shape.image, { path = path, width = 1, colors = {} })
     local clear = folder .. "/clear.png"
     image.write { path = clear, width = 4, height = 4, pixel = function() return 0, 0, 0, 0 end }
@@ -260,7 +269,8 @@ local function obj_box(name, lower, upper, first)
     local function pick(d, bit) return math.floor(k / bit) % 2 == 0 and lower[d] or upper[d] end
     lines[#lines + 1] = ("v %.17g %.17g %.17g"):format(pick(1, 1), pick(2, 2), pick(3, 4))
   end
-  for _, f in ipairs { { 1, 3, 4, 2 }, { 5, 6, 8, 7 }, { 1, 2, 6, 5 }, { 3, 7, 8, 4 }, { 1, 5, 7, 3 }, { 2, 4, 8, 6 } } do
+  for _, f in ipairs { { 1, 3, 4, 2 }, { 5, 6, 8, 7 }, { 1, 2, 6, 5 }, { 3, 7, 8, 4 }, { 1, 5, 7, 3 },
+    { 2, 4, 8, 6 } } do
     lines[#lines + 1] = ("f %d %d %d %d"):format(f[1] + first, f[2] + first, f[3] + first, f[4] + first)
   end
   return table.concat(lines, "\n") .. "\n"
@@ -295,7 +305,8 @@ describe("a mesh shape", function()
   after_each(function() process.remove(folder) end)
 
   it("is filled exactly where its rays hit edges and corners, with a group for each part", function()
-    local path = process.write(folder .. "/two.obj", obj_box("foot", { 0, 0, 0 }, { 1, 1, 1 }, 0) .. obj_box("leg", { 0, 1, 0 }, { 1, 3, 1 }, 8))
+    local path = process.write(folder .. "/two.obj", obj_box("foot", { 0, 0, 0 }, { 1, 1, 1 }, 0)
+      .. obj_box("leg", { 0, 1, 0 }, { 1, 3, 1 }, 8))
     -- the lattice's planes hold the diagonals of the faces
     local s = Shape.mesh { path = path, length = 0.3, at = { 1, 0, 0 } }:sample { spacing = 0.02 }
     assert.equal(5 * 15 * 5, s.count)
@@ -338,7 +349,8 @@ describe("a mesh shape", function()
     near(8 / 6, shape.exact)
     assert.is_true(shape:contains(0.3, 0.3, 0.3))
     assert.is_false(shape:contains(0.8, 0.8, 0.8))
-    fails("is cut off", Shape.mesh, { path = process.write(folder .. "/cut.stl", content:sub(1, 200):gsub("^solid", "bolid")) })
+    fails("is cut off", Shape.mesh,
+      { path = process.write(folder .. "/cut.stl", content:sub(1, 200):gsub("^solid", "bolid")) })
   end)
 
   it("fills a ball with a hole in its surface", function()
@@ -354,11 +366,15 @@ describe("a mesh shape", function()
     fails("cannot open mesh", Shape.mesh, { path = folder .. "/none.obj" })
     fails("must end in .stl or .obj", Shape.mesh, { path = folder .. "/a.ply" })
     fails("has no triangles", Shape.mesh, { path = process.write(folder .. "/empty.obj", "# nothing\n") })
-    fails("three numbers in line 3", Shape.mesh, { path = process.write(folder .. "/a.stl", "solid a\nfacet\nvertex 1 2\n") })
-    fails("is cut off in a facet", Shape.mesh, { path = process.write(folder .. "/a.stl", "solid a\nfacet\nvertex 1 2 3\n") })
-    fails("not finite", Shape.mesh, { path = process.write(folder .. "/a.stl", "solid a\nvertex 1 2 nan\nvertex 1 2 3\nvertex 3 2 1\nendfacet\n") })
+    fails("three numbers in line 3", Shape.mesh,
+      { path = process.write(folder .. "/a.stl", "solid a\nfacet\nvertex 1 2\n") })
+    fails("is cut off in a facet", Shape.mesh,
+      { path = process.write(folder .. "/a.stl", "solid a\nfacet\nvertex 1 2 3\n") })
+    fails("not finite", Shape.mesh,
+      { path = process.write(folder .. "/a.stl", "solid a\nvertex 1 2 nan\nvertex 1 2 3\nvertex 3 2 1\nendfacet\n") })
     fails("a face with vertex", Shape.mesh, { path = process.write(folder .. "/a.obj", "v 0 0 0\nv 1 0 0\nf 1 2 7\n") })
-    fails("is flat along axis 3", Shape.mesh, { path = process.write(folder .. "/a.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n") })
+    fails("is flat along axis 3", Shape.mesh,
+      { path = process.write(folder .. "/a.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n") })
     fails("either length or scale", Shape.mesh, { path = folder .. "/a.obj", length = 1, scale = 1 })
   end)
 end)
@@ -386,7 +402,9 @@ describe("a shape that cannot be", function()
     fails("do not meet", function() return box:intersection(box:translate { 5, 0 }) end)
     fails("leaves nothing", function() box:where(function() return false end):sample() end)
     fails("no particle", function() box:group("none", function() return false end):sample() end)
-    fails("no particle", function() (box + Shape.disc { name = "hidden", at = { 0.5, 0.5 }, radius = 0.2, spacing = 0.1 }):sample() end)
+    fails("no particle", function()
+      (box + Shape.disc { name = "hidden", at = { 0.5, 0.5 }, radius = 0.2, spacing = 0.1 }):sample()
+    end)
   end)
 
   it("says where a predicate failed", function()

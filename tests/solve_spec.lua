@@ -103,7 +103,8 @@ describe("an augmented Lagrangian", function()
     local inside = x:square():sum():item()
     near(inside - 1, solution.constraints.inside.violation, 1e-12)
     near(4 - inside, solution.constraints.outside.violation, 1e-12)
-    assert.equal(("inside: %.6g, at most 1: violated by %.6g; outside: %.6g, at most -4: violated by %.6g"):format(inside, inside - 1,
+    assert.equal(("inside: %.6g, at most 1: violated by %.6g; outside: %.6g, at most -4: violated by %.6g"):format(
+      inside, inside - 1,
       -inside, 4 - inside), solution:violations())
     assert.equal(1, select(2, tostring(solution):gsub("infeasible after 800 evaluations", "")))
   end)
@@ -148,7 +149,8 @@ describe("solving", function()
 
   it("goes on with another constraint beside those before", function()
     local problem = problems.rosen_suzuki
-    local fewer = { start = problem.start, f = problem.f, constraints = { problem.constraints[1], problem.constraints[2] } }
+    local fewer = { start = problem.start, f = problem.f,
+      constraints = { problem.constraints[1], problem.constraints[2] } }
     local part = problems.solve(fewer, lagrangian { rate = 0.05 }, { iterations = 100 })
     assert.is_true(part.values.third > 5)
     local all = problems.solve(problem, lagrangian { rate = 0.05 }, { state = { evaluations = part.evaluations,

@@ -12,7 +12,8 @@ end
 
 -- entries in no order, two of them at one place, and an empty row
 local function matrix(value)
-  return cq.sparse { shape = { 4, 3 }, row = { 4, 1, 2, 1, 4 }, column = { 1, 3, 2, 1, 1 }, value = value or { 5, 2, -1, 0.5, 3 } }
+  return cq.sparse { shape = { 4, 3 }, row = { 4, 1, 2, 1, 4 }, column = { 1, 3, 2, 1, 1 }, value = value
+    or { 5, 2, -1, 0.5, 3 } }
 end
 
 describe("a sparse matrix", function()
@@ -38,8 +39,10 @@ describe("a sparse matrix", function()
 
   it("refuses what does not fit", function()
     says(function() matrix():product(T.ones { 4 }) end, "sparse:product", "size 3", "got shape {4}")
-    says(function() cq.sparse { shape = { 2, 2 }, row = { 1, 3 }, column = { 1, 1 }, value = { 1, 1 } } end, "entry 2 is at (3, 1)", "2 x 2")
-    says(function() cq.sparse { shape = { 2, 2 }, row = { 1, 2 }, column = { 1 }, value = { 1, 1 } } end, "one length, got 2, 1 and {2}")
+    says(function() cq.sparse { shape = { 2, 2 }, row = { 1, 3 }, column = { 1, 1 }, value = { 1, 1 } } end,
+      "entry 2 is at (3, 1)", "2 x 2")
+    says(function() cq.sparse { shape = { 2, 2 }, row = { 1, 2 }, column = { 1 }, value = { 1, 1 } } end,
+      "one length, got 2, 1 and {2}")
     says(function() matrix():with(T.ones { 2 }) end, "shape {5}")
   end)
 end)
@@ -62,7 +65,8 @@ describe("neighbours", function()
       local random = cq.random { seed = dim }
       local points, places = random:uniform { 90, dim } * 2 - 5, random:uniform { 40, dim } * 3 - 5.5
       for _, radius in ipairs { 0.05, 0.31, 7 } do
-        local found = cq.sparse.neighbours { points = points, places = places, radius = radius, weight = function(r) return r + 1 end }
+        local found = cq.sparse.neighbours { points = points, places = places, radius = radius,
+          weight = function(r) return r + 1 end }
         assert.is_true(found:full():close(by_hand(points, places, radius), 1e-14))
         found = cq.sparse.neighbours { points = points, radius = radius, weight = function(r) return r + 1 end }
         assert.is_true(found:full():close(by_hand(points, points, radius), 1e-14))
@@ -72,23 +76,28 @@ describe("neighbours", function()
 
   it("give means when normalised", function()
     local points = (cq.random { seed = 4 }):uniform { 60, 2 }
-    local mean = cq.sparse.neighbours { points = points, radius = 0.3, weight = function(r) return 0.3 - r end, normalised = true }
+    local mean = cq.sparse.neighbours { points = points, radius = 0.3, weight = function(r) return 0.3 - r end,
+      normalised = true }
     assert.is_true(mean:product(T.full({ 60 }, 3)):close(T.full({ 60 }, 3), 1e-14))
     assert.is_true(mean.count > 120)
   end)
 
   it("are found where points lie far apart", function()
     local points = T.tensor { { 0, 0, 0 }, { 1e6, 1e6, 1e6 }, { 1e6, 1e6, 1e6 + 1e-3 } }
-    assert.same({ { 1, 0, 0 }, { 0, 1, 1 }, { 0, 1, 1 } }, cq.sparse.neighbours({ points = points, radius = 0.01 }):full():totable())
+    assert.same({ { 1, 0, 0 }, { 0, 1, 1 }, { 0, 1, 1 } },
+      cq.sparse.neighbours({ points = points, radius = 0.01 }):full():totable())
   end)
 
   it("refuse what has no neighbours", function()
-    says(function() cq.sparse.neighbours { points = T.ones { 3, 4 }, radius = 1 } end, "points must be {n, 1 to 3}, got {3, 4}")
-    says(function() cq.sparse.neighbours { points = T.ones { 3, 2 }, places = T.ones { 1, 3 }, radius = 1 } end, "places must be {n, 2}")
+    says(function() cq.sparse.neighbours { points = T.ones { 3, 4 }, radius = 1 } end,
+      "points must be {n, 1 to 3}, got {3, 4}")
+    says(function() cq.sparse.neighbours { points = T.ones { 3, 2 }, places = T.ones { 1, 3 }, radius = 1 } end,
+      "places must be {n, 2}")
     says(function() cq.sparse.neighbours { points = T.full({ 3, 2 }, 0 / 0), radius = 1 } end, "finite")
     says(function()
       cq.sparse.neighbours { points = T.ones { 3, 2 }, places = T.zeros { 2, 2 }, radius = 1, normalised = true }
     end, "around place 1 add up to 0")
-    says(function() cq.sparse.neighbours { points = T.ones { 3, 2 }, radius = 1, weight = function() return 1 end } end, "{9}")
+    says(function() cq.sparse.neighbours { points = T.ones { 3, 2 }, radius = 1, weight = function() return 1 end } end,
+      "{9}")
   end)
 end)

@@ -1,4 +1,5 @@
--- stretched: lengths as parameters: places, volumes, cables and pins of a stretched robot, and gradients to the lengths.
+-- stretched: lengths as parameters: places, volumes, cables and pins of a stretched robot,
+-- and gradients to the lengths.
 local cq = require "cq"
 local T = require "cq.tensor"
 local mistake = require "tests.sentence"
@@ -7,7 +8,8 @@ local sentence, says = mistake.of, mistake.says
 local Creature = cq.Creature
 
 local function world_of(robot, at, more)
-  local fields = { cells = { 40, 48 }, dx = 1 / 40, dt = 5e-3, substeps = 8, precision = "float64", gravity = { 0.5, -1 }, robot:at(at) }
+  local fields = { cells = { 40, 48 }, dx = 1 / 40, dt = 5e-3, substeps = 8, precision = "float64",
+    gravity = { 0.5, -1 }, robot:at(at) }
   for key, value in pairs(more or {}) do fields[key] = value end
   return cq.World(fields)
 end
@@ -33,7 +35,8 @@ describe("a stretched robot", function()
       local plain, long = finger(0.4, 0.04), finger(0.4 * factor, 0.04 * factor)
       assert.equal(plain.particle_count, long.particle_count)
       -- the head of the one with chambers stays as it is
-      local how = drive == "pressure" and { axis = "y", joints = { 0, 0.4 }, lengths = 0.5 } or { axis = "y", factor = factor }
+      local how = drive == "pressure" and { axis = "y", joints = { 0, 0.4 }, lengths = 0.5 }
+        or { axis = "y", factor = factor }
       local drawn = end_of(world_of(long, at), nil, 20)
       -- a cable is led by the nearest particles, of which one may be another
       local tolerance = drive == "cables" and 1e-4 or 1e-9
@@ -68,14 +71,16 @@ describe("a stretched robot", function()
       fields.axis = "y"
       local world = world_of(robot, { 0.4, 0.2 })
       local roll = world:rollout { robot = robot:stretched(fields), steps = 1, controller = signals(world, 1) }
-      return (roll.state:positions():gather(robot:group(group):particles(), 1):mean(1)[2] - robot.position:gather(robot:group(group):particles(), 1):mean(1)[2])
+      return (roll.state:positions():gather(robot:group(group):particles(), 1):mean(1)[2]
+        - robot.position:gather(robot:group(group):particles(), 1):mean(1)[2])
         :item() - 0.2
     end
     assert.near(0, height({ joints = { 0.1, 0.2 }, factor = 1.3 }, "root"), 1e-4)
     assert.near(0.03, height({ joints = { 0.1, 0.2 }, factor = 1.3 }, "tip"), 2e-3)
     assert.near(-0.03, height({ joints = { 0.1, 0.2 }, factor = 1.3, fixed = 2 }, "root"), 1e-4)
     assert.near(0.06, height({ joints = { 0.1, 0.2, 0.3 }, places = { 0.1, 0.25, 0.36 } }, "tip"), 2e-3)
-    local volume = robot:stretched({ axis = "y", joints = { 0, 0.4 }, lengths = 0.5 }):stretched({ axis = "x", factor = 0.5 }).values.volume.tensor
+    local volume = robot:stretched({ axis = "y", joints = { 0, 0.4 }, lengths = 0.5 }):stretched({ axis = "x",
+      factor = 0.5 }).values.volume.tensor
     assert.near(0.5 * 0.05, volume:sum():item(), 1e-12)
   end)
 
@@ -85,15 +90,20 @@ describe("a stretched robot", function()
       local world = world_of(robot, { 0.4, 0.2 })
       local tip = robot.group_table.tip and "tip" or "hand"
       local check = cq.check_gradient(function(p)
-        local body = robot:stretched { axis = "y", joints = { 0, 0.1, 0.25, 0.3 }, lengths = p.lengths }:stretched { axis = "x", factor = p.width }
-        return world:rollout({ robot = body, steps = 15, controller = signals(world, 15) }).state:center(tip):square():sum()
-      end, { lengths = cq.param { 0.13, 0.12, 0.06 }, width = cq.param(1.01) }, { each = true, directions = 1, steps = { 1e-5, 1e-6 } })
+        local body = robot:stretched { axis = "y", joints = { 0, 0.1, 0.25, 0.3 }, lengths = p.lengths }:stretched {
+          axis = "x", factor = p.width }
+        return world:rollout({ robot = body, steps = 15, controller = signals(world, 15) }).state:center(tip):square(
+          ):sum()
+      end, { lengths = cq.param { 0.13, 0.12, 0.06 }, width = cq.param(1.01) },
+        { each = true, directions = 1, steps = { 1e-5, 1e-6 } })
       assert.is_true(check.ok, tostring(check))
     end
     -- joints that are places
     local places = cq.param { 0, 0.25, 0.45 }
     local robot = robots[1]
-    local grad = cq.grad(function(p) return robot:stretched({ axis = "y", joints = { 0, 0.2, 0.4 }, places = p }).values.volume.tensor:sum() end)(places)
+    local grad = cq.grad(function(p)
+      return robot:stretched({ axis = "y", joints = { 0, 0.2, 0.4 }, places = p }).values.volume.tensor:sum()
+    end)(places)
     assert.is_true(grad:close(T.tensor { -0.1, 0, 0.1 }, 1e-12))
   end)
 
@@ -103,7 +113,9 @@ describe("a stretched robot", function()
     local run = cq.Experiment {
       world = world, steps = 10, optimizer = cq.Optimizer.adam { rate = 0.02 },
       objective = function(s) return (s:center("hand")[2] - 0.86):square() end,
-      trainable = { length = { init = 1, min = 0.5, max = 2, apply = function(body, s) return body:stretched { axis = "y", factor = s } end } },
+      trainable = { length = { init = 1, min = 0.5, max = 2, apply = function(body, s)
+        return body:stretched { axis = "y", factor = s }
+      end } },
     }
     local folder = require("tests.process").folder()
     local quiet = require("cq.option").program
@@ -137,13 +149,17 @@ describe("a stretched robot", function()
     says(made { factor = -1 }, "the section from 0 to 0.4 would be -0.4 long, it must be above 0")
     says(made { factor = 1, axis = "z" }, "axis must be \"x\" or \"y\" in 2D")
     says(made { factor = 1, joints = { 0.2, 0.1 } }, "joints must ascend, got 0.1 after 0.2")
-    says(made { lengths = { 1, 2, 3 }, joints = { 0, 0.1, 0.2 } }, "lengths must be one number, or 2 numbers, one for each section, got a tensor {3}")
+    says(made { lengths = { 1, 2, 3 }, joints = { 0, 0.1, 0.2 } },
+      "lengths must be one number, or 2 numbers, one for each section, got a tensor {3}")
     says(made { places = { 1 }, joints = { 0, 0.1 } }, "places must be 2 numbers, one for each joint")
     says(made { factor = 1, fixed = 3 }, "fixed is joint 3, there are 2")
-    says(sentence(robot.stretched, robot:with { position = robot.position }, { axis = "y", factor = 1 }), "has a position by robot:with")
+    says(sentence(robot.stretched, robot:with { position = robot.position }, { axis = "y", factor = 1 }),
+      "has a position by robot:with")
     local ring = require "scenes.balloon" {}.robot
-    says(sentence(ring.stretched, ring, { axis = "y", factor = 1 }), "a robot with a follower_pressure cannot be stretched")
+    says(sentence(ring.stretched, ring, { axis = "y", factor = 1 }),
+      "a robot with a follower_pressure cannot be stretched")
     local world = world_of(robot, { 0.4, 0.2 })
-    says(sentence(world.rollout, world, { steps = 1, robot = robot:stretched { axis = "y", factor = 4 } }), "starts outside the world")
+    says(sentence(world.rollout, world, { steps = 1, robot = robot:stretched { axis = "y", factor = 4 } }),
+      "starts outside the world")
   end)
 end)

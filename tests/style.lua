@@ -47,7 +47,9 @@ describe("style", function()
   it("has files of at most 600 lines that end with a newline", function()
     local problems = {}
     for _, file in ipairs(files) do
-      if #file.lines > 600 then problems[#problems + 1] = file.path .. ": " .. #file.lines .. " lines; split it by noun" end
+      if #file.lines > 600 then
+        problems[#problems + 1] = file.path .. ": " .. #file.lines .. " lines; split it by noun"
+      end
       if not file.text:find "\n$" then problems[#problems + 1] = file.path .. ": no newline at its end" end
       if file.text:find "\n\n$" then problems[#problems + 1] = file.path .. ": empty lines at its end" end
     end
@@ -67,7 +69,8 @@ describe("style", function()
   end)
 
   -- spelt in two halves, so that this file does not hold them
-  local loose = { "TO" .. "DO", "FIX" .. "ME", "XX" .. "X", "HA" .. "CK", "not imple" .. "mented", "unimple" .. "mented", "place" .. "holder" }
+  local loose = { "TO" .. "DO", "FIX" .. "ME", "XX" .. "X", "HA" .. "CK", "not imple" .. "mented", "unimple"
+    .. "mented", "place" .. "holder" }
   local foreign = { "/wo" .. "rk/", "/ro" .. "ot/", "/ho" .. "me/", "file:/" .. "//" }
 
   it("leaves no loose ends and no paths of one machine", function()
@@ -82,16 +85,21 @@ describe("style", function()
   end)
 
   it("never prints, exits or aborts in the engine's library", function()
-    none(lines_that(function(file) return under "engine" (file) and not file.path:find "^engine/host/" end, function(line)
+    none(lines_that(function(file)
+      return under "engine" (file) and not file.path:find "^engine/host/"
+    end, function(line)
       local code = source.code(line)
-      local call = code:match "%f[%w_](f?printf)%s*%(" or code:match "%f[%w_](puts)%s*%(" or code:match "%f[%w_](exit)%s*%("
+      local call = code:match "%f[%w_](f?printf)%s*%(" or code:match "%f[%w_](puts)%s*%("
+        or code:match "%f[%w_](exit)%s*%("
         or code:match "%f[%w_](abort)%s*%(" or code:match "%f[%w_](assert)%s*%("
       if call then return call .. "() in the library; it returns a cq_status and leaves a sentence" end
     end))
   end)
 
   it("says CUDA in no #if outside of cuda/ and engine/math/real.h", function()
-    none(lines_that(function(file) return under "engine" (file) and file.path ~= "engine/math/real.h" end, function(line)
+    none(lines_that(function(file)
+      return under "engine" (file) and file.path ~= "engine/math/real.h"
+    end, function(line)
       if line:find "^%s*#%s*%a*if.*CUDA" or line:find "^%s*#%s*if.*CUDACC" then return "CUDA in an #if" end
     end))
   end)
@@ -116,11 +124,14 @@ describe("rooms", function()
   }
 
   it("include only what lies below them", function()
-    none(lines_that(function(file) return file.kind == "c" and file.path:find "^engine/" or file.path:find "^cuda/" end, function(line, _, file)
+    none(lines_that(function(file)
+      return file.kind == "c" and file.path:find "^engine/" or file.path:find "^cuda/"
+    end, function(line, _, file)
       local included = line:match '^%s*#%s*include%s+"([^"]+)"'
       if not included then return end
       local from = file.path:match "^engine/([^/]+)/" or file.path:match "^(cuda)/"
-      if file.path == "engine/cq.h" and (included == "lists.h" or included == "pictures.h") then return end   -- which stand beside it
+      -- which stand beside it
+      if file.path == "engine/cq.h" and (included == "lists.h" or included == "pictures.h") then return end
       if not from then return "a file outside of the rooms" end
       if not sees[from] then return ("an unknown room %s; add it to engine/README.md and here"):format(from) end
       if included == "cdef.inc" then return from ~= "host" and "cdef.inc belongs to host" or nil end
@@ -137,13 +148,17 @@ describe("rooms", function()
   it("are all on the map in engine/README.md", function()
     local map, missing = source.read "engine/README.md", {}
     for _, name in ipairs(host.entries "engine") do
-      if host.kind("engine/" .. name) == "folder" and not map:find("%f[%w]" .. name .. "%f[%W]") then missing[#missing + 1] = name end
+      if host.kind("engine/" .. name) == "folder" and not map:find("%f[%w]" .. name .. "%f[%W]") then
+        missing[#missing + 1] = name
+      end
     end
     none(missing)
   end)
 
   it("of Lua declare nothing of the engine but through cq.h", function()
-    none(lines_that(function(file) return is_lua(file) and file.path:find "^lua/" and file.path ~= "lua/cq/base/engine.lua" end, function(line)
+    none(lines_that(function(file)
+      return is_lua(file) and file.path:find "^lua/" and file.path ~= "lua/cq/base/engine.lua"
+    end, function(line)
       if line:find "cdef" and line:find "cq_%w+%s*%(" then return "a declaration of the engine outside of cq.h" end
     end))
   end)
@@ -158,7 +173,8 @@ describe("rooms", function()
           if of and primal[of] == nil then
             problems[#problems + 1] = ("%s:%d: %s stands without %s before it"):format(file.path, number, name, of)
           elseif of and primal[of] ~= true then
-            problems[#problems + 1] = ("%s:%d: %s stands between %s and its adjoint"):format(file.path, number, primal[of], of)
+            problems[#problems + 1] = ("%s:%d: %s stands between %s and its adjoint"):format(file.path, number,
+              primal[of], of)
           end
           -- between foo and foo_adj only what begins with foo_ may stand
           for earlier in pairs(primal) do
@@ -240,7 +256,9 @@ describe("Lua", function()
       if file.path == path then
         for name in file.text:gmatch "%-%-%-@field ([%w_]+)" do annotated[name] = true end
         for name in file.text:match "local nouns = (%b{})":gmatch "([%w_]+) = \"" do
-          if not annotated[name] then problems[#problems + 1] = ("%s: cq.%s has no ---@field in the class cq"):format(path, name) end
+          if not annotated[name] then
+            problems[#problems + 1] = ("%s: cq.%s has no ---@field in the class cq"):format(path, name)
+          end
         end
       end
     end
@@ -261,7 +279,9 @@ describe("Lua", function()
     for _, file in ipairs(files) do
       if file.path:find "^examples/[^/]+%.lua$" then
         local head = file.text:match "^([^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n)" or file.text
-        if not head:find "Source:" or not head:find "Expect:" then problems[#problems + 1] = file.path .. ": no Source: or no Expect: in its first lines" end
+        if not head:find "Source:" or not head:find "Expect:" then
+          problems[#problems + 1] = file.path .. ": no Source: or no Expect: in its first lines"
+        end
       end
     end
     none(problems)
@@ -271,7 +291,8 @@ end)
 describe("C", function()
   it("is compiled with the warnings that the project wants", function()
     local makefile = source.read "Makefile"
-    for _, flag in ipairs { "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wmissing-prototypes", "-Wvla", "-Werror" } do
+    for _, flag in ipairs { "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wmissing-prototypes", "-Wvla",
+      "-Werror" } do
       assert(makefile:find(flag, 1, true), flag .. " is missing in the Makefile")
     end
   end)
@@ -286,7 +307,9 @@ describe("C", function()
   it("takes no struct by value at the border", function()
     none(lines_that(function(file) return file.path == "engine/cq.h" and is_c(file) end, function(line)
       local arguments = source.code(line):match "^[%w_ %*]+%((.*)%);"
-      if arguments and (("," .. arguments):find ",%s*c?o?n?s?t?%s*cq_%l[%w_]*%s+%l") then return "a struct by value: " .. line end
+      if arguments and (("," .. arguments):find ",%s*c?o?n?s?t?%s*cq_%l[%w_]*%s+%l") then
+        return "a struct by value: " .. line
+      end
     end))
   end)
 end)

@@ -73,7 +73,8 @@ describe("a tape", function()
     end)
     -- also where nothing is recorded, within a gradient by it
     local function paused(q) return q:sum() + tape.pause(function() q:fill(3) return 0 end) end
-    refused(function() T.value_and_grad(paused)(T { 1, 2 }) end, "fill: a tensor that takes part in a gradient cannot be changed")
+    refused(function() T.value_and_grad(paused)(T { 1, 2 }) end,
+      "fill: a tensor that takes part in a gradient cannot be changed")
     x:set(3, 1)
     assert.equal(3, x:get(1))
   end)
@@ -81,7 +82,9 @@ describe("a tape", function()
   it("cannot be left by a coroutine, which would leave it on for good", function()
     local x, seen = leaf { 1, 2 }, nil
     local function left(f)
-      local thread = coroutine.create(function() refused(f, "coroutine.yield: a coroutine cannot be left while a gradient is computed") return "end" end)
+      local thread = coroutine.create(function()
+        refused(f, "coroutine.yield: a coroutine cannot be left while a gradient is computed") return "end"
+      end)
       local ok, result = coroutine.resume(thread)
       assert(ok, result)
       assert.equal("end", result)
@@ -218,7 +221,8 @@ end)
 
 describe("value_and_grad", function()
   it("gives gradients in the shape of the parameters, and further results", function()
-    local p = { net = { { w = T.param { 1, 2 } }, { w = T.param { 3 } } }, gain = T.param(2), name = "n", data = T { 5, 6 } }
+    local p = { net = { { w = T.param { 1, 2 } }, { w = T.param { 3 } } }, gain = T.param(2), name = "n",
+      data = T { 5, 6 } }
     local loss, grad, more, last = T.value_and_grad(function(q, factor)
       return ((q.net[1].w * q.data):sum() + q.net[2].w:sum()) * q.gain * factor, q.name, nil
     end)(p, 10)
@@ -265,12 +269,17 @@ describe("value_and_grad", function()
 
   local p = { net = { w1 = T.param { 1, 2 } }, other = T.param(1), ["a b"] = { T.param(4) } }
   it("names a parameter that does not reach the objective", function()
-    refused(function() T.value_and_grad(function(q) return q.other * q["a b"][1] end)(p) end, "parameter net.w1 does not reach the objective")
-    refused(function() T.value_and_grad(function(q) return q.other * q.net.w1:sum() end)(p) end, 'parameter ["a b"][1] does not reach')
-    refused(function() T.value_and_grad(function(q) return q.other * q.net.w1:detach():sum() end)(p) end, "does not reach")
-    refused(function() T.value_and_grad(function(q) return q.other * q["a b"][1] * q.net.w1:sign():sum() end)(p) end, "net.w1 does not reach")
+    refused(function() T.value_and_grad(function(q) return q.other * q["a b"][1] end)(p) end,
+      "parameter net.w1 does not reach the objective")
+    refused(function() T.value_and_grad(function(q) return q.other * q.net.w1:sum() end)(p) end,
+      'parameter ["a b"][1] does not reach')
+    refused(function() T.value_and_grad(function(q) return q.other * q.net.w1:detach():sum() end)(p) end,
+      "does not reach")
+    refused(function() T.value_and_grad(function(q) return q.other * q["a b"][1] * q.net.w1:sign():sum() end)(p) end,
+      "net.w1 does not reach")
     refused(function() T.value_and_grad(function() return 3 end)(p) end, "does not reach", "number 3")
-    refused(function() T.value_and_grad(function() return T(3) end)(T.param(2)) end, "parameter parameter", "does not reach")
+    refused(function() T.value_and_grad(function() return T(3) end)(T.param(2)) end, "parameter parameter",
+      "does not reach")
   end)
 
   it("warns once of a gradient that is exactly zero", function()
@@ -290,7 +299,8 @@ describe("value_and_grad", function()
     refused(function() T.value_and_grad(function(q) return q * 2 end)(T.param { 1, 2 }) end, "one element", "{2}")
     refused(function() T.value_and_grad(function() return "x" end)(T.param(1)) end, "one element", '"x"')
     refused(function() T.value_and_grad(function(q) return q:log() end)(T.param(-1)) end, "objective is", "nan")
-    refused(function() T.value_and_grad(function(q) return q:sqrt() end)(T.param(0)) end, "gradient of parameter is inf")
+    refused(function() T.value_and_grad(function(q) return q:sqrt() end)(T.param(0)) end,
+      "gradient of parameter is inf")
     refused(function() T.value_and_grad(function(q) return q end)({ x = 3 }) end, "needs a tensor")
     refused(function() T.value_and_grad(3) end, "function", "3")
   end)
@@ -314,7 +324,8 @@ describe("check_gradient", function()
   end)
 
   local function wrong(t)
-    return (tape.custom { outputs = { t:detach():square() }, backward = function(g) t:accumulate(1.99 * t:detach() * g) end })
+    return (tape.custom { outputs = { t:detach():square() },
+      backward = function(g) t:accumulate(1.99 * t:detach() * g) end })
   end
 
   it("finds a wrong adjoint, and which parameter has it", function()
@@ -344,8 +355,11 @@ describe("check_gradient", function()
     end
     -- how often each verdict comes, for an adjoint that is too large by a factor
     local function verdicts(factor, f)
-      local p, count = { velocity = T.param { 0.2, -0.3 }, young = T.param(10) }, { right = 0, wrong = 0, kink = 0, rounding = 0 }
-      local function objective(q) return (f or center) { velocity = scaled(q.velocity, factor), young = scaled(q.young, factor) } end
+      local p, count = { velocity = T.param { 0.2, -0.3 }, young = T.param(10) },
+        { right = 0, wrong = 0, kink = 0, rounding = 0 }
+      local function objective(q)
+        return (f or center) { velocity = scaled(q.velocity, factor), young = scaled(q.young, factor) }
+      end
       local report = T.check_gradient(objective, p, { directions = 12 })
       for _, d in ipairs(report.directions) do count[d.verdict] = count[d.verdict] + 1 end
       return count, report

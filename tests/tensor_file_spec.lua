@@ -31,7 +31,8 @@ local function write(bytes)
 end
 
 local sample = {
-  w = T.param({ { 1, 2 }, { 3, 4 / 3 } }, { min = 0, max = 10 }), free = T.param(2), text = "a\0b", yes = true, no = false,
+  w = T.param({ { 1, 2 }, { 3, 4 / 3 } }, { min = 0, max = 10 }), free = T.param(2), text = "a\0b", yes = true,
+  no = false,
   list = { 1, 2.5, { T { 7 } } }, empty = {}, nothing = T.zeros { 0, 3 }, strange = T { 0 / 0, math.huge, -0.0 },
   big = T.arange(1, 300000), ["a b"] = -1e300,
 }
@@ -175,7 +176,8 @@ describe("a file of tensors", function()
     T.save(path, { a = 1 })
     local before = read()
     -- files of this process may have 8 blocks, as on a disk with no more room
-    local script = ("local T = require [[cq.tensor]] print(pcall(T.save, [[%s]], { x = T.zeros(100000) }))"):format(path)
+    local script = ("local T = require [[cq.tensor]] print(pcall(T.save, [[%s]], { x = T.zeros(100000) }))"):format(
+      path)
     local command = ("trap '' XFSZ; ulimit -f 8; '%s' -e '%s' 2>&1"):format(require("cq.host").executable, script)
     local pipe = io.popen(command)
     local said = pipe:read "*a"

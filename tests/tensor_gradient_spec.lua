@@ -1,4 +1,5 @@
--- tensor_gradient: every operation's gradient against extrapolated differences, and linear ones against their adjoint identity.
+-- tensor_gradient: every operation's gradient against extrapolated differences, and linear ones
+-- against their adjoint identity.
 local T = require "cq.tensor"
 local differences = require "tests.differences"
 local spread = require "tests.spread"
@@ -17,10 +18,12 @@ teardown(function() T.warn = warn end)
 
 describe("gradient of", function()
   local x, y = spread({ 3, 4 }, 0.3, 1.7), spread({ 3, 4 }, 0.2, 2.1) + 0.05
-  for _, name in ipairs { "neg", "abs", "square", "sqrt", "exp", "log", "sin", "cos", "tan", "atan", "tanh", "sigmoid", "relu", "softplus" } do
+  for _, name in ipairs { "neg", "abs", "square", "sqrt", "exp", "log", "sin", "cos", "tan", "atan", "tanh", "sigmoid",
+    "relu", "softplus" } do
     check(name, function(a) return a[name](a) end, { name == "tan" and x * 0.5 or x })
   end
-  for _, name in ipairs { "neg", "abs", "square", "exp", "sin", "cos", "atan", "tanh", "sigmoid", "relu", "softplus" } do
+  for _, name in ipairs { "neg", "abs", "square", "exp", "sin", "cos", "atan", "tanh", "sigmoid", "relu",
+    "softplus" } do
     check(name .. " of negatives", function(a) return a[name](a) end, { -x })
   end
   for _, name in ipairs { "asin", "acos" } do
@@ -92,11 +95,14 @@ describe("gradient of", function()
 
   check("conv1d", function(a, w, b) return a:conv1d(w, { bias = b }) end,
     { spread({ 2, 9 }, -1, 1), spread({ 3, 2, 4 }, -1, 1), spread({ 3 }, 0, 1) })
-  check("conv1d of a batch, with options", function(a, w) return a:conv1d(w, { stride = 2, padding = 2, dilation = 2 }) end,
+  check("conv1d of a batch, with options",
+    function(a, w) return a:conv1d(w, { stride = 2, padding = 2, dilation = 2 }) end,
     { spread({ 2, 2, 9 }, -1, 1), spread({ 3, 2, 3 }, -1, 1) })
   check("conv2d", function(a, w, b) return a:conv2d(w, { bias = b, padding = 1 }) end,
     { spread({ 2, 2, 5, 6 }, -1, 1), spread({ 3, 2, 3, 2 }, -1, 1), spread({ 3 }, 0, 1) })
-  check("conv2d with unequal options", function(a, w) return a:conv2d(w, { stride = { 2, 1 }, padding = { 0, 2 }, dilation = { 1, 2 } }) end,
+  check("conv2d with unequal options", function(a, w)
+    return a:conv2d(w, { stride = { 2, 1 }, padding = { 0, 2 }, dilation = { 1, 2 } })
+  end,
     { spread({ 1, 7, 6 }, -1, 1), spread({ 2, 1, 3, 3 }, -1, 1) })
 
   check("reshape", function(a) return a:reshape { 4, -1 } end, { z })

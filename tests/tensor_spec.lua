@@ -172,7 +172,9 @@ describe("values of", function()
       local y = nan[name](nan):sum():item()
       assert(y ~= y, name)
     end
-    for _, y in ipairs { nan:minimum(1), T.minimum(1, nan), nan:maximum(1), T.maximum(1, nan) } do assert(not y:finite()) end
+    for _, y in ipairs { nan:minimum(1), T.minimum(1, nan), nan:maximum(1), T.maximum(1, nan) } do
+      assert(not y:finite())
+    end
   end)
   it("reductions", function()
     local m = T { { 1, 5, 3 }, { 4, 2, 6 } }

@@ -35,7 +35,8 @@ local function world_of(robot)
 end
 
 local function design_of(changes, robot)
-  local fields = { world = world_of(robot or block()), duration = 0.03, filter = { radius = 0.05 }, pulses = { every = 2e-3 }, seed = 1 }
+  local fields = { world = world_of(robot or block()), duration = 0.03, filter = { radius = 0.05 },
+    pulses = { every = 2e-3 }, seed = 1 }
   for key, value in pairs(changes or {}) do fields[key] = value end
   return cq.Topology(fields)
 end
@@ -70,14 +71,17 @@ describe("parts of a design", function()
   it("projection: from void to solid, at a threshold", function()
     local x = T.tensor { -1, 0, 0.3, 1 }
     local middle = cq.Topology.projection { sharpness = 4 }(x)
-    assert.is_true(middle:close(T.tensor { 0, 0.5, ((T.tensor(1.2):tanh() / T.tensor(4):tanh() + 1) / 2):item(), 1 }, 1e-15))
+    assert.is_true(middle:close(T.tensor { 0, 0.5, ((T.tensor(1.2):tanh() / T.tensor(4):tanh() + 1) / 2):item(), 1 },
+      1e-15))
     local thin = cq.Topology.projection { sharpness = 40, threshold = 0.3 }(x)
-    assert.is_true(thin:get(2) < 1e-9 and math.abs(thin:get(3) - 0.5) < 1e-9 and thin:get(1) == 0 and math.abs(thin:get(4) - 1) < 1e-15)
+    assert.is_true(thin:get(2) < 1e-9 and math.abs(thin:get(3) - 0.5) < 1e-9 and thin:get(1) == 0
+      and math.abs(thin:get(4) - 1) < 1e-15)
   end)
 
   it("interpolation: by powers, with something left of the void", function()
     local x = T.tensor { 0, 0.5, 1 }
-    assert.is_true(cq.Topology.interpolation { void = 0.01, power = 3 }(x):close(T.tensor { 0.01, 0.99 / 8 + 0.01, 1 }, 1e-15))
+    assert.is_true(cq.Topology.interpolation { void = 0.01, power = 3 }(x):close(T.tensor { 0.01, 0.99 / 8 + 0.01, 1 },
+      1e-15))
   end)
 
   it("layout: shares of all signals and of none", function()
@@ -115,11 +119,15 @@ describe("parts of a design", function()
 
   it("refuse what makes no sense", function()
     local points = block().position
-    says(function() cq.Topology.filter { points = points, radius = 0.01 } end, "no particle has a neighbour", "above the spacing")
+    says(function() cq.Topology.filter { points = points, radius = 0.01 } end, "no particle has a neighbour",
+      "above the spacing")
     says(function() cq.Topology.filter { points = points, radius = 0.3 } end, "spans the whole body of 0.18")
-    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 1e-3, every = 3e-3 } end, "duration must be a multiple of every, got 0.1 and 0.003")
-    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 5e-3, every = 2e-3 } end, "every is 0.002", "at least a control step, 0.005")
-    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 5e-3, every = 0.01, width = 1e-3 } end, "width is 0.001")
+    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 1e-3, every = 3e-3 } end,
+      "duration must be a multiple of every, got 0.1 and 0.003")
+    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 5e-3, every = 2e-3 } end, "every is 0.002",
+      "at least a control step, 0.005")
+    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 5e-3, every = 0.01, width = 1e-3 } end,
+      "width is 0.001")
   end)
 end)
 
@@ -201,7 +209,8 @@ describe("a design", function()
     local thin = design:with { material = { threshold = 0.3 } }
     assert.is_true((design:map(p).density - thin:map(p).density):min():item() >= 0)
     assert.is_true(thin:map(p).density:sum():item() < design:map(p).density:sum():item() - 5)
-    assert.is_true(design:with({ layout = { sharpness = 40 } }):map(p).shares:max(1):mean():item() > design:map(p).shares:max(1):mean():item())
+    assert.is_true(design:with({ layout = { sharpness = 40 } }):map(p).shares:max(1):mean():item() > design:map(
+      p).shares:max(1):mean():item())
     assert.equal(4, thin.material.sharpness)
   end)
 
@@ -212,8 +221,11 @@ describe("a design", function()
     local design = design_of()
     says(function() design:map { density = T.ones { 3 } } end, "density with 100 elements", "got shape {3}")
     says(function() design:binary {} end, "design:binary: needs one of")
-    says(function() cq.Experiment { world = world_of(block()), steps = 3, design = design, objective = print } end, "another world")
-    says(function() cq.Experiment { world = design.world, steps = 3, design = design, controller = print, objective = print } end, "either design")
+    says(function() cq.Experiment { world = world_of(block()), steps = 3, design = design, objective = print } end,
+      "another world")
+    says(function()
+      cq.Experiment { world = design.world, steps = 3, design = design, controller = print, objective = print }
+    end, "either design")
   end)
 end)
 
@@ -236,7 +248,8 @@ describe("a design made binary", function()
   end)
 
   it("goes as the design does that is binary already", function()
-    local design = design_of({ material = { void = 1e-9, sharpness = 60 }, layout = { sharpness = 1e4 }, filter = { radius = 0.021 } })
+    local design = design_of({ material = { void = 1e-9, sharpness = 60 }, layout = { sharpness = 1e4 },
+      filter = { radius = 0.021 } })
     local p = variables(design)
     p.density:copy_from(T.where(p.density:less(-0.2), -1, 1))
     p.sign:copy_from(T.where(p.sign:less(0), -1, 1))
@@ -287,12 +300,17 @@ describe("files of a design", function()
     for k = 0, count - 1 do
       local c = ffi.new "float[9]"
       ffi.copy(c, ffi.cast("const char *", data) + 84 + 50 * k + 12, 36)
-      volume = volume + (c[0] * (c[4] * c[8] - c[5] * c[7]) - c[1] * (c[3] * c[8] - c[5] * c[6]) + c[2] * (c[3] * c[7] - c[4] * c[6])) / 6
+      volume = volume + (c[0] * (c[4] * c[8] - c[5] * c[7]) - c[1] * (c[3] * c[8] - c[5] * c[6])
+        + c[2] * (c[3] * c[7] - c[4] * c[6])) / 6
       local names = {}
       for i = 0, 2 do names[i] = ("%.9g %.9g %.9g"):format(c[3 * i], c[3 * i + 1], c[3 * i + 2]) end
       for i = 0, 2 do
         local there, back = names[i] .. "|" .. names[(i + 1) % 3], names[(i + 1) % 3] .. "|" .. names[i]
-        if edges[back] and edges[back] > 0 then edges[back] = edges[back] - 1 else edges[there] = (edges[there] or 0) + 1 end
+        if edges[back] and edges[back] > 0 then
+          edges[back] = edges[back] - 1
+        else
+          edges[there] = (edges[there] or 0) + 1
+        end
       end
     end
     for _, left in pairs(edges) do open = open + left end
@@ -338,9 +356,11 @@ describe("files of a design", function()
     local volume = measure(paths[#paths])
     assert.near(0.2 * 0.2 * 0.1, volume, 4 * 0.02 ^ 2 * 0.1)
     local cube = cq.Robot {
-      shape = cq.Shape.box { size = { 0.2, 0.2, 0.2 }, spacing = 0.02 }, material = soft, actuators = cq.Actuator.isotropic { count = 2, max = 1e4 },
+      shape = cq.Shape.box { size = { 0.2, 0.2, 0.2 }, spacing = 0.02 }, material = soft,
+      actuators = cq.Actuator.isotropic { count = 2, max = 1e4 },
     }
-    local world = cq.World { cells = { 16, 16, 16 }, dx = 0.04, dt = 1e-3, substeps = 5, threads = 1, cube:at { 0.2, 0.08, 0.2 } }
+    local world = cq.World { cells = { 16, 16, 16 }, dx = 0.04, dt = 1e-3, substeps = 5, threads = 1,
+      cube:at { 0.2, 0.08, 0.2 } }
     design = cq.Topology { world = world, duration = 0.01, filter = { radius = 0.05 } }
     p = design:start()
     p.density:fill(1)
@@ -374,7 +394,8 @@ describe("robot:subset", function()
   it("moves as the whole where the rest does not touch it", function()
     local shape = { cq.Shape.box { name = "left", size = { 0.1, 0.1 }, spacing = 0.02 },
       cq.Shape.box { name = "right", at = { 0.5, 0 }, size = { 0.1, 0.1 }, spacing = 0.02 } }
-    local r = block { shape = shape, groups = {}, actuators = cq.Actuator.pressure { groups = { "right", "left" }, axis = "x", max = 1e4 } }
+    local r = block { shape = shape, groups = {}, actuators = cq.Actuator.pressure { groups = { "right", "left" },
+      axis = "x", max = 1e4 } }
     local whole = world_of(r)
     local u = cq.Controller.open_loop(T.full({ 10, 2 }, 0.5))
     local both = whole:rollout { steps = 10, controller = u }
@@ -401,7 +422,8 @@ describe("an experiment with a design", function()
       world = design.world, steps = 30, design = design,
       objective = function(state, start) return start:center(design.robot)[1] - state:center(design.robot)[1] end,
       constraints = design:binary { material = 0.05, layout = 0.05, pulses = 0.01 },
-      optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.05 }, form = "violation", penalty = 1e-3 },
+      optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.05 }, form = "violation",
+        penalty = 1e-3 },
     }
     for key, value in pairs(changes or {}) do fields[key] = value end
     return cq.Experiment(fields), design
@@ -416,7 +438,8 @@ describe("an experiment with a design", function()
     local first = run.constraints[2].of(run.params, nil, run):item()
     optimize(run, 25)
     local history = process.read(folder .. "/history.csv")
-    for _, column in ipairs { "iteration,loss", "task", "material", "layout", "sign", "size", "seconds", "material.multiplier", "size.penalty" } do
+    for _, column in ipairs { "iteration,loss", "task", "material", "layout", "sign", "size", "seconds",
+      "material.multiplier", "size.penalty" } do
       assert.is_truthy(history:match("^[^\n]*"):find(column, 1, true), column)
     end
     assert.is_true(run.constraints[2].of(run.params, nil, run):item() < 0.8 * first)
@@ -437,14 +460,16 @@ describe("an experiment with a design", function()
     local run, design = experiment()
     local sharp, seen = design:with { material = { sharpness = 9 } }, {}
     run = experiment {
-      world = design.world, design = design, constraints = { { name = "material", at_most = 1, of = design:binary({ material = 1 })[1].of } },
+      world = design.world, design = design,
+      constraints = { { name = "material", at_most = 1, of = design:binary({ material = 1 })[1].of } },
       objective = function(state, start)
         local potential = state:energy(nil, "potential")
         seen[#seen + 1] = { potential:item(), run.design }
         return start:center(design.robot)[1] - state:center(design.robot)[1] + potential      -- least without gravity
       end,
       by_iteration = {
-        gravity = function(i) return { 0, i <= 2 and 0 or -9.8 } end, limits = function(i) return { material = 1 / i } end,
+        gravity = function(i) return { 0, i <= 2 and 0 or -9.8 } end,
+        limits = function(i) return { material = 1 / i } end,
         design = function(i) return i < 3 and design or sharp end,
       },
     }
@@ -518,15 +543,19 @@ describe("the way to a binary design", function()
   it("does not end while limits still change", function()
     local design = design_of()
     local run = experiment(design, {
-      constraints = design:binary { material = 1 }, by_iteration = { limits = design:tightening { material = 1, from = 14, over = 1 } },
+      constraints = design:binary { material = 1 },
+      by_iteration = { limits = design:tightening { material = 1, from = 14, over = 1 } },
       -- nothing is progress enough: it would end at once
-      optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation", penalty = 1, window = 1, tolerance = 1e9 },
+      optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation",
+        penalty = 1, window = 1, tolerance = 1e9 },
     })
     assert.is_true(run:optimize({ iterations = 30, folder = folder, resume = false }).iterations <= 4)
     process.remove(folder)
     run = experiment(design, {
-      constraints = design:binary { material = 1 }, by_iteration = { limits = design:tightening { material = 0.9999, from = 14, over = 1 } },
-      optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation", penalty = 1, window = 1, tolerance = 1e9 },
+      constraints = design:binary { material = 1 },
+      by_iteration = { limits = design:tightening { material = 0.9999, from = 14, over = 1 } },
+      optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation",
+        penalty = 1, window = 1, tolerance = 1e9 },
     })
     local made = run:optimize({ iterations = 30, folder = folder, resume = false }).iterations
     assert(made >= 14 and made < 30, made)
@@ -561,7 +590,8 @@ describe("the way to a binary design", function()
     for name, tensor in pairs(p) do run.params.design[name]:copy_from(tensor) end
     local solid = design:binarise(p)
     local before = run:evaluate(solid)
-    local trained, loss = solid:train(run, { iterations = 12, folder = folder, optimizer = cq.Optimizer.adam { rate = 0.05 } })
+    local trained, loss = solid:train(run,
+      { iterations = 12, folder = folder, optimizer = cq.Optimizer.adam { rate = 0.05 } })
     assert.is_true(loss < before)
     assert.near(loss, (run:evaluate(trained)), 1e-12)
     assert.is_true(trained.pulses:abs():round():equal(trained.pulses:abs()))
@@ -576,20 +606,25 @@ describe("the way to a binary design", function()
       return design.world:rollout({ robot = map.robot, steps = 30, controller = controller }).state:positions()
     end
     assert.is_true(final(design.pulses:controller { sign = p.sign, size = p.size }):equal(final(map.controller)))
-    says(function() design.pulses:controller { sign = T.ones { 2, 3 }, size = p.size } end, "sign must be {15, signals}, got {2, 3}")
+    says(function() design.pulses:controller { sign = T.ones { 2, 3 }, size = p.size } end,
+      "sign must be {15, signals}, got {2, 3}")
   end)
 end)
 
 describe("the start of a rollout", function()
   it("is a state with gradients, next to the final one", function()
     local design = design_of()
-    local robot, p = design.robot, { young = cq.param(T.full({ 100 }, 1)), density = cq.param(spread({ 100 }, 500, 1500)) }
+    local robot, p = design.robot,
+      { young = cq.param(T.full({ 100 }, 1)), density = cq.param(spread({ 100 }, 500, 1500)) }
     local function way(q)
-      local roll = design.world:rollout { robot = robot:with { density = q.density, young = q.young * 1e5, actuation_weight = T.zeros { 100, 3 } }, steps = 20 }
-      return roll.state:center(robot)[2] - roll:start():center(robot)[2] + 1e-3 * roll:start():moment(robot)[1][2] * roll.state:velocity(robot)[2]
+      local roll = design.world:rollout { robot = robot:with { density = q.density, young = q.young * 1e5,
+        actuation_weight = T.zeros { 100, 3 } }, steps = 20 }
+      return roll.state:center(robot)[2] - roll:start():center(robot)[2]
+        + 1e-3 * roll:start():moment(robot)[1][2] * roll.state:velocity(robot)[2]
     end
     derivative.check(way, p, 1e-7)
-    local roll = design.world:rollout { robot = robot:with { density = p.density, actuation_weight = T.zeros { 100, 3 } }, steps = 2 }
+    local roll = design.world:rollout { robot = robot:with { density = p.density,
+      actuation_weight = T.zeros { 100, 3 } }, steps = 2 }
     assert.is_true(roll:start():positions():equal(robot.position))
     assert.equal(0, roll:start().step)
   end)

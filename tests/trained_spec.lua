@@ -1,5 +1,5 @@
--- trained: what an experiment trains beside its controller: rates of their own, values with an apply, weights of observers, signals that are
--- held; and what its means weigh by.
+-- trained: what an experiment trains beside its controller: rates of their own, values with an apply, weights of
+-- observers, signals that are held; and what its means weigh by.
 local cq = require "cq"
 local T = require "cq.tensor"
 local option = require "cq.option"
@@ -34,7 +34,9 @@ local function step_of(run, name)
   local before = T.leaves.snapshot(run.params)
   run:optimize { iterations = 1, folder = folder .. "/" .. name }
   local found, out = T.leaves.pair(before, run.params), {}
-  for _, leaf in ipairs(T.leaves.list(before)) do out[leaf.path] = (found[leaf.tensor] - leaf.tensor):abs():max():item() end
+  for _, leaf in ipairs(T.leaves.list(before)) do
+    out[leaf.path] = (found[leaf.tensor] - leaf.tensor):abs():max():item()
+  end
   return out
 end
 
@@ -43,10 +45,12 @@ describe("a rate of its own", function()
     local moved = step_of(experiment {
       trainable = {
         young = { per = "particle", min = 5, max = 20, rate = 0.5 }, density = { per = "group", rate = 1e-3 },
-        gravity = { rate = 0.25 }, softness = { init = { 1, 1 }, rate = 0.125, apply = function(robot, s) return robot:with { poisson = 0.3 * s[1] } end },
+        gravity = { rate = 0.25 }, softness = { init = { 1, 1 }, rate = 0.125,
+          apply = function(robot, s) return robot:with { poisson = 0.3 * s[1] } end },
       },
     }, "a")
-    for path, rate in pairs { ["robot.young"] = 0.5, ["robot.density.foot"] = 1e-3, ["world.gravity"] = 0.25, ["controller.w"] = 0.02 } do
+    for path, rate in pairs { ["robot.young"] = 0.5, ["robot.density.foot"] = 1e-3, ["world.gravity"] = 0.25,
+      ["controller.w"] = 0.02 } do
       assert.near(rate, moved[path], 1e-3 * rate, path)
     end
     moved = step_of(experiment { trainable = { controller = { rate = 0.3 } } }, "b")
@@ -100,7 +104,8 @@ describe("an optimizer of parts", function()
   it("is refused where parts and optimizers do not meet", function()
     local one = cq.Optimizer.parts { controller = cq.Optimizer.adam { rate = 1 } }
     local function update(params) return sentence(one.update, one, params, params) end
-    says(update { controller = cq.param(1), robot = cq.param(1) }, "there is no optimizer for the parameters \"robot\"; those with one are controller")
+    says(update { controller = cq.param(1), robot = cq.param(1) },
+      "there is no optimizer for the parameters \"robot\"; those with one are controller")
     says(update { world = {} }, "the part \"controller\" has an optimizer, but no parameters")
     says(sentence(cq.Optimizer.parts, { a = 1 }), "a must be an optimizer, got 1")
     says(sentence(cq.Optimizer.parts, {}), "got an empty table")
@@ -119,25 +124,31 @@ end)
 
 describe("a value with an apply", function()
   it("is trained within its bounds, with the gradient of what it does", function()
-    local run = experiment { trainable = { factor = { init = 1, min = 0.5, max = 1.02, rate = 0.05, apply = stiffer } } }
+    local run = experiment { trainable =
+      { factor = { init = 1, min = 0.5, max = 1.02, rate = 0.05, apply = stiffer } } }
     assert.equal(10, run:body(run.params).values.young.tensor:item())
     local _, grads = cq.value_and_grad(function(p) return run:loss(run:rollout(p)) end)(run.params)
     local direct = cq.grad(function(p)
-      return run:loss(run.world:rollout { robot = run.robot:with { young = p }, steps = 10, controller = run.controller })
+      return run:loss(run.world:rollout { robot = run.robot:with { young = p }, steps = 10,
+        controller = run.controller })
     end)(cq.param(10))
     assert.near(10 * direct:item(), grads.named.factor:item(), 1e-6 * math.abs(grads.named.factor:item()))
     run:optimize { iterations = 3, folder = folder }
     local value = run.params.named.factor:item()
     assert(value ~= 1 and value >= 0.5 and value <= 1.02, value)
-    local again = experiment { trainable = { factor = { init = 1, min = 0.5, max = 1.02, rate = 0.05, apply = stiffer } } }
+    local again = experiment { trainable =
+      { factor = { init = 1, min = 0.5, max = 1.02, rate = 0.05, apply = stiffer } } }
     again:optimize { iterations = 3, folder = folder, resume = true }
     assert.equal(value, again.params.named.factor:item())
   end)
 
   it("comes after values of the robot, in the order of names", function()
     local seen = {}
-    local function note(name) return function(robot, v) seen[#seen + 1] = name return robot:with { density = 1 + 0 * v } end end
-    local run = experiment { trainable = { b = { init = 1, apply = note "b" }, a = { init = 1, apply = note "a" }, young = { init = 12 } } }
+    local function note(name)
+      return function(robot, v) seen[#seen + 1] = name return robot:with { density = 1 + 0 * v } end
+    end
+    local run = experiment { trainable = { b = { init = 1, apply = note "b" }, a = { init = 1, apply = note "a" },
+      young = { init = 12 } } }
     seen = {}
     local body = run:body(run.params)
     assert.same({ "a", "b" }, seen)
@@ -150,7 +161,8 @@ describe("a value with an apply", function()
     says(made { factor = { apply = stiffer, init = 1, per = "particle" } }, "per is for values of the robot")
     says(made { factor = { init = 1 } }, "trainable has no \"factor\"")
     says(made { factor = { init = 1 } }, "and any name with apply")
-    says(made { factor = { init = 1, apply = function() return 3 end } }, "trainable.factor: apply must give a variant of the robot that it is given")
+    says(made { factor = { init = 1, apply = function() return 3 end } },
+      "trainable.factor: apply must give a variant of the robot that it is given")
     says(made { observer = { rate = 1 } }, "trainable.observer: the experiment has no observer with weights")
     says(made { controller = { min = 1 } }, "unknown field min")
     says(made { young = { rate = -1 } }, "rate must be a finite number above 0, got -1")
@@ -161,7 +173,9 @@ describe("an observer with weights", function()
   local function eyes()
     return {
       params = { gain = cq.param({ 1, 1, 1, 1 }, { rate = 0.0625 }) },
-      observe = function(self, state) return self.params.gain * cq.concat { state:center "trunk", state:velocity "trunk" } end,
+      observe = function(self, state)
+        return self.params.gain * cq.concat { state:center "trunk", state:velocity "trunk" }
+      end,
     }
   end
 
@@ -196,13 +210,16 @@ describe("signals that are held", function()
     assert.equal(10, roll.signals:size(1))
     local rows = cq.tensor { { 0.1, -0.1 }, { 0.2, 0.3 }, { -0.2, 0.4 } }
     assert.equal(2, world.actuator_count)
-    local function pushed(controller) return -world:rollout({ steps = 10, controller = controller }).state:velocity("trunk")[2] end
+    local function pushed(controller)
+      return -world:rollout({ steps = 10, controller = controller }).state:velocity("trunk")[2]
+    end
     local index = { 1, 1, 1, 1, 2, 2, 2, 2, 3, 3 }
     local short = cq.grad(function(u) return pushed(cq.Controller.open_loop { u = u, hold = 4 }) end)(cq.param(rows))
     local long = cq.grad(function(u) return pushed(cq.Controller.open_loop(u:gather(index, 1))) end)(cq.param(rows))
     assert.is_true(short:close(long, 1e-12))
     assert(short:norm():item() > 0)
-    says(sentence(world.rollout, world, { steps = 13, controller = held }), "has signals for 12 control steps, the rollout makes 13")
+    says(sentence(world.rollout, world, { steps = 13, controller = held }),
+      "has signals for 12 control steps, the rollout makes 13")
     says(sentence(cq.Controller.open_loop, { hold = 2 }), "give either steps or u")
     says(sentence(cq.Controller.open_loop, { steps = 2, u = rows }), "give either steps or u, not both")
   end)
@@ -228,10 +245,12 @@ describe("means", function()
     assert.near(height(1, "particle"), height(4, "particle"), 1e-3)
     assert.equal(height(4, "particle"), height(4, "mass", { weight = "particle" }))
     assert.equal(height(4), height(4, "particle", { weight = "mass" }))
-    local state = world:rollout({ robot = robot:with { density = heavier(4, robot) }, steps = 3, weight = "particle" }).state
+    local state = world:rollout({ robot = robot:with { density = heavier(4, robot) }, steps = 3,
+      weight = "particle" }).state
     local v = state:velocities():square():sum(-1)
     assert.near(v:mean():item(), state:mean_square_velocity(robot):item(), 1e-6 * v:mean():item())
-    assert(math.abs(state:mean_square_velocity(robot, { weight = "mass" }):item() - v:mean():item()) > 1e-4 * v:mean():item())
+    assert(math.abs(state:mean_square_velocity(robot, { weight = "mass" }):item()
+      - v:mean():item()) > 1e-4 * v:mean():item())
     assert.is_true(state:motion(robot):close(cq.concat { state:center(robot), state:velocity(robot) }, 1e-12))
   end)
 
@@ -244,8 +263,12 @@ describe("means", function()
     -- the gradient by the density of a body that nothing moves is none of the objective's
     local function height(s) return s:center({ "trunk", "foot" }):sum() end
     local run = experiment { steps = 1, objective = height, trainable = { density = { per = "particle" } } }
-    local mass = experiment { steps = 1, objective = height, trainable = { density = { per = "particle" } }, weight = "mass" }
-    local function slope(e) return (select(2, cq.value_and_grad(function(p) return e:loss(e:rollout(p)) end)(e.params))).robot.density:norm():item() end
+    local mass = experiment { steps = 1, objective = height, trainable = { density = { per = "particle" } },
+      weight = "mass" }
+    local function slope(e)
+      return (select(2, cq.value_and_grad(function(p) return e:loss(e:rollout(p)) end)(e.params))).robot.density:norm(
+        ):item()
+    end
     assert(slope(run) < 0.05 * slope(mass))
   end)
 
@@ -255,7 +278,8 @@ describe("means", function()
     local body = robot:with { density = heavier(4, robot) }
     local controller = cq.Controller.linear { seed = 1 }
     local function signals(observer)
-      return world:rollout({ robot = body, steps = 3, observer = observer, controller = controller, weight = "volume" }).signals
+      return world:rollout({ robot = body, steps = 3, observer = observer, controller = controller,
+        weight = "volume" }).signals
     end
     local inside = cq.Observer.centroid { groups = { robot }, velocity = true, weight = "particle" }
     local first = signals(inside)
@@ -275,7 +299,8 @@ describe("a goal", function()
     assert.equal(loss(square), loss { goal = { of = "trunk", at = { 0.5, 0.4 } } })
     assert.near(loss(square) + 2 * loss(function(s) return s:mean_square_velocity("trunk") end),
       loss { goal = { of = "trunk", at = { 0.5, 0.4 }, rest = 2 } }, 1e-12)
-    assert.near(loss(square) + 1, loss { goal = { of = "trunk", at = { 0.5, 0.4 } }, final = function() return 1 end }, 1e-12)
+    assert.near(loss(square) + 1, loss { goal = { of = "trunk", at = { 0.5, 0.4 } }, final = function() return 1 end },
+      1e-12)
   end)
 
   it("is refused outside of the world, and for what is not there", function()

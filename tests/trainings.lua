@@ -20,7 +20,8 @@ end
 local function between(least, most, value) assert(value >= least and value <= most, value) end
 
 describe("a full training", function()
-  it("walker2d.lua walks its 2.5 body lengths", function() between(2.2, 3, (result("walker2d", "^walked (%S+) body"))) end)
+  it("walker2d.lua walks its 2.5 body lengths",
+    function() between(2.2, 3, (result("walker2d", "^walked (%S+) body"))) end)
 
   it("biped.lua --particles 20 runs 3.5 to 5 body lengths", function()
     between(3.3, 5.5, (result("biped", "^ran (%S+) body", { "--particles", "20", "--iterations", "120" })))
@@ -50,5 +51,6 @@ describe("a full training", function()
     between(0.1, 0.17, (result("custom", "t = 1.5: (%S+)\n", { "--memory", "no", "--render", "no" })))
   end)
 
-  it("diffmpm.lua runs a quarter of the way of its room", function() between(-0.53, -0.48, (result("diffmpm", "^the loss is (%S+)\n"))) end)
+  it("diffmpm.lua runs a quarter of the way of its room",
+    function() between(-0.53, -0.48, (result("diffmpm", "^the loss is (%S+)\n"))) end)
 end)

@@ -7,7 +7,8 @@ local mistake = require "tests.sentence"
 local sentence, says = mistake.of, mistake.says
 
 local function world(changes)
-  local fields = { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, walls = cq.Boundary.box { mu = 0.4 }, scene.robot():at { 0.4, 0.127 } }
+  local fields = { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, walls = cq.Boundary.box { mu = 0.4 },
+    scene.robot():at { 0.4, 0.127 } }
   for key, value in pairs(changes) do fields[key] = value end
   return cq.World(fields)
 end
@@ -41,7 +42,8 @@ describe("a world", function()
 
   it("tells amounts of memory in three digits", function()
     local memory = require "cq.rollout.memory"
-    for bytes, wanted in pairs { [17] = "17 B", [1000] = "0.977 KiB", [1020 * 2 ^ 20] = "0.996 GiB", [1.5 * 2 ^ 30] = "1.5 GiB" } do
+    for bytes, wanted in pairs { [17] = "17 B", [1000] = "0.977 KiB", [1020 * 2 ^ 20] = "0.996 GiB",
+      [1.5 * 2 ^ 30] = "1.5 GiB" } do
       assert.equal(wanted, memory.text(bytes))
     end
   end)
@@ -59,13 +61,15 @@ describe("a world", function()
     assert.equal(64, w.particle_count)
     assert.equal(4, w.actuator_count)
     local thrown = w.robots[2]:with { velocity = { 0.5, 0 } }
-    local roll = w:rollout { steps = 2, robot = thrown, gravity = { 0, 0 }, controller = function() return { 0, 0, 0, 0.5 } end }
+    local roll = w:rollout { steps = 2, robot = thrown, gravity = { 0, 0 },
+      controller = function() return { 0, 0, 0, 0.5 } end }
     local s = roll.state
     assert.is_true(math.abs(s:velocity(b)[1]:item() - 0.5) < 1e-2)
     assert.is_true(math.abs(s:velocity(a)[1]:item()) < 1e-6)
     assert.is_true(s:center(b:group "foot"):equal(s:center(w.robots[2]:group "foot")))
     assert.is_true(s:center(w.robots[2]:group "foot"):get(1) > 0.6)
-    says(sentence(function() s:center "foot" end), "several robots have a group \"foot\"; use world.robots[i]:group(\"foot\")")
+    says(sentence(function() s:center "foot" end),
+      "several robots have a group \"foot\"; use world.robots[i]:group(\"foot\")")
     local twins = world { a:at { 0.3, 0.127 }, a:at { 0.6, 0.127 } }
     local roll2 = twins:rollout { steps = 1 }
     says(sentence(function() roll2.state:center(a) end), "several robots made from this one")
@@ -137,17 +141,21 @@ describe("mistakes in a world", function()
   end)
 
   it("in place: outside, or in a wall", function()
-    says(sentence(world, { scene.robot():at { 2, 0.2 } }), "robot starts outside the world: x of particle 1 of group \"foot\"")
+    says(sentence(world, { scene.robot():at { 2, 0.2 } }),
+      "robot starts outside the world: x of particle 1 of group \"foot\"")
     says(sentence(world, { scene.robot():at { 0.4, 0.1 } }),
       "robot overlaps wall 1 (box): particle 1 of group \"foot\" at {0.4125, 0.1125} is inside its solid")
     local function with_wall(wall) return sentence(world, { walls = wall }) end
     says(with_wall(cq.Boundary.floor { at = 0.2 }), "overlaps wall 1 (floor)")
     says(with_wall(cq.Boundary.sphere { center = { 0.45, 0.2 }, radius = 0.02 }), "overlaps wall 1 (sphere)")
-    says(with_wall(cq.Boundary.sphere { center = { 0.1, 0.1 }, radius = 0.02, hollow = true }), "overlaps wall 1 (sphere)")
+    says(with_wall(cq.Boundary.sphere { center = { 0.1, 0.1 }, radius = 0.02, hollow = true }),
+      "overlaps wall 1 (sphere)")
     says(with_wall(cq.Boundary.obstacle { lower = { 0.42, 0.2 }, upper = { 0.6, 0.22 } }), "overlaps wall 1 (obstacle)")
-    says(with_wall(cq.Boundary.height_field { heights = { 0, 0.3, 0 }, spacing = 0.45 }), "overlaps wall 1 (height_field)")
+    says(with_wall(cq.Boundary.height_field { heights = { 0, 0.3, 0 }, spacing = 0.45 }),
+      "overlaps wall 1 (height_field)")
     says(with_wall(cq.Boundary.slope { point = { 0.4, 0.1 }, angle = 0.6 }), "overlaps wall 1 (slope)")
-    local hill, slope = cq.Boundary.height_field { heights = { 0, 0.1, 0 }, spacing = 0.45 }, cq.Boundary.slope { point = { 0.4, 0.1 }, angle = 0.1 }
+    local hill, slope = cq.Boundary.height_field { heights = { 0, 0.1, 0 }, spacing = 0.45 },
+      cq.Boundary.slope { point = { 0.4, 0.1 }, angle = 0.1 }
     assert.equal(2, #world({ walls = { hill, slope } }).walls)
   end)
 
@@ -155,15 +163,19 @@ describe("mistakes in a world", function()
     says(sentence(cq.Boundary.box, { kind = "friction" }), "needs its coefficient mu")
     says(sentence(cq.Boundary.box, { kind = "slip", mu = 1 }), "mu is for kind \"friction\"")
     says(sentence(cq.Boundary.box, { mu = -1 }), "mu must be a finite number at least 0")
-    says(sentence(cq.Boundary.box, { kind = "slip", separable = true }), "the kind is \"slip\"; slip that lets go is kind \"separate\"")
+    says(sentence(cq.Boundary.box, { kind = "slip", separable = true }),
+      "the kind is \"slip\"; slip that lets go is kind \"separate\"")
     says(sentence(cq.Boundary.box, { mu = 1, separable = true }), "the kind is \"friction\", which lets go anyway")
-    says(sentence(cq.Boundary.box, { mu = 1, clamp = true }), "what starts within, kind \"sticky\" or \"slip\"; kind \"friction\" lets go")
+    says(sentence(cq.Boundary.box, { mu = 1, clamp = true }),
+      "what starts within, kind \"sticky\" or \"slip\"; kind \"friction\" lets go")
     says(sentence(cq.Boundary.box, { separable = true, clamp = true }), "one that is separable lets go")
     says(sentence(cq.Boundary.box, { moves = true }), "a wall that moves needs a velocity")
     says(sentence(cq.Boundary.box, { inset = 1, lower = { 0, 0 } }), "either inset or lower and upper")
-    says(sentence(cq.Boundary.obstacle, { lower = { 0, 0 }, upper = { 1, 0 } }), "upper must be above lower on every axis, got 0 and 0 on axis 2")
+    says(sentence(cq.Boundary.obstacle, { lower = { 0, 0 }, upper = { 1, 0 } }),
+      "upper must be above lower on every axis, got 0 and 0 on axis 2")
     says(sentence(cq.Boundary.half_plane, { point = { 0, 0 }, normal = { 0, 0 } }), "must have a direction")
-    says(sentence(cq.Boundary.height_field, { heights = { 1, "a" }, spacing = 1 }), "heights must be finite numbers, got \"a\" at sample 2")
+    says(sentence(cq.Boundary.height_field, { heights = { 1, "a" }, spacing = 1 }),
+      "heights must be finite numbers, got \"a\" at sample 2")
     says(sentence(cq.Boundary.floor, { at = 0, knd = "slip" }), "unknown field knd (did you mean kind?)")
   end)
 end)
@@ -175,13 +187,15 @@ describe("walls", function()
       shape = cq.Shape.box { name = "block", at = { 0, 0 }, size = { 0.1, 0.1 }, count = { 6, 6 } },
       material = cq.Material.neo_hookean { young = 20, poisson = 0.2 },
     }
-    local w = cq.World { cells = { 32, 32 }, dx = 1 / 32, dt = 5e-3, substeps = 5, walls = wall, precision = "float64", robot:at { 0.4, 0.3 } }
+    local w = cq.World { cells = { 32, 32 }, dx = 1 / 32, dt = 5e-3, substeps = 5, walls = wall, precision = "float64",
+      robot:at { 0.4, 0.3 } }
     return w:rollout { steps = 60, robot = robot:with { velocity = velocity } }.state
   end
 
   it("of each kind act as they are named", function()
     local down = { 0.5, -1 }
-    local sticky, slip = thrown(cq.Boundary.floor { at = 0.25 }, down), thrown(cq.Boundary.floor { at = 0.25, kind = "slip" }, down)
+    local sticky, slip = thrown(cq.Boundary.floor { at = 0.25 }, down),
+      thrown(cq.Boundary.floor { at = 0.25, kind = "slip" }, down)
     local separate = thrown(cq.Boundary.floor { at = 0.25, kind = "separate" }, down)
     local friction = thrown(cq.Boundary.floor { at = 0.25, mu = 0.3 }, down)
     local function vx(s) return s:velocity("block"):get(1) end
@@ -206,7 +220,8 @@ describe("walls", function()
   it("hold robots that start in them if they are clamps", function()
     local function start(wall)
       return cq.World {
-        cells = { 32, 32 }, dx = 1 / 32, dt = 5e-3, substeps = "auto", walls = wall, precision = "float64", gravity = { 0, -1 },
+        cells = { 32, 32 }, dx = 1 / 32, dt = 5e-3, substeps = "auto", walls = wall, precision = "float64",
+        gravity = { 0, -1 },
         scene.robot():at { 0.4, 0.3 },
       }
     end
@@ -228,7 +243,8 @@ describe("walls", function()
 
   it("stand where each shape has them", function()
     for _, wall in ipairs {
-      cq.Boundary.half_plane { point = { 0, 0.2 }, normal = { 0, 3 }, kind = "separate" }, cq.Boundary.box { kind = "separate", inset = 0.2 },
+      cq.Boundary.half_plane { point = { 0, 0.2 }, normal = { 0, 3 }, kind = "separate" },
+      cq.Boundary.box { kind = "separate", inset = 0.2 },
       cq.Boundary.height_field { heights = { 0.2, 0.2, 0.2 }, spacing = 0.5, kind = "separate" },
       cq.Boundary.obstacle { lower = { 0.1, 0.1 }, upper = { 0.9, 0.2 }, kind = "separate" },
       cq.Boundary.slope { point = { 0.5, 0.2 }, angle = 0, kind = "separate" },
@@ -239,7 +255,8 @@ describe("walls", function()
   end)
 
   it("that move push, and conveyors carry", function()
-    local pushed = thrown(cq.Boundary.obstacle { lower = { 0.3, 0.2 }, upper = { 0.36, 0.5 }, velocity = { 1, 0 } }, { 0, 0 })
+    local pushed = thrown(cq.Boundary.obstacle { lower = { 0.3, 0.2 }, upper = { 0.36, 0.5 }, velocity = { 1, 0 } },
+      { 0, 0 })
     assert.is_true(pushed:velocity("block"):get(1) > 0.3)
     local carried = thrown(cq.Boundary.floor { at = 0.28, mu = 1, velocity = { 0.7, 0 }, moves = false }, { 0, -0.5 })
     assert.is_true(carried:velocity("block"):get(1) > 0.05)

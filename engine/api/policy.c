@@ -11,10 +11,11 @@ static cq_status check_layers(const cq_policy *p, int64_t seen) {
     const cq_layer *layer = &p->layers[l];
     const int32_t f = layer->activation;
     if (layer->in != width || layer->out < 1)
-      return cq_fail(CQ_INVALID, "layer %d of a policy takes %d numbers and gives %d; it is given %lld", l + 1, layer->in, layer->out,
-                     (long long)width);
+      return cq_fail(CQ_INVALID, "layer %d of a policy takes %d numbers and gives %d; it is given %lld", l + 1,
+                     layer->in, layer->out, (long long)width);
     if (f != CQ_UNARY_TANH && f != CQ_UNARY_SIGMOID && f != CQ_UNARY_RELU && f != CQ_UNARY_SOFTPLUS)
-      return cq_fail(CQ_INVALID, "layer %d of a policy has activation %d; it must be tanh, sigmoid, relu or softplus", l + 1, f);
+      return cq_fail(CQ_INVALID, "layer %d of a policy has activation %d; it must be tanh, sigmoid, relu or softplus",
+                     l + 1, f);
     width = layer->out;
   }
   return CQ_OK;
@@ -26,7 +27,8 @@ static cq_status check_policy(const cq_rollout *r, const cq_policy *p) {
   if (p->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_policy was not filled by cq_policy_init");
   if (p->layer_count < 1 || p->layer_count > CQ_LAYERS_MAX)
     return cq_fail(CQ_INVALID, "a policy has %d layers; it must have 1 to %d", p->layer_count, CQ_LAYERS_MAX);
-  if (!p->observation && !p->change) return cq_fail(CQ_INVALID, "a policy sees nothing; it needs an observation, a change, or both");
+  if (!p->observation && !p->change)
+    return cq_fail(CQ_INVALID, "a policy sees nothing; it needs an observation, a change, or both");
   if (p->change && !(p->interval > 0 && isfinite(p->interval)))
     return cq_fail(CQ_INVALID, "the interval of a policy is %g; it must be positive", p->interval);
   cq_status status = p->observation ? cq_readout_check(r, p->observation) : CQ_OK;
@@ -35,11 +37,12 @@ static cq_status check_policy(const cq_rollout *r, const cq_policy *p) {
   const int32_t outputs = cq_policy_outputs(p);
   for (int32_t a = 0; a < r->world->model.actuator_count && !status; a++)
     if (p->output[a] < 0 || p->output[a] >= outputs)
-      status = cq_fail(CQ_INVALID, "actuator %d takes output %d of a policy that gives %d", a + 1, p->output[a], outputs);
+      status =
+          cq_fail(CQ_INVALID, "actuator %d takes output %d of a policy that gives %d", a + 1, p->output[a], outputs);
   return status;
 }
 
-// ---- step by step -------------------------------------------------------------------------------------------------------
+// ---- step by step ---------------------------------------------------------------------------------------------------
 
 // numbers of one control step; of a scene: what was seen, then what each layer gives
 typedef struct Work {
@@ -93,7 +96,9 @@ static void see_adj(cq_rollout *r, const cq_policy *p, const Work *w, int64_t sc
   }
 }
 
-static cq_dense dense_of(const cq_layer *l) { return (cq_dense){.rows = 1, .in = l->in, .out = l->out, .activation = l->activation}; }
+static cq_dense dense_of(const cq_layer *l) {
+  return (cq_dense){.rows = 1, .in = l->in, .out = l->out, .activation = l->activation};
+}
 
 // value: what was seen; the rest of it is made. Returns where y begins.
 static const double *network_values(const cq_policy *p, double *value) {
@@ -112,7 +117,8 @@ static void network_adj(const cq_policy *p, const Work *w) {
   for (const cq_layer *l = p->layers + p->layer_count - 1; l >= p->layers; l--) {
     const cq_dense dense = dense_of(l);
     const int64_t x = at - l->in;
-    cq_tensor_dense_adj(&dense, w->value + x, l->weight, w->value + at, w->grad + x, l->grad_weight, l->grad_bias, w->grad + at);
+    cq_tensor_dense_adj(&dense, w->value + x, l->weight, w->value + at, w->grad + x, l->grad_weight, l->grad_bias,
+                        w->grad + at);
     at = x;
   }
 }
@@ -123,7 +129,8 @@ static cq_status policy_step(cq_rollout *r, const cq_policy *p, const Work *w, d
     see(r, p, w, s);
     const double *y = network_values(p, w->value);
     memcpy(outputs + s * w->outputs, y, (size_t)w->outputs * sizeof(double));
-    for (int64_t a = 0; a < w->signals; a++) w->signal[s * w->signals + a] = p->scale[a] * y[p->output[a]] + p->shift[a];
+    for (int64_t a = 0; a < w->signals; a++)
+      w->signal[s * w->signals + a] = p->scale[a] * y[p->output[a]] + p->shift[a];
   }
   return status ? status : cq_rollout_forward(r, &(cq_controls){.count = 1, .signals = w->signal});
 }
@@ -146,11 +153,12 @@ static cq_status policy_step_adj(cq_rollout *r, const cq_policy *p, const Work *
   return status || !p->change ? status : b->read_adjoint(r->device, p->change, w->changes, w->grad_change);
 }
 
-// ---- the change of a readout --------------------------------------------------------------------------------------------
+// ---- the change of a readout ----------------------------------------------------------------------------------------
 
 cq_status cq_changing_done(const cq_rollout *r) {
   if (!r->changing.pending) return CQ_OK;
-  return cq_fail(CQ_INVALID, "a policy that sees a change went back to control step %d; it must go on, or the adjoint begin again",
+  return cq_fail(CQ_INVALID,
+                 "a policy that sees a change went back to control step %d; it must go on, or the adjoint begin again",
                  cq_rollout_at(r));
 }
 
@@ -160,8 +168,10 @@ static cq_status begin_change(cq_rollout *r, const cq_policy *p) {
   const int64_t width = r->def.batch * readout_count(r, p->change);
   if (!p->change) return CQ_OK;
   if (cq_rollout_at(r) && (c->steps != cq_rollout_at(r) || c->width != width))
-    return cq_fail(CQ_INVALID, "a policy that sees a change must give the signals from the first control step on; this one begins at %d",
-                   cq_rollout_at(r));
+    return cq_fail(
+        CQ_INVALID,
+        "a policy that sees a change must give the signals from the first control step on; this one begins at %d",
+        cq_rollout_at(r));
   if (c->width == width) return CQ_OK;
   cq_free(c->kept);
   cq_free(c->grad);
@@ -175,25 +185,30 @@ static cq_status begin_change_adj(cq_rollout *r, const cq_policy *p) {
   cq_changing *c = &r->changing;
   if (!p->change) return cq_changing_done(r);
   if (c->steps < cq_rollout_at(r) || c->width != r->def.batch * readout_count(r, p->change))
-    return cq_fail(CQ_INVALID, "the control steps before %d were not made by a policy that sees this change", cq_rollout_at(r));
+    return cq_fail(CQ_INVALID, "the control steps before %d were not made by a policy that sees this change",
+                   cq_rollout_at(r));
   if (!c->pending) memset(c->grad, 0, (size_t)c->width * sizeof *c->grad);
   c->pending = 1;
   return CQ_OK;
 }
 
 static cq_policy_run policy_run_of(const cq_rollout *r, const cq_policy *p, int32_t first) {
-  return (cq_policy_run){.policy = p, .first = first, .changes = (int32_t)readout_count(r, p->change), .kept = r->changing.kept,
-                        .grad_kept = r->changing.grad};
+  return (cq_policy_run){.policy = p,
+                         .first = first,
+                         .changes = (int32_t)readout_count(r, p->change),
+                         .kept = r->changing.kept,
+                         .grad_kept = r->changing.grad};
 }
 
-// ---- both ways ----------------------------------------------------------------------------------------------------------
+// ---- both ways ------------------------------------------------------------------------------------------------------
 
 // the first output that is not finite, of the control steps made and of the one that failed
-static cq_status check_outputs(const cq_rollout *r, const double *outputs, int32_t first, int64_t width, int64_t steps) {
+static cq_status check_outputs(const cq_rollout *r, const double *outputs, int32_t first, int64_t width,
+                               int64_t steps) {
   for (int64_t k = 0; k < steps * width * r->def.batch; k++)
     if (!isfinite(outputs[k]))
-      return cq_fail(CQ_INVALID, "a policy gave %g for signal %lld at control step %lld; every signal must be finite", outputs[k],
-                     (long long)(k % width) + 1, (long long)(first + k / (width * r->def.batch)));
+      return cq_fail(CQ_INVALID, "a policy gave %g for signal %lld at control step %lld; every signal must be finite",
+                     outputs[k], (long long)(k % width) + 1, (long long)(first + k / (width * r->def.batch)));
   return CQ_OK;
 }
 
@@ -220,7 +235,8 @@ cq_status cq_rollout_run_policy(cq_rollout *r, const cq_policy *policy, int32_t 
   return checked ? checked : status;
 }
 
-cq_status cq_rollout_run_policy_adjoint(cq_rollout *r, const cq_policy *policy, int32_t count, const double *grad_outputs) {
+cq_status cq_rollout_run_policy_adjoint(cq_rollout *r, const cq_policy *policy, int32_t count,
+                                        const double *grad_outputs) {
   cq_status status = cq_rollout_ready_adjoint(r, count);
   if (!status) status = check_policy(r, policy);
   if (!status && count) status = begin_change_adj(r, policy);

@@ -19,7 +19,8 @@ static void set_defaults(cq_rollout *r) {
     r->friction[w] = m->walls[w].friction;
     for (int i = 0; i < m->dim; i++) r->wall_velocity[w * m->dim + i] = m->walls[w].velocity[i];
   }
-  cq_values values = {.gravity = m->gravity, .damping = &m->damping, .friction = r->friction, .wall_velocity = r->wall_velocity};
+  cq_values values = {
+      .gravity = m->gravity, .damping = &m->damping, .friction = r->friction, .wall_velocity = r->wall_velocity};
   for (int32_t f = 0; f < CQ_FIELD_GRAVITY; f++) values.value[f] = m->value[f];
   for (int32_t s = 0; s < r->def.batch; s++) r->values_next[s] = values;
 }
@@ -46,9 +47,11 @@ void cq_rollout_destroy(cq_rollout *r) {
 
 cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollout **out) {
   if (def->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_rollout_def was not filled by cq_rollout_def_init");
-  if (def->batch < 1 || def->batch > CQ_BATCH_MAX) return cq_fail(CQ_INVALID, "batch is %d; it must be 1 to %d", def->batch, CQ_BATCH_MAX);
+  if (def->batch < 1 || def->batch > CQ_BATCH_MAX)
+    return cq_fail(CQ_INVALID, "batch is %d; it must be 1 to %d", def->batch, CQ_BATCH_MAX);
   if (def->steps < 1) return cq_fail(CQ_INVALID, "steps is %d; it must be at least 1", def->steps);
-  if (def->memory < 0) return cq_fail(CQ_INVALID, "memory is %lld bytes; it must not be negative", (long long)def->memory);
+  if (def->memory < 0)
+    return cq_fail(CQ_INVALID, "memory is %lld bytes; it must not be negative", (long long)def->memory);
   cq_rollout *r = cq_alloc(1, sizeof *r, "rollout");
   if (!r) return CQ_MEMORY;
   const cq_model *m = &world->model;
@@ -56,7 +59,8 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
   r->def = *def;
   r->wanted = r->changed = UINT64_MAX;
   const cq_backend *b = world->backend;
-  if (!r->def.memory) r->def.memory = (b->memory_available ? b->memory_available(world->context) : cq_memory_available()) / 4 * 3;
+  if (!r->def.memory)
+    r->def.memory = (b->memory_available ? b->memory_available(world->context) : cq_memory_available()) / 4 * 3;
   r->friction = cq_alloc((size_t)m->wall_count, sizeof(double), "walls");
   r->wall_velocity = cq_alloc((size_t)m->wall_count * (size_t)m->dim, sizeof(double), "walls");
   r->values = cq_alloc((size_t)def->batch, sizeof *r->values, "batch");
@@ -98,14 +102,17 @@ static cq_status check_pins(const cq_model *m, const double *position) {
     for (int i = 0; i < m->dim; i++) {
       const int64_t at = (int64_t)m->pins[k] * m->dim + i;
       if (floor(position[at] / m->dx - 0.5) == floor(m->position[at] / m->dx - 0.5)) continue;
-      return cq_fail(CQ_INVALID,
-                     "pinned particle %d is set to coordinate %d = %g, another cell than its %g; pins hold nodes where the world "
-                     "put them: make a world with the particle there", m->pins[k], i + 1, position[at], m->position[at]);
+      return cq_fail(
+          CQ_INVALID,
+          "pinned particle %d is set to coordinate %d = %g, another cell than its %g; pins hold nodes where the world "
+          "put them: make a world with the particle there",
+          m->pins[k], i + 1, position[at], m->position[at]);
     }
   return CQ_OK;
 }
 
-// Does anything here have the field? A material constant may be one of no particle, or of some: others have it as nobody reads it.
+// Does anything here have the field? A material constant may be one of no particle, or of some:
+// others have it as nobody reads it.
 static int has_field(const cq_model *m, int32_t field) {
   return cq_field_describe(field)->owner != CQ_OWNER_CONSTANT || m->value[field];
 }
@@ -122,7 +129,8 @@ cq_status cq_rollout_set(cq_rollout *r, int32_t field, const double *data, int32
     return cq_fail(CQ_INVALID, "%s is set, but no material of this world has it", field_name(field));
   const int64_t total = per_scene ? count * r->def.batch : count;
   for (int64_t k = 0; k < total; k++) {
-    const cq_status status = takes_value(&r->world->model, field, k % count) ? cq_field_check(field, field_name(field), k, data[k]) : CQ_OK;
+    const cq_status status =
+        takes_value(&r->world->model, field, k % count) ? cq_field_check(field, field_name(field), k, data[k]) : CQ_OK;
     if (status) return status;
   }
   for (int64_t at = 0; field == CQ_FIELD_POSITION && at < total; at += count) {
@@ -139,7 +147,8 @@ cq_status cq_rollout_set(cq_rollout *r, int32_t field, const double *data, int32
   }
   double *to = r->owned[field][spare];
   if (total) memcpy(to, data, (size_t)total * sizeof *data);
-  for (int32_t s = 0; s < r->def.batch; s++) r->values_next[s].value[field] = to ? to + (per_scene ? s * count : 0) : NULL;
+  for (int32_t s = 0; s < r->def.batch; s++)
+    r->values_next[s].value[field] = to ? to + (per_scene ? s * count : 0) : NULL;
   r->latest[field] = spare;
   r->changed |= cq_bit(field);
   return CQ_OK;
@@ -167,7 +176,8 @@ cq_status cq_rollout_begin(cq_rollout *r) {
   memcpy(r->begun, r->latest, sizeof r->begun);
   const cq_status opened = cq_walls_begin(r);
   if (opened) return opened;
-  cq_memo_forget(r->memo);   // or the device would need memory for the new beginning beside that of the whole rollout before
+  // or the device would need memory for the new beginning beside that of the whole rollout before
+  cq_memo_forget(r->memo);
   cq_status status = r->world->backend->begin(r->device, r->values, r->changed);
   r->changed = status ? UINT64_MAX : 0;
   if (!status) status = cq_memo_begin(r->memo);
@@ -181,11 +191,12 @@ static cq_status failed_before(const cq_rollout *r) {
 }
 
 // numbers {count, width} of control steps, width of each; what: one of them, kind: what all of them make
-static cq_status check_finite(const cq_rollout *r, const char *what, const char *kind, const double *number, const int64_t shape[2]) {
+static cq_status check_finite(const cq_rollout *r, const char *what, const char *kind, const double *number,
+                              const int64_t shape[2]) {
   for (int64_t k = 0; number && k < shape[0] * shape[1]; k++)
     if (!isfinite(number[k]))
-      return cq_fail(CQ_INVALID, "%s %lld is %g at control step %lld; every %s must be finite", what, (long long)(k % shape[1]) + 1,
-                     number[k], (long long)(cq_memo_at(r->memo) + k / shape[1]), kind);
+      return cq_fail(CQ_INVALID, "%s %lld is %g at control step %lld; every %s must be finite", what,
+                     (long long)(k % shape[1]) + 1, number[k], (long long)(cq_memo_at(r->memo) + k / shape[1]), kind);
   return CQ_OK;
 }
 
@@ -195,8 +206,8 @@ cq_status cq_rollout_ready(const cq_rollout *r, int32_t count) {
   if (r->failed) return failed_before(r);
   if (count < 0) return cq_fail(CQ_INVALID, "%d control steps cannot be made", count);
   if (count > r->def.steps - at)
-    return cq_fail(CQ_INVALID, "this rollout was made for %d control step%s; after %d it cannot make %d more", r->def.steps,
-                   r->def.steps == 1 ? "" : "s", at, count);
+    return cq_fail(CQ_INVALID, "this rollout was made for %d control step%s; after %d it cannot make %d more",
+                   r->def.steps, r->def.steps == 1 ? "" : "s", at, count);
   return CQ_OK;
 }
 
@@ -227,7 +238,8 @@ cq_status cq_rollout_run(cq_rollout *r, int32_t count, const double *u, const do
   cq_status status = cq_rollout_ready(r, count);
   if (status) return status;
   const cq_model *m = &r->world->model;
-  if (!u && count && m->actuator_count) return cq_fail(CQ_INVALID, "there are no signals, the actuators need %d of them", m->actuator_count);
+  if (!u && count && m->actuator_count)
+    return cq_fail(CQ_INVALID, "there are no signals, the actuators need %d of them", m->actuator_count);
   const int64_t signals[2] = {count, (int64_t)r->def.batch * m->actuator_count};
   const int64_t components[2] = {count, r->def.batch * m->force_count * m->dim};
   status = check_finite(r, "signal", "signal", u, signals);
@@ -265,10 +277,12 @@ void cq_rollout_want(cq_rollout *r, uint64_t fields) { r->wanted = fields; }
 cq_status cq_rollout_run_adjoint(cq_rollout *r, int32_t count, double *grad_u, double *grad_forces) {
   cq_status status = cq_rollout_ready_adjoint(r, count);
   if (!status && count) status = cq_changing_done(r);
-  return status ? status : cq_rollout_backward(r, &(cq_controls){.count = count, .grad_signals = grad_u, .grad_forces = grad_forces});
+  return status ? status
+                : cq_rollout_backward(
+                      r, &(cq_controls){.count = count, .grad_signals = grad_u, .grad_forces = grad_forces});
 }
 
-// ---- gradients ----------------------------------------------------------------------------------------------------------
+// ---- gradients ------------------------------------------------------------------------------------------------------
 
 // adds the gradient of one scene
 static void add_gradient(const cq_rollout *r, int32_t scene, int32_t field, double *out) {
@@ -309,7 +323,7 @@ cq_status cq_rollout_gradient(cq_rollout *r, int32_t field, double *out, int32_t
   return CQ_OK;
 }
 
-// ---- readouts -----------------------------------------------------------------------------------------------------------
+// ---- readouts -------------------------------------------------------------------------------------------------------
 
 const cq_quantity_info *cq_quantity_describe(int32_t quantity) {
 #define STATE_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, rank},
@@ -331,7 +345,8 @@ int64_t cq_readout_count(const cq_world *world, const cq_readout *readout) {
 cq_status cq_readout_check(const cq_rollout *r, const cq_readout *q) {
   if (q->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_readout was not filled by cq_readout_init");
   if (!r->began) return cq_fail(CQ_INVALID, "the rollout has no live state; begin it first");
-  if (q->kind < CQ_READOUT_MEAN || q->kind > CQ_READOUT_SUM) return cq_fail(CQ_INVALID, "there is no readout %d", q->kind);
+  if (q->kind < CQ_READOUT_MEAN || q->kind > CQ_READOUT_SUM)
+    return cq_fail(CQ_INVALID, "there is no readout %d", q->kind);
   if (q->weighting < CQ_WEIGHT_MASS || q->weighting > CQ_WEIGHT_VOLUME)
     return cq_fail(CQ_INVALID, "there is no weighting %d", q->weighting);
   if (!q->fields) return cq_fail(CQ_INVALID, "a readout needs at least one field");
@@ -361,6 +376,7 @@ cq_status cq_rollout_read_adjoint(cq_rollout *r, const cq_readout *readout, cons
   const cq_status status = cq_readout_check(r, readout);
   if (status) return status;
   if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before adding to it");
-  if (r->finished) return cq_fail(CQ_INVALID, "the gradients were asked for already; begin the adjoint again before adding to it");
+  if (r->finished)
+    return cq_fail(CQ_INVALID, "the gradients were asked for already; begin the adjoint again before adding to it");
   return r->world->backend->read_adjoint(r->device, readout, cq_readout_count(r->world, readout), grad_out);
 }

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// Particles from which device "auto" takes a GPU: below, launches take longer than a few CPU cores need for the work. A guess
-// from counts of instructions; set it by measuring both where there is a GPU.
+// Particles from which device "auto" takes a GPU: below, launches take longer than a few CPU cores need for the work. A
+// guess from counts of instructions; set it by measuring both where there is a GPU.
 enum { AUTO_CUDA_PARTICLES = 20000 };
 
 // A GPU if there is one and it pays. Why not is told in the description: the CPU is a choice then, not a failure.
@@ -34,7 +34,8 @@ static cq_status take_device(cq_world *world, int32_t kind) {
     if (kind == CQ_DEVICE_CUDA) status = cq_cuda_load(&world->backend);
     if (!status) status = world->backend->context_create(&world->model, &world->context);
   }
-  if (!status) snprintf(world->description, sizeof world->description, "%s%s", world->backend->describe(world->context), why);
+  if (!status)
+    snprintf(world->description, sizeof world->description, "%s%s", world->backend->describe(world->context), why);
   return status;
 }
 
@@ -62,7 +63,9 @@ void cq_world_destroy(cq_world *world) {
 
 double cq_world_courant(const cq_world *world) { return cq_model_courant(&world->model, NULL); }
 const char *cq_world_device(const cq_world *world) { return world->description; }
-int32_t cq_world_device_kind(const cq_world *world) { return world->backend == cq_backend_cpu() ? CQ_DEVICE_CPU : CQ_DEVICE_CUDA; }
+int32_t cq_world_device_kind(const cq_world *world) {
+  return world->backend == cq_backend_cpu() ? CQ_DEVICE_CPU : CQ_DEVICE_CUDA;
+}
 cq_status cq_gpu_find(int32_t index, cq_gpu *gpu) { return cq_cuda_find_gpu(index, gpu); }
 
 void cq_world_timers(cq_world *world, double seconds[9], int32_t reset) {
@@ -77,16 +80,34 @@ const char *cq_phase_name(int32_t phase) {
 }
 
 int64_t cq_struct_size(const char *name) {
-  static const struct { const char *name; int64_t size; } sizes[] = {
-      {"cq_material", sizeof(cq_material)}, {"cq_cable", sizeof(cq_cable)}, {"cq_field_info", sizeof(cq_field_info)}, {"cq_law_info", sizeof(cq_law_info)},
-      {"cq_wall", sizeof(cq_wall)}, {"cq_world_def", sizeof(cq_world_def)},
-      {"cq_rollout_def", sizeof(cq_rollout_def)}, {"cq_plan", sizeof(cq_plan)}, {"cq_health", sizeof(cq_health)},
-      {"cq_readout", sizeof(cq_readout)}, {"cq_quantity_info", sizeof(cq_quantity_info)}, {"cq_layout", sizeof(cq_layout)}, {"cq_product", sizeof(cq_product)},
-      {"cq_dense", sizeof(cq_dense)}, {"cq_layer", sizeof(cq_layer)}, {"cq_policy", sizeof(cq_policy)},
-      {"cq_convolution", sizeof(cq_convolution)}, {"cq_splat", sizeof(cq_splat)}, {"cq_sparse", sizeof(cq_sparse)},
-      {"cq_neighbours", sizeof(cq_neighbours)}, {"cq_neighbour_list", sizeof(cq_neighbour_list)}, {"cq_random", sizeof(cq_random)},
+  static const struct { const char *name; int64_t size;
+  } sizes[] = {
+      {"cq_material", sizeof(cq_material)},
+      {"cq_cable", sizeof(cq_cable)},
+      {"cq_field_info", sizeof(cq_field_info)},
+      {"cq_law_info", sizeof(cq_law_info)},
+      {"cq_wall", sizeof(cq_wall)},
+      {"cq_world_def", sizeof(cq_world_def)},
+      {"cq_rollout_def", sizeof(cq_rollout_def)},
+      {"cq_plan", sizeof(cq_plan)},
+      {"cq_health", sizeof(cq_health)},
+      {"cq_readout", sizeof(cq_readout)},
+      {"cq_quantity_info", sizeof(cq_quantity_info)},
+      {"cq_layout", sizeof(cq_layout)},
+      {"cq_product", sizeof(cq_product)},
+      {"cq_dense", sizeof(cq_dense)},
+      {"cq_layer", sizeof(cq_layer)},
+      {"cq_policy", sizeof(cq_policy)},
+      {"cq_convolution", sizeof(cq_convolution)},
+      {"cq_splat", sizeof(cq_splat)},
+      {"cq_sparse", sizeof(cq_sparse)},
+      {"cq_neighbours", sizeof(cq_neighbours)},
+      {"cq_neighbour_list", sizeof(cq_neighbour_list)},
+      {"cq_random", sizeof(cq_random)},
       {"cq_camera", sizeof(cq_camera)},
-      {"cq_plane", sizeof(cq_plane)}, {"cq_mesh_info", sizeof(cq_mesh_info)}, {"cq_gpu", sizeof(cq_gpu)},
+      {"cq_plane", sizeof(cq_plane)},
+      {"cq_mesh_info", sizeof(cq_mesh_info)},
+      {"cq_gpu", sizeof(cq_gpu)},
   };
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
     if (!strcmp(sizes[k].name, name)) return sizes[k].size;

@@ -12,7 +12,8 @@ struct cq_world {
   char description[768];      // of the device, and why it was taken
 };
 
-// The readout whose change a policy sees, before each control step from the first one on, and its adjoint on the way back.
+// The readout whose change a policy sees, before each control step from the first one on, and
+// its adjoint on the way back.
 typedef struct cq_changing {
   int64_t width;              // doubles of a control step, all scenes
   int32_t steps;              // control steps that kept is of
@@ -48,7 +49,8 @@ struct cq_rollout {
   int32_t began, adjoint, finished, failed;
 };
 
-// Can it go forward, or back, so many control steps? Is this a readout of it? Forward and backward with controls that were checked.
+// Can it go forward, or back, so many control steps? Is this a readout of it? Forward and backward
+// with controls that were checked.
 cq_status cq_rollout_ready(const cq_rollout *r, int32_t count);
 cq_status cq_rollout_ready_adjoint(const cq_rollout *r, int32_t count);
 // Gradients of a field can be asked for now, if it was wanted.

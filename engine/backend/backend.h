@@ -1,6 +1,7 @@
-// backend: the table of operations that a device offers to memo and api. A context belongs to a world (threads, streams, the
-// uploaded model); a device is the working memory of one rollout: a batch of scenes with their live state and adjoint.
-// Records and marks are the device's own memory; whoever holds one gives it back before the device is closed.
+// backend: the table of operations that a device offers to memo and api. A context belongs to a world
+// (threads, streams, the uploaded model); a device is the working memory of one rollout: a batch of scenes
+// with their live state and adjoint. Records and marks are the device's own memory; whoever holds one gives it
+// back before the device is closed.
 #ifndef CQ_BACKEND_H
 #define CQ_BACKEND_H
 
@@ -16,13 +17,14 @@ typedef struct cq_device cq_device;
 typedef struct cq_record cq_record;   // one control step of all scenes, as its adjoint needs it
 typedef struct cq_mark cq_mark;       // the live state of all scenes, to come back to
 
-// Values of a rollout for one scene, in the user's order; may be shared between scenes. NULL: no particle has the field.
+// Values of a rollout for one scene, in the user's order; may be shared between scenes.
+// NULL: no particle has the field.
 typedef struct cq_values {
   CQ_FIELD_UNION(const double, CQ_FIELDS, CQ_FIELD_CONST_POINTER, CQ_FIELD_COUNT);
 } cq_values;
 
-// Gradients for one scene, in the user's order, of everything since begin_adjoint; those of material constants by slot, for api knows
-// what they were made from, and none in value.
+// Gradients for one scene, in the user's order, of everything since begin_adjoint; those of material constants by slot,
+// for api knows what they were made from, and none in value.
 typedef struct cq_gradients {
   CQ_FIELD_UNION(double, CQ_FIELDS, CQ_FIELD_POINTER, CQ_FIELD_COUNT);
   double *slot[CQ_SLOTS_MAX];           // {n} of each
@@ -40,24 +42,28 @@ typedef struct cq_policy_run {
   const double *grad_outputs;            // backward the same; NULL: none
   int32_t changes;                       // numbers of a scene whose change the policy sees
   double *kept;                          // {steps of the rollout, batch, changes}: them, written forward, read backward
-  double *grad_kept;                     // {batch, changes} backward: on its way to those before the control step before the live state
+  // {batch, changes} backward: on its way to those before the control step before the live state
+  double *grad_kept;
 } cq_policy_run;
 
-// What walls do and give at each control step of a rollout: arrays {steps, batch, ...}, of which a device takes those of the
-// control step that it makes. Owned by the rollout.
+// What walls do and give at each control step of a rollout: arrays {steps, batch, ...}, of which a device takes those
+// of the control step that it makes. Owned by the rollout.
 typedef struct cq_wall_track {
-  const double *velocity, *place;        // {.., walls, dim}: held over a control step; the way that walls that move have made
+  // {.., walls, dim}: held over a control step; the way that walls that move have made
+  const double *velocity, *place;
                                          // before it. NULL: walls have the velocity of their field at all times
   double *grad_velocity, *grad_place;    // backward: the same, overwritten; NULL: not wanted
-  double *impulse;                       // {.., walls + 1, cq_contact_width}: of each wall and of the pins; NULL: not wanted
+  // {.., walls + 1, cq_contact_width}: of each wall and of the pins; NULL: not wanted
+  double *impulse;
   const double *grad_impulse;            // backward: the same; NULL: none
 } cq_wall_track;
 
-// What control steps in a row are given. A device makes as many of them as it likes to before it comes back, at least one
-// unless it fails, and says how many: made.
+// What control steps in a row are given. A device makes as many of them as it likes to before it comes back, at least
+// one unless it fails, and says how many: made.
 typedef struct cq_controls {
   int32_t at, count;                     // at: control step of the rollout that the first one is
-  const double *signals, *forces;        // {count, batch, actuators}, {count, batch, force_count, dim}; forces NULL: none
+  // {count, batch, actuators}, {count, batch, force_count, dim}; forces NULL: none
+  const double *signals, *forces;
   double *grad_signals, *grad_forces;    // backward: the same; NULL: not wanted
   // NULL, or what gives the signals: forward they are written to made, backward the adjoint goes on through it.
   const cq_policy_run *policy_run;
@@ -80,8 +86,8 @@ typedef struct cq_backend {
   // REQUIRED: device of a rollout
   cq_status (*create)(cq_context *context, int32_t batch, int32_t differentiable, cq_device **device);
   void (*destroy)(cq_device *device);
-  // values {batch}, kept by pointer; changed: bits (1 << cq_field) of those that may differ from the last begin that succeeded. A
-  // device may have kept what it made of the others.
+  // values {batch}, kept by pointer; changed: bits (1 << cq_field) of those that may differ from the last begin that
+  // succeeded. A device may have kept what it made of the others.
   cq_status (*begin)(cq_device *device, const cq_values *values, uint64_t changed);
   cq_status (*advance)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *made);
   const cq_health *(*health)(const cq_device *device);                     // of the first scene that failed
@@ -95,14 +101,15 @@ typedef struct cq_backend {
   int64_t (*mark_bytes)(const cq_device *device);                          // one mark, about
   int64_t (*record_bytes)(const cq_device *device);                        // one record, about
 
-  // the adjoint: of the live state; of the control steps that led to it, the last ones of those given, with what they had.
-  // wanted: bits (1 << cq_field) of the gradients that will be asked for
+  // the adjoint: of the live state; of the control steps that led to it, the last ones of those given, with what they
+  // had. wanted: bits (1 << cq_field) of the gradients that will be asked for
   cq_status (*begin_adjoint)(cq_device *device, uint64_t wanted);
   cq_status (*reverse)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *made);
   cq_status (*finish)(cq_device *device);                                  // at step 0: gradients are complete
   const cq_gradients *(*gradients)(const cq_device *device, int32_t scene);
 
-  cq_status (*read)(cq_device *device, const cq_readout *readout, int64_t count, double *out);         // count: per scene
+  // count: per scene
+  cq_status (*read)(cq_device *device, const cq_readout *readout, int64_t count, double *out);
   cq_status (*read_adjoint)(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out);
 
   // OPTIONAL: 1: takes a policy in controls; else api asks it step by step
@@ -116,22 +123,23 @@ cq_status cq_health_fail(const cq_health *health, int32_t batch);
 
 const cq_backend *cq_backend_cpu(void);
 
-// ---- the CUDA device: a shared object that is loaded when it is wanted ----------------------------------------------------
+// ---- the CUDA device: a shared object that is loaded when it is wanted ----------------------------------------------
 
 // Finds and loads it; CQ_DEVICE and a sentence that says what to do if that cannot be. CQLUA_CUDA may name the file.
 cq_status cq_cuda_load(const cq_backend **backend);
 cq_status cq_cuda_find_gpu(int32_t index, cq_gpu *gpu);
 
-// What the object exports beside its table. The number tells objects of another build, also when nobody thought of CQ_ABI.
+// What the object exports beside its table. The number tells objects of another build, also
+// when nobody thought of CQ_ABI.
 #define CQ_BACKEND_EXPORT __attribute__((visibility("default")))
 CQ_BACKEND_EXPORT const cq_backend *cq_backend_cuda(void);
 CQ_BACKEND_EXPORT int64_t cq_backend_cuda_abi(void);
 CQ_BACKEND_EXPORT cq_status cq_backend_cuda_gpu(int32_t index, cq_gpu *gpu);
 
 static inline int64_t cq_backend_abi(void) {
-  const int64_t sizes[] = {sizeof(cq_backend), sizeof(cq_model), sizeof(cq_values), sizeof(cq_gradients), sizeof(cq_readout),
-                           sizeof(cq_controls), sizeof(cq_wall_track), sizeof(cq_policy_run), sizeof(cq_policy),
-                           sizeof(cq_layer)};
+  const int64_t sizes[] = {sizeof(cq_backend), sizeof(cq_model),    sizeof(cq_values),     sizeof(cq_gradients),
+                           sizeof(cq_readout), sizeof(cq_controls), sizeof(cq_wall_track), sizeof(cq_policy_run),
+                           sizeof(cq_policy),  sizeof(cq_layer)};
   uint64_t abi = CQ_ABI;   // it may wrap
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) abi = abi * 3571 + (uint64_t)sizes[k];
   return (int64_t)(abi >> 1);

@@ -11,6 +11,6 @@ cq_status cq_health_fail(const cq_health *h, int32_t batch) {
   else
     snprintf(what, sizeof what, "is no longer finite: %g", h->value);
   if (batch > 1) snprintf(scene, sizeof scene, " of scene %d", h->scene);
-  return cq_fail(CQ_UNSTABLE, "the simulation became unstable at engine step %lld: particle %lld%s %s", (long long)h->step,
-                 (long long)h->particle, scene, what);
+  return cq_fail(CQ_UNSTABLE, "the simulation became unstable at engine step %lld: particle %lld%s %s",
+                 (long long)h->step, (long long)h->particle, scene, what);
 }

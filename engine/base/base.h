@@ -11,7 +11,8 @@ extern "C" {
 
 enum { CQ_ALIGNMENT = 128 };   // of every engine array: two cache lines, and any vector register
 
-// Leaves the sentence for cq_error() and returns code, so that a failure is one line: return cq_fail(CQ_INVALID, "...").
+// Leaves the sentence for cq_error() and returns code, so that a failure is one line:
+// return cq_fail(CQ_INVALID, "...").
 cq_status cq_fail(cq_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Zeroed and aligned memory, NULL (and the sentence) when there is none. what: for the sentence, e.g. "particle state".

@@ -18,8 +18,8 @@ double cq_clock(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// The counter of the processor takes a third of the time of the system's clock. It serves if it runs at one pace on all cores, also
-// while they sleep; what a tick is shows since the program began.
+// The counter of the processor takes a third of the time of the system's clock. It serves if it runs at one pace on all
+// cores, also while they sleep; what a tick is shows since the program began.
 static double clock_begun, ticks_begun;
 static int counts;
 

@@ -1,15 +1,17 @@
-// actuation: what the controls of one control step make of each particle, sigma = sum_a w_pa u_a S_a, a force, and the pressure times
-// area that F turns into a force at every step; and back.
-// A weight row holds what one actuator does to one chunk: the weights of its sixteen particles, and whose entries they are.
+// actuation: what the controls of one control step make of each particle, sigma = sum_a w_pa u_a S_a, a force, and the
+// pressure times area that F turns into a force at every step; and back.
+// A weight row holds what one actuator does to one chunk: the weights of its sixteen
+// particles, and whose entries they are.
 
 // row and column of the symmetric direction S_a of an actuator
 CQ_INLINE double direction_at(const cq_model *m, const int32_t actuator, const int row, const int column) {
   return m->actuator_direction[((int64_t)actuator * CQ_DIM + row) * CQ_DIM + column];
 }
 
-// The weight row of an actuator with a free lane among those from first on; a new one if there is none. Particles of a chunk mostly
-// have the same actuators in the same order: the row after the last one found is tried first.
-static int64_t find_weight_row(cq_scene *s, const int64_t first, int32_t *count, const int32_t hint, const int32_t actuator, const int lane) {
+// The weight row of an actuator with a free lane among those from first on; a new one if there is none. Particles of a
+// chunk mostly have the same actuators in the same order: the row after the last one found is tried first.
+static int64_t find_weight_row(cq_scene *s, const int64_t first, int32_t *count, const int32_t hint,
+                               const int32_t actuator, const int lane) {
   for (int32_t k = 0, at = hint; k < *count; k++, at++) {
     if (at >= *count) at = 0;
     if (s->row_actuator[first + at] == actuator && s->row_entry[(first + at) * CQ_CHUNK + lane] < 0) return first + at;
@@ -46,7 +48,8 @@ static void make_weight_rows(cq_scene *s, const int32_t range) {
 // the forces that the script gives; rows that cables add to begin with them
 static void load_forces(const cq_scene *s, const int32_t c, real *chunk) {
   for (int l = 0; l < CQ_CHUNK; l++) {
-    const int32_t p = s->arrangement->order[c * CQ_CHUNK + l], f = p >= 0 && s->forces && s->model->force_of ? s->model->force_of[p] : -1;
+    const int32_t p = s->arrangement->order[c * CQ_CHUNK + l],
+                  f = p >= 0 && s->forces && s->model->force_of ? s->model->force_of[p] : -1;
     for (int i = 0; i < CQ_DIM; i++) chunk[(FORCE + i) * CQ_CHUNK + l] = (real)(f >= 0 ? s->forces[f * CQ_DIM + i] : 0);
   }
 }
@@ -69,7 +72,8 @@ static void load_pressure_adj(const cq_scene *s, const int32_t c, const real *ch
     const int32_t p = s->arrangement->order[c * CQ_CHUNK + l];
     for (int64_t k = p < 0 ? 0 : surfaces->start[p]; p >= 0 && k < surfaces->start[p + 1]; k++)
       for (int i = 0; i < CQ_DIM; i++)
-        signals[surfaces->actuator[k]] += surfaces->area[k * CQ_DIM + i] * (double)s_value(chunk[(PRESSURE + i) * CQ_CHUNK + l]);
+        signals[surfaces->actuator[k]] +=
+            surfaces->area[k * CQ_DIM + i] * (double)s_value(chunk[(PRESSURE + i) * CQ_CHUNK + l]);
   }
 }
 
@@ -90,7 +94,8 @@ static void load_actuation(cq_scene *s, int32_t range) {
       for (int i = 0; i < CQ_DIM; i++)
         for (int j = 0; j <= i; j++) {
           const real stress = (real)(s->signals[actuator] * direction_at(m, actuator, i, j));
-          for (int h = 0; h < CQ_CHUNK / CQ_LANES; h++) sigma[h][sym_at(i, j)] += stress * r_load(weight + h * CQ_LANES);
+          for (int h = 0; h < CQ_CHUNK / CQ_LANES; h++)
+            sigma[h][sym_at(i, j)] += stress * r_load(weight + h * CQ_LANES);
         }
     }
     for (int h = 0; h < CQ_CHUNK / CQ_LANES; h++)

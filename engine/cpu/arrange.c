@@ -10,7 +10,7 @@ enum {
   ROW_TAIL = 1,                     // a row is four nodes, a stencil three: one more is read, with weight zero
 };
 
-// ---- memory -------------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 // grows an array, whose contents are lost; a new one is all zero
 static cq_status reserve_zero(void **array, int64_t *capacity, int64_t wanted, size_t size, const char *what) {
@@ -39,11 +39,11 @@ cq_status cq_arrange_reserve(cq_scene *s) {
   return status;
 }
 
-// ---- order --------------------------------------------------------------------------------------------------------------
+// ---- order ----------------------------------------------------------------------------------------------------------
 
-// Particles are sorted by base cell, first axis slowest, those of a cell in the order they had. A counting sort deals them to
-// planes of one x, then each plane is sorted by z, and by y. All of it is stable, so the order is the same however the work is
-// split; and none of it is proportional to the volume of the window.
+// Particles are sorted by base cell, first axis slowest, those of a cell in the order they had. A counting sort deals
+// them to planes of one x, then each plane is sorted by z, and by y. All of it is stable, so the order is the same
+// however the work is split; and none of it is proportional to the volume of the window.
 
 // of the base cells of all particles
 typedef struct box {
@@ -107,7 +107,8 @@ static void deal(cq_scene *s, int32_t range, const box *b) {
   for (int32_t slot = range_begin(s, range); slot < end; slot++) out[tally[base_at(base, slot, 0) - lower]++] = slot;
 }
 
-static void sort_along(const int32_t *base, uint32_t axis, const box *b, int32_t *tally, const int32_t *in, int32_t *out, int32_t count) {
+static void sort_along(const int32_t *base, uint32_t axis, const box *b, int32_t *tally, const int32_t *in,
+                       int32_t *out, int32_t count) {
   const int32_t lower = b->lower[axis], size = b->upper[axis] - lower + 1;
   memset(tally, 0, (size_t)size * sizeof *tally);
   for (int32_t k = 0; k < count; k++) tally[base_at(base, in[k], axis) - lower]++;
@@ -132,10 +133,10 @@ static void sort_planes(cq_scene *s, const cq_worker *worker, const box *b) {
   }
 }
 
-// ---- columns ------------------------------------------------------------------------------------------------------------
+// ---- columns --------------------------------------------------------------------------------------------------------
 
-// Which bases of a range can reach the columns of one plane of the window: first the lowest and highest column of the plane
-// that any can reach, then for each column between them the lowest and highest base along the last axis.
+// Which bases of a range can reach the columns of one plane of the window: first the lowest and highest column of the
+// plane that any can reach, then for each column between them the lowest and highest base along the last axis.
 static cq_reach *reach_of(const cq_scene *s, const cq_arrangement *a, int32_t range, int32_t x) {
   const int32_t ny = s->model->dim == 3 ? a->size[1] : 1;
   return s->reach + (s->reach_start[range] + x - a->slab_lower[range]) * (1 + ny);
@@ -229,7 +230,8 @@ static void set_window(const cq_scene *s, cq_arrangement *a, const int32_t lower
   if ((a->size[last] & (a->size[last] - 1)) == 0 && a->size[last] >= 64) a->size[last] += 4;
 }
 
-// First entry of a column of the wall map, which are sorted by z, that is not below z. Most nodes of a wall have one entry.
+// First entry of a column of the wall map, which are sorted by z, that is not below z. Most
+// nodes of a wall have one entry.
 static int64_t first_from(const cq_wall_map *map, int64_t begin, int64_t end, int32_t z) {
   if (begin == end) return end;
   int64_t at = begin + z - map->node[begin].z;
@@ -299,14 +301,16 @@ static cq_status find_columns(cq_scene *s, cq_arrangement *a) {
   return CQ_OK;
 }
 
-// ---- sorting ------------------------------------------------------------------------------------------------------------
+// ---- sorting --------------------------------------------------------------------------------------------------------
 
 // nodes of the window and sums of them fit an index
 static cq_status check_window(const cq_scene *s, const cq_arrangement *a) {
   const int64_t ny = s->model->dim == 3 ? a->size[1] : 1, nodes = a->size[0] * ny * a->size[s->model->dim - 1];
   if (nodes < INT32_MAX) return CQ_OK;
-  return cq_fail(CQ_MEMORY, "out of memory: the box around all particles holds %.3g grid nodes, at most %.3g are possible; keep "
-                 "them closer together, or make dx larger", (double)nodes, (double)INT32_MAX);
+  return cq_fail(CQ_MEMORY,
+                 "out of memory: the box around all particles holds %.3g grid nodes, at most %.3g are possible; keep "
+                 "them closer together, or make dx larger",
+                 (double)nodes, (double)INT32_MAX);
 }
 
 static cq_status prepare(cq_scene *s, const box *b) {
@@ -328,7 +332,8 @@ static void drop_prepared(cq_scene *s) {
   s->next_arrangement = NULL;
 }
 
-// One range of the new arrangement, with the constants of its particles, and of the new slice. Padding sits where the last particle does.
+// One range of the new arrangement, with the constants of its particles, and of the new slice. Padding sits
+// where the last particle does.
 static void fill_range(cq_scene *s, int32_t range) {
   cq_arrangement *a = s->next_arrangement;
   const int32_t begin = s->range_start[range], end = s->range_start[range + 1], real_end = range_end(s, range);
@@ -345,7 +350,8 @@ static void fill_range(cq_scene *s, int32_t range) {
   }
   find_reach(s, a, range);
   s->kernels->reorder(s, s->live->data, s->next->data, cq_scene_fields(s), begin, end);
-  if (s->next->internal) s->kernels->reorder(s, s->live->internal, s->next->internal, s->model->internal_count, begin, end);
+  if (s->next->internal)
+    s->kernels->reorder(s, s->live->internal, s->next->internal, s->model->internal_count, begin, end);
   if (s->arrangement->made < 0)
     s->kernels->load_params(s, a, begin, end);
   else

@@ -4,8 +4,8 @@
 
 #include "kernels.h"
 
-// Sorts the live state: makes a new arrangement and a new slice live. Called by all workers of a scene. CQ_UNSTABLE leaves s->health
-// with the particle that is outside the world or not finite.
+// Sorts the live state: makes a new arrangement and a new slice live. Called by all workers of a scene. CQ_UNSTABLE
+// leaves s->health with the particle that is outside the world or not finite.
 cq_status cq_arrange(cq_scene *s, cq_worker *worker);
 // Is some particle of a slice outside the world, or not finite? Called by all workers of a scene, between sortings.
 int cq_arrange_outside(cq_scene *s, cq_worker *worker, const cq_slice *slice);

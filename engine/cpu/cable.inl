@@ -1,13 +1,19 @@
-// cable: the cables of one scene. Their points are means of particles of any range, so one thread works on all of them, between
-// two barriers: before a step it adds their pull to the forces of its particles, after the adjoint of a step it takes their part.
+// cable: the cables of one scene. Their points are means of particles of any range, so one thread works on all of
+// them, between two barriers: before a step it adds their pull to the forces of its particles, after the adjoint
+// of a step it takes their part.
 
-// k, R, mu and u of each cable, and the forces that pulled particles have without cables: after drives were loaded in this order
+// k, R, mu and u of each cable, and the forces that pulled particles have without cables: after
+// drives were loaded in this order
 static void load_cables(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   Cable *cable = (Cable *)s->cable;
   for (int32_t k = 0; k < c->count; k++)
-    cable[k] = (Cable){s->values.cable_stiffness[k], s->values.cable_length[k], s->values.cable_friction[k], s->signals[c->actuator[k]],
-                       c->offset[k], c->slope[k]};
+    cable[k] = (Cable){s->values.cable_stiffness[k],
+                       s->values.cable_length[k],
+                       s->values.cable_friction[k],
+                       s->signals[c->actuator[k]],
+                       c->offset[k],
+                       c->slope[k]};
   for (int64_t k = 0; k < c->pulled_count; k++) {
     const real *row = slot_at((real *)s->actuation, ACTUATION_FIELDS, s->arrangement->slot[c->pulled[k]], FORCE);
     for (int i = 0; i < CQ_DIM; i++) ((wide *)s->cable_base)[k * CQ_DIM + i] = row[i * CQ_CHUNK];
@@ -34,21 +40,23 @@ static void pull_cables(cq_scene *s, const cq_slice *in) {
   place_cables(s, in);
   for (int32_t k = 0; k < c->count; k++) {
     const int64_t first = c->start[k] * CQ_DIM;
-    cable_pull((Cable *)s->cable + k, (int32_t)(c->start[k + 1] - c->start[k]), (wide *)s->cable_x + first, force + first);
+    cable_pull((Cable *)s->cable + k, (int32_t)(c->start[k + 1] - c->start[k]), (wide *)s->cable_x + first,
+               force + first);
   }
   for (int64_t k = 0; k < c->pulled_count; k++) {
     real *row = slot_at((real *)s->actuation, ACTUATION_FIELDS, s->arrangement->slot[c->pulled[k]], FORCE);
     for (int i = 0; i < CQ_DIM; i++) {
       wide sum = ((wide *)s->cable_base)[k * CQ_DIM + i];
-      for (int64_t at = c->pull_start[k]; at < c->pull_start[k + 1]; at++) sum += c->pull_weight[at] * force[c->pull_point[at] * CQ_DIM + i];
+      for (int64_t at = c->pull_start[k]; at < c->pull_start[k + 1]; at++)
+        sum += c->pull_weight[at] * force[c->pull_point[at] * CQ_DIM + i];
       row[i * CQ_CHUNK] = (real)sum;
     }
   }
 }
 
 #if !defined(CQ_REAL_DUAL)
-// What the forces of this step are worth at the points. Rows of pulled particles are settled and cleared step by step, since each
-// step has other pulls.
+// What the forces of this step are worth at the points. Rows of pulled particles are settled and cleared step by step,
+// since each step has other pulls.
 static void take_force_adj(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   wide *grad_force = (wide *)s->cable_force;
@@ -76,8 +84,8 @@ static void pull_cables_adj(cq_scene *s, const cq_slice *in) {
   for (int32_t k = 0; k < c->count; k++) {
     const int64_t first = c->start[k] * CQ_DIM;
     Cable grad = {0};
-    cable_pull_adj((Cable *)s->cable + k, (int32_t)(c->start[k + 1] - c->start[k]), (wide *)s->cable_x + first, &grad, grad_x + first,
-                   (wide *)s->cable_force + first, (wide *)s->cable_share);
+    cable_pull_adj((Cable *)s->cable + k, (int32_t)(c->start[k + 1] - c->start[k]), (wide *)s->cable_x + first, &grad,
+                   grad_x + first, (wide *)s->cable_force + first, (wide *)s->cable_share);
     s->gradients.cable_stiffness[k] += grad.stiffness;
     s->gradients.cable_length[k] += grad.length;
     s->gradients.cable_friction[k] += grad.friction;
@@ -87,7 +95,8 @@ static void pull_cables_adj(cq_scene *s, const cq_slice *in) {
     real *row = slot_at((real *)s->adj, FIELDS, s->arrangement->slot[c->pulled[k]], X);
     for (int i = 0; i < CQ_DIM; i++) {
       wide sum = row[i * CQ_CHUNK];
-      for (int64_t at = c->pull_start[k]; at < c->pull_start[k + 1]; at++) sum += c->pull_weight[at] * grad_x[c->pull_point[at] * CQ_DIM + i];
+      for (int64_t at = c->pull_start[k]; at < c->pull_start[k + 1]; at++)
+        sum += c->pull_weight[at] * grad_x[c->pull_point[at] * CQ_DIM + i];
       row[i * CQ_CHUNK] = (real)sum;
     }
   }

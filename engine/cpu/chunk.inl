@@ -13,8 +13,8 @@ CQ_INLINE real *slot_at(real *data, const int32_t fields, const int32_t slot, co
   return data + AT(slot / CQ_CHUNK, fields, field) + slot % CQ_CHUNK;
 }
 
-// Asks for one of CQ_CHUNK shares of some fields of the next chunk. Slices of a memo come from far away, and backward no stream
-// detector follows them; asked for in one go, they would hold up the loads of the chunk at work.
+// Asks for one of CQ_CHUNK shares of some fields of the next chunk. Slices of a memo come from far away, and backward
+// no stream detector follows them; asked for in one go, they would hold up the loads of the chunk at work.
 CQ_INLINE void prefetch_next(const real *chunk, const int fields, const int first, const int count, const int share) {
 #if defined(__GNUC__) && !defined(CQ_REAL_DUAL)
   const char *next = (const char *)(chunk + (fields + first) * CQ_CHUNK) + 64 * share;
@@ -67,7 +67,8 @@ static void load_params(const cq_scene *s, cq_arrangement *a, int32_t chunk_begi
       const int32_t p = padded_particle(s, a, slot), real_particle = a->order[slot] >= 0;
       *slot_at(data, s->params, slot, CQ_PARAM_MASS) = (real)(real_particle ? s->values.mass[p] : 0);
       *slot_at(data, s->params, slot, CQ_PARAM_VOLUME) = (real)(real_particle ? s->values.volume[p] : 0);
-      for (int32_t k = 0; k < m->slot_count; k++) *slot_at(data, s->params, slot, CQ_PARAM_SLOTS + k) = (real)s->slot[k][p];
+      for (int32_t k = 0; k < m->slot_count; k++)
+        *slot_at(data, s->params, slot, CQ_PARAM_SLOTS + k) = (real)s->slot[k][p];
       a->material[slot] = (uint8_t)m->material[p];
       a->materials[c] |= 1u << m->material[p];
       a->slot_actuated[slot] = m->drives_of[p];
@@ -86,7 +87,8 @@ static void load_globals(cq_scene *s) {
   g[3 + 4 * s->model->wall_count] = (real)s->values.damping[0];
 }
 
-// adds the gradients of constants to the user's order and clears them, for the order changes; unless nobody will ask for them
+// adds the gradients of constants to the user's order and clears them, for the order changes;
+// unless nobody will ask for them
 static void store_params_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end) {
   if (!(s->wanted & (cq_bit(CQ_FIELD_VOLUME) | cq_bit(CQ_FIELD_MASS) | cq_constant_bits()))) return;
   real *data = (real *)s->params_adj;
@@ -128,8 +130,8 @@ static int axis_outside(const cq_scene *s, real *data, const int32_t slot) {
   return CQ_DIM;
 }
 
-// Lowest particle of the user that is not finite; else that has left the world; else that is inverted. If there is none, value
-// and particle of the smallest determinant all the same.
+// Lowest particle of the user that is not finite; else that has left the world; else that is inverted. If there is
+// none, value and particle of the smallest determinant all the same.
 static void diagnose(const cq_scene *s, const cq_slice *slice, cq_health *health) {
   real *data = (real *)slice->data;
   for (int32_t p = 0; p < s->model->particle_count; p++) {
@@ -162,7 +164,8 @@ static void diagnose(const cq_scene *s, const cq_slice *slice, cq_health *health
 #if CQ_DIM == 2
     const double det = f[0][0] * f[1][1] - f[0][1] * f[1][0];
 #else
-    const double det = f[0][0] * (f[1][1] * f[2][2] - f[1][2] * f[2][1]) - f[0][1] * (f[1][0] * f[2][2] - f[1][2] * f[2][0]) +
+    const double det = f[0][0] * (f[1][1] * f[2][2] - f[1][2] * f[2][1]) -
+                       f[0][1] * (f[1][0] * f[2][2] - f[1][2] * f[2][0]) +
                        f[0][2] * (f[1][0] * f[2][1] - f[1][1] * f[2][0]);
 #endif
     if (det >= health->value) continue;

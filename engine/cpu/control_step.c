@@ -7,7 +7,8 @@
 // cells that the fastest particle may have moved before sorting; below the margin by rounding
 static const double drift_limit = CQ_MARGIN - 1e-3;
 
-// cells that rounding may add to the way of a particle in one step: half a unit in the last place of the largest coordinate
+// cells that rounding may add to the way of a particle in one step: half a unit in the last
+// place of the largest coordinate
 static double drift_of_rounding(const cq_scene *s) {
   int32_t cells = 0;
   for (int i = 0; i < s->model->dim; i++)
@@ -54,8 +55,8 @@ static void load_actuation(cq_scene *s, cq_worker *worker) {
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
-// The pull of cables at the positions of a state, for all of the worker. The first of it may begin while others are still in the pass
-// before, which must not read forces.
+// The pull of cables at the positions of a state, for all of the worker. The first of it may begin while others are
+// still in the pass before, which must not read forces.
 static void pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   if (!s->model->cables.count) return;
   if (worker->rank == 0) s->kernels->pull_cables(s, in);
@@ -95,8 +96,8 @@ static void drop_next(cq_scene *s) {
   s->next = NULL;
 }
 
-// An inverted particle shows in the state before, one that is not finite or has left the world in the state after. If neither
-// shows, a determinant was positive in double only.
+// An inverted particle shows in the state before, one that is not finite or has left the world in the state after. If
+// neither shows, a determinant was positive in double only.
 static void find_culprit(cq_scene *s) {
   s->health = (cq_health){.step = s->step};
   s->kernels->diagnose(s, s->live, &s->health);
@@ -109,9 +110,10 @@ static void find_culprit(cq_scene *s) {
     s->health.bad = CQ_HEALTH_INVERTED;
 }
 
-// One engine step of all workers, in three passes. The first of them prepares and concludes while the others go on: they
-// meet what it changed after the next barrier.
-static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, double *drift, cq_step_record *record, int parity) {
+// One engine step of all workers, in three passes. The first of them prepares and concludes while the others go on:
+// they meet what it changed after the next barrier.
+static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, double *drift, cq_step_record *record,
+                          int parity) {
   int begin, end;
   cq_found *found = s->found[parity], sum = {0};
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -177,7 +179,7 @@ cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *recor
   return status;
 }
 
-// ---- backward -----------------------------------------------------------------------------------------------------------
+// ---- backward -------------------------------------------------------------------------------------------------------
 
 // the adjoint lies in the order of the live state
 static void settle_adjoint(cq_scene *s) {
@@ -225,7 +227,8 @@ static void swap(void **a, void **b) {
   *b = was;
 }
 
-// The adjoint into the order that the step before had: constants and actuation are settled in the order they were made in.
+// The adjoint into the order that the step before had: constants and actuation are settled in
+// the order they were made in.
 static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
   const int32_t n = (int32_t)s->model->particle_count;
   int begin, end;
@@ -238,7 +241,8 @@ static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
       s->source[slot] = s->arrangement->slot[to->order[slot < n ? slot : n - 1]];
     s->kernels->reorder(s, s->adj, s->adj_other, cq_scene_fields(s), s->range_start[r], s->range_start[r + 1]);
     if (s->internal_adj)
-      s->kernels->reorder(s, s->internal_adj, s->internal_adj_other, s->model->internal_count, s->range_start[r], s->range_start[r + 1]);
+      s->kernels->reorder(s, s->internal_adj, s->internal_adj_other, s->model->internal_count, s->range_start[r],
+                          s->range_start[r + 1]);
   }
   cq_worker_wait(worker);
   if (worker->rank == 0) {

@@ -1,4 +1,5 @@
-// device: the CPU behind the table of operations. A single scene is shared by all threads; several are spread over them.
+// device: the CPU behind the table of operations. A single scene is shared by all threads;
+// several are spread over them.
 #include "kernels.h"
 #include "pace.h"
 #include "thread_pool.h"
@@ -46,7 +47,7 @@ struct cq_mark {
   scene_mark *scenes;        // {batch}
 };
 
-// ---- context ------------------------------------------------------------------------------------------------------------
+// ---- context --------------------------------------------------------------------------------------------------------
 
 static void context_destroy(cq_context *context) {
   if (!context) return;
@@ -87,7 +88,7 @@ static void timers(cq_context *context, double seconds[CQ_PHASE_COUNT], int32_t 
   if (reset) memset(context->ticks, 0, sizeof context->ticks);
 }
 
-// ---- running all scenes -------------------------------------------------------------------------------------------------
+// ---- running all scenes ---------------------------------------------------------------------------------------------
 
 // one piece of work for each scene of a device
 typedef cq_status scene_work(cq_scene *scene, cq_worker *worker, int32_t index, void *argument);
@@ -114,8 +115,8 @@ static void start_timers(const scene_job *j, cq_worker *worker) {
   worker->last = cq_ticks();
 }
 
-// Reading the clock at the end of each phase would take more than a hundredth of the time of a few particles: there one call is
-// timed for several.
+// Reading the clock at the end of each phase would take more than a hundredth of the time of a few particles: there
+// one call is timed for several.
 static double weight_of_call(cq_device *device) {
   const int32_t every = device->batch * device->scenes[0].chunks < TIMED_CHUNKS ? TIMED_EVERY : 1;
   device->untimed++;
@@ -129,7 +130,8 @@ static void run_job(void *argument, int rank, int size) {
   scene_job *j = argument;
   cq_device *device = j->device;
   if (device->batch == 1) {
-    cq_worker worker = {.rank = rank, .size = size, .barrier = cq_thread_pool_barrier(device->context->thread_pool, size)};
+    cq_worker worker = {
+        .rank = rank, .size = size, .barrier = cq_thread_pool_barrier(device->context->thread_pool, size)};
     if (rank == 0) start_timers(j, &worker);
     const cq_status status = j->work(&device->scenes[0], &worker, 0, j->argument);
     if (rank == 0) keep_status(j, 0, status);
@@ -145,7 +147,8 @@ static int smaller(int a, int b) { return a < b ? a : b; }
 
 // threads that can share the one scene of a device, or take some of its scenes each
 static int most_threads(const cq_device *device) {
-  return smaller(cq_thread_pool_size(device->context->thread_pool), device->batch > 1 ? device->batch : device->scenes[0].ranges);
+  return smaller(cq_thread_pool_size(device->context->thread_pool),
+                 device->batch > 1 ? device->batch : device->scenes[0].ranges);
 }
 
 // p: the pace of this work, or NULL: too rare to have one, and done as steps are.
@@ -168,7 +171,7 @@ static cq_status run(cq_device *device, scene_work *work, void *argument, cq_pac
   return cq_health_fail(&device->health, device->batch);
 }
 
-// ---- device -------------------------------------------------------------------------------------------------------------
+// ---- device ---------------------------------------------------------------------------------------------------------
 
 static void destroy(cq_device *device) {
   if (!device) return;
@@ -225,7 +228,8 @@ typedef struct one_step {
 // control step i of some
 static one_step step_of(const cq_device *device, const cq_controls *c, cq_record *const *records, int32_t i) {
   const cq_model *m = device->context->model;
-  const int64_t signals = (int64_t)i * device->batch * m->actuator_count, forces = i * device->batch * m->force_count * m->dim;
+  const int64_t signals = (int64_t)i * device->batch * m->actuator_count,
+                forces = i * device->batch * m->force_count * m->dim;
   return (one_step){
       c->signals + signals, c->forces ? c->forces + forces : NULL, records ? records[i]->steps : NULL,
       c->grad_signals ? c->grad_signals + signals : NULL, c->grad_forces ? c->grad_forces + forces : NULL,
@@ -268,7 +272,7 @@ static cq_status advance(cq_device *device, const cq_controls *controls, cq_reco
 
 static const cq_health *health(const cq_device *device) { return &device->health; }
 
-// ---- records and marks --------------------------------------------------------------------------------------------------
+// ---- records and marks ----------------------------------------------------------------------------------------------
 
 static int64_t step_count(const cq_device *device) { return (int64_t)device->batch * device->context->model->substeps; }
 
@@ -309,7 +313,8 @@ static cq_status mark_create(cq_device *device, cq_mark **out) {
   }
   for (int32_t s = 0; s < device->batch; s++) {
     const cq_scene *scene = &device->scenes[s];
-    mark->scenes[s] = (scene_mark){cq_slice_hold(scene->live), cq_arrangement_hold(scene->arrangement), scene->drift, scene->step};
+    mark->scenes[s] =
+        (scene_mark){cq_slice_hold(scene->live), cq_arrangement_hold(scene->arrangement), scene->drift, scene->step};
   }
   *out = mark;
   return CQ_OK;
@@ -356,7 +361,7 @@ static int64_t record_bytes(const cq_device *device) {
   return bytes;
 }
 
-// ---- adjoint ------------------------------------------------------------------------------------------------------------
+// ---- adjoint --------------------------------------------------------------------------------------------------------
 
 static cq_status begin_adjoint_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   (void)index, (void)argument;
@@ -404,9 +409,11 @@ static cq_status finish_scene(cq_scene *scene, cq_worker *worker, int32_t index,
 
 static cq_status finish(cq_device *device) { return run(device, finish_scene, NULL, NULL); }
 
-static const cq_gradients *gradients(const cq_device *device, int32_t scene) { return &device->scenes[scene].gradients; }
+static const cq_gradients *gradients(const cq_device *device, int32_t scene) {
+  return &device->scenes[scene].gradients;
+}
 
-// ---- readouts -----------------------------------------------------------------------------------------------------------
+// ---- readouts -------------------------------------------------------------------------------------------------------
 
 enum {
   READ_PART = 2048,          // entries of a list that one thread reads at a time
@@ -431,7 +438,8 @@ static int64_t parts_of(const cq_readout *r, int32_t group) {
 // elements of a scene's out before the part of field f that belongs to entry (of a gather) or group
 static int64_t offset_of(const cq_readout *r, int32_t dim, int32_t f, int64_t entry, int32_t group) {
   const uint32_t before = r->fields & ((1u << f) - 1), own = r->fields & 1u << f;
-  const int64_t rows = r->kind == CQ_READOUT_GATHER ? r->group_start[r->group_count] - r->group_start[0] : r->group_count;
+  const int64_t rows =
+      r->kind == CQ_READOUT_GATHER ? r->group_start[r->group_count] - r->group_start[0] : r->group_count;
   const int64_t row = r->kind == CQ_READOUT_GATHER ? entry - r->group_start[0] : group;
   return rows * cq_readout_width(r->kind, before, dim) + row * cq_readout_width(r->kind, own, dim);
 }
@@ -451,7 +459,8 @@ static void read_parts(const reading *job, int rank, int size) {
           continue;
         }
         double *out[CQ_QUANTITY_COUNT];
-        for (int32_t f = 0; f < CQ_QUANTITY_COUNT; f++) out[f] = job->out + s * job->count + offset_of(r, scene->model->dim, f, k, g);
+        for (int32_t f = 0; f < CQ_QUANTITY_COUNT; f++)
+          out[f] = job->out + s * job->count + offset_of(r, scene->model->dim, f, k, g);
         scene->kernels->read_fields(scene, r, k, end, out);
       }
   }
@@ -472,7 +481,8 @@ static void read_job(void *argument, int rank, int size) {
 static void read_adjoint_job(void *argument, int rank, int size) {
   reading *job = argument;
   const cq_readout *r = job->readout;
-  cq_worker worker = {.rank = rank, .size = size, .barrier = cq_thread_pool_barrier(job->device->context->thread_pool, size)};
+  cq_worker worker = {
+      .rank = rank, .size = size, .barrier = cq_thread_pool_barrier(job->device->context->thread_pool, size)};
   if (r->kind != CQ_READOUT_GATHER) read_parts(job, rank, size);
   cq_worker_wait(&worker);
   const double *part = job->device->sums;
@@ -505,7 +515,8 @@ static cq_status read_together(reading *job, cq_thread_pool_function *function, 
     device->sums_capacity = device->sums ? wanted : 0;
     if (!device->sums) return CQ_MEMORY;
   }
-  const int most = entries < READ_TOGETHER ? 1 : cq_thread_pool_size(device->context->thread_pool), threads = cq_pace_choose(p, most);
+  const int most = entries < READ_TOGETHER ? 1 : cq_thread_pool_size(device->context->thread_pool),
+            threads = cq_pace_choose(p, most);
   cq_thread_pool_run(device->context->thread_pool, threads, function, job);
   const double seconds = cq_clock() - start;
   // for each number that was read: readouts are of any size
@@ -536,7 +547,11 @@ static cq_status read_scenes(cq_device *device, const cq_readout *readout, int64
 
 static cq_status read_adjoint(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out) {
   const int by_weight = cq_scene_weights_adj(&device->scenes[0], readout) && readout->kind != CQ_READOUT_SUM;
-  reading job = {.device = device, .readout = readout, .count = count, .grad_out = grad_out, .summed = by_weight ? readout->fields : 0};
+  reading job = {.device = device,
+                 .readout = readout,
+                 .count = count,
+                 .grad_out = grad_out,
+                 .summed = by_weight ? readout->fields : 0};
   return read_together(&job, read_adjoint_job, &device->context->reading_adj);
 }
 

@@ -17,7 +17,8 @@ typedef double wall_real;
 #define wall_normals cq_wall_normals
 #endif
 
-// the contacts that hold one node, in the order of the walls: those that stay, and every moving wall with all its normals
+// the contacts that hold one node, in the order of the walls: those that stay, and every
+// moving wall with all its normals
 enum { CONTACTS = CQ_CONTACTS_MAX + 3 * CQ_WALLS_MAX };
 
 typedef struct {
@@ -80,7 +81,8 @@ static void contacts_add_moving(const cq_scene *s, const cq_column *column, cons
 
 // The first node of a column at z or above that a wall may hold, counted from the column's first, and its contacts; the
 // column's count if there is none. entry walks along the column's entries, which are sorted by z.
-CQ_INLINE int32_t next_held(const cq_scene *s, const cq_column *column, const int32_t z, int64_t *entry, Contacts *contacts) {
+CQ_INLINE int32_t next_held(const cq_scene *s, const cq_column *column, const int32_t z, int64_t *entry,
+                            Contacts *contacts) {
   const cq_wall_node *node = s->model->map.node;
   const int moving = s->model->moving_wall_count > 0;
   if (*entry >= column->wall_end && !moving) return column->count;
@@ -231,7 +233,8 @@ CQ_INLINE Row slabs_take(const Slabs *s, const int64_t at) {
   return sum;
 }
 
-// v = d (p / m + dt g), d = exp(-damping dt), then the walls. record {record_nodes, 4} takes momentum and mass, or is NULL.
+// v = d (p / m + dt g), d = exp(-damping dt), then the walls. record {record_nodes, 4} takes
+// momentum and mass, or is NULL.
 static void grid(cq_scene *s, void *record, int32_t block) {
   const cq_arrangement *a = s->arrangement;
   const Row decay = decay_row(s), gravity = gravity_row(s);
@@ -265,7 +268,8 @@ static void grid(cq_scene *s, void *record, int32_t block) {
 #if !defined(CQ_REAL_DUAL)
 
 // the velocity of a wall has brought it to where its normals are: (E22)
-static void turn_adj(const cq_scene *s, const int32_t wall, const int32_t node[CQ_DIM], const ContactGrad *grad, cq_partial *sum) {
+static void turn_adj(const cq_scene *s, const int32_t wall, const int32_t node[CQ_DIM], const ContactGrad *grad,
+                     cq_partial *sum) {
   double x[3], grad_n[3] = {0}, grad_x[3] = {0};
   place_for(s, wall, node, x);
   EACH(i) grad_n[i] = (double)grad->n[i];
@@ -359,8 +363,8 @@ CQ_INLINE Row node_adj(NodeSums *sums, const Row decay, const Row p, const Row i
   return momentum_adj(p, inverse, g);
 }
 
-// The contacts of a column backward: dL/dv after them becomes that before them. Beside it, where node_adj does not look,
-// stands what the impulses give the masses of the nodes.
+// The contacts of a column backward: dL/dv after them becomes that before them. Beside it, where node_adj does not
+// look, stands what the impulses give the masses of the nodes.
 static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, const real *kept, real *velocity,
                                    real *grad, cq_partial *sum) {
   int64_t entry = column->wall_begin;
@@ -375,7 +379,8 @@ static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, c
   }
 }
 
-// From the slabs, which hold dL/dv of the nodes: grid_q = dL/d(momentum, mass) (E14); grid_v = v again, from the record.
+// From the slabs, which hold dL/dv of the nodes: grid_q = dL/d(momentum, mass) (E14);
+// grid_v = v again, from the record.
 static void grid_adj(cq_scene *s, const void *record, int32_t block) {
   const cq_arrangement *a = s->arrangement;
   cq_partial *sum = &s->partial[block];

@@ -35,16 +35,43 @@
 
 extern const cq_kernels CQ_TABLE;
 const cq_kernels CQ_TABLE = {
-    CQ_SIMD == 4 ? "AVX-512" : CQ_SIMD == 3 ? "AVX2" : "baseline", CQ_DIM, sizeof(real), CQ_LANES,
-    load_state, load_params, reorder_params, load_globals, load_actuation, actuation_adj, load_cables, pull_cables, clear_walls, load_walls, store_impulse,
-    bases, reorder,
-    p2g, grid, g2p,
+    CQ_SIMD == 4   ? "AVX-512"
+    : CQ_SIMD == 3 ? "AVX2"
+                   : "baseline",
+    CQ_DIM,
+    sizeof(real),
+    CQ_LANES,
+    load_state,
+    load_params,
+    reorder_params,
+    load_globals,
+    load_actuation,
+    actuation_adj,
+    load_cables,
+    pull_cables,
+    clear_walls,
+    load_walls,
+    store_impulse,
+    bases,
+    reorder,
+    p2g,
+    grid,
+    g2p,
 #if !defined(CQ_REAL_DUAL)
-    g2p_adj, grid_adj, p2g_adj, pull_cables_adj,
+    g2p_adj,
+    grid_adj,
+    p2g_adj,
+    pull_cables_adj,
 #else
-    NULL, NULL, NULL, NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
 #endif
-    store_params_adj, store_state_adj,
-    read_sums, read_fields, read_adj,
+    store_params_adj,
+    store_state_adj,
+    read_sums,
+    read_fields,
+    read_adj,
     diagnose,
 };

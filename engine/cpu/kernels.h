@@ -13,20 +13,21 @@ typedef struct cq_kernels {
   void (*load_state)(const cq_scene *s, cq_slice *out, int32_t chunk_begin, int32_t chunk_end);
   void (*load_params)(const cq_scene *s, cq_arrangement *a, int32_t chunk_begin, int32_t chunk_end);
   // the same from another arrangement, by s->source: neighbours come from neighbours
-  void (*reorder_params)(const cq_scene *s, const cq_arrangement *from, cq_arrangement *to, int32_t chunk_begin, int32_t chunk_end);
+  void (*reorder_params)(const cq_scene *s, const cq_arrangement *from, cq_arrangement *to, int32_t chunk_begin,
+                         int32_t chunk_end);
   void (*load_globals)(cq_scene *s);
   // sigma and forces of the running control step; and back to signals, weights and forces, whose partial sums go to
   // signals_partial of the range
   void (*load_actuation)(cq_scene *s, int32_t range);
   void (*actuation_adj)(cq_scene *s, int32_t range);
-  // Cables of the running control step, after load_actuation of all ranges; and their pull at the positions of a state, added to the
-  // forces of their particles.
+  // Cables of the running control step, after load_actuation of all ranges; and their pull at the positions of a state,
+  // added to the forces of their particles.
   void (*load_cables)(cq_scene *s);
   void (*pull_cables)(cq_scene *s, const cq_slice *in);
 
   void (*clear_walls)(cq_scene *s);    // they are where they start, and have given nothing
-  // Velocities of walls {walls, dim} in a control step that begins with this engine step, and the way that those that move have made
-  // before it.
+  // Velocities of walls {walls, dim} in a control step that begins with this engine step, and the way that those
+  // that move have made before it.
   void (*load_walls)(cq_scene *s, int64_t step, const double *velocity, const double *place);
   // What walls gave in the running control step, of all ranges: to impulse_out, and cleared for the next.
   void (*store_impulse)(cq_scene *s);
@@ -52,14 +53,15 @@ typedef struct cq_kernels {
   void (*store_params_adj)(cq_scene *s, int32_t chunk_begin, int32_t chunk_end);
   void (*store_state_adj)(cq_scene *s, int32_t chunk_begin, int32_t chunk_end);
 
-  // readouts of the live state, of some entries of the list: the sum of weights, then for each component or pair of the fields
-  // the weighted sum; the fields themselves, out: of each field, for the first entry
+  // readouts of the live state, of some entries of the list: the sum of weights, then for each component or pair of the
+  // fields the weighted sum; the fields themselves, out: of each field, for the first entry
   void (*read_sums)(const cq_scene *s, const cq_readout *r, uint32_t fields, int64_t begin, int64_t end, double *sums);
-  void (*read_fields)(const cq_scene *s, const cq_readout *r, int64_t begin, int64_t end, double *const out[CQ_QUANTITY_COUNT]);
-  // the adjoint of one group, for particles of some chunks: its sums (without those of fields where no gradient by the weights is
-  // wanted), and the gradient of each field's part
-  void (*read_adj)(cq_scene *s, const cq_readout *r, int32_t group, int32_t chunk_begin, int32_t chunk_end, const double *sums,
-                   const double *const grad[CQ_QUANTITY_COUNT]);
+  void (*read_fields)(const cq_scene *s, const cq_readout *r, int64_t begin, int64_t end,
+                      double *const out[CQ_QUANTITY_COUNT]);
+  // the adjoint of one group, for particles of some chunks: its sums (without those of fields where no gradient by the
+  // weights is wanted), and the gradient of each field's part
+  void (*read_adj)(cq_scene *s, const cq_readout *r, int32_t group, int32_t chunk_begin, int32_t chunk_end,
+                   const double *sums, const double *const grad[CQ_QUANTITY_COUNT]);
 
   // first particle of a slice, in the user's order, that is not finite, has left the world, or is inverted
   void (*diagnose)(const cq_scene *s, const cq_slice *slice, cq_health *health);

@@ -1,5 +1,5 @@
-// lanes: Real for the CPU, a vector of CQ_LANES reals with element-wise operators, chosen by CQ_REAL_BYTES and CQ_SIMD; one
-// lane, so plain C, on compilers without vector extensions. A test may define CQ_REAL_DUAL and its own real before.
+// lanes: Real for the CPU, a vector of CQ_LANES reals with element-wise operators, chosen by CQ_REAL_BYTES and CQ_SIMD;
+// one lane, so plain C, on compilers without vector extensions. A test may define CQ_REAL_DUAL and its own real before.
 #ifndef CQ_LANES_H
 #define CQ_LANES_H
 

@@ -1,14 +1,14 @@
-// readout: means, sums, second moments and gathers of the live state and of what follows from it (physics/readout.inl), with adjoints.
-// Sums run in double and in the order of the user's list, every sixteenth entry in one lane: they depend neither on the sorting nor on
-// threads.
+// readout: means, sums, second moments and gathers of the live state and of what follows from it (physics/readout.inl),
+// with adjoints. Sums run in double and in the order of the user's list, every sixteenth entry in one lane: they depend
+// neither on the sorting nor on threads.
 
 enum {
   LANES = 16,                // of a sum, whatever the vectors of the machine
   BLOCK = 256,               // entries whose places are looked up before a component of all of them is read
 };
 
-// Some entries of a list: of each its place from the first one, the slot of its particle, where that lies in a chunked array, and its
-// weight.
+// Some entries of a list: of each its place from the first one, the slot of its particle, where that lies in a
+// chunked array, and its weight.
 typedef struct entries {
   int count;
   int32_t place[BLOCK], slot[BLOCK];
@@ -19,8 +19,9 @@ typedef struct entries {
 // a quantity of some entries, component by component
 typedef double quantities[READOUT_WIDTH][BLOCK];
 
-#define FIELDS_EACH(fields, f, width) \
-  for (int32_t f = 0, width; f < CQ_STATE_FIELD_COUNT && (width = (fields) >> f & 1 ? cq_state_width(f, CQ_DIM) : 0, 1); f++)
+#define FIELDS_EACH(fields, f, width)                                                                                  \
+  for (int32_t f = 0, width;                                                                                           \
+       f < CQ_STATE_FIELD_COUNT && (width = (fields) >> f & 1 ? cq_state_width(f, CQ_DIM) : 0, 1); f++)
 
 // the entries from begin on, at most a block
 static void find_entries(const cq_scene *s, const cq_readout *r, const int64_t begin, const int64_t end, entries *e) {
@@ -62,7 +63,8 @@ static void pad_entries(entries *e) {
 }
 
 // without fields: the weights alone
-static void sum_weights(const cq_scene *s, const cq_readout *r, const int64_t begin, const int64_t end, double sum[LANES]) {
+static void sum_weights(const cq_scene *s, const cq_readout *r, const int64_t begin, const int64_t end,
+                        double sum[LANES]) {
   const double *weights = cq_scene_weights(s, r);
   int64_t k = begin;
   for (; k + LANES <= end; k += LANES)
@@ -70,11 +72,12 @@ static void sum_weights(const cq_scene *s, const cq_readout *r, const int64_t be
   for (int l = 0; k + l < end; l++) sum[l] += weights ? weights[r->particles[k + l]] : 1;
 }
 
-// ---- derived quantities -----------------------------------------------------------------------------------------------------
+// ---- derived quantities ---------------------------------------------------------------------------------------------
 
-// Particles of some entries, from k on, as the formulas see them, one a lane; lanes beyond the last entry hold the first. Returns
-// the mask of their materials; their constants go to slot_of.
-static uint32_t load_points(const cq_scene *s, const entries *e, const int k, ReadoutPoint *at, Real slot_of[CQ_SLOTS_MAX]) {
+// Particles of some entries, from k on, as the formulas see them, one a lane; lanes beyond the last entry hold the
+// first. Returns the mask of their materials; their constants go to slot_of.
+static uint32_t load_points(const cq_scene *s, const entries *e, const int k, ReadoutPoint *at,
+                            Real slot_of[CQ_SLOTS_MAX]) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;
   real lane[FIELDS + CQ_SLOTS_MAX + CQ_INTERNALS_MAX][CQ_LANES] __attribute__((aligned(64)));
@@ -82,7 +85,8 @@ static uint32_t load_points(const cq_scene *s, const entries *e, const int k, Re
   uint32_t materials = 0;
   for (int l = 0; l < CQ_LANES; l++) {
     const int32_t slot = e->slot[k + l < e->count ? k + l : k], c = slot / CQ_CHUNK, in = slot % CQ_CHUNK;
-    const real *fields = (const real *)s->live->data + AT(c, FIELDS, 0) + in, *params = (const real *)a->params + AT(c, s->params, 0) + in;
+    const real *fields = (const real *)s->live->data + AT(c, FIELDS, 0) + in,
+               *params = (const real *)a->params + AT(c, s->params, 0) + in;
     const real *kept = m->internal_count ? (const real *)s->live->internal + AT(c, m->internal_count, 0) + in : NULL;
     for (int f = 0; f < FIELDS; f++) lane[f][l] = fields[f * CQ_CHUNK];
     for (int q = 0; q < m->slot_count; q++) constant[q][l] = params[(CQ_PARAM_SLOTS + q) * CQ_CHUNK];
@@ -168,10 +172,11 @@ static void derive_adj(cq_scene *s, const entries *e, const int32_t quantity, qu
   }
 }
 
-// ---- sums ---------------------------------------------------------------------------------------------------------------------
+// ---- sums -----------------------------------------------------------------------------------------------------------
 
 // adds to one lane after another: w q, or w q q^T
-static void sum_derived(const cq_scene *s, const cq_readout *r, const entries *e, const int32_t quantity, double sum[][LANES]) {
+static void sum_derived(const cq_scene *s, const cq_readout *r, const entries *e, const int32_t quantity,
+                        double sum[][LANES]) {
   const int width = cq_quantity_width(quantity, CQ_DIM), pairs = r->kind == CQ_READOUT_SECOND_MOMENT ? width : 1;
   quantities value;
   derive(s, e, quantity, value);
@@ -183,10 +188,12 @@ static void sum_derived(const cq_scene *s, const cq_readout *r, const entries *e
       }
 }
 
-#define DERIVED_EACH(fields, q, width) \
-  for (int32_t q = CQ_STATE_FIELD_COUNT, width; q < CQ_QUANTITY_COUNT && (width = (fields) >> q & 1 ? cq_quantity_width(q, CQ_DIM) : 0, 1); q++)
+#define DERIVED_EACH(fields, q, width)                                                                                 \
+  for (int32_t q = CQ_STATE_FIELD_COUNT, width;                                                                        \
+       q < CQ_QUANTITY_COUNT && (width = (fields) >> q & 1 ? cq_quantity_width(q, CQ_DIM) : 0, 1); q++)
 
-static void read_sums(const cq_scene *s, const cq_readout *r, uint32_t fields, int64_t begin, int64_t end, double *sums) {
+static void read_sums(const cq_scene *s, const cq_readout *r, uint32_t fields, int64_t begin, int64_t end,
+                      double *sums) {
   const int total = 1 + cq_readout_width(r->kind, fields, CQ_DIM);
   double lanes[CQ_READ_SUMS_MAX][LANES];
   memset(lanes, 0, (size_t)total * sizeof *lanes);
@@ -224,7 +231,8 @@ static void read_sums(const cq_scene *s, const cq_readout *r, uint32_t fields, i
   }
 }
 
-static void read_fields(const cq_scene *s, const cq_readout *r, int64_t begin, int64_t end, double *const out[CQ_QUANTITY_COUNT]) {
+static void read_fields(const cq_scene *s, const cq_readout *r, int64_t begin, int64_t end,
+                        double *const out[CQ_QUANTITY_COUNT]) {
   for (int64_t first = begin; first < end; first += BLOCK) {
     entries e;
     find_entries(s, r, first, end, &e);
@@ -242,20 +250,22 @@ static void read_fields(const cq_scene *s, const cq_readout *r, int64_t begin, i
   }
 }
 
-// ---- adjoint ------------------------------------------------------------------------------------------------------------------
+// ---- adjoint --------------------------------------------------------------------------------------------------------
 
 // Derivatives of g . q, or g . q q^T, or those of a gather, by component i of a field of some entries. q: of the field.
 static void derivative(const cq_readout *r, const entries *e, const real *q, const double *grad, const int32_t width,
                        const int32_t i, double by[BLOCK]) {
   const int moment = r->kind == CQ_READOUT_SECOND_MOMENT;
-  for (int k = 0; k < e->count; k++) by[k] = r->kind == CQ_READOUT_GATHER ? grad[e->place[k] * width + i] : moment ? 0 : grad[i];
+  for (int k = 0; k < e->count; k++)
+    by[k] = r->kind == CQ_READOUT_GATHER ? grad[e->place[k] * width + i] : moment ? 0 : grad[i];
   for (int32_t j = 0; j < width && moment; j++)
     for (int k = 0; k < e->count; k++)
       by[k] += (grad[i * width + j] + grad[j * width + i]) * (double)s_value(q[e->at[k] + j * CQ_CHUNK]);
 }
 
 // The same for a derived quantity, weighted and carried on to the particles; along += g . q where that is not NULL.
-static void derived_adj(cq_scene *s, const cq_readout *r, const entries *e, const int32_t quantity, const double *grad, double *along) {
+static void derived_adj(cq_scene *s, const cq_readout *r, const entries *e, const int32_t quantity, const double *grad,
+                        double *along) {
   const int width = cq_quantity_width(quantity, CQ_DIM), moment = r->kind == CQ_READOUT_SECOND_MOMENT;
   quantities value, by;
   if (along || moment) derive(s, e, quantity, value);
@@ -274,15 +284,18 @@ static double dot_of_means(const cq_readout *r, const double *sums, const double
   double mean = 0;
   const double *sum = sums + 1;
   for (int32_t q = 0; q < CQ_QUANTITY_COUNT; q++)
-    for (int32_t i = 0; i < cq_readout_width(r->kind, r->fields & 1u << q, CQ_DIM); i++) mean += grad[q][i] * *sum++ / sums[0];
+    for (int32_t i = 0; i < cq_readout_width(r->kind, r->fields & 1u << q, CQ_DIM); i++)
+      mean += grad[q][i] * *sum++ / sums[0];
   return mean;
 }
 
-// With out = sum w q / W: dL/dq += w / W g, dL/dw += g . (q - out) / W; of a sum without W, w g and g . q. For particles of some chunks.
-static void read_adj(cq_scene *s, const cq_readout *r, int32_t group, int32_t chunk_begin, int32_t chunk_end, const double *sums,
-                     const double *const grad[CQ_QUANTITY_COUNT]) {
+// With out = sum w q / W: dL/dq += w / W g, dL/dw += g . (q - out) / W; of a sum without W, w g and g . q.
+// For particles of some chunks.
+static void read_adj(cq_scene *s, const cq_readout *r, int32_t group, int32_t chunk_begin, int32_t chunk_end,
+                     const double *sums, const double *const grad[CQ_QUANTITY_COUNT]) {
   double *by_weight = cq_scene_weights_adj(s, r);
-  const int whole = r->kind == CQ_READOUT_GATHER, mean = r->kind == CQ_READOUT_MEAN || r->kind == CQ_READOUT_SECOND_MOMENT;
+  const int whole = r->kind == CQ_READOUT_GATHER,
+            mean = r->kind == CQ_READOUT_MEAN || r->kind == CQ_READOUT_SECOND_MOMENT;
   const double half = r->kind == CQ_READOUT_SECOND_MOMENT ? 0.5 : 1;     // q stands twice in q q^T
   const int64_t begin = r->group_start[group], end = r->group_start[group + 1];
   const double total = mean ? sums[0] : 1, middle = by_weight && mean ? dot_of_means(r, sums, grad) : 0;
@@ -300,11 +313,13 @@ static void read_adj(cq_scene *s, const cq_readout *r, int32_t group, int32_t ch
       for (int32_t i = 0; i < width; i++) {
         derivative(r, &e, q, grad[f] + (whole ? (first - begin) * width : 0), width, i, by);
         for (int k = 0; k < e.count; k++) adj[e.at[k] + i * CQ_CHUNK] += (real)(e.weight[k] * by[k]);
-        for (int k = 0; k < e.count && by_weight; k++) along[k] += half * by[k] * (double)s_value(q[e.at[k] + i * CQ_CHUNK]);
+        for (int k = 0; k < e.count && by_weight; k++)
+          along[k] += half * by[k] * (double)s_value(q[e.at[k] + i * CQ_CHUNK]);
       }
     }
     DERIVED_EACH(r->fields, q, width)
       if (width) derived_adj(s, r, &e, q, grad[q] + (whole ? (first - begin) * width : 0), by_weight ? along : NULL);
-    for (int k = 0; k < e.count && by_weight; k++) by_weight[r->particles[first + e.place[k]]] += (along[k] - middle) / total;
+    for (int k = 0; k < e.count && by_weight; k++)
+      by_weight[r->particles[first + e.place[k]]] += (along[k] - middle) / total;
   }
 }

@@ -1,5 +1,6 @@
-// rows: four grid nodes along the last axis, each of four reals (momentum and mass, or velocity). The one place that knows
-// how a row sits in registers, and the only one with intrinsics: a row is ROW_PARTS vectors of 4 / ROW_PARTS nodes.
+// rows: four grid nodes along the last axis, each of four reals (momentum and mass, or velocity). The one
+// place that knows how a row sits in registers, and the only one with intrinsics: a row is ROW_PARTS
+// vectors of 4 / ROW_PARTS nodes.
 #ifndef CQ_ROWS_H
 #define CQ_ROWS_H
 
@@ -125,7 +126,7 @@ ROW_INLINE Part part_sub(Part a, Part b) { return a - b; }
 ROW_INLINE Part part_mul(Part a, Part b) { return a * b; }
 ROW_INLINE Part part_scale(real s, Part a) { return s * a; }
 
-// ---- lanes and quads --------------------------------------------------------------------------------------------------
+// ---- lanes and quads ------------------------------------------------------------------------------------------------
 
 enum { QUADS = CQ_LANES / 4 };   // quads that make up a Real
 
@@ -203,7 +204,7 @@ ROW_INLINE void real_turn(Real v[QUADS]) {
 ROW_INLINE Part part_fma(Part a, Part b, Part c) { return part_add(part_mul(a, b), c); }
 ROW_INLINE Part part_scale_add(real s, Part b, Part c) { return part_add(part_scale(s, b), c); }
 
-// ---- rows -------------------------------------------------------------------------------------------------------------
+// ---- rows -----------------------------------------------------------------------------------------------------------
 
 typedef struct { Part v[ROW_PARTS]; } Row;
 #define ROW_EACH _Pragma("GCC unroll 4") for (int i = 0; i < ROW_PARTS; i++)

@@ -67,7 +67,8 @@ static int alloc_cables(cq_scene *s) {
 
 // doubles, or duals in tests
 static int alloc_walls(cq_scene *s) {
-  const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double), walls = (size_t)s->model->wall_count;
+  const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double),
+               walls = (size_t)s->model->wall_count;
   s->wall_place = cq_alloc(3 * walls, size, "walls");
   s->impulse = cq_alloc((size_t)s->ranges * (walls + 1) * (size_t)cq_contact_width(s->model->dim), size, "walls");
   return s->wall_place && s->impulse;
@@ -90,7 +91,8 @@ static int alloc_gradients(cq_scene *s) {
 }
 
 static int alloc_adjoint(cq_scene *s, const cq_model *m) {
-  const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)slots_of(s), internals = slots * (size_t)m->internal_count;
+  const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)slots_of(s),
+               internals = slots * (size_t)m->internal_count;
   s->adj = cq_alloc(slots * (size_t)cq_scene_fields(s), size, "adjoint state");
   s->adj_other = cq_alloc(slots * (size_t)cq_scene_fields(s), size, "adjoint state");
   if (internals) s->internal_adj = cq_alloc(internals, size, "adjoint state");
@@ -100,8 +102,8 @@ static int alloc_adjoint(cq_scene *s, const cq_model *m) {
   s->signals_adj = cq_alloc((size_t)m->actuator_count, sizeof(double), "adjoint signals");
   s->forces_adj = cq_alloc((size_t)m->force_count * (size_t)m->dim, sizeof(double), "adjoint forces");
   s->signals_partial = cq_alloc((size_t)s->ranges * (size_t)m->actuator_count, sizeof(double), "adjoint signals");
-  return s->adj && s->adj_other && (!internals || (s->internal_adj && s->internal_adj_other)) && s->params_adj && s->actuation_adj &&
-         s->signals_adj && s->forces_adj && s->signals_partial && alloc_gradients(s);
+  return s->adj && s->adj_other && (!internals || (s->internal_adj && s->internal_adj_other)) && s->params_adj &&
+         s->actuation_adj && s->signals_adj && s->forces_adj && s->signals_partial && alloc_gradients(s);
 }
 
 static int alloc_slots(cq_scene *s) {
@@ -120,8 +122,8 @@ cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *
   const size_t size = (size_t)kernels->real_bytes, slots = (size_t)slots_of(s);
   s->globals = cq_alloc(4 + 4 * (size_t)model->wall_count, size, "globals");
   s->actuation = cq_alloc(slots * (size_t)cq_scene_actuation_fields(s), size, "actuation");
-  if (!alloc_slots(s) || !s->globals || !s->actuation || !alloc_sorting(s) || !alloc_weight_rows(s) || !alloc_cables(s) || !alloc_walls(s) ||
-      (differentiable && !alloc_adjoint(s, model))) {
+  if (!alloc_slots(s) || !s->globals || !s->actuation || !alloc_sorting(s) || !alloc_weight_rows(s) ||
+      !alloc_cables(s) || !alloc_walls(s) || (differentiable && !alloc_adjoint(s, model))) {
     cq_scene_destroy(s);
     return CQ_MEMORY;
   }
@@ -161,12 +163,37 @@ void cq_scene_destroy(cq_scene *s) {
     arrangement_free(s->free_arrangements);
     s->free_arrangements = next;
   }
-  void *owned[] = {s->globals, s->wall_place, s->impulse, s->actuation, s->cable, s->cable_x, s->cable_force, s->cable_grad, s->cable_share, s->cable_base,
-                   s->base, s->source, s->source_other, s->plane,
-                   s->tally, s->reach, s->grid_v, s->grid_q,
-                   s->weight_rows, s->row_actuator, s->row_weight, s->row_entry,
-                   s->adj, s->adj_other, s->internal_adj, s->internal_adj_other, s->params_adj, s->actuation_adj, s->signals_adj,
-                   s->forces_adj, s->signals_partial};
+  void *owned[] = {s->globals,
+                   s->wall_place,
+                   s->impulse,
+                   s->actuation,
+                   s->cable,
+                   s->cable_x,
+                   s->cable_force,
+                   s->cable_grad,
+                   s->cable_share,
+                   s->cable_base,
+                   s->base,
+                   s->source,
+                   s->source_other,
+                   s->plane,
+                   s->tally,
+                   s->reach,
+                   s->grid_v,
+                   s->grid_q,
+                   s->weight_rows,
+                   s->row_actuator,
+                   s->row_weight,
+                   s->row_entry,
+                   s->adj,
+                   s->adj_other,
+                   s->internal_adj,
+                   s->internal_adj_other,
+                   s->params_adj,
+                   s->actuation_adj,
+                   s->signals_adj,
+                   s->forces_adj,
+                   s->signals_partial};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
   for (int32_t k = 0; k < CQ_SLOTS_MAX; k++) cq_free(s->slot[k]);
   for (int32_t k = 0; k < CQ_SLOTS_MAX; k++) cq_free(s->gradients.slot[k]);
@@ -180,7 +207,8 @@ cq_slice *cq_slice_create(cq_scene *s) {
   if (slice) {
     s->free_slices = slice->next;
   } else {
-    const size_t slots = (size_t)slots_of(s), size = (size_t)s->kernels->real_bytes, internals = slots * (size_t)s->model->internal_count;
+    const size_t slots = (size_t)slots_of(s), size = (size_t)s->kernels->real_bytes,
+                 internals = slots * (size_t)s->model->internal_count;
     slice = cq_alloc(1, sizeof *slice, "state slice");
     if (!slice) return NULL;
     slice->data = cq_alloc(slots * (size_t)cq_scene_fields(s), size, "state slice");

@@ -1,9 +1,9 @@
-// scene: one scene of a batch on the CPU. Knows how its particles and active nodes lie in memory; arrays of reals are void
-// pointers here, and the kernels of one {dimension, precision, instruction set} give them their type.
+// scene: one scene of a batch on the CPU. Knows how its particles and active nodes lie in memory; arrays of reals are
+// void pointers here, and the kernels of one {dimension, precision, instruction set} give them their type.
 //
-// Particles lie in chunks of 16, field by field (AoSoA-16), sorted by grid cell with the first axis slowest. They are split
-// into a fixed number of ranges of chunks, so that sums do not depend on the number of threads: each range scatters into a
-// slab of its own, and the grid pass adds the slabs in order. Between steps all slabs are zero.
+// Particles lie in chunks of 16, field by field (AoSoA-16), sorted by grid cell with the first axis slowest. They are
+// split into a fixed number of ranges of chunks, so that sums do not depend on the number of threads: each range
+// scatters into a slab of its own, and the grid pass adds the slabs in order. Between steps all slabs are zero.
 #ifndef CQ_SCENE_H
 #define CQ_SCENE_H
 
@@ -18,7 +18,8 @@ enum {
   CQ_MARGIN = 1,             // cells that particles may drift before they are sorted again
   CQ_STREAM_BYTES = 16 << 20,   // of a state that no cache holds until it is read again
   CQ_CABLE_NUMBERS = 6,      // of a cable as the kernels see it: k, R, mu, u, and the two of its law
-  CQ_READ_SUMS_MAX = 1 + 81 * CQ_QUANTITY_COUNT,   // of a readout: the weight, and second moments of all quantities in 3D
+  // of a readout: the weight, and second moments of all quantities in 3D
+  CQ_READ_SUMS_MAX = 1 + 81 * CQ_QUANTITY_COUNT,
 };
 
 // what the kernels need of a particle all the time: mass, volume, and the slots of its material from CQ_PARAM_SLOTS on
@@ -36,13 +37,15 @@ typedef struct cq_column {
 // How particles and active nodes lie in memory; immutable once made, shared by all slices of the same order.
 typedef struct cq_arrangement {
   int32_t references;
-  int64_t made;              // engine step it was made at, -1 for the user's order: equal in one rollout means the same order
+  // engine step it was made at, -1 for the user's order: equal in one rollout means the same order
+  int64_t made;
   int32_t *order;            // {chunks * 16} particle of each slot, -1 for padding
   int32_t *slot;             // {n} slot of each particle
   void *params;              // {chunks, params, 16}
   uint32_t *materials;       // {chunks} mask of the materials in a chunk
   uint8_t *material;         // {chunks * 16} of each slot
-  uint8_t *slot_actuated;           // {chunks * 16} bits of the drives (cq_drive_kind) that act on the particle of this slot
+  // {chunks * 16} bits of the drives (cq_drive_kind) that act on the particle of this slot
+  uint8_t *slot_actuated;
   uint8_t *actuated;           // {chunks} of all particles of a chunk
   int32_t lower[3], size[3]; // window of nodes
   double room;               // cells from the outermost particle to the edge of the world, at least
@@ -100,8 +103,8 @@ typedef struct cq_scene {
   double *slot[CQ_SLOTS_MAX];          // {n} of values
   void *globals;                       // reals: gravity {3}, friction {walls}, wall velocity {walls, 3}, damping
 
-  // walls: the way that those that move have made up to an engine step, doubles {walls, 3}; what each gave in the running control
-  // step, doubles {ranges, walls + 1, contact width}
+  // walls: the way that those that move have made up to an engine step, doubles {walls, 3}; what each gave in the
+  // running control step, doubles {ranges, walls + 1, contact width}
   void *wall_place, *impulse;
   int64_t wall_place_step;
 
@@ -125,7 +128,8 @@ typedef struct cq_scene {
   void *grid_v, *grid_q;               // window: velocity; adjoint of momentum and mass
   int64_t grid_capacity;
   void *actuation, *actuation_adj;             // {chunks, CQ_SYM + 2 dim, 16}: sigma, force, pressure times area
-  // cables, see cable.inl: {cables}; {points, dim} places, pulls or their gradient, gradient of the places; {points}; {pulled, dim}
+  // cables, see cable.inl: {cables}; {points, dim} places, pulls or their gradient, gradient of the
+  // places; {points}; {pulled, dim}
   void *cable, *cable_x, *cable_force, *cable_grad, *cable_share, *cable_base;
 
   // sorting
@@ -140,7 +144,8 @@ typedef struct cq_scene {
   const double *signals, *forces;      // of the running control step
   double *impulse_out;                 // {walls + 1, contact width} of it, NULL: nobody reads impulses
   const double *grad_impulse;          // backward the same, NULL: none
-  double *grad_wall_velocity, *grad_wall_place;   // {walls, dim} of it; NULL: velocities of walls are those of all times
+  // {walls, dim} of it; NULL: velocities of walls are those of all times
+  double *grad_wall_velocity, *grad_wall_place;
 
   // actuators of each chunk, see actuation.inl; rows of a range stand together, from row_width times its first chunk on
   int32_t row_width;                  // of a chunk, at most
@@ -150,7 +155,8 @@ typedef struct cq_scene {
   int64_t *row_entry;                 // {chunks * row_width, 16} the user's, -1: none
   int64_t rows_made[CQ_RANGES_MAX];        // the arrangement (its made) that a range has weight rows for, -1: none
 
-  // adjoint of the live state; in the order it was left in, for the live state may be made again from a checkpoint in another
+  // adjoint of the live state; in the order it was left in, for the live state may be made again
+  // from a checkpoint in another
   void *adj, *adj_other;
   void *internal_adj, *internal_adj_other;   // of the internal variables, NULL where there are none
   cq_arrangement *adj_arrangement;
@@ -167,7 +173,9 @@ typedef struct cq_scene {
 } cq_scene;
 
 // Reals of a particle in a slice, and of its actuation.
-static inline int32_t cq_scene_fields(const cq_scene *s) { return cq_state_offset(CQ_STATE_FIELD_COUNT, s->model->dim); }
+static inline int32_t cq_scene_fields(const cq_scene *s) {
+  return cq_state_offset(CQ_STATE_FIELD_COUNT, s->model->dim);
+}
 static inline int32_t cq_scene_actuation_fields(const cq_scene *s) {
   return s->model->dim * (s->model->dim + 1) / 2 + 2 * s->model->dim;
 }

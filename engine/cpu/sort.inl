@@ -40,12 +40,12 @@ static void bases(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, in
   if (!r_finite(poison)) *outside = 1;
 }
 
-// ---- into another order -----------------------------------------------------------------------------------------------
+// ---- into another order ---------------------------------------------------------------------------------------------
 
 #if CQ_LANES == 16
 // Some fields of one chunk, at most 4: from[k] of count chunks fills lanes[k].
-CQ_INLINE void merge_chunks(real *to, const real *const from[CQ_CHUNK], const __mmask16 lanes[CQ_CHUNK], const int count,
-                            const __m512i slots, const int first, const int fields) {
+CQ_INLINE void merge_chunks(real *to, const real *const from[CQ_CHUNK], const __mmask16 lanes[CQ_CHUNK],
+                            const int count, const __m512i slots, const int first, const int fields) {
   __m512 out[4];
   for (int f = 0; f < fields; f++) out[f] = _mm512_setzero_ps();
   for (int k = 0; k < count; k++)
@@ -81,7 +81,8 @@ CQ_INLINE void take_chunk(real *to, const real *data, const int32_t source[CQ_CH
 }
 
 // Particles of one order into another.
-static void reorder(const cq_scene *s, const void *in, void *out, int32_t fields, int32_t chunk_begin, int32_t chunk_end) {
+static void reorder(const cq_scene *s, const void *in, void *out, int32_t fields, int32_t chunk_begin,
+                    int32_t chunk_end) {
   if (fields == FIELDS) {   // a number that the compiler knows
     for (int32_t c = chunk_begin; c < chunk_end; c++)
       take_chunk((real *)out + AT(c, FIELDS, 0), (const real *)in, s->source + c * CQ_CHUNK, FIELDS);

@@ -3,8 +3,8 @@
 
 enum { ROWS = CQ_DIM == 3 ? 9 : 3, LAST = CQ_DIM - 1 };
 
-// first quads of what a record holds: momentum and mass of the middle node, and their slopes along each axis; three weights of
-// each axis; what g2p_adj scattered; what is gathered
+// first quads of what a record holds: momentum and mass of the middle node, and their slopes along each axis; three
+// weights of each axis; what g2p_adj scattered; what is gathered
 enum {
   MOVE = 0, WEIGHT = 4, MOVE_ADJ = 8,
   SUM = 12, EXCHANGE = SUM + CQ_DIM + 1, RECORD_QUADS = 20,
@@ -89,7 +89,8 @@ CQ_INLINE void quads_load(const Record *of, const int quad, Real out[4]) {
 }
 
 // (E3) base node, arm to the middle node in cells, and the position f in the stencil
-CQ_INLINE void place(const real *chunk, const int h, const real inv_dx, Real base[CQ_DIM], Real f[CQ_DIM], Real arm[CQ_DIM]) {
+CQ_INLINE void place(const real *chunk, const int h, const real inv_dx, Real base[CQ_DIM], Real f[CQ_DIM],
+                     Real arm[CQ_DIM]) {
   EACH(i) {
     const Real x = inv_dx * r_load(chunk + (X + i) * CQ_CHUNK + h);
     base[i] = r_floor(x - (real)0.5);
@@ -98,8 +99,8 @@ CQ_INLINE void place(const real *chunk, const int h, const real inv_dx, Real bas
   }
 }
 
-// Of each axis w0 w1 w2, and what part_slope takes; 0 along the last axis, for a row has four nodes. With slopes also those along
-// the last axis, doubled as those of part_slope.
+// Of each axis w0 w1 w2, and what part_slope takes; 0 along the last axis, for a row has four nodes. With slopes also
+// those along the last axis, doubled as those of part_slope.
 CQ_INLINE void weights_store(Record *of, const Real f[CQ_DIM], const int slopes) {
   const Real zero = f[0] - f[0];
   Real field[16], *slope = &field[4 * CQ_DIM];
@@ -119,7 +120,8 @@ CQ_INLINE void weights_store(Record *of, const Real f[CQ_DIM], const int slopes)
 #endif
 }
 
-CQ_INLINE void move_store(Record *of, const int quad, const Real mass, const Real q[CQ_DIM], const Real b[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void move_store(Record *of, const int quad, const Real mass, const Real q[CQ_DIM],
+                          const Real b[CQ_DIM][CQ_DIM]) {
   const Real zero = mass - mass;
 #if CQ_DIM == 3
   Real field[16] = {q[0], q[1], q[2], mass, b[0][0], b[1][0], b[2][0], zero,

@@ -48,14 +48,16 @@ CQ_INLINE Real is_material(const Matter *m, const int k, const int h) {
 }
 
 // what a fused law sees
-CQ_INLINE void point_of_fused(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM], MaterialPoint *at) {
+CQ_INLINE void point_of_fused(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
+                              MaterialPoint *at) {
   at->law = law;
   CQ_UNROLL for (int k = 0; k < FUSED_SLOTS; k++) at->c[k] = param(m, CQ_PARAM_SLOTS + k, h);
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
 }
 
 // what any law sees
-static void point_of(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM], MaterialPoint *at) {
+static void point_of(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
+                     MaterialPoint *at) {
   at->law = law;
   at->dt = (real)m->model->dt;
   for (int k = 0; k < m->model->slot_count; k++) *material_slot(law, at, k) = param(m, CQ_PARAM_SLOTS + k, h);
@@ -71,16 +73,16 @@ CQ_RARE Real stress_of_plain(const Matter *m, const cq_material *law, const int 
   return material_kirchhoff_plain(&at, tau);
 }
 
-CQ_INLINE Real stress_of_law(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM], MaterialKept *kept,
-                             Real tau[CQ_DIM][CQ_DIM]) {
+CQ_INLINE Real stress_of_law(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
+                             MaterialKept *kept, Real tau[CQ_DIM][CQ_DIM]) {
   if (!material_is_fused(law)) return stress_of_plain(m, law, h, f, tau);
   MaterialPoint at;
   point_of_fused(m, law, h, f, &at);
   return material_kirchhoff_fused(&at, kept, tau);
 }
 
-// Kirchhoff stress of 16 particles, of as many materials as the chunk has, with actuation; returns det F. kept is of use
-// for a chunk of one material.
+// Kirchhoff stress of 16 particles, of as many materials as the chunk has, with actuation; returns det F. kept is of
+// use for a chunk of one material.
 CQ_INLINE Real stress_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], MaterialKept *kept,
                          Real tau[CQ_DIM][CQ_DIM]) {
   Real jac = f[0][0];
@@ -192,7 +194,8 @@ CQ_INLINE void write(real *chunk, const int field, const int h, const Real x, co
 }
 
 // stream: the state is larger than the caches, and is written past them
-CQ_INLINE void g2p_range(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found, const int stream) {
+CQ_INLINE void g2p_range(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found,
+                         const int stream) {
   const cq_arrangement *a = s->arrangement;
   const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
   const Strides strides = strides_of(a);
@@ -235,7 +238,9 @@ CQ_INLINE void g2p_range(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t
     if (s->updates) {
       const Matter matter = matter_of(s, in, c);
       real *internal = out->internal ? (real *)out->internal + AT(c, s->model->internal_count, 0) : NULL;
-      if (internal) memcpy((void *)internal, (const void *)matter.internal, sizeof(real) * CQ_CHUNK * (size_t)s->model->internal_count);
+      if (internal)
+        memcpy((void *)internal, (const void *)matter.internal,
+               sizeof(real) * CQ_CHUNK * (size_t)s->model->internal_count);
       if (updating(&matter)) update_chunk(&matter, next, internal);
     }
   }

@@ -1,5 +1,6 @@
-// step_adj: the adjoint of one engine step. g2p_adj scatters what the particles want of the node velocities; the grid pass
-// turns it into what the nodes want of momentum and mass; p2g_adj gathers that into the adjoint of the state before.
+// step_adj: the adjoint of one engine step. g2p_adj scatters what the particles want of the node velocities;
+// the grid pass turns it into what the nodes want of momentum and mass; p2g_adj gathers that into the
+// adjoint of the state before.
 
 // Gradients of a chunk.
 typedef struct {
@@ -7,13 +8,14 @@ typedef struct {
 } ChunkGrad;
 
 CQ_INLINE ChunkGrad chunk_grad_of(const cq_scene *s, const int32_t c) {
-  return (ChunkGrad){(real *)s->adj + AT(c, FIELDS, 0), (real *)s->params_adj + AT(c, s->params, 0), (real *)s->actuation_adj + AT(c, ACTUATION_FIELDS, 0),
+  return (ChunkGrad){(real *)s->adj + AT(c, FIELDS, 0), (real *)s->params_adj + AT(c, s->params, 0),
+                     (real *)s->actuation_adj + AT(c, ACTUATION_FIELDS, 0),
                      s->internal_adj ? (real *)s->internal_adj + AT(c, s->model->internal_count, 0) : NULL};
 }
 
 // Adjoint of what laws do after the step: adj and internal_adj of the state after it become those before the update.
-CQ_RARE void update_chunk_adj(const cq_scene *s, const Matter *m, const real *chunk, const real *next, const ChunkGrad *grad_chunk,
-                              real *adj) {
+CQ_RARE void update_chunk_adj(const cq_scene *s, const Matter *m, const real *chunk, const real *next,
+                              const ChunkGrad *grad_chunk, real *adj) {
   const uint32_t mask = updating(m);
   const int internals = m->model->internal_count, slots = m->model->slot_count;
   LANES_EACH(h)
@@ -63,7 +65,8 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
     if (s->updates) {
       const Matter matter = matter_of(s, in, c);
       const ChunkGrad chunk_grad = chunk_grad_of(s, c);
-      if (updating(&matter)) update_chunk_adj(s, &matter, chunk, (const real *)out->data + AT(c, FIELDS, 0), &chunk_grad, adj);
+      if (updating(&matter))
+        update_chunk_adj(s, &matter, chunk, (const real *)out->data + AT(c, FIELDS, 0), &chunk_grad, adj);
     }
     LANES_EACH(h) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
@@ -95,8 +98,8 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
   if (current >= 0) rows_flush(grid_slab + 4 * current, &strides, rows);
 }
 
-// An interpolation along one axis from three rows, and twice its derivative along the axis. In differences from the middle row,
-// for w0 + w1 + w2 = 1: half of the work goes to adders, which multiplications leave idle.
+// An interpolation along one axis from three rows, and twice its derivative along the axis. In differences from the
+// middle row, for w0 + w1 + w2 = 1: half of the work goes to adders, which multiplications leave idle.
 CQ_INLINE Part part_interpolate(const real *weight, const Part a, const Part b, const Part c) {
   return part_scale_add(weight[0], part_sub(a, b), part_scale_add(weight[2], part_sub(c, b), b));
 }
@@ -104,12 +107,14 @@ CQ_INLINE Part part_slope(const real *weight, const Part a, const Part b, const 
   return part_scale_add(weight[3], part_add(part_sub(a, b), part_sub(c, b)), part_sub(c, a));
 }
 
-// sums over the nodes of a particle that p2g_adj needs: node gradients against weights and offsets, and, against the slopes of
-// the weights, what each node exchanges with the particle:
+// sums over the nodes of a particle that p2g_adj needs: node gradients against weights and offsets, and, against the
+// slopes of the weights, what each node exchanges with the particle:
 //   e = dL/dp . (q + b o) + dL/dm m + v . (gm0 + gm1 o)
-// of dL/d(p, m) as gather() has them, and the exchange: sum dw_x e | (sum dw_y e) | sum dw_last e, doubled, per component
+// of dL/d(p, m) as gather() has them, and the exchange: sum dw_x e | (sum dw_y e) | sum
+// dw_last e, doubled, per component
 CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, const Strides *strides) {
-  const real(*move)[4] = &record->quad[MOVE], (*move_adj)[4] = &record->quad[MOVE_ADJ], (*weight)[4] = &record->quad[WEIGHT];
+  const real(*move)[4] = &record->quad[MOVE], (*move_adj)[4] = &record->quad[MOVE_ADJ],
+        (*weight)[4] = &record->quad[WEIGHT];
   Row sum_m, sum_x, sum_last, exchange_x, exchange_last;
 #if CQ_DIM == 3
   Row sum_y, exchange_y;
@@ -169,10 +174,11 @@ typedef struct {
   MaterialKept kept;
 } Stress;
 
-// Adjoint of stress_of for one law: grad_f and the gradients of the chunk, that of C among them, are added to in the lanes of material
-// k; k < 0: in all.
-CQ_RARE void stress_of_plain_adj(const Matter *m, const int k, const int h, const Real f[CQ_DIM][CQ_DIM], const ChunkGrad *chunk,
-                                 Real grad_f[CQ_DIM][CQ_DIM], const Real grad_tau[CQ_DIM][CQ_DIM]) {
+// Adjoint of stress_of for one law: grad_f and the gradients of the chunk, that of C among them, are added to in the
+// lanes of material k; k < 0: in all.
+CQ_RARE void stress_of_plain_adj(const Matter *m, const int k, const int h, const Real f[CQ_DIM][CQ_DIM],
+                                 const ChunkGrad *chunk, Real grad_f[CQ_DIM][CQ_DIM],
+                                 const Real grad_tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at, grad;
   const cq_material *law = k < 0 ? m->only : &m->model->materials[k];
   point_of(m, law, h, f, &at);
@@ -198,8 +204,9 @@ CQ_RARE void stress_of_plain_adj(const Matter *m, const int k, const int h, cons
   }
 }
 
-CQ_INLINE void stress_of_fused_adj(const Matter *m, const int k, const int h, const Real f[CQ_DIM][CQ_DIM], const MaterialKept *kept,
-                                   const ChunkGrad *chunk, Real grad_f[CQ_DIM][CQ_DIM], const Real grad_tau[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void stress_of_fused_adj(const Matter *m, const int k, const int h, const Real f[CQ_DIM][CQ_DIM],
+                                   const MaterialKept *kept, const ChunkGrad *chunk, Real grad_f[CQ_DIM][CQ_DIM],
+                                   const Real grad_tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at, grad;
   real *out = chunk->params + CQ_PARAM_SLOTS * CQ_CHUNK + h;
   point_of_fused(m, k < 0 ? m->only : &m->model->materials[k], h, f, &at);
@@ -294,8 +301,8 @@ CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real 
   real *params_adj = chunk_grad->params;
   Real grad_mass = r_load(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h);
   Real grad_volume = r_load(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h);
-  transfer_to_grid_adj(dx, dt, arm, mass, volume, v, affine, stress->tau, b, grad_arm, &grad_mass, &grad_volume, grad_v, grad_c,
-                       grad_tau, grad_force, n0, n1, n0[CQ_DIM]);
+  transfer_to_grid_adj(dx, dt, arm, mass, volume, v, affine, stress->tau, b, grad_arm, &grad_mass, &grad_volume, grad_v,
+                       grad_c, grad_tau, grad_force, n0, n1, n0[CQ_DIM]);
   r_store(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h, grad_mass);
   r_store(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h, grad_volume);
   store_matrix(adj, C, h, grad_c);   // a viscous material adds to it

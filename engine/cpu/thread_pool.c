@@ -12,8 +12,9 @@ enum {
   THREADS_MAX = 256,
 };
 
-// [s] Waiting spins so long before it sleeps. At a barrier: more than a fair wait, and about what it takes to wake; less than a
-// time slice, for the one that is waited for may want this core. Between runs: the next one is usually near.
+// [s] Waiting spins so long before it sleeps. At a barrier: more than a fair wait, and about what it
+// takes to wake; less than a time slice, for the one that is waited for may want this core. Between runs:
+// the next one is usually near.
 static const double spin_at_barrier = 50e-6, spin_between_runs = 300e-6;
 
 // a number that one thread changes and others wait for
@@ -47,7 +48,7 @@ struct cq_thread_pool {
   pool_thread thread[THREADS_MAX];
 };
 
-// ---- waiting ------------------------------------------------------------------------------------------------------------
+// ---- waiting --------------------------------------------------------------------------------------------------------
 
 static void pause_cpu(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -101,10 +102,10 @@ static void barrier_wait(struct cq_barrier *b) {
   }
 }
 
-// ---- pool ---------------------------------------------------------------------------------------------------------------
+// ---- pool -----------------------------------------------------------------------------------------------------------
 
-// The kernel may wake a thread on the core of the one that woke it, and leaves both there for tens of milliseconds, though
-// another core idles. Who finds itself on the core of one before it leaves that, and may go anywhere afterwards.
+// The kernel may wake a thread on the core of the one that woke it, and leaves both there for tens of milliseconds,
+// though another core idles. Who finds itself on the core of one before it leaves that, and may go anywhere afterwards.
 static void stay_apart(cq_thread_pool *pool, int rank) {
   const int core = sched_getcpu();
   atomic_store_explicit(&pool->core[rank], core, memory_order_relaxed);
@@ -189,7 +190,7 @@ void cq_thread_pool_run(cq_thread_pool *pool, int count, cq_thread_pool_function
   if (count > 1) barrier_wait(&pool->barrier);
 }
 
-// ---- worker ---------------------------------------------------------------------------------------------------------------
+// ---- worker ---------------------------------------------------------------------------------------------------------
 
 void cq_worker_wait(cq_worker *worker) {
   if (worker->barrier) barrier_wait(worker->barrier);

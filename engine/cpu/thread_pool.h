@@ -10,7 +10,8 @@ typedef void cq_thread_pool_function(void *argument, int rank, int size);
 cq_thread_pool *cq_thread_pool_create(int threads);   // 0: one for each core that this process may use
 void cq_thread_pool_destroy(cq_thread_pool *pool);
 int cq_thread_pool_size(const cq_thread_pool *pool);
-// Runs a function on `count` threads, of which the caller is the first, and waits for all. They flush denormals meanwhile.
+// Runs a function on `count` threads, of which the caller is the first, and waits for all.
+// They flush denormals meanwhile.
 void cq_thread_pool_run(cq_thread_pool *pool, int count, cq_thread_pool_function *function, void *argument);
 // Where all threads of a run of so many meet; NULL for one.
 struct cq_barrier *cq_thread_pool_barrier(cq_thread_pool *pool, int count);

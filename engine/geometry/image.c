@@ -37,7 +37,9 @@ static cq_status open_png(const char *path, FILE **file) {
   return status;
 }
 
-static uint32_t big_endian(const unsigned char *b) { return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]; }
+static uint32_t big_endian(const unsigned char *b) {
+  return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
 
 typedef struct png {
   uint32_t width, height;
@@ -52,14 +54,15 @@ static cq_status read_header(FILE *file, const char *path, png *p) {
     return cq_fail(CQ_IO, "the header of image '%s' is broken or cut off", path);
   p->width = big_endian(header + 16);
   p->height = big_endian(header + 20);
-  if (!p->width || !p->height) return cq_fail(CQ_IO, "image '%s' is %u x %u pixels, at least 1 on a side is wanted", path, p->width, p->height);
+  if (!p->width || !p->height)
+    return cq_fail(CQ_IO, "image '%s' is %u x %u pixels, at least 1 on a side is wanted", path, p->width, p->height);
   if (p->width > IMAGE_SIDE_MAX || p->height > IMAGE_SIDE_MAX || (uint64_t)p->width * p->height > IMAGE_AREA_MAX)
     return cq_fail(CQ_INVALID, "image '%s' is %u x %u pixels, at most %d on a side and %d million in all are allowed",
                    path, p->width, p->height, IMAGE_SIDE_MAX, IMAGE_AREA_MAX / 1000000);
   return CQ_OK;
 }
 
-// ---- chunks: a length, a name, so many bytes, and a checksum of name and bytes ------------------------------------------------------
+// ---- chunks: a length, a name, so many bytes, and a checksum of name and bytes --------------------------------------
 
 static uint32_t crc_of_byte[256];
 
@@ -76,7 +79,9 @@ static uint32_t crc_of(uint32_t crc, const unsigned char *bytes, size_t count) {
   return crc;
 }
 
-static cq_status cut_off(const char *path) { return cq_fail(CQ_IO, "image '%s' is damaged or cut off: it ends within a chunk", path); }
+static cq_status cut_off(const char *path) {
+  return cq_fail(CQ_IO, "image '%s' is damaged or cut off: it ends within a chunk", path);
+}
 
 // checks the chunk at the file's place: its name, and how many bytes it holds
 static cq_status read_chunk(FILE *file, const char *path, unsigned char name[4], uint32_t *length) {
@@ -93,12 +98,14 @@ static cq_status read_chunk(FILE *file, const char *path, unsigned char name[4],
   }
   if (fread(head, 1, 4, file) != 4) return cut_off(path);
   if (big_endian(head) != ~crc)
-    return cq_fail(CQ_IO, "image '%s' is damaged: the checksum of its chunk %.4s is wrong", path, isalpha(name[0]) ? (const char *)name : "?");
+    return cq_fail(CQ_IO, "image '%s' is damaged: the checksum of its chunk %.4s is wrong", path,
+                   isalpha(name[0]) ? (const char *)name : "?");
   return CQ_OK;
 }
 
-// The decoder looks at no checksum, and takes all the memory that the header asks for. So chunks are checked before, and a picture
-// that its file cannot hold is refused: deflate packs at most 1032 bytes into one, and a pixel takes one bit at least.
+// The decoder looks at no checksum, and takes all the memory that the header asks for. So chunks are checked
+// before, and a picture that its file cannot hold is refused: deflate packs at most 1032 bytes into one, and a
+// pixel takes one bit at least.
 static cq_status check_chunks(FILE *file, const char *path, png *p) {
   unsigned char name[4] = "";
   cq_status status = CQ_OK;
@@ -112,7 +119,8 @@ static cq_status check_chunks(FILE *file, const char *path, png *p) {
   rewind(file);
   int64_t least = (int64_t)p->height * (1 + (p->width + 7) / 8);
   if (!status && p->packed * DEFLATE_MOST < least)
-    status = cq_fail(CQ_IO, "image '%s' is damaged or cut off: %lld bytes cannot hold %u x %u pixels", path, (long long)p->packed, p->width, p->height);
+    status = cq_fail(CQ_IO, "image '%s' is damaged or cut off: %lld bytes cannot hold %u x %u pixels", path,
+                     (long long)p->packed, p->width, p->height);
   return status;
 }
 
@@ -144,8 +152,8 @@ cq_status cq_image_read(const char *path, int64_t bytes, uint8_t *rgba) {
   cq_status status = open_checked(path, &file, &p);
   if (status) return status;
   if (bytes != (int64_t)p.width * p.height * 4) {
-    status = cq_fail(CQ_INVALID, "image '%s' is %u x %u pixels: %lld bytes are wanted for it, got %lld", path, p.width, p.height,
-                     (long long)p.width * p.height * 4, (long long)bytes);
+    status = cq_fail(CQ_INVALID, "image '%s' is %u x %u pixels: %lld bytes are wanted for it, got %lld", path, p.width,
+                     p.height, (long long)p.width * p.height * 4, (long long)bytes);
   } else {
     int width, height, channels;
     unsigned char *pixels = stbi_load_from_file(file, &width, &height, &channels, 4);

@@ -1,5 +1,6 @@
-// k-means clustering: Lloyd's iteration from k-means++ seeds (Arthur and Vassilvitskii 2007). The same points, k and seed give the
-// same labels on every machine: own random numbers, fixed order of sums, and clusters numbered by their centres.
+// k-means clustering: Lloyd's iteration from k-means++ seeds (Arthur and Vassilvitskii 2007). The same
+// points, k and seed give the same labels on every machine: own random numbers, fixed order of sums, and
+// clusters numbered by their centres.
 #include "../base/base.h"
 #include <math.h>
 #include <string.h>
@@ -45,7 +46,8 @@ static cq_status choose_seeds(task *t, uint64_t seed) {
       total += t->near[p];
     }
     if (!(total > 0))
-      return cq_fail(CQ_INVALID, "k-means: %d clusters are wanted of points at only %d different place%s", t->k, c + 1, c ? "s" : "");
+      return cq_fail(CQ_INVALID, "k-means: %d clusters are wanted of points at only %d different place%s", t->k, c + 1,
+                     c ? "s" : "");
     double target = draw(&state) * total, sum = 0;
     int64_t last = 0;
     for (pick = 0; pick < t->n; pick++) {
@@ -114,7 +116,8 @@ static void number_by_place(task *t, int32_t *rank) {
 cq_status cq_kmeans(int64_t n, int32_t dim, const double *points, int32_t k, uint64_t seed, int32_t *labels) {
   if (dim < 1) return cq_fail(CQ_INVALID, "k-means: points have %d coordinates, at least 1 is wanted", dim);
   if (k < 1 || k > n)
-    return cq_fail(CQ_INVALID, "k-means: %d clusters of %lld points, from 1 up to the number of points are allowed", k, (long long)n);
+    return cq_fail(CQ_INVALID, "k-means: %d clusters of %lld points, from 1 up to the number of points are allowed", k,
+                   (long long)n);
   for (int64_t i = 0; i < n * dim; i++)
     if (!isfinite(points[i]))
       return cq_fail(CQ_INVALID, "k-means: coordinate %lld of point %lld is %g, finite ones are wanted",

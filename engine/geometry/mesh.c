@@ -1,5 +1,6 @@
-// Triangle meshes: reading, and what lies inside by winding numbers. A ray's winding number is the sum of its crossings, each with
-// the sign of the side that it comes from; six rays along the axes vote, so that small holes do no harm.
+// Triangle meshes: reading, and what lies inside by winding numbers. A ray's winding number is the sum
+// of its crossings, each with the sign of the side that it comes from; six rays along the axes vote, so
+// that small holes do no harm.
 #include "mesh.h"
 #include <ctype.h>
 #include <math.h>
@@ -27,11 +28,14 @@ cq_status mesh_begin_part(cq_mesh *m, const char *name) {
 cq_status mesh_add(cq_mesh *m, const double corner[9]) {
   for (int i = 0; i < 9; i++)
     if (!(fabs(corner[i]) <= COORDINATE_MAX))
-      return cq_fail(CQ_INVALID, "triangle %lld of mesh '%s' has a corner at %g: numbers that are finite and at most %g are allowed",
-                     (long long)m->triangle_count + 1, m->path, corner[i], COORDINATE_MAX);
+      return cq_fail(
+          CQ_INVALID,
+          "triangle %lld of mesh '%s' has a corner at %g: numbers that are finite and at most %g are allowed",
+          (long long)m->triangle_count + 1, m->path, corner[i], COORDINATE_MAX);
   if (m->triangle_count == m->triangle_capacity) {
     if (m->triangle_count >= MESH_TRIANGLE_MAX)
-      return cq_fail(CQ_INVALID, "mesh '%s' has more than %d million triangles, the most allowed", m->path, MESH_TRIANGLE_MAX / 1000000);
+      return cq_fail(CQ_INVALID, "mesh '%s' has more than %d million triangles, the most allowed", m->path,
+                     MESH_TRIANGLE_MAX / 1000000);
     int64_t capacity = m->triangle_capacity ? 2 * m->triangle_capacity : 256;
     double *grown = cq_alloc((size_t)capacity, 9 * sizeof *grown, "mesh triangles");
     int32_t *part = cq_alloc((size_t)capacity, sizeof *part, "mesh triangles");
@@ -67,7 +71,7 @@ void cq_mesh_close(cq_mesh *m) {
   cq_free(m);
 }
 
-// ---- what is known of the whole -----------------------------------------------------------------------------------------------
+// ---- what is known of the whole -------------------------------------------------------------------------------------
 
 static cq_status measure(cq_mesh *m) {
   for (int d = 0; d < 3; d++) {
@@ -82,11 +86,15 @@ static cq_status measure(cq_mesh *m) {
       m->upper[i % 3] = fmax(m->upper[i % 3], a[i]);
     }
     // of the tetrahedron with the origin
-    m->volume += (a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0])) / 6;
+    m->volume +=
+        (a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0])) /
+        6;
   }
   double longest = 0;
   for (int d = 0; d < 3; d++) longest = fmax(longest, m->upper[d] - m->lower[d]);
-  return longest >= LENGTH_MIN ? CQ_OK : cq_fail(CQ_INVALID, "mesh '%s' is %g long, at least %g is wanted", m->path, longest, LENGTH_MIN);
+  return longest >= LENGTH_MIN
+             ? CQ_OK
+             : cq_fail(CQ_INVALID, "mesh '%s' is %g long, at least %g is wanted", m->path, longest, LENGTH_MIN);
 }
 
 typedef struct edge { double low[3], high[3]; int32_t turn; } edge;
@@ -128,9 +136,10 @@ static cq_status count_open_edges(cq_mesh *m) {
   return CQ_OK;
 }
 
-// ---- bins ------------------------------------------------------------------------------------------------------------------------
+// ---- bins -----------------------------------------------------------------------------------------------------------
 
-// the bin of x among count bins along an axis; never decreases with x, so that a triangle's bins hold those of all points in its shadow
+// the bin of x among count bins along an axis; never decreases with x, so that a triangle's bins hold
+// those of all points in its shadow
 static int32_t bin_of(const cq_mesh *m, int32_t count, int axis, double x) {
   double width = m->upper[axis] - m->lower[axis], i = width > 0 ? floor((x - m->lower[axis]) / width * count) : 0;
   return i < 0 ? 0 : i >= count ? count - 1 : (int32_t)i;
@@ -211,17 +220,18 @@ static cq_status fill_bins(cq_mesh *m, int axis) {
         }
     }
     if (pass) break;
-    for (int32_t i = 1; i <= bins; i++) b->start[i] += b->start[i - 1];      // ends for now; the second pass walks them back to starts
+    // ends for now; the second pass walks them back to starts
+    for (int32_t i = 1; i <= bins; i++) b->start[i] += b->start[i - 1];
     b->triangle = cq_alloc((size_t)b->start[bins], sizeof *b->triangle, "mesh bins");
     if (!b->triangle) return CQ_MEMORY;
   }
   return CQ_OK;
 }
 
-// ---- inside --------------------------------------------------------------------------------------------------------------------
+// ---- inside ---------------------------------------------------------------------------------------------------------
 
-// Twice the area a, b, p, computed the same way from both sides of the edge. Zero counts as if p lay a little off, the same for all
-// edges, so that a ray through an edge or a corner crosses exactly one of the triangles there.
+// Twice the area a, b, p, computed the same way from both sides of the edge. Zero counts as if p lay a little off, the
+// same for all edges, so that a ray through an edge or a corner crosses exactly one of the triangles there.
 static double side_of(const double a[2], const double b[2], const double p[2], int *positive) {
   int swap = b[0] < a[0] || (b[0] == a[0] && b[1] < a[1]);
   const double *q = swap ? b : a, *r = swap ? a : b;
@@ -269,7 +279,8 @@ static int inside(const cq_mesh *m, int32_t part, const double x[3]) {
 }
 
 cq_status cq_mesh_inside(const cq_mesh *m, int32_t part, int64_t n, const double *points, uint8_t *out) {
-  if (part < -1 || part >= m->part_count) return cq_fail(CQ_INVALID, "mesh part %d is wanted, it has %d (-1: all)", part, m->part_count);
+  if (part < -1 || part >= m->part_count)
+    return cq_fail(CQ_INVALID, "mesh part %d is wanted, it has %d (-1: all)", part, m->part_count);
   for (int64_t i = 0; i < n; i++) out[i] = (uint8_t)inside(m, part, points + 3 * i);
   return CQ_OK;
 }
@@ -285,7 +296,9 @@ void cq_mesh_corners(const cq_mesh *m, double *corner) {
   memcpy(corner, m->corner, (size_t)m->triangle_count * 9 * sizeof *corner);
 }
 
-const char *cq_mesh_part_name(const cq_mesh *m, int32_t part) { return part >= 0 && part < m->part_count ? m->name[part] : NULL; }
+const char *cq_mesh_part_name(const cq_mesh *m, int32_t part) {
+  return part >= 0 && part < m->part_count ? m->name[part] : NULL;
+}
 
 static int ends_with(const char *path, const char *ending) {
   size_t n = strlen(path), k = strlen(ending);

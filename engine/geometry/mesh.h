@@ -15,9 +15,9 @@ enum {
 // Bins of one size, and where theirs begin among all bins of an axis.
 typedef struct mesh_grid { int32_t u, v, first; } mesh_grid;
 
-// Triangles sorted into rectangular bins of their shadow along one axis. A triangle lies in bins of one grid: that of small squares
-// unless it would touch more than MESH_TOUCHED_MAX of them, else one whose bins are so wide and so high that it touches four at most
-// along each. So all bins together hold no more than MESH_TOUCHED_MAX for each triangle.
+// Triangles sorted into rectangular bins of their shadow along one axis. A triangle lies in bins of one grid: that of
+// small squares unless it would touch more than MESH_TOUCHED_MAX of them, else one whose bins are so wide and so high
+// that it touches four at most along each. So all bins together hold no more than MESH_TOUCHED_MAX for each triangle.
 typedef struct mesh_bins {
   int32_t grid_count;
   mesh_grid grid[1 + MESH_LEVELS * MESH_LEVELS];     // the squares first
@@ -36,8 +36,8 @@ struct cq_mesh {
   mesh_bins bins[3];
 };
 
-// A part is begun, then triangles are added to it. Both fail for want of memory; triangles also beyond MESH_TRIANGLE_MAX, and with
-// coordinates whose products could overflow.
+// A part is begun, then triangles are added to it. Both fail for want of memory; triangles also beyond
+// MESH_TRIANGLE_MAX, and with coordinates whose products could overflow.
 cq_status mesh_begin_part(cq_mesh *mesh, const char *name);
 cq_status mesh_add(cq_mesh *mesh, const double corner[9]);
 cq_status mesh_read_stl(cq_mesh *mesh, const char *path);
@@ -55,11 +55,13 @@ typedef struct mesh_text {
 cq_status mesh_text_read(mesh_text *text, const char *path);
 void mesh_text_free(mesh_text *text);
 size_t mesh_text_mark(const mesh_text *text);             // bytes of a mark of UTF-8 at the beginning
-cq_status mesh_text_begin(mesh_text *text);               // from the first line, as often as one likes; no text holds a zero
+// from the first line, as often as one likes; no text holds a zero
+cq_status mesh_text_begin(mesh_text *text);
 char *mesh_text_line(mesh_text *text);                    // without its first blanks and its end; NULL after the last
 int mesh_text_is(const char *line, const char *keyword);  // does it begin with this word
 int mesh_text_word(char **at, const char **word);         // the length of the next word; 0: there is none
-void mesh_text_rest(const char *line, char name[MESH_PART_NAME]);    // what stands there without blanks around it, and cut to fit
+// what stands there without blanks around it, and cut to fit
+void mesh_text_rest(const char *line, char name[MESH_PART_NAME]);
 // The numbers of a line, at most so many: how many there are; -1, and the sentence, when a word is no finite number.
 int mesh_text_numbers(const mesh_text *text, char *at, int most, double *number);
 

@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HEADER = 84, RECORD = 50 };         // [byte] of a binary file; a record is normal, three corners, two spare bytes
+// [byte] of a binary file; a record is normal, three corners, two spare bytes
+enum { HEADER = 84, RECORD = 50 };
 
 static uint32_t little_endian(const char *at) {
   const unsigned char *b = (const unsigned char *)at;
@@ -29,17 +30,20 @@ static cq_status read_binary(cq_mesh *m, const char *bytes, uint32_t count) {
 typedef struct facet { double corner[9]; int have; } facet;
 
 static cq_status read_vertex(mesh_text *text, char *numbers, facet *f) {
-  if (f->have == 9) return cq_fail(CQ_IO, "mesh '%s' has a facet of more than three corners in line %ld", text->path, text->line);
+  if (f->have == 9)
+    return cq_fail(CQ_IO, "mesh '%s' has a facet of more than three corners in line %ld", text->path, text->line);
   int count = mesh_text_numbers(text, numbers, 3, f->corner + f->have);
   if (count < 0) return CQ_IO;
-  if (count < 3) return cq_fail(CQ_IO, "mesh '%s' has a vertex without three numbers in line %ld", text->path, text->line);
+  if (count < 3)
+    return cq_fail(CQ_IO, "mesh '%s' has a vertex without three numbers in line %ld", text->path, text->line);
   f->have += 3;
   return CQ_OK;
 }
 
 static cq_status end_facet(cq_mesh *m, const mesh_text *text, facet *f) {
   if (f->have != 9)
-    return cq_fail(CQ_IO, "mesh '%s' has a facet of %d corners in line %ld, three are wanted", text->path, f->have / 3, text->line);
+    return cq_fail(CQ_IO, "mesh '%s' has a facet of %d corners in line %ld, three are wanted", text->path, f->have / 3,
+                   text->line);
   f->have = 0;
   cq_status status = m->part_count ? CQ_OK : mesh_begin_part(m, "");      // the first line may be "solid-state"
   return status ? status : mesh_add(m, f->corner);
@@ -73,7 +77,8 @@ cq_status mesh_read_stl(cq_mesh *m, const char *path) {
     if (length >= HEADER && length == wanted) status = read_binary(m, text.bytes, count);
     else if (!strncmp(text.bytes + mark, "solid", 5)) status = read_text(m, &text);
     else if (length >= HEADER)
-      status = cq_fail(CQ_IO, "mesh '%s' is cut off or no STL file: %u triangles take %zu bytes, it has %zu", path, count, wanted, length);
+      status = cq_fail(CQ_IO, "mesh '%s' is cut off or no STL file: %u triangles take %zu bytes, it has %zu", path,
+                       count, wanted, length);
     else status = cq_fail(CQ_IO, "mesh '%s' is cut off or no STL file: it has %zu bytes", path, length);
   }
   mesh_text_free(&text);

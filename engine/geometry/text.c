@@ -13,7 +13,8 @@ static const char BLANK[] = " \t\v\f";
 
 static cq_status read_all(FILE *file, const char *path, mesh_text *text) {
   struct stat kind;
-  if (!fstat(fileno(file), &kind) && S_ISDIR(kind.st_mode)) return cq_fail(CQ_IO, "cannot read mesh '%s': it is a folder", path);
+  if (!fstat(fileno(file), &kind) && S_ISDIR(kind.st_mode))
+    return cq_fail(CQ_IO, "cannot read mesh '%s': it is a folder", path);
   long size = fseek(file, 0, SEEK_END) ? -1 : ftell(file);
   if (size < 0) return cq_fail(CQ_IO, "cannot read mesh '%s': %s", path, strerror(errno));
   if (size > FILE_MAX) return cq_fail(CQ_IO, "mesh file '%s' is larger than 1 GiB, the most that is read", path);
@@ -36,17 +37,20 @@ cq_status mesh_text_read(mesh_text *text, const char *path) {
 }
 
 cq_status mesh_text_begin(mesh_text *text) {
-  if (memchr(text->bytes, 0, text->length)) return cq_fail(CQ_IO, "mesh '%s' is no text: it holds a byte of zero", text->path);
+  if (memchr(text->bytes, 0, text->length))
+    return cq_fail(CQ_IO, "mesh '%s' is no text: it holds a byte of zero", text->path);
   text->at = text->bytes + mesh_text_mark(text);
   text->cut = NULL;
   text->line = 0;
   return CQ_OK;
 }
 
-size_t mesh_text_mark(const mesh_text *text) { return text->length >= 3 && !memcmp(text->bytes, "\xef\xbb\xbf", 3) ? 3 : 0; }
+size_t mesh_text_mark(const mesh_text *text) {
+  return text->length >= 3 && !memcmp(text->bytes, "\xef\xbb\xbf", 3) ? 3 : 0;
+}
 
-// Ends at a line feed, a carriage return or both. A backslash before the end joins the next line: there a vertical tab stands for the
-// end from then on, so that lines can be counted again.
+// Ends at a line feed, a carriage return or both. A backslash before the end joins the next line: there a vertical tab
+// stands for the end from then on, so that lines can be counted again.
 char *mesh_text_line(mesh_text *text) {
   if (text->cut) *text->cut = text->was;
   text->cut = NULL;
@@ -110,7 +114,8 @@ int mesh_text_numbers(const mesh_text *text, char *at, int most, double *number)
       return -1;
     }
     if (!read_number(word, length, number + count)) {
-      cq_fail(CQ_IO, "mesh '%s' has '%.*s' in line %ld: it is no number, or not finite", text->path, length < 40 ? length : 40, word, text->line);
+      cq_fail(CQ_IO, "mesh '%s' has '%.*s' in line %ld: it is no number, or not finite", text->path,
+              length < 40 ? length : 40, word, text->line);
       return -1;
     }
   }

@@ -1,4 +1,5 @@
-// OBJ files, of Wavefront: vertices and faces. A part is an object or a group of the file; what else stands there says nothing of the shape.
+// OBJ files, of Wavefront: vertices and faces. A part is an object or a group of the file; what else stands
+// there says nothing of the shape.
 #include "mesh.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@ typedef struct obj {
   int64_t count, read;           // vertices of the file; those above the present line
 } obj;
 
-// ---- vertices ----------------------------------------------------------------------------------------------------------------
+// ---- vertices -------------------------------------------------------------------------------------------------------
 
 // x, y, z; then nothing, a weight, a colour, or both
 static cq_status read_vertex(obj *o, char *numbers) {
@@ -18,8 +19,9 @@ static cq_status read_vertex(obj *o, char *numbers) {
   int count = mesh_text_numbers(&o->text, numbers, 7, number);
   if (count < 0) return CQ_IO;
   if (count < 3 || count == 5)
-    return cq_fail(CQ_IO, "mesh '%s' has a vertex of %d numbers in line %ld: 3 are wanted, and a weight and a colour are allowed",
-                   o->text.path, count, o->text.line);
+    return cq_fail(
+        CQ_IO, "mesh '%s' has a vertex of %d numbers in line %ld: 3 are wanted, and a weight and a colour are allowed",
+        o->text.path, count, o->text.line);
   memcpy(o->vertex + 3 * o->read++, number, 3 * sizeof *number);
   return CQ_OK;
 }
@@ -38,20 +40,22 @@ static cq_status read_vertices(obj *o) {
   return status;
 }
 
-// ---- faces -------------------------------------------------------------------------------------------------------------------
+// ---- faces ----------------------------------------------------------------------------------------------------------
 
 // "7", "7/1", "7//2" or "7/1/2"; the first number is the vertex: from 1, or negative, back from those above the line
 static cq_status read_corner(const obj *o, const char *word, int length, int64_t *vertex) {
   char *end;
   long long number = strtoll(word, &end, 10);
   if (end == word || (*end != '/' && end != word + length) || strspn(word, "0123456789+-/") < (size_t)length || !number)
-    return cq_fail(CQ_IO, "mesh '%s' has a face with the corner '%.*s' in line %ld: a number of a vertex is wanted, from 1, or -1 for the last",
+    return cq_fail(CQ_IO,
+                   "mesh '%s' has a face with the corner '%.*s' in line %ld: a number of a vertex is wanted, from 1, "
+                   "or -1 for the last",
                    o->text.path, length < 40 ? length : 40, word, o->text.line);
   // the difference of two numbers of 64 bits could overflow
   int64_t most = number > 0 ? o->count : o->read;
   if (number > most || number < -most)
-    return cq_fail(CQ_IO, "mesh '%s' has a face with vertex %lld in line %ld, it has %lld%s", o->text.path, number, o->text.line,
-                   (long long)most, number > 0 ? "" : " above it");
+    return cq_fail(CQ_IO, "mesh '%s' has a face with vertex %lld in line %ld, it has %lld%s", o->text.path, number,
+                   o->text.line, (long long)most, number > 0 ? "" : " above it");
   *vertex = number > 0 ? number - 1 : o->read + number;
   return CQ_OK;
 }
@@ -70,8 +74,8 @@ static cq_status add_triangle(const obj *o, int64_t a, int64_t b, int64_t c) {
   return mesh_add(o->mesh, corner);
 }
 
-// A quadrilateral is cut along its shorter diagonal. Other polygons become fans: where one is not convex, triangles of its fan lie on
-// each other with opposite signs, and winding numbers and volume are those of the polygon.
+// A quadrilateral is cut along its shorter diagonal. Other polygons become fans: where one is not convex, triangles of
+// its fan lie on each other with opposite signs, and winding numbers and volume are those of the polygon.
 static cq_status read_face(obj *o, char *corners) {
   int64_t v[4] = { 0 };
   const char *word;
@@ -93,9 +97,13 @@ static cq_status read_face(obj *o, char *corners) {
     v[3] = next;
   }
   if (status || count > 4) return status;
-  if (count < 3) return cq_fail(CQ_IO, "mesh '%s' has a face of %d corners in line %ld, at least 3 are wanted", o->text.path, count, o->text.line);
+  if (count < 3)
+    return cq_fail(CQ_IO, "mesh '%s' has a face of %d corners in line %ld, at least 3 are wanted", o->text.path, count,
+                   o->text.line);
   if (count == 3) return add_triangle(o, v[0], v[1], v[2]);
-  int k = distance2(o->vertex + 3 * v[0], o->vertex + 3 * v[2]) < distance2(o->vertex + 3 * v[1], o->vertex + 3 * v[3]) ? 0 : 1;
+  int k = distance2(o->vertex + 3 * v[0], o->vertex + 3 * v[2]) < distance2(o->vertex + 3 * v[1], o->vertex + 3 * v[3])
+              ? 0
+              : 1;
   status = add_triangle(o, v[k], v[k + 1], v[k + 2]);
   return status ? status : add_triangle(o, v[k], v[k + 2], v[(k + 3) % 4]);
 }

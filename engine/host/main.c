@@ -99,7 +99,9 @@ int main(int argc, char **argv) {
   else snprintf(executable, sizeof executable, "%s", argv[0]);
 
   if (!find_root(executable, root)) {
-    fprintf(stderr, "cqlua: its Lua library (lua/cq) was not found near %s nor in %s; set CQLUA_ROOT to the folder that holds lua/cq\n",
+    fprintf(stderr,
+            "cqlua: its Lua library (lua/cq) was not found near %s nor in %s; set CQLUA_ROOT to the folder that holds "
+            "lua/cq\n",
             executable, getenv("CQLUA_ROOT") ? getenv("CQLUA_ROOT") : CQ_SHARE);
     return EXIT_BROKEN;
   }

@@ -82,8 +82,8 @@ static int entries(lua_State *lua) {
   return 1;
 }
 
-// lock(folder): keeps other processes out until unlock(number), or until this one ends. The number; false where another has
-// it; nil and why where that cannot be known
+// lock(folder): keeps other processes out until unlock(number), or until this one ends. The number; false where another
+// has it; nil and why where that cannot be known
 static int lock(lua_State *lua) {
   const int folder = open(luaL_checkstring(lua, 1), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return failure(lua);
@@ -149,9 +149,9 @@ static void push_compiler(lua_State *lua) {
 
 void cq_host_push(lua_State *lua, const char *executable, const char *root) {
   static const luaL_Reg functions[] = {
-    { "make_folder", make_folder }, { "kind", kind }, { "entries", entries },
-    { "lock", lock }, { "unlock", unlock }, { "terminal", terminal }, { "system", operating_system }, { "processors", processors },
-    { "listen", listen_again }, { NULL, NULL },
+      {"make_folder", make_folder}, {"kind", kind},         {"entries", entries},         {"lock", lock},
+      {"unlock", unlock},           {"terminal", terminal}, {"system", operating_system}, {"processors", processors},
+      {"listen", listen_again},     {NULL, NULL},
   };
   lua_newtable(lua);
   luaL_register(lua, NULL, functions);

@@ -1,4 +1,5 @@
-// activation: what the units of a layer do to their sums, in double. Who includes it defines CQ_ACTIVATION: static inline, or for a GPU.
+// activation: what the units of a layer do to their sums, in double. Who includes it defines CQ_ACTIVATION:
+// static inline, or for a GPU.
 
 // f(z), by cq_unary
 CQ_ACTIVATION double activation_value(int kind, double z) {

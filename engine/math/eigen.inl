@@ -147,8 +147,8 @@ CQ_INLINE Real exp_apart(const Real x, const Real y) {
   return r_exp((real)0.5 * (x + y)) * r_sinhc((real)0.5 * (x - y));
 }
 
-// (x e^x - e^x + 1) / x^2, the integral of t e^(x t) over t from 0 to 1: the derivative of exp_apart(x, 0). Near 0 by its
-// series.
+// (x e^x - e^x + 1) / x^2, the integral of t e^(x t) over t from 0 to 1: the derivative of
+// exp_apart(x, 0). Near 0 by its series.
 CQ_INLINE Real exp_moment(const Real x) {
   enum { terms = sizeof(real) == sizeof(float) ? 11 : 18 };   // of |x| < 1: what follows them is below rounding
   const Real close = (real)1 - x * x, e = r_exp(x), far = r_pick(close, x * (real)0 + (real)1, x);

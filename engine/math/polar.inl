@@ -10,8 +10,9 @@ enum { CQ_POLAR_ITERATIONS = sizeof(real) == 4 ? 7 : 9 };
 
 // F = R S with R a rotation; det F > 0.
 //   2D: R = [a -b; b a] / sqrt(a^2 + b^2), a = F00 + F11, b = F10 - F01
-//   3D: R <- (R + R^-T) / 2 (Higham 1986). After one iteration no stretch is below 1, so det R - 1 bounds their distance e from
-//       it, and e^2 / 2 what the iteration leaves of it. A lane that is done stays as it is, whatever its neighbours need.
+//   3D: R <- (R + R^-T) / 2 (Higham 1986). After one iteration no stretch is below 1, so det R - 1 bounds their
+//       distance e from it, and e^2 / 2 what the iteration leaves of it. A lane that is done stays as it is,
+//       whatever its neighbours need.
 CQ_INLINE void polar(const Real f[CQ_DIM][CQ_DIM], Real r[CQ_DIM][CQ_DIM]) {
 #if CQ_DIM == 2
   const Real a = f[0][0] + f[1][1], b = f[1][0] - f[0][1];

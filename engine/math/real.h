@@ -2,10 +2,11 @@
 //   CQ_DIM  2 or 3
 //   real    the scalar type of storage: float, double, or a dual number in C++ tests
 //   Real    the type of arithmetic: real itself, or a vector of reals with element-wise operators (engine/cpu/lanes.h)
-//   wide    the type of sums whose cancellation float could not bear: double, or a dual number in C++ tests; w_sqrt, w_exp, w_atan2
-// and the functions over Real: r_set(real), r_log, r_exp, r_sqrt, r_floor, r_abs, r_max(a, b), r_pick(c, a, b) = c > 0 ? a : b.
-// Operators may mix Real and real. Code over Real has no branches on values, but for r_any(c), whether a lane of c is above 0,
-// which a vector defines.
+//   wide   the type of sums whose cancellation float could not bear: double, or a dual number in C++ tests; w_sqrt,
+//   w_exp, w_atan2
+// and the functions over Real: r_set(real), r_log, r_exp, r_sqrt, r_floor, r_abs, r_max(a, b), r_pick(c, a, b) = c > 0
+// ? a : b. Operators may mix Real and real. Code over Real has no branches on values, but for r_any(c), whether a lane
+// of c is above 0, which a vector defines.
 #ifndef CQ_REAL_H
 #define CQ_REAL_H
 
@@ -23,8 +24,8 @@
 #define CQ_ROLL _Pragma("GCC unroll 1")
 #endif
 
-// A function that is never inlined: large, or for few particles. Inlined, its registers would slow what calls it. The CUDA device has
-// its own word for it (cuda/launch.h).
+// A function that is never inlined: large, or for few particles. Inlined, its registers would slow what calls it. The
+// CUDA device has its own word for it (cuda/launch.h).
 #if !defined(CQ_RARE)
 #define CQ_RARE static __attribute__((noinline, unused))
 #endif

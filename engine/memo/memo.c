@@ -39,7 +39,8 @@ void cq_memo_forget(cq_memo *memo) {
 void cq_memo_destroy(cq_memo *memo) {
   if (!memo) return;
   cq_memo_forget(memo);
-  for (int32_t k = 0; k < memo->record_capacity; k++) backend_of(memo)->record_destroy(memo->def.device, memo->records[k]);
+  for (int32_t k = 0; k < memo->record_capacity; k++)
+    backend_of(memo)->record_destroy(memo->def.device, memo->records[k]);
   cq_free(memo->records);
   cq_free(memo->marks);
   cq_free(memo->mark_at);
@@ -73,8 +74,10 @@ static cq_status too_little(const cq_plan *plan, int64_t budget) {
   const cq_amount least = cq_amount_of(plan->record_bytes + plan->slice_bytes), has = cq_amount_of(budget);
   const cq_amount record = cq_amount_of(plan->record_bytes), mark = cq_amount_of(plan->slice_bytes);
   return cq_fail(CQ_MEMORY,
-                 "the memo needs at least %.3g %s (one control step of %.3g %s and a checkpoint of %.3g %s), its budget is %.3g %s, "
-                 "three quarters of what is free unless given: end other programs, give it more memory, or make control steps shorter",
+                 "the memo needs at least %.3g %s (one control step of %.3g %s and a checkpoint of %.3g %s), its "
+                 "budget is %.3g %s, "
+                 "three quarters of what is free unless given: end other programs, give it more memory, or make "
+                 "control steps shorter",
                  least.number, least.unit, record.number, record.unit, mark.number, mark.unit, has.number, has.unit);
 }
 
@@ -155,7 +158,10 @@ static double *at_step(double *all, int64_t width, int64_t step) { return all ? 
 
 // what control steps were given, from one on
 static cq_controls controls_of(const cq_memo *memo, int32_t from, int32_t count) {
-  return (cq_controls){.at = from, .count = count, .track = memo->def.track, .signals = at_step(memo->signals, memo->def.signals, from),
+  return (cq_controls){.at = from,
+                       .count = count,
+                       .track = memo->def.track,
+                       .signals = at_step(memo->signals, memo->def.signals, from),
                        .forces = memo->has_forces ? at_step(memo->forces, memo->def.forces, from) : NULL};
 }
 
@@ -170,7 +176,8 @@ static cq_status take_records(cq_memo *memo, int32_t count) {
   return CQ_OK;
 }
 
-// Control steps from the live state: recorded, which is within one block, or not. policy_run: NULL, or who gives the signals
+// Control steps from the live state: recorded, which is within one block, or not. policy_run:
+// NULL, or who gives the signals
 static cq_status advance(cq_memo *memo, int32_t count, int recorded, const cq_policy_run *policy_run) {
   cq_status status = recorded ? take_records(memo, count) : CQ_OK;
   for (const int32_t end = memo->at + count; memo->at < end && !status;) {
@@ -179,14 +186,16 @@ static cq_status advance(cq_memo *memo, int32_t count, int recorded, const cq_po
     controls.policy_run = policy_run;
     controls.made = at_step(memo->signals, memo->def.signals, memo->at);
     int32_t made = 0;
-    status = backend_of(memo)->advance(memo->def.device, &controls, recorded ? &memo->records[memo->at % memo->block] : NULL, &made);
+    status = backend_of(memo)->advance(memo->def.device, &controls,
+                                       recorded ? &memo->records[memo->at % memo->block] : NULL, &made);
     memo->at += made;
     if (recorded) memo->recorded_end = memo->at;
   }
   return status;
 }
 
-// At the start of control step i on the way to block `last`, the last one of a chain: does the schedule want a checkpoint here?
+// At the start of control step i on the way to block `last`, the last one of a chain: does the
+// schedule want a checkpoint here?
 static int wants_mark(const cq_memo *memo, int64_t i, int64_t last) {
   if (!memo->mark_count || i % memo->block) return 0;
   const int64_t from = memo->mark_at[memo->mark_count - 1] / memo->block, here = i / memo->block;
@@ -195,7 +204,8 @@ static int wants_mark(const cq_memo *memo, int64_t i, int64_t last) {
   return here - from == cq_schedule_split(length, free);
 }
 
-// Control steps from the live state up to end: with the checkpoints of a chain to block `last`, which is recorded; -1: nothing is.
+// Control steps from the live state up to end: with the checkpoints of a chain to block `last`, which
+// is recorded; -1: nothing is.
 static cq_status run_to(cq_memo *memo, int64_t end, int64_t last, const cq_policy_run *policy_run) {
   const int64_t start = last < 0 ? INT64_MAX : last * memo->block;
   cq_status status = CQ_OK;
@@ -210,7 +220,8 @@ static cq_status run_to(cq_memo *memo, int64_t end, int64_t last, const cq_polic
 
 static void keep_controls(cq_memo *memo, const cq_controls *c) {
   const size_t signals = (size_t)(c->count * memo->def.signals), forces = (size_t)(c->count * memo->def.forces);
-  double *to_signals = at_step(memo->signals, memo->def.signals, memo->at), *to_forces = at_step(memo->forces, memo->def.forces, memo->at);
+  double *to_signals = at_step(memo->signals, memo->def.signals, memo->at),
+         *to_forces = at_step(memo->forces, memo->def.forces, memo->at);
   if (signals && !c->policy_run) memcpy(to_signals, c->signals, signals * sizeof *to_signals);
   if (c->forces) {
     memcpy(to_forces, c->forces, forces * sizeof *to_forces);
@@ -225,8 +236,9 @@ cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls) {
   if (i != memo->made) return cq_fail(CQ_INVALID, "a rollout that goes backward cannot step forward; begin again");
   keep_controls(memo, controls);
   forget_end(memo);
-  const cq_status status = run_to(memo, (int64_t)i + count, memo->def.differentiable ? (memo->def.steps - 1) / memo->block : -1,
-                                 controls->policy_run);
+  const cq_status status =
+      run_to(memo, (int64_t)i + count, memo->def.differentiable ? (memo->def.steps - 1) / memo->block : -1,
+             controls->policy_run);
   memo->made = memo->at;
   return status;
 }
@@ -245,7 +257,8 @@ static cq_status record_block(cq_memo *memo, int64_t i) {
 
 cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted) {
   const int32_t count = wanted->count;
-  if (!memo->def.differentiable) return cq_fail(CQ_INVALID, "this rollout was made forward only; nothing is remembered of it");
+  if (!memo->def.differentiable)
+    return cq_fail(CQ_INVALID, "this rollout was made forward only; nothing is remembered of it");
   const int32_t first = memo->at - count;
   // Where all records are kept there is no checkpoint to make the last state from again. It shares its memory with the
   // last record.

@@ -1,5 +1,6 @@
-// memo: what is remembered of a rollout, within a budget of memory. Everything is kept if it fits; else checkpoints on the
-// binomial schedule, from which blocks of control steps are made again. Does not know which device holds what it remembers.
+// memo: what is remembered of a rollout, within a budget of memory. Everything is kept if it fits; else
+// checkpoints on the binomial schedule, from which blocks of control steps are made again. Does not know which
+// device holds what it remembers.
 #ifndef CQ_MEMO_H
 #define CQ_MEMO_H
 
@@ -24,8 +25,8 @@ void cq_memo_forget(cq_memo *memo);                   // before the device begin
 cq_status cq_memo_begin(cq_memo *memo);               // the device has begun: plans, and forgets what it had
 const cq_plan *cq_memo_plan(const cq_memo *memo);
 int32_t cq_memo_at(const cq_memo *memo);              // index of the live state
-// Control steps forward from the live state and back from it, of which there are as many, with controls as cq_rollout_run,
-// cq_rollout_run_policy and their adjoints have them.
+// Control steps forward from the live state and back from it, of which there are as many, with controls as
+// cq_rollout_run, cq_rollout_run_policy and their adjoints have them.
 cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls);
 cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *controls);
 // Back to the last state of the forward pass, to be reversed again. Makes nothing again where everything is kept.

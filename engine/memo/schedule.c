@@ -3,7 +3,8 @@
 
 static const int64_t MANY = INT64_MAX / 4;   // more than any rollout makes
 
-// C(s + r, s): the longest chain that s checkpoints, the one at its start included, reverse with r advances of any block
+// C(s + r, s): the longest chain that s checkpoints, the one at its start included, reverse
+// with r advances of any block
 static int64_t reach(int64_t s, int64_t r) {
   if (r < 0 || s < 0) return 0;
   int64_t b = 1;

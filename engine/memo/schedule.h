@@ -9,8 +9,8 @@
 // 1 .. length - 1. Needs length >= 2 and free >= 1.
 int64_t cq_schedule_split(int64_t length, int64_t free);
 
-// Blocks advanced in all while length blocks are reversed from a checkpoint with so many free ones, the passes that record a
-// block not counted.
+// Blocks advanced in all while length blocks are reversed from a checkpoint with so many free ones, the passes
+// that record a block not counted.
 int64_t cq_schedule_cost(int64_t length, int64_t free);
 
 #endif

@@ -1,9 +1,10 @@
-// contact: what a wall does to the velocity of a grid node (advanced-chainqueen 3.2 and B1-B15, re-derived). Over the scalar
-// real, for few nodes touch a wall. The laws have kinks; the subgradient chosen is that of the branch that the value took:
-// a node that leaves at exactly zero speed is free, one that friction holds does not move.
+// contact: what a wall does to the velocity of a grid node (advanced-chainqueen 3.2 and B1-B15, re-derived). Over the
+// scalar real, for few nodes touch a wall. The laws have kinks; the subgradient chosen is that of the branch that the
+// value took: a node that leaves at exactly zero speed is free, one that friction holds does not move.
 
 // (E12) v <- w + law(v - w), n the unit normal out of the solid
-CQ_INLINE void contact(const int kind, const real friction, const real n[CQ_DIM], const real w[CQ_DIM], real v[CQ_DIM]) {
+CQ_INLINE void contact(const int kind, const real friction, const real n[CQ_DIM], const real w[CQ_DIM],
+                       real v[CQ_DIM]) {
   real u[CQ_DIM], normal = 0;
   EACH(i) u[i] = v[i] - w[i];
   EACH(i) normal = normal + u[i] * n[i];
@@ -80,7 +81,7 @@ CQ_INLINE void contact_adj(const int kind, const real friction, const real n[CQ_
   }
 }
 
-// ---- impulses: what a wall gives to a node, a readout of a step ---------------------------------------------------------------
+// ---- impulses: what a wall gives to a node, a readout of a step -----------------------------------------------------
 
 // numbers of a contact; those of a wall are their sums over its nodes and over the engine steps of a control step
 enum {
@@ -96,7 +97,8 @@ typedef struct {
   real mass, normal[CQ_DIM], x[CQ_DIM], before[CQ_DIM], after[CQ_DIM];
 } Touch;
 
-// (E70) impulse J = m (v' - v), normal part N = n.J, tangential part J - N n, and N x, whose sum over the sum of N is the centre
+// (E70) impulse J = m (v' - v), normal part N = n.J, tangential part J - N n, and N x, whose sum
+// over the sum of N is the centre
 CQ_INLINE void contact_impulse(const Touch *t, real out[CONTACT_WIDTH]) {
   real normal = 0;
   EACH(i) out[CONTACT_IMPULSE + i] = t->mass * (t->after[i] - t->before[i]);
@@ -110,10 +112,13 @@ CQ_INLINE void contact_impulse(const Touch *t, real out[CONTACT_WIDTH]) {
 CQ_INLINE void contact_impulse_adj(const Touch *t, Touch *grad, const real grad_out[CONTACT_WIDTH]) {
   real out[CONTACT_WIDTH], grad_normal = grad_out[CONTACT_NORMAL];
   contact_impulse(t, out);
-  EACH(i) grad_normal = grad_normal + grad_out[CONTACT_MOMENT + i] * t->x[i] - grad_out[CONTACT_TANGENTIAL + i] * t->normal[i];
+  EACH (i)
+    grad_normal =
+        grad_normal + grad_out[CONTACT_MOMENT + i] * t->x[i] - grad_out[CONTACT_TANGENTIAL + i] * t->normal[i];
   EACH(i) {
     const real g = grad_out[CONTACT_IMPULSE + i] + grad_out[CONTACT_TANGENTIAL + i] + grad_normal * t->normal[i];
-    grad->normal[i] = grad->normal[i] + grad_normal * out[CONTACT_IMPULSE + i] - out[CONTACT_NORMAL] * grad_out[CONTACT_TANGENTIAL + i];
+    grad->normal[i] = grad->normal[i] + grad_normal * out[CONTACT_IMPULSE + i] -
+                      out[CONTACT_NORMAL] * grad_out[CONTACT_TANGENTIAL + i];
     grad->mass = grad->mass + g * (t->after[i] - t->before[i]);
     grad->before[i] = grad->before[i] - t->mass * g;
     grad->after[i] = grad->after[i] + t->mass * g;

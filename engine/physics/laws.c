@@ -37,8 +37,9 @@ int cq_law_is_volumetric(const cq_law *law) {
 int cq_law_is_hyperelastic(const cq_law *law) { return !law->updates && !law->small_strain && !law->internal_count[1]; }
 
 int32_t cq_material_slots(const cq_material *material, int32_t slot[CQ_SLOTS_MAX]) {
-  static const int32_t branch[2 * CQ_BRANCHES_MAX] = {CQ_FIELD_BRANCH_MODULUS_1, CQ_FIELD_RELAXATION_TIME_1, CQ_FIELD_BRANCH_MODULUS_2,
-                                                      CQ_FIELD_RELAXATION_TIME_2, CQ_FIELD_BRANCH_MODULUS_3, CQ_FIELD_RELAXATION_TIME_3};
+  static const int32_t branch[2 * CQ_BRANCHES_MAX] = {CQ_FIELD_BRANCH_MODULUS_1, CQ_FIELD_RELAXATION_TIME_1,
+                                                      CQ_FIELD_BRANCH_MODULUS_2, CQ_FIELD_RELAXATION_TIME_2,
+                                                      CQ_FIELD_BRANCH_MODULUS_3, CQ_FIELD_RELAXATION_TIME_3};
   const cq_law *law = cq_law_of(material->kind);
   int32_t count = 0;
   if (material->viscous) slot[count++] = CQ_FIELD_VISCOSITY;
@@ -52,7 +53,9 @@ int32_t cq_material_internals(const cq_material *material, int32_t dim) {
   return branches + cq_law_of(material->kind)->internal_count[dim == 3];
 }
 
-int cq_material_updates(const cq_material *material) { return material->branches || cq_law_of(material->kind)->updates; }
+int cq_material_updates(const cq_material *material) {
+  return material->branches || cq_law_of(material->kind)->updates;
+}
 
 cq_status cq_material_check(const cq_material *material, const double *slot, int64_t particle) {
   const cq_law *law = cq_law_of(material->kind);

@@ -1,6 +1,6 @@
-// material: the laws of materials. Each is a file in material/; here is the choice between them, what may stand beside a law (Maxwell
-// branches, viscosity), and what follows for all of them from an energy: the Kirchhoff stress tau = P F^T that the step needs, and
-// its adjoint.
+// material: the laws of materials. Each is a file in material/; here is the choice between them, what may stand beside
+// a law (Maxwell branches, viscosity), and what follows for all of them from an energy: the Kirchhoff stress tau = P
+// F^T that the step needs, and its adjoint.
 #include "material/law.h"
 #include "material/point.inl"
 #include "material/volumetric.inl"
@@ -20,7 +20,7 @@
 #include "material/drucker_prager.inl"
 #include "material/snow.inl"
 
-// ---- the law alone: energy density, first Piola-Kirchhoff stress, its derivative ----------------------------------------
+// ---- the law alone: energy density, first Piola-Kirchhoff stress, its derivative ------------------------------------
 
 // power of the Bonet-Wood term of a law, 0 for none
 CQ_INLINE int material_power(const cq_material *law) { return law->incompressible; }
@@ -79,7 +79,7 @@ CQ_RARE void law_grad_constants(const MaterialPoint *at, MaterialPoint *grad, co
   grad->c[LAME_VOLUMETRIC] += (real)power * volumetric_odd_power(e, power) * mat_dot(cof, grad_p);
 }
 
-// ---- with the Maxwell branches that stand beside it -----------------------------------------------------------------------
+// ---- with the Maxwell branches that stand beside it -----------------------------------------------------------------
 
 #include "material/maxwell.inl"
 #include "material/viscous.inl"
@@ -97,7 +97,8 @@ CQ_RARE void material_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
 }
 
 // dP in the direction dF: symmetric, <A, dP(B)> = <B, dP(A)>, so it is its own adjoint
-CQ_RARE void material_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+CQ_RARE void material_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
+                                        Real dp[CQ_DIM][CQ_DIM]) {
   law_stress_derivative(at, df, dp);
   if (at->law->branches) maxwell_stress(at, df, dp);
 }
@@ -111,7 +112,7 @@ CQ_RARE void material_stress_adj(const MaterialPoint *at, MaterialPoint *grad, c
   if (at->law->branches) maxwell_grad_internal(at, grad, grad_p);
 }
 
-// ---- tau = P F^T, of any law, and the viscosity beside it -----------------------------------------------------------------
+// ---- tau = P F^T, of any law, and the viscosity beside it -----------------------------------------------------------
 
 // returns J = det F for the health check
 CQ_RARE Real material_kirchhoff_plain(const MaterialPoint *at, Real tau[CQ_DIM][CQ_DIM]) {
@@ -124,7 +125,8 @@ CQ_RARE Real material_kirchhoff_plain(const MaterialPoint *at, Real tau[CQ_DIM][
 }
 
 // dL/dP = G F, dL/dF += G^T P
-CQ_RARE void material_kirchhoff_plain_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_tau[CQ_DIM][CQ_DIM]) {
+CQ_RARE void material_kirchhoff_plain_adj(const MaterialPoint *at, MaterialPoint *grad,
+                                          const Real grad_tau[CQ_DIM][CQ_DIM]) {
   Real p[CQ_DIM][CQ_DIM], grad_p[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
   material_stress(at, p);
   mat_mul_tn(grad_tau, p, t);
@@ -134,10 +136,10 @@ CQ_RARE void material_kirchhoff_plain_adj(const MaterialPoint *at, MaterialPoint
   if (at->law->viscous) viscous_stress_adj(at, grad, grad_tau);
 }
 
-// ---- after the step ----------------------------------------------------------------------------------------------------------
+// ---- after the step -------------------------------------------------------------------------------------------------
 
-// What a law does to F <- (I + dt C) F and to the internal variables, in place: return mapping, viscous flow, keeping J alone. Only
-// for materials that update (cq_material_updates).
+// What a law does to F <- (I + dt C) F and to the internal variables, in place: return mapping, viscous flow, keeping J
+// alone. Only for materials that update (cq_material_updates).
 CQ_RARE void material_update(MaterialPoint *at) {
   switch (at->law->kind) {
     case CQ_MATERIAL_FLUID: fluid_update(at); break;
@@ -148,8 +150,8 @@ CQ_RARE void material_update(MaterialPoint *at) {
   if (at->law->branches) maxwell_update(at);
 }
 
-// at: before the update. grad: on entry what is wanted of F and the internal variables after it, on return of those before it; c is
-// added to.
+// at: before the update. grad: on entry what is wanted of F and the internal variables after it, on return of
+// those before it; c is added to.
 CQ_RARE void material_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   switch (at->law->kind) {
     case CQ_MATERIAL_FLUID: fluid_update_adj(at, grad); break;
@@ -160,9 +162,9 @@ CQ_RARE void material_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   if (at->law->branches) maxwell_update_adj(at, grad);
 }
 
-// ---- tau of the laws that have a fused form --------------------------------------------------------------------------------
-// The step spends most of its arithmetic here. A law that is used much may write tau without P, and keep for its adjoint what is
-// dear; tests hold it to the plain form. Everything of it is inlined.
+// ---- tau of the laws that have a fused form -------------------------------------------------------------------------
+// The step spends most of its arithmetic here. A law that is used much may write tau without P, and keep for its
+// adjoint what is dear; tests hold it to the plain form. Everything of it is inlined.
 
 CQ_INLINE int material_is_fused(const cq_material *law) {
   const int alone = !(law->viscous | law->branches), kind = law->kind;

@@ -1,6 +1,8 @@
-// readout: what follows from the state and the constants of one particle (CQ_READOUTS in lists.h), each with its adjoint. No arrays: the
-// devices bring particles and weights. A new one is a row of the list, a case in readout and one in readout_adj.
-// Stresses and energies are those of the material alone: actuation belongs to a control step, and a state lies between two.   (E51-E55)
+// readout: what follows from the state and the constants of one particle (CQ_READOUTS in lists.h), each with
+// its adjoint. No arrays: the devices bring particles and weights. A new one is a row of the list, a case in
+// readout and one in readout_adj.
+// Stresses and energies are those of the material alone: actuation belongs to a control step, and a state lies between
+// two.   (E51-E55)
 
 enum { READOUT_WIDTH = CQ_DIM * CQ_DIM };   // of the widest one
 
@@ -28,10 +30,11 @@ CQ_INLINE void readout_grad_end(ReadoutPoint *grad) {
   if (grad->material.law->viscous) EACH(i) EACH(j) grad->c[i][j] += grad->material.rate[i][j];
 }
 
-// ---- energy -----------------------------------------------------------------------------------------------------------------
+// ---- energy ---------------------------------------------------------------------------------------------------------
 
-// By constants and by internal variables. A law that is linear in its constants needs nothing here: the derivative by one
-// of them is the energy where that one is 1 and the others are 0. Another one has LAW_energy_grad.                  (E55)
+// By constants and by internal variables. A law that is linear in its constants needs
+// nothing here: the derivative by one
+// of them is the energy where that one is 1 and the others are 0. Another one has LAW_energy_grad.                (E55)
 CQ_RARE void law_energy_grad(const ReadoutPoint *at, MaterialPoint *grad, const Real grad_psi) {
   const MaterialPoint *m = &at->material;
   switch (m->law->kind) {
@@ -60,11 +63,12 @@ CQ_RARE void readout_energy_adj(const ReadoutPoint *at, MaterialPoint *grad, con
   if (at->material.law->branches) maxwell_energy_grad(&at->material, grad, grad_psi);
 }
 
-// ---- stress -----------------------------------------------------------------------------------------------------------------
+// ---- stress ---------------------------------------------------------------------------------------------------------
 
 #if CQ_DIM == 2
-// P_zz of plane strain of a law psi = W + U(J), W isochoric in space: the trace of its Kirchhoff stress is 3 J U', and the
-// part of it in the plane <P, F>.                                                                                   (E56)
+// P_zz of plane strain of a law psi = W + U(J), W isochoric in space: the trace of its
+// Kirchhoff stress is 3 J U', and the
+// part of it in the plane <P, F>.                                                                                 (E56)
 CQ_RARE Real isochoric_across(const MaterialPoint *at, const Real bulk) {
   Real p[CQ_DIM][CQ_DIM];
   const Real jac = mat_det(at->f);
@@ -85,8 +89,9 @@ CQ_RARE void isochoric_across_adj(const MaterialPoint *at, MaterialPoint *grad, 
   grad->c[bulk] += thrice * bulk_slope(jac * (real)0 + (real)1, jac);
 }
 
-// Is the stress across the plane known, where plane strain holds F_zz at 1? Then p is P_zz of the law. That of a fluid, and
-// of solids that flow in the plane, is taken as half the trace in the plane, as of an incompressible solid.          (E52)
+// Is the stress across the plane known, where plane strain holds F_zz at 1? Then p is P_zz of
+// the law. That of a fluid, and
+// of solids that flow in the plane, is taken as half the trace in the plane, as of an incompressible solid.       (E52)
 CQ_RARE int readout_across(const MaterialPoint *at, Real *p) {
   switch (at->law->kind) {
     case CQ_MATERIAL_NEO_HOOKEAN: *p = neo_hookean_across(at); break;
@@ -129,8 +134,8 @@ CQ_RARE void readout_across_adj(const MaterialPoint *at, MaterialPoint *grad, co
   EACH(i) EACH(j) grad->f[i][j] += slope * cof[i][j];
 }
 
-// The part of -eta tr(C) that a viscosity adds to the Cauchy stress across: 2/3 in plane strain (E42). Half the trace in
-// the plane has -1/3 of it already, so where the law takes that, the whole.
+// The part of -eta tr(C) that a viscosity adds to the Cauchy stress across: 2/3 in plane strain (E42). Half the trace
+// in the plane has -1/3 of it already, so where the law takes that, the whole.
 CQ_INLINE real readout_viscous_across(const int known) { return known ? (real)(2.0 / 3) : (real)1; }
 #endif
 
@@ -204,7 +209,7 @@ CQ_RARE void readout_von_mises_adj(const MaterialPoint *at, MaterialPoint *grad,
   readout_cauchy_adj(at, grad, s);
 }
 
-// ---- motion: with quadratic splines the affine velocity C stands for a spread of dx^2/4 of the particle's mass ------------------
+// ---- motion: with quadratic splines the affine velocity C stands for a spread of dx^2/4 of the particle's mass ------
 
 CQ_INLINE real readout_spread(const ReadoutPoint *at) { return (real)0.25 * at->dx * at->dx; }
 
@@ -245,7 +250,7 @@ CQ_INLINE void readout_angular_adj(const ReadoutPoint *at, ReadoutPoint *grad, c
   }
 }
 
-// ---- all of them ----------------------------------------------------------------------------------------------------------------
+// ---- all of them ----------------------------------------------------------------------------------------------------
 
 CQ_RARE void readout(const int quantity, const ReadoutPoint *at, Real out[READOUT_WIDTH]) {
   Real m[CQ_DIM][CQ_DIM], across;
@@ -261,7 +266,8 @@ CQ_RARE void readout(const int quantity, const ReadoutPoint *at, Real out[READOU
   }
 }
 
-CQ_RARE void readout_adj(const int quantity, const ReadoutPoint *at, ReadoutPoint *grad, const Real grad_out[READOUT_WIDTH]) {
+CQ_RARE void readout_adj(const int quantity, const ReadoutPoint *at, ReadoutPoint *grad,
+                         const Real grad_out[READOUT_WIDTH]) {
   Real m[CQ_DIM][CQ_DIM];
   if (quantity == CQ_DERIVED_PIOLA || quantity == CQ_DERIVED_CAUCHY) EACH(i) EACH(j) m[i][j] = grad_out[i * CQ_DIM + j];
   switch (quantity) {

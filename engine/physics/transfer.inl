@@ -1,11 +1,13 @@
-// transfer: what one particle gives to its nodes and takes from them, between the sums over nodes. Node offsets o run over
-// {-1, 0, 1} from the middle node of the stencil, in cells; arm = position of the middle node from the particle, in cells.
+// transfer: what one particle gives to its nodes and takes from them, between the sums over nodes. Node
+// offsets o run over {-1, 0, 1} from the middle node of the stencil, in cells; arm = position of the middle
+// node from the particle, in cells.
 
 // (E4) particle -> middle node momentum q and slope b, so that node o takes w (q + b o) and mass w m
 //   b = dx (m C - 4/dx^2 dt V tau),  q = m v + dt f + b arm
-CQ_INLINE void transfer_to_grid(const real dx, const real dt, const Real arm[CQ_DIM], const Real mass, const Real volume,
-                                const Real v[CQ_DIM], const Real c[CQ_DIM][CQ_DIM], const Real tau[CQ_DIM][CQ_DIM],
-                                const Real force[CQ_DIM], Real q[CQ_DIM], Real b[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void transfer_to_grid(const real dx, const real dt, const Real arm[CQ_DIM], const Real mass,
+                                const Real volume, const Real v[CQ_DIM], const Real c[CQ_DIM][CQ_DIM],
+                                const Real tau[CQ_DIM][CQ_DIM], const Real force[CQ_DIM], Real q[CQ_DIM],
+                                Real b[CQ_DIM][CQ_DIM]) {
   const Real stress = (real)-4 / dx * dt * volume, inertia = dx * mass;
   EACH(i) {
     Real s = mass * v[i] + dt * force[i];
@@ -17,8 +19,8 @@ CQ_INLINE void transfer_to_grid(const real dx, const real dt, const Real arm[CQ_
   }
 }
 
-// From the sums over nodes n0 = sum w dL/dp, n1 = sum w dL/dp o^T, nm = sum w dL/dm. grad_arm takes what reaches the arm
-// outside the weights.
+// From the sums over nodes n0 = sum w dL/dp, n1 = sum w dL/dp o^T, nm = sum w dL/dm. grad_arm takes what reaches
+// the arm outside the weights.
 CQ_INLINE void transfer_to_grid_adj(const real dx, const real dt, const Real arm[CQ_DIM], const Real mass,
                                     const Real volume, const Real v[CQ_DIM], const Real c[CQ_DIM][CQ_DIM],
                                     const Real tau[CQ_DIM][CQ_DIM], const Real b[CQ_DIM][CQ_DIM], Real grad_arm[CQ_DIM],
@@ -72,9 +74,9 @@ CQ_INLINE void transfer_to_particle_adj(const real dx, const real dt, const Real
 }
 
 // Second half: F, and the arm outside the weights: dL/darm_j += sum_i dL/dm1_ij m0_i, with m0 = v'.
-CQ_INLINE void transfer_to_particle_adj_rest(const real dt, const Real v_next[CQ_DIM], const Real c_next[CQ_DIM][CQ_DIM],
-                                             const Real grad_m1[CQ_DIM][CQ_DIM], Real grad_arm[CQ_DIM],
-                                             Real grad_f[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void transfer_to_particle_adj_rest(const real dt, const Real v_next[CQ_DIM],
+                                             const Real c_next[CQ_DIM][CQ_DIM], const Real grad_m1[CQ_DIM][CQ_DIM],
+                                             Real grad_arm[CQ_DIM], Real grad_f[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) grad_arm[j] += grad_m1[i][j] * v_next[i];
   Real t[CQ_DIM][CQ_DIM];
   mat_mul_tn(c_next, grad_f, t);

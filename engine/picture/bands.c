@@ -1,5 +1,5 @@
-// bands: rows of a picture shared out to threads. A band is written by one thread, and what it holds depends on nothing that another
-// thread writes meanwhile, so that pictures do not depend on the number of threads.
+// bands: rows of a picture shared out to threads. A band is written by one thread, and what it holds depends on nothing
+// that another thread writes meanwhile, so that pictures do not depend on the number of threads.
 #include "picture.h"
 #include <pthread.h>
 #include <sched.h>
@@ -35,7 +35,9 @@ void in_bands(int32_t threads, int32_t rows, int32_t band, band_function *functi
   pthread_t helper[THREADS_MAX];
   int32_t started = 0;
   // a thread that cannot be had is not missed: the others take its bands
-  while (started + 1 < threads && (int64_t)(started + 1) * band < rows && !pthread_create(&helper[started], NULL, work, &s)) started++;
+  while (started + 1 < threads && (int64_t)(started + 1) * band < rows &&
+         !pthread_create(&helper[started], NULL, work, &s))
+    started++;
   work(&s);
   for (int32_t k = 0; k < started; k++) pthread_join(helper[k], NULL);
 }

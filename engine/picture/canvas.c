@@ -8,7 +8,8 @@ enum { SIDE_MAX = 8192, SAMPLES_MAX = 4 };
 cq_status cq_picture_create(int32_t width, int32_t height, int32_t samples, cq_picture **picture) {
   *picture = NULL;
   if (width < 1 || height < 1 || width > SIDE_MAX || height > SIDE_MAX)
-    return cq_fail(CQ_INVALID, "a picture of %d x %d pixels is wanted, from 1 to %d on a side are allowed", width, height, SIDE_MAX);
+    return cq_fail(CQ_INVALID, "a picture of %d x %d pixels is wanted, from 1 to %d on a side are allowed", width,
+                   height, SIDE_MAX);
   if (samples < 1 || samples > SAMPLES_MAX)
     return cq_fail(CQ_INVALID, "%d samples along a pixel are wanted, from 1 to %d are allowed", samples, SAMPLES_MAX);
   cq_picture *p = cq_alloc(1, sizeof *p, "picture");
@@ -71,7 +72,8 @@ void cq_picture_view(cq_picture *p, double scale, double left, double bottom) {
 }
 
 void mask_touch(cq_picture *p, double x0, double y0, double x1, double y1) {
-  int32_t box[4] = { clamp_index(floor(x0), p->w), clamp_index(floor(y0), p->h), clamp_index(ceil(x1), p->w), clamp_index(ceil(y1), p->h) };
+  int32_t box[4] = {clamp_index(floor(x0), p->w), clamp_index(floor(y0), p->h), clamp_index(ceil(x1), p->w),
+                    clamp_index(ceil(y1), p->h)};
   for (int i = 0; i < 2; i++) {
     if (box[i] < p->box[i]) p->box[i] = box[i];
     if (box[i + 2] > p->box[i + 2]) p->box[i + 2] = box[i + 2];
@@ -93,13 +95,17 @@ void mask_paint(cq_picture *p, uint32_t rgba) {
 
 cq_status cq_picture_paste(cq_picture *p, const cq_picture *from, int32_t x, int32_t y) {
   if (p->samples != from->samples)
-    return cq_fail(CQ_INVALID, "a picture of %d samples along a pixel is to be pasted into one of %d, they must have as many", from->samples, p->samples);
-  if (x < 0 || y < 0) return cq_fail(CQ_INVALID, "a picture is to be pasted at pixel (%d, %d), from (0, 0) on is allowed", x, y);
+    return cq_fail(CQ_INVALID,
+                   "a picture of %d samples along a pixel is to be pasted into one of %d, they must have as many",
+                   from->samples, p->samples);
+  if (x < 0 || y < 0)
+    return cq_fail(CQ_INVALID, "a picture is to be pasted at pixel (%d, %d), from (0, 0) on is allowed", x, y);
   int64_t left = (int64_t)x * p->samples, upper = (int64_t)y * p->samples;
   for (int32_t row = 0; row < from->h && upper + row < p->h; row++) {
     int64_t count = from->w < p->w - left ? from->w : p->w - left;
     if (count > 0)
-      memcpy(p->colour + (size_t)((upper + row) * p->w + left), from->colour + (size_t)row * (size_t)from->w, (size_t)count * sizeof *p->colour);
+      memcpy(p->colour + (size_t)((upper + row) * p->w + left), from->colour + (size_t)row * (size_t)from->w,
+             (size_t)count * sizeof *p->colour);
   }
   return CQ_OK;
 }
@@ -124,7 +130,9 @@ static void develop(void *context, int32_t first, int32_t last) {
       }
       // files hold colours that are not multiplied by alpha
       for (int c = 0; c < 3; c++) {
-        uint32_t value = sum[3] == 255 * area ? (sum[c] + area / 2) / area : sum[3] ? (sum[c] * 255 + sum[3] / 2) / sum[3] : 0;
+        uint32_t value = sum[3] == 255 * area ? (sum[c] + area / 2) / area
+                         : sum[3]             ? (sum[c] * 255 + sum[3] / 2) / sum[3]
+                                              : 0;
         rgba[c] = (uint8_t)(value < 255 ? value : 255);
       }
       rgba[3] = (uint8_t)((sum[3] + area / 2) / area);

@@ -5,7 +5,8 @@
 
 #define BALL  0.62               // radius of a particle that is drawn alone in space [root of its volume]
 #define DISC  0.82               // and in the plane, where they are to leave no gaps [root of its volume]
-#define BLEND 6                  // [sample] a cell of the plane that is larger has colours that pass into its neighbours'
+// [sample] a cell of the plane that is larger has colours that pass into its neighbours'
+#define BLEND 6
 
 // mean colour of the particles that carry each vertex {vertices}
 static void mix_colours(const cq_skin *s, const uint32_t *rgba, uint32_t *out) {
@@ -13,17 +14,19 @@ static void mix_colours(const cq_skin *s, const uint32_t *rgba, uint32_t *out) {
     float sum[4] = { 0 }, weight = 0;
     for (int64_t k = s->bond_start[v]; k < s->bond_start[v + 1]; k++) {
       weight += s->bonds[k].weight;
-      for (int c = 0; c < 4; c++) sum[c] += s->bonds[k].weight * (float)(rgba[s->bonds[k].particle] >> (24 - 8 * c) & 255);
+      for (int c = 0; c < 4; c++)
+        sum[c] += s->bonds[k].weight * (float)(rgba[s->bonds[k].particle] >> (24 - 8 * c) & 255);
     }
     out[v] = 0;
     for (int c = 0; c < 4 && weight > 0; c++) out[v] |= (uint32_t)fminf(sum[c] / weight + 0.5f, 255) << (24 - 8 * c);
   }
 }
 
-// ---- space ------------------------------------------------------------------------------------------------------------------------
+// ---- space ----------------------------------------------------------------------------------------------------------
 
 static cq_status draw_balls(cq_picture *p, const cq_skin *s, const double *position, const uint32_t *rgba) {
-  double *centre = cq_alloc((size_t)s->n + 1, 4 * sizeof *centre, "particles of a picture"), *radius = centre + 3 * s->n;
+  double *centre = cq_alloc((size_t)s->n + 1, 4 * sizeof *centre, "particles of a picture"),
+         *radius = centre + 3 * s->n;
   uint32_t *tint = cq_alloc((size_t)s->n + 1, sizeof *tint, "particles of a picture");
   cq_status status = centre && tint ? CQ_OK : CQ_MEMORY;
   int64_t count = 0;
@@ -46,14 +49,16 @@ static double length2(const double *a, const double *b) {
 
 static cq_status draw_faces(cq_picture *p, const cq_skin *s, const uint32_t *rgba, const uint32_t *mixed) {
   size_t most = 2 * (size_t)s->face_count + 1;
-  double *corner = cq_alloc(most, 9 * sizeof *corner, "surface of a body"), *normal = cq_alloc(most, 9 * sizeof *normal, "surface of a body");
+  double *corner = cq_alloc(most, 9 * sizeof *corner, "surface of a body"),
+         *normal = cq_alloc(most, 9 * sizeof *normal, "surface of a body");
   uint32_t *tint = cq_alloc(most, 3 * sizeof *tint, "surface of a body");
   cq_status status = corner && normal && tint ? CQ_OK : CQ_MEMORY;
   int64_t count = 0;
   for (int64_t i = 0; i < s->face_count && !status; i++) {
     const face *f = &s->faces[i];
     const int32_t *v = f->vertex;
-    int quad = v[3] >= 0, turn = quad && length2(s->x + 3 * v[1], s->x + 3 * v[3]) < length2(s->x + 3 * v[0], s->x + 3 * v[2]);
+    int quad = v[3] >= 0,
+        turn = quad && length2(s->x + 3 * v[1], s->x + 3 * v[3]) < length2(s->x + 3 * v[0], s->x + 3 * v[2]);
     for (int half = 0; half < 1 + quad; half++, count++)
       for (int k = 0; k < 3; k++) {
         // a quad is cut along its shorter diagonal
@@ -72,9 +77,10 @@ static cq_status draw_faces(cq_picture *p, const cq_skin *s, const uint32_t *rgb
   return status;
 }
 
-// ---- the plane --------------------------------------------------------------------------------------------------------------------
+// ---- the plane ------------------------------------------------------------------------------------------------------
 
-// Samples of a quadrangle; what two of them share belongs to one of them. stripes: every so many samples one is drawn, 0: all.
+// Samples of a quadrangle; what two of them share belongs to one of them. stripes: every so many
+// samples one is drawn, 0: all.
 static void fill_quad(cq_picture *p, const double q[8], uint32_t rgba, int32_t stripes) {
   double low = fmin(fmin(q[1], q[3]), fmin(q[5], q[7])), high = fmax(fmax(q[1], q[3]), fmax(q[5], q[7]));
   uint32_t solid = premultiply(rgba, 255);
@@ -83,7 +89,8 @@ static void fill_quad(cq_picture *p, const double q[8], uint32_t rgba, int32_t s
     double y = row + 0.5, crossing[4];
     int count = 0;
     for (int i = 0, j = 3; i < 4; j = i++)
-      if ((q[2 * i + 1] <= y) != (q[2 * j + 1] <= y)) crossing[count++] = edge_crossing(q[2 * j], q[2 * j + 1], q[2 * i], q[2 * i + 1], y);
+      if ((q[2 * i + 1] <= y) != (q[2 * j + 1] <= y))
+        crossing[count++] = edge_crossing(q[2 * j], q[2 * j + 1], q[2 * i], q[2 * i + 1], y);
     for (int i = 1; i < count; i++)
       for (int j = i; j > 0 && crossing[j] < crossing[j - 1]; j--) {
         double kept = crossing[j];
@@ -92,7 +99,9 @@ static void fill_quad(cq_picture *p, const double q[8], uint32_t rgba, int32_t s
       }
     uint32_t *line = p->colour + (size_t)row * (size_t)p->w;
     for (int i = 0; i + 1 < count; i += 2)
-      for (int32_t x = clamp_index(ceil(crossing[i] - 0.5), p->w), last = clamp_index(ceil(crossing[i + 1] - 0.5), p->w); x < last; x++)
+      for (int32_t x = clamp_index(ceil(crossing[i] - 0.5), p->w),
+                   last = clamp_index(ceil(crossing[i + 1] - 0.5), p->w);
+           x < last; x++)
         if (!stripes || (x + row) % stripes < stripes / 4) line[x] = over(solid, line[x]);
   }
 }
@@ -115,7 +124,8 @@ static void fill_blended(cq_picture *p, const double q[8], const uint32_t tint[4
       static const int corner[4][2] = { { 0, 0 }, { 1, 0 }, { 1, 1 }, { 0, 1 } };
       for (int k = 0; k < 4; k++) {
         double a = (double)(i + corner[k][0]) / parts, b = (double)(j + corner[k][1]) / parts;
-        for (int d = 0; d < 2; d++) patch[2 * k + d] = (1 - b) * ((1 - a) * q[d] + a * q[2 + d]) + b * ((1 - a) * q[6 + d] + a * q[4 + d]);
+        for (int d = 0; d < 2; d++)
+          patch[2 * k + d] = (1 - b) * ((1 - a) * q[d] + a * q[2 + d]) + b * ((1 - a) * q[6 + d] + a * q[4 + d]);
       }
       fill_quad(p, patch, between(tint, (i + 0.5) / parts, (j + 0.5) / parts), 0);
     }
@@ -201,9 +211,11 @@ static void draw_alone(cq_picture *p, const cq_skin *s, const double *position, 
   }
 }
 
-cq_status cq_picture_skin(cq_picture *p, const cq_skin *s, const double *position, const uint32_t *rgba, int32_t blend, double outline) {
+cq_status cq_picture_skin(cq_picture *p, const cq_skin *s, const double *position, const uint32_t *rgba, int32_t blend,
+                          double outline) {
   if (s->dim == 3 && !p->space) return no_camera();
-  uint32_t *mixed = blend || s->is_mesh ? cq_alloc((size_t)s->vertex_count + 1, sizeof *mixed, "colours of a body") : NULL;
+  uint32_t *mixed =
+      blend || s->is_mesh ? cq_alloc((size_t)s->vertex_count + 1, sizeof *mixed, "colours of a body") : NULL;
   if ((blend || s->is_mesh) && !mixed) return CQ_MEMORY;
   if (mixed) mix_colours(s, rgba, mixed);
   cq_status status;

@@ -5,7 +5,8 @@
 #include "picture.h"
 #include "vector.h"
 
-// Where the edge from a to b crosses the row y. Both triangles of an edge compute it alike, so that a sample on it belongs to one.
+// Where the edge from a to b crosses the row y. Both triangles of an edge compute it alike, so that a
+// sample on it belongs to one.
 static inline double edge_crossing(double ax, double ay, double bx, double by, double y) {
   return ay < by ? ax + (y - ay) * (bx - ax) / (by - ay) : bx + (y - by) * (ax - bx) / (ay - by);
 }
@@ -59,7 +60,8 @@ static inline float facet_at(const facet_scan *s, int32_t along, float share[3])
 }
 
 static inline void facet_normal(const facet *f, const float share[3], float normal[3]) {
-  for (int d = 0; d < 3; d++) normal[d] = share[0] * f->normal[0][d] + share[1] * f->normal[1][d] + share[2] * f->normal[2][d];
+  for (int d = 0; d < 3; d++)
+    normal[d] = share[0] * f->normal[0][d] + share[1] * f->normal[1][d] + share[2] * f->normal[2][d];
   float length = sqrtf(normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2]);
   if (length > 0) for (int d = 0; d < 3; d++) normal[d] /= length;
 }

@@ -43,7 +43,8 @@ cq_status cq_picture_polygon(cq_picture *p, int64_t n, const double *points, uin
         if ((a[1] <= y) != (b[1] <= y)) crossing[count++] = a[0] + (y - a[1]) * (b[0] - a[0]) / (b[1] - a[1]);
       }
       qsort(crossing, (size_t)count, sizeof *crossing, ascending);
-      for (int64_t i = 0; i + 1 < count; i += 2) add_span(p->mask + (size_t)row * (size_t)p->w, p->w, crossing[i], crossing[i + 1]);
+      for (int64_t i = 0; i + 1 < count; i += 2)
+        add_span(p->mask + (size_t)row * (size_t)p->w, p->w, crossing[i], crossing[i + 1]);
     }
   mask_paint(p, rgba);
   cq_free(corner);
@@ -85,7 +86,8 @@ void mask_capsule(cq_picture *p, const double a[2], const double b[2], double ra
     }
     double xs = a[0] + s * ex, xt = a[0] + t * ex;
     uint8_t *row = p->mask + (size_t)y * (size_t)p->w;
-    for (int32_t x = clamp_index(floor(fmin(xs, xt) - reach), p->w), x1 = clamp_index(ceil(fmax(xs, xt) + reach), p->w); x < x1; x++) {
+    for (int32_t x = clamp_index(floor(fmin(xs, xt) - reach), p->w), x1 = clamp_index(ceil(fmax(xs, xt) + reach), p->w);
+         x < x1; x++) {
       double qx = x + 0.5 - a[0], qy = cy - a[1];
       double along = length2 > 0 ? fmin(fmax((qx * ex + qy * ey) / length2, 0), 1) : 0;
       double dx = qx - along * ex, dy = qy - along * ey, cover = reach - sqrt(dx * dx + dy * dy);

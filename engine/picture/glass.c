@@ -57,7 +57,8 @@ static void tint(cq_picture *p, size_t at, const double n[3], const double ray[3
 static void ray_of(const cq_picture *p, int32_t x, int32_t y, double ray[3]) {
   const space *s = p->space;
   for (int d = 0; d < 3; d++)
-    ray[d] = s->forward[d] + (x + 0.5 - 0.5 * p->w) / s->focal * s->right[d] + (0.5 * p->h - y - 0.5) / s->focal * s->up[d];
+    ray[d] =
+        s->forward[d] + (x + 0.5 - 0.5 * p->w) / s->focal * s->right[d] + (0.5 * p->h - y - 0.5) / s->focal * s->up[d];
 }
 
 static void glaze_facet(cq_picture *p, const facet *f, int32_t first, int32_t last) {
@@ -85,12 +86,15 @@ static void glaze_globe(cq_picture *p, const globe *g, int32_t first, int32_t la
   const space *s = p->space;
   if (g->c[2] <= g->radius) return;                // the camera is in it or past it
   // a ball seen from aside is an ellipse on the canvas, within a disc of this radius
-  double k = s->focal / (g->c[2] - g->radius), cx = 0.5 * p->w + s->focal / g->c[2] * g->c[0], cy = 0.5 * p->h - s->focal / g->c[2] * g->c[1];
-  double reach = 1.5 * k * g->radius * sqrt(1 + (g->c[0] * g->c[0] + g->c[1] * g->c[1]) / (g->c[2] * g->c[2])), cc = dot3(g->c, g->c) - g->radius * g->radius;
+  double k = s->focal / (g->c[2] - g->radius), cx = 0.5 * p->w + s->focal / g->c[2] * g->c[0],
+         cy = 0.5 * p->h - s->focal / g->c[2] * g->c[1];
+  double reach = 1.5 * k * g->radius * sqrt(1 + (g->c[0] * g->c[0] + g->c[1] * g->c[1]) / (g->c[2] * g->c[2])),
+         cc = dot3(g->c, g->c) - g->radius * g->radius;
   int32_t y = clamp_index(cy - reach, last), y1 = clamp_index(cy + reach + 1, last);
   for (y = y > first ? y : first; y < y1; y++)
     for (int32_t x = clamp_index(cx - reach, p->w), x1 = clamp_index(cx + reach + 1, p->w); x < x1; x++) {
-      double d[3] = { (x + 0.5 - 0.5 * p->w) / s->focal, (0.5 * p->h - y - 0.5) / s->focal, 1 }, dd = dot3(d, d), dc = dot3(d, g->c);
+      double d[3] = {(x + 0.5 - 0.5 * p->w) / s->focal, (0.5 * p->h - y - 0.5) / s->focal, 1}, dd = dot3(d, d),
+             dc = dot3(d, g->c);
       double root = dc * dc - dd * cc;
       if (root <= 0) continue;
       double t = (dc - sqrt(root)) / dd, m[3], n[3], ray[3];
@@ -120,7 +124,8 @@ cq_status draw_glass(cq_picture *p) {
   pane *panes = cq_alloc((size_t)count, sizeof *panes, "translucent surfaces");
   if (!panes) return CQ_MEMORY;
   for (int64_t k = 0; k < s->facet_count; k++) panes[k] = (pane){ s->clear_facets[k].depth, (int32_t)k, 0 };
-  for (int64_t k = 0; k < s->globe_count; k++) panes[s->facet_count + k] = (pane){ (float)s->clear_globes[k].c[2], (int32_t)k, 1 };
+  for (int64_t k = 0; k < s->globe_count; k++)
+    panes[s->facet_count + k] = (pane){(float)s->clear_globes[k].c[2], (int32_t)k, 1};
   qsort(panes, (size_t)count, sizeof *panes, farther);
   glazing g = { p, panes, count };
   in_bands(p->threads, p->h, 2 * BAND, glaze, &g);

@@ -1,5 +1,5 @@
-// Finds lattices. A particle whose nearest neighbours lie along perpendicular axes, at distances that give its volume, begins one;
-// from it the lattice grows to where the next particle should lie and does.
+// Finds lattices. A particle whose nearest neighbours lie along perpendicular axes, at distances that give its volume,
+// begins one; from it the lattice grows to where the next particle should lie and does.
 #include "lattice.h"
 #include "vector.h"
 #include <stdlib.h>
@@ -22,8 +22,12 @@ typedef struct finder {
 } finder;
 
 static const double *at(const finder *f, int32_t p) { return f->x + (size_t)p * (size_t)f->l->dim; }
-static double *axis_of(const lattice *l, int32_t p, int d) { return l->axis + ((size_t)p * (size_t)l->dim + (size_t)d) * (size_t)l->dim; }
-static int32_t *link_of(const lattice *l, int32_t p, int d, int side) { return l->link + ((size_t)p * (size_t)l->dim + (size_t)d) * 2 + side; }
+static double *axis_of(const lattice *l, int32_t p, int d) {
+  return l->axis + ((size_t)p * (size_t)l->dim + (size_t)d) * (size_t)l->dim;
+}
+static int32_t *link_of(const lattice *l, int32_t p, int d, int side) {
+  return l->link + ((size_t)p * (size_t)l->dim + (size_t)d) * 2 + side;
+}
 
 static double dot(const double *a, const double *b, int dim) {
   double sum = 0;
@@ -38,14 +42,15 @@ static double cell_volume(const lattice *l, const double *axis) {
   return fabs(dot3(across, axis + 6));
 }
 
-// ---- a first particle ------------------------------------------------------------------------------------------------------------
+// ---- a first particle -----------------------------------------------------------------------------------------------
 
 typedef struct near_one { double distance; int32_t particle; } near_one;
 typedef struct near_list { near_one of[NEAR_MAX]; int count; int32_t self; const uint8_t *loose; } near_list;
 
 static void note(void *context, int32_t particle, double distance) {
   near_list *list = context;
-  if (particle == list->self || !(distance > 0) || (list->loose && list->loose[particle]) || list->count == NEAR_MAX) return;
+  if (particle == list->self || !(distance > 0) || (list->loose && list->loose[particle]) || list->count == NEAR_MAX)
+    return;
   list->of[list->count++] = (near_one){ distance, particle };
 }
 
@@ -82,7 +87,8 @@ static int begin(const finder *f, int32_t p) {
     int square = 1;
     for (int d = 0; d < dim; d++) v[d] = at(f, list.of[k].particle)[d] - at(f, p)[d];
     for (int j = 0; j < found; j++)
-      square &= fabs(dot(v, axis + j * dim, dim)) < SQUARE * sqrt(dot(v, v, dim) * dot(axis + j * dim, axis + j * dim, dim));
+      square &=
+          fabs(dot(v, axis + j * dim, dim)) < SQUARE * sqrt(dot(v, v, dim) * dot(axis + j * dim, axis + j * dim, dim));
     if (square) memcpy(axis + dim * found++, v, (size_t)dim * sizeof *axis);
   }
   if (found < dim || fabs(cell_volume(l, axis) / f->volume[p] - 1) > AGREE) return 0;
@@ -92,7 +98,7 @@ static int begin(const finder *f, int32_t p) {
   return 1;
 }
 
-// ---- growth ----------------------------------------------------------------------------------------------------------------------
+// ---- growth ---------------------------------------------------------------------------------------------------------
 
 typedef struct nearest { int32_t particle; double distance; int32_t self; const uint8_t *loose; } nearest;
 
@@ -162,7 +168,7 @@ static void find(const finder *f, int32_t *queue) {
   if (counted < WHOLE * wanted) for (int32_t p = 0; p < l->n; p++) leave(l, p);
 }
 
-// ---- where parts meet whose lattices do not fit -------------------------------------------------------------------------------------
+// ---- where parts meet whose lattices do not fit ---------------------------------------------------------------------
 
 typedef struct covering { const finder *f; const double *place; int32_t self; int found; } covering;
 
@@ -193,7 +199,8 @@ static void find_covered(const finder *f, double reach) {
     }
 }
 
-cq_status lattice_find(lattice *l, int32_t dim, int32_t n, const double *position, const double *volume, const uint8_t *loose) {
+cq_status lattice_find(lattice *l, int32_t dim, int32_t n, const double *position, const double *volume,
+                       const uint8_t *loose) {
   *l = (lattice){ .dim = dim, .n = n };
   size_t count = (size_t)n, wide = (size_t)dim;
   l->link = cq_alloc(count * wide * 2 + 1, sizeof *l->link, "lattice of a picture");

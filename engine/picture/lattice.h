@@ -1,5 +1,5 @@
-// lattice: which particles of a body are neighbours in the lattice that its shape was filled with. Nobody says so: it is found from
-// where the particles lie, so that it holds for any shape, turned, stretched or joined of parts that fit.
+// lattice: which particles of a body are neighbours in the lattice that its shape was filled with. Nobody says so: it
+// is found from where the particles lie, so that it holds for any shape, turned, stretched or joined of parts that fit.
 #ifndef CQ_PICTURE_LATTICE_H
 #define CQ_PICTURE_LATTICE_H
 
@@ -10,11 +10,14 @@ typedef struct lattice {
   int32_t *link;                 // {n, dim, 2} the neighbour against and along each axis; -1: there is none
   double *axis;                  // {n, dim, dim} row d: the way to the next particle along axis d [length]
   uint8_t *on;                   // {n} 0: the particle is on no lattice
-  uint8_t *covered;              // {n} bits of sides without a neighbour where a cell of another lattice lies, as where parts meet
+  // {n} bits of sides without a neighbour where a cell of another lattice lies, as where parts meet
+  uint8_t *covered;
 } lattice;
 
-// position {n, dim}; volume {n} of each particle as it lies there; loose {n}: 1 for those that are to be on none, NULL: none is.
-cq_status lattice_find(lattice *l, int32_t dim, int32_t n, const double *position, const double *volume, const uint8_t *loose);
+// position {n, dim}; volume {n} of each particle as it lies there; loose {n}: 1 for those that are
+// to be on none, NULL: none is.
+cq_status lattice_find(lattice *l, int32_t dim, int32_t n, const double *position, const double *volume,
+                       const uint8_t *loose);
 void lattice_free(lattice *l);
 
 // Boxes of space with the particles in them.

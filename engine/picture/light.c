@@ -1,12 +1,12 @@
-// light: how much of the sun and of the sky reaches a place. The sun's share is asked of a map from its side, the sky's of what the
-// canvas shows nearby, so the cost does not depend on the number of surfaces.
+// light: how much of the sun and of the sky reaches a place. The sun's share is asked of a map from its side, the sky's
+// of what the canvas shows nearby, so the cost does not depend on the number of surfaces.
 #include "picture.h"
 #include "vector.h"
 #include <string.h>
 
 enum { SKY_TAPS = 10, SUN_TAPS = 16 };      // neighbours asked how much sky, and sun, they hide
 
-// ---- the sun: height of the highest surface along the light ------------------------------------------------------------------
+// ---- the sun: height of the highest surface along the light ---------------------------------------------------------
 
 static double shadow_scale(const space *s) { return SHADOW_SIDE / (2 * s->def.focus_radius); }
 
@@ -21,7 +21,8 @@ void shadow_sphere(space *s, const double centre[3], double radius) {
   double c[3], r = radius * shadow_scale(s);
   to_light(s, centre, c);
   for (int32_t y = clamp_index(ceil(c[1] - r), SHADOW_SIDE), y1 = clamp_index(ceil(c[1] + r), SHADOW_SIDE); y < y1; y++)
-    for (int32_t x = clamp_index(ceil(c[0] - r), SHADOW_SIDE), x1 = clamp_index(ceil(c[0] + r), SHADOW_SIDE); x < x1; x++) {
+    for (int32_t x = clamp_index(ceil(c[0] - r), SHADOW_SIDE), x1 = clamp_index(ceil(c[0] + r), SHADOW_SIDE); x < x1;
+         x++) {
       double rest = r * r - (x - c[0]) * (x - c[0]) - (y - c[1]) * (y - c[1]);
       if (rest < 0) continue;
       float top = (float)(c[2] + sqrt(rest) / shadow_scale(s)), *at = s->shadow + (size_t)y * SHADOW_SIDE + x;
@@ -48,7 +49,8 @@ static void cast(space *s, const double x[9], int32_t first, int32_t last) {
   if (!(most[1] >= first && least[1] < last)) return;
   double area = (c[1][0] - c[0][0]) * (c[2][1] - c[0][1]) - (c[2][0] - c[0][0]) * (c[1][1] - c[0][1]);
   if (!(fabs(area) > 1e-12)) return;
-  int32_t y = clamp_index(ceil(least[1]), last), y1 = clamp_index(floor(most[1]) + 1, last), x0 = clamp_index(ceil(least[0]), SHADOW_SIDE);
+  int32_t y = clamp_index(ceil(least[1]), last), y1 = clamp_index(floor(most[1]) + 1, last),
+          x0 = clamp_index(ceil(least[0]), SHADOW_SIDE);
   int32_t x1 = clamp_index(floor(most[0]) + 1, SHADOW_SIDE);
   for (y = y > first ? y : first; y < y1; y++)
     for (int32_t i = x0; i < x1; i++) {
@@ -63,7 +65,8 @@ static void cast(space *s, const double x[9], int32_t first, int32_t last) {
 static void cast_band(void *context, int32_t first, int32_t last) {
   const casting *c = context;
   for (int64_t i = 0; i < c->count; i++)
-    if ((c->rgba[3 * i] & c->rgba[3 * i + 1] & c->rgba[3 * i + 2] & 255) == 255) cast(c->picture->space, c->corner + 9 * i, first, last);
+    if ((c->rgba[3 * i] & c->rgba[3 * i + 1] & c->rgba[3 * i + 2] & 255) == 255)
+      cast(c->picture->space, c->corner + 9 * i, first, last);
 }
 
 void shadow_triangles(cq_picture *p, int64_t n, const double *corner, const uint32_t *rgba) {
@@ -71,7 +74,8 @@ void shadow_triangles(cq_picture *p, int64_t n, const double *corner, const uint
   in_bands(p->threads, SHADOW_SIDE, SHADOW_SIDE / 8, cast_band, &c);
 }
 
-// a disc of the map is asked, wide enough to hide its texels: first its rim, and all of it where the rim is of two minds
+// a disc of the map is asked, wide enough to hide its texels: first its rim, and all of it
+// where the rim is of two minds
 double sunlight(const space *s, const double x[3], double bias) {
   static const float disc[SUN_TAPS][2] = {
     { 6, 0 }, { 0, 6 }, { -6, 0 }, { 0, -6 }, { 4, 4 }, { -4, 4 }, { -4, -4 }, { 4, -4 },
@@ -90,7 +94,7 @@ double sunlight(const space *s, const double x[3], double bias) {
   return open / (double)SUN_TAPS;
 }
 
-// ---- the sky: how much of it is hidden by what stands near, per pixel ----------------------------------------------------------
+// ---- the sky: how much of it is hidden by what stands near, per pixel -----------------------------------------------
 
 typedef struct looking {
   cq_picture *picture;
@@ -116,16 +120,19 @@ static float open_sky(const looking *l, int32_t x, int32_t y) {
   double world[3] = { at->nx / 511.0, at->ny / 511.0, at->nz / 511.0 };
   float n[3] = { (float)dot3(world, s->right), (float)dot3(world, s->up), (float)dot3(world, s->forward) };
   // where the middle of the canvas is, from this pixel's, in units of the distance
-  float u = ((float)x * samples + 0.5f - 0.5f * (float)p->w) * inverse, v = (0.5f * (float)p->h - (float)y * samples - 0.5f) * inverse;
+  float u = ((float)x * samples + 0.5f - 0.5f * (float)p->w) * inverse,
+        v = (0.5f * (float)p->h - (float)y * samples - 0.5f) * inverse;
   // the spiral turns from pixel to pixel; the blur after it averages over 8 of them
   const float (*spiral)[2] = l->tap[(((uint32_t)x & 3) * 5 + ((uint32_t)y & 3) * 11) & 15];
   float hidden = 0;
   for (int k = 0; k < SKY_TAPS; k++) {
-    int32_t dx = (int32_t)(pixels * spiral[k][0] + 1000.5f) - 1000, dy = (int32_t)(pixels * spiral[k][1] + 1000.5f) - 1000;
+    int32_t dx = (int32_t)(pixels * spiral[k][0] + 1000.5f) - 1000,
+            dy = (int32_t)(pixels * spiral[k][1] + 1000.5f) - 1000;
     if (x + dx < 0 || y + dy < 0 || x + dx >= p->width || y + dy >= p->height) continue;
     float other = s->depth[(y + dy) * p->width + x + dx], c = other - depth;
     if (!(fabsf(c) < reach)) continue;
-    float a = other * (u + (float)dx * samples * inverse) - depth * u, b = other * (v - (float)dy * samples * inverse) - depth * v;
+    float a = other * (u + (float)dx * samples * inverse) - depth * u,
+          b = other * (v - (float)dy * samples * inverse) - depth * v;
     float d2 = a * a + b * b + c * c;
     if (d2 > reach * reach || d2 == 0) continue;
     float rise = (a * n[0] + b * n[1] + c * n[2]) / sqrtf(d2) - 0.12f;
@@ -148,7 +155,8 @@ static void blur(void *context, int32_t first, int32_t last) {
   const looking *l = context;
   const cq_picture *p = l->picture;
   const space *s = p->space;
-  memcpy(s->scratch + (size_t)first * (size_t)p->width, s->occlusion + (size_t)first * (size_t)p->width, (size_t)(last - first) * (size_t)p->width);
+  memcpy(s->scratch + (size_t)first * (size_t)p->width, s->occlusion + (size_t)first * (size_t)p->width,
+         (size_t)(last - first) * (size_t)p->width);
   for (int32_t y = first > l->box[1] + 2 ? first : l->box[1] + 2; y < last && y < l->box[3] - 2; y++)
     for (int32_t x = l->box[0] + 2; x < l->box[2] - 2; x++) {
       int sum = 0;

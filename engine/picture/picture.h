@@ -33,7 +33,8 @@ typedef struct globe {           // a ball in the camera's axes
   uint32_t rgba;
 } globe;
 
-typedef struct pane {            // what lets light through: one of the facets or globes that are drawn last, the farthest first
+// what lets light through: one of the facets or globes that are drawn last, the farthest first
+typedef struct pane {
   float depth;
   int32_t index, is_globe;
 } pane;
@@ -120,8 +121,8 @@ cq_status no_camera(void);
 void to_camera(const space *s, const double x[3], double c[3]);     // place in the camera's axes
 
 // ---- triangle.c ----
-// Triangles of corners {n, 3, 3} with a normal and a colour at each corner: those that are opaque into the surfaces and the shadow,
-// the others kept for later.
+// Triangles of corners {n, 3, 3} with a normal and a colour at each corner: those that are opaque into the surfaces and
+// the shadow, the others kept for later.
 cq_status draw_facets(cq_picture *p, int64_t n, const double *corner, const double *normal, const uint32_t *rgba);
 
 // ---- light.c ----
@@ -131,11 +132,13 @@ double sunlight(const space *s, const double x[3], double bias);    // share of 
 void find_sky(cq_picture *p);                                       // fills occlusion
 
 // ---- plane.c ----
-uint32_t pave(const space *s, const paving *g, double a, double b, double footprint);    // colour at a place on the plane
+// colour at a place on the plane
+uint32_t pave(const space *s, const paving *g, double a, double b, double footprint);
 
 // ---- shade.c ----
 void fill_tables(void);
-uint32_t lit_body(const cq_picture *p, const double normal[3], const double ray[3], double sky, double sun, uint32_t rgba);
+uint32_t lit_body(const cq_picture *p, const double normal[3], const double ray[3], double sky, double sun,
+                  uint32_t rgba);
 
 // ---- glass.c ----
 cq_status keep_facet(space *s, const facet *f);

@@ -49,10 +49,14 @@ static void lay(void *context, int32_t first, int32_t last) {
   const cq_picture *p = l->picture;
   const space *s = p->space;
   const paving *g = l->g;
-  surface look = { .kind = SURFACE_PLANE, .rgba = l->number, .nx = nearest_int(511 * g->facing[0]), .ny = nearest_int(511 * g->facing[1]),
-                   .nz = nearest_int(511 * g->facing[2]) };
+  surface look = {.kind = SURFACE_PLANE,
+                  .rgba = l->number,
+                  .nx = nearest_int(511 * g->facing[0]),
+                  .ny = nearest_int(511 * g->facing[1]),
+                  .nz = nearest_int(511 * g->facing[2])};
   // along a row the ray changes linearly: (slope, a, b) = components of the ray along normal, first, second
-  double step[3] = { dot3(s->right, g->normal) / s->focal, dot3(s->right, g->first) / s->focal, dot3(s->right, g->second) / s->focal };
+  double step[3] = {dot3(s->right, g->normal) / s->focal, dot3(s->right, g->first) / s->focal,
+                    dot3(s->right, g->second) / s->focal};
   for (int32_t y = first; y < last; y++) {
     double v = (0.5 * p->h - y - 0.5) / s->focal, ray[3], along[3];
     for (int d = 0; d < 3; d++) ray[d] = s->forward[d] + v * s->up[d] + (0.5 - 0.5 * p->w) / s->focal * s->right[d];
@@ -89,7 +93,8 @@ cq_status cq_picture_plane(cq_picture *p, const cq_plane *plane) {
     to_focus[d] = s->def.focus[d] - plane->point[d];
   }
   g->height = dot3(offset, g->normal);
-  for (int d = 0; d < 3; d++) g->facing[d] = (g->height > 0 ? -1 : 1) * g->normal[d];      // the side that the camera sees
+  // the side that the camera sees
+  for (int d = 0; d < 3; d++) g->facing[d] = (g->height > 0 ? -1 : 1) * g->normal[d];
   g->focus[0] = dot3(to_focus, g->first);
   g->focus[1] = dot3(to_focus, g->second);
   g->eye[0] = -dot3(offset, g->first);

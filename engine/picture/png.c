@@ -20,10 +20,13 @@ static void write_some(void *context, void *data, int size) {
 }
 
 cq_status cq_image_write(const char *path, int32_t width, int32_t height, const uint8_t *rgba) {
-  if (width < 1 || height < 1) return cq_fail(CQ_INVALID, "image '%s' of %d x %d pixels is wanted, at least 1 on a side is allowed", path, width, height);
+  if (width < 1 || height < 1)
+    return cq_fail(CQ_INVALID, "image '%s' of %d x %d pixels is wanted, at least 1 on a side is allowed", path, width,
+                   height);
   char beside[4096];
   if (snprintf(beside, sizeof beside, "%s.part", path) >= (int)sizeof beside)
-    return cq_fail(CQ_INVALID, "the path of an image has %zu characters, at most %zu are allowed", strlen(path), sizeof beside - 6);
+    return cq_fail(CQ_INVALID, "the path of an image has %zu characters, at most %zu are allowed", strlen(path),
+                   sizeof beside - 6);
   sink out = { .file = fopen(beside, "wb") };
   if (!out.file) return cq_fail(CQ_IO, "cannot write image '%s': %s", path, strerror(errno));
   stbi_write_png_compression_level = 6;

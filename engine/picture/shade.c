@@ -1,5 +1,5 @@
-// Light: a sun with soft shadows, a sky that corners see less of, and a little shine. A pixel that shows one smooth surface is lit
-// once, one with an edge at each of its samples.
+// Light: a sun with soft shadows, a sky that corners see less of, and a little shine. A pixel that shows one smooth
+// surface is lit once, one with an edge at each of its samples.
 #include "picture.h"
 #include "vector.h"
 #include <pthread.h>
@@ -57,19 +57,22 @@ static uint32_t shade_plane(const cq_picture *p, uint32_t number, double x, doub
   double ray[3], at[3], factor[3];
   ray_at(p, x, y, ray);
   double along = dot3(ray, g->normal), t = g->height / along;
-  uint32_t rgba = pave(s, g, g->eye[0] + t * dot3(ray, g->first), g->eye[1] + t * dot3(ray, g->second), wide * t / s->focal / larger(fabs(along), 0.05));
+  uint32_t rgba = pave(s, g, g->eye[0] + t * dot3(ray, g->first), g->eye[1] + t * dot3(ray, g->second),
+                       wide * t / s->focal / larger(fabs(along), 0.05));
   if (!(rgba & 255)) return 0;
   for (int d = 0; d < 3; d++) at[d] = s->def.eye[d] + t * ray[d];
   double facing = dot3(g->facing, s->light), sun = sunlight(s, at, 0.004 * s->def.focus_radius);
   // as bright as its colour says in the open
-  double tilt = 0.75 + 0.25 * lesser(larger(facing, 0) / larger(s->light[1], 0.3), 1), light = tilt * sky * (0.52 + 0.48 * sun);
+  double tilt = 0.75 + 0.25 * lesser(larger(facing, 0) / larger(s->light[1], 0.3), 1),
+         light = tilt * sky * (0.52 + 0.48 * sun);
   factor[0] = light * (0.96 + 0.04 * sun);
   factor[1] = light * (0.98 + 0.02 * sun);
   factor[2] = light;
   return lit(rgba, factor, 0);
 }
 
-static uint32_t shade_body(const cq_picture *p, const double n[3], double depth, uint32_t rgba, const double at[2], double sky) {
+static uint32_t shade_body(const cq_picture *p, const double n[3], double depth, uint32_t rgba, const double at[2],
+                           double sky) {
   const space *s = p->space;
   double ray[3], place[3], reach = s->def.focus_radius;
   ray_at(p, at[0], at[1], ray);
@@ -131,7 +134,8 @@ static void shade_rows(void *context, int32_t first, int32_t last) {
         for (int32_t i = 0; i < p->samples; i++) {
           size_t k = (size_t)j * (size_t)p->w + (size_t)i;
           if (one[k].kind == SURFACE_NONE) continue;
-          uint32_t own = calm ? shaded : premultiply(shade_sample(p, one + k, x * p->samples + i, y * p->samples + j, sky), 255);
+          uint32_t own =
+              calm ? shaded : premultiply(shade_sample(p, one + k, x * p->samples + i, y * p->samples + j, sky), 255);
           p->colour[at + k] = over(own, p->colour[at + k]);
         }
     }

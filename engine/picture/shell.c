@@ -1,10 +1,12 @@
-// shell: the mesh that a body came from, carried along by the particles near its vertices. Edges that were sharp stay so.
+// shell: the mesh that a body came from, carried along by the particles near its vertices.
+// Edges that were sharp stay so.
 #include "skin.h"
 #include "vector.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define NEIGHBOURS  1.6          // [root of the volume] beyond the nearest particle, from where particles carry a vertex
+// [root of the volume] beyond the nearest particle, from where particles carry a vertex
+#define NEIGHBOURS  1.6
 #define SHARP       0.7          // cosine between the normals of two sides that meet at a sharp edge, at most
 
 typedef struct spot { double x[3]; int64_t corner; } spot;
@@ -29,7 +31,8 @@ static cq_status number_vertices(cq_skin *s, int64_t triangles, const double *co
   }
   qsort(spots, (size_t)(3 * triangles), sizeof *spots, by_place);
   for (int64_t k = 0; k < 3 * triangles; k++) {
-    if (k == 0 || memcmp(spots[k].x, spots[k - 1].x, sizeof spots[k].x)) memcpy(s->y + 3 * s->vertex_count++, spots[k].x, sizeof spots[k].x);
+    if (k == 0 || memcmp(spots[k].x, spots[k - 1].x, sizeof spots[k].x))
+      memcpy(s->y + 3 * s->vertex_count++, spots[k].x, sizeof spots[k].x);
     s->faces[spots[k].corner / 3].vertex[spots[k].corner % 3] = (int32_t)(s->vertex_count - 1);
   }
   s->face_count = triangles;
@@ -38,7 +41,7 @@ static cq_status number_vertices(cq_skin *s, int64_t triangles, const double *co
   return CQ_OK;
 }
 
-// ---- normals: one for the sides around a vertex that join smoothly ----------------------------------------------------------------
+// ---- normals: one for the sides around a vertex that join smoothly --------------------------------------------------
 
 typedef struct wedge { int32_t vertex, face, corner; } wedge;
 
@@ -83,7 +86,7 @@ static cq_status number_normals(cq_skin *s) {
   return CQ_OK;
 }
 
-// ---- bonds ------------------------------------------------------------------------------------------------------------------------
+// ---- bonds ----------------------------------------------------------------------------------------------------------
 
 typedef struct gathering {
   cq_skin *s;

@@ -1,5 +1,5 @@
-// skin: made where a body is at rest, moved along with its particles, and drawn. Where a lattice is torn, its surface opens; a particle
-// that has lost most of its neighbours is drawn alone.
+// skin: made where a body is at rest, moved along with its particles, and drawn. Where a lattice is torn, its surface
+// opens; a particle that has lost most of its neighbours is drawn alone.
 #include "skin.h"
 #include "picture.h"
 #include "vector.h"
@@ -68,10 +68,13 @@ static void bind_rest(cq_skin *s, const cq_skin_def *def) {
 cq_status cq_skin_create(const cq_skin_def *def, cq_skin **skin) {
   *skin = NULL;
   if (def->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "the skin was not filled by cq_skin_init");
-  if (def->dim != 2 && def->dim != 3) return cq_fail(CQ_INVALID, "a skin of dimension %d is wanted, 2 and 3 are allowed", def->dim);
+  if (def->dim != 2 && def->dim != 3)
+    return cq_fail(CQ_INVALID, "a skin of dimension %d is wanted, 2 and 3 are allowed", def->dim);
   if (def->particle_count < 1 || def->particle_count > 100000000)
-    return cq_fail(CQ_INVALID, "a skin of %d particles is wanted, from 1 to 100000000 are allowed", def->particle_count);
-  if (def->triangle_count && def->dim == 2) return cq_fail(CQ_INVALID, "a skin by a mesh is wanted in 2D, only bodies in 3D have one");
+    return cq_fail(CQ_INVALID, "a skin of %d particles is wanted, from 1 to 100000000 are allowed",
+                   def->particle_count);
+  if (def->triangle_count && def->dim == 2)
+    return cq_fail(CQ_INVALID, "a skin by a mesh is wanted in 2D, only bodies in 3D have one");
   cq_skin *s = cq_alloc(1, sizeof *s, "skin");
   if (!s) return CQ_MEMORY;
   size_t n = (size_t)def->particle_count, dim = (size_t)def->dim;
@@ -89,7 +92,8 @@ cq_status cq_skin_create(const cq_skin_def *def, cq_skin **skin) {
   s->broken = cq_alloc(n, sizeof *s->broken, "skin");
   s->broken_now = cq_alloc(n, sizeof *s->broken_now, "skin");
   cq_status status = CQ_MEMORY;
-  if (s->rest && s->inverse && s->volume && s->size && s->cell && s->loose && s->apart && s->level && s->broken && s->broken_now) {
+  if (s->rest && s->inverse && s->volume && s->size && s->cell && s->loose && s->apart && s->level && s->broken &&
+      s->broken_now) {
     bind_rest(s, def);
     status = s->is_mesh ? shell_make(s, def->triangle_count, def->corner)
                         : lattice_find(&s->lattice, s->dim, s->n, s->rest, s->volume, def->loose ? s->loose : NULL);
@@ -102,7 +106,7 @@ cq_status cq_skin_create(const cq_skin_def *def, cq_skin **skin) {
   return CQ_OK;
 }
 
-// ---- what still hangs together ----------------------------------------------------------------------------------------------------
+// ---- what still hangs together --------------------------------------------------------------------------------------
 
 static void carry(const cq_skin *s, const double *x, const double *F, int32_t p, const double r[3], double out[3]) {
   int dim = s->dim;
@@ -167,7 +171,7 @@ static int find_torn(cq_skin *s, const double *x, const double *F) {
   return changed;
 }
 
-// ---- where it is now --------------------------------------------------------------------------------------------------------------
+// ---- where it is now ------------------------------------------------------------------------------------------------
 
 static void place_vertices(cq_skin *s, const double *x, const double *F) {
   int dim = s->dim;
@@ -188,7 +192,8 @@ static void find_normals(cq_skin *s) {
   for (int64_t i = 0; i < s->face_count; i++) {
     const face *f = &s->faces[i];
     int quad = f->vertex[3] >= 0;
-    const double *a = s->x + 3 * f->vertex[0], *b = s->x + 3 * f->vertex[1], *c = s->x + 3 * f->vertex[2], *d = quad ? s->x + 3 * f->vertex[3] : a;
+    const double *a = s->x + 3 * f->vertex[0], *b = s->x + 3 * f->vertex[1], *c = s->x + 3 * f->vertex[2],
+                 *d = quad ? s->x + 3 * f->vertex[3] : a;
     double first[3], second[3], normal[3];
     for (int k = 0; k < 3; k++) {
       first[k] = quad ? c[k] - a[k] : b[k] - a[k];
@@ -207,7 +212,8 @@ static void measure_alone(cq_skin *s, int32_t p, const double *deformation) {
   s->size[p] = 0;
   if (!s->apart[p] || !s->level[p]) return;
   const double *F = deformation ? deformation + (size_t)p * (size_t)(dim * dim) : NULL;
-  double rest = s->volume[p] * fabs(det_of(s->inverse + (size_t)p * (size_t)(dim * dim), dim)), half = 0.5 * pow(rest, 1.0 / dim);
+  double rest = s->volume[p] * fabs(det_of(s->inverse + (size_t)p * (size_t)(dim * dim), dim)),
+         half = 0.5 * pow(rest, 1.0 / dim);
   s->size[p] = pow(rest * (F ? fabs(det_of(F, dim)) : 1), 1.0 / dim);
   for (int k = 0; k < 4 && dim == 2; k++) s->cell[4 * (size_t)p + (size_t)k] = half * (F ? F[k] : k % 3 == 0);
 }

@@ -10,7 +10,8 @@ typedef struct face {            // of the surface in space, the whole cell of a
   int32_t particle;              // whose colour it has
 } face;
 
-// A vertex goes with particles: its place is the weighted mean of x + F r over them, r its way from the particle at rest.
+// A vertex goes with particles: its place is the weighted mean of x + F r over them, r its
+// way from the particle at rest.
 typedef struct bond {
   int32_t particle;
   float weight, r[3];

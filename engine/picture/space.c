@@ -3,14 +3,21 @@
 #include "vector.h"
 #include <string.h>
 
-enum { NEAR_BALL = 48 };         // [sample] a ball of this radius on the canvas is met by rays, a smaller one is drawn flat
+// [sample] a ball of this radius on the canvas is met by rays, a smaller one is drawn flat
+enum { NEAR_BALL = 48 };
 
 void cq_camera_init(cq_camera *camera) {
-  *camera = (cq_camera){ .cookie = CQ_COOKIE, .eye = { 0, 0, 1 }, .up = { 0, 1, 0 }, .field_of_view = 0.6, .light = { 0.4, 1, 0.5 }, .focus_radius = 1 };
+  *camera = (cq_camera){.cookie = CQ_COOKIE,
+                        .eye = {0, 0, 1},
+                        .up = {0, 1, 0},
+                        .field_of_view = 0.6,
+                        .light = {0.4, 1, 0.5},
+                        .focus_radius = 1};
 }
 
 void cq_plane_init(cq_plane *plane) {
-  *plane = (cq_plane){ .cookie = CQ_COOKIE, .rgba = 0xFFFFFFFF, .line = 0x000000FF, .normal = { 0, 1, 0 }, .first = { 1, 0, 0 } };
+  *plane =
+      (cq_plane){.cookie = CQ_COOKIE, .rgba = 0xFFFFFFFF, .line = 0x000000FF, .normal = {0, 1, 0}, .first = {1, 0, 0}};
 }
 
 void space_destroy(space *s) {
@@ -28,17 +35,20 @@ void space_destroy(space *s) {
 
 static void clear_surfaces(void *context, int32_t first, int32_t last) {
   const cq_picture *p = context;
-  surface *from = p->space->surfaces + (size_t)first * (size_t)p->w, *to = p->space->surfaces + (size_t)last * (size_t)p->w;
+  surface *from = p->space->surfaces + (size_t)first * (size_t)p->w,
+          *to = p->space->surfaces + (size_t)last * (size_t)p->w;
   for (surface *at = from; at < to; at++) *at = (surface){ .depth = INFINITY };
 }
 
 cq_status cq_picture_camera(cq_picture *p, const cq_camera *camera) {
   if (camera->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "the camera was not filled by cq_camera_init");
   if (!(camera->field_of_view > 0 && camera->field_of_view < 3.1))
-    return cq_fail(CQ_INVALID, "the camera's field of view is %g, between 0 and 3.1 rad is allowed", camera->field_of_view);
+    return cq_fail(CQ_INVALID, "the camera's field of view is %g, between 0 and 3.1 rad is allowed",
+                   camera->field_of_view);
   if (!(camera->focus_radius > 0))
     return cq_fail(CQ_INVALID, "the camera's focus radius is %g, above 0 is allowed", camera->focus_radius);
-  size_t pixels = (size_t)p->width * (size_t)p->height, samples = (size_t)p->w * (size_t)p->h, texels = (size_t)SHADOW_SIDE * SHADOW_SIDE;
+  size_t pixels = (size_t)p->width * (size_t)p->height, samples = (size_t)p->w * (size_t)p->h,
+         texels = (size_t)SHADOW_SIDE * SHADOW_SIDE;
   space *s = p->space;
   if (!s) {
     s = cq_alloc(1, sizeof *s, "camera");
@@ -63,9 +73,11 @@ cq_status cq_picture_camera(cq_picture *p, const cq_camera *camera) {
   }
   cross3(s->forward, camera->up, s->right);
   if (!normalize3(s->forward) || !normalize3(s->right))
-    return cq_fail(CQ_INVALID, "the camera cannot look: eye and target must differ, and up must not point along the view");
+    return cq_fail(CQ_INVALID,
+                   "the camera cannot look: eye and target must differ, and up must not point along the view");
   cross3(s->right, s->forward, s->up);
-  if (!normalize3(s->light) || !across3(s->light, hint, s->light_right, s->light_up)) return cq_fail(CQ_INVALID, "the camera's light must have a direction");
+  if (!normalize3(s->light) || !across3(s->light, hint, s->light_right, s->light_up))
+    return cq_fail(CQ_INVALID, "the camera's light must have a direction");
   s->focal = 0.5 * p->h / tan(0.5 * camera->field_of_view);
   s->plane_count = 0;
   s->facet_count = s->globe_count = 0;
@@ -74,7 +86,9 @@ cq_status cq_picture_camera(cq_picture *p, const cq_camera *camera) {
   return CQ_OK;
 }
 
-cq_status no_camera(void) { return cq_fail(CQ_INVALID, "the picture has no camera, set one with cq_picture_camera first"); }
+cq_status no_camera(void) {
+  return cq_fail(CQ_INVALID, "the picture has no camera, set one with cq_picture_camera first");
+}
 
 void to_camera(const space *s, const double x[3], double c[3]) {
   double q[3] = { x[0] - s->def.eye[0], x[1] - s->def.eye[1], x[2] - s->def.eye[2] };
@@ -84,8 +98,12 @@ void to_camera(const space *s, const double x[3], double c[3]) {
 }
 
 static void put(surface *at, double depth, const double normal[3], uint32_t rgba) {
-  *at = (surface){ .depth = (float)depth, .nx = nearest_int(511 * normal[0]), .ny = nearest_int(511 * normal[1]), .nz = nearest_int(511 * normal[2]),
-                   .kind = SURFACE_BODY, .rgba = rgba };
+  *at = (surface){.depth = (float)depth,
+                  .nx = nearest_int(511 * normal[0]),
+                  .ny = nearest_int(511 * normal[1]),
+                  .nz = nearest_int(511 * normal[2]),
+                  .kind = SURFACE_BODY,
+                  .rgba = rgba};
 }
 
 // the camera's direction (a, b, c) in the world's axes
@@ -96,13 +114,16 @@ static void to_world(const space *s, double a, double b, double c, double out[3]
 // a far ball: a disc with the depth and the normals of a ball
 static void far_ball(cq_picture *p, const globe *g, int32_t first, int32_t last) {
   space *s = p->space;
-  double k = s->focal / g->c[2], cx = 0.5 * p->w + k * g->c[0], cy = 0.5 * p->h - k * g->c[1], r = k * g->radius, inverse = 1 / r;
+  double k = s->focal / g->c[2], cx = 0.5 * p->w + k * g->c[0], cy = 0.5 * p->h - k * g->c[1], r = k * g->radius,
+         inverse = 1 / r;
   int32_t y = clamp_index(ceil(cy - r - 0.5), last), y1 = clamp_index(ceil(cy + r - 0.5), last);
   for (y = y > first ? y : first; y < y1; y++) {
     double v = (cy - y - 0.5) * inverse, half = r * sqrt(larger(0, 1 - v * v));
     surface *row = s->surfaces + (size_t)y * (size_t)p->w;
-    for (int32_t x = clamp_index(ceil(cx - half - 0.5), p->w), x1 = clamp_index(ceil(cx + half - 0.5), p->w); x < x1; x++) {
-      double u = (x + 0.5 - cx) * inverse, w = sqrt(larger(0, 1 - u * u - v * v)), depth = g->c[2] - g->radius * w, normal[3];
+    for (int32_t x = clamp_index(ceil(cx - half - 0.5), p->w), x1 = clamp_index(ceil(cx + half - 0.5), p->w); x < x1;
+         x++) {
+      double u = (x + 0.5 - cx) * inverse, w = sqrt(larger(0, 1 - u * u - v * v)), depth = g->c[2] - g->radius * w,
+             normal[3];
       if (depth >= row[x].depth) continue;
       to_world(s, u, v, -w, normal);
       put(row + x, depth, normal, g->rgba);
@@ -115,8 +136,11 @@ static void near_ball(cq_picture *p, const globe *g, int32_t first, int32_t last
   space *s = p->space;
   const double *c = g->c, radius = g->radius;
   double cc = dot3(c, c) - radius * radius;
-  double reach = cc > 0 && c[2] > radius ? s->focal * radius / (c[2] - radius) * sqrt(1 + (c[0] * c[0] + c[1] * c[1]) / (c[2] * c[2])) : p->w + p->h;
-  double cx = c[2] > radius ? 0.5 * p->w + s->focal / c[2] * c[0] : 0.5 * p->w, cy = c[2] > radius ? 0.5 * p->h - s->focal / c[2] * c[1] : 0.5 * p->h;
+  double reach = cc > 0 && c[2] > radius
+                     ? s->focal * radius / (c[2] - radius) * sqrt(1 + (c[0] * c[0] + c[1] * c[1]) / (c[2] * c[2]))
+                     : p->w + p->h;
+  double cx = c[2] > radius ? 0.5 * p->w + s->focal / c[2] * c[0] : 0.5 * p->w,
+         cy = c[2] > radius ? 0.5 * p->h - s->focal / c[2] * c[1] : 0.5 * p->h;
   int32_t y = clamp_index(cy - 1.5 * reach, last), y1 = clamp_index(cy + 1.5 * reach, last);
   for (y = y > first ? y : first; y < y1; y++)
     for (int32_t x = clamp_index(cx - 1.5 * reach, p->w), x1 = clamp_index(cx + 1.5 * reach, p->w); x < x1; x++) {
@@ -143,13 +167,15 @@ static void roll(void *context, int32_t first, int32_t last) {
   for (int64_t i = 0; i < r->count; i++) {
     const globe *g = &r->globes[i];
     // drawn flat, a ball is off by radius^2 / distance: that must stay small beside what a shadow forgives
-    int far = g->radius * g->radius < 1e-3 * s->def.focus_radius * g->c[2] && s->focal * g->radius < NEAR_BALL * g->c[2];
+    int far =
+        g->radius * g->radius < 1e-3 * s->def.focus_radius * g->c[2] && s->focal * g->radius < NEAR_BALL * g->c[2];
     if (far) far_ball(r->picture, g, first, last);
     else near_ball(r->picture, g, first, last);
   }
 }
 
-cq_status cq_picture_spheres(cq_picture *p, int64_t n, const double *centre, const double *radius, const uint32_t *rgba) {
+cq_status cq_picture_spheres(cq_picture *p, int64_t n, const double *centre, const double *radius,
+                             const uint32_t *rgba) {
   if (!p->space) return no_camera();
   globe *globes = cq_alloc((size_t)n + 1, sizeof *globes, "balls of a picture");
   if (!globes) return CQ_MEMORY;

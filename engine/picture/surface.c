@@ -1,5 +1,6 @@
-// surface: cells of a lattice, joined at their corners where particles are linked. In space the sides of cells that no neighbour
-// covers are the surface; in the plane all cells are drawn, and such sides are the outline. What stands out by steps is smoothed.
+// surface: cells of a lattice, joined at their corners where particles are linked. In space the sides of cells that
+// no neighbour covers are the surface; in the plane all cells are drawn, and such sides are the outline. What
+// stands out by steps is smoothed.
 //
 //     o---o---o           corners of linked cells are one vertex;
 //     | p | q |           a side between p and q is inside,
@@ -46,7 +47,9 @@ static int is_bare(const cq_skin *s, int32_t p, int side) {
 }
 
 // is a side part of the body's outside?
-static int is_open(const cq_skin *s, int32_t p, int side) { return is_bare(s, p, side) && !(s->lattice.covered[p] >> side & 1); }
+static int is_open(const cq_skin *s, int32_t p, int side) {
+  return is_bare(s, p, side) && !(s->lattice.covered[p] >> side & 1);
+}
 
 // unites the corners that linked cells share
 static void join_corners(const cq_skin *s, int32_t *parent) {
@@ -70,7 +73,8 @@ static void side_corners(int d, int side, int corner[4]) {
   for (int k = 0; k < 4; k++) corner[k] = ring[side ? k : 3 - k];
 }
 
-// Calls for each open side of a shown cell. In space for bare ones too: behind the others they close what gapes between two parts.
+// Calls for each open side of a shown cell. In space for bare ones too: behind the others they close
+// what gapes between two parts.
 typedef void each_side(cq_skin *s, const int32_t *parent, int32_t p, int side);
 
 static void visit_sides(cq_skin *s, const int32_t *parent, each_side *visit) {
@@ -108,10 +112,11 @@ static void add_side(cq_skin *s, const int32_t *parent, int32_t p, int side) {
 // the cells themselves
 static void add_cells(cq_skin *s) {
   for (int32_t p = 0; p < s->n; p++)
-    if (is_shown(s, p)) s->faces[s->face_count++] = (face){ .vertex = { 4 * p, 4 * p + 1, 4 * p + 3, 4 * p + 2 }, .particle = p };
+    if (is_shown(s, p))
+      s->faces[s->face_count++] = (face){.vertex = {4 * p, 4 * p + 1, 4 * p + 3, 4 * p + 2}, .particle = p};
 }
 
-// ---- vertices ---------------------------------------------------------------------------------------------------------------------
+// ---- vertices -------------------------------------------------------------------------------------------------------
 
 // numbers the vertices that faces and outline need: `number` of a corner's root, -1 where nobody does
 static void number_vertices(cq_skin *s, int32_t *parent, int32_t *number) {
@@ -135,7 +140,8 @@ static void corner_place(const cq_skin *s, int32_t p, int c, double out[3]) {
   }
 }
 
-// Bonds of a vertex with the particle of one of its cells, and in space with those linked to it, which calm what F says at the surface.
+// Bonds of a vertex with the particle of one of its cells, and in space with those linked to it, which
+// calm what F says at the surface.
 static int add_bonds(const cq_skin *s, int32_t p, bond *to) {
   int count = 1;
   if (to) to[0] = (bond){ .particle = p, .weight = 1 };
@@ -183,7 +189,7 @@ static cq_status bond_vertices(cq_skin *s, int32_t *parent, const int32_t *numbe
   return CQ_OK;
 }
 
-// ---- smoothing --------------------------------------------------------------------------------------------------------------------
+// ---- smoothing ------------------------------------------------------------------------------------------------------
 
 typedef struct smoothing {
   double *sum, *before;          // {vertices, dim} of the neighbours; where vertices were
@@ -212,7 +218,8 @@ static void smooth_once(cq_skin *s, const smoothing *m, double factor) {
   }
   for (int64_t v = 0; v < s->vertex_count; v++) {
     if (!m->count[v] || m->fixed[v]) continue;
-    double *y = s->y + v * s->dim, moved = 0, most = m->most * pow(fabs(s->volume[s->bonds[s->bond_start[v]].particle]), 1.0 / s->dim);
+    double *y = s->y + v * s->dim, moved = 0,
+           most = m->most * pow(fabs(s->volume[s->bonds[s->bond_start[v]].particle]), 1.0 / s->dim);
     const double *old = m->before + v * s->dim;
     for (int i = 0; i < s->dim; i++) {
       y[i] += factor * (m->sum[v * s->dim + i] / m->count[v] - y[i]);
@@ -222,7 +229,8 @@ static void smooth_once(cq_skin *s, const smoothing *m, double factor) {
   }
 }
 
-// How many cells from p on, away from one open side, have another side open too, up to LONG; where the body ends there are enough.
+// How many cells from p on, away from one open side, have another side open too, up to LONG; where
+// the body ends there are enough.
 static int run_length(const cq_skin *s, int32_t p, int away, int open) {
   for (int n = 1; n < LONG; n++) {
     int32_t q = neighbour(s, p, away ^ 1);
@@ -253,8 +261,8 @@ static int is_long_edge(const cq_skin *s, int32_t p, int a, int b) {
   return length >= LONG || !covered;
 }
 
-// Marks the vertices of true edges, where two sides meet that are longer than the steps of stairs: SHARP; and those where a part
-// meets another one: JOINED.
+// Marks the vertices of true edges, where two sides meet that are longer than the steps of stairs: SHARP; and those
+// where a part meets another one: JOINED.
 static void find_sharp(const cq_skin *s, int32_t *parent, const int32_t *number, uint8_t *sharp) {
   int dim = s->dim, corners = 1 << dim;
   for (int32_t p = 0; p < s->n; p++) {
@@ -296,14 +304,15 @@ static void smooth_all(cq_skin *s, smoothing *m) {
   smooth_once(s, m, INWARDS);
 }
 
-// ---- all together -----------------------------------------------------------------------------------------------------------------
+// ---- all together ---------------------------------------------------------------------------------------------------
 
 void surface_bind(cq_skin *s) {
   int dim = s->dim;
   for (int64_t v = 0; v < s->vertex_count; v++)
     for (int64_t k = s->bond_start[v]; k < s->bond_start[v + 1]; k++) {
       bond *b = &s->bonds[k];
-      const double *inverse = s->inverse + (size_t)b->particle * (size_t)(dim * dim), *x = s->rest + (size_t)b->particle * (size_t)dim;
+      const double *inverse = s->inverse + (size_t)b->particle * (size_t)(dim * dim),
+                   *x = s->rest + (size_t)b->particle * (size_t)dim;
       for (int i = 0; i < dim; i++) {
         double way = 0;
         for (int j = 0; j < dim; j++) way += inverse[i * dim + j] * (s->y[v * dim + j] - x[j]);

@@ -1,9 +1,9 @@
 // Text by strokes: a small sans-serif alphabet of lines and quadratic B-splines, drawn at any size and weight.
 #include "picture.h"
 
-// A glyph is its width, then strokes. A point is two digits 0-9A-H: x from the left, y upwards; the baseline is 4, small letters
-// end at C, capitals at G. A stroke that begins with ~ is a B-spline between its ends, with @ a closed one, else straight lines;
-// two equal points are a dot.
+// A glyph is its width, then strokes. A point is two digits 0-9A-H: x from the left, y upwards; the baseline is 4,
+// small letters end at C, capitals at G. A stroke that begins with ~ is a B-spline between its ends, with @ a closed
+// one, else straight lines; two equal points are a dot.
 static const char *const glyphs[95] = {
   "4", "2 1G18 1414", "4 0G0D 4G4D", "A 244G 648G 0898 1CAC", "8 ~8E8G0G0A8A840406 4I42",
   "A 04AG @0C4C4G0G @64A4A868", "9 ~941D2G6G6C0904749A", "2 1G1D", "3 ~3H0E0632", "3 ~0H3E3602",
@@ -38,7 +38,8 @@ typedef struct pen {
 static void dash(const pen *k, const double a[2], const double b[2]) {
   double p[2] = { k->x + a[0] * k->unit, k->y - (a[1] - BASELINE) * k->unit };
   double q[2] = { k->x + b[0] * k->unit, k->y - (b[1] - BASELINE) * k->unit };
-  mask_capsule(k->picture, p, q, a[0] == b[0] && a[1] == b[1] ? 1.3 * k->radius : k->radius);   // a dot is a little bolder
+  // a dot is a little bolder
+  mask_capsule(k->picture, p, q, a[0] == b[0] && a[1] == b[1] ? 1.3 * k->radius : k->radius);
 }
 
 // one arc of a quadratic B-spline: from the middle of a b (or a itself) by b to the middle of b c (or c)

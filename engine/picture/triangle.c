@@ -10,7 +10,8 @@ typedef struct filling {
 } filling;
 
 static void fill_facet(cq_picture *p, const facet *f, int32_t first, int32_t last) {
-  float low = (float)lesser(f->y[0], (float)lesser(f->y[1], f->y[2])), high = (float)larger(f->y[0], (float)larger(f->y[1], f->y[2]));
+  float low = (float)lesser(f->y[0], (float)lesser(f->y[1], f->y[2])),
+        high = (float)larger(f->y[0], (float)larger(f->y[1], f->y[2]));
   if (!(high > (float)first && low < (float)last)) return;
   facet_scan scan;
   if (!facet_begin(f, &scan)) return;
@@ -26,8 +27,12 @@ static void fill_facet(cq_picture *p, const facet *f, int32_t first, int32_t las
       float share[3], normal[3], depth = facet_at(&scan, i, share);
       if (!(depth < at->depth && depth > 0)) continue;
       facet_normal(f, share, normal);
-      *at = (surface){ .depth = depth, .nx = nearest_int(511 * normal[0]), .ny = nearest_int(511 * normal[1]), .nz = nearest_int(511 * normal[2]),
-                       .kind = SURFACE_BODY, .rgba = facet_colour(f, share) };
+      *at = (surface){.depth = depth,
+                      .nx = nearest_int(511 * normal[0]),
+                      .ny = nearest_int(511 * normal[1]),
+                      .nz = nearest_int(511 * normal[2]),
+                      .kind = SURFACE_BODY,
+                      .rgba = facet_colour(f, share)};
     }
   }
 }
@@ -105,7 +110,8 @@ cq_status draw_facets(cq_picture *p, int64_t n, const double *corners, const dou
   for (int64_t i = 0; i < n && !status; i++) {
     facet made[2];
     const uint32_t *tint = rgba + 3 * i;
-    int count = project(p, corners + 9 * i, normal + 9 * i, tint, made), clear = (tint[0] & tint[1] & tint[2] & 255) < 255;
+    int count = project(p, corners + 9 * i, normal + 9 * i, tint, made),
+        clear = (tint[0] & tint[1] & tint[2] & 255) < 255;
     for (int k = 0; k < count && !status; k++) {
       if (clear) status = keep_facet(p->space, &made[k]);
       else facets[f.count++] = made[k];

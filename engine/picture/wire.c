@@ -23,7 +23,8 @@ static void draw_some(cq_picture *p, const double *points, int64_t n, double wid
     int32_t count = 1 + clamp_index(pieces, 4096);
     for (int32_t k = 0; k < count; k++) {
       // places along the line, and its depth in the middle of the piece: 1 / depth is linear on the canvas
-      double t = (double)k / count, u = (double)(k + 1) / count, m = 0.5 * (t + u), middle[2], c[3] = { 0, 0, 1 / ((1 - m) / a[2] + m / b[2]) };
+      double t = (double)k / count, u = (double)(k + 1) / count, m = 0.5 * (t + u), middle[2],
+             c[3] = {0, 0, 1 / ((1 - m) / a[2] + m / b[2])};
       for (int d = 0; d < 2; d++) {
         from[d] = ends[d] + t * (ends[2 + d] - ends[d]);
         to[d] = ends[d] + u * (ends[2 + d] - ends[d]);
@@ -39,7 +40,8 @@ cq_status cq_picture_wire(cq_picture *p, int64_t n, const double *points, double
   if (!p->space) return no_camera();
   if (n < 2) return cq_fail(CQ_INVALID, "a line through %lld points is wanted, at least 2 make one", (long long)n);
   if (!(width > 0)) return cq_fail(CQ_INVALID, "a line of width %g is wanted, above 0 is allowed", width);
-  if (!(hidden >= 0 && hidden <= 1)) return cq_fail(CQ_INVALID, "a hidden line is %g as visible as others, from 0 to 1 is allowed", hidden);
+  if (!(hidden >= 0 && hidden <= 1))
+    return cq_fail(CQ_INVALID, "a hidden line is %g as visible as others, from 0 to 1 is allowed", hidden);
   if (hidden > 0) draw_some(p, points, n, width, (rgba & ~255u) | (uint32_t)((rgba & 255) * hidden + 0.5), 1);
   draw_some(p, points, n, width, rgba, 0);
   return CQ_OK;

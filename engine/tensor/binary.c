@@ -89,8 +89,8 @@ static double power_dx(double x, double e) { return e == 0 ? 0 : e == 2 ? 2 * x 
 // d(x^e)/de; its limit 0 at x = 0 for e > 0
 static double power_de(double x, double e) { return x == 0 && e > 0 ? 0 : pow(x, e) * log(x); }
 
-// du and dv are the partial derivatives times g, taken as 0 where g is 0 (as in unary.c). A broadcast operand collects its row in a sum of its own first: fewer
-// roundings than adding each element to the gradient.
+// du and dv are the partial derivatives times g, taken as 0 where g is 0 (as in unary.c). A broadcast operand collects
+// its row in a sum of its own first: fewer roundings than adding each element to the gradient.
 #define EACH_ADJ(du, dv) \
   if (ga && r.sa == 0) { \
     double sum = 0; \
@@ -125,8 +125,8 @@ static void binary_row_adj(int32_t op, row r, const double *const ab[2], double 
   }
 }
 
-void cq_tensor_binary_adj(int32_t op, const cq_layout *layout, const double *const ab[2], double *grad_a, double *grad_b,
-                          const double *grad_y) {
+void cq_tensor_binary_adj(int32_t op, const cq_layout *layout, const double *const ab[2], double *grad_a,
+                          double *grad_b, const double *grad_y) {
   if (element_count(layout) == 0) return;
   row r = row_of(layout);
   walk w = {{0}, 0, 0};

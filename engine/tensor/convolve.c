@@ -39,8 +39,8 @@ cq_status cq_tensor_convolve(const cq_convolution *c, const double *x, const dou
   return CQ_OK;
 }
 
-cq_status cq_tensor_convolve_adj(const cq_convolution *c, const double *x, const double *w, double *grad_x, double *grad_w,
-                                 const double *grad_y) {
+cq_status cq_tensor_convolve_adj(const cq_convolution *c, const double *x, const double *w, double *grad_x,
+                                 double *grad_w, const double *grad_y) {
   int64_t outputs = out_size(c, 0) * out_size(c, 1), taps = c->in * c->kernel[0] * c->kernel[1];
   int64_t picture = c->in * c->size[0] * c->size[1];
   double *column = cq_tensor_alloc(outputs * taps, 0);

@@ -13,8 +13,8 @@ void cq_tensor_dense(const cq_dense *d, const double *x, const double *w, const 
   if (d->activation >= 0) cq_tensor_unary(d->activation, d->rows * d->out, y, y);
 }
 
-void cq_tensor_dense_adj(const cq_dense *d, const double *x, const double *w, const double *y, double *grad_x, double *grad_w,
-                         double *grad_b, double *grad_y) {
+void cq_tensor_dense_adj(const cq_dense *d, const double *x, const double *w, const double *y, double *grad_x,
+                         double *grad_w, double *grad_b, double *grad_y) {
   for (int64_t i = 0; d->activation >= 0 && i < d->rows * d->out; i++)
     if (grad_y[i] != 0) grad_y[i] *= activation_slope(d->activation, y[i]);
   for (int64_t i = 0; grad_b && i < d->rows * d->out; i++) grad_b[i % d->out] += grad_y[i];

@@ -9,7 +9,8 @@ void cq_tensor_gather(const int64_t extent[3], int64_t count, const int64_t *ind
       memcpy(y, x + index[k] * inner, (size_t)inner * sizeof *y);
 }
 
-void cq_tensor_gather_adj(const int64_t extent[3], int64_t count, const int64_t *index, double *grad_x, const double *grad_y) {
+void cq_tensor_gather_adj(const int64_t extent[3], int64_t count, const int64_t *index, double *grad_x,
+                          const double *grad_y) {
   int64_t inner = extent[2];
   for (int64_t o = 0; o < extent[0]; o++, grad_x += extent[1] * inner)
     for (int64_t k = 0; k < count; k++, grad_y += inner) {

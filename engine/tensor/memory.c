@@ -1,5 +1,5 @@
-// Memory of tensors. A script makes and drops thousands of tensors of a few sizes, so freed blocks are kept by size class,
-// and found again without asking the system.
+// Memory of tensors. A script makes and drops thousands of tensors of a few sizes, so freed blocks are kept by size
+// class, and found again without asking the system.
 #include "tensor.h"
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,8 @@
 // in OpenBLAS, though not in its header: ends its threads; not in builds of it that have none
 extern int blas_thread_shutdown_(void) __attribute__((weak));
 
-// OpenBLAS starts a thread for every core when it is loaded, and each spins for a tenth of a second before it sleeps: that long
-// the engine's threads would share their cores with it. Before main, and after what OpenBLAS does then.
+// OpenBLAS starts a thread for every core when it is loaded, and each spins for a tenth of a second before it sleeps:
+// that long the engine's threads would share their cores with it. Before main, and after what OpenBLAS does then.
 __attribute__((constructor)) static void one_thread(void) {
   openblas_set_num_threads(1);
   if (blas_thread_shutdown_) blas_thread_shutdown_();

@@ -1,5 +1,5 @@
-// Random numbers: Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011).
-// A block of 128 bits is a function of seed and position, so a generator is two numbers that can be stored, and the same
+// Random numbers: Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011). A
+// block of 128 bits is a function of seed and position, so a generator is two numbers that can be stored, and the same
 // everywhere: logarithms are computed here, because those of libraries differ in the last bit.
 #include "tensor.h"
 #include <math.h>

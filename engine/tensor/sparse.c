@@ -1,11 +1,11 @@
-// Products with sparse matrices in rows (CSR), their adjoints, and the matrix of neighbours of a set of points. All loops go over rows and
-// entries in their order: the same sums always.
+// Products with sparse matrices in rows (CSR), their adjoints, and the matrix of neighbours of a set of points. All
+// loops go over rows and entries in their order: the same sums always.
 #include "tensor.h"
 #include "../base/base.h"
 #include <math.h>
 #include <string.h>
 
-// ---- product ----------------------------------------------------------------------------------------------------------
+// ---- product --------------------------------------------------------------------------------------------------------
 
 // y_r = sum_e value_e x_c(e) over the entries e of row r, for each of a batch
 void cq_tensor_sparse(const cq_sparse *a, int64_t batch, const double *value, const double *x, double *y) {
@@ -18,8 +18,8 @@ void cq_tensor_sparse(const cq_sparse *a, int64_t batch, const double *value, co
 }
 
 // dL/dx_c(e) += value_e dL/dy_r, dL/dvalue_e += x_c(e) dL/dy_r
-void cq_tensor_sparse_adj(const cq_sparse *a, int64_t batch, const double *const value_x[2], double *grad_value, double *grad_x,
-                          const double *grad_y) {
+void cq_tensor_sparse_adj(const cq_sparse *a, int64_t batch, const double *const value_x[2], double *grad_value,
+                          double *grad_x, const double *grad_y) {
   const double *value = value_x[0], *x = value_x[1];
   for (int64_t b = 0; b < batch; b++, x += a->columns, grad_y += a->rows) {
     for (int64_t r = 0; r < a->rows; r++)
@@ -31,10 +31,10 @@ void cq_tensor_sparse_adj(const cq_sparse *a, int64_t batch, const double *const
   }
 }
 
-// ---- neighbours -------------------------------------------------------------------------------------------------------
+// ---- neighbours -----------------------------------------------------------------------------------------------------
 
-// Boxes at least as wide as the radius, so that the neighbours of a point lie in its own box and those around it. Points are sorted by
-// box: those of box k are order[first[k]] to order[first[k + 1] - 1], ascending.
+// Boxes at least as wide as the radius, so that the neighbours of a point lie in its own box and those around it.
+// Points are sorted by box: those of box k are order[first[k]] to order[first[k + 1] - 1], ascending.
 typedef struct boxes {
   double lower[3], width;
   int64_t size[3];
@@ -89,7 +89,8 @@ static cq_status sort(boxes *b, const cq_neighbours *n, const double *x) {
 }
 
 // The neighbours of one place, appended from entry `at` on where there is room for them. The entry behind the last.
-static int64_t visit(const cq_neighbours *n, const boxes *b, const double *x, const double *place, cq_neighbour_list *out, int64_t at) {
+static int64_t visit(const cq_neighbours *n, const boxes *b, const double *x, const double *place,
+                     cq_neighbour_list *out, int64_t at) {
   int64_t low[3] = {0}, high[3] = {0}, k[3];
   for (int d = 0; d < n->dim; d++) {
     low[d] = along(b, d, place[d] - n->radius);
@@ -118,7 +119,8 @@ cq_status cq_tensor_neighbours(const cq_neighbours *n, const double *x, const do
   boxes b = {.first = NULL};
   const cq_status status = sort(&b, n, x);
   out->start[0] = 0;
-  for (int64_t r = 0; r < n->places && !status; r++) out->start[r + 1] = visit(n, &b, x, places + r * n->dim, out, out->start[r]);
+  for (int64_t r = 0; r < n->places && !status; r++)
+    out->start[r + 1] = visit(n, &b, x, places + r * n->dim, out, out->start[r]);
   cq_free(b.first);
   cq_free(b.order);
   return status;

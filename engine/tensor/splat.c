@@ -1,5 +1,6 @@
-// Splat: amounts of points onto the pixels of a window by quadratic B-splines, and its adjoint. Pixel centres lie half a pixel within the
-// window; what falls outside of it is lost. The loops go over points in their order: the same sums always.
+// Splat: amounts of points onto the pixels of a window by quadratic B-splines, and its adjoint. Pixel centres
+// lie half a pixel within the window; what falls outside of it is lost. The loops go over points in their
+// order: the same sums always.
 #include "tensor.h"
 #include <math.h>
 
@@ -29,7 +30,8 @@ static int place_all(const cq_splat *s, const double *x, axis at[3]) {
   return 1;
 }
 
-// The pixel of a neighbour of a point, from the start of a channel; -1: outside. Columns run along x, rows down along y, depth along z.
+// The pixel of a neighbour of a point, from the start of a channel; -1: outside. Columns run along x, rows
+// down along y, depth along z.
 static int64_t pixel_of(const cq_splat *s, const axis at[3], const int o[3]) {
   int64_t k[3];
   for (int d = 0; d < 3; d++) {
@@ -59,7 +61,8 @@ void cq_tensor_splat(const cq_splat *s, const double *x, const double *q, double
 }
 
 // dL/dq_c += sum w g_c, dL/dx += sum dw/dx g . q
-void cq_tensor_splat_adj(const cq_splat *s, const double *x, const double *q, double *grad_x, double *grad_q, const double *grad_out) {
+void cq_tensor_splat_adj(const cq_splat *s, const double *x, const double *q, double *grad_x, double *grad_q,
+                         const double *grad_out) {
   const int64_t pixels = s->size[0] * s->size[1] * s->size[2];
   for (int64_t b = 0; b < s->batch; b++, grad_out += s->channels * pixels)
     for (int64_t p = 0; p < s->count; p++) {

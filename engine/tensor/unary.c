@@ -35,8 +35,8 @@ void cq_tensor_unary(int32_t op, int64_t count, const double *x, double *y) {
   }
 }
 
-// r is the result, g its gradient. An element that the objective does not depend on gets nothing, also where the derivative
-// is infinite or nan: so that the side of a selection that was not taken does no harm.
+// r is the result, g its gradient. An element that the objective does not depend on gets nothing, also where the
+// derivative is infinite or nan: so that the side of a selection that was not taken does no harm.
 #define EACH_ADJ(expression) \
   for (int64_t i = 0; i < count; i++) { \
     const double v = x[i], r = y[i], g = grad_y[i]; \
@@ -45,7 +45,8 @@ void cq_tensor_unary(int32_t op, int64_t count, const double *x, double *y) {
   } \
   break
 
-void cq_tensor_unary_adj(int32_t op, int64_t count, const double *x, const double *y, double *grad_x, const double *grad_y) {
+void cq_tensor_unary_adj(int32_t op, int64_t count, const double *x, const double *y, double *grad_x,
+                         const double *grad_y) {
   switch (op) {
     case CQ_UNARY_NEGATE: EACH_ADJ(-g);
     case CQ_UNARY_ABS: EACH_ADJ(g * sign(v));

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-// ---- checks -------------------------------------------------------------------------------------------------------------
+// ---- checks ---------------------------------------------------------------------------------------------------------
 
 static cq_status check_point(const cq_world_def *def, const cq_cable *cable, int32_t number, int32_t point) {
   const int64_t begin = cable->point_start[point], end = cable->point_start[point + 1];
@@ -12,38 +12,46 @@ static cq_status check_point(const cq_world_def *def, const cq_cable *cable, int
   if (end < begin) return cq_fail(CQ_INVALID, "point %d of cable %d has fewer particles than none", point + 1, number);
   for (int i = 0; begin == end && i < def->dim; i++)
     if (!cable->anchor || !isfinite(cable->anchor[point * def->dim + i]))
-      return cq_fail(CQ_INVALID, "point %d of cable %d has neither particles nor a place in the world", point + 1, number);
+      return cq_fail(CQ_INVALID, "point %d of cable %d has neither particles nor a place in the world", point + 1,
+                     number);
   for (int64_t k = begin; k < end; k++) {
     const int32_t p = cable->particle[k];
     if (p < 0 || p >= def->particle_count)
-      return cq_fail(CQ_INVALID, "point %d of cable %d is particle %d; there are %lld", point + 1, number, p, (long long)def->particle_count);
+      return cq_fail(CQ_INVALID, "point %d of cable %d is particle %d; there are %lld", point + 1, number, p,
+                     (long long)def->particle_count);
     if (!(cable->weight[k] > 0 && cable->weight[k] <= 1))
-      return cq_fail(CQ_INVALID, "a weight in point %d of cable %d is %g; it must be above 0 and at most 1", point + 1, number, cable->weight[k]);
+      return cq_fail(CQ_INVALID, "a weight in point %d of cable %d is %g; it must be above 0 and at most 1", point + 1,
+                     number, cable->weight[k]);
     sum += cable->weight[k];
   }
   if (end > begin && fabs(sum - 1) > 1e-9)
-    return cq_fail(CQ_INVALID, "the weights in point %d of cable %d sum to %.12g; they must sum to 1", point + 1, number, sum);
+    return cq_fail(CQ_INVALID, "the weights in point %d of cable %d sum to %.12g; they must sum to 1", point + 1,
+                   number, sum);
   return CQ_OK;
 }
 
 static cq_status check_cable(const cq_world_def *def, const cq_cable *cable, int32_t number) {
   if (cable->actuator < 0 || cable->actuator >= def->actuator_count)
-    return cq_fail(CQ_INVALID, "cable %d follows actuator %d; there are %d", number, cable->actuator, def->actuator_count);
+    return cq_fail(CQ_INVALID, "cable %d follows actuator %d; there are %d", number, cable->actuator,
+                   def->actuator_count);
   if (cable->point_count < 2)
-    return cq_fail(CQ_INVALID, "cable %d has %d point%s; it must have 2 or more", number, cable->point_count, cable->point_count == 1 ? "" : "s");
+    return cq_fail(CQ_INVALID, "cable %d has %d point%s; it must have 2 or more", number, cable->point_count,
+                   cable->point_count == 1 ? "" : "s");
   if (!isfinite(cable->offset) || !isfinite(cable->slope))
-    return cq_fail(CQ_INVALID, "the free length of cable %d is R (%g + %g u); both numbers must be finite", number, cable->offset, cable->slope);
+    return cq_fail(CQ_INVALID, "the free length of cable %d is R (%g + %g u); both numbers must be finite", number,
+                   cable->offset, cable->slope);
   int64_t particles = 0;
   for (int32_t k = 0; k < cable->point_count; k++) {
     const cq_status status = check_point(def, cable, number, k);
     if (status) return status;
     particles += cable->point_start[k + 1] - cable->point_start[k];
   }
-  if (!particles) return cq_fail(CQ_INVALID, "cable %d pulls at no particle: all of its points are fixed in the world", number);
+  if (!particles)
+    return cq_fail(CQ_INVALID, "cable %d pulls at no particle: all of its points are fixed in the world", number);
   return CQ_OK;
 }
 
-// ---- paths --------------------------------------------------------------------------------------------------------------
+// ---- paths ----------------------------------------------------------------------------------------------------------
 
 static int alloc_cables(const cq_world_def *def, cq_cables *c) {
   const size_t count = (size_t)c->count, points = (size_t)c->points, pairs = (size_t)c->pairs;
@@ -59,8 +67,8 @@ static int alloc_cables(const cq_world_def *def, cq_cables *c) {
   c->pull_start = cq_alloc(pairs + 1, sizeof *c->pull_start, "cables");
   c->pull_point = cq_alloc(pairs, sizeof *c->pull_point, "cables");
   c->pull_weight = cq_alloc(pairs, sizeof *c->pull_weight, "cables");
-  return c->actuator && c->offset && c->slope && c->start && c->point_start && c->particle && c->weight && c->anchor && c->pulled &&
-         c->pull_start && c->pull_point && c->pull_weight;
+  return c->actuator && c->offset && c->slope && c->start && c->point_start && c->particle && c->weight && c->anchor &&
+         c->pulled && c->pull_start && c->pull_point && c->pull_weight;
 }
 
 static void copy_cable(const cq_cable *cable, int32_t dim, cq_cables *c, int32_t index) {
@@ -105,7 +113,8 @@ static void sort_pulls(cq_cables *c, int64_t particle_count, int64_t *first) {
 static void place_point(const cq_cables *c, int32_t dim, int64_t point, const double *position, double x[3]) {
   for (int32_t i = 0; i < dim; i++) {
     x[i] = c->point_start[point] == c->point_start[point + 1] ? c->anchor[point * dim + i] : 0;
-    for (int64_t k = c->point_start[point]; k < c->point_start[point + 1]; k++) x[i] += c->weight[k] * position[c->particle[k] * dim + i];
+    for (int64_t k = c->point_start[point]; k < c->point_start[point + 1]; k++)
+      x[i] += c->weight[k] * position[c->particle[k] * dim + i];
   }
 }
 
@@ -123,8 +132,10 @@ static cq_status check_segments(const cq_cables *c, int32_t dim, const double *p
       place_point(c, dim, point, position, a);
       place_point(c, dim, point + 1, position, b);
       if (distance(a, b, dim) > 0) continue;
-      return cq_fail(CQ_INVALID, "points %lld and %lld of cable %d are at the same place; a cable needs a length between its points",
-                     (long long)(point - c->start[index]) + 1, (long long)(point - c->start[index]) + 2, index + 1);
+      return cq_fail(
+          CQ_INVALID,
+          "points %lld and %lld of cable %d are at the same place; a cable needs a length between its points",
+          (long long)(point - c->start[index]) + 1, (long long)(point - c->start[index]) + 2, index + 1);
     }
   return CQ_OK;
 }
@@ -146,7 +157,8 @@ static cq_status copy_fields(const cq_world_def *def, cq_model *m) {
 
 cq_status cq_cables_create(const cq_world_def *def, cq_model *m) {
   cq_cables *c = &m->cables;
-  if (def->cable_count < 0) return cq_fail(CQ_INVALID, "%d cables; there must not be fewer than none", def->cable_count);
+  if (def->cable_count < 0)
+    return cq_fail(CQ_INVALID, "%d cables; there must not be fewer than none", def->cable_count);
   if (!def->cable_count) return CQ_OK;
   for (int32_t k = 0; k < def->cable_count; k++) {
     const cq_status status = check_cable(def, &def->cables[k], k + 1);
@@ -166,16 +178,17 @@ cq_status cq_cables_create(const cq_world_def *def, cq_model *m) {
 }
 
 void cq_cables_destroy(cq_cables *c) {
-  void *owned[] = {c->actuator, c->offset, c->slope, c->start, c->point_start, c->particle, c->weight, c->anchor, c->pulled, c->pull_start,
-                   c->pull_point, c->pull_weight};
+  void *owned[] = {c->actuator, c->offset, c->slope,  c->start,      c->point_start, c->particle,
+                   c->weight,   c->anchor, c->pulled, c->pull_start, c->pull_point,  c->pull_weight};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
 }
 
-// ---- stability ------------------------------------------------------------------------------------------------------------
+// ---- stability ------------------------------------------------------------------------------------------------------
 //
-// What a point moves when it is pulled is told by the nodes that take the pull: the share q_i of each, and its mass m_i. Along
-// the cable the pulls d_j at all points give the frequency k sum_i |q_i|^2 / m_i, squared; across it, a point between segments of
-// lengths a and b is a spring of 2 T (1/a + 1/b). Segments shorter than a cell are one for the grid.
+// What a point moves when it is pulled is told by the nodes that take the pull: the share q_i of each, and its
+// mass m_i. Along the cable the pulls d_j at all points give the frequency k sum_i |q_i|^2 / m_i, squared;
+// across it, a point between segments of lengths a and b is a spring of 2 T (1/a + 1/b). Segments shorter than
+// a cell are one for the grid.
 
 // the nodes around all particles that cables pull
 typedef struct nodes {
@@ -195,7 +208,8 @@ static void weights_of(const cq_model *m, const double *x, int32_t base[3], doub
 }
 
 // node k of 3^dim around a particle: its index in the window, -1 outside of it, and its weight
-static int64_t node_at(const cq_model *m, const nodes *n, const int32_t base[3], double w[3][3], int k, double *weight) {
+static int64_t node_at(const cq_model *m, const nodes *n, const int32_t base[3], double w[3][3], int k,
+                       double *weight) {
   int64_t at = 0;
   *weight = 1;
   for (int i = 0; i < m->dim; i++, k /= 3) {
@@ -233,7 +247,8 @@ static cq_status open_nodes(const cq_model *m, const double *const *v, nodes *n)
   return CQ_OK;
 }
 
-// Adds a pull at a point to the shares of its nodes; or, d NULL, takes them: sum |q|^2 / m of those of this point, set to zero.
+// Adds a pull at a point to the shares of its nodes; or, d NULL, takes them: sum |q|^2 / m of
+// those of this point, set to zero.
 static double point_nodes(const cq_model *m, const double *position, nodes *n, int64_t point, const double *d) {
   const cq_cables *c = &m->cables;
   const int corners = m->dim == 3 ? 27 : 9;
@@ -317,13 +332,13 @@ double cq_cables_courant(const cq_model *m, const double *const *value) {
   return sqrt(largest);
 }
 
-// ---- surfaces -------------------------------------------------------------------------------------------------------------
+// ---- surfaces -------------------------------------------------------------------------------------------------------
 
 static cq_status check_surface(const cq_world_def *def, int64_t k) {
   const int32_t p = def->surface_particle[k], a = def->surface_actuator[k];
   if (p < 0 || p >= def->particle_count || a < 0 || a >= def->actuator_count)
-    return cq_fail(CQ_INVALID, "surface entry %lld is (particle %d, actuator %d); there are %lld and %d", (long long)k, p, a,
-                   (long long)def->particle_count, def->actuator_count);
+    return cq_fail(CQ_INVALID, "surface entry %lld is (particle %d, actuator %d); there are %lld and %d", (long long)k,
+                   p, a, (long long)def->particle_count, def->actuator_count);
   for (int i = 0; i < def->dim; i++)
     if (!isfinite(def->surface_area[k * def->dim + i]))
       return cq_fail(CQ_INVALID, "area of surface entry %lld is %g along axis %d; it must be finite", (long long)k,
@@ -334,7 +349,8 @@ static cq_status check_surface(const cq_world_def *def, int64_t k) {
 cq_status cq_surfaces_create(const cq_world_def *def, cq_model *m) {
   cq_surfaces *s = &m->surfaces;
   const int64_t n = def->particle_count, count = def->surface_count;
-  if (count < 0) return cq_fail(CQ_INVALID, "%lld surface entries; there must not be fewer than none", (long long)count);
+  if (count < 0)
+    return cq_fail(CQ_INVALID, "%lld surface entries; there must not be fewer than none", (long long)count);
   if (!count) return CQ_OK;
   s->start = cq_alloc((size_t)n + 1, sizeof *s->start, "surfaces");
   s->actuator = cq_alloc((size_t)count, sizeof *s->actuator, "surfaces");

@@ -3,30 +3,39 @@
 #include "../physics/lame.h"
 #include <math.h>
 
-// ---- the list of fields ---------------------------------------------------------------------------------------------------
+// ---- the list of fields ---------------------------------------------------------------------------------------------
 
 #define ANY -INFINITY, INFINITY, 0
 #define POSITIVE 0, INFINITY, 0
 #define FROM_ZERO 0, INFINITY, 1
 #define BETWEEN(a, b) a, b, 0
-#define STATE_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, CQ_OWNER_STATE, rank, bounds, value},
-#define PARTICLE_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, CQ_OWNER_PARTICLE, rank, bounds, value},
-#define CONSTANT_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, CQ_OWNER_CONSTANT, rank, bounds, value},
-#define ENTRY_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, CQ_OWNER_ENTRY, rank, bounds, value},
-#define CABLE_ROW(ID, name, rank, unit, bounds, value, meaning) {#name, unit, meaning, CQ_OWNER_CABLE, rank, bounds, value},
+#define STATE_ROW(ID, name, rank, unit, bounds, value, meaning)                                                        \
+  {#name, unit, meaning, CQ_OWNER_STATE, rank, bounds, value},
+#define PARTICLE_ROW(ID, name, rank, unit, bounds, value, meaning)                                                     \
+  {#name, unit, meaning, CQ_OWNER_PARTICLE, rank, bounds, value},
+#define CONSTANT_ROW(ID, name, rank, unit, bounds, value, meaning)                                                     \
+  {#name, unit, meaning, CQ_OWNER_CONSTANT, rank, bounds, value},
+#define ENTRY_ROW(ID, name, rank, unit, bounds, value, meaning)                                                        \
+  {#name, unit, meaning, CQ_OWNER_ENTRY, rank, bounds, value},
+#define CABLE_ROW(ID, name, rank, unit, bounds, value, meaning)                                                        \
+  {#name, unit, meaning, CQ_OWNER_CABLE, rank, bounds, value},
 #define WORLD_ROW(ID, name, rank, unit, bounds, value, meaning) \
   {#name, unit, meaning, CQ_FIELD_##ID <= CQ_FIELD_DAMPING ? CQ_OWNER_WORLD : CQ_OWNER_WALL, rank, bounds, value},
 
 const cq_field_info *cq_field_describe(int32_t field) {
-  static const cq_field_info info[CQ_FIELD_COUNT] = {
-      CQ_STATE_FIELDS(STATE_ROW) CQ_PARTICLE_FIELDS(PARTICLE_ROW) CQ_CONSTANT_FIELDS(CONSTANT_ROW) CQ_ENTRY_FIELDS(ENTRY_ROW)
-          CQ_CABLE_FIELDS(CABLE_ROW) CQ_WORLD_FIELDS(WORLD_ROW)};
+  static const cq_field_info info[CQ_FIELD_COUNT] = {CQ_STATE_FIELDS(STATE_ROW) CQ_PARTICLE_FIELDS(PARTICLE_ROW)
+                                                         CQ_CONSTANT_FIELDS(CONSTANT_ROW) CQ_ENTRY_FIELDS(ENTRY_ROW)
+                                                             CQ_CABLE_FIELDS(CABLE_ROW) CQ_WORLD_FIELDS(WORLD_ROW)};
   return field >= 0 && field < CQ_FIELD_COUNT ? &info[field] : NULL;
 }
 
 // a law with and without Lame's constants, the Bonet-Wood term and Maxwell branches: which it is, its file says
-#define LAW_INFO(law, meaning, lame) \
-  {{{#law, meaning, lame, 0, 0}, {#law, meaning, lame, 0, 1}}, {{#law, meaning, lame, 1, 0}, {#law, meaning, lame, 1, 1}}}
+#define LAW_INFO(law, meaning, lame)                                                                                   \
+  {                                                                                                                    \
+    {{#law, meaning, lame, 0, 0}, {#law, meaning, lame, 0, 1}}, {                                                      \
+      {#law, meaning, lame, 1, 0}, { #law, meaning, lame, 1, 1 }                                                       \
+    }                                                                                                                  \
+  }
 #define LAW_ROW(ID, law, meaning) {LAW_INFO(law, meaning, 0), LAW_INFO(law, meaning, 1)},
 
 const cq_law_info *cq_law_describe(int32_t kind) {
@@ -42,14 +51,16 @@ cq_status cq_field_check(int32_t field, const char *name, int64_t index, double 
   if (value > info->lower && value < info->upper) return CQ_OK;
   if (info->closed && value == info->lower) return CQ_OK;
   if (info->upper < INFINITY)
-    return cq_fail(CQ_INVALID, "%s[%lld] is %g; it must be %s %g and below %g", name, k, value, info->closed ? "at least" : "above",
-                   info->lower, info->upper);
+    return cq_fail(CQ_INVALID, "%s[%lld] is %g; it must be %s %g and below %g", name, k, value,
+                   info->closed ? "at least" : "above", info->lower, info->upper);
   if (info->lower == 0)
-    return cq_fail(CQ_INVALID, "%s[%lld] is %g; it must %s", name, k, value, info->closed ? "not be negative" : "be positive");
-  return cq_fail(CQ_INVALID, "%s[%lld] is %g; it must be %s %g", name, k, value, info->closed ? "at least" : "above", info->lower);
+    return cq_fail(CQ_INVALID, "%s[%lld] is %g; it must %s", name, k, value,
+                   info->closed ? "not be negative" : "be positive");
+  return cq_fail(CQ_INVALID, "%s[%lld] is %g; it must be %s %g", name, k, value, info->closed ? "at least" : "above",
+                 info->lower);
 }
 
-// ---- slots ----------------------------------------------------------------------------------------------------------------
+// ---- slots ----------------------------------------------------------------------------------------------------------
 
 // fields of the elasticity that Lame's constants of a material come from
 static void elasticity_fields(const cq_material *material, int32_t field[2]) {
@@ -68,7 +79,8 @@ static void lame_of(const cq_material *material, const double *const *value, int
     cq_lame(a, b, &lame[0], &lame[1], &lame[2]);
 }
 
-// Where the value of slot k is in the array of its field, -1: nowhere. A vector takes as many slots as it has components in 3D.
+// Where the value of slot k is in the array of its field, -1: nowhere. A vector takes as many
+// slots as it has components in 3D.
 static int64_t place_of(const cq_model *m, const int32_t *slots, int32_t slot, int64_t particle) {
   if (!cq_field_describe(slots[slot])->rank) return particle;
   int32_t component = 0;

@@ -12,8 +12,8 @@ extern "C" {
 // Slots of a particle from value[field], the user's arrays of all fields of particles.
 void cq_constants_of(const cq_model *model, const double *const *value, int64_t particle, double slot[CQ_SLOTS_MAX]);
 
-// Adds the gradient of a field at a particle, grad {1} or {dim}, from those of its slots; nothing where its material has no such
-// constant.
+// Adds the gradient of a field at a particle, grad {1} or {dim}, from those of its slots; nothing where its
+// material has no such constant.
 void cq_constants_adj(const cq_model *model, const double *const *value, int64_t particle, int32_t field, double *grad,
                       const double grad_slot[CQ_SLOTS_MAX]);
 

@@ -60,9 +60,11 @@ static cq_status check_beside(const cq_material *m, const cq_law *law) {
   if (m->branches < 0 || m->branches > CQ_BRANCHES_MAX)
     return cq_fail(CQ_INVALID, "%d Maxwell branches; a material has 0 to %d", m->branches, CQ_BRANCHES_MAX);
   if (m->branches && !cq_law_is_hyperelastic(law))
-    return cq_fail(CQ_INVALID, "%d Maxwell branches beside the law %s; they need a hyperelastic law of finite strain", m->branches, law->name);
+    return cq_fail(CQ_INVALID, "%d Maxwell branches beside the law %s; they need a hyperelastic law of finite strain",
+                   m->branches, law->name);
   if (m->viscous + 2 * m->branches + law->slot_count > CQ_SLOTS_MAX)
-    return cq_fail(CQ_INVALID, "the law %s with %d Maxwell branches has more than %d constants", law->name, m->branches, CQ_SLOTS_MAX);
+    return cq_fail(CQ_INVALID, "the law %s with %d Maxwell branches has more than %d constants", law->name, m->branches,
+                   CQ_SLOTS_MAX);
   return CQ_OK;
 }
 
@@ -97,7 +99,8 @@ static int is_taken(const cq_world_def *def, int32_t field) {
   return 0;
 }
 
-// Values of a field of particles: those given, or its default. Constants are needed where a particle's material has them.
+// Values of a field of particles: those given, or its default. Constants are needed where a
+// particle's material has them.
 static cq_status copy_field(const cq_world_def *def, cq_model *m, int32_t field) {
   const cq_field_info *info = cq_field_describe(field);
   const int constant = info->owner == CQ_OWNER_CONSTANT;
@@ -129,7 +132,8 @@ static cq_status copy_particles(const cq_world_def *def, cq_model *m) {
   memcpy(m->materials, def->materials, (size_t)def->material_count * sizeof *m->materials);
   for (int32_t k = 0; k < m->material_count; k++) {
     int32_t slot[CQ_SLOTS_MAX];
-    const int32_t slots = cq_material_slots(&m->materials[k], slot), internals = cq_material_internals(&m->materials[k], m->dim);
+    const int32_t slots = cq_material_slots(&m->materials[k], slot),
+                  internals = cq_material_internals(&m->materials[k], m->dim);
     if (slots > m->slot_count) m->slot_count = slots;
     if (internals > m->internal_count) m->internal_count = internals;
   }
@@ -141,7 +145,8 @@ static cq_status copy_particles(const cq_world_def *def, cq_model *m) {
 int64_t cq_model_field_count(const cq_model *m, int32_t field) {
   const cq_field_info *info = cq_field_describe(field);
   if (!info) return -1;
-  const int64_t of[] = {m->particle_count, m->particle_count, m->particle_count, m->actuation_count, 1, m->wall_count, m->cables.count};
+  const int64_t of[] = {m->particle_count, m->particle_count, m->particle_count, m->actuation_count, 1,
+                        m->wall_count,     m->cables.count};
   const int64_t width[] = {1, m->dim, m->dim * m->dim};
   return of[info->owner] * width[info->rank];
 }
@@ -150,11 +155,13 @@ int64_t cq_model_field_count(const cq_model *m, int32_t field) {
 static cq_status check_wall(const cq_wall *w, int32_t number, int32_t dim) {
   for (int i = 0; i < dim; i++) {
     if (!isfinite(w->velocity[i]))
-      return cq_fail(CQ_INVALID, "velocity of wall %d is %g along axis %d; it must be finite", number, w->velocity[i], i + 1);
+      return cq_fail(CQ_INVALID, "velocity of wall %d is %g along axis %d; it must be finite", number, w->velocity[i],
+                     i + 1);
     if ((w->shape == CQ_WALL_HALF_SPACE || w->shape == CQ_WALL_SPHERE) && !isfinite(w->point[i]))
       return cq_fail(CQ_INVALID, "point of wall %d is %g along axis %d; it must be finite", number, w->point[i], i + 1);
     if (w->shape == CQ_WALL_BOX && !(w->lower[i] < w->upper[i]))
-      return cq_fail(CQ_INVALID, "box of wall %d is empty along axis %d: from %g to %g", number, i + 1, w->lower[i], w->upper[i]);
+      return cq_fail(CQ_INVALID, "box of wall %d is empty along axis %d: from %g to %g", number, i + 1, w->lower[i],
+                     w->upper[i]);
   }
   if (w->shape == CQ_WALL_SPHERE && !(w->radius > 0 && isfinite(w->radius)))
     return cq_fail(CQ_INVALID, "radius of wall %d is %g; it must be positive", number, w->radius);
@@ -182,19 +189,21 @@ static cq_status copy_walls(const cq_world_def *def, cq_model *m) {
     for (int i = 0; i < 3; i++) w->normal[i] = i < def->dim && length > 0 ? w->normal[i] / sqrt(length) : 0;
     if (w->shape == CQ_WALL_HEIGHT_FIELD) {
       const int64_t nx = w->height_count[0], nz = def->dim == 3 ? w->height_count[1] : 1;
-      if (nx < 1 || nz < 1 || !w->height || !(w->height_spacing[0] > 0) || (def->dim == 3 && !(w->height_spacing[1] > 0)))
+      if (nx < 1 || nz < 1 || !w->height || !(w->height_spacing[0] > 0) ||
+          (def->dim == 3 && !(w->height_spacing[1] > 0)))
         return cq_fail(CQ_INVALID, "height field of wall %d needs heights and a positive spacing", k + 1);
       m->heights[k] = copy_doubles(w->height, nx * nz, "height field");
       if (!m->heights[k]) return CQ_MEMORY;
       w->height = m->heights[k];
       for (int64_t i = 0; i < nx * nz; i++)
         if (!isfinite(w->height[i]))
-          return cq_fail(CQ_INVALID, "height of wall %d, sample %lld, is %g; every height must be finite", k + 1, (long long)i,
-                         w->height[i]);
+          return cq_fail(CQ_INVALID, "height of wall %d, sample %lld, is %g; every height must be finite", k + 1,
+                         (long long)i, w->height[i]);
     }
     if (w->moves) m->moving_wall_count++;
   }
-  if (def->pin_count < 0) return cq_fail(CQ_INVALID, "%lld pins; there must not be fewer than none", (long long)def->pin_count);
+  if (def->pin_count < 0)
+    return cq_fail(CQ_INVALID, "%lld pins; there must not be fewer than none", (long long)def->pin_count);
   m->pin_count = def->pin_count;
   m->pins = cq_alloc((size_t)def->pin_count, sizeof *m->pins, "pins");
   if (!m->pins) return CQ_MEMORY;
@@ -223,8 +232,8 @@ static cq_status copy_actuation(const cq_world_def *def, cq_model *m) {
   for (int64_t k = 0; k < entries; k++) {
     const int32_t p = def->actuation_particle[k], a = def->actuation_actuator[k];
     if (p < 0 || p >= n || a < 0 || a >= def->actuator_count)
-      return cq_fail(CQ_INVALID, "actuator entry %lld is (particle %d, actuator %d); there are %lld and %d", (long long)k,
-                     p, a, (long long)n, def->actuator_count);
+      return cq_fail(CQ_INVALID, "actuator entry %lld is (particle %d, actuator %d); there are %lld and %d",
+                     (long long)k, p, a, (long long)n, def->actuator_count);
     if (!def->actuation_weight) m->actuation_weight[k] = 1;
     if (!isfinite(m->actuation_weight[k]))
       return cq_fail(CQ_INVALID, "weight of actuator entry %lld is %g; every number must be finite", (long long)k,
@@ -233,8 +242,8 @@ static cq_status copy_actuation(const cq_world_def *def, cq_model *m) {
   }
   for (int64_t k = 0; k < def->actuator_count * dd; k++)
     if (!isfinite(def->actuator_direction[k]))
-      return cq_fail(CQ_INVALID, "direction of actuator %lld is %g; every number must be finite", (long long)(k / dd) + 1,
-                     def->actuator_direction[k]);
+      return cq_fail(CQ_INVALID, "direction of actuator %lld is %g; every number must be finite",
+                     (long long)(k / dd) + 1, def->actuator_direction[k]);
   for (int32_t a = 0; a < def->actuator_count; a++)
     for (int i = 0; i < def->dim; i++)
       for (int j = 0; j < i; j++)
@@ -359,9 +368,11 @@ double cq_model_courant(const cq_model *m, const double *const *value) {
     cq_constants_of(m, v, p, slot);
     const double modulus = cq_material_modulus(material, slot), viscosity = material->viscous ? slot[0] : 0;
     const double stress = largest_actuation_stress(m, v[CQ_FIELD_ACTUATION_WEIGHT], p);
-    for (int i = 0; i < m->dim; i++) speed2 += v[CQ_FIELD_VELOCITY][p * m->dim + i] * v[CQ_FIELD_VELOCITY][p * m->dim + i];
+    for (int i = 0; i < m->dim; i++)
+      speed2 += v[CQ_FIELD_VELOCITY][p * m->dim + i] * v[CQ_FIELD_VELOCITY][p * m->dim + i];
     // explicit diffusion of momentum, as a speed: it is stable up to dt of about 3 rho dx^2 / (8 eta)
-    const double per_mass = v[CQ_FIELD_VOLUME][p] / v[CQ_FIELD_MASS][p], diffusion = 8.0 / 3 * viscosity * per_mass / m->dx;
+    const double per_mass = v[CQ_FIELD_VOLUME][p] / v[CQ_FIELD_MASS][p],
+                 diffusion = 8.0 / 3 * viscosity * per_mass / m->dx;
     fastest = fmax(fastest, sqrt((modulus + stress) * per_mass) + diffusion + sqrt(speed2));
   }
   // the stiffnesses of material and cables add up where they meet, and with them the squares of their Courant numbers

@@ -22,7 +22,8 @@ typedef struct cq_wall_node {
   double normal[3];           // unit, out of the solid
 } cq_wall_node;
 
-// The nodes that walls and pins hold, by column: entries of column (x, y) are start[c] .. start[c + 1], sorted by z, then wall.
+// The nodes that walls and pins hold, by column: entries of column (x, y) are start[c] .. start[c
+// + 1], sorted by z, then wall.
 typedef struct cq_wall_map {
   int32_t lower[2], size[2];  // columns (x, y); y is 0 in 2D
   int64_t *start;             // {size[0] * size[1] + 1}
@@ -94,12 +95,13 @@ static inline uint32_t cq_drive_bit(int32_t kind) { return (uint32_t)1 << kind; 
 
 cq_status cq_model_create(const cq_world_def *def, cq_model *model);   // model zeroed; on failure destroyed
 void cq_model_destroy(cq_model *model);
-// (dt/dx) times the fastest signal, sqrt((modulus + actuation)/rho) + 8/3 eta/(rho dx) + |v| of a particle, and by hypot that of
-// cables; of value[field], or of the model's values for NULL.
+// (dt/dx) times the fastest signal, sqrt((modulus + actuation)/rho) + 8/3 eta/(rho dx) + |v| of a particle, and by
+// hypot that of cables; of value[field], or of the model's values for NULL.
 double cq_model_courant(const cq_model *model, const double *const *value);
 int64_t cq_model_field_count(const cq_model *model, int32_t field);   // numbers of a field in one scene, -1 for none
 
-static inline int32_t cq_wall_numbers(const cq_model *m) { return m->wall_count * m->dim; }   // of the velocities of all walls
+// of the velocities of all walls
+static inline int32_t cq_wall_numbers(const cq_model *m) { return m->wall_count * m->dim; }
 
 // A wall at a point: how many unit normals hold it (a corner of a hollow box has several), 0 outside the solid.
 int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const double x[3], double normals[3][3]);

@@ -1,5 +1,5 @@
-// state: the fields of one time slice, which are the first of lists.h. Everything that allocates, copies, sorts or reads a state goes
-// over them. Widths are in reals for CQ_DIM d.
+// state: the fields of one time slice, which are the first of lists.h. Everything that allocates, copies, sorts or
+// reads a state goes over them. Widths are in reals for CQ_DIM d.
 #ifndef CQ_STATE_H
 #define CQ_STATE_H
 
@@ -45,7 +45,8 @@ static inline int32_t cq_quantity_width(int32_t quantity, int32_t d) {
 static inline int32_t cq_readout_width(int32_t kind, uint32_t fields, int32_t d) {
   int32_t sum = 0;
   for (int32_t q = 0; q < CQ_QUANTITY_COUNT; q++)
-    if (fields >> q & 1) sum += cq_quantity_width(q, d) * (kind == CQ_READOUT_SECOND_MOMENT ? cq_quantity_width(q, d) : 1);
+    if (fields >> q & 1)
+      sum += cq_quantity_width(q, d) * (kind == CQ_READOUT_SECOND_MOMENT ? cq_quantity_width(q, d) : 1);
   return sum;
 }
 

@@ -16,11 +16,12 @@ int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const do
   return wall_normals(wall, dim, slack, x, normals);
 }
 
-void cq_wall_normals_adj(const cq_wall *wall, int32_t dim, const double x[3], const double grad_n[3], double grad_x[3]) {
+void cq_wall_normals_adj(const cq_wall *wall, int32_t dim, const double x[3], const double grad_n[3],
+                         double grad_x[3]) {
   wall_normals_adj(wall, dim, x, grad_n, grad_x);
 }
 
-// ---- the map -----------------------------------------------------------------------------------------------------------
+// ---- the map --------------------------------------------------------------------------------------------------------
 
 typedef struct node_list {
   cq_wall_node *node;

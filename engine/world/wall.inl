@@ -1,8 +1,10 @@
-// wall: which unit normals of a wall hold a point, and how these turn when the point moves. Plain C, so that a device may ask it
-// too: it says what its functions are. A test defines CQ_WALL_REAL and its own wall_real, a dual number, before.
+// wall: which unit normals of a wall hold a point, and how these turn when the point moves. Plain C, so that
+// a device may ask it too: it says what its functions are. A test defines CQ_WALL_REAL and its own
+// wall_real, a dual number, before.
 //
-// Which points a wall holds, and which face of a box or cell of a height field is theirs, has jumps: it is held fixed in the
-// derivatives. Normals of planes and of boxes are constant on a face, those of a height field in 2D on a segment.
+// Which points a wall holds, and which face of a box or cell of a height field is theirs, has jumps: it
+// is held fixed in the derivatives. Normals of planes and of boxes are constant on a face, those of a
+// height field in 2D on a segment.
 #ifndef CQ_WALL
 #define CQ_WALL static inline
 #endif
@@ -12,18 +14,21 @@ typedef double wall_real;
 #define wall_value(x) (x)
 #endif
 
-CQ_WALL int32_t sphere_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3], wall_real normals[3][3]) {
+CQ_WALL int32_t sphere_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
+                               wall_real normals[3][3]) {
   wall_real r2 = 0;
   for (int i = 0; i < dim; i++) r2 += (x[i] - w->point[i]) * (x[i] - w->point[i]);
   const wall_real r = wall_sqrt(r2);
   if (w->hollow ? r < w->radius - slack : r > w->radius + slack) return 0;
   // at the centre any direction is as good as another
-  for (int i = 0; i < dim; i++) normals[0][i] = r > 0 ? (x[i] - w->point[i]) / r * (w->hollow ? -1 : 1) : (wall_real)(i == 1);
+  for (int i = 0; i < dim; i++)
+    normals[0][i] = r > 0 ? (x[i] - w->point[i]) / r * (w->hollow ? -1 : 1) : (wall_real)(i == 1);
   return 1;
 }
 
 // (E22) dL/dx += (I - n n^T) / r dL/dn, with the sign of n; at the centre the normal is a constant
-CQ_WALL void sphere_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3], wall_real grad_x[3]) {
+CQ_WALL void sphere_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3],
+                                wall_real grad_x[3]) {
   wall_real r2 = 0, along = 0;
   for (int i = 0; i < dim; i++) r2 += (x[i] - w->point[i]) * (x[i] - w->point[i]);
   if (!(r2 > 0)) return;
@@ -32,7 +37,8 @@ CQ_WALL void sphere_normals_adj(const cq_wall *w, int32_t dim, const wall_real x
   for (int i = 0; i < dim; i++) grad_x[i] += turn * (grad_n[i] - along / r2 * (x[i] - w->point[i]));
 }
 
-CQ_WALL int32_t box_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3], wall_real normals[3][3]) {
+CQ_WALL int32_t box_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
+                            wall_real normals[3][3]) {
   int32_t count = 0;
   if (w->hollow) {
     for (int i = 0; i < dim; i++) {
@@ -70,7 +76,8 @@ CQ_WALL void sample_at(wall_real x, double origin, double spacing, int32_t count
   *fraction = s - *index;
 }
 
-// Where a point is over a height field: the heights at the corners of its cell, h01 along the last axis, and the place within.
+// Where a point is over a height field: the heights at the corners of its cell, h01 along the
+// last axis, and the place within.
 typedef struct wall_cell {
   double h00, h01, h10, h11;
   wall_real a, b;            // along the first axis and the last one
@@ -102,7 +109,8 @@ CQ_WALL wall_real height_rise(const cq_wall *w, int32_t dim, const wall_cell *c,
   return wall_sqrt(1 + sx * sx + sz * sz);
 }
 
-CQ_WALL int32_t height_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3], wall_real normals[3][3]) {
+CQ_WALL int32_t height_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
+                               wall_real normals[3][3]) {
   const wall_cell c = height_cell(w, dim, x);
   const wall_real h = (1 - c.a) * ((1 - c.b) * c.h00 + c.b * c.h01) + c.a * ((1 - c.b) * c.h10 + c.b * c.h11);
   if (x[1] > h + slack) return 0;
@@ -113,7 +121,8 @@ CQ_WALL int32_t height_normals(const cq_wall *w, int32_t dim, double slack, cons
 }
 
 // (E22) in 3D a cell is twisted: its slope along one axis changes along the other, by as much for both
-CQ_WALL void height_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3], wall_real grad_x[3]) {
+CQ_WALL void height_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3],
+                                wall_real grad_x[3]) {
   if (dim < 3) return;
   const wall_cell c = height_cell(w, dim, x);
   wall_real rise[3], along = 0;
@@ -129,7 +138,8 @@ CQ_WALL void height_normals_adj(const cq_wall *w, int32_t dim, const wall_real x
   }
 }
 
-CQ_WALL int32_t wall_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3], wall_real normals[3][3]) {
+CQ_WALL int32_t wall_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
+                             wall_real normals[3][3]) {
   switch (w->shape) {
     case CQ_WALL_SPHERE: return sphere_normals(w, dim, slack, x, normals);
     case CQ_WALL_BOX: return box_normals(w, dim, slack, x, normals);
@@ -143,8 +153,10 @@ CQ_WALL int32_t wall_normals(const cq_wall *w, int32_t dim, double slack, const 
   return 1;
 }
 
-// grad_x += what the normals of a point give it; grad_n {3} is of its first normal, for all walls with more have constant ones
-CQ_WALL void wall_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3], wall_real grad_x[3]) {
+// grad_x += what the normals of a point give it; grad_n {3} is of its first normal, for all walls
+// with more have constant ones
+CQ_WALL void wall_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3],
+                              wall_real grad_x[3]) {
   if (w->shape == CQ_WALL_SPHERE) sphere_normals_adj(w, dim, x, grad_n, grad_x);
   if (w->shape == CQ_WALL_HEIGHT_FIELD) height_normals_adj(w, dim, x, grad_n, grad_x);
 }

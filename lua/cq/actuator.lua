@@ -4,7 +4,7 @@
 -- (advanced-chainqueen eq. 15): a positive signal pulls the material together along S, a negative one pushes it apart.
 --
 --   cq.Actuator.pressure { groups = { "leg.left", "leg.right" }, axis = "y", max = 2 }      one signal for each group
---   cq.Actuator.isotropic { count = 4, max = 1 }       every particle may follow each of 4 signals: see actuation_weight
+--   cq.Actuator.isotropic { count = 4, max = 1 }      every particle may follow each of 4 signals: see actuation_weight
 --
 -- A force actuator is any table with particles, signals and a method force(u, x, v) that gives forces {k, dim} on its k
 -- particles from u {signals}, and their positions and velocities {k, dim}. It is evaluated once for each control step
@@ -23,16 +23,20 @@ local Actuator = { __name = "cq.Actuator" }
 Actuator.__index = Actuator
 
 function Actuator:__tostring()
-  if self.family == "follower_pressure" then return ("cq.Actuator.follower_pressure { max %s }"):format(text.number(self.max)) end
+  if self.family == "follower_pressure" then
+    return ("cq.Actuator.follower_pressure { max %s }"):format(text.number(self.max))
+  end
   if self.family == "cable" then return ("cq.Actuator.cable { %s }"):format(text.count(#self.path, "point")) end
-  return ("cq.Actuator.%s { %s, max %s }"):format(self.family, text.count(self:signals(), "signal"), text.number(self.max))
+  return ("cq.Actuator.%s { %s, max %s }"):format(self.family, text.count(self:signals(), "signal"),
+    text.number(self.max))
 end
 
 ---@class cq.ActuatorModule
 local actuator = { class = Actuator }
 
 local groups = function(options)
-  return is.any_of { is.string(), is.list(is.any_of { is.string(), is.list(is.any()) }, { min = 1 }), optional = options and options.optional }
+  return is.any_of { is.string(), is.list(is.any_of { is.string(), is.list(is.any()) }, { min = 1 }), optional = options
+    and options.optional }
 end
 local max = is.number { above = 0, default = 1 }
 
@@ -69,9 +73,12 @@ local function matrix_of(m, dim, name)
   for i = 1, dim do
     for j = 1, dim do
       local x, mirrored = m[i][j], m[j] and m[j][i]
-      if type(x) ~= "number" or x ~= x then is.fail("%s: direction must hold numbers, got %s", name, text.describe(x)) end
+      if type(x) ~= "number" or x ~= x then
+        is.fail("%s: direction must hold numbers, got %s", name, text.describe(x))
+      end
       if x ~= mirrored then
-        is.fail("%s: a direction matrix must be symmetric, got %s at (%d, %d) and %s at (%d, %d)", name, text.number(x), i, j,
+        is.fail("%s: a direction matrix must be symmetric, got %s at (%d, %d) and %s at (%d, %d)", name, text.number(x),
+          i, j,
           text.describe(mirrored), j, i)
       end
       out[#out + 1] = x
@@ -98,7 +105,8 @@ function Actuator:stress(dim)
     if #self.direction ~= dim then
       is.fail("%s: direction must have %d components, as the robot has dimensions, got %d", name, dim, #self.direction)
     end
-    s = type(self.direction[1]) == "table" and matrix_of(self.direction, dim, name) or along_vector(self.direction, dim, name)
+    s = type(self.direction[1]) == "table" and matrix_of(self.direction, dim, name)
+      or along_vector(self.direction, dim, name)
   end
   for k, x in ipairs(s) do s[k] = x * self.max end
   return s
@@ -111,7 +119,8 @@ local function directed(self, name)
   end
 end
 
-local direction = is.any_of { is.vector { size = { 2, 3 } }, is.list(is.vector { size = { 2, 3 } }, { min = 2 }), optional = true }
+local direction = is.any_of { is.vector { size = { 2, 3 } }, is.list(is.vector { size = { 2, 3 } }, { min = 2 }),
+  optional = true }
 local axis = is.one_of { "x", "y", "z", optional = true }
 
 ---@class cq.Actuator.pressure.def
@@ -141,11 +150,12 @@ end
 ---@field max? number                       stress at u = 1 [stress]
 
 local muscle = is.define("cq.Actuator.muscle", {
-  groups = groups(), axis = axis, direction = direction, isotropic = is.boolean { optional = true }, pulses = is.boolean { default = false }, max = max,
+  groups = groups(), axis = axis, direction = direction, isotropic = is.boolean { optional = true },
+  pulses = is.boolean { default = false }, max = max,
 })
----Fibres, or a material that acts alike in all directions. They only contract: the signals -1 to 1 give stresses from 0 to max. With
----pulses they are those of 4D topology optimization (eq. 7): a stress -u max F S F^T, S = I for an isotropic one, so that positive
----pulses expand and negative ones contract.
+---Fibres, or a material that acts alike in all directions. They only contract: the signals -1 to 1 give stresses from 0
+---to max. With pulses they are those of 4D topology optimization (eq. 7): a stress -u max F S F^T, S = I for an
+---isotropic one, so that positive pulses expand and negative ones contract.
 ---Errors: none or several of axis, direction and isotropic.
 ---@param fields cq.Actuator.muscle.def
 ---@return cq.Actuator
@@ -153,7 +163,9 @@ function actuator.muscle(fields)
   local self = muscle(fields)
   self.family = "muscle"
   if self.isotropic then
-    if self.axis or self.direction then is.fail("cq.Actuator.muscle: give either isotropic, or axis or direction, not both") end
+    if self.axis or self.direction then
+      is.fail("cq.Actuator.muscle: give either isotropic, or axis or direction, not both")
+    end
     self.groups = as_list(self.groups)
   else
     directed(self, "cq.Actuator.muscle")
@@ -167,8 +179,10 @@ end
 ---@field count? integer      signals, in the place of groups; robot:with { actuation_weight } says how much each particle follows each
 ---@field max? number         stress at u = 1 [stress]
 
-local isotropic = is.define("cq.Actuator.isotropic", { groups = groups { optional = true }, count = is.integer { min = 1, optional = true }, max = max })
----The same stress in all directions: one signal for each group, or `count` signals that every particle weighs by itself.
+local isotropic = is.define("cq.Actuator.isotropic",
+  { groups = groups { optional = true }, count = is.integer { min = 1, optional = true }, max = max })
+---The same stress in all directions: one signal for each group, or `count` signals that
+---every particle weighs by itself.
 ---@param fields cq.Actuator.isotropic.def
 ---@return cq.Actuator
 function actuator.isotropic(fields)
@@ -183,7 +197,8 @@ end
 
 ---@class cq.Actuator.cable.def
 ---@field path (string|integer|number[]|cq.Group|{ anchor: number[] })[]   its points, in order: a group (the mean of its particles), a
----  particle number, a place in the robot's own coordinates (the particle nearest to it), or { anchor = a place in the world }
+---  particle number, a place in the robot's own coordinates (the particle nearest to it), or {
+---  anchor = a place in the world }
 ---@field stiffness number        k [force/length]
 ---@field rest_length? number     R; the length of the path at the start unless given [length]
 ---@field law? "contract"|"spool"   contract: the free length is R for a signal of -1, and R (1 - contraction) for 1; spool: it is
@@ -196,13 +211,15 @@ end
 
 local cable = is.define("cq.Actuator.cable", {
   path = is.table(), stiffness = is.number { min = 0 }, rest_length = is.number { min = 0, optional = true },
-  law = is.one_of { "contract", "spool", default = "contract" }, contraction = is.number { min = 0, max = 1, default = 0.3 },
-  friction = is.number { min = 0, default = 0 }, gap = is.number { above = 0, optional = true }, name = is.string { optional = true },
+  law = is.one_of { "contract", "spool", default = "contract" },
+  contraction = is.number { min = 0, max = 1, default = 0.3 },
+  friction = is.number { min = 0, default = 0 }, gap = is.number { above = 0, optional = true },
+  name = is.string { optional = true },
 })
 ---A cable through points of a robot, or from there to places in the world: a spring that only pulls, with the energy
----k/2 max(0, L - free length)^2 (advanced-chainqueen eq. 17, which is law = "spool"), evaluated at every engine step. One signal.
----Stiffness, rest length and friction have gradients: robot:with { cable_stiffness, cable_length, cable_friction }.
----A slack cable has none: begin with signals that pull.
+---k/2 max(0, L - free length)^2 (advanced-chainqueen eq. 17, which is law = "spool"), evaluated at every engine step.
+---One signal. Stiffness, rest length and friction have gradients: robot:with { cable_stiffness, cable_length,
+---cable_friction }. A slack cable has none: begin with signals that pull.
 ---Errors: fewer than two points, points at the same place or far apart, a cable of anchors alone.
 ---@param fields cq.Actuator.cable.def
 ---@return cq.Actuator
@@ -223,14 +240,16 @@ end
 
 ---@class cq.Actuator.follower_pressure.def
 ---@field surface table        the walls: { inside = a place in a closed cavity, group? = the particles around it, on a lattice }, in the
----  robot's own coordinates; or { particles = a group or a list, area = number or a list, normal = vector or a list, out of the solid }
+---  robot's own coordinates; or { particles = a group or a list, area = number or a list, normal = vector
+---  or a list, out of the solid }
 ---@field max? number          pressure of a signal of 1 [stress]
 ---@field name? string         of its signal
 
-local follower = is.define("cq.Actuator.follower_pressure", { surface = is.table(), max = max, name = is.string { optional = true } })
----A pressure on the walls of a cavity, or on any surface, that follows their deformation: f = -p J F^-T N A (Nanson) with p = max u at
----every engine step. One signal; a negative one sucks. state:cavity_volume tells the volume of a closed cavity.
----Errors: an open cavity, a place in the solid, particles that are on no lattice, a normal of zeros.
+local follower = is.define("cq.Actuator.follower_pressure",
+  { surface = is.table(), max = max, name = is.string { optional = true } })
+---A pressure on the walls of a cavity, or on any surface, that follows their deformation: f = -p J F^-T N A (Nanson)
+---with p = max u at every engine step. One signal; a negative one sucks. state:cavity_volume tells the volume of a
+---closed cavity. Errors: an open cavity, a place in the solid, particles that are on no lattice, a normal of zeros.
 ---@param fields cq.Actuator.follower_pressure.def
 ---@return cq.Actuator
 function actuator.follower_pressure(fields)
@@ -259,10 +278,13 @@ function actuator.check(value, name, index)
     is.fail("%s: actuators must be made by cq.Actuator or be tables with particles, signals and a method force, got %s at position %d", name,
       text.describe(value), index)
   end
-  if value.particles == nil then is.fail("%s: force actuator %d has no particles: a group name or a list of indices", name, index) end
+  if value.particles == nil then
+    is.fail("%s: force actuator %d has no particles: a group name or a list of indices", name, index)
+  end
   local signals = value.signals
   if type(signals) ~= "number" or signals < 0 or signals % 1 ~= 0 then
-    is.fail("%s: signals of force actuator %d must be a whole number, 0 for a passive one, got %s", name, index, text.describe(signals))
+    is.fail("%s: signals of force actuator %d must be a whole number, 0 for a passive one, got %s", name, index,
+      text.describe(signals))
   end
   return value
 end

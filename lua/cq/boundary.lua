@@ -3,14 +3,16 @@
 --   walls = cq.Boundary.box { kind = "friction", mu = 0.5 }
 --   walls = { cq.Boundary.floor { at = 0.1 }, cq.Boundary.sphere { center = { 1, 0.2 }, radius = 0.1, kind = "slip" } }
 --
--- Kinds: "sticky" takes the wall's velocity, with separable = true only while it presses, and is free to leave; "slip" has
--- no motion along the normal; "separate" is slip, but free to leave; "friction" is separate with Coulomb's law and the
--- coefficient mu.
+-- Kinds: "sticky" takes the wall's velocity, with separable = true only while it presses, and is free to leave;
+-- "slip" has no motion along the normal; "separate" is slip, but free to leave; "friction" is separate with
+-- Coulomb's law and the coefficient mu.
 --
--- A wall acts at the nodes of the grid that lie in the solid or on its surface. The place of a surface between two nodes makes
--- no difference, and a body comes to rest about one cell above the last node of the solid: put surfaces on nodes.
+-- A wall acts at the nodes of the grid that lie in the solid or on its surface. The place of a surface
+-- between two nodes makes no difference, and a body comes to rest about one cell above the last node of the
+-- solid: put surfaces on nodes.
 --
--- A robot that starts within a wall is an error, unless the wall is there to hold it: clamp = true, for "sticky" and "slip".
+-- A robot that starts within a wall is an error, unless the wall is there to hold it: clamp =
+-- true, for "sticky" and "slip".
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local message = require "cq.base.message"
@@ -31,7 +33,8 @@ Boundary.__index = Boundary
 
 function Boundary:__tostring()
   local more = self.kind == "friction" and ", mu " .. text.number(self.mu) or ""
-  return ("cq.Boundary.%s { %s%s%s%s }"):format(self.family, self.kind, more, self.separable and ", separable" or "", self.clamp and ", clamp" or "")
+  return ("cq.Boundary.%s { %s%s%s%s }"):format(self.family, self.kind, more, self.separable and ", separable" or "",
+    self.clamp and ", clamp" or "")
 end
 
 ---@class cq.BoundaryModule
@@ -60,15 +63,20 @@ local function check_kind(self, name)
     is.fail("cq.Boundary.%s: clamp = true is for a wall that holds what starts within, kind \"sticky\" or \"slip\"; %s lets go", name,
       self.separable and "one that is separable" or ("kind \"%s\""):format(self.kind))
   end
-  if self.mu and self.mu >= boundary.mu_large then boundary.warn_of_friction(("cq.Boundary.%s: mu = %s"):format(name, text.number(self.mu))) end
+  if self.mu and self.mu >= boundary.mu_large then
+    boundary.warn_of_friction(("cq.Boundary.%s: mu = %s"):format(name, text.number(self.mu)))
+  end
 end
 
 local function check_motion(self, name)
   if self.motion and self.velocity then is.fail("cq.Boundary.%s: give either velocity or motion, not both", name) end
   if self.motion and self.moves == false then
-    is.fail("cq.Boundary.%s: moves = false is for a surface that slides over a wall that stays; motion moves the wall", name)
+    is.fail("cq.Boundary.%s: moves = false is for a surface that slides over a wall that stays; motion moves the wall",
+      name)
   end
-  if self.moves and not (self.velocity or self.motion) then is.fail("cq.Boundary.%s: a wall that moves needs a velocity", name) end
+  if self.moves and not (self.velocity or self.motion) then
+    is.fail("cq.Boundary.%s: a wall that moves needs a velocity", name)
+  end
 end
 
 ---What every wall takes beside its own fields.
@@ -119,7 +127,9 @@ local function unit(v, what)
 end
 
 local function same_size(name, first, a, second, b)
-  if #a ~= #b then is.fail("cq.Boundary.%s: %s has %s and %s has %d", name, first, text.count(#a, "component"), second, #b) end
+  if #a ~= #b then
+    is.fail("cq.Boundary.%s: %s has %s and %s has %d", name, first, text.count(#a, "component"), second, #b)
+  end
 end
 
 local function ordered(self, name)
@@ -142,7 +152,8 @@ end
 ---@param fields? cq.Boundary.box.def
 ---@return cq.Boundary
 boundary.box = family("box", {
-  inset = is.number { above = 0, optional = true }, lower = point { optional = true }, upper = point { optional = true },
+  inset = is.number { above = 0, optional = true }, lower = point { optional = true },
+  upper = point { optional = true },
 }, function(self, name)
   self.shape, self.hollow = "box", true
   if self.inset and (self.lower or self.upper) then
@@ -197,7 +208,8 @@ end)
 ---A slope, solid below.
 ---@param fields cq.Boundary.slope.def
 ---@return cq.Boundary
-boundary.slope = family("slope", { point = point(), angle = is.number { above = -math.pi / 2, below = math.pi / 2 } }, function(self)
+boundary.slope = family("slope", { point = point(), angle = is.number { above = -math.pi / 2, below = math.pi / 2 } },
+  function(self)
   self.shape = "half_space"
   self.normal = { -math.sin(self.angle), math.cos(self.angle), #self.point == 3 and 0 or nil }
 end)
@@ -227,11 +239,13 @@ local function samples(self, name)
   local flat = {}
   for i, row in ipairs(heights) do
     if columns and (type(row) ~= "table" or #row ~= columns or columns < 2) then
-      is.fail("cq.Boundary.%s: every row of heights must have the same number of samples, at least 2; row %d is %s", name, i, text.describe(row))
+      is.fail("cq.Boundary.%s: every row of heights must have the same number of samples, at least 2; row %d is %s",
+        name, i, text.describe(row))
     end
     for j, h in ipairs(columns and row or { row }) do
       if type(h) ~= "number" or h ~= h or math.abs(h) == math.huge then
-        is.fail("cq.Boundary.%s: heights must be finite numbers, got %s at sample %d%s", name, text.describe(h), i, columns and ", " .. j or "")
+        is.fail("cq.Boundary.%s: heights must be finite numbers, got %s at sample %d%s", name, text.describe(h), i,
+          columns and ", " .. j or "")
       end
       flat[#flat + 1] = h
     end
@@ -269,10 +283,12 @@ function Boundary:dim()
 end
 
 local shapes = {
-  half_space = "CQ_WALL_HALF_SPACE", box = "CQ_WALL_BOX", sphere = "CQ_WALL_SPHERE", height_field = "CQ_WALL_HEIGHT_FIELD",
+  half_space = "CQ_WALL_HALF_SPACE", box = "CQ_WALL_BOX", sphere = "CQ_WALL_SPHERE",
+  height_field = "CQ_WALL_HEIGHT_FIELD",
 }
 local kinds = {
-  sticky = "CQ_CONTACT_STICKY", slip = "CQ_CONTACT_SLIP", separate = "CQ_CONTACT_SEPARATE", friction = "CQ_CONTACT_FRICTION",
+  sticky = "CQ_CONTACT_STICKY", slip = "CQ_CONTACT_SLIP", separate = "CQ_CONTACT_SEPARATE",
+  friction = "CQ_CONTACT_FRICTION",
   separable = "CQ_CONTACT_HOLD",
 }
 
@@ -314,7 +330,7 @@ function Boundary:write(wall, domain, C)
   end
 end
 
--- ---- where it is solid, to find robots that start inside --------------------------------------------------------------
+-- ---- where it is solid, to find robots that start inside ------------------------------------------------------------
 
 -- height of a field at a point, linear between samples and held at the ends
 local function height_at(wall, dim, x, z)
@@ -329,7 +345,8 @@ local function height_at(wall, dim, x, z)
   local k, b, k1 = 0, 0, 0
   if dim == 3 then k, b, k1 = place(z, 1, columns) end
   local h = wall.height
-  return (1 - a) * ((1 - b) * h[i * columns + k] + b * h[i * columns + k1]) + a * ((1 - b) * h[i1 * columns + k] + b * h[i1 * columns + k1])
+  return (1 - a) * ((1 - b) * h[i * columns + k] + b * h[i * columns + k1])
+    + a * ((1 - b) * h[i1 * columns + k] + b * h[i1 * columns + k1])
 end
 
 local inside = {

@@ -6,12 +6,14 @@
 --   cq.Controller.open_loop(cq.param(cq.zeros { steps, signals }, { min = -1, max = 1 }))
 --   cq.Controller.open_loop { steps = 800, hold = 20, init = 0 }         trainable, each row held over 20 control steps
 --
--- Sizes come from the observer and the robot: parameters are made when a controller is first used, or by prepare. They are
--- in controller.params, a table of cq.param; controller:with(params) is the same controller with others, for functions that
--- are given their parameters. Signals beyond [-1, 1] are not cut off; signals that are not finite are an error.
+-- Sizes come from the observer and the robot: parameters are made when a controller is first used, or by
+-- prepare. They are in controller.params, a table of cq.param; controller:with(params) is the same controller
+-- with others, for functions that are given their parameters. Signals beyond [-1, 1] are not cut off; signals
+-- that are not finite are an error.
 --
--- A controller of one's own is a function(observation, hidden, t) or a table { params, start(self), act(self, observation,
--- hidden, t) }; both give the signals, and the hidden value that they want to be handed at the next control step.
+-- A controller of one's own is a function(observation, hidden, t) or a table { params, start(self),
+-- act(self, observation, hidden, t) }; both give the signals, and the hidden value that they want to be
+-- handed at the next control step.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -25,7 +27,8 @@ Controller.__index = Controller
 function Controller:__tostring()
   local count = 0
   for _, tensor in pairs(self.params or {}) do count = count + tensor.count end
-  return ("cq.Controller.%s { %s }"):format(self.family, self.params and text.count(count, "parameter") or "not prepared")
+  return ("cq.Controller.%s { %s }"):format(self.family, self.params and text.count(count, "parameter")
+    or "not prepared")
 end
 
 ---@class cq.ControllerModule
@@ -63,7 +66,8 @@ end
 ---@internal
 function Controller:check_rollout(roll)
   if self.signals and self.signals ~= roll.signal_count then
-    is.fail("world:rollout: the controller gives %s, the robots take %d", text.count(self.signals, "signal"), roll.signal_count)
+    is.fail("world:rollout: the controller gives %s, the robots take %d", text.count(self.signals, "signal"),
+      roll.signal_count)
   end
   self.signals = roll.signal_count
 end
@@ -137,15 +141,16 @@ function Network:act(observation)
   observation = need_observation(self, observation)
   if not self.params then make_layers(self, observation:size(-1)) end
   if self.inputs and observation:size(-1) ~= self.inputs then
-    is.fail("cq.Controller.%s was made for %s, got %d", self.family, text.count(self.inputs, "observation"), observation:size(-1))
+    is.fail("cq.Controller.%s was made for %s, got %d", self.family, text.count(self.inputs, "observation"),
+      observation:size(-1))
   end
   local x, params, count = observation, self.params, #self.hidden
   for k = 1, count do x = x:dense(params["w" .. k], params["b" .. k], self.activation) end
   return x:dense(params["w" .. count + 1], params["b" .. count + 1], "tanh")
 end
 
----Layers { w, b, activation }, the last one with tanh; nil where they do not fit together, which act tells in words, or where act is
----the user's own.
+---Layers { w, b, activation }, the last one with tanh; nil where they do not fit together, which act tells in words, or
+---where act is the user's own.
 ---@param inputs integer     observations
 function Network:layers(inputs)
   if self.act ~= Network.act then return nil end
@@ -153,7 +158,8 @@ function Network:layers(inputs)
   local out, last = {}, inputs
   for k = 1, #self.hidden + 1 do
     local w, b = self.params["w" .. k], self.params["b" .. k]
-    if not (T.is_tensor(w) and T.is_tensor(b) and w.rank == 2 and b.rank == 1 and w:size(1) == last and w:size(2) == b.count) then return nil end
+    if not (T.is_tensor(w) and T.is_tensor(b) and w.rank == 2 and b.rank == 1 and w:size(1) == last
+      and w:size(2) == b.count) then return nil end
     out[k] = { w = w, b = b, activation = k <= #self.hidden and self.activation or "tanh" }
     last = b.count
   end
@@ -162,7 +168,8 @@ end
 
 local function network(self)
   if (self.inputs == nil) ~= (self.signals == nil) then
-    is.fail("cq.Controller.%s: inputs and signals go together, %s is missing", self.family or "mlp", self.inputs and "signals" or "inputs")
+    is.fail("cq.Controller.%s: inputs and signals go together, %s is missing", self.family or "mlp", self.inputs
+      and "signals" or "inputs")
   end
   if self.inputs then make_layers(self, self.inputs) end
   return self
@@ -215,7 +222,8 @@ function Sines:act(_, _, t)
   if not self.params then
     local count = self.count * #self.frequency
     self.params = with_own(self, {
-      w = T.param(generator(self):normal({ count, self.signals }, { deviation = self.deviation })), b = T.param(T.zeros { self.signals }),
+      w = T.param(generator(self):normal({ count, self.signals }, { deviation = self.deviation })),
+      b = T.param(T.zeros { self.signals }),
     })
   end
   local waves = {}
@@ -281,16 +289,19 @@ function OpenLoop:check_rollout(roll)
       is.fail("cq.Controller.open_loop: the tensor {%s} has %s, the robots take %d", table.concat(shape, ", "),
         text.count(shape[#shape], "signal"), roll.signal_count)
     elseif #shape == 3 and shape[1] ~= roll.batch then
-      is.fail("cq.Controller.open_loop: the tensor {%s} is for %s, the batch has %d", table.concat(shape, ", "), text.count(shape[1], "scene"), roll.batch)
+      is.fail("cq.Controller.open_loop: the tensor {%s} is for %s, the batch has %d", table.concat(shape, ", "),
+        text.count(shape[1], "scene"), roll.batch)
     end
   end
   if steps < roll.steps then
-    is.fail("cq.Controller.open_loop: has signals for %s, the rollout makes %d", text.count(steps, "control step"), roll.steps)
+    is.fail("cq.Controller.open_loop: has signals for %s, the rollout makes %d", text.count(steps, "control step"),
+      roll.steps)
   end
 end
 
 local open_loop = is.define("cq.Controller.open_loop", {
-  steps = is.integer { min = 1, optional = true }, u = is.tensor { optional = true }, hold = is.integer { min = 1, default = 1 },
+  steps = is.integer { min = 1, optional = true }, u = is.tensor { optional = true },
+  hold = is.integer { min = 1, default = 1 },
   init = is.any_of { is.number(), is.tensor(), is.list(is.any()), default = 0 },
   min = is.number { default = -1 }, max = is.number { default = 1 },
 })
@@ -303,8 +314,8 @@ local open_loop = is.define("cq.Controller.open_loop", {
 ---@field max? number      upper bound
 
 ---Given signals for each control step: a tensor {steps, signals}, or {batch, steps, signals} for each scene its own; or
----{ steps = ..., hold = 1, init = 0, min = -1, max = 1 } for a trainable one that is made when the robot is known. Rows may be held over
----several control steps: fewer numbers to train, and smoother signals.
+---{ steps = ..., hold = 1, init = 0, min = -1, max = 1 } for a trainable one that is made when the robot is known. Rows
+---may be held over several control steps: fewer numbers to train, and smoother signals.
 ---Errors: both or neither of steps and u.
 ---@param given cq.Tensor|number[][]|cq.Controller.open_loop.def
 ---@return cq.Controller
@@ -318,10 +329,13 @@ function controller.open_loop(given)
     if self.steps then return setmetatable(self, OpenLoop) end
     given, hold = self.u, self.hold
   end
-  if not (type(given) == "table") then is.fail("cq.Controller.open_loop: takes a tensor or a table of fields, got %s", text.describe(given)) end
+  if not (type(given) == "table") then
+    is.fail("cq.Controller.open_loop: takes a tensor or a table of fields, got %s", text.describe(given))
+  end
   local u = T.as_tensor(given)
   if u.rank ~= 2 and u.rank ~= 3 then
-    is.fail("cq.Controller.open_loop: the tensor must be {steps, signals} or {batch, steps, signals}, got {%s}", table.concat(u:shape(), ", "))
+    is.fail("cq.Controller.open_loop: the tensor must be {steps, signals} or {batch, steps, signals}, got {%s}",
+      table.concat(u:shape(), ", "))
   end
   return setmetatable({ params = { u = u }, hold = hold }, OpenLoop)
 end
@@ -357,7 +371,8 @@ function controller.of(given, what)
     return self
   end
   if text.is_callable(given) then return setmetatable({ f = given }, Custom) end
-  is.fail("%s: controller must be one of cq.Controller, a function, or a table with a method act, got %s", what, text.describe(given))
+  is.fail("%s: controller must be one of cq.Controller, a function, or a table with a method act, got %s", what,
+    text.describe(given))
 end
 
 return controller

@@ -1,5 +1,5 @@
--- experiment: a world, a policy and an objective, and the loop that optimises them; what most scripts need and nothing that
--- they could not write themselves with world:rollout and cq.value_and_grad.
+-- experiment: a world, a policy and an objective, and the loop that optimises them; what most scripts need and nothing
+-- that they could not write themselves with world:rollout and cq.value_and_grad.
 --
 --   local run = cq.Experiment {
 --     world = world, duration = 4,
@@ -77,14 +77,17 @@ local function steps_of(def)
   local exact = def.duration / def.world.control_dt
   local steps = math.floor(exact + 0.5)
   if steps < 1 or math.abs(exact - steps) > 1e-6 * exact then
-    is.fail("cq.Experiment: duration must be a multiple of the control step %s, got %s", text.number(def.world.control_dt), text.number(def.duration))
+    is.fail("cq.Experiment: duration must be a multiple of the control step %s, got %s",
+      text.number(def.world.control_dt), text.number(def.duration))
   end
   return steps
 end
 
 local function objective_of(given, world)
   local def = objective_spec(text.is_callable(given) and { final = given } or given)
-  if not (def.final or def.goal or def.running or def.effort) then is.fail("cq.Experiment: objective needs final, goal, running or effort") end
+  if not (def.final or def.goal or def.running or def.effort) then
+    is.fail("cq.Experiment: objective needs final, goal, running or effort")
+  end
   def.goal = def.goal and goals.check(def.goal, world)
   return def
 end
@@ -103,8 +106,8 @@ end
 ---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name, or of anything else
 ---  with apply; cq.param; and "controller" or "observer" for the rate of their weights
 ---@field by_iteration? table<string, fun(iteration: integer): any>   what changes while it is optimised, by name: gravity, damping,
----  friction and wall_velocity, as rollouts take them; limits, a table by the names of constraints; design, a variant from design:with.
----  The best is that of the last ones
+---  friction and wall_velocity, as rollouts take them; limits, a table by the names of constraints; design, a variant
+---  from design:with. The best is that of the last ones
 ---@field memory? string|number      for what the backward pass needs, as "2 GiB"
 ---@field contact? boolean           read what walls and pins give, for state:contact in observer and objective
 ---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it: by particle where density, volume or a value
@@ -125,12 +128,12 @@ local function take_design(self, def)
   self.design, self.robot, self.params.design = def.design, def.design.robot, def.design.params
 end
 
----An experiment. Trained are the parameters of the controller and of an observer of the user's, or a design's variables, always, and what trainable
----names:
----values of robot:with, gravity, damping, friction and wall_velocity of the world, and any value with a function that applies it to the
----robot. Each may have a rate of its own; the optimizer's is that of the others.
----Errors: both or neither of duration and steps; a duration that is no multiple of the world's dt; an objective without any part; a goal
----outside of the world.
+---An experiment. Trained are the parameters of the controller and of an observer of the user's, or a design's
+---variables, always, and what trainable names:
+---values of robot:with, gravity, damping, friction and wall_velocity of the world, and any value with a function that
+---applies it to the robot. Each may have a rate of its own; the optimizer's is that of the others.
+---Errors: both or neither of duration and steps; a duration that is no multiple of the world's dt; an objective without
+---any part; a goal outside of the world.
 ---@param fields cq.Experiment.def
 ---@return cq.Experiment
 local function new(_, fields)
@@ -177,8 +180,10 @@ function Experiment:rollout(params, watch, steps)
   if self.controller and params.controller then controller = controller:with(params.controller) end
   if observer and params.observer then observer = observer:with(params.observer) end
   local fields = {
-    robot = self:body(params), steps = steps or self.steps, observer = observer, controller = controller, weight = self.weight,
-    running = self.objective.running, effort = self.objective.effort, memory = self.memory, watch = watch, contact = self.contact,
+    robot = self:body(params), steps = steps or self.steps, observer = observer, controller = controller,
+    weight = self.weight,
+    running = self.objective.running, effort = self.objective.effort, memory = self.memory, watch = watch,
+    contact = self.contact,
     record = constrained.recorder(self.constraints),
   }
   by_iteration.fill(self, fields)
@@ -193,7 +198,8 @@ end
 function Experiment:rollout_solid(solid, watch)
   by_iteration.ready(self)
   local fields = {
-    robot = solid.robot, steps = self.steps, controller = solid.controller, running = self.objective.running, effort = self.objective.effort,
+    robot = solid.robot, steps = self.steps, controller = solid.controller, running = self.objective.running,
+    effort = self.objective.effort,
     memory = self.memory, watch = watch, contact = self.contact,
   }
   by_iteration.fill(self, fields)
@@ -255,7 +261,8 @@ local function load_params(params, from)
   for _, leaf in ipairs(T.leaves.list(params)) do
     local saved = found[leaf.tensor]
     if not T.is_tensor(saved) or saved.count ~= leaf.tensor.count then
-      is.fail("cq.Experiment: the saved parameters do not fit: %s has %s here and %s there", leaf.path, text.count(leaf.tensor.count, "element"),
+      is.fail("cq.Experiment: the saved parameters do not fit: %s has %s here and %s there", leaf.path,
+        text.count(leaf.tensor.count, "element"),
         T.is_tensor(saved) and saved.count or "none")
     end
     leaf.tensor:copy_from(saved)
@@ -286,14 +293,16 @@ local function tell_plan(self)
   if option.program.quiet then return end
   local world = self.world
   message.note("%s", tostring(world))
-  message.note("%s on %s; %s", text.count(self.steps, "control step"), world.device, world:plan { steps = self.steps, memory = self.memory }.text)
+  message.note("%s on %s; %s", text.count(self.steps, "control step"), world.device,
+    world:plan { steps = self.steps, memory = self.memory }.text)
 end
 
 -- how fast it went, both ways together
 local function tell_speed(self, iterations, seconds)
   if iterations < 1 or seconds <= 0 then return end
   local particle_steps = self.world.particle_count * self.world.substeps * self.steps * iterations
-  message.note("%.3g s an iteration, %.3g million particle-steps a second there and back", seconds / iterations, particle_steps / seconds / 1e6)
+  message.note("%.3g s an iteration, %.3g million particle-steps a second there and back", seconds / iterations,
+    particle_steps / seconds / 1e6)
 end
 
 local progress_fields = {
@@ -345,7 +354,8 @@ end
 local function fail_iteration(self, run, i, problem)
   local saved = pcall(save, self, run, self.made)
   if saved and self.made > 0 then
-    message.note("kept in %s: the parameters after iteration %d, and the best, of iteration %d, in best.bin", run.folder, self.made, self.best.iteration)
+    message.note("kept in %s: the parameters after iteration %d, and the best, of iteration %d, in best.bin",
+      run.folder, self.made, self.best.iteration)
   end
   if type(problem) == "string" then
     local ours = problem == is.failure
@@ -378,9 +388,9 @@ local function only_check(self, def)
   return { loss = report.loss, best = report.loss, iterations = 0 }
 end
 
----Optimises. Writes history.csv, parameters, optimizer state and the best parameters into the run's folder; goes on from
----there with resume. Ctrl-C stops at the next iteration and saves; before the first one is made that is an error. What was
----computed is kept when an iteration fails. With constraints, or an optimizer that makes a loop of its own, an
+---Optimises. Writes history.csv, parameters, optimizer state and the best parameters into the run's folder; goes on
+---from there with resume. Ctrl-C stops at the next iteration and saves; before the first one is made that is an error.
+---What was computed is kept when an iteration fails. With constraints, or an optimizer that makes a loop of its own, an
 ---iteration is an evaluation, history.csv has a column for each constraint, and solution reports them.
 ---@param fields run.optimize.def
 ---@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution? } result   loss: of the last
@@ -389,7 +399,9 @@ function Experiment:optimize(fields)
   local def = optimize_spec(fields)
   def.folder = require("cq.run").folder_of(def.folder, def.name)
   if not self.optimizer then is.fail("run:optimize: the experiment has no optimizer") end
-  if #T.leaves.list(self.params) == 0 then is.fail("run:optimize: there is nothing to train; give a controller or trainable") end
+  if #T.leaves.list(self.params) == 0 then
+    is.fail("run:optimize: there is nothing to train; give a controller or trainable")
+  end
   constrained.check(self, def.stages)
   if option.program.check then return only_check(self, def) end
   local run = require("cq.run").open {
@@ -400,7 +412,8 @@ function Experiment:optimize(fields)
   if run.done > 0 then by_iteration.set(self, run.done) end
   tell_plan(self)
   if run.done > 0 and run.done >= def.iterations then
-    message.note("the run in %s has made its %s; more are made with --iterations", run.folder, text.count(run.done, "iteration"))
+    message.note("the run in %s has made its %s; more are made with --iterations", run.folder,
+      text.count(run.done, "iteration"))
   end
   local first, started, solution = run.done, C.cq_clock(), nil
   if constrained.is(self) then
@@ -410,7 +423,9 @@ function Experiment:optimize(fields)
   end
   run:finish()
   -- there is no result that the script could go on with
-  if not self.best and run:interrupted() then is.fail("run:optimize: interrupted before the first iteration was made") end
+  if not self.best and run:interrupted() then
+    is.fail("run:optimize: interrupted before the first iteration was made")
+  end
   tell_speed(self, run.done - first, C.cq_clock() - started)
   return { loss = self.loss_last, best = self.best and self.best.loss, iterations = run.done, solution = solution }
 end
@@ -426,7 +441,8 @@ local function params_of(self, which)
   return self.params
 end
 
----The objective without gradients, with the best parameters so far or the last ones, or of a design that was made binary.
+---The objective without gradients, with the best parameters so far or the last ones, or of a
+---design that was made binary.
 ---@param which? "best"|"last"|cq.Topology.Solid
 ---@return number loss, cq.Rollout roll
 function Experiment:evaluate(which)
@@ -456,14 +472,15 @@ end
 ---@field camera? cq.Picture.camera.def|fun(time: number, centre: number[]): cq.Picture.camera.def   in 3D: { eye =, target =,
 ---  field_of_view? }, or a function of time and of the robots' centre that gives it; all of the robots unless given
 ---@field colour? string|cq.Tensor|run.render.colour.def|fun(state: cq.State, u: cq.Tensor?): cq.Tensor   colours of particles by a
----  number, with a legend: "von_mises", "energy_density", "jacobian", "speed", "kinetic_energy", "signal", a constant as "young", a
----  tensor or a function that gives a number for each particle of the world {n}; or { by = "von_mises", label = "...", unit = "kPa",
----  range = { 0, 20 } }, or { by = ..., categories = { "left", "right" } }, where the number says which. Without a range the scale
----  grows with what the film has shown
+---  number, with a legend: "von_mises", "energy_density", "jacobian", "speed", "kinetic_energy", "signal", a constant
+---  as "young", a tensor or a function that gives a number for each particle of the world {n}; or { by = "von_mises",
+---  label = "...", unit = "kPa", range = { 0, 20 } }, or { by = ..., categories = { "left", "right" } }, where the
+---  number says which. Without a range the scale grows with what the film has shown
 ---@field opacity? string|cq.Tensor|run.render.opacity.def|fun(state: cq.State, u: cq.Tensor?): cq.Tensor   how opaque each particle
 ---  is, 0 to 1, by what colour takes; or { by = "density", range = { 0, 1 } }
 ---@field arrows? "velocity"|run.render.arrows.def|fun(state: cq.State, u: cq.Tensor?): (cq.Tensor|number[][]), (cq.Tensor|number[][])?
----  vectors {n, dim} of the world's particles, or places and vectors {k, dim}, as of forces; or { by = ..., scale =, label =, unit = }
+---  vectors {n, dim} of the world's particles, or places and vectors {k, dim}, as of forces; or { by =
+---  ..., scale =, label =, unit = }
 ---@field goals? table|fun(state: cq.State, u: cq.Tensor?): table   places { { x, y }, ... }, or { at =, radius =, colour = }, that are
 ---  drawn as translucent balls
 ---@field trail? boolean         the way of the robots' centre; where the camera follows unless given
@@ -474,10 +491,10 @@ end
 ---@field label? string|fun(state: cq.State): string   a line at the top left, above the time
 ---@field which? "best"|"last"|cq.Topology.Solid   parameters: of the least loss so far, or the present ones; or a design made binary
 
----Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state or several moments (.png). Robots are drawn
----by their surface: the cells of their lattice, or the mesh that they came from; what flows, particle by particle. Walls stand where
----they are at that time, cables have the colour of their tension, and pinned parts are hatched. A relative path is in the run's
----folder. `--render no` leaves it out.
+---Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state or several moments (.png). Robots
+---are drawn by their surface: the cells of their lattice, or the mesh that they came from; what flows, particle by
+---particle. Walls stand where they are at that time, cables have the colour of their tension, and pinned parts are
+---hatched. A relative path is in the run's folder. `--render no` leaves it out.
 ---@param path string        ends in .mp4, .mkv, .webm, .gif or .png
 ---@param options? run.render.def
 ---@return string? path
@@ -495,13 +512,14 @@ function Experiment:render(path, options)
   return replay.film(is_solid(def.which) and def.which.world or self.world, place(self, path), def, simulate)
 end
 
----Everything that can be known before running: a few control steps forward and backward with every function of the user's,
----and the plan. Errors as optimize would.
+---Everything that can be known before running: a few control steps forward and backward with every function of the
+---user's, and the plan. Errors as optimize would.
 ---@return { steps: integer, loss: number, values: table<string, number>, gradients: table<string, number>, plan: table,
 ---  text: string } report
 function Experiment:check()
   local steps = math.min(self.steps, 2)
-  local report = { steps = self.steps, gradients = {}, plan = self.world:plan { steps = self.steps, memory = self.memory } }
+  local report = { steps = self.steps, gradients = {},
+    plan = self.world:plan { steps = self.steps, memory = self.memory } }
   local lines = { tostring(self.world), ("%s, %s"):format(text.count(self.steps, "control step"), report.plan.text) }
   if #T.leaves.list(self.params) > 0 then
     -- what is zero after two control steps need not be zero in the end: no warning yet

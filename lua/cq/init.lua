@@ -1,4 +1,5 @@
--- cq: the library as scripts see it. Nouns are loaded when they are first named, so that an empty script starts at once.
+-- cq: the library as scripts see it. Nouns are loaded when they are first named, so that an
+-- empty script starts at once.
 --
 --   experiments   World, Robot, Creature, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer,
 --                 Experiment, Topology, Picture, Plot, Run, Study, Space, Pruner
@@ -34,7 +35,8 @@ local cq = {}
 
 -- modules that are a noun each
 local nouns = {
-  World = "cq.world", Robot = "cq.robot", Creature = "cq.creature", Shape = "cq.shape", Material = "cq.material", Boundary = "cq.boundary",
+  World = "cq.world", Robot = "cq.robot", Creature = "cq.creature", Shape = "cq.shape", Material = "cq.material",
+  Boundary = "cq.boundary",
   Actuator = "cq.actuator", Observer = "cq.observer", Controller = "cq.controller", Optimizer = "cq.optimizer",
   Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run",
   Study = "cq.study", Space = "cq.study.space", Pruner = "cq.study.pruner", random = "cq.random", option = "cq.option",
@@ -43,7 +45,8 @@ local nouns = {
 
 -- functions of the tensor library that are named often
 local tensor_functions = {
-  "tensor", "as_tensor", "is_tensor", "zeros", "ones", "full", "empty", "eye", "arange", "range", "param", "concat", "stack",
+  "tensor", "as_tensor", "is_tensor", "zeros", "ones", "full", "empty", "eye", "arange", "range", "param", "concat",
+  "stack",
   "pad", "where", "minimum", "maximum", "grad", "value_and_grad", "values_and_grads", "check_gradient", "save", "load",
   "tape",
 }
@@ -59,7 +62,8 @@ local function family(name, module)
       if member ~= "class" and member:match "^%l" then known[#known + 1] = member end
     end
     table.sort(known)
-    require("cq.base.schema").fail("cq.%s has no %s%s; it has %s", name, text.describe(key), type(key) == "string" and text.suggestion(key, known) or "",
+    require("cq.base.schema").fail("cq.%s has no %s%s; it has %s", name, text.describe(key), type(key) == "string"
+      and text.suggestion(key, known) or "",
       table.concat(known, ", "))
   end })
 end
@@ -86,7 +90,8 @@ return setmetatable(cq, {
     local value = load(name)
     if value == nil then
       local text = require "cq.base.text"
-      require("cq.base.schema").fail("cq has no %s%s", text.describe(name), type(name) == "string" and text.suggestion(name, names()) or "")
+      require("cq.base.schema").fail("cq has no %s%s", text.describe(name), type(name) == "string"
+        and text.suggestion(name, names()) or "")
     end
     rawset(self, name, value)
     return value

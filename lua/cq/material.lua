@@ -3,11 +3,12 @@
 --   cq.Material.neo_hookean { young = 10, poisson = 0.3, density = 1 }
 --   cq.Material.corotated   { shear = 4, bulk = 8, density = 1, incompressible = 2 }
 --
--- There is a constructor for each law of the engine, and it takes the constants that the law has. Those of an isotropic law
--- may be given in several ways, which are the same material: young and poisson, or shear and bulk. Beside any law may stand a
--- viscosity, and beside a hyperelastic one Maxwell branches:
+-- There is a constructor for each law of the engine, and it takes the constants that the law has. Those of an isotropic
+-- law may be given in several ways, which are the same material: young and poisson, or shear and bulk. Beside any law
+-- may stand a viscosity, and beside a hyperelastic one Maxwell branches:
 --
---   cq.Material.viscoelastic { base = cq.Material.neo_hookean { young = 10, poisson = 0.4 }, modulus = { 0.5 }, time = { 0.1 } }
+--   cq.Material.viscoelastic { base = cq.Material.neo_hookean { young = 10, poisson = 0.4 },
+--   modulus = { 0.5 }, time = { 0.1 } }
 local elastic = require "cq.robot.other_names"
 local elastomers = require "cq.material.elastomer"
 local field = require "cq.base.field"
@@ -109,7 +110,8 @@ end
 
 -- a checker for every field that the constructor of a law takes
 local function checkers(law)
-  local out = { density = field.checker(field.by_name.density, true), viscosity = field.checker(field.by_name.viscosity, true) }
+  local out = { density = field.checker(field.by_name.density, true),
+    viscosity = field.checker(field.by_name.viscosity, true) }
   if law.incompressible then out.incompressible = is.one_of { 0, 2, 4, 6, 8, default = 0 } end
   local count = occurrences(law)
   for _, choice in ipairs(law.choices) do
@@ -139,7 +141,8 @@ local function spread_terms(what, given, fields)
   elseif #single > 0 then
     is.fail("%s: got %s beside a list; give mu and alpha as lists, or each term by itself", what, text.join(single))
   elseif not (mu and alpha) or #mu ~= #alpha then
-    is.fail("%s: mu has %s and alpha %d; each term needs both", what, text.count(mu and #mu or 0, "number"), alpha and #alpha or 0)
+    is.fail("%s: mu has %s and alpha %d; each term needs both", what, text.count(mu and #mu or 0, "number"), alpha
+      and #alpha or 0)
   elseif #mu < 1 or #mu > TERMS then
     is.fail("%s: mu and alpha have %s; the law has one to %d terms", what, text.count(#mu, "number"), TERMS)
   end
@@ -168,7 +171,8 @@ local function constructor(law)
 end
 
 -- ---- the laws -------------------------------------------------------------------------------------------------------
--- What is said of a law stands above a line with its name. One that has no such line yet can be used, but help does not show it.
+-- What is said of a law stands above a line with its name. One that has no such line yet can be
+-- used, but help does not show it.
 
 local laws = {}
 for _, law in ipairs(field.laws) do
@@ -196,8 +200,8 @@ material.linear = laws.linear
 
 ---@class cq.Material.saint_venant_kirchhoff.def : cq.Material.elastic.def
 
----Saint Venant-Kirchhoff: P = F (2 mu E + lambda tr(E) I), linear in the Green strain E: large rotations and small strains. It gives way below
----a stretch of 0.58.
+---Saint Venant-Kirchhoff: P = F (2 mu E + lambda tr(E) I), linear in the Green strain E: large rotations and small
+---strains. It gives way below a stretch of 0.58.
 ---@type fun(fields: cq.Material.saint_venant_kirchhoff.def): cq.Material
 material.saint_venant_kirchhoff = laws.saint_venant_kirchhoff
 
@@ -231,8 +235,8 @@ material.yeoh = laws.yeoh
 ---@field alpha_3? number
 ---@field bulk number
 
----Ogden (1972): the sum of mu_k / alpha_k (l_1^alpha_k + l_2^alpha_k + l_3^alpha_k - 3) in isochoric stretches, up to three terms, and a bulk
----modulus.
+---Ogden (1972): the sum of mu_k / alpha_k (l_1^alpha_k + l_2^alpha_k + l_3^alpha_k - 3) in isochoric stretches, up to
+---three terms, and a bulk modulus.
 ---@type fun(fields: cq.Material.ogden.def): cq.Material
 material.ogden = laws.ogden
 
@@ -244,7 +248,8 @@ material.ogden = laws.ogden
 ---@field viscosity? number        that of a fluid, or the damping of Kelvin and Voigt in a solid; it limits the step
 
 local elastomer = is.define("cq.Material.elastomer", {
-  name = is.string(), poisson = field.checker(field.by_name.poisson, true), bulk = field.checker(field.by_name.bulk, true),
+  name = is.string(), poisson = field.checker(field.by_name.poisson, true),
+  bulk = field.checker(field.by_name.bulk, true),
   density = is.number { above = 0, optional = true }, viscosity = field.checker(field.by_name.viscosity, true),
 })
 
@@ -257,7 +262,8 @@ local function find_elastomer(name)
     if plain(entry.name) == plain(name) then return entry end
     names[k] = entry.name
   end
-  is.fail("cq.Material.elastomer: no elastomer \"%s\"%s; the table has %s", name, text.suggestion(name, names), text.join(names))
+  is.fail("cq.Material.elastomer: no elastomer \"%s\"%s; the table has %s", name, text.suggestion(name, names),
+    text.join(names))
 end
 
 -- shear modulus at rest of an entry
@@ -268,11 +274,11 @@ local function shear_of(entry)
   return sum
 end
 
----A silicone, rubber or gel by its name, with constants in Pa and density in kg/m^3 (lua/cq/material/elastomer.lua holds the sources):
----cq.Material.elastomer "Dragon Skin 30", or a table with the name. Silicones hardly change their volume: nu is next to 0.5, and steps
----would be next to zero. With the 0.49 that is taken here a pull of 1 % changes the volume by 0.02 %, and sound is 7 times as fast as
----shear waves. In 2D the density is that of a plate 1 m thick. The constants follow tests up to the stretch that is told; where no
----density stands it must be given.
+---A silicone, rubber or gel by its name, with constants in Pa and density in kg/m^3 (lua/cq/material/elastomer.lua
+---holds the sources): cq.Material.elastomer "Dragon Skin 30", or a table with the name. Silicones hardly change their
+---volume: nu is next to 0.5, and steps would be next to zero. With the 0.49 that is taken here a pull of 1 % changes
+---the volume by 0.02 %, and sound is 7 times as fast as shear waves. In 2D the density is that of a plate 1 m thick.
+---The constants follow tests up to the stretch that is told; where no density stands it must be given.
 ---
 ---  Ecoflex 00-10       yeoh   c10   3510   c20   146   1040 kg/m^3  to 3
 ---  Ecoflex 00-30       yeoh   c10   7530   c20   130   1070 kg/m^3  to 3
@@ -297,7 +303,8 @@ function material.elastomer(fields)
     is.fail("cq.Material.elastomer: the table has no density of %s; give it, as in density = 1070", entry.name)
   end
   local nu = given.poisson or 0.49
-  local of = { bulk = given.bulk or 2 * shear_of(entry) * (1 + nu) / (3 * (1 - 2 * nu)), density = given.density or entry.density,
+  local of = { bulk = given.bulk or 2 * shear_of(entry) * (1 + nu) / (3 * (1 - 2 * nu)), density = given.density
+    or entry.density,
     viscosity = given.viscosity }
   for name, value in pairs(entry.constants) do of[name] = value end
   return laws[entry.law](of)
@@ -310,8 +317,8 @@ end
 ---@field k2? number
 ---@field fibre number[]
 
----Neo-Hookean with one family of fibres that only pull (Holzapfel, Gasser and Ogden 2000): k1/(2 k2) (exp(k2 <I4 - 1>^2) - 1), I4 the square
----of the fibre's stretch.
+---Neo-Hookean with one family of fibres that only pull (Holzapfel, Gasser and Ogden 2000): k1/(2 k2) (exp(k2 <I4 -
+---1>^2) - 1), I4 the square of the fibre's stretch.
 ---@type fun(fields: cq.Material.transversely_isotropic.def): cq.Material
 material.transversely_isotropic = laws.transversely_isotropic
 
@@ -320,8 +327,8 @@ material.transversely_isotropic = laws.transversely_isotropic
 ---@field exponent? number        7 is water's; 1 makes the pressure linear in the density
 ---@field tension? number         at which it cavitates; more than bulk / exponent: never
 
----Weakly compressible fluid: p = K / gamma (J^-gamma - 1), by Tait; it keeps nothing of F but the volume, and cavitates. Choose the bulk
----modulus for a speed of sound sqrt(K / density) of ten times the fastest flow.
+---Weakly compressible fluid: p = K / gamma (J^-gamma - 1), by Tait; it keeps nothing of F but the volume, and
+---cavitates. Choose the bulk modulus for a speed of sound sqrt(K / density) of ten times the fastest flow.
 ---@type fun(fields: cq.Material.fluid.def): cq.Material
 material.fluid = laws.fluid
 
@@ -329,8 +336,8 @@ material.fluid = laws.fluid
 ---@field yield_stress number
 ---@field hardening? number
 
----Von Mises plasticity with linear hardening, in logarithmic strain (Simo 1992): metal, clay. In 2D flow in the plane, which yields at a
----difference of stresses of 2 / sqrt(3) times the yield stress.
+---Von Mises plasticity with linear hardening, in logarithmic strain (Simo 1992): metal, clay. In 2D flow in the plane,
+---which yields at a difference of stresses of 2 / sqrt(3) times the yield stress.
 ---@type fun(fields: cq.Material.von_mises.def): cq.Material
 material.von_mises = laws.von_mises
 
@@ -342,8 +349,9 @@ material.von_mises = laws.von_mises
 ---@field friction_angle number    math.rad(30)
 ---@field cohesion? number         dry sand has none
 
----Drucker-Prager plasticity (Klar et al. 2016): sand. Grains that part bear nothing until their volume is gone again. In 2D Mohr and Coulomb's
----law in the plane. It does not dilate as it flows, so that its slopes rest up to tan(slope) = sin(friction_angle).
+---Drucker-Prager plasticity (Klar et al. 2016): sand. Grains that part bear nothing until their volume is gone
+---again. In 2D Mohr and Coulomb's law in the plane. It does not dilate as it flows, so that its slopes rest up to
+---tan(slope) = sin(friction_angle).
 ---@type fun(fields: cq.Material.drucker_prager.def): cq.Material
 material.drucker_prager = laws.drucker_prager
 
@@ -356,12 +364,12 @@ material.drucker_prager = laws.drucker_prager
 ---@field critical_compression? number
 ---@field critical_stretch? number
 
----Snow (Stomakhin et al. 2013): fixed corotated, flows outside of [1 - critical_compression, 1 + critical_stretch], and hardens as it is
----compacted, exp(snow_hardening (1 - J_P)) times: leave room in the Courant number.
+---Snow (Stomakhin et al. 2013): fixed corotated, flows outside of [1 - critical_compression, 1 + critical_stretch], and
+---hardens as it is compacted, exp(snow_hardening (1 - J_P)) times: leave room in the Courant number.
 ---@type fun(fields: cq.Material.snow.def): cq.Material
 material.snow = laws.snow
 
--- ---- what stands beside a law -----------------------------------------------------------------------------------------
+-- ---- what stands beside a law ---------------------------------------------------------------------------------------
 
 ---@class cq.Material.viscoelastic.def
 ---@field base cq.Material         made of a hyperelastic law; what it is when all has relaxed
@@ -383,19 +391,22 @@ local function hyperelastic()
   return text.join(names)
 end
 
----Viscoelastic: Maxwell branches beside a hyperelastic material (Simo 1987). What is quick meets a shear modulus of (1 + sum of modulus)
----times the base's, which relaxes as modulus exp(-t / time); volume changes stay elastic. Its constants are those of the base, and
----branch_modulus_1, relaxation_time_1 and so on. A viscosity is the base's.
+---Viscoelastic: Maxwell branches beside a hyperelastic material (Simo 1987). What is quick meets a shear modulus of (1
+---+ sum of modulus) times the base's, which relaxes as modulus exp(-t / time); volume changes stay elastic. Its
+---constants are those of the base, and branch_modulus_1, relaxation_time_1 and so on. A viscosity is the base's.
 ---@type fun(fields: cq.Material.viscoelastic.def): cq.Material
 function material.viscoelastic(fields)
   local given = viscoelastic(fields)
   local base, count, most = given.base, #given.modulus, tonumber(C.CQ_BRANCHES_MAX)
   if count > most then
-    is.fail("cq.Material.viscoelastic: modulus has %s; a material has at most %d Maxwell branches", text.count(count, "number"), most)
+    is.fail("cq.Material.viscoelastic: modulus has %s; a material has at most %d Maxwell branches",
+      text.count(count, "number"), most)
   elseif count ~= #given.time then
-    is.fail("cq.Material.viscoelastic: modulus has %s and time %d; each branch needs both", text.count(count, "number"), #given.time)
+    is.fail("cq.Material.viscoelastic: modulus has %s and time %d; each branch needs both", text.count(count, "number"),
+      #given.time)
   elseif base.branches > 0 or not field.laws[base.kind + 1].branches then
-    is.fail("cq.Material.viscoelastic: base is a cq.Material.%s; Maxwell branches stand beside %s alone", base.law, hyperelastic())
+    is.fail("cq.Material.viscoelastic: base is a cq.Material.%s; Maxwell branches stand beside %s alone", base.law,
+      hyperelastic())
   end
   local self = setmetatable({}, Material)
   for key, value in pairs(base) do self[key] = value end

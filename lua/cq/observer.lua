@@ -4,9 +4,10 @@
 --   cq.Observer.kmeans { clusters = 7, velocity = true }
 --   function(state) return cq.concat { state:center "trunk", state:velocity "trunk" } end
 --
--- An observer of one's own is a function of the state, or a table with observe(self, state, hidden), which gives the
--- observation and what it wants to be handed back at the next control step, and with start(self) for the first hidden value. Weights of
--- its own, cq.param tensors, stand in self.params: an experiment trains them beside those of the controller.
+-- An observer of one's own is a function of the state, or a table with observe(self, state, hidden), which gives
+-- the observation and what it wants to be handed back at the next control step, and with start(self) for the
+-- first hidden value. Weights of its own, cq.param tensors, stand in self.params: an experiment trains them
+-- beside those of the controller.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -35,8 +36,8 @@ end
 local Centroid = setmetatable({ __name = "cq.Observer", __tostring = Observer.__tostring }, { __index = Observer })
 Centroid.__index = Centroid
 
--- positions, then velocities, then accelerations of all groups; acceleration is the change of the mean velocity over the
--- last control step, and 0 at the first
+-- positions, then velocities, then accelerations of all groups; acceleration is the change of the mean velocity over
+-- the last control step, and 0 at the first
 function Centroid:observe(state, hidden)
   local groups, batch, parts, after = self:groups_of(state.world), state.batch, {}, nil
   local by = { weight = self.weight }
@@ -56,8 +57,8 @@ end
 -- the field of a readout that gives positions, then velocities
 local function field_of(self) return self.position and (self.velocity and "motion" or "position") or "velocity" end
 
----The engine's readouts of what is observed, and of that whose change over a control step is. Neither where a user has put an observe
----of his own in the place of ours.
+---The engine's readouts of what is observed, and of that whose change over a control step is. Neither where a user has
+---put an observe of his own in the place of ours.
 ---@return table? observation, table? change
 function Centroid:readouts(world)
   if self.observe ~= Centroid.observe then return nil, nil end
@@ -68,7 +69,9 @@ end
 
 -- found once for a world
 function Centroid:groups_of(world)
-  if self.world ~= world then self.world, self.selection = world, world:selection(self.groups, "cq.Observer.centroid") end
+  if self.world ~= world then
+    self.world, self.selection = world, world:selection(self.groups, "cq.Observer.centroid")
+  end
   return self.selection
 end
 
@@ -81,7 +84,8 @@ end
 local weight = is.one_of { "mass", "particle", "volume", default = "mass" }
 
 local quantities = {
-  position = is.boolean { default = true }, velocity = is.boolean { default = false }, acceleration = is.boolean { default = false },
+  position = is.boolean { default = true }, velocity = is.boolean { default = false },
+  acceleration = is.boolean { default = false },
 }
 
 local function with_quantities(fields)
@@ -121,7 +125,9 @@ Kmeans.__index = Kmeans
 -- lists of particle numbers of the world by cluster, from the positions at rest
 local function cluster(self, world)
   local n, position = world.particle_count, world.layout.base.position
-  if self.clusters > n then is.fail("cq.Observer.kmeans: %d clusters are more than the %d particles", self.clusters, n) end
+  if self.clusters > n then
+    is.fail("cq.Observer.kmeans: %d clusters are more than the %d particles", self.clusters, n)
+  end
   local labels, lists = ffi.new("int32_t[?]", n), {}
   engine.check(C.cq_kmeans(n, world.dim, position:data(), self.clusters, self.seed, labels), "cq.Observer.kmeans")
   for k = 1, self.clusters do lists[k] = {} end
@@ -221,7 +227,11 @@ function Custom:with(params) return of_table(setmetatable({ params = params }, {
 
 function Custom:observe(state, hidden)
   local observation, after
-  if self.f then observation, after = self.f(state, hidden) else observation, after = self.table:observe(state, hidden) end
+  if self.f then
+    observation, after = self.f(state, hidden)
+  else
+    observation, after = self.table:observe(state, hidden)
+  end
   return check_observation(observation), after
 end
 
@@ -234,7 +244,8 @@ function observer.of(given, what)
   if text.is_instance(given, "cq.Observer") or getmetatable(given) == Custom then return given end
   if type(given) == "table" and type(given.observe) == "function" then return of_table(given) end
   if text.is_callable(given) then return setmetatable({ f = given }, Custom) end
-  is.fail("%s: observer must be one of cq.Observer, a function of the state, or a table with a method observe, got %s", what, text.describe(given))
+  is.fail("%s: observer must be one of cq.Observer, a function of the state, or a table with a method observe, got %s",
+    what, text.describe(given))
 end
 
 return observer

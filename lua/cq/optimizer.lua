@@ -4,10 +4,10 @@
 --   adam:update(params, grads)           -- tables of one shape; bounds of params are kept by projection
 --   adam:solve(params, f, { iterations = 100 })      -- the loop too
 --
--- The rate of iteration i (from 1) is rate * schedule(i); a param may have a rate of its own, cq.param(x, { rate = 0.1 }),
--- which is taken in the place of the optimizer's. clip is the largest norm of all gradients together: longer ones are
--- shortened to it. All optimizers go downhill. Constraints are for augmented_lagrangian, nlopt and ipopt, in
--- lua/cq/optimizer/.
+-- The rate of iteration i (from 1) is rate * schedule(i); a param may have a rate of its own, cq.param(x, { rate =
+-- 0.1 }), which is taken in the place of the optimizer's. clip is the largest norm of all gradients together:
+-- longer ones are shortened to it. All optimizers go downhill. Constraints are for augmented_lagrangian, nlopt and
+-- ipopt, in lua/cq/optimizer/.
 local is = require "cq.base.schema"
 local tensor = require "cq.tensor"
 local class = require "cq.tensor.class"
@@ -25,10 +25,10 @@ local leaves = tensor.leaves
 local Optimizer = { __name = "cq.Optimizer" }
 Optimizer.__index = Optimizer
 
--- ---- the rules --------------------------------------------------------------------------------------------------------------------
+-- ---- the rules ------------------------------------------------------------------------------------------------------
 
--- Each has the moments that it keeps (zero at first) and a step for one tensor: x, gradient g times the clipping factor c,
--- the rate, iteration i, and pointers to the moments.
+-- Each has the moments that it keeps (zero at first) and a step for one tensor: x, gradient g times the clipping factor
+-- c, the rate, iteration i, and pointers to the moments.
 
 ---@class cq.OptimizerRule
 local rules = {}
@@ -67,7 +67,7 @@ rules.adam = {
   end,
 }
 
--- ---- update -----------------------------------------------------------------------------------------------------------------------
+-- ---- update ---------------------------------------------------------------------------------------------------------
 
 -- what is computed on the way back still needs the numbers of the way there
 local function require_free(x, path)
@@ -93,7 +93,9 @@ local function pairs_of(params, grads)
       is.fail("optimizer:update: %s has shape {%s} and its gradient {%s}", leaf.path, table.concat(x:shape(), ", "),
         table.concat(g:shape(), ", "))
     end
-    if not g:finite() then is.fail("optimizer:update: the gradient of %s is not finite; nothing was changed", leaf.path) end
+    if not g:finite() then
+      is.fail("optimizer:update: the gradient of %s is not finite; nothing was changed", leaf.path)
+    end
     out[#out + 1] = { path = leaf.path, x = x, g = g }
   end
   return out
@@ -186,7 +188,7 @@ end
 ---@return cq.Solution
 function Optimizer:solve(params, f, options) return require("cq.optimizer.solve").run(self, params, f, options) end
 
--- ---- state ------------------------------------------------------------------------------------------------------------------------
+-- ---- state ----------------------------------------------------------------------------------------------------------
 
 ---All that is needed to go on later, as a table for tensor.save: { kind, iteration, moments }.
 ---@return table
@@ -211,10 +213,14 @@ function Optimizer:restore(state)
   end
   local moments = {}
   for _, name in ipairs(self.rule.moments) do
-    if type(state.moments[name]) ~= "table" then is.fail("optimizer:restore: the state has no moments named %s", name) end
+    if type(state.moments[name]) ~= "table" then
+      is.fail("optimizer:restore: the state has no moments named %s", name)
+    end
     moments[name] = {}
     for path, moment in pairs(state.moments[name]) do
-      if not tensor.is_tensor(moment) then is.fail("optimizer:restore: moment %s of %s is %s", name, path, is.describe(moment)) end
+      if not tensor.is_tensor(moment) then
+        is.fail("optimizer:restore: moment %s of %s is %s", name, path, is.describe(moment))
+      end
       moments[name][path] = moment:copy()
     end
   end
@@ -225,7 +231,7 @@ function Optimizer:__tostring()
   return ("cq.Optimizer.%s { rate %g, %s made }"):format(self.kind, self.rate, text.count(self.iteration, "iteration"))
 end
 
--- ---- constructors -----------------------------------------------------------------------------------------------------------------
+-- ---- constructors ---------------------------------------------------------------------------------------------------
 
 local function family(kind, own)
   local fields = {
@@ -333,9 +339,10 @@ optimizer.ipopt = require "cq.optimizer.ipopt"
 
 local Parts = require("cq.optimizer.parts").methods(Optimizer)
 
----An optimizer for each part of the parameters, by its name in their table, each with its own rule, rate, clip and schedule. The parts of an
----experiment are controller, observer, robot, world and named:
----  cq.Optimizer.parts { controller = cq.Optimizer.gradient_descent { rate = 1, clip = 0.1 }, robot = cq.Optimizer.adam { rate = 0.1 } }
+---An optimizer for each part of the parameters, by its name in their table, each with its own rule, rate, clip and
+---schedule. The parts of an experiment are controller, observer, robot, world and named:
+---  cq.Optimizer.parts { controller = cq.Optimizer.gradient_descent { rate = 1, clip = 0.1 }, robot =
+---  cq.Optimizer.adam { rate = 0.1 } }
 ---Errors: a part without an optimizer; an optimizer without a part, when they meet.
 ---@param given table<string, cq.Optimizer>
 ---@return cq.Optimizer
@@ -348,7 +355,9 @@ function optimizer.parts(given)
     end
     parts[name] = part
   end
-  if next(parts) == nil then is.fail("cq.Optimizer.parts: takes optimizers by the names of parts, got an empty table") end
+  if next(parts) == nil then
+    is.fail("cq.Optimizer.parts: takes optimizers by the names of parts, got an empty table")
+  end
   return setmetatable({ kind = "parts", parts = parts, iteration = 0 }, Parts)
 end
 

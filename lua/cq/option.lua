@@ -39,7 +39,8 @@ local is = schema
 
 ---The program's options as they are typed: what they allow, and a line of help.
 option.declared = {
-  { name = "device", kind = is.one_of { "auto", "cpu", "cuda" }, help = "cpu (the default), cuda, or auto: the GPU where there is one that pays" },
+  { name = "device", kind = is.one_of { "auto", "cpu", "cuda" },
+    help = "cpu (the default), cuda, or auto: the GPU where there is one that pays" },
   { name = "threads", kind = is.integer { min = 0, max = 256 }, help = "number of threads; 0, the default: all cores" },
   { name = "precision", kind = is.one_of { "float32", "float64" }, help = "float32 or float64" },
   { name = "simd", kind = is.one_of { "auto", "baseline", "avx2", "avx512" }, help = "auto, baseline, avx2 or avx512" },
@@ -55,7 +56,7 @@ local asked = {}
 ---@type table<string, true?>                by name: that nobody asked for it was told
 local told = {}
 
--- ---- from text to values ----------------------------------------------------------------------------------------------
+-- ---- from text to values --------------------------------------------------------------------------------------------
 
 local switches = { ["true"] = true, ["false"] = false, yes = true, no = false, on = true, off = false }
 
@@ -128,12 +129,13 @@ function option.get(name, default, kind)
   end
   local value = convert(typed, type(default))
   if value == nil then
-    schema.fail("--%s must be %s, got %s", name, nouns[type(default)] or "a value", typed == true and "nothing" or text.describe(typed))
+    schema.fail("--%s must be %s, got %s", name, nouns[type(default)] or "a value", typed == true and "nothing"
+      or text.describe(typed))
   end
   return value
 end
 
--- ---- set by the program -----------------------------------------------------------------------------------------------
+-- ---- set by the program ---------------------------------------------------------------------------------------------
 
 ---@internal
 ---Keeps what was typed for the script.
@@ -177,7 +179,8 @@ function option.unused(near)
     if not asked[name] and not told[name] and (not near or text.suggest(name, known)) then
       told[name] = true
       local allowed = #known > 0 and "it asked for --" .. table.concat(known, ", --") or "it asked for none"
-      sentences[#sentences + 1] = ("the script never asked for --%s%s; %s"):format(name, text.suggestion(name, known), allowed)
+      sentences[#sentences + 1] = ("the script never asked for --%s%s; %s"):format(name, text.suggestion(name, known),
+        allowed)
     end
   end
   table.sort(sentences)

@@ -53,7 +53,9 @@ local function list_of(value, what)
     return value:totable()
   end
   for i, x in ipairs(value) do
-    if type(x) ~= "number" then is.fail("cq.Plot: %s must be numbers, got %s at position %d", what, text.describe(x), i) end
+    if type(x) ~= "number" then
+      is.fail("cq.Plot: %s must be numbers, got %s at position %d", what, text.describe(x), i)
+    end
   end
   return value
 end
@@ -69,11 +71,14 @@ local function read_series(given, k)
   for _, field in ipairs { "x", "lower", "upper" } do
     if s[field] then
       s[field] = list_of(s[field], ("series[%d].%s"):format(k, field))
-      if #s[field] ~= #s.y then is.fail("cq.Plot: series[%d] has %s in %s and %d in y", k, text.count(#s[field], "number"), field, #s.y) end
+      if #s[field] ~= #s.y then
+        is.fail("cq.Plot: series[%d] has %s in %s and %d in y", k, text.count(#s[field], "number"), field, #s.y)
+      end
     end
   end
   if (s.lower == nil) ~= (s.upper == nil) then
-    is.fail("cq.Plot: series[%d] has %s without %s, a band needs both", k, s.lower and "lower" or "upper", s.lower and "upper" or "lower")
+    is.fail("cq.Plot: series[%d] has %s without %s, a band needs both", k, s.lower and "lower" or "upper", s.lower
+      and "upper" or "lower")
   end
   return s
 end
@@ -122,7 +127,8 @@ local function frame(self)
   local xs, ys = find_ranges(self)
   local wide, tall = self.width - MARGIN.left - MARGIN.right, self.height - MARGIN.top - MARGIN.bottom
   return {
-    xs = xs, ys = ys, left = MARGIN.left, right = self.width - MARGIN.right, top = MARGIN.top, bottom = self.height - MARGIN.bottom,
+    xs = xs, ys = ys, left = MARGIN.left, right = self.width - MARGIN.right, top = MARGIN.top, bottom = self.height
+      - MARGIN.bottom,
     x = function(value) return MARGIN.left + (value - xs[1]) / (xs[2] - xs[1]) * wide end,
     y = function(value) return MARGIN.top + (ys[2] - value) / (ys[2] - ys[1]) * tall end,
   }
@@ -157,11 +163,14 @@ local function draw_axes(self, canvas, f)
   for k in ruler.ticks(f.xs[1], f.xs[2], step) do
     local x = f.x(k * step)
     canvas:line({ { x, f.top }, { x, f.bottom } }, 1, grid)
-    canvas:text { x = x, y = f.bottom + 20, size = 9, align = "centre", colour = paint.faint, text = number(k * step, step) }
+    canvas:text { x = x, y = f.bottom + 20, size = 9, align = "centre", colour = paint.faint,
+      text = number(k * step, step) }
   end
   canvas:line({ { f.left, f.top }, { f.left, f.bottom }, { f.right, f.bottom } }, 1.5, paint.faint)
   if self.title then canvas:text { x = f.left, y = 30, size = 13, text = self.title } end
-  if self.x_label then canvas:text { x = (f.left + f.right) / 2, y = self.height - 14, size = 10, align = "centre", text = self.x_label } end
+  if self.x_label then
+    canvas:text { x = (f.left + f.right) / 2, y = self.height - 14, size = 10, align = "centre", text = self.x_label }
+  end
   if self.y_label then canvas:text { x = 14, y = f.top - 12, size = 10, text = self.y_label } end
 end
 

@@ -17,7 +17,7 @@ function program.misuse(format, ...)
 end
 local misuse = program.misuse
 
--- ---- the command line ---------------------------------------------------------------------------------------------------
+-- ---- the command line -----------------------------------------------------------------------------------------------
 
 local flags = { e = "code", i = "interactive", h = "help", v = "version" }
 local program_words = { help = true, version = true, interactive = true, quiet = true }
@@ -63,7 +63,8 @@ local function take_command_option(parsed, name, value)
     local names = program_names()
     for declared in pairs(parsed.command.options or {}) do names[#names + 1] = declared end
     table.sort(names)
-    misuse("%s has no option --%s%s; its options are --%s", parsed.name, name, text.suggestion(name, names), table.concat(names, ", --"))
+    misuse("%s has no option --%s%s; its options are --%s", parsed.name, name, text.suggestion(name, names),
+      table.concat(names, ", --"))
   end
   local read, problem = option.read(name, value, kind)
   if problem then misuse("%s", problem) end
@@ -116,7 +117,8 @@ local function parse(arguments)
     else
       -- -iterations 5 would else be two words that nobody reads
       if not parsed.plain and word:match "^%-%a[%w_-]+$" then
-        misuse("%s is no option; options of a script are --name value (words that begin with - stand behind a --)", word)
+        misuse("%s is no option; options of a script are --name value (words that begin with - stand behind a --)",
+          word)
       end
       parsed.positional[#parsed.positional + 1] = word
     end
@@ -125,7 +127,7 @@ local function parse(arguments)
   return parsed
 end
 
--- ---- help ---------------------------------------------------------------------------------------------------------------
+-- ---- help -----------------------------------------------------------------------------------------------------------
 
 local function command_names()
   local names = {}
@@ -150,11 +152,14 @@ local function print_help()
 end
 
 local function print_command_help(parsed)
-  print(("usage: cqlua %s %s[options]\n%s\n"):format(parsed.name, parsed.command.arguments and parsed.command.arguments .. " " or "", parsed.command.summary))
+  print(("usage: cqlua %s %s[options]\n%s\n"):format(parsed.name, parsed.command.arguments and parsed.command.arguments
+    .. " " or "", parsed.command.summary))
   local names = {}
   for name in pairs(parsed.command.options or {}) do names[#names + 1] = name end
   table.sort(names)
-  for _, name in ipairs(names) do print_option(name, parsed.command.options[name], parsed.command.options[name].help) end
+  for _, name in ipairs(names) do
+    print_option(name, parsed.command.options[name], parsed.command.options[name].help)
+  end
   print "\nand those of the program, such as --device and --threads: cqlua --help"
 end
 
@@ -180,7 +185,7 @@ local function print_script_help(path)
   if not said then print(("%s says nothing of itself: it begins with no comment"):format(path)) end
 end
 
--- ---- running ------------------------------------------------------------------------------------------------------------
+-- ---- running --------------------------------------------------------------------------------------------------------
 
 -- globals for -e and -i: cq is loaded when it is first used
 local function convenient_globals()
@@ -195,7 +200,8 @@ local function load_script(path)
     require_script(path)
     -- its neighbours can be required, after the library
     local folder = path:match "^(.*)/[^/]*$" or "."
-    package.path = package.path:gsub("^(" .. ("[^;]*;"):rep(3) .. ")", function(library) return library .. folder .. "/?.lua;" end)
+    package.path = package.path:gsub("^(" .. ("[^;]*;"):rep(3) .. ")",
+      function(library) return library .. folder .. "/?.lua;" end)
   end
   return loadfile(path ~= "-" and path or nil)
 end
@@ -293,7 +299,9 @@ end
 local function check_device()
   if option.program.device ~= "cuda" then return end
   local ffi, C = require "ffi", require("cq.base.engine").C
-  if tonumber(C.cq_gpu_find(0, ffi.new "cq_gpu")) ~= C.CQ_OK then misuse("--device cuda: %s", ffi.string(C.cq_error())) end
+  if tonumber(C.cq_gpu_find(0, ffi.new "cq_gpu")) ~= C.CQ_OK then
+    misuse("--device cuda: %s", ffi.string(C.cq_error()))
+  end
 end
 
 local function dispatch(parsed, arguments)
@@ -309,7 +317,8 @@ local function dispatch(parsed, arguments)
   check_device()
   if parsed.command then return run_command(parsed) end
   if not parsed.name and #parsed.code == 0 and not parsed.interactive then
-    misuse("nothing to run: name a script, a command (%s), or -i; cqlua --help says more", table.concat(command_names(), ", "))
+    misuse("nothing to run: name a script, a command (%s), or -i; cqlua --help says more",
+      table.concat(command_names(), ", "))
   end
   option.set_given(parsed.given)
   program.arguments = arguments

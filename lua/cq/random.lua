@@ -40,7 +40,8 @@ local definition = is.define("cq.random", { seed = is.integer { min = 0, max = w
 local normal_options = is.define("random:normal", {
   mean = is.number { default = 0 }, deviation = is.number { min = 0, default = 1 },
 })
-local uniform_options = is.define("random:uniform", { min = is.number { default = 0 }, max = is.number { default = 1 } })
+local uniform_options = is.define("random:uniform",
+  { min = is.number { default = 0 }, max = is.number { default = 1 } })
 local integer_options = is.define("random:integers", {
   min = is.integer { min = -whole, max = whole, default = 1 }, max = is.integer { min = -whole, max = whole },
 })

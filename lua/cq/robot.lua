@@ -13,8 +13,8 @@
 --
 -- A robot is never changed by at or with: they give new ones that share its particles.
 --
--- Pins hold every node that their particles touch, and so a little of the body beyond: the free part of a beam is 0.1 to 1.1
--- cells shorter than drawn, 0.8 where its pinned part ends at a node.
+-- Pins hold every node that their particles touch, and so a little of the body beyond: the free part of a beam is 0.1
+-- to 1.1 cells shorter than drawn, 0.8 where its pinned part ends at a node.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -60,15 +60,18 @@ end
 local Group = { __name = "cq.Group" }
 Group.__index = Group
 
-function Group:__tostring() return ("cq.Group { %s, %s }"):format(self.name, text.count(self.particle_count, "particle")) end
+function Group:__tostring()
+  return ("cq.Group { %s, %s }"):format(self.name, text.count(self.particle_count, "particle"))
+end
 
----Holds the particles of the group where they start, and with them every node that they touch: about 0.8 cells more of the
----body, 0.1 to 1.1 by where the group ends in its cell. Before the robot is put into a world.
+---Holds the particles of the group where they start, and with them every node that they touch: about 0.8 cells more of
+---the body, 0.1 to 1.1 by where the group ends in its cell. Before the robot is put into a world.
 ---@return cq.Group
 function Group:pin()
   local robot = self.robot
   if robot.frozen then
-    is.fail("group:pin: the world of this robot is already made; pin \"%s\" before, or with the field pins of cq.Robot", self.name)
+    is.fail("group:pin: the world of this robot is already made; pin \"%s\" before, or with the field pins of cq.Robot",
+      self.name)
   end
   robot.pins[#robot.pins + 1] = self.name
   return self
@@ -111,7 +114,8 @@ end
 -- one particle number of the user's, checked
 local function particle_number(self, value, what)
   if type(value) ~= "number" or value % 1 ~= 0 or value < 1 or value > self.particle_count then
-    is.fail("%s: particles are whole numbers from 1 to %d or group names, got %s", what, self.particle_count, text.describe(value))
+    is.fail("%s: particles are whole numbers from 1 to %d or group names, got %s", what, self.particle_count,
+      text.describe(value))
   end
   return value
 end
@@ -129,7 +133,8 @@ function Robot:select(which, what)
     return group.index, group.particle_count
   end
   if type(which) ~= "table" or getmetatable(which) or #which == 0 then
-    is.fail("%s: takes a group name, a list of names, or a list of particle numbers, got %s", what, text.describe(which))
+    is.fail("%s: takes a group name, a list of names, or a list of particle numbers, got %s", what,
+      text.describe(which))
   end
   local list = {}
   for _, entry in ipairs(which) do
@@ -158,7 +163,9 @@ end
 local function user_groups(self, given)
   local names = {}
   for name in pairs(given) do
-    if type(name) ~= "string" then is.fail("cq.Robot: groups must be a table of names, got %s as a name", text.describe(name)) end
+    if type(name) ~= "string" then
+      is.fail("cq.Robot: groups must be a table of names, got %s as a name", text.describe(name))
+    end
     names[#names + 1] = name
   end
   table.sort(names)
@@ -198,7 +205,8 @@ local function bind_single(self, actuator)
   for k = 1, self.dim * self.dim do none[k] = 0 end
   local one = (actuator.family == "cable" and cables or surfaces).bind(self, actuator, name)
   self.stresses[#self.stresses + 1] = {
-    signal = #self.signals, stress = none, count = 0, weighed = false, scale = actuator.scale or 1, shift = actuator.shift or 0,
+    signal = #self.signals, stress = none, count = 0, weighed = false, scale = actuator.scale or 1,
+    shift = actuator.shift or 0,
   }
   one.stress = #self.stresses
   list[#list + 1], self.signals[#self.signals + 1] = one, name
@@ -208,7 +216,8 @@ end
 local function bind(self, actuator, position)
   if actuators.is_force(actuator) then
     local index, count = self:select(actuator.particles, ("cq.Robot: particles of force actuator %d"):format(position))
-    self.forces[#self.forces + 1] = { actuator = actuator, index = index, count = count, first = #self.signals, signals = actuator.signals }
+    self.forces[#self.forces + 1] = { actuator = actuator, index = index, count = count, first = #self.signals,
+      signals = actuator.signals }
     local name = type(actuator.particles) == "string" and actuator.particles or ("force %d"):format(position)
     for _ = 1, actuator.signals do self.signals[#self.signals + 1] = name end
     return
@@ -318,7 +327,8 @@ local function copy(self)
   for key, value in pairs(self) do out[key] = value end
   out.origin, out.frozen, out.group_table, out.pins = self, nil, {}, {}
   for name, group in pairs(self.group_table) do
-    out.group_table[name] = setmetatable({ name = name, robot = out, index = group.index, particle_count = group.particle_count }, Group)
+    out.group_table[name] = setmetatable({ name = name, robot = out, index = group.index,
+      particle_count = group.particle_count }, Group)
   end
   for k, pin in ipairs(self.pins) do out.pins[k] = pin end
   return out
@@ -337,8 +347,8 @@ function Robot:at(offset)
   return out
 end
 
----The robot of some of its particles, where they are: their groups, materials, actuators and what with has set go with them; groups
----without a particle are gone, pins and signals that have none hold and do nothing.
+---The robot of some of its particles, where they are: their groups, materials, actuators and what with has set go with
+---them; groups without a particle are gone, pins and signals that have none hold and do nothing.
 ---Errors: a robot with cables or with surfaces under pressure; a force actuator without a particle.
 ---@param which string|string[]|integer[]|cq.Group   a group, a list of groups, or particle numbers; each particle once, in the robot's order
 ---@return cq.Robot
@@ -392,14 +402,15 @@ function Robot:with(fields)
   return out
 end
 
----The robot with other lengths along an axis, for world:rollout { robot = ... }: its particles move, and their volumes follow, with gradients
----to the lengths. Between two joints the body is stretched evenly, beyond the ends it moves along; it is made so, and under no stress.
----Pinned particles take their pins along. Cables without a rest_length of their own follow the length of their path. Stretches along several
----axes, or one after the other, go together.
+---The robot with other lengths along an axis, for world:rollout { robot = ... }: its particles move, and their volumes
+---follow, with gradients to the lengths. Between two joints the body is stretched evenly, beyond the ends it moves
+---along; it is made so, and under no stress. Pinned particles take their pins along. Cables without a rest_length of
+---their own follow the length of their path. Stretches along several axes, or one after the other, go together.
 ---
 ---  robot:stretched { axis = "y", factor = p.length }                                       all of it
----  robot:stretched { axis = "y", joints = { 0.05, 0.25, 0.4 }, lengths = p.lengths }       two links, what is below stays as it is
----Errors: none or several of factor, lengths and places; a length that is not above 0; a robot with a follower_pressure.
+---  robot:stretched { axis = "y", joints = { 0.05, 0.25, 0.4 }, lengths = p.lengths }   two links, what is below stays as it is
+---Errors: none or several of factor, lengths and places; a length that is not above 0; a
+---robot with a follower_pressure.
 ---@param fields robot.stretched.def
 ---@return cq.Robot
 function Robot:stretched(fields)

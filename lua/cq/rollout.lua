@@ -1,13 +1,14 @@
 -- rollout: scenes through time, as one differentiable operation on the tape that records.
 --
--- Forward, each control step: the observer sees the state, the controller answers with signals, force actuators with forces,
--- the engine makes its substeps, and running and record see the state after them. Nothing is recorded on the way.
--- Backward, from the last control step to the first: the engine restores the state, running and record of that step run again
--- on a tape of their own, the engine's adjoint makes the substeps backward, and observer and controller run again to turn
--- gradients of signals into gradients of weights. Memory is the engine's memo alone.
--- Where nobody in Lua sees the states between, all control steps are one call of the engine, forward and backward: without
--- observer, running, record and watch, or with a network of cq.Controller that sees what one of cq.Observer gives, which the engine
--- evaluates by itself (engine_policy.lua). effort is a cost of the signals of all control steps, asked once, and stops nothing.
+-- Forward, each control step: the observer sees the state, the controller answers with signals, force actuators with
+-- forces, the engine makes its substeps, and running and record see the state after them. Nothing is recorded on the
+-- way. Backward, from the last control step to the first: the engine restores the state, running and record of that
+-- step run again on a tape of their own, the engine's adjoint makes the substeps backward, and observer and
+-- controller run again to turn gradients of signals into gradients of weights. Memory is the engine's memo alone.
+-- Where nobody in Lua sees the states between, all control steps are one call of the engine, forward and backward:
+-- without observer, running, record and watch, or with a network of cq.Controller that sees what one of cq.Observer
+-- gives, which the engine evaluates by itself (engine_policy.lua). effort is a cost of the signals of all control
+-- steps, asked once, and stops nothing.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -84,7 +85,9 @@ end
 -- Before anything is added to the adjoint of the live state, or of the control step before it.
 local function ready_adjoint(self)
   if self.back then return end
-  if not self.finished then is.fail("world:rollout: no gradient of a state can be taken inside the rollout's own functions") end
+  if not self.finished then
+    is.fail("world:rollout: no gradient of a state can be taken inside the rollout's own functions")
+  end
   self:begin_adjoint()
   -- the rollout itself must be reversed even if only its final state was used
   self.link:accumulate(0)
@@ -123,7 +126,8 @@ function Rollout:release()
   self.handle, self.entry = nil, nil
 end
 
----The state that it started from, with gradients as the final one; it can be read at any time. In a batch, of every scene.
+---The state that it started from, with gradients as the final one; it can be read at any
+---time. In a batch, of every scene.
 ---@return cq.State
 function Rollout:start()
   if not self.started then self.started = rollout.run(self.world, self.beginning) end
@@ -141,7 +145,8 @@ local function store(self, name, i, value, scalar)
   local tensor = T.as_tensor(value)
   local shape = tensor:shape()
   if scalar and not control.is_scalar(tensor, self.batch) then
-    is.fail("%s must give one number%s, got a tensor {%s}", name, self.batch > 1 and (", or {%d} for the scenes of the batch"):format(self.batch) or "",
+    is.fail("%s must give one number%s, got a tensor {%s}", name, self.batch > 1
+      and (", or {%d} for the scenes of the batch"):format(self.batch) or "",
       table.concat(shape, ", "))
   end
   if scalar and tensor.count == 1 then shape = {} end
@@ -202,7 +207,8 @@ local function prepare_steps(self, from, to, hidden)
   return hidden
 end
 
--- Control steps up to the state `to`, and what the user's functions see of them. What failed in the earlier one is raised.
+-- Control steps up to the state `to`, and what the user's functions see of them. What failed
+-- in the earlier one is raised.
 local function advance(self, from, to, hidden)
   local fine, after, phase = true, hidden, nil
   if not self.engine_policy then
@@ -272,7 +278,8 @@ local spec = is.define("world:rollout", kinds)
 local function new(world, def, on)
   local self = setmetatable({
     world = world, steps = def.steps, batch = def.batch, outputs = {}, at = 0,
-    running_cost = def.running, effort_cost = def.effort, recorder = def.record, watch = def.watch, adjoint_begun = false,
+    running_cost = def.running, effort_cost = def.effort, recorder = def.record, watch = def.watch,
+    adjoint_begun = false,
     contact_asked = def.contact, weight = def.weight,
   }, Rollout)
   control.prepare(self, def)
@@ -313,12 +320,13 @@ end
 ---@field damping? any                one number, instead of the world's
 ---@field friction? any               one number, or {walls}
 ---@field wall_velocity? any          {dim}, or {walls, dim}; for each control step {steps, walls, dim}, with the batch before it if
----  it differs between scenes, or a function of the time that a control step begins at, which gives {dim} or {walls, dim}
+---  it differs between scenes, or a function of the time that a control step begins at,
+---  which gives {dim} or {walls, dim}
 
 ---Runs scenes through control steps. One operation on the tape that records; without one nothing is remembered.
 ---
----The observer sees the state before each control step, running and record that after it. With a batch every result has the
----scene as its first dimension; without one there is no such dimension.
+---The observer sees the state before each control step, running and record that after it. With a batch every result has
+---the scene as its first dimension; without one there is no such dimension.
 ---@param world cq.World
 ---@param given world.rollout.def
 ---@return cq.Rollout

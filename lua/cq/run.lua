@@ -225,7 +225,9 @@ local function append(self, row, what)
   ready(self, what)
   for _, name in ipairs { "iteration", "loss" } do
     local value = row[name]
-    if value ~= nil and type(value) ~= "number" then schema.fail("%s: %s must be a number, got %s", what, name, text_of.describe(value)) end
+    if value ~= nil and type(value) ~= "number" then
+      schema.fail("%s: %s must be a number, got %s", what, name, text_of.describe(value))
+    end
   end
   if self.resumed_at and row.iteration <= self.resumed_at then
     schema.fail("%s: iteration %s is recorded already, this run goes on after iteration %d; count from run.done + 1",
@@ -256,8 +258,8 @@ function Run:save(iteration, params, optimizer)
   self.saved_at, self.unsaved = C.cq_clock(), nil
 end
 
----Saves when the last time is some seconds ago; else what was given is saved when the run ends before the next time, however
----it ends.
+---Saves when the last time is some seconds ago; else what was given is saved when the run ends before
+---the next time, however it ends.
 ---@param iteration integer
 ---@param params table            as tensor.save takes it
 ---@param optimizer? table        the optimizer's state
@@ -307,7 +309,11 @@ end
 ---Closes the run that is still open when the script ends; the program calls it.
 ---@param problem? string        the error that ended the script
 function Run.close_open(problem)
-  if current and problem then close(current, current:interrupted() and "interrupted" or "failed", problem) elseif current then current:finish() end
+  if current and problem then
+    close(current, current:interrupted() and "interrupted" or "failed", problem)
+  elseif current then
+    current:finish()
+  end
 end
 
 function Run:__tostring()
@@ -317,8 +323,8 @@ end
 -- ---- cq.log ---------------------------------------------------------------------------------------------------------
 
 ---@internal
----Prints a line of named values, and appends it to the history of the run: the one that is open, else one in --out, unless
----the script has finished a run there.
+---Prints a line of named values, and appends it to the history of the run: the one that is open, else one in --out,
+---unless the script has finished a run there.
 ---@param fields table<string, any>   numbers, strings, tensors; iteration or epoch counts, loss is the loss
 function Run.log(fields)
   schema.argument("cq.log", "values", is.table(), fields)
@@ -327,7 +333,8 @@ function Run.log(fields)
     if message.wipe then message.wipe() end
     local words = {}
     for i, name in ipairs(History.order(row)) do
-      words[i] = ("%s %s"):format(name, type(row[name]) == "number" and ("%.6g"):format(row[name]) or tostring(row[name]))
+      words[i] = ("%s %s"):format(name, type(row[name]) == "number" and ("%.6g"):format(row[name])
+        or tostring(row[name]))
     end
     print(table.concat(words, "  "))
   end

@@ -1,11 +1,11 @@
--- sparse: matrices of which few entries are not zero, and their products with tensors; above all those of neighbours, which
--- filter fields over particles.
+-- sparse: matrices of which few entries are not zero, and their products with tensors; above all those of neighbours,
+-- which filter fields over particles.
 --
 --   local A = cq.sparse { shape = { 2, 3 }, row = { 1, 2, 2 }, column = { 3, 1, 2 }, value = { 5, 1, -1 } }
 --   local y = A:product(x)                          -- x {..., 3} to y {..., 2}, with gradients to x and to the values
 --
---   local mean = cq.sparse.neighbours { points = robot.position, radius = 0.02, weight = function(r) return 1 - r / 0.02 end,
---     normalised = true }
+--   local mean = cq.sparse.neighbours { points = robot.position, radius = 0.02, weight = function(r) return 1 - r /
+--     0.02 end, normalised = true }
 --   local smooth = mean:product(young)              -- of every particle the weighted mean around it
 local ffi = require "ffi"
 local is = require "cq.base.schema"
@@ -28,7 +28,8 @@ local function new(rows, columns, start, column, value)
   local raw = ffi.new("cq_sparse", { rows = rows, columns = columns, start = start, column = column })
   -- the struct only points to the lists: they live as long as this table
   return setmetatable({
-    rows = rows, columns = columns, count = tonumber(start[rows]), value = value, start = start, column = column, raw = raw,
+    rows = rows, columns = columns, count = tonumber(start[rows]), value = value, start = start, column = column,
+    raw = raw,
   }, Sparse)
 end
 
@@ -44,7 +45,8 @@ end
 function Sparse:product(x)
   class.check_tensor(x, "sparse:product")
   if x.rank == 0 or x.dims[x.rank] ~= self.columns then
-    is.fail("sparse:product: the last dimension must have size %d, one for each column, got shape %s", self.columns, class.shape_text(x.dims))
+    is.fail("sparse:product: the last dimension must have size %d, one for each column, got shape %s", self.columns,
+      class.shape_text(x.dims))
   end
   local dims = x:shape()
   dims[#dims] = self.rows
@@ -60,7 +62,8 @@ end
 function Sparse:with(value)
   class.check_tensor(value, "sparse:with")
   if value.rank ~= 1 or value.count ~= self.count then
-    is.fail("sparse:with: the values must have shape {%d}, one for each entry, got %s", self.count, class.shape_text(value.dims))
+    is.fail("sparse:with: the values must have shape {%d}, one for each entry, got %s", self.count,
+      class.shape_text(value.dims))
   end
   return new(self.rows, self.columns, self.start, self.column, value)
 end
@@ -105,12 +108,15 @@ local function from_entries(_, fields)
   local def = spec(fields)
   local rows, columns, count, value = def.shape[1], def.shape[2], #def.row, T.as_tensor(def.value)
   if value.rank ~= 1 or #def.column ~= count or value.count ~= count then
-    is.fail("cq.sparse: row, column and value must be of one length, got %d, %d and %s", count, #def.column, class.shape_text(value.dims))
+    is.fail("cq.sparse: row, column and value must be of one length, got %d, %d and %s", count, #def.column,
+      class.shape_text(value.dims))
   end
   local start, column, order = ffi.new("int64_t[?]", rows + 1), ffi.new("int64_t[?]", math.max(count, 1)), {}
   for k = 1, count do
     local r, c = def.row[k], def.column[k]
-    if r > rows or c > columns then is.fail("cq.sparse: entry %d is at (%d, %d), outside of the %d x %d matrix", k, r, c, rows, columns) end
+    if r > rows or c > columns then
+      is.fail("cq.sparse: entry %d is at (%d, %d), outside of the %d x %d matrix", k, r, c, rows, columns)
+    end
     start[r], order[k] = start[r] + 1, k
   end
   for r = 1, rows do start[r] = start[r] + start[r - 1] end
@@ -164,7 +170,8 @@ local function neighbours(fields)
   local points, places = def.points, def.places or def.points
   check_points(points, "points")
   check_points(places, "places", points:size(2))
-  local raw = ffi.new("cq_neighbours", { count = points:size(1), places = places:size(1), dim = points:size(2), radius = def.radius })
+  local raw = ffi.new("cq_neighbours", { count = points:size(1), places = places:size(1), dim = points:size(2),
+    radius = def.radius })
   local start = ffi.new("int64_t[?]", places:size(1) + 1)
   local list = ffi.new("cq_neighbour_list", { start = start })
   engine.check(C.cq_tensor_neighbours(raw, points:data(), places:data(), list), "cq.sparse.neighbours")
@@ -174,7 +181,8 @@ local function neighbours(fields)
   engine.check(C.cq_tensor_neighbours(raw, points:data(), places:data(), list), "cq.sparse.neighbours")
   local value = def.weight and T.as_tensor(tape.pause(def.weight, distance)) or T.ones { count }
   if value.rank ~= 1 or value.count ~= count or not value:finite() then
-    is.fail("cq.sparse.neighbours: weight must give finite numbers {%d}, one for each distance, got %s%s", count, class.shape_text(value.dims),
+    is.fail("cq.sparse.neighbours: weight must give finite numbers {%d}, one for each distance, got %s%s", count,
+      class.shape_text(value.dims),
       value.count == count and " with some that are not finite" or "")
   end
   local self = new(places:size(1), points:size(1), start, column, value)

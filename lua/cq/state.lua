@@ -1,7 +1,7 @@
--- state: a scene at one control step, as observers, objectives and records see it. Nothing is copied until it is asked for,
--- and what is asked for is differentiable.
+-- state: a scene at one control step, as observers, objectives and records see it. Nothing is copied until it is asked
+-- for, and what is asked for is differentiable.
 --
---   state:center "trunk"            {dim}          mean position of a group, by mass unless weight says "particle" or "volume"
+--   state:center "trunk"     {dim}          mean position of a group, by mass unless weight says "particle" or "volume"
 --   state:center { "left", "right" }  {2, dim}     a row for each
 --   state:center(robot)             {dim}          of the whole robot
 --   state:gather "tracked"          {particles, dim}
@@ -20,8 +20,8 @@ local C, tape = engine.C, T.tape
 
 ---What can be read of particles: fields of the state, and what follows from them and from the materials.
 ---@alias cq.Quantity
----| "position" | "velocity" | "affine" | "deformation" | "piola" | "cauchy" | "von_mises" | "energy_density" | "jacobian"
----| "speed" | "kinetic_energy" | "angular_momentum"
+---| "position" | "velocity" | "affine" | "deformation" | "piola" | "cauchy" | "von_mises" | "energy_density" |
+---"jacobian" | "speed" | "kinetic_energy" | "angular_momentum"
 
 ---@class cq.State
 ---@field step integer      control steps made since the start
@@ -39,7 +39,8 @@ for id = 0, C.CQ_QUANTITY_COUNT - 1 do
   local info = C.cq_quantity_describe(id)
   local name = ffi.string(info.name)
   names[id + 1] = name
-  fields[name] = { name = name, ids = { id }, rank = info.rank, unit = ffi.string(info.unit), meaning = ffi.string(info.meaning) }
+  fields[name] = { name = name, ids = { id }, rank = info.rank, unit = ffi.string(info.unit),
+    meaning = ffi.string(info.meaning) }
 end
 
 local function named(default)
@@ -63,7 +64,8 @@ local volume_kind = is.one_of { "mass", "particle", "volume", default = "volume"
 ---@param step integer
 ---@return cq.State
 function state.new(roll, step)
-  return setmetatable({ roll = roll, step = step, time = step * roll.world.control_dt, batch = roll.batch, world = roll.world }, State)
+  return setmetatable({ roll = roll, step = step, time = step * roll.world.control_dt, batch = roll.batch,
+    world = roll.world }, State)
 end
 
 function State:__tostring() return ("cq.State { step %d, time %s }"):format(self.step, text.number(self.time)) end
@@ -72,7 +74,8 @@ function State:__tostring() return ("cq.State { step %d, time %s }"):format(self
 
 -- mean_row, gather_row: as one row of numbers for each scene
 local kinds = {
-  mean = C.CQ_READOUT_MEAN, mean_row = C.CQ_READOUT_MEAN, moment = C.CQ_READOUT_SECOND_MOMENT, gather = C.CQ_READOUT_GATHER,
+  mean = C.CQ_READOUT_MEAN, mean_row = C.CQ_READOUT_MEAN, moment = C.CQ_READOUT_SECOND_MOMENT,
+  gather = C.CQ_READOUT_GATHER,
   gather_row = C.CQ_READOUT_GATHER, sum = C.CQ_READOUT_SUM,
 }
 
@@ -131,7 +134,9 @@ end
 ---@param kind "mean"|"gather"
 ---@param field "position"|"velocity"|"motion"
 ---@param weight? "mass"|"particle"|"volume"
-function state.row(world, kind, field, selection, weight) return find(world, kind .. "_row", field, weight or "mass", selection) end
+function state.row(world, kind, field, selection, weight)
+  return find(world, kind .. "_row", field, weight or "mass", selection)
+end
 
 local function read_back(node, gradient) node.a:read_adjoint(node.extra, gradient) end
 
@@ -151,9 +156,9 @@ local function weight_of(self, what, options)
   return is.argument(what, "weight", weight_kind, options and options.weight or self.roll.weight)
 end
 
----Mean position of a group, a row for each of a list of groups, or of a robot [length]. By mass, or as weight says, or as that of the
----rollout does. Where the density is trained, the mean over mass moves without the body: a robot "walks" by becoming heavier in front.
----Means over particles do not.
+---Mean position of a group, a row for each of a list of groups, or of a robot [length]. By mass, or as weight says, or
+---as that of the rollout does. Where the density is trained, the mean over mass moves without the body: a robot "walks"
+---by becoming heavier in front. Means over particles do not.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
 ---@param options? { weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {dim} or {groups, dim}
@@ -171,8 +176,8 @@ function State:velocity(which, options)
   return read(self, "mean", "velocity", weight, which, "state:velocity")
 end
 
----Mean positions and velocities of groups as one row of numbers, as observers want them: all positions, then all velocities. Weighed as
----state:center is.
+---Mean positions and velocities of groups as one row of numbers, as observers want them: all positions, then all
+---velocities. Weighed as state:center is.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
 ---@param options? { weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {groups * dim * 2}
@@ -191,8 +196,9 @@ function State:mean(which, field, options)
   return read(self, "mean", field, weight, which, "state:mean")
 end
 
----A field of the particles of a group, or of several joined; or what follows from it. Stresses and energies are those of the
----material alone, without actuation. von_mises and speed have a kink where they are zero, with the derivative zero.
+---A field of the particles of a group, or of several joined; or what follows from it. Stresses and
+---energies are those of the material alone, without actuation. von_mises and speed have a kink where they
+---are zero, with the derivative zero.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
 ---@param field? cq.Quantity
 ---@return cq.Tensor     {particles}, {particles, dim} or {particles, dim, dim}
@@ -241,8 +247,9 @@ function State:stress(which, options)
   return read(self, "mean", kind, weight, which, "state:stress")
 end
 
----Mean von Mises stress of a group, weighted by initial volume unless weight says otherwise [stress]. A plane world is
----one of plane strain: the stress across it counts too. For the largest one take state:gather(which, "von_mises"):max().
+---Mean von Mises stress of a group, weighted by initial volume unless weight says otherwise [stress]. A
+---plane world is one of plane strain: the stress across it counts too. For the largest one take
+---state:gather(which, "von_mises"):max().
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot
 ---@param options? { weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     one number, with a row for each group of a list
@@ -295,17 +302,19 @@ local function cross(a, b)
   return T.stack({ part(2, 3), part(3, 1), part(1, 2) }, -1)
 end
 
----Angular momentum of a group, a robot, or the whole world, with that of the affine velocity C, about its own centre of mass
----or the origin [mass length^2/time].
+---Angular momentum of a group, a robot, or the whole world, with that of the affine velocity C, about its own centre of
+---mass or the origin [mass length^2/time].
 ---@param which? string|string[]|integer[]|cq.Group|cq.Robot
 ---@param options? { about?: "center"|"origin" }
 ---@return cq.Tensor     one number in 2D, {3} in 3D, with a row for each group of a list
 function State:angular_momentum(which, options)
   local what = "state:angular_momentum"
-  local about = is.argument(what, "about", is.one_of { "center", "origin", default = "center" }, options and options.about)
+  local about = is.argument(what, "about", is.one_of { "center", "origin", default = "center" }, options
+    and options.about)
   local whole = read(self, "sum", "angular_momentum", "mass", which, what)
   if about == "origin" then return whole end
-  return whole - cross(read(self, "mean", "position", "mass", which, what), read(self, "sum", "velocity", "mass", which, what))
+  return whole - cross(read(self, "mean", "position", "mass", which, what),
+    read(self, "sum", "velocity", "mass", which, what))
 end
 
 -- ---- rasters --------------------------------------------------------------------------------------------------------
@@ -349,7 +358,8 @@ local function window_center(self, center, selection)
   if T.is_tensor(center) or type(center) == "table" and type(center[1]) == "number" and not getmetatable(center) then
     center = T.as_tensor(center)
     if center:size(-1) ~= self.world.dim then
-      is.fail("state:raster: center must have %d coordinates, got a tensor {%s}", self.world.dim, table.concat(center:shape(), ", "))
+      is.fail("state:raster: center must have %d coordinates, got a tensor {%s}", self.world.dim,
+        table.concat(center:shape(), ", "))
     end
     return center
   end
@@ -363,8 +373,9 @@ end
 ---  particles themselves unless given
 ---@field channels? "density"|"momentum"|"both"   density, momentum along each axis, or first the one and then the other
 
----Density [mass/length^dim] and momentum for each volume of a group, on the pixels of a window that moves with it: a picture for
----convolutions, differentiated to positions, velocities and masses. Particles are spread by quadratic splines; row 1 is the uppermost.
+---Density [mass/length^dim] and momentum for each volume of a group, on the pixels of a window that moves with it: a
+---picture for convolutions, differentiated to positions, velocities and masses. Particles are spread by quadratic
+---splines; row 1 is the uppermost.
 ---@param which? string|string[]|integer[]|cq.Group|cq.Robot
 ---@param options state.raster.def
 ---@return cq.Tensor     {channels, rows, columns}, in 3D {channels, depth, rows, columns}
@@ -387,10 +398,11 @@ end
 
 -- ---- contact --------------------------------------------------------------------------------------------------------
 
----What a wall, or all pins together, gave to bodies in the control step that led to this state, in a rollout with contact = true:
----impulse {dim} [mass length/time], normal: its part along the normals of the wall, tangential {dim}: the rest, and center {dim}: the
----centre of pressure [length], 0 where nothing presses. Pins have the impulse alone. Divided by the control step these are mean forces.
----Errors: a rollout without contact = true; a wall that there is not; the first state.
+---What a wall, or all pins together, gave to bodies in the control step that led to this state, in a rollout with
+---contact = true: impulse {dim} [mass length/time], normal: its part along the normals of the wall, tangential
+---{dim}: the rest, and center {dim}: the centre of pressure [length], 0 where nothing presses. Pins have the impulse
+---alone. Divided by the control step these are mean forces. Errors: a rollout without contact = true; a wall that
+---there is not; the first state.
 ---@param wall integer|string|cq.Boundary     a number in the order of the world's walls, a name, a wall; or "pins"
 ---@return { impulse: cq.Tensor, normal: cq.Tensor?, tangential: cq.Tensor?, center: cq.Tensor? }
 function State:contact(wall) return require("cq.rollout.contact").read(self, wall) end

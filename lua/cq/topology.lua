@@ -1,5 +1,5 @@
--- topology: a body, its muscles and their timing from one block of particles: 4D topology optimization (Yuhn, Sato, Kobayashi, Kawamoto,
--- Nomura). Equation numbers are the paper's.
+-- topology: a body, its muscles and their timing from one block of particles: 4D topology optimization (Yuhn, Sato,
+-- Kobayashi, Kawamoto, Nomura). Equation numbers are the paper's.
 --
 --   local design = cq.Topology {
 --     world = world, duration = 0.5,
@@ -8,12 +8,13 @@
 --     pulses = { every = 0.002, width = 0.01, height = 0.2 },
 --   }
 --   local run = cq.Experiment {
---     world = world, duration = 0.5, design = design, objective = ..., constraints = design:binary { material = 0.05, ... }, ...
+--     world = world, duration = 0.5, design = design, objective = ..., constraints = design:binary
+--     { material = 0.05, ... }, ...
 --   }
 --   local solid = design:binarise(run.best.params.design)
 --
--- The robot of the world is the block, with cq.Actuator.isotropic { count = signals }. A positive pulse expands. Each part of the map can
--- be used alone: cq.Topology.filter, .projection, .interpolation, .layout, .pulses.
+-- The robot of the world is the block, with cq.Actuator.isotropic { count = signals }. A positive pulse expands. Each
+-- part of the map can be used alone: cq.Topology.filter, .projection, .interpolation, .layout, .pulses.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -37,7 +38,8 @@ Topology.__index = Topology
 ---@class cq.TopologyModule
 ---@overload fun(fields: cq.Topology.def): cq.Topology
 local topology = {
-  class = Topology, filter = require "cq.topology.filter", projection = material.projection, interpolation = material.interpolation,
+  class = Topology, filter = require "cq.topology.filter", projection = material.projection,
+  interpolation = material.interpolation,
   layout = require "cq.topology.layout", pulses = require "cq.topology.pulses",
 }
 
@@ -48,15 +50,19 @@ local material_spec = is.define("cq.Topology: design material", {
   void = is.number { above = 0, below = 1, default = 1e-5 },
   power = is.number { above = 0, default = 1 }, actuation_power = is.number { above = 0, default = 3 },
 })
-local filter_spec = is.define("cq.Topology: design filter", { radius = is.number { above = 0 }, power = is.number { above = 0, default = 2 } })
+local filter_spec = is.define("cq.Topology: design filter",
+  { radius = is.number { above = 0 }, power = is.number { above = 0, default = 2 } })
 local layout_spec = is.define("cq.Topology: design layout", { sharpness = is.number { above = 0, default = 4 } })
 local pulses_spec = is.define("cq.Topology: design pulses", {
-  every = is.number { above = 0, default = 0.002 }, width = is.number { above = 0, default = 0.01 }, height = is.number { above = 0, default = 0.2 },
+  every = is.number { above = 0, default = 0.002 }, width = is.number { above = 0, default = 0.01 },
+  height = is.number { above = 0, default = 0.2 },
   deviation = is.number { min = 0, default = 0.1 },
 })
 local spec = is.define("cq.Topology", {
-  world = is.instance "cq.World", robot = is.instance { "cq.Robot", optional = true }, duration = is.number { above = 0 },
-  filter = is.table(), material = is.table { default = {} }, layout = is.table { default = {} }, pulses = is.table { default = {} },
+  world = is.instance "cq.World", robot = is.instance { "cq.Robot", optional = true },
+  duration = is.number { above = 0 },
+  filter = is.table(), material = is.table { default = {} }, layout = is.table { default = {} },
+  pulses = is.table { default = {} },
   solid = is.any_of { is.string(), is.list(is.any_of { is.string(), is.integer { min = 1 } }), optional = true },
   seed = is.integer { min = 0, optional = true },
 })
@@ -98,7 +104,9 @@ local function solid_values(robot)
     local is_stiffness = entry.owner == "constant" and entry.unit:find "^stress"
     if (is_stiffness or entry.name == "density") and rawget(robot, entry.name) then
       local having, start = values.having(robot, entry.name), values.start(robot, entry.name)
-      if start.rank > 1 then is.fail("cq.Topology: the robot's %s has a value for each scene of a batch", entry.name) end
+      if start.rank > 1 then
+        is.fail("cq.Topology: the robot's %s has a value for each scene of a batch", entry.name)
+      end
       out[entry.name] = { index = having and having.index, value = having and start:gather(having.index, 1) or start }
     end
   end
@@ -125,8 +133,8 @@ end
 ---@field solid? string|(string|integer)[]               groups or particles that are solid whatever the variables say
 ---@field seed? integer                of the pulses' first values; the program's --seed, or 0, unless given
 
----A design: variables of every particle and pulse, and the map from them to a robot and its controller.
----Errors: actuators that particles cannot choose from; a filter with nothing to filter; times of pulses that do not fit.
+---A design: variables of every particle and pulse, and the map from them to a robot and its controller. Errors:
+---actuators that particles cannot choose from; a filter with nothing to filter; times of pulses that do not fit.
 ---@param fields cq.Topology.def
 ---@return cq.Topology
 local function new(_, fields)
@@ -138,7 +146,8 @@ local function new(_, fields)
   local filter, pulses = filter_spec(def.filter), pulses_spec(def.pulses)
   self.filter = topology.filter { points = self.robot.position, radius = filter.radius, power = filter.power }
   self.pulses = topology.pulses {
-    duration = def.duration, control_dt = def.world.control_dt, every = pulses.every, width = pulses.width, height = pulses.height,
+    duration = def.duration, control_dt = def.world.control_dt, every = pulses.every, width = pulses.width,
+    height = pulses.height,
   }
   self:shape(material_spec(def.material), layout_spec(def.layout))
   self.solid_values, self.mask = solid_values(self.robot), solid_mask(self.robot, def.solid)
@@ -163,17 +172,22 @@ end
 function Topology:start(seed)
   local random = require "cq.random" { seed = seed or self.seed }
   local n, signals, count = self.robot.particle_count, self.signals, self.pulses.count
-  local function drawn() return T.param(random:normal({ count, signals }, { deviation = self.deviation }):clamp(-1, 1), { min = -1, max = 1 }) end
-  return { density = T.param(T.zeros { n }, { min = -1, max = 1 }), layout = T.param(T.zeros { signals + 1, n }), sign = drawn(), size = drawn() }
+  local function drawn()
+    return T.param(random:normal({ count, signals }, { deviation = self.deviation }):clamp(-1, 1),
+      { min = -1, max = 1 })
+  end
+  return { density = T.param(T.zeros { n }, { min = -1, max = 1 }), layout = T.param(T.zeros { signals + 1, n }),
+    sign = drawn(), size = drawn() }
 end
 
 local rounded_kind = is.one_of { "pulses", "all" }
 
----The same design with other steps between void and solid, and another choice of signals: of one that becomes sharper while it is
----optimised, or is thinner or thicker than it.
+---The same design with other steps between void and solid, and another choice of signals: of one that becomes sharper
+---while it is optimised, or is thinner or thicker than it.
 ---
----With binary = "pulses" what runs are whole pulses or none, with the gradient of the smooth ones, so that signals stay free to change
----while they are binary; with "all" particles are solid or void as well (these still there, as light as void says), of one signal or none.
+---With binary = "pulses" what runs are whole pulses or none, with the gradient of the smooth ones, so that signals stay
+---free to change while they are binary; with "all" particles are solid or void as well (these still there, as light as
+---void says), of one signal or none.
 ---@param changes { material: cq.Topology.design.material.def?, layout: cq.Topology.design.layout.def?, binary: "pulses"|"all"|nil }   fields that change
 ---@return cq.Topology
 function Topology:with(changes)
@@ -199,8 +213,10 @@ function Topology:own(params)
   for _, name in ipairs { "density", "layout", "sign", "size" } do
     local start = self.params[name]
     if not T.is_tensor(own[name]) or own[name].count ~= start.count then
-      is.fail("design: params must have %s with %s, as design.params has them, got %s", name, text.count(start.count, "element"),
-        T.is_tensor(own[name]) and "shape {" .. table.concat(own[name]:shape(), ", ") .. "}" or text.describe(own[name]))
+      is.fail("design: params must have %s with %s, as design.params has them, got %s", name,
+        text.count(start.count, "element"),
+        T.is_tensor(own[name]) and "shape {" .. table.concat(own[name]:shape(), ", ") .. "}"
+          or text.describe(own[name]))
     end
   end
   return own
@@ -240,8 +256,8 @@ local function evaluate(self, params)
   }
 end
 
----What the variables stand for, with gradients to them: density {n} from 0 to 1, shares {signals + 1, n} of each signal and of none,
----amplitudes {pulses, signals}, signals {steps, signals}, and the robot and the controller of a rollout.
+---What the variables stand for, with gradients to them: density {n} from 0 to 1, shares {signals + 1, n} of each signal
+---and of none, amplitudes {pulses, signals}, signals {steps, signals}, and the robot and the controller of a rollout.
 ---@param params table       as design.params
 ---@return { density: cq.Tensor, shares: cq.Tensor, amplitudes: cq.Tensor, signals: cq.Tensor, robot: cq.Robot, controller: cq.Controller }
 function Topology:map(params)
@@ -262,9 +278,9 @@ end
 local share = function() return is.number { above = 0, max = 1, optional = true } end
 local binary_spec = is.define("design:binary", { material = share(), layout = share(), pulses = share() })
 
----Constraints that make a design binary, for cq.Experiment: bounds of the means that are 0 where every particle is solid or void
----(material), follows one signal or none (layout), and every pulse is whole or none (sign and size); each a share of its maximum
----(eqs 22, 23, 27, 28).
+---Constraints that make a design binary, for cq.Experiment: bounds of the means that are 0 where every particle is
+---solid or void (material), follows one signal or none (layout), and every pulse is whole or none (sign and size); each
+---a share of its maximum (eqs 22, 23, 27, 28).
 ---@param fields design.binary.def
 ---@return { name: string, at_most: number, of: fun(params: table): cq.Tensor }[]
 function Topology:binary(fields) return binary.constraints(self, binary_spec(fields)) end
@@ -278,12 +294,13 @@ function Topology:binary(fields) return binary.constraints(self, binary_spec(fie
 ---@field release? boolean      after these pulses have no limits again: for designs whose pulses are rounded from then on
 
 local tightening_spec = is.define("design:tightening", {
-  material = share(), layout = share(), pulses = share(), from = is.integer { min = 0, default = 100 }, over = is.integer { min = 1, default = 200 },
+  material = share(), layout = share(), pulses = share(), from = is.integer { min = 0, default = 100 },
+  over = is.integer { min = 1, default = 200 },
   release = is.boolean { default = false },
 })
 
----Limits for by_iteration of cq.Experiment, of the constraints of design:binary: none at first, so that the body finds its gait while
----it is soft, and then ever lower ones, down to the same shares.
+---Limits for by_iteration of cq.Experiment, of the constraints of design:binary: none at first, so that the body finds
+---its gait while it is soft, and then ever lower ones, down to the same shares.
 ---@param fields design.tightening.def
 ---@return fun(iteration: integer): table<string, number>
 function Topology:tightening(fields)
@@ -299,12 +316,13 @@ function Topology:tightening(fields)
   end
 end
 
----Brings signs and sizes of pulses nearer to where they change, all that are farther from it: pulses that are rounded stay what they
----are, and can be others again after a few iterations.
+---Brings signs and sizes of pulses nearer to where they change, all that are farther from it: pulses that are rounded
+---stay what they are, and can be others again after a few iterations.
 ---@param params table     as design.params; changed in place
 ---@param most? number     the largest sign and size that is left, 0.2 unless given
 function Topology:loosen(params, most)
-  params, most = self:own(params), is.argument("design:loosen", "most", is.number { above = 0, max = 1, default = 0.2 }, most)
+  params, most = self:own(params), is.argument("design:loosen", "most", is.number { above = 0, max = 1, default = 0.2 },
+    most)
   for _, name in ipairs { "sign", "size" } do params[name]:copy_from(params[name]:detach():clamp(-most, most)) end
 end
 
@@ -315,13 +333,14 @@ end
 ---@field binary? "pulses"     from then on pulses are whole or none, as design:with has it
 
 local sharpening_spec = is.define("design:sharpening", {
-  from = is.integer { min = 0, default = 300 }, over = is.integer { min = 1, default = 120 }, sharpness = is.number { above = 0, default = 64 },
+  from = is.integer { min = 0, default = 300 }, over = is.integer { min = 1, default = 120 },
+  sharpness = is.number { above = 0, default = 64 },
   binary = is.one_of { "pulses", optional = true },
 })
 
----Designs for by_iteration of cq.Experiment, whose step from void to solid becomes sharper: the same variables, with ever less between
----void and solid. Particles of little density, which bounds on a mean allow, carry load that a binary body lacks; here it is taken from
----them while the rest can still follow.
+---Designs for by_iteration of cq.Experiment, whose step from void to solid becomes sharper: the same variables, with
+---ever less between void and solid. Particles of little density, which bounds on a mean allow, carry load that a binary
+---body lacks; here it is taken from them while the rest can still follow.
 ---@param fields? design.sharpening.def
 ---@return fun(iteration: integer): cq.Topology
 function Topology:sharpening(fields)
@@ -339,8 +358,8 @@ end
 
 local binarise_spec = is.define("design:binarise", { threshold = is.number { min = 0, below = 1, default = 0.5 } })
 
----What the design is when it is made: solid particles only, each with the signal of its largest share or none, and pulses of -1, 0
----and 1. run:evaluate and run:render take it.
+---What the design is when it is made: solid particles only, each with the signal of its largest share or none, and
+---pulses of -1, 0 and 1. run:evaluate and run:render take it.
 ---Errors: no particle is solid.
 ---@param params table     as design.params
 ---@param options? design.binarise.def
@@ -349,8 +368,9 @@ function Topology:binarise(params, options)
   return require "cq.topology.solid"(self, self:own(params), binarise_spec(options or {}))
 end
 
----Writes the design as tables: a line for each particle with its place, density, actuator (0: none) and the shares of the signals, and
----beside it, as NAME_pulses.csv, a line for each pulse with its time and its amplitude for each signal.
+---Writes the design as tables: a line for each particle with its place, density, actuator (0: none) and
+---the shares of the signals, and beside it, as NAME_pulses.csv, a line for each pulse with its time and
+---its amplitude for each signal.
 ---@param params table     as design.params
 ---@param path string      ends in .csv
 function Topology:save(params, path) return require "cq.topology.save"(self, self:own(params), path) end
@@ -358,7 +378,8 @@ function Topology:save(params, path) return require "cq.topology.save"(self, sel
 function Topology:__tostring()
   local count = 0
   for _, tensor in pairs(self.params) do count = count + tensor.count end
-  return ("cq.Topology { %s, %s, %s }"):format(text.count(self.robot.particle_count, "particle"), text.count(self.signals, "signal"),
+  return ("cq.Topology { %s, %s, %s }"):format(text.count(self.robot.particle_count, "particle"),
+    text.count(self.signals, "signal"),
     text.count(count, "variable"))
 end
 

@@ -139,9 +139,9 @@ end
 ---is that of cells. Units are the user's own, one of length, of time and of mass; stress is mass/(length time^2), in
 ---2D mass/time^2. A 2D world is one of plane strain: a bar is stiffer than its Young's modulus, by 1 / (1 - nu^2).
 ---
----What the grid does to bodies: they share one velocity field, so that they press on each other from a gap of about two cells
----on, do not slide along each other, and hang together if they start within one and a half cells; a slow collision leaves a
----third to a half of the relative speed. Walls and pins act at nodes: see cq.Boundary and cq.Robot.
+---What the grid does to bodies: they share one velocity field, so that they press on each other from a gap of about two
+---cells on, do not slide along each other, and hang together if they start within one and a half cells; a slow
+---collision leaves a third to a half of the relative speed. Walls and pins act at nodes: see cq.Boundary and cq.Robot.
 ---
 ---float32 is for large strains: it knows the strain of a particle to about 2e-6, 0.2 % of a strain of 0.001. For small
 ---strains, and to check gradients, take precision = "float64", which takes twice as long.
@@ -153,7 +153,8 @@ local function new(_, fields)
   -- worlds that nobody can reach any more give their memory back now: Lua sees little of it, and would wait
   collectgarbage()
   local def = with_options(spec(fields))
-  local self = setmetatable({ dim = #def.cells, cells = def.cells, dx = def.dx, control_dt = def.dt, precision = def.precision }, World)
+  local self = setmetatable({ dim = #def.cells, cells = def.cells, dx = def.dx, control_dt = def.dt,
+    precision = def.precision }, World)
   self.domain = { dim = self.dim, dx = def.dx, size = {} }
   for i, count in ipairs(def.cells) do self.domain.size[i] = count * def.dx end
   if def.gravity and #def.gravity ~= self.dim then
@@ -174,7 +175,9 @@ local function new(_, fields)
   self.device_kind = C.cq_world_device_kind(self.handle) == C.CQ_DEVICE_CUDA and "cuda" or "cpu"
   if def.device == "auto" then message.note_once("device auto: %s", self.device) end
   self.pool, self.sites = pool.new(self), sites.new(self, raw)
-  for _, force in ipairs(self.layout.force.actuators) do force.selection = self:remember_selection(force.particles, force.robot.first) end
+  for _, force in ipairs(self.layout.force.actuators) do
+    force.selection = self:remember_selection(force.particles, force.robot.first)
+  end
   self:own()
   return self
 end
@@ -240,7 +243,8 @@ end
 
 -- ---- what users call ------------------------------------------------------------------------------------------------
 
----The same grid, walls and steps with other robots. What walls and steps are is not looked at anew: substeps stay as many.
+---The same grid, walls and steps with other robots. What walls and steps are is not looked at
+---anew: substeps stay as many.
 ---@param robots cq.Robot|cq.Robot[]
 ---@return cq.World
 function World:with_robots(robots)
@@ -288,7 +292,8 @@ function World:plan(fields)
   local def = plan_spec(fields)
   local owner = {}
   local entry = self.pool:acquire(owner, {
-    batch = def.batch, steps = def.steps, differentiable = true, memory = memory.budget(def.memory, "world:plan: memory", self),
+    batch = def.batch, steps = def.steps, differentiable = true,
+    memory = memory.budget(def.memory, "world:plan: memory", self),
   })
   -- the engine plans when a rollout begins, and keeps the memory for the next one
   local status = C.cq_rollout_begin(entry.handle)
@@ -320,7 +325,8 @@ end
 
 function World:__tostring()
   return ("cq.World { %s cells, %s, %s, dt %s x %d, Courant number %.2g, %s }"):format(
-    table.concat(self.cells, " x "), text.count(self.particle_count, "particle"), text.count(self.actuator_count, "signal"),
+    table.concat(self.cells, " x "), text.count(self.particle_count, "particle"),
+    text.count(self.actuator_count, "signal"),
     text.number(self.control_dt), self.substeps, self.courant, self.precision)
 end
 

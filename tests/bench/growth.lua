@@ -1,12 +1,13 @@
 -- growth: how cost grows with the number of particles, and with the number of steps under a fixed memory budget.
 --
---   cqlua tests/bench/growth.lua --out DIR [--what particles|steps|all] [--largest 4100000] [--longest 100000] [--repeat 3]
---                                [--memory 8] [--budget 64] [--threads N]
+--   cqlua tests/bench/growth.lua --out DIR [--what particles|steps|all] [--largest 4100000] [--longest 100000]
+--                                [--repeat 3] [--memory 8] [--budget 64] [--threads N]
 --
--- Particles: the falling block in 3D, float32, from 1,000 to 4 million; forward only, nothing remembered; and forward and
--- backward with every step kept, where that takes less than --memory [GiB]. Steps: the block in 2D with 1,600 particles, 100
--- to 100,000 steps, within --budget [MiB] and with everything kept where that takes less than 2 GiB.
--- Leaves growth_steps.csv, growth_particles.csv and their plots (PNG) in DIR. Times are medians, after a pass that is not counted.
+-- Particles: the falling block in 3D, float32, from 1,000 to 4 million; forward only, nothing remembered; and
+-- forward and backward with every step kept, where that takes less than --memory [GiB]. Steps: the block in 2D
+-- with 1,600 particles, 100 to 100,000 steps, within --budget [MiB] and with everything kept where that takes
+-- less than 2 GiB. Leaves growth_steps.csv, growth_particles.csv and their plots (PNG) in DIR. Times are medians,
+-- after a pass that is not counted.
 local ffi = require "ffi"
 local cq = require "cq"
 local engine = require "cq.base.engine"
@@ -97,7 +98,8 @@ local function measure(scene, fields)
   local peak = process_memory "VmHWM"
   world:close()
   return {
-    forward = machine.median(forward), backward = fields.differentiable and machine.median(backward) or nil, plan = plan, peak = peak,
+    forward = machine.median(forward), backward = fields.differentiable and machine.median(backward) or nil,
+    plan = plan, peak = peak,
   }
 end
 
@@ -111,7 +113,8 @@ local function open_table(name, note, columns)
   local path = folder .. "/" .. name
   local file = assert(io.open(path, "w"))
   local facts = machine.facts()
-  file:write(("# %s, %d cores, %s, %s, %s; %s threads\n"):format(facts.processor, facts.cores, facts.system, facts.compiler, facts.date,
+  file:write(("# %s, %d cores, %s, %s, %s; %s threads\n"):format(facts.processor, facts.cores, facts.system,
+    facts.compiler, facts.date,
     cq.option("threads", 0) > 0 and cq.option("threads", 0) or facts.cores))
   file:write("# ", note, "\n", table.concat(columns, ","), "\n")
   return function(row)
@@ -132,7 +135,8 @@ local function plot(name, labels, xs, series)
     if any then list[#list + 1] = { name = entry.name, x = logs, y = entry.y } end
   end
   if not labels.log_y then list[#list + 1] = { x = logs, y = zeros, colour = "#d8dce0" } end
-  cq.Plot { title = labels.title, x_label = labels.x, y_label = labels.y, log_y = labels.log_y, series = list }:write(folder .. "/" .. name)
+  cq.Plot { title = labels.title, x_label = labels.x, y_label = labels.y, log_y = labels.log_y,
+    series = list }:write(folder .. "/" .. name)
 end
 
 local NONE = 0 / 0
@@ -141,7 +145,8 @@ local NONE = 0 / 0
 
 local function grow_particles()
   print "particles, steps, ns a particle-step: forward only, forward kept, backward; MiB kept"
-  local write, close = open_table("growth_particles.csv", "falling block in 3D, float32, neo-Hookean; nanoseconds per particle-step; "
+  local write, close = open_table("growth_particles.csv",
+    "falling block in 3D, float32, neo-Hookean; nanoseconds per particle-step; "
     .. "forward only: nothing remembered; kept and backward: every step remembered, empty where that takes more memory than allowed",
     { "particles", "cells", "steps", "forward_only_ns", "forward_kept_ns", "backward_ns", "kept_mib" })
   local xs, only, there, back = {}, {}, {}, {}
@@ -152,16 +157,20 @@ local function grow_particles()
     local steps = math.max(20, math.min(500, math.floor(4e6 / n)))
     local scene = require "scenes.falling_block" { dim = 3, side = side, cells = { cells, cells, cells } }
     local free = measure(scene, { steps = steps, repeats = repeats, differentiable = false, memory = 0 })
-    local kept = measure(scene, { steps = steps, repeats = repeats, differentiable = true, memory = memory, kept = true })
+    local kept = measure(scene, { steps = steps, repeats = repeats, differentiable = true, memory = memory,
+      kept = true })
     local scale = 1e9 / (n * steps)
     local i = #xs + 1
-    xs[i], only[i], there[i], back[i] = n, free.forward * scale, kept and kept.forward * scale or NONE, kept and kept.backward * scale or NONE
-    write { n, ("%d^3"):format(cells), steps, cell(only[i], "%.2f"), cell(kept and there[i], "%.2f"), cell(kept and back[i], "%.2f"),
+    xs[i], only[i], there[i], back[i] = n, free.forward * scale, kept and kept.forward * scale or NONE, kept
+      and kept.backward * scale or NONE
+    write { n, ("%d^3"):format(cells), steps, cell(only[i], "%.2f"), cell(kept and there[i], "%.2f"),
+      cell(kept and back[i], "%.2f"),
       cell(kept and tonumber(kept.plan.bytes) / MIB, "%.0f") }
   end
   close()
   plot("growth_particles.png", { title = "A particle-step in 3D", x = "particles, power of ten", y = "ns" }, xs, {
-    { name = "forward, nothing kept", y = only }, { name = "forward, kept", y = there }, { name = "backward", y = back },
+    { name = "forward, nothing kept", y = only }, { name = "forward, kept", y = there },
+    { name = "backward", y = back },
   })
 end
 
@@ -175,7 +184,8 @@ local function measure_lengths(fields)
   for _, length in ipairs(LENGTHS) do
     if length > longest then break end
     -- short ones are repeated until they take a while
-    local found = measure(scene, { steps = length / SUBSTEPS, repeats = math.max(repeats, math.floor(3000 / length)), differentiable = true,
+    local found = measure(scene, { steps = length / SUBSTEPS, repeats = math.max(repeats, math.floor(3000 / length)),
+      differentiable = true,
       memory = fields.memory, kept = fields.kept })
     if not found then break end
     found.ns, found.mib = (found.forward + found.backward) * 1e9 / (1600 * length), tonumber(found.plan.bytes) / MIB
@@ -189,28 +199,35 @@ local function grow_steps()
     .. "ns a particle-step and MiB of the memo with everything kept"):format(budget / MIB))
   local tight = measure_lengths { memory = budget }
   local kept = measure_lengths { memory = KEPT_MAX, kept = true }
-  local write, close = open_table("growth_steps.csv", ("falling block in 2D, 1600 particles, 100 x 100 cells, float32, %d engine steps in "
+  local write, close = open_table("growth_steps.csv",
+    ("falling block in 2D, 1600 particles, 100 x 100 cells, float32, %d engine steps in "
     .. "a control step; seconds of a pass within %d MiB; process: all of its memory at its peak; kept: everything remembered"):format(
-    SUBSTEPS, budget / MIB), { "steps", "forward_s", "backward_s", "ns_per_particle_step", "recompute", "memo_mib", "process_mib",
+    SUBSTEPS, budget / MIB), { "steps", "forward_s", "backward_s", "ns_per_particle_step", "recompute", "memo_mib",
+    "process_mib",
     "kept_ns_per_particle_step", "kept_memo_mib" })
   local xs, within, all, memo, process, kept_memo = {}, {}, {}, {}, {}, {}
   for i, m in ipairs(tight) do
     local k = kept[i]
     xs[i], within[i], memo[i], process[i] = LENGTHS[i], m.ns, m.mib, m.peak or NONE
     all[i], kept_memo[i] = k and k.ns or NONE, k and k.mib or NONE
-    write { LENGTHS[i], cell(m.forward, "%.4f"), cell(m.backward, "%.4f"), cell(m.ns, "%.2f"), cell(m.plan.recompute, "%.2f"), cell(m.mib, "%.1f"),
+    write { LENGTHS[i], cell(m.forward, "%.4f"), cell(m.backward, "%.4f"), cell(m.ns, "%.2f"),
+      cell(m.plan.recompute, "%.2f"), cell(m.mib, "%.1f"),
       cell(m.peak, "%.1f"), cell(k and k.ns, "%.2f"), cell(k and k.mib, "%.1f") }
   end
   close()
-  plot("growth_steps_time.png", { title = "A particle-step there and back, 2D, 1600 particles", x = "steps, power of ten", y = "ns" }, xs, {
+  plot("growth_steps_time.png", { title = "A particle-step there and back, 2D, 1600 particles",
+    x = "steps, power of ten", y = "ns" }, xs, {
     { name = ("within %d MiB"):format(budget / MIB), y = within }, { name = "everything kept", y = all },
   })
-  plot("growth_steps_memory.png", { title = "Memory, 2D, 1600 particles", x = "steps, power of ten", y = "MiB", log_y = true }, xs, {
+  plot("growth_steps_memory.png", { title = "Memory, 2D, 1600 particles", x = "steps, power of ten", y = "MiB",
+    log_y = true }, xs, {
     { name = ("memo, %d MiB"):format(budget / MIB), y = memo }, { name = "its process", y = process },
     { name = "memo, everything kept", y = kept_memo },
   })
 end
 
-if what ~= "particles" and what ~= "steps" and what ~= "all" then error("growth: --what must be particles, steps or all, got " .. what, 0) end
+if what ~= "particles" and what ~= "steps" and what ~= "all" then
+  error("growth: --what must be particles, steps or all, got " .. what, 0)
+end
 if what ~= "particles" then grow_steps() end
 if what ~= "steps" then grow_particles() end

@@ -2,10 +2,10 @@
 --
 --   cqlua tests/bench/iteration.lua [--repeat 5] [--steps 10000] [--budget 64] [--out DIR] [--threads N]
 --
--- A block of 1,600 particles in 2D on 100 x 100 cells, 10,000 engine steps, neo-Hookean, float32; four open-loop signals that
--- change every 20 steps, which every particle follows with weights of its own; gradients for weights {1600, 4}, density and
--- Young's modulus {1600}. Measured with everything kept, and within --budget [MiB], in turn; medians, after one iteration of
--- each that is not counted. Leaves iteration.csv in DIR.
+-- A block of 1,600 particles in 2D on 100 x 100 cells, 10,000 engine steps, neo-Hookean, float32; four open-loop
+-- signals that change every 20 steps, which every particle follows with weights of its own; gradients for weights
+-- {1600, 4}, density and Young's modulus {1600}. Measured with everything kept, and within --budget [MiB], in turn;
+-- medians, after one iteration of each that is not counted. Leaves iteration.csv in DIR.
 -- Source: the walker of *4D topology optimization* (its 4.1.1), whose iteration of this size takes 22 s.
 local cq = require "cq"
 local engine = require "cq.base.engine"
@@ -81,16 +81,21 @@ for k = 0, repeats do
 end
 
 local facts = machine.facts()
-local head = ("%s, %d cores, %s, %s, %s; %s"):format(facts.processor, facts.cores, facts.system, facts.compiler, facts.date, world.device)
+local head = ("%s, %d cores, %s, %s, %s; %s"):format(facts.processor, facts.cores, facts.system, facts.compiler,
+  facts.date, world.device)
 print(head)
 print(("%d particles, %d engine steps, medians of %d iterations [s]"):format(n, control_steps * SUBSTEPS, repeats))
-print(("%-18s %9s %9s %9s %9s %6s %9s %10s"):format("", "forward", "backward", "both", "best", "aim", "MiB", "forward x"))
+print(("%-18s %9s %9s %9s %9s %6s %9s %10s"):format("", "forward", "backward", "both", "best", "aim", "MiB",
+  "forward x"))
 local lines = {}
 for _, case in ipairs(cases) do
   local m = machine.median
-  print(("%-18s %9.3f %9.3f %9.3f %9.3f %6.1f %9.1f %10.2f"):format(case.name, m(case.forward), m(case.backward), m(case.total),
-    machine.least(case.total), case.aim * control_steps * SUBSTEPS / 10000, case.plan.bytes / 2 ^ 20, case.plan.recompute))
-  lines[#lines + 1] = ("%s,%d,%d,%.4f,%.4f,%.4f,%.4f,%.1f,%.2f\n"):format(case.name, n, control_steps * SUBSTEPS, m(case.forward), m(case.backward),
+  print(("%-18s %9.3f %9.3f %9.3f %9.3f %6.1f %9.1f %10.2f"):format(case.name, m(case.forward), m(case.backward),
+    m(case.total),
+    machine.least(case.total), case.aim * control_steps * SUBSTEPS / 10000, case.plan.bytes / 2 ^ 20,
+      case.plan.recompute))
+  lines[#lines + 1] = ("%s,%d,%d,%.4f,%.4f,%.4f,%.4f,%.1f,%.2f\n"):format(case.name, n, control_steps * SUBSTEPS,
+    m(case.forward), m(case.backward),
     m(case.total), machine.least(case.total), case.plan.bytes / 2 ^ 20, case.plan.recompute)
 end
 

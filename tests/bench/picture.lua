@@ -13,4 +13,5 @@ for _ = 1, cq.option("frames", 20) do
   scene:frame({ position = sample.position, deformation = deformation }):pixels()
   best, least = math.min(best, clock() - began), math.min(least, os.clock() - worked)
 end
-print(("%d particles: at best %.0f ms for a frame and its pixels, %.0f ms of all threads"):format(sample.count, 1e3 * best, 1e3 * least))
+print(("%d particles: at best %.0f ms for a frame and its pixels, %.0f ms of all threads"):format(sample.count,
+  1e3 * best, 1e3 * least))

@@ -1,8 +1,8 @@
-// speed: million particle-steps per second of the engine alone, forward and backward, without Lua: for machines that have only a
-// compiler, and for a GPU above all.
+// speed: million particle-steps per second of the engine alone, forward and backward, without Lua: for machines that
+// have only a compiler, and for a GPU above all.
 //   speed [--device cuda|cpu] [--case name, or part of some] [--steps N] [--repeat N] [--csv FILE] [--threads N]
-// The scene is that of scenes/falling_block.lua: a jittered block that turns and slides along a floor with friction. A control
-// step has 10 engine steps; all of them are kept for the adjoint, where memory is short there are fewer.
+// The scene is that of scenes/falling_block.lua: a jittered block that turns and slides along a floor with friction. A
+// control step has 10 engine steps; all of them are kept for the adjoint, where memory is short there are fewer.
 #include "cq.h"
 #include <math.h>
 #include <stdio.h>
@@ -67,7 +67,7 @@ static double *numbers(int64_t count) {
   exit(1);
 }
 
-// ---- the scene ------------------------------------------------------------------------------------------------------------
+// ---- the scene ------------------------------------------------------------------------------------------------------
 
 static cq_world *make_world(const bench_case *c, const options *o) {
   const double dx = 0.01, size = c->side * dx / 2, spin = 0.5 / (size / 2), speed[3] = {0.3, -0.8, 0.15};
@@ -75,7 +75,8 @@ static cq_world *make_world(const bench_case *c, const options *o) {
   cq_world_def_init(&def);
   int64_t n = 1;
   for (int i = 0; i < c->dim; i++) n *= c->side;
-  double *position = numbers(n * c->dim), *velocity = numbers(n * c->dim), *volume = numbers(n), *young = numbers(n), *poisson = numbers(n);
+  double *position = numbers(n * c->dim), *velocity = numbers(n * c->dim), *volume = numbers(n), *young = numbers(n),
+         *poisson = numbers(n);
   for (int64_t p = 0; p < n; p++) {
     int64_t k = p;
     for (int i = c->dim - 1; i >= 0; i--, k /= c->side) {
@@ -127,7 +128,7 @@ static cq_world *make_world(const bench_case *c, const options *o) {
   return world;
 }
 
-// ---- measuring --------------------------------------------------------------------------------------------------------------
+// ---- measuring ------------------------------------------------------------------------------------------------------
 
 // one that keeps all its steps, as many as memory allows
 static cq_rollout *make_rollout(cq_world *world, const bench_case *c, int *steps) {
@@ -191,7 +192,7 @@ static void measure(const bench_case *c, const options *o, timing *t) {
   cq_world_destroy(world);
 }
 
-// ---- showing ------------------------------------------------------------------------------------------------------------------
+// ---- showing --------------------------------------------------------------------------------------------------------
 
 static int ascending(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;
@@ -199,7 +200,8 @@ static int ascending(const void *a, const void *b) {
 }
 
 static void print_columns(FILE *csv) {
-  fprintf(csv, "case,device,threads,dim,particles,precision,forward_mps,backward_mps,forward_best_mps,backward_best_mps,steps,repeats,law,engine");
+  fprintf(csv, "case,device,threads,dim,particles,precision,forward_mps,backward_mps,forward_best_mps,backward_best_"
+               "mps,steps,repeats,law,engine");
   for (int f = 0; f < CQ_PHASE_COUNT; f++) fprintf(csv, ",%s_ns", cq_phase_name(f));
   fprintf(csv, ",processor,cores,date\n");
 }
@@ -212,13 +214,14 @@ static void tell(const bench_case *c, const options *o, timing *t, FILE *csv) {
   qsort(t->forward, (size_t)o->repeats, sizeof(double), ascending);
   qsort(t->backward, (size_t)o->repeats, sizeof(double), ascending);
   const double forward = t->forward[o->repeats / 2], backward = t->backward[o->repeats / 2];
-  printf("%-18s %9.0f float%-2d %6d  %9.1f (%9.1f)  %9.1f (%9.1f)  %9.2f %9.2f\n", c->name, particles, c->precision * 8, t->steps,
-         work / forward, work / t->forward[0], work / backward, work / t->backward[0], forward / t->steps * 1e6, backward / t->steps * 1e6);
+  printf("%-18s %9.0f float%-2d %6d  %9.1f (%9.1f)  %9.1f (%9.1f)  %9.2f %9.2f\n", c->name, particles, c->precision * 8,
+         t->steps, work / forward, work / t->forward[0], work / backward, work / t->backward[0],
+         forward / t->steps * 1e6, backward / t->steps * 1e6);
   fflush(stdout);
   if (!csv) return;
-  fprintf(csv, "\"%s\",\"%s\",%d,%d,%.0f,\"float%d\",%.6g,%.6g,%.6g,%.6g,%d,%d,\"neo_hookean\",\"%s\"", c->name, cuda ? "cuda" : "cpu", o->threads,
-          c->dim, particles, c->precision * 8, work / forward, work / backward, work / t->forward[0], work / t->backward[0], t->steps,
-          o->repeats, t->engine);
+  fprintf(csv, "\"%s\",\"%s\",%d,%d,%.0f,\"float%d\",%.6g,%.6g,%.6g,%.6g,%d,%d,\"neo_hookean\",\"%s\"", c->name,
+          cuda ? "cuda" : "cpu", o->threads, c->dim, particles, c->precision * 8, work / forward, work / backward,
+          work / t->forward[0], work / t->backward[0], t->steps, o->repeats, t->engine);
   for (int f = 0; f < CQ_PHASE_COUNT; f++) fprintf(csv, ",%.4g", t->phases[f] / (work * 1e6 * o->repeats) * 1e9);
   cq_gpu gpu = {.name = ""};
   if (cuda) require(cq_gpu_find(0, &gpu), "asking the GPU what it is");
@@ -229,20 +232,24 @@ static void tell(const bench_case *c, const options *o, timing *t, FILE *csv) {
   fflush(csv);
 }
 
-// ---- the command line -------------------------------------------------------------------------------------------------------
+// ---- the command line -----------------------------------------------------------------------------------------------
 
 static options read_options(int argc, char **argv) {
   options o = {.device = CQ_DEVICE_CUDA, .repeats = 7, .only = ""};
   for (int k = 1; k < argc; k += 2) {
     const char *value = k + 1 < argc ? argv[k + 1] : "";
-    if (!strcmp(argv[k], "--device") && (!strcmp(value, "cpu") || !strcmp(value, "cuda"))) o.device = value[1] == 'p' ? CQ_DEVICE_CPU : CQ_DEVICE_CUDA;
+    if (!strcmp(argv[k], "--device") && (!strcmp(value, "cpu") || !strcmp(value, "cuda")))
+      o.device = value[1] == 'p' ? CQ_DEVICE_CPU : CQ_DEVICE_CUDA;
     else if (!strcmp(argv[k], "--case")) o.only = value;
     else if (!strcmp(argv[k], "--csv") && *value) o.csv = value;
     else if (!strcmp(argv[k], "--steps") && atoi(value) > 0) o.steps = atoi(value);
     else if (!strcmp(argv[k], "--threads") && atoi(value) > 0) o.threads = atoi(value);
     else if (!strcmp(argv[k], "--repeat") && atoi(value) > 0 && atoi(value) <= REPEATS_MAX) o.repeats = atoi(value);
     else {
-      fprintf(stderr, "speed: what is %s %s? Options: --device cuda|cpu, --case NAME, --steps N, --repeat N, --csv FILE, --threads N\n", argv[k], value);
+      fprintf(stderr,
+              "speed: what is %s %s? Options: --device cuda|cpu, --case NAME, --steps N, --repeat N, --csv FILE, "
+              "--threads N\n",
+              argv[k], value);
       exit(2);
     }
   }
@@ -257,8 +264,9 @@ int main(int argc, char **argv) {
     return 1;
   }
   if (csv) print_columns(csv);
-  printf("million particle-steps per second, median (best), and microseconds a step\n%-18s %9s %-7s %6s  %21s  %21s  %9s %9s\n", "case", "particles", "",
-         "steps", "forward", "backward", "forward", "backward");
+  printf("million particle-steps per second, median (best), and microseconds a step\n%-18s %9s %-7s %6s  %21s  %21s  "
+         "%9s %9s\n",
+         "case", "particles", "", "steps", "forward", "backward", "forward", "backward");
   static timing t;
   int measured = 0, alone = 0;
   for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) alone |= !strcmp(cases[k].name, o.only);

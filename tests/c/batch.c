@@ -4,7 +4,7 @@
 
 enum { STEPS = 15, BATCH = 3 };   // with a sorting on the way
 
-// ---- scenes -----------------------------------------------------------------------------------------------------------------
+// ---- scenes ---------------------------------------------------------------------------------------------------------
 
 // what scene s of the batch has for a field: near what the world has, but its own
 static double *own_value(const test_run *t, int32_t field, int s) {
@@ -13,7 +13,8 @@ static double *own_value(const test_run *t, int32_t field, int s) {
   const int64_t count = cq_field_count(t->world, field);
   double *own = test_array(count);
   for (int64_t k = 0; k < count; k++)
-    own[k] = field == CQ_FIELD_POSITION ? value[k] + 1e-3 * s * sin((double)k) : value[k] * (1 + 0.02 * s * sin((double)k));
+    own[k] =
+        field == CQ_FIELD_POSITION ? value[k] + 1e-3 * s * sin((double)k) : value[k] * (1 + 0.02 * s * sin((double)k));
   return own;
 }
 
@@ -34,7 +35,8 @@ static void set_all(const test_run *t, int first, int count) {
 // what a GPU may differ by, of the largest of an array
 static double rounding = 1e-11;
 
-// Bit for bit on the CPU; a GPU sorts the scenes of a batch together, not when each alone would be: sums have another order.
+// Bit for bit on the CPU; a GPU sorts the scenes of a batch together, not when each alone would
+// be: sums have another order.
 static int same(const double *a, const double *b, int64_t count) {
   if (test_device() == CQ_DEVICE_CPU) return !memcmp(a, b, (size_t)count * sizeof *a);
   double size = 0, worst = 0;
@@ -45,7 +47,13 @@ static int same(const double *a, const double *b, int64_t count) {
 
 static void check_scenes(int dim, int side, int precision, int threads, int records, void (*change)(test_scene *)) {
   rounding = precision == CQ_FLOAT32 ? 1e-4 : 1e-11;
-  test_choice choice = {.dim = dim, .side = side, .precision = precision, .threads = threads, .steps = STEPS, .batch = BATCH, .change = change};
+  test_choice choice = {.dim = dim,
+                        .side = side,
+                        .precision = precision,
+                        .threads = threads,
+                        .steps = STEPS,
+                        .batch = BATCH,
+                        .change = change};
   cq_plan plan;
   test_run all;
   if (records) {
@@ -72,15 +80,17 @@ static void check_scenes(int dim, int side, int precision, int threads, int reco
     CHECK(same(states + s * size, state, size), "%dD: scene %d of a batch has another state than alone", dim, s);
     CHECK(s == 0 || !same(states, state, size), "%dD: scene %d is scene 0", dim, s);
     for (int i = 0; i < STEPS; i++) {
-      CHECK(same(all.grad_signals + i * all.signal_count + s * one.signal_count, one.grad_signals + i * one.signal_count,
-                 one.signal_count), "%dD: scene %d: other gradients of the signals of step %d", dim, s, i);
+      CHECK(same(all.grad_signals + i * all.signal_count + s * one.signal_count,
+                 one.grad_signals + i * one.signal_count, one.signal_count),
+            "%dD: scene %d: other gradients of the signals of step %d", dim, s, i);
       CHECK(same(all.grad_forces + i * all.force_count + s * one.force_count, one.grad_forces + i * one.force_count,
                  one.force_count), "%dD: scene %d: other gradients of the forces of step %d", dim, s, i);
     }
     TEST_FIELDS_EACH(f) {
       const int64_t count = cq_field_count(one.world, f);
       double *each = test_run_gradient(&all, f, 1), *alone = test_run_gradient(&one, f, 0);
-      CHECK(same(each + s * count, alone, count), "%dD: scene %d: other gradients of %s", dim, s, cq_field_describe(f)->name);
+      CHECK(same(each + s * count, alone, count), "%dD: scene %d: other gradients of %s", dim, s,
+            cq_field_describe(f)->name);
       free(each);
       free(alone);
     }
@@ -93,7 +103,8 @@ static void check_scenes(int dim, int side, int precision, int threads, int reco
     for (int s = 1; s < BATCH; s++)
       for (int64_t k = 0; k < count; k++) each[k] += each[s * count + k];
     for (int64_t k = 0; k < count; k++) size_of = fmax(size_of, fabs(each[k]));
-    CHECK(same(each, shared, count) && size_of > 0, "%dD: the shared gradient of %s is no sum", dim, cq_field_describe(f)->name);
+    CHECK(same(each, shared, count) && size_of > 0, "%dD: the shared gradient of %s is no sum", dim,
+          cq_field_describe(f)->name);
     free(each);
     free(shared);
   }
@@ -115,7 +126,7 @@ static void check_scenes(int dim, int side, int precision, int threads, int reco
   test_run_close(&all);
 }
 
-// ---- readouts ---------------------------------------------------------------------------------------------------------------
+// ---- readouts -------------------------------------------------------------------------------------------------------
 
 enum { GROUPS = 3 };
 
@@ -125,7 +136,8 @@ typedef struct {
   int32_t *particles;
 } groups;
 
-// groups that overlap: every third, every second and the first quarter of the particles, the last one in a jumbled order
+// groups that overlap: every third, every second and the first quarter of the particles,
+// the last one in a jumbled order
 static void make_groups(groups *g, int64_t n, int kind, int field, int weighting) {
   g->particles = malloc((size_t)(2 * n) * sizeof *g->particles);
   int64_t count = 0;
@@ -167,7 +179,8 @@ static void check_readout(test_run *t, int kind, int field, int weighting) {
   REQUIRE(cq_rollout_begin_adjoint(t->rollout) == CQ_OK);
   REQUIRE(cq_rollout_read_adjoint(t->rollout, &g.readout, weights) == CQ_OK);
   for (int i = 0; i < steps; i++) REQUIRE(cq_rollout_run_adjoint(t->rollout, 1, NULL, NULL) == CQ_OK);
-  static const int32_t moved[] = {CQ_FIELD_VELOCITY, CQ_FIELD_DEFORMATION, CQ_FIELD_MASS, CQ_FIELD_VOLUME, CQ_FIELD_YOUNG, CQ_FIELD_POISSON};
+  static const int32_t moved[] = {CQ_FIELD_VELOCITY, CQ_FIELD_DEFORMATION, CQ_FIELD_MASS,
+                                  CQ_FIELD_VOLUME,   CQ_FIELD_YOUNG,       CQ_FIELD_POISSON};
   enum { MOVED = sizeof moved / sizeof *moved };
   double *gradient[MOVED];
   for (int f = 0; f < MOVED; f++) gradient[f] = test_run_gradient(t, moved[f], 0);
@@ -190,8 +203,9 @@ static void check_readout(test_run *t, int kind, int field, int weighting) {
       best = fmin(best, fabs((loss[0] - loss[1]) / (2 * step) - along) / fmax(fabs(along), 0.01 * terms));
     }
     REQUIRE(cq_rollout_set(t->rollout, moved[f], value, 0) == CQ_OK);
-    CHECK(fabs(along) > 1e-12 && best < 3e-6, "%dD %s of %s, weighting %d, toward %s: adjoint %g, off by %.1e", t->choice.dim,
-          kinds[kind], cq_quantity_describe(field)->name, weighting, cq_field_describe(moved[f])->name, along, best);
+    CHECK(fabs(along) > 1e-12 && best < 3e-6, "%dD %s of %s, weighting %d, toward %s: adjoint %g, off by %.1e",
+          t->choice.dim, kinds[kind], cq_quantity_describe(field)->name, weighting, cq_field_describe(moved[f])->name,
+          along, best);
     free(gradient[f]);
     free(direction);
     free(at);
@@ -213,7 +227,8 @@ static void check_meaning(test_run *t, int32_t field) {
     const int64_t gathered = g.start[GROUPS] * width;
     double *q = test_array(t->choice.batch * gathered), *mean = test_array(t->choice.batch * GROUPS * width);
     double *sum = test_array(t->choice.batch * GROUPS * width);
-    double *moment = test_array(t->choice.batch * GROUPS * width * width), *whole = test_array(t->choice.batch * n * width);
+    double *moment = test_array(t->choice.batch * GROUPS * width * width),
+           *whole = test_array(t->choice.batch * n * width);
     REQUIRE(cq_rollout_read(t->rollout, &g.readout, q) == CQ_OK);
     test_run_gather(t, field, 0, whole);
     g.readout.kind = CQ_READOUT_MEAN;
@@ -229,7 +244,9 @@ static void check_meaning(test_run *t, int32_t field) {
             double total = 0, first = 0, second = 0;
             for (int64_t e = g.start[k]; e < g.start[k + 1]; e++) {
               const int32_t p = g.particles[e];
-              const double w = weighting == CQ_WEIGHT_MASS ? t->scene.mass[p] : weighting == CQ_WEIGHT_VOLUME ? t->scene.volume[p] : 1;
+              const double w = weighting == CQ_WEIGHT_MASS     ? t->scene.mass[p]
+                               : weighting == CQ_WEIGHT_VOLUME ? t->scene.volume[p]
+                                                               : 1;
               const double *at = q + s * gathered + e * width, *user = whole + (s * n + g.particles[e]) * width;
               worst = fmax(worst, fabs(at[i] - user[i]));
               total += w;
@@ -241,7 +258,8 @@ static void check_meaning(test_run *t, int32_t field) {
             const double off = moment[((s * GROUPS + k) * width + i) * width + j] - second / total;
             worst = fmax(worst, fabs(off) / fmax(1, fabs(second / total)));
           }
-    CHECK(worst < 1e-13, "%dD readouts of %s, weighting %d are off by %g", t->choice.dim, cq_quantity_describe(field)->name, weighting, worst);
+    CHECK(worst < 1e-13, "%dD readouts of %s, weighting %d are off by %g", t->choice.dim,
+          cq_quantity_describe(field)->name, weighting, worst);
     free(q);
     free(mean);
     free(sum);
@@ -253,7 +271,8 @@ static void check_meaning(test_run *t, int32_t field) {
 
 static void check_readouts(int dim, int side, int batch, int fields) {
   test_run t;
-  const test_choice choice = {.dim = dim, .side = side, .precision = CQ_FLOAT64, .threads = 2, .steps = 2, .batch = batch};
+  const test_choice choice = {
+      .dim = dim, .side = side, .precision = CQ_FLOAT64, .threads = 2, .steps = 2, .batch = batch};
   test_run_open(&t, &choice);
   for (int f = 0; f < fields; f++) {
     check_meaning(&t, test_state_field[f]);
@@ -268,8 +287,8 @@ static void check_readouts(int dim, int side, int batch, int fields) {
   test_run_close(&t);
 }
 
-// Several fields in one readout are those of each alone; long lists are read alike by one thread and by several, which take
-// turns in the first calls.
+// Several fields in one readout are those of each alone; long lists are read alike by one thread and by several, which
+// take turns in the first calls.
 static void check_together(int dim, int side, int kind, int threads, double *gradient) {
   test_run t;
   groups g;
@@ -278,7 +297,8 @@ static void check_together(int dim, int side, int kind, int threads, double *gra
   make_groups(&g, t.scene.n, kind, 0, CQ_WEIGHT_MASS);
   g.readout.fields = (1u << CQ_QUANTITY_COUNT) - 1;
   const int64_t count = cq_readout_count(t.world, &g.readout), size = t.scene.n * dim;
-  double *out = test_array(count), *again = test_array(count), *weights = test_array(count), *separate = test_array(size);
+  double *out = test_array(count), *again = test_array(count), *weights = test_array(count),
+         *separate = test_array(size);
   for (int64_t k = 0; k < count; k++) weights[k] = test_random();
   test_run_forward(&t, 1);
   REQUIRE(cq_rollout_read(t.rollout, &g.readout, out) == CQ_OK);
@@ -299,7 +319,8 @@ static void check_together(int dim, int side, int kind, int threads, double *gra
     REQUIRE(cq_rollout_read(t.rollout, &g.readout, again) == CQ_OK);
     REQUIRE(cq_rollout_read_adjoint(t.rollout, &g.readout, weights + at) == CQ_OK);
     const int64_t own = cq_readout_count(t.world, &g.readout);
-    CHECK(same(out + at, again, own), "%dD: kind %d of %s is another one among all quantities", dim, kind, cq_quantity_describe(q)->name);
+    CHECK(same(out + at, again, own), "%dD: kind %d of %s is another one among all quantities", dim, kind,
+          cq_quantity_describe(q)->name);
     at += own;
   }
   REQUIRE(cq_rollout_run_adjoint(t.rollout, 1, NULL, NULL) == CQ_OK);
@@ -310,7 +331,8 @@ static void check_together(int dim, int side, int kind, int threads, double *gra
     size_of = fmax(size_of, fabs(gradient[k]));
     apart = fmax(apart, fabs(gradient[k] - separate[k]));
   }
-  CHECK(at == count && apart <= 1e-5 * size_of, "%dD: the adjoint of kind %d is off by %g of %g among all quantities", dim, kind, apart, size_of);
+  CHECK(at == count && apart <= 1e-5 * size_of, "%dD: the adjoint of kind %d is off by %g of %g among all quantities",
+        dim, kind, apart, size_of);
   free(out);
   free(again);
   free(weights);

@@ -113,12 +113,13 @@ static void check_none(int dim, int precision, void (*change)(test_scene *), con
   const int64_t all = (dim == 3 ? 12 * 12 * 12 : SIDE * SIDE) * dim;
   if (change != actuate_end || dim == 3) return;
   // the wave, and the adjoint, are on their way
-  CHECK(alone.moved > 0 && alone.moved < all, "%s: %lld numbers of %lld move", name, (long long)alone.moved, (long long)all);
-  CHECK(alone.reached > 0 && alone.reached < all, "%s: the adjoint is not 0 in %lld of %lld", name, (long long)alone.reached,
+  CHECK(alone.moved > 0 && alone.moved < all, "%s: %lld numbers of %lld move", name, (long long)alone.moved,
         (long long)all);
+  CHECK(alone.reached > 0 && alone.reached < all, "%s: the adjoint is not 0 in %lld of %lld", name,
+        (long long)alone.reached, (long long)all);
 }
 
-// ---- the caller's own mode ------------------------------------------------------------------------------------------------
+// ---- the caller's own mode ------------------------------------------------------------------------------------------
 
 // but for the bits that say what has happened so far
 #if defined(__SSE2__)
@@ -182,8 +183,9 @@ static void check_mode_of_failure(void) {
   REQUIRE(cq_rollout_begin(t.rollout) == CQ_OK);
   const cq_float_mode before = cq_float_mode_get();
   const cq_status status = test_run_step(&t, 0);
-  CHECK(status == CQ_UNSTABLE && ((cq_float_mode_get() ^ before) & controls) == 0, "status %d and mode %llx; it was %llx", (int)status,
-        (unsigned long long)cq_float_mode_get(), (unsigned long long)before);
+  CHECK(status == CQ_UNSTABLE && ((cq_float_mode_get() ^ before) & controls) == 0,
+        "status %d and mode %llx; it was %llx", (int)status, (unsigned long long)cq_float_mode_get(),
+        (unsigned long long)before);
   test_run_close(&t);
 }
 

@@ -1,27 +1,31 @@
-// Cables and pressures in a world: the same bits for any number of threads, memory and batch; float32 as float64; momentum; the
-// Courant number against what blows up; and what is refused.
+// Cables and pressures in a world: the same bits for any number of threads, memory and batch; float32 as float64;
+// momentum; the Courant number against what blows up; and what is refused.
 #include "cpu/kernels.h"
 #include "rollout.h"
 
 enum { STEPS = 12 };
 
 static void check_bits(int dim, int side, int precision) {
-  test_choice choice = {.dim = dim, .side = side, .precision = precision, .threads = 1, .steps = STEPS, .change = test_scene_add_drives};
+  test_choice choice = {
+      .dim = dim, .side = side, .precision = precision, .threads = 1, .steps = STEPS, .change = test_scene_add_drives};
   cq_plan whole, plan;
   const uint64_t one = test_hash_of(&choice, &whole);
   for (int threads = 2; threads <= 4; threads++) {
     choice.threads = threads;
-    CHECK(test_hash_of(&choice, NULL) == one, "%dD float%d: %d threads give other bits than one", dim, 8 * precision, threads);
+    CHECK(test_hash_of(&choice, NULL) == one, "%dD float%d: %d threads give other bits than one", dim, 8 * precision,
+          threads);
   }
   choice.threads = 2;
   choice.memory = 4 * whole.record_bytes;
   CHECK(test_hash_of(&choice, &plan) == one && plan.records < STEPS && plan.checkpoints > 0,
-        "%dD float%d: other bits with %d records and %d checkpoints", dim, 8 * precision, plan.records, plan.checkpoints);
+        "%dD float%d: other bits with %d records and %d checkpoints", dim, 8 * precision, plan.records,
+        plan.checkpoints);
 }
 
 // a scene of a batch has the gradients that it has alone
 static void check_batch(int dim, int side) {
-  const test_choice both = {.dim = dim, .side = side, .precision = 8, .steps = STEPS, .batch = 3, .change = test_scene_add_drives};
+  const test_choice both = {
+      .dim = dim, .side = side, .precision = 8, .steps = STEPS, .batch = 3, .change = test_scene_add_drives};
   test_run all;
   test_run_open(&all, &both);
   test_run_forward(&all, STEPS);
@@ -35,11 +39,14 @@ static void check_batch(int dim, int side) {
     test_run_forward(&t, STEPS);
     test_run_backward(&t);
     for (int i = 0; i < STEPS; i++)
-      CHECK(!memcmp(t.grad_signals + i * t.signal_count, all.grad_signals + i * all.signal_count + scene * t.signal_count,
-                    (size_t)t.signal_count * sizeof(double)), "%dD scene %d: other gradients of signals at step %d", dim, scene, i);
+      CHECK(!memcmp(t.grad_signals + i * t.signal_count,
+                    all.grad_signals + i * all.signal_count + scene * t.signal_count,
+                    (size_t)t.signal_count * sizeof(double)),
+            "%dD scene %d: other gradients of signals at step %d", dim, scene, i);
     for (int32_t f = CQ_FIELD_CABLE_STIFFNESS; f <= CQ_FIELD_CABLE_FRICTION; f++) {
       double *own = test_run_gradient(&t, f, 0), *shared = test_run_gradient(&all, f, 1);
-      CHECK(!memcmp(own, shared + scene * 4, 4 * sizeof *own) && own[0] != 0, "%dD scene %d: other gradients of field %d", dim, scene, f);
+      CHECK(!memcmp(own, shared + scene * 4, 4 * sizeof *own) && own[0] != 0,
+            "%dD scene %d: other gradients of field %d", dim, scene, f);
       free(own);
       free(shared);
     }
@@ -51,7 +58,8 @@ static void check_batch(int dim, int side) {
 static void check_precision(int dim, int side) {
   double *gradient[2][3];
   for (int k = 0; k < 2; k++) {
-    const test_choice choice = {.dim = dim, .side = side, .precision = k ? 4 : 8, .steps = STEPS, .change = test_scene_add_drives};
+    const test_choice choice = {
+        .dim = dim, .side = side, .precision = k ? 4 : 8, .steps = STEPS, .change = test_scene_add_drives};
     test_run t;
     test_run_open(&t, &choice);
     test_run_forward(&t, STEPS);
@@ -72,7 +80,7 @@ static void check_precision(int dim, int side) {
   }
 }
 
-// ---- momentum ------------------------------------------------------------------------------------------------------------------
+// ---- momentum -------------------------------------------------------------------------------------------------------
 
 // cables alone, free in space
 static void leave_cables(test_scene *s) {
@@ -94,7 +102,8 @@ static void momentum(const test_run *t, double sum[3]) {
 }
 
 static void check_momentum(int dim, int side) {
-  const test_choice choice = {.dim = dim, .side = side, .precision = 8, .steps = 50, .forward_only = 1, .change = leave_cables};
+  const test_choice choice = {
+      .dim = dim, .side = side, .precision = 8, .steps = 50, .forward_only = 1, .change = leave_cables};
   test_run t;
   double before[3], after[3];
   test_run_open(&t, &choice);
@@ -103,12 +112,12 @@ static void check_momentum(int dim, int side) {
   for (int i = 0; i < choice.steps; i++) REQUIRE(test_run_step(&t, i) == CQ_OK);
   momentum(&t, after);
   for (int i = 0; i < dim; i++)
-    CHECK(fabs(after[i] - before[i]) < 1e-13 * (1 + fabs(before[i])), "%dD: momentum along axis %d was %.15g and is %.15g", dim, i, before[i],
-          after[i]);
+    CHECK(fabs(after[i] - before[i]) < 1e-13 * (1 + fabs(before[i])),
+          "%dD: momentum along axis %d was %.15g and is %.15g", dim, i, before[i], after[i]);
   test_run_close(&t);
 }
 
-// ---- stability -----------------------------------------------------------------------------------------------------------------
+// ---- stability ------------------------------------------------------------------------------------------------------
 
 static double stiffness;
 static const double TAUT = 0.02;      // of its length, by which the cable is too short
@@ -120,7 +129,8 @@ static void pull_hard(test_scene *s) {
   memset(s->velocity, 0, (size_t)(s->n * s->def.dim) * sizeof *s->velocity);
   memset(s->affine, 0, (size_t)(s->n * s->def.dim * s->def.dim) * sizeof *s->affine);
   for (int64_t p = 0; p < s->n; p++) s->young[p] = 1;
-  for (int64_t k = 0; k < s->n * s->def.dim * s->def.dim; k++) s->deformation[k] = k % (s->def.dim * s->def.dim) % (s->def.dim + 1) == 0;
+  for (int64_t k = 0; k < s->n * s->def.dim * s->def.dim; k++)
+    s->deformation[k] = k % (s->def.dim * s->def.dim) % (s->def.dim + 1) == 0;
   s->def.actuation_count = 0;
   s->cables[0] = s->cables[1];   // whose points are particles
   s->cable_length[0] = s->cable_length[1];
@@ -140,13 +150,19 @@ static double kinetic_energy(const test_run *t) {
 
 // Is there ten times the motion that the energy of the cable can give, within some steps? courant: what the world says
 static int blows_up(int dim, double *courant) {
-  const test_choice choice = {.dim = dim, .side = dim == 3 ? 8 : 16, .precision = 8, .steps = 100, .forward_only = 1, .substeps = 1,
+  const test_choice choice = {.dim = dim,
+                              .side = dim == 3 ? 8 : 16,
+                              .precision = 8,
+                              .steps = 100,
+                              .forward_only = 1,
+                              .substeps = 1,
                               .change = pull_hard};
   test_run t;
   test_run_open(&t, &choice);
   *courant = cq_world_courant(t.world);
   REQUIRE(cq_rollout_begin(t.rollout) == CQ_OK);
-  const double stretch = TAUT * t.scene.cable_length[0], most = 5 * stiffness * stretch * stretch;   // it may swing somewhat higher
+  // it may swing somewhat higher
+  const double stretch = TAUT * t.scene.cable_length[0], most = 5 * stiffness * stretch * stretch;
   int up = 0;
   for (int i = 0; i < choice.steps && !up; i++) up = test_run_step(&t, i) != CQ_OK || kinetic_energy(&t) > most;
   test_run_close(&t);
@@ -159,29 +175,30 @@ static void check_courant(int dim) {
   stiffness = dim == 3 ? 0.1 : 1;
   while (!blows_up(dim, &courant) && stiffness < 1e9) stiffness *= 1.25;
   printf("%dD: a cable blows up at a Courant number of %.3g\n", dim, courant);
-  CHECK(courant > 1 && courant < 2.5, "%dD: a cable of stiffness %g blows up, the Courant number is %g", dim, stiffness, courant);
+  CHECK(courant > 1 && courant < 2.5, "%dD: a cable of stiffness %g blows up, the Courant number is %g", dim, stiffness,
+        courant);
 }
 
-// ---- what is refused ------------------------------------------------------------------------------------------------------------
+// ---- what is refused ------------------------------------------------------------------------------------------------
 
-#define ROWS(F)                                                                                                              \
-  F("one point", "cable 1 has 1 point; it must have 2 or more", s->cables[0].point_count = 1)                              \
-  F("an actuator", "cable 2 follows actuator 9; there are 6", s->cables[1].actuator = 9)                                     \
-  F("a particle", "point 1 of cable 1 is particle -1", s->cable_particle[0][0] = -1)                                         \
-  F("a weight", "a weight in point 3 of cable 1 is 0", s->cable_weight[0][3] = 0)                                            \
-  F("the weights", "the weights in point 3 of cable 1 sum to 0.9", s->cable_weight[0][3] = 0.5)                              \
-  F("an anchor", "point 3 of cable 4 has neither particles nor a place", s->cable_anchor[3][2 * s->def.dim] = NAN)           \
-  F("no anchors", "point 3 of cable 4 has neither particles nor a place", s->cables[3].anchor = NULL)                        \
-  F("one place", "points 1 and 2 of cable 1 are at the same place", s->cable_particle[0][1] = s->cable_particle[0][0])       \
-  F("the law", "the free length of cable 3 is R (2 + inf u)", s->cables[2].slope = INFINITY)                                 \
-  F("stiffness", "cable_stiffness[1] is -1; it must not be negative", s->cable_stiffness[1] = -1)                            \
-  F("no stiffness", "cable_stiffness is needed for every cable", s->def.cable_stiffness = NULL)                              \
-  F("length", "cable_length[0] is -0.5; it must not be negative", s->cable_length[0] = -0.5)                                 \
-  F("friction", "cable_friction[2] is ", s->cable_friction[2] = NAN)                                                         \
-  F("no cables", "-1 cables", s->def.cable_count = -1)                                                                       \
-  F("a surface", "surface entry 2 is (particle -3, actuator", s->surface_particle[2] = -3)                                   \
-  F("its actuator", "surface entry 0 is (particle 0, actuator 6)", s->surface_actuator[0] = 6)                               \
-  F("its area", "area of surface entry 1 is ", s->surface_area[s->def.dim] = INFINITY)                                       \
+#define ROWS(F)                                                                                                        \
+  F("one point", "cable 1 has 1 point; it must have 2 or more", s->cables[0].point_count = 1)                          \
+  F("an actuator", "cable 2 follows actuator 9; there are 6", s->cables[1].actuator = 9)                               \
+  F("a particle", "point 1 of cable 1 is particle -1", s->cable_particle[0][0] = -1)                                   \
+  F("a weight",  "a weight in point 3 of cable 1 is 0", s->cable_weight[0][3] = 0)                                     \
+  F("the weights", "the weights in point 3 of cable 1 sum to 0.9", s->cable_weight[0][3] = 0.5)                        \
+  F("an anchor", "point 3 of cable 4 has neither particles nor a place", s->cable_anchor[3][2 * s->def.dim] = NAN)     \
+  F("no anchors", "point 3 of cable 4 has neither particles nor a place", s->cables[3].anchor = NULL)                  \
+  F("one place", "points 1 and 2 of cable 1 are at the same place", s->cable_particle[0][1] = s->cable_particle[0][0]) \
+  F("the law",   "the free length of cable 3 is R (2 + inf u)", s->cables[2].slope = INFINITY)                         \
+  F("stiffness", "cable_stiffness[1] is -1; it must not be negative", s->cable_stiffness[1] = -1)                      \
+  F("no stiffness", "cable_stiffness is needed for every cable", s->def.cable_stiffness = NULL)                        \
+  F("length",    "cable_length[0] is -0.5; it must not be negative", s->cable_length[0] = -0.5)                        \
+  F("friction",  "cable_friction[2] is ", s->cable_friction[2] = NAN)                                                  \
+  F("no cables", "-1 cables",  s->def.cable_count = -1)                                                                \
+  F("a surface", "surface entry 2 is (particle -3, actuator", s->surface_particle[2] = -3)                             \
+  F("its actuator", "surface entry 0 is (particle 0, actuator 6)", s->surface_actuator[0] = 6)                         \
+  F("its area",  "area of surface entry 1 is ", s->surface_area[s->def.dim] = INFINITY)                                \
   F("no surfaces", "-1 surface entries", s->def.surface_count = -1)
 
 static void fix_everything(test_scene *s) {   // no particle: a cable of anchors alone

@@ -1,6 +1,7 @@
-// Golden bits: a rollout with walls of every law, pins, three materials, actuation and forces gives the bits that it gave when
-// these numbers were written, states and gradients alike. A change that is meant to change no result is held to it; one that is
-// meant to prints the new table with `build/tests/golden print`. Bits are those of one compiler: Debian's gcc 12.
+// Golden bits: a rollout with walls of every law, pins, three materials, actuation and forces gives the bits
+// that it gave when these numbers were written, states and gradients alike. A change that is meant to change no
+// result is held to it; one that is meant to prints the new table with `build/tests/golden print`. Bits are
+// those of one compiler: Debian's gcc 12.
 #include "cpu/kernels.h"
 #include "rollout.h"
 
@@ -21,13 +22,20 @@ static const golden table[] = {
 };
 
 // the fields whose gradients are in the hash
-static const int32_t hashed[] = {CQ_FIELD_POSITION, CQ_FIELD_VELOCITY, CQ_FIELD_AFFINE, CQ_FIELD_DEFORMATION, CQ_FIELD_VOLUME,
-                                 CQ_FIELD_MASS, CQ_FIELD_YOUNG, CQ_FIELD_POISSON, CQ_FIELD_ACTUATION_WEIGHT, CQ_FIELD_GRAVITY,
-                                 CQ_FIELD_FRICTION};
+static const int32_t hashed[] = {CQ_FIELD_POSITION,         CQ_FIELD_VELOCITY, CQ_FIELD_AFFINE,  CQ_FIELD_DEFORMATION,
+                                 CQ_FIELD_VOLUME,           CQ_FIELD_MASS,     CQ_FIELD_YOUNG,   CQ_FIELD_POISSON,
+                                 CQ_FIELD_ACTUATION_WEIGHT, CQ_FIELD_GRAVITY,  CQ_FIELD_FRICTION};
 
 static uint64_t hash_of(const golden *g) {
-  const test_choice choice = {.dim = g->dim, .side = g->dim == 3 ? 6 : 16, .precision = g->precision, .simd = g->simd, .steps = STEPS,
-                              .threads = 1, .running = 1, .device = CQ_DEVICE_CPU, .change = add_all};
+  const test_choice choice = {.dim = g->dim,
+                              .side = g->dim == 3 ? 6 : 16,
+                              .precision = g->precision,
+                              .simd = g->simd,
+                              .steps = STEPS,
+                              .threads = 1,
+                              .running = 1,
+                              .device = CQ_DEVICE_CPU,
+                              .change = add_all};
   test_run t;
   test_run_open(&t, &choice);
   const double loss = test_run_forward(&t, STEPS);
@@ -59,8 +67,8 @@ int main(int argc, char **argv) {
     if (print)
       printf("    {%d, %d, %d, 0x%016llxu},\n", g->dim, g->precision, g->simd, (unsigned long long)hash);
     else
-      CHECK(hash == g->hash, "%dD float%d, simd level %d: the hash is %016llx, it was %016llx", g->dim, 8 * g->precision, g->simd,
-            (unsigned long long)hash, (unsigned long long)g->hash);
+      CHECK(hash == g->hash, "%dD float%d, simd level %d: the hash is %016llx, it was %016llx", g->dim,
+            8 * g->precision, g->simd, (unsigned long long)hash, (unsigned long long)g->hash);
   }
   return print ? 0 : check_report();
 }

@@ -1,5 +1,5 @@
-// Gradients of whole rollouts against central differences, for every field, in 2D and 3D; and the promises about them: the
-// same bits for any memory budget and any number of threads.
+// Gradients of whole rollouts against central differences, for every field, in 2D and 3D; and the promises about them:
+// the same bits for any memory budget and any number of threads.
 #include "rollout.h"
 
 enum { STEPS = 12 };
@@ -27,11 +27,11 @@ static void check(test_run *t, const char *name, double along, void move(test_ru
   double error;
   const double difference = best_difference(t, along, move, &error);
   CHECK(fabs(along) > 1e-9, "%dD %s has a gradient: %g", t->choice.dim, name, along);
-  CHECK(error < 2e-6, "%dD %s: adjoint %.12g, central difference %.12g, relative error %.1e", t->choice.dim, name, along,
-        difference, error);
+  CHECK(error < 2e-6, "%dD %s: adjoint %.12g, central difference %.12g, relative error %.1e", t->choice.dim, name,
+        along, difference, error);
 }
 
-// ---- fields -----------------------------------------------------------------------------------------------------------------
+// ---- fields ---------------------------------------------------------------------------------------------------------
 
 static struct {
   int32_t field;
@@ -68,7 +68,7 @@ static void check_field(test_run *t, int32_t field) {
   free(moved.direction);
 }
 
-// ---- signals and forces -----------------------------------------------------------------------------------------------------
+// ---- signals and forces ---------------------------------------------------------------------------------------------
 
 static double toward_signal(int64_t k) { return cos(0.8 * (double)k); }
 static double toward_force(int64_t k) { return 0.01 * sin(0.7 * (double)k); }
@@ -84,7 +84,8 @@ static void damp(test_scene *s) { s->def.damping = 2; }
 
 static void check_dimension(int dim, int side) {
   test_run t;
-  const test_choice choice = {.dim = dim, .side = side, .precision = CQ_FLOAT64, .threads = 1, .steps = STEPS, .change = damp};
+  const test_choice choice = {
+      .dim = dim, .side = side, .precision = CQ_FLOAT64, .threads = 1, .steps = STEPS, .change = damp};
   test_run_open(&t, &choice);
   TEST_FIELDS_EACH(f) check_field(&t, f);
   double along = 0;
@@ -96,20 +97,23 @@ static void check_dimension(int dim, int side) {
   test_run_close(&t);
 }
 
-// ---- bits -------------------------------------------------------------------------------------------------------------------
+// ---- bits -----------------------------------------------------------------------------------------------------------
 
 static void check_bits(int dim, int side, int precision, void (*change)(test_scene *)) {
   cq_plan all, plan;
-  test_choice choice = {.dim = dim, .side = side, .precision = precision, .threads = 1, .steps = STEPS, .change = change};
+  test_choice choice = {
+      .dim = dim, .side = side, .precision = precision, .threads = 1, .steps = STEPS, .change = change};
   const uint64_t one = test_hash_of(&choice, &all);
   CHECK(all.recompute == 1 && all.records == STEPS, "%dD: everything is kept by default", dim);
   for (choice.threads = 2; choice.threads <= 8; choice.threads += choice.threads < 4 ? 1 : 4)
-    CHECK(test_hash_of(&choice, &plan) == one, "%dD float%d: %d threads give the bits of one", dim, 8 * precision, choice.threads);
+    CHECK(test_hash_of(&choice, &plan) == one, "%dD float%d: %d threads give the bits of one", dim, 8 * precision,
+          choice.threads);
   choice.threads = 2;
   for (int records = 1; records <= 5; records += 2) {
     choice.memory = records * all.record_bytes + 2 * all.slice_bytes;
-    CHECK(test_hash_of(&choice, &plan) == one, "%dD float%d: %d records and %d checkpoints give the bits of everything kept", dim,
-          8 * precision, plan.records, plan.checkpoints);
+    CHECK(test_hash_of(&choice, &plan) == one,
+          "%dD float%d: %d records and %d checkpoints give the bits of everything kept", dim, 8 * precision,
+          plan.records, plan.checkpoints);
     CHECK(plan.bytes <= choice.memory && plan.recompute > 1, "%dD: the plan holds the budget", dim);
   }
 }

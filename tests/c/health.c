@@ -10,8 +10,13 @@ typedef struct {
 } patient;
 
 static void open_patient(patient *t, int dim, int precision, int batch) {
-  const test_choice choice = {.dim = dim, .side = dim == 2 ? 12 : 7, .precision = precision, .threads = 2, .substeps = SUBSTEPS,
-                              .steps = STEPS, .batch = batch};
+  const test_choice choice = {.dim = dim,
+                              .side = dim == 2 ? 12 : 7,
+                              .precision = precision,
+                              .threads = 2,
+                              .substeps = SUBSTEPS,
+                              .steps = STEPS,
+                              .batch = batch};
   test_run_open(&t->run, &choice);
   t->first = 0;
   t->last = t->run.scene.n - 1;
@@ -43,13 +48,13 @@ static cq_health fail(patient *t, const char *what) {
     status = test_run_step(&t->run, made);
     made += !status;
   }
-  CHECK(status == CQ_UNSTABLE && strstr(cq_error(), "unstable"), "%dD %s: status %d, \"%s\"", t->run.choice.dim, what, status,
-        cq_error());
+  CHECK(status == CQ_UNSTABLE && strstr(cq_error(), "unstable"), "%dD %s: status %d, \"%s\"", t->run.choice.dim, what,
+        status, cq_error());
   cq_rollout_health(t->run.rollout, &health);
   CHECK(cq_rollout_at(t->run.rollout) == made, "%dD %s: at step %d after %d", t->run.choice.dim, what,
         cq_rollout_at(t->run.rollout), made);
-  CHECK(health.step >= made * SUBSTEPS && health.step <= (made + 1) * SUBSTEPS, "%dD %s: engine step %d in control step %d",
-        t->run.choice.dim, what, (int)health.step, made);
+  CHECK(health.step >= made * SUBSTEPS && health.step <= (made + 1) * SUBSTEPS,
+        "%dD %s: engine step %d in control step %d", t->run.choice.dim, what, (int)health.step, made);
   if (status != CQ_UNSTABLE) return health;
   // nothing goes on from a state in the middle of a control step
   CHECK_FAILS(test_run_step(&t->run, made < STEPS ? made : 0), CQ_INVALID, "begin");
@@ -57,7 +62,7 @@ static cq_health fail(patient *t, const char *what) {
   return health;
 }
 
-#define CHECK_HEALTH(t, what, h, kind, who)                                                                             \
+#define CHECK_HEALTH(t, what, h, kind, who)                                                                            \
   CHECK((h).bad == (kind) && (h).particle == (who), "%dD %s: kind %d of particle %d, wanted %d of %d", (t)->run.choice.dim, \
         what, (h).bad, (int)(h).particle, kind, (int)(who))
 
@@ -120,7 +125,8 @@ static void check_leaving(patient *t, int64_t who, int axis, int side) {
   set_field(t, CQ_FIELD_POSITION, x);
   const cq_health h = fail(t, "leaving");
   CHECK_HEALTH(t, "leaving", h, CQ_HEALTH_LEFT_GRID, who);
-  CHECK(h.axis == axis && (side < 0 ? h.value < 0 : h.value > size) && fabs(h.value - (side < 0 ? 0 : size)) < 2 * d->dx,
+  CHECK(h.axis == axis && (side < 0 ? h.value < 0 : h.value > size) &&
+            fabs(h.value - (side < 0 ? 0 : size)) < 2 * d->dx,
         "%dD leaving: axis %d at %g, wanted axis %d of [0, %g]", dim, h.axis, h.value, axis, size);
   // 2.5 cells at 0.4 a step and a little more or less by the force on it
   CHECK(h.step >= 5 && h.step <= 7, "left at step %d", (int)h.step);

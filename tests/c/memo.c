@@ -1,11 +1,11 @@
-// What is remembered of a rollout: the schedule against an exact search, the memo on a device that only counts, and on the
-// real one the promises about budgets, early stops and memory.
+// What is remembered of a rollout: the schedule against an exact search, the memo on a device that only counts, and on
+// the real one the promises about budgets, early stops and memory.
 #include "memo/memo.h"
 #include "memo/schedule.h"
 #include "rollout.h"
 #include <malloc.h>
 
-// ---- schedule -----------------------------------------------------------------------------------------------------------------
+// ---- schedule -------------------------------------------------------------------------------------------------------
 
 enum { LENGTH_MAX = 60, FREE_MAX = 8, STEPS_MOST = 47 };
 
@@ -28,12 +28,14 @@ static void check_schedule(void) {
   CHECK(cost_off == 0, "cq_schedule_cost is not the least in %d cases", cost_off);
   CHECK(split_off == 0, "cq_schedule_split misses the least cost in %d cases", split_off);
   // far out it must neither overflow nor search
-  CHECK(cq_schedule_cost(1000000, 20) < 10 * 1000000ll, "a million blocks cost %lld", (long long)cq_schedule_cost(1000000, 20));
+  CHECK(cq_schedule_cost(1000000, 20) < 10 * 1000000ll, "a million blocks cost %lld",
+        (long long)cq_schedule_cost(1000000, 20));
 }
 
-// ---- a device that counts -----------------------------------------------------------------------------------------------------
+// ---- a device that counts -------------------------------------------------------------------------------------------
 
-enum { RECORD_BYTES = 10, MARK_BYTES = 7, FORWARD_MOST = 3, BACKWARD_MOST = 2 };   // control steps that the device makes at once
+// control steps that the device makes at once
+enum { RECORD_BYTES = 10, MARK_BYTES = 7, FORWARD_MOST = 3, BACKWARD_MOST = 2 };
 
 struct cq_device {
   int at, advances, reversed, errors;
@@ -128,7 +130,8 @@ static int return_and_reverse(cq_memo *memo, cq_device *d, int steps, int stride
   return wrong + d->errors;
 }
 
-// forward some steps and all the way back, so many in a call; returns the number of things that were not as they should be
+// forward some steps and all the way back, so many in a call; returns the number of things
+// that were not as they should be
 static int go_and_return(cq_memo *memo, cq_device *d, int steps, int stride) {
   int wrong = 0;
   double signals[STEPS_MOST], forces[STEPS_MOST], grad[STEPS_MOST] = {0};
@@ -140,12 +143,14 @@ static int go_and_return(cq_memo *memo, cq_device *d, int steps, int stride) {
   wrong += cq_memo_begin(memo) != CQ_OK;
   for (int i = 0, count; i < steps; i += count) {
     count = steps - i < stride ? steps - i : stride;
-    wrong += cq_memo_run(memo, &(cq_controls){.count = count, .signals = signals + i, .forces = forces + i}) != CQ_OK || cq_memo_at(memo) != i + count;
+    wrong += cq_memo_run(memo, &(cq_controls){.count = count, .signals = signals + i, .forces = forces + i}) != CQ_OK ||
+             cq_memo_at(memo) != i + count;
   }
   wrong += d->advances != steps;
   for (int i = steps, count; i > 0; i -= count) {
     count = i < stride ? i : stride;
-    wrong += cq_memo_reverse(memo, &(cq_controls){.count = count, .grad_signals = grad + i - count}) != CQ_OK || cq_memo_at(memo) != i - count;
+    wrong += cq_memo_reverse(memo, &(cq_controls){.count = count, .grad_signals = grad + i - count}) != CQ_OK ||
+             cq_memo_at(memo) != i - count;
   }
   for (int i = 0; i < steps; i++) wrong += grad[i] != i;
   return wrong + d->errors + return_and_reverse(memo, d, steps, stride, grad);
@@ -167,25 +172,26 @@ static void check_counting(int steps, int64_t budget) {
         "planned were %d and %d", steps, (int)budget, d.records, d.marks_most, plan->records, plan->checkpoints);
   CHECK(plan->bytes <= budget && plan->bytes == plan->records * RECORD_BYTES + plan->checkpoints * MARK_BYTES,
         "%d steps, budget %d: the plan takes %d", steps, (int)budget, (int)plan->bytes);
-  CHECK(d.advances <= plan->recompute * steps + 1e-9, "%d steps, budget %d: %d advances, planned %g", steps, (int)budget,
-        d.advances, plan->recompute * steps);
+  CHECK(d.advances <= plan->recompute * steps + 1e-9, "%d steps, budget %d: %d advances, planned %g", steps,
+        (int)budget, d.advances, plan->recompute * steps);
   const int all = d.advances;
   // the same whatever is in a call
   for (int stride = 2; stride <= steps; stride += stride < 8 ? 1 : steps - stride > 8 ? 8 : 1) {
     wrong = go_and_return(memo, &d, steps, stride);
     CHECK(wrong == 0 && d.advances == all && d.records <= plan->records && d.marks_most <= marks_of(plan),
-          "%d steps, %d at once, budget %d: %d mistakes, %d advances for %d, %d records, %d checkpoints", steps, stride, (int)budget,
-          wrong, d.advances, all, d.records, d.marks_most);
+          "%d steps, %d at once, budget %d: %d mistakes, %d advances for %d, %d records, %d checkpoints", steps, stride,
+          (int)budget, wrong, d.advances, all, d.records, d.marks_most);
   }
   // stopped early, and again from the start
   for (int stop = 1; stop < steps; stop += 1 + steps / 5) {
     wrong = go_and_return(memo, &d, stop, 1 + stop / 2);
     CHECK(wrong == 0 && d.records <= plan->records && d.marks_most <= marks_of(plan),
-          "%d of %d steps, budget %d: %d mistakes, %d records, %d checkpoints", stop, steps, (int)budget, wrong, d.records,
-          d.marks_most);
+          "%d of %d steps, budget %d: %d mistakes, %d records, %d checkpoints", stop, steps, (int)budget, wrong,
+          d.records, d.marks_most);
   }
   wrong = go_and_return(memo, &d, steps, 1);
-  CHECK(wrong == 0 && d.advances == all, "%d steps again: %d mistakes, %d advances for %d", steps, wrong, d.advances, all);
+  CHECK(wrong == 0 && d.advances == all, "%d steps again: %d mistakes, %d advances for %d", steps, wrong, d.advances,
+        all);
   cq_memo_destroy(memo);
   CHECK(d.records == 0 && d.marks == 0, "%d records and %d checkpoints were not given back", d.records, d.marks);
 }
@@ -210,18 +216,21 @@ static void check_plans(void) {
   const cq_memo_def small = {&counting, &d, 9, 1, 1, 1, RECORD_BYTES + MARK_BYTES - 1, 1, NULL};
   REQUIRE(cq_memo_create(&small, &memo) == CQ_OK);
   CHECK_FAILS(cq_memo_begin(memo), CQ_MEMORY,
-              "the memo needs at least 17 bytes (one control step of 10 bytes and a checkpoint of 7 bytes), its budget is 16 bytes");
+              "the memo needs at least 17 bytes (one control step of 10 bytes and a checkpoint of 7 bytes), its budget "
+              "is 16 bytes");
   cq_memo_destroy(memo);
 }
 
 // A chain is reversed by an advance to its next checkpoint, its rest, and its beginning, whatever its length.
 static void check_long_chains(void) {
-  for (int64_t length = 10; length < 3000000000; length = length < INT32_MAX && length * 10 > INT32_MAX ? INT32_MAX : length * 10)
+  for (int64_t length = 10; length < 3000000000;
+       length = length < INT32_MAX && length * 10 > INT32_MAX ? INT32_MAX : length * 10)
     for (int64_t free = 1; free <= 6; free++) {
       const int64_t split = cq_schedule_split(length, free);
       const int64_t parts = split + cq_schedule_cost(length - split, free - 1) + cq_schedule_cost(split, free);
-      CHECK(cq_schedule_cost(length, free) == parts, "%lld blocks, %lld checkpoints: %lld advances, its parts make %lld", (long long)length,
-            (long long)free, (long long)cq_schedule_cost(length, free), (long long)parts);
+      CHECK(cq_schedule_cost(length, free) == parts,
+            "%lld blocks, %lld checkpoints: %lld advances, its parts make %lld", (long long)length, (long long)free,
+            (long long)cq_schedule_cost(length, free), (long long)parts);
     }
 }
 
@@ -229,7 +238,8 @@ static void check_long_chains(void) {
 static void check_interrupt(void) {
   cq_device d = {0};
   cq_memo *memo;
-  const double controls[10] = {100, 101, 102, 103, 104, 105, 106, 107, 108, 109}, forces[10] = {200, 201, 202, 203, 204, 205, 206, 207, 208, 209};
+  const double controls[10] = {100, 101, 102, 103, 104, 105, 106, 107, 108, 109},
+               forces[10] = {200, 201, 202, 203, 204, 205, 206, 207, 208, 209};
   double grad[10] = {0};
   const cq_memo_def def = {&counting, &d, 10, 1, 1, 1, 1000, 1, NULL};
   REQUIRE(cq_memo_create(&def, &memo) == CQ_OK && cq_memo_begin(memo) == CQ_OK);
@@ -248,7 +258,7 @@ static void check_interrupt(void) {
   cq_memo_destroy(memo);
 }
 
-// ---- the real device ----------------------------------------------------------------------------------------------------------
+// ---- the real device ------------------------------------------------------------------------------------------------
 
 enum { STEPS = 27 };   // long enough for two sortings
 
@@ -261,8 +271,14 @@ static void fast(test_scene *s) {
 
 // The bits of control step after control step, whatever number of them is in a call and whatever is remembered.
 static void check_calls(int dim, int side, int substeps, int batch) {
-  test_choice choice = {.dim = dim, .side = side, .precision = CQ_FLOAT32, .threads = 2, .substeps = substeps, .batch = batch,
-                        .steps = STEPS, .change = fast};
+  test_choice choice = {.dim = dim,
+                        .side = side,
+                        .precision = CQ_FLOAT32,
+                        .threads = 2,
+                        .substeps = substeps,
+                        .batch = batch,
+                        .steps = STEPS,
+                        .change = fast};
   cq_plan all, plan;
   const uint64_t one = test_hash_of(&choice, &all);
   const int strides[] = {2, 7, STEPS};
@@ -272,8 +288,8 @@ static void check_calls(int dim, int side, int substeps, int batch) {
     const uint64_t kept = test_hash_of(&choice, NULL);
     choice.memory = 5 * all.record_bytes + 2 * all.slice_bytes;
     const uint64_t made_again = test_hash_of(&choice, &plan);
-    CHECK(kept == one && made_again == one && plan.recompute > 1, "%dD, %d substeps, batch %d: %d control steps at once give other bits",
-          dim, substeps, batch, strides[k]);
+    CHECK(kept == one && made_again == one && plan.recompute > 1,
+          "%dD, %d substeps, batch %d: %d control steps at once give other bits", dim, substeps, batch, strides[k]);
   }
 }
 
@@ -293,8 +309,14 @@ static void check_return(const test_choice *choice, uint64_t expected) {
 
 // the bits of everything kept, with so many records; single engine steps and batches too
 static void check_bits(int dim, int side, int substeps, int batch) {
-  test_choice choice = {.dim = dim, .side = side, .precision = CQ_FLOAT32, .threads = 2, .substeps = substeps, .batch = batch,
-                        .steps = STEPS, .running = batch > 1};
+  test_choice choice = {.dim = dim,
+                        .side = side,
+                        .precision = CQ_FLOAT32,
+                        .threads = 2,
+                        .substeps = substeps,
+                        .batch = batch,
+                        .steps = STEPS,
+                        .running = batch > 1};
   cq_plan all, plan;
   const uint64_t kept = test_hash_of(&choice, &all);
   check_return(&choice, kept);
@@ -302,9 +324,10 @@ static void check_bits(int dim, int side, int substeps, int batch) {
   for (int records = 1; records <= 9; records += records < 3 ? 1 : 3) {
     choice.memory = records * all.record_bytes + (records % 2 ? 1 : 3) * all.slice_bytes;
     const uint64_t hash = test_hash_of(&choice, &plan);
-    CHECK(plan.recompute > 1 && plan.bytes <= choice.memory, "recompute %g, %lld bytes", plan.recompute, (long long)plan.bytes);
-    CHECK(hash == kept, "%dD, %d substeps, batch %d: %d records and %d checkpoints give other bits", dim, substeps, batch,
-          plan.records, plan.checkpoints);
+    CHECK(plan.recompute > 1 && plan.bytes <= choice.memory, "recompute %g, %lld bytes", plan.recompute,
+          (long long)plan.bytes);
+    CHECK(hash == kept, "%dD, %d substeps, batch %d: %d records and %d checkpoints give other bits", dim, substeps,
+          batch, plan.records, plan.checkpoints);
     if (records == 2 && dim == 3) check_return(&choice, kept);
   }
 }
@@ -326,7 +349,8 @@ static void check_reuse(int64_t records) {
   cq_rollout_plan(t.rollout, &plan);
   // beside the memo: the live state and its neighbours, the grid, sorting
   const int64_t taken = bytes_in_use() - empty, beside = 8 * plan.slice_bytes + 2 * plan.record_bytes;
-  CHECK(taken <= plan.bytes + beside, "the rollout takes %lld bytes, planned were %lld", (long long)taken, (long long)plan.bytes);
+  CHECK(taken <= plan.bytes + beside, "the rollout takes %lld bytes, planned were %lld", (long long)taken,
+        (long long)plan.bytes);
   const uint64_t short_first = test_run_hash(&t, 5);
   int64_t settled = 0;
   for (int k = 0; k < 8; k++) {
@@ -339,7 +363,8 @@ static void check_reuse(int64_t records) {
     // every path has been taken after four of them
     if (k == 3) settled = bytes_in_use();
   }
-  CHECK(bytes_in_use() <= settled + 1024, "using a rollout again takes %lld bytes more", (long long)(bytes_in_use() - settled));
+  CHECK(bytes_in_use() <= settled + 1024, "using a rollout again takes %lld bytes more",
+        (long long)(bytes_in_use() - settled));
   test_run_close(&t);
 }
 
@@ -392,7 +417,8 @@ static void check_forward_only(void) {
   CHECK(test_device() == CQ_DEVICE_CUDA || bytes_in_use() == before, "a forward only rollout remembers something");
   cq_plan plan;
   cq_rollout_plan(only.rollout, &plan);
-  CHECK(plan.bytes == 0 && plan.records == 0 && plan.recompute == 1, "the plan takes %lld bytes", (long long)plan.bytes);
+  CHECK(plan.bytes == 0 && plan.records == 0 && plan.recompute == 1, "the plan takes %lld bytes",
+        (long long)plan.bytes);
   CHECK_FAILS(cq_rollout_begin_adjoint(only.rollout), CQ_INVALID, "forward only");
   CHECK_FAILS(cq_rollout_run_adjoint(only.rollout, 1, NULL, NULL), CQ_INVALID, "begin the adjoint");
   test_run_close(&both);

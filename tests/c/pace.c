@@ -34,7 +34,9 @@ static double lent(double time) { return beside_neighbour(time, 280e-6); }
 static double own(double time) { return time + 364e-6; }
 
 // both ways stop for a moment once in a second, as on a machine that is lent itself
-static double stopped(double time, double seconds) { return time + seconds + (floor(time + seconds) > floor(time) ? 0.03 : 0); }
+static double stopped(double time, double seconds) {
+  return time + seconds + (floor(time + seconds) > floor(time) ? 0.03 : 0);
+}
 static double quick_stopped(double time) { return stopped(time, 280e-6); }
 static double slow_stopped(double time) { return stopped(time, 364e-6); }
 
@@ -74,8 +76,8 @@ static void check_lost(void) {
   for (unsigned k = 0; k < sizeof cases / sizeof *cases; k++) {
     double alone;
     const double share = lost(&cases[k].machine, cases[k].from, cases[k].from + 3, &alone);
-    CHECK(share <= cases[k].at_most, "%s: %.1f %% of the time is lost, at most %.1f %% may be", cases[k].machine.name, 100 * share,
-          100 * cases[k].at_most);
+    CHECK(share <= cases[k].at_most, "%s: %.1f %% of the time is lost, at most %.1f %% may be", cases[k].machine.name,
+          100 * share, 100 * cases[k].at_most);
   }
 }
 
@@ -88,8 +90,9 @@ static void check_neighbour(void) {
   for (unsigned k = 0; k < sizeof parts / sizeof *parts; k++) {
     double alone;
     lost(&m, parts[k].from, parts[k].until, &alone);
-    CHECK(alone >= parts[k].least && alone <= parts[k].most, "%s: %.1f %% of the calls %s have one thread; it must be %.0f to %.0f %%",
-          m.name, 100 * alone, parts[k].when, 100 * parts[k].least, 100 * parts[k].most);
+    CHECK(alone >= parts[k].least && alone <= parts[k].most,
+          "%s: %.1f %% of the calls %s have one thread; it must be %.0f to %.0f %%", m.name, 100 * alone, parts[k].when,
+          100 * parts[k].least, 100 * parts[k].most);
   }
 }
 
@@ -97,6 +100,7 @@ int main(void) {
   check_lost();
   check_neighbour();
   cq_pace one = {0};
-  CHECK(cq_pace_choose(&one, 1) == 1 && one.calls == 0, "work for one thread was given %lld calls", (long long)one.calls);
+  CHECK(cq_pace_choose(&one, 1) == 1 && one.calls == 0, "work for one thread was given %lld calls",
+        (long long)one.calls);
   return check_report();
 }

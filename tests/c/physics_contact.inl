@@ -89,8 +89,8 @@ static contact_map contact_with(int kind, branch side) {
   return map;
 }
 
-// At a kink the branch that the value took gives the derivative. The node slides along x and presses along y; free: it is not
-// touched, else it moves with the wall. Neither may give anything that is not finite.
+// At a kink the branch that the value took gives the derivative. The node slides along x and presses along y; free: it
+// is not touched, else it moves with the wall. Neither may give anything that is not finite.
 static void check_kink(const char *name, int kind, double friction, double slide, double pressing, bool free) {
   const vector n = {0, 1};
   vector w, v, after, g, grad_v;
@@ -105,15 +105,20 @@ static void check_kink(const char *name, int kind, double friction, double slide
   product::contact_adj(kind, friction, n, w, v, grad_v, &grad);
   for (int i = 0; i < D; i++) {
     off = fmax(off, fabs(after[i] - (free ? v[i] : w[i])));
-    grad_off = fmax(grad_off, fabs(grad_v[i] - (free ? g[i] : 0)) + fabs(grad.w[i] - (free ? 0 : g[i])) + fabs(grad.n[i]));
+    grad_off =
+        fmax(grad_off, fabs(grad_v[i] - (free ? g[i] : 0)) + fabs(grad.w[i] - (free ? 0 : g[i])) + fabs(grad.n[i]));
   }
   CHECK(off == 0, "%dD %s: velocity is off by %g", D, name, off);
-  CHECK(grad_off == 0 && grad.friction == 0, "%dD %s: gradients are off by %g, of friction %g", D, name, grad_off, grad.friction);
+  CHECK(grad_off == 0 && grad.friction == 0, "%dD %s: gradients are off by %g, of friction %g", D, name, grad_off,
+        grad.friction);
 }
 
 static void check_contacts(void) {
-  static const char *const kinds[] = {"sticky", "slip", "separate", "friction", "hold"}, *const sides[] = {"leaving", "pressing", "held"};
-  const uint64_t velocity = ((uint64_t)1 << D) - 1, friction = (uint64_t)1 << D, wall = velocity << (D + 1), normal = wall << D;
+  static const char *const kinds[] = {"sticky", "slip", "separate", "friction", "hold"}, *const sides[] = {"leaving",
+                                                                                                           "pressing",
+                                                                                                           "held"};
+  const uint64_t velocity = ((uint64_t)1 << D) - 1, friction = (uint64_t)1 << D, wall = velocity << (D + 1),
+                 normal = wall << D;
   for (int kind = CQ_CONTACT_STICKY; kind <= CQ_CONTACT_HOLD; kind++)
     for (int side = LEAVING; side <= HELD; side++) {
       if (side == HELD && kind != CQ_CONTACT_FRICTION) continue;

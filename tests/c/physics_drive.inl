@@ -25,7 +25,9 @@ struct cable_map {
     in[U] = uniform(0.2, 0.9);
     in[R] = span / stretch / (offset + slope * in[U]);
   }
-  template <typename Cable, typename T> Cable cable(const T *in) const { return {in[K], in[R], in[MU], in[U], offset, slope}; }
+  template <typename Cable, typename T> Cable cable(const T *in) const {
+    return {in[K], in[R], in[MU], in[U], offset, slope};
+  }
   void primal(const dual *in, dual *out) const {
     const auto c = cable<over_dual::Cable>(in);
     over_dual::cable_pull(&c, POINTS, in, out);
@@ -57,7 +59,8 @@ static void check_pull(void) {
       double total = 0;
       for (int p = 0; p < POINTS; p++) {
         total += force[p * D + i];
-        for (int j = 0; j < i; j++) moment[i + j - 1] += in[p * D + i] * force[p * D + j] - in[p * D + j] * force[p * D + i];
+        for (int j = 0; j < i; j++)
+          moment[i + j - 1] += in[p * D + i] * force[p * D + j] - in[p * D + j] * force[p * D + i];
       }
       sum = fmax(sum, fabs(total));
     }
@@ -85,7 +88,8 @@ static void check_pull(void) {
     cable = map.cable<product::Cable>(in);
     product::cable_pull(&cable, POINTS, in, force);
     for (int k = 0; k < POINTS * D; k++) along -= force[k] * direction[k], size += fabs(force[k] * direction[k]);
-    energy_error = fmax(energy_error, fabs((double)over_dual::cable_energy(&over, POINTS, seeded).slope - along) / size);
+    energy_error =
+        fmax(energy_error, fabs((double)over_dual::cable_energy(&over, POINTS, seeded).slope - along) / size);
   }
   CHECK(energy_error < 1e-13, "%dD cable: its pull is the slope of its energy to %g", D, energy_error);
   CHECK(sum < 1e-13 && turn < 1e-13, "%dD cable: forces sum to %g, their moments to %g", D, sum, turn);
@@ -95,7 +99,8 @@ static void check_pull(void) {
 // A straight path is a kink of the friction, where an angle is zero: it takes nothing, and has no gradient there.
 static void check_straight(void) {
   const cable_map map = {1.3, 1, -0.4, true};
-  double in[cable_map::inputs], force[POINTS * D], grad[cable_map::inputs] = {0}, weight[POINTS * D], inner = 0, finite = 0;
+  double in[cable_map::inputs], force[POINTS * D], grad[cable_map::inputs] = {0}, weight[POINTS * D], inner = 0,
+                                                   finite = 0;
   map.draw(in);
   const auto cable = map.cable<product::Cable>(in);
   product::cable_pull(&cable, POINTS, in, force);
@@ -104,15 +109,16 @@ static void check_straight(void) {
   map.adjoint(in, grad, weight);
   for (double g : grad) finite += g;
   CHECK(inner < 1e-13 && force[0] > 0.01, "%dD straight cable pulls %g at its end and %g between", D, force[0], inner);
-  CHECK(isfinite(finite) && grad[cable_map::MU] == 0 && grad[cable_map::K] != 0, "%dD straight cable: gradients %g, of friction %g", D,
-        finite, grad[cable_map::MU]);
+  CHECK(isfinite(finite) && grad[cable_map::MU] == 0 && grad[cable_map::K] != 0,
+        "%dD straight cable: gradients %g, of friction %g", D, finite, grad[cable_map::MU]);
 }
 
 // the force falls to zero at the free length, and a slack cable has none
 static void check_slack(void) {
   for (int side = -1; side <= 1; side += 2) {
     const cable_map map = {1 + side * 1e-9, 0, 1, false};
-    double in[cable_map::inputs], force[POINTS * D], grad[cable_map::inputs] = {0}, ones[POINTS * D], largest = 0, slope = 0;
+    double in[cable_map::inputs], force[POINTS * D], grad[cable_map::inputs] = {0}, ones[POINTS * D], largest = 0,
+                                                     slope = 0;
     map.draw(in);
     const auto cable = map.cable<product::Cable>(in);
     product::cable_pull(&cable, POINTS, in, force);
@@ -121,7 +127,8 @@ static void check_slack(void) {
     map.adjoint(in, grad, ones);
     for (double g : grad) slope = fmax(slope, fabs(g));
     CHECK(largest < 1e-7 && (side < 0 ? largest == 0 && slope == 0 : largest > 0 && slope > 0.1),
-          "%dD cable on the %s side of its kink: force %g, gradient %g", D, side < 0 ? "slack" : "taut", largest, slope);
+          "%dD cable on the %s side of its kink: force %g, gradient %g", D, side < 0 ? "slack" : "taut", largest,
+          slope);
   }
 }
 

@@ -1,6 +1,6 @@
-// Every adjoint of engine/math and engine/physics against the exact directional derivative of its primal, taken with dual
-// numbers, and against central differences beside it. The product is instantiated twice in each dimension: over dual for the
-// primals, over double for the adjoints.
+// Every adjoint of engine/math and engine/physics against the exact directional derivative of its primal, taken with
+// dual numbers, and against central differences beside it. The product is instantiated twice in each dimension: over
+// dual for the primals, over double for the adjoints.
 #include "check.h"
 #include "dual.h"
 #include "twofold.h"
@@ -43,10 +43,10 @@ static double uniform(double low, double high) {   // xorshift
 
 enum { DRAWS = 200 };
 
-// A map of the engine: draw() takes inputs, primal() outputs, adjoint() adds gradients of inputs for gradients of outputs;
-// silent: bit k says that input k has no influence; unchecked: that it may have some or none. Differences shrink with the step until rounding takes over.
-// Inputs are moved by next to nothing, so that no two stretches are equal: a decomposition has no derivative there, while what
-// is made of it has one.
+// A map of the engine: draw() takes inputs, primal() outputs, adjoint() adds gradients of inputs for gradients of
+// outputs; silent: bit k says that input k has no influence; unchecked: that it may have some or none. Differences
+// shrink with the step until rounding takes over. Inputs are moved by next to nothing, so that no two stretches are
+// equal: a decomposition has no derivative there, while what is made of it has one.
 template <typename Map>
 static void hold(const Map &map, const char *name, uint64_t silent = 0, uint64_t unchecked = 0, double limit = 1e-12) {
   double worst = 0, worst_difference = 0, largest[Map::inputs] = {0};
@@ -90,8 +90,9 @@ static void hold(const Map &map, const char *name, uint64_t silent = 0, uint64_t
   CHECK(worst <= limit, "%s: relative error %.1e against dual numbers", name, worst);
   CHECK(worst_difference <= 1e-7, "%s: relative error %.1e against central differences", name, worst_difference);
   for (int k = 0; k < Map::inputs; k++)
-    if (!(unchecked >> k & 1)) CHECK((silent >> k & 1) ? largest[k] < 1e-13 : largest[k] > 1e-6, "%s: gradient of input %d is at most %g", name, k,
-          largest[k]);
+    if (!(unchecked >> k & 1))
+      CHECK((silent >> k & 1) ? largest[k] < 1e-13 : largest[k] > 1e-6, "%s: gradient of input %d is at most %g", name,
+            k, largest[k]);
 }
 
 #define CQ_DIM 2
@@ -110,7 +111,9 @@ struct moduli_map {
     in[0] = uniform(0.5, 20);
     in[1] = uniform(0.5, 200);
   }
-  void primal(const dual *in, dual *out) const { over_dual::cq_lame_of_moduli(in[0], in[1], &out[0], &out[1], &out[2]); }
+  void primal(const dual *in, dual *out) const {
+    over_dual::cq_lame_of_moduli(in[0], in[1], &out[0], &out[1], &out[2]);
+  }
   void adjoint(const double *in, double *grad_in, const double *grad_out) const {
     cq_lame_of_moduli_adj(in[0], in[1], &grad_in[0], &grad_in[1], grad_out[0], grad_out[1], grad_out[2]);
   }

@@ -18,7 +18,7 @@ typedef dual dual_matrix[D][D];
 template <typename T> static const T (*square(const T *flat))[D] { return (const T(*)[D])flat; }
 template <typename T> static T (*square(T *flat))[D] { return (T(*)[D])flat; }
 
-// ---- draws ------------------------------------------------------------------------------------------------------------
+// ---- draws ----------------------------------------------------------------------------------------------------------
 
 static double det(const double *f) { return product::mat_det(square(f)); }
 
@@ -69,7 +69,7 @@ static void random_deformation(shape kind, double *f) {
   }
 }
 
-// ---- math -------------------------------------------------------------------------------------------------------------
+// ---- math -----------------------------------------------------------------------------------------------------------
 
 struct spline_map {
   enum { inputs = 1, outputs = 3 };
@@ -122,8 +122,8 @@ static void check_polar(shape kind) {
         skew = fmax(skew, fabs(s[i][j] - s[j][i]) / fmax(1, product::mat_trace(s)));
       }
   }
-  CHECK(off < 1e-14 * 8 && skew < 1e-14 * 8 && trace > 0, "%dD polar, %s: R^T R - I is %g, S - S^T is %g, tr S is %g", D,
-        shape_name[kind], off, skew, trace);
+  CHECK(off < 1e-14 * 8 && skew < 1e-14 * 8 && trace > 0, "%dD polar, %s: R^T R - I is %g, S - S^T is %g, tr S is %g",
+        D, shape_name[kind], off, skew, trace);
 }
 
 // G = U diag(g) V^T with g_i = log s_i + sum_j s_j^2 / 10, whose slopes are not symmetric
@@ -156,7 +156,7 @@ struct singular_map {
   }
 };
 
-// ---- material and actuation ---------------------------------------------------------------------------------------------
+// ---- material and actuation -----------------------------------------------------------------------------------------
 
 #include "physics_material.inl"
 #include "physics_inelastic.inl"
@@ -177,7 +177,7 @@ struct actuation_map {
   }
 };
 
-// ---- transfer -----------------------------------------------------------------------------------------------------------
+// ---- transfer -------------------------------------------------------------------------------------------------------
 
 static const double dx = 0.7, dt = 0.3;
 
@@ -190,17 +190,17 @@ struct to_grid_map {
     in[VOLUME] = uniform(0.5, 2);
   }
   void primal(const dual *in, dual *out) const {
-    over_dual::transfer_to_grid(dx, dt, in + ARM, in[MASS], in[VOLUME], in + V, square(in + C), square(in + TAU), in + FORCE,
-                                out, square(out + D));
+    over_dual::transfer_to_grid(dx, dt, in + ARM, in[MASS], in[VOLUME], in + V, square(in + C), square(in + TAU),
+                                in + FORCE, out, square(out + D));
     out[D + DD] = in[MASS];
   }
   void adjoint(const double *in, double *g, const double *grad_out) const {
     double q[D], b[DD];
-    product::transfer_to_grid(dx, dt, in + ARM, in[MASS], in[VOLUME], in + V, square(in + C), square(in + TAU), in + FORCE, q,
-                              square(b));
-    product::transfer_to_grid_adj(dx, dt, in + ARM, in[MASS], in[VOLUME], in + V, square(in + C), square(in + TAU), square(b),
-                                  g + ARM, &g[MASS], &g[VOLUME], g + V, square(g + C), square(g + TAU), g + FORCE, grad_out,
-                                  square(grad_out + D), grad_out[D + DD]);
+    product::transfer_to_grid(dx, dt, in + ARM, in[MASS], in[VOLUME], in + V, square(in + C), square(in + TAU),
+                              in + FORCE, q, square(b));
+    product::transfer_to_grid_adj(dx, dt, in + ARM, in[MASS], in[VOLUME], in + V, square(in + C), square(in + TAU),
+                                  square(b), g + ARM, &g[MASS], &g[VOLUME], g + V, square(g + C), square(g + TAU),
+                                  g + FORCE, grad_out, square(grad_out + D), grad_out[D + DD]);
   }
 };
 
@@ -211,14 +211,14 @@ struct to_particle_map {
     for (int k = 0; k < inputs; k++) in[k] = uniform(-1, 1);
   }
   void primal(const dual *in, dual *out) const {
-    over_dual::transfer_to_particle(dx, dt, in + ARM, in + M0, square(in + M1), in + POSITION, square(in + F), out + X_NEXT,
-                                    square(out + C_NEXT), square(out + F_NEXT));
+    over_dual::transfer_to_particle(dx, dt, in + ARM, in + M0, square(in + M1), in + POSITION, square(in + F),
+                                    out + X_NEXT, square(out + C_NEXT), square(out + F_NEXT));
     for (int i = 0; i < D; i++) out[V_NEXT + i] = in[M0 + i];
   }
   void adjoint(const double *in, double *g, const double *grad_out) const {
     double next[outputs];
-    product::transfer_to_particle(dx, dt, in + ARM, in + M0, square(in + M1), in + POSITION, square(in + F), next + X_NEXT,
-                                  square(next + C_NEXT), square(next + F_NEXT));
+    product::transfer_to_particle(dx, dt, in + ARM, in + M0, square(in + M1), in + POSITION, square(in + F),
+                                  next + X_NEXT, square(next + C_NEXT), square(next + F_NEXT));
     product::transfer_to_particle_adj(dx, dt, in + ARM, square(in + F), grad_out + X_NEXT, grad_out + V_NEXT,
                                       square(grad_out + C_NEXT), square(grad_out + F_NEXT), g + M0, square(g + M1));
     // the adjoint of F' becomes that of F in place, as in the step

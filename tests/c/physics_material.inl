@@ -7,7 +7,8 @@ struct law {
   int kind, power;
   const char *name;
   bool invariant;              // under rotations; and tau is symmetric
-  range constant[CQ_SLOTS_MAX];   // of each slot of the material, those beside the law first; low = high = 0: there is none
+  // of each slot of the material, those beside the law first; low = high = 0: there is none
+  range constant[CQ_SLOTS_MAX];
   range internal;              // of each internal variable
   int viscous = 0, branches = 0;
   bool kinked = false;         // P has no derivative at rest
@@ -21,30 +22,95 @@ static const law laws[] = {
     {CQ_MATERIAL_LINEAR, 0, "linear", false, {{0.5, 10}, {0.5, 10}, {0.5, 10}}, {0, 0}},
     {CQ_MATERIAL_LINEAR, 6, "linear, power 6", false, {{0.5, 10}, {0.5, 10}, {0.5, 10}}, {0, 0}},
     {CQ_MATERIAL_SAINT_VENANT_KIRCHHOFF, 0, "Saint Venant-Kirchhoff", true, {{0.5, 10}, {0.5, 10}, {0.5, 10}}, {0, 0}},
-    {CQ_MATERIAL_SAINT_VENANT_KIRCHHOFF, 2, "Saint Venant-Kirchhoff, power 2", true, {{0.5, 10}, {0.5, 10}, {0.5, 10}}, {0, 0}},
+    {CQ_MATERIAL_SAINT_VENANT_KIRCHHOFF,
+     2,
+     "Saint Venant-Kirchhoff, power 2",
+     true,
+     {{0.5, 10}, {0.5, 10}, {0.5, 10}},
+     {0, 0}},
     {CQ_MATERIAL_MOONEY_RIVLIN, 0, "Mooney-Rivlin", true, {{0.5, 3}, {-0.2, 3}, {0.5, 100}}, {0, 0}},
     {CQ_MATERIAL_YEOH, 0, "Yeoh", true, {{0.5, 3}, {-0.1, 0.1}, {0.001, 0.01}, {0.5, 100}}, {0, 0}},
-    {CQ_MATERIAL_OGDEN, 0, "Ogden", true,
-     {{0.5, 3}, {0.01, 0.1}, {-1, -0.01}, {1, 2}, {3, 6}, {-3, -0.5}, {0.5, 100}}, {0, 0}},
+    {CQ_MATERIAL_OGDEN,
+     0,
+     "Ogden",
+     true,
+     {{0.5, 3}, {0.01, 0.1}, {-1, -0.01}, {1, 2}, {3, 6}, {-3, -0.5}, {0.5, 100}},
+     {0, 0}},
     // as neo-Hookean, and with terms that are not used
-    {CQ_MATERIAL_OGDEN, 0, "Ogden of one term", true, {{0.5, 3}, {0, 0}, {0, 0}, {2, 2}, {0, 0}, {0, 0}, {0.5, 100}}, {0, 0}},
-    {CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, 0, "transversely isotropic", true,
-     {{0.5, 3}, {5, 10}, {0.5, 2}, {0.005, 0.02}, {0.3, 1}, {0.3, 1}, {0, D == 3 ? 1 : 0}}, {0, 0}, 0, 0, true},
-    {CQ_MATERIAL_OGDEN, 0, "Ogden, viscous, a Maxwell branch", true,
-     {{0.1, 2}, {0.2, 1}, {0.002, 0.1}, {0.5, 3}, {0.01, 0.1}, {-1, -0.01}, {1, 2}, {3, 6}, {-3, -0.5}, {0.5, 100}}, {-1, 1}, 1, 1},
+    {CQ_MATERIAL_OGDEN,
+     0,
+     "Ogden of one term",
+     true,
+     {{0.5, 3}, {0, 0}, {0, 0}, {2, 2}, {0, 0}, {0, 0}, {0.5, 100}},
+     {0, 0}},
+    {CQ_MATERIAL_TRANSVERSELY_ISOTROPIC,
+     0,
+     "transversely isotropic",
+     true,
+     {{0.5, 3}, {5, 10}, {0.5, 2}, {0.005, 0.02}, {0.3, 1}, {0.3, 1}, {0, D == 3 ? 1 : 0}},
+     {0, 0},
+     0,
+     0,
+     true},
+    {CQ_MATERIAL_OGDEN,
+     0,
+     "Ogden, viscous, a Maxwell branch",
+     true,
+     {{0.1, 2}, {0.2, 1}, {0.002, 0.1}, {0.5, 3}, {0.01, 0.1}, {-1, -0.01}, {1, 2}, {3, 6}, {-3, -0.5}, {0.5, 100}},
+     {-1, 1},
+     1,
+     1},
     {CQ_MATERIAL_FLUID, 0, "fluid", true, {{0.5, 10}, {1, 8}, {0.01, 0.3}}, {0, 0}},
     {CQ_MATERIAL_FLUID, 0, "fluid, linear in the density", true, {{0.5, 10}, {1, 1}, {0.01, 0.3}}, {0, 0}},
-    {CQ_MATERIAL_FLUID, 0, "viscous fluid that bears any tension", true, {{0.1, 2}, {0.5, 1}, {6.5, 7.5}, {9, 10}}, {0, 0}, 1},
-    {CQ_MATERIAL_NEO_HOOKEAN, 0, "neo-Hookean of Kelvin and Voigt", true, {{0.1, 2}, {0.5, 10}, {0.5, 10}, {0.5, 10}}, {0, 0}, 1},
+    {CQ_MATERIAL_FLUID,
+     0,
+     "viscous fluid that bears any tension",
+     true,
+     {{0.1, 2}, {0.5, 1}, {6.5, 7.5}, {9, 10}},
+     {0, 0},
+     1},
+    {CQ_MATERIAL_NEO_HOOKEAN,
+     0,
+     "neo-Hookean of Kelvin and Voigt",
+     true,
+     {{0.1, 2}, {0.5, 10}, {0.5, 10}, {0.5, 10}},
+     {0, 0},
+     1},
     {CQ_MATERIAL_LINEAR, 0, "viscous linear", false, {{0.1, 2}, {0.5, 10}, {0.5, 10}, {0.5, 10}}, {0, 0}, 1},
     {CQ_MATERIAL_VON_MISES, 0, "von Mises", true, {{0.5, 10}, {0.5, 10}, {0.5, 10}, {0.5, 5}, {0.1, 5}}, {0, 0.5}},
-    {CQ_MATERIAL_VON_MISES, 2, "von Mises, power 2", true, {{0.5, 10}, {0.5, 10}, {0.5, 10}, {0.01, 0.1}, {0.1, 5}}, {0, 0.5}},
+    {CQ_MATERIAL_VON_MISES,
+     2,
+     "von Mises, power 2",
+     true,
+     {{0.5, 10}, {0.5, 10}, {0.5, 10}, {0.01, 0.1}, {0.1, 5}},
+     {0, 0.5}},
     {CQ_MATERIAL_DRUCKER_PRAGER, 0, "Drucker-Prager", true, {{0.5, 10}, {0.5, 10}, {0.2, 1.2}, {0.05, 1}}, {0, 0.3}},
     {CQ_MATERIAL_SNOW, 0, "snow", true, {{0.5, 10}, {0.5, 10}, {1, 5}, {0.05, 0.3}, {0.05, 0.3}}, {-0.3, 0.1}},
-    {CQ_MATERIAL_NEO_HOOKEAN, 2, "neo-Hookean, a Maxwell branch", true,
-     {{0.2, 1}, {0.002, 0.1}, {0.5, 10}, {0.5, 10}, {0.5, 10}}, {-1, 1}, 0, 1},
-    {CQ_MATERIAL_COROTATED, 0, "corotated, viscous, three Maxwell branches", true,
-     {{0.1, 2}, {0.1, 0.5}, {0.002, 0.1}, {0.1, 0.5}, {0.01, 0.1}, {0.1, 0.5}, {0.1, 10}, {0.5, 10}, {0.5, 10}, {0.5, 10}}, {-1, 1}, 1, 3},
+    {CQ_MATERIAL_NEO_HOOKEAN,
+     2,
+     "neo-Hookean, a Maxwell branch",
+     true,
+     {{0.2, 1}, {0.002, 0.1}, {0.5, 10}, {0.5, 10}, {0.5, 10}},
+     {-1, 1},
+     0,
+     1},
+    {CQ_MATERIAL_COROTATED,
+     0,
+     "corotated, viscous, three Maxwell branches",
+     true,
+     {{0.1, 2},
+      {0.1, 0.5},
+      {0.002, 0.1},
+      {0.1, 0.5},
+      {0.01, 0.1},
+      {0.1, 0.5},
+      {0.1, 10},
+      {0.5, 10},
+      {0.5, 10},
+      {0.5, 10}},
+     {-1, 1},
+     1,
+     3},
 };
 
 // inputs of all maps: F, slots, internal variables, C
@@ -88,10 +154,12 @@ struct law_map {
     random_deformation(drawn, in);
     for (int k = 0; k < CQ_SLOTS_MAX; k++) in[LAW_C + k] = uniform(l->constant[k].low, l->constant[k].high);
     for (int k = 0; k < CQ_INTERNALS_MAX; k++)
-      in[LAW_Q + k] = k < internals() ? cq_law_of(l->kind)->internal_start + uniform(l->internal.low, l->internal.high) : 0;
+      in[LAW_Q + k] =
+          k < internals() ? cq_law_of(l->kind)->internal_start + uniform(l->internal.low, l->internal.high) : 0;
     for (int k = 0; k < DD; k++) in[LAW_R + k] = uniform(-1, 1);
   }
-  // inputs that the stress does not have: constants of the update, of branches, and in P without the viscosity that of tau
+  // inputs that the stress does not have: constants of the update, of branches, and in P
+  // without the viscosity that of tau
   uint64_t absent(bool kirchhoff) const {
     uint64_t mask = 0;
     for (int k = 0; k < CQ_SLOTS_MAX; k++) {
@@ -214,7 +282,8 @@ static double kirchhoff_at(const cq_material *material, const double *in, matrix
   return product::material_kirchhoff_plain(&at, tau);
 }
 
-// No stress at rest, det F comes with the stress, and what the law promises about rotations; the fused form is the plain one.
+// No stress at rest, det F comes with the stress, and what the law promises about rotations; the
+// fused form is the plain one.
 static void check_law(const law &l) {
   const law_map map(&l, ANY);
   double rest = 0, turned = 0, skew = 0, volume = 0, apart = 0;
@@ -253,12 +322,14 @@ static void check_law(const law &l) {
   }
   CHECK(rest < 1e-13, "%dD %s: stress at rest is %g", D, l.name, rest);
   CHECK(volume < 1e-14, "%dD %s: det F is off by %g", D, l.name, volume);
-  if (l.invariant) CHECK(turned < 1e-12 && skew < 1e-12, "%dD %s: off by %g under rotation, skew by %g", D, l.name, turned, skew);
-  if (product::material_is_fused(&map.material)) CHECK(apart < 1e-13, "%dD %s: the fused form is off by %g", D, l.name, apart);
+  if (l.invariant)
+    CHECK(turned < 1e-12 && skew < 1e-12, "%dD %s: off by %g under rotation, skew by %g", D, l.name, turned, skew);
+  if (product::material_is_fused(&map.material))
+    CHECK(apart < 1e-13, "%dD %s: the fused form is off by %g", D, l.name, apart);
 }
 
-// The bound on the wave speed holds for every direction at rest, and is not far above: rho c^2 is an eigenvalue of the acoustic tensor
-// Q a = dP(a n^T) n.
+// The bound on the wave speed holds for every direction at rest, and is not far above: rho c^2 is an eigenvalue of the
+// acoustic tensor Q a = dP(a n^T) n.
 static void check_modulus(const law &l) {
   const law_map map(&l, IDENTITY);
   const cq_law *of = cq_law_of(l.kind);
@@ -296,8 +367,8 @@ static void check_modulus(const law &l) {
   CHECK(below < 3, "%dD %s: the bound on rho c^2 is %.2f times that of the fastest wave", D, l.name, below);
 }
 
-// The kink of fibres that only pull, on both sides: stretched along the fibre by next to nothing they have a stiffness, and
-// squeezed as little no part in the stress.
+// The kink of fibres that only pull, on both sides: stretched along the fibre by next to nothing they have a stiffness,
+// and squeezed as little no part in the stress.
 struct fibre_map : stress_map {
   double stretch;
   fibre_map(const law *of, double by) : stress_map(of, ANY), stretch(by) {}
@@ -362,7 +433,8 @@ static void check_materials(void) {
       snprintf(name, sizeof name, "%dD energy of %s, %s", D, l.name, shape_name[k]);
       // at rest it has no slope: check_law looks at the stress there
       // stretches a hundred times apart: cofactors have lost four digits
-      if (drawn != IDENTITY && drawn != ROTATION) hold(energy_map(&l, drawn), name, constants, unchecked, drawn == STRETCHED ? 1e-11 : 1e-12);
+      if (drawn != IDENTITY && drawn != ROTATION)
+        hold(energy_map(&l, drawn), name, constants, unchecked, drawn == STRETCHED ? 1e-11 : 1e-12);
       if (l.kinked && (drawn == IDENTITY || drawn == ROTATION)) continue;
       const stress_map stress(&l, drawn);
       snprintf(name, sizeof name, "%dD stress of %s, %s", D, l.name, shape_name[k]);

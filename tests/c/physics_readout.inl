@@ -1,8 +1,15 @@
-// physics_readout: every derived readout of engine/physics/readout.inl, of every law. A new one needs no row: all of CQ_READOUTS are held.
+// physics_readout: every derived readout of engine/physics/readout.inl, of every law. A new one needs no row:
+// all of CQ_READOUTS are held.
 
 struct readout_map : law_map {
   int quantity;
-  enum { FIRST_X = LAW_INPUTS, FIRST_V = FIRST_X + D, FIRST_AFFINE = FIRST_V + D, inputs = FIRST_AFFINE + DD, outputs = DD };
+  enum {
+    FIRST_X = LAW_INPUTS,
+    FIRST_V = FIRST_X + D,
+    FIRST_AFFINE = FIRST_V + D,
+    inputs = FIRST_AFFINE + DD,
+    outputs = DD
+  };
   readout_map(const law *of, int what) : law_map(of, ANY), quantity(what) {}
   int width() const {
     const int widths[] = {1, D, DD, D == 2 ? 1 : 3};
@@ -65,12 +72,14 @@ static void value_at(const readout_map &map, const double *in, double *out) {
   product::readout(map.quantity, &at, out);
 }
 
-// What stands in the books of small strains: in uniaxial stretch von Mises is 2 mu e, and in 2D the stress across the plane nu (s_x + s_y).
+// What stands in the books of small strains: in uniaxial stretch von Mises is 2 mu e, and in 2D the stress
+// across the plane nu (s_x + s_y).
 static void check_small_strain(const law &l) {
   const readout_map map(&l, CQ_DERIVED_VON_MISES);
   double in[readout_map::inputs] = {0}, out[DD] = {0};
   const int slots = LAW_C + map.extras();
-  const bool lame = cq_law_of(l.kind)->slot[0] == CQ_SLOT_MU, across = D == 3 || product::material_is_fused(&map.material);
+  const bool lame = cq_law_of(l.kind)->slot[0] == CQ_SLOT_MU,
+             across = D == 3 || product::material_is_fused(&map.material);
   if (!lame || !across || l.power == 2) return;   // of power 2 the extra term counts in small strains
   random_deformation(IDENTITY, in);
   in[0] += 1e-6;
@@ -78,7 +87,8 @@ static void check_small_strain(const law &l) {
   in[slots + 1] = 5;
   for (int k = 0; k < map.internals(); k++) in[LAW_Q + k] = cq_law_of(l.kind)->internal_start;
   value_at(map, in, out);
-  CHECK(fabs(out[0] / 6e-6 - 1) < 1e-4, "%dD %s: von Mises of a stretch e is %g times 2 mu e", D, l.name, out[0] / 6e-6);
+  CHECK(fabs(out[0] / 6e-6 - 1) < 1e-4, "%dD %s: von Mises of a stretch e is %g times 2 mu e", D, l.name,
+        out[0] / 6e-6);
 }
 
 // at rest all stresses are zero, and so are their gradients where von Mises has its kink

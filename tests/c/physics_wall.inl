@@ -1,4 +1,5 @@
-// physics_wall: the normals of walls, and how they turn when the point moves that they hold; included by physics_dual.cc.
+// physics_wall: the normals of walls, and how they turn when the point moves that they hold;
+// included by physics_dual.cc.
 
 namespace wall_over_dual {
 #define CQ_WALL_REAL
@@ -52,7 +53,8 @@ static void check_walls(void) {
     map.wall.height_count[1] = dim == 3 ? 4 : 1;
     // in 2D a segment has one normal; in 3D its height has no say
     hold(map, dim == 2 ? "2D height field's normals" : "3D height field's normals", dim == 2 ? 7 : 1u << 1);
-    // beside the field, where its end is held: the slope along x is that of the last cell there, and changes along z alone
+    // beside the field, where its end is held: the slope along x is that of the last cell
+    // there, and changes along z alone
     map.wall.height_origin[0] = 10;
     hold(map, dim == 2 ? "2D normals beside a height field" : "3D normals beside a height field", dim == 2 ? 7 : 3);
   }

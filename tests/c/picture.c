@@ -1,5 +1,5 @@
-// picture: the canvas, surfaces and light through cq.h alone; the same pixels by any number of threads, and sentences for what
-// cannot be.
+// picture: the canvas, surfaces and light through cq.h alone; the same pixels by any number of threads, and
+// sentences for what cannot be.
 #include "check.h"
 #include "cq.h"
 #include <stdlib.h>
@@ -79,22 +79,24 @@ static void check_skin(void) {
   cq_skin *skin = skin_of(3, COUNT, position[0]);
   cq_skin_info info;
   cq_skin_describe(skin, &info);
-  CHECK(info.face_count == 6 * SIDE * SIDE && info.alone_count == 0, "%lld faces, %lld alone", (long long)info.face_count,
-        (long long)info.alone_count);
+  CHECK(info.face_count == 6 * SIDE * SIDE && info.alone_count == 0, "%lld faces, %lld alone",
+        (long long)info.face_count, (long long)info.alone_count);
   static double moved[COUNT][3];
   memcpy(moved, position, sizeof moved);
   moved[0][1] = -3;
   CHECK(cq_skin_pose(skin, moved[0], NULL, NULL) == CQ_OK, "%s", cq_error());
   cq_skin_describe(skin, &info);
-  CHECK(info.face_count == 6 * SIDE * SIDE && info.alone_count == 1, "%lld faces, %lld alone", (long long)info.face_count,
-        (long long)info.alone_count);
+  CHECK(info.face_count == 6 * SIDE * SIDE && info.alone_count == 1, "%lld faces, %lld alone",
+        (long long)info.face_count, (long long)info.alone_count);
   for (int p = 0; p < COUNT; p++) moved[p][0] = NAN;
   CHECK(cq_skin_pose(skin, moved[0], NULL, NULL) == CQ_OK, "%s", cq_error());
   cq_skin_describe(skin, &info);
-  CHECK(info.face_count == 0 && info.alone_count == COUNT, "%lld faces, %lld alone", (long long)info.face_count, (long long)info.alone_count);
+  CHECK(info.face_count == 0 && info.alone_count == COUNT, "%lld faces, %lld alone", (long long)info.face_count,
+        (long long)info.alone_count);
   CHECK(cq_skin_pose(skin, position[0], NULL, NULL) == CQ_OK, "%s", cq_error());
   cq_skin_describe(skin, &info);
-  CHECK(info.face_count == 6 * SIDE * SIDE && info.alone_count == 0, "it came back with %lld faces", (long long)info.face_count);
+  CHECK(info.face_count == 6 * SIDE * SIDE && info.alone_count == 0, "it came back with %lld faces",
+        (long long)info.face_count);
   cq_skin_destroy(skin);
 }
 
@@ -116,7 +118,9 @@ static void check_refused(void) {
   CHECK(cq_picture_paste(p, q, 0, 0) == CQ_INVALID && strstr(cq_error(), "must have as many"), "\"%s\"", cq_error());
   CHECK(cq_picture_paste(p, p, -1, 0) == CQ_INVALID && strstr(cq_error(), "from (0, 0) on"), "\"%s\"", cq_error());
   cq_plane_init(&plane);
-  CHECK(cq_picture_shade(p) == CQ_INVALID && cq_picture_plane(p, &plane) == CQ_INVALID && strstr(cq_error(), "no camera"), "\"%s\"", cq_error());
+  CHECK(cq_picture_shade(p) == CQ_INVALID && cq_picture_plane(p, &plane) == CQ_INVALID &&
+            strstr(cq_error(), "no camera"),
+        "\"%s\"", cq_error());
   cq_camera camera;
   cq_camera_init(&camera);
   CHECK(cq_picture_camera(p, &camera) == CQ_OK, "%s", cq_error());

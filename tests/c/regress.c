@@ -76,12 +76,14 @@ static void check_slow_drift(void) {
     const double before = x;
     REQUIRE(cq_rollout_run(b.rollout, 1, NULL, NULL) == CQ_OK);
     x = bench_read(&b, 0);
-    if (i % 20 == 19) CHECK(x - before > 0.01, "a free particle at speed 0.016 moved by %g in time %d", x - before, i + 1);
+    if (i % 20 == 19)
+      CHECK(x - before > 0.01, "a free particle at speed 0.016 moved by %g in time %d", x - before, i + 1);
   }
   cq_world_destroy(b.world);
 }
 
-// Leaving the world is noticed in the step that does it, however slow the particle and however long since it was sorted.
+// Leaving the world is noticed in the step that does it, however slow the particle and
+// however long since it was sorted.
 static void check_leaving(double y, double v, int step) {
   bench b;
   bench_make(&b, 2, 1, CQ_FLOAT64, 16);
@@ -115,7 +117,8 @@ static void check_upper_edge(void) {
   CHECK(refused == 0, "%d of 199 worlds refuse a particle on their upper edge: %s", refused, cq_error());
 }
 
-// What is set takes effect at the next begin: the running rollout keeps what it began with, whatever becomes of the arrays.
+// What is set takes effect at the next begin: the running rollout keeps what it began with,
+// whatever becomes of the arrays.
 static void check_set(void) {
   bench b;
   bench_make(&b, 2, 2, CQ_FLOAT64, 16);
@@ -135,7 +138,8 @@ static void check_set(void) {
   for (int k = 0; k < 3; k++) {
     if (k) REQUIRE(cq_rollout_set(b.rollout, CQ_FIELD_MASS, k == 1 ? second : third, k == 1) == CQ_OK);
     REQUIRE(cq_rollout_read(b.rollout, &r, x) == CQ_OK);
-    CHECK(x[0] == wanted && x[2] == wanted, "centres at %g and %g after %d values were set, both were %g", x[0], x[2], k, wanted);
+    CHECK(x[0] == wanted && x[2] == wanted, "centres at %g and %g after %d values were set, both were %g", x[0], x[2],
+          k, wanted);
   }
   wanted = (7 * 4 + 1 * 8) / 8.0;
   REQUIRE(cq_rollout_begin(b.rollout) == CQ_OK);
@@ -158,8 +162,8 @@ static void check_far_apart(int cells, cq_status wanted) {
     b.position[3 + i] = cells - 4;
   }
   const cq_status status = bench_begin(&b, 1, 2);
-  CHECK(status == wanted && (!wanted || strstr(cq_error(), "box around all particles")), "%d cells apart: status %d, %s", cells,
-        status, cq_error());
+  CHECK(status == wanted && (!wanted || strstr(cq_error(), "box around all particles")),
+        "%d cells apart: status %d, %s", cells, status, cq_error());
   cq_world_destroy(b.world);
 }
 
@@ -216,7 +220,8 @@ static void check_many_movers(void) {
   b.def.walls = walls;
   REQUIRE(bench_begin(&b, 1, 1) == CQ_OK);
   REQUIRE(cq_rollout_run(b.rollout, 1, NULL, NULL) == CQ_OK);
-  CHECK(bench_read(&b, 0) == 8, "the sticky one of %d moving walls let the particle move to %g", WALLS, bench_read(&b, 0));
+  CHECK(bench_read(&b, 0) == 8, "the sticky one of %d moving walls let the particle move to %g", WALLS,
+        bench_read(&b, 0));
   cq_world_destroy(b.world);
 }
 

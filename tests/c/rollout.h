@@ -29,7 +29,8 @@ typedef struct {
   int64_t signal_count, force_count;   // of one step, all scenes
 } test_run;
 
-static const int32_t test_state_field[4] = {CQ_FIELD_POSITION, CQ_FIELD_VELOCITY, CQ_FIELD_AFFINE, CQ_FIELD_DEFORMATION};
+static const int32_t test_state_field[4] = {CQ_FIELD_POSITION, CQ_FIELD_VELOCITY, CQ_FIELD_AFFINE,
+                                            CQ_FIELD_DEFORMATION};
 
 // velocities of walls {batch, steps, walls, dim}, near those of the scene
 static inline void test_run_shake(test_run *t) {

@@ -1,5 +1,5 @@
-// Single precision and instruction sets: float32 gives the gradients of float64 to its rounding, all instruction sets of this
-// machine give the same to rounding, and each of them the same bits for any number of threads.
+// Single precision and instruction sets: float32 gives the gradients of float64 to its rounding, all instruction sets
+// of this machine give the same to rounding, and each of them the same bits for any number of threads.
 #include "cpu/kernels.h"
 #include "rollout.h"
 
@@ -15,12 +15,15 @@ typedef struct {
 } outcome;
 
 enum { SIGNALS = CQ_FIELD_COUNT, FORCES, PARTS };
-static const char *part_name(int part) { return part == SIGNALS ? "signals" : part == FORCES ? "forces" : cq_field_describe(part)->name; }
+static const char *part_name(int part) {
+  return part == SIGNALS ? "signals" : part == FORCES ? "forces" : cq_field_describe(part)->name;
+}
 
 static outcome run(int dim, int side, int precision, int simd, void (*change)(test_scene *)) {
   test_run t;
   outcome o = {.start = {0}};
-  const test_choice choice = {.dim = dim, .side = side, .precision = precision, .simd = simd, .threads = 2, .steps = STEPS, .change = change};
+  const test_choice choice = {
+      .dim = dim, .side = side, .precision = precision, .simd = simd, .threads = 2, .steps = STEPS, .change = change};
   test_run_open(&t, &choice);
   o.state = test_array(t.offset[4]);
   test_run_forward(&t, STEPS);
@@ -34,7 +37,12 @@ static outcome run(int dim, int side, int precision, int simd, void (*change)(te
   for (int k = 0; k < PARTS; k++) {
     double *g = k < SIGNALS && test_has_field(k) ? test_run_gradient(&t, k, 0) : NULL;
     const size_t count = (size_t)(o.start[k + 1] - o.start[k]);
-    if (count) memcpy(o.gradient + o.start[k], k == SIGNALS ? t.grad_signals : k == FORCES ? t.grad_forces : g, count * sizeof *g);
+    if (count)
+      memcpy(o.gradient + o.start[k],
+             k == SIGNALS  ? t.grad_signals
+             : k == FORCES ? t.grad_forces
+                           : g,
+             count * sizeof *g);
     free(g);
   }
   test_run_close(&t);
@@ -57,8 +65,8 @@ static void compare(const outcome *got, const outcome *wanted, double limit, int
     }
     // one number, whose terms v . dL/dv of all nodes and steps cancel but for a little
     const double times = k == CQ_FIELD_DAMPING ? 5 : 1;
-    CHECK(size > 0 && sqrt(off / size) <= times * limit, "%dD %s: gradient of %s is off by %.1e of %.1e", dim, what, part_name(k),
-          sqrt(off), sqrt(size));
+    CHECK(size > 0 && sqrt(off / size) <= times * limit, "%dD %s: gradient of %s is off by %.1e of %.1e", dim, what,
+          part_name(k), sqrt(off), sqrt(size));
   }
 }
 
@@ -103,10 +111,11 @@ static void check_large(int dim, int side, int precision, double limit) {
   for (int k = 0; k < LEVELS; k++) {
     if (!has(dim, precision, level[k])) continue;
     test_run t;
-    const test_choice choice = {.dim = dim, .side = side, .precision = precision, .simd = level[k], .steps = 1, .forward_only = 1};
+    const test_choice choice = {
+        .dim = dim, .side = side, .precision = precision, .simd = level[k], .steps = 1, .forward_only = 1};
     test_run_open(&t, &choice);
-    CHECK(t.offset[4] * precision > CQ_STREAM_BYTES, "%dD float%d: a state of %lld bytes is not large", dim, 8 * precision,
-          (long long)t.offset[4] * precision);
+    CHECK(t.offset[4] * precision > CQ_STREAM_BYTES, "%dD float%d: a state of %lld bytes is not large", dim,
+          8 * precision, (long long)t.offset[4] * precision);
     double *state = test_array(t.offset[4]), off = 0, size = 0;
     test_run_forward(&t, 1);
     test_run_state(&t, state);
@@ -114,7 +123,8 @@ static void check_large(int dim, int side, int precision, double limit) {
       off = fmax(off, fabs(state[i] - wanted[i]));
       size = fmax(size, fabs(wanted[i]));
     }
-    CHECK(off <= limit * size, "%dD float%d, simd level %d: a large state is off by %.1e of %.1e", dim, 8 * precision, level[k], off, size);
+    CHECK(off <= limit * size, "%dD float%d, simd level %d: a large state is off by %.1e of %.1e", dim, 8 * precision,
+          level[k], off, size);
     test_run_close(&t);
     if (wanted)
       free(state);

@@ -1,5 +1,6 @@
-// Whole rollouts over dual numbers: the kernels of the CPU once more with real = dual, marched by the product's own scenes
-// for a hundred engine steps, against the gradients that the float64 engine returns for every field, signals and forces.
+// Whole rollouts over dual numbers: the kernels of the CPU once more with real = dual, marched by the
+// product's own scenes for a hundred engine steps, against the gradients that the float64 engine returns for
+// every field, signals and forces.
 extern "C" {
 #include "api/world.h"
 #include "cpu/kernels.h"

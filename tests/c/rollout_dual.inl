@@ -9,8 +9,10 @@ typedef std::vector<double> numbers;
 
 // A direction in everything that a rollout takes, in the user's order: zero but for what is differentiated.
 struct heading {
-  numbers field[CQ_FIELD_COUNT], slot[CQ_SLOTS_MAX], signals, forces;   // signals {steps, actuators}, forces {steps, count, D}
-  numbers walls, places;                                             // {steps, walls, D} velocities, and what they make; or empty
+  // signals {steps, actuators}, forces {steps, count, D}
+  numbers field[CQ_FIELD_COUNT], slot[CQ_SLOTS_MAX], signals, forces;
+  // {steps, walls, D} velocities, and what they make; or empty
+  numbers walls, places;
   int32_t step;                                                      // control step that runs
   std::vector<dual> room;                                            // as large as the largest array of a scene
 };
@@ -22,8 +24,9 @@ static cq_values values_of(const heading &h) {
   return v;
 }
 
-// ---- loaders that seed ------------------------------------------------------------------------------------------------------
-// What the kernels load is linear in the user's arrays, so the slopes are what the product's loaders make of the direction.
+// ---- loaders that seed ----------------------------------------------------------------------------------------------
+// What the kernels load is linear in the user's arrays, so the slopes are what the product's
+// loaders make of the direction.
 
 static void seed(void *data, int64_t begin, int64_t end) {
   for (int64_t k = begin; k < end; k++) ((dual *)data)[k].slope = toward.room[(size_t)k].value;
@@ -61,7 +64,8 @@ static void load_globals_seeded(cq_scene *s) {
 
 // weights times signals: linear in each of them; all share the weight_rows, which are laid anew for each
 static void load_drive_seeded(cq_scene *s, int32_t range) {
-  const int64_t begin = AT(s->range_start[range], ACTUATION_FIELDS, 0), end = AT(s->range_start[range + 1], ACTUATION_FIELDS, 0);
+  const int64_t begin = AT(s->range_start[range], ACTUATION_FIELDS, 0),
+                end = AT(s->range_start[range + 1], ACTUATION_FIELDS, 0);
   cq_scene weights = *s, signals = *s;
   weights.values = values_of(toward);
   weights.forces = &toward.forces[(size_t)(toward.step * s->model->force_count * D)];
@@ -107,11 +111,12 @@ static double impulse_slope;
 
 static void store_impulse_seeded(cq_scene *s) {
   for (int32_t r = 0; r < s->ranges; r++)
-    for (int32_t k = 0; k < (s->model->wall_count + 1) * CONTACT_WIDTH; k++) impulse_slope += impulse_weight[k] * impulse_of(s, r)[k].slope;
+    for (int32_t k = 0; k < (s->model->wall_count + 1) * CONTACT_WIDTH; k++)
+      impulse_slope += impulse_weight[k] * impulse_of(s, r)[k].slope;
   store_impulse(s);
 }
 
-// ---- one rollout over dual numbers -----------------------------------------------------------------------------------------
+// ---- one rollout over dual numbers ----------------------------------------------------------------------------------
 
 struct subject {
   test_scene scene;
@@ -130,8 +135,8 @@ static void head_slots(const cq_model *m, size_t p) {
   dual lame[3];
   for (int32_t k = 0; k < count; k++) {
     if (of[k] == CQ_SLOT_MU)
-      over_dual::cq_lame({m->young[p], toward.field[CQ_FIELD_YOUNG][p]}, {m->poisson[p], toward.field[CQ_FIELD_POISSON][p]}, &lame[0],
-                         &lame[1], &lame[2]);
+      over_dual::cq_lame({m->young[p], toward.field[CQ_FIELD_YOUNG][p]},
+                         {m->poisson[p], toward.field[CQ_FIELD_POISSON][p]}, &lame[0], &lame[1], &lame[2]);
     size_t component = 0;   // of a vector, which takes three slots in 2D too
     for (int32_t before = 0; before < k; before++) component += of[before] == of[k];
     const bool vector = of[k] >= 0 && cq_field_describe(of[k])->rank;
@@ -144,7 +149,8 @@ static void head_slots(const cq_model *m, size_t p) {
 
 enum { DERIVED = CQ_QUANTITY_COUNT - CQ_STATE_FIELD_COUNT };
 
-// Weight of a particle in the derived readouts of the loss: they are read as sums, by mass, by volume and of particles alike.
+// Weight of a particle in the derived readouts of the loss: they are read as sums, by mass, by
+// volume and of particles alike.
 static dual weight_of(const subject &t, int weighting, size_t p) {
   if (weighting == CQ_WEIGHT_PARTICLE) return 1;
   const int32_t field = weighting == CQ_WEIGHT_MASS ? CQ_FIELD_MASS : CQ_FIELD_VOLUME;
@@ -189,7 +195,8 @@ static double slope_of_loss(const subject &t) {
   cq_scene s;
   cq_worker worker = {0, 1, NULL, NULL, 0, 0};
   REQUIRE(cq_scene_create(&s, m, &kernels, 0) == CQ_OK);
-  toward.room.assign((size_t)(s.chunks * CQ_CHUNK * (FIELDS + CQ_PARAM_SLOTS + CQ_SLOTS_MAX) + 4 + 4 * m->wall_count), dual(0));
+  toward.room.assign((size_t)(s.chunks * CQ_CHUNK * (FIELDS + CQ_PARAM_SLOTS + CQ_SLOTS_MAX) + 4 + 4 * m->wall_count),
+                     dual(0));
   for (int64_t p = 0; p < m->particle_count; p++) head_slots(m, (size_t)p);
   s.values = values_of(t.value);
   toward.step = 0;
@@ -212,14 +219,15 @@ static double slope_of_loss(const subject &t) {
   double slope = 0;
   for (int32_t p = 0; p < m->particle_count; p++)
     for (int k = 0; k < FIELDS; k++)
-      slope += t.weight[(size_t)(p * FIELDS + k)] * slot_at((dual *)s.live->data, FIELDS, s.arrangement->slot[p], k)->slope;
+      slope +=
+          t.weight[(size_t)(p * FIELDS + k)] * slot_at((dual *)s.live->data, FIELDS, s.arrangement->slot[p], k)->slope;
   if (!t.derived.empty()) slope += slope_of_derived(&s, t);
   slope += impulse_slope;
   cq_scene_destroy(&s);
   return slope;
 }
 
-// ---- and of the product ----------------------------------------------------------------------------------------------------
+// ---- and of the product ---------------------------------------------------------------------------------------------
 
 static void gather(const subject &t, int32_t field, double *out, bool adjoint) {
   const int64_t n = t.scene.n, start[2] = {0, n};
@@ -281,9 +289,10 @@ static void run_product(subject &t, numbers &grad_signals, numbers &grad_forces)
     REQUIRE(cq_rollout_run_adjoint(t.rollout, 1, &grad_signals[i * actuators], &grad_forces[i * forces]) == CQ_OK);
 }
 
-// ---- comparison ------------------------------------------------------------------------------------------------------------
+// ---- comparison -----------------------------------------------------------------------------------------------------
 
-// A random direction in part [begin, end) of an array, scaled to its values; returns the derivative that the adjoint gives.
+// A random direction in part [begin, end) of an array, scaled to its values; returns the
+// derivative that the adjoint gives.
 static double head(numbers &direction, const numbers &value, const numbers &gradient, size_t begin, size_t end) {
   const bool position = &direction == &toward.field[CQ_FIELD_POSITION];
   double along = 0;
@@ -302,7 +311,8 @@ static void compare(const subject &t, const char *name, double along) {
 }
 
 // change: of the scene, NULL: none. shape: makes the fourth wall, which moves, another one, of this kind
-static void open_subject(subject &t, int side, void (*change)(test_scene *), void (*shape)(test_scene *) = NULL, int kind = 0) {
+static void open_subject(subject &t, int side, void (*change)(test_scene *), void (*shape)(test_scene *) = NULL,
+                         int kind = 0) {
   test_scene_make(&t.scene, D, side, CQ_FLOAT64, 4);
   if (change) change(&t.scene);
   test_scene_add_mover(&t.scene);
@@ -335,7 +345,8 @@ static void open_subject(subject &t, int side, void (*change)(test_scene *), voi
   for (int64_t k = 0; k < t.scene.n * FIELDS; k++) t.weight.push_back(test_random() / (double)t.scene.n);
   double mass = 0;
   for (double m : t.value.field[CQ_FIELD_MASS]) mass += m;
-  for (int k = 0; k < CONTROL_STEPS * (d.wall_count + 1) * CONTACT_WIDTH; k++) t.impulse.push_back(test_random() / mass);
+  for (int k = 0; k < CONTROL_STEPS * (d.wall_count + 1) * CONTACT_WIDTH; k++)
+    t.impulse.push_back(test_random() / mass);
 }
 
 // each field by itself and each wall by itself, or all of them together
@@ -346,8 +357,8 @@ static void check_scene(int side, bool together, void (*change)(test_scene *) = 
   open_subject(t, side, change);
   for (int64_t k = 0; k < t.scene.n * DERIVED * DD; k++) t.derived.push_back(test_random());
   run_product(t, grad_signals, grad_forces);
-  const auto part = [&](const char *name, numbers &direction, const numbers &value, const numbers &gradient, size_t begin,
-                        size_t end) {
+  const auto part = [&](const char *name, numbers &direction, const numbers &value, const numbers &gradient,
+                        size_t begin, size_t end) {
     const double along = head(direction, value, gradient, begin, end);
     sum += along;
     if (together) return;
@@ -378,7 +389,7 @@ static void check_scene(int side, bool together, void (*change)(test_scene *) = 
   test_scene_free(&t.scene);
 }
 
-// ---- walls that move ---------------------------------------------------------------------------------------------------------
+// ---- walls that move ------------------------------------------------------------------------------------------------
 // Their velocity has a derivative by itself, and one by where it has brought them.
 
 static void ball(test_scene *) {}
@@ -426,8 +437,9 @@ static void hills(test_scene *s) {
 }
 
 static void check_movers(void) {
-  static const struct { const char *name; void (*shape)(test_scene *); } movers[] = {
-      {"ball", ball}, {"room", room}, {"piston", piston}, {"closing box", closing_box}, {"plane", plane_wall}, {"hills", hills}};
+  static const struct { const char *name; void (*shape)(test_scene *);
+  } movers[] = {{"ball", ball},        {"room", room},  {"piston", piston}, {"closing box", closing_box},
+                {"plane", plane_wall}, {"hills", hills}};
   static const char *const kinds[] = {"sticky", "slip", "separate", "friction", "hold"};
   for (const auto &mover : movers)
     for (int kind = CQ_CONTACT_STICKY; kind <= CQ_CONTACT_HOLD; kind++) {
@@ -440,13 +452,15 @@ static void check_movers(void) {
       REQUIRE(cq_rollout_gradient(t.rollout, CQ_FIELD_WALL_VELOCITY, gradient.data(), 0) == CQ_OK);
       char name[64];
       snprintf(name, sizeof name, "%s, %s", mover.name, kinds[kind]);
-      compare(t, name, head(toward.field[CQ_FIELD_WALL_VELOCITY], t.value.field[CQ_FIELD_WALL_VELOCITY], gradient, 3 * D, 4 * D));
+      compare(
+          t, name,
+          head(toward.field[CQ_FIELD_WALL_VELOCITY], t.value.field[CQ_FIELD_WALL_VELOCITY], gradient, 3 * D, 4 * D));
       cq_world_destroy(t.world);
       test_scene_free(&t.scene);
     }
 }
 
-// ---- walls whose velocity changes -----------------------------------------------------------------------------------------------
+// ---- walls whose velocity changes -----------------------------------------------------------------------------------
 
 // velocities of a rollout, and the way that the product makes of them
 static void set_walls(const subject &t, const numbers &velocity, numbers &place) {
@@ -461,7 +475,8 @@ static void check_shaking(void (*shape)(test_scene *), const char *name, int kin
   open_subject(t, D == 3 ? 5 : 8, NULL, shape, kind);
   const size_t each = (size_t)t.scene.def.wall_count * D, count = CONTROL_STEPS * each;
   for (size_t k = 0; k < count; k++)
-    t.value.walls.push_back(t.value.field[CQ_FIELD_WALL_VELOCITY][k % each] + 0.1 * sin(0.4 * (double)(k / each) + (double)(k % each)));
+    t.value.walls.push_back(t.value.field[CQ_FIELD_WALL_VELOCITY][k % each] +
+                            0.1 * sin(0.4 * (double)(k / each) + (double)(k % each)));
   toward.walls.assign(count, 0);
   set_walls(t, t.value.walls, t.value.places);
   run_product(t, grad_signals, grad_forces);

@@ -1,5 +1,5 @@
-// A small scene with everything in it, for the C tests: two materials and more, friction and other walls, actuators with
-// several weights for a particle, forces, pins if wanted. Deterministic.
+// A small scene with everything in it, for the C tests: two materials and more, friction and other walls, actuators
+// with several weights for a particle, forces, pins if wanted. Deterministic.
 #ifndef TEST_SCENE_H
 #define TEST_SCENE_H
 
@@ -92,8 +92,10 @@ static inline void test_scene_make(test_scene *s, int dim, int side, int precisi
     s->poisson[p] = 0.3 + 0.05 * test_random();
     s->material[p] = (int32_t)(p % materials);
   }
-  static const cq_material kinds[4] = {
-      {CQ_MATERIAL_NEO_HOOKEAN, 0, 0, 0, 0}, {CQ_MATERIAL_COROTATED, 0, 2, 0, 0}, {CQ_MATERIAL_LINEAR, 0, 0, 0, 0}, {CQ_MATERIAL_NEO_HOOKEAN, 0, 4, 0, 0}};
+  static const cq_material kinds[4] = {{CQ_MATERIAL_NEO_HOOKEAN, 0, 0, 0, 0},
+                                       {CQ_MATERIAL_COROTATED, 0, 2, 0, 0},
+                                       {CQ_MATERIAL_LINEAR, 0, 0, 0, 0},
+                                       {CQ_MATERIAL_NEO_HOOKEAN, 0, 4, 0, 0}};
   memcpy(s->materials, kinds, sizeof kinds);
   d->material_count = materials;
   d->materials = s->materials;
@@ -169,7 +171,8 @@ static inline double test_usual(int32_t field) {
     case CQ_FIELD_VISCOSITY: return 0.03;
     case CQ_FIELD_YIELD_STRESS: return 0.4;
     case CQ_FIELD_HARDENING: return 2;
-    // it flows, but is not pulled apart: there stretches are equal, where numbers with a slope have none (rollout_dual.cc)
+    // it flows, but is not pulled apart: there stretches are equal, where numbers with a
+    // slope have none (rollout_dual.cc)
     case CQ_FIELD_FRICTION_ANGLE: return 0.1;
     case CQ_FIELD_COHESION: return 0.4;
     case CQ_FIELD_SNOW_HARDENING: return 3;
@@ -221,13 +224,17 @@ static inline void test_scene_viscous(test_scene *s) {
 
 // hyperelastic laws, and some of them beside fused ones and with what may stand beside them
 static inline void test_scene_rubber(test_scene *s) {
-  static const cq_material kinds[4] = {{CQ_MATERIAL_MOONEY_RIVLIN, 0, 0, 0, 0}, {CQ_MATERIAL_YEOH, 0, 0, 0, 0},
-                                       {CQ_MATERIAL_OGDEN, 0, 0, 0, 0}, {CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, 0, 0, 0, 0}};
+  static const cq_material kinds[4] = {{CQ_MATERIAL_MOONEY_RIVLIN, 0, 0, 0, 0},
+                                       {CQ_MATERIAL_YEOH, 0, 0, 0, 0},
+                                       {CQ_MATERIAL_OGDEN, 0, 0, 0, 0},
+                                       {CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, 0, 0, 0, 0}};
   test_scene_take(s, kinds);
 }
 static inline void test_scene_mixed(test_scene *s) {
-  static const cq_material kinds[4] = {{CQ_MATERIAL_SAINT_VENANT_KIRCHHOFF, 0, 2, 0, 0}, {CQ_MATERIAL_OGDEN, 0, 0, 1, 1},
-                                       {CQ_MATERIAL_NEO_HOOKEAN, 0, 0, 0, 0}, {CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, 0, 0, 0, 0}};
+  static const cq_material kinds[4] = {{CQ_MATERIAL_SAINT_VENANT_KIRCHHOFF, 0, 2, 0, 0},
+                                       {CQ_MATERIAL_OGDEN, 0, 0, 1, 1},
+                                       {CQ_MATERIAL_NEO_HOOKEAN, 0, 0, 0, 0},
+                                       {CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, 0, 0, 0, 0}};
   test_scene_take(s, kinds);
 }
 
@@ -261,8 +268,8 @@ static inline void test_scene_add_pins(test_scene *s) {
   s->def.pins = s->pins;
 }
 
-// A cable through these particles, numbers of a group joined by a negative one: {3, 5, -6, 9} has three points, the second the mean
-// of 5 and 6.
+// A cable through these particles, numbers of a group joined by a negative one: {3, 5, -6, 9} has three points,
+// the second the mean of 5 and 6.
 static inline cq_cable *test_scene_add_cable(test_scene *s, int32_t actuator, int32_t count, const int64_t *path) {
   const int32_t c = s->def.cable_count++;
   test_cables++;
@@ -289,8 +296,8 @@ static inline cq_cable *test_scene_add_cable(test_scene *s, int32_t actuator, in
   return cable;
 }
 
-// Four cables, of which two share particles, one is slack and one hangs from the world; and pressures on every seventh particle, on
-// some two.
+// Four cables, of which two share particles, one is slack and one hangs from the world; and pressures on every
+// seventh particle, on some two.
 static inline void test_scene_add_drives(test_scene *s) {
   cq_world_def *d = &s->def;
   const int64_t n = s->n, dim = d->dim;
@@ -299,7 +306,8 @@ static inline void test_scene_add_drives(test_scene *s) {
   free(s->direction);
   d->actuator_direction = s->direction = direction;
   d->actuator_count = 6;
-  const int64_t across[] = {n / 9, n / 3, n / 2, -(n / 2 + 1), n - n / 9}, down[] = {n / 3, n - 2 - n / 4, n - 2}, rest[] = {1, n / 2};
+  const int64_t across[] = {n / 9, n / 3, n / 2, -(n / 2 + 1), n - n / 9}, down[] = {n / 3, n - 2 - n / 4, n - 2},
+                rest[] = {1, n / 2};
   const int64_t hung[] = {n - 2, n / 2, -(n / 2 + 3)};
   cq_cable *cable = test_scene_add_cable(s, 3, 5, across);
   cable->offset = 1;
@@ -347,7 +355,8 @@ static inline void test_scene_add_drives(test_scene *s) {
   d->surface_area = s->surface_area;
 }
 
-// The fields that the scene made last has: all but constants of other materials, and those of cables that are not there.
+// The fields that the scene made last has: all but constants of other materials, and those
+// of cables that are not there.
 static inline int test_has_field(int32_t field) {
   if (cq_field_describe(field)->owner == CQ_OWNER_CABLE) return test_cables > 0;
   return cq_field_describe(field)->owner != CQ_OWNER_CONSTANT || (test_constants >> field & 1);

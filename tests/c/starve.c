@@ -1,4 +1,5 @@
-// Memory that runs out at any allocation of a rollout is reported, leaks nothing, and a rollout begun again gives the same bits.
+// Memory that runs out at any allocation of a rollout is reported, leaks nothing, and a rollout
+// begun again gives the same bits.
 #include "base/base.h"
 #include "rollout.h"
 
@@ -30,7 +31,8 @@ static cq_status run(test_run *t, uint64_t *hash) {
   for (int i = 0; i < STEPS && !status; i++) status = test_run_step(t, i);
   if (!status) status = cq_rollout_begin_adjoint(t->rollout);
   if (!status) test_run_seed(t);
-  for (int i = STEPS - 1; i >= 0 && !status; i--) status = cq_rollout_run_adjoint(t->rollout, 1, t->grad_signals + i * t->signal_count, NULL);
+  for (int i = STEPS - 1; i >= 0 && !status; i--)
+    status = cq_rollout_run_adjoint(t->rollout, 1, t->grad_signals + i * t->signal_count, NULL);
   if (status) return status;
   *hash = test_hash(1469598103934665603u, t->grad_signals, (size_t)(STEPS * t->signal_count) * sizeof(double));
   double *g = test_run_gradient(t, CQ_FIELD_POSITION, 1);
@@ -48,8 +50,8 @@ static cq_status make_again(test_run *t, const cq_rollout_def *def) {
 }
 
 static void check(int side, int batch, int records, void (*change)(test_scene *)) {
-  const test_choice choice = {.dim = 2, .side = side, .precision = CQ_FLOAT64, .threads = 2, .steps = STEPS, .batch = batch,
-                              .change = change};
+  const test_choice choice = {
+      .dim = 2, .side = side, .precision = CQ_FLOAT64, .threads = 2, .steps = STEPS, .batch = batch, .change = change};
   test_run t;
   test_run_open(&t, &choice);
   uint64_t wanted = 0, hash = 0;
@@ -79,7 +81,8 @@ static void check(int side, int batch, int records, void (*change)(test_scene *)
   }
   CHECK(status == CQ_OK && hash == wanted, "with all its memory: status %d", (int)status);
   CHECK(failures > 50 && told == failures && recovered == failures,
-        "%d scenes, %d records: of %d failures %d were told and %d recovered from", batch, records, failures, told, recovered);
+        "%d scenes, %d records: of %d failures %d were told and %d recovered from", batch, records, failures, told,
+        recovered);
   test_run_close(&t);
 }
 

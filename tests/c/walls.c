@@ -1,5 +1,5 @@
-// Walls and pins: which points each shape holds and along which normals, that the map of nodes says the same, and what each
-// kind does to a particle that is all inside.
+// Walls and pins: which points each shape holds and along which normals, that the map of nodes says the same, and what
+// each kind does to a particle that is all inside.
 #include "api/world.h"
 #include "check.h"
 #include "scene.h"
@@ -21,7 +21,7 @@ static double vector3(double v[3], double x, double y, double z) {
   return sqrt(x * x + y * y + z * z);
 }
 
-// ---- shapes -----------------------------------------------------------------------------------------------------------------
+// ---- shapes ---------------------------------------------------------------------------------------------------------
 
 // how many normals hold a point, and the first of them
 static void check_point(const char *what, const cq_wall *w, int dim, double x, double y, double z, int count, double nx,
@@ -64,7 +64,8 @@ static void check_shapes(void) {
   check_point("hollow box, an edge", &w, 3, 4.1, -0.1, 1, 2, -1, 0, 0);
   check_point("hollow box, a corner", &w, 3, -0.1, 2.1, 3.1, 3, 1, 0, 0);
 
-  static const double slope[3] = {1, 2, 1}, hill[6] = {0, 1, 1, 2, 0, 1};   // {3}; {3, 2}: a ridge that climbs along the last axis
+  // {3}; {3, 2}: a ridge that climbs along the last axis
+  static const double slope[3] = {1, 2, 1}, hill[6] = {0, 1, 1, 2, 0, 1};
   w = wall_of(CQ_WALL_HEIGHT_FIELD, CQ_CONTACT_SLIP);
   w.height = slope;
   w.height_count[0] = 3;
@@ -84,7 +85,7 @@ static void check_shapes(void) {
   check_point("hill, further in", &w, 3, 13, 1.2, 3, 1, 0.5 / l3, 1 / l3, -0.25 / l3);
 }
 
-// ---- the map ------------------------------------------------------------------------------------------------------------------
+// ---- the map --------------------------------------------------------------------------------------------------------
 
 // every node of the padded grid: the walls that hold it, in order, then one pin
 static void check_map(int dim) {
@@ -123,10 +124,10 @@ static void check_map(int dim) {
   test_scene_free(&s);
 }
 
-// ---- kinds --------------------------------------------------------------------------------------------------------------------
+// ---- kinds ----------------------------------------------------------------------------------------------------------
 
-// A particle without stress or weight, and walls. A uniform velocity stays so on the nodes around it, where these lie on
-// one side of a plane: the particle takes what the wall makes of its velocity.
+// A particle without stress or weight, and walls. A uniform velocity stays so on the nodes around it, where these lie
+// on one side of a plane: the particle takes what the wall makes of its velocity.
 typedef struct {
   cq_world *world;
   cq_rollout *rollout;
@@ -207,7 +208,8 @@ static void check_kind(int dim, cq_wall w, const double n[3], const double x[3])
     step_probe(&t, 1);
     read_probe(&t, CQ_FIELD_VELOCITY, got);
     for (int i = 0; i < dim; i++) off = fmax(off, fabs(got[i] - wanted[i]));
-    CHECK(off < 1e-13, "%dD %s, shape %d: velocity (%g, %g) is off by %g", dim, kinds[w.kind], w.shape, got[0], got[1], off);
+    CHECK(off < 1e-13, "%dD %s, shape %d: velocity (%g, %g) is off by %g", dim, kinds[w.kind], w.shape, got[0], got[1],
+          off);
     cq_world_destroy(t.world);
   }
 }
@@ -260,15 +262,17 @@ static void check_spheres(int dim) {
     step_probe(&t, 600);
     read_probe(&t, CQ_FIELD_POSITION, out);
     for (int i = 0; i < dim; i++) r2 += (out[i] - 10) * (out[i] - 10);
-    CHECK(hollow ? sqrt(r2) < 6.5 : sqrt(r2) > 3.5, "%dD %s: ends %g from its centre", dim, hollow ? "hollow sphere" : "sphere",
-          sqrt(r2));
+    CHECK(hollow ? sqrt(r2) < 6.5 : sqrt(r2) > 3.5, "%dD %s: ends %g from its centre", dim,
+          hollow ? "hollow sphere" : "sphere", sqrt(r2));
     // away from the middle of the ball's face; along the shell to the point where it is met head-on
-    CHECK(hollow ? fabs(out[1] - 10) < 0.45 : out[1] > 11, "%dD %s: is not turned aside, (%g, %g)", dim, hollow ? "hollow sphere" : "sphere", out[0], out[1]);
+    CHECK(hollow ? fabs(out[1] - 10) < 0.45 : out[1] > 11, "%dD %s: is not turned aside, (%g, %g)", dim,
+          hollow ? "hollow sphere" : "sphere", out[0], out[1]);
     cq_world_destroy(t.world);
   }
 }
 
-// A sticky floor that rises with its velocity reaches the particle and takes it along; one whose region stays is a conveyor.
+// A sticky floor that rises with its velocity reaches the particle and takes it along; one
+// whose region stays is a conveyor.
 static void check_moving(int dim) {
   for (int moves = 0; moves < 2; moves++) {
     cq_wall w = wall_of(CQ_WALL_HALF_SPACE, CQ_CONTACT_STICKY);
@@ -281,7 +285,8 @@ static void check_moving(int dim) {
     const probe t = open_probe(dim, x, v, &w, 1);
     step_probe(&t, 150);   // the floor is at 7, the lowest node of the particle at 8
     read_probe(&t, CQ_FIELD_POSITION, out);
-    CHECK(!memcmp(out, start, (size_t)dim * sizeof *out), "%dD: moved to (%g, %g) before a wall came", dim, out[0], out[1]);
+    CHECK(!memcmp(out, start, (size_t)dim * sizeof *out), "%dD: moved to (%g, %g) before a wall came", dim, out[0],
+          out[1]);
     step_probe(&t, 150);   // at 10, where the particle is
     read_probe(&t, CQ_FIELD_VELOCITY, out);
     double off = 0;
@@ -300,7 +305,7 @@ static void check_moving(int dim) {
   }
 }
 
-// ---- pins ---------------------------------------------------------------------------------------------------------------------
+// ---- pins -----------------------------------------------------------------------------------------------------------
 
 // a pinned particle keeps its place and shape to the bit, whatever pulls at it and whichever wall runs through it
 static void check_pins(int dim) {
@@ -336,8 +341,8 @@ static void check_pins(int dim) {
   q.fields = 1u << CQ_FIELD_VELOCITY;
   REQUIRE(cq_rollout_read(rollout, &q, velocity) == CQ_OK);
   for (int i = 0; i < dim; i++) size += fabs(velocity[i]);
-  CHECK(!memcmp(before, after, (size_t)dim * sizeof *after) && size == 0, "%dD: a pin moved by (%g, %g), velocity %g", dim,
-        after[0] - before[0], after[1] - before[1], size);
+  CHECK(!memcmp(before, after, (size_t)dim * sizeof *after) && size == 0, "%dD: a pin moved by (%g, %g), velocity %g",
+        dim, after[0] - before[0], after[1] - before[1], size);
   const int32_t other = (int32_t)s.n - 1;
   q.particles = &other;
   REQUIRE(cq_rollout_read(rollout, &q, velocity) == CQ_OK);

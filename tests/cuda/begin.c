@@ -1,5 +1,5 @@
-// A rollout that begins again: what nobody changed lies on the GPU already, and whatever was changed is what a new rollout would have
-// begun with.
+// A rollout that begins again: what nobody changed lies on the GPU already, and whatever was changed is what a new
+// rollout would have begun with.
 #include "../c/rollout.h"
 #include "emulation/machine.h"
 #include <dlfcn.h>
@@ -8,8 +8,8 @@ enum { STEPS = 2 };
 
 static cq_emulation *machine;
 
-static const test_choice choice = {.dim = 2, .side = 8, .precision = CQ_FLOAT64, .steps = STEPS, .substeps = 4, .batch = 2,
-                                   .device = CQ_DEVICE_CUDA};
+static const test_choice choice = {
+    .dim = 2, .side = 8, .precision = CQ_FLOAT64, .steps = STEPS, .substeps = 4, .batch = 2, .device = CQ_DEVICE_CUDA};
 
 // near what the world has, and different for scenes
 static void set(const test_run *t, int32_t field, double amount) {
@@ -19,7 +19,8 @@ static void set(const test_run *t, int32_t field, double amount) {
   double *data = test_array(choice.batch * count);
   for (int64_t k = 0; k < choice.batch * count; k++) {
     const double by = amount * (1 + 0.3 * sin((double)k));
-    data[k] = field == CQ_FIELD_POSITION || !value[k % count] ? value[k % count] + 0.1 * by : value[k % count] * (1 + by);
+    data[k] =
+        field == CQ_FIELD_POSITION || !value[k % count] ? value[k % count] + 0.1 * by : value[k % count] * (1 + by);
   }
   REQUIRE(cq_rollout_set(t->rollout, field, data, 1) == CQ_OK);
   free(data);
@@ -37,8 +38,9 @@ static uint64_t hash_of_new(int32_t field, double amount) {
 static void check_unchanged(test_run *t, uint64_t first) {
   const int64_t before = machine->kernels, calls = machine->calls;
   REQUIRE(cq_rollout_begin(t->rollout) == CQ_OK);
-  CHECK(machine->kernels == before && machine->calls == calls, "nothing was changed, and it began with %d kernels, %d calls",
-        (int)(machine->kernels - before), (int)(machine->calls - calls));
+  CHECK(machine->kernels == before && machine->calls == calls,
+        "nothing was changed, and it began with %d kernels, %d calls", (int)(machine->kernels - before),
+        (int)(machine->calls - calls));
   CHECK(test_run_hash(t, STEPS) == first, "it began again, and has other bits");
 }
 
@@ -80,10 +82,17 @@ static void fly(test_scene *s) {
   for (int64_t p = 0; p < s->n; p++) s->velocity[p * s->def.dim] += 0.3 * s->def.dx / (s->def.dt / s->def.substeps);
 }
 
-// A rollout that runs and begins again in so many bytes of the GPU; adds to whether its start was kept, if there was room to run.
+// A rollout that runs and begins again in so many bytes of the GPU; adds to whether its start was
+// kept, if there was room to run.
 static void run_within(int64_t bytes, double *loss, int *kept, int *given_up) {
-  const test_choice flight = {.dim = 2, .side = 24, .precision = CQ_FLOAT64, .steps = STEPS, .substeps = 8, .device = CQ_DEVICE_CUDA,
-                              .forward_only = 1, .change = fly};
+  const test_choice flight = {.dim = 2,
+                              .side = 24,
+                              .precision = CQ_FLOAT64,
+                              .steps = STEPS,
+                              .substeps = 8,
+                              .device = CQ_DEVICE_CUDA,
+                              .forward_only = 1,
+                              .change = fly};
   test_run t;
   machine->others = machine->memory - bytes;
   test_run_open(&t, &flight);
@@ -102,11 +111,13 @@ static void run_within(int64_t bytes, double *loss, int *kept, int *given_up) {
   test_run_close(&t);
 }
 
-// Other programs leave little memory: where it is just enough to run, the start is given up for that, and with more of it kept.
+// Other programs leave little memory: where it is just enough to run, the start is given up for
+// that, and with more of it kept.
 static void check_memory(void) {
   int kept = 0, given_up = 0;
   double loss = 0;
-  for (int64_t bytes = 400 << 10; !kept && bytes < 4 << 20; bytes += 16 << 10) run_within(bytes, &loss, &kept, &given_up);
+  for (int64_t bytes = 400 << 10; !kept && bytes < 4 << 20; bytes += 16 << 10)
+    run_within(bytes, &loss, &kept, &given_up);
   CHECK(kept && given_up, "the start was kept %d times, and given up %d times", kept, given_up);
 }
 
@@ -125,6 +136,7 @@ int main(void) {
   check_failure(&t);
   test_run_close(&t);
   check_memory();
-  CHECK(machine->faults == 0 && machine->memory_used == 0, "%lld bytes are left; %s", (long long)machine->memory_used, machine->fault);
+  CHECK(machine->faults == 0 && machine->memory_used == 0, "%lld bytes are left; %s", (long long)machine->memory_used,
+        machine->fault);
   return check_report();
 }

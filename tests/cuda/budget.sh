@@ -1,7 +1,7 @@
 #!/bin/sh
-# Holds what the assembler says of every kernel, for every GPU it was built for, against tests/cuda/budget.txt: registers of a
-# thread, bytes of its stack, bytes spilled by it and by what it calls. A kernel that is not in the table fails, and so does one
-# that needs more. So does a warning of nvcc, which make does not show.
+# Holds what the assembler says of every kernel, for every GPU it was built for, against tests/cuda/budget.txt:
+# registers of a thread, bytes of its stack, bytes spilled by it and by what it calls. A kernel that is not in the table
+# fails, and so does one that needs more. So does a warning of nvcc, which make does not show.
 #   sh tests/cuda/budget.sh [build]           make cuda-budget
 #   sh tests/cuda/budget.sh build --write     prints the table as it is now
 set -u

@@ -1,4 +1,5 @@
-// What goes wrong with a GPU is told in a sentence that says what to do, nothing is lost or leaks, and the next world works.
+// What goes wrong with a GPU is told in a sentence that says what to do, nothing is lost or
+// leaks, and the next world works.
 #include "../c/rollout.h"
 #include "emulation/machine.h"
 #include <dlfcn.h>
@@ -6,8 +7,19 @@
 enum { STEPS = 3 };
 // as in the toolkit
 enum {
-  MEMORY = 2, BUSY = 46, NO_KERNEL = 209, ECC = 214, ILLEGAL_ADDRESS = 700, OUT_OF_RESOURCES = 701, TIMEOUT = 702, HARDWARE_STACK = 714,
-  MISALIGNED = 716, NOT_READY = 802, DRIVER_MISMATCH = 803, MPS_FULL = 808, UNKNOWN = 999
+  MEMORY = 2,
+  BUSY = 46,
+  NO_KERNEL = 209,
+  ECC = 214,
+  ILLEGAL_ADDRESS = 700,
+  OUT_OF_RESOURCES = 701,
+  TIMEOUT = 702,
+  HARDWARE_STACK = 714,
+  MISALIGNED = 716,
+  NOT_READY = 802,
+  DRIVER_MISMATCH = 803,
+  MPS_FULL = 808,
+  UNKNOWN = 999
 };
 
 static cq_emulation *machine;
@@ -18,14 +30,15 @@ static void make_def(test_scene *s, int side, int device) {
   s->def.device = device;
 }
 
-// ---- loading --------------------------------------------------------------------------------------------------------------------
+// ---- loading --------------------------------------------------------------------------------------------------------
 
 static void check_files(const char *stranger) {
   test_scene s;
   cq_world *world = NULL;
   make_def(&s, 4, CQ_DEVICE_CUDA);
   setenv("CQLUA_CUDA", "/nowhere/cqlua-cuda.so", 1);
-  CHECK_FAILS(cq_world_create(&s.def, &world), CQ_DEVICE, "CQLUA_CUDA names /nowhere/cqlua-cuda.so, which cannot be read");
+  CHECK_FAILS(cq_world_create(&s.def, &world), CQ_DEVICE,
+              "CQLUA_CUDA names /nowhere/cqlua-cuda.so, which cannot be read");
   setenv("CQLUA_CUDA", "/proc/self/exe", 1);
   CHECK_FAILS(cq_world_create(&s.def, &world), CQ_DEVICE, "cannot be loaded");
   setenv("CQLUA_CUDA", stranger, 1);
@@ -36,20 +49,20 @@ static void check_files(const char *stranger) {
   test_scene_free(&s);
 }
 
-// ---- choosing ---------------------------------------------------------------------------------------------------------------------
+// ---- choosing -------------------------------------------------------------------------------------------------------
 
 static void check_auto(int side, int32_t kind, const char *words) {
   test_scene s;
   cq_world *world = NULL;
   make_def(&s, side, CQ_DEVICE_AUTO);
   REQUIRE(cq_world_create(&s.def, &world) == CQ_OK);
-  CHECK(cq_world_device_kind(world) == kind && strstr(cq_world_device(world), words), "%d particles: \"%s\" (\"%s\" wanted)", (int)s.n,
-        cq_world_device(world), words);
+  CHECK(cq_world_device_kind(world) == kind && strstr(cq_world_device(world), words),
+        "%d particles: \"%s\" (\"%s\" wanted)", (int)s.n, cq_world_device(world), words);
   cq_world_destroy(world);
   test_scene_free(&s);
 }
 
-// ---- failures -----------------------------------------------------------------------------------------------------------------------
+// ---- failures -------------------------------------------------------------------------------------------------------
 
 // a network of one layer from the mean position of a readout, and its change, to three signals
 typedef struct {
@@ -110,11 +123,12 @@ static cq_status pass_contact(test_run *t, int adjoint, uint64_t *hash) {
   return status;
 }
 
-// Forward and back up to the first failure: control steps with signals from a network, the last one with signals and forces, with a readout
-// of each kind.
+// Forward and back up to the first failure: control steps with signals from a network, the last one with signals and
+// forces, with a readout of each kind.
 static cq_status pass(test_run *t, uint64_t *hash) {
   enum { READOUTS = 3 };
-  double u[3] = {0.3, -0.2, 0.1}, forces[10] = {1e-3, 2e-3}, grad_u[3], out[READOUTS][6] = {{0}}, one[6] = {1, 2}, g[2] = {0}, y[3 * STEPS];
+  double u[3] = {0.3, -0.2, 0.1}, forces[10] = {1e-3, 2e-3}, grad_u[3], out[READOUTS][6] = {{0}}, one[6] = {1, 2},
+         g[2] = {0}, y[3 * STEPS];
   int64_t start[2] = {0, 3};
   int32_t particles[3] = {0, 5, 5};
   cq_readout q[READOUTS];
@@ -168,16 +182,17 @@ static void fail(const char *call, int after, int error, int lost) {
 
 // nothing of the run that failed is left
 static void check_left(const char *what, int k) {
-  CHECK(machine->memory_used == 0 && machine->pinned_used == 0 && machine->faults == 0, "%s %d: %lld and %lld bytes are left; %s", what, k,
-        (long long)machine->memory_used, (long long)machine->pinned_used, machine->fault);
+  CHECK(machine->memory_used == 0 && machine->pinned_used == 0 && machine->faults == 0,
+        "%s %d: %lld and %lld bytes are left; %s", what, k, (long long)machine->memory_used,
+        (long long)machine->pinned_used, machine->fault);
 }
 
 static void check_sentence(const char *call, int error, int lost, cq_status wanted, const char *words) {
   uint64_t hash;
   fail(call, 0, error, lost);
   const cq_status status = run(4, &hash);
-  CHECK(status == wanted && strstr(cq_error(), words), "%s fails with %d: status %d, \"%s\" (\"%s\" wanted)", call, error, (int)status,
-        cq_error(), words);
+  CHECK(status == wanted && strstr(cq_error(), words), "%s fails with %d: status %d, \"%s\" (\"%s\" wanted)", call,
+        error, (int)status, cq_error(), words);
   check_left(call, 0);
 }
 
@@ -185,10 +200,14 @@ static void check_sentences(void) {
   check_sentence("cudaSetDevice", BUSY, 0, CQ_DEVICE, "busy");
   check_sentence("cudaStreamCreateWithFlags", BUSY, 0, CQ_DEVICE, "take the device \"cpu\"");
   check_sentence("cudaSetDevice", MPS_FULL, 0, CQ_DEVICE, "busy");
-  check_sentence("cudaSetDevice", MEMORY, 0, CQ_MEMORY, "none left for opening the GPU: end other programs that use it, or take the device \"cpu\"");
-  check_sentence("cudaGetDeviceCount", DRIVER_MISMATCH, 0, CQ_DEVICE, "restart the machine, or take the device \"cpu\"");
-  check_sentence("cudaGetDeviceCount", NOT_READY, 0, CQ_DEVICE, "does nvidia-smi show it as well? Or take the device \"cpu\"");
-  check_sentence("launch", NO_KERNEL, 1, CQ_DEVICE, "no kernels for the GPU (no kernel image is available for execution on the device): build for it");
+  check_sentence("cudaSetDevice", MEMORY, 0, CQ_MEMORY,
+                 "none left for opening the GPU: end other programs that use it, or take the device \"cpu\"");
+  check_sentence("cudaGetDeviceCount", DRIVER_MISMATCH, 0, CQ_DEVICE,
+                 "restart the machine, or take the device \"cpu\"");
+  check_sentence("cudaGetDeviceCount", NOT_READY, 0, CQ_DEVICE,
+                 "does nvidia-smi show it as well? Or take the device \"cpu\"");
+  check_sentence("launch", NO_KERNEL, 1, CQ_DEVICE,
+                 "no kernels for the GPU (no kernel image is available for execution on the device): build for it");
   check_sentence("launch", NO_KERNEL, 0, CQ_DEVICE, "no kernels for the GPU, Emulated GPU of compute capability 7.5");
   check_sentence("launch", NO_KERNEL, 0, CQ_DEVICE, "`make cuda CUDA_ARCHS=75` builds them");
   check_sentence("launch", OUT_OF_RESOURCES, 1, CQ_DEVICE, "cudaErrorLaunchOutOfResources");
@@ -207,15 +226,19 @@ static void check_sentences(void) {
   check_auto(160, CQ_DEVICE_CPU, "no GPU was taken: no GPU was found");
   reset();
   machine->driver = 11040;
-  CHECK(run(4, &hash) == CQ_DEVICE && strstr(cq_error(), "serves CUDA 11.4; this build needs 13.0: update the driver"), "\"%s\"", cq_error());
+  CHECK(run(4, &hash) == CQ_DEVICE && strstr(cq_error(), "serves CUDA 11.4; this build needs 13.0: update the driver"),
+        "\"%s\"", cq_error());
   machine->driver = 0;
   CHECK(run(4, &hash) == CQ_DEVICE && strstr(cq_error(), "no NVIDIA driver was found"), "\"%s\"", cq_error());
   reset();
-  CHECK(cq_gpu_find(0, &gpu) == CQ_OK && gpu.count == 1 && !strcmp(gpu.name, "Emulated GPU") && gpu.memory == machine->memory, "%s", gpu.name);
+  CHECK(cq_gpu_find(0, &gpu) == CQ_OK && gpu.count == 1 && !strcmp(gpu.name, "Emulated GPU") &&
+            gpu.memory == machine->memory,
+        "%s", gpu.name);
   CHECK_FAILS(cq_gpu_find(1, &gpu), CQ_DEVICE, "there is no GPU 1; this machine has 1");
 }
 
-// Other programs leave more and more memory, until there is enough to keep all steps: before, it does not do, or is planned with.
+// Other programs leave more and more memory, until there is enough to keep all steps: before, it
+// does not do, or is planned with.
 static void check_memory(void) {
   const test_choice choice = {.side = 6};
   uint64_t whole, hash = 0;
@@ -230,7 +253,8 @@ static void check_memory(void) {
     cq_status status = create(&t, &choice);
     if (!status) status = pass(&t, &hash);
     if (!status) cq_rollout_plan(t.rollout, &plan);
-    CHECK(!status ? hash == whole : status == CQ_MEMORY && strstr(cq_error(), "memory") && strstr(cq_error(), "end other programs"),
+    CHECK(!status ? hash == whole
+                  : status == CQ_MEMORY && strstr(cq_error(), "memory") && strstr(cq_error(), "end other programs"),
           "%lld bytes: status %d, \"%s\"", (long long)bytes, (int)status, cq_error());
     failures += status != CQ_OK;
     squeezed += !status && plan.recompute > 1;
@@ -256,19 +280,22 @@ static void check_every_call(const char *call, int error, int lost, cq_status wa
     failed += status != CQ_OK;
     told += status == wanted && strlen(cq_error()) > 20;
     fine += status == CQ_OK && hash == whole;
-    CHECK(status != CQ_OK || hash == whole, "call %d of %s fails, and nobody tells that the results are wrong", k, call);
-    CHECK(status == CQ_OK || call[0] || lost || machine->launches == machine->launches_before, "call %d fails, and %d launches follow: \"%s\"", k,
-          (int)(machine->launches - machine->launches_before), cq_error());
+    CHECK(status != CQ_OK || hash == whole, "call %d of %s fails, and nobody tells that the results are wrong", k,
+          call);
+    CHECK(status == CQ_OK || call[0] || lost || machine->launches == machine->launches_before,
+          "call %d fails, and %d launches follow: \"%s\"", k, (int)(machine->launches - machine->launches_before),
+          cq_error());
   }
-  CHECK(failed > 0 && told == failed, "%s: of %d failures %d were told by status %d and a sentence (%d had no effect)", call, failed, told,
-        (int)wanted, fine);
+  CHECK(failed > 0 && told == failed, "%s: of %d failures %d were told by status %d and a sentence (%d had no effect)",
+        call, failed, told, (int)wanted, fine);
   reset();
   CHECK(run(6, &hash) == CQ_OK && hash == whole, "%s: no world works after the failures", call);
 }
 
 // A rollout that ran out of the GPU's memory is begun again with the same bits, in the same world.
 static void check_recovery(void) {
-  const test_choice choice = {.dim = 2, .side = 10, .precision = CQ_FLOAT64, .steps = STEPS, .batch = 2, .device = CQ_DEVICE_CUDA};
+  const test_choice choice = {
+      .dim = 2, .side = 10, .precision = CQ_FLOAT64, .steps = STEPS, .batch = 2, .device = CQ_DEVICE_CUDA};
   test_run t;
   reset();
   test_run_open(&t, &choice);
@@ -298,29 +325,57 @@ static void check_recovery(void) {
   check_left("recovery", 0);
 }
 
-// ---- launches -----------------------------------------------------------------------------------------------------------
+// ---- launches -------------------------------------------------------------------------------------------------------
 
 // Every kernel, and in the name of what its failure is told; those of a substep go by one name.
-static const struct { const char *name, *what; } launches[] = {
-    {"write_first", "sorting"}, {"find_box", "sorting"}, {"find_keys", "sorting"}, {"scan_parts<2>", "sorting"}, {"scan_sums", "sorting"},
-    {"scan_tiles", "sorting"}, {"write_tiles<2>", "sorting"}, {"hold_nodes", "sorting"}, {"place_slots", "sorting"}, {"order_tiles", "sorting"},
-    {"move_slots", "sorting"}, {"move_slots", "sorting the adjoint"},
-    {"load_values", "loading the values of a rollout"}, {"load_actuation", "a run of substeps"}, {"load_actuation", "recording the launches of a run"},
-    {"kernel", "a run of substeps"}, {"kernel", "recording the launches of a run"}, {"grid_adj", "a run of substeps"},
-    {"grid_adj", "recording the launches of a run"}, {"a kernel whose blocks work together", "a run of substeps"}, {"network_signals", "a policy"},
-    {"actuation_adj", "a policy"}, {"add_gradients", "a policy"}, {"actuation_shares", "the adjoint of the controls"},
-    {"actuation_signals", "the adjoint of the controls"}, {"read_portions", "a readout"}, {"read_portions", "the adjoint of a readout"},
-    {"read_portions", "a policy"}, {"read_groups", "a readout"}, {"read_groups", "the adjoint of a readout"}, {"read_groups", "a policy"},
-    {"read_gather", "a readout"}, {"read_adj", "the adjoint of a readout"}, {"read_adj", "a policy"},
-    {"store_params_adj", "adding up gradients"}, {"sum_tiles", "adding up gradients"}, {"store_state_adj", "storing gradients"}};
+static const struct { const char *name, *what;
+} launches[] = {{"write_first", "sorting"},
+                {"find_box", "sorting"},
+                {"find_keys", "sorting"},
+                {"scan_parts<2>", "sorting"},
+                {"scan_sums", "sorting"},
+                {"scan_tiles", "sorting"},
+                {"write_tiles<2>", "sorting"},
+                {"hold_nodes", "sorting"},
+                {"place_slots", "sorting"},
+                {"order_tiles", "sorting"},
+                {"move_slots", "sorting"},
+                {"move_slots", "sorting the adjoint"},
+                {"load_values", "loading the values of a rollout"},
+                {"load_actuation", "a run of substeps"},
+                {"load_actuation", "recording the launches of a run"},
+                {"kernel", "a run of substeps"},
+                {"kernel", "recording the launches of a run"},
+                {"grid_adj", "a run of substeps"},
+                {"grid_adj", "recording the launches of a run"},
+                {"a kernel whose blocks work together", "a run of substeps"},
+                {"network_signals", "a policy"},
+                {"actuation_adj", "a policy"},
+                {"add_gradients", "a policy"},
+                {"actuation_shares", "the adjoint of the controls"},
+                {"actuation_signals", "the adjoint of the controls"},
+                {"read_portions", "a readout"},
+                {"read_portions", "the adjoint of a readout"},
+                {"read_portions", "a policy"},
+                {"read_groups", "a readout"},
+                {"read_groups", "the adjoint of a readout"},
+                {"read_groups", "a policy"},
+                {"read_gather", "a readout"},
+                {"read_adj", "the adjoint of a readout"},
+                {"read_adj", "a policy"},
+                {"store_params_adj", "adding up gradients"},
+                {"sum_tiles", "adding up gradients"},
+                {"store_state_adj", "storing gradients"}};
 enum { LAUNCHES = sizeof launches / sizeof *launches };
 
 // notes which launch was refused; 0 if the sentence does not tell
 static int note_refused(int32_t refused[LAUNCHES]) {
   for (int i = 0; i < LAUNCHES; i++) {
     char wanted[200];
-    snprintf(wanted, sizeof wanted, "%s failed on the GPU: too many resources requested for launch (cudaErrorLaunchOutOfResources); start the "
-             "program again", launches[i].what);
+    snprintf(wanted, sizeof wanted,
+             "%s failed on the GPU: too many resources requested for launch (cudaErrorLaunchOutOfResources); start the "
+             "program again",
+             launches[i].what);
     if (strcmp(machine->refused, launches[i].name) || strncmp(cq_error(), wanted, strlen(wanted))) continue;
     refused[i]++;
     return 1;
@@ -328,8 +383,8 @@ static int note_refused(int32_t refused[LAUNCHES]) {
   return 0;
 }
 
-// particles that must be sorted in the middle of a control step, in a world so wide that the window is one of their own, and so far
-// apart that it takes several blocks to number its tiles
+// particles that must be sorted in the middle of a control step, in a world so wide that the window is one of their
+// own, and so far apart that it takes several blocks to number its tiles
 static void fast_and_wide(test_scene *s) {
   s->def.dt = 6e-3;
   s->def.substeps = 4;
@@ -341,8 +396,8 @@ static void fast_and_wide(test_scene *s) {
   }
 }
 
-// One launch of a pass is refused, and the GPU goes on: nothing is launched on top of what was not made, the failure has its name, and
-// the same rollout gives the same bits when it begins again. 0: there are not so many launches.
+// One launch of a pass is refused, and the GPU goes on: nothing is launched on top of what was not made, the failure
+// has its name, and the same rollout gives the same bits when it begins again. 0: there are not so many launches.
 static int check_launch(int k, const test_choice *choice, uint64_t whole, int32_t refused[LAUNCHES]) {
   uint64_t hash;
   test_run t;
@@ -355,13 +410,15 @@ static int check_launch(int k, const test_choice *choice, uint64_t whole, int32_
     destroy(&t);
     return 0;
   }
-  CHECK(status == CQ_DEVICE && note_refused(refused), "launch %d, %s, is refused: status %d, \"%s\"", k, machine->refused, (int)status, cq_error());
-  CHECK(machine->launches == machine->launches_before && machine->faults == 0, "launch %d, %s, is refused: %d more are made; %s", k,
-        machine->refused, (int)(machine->launches - machine->launches_before), machine->fault);
+  CHECK(status == CQ_DEVICE && note_refused(refused), "launch %d, %s, is refused: status %d, \"%s\"", k,
+        machine->refused, (int)status, cq_error());
+  CHECK(machine->launches == machine->launches_before && machine->faults == 0,
+        "launch %d, %s, is refused: %d more are made; %s", k, machine->refused,
+        (int)(machine->launches - machine->launches_before), machine->fault);
   reset();
   const cq_status again = pass(&t, &hash);
-  CHECK(again == CQ_OK && hash == whole && machine->faults == 0, "after launch %d: status %d, \"%s\", %s bits; %s", k, (int)again, cq_error(),
-        hash == whole ? "the same" : "other", machine->fault);
+  CHECK(again == CQ_OK && hash == whole && machine->faults == 0, "after launch %d: status %d, \"%s\", %s bits; %s", k,
+        (int)again, cq_error(), hash == whole ? "the same" : "other", machine->fault);
   destroy(&t);
   check_left("launch", k);
   return 1;
@@ -379,7 +436,8 @@ static void check_every_launch(void) {
     destroy(&t);
     for (int k = 0; check_launch(k, &choice, whole, refused); k++) continue;
   }
-  for (int i = 0; i < LAUNCHES; i++) CHECK(refused[i], "%s: no launch of %s was refused", launches[i].what, launches[i].name);
+  for (int i = 0; i < LAUNCHES; i++)
+    CHECK(refused[i], "%s: no launch of %s was refused", launches[i].what, launches[i].name);
 }
 
 int main(int argc, char **argv) {

@@ -1,5 +1,6 @@
-// latency: what a GPU takes for the small things that a step is made of, in microseconds: launches, barriers of blocks, short copies,
-// waiting of the host. For the rule that chooses how a run goes over the GPU (block_group_of in cuda/run.cu), and for what a sorting costs.
+// latency: what a GPU takes for the small things that a step is made of, in microseconds: launches, barriers of blocks,
+// short copies, waiting of the host. For the rule that chooses how a run goes over the GPU (block_group_of in
+// cuda/run.cu), and for what a sorting costs.
 // Only for a real GPU.       make gpu-check ONLY=latency
 #include "../../cuda/launch.h"
 #include <stdio.h>
@@ -45,7 +46,7 @@ static __global__ void meet(int *word, unsigned *arrived, int count, int cluster
   word[mine] = sum;
 }
 
-// ---- what is timed --------------------------------------------------------------------------------------------------------
+// ---- what is timed --------------------------------------------------------------------------------------------------
 
 static void launches(int count, int blocks) {
   for (int k = 0; k < count; k++) CQ_LAUNCH(nothing, blocks, THREADS, stream, words);
@@ -141,7 +142,8 @@ int main(void) {
     time_of("a cooperative launch, blocks", grids, MANY, sizes[k]);
     time_of("barrier of a cooperative grid, blocks", grid_barriers, 4 * MANY, sizes[k]);
   }
-  if (gpu.clusterLaunch) must(cudaFuncSetAttribute(meet, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), "clusters of 16");
+  if (gpu.clusterLaunch)
+    must(cudaFuncSetAttribute(meet, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), "clusters of 16");
   for (int blocks = 2; gpu.clusterLaunch && blocks <= 16; blocks *= 2) {
     time_of("a launch of a cluster, blocks", clusters, MANY, blocks);
     time_of("barrier of a cluster, blocks", cluster_barriers, 4 * MANY, blocks);

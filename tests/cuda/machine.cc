@@ -12,8 +12,11 @@ namespace {
 
 // whether an atomic sum of T can be written at all
 template <class T, class = void> struct has_atomic { static constexpr bool value = false; };
-template <class T> struct has_atomic<T, std::void_t<decltype(atomicAdd((T *)nullptr, T()))>> { static constexpr bool value = true; };
-static_assert(has_atomic<int>::value && has_atomic<unsigned>::value && has_atomic<unsigned long long>::value, "integers can be added");
+template <class T> struct has_atomic<T, std::void_t<decltype(atomicAdd((T *)nullptr, T()))>> {
+  static constexpr bool value = true;
+};
+static_assert(has_atomic<int>::value && has_atomic<unsigned>::value && has_atomic<unsigned long long>::value,
+              "integers can be added");
 static_assert(!has_atomic<float>::value && !has_atomic<double>::value, "sums of floats would depend on the order");
 
 cq_emulation *machine() { return cq_emulation_machine(); }
@@ -46,7 +49,7 @@ template <class K> std::vector<std::vector<int>> in_all_orders(K kernel) {
   return out;
 }
 
-// ---- threads of a block -----------------------------------------------------------------------------------------------------
+// ---- threads of a block ---------------------------------------------------------------------------------------------
 
 __global__ void turn_round(int *out) {
   CQ_SHARED(int, line, threads);
@@ -77,8 +80,8 @@ void check_block() {
   CHECK(machine()->faults == 0, "%s", machine()->fault);
   const auto unsafe = in_all_orders(turn_round_unsafely), arrivals = in_all_orders(count_arrivals);
   CHECK(unsafe[0] != unsafe[1], "a missing barrier shows in none of two orders");
-  CHECK(arrivals[0][0] == 0 && arrivals[1][0] == threads - 1, "forward the first thread is number %d, backward number %d", arrivals[0][0],
-        arrivals[1][0]);
+  CHECK(arrivals[0][0] == 0 && arrivals[1][0] == threads - 1,
+        "forward the first thread is number %d, backward number %d", arrivals[0][0], arrivals[1][0]);
   CHECK(arrivals[2] != arrivals[0] && arrivals[2] != arrivals[1], "the random order is one of the others");
   CHECK(arrivals[2] == in_all_orders(count_arrivals)[2], "one seed gives two orders");
 }
@@ -109,8 +112,13 @@ __global__ void share_too_much(int *out) {
 }
 
 void check_divergence() {
-  static const char *const words[] = {"48 of 96 threads have returned", "thread 0 is at the barrier", "wait for their block",
-                                      "wait for their warp", "which the mask 0000ffff leaves out", "leaves out the lane itself", "with mask"};
+  static const char *const words[] = {"48 of 96 threads have returned",
+                                      "thread 0 is at the barrier",
+                                      "wait for their block",
+                                      "wait for their warp",
+                                      "which the mask 0000ffff leaves out",
+                                      "leaves out the lane itself",
+                                      "with mask"};
   for (int how = 0; how < 7; how++)
     for (int order = CQ_EMULATION_FORWARD; order <= CQ_EMULATION_RANDOM; order++) {
       cq_emulation_reset();
@@ -119,18 +127,21 @@ void check_divergence() {
       CQ_START(wait_in_vain, 1, threads, nullptr, out.data, how);
       const cudaError_t error = cudaDeviceSynchronize();
       const bool told = strstr(machine()->fault, words[how]) || (how == 4 && strstr(machine()->fault, "leaves out"));
-      CHECK(error == cudaErrorLaunchFailure && machine()->faults == 1 && told, "%d: error %d, %lld faults, \"%s\" (\"%s\" wanted)", how, error,
-            (long long)machine()->faults, machine()->fault, words[how]);
+      CHECK(error == cudaErrorLaunchFailure && machine()->faults == 1 && told,
+            "%d: error %d, %lld faults, \"%s\" (\"%s\" wanted)", how, error, (long long)machine()->faults,
+            machine()->fault, words[how]);
     }
   cq_emulation_reset();
   device_array<int> out(1);
   CQ_START(share_too_much, 1, 32, nullptr, out.data);
-  CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && strstr(machine()->fault, "56000 bytes"), "\"%s\"", machine()->fault);
+  CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && strstr(machine()->fault, "56000 bytes"), "\"%s\"",
+        machine()->fault);
 #if !defined(__SANITIZE_ADDRESS__)
   cq_emulation_reset();
   device_array<int> some(32);
   CQ_START(go_astray, 1, 32, nullptr, some.data);
-  CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && strstr(machine()->fault, "thread 5: the address 0x40"), "\"%s\"", machine()->fault);
+  CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && strstr(machine()->fault, "thread 5: the address 0x40"),
+        "\"%s\"", machine()->fault);
 #endif
   CHECK(in_all_orders(turn_round)[0][0] == threads - 1, "nothing runs after a fault");
 }
@@ -157,7 +168,8 @@ void check_warps() {
   for (const auto &a : in_all_orders(talk)) {
     int fine = 0;
     for (const int f : a) fine += f;
-    CHECK(fine == count && machine()->faults == 0, "%d of %d threads heard what was said; %s", fine, count, machine()->fault);
+    CHECK(fine == count && machine()->faults == 0, "%d of %d threads heard what was said; %s", fine, count,
+          machine()->fault);
   }
 }
 
@@ -175,10 +187,10 @@ __global__ void integers(int *out) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = fine;
 }
 
-// ---- blocks that wait for each other ----------------------------------------------------------------------------------------------
+// ---- blocks that wait for each other --------------------------------------------------------------------------------
 
-// each block reads what the one before it wrote, of as many rounds; how: 1 without the barrier that keeps the next round away, 2 without
-// that which waits for this one, 3 a block leaves, 4 a thread leaves, 5 two places
+// each block reads what the one before it wrote, of as many rounds; how: 1 without the barrier that keeps the next
+// round away, 2 without that which waits for this one, 3 a block leaves, 4 a thread leaves, 5 two places
 __global__ void pass_on(int *out, int cluster, int how) {
   CQ_SHARED(int, mine, 1);
   const int last = (int)gridDim.x - 1, before = blockIdx.x ? (int)blockIdx.x - 1 : last;
@@ -218,26 +230,31 @@ void check_together() {
         int wrong = 0;
         for (int b = 0; b < 7; b++) wrong += out.read(7)[(size_t)b] != (b + 5) % 7 + 2;
         shown[how] += wrong > 0;
-        CHECK(how || (!wrong && machine()->faults == 0), "order %d: %d of 7 blocks read what was not there; %s", order, wrong, machine()->fault);
+        CHECK(how || (!wrong && machine()->faults == 0), "order %d: %d of 7 blocks read what was not there; %s", order,
+              wrong, machine()->fault);
       }
   CHECK(shown[1] && shown[2], "a missing barrier shows in %d and %d of 6 orders", shown[1], shown[2]);
 }
 
 void check_together_faults() {
-  static const char *const words[] = {"1 of 7 blocks have returned", "1 of 96 threads have returned", "block 0 waits for its launch at"};
+  static const char *const words[] = {"1 of 7 blocks have returned", "1 of 96 threads have returned",
+                                      "block 0 waits for its launch at"};
   for (int how = 3; how < 6; how++)
     for (int order = CQ_EMULATION_FORWARD; order <= CQ_EMULATION_RANDOM; order++) {
       cq_emulation_reset();
       machine()->thread_order = machine()->block_order = order;
       device_array<int> out(7);
       launch_together(7, 0, out.data, how);
-      CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && machine()->faults == 1 && strstr(machine()->fault, words[how - 3]),
-            "%d: %lld faults, \"%s\" (\"%s\" wanted)", how, (long long)machine()->faults, machine()->fault, words[how - 3]);
+      CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && machine()->faults == 1 &&
+                strstr(machine()->fault, words[how - 3]),
+            "%d: %lld faults, \"%s\" (\"%s\" wanted)", how, (long long)machine()->faults, machine()->fault,
+            words[how - 3]);
     }
   cq_emulation_reset();
   device_array<int> out(16);
   CQ_START(pass_on, 1, threads, nullptr, out.data, 0, 0);
-  CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && strstr(machine()->fault, "were not launched as"), "\"%s\"", machine()->fault);
+  CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && strstr(machine()->fault, "were not launched as"), "\"%s\"",
+        machine()->fault);
   cq_emulation_reset();
   CHECK(launch_together(9, 0, out.data, 0) == cudaErrorCooperativeLaunchTooLarge, "more blocks than there is room for");
   machine()->processors = 4;
@@ -245,10 +262,12 @@ void check_together_faults() {
   CHECK(launch_together(16, 1, out.data, 0) == cudaErrorInvalidClusterSize, "a cluster of 16 that was not allowed");
   const cudaLaunchConfig_t config = {dim3(16), dim3(threads), 0, nullptr, nullptr, 0};
   int most = 0;
-  CHECK(cudaOccupancyMaxPotentialClusterSize(&most, pass_on, &config) == cudaSuccess && most == 8, "%d without permission", most);
+  CHECK(cudaOccupancyMaxPotentialClusterSize(&most, pass_on, &config) == cudaSuccess && most == 8,
+        "%d without permission", most);
   cudaFuncSetAttribute(pass_on, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
   CHECK(cudaOccupancyMaxPotentialClusterSize(&most, pass_on, &config) == cudaSuccess && most == 16, "%d with it", most);
-  CHECK(launch_together(16, 1, out.data, 0) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess, "a cluster of 16 that was");
+  CHECK(launch_together(16, 1, out.data, 0) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess,
+        "a cluster of 16 that was");
   machine()->cluster = machine()->cooperative = 0;
   CHECK(launch_together(4, 0, out.data, 0) == cudaErrorNotSupported, "a cooperative launch on an old machine");
   CHECK(launch_together(4, 1, out.data, 0) == cudaErrorInvalidClusterSize, "a cluster on an old machine");
@@ -277,18 +296,19 @@ void check_parts() {
       device_array<int> out(threads);
       CQ_START(turn_apart, 1, threads, nullptr, out.data, how);
       if (how == 2) {
-        CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && strstr(machine()->fault, "wait for their part of the block"), "\"%s\"",
-              machine()->fault);
+        CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure &&
+                  strstr(machine()->fault, "wait for their part of the block"),
+              "\"%s\"", machine()->fault);
         continue;
       }
       int wrong = 0;
       for (int i = 0; i < threads; i++) wrong += out.read(threads)[(size_t)i] != (i < 64 ? i + 2 : 159 - i + 5);
-      CHECK((wrong == 0) == (how == 0) && machine()->faults == 0, "%d, order %d: %d of %d threads are wrong; %s", how, order, wrong, threads,
-            machine()->fault);
+      CHECK((wrong == 0) == (how == 0) && machine()->faults == 0, "%d, order %d: %d of %d threads are wrong; %s", how,
+            order, wrong, threads, machine()->fault);
     }
 }
 
-// ---- memory -------------------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 __global__ void read_poison(int *out) {
   CQ_SHARED(float, floats, 4);
@@ -326,13 +346,16 @@ void check_memory() {
     CHECK(machine()->memory_used > before, "memory in use is not counted");
 
     double host[100] = {};
-    CHECK(cudaMemcpy(a.data + 1, host, sizeof host, cudaMemcpyHostToDevice) == cudaErrorInvalidValue && strstr(machine()->fault, "reaches beyond"),
+    CHECK(cudaMemcpy(a.data + 1, host, sizeof host, cudaMemcpyHostToDevice) == cudaErrorInvalidValue &&
+              strstr(machine()->fault, "reaches beyond"),
           "\"%s\"", machine()->fault);
     cq_emulation_reset();
-    CHECK(cudaMemcpy(host, host + 50, 8, cudaMemcpyHostToDevice) == cudaErrorInvalidValue && strstr(machine()->fault, "is not memory of the device"),
+    CHECK(cudaMemcpy(host, host + 50, 8, cudaMemcpyHostToDevice) == cudaErrorInvalidValue &&
+              strstr(machine()->fault, "is not memory of the device"),
           "\"%s\"", machine()->fault);
     cq_emulation_reset();
-    CHECK(cudaMemcpy(host, a.data, 8, cudaMemcpyHostToDevice) == cudaErrorInvalidValue && machine()->faults, "a copy in the wrong direction");
+    CHECK(cudaMemcpy(host, a.data, 8, cudaMemcpyHostToDevice) == cudaErrorInvalidValue && machine()->faults,
+          "a copy in the wrong direction");
     cq_emulation_reset();
     const int here = 1;
     const followed wrong = {&here, 0}, right = {out.data, 0}, empty = {out.data + 4, 0};   // nothing of it, and its end
@@ -340,7 +363,8 @@ void check_memory() {
     cudaMemcpy(a.data, &empty, sizeof empty, cudaMemcpyHostToDevice);
     CHECK(machine()->faults == 0, "%s", machine()->fault);
     cudaMemcpy(a.data, &wrong, sizeof wrong, cudaMemcpyHostToDevice);
-    CHECK(machine()->faults == 1 && strstr(machine()->fault, "begins an address of the host"), "\"%s\"", machine()->fault);
+    CHECK(machine()->faults == 1 && strstr(machine()->fault, "begins an address of the host"), "\"%s\"",
+          machine()->fault);
     cq_emulation_reset();
     float table[6] = {1, 2, 3, 4, 5, 6};
     CHECK(cudaMemcpy2DAsync(a.data, 32, table, 12, 8, 2, cudaMemcpyHostToDevice) == cudaSuccess, "rows are not copied");
@@ -355,13 +379,13 @@ void check_memory() {
     void *more = nullptr;
     CHECK(cudaMalloc(&more, 2000) == cudaErrorMemoryAllocation && !more, "more memory than there is");
     size_t available = 0, total = 0;
-    CHECK(cudaMemGetInfo(&available, &total) == cudaSuccess && available == 1000 && (int64_t)total == machine()->memory, "%zu of %zu bytes",
-          available, total);
+    CHECK(cudaMemGetInfo(&available, &total) == cudaSuccess && available == 1000 && (int64_t)total == machine()->memory,
+          "%zu of %zu bytes", available, total);
   }
   CHECK(machine()->memory_used == before, "%lld bytes are left", (long long)(machine()->memory_used - before));
 }
 
-// ---- streams and graphs --------------------------------------------------------------------------------------------------------
+// ---- streams and graphs ---------------------------------------------------------------------------------------------
 
 __global__ void add(int *to, const int *what) {
   if (threadIdx.x == 0) *to += *what;
@@ -390,7 +414,8 @@ void check_streams() {
   cudaMemcpyAsync(what.data, pinned, sizeof(int), cudaMemcpyHostToDevice, first);
   *pinned = 7;
   cudaStreamSynchronize(first);
-  CHECK(machine()->faults == 1 && strstr(machine()->fault, "before the copy was made"), "a source that changes under way: \"%s\"", machine()->fault);
+  CHECK(machine()->faults == 1 && strstr(machine()->fault, "before the copy was made"),
+        "a source that changes under way: \"%s\"", machine()->fault);
   cq_emulation_reset();
   cudaMemcpy(what.data, &one, sizeof(int), cudaMemcpyHostToDevice);
 
@@ -406,17 +431,19 @@ void check_streams() {
   cudaMemcpyAsync(pinned, sum.data, sizeof(int), cudaMemcpyDeviceToHost, second);
   cudaEventRecord(later, second);
   float milliseconds = -1;
-  CHECK(cudaEventElapsedTime(&milliseconds, event, later) == cudaErrorNotReady, "time between events that have not happened");
+  CHECK(cudaEventElapsedTime(&milliseconds, event, later) == cudaErrorNotReady,
+        "time between events that have not happened");
   cudaGetLastError();
   cudaEventSynchronize(later);
-  CHECK(*pinned == 2 && cudaEventElapsedTime(&milliseconds, event, later) == cudaSuccess && milliseconds >= 0, "%d after %g ms", *pinned,
-        milliseconds);
+  CHECK(*pinned == 2 && cudaEventElapsedTime(&milliseconds, event, later) == cudaSuccess && milliseconds >= 0,
+        "%d after %g ms", *pinned, milliseconds);
 
   cudaGraph_t graph;
   cudaGraphExec_t exec;
   cudaStreamBeginCapture(first, cudaStreamCaptureModeThreadLocal);
   for (int k = 0; k < 3; k++) CQ_START(add, 1, 32, first, sum.data, what.data);
-  CHECK(cudaStreamSynchronize(first) == cudaErrorStreamCaptureUnsupported, "a stream that is captured can be waited for");
+  CHECK(cudaStreamSynchronize(first) == cudaErrorStreamCaptureUnsupported,
+        "a stream that is captured can be waited for");
   void *memory;
   CHECK(cudaMalloc(&memory, 16) == cudaErrorStreamCaptureUnsupported, "memory is taken during a capture");
   cudaStreamEndCapture(first, &graph);
@@ -440,7 +467,7 @@ void check_streams() {
   CHECK(machine()->faults == 0 && machine()->pinned_used == 0, "%s", machine()->fault);
 }
 
-// ---- failures -------------------------------------------------------------------------------------------------------------------
+// ---- failures -------------------------------------------------------------------------------------------------------
 
 void check_failures() {
   cq_emulation_reset();
@@ -451,8 +478,10 @@ void check_failures() {
   machine()->fail_after = 1;
   machine()->fail_error = cudaErrorMemoryAllocation;
   CHECK(cudaMalloc(&memory, 8) == cudaSuccess && cudaFree(memory) == cudaSuccess, "the first call fails too");
-  CHECK(cudaMalloc(&memory, 8) == cudaErrorMemoryAllocation && cudaGetLastError() == cudaErrorMemoryAllocation, "the second one does not");
-  CHECK(cudaMalloc(&memory, 8) == cudaSuccess && cudaGetLastError() == cudaSuccess && cudaFree(memory) == cudaSuccess, "nor does it recover");
+  CHECK(cudaMalloc(&memory, 8) == cudaErrorMemoryAllocation && cudaGetLastError() == cudaErrorMemoryAllocation,
+        "the second one does not");
+  CHECK(cudaMalloc(&memory, 8) == cudaSuccess && cudaGetLastError() == cudaSuccess && cudaFree(memory) == cudaSuccess,
+        "nor does it recover");
 
   cq_emulation_reset();
   snprintf(machine()->fail_call, sizeof machine()->fail_call, "kernel");
@@ -460,8 +489,10 @@ void check_failures() {
   machine()->fail_error = cudaErrorIllegalAddress;
   CQ_START(add, 1, 32, nullptr, a.data, a.data);
   CHECK(cudaGetLastError() == cudaSuccess, "a kernel fails before it runs");
-  CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress && cudaDeviceSynchronize() == cudaErrorIllegalAddress, "it does not when it runs");
-  CHECK(cudaMemcpy(&number, a.data, 4, cudaMemcpyDeviceToHost) == cudaErrorIllegalAddress && cudaGetLastError() == cudaErrorIllegalAddress,
+  CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress && cudaDeviceSynchronize() == cudaErrorIllegalAddress,
+        "it does not when it runs");
+  CHECK(cudaMemcpy(&number, a.data, 4, cudaMemcpyDeviceToHost) == cudaErrorIllegalAddress &&
+            cudaGetLastError() == cudaErrorIllegalAddress,
         "a device that is lost works again");
 
   cq_emulation_reset();
@@ -469,10 +500,12 @@ void check_failures() {
   CHECK(cudaGetDeviceCount(&number) == cudaErrorNoDevice && number == 0, "no device, but %d", number);
   cq_emulation_reset();
   machine()->driver = 11040;
-  CHECK(cudaGetDeviceCount(&number) == cudaErrorInsufficientDriver && cudaDriverGetVersion(&number) == cudaSuccess && number == 11040,
+  CHECK(cudaGetDeviceCount(&number) == cudaErrorInsufficientDriver && cudaDriverGetVersion(&number) == cudaSuccess &&
+            number == 11040,
         "the driver is of %d", number);
   cq_emulation_reset();
-  CHECK(strstr(cudaGetErrorString(cudaErrorDevicesUnavailable), "busy") && !strcmp(cudaGetErrorName(cudaErrorNoDevice), "cudaErrorNoDevice"),
+  CHECK(strstr(cudaGetErrorString(cudaErrorDevicesUnavailable), "busy") &&
+            !strcmp(cudaGetErrorName(cudaErrorNoDevice), "cudaErrorNoDevice"),
         "errors have other names");
 }
 

@@ -1,14 +1,15 @@
-// The CUDA device against the CPU: states, readouts and gradients of the same rollouts, over all that a scene can have. Needs cq.h and
-// nothing of Lua. Each case runs in every way that a run of substeps has over the GPU, on an emulated one with its threads in three
-// orders, on a real one twice: the same bits each time. On an emulated GPU that looks for races, which does not depend on the order, once.
-// From way to way the bits are the same on an emulated GPU only: nvcc joins a product and a sum in one kernel, and not in another that
-// makes the same of them. The hash of the bits is shown for each way.
+// The CUDA device against the CPU: states, readouts and gradients of the same rollouts, over all that a scene can
+// have. Needs cq.h and nothing of Lua. Each case runs in every way that a run of substeps has over the GPU, on an
+// emulated one with its threads in three orders, on a real one twice: the same bits each time. On an emulated GPU
+// that looks for races, which does not depend on the order, once. From way to way the bits are the same on an
+// emulated GPU only: nvcc joins a product and a sum in one kernel, and not in another that makes the same of them.
+// The hash of the bits is shown for each way.
 //   parity [part of a case's name]          CQLUA_CUDA_RUN: only in this way
 #include "../c/rollout.h"
 #include "emulation/machine.h"
 #include <dlfcn.h>
 
-// ---- scenes -------------------------------------------------------------------------------------------------------------------
+// ---- scenes ---------------------------------------------------------------------------------------------------------
 
 static void one_material(test_scene *s, int32_t kind, int32_t incompressible) {
   s->def.material_count = 1;
@@ -142,7 +143,7 @@ static void crowded(test_scene *s) {
   }
 }
 
-// ---- cases ----------------------------------------------------------------------------------------------------------------------
+// ---- cases ----------------------------------------------------------------------------------------------------------
 
 typedef struct {
   const char *name;
@@ -168,16 +169,28 @@ static const row rows[] = {
     {"2D viscous", {D2, .side = 12, .steps = 5, .change = test_scene_viscous, .running = 1}, 0, 0, 1},
     {"3D viscous", {D3, .side = 6, .steps = 3, .change = test_scene_viscous}, 0, 0, 1},
     {"2D viscous fast", {D2, .side = 10, .steps = 4, .substeps = 24, .change = fast_viscous}, 2, 0, 1},
-    {"3D viscous float32", {.dim = 3, .precision = CQ_FLOAT32, .side = 6, .steps = 3, .change = test_scene_viscous}, 0, 0, 1},
+    {"3D viscous float32",
+     {.dim = 3, .precision = CQ_FLOAT32, .side = 6, .steps = 3, .change = test_scene_viscous},
+     0,
+     0,
+     1},
     {"2D rubber", {D2, .side = 12, .steps = 5, .change = test_scene_rubber, .running = 1}, 0, 0, 1},
     {"3D rubber", {D3, .side = 6, .steps = 3, .change = test_scene_rubber}, 0, 0, 1},
     {"2D mixed batch", {D2, .side = 7, .steps = 7, .batch = 2, .change = test_scene_mixed}, 2, 1, 1},
     {"3D mixed", {D3, .side = 6, .steps = 3, .change = test_scene_mixed}, 0, 0, 1},
-    {"3D rubber float32", {.dim = 3, .precision = CQ_FLOAT32, .side = 6, .steps = 3, .change = test_scene_rubber}, 0, 0, 1},
+    {"3D rubber float32",
+     {.dim = 3, .precision = CQ_FLOAT32, .side = 6, .steps = 3, .change = test_scene_rubber},
+     0,
+     0,
+     1},
     {"2D plastic", {D2, .side = 12, .steps = 5, .change = test_scene_plastic, .running = 1}, 0, 0, 1},
     {"3D plastic", {D3, .side = 6, .steps = 3, .change = test_scene_plastic}, 0, 0, 1},
     {"2D plastic batch", {D2, .side = 7, .steps = 7, .batch = 2, .change = test_scene_plastic}, 2, 1, 0},
-    {"3D plastic float32", {.dim = 3, .precision = CQ_FLOAT32, .side = 6, .steps = 3, .change = test_scene_plastic}, 0, 0, 1},
+    {"3D plastic float32",
+     {.dim = 3, .precision = CQ_FLOAT32, .side = 6, .steps = 3, .change = test_scene_plastic},
+     0,
+     0,
+     1},
     {"2D all walls", {D2, .side = 14, .steps = 4, .change = all_walls}, 0, 0, 0},
     {"3D all walls", {D3, .side = 7, .steps = 4, .change = all_walls}, 0, 0, 0},
     {"2D moving walls", {D2, .side = 14, .steps = 4, .change = moving_walls}, 0, 0, 0},
@@ -206,23 +219,55 @@ static const row rows[] = {
     {"3D cables", {D3, .side = 6, .steps = 4, .batch = 2, .change = test_scene_add_drives}, 0, 1, 0},
     {"2D cables fast", {D2, .side = 10, .steps = 2, .substeps = 24, .change = fast_cables}, 0, 0, 0},
     {"2D cables checkpoints", {D2, .side = 10, .steps = 9, .batch = 2, .change = test_scene_add_drives}, 2, 1, 0},
-    {"3D float32 cables", {.dim = 3, .precision = CQ_FLOAT32, .side = 6, .steps = 4, .change = test_scene_add_drives}, 0, 0, 0},
+    {"3D float32 cables",
+     {.dim = 3, .precision = CQ_FLOAT32, .side = 6, .steps = 4, .change = test_scene_add_drives},
+     0,
+     0,
+     0},
     {"2D contacts", {D2, .side = 9, .steps = 4, .contact = 1, .change = mover_and_pins}, 0, 0, 0},
     {"3D contacts", {D3, .side = 5, .steps = 3, .contact = 1, .change = all_walls}, 0, 0, 0},
     {"2D shaking", {D2, .side = 9, .steps = 4, .contact = 1, .shaking = 1, .change = moving_walls}, 0, 0, 0},
-    {"3D shaking batch", {D3, .side = 4, .steps = 2, .batch = 2, .contact = 1, .shaking = 1, .change = mover_and_pins}, 0, 1, 0},
-    {"2D sliding long", {D2, .side = 6, .steps = 3, .substeps = 70, .contact = 1, .shaking = 1, .change = sliding}, 0, 0, 0},
-    {"2D sliding checkpoints", {D2, .side = 8, .steps = 6, .substeps = 12, .batch = 2, .contact = 1, .shaking = 1, .change = sliding}, 2, 1, 0},
-    {"2D cables contacts", {D2, .side = 9, .steps = 3, .contact = 1, .shaking = 1, .change = test_scene_add_drives}, 0, 0, 0},
+    {"3D shaking batch",
+     {D3, .side = 4, .steps = 2, .batch = 2, .contact = 1, .shaking = 1, .change = mover_and_pins},
+     0,
+     1,
+     0},
+    {"2D sliding long",
+     {D2, .side = 6, .steps = 3, .substeps = 70, .contact = 1, .shaking = 1, .change = sliding},
+     0,
+     0,
+     0},
+    {"2D sliding checkpoints",
+     {D2, .side = 8, .steps = 6, .substeps = 12, .batch = 2, .contact = 1, .shaking = 1, .change = sliding},
+     2,
+     1,
+     0},
+    {"2D cables contacts",
+     {D2, .side = 9, .steps = 3, .contact = 1, .shaking = 1, .change = test_scene_add_drives},
+     0,
+     0,
+     0},
     {"2D float32", {.dim = 2, .precision = CQ_FLOAT32, .side = 14, .steps = 4}, 0, 0, 0},
     {"3D float32", {.dim = 3, .precision = CQ_FLOAT32, .side = 7, .steps = 4, .batch = 2}, 0, 1, 0},
     {"3D float32 all walls", {.dim = 3, .precision = CQ_FLOAT32, .side = 7, .steps = 4, .change = all_walls}, 0, 0, 0},
-    {"2D float32 shaking", {.dim = 2, .precision = CQ_FLOAT32, .side = 12, .steps = 4, .contact = 1, .shaking = 1, .change = moving_walls}, 0, 0, 0},
-    {"3D float32 shaking", {.dim = 3, .precision = CQ_FLOAT32, .side = 5, .steps = 2, .contact = 1, .shaking = 1, .change = mover_and_pins}, 0, 0, 0},
-    {"3D float32 fast", {.dim = 3, .precision = CQ_FLOAT32, .side = 7, .steps = 2, .substeps = 24, .change = fast}, 0, 0, 0},
+    {"2D float32 shaking",
+     {.dim = 2, .precision = CQ_FLOAT32, .side = 12, .steps = 4, .contact = 1, .shaking = 1, .change = moving_walls},
+     0,
+     0,
+     0},
+    {"3D float32 shaking",
+     {.dim = 3, .precision = CQ_FLOAT32, .side = 5, .steps = 2, .contact = 1, .shaking = 1, .change = mover_and_pins},
+     0,
+     0,
+     0},
+    {"3D float32 fast",
+     {.dim = 3, .precision = CQ_FLOAT32, .side = 7, .steps = 2, .substeps = 24, .change = fast},
+     0,
+     0,
+     0},
 };
 
-// ---- one rollout ------------------------------------------------------------------------------------------------------------------
+// ---- one rollout ----------------------------------------------------------------------------------------------------
 
 enum { PARTS_MAX = 96 };
 
@@ -247,8 +292,8 @@ static void free_outcome(outcome *o) {
 
 // values of their own for the scenes of a batch
 static void set_own(const test_run *t) {
-  static const int32_t fields[] = {CQ_FIELD_POSITION, CQ_FIELD_VELOCITY, CQ_FIELD_MASS, CQ_FIELD_YOUNG, CQ_FIELD_ACTUATION_WEIGHT,
-                                   CQ_FIELD_GRAVITY, CQ_FIELD_FRICTION};
+  static const int32_t fields[] = {CQ_FIELD_POSITION,         CQ_FIELD_VELOCITY, CQ_FIELD_MASS,    CQ_FIELD_YOUNG,
+                                   CQ_FIELD_ACTUATION_WEIGHT, CQ_FIELD_GRAVITY,  CQ_FIELD_FRICTION};
   for (size_t f = 0; f < sizeof fields / sizeof *fields; f++) {
     double walls[64];
     const double *value = test_scene_value(&t->scene, fields[f], walls);
@@ -256,7 +301,8 @@ static void set_own(const test_run *t) {
     double *own = test_array(count * t->choice.batch);
     for (int64_t k = 0; k < count * t->choice.batch; k++) {
       const double s = (double)(k / count % 5);
-      own[k] = value[k % count] + (fields[f] == CQ_FIELD_POSITION ? 1e-3 : 0.02 * fabs(value[k % count])) * s * sin((double)k);
+      own[k] = value[k % count] +
+               (fields[f] == CQ_FIELD_POSITION ? 1e-3 : 0.02 * fabs(value[k % count])) * s * sin((double)k);
     }
     REQUIRE(cq_rollout_set(t->rollout, fields[f], own, 1) == CQ_OK);
     free(own);
@@ -273,7 +319,8 @@ static void read_one(const test_run *t, outcome *o, const char *name, cq_readout
   free(grad);
 }
 
-// Readouts of every kind of state fields, by every weight, and of each derived quantity, of groups with particles that are listed twice.
+// Readouts of every kind of state fields, by every weight, and of each derived quantity, of groups with
+// particles that are listed twice.
 static void read_all(const test_run *t, outcome *o) {
   const int32_t n = (int32_t)t->scene.n;
   int32_t *list = (int32_t *)malloc(((size_t)n + 8) * sizeof *list);
@@ -290,7 +337,8 @@ static void read_all(const test_run *t, outcome *o) {
   q.particles = list;
   for (q.kind = CQ_READOUT_MEAN; q.kind <= CQ_READOUT_SUM; q.kind++) {
     q.fields = 1u << CQ_FIELD_POSITION | 1u << CQ_FIELD_VELOCITY | 1u << CQ_FIELD_DEFORMATION;
-    for (q.weighting = CQ_WEIGHT_MASS; q.weighting <= CQ_WEIGHT_VOLUME; q.weighting++) read_one(t, o, names[q.kind], &q);
+    for (q.weighting = CQ_WEIGHT_MASS; q.weighting <= CQ_WEIGHT_VOLUME; q.weighting++)
+      read_one(t, o, names[q.kind], &q);
     for (int k = CQ_DERIVED_PIOLA; k < CQ_QUANTITY_COUNT; k++) {
       // with another one, so that each has its place in a row
       q.fields = 1u << k | 1u << (k == CQ_DERIVED_PIOLA ? CQ_FIELD_VELOCITY : k - 1);
@@ -303,10 +351,12 @@ static void read_all(const test_run *t, outcome *o) {
 
 // impulses of all control steps, and the adjoint of half of them
 static void read_contacts(const test_run *t, outcome *o) {
-  const int64_t width = t->choice.batch * (t->scene.def.wall_count + 1) * cq_contact_width(t->choice.dim), steps = t->choice.steps;
+  const int64_t width = t->choice.batch * (t->scene.def.wall_count + 1) * cq_contact_width(t->choice.dim),
+                steps = t->choice.steps;
   const int64_t first = steps / 2, count = (steps - first) * width;
   double *grad = test_array(count);
-  memcpy(add_part(o, "impulses", steps * width), cq_rollout_contact(t->rollout), (size_t)(steps * width) * sizeof *grad);
+  memcpy(add_part(o, "impulses", steps * width), cq_rollout_contact(t->rollout),
+         (size_t)(steps * width) * sizeof *grad);
   for (int64_t k = 0; k < count; k++) grad[k] = sin((double)k);
   REQUIRE(cq_rollout_contact_adjoint(t->rollout, (int32_t)first, (int32_t)(steps - first), grad) == CQ_OK);
   free(grad);
@@ -344,13 +394,14 @@ static void run_on(int device, const row *r, int64_t memory, int stride, outcome
     free(g);
   }
   if (choice.shaking) {
-    double *g = add_part(o, "velocities of walls", t.choice.batch * choice.steps * cq_field_count(t.world, CQ_FIELD_WALL_VELOCITY));
+    double *g = add_part(o, "velocities of walls",
+                         t.choice.batch * choice.steps * cq_field_count(t.world, CQ_FIELD_WALL_VELOCITY));
     REQUIRE(cq_rollout_walls_gradient(t.rollout, g, 1) == CQ_OK);
   }
   test_run_close(&t);
 }
 
-// ---- comparing ----------------------------------------------------------------------------------------------------------------------
+// ---- comparing ------------------------------------------------------------------------------------------------------
 
 // the part that is most wrong, relative to the largest number of that part
 static double difference(const outcome *a, const outcome *b, const char **where) {
@@ -464,14 +515,21 @@ static void compare(const row *r, cq_emulation *machine) {
   // worlds with cables are launched pass by pass, whatever is asked for
   const int stays = r->choice.change != test_scene_add_drives && r->choice.change != fast_cables;
   for (int w = 1; w < tried && machine; w++)
-    CHECK(stays ? kernels[w] < kernels[0] : kernels[w] == kernels[0], "%s, %s: %lld kernels ran, without it %lld", r->name, ways[w], (long long)kernels[w],
-          (long long)kernels[0]);
+    CHECK(stays ? kernels[w] < kernels[0] : kernels[w] == kernels[0], "%s, %s: %lld kernels ran, without it %lld",
+          r->name, ways[w], (long long)kernels[w], (long long)kernels[0]);
   free_outcome(&cpu);
 }
 
-// The GPU's time by phase, over more laps than the ring of the timers holds: all that was done is in it, and nothing twice.
+// The GPU's time by phase, over more laps than the ring of the timers holds: all that was done
+// is in it, and nothing twice.
 static void check_timers(void) {
-  const test_choice choice = {.dim = 2, .side = 10, .precision = CQ_FLOAT32, .steps = 40, .substeps = 8, .device = CQ_DEVICE_CUDA, .change = fast};
+  const test_choice choice = {.dim = 2,
+                              .side = 10,
+                              .precision = CQ_FLOAT32,
+                              .steps = 40,
+                              .substeps = 8,
+                              .device = CQ_DEVICE_CUDA,
+                              .change = fast};
   const int worked[] = {CQ_PHASE_SORT, CQ_PHASE_P2G, CQ_PHASE_P2G_ADJ, CQ_PHASE_READOUT, CQ_PHASE_ACTUATION};
   double seconds[CQ_PHASE_COUNT], all = 0;
   test_run t;
@@ -488,7 +546,8 @@ static void check_timers(void) {
     CHECK(seconds[worked[k]] > 0, "%s took %g s", cq_phase_name(worked[k]), seconds[worked[k]]);
   CHECK(all > 0.2 * wall && all <= wall, "all phases together took %g s of %g", all, wall);
   cq_world_timers(t.world, seconds, 0);
-  for (int f = 0; f < CQ_PHASE_COUNT; f++) CHECK(seconds[f] == 0, "%s took %g s once more", cq_phase_name(f), seconds[f]);
+  for (int f = 0; f < CQ_PHASE_COUNT; f++)
+    CHECK(seconds[f] == 0, "%s took %g s once more", cq_phase_name(f), seconds[f]);
   test_run_close(&t);
 }
 
@@ -499,16 +558,20 @@ int main(int argc, char **argv) {
     printf("there is no GPU to compare with: %s\n", cq_error());
     return 1;
   }
-  printf("%s, driver of CUDA %d.%d\nlargest difference between CPU and GPU, relative to the largest number of its kind\n", gpu.name,
-         gpu.driver / 1000, gpu.driver % 1000 / 10);
+  printf(
+      "%s, driver of CUDA %d.%d\nlargest difference between CPU and GPU, relative to the largest number of its kind\n",
+      gpu.name, gpu.driver / 1000, gpu.driver % 1000 / 10);
   find_ways();
   cq_emulation *machine = find_machine();
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-    if ((argc < 2 && !(rows[k].laws && machine && machine->looks_for_races)) || (argc > 1 && strstr(rows[k].name, argv[1])))
+    if ((argc < 2 && !(rows[k].laws && machine && machine->looks_for_races)) ||
+        (argc > 1 && strstr(rows[k].name, argv[1])))
       compare(&rows[k], machine);
   if (argc < 2) check_timers();
   if (machine) CHECK(machine->faults == 0, "%lld faults, the first: %s", (long long)machine->faults, machine->fault);
-  if (machine) CHECK(machine->memory_used == 0 && machine->pinned_used == 0, "%lld bytes of the device and %lld of the host were not given back",
-                     (long long)machine->memory_used, (long long)machine->pinned_used);
+  if (machine)
+    CHECK(machine->memory_used == 0 && machine->pinned_used == 0,
+          "%lld bytes of the device and %lld of the host were not given back", (long long)machine->memory_used,
+          (long long)machine->pinned_used);
   return check_report();
 }

@@ -1,5 +1,5 @@
-// The race detector of the emulation: kernels with one step of theirs left out, which it must find in every order of threads and
-// blocks, and the same kernels whole, which it must let pass. Compiled as the device is for cuda-race.so.
+// The race detector of the emulation: kernels with one step of theirs left out, which it must find in every order of
+// threads and blocks, and the same kernels whole, which it must let pass. Compiled as the device is for cuda-race.so.
 #include "emulation/cuda_runtime.h"
 #include "emulation/machine.h"
 #include "../../cuda/launch.h"
@@ -14,7 +14,7 @@ constexpr int blocks = 3, threads = 96, count = blocks * threads;
 CQ_GPU int rank_of() { return (int)threadIdx.x; }
 CQ_GPU int index_of() { return (int)(blockIdx.x * blockDim.x + threadIdx.x); }
 
-// ---- within a block -----------------------------------------------------------------------------------------------------------
+// ---- within a block -------------------------------------------------------------------------------------------------
 
 // whole: the barrier between what one thread writes and another reads
 __global__ void read_after_write(int *out, int whole) {
@@ -90,7 +90,7 @@ __global__ void through_the_device(int *out, int whole) {
   out[index_of()] = sum;
 }
 
-// ---- within a warp --------------------------------------------------------------------------------------------------------------
+// ---- within a warp --------------------------------------------------------------------------------------------------
 
 // whole: lanes wait for each other; that they are one warp orders nothing
 __global__ void lanes_together(int *out, int whole) {
@@ -141,7 +141,7 @@ __global__ void two_warps(int *out, int whole) {
   out[index_of()] = line[whole ? rank_of() ^ 3 : (rank_of() + 32) % threads];
 }
 
-// ---- between blocks -----------------------------------------------------------------------------------------------------------
+// ---- between blocks -------------------------------------------------------------------------------------------------
 
 // whole: no two blocks write to one place
 __global__ void blocks_write(int *out, int whole) {
@@ -183,15 +183,31 @@ __global__ void count_up(int *out, int whole) {
   if (!whole && index_of() == 100) *out = 0;
 }
 
-// ---- all of them --------------------------------------------------------------------------------------------------------------
+// ---- all of them ----------------------------------------------------------------------------------------------------
 
 typedef void kernel(int *out, int whole);
 #define CQ_CASE(name) {#name, name}
-const struct { const char *name; kernel *run; } cases[] = {
-    CQ_CASE(read_after_write), CQ_CASE(write_after_read), CQ_CASE(write_together), CQ_CASE(one_of_many), CQ_CASE(bytes),
-    CQ_CASE(bytes_of_a_word), CQ_CASE(members), CQ_CASE(through_the_device), CQ_CASE(lanes_together), CQ_CASE(exchange),
-    CQ_CASE(halves), CQ_CASE(chain), CQ_CASE(two_warps), CQ_CASE(blocks_write), CQ_CASE(blocks_read), CQ_CASE(barriers_of_blocks),
-    CQ_CASE(most), CQ_CASE(flag), CQ_CASE(count_up),
+const struct { const char *name; kernel *run;
+} cases[] = {
+    CQ_CASE(read_after_write),
+    CQ_CASE(write_after_read),
+    CQ_CASE(write_together),
+    CQ_CASE(one_of_many),
+    CQ_CASE(bytes),
+    CQ_CASE(bytes_of_a_word),
+    CQ_CASE(members),
+    CQ_CASE(through_the_device),
+    CQ_CASE(lanes_together),
+    CQ_CASE(exchange),
+    CQ_CASE(halves),
+    CQ_CASE(chain),
+    CQ_CASE(two_warps),
+    CQ_CASE(blocks_write),
+    CQ_CASE(blocks_read),
+    CQ_CASE(barriers_of_blocks),
+    CQ_CASE(most),
+    CQ_CASE(flag),
+    CQ_CASE(count_up),
 };
 
 // one launch after another that follows from it; what the machine found
@@ -200,9 +216,11 @@ void launch_twice(kernel *run, const char *name, int whole) {
   cudaMalloc(&out, 2 * count * sizeof(int));
   cudaMemset(out, 0, 2 * count * sizeof(int));
   for (int k = 0; k < 2; k++)
-    emulation::launch({name, (unsigned)blocks, (unsigned)threads, emulation::company::none, false}, nullptr, run, out, whole);
+    emulation::launch({name, (unsigned)blocks, (unsigned)threads, emulation::company::none, false}, nullptr, run, out,
+                      whole);
   const cudaError_t error = cudaDeviceSynchronize();
-  CHECK((machine()->faults > 0) == (error == cudaErrorLaunchFailure), "%s: %lld faults, but error %d", name, (long long)machine()->faults, error);
+  CHECK((machine()->faults > 0) == (error == cudaErrorLaunchFailure), "%s: %lld faults, but error %d", name,
+        (long long)machine()->faults, error);
   cudaFree(out);
 }
 
@@ -217,8 +235,10 @@ int main() {
         machine()->block_order = order / 3;
         launch_twice(c.run, c.name, whole);
         if (whole) CHECK(machine()->faults == 0, "%s whole, order %d: %s", c.name, order, machine()->fault);
-        else CHECK(strstr(machine()->fault, "nothing orders the two") && strstr(machine()->fault, c.name) && strstr(machine()->fault, "race.cc:"),
-                   "%s, order %d: no race is told, but \"%s\"", c.name, order, machine()->fault);
+        else
+          CHECK(strstr(machine()->fault, "nothing orders the two") && strstr(machine()->fault, c.name) &&
+                    strstr(machine()->fault, "race.cc:"),
+                "%s, order %d: no race is told, but \"%s\"", c.name, order, machine()->fault);
       }
   cq_emulation_reset();
   return check_report();

@@ -1,5 +1,5 @@
-// How a run of substeps goes over the GPU: which way is taken of itself, that a way can be asked for, and that a run which must end
-// before its time, for sorting or because it fails, ends there in every way.
+// How a run of substeps goes over the GPU: which way is taken of itself, that a way can be asked for, and that a run
+// which must end before its time, for sorting or because it fails, ends there in every way.
 #include "../c/rollout.h"
 #include "emulation/machine.h"
 #include <dlfcn.h>
@@ -23,8 +23,9 @@ static cq_status create(const char *way, int side) {
 
 static void check_names(void) {
   reset();
-  CHECK(create("auto", 8) == CQ_OK && create("launches", 8) == CQ_OK && create("grid", 8) == CQ_OK && create("cluster", 8) == CQ_OK, "%s",
-        cq_error());
+  CHECK(create("auto", 8) == CQ_OK && create("launches", 8) == CQ_OK && create("grid", 8) == CQ_OK &&
+            create("cluster", 8) == CQ_OK,
+        "%s", cq_error());
   CHECK_FAILS(create("", 8), CQ_INVALID, "it must be auto, launches, grid or cluster");
   machine->compiled_for = 89;
   CHECK_FAILS(create("cluster", 8), CQ_DEVICE, "this GPU cannot launch blocks as one, or the build is not for it");
@@ -43,7 +44,8 @@ typedef struct {
 } tally;
 
 static tally count(const char *way, int side) {
-  const test_choice choice = {.dim = 2, .side = side, .precision = CQ_FLOAT32, .steps = 1, .substeps = 4, .device = CQ_DEVICE_CUDA};
+  const test_choice choice = {
+      .dim = 2, .side = side, .precision = CQ_FLOAT32, .steps = 1, .substeps = 4, .device = CQ_DEVICE_CUDA};
   test_run t;
   setenv("CQLUA_CUDA_RUN", way, 1);
   test_run_open(&t, &choice);
@@ -63,7 +65,8 @@ static void check_rule(void) {
   CHECK(t.clusters == 2 && !t.grids, "a few tiles: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
   machine->compiled_for = 89;
   t = count("auto", small);
-  CHECK(t.grids == 2 && !t.clusters, "kernels without a cluster's barrier: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
+  CHECK(t.grids == 2 && !t.clusters, "kernels without a cluster's barrier: %d clusters, %d grids", (int)t.clusters,
+        (int)t.grids);
   machine->compiled_for = 90;
   machine->cluster = 2;
   t = count("auto", small);
@@ -73,18 +76,21 @@ static void check_rule(void) {
   t = count("grid", large);
   CHECK(t.grids == 2 && !t.clusters, "a grid that is asked for: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
   t = count("cluster", large);
-  CHECK(t.clusters == 2 && !t.grids, "a cluster that is asked for: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
+  CHECK(t.clusters == 2 && !t.grids, "a cluster that is asked for: %d clusters, %d grids", (int)t.clusters,
+        (int)t.grids);
   t = count("launches", small);
   CHECK(!t.grids && !t.clusters, "launches that are asked for: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
   machine->cluster = machine->cooperative = 0;
   const tally old = count("auto", small);
-  CHECK(old.kernels == t.kernels && !old.grids && !old.clusters, "an old GPU: %d kernels, %d by launches", (int)old.kernels, (int)t.kernels);
+  CHECK(old.kernels == t.kernels && !old.grids && !old.clusters, "an old GPU: %d kernels, %d by launches",
+        (int)old.kernels, (int)t.kernels);
 }
 
-// Backward a block has fewer threads in 3D float, and a GPU room for more blocks: a kernel may stay there that could not forward. The
-// bits are those of launches both ways.
+// Backward a block has fewer threads in 3D float, and a GPU room for more blocks: a kernel may stay there that could
+// not forward. The bits are those of launches both ways.
 static void check_mixture(void) {
-  const test_choice choice = {.dim = 3, .side = 9, .precision = CQ_FLOAT32, .steps = 2, .substeps = 5, .device = CQ_DEVICE_CUDA};
+  const test_choice choice = {
+      .dim = 3, .side = 9, .precision = CQ_FLOAT32, .steps = 2, .substeps = 5, .device = CQ_DEVICE_CUDA};
   uint64_t launches = 0;
   int mixed = 0;
   for (int processors = 0; processors < 7; processors++) {
@@ -101,8 +107,8 @@ static void check_mixture(void) {
     uint64_t hash = test_hash(1469598103934665603u, &loss, sizeof loss);
     hash = test_hash(hash, t.grad_signals, (size_t)(choice.steps * t.signal_count) * sizeof(double));
     if (!processors) launches = hash;
-    CHECK(hash == launches, "%d processors, %d grids forward, %d in all: other bits than by launches", processors, (int)forward,
-          (int)machine->grids);
+    CHECK(hash == launches, "%d processors, %d grids forward, %d in all: other bits than by launches", processors,
+          (int)forward, (int)machine->grids);
     test_run_close(&t);
   }
   CHECK(mixed > 0, "no run was by launches forward and by a kernel that stays backward");
@@ -121,7 +127,8 @@ static uint64_t hash_of_gradient(test_run *t, int32_t field, uint64_t wanted) {
 
 // A kernel that stays leaves out what only gradients of gravity and walls need.
 static void check_wanted(void) {
-  const test_choice choice = {.dim = 2, .side = 10, .precision = CQ_FLOAT64, .steps = 1, .substeps = 4, .device = CQ_DEVICE_CUDA};
+  const test_choice choice = {
+      .dim = 2, .side = 10, .precision = CQ_FLOAT64, .steps = 1, .substeps = 4, .device = CQ_DEVICE_CUDA};
   const int32_t fields[] = {CQ_FIELD_GRAVITY, CQ_FIELD_FRICTION, CQ_FIELD_WALL_VELOCITY, CQ_FIELD_VELOCITY};
   test_run t;
   reset();
@@ -133,7 +140,7 @@ static void check_wanted(void) {
   test_run_close(&t);
 }
 
-// ---- runs that end before their time ------------------------------------------------------------------------------------------
+// ---- runs that end before their time --------------------------------------------------------------------------------
 
 static const char *const ways[3] = {"launches", "grid", "cluster"};
 
@@ -142,31 +149,39 @@ static void fly(test_scene *s) {
   s->def.wall_count = 0;
   for (int i = 0; i < 3; i++) s->def.cells[i] = 64;
   for (int64_t p = 0; p < s->n; p++)
-    for (int i = 0; i < s->def.dim; i++) s->velocity[p * s->def.dim + i] += (0.3 - 0.1 * i) * s->def.dx / (s->def.dt / SUBSTEPS);
+    for (int i = 0; i < s->def.dim; i++)
+      s->velocity[p * s->def.dim + i] += (0.3 - 0.1 * i) * s->def.dx / (s->def.dt / SUBSTEPS);
 }
 
 // Where only the live state is kept two slices take turns, and a step too many writes over the last good one.
 static void check_stops(int dim, int forward_only) {
   uint64_t hash[3];
   for (int w = 0; w < 3; w++) {
-    const test_choice choice = {.dim = dim, .side = dim == 2 ? 12 : 6, .precision = CQ_FLOAT64, .steps = STEPS, .substeps = SUBSTEPS,
-                                .device = CQ_DEVICE_CUDA, .forward_only = forward_only, .change = fly};
+    const test_choice choice = {.dim = dim,
+                                .side = dim == 2 ? 12 : 6,
+                                .precision = CQ_FLOAT64,
+                                .steps = STEPS,
+                                .substeps = SUBSTEPS,
+                                .device = CQ_DEVICE_CUDA,
+                                .forward_only = forward_only,
+                                .change = fly};
     test_run t;
     reset();
     machine->thread_order = machine->block_order = w;
     setenv("CQLUA_CUDA_RUN", ways[w], 1);
     test_run_open(&t, &choice);
     const double loss = test_run_forward(&t, STEPS);
-    CHECK(!w || machine->grids + machine->clusters > STEPS, "%dD, %s: %d runs for %d control steps: none stopped", dim, ways[w],
-          (int)(machine->grids + machine->clusters), STEPS);
+    CHECK(!w || machine->grids + machine->clusters > STEPS, "%dD, %s: %d runs for %d control steps: none stopped", dim,
+          ways[w], (int)(machine->grids + machine->clusters), STEPS);
     hash[w] = test_hash(1469598103934665603u, &loss, sizeof loss);
     if (!forward_only) hash[w] = test_run_hash(&t, STEPS);
-    CHECK(hash[w] == hash[0] && machine->faults == 0, "%dD, %s: other bits than by launches; %s", dim, ways[w], machine->fault);
+    CHECK(hash[w] == hash[0] && machine->faults == 0, "%dD, %s: other bits than by launches; %s", dim, ways[w],
+          machine->fault);
     test_run_close(&t);
   }
 }
 
-// ---- failures -------------------------------------------------------------------------------------------------------------------
+// ---- failures -------------------------------------------------------------------------------------------------------
 
 // a particle far from the others that leaves the world at the top, in the middle of a run
 static void throw_one(test_scene *s) {
@@ -179,8 +194,14 @@ static void throw_one(test_scene *s) {
 static void check_failure(void) {
   char words[3][1024];
   for (int w = 0; w < 3; w++) {
-    const test_choice choice = {.dim = 2, .side = 12, .precision = CQ_FLOAT64, .steps = STEPS, .substeps = SUBSTEPS, .device = CQ_DEVICE_CUDA,
-                                .forward_only = 1, .change = throw_one};
+    const test_choice choice = {.dim = 2,
+                                .side = 12,
+                                .precision = CQ_FLOAT64,
+                                .steps = STEPS,
+                                .substeps = SUBSTEPS,
+                                .device = CQ_DEVICE_CUDA,
+                                .forward_only = 1,
+                                .change = throw_one};
     test_run t;
     reset();
     machine->thread_order = machine->block_order = w;
@@ -192,12 +213,12 @@ static void check_failure(void) {
     cq_health health;
     cq_rollout_health(t.rollout, &health);
     snprintf(words[w], sizeof words[w], "%s", cq_error());
-    CHECK(status == CQ_UNSTABLE && health.particle == 0 && health.step % SUBSTEPS, "%s: status %d, particle %d, step %d", ways[w], (int)status,
-          (int)health.particle, (int)health.step);
+    CHECK(status == CQ_UNSTABLE && health.particle == 0 && health.step % SUBSTEPS,
+          "%s: status %d, particle %d, step %d", ways[w], (int)status, (int)health.particle, (int)health.step);
     CHECK(!strcmp(words[w], words[0]), "%s: \"%s\", but \"%s\"", ways[w], words[w], words[0]);
     test_run_close(&t);
-    CHECK(machine->faults == 0 && machine->memory_used == 0, "%s: %lld bytes are left; %s", ways[w], (long long)machine->memory_used,
-          machine->fault);
+    CHECK(machine->faults == 0 && machine->memory_used == 0, "%s: %lld bytes are left; %s", ways[w],
+          (long long)machine->memory_used, machine->fault);
   }
 }
 

@@ -67,7 +67,8 @@ local function plain()
   return table.concat(lines, "\n") .. "\nendsolid\n"
 end
 
-local numbers = { "nan", "inf", "-1e999", "1.7e308", "-1e100", "1e-320", "0x1p4", "1,5", ".", "-", "1e", "0", "-0", "1e40", "0.5", "\239\187\191" }
+local numbers = { "nan", "inf", "-1e999", "1.7e308", "-1e100", "1e-320", "0x1p4", "1,5", ".", "-", "1e", "0", "-0",
+  "1e40", "0.5", "\239\187\191" }
 
 local function joined(...)
   local all = {}
@@ -82,7 +83,8 @@ local box = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 0 0 1\nv 1 0 1\nv 1 1 1\nv 0 
 return {
   stl = {
     ending = "stl", read = read, seeds = { binary(), plain(), "\239\187\191" .. plain() },
-    tokens = joined(numbers, { "solid", "facet", "vertex", "endfacet", "\nvertex 1 2 3\n", "\nendfacet\n", "\nsolid b\n", "\r\n" }),
+    tokens = joined(numbers, { "solid", "facet", "vertex", "endfacet", "\nvertex 1 2 3\n", "\nendfacet\n",
+      "\nsolid b\n", "\r\n" }),
   },
   obj = {
     ending = "obj", read = read,
@@ -92,7 +94,8 @@ return {
       "v 0 0 0\r\nv 2 0 0\r\nv 2 2 0\r\nv 1 1 0\r\nv 0 2 \\\r\n 0\r\nv 1 1 1\r\nf 1 2 3 4 5\r\nf 1 2 6\r\nf 2 3 6\r\nf 3 4 6\r\nf 4 5 6\r\nf 5 1 6\r\n",
     },
     tokens = joined(numbers, {
-      "v", "f", "g", "o", "\nf 1 2 3 4 5 6\n", "\nv 1 2 3\n", "\ng a b\n", "-1", "-9", "99999999999999999999", "-9223372036854775808",
+      "v", "f", "g", "o", "\nf 1 2 3 4 5 6\n", "\nv 1 2 3\n", "\ng a b\n", "-1", "-9", "99999999999999999999",
+      "-9223372036854775808",
       "2147483648", "1/2/3", "1//", "//1", "\\\n", "\r", "\11", "usemtl x", "mtllib a.mtl",
     }),
   },

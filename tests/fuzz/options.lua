@@ -22,7 +22,9 @@ local plain_print, plain_fault, plain_warn = print, message.fault, message.warn
 
 -- what the program says is kept; the harness says the rest
 local function listen(on)
-  local function keep(format, ...) said[#said + 1] = select("#", ...) > 0 and tostring(format):format(...) or tostring(format) end
+  local function keep(format, ...)
+    said[#said + 1] = select("#", ...) > 0 and tostring(format):format(...) or tostring(format)
+  end
   rawset(_G, "print", on and function(line) keep("%s", tostring(line)) end or plain_print)
   message.fault, message.warn = on and keep or plain_fault, on and keep or plain_warn
 end
@@ -37,7 +39,9 @@ local function run(words)
     local problem = verdict.of_sentence(sentence)
     if problem then return nil, problem end
   end
-  if code ~= 0 and (code ~= 1 and code ~= 2 or #said == 0) then return nil, ("code %s and nothing said"):format(tostring(code)) end
+  if code ~= 0 and (code ~= 1 and code ~= 2 or #said == 0) then
+    return nil, ("code %s and nothing said"):format(tostring(code))
+  end
   return code
 end
 
@@ -46,7 +50,9 @@ local function try_kinds(text)
   for _, declared in ipairs(option.declared) do
     local value, problem = option.read(declared.name, text, declared.kind)
     if value == nil and type(problem) ~= "string" then return "no value and no sentence for --" .. declared.name end
-    if value ~= nil and not declared.kind.check(value) then return "a value that its checker refuses for --" .. declared.name end
+    if value ~= nil and not declared.kind.check(value) then
+      return "a value that its checker refuses for --" .. declared.name
+    end
   end
 end
 
@@ -72,12 +78,16 @@ return {
   options = {
     ending = "words", read = read,
     seeds = {
-      "--iterations\n50\n--goal\n0.5,0.6\n--dry", "--iterations=50\n--goal=0.5,0.6\n--dry=no\n--name\nx", "--threads\n2\n--device\ncpu\n--seed\n7\n--quiet",
-      "--out\nsomewhere\n--precision\nfloat64\n--simd\navx2\n--count\n5", "--\n--dry\nword", "--help", "--version", "a\nb\n--resume", "--free\n1e3\n-x",
+      "--iterations\n50\n--goal\n0.5,0.6\n--dry", "--iterations=50\n--goal=0.5,0.6\n--dry=no\n--name\nx",
+      "--threads\n2\n--device\ncpu\n--seed\n7\n--quiet",
+      "--out\nsomewhere\n--precision\nfloat64\n--simd\navx2\n--count\n5", "--\n--dry\nword", "--help", "--version",
+      "a\nb\n--resume", "--free\n1e3\n-x",
     },
     tokens = {
-      "--", "-", "=", "--iterations", "--goal", "--dry", "--count", "--threads", "--device", "--seed", "--simd", "--precision", "--quiet", "--help",
-      "nan", "inf", "-1", "1e999", "0x10", "9007199254740993", "1,5", "1,,2", "true", "no", "%s", "%d%n", "\n", "\n--count\n", "auto", "float32",
+      "--", "-", "=", "--iterations", "--goal", "--dry", "--count", "--threads", "--device", "--seed", "--simd",
+      "--precision", "--quiet", "--help",
+      "nan", "inf", "-1", "1e999", "0x10", "9007199254740993", "1,5", "1,,2", "true", "no", "%s", "%d%n", "\n",
+      "\n--count\n", "auto", "float32",
     },
   },
 }

@@ -1,5 +1,5 @@
--- params: files of tensors. What is read is made of whole values, params lie within their bounds, and it can be saved and read again
--- to the same bytes.
+-- params: files of tensors. What is read is made of whole values, params lie within their bounds, and it can be saved
+-- and read again to the same bytes.
 local T = require "cq.tensor"
 local mutate = require "tests.fuzz.mutate"
 local verdict = require "tests.fuzz.verdict"
@@ -61,7 +61,8 @@ return {
     seeds = function(folder)
       local samples = {
         { a = T { 1, 2, 3 }, b = { c = "text", d = T.param(4, { min = 0, max = 9 }) }, e = true, f = 0.5 },
-        { w = T.param({ { 1, 2 }, { 3, 4 } }), nothing = T.zeros { 0, 3 }, strange = T { 0 / 0, math.huge, -0.0 }, list = { 1, 2, { {} } } },
+        { w = T.param({ { 1, 2 }, { 3, 4 } }), nothing = T.zeros { 0, 3 }, strange = T { 0 / 0, math.huge, -0.0 },
+          list = { 1, 2, { {} } } },
         { [1] = 0 / 0, [-0.5] = false, [""] = "", deep = { { { { { { T(1) } } } } } } },
         {},
       }
@@ -73,7 +74,8 @@ return {
       return samples
     end,
     tokens = {
-      "cqtensor", "\1\0\0\0", "\2\1", "\3", "\4\1\0\0\0a", "\5\1\0\0\0", "\6\0", "\6\1\1\0\0\0\0\0\0\0", "\7", "\5\0\0\0\0", "\3\0\0\0\0\0\0\248\127",
+      "cqtensor", "\1\0\0\0", "\2\1", "\3", "\4\1\0\0\0a", "\5\1\0\0\0", "\6\0", "\6\1\1\0\0\0\0\0\0\0", "\7",
+      "\5\0\0\0\0", "\3\0\0\0\0\0\0\248\127",
     },
   },
 }

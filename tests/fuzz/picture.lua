@@ -12,7 +12,9 @@ for i = 0, 255 do
   crc_of_byte[i] = c
 end
 
-local function big_endian(n) return string.char(band(rshift(n, 24), 255), band(rshift(n, 16), 255), band(rshift(n, 8), 255), band(n, 255)) end
+local function big_endian(n)
+  return string.char(band(rshift(n, 24), 255), band(rshift(n, 16), 255), band(rshift(n, 8), 255), band(n, 255))
+end
 
 local function checksum(s)
   local crc = -1
@@ -76,7 +78,8 @@ return {
       return {
         packed(folder),
         picture(2, 2, 8, 6, 0, ("\0" .. ("\1\2\3\4"):rep(2)):rep(2)),
-        picture(4, 3, 8, 2, 0, "\1\9\8\7\6\5\4\3\2\1\0\1\2" .. "\2\9\8\7\6\5\4\3\2\1\0\1\2" .. "\4\9\8\7\6\5\4\3\2\1\0\1\2"),
+        picture(4, 3, 8, 2, 0, "\1\9\8\7\6\5\4\3\2\1\0\1\2" .. "\2\9\8\7\6\5\4\3\2\1\0\1\2"
+          .. "\4\9\8\7\6\5\4\3\2\1\0\1\2"),
         picture(9, 2, 1, 3, 0, "\0\85\128\3\85\128", palette),
         picture(5, 2, 4, 0, 0, "\0\18\52\80\4\18\52\80", chunk("tRNS", "\0\5")),
         picture(2, 2, 16, 4, 0, "\0\1\2\3\4\5\6\7\8\3\1\2\3\4\5\6\7\8"),
@@ -84,6 +87,7 @@ return {
         picture(3, 3, 2, 3, 1, "\0\0\0\64\0\128\0\0\0\64\0\1\0\2\0\3\0\4", palette),
       }
     end,
-    tokens = { "IDAT", "IHDR", "PLTE", "tRNS", "IEND", "CgBI", "\0\0\0\0IDAT", "\0\0\0\13", "\0\0\64\0", "\0\0\0\1", "\120\156", "\0\0\255\255", "\3\0" },
+    tokens = { "IDAT", "IHDR", "PLTE", "tRNS", "IEND", "CgBI", "\0\0\0\0IDAT", "\0\0\0\13", "\0\0\64\0", "\0\0\0\1",
+      "\120\156", "\0\0\255\255", "\3\0" },
   },
 }

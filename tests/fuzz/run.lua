@@ -1,9 +1,10 @@
 -- run: readers are given mangled files and words, millions of them.      make fuzz, or
---   build/check/sanitize/cqlua tests/fuzz/run.lua [--seconds 12] [--executions N] [--seed N] [--reader stl] [--input FILE]
+--   build/check/sanitize/cqlua tests/fuzz/run.lua [--seconds 12] [--executions N] [--seed N]
+--   [--reader stl] [--input FILE]
 --
--- Each reader is tried in a process of its own: in it all executions, one after another. Inputs follow from the seed, and from what
--- the reader accepted before. A crash, a sanitizer's report, memory or time out of proportion, an error that no user should see, and a
--- wrong answer end the process: then the input is kept, and --input tries it again.
+-- Each reader is tried in a process of its own: in it all executions, one after another. Inputs follow from the seed,
+-- and from what the reader accepted before. A crash, a sanitizer's report, memory or time out of proportion, an error
+-- that no user should see, and a wrong answer end the process: then the input is kept, and --input tries it again.
 local host = require "cq.host"
 local message = require "cq.base.message"
 local option = require "cq.option"
@@ -37,7 +38,7 @@ local function read(path)
   return bytes
 end
 
--- ---- the process of one reader ------------------------------------------------------------------------------------------
+-- ---- the process of one reader --------------------------------------------------------------------------------------
 
 local function check(reader, path, bytes)
   write(path, bytes)
@@ -78,13 +79,15 @@ local function fuzz(name, folder)
     if problem then error(problem, 0) end
     if accepted then
       taken = taken + 1
-      if done > own and mutate.below(16) == 1 then corpus[#corpus < CORPUS and #corpus + 1 or own + mutate.below(CORPUS - own)] = bytes end
+      if done > own and mutate.below(16) == 1 then
+        corpus[#corpus < CORPUS and #corpus + 1 or own + mutate.below(CORPUS - own)] = bytes
+      end
     end
   end
   print(("%d executions, %d accepted, in %d s"):format(done, taken, os.time() - began))
 end
 
--- ---- all of them --------------------------------------------------------------------------------------------------------
+-- ---- all of them ----------------------------------------------------------------------------------------------------
 
 local function quote(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
 
@@ -110,7 +113,8 @@ local function try(name, folder)
     return true
   end
   local at = (read(folder .. "/progress") or ""):match "%d+" or "0"
-  print(("FAILED fuzz/%s: seed %d, execution %s; its input is kept in %s"):format(name, seed, at, keep_input(name, folder)))
+  print(("FAILED fuzz/%s: seed %d, execution %s; its input is kept in %s"):format(name, seed, at,
+    keep_input(name, folder)))
   print((output:sub(1, 6000):gsub("[^\n]+", "       %0")))
   return false
 end
@@ -138,7 +142,8 @@ if input ~= "" then
   print(problem and "FAILED " .. problem or accepted and "accepted" or "refused, with a sentence")
   passed, failed = problem and 0 or 1, problem and 1 or 0
 else
-  print(("seed %d, %s"):format(seed, process.sanitized() and "under AddressSanitizer and UBSan" or "without a sanitizer: make fuzz builds one with them"))
+  print(("seed %d, %s"):format(seed, process.sanitized() and "under AddressSanitizer and UBSan"
+    or "without a sanitizer: make fuzz builds one with them"))
   for _, name in ipairs(names) do
     if only == "" or name == only then
       if try(name, folder) then passed = passed + 1 else failed = failed + 1 end

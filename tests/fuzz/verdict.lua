@@ -1,4 +1,5 @@
--- verdict: is an error what a user may see? It stands at the user's line, names the file, and is no error of Lua itself.
+-- verdict: is an error what a user may see? It stands at the user's line, names the file,
+-- and is no error of Lua itself.
 local verdict = {}
 
 local raw = { "attempt to ", "stack overflow", "bad argument #", "C stack", "not enough memory", "table overflow" }
@@ -21,7 +22,9 @@ end
 function verdict.of_error(problem, what, path)
   local bad = verdict.of_sentence(problem, path)
   if bad then return bad end
-  if not problem:find "^[^\n:]*tests/fuzz/[%w_]+%.lua:%d+: " then return "an error that is not at the user's line: " .. problem end
+  if not problem:find "^[^\n:]*tests/fuzz/[%w_]+%.lua:%d+: " then
+    return "an error that is not at the user's line: " .. problem
+  end
   if not problem:find(what, 1, true) then return ("an error that does not name %s: %s"):format(what, problem) end
 end
 

@@ -1,6 +1,6 @@
 -- judge: is the gradient of a scene right? Along random directions, through all parameters and through each alone, by
--- cq.check_gradient, which tells a kink from a wrong adjoint by how the differences on the two sides behave. Where it says anything
--- but right the scene is asked again at points nearby: a kink stays behind, a wrong adjoint comes along.
+-- cq.check_gradient, which tells a kink from a wrong adjoint by how the differences on the two sides behave. Where it
+-- says anything but right the scene is asked again at points nearby: a kink stays behind, a wrong adjoint comes along.
 local cq = require "cq"
 local T = require "cq.tensor"
 local new_draw = require "tests.hunt.draw"
@@ -19,8 +19,8 @@ local function move(params, draw)
   end
 end
 
----Verdicts by the name of each direction: "right"; "kink" if so at one of the points nearby only; "wrong"; "unclear" where
----rounding or kinks are all that was seen. report: what cq.check_gradient printed where it was not right.
+---Verdicts by the name of each direction: "right"; "kink" if so at one of the points nearby only; "wrong"; "unclear"
+---where rounding or kinks are all that was seen. report: what cq.check_gradient printed where it was not right.
 ---@param loss fun(p: table): cq.Tensor
 ---@param params table         moved a little, if anything was not right
 ---@param seed integer

@@ -11,18 +11,22 @@ local DX = 1 / 16
 local YOUNG, POISSON, DENSITY = 14, 0.4, 0.8      -- the stiffest: what is trained stays below
 local SHEAR, BULK = 5, 23
 
--- Constants of the laws, on a scale with those above: {low, high} between which they are trained. The material has the high one, which is the
--- stiffest, so that the Courant number holds. A law that is not here is given by Young's modulus or by two moduli.
+-- Constants of the laws, on a scale with those above: {low, high} between which they are trained. The material has
+-- the high one, which is the stiffest, so that the Courant number holds. A law that is not here is given by
+-- Young's modulus or by two moduli.
 local laws = {
   mooney_rivlin = { c10 = { 0.6, 1.2 }, c01 = { 0.2, 0.8 }, bulk = { 8, 20 } },
   yeoh = { c10 = { 1, 2 }, c20 = { -0.1, 0.1 }, c30 = { 0.01, 0.05 }, bulk = { 8, 20 } },
-  ogden = { mu_1 = { 1, 2.5 }, alpha_1 = { 1, 1.9 }, mu_2 = { 0.02, 0.1 }, alpha_2 = { 3, 5 }, mu_3 = { -0.5, -0.05 }, alpha_3 = { -2.5, -0.5 },
+  ogden = { mu_1 = { 1, 2.5 }, alpha_1 = { 1, 1.9 }, mu_2 = { 0.02, 0.1 }, alpha_2 = { 3, 5 }, mu_3 = { -0.5, -0.05 },
+    alpha_3 = { -2.5, -0.5 },
     bulk = { 8, 20 } },
   transversely_isotropic = { shear = { 2, 4 }, bulk = { 8, 20 }, k1 = { 0.2, 1 }, k2 = { 0.05, 0.5 } },
   fluid = { bulk = { 8, 20 }, exponent = { 1, 7 }, tension = { 0.1, 1 } },
   von_mises = { young = { 5, 14 }, poisson = { 0.1, 0.4 }, yield_stress = { 0.3, 2 }, hardening = { 0.1, 2 } },
-  drucker_prager = { young = { 5, 14 }, poisson = { 0.1, 0.4 }, friction_angle = { 0.3, 0.9 }, cohesion = { 0.01, 0.2 } },
-  snow = { young = { 5, 14 }, poisson = { 0.1, 0.4 }, snow_hardening = { 1, 3 }, critical_compression = { 0.02, 0.1 }, critical_stretch = { 0.02, 0.1 } },
+  drucker_prager = { young = { 5, 14 }, poisson = { 0.1, 0.4 }, friction_angle = { 0.3, 0.9 },
+    cohesion = { 0.01, 0.2 } },
+  snow = { young = { 5, 14 }, poisson = { 0.1, 0.4 }, snow_hardening = { 1, 3 }, critical_compression = { 0.02, 0.1 },
+    critical_stretch = { 0.02, 0.1 } },
 }
 local LAME = { young = { 5, YOUNG }, poisson = { 0.1, POISSON } }
 local MODULI = { shear = { 2, SHEAR }, bulk = { 4, BULK } }
@@ -61,7 +65,8 @@ end
 -- forces from places and speeds, of the user's own
 local function spring(draw, particles)
   local to, stiffness = draw:uniform(0.3, 0.6), draw:uniform(0.005, 0.03)
-  return { particles = particles, signals = 1, force = function(_, u, x, v) return (to - x) * (stiffness * (1 + u:sum())) - 0.002 * v end }
+  return { particles = particles, signals = 1,
+    force = function(_, u, x, v) return (to - x) * (stiffness * (1 + u:sum())) - 0.002 * v end }
 end
 
 local function actuator(draw, group)
@@ -82,16 +87,19 @@ local function pinnable(body)
   end
 end
 
--- a block or a ball, half a cell or so between its particles, its lowest corner at `at`; large: so that the engine splits it
+-- a block or a ball, half a cell or so between its particles, its lowest corner at `at`; large:
+-- so that the engine splits it
 local function robot(draw, dim, name, at, large)
   local shape
-  local count = dim == 2 and { draw:whole(2, 6), draw:whole(2, 6) } or { draw:whole(2, 3), draw:whole(2, 4), draw:whole(2, 3) }
+  local count = dim == 2 and { draw:whole(2, 6), draw:whole(2, 6) }
+    or { draw:whole(2, 3), draw:whole(2, 4), draw:whole(2, 3) }
   if large then count = { 40, 40 } end
   local spacing, size = draw:uniform(0.4, 0.6) * DX, {}
   for i = 1, dim do size[i] = count[i] * spacing end
   local group = name .. ".body"
   if dim == 2 and not large and draw:chance(0.3) then
-    shape = cq.Shape.disc { name = group, radius = draw:uniform(0.6, 1.4) * DX, at = { 1.4 * DX, 1.4 * DX }, spacing = spacing }
+    shape = cq.Shape.disc { name = group, radius = draw:uniform(0.6, 1.4) * DX, at = { 1.4 * DX, 1.4 * DX },
+      spacing = spacing }
   else
     local zero = {}
     for i = 1, dim do zero[i] = 0 end
@@ -107,7 +115,8 @@ local function robot(draw, dim, name, at, large)
     fields.pins = pinnable(body)
     body = cq.Robot(fields):at(at)
   end
-  local word = ("%s of %d%s%s"):format(law, body.particle_count, fields.pins and ", pinned" or "", #kinds > 0 and ", " .. table.concat(kinds, ", ") or "")
+  local word = ("%s of %d%s%s"):format(law, body.particle_count, fields.pins and ", pinned" or "", #kinds > 0 and ", "
+    .. table.concat(kinds, ", ") or "")
   return body, word, kinds[1] == "weighted", ranges
 end
 
@@ -136,7 +145,9 @@ local function body_params(draw, body, weighted, ranges, batch)
   constant("density", DENSITY, 1.6)
   if draw:chance(0.6) then p.volume = T.param(body.volume * draw:tensor({ n }, 0.9, 1.1)) end
   if draw:chance(0.8) then p.position = T.param(body.position + draw:tensor(shape(n, dim), -0.04, 0.04) * DX) end
-  if draw:chance(0.8) then p.velocity = T.param(draw:tensor(draw:chance(0.3) and { dim } or shape(n, dim), -0.8, 0.8)) end
+  if draw:chance(0.8) then
+    p.velocity = T.param(draw:tensor(draw:chance(0.3) and { dim } or shape(n, dim), -0.8, 0.8))
+  end
   if draw:chance(0.6) then p.affine = T.param(draw:tensor(shape(n, dim, dim), -0.3, 0.3)) end
   if draw:chance(0.6) then p.deformation = T.param(T.eye(dim) + draw:tensor(shape(n, dim, dim), -0.04, 0.04)) end
   if weighted then p.actuation_weight = T.param(draw:tensor({ n, body.actuator_count }, 0, 1)) end
@@ -167,7 +178,9 @@ local function control(draw, world, own, steps, batch)
   local weighted = own[1].actuation_weight and world.robots[1]:with { actuation_weight = own[1].actuation_weight }
   if #world.robots == 1 and draw:chance(0.4) then
     local observer = cq.Observer.particles { group = { 1, 2, 4 }, velocity = true }
-    if draw:chance(0.5) then observer = cq.Observer.kmeans { clusters = 2, velocity = draw:chance(0.5), acceleration = draw:chance(0.3) } end
+    if draw:chance(0.5) then
+      observer = cq.Observer.kmeans { clusters = 2, velocity = draw:chance(0.5), acceleration = draw:chance(0.3) }
+    end
     local network = draw:chance(0.3) and cq.Controller.linear { seed = 1 }
       or cq.Controller.mlp { hidden = { 5, 4 }, activation = draw:pick { "tanh", "softplus", "sigmoid" }, seed = 1 }
     return network:prepare(world, observer, weighted), function(p) return network:with(p), observer end, "network"
@@ -178,7 +191,8 @@ local function control(draw, world, own, steps, batch)
   end
   local shape = { steps, signals }
   if batch > 1 and draw:chance(0.5) then shape = { batch, steps, signals } end
-  return { u = T.param(draw:tensor(shape, -0.8, 0.8)) }, function(p) return cq.Controller.open_loop(p.u) end, "open loop"
+  return { u = T.param(draw:tensor(shape, -0.8, 0.8)) }, function(p) return cq.Controller.open_loop(p.u) end,
+    "open loop"
 end
 
 -- a smooth sum over all that a state has, of numbers that are all different
@@ -210,7 +224,8 @@ function scene.make(seed)
   local list, wall_words = walls.draw(draw, points, dim, DX)
   local substeps, steps = draw:whole(1, 3), draw:whole(2, 12)
   local fields = {
-    cells = large and { 40, 40 } or dim == 2 and { 16, 14 } or { 16, 14, 12 }, dx = DX, dt = substeps * draw:uniform(8e-4, 2.2e-3), substeps = substeps,
+    cells = large and { 40, 40 } or dim == 2 and { 16, 14 } or { 16, 14, 12 }, dx = DX,
+    dt = substeps * draw:uniform(8e-4, 2.2e-3), substeps = substeps,
     gravity = draw:list(dim, -3, 1), walls = #list > 0 and list or nil, precision = "float64",
   }
   for k, body in ipairs(bodies) do fields[k] = body end
@@ -220,7 +235,8 @@ function scene.make(seed)
   local controller, control_word
   params.control, controller, control_word = control(draw, world, params.bodies, steps, batch)
   local watched = draw:pick { "state", "signals", "none", "none" }
-  local cost = watched == "state" and running or watched == "signals" and control_word ~= "no signals" and signals_only or nil
+  local cost = watched == "state" and running or watched == "signals" and control_word ~= "no signals" and signals_only
+    or nil
   local record = draw:chance(0.3) and function(s) return s:center(world.robots[1]) end or nil
   local memory = draw:chance(0.25) and steps > 4 and world:plan { steps = steps, batch = batch } or nil
   memory = memory and math.floor(3.5 * memory.slice_bytes + memory.record_bytes) * batch
@@ -230,11 +246,13 @@ function scene.make(seed)
     for k, body in ipairs(world.robots) do own[k] = next(p.bodies[k]) and body:with(p.bodies[k]) or body end
     local act, observer = controller(p.control)
     local roll = world:rollout {
-      robot = own, steps = steps, batch = batch, controller = act, observer = observer, running = cost, record = record, memory = memory,
+      robot = own, steps = steps, batch = batch, controller = act, observer = observer, running = cost, record = record,
+      memory = memory,
       gravity = p.world.gravity, friction = p.world.friction, wall_velocity = p.world.wall_velocity,
     }
     local s = roll.state
-    local sum = weigh(s:positions(), "x") + 0.1 * weigh(s:velocities(), "v") + 0.1 * weigh(s:deformations(), "F") + s:moment(world.robots[1]):sum()
+    local sum = weigh(s:positions(), "x") + 0.1 * weigh(s:velocities(), "v") + 0.1 * weigh(s:deformations(), "F")
+      + s:moment(world.robots[1]):sum()
     for k, body in ipairs(world.robots) do sum = sum + 0.1 * weigh(s:gather(body, "energy_density"), "psi" .. k) end
     if roll.running then sum = sum + roll.running:sum() end
     if roll.record then sum = sum + weigh(roll.record, "record") end
@@ -244,7 +262,8 @@ function scene.make(seed)
   words[#words + 1] = control_word
   if batch > 1 then words[#words + 1] = "batch" end
   if memory then words[#words + 1] = "checkpoints" end
-  return { words = ("%dD, %d x %d: %s"):format(dim, steps, substeps, table.concat(words, "; ")), world = world, params = params, loss = loss }
+  return { words = ("%dD, %d x %d: %s"):format(dim, steps, substeps, table.concat(words, "; ")), world = world,
+    params = params, loss = loss }
 end
 
 return scene

@@ -47,7 +47,8 @@ end
 
 function shapes.slope(draw, points, dim, gap)
   local angle = draw:uniform(-1.2, 1.2)
-  return { point = before(points, dim == 2 and { -math.sin(angle), math.cos(angle) } or { -math.sin(angle), math.cos(angle), 0 }, gap()), angle = angle }
+  return { point = before(points, dim == 2 and { -math.sin(angle), math.cos(angle) }
+    or { -math.sin(angle), math.cos(angle), 0 }, gap()), angle = angle }
 end
 
 function shapes.sphere(draw, points, dim, gap, dx)
@@ -103,7 +104,8 @@ function shapes.height_field(draw, points, dim, gap, dx)
   return { heights = heights, spacing = draw:uniform(1, 4) * dx, origin = draw:uniform(-1, 4) * dx }
 end
 
-local families = { "half_plane", "floor", "slope", "sphere", "sphere", "box", "obstacle", "height_field", "height_field" }
+local families = { "half_plane", "floor", "slope", "sphere", "sphere", "box", "obstacle", "height_field",
+  "height_field" }
 local kinds = { "sticky", "slip", "separate", "friction" }
 
 ---@param draw hunt.Draw
@@ -125,7 +127,8 @@ function walls.draw(draw, points, dim, dx)
       fields.moves = draw:chance(0.75)
     end
     list[k] = cq.Boundary[family](fields)
-    words[k] = ("%s%s%s%s %s"):format(fields.moves and "moving " or fields.velocity and "running " or "", fields.separable and "separable " or "",
+    words[k] = ("%s%s%s%s %s"):format(fields.moves and "moving " or fields.velocity and "running " or "",
+      fields.separable and "separable " or "",
       kind, clamp and " clamp" or "", fields.hollow and "hollow " .. family or family)
   end
   return list, words

@@ -43,7 +43,8 @@ CQ_INLINE void corotated_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM])
 }
 
 // dP = 2 mu (dF - dR) + lambda (<cof, dF> cof + (J - 1) dcof); dR is its own adjoint (E5)
-CQ_INLINE void corotated_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void corotated_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
+                                           Real dp[CQ_DIM][CQ_DIM]) {
   Real rotation[CQ_DIM][CQ_DIM], dr[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM], dcof[CQ_DIM][CQ_DIM];
   polar(at->f, rotation);
   EACH(i) EACH(j) dr[i][j] = at->f[0][0] * (real)0;
@@ -55,7 +56,8 @@ CQ_INLINE void corotated_stress_derivative(const MaterialPoint *at, const Real d
     dp[i][j] = (real)2 * at->c[LAME_MU] * (df[i][j] - dr[i][j]) + lambda * (de * cof[i][j] + e * dcof[i][j]);
 }
 
-CQ_INLINE void corotated_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void corotated_grad_constants(const MaterialPoint *at, MaterialPoint *grad,
+                                        const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real rotation[CQ_DIM][CQ_DIM], d[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
   corotated_strain(at, rotation, d);
   mat_cofactor(at->f, cof);
@@ -63,19 +65,20 @@ CQ_INLINE void corotated_grad_constants(const MaterialPoint *at, MaterialPoint *
   grad->c[LAME_LAMBDA] += (mat_det_of(at->f, cof) - (real)1) * mat_dot(cof, grad_p);
 }
 
-// ---- fused: tau = 2 mu (F - R) F^T + pressure I, pressure = lambda (J - 1) J                                            (E8)
+// ---- fused: tau = 2 mu (F - R) F^T + pressure I, pressure = lambda (J - 1) J                                     (E8)
 
-CQ_INLINE Real corotated_kirchhoff(const MaterialPoint *at, const MaterialKept *kept, const Real jac, Real tau[CQ_DIM][CQ_DIM]) {
+CQ_INLINE Real corotated_kirchhoff(const MaterialPoint *at, const MaterialKept *kept, const Real jac,
+                                   Real tau[CQ_DIM][CQ_DIM]) {
   Real d[CQ_DIM][CQ_DIM];
   EACH(i) EACH(j) d[i][j] = (real)2 * at->c[LAME_MU] * (at->f[i][j] - kept->rotation[i][j]);
   mat_mul_nt(d, at->f, tau);
   return at->c[LAME_LAMBDA] * (jac - (real)1) * jac;
 }
 
-// tau = D F^T + ..., D = 2 mu (F - R): dL/dD = G F, dL/dF += G^T D, then through D and the polar adjoint; returns the factor of
-// cof(F)
-CQ_INLINE Real corotated_kirchhoff_adj(const MaterialPoint *at, const MaterialKept *kept, const Real jac, MaterialPoint *grad,
-                                       const Real grad_tau[CQ_DIM][CQ_DIM]) {
+// tau = D F^T + ..., D = 2 mu (F - R): dL/dD = G F, dL/dF += G^T D, then through D and the polar adjoint;
+// returns the factor of cof(F)
+CQ_INLINE Real corotated_kirchhoff_adj(const MaterialPoint *at, const MaterialKept *kept, const Real jac,
+                                       MaterialPoint *grad, const Real grad_tau[CQ_DIM][CQ_DIM]) {
   const Real trace = mat_trace(grad_tau), mu = at->c[LAME_MU];
   Real d[CQ_DIM][CQ_DIM], gd[CQ_DIM][CQ_DIM], gtd[CQ_DIM][CQ_DIM], gr[CQ_DIM][CQ_DIM];
   EACH(i) EACH(j) d[i][j] = at->f[i][j] - kept->rotation[i][j];

@@ -1,26 +1,34 @@
-// Drucker-Prager plasticity of sand with a volume correction (Klar et al. 2016; Tampubolon et al. 2017) and cohesion: Hencky elasticity
-// (hencky.inl), and a flow that keeps the volume, but at the tip of the cone, where the grains part.
-// With k = lambda + 2 mu/dim, t = sum_i e_i + v the trace of the strains with the correction v, phi the angle of friction, c the cohesion:
-//   b = k t sin(phi) - c cos(phi); tip: b >= 0; cone: y = |dev e| + dim/(2 mu) A b <= 0                                     (E47)
+// Drucker-Prager plasticity of sand with a volume correction (Klar et al. 2016; Tampubolon et al. 2017) and cohesion:
+// Hencky elasticity (hencky.inl), and a flow that keeps the volume, but at the tip of the cone, where the grains
+// part. With k = lambda + 2 mu/dim, t = sum_i e_i + v the trace of the strains with the correction v, phi the angle
+// of friction, c the cohesion:
+//   b = k t sin(phi) - c cos(phi); tip: b >= 0; cone: y = |dev e| + dim/(2 mu) A b <= 0                           (E47)
 //   at the tip:       dev e <- 0, sum e <- c cot(phi) / k, v <- t - sum e
 //   on the cone, y > 0: dev e shrinks until y = 0;  y <= 0: as it is;  both: sum e <- t, v <- 0
-// In 3D A = sqrt(2/3) 2 / (3 - sin phi), the cone around Mohr and Coulomb's pyramid, exact in compression. In 2D A = 1 / sqrt(2): for two
-// principal stresses that is Mohr and Coulomb's own. v is the volume that grains which parted have to lose before they press again.
+// In 3D A = sqrt(2/3) 2 / (3 - sin phi), the cone around Mohr and Coulomb's pyramid, exact in compression. In 2D A = 1
+// / sqrt(2): for two principal stresses that is Mohr and Coulomb's own. v is the volume that grains which parted have
+// to lose before they press again.
 
 enum { SAND_ANGLE = LAME_LAMBDA + 1, SAND_COHESION, SAND_COUNT };
 
 #if defined(CQ_LAW_TABLE)
-static const cq_law drucker_prager_law = {.name = "drucker_prager", .slot_count = SAND_COUNT, .internal_count = {1, 1}, .updates = 1,
-                                          .slot = {CQ_SLOT_MU, CQ_SLOT_LAMBDA, CQ_FIELD_FRICTION_ANGLE, CQ_FIELD_COHESION},
-                                          .modulus = lame_modulus};
+static const cq_law drucker_prager_law = {
+    .name = "drucker_prager",
+    .slot_count = SAND_COUNT,
+    .internal_count = {1, 1},
+    .updates = 1,
+    .slot = {CQ_SLOT_MU, CQ_SLOT_LAMBDA, CQ_FIELD_FRICTION_ANGLE, CQ_FIELD_COHESION},
+    .modulus = lame_modulus};
 #endif
 
 CQ_INLINE Real drucker_prager_energy(const MaterialPoint *at) { return hencky_energy(at); }
 CQ_INLINE void drucker_prager_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) { hencky_stress(at, p); }
-CQ_INLINE void drucker_prager_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void drucker_prager_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
+                                                Real dp[CQ_DIM][CQ_DIM]) {
   hencky_stress_derivative(at, df, dp);
 }
-CQ_INLINE void drucker_prager_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void drucker_prager_grad_constants(const MaterialPoint *at, MaterialPoint *grad,
+                                             const Real grad_p[CQ_DIM][CQ_DIM]) {
   hencky_grad_constants(at, grad, grad_p);
 }
 
@@ -69,7 +77,8 @@ CQ_RARE void sand_flow(const MaterialPoint *at, const Hencky *h, SandYield *y, F
 // what the yield surface wants of its constants
 CQ_INLINE void sand_yield_grad(const MaterialPoint *at, MaterialPoint *grad, const SandYield *y, const Real grad_excess,
                               const Real grad_slope, const Real grad_tip) {
-  const Real cohesion = at->c[SAND_COHESION], per = grad_tip / (y->stiffness * y->sine), tip = cohesion * y->cosine * per;
+  const Real cohesion = at->c[SAND_COHESION], per = grad_tip / (y->stiffness * y->sine),
+             tip = cohesion * y->cosine * per;
   Real grad_sine = grad_excess * y->stiffness * y->trace - tip / y->sine;
   if (CQ_DIM == 3) grad_sine += grad_slope * y->slope / ((real)3 - y->sine);
   const Real grad_cosine = cohesion * (per - grad_excess);

@@ -1,9 +1,10 @@
-// fluid: weakly compressible, by Tait's equation of state in J = det F (Cole 1948; Monaghan 1994). Viscosity stands beside it
-// (viscous.inl). In 2D J is the ratio of areas.
-//   p = K / gamma (J^-gamma - 1), psi with d psi / dJ = -p, P = -p cof(F)                                                  (E40)
+// fluid: weakly compressible, by Tait's equation of state in J = det F (Cole 1948; Monaghan 1994). Viscosity stands
+// beside it (viscous.inl). In 2D J is the ratio of areas.
+//   p = K / gamma (J^-gamma - 1), psi with d psi / dJ = -p, P = -p cof(F)                                         (E40)
 // gamma = 7 is water's; gamma = 1 is linear in the density.
-// After a step F <- J^(1/dim) I, so that nothing of F but the volume is kept, and J is at most where the tension -p is the largest
-// that the fluid bears: it cavitates, and what it expands further is forgotten.                                            (E41)
+// After a step F <- J^(1/dim) I, so that nothing of F but the volume is kept, and J is at most where
+// the tension -p is the largest
+// that the fluid bears: it cavitates, and what it expands further is forgotten.                                   (E41)
 
 enum { FLUID_BULK, FLUID_EXPONENT, FLUID_TENSION, FLUID_COUNT };
 
@@ -17,7 +18,9 @@ static const cq_law fluid_law = {.name = "fluid", .slot_count = FLUID_COUNT, .up
 #endif
 
 // J^-gamma
-CQ_INLINE Real fluid_power(const MaterialPoint *at, const Real jac) { return r_exp(-(at->c[FLUID_EXPONENT] * r_log(jac))); }
+CQ_INLINE Real fluid_power(const MaterialPoint *at, const Real jac) {
+  return r_exp(-(at->c[FLUID_EXPONENT] * r_log(jac)));
+}
 
 // gamma psi / K = J - 1 - x exp_apart(a x, 0), x = log J, a = 1 - gamma: for gamma = 1 the last term is log J
 CQ_INLINE Real fluid_work(const MaterialPoint *at, const Real jac) {
@@ -45,7 +48,8 @@ CQ_INLINE void fluid_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
 }
 
 // dP = K J^(-gamma - 1) <cof, dF> cof - p dcof
-CQ_INLINE void fluid_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void fluid_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
+                                       Real dp[CQ_DIM][CQ_DIM]) {
   Real cof[CQ_DIM][CQ_DIM], dcof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);
   cofactor_derivative(at->f, df, dcof);
@@ -63,7 +67,7 @@ CQ_INLINE void fluid_grad_constants(const MaterialPoint *at, MaterialPoint *grad
   grad->c[FLUID_EXPONENT] -= bulk / gamma * (slope + power * r_log(jac)) * along;
 }
 
-// ---- after the step (E41) ---------------------------------------------------------------------------------------------------
+// ---- after the step (E41) -------------------------------------------------------------------------------------------
 
 // The volume at which the fluid cavitates: J_max = x^(-1/gamma), x = 1 - gamma tension / K; none where x <= 0.
 typedef struct {
@@ -103,7 +107,8 @@ CQ_INLINE void fluid_update(MaterialPoint *at) {
 CQ_INLINE void fluid_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   Real cof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);
-  const Real jac = mat_det_of(at->f, cof), gamma = at->c[FLUID_EXPONENT], bulk = at->c[FLUID_BULK], zero = jac * (real)0;
+  const Real jac = mat_det_of(at->f, cof), gamma = at->c[FLUID_EXPONENT], bulk = at->c[FLUID_BULK],
+             zero = jac * (real)0;
   const FluidCap cap = fluid_cap(at);
   const Real over = fluid_excess(&cap, jac), kept = r_pick(over, cap.jac, jac);
   // of J as it is kept: d side / dJ = side / (dim J)
@@ -111,7 +116,8 @@ CQ_INLINE void fluid_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   const Real grad_jac = r_pick(over, zero, grad_kept), grad_cap = r_pick(over, grad_kept, zero);
   EACH(i) EACH(j) grad->f[i][j] = grad_jac * cof[i][j];
   const Real grad_x = r_pick(over, -(grad_cap * cap.jac / (gamma * cap.x)), zero);
-  grad->c[FLUID_EXPONENT] += r_pick(over, grad_cap * cap.jac * cap.log_x / (gamma * gamma) - grad_x * at->c[FLUID_TENSION] / bulk, zero);
+  grad->c[FLUID_EXPONENT] +=
+      r_pick(over, grad_cap * cap.jac * cap.log_x / (gamma * gamma) - grad_x * at->c[FLUID_TENSION] / bulk, zero);
   grad->c[FLUID_TENSION] -= r_pick(over, grad_x * gamma / bulk, zero);
   grad->c[FLUID_BULK] += r_pick(over, grad_x * gamma * at->c[FLUID_TENSION] / (bulk * bulk), zero);
 }

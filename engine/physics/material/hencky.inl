@@ -1,8 +1,8 @@
-// hencky: elasticity in logarithmic strain, and plastic flow in it, for the laws that return a trial F to a yield surface (Simo 1992;
-// Klar et al. 2016). F = U diag(s) V^T, strains e_i = log s_i.
-//   psi = mu sum_i e_i^2 + lambda/2 (sum_i e_i)^2, P = U diag(h_i / s_i) V^T, h_i = 2 mu e_i + lambda sum_j e_j              (E45)
-// A flow scales the deviator of the strains and sets their sum: e_i <- a dev(e)_i + t/dim, F <- U diag(exp e) V^T. It turns nothing,
-// and where there is none F stays as it is, bit for bit.
+// hencky: elasticity in logarithmic strain, and plastic flow in it, for the laws that return a trial F to a yield
+// surface (Simo 1992; Klar et al. 2016). F = U diag(s) V^T, strains e_i = log s_i.
+//   psi = mu sum_i e_i^2 + lambda/2 (sum_i e_i)^2, P = U diag(h_i / s_i) V^T, h_i = 2 mu e_i + lambda sum_j e_j   (E45)
+// A flow scales the deviator of the strains and sets their sum: e_i <- a dev(e)_i + t/dim, F <- U diag(exp e) V^T. It
+// turns nothing, and where there is none F stays as it is, bit for bit.
 // In 2D the law has two principal stretches, and nothing of it looks out of the plane.
 
 typedef struct {
@@ -26,9 +26,11 @@ CQ_RARE void hencky_of(const Real f[CQ_DIM][CQ_DIM], Hencky *h) {
 }
 
 // (log s_i - log s_j) / (s_i - s_j)
-CQ_INLINE Real hencky_apart(const Hencky *h, const int i, const int j) { return (real)1 / exp_apart(h->strain[i], h->strain[j]); }
+CQ_INLINE Real hencky_apart(const Hencky *h, const int i, const int j) {
+  return (real)1 / exp_apart(h->strain[i], h->strain[j]);
+}
 
-// ---- elasticity -------------------------------------------------------------------------------------------------------------
+// ---- elasticity -----------------------------------------------------------------------------------------------------
 
 CQ_INLINE Real hencky_energy(const MaterialPoint *at) {
   Hencky h;
@@ -46,7 +48,8 @@ CQ_INLINE void hencky_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   singular_join(&h.of, g, p);
 }
 
-CQ_INLINE void hencky_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void hencky_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
+                                        Real dp[CQ_DIM][CQ_DIM]) {
   Hencky h;
   SingularSlopes slopes;
   Real tau[CQ_DIM];
@@ -76,7 +79,7 @@ CQ_INLINE void hencky_grad_constants(const MaterialPoint *at, MaterialPoint *gra
   grad->c[LAME_LAMBDA] += mat_dot(p, grad_p);
 }
 
-// ---- flow -------------------------------------------------------------------------------------------------------------------
+// ---- flow -----------------------------------------------------------------------------------------------------------
 
 typedef struct {
   Real over;                    // above 0: the strains flow
@@ -92,8 +95,8 @@ CQ_INLINE Real flow_strain(const Hencky *h, const Flow *flow, const int i) {
   return flow->scale * h->dev[i] + (real)(1.0 / CQ_DIM) * flow->sum;
 }
 
-// First half of the adjoint, from grad_f of F after the flow: what scale and sum want; a law adds to these what its internal variables
-// want, and turns scale and sum into strains.
+// First half of the adjoint, from grad_f of F after the flow: what scale and sum want; a law adds to these what its
+// internal variables want, and turns scale and sum into strains.
 CQ_RARE void flow_grad(const Hencky *h, const Flow *flow, const Real grad_f[CQ_DIM][CQ_DIM], FlowGrad *grad) {
   Real t[CQ_DIM][CQ_DIM], m[CQ_DIM][CQ_DIM], along[CQ_DIM], mean = h->sum * (real)0;
   mat_mul_tn(h->of.u, grad_f, t);

@@ -1,13 +1,14 @@
 // invariants: laws of rubber that are an energy of the isochoric invariants and of J,
-//   psi = W(I1, I2) + U(J),  I1 = J^(-2/3) tr(C),  I2 = J^(-4/3) (tr(C)^2 - tr(C^2)) / 2,  C = F^T F                 (E31)
-//   U(J) = K/4 (J^2 - 1 - 2 log J), which grows without bound as J -> 0 and as J -> infinity                         (E32)
+//   psi = W(I1, I2) + U(J),  I1 = J^(-2/3) tr(C),  I2 = J^(-4/3) (tr(C)^2 - tr(C^2)) / 2,  C = F^T F              (E31)
+//   U(J) = K/4 (J^2 - 1 - 2 log J), which grows without bound as J -> 0 and as J -> infinity                      (E32)
 // 2D is plane strain: F has a third stretch of 1, so tr(C) = |F|^2 + 1 and the second of C is |F|^2 + J^2.
 
 // I1, I2 and their derivatives by F; I2 only if `second` is set, which is a constant where this is inlined
 typedef struct {
   Real cof[CQ_DIM][CQ_DIM], jac, root;              // root = J^(-2/3)
   Real first, grad_first[CQ_DIM][CQ_DIM];           // I1, dI1/dF = 2 root F - 2/3 I1/J cof(F)
-  Real second, grad_second[CQ_DIM][CQ_DIM];         // I2, dI2/dF = root^2 H - 4/3 I2/J cof(F), H that of the second of C
+  // I2, dI2/dF = root^2 H - 4/3 I2/J cof(F), H that of the second of C
+  Real second, grad_second[CQ_DIM][CQ_DIM];
 } Invariants;
 
 // cof(F), J, J^(-2/3), I1 and its derivative, and I2 and its derivative if `second` is set
@@ -41,10 +42,13 @@ CQ_INLINE Real bulk_energy(const Real bulk, const Real jac) {
   return (real)0.25 * bulk * (jac * jac - (real)1 - (real)2 * r_log(jac));
 }
 CQ_INLINE Real bulk_slope(const Real bulk, const Real jac) { return (real)0.5 * bulk * (jac - (real)1 / jac); }
-CQ_INLINE Real bulk_curve(const Real bulk, const Real jac) { return (real)0.5 * bulk * ((real)1 + (real)1 / (jac * jac)); }
+CQ_INLINE Real bulk_curve(const Real bulk, const Real jac) {
+  return (real)0.5 * bulk * ((real)1 + (real)1 / (jac * jac));
+}
 
 // P = W_1 dI1/dF + W_2 dI2/dF + U' cof(F)
-CQ_INLINE void invariants_stress(const Invariants *of, const int second, const InvariantSlopes *w, Real p[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void invariants_stress(const Invariants *of, const int second, const InvariantSlopes *w,
+                                 Real p[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) {
     p[i][j] = w->first * of->grad_first[i][j] + w->volume * of->cof[i][j];
     if (second) p[i][j] += w->second * of->grad_second[i][j];
@@ -81,6 +85,6 @@ CQ_INLINE void invariants_stress_derivative(const Real f[CQ_DIM][CQ_DIM], const 
 #endif
   const Real twice = (real)2 * inward, moved = twice * (of->second * grow - mat_dot(of->grad_second, df));
   EACH(i) EACH(j)
-    dp[i][j] += w->second * ((real)2 * root * root * (dh[i][j] - (real)(4.0 / 3) * grow * h[i][j]) + moved * of->cof[i][j] -
-                             twice * of->second * dcof[i][j]);
+      dp[i][j] += w->second * ((real)2 * root * root * (dh[i][j] - (real)(4.0 / 3) * grow * h[i][j]) +
+                               moved * of->cof[i][j] - twice * of->second * dcof[i][j]);
 }

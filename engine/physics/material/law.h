@@ -1,4 +1,5 @@
-// law: what the engine has to know of a material law besides its formulas. The file of a law in this folder defines one of these.
+// law: what the engine has to know of a material law besides its formulas. The file of a law in this
+// folder defines one of these.
 #ifndef CQ_LAW_H
 #define CQ_LAW_H
 
@@ -10,12 +11,14 @@ extern "C" {
 
 enum {
   CQ_SLOTS_MAX = 16,         // constants of a material
-  CQ_EXTRAS_MAX = 1 + 2 * CQ_BRANCHES_MAX,   // of what may stand beside a law: a viscosity, and two for each Maxwell branch
+  // of what may stand beside a law: a viscosity, and two for each Maxwell branch
+  CQ_EXTRAS_MAX = 1 + 2 * CQ_BRANCHES_MAX,
   CQ_INTERNALS_MAX = 24,     // internal variables of a particle
 };
 
-// A slot is a constant as the formulas have it. Most slots are a field that scripts set; Lame's constants, and the modulus of the
-// Bonet-Wood term, come from two fields of the elasticity that the material is given by (world/constants.c).
+// A slot is a constant as the formulas have it. Most slots are a field that scripts set; Lame's constants,
+// and the modulus of the Bonet-Wood term, come from two fields of the elasticity that the material is
+// given by (world/constants.c).
 enum { CQ_SLOT_MU = -1, CQ_SLOT_LAMBDA = -2, CQ_SLOT_VOLUMETRIC = -3 };
 
 typedef struct cq_law {
@@ -25,7 +28,8 @@ typedef struct cq_law {
   int32_t internal_count[2];             // internal variables of a particle in 2D and in 3D
   double internal_start;                 // their value at the start
   int32_t updates;                       // 1: F or the internal variables change after the step (material_update)
-  int32_t small_strain;                  // 1: the stress changes if the body turns, so no Maxwell branch can stand beside the law
+  // 1: the stress changes if the body turns, so no Maxwell branch can stand beside the law
+  int32_t small_strain;
   // Upper bound on rho c^2 for waves about the state at rest [stress], from the slots.
   double (*modulus)(const cq_material *material, const double *slot);
   // cq_material_check from the law's slots; NULL: constants that keep their bounds are good.
@@ -38,7 +42,8 @@ const cq_law *cq_law_of(int32_t kind);
 int cq_law_is_volumetric(const cq_law *law);     // it may have the Bonet-Wood term
 int cq_law_is_hyperelastic(const cq_law *law);   // of finite strain: Maxwell branches may stand beside it
 
-// Slots of a material: first those of what stands beside its law (material_extras), then the law's own. Returns how many.
+// Slots of a material: first those of what stands beside its law (material_extras), then the
+// law's own. Returns how many.
 int32_t cq_material_slots(const cq_material *material, int32_t slot[CQ_SLOTS_MAX]);
 int32_t cq_material_internals(const cq_material *material, int32_t dim);   // internal variables of a particle
 int cq_material_updates(const cq_material *material);                      // as cq_law.updates

@@ -36,7 +36,8 @@ CQ_INLINE void linear_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   EACH(i) p[i][i] += volumetric;
 }
 
-CQ_INLINE void linear_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void linear_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
+                                        Real dp[CQ_DIM][CQ_DIM]) {
   const Real mu = at->c[LAME_MU], volumetric = at->c[LAME_LAMBDA] * mat_trace(df);
   EACH(i) EACH(j) dp[i][j] = mu * (df[i][j] + df[j][i]);
   EACH(i) dp[i][i] += volumetric;
@@ -49,7 +50,7 @@ CQ_INLINE void linear_grad_constants(const MaterialPoint *at, MaterialPoint *gra
   grad->c[LAME_LAMBDA] += (mat_trace(at->f) - (real)CQ_DIM) * mat_trace(grad_p);
 }
 
-// ---- fused: tau = P F^T                                                                                               (E9)
+// ---- fused: tau = P F^T                                                                                          (E9)
 
 CQ_INLINE void linear_kirchhoff(const MaterialPoint *at, Real tau[CQ_DIM][CQ_DIM]) {
   Real p[CQ_DIM][CQ_DIM];

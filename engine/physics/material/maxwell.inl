@@ -1,12 +1,13 @@
-// maxwell: viscoelasticity of finite strain, as Maxwell branches beside a hyperelastic law (Simo 1987; Holzapfel, Nonlinear Solid
-// Mechanics, 2000, section 6.10). A branch k holds an overstress Q_k, in the material frame, that follows the isochoric part of the
-// law's second Piola-Kirchhoff stress S with a modulus beta_k relative to the law, and relaxes in the time tau_k:
-//   P = P_law + F sum_k Q_k, Q' + Q / tau = beta S_iso'                                                                     (E43)
-//   after a step: Q <- e Q + g beta (S_iso(F) - S), S <- S_iso(F), e = exp(-dt / tau), g = exp(-dt / (2 tau))               (E44)
-// S_iso is the stress of the energy psi(J^(-1/dim) F): volume changes are elastic, and a modulus mu of the law becomes mu (1 + sum beta)
-// for what is quick. In 2D the isochoric part is that of the plane, with J^(-1/2).
-// Internal variables: S_iso of the last step, then each Q_k, packed as a symmetric matrix. All are 0 at the start, so that an initial F
-// is imposed by the first step.
+// maxwell: viscoelasticity of finite strain, as Maxwell branches beside a hyperelastic law (Simo 1987; Holzapfel,
+// Nonlinear Solid Mechanics, 2000, section 6.10). A branch k holds an overstress Q_k, in the material frame, that
+// follows the isochoric part of the law's second Piola-Kirchhoff stress S with a modulus beta_k relative to the law,
+// and relaxes in the time tau_k:
+//   P = P_law + F sum_k Q_k, Q' + Q / tau = beta S_iso'                                                           (E43)
+//   after a step: Q <- e Q + g beta (S_iso(F) - S), S <- S_iso(F), e = exp(-dt / tau), g = exp(-dt / (2 tau))     (E44)
+// S_iso is the stress of the energy psi(J^(-1/dim) F): volume changes are elastic, and a modulus mu of the law becomes
+// mu (1 + sum beta) for what is quick. In 2D the isochoric part is that of the plane, with J^(-1/2).
+// Internal variables: S_iso of the last step, then each Q_k, packed as a symmetric matrix. All are 0 at the start, so
+// that an initial F is imposed by the first step.
 
 CQ_INLINE int maxwell_at(const int i, const int j) {
 #if CQ_DIM == 2
@@ -60,7 +61,7 @@ CQ_INLINE void maxwell_grad_internal(const MaterialPoint *at, MaterialPoint *gra
     EACH(i) EACH(j) grad->internal[(1 + k) * CQ_SYM + maxwell_at(i, j)] += gq[i][j];
 }
 
-// ---- the isochoric part of a law -----------------------------------------------------------------------------------------------
+// ---- the isochoric part of a law ------------------------------------------------------------------------------------
 
 typedef struct {
   MaterialPoint bar;                // at J^(-1/dim) F
@@ -92,13 +93,15 @@ CQ_RARE void isochoric_stress(const MaterialPoint *at, const Isochoric *iso, Rea
 }
 
 // s (dF - <F^-T, dF>/dim F), the derivative of J^(-1/dim) F
-CQ_INLINE void isochoric_part(const MaterialPoint *at, const Isochoric *iso, const Real df[CQ_DIM][CQ_DIM], Real out[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void isochoric_part(const MaterialPoint *at, const Isochoric *iso, const Real df[CQ_DIM][CQ_DIM],
+                              Real out[CQ_DIM][CQ_DIM]) {
   const Real mean = mat_dot(iso->g, df) * (real)(1.0 / CQ_DIM);
   EACH(i) EACH(j) out[i][j] = iso->scale * (df[i][j] - mean * at->f[i][j]);
 }
 
 // dP_iso in the direction dF: symmetric, as any derivative of a stress that has an energy
-CQ_RARE void isochoric_derivative(const MaterialPoint *at, const Isochoric *iso, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+CQ_RARE void isochoric_derivative(const MaterialPoint *at, const Isochoric *iso, const Real df[CQ_DIM][CQ_DIM],
+                                  Real dp[CQ_DIM][CQ_DIM]) {
   Real dbar[CQ_DIM][CQ_DIM], da[CQ_DIM][CQ_DIM], gdf[CQ_DIM][CQ_DIM], dg[CQ_DIM][CQ_DIM];
   isochoric_part(at, iso, df, dbar);
   law_stress_derivative(&iso->bar, dbar, da);
@@ -109,7 +112,8 @@ CQ_RARE void isochoric_derivative(const MaterialPoint *at, const Isochoric *iso,
   const Real mean = part * mat_dot(iso->p, at->f), dmean = part * (mat_dot(da, at->f) + mat_dot(iso->p, df));
   const Real shrink = part * mat_dot(iso->g, df);
   EACH(i) EACH(j)
-    dp[i][j] = iso->scale * (da[i][j] - dmean * iso->g[i][j] + mean * dg[i][j] - shrink * (iso->p[i][j] - mean * iso->g[i][j]));
+      dp[i][j] = iso->scale *
+                 (da[i][j] - dmean * iso->g[i][j] + mean * dg[i][j] - shrink * (iso->p[i][j] - mean * iso->g[i][j]));
 }
 
 // S_iso = F^-1 P_iso
@@ -119,11 +123,12 @@ CQ_RARE void isochoric_second(const MaterialPoint *at, const Isochoric *iso, Rea
   mat_mul_tn(iso->g, p, s);
 }
 
-// ---- after the step (E44) ---------------------------------------------------------------------------------------------------------
+// ---- after the step (E44) -------------------------------------------------------------------------------------------
 
-// The adjoint of the update of branch k. grad->internal of Q_k becomes that before the update; added to are the gradients of the
-// stored S (grad->internal), of S_iso(F) (grad_s, packed), and of beta and tau (grad->extra).
-CQ_INLINE void maxwell_branch_grad(const MaterialPoint *at, MaterialPoint *grad, const int k, const Real s[CQ_SYM], Real grad_s[CQ_SYM]) {
+// The adjoint of the update of branch k. grad->internal of Q_k becomes that before the update; added to are the
+// gradients of the stored S (grad->internal), of S_iso(F) (grad_s, packed), and of beta and tau (grad->extra).
+CQ_INLINE void maxwell_branch_grad(const MaterialPoint *at, MaterialPoint *grad, const int k, const Real s[CQ_SYM],
+                                   Real grad_s[CQ_SYM]) {
   const int first = maxwell_first(at->law, k);
   const Real beta = at->extra[first], time = at->extra[first + 1], half = r_exp((real)-0.5 * at->dt / time);
   const Real *q = &at->internal[(1 + k) * CQ_SYM];
@@ -180,8 +185,8 @@ CQ_RARE void maxwell_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
 }
 
 #if defined(CQ_LAW_TABLE)
-// What the branches add to rho c^2: for each of them at most beta times the largest eigenvalue of dP_iso at rest, which is 2 mu of an
-// isotropic law; the power method finds it at once there, and soon for another.
+// What the branches add to rho c^2: for each of them at most beta times the largest eigenvalue of dP_iso at rest, which
+// is 2 mu of an isotropic law; the power method finds it at once there, and soon for another.
 static double maxwell_modulus(const cq_material *material, const double *slot) {
   MaterialPoint at = {.law = material};
   double sum = 0, size = 0, a[3][3] = {{0.3, 1, -0.2}, {0.8, -0.5, 0.6}, {0.1, -0.7, 0.4}};

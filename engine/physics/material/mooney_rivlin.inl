@@ -1,5 +1,5 @@
 // Mooney-Rivlin (Mooney 1940, Rivlin 1948): rubber up to stretches of about 2.
-//   psi = C10 (I1 - 3) + C01 (I2 - 3) + U(J), invariants and U of invariants.inl                                     (E33)
+//   psi = C10 (I1 - 3) + C01 (I2 - 3) + U(J), invariants and U of invariants.inl                                  (E33)
 // Shear modulus at rest 2 (C10 + C01).
 
 enum { MOONEY_C10, MOONEY_C01, MOONEY_BULK, MOONEY_COUNT };
@@ -7,8 +7,10 @@ enum { MOONEY_C10, MOONEY_C01, MOONEY_BULK, MOONEY_COUNT };
 #if defined(CQ_LAW_TABLE)
 static cq_status mooney_rivlin_check(const double *slot, int64_t particle) {
   if (slot[MOONEY_C10] + slot[MOONEY_C01] > 0) return CQ_OK;
-  return cq_fail(CQ_INVALID, "c10 + c01 of particle %lld is %g + %g; the sum is half the shear modulus at rest and must be positive",
-                 (long long)particle, slot[MOONEY_C10], slot[MOONEY_C01]);
+  return cq_fail(
+      CQ_INVALID,
+      "c10 + c01 of particle %lld is %g + %g; the sum is half the shear modulus at rest and must be positive",
+      (long long)particle, slot[MOONEY_C10], slot[MOONEY_C01]);
 }
 static double mooney_rivlin_modulus(const cq_material *material, const double *slot) {
   (void)material;
@@ -48,7 +50,8 @@ CQ_INLINE void mooney_rivlin_stress_derivative(const MaterialPoint *at, const Re
   EACH(i) EACH(j) dp[i][j] += volume * of.cof[i][j];
 }
 
-CQ_INLINE void mooney_rivlin_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void mooney_rivlin_grad_constants(const MaterialPoint *at, MaterialPoint *grad,
+                                            const Real grad_p[CQ_DIM][CQ_DIM]) {
   Invariants of;
   invariants(at->f, 1, &of);
   grad->c[MOONEY_C10] += mat_dot(of.grad_first, grad_p);

@@ -9,7 +9,8 @@ static const cq_law neo_hookean_law = {
 
 CQ_INLINE Real neo_hookean_energy(const MaterialPoint *at) {
   const Real log_jac = r_log(mat_det(at->f)), mu = at->c[LAME_MU], lambda = at->c[LAME_LAMBDA];
-  return (real)0.5 * mu * (mat_dot(at->f, at->f) - (real)CQ_DIM) - mu * log_jac + (real)0.5 * lambda * log_jac * log_jac;
+  return (real)0.5 * mu * (mat_dot(at->f, at->f) - (real)CQ_DIM) - mu * log_jac +
+         (real)0.5 * lambda * log_jac * log_jac;
 }
 
 // P_zz of plane strain, lambda log J
@@ -33,7 +34,8 @@ CQ_INLINE void neo_hookean_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM
 }
 
 // dP = mu dF + (mu - lambda log J) F^-T dF^T F^-T + lambda <F^-T, dF> F^-T, written with cofactors: F^-T = cof / J
-CQ_INLINE void neo_hookean_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void neo_hookean_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
+                                             Real dp[CQ_DIM][CQ_DIM]) {
   Real cof[CQ_DIM][CQ_DIM], dcof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);
   cofactor_derivative(at->f, df, dcof);
@@ -43,7 +45,8 @@ CQ_INLINE void neo_hookean_stress_derivative(const MaterialPoint *at, const Real
 }
 
 // grad_c += <dP/dc, grad_p>
-CQ_INLINE void neo_hookean_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void neo_hookean_grad_constants(const MaterialPoint *at, MaterialPoint *grad,
+                                          const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real cof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);
   const Real jac = mat_det_of(at->f, cof), along = mat_dot(cof, grad_p) / jac;
@@ -51,7 +54,7 @@ CQ_INLINE void neo_hookean_grad_constants(const MaterialPoint *at, MaterialPoint
   grad->c[LAME_LAMBDA] += r_log(jac) * along;
 }
 
-// ---- fused: tau = P F^T = mu F F^T + pressure I, pressure = lambda log J - mu                                          (E7)
+// ---- fused: tau = P F^T = mu F F^T + pressure I, pressure = lambda log J - mu                                    (E7)
 
 CQ_INLINE Real neo_hookean_kirchhoff(const MaterialPoint *at, const MaterialKept *kept, Real tau[CQ_DIM][CQ_DIM]) {
   const Real mu = at->c[LAME_MU];
@@ -61,8 +64,8 @@ CQ_INLINE Real neo_hookean_kirchhoff(const MaterialPoint *at, const MaterialKept
 }
 
 // dL/dF += mu (G + G^T) F + lambda tr(G) / J cof(F); returns the factor of cof(F)
-CQ_INLINE Real neo_hookean_kirchhoff_adj(const MaterialPoint *at, const MaterialKept *kept, const Real jac, MaterialPoint *grad,
-                                         const Real grad_tau[CQ_DIM][CQ_DIM]) {
+CQ_INLINE Real neo_hookean_kirchhoff_adj(const MaterialPoint *at, const MaterialKept *kept, const Real jac,
+                                         MaterialPoint *grad, const Real grad_tau[CQ_DIM][CQ_DIM]) {
   const Real trace = mat_trace(grad_tau), mu = at->c[LAME_MU];
   Real sym[CQ_DIM][CQ_DIM], sf[CQ_DIM][CQ_DIM];
   EACH(i) EACH(j) sym[i][j] = grad_tau[i][j] + grad_tau[j][i];

@@ -1,5 +1,5 @@
 // Ogden (1972), up to three terms, in the isochoric stretches l_i = J^(-1/3) s_i; a term that is not used has mu = 0.
-//   psi = sum_k mu_k/alpha_k (l_1^alpha_k + l_2^alpha_k + l_3^alpha_k - 3) + U(J), U of invariants.inl                  (E35)
+//   psi = sum_k mu_k/alpha_k (l_1^alpha_k + l_2^alpha_k + l_3^alpha_k - 3) + U(J), U of invariants.inl            (E35)
 // Shear modulus at rest sum_k mu_k alpha_k / 2. With e_i = log l_i, of sum 0, and E_ki = exp(alpha_k e_i) the principal
 // Kirchhoff stresses are tau_i = sum_k mu_k (E_ki - (E_k1 + E_k2 + E_k3)/3) + J U', and P = U diag(tau_i / s_i) V^T.
 // 2D is plane strain, s_3 = 1.
@@ -14,17 +14,21 @@ static double ogden_shear(const double *slot) {
 }
 static cq_status ogden_check(const double *slot, int64_t particle) {
   if (ogden_shear(slot) > 0) return CQ_OK;
-  return cq_fail(CQ_INVALID, "mu_1 alpha_1 + mu_2 alpha_2 + mu_3 alpha_3 of particle %lld is %g; it is twice the shear modulus at "
-                 "rest and must be positive", (long long)particle, 2 * ogden_shear(slot));
+  return cq_fail(CQ_INVALID,
+                 "mu_1 alpha_1 + mu_2 alpha_2 + mu_3 alpha_3 of particle %lld is %g; it is twice the shear modulus at "
+                 "rest and must be positive",
+                 (long long)particle, 2 * ogden_shear(slot));
 }
 static double ogden_modulus(const cq_material *material, const double *slot) {
   (void)material;
   return slot[OGDEN_BULK] + 4.0 / 3 * ogden_shear(slot);
 }
-static const cq_law ogden_law = {
-    .name = "ogden", .slot_count = OGDEN_COUNT,
-    .slot = {CQ_FIELD_MU_1, CQ_FIELD_MU_2, CQ_FIELD_MU_3, CQ_FIELD_ALPHA_1, CQ_FIELD_ALPHA_2, CQ_FIELD_ALPHA_3, CQ_FIELD_BULK},
-    .modulus = ogden_modulus, .check = ogden_check};
+static const cq_law ogden_law = {.name = "ogden",
+                                 .slot_count = OGDEN_COUNT,
+                                 .slot = {CQ_FIELD_MU_1, CQ_FIELD_MU_2, CQ_FIELD_MU_3, CQ_FIELD_ALPHA_1,
+                                          CQ_FIELD_ALPHA_2, CQ_FIELD_ALPHA_3, CQ_FIELD_BULK},
+                                 .modulus = ogden_modulus,
+                                 .check = ogden_check};
 #endif
 
 typedef struct {
@@ -92,7 +96,8 @@ CQ_INLINE Real ogden_tau_apart(const MaterialPoint *at, const OgdenStretches *q,
 }
 
 // (E23) of g_i = tau_i / s_i
-CQ_INLINE void ogden_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void ogden_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
+                                       Real dp[CQ_DIM][CQ_DIM]) {
   OgdenStretches q;
   SingularSlopes slopes;
   ogden_stretches(at, &q);

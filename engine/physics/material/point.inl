@@ -10,7 +10,8 @@ typedef struct {
   Real internal[CQ_INTERNALS_MAX];
 } MaterialPoint;
 
-// Constants of what stands beside the law, in the order of the slots: viscosity, then modulus and relaxation time of each branch.
+// Constants of what stands beside the law, in the order of the slots: viscosity, then modulus and
+// relaxation time of each branch.
 CQ_INLINE int material_extras(const cq_material *material) { return material->viscous + 2 * material->branches; }
 
 // slot k of a material, in a point or in its gradient
@@ -19,7 +20,8 @@ CQ_INLINE Real *material_slot(const cq_material *material, MaterialPoint *at, co
   return k < extras ? &at->extra[k] : &at->c[k - extras];
 }
 
-// What stress and its adjoint both need and is not cheap: log J of neo-Hookean, the rotation of fixed corotated material.
+// What stress and its adjoint both need and is not cheap: log J of neo-Hookean, the rotation
+// of fixed corotated material.
 typedef struct {
   Real log_jac, rotation[CQ_DIM][CQ_DIM];
 } MaterialKept;
@@ -34,7 +36,8 @@ static inline double lame_modulus(const cq_material *material, const double *slo
 }
 
 // d cof(F) in the direction dF
-CQ_INLINE void cofactor_derivative(const Real f[CQ_DIM][CQ_DIM], const Real df[CQ_DIM][CQ_DIM], Real out[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void cofactor_derivative(const Real f[CQ_DIM][CQ_DIM], const Real df[CQ_DIM][CQ_DIM],
+                                   Real out[CQ_DIM][CQ_DIM]) {
 #if CQ_DIM == 3
   CQ_UNROLL for (int i = 0; i < 3; i++) CQ_UNROLL for (int j = 0; j < 3; j++) {
     const int a = (i + 1) % 3, b = (i + 2) % 3, c = (j + 1) % 3, d = (j + 2) % 3;

@@ -1,20 +1,26 @@
-// snow (Stomakhin et al. 2013): fixed corotated elasticity whose moduli grow with compaction, and stretches that flow outside of
-// [1 - theta_c, 1 + theta_s].
-//   psi = h psi_corotated, h = exp(xi (1 - J_P));  after a step s_i <- min(max(s_i, 1 - theta_c), 1 + theta_s)                (E48)
-// J_P = det F_P, the one internal variable, is the volume that was lost to flow: J_P <- J_P prod_i s_i / s_i'. It is 1 at the start.
-// In 2D the two stretches in the plane flow.
+// snow (Stomakhin et al. 2013): fixed corotated elasticity whose moduli grow with compaction, and stretches that flow
+// outside of [1 - theta_c, 1 + theta_s].
+//   psi = h psi_corotated, h = exp(xi (1 - J_P));  after a step s_i <- min(max(s_i, 1 - theta_c), 1 + theta_s)    (E48)
+// J_P = det F_P, the one internal variable, is the volume that was lost to flow: J_P <- J_P prod_i s_i / s_i'. It is 1
+// at the start. In 2D the two stretches in the plane flow.
 
 enum { SNOW_HARDENING = LAME_LAMBDA + 1, SNOW_COMPRESSION, SNOW_STRETCH, SNOW_COUNT };
 
 #if defined(CQ_LAW_TABLE)
-static const cq_law snow_law = {.name = "snow", .slot_count = SNOW_COUNT, .internal_count = {1, 1}, .internal_start = 1, .updates = 1,
-                                .slot = {CQ_SLOT_MU, CQ_SLOT_LAMBDA, CQ_FIELD_SNOW_HARDENING, CQ_FIELD_CRITICAL_COMPRESSION,
-                                         CQ_FIELD_CRITICAL_STRETCH},
+static const cq_law snow_law = {.name = "snow",
+                                .slot_count = SNOW_COUNT,
+                                .internal_count = {1, 1},
+                                .internal_start = 1,
+                                .updates = 1,
+                                .slot = {CQ_SLOT_MU, CQ_SLOT_LAMBDA, CQ_FIELD_SNOW_HARDENING,
+                                         CQ_FIELD_CRITICAL_COMPRESSION, CQ_FIELD_CRITICAL_STRETCH},
                                 .modulus = lame_modulus};
 #endif
 
 // h
-CQ_INLINE Real snow_stiffness(const MaterialPoint *at) { return r_exp(at->c[SNOW_HARDENING] * ((real)1 - at->internal[0])); }
+CQ_INLINE Real snow_stiffness(const MaterialPoint *at) {
+  return r_exp(at->c[SNOW_HARDENING] * ((real)1 - at->internal[0]));
+}
 
 CQ_INLINE Real snow_energy(const MaterialPoint *at) { return snow_stiffness(at) * corotated_energy(at); }
 
@@ -66,7 +72,7 @@ CQ_INLINE void snow_across_adj(const MaterialPoint *at, MaterialPoint *grad, con
 }
 #endif
 
-// ---- after the step ----------------------------------------------------------------------------------------------------------
+// ---- after the step -------------------------------------------------------------------------------------------------
 
 // stretches after the flow; below, above: over 0 where one is too small or too large
 typedef struct {
@@ -101,7 +107,8 @@ CQ_INLINE void snow_update(MaterialPoint *at) {
 CQ_INLINE void snow_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   SnowFlow flow;
   SingularSlopes slopes;
-  Real t[CQ_DIM][CQ_DIM], m[CQ_DIM][CQ_DIM], pairs[CQ_DIM][CQ_DIM], own[CQ_DIM][CQ_DIM], wanted[CQ_DIM], lost = at->internal[0];
+  Real t[CQ_DIM][CQ_DIM], m[CQ_DIM][CQ_DIM], pairs[CQ_DIM][CQ_DIM], own[CQ_DIM][CQ_DIM], wanted[CQ_DIM],
+      lost = at->internal[0];
   snow_flow(at, &flow);
   const Real zero = lost * (real)0, grad_volume = grad->internal[0];
   EACH(i) lost = lost * (flow.of.s[i] / flow.stretch[i]);
@@ -110,12 +117,14 @@ CQ_INLINE void snow_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   EACH(i) {
     // of the stretch after the flow: one that is held is a constant, another is s
     const Real after = m[i][i] - grad_volume * lost / flow.stretch[i];
-    const Real low = r_pick(flow.below[i], after, zero), high = r_pick(flow.below[i], zero, r_pick(flow.above[i], after, zero));
+    const Real low = r_pick(flow.below[i], after, zero),
+               high = r_pick(flow.below[i], zero, r_pick(flow.above[i], after, zero));
     grad->c[SNOW_COMPRESSION] -= low;
     grad->c[SNOW_STRETCH] += high;
     wanted[i] = grad_volume * lost / flow.of.s[i] + (after - low - high);
     EACH(j) {
-      // (s_i' - s_j') / (s_i - s_j): 1 of two that are free, 0 of two that are held by one bound, also where they are equal
+      // (s_i' - s_j') / (s_i - s_j): 1 of two that are free, 0 of two that are held by one
+      // bound, also where they are equal
       const Real gap = flow.of.s[i] - flow.of.s[j], far = r_pick(gap, gap, -gap);
       const Real held = r_pick(flow.below[i], zero, r_pick(flow.above[i], zero, zero + (real)1));
       slopes.slope[i][j] = zero;

@@ -1,8 +1,8 @@
 // transversely isotropic: a neo-Hookean matrix with one family of fibres (Holzapfel, Gasser and Ogden 2000) along d.
-//   psi = mu/2 (I1 - 3) + U(J) + k1/(2 k2) (exp(k2 <I4 - 1>^2) - 1), I4 = |F d|^2 / |d|^2, <x> = max(x, 0)              (E36)
-// I1 and U are those of invariants.inl. I4 is the square of the fibre's whole stretch, as Nolan et al. 2014 have it: the
-// isochoric one of the first paper leaves fibres without stress where a body swells. k2 = 0 is the limit k1/2 <I4 - 1>^2,
-// the standard reinforcing model.
+//   psi = mu/2 (I1 - 3) + U(J) + k1/(2 k2) (exp(k2 <I4 - 1>^2) - 1), I4 = |F d|^2 / |d|^2, <x> = max(x, 0)        (E36)
+// I1 and U are those of invariants.inl. I4 is the square of the fibre's whole stretch, as Nolan et al. 2014 have it:
+// the isochoric one of the first paper leaves fibres without stress where a body swells. k2 = 0 is the limit k1/2 <I4 -
+// 1>^2, the standard reinforcing model.
 // Fibres only pull. At I4 = 1 the stress has a kink: dP is that of slack fibres up to there, that of taut ones beyond,
 // with a jump of 4 k1 along the fibre. Rest is on the slack side.
 
@@ -12,10 +12,12 @@ enum { FIBRES_SHEAR, FIBRES_BULK, FIBRES_K1, FIBRES_K2, FIBRES_ALONG, FIBRES_COU
 static cq_status transversely_isotropic_check(const double *slot, int64_t particle) {
   const double *d = slot + FIBRES_ALONG;
   if (!(slot[FIBRES_SHEAR] > 0))
-    return cq_fail(CQ_INVALID, "shear of particle %lld is %g; the matrix of a transversely isotropic material has a positive one",
+    return cq_fail(CQ_INVALID,
+                   "shear of particle %lld is %g; the matrix of a transversely isotropic material has a positive one",
                    (long long)particle, slot[FIBRES_SHEAR]);
   if (d[0] * d[0] + d[1] * d[1] + d[2] * d[2] > 0) return CQ_OK;
-  return cq_fail(CQ_INVALID, "fibre of particle %lld has no length; it is the direction of the fibres", (long long)particle);
+  return cq_fail(CQ_INVALID, "fibre of particle %lld has no length; it is the direction of the fibres",
+                 (long long)particle);
 }
 // fibres that are taut at rest: the faster of the two sides of the kink
 static double transversely_isotropic_modulus(const cq_material *material, const double *slot) {
@@ -70,7 +72,8 @@ CQ_INLINE Real transversely_isotropic_energy(const MaterialPoint *at) {
 }
 
 CQ_INLINE InvariantSlopes transversely_isotropic_slopes(const MaterialPoint *at, const Invariants *of) {
-  const InvariantSlopes w = {(real)0.5 * at->c[FIBRES_SHEAR], of->jac * (real)0, bulk_slope(at->c[FIBRES_BULK], of->jac)};
+  const InvariantSlopes w = {(real)0.5 * at->c[FIBRES_SHEAR], of->jac * (real)0,
+                             bulk_slope(at->c[FIBRES_BULK], of->jac)};
   return w;
 }
 
@@ -147,7 +150,8 @@ CQ_INLINE void transversely_isotropic_energy_grad(const MaterialPoint *at, Mater
   }
 }
 
-// P_zz of plane strain is that of the matrix, for fibres lie in the plane: mu/2 a + J U', a = dI1/dF_zz = 2 J^(-2/3) - 2/3 I1
+// P_zz of plane strain is that of the matrix, for fibres lie in the plane: mu/2 a + J U', a =
+// dI1/dF_zz = 2 J^(-2/3) - 2/3 I1
 #if CQ_DIM == 2
 CQ_INLINE Real transversely_isotropic_across(const MaterialPoint *at) {
   Invariants of;

@@ -1,6 +1,7 @@
-// viscous: a Newtonian viscosity beside any law: that of a fluid, or the damping of Kelvin and Voigt in a solid. It works on the rate
-// of deformation D = sym(C) of the state, without its change of volume (Stokes' hypothesis), also in 2D where D_zz = 0.
-//   tau += 2 eta J (D - tr(D)/3 I)                                                                                          (E42)
+// viscous: a Newtonian viscosity beside any law: that of a fluid, or the damping of Kelvin and Voigt in a solid.
+// It works on the rate of deformation D = sym(C) of the state, without its change of volume (Stokes'
+// hypothesis), also in 2D where D_zz = 0.
+//   tau += 2 eta J (D - tr(D)/3 I)                                                                                (E42)
 
 // D - tr(D)/3 I of a matrix: symmetric as a map, so its own adjoint
 CQ_INLINE void viscous_rate(const Real c[CQ_DIM][CQ_DIM], Real out[CQ_DIM][CQ_DIM]) {

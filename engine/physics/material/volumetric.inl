@@ -1,5 +1,6 @@
-// volumetric: the near-incompressibility of Bonet and Wood, of a power p = 2, 4, 6 or 8, that a law with Lame's constants may have.
-//   psi = k (J - 1)^p, P = k p (J - 1)^(p - 1) cof(F)                                                                        (E10)
+// volumetric: the near-incompressibility of Bonet and Wood, of a power p = 2, 4, 6 or 8, that a law
+// with Lame's constants may have.
+//   psi = k (J - 1)^p, P = k p (J - 1)^(p - 1) cof(F)                                                             (E10)
 
 // (J - 1)^(power - 1) for power 2, 4, 6, 8
 CQ_INLINE Real volumetric_odd_power(const Real e, const int power) {

@@ -1,22 +1,29 @@
-// von Mises plasticity of finite strain with linear isotropic hardening, for metals and clay (Simo 1992; Simo and Hughes, Computational
-// Inelasticity, 1998, box 9.1): Hencky elasticity (hencky.inl), and a flow that keeps the volume.
-//   yield: y = sqrt(3/2) 2 mu |dev e| - (sigma_y + H alpha) <= 0; flow: alpha += y / (3 mu + H), |dev e| shrinks to y = 0    (E46)
-// alpha is the equivalent plastic strain, the one internal variable. In 2D the deviator is that of the two strains in the plane: the
-// body yields at sigma_1 - sigma_2 = 2 sigma_y / sqrt(3), as incompressible flow in plane strain does.
+// von Mises plasticity of finite strain with linear isotropic hardening, for metals and clay (Simo 1992; Simo and
+// Hughes, Computational Inelasticity, 1998, box 9.1): Hencky elasticity (hencky.inl), and a flow that keeps the volume.
+//   yield: y = sqrt(3/2) 2 mu |dev e| - (sigma_y + H alpha) <= 0; flow: alpha += y / (3 mu + H), |dev e| shrinks to y =
+//   0   (E46)
+// alpha is the equivalent plastic strain, the one internal variable. In 2D the deviator is that of the two strains in
+// the plane: the body yields at sigma_1 - sigma_2 = 2 sigma_y / sqrt(3), as incompressible flow in plane strain does.
 
 enum { VON_MISES_YIELD = LAME_COUNT, VON_MISES_HARDENING, VON_MISES_COUNT };
 
 #if defined(CQ_LAW_TABLE)
-static const cq_law von_mises_law = {.name = "von_mises", .slot_count = VON_MISES_COUNT, .internal_count = {1, 1}, .updates = 1,
-                                     .slot = {LAME_SLOTS, CQ_FIELD_YIELD_STRESS, CQ_FIELD_HARDENING}, .modulus = lame_modulus};
+static const cq_law von_mises_law = {.name = "von_mises",
+                                     .slot_count = VON_MISES_COUNT,
+                                     .internal_count = {1, 1},
+                                     .updates = 1,
+                                     .slot = {LAME_SLOTS, CQ_FIELD_YIELD_STRESS, CQ_FIELD_HARDENING},
+                                     .modulus = lame_modulus};
 #endif
 
 CQ_INLINE Real von_mises_energy(const MaterialPoint *at) { return hencky_energy(at); }
 CQ_INLINE void von_mises_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) { hencky_stress(at, p); }
-CQ_INLINE void von_mises_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void von_mises_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
+                                           Real dp[CQ_DIM][CQ_DIM]) {
   hencky_stress_derivative(at, df, dp);
 }
-CQ_INLINE void von_mises_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void von_mises_grad_constants(const MaterialPoint *at, MaterialPoint *grad,
+                                        const Real grad_p[CQ_DIM][CQ_DIM]) {
   hencky_grad_constants(at, grad, grad_p);
 }
 
@@ -46,7 +53,8 @@ CQ_INLINE void von_mises_update_adj(const MaterialPoint *at, MaterialPoint *grad
   Flow flow;
   FlowGrad g;
   hencky_of(at->f, &h);
-  const Real mu = at->c[LAME_MU], hardening = at->c[VON_MISES_HARDENING], zero = mu * (real)0, grad_alpha = grad->internal[0];
+  const Real mu = at->c[LAME_MU], hardening = at->c[VON_MISES_HARDENING], zero = mu * (real)0,
+             grad_alpha = grad->internal[0];
   const Real growth = von_mises_flow(at, &h, &flow), size = r_pick(h.size, h.size, h.size + (real)1);
   flow_grad(&h, &flow, grad->f, &g);
   // scale = 1 - sqrt(3/2) growth / size, growth = over / (3 mu + H)

@@ -1,5 +1,5 @@
 // Yeoh (1993), three terms: filled rubber and silicone up to large stretches, from tensile tests alone.
-//   psi = sum_k C_k0 (I1 - 3)^k + U(J), k = 1, 2, 3, I1 and U of invariants.inl                                      (E34)
+//   psi = sum_k C_k0 (I1 - 3)^k + U(J), k = 1, 2, 3, I1 and U of invariants.inl                                   (E34)
 // Shear modulus at rest 2 C10.
 
 enum { YEOH_C10, YEOH_C20, YEOH_C30, YEOH_BULK, YEOH_COUNT };

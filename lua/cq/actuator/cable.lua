@@ -43,7 +43,8 @@ end
 local function point_of(robot, entry, what)
   if type(entry) == "table" and entry.anchor ~= nil and not getmetatable(entry) then
     if not is_place(entry.anchor, robot.dim) then
-      is.fail("%s: anchor must be %d finite numbers, a place in the world, got %s", what, robot.dim, text.describe(entry.anchor))
+      is.fail("%s: anchor must be %d finite numbers, a place in the world, got %s", what, robot.dim,
+        text.describe(entry.anchor))
     end
     return { anchor = entry.anchor }
   elseif is_place(entry, robot.dim) then
@@ -110,7 +111,8 @@ function cable.measure(robot)
     stiffness[k], length[k], friction[k] = def.stiffness, def.rest_length or span(robot, one), def.friction
   end
   if #robot.cables == 0 then return end
-  robot.cable_stiffness, robot.cable_length, robot.cable_friction = T.tensor(stiffness), T.tensor(length), T.tensor(friction)
+  robot.cable_stiffness, robot.cable_length, robot.cable_friction = T.tensor(stiffness), T.tensor(length),
+    T.tensor(friction)
 end
 
 -- length of a path through particles at other places, by operations on the recording tape
@@ -131,7 +133,9 @@ end
 ---@return cq.Tensor              {cables}
 function cable.lengths(robot, position)
   local out = {}
-  for k, one in ipairs(robot.cables) do out[k] = one.actuator.rest_length and T.tensor(one.actuator.rest_length) or span_at(one, position) end
+  for k, one in ipairs(robot.cables) do
+    out[k] = one.actuator.rest_length and T.tensor(one.actuator.rest_length) or span_at(one, position)
+  end
   return T.stack(out)
 end
 
@@ -145,7 +149,8 @@ local function check_gaps(robot, one, dx)
     local far = not (a.anchor or b.anchor) and distance(place_of(robot, a), place_of(robot, b)) or 0
     if far > gap * (1 + 1e-9) then
       is.fail("cq.World: points %d and %d of the cable \"%s\" are %s apart, more than %s%s; a cable is straight between its points: route it through "
-        .. "points in between, or give it gap = %s if it is to be a free string", k - 1, k, one.name, text.number(far), text.number(gap),
+        .. "points in between, or give it gap = %s if it is to be a free string", k - 1, k, one.name, text.number(far),
+        text.number(gap),
         one.actuator.gap and "" or (" (%d cells)"):format(GAP), text.number(far))
     end
   end
@@ -191,7 +196,9 @@ function cable.fill(def, robots, dx)
     first = first + #robot.stresses
   end
   layout.structs = ffi.new("cq_cable[?]", math.max(#layout.list, 1))
-  for k, entry in ipairs(layout.list) do fill(layout.structs[k - 1], entry.robot, entry.cable, entry.actuator, layout.keep) end
+  for k, entry in ipairs(layout.list) do
+    fill(layout.structs[k - 1], entry.robot, entry.cable, entry.actuator, layout.keep)
+  end
   def.cable_count, def.cables = #layout.list, layout.structs
   return layout
 end
@@ -235,14 +242,19 @@ function cable.paths(world, position, told)
     for k, point in ipairs(points) do
       for i = 0, dim - 1 do
         local sum = point.anchor and point.anchor[i + 1] or 0
-        for _, p in ipairs(point.index or {}) do sum = sum + position[(entry.robot.first + p) * dim + i] / #point.index end
+        for _, p in ipairs(point.index or {}) do
+          sum = sum + position[(entry.robot.first + p) * dim + i] / #point.index
+        end
         path.points[(k - 1) * dim + i] = sum
       end
     end
     if told then
       local values, stress = {}, world.layout.stress.stresses[entry.actuator + 1]
-      for _, name in ipairs { "stiffness", "length", "friction" } do values[name] = told.value("cable_" .. name):data()[c - 1] end
-      path.tension = tensions(path, dim, values, actuator.offset, actuator.slope, stress.shift + stress.scale * told.signals[stress.signal])
+      for _, name in ipairs { "stiffness", "length", "friction" } do
+        values[name] = told.value("cable_" .. name):data()[c - 1]
+      end
+      path.tension = tensions(path, dim, values, actuator.offset, actuator.slope,
+        stress.shift + stress.scale * told.signals[stress.signal])
     end
     out[c] = path
   end

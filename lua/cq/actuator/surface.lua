@@ -1,5 +1,5 @@
--- surface: walls that a pressure pushes on, as particles with the area vectors N A of the undeformed body, N out of the solid; and the
--- volume of the cavities that they enclose.
+-- surface: walls that a pressure pushes on, as particles with the area vectors N A of the undeformed body, N out of the
+-- solid; and the volume of the cavities that they enclose.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -67,11 +67,14 @@ local function start_cell(lattice, place, robot)
   local at = 0
   for i = 1, lattice.dim do
     local k = math.floor((place[i] - lattice.lower[i]) / lattice.h[i] + 0.5) + 1
-    if k < 1 or k > lattice.size[i] - 2 then is.fail("%s: the place %s is not inside of %s", WHAT, text.place(place), robot.name) end
+    if k < 1 or k > lattice.size[i] - 2 then
+      is.fail("%s: the place %s is not inside of %s", WHAT, text.place(place), robot.name)
+    end
     at = at + k * lattice.stride[i]
   end
   if lattice.cell[at] > 0 then
-    is.fail("%s: at the place %s there is a particle of %s; inside must be a place in the empty cavity", WHAT, text.place(place), robot.name)
+    is.fail("%s: at the place %s there is a particle of %s; inside must be a place in the empty cavity", WHAT,
+      text.place(place), robot.name)
   end
   return at
 end
@@ -101,8 +104,8 @@ local function flood(lattice, first, place)
   return cells
 end
 
--- Area vectors of the particles around a cavity: the faces between its cells and theirs. They are the gradient of the indicator of
--- the body, and sum to zero.
+-- Area vectors of the particles around a cavity: the faces between its cells and theirs. They are the gradient of the
+-- indicator of the body, and sum to zero.
 local function walls_of(lattice, cells)
   local of, out = {}, { index = {}, area = {}, arm = {} }
   for _, at in ipairs(cells) do
@@ -140,7 +143,8 @@ end
 
 local function of_cavity(robot, given)
   if type(given.inside) ~= "table" or #given.inside ~= robot.dim then
-    is.fail("%s: inside must be a place { %s } in the cavity, got %s", WHAT, robot.dim == 2 and "x, y" or "x, y, z", text.describe(given.inside))
+    is.fail("%s: inside must be a place { %s } in the cavity, got %s", WHAT, robot.dim == 2 and "x, y" or "x, y, z",
+      text.describe(given.inside))
   end
   local lattice = lattice_of(robot, list_of(robot, given.group))
   return walls_of(lattice, flood(lattice, start_cell(lattice, given.inside, robot), given.inside))
@@ -156,13 +160,15 @@ local function of_list(robot, given)
     local area = type(given.area) == "table" and given.area[k] or given.area
     local normal = each and given.normal[k] or given.normal
     if type(area) ~= "number" or not (area >= 0) then
-      is.fail("%s: area must be a number, or one for each of %s, at least 0, got %s", WHAT, text.count(#out.index, "particle"), text.describe(area))
+      is.fail("%s: area must be a number, or one for each of %s, at least 0, got %s", WHAT,
+        text.count(#out.index, "particle"), text.describe(area))
     end
     local square = 0
     for i = 1, dim do
       local x = type(normal) == "table" and normal[i]
       if type(x) ~= "number" then
-        is.fail("%s: normal must be a vector of %d numbers, or one for each of %s, got %s", WHAT, dim, text.count(#out.index, "particle"),
+        is.fail("%s: normal must be a vector of %d numbers, or one for each of %s, got %s", WHAT, dim,
+          text.count(#out.index, "particle"),
           text.describe(normal))
       end
       square = square + x * x
@@ -198,7 +204,8 @@ function surface.bind(robot, actuator, name)
   local given = actuator.surface
   local walls = given.inside and of_cavity(robot, given) or of_list(robot, given)
   return {
-    name = name, actuator = actuator, index = walls.index, closed = is_closed(walls.area, robot.dim), area = T.tensor(walls.area),
+    name = name, actuator = actuator, index = walls.index, closed = is_closed(walls.area, robot.dim),
+    area = T.tensor(walls.area),
     arm = T.tensor(walls.arm),
   }
 end
@@ -219,7 +226,8 @@ function surface.fill(def, robots)
     first = first + #robot.stresses
   end
   local dim, k = def.dim, 0
-  layout.particle, layout.actuator = ffi.new("int32_t[?]", math.max(count, 1)), ffi.new("int32_t[?]", math.max(count, 1))
+  layout.particle, layout.actuator = ffi.new("int32_t[?]", math.max(count, 1)),
+    ffi.new("int32_t[?]", math.max(count, 1))
   layout.area = ffi.new("double[?]", math.max(count * dim, 1))
   for _, entry in ipairs(layout.list) do
     local area = entry.surface.area:data()
@@ -229,7 +237,8 @@ function surface.fill(def, robots)
       k = k + 1
     end
   end
-  def.surface_count, def.surface_particle, def.surface_actuator, def.surface_area = count, layout.particle, layout.actuator, layout.area
+  def.surface_count, def.surface_particle, def.surface_actuator, def.surface_area = count, layout.particle,
+    layout.actuator, layout.area
   return layout
 end
 
@@ -277,7 +286,8 @@ local function area_of(f, a, dim)
   return out
 end
 
----Volume of a closed cavity in a state: -1/dim sum (y - mean y) . n a over its walls y = x + F arm, n a = cof(F) N A, n into the cavity.
+---Volume of a closed cavity in a state: -1/dim sum (y - mean y) . n a over its walls y = x + F arm, n a =
+---cof(F) N A, n into the cavity.
 ---@param state cq.State
 ---@param which cq.Actuator|string
 ---@return cq.Tensor      one number, or {batch}

@@ -51,7 +51,8 @@ function colour.text(r, g, b) return "#" .. bit.tohex(r, 2) .. bit.tohex(g, 2) .
 function colour.checker(options)
   options = options or {}
   return {
-    label = "a colour such as \"#3f7fbf\"", cats = "string", default = options.default, optional = options.optional or options.default ~= nil,
+    label = "a colour such as \"#3f7fbf\"", cats = "string", default = options.default, optional = options.optional
+      or options.default ~= nil,
     check = function(value) return parse(value) ~= nil end,
   }
 end

@@ -40,7 +40,8 @@ if struct_size then
   for _, name in ipairs(engine.structs()) do
     local built, read = tonumber(struct_size(name)), ffi.sizeof(name)
     if built >= 0 and built ~= read then
-      error(("cq: %s has %d bytes in the engine and %d in its header; run make clean and make"):format(name, built, read), 0)
+      error(("cq: %s has %d bytes in the engine and %d in its header; run make clean and make"):format(name, built,
+        read), 0)
     end
   end
 end

@@ -1,5 +1,6 @@
--- field: the engine's lists as Lua reads them: the fields of particles, actuators, walls and the world, and the laws of materials
--- with their constants. Names, shapes, units, bounds, defaults and meanings stand in engine/lists.h and nowhere else.
+-- field: the engine's lists as Lua reads them: the fields of particles, actuators, walls and the world, and the
+-- laws of materials with their constants. Names, shapes, units, bounds, defaults and meanings stand in
+-- engine/lists.h and nowhere else.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -27,7 +28,8 @@ local C = require("cq.base.engine").C
 ---@field choices { elasticity: integer, constants: cq.FieldInfo[] }[]   the sets of constants that it can be given by
 
 local owners = {
-  [tonumber(C.CQ_OWNER_STATE)] = "state", [tonumber(C.CQ_OWNER_PARTICLE)] = "particle", [tonumber(C.CQ_OWNER_CONSTANT)] = "constant",
+  [tonumber(C.CQ_OWNER_STATE)] = "state", [tonumber(C.CQ_OWNER_PARTICLE)] = "particle",
+  [tonumber(C.CQ_OWNER_CONSTANT)] = "constant",
   [tonumber(C.CQ_OWNER_ENTRY)] = "entry", [tonumber(C.CQ_OWNER_WORLD)] = "world", [tonumber(C.CQ_OWNER_WALL)] = "wall",
   [tonumber(C.CQ_OWNER_CABLE)] = "cable",
 }
@@ -37,7 +39,8 @@ local owners = {
 local function read(id)
   local info = C.cq_field_describe(id)
   return {
-    id = id, name = ffi.string(info.name), unit = ffi.string(info.unit), meaning = ffi.string(info.meaning), owner = owners[info.owner],
+    id = id, name = ffi.string(info.name), unit = ffi.string(info.unit), meaning = ffi.string(info.meaning),
+    owner = owners[info.owner],
     rank = info.rank, lower = info.lower, closed = info.closed == 1, upper = info.upper,
     default = info.value == info.value and info.value or nil,
   }
@@ -49,7 +52,8 @@ local field = { list = {}, by_id = {}, by_name = {}, of_robot = {}, of_world = {
 -- scripts give the density, and the engine takes the mass: density times volume
 local function density_of(mass)
   return {
-    name = "density", unit = "mass/length^dim", meaning = "mass per initial volume, area in 2D", owner = "particle", rank = 0,
+    name = "density", unit = "mass/length^dim", meaning = "mass per initial volume, area in 2D", owner = "particle",
+    rank = 0,
     lower = mass.lower, closed = mass.closed, upper = mass.upper, default = 1,
   }
 end
@@ -107,7 +111,8 @@ end
 local function range(entry)
   local lower = entry.lower > -math.huge and entry.lower or nil
   return {
-    min = entry.closed and lower or nil, above = not entry.closed and lower or nil, below = entry.upper < math.huge and entry.upper or nil,
+    min = entry.closed and lower or nil, above = not entry.closed and lower or nil, below = entry.upper < math.huge
+      and entry.upper or nil,
   }
 end
 
@@ -125,7 +130,8 @@ end
 ---@return string?     "be above 0 everywhere, the least is -1"
 function field.outside(entry, least, most)
   if least < entry.lower or (least == entry.lower and not entry.closed) then
-    return ("be %s %s everywhere, the least is %s"):format(entry.closed and "at least" or "above", text.number(entry.lower), text.number(least))
+    return ("be %s %s everywhere, the least is %s"):format(entry.closed and "at least" or "above",
+      text.number(entry.lower), text.number(least))
   elseif most >= entry.upper then
     return ("be below %s everywhere, the most is %s"):format(text.number(entry.upper), text.number(most))
   end

@@ -24,7 +24,8 @@ function image.read(path, what)
 end
 
 local spec = is.define("cq.image.write", {
-  path = is.string(), width = is.integer { min = 1, max = 16384 }, height = is.integer { min = 1, max = 16384 }, pixel = is.callable(),
+  path = is.string(), width = is.integer { min = 1, max = 16384 }, height = is.integer { min = 1, max = 16384 },
+  pixel = is.callable(),
 })
 
 ---Writes a PNG file; pixel(x, y) gives red, green, blue, alpha in 0..255 (alpha 255 unless given), x from the left and

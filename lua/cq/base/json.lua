@@ -42,14 +42,16 @@ function json.encode(value, first)
   return "{" .. table.concat(parts, ", ") .. "}"
 end
 
--- ---- reading ----------------------------------------------------------------------------------------------------------
+-- ---- reading --------------------------------------------------------------------------------------------------------
 
 local unescaped = { n = "\n", t = "\t", r = "\r", b = "\b", f = "\f", ["/"] = "/", ["\\"] = "\\", ['"'] = '"' }
 local literals = { ["true"] = true, ["false"] = false }
 
 local read                       -- line, place -> value, place after it
 
-local function broken(line, at) error({ json = ("it is no JSON at character %d of %s"):format(at, text.describe(line)) }, 0) end
+local function broken(line, at)
+  error({ json = ("it is no JSON at character %d of %s"):format(at, text.describe(line)) }, 0)
+end
 
 local function blank(line, at) return line:find("[^ \t\n\r]", at) or #line + 1 end
 

@@ -10,8 +10,8 @@
 --   })
 --   local def = spec(user_table)          -- a checked copy with defaults filled in
 --
--- A field is required unless it has a default or `optional = true`. Every checker takes `default` and `optional`, and `help` for
--- an option of a command.
+-- A field is required unless it has a default or `optional = true`. Every checker takes `default` and `optional`, and
+-- `help` for an option of a command.
 -- A class is known by the `__name` of its metatable ("cq.Robot"); a metatable's `__is = { ["cq.Shape"] = true }`
 -- names the families that it belongs to as well.
 local text = require "cq.base.text"
@@ -128,7 +128,8 @@ schema.integer = number_of("a whole number", true)
 
 local function of_type(name, label)
   return function(options)
-    return checker(options or {}, label, name == "table" and "table" or name, function(value) return type(value) == name end)
+    return checker(options or {}, label, name == "table" and "table" or name,
+      function(value) return type(value) == name end)
   end
 end
 
@@ -193,7 +194,8 @@ end
 ---An object of a class, or of one of several: is.instance "cq.Robot", is.instance { "cq.Robot", "cq.Shape" }.
 function schema.instance(options)
   local names = type(options) == "table" and options or { options }
-  return checker(type(options) == "table" and options or {}, text.article(table.concat(names, " or ")), table.concat(names, "|"),
+  return checker(type(options) == "table" and options or {}, text.article(table.concat(names, " or ")),
+    table.concat(names, "|"),
     function(value)
       for _, name in ipairs(names) do
         if text.is_instance(value, name) then return true end
@@ -292,7 +294,8 @@ Schema.__index = Schema
 function Schema:__call(given)
   if type(given) ~= "table" or text.class_of(given) then
     -- run.optimize { ... } makes the fields self
-    local hint = given == nil and self.name:find ":" and (" (a method is called with a colon: %s { ... })"):format(self.name) or ""
+    local hint = given == nil and self.name:find ":"
+      and (" (a method is called with a colon: %s { ... })"):format(self.name) or ""
     schema.fail("%s: takes one table of named fields, got %s%s", self.name, text.describe(given), hint)
   end
   local out = {}
@@ -316,7 +319,8 @@ function Schema:unknown(key, given)
   local value = given[key]
   local allowed = #self.names > 0 and "allowed are " .. table.concat(self.names, ", ") or "it takes none"
   if type(key) ~= "string" then
-    schema.fail("%s: takes named fields, got %s at position %s; %s", self.name, text.describe(value), tostring(key), allowed)
+    schema.fail("%s: takes named fields, got %s at position %s; %s", self.name, text.describe(value), tostring(key),
+      allowed)
   end
   local hint = self.hints and self.hints(key, given)
   hint = hint and (" (%s)"):format(hint) or text.suggestion(key, self.names)

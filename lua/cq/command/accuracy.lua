@@ -1,7 +1,7 @@
--- accuracy: relative errors of gradients against true ones, beside those of ChainQueen.      cqlua accuracy [--case A1] [--json]
+-- accuracy: relative errors of gradients against true ones, beside those of ChainQueen.   cqlua accuracy [--case A1] [--json]
 --
--- The cases of ICRA 2019, table III; lua/cq/measure/truth.lua says what is compared and how the truth is known. The paper has
--- no figures where its collision comes later.
+-- The cases of ICRA 2019, table III; lua/cq/measure/truth.lua says what is compared and how the truth is known. The
+-- paper has no figures where its collision comes later.
 local engine = require "cq.base.engine"
 local json = require "cq.base.json"
 local schema = require "cq.base.schema"
@@ -16,20 +16,23 @@ local first_keys = { "case", "steps", "error", "paper" }
 local function scientific(x) return x and x == x and ("%.2e"):format(x) or "-" end
 
 local function print_head()
-  print(("%-5s %6s %10s %10s %8s %10s %10s  %s"):format("case", "steps", "error", "ChainQueen", "ratio", "particles", "forward", ""))
+  print(("%-5s %6s %10s %10s %8s %10s %10s  %s"):format("case", "steps", "error", "ChainQueen", "ratio", "particles",
+    "forward", ""))
 end
 
 local function print_row(case, result)
   local ratio = result.paper == result.paper and ("%.2g"):format(result.error / result.paper) or "-"
   local what = result.steps == STEPS[1] and ("%s; %s, truth: %s"):format(case.what, result.precision, case.truth) or ""
-  print((("%-5s %6d %10s %10s %8s %10s %10s  %s"):format(case.name, result.steps, scientific(result.error), scientific(result.paper), ratio,
+  print((("%-5s %6d %10s %10s %8s %10s %10s  %s"):format(case.name, result.steps, scientific(result.error),
+    scientific(result.paper), ratio,
     scientific(result.particle_error), scientific(result.forward_error), what):gsub("%s+$", "")))
 end
 
 local function measure(case, world, at, steps)
   local errors = at(steps)
   return {
-    case = case.name, steps = steps, error = errors.error, paper = case.paper[steps] or NONE, dim = world.dim, precision = world.precision,
+    case = case.name, steps = steps, error = errors.error, paper = case.paper[steps] or NONE, dim = world.dim,
+    precision = world.precision,
     particles = world.particle_count, particle_error = errors.particle_error, forward_error = errors.forward_error,
   }
 end
@@ -38,8 +41,10 @@ return {
   summary = "gradient error table: ours beside ChainQueen's",
   options = {
     json = is.boolean { default = false, help = "one JSON object a line" },
-    case = is.string { optional = true, help = "only those of this name, of a part of it, or of a pattern such as 'A*'" },
-    steps = is.integer { min = 1, max = 100000, optional = true, help = "after so many, not after 1, 10, 100 and 1000" },
+    case = is.string { optional = true,
+      help = "only those of this name, of a part of it, or of a pattern such as 'A*'" },
+    steps = is.integer { min = 1, max = 100000, optional = true,
+      help = "after so many, not after 1, 10, 100 and 1000" },
   },
   run = function(options)
     local chosen = cases.choose(truth.cases, options.case, "accuracy")

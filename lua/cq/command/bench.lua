@@ -1,14 +1,15 @@
--- bench: how fast the engine is here, forward and backward.      cqlua bench [--case NAME or '3d-*'] [--json] [--csv FILE]
+-- bench: how fast the engine is here, forward and backward.   cqlua bench [--case NAME or '3d-*'] [--json] [--csv FILE]
 --
--- Scenes: a jittered block that falls on a floor with friction, float32 and neo-Hookean unless the name says otherwise, on
--- the grids of ChainQueen's speed table (ICRA 2019, table II) and others; a long bar at rest whose one end is actuated, beside
--- the same bar in motion; and the biped as a whole program, with its observer and its network. The memo of every step is
--- written, and particles are sorted as often as they must be; where memory is short there are fewer steps, and the table says
--- how many. --device, --threads, --precision and --simd hold for all cases.
--- Timers of the phases are always on: they read the processor's counter at the end of each phase, 9 ns on an EPYC, 0.3 % of the
--- time of the smallest scenes of the table; below 1,024 particles one call in seven is timed for all (0.5 % with 100 particles).
--- The last line says what they took.
--- A figure is the median of the repetitions (--repeat N); --steps N measures another number of steps. --csv keeps the table.
+-- Scenes: a jittered block that falls on a floor with friction, float32 and neo-Hookean unless the name says otherwise,
+-- on the grids of ChainQueen's speed table (ICRA 2019, table II) and others; a long bar at rest whose one end is
+-- actuated, beside the same bar in motion; and the biped as a whole program, with its observer and its network. The
+-- memo of every step is written, and particles are sorted as often as they must be; where memory is short there are
+-- fewer steps, and the table says how many. --device, --threads, --precision and --simd hold for all cases.
+-- Timers of the phases are always on: they read the processor's counter at the end of each phase, 9 ns on an EPYC, 0.3
+-- % of the time of the smallest scenes of the table; below 1,024 particles one call in seven is timed for all (0.5 %
+-- with 100 particles). The last line says what they took.
+-- A figure is the median of the repetitions (--repeat N); --steps N measures another number of
+-- steps. --csv keeps the table.
 local engine = require "cq.base.engine"
 local json = require "cq.base.json"
 local option = require "cq.option"
@@ -36,7 +37,8 @@ local all = {
   { name = "3d-8000-corotated", dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 200, law = "corotated" },
   { name = "3d-8000-float64", dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 200, precision = "float64" },
   { name = "3d-64000", dim = 3, side = 40, cells = { 50, 70, 50 }, steps = 60, paper = { 1.594, 1.774 } },
-  { name = "3d-512000", dim = 3, side = 80, cells = { 100, 120, 100 }, steps = 30, repeats = 5, paper = { 10.501, 11.594 } },
+  { name = "3d-512000", dim = 3, side = 80, cells = { 100, 120, 100 }, steps = 30, repeats = 5,
+    paper = { 10.501, 11.594 } },
   { name = "rest", time = resting.time, dim = 2 },
   { name = "biped", time = whole.time, dim = 2, repeats = 3 },
 }
@@ -51,10 +53,13 @@ local function block(case, steps, repeats)
   }
   scene.world.precision = case.precision
   local world = cq.World(scene.world)
-  local timing = kernel.time(world, { velocity = scene.velocity, steps = math.ceil((steps or case.steps) / substeps), repeats = repeats })
+  local timing = kernel.time(world, { velocity = scene.velocity, steps = math.ceil((steps or case.steps) / substeps),
+    repeats = repeats })
   local result = {
-    particles = world.particle_count, precision = world.precision, engine = world.device, steps = timing.steps * substeps, cells = case.cells,
-    forward = timing.forward, backward = timing.backward, phases = timing.phases, law = case.law or "neo_hookean", device = world.device_kind,
+    particles = world.particle_count, precision = world.precision, engine = world.device,
+    steps = timing.steps * substeps, cells = case.cells,
+    forward = timing.forward, backward = timing.backward, phases = timing.phases, law = case.law or "neo_hookean",
+    device = world.device_kind,
     timers = kernel.timer_cost(substeps),
   }
   world:close()
@@ -66,12 +71,16 @@ local function measure(case, steps, given)
   local result = case.time and case.time(steps, repeats) or block(case, steps, repeats)
   local work = result.particles * result.steps
   local out = {
-    case = case.name, device = result.device, dim = case.dim, particles = result.particles, precision = result.precision, law = result.law,
+    case = case.name, device = result.device, dim = case.dim, particles = result.particles,
+    precision = result.precision, law = result.law,
     cells = result.cells, engine = result.engine, steps = result.steps, repeats = repeats,
     threads = option.program.threads > 0 and option.program.threads or machine.facts().cores,
-    forward_mps = work / machine.median(result.forward) / 1e6, backward_mps = work / machine.median(result.backward) / 1e6,
-    forward_best_mps = work / machine.least(result.forward) / 1e6, backward_best_mps = work / machine.least(result.backward) / 1e6,
-    timer_share = result.device ~= "cuda" and result.timers * result.steps / math.min(machine.median(result.forward), machine.median(result.backward)),
+    forward_mps = work / machine.median(result.forward) / 1e6,
+    backward_mps = work / machine.median(result.backward) / 1e6,
+    forward_best_mps = work / machine.least(result.forward) / 1e6,
+    backward_best_mps = work / machine.least(result.backward) / 1e6,
+    timer_share = result.device ~= "cuda" and result.timers * result.steps / math.min(machine.median(result.forward),
+      machine.median(result.backward)),
     share = result.share, motion_ratio = result.ratio, paper_frame_ms = case.paper, phase_ns = {},
   }
   for name, seconds in pairs(result.phases) do out.phase_ns[name] = seconds / (work * repeats) * 1e9 end
@@ -92,7 +101,8 @@ local function frame(result, mps) return result.particles * FRAME / mps / 1e3 en
 
 -- where a whole program spends its time
 local function share_text(share)
-  return ("%.1f %% steps and adjoints, %.1f %% readouts, %.1f %% Lua"):format(100 * share.steps, 100 * share.readouts, 100 * share.lua)
+  return ("%.1f %% steps and adjoints, %.1f %% readouts, %.1f %% Lua"):format(100 * share.steps, 100 * share.readouts,
+    100 * share.lua)
 end
 
 -- what follows in the row of a case
@@ -104,18 +114,22 @@ end
 
 local function print_head()
   local facts = machine.facts()
-  print(("%s, %s, %s, %s, %s; %s"):format(facts.processor, text.count(facts.cores, "core"), facts.system, facts.compiler, facts.date,
+  print(("%s, %s, %s, %s, %s; %s"):format(facts.processor, text.count(facts.cores, "core"), facts.system,
+    facts.compiler, facts.date,
     text.count(option.program.threads > 0 and option.program.threads or facts.cores, "thread")))
   print "million particle-steps per second: median (best); ms for a frame of 3 steps, and ChainQueen's on a GTX 1080 Ti\n"
-  print(("%-18s %9s %-8s %6s  %-15s %-15s  %-17s %s"):format("case", "particles", "", "steps", "forward", "backward", "frame", "ChainQueen"))
+  print(("%-18s %9s %-8s %6s  %-15s %-15s  %-17s %s"):format("case", "particles", "", "steps", "forward", "backward",
+    "frame", "ChainQueen"))
 end
 
 local function print_row(result)
   local function pair(median, best) return ("%s (%s)"):format(significant(median, 3), significant(best, 3)) end
   local paper = result.paper_frame_ms
-  print(("%-18s %9d %-8s %6d  %-15s %-15s  %-17s %s%s"):format(result.case, result.particles, result.precision, result.steps,
+  print(("%-18s %9d %-8s %6d  %-15s %-15s  %-17s %s%s"):format(result.case, result.particles, result.precision,
+    result.steps,
     pair(result.forward_mps, result.forward_best_mps), pair(result.backward_mps, result.backward_best_mps),
-    ("%s + %s"):format(significant(frame(result, result.forward_mps), 3), significant(frame(result, result.backward_mps), 3)),
+    ("%s + %s"):format(significant(frame(result, result.forward_mps), 3),
+      significant(frame(result, result.backward_mps), 3)),
     paper and ("%s + %s"):format(significant(paper[1], 3), significant(paper[2], 3)) or "",
     remark(result)))
   io.flush()
@@ -140,13 +154,16 @@ local function print_phases(results)
   for _, result in ipairs(results) do
     if result.timer_share and result.timer_share > (most and most.timer_share or 0) then most = result end
   end
-  if most then print(("\nthe timers took %.2f %% of the time, or less (%s)"):format(100 * most.timer_share, most.case)) end
+  if most then
+    print(("\nthe timers took %.2f %% of the time, or less (%s)"):format(100 * most.timer_share, most.case))
+  end
 end
 
 -- ---- keeping --------------------------------------------------------------------------------------------------------
 
 local columns = {
-  "case", "device", "threads", "dim", "particles", "precision", "forward_mps", "backward_mps", "forward_best_mps", "backward_best_mps",
+  "case", "device", "threads", "dim", "particles", "precision", "forward_mps", "backward_mps", "forward_best_mps",
+  "backward_best_mps",
   "steps", "repeats", "law", "engine",
 }
 
@@ -188,7 +205,8 @@ return {
   summary = "speed table: million particle-steps per second",
   options = {
     json = is.boolean { default = false, help = "one JSON object a line" },
-    case = is.string { optional = true, help = "only those of this name, of a part of it, or of a pattern such as '3d-*'" },
+    case = is.string { optional = true,
+      help = "only those of this name, of a part of it, or of a pattern such as '3d-*'" },
     steps = is.integer { min = 1, max = 1e6, optional = true, help = "another number of steps" },
     csv = is.string { optional = true, help = "file that keeps the table" },
     ["repeat"] = is.integer { min = 1, max = 1000, optional = true, help = "repetitions, of which the median is told" },

@@ -1,6 +1,7 @@
 -- check: everything that can be known of a script before it runs for long.      cqlua check script.lua [its options]
--- The script runs with one iteration; an experiment makes a few control steps forward and backward instead of training,
--- and tells its plan. Nothing is drawn, and no folder is written. Loops of one's own end where cq.option("iterations") says so.
+-- The script runs with one iteration; an experiment makes a few control steps forward and backward instead of
+-- training, and tells its plan. Nothing is drawn, and no folder is written. Loops of one's own end where
+-- cq.option("iterations") says so.
 local json = require "cq.base.json"
 local option = require "cq.option"
 local program = require "cq.program"
@@ -10,7 +11,8 @@ local is = require "cq.base.schema"
 local function facts_of(path, report)
   local plan = report.plan
   return {
-    script = path, steps = report.steps, loss = report.loss, gradients = report.gradients, bytes = plan.bytes, checkpoints = plan.checkpoints,
+    script = path, steps = report.steps, loss = report.loss, gradients = report.gradients, bytes = plan.bytes,
+    checkpoints = plan.checkpoints,
     recompute = plan.recompute,
   }
 end

@@ -59,7 +59,8 @@ local function gpus()
   for index = 1, gpu.count do
     if tonumber(C.cq_gpu_find(index - 1, gpu)) ~= C.CQ_OK then return found, ffi.string(C.cq_error()) end
     found[index] = {
-      kind = "cuda", name = ffi.string(gpu.name), memory = tonumber(gpu.memory), memory_available = tonumber(gpu.memory_available),
+      kind = "cuda", name = ffi.string(gpu.name), memory = tonumber(gpu.memory),
+      memory_available = tonumber(gpu.memory_available),
       processors = gpu.processors, compute = gpu.compute / 10, driver = gpu.driver / 1000, runtime = gpu.runtime / 1000,
     }
   end
@@ -68,7 +69,8 @@ end
 
 local function device_text(device)
   if device.kind == "cpu" then return "cpu" end
-  return ("cuda: %s, %.1f of %.1f GiB free, compute capability %.1f, driver of CUDA %.1f"):format(device.name, device.memory_available / 2 ^ 30,
+  return ("cuda: %s, %.1f of %.1f GiB free, compute capability %.1f, driver of CUDA %.1f"):format(device.name,
+    device.memory_available / 2 ^ 30,
     device.memory / 2 ^ 30, device.compute, device.driver)
 end
 
@@ -80,15 +82,19 @@ local function collect()
   table.insert(devices, 1, { kind = "cpu", name = processor })
   return {
     version = host.version, abi = C.CQ_ABI, lua = jit.version, system = system, host = name, processor = processor,
-    instruction_sets = sets, engine = engine_of(), threads = option.program.threads > 0 and option.program.threads or host.processors(),
-    memory_available = tonumber(C.cq_memory_available()), devices = devices, no_cuda = why_none, precisions = { "float32", "float64" },
+    instruction_sets = sets, engine = engine_of(), threads = option.program.threads > 0 and option.program.threads
+      or host.processors(),
+    memory_available = tonumber(C.cq_memory_available()), devices = devices, no_cuda = why_none,
+    precisions = { "float32", "float64" },
     openblas = openblas(), ffmpeg = video and video:match "version (%S+)", root = host.root,
   }
 end
 
 local shown = {
-  { "version", "cqlua" }, { "abi", "engine ABI" }, { "lua", "Lua" }, { "system", "system" }, { "processor", "processor" },
-  { "instruction_sets", "instructions" }, { "engine", "runs on" }, { "threads", "threads" }, { "memory_available", "free memory" }, { "devices", "devices" },
+  { "version", "cqlua" }, { "abi", "engine ABI" }, { "lua", "Lua" }, { "system", "system" },
+  { "processor", "processor" },
+  { "instruction_sets", "instructions" }, { "engine", "runs on" }, { "threads", "threads" },
+  { "memory_available", "free memory" }, { "devices", "devices" },
   { "precisions", "precisions" }, { "openblas", "matrix products" }, { "ffmpeg", "ffmpeg" }, { "root", "library" },
 }
 

@@ -32,7 +32,8 @@ local nped = body.define("nped", {
 
 -- blocks that legs stand under, from 0, with names
 local function places_of(legs, along, across)
-  local x, z, out = { back = 0, middle = (along - 1) / 2, fore = along - 1 }, { left = 0, middle = (across - 1) / 2, right = across - 1 }, {}
+  local x, z, out = { back = 0, middle = (along - 1) / 2, fore = along - 1 },
+    { left = 0, middle = (across - 1) / 2, right = across - 1 }, {}
   local function add(i, k) out[#out + 1] = { name = i .. "." .. k, x = x[i], z = z[k] } end
   for _, k in ipairs { "left", "right" } do
     add("back", k)
@@ -53,18 +54,20 @@ local function add_leg(shapes, chambers, groups, place, block_of)
   for i = 0, 1 do
     for k = 0, 1 do
       local name = ("%s.%d"):format(place.name, 2 * i + k + 1)
-      shapes[#shapes + 1] = block_of(name, { place.x * side + i * half, 0, place.z * side + k * half }, { half, side, half })
+      shapes[#shapes + 1] = block_of(name, { place.x * side + i * half, 0, place.z * side + k * half },
+        { half, side, half })
       chambers[#chambers + 1] = name
       table.insert(groups[place.name], name)
     end
   end
 end
 
----A walker on 4, 6 or 8 legs (Advanced soft robot modeling in ChainQueen, Robotica 2021, fig. 12 to 14): a flat body of blocks, and in each
----leg 2 x 2 air chambers that stretch and contract along its height: 16, 24 or 32 signals. Groups: the legs, "fore.left" for instance, with
----their chambers "fore.left.1" to 4 (back left, back right, fore left, fore right), "body", and each of its blocks, "body.1.1" at the back
----left. With 15 particles along each side there are 84,375, 111,375 or 138,375. body = { 5, 3 }, side = 0.2, legs = 6 and 8 particles are the
----runner of ChainQueen (ICRA 2019).
+---A walker on 4, 6 or 8 legs (Advanced soft robot modeling in ChainQueen, Robotica 2021, fig. 12 to 14): a flat
+---body of blocks, and in each leg 2 x 2 air chambers that stretch and contract along its height: 16, 24 or 32
+---signals. Groups: the legs, "fore.left" for instance, with their chambers "fore.left.1" to 4 (back left, back
+---right, fore left, fore right), "body", and each of its blocks, "body.1.1" at the back left. With 15 particles
+---along each side there are 84,375, 111,375 or 138,375. body = { 5, 3 }, side = 0.2, legs = 6 and 8 particles are
+---the runner of ChainQueen (ICRA 2019).
 ---Errors: six or eight legs under a body without a middle.
 ---@param fields? cq.Creature.nped.def
 ---@return cq.Robot
@@ -107,15 +110,17 @@ local arm = body.define("arm", {
   links = is.integer { min = 1, default = 2 },
   dim = is.one_of { 2, 3, default = 3 },
   count = count_of, spacing = spacing_of,
-  width = is.number { above = 0, default = 0.2 }, chamber = is.number { above = 0, default = 0.2 }, block = is.number { above = 0, default = 0.1 },
+  width = is.number { above = 0, default = 0.2 }, chamber = is.number { above = 0, default = 0.2 },
+  block = is.number { above = 0, default = 0.1 },
   hanging = is.boolean { default = false },
   root = is.number { above = 0, default = 0.05 },
 })
 
----An arm of links (ChainQueen, ICRA 2019, in the plane; Advanced soft robot modeling in ChainQueen, Robotica 2021, fig. 10, in space): in
----each link two chambers side by side, or 2 x 2 in space, then a block. Signals are those of the chambers from the root on. Groups: "link.1"
----with its chambers "link.1.chamber.1" and so on, and its block "link.1.block"; "hand", the last block; "root", which is pinned. Two links
----in space with 12 particles along each side have 17,280; in the plane with 14, 1,176.
+---An arm of links (ChainQueen, ICRA 2019, in the plane; Advanced soft robot modeling in ChainQueen, Robotica 2021, fig.
+---10, in space): in each link two chambers side by side, or 2 x 2 in space, then a block. Signals are those of the
+---chambers from the root on. Groups: "link.1" with its chambers "link.1.chamber.1" and so on, and its block
+---"link.1.block"; "hand", the last block; "root", which is pinned. Two links in space with 12 particles along each side
+---have 17,280; in the plane with 14, 1,176.
 ---@param fields? cq.Creature.arm.def
 ---@return cq.Robot
 function block.arm(fields)
@@ -123,7 +128,8 @@ function block.arm(fields)
   local link, half, shapes, chambers, groups = def.chamber + def.block, def.width / 2, {}, {}, {}
   local total, block_of = def.links * link, filler("arm", def)
   if def.root >= def.chamber then
-    is.fail("cq.Creature.arm: root must be less than the length of a chamber, %g, or nothing of it can bend, got %g", def.chamber, def.root)
+    is.fail("cq.Creature.arm: root must be less than the length of a chamber, %g, or nothing of it can bend, got %g",
+      def.chamber, def.root)
   end
   -- a part from so far from the root on
   local function add(name, from, length, i, k)
@@ -148,7 +154,8 @@ function block.arm(fields)
   end
   groups.hand = ("link.%d.block"):format(def.links)
   groups.root = def.hanging and function(_, y) return y > total - def.root end or function(_, y) return y < def.root end
-  return body.make("arm", def, { shape = shapes, actuators = body.pressure(def, chambers), groups = groups, pins = "root" })
+  return body.make("arm", def, { shape = shapes, actuators = body.pressure(def, chambers), groups = groups,
+    pins = "root" })
 end
 
 -- ---- on its belly ---------------------------------------------------------------------------------------------------
@@ -161,9 +168,10 @@ local crawler = body.define("crawler", { count = count_of, spacing = spacing_of 
 
 local BODY, CHAMBER, ROWS = { 0.2, 0.16, 0.2 }, { 0.1, 0.07, 0.2 }, 4
 
----A crawler (ChainQueen, ICRA 2019, in its public release): three blocks in a row, and on each side of them eight chambers in two layers, which
----stretch and contract across the body, along z. 16 signals. The release's table of places is not printed: here the chambers of a side are
----spread evenly over the body. Groups: "body.1" to 3 from the back on, and the chambers, "left.low.1" to "right.high.4".
+---A crawler (ChainQueen, ICRA 2019, in its public release): three blocks in a row, and on each side of them eight
+---chambers in two layers, which stretch and contract across the body, along z. 16 signals. The release's table of
+---places is not printed: here the chambers of a side are spread evenly over the body. Groups: "body.1" to 3 from the
+---back on, and the chambers, "left.low.1" to "right.high.4".
 ---@param fields? cq.Creature.crawler.def
 ---@return cq.Robot
 function block.crawler(fields)

@@ -48,7 +48,9 @@ local function joined(name, own, given)
   local out = {}
   for key, value in pairs(own or {}) do out[key] = value end
   for key, value in pairs(given or {}) do
-    if out[key] then is.fail("cq.Creature.%s: groups: the creature has a group \"%s\" of its own; take another name", name, key) end
+    if out[key] then
+      is.fail("cq.Creature.%s: groups: the creature has a group \"%s\" of its own; take another name", name, key)
+    end
     out[key] = value
   end
   return out

@@ -22,7 +22,8 @@ local function fields_of(own, stiffness, contraction)
   own.drive = is.one_of { "pressure", "cables", default = "pressure" }
   own.count, own.spacing = is.integer { min = 1, optional = true }, is.number { above = 0, optional = true }
   own.particles = is.integer { min = 4, optional = true }
-  own.stiffness, own.contraction = is.number { min = 0, default = stiffness }, is.number { min = 0, max = 1, default = contraction }
+  own.stiffness, own.contraction = is.number { min = 0, default = stiffness },
+    is.number { min = 0, max = 1, default = contraction }
   own.friction = is.number { min = 0, default = 0 }
   own.law = is.one_of { "contract", "spool", default = "contract" }
   own.inset = is.number { above = 0, default = 0.015 }
@@ -32,7 +33,8 @@ end
 -- count goes with chambers, particles with cables
 local function check_counts(name, def)
   if def.drive == "cables" and (def.count or def.spacing) then
-    is.fail("cq.Creature.%s: %s goes with drive = \"pressure\"; with cables say particles", name, def.count and "count" or "spacing")
+    is.fail("cq.Creature.%s: %s goes with drive = \"pressure\"; with cables say particles", name, def.count and "count"
+      or "spacing")
   end
   if def.drive == "pressure" and def.particles then
     is.fail("cq.Creature.%s: particles goes with drive = \"cables\"; with pressure say count, along each side of a block, or spacing", name)
@@ -44,7 +46,8 @@ local function cable(def, name, x, from, to, points)
   local path = {}
   for k = 1, points do path[k] = { x, from + (to - from) * (k - 1) / (points - 1) } end
   return actuators.cable {
-    name = name, path = path, stiffness = def.stiffness, contraction = def.contraction, friction = def.friction, law = def.law,
+    name = name, path = path, stiffness = def.stiffness, contraction = def.contraction, friction = def.friction,
+    law = def.law,
   }
 end
 
@@ -66,36 +69,44 @@ local function finger_of_chambers(def)
       body.block("left", { 0, 0 }, { w, h }, n, spacing), body.block("right", { w, 0 }, { w, h }, n, spacing),
       body.block("head", { 0, h }, { 2 * w, 2 * w }, n, spacing),
     },
-    actuators = body.pressure(def, { "left", "right" }), groups = { root = function(_, y) return y < def.root end, tip = "head" }, pins = "root",
+    actuators = body.pressure(def, { "left", "right" }), groups = { root = function(_, y) return y < def.root end,
+      tip = "head" }, pins = "root",
   })
 end
 
 local function finger_of_cables(def)
   local size = { def.width, def.height }
   local count = lattice.counts({ { size = size, times = 1 } }, def.particles or 256)[1]
-  if def.inset >= def.width / 2 then is.fail("cq.Creature.finger: inset must be less than half the width, %g, got %g", def.width / 2, def.inset) end
+  if def.inset >= def.width / 2 then
+    is.fail("cq.Creature.finger: inset must be less than half the width, %g, got %g", def.width / 2, def.inset)
+  end
   local half = def.height / (2 * FINGER_POINTS)
   local function side(name, x) return cable(def, name, x, half, def.height - half, FINGER_POINTS) end
   return body.make("finger", def, {
-    shape = body.block("finger", { 0, 0 }, size, count), actuators = { side("left", def.inset), side("right", def.width - def.inset) },
-    groups = { root = function(_, y) return y < def.root end, tip = function(_, y) return y > 0.925 * def.height end }, pins = "root",
+    shape = body.block("finger", { 0, 0 }, size, count),
+    actuators = { side("left", def.inset), side("right", def.width - def.inset) },
+    groups = { root = function(_, y) return y < def.root end, tip = function(_, y) return y > 0.925 * def.height end },
+    pins = "root",
   })
 end
 
 local finger = body.define("finger", fields_of({
-  width = is.number { above = 0, default = 0.1 }, height = is.number { above = 0, default = 0.4 }, root = is.number { above = 0, default = 0.05 },
+  width = is.number { above = 0, default = 0.1 }, height = is.number { above = 0, default = 0.4 },
+  root = is.number { above = 0, default = 0.05 },
 }, 2, 0.4))
 
----A finger that stands on its root, which is held. Of air chambers (ChainQueen, ICRA 2019, in its public release): two side by side under a
----head, groups "left", "right" and "head"; with 20 particles along each side 1,200, with 40 4,800. Of cables (Advanced soft robot modeling in
----ChainQueen, Robotica 2021, fig. 5): a strip with a cable up each side, 256 particles, group "finger". "tip" is the head, or the end of the
----strip; "root" is pinned.
+---A finger that stands on its root, which is held. Of air chambers (ChainQueen, ICRA 2019, in its public release): two
+---side by side under a head, groups "left", "right" and "head"; with 20 particles along each side 1,200, with 40 4,800.
+---Of cables (Advanced soft robot modeling in ChainQueen, Robotica 2021, fig. 5): a strip with a cable up each side, 256
+---particles, group "finger". "tip" is the head, or the end of the strip; "root" is pinned.
 ---@param fields? cq.Creature.finger.def
 ---@return cq.Robot
 function cabled.finger(fields)
   local def = finger(fields or {})
   check_counts("finger", def)
-  if def.root >= def.height then is.fail("cq.Creature.finger: root must be less than the height, %g, got %g", def.height, def.root) end
+  if def.root >= def.height then
+    is.fail("cq.Creature.finger: root must be less than the height, %g, got %g", def.height, def.root)
+  end
   return def.drive == "cables" and finger_of_cables(def) or finger_of_chambers(def)
 end
 
@@ -111,7 +122,9 @@ local RISE = 0.03                                          -- of a cable into th
 
 local function biped_of_cables(def)
   local counts = lattice.counts({ { size = TRUNK, times = 1 }, { size = LEG, times = 2 } }, def.particles or 5024)
-  if def.inset >= LEG[1] / 2 then is.fail("cq.Creature.biped: inset must be less than half the width of a leg, %g, got %g", LEG[1] / 2, def.inset) end
+  if def.inset >= LEG[1] / 2 then
+    is.fail("cq.Creature.biped: inset must be less than half the width of a leg, %g, got %g", LEG[1] / 2, def.inset)
+  end
   local right, cables = TRUNK[1] - LEG[1], {}
   for _, leg in ipairs { { "left", 0 }, { "right", right } } do
     for _, side in ipairs { { "back", def.inset }, { "front", LEG[1] - def.inset } } do
@@ -120,7 +133,8 @@ local function biped_of_cables(def)
   end
   return body.make("biped", def, {
     shape = {
-      body.block("left", { 0, 0 }, LEG, counts[2]), body.block("trunk", { 0, LEG[2] }, TRUNK, counts[1]), body.block("right", { right, 0 }, LEG, counts[2]),
+      body.block("left", { 0, 0 }, LEG, counts[2]), body.block("trunk", { 0, LEG[2] }, TRUNK, counts[1]),
+      body.block("right", { right, 0 }, LEG, counts[2]),
     },
     actuators = cables,
   })
@@ -136,16 +150,19 @@ function cabled.biped_blocks(block)
   local shapes = {
     block("left.back", { 0, 0 }, { CHAMBER, HEIGHT }), block("left.front", { CHAMBER, 0 }, { CHAMBER, HEIGHT }),
     block("hip.left", { 0, HEIGHT }, { HIP, HIP }), block("trunk.low", { HIP, HEIGHT }, { HIP, HIP / 2 }),
-    block("trunk.high", { HIP, HEIGHT + HIP / 2 }, { HIP, HIP / 2 }), block("hip.right", { 2 * HIP, HEIGHT }, { HIP, HIP }),
-    block("right.back", { 2 * HIP, 0 }, { CHAMBER, HEIGHT }), block("right.front", { 2 * HIP + CHAMBER, 0 }, { CHAMBER, HEIGHT }),
+    block("trunk.high", { HIP, HEIGHT + HIP / 2 }, { HIP, HIP / 2 }),
+    block("hip.right", { 2 * HIP, HEIGHT }, { HIP, HIP }),
+    block("right.back", { 2 * HIP, 0 }, { CHAMBER, HEIGHT }),
+    block("right.front", { 2 * HIP + CHAMBER, 0 }, { CHAMBER, HEIGHT }),
   }
   return shapes, { "left.back", "left.front", "right.back", "right.front" }
 end
 
----A biped in the plane (Advanced soft robot modeling in ChainQueen, Robotica 2021), 0.3 long. Of air chambers (Appendix C): two in each leg
----under a hip, and a trunk between the hips, eight blocks; with 20 particles along each side 3,200, with 40 12,800, with 60 28,800. Of cables
----(fig. 6): a trunk on two legs with a cable at the back and the front of each, 5,024 particles unless given; the paper prints no geometry.
----Signals of both: left.back, left.front, right.back, right.front.
+---A biped in the plane (Advanced soft robot modeling in ChainQueen, Robotica 2021), 0.3 long. Of air chambers
+---(Appendix C): two in each leg under a hip, and a trunk between the hips, eight blocks; with 20 particles along each
+---side 3,200, with 40 12,800, with 60 28,800. Of cables (fig. 6): a trunk on two legs with a cable at the back and
+---the front of each, 5,024 particles unless given; the paper prints no geometry. Signals of both: left.back,
+---left.front, right.back, right.front.
 ---@param fields? cq.Creature.biped.def
 ---@return cq.Robot
 function cabled.biped(fields)
@@ -153,7 +170,9 @@ function cabled.biped(fields)
   check_counts("biped", def)
   if def.drive == "cables" then return biped_of_cables(def) end
   local n, spacing = body.fineness("biped", def, COUNT)
-  local shapes, chambers = cabled.biped_blocks(function(name, at, size) return body.block(name, at, size, n, spacing) end)
+  local shapes, chambers = cabled.biped_blocks(function(name, at, size)
+    return body.block(name, at, size, n, spacing)
+  end)
   return body.make("biped", def, { shape = shapes, actuators = body.pressure(def, chambers) })
 end
 

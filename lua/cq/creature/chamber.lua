@@ -31,7 +31,8 @@ local function split_of(given, dim, what)
   for axis, count in pairs(given) do
     local d = axis == "x" and 1 or axis == "y" and 2 or axis == "z" and dim == 3 and 3
     if not d or type(count) ~= "number" or count % 1 ~= 0 or count < 1 then
-      is.fail("%s: chambers.split must be counts by axis, such as %s, got %s = %s", what, dim == 3 and "{ x = 2, z = 2 }" or "{ x = 2 }",
+      is.fail("%s: chambers.split must be counts by axis, such as %s, got %s = %s", what, dim == 3
+        and "{ x = 2, z = 2 }" or "{ x = 2 }",
         tostring(axis), text.describe(count))
     end
     out[d] = count
@@ -51,8 +52,8 @@ local function bottom_of(sample, def)
   return out
 end
 
--- Pieces of a list of particles that hang together, in the order of their first coordinate. Particles hang together where their cells of a
--- coarse grid, one and a half times as large as their own, touch.
+-- Pieces of a list of particles that hang together, in the order of their first coordinate. Particles hang together
+-- where their cells of a coarse grid, one and a half times as large as their own, touch.
 local function pieces_of(sample, list)
   local x, dim, of, names, first = sample.position:data(), sample.dim, {}, {}, {}
   local size = 1.5 * sample.volume:get(1) ^ (1 / dim)
@@ -75,7 +76,8 @@ local function pieces_of(sample, list)
       local cell = table.remove(stack)
       for _, p in ipairs(cell.particles) do piece[#piece + 1] = p end
       for n = 0, 26 do
-        local near = of[key(cell.at[1] + n % 3 - 1, cell.at[2] + math.floor(n / 3) % 3 - 1, cell.at[3] + math.floor(n / 9) - 1)]
+        local near = of[key(cell.at[1] + n % 3 - 1, cell.at[2] + math.floor(n / 3) % 3 - 1,
+          cell.at[3] + math.floor(n / 9) - 1)]
         if near and not near.piece then
           near.piece = piece
           stack[#stack + 1] = near
@@ -105,7 +107,8 @@ local function bounds_of(sample, list)
   return low, high
 end
 
--- The number of the slot that a coordinate lies in, nil in a gap. A layer of particles right on a cut is in neither, so that both sides are alike.
+-- The number of the slot that a coordinate lies in, nil in a gap. A layer of particles right on a cut is in neither,
+-- so that both sides are alike.
 local function slot_of(value, low, high, count, gap)
   local width = (high - low) / count
   if count == 1 or width == 0 then return 1 end

@@ -24,7 +24,8 @@ local function product(list)
   return out
 end
 
----Particles along each side of boxes, so that all of them together come as near as they can to a number, with cells as square as they can be.
+---Particles along each side of boxes, so that all of them together come as near as they can to a number, with
+---cells as square as they can be.
 ---@param sizes { size: number[], times: integer }[]     boxes, and how often each is there
 ---@param particles integer
 ---@return integer[][]      for each of sizes
@@ -61,8 +62,8 @@ function lattice.spacing(shape, particles)
     if miss < least then best, least = n, miss end
     return count
   end
-  -- the number grows as the power of dim: one correction of the first guess, then spacings near what it gives; those between whole
-  -- numbers of cells differ along the other axes
+  -- the number grows as the power of dim: one correction of the first guess, then spacings near what it gives; those
+  -- between whole numbers of cells differ along the other axes
   local n = longest / ((shape.exact or box / 2) / particles) ^ (1 / dim)
   n = math.max(1, math.floor(n + 0.5))
   n = math.max(1, math.floor(n * (particles / try(n)) ^ (1 / dim) + 0.5))

@@ -36,7 +36,8 @@ local function with_chambers(def, shape, spacing, what)
   end
   local groups, names = chamber.cut(shape:sample { spacing = spacing }, given, what)
   return class.new {
-    kind = shape.kind, dim = shape.dim, lower = shape.lower, upper = shape.upper, exact = shape.exact, inside = shape.inside,
+    kind = shape.kind, dim = shape.dim, lower = shape.lower, upper = shape.upper, exact = shape.exact,
+    inside = shape.inside,
     fill = function(own)
       local out = shape.fill(own)
       for _, name in ipairs(names) do out.names[#out.names + 1], out.groups[name] = name, groups[name] end
@@ -85,10 +86,11 @@ local mesh = define("from_mesh", {
   up = is.one_of { "y", "z", default = "y" },
 })
 
----A creature from a triangle mesh, with its lower corner at the origin (Advanced soft robot modeling in ChainQueen, Robotica 2021, fig. 9):
----air chambers that stretch and contract along an axis at the quadrants of its bottom quarter, or where chambers says. A mesh whose
----triangles face inward is turned, which is told.
----Errors: a surface that is open, or whose triangles do not agree on which side is outside; a chamber without particles.
+---A creature from a triangle mesh, with its lower corner at the origin (Advanced soft robot modeling in ChainQueen,
+---Robotica 2021, fig. 9): air chambers that stretch and contract along an axis at the quadrants of its bottom quarter,
+---or where chambers says. A mesh whose triangles face inward is turned, which is told.
+---Errors: a surface that is open, or whose triangles do not agree on which side is outside;
+---a chamber without particles.
 ---@param fields cq.Creature.from_mesh.def
 ---@return cq.Robot
 function outline.from_mesh(fields)
@@ -100,7 +102,8 @@ function outline.from_mesh(fields)
   local spacing = spacing_of(def, shape)
   local names
   shape, names = with_chambers(def, shape, spacing, "cq.Creature.from_mesh")
-  return body.make("from_mesh", def, { shape = shape, spacing = spacing, actuators = body.pressure(def, names, def.axis) })
+  return body.make("from_mesh", def,
+    { shape = shape, spacing = spacing, actuators = body.pressure(def, names, def.axis) })
 end
 
 -- ---- images ---------------------------------------------------------------------------------------------------------
@@ -110,23 +113,28 @@ end
 ---@field width number           of the body [length]
 ---@field background? string     a colour that is outside, as what is transparent
 ---@field chambers? cq.Creature.chambers.def|table<string, string>|table<string, fun(x: number, y: number): boolean>   colours by name,
----  { fore = "#d9694f" }, or functions of a place; unless given two side by side in each foot: "foot.1.back", "foot.1.fore", "foot.2.back", ...
+---  { fore = "#d9694f" }, or functions of a place; unless given two side by side in each foot: "foot.1.back",
+---  "foot.1.fore", "foot.2.back", ...
 
 local image = define("from_image", { width = is.number { above = 0 }, background = is.string { optional = true } })
 
----A creature in the plane from a PNG drawing, x forward and y up, with its lower left corner at the origin (Advanced soft robot modeling in
----ChainQueen, Robotica 2021, fig. 7): what is opaque is body; chambers are regions of colours, or parts by position.
----Errors: a picture without a body, or without an outline; a colour that no pixel has; a chamber without particles.
+---A creature in the plane from a PNG drawing, x forward and y up, with its lower left corner at the origin (Advanced
+---soft robot modeling in ChainQueen, Robotica 2021, fig. 7): what is opaque is body; chambers are regions of
+---colours, or parts by position. Errors: a picture without a body, or without an outline; a colour that no pixel
+---has; a chamber without particles.
 ---@param fields cq.Creature.from_image.def
 ---@return cq.Robot
 function outline.from_image(fields)
   local def = image(fields)
   check_fineness(def, "from_image")
-  local colours = def.chambers and all_of(def.chambers, function(value) return type(value) == "string" end) and def.chambers or nil
-  local shape = Shape.image { path = def.path, width = def.width, background = def.background, colours = colours, trim = true }
+  local colours = def.chambers and all_of(def.chambers, function(value) return type(value) == "string" end)
+    and def.chambers or nil
+  local shape = Shape.image { path = def.path, width = def.width, background = def.background, colours = colours,
+    trim = true }
   local spacing, names = spacing_of(def, shape), colours and sorted_names(colours)
   if not colours then shape, names = with_chambers(def, shape, spacing, "cq.Creature.from_image") end
-  return body.make("from_image", def, { shape = shape, spacing = spacing, actuators = body.pressure(def, names, def.axis) })
+  return body.make("from_image", def,
+    { shape = shape, spacing = spacing, actuators = body.pressure(def, names, def.axis) })
 end
 
 return outline

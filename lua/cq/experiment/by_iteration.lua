@@ -1,5 +1,5 @@
--- by_iteration: what an experiment changes from one iteration to the next: values of its rollouts, as gravity that is switched on little
--- by little; the limits of its constraints; its design, which becomes sharper.
+-- by_iteration: what an experiment changes from one iteration to the next: values of its rollouts, as gravity that is
+-- switched on little by little; the limits of its constraints; its design, which becomes sharper.
 --
 --   by_iteration = {
 --     gravity = function(i) return { 0, -math.min(9.8, 0.98 * math.floor(i / 20)) } end,
@@ -26,7 +26,9 @@ function by_iteration.check(given, run)
         type(name) == "string" and text.suggestion(name, names) or "", table.concat(names, ", "))
     end
     is.argument("cq.Experiment: by_iteration", name, is.callable(), f)
-    if name == "design" and not run.design then is.fail("cq.Experiment: by_iteration.design needs the field design, there is none") end
+    if name == "design" and not run.design then
+      is.fail("cq.Experiment: by_iteration.design needs the field design, there is none")
+    end
     if run.params.world and run.params.world[name] then
       is.fail("cq.Experiment: %s is trained, and cannot be given by iteration too", name)
     end
@@ -47,7 +49,9 @@ local function same(a, b)
 end
 
 local function set_limits(run, limits)
-  if type(limits) ~= "table" then is.fail("by_iteration.limits must give a table by the names of constraints, got %s", text.describe(limits)) end
+  if type(limits) ~= "table" then
+    is.fail("by_iteration.limits must give a table by the names of constraints, got %s", text.describe(limits))
+  end
   local known = {}
   for _, c in ipairs(run.constraints) do known[c.name] = c end
   for name, limit in pairs(limits) do
@@ -57,7 +61,9 @@ local function set_limits(run, limits)
 end
 
 local function set_design(run, design)
-  if not text.is_instance(design, "cq.Topology") then is.fail("by_iteration.design must give a design, got %s", text.describe(design)) end
+  if not text.is_instance(design, "cq.Topology") then
+    is.fail("by_iteration.design must give a design, got %s", text.describe(design))
+  end
   if design.world ~= run.world then is.fail("by_iteration.design gave a design for another world") end
   run.design = design
 end

@@ -20,7 +20,9 @@ local spec = is.define("cq.Experiment: goal", {
 ---@return table
 function goal.check(given, world)
   local def = spec(given)
-  if #def.at ~= world.dim then is.fail("cq.Experiment: goal.at has %s, the world is %dD", text.count(#def.at, "component"), world.dim) end
+  if #def.at ~= world.dim then
+    is.fail("cq.Experiment: goal.at has %s, the world is %dD", text.count(#def.at, "component"), world.dim)
+  end
   local size = world.domain.size
   for d = 1, world.dim do
     if def.at[d] < 0 or def.at[d] > size[d] then

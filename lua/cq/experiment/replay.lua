@@ -82,14 +82,18 @@ function replay.options(path, given)
   end
   local def = spec(given or {})
   def.still = path:match "%.png$" ~= nil
-  if def.stills and not def.still then is.fail("run:render: stills are moments in one picture, so the path must end in .png, got %s", text.describe(path)) end
+  if def.stills and not def.still then
+    is.fail("run:render: stills are moments in one picture, so the path must end in .png, got %s", text.describe(path))
+  end
   for k, time in ipairs(def.stills or {}) do
     if k > 1 and time <= def.stills[k - 1] then
-      is.fail("run:render: stills must be times that rise, got %s after %s", text.number(time), text.number(def.stills[k - 1]))
+      is.fail("run:render: stills must be times that rise, got %s after %s", text.number(time),
+        text.number(def.stills[k - 1]))
     end
   end
   def.read_colour, def.scale = shown.colour(def.colour)
-  def.read_opacity, def.read_arrows, def.read_goals = shown.opacity(def.opacity), shown.arrows(def.arrows), shown.goals(def.goals)
+  def.read_opacity, def.read_arrows, def.read_goals = shown.opacity(def.opacity), shown.arrows(def.arrows),
+    shown.goals(def.goals)
   return def
 end
 
@@ -118,10 +122,12 @@ local LAG = 0.12           -- [seconds of film] that the camera is late
 -- size: of the picture, if it is not that of the options [pixel]
 local function scene_of(world, options, size)
   return require("cq.picture").scene {
-    domain = world.domain.size, volume = world.layout.base.volume, rest = world.layout.base.position, groups = groups_of(world), walls = world.walls,
+    domain = world.domain.size, volume = world.layout.base.volume, rest = world.layout.base.position,
+    groups = groups_of(world), walls = world.walls,
     dx = world.dx, bodies = bodies_of(world, options.read_opacity ~= nil), held = held_of(world),
     width = size and size.width or options.width, height = size and size.height or options.height,
-    samples = options.samples or options.still and 3 or 2, follow = options.follow, zoom = options.zoom, camera = options.camera,
+    samples = options.samples or options.still and 3 or 2, follow = options.follow, zoom = options.zoom,
+    camera = options.camera,
     scale = options.scale, lag = LAG * options.speed, fit = options.still, trail = options.trail,
   }
 end
@@ -132,7 +138,9 @@ local function aspect_of(moments)
   for _, one in ipairs(moments) do
     local x = one.position:data()
     for k = 0, one.position.count - 1 do
-      if x[k] - x[k] == 0 then lower[k % 2 + 1], upper[k % 2 + 1] = math.min(lower[k % 2 + 1], x[k]), math.max(upper[k % 2 + 1], x[k]) end
+      if x[k] - x[k] == 0 then
+        lower[k % 2 + 1], upper[k % 2 + 1] = math.min(lower[k % 2 + 1], x[k]), math.max(upper[k % 2 + 1], x[k])
+      end
     end
   end
   return 1.25 * (upper[2] - lower[2]) / math.max(upper[1] - lower[1], 1e-9)
@@ -147,7 +155,7 @@ end
 -- is a state the last one before the middle between its control step and the next after a time?
 local function is_due(state, time) return state.time + 0.5 * state.world.control_dt > time end
 
--- ---- films ----------------------------------------------------------------------------------------------------------------------
+-- ---- films ----------------------------------------------------------------------------------------------------------
 
 local function film(world, path, options, simulate)
   local scene = scene_of(world, options)
@@ -165,7 +173,7 @@ local function film(world, path, options, simulate)
   return video:close()
 end
 
--- ---- pictures -------------------------------------------------------------------------------------------------------------------
+-- ---- pictures -------------------------------------------------------------------------------------------------------
 
 -- have bodies gone so far between all moments that they can be seen beside each other?
 local function go_far(moments)
@@ -187,27 +195,32 @@ local function panels(world, options, moments)
   local columns = strip and 1 or math.min(count, count == 4 and 2 or 3)
   local rows, gap = math.ceil(count / columns), 6
   local wide = math.max(64, math.floor((options.width - (columns - 1) * gap) / columns))
-  local high = options.height and math.floor((options.height - (rows - 1) * gap) / rows) or height_of(world, moments, wide, 0.2)
+  local high = options.height and math.floor((options.height - (rows - 1) * gap) / rows)
+    or height_of(world, moments, wide, 0.2)
   local scene = scene_of(world, options, { width = wide, height = math.max(64, high) })
   scene.trail, scene.legend = false, false
   -- the scale of the colours and what is seen are those of all of them, and what the colours mean stands above
   for _, one in ipairs(moments) do scene:see(one) end
   scene:frame(moments[count])
-  local head = math.floor(scene:explain(canvases.new { width = columns * (wide + gap) - gap, height = 300, samples = 1 }))
+  local head = math.floor(scene:explain(canvases.new { width = columns * (wide + gap) - gap, height = 300,
+    samples = 1 }))
   if head < 30 then head = 0 end
   local sheet = canvases.new {
-    width = columns * (wide + gap) - gap, height = head + rows * scene.height + (rows - 1) * gap, samples = scene.samples, background = "#ffffff",
+    width = columns * (wide + gap) - gap, height = head + rows * scene.height + (rows - 1) * gap,
+    samples = scene.samples, background = "#ffffff",
   }
   if head > 0 then scene:explain(sheet) end
   for k, one in ipairs(moments) do
-    sheet:paste(scene:frame(one), ((k - 1) % columns) * (wide + gap), head + math.floor((k - 1) / columns) * (scene.height + gap))
+    sheet:paste(scene:frame(one), ((k - 1) % columns) * (wide + gap),
+      head + math.floor((k - 1) / columns) * (scene.height + gap))
   end
   return sheet
 end
 
 -- one moment, or several in one picture, the earlier ones paler
 local function together(world, options, moments, way)
-  local scene = scene_of(world, options, { width = options.width, height = options.height or height_of(world, moments, options.width) })
+  local scene = scene_of(world, options,
+    { width = options.width, height = options.height or height_of(world, moments, options.width) })
   for _, point in ipairs(way) do scene:pass(point.centre, point.time) end
   local last, times = moments[#moments], {}
   if #moments > 1 then
@@ -232,9 +245,12 @@ local function still(world, path, options, simulate)
       while is_due(state, due) do due = due + period end
       way[#way + 1] = { centre = state:center(world.robots):mean { 1 }:totable(), time = state.time }
     end
-    if wanted and is_due(state, wanted) or not options.stills and last then moments[#moments + 1] = moment(options, state, u) end
+    if wanted and is_due(state, wanted) or not options.stills and last then
+      moments[#moments + 1] = moment(options, state, u)
+    end
     if last and options.stills and #moments < #options.stills then
-      is.fail("run:render: a still is wanted at time %s, the run ends at %s", text.number(options.stills[#moments + 1]), text.number(state.time))
+      is.fail("run:render: a still is wanted at time %s, the run ends at %s", text.number(options.stills[#moments + 1]),
+        text.number(state.time))
     end
   end)
   local apart = options.layout == "apart" or options.layout == "auto" and #moments > 1 and not go_far(moments)

@@ -8,7 +8,7 @@ local cables = require "cq.actuator.cable"
 
 local shown = {}
 
--- ---- numbers of particles -----------------------------------------------------------------------------------------------------
+-- ---- numbers of particles -------------------------------------------------------------------------------------------
 
 local derived = { "von_mises", "energy_density", "jacobian", "speed", "kinetic_energy" }
 local names, constants = { "signal", "density" }, {}
@@ -61,7 +61,8 @@ local function reader(by, what)
   elseif states.quantity(by) then
     return function(state) return state:gather(nil, by) end
   end
-  is.fail("%s must be one of \"%s\", a function of the state or a tensor, got %s", what, table.concat(names, '", "'), text.describe(by))
+  is.fail("%s must be one of \"%s\", a function of the state or a tensor, got %s", what, table.concat(names, '", "'),
+    text.describe(by))
 end
 
 -- {n} of a state
@@ -69,12 +70,14 @@ local function numbers(read, state, u, what)
   local values = T.as_tensor(read(state, u))
   local n = state.world.particle_count
   if values.rank ~= 1 or values:size(1) ~= n then
-    is.fail("run:render: %s must give a number for each of the %d particles, got a tensor {%s}", what, n, table.concat(values:shape(), ", "))
+    is.fail("run:render: %s must give a number for each of the %d particles, got a tensor {%s}", what, n,
+      table.concat(values:shape(), ", "))
   end
   return values
 end
 
-local titles = { von_mises = "von Mises stress", young = "Young's modulus", poisson = "Poisson's ratio", jacobian = "J", signal = "signal" }
+local titles = { von_mises = "von Mises stress", young = "Young's modulus", poisson = "Poisson's ratio", jacobian = "J",
+  signal = "signal" }
 
 -- fields of a table, or what stands for it
 local function with_by(given, has_by)
@@ -101,8 +104,10 @@ function shown.colour(given)
   local read = reader(def.by, "run:render: colour")
   local signal = def.by == "signal"
   local scale = {
-    label = def.label or titles[def.by] or info and (info.name:gsub("_", " ")) or nil, unit = def.unit or info and info.unit,
-    range = def.range or (signal and { -1, 1 } or nil), palette = def.palette or (signal and "signed" or nil), categories = def.categories,
+    label = def.label or titles[def.by] or info and (info.name:gsub("_", " ")) or nil, unit = def.unit or info
+      and info.unit,
+    range = def.range or (signal and { -1, 1 } or nil), palette = def.palette or (signal and "signed" or nil),
+    categories = def.categories,
   }
   return function(state, u) return numbers(read, state, u, "colour") end, scale
 end
@@ -111,7 +116,8 @@ end
 ---@field by string|cq.Tensor|fun(state: cq.State): cq.Tensor   as of colour
 ---@field range? number[]      {2} numbers of particles that cannot be seen, and of those that hide what is behind
 
-local opacity_spec = is.define("run:render opacity", { by = is.any(), range = is.vector { size = 2, default = { 0, 1 } } })
+local opacity_spec = is.define("run:render opacity",
+  { by = is.any(), range = is.vector { size = 2, default = { 0, 1 } } })
 
 ---How opaque particles are: a function of state and signals that gives {n}.
 ---@return function?
@@ -127,7 +133,7 @@ function shown.opacity(given)
   end
 end
 
--- ---- arrows and goals ---------------------------------------------------------------------------------------------------------
+-- ---- arrows and goals -----------------------------------------------------------------------------------------------
 
 local ARROWS = 90          -- of particles, about
 
@@ -142,7 +148,8 @@ local ARROWS = 90          -- of particles, about
 
 local arrows_spec = is.define("run:render arrows", {
   by = is.any(), every = is.integer { min = 1, optional = true },
-  scale = is.number { above = 0, optional = true }, label = is.string { optional = true }, unit = is.string { optional = true },
+  scale = is.number { above = 0, optional = true }, label = is.string { optional = true },
+  unit = is.string { optional = true },
   colour = is.string { optional = true },
 })
 
@@ -162,7 +169,8 @@ function shown.arrows(given)
     is.fail("run:render: arrows must be \"velocity\" or a function of the state, got %s", text.describe(def.by))
   end
   local by = def.by == "velocity" and function(state) return state:velocities() end or def.by
-  local label, unit = def.label or def.by == "velocity" and "velocity" or nil, def.unit or def.by == "velocity" and "length/time" or nil
+  local label, unit = def.label or def.by == "velocity" and "velocity" or nil, def.unit or def.by == "velocity"
+    and "length/time" or nil
   return function(state, u)
     local at, vector = by(state, u)
     if vector == nil then
@@ -187,15 +195,19 @@ function shown.goals(given)
   if text.is_callable(given) and not T.is_tensor(given) then
     return function(state, u)
       local list = given(state, u)
-      if type(list) ~= "table" then is.fail("run:render: goals must give a list of places, got %s", text.describe(list)) end
+      if type(list) ~= "table" then
+        is.fail("run:render: goals must give a list of places, got %s", text.describe(list))
+      end
       return list
     end
   end
-  if type(given) ~= "table" then is.fail("run:render: goals must be a list of places, or a function that gives one, got %s", text.describe(given)) end
+  if type(given) ~= "table" then
+    is.fail("run:render: goals must be a list of places, or a function that gives one, got %s", text.describe(given))
+  end
   return function() return given end
 end
 
--- ---- cables and walls ---------------------------------------------------------------------------------------------------------
+-- ---- cables and walls -----------------------------------------------------------------------------------------------
 
 ---Cables of a state, with tensions where the signals are known.
 function shown.cables(state, u, position)

@@ -1,9 +1,9 @@
--- trainable: what an experiment optimises beside its controller and observer: values of the robot and of the world, and any other with a
--- function that applies it, as params.
+-- trainable: what an experiment optimises beside its controller and observer: values of the robot and of the world, and
+-- any other with a function that applies it, as params.
 --
 --   trainable = {
---     young = { min = 7, max = 20, per = "particle", rate = 0.1 }, friction = { min = 0, max = 1 },
---     length = { init = 1, min = 0.5, max = 2, apply = function(robot, s) return robot:stretched { axis = "y", factor = s } end },
+--     young = { min = 7, max = 20, per = "particle", rate = 0.1 }, friction = { min = 0, max = 1 }, length = { init =
+--     1, min = 0.5, max = 2, apply = function(robot, s) return robot:stretched { axis = "y", factor = s } end },
 --     controller = { rate = 1e-3 },
 --   }
 local is = require "cq.base.schema"
@@ -70,7 +70,8 @@ local function shared(robot, name, index, count, what)
     for i = 0, read and width - 1 or -1 do
       local a, b = data[first * width + i], data[other * width + i]
       if a ~= b then
-        is.fail("%s: differs between particles (%s and %s); use per = \"particle\"%s, or give init", what, text.number(a),
+        is.fail("%s: differs between particles (%s and %s); use per = \"particle\"%s, or give init", what,
+          text.number(a),
           text.number(b), index and "" or " or \"group\"")
       end
     end
@@ -83,7 +84,8 @@ local function for_robot(robot, name, def, bounds, what)
   local of_cables = field.by_name[name].owner == "cable"
   if of_cables and n == 0 then is.fail("%s: the robot has no cables", what) end
   if of_cables ~= (def.per == "cable") and def.per ~= "robot" then
-    is.fail("%s: is a value of each %s; say per = \"%s\", got \"%s\"", what, of_cables and "cable" or "particle", of_cables and "cable" or "particle", def.per)
+    is.fail("%s: is a value of each %s; say per = \"%s\", got \"%s\"", what, of_cables and "cable" or "particle",
+      of_cables and "cable" or "particle", def.per)
   end
   if field.by_name[name].owner == "constant" then constants.require(robot, name, what) end
   if values.is_each(name) and def.per ~= "particle" then
@@ -94,7 +96,8 @@ local function for_robot(robot, name, def, bounds, what)
     for _, group_name in ipairs(robot.groups) do
       local group = robot:group(group_name)
       if constants.has_some(robot, name, group) then
-        local init = def.init or shared(robot, name, group.index, group.particle_count, ("%s.%s"):format(what, group_name))
+        local init = def.init or shared(robot, name, group.index, group.particle_count,
+          ("%s.%s"):format(what, group_name))
         out[group_name] = T.param(init, bounds)
       end
     end
@@ -130,7 +133,9 @@ end
 local function with_apply(given, what)
   local def = spec(given)
   if def.init == nil then is.fail("%s: a value with apply needs init, where it starts", what) end
-  if def.per ~= "robot" then is.fail("%s: per is for values of the robot; of a value with apply the shape of init says how many there are", what) end
+  if def.per ~= "robot" then
+    is.fail("%s: per is for values of the robot; of a value with apply the shape of init says how many there are", what)
+  end
   return T.param(def.init, { min = def.min, max = def.max, rate = def.rate })
 end
 
@@ -142,10 +147,14 @@ end
 -- a value of the robot or of the world, or a cq.param of the user's in its place
 local function of_field(world, robot, name, entry, what)
   if T.is_tensor(entry) then
-    if not entry.trainable then is.fail("%s: must be a cq.param, or a table such as { min = 1, max = 2 }, got a plain tensor", what) end
+    if not entry.trainable then
+      is.fail("%s: must be a cq.param, or a table such as { min = 1, max = 2 }, got a plain tensor", what)
+    end
     return entry
   end
-  if type(entry) ~= "table" then is.fail("%s: must be a table such as { min = 1, max = 2, per = \"particle\" }, got %s", what, text.describe(entry)) end
+  if type(entry) ~= "table" then
+    is.fail("%s: must be a table such as { min = 1, max = 2, per = \"particle\" }, got %s", what, text.describe(entry))
+  end
   local def = spec(entry)
   local bounds = { min = def.min, max = def.max, rate = def.rate }
   return of_world[name] and for_world(world, name, def, bounds, what) or for_robot(robot, name, def, bounds, what)
@@ -182,10 +191,14 @@ end
 function trainable.set_rates(params, given)
   for name in pairs(of_weights) do
     local def = given[name] ~= nil and weights_spec(given[name])
-    if def and not params[name] then is.fail("cq.Experiment: trainable.%s: the experiment has no %s with weights", name, name) end
+    if def and not params[name] then
+      is.fail("cq.Experiment: trainable.%s: the experiment has no %s with weights", name, name)
+    end
     for _, leaf in ipairs(def and T.leaves.trainable(params[name], "cq.Experiment") or {}) do
       local bounds = leaf.tensor.bounds
-      if not bounds then is.fail("cq.Experiment: trainable.%s: %s must be a cq.param to have a rate", name, leaf.path) end
+      if not bounds then
+        is.fail("cq.Experiment: trainable.%s: %s must be a cq.param to have a rate", name, leaf.path)
+      end
       bounds.rate = bounds.rate or def.rate
     end
   end

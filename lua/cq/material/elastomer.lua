@@ -24,7 +24,8 @@
 local table_of = {}
 
 local function silicone(name, c10, c20, deviation, density, stretch)
-  table_of[#table_of + 1] = { name = name, law = "yeoh", constants = { c10 = c10, c20 = c20 }, density = density, stretch = stretch or 3,
+  table_of[#table_of + 1] = { name = name, law = "yeoh", constants = { c10 = c10, c20 = c20 }, density = density,
+    stretch = stretch or 3,
     deviation = deviation }
 end
 
@@ -42,7 +43,8 @@ silicone("SORTA-Clear 40", 139000, 5420, 0.01)
 silicone("RTV615", 160000, 18900, 0.03, nil, 2.5)
 
 table_of[#table_of + 1] = {
-  name = "Natural rubber", law = "ogden", constants = { mu = { 630000, 1200, -10000 }, alpha = { 1.3, 5, -2 } }, stretch = 7,
+  name = "Natural rubber", law = "ogden", constants = { mu = { 630000, 1200, -10000 }, alpha = { 1.3, 5, -2 } },
+  stretch = 7,
 }
 
 return table_of

@@ -26,7 +26,8 @@ function cases.choose(all, wanted, command)
     if case.name:find(wanted, 1, true) or case.name:find(pattern) then chosen[#chosen + 1] = case end
   end
   if #chosen == 0 then
-    program.misuse("%s has no case %s%s; its cases are %s", command, wanted, text.suggestion(wanted, names), table.concat(names, ", "))
+    program.misuse("%s has no case %s%s; its cases are %s", command, wanted, text.suggestion(wanted, names),
+      table.concat(names, ", "))
   end
   return chosen
 end

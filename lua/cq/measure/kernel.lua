@@ -1,5 +1,5 @@
--- kernel: times the engine alone, forward and backward, on a world without a controller. Calls the engine directly, so that
--- nothing of Lua is measured beside the call of each control step.
+-- kernel: times the engine alone, forward and backward, on a world without a controller. Calls the engine directly, so
+-- that nothing of Lua is measured beside the call of each control step.
 local ffi = require "ffi"
 local engine = require "cq.base.engine"
 local C = engine.C
@@ -88,7 +88,8 @@ end
 
 local one_start, one_particle, one_out = ffi.new("int64_t[2]", { 0, 1 }), ffi.new "int32_t[1]", ffi.new "double[3]"
 
--- the time when all that was asked for is done: a GPU works on after the call, and the position of one particle waits for it
+-- the time when all that was asked for is done: a GPU works on after the call, and the position
+-- of one particle waits for it
 local function done(handle)
   local one = ffi.new "cq_readout"
   C.cq_readout_init(one)
@@ -118,11 +119,12 @@ end
 ---@field backward number[]
 ---@field phases table<string, number>   [s] in all repetitions together
 
----Times `steps` control steps from the start, forward and backward, `repeats` times after one that is not counted. The memo
----of every step is written, and sorting as often as it is needed; what comes before the first step and after the last is not.
+---Times `steps` control steps from the start, forward and backward, `repeats` times after one that is not
+---counted. The memo of every step is written, and sorting as often as it is needed; what comes before the first
+---step and after the last is not.
 ---@param world cq.World
----memory: for the memo [bytes]; signals {steps, actuators}, where there are actuators; group: the adjoint starts from its mean
----position, from that of all particles unless given.
+---memory: for the memo [bytes]; signals {steps, actuators}, where there are actuators; group: the adjoint starts from
+---its mean position, from that of all particles unless given.
 ---@param fields { velocity: cq.Tensor, steps: integer, repeats: integer, memory?: number, signals?: cq.Tensor, group?: cq.Group }
 ---@return cq.measure.Timing
 function kernel.time(world, fields)

@@ -3,8 +3,8 @@ local host = require "cq.host"
 
 local machine = {}
 
----Name of the processor, its cores, the system and the number of its release, the compiler and the day, for tables and files of
----results.
+---Name of the processor, its cores, the system and the number of its release, the compiler and the day, for
+---tables and files of results.
 ---@return { processor: string, cores: integer, system: string, compiler: string, date: string }
 function machine.facts()
   local file = io.open "/proc/cpuinfo"

@@ -26,8 +26,8 @@ local function signals_of(steps)
   return u
 end
 
----Times `repeats` repetitions after one that is not counted. ratio: time at rest over time in motion, of the shortest ones: what
----is asked is what the numbers cost, and neighbours change the others.
+---Times `repeats` repetitions after one that is not counted. ratio: time at rest over time in motion, of the shortest
+---ones: what is asked is what the numbers cost, and neighbours change the others.
 ---@param steps integer?       engine steps of a repetition, at least; 400 unless given
 ---@param repeats integer
 function rest.time(steps, repeats)

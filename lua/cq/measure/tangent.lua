@@ -1,9 +1,9 @@
--- tangent: a plane scene through time together with its derivative along one direction, in float64: forward mode, exact to
--- rounding, without differences. A second, independent writing of the step (engine/physics/EQUATIONS.md), one particle and
--- one node at a time, that the engine's gradients are held against.
+-- tangent: a plane scene through time together with its derivative along one direction, in float64: forward mode, exact
+-- to rounding, without differences. A second, independent writing of the step (engine/physics/EQUATIONS.md), one
+-- particle and one node at a time, that the engine's gradients are held against.
 --
--- Every quantity a has its derivative beside it: a and da. Scenes: 2D, neo-Hookean, one engine step for each control step;
--- boxes of kind "separate"; pins; actuators along y; no gravity.
+-- Every quantity a has its derivative beside it: a and da. Scenes: 2D, neo-Hookean, one engine step for each control
+-- step; boxes of kind "separate"; pins; actuators along y; no gravity.
 local ffi = require "ffi"
 
 ---@class cq.measure.Tangent
@@ -32,7 +32,9 @@ end
 local function set_walls(self, world)
   self.free = { -1e9, 1e9, -1e9, 1e9 }
   for _, wall in ipairs(world.walls) do
-    if wall.family ~= "box" or wall.kind ~= "separate" or wall.lower then error "tangent: walls must be one separate box without lower and upper" end
+    if wall.family ~= "box" or wall.kind ~= "separate" or wall.lower then
+      error "tangent: walls must be one separate box without lower and upper"
+    end
     for d = 1, 2 do self.free[2 * d - 1], self.free[2 * d] = 3, world.cells[d] - 3 end
   end
 end
@@ -43,9 +45,13 @@ end
 ---@return cq.measure.Tangent
 function tangent.new(world, velocity, direction)
   local robot, n = world.robot, world.particle_count
-  if world.dim ~= 2 or world.substeps ~= 1 or #world.robots > 1 then error "tangent: only plane scenes of one robot without substeps" end
+  if world.dim ~= 2 or world.substeps ~= 1 or #world.robots > 1 then
+    error "tangent: only plane scenes of one robot without substeps"
+  end
   for _, material in ipairs(robot.laws) do
-    if material.law ~= "neo_hookean" or material.incompressible > 0 then error "tangent: only neo-Hookean material, not incompressible" end
+    if material.law ~= "neo_hookean" or material.incompressible > 0 then
+      error "tangent: only neo-Hookean material, not incompressible"
+    end
   end
   local nodes = (world.cells[1] + 1) * (world.cells[2] + 1)
   local self = setmetatable({
@@ -109,8 +115,10 @@ local function to_grid(self)
     local m, k = self.mass[p], -4 * inverse * self.dt * self.volume[p]
     local mc, c, dc = m * self.dx, self.c, self.dc
     local xx, xy, yy, dxx, dxy, dyy = stress(self, p)
-    local b00, b01, b10, b11 = k * xx + mc * c[4 * p], k * xy + mc * c[4 * p + 1], k * xy + mc * c[4 * p + 2], k * yy + mc * c[4 * p + 3]
-    local d00, d01, d10, d11 = k * dxx + mc * dc[4 * p], k * dxy + mc * dc[4 * p + 1], k * dxy + mc * dc[4 * p + 2], k * dyy + mc * dc[4 * p + 3]
+    local b00, b01, b10, b11 = k * xx + mc * c[4 * p], k * xy + mc * c[4 * p + 1], k * xy + mc * c[4 * p + 2],
+      k * yy + mc * c[4 * p + 3]
+    local d00, d01, d10, d11 = k * dxx + mc * dc[4 * p], k * dxy + mc * dc[4 * p + 1], k * dxy + mc * dc[4 * p + 2],
+      k * dyy + mc * dc[4 * p + 3]
     local q0, q1 = m * self.v[2 * p] + b00 * ax + b01 * ay, m * self.v[2 * p + 1] + b10 * ax + b11 * ay
     local dq0 = m * self.dv[2 * p] + d00 * ax + b00 * dax + d01 * ay + b01 * day
     local dq1 = m * self.dv[2 * p + 1] + d10 * ax + b10 * dax + d11 * ay + b11 * day
@@ -205,8 +213,8 @@ end
 
 local LANES = 16              -- in which the engine sums
 
----Mass-weighted mean of positions and velocities of a group, {x, y, vx, vy}, and its derivative. Summed in the engine's order:
----where a loss is the difference of nearly equal numbers, another order would show.
+---Mass-weighted mean of positions and velocities of a group, {x, y, vx, vy}, and its derivative. Summed in the engine's
+---order: where a loss is the difference of nearly equal numbers, another order would show.
 ---@return number[], number[]
 function Tangent:mean(name)
   local group, sum, dsum, total = self.robot:group(name), { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, 0

@@ -1,14 +1,15 @@
 -- truth: gradients of the engine beside true ones, for the cases of ChainQueen's accuracy table (ICRA 2019, table III).
 --
--- A1, A2: the step conserves momentum exactly, also the one along a wall without friction, whatever the collision does. With
---   T = steps * dt, a direction t in the wall and L the mean of x . t over particles of equal mass, dL/dv of a velocity that
---   is added to all particles is T t, and that of each of n particles T t / n. The error is |sum of gradients - T t| / T, as
---   the paper has it; of single particles: the root mean square of the deviations over that of the truth. What limits it:
---   each step back adds dt dL/dx to dL/dv in float32. Along x and y the motion over the grid scatters these roundings, about
---   1e-6 is left after 1000 steps; along an axis without motion they all point one way, 3.5e-6 here.
--- B, C: the derivative of the same scene in forward mode (tangent.lua), which is exact to rounding where the paper took finite
---   differences, whose noise is about 1e-9 at best. B by both components of the velocity; C along two directions of the
---   weights, the gradient's own and a spread one.
+-- A1, A2: the step conserves momentum exactly, also the one along a wall without friction, whatever the collision
+--   does. With T = steps * dt, a direction t in the wall and L the mean of x . t over particles of equal mass, dL/dv
+--   of a velocity that is added to all particles is T t, and that of each of n particles T t / n. The error is |sum
+--   of gradients - T t| / T, as the paper has it; of single particles: the root mean square of the deviations over
+--   that of the truth. What limits it: each step back adds dt dL/dx to dL/dv in float32. Along x and y the motion
+--   over the grid scatters these roundings, about 1e-6 is left after 1000 steps; along an axis without motion they
+--   all point one way, 3.5e-6 here.
+-- B, C: the derivative of the same scene in forward mode (tangent.lua), which is exact to rounding where the paper took
+--   finite differences, whose noise is about 1e-9 at best. B by both components of the velocity; C along two directions
+--   of the weights, the gradient's own and a spread one.
 local cq = require "cq"
 local T = require "cq.tensor"
 local tangent = require "cq.measure.tangent"
@@ -59,7 +60,8 @@ local function conserved(wall)
     local expected = {}
     for i, x in ipairs(scene.tangent) do expected[i] = time * x end
     local all, single = deviations(grad.velocity, expected)
-    return { error = all, particle_error = single, forward_error = math.abs(value - start - time * speed) / math.abs(time * speed) }
+    return { error = all, particle_error = single,
+      forward_error = math.abs(value - start - time * speed) / math.abs(time * speed) }
   end
 end
 
@@ -159,7 +161,8 @@ local function finger()
       }
       return squared_distance(roll.state:center "head", scene.goal)
     end)(params)
-    local spread = { w = (T.arange(1, grad.w.count):reshape(grad.w:shape()) * 2.9):cos(), b = (T.arange(1, grad.b.count) * 1.1):sin() }
+    local spread = { w = (T.arange(1, grad.w.count):reshape(grad.w:shape()) * 2.9):cos(),
+      b = (T.arange(1, grad.b.count) * 1.1):sin() }
     local result = { error = 0 }
     for _, along in ipairs { grad, spread } do
       local slope, loss = finger_slope(world, scene, steps, params, along)
@@ -176,8 +179,10 @@ end
 ---@type { name: string, what: string, truth: string, paper: table<integer, number>, make: fun(): cq.World, fun(steps: integer): cq.measure.Error }[]
 truth.cases = {
   { name = "A1", what = "final position by initial velocity", truth = "conserved momentum",
-    paper = { [1] = 9.80e-8, [10] = 4.74e-8, [100] = 1.15e-7, [1000] = 1.43e-5 }, make = function() return conserved(false) end },
-  { name = "A2", what = "the same with a collision with a frictionless wall", truth = "conserved momentum along the wall",
+    paper = { [1] = 9.80e-8, [10] = 4.74e-8, [100] = 1.15e-7, [1000] = 1.43e-5 },
+    make = function() return conserved(false) end },
+  { name = "A2", what = "the same with a collision with a frictionless wall",
+    truth = "conserved momentum along the wall",
     paper = { [1000] = 2.69e-5 }, make = function() return conserved(true) end },
   { name = "B", what = "colliding billiards", truth = "forward mode",
     paper = { [100] = 2.39e-8, [1000] = 2.83e-8 }, make = billiards },

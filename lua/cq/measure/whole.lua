@@ -1,5 +1,6 @@
--- whole: times a training iteration of the biped as a user's script makes it: k-means observer and network, which the engine drives by,
--- and an effort in Lua, forward and backward. What the timers do not hold is everything else: Lua, and the network.
+-- whole: times a training iteration of the biped as a user's script makes it: k-means observer and network,
+-- which the engine drives by, and an effort in Lua, forward and backward. What the timers do not hold is
+-- everything else: Lua, and the network.
 local cq = require "cq"
 local engine = require "cq.base.engine"
 local kernel = require "cq.measure.kernel"
@@ -26,7 +27,8 @@ local function iteration(robot, world, control_steps)
   local step = cq.value_and_grad(function(p)
     start = C.cq_clock()
     local roll = world:rollout {
-      steps = control_steps, observer = observer, controller = controller:with(p), effort = function(u) return 1e-8 * u:square():sum() end,
+      steps = control_steps, observer = observer, controller = controller:with(p),
+      effort = function(u) return 1e-8 * u:square():sum() end,
     }
     local loss = roll.effort - roll.state:center(robot)[1]
     turn = C.cq_clock()
@@ -50,8 +52,10 @@ function whole.time(steps, repeats)
   local robot, world = biped()
   local once = iteration(robot, world, control_steps)
   local out = {
-    particles = world.particle_count, precision = world.precision, engine = world.device, device = world.device_kind, cells = world.cells,
-    steps = control_steps * SUBSTEPS, law = "neo_hookean", timers = kernel.timer_cost(SUBSTEPS), forward = {}, backward = {},
+    particles = world.particle_count, precision = world.precision, engine = world.device, device = world.device_kind,
+    cells = world.cells,
+    steps = control_steps * SUBSTEPS, law = "neo_hookean", timers = kernel.timer_cost(SUBSTEPS), forward = {},
+    backward = {},
   }
   once()
   kernel.take_timers(world)

@@ -1,4 +1,5 @@
--- parts: an optimizer for each part of the parameters, where one rule, or one clip over all gradients together, does not suit them all.
+-- parts: an optimizer for each part of the parameters, where one rule, or one clip over all gradients
+-- together, does not suit them all.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local leaves = require "cq.tensor.leaves"
@@ -14,7 +15,8 @@ local function names_of(self, params)
   for _, name in ipairs(leaves.sorted_keys(params)) do
     if #leaves.list(params[name]) > 0 then
       if not self.parts[name] then
-        is.fail("optimizer:update: there is no optimizer for the parameters \"%s\"; those with one are %s", tostring(name),
+        is.fail("optimizer:update: there is no optimizer for the parameters \"%s\"; those with one are %s",
+          tostring(name),
           table.concat(leaves.sorted_keys(self.parts), ", "))
       end
       names[#names + 1] = name
@@ -22,7 +24,8 @@ local function names_of(self, params)
   end
   for name in pairs(self.parts) do
     if params[name] == nil then
-      is.fail("optimizer:update: the part \"%s\" has an optimizer, but no parameters; there are %s", tostring(name), table.concat(names, ", "))
+      is.fail("optimizer:update: the part \"%s\" has an optimizer, but no parameters; there are %s", tostring(name),
+        table.concat(names, ", "))
     end
   end
   return names
@@ -70,7 +73,9 @@ function parts.methods(Optimizer)
 
   function Parts:__tostring()
     local list = {}
-    for k, name in ipairs(leaves.sorted_keys(self.parts)) do list[k] = ("%s = %s"):format(name, self.parts[name].kind) end
+    for k, name in ipairs(leaves.sorted_keys(self.parts)) do
+      list[k] = ("%s = %s"):format(name, self.parts[name].kind)
+    end
     return ("cq.Optimizer.parts { %s }"):format(table.concat(list, ", "))
   end
 

@@ -67,12 +67,14 @@ function body.list(given, scene, n, position, deformation)
     local raw, first, skin = ffi.new "cq_skin_def", def.first - 1, ffi.new "cq_skin *[1]"
     C.cq_skin_init(raw)
     local loose, volume = loose_ones(def.loose, def.count), scene.volumes + first
-    raw.dim, raw.particle_count, raw.position, raw.volume, raw.loose = dim, def.count, position + dim * first, volume, loose
+    raw.dim, raw.particle_count, raw.position, raw.volume, raw.loose = dim, def.count, position + dim * first, volume,
+      loose
     raw.deformation = deformation and deformation + dim * dim * first or nil
     if def.rest then raw.position, raw.deformation = def.rest:data(), nil end
     if def.mesh then raw.triangle_count, raw.corner = def.triangles, def.mesh end
     check(C.cq_skin_create(raw, skin), "cq.Picture")
-    out[k] = setmetatable({ first = first, count = def.count, dim = dim, is_mesh = def.mesh ~= nil, skin = ffi.gc(skin[0], C.cq_skin_destroy) }, Body)
+    out[k] = setmetatable({ first = first, count = def.count, dim = dim, is_mesh = def.mesh ~= nil,
+      skin = ffi.gc(skin[0], C.cq_skin_destroy) }, Body)
   end
   return out
 end
@@ -83,14 +85,16 @@ end
 ---@param level ffi.cdata*?   uint8_t[n]; cells of different ones do not join
 function Body:pose(x, F, level)
   local k, dim = self.first, self.dim
-  check(C.cq_skin_pose(self.skin, x + dim * k, F and F + dim * dim * k or nil, level and level + k or nil), "cq.Picture")
+  check(C.cq_skin_pose(self.skin, x + dim * k, F and F + dim * dim * k or nil, level and level + k or nil),
+    "cq.Picture")
 end
 
 ---@param rgba ffi.cdata*     uint32_t[n]
 ---@param blend boolean       colours pass into each other
 ---@param outline number      in the plane, 0: none [pixel]
 function Body:draw(canvas, x, rgba, blend, outline)
-  check(C.cq_picture_skin(canvas.handle, self.skin, x + self.dim * self.first, rgba + self.first, blend and 1 or 0, outline), "cq.Picture")
+  check(C.cq_picture_skin(canvas.handle, self.skin, x + self.dim * self.first, rgba + self.first, blend and 1 or 0,
+    outline), "cq.Picture")
 end
 
 ---Hatches cells of the plane whose particles are held.

@@ -4,7 +4,8 @@ local text = require "cq.base.text"
 
 local camera = {}
 
-local AHEAD = { 0.48, 0.36, 0.80 }     -- from the target to the eye: a little from above, from the front and from the right
+-- from the target to the eye: a little from above, from the front and from the right
+local AHEAD = { 0.48, 0.36, 0.80 }
 local FIELD = 0.6                      -- [radian] vertical
 local FILLED = 0.92                    -- share of the picture's sides that may be taken
 
@@ -14,7 +15,8 @@ local FILLED = 0.92                    -- share of the picture's sides that may 
 ---@field field_of_view? number         vertical [radian]
 
 local spec = is.define("cq.Picture camera", {
-  eye = is.vector { size = 3 }, target = is.vector { size = 3 }, field_of_view = is.number { above = 0, below = 3, default = FIELD },
+  eye = is.vector { size = 3 }, target = is.vector { size = 3 },
+  field_of_view = is.number { above = 0, below = 3, default = FIELD },
 })
 
 ---What a scene was given, checked: a camera that stays, or a function of the time and the centre of the bodies.
@@ -35,7 +37,8 @@ local function distance(box, target, aspect)
   local forward, right = { -AHEAD[1], -AHEAD[2], -AHEAD[3] }, { AHEAD[3], 0, -AHEAD[1] }
   local length = math.sqrt(dot(right, right))
   right[1], right[3] = right[1] / length, right[3] / length
-  local up = { right[2] * forward[3] - right[3] * forward[2], right[3] * forward[1] - right[1] * forward[3], right[1] * forward[2] - right[2] * forward[1] }
+  local up = { right[2] * forward[3] - right[3] * forward[2], right[3] * forward[1] - right[1] * forward[3],
+    right[1] * forward[2] - right[2] * forward[1] }
   local tall, away = FILLED * math.tan(FIELD / 2), 0
   for k = 0, 7 do
     local q = {}
@@ -53,7 +56,9 @@ end
 function camera.now(scene, now)
   if scene.camera then
     local given = scene.camera(now.time or 0, now.centre)
-    if type(given) ~= "table" then is.fail("cq.Picture.scene: the camera's function must give { eye =, target = }, got %s", text.describe(given)) end
+    if type(given) ~= "table" then
+      is.fail("cq.Picture.scene: the camera's function must give { eye =, target = }, got %s", text.describe(given))
+    end
     if given.field_of_view == nil or getmetatable(given) then given = spec(given) end
     return given.eye, given.target, given.field_of_view
   end

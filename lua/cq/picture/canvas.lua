@@ -1,4 +1,5 @@
--- canvas: the engine's rasterizer as an object. Coordinates are pixels, x right and y down, until view maps a plane with y up.
+-- canvas: the engine's rasterizer as an object. Coordinates are pixels, x right and y down, until
+-- view maps a plane with y up.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local engine = require "cq.base.engine"
@@ -72,7 +73,8 @@ function Canvas:clear(background)
   return self
 end
 
----From now on coordinates are a plane's, y up, with `left`, `bottom` at the lower left corner. No arguments: pixels again.
+---From now on coordinates are a plane's, y up, with `left`, `bottom` at the lower left
+---corner. No arguments: pixels again.
 ---@param scale? number      [pixel / length]
 ---@param left? number
 ---@param bottom? number
@@ -121,7 +123,8 @@ end
 ---@param fill string|integer   colour
 ---@return cq.Canvas
 function Canvas:disc(x, y, radius, fill)
-  C.cq_picture_discs(self.handle, 1, ffi.new("double[2]", x, y), ffi.new("double[1]", radius), ffi.new("uint32_t[1]", number(fill)))
+  C.cq_picture_discs(self.handle, 1, ffi.new("double[2]", x, y), ffi.new("double[1]", radius),
+    ffi.new("uint32_t[1]", number(fill)))
   return self
 end
 
@@ -135,7 +138,8 @@ end
 ---@field align? "left"|"centre"|"right"   which part of the line is at x
 
 local text_spec = is.define("canvas:text", {
-  x = is.number(), y = is.number(), text = is.any(), size = is.number { above = 0, default = 11 }, weight = is.number { above = 0, optional = true },
+  x = is.number(), y = is.number(), text = is.any(), size = is.number { above = 0, default = 11 },
+  weight = is.number { above = 0, optional = true },
   colour = colour.checker { default = "#24303c" }, align = is.one_of { "left", "centre", "right", default = "left" },
 })
 
@@ -147,7 +151,8 @@ function Canvas:text(fields)
   local line = tostring(def.text)
   local width = C.cq_picture_text(nil, 0, 0, def.size, 1, 0, line)
   local x = def.x - (def.align == "right" and width or def.align == "centre" and width / 2 or 0)
-  return C.cq_picture_text(self.handle, x, def.y, def.size, def.weight or 0.8 + 0.055 * def.size, number(def.colour), line)
+  return C.cq_picture_text(self.handle, x, def.y, def.size, def.weight or 0.8 + 0.055 * def.size, number(def.colour),
+    line)
 end
 
 ---How wide a line of text would be.

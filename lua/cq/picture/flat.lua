@@ -16,9 +16,11 @@ function flat.view(scene, centre, box)
   if scene.fit then
     -- all that is to be seen, with room for the ground below and for what is written above
     local below = scene.has_ground and ground >= box.lower[2] - 1e-9 and 0.16 or 0.1
-    local scale = scene.zoom * math.min(0.84 * width / (box.upper[1] - box.lower[1]), (0.82 - below) * height / (box.upper[2] - box.lower[2]))
+    local scale = scene.zoom * math.min(0.84 * width / (box.upper[1] - box.lower[1]),
+      (0.82 - below) * height / (box.upper[2] - box.lower[2]))
     local middle = { (box.lower[1] + box.upper[1]) / 2, (box.lower[2] + box.upper[2]) / 2 }
-    local bottom = below == 0.16 and ground - math.max(0.16 * height, RULER) / scale or middle[2] - (0.5 + (below - 0.18) / 2) * height / scale
+    local bottom = below == 0.16 and ground - math.max(0.16 * height, RULER) / scale or middle[2]
+      - (0.5 + (below - 0.18) / 2) * height / scale
     return { scale = scale, left = middle[1] - width / scale / 2, bottom = bottom }
   end
   if scene.follow then

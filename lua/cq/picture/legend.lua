@@ -12,7 +12,8 @@ local PLATE = "#ffffffa0"
 ---Writes a line that can be read on anything.
 ---@param line table      as canvas:text takes it
 function legend.write(canvas, line)
-  canvas:text { x = line.x, y = line.y, size = line.size, align = line.align, text = line.text, weight = 2 + 0.25 * line.size, colour = HALO }
+  canvas:text { x = line.x, y = line.y, size = line.size, align = line.align, text = line.text,
+    weight = 2 + 0.25 * line.size, colour = HALO }
   canvas:text(line)
 end
 
@@ -23,7 +24,8 @@ function legend.labels(scene, label)
   for k, line in ipairs(lines) do wide = math.max(wide, scene.canvas:text_width(line, k == 1 and 12 or 10)) end
   if wide > 0 then scene.canvas:rectangle(12, 15, wide + 16, 20 * #lines + 8, PLATE) end
   for k, line in ipairs(lines) do
-    legend.write(scene.canvas, { x = 20, y = 16 + 20 * k, size = k == 1 and 12 or 10, text = line, colour = k == 1 and paint.ink or paint.faint })
+    legend.write(scene.canvas, { x = 20, y = 16 + 20 * k, size = k == 1 and 12 or 10, text = line, colour = k == 1
+      and paint.ink or paint.faint })
   end
 end
 
@@ -36,9 +38,11 @@ local function actuation(canvas, right, y)
     canvas:rectangle(right - wide + i, y, 1, 8, colour.number(target, 0.9 * math.abs(u)^0.7))
   end
   for i, mark in ipairs { "-1", "0", "1" } do
-    legend.write(canvas, { x = right - wide + (i - 1) * wide / 2, y = y + 21, size = 8, align = "centre", text = mark, colour = paint.faint })
+    legend.write(canvas, { x = right - wide + (i - 1) * wide / 2, y = y + 21, size = 8, align = "centre", text = mark,
+      colour = paint.faint })
   end
-  legend.write(canvas, { x = right - wide - 12, y = y + 8, size = 9, align = "right", text = "actuation", colour = paint.faint })
+  legend.write(canvas, { x = right - wide - 12, y = y + 8, size = 9, align = "right", text = "actuation",
+    colour = paint.faint })
   return y + 36
 end
 

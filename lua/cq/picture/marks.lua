@@ -10,7 +10,7 @@ local T = require "cq.tensor"
 local C, check = engine.C, engine.check
 local marks = {}
 
--- ---- goals ----------------------------------------------------------------------------------------------------------------
+-- ---- goals ----------------------------------------------------------------------------------------------------------
 
 ---@class cq.Picture.goal.def
 ---@field at number[]          {dim} its place [length]
@@ -24,9 +24,13 @@ local goal_spec = is.define("cq.Picture goal", {
 -- numbers of a place {dim}
 local function place(value, dim, what)
   if T.is_tensor(value) then value = value:totable() end
-  if type(value) ~= "table" or #value ~= dim then is.fail("cq.Picture: %s must be %d numbers, got %s", what, dim, text.describe(value)) end
+  if type(value) ~= "table" or #value ~= dim then
+    is.fail("cq.Picture: %s must be %d numbers, got %s", what, dim, text.describe(value))
+  end
   for _, x in ipairs(value) do
-    if type(x) ~= "number" or x - x ~= 0 then is.fail("cq.Picture: %s must be %d finite numbers, got %s", what, dim, text.describe(x)) end
+    if type(x) ~= "number" or x - x ~= 0 then
+      is.fail("cq.Picture: %s must be %d finite numbers, got %s", what, dim, text.describe(x))
+    end
   end
   return value
 end
@@ -53,7 +57,9 @@ function marks.flat_goals(canvas, goals, scale)
     local x, y = goal.at[1], goal.at[2]
     canvas:disc(x, y, goal.radius, colour.number(goal.colour, 0.28))
     local rim = {}
-    for k = 0, 48 do rim[k + 1] = { x + goal.radius * math.cos(k * math.pi / 24), y + goal.radius * math.sin(k * math.pi / 24) } end
+    for k = 0, 48 do
+      rim[k + 1] = { x + goal.radius * math.cos(k * math.pi / 24), y + goal.radius * math.sin(k * math.pi / 24) }
+    end
     canvas:line(rim, 1.8, colour.number(goal.colour, 0.9))
     canvas:disc(x, y, math.min(2.4 / scale, 0.4 * goal.radius), goal.colour)
   end
@@ -62,12 +68,14 @@ end
 function marks.solid_goals(canvas, goals)
   for _, goal in ipairs(goals) do
     local centre = ffi.new("double[3]", goal.at)
-    check(C.cq_picture_spheres(canvas.handle, 1, centre, ffi.new("double[1]", goal.radius), ffi.new("uint32_t[1]", colour.number(goal.colour, 0.34))))
-    check(C.cq_picture_spheres(canvas.handle, 1, centre, ffi.new("double[1]", 0.16 * goal.radius), ffi.new("uint32_t[1]", colour.number(goal.colour))))
+    check(C.cq_picture_spheres(canvas.handle, 1, centre, ffi.new("double[1]", goal.radius),
+      ffi.new("uint32_t[1]", colour.number(goal.colour, 0.34))))
+    check(C.cq_picture_spheres(canvas.handle, 1, centre, ffi.new("double[1]", 0.16 * goal.radius),
+      ffi.new("uint32_t[1]", colour.number(goal.colour))))
   end
 end
 
--- ---- cables -----------------------------------------------------------------------------------------------------------------
+-- ---- cables ---------------------------------------------------------------------------------------------------------
 
 local WIDE = 3.2           -- [pixel]
 
@@ -105,16 +113,18 @@ function marks.cables(canvas, scene, cables)
   for _, path in ipairs(cables) do
     local fade = path.alpha or 1
     for k = 1, path.count - 1 do
-      segment(canvas, path, k, scene.dim, { width = WIDE + 2, colour = colour.number(paint.cable, fade), hidden = 0.45 })
+      segment(canvas, path, k, scene.dim, { width = WIDE + 2, colour = colour.number(paint.cable, fade),
+        hidden = 0.45 })
     end
     for k = 1, path.count - 1 do
       local tint = cable_colour(scene, path, k)
-      segment(canvas, path, k, scene.dim, { width = WIDE, colour = tint - tint % 256 + math.floor(255 * fade), hidden = 0.6 })
+      segment(canvas, path, k, scene.dim, { width = WIDE, colour = tint - tint % 256 + math.floor(255 * fade),
+        hidden = 0.6 })
     end
   end
 end
 
--- ---- arrows -------------------------------------------------------------------------------------------------------------------
+-- ---- arrows ---------------------------------------------------------------------------------------------------------
 
 ---@class cq.Picture.arrows.def
 ---@field at cq.Tensor|number[][]       {k, dim} where they begin [length]
@@ -125,7 +135,8 @@ end
 ---@field colour? string    "#rrggbb"
 
 local arrow_spec = is.define("cq.Picture arrows", {
-  at = is.any(), vector = is.any(), scale = is.number { above = 0, optional = true }, label = is.string { optional = true },
+  at = is.any(), vector = is.any(), scale = is.number { above = 0, optional = true },
+  label = is.string { optional = true },
   unit = is.string { optional = true }, colour = colour.checker { default = paint.arrow },
 })
 
@@ -142,7 +153,9 @@ function marks.arrows(given, scene)
   if not given then return nil end
   local def = arrow_spec(given)
   local at, vector = rows(def.at, scene.dim, "at"), rows(def.vector, scene.dim, "vector")
-  if at:size(1) ~= vector:size(1) then is.fail("cq.Picture: arrows have %d places and %d vectors", at:size(1), vector:size(1)) end
+  if at:size(1) ~= vector:size(1) then
+    is.fail("cq.Picture: arrows have %d places and %d vectors", at:size(1), vector:size(1))
+  end
   local count, dim, longest = at:size(1), scene.dim, scene.longest_arrow or 0
   local v = vector:data()
   for k = 0, count - 1 do
@@ -152,7 +165,8 @@ function marks.arrows(given, scene)
   end
   scene.longest_arrow = longest
   local scale = def.scale or longest > 0 and 0.5 * scene.reach / longest or 1
-  return { at = at, vector = vector, count = count, scale = scale, longest = longest, label = def.label, unit = def.unit, colour = def.colour }
+  return { at = at, vector = vector, count = count, scale = scale, longest = longest, label = def.label,
+    unit = def.unit, colour = def.colour }
 end
 
 local HEAD, THIN = 0.3, 0.013         -- length of a head in that of the arrow; half a shaft in the longest arrow
@@ -166,8 +180,10 @@ function marks.flat_arrows(canvas, arrows)
     if length > 0.02 * arrows.longest * arrows.scale and length < math.huge then
       local ux, uy, head = vx / length, vy / length, math.min(HEAD * length, 10 * thick)
       local bx, by, wide = ax + vx - head * ux, ay + vy - head * uy, 0.42 * head
-      canvas:polygon({ { ax - thick * uy, ay + thick * ux }, { bx - thick * uy, by + thick * ux }, { bx - wide * uy, by + wide * ux }, { ax + vx, ay + vy },
-        { bx + wide * uy, by - wide * ux }, { bx + thick * uy, by - thick * ux }, { ax + thick * uy, ay - thick * ux } }, tint)
+      canvas:polygon({ { ax - thick * uy, ay + thick * ux }, { bx - thick * uy, by + thick * ux },
+        { bx - wide * uy, by + wide * ux }, { ax + vx, ay + vy },
+        { bx + wide * uy, by - wide * ux }, { bx + thick * uy, by - thick * ux },
+          { ax + thick * uy, ay - thick * ux } }, tint)
     end
   end
 end
@@ -227,7 +243,9 @@ function marks.hidden_arrows(canvas, arrows, pixels_of_length)
   for k = 0, arrows.count - 1 do
     local ends = ffi.new "double[6]"
     for d = 0, 2 do ends[d], ends[3 + d] = x[3 * k + d], x[3 * k + d] + v[3 * k + d] * arrows.scale end
-    if arrows.longest > 0 then check(C.cq_picture_wire(canvas.handle, 2, ends, width, colour.number(arrows.colour), 0.4)) end
+    if arrows.longest > 0 then
+      check(C.cq_picture_wire(canvas.handle, 2, ends, width, colour.number(arrows.colour), 0.4))
+    end
   end
 end
 

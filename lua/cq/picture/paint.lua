@@ -11,7 +11,8 @@ paint.groups = { "#e8bd6b", "#9db7a0", "#b9a5cf", "#8fc1c9", "#e3a48b", "#c9c98a
 paint.body = "#a9b3be"
 paint.positive, paint.negative = "#c8313a", "#2160ad"
 -- of a number: from dark to light, read the same in grey and by colour-blind eyes (viridis)
-paint.scale = { "#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725" }
+paint.scale = { "#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b",
+  "#fde725" }
 paint.sky = { "#f8fafb", "#e4ebf1" }
 paint.ground, paint.ground_edge = "#566270", "#39434f"
 paint.ink, paint.faint = "#24303c", "#7b8794"
@@ -23,9 +24,11 @@ paint.signed = { "#2160ad", "#5b8dc7", "#a3bfdf", "#e9e9ea", "#e5ada6", "#d56b6a
 -- of tensions, apart from those of the bodies that cables run through: from a warm white to a dark red
 paint.tension = { "#fff3d6", "#fdd28a", "#fb9f4b", "#ea5f2b", "#b3221d", "#6e0b14" }
 -- of categories: tell apart what is one of several things
-paint.categories = { "#a9b3be", "#d1603d", "#2160ad", "#e8bd6b", "#3b8f5a", "#8a5fb0", "#4a9aa5", "#b34a72", "#7a5c3e", "#c9c98a" }
+paint.categories = { "#a9b3be", "#d1603d", "#2160ad", "#e8bd6b", "#3b8f5a", "#8a5fb0", "#4a9aa5", "#b34a72", "#7a5c3e",
+  "#c9c98a" }
 paint.held = "#3d4752"
-paint.lines = { "#2160ad", "#d1603d", "#3b8f5a", "#8a5fb0", "#b3892b", "#4a9aa5", "#b34a72", "#5c6670" }      -- of plots
+-- of plots
+paint.lines = { "#2160ad", "#d1603d", "#3b8f5a", "#8a5fb0", "#b3892b", "#4a9aa5", "#b34a72", "#5c6670" }
 
 -- particle numbers of an entry of `groups`, as a function of k = 1..count giving the index from 0
 local function members(entry, position)
@@ -35,7 +38,8 @@ local function members(entry, position)
   elseif type(particles) == "table" then
     return #particles, function(k) return particles[k] - 1 end
   end
-  is.fail("cq.Picture: groups[%d] must have particles (a list of numbers from 1), got %s", position, text.describe(entry))
+  is.fail("cq.Picture: groups[%d] must have particles (a list of numbers from 1), got %s", position,
+    text.describe(entry))
 end
 
 ---Colours of n particles by group: {n} of red, green, blue. Groups later in the list paint over earlier ones.

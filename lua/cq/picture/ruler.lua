@@ -77,7 +77,9 @@ end
 function ruler.numbers(canvas, scene, ticks)
   for _, tick in ipairs(ticks) do
     local x, y = project(canvas, scene, tick.x, tick.z)
-    if x == x then canvas:text { x = x, y = y + 17, size = 9, align = "centre", colour = "#5b6875", text = tick.text } end
+    if x == x then
+      canvas:text { x = x, y = y + 17, size = 9, align = "centre", colour = "#5b6875", text = tick.text }
+    end
   end
 end
 

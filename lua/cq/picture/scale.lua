@@ -1,4 +1,5 @@
--- scale: colours of particles by a number that each of them has, or by what each of them is, and the legend that says what they mean.
+-- scale: colours of particles by a number that each of them has, or by what each of them is, and the
+-- legend that says what they mean.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local colour = require "cq.base.colour"
@@ -11,7 +12,8 @@ Scale.__index = Scale
 local scale = {}
 
 local spec = is.define("cq.Picture scale", {
-  label = is.string { optional = true }, unit = is.string { optional = true }, range = is.vector { size = 2, optional = true },
+  label = is.string { optional = true }, unit = is.string { optional = true },
+  range = is.vector { size = 2, optional = true },
   palette = is.one_of { "rising", "signed", "tension", default = "rising" },
   categories = is.list(is.string(), { min = 1, optional = true }),
 })
@@ -95,7 +97,9 @@ end
 ---The engine's colour of a number.
 function Scale:colour_of(value)
   if value ~= value then return colour.number(paint.body) end
-  if self.categories then return colour.number(paint.categories[(math.floor(value + 0.5) - 1) % #paint.categories + 1]) end
+  if self.categories then
+    return colour.number(paint.categories[(math.floor(value + 0.5) - 1) % #paint.categories + 1])
+  end
   return colour.pack(at(self.stops, (value - self.lower) / (self.upper - self.lower)))
 end
 
@@ -110,14 +114,15 @@ function Scale:paint(out, n, values)
     for p = 0, n - 1 do
       local value = values[p]
       if value == value and (value < 0.5 or value >= #self.categories + 0.5) then
-        is.fail("cq.Picture.scale: particle %d has the number %s, the categories have 1 to %d", p + 1, text.number(value), #self.categories)
+        is.fail("cq.Picture.scale: particle %d has the number %s, the categories have 1 to %d", p + 1,
+          text.number(value), #self.categories)
       end
     end
   end
   for p = 0, n - 1 do out[p] = self:colour_of(values[p]) end
 end
 
--- ---- the legend ---------------------------------------------------------------------------------------------------------------
+-- ---- the legend -----------------------------------------------------------------------------------------------------
 
 local WIDE, HIGH = 180, 10          -- [pixel] of the bar
 

@@ -133,7 +133,9 @@ function scene.new(fields)
   return self
 end
 
-function Scene:__tostring() return ("cq.PictureScene { %dD, %d x %d pixels }"):format(self.dim, self.width, self.height) end
+function Scene:__tostring()
+  return ("cq.PictureScene { %dD, %d x %d pixels }"):format(self.dim, self.width, self.height)
+end
 
 local function shape_of(t) return "{" .. table.concat(t:shape(), ", ") .. "}" end
 
@@ -141,7 +143,9 @@ local function wanted_shape(name, t, ...)
   local want = { ... }
   local fits = t and t.rank == #want
   for d, size in ipairs(want) do fits = fits and t:size(d) == size end
-  if t and not fits then is.fail("picture_scene:frame: %s must have the shape {%s}, got %s", name, table.concat(want, ", "), shape_of(t)) end
+  if t and not fits then
+    is.fail("picture_scene:frame: %s must have the shape {%s}, got %s", name, table.concat(want, ", "), shape_of(t))
+  end
 end
 
 -- corners of the box that holds particles; it grows where it is given
@@ -211,7 +215,9 @@ local LATE = 0.3           -- share of its way that a camera goes in a frame who
 local function follow(self, centre, time)
   if not self.camera_centre then self.camera_centre = { unpack(centre) } end
   local share = LATE
-  if time and self.lag then share = self.last_time and 1 - math.exp(-math.max(0, time - self.last_time) / self.lag) or 1 end
+  if time and self.lag then
+    share = self.last_time and 1 - math.exp(-math.max(0, time - self.last_time) / self.lag) or 1
+  end
   self.last_time = time
   for d = 1, self.dim do
     self.camera_centre[d] = self.camera_centre[d] + share * (centre[d] - self.camera_centre[d])
@@ -240,7 +246,8 @@ local function seen_box(self, poses)
     for _, pose in ipairs(poses) do
       for _, goal in ipairs(pose.goals) do
         for d = 1, dim do
-          box.lower[d], box.upper[d] = math.min(box.lower[d], goal.at[d] - goal.radius), math.max(box.upper[d], goal.at[d] + goal.radius)
+          box.lower[d], box.upper[d] = math.min(box.lower[d], goal.at[d] - goal.radius),
+            math.max(box.upper[d], goal.at[d] + goal.radius)
         end
       end
     end
@@ -254,7 +261,9 @@ local function seen_box(self, poses)
     box.upper[2] = math.min(self.domain[2], math.max(self.first_box.upper[2], self.ground + 0.25 * self.domain[1]))
   end
   -- with the ground that bodies stand on, unless they fly high above it
-  if self.has_ground and box.lower[2] - self.ground < 1.5 * (box.upper[2] - box.lower[2]) then box.lower[2] = self.ground end
+  if self.has_ground and box.lower[2] - self.ground < 1.5 * (box.upper[2] - box.lower[2]) then
+    box.lower[2] = self.ground
+  end
   return box
 end
 
@@ -272,7 +281,8 @@ local function pose_of(self, def, pale)
   local x, F = def.position:data(), def.deformation and def.deformation:data()
   if not self.count then first_frame(self, x, n, F) end
   return {
-    def = def, position = x, deformation = F, pale = pale, blend = def.value ~= nil and not self.scale.categories, cables = def.cables,
+    def = def, position = x, deformation = F, pale = pale, blend = def.value ~= nil and not self.scale.categories,
+    cables = def.cables,
     goals = marks.goals(def.goals, self), label = def.label,
   }
 end
@@ -334,7 +344,8 @@ function Scene:frame(fields)
   local centre = centre_of(self, last.position)
   follow(self, centre, def.time)
   local now = {
-    poses = poses, time = def.time, centre = centre, camera_centre = self.camera_centre, trail = self.trail and self.path or {},
+    poses = poses, time = def.time, centre = centre, camera_centre = self.camera_centre, trail = self.trail
+      and self.path or {},
     goals = last.goals, arrows = marks.arrows(def.arrows, self), walls = walls.moved(self.walls, def.wall_offset),
   }
   now.box = seen_box(self, poses)
@@ -374,7 +385,8 @@ end
 ---@return cq.Tensor {n}
 function scene.actuation(weights, u)
   if weights.rank ~= 2 or u.rank ~= 1 or weights:size(2) ~= u:size(1) then
-    is.fail("cq.Picture.actuation: weights {n, signals} and u {signals} are wanted, got %s and %s", text.describe(weights), text.describe(u))
+    is.fail("cq.Picture.actuation: weights {n, signals} and u {signals} are wanted, got %s and %s",
+      text.describe(weights), text.describe(u))
   end
   return T.tape.pause(function() return weights:matmul(u) end)
 end

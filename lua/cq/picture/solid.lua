@@ -20,7 +20,9 @@ local function look(canvas, scene, now)
   local lower, upper, middle, radius = now.box.lower, now.box.upper, {}, 0
   if not scene.fit then      -- shadows around the bodies alone
     lower, upper = {}, {}
-    for d = 1, 3 do lower[d], upper[d] = now.camera_centre[d] - 1.2 * scene.reach, now.camera_centre[d] + 1.2 * scene.reach end
+    for d = 1, 3 do
+      lower[d], upper[d] = now.camera_centre[d] - 1.2 * scene.reach, now.camera_centre[d] + 1.2 * scene.reach
+    end
   end
   for d = 1, 3 do
     middle[d] = (lower[d] + upper[d]) / 2
@@ -90,7 +92,8 @@ local function sheet(canvas, now, w)
   local list, tint, ring = {}, colour.number(OBSTACLE, 0.4), { { -1, -1 }, { 1, -1 }, { 1, 1 }, { -1, 1 } }
   for k, p in ipairs(ring) do
     local q = ring[k % 4 + 1]
-    local e, f, g, h = corner(p[1], p[2], 0), corner(q[1], q[2], 0), corner(q[1], q[2], 0.05 * half), corner(p[1], p[2], 0.05 * half)
+    local e, f, g, h = corner(p[1], p[2], 0), corner(q[1], q[2], 0), corner(q[1], q[2], 0.05 * half),
+      corner(p[1], p[2], 0.05 * half)
     list[#list + 1] = { e, f, g, colour = tint }
     list[#list + 1] = { e, g, h, colour = tint }
   end
@@ -113,7 +116,8 @@ function draw.box(canvas, scene, w)
   local corners, list, tint = {}, {}, colour.number(OBSTACLE)
   for k = 0, 7 do
     corners[k + 1] = {
-      k % 2 == 0 and w.lower[1] or w.upper[1], math.floor(k / 2) % 2 == 0 and w.lower[2] or w.upper[2], k < 4 and w.lower[3] or w.upper[3],
+      k % 2 == 0 and w.lower[1] or w.upper[1], math.floor(k / 2) % 2 == 0 and w.lower[2] or w.upper[2], k < 4
+        and w.lower[3] or w.upper[3],
     }
   end
   for _, f in ipairs(faces) do
@@ -125,7 +129,8 @@ end
 
 function draw.sphere(canvas, _, w)
   if w.hollow then return end      -- seen from inside there would be nothing else
-  check(C.cq_picture_spheres(canvas.handle, 1, ffi.new("double[3]", w.point), ffi.new("double[1]", w.radius), ffi.new("uint32_t[1]", colour.number(OBSTACLE))))
+  check(C.cq_picture_spheres(canvas.handle, 1, ffi.new("double[3]", w.point), ffi.new("double[1]", w.radius),
+    ffi.new("uint32_t[1]", colour.number(OBSTACLE))))
 end
 
 function draw.height_field(canvas, scene, w)
@@ -183,7 +188,8 @@ function solid.draw(canvas, scene, now)
   local floor = false
   for _, w in ipairs(now.walls) do
     draw[w.shape](canvas, scene, w, now, eye)
-    floor = floor or w.shape == "half_space" and w.normal[2] > 0.5 or w.shape == "height_field" or (w.shape == "box" and w.hollow)
+    floor = floor or w.shape == "half_space" and w.normal[2] > 0.5 or w.shape == "height_field"
+      or (w.shape == "box" and w.hollow)
   end
   if not floor then plane(canvas, { 0, scene.ground, 0 }, { 0, 1, 0 }, scene.cell) end
   local ticks = scene.ruler and ruler.solid(canvas, scene, now.camera_centre) or {}

@@ -30,7 +30,8 @@ local kinds = { "gif", "mkv", "mp4", "webm" }
 ---@field keep_frames? boolean      as PNG files too
 
 local spec = is.define("cq.Picture.video", {
-  path = is.string(), fps = is.number { above = 0, max = 240, default = 30 }, keep_frames = is.boolean { default = false },
+  path = is.string(), fps = is.number { above = 0, max = 240, default = 30 },
+  keep_frames = is.boolean { default = false },
 })
 
 -- for the shell
@@ -66,8 +67,8 @@ end
 -- Whatever its name, it is a file to ffmpeg: 10:30/x.mp4 would be a protocol, and -y.mp4 an option.
 local function file_of(path) return quote("file:" .. path) end
 
--- The shell stays after ffmpeg and drains the pipe: an ffmpeg that gives up early, or hears a Ctrl-C before the program does,
--- must not kill the program by a broken pipe.
+-- The shell stays after ffmpeg and drains the pipe: an ffmpeg that gives up early, or hears a Ctrl-C before the program
+-- does, must not kill the program by a broken pipe.
 local function start(self, width, height)
   local command = ("trap '' INT TERM; ffmpeg -hide_banner -loglevel error -nostdin -y -f rawvideo -pix_fmt rgba -s %dx%d -r %g -i pipe:0 %s %s 2>%s; "
     .. "{ echo $? >%s; } 2>/dev/null; cat >/dev/null")
@@ -77,8 +78,8 @@ local function start(self, width, height)
   self.pipe, self.width, self.height = pipe, width, height
 end
 
----A film, or a folder of frames where ffmpeg is missing (a note says so). The kind is that of the file's name: mp4, mkv,
----webm or gif.
+---A film, or a folder of frames where ffmpeg is missing (a note says so). The kind is that of the file's
+---name: mp4, mkv, webm or gif.
 ---@param fields cq.Picture.video.def
 ---@return cq.Video
 function video.new(fields)
@@ -105,11 +106,13 @@ function Video:add(canvas)
   is.argument("video:add", "picture", is.instance "cq.Canvas", canvas)
   if self.closed then is.fail("video:add: the video '%s' is finished", self.path) end
   if self.frames > 0 and (canvas.width ~= self.width or canvas.height ~= self.height) then
-    is.fail("video:add: frames have one size, the first had %d x %d pixels, this one %d x %d", self.width, self.height, canvas.width, canvas.height)
+    is.fail("video:add: frames have one size, the first had %d x %d pixels, this one %d x %d", self.width, self.height,
+      canvas.width, canvas.height)
   end
   local even = canvas.width % 2 == 0 and canvas.height % 2 == 0
   if self.encoded and not even then
-    is.fail("video:add: a video needs an even number of pixels along both sides, got %d x %d", canvas.width, canvas.height)
+    is.fail("video:add: a video needs an even number of pixels along both sides, got %d x %d", canvas.width,
+      canvas.height)
   end
   self.width, self.height = canvas.width, canvas.height
   self.frames = self.frames + 1
@@ -127,7 +130,8 @@ local function last_lines(log)
   return table.concat(lines, "; ", math.max(1, #lines - 2))
 end
 
--- why nothing more can be written beside the film, as on a full disk, which ffmpeg's own words do not reach; nil: it can
+-- why nothing more can be written beside the film, as on a full disk, which ffmpeg's own
+-- words do not reach; nil: it can
 local function cannot_write(self)
   local file, problem = io.open(self.log, "wb")
   if not file then return problem end
@@ -186,14 +190,17 @@ end
 ---@field path string               ends in .mp4, .mkv, .webm or .gif
 ---@field fps? number               frames a second, 30
 
-local from_spec = is.define("cq.Picture.encode", { frames = is.string(), path = is.string(), fps = is.number { above = 0, max = 240, default = 30 } })
+local from_spec = is.define("cq.Picture.encode",
+  { frames = is.string(), path = is.string(), fps = is.number { above = 0, max = 240, default = 30 } })
 
 ---A film from a folder of frames 000001.png, 000002.png, ...
 ---@param fields cq.Picture.encode.def
 ---@return string path
 function video.encode(fields)
   local def = from_spec(fields)
-  if not has_ffmpeg() then is.fail("cq.Picture.encode: ffmpeg is not installed (apt install ffmpeg); the frames stay in %s", def.frames) end
+  if not has_ffmpeg() then
+    is.fail("cq.Picture.encode: ffmpeg is not installed (apt install ffmpeg); the frames stay in %s", def.frames)
+  end
   local images = require "cq.base.image"
   local film, k = video.new { path = def.path, fps = def.fps }, 1
   while true do
@@ -204,7 +211,8 @@ function video.encode(fields)
     local picture = images.read(path, "cq.Picture.encode")
     if k == 1 then start(film, picture.width, picture.height) end
     if picture.width ~= film.width or picture.height ~= film.height then
-      is.fail("cq.Picture.encode: frames have one size, %s has %d x %d pixels, the first %d x %d", path, picture.width, picture.height, film.width, film.height)
+      is.fail("cq.Picture.encode: frames have one size, %s has %d x %d pixels, the first %d x %d", path, picture.width,
+        picture.height, film.width, film.height)
     end
     film.pipe:write(ffi.string(picture.pixels, 4 * picture.width * picture.height))
     film.frames, k = k, k + 1

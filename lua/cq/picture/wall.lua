@@ -42,7 +42,8 @@ function wall.list(given, dim, domain)
     elseif text.is_instance(entry, "cq.Boundary") then
       local struct = ffi.new "cq_wall"
       -- keep: the height field's memory
-      local keep = entry:write(struct, { dim = dim, dx = domain.dx or domain.size[1] / 64, size = domain.size }, engine.C)
+      local keep = entry:write(struct, { dim = dim, dx = domain.dx or domain.size[1] / 64, size = domain.size },
+        engine.C)
       out[k] = from_struct(struct, dim)
       out[k].keep = keep
     else

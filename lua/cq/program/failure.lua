@@ -5,7 +5,8 @@ local text = require "cq.base.text"
 local failure = {}
 
 local own = debug.getinfo(1, "S").source:match "^(.*[/\\])program[/\\]" or "@"
-local driver = { [own .. "program/failure.lua"] = true, [own .. "program.lua"] = true, [own .. "program/prompt.lua"] = true }
+local driver = { [own .. "program/failure.lua"] = true, [own .. "program.lua"] = true,
+  [own .. "program/prompt.lua"] = true }
 
 local function frame_name(info)
   if info.what == "main" then return "main chunk" end
@@ -30,7 +31,8 @@ end
 local function methods()
   local names, class_of = {}, {}
   for module, loaded in pairs(package.loaded) do
-    local class = type(loaded) == "table" and module:match "^cq%." and (rawget(loaded, "Tensor") or rawget(loaded, "class") or loaded)
+    local class = type(loaded) == "table" and module:match "^cq%."
+      and (rawget(loaded, "Tensor") or rawget(loaded, "class") or loaded)
     local title = type(class) == "table" and (rawget(class, "__name") or module == "cq.tensor" and "cq.Tensor")
     for name, value in pairs(title and class or {}) do
       if type(value) == "function" and not name:match "^_" then names[#names + 1], class_of[name] = name, title end
@@ -45,7 +47,8 @@ local function with_suggestion(problem)
   return (problem:gsub("attempt to call method '([%w_]+)' %(a nil value%)", function(name)
     local names, class_of = methods()
     local near = text.suggest(name, names)
-    return near and ("attempt to call method '%s' (a nil value; did you mean %s of %s?)"):format(name, near, class_of[near])
+    return near and ("attempt to call method '%s' (a nil value; did you mean %s of %s?)"):format(name, near,
+      class_of[near])
   end))
 end
 

@@ -35,7 +35,7 @@ local types = require "cq.reference.type"
 local Book = {}
 Book.__index = Book
 
--- ---- tables -----------------------------------------------------------------------------------------------------------
+-- ---- tables ---------------------------------------------------------------------------------------------------------
 
 ---The class of fields that a schema checks is named after it: "world:rollout" has world.rollout.def.
 ---@param name string
@@ -56,7 +56,8 @@ function Book:add_tables(out, type, title, definition)
       definition = scan.is_record(class) and self.by_class[name] or definition
       if class then out[class] = true end
       local entries = definition and definition.items
-      out[#out + 1] = { title = title, fields = field.joined(items, definition), items = entries and entries.label or nil }
+      out[#out + 1] = { title = title, fields = field.joined(items, definition), items = entries and entries.label
+        or nil }
       for _, item in ipairs(items) do
         local place = (title == "" and "" or title .. ".") .. item.name
         if not item.type:find "^fun%(" then self:add_tables(out, item.type, place, nil) end

@@ -1,5 +1,5 @@
--- field: one named value as the reference tells it: from its annotation, and from the checker of the schema, which knows
--- what is allowed, what is needed and what holds unless it is given.
+-- field: one named value as the reference tells it: from its annotation, and from the checker of the schema, which
+-- knows what is allowed, what is needed and what holds unless it is given.
 local text = require "cq.base.text"
 local types = require "cq.reference.type"
 

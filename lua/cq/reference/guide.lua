@@ -1,4 +1,5 @@
--- guide: the pages of docs/, which the reference names. docs/README.md lists them in order, each as a link with a sentence:
+-- guide: the pages of docs/, which the reference names. docs/README.md lists them in order,
+-- each as a link with a sentence:
 --
 --   1. [Install](install.md): build it, run a script, find the answer to a question.
 local host = require "cq.host"

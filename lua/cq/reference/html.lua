@@ -127,7 +127,9 @@ return function(book)
   page:add("<main>\n<h1>cqlua %s: reference</h1>", host.version)
   page:add "<p>Made by <code>make docs</code> from the sources; <code>cqlua help NAME</code> shows the same.</p>"
   page:add "<ul>"
-  for _, one in ipairs(guide.pages()) do page:add("<li>guide, <code>%s</code>: %s</li>", one.name, escaped(one.text)) end
+  for _, one in ipairs(guide.pages()) do
+    page:add("<li>guide, <code>%s</code>: %s</li>", one.name, escaped(one.text))
+  end
   page:add "</ul>"
   for _, section in ipairs(book.sections) do
     page:add('<section>\n<h2 id="%s">%s</h2>', plain.anchor(section.name), escaped(section.name))

@@ -1,5 +1,5 @@
--- constants: the materials of a robot's particles, and an array {n, ...} of each constant that any of these materials has. Where a
--- particle's material lacks the constant, the array holds NaN; nobody reads it there.
+-- constants: the materials of a robot's particles, and an array {n, ...} of each constant that any of these materials
+-- has. Where a particle's material lacks the constant, the array holds NaN; nobody reads it there.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -24,7 +24,8 @@ local function numbers_of(robot, material, constant)
   if value == nil then return field.fill(constant, 1, robot.dim):reshape { width }:totable() end
   local out = flatten(value, {})
   if #out ~= width then
-    is.fail("cq.Robot: %s of cq.Material.%s has %s, the robot is %dD and needs %d", constant.name, material.law, text.count(#out, "number"),
+    is.fail("cq.Robot: %s of cq.Material.%s has %s, the robot is %dD and needs %d", constant.name, material.law,
+      text.count(#out, "number"),
       robot.dim, width)
   end
   return out
@@ -64,7 +65,8 @@ function constants.set(robot, given)
   local names = {}
   for name, material in pairs(given) do
     if type(name) ~= "string" or not text.is_instance(material, "cq.Material") then
-      is.fail("cq.Robot: material must be a cq.Material, or a table of them by group name, got %s for %s", text.describe(material), text.describe(name))
+      is.fail("cq.Robot: material must be a cq.Material, or a table of them by group name, got %s for %s",
+        text.describe(material), text.describe(name))
     end
     if name ~= "default" then names[#names + 1] = name end
   end
@@ -73,7 +75,9 @@ function constants.set(robot, given)
   for _, name in ipairs(names) do
     local index, count = robot:select(name, "cq.Robot: material")
     for k = 0, count - 1 do
-      if robot.law[index[k]] >= 0 then is.fail("cq.Robot: particle %d of group \"%s\" has two materials", index[k] + 1, name) end
+      if robot.law[index[k]] >= 0 then
+        is.fail("cq.Robot: particle %d of group \"%s\" has two materials", index[k] + 1, name)
+      end
     end
     fill(robot, given[name], index, count)
   end

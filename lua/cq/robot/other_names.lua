@@ -4,7 +4,8 @@ local text = require "cq.base.text"
 local elastic = {}
 
 local other_names = {
-  E = "young", youngs_modulus = "young", nu = "poisson", poissons_ratio = "poisson", rho = "density", G = "shear", shear_modulus = "shear",
+  E = "young", youngs_modulus = "young", nu = "poisson", poissons_ratio = "poisson", rho = "density", G = "shear",
+  shear_modulus = "shear",
   K = "bulk", kappa = "bulk", bulk_modulus = "bulk", actuator_weights = "actuation_weight",
 }
 

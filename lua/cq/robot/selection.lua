@@ -33,7 +33,10 @@ function selection.robot(world, robot, what)
     local found
     for _, own in ipairs(world.robots) do
       if test(own) then
-        if found then is.fail("%s: the world holds several robots made from this one; use the one that was placed, world.robots[i]", what) end
+        if found then
+          is.fail("%s: the world holds several robots made from this one; use the one that was placed, world.robots[i]",
+            what)
+        end
         found = own
       end
     end
@@ -47,7 +50,9 @@ local function robot_with(world, name, what)
   local found
   for _, robot in ipairs(world.robots) do
     if robot.group_table[name] then
-      if found then is.fail("%s: several robots have a group \"%s\"; use world.robots[i]:group(\"%s\")", what, name, name) end
+      if found then
+        is.fail("%s: several robots have a group \"%s\"; use world.robots[i]:group(\"%s\")", what, name, name)
+      end
       found = robot
     end
   end
@@ -56,7 +61,8 @@ local function robot_with(world, name, what)
   for _, robot in ipairs(world.robots) do
     for _, known in ipairs(robot.group_names) do names[#names + 1] = known end
   end
-  is.fail("%s: no group \"%s\"%s; the groups are %s", what, name, text.suggestion(name, names), table.concat(names, ", "))
+  is.fail("%s: no group \"%s\"%s; the groups are %s", what, name, text.suggestion(name, names),
+    table.concat(names, ", "))
 end
 
 -- ---- lists of particles ---------------------------------------------------------------------------------------------
@@ -78,7 +84,8 @@ local function append_number(world, list, value, what)
 end
 
 local function refuse(which, what)
-  is.fail("%s: takes a group name, a group, a robot, a list of names, or a list of particle numbers, got %s", what, text.describe(which))
+  is.fail("%s: takes a group name, a group, a robot, a list of names, or a list of particle numbers, got %s", what,
+    text.describe(which))
 end
 
 -- one row: a name, a group, a robot, or a list of numbers (or of names, joined)

@@ -1,8 +1,9 @@
--- stretched: a robot with other proportions along an axis, as a differentiable function of lengths: the places and volumes of its particles.
+-- stretched: a robot with other proportions along an axis, as a differentiable function of lengths: the places
+-- and volumes of its particles.
 --
 --   joints        a        b             c          places in the robot as it was drawn
 --                 |--------|-------------|
---   new places    A            B       C            x' = A + (x - a) (B - A) / (b - a) between a and b, and so on; beyond the ends the
+--   new places   A   B   C           x' = A + (x - a) (B - A) / (b - a) between a and b, and so on; beyond the ends the
 --                 |------------|-------|            body moves with its end. Volumes follow the slopes.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -33,7 +34,8 @@ local function joints_of(robot, def, axis)
   if #joints < 2 then is.fail("robot:stretched: joints must be two places or more, got %d", #joints) end
   for k = 2, #joints do
     if joints[k] <= joints[k - 1] then
-      is.fail("robot:stretched: joints must ascend, got %s after %s", text.number(joints[k]), text.number(joints[k - 1]))
+      is.fail("robot:stretched: joints must ascend, got %s after %s", text.number(joints[k]),
+        text.number(joints[k - 1]))
     end
   end
   if def.fixed > #joints then is.fail("robot:stretched: fixed is joint %d, there are %d", def.fixed, #joints) end
@@ -45,7 +47,8 @@ local function row(value, count, name, noun)
   local tensor = T.as_tensor(value)
   if tensor.count == 1 and noun == "section" then return tensor:reshape({}):expand { count } end
   if tensor.rank ~= 1 or tensor.count ~= count then
-    is.fail("robot:stretched: %s must be %s%s, one for each %s, got %s", name, noun == "section" and "one number, or " or "",
+    is.fail("robot:stretched: %s must be %s%s, one for each %s, got %s", name, noun == "section" and "one number, or "
+      or "",
       text.count(count, "number"), noun, "a tensor {" .. table.concat(tensor:shape(), ", ") .. "}")
   end
   return tensor
@@ -57,11 +60,15 @@ local function places_of(def, joints)
   for _, name in ipairs { "factor", "lengths", "places" } do
     if def[name] ~= nil then given[#given + 1] = name end
   end
-  if #given ~= 1 then is.fail("robot:stretched: give one of factor, lengths and places, got %s", #given == 0 and "none" or table.concat(given, " and ")) end
+  if #given ~= 1 then
+    is.fail("robot:stretched: give one of factor, lengths and places, got %s", #given == 0 and "none"
+      or table.concat(given, " and "))
+  end
   local m, old = #joints - 1, {}
   if def.places ~= nil then return row(def.places, m + 1, "places", "joint") end
   for k = 1, m do old[k] = joints[k + 1] - joints[k] end
-  local lengths = def.lengths ~= nil and row(def.lengths, m, "lengths", "section") or row(def.factor, m, "factor", "section") * T.tensor(old)
+  local lengths = def.lengths ~= nil and row(def.lengths, m, "lengths", "section")
+    or row(def.factor, m, "factor", "section") * T.tensor(old)
   local places = { [def.fixed] = T.tensor(joints[def.fixed]) }
   for k = def.fixed, m do places[k + 1] = places[k] + lengths[k] end
   for k = def.fixed, 2, -1 do places[k - 1] = places[k] - lengths[k - 1] end
@@ -73,7 +80,8 @@ local function check_lengths(places, joints)
     for k = 1, #joints - 1 do
       local length = places:get(k + 1) - places:get(k)
       if not (length > 0) or length == math.huge then
-        is.fail("robot:stretched: the section from %s to %s would be %s long, it must be above 0", text.number(joints[k]), text.number(joints[k + 1]),
+        is.fail("robot:stretched: the section from %s to %s would be %s long, it must be above 0",
+          text.number(joints[k]), text.number(joints[k + 1]),
           text.number(length))
       end
     end
@@ -95,7 +103,9 @@ end
 local function own_position(robot)
   local given = robot.values and robot.values.position
   if given and given.relative then return given.tensor end
-  if given then is.fail("robot:stretched: this robot has a position by robot:with; stretch it before, and not in the place of that") end
+  if given then
+    is.fail("robot:stretched: this robot has a position by robot:with; stretch it before, and not in the place of that")
+  end
   return T.tape.pause(function() return robot.position - T.tensor(robot.offset) end)
 end
 
@@ -120,7 +130,8 @@ return function(robot, fields)
   local place, m, one = columns[axis]:squeeze(2), #joints - 1, T.ones { 1 }
   local from, section = sections_of(place, joints)
   local old = T.tensor(joints)
-  local slope = T.concat({ one, (places:slice(2, m + 1) - places:slice(1, m)) / (old:slice(2, m + 1) - old:slice(1, m)), one }, 1):gather(section, 1)
+  local slope = T.concat({ one, (places:slice(2, m + 1) - places:slice(1, m)) / (old:slice(2, m + 1) - old:slice(1, m)),
+    one }, 1):gather(section, 1)
   columns[axis] = (places:gather(from, 1) + (place - old:gather(from, 1)) * slope):unsqueeze(2)
   local out = {
     position = { tensor = T.concat(columns, 2), relative = true },

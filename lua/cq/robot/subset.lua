@@ -37,7 +37,8 @@ local function keep_groups(out, robot, place)
     local group = robot.group_table[name]
     local index, count = kept(group.index, group.particle_count, place)
     if count > 0 then
-      out.group_table[name] = setmetatable({ name = name, robot = out, index = index, particle_count = count }, getmetatable(group))
+      out.group_table[name] = setmetatable({ name = name, robot = out, index = index, particle_count = count },
+        getmetatable(group))
       out.group_names[#out.group_names + 1], known[name] = name, true
     end
   end
@@ -105,7 +106,9 @@ function subset.make(out, robot, which)
   keep_pins(out, robot, place)
   keep_actuators(out, robot, place, #list)
   for _, force in ipairs(out.forces) do
-    if force.count == 0 then is.fail("robot:subset: a force actuator of %s has none of the %s left", robot.name, text.count(#list, "particle")) end
+    if force.count == 0 then
+      is.fail("robot:subset: a force actuator of %s has none of the %s left", robot.name, text.count(#list, "particle"))
+    end
   end
   return out
 end

@@ -1,7 +1,7 @@
 -- values: what robot:with takes, checked when it is given and spread over particles when a rollout begins.
 --
--- A constant of a material is one of the particles whose material has it. Values that reach other particles are not read there,
--- neither here nor by the engine, and have no gradient; a tensor may leave those particles out.
+-- A constant of a material is one of the particles whose material has it. Values that reach other particles are not
+-- read there, neither here nor by the engine, and have no gradient; a tensor may leave those particles out.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -21,10 +21,12 @@ local function count_of(robot, entry) return entry.owner == "cable" and #robot.c
 
 -- as users are told: bounds, and whether one value may stand for all
 local function kind_of(entry)
-  local those = entry.owner == "cable" and ": for all cables, or for each" or ": for all, by group, or for every particle"
+  local those = entry.owner == "cable" and ": for all cables, or for each"
+    or ": for all, by group, or for every particle"
   local checker = {
     label = field.numbers(entry) .. (is_each(entry) and " for every particle" or those),
-    cats = (entry.rank == 0 and not is_each(entry) and "number|" or "") .. "table|cq.Tensor", check = function(value) return value ~= nil end,
+    cats = (entry.rank == 0 and not is_each(entry) and "number|" or "") .. "table|cq.Tensor",
+    check = function(value) return value ~= nil end,
   }
   return field.listed(checker, entry, true)
 end
@@ -107,7 +109,9 @@ local function check_tensor(robot, entry, value, what, whole_only)
   local lead = #shape - #w
   local seen = tensor
   -- values of particles that do not have it are not read
-  if some and lead > 0 and shape[lead] == robot.particle_count then seen = T.tape.pause(tensor.gather, tensor, some.index, lead) end
+  if some and lead > 0 and shape[lead] == robot.particle_count then
+    seen = T.tape.pause(tensor.gather, tensor, some.index, lead)
+  end
   check_range(seen, entry, what)
   return tensor
 end
@@ -184,7 +188,8 @@ end
 function values.base(robot, name)
   local entry = field.by_name[name]
   local without = entry.owner == "constant" and field.none or field.fill
-  return rawget(robot, name) or (entry.owner == "cable" and T.zeros { 0 } or without(entry, robot.particle_count, robot.dim))
+  return rawget(robot, name) or (entry.owner == "cable" and T.zeros { 0 }
+    or without(entry, robot.particle_count, robot.dim))
 end
 
 ---Which particles have a field.

@@ -19,7 +19,8 @@ local function leaf(tensor)
   return out
 end
 
--- functions of the user's run once more on the way back: gradients are those of what was computed only if they do the same again
+-- functions of the user's run once more on the way back: gradients are those of what was computed
+-- only if they do the same again
 local function require_same(self, name, same)
   if same then return end
   self.phase = name
@@ -55,10 +56,12 @@ end
 local Back = {}
 Back.__index = Back
 
--- Gradients of all signals {steps, batch, signals}: effort and running add their own, then the engine, then they are the controller's.
+-- Gradients of all signals {steps, batch, signals}: effort and running add their own, then the engine,
+-- then they are the controller's.
 local function back_of(self)
   local keep, width = self.keep, self.batch * self.signal_count
-  local out = setmetatable({ roll = self, width = width, grad_u = ffi.new("double[?]", math.max(self.steps * width, 1)) }, Back)
+  local out = setmetatable({ roll = self, width = width,
+    grad_u = ffi.new("double[?]", math.max(self.steps * width, 1)) }, Back)
   if self.engine_policy then
     self.engine_policy:begin_adjoint()
     return out
@@ -81,8 +84,11 @@ function Back:reach(step)
   local roll = self.roll
   local count, grad_u = C.cq_rollout_at(roll.handle) - step, self.grad_u + step * self.width
   if count == 0 then return end
-  if roll.engine_policy then return require_back(roll, roll.engine_policy:adjoint(roll, count, self.has_costs and grad_u or nil)) end
-  require_back(roll, C.cq_rollout_run_adjoint(roll.handle, count, self.stress_width > 0 and self.engine_grad or nil, self.force_grad))
+  if roll.engine_policy then
+    return require_back(roll, roll.engine_policy:adjoint(roll, count, self.has_costs and grad_u or nil))
+  end
+  require_back(roll, C.cq_rollout_run_adjoint(roll.handle, count, self.stress_width > 0 and self.engine_grad or nil,
+    self.force_grad))
   for k = 0, count - 1 do roll.keep:add_signals(grad_u + k * self.width, self.engine_grad + k * self.stress_width) end
 end
 
@@ -97,7 +103,8 @@ local function after_step_adj(self, inner, i)
   for _, name in ipairs { "running", "record" } do
     local all = self.wanted[name]
     if all then
-      require_same(self, name, outputs[at]:detach():equal(slice_of(self.outputs[name].tensor, outputs[at], i, self.steps)))
+      require_same(self, name, outputs[at]:detach():equal(slice_of(self.outputs[name].tensor, outputs[at], i,
+        self.steps)))
       grads[at] = slice_of(all, outputs[at], i, self.steps)
       at = at + 1
     end
@@ -158,8 +165,8 @@ local function start_adj(self, inner, grad_hidden)
   inner:backward(tree.flatten(start, "the hidden state"), grad_hidden)
 end
 
----Carries the gradients of running {steps, ...}, record {steps, ...}, effort and contact, and of readouts of the final state that have been
----added already, back to everything that the rollout depends on.
+---Carries the gradients of running {steps, ...}, record {steps, ...}, effort and contact, and of readouts of the final
+---state that have been added already, back to everything that the rollout depends on.
 ---@param self cq.Rollout
 ---@param wanted table<"running"|"record"|"effort"|"contact_rows", cq.Tensor|false|nil>
 local function reverse(self, wanted)

@@ -1,5 +1,6 @@
--- contact: what walls and pins give in each control step of a rollout, as tensors of it and as state:contact. Of the engine
--- comes a row of numbers for each wall and one for the pins: impulse {dim}, normal, tangential {dim}, normal times place {dim}.
+-- contact: what walls and pins give in each control step of a rollout, as tensors of it and as state:contact.
+-- Of the engine comes a row of numbers for each wall and one for the pins: impulse {dim}, normal, tangential
+-- {dim}, normal times place {dim}.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -10,8 +11,8 @@ local C, tape = engine.C, T.tape
 
 local DOUBLE = ffi.sizeof "double"
 
----What walls and pins give to bodies in each control step, of world:rollout { contact = true }: impulses [mass length/time].
----Divided by the control step they are mean forces. With a batch the scene is the second dimension.
+---What walls and pins give to bodies in each control step, of world:rollout { contact = true }: impulses [mass
+---length/time]. Divided by the control step they are mean forces. With a batch the scene is the second dimension.
 ---@class cq.Contact
 ---@field impulse cq.Tensor?     {steps, walls, dim} of each wall; nil in a world without walls
 ---@field normal cq.Tensor?      {steps, walls} the part along the normals of the wall: above 0 where it pushes
@@ -79,7 +80,8 @@ local function find(world, which)
     if wall.name then names[#names + 1] = ("%q"):format(wall.name) end
   end
   local by_name = #names > 0 and " or its name, of which there are " .. text.join(names) or ""
-  is.fail("state:contact: needs a wall, by its number from 1 to %d%s, or \"pins\", got %s", #walls, by_name, text.describe(which))
+  is.fail("state:contact: needs a wall, by its number from 1 to %d%s, or \"pins\", got %s", #walls, by_name,
+    text.describe(which))
 end
 
 local function read_back(node, gradient) node.a:contact_adjoint(node.extra, gradient) end

@@ -44,8 +44,8 @@ function control.start(self)
   return hidden
 end
 
----Is nothing of the state needed to drive the robots, so that all signals are known before the first control step? An act that a user
----has put in the place of ours is asked when its turn comes.
+---Is nothing of the state needed to drive the robots, so that all signals are known before the first control step? An
+---act that a user has put in the place of ours is asked when its turn comes.
 function control.is_blind(self)
   if #self.forces > 0 then return false end
   if self.controller then return self.controller.blind == true and rawget(self.controller, "act") == nil end
@@ -89,7 +89,8 @@ local function check_signals(self, u)
     u = u:reshape { k }
   elseif not (u.rank == 1 and shape[1] == k or batch > 1 and u.rank == 2 and shape[1] == batch and shape[2] == k) then
     local batched = batch > 1 and (" or {%d, %d}"):format(batch, k) or ""
-    is.fail("the controller must give signals of shape {%d}%s, one for each actuator signal, got {%s}", k, batched, table.concat(shape, ", "))
+    is.fail("the controller must give signals of shape {%d}%s, one for each actuator signal, got {%s}", k, batched,
+      table.concat(shape, ", "))
   end
   if batch > 1 and u.rank == 1 then u = u:unsqueeze(1):expand { batch, k } end
   return check_finite(u)
@@ -115,7 +116,8 @@ local function force_of(force, u, state)
   local same = #want == #got
   for k, size in ipairs(want) do same = same and got[k] == size end
   if not same then
-    is.fail("force must give a tensor {%s}, as its particles, got {%s}", table.concat(want, ", "), table.concat(got, ", "))
+    is.fail("force must give a tensor {%s}, as its particles, got {%s}", table.concat(want, ", "),
+      table.concat(got, ", "))
   end
   if not f:finite() then is.fail("force gave a number that is not finite") end
   return f
@@ -154,10 +156,13 @@ end
 function control.effort(self, u)
   self.phase = "effort"
   local cost = self.effort_cost(u)
-  if type(cost) ~= "number" and not T.is_tensor(cost) then is.fail("effort must give one number, got %s", text.describe(cost)) end
+  if type(cost) ~= "number" and not T.is_tensor(cost) then
+    is.fail("effort must give one number, got %s", text.describe(cost))
+  end
   cost = T.as_tensor(cost)
   if not control.is_scalar(cost, self.batch) then
-    is.fail("effort must give one number%s, got a tensor {%s}", self.batch > 1 and (", or {%d} for the scenes of the batch"):format(self.batch) or "",
+    is.fail("effort must give one number%s, got a tensor {%s}", self.batch > 1
+      and (", or {%d} for the scenes of the batch"):format(self.batch) or "",
       table.concat(cost:shape(), ", "))
   end
   self.phase = nil
@@ -177,7 +182,8 @@ function control.keep(self, differentiable)
   local force_width = layout.force.count * self.world.dim
   local out = {
     batch = self.batch, steps = self.steps, width = self.signal_count,
-    shape = self.batch > 1 and { self.batch, self.signal_count } or { self.signal_count }, stresses = layout.stress.stresses,
+    shape = self.batch > 1 and { self.batch, self.signal_count } or { self.signal_count },
+    stresses = layout.stress.stresses,
     force_width = force_width, forces = self.forces, dim = self.world.dim, differentiable = differentiable, hidden = {},
     u = ffi.new("double[?]", math.max(self.steps * self.batch * self.signal_count, 1)), engine_steps = 0,
   }
@@ -191,7 +197,9 @@ local function plain(tensor) return tensor:detach() end
 
 ---Keeps the hidden state that a control step begins with, if there is any.
 function Keep:save_hidden(i, hidden)
-  if self.differentiable and control.carries(hidden) then self.hidden[i] = tree.map(hidden, "the hidden state", plain) end
+  if self.differentiable and control.carries(hidden) then
+    self.hidden[i] = tree.map(hidden, "the hidden state", plain)
+  end
 end
 
 ---Keeps signals {batch, signals} and sums the forces of all actuators on their particles.

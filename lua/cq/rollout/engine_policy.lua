@@ -1,5 +1,6 @@
--- engine_policy: a rollout whose signals the engine makes by itself. Where a network of cq.Controller sees what one of cq.Observer gives, both are a
--- struct of the engine: a call of it makes as many control steps as nobody in Lua looks at the states between, forward and backward.
+-- engine_policy: a rollout whose signals the engine makes by itself. Where a network of cq.Controller sees what one of
+-- cq.Observer gives, both are a struct of the engine: a call of it makes as many control steps as nobody in Lua looks
+-- at the states between, forward and backward.
 local ffi = require "ffi"
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
@@ -11,7 +12,8 @@ EnginePolicy.__index = EnginePolicy
 
 local engine_policy = {}
 
-local kinds = { tanh = C.CQ_UNARY_TANH, sigmoid = C.CQ_UNARY_SIGMOID, relu = C.CQ_UNARY_RELU, softplus = C.CQ_UNARY_SOFTPLUS }
+local kinds = { tanh = C.CQ_UNARY_TANH, sigmoid = C.CQ_UNARY_SIGMOID, relu = C.CQ_UNARY_RELU,
+  softplus = C.CQ_UNARY_SOFTPLUS }
 
 -- Weights as they are now: they may be others when the way back comes.
 local function fill_layer(self, k, layer)
@@ -34,7 +36,9 @@ local function fill_signals(self, stresses)
   self.def.output, self.def.scale, self.def.shift = self.output, self.scale, self.shift
 end
 
-local function width_of(world, readout) return readout and tonumber(C.cq_readout_count(world.handle, readout.def)) or 0 end
+local function width_of(world, readout)
+  return readout and tonumber(C.cq_readout_count(world.handle, readout.def)) or 0
+end
 
 ---What the engine needs to drive a rollout; nil: it cannot.
 ---@param roll cq.Rollout
@@ -46,7 +50,8 @@ function engine_policy.of(roll)
   if not (observation or change) then return nil end
   local layers = controller:layers(width_of(world, observation) + width_of(world, change))
   if not layers or #layers > C.CQ_LAYERS_MAX or layers[#layers].w:size(2) ~= roll.signal_count then return nil end
-  local self = setmetatable({ observation = observation, change = change, def = ffi.new "cq_policy", layers = ffi.new("cq_layer[?]", #layers),
+  local self = setmetatable({ observation = observation, change = change, def = ffi.new "cq_policy",
+    layers = ffi.new("cq_layer[?]", #layers),
     given = {} }, EnginePolicy)
   for k, layer in ipairs(layers) do fill_layer(self, k, layer) end
   C.cq_policy_init(self.def)

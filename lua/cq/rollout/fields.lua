@@ -1,5 +1,5 @@
--- fields: what a rollout sets in the engine, of all fields that the engine lists: the values of its robots, of the world and of its
--- walls, as the arrays of cq_field. Tensors that want gradients stay on the tape up to here.
+-- fields: what a rollout sets in the engine, of all fields that the engine lists: the values of its robots, of the
+-- world and of its walls, as the arrays of cq_field. Tensors that want gradients stay on the tape up to here.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -85,7 +85,9 @@ local function masses(world, list, _, batch)
     any = any or next(given[k]) ~= nil
   end
   if not any then return end
-  for k, own in ipairs(world.robots) do parts[k] = (given[k].density or own.density) * (given[k].volume or own.volume) end
+  for k, own in ipairs(world.robots) do
+    parts[k] = (given[k].density or own.density) * (given[k].volume or own.volume)
+  end
   return join(parts, 1, batch, "density")
 end
 
@@ -146,7 +148,8 @@ local function spread_world(value, shape, least, batch, what)
   end
   if not lead then
     is.fail("world:rollout: %s must have the shape %s or %s, with the batch of %d before it if it differs between scenes, got %s", what,
-      #least == 0 and "one number" or shape_text(least), shape_text(shape), batch, #given == 0 and "one number" or shape_text(given))
+      #least == 0 and "one number" or shape_text(least), shape_text(shape), batch, #given == 0 and "one number"
+        or shape_text(given))
   end
   local target = {}
   for k, size in ipairs(shape) do target[k] = size end
@@ -214,17 +217,21 @@ end
 
 -- what a user may change of what was set, so that signals travel a shorter way in a step
 local function remedy(world, set, courant)
-  local speed = set.velocity and T.tape.pause(function() return set.velocity.tensor:square():sum(-1):max():item() ^ 0.5 end) or 0
+  local speed = set.velocity and T.tape.pause(function()
+    return set.velocity.tensor:square():sum(-1):max():item() ^ 0.5
+  end) or 0
   local names, share = {}, speed * world.control_dt / world.substeps / world.dx
   for _, entry in ipairs(field.list) do
-    local matters = entry.owner == "constant" or entry.owner == "entry" or entry.owner == "cable" or entry.name == "mass"
+    local matters = entry.owner == "constant" or entry.owner == "entry" or entry.owner == "cable"
+      or entry.name == "mass"
     if matters and set[entry.name] then names[#names + 1] = entry.name == "mass" and "density" or entry.name end
   end
   if #names == 0 or courant < 2 * share then return "a smaller velocity" end
   return "bounds for " .. text.join(names)
 end
 
--- Refuses values by which the rollout would be unstable from its first step. By the engine's own number, that of a world.
+-- Refuses values by which the rollout would be unstable from its first step. By the engine's
+-- own number, that of a world.
 local function check_courant(world, handle, set)
   local matters = set.velocity ~= nil
   for _, one in pairs(set) do
@@ -234,10 +241,12 @@ local function check_courant(world, handle, set)
   local courant = matters and C.cq_rollout_courant(handle) or 0
   if courant <= world.courant_max then return end
   is.fail("world:rollout: the Courant number of the robot's values is %.3g, above %s; make the world with substeps = %d or more, or have %s",
-    courant, text.number(world.courant_max), math.ceil(world.substeps * courant / world.courant_max), remedy(world, set, courant))
+    courant, text.number(world.courant_max), math.ceil(world.substeps * courant / world.courant_max),
+      remedy(world, set, courant))
 end
 
----Gives the fields to the engine, puts back those that only an earlier rollout has set, and looks whether the steps are short enough.
+---Gives the fields to the engine, puts back those that only an earlier rollout has set, and looks
+---whether the steps are short enough.
 ---@param world cq.World
 ---@param entry table          of the pool
 ---@param set table            from collect

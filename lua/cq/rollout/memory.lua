@@ -20,11 +20,12 @@ function memory.bytes(amount, what)
     number = tonumber(number)
     if number and number > 0 and units[unit] then return math.floor(number * units[unit]) end
   end
-  is.fail("%s must be an amount such as \"2 GiB\" or \"500 MB\", or a number of bytes above 0, got %s", what, text.describe(amount))
+  is.fail("%s must be an amount such as \"2 GiB\" or \"500 MB\", or a number of bytes above 0, got %s", what,
+    text.describe(amount))
 end
 
----The budget of a rollout: what is given, else a part of what is free where processes share it; nil: all of it, which the
----engine knows best.
+---The budget of a rollout: what is given, else a part of what is free where processes share it; nil: all of it,
+---which the engine knows best.
 ---@param amount string|number|nil
 ---@param what string     for errors
 ---@param world cq.World

@@ -1,4 +1,5 @@
--- tree: tensors in nested tables, as one list and back. What users carry from step to step may be a tensor, or tables of them.
+-- tree: tensors in nested tables, as one list and back. What users carry from step to step may be
+-- a tensor, or tables of them.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"

@@ -15,7 +15,8 @@ local function what_happened(health, world)
       ("an actuator or a collision is stronger than the material: use more substeps than %d, a smaller dt, less max, or a stiffer material")
         :format(world.substeps)
   elseif health.bad == C.CQ_HEALTH_LEFT_GRID then
-    return ("left the world (%s = %.4g, the world is %s long there)"):format(("xyz"):sub(health.axis + 1, health.axis + 1), health.value,
+    return ("left the world (%s = %.4g, the world is %s long there)"):format(("xyz"):sub(health.axis + 1,
+      health.axis + 1), health.value,
         text.number(world.domain.size[health.axis + 1])),
       #world.walls == 0 and "give the world walls (walls = cq.Boundary.box()), or make it larger"
         or ("make it larger if it has no wall there; else the step is too long for what happens: use more substeps than %d, a smaller dt, or less max")
@@ -29,7 +30,9 @@ end
 local function what_saves(plan)
   if plan.bytes == 0 then return "nothing is remembered; fewer particles or scenes take less" end
   local half = plan.bytes / 2
-  if half < plan.record_bytes + plan.slice_bytes then return "shorter control steps, and fewer particles or scenes, take less" end
+  if half < plan.record_bytes + plan.slice_bytes then
+    return "shorter control steps, and fewer particles or scenes, take less"
+  end
   return ("memory = \"%s\", or less, makes it take less"):format(memory.text(half))
 end
 
@@ -39,7 +42,8 @@ end
 function unstable.raise(self, status)
   if status == C.CQ_MEMORY then
     local plan = memory.plan(self.handle)
-    is.fail("world:rollout: out of memory at control step %d of %d; the plan was %s; %s", self.at + 1, self.steps, plan.text, what_saves(plan))
+    is.fail("world:rollout: out of memory at control step %d of %d; the plan was %s; %s", self.at + 1, self.steps,
+      plan.text, what_saves(plan))
   end
   if status ~= C.CQ_UNSTABLE then engine.check(status, "world:rollout") end
   local world, health = self.world, ffi.new "cq_health"

@@ -1,5 +1,6 @@
--- wall_motion: velocities of walls that change from one control step to the next: a floor that shakes, a gripper that closes.
--- They are given to a rollout as a tensor or a function of time, or belong to the world's walls; the engine gives their gradient.
+-- wall_motion: velocities of walls that change from one control step to the next: a floor that shakes, a gripper
+-- that closes. They are given to a rollout as a tensor or a function of time, or belong to the world's walls; the
+-- engine gives their gradient.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local field = require "cq.base.field"
@@ -91,7 +92,8 @@ local function of_tensor(world, value, steps, batch)
   local each = same(shape, { steps, walls, dim })
   if each and batch > 1 and steps == batch then
     is.fail("world:rollout: wall_velocity %s may be of %d control steps or of %d scenes; "
-      .. "give {%d, %d, %d, %d}, of scenes and control steps", shape_text(shape), steps, batch, batch, steps, walls, dim)
+      .. "give {%d, %d, %d, %d}, of scenes and control steps", shape_text(shape), steps, batch, batch, steps, walls,
+        dim)
   end
   if each or batch > 1 and same(shape, { batch, steps, walls, dim }) then return tensor, not each end
   if #shape > 2 and not (batch > 1 and same(shape, { batch, walls, dim })) then

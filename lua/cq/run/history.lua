@@ -53,7 +53,8 @@ function History.row(fields, where)
     elseif text.is_instance(value, "cq.Tensor") then
       spread(row, name, value)
     else
-      schema.fail("%s: %s must be a number, a string, true or false, or a tensor, got %s", where, name, text.describe(value))
+      schema.fail("%s: %s must be a number, a string, true or false, or a tensor, got %s", where, name,
+        text.describe(value))
     end
   end
   return row

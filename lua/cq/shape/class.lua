@@ -38,7 +38,8 @@ end
 function Shape:__tostring()
   local size = {}
   for d = 1, self.dim do size[d] = text.number(self.upper[d] - self.lower[d]) end
-  return ("cq.Shape.%s {%s %s }"):format(self.kind, self.name and " " .. self.name .. "," or "", table.concat(size, " x "))
+  return ("cq.Shape.%s {%s %s }"):format(self.kind, self.name and " " .. self.name .. "," or "",
+    table.concat(size, " x "))
 end
 
 ---Is the point within the shape?

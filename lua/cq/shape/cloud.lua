@@ -1,4 +1,5 @@
--- cloud: particles in the making. Plain lists, because a shape filters, maps and joins them before their number is known.
+-- cloud: particles in the making. Plain lists, because a shape filters, maps and joins them
+-- before their number is known.
 --
 -- Fields: dim, count, position (flat, dim numbers for each), volume, names (of groups, in order) and groups (name to an
 -- ascending list of particle numbers from 1).

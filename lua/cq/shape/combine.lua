@@ -1,5 +1,5 @@
--- combine: shapes from shapes. Where two overlap, the particles of the first stay and those of the second that lie inside the
--- first are left out, so nothing is filled twice.
+-- combine: shapes from shapes. Where two overlap, the particles of the first stay and those of the second that lie
+-- inside the first are left out, so nothing is filled twice.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -11,7 +11,8 @@ local shape_argument = is.instance "cq.Shape"
 
 local function same_dim(what, a, b)
   if a.dim ~= b.dim then
-    is.fail("cq.Shape: %s joins shapes of one dimension, got %s in %dD and %s in %dD", what, class.describe(a), a.dim, class.describe(b), b.dim)
+    is.fail("cq.Shape: %s joins shapes of one dimension, got %s in %dD and %s in %dD", what, class.describe(a), a.dim,
+      class.describe(b), b.dim)
   end
 end
 
@@ -137,7 +138,8 @@ function Shape:difference(other)
   is.argument("shape:difference", "other", shape_argument, other)
   same_dim("a difference", self, other)
   local a, b = self.inside, other.inside
-  return part_of("difference", self, function(x, y, z) return a(x, y, z) and not b(x, y, z) end, function(x, y, z) return not b(x, y, z) end)
+  return part_of("difference", self, function(x, y, z) return a(x, y, z) and not b(x, y, z) end,
+    function(x, y, z) return not b(x, y, z) end)
 end
 
 ---What lies in both shapes; particles and groups are those of this one.
@@ -146,7 +148,9 @@ end
 function Shape:intersection(other)
   is.argument("shape:intersection", "other", shape_argument, other)
   same_dim("an intersection", self, other)
-  if apart(self, other) then is.fail("shape:intersection: %s and %s do not meet", class.describe(self), class.describe(other)) end
+  if apart(self, other) then
+    is.fail("shape:intersection: %s and %s do not meet", class.describe(self), class.describe(other))
+  end
   local a, b, lower, upper = self.inside, other.inside, {}, {}
   for d = 1, self.dim do
     lower[d], upper[d] = math.max(self.lower[d], other.lower[d]), math.min(self.upper[d], other.upper[d])
@@ -168,7 +172,7 @@ Shape.__sub = function(a, b)
   return a:difference(b)
 end
 
--- ---- predicates and names -------------------------------------------------------------------------------------------------
+-- ---- predicates and names -------------------------------------------------------------------------------------------
 
 -- an error inside the user's function says which point it was given
 local function guarded(what, predicate)
@@ -192,7 +196,8 @@ end
 -- the same shape with something done to its particles
 local function same(self, fields)
   fields.kind, fields.dim, fields.lower, fields.upper = self.kind, self.dim, self.lower, self.upper
-  fields.exact, fields.inside, fields.name, fields.surface = self.exact, self.inside, fields.name or self.name, self.surface
+  fields.exact, fields.inside, fields.name, fields.surface = self.exact, self.inside, fields.name or self.name,
+    self.surface
   return class.new(fields)
 end
 
@@ -204,8 +209,8 @@ function Shape:named(name)
   return same(self, { name = name, fill = function(spacing) return cloud.all(self.fill(spacing), name) end })
 end
 
----The shape with a further group: its particles where a function of the coordinates is true. The coordinates are those of
----this shape here; what moves it later moves the group along.
+---The shape with a further group: its particles where a function of the coordinates is true. The coordinates are those
+---of this shape here; what moves it later moves the group along.
 ---@param name string
 ---@param predicate fun(x: number, y: number, z: number?): boolean
 ---@return cq.Shape
@@ -253,7 +258,9 @@ end
 ---@return cq.Shape
 function Shape:repeated(fields)
   local def, list = repeated(fields), {}
-  if #def.step ~= self.dim then is.fail("shape:repeated: step has %s, the shape has %d", text.count(#def.step, "component"), self.dim) end
+  if #def.step ~= self.dim then
+    is.fail("shape:repeated: step has %s, the shape has %d", text.count(#def.step, "component"), self.dim)
+  end
   for k = 1, def.count do
     local offset = {}
     for d, s in ipairs(def.step) do offset[d] = (k - 1) * s end

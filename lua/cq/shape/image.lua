@@ -32,7 +32,9 @@ local spec = is.define("cq.Shape.image", primitive.with_common {
 local function named_colours(given)
   local list = {}
   for name, value in pairs(given or {}) do
-    if type(name) ~= "string" then is.fail("cq.Shape.image: colours is a table of names, got %s as a name", text.describe(name)) end
+    if type(name) ~= "string" then
+      is.fail("cq.Shape.image: colours is a table of names, got %s as a name", text.describe(name))
+    end
     local r, g, b = colour.parse(value, ("cq.Shape.image: colours.%s"):format(name))
     list[#list + 1] = { name = name, text = colour.text(r, g, b), r = r, g = g, b = b, pixels = 0 }
   end
@@ -110,15 +112,20 @@ end
 ---@return cq.Shape
 local function image(fields)
   local self = spec(fields)
-  if (self.width == nil) == (self.size == nil) then is.fail("cq.Shape.image: give either width or size, %s given", self.width and "both are" or "none is") end
+  if (self.width == nil) == (self.size == nil) then
+    is.fail("cq.Shape.image: give either width or size, %s given", self.width and "both are" or "none is")
+  end
   local picture = images.read(locate(self.path), "cq.Shape.image")
   local w, h = picture.width, picture.height
   local list = named_colours(self.colours)
   local kinds, count = classify(self, picture, list)
-  if count == 0 then is.fail("cq.Shape.image: '%s' has no body: every pixel is transparent or background", self.path) end
+  if count == 0 then
+    is.fail("cq.Shape.image: '%s' has no body: every pixel is transparent or background", self.path)
+  end
   for _, c in ipairs(list) do
     if c.pixels == 0 then
-      is.fail("cq.Shape.image: '%s' has no pixel of the colour %s of \"%s\"; its commonest are %s", self.path, c.text, c.name, palette(picture))
+      is.fail("cq.Shape.image: '%s' has no pixel of the colour %s of \"%s\"; its commonest are %s", self.path, c.text,
+        c.name, palette(picture))
     end
   end
   if self.trim then kinds, w, h = trimmed(self, picture, kinds, count) end

@@ -55,7 +55,9 @@ local function new(fields)
   local scale = self.length and self.length / longest or self.scale or 1
   for d = 1, 3 do
     local low, high = info.lower[d - 1], info.upper[d - 1]
-    if high <= low then is.fail("cq.Shape.mesh: '%s' is flat along axis %d, a closed surface is wanted", self.path, d) end
+    if high <= low then
+      is.fail("cq.Shape.mesh: '%s' is flat along axis %d, a closed surface is wanted", self.path, d)
+    end
     at[d] = self.at and self.at[d] or scale * low
     lower[d], upper[d] = at[d], at[d] + scale * (high - low)
   end
@@ -64,9 +66,11 @@ local function new(fields)
     is.fail("cq.Shape.mesh: '%s' is open: %s of its triangles have no neighbour there, or one that faces the other way; fill its holes, and let "
       .. "all triangles face outward", self.path, text.count(tonumber(info.open_edges), "edge"))
   elseif not closed then
-    message.warn("cq.Shape.mesh: '%s' has %s open edges, what is inside of it is a guess near them", self.path, text.number(tonumber(info.open_edges)))
+    message.warn("cq.Shape.mesh: '%s' has %s open edges, what is inside of it is a guess near them", self.path,
+      text.number(tonumber(info.open_edges)))
   elseif info.inward ~= 0 then
-    message.warn("cq.Shape.mesh: '%s' is inside out, all its triangles face inward; it is taken the other way round", self.path)
+    message.warn("cq.Shape.mesh: '%s' is inside out, all its triangles face inward; it is taken the other way round",
+      self.path)
   end
 
   local point, answer = ffi.new "double[3]", ffi.new "uint8_t[1]"
@@ -85,7 +89,8 @@ local function new(fields)
     C.cq_mesh_corners(mesh, corner)
     for k = 0, 3 * count - 1 do
       corner[3 * k] = at[1] + scale * (corner[3 * k] - x0)
-      corner[3 * k + 1], corner[3 * k + 2] = at[2] + scale * (corner[3 * k + 1] - y0), at[3] + scale * (corner[3 * k + 2] - z0)
+      corner[3 * k + 1], corner[3 * k + 2] = at[2] + scale * (corner[3 * k + 1] - y0),
+        at[3] + scale * (corner[3 * k + 2] - z0)
     end
     return corner, count
   end

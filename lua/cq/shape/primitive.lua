@@ -26,7 +26,7 @@ local function with_common(fields)
 end
 primitive.with_common = with_common
 
--- ---- lattice ----------------------------------------------------------------------------------------------------------
+-- ---- lattice --------------------------------------------------------------------------------------------------------
 
 -- a number in [-1/2, 1/2) from a seed and a counter (splitmix64), the same on every machine
 local function scatter(seed, k)
@@ -41,7 +41,8 @@ local function cells(self, spacing)
   local count, total = {}, 1
   local h = self.spacing or spacing
   if not (h or self.count) then
-    is.fail("cq.Shape: %s has no spacing; give it one, or one for all: shape:sample { spacing = ... }", class.describe(self))
+    is.fail("cq.Shape: %s has no spacing; give it one, or one for all: shape:sample { spacing = ... }",
+      class.describe(self))
   end
   for d = 1, self.dim do
     local along = type(h) == "table" and h[d] or h
@@ -70,8 +71,8 @@ local function each_cell(self, count, h, visit)
   end
 end
 
----Particles at the centres of the lattice's cells that lie inside. Jitter moves them afterwards, within their cells, so that
----their number does not depend on the seed.
+---Particles at the centres of the lattice's cells that lie inside. Jitter moves them afterwards, within their cells, so
+---that their number does not depend on the seed.
 function primitive.fill(self, spacing)
   local count, h, volume = cells(self, spacing), {}, 1
   for d = 1, self.dim do
@@ -102,7 +103,7 @@ function primitive.new(kind, self, lower, upper, exact, inside)
   return class.new(self)
 end
 
--- ---- families -----------------------------------------------------------------------------------------------------------
+-- ---- families -------------------------------------------------------------------------------------------------------
 
 local function point(options)
   options = options or {}
@@ -120,11 +121,14 @@ local function around(centre, reach)
 end
 
 local function agree(kind, first, a, second, b)
-  if #a ~= #b then is.fail("cq.Shape.%s: %s has %s and %s has %d", kind, first, text.count(#a, "component"), second, #b) end
+  if #a ~= #b then
+    is.fail("cq.Shape.%s: %s has %s and %s has %d", kind, first, text.count(#a, "component"), second, #b)
+  end
 end
 
 local box = is.define("cq.Shape.box", with_common {
-  at = point { optional = true }, size = point { above = 0 }, count = is.vector { size = { 2, 3 }, integer = true, min = 1, optional = true },
+  at = point { optional = true }, size = point { above = 0 },
+  count = is.vector { size = { 2, 3 }, integer = true, min = 1, optional = true },
 })
 
 ---@class cq.Shape.box.def : cq.Shape.part.def
@@ -167,9 +171,12 @@ local function round(kind, self, radii)
   end)
 end
 
-local disc = is.define("cq.Shape.disc", with_common { at = point { size = 2, default = { 0, 0 } }, radius = is.number { above = 0 } })
-local sphere = is.define("cq.Shape.sphere", with_common { at = point { size = 3, default = { 0, 0, 0 } }, radius = is.number { above = 0 } })
-local ellipse = is.define("cq.Shape.ellipse", with_common { at = point { optional = true }, radii = point { above = 0 } })
+local disc = is.define("cq.Shape.disc", with_common { at = point { size = 2, default = { 0, 0 } },
+  radius = is.number { above = 0 } })
+local sphere = is.define("cq.Shape.sphere", with_common { at = point { size = 3, default = { 0, 0, 0 } },
+  radius = is.number { above = 0 } })
+local ellipse = is.define("cq.Shape.ellipse",
+  with_common { at = point { optional = true }, radii = point { above = 0 } })
 
 ---@class cq.Shape.disc.def : cq.Shape.part.def
 ---@field radius number    [length]
@@ -209,7 +216,8 @@ function primitive.ellipse(fields)
   return round("ellipse", self, self.radii)
 end
 
-local capsule = is.define("cq.Shape.capsule", with_common { from = point(), to = point(), radius = is.number { above = 0 } })
+local capsule = is.define("cq.Shape.capsule",
+  with_common { from = point(), to = point(), radius = is.number { above = 0 } })
 
 ---@class cq.Shape.capsule.def : cq.Shape.part.def
 ---@field from number[]    {dim} [length]

@@ -21,16 +21,18 @@ function Sample:__tostring()
   if self.volume_error and math.abs(self.volume_error) > 1e-9 then
     volume = ("%s (%+.2g %% of the exact one)"):format(volume, 100 * self.volume_error)
   end
-  return ("cq.Sample { %dD, particles %d, groups %d, volume %s }"):format(self.dim, self.count, #self.group_names, volume)
+  return ("cq.Sample { %dD, particles %d, groups %d, volume %s }"):format(self.dim, self.count, #self.group_names,
+    volume)
 end
 
 ---@class shape.sample.def
 ---@field spacing? number|number[]      of parts that have none of their own [length]
 
-local spec = is.define("shape:sample", { spacing = is.any_of { is.number { above = 0 }, is.vector { size = { 2, 3 }, above = 0 }, optional = true } })
+local spec = is.define("shape:sample",
+  { spacing = is.any_of { is.number { above = 0 }, is.vector { size = { 2, 3 }, above = 0 }, optional = true } })
 
----The particles of the shape: a regular lattice in each part, at its own spacing or at this one. The same call gives the
----same particles in the same order.
+---The particles of the shape: a regular lattice in each part, at its own spacing or at this one. The same call gives
+---the same particles in the same order.
 ---@param fields? shape.sample.def
 ---@return cq.Sample
 function class.Shape:sample(fields)
@@ -50,7 +52,8 @@ function class.Shape:sample(fields)
     end
   end
   local T = require "cq.tensor"
-  local out = setmetatable({ dim = self.dim, count = found.count, groups = found.groups, group_names = found.names }, Sample)
+  local out = setmetatable({ dim = self.dim, count = found.count, groups = found.groups, group_names = found.names },
+    Sample)
   out.position, out.volume = T.empty { found.count, self.dim }, T.empty { found.count }
   local x, v, total = out.position:data(), out.volume:data(), 0
   for k = 1, found.count * self.dim do x[k - 1] = found.position[k] end

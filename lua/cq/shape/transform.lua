@@ -1,4 +1,5 @@
--- transform: shapes moved, turned, scaled and mirrored; the same linear map moves the particles and multiplies their volumes.
+-- transform: shapes moved, turned, scaled and mirrored; the same linear map moves the particles
+-- and multiplies their volumes.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local class = require "cq.shape.class"
@@ -86,7 +87,8 @@ local function transformed(self, kind, a, about, offset)
       end
       return corner, count
     end,
-    kind = kind, name = self.name, dim = dim, lower = lower, upper = upper, exact = self.exact and self.exact * math.abs(det),
+    kind = kind, name = self.name, dim = dim, lower = lower, upper = upper, exact = self.exact
+      and self.exact * math.abs(det),
     inside = function(x, y, z) return inside(back(x, y, z)) end,
     fill = function(spacing)
       return cloud.map(self.fill(spacing and spacing_before(a, spacing)), place, math.abs(det))
@@ -161,7 +163,8 @@ end
 ---@param about? number[]           a point that stays, the origin unless given [length]
 ---@return cq.Shape
 function Shape:scale(factor, about)
-  is.argument("shape:scale", "factor", is.any_of { is.number { above = 0 }, is.vector { size = self.dim, above = 0 } }, factor)
+  is.argument("shape:scale", "factor", is.any_of { is.number { above = 0 }, is.vector { size = self.dim, above = 0 } },
+    factor)
   vector(self, "shape:scale", "about", about, true)
   local values = {}
   for d = 1, self.dim do values[d] = type(factor) == "table" and factor[d] or factor end
@@ -184,8 +187,8 @@ local function range_of(height, shape)
   return low, high
 end
 
----The shape with every point raised by a function of x (and z), as ground by the height of a terrain. No volume changes, and a box keeps
----as many particles in each of its columns.
+---The shape with every point raised by a function of x (and z), as ground by the height of a terrain. No volume
+---changes, and a box keeps as many particles in each of its columns.
 ---@param height fun(x: number, z: number?): number    [length]
 ---@return cq.Shape
 function Shape:raised(height)

@@ -1,10 +1,11 @@
--- check: is a gradient right? Central differences at several step sizes along random directions, and the same bits twice.
+-- check: is a gradient right? Central differences at several step sizes along random
+-- directions, and the same bits twice.
 --
--- A direction d is random in each element, scaled to the size of its tensor. For a step h: central = (f(p+hd) - f(p-hd)) / 2h,
--- and the one-sided differences beside it. In a smooth place these approach each other as h shrinks; at a kink (a contact that
--- opens, the corner of a max) they stay apart, and then no gradient is wrong, there is none. Small steps drown in the rounding
--- of f, large ones in its curvature: a gradient is called wrong only where it differs from a difference by more than that
--- difference can be trusted.
+-- A direction d is random in each element, scaled to the size of its tensor. For a step h: central = (f(p+hd) -
+-- f(p-hd)) / 2h, and the one-sided differences beside it. In a smooth place these approach each other as h shrinks; at
+-- a kink (a contact that opens, the corner of a max) they stay apart, and then no gradient is wrong, there is none.
+-- Small steps drown in the rounding of f, large ones in its curvature: a gradient is called wrong only where it differs
+-- from a difference by more than that difference can be trusted.
 local ffi = require "ffi"
 local schema = require "cq.base.schema"
 local class = require "cq.tensor.class"
@@ -98,8 +99,8 @@ local function noise_in(values)
   return largest
 end
 
--- The rounding error of f at p: More and Wild, Estimating computational noise, SIAM J. Sci. Comput. 33 (2011). The points lie
--- on one side, where a kink at p is not seen; steps grow until most of them give other values.
+-- The rounding error of f at p: More and Wild, Estimating computational noise, SIAM J. Sci. Comput. 33 (2011). The
+-- points lie on one side, where a kink at p is not seen; steps grow until most of them give other values.
 local function noise_of(f, p, list, direction, loss)
   local h, values = 1e-6
   repeat
@@ -115,8 +116,8 @@ local function noise_of(f, p, list, direction, loss)
   return noise_in(values)
 end
 
--- One-sided differences at a smooth place: gap = h f''. A kink: the gap keeps its size while h shrinks. Gaps that rounding
--- explains say nothing, nor do those that grow as if it did.
+-- One-sided differences at a smooth place: gap = h f''. A kink: the gap keeps its size while h shrinks. Gaps that
+-- rounding explains say nothing, nor do those that grow as if it did.
 local function is_kink(rows, noise)
   local last
   for i = #rows, 1, -1 do
@@ -132,9 +133,10 @@ local function is_kink(rows, noise)
   return false
 end
 
--- Does a difference that can be trusted contradict the gradient? With too large a step it is far from that of the next larger
--- step, with too small a step from that of the next smaller one, and at a kink its two sides differ: so it is off by no more
--- than these. The smallest step has no smaller one and is no witness, unless it is alone; nor is one too small to change f.
+-- Does a difference that can be trusted contradict the gradient? With too large a step it is far from that of the
+-- next larger step, with too small a step from that of the next smaller one, and at a kink its two sides differ: so
+-- it is off by no more than these. The smallest step has no smaller one and is no witness, unless it is alone; nor
+-- is one too small to change f.
 local function is_wrong(rows, analytic, noise)
   local moved = {}
   for _, row in ipairs(rows) do
@@ -163,13 +165,15 @@ local function check_direction(f, p, list, grads, direction, check, opts)
   local rows, best = {}, math.huge
   for i, h in ipairs(opts.steps) do
     local plus, minus = value_at(f, p, list, direction, h), value_at(f, p, list, direction, -h)
-    local row = { step = h, central = (plus - minus) / (2 * h), forward = (plus - loss) / h, backward = (loss - minus) / h }
+    local row = { step = h, central = (plus - minus) / (2 * h), forward = (plus - loss) / h,
+      backward = (loss - minus) / h }
     local size = math.max(math.abs(analytic), math.abs(row.central))
     row.gap = math.abs(row.forward - row.backward)
     row.error = size > 0 and math.abs(row.central - analytic) / size or 0
     rows[i], best = row, math.min(best, row.error)
   end
-  return { verdict = verdict_of(rows, analytic, best, check.noise, opts.tolerance), analytic = analytic, error = best, rows = rows }
+  return { verdict = verdict_of(rows, analytic, best, check.noise, opts.tolerance), analytic = analytic, error = best,
+    rows = rows }
 end
 
 ---Compares the gradient of f with differences of f.
@@ -187,7 +191,8 @@ local function check_gradient(f, p, opts)
   local again, grads_again = step(p)
   local grads, second = leaves.pair(p, grads_tree), leaves.pair(p, grads_again)
   local noise = opts.noise and opts.noise * math.abs(loss)
-  local self = setmetatable({ loss = loss, noise = noise, repeatable = loss == again, error = 0, directions = {} }, Check)
+  local self = setmetatable({ loss = loss, noise = noise, repeatable = loss == again, error = 0, directions = {} },
+    Check)
   for _, leaf in ipairs(list) do
     local t = leaf.tensor
     self.repeatable = self.repeatable and same_bits(grads[t].pointer, second[t].pointer, t.count)
@@ -221,13 +226,16 @@ local meaning = {
 function Check:__tostring()
   -- more than double leaves: there is a float32 somewhere
   local advice = self.noise > 1e-11 * math.abs(self.loss) and "; run with --precision float64 to see more" or ""
-  local out = { ("objective %.10g, rounding %.1e, %s"):format(self.loss, self.noise, self.repeatable and "repeatable to the bit" or "NOT REPEATABLE") }
+  local out = { ("objective %.10g, rounding %.1e, %s"):format(self.loss, self.noise, self.repeatable
+    and "repeatable to the bit" or "NOT REPEATABLE") }
   for _, direction in ipairs(self.directions) do
-    out[#out + 1] = ("%s: gradient %.10g, relative error %.1e, %s"):format(direction.name, direction.analytic, direction.error,
+    out[#out + 1] = ("%s: gradient %.10g, relative error %.1e, %s"):format(direction.name, direction.analytic,
+      direction.error,
       meaning[direction.verdict] .. (direction.verdict == "rounding" and advice or ""))
     out[#out + 1] = ("  %8s  %17s  %17s  %17s  %8s"):format("step", "central", "forward", "backward", "error")
     for _, row in ipairs(direction.rows) do
-      out[#out + 1] = ("  %8.1e  %17.10g  %17.10g  %17.10g  %8.1e"):format(row.step, row.central, row.forward, row.backward, row.error)
+      out[#out + 1] = ("  %8.1e  %17.10g  %17.10g  %17.10g  %8.1e"):format(row.step, row.central, row.forward,
+        row.backward, row.error)
     end
   end
   return table.concat(out, "\n")

@@ -1,8 +1,8 @@
 -- class: what a tensor is in memory, and the smallest operations on it that all others use.
 --
--- Fields of a tensor (read only for others): pointer (double*), count, rank, dims (a list that is never changed, so that
--- tensors share it), requires_grad, adjoint (double* of the accumulated gradient, or false). Params also have trainable and
--- bounds.
+-- Fields of a tensor (read only for others): pointer (double*), count, rank, dims (a list that is never
+-- changed, so that tensors share it), requires_grad, adjoint (double* of the accumulated gradient, or false).
+-- Params also have trainable and bounds.
 local ffi = require "ffi"
 local schema = require "cq.base.schema"
 local storage = require "cq.tensor.storage"
@@ -70,12 +70,12 @@ local rank_max = C.CQ_TENSOR_RANK_MAX
 local fail = schema.fail
 local zeros, empty = storage.zeros, storage.empty
 
--- ---- elements as numbers ----------------------------------------------------------------------------------------------
+-- ---- elements as numbers --------------------------------------------------------------------------------------------
 
 local words = ffi.typeof "const uint32_t *"
 
----An element of memory that a user may have filled by other means: LuaJIT takes the bits of some NaNs for values that they
----are not (cq_tensor_canonical), so the upper half is looked at before the number is read.
+---An element of memory that a user may have filled by other means: LuaJIT takes the bits of some NaNs for values that
+---they are not (cq_tensor_canonical), so the upper half is looked at before the number is read.
 ---@param pointer ffi.cdata*   double*
 ---@param at integer           from 0
 ---@return number
@@ -151,7 +151,8 @@ function class.check_shape(shape, what)
   local dims = {}
   for i, size in ipairs(shape) do
     if type(size) ~= "number" or size < 0 or size % 1 ~= 0 or size >= 2^31 then
-      fail("%s: size %d of the shape must be a whole number from 0 to 2147483647, got %s", what, i, schema.describe(size))
+      fail("%s: size %d of the shape must be a whole number from 0 to 2147483647, got %s", what, i,
+        schema.describe(size))
     end
     dims[i] = size
   end
@@ -186,7 +187,8 @@ end
 function class.check_dim(rank, dim, what)
   if type(dim) ~= "number" or dim % 1 ~= 0 or dim == 0 or dim > rank or dim < -rank then
     if rank == 0 then fail("%s: a tensor of rank 0 has no dimension %s", what, schema.describe(dim)) end
-    fail("%s: a dimension is a whole number from 1 to %d, or negative from the end, got %s", what, rank, schema.describe(dim))
+    fail("%s: a dimension is a whole number from 1 to %d, or negative from the end, got %s", what, rank,
+      schema.describe(dim))
   end
   return dim < 0 and rank + 1 + dim or dim
 end
@@ -196,7 +198,8 @@ end
 function class.check_index(size, index, what)
   if type(index) ~= "number" or index % 1 ~= 0 or index == 0 or index > size or index < -size then
     if size == 0 then fail("%s: the dimension is empty and has no entry %s", what, schema.describe(index)) end
-    fail("%s: an index is a whole number from 1 to %d, or negative from the end, got %s", what, size, schema.describe(index))
+    fail("%s: an index is a whole number from 1 to %d, or negative from the end, got %s", what, size,
+      schema.describe(index))
   end
   return index < 0 and size + index or index - 1
 end
@@ -245,7 +248,7 @@ function Tensor:zero_grad()
   self.adjoint = false
 end
 
--- ---- fields and elements ---------------------------------------------------------------------------------------------
+-- ---- fields and elements --------------------------------------------------------------------------------------------
 
 -- t[i] is a method's business (layout); here numbers are told from names
 function meta.__index(t, key)

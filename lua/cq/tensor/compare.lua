@@ -30,7 +30,8 @@ function Tensor:close(other, relative, absolute)
   local a, b = self.pointer, other.pointer
   for i = 0, self.count - 1 do
     local x, y = number(a, i), number(b, i)
-    if x ~= y and not (math.abs(x - y) <= absolute + relative * math.max(math.abs(x), math.abs(y))) then return false end
+    if x ~= y and not (math.abs(x - y) <= absolute + relative * math.max(math.abs(x), math.abs(y))) then
+      return false end
   end
   return true
 end

@@ -8,7 +8,7 @@ local C = require("cq.base.engine").C
 local Tensor, meta = class.methods, class.meta
 local is_tensor, adjoint, fail = class.is_tensor, class.adjoint, schema.fail
 
--- ---- broadcasting -----------------------------------------------------------------------------------------------------
+-- ---- broadcasting ---------------------------------------------------------------------------------------------------
 
 -- the engine's description of one call; filled anew for each, so one of each kind is enough
 local flat, general = ffi.new "cq_layout", ffi.new "cq_layout"
@@ -59,7 +59,7 @@ local function layout_of(what, a, b)
   return general_layout(what, a, b)
 end
 
--- ---- two operands -------------------------------------------------------------------------------------------------------
+-- ---- two operands ---------------------------------------------------------------------------------------------------
 
 local names = {}              -- of the operations, for errors
 local pair = ffi.new "const double *[2]"
@@ -127,7 +127,8 @@ end
 local function compare(what, f)
   return function(a, b)
     if a.count ~= 1 or b.count ~= 1 then
-      fail("%s: compares tensors of one element, got shapes %s and %s; elementwise are a:less(b), a:less_equal(b)", what,
+      fail("%s: compares tensors of one element, got shapes %s and %s; elementwise are a:less(b), a:less_equal(b)",
+        what,
         class.shape_text(a.dims), class.shape_text(b.dims))
     end
     return f(class.number(a.pointer, 0), class.number(b.pointer, 0))
@@ -136,7 +137,7 @@ end
 meta.__lt = compare("a < b", function(x, y) return x < y end)
 meta.__le = compare("a <= b", function(x, y) return x <= y end)
 
--- ---- one operand ----------------------------------------------------------------------------------------------------------
+-- ---- one operand ----------------------------------------------------------------------------------------------------
 
 local function unary_back(node, gradient)
   local a, out = node.a, node.out
@@ -153,7 +154,8 @@ local function unary(op, a)
 end
 
 local unaries = {
-  neg = C.CQ_UNARY_NEGATE, abs = C.CQ_UNARY_ABS, square = C.CQ_UNARY_SQUARE, sqrt = C.CQ_UNARY_SQRT, exp = C.CQ_UNARY_EXP,
+  neg = C.CQ_UNARY_NEGATE, abs = C.CQ_UNARY_ABS, square = C.CQ_UNARY_SQUARE, sqrt = C.CQ_UNARY_SQRT,
+  exp = C.CQ_UNARY_EXP,
   log = C.CQ_UNARY_LOG, sin = C.CQ_UNARY_SIN, cos = C.CQ_UNARY_COS, tan = C.CQ_UNARY_TAN, asin = C.CQ_UNARY_ASIN,
   acos = C.CQ_UNARY_ACOS, atan = C.CQ_UNARY_ATAN, tanh = C.CQ_UNARY_TANH, sigmoid = C.CQ_UNARY_SIGMOID,
   relu = C.CQ_UNARY_RELU, softplus = C.CQ_UNARY_SOFTPLUS,
@@ -168,7 +170,7 @@ for name, op in pairs(unaries) do
 end
 meta.__unm = Tensor.neg
 
--- ---- choice -------------------------------------------------------------------------------------------------------------------
+-- ---- choice ---------------------------------------------------------------------------------------------------------
 
 ---Within [min, max]; either may be nil. The gradient passes inside and on the bounds, and stops outside.
 ---@param min number|cq.Tensor|nil

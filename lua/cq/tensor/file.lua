@@ -24,7 +24,7 @@ local kinds = { boolean = 2, number = 3, string = 4, table = 5, tensor = 6, para
 
 local file = {}
 
--- ---- writing --------------------------------------------------------------------------------------------------------------------
+-- ---- writing --------------------------------------------------------------------------------------------------------
 
 -- pieces are strings, or tensors whose bytes are copied once at the end
 local Writer = {}
@@ -57,7 +57,8 @@ function Writer:value(value, path)
   end
   local kind = type(value)
   if not kinds[kind] or kind == "table" and getmetatable(value) then
-    fail("tensor.save: %s must be a tensor, a number, a string, true, false, or a table of these, got %s", path, schema.describe(value))
+    fail("tensor.save: %s must be a tensor, a number, a string, true, false, or a table of these, got %s", path,
+      schema.describe(value))
   end
   self:u8(kinds[kind])
   if kind == "boolean" then self:u8(value and 1 or 0) else self[kind](self, value, path) end
@@ -78,8 +79,8 @@ function Writer:table(value, path)
   self.open[value], self.depth = nil, self.depth - 1
 end
 
----Writes a table of tensors, params (with their bounds), numbers, strings, booleans and tables of these. The file is replaced
----whole, or left as it was: on a full disk, say.
+---Writes a table of tensors, params (with their bounds), numbers, strings, booleans and tables of these. The file is
+---replaced whole, or left as it was: on a full disk, say.
 ---@param path string     of the file
 ---@param value table     of named or numbered entries
 function file.save(path, value)
@@ -103,14 +104,16 @@ function file.save(path, value)
   engine.check(C.cq_file_replace(path, bytes, writer.size), "tensor.save")
 end
 
--- ---- reading --------------------------------------------------------------------------------------------------------------------
+-- ---- reading --------------------------------------------------------------------------------------------------------
 
 local Reader = {}
 Reader.__index = Reader
 
 function Reader:bytes(count)
   local piece = count == 0 and "" or self.handle:read(count)
-  if not piece or #piece < count then fail("tensor.load: %s is cut short: it ends after %s", self.path, text.count(self.at + #(piece or ""), "byte")) end
+  if not piece or #piece < count then
+    fail("tensor.load: %s is cut short: it ends after %s", self.path, text.count(self.at + #(piece or ""), "byte"))
+  end
   self.at = self.at + count
   return piece
 end
@@ -135,7 +138,9 @@ function Reader:damaged(what) fail("tensor.load: %s is damaged: %s at byte %d", 
 
 -- a count that the rest of the file cannot hold is not believed
 function Reader:check_room(bytes)
-  if bytes > self.size - self.at then fail("tensor.load: %s is cut short by %s", self.path, text.count(bytes - (self.size - self.at), "byte")) end
+  if bytes > self.size - self.at then
+    fail("tensor.load: %s is cut short by %s", self.path, text.count(bytes - (self.size - self.at), "byte"))
+  end
 end
 
 function Reader:string()
@@ -227,7 +232,9 @@ local function read(self)
   local out = self:table()
   local size = self.at
   if self:u64() ~= size then self:damaged "a wrong length" end
-  if self.at ~= self.size then fail("tensor.load: %s is damaged: it has %s after its end", self.path, text.count(self.size - self.at, "byte")) end
+  if self.at ~= self.size then
+    fail("tensor.load: %s is damaged: it has %s after its end", self.path, text.count(self.size - self.at, "byte"))
+  end
   return out
 end
 

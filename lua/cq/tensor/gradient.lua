@@ -12,7 +12,8 @@ local warned = {}                       -- paths already warned of
 
 local function warn_zero(path)
   if warned[path] then return end
-  local told = require("cq.tensor").warn(("the gradient of %s is exactly zero everywhere: it reaches the objective without moving it"):format(path))
+  local told = require("cq.tensor").warn(
+    ("the gradient of %s is exactly zero everywhere: it reaches the objective without moving it"):format(path))
   warned[path] = told ~= false
 end
 
@@ -159,11 +160,11 @@ end
 
 ---A function that gives the value of f and its gradient by the parameters.
 ---
----The first argument of f is a tensor or any nesting of plain tables. Trainable are the cq.param tensors in it, or all tensors
----if it has no param; gradients stand in a table of the same shape, where only trainables have an entry. f returns the
----objective (a tensor of one element) and whatever else, which is passed on behind the gradients as plain data.
----Errors: an objective that is no finite number; a parameter that does not reach it; a gradient that is no finite number. A
----gradient that is exactly zero everywhere calls tensor.warn once for each parameter's name.
+---The first argument of f is a tensor or any nesting of plain tables. Trainable are the cq.param tensors in it, or all
+---tensors if it has no param; gradients stand in a table of the same shape, where only trainables have an entry. f
+---returns the objective (a tensor of one element) and whatever else, which is passed on behind the gradients as plain
+---data. Errors: an objective that is no finite number; a parameter that does not reach it; a gradient that is no finite
+---number. A gradient that is exactly zero everywhere calls tensor.warn once for each parameter's name.
 ---@param f fun(p: any, ...): cq.Tensor, ...   of the parameters, and of what else its callers give
 ---@return fun(p: any, ...): number, any, ...
 function gradient.value_and_grad(f)

@@ -1,9 +1,9 @@
 -- tensor: arrays of numbers with reverse-mode gradients; what users write observers, controllers and objectives in.
 --
 -- A tensor is float64, row-major and contiguous, with up to 6 dimensions; rank 0 is one number. Dimensions and indices
--- count from 1, negative ones from the end. An operation makes a new tensor; only t:set, t[i] = x, t:fill, t:copy_from and
--- optimizers write in place. Numbers stand for rank 0 tensors everywhere, and shapes broadcast as in NumPy: aligned at
--- the last dimension, size 1 stretches. A wrong shape is an error at the user's line.
+-- count from 1, negative ones from the end. An operation makes a new tensor; only t:set, t[i] = x, t:fill, t:copy_from
+-- and optimizers write in place. Numbers stand for rank 0 tensors everywhere, and shapes broadcast as in NumPy: aligned
+-- at the last dimension, size 1 stretches. A wrong shape is an error at the user's line.
 --
 --   local x = cq.tensor { { 1, 2 }, { 3, 4 } }       also zeros, ones, full, eye, arange, param, concat, stack
 --   x[1]                            a row: always a tensor of one rank less, rank 0 for a vector
@@ -17,9 +17,10 @@
 -- element, to 1 or 0 without a gradient. "x = " .. t[1] works. reshape, flatten, unsqueeze, squeeze and detach share
 -- memory with their tensor.
 --
--- Subgradients at kinks: abs and relu 0 at 0; clamp 1 on its bounds; minimum and maximum give all to the first operand at
--- a tie; max, min give all to the first of equals; norm 0 at the zero vector; sqrt and pow are infinite where they are,
--- but an element that the objective does not depend on has gradient 0 also there: where(x:greater(0), x:sqrt(), 0) is safe.
+-- Subgradients at kinks: abs and relu 0 at 0; clamp 1 on its bounds; minimum and maximum give all to the first
+-- operand at a tie; max, min give all to the first of equals; norm 0 at the zero vector; sqrt and pow are infinite
+-- where they are, but an element that the objective does not depend on has gradient 0 also there:
+-- where(x:greater(0), x:sqrt(), 0) is safe.
 --
 -- Gradients come from cq.value_and_grad, which gives them in the shape of the parameters; cq.check_gradient compares
 -- them with differences. Beneath are tapes (cq.tape), for operations whose adjoint is a user's own.

@@ -12,7 +12,7 @@ local C = require("cq.base.engine").C
 local Tensor = class.methods
 local adjoint, fail = class.adjoint, schema.fail
 
--- ---- the same memory --------------------------------------------------------------------------------------------------------
+-- ---- the same memory ------------------------------------------------------------------------------------------------
 
 local function share_back(node, gradient)
   local a = node.a
@@ -45,7 +45,8 @@ function Tensor:reshape(shape)
   local count = 1
   for i = 1, #dims do count = count * dims[i] end
   if count ~= self.count then
-    fail("reshape: shape %s has %s and does not become %s", class.shape_text(self.dims), text.count(self.count, "element"),
+    fail("reshape: shape %s has %s and does not become %s", class.shape_text(self.dims),
+      text.count(self.count, "element"),
       class.shape_text(shape))
   end
   return share(self, dims)
@@ -88,7 +89,7 @@ end
 ---@return cq.Tensor
 function Tensor:detach() return class.wrap(self.pointer, self.count, self.rank, self.dims) end
 
--- ---- by strides -----------------------------------------------------------------------------------------------------------------
+-- ---- by strides -----------------------------------------------------------------------------------------------------
 
 local strided = ffi.new "cq_layout"
 
@@ -123,7 +124,8 @@ local function pick(t, shape, from, offset)
   local to = strides_of(shape)
   move(shape, from, to, 0, t.pointer + offset, out.pointer)
   if tape.wants(t) then
-    return tape.push(piece_back, out, t, nil, { shape = shape, from = from, to = to, from_offset = offset, to_offset = 0 })
+    return tape.push(piece_back, out, t, nil, { shape = shape, from = from, to = to, from_offset = offset,
+      to_offset = 0 })
   end
   return out
 end
@@ -237,7 +239,7 @@ function Tensor:rows()
   end
 end
 
--- ---- by index -------------------------------------------------------------------------------------------------------------------
+-- ---- by index -------------------------------------------------------------------------------------------------------
 
 local function gather_back(node, gradient)
   local e = node.extra
@@ -262,7 +264,8 @@ function Tensor:gather(list, dim)
   local out = class.make(dims)
   C.cq_tensor_gather(reduction.set_extent(outer, axis, inner), count, index, self.pointer, out.pointer)
   if tape.wants(self) then
-    return tape.push(gather_back, out, self, nil, { outer = outer, axis = axis, inner = inner, count = count, index = index })
+    return tape.push(gather_back, out, self, nil, { outer = outer, axis = axis, inner = inner, count = count,
+      index = index })
   end
   return out
 end
@@ -274,13 +277,15 @@ end
 function Tensor:repeated(n, dim)
   class.check_tensor(self, "repeated")
   dim = class.check_dim(self.rank, dim or 1, "repeated")
-  if type(n) ~= "number" or n < 0 or n % 1 ~= 0 then fail("repeated: needs a whole number, got %s", schema.describe(n)) end
+  if type(n) ~= "number" or n < 0 or n % 1 ~= 0 then
+    fail("repeated: needs a whole number, got %s", schema.describe(n))
+  end
   local list, size = {}, self.dims[dim]
   for k = 1, n * size do list[k] = (k - 1) % size + 1 end
   return self:gather(list, dim)
 end
 
--- ---- joining ----------------------------------------------------------------------------------------------------------------------
+-- ---- joining --------------------------------------------------------------------------------------------------------
 
 local function parts_back(node, gradient)
   for k, t in ipairs(node.a) do
@@ -311,7 +316,9 @@ local function parts_of(list, what)
     fail("%s: needs a list of at least one tensor, got %s", what, schema.describe(list))
   end
   local parts = {}
-  for i, t in ipairs(list) do parts[i] = type(t) == "number" and class.scalar(t) or class.check_tensor(t, what .. ": entry " .. i) end
+  for i, t in ipairs(list) do
+    parts[i] = type(t) == "number" and class.scalar(t) or class.check_tensor(t, what .. ": entry " .. i)
+  end
   return parts
 end
 

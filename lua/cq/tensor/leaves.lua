@@ -1,5 +1,5 @@
--- leaves: the tensors in nested tables with a name for each: net.layers[1].w. Tables with a metatable, and everything that
--- is no table, are passed over.
+-- leaves: the tensors in nested tables with a name for each: net.layers[1].w. Tables with a metatable, and everything
+-- that is no table, are passed over.
 local schema = require "cq.base.schema"
 local class = require "cq.tensor.class"
 
@@ -70,8 +70,8 @@ function leaves.trainable(value, what)
   return out
 end
 
----A table of the same shape with f(tensor) in the place of each tensor, nothing where that is nil. Branches that stay empty
----are kept, other values are not.
+---A table of the same shape with f(tensor) in the place of each tensor, nothing where that is nil. Branches that stay
+---empty are kept, other values are not.
 ---@param value any
 ---@param f fun(tensor: cq.Tensor): any
 ---@return any

@@ -11,7 +11,7 @@ local fail, describe = schema.fail, schema.describe
 
 local make = {}
 
--- ---- from tables ----------------------------------------------------------------------------------------------------------------
+-- ---- from tables ----------------------------------------------------------------------------------------------------
 
 -- the shape of nested lists, by their first entries
 local function shape_of(list)
@@ -26,7 +26,8 @@ end
 
 local function fill(list, dims, depth, pointer, at, path)
   if type(list) ~= "table" or class.is_tensor(list) or #list ~= dims[depth] then
-    fail("cq.tensor: entry %s must be a list of %d like the others, got %s", path == "" and "1" or path, dims[depth], describe(list))
+    fail("cq.tensor: entry %s must be a list of %d like the others, got %s", path == "" and "1" or path, dims[depth],
+      describe(list))
   end
   for key in pairs(list) do
     if type(key) ~= "number" or key % 1 ~= 0 or key < 1 or key > #list then
@@ -62,7 +63,8 @@ local function stacked(list)
   return layout.stack(parts)
 end
 
----A tensor from a number, nested lists of numbers, lists that hold tensors (these are stacked, with gradient), or a copy.
+---A tensor from a number, nested lists of numbers, lists that hold tensors (these are
+---stacked, with gradient), or a copy.
 ---@param value number|table|cq.Tensor   lists of one length at each depth
 ---@return cq.Tensor
 function make.tensor(value)
@@ -86,7 +88,7 @@ function make.as_tensor(value)
   return make.tensor(value)
 end
 
--- ---- by shape -------------------------------------------------------------------------------------------------------------------
+-- ---- by shape -------------------------------------------------------------------------------------------------------
 
 local function filled(shape, value, what)
   local out = class.make(class.check_shape(shape, what))
@@ -146,7 +148,7 @@ function make.arange(first, last, step)
 end
 make.range = make.arange
 
--- ---- params -----------------------------------------------------------------------------------------------------------------------
+-- ---- params ---------------------------------------------------------------------------------------------------------
 
 ---@class cq.param.def
 ---@field min? number      default: none
@@ -159,7 +161,8 @@ local bounds = schema.define("cq.param", {
   rate = schema.number { above = 0, optional = true },
 })
 
----A trainable tensor. Optimizers keep it within its bounds, by projection, and change it by its own rate where it has one.
+---A trainable tensor. Optimizers keep it within its bounds, by projection, and change it by
+---its own rate where it has one.
 ---@param value number|table|cq.Tensor  where it starts; copied
 ---@param opts? cq.param.def      bounds and rate
 ---@return cq.Tensor
@@ -179,7 +182,8 @@ function make.why_no_param(t, min, max)
     local x = class.number(t.pointer, i)
     if x ~= x then return ("element %d is nan"):format(i + 1) end
     if min and x < min or max and x > max then
-      return ("element %d is %g, outside its bounds %s to %s"):format(i + 1, x, tostring(min or "-inf"), tostring(max or "inf"))
+      return ("element %d is %g, outside its bounds %s to %s"):format(i + 1, x, tostring(min or "-inf"),
+        tostring(max or "inf"))
     end
   end
 end
@@ -192,7 +196,7 @@ function make.as_param(t, min, max, rate)
   return t
 end
 
--- ---- back to numbers --------------------------------------------------------------------------------------------------------------
+-- ---- back to numbers ------------------------------------------------------------------------------------------------
 
 ---The sizes of all dimensions, as a table of its own.
 ---@return integer[]
@@ -212,8 +216,8 @@ function Tensor:size(dim)
   return self.dims[class.check_dim(self.rank, dim, "size")]
 end
 
----double* of the elements, valid while the tensor lives. Memory that other programs' C code filled should be fetched again before
----Lua reads it: a NaN with bits of its own, read through an old pointer, would forge a Lua value.
+---double* of the elements, valid while the tensor lives. Memory that other programs' C code filled should be fetched
+---again before Lua reads it: a NaN with bits of its own, read through an old pointer, would forge a Lua value.
 ---@return ffi.cdata*
 function Tensor:data()
   local pointer = self.pointer
@@ -231,7 +235,9 @@ end
 
 local function offset_of(t, what, ...)
   local n, offset = select("#", ...), 0
-  if n ~= t.rank then fail("%s: a tensor of shape %s needs %d indices, got %d", what, class.shape_text(t.dims), t.rank, n) end
+  if n ~= t.rank then
+    fail("%s: a tensor of shape %s needs %d indices, got %d", what, class.shape_text(t.dims), t.rank, n)
+  end
   for d = 1, n do offset = offset * t.dims[d] + class.check_index(t.dims[d], (select(d, ...)), what) end
   return offset
 end
@@ -269,7 +275,8 @@ function class.set_element(t, index, value)
   value = make.as_tensor(value)
   local count = t.count / t.dims[1]
   if value.count ~= count or value.rank > t.rank - 1 then
-    fail("t[i] = x: an entry of shape %s needs one of its size, got shape %s", class.shape_text(t.dims), class.shape_text(value.dims))
+    fail("t[i] = x: an entry of shape %s needs one of its size, got shape %s", class.shape_text(t.dims),
+      class.shape_text(value.dims))
   end
   if value.requires_grad and tape.recording() then
     fail("t[i] = x: writing in place loses the gradient of x; use cq.stack or cq.concat")

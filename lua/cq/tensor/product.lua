@@ -10,7 +10,7 @@ local C = engine.C
 local Tensor = class.methods
 local adjoint, fail = class.adjoint, schema.fail
 
--- ---- matmul -----------------------------------------------------------------------------------------------------------------
+-- ---- matmul ---------------------------------------------------------------------------------------------------------
 
 local product = ffi.new "cq_product"
 
@@ -65,7 +65,8 @@ local function matrix_product(a, b)
   elseif a_count == 1 and #a_dims <= #b_dims then
     dims, batch, sa = b_dims, b_count, 0
   elseif not class.same_dims(a_dims, b_dims) then
-    fail("matmul: batches %s and %s differ; they must be equal, or one operand a single matrix", class.shape_text(a_dims),
+    fail("matmul: batches %s and %s differ; they must be equal, or one operand a single matrix",
+      class.shape_text(a_dims),
       class.shape_text(b_dims))
   end
   local out = class.make(batched(dims, a.dims[a.rank - 1], n))
@@ -87,8 +88,8 @@ local function vector_product(a, b)
   return out
 end
 
----Matrix product. Vector times vector is a number, matrix {n, k} times vector {k} is {n}, vector {n} times matrix {n, k} is
----{k}; more dimensions in front are a batch, of both or of one.
+---Matrix product. Vector times vector is a number, matrix {n, k} times vector {k} is {n}, vector {n} times matrix {n,
+---k} is {k}; more dimensions in front are a batch, of both or of one.
 ---@param other cq.Tensor
 ---@return cq.Tensor
 function Tensor:matmul(other)
@@ -112,17 +113,19 @@ function Tensor:dot(other)
   return vector_product(a, b)
 end
 
--- ---- layers -----------------------------------------------------------------------------------------------------------------
+-- ---- layers ---------------------------------------------------------------------------------------------------------
 
 local layer = ffi.new "cq_dense"
 
 local function set_layer(out, w, activation)
-  layer.rows, layer["in"], layer.out, layer.activation = out.count / math.max(w.dims[2], 1), w.dims[1], w.dims[2], activation
+  layer.rows, layer["in"], layer.out, layer.activation = out.count / math.max(w.dims[2], 1), w.dims[1], w.dims[2],
+    activation
   return layer
 end
 
 local activations = {
-  relu = C.CQ_UNARY_RELU, tanh = C.CQ_UNARY_TANH, softplus = C.CQ_UNARY_SOFTPLUS, sigmoid = C.CQ_UNARY_SIGMOID, none = -1,
+  relu = C.CQ_UNARY_RELU, tanh = C.CQ_UNARY_TANH, softplus = C.CQ_UNARY_SOFTPLUS, sigmoid = C.CQ_UNARY_SIGMOID,
+  none = -1,
 }
 
 -- a function for each activation, since a node has room for the three tensors only
@@ -130,7 +133,8 @@ local dense_back = {}
 for name, activation in pairs(activations) do
   dense_back[name] = function(node, gradient)
     local x, w, b = node.a, node.b, node.extra
-    C.cq_tensor_dense_adj(set_layer(node.out, w, activation), x.pointer, w.pointer, node.out.pointer, adjoint(x), adjoint(w), adjoint(b), gradient)
+    C.cq_tensor_dense_adj(set_layer(node.out, w, activation), x.pointer, w.pointer, node.out.pointer, adjoint(x),
+      adjoint(w), adjoint(b), gradient)
   end
 end
 
@@ -145,9 +149,12 @@ function Tensor:dense(w, b, activation)
   class.check_tensor(b, "dense: bias")
   activation = activation or "none"
   local op, last = activations[activation], x.dims[x.rank]
-  if not op then fail("dense: activation must be relu, tanh, softplus, sigmoid or none, got %s", schema.describe(activation)) end
+  if not op then
+    fail("dense: activation must be relu, tanh, softplus, sigmoid or none, got %s", schema.describe(activation))
+  end
   if x.rank == 0 or w.rank ~= 2 or b.rank ~= 1 or w.dims[1] ~= last or b.dims[1] ~= w.dims[2] then
-    fail("dense: inputs of shape %s, weights of shape %s and a bias of shape %s do not fit", class.shape_text(x.dims), class.shape_text(w.dims),
+    fail("dense: inputs of shape %s, weights of shape %s and a bias of shape %s do not fit", class.shape_text(x.dims),
+      class.shape_text(w.dims),
       class.shape_text(b.dims))
   end
   local dims = {}
@@ -159,13 +166,16 @@ function Tensor:dense(w, b, activation)
   return out
 end
 
--- ---- convolution --------------------------------------------------------------------------------------------------------------
+-- ---- convolution ----------------------------------------------------------------------------------------------------
 
 local options = schema.define("conv", {
   bias = schema.tensor { optional = true },
-  stride = schema.any_of { schema.integer { min = 1 }, schema.vector { size = 2, integer = true, min = 1 }, default = 1 },
-  padding = schema.any_of { schema.integer { min = 0 }, schema.vector { size = 2, integer = true, min = 0 }, default = 0 },
-  dilation = schema.any_of { schema.integer { min = 1 }, schema.vector { size = 2, integer = true, min = 1 }, default = 1 },
+  stride = schema.any_of { schema.integer { min = 1 }, schema.vector { size = 2, integer = true, min = 1 },
+    default = 1 },
+  padding = schema.any_of { schema.integer { min = 0 }, schema.vector { size = 2, integer = true, min = 0 },
+    default = 0 },
+  dilation = schema.any_of { schema.integer { min = 1 }, schema.vector { size = 2, integer = true, min = 1 },
+    default = 1 },
 })
 
 local function convolve_back(node, gradient)
@@ -198,7 +208,8 @@ local function convolve(what, x, w, opts)
   local bias = opts.bias
   if not bias then return y end
   if bias.rank ~= 1 or bias.count ~= w.dims[1] then
-    fail("%s: the bias must have shape {%d}, one for each output channel, got %s", what, w.dims[1], class.shape_text(bias.dims))
+    fail("%s: the bias must have shape {%d}, one for each output channel, got %s", what, w.dims[1],
+      class.shape_text(bias.dims))
   end
   return y + bias:reshape { w.dims[1], 1, 1 }
 end
@@ -238,7 +249,9 @@ function Tensor:conv1d(kernel, opts)
   opts = options(opts or {})
   local flat = { bias = opts.bias, stride = { 1, 1 }, padding = { 0, 0 }, dilation = { 1, 1 } }
   for _, name in ipairs { "stride", "padding", "dilation" } do
-    if type(opts[name]) ~= "number" then fail("conv1d: %s must be one whole number, got %s", name, schema.describe(opts[name])) end
+    if type(opts[name]) ~= "number" then
+      fail("conv1d: %s must be one whole number, got %s", name, schema.describe(opts[name]))
+    end
     flat[name][2] = opts[name]
   end
   local x = self.rank == 3 and self or self:unsqueeze(1)

@@ -41,7 +41,9 @@ local empty_result = { [tonumber(C.CQ_REDUCTION_SUM)] = true, [tonumber(C.CQ_RED
 local first_without_gradient = C.CQ_REDUCTION_ARGMAX
 
 local function reduce_extent(op, what, t, dims, outer, axis, inner)
-  if axis == 0 and not empty_result[op] then fail("%s: there is none of no elements, the shape is %s", what, class.shape_text(t.dims)) end
+  if axis == 0 and not empty_result[op] then
+    fail("%s: there is none of no elements, the shape is %s", what, class.shape_text(t.dims))
+  end
   local out = class.make(dims)
   C.cq_tensor_reduce(op, set_extent(outer, axis, inner), t.pointer, out.pointer)
   if op < first_without_gradient and tape.wants(t) then
@@ -98,7 +100,7 @@ for name, op in pairs { argmax = C.CQ_REDUCTION_ARGMAX, argmin = C.CQ_REDUCTION_
   end
 end
 
--- ---- along a dimension ----------------------------------------------------------------------------------------------------
+-- ---- along a dimension ----------------------------------------------------------------------------------------------
 
 local function scan_back(node, gradient)
   local a, e = node.a, node.extra

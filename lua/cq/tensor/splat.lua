@@ -23,8 +23,9 @@ end
 ---@field size integer[]    pixels along x, y (and z)
 ---@field spacing number    size of a pixel [length]
 
----Amounts of points, spread over the pixels around each by quadratic splines: the sum over all pixels is the sum over the points, but for
----what falls outside of the window. Its lower corner is the origin; row 1 is the uppermost, as in pictures.
+---Amounts of points, spread over the pixels around each by quadratic splines: the sum over all pixels is the
+---sum over the points, but for what falls outside of the window. Its lower corner is the origin; row 1 is
+---the uppermost, as in pictures.
 ---@param amounts cq.Tensor      {n, channels}, as the points with the batch in front if there is one
 ---@param options tensor.splat.def
 ---@return cq.Tensor             {channels, rows, columns}, in 3D {channels, depth, rows, columns}, with the batch in front

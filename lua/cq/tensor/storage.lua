@@ -1,5 +1,6 @@
--- storage: memory of tensors. Small ones lie in Lua's own heap, which is fastest; others are blocks of the engine, which
--- Lua's collector knows only as a pointer: so the collector is called when the bytes behind such pointers have grown.
+-- storage: memory of tensors. Small ones lie in Lua's own heap, which is fastest; others are blocks of
+-- the engine, which Lua's collector knows only as a pointer: so the collector is called when the bytes
+-- behind such pointers have grown.
 local ffi = require "ffi"
 local engine = require "cq.base.engine"
 local C = engine.C

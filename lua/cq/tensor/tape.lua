@@ -1,5 +1,6 @@
--- tape: remembers the operations of a computation in order, and goes over them backward to carry gradients from results to
--- what they were made of. Tapes nest: an operation on one tape may, in its backward function, record and reverse another.
+-- tape: remembers the operations of a computation in order, and goes over them backward to carry gradients
+-- from results to what they were made of. Tapes nest: an operation on one tape may, in its backward
+-- function, record and reverse another.
 local schema = require "cq.base.schema"
 local class = require "cq.tensor.class"
 local storage = require "cq.tensor.storage"
@@ -32,7 +33,8 @@ end
 
 local function pack(...) return { n = select("#", ...), ... } end
 
----A handler for xpcall: what LuaJIT says of a yield that C code is in the way of, as a sentence at the line of the yield.
+---A handler for xpcall: what LuaJIT says of a yield that C code is in the way of, as a
+---sentence at the line of the yield.
 ---@param problem any
 ---@return any
 function tape.explain(problem)
@@ -62,8 +64,8 @@ function tape.whole(f, ...)
   return f(...)
 end
 
----Runs a function with its operations recorded on a tape (nil: on none). An error passes through, and leaves the recording
----as it was before.
+---Runs a function with its operations recorded on a tape (nil: on none). An error passes through, and leaves
+---the recording as it was before.
 ---@param on cq.Tape?
 ---@param f fun(...): any
 ---@param ... any             for f
@@ -94,8 +96,8 @@ function tape.wants(a, b)
 end
 
 ---@internal
----Records an operation of the library. back(node, gradient) adds to the adjoints of what node holds; it is a plain function
----and no closure, because LuaJIT does not compile the making of closures.
+---Records an operation of the library. back(node, gradient) adds to the adjoints of what node holds; it is a plain
+---function and no closure, because LuaJIT does not compile the making of closures.
 ---@param back fun(node: table, gradient: ffi.cdata*)
 ---@param out cq.Tensor
 ---@return cq.Tensor out
@@ -131,7 +133,8 @@ end
 ---@return cq.Tensor ...  the outputs
 function tape.custom(def)
   if type(def) ~= "table" or type(def.outputs) ~= "table" or type(def.backward) ~= "function" then
-    schema.fail("tape.custom: needs { outputs = a list of tensors, backward = a function }, got %s", schema.describe(def))
+    schema.fail("tape.custom: needs { outputs = a list of tensors, backward = a function }, got %s",
+      schema.describe(def))
   end
   for i, out in ipairs(def.outputs) do
     class.check_tensor(out, "tape.custom: output " .. i)
@@ -152,7 +155,8 @@ local function seed(outputs, grads)
     local grad = grads and grads[i]
     if grads == nil then
       if out.count ~= 1 then
-        schema.fail("tape:backward: output %d has shape %s and needs a gradient of that shape", i, class.shape_text(out.dims))
+        schema.fail("tape:backward: output %d has shape %s and needs a gradient of that shape", i,
+          class.shape_text(out.dims))
       end
       grad = 1
     end
@@ -182,8 +186,8 @@ local function reverse(self, keep)
   end
 end
 
----Carries gradients from outputs to everything that the recorded operations were made of, newest operation first, and empties
----the tape unless it is kept. Leaves, and tensors made under other tapes, keep what reaches them in .grad.
+---Carries gradients from outputs to everything that the recorded operations were made of, newest operation first, and
+---empties the tape unless it is kept. Leaves, and tensors made under other tapes, keep what reaches them in .grad.
 ---@param outputs cq.Tensor|cq.Tensor[]
 ---@param grads cq.Tensor|(cq.Tensor|number|false)[]|nil  of the outputs; nil: 1, for outputs of one element
 ---@param keep? boolean       for another backward pass over the same operations; rollouts are not run again for it

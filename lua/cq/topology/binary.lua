@@ -1,5 +1,5 @@
--- binary: how far a design is from solid or void, from one signal or none for each particle, and from whole pulses or none (Yuhn et
--- al., eqs 22, 23, 27, 28), as constraints of an experiment.
+-- binary: how far a design is from solid or void, from one signal or none for each particle, and from whole pulses or
+-- none (Yuhn et al., eqs 22, 23, 27, 28), as constraints of an experiment.
 local is = require "cq.base.schema"
 
 local binary = {}
@@ -7,7 +7,8 @@ local binary = {}
 ---Each measure of a design that is mapped, 0 where it is binary; and the most that it can be.
 ---@type table<string, { of: fun(map: table, params: table): cq.Tensor, most: fun(design: cq.Topology): number }>
 binary.measures = {
-  material = { of = function(map) return (map.smooth.density * (1 - map.smooth.density)):mean() end, most = function() return 0.25 end },
+  material = { of = function(map) return (map.smooth.density * (1 - map.smooth.density)):mean() end,
+    most = function() return 0.25 end },
   layout = {
     of = function(map) return 1 - map.smooth.shares:square():sum() / map.shares:size(2) end,
     most = function(design) return design.signals / (design.signals + 1) end,
@@ -36,7 +37,9 @@ function binary.constraints(design, def)
       }
     end
   end
-  if #out == 0 then is.fail("design:binary: needs one of material, layout and pulses, each a share of the most that it can be, got none") end
+  if #out == 0 then
+    is.fail("design:binary: needs one of material, layout and pulses, each a share of the most that it can be, got none")
+  end
   return out
 end
 

@@ -1,4 +1,5 @@
--- filter: means around each particle, so that a design has no features smaller than the radius (Yuhn et al., eqs 14, 15, 20).
+-- filter: means around each particle, so that a design has no features smaller than the radius
+-- (Yuhn et al., eqs 14, 15, 20).
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -23,8 +24,8 @@ local function extent_of(points) return (points:max(1) - points:min(1)):max():it
 ---@field radius number       nothing farther than this counts [length]
 ---@field power? number       of the weight (1 - r / radius)^power
 
----A filter of fields over particles: the mean around each of them, weighted by (1 - r / radius)^power. It is called with a tensor
----{..., n}. At the edge of the body the mean is of what is inside.
+---A filter of fields over particles: the mean around each of them, weighted by (1 - r / radius)^power. It is called
+---with a tensor {..., n}. At the edge of the body the mean is of what is inside.
 ---Errors: a radius within which no particle has a neighbour, or that spans the body.
 ---@param fields cq.Topology.filter.def
 ---@return cq.Topology.Filter
@@ -34,10 +35,12 @@ local function new(fields)
   self.points = self.points:detach()
   local extent = extent_of(self.points)
   if radius >= extent then
-    is.fail("cq.Topology.filter: the radius %s spans the whole body of %s: every particle would have the same mean", text.number(radius), text.number(extent))
+    is.fail("cq.Topology.filter: the radius %s spans the whole body of %s: every particle would have the same mean",
+      text.number(radius), text.number(extent))
   end
   self.matrix = sparse.neighbours {
-    points = self.points, radius = radius, weight = function(distance) return (1 - distance / radius):pow(power) end, normalised = true,
+    points = self.points, radius = radius, weight = function(distance) return (1 - distance / radius):pow(power) end,
+    normalised = true,
   }
   if self.matrix.count == self.matrix.rows then
     is.fail("cq.Topology.filter: no particle has a neighbour within the radius %s, so that there is nothing to filter; it must be above the spacing",
@@ -51,7 +54,8 @@ end
 function Filter:__call(x) return self.matrix:product(T.as_tensor(x)) end
 
 function Filter:__tostring()
-  return ("cq.Topology.filter { radius %s, %.3g neighbours }"):format(text.number(self.radius), self.matrix.count / self.matrix.rows)
+  return ("cq.Topology.filter { radius %s, %.3g neighbours }"):format(text.number(self.radius),
+    self.matrix.count / self.matrix.rows)
 end
 
 return new

@@ -12,8 +12,8 @@ local spec = is.define("cq.Topology.layout", { sharpness = is.number { above = 0
 ---@class cq.Topology.layout.def
 ---@field sharpness number     of the choice
 
----A softmax over the first dimension: from filtered variables {signals + 1, n} to shares that add up to 1 for each particle. The last
----row is "none".
+---A softmax over the first dimension: from filtered variables {signals + 1, n} to shares that add up to 1 for each
+---particle. The last row is "none".
 ---@param fields cq.Topology.layout.def
 ---@return cq.Topology.Layout
 local function new(fields) return setmetatable(spec(fields), Layout) end

@@ -1,5 +1,5 @@
--- material: from filtered variables to densities between 0 and 1, and from these to what a particle has of mass, stiffness and
--- actuation (Yuhn et al., eqs 11 to 13, 16, 19).
+-- material: from filtered variables to densities between 0 and 1, and from these to what a particle has of mass,
+-- stiffness and actuation (Yuhn et al., eqs 11 to 13, 16, 19).
 local is = require "cq.base.schema"
 local T = require "cq.tensor"
 
@@ -19,7 +19,8 @@ local projection_spec = is.define("cq.Topology.projection", {
 ---@field sharpness number     of the step; 4 leaves a slope all over, 30 next to none
 ---@field threshold? number    where the step is: above 0 the body is thinner (eroded), below 0 thicker (dilated)
 
----A smoothed step from [-1, 1] to [0, 1]: (tanh(b (x - t)) + tanh(b (1 + t))) / (tanh(b (1 - t)) + tanh(b (1 + t))); eq. 16 for t = 0.
+---A smoothed step from [-1, 1] to [0, 1]: (tanh(b (x - t)) + tanh(b (1 + t))) / (tanh(b (1 - t)) + tanh(b
+---(1 + t))); eq. 16 for t = 0.
 ---@param fields cq.Topology.projection.def
 ---@return cq.Topology.Projection
 function material.projection(fields) return setmetatable(projection_spec(fields), Projection) end

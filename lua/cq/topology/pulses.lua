@@ -12,14 +12,16 @@ Pulses.__index = Pulses
 
 local spec = is.define("cq.Topology.pulses", {
   duration = is.number { above = 0 }, control_dt = is.number { above = 0 },
-  every = is.number { above = 0, default = 0.002 }, width = is.number { above = 0, default = 0.01 }, height = is.number { above = 0, default = 0.2 },
+  every = is.number { above = 0, default = 0.002 }, width = is.number { above = 0, default = 0.01 },
+  height = is.number { above = 0, default = 0.2 },
 })
 
 -- how often a part goes into the whole
 local function times(whole, part, what, of)
   local count = math.floor(whole / part + 0.5)
   if count < 1 or math.abs(whole / part - count) > 1e-6 * count then
-    is.fail("cq.Topology.pulses: %s must be a multiple of %s, got %s and %s", what, of, text.number(whole), text.number(part))
+    is.fail("cq.Topology.pulses: %s must be a multiple of %s, got %s and %s", what, of, text.number(whole),
+      text.number(part))
   end
   return count
 end
@@ -31,17 +33,19 @@ end
 ---@field width? number        standard deviation of a pulse; at least a control step [time]
 ---@field height? number       of a pulse, before tanh
 
----Trains of pulses: u(t) = tanh(sum_k a_k height exp(-(t - t_k)^2 / (2 width^2))), t in the middle of control steps, t_k in the middle of
----the time of a pulse, a = sign (size + 1) / 2.
+---Trains of pulses: u(t) = tanh(sum_k a_k height exp(-(t - t_k)^2 / (2 width^2))), t in the middle of control steps,
+---t_k in the middle of the time of a pulse, a = sign (size + 1) / 2.
 ---Errors: times that do not fit each other.
 ---@param fields cq.Topology.pulses.def
 ---@return cq.Topology.Pulses
 local function new(fields)
   local self = setmetatable(spec(fields), Pulses)
-  self.steps, self.count = times(self.duration, self.control_dt, "duration", "control_dt"), times(self.duration, self.every, "duration", "every")
+  self.steps, self.count = times(self.duration, self.control_dt, "duration", "control_dt"),
+    times(self.duration, self.every, "duration", "every")
   for _, name in ipairs { "every", "width" } do
     if self[name] < self.control_dt * (1 - 1e-9) then
-      is.fail("cq.Topology.pulses: %s is %s and must be at least a control step, %s: signals are held for that long", name, text.number(self[name]),
+      is.fail("cq.Topology.pulses: %s is %s and must be at least a control step, %s: signals are held for that long",
+        name, text.number(self[name]),
         text.number(self.control_dt))
     end
   end
@@ -73,7 +77,8 @@ function Pulses:signals(amplitudes) return self.kernel:matmul(amplitudes):tanh()
 ---@field binary? boolean      amplitudes of -1, 0 and 1 alone, with the gradient as if they were not rounded: for pulses that are trained
 ---  as they will be used
 
-local controller_spec = is.define("pulses:controller", { sign = is.tensor(), size = is.tensor(), binary = is.boolean { default = false } })
+local controller_spec = is.define("pulses:controller",
+  { sign = is.tensor(), size = is.tensor(), binary = is.boolean { default = false } })
 
 ---A controller of these pulses, whose parameters are sign and size.
 ---@param fields pulses.controller.def

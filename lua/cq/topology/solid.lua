@@ -1,4 +1,5 @@
--- solid: what a design becomes when it is made: solid particles only, each of one signal or none, and whole pulses or none.
+-- solid: what a design becomes when it is made: solid particles only, each of one signal or
+-- none, and whole pulses or none.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -25,7 +26,8 @@ function Solid:__tostring()
     for _, a in ipairs(self.actuator) do count = count + (a == k and 1 or 0) end
     parts[k] = tostring(count)
   end
-  return ("cq.Topology.Solid { %s of %d, by actuator %s }"):format(text.count(#self.particles, "particle"), self.total, table.concat(parts, ", "))
+  return ("cq.Topology.Solid { %s of %d, by actuator %s }"):format(text.count(#self.particles, "particle"), self.total,
+    table.concat(parts, ", "))
 end
 
 ---The same body with other pulses, -1, 0 and 1 of their signs and sizes.
@@ -40,8 +42,8 @@ function Solid:with_pulses(params)
   return out
 end
 
----The pulses of this body as a controller to be trained anew: a body that lost its soft parts goes better with signals of its own. What
----is optimised are whole pulses or none, as they will be used.
+---The pulses of this body as a controller to be trained anew: a body that lost its soft parts goes better with signals
+---of its own. What is optimised are whole pulses or none, as they will be used.
 ---@return cq.Controller
 function Solid:trainable()
   -- none: a size just below that of a pulse; a pulse: just above, so that either may change
@@ -56,11 +58,12 @@ end
 ---@field folder? string           for history.csv and the parameters; "pulses" in the folder of the run unless given
 
 local train_spec = is.define("solid:train", {
-  iterations = is.integer { min = 1 }, optimizer = is.instance { "cq.Optimizer", optional = true }, folder = is.string { optional = true },
+  iterations = is.integer { min = 1 }, optimizer = is.instance { "cq.Optimizer", optional = true },
+  folder = is.string { optional = true },
 })
 
----Trains the pulses of this body anew for the objective of an experiment, and gives the body with the best ones, which are never
----worse than those that it has.
+---Trains the pulses of this body anew for the objective of an experiment, and gives the body with the best ones, which
+---are never worse than those that it has.
 ---@param run cq.Experiment        that the design is of
 ---@param fields solid.train.def
 ---@return cq.Topology.Solid solid, number loss
@@ -73,8 +76,10 @@ function Solid:train(run, fields)
   end
   local function falling(i) return 1 - 0.9 * math.min(1, i / def.iterations) end
   local signals = require "cq.experiment" {
-    world = self.world, robot = self.robot, steps = run.steps, controller = self:trainable(), objective = run.objective, memory = run.memory,
-    optimizer = def.optimizer or require("cq.optimizer").adam { rate = 0.03, schedule = falling }, by_iteration = constant, contact = run.contact,
+    world = self.world, robot = self.robot, steps = run.steps, controller = self:trainable(), objective = run.objective,
+    memory = run.memory,
+    optimizer = def.optimizer or require("cq.optimizer").adam { rate = 0.03, schedule = falling },
+    by_iteration = constant, contact = run.contact,
   }
   signals:optimize { iterations = def.iterations, folder = folder, resume = false }
   return self:with_pulses(signals.best.params.controller), signals.best.loss
@@ -96,9 +101,10 @@ end
 ---@class solid.save_stl.def
 ---@field thickness? number     of a body in 2D; the radius of the design's filter unless given [length]
 
----Writes the surface of the body that each actuator has, closed, as STL files to print or to read with cq.Shape.mesh: from "walker.stl"
----walker_1.stl, ..., of the rest walker_passive.stl, and walker_whole.stl of all together. Coordinates are those of the world; a body in
----2D stands between z = 0 and its thickness. Where parts meet, their surfaces do, but for less than half a spacing at corners.
+---Writes the surface of the body that each actuator has, closed, as STL files to print or to read with cq.Shape.mesh:
+---from "walker.stl" walker_1.stl, ..., of the rest walker_passive.stl, and walker_whole.stl of all together.
+---Coordinates are those of the world; a body in 2D stands between z = 0 and its thickness. Where parts meet, their
+---surfaces do, but for less than half a spacing at corners.
 ---@param path string           ends in .stl
 ---@param options? solid.save_stl.def
 ---@return string[] paths       of the files that were written
@@ -185,10 +191,13 @@ local function binarise(design, params, def)
     local map, signals = design:map(params), design.signals
     local particles, actuator, unused = choose(map, def.threshold, signals)
     if #particles == 0 then
-      is.fail("design:binarise: no particle has a density above the threshold %s, the most is %s: the body is empty", text.number(def.threshold),
+      is.fail("design:binarise: no particle has a density above the threshold %s, the most is %s: the body is empty",
+        text.number(def.threshold),
         text.number(map.density:max():item()))
     end
-    if #unused > 0 then message.note_once("design:binarise: no particle follows signal %s", table.concat(unused, ", ")) end
+    if #unused > 0 then
+      message.note_once("design:binarise: no particle follows signal %s", table.concat(unused, ", "))
+    end
     local pulses = design.pulses:binary(params.sign, params.size)
     local robot = design.robot:subset(particles)
     name_parts(robot, actuator, signals)
@@ -198,7 +207,8 @@ local function binarise(design, params, def)
       if own == design.robot then robot = world.robots[k] end
     end
     return setmetatable({
-      robot = robot, world = world, particles = particles, actuator = actuator, pulses = pulses, unused = unused, design = design,
+      robot = robot, world = world, particles = particles, actuator = actuator, pulses = pulses, unused = unused,
+      design = design,
       total = design.robot.particle_count, controller = controllers.open_loop(design.pulses:signals(pulses)),
     }, Solid)
   end)

@@ -1,8 +1,9 @@
 -- surface: closed surfaces around some of the particles of a body, as triangles, and files of them for printers (STL).
 --
--- Particles are spread onto the nodes of a lattice as wide as they are apart, and the surface lies where the sum is half of what it is
--- deep inside: half a spacing beyond the outermost particles. Cells of the lattice are cut into simplices (triangles; tetrahedra along
--- one diagonal), in which a plane cuts off what is inside: there are no cases to choose between, and no holes.
+-- Particles are spread onto the nodes of a lattice as wide as they are apart, and the surface lies where the sum is
+-- half of what it is deep inside: half a spacing beyond the outermost particles. Cells of the lattice are cut into
+-- simplices (triangles; tetrahedra along one diagonal), in which a plane cuts off what is inside: there are no cases to
+-- choose between, and no holes.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -52,21 +53,24 @@ end
 function surface.field(position, h)
   local nodes, size = lattice(position, h)
   local radius = REACH * h
-  local spread = sparse.neighbours { points = position, places = nodes, radius = radius, weight = function(r) return 1 - r / radius end }
+  local spread = sparse.neighbours { points = position, places = nodes, radius = radius,
+    weight = function(r) return 1 - r / radius end }
   local whole = spread:product(T.ones { position:size(1) }):max():item()
   return { nodes = nodes, size = size, spread = spread:with(spread.value / whole) }
 end
 
 -- ---- simplices ------------------------------------------------------------------------------------------------------
 
--- Kuhn's: from the first corner of a cell to the last one, an axis at a time in each order; corners are numbers of bits x, y, z
+-- Kuhn's: from the first corner of a cell to the last one, an axis at a time in each order;
+-- corners are numbers of bits x, y, z
 local simplices = {
   [2] = { { 0, 1, 3 }, { 0, 2, 3 } },
   [3] = { { 0, 1, 3, 7 }, { 0, 1, 5, 7 }, { 0, 2, 3, 7 }, { 0, 2, 6, 7 }, { 0, 4, 5, 7 }, { 0, 4, 6, 7 } },
 }
 local LEVEL = 0.5
 
--- Where the surface crosses the edge between two nodes: the same numbers from every simplex that has the edge, and never at a node.
+-- Where the surface crosses the edge between two nodes: the same numbers from every simplex that has
+-- the edge, and never at a node.
 local function crossing(x, f, dim, a, b)
   if a > b then a, b = b, a end
   local t = math.max(0.01, math.min(0.99, (LEVEL - f[a]) / (f[b] - f[a])))
@@ -194,7 +198,8 @@ function surface.write_stl(path, triangles)
   local file, problem = io.open(path, "wb")
   if not file then is.fail("solid:save_stl: %s", problem) end
   local head = ("cqlua; %s"):format(text.count(#triangles, "triangle"))
-  file:write(head, (" "):rep(80 - #head), ffi.string(ffi.new("uint32_t[1]", #triangles), 4), ffi.string(facets, #triangles * 50))
+  file:write(head, (" "):rep(80 - #head), ffi.string(ffi.new("uint32_t[1]", #triangles), 4),
+    ffi.string(facets, #triangles * 50))
   file:close()
 end
 

@@ -2,7 +2,8 @@
 local T = require "cq.tensor"
 local controllers = require "cq.controller"
 
-local Train = setmetatable({ __name = "cq.Controller", family = "pulses", blind = true, __tostring = controllers.class.__tostring },
+local Train = setmetatable({ __name = "cq.Controller", family = "pulses", blind = true,
+  __tostring = controllers.class.__tostring },
   { __index = controllers.class })
 Train.__index = Train
 
@@ -26,4 +27,6 @@ function Train:act(...) return self.loop:act(...) end
 ---@param params { sign: cq.Tensor, size: cq.Tensor }
 ---@param binary boolean
 ---@return cq.Controller
-return function(pulses, params, binary) return setmetatable({ pulses = pulses, params = params, binary = binary }, Train) end
+return function(pulses, params, binary)
+  return setmetatable({ pulses = pulses, params = params, binary = binary }, Train)
+end

@@ -35,7 +35,8 @@ end
 local function particle_text(robot, x, particle)
   local group, at = assembly.group_of(robot, particle), {}
   for i = 1, robot.dim do at[i] = ("%.4g"):format(x[particle * robot.dim + i - 1]) end
-  return ("particle %d%s at {%s}"):format(particle + 1, group and (" of group \"%s\""):format(group) or "", table.concat(at, ", "))
+  return ("particle %d%s at {%s}"):format(particle + 1, group and (" of group \"%s\""):format(group) or "",
+    table.concat(at, ", "))
 end
 
 -- a robot must start inside the domain, one cell from its edge: there its particles still have all their grid nodes
@@ -46,7 +47,8 @@ local function check_domain(what, robot, x, domain)
       local value = x[p * dim + i]
       if not (value >= domain.dx and value <= domain.size[i + 1] - domain.dx) then
         is.fail("%s: %s starts outside the world: %s of %s must be between %s and %s (the world but for one cell at its edge)", what,
-          robot.name, ("xyz"):sub(i + 1, i + 1), particle_text(robot, x, p), text.number(domain.dx), text.number(domain.size[i + 1] - domain.dx))
+          robot.name, ("xyz"):sub(i + 1, i + 1), particle_text(robot, x, p), text.number(domain.dx),
+            text.number(domain.size[i + 1] - domain.dx))
       end
     end
   end
@@ -56,8 +58,10 @@ local function check_walls(what, robot, x, walls, structs, domain)
   for w, wall in ipairs(walls) do
     local p = not wall.clamp and wall:first_inside(structs[w - 1], domain.dim, x, robot.particle_count)
     if p then
-      local clamp = (wall.kind == "sticky" or wall.kind == "slip") and not wall.separable and ", or have clamp = true where the wall is to hold it" or ""
-      is.fail("%s: %s overlaps wall %d (%s): %s is inside its solid; move the robot with robot:at%s", what, robot.name, w, wall.family,
+      local clamp = (wall.kind == "sticky" or wall.kind == "slip") and not wall.separable
+        and ", or have clamp = true where the wall is to hold it" or ""
+      is.fail("%s: %s overlaps wall %d (%s): %s is inside its solid; move the robot with robot:at%s", what, robot.name,
+        w, wall.family,
         particle_text(robot, x, p), clamp)
     end
   end
@@ -86,7 +90,8 @@ function assembly.walls(walls, domain)
   for w, wall in ipairs(walls) do
     local dim, by = wall:dim()
     if wall.name and named[wall.name] then
-      is.fail("cq.World: wall %d (%s) has the name %q, which is that of %s", w, wall.family, wall.name, named[wall.name])
+      is.fail("cq.World: wall %d (%s) has the name %q, which is that of %s", w, wall.family, wall.name,
+        named[wall.name])
     end
     if wall.name then named[wall.name] = "wall " .. w end
     if dim and dim ~= domain.dim then
@@ -112,7 +117,8 @@ end
 -- What the engine is given of particles: all that robots have of the fields that it lists.
 local function fill_fields(def, robots, base)
   for _, entry in ipairs(field.of_robot) do
-    local is_listed = entry.owner == "particle" or entry.owner == "constant" or entry.owner == "cable" or entry.name == "position"
+    local is_listed = entry.owner == "particle" or entry.owner == "constant" or entry.owner == "cable"
+      or entry.name == "position"
     base[entry.name] = is_listed and joined(robots, entry) or nil
   end
   base.mass = base.density * base.volume
@@ -167,7 +173,8 @@ local function fill_stresses(def, robots, arrays)
   for _, robot in ipairs(robots) do
     robot.entry_first = layout.entry_count
     for _, stress in ipairs(robot.stresses) do
-      layout.stresses[#layout.stresses + 1] = { signal = robot.signal_first + stress.signal, scale = stress.scale, shift = stress.shift }
+      layout.stresses[#layout.stresses + 1] = { signal = robot.signal_first + stress.signal, scale = stress.scale,
+        shift = stress.shift }
       layout.entry_count = layout.entry_count + stress.count
     end
     robot.entry_count = layout.entry_count - robot.entry_first

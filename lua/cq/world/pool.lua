@@ -24,7 +24,8 @@ end
 local function create(self, def, key)
   local raw = ffi.new "cq_rollout_def"
   C.cq_rollout_def_init(raw)
-  raw.batch, raw.steps, raw.differentiable, raw.memory = def.batch, def.steps, def.differentiable and 1 or 0, def.memory or 0
+  raw.batch, raw.steps, raw.differentiable, raw.memory = def.batch, def.steps, def.differentiable and 1 or 0, def.memory
+    or 0
   raw.contact = def.contact and 1 or 0
   local out = ffi.new "cq_rollout *[1]"
   local status = C.cq_rollout_create(self.world.handle, raw, out)
@@ -37,7 +38,8 @@ local function create(self, def, key)
   return entry
 end
 
-local SPARE_MAX = 2          -- unused ones that are kept: lengths that grow with the training would else pile up their memos
+-- unused ones that are kept: lengths that grow with the training would else pile up their memos
+local SPARE_MAX = 2
 
 -- destroys all unused ones but the last `keep` of them
 local function shrink(self, keep)
@@ -58,7 +60,8 @@ end
 ---@param def { batch: integer, steps: integer, differentiable: boolean, memory: number?, contact: boolean? }
 ---@return table entry      { handle, set }: set holds the fields that an earlier owner has set
 function Pool:acquire(owner, def)
-  local key = ("%d %d %s %s %s"):format(def.batch, def.steps, tostring(def.differentiable), tostring(def.memory), tostring(def.contact or false))
+  local key = ("%d %d %s %s %s"):format(def.batch, def.steps, tostring(def.differentiable), tostring(def.memory),
+    tostring(def.contact or false))
   local entry = free_entry(self, key)
   if not entry and #self.entries > 0 then
     -- owners that nobody can reach any more hold their entries until they are collected

@@ -1,5 +1,6 @@
--- sites: worlds of the engine with the pins elsewhere. The engine finds the nodes that pins hold when a world is made; a rollout whose
--- robot is stretched, so that pinned particles begin in other cells, runs in a world that is made for them. All else is the same.
+-- sites: worlds of the engine with the pins elsewhere. The engine finds the nodes that pins hold when a world is
+-- made; a rollout whose robot is stretched, so that pinned particles begin in other cells, runs in a world that is
+-- made for them. All else is the same.
 local ffi = require "ffi"
 local engine = require "cq.base.engine"
 local field = require "cq.base.field"

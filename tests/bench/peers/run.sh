@@ -1,10 +1,12 @@
 #!/bin/sh
 # run.sh: cqlua beside Taichi, in DiffTaichi's manner, and beside plain C: the same scenes, in turn, on this machine.
 #
-#   tests/bench/peers/run.sh [--keep DIR] [--out FILE.csv] [--cases 2d-1600,walker] [--repeats 7] [--steps N] [--threads N] [--quick]
+#   tests/bench/peers/run.sh [--keep DIR] [--out FILE.csv] [--cases 2d-1600,walker] [--repeats 7]
+#   [--steps N] [--threads N] [--quick]
 #
-# Installs Taichi from PyPI into a throw-away environment (about 60 MB are fetched; --keep DIR keeps it there for the next
-# time), compiles scalar.c, and hands the other options to compare.py. Needs python3 with venv, a C compiler and build/cqlua.
+# Installs Taichi from PyPI into a throw-away environment (about 60 MB are fetched; --keep DIR keeps it there
+# for the next time), compiles scalar.c, and hands the other options to compare.py. Needs python3 with venv,
+# a C compiler and build/cqlua.
 set -eu
 
 TAICHI=1.7.4

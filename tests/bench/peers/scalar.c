@@ -2,8 +2,8 @@
 //
 //   cc -std=c11 -O3 -march=native -DDIM=2 scalar.c -lm -o scalar2d;  scalar2d SCENE
 //
-// The state of every step is kept; the grid of a step is made again on the way back. Gradients reach the states, and W and b
-// of the controller. Speaks as cqlua.lua does.
+// The state of every step is kept; the grid of a step is made again on the way back. Gradients reach the states, and W
+// and b of the controller. Speaks as cqlua.lua does.
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -442,7 +442,8 @@ static void forward(void) {
   loss = 0;
   for (int p = 0; p < scene.n; p++)
     if (constant[p].group == scene.target)
-      EACH(i) loss += scene.direction[i] * constant[p].share * state[(size_t)scene.steps * (size_t)scene.n + (size_t)p].x[i];
+      EACH (i)
+        loss += scene.direction[i] * constant[p].share * state[(size_t)scene.steps * (size_t)scene.n + (size_t)p].x[i];
 }
 
 static void backward(void) {
@@ -524,11 +525,13 @@ static void read_scene(const char *path) {
   grad_u = allocate(actuators, sizeof *grad_u);
   grad_z = allocate(features, sizeof *grad_z);
   double *x = read_doubles(file, n * DIM), *v = read_doubles(file, n * DIM), *mass = read_doubles(file, n);
-  double *volume = read_doubles(file, n), *group = read_doubles(file, n), *total = allocate((size_t)scene.groups, sizeof *total);
+  double *volume = read_doubles(file, n), *group = read_doubles(file, n),
+         *total = allocate((size_t)scene.groups, sizeof *total);
   for (int p = 0; p < n; p++) total[(int)group[p]] += mass[p];
   for (int p = 0; p < n; p++) {
     EACH(i) state[p].x[i] = (real)x[p * DIM + i], state[p].v[i] = (real)v[p * DIM + i], state[p].f[i][i] = 1;
-    constant[p] = (constants){(real)mass[p], (real)volume[p], (real)(mass[p] / total[(int)group[p]]), (int)group[p], -1};
+    constant[p] =
+        (constants){(real)mass[p], (real)volume[p], (real)(mass[p] / total[(int)group[p]]), (int)group[p], -1};
   }
   if (scene.actuators) {
     double *actuated = read_doubles(file, scene.actuators), *w = read_doubles(file, scene.features * scene.actuators);

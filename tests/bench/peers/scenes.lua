@@ -1,5 +1,6 @@
--- scenes: what cqlua and its peers are compared on: the falling block of `cqlua bench` and the 2D walker of ChainQueen (ICRA
--- 2019) with its linear controller. All competitors run the same particles, step for step; export.lua writes them to a file.
+-- scenes: what cqlua and its peers are compared on: the falling block of `cqlua bench` and the 2D walker of
+-- ChainQueen (ICRA 2019) with its linear controller. All competitors run the same particles, step for step;
+-- export.lua writes them to a file.
 local cq = require "cq"
 
 local blocks = {
@@ -31,8 +32,10 @@ local INSET = 3                   -- of cq.Boundary.box
 local function block(name, case, steps)
   local made = require "scenes.falling_block" { dim = case.dim, side = case.side, cells = case.cells }
   return {
-    name = name, law = "neo_hookean", robot = made.robot, world = made.world, steps = steps or case.steps, mu = made.world.walls.mu,
-    inset = INSET, velocity = made.velocity, target = 1, direction = case.dim == 2 and { 1, 1 } or { 1, 1, 1 }, groups = { { "block" } },
+    name = name, law = "neo_hookean", robot = made.robot, world = made.world, steps = steps or case.steps,
+    mu = made.world.walls.mu,
+    inset = INSET, velocity = made.velocity, target = 1, direction = case.dim == 2 and { 1, 1 } or { 1, 1, 1 },
+    groups = { { "block" } },
   }
 end
 
@@ -53,7 +56,8 @@ local function walker(steps)
     strength = def.actuators.max, actuated = actuated,
     controller = cq.Controller.linear { scale = 0.1, inputs = 2 * 2 * #groups, signals = #actuated },
     world = {
-      cells = { 80, 40 }, dx = 1 / 40, gravity = { 0, -2 }, dt = 5e-3, walls = cq.Boundary.box { kind = "friction", mu = mu }, robot:at { 0.2, 0.1 },
+      cells = { 80, 40 }, dx = 1 / 40, gravity = { 0, -2 }, dt = 5e-3,
+      walls = cq.Boundary.box { kind = "friction", mu = mu }, robot:at { 0.2, 0.1 },
     },
   }
 end
@@ -63,7 +67,9 @@ end
 ---@return peers.Scene
 function scenes.make(name, steps)
   if name == "walker" then return walker(steps) end
-  if not blocks[name] then error(("there is no case %s; there are %s"):format(name, table.concat(scenes.names, ", ")), 0) end
+  if not blocks[name] then
+    error(("there is no case %s; there are %s"):format(name, table.concat(scenes.names, ", ")), 0)
+  end
   return block(name, blocks[name], steps)
 end
 

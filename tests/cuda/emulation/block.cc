@@ -1,4 +1,5 @@
-// block: the threads of a block take turns, each until it waits for others or returns. When nobody can go on, the reason is told.
+// block: the threads of a block take turns, each until it waits for others or returns. When nobody
+// can go on, the reason is told.
 #include "block.h"
 #include "fiber.h"
 #include "kernel.h"
@@ -90,7 +91,9 @@ void wait(condition what, const char *file, int line) {
   fiber_leave(self->fib);
 }
 
-bool same_place(const char *file, int line, const thread &t) { return line == t.line && (file == t.file || !strcmp(file, t.file)); }
+bool same_place(const char *file, int line, const thread &t) {
+  return line == t.line && (file == t.file || !strcmp(file, t.file));
+}
 
 const char *name_of(const char *file) {
   const char *slash = strrchr(file, '/');
@@ -112,7 +115,8 @@ void tell_standstill() {
   for (int c = 1; c < conditions; c++) {
     if (!numbers[c]) continue;
     const thread &t = *told[c];
-    used += (size_t)snprintf(what + used, sizeof what - used, "%s%u of %u threads ", used ? ", " : "", numbers[c], now.count);
+    used += (size_t)snprintf(what + used, sizeof what - used, "%s%u of %u threads ", used ? ", " : "", numbers[c],
+                             now.count);
     if (c == (int)condition::returned)
       used += (size_t)snprintf(what + used, sizeof what - used, "have returned");
     else
@@ -139,8 +143,8 @@ bool release_block() {
   for (unsigned i = 1; i < now.count; i++) {
     const thread &a = now.threads[0], &b = now.threads[i];
     if (same_place(a.file, a.line, b)) continue;
-    fault("%s, block %u: thread 0 is at the barrier of %s:%d, thread %u at that of %s:%d", now.kernel, blockIdx.x, name_of(a.file),
-          a.line, i, name_of(b.file), b.line);
+    fault("%s, block %u: thread 0 is at the barrier of %s:%d, thread %u at that of %s:%d", now.kernel, blockIdx.x,
+          name_of(a.file), a.line, i, name_of(b.file), b.line);
     return false;
   }
   for (unsigned i = 0; i < now.count; i++) now.threads[i].is = condition::ready;
@@ -222,8 +226,8 @@ bool release_all(unsigned blocks) {
       thread &t = parked[k].threads[i];
       t.is = condition::ready;
       if (same_place(first.file, first.line, t)) continue;
-      fault("%s: block 0 waits for its launch at %s:%d, block %u at %s:%d", parked[k].kernel, name_of(first.file), first.line, k,
-            name_of(t.file), t.line);
+      fault("%s: block 0 waits for its launch at %s:%d, block %u at %s:%d", parked[k].kernel, name_of(first.file),
+            first.line, k, name_of(t.file), t.line);
       return false;
     }
     parked[k].at_all = 0;
@@ -280,13 +284,15 @@ void fail_here() {
 #if defined(__SANITIZE_ADDRESS__)
 void catch_bad_addresses() {}   // the sanitizer does, and tells more
 #else
-// An address that is none ends the kernel and not the process, as on a GPU. On a stack of its own: a thread's may be full.
+// An address that is none ends the kernel and not the process, as on a GPU. On a stack of its
+// own: a thread's may be full.
 void on_bad_address(int, siginfo_t *info, void *) {
   if (!now.running) {
     signal(SIGSEGV, SIG_DFL);   // the host's own fault: it comes again
     return;
   }
-  fault("%s, block %u, thread %u: the address %p is none of the device", now.kernel, blockIdx.x, self->rank, info->si_addr);
+  fault("%s, block %u, thread %u: the address %p is none of the device", now.kernel, blockIdx.x, self->rank,
+        info->si_addr);
   fail_here();
 }
 
@@ -312,8 +318,8 @@ void meet_block(const char *file, int line) {
 
 void meet_some(int barrier, unsigned threads, const char *file, int line) {
   if (barrier < 1 || barrier >= barriers || threads % 32 || threads > now.count) {
-    fault("%s, block %u, thread %u at %s:%d: %u threads at barrier %d", now.kernel, blockIdx.x, self->rank, name_of(file), line, threads,
-          barrier);
+    fault("%s, block %u, thread %u at %s:%d: %u threads at barrier %d", now.kernel, blockIdx.x, self->rank,
+          name_of(file), line, threads, barrier);
     fail_here();
   }
   self->barrier = barrier;
@@ -322,7 +328,8 @@ void meet_some(int barrier, unsigned threads, const char *file, int line) {
     return;
   }
   now.at_some[barrier] = 0;
-  // Theirs alone. To the detector other threads of the block are ordered with them, so what parts of a block do to each other it misses.
+  // Theirs alone. To the detector other threads of the block are ordered with them, so what parts of a
+  // block do to each other it misses.
   const uint32_t interval = race_interval(blockIdx.x);
   for (unsigned i = 0; i < now.count; i++) {
     thread &t = now.threads[i];
@@ -334,7 +341,8 @@ void meet_some(int barrier, unsigned threads, const char *file, int line) {
 
 void meet_all(company with, const char *file, int line) {
   if (with != now.with) {
-    fault("%s, block %u at %s:%d: the blocks were not launched as what waits here", now.kernel, blockIdx.x, name_of(file), line);
+    fault("%s, block %u at %s:%d: the blocks were not launched as what waits here", now.kernel, blockIdx.x,
+          name_of(file), line);
     fail_here();
   }
   now.at_all++;
@@ -346,8 +354,8 @@ uint64_t meet_warp(meeting kind, unsigned mask, uint64_t value, int source, cons
   thread *lanes = &now.threads[warp * 32];
   const unsigned there = now.count - warp * 32 >= 32 ? ~0u : (1u << (now.count - warp * 32)) - 1;
   if (!(mask & bit) || mask & ~there) {
-    fault("%s, block %u, thread %u at %s:%d: the mask %08x %s", now.kernel, blockIdx.x, self->rank, name_of(file), line, mask,
-          mask & bit ? "names lanes that the block has not" : "leaves out the lane itself");
+    fault("%s, block %u, thread %u at %s:%d: the mask %08x %s", now.kernel, blockIdx.x, self->rank, name_of(file), line,
+          mask, mask & bit ? "names lanes that the block has not" : "leaves out the lane itself");
     fail_here();
   }
   self->kind = kind;
@@ -369,11 +377,11 @@ uint64_t meet_warp(meeting kind, unsigned mask, uint64_t value, int source, cons
     const bool together = t.kind == kind && t.mask == mask && same_place(file, line, t);
     if (together && (kind != meeting::shuffle || mask >> t.source & 1)) continue;
     if (together)
-      fault("%s, block %u, thread %u at %s:%d: the shuffle reads lane %d, which the mask %08x leaves out", now.kernel, blockIdx.x, t.rank,
-            name_of(file), line, t.source, mask);
+      fault("%s, block %u, thread %u at %s:%d: the shuffle reads lane %d, which the mask %08x leaves out", now.kernel,
+            blockIdx.x, t.rank, name_of(file), line, t.source, mask);
     else
-      fault("%s, block %u: thread %u is at %s:%d with mask %08x, thread %u at %s:%d with mask %08x", now.kernel, blockIdx.x, self->rank,
-            name_of(file), line, mask, t.rank, name_of(t.file), t.line, t.mask);
+      fault("%s, block %u: thread %u is at %s:%d with mask %08x, thread %u at %s:%d with mask %08x", now.kernel,
+            blockIdx.x, self->rank, name_of(file), line, mask, t.rank, name_of(t.file), t.line, t.mask);
     fail_here();
   }
   for (int i = 0; i < 32; i++) {
@@ -405,7 +413,8 @@ void *shared(const void *site, size_t bytes, const char *name) {
   return memory;
 }
 
-bool run_blocks(const char *kernel, unsigned blocks, unsigned threads, company with, const std::function<void()> &body) {
+bool run_blocks(const char *kernel, unsigned blocks, unsigned threads, company with,
+                const std::function<void()> &body) {
   const cq_emulation *machine = cq_emulation_machine();
   static const bool caught = (catch_bad_addresses(), true);
   (void)caught;
@@ -434,5 +443,4 @@ bool run_blocks(const char *kernel, unsigned blocks, unsigned threads, company w
   put_away();
   return !now.failed && race_count() == races;
 }
-
 }

@@ -1,6 +1,7 @@
-// cuda_runtime: the part of the CUDA runtime that cqlua uses, on the host. It stands before the toolkit's on the include path
-// of tests, so that the sources of the device compile with a plain C++ compiler and run without a GPU: kernels in kernel.h, calls of
-// the host below. Errors have the numbers of the toolkit. One thread of the host calls at a time.
+// cuda_runtime: the part of the CUDA runtime that cqlua uses, on the host. It stands before the toolkit's on
+// the include path of tests, so that the sources of the device compile with a plain C++ compiler and run
+// without a GPU: kernels in kernel.h, calls of the host below. Errors have the numbers of the toolkit. One
+// thread of the host calls at a time.
 #ifndef CQ_EMULATION_CUDA_RUNTIME_H
 #define CQ_EMULATION_CUDA_RUNTIME_H
 
@@ -11,26 +12,59 @@
 #include "kernel.h"
 
 enum cudaError_t {
-  cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorInitializationError = 3,
-  cudaErrorInvalidConfiguration = 9, cudaErrorInvalidDevicePointer = 17, cudaErrorInvalidMemcpyDirection = 21,
-  cudaErrorInsufficientDriver = 35, cudaErrorCallRequiresNewerDriver = 36, cudaErrorDevicesUnavailable = 46,
-  cudaErrorInvalidDeviceFunction = 98, cudaErrorNoDevice = 100, cudaErrorInvalidDevice = 101, cudaErrorNoKernelImageForDevice = 209,
-  cudaErrorECCUncorrectable = 214, cudaErrorNvlinkUncorrectable = 220, cudaErrorUnsupportedPtxVersion = 222, cudaErrorContained = 226,
-  cudaErrorOperatingSystem = 304, cudaErrorInvalidResourceHandle = 400, cudaErrorNotReady = 600, cudaErrorIllegalAddress = 700,
-  cudaErrorLaunchOutOfResources = 701, cudaErrorLaunchTimeout = 702, cudaErrorHardwareStackError = 714,
-  cudaErrorIllegalInstruction = 715, cudaErrorMisalignedAddress = 716, cudaErrorInvalidAddressSpace = 717, cudaErrorInvalidPc = 718,
-  cudaErrorLaunchFailure = 719, cudaErrorCooperativeLaunchTooLarge = 720, cudaErrorNotSupported = 801, cudaErrorSystemNotReady = 802,
-  cudaErrorSystemDriverMismatch = 803, cudaErrorCompatNotSupportedOnDevice = 804, cudaErrorMpsServerNotReady = 807,
-  cudaErrorMpsMaxClientsReached = 808, cudaErrorMpsMaxConnectionsReached = 809, cudaErrorMpsClientTerminated = 810,
-  cudaErrorStreamCaptureUnsupported = 900, cudaErrorStreamCaptureInvalidated = 901, cudaErrorStreamCaptureUnmatched = 903,
-  cudaErrorStreamCaptureImplicit = 906, cudaErrorInvalidClusterSize = 912, cudaErrorUnknown = 999,
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInitializationError = 3,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorInvalidDevicePointer = 17,
+  cudaErrorInvalidMemcpyDirection = 21,
+  cudaErrorInsufficientDriver = 35,
+  cudaErrorCallRequiresNewerDriver = 36,
+  cudaErrorDevicesUnavailable = 46,
+  cudaErrorInvalidDeviceFunction = 98,
+  cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorNoKernelImageForDevice = 209,
+  cudaErrorECCUncorrectable = 214,
+  cudaErrorNvlinkUncorrectable = 220,
+  cudaErrorUnsupportedPtxVersion = 222,
+  cudaErrorContained = 226,
+  cudaErrorOperatingSystem = 304,
+  cudaErrorInvalidResourceHandle = 400,
+  cudaErrorNotReady = 600,
+  cudaErrorIllegalAddress = 700,
+  cudaErrorLaunchOutOfResources = 701,
+  cudaErrorLaunchTimeout = 702,
+  cudaErrorHardwareStackError = 714,
+  cudaErrorIllegalInstruction = 715,
+  cudaErrorMisalignedAddress = 716,
+  cudaErrorInvalidAddressSpace = 717,
+  cudaErrorInvalidPc = 718,
+  cudaErrorLaunchFailure = 719,
+  cudaErrorCooperativeLaunchTooLarge = 720,
+  cudaErrorNotSupported = 801,
+  cudaErrorSystemNotReady = 802,
+  cudaErrorSystemDriverMismatch = 803,
+  cudaErrorCompatNotSupportedOnDevice = 804,
+  cudaErrorMpsServerNotReady = 807,
+  cudaErrorMpsMaxClientsReached = 808,
+  cudaErrorMpsMaxConnectionsReached = 809,
+  cudaErrorMpsClientTerminated = 810,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901,
+  cudaErrorStreamCaptureUnmatched = 903,
+  cudaErrorStreamCaptureImplicit = 906,
+  cudaErrorInvalidClusterSize = 912,
+  cudaErrorUnknown = 999,
 };
 typedef cudaError_t cudaError;
 
 struct cudaDeviceProp {
   char name[256];
   size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor;
-  int regsPerBlock, regsPerMultiprocessor, warpSize, maxThreadsPerBlock, maxThreadsPerMultiProcessor, maxBlocksPerMultiProcessor;
+  int regsPerBlock, regsPerMultiprocessor, warpSize, maxThreadsPerBlock, maxThreadsPerMultiProcessor,
+      maxBlocksPerMultiProcessor;
   int major, minor, multiProcessorCount, l2CacheSize, concurrentKernels, ECCEnabled, unifiedAddressing;
   int pciBusID, pciDeviceID, pciDomainID, integrated, cooperativeLaunch, clusterLaunch;
 };
@@ -48,7 +82,11 @@ typedef struct cq_emulated_exec *cudaGraphExec_t;
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault
 };
-enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal,
+  cudaStreamCaptureModeThreadLocal,
+  cudaStreamCaptureModeRelaxed
+};
 enum cudaFuncAttribute {
   cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9,
   cudaFuncAttributeNonPortableClusterSizeAllowed = 14
@@ -68,7 +106,12 @@ struct cudaLaunchConfig_t {
 enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
 enum { cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
 enum { cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2, cudaHostAllocWriteCombined = 4 };
-enum { cudaDeviceScheduleAuto = 0, cudaDeviceScheduleSpin = 1, cudaDeviceScheduleYield = 2, cudaDeviceScheduleBlockingSync = 4 };
+enum {
+  cudaDeviceScheduleAuto = 0,
+  cudaDeviceScheduleSpin = 1,
+  cudaDeviceScheduleYield = 2,
+  cudaDeviceScheduleBlockingSync = 4
+};
 
 const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
@@ -91,15 +134,18 @@ cudaError_t cudaMallocHost(void **memory, size_t bytes);
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *memory);
 template <class T> cudaError_t cudaMalloc(T **memory, size_t bytes) { return cudaMalloc((void **)memory, bytes); }
-template <class T> cudaError_t cudaMallocHost(T **memory, size_t bytes) { return cudaMallocHost((void **)memory, bytes); }
+template <class T> cudaError_t cudaMallocHost(T **memory, size_t bytes) {
+  return cudaMallocHost((void **)memory, bytes);
+}
 template <class T> cudaError_t cudaHostAlloc(T **memory, size_t bytes, unsigned flags) {
   return cudaHostAlloc((void **)memory, bytes, flags);
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream = nullptr);
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-                              cudaMemcpyKind kind, cudaStream_t stream = nullptr);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream = nullptr);
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind, cudaStream_t stream = nullptr);
 cudaError_t cudaMemset(void *memory, int value, size_t bytes);
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream = nullptr);
 
@@ -128,7 +174,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 namespace emulation {
 int blocks_of(int threads);   // that fit on a multiprocessor
 int compiled_for();
-// how a launch has its blocks, and whether the machine can; the largest cluster of a kernel, more than 8 where it allows that
+// how a launch has its blocks, and whether the machine can; the largest cluster of a kernel,
+// more than 8 where it allows that
 cudaError_t find_company(const void *kernel, const cudaLaunchConfig_t *config, company *with);
 cudaError_t cluster_size(const void *kernel, unsigned threads, int *size);
 void allow_any_cluster(const void *kernel);
@@ -140,7 +187,8 @@ template <class F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int
   return emulation::function_call("cudaOccupancyMaxActiveBlocksPerMultiprocessor");
 }
 template <class F> cudaError_t cudaFuncSetAttribute(F kernel, cudaFuncAttribute attribute, int value) {
-  if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed && value) emulation::allow_any_cluster((const void *)kernel);
+  if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed && value)
+    emulation::allow_any_cluster((const void *)kernel);
   return emulation::function_call("cudaFuncSetAttribute");
 }
 template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, F) {
@@ -148,7 +196,7 @@ template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attribu
   return emulation::function_call("cudaFuncGetAttributes");
 }
 
-// ---- the words of cuda/launch.h ----------------------------------------------------------------------------------------
+// ---- the words of cuda/launch.h -------------------------------------------------------------------------------------
 
 namespace emulation {
 struct launched {
@@ -170,7 +218,8 @@ cudaError_t launch_together(bool flushes, const cudaLaunchConfig_t *config, void
   company with;
   const cudaError_t error = find_company((const void *)kernel, config, &with);
   if (error) return error;
-  return enqueue_launch({"a kernel whose blocks work together", config->gridDim.x, config->blockDim.x, with, flushes}, config->stream,
+  return enqueue_launch({"a kernel whose blocks work together", config->gridDim.x, config->blockDim.x, with, flushes},
+                        config->stream,
                         [kernel, packed = std::tuple<P...>(arguments...)] { std::apply(kernel, packed); });
 }
 }
@@ -183,11 +232,13 @@ cudaError_t launch_together(bool flushes, const cudaLaunchConfig_t *config, void
 #define CQ_EMULATED_FLUSH false
 #endif
 #define cudaLaunchKernelEx(...) emulation::launch_together(CQ_EMULATED_FLUSH, __VA_ARGS__)
-template <class F> cudaError_t cudaOccupancyMaxPotentialClusterSize(int *size, F kernel, const cudaLaunchConfig_t *config) {
+template <class F>
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int *size, F kernel, const cudaLaunchConfig_t *config) {
   return emulation::cluster_size((const void *)kernel, config->blockDim.x, size);
 }
 
-#define CQ_START(kernel, blocks, threads, stream, ...) \
-  emulation::launch({#kernel, (unsigned)(blocks), (unsigned)(threads), emulation::company::none, CQ_EMULATED_FLUSH}, stream, kernel, __VA_ARGS__)
+#define CQ_START(kernel, blocks, threads, stream, ...)                                                                 \
+  emulation::launch({#kernel, (unsigned)(blocks), (unsigned)(threads), emulation::company::none, CQ_EMULATED_FLUSH},   \
+                    stream, kernel, __VA_ARGS__)
 
 #endif

@@ -36,8 +36,8 @@ struct fiber {
 };
 
 #if defined(__x86_64__)
-// Saves what a call must keep, and the stack pointer to *save; then the same backwards from another stack. A ret would be
-// predicted to go back to where this stack was entered from.
+// Saves what a call must keep, and the stack pointer to *save; then the same backwards from another stack. A ret would
+// be predicted to go back to where this stack was entered from.
 extern "C" __attribute__((visibility("hidden"))) void cq_fiber_switch(void **save, void *to);
 asm(R"(
 .text
@@ -103,7 +103,8 @@ void fiber_restart(fiber *f) {
 fiber *fiber_create(void (*body)(void *), void *argument) {
   fiber *f = (fiber *)calloc(1, sizeof *f);
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  char *memory = (char *)mmap(nullptr, stack_bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  char *memory = (char *)mmap(nullptr, stack_bytes + page, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (!f || memory == MAP_FAILED) {
     fprintf(stderr, "emulation: no memory for the stack of a thread\n");
     abort();

@@ -11,7 +11,8 @@ struct fiber;
 fiber *fiber_create(void (*body)(void *), void *argument);   // runs when it is first entered; the body never returns
 void fiber_enter(fiber *f);                                  // until it leaves
 void fiber_leave(fiber *f);                                  // from within, back to who entered
-void fiber_restart(fiber *f);                                // forgets where it was; from outside, at the body's beginning again
+// forgets where it was; from outside, at the body's beginning again
+void fiber_restart(fiber *f);
 
 }
 

@@ -1,5 +1,5 @@
-// instrument: what code compiled with -fsanitize=thread calls at each access of memory; the sanitizer's own library is not linked.
-// Atomic operations of kernel.h are loads and stores here: threads take turns only at barriers.
+// instrument: what code compiled with -fsanitize=thread calls at each access of memory; the sanitizer's own library is
+// not linked. Atomic operations of kernel.h are loads and stores here: threads take turns only at barriers.
 #include "machine.h"
 #include "race.h"
 

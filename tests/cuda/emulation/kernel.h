@@ -1,5 +1,5 @@
-// kernel: what a CUDA kernel may use, on the host. The threads of a block are fibers that take turns at barriers. There is no
-// atomic operation on floating point here: results would depend on the order of threads.
+// kernel: what a CUDA kernel may use, on the host. The threads of a block are fibers that take turns at barriers. There
+// is no atomic operation on floating point here: results would depend on the order of threads.
 #ifndef CQ_EMULATION_KERNEL_H
 #define CQ_EMULATION_KERNEL_H
 
@@ -44,14 +44,15 @@ namespace emulation {
 
 enum class meeting { sync, shuffle, ballot };
 
-// how the blocks of a launch are on the machine: one after another, or all together as a cooperative grid or as one cluster
+// how the blocks of a launch are on the machine: one after another, or all together as a
+// cooperative grid or as one cluster
 enum class company { none, grid, cluster };
 
 // All threads of all blocks come to one place of the source; of the block, so many at a barrier of their own.
 void meet_all(company with, const char *file, int line);
 void meet_some(int barrier, unsigned threads, const char *file, int line);
-// All threads of the block, or the lanes of a warp that the mask names, come to one place of the source. exchange: value is what
-// this lane gives; it gets that of the lane source, or for a ballot the bits of all.
+// All threads of the block, or the lanes of a warp that the mask names, come to one place of the source. exchange:
+// value is what this lane gives; it gets that of the lane source, or for a ballot the bits of all.
 void meet_block(const char *file, int line);
 uint64_t meet_warp(meeting kind, unsigned mask, uint64_t value, int source, const char *file, int line);
 int lane();
@@ -59,7 +60,8 @@ int lane();
 void *shared(const void *site, size_t bytes, const char *name);
 
 template <class T> T shuffle(unsigned mask, T value, int source, const char *file, int line) {
-  static_assert(sizeof(T) <= sizeof(uint64_t) && std::is_trivially_copyable<T>::value, "up to 8 plain bytes can be shuffled");
+  static_assert(sizeof(T) <= sizeof(uint64_t) && std::is_trivially_copyable<T>::value,
+                "up to 8 plain bytes can be shuffled");
   uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof value);
   bits = meet_warp(meeting::shuffle, mask, bits, source, file, line);
@@ -69,15 +71,19 @@ template <class T> T shuffle(unsigned mask, T value, int source, const char *fil
 
 }
 
-// ---- barriers and shuffles; file and line are where they stand in the source -----------------------------------------------
+// ---- barriers and shuffles; file and line are where they stand in the source ----------------------------------------
 
 #define CQ_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 inline void __syncthreads(CQ_HERE) { emulation::meet_block(file, line); }
-inline void __syncwarp(unsigned mask = 0xffffffff, CQ_HERE) { emulation::meet_warp(emulation::meeting::sync, mask, 0, 0, file, line); }
+inline void __syncwarp(unsigned mask = 0xffffffff, CQ_HERE) {
+  emulation::meet_warp(emulation::meeting::sync, mask, 0, 0, file, line);
+}
 
 // the words of cuda/launch.h
-inline void cq_sync_some(int barrier, int threads, CQ_HERE) { emulation::meet_some(barrier, (unsigned)threads, file, line); }
+inline void cq_sync_some(int barrier, int threads, CQ_HERE) {
+  emulation::meet_some(barrier, (unsigned)threads, file, line);
+}
 inline void cq_sync_cluster(CQ_HERE) { emulation::meet_all(emulation::company::cluster, file, line); }
 inline void cq_sync_grid(unsigned *, CQ_HERE) { emulation::meet_all(emulation::company::grid, file, line); }
 
@@ -101,14 +107,16 @@ inline unsigned __ballot_sync(unsigned mask, int predicate, CQ_HERE) {
   return (unsigned)emulation::meet_warp(emulation::meeting::ballot, mask, predicate != 0, 0, file, line);
 }
 inline int __any_sync(unsigned mask, int predicate, CQ_HERE) { return __ballot_sync(mask, predicate, file, line) != 0; }
-inline int __all_sync(unsigned mask, int predicate, CQ_HERE) { return __ballot_sync(mask, predicate, file, line) == mask; }
+inline int __all_sync(unsigned mask, int predicate, CQ_HERE) {
+  return __ballot_sync(mask, predicate, file, line) == mask;
+}
 inline int __syncthreads_or(int, CQ_HERE) = delete;   // not here: use a ballot and shared memory
 #undef CQ_HERE
 
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
-// ---- atomics on integers ------------------------------------------------------------------------------------------------
+// ---- atomics on integers --------------------------------------------------------------------------------------------
 
 // relaxed, as on the device: they order nothing else; two steps, for threads take turns only at barriers
 #define CQ_ATOMIC(name, type, result)                        \
@@ -139,7 +147,7 @@ template <class T> T atomicMin(T *, T) = delete;
 template <class T> T atomicMax(T *, T) = delete;
 template <class T> T atomicExch(T *, T) = delete;
 
-// ---- arithmetic -----------------------------------------------------------------------------------------------------------
+// ---- arithmetic -----------------------------------------------------------------------------------------------------
 
 template <class T> T __ldg(const T *from) { return *from; }
 template <class T> T __ldcs(const T *from) { return *from; }

@@ -37,11 +37,13 @@ void set_whole(cq_emulation *m) {
 // one setting of the environment, "name=value"
 void set_one(cq_emulation *m, const char *name, const char *value) {
   const double number = atof(value);
-  const struct { const char *name; int32_t *to; } integers[] = {
-      {"devices", &m->devices}, {"driver", &m->driver}, {"processors", &m->processors},
-      {"cooperative", &m->cooperative}, {"cluster", &m->cluster}, {"compiled_for", &m->compiled_for}, {"thread_order", &m->thread_order},
-      {"block_order", &m->block_order}, {"guard", &m->guard}, {"fail_after", &m->fail_after}, {"fail_error", &m->fail_error},
-      {"fail_lost", &m->fail_lost}, {"others_after", &m->others_after}};
+  const struct { const char *name; int32_t *to;
+  } integers[] = {
+      {"devices", &m->devices},           {"driver", &m->driver},           {"processors", &m->processors},
+      {"cooperative", &m->cooperative},   {"cluster", &m->cluster},         {"compiled_for", &m->compiled_for},
+      {"thread_order", &m->thread_order}, {"block_order", &m->block_order}, {"guard", &m->guard},
+      {"fail_after", &m->fail_after},     {"fail_error", &m->fail_error},   {"fail_lost", &m->fail_lost},
+      {"others_after", &m->others_after}};
   for (const auto &i : integers)
     if (!strcmp(i.name, name)) {
       *i.to = (int32_t)number;
@@ -181,7 +183,7 @@ cudaError_t function_call(const char *name) { return call(name); }
 int compiled_for() { return machine()->compiled_for; }
 int blocks_of(int threads) { return threads > 512 ? 1 : threads > 256 ? 2 : threads > 192 ? 3 : 4; }
 
-// ---- blocks that are on the machine together --------------------------------------------------------------------------------
+// ---- blocks that are on the machine together ------------------------------------------------------------------------
 
 namespace {
 
@@ -210,7 +212,8 @@ cudaError_t find_company(const void *kernel, const cudaLaunchConfig_t *config, c
     if (a.id == cudaLaunchAttributeCooperative && a.val.cooperative) {
       *with = company::grid;
       if (!machine()->cooperative) return keep(cudaErrorNotSupported);
-      if ((int)blocks > blocks_of((int)threads) * machine()->processors) return keep(cudaErrorCooperativeLaunchTooLarge);
+      if ((int)blocks > blocks_of((int)threads) * machine()->processors)
+        return keep(cudaErrorCooperativeLaunchTooLarge);
     }
     if (a.id == cudaLaunchAttributeClusterDimension) {
       *with = company::cluster;

@@ -1,5 +1,6 @@
-// machine: the emulated GPU as a test sees and sets it. The object that carries the emulation exports cq_emulation_machine();
-// a process that cannot call it sets the environment variable CQLUA_EMULATION="memory=1e6 thread_order=1 ...", names as below.
+// machine: the emulated GPU as a test sees and sets it. The object that carries the emulation exports
+// cq_emulation_machine(); a process that cannot call it sets the environment variable CQLUA_EMULATION="memory=1e6
+// thread_order=1 ...", names as below.
 #ifndef CQ_EMULATION_MACHINE_H
 #define CQ_EMULATION_MACHINE_H
 
@@ -17,7 +18,8 @@ typedef struct cq_emulation {
   int32_t processors;        // multiprocessors
   int32_t cooperative;       // 1: launches whose blocks are on the machine together
   int32_t cluster;           // blocks of the largest cluster, 0: none
-  int32_t compiled_for;      // compute capability that kernels were compiled for, 90 for 9.0; the driver may have made them fit a later GPU
+  // compute capability that kernels were compiled for, 90 for 9.0; the driver may have made them fit a later GPU
+  int32_t compiled_for;
 
   int32_t looks_for_races;   // 1: kernels are compiled so that races show (race.h); no choice of the test
 
@@ -26,8 +28,9 @@ typedef struct cq_emulation {
   uint32_t seed;             // of random orders
   int32_t guard;             // 1: the host cannot touch device memory, as long as that is little
 
-  // The call that will fail: after so many others of its name, with a cudaError_t. Names are those of the runtime, "launch" for
-  // what a launch reports at once, "kernel" for what goes wrong while it runs; "" matches every call but these two.
+  // The call that will fail: after so many others of its name, with a cudaError_t. Names are those of the
+  // runtime, "launch" for what a launch reports at once, "kernel" for what goes wrong while it runs; ""
+  // matches every call but these two.
   char fail_call[48];
   int32_t fail_after;        // -1: none fails
   int32_t fail_error;

@@ -1,5 +1,6 @@
-// memory: of the device and of the host. Device memory begins as poison, ends at a page that nobody may touch, and is out of the
-// host's reach while no work of the device runs. Copies must stay within one piece of it, in the direction that they name.
+// memory: of the device and of the host. Device memory begins as poison, ends at a page that nobody may touch,
+// and is out of the host's reach while no work of the device runs. Copies must stay within one piece of it, in
+// the direction that they name.
 #include "block.h"
 #include "machine.h"
 #include "race.h"
@@ -47,11 +48,13 @@ char *map_poison(size_t bytes) {
     if (made >= 0 && write(made, poison.data(), file_bytes) != (ssize_t)file_bytes) abort();
     return made;
   }();
-  char *pages = (char *)mmap(nullptr, bytes + page_size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  char *pages =
+      (char *)mmap(nullptr, bytes + page_size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) return nullptr;
   for (size_t at = 0; at < bytes; at += file_bytes) {
     const size_t some = bytes - at < file_bytes ? bytes - at : file_bytes;
-    if (mmap(pages + at, some, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file, 0) == MAP_FAILED) abort();
+    if (mmap(pages + at, some, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file, 0) == MAP_FAILED)
+      abort();
   }
   return pages;
 }
@@ -85,15 +88,18 @@ bool is_mapped(uintptr_t address) {
   return mincore((void *)(address & ~(page_size() - 1)), 1, &resident) == 0;
 }
 
-// A structure for the device with an address of the host in it would be followed there: words that look like one are. The end
-// of a piece is where an array without elements may lie.
+// A structure for the device with an address of the host in it would be followed there: words that look like one are.
+// The end of a piece is where an array without elements may lie.
 void look_for_host_pointers(const void *from, size_t bytes, const char *call_name) {
   for (size_t k = 0; k + 8 <= bytes; k += 8) {
     uintptr_t word;
     memcpy(&word, (const char *)from + k, sizeof word);
     if (word < (uintptr_t)0x500000000000 || word >= (uintptr_t)0x800000000000) continue;
-    if (find(device_pieces, (void *)word) || find(device_pieces, (void *)(word - 1)) || find(host_pieces, (void *)word) || !is_mapped(word)) continue;
-    fault("%s: byte %zu of %zu begins an address of the host, %p, which a kernel cannot follow", call_name, k, bytes, (void *)word);
+    if (find(device_pieces, (void *)word) || find(device_pieces, (void *)(word - 1)) ||
+        find(host_pieces, (void *)word) || !is_mapped(word))
+      continue;
+    fault("%s: byte %zu of %zu begins an address of the host, %p, which a kernel cannot follow", call_name, k, bytes,
+          (void *)word);
     return;
   }
 }
@@ -105,7 +111,9 @@ bool check_side(const char *call_name, const void *memory, size_t bytes, side wa
   const bool inside = within(device_pieces, memory, bytes), touches = inside || find(device_pieces, memory);
   if (wanted == device_side ? inside : !touches) return true;
   fault("%s: the %s, %zu bytes at %p, %s", call_name, role, bytes, memory,
-        wanted == host_side ? "is memory of the device" : touches ? "reaches beyond its piece of device memory" : "is not memory of the device");
+        wanted == host_side ? "is memory of the device"
+        : touches           ? "reaches beyond its piece of device memory"
+                            : "is not memory of the device");
   return false;
 }
 
@@ -142,7 +150,9 @@ uint64_t hash_rows(const area &a) {
 void enqueue_upload(const char *name, const area &a, cudaStream_t stream) {
   const uint64_t asked = hash_rows(a);
   enqueue(stream, [=] {
-    if (hash_rows(a) != asked) fault("%s: the host wrote to the source, %zu bytes at %p, before the copy was made", name, a.width, (const void *)a.from);
+    if (hash_rows(a) != asked)
+      fault("%s: the host wrote to the source, %zu bytes at %p, before the copy was made", name, a.width,
+            (const void *)a.from);
     copy_rows(a, a.from);
   });
 }
@@ -153,7 +163,8 @@ cudaError_t copy_async(const char *name, const area &a, cudaMemcpyKind kind, cud
   side to_side, from_side;
   if (!directions(kind, a.to, a.from, &to_side, &from_side)) return keep(cudaErrorInvalidMemcpyDirection);
   const size_t to_bytes = (a.height - 1) * a.to_pitch + a.width, from_bytes = (a.height - 1) * a.from_pitch + a.width;
-  if (!check_side(name, a.to, to_bytes, to_side, "destination") || !check_side(name, a.from, from_bytes, from_side, "source"))
+  if (!check_side(name, a.to, to_bytes, to_side, "destination") ||
+      !check_side(name, a.from, from_bytes, from_side, "source"))
     return keep(cudaErrorInvalidValue);
   const bool upload = to_side == device_side && from_side == host_side;
   if (upload) look_for_host_pointers(a.from, from_bytes, name);
@@ -273,14 +284,16 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
   return copy_async("cudaMemcpyAsync", {(char *)to, (const char *)from, bytes, bytes, bytes, 1}, kind, stream);
 }
 
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-                              cudaMemcpyKind kind, cudaStream_t stream) {
-  return copy_async("cudaMemcpy2DAsync", {(char *)to, (const char *)from, to_pitch, from_pitch, width, height}, kind, stream);
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
+  return copy_async("cudaMemcpy2DAsync", {(char *)to, (const char *)from, to_pitch, from_pitch, width, height}, kind,
+                    stream);
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
   if (captures_anywhere()) return keep(cudaErrorStreamCaptureImplicit);
-  const cudaError_t error = copy_async("cudaMemcpy", {(char *)to, (const char *)from, bytes, bytes, bytes, 1}, kind, nullptr);
+  const cudaError_t error =
+      copy_async("cudaMemcpy", {(char *)to, (const char *)from, bytes, bytes, bytes, 1}, kind, nullptr);
   if (error) return error;
   drain(nullptr);
   return is_lost() ? call("cudaMemcpy") : cudaSuccess;

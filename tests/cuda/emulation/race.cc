@@ -24,9 +24,9 @@ struct trace {
   int32_t from;              // distance in the program from `origin`
 };
 
-// Of each kind of access the last one, and one that nothing orders with it, from as far away as there was: another block before another
-// warp before another lane. These two show a race whenever any of all that came before does. (With masks that name a part of a
-// warp a third lane may go unseen.)
+// Of each kind of access the last one, and one that nothing orders with it, from as far away as there was: another
+// block before another warp before another lane. These two show a race whenever any of all that came before does. (With
+// masks that name a part of a warp a third lane may go unseen.)
 struct place {
   trace last[KINDS], other[KINDS];
   bool parted;               // the bytes of this word have places of their own
@@ -58,7 +58,7 @@ struct detector {
 detector &now = *new detector();   // to the end of the process
 const char origin = 0;
 
-// ---- what orders ----------------------------------------------------------------------------------------------------------
+// ---- what orders ----------------------------------------------------------------------------------------------------
 
 bool is_before(const trace &t, uint32_t oldest) {
   if (t.interval < oldest) return true;
@@ -74,11 +74,12 @@ int distance(const trace &t) {
 
 bool can_race(access a, access b) {
   const bool writes = a >= access::write || b >= access::write;
-  const bool atomic = (a == access::atomic_read || a == access::atomic_write) && (b == access::atomic_read || b == access::atomic_write);
+  const bool atomic = (a == access::atomic_read || a == access::atomic_write) &&
+                      (b == access::atomic_read || b == access::atomic_write);
   return writes && !atomic;
 }
 
-// ---- reports --------------------------------------------------------------------------------------------------------------
+// ---- reports --------------------------------------------------------------------------------------------------------
 
 // file and line of a place in the program, and not in kernel.h what was inlined from there; if addr2line can tell
 void describe(int32_t from, char *to, size_t size) {
@@ -105,12 +106,12 @@ void tell(const area &a, uintptr_t at, const trace &before, access before_kind, 
   describe(after.from, here, sizeof here);
   describe(before.from, there, sizeof there);
   const unsigned block = now.blocks[before.interval - now.first];
-  fault("%s: block %u, thread %u %s byte %zu of %s at %s, which block %u, thread %u %s at %s; nothing orders the two", now.kernel,
-        now.self->block, now.self->rank, does[(int)after_kind], (size_t)(at - a.begin), a.name, here, block, (unsigned)before.rank,
-        did[(int)before_kind], there);
+  fault("%s: block %u, thread %u %s byte %zu of %s at %s, which block %u, thread %u %s at %s; nothing orders the two",
+        now.kernel, now.self->block, now.self->rank, does[(int)after_kind], (size_t)(at - a.begin), a.name, here, block,
+        (unsigned)before.rank, did[(int)before_kind], there);
 }
 
-// ---- accesses ---------------------------------------------------------------------------------------------------------------
+// ---- accesses -------------------------------------------------------------------------------------------------------
 
 void touch(const area &a, uintptr_t at, place *p, access kind, const trace &mine) {
   const uint32_t oldest = std::max(now.first, a.born);
@@ -119,7 +120,9 @@ void touch(const area &a, uintptr_t at, place *p, access kind, const trace &mine
   if (last.interval == mine.interval && last.rank == mine.rank && last.met == mine.met) return;
   for (int k = 0; k < KINDS; k++) {
     if (!can_race((access)k, kind)) continue;
-    const trace *first = !is_before(p->last[k], oldest) ? &p->last[k] : !is_before(p->other[k], oldest) ? &p->other[k] : nullptr;
+    const trace *first = !is_before(p->last[k], oldest)    ? &p->last[k]
+                         : !is_before(p->other[k], oldest) ? &p->other[k]
+                                                           : nullptr;
     if (!first) continue;
     tell(a, at, *first, (access)k, mine, kind);
     break;
@@ -129,7 +132,8 @@ void touch(const area &a, uintptr_t at, place *p, access kind, const trace &mine
 }
 
 const area *find(uintptr_t at) {
-  const auto next = std::upper_bound(now.areas.begin(), now.areas.end(), at, [](uintptr_t x, const area &a) { return x < a.begin; });
+  const auto next =
+      std::upper_bound(now.areas.begin(), now.areas.end(), at, [](uintptr_t x, const area &a) { return x < a.begin; });
   if (next == now.areas.begin() || at >= (next - 1)->end) return nullptr;
   return &*(next - 1);
 }
@@ -142,7 +146,8 @@ place *take_places(size_t bytes) {
     now.spare.erase(s);
     return found;
   }
-  void *memory = mmap(nullptr, bytes * sizeof(place), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *memory =
+      mmap(nullptr, bytes * sizeof(place), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
     fprintf(stderr, "emulation: no memory to look for races in %zu bytes\n", bytes);
     abort();
@@ -158,7 +163,9 @@ void race_watch(const void *memory, size_t bytes, const char *name) {
   const uintptr_t begin = (uintptr_t)memory, end = begin + whole_words(bytes);
   const uint32_t born = now.self ? now.self->interval : now.first + (uint32_t)now.blocks.size();
   const area a = {begin, end, born, take_places(end - begin), name};
-  now.areas.insert(std::upper_bound(now.areas.begin(), now.areas.end(), a, [](const area &x, const area &y) { return x.begin < y.begin; }), a);
+  now.areas.insert(std::upper_bound(now.areas.begin(), now.areas.end(), a,
+                                    [](const area &x, const area &y) { return x.begin < y.begin; }),
+                   a);
 }
 
 void race_forget(const void *memory) {
@@ -204,7 +211,8 @@ void race_access(access kind, const void *memory, size_t bytes, const void *from
   const area *a = find(begin);
   if (!a) return;
   const uintptr_t end = std::min(begin + bytes, a->end);
-  const trace mine = {now.self->interval, now.self->met[now.self->rank % 32], (uint16_t)now.self->rank, (int32_t)((const char *)from - &origin)};
+  const trace mine = {now.self->interval, now.self->met[now.self->rank % 32], (uint16_t)now.self->rank,
+                      (int32_t)((const char *)from - &origin)};
   for (uintptr_t word = begin & ~(uintptr_t)3; word < end; word += 4) {
     place *p = a->places + (word - a->begin);
     if (!p->parted && begin <= word && word + 4 <= end) {
@@ -213,7 +221,8 @@ void race_access(access kind, const void *memory, size_t bytes, const void *from
     }
     if (!p->parted)
       for (int k = 3; k >= 0; k--) (p[k] = p[0]).parted = true;
-    for (uintptr_t at = std::max(begin, word); at < std::min(end, word + 4); at++) touch(*a, at, p + (at - word), kind, mine);
+    for (uintptr_t at = std::max(begin, word); at < std::min(end, word + 4); at++)
+      touch(*a, at, p + (at - word), kind, mine);
   }
 }
 

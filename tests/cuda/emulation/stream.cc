@@ -70,7 +70,8 @@ void run_blocking_until(uint64_t ticket) {
   for (;;) {
     cq_emulated_stream *first = nullptr;
     for (cq_emulated_stream *s : streams)
-      if (s->blocking && !s->queue.empty() && (!first || s->queue.front().ticket < first->queue.front().ticket)) first = s;
+      if (s->blocking && !s->queue.empty() && (!first || s->queue.front().ticket < first->queue.front().ticket))
+        first = s;
     if (!first || first->queue.front().ticket > ticket) return;
     run_until(first, first->queue.front().ticket);
   }
