@@ -1,6 +1,6 @@
 -- luacheck: LuaJIT's globals and no others
 std = "luajit"
-max_line_length = 160
+max_line_length = false
 codes = true
 self = false
 exclude_files = { "build" }

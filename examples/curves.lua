@@ -1,4 +1,4 @@
--- Stress over stretch of rubbers and silicones: pulled along one axis and along two, and sheared.   cqlua examples/curves.lua
+-- Stress over stretch of rubbers and silicones: pulled along one axis and two, and sheared.   cqlua examples/curves.lua
 -- Source: the closed forms of Rivlin (1948) and Ogden (1972) for incompressible solids; the silicone is of the table of
 -- elastomers. Dots are the engine's bodies with free faces, lines the closed forms. Expect: the two at most 6.2 %
 -- apart, for nu = 0.49 and not 0.5.

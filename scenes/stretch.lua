@@ -1,7 +1,7 @@
 -- stretch: homogeneous deformations of a material, one particle for each: pulled along one axis or along two, with
 -- free faces, or sheared; and what the books have for them.
 --
---   local stress, lateral = stretch.measure(material, "uniaxial", { 1, 1.5, 2 })   nominal stress P_11, or P_12 of a shear
+--   local stress, lateral = stretch.measure(material, "uniaxial", { 1, 1.5, 2 })   P_11, or P_12 of a shear
 --   stretch.closed_form(material, "uniaxial", 1.5)                                  of the incompressible solid
 local cq = require "cq"
 
@@ -39,8 +39,8 @@ local function world_of(material, count)
   end
 end
 
----Nominal stress and free stretch for each amount: a stretch, or the shear gamma. The free faces
----bear no stress: secant method.
+---Nominal stress and free stretch for each amount: a stretch, or the shear gamma. The free faces bear no stress: secant
+---method.
 function stretch.measure(material, mode, amounts)
   local world, stress_of = world_of(material, #amounts)
   local function at(free)

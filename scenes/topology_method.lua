@@ -1,7 +1,7 @@
 -- topology_method: how the designs of scenes/topology.lua are found, for the examples that share it.
 --
---   --method ours   no bounds at first, then ever tighter ones, then pulses that are whole or none and ever sharper densities; at the
---                       end the pulses of the binary body are trained anew
+--   --method ours    no bounds at first, then ever tighter ones, then pulses that are whole or none and ever sharper
+--                    densities; at the end the pulses of the binary body are trained anew
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration on
 local cq = require "cq"
 

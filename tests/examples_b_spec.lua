@@ -1,5 +1,5 @@
--- examples: biped, balls, identify, custom and diffmpm run as a user runs them, and hold to what they claim as
--- far as a few iterations tell.
+-- examples: biped, balls, identify, custom and diffmpm run as a user runs them, and hold to what they claim as far as a
+-- few iterations tell.
 local process = require "tests.process"
 local run = require "tests.example"
 
@@ -92,7 +92,9 @@ describe("examples/biped.lua", function()
       local rollout, ways = World.rollout, {}
       function World:rollout(fields)
         local roll = rollout(self, fields)
-        if fields.steps > 1 then ways[#ways + 1] = (roll.engine_policy and "by engine" or "by Lua") .. (roll.stops and ", stops" or "") end
+        if fields.steps > 1 then
+          ways[#ways + 1] = (roll.engine_policy and "by engine" or "by Lua") .. (roll.stops and ", stops" or "")
+        end
         return roll
       end
       assert(loadfile "examples/biped.lua")()

@@ -1,5 +1,5 @@
--- mistakes: what users get wrong, and the sentence that they get; beside what the specs of each
--- noun say of their own fields.
+-- mistakes: what users get wrong, and the sentence that they get; beside what the specs of each noun say of their own
+-- fields.
 local cq = require "cq"
 local T = require "cq.tensor"
 local host = require "cq.host"
@@ -254,11 +254,12 @@ describe("sizes beyond what is there", function()
       local robot = require("tests.scene").robot()
       local world = require("tests.scene").world(robot)
       cq.value_and_grad(function(v)
-        return world:rollout({ steps = 200000, memory = "900 GiB", robot = robot:with { velocity = v } }).state:center(robot)[1]
+        local given = robot:with { velocity = v }
+        return world:rollout({ steps = 200000, memory = "900 GiB", robot = given }).state:center(robot)[1]
       end)(cq.param { 0, 0 })]]
     local result = cqlua({ script(content), "--threads", "1" }, { before = "ulimit -v 1000000;" })
     assert.equal(1, result.code)
-    assert.matches("script.lua:5: world:rollout: out of memory at control step %d+ of 200000; the plan was memory [%d.]+ GiB", result.err)
+    assert.matches("script.lua:6: world:rollout: out of memory at control step %d+ of 200000; the plan was memory [%d.]+ GiB", result.err)
     local planned, unit, half, less =
       result.err:match 'the plan was memory ([%d.]+) (%a+), .*; memory = "([%d.]+) (%a+)", or less'
     assert(planned, result.err)
@@ -490,7 +491,8 @@ describe("friction in the place of a wall that holds", function()
     local source = [[
       local cq = require "cq"
       local material = cq.Material.neo_hookean { young = 10, poisson = 0.3 }
-      local robot = cq.Robot { shape = cq.Shape.box { at = { 0, 0 }, size = { 0.1, 0.1 }, count = { 2, 2 } }, material = material }
+      local shape = cq.Shape.box { at = { 0, 0 }, size = { 0.1, 0.1 }, count = { 2, 2 } }
+      local robot = cq.Robot { shape = shape, material = material }
       local walls = { cq.Boundary.floor { at = 0.1, mu = 99 }, cq.Boundary.floor { at = 0, mu = %s } }
       local world = cq.World { cells = { 16, 16 }, dx = 1 / 16, dt = 1e-3, walls = walls, robot:at { 0.4, 0.4 } }
       world:rollout { steps = 1, friction = { 0.5, %s } }
@@ -498,8 +500,8 @@ describe("friction in the place of a wall that holds", function()
     local function told(mu, later) return process.cqlua({ "-e", source:format(mu, later) }).err end
     assert.equal("", told("99", "99"))
     local large = " gives gradients as large [^\n]*separable = true [^\n]*\n$"
-    assert.matches("^cqlua: warning: %(command line%):4: cq.Boundary.floor: mu = 1000000" .. large, told("1e6", "1"))
-    assert.matches("^cqlua: warning: %(command line%):6: world:rollout: a friction of 100" .. large, told("1", "100"))
+    assert.matches("^cqlua: warning: %(command line%):5: cq.Boundary.floor: mu = 1000000" .. large, told("1e6", "1"))
+    assert.matches("^cqlua: warning: %(command line%):7: world:rollout: a friction of 100" .. large, told("1", "100"))
   end)
 end)
 
@@ -532,7 +534,8 @@ describe("a script that is checked", function()
     local cq = require "cq"
     local robot = require("tests.scene").robot()
     local run = cq.Experiment {
-      world = require("tests.scene").world(robot), steps = 5, objective = function(s) return s:center(robot)[1] * OF end,
+      world = require("tests.scene").world(robot), steps = 5,
+      objective = function(s) return s:center(robot)[1] * OF end,
       trainable = { velocity = { init = { 0.1, 0 } } }, optimizer = cq.Optimizer.adam { rate = 0.1 },
     }
     run:optimize { iterations = cq.option("iterations", 100) }

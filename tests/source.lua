@@ -30,6 +30,31 @@ local function walk(folder, into)
   end
 end
 
+---Columns of a line of UTF-8.
+function source.columns(line)
+  return select(2, line:gsub("[^\128-\191]", ""))
+end
+
+---What stays in one line however long it is: an annotation, a command of a shell script, and a string, so that a
+---message is found by its words.
+function source.unbroken(line, kind)
+  if line:find "^%s*%-%-%-@" or kind == "sh" and not line:find "^%s*#" then return true end
+  local longest = 0
+  for _, pattern in ipairs { '"[^"]*"', "'[^']*'" } do
+    for text in line:gsub("\\.", "  "):gmatch(pattern) do longest = math.max(longest, #text) end
+  end
+  return source.columns(line) - longest <= 80
+end
+
+---Paths of the pages of Markdown.
+function source.prose()
+  local paths = { "README.md", "engine/README.md", "engine/physics/EQUATIONS.md", "tests/bench/README.md" }
+  for _, name in ipairs(host.entries "docs") do
+    if name:find "%.md$" then paths[#paths + 1] = "docs/" .. name end
+  end
+  return paths
+end
+
 ---All source files below the folders: { path, kind "c" | "lua" | "sh", text, lines }.
 function source.files(folders)
   local files = {}

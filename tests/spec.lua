@@ -1,4 +1,4 @@
--- spec: runs one busted file inside cqlua.   build/cqlua tests/spec.lua tests/tensor_spec.lua [--filter "part of a name"]
+-- spec: runs a busted file in cqlua.   build/cqlua tests/spec.lua tests/tensor_spec.lua [--filter "part of a name"]
 local option = require "cq.option"
 local filter = option("filter", "")
 local files = { ... }

@@ -80,34 +80,17 @@ const char *cq_phase_name(int32_t phase) {
 }
 
 int64_t cq_struct_size(const char *name) {
-  static const struct { const char *name; int64_t size;
-  } sizes[] = {
-      {"cq_material", sizeof(cq_material)},
-      {"cq_cable", sizeof(cq_cable)},
-      {"cq_field_info", sizeof(cq_field_info)},
-      {"cq_law_info", sizeof(cq_law_info)},
-      {"cq_wall", sizeof(cq_wall)},
-      {"cq_world_def", sizeof(cq_world_def)},
-      {"cq_rollout_def", sizeof(cq_rollout_def)},
-      {"cq_plan", sizeof(cq_plan)},
-      {"cq_health", sizeof(cq_health)},
-      {"cq_readout", sizeof(cq_readout)},
-      {"cq_quantity_info", sizeof(cq_quantity_info)},
-      {"cq_layout", sizeof(cq_layout)},
-      {"cq_product", sizeof(cq_product)},
-      {"cq_dense", sizeof(cq_dense)},
-      {"cq_layer", sizeof(cq_layer)},
-      {"cq_policy", sizeof(cq_policy)},
-      {"cq_convolution", sizeof(cq_convolution)},
-      {"cq_splat", sizeof(cq_splat)},
-      {"cq_sparse", sizeof(cq_sparse)},
-      {"cq_neighbours", sizeof(cq_neighbours)},
-      {"cq_neighbour_list", sizeof(cq_neighbour_list)},
-      {"cq_random", sizeof(cq_random)},
+  static const struct { const char *name; int64_t size; } sizes[] = {
+      {"cq_material", sizeof(cq_material)}, {"cq_cable", sizeof(cq_cable)}, {"cq_field_info", sizeof(cq_field_info)},
+      {"cq_law_info", sizeof(cq_law_info)}, {"cq_wall", sizeof(cq_wall)}, {"cq_world_def", sizeof(cq_world_def)},
+      {"cq_rollout_def", sizeof(cq_rollout_def)}, {"cq_plan", sizeof(cq_plan)}, {"cq_health", sizeof(cq_health)},
+      {"cq_readout", sizeof(cq_readout)}, {"cq_quantity_info", sizeof(cq_quantity_info)},
+      {"cq_layout", sizeof(cq_layout)}, {"cq_product", sizeof(cq_product)}, {"cq_dense", sizeof(cq_dense)},
+      {"cq_layer", sizeof(cq_layer)}, {"cq_policy", sizeof(cq_policy)}, {"cq_convolution", sizeof(cq_convolution)},
+      {"cq_splat", sizeof(cq_splat)}, {"cq_sparse", sizeof(cq_sparse)}, {"cq_neighbours", sizeof(cq_neighbours)},
+      {"cq_neighbour_list", sizeof(cq_neighbour_list)}, {"cq_random", sizeof(cq_random)},
       {"cq_camera", sizeof(cq_camera)},
-      {"cq_plane", sizeof(cq_plane)},
-      {"cq_mesh_info", sizeof(cq_mesh_info)},
-      {"cq_gpu", sizeof(cq_gpu)},
+      {"cq_plane", sizeof(cq_plane)}, {"cq_mesh_info", sizeof(cq_mesh_info)}, {"cq_gpu", sizeof(cq_gpu)},
   };
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
     if (!strcmp(sizes[k].name, name)) return sizes[k].size;

@@ -408,7 +408,7 @@ end
 ---their own follow the length of their path. Stretches along several axes, or one after the other, go together.
 ---
 ---  robot:stretched { axis = "y", factor = p.length }                                       all of it
----  robot:stretched { axis = "y", joints = { 0.05, 0.25, 0.4 }, lengths = p.lengths }   two links, what is below stays as it is
+---  robot:stretched { axis = "y", joints = { 0.05, 0.25, 0.4 }, lengths = p.lengths }       two links
 ---Errors: none or several of factor, lengths and places; a length that is not above 0; a
 ---robot with a follower_pressure.
 ---@param fields robot.stretched.def

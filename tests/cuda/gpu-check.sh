@@ -1,18 +1,18 @@
 #!/bin/sh
-# Everything that needs a real GPU, in nine minutes: builds the device for it, holds it against the
-# CPU, measures, and lets NVIDIA's
+# Everything that needs a real GPU, in nine minutes: builds the device for it, holds it against the CPU, measures, and
+# lets NVIDIA's
 # sanitizer watch.       make gpu-check, or make gpu-check ONLY="parity speed", or
 #   sh tests/cuda/gpu-check.sh [-b build] [-o folder] [-s seconds] [stage...]
-# Stages are build, parity, tests, latency, speed, ways, sanitizer and program, or what the name of one of their
-# parts begins with (memcheck-2d); all of them unless some are named. profile, NVIDIA's counters of the kernels of a
-# step, runs only if it is named.
-#   -o   folder, seen from the root of the sources, for all results: summary.txt, log.txt, speed.csv, ways.csv, program.csv. Without
-#        it speeds go to tests/bench/<name of the GPU>*.csv, the others to build/gpu-check
+# Stages are build, parity, tests, latency, speed, ways, sanitizer and program, or what the name of one of their parts
+# begins with (memcheck-2d); all of them unless some are named. profile, NVIDIA's counters of the kernels of a step,
+# runs only if it is named.
+#   -o   folder, seen from the root of the sources, for all results: summary.txt, log.txt, speed.csv, ways.csv and
+#        program.csv. Without it speeds go to tests/bench/<name of the GPU>*.csv, the others to build/gpu-check
 #   -s   seconds that all stages have together (540); those that find none left are skipped
 #
-# Needs gcc, make and nvcc; what needs Lua runs only where the program can be built. Each stage stands
-# alone: one that fails or hangs does not hide the next, and what is known is in the files at once. The exit
-# code is 1 if any stage failed.
+# Needs gcc, make and nvcc; what needs Lua runs only where the program can be built. Each stage stands alone: one that
+# fails or hangs does not hide the next, and what is known is in the files at once. The exit code is 1 if any stage
+# failed.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=build
@@ -78,8 +78,8 @@ wanted() {
 
 left() { echo $((limit - $(date +%s) + start)); }
 
-# stage NAME PART-OF SECONDS COMMAND...: runs it, tells how it ended, and shows the last lines of what
-# failed; false if it did not pass
+# stage NAME PART-OF SECONDS COMMAND...: runs it, tells how it ended, and shows the last lines of what failed; false if
+# it did not pass
 stage() {
   name=$1
   wanted "$name" "$2" || return 1
@@ -151,8 +151,8 @@ if wanted speed speed; then
   fi
 fi
 
-# small scenes, and the largest that a grid holds, once more in each way, for the rule that chooses one
-# (block_group_of in cuda/run.cu)
+# small scenes, and the largest that a grid holds, once more in each way, for the rule that chooses one (block_group_of
+# in cuda/run.cu)
 : >"$logs/ways.csv"
 for scene in 2d-1600 2d-6400 3d-8000 3d-64000; do
   for way in launches grid cluster; do
@@ -166,8 +166,8 @@ for scene in 2d-1600 2d-6400 3d-8000 3d-64000; do
 done
 [ ! -s "$logs/ways.csv" ] || say '        speeds by way: %s\n' "$ways"
 
-# a few substeps of small scenes, in every way, with everything in them: the sanitizer makes
-# kernels a hundred times slower
+# a few substeps of small scenes, in every way, with everything in them: the sanitizer makes kernels a hundred times
+# slower
 if wanted sanitizer sanitizer && ! command -v compute-sanitizer >/dev/null; then
   say 'skipped %-22s compute-sanitizer was not found beside nvcc\n' sanitizer
 else

@@ -1,4 +1,4 @@
--- accuracy: relative errors of gradients against true ones, beside those of ChainQueen.   cqlua accuracy [--case A1] [--json]
+-- accuracy: errors of gradients against true ones, beside those of ChainQueen.   cqlua accuracy [--case A1] [--json]
 --
 -- The cases of ICRA 2019, table III; lua/cq/measure/truth.lua says what is compared and how the truth is known. The
 -- paper has no figures where its collision comes later.
