@@ -2,7 +2,7 @@
 -- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.2 and fig. 6: 5,024 particles, open loop, 4
 -- time units, a cost of signals of 1e-6/2 u'u, two body lengths within 5 minutes. Its geometry, its cables and the
 -- length of a control step are not printed. --full has the paper's particles and ten substeps, on a finer grid.
--- Expect: TODO
+-- Expect: 2.1 body lengths after 100 iterations, the mean of --seed 0 to 9, which gave 1.5 to 2.9; 1.9 with --full.
 local cq = require "cq"
 
 local full  = cq.option("full", false)
