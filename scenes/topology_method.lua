@@ -2,7 +2,7 @@
 --
 --   --method ours    no bounds at first, then ever tighter ones, then pulses that are whole or none and ever sharper
 --                    densities; at the end the pulses of the binary body are trained anew
---   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration on
+--   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 
 local shares = { material = 0.05, layout = 0.05, pulses = 0.01 }
