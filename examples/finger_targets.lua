@@ -1,9 +1,8 @@
 -- A finger learns to reach goals that it is shown: one goal, random ones, random ones in a larger range.
 --                                                                                 cqlua examples/finger_targets.lua
--- Source: ChainQueen (ICRA 2019), fig. 7, and its public release: two chambers under a head, 80 control steps, a
--- controller that sees three groups and the goal. The range of the third is not printed: here twice the second. The
--- release's controller is linear, which comes to 1.1e-4 in the larger range; this one is a small network.
--- Expect: square errors below 1e-4 after 51 rollouts for one goal, 344 for random ones, 1,608 in the larger range.
+-- Source: ChainQueen (ICRA 2019), fig. 7, and its release: two chambers under a head, 80 control steps. Its controller
+-- is linear, and comes to 1.1e-4 in the larger range (here twice, it is not printed); this is a small network. Expect:
+-- square errors below 1e-4 after 51 rollouts for one goal, 344 for random ones, 1,608 in the larger range.
 local cq = require "cq"
 
 local scene = require "scenes.finger" {}
