@@ -241,6 +241,11 @@ function scene.make(seed)
   local memory = draw:chance(0.25) and steps > 4 and world:plan { steps = steps, batch = batch } or nil
   memory = memory and math.floor(3.5 * memory.slice_bytes + memory.record_bytes) * batch
   local weigh = felt(draw)
+  -- {scenes, walls, dim} could be of control steps where there are as many of them
+  local function of_scenes(v)
+    if not v or #v:shape() < 3 or batch ~= steps then return v end
+    return v:unsqueeze(2):expand { batch, steps, v:size(2), v:size(3) }
+  end
   local function loss(p)
     local own = {}
     for k, body in ipairs(world.robots) do own[k] = next(p.bodies[k]) and body:with(p.bodies[k]) or body end
@@ -248,7 +253,7 @@ function scene.make(seed)
     local roll = world:rollout {
       robot = own, steps = steps, batch = batch, controller = act, observer = observer, running = cost, record = record,
       memory = memory,
-      gravity = p.world.gravity, friction = p.world.friction, wall_velocity = p.world.wall_velocity,
+      gravity = p.world.gravity, friction = p.world.friction, wall_velocity = of_scenes(p.world.wall_velocity),
     }
     local s = roll.state
     local sum = weigh(s:positions(), "x") + 0.1 * weigh(s:velocities(), "v") + 0.1 * weigh(s:deformations(), "F")
