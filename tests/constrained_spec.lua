@@ -2,23 +2,17 @@
 local cq = require "cq"
 local T = require "cq.tensor"
 local C = require("cq.base.engine").C
-local option = require "cq.option"
 local process = require "tests.process"
 local scene = require "tests.scene"
+local scratch = require "tests.scratch"
 local mistake = require "tests.sentence"
 local sentence, says = mistake.of, mistake.says
 
 local STEPS = 30
 
-local folder, quiet
-before_each(function()
-  folder, quiet = process.folder(), option.program.quiet
-  option.program.quiet = true
-end)
-after_each(function()
-  option.program.quiet = quiet
-  process.remove(folder)
-end)
+local folder
+before_each(function() folder = scratch.open() end)
+after_each(scratch.close)
 
 local warn = T.warn
 setup(function() T.warn = function() end end)

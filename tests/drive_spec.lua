@@ -1,9 +1,8 @@
 -- drive: cables and pressures that follow their surface: what they do, their gradients, and what is refused.
 local cq = require "cq"
 local T = require "cq.tensor"
-local option = require "cq.option"
 local differences = require "tests.differences"
-local process = require "tests.process"
+local scratch = require "tests.scratch"
 local mistake = require "tests.sentence"
 local sentence, says = mistake.of, mistake.says
 
@@ -133,11 +132,8 @@ describe("a cable", function()
         objective = { final = function(state) return state:center("tip")[1] end },
         optimizer = cq.Optimizer.adam { rate = 0.05 },
       }
-      local folder, quiet = process.folder(), option.program.quiet
-      option.program.quiet = true
-      run:optimize { iterations = 2, folder = folder }
-      option.program.quiet = quiet
-      process.remove(folder)
+      run:optimize { iterations = 2, folder = scratch.open() }
+      scratch.close()
       return run.params.robot.cable_stiffness
     end
     local each = train { min = 0.5, max = 5, per = "cable" }

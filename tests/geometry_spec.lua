@@ -11,12 +11,7 @@ local folder
 before_each(function() folder = process.folder() end)
 after_each(function() process.remove(folder) end)
 
-local function fails(part, f, ...)
-  local fine, problem = pcall(f, ...)
-  assert.is_false(fine, "no error, one was expected with: " .. part)
-  assert(tostring(problem):find(part, 1, true), ("%q is not in: %s"):format(part, tostring(problem)))
-  assert(tostring(problem):find("geometry_spec.lua:", 1, true), "not at the user's line: " .. tostring(problem))
-end
+local fails = require("tests.sentence").fails
 
 -- a picture whose pixels all differ
 local function gradient(width, height)

@@ -6,20 +6,15 @@ local host = require "cq.host"
 local option = require "cq.option"
 local process = require "tests.process"
 local scene = require "tests.scene"
+local scratch = require "tests.scratch"
 local mistake = require "tests.sentence"
 local sentence, says = mistake.of, mistake.says
 
 local cqlua = process.cqlua
 
-local folder, quiet
-before_each(function()
-  folder, quiet = process.folder(), option.program.quiet
-  option.program.quiet = true
-end)
-after_each(function()
-  option.program.quiet = quiet
-  process.remove(folder)
-end)
+local folder
+before_each(function() folder = scratch.open() end)
+after_each(scratch.close)
 
 local function script(content) return process.write(folder .. "/script.lua", content) end
 

@@ -1,5 +1,6 @@
 -- picture_body: the surfaces of bodies, what stands beside them, and pictures of several moments.
 local ffi = require "ffi"
+local pixels = require "tests.pixels"
 local process = require "tests.process"
 local Picture = require "cq.picture"
 local Boundary = require "cq.boundary"
@@ -10,30 +11,9 @@ local folder
 before_each(function() folder = process.folder() end)
 after_each(function() process.remove(folder) end)
 
-local function fails(part, f, ...)
-  local fine, problem = pcall(f, ...)
-  assert.is_false(fine, "no error, one was expected with: " .. part)
-  assert(tostring(problem):find(part, 1, true), ("%q is not in: %s"):format(part, tostring(problem)))
-  assert(tostring(problem):find("picture_body_spec.lua:", 1, true), "not at the user's line: " .. tostring(problem))
-end
+local fails = require("tests.sentence").fails
 
--- pixels that pass a test: their number and the box that holds them
-local function count(canvas, test)
-  local p, n, box = canvas:pixels(), 0, { math.huge, math.huge, -1, -1 }
-  for y = 0, canvas.height - 1 do
-    for x = 0, canvas.width - 1 do
-      local q = p + 4 * (y * canvas.width + x)
-      if test(q[0], q[1], q[2]) then
-        n = n + 1
-        box = { math.min(box[1], x), math.min(box[2], y), math.max(box[3], x), math.max(box[4], y) }
-      end
-    end
-  end
-  return n, box
-end
-
-local function dark(r, g, b) return r + g + b < 300 end
-local function reddish(r, g, b) return r > 150 and g < 110 and b < 110 end
+local count, dark, reddish = pixels.count, pixels.dark, pixels.reddish
 
 -- a square body of 2 x 2 groups in a world of 1 x 1
 local function body()

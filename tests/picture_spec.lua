@@ -1,5 +1,6 @@
 -- picture: what is drawn lies where it should, on the plane and in space; films with and without ffmpeg.
 local ffi = require "ffi"
+local pixels = require "tests.pixels"
 local process = require "tests.process"
 local host = require "cq.host"
 local Picture = require "cq.picture"
@@ -14,12 +15,7 @@ local folder
 before_each(function() folder = process.folder() end)
 after_each(function() process.remove(folder) end)
 
-local function fails(part, f, ...)
-  local fine, problem = pcall(f, ...)
-  assert.is_false(fine, "no error, one was expected with: " .. part)
-  assert(tostring(problem):find(part, 1, true), ("%q is not in: %s"):format(part, tostring(problem)))
-  assert(tostring(problem):find("picture_spec.lua:", 1, true), "not at the user's line: " .. tostring(problem))
-end
+local fails = require("tests.sentence").fails
 
 -- red, green, blue at a pixel
 local function at(canvas, x, y)
@@ -27,23 +23,7 @@ local function at(canvas, x, y)
   return { p[0], p[1], p[2] }
 end
 
--- pixels that pass a test: their number and the box that holds them
-local function count(canvas, test)
-  local p, n, box = canvas:pixels(), 0, { math.huge, math.huge, -1, -1 }
-  for y = 0, canvas.height - 1 do
-    for x = 0, canvas.width - 1 do
-      local q = p + 4 * (y * canvas.width + x)
-      if test(q[0], q[1], q[2]) then
-        n = n + 1
-        box = { math.min(box[1], x), math.min(box[2], y), math.max(box[3], x), math.max(box[4], y) }
-      end
-    end
-  end
-  return n, box
-end
-
-local function dark(r, g, b) return r + g + b < 300 end
-local function reddish(r, g, b) return r > 150 and g < 110 and b < 110 end
+local count, dark, reddish = pixels.count, pixels.dark, pixels.reddish
 local function bluish(r, g, b) return b > 120 and r < 90 and g < 140 end
 
 describe("a canvas", function()

@@ -4,12 +4,7 @@ local image = require "cq.base.image"
 local Plot = require "cq.plot"
 local T = require "cq.tensor"
 
-local function fails(part, f, ...)
-  local fine, problem = pcall(f, ...)
-  assert.is_false(fine, "no error, one was expected with: " .. part)
-  assert(tostring(problem):find(part, 1, true), ("%q is not in: %s"):format(part, tostring(problem)))
-  assert(tostring(problem):find("plot_spec.lua:", 1, true), "not at the user's line: " .. tostring(problem))
-end
+local fails = require("tests.sentence").fails
 
 -- mean height of the curve's colour in each column of pixels
 local function heights(canvas)

@@ -3,8 +3,7 @@ local ffi = require "ffi"
 local cq = require "cq"
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
-local option = require "cq.option"
-local process = require "tests.process"
+local scratch = require "tests.scratch"
 local scene = require "tests.scene"
 local derivative = require "tests.derivative"
 local sentence = require("tests.sentence").of
@@ -265,11 +264,8 @@ describe("derived readouts", function()
       objective = { final = function(state) return (state:velocity("body")[1] - 0.2):square() end },
       optimizer = cq.Optimizer.adam { rate = 0.5 },
     }
-    local folder, quiet = process.folder(), option.program.quiet
-    option.program.quiet = true
-    run:optimize { iterations = 60, folder = folder }
-    option.program.quiet = quiet
-    process.remove(folder)
+    run:optimize { iterations = 60, folder = scratch.open() }
+    scratch.close()
     near(math.log(2) / (20 * 4e-3), run.params.world.damping:item(), 0.06, "damping")
     local message = sentence(function()
       world:rollout { steps = 1, damping = -1, controller = cq.Controller.open_loop(T.zeros { 1, 2 }) }

@@ -2,8 +2,7 @@
 local cq = require "cq"
 local T = require "cq.tensor"
 local scene = require "tests.scene"
-local option = require "cq.option"
-local process = require "tests.process"
+local scratch = require "tests.scratch"
 local mistake = require "tests.sentence"
 local sentence, says = mistake.of, mistake.says
 
@@ -301,11 +300,8 @@ describe("materials of several kinds in a robot", function()
     assert.same({ 16 }, p.shear:shape())
     assert.same({ 16 }, p.poisson:shape())
     assert.equal(8, p.bulk:item())
-    local folder, quiet = process.folder(), option.program.quiet
-    option.program.quiet = true
-    run:optimize { iterations = 2, folder = folder }
-    option.program.quiet = quiet
-    process.remove(folder)
+    run:optimize { iterations = 2, folder = scratch.open() }
+    scratch.close()
     assert.is_true(p.shear:finite() and p.young.trunk:item() ~= 8)
   end)
 

@@ -1,5 +1,4 @@
--- rollout: gradients of every class of parameter through whole rollouts, batches,
--- checkpoints, hidden state, and mistakes.
+-- rollout: gradients of every class of parameter through whole rollouts, batches, checkpoints and hidden state.
 local cq = require "cq"
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
@@ -12,8 +11,6 @@ local scene = require "tests.scene"
 local sentence = require("tests.sentence").of
 
 local STEPS = 12
-
--- the error of a call, which must be at a line of this file
 
 -- a number that feels everything of a rollout: final state, running costs and a record
 local function felt(roll, world)
@@ -512,100 +509,5 @@ describe("a rollout", function()
     assert.same({ 0, 1, 2, 3 }, steps)
     assert.same({ false, true, true, true }, times)
     assert.same({ 3, 2 }, roll.signals:shape())
-  end)
-end)
-
-describe("mistakes in a rollout", function()
-  local world
-  setup(function() world = scene.world(scene.robot()) end)
-
-  it("in a function of the user's say where and when", function()
-    local function at_step(i) return function(s)
-      if s.step == i then local nothing = nil; return nothing.x end
-      return s:center "foot"
-    end end
-    local message = sentence(function()
-      world:rollout { steps = 5, observer = at_step(3), controller = function() return { 0, 0 } end }
-    end)
-    assert(message:find("in the observer, control step 4 of 5", 1, true), message)
-    message = sentence(function() world:rollout { steps = 5, record = at_step(2) } end)
-    assert(message:find("in record, control step 2 of 5", 1, true), message)
-    message = sentence(function() world:rollout { steps = 5, controller = function() return { 0, 0 / 0 } end } end)
-    assert(message:find("signal 2 is nan", 1, true), message)
-    message = sentence(function() world:rollout { steps = 5, controller = function() return { 0, 0, 0 } end } end)
-    assert(message:find("must give signals of shape {2}", 1, true), message)
-    message = sentence(function() world:rollout { steps = 5, running = function(s) return s:center "foot" end } end)
-    assert(message:find("running must give one number", 1, true), message)
-    message = sentence(function() world:rollout { steps = 5, running = function() world:rollout { steps = 1 } end } end)
-    assert(message:find("cannot be called from inside", 1, true), message)
-  end)
-
-  it("in its fields are told at the user's line", function()
-    local message = sentence(function() world:rollout { step = 5 } end)
-    assert(message:find("unknown field step (did you mean steps?)", 1, true), message)
-    message = sentence(function()
-      world:rollout { steps = 5, controller = cq.Controller.open_loop(cq.zeros { 4, 2 }) }
-    end)
-    assert(message:find("has signals for 4 control steps, the rollout makes 5", 1, true), message)
-    message = sentence(function() world:rollout { steps = 5, controller = cq.Controller.mlp {} } end)
-    assert(message:find("needs an observer", 1, true), message)
-    message = sentence(function() world:rollout { steps = 5, friction = { 1, 2, 3 } } end)
-    assert(message:find("friction must have the shape one number or {1}", 1, true), message)
-    message = sentence(function() world:rollout { steps = 5, robot = scene.robot() } end)
-    assert(message:find("this robot is not in the world", 1, true), message)
-    message = sentence(function() world:rollout { steps = 5, robot = world.robot:with { young = 1e5 } } end)
-    assert(message:find("the Courant number of the robot's values is", 1, true), message)
-    message = sentence(function() world:rollout { steps = 5, memory = "lots" } end)
-    assert(message:find("must be an amount such as", 1, true), message)
-    message = sentence(function()
-      world:rollout { steps = 5, batch = 2, robot = world.robot:with { young = T.ones { 3, world.particle_count } } }
-    end)
-    assert(message:find("is for 3 scenes, the batch has 2", 1, true), message)
-  end)
-
-  it("of a state that is gone", function()
-    local old
-    local roll = world:rollout { steps = 3, record = function(s)
-      old = old or s
-      return s:center "foot"
-    end }
-    local message = sentence(function() old:center "foot" end)
-    assert(message:find("this state is of control step 1 and the rollout is at 3", 1, true), message)
-    roll:release()
-    message = sentence(function() roll.state:center "foot" end)
-    assert(message:find("was released", 1, true), message)
-    message = sentence(function() world:rollout { steps = 1 }.state:center "fot" end)
-    assert(message:find("no group \"fot\" (did you mean foot?)", 1, true), message)
-  end)
-
-  it("that make the simulation fail name step, particle, group and advice", function()
-    local message = sentence(function()
-      world:rollout { steps = 300, robot = world.robot:with { velocity = { trunk = { 0, 12 } } } }
-    end)
-    assert(message:find "the simulation failed at control step %d+"
-      and message:find "particle %d+ of robot, group \"%a+\"", message)
-    assert(message:find("substeps", 1, true) or message:find("walls", 1, true), message)
-    message = sentence(function()
-      world:rollout { steps = 1, robot = world.robot:with { position = world.robot.position + 10 } }
-    end)
-    assert(message:find("robot starts outside the world: x of particle 1 of group \"foot\" at {10.41", 1, true),
-      message)
-    local open = scene.world(scene.robot(), { walls = {} })
-    message = sentence(function() open:rollout { steps = 300 } end)
-    assert(message:find "group \"foot\", left the world %(y = %-?[%d.]+, the world is 1 long there%); give the world walls", message)
-    message = sentence(function()
-      world:rollout { steps = 50, controller = function() return { -90, -90 } end }
-    end)
-    assert(message:find("turned inside out (det F = ", 1, true), message)
-  end)
-
-  it("of a trainable that cannot reach the objective", function()
-    local message = sentence(function()
-      T.value_and_grad(function(p)
-        assert(p.unused)
-        return world:rollout { steps = 2, robot = world.robot:with { young = p.young } }.state:center("foot")[1]
-      end) { young = T.param(10), unused = T.param(1) }
-    end)
-    assert(message:find("parameter unused does not reach the objective", 1, true), message)
   end)
 end)

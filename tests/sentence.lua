@@ -17,4 +17,19 @@ end
 ---The message holds this part, to the letter.
 function sentence.says(message, part) assert.is_truthy(message:find(part, 1, true), message) end
 
+---f, called with the rest, fails with a sentence that holds this part, at the line of the user: one of the file that
+---calls this, or of this one, which calls f, where f is the library's own.
+---@param part string
+---@param f function
+function sentence.fails(part, f, ...)
+  local user = debug.getinfo(2, "S").source
+  if type(f) ~= "function" or debug.getinfo(f, "S").source ~= user then user = debug.getinfo(1, "S").source end
+  local fine, problem = pcall(f, ...)
+  problem = tostring(problem)
+  assert.is_false(fine, "no error, one was expected with: " .. part)
+  assert.is_truthy(problem:find(part, 1, true), ("%q is not in: %s"):format(part, problem))
+  local line = user:match "[%w_]+%.lua$" .. ":"
+  assert.is_truthy(problem:find(line, 1, true), "not at the user's line: " .. problem)
+end
+
 return sentence

@@ -3,12 +3,7 @@ local process = require "tests.process"
 local image = require "cq.base.image"
 local Shape = require "cq.shape"
 
-local function fails(part, f, ...)
-  local fine, problem = pcall(f, ...)
-  assert.is_false(fine, "no error, one was expected with: " .. part)
-  assert(tostring(problem):find(part, 1, true), ("%q is not in: %s"):format(part, tostring(problem)))
-  assert(tostring(problem):find("shape_spec.lua:", 1, true), "not at the user's line: " .. tostring(problem))
-end
+local fails = require("tests.sentence").fails
 
 local function near(wanted, got, tolerance)
   assert(math.abs(wanted - got) <= (tolerance or 1e-12), ("wanted %.15g, got %.15g"):format(wanted, got))
@@ -392,7 +387,7 @@ describe("a shape that cannot be", function()
     fails("lie on one line", Shape.polygon, { points = { { 0, 0 }, { 1, 0 }, { 2, 0 } } })
     fails("one dimension", function() return box + Shape.sphere { radius = 1 } end)
     fails("+ joins two shapes", function() return box + 3 end)
-    fails("one of \"x\", \"y\", got \"q\"", function() return box:mirror "q" end)
+    fails("one of \"x\", \"y\", got \"q\"", function() box:mirror "q" end)
   end)
 
   it("never ends as an empty one", function()

@@ -15,11 +15,7 @@ local tpe = require "cq.study.tpe"
 
 require("cq.study").class.under_command = true
 
-local function fails(part, f, ...)
-  local fine, problem = pcall(f, ...)
-  assert.is_false(fine, "no error, one was expected with: " .. part)
-  assert(tostring(problem):find(part, 1, true), ("%q is not in: %s"):format(part, tostring(problem)))
-end
+local fails = require("tests.sentence").fails
 
 local function study(more)
   local fields = { name = "a", seed = 3, run = function() return 0 end }

@@ -1,0 +1,231 @@
+-- topology_training: designs in experiments, what changes by iteration on the way to a binary one, and the start of a
+-- rollout, which their objectives see.
+local cq = require "cq"
+local T = require "cq.tensor"
+local block_design = require "tests.block_design"
+local derivative = require "tests.derivative"
+local process = require "tests.process"
+local scratch = require "tests.scratch"
+local spread = require "tests.spread"
+local mistake = require "tests.sentence"
+
+local design_of = block_design.make
+local variables = block_design.variables
+
+local function says(f, ...)
+  local message = mistake.of(f)
+  for _, part in ipairs { ... } do mistake.says(message, part) end
+end
+
+describe("an experiment with a design", function()
+  local folder
+  before_each(function() folder = scratch.open() end)
+  after_each(scratch.close)
+
+  local function experiment(changes)
+    local design = design_of()
+    local fields = {
+      world = design.world, steps = 30, design = design,
+      objective = function(state, start) return start:center(design.robot)[1] - state:center(design.robot)[1] end,
+      constraints = design:binary { material = 0.05, layout = 0.05, pulses = 0.01 },
+      optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.05 }, form = "violation",
+        penalty = 1e-3 },
+    }
+    for key, value in pairs(changes or {}) do fields[key] = value end
+    return cq.Experiment(fields), design
+  end
+
+  local function optimize(run, iterations, resume)
+    return run:optimize { iterations = iterations, folder = folder, resume = resume or false }
+  end
+
+  it("becomes binary by an augmented Lagrangian, with all of it in the history", function()
+    local run = experiment()
+    local first = run.constraints[2].of(run.params, nil, run):item()
+    optimize(run, 25)
+    local history = process.read(folder .. "/history.csv")
+    for _, column in ipairs { "iteration,loss", "task", "material", "layout", "sign", "size", "seconds",
+      "material.multiplier", "size.penalty" } do
+      assert.is_truthy(history:match("^[^\n]*"):find(column, 1, true), column)
+    end
+    assert.is_true(run.constraints[2].of(run.params, nil, run):item() < 0.8 * first)
+  end)
+
+  it("goes on as if it had not stopped", function()
+    local whole = experiment()
+    optimize(whole, 5)
+    process.remove(folder)
+    optimize((experiment()), 3)
+    local other = experiment()
+    optimize(other, 5, true)
+    assert.is_true(other.params.design.density:equal(whole.params.design.density))
+    assert.is_true(other.params.design.sign:equal(whole.params.design.sign))
+  end)
+
+  it("changes gravity, limits and its design by iteration, and forgets the best of what it was", function()
+    local run, design = experiment()
+    local sharp, seen = design:with { material = { sharpness = 9 } }, {}
+    run = experiment {
+      world = design.world, design = design,
+      constraints = { { name = "material", at_most = 1, of = design:binary({ material = 1 })[1].of } },
+      objective = function(state, start)
+        local potential = state:energy(nil, "potential")
+        seen[#seen + 1] = { potential:item(), run.design }
+        return start:center(design.robot)[1] - state:center(design.robot)[1] + potential      -- least without gravity
+      end,
+      by_iteration = {
+        gravity = function(i) return { 0, i <= 2 and 0 or -9.8 } end,
+        limits = function(i) return { material = 1 / i } end,
+        design = function(i) return i < 3 and design or sharp end,
+      },
+    }
+    optimize(run, 3)
+    assert.is_true(seen[1][1] == 0 and seen[2][1] == 0 and seen[3][1] > 0)
+    assert.is_true(seen[2][2] == design and seen[3][2] == sharp)
+    assert.near(1 / 3, run.constraints[1].limit, 1e-15)
+    assert.equal(3, run.best.iteration)
+    says(function() experiment { by_iteration = { weight = print } } end, "by_iteration has no \"weight\"")
+    says(function()
+      local bad = experiment { by_iteration = { limits = function() return { mass = 1 } end } }
+      bad:evaluate()
+    end, "no constraint \"mass\"")
+  end)
+end)
+
+describe("the way to a binary design", function()
+  local folder
+  before_each(function() folder = scratch.open() end)
+  after_each(scratch.close)
+
+  local function experiment(design, changes)
+    local fields = {
+      world = design.world, steps = 30, design = design,
+      objective = function(state, start) return start:center(design.robot)[1] - state:center(design.robot)[1] end,
+    }
+    for key, value in pairs(changes or {}) do fields[key] = value end
+    return cq.Experiment(fields)
+  end
+
+  it("tightens limits from none to the shares that are wanted", function()
+    local design = design_of()
+    local limits = design:tightening { material = 0.1, pulses = 0.02, from = 10, over = 20 }
+    assert.same({ material = 0.25, sign = 1, size = 1 }, limits(10))
+    assert.near(0.5 * (0.25 + 0.025), limits(20).material, 1e-15)
+    assert.near(0.02, limits(30).size, 1e-15)
+    assert.same(limits(30), limits(1000))
+    limits = design:tightening { material = 0.1, pulses = 0.02, from = 10, over = 20, release = true }
+    assert.near(0.1 * 0.25 + 0.05 * 0.9 * 0.25, limits(29).material, 1e-12)
+    assert.is_true(limits(29).sign < 0.1 and limits(30).sign == 1 and limits(30).material == 0.025)
+  end)
+
+  it("sharpens a design", function()
+    local design = design_of()
+    local at = design:sharpening { from = 10, over = 20, sharpness = 64 }
+    assert.equal(design, at(10))
+    assert.near(16, at(20).projection.sharpness, 1e-9)
+    assert.near(64, at(30).projection.sharpness, 1e-9)
+    assert.equal(at(30), at(31))
+    local p = variables(design)
+    local rounded = design:sharpening { from = 10, over = 400, binary = "pulses" } (11):map(p)
+    assert.is_true(rounded.amplitudes:close(design.pulses:binary(p.sign, p.size), 1e-15))
+    assert.is_true(rounded.density:equal(design:map(p).density))
+  end)
+
+  it("loosens pulses, which stay what they are when they are rounded", function()
+    local design = design_of()
+    local p = variables(design)
+    local before = design.pulses:binary(p.sign, p.size)
+    design:loosen(p, 0.1)
+    assert.is_true(design.pulses:binary(p.sign, p.size):equal(before))
+    assert.is_true(p.sign:abs():max():item() <= 0.1 and p.size:abs():max():item() <= 0.1)
+  end)
+
+  it("does not end while limits still change", function()
+    local design = design_of()
+    local run = experiment(design, {
+      constraints = design:binary { material = 1 },
+      by_iteration = { limits = design:tightening { material = 1, from = 14, over = 1 } },
+      -- nothing is progress enough: it would end at once
+      optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation",
+        penalty = 1, window = 1, tolerance = 1e9 },
+    })
+    assert.is_true(run:optimize({ iterations = 30, folder = folder, resume = false }).iterations <= 4)
+    process.remove(folder)
+    run = experiment(design, {
+      constraints = design:binary { material = 1 },
+      by_iteration = { limits = design:tightening { material = 0.9999, from = 14, over = 1 } },
+      optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation",
+        penalty = 1, window = 1, tolerance = 1e9 },
+    })
+    local made = run:optimize({ iterations = 30, folder = folder, resume = false }).iterations
+    assert(made >= 14 and made < 30, made)
+  end)
+
+  it("runs binary with the gradient of the smooth map", function()
+    local design = design_of()
+    local p = variables(design)
+    local binary = design:with { binary = "all" }
+    local map = binary:map(p)
+    assert.is_true(map.density:equal(design:map(p).density:greater(0.5)))
+    assert.is_true(map.shares:sum(1):close(T.ones { 100 }, 1e-15) and map.shares:max(1):close(T.ones { 100 }, 1e-15))
+    assert.is_true(map.amplitudes:close(design.pulses:binary(p.sign, p.size), 1e-15))
+    local function slopes(one)
+      local _, grad = T.value_and_grad(function(q)
+        local m = one:map(q)
+        return m.density:sum() + (m.shares * T.arange(1, 4):unsqueeze(2)):sum() + m.amplitudes:sum()
+      end)(p)
+      return grad
+    end
+    local a, b = slopes(design), slopes(binary)
+    for name, grad in pairs(a) do assert.is_true(grad:close(b[name], 1e-12) and grad:norm():item() > 0, name) end
+    for _, c in ipairs(design:binary { material = 1, layout = 1 }) do
+      assert.near(c.of(p):item(), c.of(p, nil, { design = binary }):item(), 1e-15)
+    end
+  end)
+
+  it("trains the pulses of the binary body, which never go worse than before", function()
+    local design = design_of()
+    local p = variables(design)
+    local run = experiment(design)
+    for name, tensor in pairs(p) do run.params.design[name]:copy_from(tensor) end
+    local solid = design:binarise(p)
+    local before = run:evaluate(solid)
+    local trained, loss = solid:train(run,
+      { iterations = 12, folder = folder, optimizer = cq.Optimizer.adam { rate = 0.05 } })
+    assert.is_true(loss < before)
+    assert.near(loss, (run:evaluate(trained)), 1e-12)
+    assert.is_true(trained.pulses:abs():round():equal(trained.pulses:abs()))
+    assert.is_false(trained.pulses:equal(solid.pulses))
+  end)
+
+  it("has pulses as a controller of its own", function()
+    local design = design_of()
+    local p = variables(design)
+    local map = design:map(p)
+    local function final(controller)
+      return design.world:rollout({ robot = map.robot, steps = 30, controller = controller }).state:positions()
+    end
+    assert.is_true(final(design.pulses:controller { sign = p.sign, size = p.size }):equal(final(map.controller)))
+    says(function() design.pulses:controller { sign = T.ones { 2, 3 }, size = p.size } end,
+      "sign must be {15, signals}, got {2, 3}")
+  end)
+end)
+
+describe("the start of a rollout", function()
+  it("is a state with gradients, next to the final one", function()
+    local design = design_of()
+    local robot, p = design.robot,
+      { young = cq.param(T.full({ 100 }, 1)), density = cq.param(spread({ 100 }, 500, 1500)) }
+    local function way(q)
+      local roll = design.world:rollout { robot = robot:with { density = q.density, young = q.young * 1e5,
+        actuation_weight = T.zeros { 100, 3 } }, steps = 20 }
+      return roll.state:center(robot)[2] - roll:start():center(robot)[2]
+        + 1e-3 * roll:start():moment(robot)[1][2] * roll.state:velocity(robot)[2]
+    end
+    derivative.check(way, p, 1e-7)
+    local roll = design.world:rollout { robot = robot:with { density = p.density,
+      actuation_weight = T.zeros { 100, 3 } }, steps = 2 }
+    assert.is_true(roll:start():positions():equal(robot.position))
+    assert.equal(0, roll:start().step)
+  end)
+end)
