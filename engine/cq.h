@@ -18,7 +18,7 @@ extern "C" {
 
 // ---- base -----------------------------------------------------------------------------------------------------------
 
-enum { CQ_ABI = 8 };                    // changes with any change of this file that a caller can notice
+enum { CQ_ABI = 9 };                    // changes with any change of this file that a caller can notice
 enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
 
 typedef enum cq_status {
@@ -158,6 +158,28 @@ typedef struct cq_wall {
 
 typedef struct cq_world cq_world;
 
+// How engine steps are made: explicit MLS-MPM, or backward Euler as the minimum of the incremental potential over the
+// velocities of the grid's nodes, by Newton's method with conjugate gradients.
+typedef enum cq_integrator_kind { CQ_INTEGRATOR_EXPLICIT = 0, CQ_INTEGRATOR_IMPLICIT } cq_integrator_kind;
+
+typedef struct cq_integrator {          // of the implicit kind; zeros are defaults
+  int32_t kind;                         // cq_integrator_kind
+  int32_t statics;                      // 1: steps have no inertia: each ends in equilibrium
+  double tolerance;                     // of the residual, relative to inertia and internal force; 1e-3
+  double gradient_tolerance;            // of the adjoint's linear system, relative; 1e-6
+  int32_t newton, linear;               // iterations at most, of a step and of a linear system; 60, 5000
+} cq_integrator;
+
+// What the solver of one engine step did.
+enum {
+  CQ_SOLVER_NEWTON,                     // Newton iterations
+  CQ_SOLVER_LINEAR,                     // products with the second derivative
+  CQ_SOLVER_RESIDUAL,                   // at the end, relative
+  CQ_SOLVER_FLOOR,                      // that rounding leaves of it
+  CQ_SOLVER_ADJOINT,                    // products that its adjoint took, 0 before there was one
+  CQ_SOLVER_WIDTH,
+};
+
 typedef struct cq_world_def {
   int32_t cookie;
   int32_t dim;                          // 2 or 3
@@ -171,6 +193,7 @@ typedef struct cq_world_def {
   int32_t substeps;                     // engine steps per control step; the engine's step is dt / substeps
   double gravity[3];
   double damping;                       // grid velocities decay by exp(-damping t), 0: none [1/time]
+  cq_integrator integrator;
 
   int64_t particle_count;               // n
   // values in the user's order by their field's name, or value[field]: {n, ...} of particles,
@@ -251,18 +274,23 @@ typedef struct cq_health {              // of the first bad step, or zeros
   int32_t scene;
   int64_t step;                         // engine step from the start of the rollout
   int64_t particle;                     // user's index
-  double value;                         // determinant, coordinate, or velocity
+  double value;                         // determinant, coordinate, velocity, or what the kind says
   int32_t axis;                         // of a particle that left
 } cq_health;
 
 typedef enum cq_health_kind {
   CQ_HEALTH_GOOD = 0, CQ_HEALTH_NOT_FINITE, CQ_HEALTH_INVERTED, CQ_HEALTH_LEFT_GRID,
+  // of implicit steps: relative residual, cells, and products made
+  CQ_HEALTH_NOT_CONVERGED, CQ_HEALTH_TOO_FAR, CQ_HEALTH_NO_GRADIENT,
 } cq_health_kind;
 
 void cq_rollout_def_init(cq_rollout_def *def);
 cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollout **rollout);
 void cq_rollout_destroy(cq_rollout *rollout);
 void cq_rollout_plan(const cq_rollout *rollout, cq_plan *plan);
+// {steps, B, substeps, CQ_SOLVER_WIDTH} what the solver of implicit steps did, of the steps that were made; NULL where
+// steps are explicit.
+const double *cq_rollout_solver(const cq_rollout *rollout);
 
 // Elements of a field for one scene.
 int64_t cq_field_count(const cq_world *world, int32_t field);

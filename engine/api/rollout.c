@@ -67,6 +67,11 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
   r->values_next = cq_alloc((size_t)def->batch, sizeof *r->values_next, "batch");
   cq_status status = r->friction && r->wall_velocity && r->values && r->values_next ? CQ_OK : CQ_MEMORY;
   if (!status) status = cq_walls_open(r);
+  if (!status && cq_is_implicit(m)) {
+    const size_t solved = (size_t)def->steps * (size_t)def->batch * (size_t)m->substeps * CQ_SOLVER_WIDTH;
+    r->track.solver = cq_alloc(solved, sizeof(double), "reports of the solver");
+    if (!r->track.solver) status = CQ_MEMORY;
+  }
   if (!status) status = b->create(world->context, def->batch, def->differentiable, &r->device);
   if (!status) {
     const cq_memo_def memo = {
@@ -93,6 +98,8 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
   *out = r;
   return CQ_OK;
 }
+
+const double *cq_rollout_solver(const cq_rollout *r) { return r->track.solver; }
 
 void cq_rollout_plan(const cq_rollout *r, cq_plan *plan) { *plan = *cq_memo_plan(r->memo); }
 

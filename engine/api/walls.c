@@ -11,7 +11,7 @@ static int64_t velocity_count(const cq_rollout *r) { return (int64_t)r->def.batc
 
 void cq_walls_close(cq_rollout *r) {
   double *owned[] = {r->walls_begun.velocity, r->walls_begun.place, r->walls_next.velocity, r->walls_next.place,
-                     r->track.grad_velocity, r->track.grad_place, r->track.impulse, r->grad_impulse};
+                     r->track.grad_velocity, r->track.grad_place, r->track.impulse, r->grad_impulse, r->track.solver};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
 }
 
@@ -20,6 +20,8 @@ void cq_walls_close(cq_rollout *r) {
 cq_status cq_walls_open(cq_rollout *r) {
   const size_t count = (size_t)impulse_count(r) * (size_t)r->def.steps;
   if (!r->def.contact) return CQ_OK;
+  if (cq_is_implicit(&r->world->model))
+    return cq_fail(CQ_INVALID, "contact is to be read, which implicit steps do not give: take explicit ones");
   if (!r->world->model.wall_count && !r->world->model.pin_count)
     return cq_fail(CQ_INVALID, "contact is to be read, but the world has no walls and no pins");
   r->track.impulse = cq_alloc(count, sizeof(double), "contact");

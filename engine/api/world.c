@@ -23,6 +23,10 @@ static cq_status take_either(cq_world *world, char *why, size_t size) {
 }
 
 static cq_status take_device(cq_world *world, int32_t kind) {
+  const int implicit = cq_is_implicit(&world->model);
+  if (implicit && kind == CQ_DEVICE_CUDA)
+    return cq_fail(CQ_INVALID, "implicit steps are made on the CPU only; take device = \"cpu\"");
+  if (implicit && kind == CQ_DEVICE_AUTO) kind = CQ_DEVICE_CPU;
   if (kind < CQ_DEVICE_CPU || kind > CQ_DEVICE_AUTO)
     return cq_fail(CQ_INVALID, "device is %d; it must be 0 (CPU), 1 (CUDA) or 2 (auto)", kind);
   char why[512] = "";
@@ -83,6 +87,7 @@ int64_t cq_struct_size(const char *name) {
   static const struct { const char *name; int64_t size; } sizes[] = {
       {"cq_material", sizeof(cq_material)}, {"cq_cable", sizeof(cq_cable)}, {"cq_field_info", sizeof(cq_field_info)},
       {"cq_law_info", sizeof(cq_law_info)}, {"cq_wall", sizeof(cq_wall)}, {"cq_world_def", sizeof(cq_world_def)},
+      {"cq_integrator", sizeof(cq_integrator)},
       {"cq_rollout_def", sizeof(cq_rollout_def)}, {"cq_plan", sizeof(cq_plan)}, {"cq_health", sizeof(cq_health)},
       {"cq_readout", sizeof(cq_readout)}, {"cq_quantity_info", sizeof(cq_quantity_info)},
       {"cq_layout", sizeof(cq_layout)}, {"cq_product", sizeof(cq_product)}, {"cq_dense", sizeof(cq_dense)},

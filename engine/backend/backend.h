@@ -56,6 +56,8 @@ typedef struct cq_wall_track {
   // {.., walls + 1, cq_contact_width}: of each wall and of the pins; NULL: not wanted
   double *impulse;
   const double *grad_impulse;            // backward: the same; NULL: none
+  // {.., substeps, CQ_SOLVER_WIDTH}: what the solver of implicit steps did; NULL: steps are explicit
+  double *solver;
 } cq_wall_track;
 
 // What control steps in a row are given. A device makes as many of them as it likes to before it comes back, at least

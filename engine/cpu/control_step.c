@@ -1,5 +1,6 @@
 // control_step: one control step of one scene, forward and backward.
 #include "arrange.h"
+#include "implicit.h"
 #include "../world/constants.h"
 #include <float.h>
 #include <string.h>
@@ -68,9 +69,12 @@ static cq_status reserve_grid_record(cq_scene *s, cq_step_record *record) {
   const int64_t wanted = s->arrangement->record_nodes;
   if (record->grid_capacity >= wanted) return CQ_OK;
   cq_free(record->grid);
+  cq_free(record->held);
   record->grid_capacity = 0;
+  record->held = NULL;
   record->grid = cq_alloc((size_t)wanted, 4 * (size_t)s->kernels->real_bytes, "memo of the grid");
-  if (!record->grid) return CQ_MEMORY;
+  if (cq_is_implicit(s->model)) record->held = cq_alloc((size_t)wanted, sizeof *record->held, "memo of the grid");
+  if (!record->grid || (cq_is_implicit(s->model) && !record->held)) return CQ_MEMORY;
   record->grid_capacity = wanted;
   return CQ_OK;
 }
@@ -80,8 +84,9 @@ static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   s->record = NULL;
   s->next = cq_slice_create(s);
   if (!s->next) return CQ_MEMORY;
-  if (!record) return CQ_OK;
-  const cq_status status = reserve_grid_record(s, record);
+  cq_status status = cq_is_implicit(s->model) ? cq_implicit_reserve(s) : CQ_OK;
+  if (status || !record) return status;
+  status = reserve_grid_record(s, record);
   if (status) return status;
   cq_step_record_clear(s, record);
   record->in = cq_slice_hold(s->live);
@@ -110,23 +115,46 @@ static void find_culprit(cq_scene *s) {
     s->health.bad = CQ_HEALTH_INVERTED;
 }
 
-// One engine step of all workers, in three passes. The first of them prepares and concludes while the others go on:
-// they meet what it changed after the next barrier.
-static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, double *drift, cq_step_record *record,
-                          int parity) {
+// The velocities of the grid's nodes in a step of either kind. An explicit one gives them without a doubt; whether its
+// particles were good is in found.
+static cq_status node_velocities(cq_scene *s, cq_worker *worker, const cq_slice *live, cq_step_record *record,
+                                 cq_found *found, int32_t substep) {
   int begin, end;
-  cq_found *found = s->found[parity], sum = {0};
   cq_worker_share(worker, s->ranges, &begin, &end);
-  if (worker->rank == 0) s->status = prepare_step(s, record);
-  pull_cables(s, worker, *live);
-  for (int32_t r = begin; r < end; r++) s->kernels->p2g(s, *live, r, &found[r]);
+  if (cq_is_implicit(s->model)) {
+    cq_worker_wait(worker);   // for the status of the first
+    for (int32_t r = begin; r < end; r++) found[r] = (cq_found){0};
+    return s->status ? s->status : cq_implicit_solve(s, worker, live, record, substep);
+  }
+  for (int32_t r = begin; r < end; r++) s->kernels->p2g(s, live, r, &found[r]);
   cq_worker_phase(worker, CQ_PHASE_P2G);
   cq_worker_wait(worker);
-  cq_slice *next = s->next;
   const cq_status status = s->status;
   for (int32_t r = begin; r < end; r++) s->kernels->grid(s, s->record, r);
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_GRID);
+  return status;
+}
+
+// A particle that crosses more than a cell in a step does not feel what lies between.
+static cq_status check_way(cq_scene *s, cq_worker *worker, double fastest) {
+  const double cells = fastest * s->model->dt / s->model->dx;
+  if (s->model->integrator.statics || !(cells > 1)) return CQ_OK;
+  if (worker->rank == 0) s->health = (cq_health){.bad = CQ_HEALTH_TOO_FAR, .step = s->step, .value = cells};
+  return CQ_UNSTABLE;
+}
+
+// One engine step of all workers, in three passes. The first of them prepares and concludes while the others go on:
+// they meet what it changed after the next barrier.
+static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, double *drift, cq_step_record *record,
+                          int32_t substep) {
+  int begin, end;
+  cq_found *found = s->found[substep & 1], sum = {0};
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  if (worker->rank == 0) s->status = prepare_step(s, record);
+  pull_cables(s, worker, *live);
+  cq_status status = node_velocities(s, worker, *live, record, found, substep);
+  cq_slice *next = s->next;
   if (!status)
     for (int32_t r = begin; r < end; r++) s->kernels->g2p(s, *live, next, r, &found[r]);
   cq_worker_wait(worker);
@@ -134,6 +162,7 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
     if (found[r].fastest > sum.fastest) sum.fastest = found[r].fastest;
     sum.bad |= found[r].bad;
   }
+  if (!status && cq_is_implicit(s->model)) status = check_way(s, worker, sum.fastest);
   const double drifted = *drift + sum.fastest * s->model->dt / s->model->dx + drift_of_rounding(s);
   // who cannot have come to the edge of the world need not be asked
   if (!status && !sum.bad && drifted > s->arrangement->room) sum.bad = cq_arrange_outside(s, worker, next);
@@ -172,7 +201,7 @@ cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *recor
       drift = 0;
       load_actuation(s, worker);
     }
-    status = run_step(s, worker, &live, &drift, records ? &records[k] : NULL, k & 1);
+    status = run_step(s, worker, &live, &drift, records ? &records[k] : NULL, k);
   }
   cq_worker_wait(worker);
   if (worker->rank == 0 && s->impulse_out) s->kernels->store_impulse(s);
@@ -251,29 +280,41 @@ static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
     cq_scene_resume(s, s->live, to, 0, s->step);
     clear_padding(s);
     s->status = cq_arrange_reserve(s);
+    if (!s->status && cq_is_implicit(s->model)) s->status = cq_implicit_reserve(s);
   }
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_SORT);
   load_actuation(s, worker);
 }
 
-static void reverse_step(cq_scene *s, cq_worker *worker, const cq_step_record *record) {
+static cq_status reverse_step(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t substep) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) s->kernels->g2p_adj(s, record->in, record->out, r);
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_G2P_ADJ);
-  for (int32_t r = begin; r < end; r++) s->kernels->grid_adj(s, record->grid, r);
-  cq_worker_wait(worker);
-  cq_worker_phase(worker, CQ_PHASE_GRID_ADJ);
+  const int implicit = cq_is_implicit(s->model);
+  if (!implicit) {
+    for (int32_t r = begin; r < end; r++) s->kernels->grid_adj(s, record->grid, r);
+    cq_worker_wait(worker);
+    cq_worker_phase(worker, CQ_PHASE_GRID_ADJ);
+  }
   pull_cables(s, worker, record->in);
-  for (int32_t r = begin; r < end; r++) s->kernels->p2g_adj(s, record->in, record->out, r);
+  if (implicit) {
+    const cq_status status = cq_implicit_solve_adj(s, worker, record, substep);
+    if (status) return status;
+    cq_worker_phase(worker, CQ_PHASE_GRID_ADJ);
+  }
+  void (*const p2g_adj)(cq_scene *, const cq_slice *, const cq_slice *, int32_t) =
+      implicit ? s->kernels->implicit->p2g_adj : s->kernels->p2g_adj;
+  for (int32_t r = begin; r < end; r++) p2g_adj(s, record->in, record->out, r);
   cq_worker_phase(worker, CQ_PHASE_P2G_ADJ);
-  if (!s->model->cables.count) return;
+  if (!s->model->cables.count) return CQ_OK;
   cq_worker_wait(worker);
   if (worker->rank == 0) s->kernels->pull_cables_adj(s, record->in);
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
+  return CQ_OK;
 }
 
 static void sum_signals(cq_scene *s) {
@@ -309,14 +350,17 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
     if (s->adj_arrangement->made != s->arrangement->made) cq_scene_resume(s, s->live, s->adj_arrangement, 0, s->step);
     memset(s->forces_adj, 0, (size_t)s->model->force_count * (size_t)s->model->dim * sizeof(double));
     clear_padding(s);
+    if (cq_is_implicit(s->model)) s->status = cq_implicit_reserve(s);
   }
   cq_worker_wait(worker);
+  if (s->status) return s->status;
   if (records[s->model->substeps - 1].arrangement->made == s->arrangement->made) load_actuation(s, worker);
   for (int32_t k = s->model->substeps - 1; k >= 0; k--) {
     if (records[k].arrangement->made != s->arrangement->made) cross_sorting(s, worker, records[k].arrangement);
     if (s->status) return s->status;
     if (worker->rank == 0) s->step--;   // for walls that move; read after the first barrier of the step
-    reverse_step(s, worker, &records[k]);
+    const cq_status status = reverse_step(s, worker, &records[k], k);
+    if (status) return status;
   }
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);

@@ -248,6 +248,7 @@ static void set_walls(cq_scene *scene, int32_t index, const one_step *c) {
   scene->grad_impulse = t->grad_impulse ? t->grad_impulse + impulse : NULL;
   scene->grad_wall_velocity = t->grad_velocity ? t->grad_velocity + velocity : NULL;
   scene->grad_wall_place = t->grad_place ? t->grad_place + velocity : NULL;
+  scene->implicit.report = t->solver ? t->solver + row * m->substeps * CQ_SOLVER_WIDTH : NULL;
 }
 
 static cq_status advance_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {

@@ -24,14 +24,57 @@
 #include "cable.inl"
 #include "step.inl"
 #include "grid.inl"
+#include "implicit.inl"
+#include "solve.inl"
 #if !defined(CQ_REAL_DUAL)
 #include "step_adj.inl"
+#include "implicit_adj.inl"
 #endif
 #include "readout.inl"
 
 #define CQ_JOIN_(a, b, c, d) a##b##_##c##_##d
 #define CQ_JOIN(a, b, c, d) CQ_JOIN_(a, b, c, d)
 #define CQ_TABLE CQ_JOIN(cq_kernels_, CQ_DIM, CQ_REAL_BYTES, CQ_SIMD)
+
+static const cq_implicit_kernels implicit = {
+#if defined(CQ_REAL_DUAL)
+    1,
+#else
+    0,
+#endif
+    momentum,
+    start,
+    evaluate,
+    residual,
+    DIAGONAL_PARTS,
+    tensors,
+    diagonal,
+    gather_diagonal,
+    invert_diagonal,
+    activate,
+    norms,
+    product,
+    multiply,
+    cg_start,
+    cg_advance,
+    cg_turn,
+    take_direction,
+    trial,
+    slope,
+    shrink,
+    finish,
+#if !defined(CQ_REAL_DUAL)
+    load_record,
+    take_momentum,
+    finish_adj,
+    implicit_p2g_adj,
+#else
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+#endif
+};
 
 extern const cq_kernels CQ_TABLE;
 const cq_kernels CQ_TABLE = {
@@ -73,5 +116,6 @@ const cq_kernels CQ_TABLE = {
     read_sums,
     read_fields,
     read_adj,
+    &implicit,
     diagnose,
 };

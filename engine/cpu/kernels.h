@@ -3,6 +3,7 @@
 #ifndef CQ_KERNELS_H
 #define CQ_KERNELS_H
 
+#include "implicit.h"
 #include "scene.h"
 
 typedef struct cq_kernels {
@@ -62,6 +63,8 @@ typedef struct cq_kernels {
   // weights is wanted), and the gradient of each field's part
   void (*read_adj)(cq_scene *s, const cq_readout *r, int32_t group, int32_t chunk_begin, int32_t chunk_end,
                    const double *sums, const double *const grad[CQ_QUANTITY_COUNT]);
+
+  const cq_implicit_kernels *implicit;   // steps of backward Euler
 
   // first particle of a slice, in the user's order, that is not finite, has left the world, or is inverted
   void (*diagnose)(const cq_scene *s, const cq_slice *slice, cq_health *health);

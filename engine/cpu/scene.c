@@ -123,7 +123,8 @@ cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *
   s->globals = cq_alloc(4 + 4 * (size_t)model->wall_count, size, "globals");
   s->actuation = cq_alloc(slots * (size_t)cq_scene_actuation_fields(s), size, "actuation");
   if (!alloc_slots(s) || !s->globals || !s->actuation || !alloc_sorting(s) || !alloc_weight_rows(s) ||
-      !alloc_cables(s) || !alloc_walls(s) || (differentiable && !alloc_adjoint(s, model))) {
+      !alloc_cables(s) || !alloc_walls(s) || (cq_is_implicit(model) && cq_implicit_create(s)) ||
+      (differentiable && !alloc_adjoint(s, model))) {
     cq_scene_destroy(s);
     return CQ_MEMORY;
   }
@@ -195,6 +196,7 @@ void cq_scene_destroy(cq_scene *s) {
                    s->forces_adj,
                    s->signals_partial};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
+  cq_implicit_destroy(s);
   for (int32_t k = 0; k < CQ_SLOTS_MAX; k++) cq_free(s->slot[k]);
   for (int32_t k = 0; k < CQ_SLOTS_MAX; k++) cq_free(s->gradients.slot[k]);
   for (int32_t f = 0; f < CQ_FIELD_COUNT; f++) cq_free(s->gradients.value[f]);
@@ -282,6 +284,7 @@ void cq_step_record_clear(cq_scene *s, cq_step_record *record) {
 void cq_step_record_destroy(cq_scene *s, cq_step_record *record) {
   cq_step_record_clear(s, record);
   cq_free(record->grid);
+  cq_free(record->held);
   *record = (cq_step_record){0};
 }
 

@@ -9,11 +9,12 @@
 
 #include "../backend/backend.h"
 #include "../world/state.h"
+#include "solve.h"
 #include "worker.h"
 
 enum {
   CQ_CHUNK = 16,             // particles of a chunk
-  CQ_RANGES_MAX = 8,         // ranges of a scene: more than cores that a small scene can feed
+  CQ_RANGES_MAX = CQ_BLOCKS_MAX,        // ranges of a scene: more than cores that a small scene can feed
   CQ_RANGE_CHUNKS = 48,      // chunks that are worth a range of their own
   CQ_MARGIN = 1,             // cells that particles may drift before they are sorted again
   CQ_STREAM_BYTES = 16 << 20,   // of a state that no cache holds until it is read again
@@ -69,7 +70,8 @@ typedef struct cq_slice {
 typedef struct cq_step_record {
   cq_slice *in, *out;
   cq_arrangement *arrangement;
-  void *grid;                // {record_nodes, 4} momentum and mass
+  void *grid;                // {record_nodes, 4} momentum and mass; of an implicit step velocity and mass
+  uint64_t *held;            // {record_nodes} contacts that hold at the end of an implicit step, as bits
   int64_t grid_capacity;
 } cq_step_record;
 
@@ -140,6 +142,8 @@ typedef struct cq_scene {
   int64_t tally_stride;
   cq_reach *reach;                     // of one range after another: planes of its slab, first of them at reach_start
   int64_t reach_start[CQ_RANGES_MAX], reach_capacity;
+
+  cq_implicit implicit;                // empty where steps are explicit
 
   const double *signals, *forces;      // of the running control step
   double *impulse_out;                 // {walls + 1, contact width} of it, NULL: nobody reads impulses

@@ -39,6 +39,31 @@ static cq_status check_grid(const cq_world_def *def) {
   return CQ_OK;
 }
 
+// with the defaults of what is zero
+static cq_status check_integrator(const cq_world_def *def, cq_integrator *out) {
+  *out = def->integrator;
+  if (out->kind != CQ_INTEGRATOR_EXPLICIT && out->kind != CQ_INTEGRATOR_IMPLICIT)
+    return cq_fail(CQ_INVALID, "integrator.kind is %d; it must be 0 (explicit) or 1 (implicit)", out->kind);
+  if (out->tolerance == 0) out->tolerance = 1e-3;
+  if (out->gradient_tolerance == 0) out->gradient_tolerance = 1e-6;
+  if (out->newton == 0) out->newton = 60;
+  if (out->linear == 0) out->linear = 5000;
+  const double least = def->precision == CQ_FLOAT32 ? 1e-7 : 1e-15;
+  if (!(out->tolerance >= least && out->tolerance < 1))
+    return cq_fail(CQ_INVALID, "tolerance is %g; it must be below 1, and at least %g, for numbers here round so",
+                   out->tolerance, least);
+  if (!(out->gradient_tolerance >= least && out->gradient_tolerance < 1))
+    return cq_fail(CQ_INVALID, "gradient tolerance is %g; it must be below 1, and at least %g, for numbers here round so",
+                   out->gradient_tolerance, least);
+  if (out->newton < 1) return cq_fail(CQ_INVALID, "newton is %d; it must be at least 1", out->newton);
+  if (out->linear < 1) return cq_fail(CQ_INVALID, "linear is %d; it must be at least 1", out->linear);
+  for (int32_t w = 0; out->kind == CQ_INTEGRATOR_IMPLICIT && w < def->wall_count; w++)
+    if (def->walls[w].kind == CQ_CONTACT_FRICTION)
+      return cq_fail(CQ_INVALID, "wall %d has friction, which implicit steps do not know: make it sticky, slip, separate "
+                     "or hold", w + 1);
+  return CQ_OK;
+}
+
 static cq_status check_particles(const cq_world_def *def) {
   const int64_t n = def->particle_count, d = def->dim;
   if (n < 1) return cq_fail(CQ_INVALID, "the world has no particles");
@@ -301,6 +326,7 @@ static cq_status note_drives(cq_model *m) {
 cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
   if (def->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_world_def was not filled by cq_world_def_init");
   cq_status status = check_grid(def);
+  if (!status) status = check_integrator(def, &m->integrator);
   if (!status) status = check_particles(def);
   if (!status) status = check_materials(def);
   if (!status) {

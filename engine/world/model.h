@@ -62,6 +62,7 @@ typedef struct cq_model {
   int32_t cells[3], substeps;
   double dx, dt;              // dt: of one engine step
   double gravity[3], damping;
+  cq_integrator integrator;
   int64_t particle_count;
   // values of the fields of particles and actuation entries; NULL: nothing in this world has the field
   CQ_FIELD_UNION(double, CQ_BODY_FIELDS, CQ_FIELD_POINTER, CQ_FIELD_GRAVITY);
@@ -90,6 +91,8 @@ typedef struct cq_model {
   uint32_t drives;            // bits (1 << cq_drive_kind) of the drives that there are
   uint8_t *drives_of;         // {n} of those that act on a particle
 } cq_model;
+
+static inline int cq_is_implicit(const cq_model *m) { return m->integrator.kind == CQ_INTEGRATOR_IMPLICIT; }
 
 static inline uint32_t cq_drive_bit(int32_t kind) { return (uint32_t)1 << kind; }
 

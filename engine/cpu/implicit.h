@@ -1,0 +1,56 @@
+// implicit: backward Euler on the CPU. The unknowns of a step are the velocities of the grid's nodes: a minimiser of the
+// incremental potential (E80), found by Newton's method with conjugate gradients. implicit.c is the method, without
+// types; the loops over particles and nodes are in implicit.inl and solve.inl, compiled with the other kernels.
+#ifndef CQ_IMPLICIT_H
+#define CQ_IMPLICIT_H
+
+#include "scene.h"
+
+typedef struct cq_implicit_kernels {
+  int32_t tangent;                       // numbers carry slopes, which are solved for beside the values
+  // momentum and mass of particles, with given forces; then, of nodes, where the method begins and what holds them
+  void (*momentum)(cq_scene *s, const cq_slice *in, int32_t range);
+  void (*start)(cq_scene *s, int32_t block);
+  // potential, stress and residual at a vector: to RESIDUAL_TRIAL
+  void (*evaluate)(cq_scene *s, const cq_slice *in, int32_t range, int32_t at, double *sum);
+  void (*residual)(cq_scene *s, int32_t block, int32_t at, double *sum);
+  // second derivative at VELOCITY: tensors of particles; diagonal of nodes in `parts` parts, then its inverse
+  int32_t parts;
+  void (*tensors)(cq_scene *s, const cq_slice *in, int32_t range, double *sum);
+  void (*diagonal)(cq_scene *s, const cq_slice *in, int32_t range, int32_t part);
+  void (*gather_diagonal)(cq_scene *s, int32_t block, int32_t part);
+  void (*invert_diagonal)(cq_scene *s, int32_t block);
+  // which contacts hold, and velocities that keep them; release 0: none is let go
+  void (*activate)(cq_scene *s, int32_t block, int32_t release, double *sum);
+  void (*norms)(cq_scene *s, int32_t block, double *sum);
+  // PRODUCT = H times a vector: particles, then nodes; all: also of what contacts hold
+  void (*product)(cq_scene *s, const cq_slice *in, int32_t range, int32_t from);
+  void (*multiply)(cq_scene *s, int32_t block, int32_t from, int32_t all, double *sum);
+  // conjugate gradients for H STEP = sign * RESIDUAL on free components
+  void (*cg_start)(cq_scene *s, int32_t block, double sign, double *sum);
+  void (*cg_advance)(cq_scene *s, int32_t block, double alpha, double *sum);
+  void (*cg_turn)(cq_scene *s, int32_t block, double beta);
+  void (*take_direction)(cq_scene *s, int32_t block);    // STEP = DIRECTION
+  // TRIAL from VELOCITY along STEP; RESIDUAL_TRIAL along STEP
+  void (*trial)(cq_scene *s, int32_t block, double length, double *sum);
+  void (*slope)(cq_scene *s, int32_t block, double *sum);
+  void (*shrink)(cq_scene *s, int32_t block, double factor);
+  void (*finish)(cq_scene *s, int32_t block, void *record, uint64_t *held);
+  // the adjoint of a step: converged velocities and contacts of the record, dL/dv of the slabs to RESIDUAL
+  void (*load)(cq_scene *s, int32_t block, const void *record, const uint64_t *held);
+  void (*take_momentum)(cq_scene *s, int32_t block);
+  void (*finish_adj)(cq_scene *s, int32_t block);
+  void (*p2g_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
+} cq_implicit_kernels;
+
+cq_status cq_implicit_create(cq_scene *s);
+void cq_implicit_destroy(cq_scene *s);
+cq_status cq_implicit_reserve(cq_scene *s);              // for the live arrangement
+
+// By all workers of a scene together. The velocities of nodes of one step, from the live state; step: of the running
+// control step. CQ_UNSTABLE leaves s->health.
+cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_step_record *record, int32_t step);
+// Between g2p_adj and the implicit p2g_adj: dL/d(momentum, mass) of nodes.
+cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t step);
+
+#endif

@@ -1,0 +1,53 @@
+// solve: what a scene keeps for implicit steps: vectors over the nodes of the grid, contacts, sums.
+#ifndef CQ_SOLVE_H
+#define CQ_SOLVE_H
+
+#include <stdint.h>
+
+enum { CQ_BLOCKS_MAX = 8 };    // of columns: as many as ranges
+
+// Vectors over the nodes of the window, {nodes, 4}. Components that are not of a velocity are zero, but that of mass in
+// MOMENTUM.
+typedef enum cq_grid_vector {
+  CQ_GRID_VELOCITY,          // that the method is at
+  CQ_GRID_TRIAL,             // that the line search asks for
+  CQ_GRID_MOMENTUM,          // momentum and mass that particles bring, with the impulse of given forces
+  CQ_GRID_RESIDUAL, CQ_GRID_RESIDUAL_TRIAL,
+  CQ_GRID_STEP,              // solution of the linear system
+  CQ_GRID_REST,              // its residual
+  CQ_GRID_DIRECTION, CQ_GRID_PRODUCT, CQ_GRID_CONDITIONED,   // of conjugate gradients: p, H p, M^-1 r
+  CQ_GRID_DIAGONAL,          // of the blocks of H: xx yy xy, or xx yy zz; and in component 3 how the residual rounds
+  CQ_GRID_CROSS,             // xy xz yz in 3D
+  CQ_GRID_INVERSE,           // columns of the inverse blocks, and dim - 1 vectors more
+  CQ_GRID_VECTORS = CQ_GRID_INVERSE + 3,
+} cq_grid_vector;
+
+// What a pass sums up.
+typedef enum cq_grid_sum {
+  CQ_SUM_ENERGY, CQ_SUM_STIFFNESS,       // the potential; sum of volume times stiffness, by which it rounds
+  CQ_SUM_INVERTED,                       // particles whose det F^ is not positive
+  CQ_SUM_RESIDUAL, CQ_SUM_INERTIA, CQ_SUM_INNER, CQ_SUM_MOVED, CQ_SUM_NOISE,   // squares of norms by M^-1
+  CQ_SUM_SLOPE,                          // residual times way
+  CQ_SUM_DOT, CQ_SUM_SQUARE,
+  CQ_SUM_CHANGED,                        // contacts that were taken or let go
+  CQ_SUM_COUNT,
+} cq_grid_sum;
+
+// Contacts of the nodes of one block of columns.
+typedef struct cq_held_nodes {
+  void *node;                            // {count} in the order of the columns
+  void *contact;                         // of all of them, one after another
+  int32_t count, capacity, contacts, contact_capacity;
+} cq_held_nodes;
+
+typedef struct cq_implicit {
+  void *vector[CQ_GRID_VECTORS];
+  int64_t capacity;                      // nodes of each
+  void *tensor;                          // {chunks, packed symmetric dim^2 x dim^2, 16}: C -> V dt^2 (dP(C F)) F^T
+  cq_held_nodes held[CQ_BLOCKS_MAX];
+  double sum[2][CQ_BLOCKS_MAX][CQ_SUM_COUNT];   // of two passes: one is read while the other is written
+  int32_t tangent;                       // tests over dual numbers: the linear system is that of the slopes
+  double *report;                        // {substeps, CQ_SOLVER_WIDTH} of the running control step, NULL: nobody asks
+} cq_implicit;
+
+#endif

@@ -1,0 +1,741 @@
+// solve: a step of backward Euler, the loops over nodes: residual, contacts, linear algebra, and their adjoint. Each
+// works on one block of columns; sums of blocks are added in order by implicit.c.
+
+// ---- rows of a block ------------------------------------------------------------------------------------------------
+
+// all rows of four nodes of a block: `at` is where they stand in vectors of the window
+#define COLUMNS_EACH(s, block, column)                                                                                 \
+  for (const cq_column *column = (s)->arrangement->columns + (s)->arrangement->column_block[block],                    \
+                       *end_ = (s)->arrangement->columns + (s)->arrangement->column_block[(block) + 1];                \
+       column < end_; column++)
+#define COLUMN_ROWS(column, at) for (int64_t at = 4 * column->node; at < 4 * (column->node + column->count); at += 16)
+#define ROWS_EACH(s, block, at) COLUMNS_EACH(s, block, column) COLUMN_ROWS(column, at)
+
+// 1 in the components of a velocity, else 0
+CQ_INLINE Row velocity_mask(void) {
+  const real mask[4] = {(real)1, (real)1, (real)(CQ_DIM == 3), (real)0};
+  return row_comps(mask);
+}
+
+// mass over what damping leaves of a velocity (E82), 0 where steps have no inertia
+CQ_INLINE real inertia_of(const cq_scene *s) {
+  return s->model->integrator.statics ? (real)0 : (real)1 / decay_of(s);
+}
+
+CQ_INLINE Row mass_of(const Row momentum) {
+  Row mass;
+  row_comp(mass, momentum, CQ_DIM);
+  return mass;
+}
+
+// dt g in every node
+CQ_INLINE Row fall_row(const cq_scene *s) {
+  real g[4] = {(real)0, (real)0, (real)0, (real)0};
+  for (int i = 0; i < CQ_DIM; i++) g[i] = (real)s->model->dt * ((const real *)s->globals)[i];
+  return row_comps(g);
+}
+
+// Over dual numbers the sums that choose lengths are those of the slopes where the method solves for slopes.
+#if defined(CQ_REAL_DUAL)
+#define solve_value(s, x) ((s)->implicit.tangent ? (double)(x).slope : s_value(x))
+CQ_INLINE double dot_value(const cq_scene *s, const real a, const real b) {
+  return s->implicit.tangent ? (double)a.slope * (double)b.slope : s_value(a) * s_value(b);
+}
+#endif
+
+CQ_INLINE double dot_rows(const cq_scene *s, const Row a, const Row b) {
+#if defined(CQ_REAL_DUAL)
+  double sum = 0;
+  real x[16], y[16];
+  row_store(x, a);
+  row_store(y, b);
+  for (int k = 0; k < 16; k++) sum += dot_value(s, x[k], y[k]);
+  return sum;
+#else
+  real total[4];
+  (void)s;
+  row_sum(total, row_mul(a, b));
+  return (double)total[0] + (double)total[1] + (double)total[2] + (double)total[3];
+#endif
+}
+
+// M^-1 times a row
+CQ_INLINE Row conditioned(const cq_scene *s, const int64_t at, const Row r) {
+  Row sum = row_zero();
+  EACH(k) {
+    Row of;
+    row_comp(of, r, k);
+    sum = row_fma(row_load(grid_vector(s, CQ_GRID_INVERSE + k) + at), of, sum);
+  }
+  return sum;
+}
+
+// ---- contacts -------------------------------------------------------------------------------------------------------
+// Contacts of a node are taken from the last to the first, as the explicit step leaves the last word to the last one:
+// each may still fix what those before it left free.
+
+typedef struct {
+  int64_t node, record;      // in the window, and in a grid record
+  int32_t place[CQ_DIM];     // of the node
+  int32_t first, count;      // contacts
+  uint64_t active, touching; // bits of contacts: those that hold, and those that the last trial was stopped by
+} HeldNode;
+
+typedef struct {
+  int32_t wall;              // -1: a pin
+  real normal[CQ_DIM];
+} HeldContact;
+
+CQ_INLINE HeldNode *held_node(const cq_held_nodes *h, const int32_t k) { return (HeldNode *)h->node + k; }
+CQ_INLINE HeldContact *held_contact(const cq_held_nodes *h, const HeldNode *n, const int32_t k) {
+  return (HeldContact *)h->contact + n->first + k;
+}
+
+CQ_INLINE int contact_kind(const cq_scene *s, const HeldContact *c) {
+  return c->wall < 0 ? CQ_CONTACT_STICKY : s->model->walls[c->wall].kind;
+}
+// does it let go of what moves away?
+CQ_INLINE int lets_go(const int kind) { return kind != CQ_CONTACT_STICKY && kind != CQ_CONTACT_SLIP; }
+// does it hold all components?
+CQ_INLINE int holds_all(const int kind) { return kind == CQ_CONTACT_STICKY || kind == CQ_CONTACT_HOLD; }
+
+CQ_INLINE void contact_velocity(const cq_scene *s, const HeldContact *c, real w[CQ_DIM]) {
+  EACH(i) w[i] = c->wall < 0 ? (real)0 : wall_velocity_of(s, c->wall)[i];
+}
+
+// What is left free at a node, as a projection; each contact takes its part of it.
+typedef struct {
+  real free[CQ_DIM][CQ_DIM];
+} Freedom;
+
+CQ_INLINE void freedom_all(Freedom *f) { EACH(i) EACH(j) f->free[i][j] = (real)(i == j); }
+
+CQ_INLINE void freedom_apply(const Freedom *f, const real x[CQ_DIM], real out[CQ_DIM]) {
+  EACH(i) {
+    out[i] = (real)0;
+    EACH(j) out[i] = out[i] + f->free[i][j] * x[j];
+  }
+}
+
+// The part of a normal that is still free, and its square: 0 where others hold it already.
+CQ_INLINE real freedom_along(const Freedom *f, const real n[CQ_DIM], real along[CQ_DIM]) {
+  real square = (real)0;
+  freedom_apply(f, n, along);
+  EACH(i) square = square + along[i] * along[i];
+  return square > (real)1e-8 ? square : (real)0;
+}
+
+// v keeps the contact by a change within what is free, which then is smaller by it (if `take`)
+CQ_INLINE void contact_keep(const HeldContact *c, const int all, const real w[CQ_DIM], Freedom *f, real v[CQ_DIM],
+                            const int take) {
+  real along[CQ_DIM], lack[CQ_DIM], part[CQ_DIM];
+  EACH(i) lack[i] = w[i] - v[i];
+  if (all) {
+    freedom_apply(f, lack, part);
+    EACH(i) v[i] = v[i] + part[i];
+    if (take) EACH(i) EACH(j) f->free[i][j] = (real)0;
+    return;
+  }
+  const real square = freedom_along(f, c->normal, along);
+  if (!(square > (real)0)) return;
+  real gap = (real)0;
+  EACH(i) gap = gap + lack[i] * c->normal[i];
+  EACH(i) v[i] = v[i] + gap / square * along[i];
+  if (take) EACH(i) EACH(j) f->free[i][j] = f->free[i][j] - along[i] * along[j] / square;
+}
+
+// Velocity of a node that keeps all contacts which hold; f becomes what they leave free.
+CQ_INLINE void contacts_keep(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, Freedom *f, real v[CQ_DIM]) {
+  freedom_all(f);
+  for (int32_t k = n->count - 1; k >= 0; k--) {
+    if (!(n->active >> k & 1)) continue;
+    const HeldContact *c = held_contact(h, n, k);
+    real w[CQ_DIM];
+    contact_velocity(s, c, w);
+    contact_keep(c, holds_all(contact_kind(s, c)), w, f, v, 1);
+  }
+}
+
+// how fast a node moves away from a wall
+CQ_INLINE real gap_of(const cq_scene *s, const HeldContact *c, const real v[CQ_DIM]) {
+  real w[CQ_DIM], gap = (real)0;
+  contact_velocity(s, c, w);
+  EACH(i) gap = gap + (v[i] - w[i]) * c->normal[i];
+  return gap;
+}
+
+// Stops a velocity at the walls that it would enter, beside those that hold.
+CQ_INLINE void contacts_stop(const cq_scene *s, const cq_held_nodes *h, HeldNode *n, real v[CQ_DIM]) {
+  Freedom f;
+  contacts_keep(s, h, n, &f, v);
+  n->touching = 0;
+  for (int32_t k = n->count - 1; k >= 0; k--) {
+    const HeldContact *c = held_contact(h, n, k);
+    if ((n->active >> k & 1) || !(gap_of(s, c, v) < (real)0)) continue;
+    real w[CQ_DIM];
+    contact_velocity(s, c, w);
+    contact_keep(c, holds_all(contact_kind(s, c)), w, &f, v, 0);
+    n->touching |= (uint64_t)1 << k;
+  }
+}
+
+// What each contact that holds does to x, something dual to a velocity (a force, a gradient): the part that is not free
+// is a sum of forces along normals, of which this is the one of contact `which`. For those that hold all, the force.
+CQ_INLINE void contact_share(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int which,
+                             const real x[CQ_DIM], real share[CQ_DIM]) {
+  // v = ... + along_k (n_k.(w_k - v)) / |along_k|^2, k from the last to the first; back from the first to the last
+  real left[CQ_DIM];
+  EACH(i) {
+    left[i] = x[i];
+    share[i] = (real)0;
+  }
+  for (int k = 0; k <= which; k++) {
+    if (!(n->active >> k & 1)) continue;
+    const HeldContact *c = held_contact(h, n, k);
+    Freedom f;
+    freedom_all(&f);
+    for (int32_t q = n->count - 1; q > k; q--) {
+      const HeldContact *other = held_contact(h, n, q);
+      real still[CQ_DIM] = {(real)0}, w[CQ_DIM] = {(real)0};
+      if (n->active >> q & 1) contact_keep(other, holds_all(contact_kind(s, other)), w, &f, still, 1);
+    }
+    EACH(i) share[i] = (real)0;
+    if (holds_all(contact_kind(s, c))) {
+      freedom_apply(&f, left, share);
+    } else {
+      real along[CQ_DIM], scale = (real)0;
+      const real square = freedom_along(&f, c->normal, along);
+      EACH(i) scale = scale + along[i] * left[i];
+      if (square > (real)0) EACH(i) share[i] = scale / square * c->normal[i];
+    }
+    EACH(i) left[i] = left[i] - share[i];
+  }
+}
+
+static int held_reserve(void **array, int32_t *capacity, const int32_t wanted, const size_t size) {
+  if (*capacity >= wanted) return 1;
+  const int32_t room = wanted + wanted / 2 + 64;
+  void *larger = cq_alloc((size_t)room, size, "contacts of the grid");
+  if (!larger) return 0;
+  if (*array) memcpy(larger, *array, (size_t)*capacity * size);
+  cq_free(*array);
+  *array = larger;
+  *capacity = room;
+  return 1;
+}
+
+// One more node of a block; 0 without memory.
+static int held_add(cq_held_nodes *h, const cq_column *column, const int32_t z, const Contacts *contacts) {
+  if (!held_reserve(&h->node, &h->capacity, h->count + 1, sizeof(HeldNode)) ||
+      !held_reserve(&h->contact, &h->contact_capacity, h->contacts + contacts->count, sizeof(HeldContact)))
+    return 0;
+  HeldNode *n = held_node(h, h->count++);
+  memset((void *)n, 0, sizeof *n);
+  n->node = column->node + z;
+  n->record = column->record + z;
+  n->place[0] = column->x;
+  n->place[1] = column->y;
+  n->place[CQ_DIM - 1] = column->z + z;
+  n->first = h->contacts;
+  n->count = contacts->count < 64 ? contacts->count : 64;
+  h->contacts += n->count;
+  for (int k = 0; k < n->count; k++) {
+    HeldContact *c = held_contact(h, n, k);
+    c->wall = contacts->wall[k];
+    EACH(i) c->normal[i] = contacts->normal[k][i];
+  }
+  return 1;
+}
+
+// The nodes of a block with mass that walls or pins may hold.
+static void find_held(cq_scene *s, const int32_t block) {
+  const cq_arrangement *a = s->arrangement;
+  cq_held_nodes *h = &s->implicit.held[block];
+  const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
+  h->count = h->contacts = 0;
+  for (int32_t c = a->column_block[block]; c < a->column_block[block + 1]; c++) {
+    const cq_column *column = &a->columns[c];
+    if (!column_has_contacts(s, column)) continue;
+    int64_t entry = column->wall_begin;
+    Contacts contacts;
+    for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++) {
+      if (!contacts.count || !(momentum[4 * (column->node + z) + CQ_DIM] > (real)0)) continue;
+      if (held_add(h, column, z, &contacts)) continue;
+      s->implicit.sum[0][block][CQ_SUM_CHANGED] = INFINITY;   // read by implicit.c
+      return;
+    }
+  }
+}
+
+// ---- forward --------------------------------------------------------------------------------------------------------
+
+static void take_momentum(cq_scene *s, const int32_t block) {
+  real *momentum = grid_vector(s, CQ_GRID_MOMENTUM), *slab[CQ_RANGES_MAX];
+  for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
+  COLUMNS_EACH(s, block, column) {
+    const Slabs slabs = slabs_at(slab, column);
+    COLUMN_ROWS(column, at) {
+      row_store(momentum + at, slabs_take(&slabs, at - 4 * column->node));
+    }
+  }
+}
+
+// the velocity of a node after, and what is held of it
+static void stop_all(cq_scene *s, const int32_t block, const int which) {
+  cq_held_nodes *h = &s->implicit.held[block];
+  real *v = grid_vector(s, which);
+  for (int32_t k = 0; k < h->count; k++) {
+    HeldNode *n = held_node(h, k);
+    Freedom f;
+    if (s->implicit.tangent)
+      contacts_keep(s, h, n, &f, v + 4 * n->node);   // what holds is settled
+    else
+      contacts_stop(s, h, n, v + 4 * n->node);
+  }
+}
+
+// Where the method begins: free flight, stopped by walls.
+static void start(cq_scene *s, int32_t block) {
+  take_momentum(s, block);
+  const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
+  real *velocity = grid_vector(s, CQ_GRID_VELOCITY);
+  const Row decay = decay_row(s), gravity = gravity_row(s);
+  const int statics = s->model->integrator.statics;
+  ROWS_EACH(s, block, at) {
+    const Row p = row_load(momentum + at);
+    row_store(velocity + at, statics ? row_zero() : row_fma(p, row_mul(inverse_mass(p), decay), gravity));
+  }
+  find_held(s, block);
+  cq_held_nodes *h = &s->implicit.held[block];
+  for (int32_t k = 0; k < h->count; k++) {
+    HeldNode *n = held_node(h, k);
+    for (int q = 0; q < n->count; q++)
+      if (!lets_go(contact_kind(s, held_contact(h, n, q)))) n->active |= (uint64_t)1 << q;
+  }
+  stop_all(s, block, CQ_GRID_VELOCITY);
+}
+
+// (E82) residual at node velocities, and the rest of the potential
+static void residual(cq_scene *s, int32_t block, int32_t which, double *sum) {
+  const Row mask = velocity_mask(), fall = fall_row(s);
+  const real inertia = inertia_of(s);
+  const real *v = grid_vector(s, which), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
+  real *to = grid_vector(s, CQ_GRID_RESIDUAL_TRIAL), *slab[CQ_RANGES_MAX];
+  double energy = 0;
+  for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
+  COLUMNS_EACH(s, block, column) {
+    const Slabs slabs = slabs_at(slab, column);
+    COLUMN_ROWS(column, at) {
+      const Row p = row_load(momentum + at), mass = mass_of(p), u = row_load(v + at);
+      const Row given = row_mul(row_fma(mass, fall, p), mask), moving = row_mul(row_scale(inertia, mass), u);
+      const Row stress = slabs_take(&slabs, at - 4 * column->node);
+      row_store(to + at, row_mul(row_sub(row_sub(moving, given), stress), mask));
+  #if !defined(CQ_REAL_DUAL)
+      energy += dot_rows(s, row_sub(row_scale((real)0.5, moving), given), u);
+  #else
+      real x[16], y[16];
+      row_store(x, row_sub(row_scale((real)0.5, moving), given));
+      row_store(y, u);
+      for (int k = 0; k < 16; k++) energy += s_value(x[k]) * s_value(y[k]);
+  #endif
+    }
+  }
+  sum[CQ_SUM_ENERGY] += energy;
+}
+
+static void gather_diagonal(cq_scene *s, int32_t block, int32_t part) {
+  real *to = grid_vector(s, part ? CQ_GRID_CROSS : CQ_GRID_DIAGONAL), *slab[CQ_RANGES_MAX];
+  for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
+  COLUMNS_EACH(s, block, column) {
+    const Slabs slabs = slabs_at(slab, column);
+    COLUMN_ROWS(column, at) {
+      row_store(to + at, slabs_take(&slabs, at - 4 * column->node));
+    }
+  }
+}
+
+// The inverse of a small symmetric matrix, scaled, for a product of masses may underflow; 0 if it is not positive.
+static int invert_block(const real a[CQ_DIM][CQ_DIM], real out[CQ_DIM][CQ_DIM]) {
+  real m[CQ_DIM][CQ_DIM], largest = (real)0;
+  EACH(i) if (a[i][i] > largest) largest = a[i][i];
+  if (!(largest > (real)0)) return 0;
+  EACH(i) EACH(j) m[i][j] = a[i][j] / largest;
+#if CQ_DIM == 2
+  const real det = m[0][0] * m[1][1] - m[0][1] * m[1][0];
+  if (!(m[0][0] > (real)0) || !(det > (real)1e-6 * m[0][0] * m[1][1])) return 0;
+  const real scale = (real)1 / (det * largest);
+  out[0][0] = scale * m[1][1];
+  out[1][1] = scale * m[0][0];
+  out[0][1] = out[1][0] = (real)0 - scale * m[0][1];
+#else
+  real c[3][3];
+  for (int i = 0; i < 3; i++)
+    for (int j = 0; j < 3; j++) {
+      const int p = (i + 1) % 3, q = (i + 2) % 3, r = (j + 1) % 3, t = (j + 2) % 3;
+      c[i][j] = m[p][r] * m[q][t] - m[p][t] * m[q][r];
+    }
+  const real det = m[0][0] * c[0][0] + m[0][1] * c[0][1] + m[0][2] * c[0][2];
+  if (!(m[0][0] > (real)0) || !(c[2][2] > (real)0) || !(det > (real)1e-6 * m[0][0] * m[1][1] * m[2][2])) return 0;
+  const real scale = (real)1 / (det * largest);
+  EACH(i) EACH(j) out[i][j] = scale * c[i][j];
+#endif
+  return 1;
+}
+
+// M^-1 of a node: of its block on what is free. A block that is not positive is replaced by its diagonal.
+static void invert_node(real block[CQ_DIM][CQ_DIM], const Freedom *f, real out[CQ_DIM][CQ_DIM]) {
+  real half[CQ_DIM][CQ_DIM], within[CQ_DIM][CQ_DIM], largest = (real)0;
+  EACH(i) {
+    const real size = block[i][i] > (real)0 ? block[i][i] : (real)0 - block[i][i];
+    if (size > largest) largest = size;
+  }
+  EACH(i) EACH(j) out[i][j] = (real)0;
+  if (!(largest > (real)0)) return;
+  if (f) {
+    EACH(i) freedom_apply(f, block[i], half[i]);   // rows: B P
+    EACH(i) EACH(j) {
+      within[i][j] = largest * ((real)(i == j) - f->free[i][j]);
+      EACH(k) within[i][j] = within[i][j] + f->free[i][k] * half[k][j];
+    }
+  } else {
+    EACH(i) EACH(j) within[i][j] = block[i][j];
+  }
+  real inverse[CQ_DIM][CQ_DIM];
+  if (!invert_block(within, inverse)) EACH(i) EACH(j) inverse[i][j] = i == j ? (real)1 / largest : (real)0;
+  if (!f) {
+    EACH(i) EACH(j) out[i][j] = inverse[i][j];
+    return;
+  }
+  EACH(i) freedom_apply(f, inverse[i], half[i]);
+  EACH(i) EACH(j) EACH(k) out[i][j] = out[i][j] + f->free[i][k] * half[k][j];
+}
+
+CQ_INLINE void write_inverse(cq_scene *s, const int64_t node, const real out[CQ_DIM][CQ_DIM]) {
+  EACH(j) {
+    real *column = grid_vector(s, CQ_GRID_INVERSE + j) + 4 * node;
+    for (int i = 0; i < 4; i++) column[i] = i < CQ_DIM ? out[i][j] : (real)0;
+  }
+}
+
+// the diagonal block of a node as its parts were gathered, with its inertia
+CQ_INLINE void read_block(const cq_scene *s, const int64_t node, real block[CQ_DIM][CQ_DIM]) {
+  const real *first = grid_vector(s, CQ_GRID_DIAGONAL) + 4 * node;
+  const real mass = inertia_of(s) * grid_vector(s, CQ_GRID_MOMENTUM)[4 * node + CQ_DIM];
+#if CQ_DIM == 2
+  block[0][1] = block[1][0] = first[2];
+#else
+  const real *second = grid_vector(s, CQ_GRID_CROSS) + 4 * node;
+  block[0][1] = block[1][0] = second[0];
+  block[0][2] = block[2][0] = second[1];
+  block[1][2] = block[2][1] = second[2];
+#endif
+  EACH(i) block[i][i] = first[i] + mass;
+}
+
+// (E85) M^-1 of all nodes
+static void invert_diagonal(cq_scene *s, int32_t block) {
+  const cq_held_nodes *h = &s->implicit.held[block];
+  const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
+  int32_t k = 0;
+  ROWS_EACH(s, block, at)
+    for (int64_t node = at / 4; node < at / 4 + 4; node++) {
+      real b[CQ_DIM][CQ_DIM], out[CQ_DIM][CQ_DIM] = {{(real)0}};
+      const int held = k < h->count && held_node(h, k)->node == node;
+      Freedom f;
+      real v[CQ_DIM];
+      if (held) {
+        EACH(i) v[i] = (real)0;
+        contacts_keep(s, h, held_node(h, k++), &f, v);
+      }
+      if (momentum[4 * node + CQ_DIM] > (real)0) {
+        read_block(s, node, b);
+        invert_node(b, held ? &f : NULL, out);
+      }
+      write_inverse(s, node, out);
+    }
+}
+
+// (E86) Contacts that let go hold where the velocity has met them and the residual presses on, and no longer where it
+// pulls away.
+static void activate(cq_scene *s, int32_t block, int32_t release, double *sum) {
+  cq_held_nodes *h = &s->implicit.held[block];
+  real *velocity = grid_vector(s, CQ_GRID_VELOCITY);
+  const real *r = grid_vector(s, CQ_GRID_RESIDUAL);
+  for (int32_t k = 0; k < h->count; k++) {
+    HeldNode *n = held_node(h, k);
+    const uint64_t before = n->active;
+    for (int q = 0; q < n->count; q++) {
+      const HeldContact *c = held_contact(h, n, q);
+      const uint64_t bit = (uint64_t)1 << q;
+      if (!lets_go(contact_kind(s, c))) continue;
+      real force[CQ_DIM], press = (real)0;
+      if (before & bit) {
+        contact_share(s, h, n, q, r + 4 * n->node, force);
+        EACH(i) press = press + force[i] * c->normal[i];
+        if (release && press < (real)0) n->active &= ~bit;
+      } else if (n->touching & bit) {
+        real v[CQ_DIM] = {(real)0}, along[CQ_DIM];
+        Freedom f;
+        contacts_keep(s, h, n, &f, v);   // of the force, what is left by those that hold
+        freedom_along(&f, c->normal, along);
+        EACH(i) press = press + r[4 * n->node + i] * along[i];
+        if (press > (real)0) n->active |= bit;
+      }
+    }
+    if (n->active == before) continue;
+    real *v = velocity + 4 * n->node, was[CQ_DIM];
+    double moved = 0;
+    Freedom f;
+    EACH(i) was[i] = v[i];
+    contacts_keep(s, h, n, &f, v);
+    EACH(i) moved += fabs(s_value(v[i] - was[i])) - 1e-6 * fabs(s_value(was[i]));
+    if (moved > 0) sum[CQ_SUM_CHANGED]++;
+  }
+}
+
+// A vector without what contacts hold. Left in, constraint forces would drown what is free by their rounding.
+static void project(cq_scene *s, const int32_t block, const int which) {
+  const cq_held_nodes *h = &s->implicit.held[block];
+  real *x = grid_vector(s, which);
+  for (int32_t k = 0; k < h->count; k++) {
+    const HeldNode *n = held_node(h, k);
+    real *at = x + 4 * n->node, v[CQ_DIM] = {(real)0}, part[CQ_DIM];
+    if (!n->active) continue;
+    Freedom f;
+    contacts_keep(s, h, n, &f, v);
+    freedom_apply(&f, at, part);
+    EACH(i) at[i] = part[i];
+  }
+}
+
+// (E87) squares of norms by M^-1 at VELOCITY
+static void norms(cq_scene *s, int32_t block, double *sum) {
+  const Row mask = velocity_mask(), fall = fall_row(s);
+  const real inertia = inertia_of(s);
+  const real *v = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
+  const real *residual_at = grid_vector(s, CQ_GRID_RESIDUAL), *noise = grid_vector(s, CQ_GRID_DIAGONAL);
+  real *rest = grid_vector(s, CQ_GRID_REST);
+  ROWS_EACH(s, block, at) row_store(rest + at, row_load(residual_at + at));
+  project(s, block, CQ_GRID_REST);
+  ROWS_EACH(s, block, at) {
+    const Row p = row_load(momentum + at), mass = mass_of(p), r = row_load(residual_at + at), free = row_load(rest + at);
+    const Row given = row_mul(row_fma(mass, fall, p), mask);
+    const Row moving = row_sub(row_mul(row_scale(inertia, mass), row_mul(row_load(v + at), mask)), given);
+    const Row inner = row_sub(moving, r);
+    sum[CQ_SUM_RESIDUAL] += dot_rows(s, free, conditioned(s, at, free));
+    sum[CQ_SUM_INERTIA] += dot_rows(s, moving, conditioned(s, at, moving));
+    sum[CQ_SUM_INNER] += dot_rows(s, inner, conditioned(s, at, inner));
+    sum[CQ_SUM_MOVED] += dot_rows(s, given, conditioned(s, at, given));
+    for (int64_t node = at; node < at + 16; node += 4) {
+      const double n = s_value(noise[node + 3]);
+      EACH(j) sum[CQ_SUM_NOISE] += n * n * s_value(grid_vector(s, CQ_GRID_INVERSE + j)[node + j]);
+    }
+  }
+}
+
+// ---- conjugate gradients --------------------------------------------------------------------------------------------
+
+// (E84) PRODUCT = H from, with what the tensors gave the slabs; of free components only, or of all
+static void multiply(cq_scene *s, int32_t block, int32_t from, int32_t all, double *sum) {
+  const Row mask = velocity_mask();
+  const real inertia = inertia_of(s);
+  const real *x = grid_vector(s, from), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
+  real *to = grid_vector(s, CQ_GRID_PRODUCT), *slab[CQ_RANGES_MAX];
+  for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
+  COLUMNS_EACH(s, block, column) {
+    const Slabs slabs = slabs_at(slab, column);
+    COLUMN_ROWS(column, at) {
+      const Row mass = mass_of(row_load(momentum + at)), p = row_load(x + at);
+      const Row q = row_mul(row_fma(row_scale(inertia, mass), p, slabs_take(&slabs, at - 4 * column->node)), mask);
+      row_store(to + at, q);
+      sum[CQ_SUM_DOT] += dot_rows(s, p, q);
+    }
+  }
+  if (!all) project(s, block, CQ_GRID_PRODUCT);
+}
+
+// over dual numbers: the slopes alone, where the method solves for slopes
+CQ_INLINE Row slopes_of(const cq_scene *s, Row r) {
+#if defined(CQ_REAL_DUAL)
+  real x[16];
+  row_store(x, r);
+  for (int k = 0; k < 16 && s->implicit.tangent; k++) x[k].value = 0;
+  return row_load(x);
+#else
+  (void)s;
+  return r;
+#endif
+}
+
+// sum: r.M^-1 r
+static void cg_start(cq_scene *s, int32_t block, double sign, double *sum) {
+  const real *residual_at = grid_vector(s, CQ_GRID_RESIDUAL);
+  real *x = grid_vector(s, CQ_GRID_STEP), *rest = grid_vector(s, CQ_GRID_REST), *p = grid_vector(s, CQ_GRID_DIRECTION);
+  ROWS_EACH(s, block, at) {
+    row_store(x + at, row_zero());
+    row_store(rest + at, row_scale((real)sign, row_load(residual_at + at)));
+  }
+  project(s, block, CQ_GRID_REST);
+  ROWS_EACH(s, block, at) {
+    const Row r = slopes_of(s, row_load(rest + at)), z = conditioned(s, at, r);
+    row_store(rest + at, r);
+    row_store(p + at, z);
+    sum[CQ_SUM_SQUARE] += dot_rows(s, r, z);
+  }
+}
+
+static void cg_advance(cq_scene *s, int32_t block, double alpha, double *sum) {
+  real *x = grid_vector(s, CQ_GRID_STEP), *rest = grid_vector(s, CQ_GRID_REST);
+  real *z = grid_vector(s, CQ_GRID_CONDITIONED);
+  const real *p = grid_vector(s, CQ_GRID_DIRECTION), *q = grid_vector(s, CQ_GRID_PRODUCT);
+  const real forward = (real)alpha, back = (real)-alpha;
+  ROWS_EACH(s, block, at) {
+    row_store(x + at, row_scale_add(forward, row_load(p + at), row_load(x + at)));
+    const Row r = row_scale_add(back, row_load(q + at), row_load(rest + at)), c = conditioned(s, at, r);
+    row_store(rest + at, r);
+    row_store(z + at, c);
+    sum[CQ_SUM_SQUARE] += dot_rows(s, r, c);
+  }
+}
+
+static void cg_turn(cq_scene *s, int32_t block, double beta) {
+  const real *z = grid_vector(s, CQ_GRID_CONDITIONED);
+  real *p = grid_vector(s, CQ_GRID_DIRECTION);
+  ROWS_EACH(s, block, at)
+    row_store(p + at, row_scale_add((real)beta, row_load(p + at), row_load(z + at)));
+}
+
+// the first direction becomes the step, where H is not positive along it
+static void take_direction(cq_scene *s, int32_t block) {
+  ROWS_EACH(s, block, at)
+    row_store(grid_vector(s, CQ_GRID_STEP) + at, row_load(grid_vector(s, CQ_GRID_DIRECTION) + at));
+}
+
+// ---- line search ----------------------------------------------------------------------------------------------------
+
+// TRIAL = VELOCITY + length STEP, stopped by walls; sum: RESIDUAL times the way
+static void trial(cq_scene *s, int32_t block, double length, double *sum) {
+  const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *step = grid_vector(s, CQ_GRID_STEP);
+  const real *r = grid_vector(s, CQ_GRID_RESIDUAL);
+  real *to = grid_vector(s, CQ_GRID_TRIAL);
+  ROWS_EACH(s, block, at)
+    row_store(to + at, row_scale_add((real)length, row_load(step + at), row_load(velocity + at)));
+  stop_all(s, block, CQ_GRID_TRIAL);
+  ROWS_EACH(s, block, at)
+    sum[CQ_SUM_SLOPE] += dot_rows(s, row_load(r + at), row_sub(row_load(to + at), row_load(velocity + at)));
+}
+
+// RESIDUAL_TRIAL along STEP
+static void slope(cq_scene *s, int32_t block, double *sum) {
+  const real *r = grid_vector(s, CQ_GRID_RESIDUAL_TRIAL), *step = grid_vector(s, CQ_GRID_STEP);
+  ROWS_EACH(s, block, at) sum[CQ_SUM_DOT] += dot_rows(s, row_load(r + at), row_load(step + at));
+}
+
+static void shrink(cq_scene *s, int32_t block, double factor) {
+  real *velocity = grid_vector(s, CQ_GRID_VELOCITY);
+  ROWS_EACH(s, block, at) row_store(velocity + at, row_scale((real)factor, row_load(velocity + at)));
+  stop_all(s, block, CQ_GRID_VELOCITY);
+}
+
+// ---- the end of a step ----------------------------------------------------------------------------------------------
+
+// VELOCITY to where g2p reads it, and with masses to the record {record_nodes, 4}; contacts that hold to held.
+static void finish(cq_scene *s, int32_t block, void *record, uint64_t *held) {
+  const cq_held_nodes *h = &s->implicit.held[block];
+  const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
+  const real at_mass[4] = {(real)0, (real)0, (real)(CQ_DIM == 2), (real)(CQ_DIM == 3)};
+  const Row masses = row_comps(at_mass);
+  ROWS_EACH(s, block, at) {
+    const Row v = row_load(velocity + at);
+    row_store((real *)s->grid_v + at, v);
+    if (record)
+      row_store((real *)record + at + 4 * (column->record - column->node),
+                row_fma(row_load(momentum + at), masses, v));
+  }
+  for (int32_t k = 0; held && k < h->count; k++) held[held_node(h, k)->record] = held_node(h, k)->active;
+}
+
+#if !defined(CQ_REAL_DUAL)
+
+// ---- adjoint --------------------------------------------------------------------------------------------------------
+
+static void load_record(cq_scene *s, int32_t block, const void *record, const uint64_t *held) {
+  real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
+  real *to = grid_vector(s, CQ_GRID_RESIDUAL), *slab[CQ_RANGES_MAX];
+  const Row mask = velocity_mask();
+  for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
+  COLUMNS_EACH(s, block, column) {
+    const Slabs slabs = slabs_at(slab, column);
+    COLUMN_ROWS(column, at) {
+      const Row kept = row_load((const real *)record + at + 4 * (column->record - column->node));
+      const Row v = row_mul(kept, mask);
+      row_store(velocity + at, v);
+      row_store(momentum + at, row_sub(kept, v));
+      row_store(to + at, slabs_take(&slabs, at - 4 * column->node));
+    }
+  }
+  find_held(s, block);
+  cq_held_nodes *h = &s->implicit.held[block];
+  for (int32_t k = 0; k < h->count; k++) held_node(h, k)->active = held[held_node(h, k)->record];
+}
+
+// What the walls that hold a node get: of b - H y, and of the residual where they turn (E90).
+static void held_adj(cq_scene *s, const cq_held_nodes *h, const HeldNode *n, cq_partial *sum) {
+  const int64_t at = 4 * n->node;
+  const real *b = grid_vector(s, CQ_GRID_RESIDUAL) + at, *y = grid_vector(s, CQ_GRID_STEP) + at;
+  const real *hy = grid_vector(s, CQ_GRID_PRODUCT) + at, *v = grid_vector(s, CQ_GRID_VELOCITY) + at;
+  const real *force = grid_vector(s, CQ_GRID_RESIDUAL_TRIAL) + at;
+  real rest[CQ_DIM];
+  EACH(i) rest[i] = b[i] - hy[i];
+  for (int k = 0; k < n->count; k++) {
+    const HeldContact *c = held_contact(h, n, k);
+    if (!(n->active >> k & 1) || c->wall < 0) continue;
+    real share[CQ_DIM], w[CQ_DIM];
+    contact_share(s, h, n, k, rest, share);
+    EACH(i) sum->wall_velocity[c->wall][i] += (double)share[i];
+    if (!s->model->walls[c->wall].moves || holds_all(contact_kind(s, c))) continue;
+    ContactGrad grad = {0};
+    real press = 0, pull = 0;
+    contact_velocity(s, c, w);
+    EACH(i) pull += share[i] * c->normal[i];
+    contact_share(s, h, n, k, force, share);
+    EACH(i) press += share[i] * c->normal[i];
+    EACH(i) grad.n[i] = press * y[i] - pull * (v[i] - w[i]);
+    turn_adj(s, c->wall, n->place, &grad, sum);
+  }
+}
+
+// (E89) from STEP, the solution y: dL/d(momentum, mass) of nodes, gravity, damping and walls
+static void finish_adj(cq_scene *s, int32_t block) {
+  cq_partial *sum = &s->partial[block];
+  const cq_held_nodes *h = &s->implicit.held[block];
+  const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM), *velocity = grid_vector(s, CQ_GRID_VELOCITY);
+  const real *step = grid_vector(s, CQ_GRID_STEP), inertia = inertia_of(s);
+  const Row fall = fall_row(s), mask = velocity_mask();
+  Row weight = row_zero(), power = row_zero();
+  ROWS_EACH(s, block, at) {
+    const Row y = row_load(step + at), v = row_load(velocity + at), mass = mass_of(row_load(momentum + at));
+    const Row slowed = row_mul(row_scale(inertia, v), y);
+    real given[16], out[16];
+    row_store(given, row_mul(row_sub(row_mul(fall, y), slowed), mask));
+    row_store(out, y);
+    for (int n = 0; n < 16; n += 4) {
+      real total = 0;
+      EACH(i) total += given[n + i];
+      out[n + CQ_DIM] = total;
+      for (int i = CQ_DIM + 1; i < 4; i++) out[n + i] = 0;
+    }
+    row_store((real *)s->grid_q + at, row_load(out));
+    row_store((real *)s->grid_v + at, v);
+    weight = row_fma(mass, y, weight);
+    power = row_fma(mass, slowed, power);
+  }
+  real total[4];
+  row_sum(total, weight);
+  for (int i = 0; i < CQ_DIM; i++) sum->gravity[i] += s->model->dt * (double)total[i];
+  row_sum(total, power);
+  for (int i = 0; i < CQ_DIM; i++) sum->damping -= s->model->dt * (double)total[i];
+  for (int32_t k = 0; k < h->count; k++) held_adj(s, h, held_node(h, k), sum);
+}
+
+#endif

@@ -1,0 +1,77 @@
+// Whole rollouts of implicit steps over dual numbers, as rollout_dual.cc has those of explicit ones: steps of ten and
+// more times the length, converged to rounding, for the slopes are those of the exact solution.
+extern "C" {
+#include "api/world.h"
+#include "cpu/kernels.h"
+}
+
+#include "check.h"
+#include "dual.h"
+typedef dual_of<double> dual;
+#include "dual_lame.h"
+#include "scene.h"
+#include <vector>
+
+#define CQ_REAL_DUAL
+#define CQ_REAL_BYTES 16
+#define CQ_SIMD 1
+
+// steps of backward Euler, and no wall with friction
+static void implicit(test_scene *s) {
+  s->def.integrator.kind = CQ_INTEGRATOR_IMPLICIT;
+  s->def.integrator.tolerance = 1e-14;
+  s->def.integrator.gradient_tolerance = 1e-14;
+  s->def.dt = 2e-2;
+  s->walls[0].kind = CQ_CONTACT_SLIP;
+}
+static void viscous(test_scene *s) {
+  test_scene_viscous(s);
+  implicit(s);
+}
+static void rubber(test_scene *s) {
+  test_scene_rubber(s);
+  implicit(s);
+}
+static void mixed(test_scene *s) {
+  test_scene_mixed(s);
+  implicit(s);
+  s->walls[0].kind = CQ_CONTACT_HOLD;
+}
+static void plastic(test_scene *s) {
+  test_scene_plastic(s);
+  implicit(s);
+}
+static void driven(test_scene *s) {
+  test_scene_add_drives(s);
+  implicit(s);
+}
+
+#define CQ_DIM 2
+namespace plane {
+#include "rollout_dual.inl"
+}
+#undef CQ_DIM
+#undef CQ_LANES_H
+#undef CQ_ROWS_H
+#undef CQ_REAL_H
+#define CQ_DIM 3
+namespace space {
+#include "rollout_dual.inl"
+}
+
+int main(void) {
+  plane::control_steps = space::control_steps = 4;
+  plane::check_scene(7, false, implicit);
+  space::check_scene(3, true, implicit);
+  plane::check_scene(6, false, viscous);
+  space::check_scene(3, true, viscous);
+  plane::check_scene(6, false, rubber);
+  space::check_scene(3, true, rubber);
+  plane::check_scene(6, false, mixed);
+  space::check_scene(3, true, mixed);
+  plane::check_scene(6, false, plastic);
+  space::check_scene(3, true, plastic);
+  plane::check_scene(8, false, driven);
+  space::check_scene(4, true, driven);
+  return check_report();
+}
