@@ -322,8 +322,9 @@ static void open_subject(subject &t, int side, void (*change)(test_scene *), voi
   t.scene.def.damping = 3;
   if (shape) shape(&t.scene);
   if (shape) t.scene.walls[3].kind = kind;
-  if (t.scene.def.integrator.kind == CQ_INTEGRATOR_IMPLICIT && t.scene.walls[3].kind == CQ_CONTACT_FRICTION)
-    t.scene.walls[3].kind = CQ_CONTACT_SEPARATE;
+  cq_wall *mover = &t.scene.walls[t.scene.def.wall_count - 1];
+  if (t.scene.def.integrator.kind == CQ_INTEGRATOR_IMPLICIT && mover->kind == CQ_CONTACT_FRICTION)
+    mover->kind = CQ_CONTACT_SEPARATE;
   const cq_world_def &d = t.scene.def;
   REQUIRE(d.substeps == SUBSTEPS);
   REQUIRE(cq_world_create(&d, &t.world) == CQ_OK);
