@@ -1,5 +1,6 @@
--- surface: walls that a pressure pushes on, as particles with the area vectors N A of the undeformed body, N out of the
--- solid; and the volume of the cavities that they enclose.
+-- surface: walls that a pressure pushes on, of the cavities of a lattice, of a mesh by their names, or given ones: as
+-- particles with the area vectors N A of the undeformed body, N out of the solid; and the volume of the cavities that
+-- they enclose.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -11,6 +12,7 @@ local T = require "cq.tensor"
 ---@field closed boolean         do its area vectors sum to zero?
 ---@field index integer[]        particles, from 0
 ---@field area cq.Tensor         {m, dim} N A [length^(dim-1)]
+---@field ends integer[]         the last of the particles of each of its walls: 5 and 9 are two, of 5 and 4
 ---@field arm cq.Tensor          {m, dim} from the particle to the wall, in the undeformed body [length]
 ---@field stress integer         its place among the robot's signals to the engine, from 1
 
@@ -141,11 +143,94 @@ local function list_of(robot, which)
   return out
 end
 
+-- ---- walls of a mesh ------------------------------------------------------------------------------------------------
+
+local function sum_of(area, dim)
+  local sum, size = {}, 0
+  for _, vector in ipairs(area) do
+    local square = 0
+    for i = 1, dim do
+      sum[i] = (sum[i] or 0) + vector[i]
+      square = square + vector[i] ^ 2
+    end
+    size = size + math.sqrt(square)
+  end
+  return sum, size
+end
+
+-- the particles, area vectors and arms of a wall, appended
+local function add_wall(out, wall, dim)
+  for k, p in ipairs(wall.particle) do
+    local n = #out.index + 1
+    out.index[n], out.area[n], out.arm[n] = p - 1, {}, {}
+    for i = 1, dim do
+      out.area[n][i], out.arm[n][i] = wall.area[(k - 1) * dim + i], wall.arm[(k - 1) * dim + i]
+    end
+  end
+  return out
+end
+
+-- A chamber that was closed in its file, and lost particles to a difference, an intersection or another shape.
+local function check_closed(robot, name, wall, walls)
+  if wall.closed or not wall.chamber then return end
+  local sum, size = sum_of(walls.area, robot.dim)
+  local square = 0
+  for i = 1, robot.dim do square = square + (sum[i] or 0) ^ 2 end
+  is.fail("%s: the chamber \"%s\" of %s is open, a part of its walls was taken away: its area vectors sum to %.3g, %.3g of what is left; do not "
+    .. "cut the shape there", WHAT, name, robot.name, math.sqrt(square), math.sqrt(square) / math.max(size, 1e-300))
+end
+
+local function of_names(robot, given)
+  local out = { index = {}, area = {}, arm = {}, ends = {}, closed = true }
+  for _, name in ipairs(type(given) == "string" and { given } or given) do
+    local wall = robot.walls[name]
+    if not wall then
+      is.fail("%s: %s has no walls of the name %s%s; %s", WHAT, robot.name, text.describe(name),
+        type(name) == "string" and text.suggestion(name, robot.wall_names) or "",
+        #robot.wall_names > 0 and "it has " .. table.concat(robot.wall_names, ", ")
+          or "those of a cq.Shape.tetrahedra or a cq.Shape.mesh have names; give inside = a place in the cavity")
+    end
+    if #wall.particle == 0 then is.fail("%s: nothing is left of the walls \"%s\" of %s", WHAT, name, robot.name) end
+    check_closed(robot, name, wall, add_wall({ index = {}, area = {}, arm = {} }, wall, robot.dim))
+    add_wall(out, wall, robot.dim)
+    out.ends[#out.ends + 1] = #out.index
+    out.closed = out.closed and wall.closed
+  end
+  return out
+end
+
+-- How often a wall winds around a place: the flux, through its area vectors, of a source there. 1 in a cavity of which
+-- the vectors point inwards, 0 outside of it; between near the wall.
+local function winding(robot, wall, place)
+  local x, dim, sum = robot.position:data(), robot.dim, 0
+  for k, p in ipairs(wall.particle) do
+    local square, along = 0, 0
+    for i = 1, dim do
+      local j = (k - 1) * dim + i
+      local d = place[i] - (x[(p - 1) * dim + i - 1] + wall.arm[j])
+      square, along = square + d * d, along + d * wall.area[j]
+    end
+    if square > 0 then sum = sum + along / square ^ (dim / 2) end
+  end
+  return sum / (dim == 2 and 2 * math.pi or 4 * math.pi)
+end
+
+-- the closed wall around a place
+local function of_place(robot, place)
+  for _, name in ipairs(robot.wall_names) do
+    local wall = robot.walls[name]
+    if wall.closed and #wall.particle > 0 and winding(robot, wall, place) > 0.5 then return of_names(robot, name) end
+  end
+  is.fail("%s: the place %s is in no closed cavity of %s; %s", WHAT, text.place(place), robot.name,
+    #robot.wall_names > 0 and "its walls are " .. table.concat(robot.wall_names, ", ") or "it has none")
+end
+
 local function of_cavity(robot, given)
   if type(given.inside) ~= "table" or #given.inside ~= robot.dim then
     is.fail("%s: inside must be a place { %s } in the cavity, got %s", WHAT, robot.dim == 2 and "x, y" or "x, y, z",
       text.describe(given.inside))
   end
+  if given.group == nil and #robot.wall_names > 0 then return of_place(robot, given.inside) end
   local lattice = lattice_of(robot, list_of(robot, given.group))
   return walls_of(lattice, flood(lattice, start_cell(lattice, given.inside, robot), given.inside))
 end
@@ -182,17 +267,16 @@ end
 
 -- do area vectors sum to zero?
 local function is_closed(area, dim)
-  local sum, size = {}, 0
-  for _, vector in ipairs(area) do
-    for i = 1, dim do
-      sum[i] = (sum[i] or 0) + vector[i]
-      size = size + math.abs(vector[i])
-    end
-  end
+  local sum, size = sum_of(area, dim)
   for i = 1, dim do
     if math.abs(sum[i]) > 1e-9 * size then return false end
   end
   return true
+end
+
+local function walls_for(robot, given)
+  if type(given) == "string" or type(given[1]) == "string" then return of_names(robot, given) end
+  return given.inside and of_cavity(robot, given) or of_list(robot, given)
 end
 
 ---Finds the particles of a surface, and their area vectors.
@@ -202,9 +286,10 @@ end
 ---@return cq.Surface
 function surface.bind(robot, actuator, name)
   local given = actuator.surface
-  local walls = given.inside and of_cavity(robot, given) or of_list(robot, given)
+  local walls = walls_for(robot, given)
   return {
-    name = name, actuator = actuator, index = walls.index, closed = is_closed(walls.area, robot.dim),
+    name = name, actuator = actuator, index = walls.index, ends = walls.ends or { #walls.index },
+    closed = walls.closed ~= false and is_closed(walls.area, robot.dim),
     area = T.tensor(walls.area),
     arm = T.tensor(walls.arm),
   }
@@ -287,7 +372,8 @@ local function area_of(f, a, dim)
 end
 
 ---Volume of a closed cavity in a state: -1/dim sum (y - mean y) . n a over its walls y = x + F arm, n a =
----cof(F) N A, n into the cavity.
+---cof(F) N A, n into the cavity. Of several walls under one pressure the sum; each has a mean of its own, because its
+---area vectors sum to zero only while it is not deformed.
 ---@param state cq.State
 ---@param which cq.Actuator|string
 ---@return cq.Tensor      one number, or {batch}
@@ -309,9 +395,12 @@ function surface.volume(state, which)
   f = f:reshape(shape)
   local arm, area, sum = product(f, one.arm, dim), area_of(f, one.area, dim), nil
   for i = 1, dim do
-    local y = (at(x, i) + arm[i]):squeeze(-1)
-    local share = ((y - y:mean(-1):unsqueeze(-1)) * area[i]:squeeze(-1)):sum(-1)
-    sum = sum and sum + share or share
+    local y, a, first = (at(x, i) + arm[i]):squeeze(-1), area[i]:squeeze(-1), 1
+    for _, last in ipairs(one.ends) do
+      local own = y:slice(first, last, -1)
+      local share = ((own - own:mean(-1):unsqueeze(-1)) * a:slice(first, last, -1)):sum(-1)
+      sum, first = sum and sum + share or share, last + 1
+    end
   end
   return sum / -dim
 end
