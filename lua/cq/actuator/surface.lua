@@ -4,6 +4,7 @@
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
+local cavity = require "cq.shape.cavity"
 local T = require "cq.tensor"
 
 ---@class cq.Surface
@@ -19,118 +20,6 @@ local T = require "cq.tensor"
 local surface = {}
 
 local WHAT = "cq.Actuator.follower_pressure: surface"
-
--- ---- lattices -------------------------------------------------------------------------------------------------------
-
--- spacing of coordinates along an axis: the least distance of two that differ
-local function spacing_along(x, list, dim, axis)
-  local sorted = {}
-  for k, p in ipairs(list) do sorted[k] = x[p * dim + axis] end
-  table.sort(sorted)
-  local extent, least = sorted[#sorted] - sorted[1], math.huge
-  for k = 2, #sorted do
-    local gap = sorted[k] - sorted[k - 1]
-    if gap > 1e-6 * extent then least = math.min(least, gap) end
-  end
-  return sorted[1], least < math.huge and least or nil, extent
-end
-
--- The cells of a lattice of particles: one around each, and a margin of one around them all.
-local function lattice_of(robot, list)
-  local x, dim = robot.position:data(), robot.dim
-  local out = { dim = dim, lower = {}, h = {}, size = {}, stride = {}, count = 1 }
-  for i = 1, dim do
-    local low, h, extent = spacing_along(x, list, dim, i - 1)
-    h = h or robot.volume:get(list[1] + 1) ^ (1 / dim)
-    out.lower[i], out.h[i] = low, h
-    out.size[i] = math.floor(extent / h + 0.5) + 3
-    out.stride[i], out.count = out.count, out.count * out.size[i]
-  end
-  if out.count > 5e7 then out.count = 0 end    -- nothing that is a lattice
-  out.cell = ffi.new("int32_t[?]", out.count)  -- 0: empty, -1: cavity, else particle + 1
-  for _, p in ipairs(list) do
-    local at = 0
-    for i = 1, dim do
-      local place = (x[p * dim + i - 1] - out.lower[i]) / out.h[i]
-      local near = math.floor(place + 0.5)
-      if out.count == 0 or math.abs(place - near) > 1e-3 then
-        is.fail("%s: the particles of %s do not lie on one lattice, by which the walls of a cavity are found; name a group that does, or give "
-          .. "particles, area and normal", WHAT, robot.name)
-      end
-      at = at + (near + 1) * out.stride[i]
-    end
-    out.cell[at] = p + 1
-  end
-  return out
-end
-
--- the cell of a place, which must be empty and among the particles
-local function start_cell(lattice, place, robot)
-  local at = 0
-  for i = 1, lattice.dim do
-    local k = math.floor((place[i] - lattice.lower[i]) / lattice.h[i] + 0.5) + 1
-    if k < 1 or k > lattice.size[i] - 2 then
-      is.fail("%s: the place %s is not inside of %s", WHAT, text.place(place), robot.name)
-    end
-    at = at + k * lattice.stride[i]
-  end
-  if lattice.cell[at] > 0 then
-    is.fail("%s: at the place %s there is a particle of %s; inside must be a place in the empty cavity", WHAT,
-      text.place(place), robot.name)
-  end
-  return at
-end
-
--- all empty cells that hang together with the first one
-local function flood(lattice, first, place)
-  local stack, cells, cell = { first }, {}, lattice.cell
-  cell[first] = -1
-  while #stack > 0 do
-    local at = table.remove(stack)
-    cells[#cells + 1] = at
-    for i = 1, lattice.dim do
-      local k = math.floor(at / lattice.stride[i]) % lattice.size[i]
-      if k == 0 or k == lattice.size[i] - 1 then
-        is.fail("%s: the cavity at %s is open: from there one comes out of the body without meeting a particle; close it, or give particles, area "
-          .. "and normal of the walls", WHAT, text.place(place))
-      end
-      for step = -1, 1, 2 do
-        local next_to = at + step * lattice.stride[i]
-        if cell[next_to] == 0 then
-          cell[next_to] = -1
-          stack[#stack + 1] = next_to
-        end
-      end
-    end
-  end
-  return cells
-end
-
--- Area vectors of the particles around a cavity: the faces between its cells and theirs. They are the gradient of the
--- indicator of the body, and sum to zero.
-local function walls_of(lattice, cells)
-  local of, out = {}, { index = {}, area = {}, arm = {} }
-  for _, at in ipairs(cells) do
-    for i = 1, lattice.dim do
-      local face = 1
-      for j = 1, lattice.dim do face = j == i and face or face * lattice.h[j] end
-      for step = -1, 1, 2 do
-        local particle = lattice.cell[at + step * lattice.stride[i]]
-        if particle > 0 then
-          local k = of[particle]
-          if not k then
-            k = #out.index + 1
-            of[particle], out.index[k], out.area[k], out.arm[k] = k, particle - 1, {}, {}
-            for j = 1, lattice.dim do out.area[k][j], out.arm[k][j] = 0, 0 end
-          end
-          -- out of the solid is from the particle to the cavity
-          out.area[k][i], out.arm[k][i] = out.area[k][i] - step * face, out.arm[k][i] - step * lattice.h[i] / 2
-        end
-      end
-    end
-  end
-  return out
-end
 
 local function list_of(robot, which)
   local out = {}
@@ -215,14 +104,18 @@ local function winding(robot, wall, place)
   return sum / (dim == 2 and 2 * math.pi or 4 * math.pi)
 end
 
--- the closed wall around a place
-local function of_place(robot, place)
+-- the closed wall of a mesh around a place; nil: the robot has no mesh
+local function of_mesh(robot, place)
+  local meshed
   for _, name in ipairs(robot.wall_names) do
     local wall = robot.walls[name]
+    meshed = meshed or wall.meshed
     if wall.closed and #wall.particle > 0 and winding(robot, wall, place) > 0.5 then return of_names(robot, name) end
   end
-  is.fail("%s: the place %s is in no closed cavity of %s; %s", WHAT, text.place(place), robot.name,
-    #robot.wall_names > 0 and "its walls are " .. table.concat(robot.wall_names, ", ") or "it has none")
+  if meshed then
+    is.fail("%s: the place %s is in no closed cavity of %s; its walls are %s", WHAT, text.place(place), robot.name,
+      table.concat(robot.wall_names, ", "))
+  end
 end
 
 local function of_cavity(robot, given)
@@ -230,9 +123,11 @@ local function of_cavity(robot, given)
     is.fail("%s: inside must be a place { %s } in the cavity, got %s", WHAT, robot.dim == 2 and "x, y" or "x, y, z",
       text.describe(given.inside))
   end
-  if given.group == nil and #robot.wall_names > 0 then return of_place(robot, given.inside) end
-  local lattice = lattice_of(robot, list_of(robot, given.group))
-  return walls_of(lattice, flood(lattice, start_cell(lattice, given.inside, robot), given.inside))
+  local meshed = given.group == nil and of_mesh(robot, given.inside)
+  if meshed then return meshed end
+  local body = { what = WHAT, name = robot.name, dim = robot.dim, position = robot.position:data(),
+    size = robot.volume:get(1) ^ (1 / robot.dim), list = list_of(robot, given.group) }
+  return add_wall({ index = {}, area = {}, arm = {} }, cavity.walls(body, given.inside), robot.dim)
 end
 
 -- ---- given walls ----------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ end
 ---@field area number[]         flat, dim for each: N A of the undeformed body, N out of the solid [length^(dim-1)]
 ---@field arm number[]          flat, dim for each: from the particle to the wall [length]
 ---@field chamber boolean       must it be closed?
+---@field meshed boolean?       of a mesh, and no lattice
 ---@field closed boolean        it was when it was read, and no particle of it was taken away
 
 ---The wall of a name, made if need be.
@@ -72,6 +73,7 @@ local function carry_walls(to, from, number)
   local dim = from.dim
   for _, name in ipairs(from.wall_names) do
     local old, new = from.walls[name], cloud.wall(to, name)
+    new.meshed = new.meshed or old.meshed
     new.chamber, new.closed = new.chamber or old.chamber, new.closed and old.closed
     for k, p in ipairs(old.particle) do
       local count = #new.particle

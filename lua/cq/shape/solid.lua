@@ -136,7 +136,7 @@ local function add_walls(out, solid, walls, dim, scale)
     if count > 0 and not out.walls[wall.name] then
       C.cq_solid_wall_cells(solid, wall.number, cell, area, arm)
       local one = cloud.wall(out, wall.name)
-      one.chamber, one.closed = wall.chamber or false, wall.closed
+      one.chamber, one.closed, one.meshed = wall.chamber or false, wall.closed, true
       for k = 0, count - 1 do one.particle[k + 1] = cell[k] + 1 end
       for k = 0, count * dim - 1 do
         one.area[k + 1], one.arm[k + 1] = scale ^ (dim - 1) * area[k], scale * arm[k]
