@@ -12,8 +12,8 @@
 --      0 +--------------------------------------------------------------+    and hardly stretches, as one with a fabric
 --        x 0   6  10                                          70       80
 --
--- Walls as thick as the chambers: at 20 kPa, 0.4 of the shear modulus, a round hole in an endless solid already has 1.57
--- times its area, and thinner walls balloon.
+-- Walls as thick as the chambers: at 20 kPa, 0.4 of the shear modulus, a round hole in an endless solid already has
+-- 1.57 times its area, and thinner walls balloon.
 local cq = require "cq"
 
 local SIZE, CHAMBER, FIRST, COUNT, PITCH = { 80, 16, 16 }, { 4, 6, 8 }, { 10, 6, 4 }, 8, 8         -- [mm]

@@ -1,13 +1,13 @@
-// Gmsh files: the sections of MSH 2.2, 4.0 and 4.1, as text or bytes. What says nothing of nodes, elements and groups is
-// passed over.
+// Gmsh files: the sections of MSH 2.2, 4.0 and 4.1, as text or bytes. What says nothing of nodes, elements and groups
+// is passed over.
 #include "gmsh.h"
 #include <math.h>
 #include <string.h>
 
 enum { TYPES = 32, TETRAHEDRON = 3, TRIANGLE = 2, LINE = 1 };
 
-// Elements by Gmsh's number of their type: dimension, nodes, and whether they are lines, triangles or tetrahedra (of any
-// order; the nodes at the corners come first).
+// Elements by Gmsh's number of their type: dimension, nodes, and whether they are lines, triangles or tetrahedra (of
+// any order; the nodes at the corners come first).
 static const struct { int8_t dim, nodes, simplex; } TYPE[TYPES] = {
   [1] = { 1, 2, 1 },   [2] = { 2, 3, 1 },   [3] = { 2, 4, 0 },   [4] = { 3, 4, 1 },   [5] = { 3, 8, 0 },
   [6] = { 3, 6, 0 },   [7] = { 3, 5, 0 },   [8] = { 1, 3, 1 },   [9] = { 2, 6, 1 },   [10] = { 2, 9, 0 },

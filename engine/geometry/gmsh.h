@@ -11,8 +11,8 @@ enum {
 
 typedef struct gmsh_node { int64_t tag; double x[3]; } gmsh_node;
 
-// A tetrahedron, triangle or line by the nodes at its corners, which Gmsh names first. `owner` is its entity in versions
-// 4, and its physical group (0: none) in version 2.2.
+// A tetrahedron, triangle or line by the nodes at its corners, which Gmsh names first. `owner` is its entity in
+// versions 4, and its physical group (0: none) in version 2.2.
 typedef struct gmsh_element { int64_t number, node[4]; int32_t owner; } gmsh_element;
 
 typedef struct gmsh_entity { int32_t dim, tag, first, count; } gmsh_entity;       // its groups in `physical`

@@ -273,7 +273,8 @@ static int inside(const cq_mesh *m, int32_t part, const double x[3]) {
         if (part < 0 || m->part[t] == part) cross_triangle(m->corner + 9 * (size_t)t, axis, x, winding);
       }
     }
-    votes += (turn * winding[0] > 0) + (turn * winding[1] > 0);
+    // a part that faces inward, as the wall of a cavity, has an inside, too
+    for (int k = 0; k < 2; k++) votes += part < 0 ? turn * winding[k] > 0 : winding[k] != 0;
   }
   return votes > 3;
 }

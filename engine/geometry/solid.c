@@ -5,8 +5,8 @@
 #include <string.h>
 
 enum { CELLS_MAX = 20000000 };
-// A cell is flat if its volume is below this share of its longest edge to the power of dim: its corners were rounded, or
-// lie in one plane. The worst slivers of meshing programs have 1e-5.
+// A cell is flat if its volume is below this share of its longest edge to the power of dim: its corners were rounded,
+// or lie in one plane. The worst slivers of meshing programs have 1e-5.
 static const double FLAT = 1e-10;
 static const double LENGTH_MIN = 1e-50;          // products of three lengths do not vanish
 

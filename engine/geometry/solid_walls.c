@@ -135,8 +135,9 @@ static cq_status append(cq_solid *s, const int32_t *parent, const piece *list, i
 
 cq_status solid_find_cavities(cq_solid *s) {
   const size_t n = (size_t)s->face_count + 1;
-  int32_t *parent = cq_alloc(n, sizeof *parent, "walls of a mesh"), *place = cq_alloc(n, sizeof *place, "walls of a mesh");
-  piece *list = cq_alloc(n, sizeof *list, "walls of a mesh");
+  static const char what[] = "walls of a mesh";
+  int32_t *parent = cq_alloc(n, sizeof *parent, what), *place = cq_alloc(n, sizeof *place, what);
+  piece *list = cq_alloc(n, sizeof *list, what);
   cq_status status = parent && place && list ? join_faces(s, parent) : CQ_MEMORY;
   if (!status) {
     for (int32_t k = 0; k < s->face_count; k++) parent[k] = root_of(parent, k);

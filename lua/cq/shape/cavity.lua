@@ -66,6 +66,19 @@ local function start_cell(lattice, place, body)
   return at
 end
 
+-- the first empty cell where a function of its centre is true, and that centre
+local function first_cell(lattice, is_within)
+  for at = 0, lattice.count - 1 do
+    if lattice.cell[at] == 0 then
+      local x = {}
+      for i = 1, lattice.dim do
+        x[i] = lattice.lower[i] + (math.floor(at / lattice.stride[i]) % lattice.size[i] - 1) * lattice.h[i]
+      end
+      if is_within(x[1], x[2], x[3]) then return at, x end
+    end
+  end
+end
+
 -- all empty cells that hang together with the first one
 local function flood(lattice, first, place, body)
   local stack, cells, cell = { first }, {}, lattice.cell
@@ -131,11 +144,17 @@ end
 
 ---The walls of the closed cavity at a place, between its cells and those of particles.
 ---@param body cq.Cavity.body
----@param place number[]
----@return cq.Wall
+---@param place number[]|fun(x: number, y: number, z: number?): boolean   or a function that is true within it
+---@return cq.Wall?         nil: the function is true of no empty cell
 function cavity.walls(body, place)
-  local lattice = lattice_of(body)
-  return walls_of(lattice, flood(lattice, start_cell(lattice, place, body), place, body))
+  local lattice, first = lattice_of(body), nil
+  if type(place) == "function" then
+    first, place = first_cell(lattice, place)
+    if not first then return nil end
+  else
+    first = start_cell(lattice, place, body)
+  end
+  return walls_of(lattice, flood(lattice, first, place, body))
 end
 
 return cavity

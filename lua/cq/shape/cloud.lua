@@ -4,6 +4,9 @@
 -- Fields: dim, count, position (flat, dim numbers for each), volume, names (of groups, in order) and groups (name to an
 -- ascending list of particle numbers from 1). walls (by name, in the order of wall_names): surfaces of a mesh that a
 -- pressure may push on, see cloud.wall.
+local ffi = require "ffi"
+local cavity = require "cq.shape.cavity"
+
 local cloud = {}
 
 function cloud.new(dim)
@@ -140,6 +143,26 @@ function cloud.all(self, name)
   local list = cloud.group(self, name)
   for p = #list, 1, -1 do list[p] = nil end
   for p = 1, self.count do list[p] = p end
+  return self
+end
+
+---Names the walls of the cavity at a place and their particles, which lie on a lattice. A place may be a function of
+---coordinates that is true in the cavity; where it is true of no empty cell nothing is named.
+---@param place number[]|fun(x: number, y: number, z: number?): boolean
+---@param what string        for errors
+---@param described string
+function cloud.chamber(self, name, place, what, described)
+  local n, dim, list = self.count, self.dim, {}
+  local position = ffi.new("double[?]", n * dim + 1)
+  for k = 1, n * dim do position[k - 1] = self.position[k] end
+  for p = 1, n do list[p] = p - 1 end
+  local wall = n > 0 and cavity.walls({ what = what, name = described, dim = dim, position = position, list = list,
+    size = self.volume[1] ^ (1 / dim) }, place)
+  if not wall then return self end
+  self.walls[name], self.wall_names[#self.wall_names + 1] = wall, name
+  local group = cloud.group(self, name)
+  for k, p in ipairs(wall.particle) do group[k] = p end
+  table.sort(group)
   return self
 end
 

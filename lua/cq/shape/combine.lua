@@ -5,7 +5,6 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local class = require "cq.shape.class"
 local cloud = require "cq.shape.cloud"
-local cavity = require "cq.shape.cavity"
 
 local Shape = class.Shape
 local shape_argument = is.instance "cq.Shape"
@@ -234,19 +233,9 @@ function Shape:group(name, predicate)
   end })
 end
 
--- walls of the cavity at a place, of the particles of a cloud
-local function walls_at(self, out, place)
-  local n, dim = out.count, out.dim
-  local position, list = ffi.new("double[?]", n * dim + 1), {}
-  for k = 1, n * dim do position[k - 1] = out.position[k] end
-  for p = 1, n do list[p] = p - 1 end
-  return cavity.walls({ what = "shape:chamber", name = class.describe(self), dim = dim, position = position, list = list,
-    size = n > 0 and out.volume[1] ^ (1 / dim) or 0 }, place)
-end
-
 ---The shape with a name for the walls of a cavity in it, and for the group of particles there, which
----cq.Actuator.follower_pressure { surface = "name" } pushes on. The place is one of this shape here; what moves it later
----moves the walls along.
+---cq.Actuator.follower_pressure { surface = "name" } pushes on. The place is one of this shape here; what moves it
+---later moves the walls along.
 ---Errors: particles that lie on no lattice, a cavity that is open, a place in the solid or beyond it.
 ---@param name string
 ---@param place number[]      {dim} in the closed cavity [length]
@@ -259,12 +248,7 @@ function Shape:chamber(name, place)
     if out.groups[name] or out.walls[name] then
       is.fail("shape:chamber: %s has a group or walls \"%s\" already; take another name", class.describe(self), name)
     end
-    local wall = walls_at(self, out, place)
-    out.walls[name], out.wall_names[#out.wall_names + 1] = wall, name
-    local group = cloud.group(out, name)
-    for k, p in ipairs(wall.particle) do group[k] = p end
-    table.sort(group)
-    return out
+    return cloud.chamber(out, name, place, "shape:chamber", class.describe(self))
   end })
 end
 

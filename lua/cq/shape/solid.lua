@@ -25,6 +25,7 @@ local C, check = engine.C, engine.check
 ---  with "chamber" unless given
 
 ---@class cq.Shape.tetrahedra.def : cq.Shape.solid.def
+
 ---@class cq.Shape.triangles.def : cq.Shape.solid.def
 
 local function define(name, dim)
@@ -228,18 +229,18 @@ local solid = {}
 local in_space, in_plane = define("tetrahedra", 3), define("triangles", 2)
 
 ---A body of the tetrahedra of a Gmsh file (MSH 2.2, 4.0 or 4.1, text or bytes): a particle at the centre of each, with
----its volume. Physical groups are groups: of a volume its tetrahedra, of a surface those with a face there. Any physical
----surface is what cq.Actuator.follower_pressure { surface = "name" } pushes on; one whose name begins with "chamber"
----must be closed. Cavities that have no name are "cavity_1", "cavity_2", ... in the order of their places. Of curved
----elements the corners are taken.
+---its volume. Physical groups are groups: of a volume its tetrahedra, of a surface those with a face there. Any
+---physical surface is what cq.Actuator.follower_pressure { surface = "name" } pushes on; one whose name begins with
+---"chamber" must be closed. Cavities that have no name are "cavity_1", "cavity_2", ... in the order of their places. Of
+---curved elements the corners are taken.
 ---Errors: a file that is damaged or of another version; no tetrahedra, or other elements that fill space; tetrahedra
 ---that are flat, inverted or lie on each other; an open chamber.
 ---@param fields cq.Shape.tetrahedra.def
 ---@return cq.Shape
 function solid.tetrahedra(fields) return new("cq.Shape.tetrahedra", in_space(fields), 3) end
 
----A body in the plane of the triangles of a Gmsh file, which have one z; all else is as with cq.Shape.tetrahedra, with
----physical curves for surfaces.
+---A body in the plane of the triangles of a Gmsh file, which have one z; all else is as with cq.Shape.tetrahedra,
+---with physical curves for surfaces.
 ---@param fields cq.Shape.triangles.def
 ---@return cq.Shape
 function solid.triangles(fields) return new("cq.Shape.triangles", in_plane(fields), 2) end
