@@ -200,7 +200,7 @@ describe("a Gmsh file that is damaged", function()
     refused("and its area vectors sum to 2, 0.0909 of its area", bytes)
     local sample = Shape.tetrahedra({ path = write(bytes), chambers = { "chamber_2" } }):sample()
     assert.is_false(sample.walls.chamber_1.closed)
-    fails("has no physical surface \"chamber_3\"; did you mean", Shape.tetrahedra,
+    fails("has no physical surface \"chamber_3\" (did you mean", Shape.tetrahedra,
       { path = folder .. "/a.msh", chambers = { "chamber_3" } })
     -- a face between two tetrahedra, and one of none
     mesh = body_of(3)
@@ -244,9 +244,9 @@ describe("pressure in the chambers of a mesh", function()
         local count = type(surface) == "table" and #surface == 2 and 2 or 1
         near(count * cavity, world:rollout { steps = 0 }.state:cavity_volume "air":item(), 1e-14)
         -- the impulse on one wall is p A dt = 4e-3 * 0.01 in space
-        local impulse = roll.state:momentum().linear:norm():item()
+        local impulse = roll.state:momentum():norm():item()
         assert.is_true(impulse < 1e-16, ("%dD: %g"):format(dim, impulse))
-        assert.is_true(roll.state:energy().kinetic:item() > 1e-9)
+        assert.is_true(roll.state:energy(nil, "kinetic"):item() > 1e-9)
         assert.is_true(roll.state:cavity_volume "air":item() > count * cavity)
       end
     end
@@ -280,7 +280,7 @@ describe("pressure in the chambers of a mesh", function()
   end)
 
   it("says what is wrong with a surface", function()
-    fails("robot has no walls of the name \"chamber_3\"; did you mean", function() robot_of(2, "chamber_3") end)
+    fails("robot has no walls of the name \"chamber_3\" (did you mean", function() robot_of(2, "chamber_3") end)
     fails("is in no closed cavity of robot; its walls are chamber_1",
       function() robot_of(2, { inside = { 0.05, 0.05 } }) end)
     fails("has no walls of the name \"air\"; those of a cq.Shape.tetrahedra", function()
@@ -350,7 +350,8 @@ describe("a chamber of a triangle mesh", function()
     assert.equal(6 * 16, #sample.groups.chamber_1)
     assert.equal(1000 - 64, #sample.groups.body)
     local other = Shape.mesh { path = path, scale = 0.1, spacing = 0.1 }:chamber("air", { 0.5, 0.5, 0.5 }):sample()
-    assert.same(sample.walls.chamber_1, other.walls.air)
+    assert.same(sample.groups.chamber_1, other.groups.air)
+    near(0.064, select(2, measured(other, "air")))
   end)
 end)
 

@@ -199,6 +199,11 @@ static cq_status check_pair(const cq_solid *s, const solid_tuple *pair, const in
                  (long long)number[pair[0].from / (s->dim + 1)], (long long)number[pair[1].from / (s->dim + 1)]);
 }
 
+static int by_number(const void *a, const void *b) {
+  const int32_t *p = a, *q = b;
+  return (*p > *q) - (*p < *q);
+}
+
 static cq_status find_faces(cq_solid *s, const int64_t *number, const char *path) {
   const int32_t count = s->cell_count * (s->dim + 1);
   s->tuple = cq_alloc((size_t)count, sizeof *s->tuple, "mesh faces");
@@ -218,6 +223,7 @@ static cq_status find_faces(cq_solid *s, const int64_t *number, const char *path
                           path, j - i, s->dim == 3 ? "tetrahedra" : "triangles",
                           (long long)number[s->tuple[i].from / (s->dim + 1)]);
   }
+  qsort(s->face, (size_t)s->face_count, sizeof *s->face, by_number);
   return status;
 }
 

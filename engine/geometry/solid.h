@@ -23,7 +23,7 @@ struct cq_solid {
   int32_t *corner;               // {cells, dim + 1}
   double *volume;                // {cells}
   double lower[3], upper[3];
-  int32_t *face;                 // {faces} those of one cell alone: the surface
+  int32_t *face;                 // {faces} those of one cell alone, ascending: the surface
   solid_tuple *tuple;            // {cells * (dim + 1)} sorted; while it is made
   int32_t group_count, wall_count, cavity_count;
   solid_group *group;
