@@ -42,7 +42,7 @@ typedef struct cq_solid_info {
 typedef struct cq_solid_wall_info {
   const char *name;                     // for as long as the solid is open
   int64_t cell_count, face_count;       // cells that have faces of it
-  int64_t open_count;                   // edges that only one of its faces has; 0: closed
+  int64_t open_count;                   // edges where a face has no neighbour; 0: closed
   int64_t between;                      // faces that two cells share, on which no pressure acts; counted nowhere else
   double open_at[3];                    // the middle of an open edge
   double sum[3], area;                  // of area vectors out of the solid, and of their lengths

@@ -157,7 +157,7 @@ void solid_face_nodes(const cq_solid *s, int32_t face, int32_t node[3]) {
   ascend(node, count);
 }
 
-void solid_face(const cq_solid *s, int32_t face, double area[3], double center[3]) {
+int solid_face(const cq_solid *s, int32_t face, double area[3], double center[3]) {
   int32_t node[3];
   const int width = s->dim + 1;
   solid_face_nodes(s, face, node);
@@ -177,6 +177,7 @@ void solid_face(const cq_solid *s, int32_t face, double area[3], double center[3
   double out = 0;
   for (int i = 0; i < 3; i++) out += area[i] * (a[i] - apex[i]);
   for (int i = 0; i < 3 && out < 0; i++) area[i] = -area[i];
+  return out < 0 ? -1 : 1;
 }
 
 // does the corner opposite of a face lie on the side that the area vector points to
@@ -231,21 +232,12 @@ static cq_status find_faces(cq_solid *s, const int64_t *number, const char *path
 
 static void face_corners(const cq_solid *s, int32_t face, double corner[9]) {
   int32_t node[3];
-  double area[3], center[3], turn = 0;
+  double area[3], center[3];
   solid_face_nodes(s, face, node);
-  solid_face(s, face, area, center);
-  for (int k = 0; k < 3; k++)
-    for (int d = 0; d < 3; d++) corner[3 * k + d] = node[k] < 0 ? 0 : s->node[3 * node[k] + d];
-  if (s->dim == 2) return;
-  for (int i = 0; i < 3; i++) {
-    const int j = (i + 1) % 3, k = (i + 2) % 3;
-    turn += area[i] * ((corner[3 + j] - corner[j]) * (corner[6 + k] - corner[k]) -
-                       (corner[3 + k] - corner[k]) * (corner[6 + j] - corner[j]));
-  }
-  for (int d = 0; d < 3 && turn < 0; d++) {
-    const double other = corner[3 + d];
-    corner[3 + d] = corner[6 + d];
-    corner[6 + d] = other;
+  const int turned = solid_face(s, face, area, center) < 0 && s->dim == 3;
+  for (int k = 0; k < 3; k++) {
+    const int32_t from = node[turned && k > 0 ? 3 - k : k];
+    for (int d = 0; d < 3; d++) corner[3 * k + d] = from < 0 ? 0 : s->node[3 * from + d];
   }
 }
 

@@ -7,8 +7,10 @@
 
 // ---- what closes a surface ------------------------------------------------------------------------------------------
 
-// A rim of a face: an edge of a triangle, or an end of a line (high is -1). `face` is its place in a list of faces.
-typedef struct rim { int32_t low, high, face; } rim;
+// A rim of a face: an edge of a triangle, or an end of a line (high is -1). `face` is its place in a list of faces, and
+// `turn` the way that the face goes along it. A surface is closed where the turns of every rim sum to zero: then, and
+// for no other reason, its area vectors do.
+typedef struct rim { int32_t low, high, face, turn; } rim;
 
 static int by_rim(const void *a, const void *b) {
   const rim *p = a, *q = b;
@@ -22,9 +24,12 @@ static rim *rims_of(const cq_solid *s, const int32_t *face, int32_t count) {
   rim *list = cq_alloc((size_t)count + 1, (size_t)s->dim * sizeof *list, "walls of a mesh");
   for (int32_t k = 0; k < count && list; k++) {
     int32_t node[3];
+    double area[3], center[3];
     solid_face_nodes(s, face[k], node);
+    const int turn = solid_face(s, face[k], area, center);
     for (int i = 0; i < s->dim; i++)
-      list[s->dim * k + i] = s->dim == 2 ? (rim){ node[i], -1, k } : (rim){ node[i == 2], node[i == 0 ? 1 : 2], k };
+      list[s->dim * k + i] = s->dim == 2 ? (rim){ node[i], -1, k, i == 0 ? -turn : turn }
+                                         : (rim){ node[i == 2], node[i == 0 ? 1 : 2], k, i == 1 ? -turn : turn };
   }
   if (list) qsort(list, (size_t)count * (size_t)s->dim, sizeof *list, by_rim);
   return list;
@@ -152,14 +157,16 @@ cq_status solid_find_cavities(cq_solid *s) {
 
 // ---- readouts -------------------------------------------------------------------------------------------------------
 
-// Rims that an odd number of faces have, and the place of the first.
+// Rims along which a wall is open, and the place of the first.
 static cq_status find_open(const cq_solid *s, const solid_wall *w, cq_solid_wall_info *info) {
   const int32_t end = w->count * s->dim;
   rim *list = rims_of(s, s->wall_face + w->first, w->count);
   if (!list) return CQ_MEMORY;
   for (int32_t i = 0, j; i < end; i = j) {
+    int32_t sum = 0;
     j = next_rim(list, i, end);
-    if ((j - i) % 2 == 0) continue;
+    for (int32_t k = i; k < j; k++) sum += list[k].turn;
+    if (!sum) continue;
     const double *a = s->node + 3 * list[i].low, *b = list[i].high < 0 ? a : s->node + 3 * list[i].high;
     for (int d = 0; d < 3 && !info->open_count; d++) info->open_at[d] = (a[d] + b[d]) / 2;
     info->open_count++;
