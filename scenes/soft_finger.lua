@@ -13,9 +13,9 @@
 --        x 0   6  10                                          70       80
 --
 -- Walls as thick as the chambers: at 20 kPa, 0.4 of the shear modulus, a round hole in an endless solid already has
--- 1.57 times its area, and thinner walls balloon. At rest under 20 kPa the tip is 21 mm lower in the plane (27 on a grid
--- of 1 mm) and the chambers have 1.67 (1.80) times their area; in space, where the sides hold, 6 mm and 1.47 times their
--- volume.
+-- 1.57 times its area, and thinner walls balloon. At rest under 20 kPa the tip is 21 mm lower in the plane (27 on a
+-- grid of 1 mm) and the chambers have 1.67 (1.80) times their area; in space, where the sides hold, 6 mm and 1.47 times
+-- their volume.
 local cq = require "cq"
 
 local SIZE, CHAMBER, FIRST, COUNT, PITCH = { 80, 16, 16 }, { 4, 6, 12 }, { 10, 6, 2 }, 8, 8        -- [mm]
@@ -79,7 +79,7 @@ local function finger(options)
   local volume = COUNT
   for d = 1, dim do volume = volume * MM * CHAMBER[d] end
   local robot = cq.Robot {
-    shape = dim == 3 and cq.Shape.tetrahedra { path = "scenes/assets/soft_finger.msh", scale = MM }
+    shape = dim == 3 and cq.Shape.tetrahedra { path = "assets/soft_finger.msh", scale = MM }
       or in_plane(given.spacing or 1),
     material = { body = material(1), base = material(given.base or 10) }, actuators = drives, pins = "root",
     groups = { tip = function(x) return x > MM * TIP end }, name = "finger",

@@ -330,7 +330,8 @@ local function obj_box(name, low, high, first, inward)
       lines[#lines + 1] = ("v %g %g %g"):format(place[1], place[2], z)
     end
   end
-  for _, face in ipairs { { 1, 4, 3, 2 }, { 5, 6, 7, 8 }, { 1, 2, 6, 5 }, { 2, 3, 7, 6 }, { 3, 4, 8, 7 }, { 4, 1, 5, 8 } } do
+  local faces = { { 1, 4, 3, 2 }, { 5, 6, 7, 8 }, { 1, 2, 6, 5 }, { 2, 3, 7, 6 }, { 3, 4, 8, 7 }, { 4, 1, 5, 8 } }
+  for _, face in ipairs(faces) do
     local corners = {}
     for k, corner in ipairs(face) do corners[inward and 5 - k or k] = corner + first end
     lines[#lines + 1] = "f " .. table.concat(corners, " ")

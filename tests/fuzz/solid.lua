@@ -18,7 +18,8 @@ local function look_at_cells(solid, dim)
   for p = 0, n - 1 do
     if not (volume[p] > 0 and volume[p] < math.huge) then return "a cell without a volume" end
     for d = 0, dim - 1 do
-      if not (x[dim * p + d] >= info.lower[d] and x[dim * p + d] <= info.upper[d]) then return "a cell outside the box" end
+      local at = x[dim * p + d]
+      if not (at >= info.lower[d] and at <= info.upper[d]) then return "a cell outside the box" end
     end
   end
   local answer = ffi.new("uint8_t[?]", n)
@@ -53,7 +54,9 @@ local function look_at_walls(solid, dim)
     for d = 0, dim - 1 do
       local sum = 0
       for k = 0, n - 1 do sum = sum + area[k * dim + d] end
-      if wall.open_count == 0 and not (math.abs(sum) <= 1e-6 * wall.area) then return "a closed wall that does not close" end
+      if wall.open_count == 0 and not (math.abs(sum) <= 1e-6 * wall.area) then
+        return "a closed wall that does not close"
+      end
     end
   end
 end

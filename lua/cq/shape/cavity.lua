@@ -147,14 +147,12 @@ end
 ---@param place number[]|fun(x: number, y: number, z: number?): boolean   or a function that is true within it
 ---@return cq.Wall?         nil: the function is true of no empty cell
 function cavity.walls(body, place)
-  local lattice, first = lattice_of(body), nil
-  if type(place) == "function" then
-    first, place = first_cell(lattice, place)
-    if not first then return nil end
-  else
-    first = start_cell(lattice, place, body)
+  local lattice = lattice_of(body)
+  if type(place) ~= "function" then
+    return walls_of(lattice, flood(lattice, start_cell(lattice, place, body), place, body))
   end
-  return walls_of(lattice, flood(lattice, first, place, body))
+  local first, there = first_cell(lattice, place)
+  return first and walls_of(lattice, flood(lattice, first, there, body)) or nil
 end
 
 return cavity
