@@ -24,13 +24,27 @@ local function each_block(count, visit)
   end
 end
 
-local function empty_name(empty, block)
-  for name, at in pairs(empty) do
-    if table.concat(at, " ") == table.concat(block, " ") then return name end
+-- the blocks of a chamber: one, or a list
+local function blocks_of(entry) return type(entry[1]) == "table" and entry or { entry } end
+
+local function is_empty(empty, block)
+  for _, entry in pairs(empty) do
+    for _, at in ipairs(blocks_of(entry)) do
+      if table.concat(at, " ") == table.concat(block, " ") then return true end
+    end
   end
 end
 
--- The faces of cells that no other cell has, by the chamber in whose block all their corners lie.
+local function is_within(face, corners, block)
+  for _, node in ipairs(face) do
+    for d, low in ipairs(block) do
+      if corners[node][d] < low - 1 or corners[node][d] > low then return false end
+    end
+  end
+  return true
+end
+
+-- The faces of cells that no other cell has, by the chamber in one of whose blocks all their corners lie.
 local function walls_of(mesh, cells, corners, empty)
   local seen = {}
   for _, cell in ipairs(cells) do
@@ -51,13 +65,8 @@ local function walls_of(mesh, cells, corners, empty)
   for _, name in ipairs(names) do
     local group = { dim = mesh.dim - 1, name = name, element = {} }
     for _, key in ipairs(keys) do
-      local one, here = seen[key], true
-      for _, node in ipairs(one.face) do
-        for d = 1, mesh.dim do
-          local low = empty[name][d] - 1
-          here = here and corners[node][d] >= low and corners[node][d] <= low + 1
-        end
-      end
+      local one, here = seen[key], false
+      for _, block in ipairs(blocks_of(empty[name])) do here = here or is_within(one.face, corners, block) end
       if here and one.count == 1 then group.element[#group.element + 1] = one.face end
     end
     mesh.group[#mesh.group + 1] = group
@@ -65,7 +74,7 @@ local function walls_of(mesh, cells, corners, empty)
 end
 
 ---Cubes (squares in the plane) in rows, cut into tetrahedra (triangles), some of them empty; numbered from 7 on.
----@param def { count: integer[], empty: table<string, integer[]>?, size: number? }
+---@param def { count: integer[], empty: table<string, integer[]|integer[][]>?, size: number? }   empty: a block, or several
 ---@return table    dim, node: places, group: { dim, name, element: lists of nodes }
 function gmsh_file.blocks(def)
   local dim, number, corners, cells = #def.count, {}, {}, {}
@@ -80,7 +89,7 @@ function gmsh_file.blocks(def)
     return number[key]
   end
   each_block(def.count, function(block)
-    if empty_name(def.empty or {}, block) then return end
+    if is_empty(def.empty or {}, block) then return end
     for _, path in ipairs(PATHS[dim]) do
       local place, cell = {}, {}
       for d = 1, dim do place[d] = block[d] - 1 end

@@ -80,6 +80,27 @@ describe("a Gmsh file", function()
     end
   end)
 
+  it("has the volume of a chamber with corners where cells have several faces of it", function()
+    for dim = 2, 3 do
+      local count, blocks = { 4, 4, dim == 3 and 4 or nil }, { { 2, 2 }, { 2, 3 }, { 3, 3 } }
+      for _, block in ipairs(blocks) do block[3] = dim == 3 and 2 or nil end
+      -- crooked, and the same body with a full chamber
+      local samples = {}
+      for k, empty in ipairs { { chamber_1 = blocks }, {} } do
+        local mesh = gmsh_file.blocks { count = count, empty = empty }
+        for _, node in ipairs(mesh.node) do
+          local x = { unpack(node) }
+          for d = 1, dim do node[d] = (1 + d / 7) * x[d] + 0.1 * math.sin(3 * x[d % dim + 1]) end
+        end
+        local path = write(gmsh_file.bytes(mesh, "4.1 binary"))
+        samples[k] = (dim == 3 and Shape.tetrahedra or Shape.triangles) ({ path = path }):sample()
+      end
+      local sum, volume = measured(samples[1], "chamber_1")
+      for d = 1, dim do near(0, sum[d]) end
+      near(samples[2].volume_total - samples[1].volume_total, volume)
+    end
+  end)
+
   it("puts a particle at the centre of each tetrahedron", function()
     local one = { dim = 3, node = { { 0, 0, 0 }, { 4, 0, 0 }, { 0, 4, 0 }, { 0, 0, 4 } },
       group = { { dim = 3, name = "a", element = { { 1, 3, 2, 4 } } } } }
