@@ -48,6 +48,7 @@ describe("a Gmsh file", function()
   it("is read alike in every version, text or bytes", function()
     for _, version in ipairs(gmsh_file.versions) do
       local sample = shape_of(3, version):sample()
+      assert.equal("cq.Sample { 3D, particles 258, groups 3, closed chambers 2, volume 344 }", tostring(sample))
       assert.equal(6 * 43, sample.count, version)
       near(8 * 43, sample.volume_total, 1e-11)
       assert.same({ "body", "chamber_1", "chamber_2" }, sample.group_names)

@@ -23,8 +23,10 @@ function Sample:__tostring()
   if self.volume_error and math.abs(self.volume_error) > 1e-9 then
     volume = ("%s (%+.2g %% of the exact one)"):format(volume, 100 * self.volume_error)
   end
-  return ("cq.Sample { %dD, particles %d, groups %d, volume %s }"):format(self.dim, self.count, #self.group_names,
-    volume)
+  local chambers = 0
+  for _, wall in pairs(self.walls) do chambers = chambers + (wall.chamber and wall.closed and 1 or 0) end
+  return ("cq.Sample { %dD, particles %d, groups %d, %svolume %s }"):format(self.dim, self.count, #self.group_names,
+    chambers > 0 and ("closed chambers %d, "):format(chambers) or "", volume)
 end
 
 ---@class shape.sample.def
