@@ -305,6 +305,8 @@ describe("pressure in the chambers of a mesh", function()
     fails("robot has no walls of the name \"chamber_3\" (did you mean", function() robot_of(2, "chamber_3") end)
     fails("is in no closed cavity of robot; its walls are chamber_1",
       function() robot_of(2, { inside = { 0.05, 0.05 } }) end)
+    fails("the walls \"chamber_1\" of robot are named twice", function() robot_of(2, { "chamber_1", "chamber_1" }) end)
+    fails("inside must be a place { x, y } in the cavity", function() robot_of(2, { inside = { "a", 1 } }) end)
     fails("has no walls of the name \"air\"; those of a cq.Shape.tetrahedra", function()
       cq.Robot { shape = Shape.box { size = { 1, 1 }, spacing = 0.1 }, material = soft,
         actuators = cq.Actuator.follower_pressure { surface = "air" } }

@@ -70,8 +70,10 @@ local function check_closed(robot, name, wall, walls)
 end
 
 local function of_names(robot, given)
-  local out = { index = {}, area = {}, arm = {}, ends = {}, closed = true }
+  local out, seen = { index = {}, area = {}, arm = {}, ends = {}, closed = true }, {}
   for _, name in ipairs(type(given) == "string" and { given } or given) do
+    if seen[name] then is.fail("%s: the walls \"%s\" of %s are named twice", WHAT, name, robot.name) end
+    seen[name] = true
     local wall = robot.walls[name]
     if not wall then
       is.fail("%s: %s has no walls of the name %s%s; %s", WHAT, robot.name, text.describe(name),
@@ -119,15 +121,17 @@ local function of_mesh(robot, place)
 end
 
 local function of_cavity(robot, given)
-  if type(given.inside) ~= "table" or #given.inside ~= robot.dim then
+  local place, numbers = given.inside, type(given.inside) == "table" and #given.inside == robot.dim
+  for i = 1, robot.dim do numbers = numbers and type(place[i]) == "number" end
+  if not numbers then
     is.fail("%s: inside must be a place { %s } in the cavity, got %s", WHAT, robot.dim == 2 and "x, y" or "x, y, z",
-      text.describe(given.inside))
+      text.describe(place))
   end
-  local meshed = given.group == nil and of_mesh(robot, given.inside)
+  local meshed = given.group == nil and of_mesh(robot, place)
   if meshed then return meshed end
   local body = { what = WHAT, name = robot.name, dim = robot.dim, position = robot.position:data(),
     size = robot.volume:get(1) ^ (1 / robot.dim), list = list_of(robot, given.group) }
-  return add_wall({ index = {}, area = {}, arm = {} }, cavity.walls(body, given.inside), robot.dim)
+  return add_wall({ index = {}, area = {}, arm = {} }, cavity.walls(body, place), robot.dim)
 end
 
 -- ---- given walls ----------------------------------------------------------------------------------------------------
