@@ -139,7 +139,7 @@ $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' > $@
 
 # the header without its includes, as LuaJIT reads it, and the same as bytes for the program to carry
-$(BUILD)/cq.cdef: engine/cq.h engine/lists.h engine/pictures.h $(BUILD)/flags
+$(BUILD)/cq.cdef: engine/cq.h engine/lists.h engine/bodies.h engine/pictures.h $(BUILD)/flags
 	@grep -v '^#include <' $< | $(CC) -E -P -x c -iquote engine - -o $@
 $(BUILD)/cdef.inc: $(BUILD)/cq.cdef
 	@od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g' > $@
@@ -351,7 +351,7 @@ study-check: $(BUILD)/cqlua ## parameter studies: 100 kills, 10,000 claims, Slur
 	@sh tests/study/slurm.sh $(BUILD)/cqlua
 	@sh tests/study/postgres.sh $(BUILD)/cqlua
 
-# readers of files and options are given mangled ones; SECONDS_EACH for each of the five,
+# readers of files and options are given mangled ones; SECONDS_EACH for each of the six,
 # SEED for others than yesterday's
 SECONDS_EACH ?= 12
 SEED ?= 1

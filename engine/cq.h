@@ -429,35 +429,6 @@ typedef enum cq_phase {
 void cq_world_timers(cq_world *world, double seconds[9], int32_t reset);
 const char *cq_phase_name(int32_t phase);
 
-// ---- geometry -------------------------------------------------------------------------------------------------------
-
-// Pixels of a PNG file. Both look at header and checksums, and refuse an enormous picture, before any memory is taken.
-cq_status cq_image_size(const char *path, int32_t size[2]);               // {width, height} [pixel]
-cq_status cq_image_read(const char *path, int64_t bytes, uint8_t *rgba);  // {height, width, 4}, the top row first
-
-// Labels 0..k-1 of points {n, dim}, no cluster empty, numbered by their centres (first coordinate first).
-cq_status cq_kmeans(int64_t n, int32_t dim, const double *points, int32_t k, uint64_t seed, int32_t *labels);
-
-typedef struct cq_mesh cq_mesh;         // triangles of an OBJ or STL file
-
-typedef struct cq_mesh_info {
-  int64_t triangle_count;
-  int64_t open_edges;                   // that are not shared by two triangles; 0: closed, and the volume is exact
-  int32_t part_count;
-  // do its triangles face inward, and not out of the body? It is read the other way round
-  int32_t inward;
-  double lower[3], upper[3];            // corners of the box that holds it
-  double volume;
-} cq_mesh_info;
-
-cq_status cq_mesh_open(const char *path, cq_mesh **mesh);
-void cq_mesh_close(cq_mesh *mesh);
-void cq_mesh_describe(const cq_mesh *mesh, cq_mesh_info *info);
-void cq_mesh_corners(const cq_mesh *mesh, double *corner);                // {triangles, 3, 3}
-const char *cq_mesh_part_name(const cq_mesh *mesh, int32_t part);         // "" if it has none, NULL beyond the last
-// Which of points {n, 3} lie inside a part (-1: any) by winding numbers: out {n} 1 or 0.
-cq_status cq_mesh_inside(const cq_mesh *mesh, int32_t part, int64_t n, const double *points, uint8_t *out);
-
 // ---- tensor ---------------------------------------------------------------------------------------------------------
 //
 // C loops under the Lua tensors: double, row-major, contiguous. Shapes are checked by the caller. `..._adj` adds to
@@ -597,6 +568,7 @@ void cq_random_permutation(cq_random *random, int64_t count, double *x);        
 // Writes a whole file or leaves the old one as it was: a temporary beside it, flushed to disk, renamed over it.
 cq_status cq_file_replace(const char *path, const void *bytes, int64_t size);
 
+#include "bodies.h"
 #include "pictures.h"
 
 #ifdef __cplusplus

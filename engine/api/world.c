@@ -95,7 +95,9 @@ int64_t cq_struct_size(const char *name) {
       {"cq_splat", sizeof(cq_splat)}, {"cq_sparse", sizeof(cq_sparse)}, {"cq_neighbours", sizeof(cq_neighbours)},
       {"cq_neighbour_list", sizeof(cq_neighbour_list)}, {"cq_random", sizeof(cq_random)},
       {"cq_camera", sizeof(cq_camera)}, {"cq_plane", sizeof(cq_plane)}, {"cq_skin_def", sizeof(cq_skin_def)},
-      {"cq_skin_info", sizeof(cq_skin_info)}, {"cq_mesh_info", sizeof(cq_mesh_info)}, {"cq_gpu", sizeof(cq_gpu)},
+      {"cq_skin_info", sizeof(cq_skin_info)}, {"cq_mesh_info", sizeof(cq_mesh_info)},
+      {"cq_solid_info", sizeof(cq_solid_info)}, {"cq_solid_wall_info", sizeof(cq_solid_wall_info)},
+      {"cq_gpu", sizeof(cq_gpu)},
   };
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
     if (!strcmp(sizes[k].name, name)) return sizes[k].size;

@@ -273,7 +273,8 @@ static int inside(const cq_mesh *m, int32_t part, const double x[3]) {
         if (part < 0 || m->part[t] == part) cross_triangle(m->corner + 9 * (size_t)t, axis, x, winding);
       }
     }
-    votes += (turn * winding[0] > 0) + (turn * winding[1] > 0);
+    // a part that faces inward, as the wall of a cavity, has an inside, too
+    for (int k = 0; k < 2; k++) votes += part < 0 ? turn * winding[k] > 0 : winding[k] != 0;
   }
   return votes > 3;
 }
@@ -308,6 +309,13 @@ static int ends_with(const char *path, const char *ending) {
   return 1;
 }
 
+cq_status mesh_finish(cq_mesh *m) {
+  cq_status status = measure(m);
+  if (!status) status = count_open_edges(m);
+  for (int axis = 0; axis < 3 && !status; axis++) status = fill_bins(m, axis);
+  return status;
+}
+
 cq_status cq_mesh_open(const char *path, cq_mesh **mesh) {
   *mesh = NULL;
   int stl = ends_with(path, ".stl");
@@ -317,9 +325,7 @@ cq_status cq_mesh_open(const char *path, cq_mesh **mesh) {
   m->path = path;
   cq_status status = stl ? mesh_read_stl(m, path) : mesh_read_obj(m, path);
   if (!status && !m->triangle_count) status = cq_fail(CQ_IO, "mesh '%s' has no triangles", path);
-  if (!status) status = measure(m);
-  if (!status) status = count_open_edges(m);
-  for (int axis = 0; axis < 3 && !status; axis++) status = fill_bins(m, axis);
+  if (!status) status = mesh_finish(m);
   m->path = NULL;
   if (status) cq_mesh_close(m);
   else *mesh = m;

@@ -40,6 +40,7 @@ struct cq_mesh {
 // MESH_TRIANGLE_MAX, and with coordinates whose products could overflow.
 cq_status mesh_begin_part(cq_mesh *mesh, const char *name);
 cq_status mesh_add(cq_mesh *mesh, const double corner[9]);
+cq_status mesh_finish(cq_mesh *mesh);                     // what is asked of it, once all triangles are added
 cq_status mesh_read_stl(cq_mesh *mesh, const char *path);
 cq_status mesh_read_obj(cq_mesh *mesh, const char *path);
 
@@ -62,6 +63,8 @@ int mesh_text_is(const char *line, const char *keyword);  // does it begin with 
 int mesh_text_word(char **at, const char **word);         // the length of the next word; 0: there is none
 // what stands there without blanks around it, and cut to fit
 void mesh_text_rest(const char *line, char name[MESH_PART_NAME]);
+// A word of a text that ends with a zero, as a finite number: 1, or 0 if it is none.
+int mesh_text_number(const char *word, int length, double *number);
 // The numbers of a line, at most so many: how many there are; -1, and the sentence, when a word is no finite number.
 int mesh_text_numbers(const mesh_text *text, char *at, int most, double *number);
 

@@ -96,7 +96,7 @@ int mesh_text_is(const char *line, const char *keyword) {
 }
 
 // strtod takes the decimal point of the locale, and hexadecimal, infinite and undefined numbers
-static int read_number(const char *word, int length, double *number) {
+int mesh_text_number(const char *word, int length, double *number) {
   static locale_t plain;
   if (!plain) plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
   char *end;
@@ -113,7 +113,7 @@ int mesh_text_numbers(const mesh_text *text, char *at, int most, double *number)
       cq_fail(CQ_IO, "mesh '%s' has more than %d numbers for a vertex in line %ld", text->path, most, text->line);
       return -1;
     }
-    if (!read_number(word, length, number + count)) {
+    if (!mesh_text_number(word, length, number + count)) {
       cq_fail(CQ_IO, "mesh '%s' has '%.*s' in line %ld: it is no number, or not finite", text->path,
               length < 40 ? length : 40, word, text->line);
       return -1;

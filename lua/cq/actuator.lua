@@ -239,24 +239,29 @@ function actuator.cable(fields)
 end
 
 ---@class cq.Actuator.follower_pressure.def
----@field surface table        the walls: { inside = a place in a closed cavity, group? = the particles around it, on a lattice }, in the
----  robot's own coordinates; or { particles = a group or a list, area = number or a list, normal = vector
----  or a list, out of the solid }
+---@field surface string|string[]|table   the walls: a name of a cq.Shape.tetrahedra or a cq.Shape.mesh, or several under one pressure;
+---  { inside = a place in a closed cavity, group? = the particles around it, on a lattice }, in the robot's own
+---  coordinates; or { particles = a group or a list, area = number or a list, normal = vector or a list, out
+---  of the solid }
 ---@field max? number          pressure of a signal of 1 [stress]
 ---@field name? string         of its signal
 
-local follower = is.define("cq.Actuator.follower_pressure",
-  { surface = is.table(), max = max, name = is.string { optional = true } })
+local follower = is.define("cq.Actuator.follower_pressure", {
+  surface = is.any_of { is.string(), is.list(is.string(), { min = 1 }), is.table() }, max = max,
+  name = is.string { optional = true },
+})
 ---A pressure on the walls of a cavity, or on any surface, that follows their deformation: f = -p J F^-T N A (Nanson)
 ---with p = max u at every engine step. One signal; a negative one sucks. state:cavity_volume tells the volume of a
----closed cavity. Errors: an open cavity, a place in the solid, particles that are on no lattice, a normal of zeros.
+---closed cavity. Errors: an open cavity or chamber, a place in the solid, particles that are on no lattice, a
+---normal of zeros, a name that no wall has.
 ---@param fields cq.Actuator.follower_pressure.def
 ---@return cq.Actuator
 function actuator.follower_pressure(fields)
   local self = follower(fields)
   local given = self.surface
-  if (given.inside == nil) == (given.particles == nil) then
-    is.fail("cq.Actuator.follower_pressure: surface must have either inside = a place in a cavity, or particles, area and normal%s",
+  local named = type(given) == "string" or type(given[1]) == "string"
+  if not named and (given.inside == nil) == (given.particles == nil) then
+    is.fail("cq.Actuator.follower_pressure: surface must have either inside = a place in a cavity, or particles, area and normal%s; or be the name of walls",
       given.inside and ", not both" or "")
   end
   self.family, self.scale = "follower_pressure", self.max

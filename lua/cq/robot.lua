@@ -283,6 +283,7 @@ local function sample(self, shape, spacing)
   self.particle_count, self.dim = found.count, found.dim
   self.position, self.volume = found.position, found.volume
   self.surface = shape.surface      -- of the mesh that the shape is, for pictures
+  self.walls, self.wall_names = found.walls, found.wall_names
   for _, name in ipairs(found.group_names) do add_group(self, name, found.groups[name]) end
   for k, name in ipairs(self.group_names) do self.groups[k] = name end
 end

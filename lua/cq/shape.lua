@@ -14,6 +14,7 @@ local primitive = require "cq.shape.primitive"
 require "cq.shape.transform"
 local combine = require "cq.shape.combine"
 require "cq.shape.sample"
+local solid = require "cq.shape.solid"
 
 ---@class cq.ShapeModule
 local shape = {
@@ -26,6 +27,8 @@ local shape = {
   polygon = primitive.polygon,
   image = require "cq.shape.image",
   mesh = require "cq.shape.mesh",
+  tetrahedra = solid.tetrahedra,
+  triangles = solid.triangles,
   union = combine.union,
 }
 

@@ -11,8 +11,8 @@ local option = require "cq.option"
 local mutate = require "tests.fuzz.mutate"
 local process = require "tests.process"
 
-local readers, names = {}, { "stl", "obj", "png", "params", "options" }
-for _, file in ipairs { "mesh", "picture", "params", "options" } do
+local readers, names = {}, { "stl", "obj", "msh", "png", "params", "options" }
+for _, file in ipairs { "mesh", "solid", "picture", "params", "options" } do
   for name, reader in pairs(require("tests.fuzz." .. file)) do readers[name] = reader end
 end
 

@@ -1,8 +1,10 @@
--- surface: walls that a pressure pushes on, as particles with the area vectors N A of the undeformed body, N out of the
--- solid; and the volume of the cavities that they enclose.
+-- surface: walls that a pressure pushes on, of the cavities of a lattice, of a mesh by their names, or given ones: as
+-- particles with the area vectors N A of the undeformed body, N out of the solid; and the volume of the cavities that
+-- they enclose.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
+local cavity = require "cq.shape.cavity"
 local T = require "cq.tensor"
 
 ---@class cq.Surface
@@ -11,124 +13,13 @@ local T = require "cq.tensor"
 ---@field closed boolean         do its area vectors sum to zero?
 ---@field index integer[]        particles, from 0
 ---@field area cq.Tensor         {m, dim} N A [length^(dim-1)]
+---@field ends integer[]         the last of the particles of each of its walls: 5 and 9 are two, of 5 and 4
 ---@field arm cq.Tensor          {m, dim} from the particle to the wall, in the undeformed body [length]
 ---@field stress integer         its place among the robot's signals to the engine, from 1
 
 local surface = {}
 
 local WHAT = "cq.Actuator.follower_pressure: surface"
-
--- ---- lattices -------------------------------------------------------------------------------------------------------
-
--- spacing of coordinates along an axis: the least distance of two that differ
-local function spacing_along(x, list, dim, axis)
-  local sorted = {}
-  for k, p in ipairs(list) do sorted[k] = x[p * dim + axis] end
-  table.sort(sorted)
-  local extent, least = sorted[#sorted] - sorted[1], math.huge
-  for k = 2, #sorted do
-    local gap = sorted[k] - sorted[k - 1]
-    if gap > 1e-6 * extent then least = math.min(least, gap) end
-  end
-  return sorted[1], least < math.huge and least or nil, extent
-end
-
--- The cells of a lattice of particles: one around each, and a margin of one around them all.
-local function lattice_of(robot, list)
-  local x, dim = robot.position:data(), robot.dim
-  local out = { dim = dim, lower = {}, h = {}, size = {}, stride = {}, count = 1 }
-  for i = 1, dim do
-    local low, h, extent = spacing_along(x, list, dim, i - 1)
-    h = h or robot.volume:get(list[1] + 1) ^ (1 / dim)
-    out.lower[i], out.h[i] = low, h
-    out.size[i] = math.floor(extent / h + 0.5) + 3
-    out.stride[i], out.count = out.count, out.count * out.size[i]
-  end
-  if out.count > 5e7 then out.count = 0 end    -- nothing that is a lattice
-  out.cell = ffi.new("int32_t[?]", out.count)  -- 0: empty, -1: cavity, else particle + 1
-  for _, p in ipairs(list) do
-    local at = 0
-    for i = 1, dim do
-      local place = (x[p * dim + i - 1] - out.lower[i]) / out.h[i]
-      local near = math.floor(place + 0.5)
-      if out.count == 0 or math.abs(place - near) > 1e-3 then
-        is.fail("%s: the particles of %s do not lie on one lattice, by which the walls of a cavity are found; name a group that does, or give "
-          .. "particles, area and normal", WHAT, robot.name)
-      end
-      at = at + (near + 1) * out.stride[i]
-    end
-    out.cell[at] = p + 1
-  end
-  return out
-end
-
--- the cell of a place, which must be empty and among the particles
-local function start_cell(lattice, place, robot)
-  local at = 0
-  for i = 1, lattice.dim do
-    local k = math.floor((place[i] - lattice.lower[i]) / lattice.h[i] + 0.5) + 1
-    if k < 1 or k > lattice.size[i] - 2 then
-      is.fail("%s: the place %s is not inside of %s", WHAT, text.place(place), robot.name)
-    end
-    at = at + k * lattice.stride[i]
-  end
-  if lattice.cell[at] > 0 then
-    is.fail("%s: at the place %s there is a particle of %s; inside must be a place in the empty cavity", WHAT,
-      text.place(place), robot.name)
-  end
-  return at
-end
-
--- all empty cells that hang together with the first one
-local function flood(lattice, first, place)
-  local stack, cells, cell = { first }, {}, lattice.cell
-  cell[first] = -1
-  while #stack > 0 do
-    local at = table.remove(stack)
-    cells[#cells + 1] = at
-    for i = 1, lattice.dim do
-      local k = math.floor(at / lattice.stride[i]) % lattice.size[i]
-      if k == 0 or k == lattice.size[i] - 1 then
-        is.fail("%s: the cavity at %s is open: from there one comes out of the body without meeting a particle; close it, or give particles, area "
-          .. "and normal of the walls", WHAT, text.place(place))
-      end
-      for step = -1, 1, 2 do
-        local next_to = at + step * lattice.stride[i]
-        if cell[next_to] == 0 then
-          cell[next_to] = -1
-          stack[#stack + 1] = next_to
-        end
-      end
-    end
-  end
-  return cells
-end
-
--- Area vectors of the particles around a cavity: the faces between its cells and theirs. They are the gradient of the
--- indicator of the body, and sum to zero.
-local function walls_of(lattice, cells)
-  local of, out = {}, { index = {}, area = {}, arm = {} }
-  for _, at in ipairs(cells) do
-    for i = 1, lattice.dim do
-      local face = 1
-      for j = 1, lattice.dim do face = j == i and face or face * lattice.h[j] end
-      for step = -1, 1, 2 do
-        local particle = lattice.cell[at + step * lattice.stride[i]]
-        if particle > 0 then
-          local k = of[particle]
-          if not k then
-            k = #out.index + 1
-            of[particle], out.index[k], out.area[k], out.arm[k] = k, particle - 1, {}, {}
-            for j = 1, lattice.dim do out.area[k][j], out.arm[k][j] = 0, 0 end
-          end
-          -- out of the solid is from the particle to the cavity
-          out.area[k][i], out.arm[k][i] = out.area[k][i] - step * face, out.arm[k][i] - step * lattice.h[i] / 2
-        end
-      end
-    end
-  end
-  return out
-end
 
 local function list_of(robot, which)
   local out = {}
@@ -141,13 +32,106 @@ local function list_of(robot, which)
   return out
 end
 
-local function of_cavity(robot, given)
-  if type(given.inside) ~= "table" or #given.inside ~= robot.dim then
-    is.fail("%s: inside must be a place { %s } in the cavity, got %s", WHAT, robot.dim == 2 and "x, y" or "x, y, z",
-      text.describe(given.inside))
+-- ---- walls of a mesh ------------------------------------------------------------------------------------------------
+
+local function sum_of(area, dim)
+  local sum, size = {}, 0
+  for _, vector in ipairs(area) do
+    local square = 0
+    for i = 1, dim do
+      sum[i] = (sum[i] or 0) + vector[i]
+      square = square + vector[i] ^ 2
+    end
+    size = size + math.sqrt(square)
   end
-  local lattice = lattice_of(robot, list_of(robot, given.group))
-  return walls_of(lattice, flood(lattice, start_cell(lattice, given.inside, robot), given.inside))
+  return sum, size
+end
+
+-- the particles, area vectors and arms of a wall, appended
+local function add_wall(out, wall, dim)
+  for k, p in ipairs(wall.particle) do
+    local n = #out.index + 1
+    out.index[n], out.area[n], out.arm[n] = p - 1, {}, {}
+    for i = 1, dim do
+      out.area[n][i], out.arm[n][i] = wall.area[(k - 1) * dim + i], wall.arm[(k - 1) * dim + i]
+    end
+  end
+  return out
+end
+
+-- A chamber that was closed in its file, and lost particles to a difference, an intersection or another shape.
+local function check_closed(robot, name, wall, walls)
+  if wall.closed or not wall.chamber then return end
+  local sum, size = sum_of(walls.area, robot.dim)
+  local square = 0
+  for i = 1, robot.dim do square = square + (sum[i] or 0) ^ 2 end
+  is.fail("%s: the chamber \"%s\" of %s is open, a part of its walls was taken away: its area vectors sum to %.3g, %.3g of what is left; do not "
+    .. "cut the shape there", WHAT, name, robot.name, math.sqrt(square), math.sqrt(square) / math.max(size, 1e-300))
+end
+
+local function of_names(robot, given)
+  local out, seen = { index = {}, area = {}, arm = {}, ends = {}, closed = true }, {}
+  for _, name in ipairs(type(given) == "string" and { given } or given) do
+    if seen[name] then is.fail("%s: the walls \"%s\" of %s are named twice", WHAT, name, robot.name) end
+    seen[name] = true
+    local wall = robot.walls[name]
+    if not wall then
+      is.fail("%s: %s has no walls of the name %s%s; %s", WHAT, robot.name, text.describe(name),
+        type(name) == "string" and text.suggestion(name, robot.wall_names) or "",
+        #robot.wall_names > 0 and "it has " .. table.concat(robot.wall_names, ", ")
+          or "those of a cq.Shape.tetrahedra or a cq.Shape.mesh have names; give inside = a place in the cavity")
+    end
+    if #wall.particle == 0 then is.fail("%s: nothing is left of the walls \"%s\" of %s", WHAT, name, robot.name) end
+    check_closed(robot, name, wall, add_wall({ index = {}, area = {}, arm = {} }, wall, robot.dim))
+    add_wall(out, wall, robot.dim)
+    out.ends[#out.ends + 1] = #out.index
+    out.closed = out.closed and wall.closed
+  end
+  return out
+end
+
+-- How often a wall winds around a place: the flux, through its area vectors, of a source there. 1 in a cavity of which
+-- the vectors point inwards, 0 outside of it; between near the wall.
+local function winding(robot, wall, place)
+  local x, dim, sum = robot.position:data(), robot.dim, 0
+  for k, p in ipairs(wall.particle) do
+    local square, along = 0, 0
+    for i = 1, dim do
+      local j = (k - 1) * dim + i
+      local d = place[i] - (x[(p - 1) * dim + i - 1] + wall.arm[j])
+      square, along = square + d * d, along + d * wall.area[j]
+    end
+    if square > 0 then sum = sum + along / square ^ (dim / 2) end
+  end
+  return sum / (dim == 2 and 2 * math.pi or 4 * math.pi)
+end
+
+-- the closed wall of a mesh around a place; nil: the robot has no mesh
+local function of_mesh(robot, place)
+  local meshed
+  for _, name in ipairs(robot.wall_names) do
+    local wall = robot.walls[name]
+    meshed = meshed or wall.meshed
+    if wall.closed and #wall.particle > 0 and winding(robot, wall, place) > 0.5 then return of_names(robot, name) end
+  end
+  if meshed then
+    is.fail("%s: the place %s is in no closed cavity of %s; its walls are %s", WHAT, text.place(place), robot.name,
+      table.concat(robot.wall_names, ", "))
+  end
+end
+
+local function of_cavity(robot, given)
+  local place, numbers = given.inside, type(given.inside) == "table" and #given.inside == robot.dim
+  for i = 1, robot.dim do numbers = numbers and type(place[i]) == "number" end
+  if not numbers then
+    is.fail("%s: inside must be a place { %s } in the cavity, got %s", WHAT, robot.dim == 2 and "x, y" or "x, y, z",
+      text.describe(place))
+  end
+  local meshed = given.group == nil and of_mesh(robot, place)
+  if meshed then return meshed end
+  local body = { what = WHAT, name = robot.name, dim = robot.dim, position = robot.position:data(),
+    size = robot.volume:get(1) ^ (1 / robot.dim), list = list_of(robot, given.group) }
+  return add_wall({ index = {}, area = {}, arm = {} }, cavity.walls(body, place), robot.dim)
 end
 
 -- ---- given walls ----------------------------------------------------------------------------------------------------
@@ -182,17 +166,16 @@ end
 
 -- do area vectors sum to zero?
 local function is_closed(area, dim)
-  local sum, size = {}, 0
-  for _, vector in ipairs(area) do
-    for i = 1, dim do
-      sum[i] = (sum[i] or 0) + vector[i]
-      size = size + math.abs(vector[i])
-    end
-  end
+  local sum, size = sum_of(area, dim)
   for i = 1, dim do
     if math.abs(sum[i]) > 1e-9 * size then return false end
   end
   return true
+end
+
+local function walls_for(robot, given)
+  if type(given) == "string" or type(given[1]) == "string" then return of_names(robot, given) end
+  return given.inside and of_cavity(robot, given) or of_list(robot, given)
 end
 
 ---Finds the particles of a surface, and their area vectors.
@@ -202,9 +185,10 @@ end
 ---@return cq.Surface
 function surface.bind(robot, actuator, name)
   local given = actuator.surface
-  local walls = given.inside and of_cavity(robot, given) or of_list(robot, given)
+  local walls = walls_for(robot, given)
   return {
-    name = name, actuator = actuator, index = walls.index, closed = is_closed(walls.area, robot.dim),
+    name = name, actuator = actuator, index = walls.index, ends = walls.ends or { #walls.index },
+    closed = walls.closed ~= false and is_closed(walls.area, robot.dim),
     area = T.tensor(walls.area),
     arm = T.tensor(walls.arm),
   }
@@ -287,7 +271,8 @@ local function area_of(f, a, dim)
 end
 
 ---Volume of a closed cavity in a state: -1/dim sum (y - mean y) . n a over its walls y = x + F arm, n a =
----cof(F) N A, n into the cavity.
+---cof(F) N A, n into the cavity. Of several walls under one pressure the sum; each has a mean of its own, because its
+---area vectors sum to zero only while it is not deformed.
 ---@param state cq.State
 ---@param which cq.Actuator|string
 ---@return cq.Tensor      one number, or {batch}
@@ -309,9 +294,12 @@ function surface.volume(state, which)
   f = f:reshape(shape)
   local arm, area, sum = product(f, one.arm, dim), area_of(f, one.area, dim), nil
   for i = 1, dim do
-    local y = (at(x, i) + arm[i]):squeeze(-1)
-    local share = ((y - y:mean(-1):unsqueeze(-1)) * area[i]:squeeze(-1)):sum(-1)
-    sum = sum and sum + share or share
+    local y, a, first = (at(x, i) + arm[i]):squeeze(-1), area[i]:squeeze(-1), 1
+    for _, last in ipairs(one.ends) do
+      local own = y:slice(first, last, -1)
+      local share = ((own - own:mean(-1):unsqueeze(-1)) * a:slice(first, last, -1)):sum(-1)
+      sum, first = sum and sum + share or share, last + 1
+    end
   end
   return sum / -dim
 end

@@ -2,11 +2,34 @@
 -- before their number is known.
 --
 -- Fields: dim, count, position (flat, dim numbers for each), volume, names (of groups, in order) and groups (name to an
--- ascending list of particle numbers from 1).
+-- ascending list of particle numbers from 1). walls (by name, in the order of wall_names): surfaces of a mesh that a
+-- pressure may push on, see cloud.wall.
+local ffi = require "ffi"
+local cavity = require "cq.shape.cavity"
+
 local cloud = {}
 
 function cloud.new(dim)
-  return { dim = dim, count = 0, position = {}, volume = {}, names = {}, groups = {} }
+  return { dim = dim, count = 0, position = {}, volume = {}, names = {}, groups = {}, walls = {}, wall_names = {} }
+end
+
+---@class cq.Wall
+---@field particle integer[]    numbers from 1
+---@field area number[]         flat, dim for each: N A of the undeformed body, N out of the solid [length^(dim-1)]
+---@field arm number[]          flat, dim for each: from the particle to the wall [length]
+---@field chamber boolean       must it be closed?
+---@field meshed boolean?       of a mesh, and no lattice
+---@field closed boolean        it was when it was read, and no particle of it was taken away
+
+---The wall of a name, made if need be.
+---@return cq.Wall
+function cloud.wall(self, name)
+  local wall = self.walls[name]
+  if not wall then
+    wall = { particle = {}, area = {}, arm = {}, chamber = false, closed = true }
+    self.walls[name], self.wall_names[#self.wall_names + 1] = wall, name
+  end
+  return wall
 end
 
 ---The list of a group, made if need be.
@@ -49,6 +72,27 @@ local function carry_groups(to, from, number)
   end
 end
 
+local function carry_walls(to, from, number)
+  local dim = from.dim
+  for _, name in ipairs(from.wall_names) do
+    local old, new = from.walls[name], cloud.wall(to, name)
+    new.meshed = new.meshed or old.meshed
+    new.chamber, new.closed = new.chamber or old.chamber, new.closed and old.closed
+    for k, p in ipairs(old.particle) do
+      local count = #new.particle
+      if number[p] then
+        new.particle[count + 1] = number[p]
+        for d = 1, dim do
+          new.area[count * dim + d], new.arm[count * dim + d] = old.area[(k - 1) * dim + d],
+            old.arm[(k - 1) * dim + d]
+        end
+      else
+        new.closed = false
+      end
+    end
+  end
+end
+
 ---Appends the particles of another cloud for which keep(x, y, z) is true; keep nil: all.
 function cloud.append(self, other, keep)
   local number = {}
@@ -57,6 +101,7 @@ function cloud.append(self, other, keep)
     if not keep or keep(x, y, z) then number[p] = cloud.add(self, other.volume[p], x, y, z) end
   end
   carry_groups(self, other, number)
+  carry_walls(self, other, number)
   return self
 end
 
@@ -65,8 +110,23 @@ function cloud.filter(self, keep)
   return cloud.append(cloud.new(self.dim), self, keep)
 end
 
----Moves every particle by place(x, y, z) -> x, y, z and multiplies its volume. In place.
-function cloud.map(self, place, volume)
+-- vectors, dim numbers for each, by a linear function of two or three numbers; in place
+local function map_vectors(list, dim, linear)
+  for k = 0, #list / dim - 1 do
+    local x, y, z = linear(list[k * dim + 1], list[k * dim + 2], list[k * dim + 3])
+    list[k * dim + 1], list[k * dim + 2] = x, y
+    if dim == 3 then list[k * dim + 3] = z end
+  end
+end
+
+---Moves every particle by place(x, y, z) -> x, y, z and multiplies its volume. In place. A place that is linear brings
+---the functions that turn area vectors and arms of walls; without them there must be no walls.
+---@param linear? { area: function, arm: function }
+function cloud.map(self, place, volume, linear)
+  for _, name in ipairs(self.wall_names) do
+    map_vectors(self.walls[name].area, self.dim, linear.area)
+    map_vectors(self.walls[name].arm, self.dim, linear.arm)
+  end
   local position, dim = self.position, self.dim
   for p = 1, self.count do
     local k = (p - 1) * dim
@@ -83,6 +143,26 @@ function cloud.all(self, name)
   local list = cloud.group(self, name)
   for p = #list, 1, -1 do list[p] = nil end
   for p = 1, self.count do list[p] = p end
+  return self
+end
+
+---Names the walls of the cavity at a place and their particles, which lie on a lattice. A place may be a function of
+---coordinates that is true in the cavity; where it is true of no empty cell nothing is named.
+---@param place number[]|fun(x: number, y: number, z: number?): boolean
+---@param what string        for errors
+---@param described string
+function cloud.chamber(self, name, place, what, described)
+  local n, dim, list = self.count, self.dim, {}
+  local position = ffi.new("double[?]", n * dim + 1)
+  for k = 1, n * dim do position[k - 1] = self.position[k] end
+  for p = 1, n do list[p] = p - 1 end
+  local wall = n > 0 and cavity.walls({ what = what, name = described, dim = dim, position = position, list = list,
+    size = self.volume[1] ^ (1 / dim) }, place)
+  if not wall then return self end
+  self.walls[name], self.wall_names[#self.wall_names + 1] = wall, name
+  local group = cloud.group(self, name)
+  for k, p in ipairs(wall.particle) do group[k] = p end
+  table.sort(group)
   return self
 end
 

@@ -233,27 +233,59 @@ function Shape:group(name, predicate)
   end })
 end
 
+---The shape with a name for the walls of a cavity in it, and for the group of particles there, which
+---cq.Actuator.follower_pressure { surface = "name" } pushes on. The place is one of this shape here; what moves it
+---later moves the walls along.
+---Errors: particles that lie on no lattice, a cavity that is open, a place in the solid or beyond it.
+---@param name string
+---@param place number[]      {dim} in the closed cavity [length]
+---@return cq.Shape
+function Shape:chamber(name, place)
+  is.argument("shape:chamber", "name", is.string(), name)
+  is.argument("shape:chamber", "place", is.vector { size = self.dim }, place)
+  return same(self, { fill = function(spacing)
+    local out = self.fill(spacing)
+    if out.groups[name] or out.walls[name] then
+      is.fail("shape:chamber: %s has a group or walls \"%s\" already; take another name", class.describe(self), name)
+    end
+    return cloud.chamber(out, name, place, "shape:chamber", class.describe(self))
+  end })
+end
+
 ---@class shape.repeated.def
 ---@field count integer      copies
 ---@field step number[]      {dim} from each copy to the next [length]
 
 local repeated = is.define("shape:repeated", { count = is.integer { min = 1 }, step = is.vector { size = { 2, 3 } } })
 
--- a copy's groups carry its number, and all copies together keep the plain name
+-- a copy of a list, or of a table of lists
+local function deep(value)
+  if type(value) ~= "table" then return value end
+  local out = {}
+  for key, entry in pairs(value) do out[key] = deep(entry) end
+  return out
+end
+
+-- a copy's groups and walls carry its number, and all copies together keep the plain name
 local function numbered(shape, k)
   return same(shape, { fill = function(spacing)
     local out = shape.fill(spacing)
     for i = 1, #out.names do
-      local name, copy = out.names[i], {}
-      for p, member in ipairs(out.groups[name]) do copy[p] = member end
+      local name = out.names[i]
       local list = ("%s.%d"):format(name, k)
-      out.names[#out.names + 1], out.groups[list] = list, copy
+      out.names[#out.names + 1], out.groups[list] = list, deep(out.groups[name])
+    end
+    for i = 1, #out.wall_names do
+      local name = out.wall_names[i]
+      local own = ("%s.%d"):format(name, k)
+      out.wall_names[#out.wall_names + 1], out.walls[own] = own, deep(out.walls[name])
     end
     return out
   end })
 end
 
----Copies in a row, each moved on by step. Of a group "leg", copy 2 is the group "leg.2"; all together stay "leg".
+---Copies in a row, each moved on by step. Of a group "leg", copy 2 is the group "leg.2"; all together stay "leg". So
+---it is with walls of chambers.
 ---@param fields shape.repeated.def
 ---@return cq.Shape
 function Shape:repeated(fields)

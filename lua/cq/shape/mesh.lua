@@ -42,7 +42,8 @@ local function parts_of(mesh, info)
 end
 
 ---A shape from a triangle mesh. A point is inside where the surface winds around it; the surface should be closed,
----which a warning tells if it is not. Parts that the file names are groups.
+---which a warning tells if it is not. Parts that the file names are groups. A part that faces inward encloses a
+---cavity: its name is that of the particles around it, and of the walls that cq.Actuator.follower_pressure pushes on.
 ---@param fields cq.Shape.mesh.def
 ---@return cq.Shape
 local function new(fields)
@@ -101,6 +102,11 @@ local function new(fields)
       for p = 1, out.count do
         -- parts that share a name share a group
         if group[#group] ~= p and within(entry.part, cloud.at(out, p)) then group[#group + 1] = p end
+      end
+      -- nothing of the body is in it: the wall of a cavity, or a part that is finer than the lattice
+      if #group == 0 then
+        cloud.chamber(out, entry.name, function(x, y, z) return within(entry.part, x, y, z) end, "cq.Shape.mesh",
+          ("'%s' at its part \"%s\""):format(self.path, entry.name))
       end
     end
     return out

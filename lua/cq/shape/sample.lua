@@ -10,6 +10,8 @@ local class = require "cq.shape.class"
 ---@field volume cq.Tensor                   {count} area in 2D
 ---@field groups table<string, integer[]>    particle numbers from 1, ascending; a particle may be in several groups
 ---@field group_names string[]               in the order of the shape
+---@field walls table<string, cq.Wall>      surfaces of its meshes that a pressure may push on
+---@field wall_names string[]                in the order of the shape
 ---@field volume_total number                of all particles
 ---@field volume_exact number?               of the shape, where a formula gives it
 ---@field volume_error number?               (total - exact) / exact
@@ -21,8 +23,10 @@ function Sample:__tostring()
   if self.volume_error and math.abs(self.volume_error) > 1e-9 then
     volume = ("%s (%+.2g %% of the exact one)"):format(volume, 100 * self.volume_error)
   end
-  return ("cq.Sample { %dD, particles %d, groups %d, volume %s }"):format(self.dim, self.count, #self.group_names,
-    volume)
+  local chambers = 0
+  for _, wall in pairs(self.walls) do chambers = chambers + (wall.chamber and wall.closed and 1 or 0) end
+  return ("cq.Sample { %dD, particles %d, groups %d, %svolume %s }"):format(self.dim, self.count, #self.group_names,
+    chambers > 0 and ("closed chambers %d, "):format(chambers) or "", volume)
 end
 
 ---@class shape.sample.def
@@ -52,8 +56,8 @@ function class.Shape:sample(fields)
     end
   end
   local T = require "cq.tensor"
-  local out = setmetatable({ dim = self.dim, count = found.count, groups = found.groups, group_names = found.names },
-    Sample)
+  local out = setmetatable({ dim = self.dim, count = found.count, groups = found.groups, group_names = found.names,
+    walls = found.walls, wall_names = found.wall_names }, Sample)
   out.position, out.volume = T.empty { found.count, self.dim }, T.empty { found.count }
   local x, v, total = out.position:data(), out.volume:data(), 0
   for k = 1, found.count * self.dim do x[k - 1] = found.position[k] end

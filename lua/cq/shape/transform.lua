@@ -39,6 +39,16 @@ local function map(a, b)
   end
 end
 
+-- what the map makes of area vectors (det A^-T, N out of the solid on a mirror image too) and of arms
+local function wall_maps(a, inverted, det)
+  local none, cofactor = {}, {}
+  for i = 1, #a do
+    none[i], cofactor[i] = 0, {}
+    for j = 1, #a do cofactor[i][j] = math.abs(det) * inverted[j][i] end
+  end
+  return { area = map(cofactor, none), arm = map(a, none) }
+end
+
 -- the box that holds the mapped box
 local function map_box(a, b, lower, upper)
   local low, high = {}, {}
@@ -79,6 +89,7 @@ local function transformed(self, kind, a, about, offset)
   end
   local lower, upper = map_box(a, b, self.lower, self.upper)
   local place, back, inside = map(a, b), map(inverted, back_offset), self.inside
+  local walls = wall_maps(a, inverted, det)
   return class.new {
     surface = self.surface and function()
       local corner, count = self.surface()
@@ -91,7 +102,7 @@ local function transformed(self, kind, a, about, offset)
       and self.exact * math.abs(det),
     inside = function(x, y, z) return inside(back(x, y, z)) end,
     fill = function(spacing)
-      return cloud.map(self.fill(spacing and spacing_before(a, spacing)), place, math.abs(det))
+      return cloud.map(self.fill(spacing and spacing_before(a, spacing)), place, math.abs(det), walls)
     end,
   }
 end
@@ -200,7 +211,12 @@ function Shape:raised(height)
     kind = self.kind, name = self.name, dim = self.dim, lower = lower, upper = upper, exact = self.exact,
     inside = function(x, y, z) return inside(x, y - height(x, z), z) end,
     fill = function(spacing)
-      return cloud.map(self.fill(spacing), function(x, y, z) return x, y + height(x, z), z end, 1)
+      local out = self.fill(spacing)
+      if #out.wall_names > 0 then
+        is.fail("shape:raised: %s has walls that a pressure may push on, such as \"%s\", whose areas do not follow",
+          class.describe(self), out.wall_names[1])
+      end
+      return cloud.map(out, function(x, y, z) return x, y + height(x, z), z end, 1)
     end,
   }
 end

@@ -1,0 +1,61 @@
+// What a Gmsh file (MSH 2.2, 4.0 or 4.1) says, before anything is made of it. Inside the geometry room.
+#ifndef CQ_GMSH_H
+#define CQ_GMSH_H
+
+#include "mesh.h"
+
+enum {
+  GMSH_NAME = 128,               // Gmsh's own limit, with the zero
+  GMSH_GROUPS_MAX = 64,          // physical groups that one entity may be in
+};
+
+typedef struct gmsh_node { int64_t tag; double x[3]; } gmsh_node;
+
+// A tetrahedron, triangle or line by the nodes at its corners, which Gmsh names first. `owner` is its entity in
+// versions 4, and its physical group (0: none) in version 2.2.
+typedef struct gmsh_element { int64_t number, node[4]; int32_t owner; } gmsh_element;
+
+typedef struct gmsh_entity { int32_t dim, tag, first, count; } gmsh_entity;       // its groups in `physical`
+typedef struct gmsh_name { int32_t dim, tag; char text[GMSH_NAME]; } gmsh_name;
+
+// An array that grows: {count} of what was read so far, so that memory follows the bytes of the file and never a count
+// that the file announces.
+typedef struct gmsh_list { void *item; int64_t count, capacity; } gmsh_list;
+
+typedef struct gmsh_file {
+  int32_t dim;                   // of the cells that are wanted: 3 tetrahedra, 2 triangles
+  int32_t by_entity;             // versions 4: groups by way of entities
+  gmsh_list node, cell, face;    // gmsh_node; gmsh_element of dimension dim; and of dimension dim - 1
+  gmsh_list entity, physical, name;      // gmsh_entity, int32_t, gmsh_name
+} gmsh_file;
+
+cq_status gmsh_read(gmsh_file *file, const char *path);       // file->dim says what is wanted
+void gmsh_free(gmsh_file *file);
+void *gmsh_push(gmsh_list *list, size_t size);                // a zeroed item at the end; NULL, and the sentence
+
+// ---- words and numbers ----------------------------------------------------------------------------------------------
+
+// A place in the file. A read that fails leaves the sentence and its status once; all reads after it give 0, so that a
+// caller looks at the status when a section is done, and in the condition of each loop.
+typedef struct gmsh_scan {
+  mesh_text text;
+  const char *at, *end, *section;
+  long line;                     // from 1, while the file is read as text
+  int binary, swapped;           // numbers are bytes; in the other order than this machine's
+  int wide;                      // bytes of a count
+  cq_status status;
+} gmsh_scan;
+
+int64_t gmsh_int(gmsh_scan *scan);                // 32 bits, signed
+int64_t gmsh_count(gmsh_scan *scan);              // as wide as the file says, at least 0
+double gmsh_real(gmsh_scan *scan);                // finite
+int64_t gmsh_line_count(gmsh_scan *scan);         // in a line of its own, which is text in binary files too
+int gmsh_next_section(gmsh_scan *scan, char name[GMSH_NAME]);     // 0: there is none
+void gmsh_end_line(gmsh_scan *scan);              // goes behind the end of a line on which nothing else stands
+void gmsh_end_section(gmsh_scan *scan);           // its end must be here
+void gmsh_skip_section(gmsh_scan *scan);
+void gmsh_quoted(gmsh_scan *scan, char text[GMSH_NAME]);
+// Fails with "mesh 'PATH' " before the sentence, unless something failed before.
+void gmsh_fail(gmsh_scan *scan, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

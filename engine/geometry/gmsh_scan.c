@@ -1,0 +1,191 @@
+// Words and numbers of a Gmsh file, as text or as bytes.
+#include "gmsh.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char SPACE[] = " \t\r\n\v\f";
+
+void gmsh_fail(gmsh_scan *s, const char *format, ...) {
+  if (s->status) return;
+  char sentence[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(sentence, sizeof sentence, format, arguments);
+  va_end(arguments);
+  s->status = cq_fail(CQ_IO, "mesh '%s' %s", s->text.path, sentence);
+}
+
+static void cut_off(gmsh_scan *s) {
+  if (s->section) gmsh_fail(s, "is cut off: it ends within $%s", s->section);
+  else gmsh_fail(s, "is cut off, or no Gmsh file: it has %zu bytes", s->text.length);
+}
+
+// ---- text -----------------------------------------------------------------------------------------------------------
+
+static void skip_space(gmsh_scan *s) {
+  for (; s->at < s->end && *s->at && strchr(SPACE, *s->at); s->at++) s->line += *s->at == '\n';
+}
+
+// the next word; 0, and the sentence, at the end of the file
+static int next_word(gmsh_scan *s, const char **word) {
+  if (s->status) return 0;
+  skip_space(s);
+  *word = s->at;
+  while (s->at < s->end && !(*s->at && strchr(SPACE, *s->at))) s->at++;
+  if (s->at == *word) cut_off(s);
+  size_t length = (size_t)(s->at - *word);
+  return length < 1 << 20 ? (int)length : 1 << 20;
+}
+
+static void refuse_word(gmsh_scan *s, const char *word, int length, const char *wanted) {
+  gmsh_fail(s, "has '%.*s' in line %ld, in $%s, where %s is wanted", length < 40 ? length : 40, word, s->line,
+            s->section ? s->section : "", wanted);
+}
+
+// a whole number of at most 18 digits
+static int64_t whole(gmsh_scan *s) {
+  const char *word = NULL;
+  int length = next_word(s, &word);
+  if (!length) return 0;
+  int sign = *word == '-' || *word == '+', digits = length - sign;
+  int64_t value = 0;
+  for (int i = sign; i < length && i < 40; i++) {
+    if (word[i] < '0' || word[i] > '9' || digits > 18) {
+      refuse_word(s, word, length, "a whole number");
+      return 0;
+    }
+    value = 10 * value + (word[i] - '0');
+  }
+  if (digits < 1 || digits > 18) refuse_word(s, word, length, "a whole number");
+  return s->status ? 0 : *word == '-' ? -value : value;
+}
+
+// ---- bytes ----------------------------------------------------------------------------------------------------------
+
+static int take(gmsh_scan *s, size_t size, void *out) {
+  if (s->status) return 0;
+  if ((size_t)(s->end - s->at) < size) {
+    cut_off(s);
+    return 0;
+  }
+  unsigned char *to = out;
+  for (size_t i = 0; i < size; i++) to[s->swapped ? size - 1 - i : i] = (unsigned char)s->at[i];
+  s->at += size;
+  return 1;
+}
+
+int64_t gmsh_int(gmsh_scan *s) {
+  if (s->binary) {
+    int32_t value = 0;
+    return take(s, sizeof value, &value) ? value : 0;
+  }
+  int64_t value = whole(s);
+  if (value >= INT32_MIN && value <= INT32_MAX) return value;
+  gmsh_fail(s, "has the number %lld in line %ld, in $%s, where at most 32 bits are allowed", (long long)value, s->line,
+            s->section);
+  return 0;
+}
+
+int64_t gmsh_count(gmsh_scan *s) {
+  int64_t value = 0;
+  uint32_t narrow = 0;
+  if (!s->binary) value = whole(s);
+  else if (s->wide == 8) value = take(s, sizeof value, &value) ? value : 0;
+  else value = take(s, sizeof narrow, &narrow) ? (int64_t)narrow : 0;
+  if (value >= 0) return value;
+  gmsh_fail(s, "has the count or number %lld in $%s, which cannot be below 0", (long long)value, s->section);
+  return 0;
+}
+
+double gmsh_real(gmsh_scan *s) {
+  double value = 0;
+  if (!s->binary) {
+    const char *word = NULL;
+    int length = next_word(s, &word);
+    if (length && !mesh_text_number(word, length, &value)) refuse_word(s, word, length, "a finite number");
+  } else if (take(s, sizeof value, &value) && !isfinite(value)) {
+    gmsh_fail(s, "has a number that is not finite in $%s", s->section);
+  }
+  return s->status ? 0 : value;
+}
+
+// ---- sections -------------------------------------------------------------------------------------------------------
+
+void gmsh_end_line(gmsh_scan *s) {
+  if (s->status) return;
+  while (s->at < s->end && *s->at != '\n' && *s->at && strchr(SPACE, *s->at)) s->at++;
+  if (s->at == s->end) return;
+  if (*s->at == '\n') {
+    s->at++;
+    s->line++;
+  } else {
+    gmsh_fail(s, "has more than one number or word in a line where $%s begins", s->section ? s->section : "");
+  }
+}
+
+int64_t gmsh_line_count(gmsh_scan *s) {
+  int binary = s->binary;
+  s->binary = 0;
+  int64_t count = gmsh_count(s);
+  s->binary = binary;
+  if (binary) gmsh_end_line(s);
+  return count;
+}
+
+int gmsh_next_section(gmsh_scan *s, char name[GMSH_NAME]) {
+  s->section = NULL;
+  if (s->status) return 0;
+  skip_space(s);
+  if (s->at == s->end) return 0;
+  const char *word = NULL;
+  int length = next_word(s, &word);
+  if (*word != '$' || length < 2 || length > GMSH_NAME) {
+    gmsh_fail(s, "has '%.*s' in line %ld where a section, such as $Nodes, is wanted", length < 40 ? length : 40, word,
+              s->line);
+    return 0;
+  }
+  memcpy(name, word + 1, (size_t)length - 1);
+  name[length - 1] = 0;
+  s->section = name;
+  gmsh_end_line(s);
+  return !s->status;
+}
+
+void gmsh_end_section(gmsh_scan *s) {
+  const char *word = NULL;
+  int length = next_word(s, &word), known = (int)strlen(s->section);
+  if (length && (length != known + 4 || strncmp(word, "$End", 4) || strncmp(word + 4, s->section, (size_t)known)))
+    gmsh_fail(s, "has '%.*s'%s after the last of $%s, where $End%s is wanted: a count is wrong, or it is damaged",
+              s->binary || length > 40 ? 0 : length, word, s->binary || length > 40 ? "something else" : "", s->section,
+              s->section);
+}
+
+void gmsh_skip_section(gmsh_scan *s) {
+  const size_t known = strlen(s->section);
+  for (; !s->status && s->at < s->end; s->at++) {
+    s->line += *s->at == '\n';
+    if (*s->at != '$' || (size_t)(s->end - s->at) < known + 4 || memcmp(s->at, "$End", 4)) continue;
+    if (memcmp(s->at + 4, s->section, known)) continue;
+    s->at += known + 4;
+    return;
+  }
+  cut_off(s);
+}
+
+void gmsh_quoted(gmsh_scan *s, char text[GMSH_NAME]) {
+  if (s->status) return;
+  skip_space(s);
+  size_t length = 0;
+  if (s->at < s->end && *s->at == '"')
+    for (s->at++; s->at < s->end && *s->at != '"' && *s->at != '\n' && *s->at && length < GMSH_NAME; s->at++)
+      text[length++] = *s->at;
+  if (s->at == s->end) cut_off(s);
+  else if (*s->at != '"' || !length || length == GMSH_NAME)
+    gmsh_fail(s, "has no name in quotes, of at most %d characters, in line %ld, in $%s", GMSH_NAME - 1, s->line,
+              s->section);
+  if (s->status) return;
+  s->at++;
+  text[length] = 0;
+}

@@ -1,0 +1,191 @@
+// Groups and walls of a body of cells: those of the physical groups of a Gmsh file, of cells and of faces.
+#include "solid.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// An element's place in a physical group: a cell or, of a group of faces, a face.
+typedef struct membership { int32_t dim, tag, of, between; } membership;
+
+static int by_entity(const void *a, const void *b) {
+  const gmsh_entity *p = a, *q = b;
+  return p->dim != q->dim ? (p->dim > q->dim) - (p->dim < q->dim) : (p->tag > q->tag) - (p->tag < q->tag);
+}
+
+static int by_name(const void *a, const void *b) {
+  const gmsh_name *p = a, *q = b;
+  return p->dim != q->dim ? (p->dim > q->dim) - (p->dim < q->dim) : (p->tag > q->tag) - (p->tag < q->tag);
+}
+
+static int by_text(const void *a, const void *b) {
+  const solid_group *const *p = a, *const *q = b;
+  return strcmp((*p)->name, (*q)->name);
+}
+
+// groups of cells first, each by its number
+static int by_group(const void *a, const void *b) {
+  const membership *p = a, *q = b;
+  if (p->dim != q->dim) return p->dim > q->dim ? -1 : 1;
+  if (p->tag != q->tag) return p->tag < q->tag ? -1 : 1;
+  return (p->of > q->of) - (p->of < q->of);
+}
+
+// The physical groups of an element by their numbers: NULL and 0 where it is in none.
+static int32_t groups_of(const gmsh_file *file, const gmsh_element *element, int32_t dim, const int32_t **tags) {
+  *tags = &element->owner;
+  if (!file->by_entity) return element->owner != 0;
+  const gmsh_entity key = { .dim = dim, .tag = element->owner };
+  const gmsh_entity *found = file->entity.count ? bsearch(&key, file->entity.item, (size_t)file->entity.count,
+                                                          sizeof key, by_entity) : NULL;
+  *tags = found && found->count ? (const int32_t *)file->physical.item + found->first : NULL;
+  return found ? found->count : 0;
+}
+
+static cq_status add(gmsh_list *list, membership one) {
+  membership *item = gmsh_push(list, sizeof *item);
+  if (!item) return CQ_MEMORY;
+  *item = one;
+  return CQ_OK;
+}
+
+static cq_status add_cells(const gmsh_file *file, const int32_t *cell_of, gmsh_list *list) {
+  const gmsh_element *element = file->cell.item;
+  for (int64_t e = 0; e < file->cell.count; e++) {
+    const int32_t *tag, count = groups_of(file, element + e, file->dim, &tag);
+    for (int32_t k = 0; k < count; k++)
+      if (add(list, (membership){ file->dim, tag[k], cell_of[e], 0 })) return CQ_MEMORY;
+  }
+  return CQ_OK;
+}
+
+// the first tuple of a face's nodes; how many cells have it
+static int32_t cells_with(const cq_solid *s, const gmsh_element *face, const solid_tuple **first) {
+  solid_tuple key = { .node = { -1, -1, -1, -1 } };
+  const solid_tuple *end = s->tuple + (size_t)s->cell_count * ((size_t)s->dim + 1), *at;
+  for (int k = 0; k < s->dim; k++) {
+    int i = k;
+    for (; i > 0 && key.node[i - 1] > (int32_t)face->node[k]; i--) key.node[i] = key.node[i - 1];
+    key.node[i] = (int32_t)face->node[k];
+  }
+  at = bsearch(&key, s->tuple, (size_t)(end - s->tuple), sizeof key, solid_order_tuples);
+  if (!at) return 0;
+  if (at > s->tuple && !solid_order_tuples(at - 1, &key)) at--;
+  *first = at;
+  return at + 1 < end && !solid_order_tuples(at + 1, &key) ? 2 : 1;
+}
+
+static cq_status add_faces(const cq_solid *s, const gmsh_file *file, gmsh_list *list, const char *path) {
+  const gmsh_element *element = file->face.item;
+  for (int64_t e = 0; e < file->face.count; e++) {
+    const int32_t *tag, count = groups_of(file, element + e, file->dim - 1, &tag);
+    const solid_tuple *first = NULL;
+    const int32_t cells = count ? cells_with(s, element + e, &first) : 0;
+    if (count && !cells)
+      return cq_fail(CQ_IO, "mesh '%s' has %s %lld, in a physical group, that is no %s", path,
+                     s->dim == 3 ? "triangle" : "line", (long long)element[e].number,
+                     s->dim == 3 ? "face of a tetrahedron" : "side of a triangle");
+    for (int32_t k = 0; k < count; k++)
+      for (int32_t c = 0; c < cells; c++)
+        if (add(list, (membership){ file->dim - 1, tag[k], first[c].from, cells > 1 })) return CQ_MEMORY;
+  }
+  return CQ_OK;
+}
+
+// ---- names ----------------------------------------------------------------------------------------------------------
+
+static void name_group(const gmsh_file *file, const membership *one, char out[GMSH_NAME]) {
+  const gmsh_name key = { .dim = one->dim, .tag = one->tag };
+  const gmsh_name *found = file->name.count ? bsearch(&key, file->name.item, (size_t)file->name.count, sizeof key,
+                                                      by_name) : NULL;
+  static const char *const kind[] = { "curve", "surface", "volume" };
+  if (found) memcpy(out, found->text, sizeof found->text);
+  else snprintf(out, GMSH_NAME, "%s_%d", kind[one->dim - 1], one->tag);
+}
+
+static cq_status check_names(const cq_solid *s, const char *path) {
+  const solid_group **list = cq_alloc((size_t)s->group_count + 1, sizeof *list, "mesh groups");
+  if (!list) return CQ_MEMORY;
+  for (int32_t g = 0; g < s->group_count; g++) list[g] = s->group + g;
+  qsort(list, (size_t)s->group_count, sizeof *list, by_text);
+  cq_status status = CQ_OK;
+  for (int32_t g = 1; g < s->group_count && !status; g++)
+    if (!strcmp(list[g]->name, list[g - 1]->name))
+      status = cq_fail(CQ_IO, "mesh '%s' has two physical groups of the name \"%s\"", path, list[g]->name);
+  cq_free(list);
+  return status;
+}
+
+// ---- from memberships to groups and walls ---------------------------------------------------------------------------
+
+// One group: its cells without those that two of its faces have, and, of faces, its wall.
+static void fill_group(cq_solid *s, const membership *list, int64_t count, int32_t *members, int32_t *walls) {
+  solid_group *group = s->group + s->group_count - 1;
+  const int faces = list[0].dim < s->dim;
+  solid_wall *wall = faces ? s->wall + s->wall_count++ : NULL;
+  group->first = *members;
+  if (wall) {
+    memcpy(wall->name, group->name, sizeof wall->name);
+    wall->first = *walls;
+  }
+  for (int64_t k = 0; k < count; k++) {
+    if (k > 0 && list[k].of == list[k - 1].of) continue;
+    const int32_t cell = faces ? list[k].of / (s->dim + 1) : list[k].of;
+    if (*members == group->first || s->member[*members - 1] != cell) s->member[(*members)++] = cell;
+    if (wall && list[k].between) wall->between++;
+    else if (wall) s->wall_face[(*walls)++] = list[k].of;
+  }
+  group->count = *members - group->first;
+  if (!wall) return;
+  wall->count = *walls - wall->first;
+  wall->between /= 2;            // each was found in both of its cells
+}
+
+static void fill_groups(cq_solid *s, const gmsh_file *file, const membership *list, int64_t count) {
+  int32_t members = 0, walls = 0;
+  for (int64_t i = 0, j; i < count; i = j) {
+    for (j = i + 1; j < count && list[j].dim == list[i].dim && list[j].tag == list[i].tag;) j++;
+    solid_group *group = s->group + s->group_count++;
+    group->dim = list[i].dim;
+    name_group(file, list + i, group->name);
+    fill_group(s, list + i, j - i, &members, &walls);
+  }
+}
+
+static int64_t count_runs(const membership *list, int64_t count) {
+  int64_t runs = count > 0;
+  for (int64_t k = 1; k < count; k++) runs += list[k].dim != list[k - 1].dim || list[k].tag != list[k - 1].tag;
+  return runs;
+}
+
+cq_status solid_find_groups(cq_solid *s, const gmsh_file *file, const int32_t *cell_of, const char *path) {
+  gmsh_list list = { 0 };
+  if (file->entity.count) qsort(file->entity.item, (size_t)file->entity.count, sizeof(gmsh_entity), by_entity);
+  if (file->name.count) qsort(file->name.item, (size_t)file->name.count, sizeof(gmsh_name), by_name);
+  cq_status status = add_cells(file, cell_of, &list);
+  if (!status) status = add_faces(s, file, &list, path);
+  if (!status && list.count > INT32_MAX / 2)
+    status = cq_fail(CQ_IO, "mesh '%s' has elements in more than a billion groups", path);
+  if (!status && list.count) {
+    qsort(list.item, (size_t)list.count, sizeof(membership), by_group);
+    const size_t runs = (size_t)count_runs(list.item, list.count);
+    s->group = cq_alloc(runs, sizeof *s->group, "mesh groups");
+    s->wall = cq_alloc(runs, sizeof *s->wall, "mesh groups");
+    s->member = cq_alloc((size_t)list.count, sizeof *s->member, "mesh groups");
+    s->wall_face = cq_alloc((size_t)list.count, sizeof *s->wall_face, "mesh groups");
+    if (s->group && s->wall && s->member && s->wall_face) fill_groups(s, file, list.item, list.count);
+    else status = CQ_MEMORY;
+  }
+  cq_free(list.item);
+  return status ? status : check_names(s, path);
+}
+
+const char *cq_solid_group(const cq_solid *s, int32_t group, int64_t *count) {
+  if (group < 0 || group >= s->group_count) return NULL;
+  *count = s->group[group].count;
+  return s->group[group].name;
+}
+
+void cq_solid_group_cells(const cq_solid *s, int32_t group, int32_t *cell) {
+  const solid_group *g = s->group + group;
+  memcpy(cell, s->member + g->first, (size_t)g->count * sizeof *cell);
+}

@@ -1,0 +1,158 @@
+-- cavity: the walls of a closed cavity in a lattice of particles, found by filling it.
+local ffi = require "ffi"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+
+local cavity = {}
+
+-- ---- lattices -------------------------------------------------------------------------------------------------------
+
+-- spacing of coordinates along an axis: the least distance of two that differ
+local function spacing_along(x, list, dim, axis)
+  local sorted = {}
+  for k, p in ipairs(list) do sorted[k] = x[p * dim + axis] end
+  table.sort(sorted)
+  local extent, least = sorted[#sorted] - sorted[1], math.huge
+  for k = 2, #sorted do
+    local gap = sorted[k] - sorted[k - 1]
+    if gap > 1e-6 * extent then least = math.min(least, gap) end
+  end
+  return sorted[1], least < math.huge and least or nil, extent
+end
+
+-- The cells of a lattice of particles: one around each, and a margin of one around them all.
+local function lattice_of(body)
+  local x, dim, list = body.position, body.dim, body.list
+  local out = { dim = dim, lower = {}, h = {}, size = {}, stride = {}, count = 1 }
+  for i = 1, dim do
+    local low, h, extent = spacing_along(x, list, dim, i - 1)
+    h = h or body.size
+    out.lower[i], out.h[i] = low, h
+    out.size[i] = math.floor(extent / h + 0.5) + 3
+    out.stride[i], out.count = out.count, out.count * out.size[i]
+  end
+  if out.count > 5e7 then out.count = 0 end    -- nothing that is a lattice
+  out.cell = ffi.new("int32_t[?]", out.count)  -- 0: empty, -1: cavity, else particle + 1
+  for _, p in ipairs(list) do
+    local at = 0
+    for i = 1, dim do
+      local place = (x[p * dim + i - 1] - out.lower[i]) / out.h[i]
+      local near = math.floor(place + 0.5)
+      if out.count == 0 or math.abs(place - near) > 1e-3 then
+        is.fail("%s: the particles of %s do not lie on one lattice, by which the walls of a cavity are found; name a "
+          .. "group that does, or give cq.Actuator.follower_pressure their particles, area and normal", body.what, body.name)
+      end
+      at = at + (near + 1) * out.stride[i]
+    end
+    out.cell[at] = p + 1
+  end
+  return out
+end
+
+-- the cell of a place, which must be empty and among the particles
+local function start_cell(lattice, place, body)
+  local at = 0
+  for i = 1, lattice.dim do
+    local k = math.floor((place[i] - lattice.lower[i]) / lattice.h[i] + 0.5) + 1
+    if k < 1 or k > lattice.size[i] - 2 then
+      is.fail("%s: the place %s is not inside of %s", body.what, text.place(place), body.name)
+    end
+    at = at + k * lattice.stride[i]
+  end
+  if lattice.cell[at] > 0 then
+    is.fail("%s: at the place %s there is a particle of %s; a place in the empty cavity is wanted", body.what,
+      text.place(place), body.name)
+  end
+  return at
+end
+
+-- the first empty cell where a function of its centre is true, and that centre
+local function first_cell(lattice, is_within)
+  for at = 0, lattice.count - 1 do
+    if lattice.cell[at] == 0 then
+      local x = {}
+      for i = 1, lattice.dim do
+        x[i] = lattice.lower[i] + (math.floor(at / lattice.stride[i]) % lattice.size[i] - 1) * lattice.h[i]
+      end
+      if is_within(x[1], x[2], x[3]) then return at, x end
+    end
+  end
+end
+
+-- all empty cells that hang together with the first one
+local function flood(lattice, first, place, body)
+  local stack, cells, cell = { first }, {}, lattice.cell
+  cell[first] = -1
+  while #stack > 0 do
+    local at = table.remove(stack)
+    cells[#cells + 1] = at
+    for i = 1, lattice.dim do
+      local k = math.floor(at / lattice.stride[i]) % lattice.size[i]
+      if k == 0 or k == lattice.size[i] - 1 then
+        is.fail("%s: the cavity at %s is open: from there one comes out of the body without meeting a particle; close it, or give particles, area "
+          .. "and normal of the walls", body.what, text.place(place))
+      end
+      for step = -1, 1, 2 do
+        local next_to = at + step * lattice.stride[i]
+        if cell[next_to] == 0 then
+          cell[next_to] = -1
+          stack[#stack + 1] = next_to
+        end
+      end
+    end
+  end
+  return cells
+end
+
+-- Area vectors of the particles around a cavity: the faces between its cells and theirs. They are the gradient of the
+-- indicator of the body, and sum to zero.
+local function walls_of(lattice, cells)
+  local of, dim, out = {}, lattice.dim, { particle = {}, area = {}, arm = {}, chamber = true, closed = true }
+  local function entry(particle)
+    local k = of[particle]
+    if k then return k end
+    k = #out.particle
+    of[particle], out.particle[k + 1] = k, particle
+    for j = 1, dim do out.area[k * dim + j], out.arm[k * dim + j] = 0, 0 end
+    return k
+  end
+  for _, at in ipairs(cells) do
+    for i = 1, dim do
+      local face = 1
+      for j = 1, dim do face = j == i and face or face * lattice.h[j] end
+      for step = -1, 1, 2 do
+        local particle = lattice.cell[at + step * lattice.stride[i]]
+        if particle > 0 then
+          -- out of the solid is from the particle to the cavity
+          local k = entry(particle) * dim + i
+          out.area[k], out.arm[k] = out.area[k] - step * face, out.arm[k] - step * lattice.h[i] / 2
+        end
+      end
+    end
+  end
+  return out
+end
+
+---Particles on a lattice, around a cavity.
+---@class cq.Cavity.body
+---@field what string            who asks, for errors
+---@field name string            of the body
+---@field dim integer
+---@field position ffi.cdata*    double[n dim]
+---@field list integer[]         the particles that count, from 0
+---@field size number            of a cell where one layer of particles does not say it [length]
+
+---The walls of the closed cavity at a place, between its cells and those of particles.
+---@param body cq.Cavity.body
+---@param place number[]|fun(x: number, y: number, z: number?): boolean   or a function that is true within it
+---@return cq.Wall?         nil: the function is true of no empty cell
+function cavity.walls(body, place)
+  local lattice = lattice_of(body)
+  if type(place) ~= "function" then
+    return walls_of(lattice, flood(lattice, start_cell(lattice, place, body), place, body))
+  end
+  local first, there = first_cell(lattice, place)
+  return first and walls_of(lattice, flood(lattice, first, there, body)) or nil
+end
+
+return cavity

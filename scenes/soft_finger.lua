@@ -1,0 +1,102 @@
+-- soft_finger: a silicone finger with eight air chambers in a row, held at its root, that bends when they are under
+-- pressure; in space from a mesh of tetrahedra, in the plane from boxes.
+-- Source: the finger of the implicit MPM soft-finger paper (Robotica 2024), which gives no dimensions: these are of our
+-- own, after the PneuNets of the field. Its constants of Dragon Skin 30 (Mooney-Rivlin, shear modulus 48 kPa) are the
+-- soft end of what is measured. Units: m, s and tonnes, so that stresses are in kPa. The mesh is in mm.
+--
+--   y 16 +--------------------------------------------------------------+    80 x 16 x 16 mm
+--        |         +--+  +--+  +--+  +--+  +--+  +--+  +--+  +--+       |    chambers 4 x 6 x 12, 4 apart
+--        |  root   |  |  |  |  |  |  |  |  |  |  |  |  |  |  |  |  tip  |    roof 4, sides 2, floor 6
+--        |         +--+  +--+  +--+  +--+  +--+  +--+  +--+  +--+       |
+--      2 |---------------------------- base ----------------------------|    the base is ten times as stiff: it bends
+--      0 +--------------------------------------------------------------+    and hardly stretches, as one with a fabric
+--        x 0   6  10                                          70       80
+--
+-- Walls as thick as the chambers: at 20 kPa, 0.4 of the shear modulus, a round hole in an endless solid already has
+-- 1.57 times its area, and thinner walls balloon. At rest under 20 kPa the tip is 21 mm lower in the plane (27 on a
+-- grid of 1 mm) and the chambers have 1.67 (1.80) times their area; in space, where the sides hold, 6 mm and 1.47 times
+-- their volume.
+local cq = require "cq"
+
+local SIZE, CHAMBER, FIRST, COUNT, PITCH = { 80, 16, 16 }, { 4, 6, 12 }, { 10, 6, 2 }, 8, 8        -- [mm]
+local BASE, ROOT, TIP = 2, 6, 76
+local MM = 1e-3
+local C10, C01, DENSITY = 23.028, 1.19, 1.08
+
+---@class scenes.soft_finger.options
+---@field dim? 2|3                 3 unless given
+---@field spacing? number          of particles in the plane, 1 unless given [mm]
+---@field dx? number               of the grid, 2 unless given [mm]
+---@field max? number              pressure of a signal of 1, 20 unless given [kPa]
+---@field base? number             stiffness of the base by that of the rest, 10 unless given
+---@field bulk? number             bulk modulus by the shear modulus, 20 unless given: silicone's own is 36,000
+---@field material? fun(stiffness: number): cq.Material   in the place of Dragon Skin 30: of the rest, 1, and of the base
+---@field together? boolean        one signal for all chambers, true unless given; else one for each
+---@field damping? number          [1/time]
+---@field precision? string
+---@field device? string
+
+local function dragon_skin(options)
+  local bulk = (options.bulk or 20) * 2 * (C10 + C01)
+  return function(stiffness)
+    return cq.Material.mooney_rivlin { c10 = C10 * stiffness, c01 = C01 * stiffness, bulk = bulk * stiffness,
+      density = DENSITY }
+  end
+end
+
+local function scaled(list, dim)
+  local out = {}
+  for d = 1, dim do out[d] = MM * list[d] end
+  return out
+end
+
+local function in_plane(spacing)
+  local shape = cq.Shape.box { size = scaled(SIZE, 2), spacing = MM * spacing }
+  for k = 0, COUNT - 1 do
+    shape = shape - cq.Shape.box { at = scaled({ FIRST[1] + k * PITCH, FIRST[2] }, 2), size = scaled(CHAMBER, 2) }
+  end
+  for k = 0, COUNT - 1 do
+    shape = shape:chamber("chamber_" .. k + 1,
+      scaled({ FIRST[1] + k * PITCH + CHAMBER[1] / 2, FIRST[2] + CHAMBER[2] / 2 }, 2))
+  end
+  local function above(_, y) return y > MM * BASE end
+  return shape:group("body", above):group("base", function(x, y) return not above(x, y) end)
+    :group("root", function(x) return x < MM * ROOT end)
+end
+
+---@param options? scenes.soft_finger.options
+---@return { robot: cq.Robot, world: cq.World.def, chambers: string[], signals: string[], [string]: any }   names of the walls, and of
+---  the signals; size and the chambers' volume at rest (area in 2D) in m
+local function finger(options)
+  local given = options or {}
+  local dim, dx, chambers, drives = given.dim or 3, MM * (given.dx or 2), {}, {}
+  for k = 1, COUNT do chambers[k] = "chamber_" .. k end
+  for k, surface in ipairs(given.together ~= false and { chambers } or chambers) do
+    drives[k] = cq.Actuator.follower_pressure { name = type(surface) == "table" and "air" or surface, surface = surface,
+      max = given.max or 20 }
+  end
+  local material = given.material or dragon_skin(given)
+  local volume = COUNT
+  for d = 1, dim do volume = volume * MM * CHAMBER[d] end
+  local robot = cq.Robot {
+    shape = dim == 3 and cq.Shape.tetrahedra { path = "assets/soft_finger.msh", scale = MM }
+      or in_plane(given.spacing or 1),
+    material = { body = material(1), base = material(given.base or 10) }, actuators = drives, pins = "root",
+    groups = { tip = function(x) return x > MM * TIP end }, name = "finger",
+  }
+  local cells, at = { 52, 56, 16 }, { 4, 40, 4 }            -- room to bend down, of cells of 2 mm
+  local count, place = {}, {}
+  for d = 1, dim do count[d], place[d] = math.ceil(cells[d] * 2 * MM / dx), at[d] * 2 * MM end
+  return {
+    robot = robot, chambers = chambers, signals = robot.signals, volume = volume, size = scaled(SIZE, dim),
+    world = {
+      cells = count, dx = dx, dt = 1e-3, substeps = "auto", damping = given.damping, precision = given.precision,
+      device = given.device, robot:at(place),
+    },
+  }
+end
+
+return setmetatable({
+  -- [mm], for scenes/make_finger.lua, which meshes it
+  drawing = { size = SIZE, chamber = CHAMBER, first = FIRST, count = COUNT, pitch = PITCH, base = BASE, root = ROOT },
+}, { __call = function(_, options) return finger(options) end })
