@@ -208,7 +208,7 @@ static cq_status check_outputs(const cq_rollout *r, const double *outputs, int32
   for (int64_t k = 0; k < steps * width * r->def.batch; k++)
     if (!isfinite(outputs[k]))
       return cq_fail(CQ_INVALID, "a policy gave %g for signal %lld at control step %lld; every signal must be finite",
-                     outputs[k], (long long)(k % width) + 1, (long long)(first + k / (width * r->def.batch)));
+                     outputs[k], (long long)(k % width) + 1, (long long)(first + k / (width * r->def.batch)) + 1);
   return CQ_OK;
 }
 

@@ -106,7 +106,7 @@ static cq_status check_pins(const cq_model *m, const double *position) {
           CQ_INVALID,
           "pinned particle %d is set to coordinate %d = %g, another cell than its %g; pins hold nodes where the world "
           "put them: make a world with the particle there",
-          m->pins[k], i + 1, position[at], m->position[at]);
+          m->pins[k] + 1, i + 1, position[at], m->position[at]);
     }
   return CQ_OK;
 }
@@ -187,7 +187,7 @@ cq_status cq_rollout_begin(cq_rollout *r) {
 
 // its scenes may have stopped in the middle of a control step, which can be read but not gone on from
 static cq_status failed_before(const cq_rollout *r) {
-  return cq_fail(CQ_INVALID, "this rollout failed at control step %d; begin it again", cq_memo_at(r->memo));
+  return cq_fail(CQ_INVALID, "this rollout failed at control step %d; begin it again", cq_memo_at(r->memo) + 1);
 }
 
 // numbers {count, width} of control steps, width of each; what: one of them, kind: what all of them make
@@ -196,7 +196,8 @@ static cq_status check_finite(const cq_rollout *r, const char *what, const char 
   for (int64_t k = 0; number && k < shape[0] * shape[1]; k++)
     if (!isfinite(number[k]))
       return cq_fail(CQ_INVALID, "%s %lld is %g at control step %lld; every %s must be finite", what,
-                     (long long)(k % shape[1]) + 1, number[k], (long long)(cq_memo_at(r->memo) + k / shape[1]), kind);
+                     (long long)(k % shape[1]) + 1, number[k], (long long)(cq_memo_at(r->memo) + k / shape[1]) + 1,
+                     kind);
   return CQ_OK;
 }
 
@@ -363,7 +364,7 @@ cq_status cq_readout_check(const cq_rollout *r, const cq_readout *q) {
   for (int64_t k = begin; k < end; k++) signs |= list[k] | (int32_t)((uint32_t)last - (uint32_t)list[k]);
   for (int64_t k = begin; signs < 0 && k < end; k++)
     if (list[k] < 0 || list[k] > last)
-      return cq_fail(CQ_INVALID, "a readout wants particle %d; there are %lld", list[k], (long long)last + 1);
+      return cq_fail(CQ_INVALID, "a readout wants particle %lld; there are %lld", list[k] + 1ll, (long long)last + 1);
   return CQ_OK;
 }
 

@@ -36,7 +36,7 @@ cq_status cq_rollout_contact_adjoint(cq_rollout *r, int32_t step, int32_t count,
   if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before adding to it");
   if (step < 0 || count < 0 || count > at - step)
     return cq_fail(CQ_INVALID, "a gradient of contact at control steps %d to %d cannot be added: the adjoint is at %d",
-                   step, step + count - 1, at);
+                   step + 1, step + count, at);
   for (int64_t k = 0; k < count * width; k++) r->grad_impulse[step * width + k] += grad[k];
   r->track.grad_impulse = r->grad_impulse;
   return CQ_OK;

@@ -10,7 +10,7 @@ cq_status cq_health_fail(const cq_health *h, int32_t batch) {
     snprintf(what, sizeof what, "was turned inside out, its det F is %g", h->value);
   else
     snprintf(what, sizeof what, "is no longer finite: %g", h->value);
-  if (batch > 1) snprintf(scene, sizeof scene, " of scene %d", h->scene);
+  if (batch > 1) snprintf(scene, sizeof scene, " of scene %d", h->scene + 1);
   return cq_fail(CQ_UNSTABLE, "the simulation became unstable at engine step %lld: particle %lld%s %s",
-                 (long long)h->step, (long long)h->particle, scene, what);
+                 (long long)h->step + 1, (long long)h->particle + 1, scene, what);
 }
