@@ -28,7 +28,9 @@ return function(options)
       precision = given.precision, device = given.device,
       walls = {
         cq.Boundary.box { kind = "sticky" },
-        cq.Boundary.obstacle { lower = { 0.3, 0 }, upper = { 0.57, ground + EDGE }, kind = "sticky", separable = true },
+        cq.Boundary.obstacle {
+          lower = { 0.3, 0 }, upper = { 0.57, ground + EDGE }, kind = "sticky", separable = true,
+        },
       },
       robot:at { 0.6, ground + EDGE + DROP + RADIUS },
     },

@@ -1,8 +1,8 @@
 -- snow_column: a column of snow between smooth walls is pressed from above and let go. Beyond its critical compression
 -- it stays shorter.
 -- Source: the law of Stomakhin et al. (ACM TOG 32, 2013). Between walls the snow is only compacted. Its elastic stretch
--- ends at 1 - critical_compression, so that it bears M critical_compression exp(hardening (1 - J)) / J by the undeformed
--- section, where J is the part of its length that it keeps, and M = E (1 - nu) / ((1 + nu) (1 - 2 nu)).
+-- ends at 1 - critical_compression. So it bears M critical_compression exp(hardening (1 - J)) / J by the undeformed
+-- section, where J is the part of its length that it keeps and M = E (1 - nu) / ((1 + nu) (1 - 2 nu)).
 local cq = require "cq"
 
 local YOUNG, POISSON, HARDENING, COMPRESSION = 100, 0.2, 5, 0.05
