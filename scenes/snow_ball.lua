@@ -24,7 +24,8 @@ return function(options)
   return {
     robot = robot, duration = 1, ground = ground, edge = EDGE,
     world = {
-      cells = { across, math.floor((EDGE + DROP + 3 * RADIUS) / dx) }, dx = dx, dt = 5e-3, substeps = 40, gravity = { 0, -9.81 },
+      cells = { across, math.floor((EDGE + DROP + 3 * RADIUS) / dx) }, dx = dx,
+      dt = 5e-3, substeps = 40, gravity = { 0, -9.81 },
       precision = given.precision, device = given.device,
       walls = {
         cq.Boundary.box { kind = "sticky" },
