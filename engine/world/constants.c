@@ -132,9 +132,9 @@ void cq_constants_adj(const cq_model *m, const double *const *value, int64_t par
   if (cq_law_of(material->kind)->slot[0] != CQ_SLOT_MU || (field != from[0] && field != from[1])) return;
   const double a = value[from[0]][particle], b = value[from[1]][particle];
   if (material->elasticity == CQ_ELASTICITY_SHEAR_BULK)
-    cq_lame_of_moduli_adj(a, b, &pair[0], &pair[1], lame[0], lame[1], lame[2]);
+    cq_lame_of_moduli_adj(a, b, pair, lame);
   else
-    cq_lame_adj(a, b, &pair[0], &pair[1], lame[0], lame[1], lame[2]);
+    cq_lame_adj(a, b, pair, lame);
   grad[0] += pair[field == from[1]];
 }
 
