@@ -1,6 +1,6 @@
 // region: the nodes of a tile's region in the shared memory of a block. They come from a grid pass, or are computed
-// here where there is none. A node of several regions is then computed in each of them, from the same arenas in the same
-// order: all get the same bits.
+// here where there is none. A node of several regions is then computed in each of them, from the same arenas in the
+// same order: all get the same bits.
 
 // Finds the neighbour that owns a node of a tile's region, and the place of the node in it.
 CQ_GPU int owner_of(const int node, int at[CQ_DIM]) {
