@@ -45,7 +45,7 @@ static cq_status copy_found(cq_device *d, cudaMemcpyKind kind) {
   return cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
 }
 
-// the box with one more tile on every side
+// Extends the box of the particles by one tile on every side.
 static void set_window(cq_sorting *s, const int32_t lower[3], const int32_t upper[3]) {
   for (int i = 0; i < s->dim; i++) {
     s->lower[i] = lower[i] - 1;
@@ -65,7 +65,8 @@ static cq_status fail_window(const cq_device *d, const cq_sorting *s) {
       window_tiles(d, s) * CQ_TILE_NODES);
 }
 
-// The window: the whole world if that is small, else what the particles need. outside: someone is not in the world.
+// Chooses the window: the whole world if that is small, else the tiles around the particles. outside: a particle has
+// left the world.
 static cq_status find_window(cq_device *d, cq_sorting *s, int32_t *outside) {
   const int32_t side = cq_tile_side(s->dim);
   int32_t lower[3], upper[3];
@@ -99,7 +100,7 @@ static cq_status reserve_window(cq_device *d, cq_sorting *s) {
   return cq_cuda_check(cudaMemsetAsync(s->count, 0, (size_t)s->total * sizeof(int32_t), d->context->stream), what);
 }
 
-// Tile and cell of every particle, and the number of every tile. The host waits for how many there are.
+// Finds tile and cell of every particle, and numbers the tiles. The host waits for their count.
 static cq_status find_tiles(cq_device *d, cq_sorting *s, int32_t *outside) {
   *outside = 0;
   cq_status status = find_window(d, s, outside);
@@ -114,7 +115,7 @@ static cq_status find_tiles(cq_device *d, cq_sorting *s, int32_t *outside) {
   return status;
 }
 
-// a new arrangement for what was found, with its order
+// Makes an arrangement of the tiles that were found, and the order of its particles.
 static cq_status make_arrangement(cq_device *d, const cq_sorting *s, cq_arrangement **out) {
   cq_status status = cq_cuda_arrangement_create(d, out);
   if (status) return status;
@@ -136,7 +137,7 @@ static cq_status make_arrangement(cq_device *d, const cq_sorting *s, cq_arrangem
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
-// state and constants into a new order
+// Moves state and constants into the new order.
 static cq_status move_all(cq_device *d, const cq_arrangement *to, const cq_slice *next) {
   const cq_arrangement *from = d->arrangement;
   const cq_moving m = {{d->live->memory->data, from->params, cq_internal_of(d, d->live->memory)},

@@ -52,8 +52,8 @@ struct cq_mark {
   int64_t step;
 };
 
-// What the kernels of a run of substeps are given: goes to the device in one piece, with how walls move, signals and
-// forces after it. Progress goes only with the first run after a look of the host.
+// What the kernels of a run of engine steps read. It is copied to the device in one piece, with the motion of walls,
+// the signals and the forces behind it. Progress is copied only with the first run after a look of the host.
 typedef struct cq_upload {
   alignas(128) cq_progress progress;
   alignas(128) cq_frame frame;
@@ -62,18 +62,17 @@ typedef struct cq_upload {
   alignas(128) unsigned arrived;
 } cq_upload;
 
-// How a run of substeps goes over the GPU: by a launch for each pass, or by one kernel whose blocks are a
-// cooperative grid or a cluster.
+// The ways of a run: a launch for each pass, or one kernel whose blocks are a cooperative grid or a cluster.
 enum { CQ_WAY_AUTO, CQ_WAY_LAUNCHES, CQ_WAY_GRID, CQ_WAY_CLUSTER };
 
-// The launches of a run of so many substeps, kept as a graph once they come again.
+// The launches of a run of one length, captured as a graph.
 typedef struct cq_graph {
   cudaGraphExec_t exec;
   int32_t uses;
   int32_t tile_blocks, node_blocks;   // it was captured with
 } cq_graph;
 
-// What the GPU does between two events on the stream, and how long it has done so for each phase.
+// A lap is the work between two events on the stream. The timer adds up laps by phase.
 enum { CQ_LAPS = 32 };
 typedef struct cq_lap {
   cudaEvent_t begin, end;
@@ -135,7 +134,7 @@ struct cq_device {
   cq_slice *live;
   cq_arrangement *arrangement;
   int64_t step;              // engine steps made
-  int64_t span;              // engine steps that the last arrangement served, for a guess at when this one has served
+  int64_t span;              // engine steps that the last arrangement served, to guess when particles are sorted next
 
   // what a run is made of
   char *uploads;             // pinned {uploads_count}, as on_device: each may be on its way

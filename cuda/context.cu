@@ -1,4 +1,4 @@
-// context: the GPU that a world works on, and what of its model lies there.
+// context: the GPU of a world, and the parts of the model that lie in its memory.
 #include "batch.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@ static const cq_cuda_kernels *find_kernels(const cq_model *m) {
   return m->precision == CQ_FLOAT32 ? &cq_cuda_kernels_3_4 : &cq_cuda_kernels_3_8;
 }
 
-// a copy in device memory that lives as long as the context
+// Copies an array to device memory, where it stays as long as the context.
 static cq_status upload(cq_context *c, const void *from, size_t bytes, const char *what, const void **to) {
   cq_memory *memory;
   cq_status status = cq_pool_take(&c->pool, bytes, what, &memory);
@@ -36,7 +36,7 @@ static cq_status upload_walls(cq_context *c) {
   c->map = m->map;
   if (!status) status = UPLOAD(c, m->map.start, columns + 1, "the wall map", c->map.start);
   if (!status) status = UPLOAD(c, m->map.node, m->map.start[columns], "the wall map", c->map.node);
-  // walls is gone before the copy is made otherwise
+  // The copy must be done before this function returns: `walls` is local to it.
   return status ? status : cq_cuda_check(cudaStreamSynchronize(c->stream), "copying the walls");
 }
 
@@ -171,7 +171,7 @@ static cq_status upload_drive(cq_context *c) {
   return status ? status : UPLOAD(c, m->force_particle, m->force_count, "forces", d->force_particle);
 }
 
-// to compare the ways, in tests and measurements
+// The way that CQLUA_CUDA_RUN asks for: tests and measurements compare them.
 static cq_status choose_way(cq_context *c) {
   static const char *const names[] = {"auto", "launches", "grid", "cluster"};
   const char *chosen = getenv("CQLUA_CUDA_RUN");
@@ -185,7 +185,7 @@ static cq_status choose_way(cq_context *c) {
   return CQ_OK;
 }
 
-// the first GPU that CUDA shows
+// Takes the first GPU that CUDA lists.
 static cq_status open_device(cq_context *c) {
   int count = 0, driver = 0;
   cudaDeviceProp properties;
@@ -211,12 +211,12 @@ void cq_cuda_context_destroy(cq_context *c) {
   for (int32_t k = 0; k < c->owned_count; k++) cq_pool_give(&c->pool, c->owned[k]);
   cq_pool_close(&c->pool);
   cq_cuda_timer_destroy(&c->timer);
-  // of a device that is lost
+  // this fails where the device is lost
   if (c->stream && cudaStreamDestroy(c->stream) != cudaSuccess) cudaGetLastError();
   cq_free(c);
 }
 
-// the CPU's choices mean nothing here, but what would be wrong there is wrong here too
+// Threads and instruction sets mean nothing on a GPU. A value that the CPU refuses is refused here too.
 static cq_status check_choices(const cq_model *m) {
   if (m->threads < 0) return cq_fail(CQ_INVALID, "threads is %d; it must be 0 (all cores) or more", m->threads);
   if (m->simd != 0 && m->simd != 1 && m->simd != 3 && m->simd != 4)

@@ -4,29 +4,35 @@
 #include <limits.h>
 #include <string.h>
 
-// Particle steps at most between two looks of the host: a second or so, in which nobody can interrupt.
+// The host launches engine steps ahead and then waits for the GPU: it looks. Between two looks there are at most this
+// many particles times engine steps, about a second of work, in which the user cannot interrupt.
 static const int64_t work_ahead = 1 << 30;
-// Substeps whose launches cost the GPU less, if they have nothing to do, than waiting for the
-// host. Nobody has timed this yet.
+// Engine steps that are launched in any case. If particles must be sorted before, their kernels do nothing. That should
+// cost less than waiting for the host. This has not been timed yet.
 static const int64_t least_ahead = 32;
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
-// Runs that are launched one after another from the live state, before the host looks how far they came.
+// Runs that are launched one after another from the live state, before the host looks how far they came:
+//
+//   first control step          live state                  last launch
+//   o----o----o----o----o----o----o----o----o----o----o----o     engine steps
+//   |<----------- at ------------>|<-------- sent -------->|
+//
 typedef struct Chain {
   const cq_controls *controls;
   cq_record *const *records; // {count} NULL: not wanted
-  int32_t at;                // substeps of these control steps before the live state
-  int32_t sent;              // substeps launched from it
-  int32_t policy_steps;            // control steps among them whose signals the policy gives
-  cq_slice *turn[2];         // where nobody asks for the states between, two take turns
+  int32_t at;                // engine steps from the first control step to the live state
+  int32_t sent;              // engine steps launched from there
+  int32_t policy_steps;      // control steps among these whose signals the policy gives
+  cq_slice *turn[2];         // without records, states are written to these two in turn
 } Chain;
 
 static cq_step_record *record_of(const cq_device *d, const Chain *c, int32_t substep) {
   return c->records ? &c->records[substep / d->model->substeps]->steps[substep % d->model->substeps] : NULL;
 }
 
-// the state after so many substeps from the live one
+// the state `count` engine steps after the live one
 static cq_slice *state_of(const cq_device *d, const Chain *c, int32_t count) {
   if (!count) return d->live;
   return c->records ? record_of(d, c, c->at + count - 1)->out : c->turn[count % 2];
@@ -39,14 +45,14 @@ static void set_controls(cq_device *d, const cq_controls *c, int32_t i) {
   d->control_step = c->at + i;
 }
 
-// which of the control steps that a chain reaches the substep is in
+// index of the control step of an engine step, counted from that of the live state
 static int32_t row_of(const cq_device *d, const Chain *c, int32_t substep) {
   return substep / d->model->substeps - c->at / d->model->substeps;
 }
 
-// Substeps that are launched without a look. When particles must be sorted shows in the kernels alone, or
-// results would depend on this number; if it is too large, launches do nothing, so it is guessed from the time
-// that the arrangement before served.
+// Engine steps to launch before the next look. Results do not depend on this number, since the kernels alone find when
+// particles must be sorted, and do nothing from there on. Launches beyond that are wasted: the number is guessed from
+// how many engine steps the last arrangement served.
 static int64_t substeps_ahead(const cq_device *d) {
   const int64_t age = d->step - d->arrangement->made, most = work_ahead / d->slots,
                 more = age / 2 > least_ahead ? age / 2 : least_ahead;
@@ -54,7 +60,7 @@ static int64_t substeps_ahead(const cq_device *d) {
   return guess < most ? guess : most;
 }
 
-// the state after substep k of a run, and what is to be remembered of it
+// Makes room for the state after engine step k of a run, and for its record if that is wanted.
 static cq_status prepare_state(cq_device *d, Chain *c, int32_t k) {
   const int32_t count = c->sent + k;
   const size_t grid = (size_t)d->arrangement->block_count * CQ_TILE_NODES * cq_node_size(d);
@@ -76,7 +82,7 @@ static cq_status prepare_state(cq_device *d, Chain *c, int32_t k) {
   return CQ_OK;
 }
 
-// the next run, up to the end of its control step: what it needs
+// Prepares the next run. It ends with its control step at the latest.
 static cq_status prepare_next(cq_device *d, Chain *c, int32_t *count) {
   const int32_t substeps = d->model->substeps, at = c->at + c->sent, left = substeps - at % substeps;
   *count = left < CQ_RUN_MAX ? left : CQ_RUN_MAX;
@@ -90,7 +96,7 @@ static cq_status launch_next(cq_device *d, Chain *c, int32_t count) {
   const int32_t substeps = d->model->substeps, at = c->at + c->sent;
   const cq_policy_run *policy_run = c->controls->policy_run;
   const int32_t policy_steps = policy_run && at % substeps == 0;
-  // until the host looks, the policy's signals are on the device alone
+  // before the first look the host does not know the policy's signals: they are on the device alone
   cq_status status = cq_cuda_send(d, !policy_run || !c->sent);
   if (!status && policy_steps)
     status = cq_cuda_policy_signals(d, policy_run, c->controls->at + at / substeps, state_of(d, c, c->sent),
@@ -115,7 +121,7 @@ static cq_status look(cq_device *d, const Chain *c) {
 
 // The first step that failed is the next one of the live state.
 static cq_status fail_step(cq_device *d, const Chain *c, const cq_slice *after) {
-  // was the state after it made, or did the one before show that it must not be?
+  // Scatters the live state once more. bad == 0: that state is inverted, so the one after it was never made.
   set_controls(d, c->controls, c->at / d->model->substeps);
   cq_status status = cq_cuda_prepare(d, d->arrangement, 0);
   d->upload->substeps[0] = {d->live->memory->data, NULL, NULL};
@@ -125,14 +131,14 @@ static cq_status fail_step(cq_device *d, const Chain *c, const cq_slice *after) 
   return status ? status : cq_cuda_diagnose(d, d->live, d->progress->bad == 0 ? NULL : after);
 }
 
-// what walls gave in the substeps of a chain that were made: of whole control steps, and of the one that goes on
+// Fetches the impulses of the control steps that were completed, and keeps those of the one that goes on.
 static cq_status keep_impulses(cq_device *d, const Chain *c, int32_t made) {
   const int32_t substeps = d->model->substeps, rows = row_of(d, c, c->at + made);
   const cq_status status = cq_cuda_impulse_fetch(d, c->controls->at + c->at / substeps, rows);
   return !status && (c->at + made) % substeps ? cq_cuda_impulse_keep(d, rows) : status;
 }
 
-// Makes the last good state live, which may be before the end of what was launched: sorting is due then.
+// Makes the last good state live. If it is before the end of what was launched, particles are sorted.
 static cq_status conclude(cq_device *d, Chain *c) {
   const cq_progress p = *d->progress;
   const int32_t failed = p.bad < c->sent && p.bad <= p.stop, made = failed             ? p.bad
@@ -140,7 +146,7 @@ static cq_status conclude(cq_device *d, Chain *c) {
                                                                                        : c->sent;
   const cq_slice *after = failed ? state_of(d, c, made + 1) : NULL;
   const cq_status kept = failed ? CQ_OK : keep_impulses(d, c, made);
-  if (kept) return kept;   // as if nothing had been launched
+  if (kept) return kept;   // the live state is the one before the launches
   if (made) cq_cuda_resume(d, state_of(d, c, made), d->arrangement, d->step + made);
   c->at += made;
   if (failed) return fail_step(d, c, after);
@@ -151,8 +157,8 @@ static cq_status conclude(cq_device *d, Chain *c) {
   return cq_cuda_arrange(d);
 }
 
-// As much as there may be. A run that is launched in part only may have written over the state before it, so that
-// nothing may be taken from a chain with one.
+// Launches as many runs as may be on their way. If a run fails in the middle of its launches, the whole chain counts as
+// not made: the run may have written over the state before it.
 static cq_status launch_all(cq_device *d, Chain *c) {
   const int64_t left = (int64_t)c->controls->count * d->model->substeps - c->at, ahead = substeps_ahead(d);
   const int32_t rows = c->controls->policy_run ? cq_cuda_policy_rows(d) : CQ_RUNS_AHEAD;
@@ -165,13 +171,13 @@ static cq_status launch_all(cq_device *d, Chain *c) {
   if (!status) status = launch_next(d, c, count);
   while (!status && c->sent < left && c->sent + d->model->substeps <= ahead && d->pending < d->uploads_count &&
          c->policy_steps < rows && row_of(d, c, c->at + c->sent) < impulse_rows) {
-    if (prepare_next(d, c, &count)) break;   // this fails again when its turn comes
+    if (prepare_next(d, c, &count)) break;   // the next chain meets the same failure and reports it
     status = launch_next(d, c, count);
   }
   return status;
 }
 
-// launches, looks and concludes
+// Launches a chain, waits for it, and makes its last good state live.
 static cq_status run_chain(cq_device *d, Chain *c) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_P2G);
   if (!status) status = launch_all(d, c);
@@ -193,7 +199,8 @@ cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *
   cq_status status = controls->policy_run ? cq_cuda_policy_set(d, controls->policy_run) : CQ_OK;
   while (!status && (!chain.at || chain.at % substeps)) {
     status = run_chain(d, &chain);
-    // what only the next beginning may want goes first; what is on its way still reads what was prepared for it
+    // Out of memory: gives up the sorted start, which only the next begin would use. The GPU may still read memory of
+    // the launches, so the host waits for them before it tries again.
     if (status == CQ_MEMORY && cq_cuda_drop_start(d)) status = cq_cuda_look(d);
   }
   *made = chain.at / substeps;
@@ -217,7 +224,7 @@ static size_t actuation_bytes(const cq_device *d) {
   return (size_t)d->actuation_fields * (size_t)d->stride * d->real_bytes;
 }
 
-// sums of the tiles of an arrangement, all zero
+// Clears the sums of the tiles of an arrangement.
 static cq_status begin_sums(cq_device *d, const cq_arrangement *a) {
   const size_t bytes = (size_t)a->block_count * (size_t)cq_sum_count(d) * sizeof(double);
   const cq_status status = cq_pool_reserve(&d->context->pool, &d->sums, bytes, "gradients of gravity and walls");
@@ -243,7 +250,7 @@ cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted) {
   return status ? status : begin_sums(d, d->arrangement);
 }
 
-// gradients of constants, and of gravity and walls, to where they do not depend on the order
+// Adds the gradients of constants, gravity and walls to arrays that do not depend on the order of particles.
 static cq_status settle(cq_device *d) {
   const cq_arrangement *a = d->adj_arrangement;
   cudaStream_t stream = d->context->stream;
@@ -263,7 +270,7 @@ static void swap(cq_memory **a, cq_memory **b) {
   *b = other;
 }
 
-// The adjoint into the order that the step before had.
+// Moves the adjoint to the order of particles that the engine step before had.
 static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_SORT);
   if (!status) status = cq_cuda_walls_settle(d);
@@ -286,7 +293,7 @@ static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
   return status ? status : cq_cuda_timer_end(d->context);
 }
 
-// A run of the last substeps before `end` that share an arrangement; left: substeps before it.
+// Reverses the last engine steps before `end` that share an arrangement. left: engine steps before these.
 static cq_status run_backward(cq_device *d, const cq_step_record *records, int32_t end, int32_t *left) {
   cq_arrangement *a = records[end - 1].arrangement;
   int32_t begin = end - 1;
@@ -304,7 +311,7 @@ static cq_status run_backward(cq_device *d, const cq_step_record *records, int32
   return status ? status : cq_cuda_timer_end(d->context);
 }
 
-// one control step, whose gradients of signals and forces stay on the GPU
+// Reverses one control step. Its gradients of signals and forces stay on the GPU.
 static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
   cq_status status = CQ_OK;
   for (int32_t end = d->model->substeps; end > 0 && !status;) status = run_backward(d, records, end, &end);
@@ -322,8 +329,8 @@ static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
   return CQ_OK;
 }
 
-// Brings the gradients of the controls of rows, through pinned memory where they fit, and
-// waits for all that was launched.
+// Copies the gradients of signals and forces to the host, through pinned memory where they fit, and waits for all that
+// was launched.
 static cq_status fetch_controls(cq_device *d, double *grad_signals, double *grad_forces, int32_t rows) {
   const size_t signals = (size_t)rows * cq_signal_count(d), forces = (size_t)rows * cq_force_count(d);
   const double *from = (const double *)d->grad_controls->data,

@@ -1,14 +1,19 @@
-// frame: what a kernel is given, one pointer to device memory with everything in it, so that a captured graph of
-// launches stays good while arrangements, slices and work arrays come and go. Reals are void pointers here; the kernels
-// of one {dimension, precision} give them their type.
+// frame: all that a kernel reads and writes, behind one pointer to device memory. A captured graph of launches stays
+// good so, while arrangements, slices and work arrays come and go. Reals are void pointers here; the kernels of one
+// {dimension, precision} give them their type.
 //
-// Space is cut into tiles of SIDE^dim cells (4 in 3D, 8 in 2D: 64 nodes of their own either way). Particles lie sorted
-// by tile, in groups of 32 slots with a group's fields one after another: CQ_SLOT_AT, {fields, slots} for short. Tiles
-// with particles come first, then their neighbours, which own nodes that these particles reach. Particles may drift one
-// cell out of their tile before they are sorted again, so a tile's work spans its region: the nodes from one below its
-// first to SIDE + 2 above it, (SIDE + 4)^dim. A tile scatters into an arena of its own of that shape, and who makes a
-// node adds the two arenas along each axis that hold it: no atomics, the same bits always. Where there are few tiles,
-// several blocks of threads share one, each with a part of its particles.
+// Space is cut into tiles of SIDE^dim cells: 4 along an axis in 3D and 8 in 2D, so that a tile owns 64 nodes in both.
+// Particles lie sorted by tile, in groups of 32 slots. A group has its fields one after another: CQ_SLOT_AT, or
+// {fields, slots} for short. Tiles with particles come first. Then come their neighbours, which own nodes that these
+// particles reach. Particles may drift one cell out of their tile before they are sorted again. So a tile works on its
+// region of (SIDE + 4)^dim nodes. Along one axis, its own nodes (o) and the rest of its region (.):
+//
+//   node   -1  0  1  2  3  4  5  6        SIDE = 4
+//           . [o  o  o  o] .  .  .
+//
+// A tile scatters into its arena, which has the shape of its region. A node lies in the arenas of at most two tiles
+// along each axis, which are added in a fixed order: without atomics, and to the same bits always. If there are few
+// tiles, several blocks of threads share one, and each takes a part of its particles.
 #ifndef CQ_CUDA_FRAME_H
 #define CQ_CUDA_FRAME_H
 
@@ -50,7 +55,8 @@ typedef struct cq_substep {
 typedef struct cq_progress {
   int32_t stop;              // first state with a particle outside of its tile's region: sort before this step
   int32_t bad;               // first step that fails: inverted before it; not finite or not in the world after it
-  // 1: so said who makes the nodes of a step. What other passes and runs read, for they may write the words above
+  // Set once by the grid pass when `stop` or `bad` is set. Particle passes read this word and not `stop` or `bad`,
+  // because they write those in the same launch.
   int32_t over;
 } cq_progress;
 
@@ -106,9 +112,9 @@ typedef struct cq_frame {
   unsigned *arrived;         // the counter of cq_sync_grid
 
   // work arrays
-  // {tile_count, parts, (SIDE + 4)^dim} nodes, for even and odd substeps; the same memory where no kernel
+  // {tile_count, parts, (SIDE + 4)^dim} nodes, for even and for odd engine steps. Both are the same memory where a grid
+  // pass of its own lies between writing and reading.
   void *arena[2];
-                             // stays and a grid pass lies between who writes and who reads
   void *grid_v, *grid_q;     // {block_count, 64} nodes: velocity; adjoint of momentum and mass
 
   // the adjoint of the live state
@@ -119,8 +125,8 @@ typedef struct cq_frame {
   double *sums;
                              // {walls, 3}, wall place {walls, 3}; added to
   int32_t sum_count;
-  int32_t sums_wanted;       // somebody will ask for them
-  int32_t damping_wanted;    // also for that of damping
+  int32_t sums_wanted;       // some gradient of them will be asked for
+  int32_t damping_wanted;    // that of damping will be
 } cq_frame;
 
 // index of a slot's first field; the next is CQ_GROUP further, so that a thread finds all fields from one address

@@ -1,10 +1,10 @@
-// grid: from the arenas to the velocity of each node, with gravity and walls; and its adjoint. A thread for each node:
-// of all blocks in a pass of its own, or of one region in a block that needs them.
+// grid: the velocity of each node from the arenas, with gravity and walls, and its adjoint. A thread has a node: of all
+// tiles in a grid pass, or of one region in a block that computes its own nodes.
 
-// what damping leaves of a velocity in a step
+// factor of a velocity in an engine step, for damping
 CQ_GPU real decay_of(const cq_frame *s, const int32_t scene) { return globals_of(s, scene)[CQ_AT_DAMPING]; }
 
-// the arena of a part of a tile's particles, after so many substeps
+// Arena of a part of a tile's particles, of the state after `count` engine steps.
 CQ_GPU Node *arena_of(const cq_frame *s, const int32_t substep, const int32_t part) {
   return (Node *)s->arena[substep & 1] + (int64_t)part * NODES;
 }
@@ -21,7 +21,7 @@ CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t k, const int32_t block, 
   int beside[CQ_DIM];
   EACH(i) beside[i] = at[i] <= REGION - SIDE - 2 ? -1 : at[i] == SIDE - 1 ? 1 : 0;
   CQ_ROLLED for (int32_t part = 0; part < s->parts; part++) {
-    // all loads are on their way before the first is waited for
+    // all loads are issued before the first value is needed
     Node of[1 << CQ_DIM];
     CQ_UNROLL for (int mask = 0; mask < 1 << CQ_DIM; mask++) {
       int which = 0, node = 0, holds = 1;
@@ -42,7 +42,8 @@ CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t k, const int32_t block, 
   return sum;
 }
 
-// (E14) v = d (p / m + dt g), d what damping leaves; a node without mass falls too, and nobody asks it
+// (E14) v = d (p / m + dt g), with the factor d of damping. A node without mass has a velocity too, which no particle
+// reads.
 CQ_GPU real free_velocity(const cq_frame *s, const int32_t scene, const Node *p, real v[CQ_DIM]) {
   const real inverse = p->c[CQ_DIM] > 0 ? (real)1 / p->c[CQ_DIM] : (real)0;
   const real *gravity = globals_of(s, scene);
@@ -63,8 +64,8 @@ CQ_GPU Node node_velocity(const cq_frame *s, const int64_t n, const int32_t k, c
 
 enum { GRID_THREADS = 256 };
 
-// Later steps than one that failed, or that needs another arrangement, do nothing. What is found in the meantime is
-// found of later states, and does not change the answer.
+// Engine steps after one that failed, or that needs another arrangement, do nothing. Other blocks may find more in the
+// same launch, but only of later states, which changes nothing.
 CQ_GPU int is_over(const cq_frame *s, const int32_t k) {
   return load_volatile(&s->progress->bad) < s->first + k || load_volatile(&s->progress->stop) <= s->first + k;
 }
@@ -99,7 +100,7 @@ static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *_
 
 // ---- adjoint --------------------------------------------------------------------------------------------------------
 
-// A tile's nodes have a group of as many threads, of which a block may have several. What the threads of a group share:
+// A group of threads has the nodes of a tile; a block may have several groups. The threads of a group share:
 typedef struct Shared {
   WallGrad grads[CQ_TILE_NODES];
   double half[2 * CQ_DIM + 2];
@@ -138,8 +139,8 @@ CQ_GPU void group_contact_adj(const cq_frame *s, const Where *w, const int32_t j
   sync_group<THREADS>();
 }
 
-// All contacts of the nodes of a tile backward, the last first; nodes with fewer of them wait. v: velocity before them,
-// and mass; grad is what dL/dv is after them; returns that before them, and beside it what impulses give the mass.
+// Reverses all contacts of the nodes of a tile, the last one first; nodes with fewer contacts wait. v: velocity before
+// the contacts, and mass. grad: dL/dv after them. Returns dL/dv before them, and dL/dm by way of the impulses.
 template <int THREADS>
 CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad,
                              Shared *shared, double *sums) {
@@ -156,7 +157,7 @@ CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k
   return grad;   // the barriers of add_gravity lie before the next tile's most = 0
 }
 
-// the same of a node alone, where nobody asks for gradients of walls
+// The same for a node alone, if no gradients of walls are asked for.
 CQ_RARE Node leave_walls_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad) {
   Where w;
   Node after = v;

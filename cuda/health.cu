@@ -1,4 +1,5 @@
-// health: which particle shows that a step failed, told as the CPU tells it. Rare: the states come to the host whole.
+// health: finds the particle that shows why a step failed, as the CPU does. Failures are rare, so that whole states are
+// copied to the host.
 #include "batch.h"
 #include <math.h>
 
@@ -23,7 +24,8 @@ static double determinant(const State *q, int64_t id) {
          f[0][2] * (f[1][0] * f[2][1] - f[1][1] * f[2][0]);
 }
 
-// a coordinate in cells is in the world; false for NaN. In the precision of the device, as the kernels ask.
+// Is a coordinate [cells] in the world? Not if it is NaN. It is compared in the precision of the device, as in the
+// kernels.
 static int32_t in_world(const cq_device *d, int32_t axis, double x) {
   const double limit = d->model->cells[axis] * (1 + 1e-6), inv_dx = 1 / d->model->dx;
   if (d->real_bytes == 8) return inv_dx * x >= 0 && inv_dx * x <= limit;
@@ -43,8 +45,8 @@ static void tell(cq_health *h, int32_t bad, int64_t particle, double value) {
   h->value = value;
 }
 
-// Lowest particle of a scene that is not finite; else that has left the world; else that is inverted. If there is none,
-// value and particle of the smallest determinant all the same.
+// Looks for a particle that is not finite, then for one that has left the world, then for one that is inverted; of each
+// it takes the first. If there is none, it gives the smallest determinant and its particle.
 static void diagnose(const State *q, int32_t scene, cq_health *h) {
   const cq_device *d = q->device;
   const int64_t n = d->particles, first = scene * n;
@@ -67,8 +69,8 @@ static void diagnose(const State *q, int32_t scene, cq_health *h) {
   }
 }
 
-// The first scene that shows something, before the step or after it. If none does, a determinant
-// was positive in double only.
+// Takes the first scene with such a particle, before the step or after it. If no scene has one, the determinant was
+// not positive for the kernels' precision and is for double: its particle is named.
 static void find_culprit(cq_device *d, const State *before, const State *after) {
   cq_health worst = {};
   worst.step = d->step;
@@ -91,7 +93,7 @@ static void find_culprit(cq_device *d, const State *before, const State *after) 
   d->health.bad = CQ_HEALTH_INVERTED;
 }
 
-// a copy on the host, once all copies are waited for; NULL for none
+// Begins a copy to the host. The caller waits for all copies. NULL without memory.
 static cq_status fetch(cq_device *d, const cq_slice *slice, State *q) {
   q->data = NULL;
   if (!slice) return CQ_OK;

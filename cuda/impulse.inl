@@ -1,14 +1,14 @@
-// impulse: what walls and pins give to the nodes of a tile in one engine step, where a rollout reads contacts. From the
-// arenas, as the grid pass, beside which it stands. The numbers of a contact are in physics/contact.inl.
+// impulse: impulses that walls and pins give to the nodes of a tile in an engine step, for rollouts that read contacts.
+// It is a pass beside the grid pass and reads the same arenas. physics/contact.inl has the numbers of a contact.
 
-// What the threads of a group share, one for each node of a tile: the numbers of a contact of each node.
+// Shared by a group of threads, one for each node of a tile: the numbers of one contact of each node.
 typedef struct Impulses {
   real value[CQ_TILE_NODES][CONTACT_WIDTH];
   int32_t wall[CQ_TILE_NODES], most;   // wall: wall_count for pins, -1: this node has no such contact
 } Impulses;
 
-// Contact j of a node with its impulse; v is the velocity before it, and becomes that after it. Returns whose it
-// is, as Impulses.wall has it.
+// Contact j of a node and its impulse; v is the velocity before the contact and becomes that after it. Returns the
+// wall, as in Impulses.wall.
 CQ_GPU int32_t contact_impulse_of(const cq_frame *s, const Where *w, const int32_t j, const real mass, real v[CQ_DIM],
                                   real value[CONTACT_WIDTH]) {
   Contact c;
@@ -19,8 +19,8 @@ CQ_GPU int32_t contact_impulse_of(const cq_frame *s, const Where *w, const int32
   return c.wall < 0 ? s->wall_count : c.wall;
 }
 
-// Adds the contacts of all nodes of a tile to its sums: contact by contact, and of each in the order of the nodes. Node
-// n of all blocks has momentum and mass p.
+// Adds the contacts of all nodes of a tile to its sums: contact after contact, each in the order of the nodes. p:
+// momentum and mass of node n of all blocks.
 template <int THREADS>
 CQ_RARE void tile_impulse(const cq_frame *s, const int64_t n, const int32_t k, const Node p, Impulses *shared,
                           double *sums) {

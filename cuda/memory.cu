@@ -1,14 +1,15 @@
-// memory: device memory by sizes that are kept and given again, and what the sentence of a failure says of it.
+// memory: a pool of device memory, which keeps what is given back for the next request of that size; and the sentences
+// of failed calls.
 #include "memory.h"
 
-static const size_t UNIT = 256;             // bytes that every size is a multiple of
-static const size_t PIECE = 32 << 20;       // bytes of a piece, at least
-static const size_t PIECE_MOST = 1 << 30;   // of one that nothing larger was asked from
+static const size_t UNIT = 256;             // sizes are rounded up to a multiple of it [bytes]
+static const size_t PIECE = 32 << 20;       // smallest piece that is asked of CUDA [bytes]
+static const size_t PIECE_MOST = 1 << 30;   // largest, unless one request needs more
 
 struct cq_piece {
   char *data;
   size_t bytes, carved;
-  int64_t used;                             // memories handed out
+  int64_t used;                             // requests that lie in it now
   cq_piece *next;
 };
 
@@ -49,7 +50,7 @@ static cq_status fail_kernels(const char *text) {
 
 cq_status cq_cuda_check(cudaError_t error, const char *what) {
   if (error == cudaSuccess) return CQ_OK;
-  cudaGetLastError();   // or the next launch would report it again
+  cudaGetLastError();   // clears the error, which the next launch would report again
   const char *text = cudaGetErrorString(error), *name = cudaGetErrorName(error);
   switch (error) {
     case cudaErrorMemoryAllocation:
@@ -78,7 +79,7 @@ cq_status cq_cuda_check(cudaError_t error, const char *what) {
           CQ_DEVICE,
           "%s took longer than the driver lets a GPU with a display work: use another GPU, or the device \"cpu\"",
           what);
-    // all calls after one of these give it again
+    // after one of these errors all later calls return it
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchFailure:
     case cudaErrorECCUncorrectable:
@@ -109,7 +110,7 @@ static cq_status fail_memory(const cq_pool *pool, size_t bytes, const char *what
 
 // ---- pool -----------------------------------------------------------------------------------------------------------
 
-// the next larger size that memory is handed out in
+// Rounds a size up to one of those that the pool hands out.
 static int32_t bin_of(size_t *bytes) {
   size_t units = *bytes ? (*bytes + UNIT - 1) / UNIT : 1;
   int32_t shift = 0;
@@ -129,7 +130,7 @@ static cq_memory *pop(cq_pool *pool, int32_t bin) {
   return memory;
 }
 
-// gives pieces back of which nothing is in use
+// Gives back to CUDA the pieces in which nothing lies.
 static void trim(cq_pool *pool) {
   for (int32_t bin = 0; bin < CQ_POOL_BINS; bin++)
     for (cq_memory **at = &pool->bins[bin]; *at;) {
@@ -149,7 +150,7 @@ static void trim(cq_pool *pool) {
     }
     *at = piece->next;
     pool->bytes -= piece->bytes;
-    if (cudaFree(piece->data) != cudaSuccess) cudaGetLastError();   // of a device that is lost
+    if (cudaFree(piece->data) != cudaSuccess) cudaGetLastError();   // the device is lost, and its memory with it
     cq_free(piece);
   }
 }
@@ -169,7 +170,7 @@ static cq_status add_piece(cq_pool *pool, size_t bytes, const char *what) {
   return CQ_OK;
 }
 
-// a new memory from a piece with room for it
+// Takes memory from a piece that has room for it.
 static cq_status carve(cq_pool *pool, size_t bytes, int32_t bin, const char *what, cq_memory **out) {
   cq_piece *piece = pool->pieces;
   while (piece && piece->bytes - piece->carved < bytes) piece = piece->next;
@@ -177,7 +178,7 @@ static cq_status carve(cq_pool *pool, size_t bytes, int32_t bin, const char *wha
     size_t wanted = pool->bytes / 4 < PIECE_MOST ? pool->bytes / 4 : PIECE_MOST;
     if (wanted < PIECE) wanted = PIECE;
     cq_status status = add_piece(pool, bytes > wanted ? bytes : wanted, what);
-    // what is in nobody's use now goes back last: it will be wanted again, and then another program may have it
+    // Unused pieces go back to CUDA last: they will be needed again, and another program may have taken them by then.
     if (status == CQ_MEMORY && bytes < wanted) status = add_piece(pool, bytes, what);
     if (status == CQ_MEMORY) {
       trim(pool);

@@ -1,23 +1,23 @@
-// policy: the network that gives the signals of a rollout is kept on the device; between runs of substeps it sees the
-// state and gives the signals.
+// policy: a network that gives the signals of a rollout. Its parameters lie on the device. Between two control steps a
+// kernel reads the state, evaluates the network and writes the signals of the next control step.
 #include "network.h"
 #include "batch.h"
 #include <string.h>
 
 struct cq_device_network {
   cq_network network;
-  int32_t rows;              // control steps that are told of at once
-  size_t signals, outputs, changes;   // doubles of one of them, all scenes
-  size_t told;               // these together
+  int32_t rows;              // control steps whose results are copied to the host at once
+  size_t signals, outputs, changes;   // doubles of one control step, all scenes
+  size_t told;               // all three together
   size_t sent_bytes;         // parameters, scale, shift, output
-  char *sent, *next;         // of the host: what is on the device, what is to be there
-  int32_t valid;             // it is there
-  double *grad;              // of the host, as the parameters, then as grad_before
+  char *sent, *next;         // on the host: what the device has, and what it must have for this policy
+  int32_t valid;             // the device has what `sent` says
+  double *grad;              // on the host: of the parameters, then grad_before
   double *pinned;            // {rows, told}, then {changes}
-  // of the device, the same; backward {rows_back, outputs} gradients, then {rows_back, changes}
+  // On the device: as pinned. Backward {rows_back, outputs} gradients, then {rows_back, changes}.
   double *rows_told;
   int32_t rows_back;
-  cq_memory *memory, *changing;       // changing: for the reading of what changes
+  cq_memory *memory, *changing;       // changing: room for the readout whose change is seen
 };
 
 static const char *const what = "a policy";
@@ -39,7 +39,7 @@ void cq_cuda_policy_destroy(cq_device *d) {
   d->network_state = NULL;
 }
 
-// ---- what it is -----------------------------------------------------------------------------------------------------
+// ---- the network ----------------------------------------------------------------------------------------------------
 
 static cq_network network_of(const cq_device *d, const cq_policy_run *policy_run) {
   const cq_policy *p = policy_run->policy;
@@ -62,7 +62,7 @@ static cq_network network_of(const cq_device *d, const cq_policy_run *policy_run
   return n;
 }
 
-// a network_state for networks of these layers
+// Makes the state of a device for networks of these layers.
 static cq_status make(cq_device *d, const cq_network *layers) {
   cq_device_network *f = (cq_device_network *)cq_alloc(1, sizeof *f, what);
   if (!f) return CQ_MEMORY;
@@ -100,7 +100,7 @@ static cq_status make(cq_device *d, const cq_network *layers) {
   return CQ_OK;
 }
 
-// as it lies on the device
+// Writes parameters, scale, shift and output in the order that they have on the device.
 static void pack(const cq_policy *p, int32_t actuators, char *to) {
   const auto put = [&](const void *from, size_t bytes) {
     if (bytes) memcpy(to, from, bytes);
@@ -139,7 +139,7 @@ cq_status cq_cuda_policy_set(cq_device *d, const cq_policy_run *policy_run) {
   return status;
 }
 
-// ---- what it sees ---------------------------------------------------------------------------------------------------
+// ---- readouts -------------------------------------------------------------------------------------------------------
 
 // readouts of one state
 typedef struct Seen {
@@ -151,7 +151,7 @@ static cq_status read_one(cq_device *d, const cq_readout *readout, int64_t count
   return readout ? cq_cuda_reading(d, readout, count, state, room, r) : CQ_OK;
 }
 
-// over: NULL, or where it says that the state may not have been made
+// over: NULL, or the word of the device that says whether the state was made
 static cq_status read_state(cq_device *d, const cq_policy *p, const cq_slice *state, const int32_t *over, Seen *seen) {
   cq_device_network *f = d->network_state;
   *seen = {};
@@ -164,7 +164,7 @@ static cq_status read_state(cq_device *d, const cq_policy *p, const cq_slice *st
   return CQ_OK;
 }
 
-// the network of a control step, but for its signals
+// Fills what the kernel needs for a control step, but for where its signals go.
 static cq_network network_at(const cq_device_network *f, const Seen *seen, const double *before) {
   cq_network n = f->network;
   n.observation = seen->observation.out;
@@ -179,8 +179,8 @@ static cq_network network_at(const cq_device_network *f, const Seen *seen, const
 
 int32_t cq_cuda_policy_rows(const cq_device *d) { return d->network_state->rows; }
 
-// What changes as it was a control step before that of a row: told in the row before, or by
-// the host. NULL: there was none.
+// The second readout one control step before that of a row: it is in the row before, or comes from the host. NULL: this
+// is the first control step.
 static cq_status find_before(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t row,
                              const double **before) {
   const cq_device_network *f = d->network_state;
@@ -229,7 +229,8 @@ void cq_cuda_policy_tell(const cq_device *d, const cq_policy_run *policy_run, in
 
 // ---- backward -------------------------------------------------------------------------------------------------------
 
-// what rows of control steps need from the host: the gradients of their outputs, and what changes as it was before them
+// Sends what rows of control steps need for the way back: the gradients of the outputs, and the second readout of the
+// control step before each.
 static cq_status send_rows(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t rows) {
   cq_device_network *f = d->network_state;
   const size_t outputs = (size_t)rows * f->outputs, changes = (size_t)rows * f->changes,

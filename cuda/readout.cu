@@ -1,4 +1,5 @@
-// readout: group lists that a script asks for again and again stay on the device; sums and adjoints are made there.
+// readout: sums over groups of particles, and their adjoints, on the device. Group lists stay there, since a script
+// reads the same groups at every step.
 #include "batch.h"
 #include <string.h>
 
@@ -6,7 +7,7 @@ enum { PORTION = 1024 };     // particles of a list that a block sums up
 
 // A list of groups as the user gave it, and what the kernels need of it.
 struct cq_list {
-  int64_t used;              // at the so many-th use of all
+  int64_t used;              // number of the last use, counted over all lists
   int32_t groups, listed, portions, who_count;
   int32_t *host;             // {groups + 1} starts from 0, {listed} particles
   cq_memory *memory;
@@ -34,13 +35,13 @@ static int32_t is_list_of(const cq_list *l, const cq_readout *r, int64_t listed)
   return !memcmp(l->host + l->groups + 1, r->particles + r->group_start[0], (size_t)listed * sizeof *r->particles);
 }
 
-// what is made of a list on the host, in one piece as it goes to the device
+// tables that the host makes of a list, in one piece for one copy
 typedef struct Tables {
   int32_t *list, *group_of, *portion_start, *who, *place_start, *place;
   cq_portion *portion;
 } Tables;
 
-// lays the tables of a list out from some address; returns the bytes they take
+// Sets the addresses of the tables from a first one on; returns the bytes that they take.
 static size_t lay_out(const cq_list *l, char *at, Tables *t) {
   const size_t listed = (size_t)l->listed, size = sizeof(int32_t);
   t->portion = (cq_portion *)at;
@@ -129,7 +130,7 @@ static cq_status list_fill(cq_device *d, const cq_readout *r, cq_list *l) {
   return status;
 }
 
-// The list of a readout on the device; a new one takes the place of that which was not used for longest.
+// Finds the list of a readout on the device. A new list replaces the least recently used one.
 static cq_status find_list(cq_device *d, const cq_readout *r, cq_list **out) {
   const int64_t listed = r->group_start[r->group_count] - r->group_start[0];
   int32_t oldest = 0;
@@ -213,7 +214,7 @@ static void fill_weights(const cq_device *d, int32_t weighting, cq_reading *r) {
   r->weight_stride = by_mass ? d->given.mass_stride : d->given.volume_stride;
 }
 
-// with memory for its sums, out, and the adjoint of out
+// Takes memory for the sums, the result and its adjoint.
 cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state,
                           cq_memory **room, cq_reading *r) {
   cq_list *l = NULL;
@@ -244,7 +245,7 @@ cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count
   return CQ_OK;
 }
 
-// blocks for most of what the kernels walk over
+// blocks for the longest loop of the kernels
 static int32_t blocks_of(const cq_device *d, const cq_reading *r, int32_t components) {
   if (r->kind == CQ_READOUT_GATHER) return cq_cuda_blocks(d, (int64_t)d->batch * r->listed, 256);
   return cq_cuda_blocks(d, (int64_t)d->batch * r->portions * components, 1);

@@ -1,8 +1,8 @@
-// region: the nodes of a tile's region in the memory that a block shares, as a grid pass made them, or made here,
-// where there is no such pass. What several regions hold is made for each of them, from the same arenas in the same
-// order, and so to the same bits.
+// region: the nodes of a tile's region in the shared memory of a block. They come from a grid pass, or are computed
+// here where there is none. A node of several regions is then computed in each of them, from the same arenas in the
+// same order: all get the same bits.
 
-// Whose is a node of a tile's region? Its owner among the neighbours, and where it is there.
+// Finds the neighbour that owns a node of a tile's region, and the place of the node in it.
 CQ_GPU int owner_of(const int node, int at[CQ_DIM]) {
   int which = 0;
   node_at(node, REGION, at);
@@ -24,7 +24,7 @@ CQ_GPU void region_load(Node region[NODES], const void *grid, const cq_frame *s,
   Node node[EACH_THREAD];
   int first = (int)threadIdx.x;
   CQ_OPAQUE(first);
-  // all loads are on their way before the first is waited for
+  // all loads are issued before the first value is needed
   CQ_UNROLL for (int k = 0; k < EACH_THREAD; k++) {
     int at[CQ_DIM];
     const int which = owner_of(first + k * THREADS, at);
@@ -82,7 +82,7 @@ CQ_GPU void region_velocity_adj(Node region[NODES], const cq_frame *s, const int
   });
 }
 
-// what is kept of nodes that no particle's tile owns
+// Records the nodes of tiles without particles.
 template <int THREADS>
 CQ_GPU void keep_others(const cq_frame *s, const int32_t k) {
   Node *kept = (Node *)s->substeps[k].grid;

@@ -1,9 +1,12 @@
-// resident: a run of substeps by one kernel, for scenes so small that the gaps between launches cost more than what is
-// launched. Its blocks stay on the GPU and go from step to step together, each over its own share of the tiles. They
-// meet once a step: there is no grid pass, each block makes the nodes it needs, and the arenas take turns, so that
-// those of a step are whole while the next ones are written. Functions are those of the launches, and so are the bits
-// but for products and sums that nvcc joins here and not there. What a pass reads others wrote during the same kernel:
-// only through the cache that the barrier renews, so no pointer here is __restrict__; tests/cuda/coherent.sh looks.
+// resident: one kernel makes all engine steps of a run. It is for small scenes, where the gaps between launches take
+// longer than the launches. Its blocks stay on the GPU, and each has its share of the tiles. All blocks meet at one
+// barrier in an engine step. There is no grid pass: each block computes the nodes that it needs. There are two sets of
+// arenas in turn, so that the arenas of an engine step can be read while those of the next are written.
+//
+// The kernel calls the same pass functions as the launched kernels. Results may differ in the last bit: nvcc may
+// contract a*b+c into an FMA in one kernel and not in the other. A pass reads what other blocks wrote during this
+// kernel, through the cache that the barrier renews. So no pointer here is __restrict__, which tests/cuda/coherent.sh
+// checks.
 
 // All blocks have done the step before. group: how they are on the GPU together
 CQ_GPU void sync_blocks(const cq_frame *s, const cq_block_group group) {
@@ -13,7 +16,7 @@ CQ_GPU void sync_blocks(const cq_frame *s, const cq_block_group group) {
     cq_sync_grid(s->arrived);
 }
 
-// All that a block shares, and the frame too: behind every barrier each block would have to fetch that again.
+// Shared memory of a block. The frame is in it too, or each block would load the frame again after every barrier.
 template <int THREADS>
 struct Own {
   Node region[NODES];
@@ -39,7 +42,7 @@ CQ_GPU void own_begin(Own<THREADS> *own, const cq_frame *given) {
   clear_round(&round);
 }
 
-// ---- passes that are called: side by side in one kernel they would keep each other's registers ----------------------
+// ---- passes, called and not inlined, so that each has all registers -------------------------------------------------
 
 template <int GATHER, int SCATTER>
 CQ_RARE void call_transfer(Own<TRANSFER_THREADS> *own, const int32_t k) {

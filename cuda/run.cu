@@ -1,4 +1,5 @@
-// run: so many substeps of one arrangement, as one graph of launches that needs the host only at its ends.
+// run: a number of engine steps with one arrangement. The host launches them as one graph, or as one kernel, and does
+// not wait between them.
 #include "batch.h"
 #include <limits.h>
 #include <string.h>
@@ -12,7 +13,7 @@ static cq_status wait(cq_device *d, const char *what) {
 
 enum { BLOCKS_AT_ONCE = 264 }; // of the transfer kernel on a large GPU. The same for all GPUs, for results depend on it
 
-// Parts of each tile: as many as it takes to go over a tile's particles at once, if there are so few tiles.
+// Blocks that share a tile. In a scene of few tiles there are as many as take all particles of a tile at once.
 static int32_t parts_of(const cq_device *d, const cq_arrangement *a) {
   const int32_t round = d->kernels->round, each = d->slots / a->tile_count;
   int32_t parts = (each + round - 1) / round;
@@ -20,11 +21,10 @@ static int32_t parts_of(const cq_device *d, const cq_arrangement *a) {
   return parts < 1 ? 1 : parts;
 }
 
-// One kernel makes the run where every part of a tile finds a block of its own at once: as a cluster, whose
-// barrier costs the least, or as a cooperative grid; larger scenes are launched pass by pass. Nobody has timed
-// this rule yet. A way that is asked for is taken with as many blocks as there may be, each for several parts. No
-// blocks: launches. With cables there are launches only: before particles scatter in a step, the pull of that step
-// must be known to all of them.
+// Chooses the way of a run. One kernel makes all of it if the GPU holds a block for every part of a tile at the same
+// time: a cluster, whose barrier costs least, or a cooperative grid. Larger scenes are launched pass by pass: 0 blocks.
+// This rule has not been timed yet. If CQLUA_CUDA_RUN names a way, each block may take several parts. With cables there
+// are only launches: the pull of a cable must be known before any particle scatters.
 static cq_block_group block_group_of(const cq_device *d, cq_room room, int32_t parts) {
   if (d->model->cables.count) return {0, 0};
   const int32_t way = d->context->way;
@@ -42,7 +42,7 @@ static size_t arena_size(const cq_device *d, int32_t parts) {
   return (size_t)parts * (size_t)cq_region_nodes(d->model->dim) * cq_node_size(d);
 }
 
-// two, where a kernel stays
+// arenas of a tile: two in a kernel that makes all engine steps, so that it can read one and write the other
 static int32_t arenas_of(const cq_device *d, int32_t parts) {
   return block_group_of(d, d->context->forward, parts).blocks || block_group_of(d, d->context->backward, parts).blocks
              ? 2
@@ -184,9 +184,10 @@ cq_status cq_cuda_send(cq_device *d, int32_t controls) {
 
 // ---- launches -------------------------------------------------------------------------------------------------------
 
-// blocks for tiles, and for those that own nodes; in powers of two, so that a graph serves for long
+// Blocks of launches over tiles with particles, and over tiles with nodes. They are powers of two, so that a captured
+// graph serves until the scene has doubled.
 typedef struct Sizes {
-  int32_t tile, node, few;   // few: where a block takes four of those that own nodes
+  int32_t tile, node, few;   // few: a block takes four tiles with nodes
 } Sizes;
 
 static int32_t power_of_two(const cq_device *d, int32_t count) {
@@ -210,10 +211,11 @@ static void pull_cables(cq_device *d, const cq_upload *u, int32_t k) {
     d->kernels->pull_cables(d->context->stream, cq_cuda_blocks(d, d->batch, 1), &u->frame, &u->actuation, k);
 }
 
-// the same for all runs of a rollout, and so for its graphs
+// Stays the same for all runs of a rollout, so that captured graphs stay good.
 static int32_t reads_contact(const cq_device *d) { return d->track->impulse != NULL; }
 
-// Gathering and the next step's scattering cannot be one launch: the cables see all particles between.
+// With cables: gathering and the scattering of the next engine step are two launches, for the cables read all particles
+// between them.
 static void launch_forward_cables(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   cudaStream_t stream = d->context->stream;
   load_actuation(d, u);
@@ -300,7 +302,7 @@ static cq_status capture(cq_device *d, cq_graph *graph, launch_run *launch, Size
   return status;
 }
 
-// A run that comes for the second time with the same sizes is recorded as a graph.
+// A run of the same sizes is captured as a graph when it comes the second time.
 static cq_status start(cq_device *d, cq_graph *graph, launch_run *launch, int32_t count) {
   const Sizes sizes = sizes_of(d);
   cq_status status = CQ_OK;
@@ -314,7 +316,7 @@ static cq_status start(cq_device *d, cq_graph *graph, launch_run *launch, int32_
   return cq_cuda_check(cudaGetLastError(), "a run of substeps");
 }
 
-// ---- a kernel that stays --------------------------------------------------------------------------------------------
+// ---- one kernel for a run -------------------------------------------------------------------------------------------
 
 static cq_status stay(cq_device *d, cq_cuda_resident *launch, cq_block_group group, int32_t count) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;

@@ -14,10 +14,6 @@ CQ_GPU void store_matrix(void *data, const int field, const int32_t p, const rea
   EACH(i) EACH(j) slot_in(data, FIELDS, p)[(field + i * CQ_DIM + j) * CQ_GROUP] = in[i][j];
 }
 
-typedef struct State {
-  real x[CQ_DIM], v[CQ_DIM], c[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM];
-} State;
-
 CQ_GPU void state_load(const void *data, const int32_t p, State *q) {
   load_vector(data, X, p, q->x);
   load_vector(data, V, p, q->v);
@@ -129,19 +125,33 @@ CQ_GPU int in_world(const cq_frame *s, const real inv_dx, const real x[CQ_DIM]) 
   return in;
 }
 
+CQ_GPU GridStep grid_step_of(const cq_frame *s) { return {s->SCALES.dx, s->SCALES.dt}; }
+
+// tau stands apart from the Source until here: calls take its address, and all of the Source would lie in the stack.
+CQ_GPU void source_of(const Matter *m, const State *q, const Place *at, const real tau[CQ_DIM][CQ_DIM], Source *p) {
+  p->mass = m->mass;
+  p->volume = m->volume;
+  EACH(i) p->arm[i] = at->arm[i];
+  EACH(i) p->v[i] = q->v[i];
+  EACH(i) p->force[i] = m->force[i];
+  EACH(i) EACH(j) p->c[i][j] = q->c[i][j];
+  EACH(i) EACH(j) p->tau[i][j] = tau[i][j];
+}
+
 // The state after a step; 0: not finite, or out of the world.
 CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const void *in, const int32_t p,
                 State *next) {
-  const real dx = s->SCALES.dx, dt = s->SCALES.dt, inv_dx = s->SCALES.inv_dx;
-  real x[CQ_DIM], f[CQ_DIM][CQ_DIM], poison = 0;
-  load_vector(in, X, p, x);
-  load_matrix(in, F, p, f);
+  const GridStep step = grid_step_of(s);
+  const real inv_dx = s->SCALES.inv_dx;
+  real poison = 0;
+  State before;
+  load_vector(in, X, p, before.x);
+  load_matrix(in, F, p, before.f);
   Place at;
   Sums sums = {};
-  place(tile, inv_dx, x, &at);
+  place(tile, inv_dx, before.x, &at);
   visit<1, 0, 0>(region, &at, NULL, &sums, NULL);
-  EACH(i) next->v[i] = sums.n0[i];
-  transfer_to_particle(dx, dt, at.arm, sums.n0, sums.n1, x, f, next->x, next->c, next->f);
+  transfer_to_particle(&step, at.arm, &sums, &before, next);
   EACH(i) EACH(j) poison += (real)0 * next->f[i][j];   // stays zero unless something is not finite
   return in_world(s, inv_dx, next->x) && poison == 0;
 }
@@ -149,15 +159,15 @@ CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile
 // what a particle gives to the grid; 0: it is inverted
 CQ_GPU int give_to_grid(const cq_frame *s, const void *state, const int32_t p, const State *q, const Place *at,
                         Exchange *give) {
+  const GridStep step = grid_step_of(s);
   real tau[CQ_DIM][CQ_DIM];
-  Matter matter;
+  Matter m;
+  Source source;
   MaterialKept kept;
-  matter_load(s, p, q->f, &matter);
-  const Matter *m = &matter;
-  const real jac = stress_of(s, m, state, p, &kept, tau);
-  transfer_to_grid(s->SCALES.dx, s->SCALES.dt, at->arm, m->mass, m->volume, q->v, q->c, tau, m->force, give->q,
-                   give->b);
-  give->m = m->mass;
+  matter_load(s, p, q->f, &m);
+  const real jac = stress_of(s, &m, state, p, &kept, tau);
+  source_of(&m, q, at, tau, &source);
+  transfer_to_grid(&step, &source, give);
   return jac > 0;
 }
 

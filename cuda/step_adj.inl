@@ -103,35 +103,43 @@ CQ_RARE void pressure_load_adj(const cq_frame *s, const int32_t p, const real f[
 template <int AGAIN>
 CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const void *in,
                         const int32_t p, State *q, State *adj) {
-  const real dx = s->SCALES.dx, dt = s->SCALES.dt, inv_dx = s->SCALES.inv_dx;
+  const GridStep step = grid_step_of(s);
+  const real inv_dx = s->SCALES.inv_dx;
   Place at;
   Matter m;
+  Source source, grad;
   Exchange give;
   Sums sums = {};
   MaterialKept kept;
-  real tau[CQ_DIM][CQ_DIM], slopes[CQ_DIM] = {0}, grad_arm[CQ_DIM] = {0}, grad_tau[CQ_DIM][CQ_DIM], grad_force[CQ_DIM];
-  real grad_mass = 0, grad_volume = 0;
+  real tau[CQ_DIM][CQ_DIM], slopes[CQ_DIM] = {0};
   place(tile, inv_dx, q->x, &at);
   matter_load(s, p, q->f, &m);
   stress_of(s, &m, in, p, &kept, tau);
-  transfer_to_grid(dx, dt, at.arm, m.mass, m.volume, q->v, q->c, tau, m.force, give.q, give.b);
-  give.m = m.mass;
+  source_of(&m, q, &at, tau, &source);
+  transfer_to_grid(&step, &source, &give);
   visit<1, 1, 1>(region, &at, &give, &sums, slopes);
   if (AGAIN) {
     state_load(in, unknown(p), q);
+    source_of(&m, q, &at, tau, &source);
     EACH(i) EACH(j) m.point.f[i][j] = q->f[i][j];
   }
-  transfer_to_grid_adj(dx, dt, at.arm, m.mass, m.volume, q->v, q->c, tau, give.b, grad_arm, &grad_mass, &grad_volume,
-                       adj->v, adj->c, grad_tau, grad_force, sums.n0, sums.n1, sums.nm);
-  add_param(s, CQ_PARAM_MASS, p, grad_mass);
-  add_param(s, CQ_PARAM_VOLUME, p, grad_volume);
+  source_clear(&grad, 0);
+  transfer_to_grid_adj(&step, &source, &give, &grad, &sums);
+  // calls take the addresses of these two; all of grad would lie in the stack with them
+  real grad_tau[CQ_DIM][CQ_DIM], grad_force[CQ_DIM];
+  EACH(i) EACH(j) grad_tau[i][j] = grad.tau[i][j];
+  EACH(i) grad_force[i] = grad.force[i];
+  add_param(s, CQ_PARAM_MASS, p, grad.mass);
+  add_param(s, CQ_PARAM_VOLUME, p, grad.volume);
+  EACH(i) adj->v[i] = grad.v[i];
+  EACH(i) EACH(j) adj->c[i][j] = grad.c[i][j];
   // not before: they would wait in registers
   load_vector(s->adj, X, p, adj->x);
   load_matrix(s->adj, F, p, adj->f);
   stress_of_adj(s, &m, in, p, &kept, adj, grad_tau);
   if (s->pressed) pressure_load_adj(s, p, m.point.f, adj->f, grad_force);
   if (s->actuation) EACH(i) slot_in(s->actuation_adj, ACTUATION_FIELDS, p)[(FORCE + i) * CQ_GROUP] += grad_force[i];
-  EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
+  EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad.arm[i]);
 }
 
 // Adjoint of gathering, to the state q, which lies in `out`, of which velocity and affine count: adj holds dL/d(state
@@ -139,14 +147,15 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
 template <int AGAIN>
 CQ_GPU void gather_adj(const cq_frame *s, const Node region[NODES], const Place *at, const void *out, const int32_t p,
                        State *q, const Exchange *give, State *adj) {
-  const real dt = s->SCALES.dt, inv_dx = s->SCALES.inv_dx;
+  const GridStep step = grid_step_of(s);
+  const real inv_dx = s->SCALES.inv_dx;
   real slopes[CQ_DIM] = {0}, grad_arm[CQ_DIM] = {0};
   visit<0, 1, 0>(region, at, give, NULL, slopes);
   if (AGAIN) {
     load_vector(out, V, unknown(p), q->v);
     load_matrix(out, C, unknown(p), q->c);
   }
-  transfer_to_particle_adj_rest(dt, q->v, q->c, give->b, grad_arm, adj->f);
+  transfer_to_particle_adj_rest(&step, q, give, grad_arm, adj->f);
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
 }
 
@@ -197,7 +206,8 @@ CQ_GPU void transfer_adj_pass(const cq_frame *s, const int32_t k, Node *region, 
           EACH(i) EACH(j) trial[i][j] = f[i][j] + s->SCALES.dt * trial[i][j];
           update_adj(s, step.in, p, trial, adj.f);
         }
-        transfer_to_particle_adj(s->SCALES.dx, s->SCALES.dt, at.arm, f, adj.x, adj.v, adj.c, adj.f, give.q, give.b);
+        const GridStep grid_step = grid_step_of(s);
+        transfer_to_particle_adj(&grid_step, at.arm, f, &adj, &give);
         give.m = 0;
         gather_adj<AGAIN>(s, region, &at, step.out, p, &q, &give, &adj);
         store_vector(s->adj, X, p, adj.x);

@@ -90,19 +90,8 @@ CQ_GPU int index_in(const int side, const int at[CQ_DIM]) {
 
 // ---- gather ---------------------------------------------------------------------------------------------------------
 
-// sums over the nodes of a stencil: n0 = sum w g, n1 = sum w g o^T, nm = sum w g_mass, for offsets o
-// in {-1, 0, 1} from the middle
-typedef struct Sums {
-  real n0[CQ_DIM], n1[CQ_DIM][CQ_DIM], nm;
-} Sums;
-
-// what a particle exchanges with the node at o: e = g . (q + b o) + g_mass m
-typedef struct Exchange {
-  real q[CQ_DIM], b[CQ_DIM][CQ_DIM], m;
-} Exchange;
-
-// Walks over the stencil once: sums of what SUMS, slopes_i = sum dw/df_i e of what SLOPES; MASS: the
-// nodes' last component counts.
+// Walks over the stencil once. SUMS: makes the sums. SLOPES: slopes_i = sum dw/df_i e, with
+// e = g . (q + b o) + g_mass m for the node at o and `give`. MASS: the nodes have a last component, g_mass.
 template <int SUMS, int SLOPES, int MASS>
 CQ_GPU void visit(const Node region[NODES], const Place *p, const Exchange *give, Sums *sums, real slopes[CQ_DIM]) {
   real w[CQ_DIM][3], dw[CQ_DIM][3];

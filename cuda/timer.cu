@@ -1,5 +1,5 @@
-// timer: how long the GPU works on each phase, by events on the stream before and after what belongs to it. The host
-// does not wait for them: laps lie in a ring until they are asked for, or the ring is full.
+// timer: how long the GPU works on each phase. An event on the stream before its launches and one behind them make a
+// lap. The host does not wait for events: laps stay in a ring until somebody asks for the times, or the ring is full.
 #include "batch.h"
 #include <string.h>
 
@@ -16,7 +16,7 @@ cq_status cq_cuda_timer_create(cq_timer *t) {
 
 void cq_cuda_timer_destroy(cq_timer *t) {
   for (int k = 0; k < CQ_LAPS; k++) {
-    // of a device that is lost
+    // this fails where the device is lost
     if (t->lap[k].begin && cudaEventDestroy(t->lap[k].begin) != cudaSuccess) cudaGetLastError();
     if (t->lap[k].end && cudaEventDestroy(t->lap[k].end) != cudaSuccess) cudaGetLastError();
   }
@@ -53,7 +53,7 @@ cq_status cq_cuda_timer_end(cq_context *c) {
 
 void cq_cuda_timer_read(cq_context *c, double seconds[CQ_PHASE_COUNT], int32_t reset) {
   cq_timer *t = &c->timer;
-  // of a device that is lost nothing more comes; who uses it next is told
+  // The device is lost: its times stay as they are. The next call that uses it reports the loss.
   while (t->count && !add_oldest(t)) continue;
   t->first = t->count = 0;
   memcpy(seconds, t->seconds, sizeof t->seconds);

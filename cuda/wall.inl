@@ -19,10 +19,10 @@ typedef struct Where {
   double time;               // since the walls have had their velocities
   const cq_wall_node *entry;
   int32_t count;             // entries
-  int32_t pinned;            // the one entry is a pin: no wall has a say beside it
+  int32_t pinned;            // the one entry is a pin, which overrides all walls
 } Where;
 
-// Can anything hold nodes of a tile?
+// Can a wall or a pin hold nodes of this tile?
 CQ_GPU int may_touch(const cq_frame *s, const cq_tile *tile) { return tile->held || s->moving_wall_count; }
 
 CQ_GPU void find_node(const cq_frame *s, const int64_t n, const int32_t k, Where *w) {
@@ -45,7 +45,7 @@ typedef struct Contact {
   real normal[CQ_DIM];
 } Contact;
 
-// where a node is for a wall that has moved away from its place at the start
+// Position of a node relative to a wall that has moved since the start.
 CQ_GPU void place_for(const cq_frame *s, const Where *w, const int32_t wall, double x[3]) {
   const real *velocity = wall_velocity_of(s, w->scene, wall);
   const double *made = s->wall_place ? s->wall_place + 3 * ((int64_t)w->scene * s->wall_count + wall) : NULL;
@@ -56,7 +56,7 @@ CQ_GPU void place_for(const cq_frame *s, const Where *w, const int32_t wall, dou
   EACH(i) x[i] -= w->time * (double)velocity[i] + (made ? made[i] : 0);
 }
 
-// Contact j of a node: what stays comes first, then the walls that move, where they are now. 0: there are not so many.
+// Contact j of a node. Walls at rest come first, then walls that move, at their present place. 0: there are fewer.
 CQ_GPU int contact_of(const cq_frame *s, const Where *w, const int32_t j, Contact *contact) {
   if (j < w->count) {
     contact->wall = w->entry[j].wall;
@@ -122,7 +122,7 @@ CQ_GPU void touch_of(const cq_frame *s, const Where *w, const Contact *c, const 
   EACH(i) t->after[i] = v[i];
 }
 
-// dL/d(impulse) of a contact to all that it is made of; v: velocity before it
+// From dL/d(impulse) of a contact to velocity, mass and normal; v: velocity before it.
 CQ_RARE Touch impulse_adj(const cq_frame *s, const Where *w, const Contact *c, const Node v) {
   const double *given = s->grad_impulse + (int64_t)w->scene * s->impulse_count + impulse_at(s, c->wall);
   real after[CQ_DIM], grad_out[CONTACT_WIDTH];
@@ -162,8 +162,8 @@ CQ_GPU void meet_one_adj(const cq_frame *s, const Where *w, const Contact *c, co
                 wall_velocity_of(s, w->scene, c->wall), v, grad_v, of);
 }
 
-// Contact j of a node backward. v0: velocity before all walls, and the mass; grad: dL/dv after the contact becomes that
-// before it, beside it what impulses give the mass; grad_wall is written. Returns the wall, -1 if there is none.
+// Reverses contact j of a node. v0: velocity before all contacts, and mass. grad: dL/dv after the contact becomes dL/dv
+// before it, with dL/dm by way of the impulse beside it. grad_wall is written. Returns the wall; -1: there is none.
 CQ_GPU int32_t meet_adj(const cq_frame *s, const Where *w, const int32_t j, const Node *v0, Node *grad,
                         WallGrad *grad_wall) {
   Node v = *v0;

@@ -1,6 +1,6 @@
-// walls: what walls do and give by control step, where a rollout asks for either. Their velocities go to the device
-// with each run of substeps. Impulses are added up by tile within a run, and after it by scene, to the row of its
-// control step; so are the gradients of the velocities on the way back.
+// walls: velocities of walls for each control step, and impulses of contacts. Velocities go to the device with each run
+// of engine steps. Within a run impulses are added up by tile. After it they are added up by scene, to the row of its
+// control step. Gradients of the velocities are added up the same way.
 #include "batch.h"
 #include "window.h"
 #include <string.h>
@@ -18,7 +18,7 @@ static cq_status clear(cq_device *d, const cq_memory *memory, size_t count) {
   return cq_cuda_check(cudaMemsetAsync(memory->data, 0, count * sizeof(double), d->context->stream), what);
 }
 
-// ---- their velocities -----------------------------------------------------------------------------------------------
+// ---- velocities -----------------------------------------------------------------------------------------------------
 
 static void fill_motion(const cq_device *d, cq_upload *on_device) {
   const int32_t walls = d->model->wall_count, dim = d->model->dim;
@@ -79,7 +79,7 @@ cq_status cq_cuda_impulse_begin(cq_device *d, int32_t within) {
                            : copy(d, d->impulse_rows->data, d->impulse_before->data, width, cudaMemcpyDeviceToDevice);
 }
 
-// over: NULL, or where it says that the run ended before its time
+// over: NULL, or the word of the device that says whether the run stopped early
 static cq_status add_tiles(cq_device *d, int32_t row, const int32_t *over) {
   const cq_arrangement *a = d->arrangement;
   const int32_t count = cq_impulse_count(d);
@@ -150,7 +150,8 @@ cq_status cq_cuda_walls_settle(cq_device *d) {
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
-// from {rows, batch}, of each {walls, 3} of velocities and {walls, 3} of places, to {rows, batch, walls, dim} of either
+// For each {row, scene} the device has {walls, 3} of velocities, then {walls, 3} of places. The host keeps both apart,
+// as {rows, batch, walls, dim}.
 static void spread(const cq_device *d, int32_t step, int32_t rows, const double *from) {
   const size_t walls = (size_t)d->model->wall_count, dim = (size_t)d->model->dim,
                scenes = (size_t)rows * (size_t)d->batch;

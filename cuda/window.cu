@@ -1,4 +1,10 @@
-// window: the part of the grid that a batch needs, tile by tile, found anew when particles are sorted.
+// window: the tiles of the grid that the particles of a batch need, found anew at every sorting. A tile has particles
+// (#), is beside such a tile (+), since particles reach its nodes, or is empty (.):
+//
+//   . + + + + .
+//   . + # # + .        numbers go first to all #, scene by scene, then to all +
+//   . + + # + .
+//   . . + + + .
 #include "window.h"
 
 enum { THREADS = 256, TILE_CELLS = 64, ITEMS = CQ_SCAN / THREADS };
@@ -8,10 +14,9 @@ enum { THREADS = 256, TILE_CELLS = 64, ITEMS = CQ_SCAN / THREADS };
 
 // ---- numbering ------------------------------------------------------------------------------------------------------
 
-// what a tile of the window is to the step
 enum { IS_EMPTY, HAS_PARTICLES, IS_BESIDE };
 
-// what comes before a tile: particles, tiles with some, tiles beside such
+// how many particles, tiles with particles and tiles beside these come before a tile
 typedef struct Before {
   int32_t particles, tiles, ring;
 } Before;
@@ -23,7 +28,7 @@ CQ_GPU Before of_tile(const int32_t particles, const int32_t kind) {
   return {particles, kind == HAS_PARTICLES, kind == IS_BESIDE};
 }
 
-// where tile t is in its window; 2D has one tile along the last axis
+// Place of tile t in its window; in 2D there is one tile along the last axis.
 CQ_GPU void place_of(const cq_sorting *s, const int32_t t, int32_t at[3]) {
   int32_t rest = t % s->tiles;
   at[2] = rest % s->size[2];
@@ -47,7 +52,7 @@ CQ_GPU int32_t beside(const cq_sorting *s, const int32_t t, const int32_t at[3],
   return inside ? (int32_t)index : -1;
 }
 
-// all neighbours are asked at once: one after another would be as many waits for memory
+// All neighbours are loaded at once, so that the thread waits for memory once and not for each.
 template <int DIM>
 CQ_GPU int32_t kind_of(const cq_sorting *s, const int32_t t) {
   int32_t at[3], others = 0;
@@ -60,7 +65,7 @@ CQ_GPU int32_t kind_of(const cq_sorting *s, const int32_t t) {
   return others ? IS_BESIDE : IS_EMPTY;
 }
 
-// what comes before each thread of the block, and the sum of all; all threads call it
+// Sums over the threads before this one, and over all of the block; all threads call it.
 CQ_GPU Before scan_block(Before *shared, const Before mine, Before *sum) {
   shared[threadIdx.x] = mine;
   __syncthreads();
@@ -83,7 +88,8 @@ CQ_GPU void tell(const cq_sorting *s, const Before all) {
   s->found->ring = all.ring;
 }
 
-// What each tile is, which goes to its number, and the sum of a block's; one block alone needs no scan_sums.
+// Writes the kind of each tile in the place of its number, and the sum over the block. With one block scan_sums is not
+// needed.
 template <int DIM>
 CQ_KERNEL scan_parts(const cq_sorting s) {
   CQ_SHARED(Before, shared, THREADS);
@@ -100,7 +106,7 @@ CQ_KERNEL scan_parts(const cq_sorting s) {
   if (gridDim.x == 1) tell(&s, sum);
 }
 
-// the parts of all blocks, by one block
+// One block turns the sums of all blocks into sums over those before each.
 CQ_KERNEL scan_sums(const cq_sorting s, int32_t parts) {
   CQ_SHARED(Before, shared, THREADS);
   Before *part = (Before *)s.partial, all = {0, 0, 0};
@@ -144,7 +150,7 @@ void cq_window_number(cudaStream_t stream, const cq_sorting *s) {
 
 // ---- tiles ----------------------------------------------------------------------------------------------------------
 
-// those with particles, of which there are so many, come first
+// Tiles with particles have the first numbers.
 CQ_GPU int32_t number_of(const cq_sorting *s, const int32_t tiles, const int32_t t) {
   const int32_t number = t < 0 ? -1 : s->number[t];
   return number >= -1 ? number : tiles - 2 - number;
@@ -176,7 +182,7 @@ void cq_window_tiles(cudaStream_t stream, int32_t blocks, const cq_sorting *s, c
     CQ_LAUNCH(write_tiles<2>, blocks, THREADS, stream, *s, tiles, neighbors);
 }
 
-// Entries of a node in the wall map as cq_frame.held has them; x, y, z as the map counts.
+// Entries of the node (x, y, z) in the wall map, packed as in cq_frame.held.
 CQ_GPU int64_t held_at(const cq_wall_map *map, const int32_t x, const int32_t y, const int32_t z) {
   if (x < 0 || x >= map->size[0] || y < 0 || y >= map->size[1]) return 0;
   const int64_t column = (int64_t)x * map->size[1] + y, end = map->start[column + 1];
@@ -191,7 +197,7 @@ CQ_GPU int64_t held_at(const cq_wall_map *map, const int32_t x, const int32_t y,
   int64_t last = low;
   while (last < end && map->node[last].z == z) last++;
   if (last == low) return 0;
-  // a pin comes last, and no wall has a say beside it
+  // a pin is the last entry, and overrides all walls
   return map->node[last - 1].wall < 0 ? (last - 1) * CQ_HELD + CQ_HELD_PIN : low * CQ_HELD + last - low;
 }
 
@@ -274,7 +280,7 @@ void cq_window_first(cudaStream_t stream, int32_t blocks, int32_t slots, int32_t
 
 // ---- sums -----------------------------------------------------------------------------------------------------------
 
-// first of tiles [begin, end) of a scene or a later one
+// the first of the tiles [begin, end) that belongs to this scene or a later one
 CQ_GPU int32_t scene_begin(const cq_tile *tiles, int32_t begin, int32_t end, const int32_t scene) {
   while (begin < end) {
     const int32_t middle = begin + (end - begin) / 2;
@@ -301,7 +307,7 @@ CQ_KERNEL sum_tiles(const cq_summing s) {
         s.sums[(int64_t)t * s.width + which] = 0;
       }
     }
-    __syncthreads();   // those of the turn before
+    __syncthreads();   // the sums of the turn before were read
     shared[threadIdx.x] = sum;
     for (int half = THREADS / 2; half > 0; half /= 2) {
       __syncthreads();

@@ -260,11 +260,11 @@ describe("constants of a law of rubber", function()
       cq.Material.transversely_isotropic { shear = 1, bulk = 3, k1 = -1, fibre = { 1, 0 } }
     end)
     for words, material in pairs {
-      ["twice the shear modulus at rest and must be positive"] = cq.Material.ogden { mu = { -1 }, alpha = { 2 },
+      ["of particle 1 is -2; it is twice the shear modulus at rest and must be positive"] = cq.Material.ogden { mu = { -1 }, alpha = { 2 },
         bulk = 3 },
-      ["the sum is half the shear modulus at rest and must be positive"] = cq.Material.mooney_rivlin { c10 = 1,
+      ["c10 + c01 of particle 1 is 1 + -2; the sum is half the shear modulus at rest and must be positive"] = cq.Material.mooney_rivlin { c10 = 1,
         c01 = -2, bulk = 3 },
-      ["it is half the shear modulus at rest and must be positive"] = cq.Material.yeoh { c10 = -1, bulk = 3 },
+      ["c10 of particle 1 is -1; it is half the shear modulus at rest and must be positive"] = cq.Material.yeoh { c10 = -1, bulk = 3 },
     } do refused(words, function() world_of(material) end) end
   end)
 end)

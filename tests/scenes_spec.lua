@@ -56,6 +56,24 @@ describe("sand", function()
   end)
 end)
 
+describe("snow", function()
+  it("keeps the length that its compaction leaves it", function()
+    local scene = require "scenes.snow_column" { precision = "float64" }
+    local state = scene.press(cq.World(scene.world))
+    assert.near(1, scene.kept(state, 1), 1e-4)
+    for k = 2, 3 do within(0.04, scene.kept(state, k) - 1, scene.expected[k] - 1) end
+  end)
+
+  it("breaks on an edge: some of it stays on the block, the rest lies on the ground", function()
+    local scene = require "scenes.snow_ball" { cells = 6 }
+    local state = cq.World(scene.world):rollout({ steps = math.floor(scene.duration / scene.world.dt + 0.5) }).state
+    local y = state:positions():slice(2, 2, 2) - scene.ground
+    local count = scene.robot.particle_count
+    local high, low = y:greater(scene.edge):sum():item() / count, y:less(scene.edge / 2):sum():item() / count
+    assert(high > 0.05 and low > 0.3, ("%.2f of it is high, %.2f low"):format(high, low))
+  end)
+end)
+
 describe("pulled bars", function()
   it("of Dragon Skin stretch as Yeoh's law has it", function()
     local scene = require "scenes.dragon_skin" { across = 6, loads = { 100, 300, 560 } }
@@ -135,7 +153,7 @@ describe("examples of scenes", function()
     assert.near(30, tonumber(slope), 2)
     for name, line in pairs {
       tension = "a stretch of (%S+), expected (%S+)\n", metal = "a stretch of (%S+), expected (%S+)\n",
-      balloon = "has (%S+) times its area, in balance (%S+)\n",
+      balloon = "has (%S+) times its area, in balance (%S+)\n", snow = "it keeps (%S+) of its length, expected (%S+)\n",
     } do
       local count = 0
       for got, expected in printed(name):gmatch(line) do

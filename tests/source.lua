@@ -91,6 +91,89 @@ function source.functions(file)
   end
 end
 
+-- The text with blanks for all that comments and strings hold, and each of its lines where it was.
+local function bare(file)
+  local function blank(text) return (text:gsub("[^\n]", " ")) end
+  local at, parts, text = 1, {}, file.text
+  local opens = file.kind == "lua" and "[\"'%[%-]" or "[\"'/]"
+  while true do
+    local from = text:find(opens, at)
+    if not from then break end
+    local c = text:sub(from, from)
+    local to
+    if c == '"' or c == "'" then
+      to = from
+      repeat
+        to = to + 1
+        if text:sub(to, to) == "\\" then to = to + 2 end
+        local closed = text:sub(to, to)
+      until closed == c or closed == "\n" or closed == ""
+    elseif text:find("^//", from) or text:find("^%-%-", from) and not text:find("^%-%-%[=*%[", from) then
+      to = text:find("\n", from, true)
+      to = (to or #text + 1) - 1
+    elseif text:find("^/%*", from) then
+      to = select(2, text:find("*/", from, true))
+    else
+      local level = text:match("^%-?%-?%[(=*)%[", from)
+      to = level and select(2, text:find("]" .. level .. "]", from, true))
+    end
+    parts[#parts + 1] = text:sub(at, from - 1)
+    parts[#parts + 1] = to and blank(text:sub(from, to)) or c
+    at = (to or from) + 1
+  end
+  parts[#parts + 1] = text:sub(at)
+  return table.concat(parts)
+end
+
+-- of "(a, int (*b)(c, d))": 2
+local function count(list)
+  local inner = list:sub(2, -2):gsub("%b()", ""):gsub("%b[]", ""):gsub("%b{}", ""):gsub("%b<>", "")
+  if inner:find "^%s*$" or inner:find "^%s*void%s*$" then return 0 end
+  return select(2, inner:gsub(",", "")) + 1
+end
+
+local no_function = { ["if"] = true, ["for"] = true, ["while"] = true, ["switch"] = true, ["return"] = true,
+  sizeof = true }
+
+-- a name and the list behind it, if that is a function of C: a definition, or a
+-- declaration behind a type; before: its line
+local function is_c_function(text, before, name, after)
+  if no_function[name] or before:find "^%s*#" then return false end
+  if text:find("^[%w%s]-{", after) or text:find("^%s*:[^;{]-{", after) then return true end
+  local declares = text:find("^%s*;", after) or text:find("^%s*__attribute__", after)
+  return declares and before:find "^%s*[%a_][%w_ ]*[%w_][ %*]+$"
+    and not before:find "^%s*return%s" and not before:find "^%s*else%s"
+end
+
+---Iterates over the functions that a file defines or declares, pointers to functions
+---too: line number, name, parameters.
+function source.parameters(file)
+  local text, at, line, begins = bare(file), 1, 1, 1
+  local pattern = file.kind == "lua" and "()%f[%w_](function%s*[%w_.:]*)%s*(%b())()" or "()([%a_][%w_]*%)?)%s*(%b())()"
+  return function()
+    while file.kind ~= "sh" do
+      local from, name, list, after = text:match(pattern, at)
+      if not from then return end
+      at = from + #name
+      local piece, start = text:sub(begins, from - 1), begins
+      for next_line in piece:gmatch "\n()" do
+        line, begins = line + 1, start + next_line - 1
+      end
+      local found
+      if file.kind == "lua" then
+        name = name:match "^function%s+(%S+)$" or "function"
+        found = true
+      elseif name:sub(-1) == ")" then
+        name = name:sub(1, -2)
+        found = text:sub(from - 2, from - 1) == "(*"
+      else
+        found = is_c_function(text, text:sub(begins, from - 1), name, after)
+      end
+      if found then return line, name, count(list) end
+    end
+  end
+end
+
 -- ---- annotations ----------------------------------------------------------------------------------------------------
 
 -- the annotated fields of the first parameter that is a table of named ones

@@ -44,7 +44,7 @@ static cq_status check_policy(const cq_rollout *r, const cq_policy *p) {
 
 // ---- step by step ---------------------------------------------------------------------------------------------------
 
-// numbers of one control step; of a scene: what was seen, then what each layer gives
+// Numbers of one control step. Of a scene, `value` holds the inputs of the network, then the outputs of each layer.
 typedef struct Work {
   int64_t observed, changes, seen, values, outputs, signals;
   double *observation;       // {batch, observed}; backward its gradient
@@ -67,7 +67,8 @@ static cq_status work_take(const cq_rollout *r, const cq_policy *p, Work *w) {
   return w->observation ? CQ_OK : CQ_MEMORY;
 }
 
-// the readouts of the live state; that whose change is seen is kept
+// Reads the observation of the live state. If the policy also sees how a second readout changes, keeps that readout,
+// so that the next control step can subtract it.
 static cq_status read_state(cq_rollout *r, const cq_policy *p, const Work *w) {
   const cq_backend *b = r->world->backend;
   const cq_status status = p->observation ? b->read(r->device, p->observation, w->observed, w->observation) : CQ_OK;
@@ -75,7 +76,7 @@ static cq_status read_state(cq_rollout *r, const cq_policy *p, const Work *w) {
   return b->read(r->device, p->change, w->changes, r->changing.kept + cq_rollout_at(r) * r->changing.width);
 }
 
-// what is seen of a scene, to where the network takes it
+// Fills the inputs of the network for a scene: the observation, then the rate of change of the second readout.
 static void see(const cq_rollout *r, const cq_policy *p, const Work *w, int64_t scene) {
   if (w->observed) memcpy(w->value, w->observation + scene * w->observed, (size_t)w->observed * sizeof(double));
   if (!w->changes) return;
@@ -84,7 +85,8 @@ static void see(const cq_rollout *r, const cq_policy *p, const Work *w, int64_t 
     w->value[w->observed + k] = cq_rollout_at(r) ? (now[k] - now[k - r->changing.width]) / p->interval : 0;
 }
 
-// gradients of what was seen of a scene to the readouts, and to that of the control step before
+// Turns the gradients of the inputs of a scene into gradients of the two readouts. The second readout of the control
+// step before has its share, which waits in changing.grad.
 static void see_adj(cq_rollout *r, const cq_policy *p, const Work *w, int64_t scene) {
   if (w->observed) memcpy(w->observation + scene * w->observed, w->grad, (size_t)w->observed * sizeof(double));
   if (!w->changes) return;
@@ -100,7 +102,8 @@ static cq_dense dense_of(const cq_layer *l) {
   return (cq_dense){.rows = 1, .in = l->in, .out = l->out, .activation = l->activation};
 }
 
-// value: what was seen; the rest of it is made. Returns where y begins.
+// Evaluates all layers: value begins with the inputs, and the outputs of each layer are written behind them. Returns
+// the outputs of the last layer.
 static const double *network_values(const cq_policy *p, double *value) {
   for (const cq_layer *l = p->layers; l < p->layers + p->layer_count; l++) {
     const cq_dense dense = dense_of(l);
@@ -110,7 +113,8 @@ static const double *network_values(const cq_policy *p, double *value) {
   return value;
 }
 
-// grad: dL/dy in its place; what lies before it is made, down to what was seen. Weights and biases are added to.
+// grad ends with dL/d(outputs of the last layer). Writes the gradients before it, down to those of the inputs, and adds
+// to the gradients of weights and biases.
 static void network_adj(const cq_policy *p, const Work *w) {
   int64_t at = w->seen + w->values - w->outputs;
   memset(w->grad, 0, (size_t)at * sizeof(double));
@@ -162,7 +166,8 @@ cq_status cq_changing_done(const cq_rollout *r) {
                  cq_rollout_at(r));
 }
 
-// room for what is kept of all control steps; else those before must have been made by a policy that sees as much
+// Makes room for the second readout of all control steps. A rollout that is past its first control step must have that
+// room, with the readouts of a policy that sees as many numbers.
 static cq_status begin_change(cq_rollout *r, const cq_policy *p) {
   cq_changing *c = &r->changing;
   const int64_t width = r->def.batch * readout_count(r, p->change);
@@ -208,7 +213,7 @@ static cq_status check_outputs(const cq_rollout *r, const double *outputs, int32
   for (int64_t k = 0; k < steps * width * r->def.batch; k++)
     if (!isfinite(outputs[k]))
       return cq_fail(CQ_INVALID, "a policy gave %g for signal %lld at control step %lld; every signal must be finite",
-                     outputs[k], (long long)(k % width) + 1, (long long)(first + k / (width * r->def.batch)));
+                     outputs[k], (long long)(k % width) + 1, (long long)(first + k / (width * r->def.batch)) + 1);
   return CQ_OK;
 }
 

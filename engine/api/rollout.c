@@ -113,13 +113,13 @@ static cq_status check_pins(const cq_model *m, const double *position) {
           CQ_INVALID,
           "pinned particle %d is set to coordinate %d = %g, another cell than its %g; pins hold nodes where the world "
           "put them: make a world with the particle there",
-          m->pins[k], i + 1, position[at], m->position[at]);
+          m->pins[k] + 1, i + 1, position[at], m->position[at]);
     }
   return CQ_OK;
 }
 
-// Does anything here have the field? A material constant may be one of no particle, or of some:
-// others have it as nobody reads it.
+// Does a model have the field? A material constant is there if the law of some particle reads it; it then has a value
+// for every particle.
 static int has_field(const cq_model *m, int32_t field) {
   return cq_field_describe(field)->owner != CQ_OWNER_CONSTANT || m->value[field];
 }
@@ -165,7 +165,7 @@ double cq_rollout_courant(const cq_rollout *r) {
   const cq_values *v = r->values_next;
   double courant = 0;
   for (int32_t s = 0; s < r->def.batch; s++) {
-    // scenes that share all values of particles are looked at once
+    // scenes that share all values of particles have the same Courant number
     if (s && !memcmp(v[s].value, v[s - 1].value, CQ_FIELD_GRAVITY * sizeof *v->value)) continue;
     courant = fmax(courant, cq_model_courant(&r->world->model, v[s].value));
   }
@@ -183,7 +183,7 @@ cq_status cq_rollout_begin(cq_rollout *r) {
   memcpy(r->begun, r->latest, sizeof r->begun);
   const cq_status opened = cq_walls_begin(r);
   if (opened) return opened;
-  // or the device would need memory for the new beginning beside that of the whole rollout before
+  // Forgetting comes first: the device would otherwise need memory for the new state beside that of the last rollout.
   cq_memo_forget(r->memo);
   cq_status status = r->world->backend->begin(r->device, r->values, r->changed);
   r->changed = status ? UINT64_MAX : 0;
@@ -192,18 +192,20 @@ cq_status cq_rollout_begin(cq_rollout *r) {
   return status;
 }
 
-// its scenes may have stopped in the middle of a control step, which can be read but not gone on from
+// After a failure scenes may stand in the middle of a control step. Their states can be read, but no control step can
+// begin there.
 static cq_status failed_before(const cq_rollout *r) {
-  return cq_fail(CQ_INVALID, "this rollout failed at control step %d; begin it again", cq_memo_at(r->memo));
+  return cq_fail(CQ_INVALID, "this rollout failed at control step %d; begin it again", cq_memo_at(r->memo) + 1);
 }
 
-// numbers {count, width} of control steps, width of each; what: one of them, kind: what all of them make
+// Numbers {count, width}: a row for each control step. what names one of them in the sentence, kind all of them.
 static cq_status check_finite(const cq_rollout *r, const char *what, const char *kind, const double *number,
                               const int64_t shape[2]) {
   for (int64_t k = 0; number && k < shape[0] * shape[1]; k++)
     if (!isfinite(number[k]))
       return cq_fail(CQ_INVALID, "%s %lld is %g at control step %lld; every %s must be finite", what,
-                     (long long)(k % shape[1]) + 1, number[k], (long long)(cq_memo_at(r->memo) + k / shape[1]), kind);
+                     (long long)(k % shape[1]) + 1, number[k], (long long)(cq_memo_at(r->memo) + k / shape[1]) + 1,
+                     kind);
   return CQ_OK;
 }
 
@@ -230,13 +232,14 @@ cq_status cq_rollout_ready_adjoint(const cq_rollout *r, int32_t count) {
 cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls) {
   const cq_status status = cq_memo_run(r->memo, controls);
   r->failed = status == CQ_UNSTABLE || status == CQ_MEMORY || status == CQ_DEVICE;
-  if (!status) r->adjoint = 0;   // it was that of the state before
+  if (!status) r->adjoint = 0;   // the adjoint belonged to the state before
   return status;
 }
 
 cq_status cq_rollout_backward(cq_rollout *r, const cq_controls *controls) {
   const cq_status status = cq_memo_reverse(r->memo, controls);
-  // half a step back there is no live state
+  // The reverse pass failed part way through a control step: the device holds neither the state before it nor the one
+  // after, so the rollout must begin again.
   if (status && status != CQ_INVALID) r->began = r->adjoint = 0;
   return status;
 }
@@ -275,7 +278,7 @@ cq_status cq_rollout_return(cq_rollout *r) {
   if (r->failed) return failed_before(r);
   const cq_status status = cq_memo_return(r->memo);
   r->adjoint = 0;
-  if (status) r->began = 0;   // the states between are of no use
+  if (status) r->began = 0;   // it stopped at a state between, from which nothing goes on
   return status;
 }
 
@@ -363,14 +366,14 @@ cq_status cq_readout_check(const cq_rollout *r, const cq_readout *q) {
   if (q->group_count < 1) return cq_fail(CQ_INVALID, "a readout needs at least one group");
   for (int32_t g = 0; g < q->group_count; g++)
     if (q->group_start[g + 1] <= q->group_start[g]) return cq_fail(CQ_INVALID, "group %d of a readout is empty", g + 1);
-  // every call, for a list may have changed: a number that is negative, or leaves a negative rest, shows in the sign
+  // At every call, since the list may have changed. A number below 0, or above the last particle, leaves a sign bit.
   const int32_t last = (int32_t)r->world->model.particle_count - 1, *list = q->particles;
   const int64_t begin = q->group_start[0], end = q->group_start[q->group_count];
   int32_t signs = 0;
   for (int64_t k = begin; k < end; k++) signs |= list[k] | (int32_t)((uint32_t)last - (uint32_t)list[k]);
   for (int64_t k = begin; signs < 0 && k < end; k++)
     if (list[k] < 0 || list[k] > last)
-      return cq_fail(CQ_INVALID, "a readout wants particle %d; there are %lld", list[k], (long long)last + 1);
+      return cq_fail(CQ_INVALID, "a readout wants particle %lld; there are %lld", list[k] + 1ll, (long long)last + 1);
   return CQ_OK;
 }
 

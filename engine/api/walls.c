@@ -1,4 +1,5 @@
-// walls: what walls give at each control step of a rollout, and velocities of walls that change from one to the next.
+// walls: impulses that walls give in each control step of a rollout, and velocities of walls that change from one
+// control step to the next.
 #include "world.h"
 #include <math.h>
 #include <string.h>
@@ -15,7 +16,7 @@ void cq_walls_close(cq_rollout *r) {
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
 }
 
-// ---- what they give -------------------------------------------------------------------------------------------------
+// ---- impulses -------------------------------------------------------------------------------------------------------
 
 cq_status cq_walls_open(cq_rollout *r) {
   const size_t count = (size_t)impulse_count(r) * (size_t)r->def.steps;
@@ -38,7 +39,7 @@ cq_status cq_rollout_contact_adjoint(cq_rollout *r, int32_t step, int32_t count,
   if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before adding to it");
   if (step < 0 || count < 0 || count > at - step)
     return cq_fail(CQ_INVALID, "a gradient of contact at control steps %d to %d cannot be added: the adjoint is at %d",
-                   step, step + count - 1, at);
+                   step + 1, step + count, at);
   for (int64_t k = 0; k < count * width; k++) r->grad_impulse[step * width + k] += grad[k];
   r->track.grad_impulse = r->grad_impulse;
   return CQ_OK;
@@ -46,7 +47,7 @@ cq_status cq_rollout_contact_adjoint(cq_rollout *r, int32_t step, int32_t count,
 
 // ---- their velocities -----------------------------------------------------------------------------------------------
 
-// {steps, batch, walls, dim}, unless it is there
+// Allocates {steps, batch, walls, dim}, unless that was done.
 static int take(const cq_rollout *r, double **array) {
   const size_t count = (size_t)(r->def.steps * velocity_count(r));
   if (!*array) *array = cq_alloc(count, sizeof(double), "velocities of walls");
@@ -60,7 +61,7 @@ static cq_status take_all(cq_rollout *r) {
   return take(r, &r->track.grad_velocity) && take(r, &r->track.grad_place) ? CQ_OK : CQ_MEMORY;
 }
 
-// the way that walls have made before each control step
+// Adds up the displacement of each wall before each control step.
 static void integrate(const cq_rollout *r, const cq_walls *walls) {
   const cq_model *m = &r->world->model;
   const int64_t width = velocity_count(r);
@@ -113,7 +114,7 @@ void cq_walls_begin_adjoint(cq_rollout *r) {
   memset(r->track.grad_place, 0, (size_t)(r->def.steps * velocity_count(r)) * sizeof(double));
 }
 
-// (E73) a velocity acts by itself, and by the way that the wall has made at all later control steps
+// (E73) A velocity acts in its own control step, and by the displacement of the wall in all later ones.
 cq_status cq_rollout_walls_gradient(cq_rollout *r, double *out, int32_t per_scene) {
   const cq_model *m = &r->world->model;
   const int64_t steps = r->def.steps, numbers = cq_wall_numbers(m), batch = r->def.batch;

@@ -3,11 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-// Particles from which device "auto" takes a GPU: below, launches take longer than a few CPU cores need for the work. A
-// guess from counts of instructions; set it by measuring both where there is a GPU.
+// Device "auto" takes a GPU from this number of particles on. Below it, launches take longer than a few CPU cores need
+// for the work. The number is a guess from counts of instructions: measure both where there is a GPU, and set it.
 enum { AUTO_CUDA_PARTICLES = 20000 };
 
-// A GPU if there is one and it pays. Why not is told in the description: the CPU is a choice then, not a failure.
+// Takes a GPU if there is one and it pays, else the CPU. That is a choice and no failure: the description of the world
+// says why.
 static cq_status take_either(cq_world *world, char *why, size_t size) {
   const long long particles = (long long)world->model.particle_count;
   if (particles >= AUTO_CUDA_PARTICLES) {

@@ -4,16 +4,16 @@
 
 cq_status cq_health_fail(const cq_health *h, int32_t batch) {
   char what[96], scene[32] = "";
-  if (batch > 1) snprintf(scene, sizeof scene, " of scene %d", h->scene);
+  if (batch > 1) snprintf(scene, sizeof scene, " of scene %d", h->scene + 1);
   if (h->bad == CQ_HEALTH_NOT_CONVERGED)
     return cq_fail(CQ_UNSTABLE, "implicit step %lld%s did not converge: its relative residual stays at %.3g",
-                   (long long)h->step, scene, h->value);
+                   (long long)h->step + 1, scene, h->value);
   if (h->bad == CQ_HEALTH_TOO_FAR)
     return cq_fail(CQ_UNSTABLE, "in implicit step %lld%s a particle moves by %.3g cells; one is the most",
-                   (long long)h->step, scene, h->value);
+                   (long long)h->step + 1, scene, h->value);
   if (h->bad == CQ_HEALTH_NO_GRADIENT)
     return cq_fail(CQ_UNSTABLE, "the adjoint of implicit step %lld%s did not converge in %.0f products",
-                   (long long)h->step, scene, h->value);
+                   (long long)h->step + 1, scene, h->value);
   if (h->bad == CQ_HEALTH_LEFT_GRID)
     snprintf(what, sizeof what, "left the world, its coordinate %d is %g", h->axis + 1, h->value);
   else if (h->bad == CQ_HEALTH_INVERTED)
@@ -21,5 +21,5 @@ cq_status cq_health_fail(const cq_health *h, int32_t batch) {
   else
     snprintf(what, sizeof what, "is no longer finite: %g", h->value);
   return cq_fail(CQ_UNSTABLE, "the simulation became unstable at engine step %lld: particle %lld%s %s",
-                 (long long)h->step, (long long)h->particle, scene, what);
+                 (long long)h->step + 1, (long long)h->particle + 1, scene, what);
 }

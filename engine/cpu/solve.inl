@@ -164,7 +164,8 @@ CQ_INLINE real gap_of(const cq_scene *s, const HeldContact *c, const real v[CQ_D
   return gap;
 }
 
-// Stops a velocity at the walls that it would enter, beside those that hold.
+// Stops a velocity at the walls that it would enter, beside those that hold. What holds all while it is pressed, holds
+// only when the residual has said so.
 CQ_INLINE void contacts_stop(const cq_scene *s, const cq_held_nodes *h, HeldNode *n, real v[CQ_DIM]) {
   Freedom f;
   contacts_keep(s, h, n, &f, v);
@@ -174,7 +175,7 @@ CQ_INLINE void contacts_stop(const cq_scene *s, const cq_held_nodes *h, HeldNode
     if ((n->active >> k & 1) || !(gap_of(s, c, v) < (real)0)) continue;
     real w[CQ_DIM];
     contact_velocity(s, c, w);
-    contact_keep(c, holds_all(contact_kind(s, c)), w, &f, v, 0);
+    contact_keep(c, 0, w, &f, v, 0);
     n->touching |= (uint64_t)1 << k;
   }
 }

@@ -120,9 +120,9 @@ CQ_INLINE void weights_store(Record *of, const Real f[CQ_DIM], const int slopes)
 #endif
 }
 
-CQ_INLINE void move_store(Record *of, const int quad, const Real mass, const Real q[CQ_DIM],
-                          const Real b[CQ_DIM][CQ_DIM]) {
-  const Real zero = mass - mass;
+CQ_INLINE void move_store(Record *of, const int quad, const Exchange *move) {
+  const Real *q = move->q, mass = move->m, zero = mass - mass;
+  const Real(*b)[CQ_DIM] = move->b;
 #if CQ_DIM == 3
   Real field[16] = {q[0], q[1], q[2], mass, b[0][0], b[1][0], b[2][0], zero,
                     b[0][1], b[1][1], b[2][1], zero, b[0][2], b[1][2], b[2][2], zero};
@@ -134,12 +134,14 @@ CQ_INLINE void move_store(Record *of, const int quad, const Real mass, const Rea
 }
 
 // sums over nodes, and over nodes and their offsets
-CQ_INLINE void sums_load(const Record *of, Real sum[4], Real along[CQ_DIM][CQ_DIM]) {
-  quads_load(of, SUM, sum);
+CQ_INLINE void sums_load(const Record *of, Sums *sums) {
+  Real quad[4];
+  quads_load(of, SUM, quad);
+  EACH(i) sums->n0[i] = quad[i];
+  sums->nm = quad[CQ_DIM];
   EACH(j) {
-    Real quad[4];
     quads_load(of, SUM + 1 + j, quad);
-    EACH(i) along[i][j] = quad[i];
+    EACH(i) sums->n1[i][j] = quad[i];
   }
 }
 

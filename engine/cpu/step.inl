@@ -140,9 +140,26 @@ CQ_INLINE real *slab_of(const cq_scene *s, const int32_t range) {
   return (real *)s->slab[range] - (int64_t)a->slab_lower[range] * plane * 4;
 }
 
+CQ_INLINE GridStep grid_step_of(const cq_scene *s) {
+  return (GridStep){(real)s->model->dx, (real)s->model->dt};
+}
+
+// tau stands apart from the Source until here: calls take its address, and all of the Source would lie in the stack.
+CQ_INLINE void source_of(const Matter *m, const int h, const Real arm[CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
+                         const Real tau[CQ_DIM][CQ_DIM], Source *p) {
+  EACH(i) p->arm[i] = arm[i];
+  p->mass = param(m, CQ_PARAM_MASS, h);
+  p->volume = param(m, CQ_PARAM_VOLUME, h);
+  load_vector(m->state, V, h, p->v);
+  load_matrix(m->state, C, h, p->c);
+  EACH(i) EACH(j) p->tau[i][j] = tau[i][j];
+  force_of(m, h, f, p->force);
+}
+
 static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found) {
   const cq_arrangement *a = s->arrangement;
-  const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
+  const real inv_dx = (real)(1 / s->model->dx);
+  const GridStep step = grid_step_of(s);
   const Strides strides = strides_of(a);
   real *grid = slab_of(s, range);
   Row rows[ROWS];
@@ -159,18 +176,16 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found)
       place(chunk, h, inv_dx, base, f, arm);
       nodes_store(a, node, h, base);
       weights_store(records + h, f, 0);
-      Real v[CQ_DIM], affine[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], force[CQ_DIM];
-      load_vector(chunk, V, h, v);
-      load_matrix(chunk, C, h, affine);
+      Source p;
+      Real def[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM];
       load_matrix(chunk, F, h, def);
       MaterialKept kept;
       const Real jac = stress_of(&matter, h, def, &kept, tau);
       smallest = r_pick(smallest - jac, jac, smallest);
-      force_of(&matter, h, def, force);
-      Real q[CQ_DIM], b[CQ_DIM][CQ_DIM];
-      const Real mass = param(&matter, CQ_PARAM_MASS, h);
-      transfer_to_grid(dx, dt, arm, mass, param(&matter, CQ_PARAM_VOLUME, h), v, affine, tau, force, q, b);
-      move_store(records + h, MOVE, mass, q, b);
+      source_of(&matter, h, arm, def, tau, &p);
+      Exchange give;
+      transfer_to_grid(&step, &p, &give);
+      move_store(records + h, MOVE, &give);
     }
     // particles of one cell follow each other: their rows stay in registers
     for (int l = 0; l < CQ_CHUNK; l++) {
@@ -197,7 +212,8 @@ CQ_INLINE void write(real *chunk, const int field, const int h, const Real x, co
 CQ_INLINE void g2p_range(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found,
                          const int stream) {
   const cq_arrangement *a = s->arrangement;
-  const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
+  const real inv_dx = (real)(1 / s->model->dx);
+  const GridStep step = grid_step_of(s);
   const Strides strides = strides_of(a);
   const real *grid = (const real *)s->grid_v;
   Real fastest = r_set((real)0), poison = r_set((real)0);
@@ -217,22 +233,23 @@ CQ_INLINE void g2p_range(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t
       gather(&records[l], grid + 4 * (int64_t)node[l], &strides);
     }
     LANES_EACH(h) {
-      Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], m0[4], m1[CQ_DIM][CQ_DIM];
+      Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
+      Sums sums;
+      State before, after;
       place(chunk, h, inv_dx, base, f, arm);
-      sums_load(records + h, m0, m1);
-      Real x[CQ_DIM], def[CQ_DIM][CQ_DIM], affine_next[CQ_DIM][CQ_DIM], x_next[CQ_DIM], def_next[CQ_DIM][CQ_DIM];
-      load_vector(chunk, X, h, x);
-      load_matrix(chunk, F, h, def);
-      transfer_to_particle(dx, dt, arm, m0, m1, x, def, x_next, affine_next, def_next);
+      sums_load(records + h, &sums);
+      load_vector(chunk, X, h, before.x);
+      load_matrix(chunk, F, h, before.f);
+      transfer_to_particle(&step, arm, &sums, &before, &after);
       EACH(i) {
-        write(next, X + i, h, x_next[i], stream);
-        write(next, V + i, h, m0[i], stream);
-        EACH(j) write(next, C + i * CQ_DIM + j, h, affine_next[i][j], stream);
-        EACH(j) write(next, F + i * CQ_DIM + j, h, def_next[i][j], stream);
-        fastest = r_max(fastest, r_abs(m0[i]));
+        write(next, X + i, h, after.x[i], stream);
+        write(next, V + i, h, after.v[i], stream);
+        EACH(j) write(next, C + i * CQ_DIM + j, h, after.c[i][j], stream);
+        EACH(j) write(next, F + i * CQ_DIM + j, h, after.f[i][j], stream);
+        fastest = r_max(fastest, r_abs(after.v[i]));
         // stays zero unless something is not finite
-        poison += (real)0 * x_next[i];
-        EACH(j) poison += (real)0 * def_next[i][j];
+        poison += (real)0 * after.x[i];
+        EACH(j) poison += (real)0 * after.f[i][j];
       }
     }
     if (s->updates) {

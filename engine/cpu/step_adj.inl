@@ -48,10 +48,11 @@ CQ_RARE void update_chunk_adj(const cq_scene *s, const Matter *m, const real *ch
     }
 }
 
-// adj holds dL/d(state after). Its velocity and affine fields become dL/dm0 and dL/dm1, which p2g_adj reads.
+// adj holds dL/d(state after). Its velocity and affine fields become dL/dn0 and dL/dn1, which p2g_adj reads.
 static void g2p_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   const cq_arrangement *a = s->arrangement;
-  const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
+  const real inv_dx = (real)(1 / s->model->dx);
+  const GridStep step = grid_step_of(s);
   const Strides strides = strides_of(a);
   real *grid_slab = slab_of(s, range);
   Row rows[ROWS];
@@ -73,17 +74,19 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
       place(chunk, h, inv_dx, base, f, arm);
       nodes_store(a, node, h, base);
       weights_store(records + h, f, 0);
-      Real def[CQ_DIM][CQ_DIM], gx[CQ_DIM], gv[CQ_DIM], gc[CQ_DIM][CQ_DIM], gf[CQ_DIM][CQ_DIM];
+      State grad;
+      Exchange give;
+      Real def[CQ_DIM][CQ_DIM];
       load_matrix(chunk, F, h, def);
-      load_vector(adj, X, h, gx);
-      load_vector(adj, V, h, gv);
-      load_matrix(adj, C, h, gc);
-      load_matrix(adj, F, h, gf);
-      Real gm0[CQ_DIM], gm1[CQ_DIM][CQ_DIM];
-      transfer_to_particle_adj(dx, dt, arm, def, gx, gv, gc, gf, gm0, gm1);
-      store_vector(adj, V, h, gm0);
-      store_matrix(adj, C, h, gm1);
-      move_store(records + h, MOVE, gm0[0] - gm0[0], gm0, gm1);
+      load_vector(adj, X, h, grad.x);
+      load_vector(adj, V, h, grad.v);
+      load_matrix(adj, C, h, grad.c);
+      load_matrix(adj, F, h, grad.f);
+      transfer_to_particle_adj(&step, arm, def, &grad, &give);
+      give.m = r_set((real)0);
+      store_vector(adj, V, h, give.q);
+      store_matrix(adj, C, h, give.b);
+      move_store(records + h, MOVE, &give);
     }
     for (int l = 0; l < CQ_CHUNK; l++) {
       prefetch_next(chunk, FIELDS, 0, FIELDS, l);
@@ -109,7 +112,7 @@ CQ_INLINE Part part_slope(const real *weight, const Part a, const Part b, const 
 
 // sums over the nodes of a particle that p2g_adj needs: node gradients against weights and offsets, and, against the
 // slopes of the weights, what each node exchanges with the particle:
-//   e = dL/dp . (q + b o) + dL/dm m + v . (gm0 + gm1 o)
+//   e = dL/dp . (q + b o) + dL/dm m + v . (dL/dn0 + dL/dn1 o)
 // of dL/d(p, m) as gather() has them, and the exchange: sum dw_x e | (sum dw_y e) | sum
 // dw_last e, doubled, per component
 CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, const Strides *strides) {
@@ -252,73 +255,86 @@ CQ_INLINE void stress_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][
   for (int k = 0; k < CQ_SYM; k++) r_store(chunk->actuation + (SIGMA + k) * CQ_CHUNK + h, grad_sigma[k]);
 }
 
+// adjoint of force_of; grad_force is read
+CQ_INLINE void force_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], const ChunkGrad *chunk,
+                            Real grad_f[CQ_DIM][CQ_DIM], const Real grad_force[CQ_DIM]) {
+  if (m->actuation)
+    EACH(i) {
+      real *at = chunk->actuation + (FORCE + i) * CQ_CHUNK + h;
+      r_store(at, r_load(at) + grad_force[i]);
+    }
+  if (!m->pressed) return;
+  Real pressure[CQ_DIM], grad_pressure[CQ_DIM];
+  load_vector(m->actuation, PRESSURE, h, pressure);
+  load_vector(chunk->actuation, PRESSURE, h, grad_pressure);
+  pressure_force_adj(f, pressure, grad_f, grad_pressure, grad_force);
+  store_vector(chunk->actuation, PRESSURE, h, grad_pressure);
+}
+
+// a chunk in the adjoint of a step; its matter has the state before it
+typedef struct {
+  const Matter *matter;
+  const real *next;          // the state after
+  real *adj;
+  const ChunkGrad *grad;
+} ChunkStep;
+
 // what the particle gave to the grid, once more, with the adjoint moves beside it
-CQ_INLINE void moves_again(const cq_scene *s, const Matter *matter, const real *chunk, const real *adj, const int h,
-                           const Real arm[CQ_DIM], Record *of, Stress *stress) {
-  const real dx = (real)s->model->dx, dt = (real)s->model->dt;
-  Real v[CQ_DIM], affine[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], force[CQ_DIM];
-  Real q[CQ_DIM], b[CQ_DIM][CQ_DIM], gm0[CQ_DIM], gm1[CQ_DIM][CQ_DIM];
-  load_vector(chunk, V, h, v);
-  load_matrix(chunk, C, h, affine);
-  load_matrix(chunk, F, h, def);
-  stress_of(matter, h, def, &stress->kept, stress->tau);
-  force_of(matter, h, def, force);
-  const Real mass = param(matter, CQ_PARAM_MASS, h);
-  transfer_to_grid(dx, dt, arm, mass, param(matter, CQ_PARAM_VOLUME, h), v, affine, stress->tau, force, q, b);
-  move_store(of, MOVE, mass, q, b);
-  load_vector(adj, V, h, gm0);
-  load_matrix(adj, C, h, gm1);
-  move_store(of, MOVE_ADJ, mass - mass, gm0, gm1);
+CQ_INLINE void moves_again(const cq_scene *s, const ChunkStep *c, const int h, const Real arm[CQ_DIM],
+                           Record *of, Stress *stress) {
+  const GridStep step = grid_step_of(s);
+  Source p;
+  Exchange give;
+  Real def[CQ_DIM][CQ_DIM];
+  load_matrix(c->matter->state, F, h, def);
+  stress_of(c->matter, h, def, &stress->kept, stress->tau);
+  source_of(c->matter, h, arm, def, stress->tau, &p);
+  transfer_to_grid(&step, &p, &give);
+  move_store(of, MOVE, &give);
+  load_vector(c->adj, V, h, give.q);
+  load_matrix(c->adj, C, h, give.b);
+  give.m = r_set((real)0);
+  move_store(of, MOVE_ADJ, &give);
 }
 
 // from the sums over nodes to the adjoint of the state before
-CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real *chunk, const real *next, real *adj,
-                            const ChunkGrad *chunk_grad, const int h, const Record *of, const Stress *stress) {
-  const real dx = (real)s->model->dx, dt = (real)s->model->dt, inv_dx = (real)(1 / s->model->dx);
-  Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], n0[4], n1[CQ_DIM][CQ_DIM], grad_arm[CQ_DIM];
-  place(chunk, h, inv_dx, base, f, arm);
-  sums_load(of, n0, n1);
-  Real v[CQ_DIM], affine[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], force[CQ_DIM];
-  Real q[CQ_DIM], b[CQ_DIM][CQ_DIM];
-  load_vector(chunk, V, h, v);
-  load_matrix(chunk, C, h, affine);
-  load_matrix(chunk, F, h, def);
-  force_of(matter, h, def, force);
-  const Real mass = param(matter, CQ_PARAM_MASS, h), volume = param(matter, CQ_PARAM_VOLUME, h);
-  transfer_to_grid(dx, dt, arm, mass, volume, v, affine, stress->tau, force, q, b);
+CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, const Record *of,
+                            const Stress *stress) {
+  const real inv_dx = (real)(1 / s->model->dx);
+  const GridStep step = grid_step_of(s);
+  const Matter *matter = c->matter;
+  real *adj = c->adj, *params_adj = c->grad->params;
+  Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], def[CQ_DIM][CQ_DIM], grad_def[CQ_DIM][CQ_DIM];
+  Sums sums;
+  Source p, grad;
+  Exchange give, given;
+  place(matter->state, h, inv_dx, base, f, arm);
+  sums_load(of, &sums);
+  load_matrix(matter->state, F, h, def);
+  source_of(matter, h, arm, def, stress->tau, &p);
+  transfer_to_grid(&step, &p, &give);
 
   // C', F' and v'
-  Real v_next[CQ_DIM], affine_next[CQ_DIM][CQ_DIM], gm1[CQ_DIM][CQ_DIM], grad_def[CQ_DIM][CQ_DIM];
-  load_vector(next, V, h, v_next);
-  load_matrix(next, C, h, affine_next);
-  load_matrix(adj, C, h, gm1);
+  State after;
+  load_vector(c->next, V, h, after.v);
+  load_matrix(c->next, C, h, after.c);
+  load_matrix(adj, C, h, given.b);
   load_matrix(adj, F, h, grad_def);
-  EACH(i) grad_arm[i] = mass - mass;
-  transfer_to_particle_adj_rest(dt, v_next, affine_next, gm1, grad_arm, grad_def);
+  source_clear(&grad, r_set((real)0));
+  transfer_to_particle_adj_rest(&step, &after, &given, grad.arm, grad_def);
 
   // momentum and mass
-  Real grad_v[CQ_DIM], grad_c[CQ_DIM][CQ_DIM], grad_tau[CQ_DIM][CQ_DIM], grad_force[CQ_DIM];
-  real *params_adj = chunk_grad->params;
-  Real grad_mass = r_load(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h);
-  Real grad_volume = r_load(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h);
-  transfer_to_grid_adj(dx, dt, arm, mass, volume, v, affine, stress->tau, b, grad_arm, &grad_mass, &grad_volume, grad_v,
-                       grad_c, grad_tau, grad_force, n0, n1, n0[CQ_DIM]);
-  r_store(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h, grad_mass);
-  r_store(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h, grad_volume);
-  store_matrix(adj, C, h, grad_c);   // a viscous material adds to it
-  stress_of_adj(matter, h, def, stress, chunk_grad, grad_def, grad_tau);
-  if (matter->actuation)
-    EACH(i) {
-      real *at = chunk_grad->actuation + (FORCE + i) * CQ_CHUNK + h;
-      r_store(at, r_load(at) + grad_force[i]);
-    }
-  if (matter->pressed) {
-    Real pressure[CQ_DIM], grad_pressure[CQ_DIM];
-    load_vector(matter->actuation, PRESSURE, h, pressure);
-    load_vector(chunk_grad->actuation, PRESSURE, h, grad_pressure);
-    pressure_force_adj(def, pressure, grad_def, grad_pressure, grad_force);
-    store_vector(chunk_grad->actuation, PRESSURE, h, grad_pressure);
-  }
+  grad.mass = r_load(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h);
+  grad.volume = r_load(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h);
+  transfer_to_grid_adj(&step, &p, &give, &grad, &sums);
+  // a call takes its address; all of grad would lie in the stack with it
+  Real grad_tau[CQ_DIM][CQ_DIM];
+  EACH(i) EACH(j) grad_tau[i][j] = grad.tau[i][j];
+  r_store(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h, grad.mass);
+  r_store(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h, grad.volume);
+  store_matrix(adj, C, h, grad.c);   // a viscous material adds to it
+  stress_of_adj(matter, h, def, stress, c->grad, grad_def, grad_tau);
+  force_of_adj(matter, h, def, c->grad, grad_def, grad.force);
 
   // position: x' = x + ..., and through weights and arm, f = x / dx - base, arm = 1 - f
   EACH(i) {
@@ -327,9 +343,9 @@ CQ_INLINE void particle_adj(const cq_scene *s, const Matter *matter, const real 
     Real s_i = quad[0] + quad[1] + quad[2];
     if (CQ_DIM == 3) s_i += quad[3];
     real *at = adj + (X + i) * CQ_CHUNK + h;
-    r_store(at, r_load(at) + inv_dx * ((real)0.5 * s_i - grad_arm[i]));
+    r_store(at, r_load(at) + inv_dx * ((real)0.5 * s_i - grad.arm[i]));
   }
-  store_vector(adj, V, h, grad_v);
+  store_vector(adj, V, h, grad.v);
   store_matrix(adj, F, h, grad_def);
 }
 
@@ -343,6 +359,7 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
     real *adj = (real *)s->adj + AT(c, FIELDS, 0);
     const ChunkGrad chunk_grad = chunk_grad_of(s, c);
     const Matter matter = matter_of(s, in, c);
+    const ChunkStep step = {&matter, next, adj, &chunk_grad};
     Record records[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     Stress stress[CQ_CHUNK / CQ_LANES];
@@ -351,7 +368,7 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
       place(chunk, h, inv_dx, base, f, arm);
       nodes_store(a, node, h, base);
       weights_store(records + h, f, 1);
-      moves_again(s, &matter, chunk, adj, h, arm, records + h, &stress[h / CQ_LANES]);
+      moves_again(s, &step, h, arm, records + h, &stress[h / CQ_LANES]);
     }
     for (int l = 0; l < CQ_CHUNK; l++) {
       prefetch_next(chunk, FIELDS, 0, FIELDS, l);
@@ -359,6 +376,6 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
       prefetch_next(adj, FIELDS, 0, FIELDS, l);
       gather_adj(&records[l], gradient + 4 * (int64_t)node[l], velocity + 4 * (int64_t)node[l], &strides);
     }
-    LANES_EACH(h) particle_adj(s, &matter, chunk, next, adj, &chunk_grad, h, records + h, &stress[h / CQ_LANES]);
+    LANES_EACH(h) particle_adj(s, &step, h, records + h, &stress[h / CQ_LANES]);
   }
 }

@@ -11,13 +11,13 @@ static inline void cq_lame(const double young, const double poisson, double *mu,
   *volumetric = young / (3 * (2 - 2 * poisson));   // as printed in advanced-chainqueen eq. 14
 }
 
-static inline void cq_lame_adj(const double young, const double poisson, double *grad_young, double *grad_poisson,
-                               const double grad_mu, const double grad_lambda, const double grad_volumetric) {
+// grad: of E and nu; grad_lame: of mu, lambda and the modulus of the term
+static inline void cq_lame_adj(const double young, const double poisson, double grad[2], const double grad_lame[3]) {
   const double a = 1 + poisson, b = 1 - 2 * poisson, c = 1 - poisson;
-  *grad_young += grad_mu / (2 * a) + grad_lambda * poisson / (a * b) + grad_volumetric / (6 * c);
-  *grad_poisson += -grad_mu * young / (2 * a * a) +
-                   grad_lambda * young * (1 + 2 * poisson * poisson) / (a * a * b * b) +
-                   grad_volumetric * young / (6 * c * c);
+  const double grad_mu = grad_lame[0], grad_lambda = grad_lame[1], grad_volumetric = grad_lame[2];
+  grad[0] += grad_mu / (2 * a) + grad_lambda * poisson / (a * b) + grad_volumetric / (6 * c);
+  grad[1] += -grad_mu * young / (2 * a * a) + grad_lambda * young * (1 + 2 * poisson * poisson) / (a * a * b * b) +
+             grad_volumetric * young / (6 * c * c);
 }
 
 // The same from the shear modulus and the bulk modulus K = lambda + 2 mu / 3; the third one is E6 with E and nu of
@@ -30,11 +30,11 @@ static inline void cq_lame_of_moduli(const double shear, const double bulk, doub
   *volumetric = sum > 0 ? 3 * bulk * shear / sum : 0;
 }
 
-static inline void cq_lame_of_moduli_adj(const double shear, const double bulk, double *grad_shear, double *grad_bulk,
-                                         const double grad_mu, const double grad_lambda, const double grad_volumetric) {
-  const double sum = 3 * bulk + 4 * shear, slope = sum > 0 ? grad_volumetric / (sum * sum) : 0;
-  *grad_shear += grad_mu - 2 * grad_lambda / 3 + 9 * bulk * bulk * slope;
-  *grad_bulk += grad_lambda + 12 * shear * shear * slope;
+static inline void cq_lame_of_moduli_adj(const double shear, const double bulk, double grad[2],
+                                         const double grad_lame[3]) {
+  const double sum = 3 * bulk + 4 * shear, slope = sum > 0 ? grad_lame[2] / (sum * sum) : 0;
+  grad[0] += grad_lame[0] - 2 * grad_lame[1] / 3 + 9 * bulk * bulk * slope;
+  grad[1] += grad_lame[1] + 12 * shear * shear * slope;
 }
 
 #endif

@@ -2,83 +2,111 @@
 // offsets o run over {-1, 0, 1} from the middle node of the stencil, in cells; arm = position of the middle
 // node from the particle, in cells.
 
-// (E4) particle -> middle node momentum q and slope b, so that node o takes w (q + b o) and mass w m
+typedef struct GridStep {
+  real dx, dt;               // side of a cell, duration of an engine step
+} GridStep;
+
+// What a particle exchanges with the node at o: momentum w (q + b o) and mass w m, or the adjoint of these.
+typedef struct Exchange {
+  Real q[CQ_DIM], b[CQ_DIM][CQ_DIM], m;
+} Exchange;
+
+// Sums over the nodes of a stencil, for a vector g and a number g_mass at each node:
+//   n0 = sum w g, n1 = sum w g o^T, nm = sum w g_mass
+typedef struct Sums {
+  Real n0[CQ_DIM], n1[CQ_DIM][CQ_DIM], nm;
+} Sums;
+
+// a particle between two engine steps
+typedef struct State {
+  Real x[CQ_DIM], v[CQ_DIM], c[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM];
+} State;
+
+// What P2G reads of a particle; tau is the Kirchhoff stress, with that of the actuation.
+typedef struct Source {
+  Real arm[CQ_DIM], mass, volume, v[CQ_DIM], c[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], force[CQ_DIM];
+} Source;
+
+// a gradient of a Source that nothing was added to yet
+CQ_INLINE void source_clear(Source *grad, const Real zero) {
+  grad->mass = grad->volume = zero;
+  EACH(i) {
+    grad->arm[i] = grad->v[i] = grad->force[i] = zero;
+    EACH(j) grad->c[i][j] = grad->tau[i][j] = zero;
+  }
+}
+
+// (E4) particle -> momentum q of the middle node and slope b
 //   b = dx (m C - 4/dx^2 dt V tau),  q = m v + dt f + b arm
-CQ_INLINE void transfer_to_grid(const real dx, const real dt, const Real arm[CQ_DIM], const Real mass,
-                                const Real volume, const Real v[CQ_DIM], const Real c[CQ_DIM][CQ_DIM],
-                                const Real tau[CQ_DIM][CQ_DIM], const Real force[CQ_DIM], Real q[CQ_DIM],
-                                Real b[CQ_DIM][CQ_DIM]) {
-  const Real stress = (real)-4 / dx * dt * volume, inertia = dx * mass;
+CQ_INLINE void transfer_to_grid(const GridStep *step, const Source *p, Exchange *give) {
+  const real dx = step->dx, dt = step->dt;
+  const Real stress = (real)-4 / dx * dt * p->volume, inertia = dx * p->mass;
   EACH(i) {
-    Real s = mass * v[i] + dt * force[i];
+    Real s = p->mass * p->v[i] + dt * p->force[i];
     EACH(j) {
-      b[i][j] = stress * tau[i][j] + inertia * c[i][j];
-      s += b[i][j] * arm[j];
+      give->b[i][j] = stress * p->tau[i][j] + inertia * p->c[i][j];
+      s += give->b[i][j] * p->arm[j];
     }
-    q[i] = s;
+    give->q[i] = s;
   }
+  give->m = p->mass;
 }
 
-// From the sums over nodes n0 = sum w dL/dp, n1 = sum w dL/dp o^T, nm = sum w dL/dm. grad_arm takes what reaches
-// the arm outside the weights.
-CQ_INLINE void transfer_to_grid_adj(const real dx, const real dt, const Real arm[CQ_DIM], const Real mass,
-                                    const Real volume, const Real v[CQ_DIM], const Real c[CQ_DIM][CQ_DIM],
-                                    const Real tau[CQ_DIM][CQ_DIM], const Real b[CQ_DIM][CQ_DIM], Real grad_arm[CQ_DIM],
-                                    Real *grad_mass, Real *grad_volume, Real grad_v[CQ_DIM],
-                                    Real grad_c[CQ_DIM][CQ_DIM], Real grad_tau[CQ_DIM][CQ_DIM], Real grad_force[CQ_DIM],
-                                    const Real n0[CQ_DIM], const Real n1[CQ_DIM][CQ_DIM], const Real nm) {
-  const real stress = (real)-4 / dx * dt;
+// sums: over dL/dp and dL/dm of the nodes. grad->arm takes what reaches the arm outside the weights.
+CQ_INLINE void transfer_to_grid_adj(const GridStep *step, const Source *p, const Exchange *give, Source *grad,
+                                    const Sums *sums) {
+  const real dx = step->dx, dt = step->dt, stress = (real)-4 / dx * dt;
+  const Real *n0 = sums->n0;
   Real gb[CQ_DIM][CQ_DIM];
-  EACH(i) EACH(j) gb[i][j] = n1[i][j] + n0[i] * arm[j];
-  Real gm = nm;
+  EACH(i) EACH(j) gb[i][j] = sums->n1[i][j] + n0[i] * p->arm[j];
+  Real gm = sums->nm;
   EACH(i) {
-    gm += v[i] * n0[i];
-    grad_v[i] = mass * n0[i];
-    grad_force[i] = dt * n0[i];
+    gm += p->v[i] * n0[i];
+    grad->v[i] += p->mass * n0[i];
+    grad->force[i] += dt * n0[i];
     EACH(j) {
-      grad_arm[j] += b[i][j] * n0[i];
-      grad_c[i][j] = dx * mass * gb[i][j];
-      grad_tau[i][j] = stress * volume * gb[i][j];
+      grad->arm[j] += give->b[i][j] * n0[i];
+      grad->c[i][j] += dx * p->mass * gb[i][j];
+      grad->tau[i][j] += stress * p->volume * gb[i][j];
     }
   }
-  *grad_mass += gm + dx * mat_dot(c, gb);
-  *grad_volume += stress * mat_dot(tau, gb);
+  grad->mass += gm + dx * mat_dot(p->c, gb);
+  grad->volume += stress * mat_dot(p->tau, gb);
 }
 
-// (E13) nodes -> particle from m0 = sum w v_i and m1 = sum w v_i o^T
-//   v' = m0, C' = 4/dx (m1 + m0 arm^T), F' = (I + dt C') F, x' = x + dt v'
-CQ_INLINE void transfer_to_particle(const real dx, const real dt, const Real arm[CQ_DIM], const Real m0[CQ_DIM],
-                                    const Real m1[CQ_DIM][CQ_DIM], const Real x[CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
-                                    Real x_next[CQ_DIM], Real c_next[CQ_DIM][CQ_DIM], Real f_next[CQ_DIM][CQ_DIM]) {
-  EACH(i) x_next[i] = x[i] + dt * m0[i];
-  EACH(i) EACH(j) c_next[i][j] = (real)4 / dx * (m1[i][j] + m0[i] * arm[j]);
-  mat_mul(c_next, f, f_next);
-  EACH(i) EACH(j) f_next[i][j] = f[i][j] + dt * f_next[i][j];
+// (E13) nodes -> particle from the sums over their velocities; of the state before, it reads x and F
+//   v' = n0, C' = 4/dx (n1 + n0 arm^T), F' = (I + dt C') F, x' = x + dt v'
+CQ_INLINE void transfer_to_particle(const GridStep *step, const Real arm[CQ_DIM], const Sums *sums,
+                                    const State *before, State *after) {
+  const real dx = step->dx, dt = step->dt;
+  EACH(i) after->v[i] = sums->n0[i];
+  EACH(i) after->x[i] = before->x[i] + dt * sums->n0[i];
+  EACH(i) EACH(j) after->c[i][j] = (real)4 / dx * (sums->n1[i][j] + sums->n0[i] * arm[j]);
+  mat_mul(after->c, before->f, after->f);
+  EACH(i) EACH(j) after->f[i][j] = before->f[i][j] + dt * after->f[i][j];
 }
 
-// First half, before the nodes: adjoints of m0 and m1 (what the particle scatters), and the total adjoint of C'.
-CQ_INLINE void transfer_to_particle_adj(const real dx, const real dt, const Real arm[CQ_DIM],
-                                        const Real f[CQ_DIM][CQ_DIM], const Real grad_x[CQ_DIM],
-                                        const Real grad_v[CQ_DIM], const Real grad_c[CQ_DIM][CQ_DIM],
-                                        const Real grad_f[CQ_DIM][CQ_DIM], Real grad_m0[CQ_DIM],
-                                        Real grad_m1[CQ_DIM][CQ_DIM]) {
-  mat_mul_nt(grad_f, f, grad_m1);
+// First half, before the nodes: what the particle gives to them, q = dL/dn0 and b = dL/dn1, which has all of dL/dC'.
+CQ_INLINE void transfer_to_particle_adj(const GridStep *step, const Real arm[CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
+                                        const State *grad_after, Exchange *give) {
+  const real dx = step->dx, dt = step->dt;
+  mat_mul_nt(grad_after->f, f, give->b);
   EACH(i) {
-    Real s = grad_v[i] + dt * grad_x[i];
+    Real s = grad_after->v[i] + dt * grad_after->x[i];
     EACH(j) {
-      grad_m1[i][j] = (real)4 / dx * (grad_c[i][j] + dt * grad_m1[i][j]);
-      s += grad_m1[i][j] * arm[j];
+      give->b[i][j] = (real)4 / dx * (grad_after->c[i][j] + dt * give->b[i][j]);
+      s += give->b[i][j] * arm[j];
     }
-    grad_m0[i] = s;
+    give->q[i] = s;
   }
 }
 
-// Second half: F, and the arm outside the weights: dL/darm_j += sum_i dL/dm1_ij m0_i, with m0 = v'.
-CQ_INLINE void transfer_to_particle_adj_rest(const real dt, const Real v_next[CQ_DIM],
-                                             const Real c_next[CQ_DIM][CQ_DIM], const Real grad_m1[CQ_DIM][CQ_DIM],
+// Second half, after the nodes. grad_f holds dL/dF' and becomes dL/dF; and the arm outside the weights:
+//   dL/darm_j += sum_i dL/dn1_ij n0_i, with n0 = v'
+CQ_INLINE void transfer_to_particle_adj_rest(const GridStep *step, const State *after, const Exchange *give,
                                              Real grad_arm[CQ_DIM], Real grad_f[CQ_DIM][CQ_DIM]) {
-  EACH(i) EACH(j) grad_arm[j] += grad_m1[i][j] * v_next[i];
+  EACH(i) EACH(j) grad_arm[j] += give->b[i][j] * after->v[i];
   Real t[CQ_DIM][CQ_DIM];
-  mat_mul_tn(c_next, grad_f, t);
-  EACH(i) EACH(j) grad_f[i][j] += dt * t[i][j];
+  mat_mul_tn(after->c, grad_f, t);
+  EACH(i) EACH(j) grad_f[i][j] += step->dt * t[i][j];
 }

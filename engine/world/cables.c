@@ -17,7 +17,7 @@ static cq_status check_point(const cq_world_def *def, const cq_cable *cable, int
   for (int64_t k = begin; k < end; k++) {
     const int32_t p = cable->particle[k];
     if (p < 0 || p >= def->particle_count)
-      return cq_fail(CQ_INVALID, "point %d of cable %d is particle %d; there are %lld", point + 1, number, p,
+      return cq_fail(CQ_INVALID, "point %d of cable %d is particle %lld; there are %lld", point + 1, number, p + 1ll,
                      (long long)def->particle_count);
     if (!(cable->weight[k] > 0 && cable->weight[k] <= 1))
       return cq_fail(CQ_INVALID, "a weight in point %d of cable %d is %g; it must be above 0 and at most 1", point + 1,
@@ -32,7 +32,7 @@ static cq_status check_point(const cq_world_def *def, const cq_cable *cable, int
 
 static cq_status check_cable(const cq_world_def *def, const cq_cable *cable, int32_t number) {
   if (cable->actuator < 0 || cable->actuator >= def->actuator_count)
-    return cq_fail(CQ_INVALID, "cable %d follows actuator %d; there are %d", number, cable->actuator,
+    return cq_fail(CQ_INVALID, "cable %d follows actuator %lld; there are %d", number, cable->actuator + 1ll,
                    def->actuator_count);
   if (cable->point_count < 2)
     return cq_fail(CQ_INVALID, "cable %d has %d point%s; it must have 2 or more", number, cable->point_count,
@@ -337,11 +337,11 @@ double cq_cables_courant(const cq_model *m, const double *const *value) {
 static cq_status check_surface(const cq_world_def *def, int64_t k) {
   const int32_t p = def->surface_particle[k], a = def->surface_actuator[k];
   if (p < 0 || p >= def->particle_count || a < 0 || a >= def->actuator_count)
-    return cq_fail(CQ_INVALID, "surface entry %lld is (particle %d, actuator %d); there are %lld and %d", (long long)k,
-                   p, a, (long long)def->particle_count, def->actuator_count);
+    return cq_fail(CQ_INVALID, "surface entry %lld is (particle %lld, actuator %lld); there are %lld and %d",
+                   (long long)k + 1, p + 1ll, a + 1ll, (long long)def->particle_count, def->actuator_count);
   for (int i = 0; i < def->dim; i++)
     if (!isfinite(def->surface_area[k * def->dim + i]))
-      return cq_fail(CQ_INVALID, "area of surface entry %lld is %g along axis %d; it must be finite", (long long)k,
+      return cq_fail(CQ_INVALID, "area of surface entry %lld is %g along axis %d; it must be finite", (long long)k + 1,
                      def->surface_area[k * def->dim + i], i + 1);
   return CQ_OK;
 }

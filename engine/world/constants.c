@@ -46,7 +46,7 @@ const cq_law_info *cq_law_describe(int32_t kind) {
 
 cq_status cq_field_check(int32_t field, const char *name, int64_t index, double value) {
   const cq_field_info *info = cq_field_describe(field);
-  const long long k = index;
+  const long long k = index + 1;   // users count from 1
   if (!isfinite(value)) return cq_fail(CQ_INVALID, "%s[%lld] is %g; every number must be finite", name, k, value);
   if (value > info->lower && value < info->upper) return CQ_OK;
   if (info->closed && value == info->lower) return CQ_OK;
@@ -112,7 +112,7 @@ cq_status cq_constants_check(const cq_model *m, const double *const *value) {
   for (int64_t p = 0; checked && p < m->particle_count; p++) {
     double slot[CQ_SLOTS_MAX];
     cq_constants_of(m, value, p, slot);
-    const cq_status status = cq_material_check(&m->materials[m->material[p]], slot, p);
+    const cq_status status = cq_material_check(&m->materials[m->material[p]], slot, p + 1);
     if (status) return status;
   }
   return CQ_OK;
@@ -132,9 +132,9 @@ void cq_constants_adj(const cq_model *m, const double *const *value, int64_t par
   if (cq_law_of(material->kind)->slot[0] != CQ_SLOT_MU || (field != from[0] && field != from[1])) return;
   const double a = value[from[0]][particle], b = value[from[1]][particle];
   if (material->elasticity == CQ_ELASTICITY_SHEAR_BULK)
-    cq_lame_of_moduli_adj(a, b, &pair[0], &pair[1], lame[0], lame[1], lame[2]);
+    cq_lame_of_moduli_adj(a, b, pair, lame);
   else
-    cq_lame_adj(a, b, &pair[0], &pair[1], lame[0], lame[1], lame[2]);
+    cq_lame_adj(a, b, pair, lame);
   grad[0] += pair[field == from[1]];
 }
 

@@ -74,7 +74,7 @@ static cq_status check_particles(const cq_world_def *def) {
     const double x = def->position[k], limit = def->cells[k % d] * def->dx;
     if (!(x >= 0 && x <= limit))
       return cq_fail(CQ_INVALID, "particle %lld starts outside the world: coordinate %d is %g, the world is [0, %g]",
-                     (long long)(k / d), (int)(k % d) + 1, x, limit);
+                     (long long)(k / d) + 1, (int)(k % d) + 1, x, limit);
   }
   return CQ_OK;
 }
@@ -99,9 +99,9 @@ static cq_status check_materials(const cq_world_def *def) {
   for (int32_t k = 0; k < def->material_count; k++) {
     const cq_material *m = &def->materials[k];
     const cq_law *law = cq_law_of(m->kind);
-    if (!law) return cq_fail(CQ_INVALID, "material %d has the unknown kind %d", k, m->kind);
+    if (!law) return cq_fail(CQ_INVALID, "material %d has the unknown kind %d", k + 1, m->kind);
     if (m->elasticity != CQ_ELASTICITY_YOUNG_POISSON && m->elasticity != CQ_ELASTICITY_SHEAR_BULK)
-      return cq_fail(CQ_INVALID, "material %d has the unknown elasticity %d", k, m->elasticity);
+      return cq_fail(CQ_INVALID, "material %d has the unknown elasticity %d", k + 1, m->elasticity);
     if (m->incompressible && !cq_law_is_volumetric(law))
       return cq_fail(CQ_INVALID, "incompressible is %d; the law %s has no such term", m->incompressible, law->name);
     if (m->incompressible < 0 || m->incompressible > 8 || m->incompressible % 2)
@@ -112,8 +112,8 @@ static cq_status check_materials(const cq_world_def *def) {
   }
   for (int64_t p = 0; def->material && p < def->particle_count; p++)
     if (def->material[p] < 0 || def->material[p] >= def->material_count)
-      return cq_fail(CQ_INVALID, "material of particle %lld is %d; there are %d", (long long)p, def->material[p],
-                     def->material_count);
+      return cq_fail(CQ_INVALID, "material of particle %lld is %lld; there are %d", (long long)p + 1,
+                     def->material[p] + 1ll, def->material_count);
   return CQ_OK;
 }
 
@@ -234,7 +234,7 @@ static cq_status copy_walls(const cq_world_def *def, cq_model *m) {
   if (!m->pins) return CQ_MEMORY;
   for (int64_t k = 0; k < def->pin_count; k++) {
     if (def->pins[k] < 0 || def->pins[k] >= def->particle_count)
-      return cq_fail(CQ_INVALID, "pin %lld is particle %d; there are %lld", (long long)k, def->pins[k],
+      return cq_fail(CQ_INVALID, "pin %lld is particle %lld; there are %lld", (long long)k + 1, def->pins[k] + 1ll,
                      (long long)def->particle_count);
     m->pins[k] = def->pins[k];
   }
@@ -257,11 +257,11 @@ static cq_status copy_actuation(const cq_world_def *def, cq_model *m) {
   for (int64_t k = 0; k < entries; k++) {
     const int32_t p = def->actuation_particle[k], a = def->actuation_actuator[k];
     if (p < 0 || p >= n || a < 0 || a >= def->actuator_count)
-      return cq_fail(CQ_INVALID, "actuator entry %lld is (particle %d, actuator %d); there are %lld and %d",
-                     (long long)k, p, a, (long long)n, def->actuator_count);
+      return cq_fail(CQ_INVALID, "actuator entry %lld is (particle %lld, actuator %lld); there are %lld and %d",
+                     (long long)k + 1, p + 1ll, a + 1ll, (long long)n, def->actuator_count);
     if (!def->actuation_weight) m->actuation_weight[k] = 1;
     if (!isfinite(m->actuation_weight[k]))
-      return cq_fail(CQ_INVALID, "weight of actuator entry %lld is %g; every number must be finite", (long long)k,
+      return cq_fail(CQ_INVALID, "weight of actuator entry %lld is %g; every number must be finite", (long long)k + 1,
                      m->actuation_weight[k]);
     m->actuation_start[p + 1]++;
   }
@@ -298,11 +298,11 @@ static cq_status copy_forces(const cq_world_def *def, cq_model *m) {
   for (int64_t k = 0; k < def->force_count; k++) {
     const int32_t p = def->force_particle[k];
     if (p < 0 || p >= def->particle_count)
-      return cq_fail(CQ_INVALID, "force %lld is on particle %d; there are %lld", (long long)k, p,
+      return cq_fail(CQ_INVALID, "force %lld is on particle %lld; there are %lld", (long long)k + 1, p + 1ll,
                      (long long)def->particle_count);
     if (m->force_of[p] >= 0)
-      return cq_fail(CQ_INVALID, "forces %d and %lld are on the same particle %d; add them up", m->force_of[p],
-                     (long long)k, p);
+      return cq_fail(CQ_INVALID, "forces %d and %lld are on the same particle %d; add them up", m->force_of[p] + 1,
+                     (long long)k + 1, p + 1);
     m->force_of[p] = (int32_t)k;
     m->force_particle[k] = p;
   }

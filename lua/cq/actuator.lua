@@ -7,10 +7,12 @@
 --   cq.Actuator.isotropic { count = 4, max = 1 }      every particle may follow each of 4 signals: see actuation_weight
 --
 -- A force actuator is any table with particles, signals and a method force(u, x, v) that gives forces {k, dim} on its k
--- particles from u {signals}, and their positions and velocities {k, dim}. It is evaluated once for each control step
--- and differentiated by the tape; in a batch everything has the scene as first dimension.
+-- particles from u {signals}, and their positions and velocities {k, dim}. It is evaluated once for each control step,
+-- and the forces are held over it; with every = "engine_step" it is evaluated at each engine step, so that stiff
+-- springs stay stable. The tape differentiates it; in a batch everything has the scene as first dimension.
 --
 --   { particles = "left.leg.line", signals = 1, force = function(self, u, x, v) ... end }
+--   { particles = "tail", signals = 0, every = "engine_step", force = function(self, u, x) ... end }
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 
@@ -290,6 +292,11 @@ function actuator.check(value, name, index)
   if type(signals) ~= "number" or signals < 0 or signals % 1 ~= 0 then
     is.fail("%s: signals of force actuator %d must be a whole number, 0 for a passive one, got %s", name, index,
       text.describe(signals))
+  end
+  local every = value.every
+  if every ~= nil and every ~= "control_step" and every ~= "engine_step" then
+    is.fail("%s: every of force actuator %d must be \"control_step\" or \"engine_step\", got %s", name, index,
+      text.describe(every))
   end
   return value
 end

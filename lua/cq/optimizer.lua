@@ -35,17 +35,18 @@ local rules = {}
 
 rules.gradient_descent = {
   moments = {},
-  step = function(_, count, x, g, c, rate)
-    for k = 0, count - 1 do x[k] = x[k] - rate * (c * g[k]) end
+  step = function(_, tensor_x, g, c, rate)
+    local x = tensor_x:data()
+    for k = 0, tensor_x.count - 1 do x[k] = x[k] - rate * (c * g[k]) end
   end,
 }
 
 -- m <- momentum m + g;  x <- x - rate m
 rules.momentum = {
   moments = { "velocity" },
-  step = function(self, count, x, g, c, rate, m)
-    local momentum = self.momentum
-    for k = 0, count - 1 do
+  step = function(self, tensor_x, g, c, rate, moments)
+    local momentum, x, m = self.momentum, tensor_x:data(), moments[1]
+    for k = 0, tensor_x.count - 1 do
       m[k] = momentum * m[k] + c * g[k]
       x[k] = x[k] - rate * m[k]
     end
@@ -55,10 +56,11 @@ rules.momentum = {
 -- Adam (Kingma, Ba, ICLR 2015, algorithm 1): running means of g and g^2, both freed of their bias towards zero
 rules.adam = {
   moments = { "first", "second" },
-  step = function(self, count, x, g, c, rate, m, v)
+  step = function(self, tensor_x, g, c, rate, moments)
     local beta1, beta2, epsilon = self.beta1, self.beta2, self.epsilon
+    local x, m, v = tensor_x:data(), moments[1], moments[2]
     local bias1, bias2 = 1 - beta1 ^ self.iteration, 1 - beta2 ^ self.iteration
-    for k = 0, count - 1 do
+    for k = 0, tensor_x.count - 1 do
       local gk = c * g[k]
       m[k] = beta1 * m[k] + (1 - beta1) * gk
       v[k] = beta2 * v[k] + (1 - beta2) * gk * gk
@@ -153,7 +155,7 @@ function Optimizer:update(params, grads)
     -- a rate of its own changes as the optimizer's does
     local own = x.bounds and x.bounds.rate
     local rate = own and own * self.rate / self.rate_made or self.rate
-    self.rule.step(self, x.count, x:data(), entry.g:data(), shorten, rate * factor, entry[1], entry[2])
+    self.rule.step(self, x, entry.g:data(), shorten, rate * factor, entry)
     project(x)
   end
 end

@@ -292,7 +292,7 @@ end
 ---@field shape cq.Shape|cq.Shape[]       one, or a list, of which overlapping ones are not filled twice
 ---@field spacing? number|number[]        of the particles of shapes that bring none [length]
 ---@field material cq.Material|table<string, cq.Material>   one, or one by group name, "default" for the rest
----@field actuators? cq.Actuator|table    one or a list; also tables of one's own with particles, signals and a method force
+---@field actuators? cq.Actuator|table    one or a list; also tables of one's own with particles, signals, a method force, and every = "engine_step" or "control_step"
 ---@field groups? table<string, string|string[]|integer[]|fun(x: number, y: number, z: number?): boolean>   further groups
 ---@field pins? string|(string|integer)[] groups or particles that are held in place, with every node that they touch
 ---@field tracked? integer                so many particles, spread evenly, become the group "tracked"

@@ -49,19 +49,27 @@ end
 
 -- ---- the live state -------------------------------------------------------------------------------------------------
 
--- Makes control steps up to the state `step`, with signals and forces that are kept or by the engine's own network.
+-- Makes control steps up to the state `step`, with signals and forces that are kept or by the engine's own network. A
+-- step may be a part of one where forces are evaluated at every engine step.
 local function make(self, step)
   local handle, keep = self.handle, self.keep
   local at = C.cq_rollout_at(handle)
-  local count = step - at
+  local count = self:engine_step(step) - at
   return self.engine_policy and self.engine_policy:forward(self, at, count)
     or C.cq_rollout_run(handle, count, keep:engine_signals(at, count), keep:engine_forces(at))
 end
 
+---The engine's number of a state. It counts `world.pieces` steps in a control step.
+---@internal
+function Rollout:engine_step(step) return math.floor(step * self.world.pieces + 0.5) end
+
+-- the control step that the engine is in
+local function control_step_of(self) return math.floor(C.cq_rollout_at(self.handle) / self.world.pieces) end
+
 -- raises what went wrong in the engine
 local function check(self, status)
   if status == C.CQ_OK then return end
-  self.at, self.phase = C.cq_rollout_at(self.handle), nil
+  self.at, self.phase = control_step_of(self), nil
   failures.raise(self, status)
 end
 
@@ -70,16 +78,17 @@ end
 function Rollout:require_live(step, what)
   if not self.handle then is.fail("%s: this rollout was released, or its world closed", what) end
   local at = C.cq_rollout_at(self.handle)
-  if at == step then return end
+  if at == self:engine_step(step) then return end
   if step == self.steps and self.finished and not self.back then
     self.adjoint_begun = false
     local status = C.cq_rollout_return(self.handle)
     -- a backward pass that failed has left no state to return from
     if status == C.CQ_INVALID then status = C.cq_rollout_begin(self.handle) end
-    return check(self, status == C.CQ_OK and C.cq_rollout_at(self.handle) < step and make(self, step) or status)
+    local short = status == C.CQ_OK and C.cq_rollout_at(self.handle) < self:engine_step(step)
+    return check(self, short and make(self, step) or status)
   end
   is.fail("%s: this state is of control step %d and the rollout is at %d; read it inside the function that was given it, or use record", what,
-    step, at)
+    step, control_step_of(self))
 end
 
 -- Before anything is added to the adjoint of the live state, or of the control step before it.
@@ -189,7 +198,7 @@ end
 -- makes control steps up to the state `to`, which users' functions see if they are to, and raises what stopped it
 local function conclude(self, to)
   local status = make(self, to)
-  if status == C.CQ_INVALID then control.require_finite(self, C.cq_rollout_at(self.handle)) end
+  if status == C.CQ_INVALID then control.require_finite(self, control_step_of(self)) end
   check(self, status)
   if self.stops then after_step(self, to - 1) end
 end
@@ -207,6 +216,20 @@ local function prepare_steps(self, from, to, hidden)
   return hidden
 end
 
+-- The engine steps of a control step but the last, where some forces are evaluated at each.
+local function between(self, to)
+  local pieces, keep = self.world.pieces, self.keep
+  if pieces == 1 then return end
+  local u, forces = keep:signals_at(to - 1), keep.forces_now
+  self.at = to - 1
+  for k = 1, pieces - 1 do
+    local step = to - 1 + k / pieces
+    check(self, make(self, step))
+    forces = control.forces(self, states.new(self, step), u, forces)
+    keep:save_forces(self:engine_step(step), forces)
+  end
+end
+
 -- Control steps up to the state `to`, and what the user's functions see of them. What failed
 -- in the earlier one is raised.
 local function advance(self, from, to, hidden)
@@ -215,6 +238,7 @@ local function advance(self, from, to, hidden)
     fine, after = xpcall(prepare_steps, tape.explain, self, from, to, hidden)
     if not fine then phase, to, self.phase = self.phase, self.at, nil end
   end
+  if fine and to > from then between(self, to) end
   conclude(self, to)
   if fine then return after end
   self.phase, self.at = phase, to
@@ -292,7 +316,7 @@ local function new(world, def, on)
   self.beginning = { robot = def.robot, batch = def.batch, gravity = def.gravity, steps = 0 }
   if def.contact then contact.check(world) end
   self.entry = world:pool_at(self.set.position):acquire(self, {
-    batch = def.batch, steps = math.max(def.steps, 1), differentiable = on ~= nil, contact = def.contact,
+    batch = def.batch, steps = math.max(def.steps, 1) * world.pieces, differentiable = on ~= nil, contact = def.contact,
     memory = memory.budget(def.memory, "world:rollout: memory", world),
   })
   self.handle = self.entry.handle

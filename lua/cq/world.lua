@@ -93,7 +93,10 @@ local function fill_base(self, def)
   if #self.walls > 0 then base.friction, base.wall_velocity = T.tensor(friction), T.tensor(velocity) end
 end
 
-local function create(self, raw)
+-- Where forces are evaluated at every engine step, an engine step is a control step of the engine.
+local function create(self, raw, substeps)
+  self.substeps, self.pieces = substeps, self.layout.force.stepped and substeps or 1
+  raw.dt, raw.substeps = self.control_dt / self.pieces, substeps / self.pieces
   local out = ffi.new "cq_world *[1]"
   engine.check(C.cq_world_create(raw, out), "cq.World")
   self.handle = out[0]
@@ -102,24 +105,21 @@ end
 
 -- made with as many substeps as the Courant number asks for
 local function create_stable(self, raw, def)
-  raw.substeps = def.substeps == "auto" and 1 or def.substeps
-  create(self, raw)
+  create(self, raw, def.substeps == "auto" and 1 or def.substeps)
   if def.substeps == "auto" then
     local substeps = math.max(1, math.ceil(self.courant / self.courant_aim))
     if substeps > 1 then
       C.cq_world_destroy(self.handle)
-      raw.substeps = substeps
-      create(self, raw)
+      create(self, raw, substeps)
     end
   elseif self.courant > self.courant_max then
     local courant = self.courant
     C.cq_world_destroy(self.handle)
     self.handle = nil
     is.fail("cq.World: the Courant number is %.3g and must be at most %s: use substeps = %d or more (now %d), or a smaller dt, or a softer material%s",
-      courant, text.number(self.courant_max), math.ceil(raw.substeps * courant / self.courant_aim), raw.substeps,
+      courant, text.number(self.courant_max), math.ceil(self.substeps * courant / self.courant_aim), self.substeps,
       raw.cable_count > 0 and ", or softer cables" or "")
   end
-  self.substeps = raw.substeps
 end
 
 ---@class cq.World.def
@@ -292,7 +292,7 @@ function World:plan(fields)
   local def = plan_spec(fields)
   local owner = {}
   local entry = self.pool:acquire(owner, {
-    batch = def.batch, steps = def.steps, differentiable = true,
+    batch = def.batch, steps = def.steps * self.pieces, differentiable = true,
     memory = memory.budget(def.memory, "world:plan: memory", self),
   })
   -- the engine plans when a rollout begins, and keeps the memory for the next one

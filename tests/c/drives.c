@@ -183,22 +183,22 @@ static void check_courant(int dim) {
 
 #define ROWS(F)                                                                                                        \
   F("one point", "cable 1 has 1 point; it must have 2 or more", s->cables[0].point_count = 1)                          \
-  F("an actuator", "cable 2 follows actuator 9; there are 6", s->cables[1].actuator = 9)                               \
-  F("a particle", "point 1 of cable 1 is particle -1", s->cable_particle[0][0] = -1)                                   \
+  F("an actuator", "cable 2 follows actuator 10; there are 6", s->cables[1].actuator = 9)                               \
+  F("a particle", "point 1 of cable 1 is particle 0", s->cable_particle[0][0] = -1)                                    \
   F("a weight",  "a weight in point 3 of cable 1 is 0", s->cable_weight[0][3] = 0)                                     \
   F("the weights", "the weights in point 3 of cable 1 sum to 0.9", s->cable_weight[0][3] = 0.5)                        \
   F("an anchor", "point 3 of cable 4 has neither particles nor a place", s->cable_anchor[3][2 * s->def.dim] = NAN)     \
   F("no anchors", "point 3 of cable 4 has neither particles nor a place", s->cables[3].anchor = NULL)                  \
   F("one place", "points 1 and 2 of cable 1 are at the same place", s->cable_particle[0][1] = s->cable_particle[0][0]) \
   F("the law",   "the free length of cable 3 is R (2 + inf u)", s->cables[2].slope = INFINITY)                         \
-  F("stiffness", "cable_stiffness[1] is -1; it must not be negative", s->cable_stiffness[1] = -1)                      \
+  F("stiffness", "cable_stiffness[2] is -1; it must not be negative", s->cable_stiffness[1] = -1)                      \
   F("no stiffness", "cable_stiffness is needed for every cable", s->def.cable_stiffness = NULL)                        \
-  F("length",    "cable_length[0] is -0.5; it must not be negative", s->cable_length[0] = -0.5)                        \
-  F("friction",  "cable_friction[2] is ", s->cable_friction[2] = NAN)                                                  \
+  F("length",    "cable_length[1] is -0.5; it must not be negative", s->cable_length[0] = -0.5)                        \
+  F("friction",  "cable_friction[3] is ", s->cable_friction[2] = NAN)                                                  \
   F("no cables", "-1 cables",  s->def.cable_count = -1)                                                                \
-  F("a surface", "surface entry 2 is (particle -3, actuator", s->surface_particle[2] = -3)                             \
-  F("its actuator", "surface entry 0 is (particle 0, actuator 6)", s->surface_actuator[0] = 6)                         \
-  F("its area",  "area of surface entry 1 is ", s->surface_area[s->def.dim] = INFINITY)                                \
+  F("a surface", "surface entry 3 is (particle -2, actuator", s->surface_particle[2] = -3)                             \
+  F("its actuator", "surface entry 1 is (particle 1, actuator 7)", s->surface_actuator[0] = 6)                         \
+  F("its area",  "area of surface entry 2 is ", s->surface_area[s->def.dim] = INFINITY)                                \
   F("no surfaces", "-1 surface entries", s->def.surface_count = -1)
 
 static void fix_everything(test_scene *s) {   // no particle: a cable of anchors alone

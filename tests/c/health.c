@@ -55,6 +55,11 @@ static cq_health fail(patient *t, const char *what) {
         cq_rollout_at(t->run.rollout), made);
   CHECK(health.step >= made * SUBSTEPS && health.step <= (made + 1) * SUBSTEPS,
         "%dD %s: engine step %d in control step %d", t->run.choice.dim, what, (int)health.step, made);
+  // people count from 1
+  char named[64];
+  snprintf(named, sizeof named, "engine step %d: particle %d ", (int)health.step + 1, (int)health.particle + 1);
+  CHECK(status != CQ_UNSTABLE || strstr(cq_error(), named), "%dD %s: \"%s\" without \"%s\"", t->run.choice.dim, what,
+        cq_error(), named);
   if (status != CQ_UNSTABLE) return health;
   // nothing goes on from a state in the middle of a control step
   CHECK_FAILS(test_run_step(&t->run, made < STEPS ? made : 0), CQ_INVALID, "begin");

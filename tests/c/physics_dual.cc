@@ -115,7 +115,7 @@ struct moduli_map {
     over_dual::cq_lame_of_moduli(in[0], in[1], &out[0], &out[1], &out[2]);
   }
   void adjoint(const double *in, double *grad_in, const double *grad_out) const {
-    cq_lame_of_moduli_adj(in[0], in[1], &grad_in[0], &grad_in[1], grad_out[0], grad_out[1], grad_out[2]);
+    cq_lame_of_moduli_adj(in[0], in[1], grad_in, grad_out);
   }
 };
 
@@ -127,7 +127,7 @@ struct lame_map {
   }
   void primal(const dual *in, dual *out) const { over_dual::cq_lame(in[0], in[1], &out[0], &out[1], &out[2]); }
   void adjoint(const double *in, double *grad_in, const double *grad_out) const {
-    cq_lame_adj(in[0], in[1], &grad_in[0], &grad_in[1], grad_out[0], grad_out[1], grad_out[2]);
+    cq_lame_adj(in[0], in[1], grad_in, grad_out);
   }
 };
 

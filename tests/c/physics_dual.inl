@@ -181,49 +181,71 @@ struct actuation_map {
 
 static const double dx = 0.7, dt = 0.3;
 
+// numbers of an array or a struct of nothing else
+template <class To, class From> static void put(To *to, const From *from, size_t count) {
+  for (size_t k = 0; k < count; k++) to[k] = from[k];
+}
+
 struct to_grid_map {
+  // inputs as Source has them, outputs as Exchange
   enum { ARM = 0, MASS = D, VOLUME, V, C = V + D, TAU = C + DD, FORCE = TAU + DD, inputs = FORCE + D };
-  enum { outputs = D + DD + 1 };   // q, b, mass
+  enum { outputs = D + DD + 1 };
+  static_assert(sizeof(product::Source) == inputs * sizeof(double), "Source holds other numbers");
+  static_assert(sizeof(product::Exchange) == outputs * sizeof(double), "Exchange holds other numbers");
+  static_assert(sizeof(product::Sums) == outputs * sizeof(double), "Sums holds other numbers");
   void draw(double *in) const {
     for (int k = 0; k < inputs; k++) in[k] = uniform(-1, 1);
     in[MASS] = uniform(0.5, 2);
     in[VOLUME] = uniform(0.5, 2);
   }
   void primal(const dual *in, dual *out) const {
-    over_dual::transfer_to_grid(dx, dt, in + ARM, in[MASS], in[VOLUME], in + V, square(in + C), square(in + TAU),
-                                in + FORCE, out, square(out + D));
-    out[D + DD] = in[MASS];
+    const over_dual::GridStep step = {dx, dt};
+    over_dual::transfer_to_grid(&step, (const over_dual::Source *)in, (over_dual::Exchange *)out);
   }
   void adjoint(const double *in, double *g, const double *grad_out) const {
-    double q[D], b[DD];
-    product::transfer_to_grid(dx, dt, in + ARM, in[MASS], in[VOLUME], in + V, square(in + C), square(in + TAU),
-                              in + FORCE, q, square(b));
-    product::transfer_to_grid_adj(dx, dt, in + ARM, in[MASS], in[VOLUME], in + V, square(in + C), square(in + TAU),
-                                  square(b), g + ARM, &g[MASS], &g[VOLUME], g + V, square(g + C), square(g + TAU),
-                                  g + FORCE, grad_out, square(grad_out + D), grad_out[D + DD]);
+    const product::GridStep step = {dx, dt};
+    const product::Source *p = (const product::Source *)in;
+    product::Exchange give;
+    product::transfer_to_grid(&step, p, &give);
+    product::transfer_to_grid_adj(&step, p, &give, (product::Source *)g, (const product::Sums *)grad_out);
   }
 };
 
 struct to_particle_map {
+  // arm; the sums but that of masses; position and F of the state before
   enum { ARM = 0, M0 = D, M1 = M0 + D, POSITION = M1 + DD, F = POSITION + D, inputs = F + DD };
   enum { X_NEXT = 0, V_NEXT = D, C_NEXT = V_NEXT + D, F_NEXT = C_NEXT + DD, outputs = F_NEXT + DD };
+  // as State has them
+  static_assert(sizeof(product::State) == outputs * sizeof(double), "State holds other numbers");
   void draw(double *in) const {
     for (int k = 0; k < inputs; k++) in[k] = uniform(-1, 1);
   }
   void primal(const dual *in, dual *out) const {
-    over_dual::transfer_to_particle(dx, dt, in + ARM, in + M0, square(in + M1), in + POSITION, square(in + F),
-                                    out + X_NEXT, square(out + C_NEXT), square(out + F_NEXT));
-    for (int i = 0; i < D; i++) out[V_NEXT + i] = in[M0 + i];
+    const over_dual::GridStep step = {dx, dt};
+    over_dual::Sums sums;
+    over_dual::State before;
+    put(sums.n0, in + M0, D);
+    put(&sums.n1[0][0], in + M1, DD);
+    put(before.x, in + POSITION, D);
+    put(&before.f[0][0], in + F, DD);
+    over_dual::transfer_to_particle(&step, in + ARM, &sums, &before, (over_dual::State *)out);
   }
   void adjoint(const double *in, double *g, const double *grad_out) const {
-    double next[outputs];
-    product::transfer_to_particle(dx, dt, in + ARM, in + M0, square(in + M1), in + POSITION, square(in + F),
-                                  next + X_NEXT, square(next + C_NEXT), square(next + F_NEXT));
-    product::transfer_to_particle_adj(dx, dt, in + ARM, square(in + F), grad_out + X_NEXT, grad_out + V_NEXT,
-                                      square(grad_out + C_NEXT), square(grad_out + F_NEXT), g + M0, square(g + M1));
+    const product::GridStep step = {dx, dt};
+    product::Sums sums;
+    product::State before, after;
+    product::Exchange give;
+    put(sums.n0, in + M0, D);
+    put(&sums.n1[0][0], in + M1, DD);
+    put(before.x, in + POSITION, D);
+    put(&before.f[0][0], in + F, DD);
+    product::transfer_to_particle(&step, in + ARM, &sums, &before, &after);
+    product::transfer_to_particle_adj(&step, in + ARM, before.f, (const product::State *)grad_out, &give);
+    put(g + M0, give.q, D);
+    put(g + M1, &give.b[0][0], DD);
     // the adjoint of F' becomes that of F in place, as in the step
-    for (int k = 0; k < DD; k++) g[F + k] = grad_out[F_NEXT + k];
-    product::transfer_to_particle_adj_rest(dt, in + M0, square(next + C_NEXT), square(g + M1), g + ARM, square(g + F));
+    put(g + F, grad_out + F_NEXT, DD);
+    product::transfer_to_particle_adj_rest(&step, &after, &give, g + ARM, square(g + F));
     for (int i = 0; i < D; i++) g[POSITION + i] += grad_out[X_NEXT + i];
   }
 };

@@ -20,34 +20,34 @@
   F(empty,            "no particles",                             d->particle_count = 0)                               \
   F(too_many,         "more than 1e9",                            d->particle_count = 2000000000)                      \
   F(no_volume,        "position, volume and mass",                  d->volume = NULL)                                  \
-  F(position,         "particle 3 starts outside the world",      s->position[10] = NAN)                               \
-  F(velocity,         "velocity[11] is inf",                      s->velocity[11] = INFINITY)                          \
-  F(affine,           "affine[26] is ",                           s->affine[26] = NAN)                                 \
-  F(deformation,      "deformation[18] is ",                      s->deformation[18] = NAN)                            \
-  F(volume,           "volume[5] is 0; it must be positive",         s->volume[5] = 0)                                 \
-  F(mass,             "mass[6] is -1",                            s->mass[6] = -1)                                     \
-  F(young,            "young[7] is -2; it must not be negative",     s->young[7] = -2)                                 \
-  F(poisson,          "poisson[8] is 0.5; it must be above -1",     s->poisson[8] = 0.5)                               \
-  F(poisson_low,      "poisson[8] is -1; it must be above -1 and",     s->poisson[8] = -1)                             \
-  F(poisson_nan,      "poisson[8] is ",                            s->poisson[8] = NAN)                                \
-  F(outside,          "particle 4 starts outside the world: coordinate 3 is -0.1", s->position[14] = -0.1)             \
-  F(beyond,           "particle 4 starts outside the world: coordinate 1 is 100",  s->position[12] = 100)              \
+  F(position,         "particle 4 starts outside the world",      s->position[10] = NAN)                               \
+  F(velocity,         "velocity[12] is inf",                      s->velocity[11] = INFINITY)                          \
+  F(affine,           "affine[27] is ",                           s->affine[26] = NAN)                                 \
+  F(deformation,      "deformation[19] is ",                      s->deformation[18] = NAN)                            \
+  F(volume,           "volume[6] is 0; it must be positive",         s->volume[5] = 0)                                 \
+  F(mass,             "mass[7] is -1",                            s->mass[6] = -1)                                     \
+  F(young,            "young[8] is -2; it must not be negative",     s->young[7] = -2)                                 \
+  F(poisson,          "poisson[9] is 0.5; it must be above -1",     s->poisson[8] = 0.5)                               \
+  F(poisson_low,      "poisson[9] is -1; it must be above -1 and",     s->poisson[8] = -1)                             \
+  F(poisson_nan,      "poisson[9] is ",                            s->poisson[8] = NAN)                                \
+  F(outside,          "particle 5 starts outside the world: coordinate 3 is -0.1", s->position[14] = -0.1)             \
+  F(beyond,           "particle 5 starts outside the world: coordinate 1 is 100",  s->position[12] = 100)              \
   F(materials,        "0 materials",                              d->material_count = 0)                               \
   F(materials_many,   "33 materials",                             d->material_count = 33)                              \
-  F(mooney,           "c10 + c01 of particle 8 is 1 + -1;",                                                            \
+  F(mooney,           "c10 + c01 of particle 9 is 1 + -1;",                                                            \
     take(s, CQ_MATERIAL_MOONEY_RIVLIN, CQ_FIELD_C10, 1, CQ_FIELD_C01, -1))                                             \
-  F(yeoh,             "c10 of particle 8 is 0;",                                                                       \
+  F(yeoh,             "c10 of particle 9 is 0;",                                                                       \
     take(s, CQ_MATERIAL_YEOH, CQ_FIELD_C10, 0, CQ_FIELD_C20, 1))                                                       \
-  F(ogden,            "of particle 8 is -1.6",                                                                         \
+  F(ogden,            "of particle 9 is -1.6",                                                                         \
     take(s, CQ_MATERIAL_OGDEN, CQ_FIELD_MU_1, 0, CQ_FIELD_MU_2, -0.8))                                                 \
-  F(fibre,            "fibre of particle 8 has no length",                                                             \
+  F(fibre,            "fibre of particle 9 has no length",                                                             \
     take(s, CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, CQ_FIELD_FIBRE, 0, CQ_FIELD_K1, 1))                                    \
-  F(matrix,           "shear of particle 8 is 0;",                                                                     \
+  F(matrix,           "shear of particle 9 is 0;",                                                                     \
     take(s, CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, CQ_FIELD_SHEAR, 0, CQ_FIELD_K1, 1))                                    \
-  F(fibres_push,      "k1[8] is -1; it must not be negative",                                                          \
+  F(fibres_push,      "k1[9] is -1; it must not be negative",                                                          \
     take(s, CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, CQ_FIELD_K1, -1, CQ_FIELD_K2, 0))                                      \
   F(no_constant,      "bulk is needed for every particle",        s->materials[0].kind = CQ_MATERIAL_YEOH)             \
-  F(material_kind,    "material 1 has the unknown kind 99",       s->materials[1].kind = 99)                           \
+  F(material_kind,    "material 2 has the unknown kind 99",       s->materials[1].kind = 99)                           \
   F(power_odd,        "incompressible is 3",                      s->materials[0].incompressible = 3)                  \
   F(not_viscous,      "viscous is 2; it must be 0 or 1",          s->materials[0].viscous = 2)                         \
   F(many_branches,    "4 Maxwell branches; a material has 0 to 3", s->materials[0].branches = 4)                       \
@@ -56,7 +56,7 @@
   F(snow_power,       "incompressible is 2; the law snow has no such term",                                            \
     s->materials[0].kind = CQ_MATERIAL_SNOW, s->materials[0].incompressible = 2)                                       \
   F(power_high,       "incompressible is 10",                     s->materials[0].incompressible = 10)                 \
-  F(material_of,      "material of particle 9 is 4",              s->material[9] = 4)                                  \
+  F(material_of,      "material of particle 10 is 5",              s->material[9] = 4)                                 \
   F(walls_many,       "65 walls",                                 d->wall_count = 65)                                  \
   F(walls_negative,   "-1 walls",                                 d->wall_count = -1)                                  \
   F(wall_kind,        "wall 2 has an unknown shape or kind",      s->walls[1].kind = CQ_CONTACT_HOLD + 1)              \
@@ -75,17 +75,17 @@
   F(height_spacing,   "height field of wall 1 needs",             use_heights(s); s->walls[0].height_spacing[1] = 0)   \
   F(height,           "height of wall 1, sample 2, is ",          use_heights(s); heights[2] = NAN)                    \
   F(too_many_at_once, "more than 8 walls hold the grid node",     crowd(s))                                            \
-  F(pin,              "pin 0 is particle -1",                     test_scene_add_pins(s); s->pins[0] = -1)             \
+  F(pin,              "pin 1 is particle 0",                     test_scene_add_pins(s); s->pins[0] = -1)              \
   F(pins_negative,    "-1 pins",                                  d->pin_count = -1)                                   \
   F(actuators,        "count of actuators is negative",           d->actuator_count = -1)                              \
   F(entries,          "count of actuators is negative",           d->actuation_count = -1)                             \
-  F(entry_particle,   "actuator entry 3 is (particle -1, actuator", s->entry_particle[3] = -1)                         \
-  F(entry_actuator,   "actuator 3); there are",                   s->entry_actuator[2] = 3)                            \
-  F(entry_weight,     "weight of actuator entry 1 is ",           s->entry_weight[1] = NAN)                            \
+  F(entry_particle,   "actuator entry 4 is (particle 0, actuator", s->entry_particle[3] = -1)                          \
+  F(entry_actuator,   "actuator 4); there are",                   s->entry_actuator[2] = 3)                            \
+  F(entry_weight,     "weight of actuator entry 2 is ",           s->entry_weight[1] = NAN)                            \
   F(asymmetric,       "direction of actuator 3 is not symmetric", s->direction[2 * 9 + 1] = 3)                         \
   F(direction,        "direction of actuator 1 is ",              s->direction[4] = INFINITY)                          \
-  F(force_particle,   "force 2 is on particle 1000000",           s->force_particle[2] = 1000000)                      \
-  F(force_twice,      "forces 0 and 3 are on the same particle",  s->force_particle[3] = s->force_particle[0])         \
+  F(force_particle,   "force 3 is on particle 1000001",           s->force_particle[2] = 1000000)                      \
+  F(force_twice,      "forces 1 and 4 are on the same particle",  s->force_particle[3] = s->force_particle[0])         \
   F(forces_negative,  "-1 forces",                                d->force_count = -1)
 
 static double heights[4];
@@ -177,7 +177,7 @@ static void check_law_values(void) {
   CHECK(cq_rollout_begin(t.rollout) == CQ_OK, "%s", cq_error());
   for (int64_t p = 0; p < t.scene.n; p++) value[p] = p == 5 ? -3 : 1;
   CHECK(cq_rollout_set(t.rollout, CQ_FIELD_C10, value, 0) == CQ_OK, "%s", cq_error());
-  for (int k = 0; k < 2; k++) CHECK_FAILS(cq_rollout_begin(t.rollout), CQ_INVALID, "c10 + c01 of particle 5 is -3 + ");
+  for (int k = 0; k < 2; k++) CHECK_FAILS(cq_rollout_begin(t.rollout), CQ_INVALID, "c10 + c01 of particle 6 is -3 + ");
   value[5] = 1;
   CHECK(cq_rollout_set(t.rollout, CQ_FIELD_C10, value, 0) == CQ_OK && cq_rollout_begin(t.rollout) == CQ_OK, "%s",
         cq_error());
@@ -187,19 +187,19 @@ static void check_law_values(void) {
 
 static void check_values(test_run *t) {
   static const struct { int32_t field; double value; const char *words;
-  } rows[] = {{CQ_FIELD_POSITION, NAN, "position[3] is "},
-              {CQ_FIELD_VELOCITY, INFINITY, "velocity[3] is inf"},
-              {CQ_FIELD_AFFINE, NAN, "affine[3] is "},
-              {CQ_FIELD_DEFORMATION, NAN, "deformation[3] is "},
-              {CQ_FIELD_VOLUME, 0, "volume[3] is 0"},
-              {CQ_FIELD_MASS, -1, "mass[3] is -1"},
-              {CQ_FIELD_YOUNG, -1, "young[3] is -1"},
-              {CQ_FIELD_POISSON, 0.5, "poisson[3] is 0.5"},
-              {CQ_FIELD_FRICTION, -1, "friction[0] is -1"},
-              {CQ_FIELD_GRAVITY, NAN, "gravity[0] is "},
-              {CQ_FIELD_DAMPING, -1, "damping[0] is -1"},
-              {CQ_FIELD_WALL_VELOCITY, NAN, "wall_velocity[3] is "},
-              {CQ_FIELD_ACTUATION_WEIGHT, NAN, "actuation_weight[3] is "}};
+  } rows[] = {{CQ_FIELD_POSITION, NAN, "position[4] is "},
+              {CQ_FIELD_VELOCITY, INFINITY, "velocity[4] is inf"},
+              {CQ_FIELD_AFFINE, NAN, "affine[4] is "},
+              {CQ_FIELD_DEFORMATION, NAN, "deformation[4] is "},
+              {CQ_FIELD_VOLUME, 0, "volume[4] is 0"},
+              {CQ_FIELD_MASS, -1, "mass[4] is -1"},
+              {CQ_FIELD_YOUNG, -1, "young[4] is -1"},
+              {CQ_FIELD_POISSON, 0.5, "poisson[4] is 0.5"},
+              {CQ_FIELD_FRICTION, -1, "friction[1] is -1"},
+              {CQ_FIELD_GRAVITY, NAN, "gravity[1] is "},
+              {CQ_FIELD_DAMPING, -1, "damping[1] is -1"},
+              {CQ_FIELD_WALL_VELOCITY, NAN, "wall_velocity[4] is "},
+              {CQ_FIELD_ACTUATION_WEIGHT, NAN, "actuation_weight[4] is "}};
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     double walls[16] = {0};
     const int64_t count = cq_field_count(t->world, rows[k].field);
@@ -220,7 +220,7 @@ static void check_controls(test_run *t) {
   double kept = t->signals[t->signal_count + 1];
   t->signals[t->signal_count + 1] = NAN;
   CHECK_FAILS(test_run_step(t, 1), CQ_INVALID, "signal 2 is ");
-  CHECK(strstr(cq_error(), "at control step 1"), "\"%s\"", cq_error());
+  CHECK(strstr(cq_error(), "at control step 2"), "\"%s\"", cq_error());
   t->signals[t->signal_count + 1] = kept;
   kept = t->forces[t->force_count + 4];
   t->forces[t->force_count + 4] = INFINITY;
@@ -299,7 +299,7 @@ static void check_policies(test_run *t) {
   REFUSED("layer 2 of a policy takes 2 numbers and gives 2; it is given 4", layers[0].out = 4);
   REFUSED("layer 2 of a policy has activation 6", layers[1].activation = CQ_UNARY_SIN);
   REFUSED("actuator 1 takes output 2 of a policy that gives 2", output[0] = 2);
-  REFUSED("a policy gave nan for signal 1 at control step 1", numbers[0] = NAN);
+  REFUSED("a policy gave nan for signal 1 at control step 2", numbers[0] = NAN);
 #undef REFUSED
   test_run_forward(t, 1);
   CHECK_FAILS(cq_rollout_run_policy(t->rollout, &p, -1, y), CQ_INVALID, "-1 control steps");
@@ -331,8 +331,8 @@ static void check_readouts(test_run *t) {
   REFUSED("at least one group", r.group_count = 0);
   REFUSED("group 2 of a readout is empty", start[2] = 2);
   start[2] = 4;
-  REFUSED("wants particle -1", particles[3] = -1);
-  REFUSED("wants particle 1000000", particles[3] = 1000000);
+  REFUSED("wants particle 0", particles[3] = -1);
+  REFUSED("wants particle 1000001", particles[3] = 1000000);
   particles[3] = 3;
   cq_readout_init(&r);
   r.group_count = 2;

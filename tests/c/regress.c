@@ -236,7 +236,7 @@ static void check_pin_moved(void) {
   const double near[2] = {b.def.position[0] + 1e-3 * b.def.dx, b.def.position[1]};
   const double far[2] = {b.def.position[0] + 2 * b.def.dx, b.def.position[1]};
   CHECK(cq_rollout_set(b.rollout, CQ_FIELD_POSITION, near, 0) == CQ_OK, "%s", cq_error());
-  CHECK_FAILS(cq_rollout_set(b.rollout, CQ_FIELD_POSITION, far, 0), CQ_INVALID, "pinned particle 0");
+  CHECK_FAILS(cq_rollout_set(b.rollout, CQ_FIELD_POSITION, far, 0), CQ_INVALID, "pinned particle 1");
   cq_world_destroy(b.world);
 }
 

@@ -32,7 +32,8 @@ typedef struct cq_law {
   int32_t small_strain;
   // Upper bound on rho c^2 for waves about the state at rest [stress], from the slots.
   double (*modulus)(const cq_material *material, const double *slot);
-  // cq_material_check from the law's slots; NULL: constants that keep their bounds are good.
+  // cq_material_check from the law's slots; NULL: constants that keep their bounds are good. The particle is counted
+  // from 1, as the sentence names it.
   cq_status (*check)(const double *slot, int64_t particle);
 } cq_law;
 

@@ -199,8 +199,9 @@ local function across(u)
   return a, { u[2] * a[3] - u[3] * a[2], u[3] * a[1] - u[1] * a[3], u[1] * a[2] - u[2] * a[1] }
 end
 
--- triangles of a cone that is cut off, from a place along u
-local function cone(list, from, u, length, wide, narrow, tint)
+-- triangles of a cone that is cut off; axis: where it begins, its direction, its length
+local function cone(list, axis, wide, narrow, tint)
+  local from, u, length = axis.from, axis.along, axis.length
   local a, b = across(u)
   local function rim(k, along, radius)
     local c, s, q = radius * math.cos(2 * math.pi * k / SIDES), radius * math.sin(2 * math.pi * k / SIDES), {}
@@ -230,8 +231,8 @@ function marks.solid_arrows(list, arrows)
       local head, neck = math.min(HEAD * length, 10 * thick), {}
       for d = 1, 3 do u[d] = u[d] / length end
       for d = 1, 3 do neck[d] = from[d] + (length - head) * u[d] end
-      cone(list, from, u, length - head, thick, thick, tint)
-      cone(list, neck, u, head, 0.4 * head, 0, tint)
+      cone(list, { from = from, along = u, length = length - head }, thick, thick, tint)
+      cone(list, { from = neck, along = u, length = head }, 0.4 * head, 0, tint)
     end
   end
 end

@@ -69,6 +69,7 @@ local function back_of(self)
   out.stress_width = self.batch * #keep.stresses
   out.engine_grad = ffi.new("double[?]", math.max((self.sees and 1 or self.steps) * out.stress_width, 1))
   out.force_grad = keep.f and ffi.new("double[?]", self.batch * keep.force_width) or nil
+  out.held_grad = keep.f and ffi.new("double[?]", self.batch * keep.force_width) or nil
   return out
 end
 
@@ -82,6 +83,7 @@ end
 ---Goes back to the state `step`, unless it is live, in one call.
 function Back:reach(step)
   local roll = self.roll
+  if roll.world.pieces > 1 then return self:reach_by_pieces(step) end
   local count, grad_u = C.cq_rollout_at(roll.handle) - step, self.grad_u + step * self.width
   if count == 0 then return end
   if roll.engine_policy then
@@ -90,6 +92,51 @@ function Back:reach(step)
   require_back(roll, C.cq_rollout_run_adjoint(roll.handle, count, self.stress_width > 0 and self.engine_grad or nil,
     self.force_grad))
   for k = 0, count - 1 do roll.keep:add_signals(grad_u + k * self.width, self.engine_grad + k * self.stress_width) end
+end
+
+-- The forces of every engine step once more, within control step i, to the state before it and to the signals.
+local function forces_adj(self, i, state)
+  local roll, inner = self.roll, tape.new()
+  local u = leaf(roll.keep:signals_at(i))
+  roll.at = i
+  local forces = tape.with(inner, control.forces, roll, state, u, roll.keep.forces_now)
+  local all, outputs, grads = roll.keep:spread_forces(self.force_grad), {}, {}
+  for k, force in ipairs(roll.forces) do
+    if not force.held then outputs[#outputs + 1], grads[#grads + 1] = forces[k], all[k] end
+  end
+  inner:backward(outputs, grads)
+  if not u.grad then return end
+  local to, from = self.grad_u + i * u.count, u.grad:data()
+  for k = 0, u.count - 1 do to[k] = to[k] + from[k] end
+end
+
+---Goes back over one control step by engine steps, at each of which some forces were evaluated. held_grad sums the
+---gradients of those that were held.
+function Back:reach_by_pieces(step)
+  local roll, pieces = self.roll, self.roll.world.pieces
+  local from, to = C.cq_rollout_at(roll.handle), step * pieces
+  if from == to then return end
+  local count = roll.batch * roll.keep.force_width
+  ffi.fill(self.held_grad, count * DOUBLE)
+  for at = from - 1, to, -1 do
+    require_back(roll, C.cq_rollout_run_adjoint(roll.handle, 1, self.stress_width > 0 and self.engine_grad or nil,
+      self.force_grad))
+    roll.keep:add_signals(self.grad_u + step * self.width, self.engine_grad)
+    for k = 0, count - 1 do self.held_grad[k] = self.held_grad[k] + self.force_grad[k] end
+    if at > to then forces_adj(self, step, states.new(roll, at / pieces)) end
+  end
+end
+
+-- gradients of each actuator's forces at the beginning of the control step that was gone back over
+function Back:forces()
+  local roll = self.roll
+  local keep = roll.keep
+  local out = keep:spread_forces(self.force_grad)
+  if roll.world.pieces == 1 then return out end
+  for k, grad in ipairs(keep:spread_forces(self.held_grad)) do
+    if roll.forces[k].held then out[k] = grad end
+  end
+  return out
 end
 
 -- ---- the user's part ------------------------------------------------------------------------------------------------
@@ -133,7 +180,7 @@ end
 local function control_step_adj(self, inner, i, grad_hidden)
   if not self.controller and #self.forces == 0 then return grad_hidden end
   self.at = i
-  local grad_u, grad_forces = self.keep:row(self.back.grad_u, i), self.keep:spread_forces(self.back.force_grad)
+  local grad_u, grad_forces = self.keep:row(self.back.grad_u, i), self.back:forces()
   local kept = self.keep.hidden[i]
   local hidden = kept and tree.map(kept, "the hidden state", leaf) or {}
   local u, after, forces = tape.with(inner, control.step, self, states.new(self, i), hidden)

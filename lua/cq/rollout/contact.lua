@@ -42,6 +42,31 @@ function contact.check(world)
   end
 end
 
+-- numbers of a row of the engine: of all walls and pins of all scenes
+local function row_size(roll) return roll.batch * (#roll.world.walls + 1) * width_of(roll.world) end
+
+-- adds up what the engine wrote of control steps, from one on, which it may have made in pieces
+local function sum_pieces(roll, first, count, out)
+  local size, pieces = row_size(roll), roll.world.pieces
+  local from = C.cq_rollout_contact(roll.handle) + first * pieces * size
+  ffi.fill(out, count * size * DOUBLE)
+  for i = 0, count - 1 do
+    for k = 0, pieces - 1 do
+      for j = 0, size - 1 do out[i * size + j] = out[i * size + j] + from[(i * pieces + k) * size + j] end
+    end
+  end
+end
+
+-- and gives the gradient of each sum to all of its pieces
+local function add_pieces(roll, first, count, grad)
+  local size, pieces = row_size(roll), roll.world.pieces
+  local all = ffi.new("double[?]", count * pieces * size)
+  for row = 0, count * pieces - 1 do
+    ffi.copy(all + row * size, grad + math.floor(row / pieces) * size, size * DOUBLE)
+  end
+  engine.check(C.cq_rollout_contact_adjoint(roll.handle, first * pieces, count * pieces, all), "world:rollout")
+end
+
 ---All that the engine has written {steps, batch, walls + 1, width}, without the batch if there is none.
 ---@param roll cq.Rollout
 ---@return cq.Tensor
@@ -49,7 +74,7 @@ function contact.rows(roll)
   local shape = { roll.steps, roll.batch, #roll.world.walls + 1, width_of(roll.world) }
   if roll.batch == 1 then table.remove(shape, 2) end
   local out = T.empty(shape)
-  ffi.copy(out:data(), C.cq_rollout_contact(roll.handle), out.count * DOUBLE)
+  sum_pieces(roll, 0, roll.steps, out:data())
   return out
 end
 
@@ -97,8 +122,9 @@ function contact.read(state, which)
   roll:require_live(state.step, what)
   local width, rows = width_of(world), #world.walls + 1
   local out = class.make(state.batch > 1 and { state.batch, width } or { width })
-  local from = C.cq_rollout_contact(roll.handle) + ((state.step - 1) * state.batch * rows + row) * width
-  for b = 0, state.batch - 1 do ffi.copy(out:data() + b * width, from + b * rows * width, width * DOUBLE) end
+  local all = ffi.new("double[?]", row_size(roll))
+  sum_pieces(roll, state.step - 1, 1, all)
+  for b = 0, state.batch - 1 do ffi.copy(out:data() + b * width, all + (b * rows + row) * width, width * DOUBLE) end
   if tape.recording() then tape.push(read_back, out, roll, nil, { step = state.step - 1, row = row }) end
   if row == #world.walls then return { impulse = out:slice(1, world.dim, -1) } end
   return parts(out, world.dim)
@@ -110,16 +136,16 @@ end
 ---@param gradient ffi.cdata*
 function contact.add(roll, at, gradient)
   local width, rows = width_of(roll.world), #roll.world.walls + 1
-  local grad = ffi.new("double[?]", roll.batch * rows * width)
+  local grad = ffi.new("double[?]", row_size(roll))
   for b = 0, roll.batch - 1 do ffi.copy(grad + (b * rows + at.row) * width, gradient + b * width, width * DOUBLE) end
-  engine.check(C.cq_rollout_contact_adjoint(roll.handle, at.step, 1, grad), "world:rollout")
+  add_pieces(roll, at.step, 1, grad)
 end
 
 ---Adds the gradient of all rows.
 ---@param roll cq.Rollout
 ---@param gradient cq.Tensor
 function contact.add_all(roll, gradient)
-  engine.check(C.cq_rollout_contact_adjoint(roll.handle, 0, roll.steps, gradient:data()), "world:rollout")
+  add_pieces(roll, 0, roll.steps, gradient:data())
 end
 
 return contact

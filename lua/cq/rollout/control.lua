@@ -142,13 +142,22 @@ function control.step(self, state, hidden)
   else
     u = T.zeros(self.batch > 1 and { self.batch, self.signal_count } or { self.signal_count })
   end
+  return u, after, control.forces(self, state, u)
+end
+
+---Forces of each actuator. With those at the beginning of the control step: only the actuators of every engine step are
+---asked again.
+---@param u cq.Tensor
+---@param begun? cq.Tensor[]
+---@return cq.Tensor[]
+function control.forces(self, state, u, begun)
   local forces = {}
   for k, force in ipairs(self.forces) do
     self.phase = ("force actuator %d"):format(k)
-    forces[k] = force_of(force, u, state)
+    forces[k] = begun and force.held and begun[k] or force_of(force, u, state)
   end
   self.phase = nil
-  return u, after, forces
+  return forces
 end
 
 ---The user's cost of all signals {steps, signals} or {steps, batch, signals}.
@@ -181,14 +190,14 @@ function control.keep(self, differentiable)
   local layout = self.world.layout
   local force_width = layout.force.count * self.world.dim
   local out = {
-    batch = self.batch, steps = self.steps, width = self.signal_count,
+    batch = self.batch, steps = self.steps, pieces = self.world.pieces, width = self.signal_count,
     shape = self.batch > 1 and { self.batch, self.signal_count } or { self.signal_count },
     stresses = layout.stress.stresses,
     force_width = force_width, forces = self.forces, dim = self.world.dim, differentiable = differentiable, hidden = {},
     u = ffi.new("double[?]", math.max(self.steps * self.batch * self.signal_count, 1)), engine_steps = 0,
   }
-  -- forward only, one control step's forces are enough
-  local force_steps = differentiable and self.steps or 1
+  -- forward only, one step's forces are enough
+  local force_steps = differentiable and self.steps * out.pieces or 1
   if force_width > 0 then out.f = ffi.new("double[?]", force_steps * self.batch * force_width) end
   return setmetatable(out, Keep)
 end
@@ -202,12 +211,18 @@ function Keep:save_hidden(i, hidden)
   end
 end
 
----Keeps signals {batch, signals} and sums the forces of all actuators on their particles.
+---Keeps signals {batch, signals} of a control step, and the forces at its beginning.
 function Keep:save(i, u, forces)
   local count = self.batch * self.width
   if count > 0 then ffi.copy(self.u + i * count, u:data(), count * DOUBLE) end
+  self.forces_now = forces
+  self:save_forces(i * self.pieces, forces)
+end
+
+---Sums the forces of all actuators on their particles, from a step of the engine on.
+function Keep:save_forces(step, forces)
   if not self.f then return end
-  local total = self:engine_forces(i)
+  local total = self:engine_forces(step)
   ffi.fill(total, self.batch * self.force_width * DOUBLE)
   for k, force in ipairs(self.forces) do
     local f, at = forces[k]:data(), 0
@@ -245,14 +260,16 @@ function Keep:spread_forces(grad)
   return out
 end
 
----Signals of the stress actuators {count, batch, stresses} at control steps from i on, as the engine wants them.
-function Keep:engine_signals(i, count)
+---Signals of the stress actuators {count, batch, stresses} at the engine's steps from one on, as the engine wants them.
+function Keep:engine_signals(step, count)
   local stresses, rows = self.stresses, count * self.batch
   if self.engine_steps < count then
     self.engine_u, self.engine_steps = ffi.new("double[?]", math.max(rows * #stresses, 1)), count
   end
-  local u, out, at = self.u + i * self.batch * self.width, self.engine_u, 0
-  for row = 0, rows - 1 do
+  local out, at = self.engine_u, 0
+  for k = 0, rows - 1 do
+    local u = self.u + math.floor((step + math.floor(k / self.batch)) / self.pieces) * self.batch * self.width
+    local row = k % self.batch
     for a = 1, #stresses do
       local stress = stresses[a]
       out[at] = stress.scale * u[row * self.width + stress.signal] + stress.shift
@@ -274,10 +291,10 @@ function Keep:add_signals(grad, engine_grad)
   end
 end
 
----Forces {batch, force particles, dim} at a control step; nil without force actuators.
-function Keep:engine_forces(i)
+---Forces {batch, force particles, dim} at a step of the engine; nil without force actuators.
+function Keep:engine_forces(step)
   if not self.f then return nil end
-  return self.f + (self.differentiable and i or 0) * self.batch * self.force_width
+  return self.f + (self.differentiable and step or 0) * self.batch * self.force_width
 end
 
 ---Are these the signals of a control step, bit for bit?

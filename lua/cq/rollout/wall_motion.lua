@@ -103,6 +103,15 @@ local function of_tensor(world, value, steps, batch)
   end
 end
 
+-- each row of a control step as often as the engine has steps in it
+local function by_pieces(tensor, pieces, axis)
+  if pieces == 1 then return tensor end
+  local shape, rows = tensor:shape(), tensor:shape()
+  table.insert(shape, axis + 1, pieces)
+  rows[axis] = rows[axis] * pieces
+  return tensor:unsqueeze(axis + 1):expand(shape):reshape(rows)
+end
+
 ---Takes velocities that change out of a rollout's definition; nil: walls have one velocity.
 ---@param world cq.World
 ---@param def table            of world:rollout; wall_velocity is taken out of it
@@ -123,7 +132,7 @@ function wall_motion.collect(world, def)
   if not tensor then return nil end
   if not tensor:finite() then is.fail("world:rollout: wall_velocity must be finite") end
   def.wall_velocity = nil
-  return { tensor = tensor, per_scene = per_scene or false }
+  return { tensor = by_pieces(tensor, world.pieces, per_scene and 2 or 1), per_scene = per_scene or false }
 end
 
 ---Gives them to the engine, or takes back those of an earlier rollout.

@@ -160,11 +160,12 @@ local function verdict_of(rows, analytic, best, noise, tolerance)
   return is_kink(rows, noise) and "kink" or "rounding"
 end
 
-local function check_direction(f, p, list, grads, direction, check, opts)
+-- value(h): of f, h along the direction
+local function check_direction(value, list, grads, direction, check, opts)
   local analytic, loss = analytic_of(list, grads, direction), check.loss
   local rows, best = {}, math.huge
   for i, h in ipairs(opts.steps) do
-    local plus, minus = value_at(f, p, list, direction, h), value_at(f, p, list, direction, -h)
+    local plus, minus = value(h), value(-h)
     local row = { step = h, central = (plus - minus) / (2 * h), forward = (plus - loss) / h,
       backward = (loss - minus) / h }
     local size = math.max(math.abs(analytic), math.abs(row.central))
@@ -202,7 +203,8 @@ local function check_gradient(f, p, opts)
   local function add(part, name)
     local direction = random_direction(part, random)
     self.noise = self.noise or math.max(LEAST_NOISE * math.abs(loss), noise_of(f, p, part, direction, loss))
-    local result = check_direction(f, p, part, grads, direction, self, opts)
+    local function value(h) return value_at(f, p, part, direction, h) end
+    local result = check_direction(value, part, grads, direction, self, opts)
     result.name = name
     self.directions[#self.directions + 1] = result
     if result.verdict ~= "kink" then self.error = math.max(self.error, result.error) end

@@ -14,11 +14,15 @@ local adjoint, fail = class.adjoint, schema.fail
 
 local product = ffi.new "cq_product"
 
-local function multiply(m, n, k, transpose_a, transpose_b, accumulate, batch, sa, sb, sc, a, b, c)
+-- a {m, k} times b {k, n}, of which either may be stored transposed; added to what is there, or not
+local function set_product(m, n, k, transpose_a, transpose_b, accumulate)
   product.m, product.n, product.k = m, n, k
   product.transpose_a, product.transpose_b, product.accumulate = transpose_a, transpose_b, accumulate
-  product.batch, product.stride_a, product.stride_b, product.stride_c = batch, sa, sb, sc
-  C.cq_tensor_matmul(product, a, b, c)
+end
+
+-- how many products, and the numbers from one matrix of a, b and c to the next
+local function set_batch(count, a, b, c)
+  product.batch, product.stride_a, product.stride_b, product.stride_c = count, a, b, c
 end
 
 -- c = a b:  da += dc b^T,  db += a^T dc;  a stride of 0 adds up over the batch
@@ -26,8 +30,16 @@ local function matmul_back(node, gradient)
   local a, b, e = node.a, node.b, node.extra
   local batch, m, n, k, sa, sb = e[1], e[2], e[3], e[4], e[5], e[6]
   local grad_a, grad_b = adjoint(a), adjoint(b)
-  if grad_a then multiply(m, k, n, 0, 1, 1, batch, m * n, sb, sa, gradient, b.pointer, grad_a) end
-  if grad_b then multiply(k, n, m, 1, 0, 1, batch, sa, m * n, sb, a.pointer, gradient, grad_b) end
+  if grad_a then
+    set_product(m, k, n, 0, 1, 1)
+    set_batch(batch, m * n, sb, sa)
+    C.cq_tensor_matmul(product, gradient, b.pointer, grad_a)
+  end
+  if grad_b then
+    set_product(k, n, m, 1, 0, 1)
+    set_batch(batch, sa, m * n, sb)
+    C.cq_tensor_matmul(product, a.pointer, gradient, grad_b)
+  end
 end
 
 local function refuse(a, b)
@@ -70,7 +82,9 @@ local function matrix_product(a, b)
       class.shape_text(b_dims))
   end
   local out = class.make(batched(dims, a.dims[a.rank - 1], n))
-  multiply(m, n, k, 0, 0, 0, batch, sa, sb, m * n, a.pointer, b.pointer, out.pointer)
+  set_product(m, n, k, 0, 0, 0)
+  set_batch(batch, sa, sb, m * n)
+  C.cq_tensor_matmul(product, a.pointer, b.pointer, out.pointer)
   if tape.wants(a, b) then return tape.push(matmul_back, out, a, b, { batch, m, n, k, sa, sb }) end
   return out
 end
@@ -83,7 +97,9 @@ local function vector_product(a, b)
   if a.rank == 2 then m, dims = a.dims[1], { a.dims[1] } end
   if b.rank == 2 then n, dims = b.dims[2], { b.dims[2] } end
   local out = class.make(dims)
-  multiply(m, n, k, 0, 0, 0, 1, 0, 0, 0, a.pointer, b.pointer, out.pointer)
+  set_product(m, n, k, 0, 0, 0)
+  set_batch(1, 0, 0, 0)
+  C.cq_tensor_matmul(product, a.pointer, b.pointer, out.pointer)
   if tape.wants(a, b) then return tape.push(matmul_back, out, a, b, { 1, m, n, k, 0, 0 }) end
   return out
 end

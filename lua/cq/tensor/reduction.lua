@@ -40,10 +40,14 @@ local empty_result = { [tonumber(C.CQ_REDUCTION_SUM)] = true, [tonumber(C.CQ_RED
   [tonumber(C.CQ_REDUCTION_NORM)] = true }
 local first_without_gradient = C.CQ_REDUCTION_ARGMAX
 
-local function reduce_extent(op, what, t, dims, outer, axis, inner)
-  if axis == 0 and not empty_result[op] then
+-- count: the elements that become one
+local function refuse_empty(op, what, t, count)
+  if count == 0 and not empty_result[op] then
     fail("%s: there is none of no elements, the shape is %s", what, class.shape_text(t.dims))
   end
+end
+
+local function reduce_extent(op, t, dims, outer, axis, inner)
   local out = class.make(dims)
   C.cq_tensor_reduce(op, set_extent(outer, axis, inner), t.pointer, out.pointer)
   if op < first_without_gradient and tape.wants(t) then
@@ -63,7 +67,8 @@ local function reduce_list(op, what, t, list, keep)
   if #sorted == 0 then fail("%s: the list of dimensions is empty; leave it out to reduce all", what) end
   table.sort(sorted, function(a, b) return a > b end)
   for _, dim in ipairs(sorted) do
-    t = reduce_extent(op, what, t, reduced_dims(t.dims, dim, keep), around(t.dims, dim))
+    refuse_empty(op, what, t, t.dims[dim])
+    t = reduce_extent(op, t, reduced_dims(t.dims, dim, keep), around(t.dims, dim))
   end
   return t
 end
@@ -76,10 +81,14 @@ end
 
 local function reduce(op, what, t, dim, keep)
   class.check_tensor(t, what)
-  if dim == nil then return reduce_extent(op, what, t, keep and ones[t.rank] or ones[0], 1, t.count, 1) end
+  if dim == nil then
+    refuse_empty(op, what, t, t.count)
+    return reduce_extent(op, t, keep and ones[t.rank] or ones[0], 1, t.count, 1)
+  end
   if type(dim) == "table" then return reduce_list(op, what, t, dim, keep) end
   dim = class.check_dim(t.rank, dim, what)
-  return reduce_extent(op, what, t, reduced_dims(t.dims, dim, keep), around(t.dims, dim))
+  refuse_empty(op, what, t, t.dims[dim])
+  return reduce_extent(op, t, reduced_dims(t.dims, dim, keep), around(t.dims, dim))
 end
 
 local reductions = {
