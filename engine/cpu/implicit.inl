@@ -75,10 +75,11 @@ CQ_INLINE void scatter_end(Scatter *to, const Strides *strides) {
 // arm of lanes, and the affine velocity C that was gathered for them (E13)
 CQ_INLINE void affine_of(const cq_scene *s, const real *chunk, const Stencils *st, const int h, Real arm[CQ_DIM],
                          Real c[CQ_DIM][CQ_DIM]) {
-  Real base[CQ_DIM], f[CQ_DIM], m0[4], m1[CQ_DIM][CQ_DIM];
+  Real base[CQ_DIM], f[CQ_DIM];
+  Sums v;
   place(chunk, h, (real)(1 / s->model->dx), base, f, arm);
-  sums_load(st->records + h, m0, m1);
-  EACH(i) EACH(j) c[i][j] = (real)(4 / s->model->dx) * (m1[i][j] + m0[i] * arm[j]);
+  sums_load(st->records + h, &v);
+  EACH(i) EACH(j) c[i][j] = (real)(4 / s->model->dx) * (v.n1[i][j] + v.n0[i] * arm[j]);
 }
 
 // F^ = (I + dt C) F
@@ -90,12 +91,14 @@ CQ_INLINE void trial_of(const cq_scene *s, const Real c[CQ_DIM][CQ_DIM], const R
 
 // what a particle gives its nodes: w b (o + arm)
 CQ_INLINE void store_slope(Stencils *st, const int h, const Real arm[CQ_DIM], const Real b[CQ_DIM][CQ_DIM]) {
-  Real q[CQ_DIM];
+  Exchange give;
+  give.m = r_set((real)0);
   EACH(i) {
-    q[i] = b[i][0] * arm[0];
-    CQ_UNROLL for (int j = 1; j < CQ_DIM; j++) q[i] += b[i][j] * arm[j];
+    give.q[i] = b[i][0] * arm[0];
+    CQ_UNROLL for (int j = 1; j < CQ_DIM; j++) give.q[i] += b[i][j] * arm[j];
+    EACH(j) give.b[i][j] = b[i][j];
   }
-  move_store(st->records + h, MOVE, arm[0] - arm[0], q, b);
+  move_store(st->records + h, MOVE, &give);
 }
 
 // ---- stress at F^ ---------------------------------------------------------------------------------------------------
@@ -181,7 +184,7 @@ CQ_RARE void viscous_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DI
 
 // (E82) momentum, mass and the impulse of given forces; without stress
 static void momentum(cq_scene *s, const cq_slice *in, int32_t range) {
-  const real dx = (real)s->model->dx, dt = (real)s->model->dt;
+  const GridStep step = grid_step_of(s);
   const Strides strides = strides_of(s->arrangement);
   Scatter to;
   scatter_begin(&to, s, range);
@@ -191,17 +194,15 @@ static void momentum(cq_scene *s, const cq_slice *in, int32_t range) {
     Stencils st;
     stencils_of(s, chunk, &st, 0);
     LANES_EACH(h) {
-      Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], v[CQ_DIM], affine[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM];
-      Real force[CQ_DIM], none[CQ_DIM][CQ_DIM], q[CQ_DIM], b[CQ_DIM][CQ_DIM];
+      Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], def[CQ_DIM][CQ_DIM], none[CQ_DIM][CQ_DIM];
+      Source p;
+      Exchange give;
       place(chunk, h, (real)(1 / s->model->dx), base, f, arm);
-      load_vector(chunk, V, h, v);
-      load_matrix(chunk, C, h, affine);
       load_matrix(chunk, F, h, def);
-      force_of(&matter, h, def, force);
       EACH(i) EACH(j) none[i][j] = r_set((real)0);
-      const Real mass = param(&matter, CQ_PARAM_MASS, h);
-      transfer_to_grid(dx, dt, arm, mass, param(&matter, CQ_PARAM_VOLUME, h), v, affine, none, force, q, b);
-      move_store(st.records + h, MOVE, mass, q, b);
+      source_of(&matter, h, arm, def, none, &p);
+      transfer_to_grid(&step, &p, &give);
+      move_store(st.records + h, MOVE, &give);
     }
     scatter_chunk(&to, &strides, &st);
   }

@@ -279,15 +279,14 @@ typedef struct {
   const ChunkGrad *grad;
 } ChunkStep;
 
-// what the particle gave to the grid, once more, with the adjoint moves beside it
-CQ_INLINE void moves_again(const cq_scene *s, const ChunkStep *c, const int h, const Real arm[CQ_DIM],
-                           Record *of, Stress *stress) {
+// what the particle gave to the grid with a stress, once more, with the adjoint moves beside it
+CQ_INLINE void moves_with(const cq_scene *s, const ChunkStep *c, const int h, const Real arm[CQ_DIM], Record *of,
+                          const Stress *stress) {
   const GridStep step = grid_step_of(s);
   Source p;
   Exchange give;
   Real def[CQ_DIM][CQ_DIM];
   load_matrix(c->matter->state, F, h, def);
-  stress_of(c->matter, h, def, &stress->kept, stress->tau);
   source_of(c->matter, h, arm, def, stress->tau, &p);
   transfer_to_grid(&step, &p, &give);
   move_store(of, MOVE, &give);
@@ -297,9 +296,18 @@ CQ_INLINE void moves_again(const cq_scene *s, const ChunkStep *c, const int h, c
   move_store(of, MOVE_ADJ, &give);
 }
 
-// from the sums over nodes to the adjoint of the state before
-CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, const Record *of,
-                            const Stress *stress) {
+CQ_INLINE void moves_again(const cq_scene *s, const ChunkStep *c, const int h, const Real arm[CQ_DIM],
+                           Record *of, Stress *stress) {
+  Real def[CQ_DIM][CQ_DIM];
+  load_matrix(c->matter->state, F, h, def);
+  stress_of(c->matter, h, def, &stress->kept, stress->tau);
+  moves_with(s, c, h, arm, of, stress);
+}
+
+// From the sums over nodes to the adjoint of the state before. grad_f: what the stress of an implicit step has given F
+// already, NULL: the stress is that of F, and still gives it.
+CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, const Record *of, const Stress *stress,
+                            const Real grad_f[CQ_DIM][CQ_DIM]) {
   const real inv_dx = (real)(1 / s->model->dx);
   const GridStep step = grid_step_of(s);
   const Matter *matter = c->matter;
@@ -333,7 +341,10 @@ CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, 
   r_store(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h, grad.mass);
   r_store(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h, grad.volume);
   store_matrix(adj, C, h, grad.c);   // a viscous material adds to it
-  stress_of_adj(matter, h, def, stress, c->grad, grad_def, grad_tau);
+  if (grad_f)
+    EACH(i) EACH(j) grad_def[i][j] += grad_f[i][j];
+  else
+    stress_of_adj(matter, h, def, stress, c->grad, grad_def, grad_tau);
   force_of_adj(matter, h, def, c->grad, grad_def, grad.force);
 
   // position: x' = x + ..., and through weights and arm, f = x / dx - base, arm = 1 - f
@@ -376,6 +387,6 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
       prefetch_next(adj, FIELDS, 0, FIELDS, l);
       gather_adj(&records[l], gradient + 4 * (int64_t)node[l], velocity + 4 * (int64_t)node[l], &strides);
     }
-    LANES_EACH(h) particle_adj(s, &step, h, records + h, &stress[h / CQ_LANES]);
+    LANES_EACH(h) particle_adj(s, &step, h, records + h, &stress[h / CQ_LANES], NULL);
   }
 }
