@@ -101,6 +101,11 @@ local function quoted(word)
   return "'" .. word:gsub("'", "'\\''") .. "'"
 end
 
+local function current_ranks()
+  local Ranks = package.loaded["cq.ranks"]
+  return Ranks and Ranks.current()
+end
+
 local function manifest_of(def, script)
   local words = { "cqlua" }
   for _, word in ipairs(program.arguments or {}) do words[#words + 1] = quoted(word) end
@@ -111,7 +116,7 @@ local function manifest_of(def, script)
     command = table.concat(words, " "), script = program.script, script_hash = script and Run.hash(script),
     options = options, seed = option.program.seed, device = def.device or option.program.device or "cpu",
     version = host.version, abi = C.CQ_ABI, lua = jit.version, system = system, host = name,
-    started = date(), iterations = def.iterations, notes = def.notes,
+    started = date(), iterations = def.iterations, notes = def.notes, ranks = current_ranks() and current_ranks().size,
   }
 end
 
@@ -195,9 +200,7 @@ local saved_fields = {
 
 function Run:restore()
   local path = self:path "optimizer.bin"
-  local Ranks = package.loaded["cq.ranks"]
-  local ranks = Ranks and Ranks.current()
-  local readable = path
+  local ranks, readable = current_ranks(), path
   if ranks then readable = ranks:fetch(path) end
   if not readable or not host.kind(readable) then
     schema.fail("there is nothing to resume in %s: it has no optimizer.bin; start without --resume", self.folder)

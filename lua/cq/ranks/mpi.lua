@@ -30,7 +30,9 @@ void (*signal(int number, void (*handler)(int)))(int);
 local ABI = 1
 local EAGER = 2000           -- tests without a pause, some hundred microseconds
 local PAUSE = 1000           -- [microseconds] between later ones
-local PATIENCE = 0.5         -- [s] for the others, once the user has asked to stop; mpirun waits for one second
+-- [s] that the first rank waits for the others once the user has asked to stop: mpirun gives all of them a second, in
+-- which it must save. The others stay until it has gone: mpirun ends the job with the first that goes.
+local PATIENCE, LONG = 0.2, 60
 local PIECE = 2 ^ 30         -- bytes sent at once
 
 ---@class cq.Ranks.Mpi
@@ -139,7 +141,7 @@ local function wait(self)
     if tests < EAGER then ffi.C.sched_yield() else ffi.C.usleep(PAUSE) end
     if engine.C.cq_interrupted() ~= 0 then
       since = since or engine.C.cq_clock()
-      if engine.C.cq_clock() - since > PATIENCE then
+      if engine.C.cq_clock() - since > (self.rank == 0 and PATIENCE or LONG) then
         self.broken = true
         engine.interruption = "stopped while waiting for the other ranks"
         is.fail("%s", engine.interruption)
@@ -185,6 +187,8 @@ function Mpi:hash(data, bytes, seed) return self.object.cq_mpi_hash(data, bytes,
 function Mpi:close()
   -- mpirun sends one to those that are still here when the first of a failed job has gone
   hush_signals()
+  -- who was asked to stop just goes: mpirun, which has asked, ends the others
+  if self.broken and engine.C.cq_interrupted() ~= 0 then return end
   if self.broken then return self.object.cq_mpi_leave() end
   check(self, self.object.cq_mpi_end())
 end
