@@ -52,6 +52,9 @@ local mpi = {}
 
 local function path_of_object()
   local given = os.getenv "CQLUA_MPI"
+  if given and host.kind(given) ~= "file" then
+    is.fail("cq.Ranks.mpi: CQLUA_MPI names %s, which cannot be read: name the cqlua-mpi.so that `make mpi` builds", given)
+  end
   if given then return given end
   local folder = host.executable:match "^(.*/)" or "./"
   for _, place in ipairs { "", "../", "../lib/cqlua/" } do
