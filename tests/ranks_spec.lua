@@ -1,9 +1,9 @@
 -- ranks: sums that do not depend on the number of processes, failures that all of them know, and experiments over
 -- several scenes. Over MPI: tests/ranks/mpi.sh.
 local cq = require "cq"
-local T = require "cq.tensor"
 local ffi = require "ffi"
 local host = require "cq.host"
+local message = require "cq.base.message"
 local mistake = require "tests.sentence"
 local option = require "cq.option"
 local process = require "tests.process"
@@ -199,14 +199,15 @@ describe("ranks", function()
   end)
 
   it("warn of those that have nothing to do", function()
-    local told, write = {}, io.stderr
-    io.stderr = { write = function(_, line) told[#told + 1] = line end }
+    local told, warn = {}, message.warn
+    message.warn = function(...) told[#told + 1] = string.format(...) end
     together.run(3, function(processes)
       ranks.of(processes):map(2, function() return 1 end)
       return true
     end)
-    io.stderr = write
-    assert.equal("cqlua: warning: 3 ranks for 2 scenes: 1 have nothing to do; start at most 2", told[1])
+    message.warn = warn
+    assert.equal(3, #told)
+    assert.equal("3 ranks for 2 scenes: 1 have nothing to do; start at most 2", told[1])
   end)
 
   it("read a file of the first", function()
@@ -288,11 +289,11 @@ describe("an experiment over scenes", function()
   end)
 
   it("goes down, on and to pictures as with one", function()
-    local whole, parts = experiment(), nil
+    local whole = experiment()
     local result = whole:optimize { iterations = 4, folder = folder .. "/whole" }
     assert.is_true(result.loss < select(1, experiment():evaluate()))
     experiment():optimize { iterations = 2, folder = folder .. "/parts" }
-    parts = experiment()
+    local parts = experiment()
     parts:optimize { iterations = 4, folder = folder .. "/parts", resume = true }
     assert.is_true(parts.params.controller.w1:equal(whole.params.controller.w1))
     assert.truthy(whole:scene(3):render(folder .. "/three.png", { width = 96 }))

@@ -1,7 +1,7 @@
--- What is worth learning beside a controller: stiffness, Poisson's ratio or density of every particle? Eight combinations,
--- ten seeds.
+-- What is worth learning beside a controller: stiffness, Poisson's ratio or density of every particle? Eight
+-- combinations, ten seeds.
 --   cqlua study run examples/studies/codesign.lua --jobs 2    cqlua study plot examples/studies/codesign.lua
--- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), fig. 11: co-design of a 2D biped, with its bounds.
+-- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), fig. 11: co-design of a 2D biped, its bounds.
 -- EXPECT
 local cq = require "cq"
 

@@ -40,7 +40,8 @@ local nouns = {
   Boundary = "cq.boundary",
   Actuator = "cq.actuator", Observer = "cq.observer", Controller = "cq.controller", Optimizer = "cq.optimizer",
   Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run",
-  Study = "cq.study", Space = "cq.study.space", Pruner = "cq.study.pruner", Ranks = "cq.ranks", random = "cq.random", option = "cq.option",
+  Study = "cq.study", Space = "cq.study.space", Pruner = "cq.study.pruner", Ranks = "cq.ranks",
+  random = "cq.random", option = "cq.option",
   sparse = "cq.sparse", Topology = "cq.topology",
 }
 

@@ -1,7 +1,9 @@
 -- scenes: an experiment over several scenes, as trajectories, goals or first positions, with one set of parameters. Its
 -- loss is the mean of theirs; ranks share them (cq.Ranks).
 --
---   scenes = { count = 64, each = function(k) return { observer = sees(goals[k]), objective = reaches(goals[k]) } end },
+--   scenes = { count = 64, each = function(k)
+--     return { observer = sees(goals[k]), objective = reaches(goals[k]) }
+--   end },
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"

@@ -1,5 +1,5 @@
--- tree: sums of vectors, one for each scene, by a binary tree over the numbers of scenes. The order of additions is that
--- of the tree, whichever rank makes them, so that the sum has the same bits on any number of ranks.
+-- tree: sums of vectors, one for each scene, by a binary tree over the numbers of scenes. The order of additions is
+-- that of the tree, whichever rank makes them, so that the sum has the same bits on any number of ranks.
 --
 --   scene    0   1   2   3   4        level 0      Ranks have neighbouring scenes. A node belongs to the rank of its
 --             \ /     \ /    |                     first scene; that of a right child sends its sum to the left one.
