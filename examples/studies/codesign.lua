@@ -2,9 +2,9 @@
 -- combinations, ten seeds.
 --   cqlua study run examples/studies/codesign.lua --jobs 2    cqlua study plot examples/studies/codesign.lua
 -- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), fig. 11: co-design of a 2D biped, its bounds.
--- Expect: the order of the paper, stiffness before density before Poisson's ratio. Mean of the best of ten seeds, as the
--- way from 0.35: 0.79 with the controller alone, 0.87 with Poisson's ratio, 1.05 with density, 1.22 with stiffness, 1.60
--- with all (paper: nearly 50 % more). 10 to 18 s a trial on one core, 80 trials.
+-- Expect: the order of the paper, stiffness before density before Poisson's ratio. Mean of the best of ten seeds, as
+-- the way from 0.35: 0.79 with the controller alone, 0.87 with Poisson's ratio, 1.05 with density, 1.22 with
+-- stiffness, 1.60 with all (paper: nearly 50 % more). 10 to 18 s a trial on one core, 80 trials.
 local cq = require "cq"
 
 local iterations = cq.option("iterations", 100)
