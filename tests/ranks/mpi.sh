@@ -68,6 +68,19 @@ for rank in 0 1 2; do
   same "dead$rank"
 done
 
+# Ctrl-C: what was computed is kept
+# shellcheck disable=SC2086
+timeout -s INT 4 mpirun $root --oversubscribe -n 3 "$cqlua" train.lua --iterations 100000 --out stopped > words 2>&1 || true
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  ! grep -q '"status": "interrupted"' stopped/manifest.json || break
+  sleep 0.2
+done
+grep -q '"status": "interrupted"' stopped/manifest.json
+done=$(sed -n 's/.*"iterations_done": \([0-9]*\).*/\1/p' stopped/manifest.json)
+[ "$done" -gt 0 ]
+ranks 2 train.lua --iterations $((done + 2)) --out stopped --resume
+says "going on after iteration $done of the run in stopped"
+
 # others than the first must run the same, from the same numbers
 sed 's/seed = cq.option("goals", 1)/seed = 2/' train.lua > other.lua
 # shellcheck disable=SC2086

@@ -29,7 +29,8 @@ void (*signal(int number, void (*handler)(int)))(int);
 
 local ABI = 1
 local EAGER = 2000           -- tests without a pause, some hundred microseconds
-local PAUSE = 1000           -- [microseconds] between later ones
+-- [microseconds] between later ones: a transfer goes on in them, and a long wait leaves the core to others
+local SHORT, LONG_PAUSE, MANY = 50, 1000, 10000
 -- [s] that the first rank waits for the others once the user has asked to stop: mpirun gives all of them a second, in
 -- which it must save. The others stay until it has gone: mpirun ends the job with the first that goes.
 local PATIENCE, LONG = 0.2, 60
@@ -141,7 +142,7 @@ local function wait(self)
     check(self, object.cq_mpi_test(done))
     if done[0] ~= 0 then return end
     tests = tests + 1
-    if tests < EAGER then ffi.C.sched_yield() else ffi.C.usleep(PAUSE) end
+    if tests < EAGER then ffi.C.sched_yield() else ffi.C.usleep(tests < MANY and SHORT or LONG_PAUSE) end
     if engine.C.cq_interrupted() ~= 0 then
       since = since or engine.C.cq_clock()
       if engine.C.cq_clock() - since > (self.rank == 0 and PATIENCE or LONG) then
