@@ -364,7 +364,7 @@ study-check: $(BUILD)/cqlua ## parameter studies: 100 kills, 10,000 claims, Slur
 	@sh tests/study/slurm.sh $(BUILD)/cqlua
 	@sh tests/study/postgres.sh $(BUILD)/cqlua
 
-mpi-check: $(BUILD)/cqlua ## ranks over MPI for real: the same bits on 1, 3, 4 and 7, failures, kills, going on; a minute
+mpi-check: $(BUILD)/cqlua ## ranks over MPI for real: the same bits on 1, 3, 4 and 7, failures, kills, going on; two minutes
 	@sh engine/host/setup.sh mpi
 	@$(MAKE) --no-print-directory mpi
 	@sh tests/ranks/mpi.sh $(BUILD)/cqlua
