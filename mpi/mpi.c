@@ -28,8 +28,8 @@ static int32_t result_of(int code, const char *call) {
 PUBLIC int32_t cq_mpi_abi(void) { return CQ_MPI_ABI; }
 PUBLIC const char *cq_mpi_error(void) { return sentence; }
 
-// Processes of the job on this machine, and the cores that they may use together: mpirun may have bound each to its own,
-// or all to the same ones.
+// Processes of the job on this machine, and the cores that they may use together: mpirun may have bound each to its
+// own, or all to the same ones.
 static int count_cores(cq_mpi_place *place) {
   MPI_Comm machine;
   int code = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
