@@ -48,6 +48,8 @@ SIMD_LEVELS ?= $(if $(PARTIAL),$(shell sh engine/cpu/level.sh),$(SIMD_EVERY))
 VERSION     := 0.1.0
 # the CUDA Toolkit's compiler; without it there is no CUDA device, and nothing else is missing
 NVCC        ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+# the compiler of an MPI; without it there are no ranks, and nothing else is missing
+MPICC       ?= $(shell command -v mpicc 2>/dev/null)
 
 # ---- flags ----------------------------------------------------------------------------------------------------------
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wvla
@@ -99,13 +101,13 @@ C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c
            $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c))) $(BUILD)/tests/bench/speed
 
 .PHONY: all help cuda cuda-budget gpu-check setup demo test tests run-tests trainings fuzz hunt check-all accuracy bench install clean FORCE
-.PHONY: docs study-check
+.PHONY: docs study-check mpi mpi-check
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 # a missing compiler or header is named before a hundred errors follow from it
-ifneq ($(filter-out help cuda cuda-budget gpu-check $(BUILD)/cqlua-cuda.so $(BUILD)/tests/% setup demo test tests trainings check-all clean,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help cuda mpi cuda-budget gpu-check $(BUILD)/cqlua-cuda.so $(BUILD)/cqlua-mpi.so $(BUILD)/tests/% setup demo test tests trainings check-all clean,$(or $(MAKECMDGOALS),all)),)
 ifeq ($(MACHINE),)
 $(error the compiler $(CC) was not found; `make setup` installs what is missing)
 endif
@@ -114,7 +116,7 @@ $(error LuaJIT was not found by $(PKG_CONFIG); `make setup` installs what is mis
 endif
 endif
 
-all: $(BUILD)/cqlua $(if $(PARTIAL),,$(if $(NVCC),$(BUILD)/cqlua-cuda.so)) ## build build/cqlua, and the CUDA device where nvcc is (the default)
+all: $(BUILD)/cqlua $(if $(PARTIAL),,$(if $(NVCC),$(BUILD)/cqlua-cuda.so)) $(if $(MPICC),$(BUILD)/cqlua-mpi.so) ## build build/cqlua, the CUDA device where nvcc is, and ranks where mpicc is (the default)
 
 help: ## this list, and what was detected
 	@echo "cqlua $(VERSION)"; echo
@@ -125,7 +127,8 @@ help: ## this list, and what was detected
 	  'machine' '$(or $(MACHINE),unknown)' 'kernels for' '$(if $(filter x86_64,$(MACHINE)),x86-64 and its levels v3 (AVX2) and v4 (AVX-512),$(or $(MACHINE),unknown))' \
 	  'LuaJIT' '$(or $(LUAJIT_LIB),not found: make setup)' \
 	  'OpenBLAS' "$$($(PKG_CONFIG) --modversion openblas 2>/dev/null || echo 'not found: make setup')" \
-	  'nvcc' '$(or $(NVCC),not found: there will be no CUDA device)' \
+	  'mpicc' '$(or $(MPICC),not found: cq.Ranks.mpi() needs libopenmpi-dev)' \
+  'nvcc' '$(or $(NVCC),not found: there will be no CUDA device)' \
 	  'busted' "$$(command -v busted || echo 'not found: make test installs it')" \
 	  'luacheck' "$$(command -v luacheck || echo 'not found: make test installs it')" \
 	  'ffmpeg' "$$(command -v ffmpeg || echo 'not found: make demo installs it')"
@@ -223,6 +226,16 @@ gpu-check: ## on a machine with a GPU: parity with the CPU, NVIDIA's sanitizer, 
 
 -include $(CUDA_OBJECTS:=.d)
 
+# ---- ranks over MPI -------------------------------------------------------------------------------------------------
+# mpicc calls the compiler that the rest is built with
+$(BUILD)/cqlua-mpi.so: mpi/mpi.c mpi/mpi.h $(BUILD)/flags
+	@mkdir -p $(@D); echo "  mpicc $<"
+	@OMPI_CC='$(CC)' MPICH_CC='$(CC)' $(MPICC) $(C_FLAGS) -fPIC -fvisibility=hidden -shared $< -o $@.new && mv $@.new $@
+
+mpi: ## build ranks over MPI, build/cqlua-mpi.so; it needs mpicc
+	@$(if $(MPICC),,echo "mpicc was not found: install the Debian package libopenmpi-dev, or say where it is with MPICC=..."; exit 1)
+	@$(MAKE) --no-print-directory $(BUILD)/cqlua-mpi.so
+
 # ---- the CUDA device under a host emulation, for tests ------------------------------------------------------------
 # The sources of cuda/ by the C++ compiler, with an emulated <cuda_runtime.h> before any other: no CUDA Toolkit is
 # needed. gcc notes how it passes structures that no other object sees
@@ -316,7 +329,7 @@ tests:
 	@sh engine/host/setup.sh build test
 	@$(MAKE) --no-print-directory run-tests
 
-run-tests: $(BUILD)/cqlua $(C_TESTS) $(BUILD)/tests/cuda-emulated.so $(BUILD)/tests/cuda-race.so $(if $(BUDGETED),$(BUILD)/cqlua-cuda.so)
+run-tests: $(BUILD)/cqlua $(if $(MPICC),$(BUILD)/cqlua-mpi.so) $(C_TESTS) $(BUILD)/tests/cuda-emulated.so $(BUILD)/tests/cuda-race.so $(if $(BUDGETED),$(BUILD)/cqlua-cuda.so)
 	@$(BUILD)/cqlua tests/run.lua --build $(BUILD) --budget $(if $(BUDGETED),yes,no) $(if $(ONLY),--only $(ONLY))
 
 # a test that decides which allocation fails
@@ -351,6 +364,11 @@ study-check: $(BUILD)/cqlua ## parameter studies: 100 kills, 10,000 claims, Slur
 	@sh tests/study/slurm.sh $(BUILD)/cqlua
 	@sh tests/study/postgres.sh $(BUILD)/cqlua
 
+mpi-check: $(BUILD)/cqlua ## ranks over MPI for real: the same bits on 1, 3, 4 and 7, failures, kills, going on; two minutes
+	@sh engine/host/setup.sh mpi
+	@$(MAKE) --no-print-directory mpi
+	@sh tests/ranks/mpi.sh $(BUILD)/cqlua
+
 # readers of files and options are given mangled ones; SECONDS_EACH for each of the six,
 # SEED for others than yesterday's
 SECONDS_EACH ?= 12
@@ -374,6 +392,7 @@ check-all: ## gcc and clang with warnings as errors, kernels in plain C, tests u
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check/plain CPPFLAGS=-DCQ_LANES=1 WERROR=1 NVCC= ONLY=c/ tests
 	@ASAN_OPTIONS=detect_leaks=0 $(MAKE) --no-print-directory BUILD=$(BUILD)/check/sanitize CC=gcc CXX=g++ WERROR=1 SANITIZE=1 NVCC= tests
 	@$(MAKE) --no-print-directory study-check
+	@$(MAKE) --no-print-directory mpi-check
 	@$(MAKE) --no-print-directory fuzz
 	@$(if $(NVCC),$(MAKE) --no-print-directory BUILD=$(BUILD)/check/cuda CUDA_ARCHS=all cuda-budget,echo "nvcc was not found: the CUDA device was not built")
 
@@ -394,6 +413,7 @@ install: $(BUILD)/cqlua ## to PREFIX (/usr/local)
 	@install $(BUILD)/cqlua $(DESTDIR)$(PREFIX)/bin/cqlua
 	@cp -R lua scenes examples docs LICENSE $(DESTDIR)$(PREFIX)/share/cqlua/
 	@if [ -f $(BUILD)/cqlua-cuda.so ]; then install -D $(BUILD)/cqlua-cuda.so $(DESTDIR)$(PREFIX)/lib/cqlua/cqlua-cuda.so; fi
+	@if [ -f $(BUILD)/cqlua-mpi.so ]; then install -D $(BUILD)/cqlua-mpi.so $(DESTDIR)$(PREFIX)/lib/cqlua/cqlua-mpi.so; fi
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/cqlua and $(DESTDIR)$(PREFIX)/share/cqlua"
 
 clean: ## remove build/

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages that are missing: setup.sh PURPOSE..., each one of build, demo, test, check, study.
+# Installs the Debian packages that are missing: setup.sh PURPOSE..., each one of build, demo, test, check, study, mpi.
 # Says what it installs and why; works as root or through sudo.
 set -u
 
@@ -34,7 +34,12 @@ postgresql           a server that keeps a study for many machines
 libpq5               speaks to it
 END
     ;;
-    *) echo "setup: unknown purpose $1; allowed are build, demo, test, check, study" >&2; exit 2 ;;
+    mpi) cat <<END
+libopenmpi-dev       spreads scenes over processes and machines
+openmpi-bin          starts them
+END
+    ;;
+    *) echo "setup: unknown purpose $1; allowed are build, demo, test, check, study, mpi" >&2; exit 2 ;;
   esac
 }
 

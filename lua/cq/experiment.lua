@@ -26,6 +26,7 @@ local by_iteration = require "cq.experiment.by_iteration"
 local constrained = require "cq.experiment.constrained"
 local observers = require "cq.observer"
 local goals = require "cq.experiment.goal"
+local scenes = require "cq.experiment.scenes"
 local trainables = require "cq.experiment.trainable"
 local solve = require "cq.optimizer.solve"
 local C = engine.C
@@ -62,6 +63,7 @@ local spec = is.define("cq.Experiment", {
   objective = is.any_of { is.table(), is.callable() },
   optimizer = is.instance { "cq.Optimizer", optional = true },
   constraints = is.list(is.table(), { default = {} }),
+  scenes = is.table { optional = true },
   trainable = is.table { default = {} },
   by_iteration = is.table { default = {} },
   memory = is.any { optional = true },
@@ -103,6 +105,7 @@ end
 ---@field objective cq.Experiment.objective.def|fun(state: cq.State, start: cq.State): cq.Tensor   the less the better; a function is final alone
 ---@field constraints? cq.Experiment.constraint.def[]   what must be kept, for an optimizer that takes them
 ---@field optimizer? cq.Optimizer    for run:optimize
+---@field scenes? cq.Experiment.scenes.def   several, as goals or trajectories, of which the loss is the mean; ranks share them (cq.Ranks)
 ---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name, or of anything else
 ---  with apply; cq.param; and "controller" or "observer" for the rate of their weights
 ---@field by_iteration? table<string, fun(iteration: integer): any>   what changes while it is optimised, by name: gravity, damping,
@@ -139,7 +142,7 @@ end
 local function new(_, fields)
   local def = spec(fields)
   local self = setmetatable({ world = def.world, optimizer = def.optimizer, memory = def.memory, contact = def.contact,
-    by_iteration = def.by_iteration, given = {} }, Experiment)
+    by_iteration = def.by_iteration, given = {}, made_scenes = {} }, Experiment)
   self.observer = def.observer and observers.of(def.observer, "cq.Experiment")
   self.steps, self.objective = steps_of(def), objective_of(def.objective, def.world)
   self.robot = def.robot or def.world.robot
@@ -155,10 +158,21 @@ local function new(_, fields)
   -- an observer may make its weights at its first look
   if self.observer and self.observer.parameters then self.params.observer = self.observer:parameters() end
   trainables.set_rates(self.params, def.trainable)
+  self.scenes = def.scenes and scenes.check(def.scenes, self)
   return self
 end
 
 -- ---- one evaluation -------------------------------------------------------------------------------------------------
+
+---One scene of several, as an experiment of its own with the same parameters: to look at (scene:evaluate,
+---scene:render), not to optimise.
+---@param k integer
+---@return cq.Experiment
+function Experiment:scene(k)
+  if not self.scenes then is.fail("run:scene: the experiment has one scene") end
+  k = is.argument("run:scene", "k", is.integer { min = 1, max = self.scenes.count }, k)
+  return scenes.of(self, k, objective_of)
+end
 
 ---The robot with its trainable values.
 ---@param params table
@@ -168,12 +182,13 @@ function Experiment:body(params)
   return trainables.apply(params.robot and robot:with(params.robot) or robot, self.apply, params.named)
 end
 
----The rollout with these parameters.
+---The rollout with these parameters; of several scenes, that of the first.
 ---@param params table
 ---@param watch? fun(state: cq.State, u: cq.Tensor?)
 ---@param steps? integer     control steps, those of the experiment unless given
 ---@return cq.Rollout
 function Experiment:rollout(params, watch, steps)
+  if self.scenes then return self:scene(1):rollout(params, watch, steps) end
   by_iteration.ready(self)
   local controller, observer = self.controller, self.observer
   if self.design then controller = self.design:map(params.design).controller end
@@ -187,6 +202,7 @@ function Experiment:rollout(params, watch, steps)
     record = constrained.recorder(self.constraints),
   }
   by_iteration.fill(self, fields)
+  for name, value in pairs(self.of_scene or {}) do fields[name] = value end
   for name, value in pairs(params.world or {}) do fields[name] = value end
   return self.world:rollout(fields)
 end
@@ -293,6 +309,7 @@ local function tell_plan(self)
   if option.program.quiet then return end
   local world = self.world
   message.note("%s", tostring(world))
+  if self.scenes then message.note("%s", scenes.text(self)) end
   message.note("%s on %s; %s", text.count(self.steps, "control step"), world.device,
     world:plan { steps = self.steps, memory = self.memory }.text)
 end
@@ -301,6 +318,7 @@ end
 local function tell_speed(self, iterations, seconds)
   if iterations < 1 or seconds <= 0 then return end
   local particle_steps = self.world.particle_count * self.world.substeps * self.steps * iterations
+    * (self.scenes and self.scenes.count or 1)
   message.note("%.3g s an iteration, %.3g million particle-steps a second there and back", seconds / iterations,
     particle_steps / seconds / 1e6)
 end
@@ -341,7 +359,7 @@ local function iterate(self, run, roll_of, i, after)
   local began = C.cq_clock()
   if by_iteration.set(self, i) then self.best = nil end
   local loss, grads, roll = roll_of(self.params)
-  roll:release()
+  if not self.scenes then roll:release() end
   note_best(self, i, loss)
   self.optimizer:update(self.params, grads)
   self.made, self.loss_last = i, loss
@@ -368,7 +386,7 @@ end
 -- a loop of updates against the gradient
 local function descend(self, run, def)
   restore(self, run)
-  local roll_of = T.value_and_grad(function(params)
+  local roll_of = self.scenes and scenes.descent(self) or T.value_and_grad(function(params)
     local roll = self:rollout(params)
     return self:loss(roll), roll
   end)
@@ -388,15 +406,17 @@ local function only_check(self, def)
   return { loss = report.loss, best = report.loss, iterations = 0 }
 end
 
----Optimises. Writes history.csv, parameters, optimizer state and the best parameters into the run's folder; goes on
----from there with resume. Ctrl-C stops at the next iteration and saves; before the first one is made that is an error.
----What was computed is kept when an iteration fails. With constraints, or an optimizer that makes a loop of its own, an
----iteration is an evaluation, history.csv has a column for each constraint, and solution reports them.
+---Optimises; with several scenes, the mean of their losses. Writes history.csv, parameters, optimizer state and the
+---best parameters into the run's folder; goes on from there with resume. Ctrl-C stops at the next iteration and
+---saves; before the first one is made that is an error. What was computed is kept when an iteration fails. With
+---constraints, or an optimizer that makes a loop of its own, an iteration is an evaluation, history.csv has a column
+---for each constraint, and solution reports them.
 ---@param fields run.optimize.def
 ---@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution? } result   loss: of the last
 ---  iteration, nil when there was none
 function Experiment:optimize(fields)
   local def = optimize_spec(fields)
+  if self.scene_number then is.fail("run:optimize: a scene is not optimised alone; the experiment of all is") end
   def.folder = require("cq.run").folder_of(def.folder, def.name)
   if not self.optimizer then is.fail("run:optimize: the experiment has no optimizer") end
   if #T.leaves.list(self.params) == 0 then
@@ -406,7 +426,7 @@ function Experiment:optimize(fields)
   if option.program.check then return only_check(self, def) end
   local run = require("cq.run").open {
     iterations = def.iterations, folder = def.folder, resume = def.resume, device = self.world.device,
-    notes = { world = tostring(self.world), control_steps = self.steps },
+    notes = { world = tostring(self.world), control_steps = self.steps, scenes = self.scenes and scenes.text(self) },
   }
   self.run, self.made = run, run.done
   if run.done > 0 then by_iteration.set(self, run.done) end
@@ -444,9 +464,10 @@ end
 ---The objective without gradients, with the best parameters so far or the last ones, or of a
 ---design that was made binary.
 ---@param which? "best"|"last"|cq.Topology.Solid
----@return number loss, cq.Rollout roll
+---@return number loss, cq.Rollout|number[] roll    with several scenes, the mean, and the loss of each
 function Experiment:evaluate(which)
   which = is.argument("run:evaluate", "which", which_kind, which)
+  if self.scenes and not is_solid(which) then return scenes.evaluate(self, params_of(self, which)) end
   local roll = is_solid(which) and self:rollout_solid(which) or self:rollout(params_of(self, which))
   return self:loss(roll):item(), roll
 end
@@ -494,7 +515,8 @@ end
 ---Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state or several moments (.png). Robots
 ---are drawn by their surface: the cells of their lattice, or the mesh that they came from; what flows, particle by
 ---particle. Walls stand where they are at that time, cables have the colour of their tension, and pinned parts are
----hatched. A relative path is in the run's folder. `--render no` leaves it out.
+---hatched. A relative path is in the run's folder. `--render no` leaves it out. Of several scenes it is the first;
+---run:scene(k):render draws another.
 ---@param path string        ends in .mp4, .mkv, .webm, .gif or .png
 ---@param options? run.render.def
 ---@return string? path
@@ -502,7 +524,7 @@ function Experiment:render(path, options)
   is.argument("run:render", "path", is.string(), path)
   local replay = require "cq.experiment.replay"
   local def = replay.options(path, options)
-  if option.program.check or option.get("render", true) == false then return nil end
+  if option.program.check or option.program.follows or option.get("render", true) == false then return nil end
   if C.cq_interrupted() ~= 0 then
     message.note("interrupted: %s was not drawn; the best parameters are saved", path)
     return nil
@@ -517,6 +539,7 @@ end
 ---@return { steps: integer, loss: number, values: table<string, number>, gradients: table<string, number>, plan: table,
 ---  text: string } report
 function Experiment:check()
+  if self.scenes then return scenes.each_checked(self) end
   local steps = math.min(self.steps, 2)
   local report = { steps = self.steps, gradients = {},
     plan = self.world:plan { steps = self.steps, memory = self.memory } }

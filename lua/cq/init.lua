@@ -2,7 +2,7 @@
 -- empty script starts at once.
 --
 --   experiments   World, Robot, Creature, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer,
---                 Experiment, Topology, Picture, Plot, Run, Study, Space, Pruner
+--                 Experiment, Topology, Picture, Plot, Run, Study, Space, Pruner, Ranks
 --   tensors       tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random,
 --                 sparse, ...
 --   gradients     value_and_grad, values_and_grads, grad, check_gradient
@@ -27,6 +27,7 @@
 ---@field Study fun(fields: cq.Study.def): cq.Study
 ---@field Space cq.SpaceModule
 ---@field Pruner cq.PrunerModule
+---@field Ranks cq.RanksModule
 ---@field random cq.RandomModule
 ---@field sparse cq.SparseModule
 ---@field option cq.OptionModule
@@ -39,7 +40,8 @@ local nouns = {
   Boundary = "cq.boundary",
   Actuator = "cq.actuator", Observer = "cq.observer", Controller = "cq.controller", Optimizer = "cq.optimizer",
   Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run",
-  Study = "cq.study", Space = "cq.study.space", Pruner = "cq.study.pruner", random = "cq.random", option = "cq.option",
+  Study = "cq.study", Space = "cq.study.space", Pruner = "cq.study.pruner", Ranks = "cq.ranks",
+  random = "cq.random", option = "cq.option",
   sparse = "cq.sparse", Topology = "cq.topology",
 }
 

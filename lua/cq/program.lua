@@ -231,8 +231,17 @@ local function close_run(problem)
   return closed
 end
 
+-- all ranks end together; false when another has failed, after the first has told it
+local function close_ranks(problem)
+  local Ranks = package.loaded["cq.ranks"]
+  if not Ranks then return true end
+  local fine, failed = pcall(Ranks.finish, problem)
+  if failed then message.fault("%s", tostring(failed)) end
+  return fine and not failed, failed
+end
+
 -- runs a chunk; false after its error was told
-local function run(chunk, ...)
+local function attempt(chunk, ...)
   local finished, problem = xpcall(chunk, explain, ...)
   if finished then return close_run() end
   if type(problem) == "table" then error(problem, 0) end
@@ -245,6 +254,12 @@ local function run(chunk, ...)
   message.fault("%s", interrupted() and sentence or problem)
   close_run(sentence)
   return false, sentence
+end
+
+local function run(chunk, ...)
+  local finished, problem = attempt(chunk, ...)
+  local all, other = close_ranks(not finished and (problem or "its run could not be closed") or nil)
+  return finished and all, problem or other
 end
 
 local function run_code(parsed)

@@ -101,6 +101,11 @@ local function quoted(word)
   return "'" .. word:gsub("'", "'\\''") .. "'"
 end
 
+local function current_ranks()
+  local Ranks = package.loaded["cq.ranks"]
+  return Ranks and Ranks.current()
+end
+
 local function manifest_of(def, script)
   local words = { "cqlua" }
   for _, word in ipairs(program.arguments or {}) do words[#words + 1] = quoted(word) end
@@ -111,7 +116,7 @@ local function manifest_of(def, script)
     command = table.concat(words, " "), script = program.script, script_hash = script and Run.hash(script),
     options = options, seed = option.program.seed, device = def.device or option.program.device or "cpu",
     version = host.version, abi = C.CQ_ABI, lua = jit.version, system = system, host = name,
-    started = date(), iterations = def.iterations, notes = def.notes,
+    started = date(), iterations = def.iterations, notes = def.notes, ranks = current_ranks() and current_ranks().size,
   }
 end
 
@@ -122,6 +127,7 @@ local function write_manifest(self)
 end
 
 local function describe(self)
+  if self.follows then return end
   write_manifest(self)
   if self.script then write_file(self:path "script.lua", self.script) end
 end
@@ -140,7 +146,9 @@ function Run.current() return current end
 ---@internal
 ---Can this folder (or the one that a run would take) be written? An error if not; nothing is left there.
 ---@param folder? string
-function Run.check_folder(folder) folders.check(folder or default_folder()) end
+function Run.check_folder(folder)
+  if not option.program.follows then folders.check(folder or default_folder()) end
+end
 
 ---The folder of a run: what is given, or the script's; within it that of a name, for one of several runs.
 ---@internal
@@ -149,15 +157,8 @@ function Run.check_folder(folder) folders.check(folder or default_folder()) end
 ---@return string?
 function Run.folder_of(folder, name) return name and (folder or default_folder()) .. "/" .. name or folder end
 
----Opens the folder, so that a run cannot fail for it later.
----@param def cq.Run.def
----@return cq.Run
-function Run.open(def)
-  def = definition(def or {})
-  if def.resume == nil then def.resume = option("resume", false) end
-  local self = setmetatable({
-    folder = def.folder or default_folder(), iterations = def.iterations, done = 0, saved_at = C.cq_clock(),
-  }, Run)
+-- the folder and what is in it: of the first rank alone
+local function open_folder(self, def)
   if option.program.check then
     -- a run that is only checked leaves nothing behind: it works in another folder
     folders.check(self.folder)
@@ -166,8 +167,22 @@ function Run.open(def)
   folders.make(self.folder)
   folders.lock(self.folder)
   folders.sweep(self.folder)
-  if def.resume then self:restore() else folders.move_earlier(self.folder) end
-  self.history = History.open(self:path "history.csv", self.done)
+  if not def.resume then folders.move_earlier(self.folder) end
+end
+
+---Opens the folder, so that a run cannot fail for it later. Ranks but the first leave it alone.
+---@param def cq.Run.def
+---@return cq.Run
+function Run.open(def)
+  def = definition(def or {})
+  if def.resume == nil then def.resume = option("resume", false) end
+  local self = setmetatable({
+    folder = def.folder or default_folder(), iterations = def.iterations, done = 0, saved_at = C.cq_clock(),
+    follows = option.program.follows,
+  }, Run)
+  if not self.follows then open_folder(self, def) end
+  if def.resume and not option.program.check then self:restore() end
+  if not self.follows then self.history = History.open(self:path "history.csv", self.done) end
   self.script = script_text()          -- the one that runs, also when its file is changed meanwhile
   self.manifest = manifest_of(def, self.script)
   self.manifest.resumed_at = self.resumed_at
@@ -185,10 +200,13 @@ local saved_fields = {
 
 function Run:restore()
   local path = self:path "optimizer.bin"
-  if not host.kind(path) then
+  local ranks, readable = current_ranks(), path
+  if ranks then readable = ranks:fetch(path) end
+  if not readable or not host.kind(readable) then
     schema.fail("there is nothing to resume in %s: it has no optimizer.bin; start without --resume", self.folder)
   end
-  self.kept = tensor.load(path)
+  self.kept = tensor.load(readable)
+  if readable ~= path then os.remove(readable) end
   local problem = schema.problem(saved_fields, self.kept)
   if problem then schema.fail("%s is not what a run has saved: %s; start without --resume", path, problem) end
   self.done, self.resumed_at = self.kept.iteration, self.kept.iteration
@@ -204,6 +222,7 @@ function Run:path(name) return self.folder .. "/" .. name end
 
 -- a folder that was removed is made again, with what is known of what was in it
 local function keep_folder(self)
+  if self.follows then return end
   if not folders.restore(self.folder) then return end
   describe(self)
   self.history:keep()
@@ -233,7 +252,7 @@ local function append(self, row, what)
     schema.fail("%s: iteration %s is recorded already, this run goes on after iteration %d; count from run.done + 1",
       what, text_of.describe(row.iteration), self.resumed_at)
   end
-  self.history:append(row)
+  if self.history then self.history:append(row) end
   self.done = row.iteration
 end
 
@@ -282,11 +301,13 @@ local function close(self, status, problem)
   self.manifest.finished, self.manifest.status, self.manifest.problem = date(), status, problem
   self.manifest.iterations_done = self.done
   keep_folder(self)
-  write_manifest(self)
-  self.history:close()
+  if not self.follows then
+    write_manifest(self)
+    self.history:close()
+    folders.unlock(self.folder)
+  end
   self.closed = true
-  folders.unlock(self.folder)
-  if option.program.check then folders.remove_scratch(self.folder) end
+  if option.program.check and not self.follows then folders.remove_scratch(self.folder) end
   if current == self then current = nil end
   finished[self.folder] = true
   if not saved then error(why, 0) end

@@ -99,6 +99,7 @@ local function create(self, raw, substeps)
   raw.dt, raw.substeps = self.control_dt / self.pieces, substeps / self.pieces
   local out = ffi.new "cq_world *[1]"
   engine.check(C.cq_world_create(raw, out), "cq.World")
+  World.made = true                        -- threads are started: it is too late to split cores between processes
   self.handle = out[0]
   self.courant = C.cq_world_courant(self.handle)
 end

@@ -7,6 +7,7 @@ local message = {}
 message.wipe = nil
 
 local function write(line)
+  if option.program.follows then return end
   if message.wipe then message.wipe() end
   io.stderr:write(line, "\n")
 end

@@ -184,6 +184,7 @@ end
 ---@return string path
 function Canvas:write(path)
   is.argument("picture:write", "path", is.string(), path)
+  if option.program.follows then return path end
   engine.check(C.cq_image_write(path, self.width, self.height, self:pixels()), "picture:write")
   return path
 end

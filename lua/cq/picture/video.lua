@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local is = require "cq.base.schema"
 local host = require "cq.host"
 local message = require "cq.base.message"
+local option = require "cq.option"
 local part = require "cq.run.part"
 local text = require "cq.base.text"
 
@@ -89,6 +90,7 @@ function video.new(fields)
     is.fail("cq.Picture.video: the path must end in .%s, got \"%s\"", table.concat(kinds, ", ."), self.path)
   end
   self.frames, self.part = 0, part.of(self.path)
+  if option.program.follows then return self end
   self.log, self.status = part.of(self.path .. ".log"), part.of(self.path .. ".status")
   part.sweep_of(self.path)
   probe(self.part)
@@ -169,7 +171,7 @@ function Video:close()
   self.closed = true
   if self.frames == 0 then is.fail("video:close: '%s' has no frames, add one first", self.path) end
   if self.encoded then finish(self) end
-  self.result = self.encoded and self.path or self.folder
+  self.result = (self.encoded or option.program.follows) and self.path or self.folder
   if not self.encoded then
     message.note("ffmpeg is not installed, so '%s' was not made; what was drawn, %s, is in %s (apt install ffmpeg)",
       self.path, text.count(self.frames, "frame"), self.folder)
@@ -182,7 +184,7 @@ function Video:discard()
   if self.closed then return end
   self.closed = true
   if self.pipe then self.pipe:close() end
-  remove_files(self)
+  if self.log then remove_files(self) end
 end
 
 ---@class cq.Picture.encode.def

@@ -34,7 +34,9 @@ local locks = {}
 function folder.lock(path)
   local lock = locks[path] or host.lock(path)
   if lock == false then
-    schema.fail("another run is at work in the folder %s; choose another with --out, or let it end", path)
+    local count = tonumber(os.getenv "OMPI_COMM_WORLD_SIZE" or os.getenv "PMI_SIZE" or "1")
+    schema.fail("another run is at work in the folder %s; choose another with --out, or let it end%s", path, count > 1
+      and ("; mpirun has started %d, and a script that is to be one of them asks for cq.Ranks.mpi()"):format(count) or "")
   end
   locks[path] = lock
 end

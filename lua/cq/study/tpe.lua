@@ -41,35 +41,57 @@ end
 local Density = {}
 Density.__index = Density
 
--- counts[d]: of a choice, how many values it has; nil for a range
+-- What the normal densities along a range have in common at all x: the logarithm of what lies within [0, 1), once for
+-- each point and the wide one.
+local function areas(means, deviations)
+  local out = {}
+  for k, mean in ipairs(means) do
+    local width = deviations[k]
+    out[k] = math.log(width * (below((1 - mean) / width) - below(-mean / width)))
+  end
+  return out
+end
+
+-- counts[d]: of a choice, how many values it has; nil for a range, which has means, widths and areas
 local function density(points, counts, dimensions)
-  local self = setmetatable({ points = points, counts = counts, widths = {}, n = dimensions }, Density)
+  local self = setmetatable({ points = points, counts = counts, n = dimensions, means = {}, widths = {}, areas = {} },
+    Density)
   for d = 1, dimensions do
-    if not counts[d] then self.widths[d] = widths(points, d) end
+    if not counts[d] then
+      local means, deviations = {}, widths(points, d)
+      for k, point in ipairs(points) do means[k] = point[d] end
+      means[#points + 1], deviations[#points + 1] = 0.5, 1
+      self.means[d], self.widths[d], self.areas[d] = means, deviations, areas(means, deviations)
+    end
   end
   return self
 end
 
 local function place_of(u, count) return math.min(math.floor(u * count), count - 1) end
 
+local function add_choice(self, logs, d, at)
+  local count, total = self.counts[d], #logs
+  for k = 1, total do
+    local point = self.points[k]
+    local same = point and place_of(point[d], count) == place_of(at, count)
+    logs[k] = logs[k] + math.log(point and ((same and 1 or 0) + 1 / total) / (1 + count / total) or 1 / count)
+  end
+end
+
+local function add_range(self, logs, d, at)
+  local means, deviations, inside = self.means[d], self.widths[d], self.areas[d]
+  for k = 1, #logs do
+    local z = (at - means[k]) / deviations[k]
+    logs[k] = logs[k] - 0.5 * (z * z) - inside[k]
+  end
+end
+
 -- the logarithm of the density at x, but for a constant that is the same for all x
 function Density:log(x)
   local logs, most, total = {}, -math.huge, #self.points + 1
-  for k = 1, total do
-    local sum = 0
-    for d = 1, self.n do
-      local count, point = self.counts[d], self.points[k]
-      if count then
-        local same = point and place_of(point[d], count) == place_of(x[d], count)
-        sum = sum + math.log(point and ((same and 1 or 0) + 1 / total) / (1 + count / total) or 1 / count)
-      else
-        local mean, width = point and point[d] or 0.5, point and self.widths[d][k] or 1
-        local within = below((1 - mean) / width) - below(-mean / width)
-        sum = sum - 0.5 * ((x[d] - mean) / width) ^ 2 - math.log(width * within)
-      end
-    end
-    logs[k], most = sum, math.max(most, sum)
-  end
+  for k = 1, total do logs[k] = 0 end
+  for d = 1, self.n do (self.counts[d] and add_choice or add_range)(self, logs, d, x[d]) end
+  for k = 1, total do most = math.max(most, logs[k]) end
   local all = 0
   for k = 1, total do all = all + math.exp(logs[k] - most) end
   return most + math.log(all / total)
@@ -86,7 +108,7 @@ function Density:draw(random)
     elseif count then
       x[d] = point[d]
     else
-      local mean, width = point and point[d] or 0.5, point and self.widths[d][k] or 1
+      local mean, width = self.means[d][k], self.widths[d][k]
       repeat x[d] = mean + width * random:normal() until x[d] >= 0 and x[d] < 1
     end
   end

@@ -158,6 +158,36 @@ local function isolated(list, f, ...)
   return restore(pcall(tape.whole, f, ...))
 end
 
+---@internal
+---As value_and_grad, for a part of an objective: gives the value, and for each leaf its adjoint (double {count}), or
+---false where this part is not reached by it; then what else f gave.
+---@param f fun(p: any, ...): cq.Tensor, ...
+---@param list cq.Leaf[]
+---@return number value, any[] adjoints, any ...
+function gradient.part(f, list, p, ...)
+  return isolated(list, function(...)
+    local record = tape.new()
+    local results = pack(tape.with(record, f, p, ...))
+    local value, adjoints = check_number("the objective", results[1]), {}
+    if class.is_tensor(results[1]) then record:backward(results[1]) end
+    for k, leaf in ipairs(list) do
+      adjoints[k] = leaf.tensor.adjoint
+      if adjoints[k] then is_zero(leaf, "") end
+    end
+    return value, adjoints, unpack(results, 2, results.n)
+  end, ...)
+end
+
+---@internal
+---Refuses a parameter that no part has reached, and warns of one whose gradient is zero in the sum of all.
+---@param leaf cq.Leaf
+---@param reached boolean
+---@param moved boolean
+function gradient.judge(leaf, reached, moved)
+  if not reached then fail_unreached(leaf, "the objective") end
+  if not moved and leaf.tensor.count > 0 then warn_zero(leaf.path) end
+end
+
 ---A function that gives the value of f and its gradient by the parameters.
 ---
 ---The first argument of f is a tensor or any nesting of plain tables. Trainable are the cq.param tensors in it, or all

@@ -1,10 +1,12 @@
 -- save: a design as tables that other programs read.
 local is = require "cq.base.schema"
 local T = require "cq.tensor"
+local option = require "cq.option"
 
 local axes = { "x", "y", "z" }
 
 local function write(path, rows)
+  if option.program.follows then return end
   local file, problem = io.open(path, "w")
   if not file then is.fail("design:save: %s", problem) end
   file:write(table.concat(rows, "\n"), "\n")

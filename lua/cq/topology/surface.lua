@@ -6,6 +6,7 @@
 -- choose between, and no holes.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
+local option = require "cq.option"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local sparse = require "cq.sparse"
@@ -195,6 +196,7 @@ function surface.write_stl(path, triangles)
       for d = 1, 3 do facets[k - 1].corner[c - 1][d - 1] = triangle[c][d] end
     end
   end
+  if option.program.follows then return end
   local file, problem = io.open(path, "wb")
   if not file then is.fail("solid:save_stl: %s", problem) end
   local head = ("cqlua; %s"):format(text.count(#triangles, "triangle"))

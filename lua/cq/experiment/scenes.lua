@@ -1,0 +1,170 @@
+-- scenes: an experiment over several scenes, as trajectories, goals or first positions, with one set of parameters. Its
+-- loss is the mean of theirs; ranks share them (cq.Ranks).
+--
+--   scenes = { count = 64, each = function(k)
+--     return { observer = sees(goals[k]), objective = reaches(goals[k]) }
+--   end },
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local by_iteration = require "cq.experiment.by_iteration"
+local controllers = require "cq.controller"
+local field = require "cq.base.field"
+local observers = require "cq.observer"
+local ranks = require "cq.ranks"
+
+local scenes = {}
+
+local MOST_CHECKED = 100     -- scenes that are made under cqlua check
+
+---@class cq.Experiment.scenes.def
+---@field count integer         how many
+---@field each fun(k: integer): cq.Experiment.scene.def   what scene k, from 1, has in the place of the experiment's own
+
+local spec = is.define("cq.Experiment: scenes", {
+  count = is.integer { min = 1, max = 2 ^ 31 - 1 }, each = is.callable(),
+})
+
+---@class cq.Experiment.scene.def
+---@field robot? cq.Robot            a variant of the world's first, from robot:with
+---@field observer? any              as of an experiment, where that one's has no weights
+---@field controller? any            without weights, as the signals of a trajectory
+---@field objective? cq.Experiment.objective.def|fun(state: cq.State, start: cq.State): cq.Tensor   in the whole place of the experiment's
+---@field gravity? any               {dim}, instead of the world's
+---@field damping? any               one number, instead of the world's
+---@field friction? any              one number, or {walls}
+---@field wall_velocity? any         {dim}, or {walls, dim}
+
+local kinds = {
+  robot = is.instance { "cq.Robot", optional = true }, observer = is.any { optional = true },
+  controller = is.any { optional = true },
+  objective = is.any_of { is.table(), is.callable(), optional = true },
+}
+for _, entry in ipairs(field.of_world) do kinds[entry.name] = is.any { optional = true } end
+local scene_spec = is.define("cq.Experiment: scene", kinds)
+
+---Checks what a user gave.
+---@param given table
+---@param run cq.Experiment
+---@return cq.Experiment.scenes.def
+function scenes.check(given, run)
+  local def = spec(given)
+  if #run.constraints > 0 then
+    is.fail("cq.Experiment: scenes and constraints cannot be had together; ranks:value_and_grad and a loop of your own can")
+  end
+  if run.optimizer and run.optimizer.rule == nil and run.optimizer.kind ~= "parts" then
+    is.fail("cq.Experiment: scenes need an optimizer that goes against the gradient, as cq.Optimizer.adam; %s makes a loop of "
+      .. "its own", run.optimizer.kind)
+  end
+  return def
+end
+
+-- weights are the experiment's, one set for all scenes
+local function require_plain(value, name, what)
+  for _, leaf in ipairs(T.leaves.list(value or {})) do
+    if leaf.tensor.trainable then
+      is.fail("%s: its %s has parameters (%s), which nobody would train; the experiment's own are shared by all scenes",
+        what, name, leaf.path)
+    end
+  end
+end
+
+local function take_policy(self, def, run, what)
+  if def.observer then
+    self.observer = observers.of(def.observer, what)
+    require_plain(self.observer.parameters and self.observer:parameters(), "observer", what)
+    if run.params.observer then is.fail("%s: the experiment's observer has weights, and is that of all scenes", what) end
+  end
+  if not def.controller then return end
+  if run.params.controller and next(run.params.controller) then
+    is.fail("%s: the experiment's controller has weights, and is that of all scenes", what)
+  end
+  self.controller = controllers.of(def.controller, what)
+  require_plain(self.controller:prepare(run.world, self.observer, self:body(self.params)), "controller", what)
+end
+
+local function take_values(self, def, run, what)
+  self.of_scene = {}
+  for _, entry in ipairs(field.of_world) do
+    local name = entry.name
+    if def[name] ~= nil and (run.by_iteration[name] or run.params.world and run.params.world[name]) then
+      is.fail("%s: %s is %s, and cannot be the scene's", what, name, run.by_iteration[name] and "given by iteration"
+        or "trained")
+    end
+    self.of_scene[name] = def[name]
+  end
+end
+
+---The experiment of one scene: the whole one's world, parameters and best, with what the scene has of its own.
+---@param run cq.Experiment
+---@param k integer
+---@param objective_of function
+---@return cq.Experiment
+function scenes.of(run, k, objective_of)
+  if run.made_scenes[k] then return run.made_scenes[k] end
+  local what = ("cq.Experiment: scene %d"):format(k)
+  by_iteration.ready(run)
+  local given = run.scenes.each(k)
+  if type(given) ~= "table" then
+    is.fail("%s: each must give a table, as { robot = ..., objective = ... }, got %s", what, text.describe(given))
+  end
+  local def = scene_spec(given)
+  local self = setmetatable({ scenes = false, scene_number = k }, {
+    __index = run, __name = "cq.Experiment", __tostring = getmetatable(run).__tostring,
+  })
+  if def.robot then
+    if run.design then is.fail("%s: the robot is that of the design", what) end
+    self.robot = def.robot
+  end
+  if def.objective then self.objective = objective_of(def.objective, run.world) end
+  take_policy(self, def, run, what)
+  take_values(self, def, run, what)
+  run.made_scenes[k] = self
+  return self
+end
+
+---The ranks that share the scenes: those that the script has asked for, or this process alone.
+---@return cq.Ranks
+function scenes.ranks() return ranks.current() or ranks.alone() end
+
+---A function of the parameters that gives loss and gradients of all scenes, as cq.value_and_grad does.
+---@param run cq.Experiment
+---@return fun(params: table): number, table
+function scenes.descent(run)
+  return scenes.ranks():value_and_grad(run.scenes.count, function(params, k)
+    local scene = run:scene(k)
+    local roll = scene:rollout(params)
+    return scene:loss(roll), roll
+  end)
+end
+
+---The mean loss of all scenes, and that of each.
+---@param run cq.Experiment
+---@param params table
+---@return number mean, number[] losses
+function scenes.evaluate(run, params)
+  local losses, mean = scenes.ranks():map(run.scenes.count, function(k)
+    local scene = run:scene(k)
+    local roll = scene:rollout(params)
+    return scene:loss(roll), roll
+  end)
+  return mean, losses
+end
+
+---As run:check, for the first scene; what the others have of their own is looked at.
+---@param run cq.Experiment
+function scenes.each_checked(run)
+  for k = 2, math.min(run.scenes.count, MOST_CHECKED) do run:scene(k) end
+  return run:scene(1):check()
+end
+
+---"64 scenes on 4 ranks, 2 threads each"
+---@param run cq.Experiment
+---@return string
+function scenes.text(run)
+  local all, count = scenes.ranks(), text.count(run.scenes.count, "scene")
+  if all.size == 1 then return count end
+  return ("%s on %s"):format(count, text.count(all.size, "rank"))
+end
+
+return scenes

@@ -1,0 +1,302 @@
+-- ranks: the scenes of one experiment spread over many processes, on one machine or on many, that mpirun has started.
+--
+--   local ranks = cq.Ranks.mpi()                                   -- at the top; mpirun -n 4 cqlua train.lua
+--   local step  = ranks:value_and_grad(64, function(p, scene)      -- the mean of 64 scenes, and its gradient
+--     local roll = world:rollout { ..., observer = sees(goals[scene]), controller = controller:with(p) }
+--     return (roll.state:center "head" - goals[scene]):square():sum(), roll
+--   end)
+--   for i = 1, iterations do adam:update(params, (select(2, step(params)))) end
+--
+-- Every rank runs the whole script and has all parameters; each computes its own scenes. Sums are made in an order that
+-- does not depend on the number of ranks (ranks/tree.lua), so that all have the same bits on any number of them, and
+-- with one alone.
+local ffi = require "ffi"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local gradient = require "cq.tensor.gradient"
+local message = require "cq.base.message"
+local meeting = require "cq.ranks.meeting"
+local option = require "cq.option"
+local tree = require "cq.ranks.tree"
+
+---@class cq.Ranks
+---@field rank integer          of this process, from 0; the first one alone writes files, pictures and the terminal
+---@field size integer          processes in all
+local Ranks = { __name = "cq.Ranks" }
+Ranks.__index = Ranks
+
+---@class cq.RanksModule
+local ranks = { class = Ranks }
+
+---@type cq.Ranks?              of this process
+local current
+
+---@internal
+---@param processes table       with the operations of cq.Ranks.Mpi
+---@return cq.Ranks
+function ranks.of(processes)
+  return setmetatable({ processes = processes, rank = processes.rank, size = processes.size }, Ranks)
+end
+
+-- ---- beginning and ending -------------------------------------------------------------------------------------------
+
+-- same script, same options: other than that, ranks would wait for each other for ever
+local function hash_of_script(processes)
+  local program = require "cq.program"
+  local file = program.script and program.script ~= "-" and io.open(program.script, "rb")
+  local parts = { file and file:read "*a" or "" }
+  if file then file:close() end
+  for _, word in ipairs(program.arguments or {}) do parts[#parts + 1] = word end
+  local all = table.concat(parts, "\0")
+  return processes:hash(all, #all, 0)
+end
+
+-- cores and memory are split between the ranks of a machine
+local function share_machine(processes)
+  if option.program.threads == 0 then
+    option.program.threads = math.max(1, math.floor(processes.cores / processes.machine))
+  end
+  option.program.share = processes.machine
+end
+
+---All processes that mpirun has started, for scripts that ask at their top, before a world is made: cores and memory
+---are split between those of one machine. From here on only the first one writes: the run's folder, files, pictures,
+---and the terminal. Started without mpirun, this process is the only one, which is told.
+---Errors: no MPI at hand, with the Debian package; an mpirun of another MPI; ranks with other scripts or options.
+---@return cq.Ranks
+function ranks.mpi()
+  if current then return current end
+  local World = package.loaded["cq.world"]
+  if World and World.class.made then
+    is.fail("cq.Ranks.mpi: a world was made before, with all cores of the machine; ask for ranks at the top of the script")
+  end
+  local mpi = require "cq.ranks.mpi"
+  local processes = mpi.begin()
+  current = ranks.of(processes)
+  if processes.rank > 0 then
+    option.program.follows, option.program.quiet = true, true
+    mpi.hush()
+  end
+  share_machine(processes)
+  meeting.raise((meeting.hold(processes, { purpose = "to begin", hash = hash_of_script(processes) })))
+  if processes.size == 1 and not processes.launched then
+    message.note("not started by mpirun: this process computes all scenes; mpirun -n 4 cqlua ... starts four")
+  end
+  return current
+end
+
+---This process alone, for scripts that take either.
+---@return cq.Ranks
+function ranks.alone() return ranks.of(require "cq.ranks.alone") end
+
+---@internal
+---The ranks that this process is one of, if the script has asked for them.
+---@return cq.Ranks?
+function ranks.current() return current end
+
+---@internal
+---At the end of the script, all ranks wait for each other. What has failed on another one is told by the first.
+---@param problem string?       that this one has ended with
+---@return string? problem      of another rank
+function ranks.finish(problem)
+  if not current then return nil end
+  local self, failed = current, nil
+  current = nil
+  if not self.over and not self.processes.broken then
+    failed = meeting.hold(self.processes, { purpose = "to its end", problem = problem })
+  end
+  self.processes:close()
+  return not problem and failed or nil
+end
+
+-- ---- scenes ---------------------------------------------------------------------------------------------------------
+
+local function meet(self, mine)
+  if self.over then is.fail "cq.Ranks: the other ranks have ended" end
+  local problem, over = meeting.hold(self.processes, mine)
+  self.over = over
+  meeting.raise(problem)
+end
+
+local function tell_idle(self, count)
+  if self.size > count then
+    message.warn("%s for %s: %d have nothing to do; start at most %d", text.count(self.size, "rank"),
+      text.count(count, "scene"), self.size - count, count)
+  end
+end
+
+-- Calls each(scene), from 1, for the scenes of this rank. One that fails is told to all ranks; alone it is raised.
+local function each_scene(self, count, mine, each)
+  local first, last = tree.scenes(count, self.rank, self.size)
+  for scene = first + 1, last + 1 do
+    local fine, problem = pcall(each, scene)
+    if not fine then
+      if type(problem) == "string" then
+        local ours = problem == is.failure
+        problem = ("%s (scene %d of %d)"):format(problem, scene, count)
+        if ours then is.failure = problem end
+      end
+      if self.size == 1 then error(problem, 0) end
+      mine.problem = tostring(problem)
+      break
+    end
+  end
+  if self.size > 1 then meet(self, mine) end
+end
+
+-- rollouts that a function gives beside its number are done with
+local function release(...)
+  for k = 1, select("#", ...) do
+    local value = select(k, ...)
+    if text.is_instance(value, "cq.Rollout") then value:release() end
+  end
+end
+
+-- numbers of all scenes, from those of this rank {scene -> number}
+local function gather(self, count, own)
+  local most = math.ceil(count / self.size)
+  local mine, all = ffi.new("double[?]", most), ffi.new("double[?]", most * self.size)
+  local first, last = tree.scenes(count, self.rank, self.size)
+  for scene = first, last do mine[scene - first] = own[scene + 1] end
+  self.processes:gather(mine, all, most * 8)
+  local out = {}
+  for rank = 0, self.size - 1 do
+    first, last = tree.scenes(count, rank, self.size)
+    for scene = first, last do out[scene + 1] = all[rank * most + scene - first] end
+  end
+  return out
+end
+
+-- Behind the objective and two marks for each parameter, that it is reached, and that it moves, stand the gradients.
+local function length_of(list)
+  local length = 1 + 2 * #list
+  for _, leaf in ipairs(list) do length = length + leaf.tensor.count end
+  return length
+end
+
+local function fill(vector, list, value, adjoints)
+  local at = 1 + 2 * #list
+  vector[0] = value
+  for k, leaf in ipairs(list) do
+    local g, count, moved = adjoints[k], leaf.tensor.count, 0
+    for i = 0, count - 1 do
+      local gi = g and g[i] or 0
+      vector[at + i] = gi
+      if gi ~= 0 then moved = 1 end
+    end
+    vector[2 * k - 1], vector[2 * k], at = g and 1 or 0, moved, at + count
+  end
+end
+
+-- the mean of all scenes as a number and a table in the shape of p
+local function mean(vector, list, p, count)
+  local grads, at = {}, 1 + 2 * #list
+  for k, leaf in ipairs(list) do
+    gradient.judge(leaf, vector[2 * k - 1] > 0, vector[2 * k] > 0)
+    local g = T.empty(leaf.tensor:shape())
+    local data = g:data()
+    for i = 0, g.count - 1 do data[i] = vector[at + i] / count end
+    grads[leaf.tensor], at = g, at + g.count
+  end
+  return vector[0] / count, T.leaves.map(p, function(t) return grads[t] end)
+end
+
+local function hash_of(self, list)
+  local hash = 0
+  for _, leaf in ipairs(list) do
+    hash = self.processes:hash(leaf.tensor.pointer, leaf.tensor.count * 8, hash)
+  end
+  return hash
+end
+
+-- the sum on all ranks
+local function sum_of(self, sums)
+  local total = sums:sum() or sums:vector()
+  self.processes:broadcast(total, sums.length * 8)
+  return total
+end
+
+local whole = is.integer { min = 1, max = 2 ^ 31 - 1 }
+
+---A function that gives the mean of f over scenes, its gradient by the parameters, and what f gave for each scene; as
+---cq.value_and_grad does, with the scene's number, from 1, behind the parameters. Each rank computes its share of the
+---scenes, and all get the same: the bits do not depend on how many there are. A scene may be a batch of several, where
+---f takes scene for the number of a batch. Rollouts that f gives behind the objective are released.
+---Errors: those of f, with the scene and the rank, on all ranks; other parameters on one rank than on another; a
+---parameter that no scene reaches.
+---@param count integer         scenes
+---@param f fun(p: any, scene: integer, ...): cq.Tensor, ...   of the parameters, and of what else its callers give
+---@return fun(p: any, ...): number, any, number[]
+function Ranks:value_and_grad(count, f)
+  count = is.argument("ranks:value_and_grad", "count", whole, count)
+  is.argument("ranks:value_and_grad", "f", is.callable(), f)
+  tell_idle(self, count)
+  return function(p, ...)
+    local list, own, more = T.leaves.trainable(p, "ranks:value_and_grad"), {}, { n = select("#", ...), ... }
+    local sums = tree.new(count, length_of(list), self.processes)
+    local function scene_of(q, scene) return f(q, scene, unpack(more, 1, more.n)) end
+    local function keep(scene, value, adjoints, ...)
+      local vector = sums:vector()
+      fill(vector, list, value, adjoints)
+      sums:put(scene - 1, vector)
+      own[scene] = value
+      release(...)
+    end
+    each_scene(self, count, { purpose = "to compute gradients", hash = hash_of(self, list), scenes = count },
+      function(scene) keep(scene, gradient.part(scene_of, list, p, scene)) end)
+    local value, grads = mean(sum_of(self, sums), list, p, count)
+    return value, grads, gather(self, count, own)
+  end
+end
+
+---What f gives for each scene, one number, on all ranks; without gradients.
+---@param count integer         scenes
+---@param f fun(scene: integer): cq.Tensor|number, ...   rollouts that it gives behind the number are released
+---@return number[] values, number mean     the mean in the order of additions of value_and_grad
+function Ranks:map(count, f)
+  count = is.argument("ranks:map", "count", whole, count)
+  is.argument("ranks:map", "f", is.callable(), f)
+  tell_idle(self, count)
+  local own, sums = {}, tree.new(count, 1, self.processes)
+  local function keep(scene, value, ...)
+    if T.is_tensor(value) and value.count == 1 then value = value:item() end
+    if type(value) ~= "number" then is.fail("ranks:map: f must give one number, got %s", text.describe(value)) end
+    local vector = sums:vector()
+    vector[0], own[scene] = value, value
+    sums:put(scene - 1, vector)
+    release(...)
+  end
+  each_scene(self, count, { purpose = "to evaluate scenes", scenes = count }, function(scene)
+    keep(scene, f(scene))
+  end)
+  return gather(self, count, own), sum_of(self, sums)[0] / count
+end
+
+---@internal
+---A file that the first rank has, where this one can read it; nil where there is none. Other ranks get a copy, which
+---they remove.
+---@param path string
+---@return string?
+function Ranks:fetch(path)
+  local file = self.rank == 0 and io.open(path, "rb")
+  local bytes = file and file:read "*a"
+  if file then file:close() end
+  meet(self, { purpose = "to read a file" })
+  local size = ffi.new("double[1]", bytes and #bytes or -1)
+  self.processes:broadcast(size, 8)
+  if size[0] < 0 then return nil end
+  local data = ffi.new("char[?]", size[0])
+  if bytes then ffi.copy(data, bytes, #bytes) end
+  self.processes:broadcast(data, size[0])
+  if self.rank == 0 then return path end
+  local copy = os.tmpname()
+  file = assert(io.open(copy, "wb"))
+  file:write(ffi.string(data, size[0]))
+  file:close()
+  return copy
+end
+
+function Ranks:__tostring() return ("cq.Ranks: rank %d of %d"):format(self.rank, self.size) end
+
+return ranks
