@@ -1,14 +1,14 @@
 -- water_tank: a tank of water at rest, with room for a body in it.
 -- Source: none; what it is compared with is linear theory of waves and Archimedes. Units: gravity 1, density 1.
 --
--- The grid holds a liquid half a cell behind the last nodes of the walls. So the walls stand on nodes, the water fills
--- the tank to half a cell beyond them, and the tank is a cell longer than the distance of its walls:
+-- The grid holds a liquid half a cell behind the last nodes of the walls. So the water fills the tank to half a cell
+-- beyond its walls, which stand on nodes, and the tank is a cell longer than their distance:
 --
 --   node   2   3   4   5   6 ...
---          o   o | o   o   o       | the water's end, 3 cells from the edge of the world and half a cell behind the wall
+--          o | o   o   o   o       | the water's end; o 3: the last node of the wall
 local cq = require "cq"
 
-local GRAVITY, EDGE = 1, 3        -- EDGE: cells from the edge of the world to the water
+local GRAVITY, EDGE = 1, 2.5      -- EDGE: cells from the edge of the world to the water
 
 ---@param options? { length?: number, depth?: number, height?: number, across?: integer, stiffness?: number, kind?: string,
 ---  without?: cq.Shape, bodies?: cq.Robot[], walls?: cq.Boundary[], [string]: any }
@@ -34,13 +34,13 @@ return function(options)
       bulk = (given.stiffness or 200) * GRAVITY * depth, density = 1, viscosity = given.viscosity,
     },
   }
-  local inner = (EDGE + 0.5) * dx
+  local wall = (EDGE + 0.5) * dx
   local world = {
     cells = { across + 2 * EDGE, up + 2 * EDGE }, dx = dx, dt = given.dt or 0.02, substeps = "auto",
     gravity = { 0, -GRAVITY }, damping = given.damping, precision = given.precision,
     walls = {
       cq.Boundary.box {
-        lower = { inner, inner }, upper = { (across + EDGE - 0.5) * dx, (up + EDGE - 0.5) * dx },
+        lower = { wall, wall }, upper = { (across + EDGE - 0.5) * dx, (up + EDGE - 0.5) * dx },
         kind = given.kind or "separate", mu = given.mu,
       },
       unpack(given.walls or {}),
