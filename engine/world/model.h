@@ -62,6 +62,7 @@ typedef struct cq_model {
   int32_t cells[3], substeps;
   double dx, dt;              // dt: of one engine step
   double gravity[3], damping;
+  double volume_share;        // of the way of J of liquids to its mean over the grid, in a control step
   int64_t particle_count;
   // values of the fields of particles and actuation entries; NULL: nothing in this world has the field
   CQ_FIELD_UNION(double, CQ_BODY_FIELDS, CQ_FIELD_POINTER, CQ_FIELD_GRAVITY);

@@ -36,6 +36,10 @@ int main(void) {
   space::check_scene(7, false);
   plane::check_scene(16, false, test_scene_viscous);
   space::check_scene(6, false, test_scene_viscous);
+  if (test_device() != CQ_DEVICE_CUDA) {
+    plane::check_scene(16, false, test_scene_liquid);
+    space::check_scene(6, false, test_scene_liquid);
+  }
   plane::check_scene(12, false, test_scene_rubber);
   space::check_scene(4, false, test_scene_rubber);
   plane::check_scene(10, false, test_scene_mixed);
