@@ -14,7 +14,7 @@ end
 local shape  = side("left", 0) + side("right", half[1])
 local paddle = cq.Robot {
   name = "paddle", shape = shape, material = cq.Material.neo_hookean { young = 40, poisson = 0.3, density = 1 },
-  actuators = cq.Actuator.pressure { groups = { "left", "right" }, axis = "y", max = 15 },
+  actuators = cq.Actuator.pressure { groups = { "left", "right" }, axis = "y", max = 3 },
   groups = { foot = function(_, y) return y < 2 * dx end }, pins = "foot",
 }
 local scene = require "scenes.water_tank" {

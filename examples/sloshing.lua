@@ -7,22 +7,14 @@ local amplitude = cq.option("amplitude", 0.05)     -- of the surface at the wall
 local scene = require "scenes.water_tank" { across = cq.option("cells", 32), stiffness = cq.option("stiffness", 200) }
 local world = cq.World(scene.world)
 local water = world.robot
-local k     = math.pi / scene.length
-local omega = math.sqrt(scene.gravity * k * math.tanh(k * scene.depth))
+local omega, velocity = scene.mode(scene, water, amplitude)
 
 local still = world:rollout { steps = 200 }
 print(("at rest pressures are within %.2f %%"):format(100 * scene.worst_pressure(still.state, scene)))
 
--- the velocity of the first mode as it passes through the level: horizontal, and upward
-local x = (water.position - cq.tensor(scene.corner)) * k
-local px, py = x:slice(1, 1, 2), x:slice(2, 2, 2)
-local up, down = py:exp(), (-py):exp()
-local v = amplitude * omega / (2 * math.sinh(k * scene.depth))
-local moving = water:with { velocity = cq.concat({ -v * px:sin() * (up + down), v * px:cos() * (up - down) }, 2) }
-
 local passed, before = {}, nil                     -- times at which the centre passes through the middle
 local run = cq.Experiment {
-  world = world:with_robots(moving), duration = math.ceil(4 * 2 * math.pi / omega / world.control_dt) * world.control_dt,
+  world = world:with_robots(water:with { velocity = velocity }), duration = math.ceil(4 * 2 * math.pi / omega / world.control_dt) * world.control_dt,
   objective = function(state) return state:center(water)[1] end,
 }
 local roll = run:rollout(run.params, function(state)

@@ -30,6 +30,18 @@ local function worst_pressure(state, scene)
   return worst / (scene.gravity * scene.depth)
 end
 
+-- frequency of the first mode by linear theory, and the velocity of each particle {n, 2} where the surface passes through
+-- its level with an amplitude
+local function mode(scene, robot, amplitude)
+  local k = math.pi / scene.length
+  local omega = math.sqrt(scene.gravity * k * math.tanh(k * scene.depth))
+  local x = (robot.position - cq.tensor(scene.corner)) * k
+  local px, py = x:slice(1, 1, 2), x:slice(2, 2, 2)
+  local up, down = py:exp(), (-py):exp()
+  local v = amplitude * omega / (2 * math.sinh(k * scene.depth))
+  return omega, cq.concat({ -v * px:sin() * (up + down), v * px:cos() * (up - down) }, 2)
+end
+
 ---@param options? { length?: number, depth?: number, height?: number, across?: integer, stiffness?: number,
 ---  kind?: string, mu?: number, without?: cq.Shape, bodies?: cq.Robot[], [string]: any }
 ---  length: of the tank, 1 unless given; depth: of the water, 0.5; height: of the tank, 1.6 times its depth
@@ -37,7 +49,8 @@ end
 ---  kind, mu: of the walls, "separate"; without: what the water leaves out, and bodies: what is in it, from the corner
 ---  viscosity, damping, volume_averaging (20), precision, dt (0.02): as the library has them
 ---@return { water: cq.Robot, world: cq.World.def, corner: number[], [string]: any }
----  corner: {2} of the tank in the world; pressure(state, which), worst_pressure(state, scene); colour: for pictures
+---  corner: {2} of the tank in the world; pressure(state, which), worst_pressure(state, scene),
+---  mode(scene, robot, amplitude): as they stand above; colour: of pictures
 return function(options)
   local given = options or {}
   local length, depth, across = given.length or 1, given.depth or 0.5, given.across or 32
@@ -62,7 +75,7 @@ return function(options)
   for _, body in ipairs(given.bodies or {}) do world[#world + 1] = body:at(corner) end
   return {
     water = water, world = world, corner = corner, length = length, depth = depth, dx = dx, gravity = GRAVITY,
-    pressure = pressure, worst_pressure = worst_pressure,
+    pressure = pressure, worst_pressure = worst_pressure, mode = mode,
     colour = {
       by = function(state)
         local parts = {}
