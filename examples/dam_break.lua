@@ -1,7 +1,7 @@
 -- A column of water collapses when its dam is gone.                                     cqlua examples/dam_break.lua
--- Source: Martin and Moyce (1952), in scenes/dam_break.lua. Expect: a front up to 15 % ahead of theirs, for here the dam
--- is gone at once and the floor has no friction; from where both pass 1.44 widths on it is within 5 %. And the volume as
--- it was: only pressure changes it.
+-- Source: Martin and Moyce (1952), in scenes/dam_break.lua. Expect: a front up to 15 % ahead of theirs, for here the
+-- dam is gone at once and the floor has no friction; from where both pass 1.44 widths on it is within 5 %. And the
+-- volume as it was: only pressure changes it.
 local cq = require "cq"
 
 local scene = require "scenes.dam_break" { across = cq.option("across", 40) }

@@ -1,6 +1,7 @@
 -- A block that is lighter than water is let go above its draught.                   cqlua examples/floating_block.lua
--- Source: Archimedes. Expect: it comes to rest within one cell of its draught. It hangs on the last cell of its way: the
--- grid moves water and block by one velocity, so that water clings to its sides. Let go at its draught it stays.
+-- Source: Archimedes. Expect: it comes to rest within one cell of its draught, here 0.4: the grid moves water and block
+-- by one velocity, so that water clings to its sides and holds it on the last of its way. Let go at its draught it
+-- stays.
 local cq = require "cq"
 
 local density = cq.option("density", 0.5)          -- of the block, that of water is 1

@@ -1,7 +1,7 @@
 -- A soft paddle in a tank learns to make waves: to bring the water's centre as far to the right as it can at one time.
 --   cqlua examples/paddle.lua         --check: its gradient beside differences, in float64, and no training
--- Source: none, a scene of our own. Expect: waves twice as high or more after 30 iterations: it learns to swing with the
--- tank's own period; and gradients that agree with differences to 1e-6.
+-- Source: none, a scene of our own. Expect: 0.026 of the tank's length after 30 iterations, 0.0002 before: it learns to
+-- swing with the tank's own period. Gradients agree with differences to 1e-6.
 local cq = require "cq"
 
 local check  = cq.option("check", false)

@@ -4,7 +4,10 @@
 local cq = require "cq"
 
 local amplitude = cq.option("amplitude", 0.05)     -- of the surface at the walls [length]
-local scene = require "scenes.water_tank" { across = cq.option("cells", 32), stiffness = cq.option("stiffness", 200) }
+local scene = require "scenes.water_tank" {
+  across = cq.option("cells", 32), stiffness = cq.option("stiffness", 200), kind = cq.option("kind", "separate"),
+  volume_averaging = cq.option("averaging", 20),
+}
 local world = cq.World(scene.world)
 local water = world.robot
 local omega, velocity = scene.mode(scene, water, amplitude)
@@ -14,7 +17,8 @@ print(("at rest pressures are within %.2f %%"):format(100 * scene.worst_pressure
 
 local passed, before = {}, nil                     -- times at which the centre passes through the middle
 local run = cq.Experiment {
-  world = world:with_robots(water:with { velocity = velocity }), duration = math.ceil(4 * 2 * math.pi / omega / world.control_dt) * world.control_dt,
+  world = world:with_robots(water:with { velocity = velocity }),
+  duration = math.ceil(4.2 * 2 * math.pi / omega / world.control_dt) * world.control_dt,
   objective = function(state) return state:center(water)[1] end,
 }
 local roll = run:rollout(run.params, function(state)

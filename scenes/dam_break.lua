@@ -1,8 +1,9 @@
 -- dam_break: a column of liquid, twice as high as it is wide, that collapses in a tank without friction when its dam is
 -- gone.
--- Source: Martin and Moyce, Phil. Trans. R. Soc. A 244 (1952) 312, table 2, n^2 = 2, a = 2.25 inches; the units here are
--- those of gravity 1 and density 1, and sound is ten times as fast as the front can be, 2 sqrt(g h). The water fills
--- half a cell behind the walls, as in scenes/water_tank.lua; its width and height are measured from the walls.
+-- Source: Martin and Moyce, Phil. Trans. R. Soc. A 244 (1952) 312, table 2, n^2 = 2, a = 2.25 inches, as published
+-- comparisons tabulate it. The units here are those of gravity 1 and density 1, and sound is ten times as fast as the
+-- front can be, 2 sqrt(g h). The water fills half a cell behind the walls, as in scenes/water_tank.lua; its width and
+-- height are measured from the walls.
 local cq = require "cq"
 
 local WIDTH, HEIGHT, GRAVITY, SOUND = 0.2, 0.4, 1, 12
@@ -25,8 +26,8 @@ local function interpolate(curve, x, from, to)
 end
 
 -- How far a front { { time, place }, ... }, in the units of the measurement, is from it at the worst of its points
--- from the third on, relative to the place: as it is; and with its time moved so that both pass that point together, for
--- the measured dam takes its time to go. And that time.
+-- from the third on, relative to the place: as it is; and with its time moved so that both pass that point together,
+-- for the measured dam takes its time to go. And that time.
 local function compare(front)
   local shift = interpolate(front, MEASURED[ALIGNED][2], 2, 1) - MEASURED[ALIGNED][1]
   local raw, aligned = 0, 0
@@ -64,7 +65,6 @@ return function(options)
     world = {
       cells = { math.floor(length / dx + 0.5) + 2 * WALL, math.floor(1.5 * HEIGHT / dx + 0.5) + 2 * WALL }, dx = dx,
       dt = 0.01, substeps = "auto", gravity = { 0, -GRAVITY }, precision = given.precision, device = given.device,
-      volume_averaging = given.device ~= "cuda" and 20 or 0,
       walls = cq.Boundary.box { kind = "separate" }, robot:at { WALL * dx, WALL * dx },
     },
   }

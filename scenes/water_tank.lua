@@ -30,8 +30,8 @@ local function worst_pressure(state, scene)
   return worst / (scene.gravity * scene.depth)
 end
 
--- frequency of the first mode by linear theory, and the velocity of each particle {n, 2} where the surface passes through
--- its level with an amplitude
+-- frequency of the first mode by linear theory, and the velocity of each particle {n, 2} where the surface passes
+-- through its level with an amplitude
 local function mode(scene, robot, amplitude)
   local k = math.pi / scene.length
   local omega = math.sqrt(scene.gravity * k * math.tanh(k * scene.depth))

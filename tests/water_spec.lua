@@ -1,6 +1,7 @@
 -- water: liquids at rest, in waves and around bodies, and how a liquid is set up.
 local cq = require "cq"
 local mistake = require "tests.sentence"
+local process = require "tests.process"
 local tank = require "scenes.water_tank"
 local says = mistake.fails
 
@@ -190,5 +191,32 @@ describe("a body in water", function()
     local heavy = world:rollout({ robot = world.robots[2]:with { density = 2 }, steps = 300 }).state
     assert(heavy:center("block")[2]:item() - scene.corner[2] < 0.5 - 2 * dx)
     world:close()
+  end)
+end)
+
+-- ---- examples -------------------------------------------------------------------------------------------------------
+
+describe("examples of water", function()
+  local function printed(name, ...)
+    local folder = process.folder()
+    local words = { "examples/" .. name .. ".lua", "--out", folder, "--quiet", "--threads", "1", ... }
+    local result = process.cqlua(words)
+    process.remove(folder)
+    assert(result.code == 0 and result.err == "", result.err)
+    return result.out
+  end
+
+  it("print what they are about", function()
+    local out = printed("sloshing", "--cells", "20", "--render", "no")
+    local worst, off, volume, height = out:match "within (%S+) %%\n.*: (%S+) %%\n.* has (%S+) of .* (%S+) of its height"
+    assert(tonumber(worst) < 2 and math.abs(tonumber(off)) < 5, out)
+    assert.near(1, tonumber(volume), 1e-3)
+    assert.near(1, tonumber(height), 0.01)
+    assert(tonumber(printed("floating_block", "--cells", "16", "--render", "no"):match "(%S+) cells apart") < 1)
+  end)
+
+  it("have gradients of a paddle that differences find too", function()
+    local out = printed("paddle", "--check", "--cells", "12")
+    assert.equal(2, select(2, out:gsub(", right\n", "")), out)
   end)
 end)

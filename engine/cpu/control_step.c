@@ -158,7 +158,7 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
   return CQ_OK;
 }
 
-// The end of a control step where J of liquids is averaged: a slice of its own, for the last record keeps the one before.
+// The end of a control step: J of liquids is averaged into a slice of its own, for the last record keeps the old one
 static cq_status average_volume(cq_scene *s, cq_worker *worker) {
   if (!(s->model->volume_share > 0)) return CQ_OK;
   cq_worker_wait(worker);

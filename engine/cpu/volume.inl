@@ -1,12 +1,12 @@
-// volume: J of a liquid's particles nears its mean over the grid, at the end of a control step (E49). What a stencil of
-// nodes cannot see, particles of a cell that are squeezed and stretched by turns, would else stay in J for good: as noise
-// of the pressure, and as a stiffness of liquid along a wall.
+// volume: J of a liquid's particles nears its mean over the grid, at the end of a control step (E49). What a stencil
+// of nodes cannot see, particles of a cell that are squeezed and stretched by turns, would else stay in J for good: as
+// noise of the pressure, and as a stiffness of liquid along a wall.
 //   (A q)_p = sum_i w_ip a_i, a_i = sum_p w_ip V_p q_p / sum_p w_ip V_p;  J' = J - beta (1 - A)(1 - A) J
-// A keeps the sum of V q, so that no volume is lost. Applied twice it leaves a profile that is straight over a few cells
-// as it is also where particles end, at walls and surfaces.
+// A keeps the sum of V q, so that no volume is lost. Applied twice it leaves a profile that is straight over a few
+// cells nearly as it is also where particles end, at walls and surfaces.
 //
-// One thread goes over all particles in the user's order: the bits depend neither on threads nor on sorting. Each liquid
-// by itself. F is J^(1/dim) times I (E41).
+// One thread goes over all particles in the user's order: the bits depend neither on threads nor on sorting. Each
+// liquid by itself. F is J^(1/dim) times I (E41).
 
 enum { PATCH = CQ_DIM == 3 ? 27 : 9, PART = CQ_VOLUME_PART, NODE = 4 };
 

@@ -321,7 +321,6 @@ function Boundary:write(wall, domain, C)
       wall.upper[i - 1] = self.upper and self.upper[i] or domain.size[i] - inset
     end
   elseif self.shape == "height_field" then
-    local ffi = require "ffi"
     local height = ffi.new("double[?]", #self.flat, self.flat)
     wall.height = height
     fill(wall.height_count, self.count)

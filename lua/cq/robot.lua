@@ -408,10 +408,10 @@ function Robot:with(fields)
   return with_values(self, values.check(self, fields))
 end
 
----The robot whose liquid is at rest under its own weight, from the first step on: the F of each particle of a
----cq.Material.fluid is that of the pressure at its depth, by the material's equation of state, and its volume that share
----of space by J. Other particles stay as they are. After robot:at, for the place of the surface is one in the world.
----Gradients go to density, bulk modulus and position.
+---The robot whose liquid is at rest under its own weight, from the first step on: hydrostatic pressure. The F of each
+---particle of a cq.Material.fluid is that of the pressure at its depth, by the material's equation of state, and its
+---volume is that share of space by J. Other particles stay as they are. After robot:at, for the place of the surface
+---is one in the world. Gradients go to density, bulk modulus and position.
 ---
 ---  local water = cq.Robot { shape = cq.Shape.box { size = { 1, 0.5 } }, material = cq.Material.fluid { bulk = 100 } }
 ---  local world = cq.World { gravity = { 0, -1 }, ..., water:at { 0.1, 0.1 }:hydrostatic { gravity = { 0, -1 } } }

@@ -173,7 +173,7 @@ Shape.__sub = function(a, b)
   return a:difference(b)
 end
 
--- ---- offset ----------------------------------------------------------------------------------------------------------
+-- ---- offset ---------------------------------------------------------------------------------------------------------
 
 -- unit vectors, spread evenly: neighbours are at most 0.1 rad apart in 2D and 0.2 in 3D
 local function directions(dim)
@@ -218,7 +218,8 @@ function Shape:grown(distance)
     end
     return own(x, y, z) or near(x, y, z)
   end
-  return primitive.new("grown", { name = self.name, spacing = self.spacing, jitter = 0, seed = 0 }, lower, upper, nil, inside)
+  local fields = { name = self.name, spacing = self.spacing, jitter = 0, seed = 0 }
+  return primitive.new("grown", fields, lower, upper, nil, inside)
 end
 
 -- ---- predicates and names -------------------------------------------------------------------------------------------
