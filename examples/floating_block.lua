@@ -6,6 +6,7 @@ local cq = require "cq"
 
 local density = cq.option("density", 0.5)          -- of the block, that of water is 1
 local above   = cq.option("above", 2)              -- its draught where it starts [cells]
+local gap     = cq.option("gap", 0)                -- between it and the water [cells]
 local dx      = 1 / cq.option("cells", 32)
 local side, depth = 8 * dx, 0.5
 local draught = density * side
@@ -16,9 +17,10 @@ local shape = cq.Shape.box {
 local block = cq.Robot {
   name = "block", shape = shape, material = cq.Material.neo_hookean { young = 20, poisson = 0.3, density = density },
 }
--- no gap between them: particles of water go on where those of the block end
+-- without a gap particles of water go on where those of the block end
 local scene = require "scenes.water_tank" {
-  across = 1 / dx, depth = depth, height = 1, without = shape, bodies = { block }, damping = 0.5,
+  across = 1 / dx, depth = depth, height = 1, without = gap > 0 and shape:grown(gap * dx) or shape,
+  bodies = { block }, damping = 0.5, kind = cq.option("kind", "separate"),
 }
 local run = cq.Experiment {
   world = cq.World(scene.world), duration = 20, objective = function(state) return state:center "block"[2] end,
