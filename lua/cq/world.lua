@@ -149,7 +149,8 @@ end
 ---float32 is for large strains: it knows the strain of a particle to about 2e-6, 0.2 % of a strain of 0.001. For small
 ---strains, and to check gradients, take precision = "float64", which takes twice as long.
 ---
----Errors: a Courant number above 1, with the substeps that would do; particles outside of the grid or inside a wall.
+---Errors: a Courant number above 1, with the substeps that would do; particles outside of the grid or inside a wall,
+---where a liquid may start up to half a cell within; volume_averaging on a GPU.
 ---@param fields cq.World.def
 ---@return cq.World
 local function new(_, fields)
