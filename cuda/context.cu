@@ -222,6 +222,8 @@ static cq_status check_choices(const cq_model *m) {
   if (m->simd != 0 && m->simd != 1 && m->simd != 3 && m->simd != 4)
     return cq_fail(CQ_INVALID, "simd level %d is not one of this machine; 0 takes the best, 1 is the baseline",
                    m->simd);
+  if (m->volume_share > 0)
+    return cq_fail(CQ_DEVICE, "volume_averaging is not there on CUDA; take device \"cpu\", or leave volume_averaging at 0");
   return CQ_OK;
 }
 

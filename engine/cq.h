@@ -194,6 +194,7 @@ typedef struct cq_world_def {
   double gravity[3];
   double damping;                       // grid velocities decay by exp(-damping t), 0: none [1/time]
   cq_integrator integrator;
+  double volume_averaging;              // J of liquids nears its mean over the grid at this rate, 0: never [1/time]
 
   int64_t particle_count;               // n
   // values in the user's order by their field's name, or value[field]: {n, ...} of particles,

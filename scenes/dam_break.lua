@@ -1,21 +1,49 @@
 -- dam_break: a column of liquid, twice as high as it is wide, that collapses in a tank without friction when its dam is
 -- gone.
--- Source: Martin and Moyce, Phil. Trans. R. Soc. A 244 (1952), n^2 = 2, whose front positions stand below; the units
--- here are those of gravity 1 and density 1, and sound is ten times as fast as the front can be, 2 sqrt(g h).
+-- Source: Martin and Moyce, Phil. Trans. R. Soc. A 244 (1952) 312, table 2, n^2 = 2, a = 2.25 inches, as published
+-- comparisons tabulate it. The units here are those of gravity 1 and density 1, and sound is ten times as fast as the
+-- front can be, 2 sqrt(g h). The water fills half a cell behind the walls, as in scenes/water_tank.lua; its width and
+-- height are measured from the walls.
 local cq = require "cq"
 
 local WIDTH, HEIGHT, GRAVITY, SOUND = 0.2, 0.4, 1, 12
 local WALL = 3                             -- cells from the edge of the world to the sides of cq.Boundary.box
 
--- of Martin and Moyce's figure 3: t sqrt(2 g / width), and where the front is, from the wall behind the column, in
--- widths
-local MEASURED = { { 1.212, 1.443 }, { 1.602, 1.884 }, { 2.283, 2.689 }, { 2.95, 3.728 }, { 3.598, 4.528 } }
+-- t sqrt(2 g / width), and where the front is then, from the wall behind the column, in widths
+local MEASURED = {
+  { 0.41, 1.11 }, { 0.84, 1.22 }, { 1.19, 1.44 }, { 1.43, 1.67 }, { 1.63, 1.89 }, { 1.83, 2.11 }, { 1.98, 2.33 },
+  { 2.20, 2.56 }, { 2.32, 2.78 }, { 2.51, 3.00 }, { 2.65, 3.22 }, { 2.83, 3.44 }, { 2.98, 3.67 }, { 3.11, 3.89 },
+  { 3.33, 4.11 },
+}
+local ALIGNED = 3                          -- the point from which the rest is compared where the dam takes its time
+
+-- the value at x of a curve through points { x, y }, ascending in both; from and to: which of the two is x
+local function interpolate(curve, x, from, to)
+  for k = 2, #curve do
+    local a, b = curve[k - 1], curve[k]
+    if b[from] >= x then return a[to] + (b[to] - a[to]) * (x - a[from]) / (b[from] - a[from]) end
+  end
+end
+
+-- How far a front { { time, place }, ... }, in the units of the measurement, is from it at the worst of its points
+-- from the third on, relative to the place: as it is; and with its time moved so that both pass that point together,
+-- for the measured dam takes its time to go. And that time.
+local function compare(front)
+  local shift = interpolate(front, MEASURED[ALIGNED][2], 2, 1) - MEASURED[ALIGNED][1]
+  local raw, aligned = 0, 0
+  for k = ALIGNED, #MEASURED do
+    local time, place = MEASURED[k][1], MEASURED[k][2]
+    raw = math.max(raw, math.abs(interpolate(front, time, 1, 2) / place - 1))
+    aligned = math.max(aligned, math.abs(interpolate(front, time + shift, 1, 2) / place - 1))
+  end
+  return raw, aligned, -shift
+end
 
 ---@param options? { across?: integer, length?: number, precision?: string, device?: string }
 ---  across: particles along the column's width, 40 unless given, two of them in a cell; length: of the tank, 6.2 widths
 ---  unless given
 ---@return { robot: cq.Robot, world: cq.World.def, wall: number, [string]: any }
----  wall: x of the side that the column stands at
+---  wall: x of the side that the column stands at; unit: of the measured time; front(state): in widths; compare(fronts)
 return function(options)
   local given = options or {}
   local across = given.across or 40
@@ -24,12 +52,16 @@ return function(options)
   local robot = cq.Robot {
     name = "water",
     shape = cq.Shape.box {
-      name = "column", size = { WIDTH, HEIGHT }, count = { across, 2 * across }, jitter = 0.5, seed = 1,
+      name = "column", at = { -dx / 2, -dx / 2 }, size = { WIDTH + dx / 2, HEIGHT + dx / 2 }, spacing = dx / 2,
+      jitter = 0.5, seed = 1,
     },
     material = cq.Material.fluid { bulk = SOUND ^ 2, density = 1 },
   }
   return {
-    robot = robot, wall = WALL * dx, width = WIDTH, height = HEIGHT, gravity = GRAVITY, measured = MEASURED,
+    robot = robot, wall = WALL * dx, width = WIDTH, height = HEIGHT, gravity = GRAVITY, compare = compare,
+    unit = math.sqrt(WIDTH / (2 * GRAVITY)), until_time = MEASURED[#MEASURED][1],
+    -- a particle stands for a quarter of a cell around it
+    front = function(state) return (state:positions():slice(1, 1, 2):max():item() + dx / 4 - WALL * dx) / WIDTH end,
     world = {
       cells = { math.floor(length / dx + 0.5) + 2 * WALL, math.floor(1.5 * HEIGHT / dx + 0.5) + 2 * WALL }, dx = dx,
       dt = 0.01, substeps = "auto", gravity = { 0, -GRAVITY }, precision = given.precision, device = given.device,

@@ -187,6 +187,30 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
   return CQ_OK;
 }
 
+// The end of a control step: J of liquids is averaged into a slice of its own, for the last record keeps the old one
+static cq_status average_volume(cq_scene *s, cq_worker *worker) {
+  if (!(s->model->volume_share > 0)) return CQ_OK;
+  cq_worker_wait(worker);
+  if (worker->rank == 0) {
+    cq_slice *next = cq_slice_create(s);
+    s->status = next ? CQ_OK : CQ_MEMORY;
+    if (next) s->kernels->average_volume(s, s->live, next, &s->status);
+    cq_slice_release(s, s->status ? next : s->live);
+    if (!s->status) s->live = next;
+  }
+  cq_worker_wait(worker);
+  cq_worker_phase(worker, CQ_PHASE_G2P);
+  return s->status;
+}
+
+static void average_volume_adj(cq_scene *s, cq_worker *worker, const cq_slice *in) {
+  if (!(s->model->volume_share > 0)) return;
+  cq_worker_wait(worker);
+  if (worker->rank == 0) s->kernels->average_volume_adj(s, in, &s->status);
+  cq_worker_wait(worker);
+  cq_worker_phase(worker, CQ_PHASE_G2P_ADJ);
+}
+
 cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *records) {
   cq_slice *live = s->live;
   double drift = s->drift;
@@ -203,6 +227,7 @@ cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *recor
     }
     status = run_step(s, worker, &live, &drift, records ? &records[k] : NULL, k);
   }
+  if (!status) status = average_volume(s, worker);
   cq_worker_wait(worker);
   if (worker->rank == 0 && s->impulse_out) s->kernels->store_impulse(s);
   return status;
@@ -357,6 +382,7 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
   if (records[s->model->substeps - 1].arrangement->made == s->arrangement->made) load_actuation(s, worker);
   for (int32_t k = s->model->substeps - 1; k >= 0; k--) {
     if (records[k].arrangement->made != s->arrangement->made) cross_sorting(s, worker, records[k].arrangement);
+    if (k == s->model->substeps - 1) average_volume_adj(s, worker, records[k].out);
     if (s->status) return s->status;
     if (worker->rank == 0) s->step--;   // for walls that move; read after the first barrier of the step
     const cq_status status = reverse_step(s, worker, &records[k], k);

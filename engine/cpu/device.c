@@ -358,6 +358,7 @@ static int64_t record_bytes(const cq_device *device) {
     const int64_t grid = scene->arrangement ? scene->arrangement->record_nodes * 4 * scene->kernels->real_bytes : 0;
     const int64_t sort = slice_bytes(scene) + arrangement_bytes(scene);
     bytes += device->context->model->substeps * (slice_bytes(scene) + grid + grid / 2 + sort / 10);
+    if (device->context->model->volume_share > 0) bytes += slice_bytes(scene);
   }
   return bytes;
 }

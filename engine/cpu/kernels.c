@@ -26,6 +26,7 @@
 #include "grid.inl"
 #include "implicit.inl"
 #include "solve.inl"
+#include "volume.inl"
 #if !defined(CQ_REAL_DUAL)
 #include "step_adj.inl"
 #include "implicit_adj.inl"
@@ -100,12 +101,15 @@ const cq_kernels CQ_TABLE = {
     p2g,
     grid,
     g2p,
+    average_volume,
 #if !defined(CQ_REAL_DUAL)
     g2p_adj,
     grid_adj,
     p2g_adj,
     pull_cables_adj,
+    average_volume_adj,
 #else
+    NULL,
     NULL,
     NULL,
     NULL,

@@ -44,11 +44,15 @@ typedef struct cq_kernels {
   void (*grid)(cq_scene *s, void *record, int32_t block);
   void (*g2p)(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found);
 
+  // J of liquids nears its mean over the grid: out is in with other F; of all ranges
+  void (*average_volume)(cq_scene *s, const cq_slice *in, cq_slice *out, cq_status *status);
+
   // its adjoint: adj of out becomes adj of in
   void (*g2p_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
   void (*grid_adj)(cq_scene *s, const void *record, int32_t block);
   void (*p2g_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
   void (*pull_cables_adj)(cq_scene *s, const cq_slice *in);   // of all ranges, after them
+  void (*average_volume_adj)(cq_scene *s, const cq_slice *in, cq_status *status);   // in: before it was averaged
 
   // gradients back to the user's order
   void (*store_params_adj)(cq_scene *s, int32_t chunk_begin, int32_t chunk_end);

@@ -74,6 +74,14 @@ static int alloc_walls(cq_scene *s) {
   return s->wall_place && s->impulse;
 }
 
+// of every particle, liquid or not; doubles, or duals in tests
+static int alloc_volumes(cq_scene *s) {
+  const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double);
+  if (!(s->model->volume_share > 0)) return 1;
+  s->volume_part = cq_alloc((size_t)s->model->particle_count * CQ_VOLUME_PART, size, "volumes of the liquid");
+  return s->volume_part != NULL;
+}
+
 // of each field that the world has, and of each slot
 static int alloc_gradients(cq_scene *s) {
   cq_gradients *g = &s->gradients;
@@ -123,7 +131,7 @@ cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *
   s->globals = cq_alloc(4 + 4 * (size_t)model->wall_count, size, "globals");
   s->actuation = cq_alloc(slots * (size_t)cq_scene_actuation_fields(s), size, "actuation");
   if (!alloc_slots(s) || !s->globals || !s->actuation || !alloc_sorting(s) || !alloc_weight_rows(s) ||
-      !alloc_cables(s) || !alloc_walls(s) || (cq_is_implicit(model) && cq_implicit_create(s)) ||
+      !alloc_cables(s) || !alloc_walls(s) || !alloc_volumes(s) || (cq_is_implicit(model) && cq_implicit_create(s)) ||
       (differentiable && !alloc_adjoint(s, model))) {
     cq_scene_destroy(s);
     return CQ_MEMORY;
@@ -174,6 +182,8 @@ void cq_scene_destroy(cq_scene *s) {
                    s->cable_grad,
                    s->cable_share,
                    s->cable_base,
+                   s->volume_part,
+                   s->volume_node,
                    s->base,
                    s->source,
                    s->source_other,

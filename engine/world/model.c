@@ -36,6 +36,8 @@ static cq_status check_grid(const cq_world_def *def) {
     if (!isfinite(def->gravity[i])) return cq_fail(CQ_INVALID, "gravity[%d] is %g", i + 1, def->gravity[i]);
   if (!(def->damping >= 0) || !isfinite(def->damping))
     return cq_fail(CQ_INVALID, "damping is %g; it must be finite and not negative", def->damping);
+  if (!(def->volume_averaging >= 0) || !isfinite(def->volume_averaging))
+    return cq_fail(CQ_INVALID, "volume_averaging is %g; it must be finite and not negative", def->volume_averaging);
   return CQ_OK;
 }
 
@@ -323,6 +325,12 @@ static cq_status note_drives(cq_model *m) {
   return CQ_OK;
 }
 
+static int has_liquid(const cq_world_def *def) {
+  for (int32_t k = 0; k < def->material_count; k++)
+    if (def->materials[k].kind == CQ_MATERIAL_FLUID) return 1;
+  return 0;
+}
+
 cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
   if (def->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_world_def was not filled by cq_world_def_init");
   cq_status status = check_grid(def);
@@ -339,6 +347,7 @@ cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
     m->dx = def->dx;
     m->dt = def->dt / def->substeps;
     m->damping = def->damping;
+    m->volume_share = has_liquid(def) ? -expm1(-def->volume_averaging * def->dt) : 0;
     for (int i = 0; i < 3; i++) {
       m->cells[i] = i < def->dim ? def->cells[i] : 1;
       m->gravity[i] = i < def->dim ? def->gravity[i] : 0;

@@ -13,6 +13,7 @@
 --
 -- A robot that starts within a wall is an error, unless the wall is there to hold it: clamp =
 -- true, for "sticky" and "slip".
+local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local message = require "cq.base.message"
@@ -320,7 +321,6 @@ function Boundary:write(wall, domain, C)
       wall.upper[i - 1] = self.upper and self.upper[i] or domain.size[i] - inset
     end
   elseif self.shape == "height_field" then
-    local ffi = require "ffi"
     local height = ffi.new("double[?]", #self.flat, self.flat)
     wall.height = height
     fill(wall.height_count, self.count)
@@ -377,12 +377,29 @@ local inside = {
 ---@param dim integer
 ---@param points ffi.cdata*    double[count * dim]
 ---@param count integer
+---@param excused? fun(p: integer): boolean    of a point in the solid: may it be there?
 ---@return integer?
-function Boundary:first_inside(wall, dim, points, count)
+function Boundary:first_inside(wall, dim, points, count, excused)
   local test = inside[self.shape]
   for p = 0, count - 1 do
-    if test(wall, dim, points + p * dim) then return p end
+    if test(wall, dim, points + p * dim) and not (excused and excused(p)) then return p end
   end
+end
+
+---Is a point in the solid, and all around it to a distance along the axes and their diagonals?
+---@internal
+---@param wall ffi.cdata*      the struct that write filled
+---@param dim integer
+---@param x ffi.cdata*         double[dim]
+---@param reach number         [length]
+---@return boolean
+function Boundary:surrounds(wall, dim, x, reach)
+  local test, probe = inside[self.shape], ffi.new "double[3]"
+  for k = 0, 3 ^ dim - 1 do
+    for i = 0, dim - 1 do probe[i] = x[i] + (math.floor(k / 3 ^ i) % 3 - 1) * reach end
+    if not test(wall, dim, probe) then return false end
+  end
+  return true
 end
 
 return boundary

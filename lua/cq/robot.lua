@@ -23,6 +23,7 @@ local actuators = require "cq.actuator"
 local cables = require "cq.actuator.cable"
 local constants = require "cq.robot.constants"
 local field = require "cq.base.field"
+local hydrostatic = require "cq.robot.hydrostatic"
 local stretched = require "cq.robot.stretched"
 local surfaces = require "cq.actuator.surface"
 local values = require "cq.robot.values"
@@ -335,6 +336,15 @@ local function copy(self)
   return out
 end
 
+-- the robot with values that were made of it
+local function with_values(self, made)
+  local out = copy(self)
+  out.values = {}
+  for name, value in pairs(self.values or {}) do out.values[name] = value end
+  for name, value in pairs(made) do out.values[name] = value end
+  return out
+end
+
 ---The robot moved by an offset, so that the origin of its shape comes to rest there.
 ---@param offset number[]        {dim} [length]
 ---@return cq.Robot
@@ -396,12 +406,21 @@ function Robot:subset(which) return require("cq.robot.subset").make(copy(self), 
 ---@param fields robot.with.def
 ---@return cq.Robot
 function Robot:with(fields)
-  local out = copy(self)
-  out.values = {}
-  for name, value in pairs(self.values or {}) do out.values[name] = value end
-  for name, value in pairs(values.check(self, fields)) do out.values[name] = value end
-  return out
+  return with_values(self, values.check(self, fields))
 end
+
+---The robot whose liquid is at rest under its own weight, from the first step on: hydrostatic pressure. The F of each
+---particle of a cq.Material.fluid is that of the pressure at its depth, by the material's equation of state, and its
+---volume is that share of space by J. Other particles stay as they are. After robot:at, for the place of the surface
+---is one in the world. Gradients go to density, bulk modulus and position.
+---
+---  local water = cq.Robot { shape = cq.Shape.box { size = { 1, 0.5 } }, material = cq.Material.fluid { bulk = 100 } }
+---  local world = cq.World { gravity = { 0, -1 }, ..., water:at { 0.1, 0.1 }:hydrostatic { gravity = { 0, -1 } } }
+---Errors: no fluid; nothing of it below the surface; a bulk modulus so small that the liquid's weight compresses it by
+---more than 5 %.
+---@param fields robot.hydrostatic.def
+---@return cq.Robot
+function Robot:hydrostatic(fields) return with_values(self, hydrostatic(self, fields)) end
 
 ---The robot with other lengths along an axis, for world:rollout { robot = ... }: its particles move, and their volumes
 ---follow, with gradients to the lengths. Between two joints the body is stretched evenly, beyond the ends it moves
@@ -415,12 +434,7 @@ end
 ---@param fields robot.stretched.def
 ---@return cq.Robot
 function Robot:stretched(fields)
-  local made = stretched(self, fields)
-  local out = copy(self)
-  out.values = {}
-  for name, value in pairs(self.values or {}) do out.values[name] = value end
-  for name, value in pairs(made) do out.values[name] = value end
-  return out
+  return with_values(self, stretched(self, fields))
 end
 
 ---Names particles of a copy of a robot that nobody else has yet.

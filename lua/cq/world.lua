@@ -50,6 +50,7 @@ local spec = is.define("cq.World", {
   substeps = is.any_of { is.integer { min = 1, max = 100000 }, is.one_of { "auto" }, default = 1 },
   gravity = is.vector { size = { 2, 3 }, optional = true },
   damping = is.number { min = 0, default = 0 },
+  volume_averaging = is.number { min = 0, default = 0 },
   walls = is.any_of { is.instance "cq.Boundary", is.list(is.instance "cq.Boundary"), default = {} },
   precision = is.one_of { "float32", "float64", default = "float32" },
   threads = is.integer { min = 0, max = 256, default = 0 },
@@ -76,7 +77,7 @@ local function raw_def(self, def)
   raw.device, raw.threads, raw.simd = device_kinds[def.device], def.threads, simd_levels[option.program.simd]
   for i = 1, self.dim do raw.cells[i - 1] = def.cells[i] end
   for i, g in ipairs(def.gravity or {}) do raw.gravity[i - 1] = g end
-  raw.damping = def.damping
+  raw.damping, raw.volume_averaging = def.damping, def.volume_averaging
   return raw
 end
 
@@ -130,6 +131,8 @@ end
 ---@field substeps? integer|"auto"    engine steps in a control step; "auto": as many as a Courant number of 0.5 asks for
 ---@field gravity? number[]           {dim}, zero unless given [length/time^2]
 ---@field damping? number             rate at which all motion decays, so that a body comes to rest [1/time]
+---@field volume_averaging? number    rate at which the volume ratio J of each particle of a cq.Material.fluid nears the mean of its neighbours, once
+---  in each control step: against noise of the pressure; on the CPU only [1/time]
 ---@field walls? cq.Boundary|cq.Boundary[]   one or a list
 ---@field precision? "float32"|"float64"     of the engine; --precision wins
 ---@field threads? integer            0: all cores; --threads wins
@@ -147,7 +150,8 @@ end
 ---float32 is for large strains: it knows the strain of a particle to about 2e-6, 0.2 % of a strain of 0.001. For small
 ---strains, and to check gradients, take precision = "float64", which takes twice as long.
 ---
----Errors: a Courant number above 1, with the substeps that would do; particles outside of the grid or inside a wall.
+---Errors: a Courant number above 1, with the substeps that would do; particles outside of the grid or inside a wall,
+---where a liquid may start up to half a cell within; volume_averaging on a GPU.
 ---@param fields cq.World.def
 ---@return cq.World
 local function new(_, fields)

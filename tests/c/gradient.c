@@ -124,6 +124,7 @@ int main(void) {
   check_bits(2, 64, CQ_FLOAT32, NULL);
   check_bits(3, 17, CQ_FLOAT64, NULL);
   check_bits(2, 48, CQ_FLOAT32, test_scene_viscous);
+  if (test_device() != CQ_DEVICE_CUDA) check_bits(2, 48, CQ_FLOAT32, test_scene_liquid);
   check_bits(2, 48, CQ_FLOAT32, test_scene_plastic);
   check_bits(3, 10, CQ_FLOAT64, test_scene_plastic);
   return check_report();

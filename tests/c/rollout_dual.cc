@@ -49,5 +49,9 @@ int main(void) {
   space::check_movers();
   plane::check_shakers();
   space::check_shakers();
+  if (test_device() != CQ_DEVICE_CUDA) {
+    plane::check_scene(16, false, test_scene_liquid);
+    space::check_scene(6, false, test_scene_liquid);
+  }
   return check_report();
 }

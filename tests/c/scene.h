@@ -222,6 +222,14 @@ static inline void test_scene_viscous(test_scene *s) {
   test_scene_take(s, kinds);
 }
 
+// two liquids whose volumes are averaged, and solids
+static inline void test_scene_liquid(test_scene *s) {
+  static const cq_material kinds[4] = {{CQ_MATERIAL_FLUID, 0, 0, 1, 0}, {CQ_MATERIAL_FLUID, 0, 0, 0, 0},
+                                       {CQ_MATERIAL_NEO_HOOKEAN, 0, 2, 0, 0}, {CQ_MATERIAL_FLUID, 0, 0, 0, 0}};
+  test_scene_take(s, kinds);
+  s->def.volume_averaging = 0.4 / s->def.dt;
+}
+
 // hyperelastic laws, and some of them beside fused ones and with what may stand beside them
 static inline void test_scene_rubber(test_scene *s) {
   static const cq_material kinds[4] = {{CQ_MATERIAL_MOONEY_RIVLIN, 0, 0, 0, 0},

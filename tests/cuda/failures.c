@@ -62,6 +62,23 @@ static void check_auto(int side, int32_t kind, const char *words) {
   test_scene_free(&s);
 }
 
+// what this device does not do: it says so, and "auto" takes the other one
+static void check_averaging(void) {
+  test_scene s;
+  cq_world *world = NULL;
+  make_def(&s, 160, CQ_DEVICE_CUDA);
+  test_scene_liquid(&s);
+  CHECK_FAILS(cq_world_create(&s.def, &world), CQ_DEVICE, "volume_averaging is not there on CUDA; take device \"cpu\"");
+  test_scene_free(&s);
+  make_def(&s, 160, CQ_DEVICE_AUTO);
+  test_scene_liquid(&s);
+  REQUIRE(cq_world_create(&s.def, &world) == CQ_OK);
+  CHECK(cq_world_device_kind(world) == CQ_DEVICE_CPU && strstr(cq_world_device(world), "volume_averaging"),
+        "a liquid whose volumes are averaged: \"%s\"", cq_world_device(world));
+  cq_world_destroy(world);
+  test_scene_free(&s);
+}
+
 // ---- failures -------------------------------------------------------------------------------------------------------
 
 // a network of one layer from the mean position of a readout, and its change, to three signals
@@ -461,6 +478,7 @@ int main(int argc, char **argv) {
   machine = find();
   check_auto(8, CQ_DEVICE_CPU, "there are 64");
   check_auto(160, CQ_DEVICE_CUDA, "Emulated GPU");
+  check_averaging();
   check_sentences();
   for (int by_launches = 0; by_launches < 2; by_launches++) {
     setenv("CQLUA_CUDA_RUN", by_launches ? "launches" : "grid", 1);

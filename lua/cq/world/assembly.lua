@@ -54,9 +54,18 @@ local function check_domain(what, robot, x, domain)
   end
 end
 
+-- Is a particle liquid, and near enough to the surface of the wall that it is in? The grid holds a liquid half a cell
+-- behind the last node of a solid, where velocities along the normal are zero.
+local function is_held(robot, wall, struct, x, p, domain)
+  if robot.laws[robot.law[p] + 1].law ~= "fluid" then return false end
+  return not wall:surrounds(struct, domain.dim, x + p * domain.dim, 0.501 * domain.dx)
+end
+
 local function check_walls(what, robot, x, walls, structs, domain)
   for w, wall in ipairs(walls) do
-    local p = not wall.clamp and wall:first_inside(structs[w - 1], domain.dim, x, robot.particle_count)
+    local p = not wall.clamp and wall:first_inside(structs[w - 1], domain.dim, x, robot.particle_count, function(p)
+      return is_held(robot, wall, structs[w - 1], x, p, domain)
+    end)
     if p then
       local clamp = (wall.kind == "sticky" or wall.kind == "slip") and not wall.separable
         and ", or have clamp = true where the wall is to hold it" or ""

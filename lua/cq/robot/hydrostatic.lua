@@ -1,0 +1,102 @@
+-- hydrostatic: a liquid at rest under its own weight, as a differentiable function of its constants. The particles stay
+-- where they are; the liquid in each of them is compressed by what stands above it.
+--
+--   dp/dd = rho g / J and p = K / gamma (J^-gamma - 1) (E40) at the depth d give
+--   J = (1 + (gamma - 1) s)^(-1 / (gamma - 1)),  s = rho g d / K;  J = exp(-s) for gamma = 1
+--
+-- The share of space that a particle has is its volume now: its initial one is that by J, and its mass grows with it.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local constants = require "cq.robot.constants"
+local values = require "cq.robot.values"
+
+local COMPRESSION = 0.05     -- what s may be at the bottom: with more the liquid is soft, and its waves are slow
+
+---@class robot.hydrostatic.def
+---@field gravity number[]     {dim} as the world has it [length/time^2]
+---@field surface? number      height of the free surface: against gravity from the origin of the world, y where gravity points
+---  down; the upper end of the robot's shape unless given [length]
+
+local spec = is.define("robot:hydrostatic", {
+  gravity = is.vector { size = { 2, 3 } },
+  surface = is.number { optional = true },
+})
+
+-- unit vector against gravity, and its size
+local function upward(robot, gravity)
+  if #gravity ~= robot.dim then
+    is.fail("robot:hydrostatic: gravity has %s, the robot is %dD", text.count(#gravity, "component"), robot.dim)
+  end
+  local size, up = 0, {}
+  for _, g in ipairs(gravity) do size = size + g * g end
+  size = math.sqrt(size)
+  if size == 0 then is.fail "robot:hydrostatic: gravity is zero; without it no liquid has a pressure at rest" end
+  for d, g in ipairs(gravity) do up[d] = -g / size end
+  return up, size
+end
+
+-- height of the highest corner of the box that holds the robot's shape
+local function top_of(robot, up)
+  local top = 0
+  for d = 1, robot.dim do
+    local lower = robot.lower[d] + robot.offset[d]
+    top = top + math.max(up[d] * lower, up[d] * (lower + robot.size[d]))
+  end
+  return top
+end
+
+-- where the weight of the liquid is too much for it
+local function check(squeeze, depths, bulk)
+  local s, depth = squeeze:max():item(), depths:max():item()
+  if depth <= 0 then
+    is.fail("robot:hydrostatic: no liquid lies below the surface; the lowest particle is %s above it",
+      text.number(-depth))
+  elseif s > COMPRESSION then
+    is.fail("robot:hydrostatic: at a depth of %.3g the liquid is compressed by %.2g %% of its volume, at most %g %% are"
+      .. " allowed: give it a bulk modulus of %.3g or more (density * gravity * depth / %g), 200 times density * gravity *"
+      .. " depth for flow", depth, 100 * s, 100 * COMPRESSION, (squeeze * bulk):max():item() / COMPRESSION,
+      COMPRESSION)
+  end
+end
+
+-- J of each fluid particle {..., count} from s = rho g d / K
+local function ratio_of(squeeze, exponent)
+  local a = exponent - 1
+  local linear = a:abs():less(1e-6)
+  local safe = T.where(linear, 1, a)
+  -- for gamma = 1 the first terms of the same series
+  return (-T.where(linear, squeeze - 0.5 * a * squeeze:square(), (1 + safe * squeeze):log() / safe)):exp()
+end
+
+---The values of the robot at rest: deformation and volume.
+---@param robot cq.Robot
+---@param fields robot.hydrostatic.def
+---@return table<string, table>
+return function(robot, fields)
+  local def = spec(fields)
+  local up, size = upward(robot, def.gravity)
+  if not rawget(robot, "exponent") then
+    is.fail("robot:hydrostatic: %s has no cq.Material.fluid", robot.name)
+  end
+  -- of all particles, or of those of fluid
+  local fluid = constants.having(robot, "exponent")
+  local function of(name)
+    local value = values.spread(robot, name) or robot[name]
+    return fluid and value:gather(fluid.index, name == "position" and -2 or -1) or value
+  end
+  local depth = (def.surface or top_of(robot, up)) - (of "position" * T.tensor(up)):sum(-1)
+  local squeeze = of "density" * size * depth:relu() / of "bulk"
+  T.tape.pause(check, squeeze, depth, of "bulk")
+  local ratio = ratio_of(squeeze, of "exponent")
+  if fluid then
+    local mask = T.zeros { robot.particle_count }
+    for _, p in ipairs(fluid.index) do mask:set(1, p) end
+    ratio = T.where(mask, ratio:gather(fluid.slot, -1), 1)
+  end
+  local side = (ratio ^ (1 / robot.dim)):unsqueeze(-1):unsqueeze(-1)
+  return {
+    deformation = { tensor = side * T.eye(robot.dim) },
+    volume = { tensor = (values.spread(robot, "volume") or robot.volume) / ratio },
+  }
+end
