@@ -1,8 +1,8 @@
 -- cq: the library as scripts see it. Nouns are loaded when they are first named, so that an
 -- empty script starts at once.
 --
---   experiments   World, Robot, Creature, Shape, Material, Boundary, Actuator, Observer, Controller, Optimizer,
---                 Experiment, Topology, Picture, Plot, Run, Study, Space, Pruner, Ranks
+--   experiments   World, Implicit, Robot, Creature, Shape, Material, Boundary, Actuator, Observer, Controller,
+--                 Optimizer, Experiment, Topology, Picture, Plot, Run, Study, Space, Pruner, Ranks
 --   tensors       tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random,
 --                 sparse, ...
 --   gradients     value_and_grad, values_and_grads, grad, check_gradient
@@ -10,6 +10,7 @@
 
 ---@class cq : cq.TensorModule
 ---@field World fun(fields: cq.World.def): cq.World
+---@field Implicit fun(fields?: cq.Implicit.def): cq.Implicit
 ---@field Robot fun(fields: cq.Robot.def): cq.Robot
 ---@field Creature cq.CreatureModule
 ---@field Shape cq.ShapeModule
@@ -36,7 +37,7 @@ local cq = {}
 
 -- modules that are a noun each
 local nouns = {
-  World = "cq.world", Robot = "cq.robot", Creature = "cq.creature", Shape = "cq.shape", Material = "cq.material",
+  World = "cq.world", Implicit = "cq.implicit", Robot = "cq.robot", Creature = "cq.creature", Shape = "cq.shape", Material = "cq.material",
   Boundary = "cq.boundary",
   Actuator = "cq.actuator", Observer = "cq.observer", Controller = "cq.controller", Optimizer = "cq.optimizer",
   Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run",

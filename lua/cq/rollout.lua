@@ -21,6 +21,7 @@ local memory = require "cq.rollout.memory"
 local control = require "cq.rollout.control"
 local states = require "cq.state"
 local contact = require "cq.rollout.contact"
+local solver = require "cq.rollout.solver"
 local wall_motion = require "cq.rollout.wall_motion"
 local reverse = require "cq.rollout.adjoint"
 local failures = require "cq.rollout.unstable"
@@ -34,6 +35,7 @@ local C, tape = engine.C, T.tape
 ---@field record cq.Tensor?         {steps, ...} or {steps, batch, ...}
 ---@field effort cq.Tensor?         what effort gave: one number, or {batch}
 ---@field contact cq.Contact?       what walls and pins gave in each control step, where contact = true
+---@field solver cq.Solver?         what implicit steps took, where the world makes them
 ---@field signals cq.Tensor         {steps, signals} or {steps, batch, signals}: what the controller gave; plain data
 ---@field steps integer             control steps
 ---@field batch integer             scenes
@@ -259,6 +261,7 @@ local function forward(self)
   end
   self.phase, self.finished = nil, true
   if self.contact_asked then self.outputs.contact_rows = contact.rows(self) end
+  self.solver = solver.of(self)
   if self.effort_cost then self.outputs.effort = control.effort(self, self.keep:signals()):detach():copy() end
 end
 

@@ -51,6 +51,7 @@ local spec = is.define("cq.World", {
   gravity = is.vector { size = { 2, 3 }, optional = true },
   damping = is.number { min = 0, default = 0 },
   volume_averaging = is.number { min = 0, default = 0 },
+  integrator = is.instance { "cq.Implicit", optional = true },
   walls = is.any_of { is.instance "cq.Boundary", is.list(is.instance "cq.Boundary"), default = {} },
   precision = is.one_of { "float32", "float64", default = "float32" },
   threads = is.integer { min = 0, max = 256, default = 0 },
@@ -78,6 +79,7 @@ local function raw_def(self, def)
   for i = 1, self.dim do raw.cells[i - 1] = def.cells[i] end
   for i, g in ipairs(def.gravity or {}) do raw.gravity[i - 1] = g end
   raw.damping, raw.volume_averaging = def.damping, def.volume_averaging
+  if def.integrator then def.integrator:fill(raw.integrator, def.statics) end
   return raw
 end
 
@@ -108,6 +110,7 @@ end
 -- made with as many substeps as the Courant number asks for
 local function create_stable(self, raw, def)
   create(self, raw, def.substeps == "auto" and 1 or def.substeps)
+  if def.integrator then return end        -- steps of any length are stable
   if def.substeps == "auto" then
     local substeps = math.max(1, math.ceil(self.courant / self.courant_aim))
     if substeps > 1 then
@@ -133,6 +136,7 @@ end
 ---@field damping? number             rate at which all motion decays, so that a body comes to rest [1/time]
 ---@field volume_averaging? number    rate at which the volume ratio J of each particle of a cq.Material.fluid nears the mean of its neighbours, once
 ---  in each control step: against noise of the pressure; on the CPU only [1/time]
+---@field integrator? cq.Implicit     steps of backward Euler, of any length; explicit ones unless given
 ---@field walls? cq.Boundary|cq.Boundary[]   one or a list
 ---@field precision? "float32"|"float64"     of the engine; --precision wins
 ---@field threads? integer            0: all cores; --threads wins

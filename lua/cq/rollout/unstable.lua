@@ -36,6 +36,20 @@ local function what_saves(plan)
   return ("memory = \"%s\", or less, makes it take less"):format(memory.text(half))
 end
 
+-- of implicit steps, which name no particle
+local function raise_solver(self, health, at)
+  local world, bad = self.world, health.bad
+  if bad == C.CQ_HEALTH_TOO_FAR then
+    is.fail("the simulation failed at %s: a particle moves by %.3g cells in one implicit step; one is the most, for it would not feel what lies between: use substeps = %d or more, or a smaller dt",
+      at, health.value, math.ceil(world.substeps * health.value))
+  elseif bad == C.CQ_HEALTH_NO_GRADIENT then
+    is.fail("no gradient at %s: the linear system of the adjoint did not converge in %d products: allow more (cq.Implicit { linear = }), a larger gradient tolerance, or shorter steps",
+      at, health.value)
+  end
+  is.fail("the simulation failed at %s: the implicit step did not converge, its relative residual stays at %.3g: use more substeps than %d or a smaller dt, allow more newton or linear iterations (cq.Implicit), or look whether an actuator or a pressure is stronger than the material",
+    at, health.value, world.substeps)
+end
+
 ---Raises the error of a control step that failed.
 ---@param self cq.Rollout
 ---@param status integer     cq_status
@@ -50,15 +64,16 @@ function unstable.raise(self, status)
   C.cq_rollout_health(self.handle, health)
   local particle, step = tonumber(health.particle), tonumber(health.step)
   local control = math.floor(step / world.substeps)
+  local at = ("control step %d (time %.4g, substep %d)%s"):format(control + 1, step * world.control_dt / world.substeps,
+    step % world.substeps + 1, self.batch > 1 and (" in scene %d"):format(health.scene + 1) or "")
+  if health.bad >= C.CQ_HEALTH_NOT_CONVERGED then raise_solver(self, health, at) end
   local robot = world.robots[1]
   for _, candidate in ipairs(world.robots) do
     if particle >= candidate.first then robot = candidate end
   end
   local group = assembly.group_of(robot, particle - robot.first)
   local happened, advice = what_happened(health, world)
-  is.fail("the simulation failed at control step %d (time %.4g, substep %d)%s: particle %d of %s%s %s; %s", control + 1,
-    step * world.control_dt / world.substeps, step % world.substeps + 1,
-    self.batch > 1 and (" in scene %d"):format(health.scene + 1) or "", particle - robot.first + 1, robot.name,
+  is.fail("the simulation failed at %s: particle %d of %s%s %s; %s", at, particle - robot.first + 1, robot.name,
     group and (", group \"%s\","):format(group) or "", happened, advice)
 end
 

@@ -1,0 +1,54 @@
+-- implicit: steps of backward Euler in place of explicit ones. The engine solves for the velocities of the grid's nodes
+-- that minimise the incremental potential: inertia, strain, gravity and what walls allow.
+local is = require "cq.base.schema"
+
+---How a world makes its steps: backward Euler, for bodies so stiff or motions so slow that explicit steps are too short.
+---From cq.Implicit.
+---@class cq.Implicit
+---@field tolerance number
+---@field gradient number
+local Implicit = { __name = "cq.Implicit" }
+Implicit.__index = Implicit
+
+local spec = is.define("cq.Implicit", {
+  tolerance = is.number { above = 0, below = 1, default = 1e-3 },
+  gradient = is.number { above = 0, below = 1, default = 1e-6 },
+  newton = is.integer { min = 1, max = 10000, default = 60 },
+  linear = is.integer { min = 1, max = 1000000, default = 5000 },
+})
+
+---@class cq.Implicit.def
+---@field tolerance? number   of the residual of a step, relative to the inertia and the internal forces that it balances
+---@field gradient? number    of the linear system of a step's adjoint, relative
+---@field newton? integer     Newton iterations that a step may take
+---@field linear? integer     products with the second derivative that a linear system may take
+
+---Implicit steps, for cq.World { integrator = cq.Implicit {} }: backward Euler, found by Newton's method with conjugate
+---gradients. A step may be as long as one likes, as long as no particle moves by more than a cell in it; forces of cables
+---and pressure, plastic flow and viscous branches are those at its start. Gradients are exact for converged steps: their
+---error is of the size of the two tolerances. rollout.solver tells what each step took.
+---
+---A step costs tens to hundreds of explicit ones, so that it pays where it replaces more: below about a hundred of them
+---explicit steps are quicker. It dissipates what moves faster than it.
+---
+---On the CPU; not with walls that have friction, nor with contact = true of a rollout.
+---@param fields? cq.Implicit.def
+---@return cq.Implicit
+local function new(_, fields)
+  return setmetatable(spec(fields or {}), Implicit)
+end
+
+---@internal
+---Fills the integrator of a cq_world_def.
+---@param raw userdata
+---@param statics boolean   steps without inertia
+function Implicit:fill(raw, statics)
+  raw.kind, raw.statics = 1, statics and 1 or 0
+  raw.tolerance, raw.gradient_tolerance, raw.newton, raw.linear = self.tolerance, self.gradient, self.newton, self.linear
+end
+
+function Implicit:__tostring()
+  return ("cq.Implicit { tolerance %g, gradient %g }"):format(self.tolerance, self.gradient)
+end
+
+return setmetatable({ class = Implicit }, { __call = new })
