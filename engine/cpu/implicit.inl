@@ -201,6 +201,7 @@ static void momentum(cq_scene *s, const cq_slice *in, int32_t range) {
       load_matrix(chunk, F, h, def);
       EACH(i) EACH(j) none[i][j] = r_set((real)0);
       source_of(&matter, h, arm, def, none, &p);
+      if (s->model->integrator.statics) source_still(&p);
       transfer_to_grid(&step, &p, &give);
       move_store(st.records + h, MOVE, &give);
     }

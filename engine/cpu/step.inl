@@ -156,6 +156,14 @@ CQ_INLINE void source_of(const Matter *m, const int h, const Real arm[CQ_DIM], c
   force_of(m, h, f, p->force);
 }
 
+// its motion is left out, where steps have no inertia
+CQ_INLINE void source_still(Source *p) {
+  EACH(i) {
+    p->v[i] = r_set((real)0);
+    EACH(j) p->c[i][j] = p->v[i];
+  }
+}
+
 static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found) {
   const cq_arrangement *a = s->arrangement;
   const real inv_dx = (real)(1 / s->model->dx);

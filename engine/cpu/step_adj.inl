@@ -277,6 +277,7 @@ typedef struct {
   const real *next;          // the state after
   real *adj;
   const ChunkGrad *grad;
+  int still;                 // the motion of particles is no part of the step
 } ChunkStep;
 
 // what the particle gave to the grid with a stress, once more, with the adjoint moves beside it
@@ -288,6 +289,7 @@ CQ_INLINE void moves_with(const cq_scene *s, const ChunkStep *c, const int h, co
   Real def[CQ_DIM][CQ_DIM];
   load_matrix(c->matter->state, F, h, def);
   source_of(c->matter, h, arm, def, stress->tau, &p);
+  if (c->still) source_still(&p);
   transfer_to_grid(&step, &p, &give);
   move_store(of, MOVE, &give);
   load_vector(c->adj, V, h, give.q);
@@ -320,6 +322,7 @@ CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, 
   sums_load(of, &sums);
   load_matrix(matter->state, F, h, def);
   source_of(matter, h, arm, def, stress->tau, &p);
+  if (c->still) source_still(&p);
   transfer_to_grid(&step, &p, &give);
 
   // C', F' and v'
@@ -335,6 +338,7 @@ CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, 
   grad.mass = r_load(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h);
   grad.volume = r_load(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h);
   transfer_to_grid_adj(&step, &p, &give, &grad, &sums);
+  if (c->still) source_still(&grad);
   // a call takes its address; all of grad would lie in the stack with it
   Real grad_tau[CQ_DIM][CQ_DIM];
   EACH(i) EACH(j) grad_tau[i][j] = grad.tau[i][j];
@@ -370,7 +374,7 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
     real *adj = (real *)s->adj + AT(c, FIELDS, 0);
     const ChunkGrad chunk_grad = chunk_grad_of(s, c);
     const Matter matter = matter_of(s, in, c);
-    const ChunkStep step = {&matter, next, adj, &chunk_grad};
+    const ChunkStep step = {&matter, next, adj, &chunk_grad, 0};
     Record records[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     Stress stress[CQ_CHUNK / CQ_LANES];

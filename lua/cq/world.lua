@@ -158,10 +158,11 @@ end
 ---where a liquid may start up to half a cell within; volume_averaging on a GPU.
 ---@param fields cq.World.def
 ---@return cq.World
-local function new(_, fields)
+local function new(_, fields, statics)
   -- worlds that nobody can reach any more give their memory back now: Lua sees little of it, and would wait
   collectgarbage()
   local def = with_options(spec(fields))
+  def.statics = statics
   local self = setmetatable({ dim = #def.cells, cells = def.cells, dx = def.dx, control_dt = def.dt,
     precision = def.precision }, World)
   self.domain = { dim = self.dim, dx = def.dx, size = {} }
@@ -269,6 +270,62 @@ end
 local function require_open(self, what)
   if getmetatable(self) ~= World then is.fail("%s: a method is called with a colon: %s { ... }", what, what) end
   if not self.handle then is.fail("%s: this world is closed", what) end
+end
+
+---@internal
+---The same world with steps without inertia, made when it is first asked for.
+---@return cq.World
+function World:still()
+  if not self.at_rest then
+    local fields = {}
+    for name, value in pairs(self.def) do fields[name] = value end
+    fields.substeps = 1
+    self.at_rest = World.new(nil, fields, true)
+  end
+  return self.at_rest
+end
+
+---@class world.settle.def
+---@field robot? cq.Robot|cq.Robot[]   variants of the world's robots, from robot:with
+---@field signals? cq.Tensor|number[]  {signals} or {batch, signals} that are held; none unless given
+---@field increments? integer          in which signals grow from 0, each an equilibrium; 1 unless given
+---@field batch? integer               independent scenes
+
+local settle_spec = is.define("world:settle", {
+  robot = is.any_of { is.instance "cq.Robot", is.list(is.instance "cq.Robot", { min = 1 }), optional = true },
+  signals = is.any { optional = true },
+  increments = is.integer { min = 1, max = 100000, default = 1 },
+  batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, default = 1 },
+})
+
+---Where bodies come to rest under gravity, walls and signals that are held: an equilibrium, found without the way to it,
+---by implicit steps without inertia. Differentiable as a rollout is, by one linear solve for each increment. The state
+---that comes out has no velocity of meaning. Forces that follow a body (pressure, cables) are those at the start of an
+---increment: take so many that more change nothing. Something must hold the body: pins or walls.
+---Errors: explicit steps; signals of another shape than {signals}; a body that nothing holds, which does not converge.
+---@param fields? world.settle.def
+---@return cq.State state
+---@return cq.Rollout rollout   with its solver
+function World:settle(fields)
+  require_open(self, "world:settle")
+  if not self.def.integrator then
+    is.fail("world:settle: needs a world with integrator = cq.Implicit {}; this one makes explicit steps")
+  end
+  local def = settle_spec(fields or {})
+  local controller
+  if def.signals then
+    local u, count = T.as_tensor(def.signals), def.increments
+    if u.rank < 1 or u.rank > 2 or u.dims[u.rank] ~= self.actuator_count then
+      is.fail("world:settle: signals must be {%d}, or {batch, %d}, got {%s}", self.actuator_count, self.actuator_count,
+        table.concat(u.dims, ", "))
+    end
+    local share = (T.arange(1, count) / count):unsqueeze(-1)
+    controller = require("cq.controller").open_loop((u.rank == 2 and u:unsqueeze(2) or u) * share)
+  end
+  local roll = require("cq.rollout").run(self:still(), {
+    steps = def.increments, batch = def.batch, robot = def.robot, controller = controller,
+  })
+  return roll.state, roll
 end
 
 ---Runs scenes through control steps: one differentiable operation within a function of cq.value_and_grad; elsewhere
