@@ -161,7 +161,7 @@ static double rounding(const cq_scene *s) { return s->kernels->real_bytes == 4 ?
 // Where the method begins: free flight with walls, made shorter until no particle is inverted.
 static cq_status begin_step(solve *o) {
   wait(o);
-  for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r);
+  for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r, CQ_GRID_VECTORS);
   wait(o);
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->start(o->s, b);
@@ -281,6 +281,32 @@ static cq_status newton(solve *o, progress *p) {
   return p->residual <= set->tolerance || p->residual <= 10 * p->floor ? CQ_OK : CQ_UNSTABLE;
 }
 
+// In equilibrium a pressure is that of the surface where it ends, not where it began.
+static int follows(const cq_scene *s) {
+  return s->model->integrator.statics && s->model->drives & cq_drive_bit(CQ_DRIVE_PRESSURE);
+}
+
+// The equilibrium under a pressure that follows its surface: that under a given force, again and again with the force at
+// the end of the one before (E93). Each is a minimum; and the first that Newton leaves as it is, is the one wanted.
+static cq_status follow(solve *o, progress *p) {
+  enum { ROUNDS = 200 };
+  int32_t made = o->newton;
+  for (int i = 0; i < ROUNDS; i++) {
+    wait(o);
+    for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r, CQ_GRID_VELOCITY);
+    wait(o);
+    for (int b = o->begin; b < o->end; b++) o->k->take_momentum(o->s, b);
+    evaluate(o, CQ_GRID_VELOCITY);
+    const cq_status status = newton(o, p);
+    made += o->newton;
+    if (status || o->newton == 0) {
+      o->newton = made;
+      return status;
+    }
+  }
+  return CQ_UNSTABLE;
+}
+
 // Over dual numbers: the velocities are those of the step, their slopes are not yet. r(v, slopes) = 0 is linear in them.
 static void solve_slopes(solve *o) {
   const double tolerance[] = {1e-12, 1e-3};   // the second of what rounding left to the first
@@ -320,6 +346,7 @@ cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, 
   progress p = {INFINITY, 0};
   cq_status status = begin_step(&o);
   if (!status) status = newton(&o, &p);
+  if (!status && follows(s)) status = follow(&o, &p);
   report(&o, step, &p);
   if (status == CQ_UNSTABLE) return fail(&o, CQ_HEALTH_NOT_CONVERGED, p.residual);
   if (status) return status;
@@ -330,22 +357,41 @@ cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, 
   return CQ_OK;
 }
 
+// H y = b, and with a pressure that follows (H + T)^T y = b, T its part of the second derivative: T^T y goes to the right,
+// where the last y is put into it, until that changes nothing.
+static cg_end solve_adj(solve *o, const cq_slice *out) {
+  enum { ROUNDS = 200 };
+  const cq_integrator *set = &o->s->model->integrator;
+  cg_end end = conjugate_gradients(o, 1, set->gradient_tolerance, set->linear, 0);
+  for (int i = 0; follows(o->s) && end == CG_CONVERGED; i++) {
+    if (i == ROUNDS) return CG_EXHAUSTED;
+    for (int r = o->begin; r < o->end; r++) o->k->follow(o->s, o->in, out, r);
+    wait(o);
+    begin_sums(o);
+    for (int b = o->begin; b < o->end; b++) o->k->add_followed(o->s, b, sums(o, b));
+    end_sums(o);
+    if (o->sum[CQ_SUM_RESIDUAL] <= set->gradient_tolerance * set->gradient_tolerance * o->sum[CQ_SUM_INERTIA]) break;
+    end = conjugate_gradients(o, 1, set->gradient_tolerance, set->linear, 0);
+  }
+  return end;
+}
+
 cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t step) {
   solve o = open_solve(s, worker, record->in);
-  const cq_integrator *set = &s->model->integrator;
   begin_sums(&o);
   for (int b = o.begin; b < o.end; b++) o.k->load(s, b, record->grid, record->held);
   end_sums(&o);
   if (o.sum[CQ_SUM_CHANGED] > 0) return CQ_MEMORY;
   if (s->model->moving_wall_count) {   // how hard they press is wanted, and momentum is not in the record
-    for (int r = o.begin; r < o.end; r++) o.k->momentum(s, o.in, r);
+    const int32_t at = follows(s) ? CQ_GRID_VELOCITY : CQ_GRID_VECTORS;
+    for (int r = o.begin; r < o.end; r++) o.k->momentum(s, o.in, r, at);
     wait(&o);
     for (int b = o.begin; b < o.end; b++) o.k->take_momentum(s, b);
     evaluate(&o, CQ_GRID_VELOCITY);
   }
   tensors(&o);
   invert(&o);
-  const cg_end end = conjugate_gradients(&o, 1, set->gradient_tolerance, set->linear, 0);
+  const cg_end end = solve_adj(&o, record->out);
   multiply(&o, CQ_GRID_STEP, 1);
   for (int b = o.begin; b < o.end; b++) o.k->finish_adj(s, b);
   wait(&o);

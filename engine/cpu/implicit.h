@@ -9,7 +9,7 @@
 typedef struct cq_implicit_kernels {
   int32_t tangent;                       // numbers carry slopes, which are solved for beside the values
   // momentum and mass of particles, with given forces; then, of nodes, where the method begins and what holds them
-  void (*momentum)(cq_scene *s, const cq_slice *in, int32_t range);
+  void (*momentum)(cq_scene *s, const cq_slice *in, int32_t range, int32_t at);
   void (*start)(cq_scene *s, int32_t block);
   // potential, stress and residual at a vector: to RESIDUAL_TRIAL
   void (*evaluate)(cq_scene *s, const cq_slice *in, int32_t range, int32_t at, double *sum);
@@ -39,6 +39,9 @@ typedef struct cq_implicit_kernels {
   // the adjoint of a step: converged velocities and contacts of the record, dL/dv of the slabs to RESIDUAL
   void (*load)(cq_scene *s, int32_t block, const void *record, const uint64_t *held);
   void (*take_momentum)(cq_scene *s, int32_t block);
+  // what STEP gives through a pressure that follows; then TRIAL, which keeps dL/dv, with it to RESIDUAL
+  void (*follow)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
+  void (*add_followed)(cq_scene *s, int32_t block, double *sum);
   void (*finish_adj)(cq_scene *s, int32_t block);
   void (*p2g_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
 } cq_implicit_kernels;

@@ -182,8 +182,9 @@ CQ_RARE void viscous_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DI
 
 // ---- what particles bring -------------------------------------------------------------------------------------------
 
-// (E82) momentum, mass and the impulse of given forces; without stress
-static void momentum(cq_scene *s, const cq_slice *in, int32_t range) {
+// (E82) momentum, mass and the impulse of given forces; without stress. at: the vector at whose F^ pressure follows its
+// surface, or CQ_GRID_VECTORS: that of F before the step.
+static void momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at) {
   const GridStep step = grid_step_of(s);
   const Strides strides = strides_of(s->arrangement);
   Scatter to;
@@ -191,14 +192,22 @@ static void momentum(cq_scene *s, const cq_slice *in, int32_t range) {
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     const Matter matter = matter_of(s, in, c);
+    const int follows = matter.pressed && at < CQ_GRID_VECTORS;
     Stencils st;
     stencils_of(s, chunk, &st, 0);
+    if (follows) gather_chunk(&st, grid_vector(s, at), &strides);
     LANES_EACH(h) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], def[CQ_DIM][CQ_DIM], none[CQ_DIM][CQ_DIM];
       Source p;
       Exchange give;
       place(chunk, h, (real)(1 / s->model->dx), base, f, arm);
       load_matrix(chunk, F, h, def);
+      if (follows) {
+        Real rate[CQ_DIM][CQ_DIM], before[CQ_DIM][CQ_DIM];
+        affine_of(s, chunk, &st, h, arm, rate);
+        load_matrix(chunk, F, h, before);
+        trial_of(s, rate, before, def);
+      }
       EACH(i) EACH(j) none[i][j] = r_set((real)0);
       source_of(&matter, h, arm, def, none, &p);
       if (s->model->integrator.statics) source_still(&p);

@@ -88,6 +88,14 @@ CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, co
     viscous_of(matter, h, def, rate, stress->tau);
     viscous_adj_of(matter, h, def, rate, c->grad, grad_f, grad_c, grad_k);
   }
+  if (c->still && matter->pressed) {
+    Real pressure[CQ_DIM], grad_pressure[CQ_DIM], grad_force[CQ_DIM];
+    load_vector(matter->actuation, PRESSURE, h, pressure);
+    load_vector(c->grad->actuation, PRESSURE, h, grad_pressure);
+    EACH(i) grad_force[i] = dt * y.n0[i];
+    pressure_force_adj(trial, pressure, change, grad_pressure, grad_force);
+    store_vector(c->grad->actuation, PRESSURE, h, grad_pressure);
+  }
   load_matrix(c->adj, F, h, grad_trial);
   EACH(i) EACH(j) grad_trial[i][j] += change[i][j];
   store_matrix(c->adj, F, h, grad_trial);
@@ -104,6 +112,45 @@ CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, co
   }
   store_vector(c->adj, V, h, given.q);
   store_matrix(c->adj, C, h, given.b);
+}
+
+// (E93) What nodes get of y through a pressure that follows F^: minus the transpose of the pressure's part of the second
+// derivative, which is not symmetric, times STEP.
+static void follow(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
+  const real dt = (real)s->model->dt, scale = (real)(4 / s->model->dx) * dt * dt;
+  const real *y = grid_vector(s, CQ_GRID_STEP);
+  const Strides strides = strides_of(s->arrangement);
+  Scatter to;
+  scatter_begin(&to, s, range);
+  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
+    const real *chunk = (const real *)in->data + AT(c, FIELDS, 0), *next = (const real *)out->data + AT(c, FIELDS, 0);
+    const Matter matter = matter_of(s, in, c);
+    if (!matter.pressed) continue;
+    Stencils st;
+    stencils_of(s, chunk, &st, 0);
+    gather_chunk(&st, y, &strides);
+    LANES_EACH(h) {
+      Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], rate[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], trial[CQ_DIM][CQ_DIM];
+      Real pressure[CQ_DIM], unused[CQ_DIM], grad[CQ_DIM][CQ_DIM], b[CQ_DIM][CQ_DIM];
+      Sums sums;
+      place(chunk, h, (real)(1 / s->model->dx), base, f, arm);
+      sums_load(st.records + h, &sums);
+      load_matrix(next, C, h, rate);
+      load_matrix(chunk, F, h, def);
+      trial_of(s, rate, def, trial);
+      load_vector(matter.actuation, PRESSURE, h, pressure);
+      EACH(i) {
+        unused[i] = r_set((real)0);
+        EACH(j) grad[i][j] = unused[i];
+      }
+      pressure_force_adj(trial, pressure, grad, unused, sums.n0);
+      mat_mul_nt(grad, def, b);
+      EACH(i) EACH(j) b[i][j] = scale * b[i][j];
+      store_slope(&st, h, arm, b);
+    }
+    scatter_chunk(&to, &strides, &st);
+  }
+  scatter_end(&to, &strides);
 }
 
 static void implicit_p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {

@@ -67,9 +67,13 @@ static const cq_implicit_kernels implicit = {
 #if !defined(CQ_REAL_DUAL)
     load_record,
     take_momentum,
+    follow,
+    add_followed,
     finish_adj,
     implicit_p2g_adj,
 #else
+    NULL,
+    take_momentum,
     NULL,
     NULL,
     NULL,

@@ -670,14 +670,34 @@ static void load_record(cq_scene *s, int32_t block, const void *record, const ui
     COLUMN_ROWS(column, at) {
       const Row kept = row_load((const real *)record + at + 4 * (column->record - column->node));
       const Row v = row_mul(kept, mask);
+      const Row wanted = slabs_take(&slabs, at - 4 * column->node);
       row_store(velocity + at, v);
       row_store(momentum + at, row_sub(kept, v));
-      row_store(to + at, slabs_take(&slabs, at - 4 * column->node));
+      row_store(to + at, wanted);
+      row_store(grid_vector(s, CQ_GRID_TRIAL) + at, wanted);
     }
   }
   find_held(s, block);
   cq_held_nodes *h = &s->implicit.held[block];
   for (int32_t k = 0; k < h->count; k++) held_node(h, k)->active = held[held_node(h, k)->record];
+}
+
+// TRIAL keeps dL/dv while RESIDUAL becomes it with what follows; sum: how much this changed RESIDUAL.
+static void add_followed(cq_scene *s, int32_t block, double *sum) {
+  const Row mask = velocity_mask();
+  const real *kept = grid_vector(s, CQ_GRID_TRIAL);
+  real *to = grid_vector(s, CQ_GRID_RESIDUAL), *slab[CQ_RANGES_MAX];
+  for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
+  COLUMNS_EACH(s, block, column) {
+    const Slabs slabs = slabs_at(slab, column);
+    COLUMN_ROWS(column, at) {
+      const Row with = row_fma(slabs_take(&slabs, at - 4 * column->node), mask, row_load(kept + at));
+      const Row change = row_sub(with, row_load(to + at));
+      sum[CQ_SUM_RESIDUAL] += dot_rows(s, change, conditioned(s, at, change));
+      sum[CQ_SUM_INERTIA] += dot_rows(s, with, conditioned(s, at, with));
+      row_store(to + at, with);
+    }
+  }
 }
 
 // What the walls that hold a node get: of b - H y, and of the residual where they turn (E90).

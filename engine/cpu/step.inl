@@ -31,6 +31,7 @@ CQ_INLINE Matter matter_of(const cq_scene *s, const cq_slice *in, const int32_t 
 
 CQ_INLINE Real param(const Matter *m, const int which, const int h) { return r_load(m->params + which * CQ_CHUNK + h); }
 
+// the forces of a particle that are given; f: at which pressure follows the surface
 CQ_INLINE void force_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], Real force[CQ_DIM]) {
   EACH(i) force[i] = r_set((real)0);
   if (m->actuation) load_vector(m->actuation, FORCE, h, force);

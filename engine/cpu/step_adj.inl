@@ -255,22 +255,6 @@ CQ_INLINE void stress_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][
   for (int k = 0; k < CQ_SYM; k++) r_store(chunk->actuation + (SIGMA + k) * CQ_CHUNK + h, grad_sigma[k]);
 }
 
-// adjoint of force_of; grad_force is read
-CQ_INLINE void force_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], const ChunkGrad *chunk,
-                            Real grad_f[CQ_DIM][CQ_DIM], const Real grad_force[CQ_DIM]) {
-  if (m->actuation)
-    EACH(i) {
-      real *at = chunk->actuation + (FORCE + i) * CQ_CHUNK + h;
-      r_store(at, r_load(at) + grad_force[i]);
-    }
-  if (!m->pressed) return;
-  Real pressure[CQ_DIM], grad_pressure[CQ_DIM];
-  load_vector(m->actuation, PRESSURE, h, pressure);
-  load_vector(chunk->actuation, PRESSURE, h, grad_pressure);
-  pressure_force_adj(f, pressure, grad_f, grad_pressure, grad_force);
-  store_vector(chunk->actuation, PRESSURE, h, grad_pressure);
-}
-
 // a chunk in the adjoint of a step; its matter has the state before it
 typedef struct {
   const Matter *matter;
@@ -280,6 +264,33 @@ typedef struct {
   int still;                 // the motion of particles is no part of the step
 } ChunkStep;
 
+// Adjoint of force_of; grad_force is read. What pressure that follows F^ gets, it has already.
+CQ_INLINE void force_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], const ChunkStep *c,
+                            Real grad_f[CQ_DIM][CQ_DIM], const Real grad_force[CQ_DIM]) {
+  const ChunkGrad *chunk = c->grad;
+  if (m->actuation)
+    EACH(i) {
+      real *at = chunk->actuation + (FORCE + i) * CQ_CHUNK + h;
+      r_store(at, r_load(at) + grad_force[i]);
+    }
+  if (!m->pressed || c->still) return;
+  Real pressure[CQ_DIM], grad_pressure[CQ_DIM];
+  load_vector(m->actuation, PRESSURE, h, pressure);
+  load_vector(chunk->actuation, PRESSURE, h, grad_pressure);
+  pressure_force_adj(f, pressure, grad_f, grad_pressure, grad_force);
+  store_vector(chunk->actuation, PRESSURE, h, grad_pressure);
+}
+
+// the deformation at which pressure follows its surface
+CQ_INLINE void followed(const cq_scene *s, const ChunkStep *c, const int h, Real f[CQ_DIM][CQ_DIM]) {
+  load_matrix(c->matter->state, F, h, f);
+  if (!c->still) return;
+  Real rate[CQ_DIM][CQ_DIM], before[CQ_DIM][CQ_DIM];
+  load_matrix(c->next, C, h, rate);
+  load_matrix(c->matter->state, F, h, before);
+  trial_of(s, rate, before, f);
+}
+
 // what the particle gave to the grid with a stress, once more, with the adjoint moves beside it
 CQ_INLINE void moves_with(const cq_scene *s, const ChunkStep *c, const int h, const Real arm[CQ_DIM], Record *of,
                           const Stress *stress) {
@@ -287,7 +298,7 @@ CQ_INLINE void moves_with(const cq_scene *s, const ChunkStep *c, const int h, co
   Source p;
   Exchange give;
   Real def[CQ_DIM][CQ_DIM];
-  load_matrix(c->matter->state, F, h, def);
+  followed(s, c, h, def);
   source_of(c->matter, h, arm, def, stress->tau, &p);
   if (c->still) source_still(&p);
   transfer_to_grid(&step, &p, &give);
@@ -321,7 +332,9 @@ CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, 
   place(matter->state, h, inv_dx, base, f, arm);
   sums_load(of, &sums);
   load_matrix(matter->state, F, h, def);
-  source_of(matter, h, arm, def, stress->tau, &p);
+  Real at_surface[CQ_DIM][CQ_DIM];
+  followed(s, c, h, at_surface);
+  source_of(matter, h, arm, at_surface, stress->tau, &p);
   if (c->still) source_still(&p);
   transfer_to_grid(&step, &p, &give);
 
@@ -349,7 +362,7 @@ CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, 
     EACH(i) EACH(j) grad_def[i][j] += grad_f[i][j];
   else
     stress_of_adj(matter, h, def, stress, c->grad, grad_def, grad_tau);
-  force_of_adj(matter, h, def, c->grad, grad_def, grad.force);
+  force_of_adj(matter, h, def, c, grad_def, grad.force);
 
   // position: x' = x + ..., and through weights and arm, f = x / dx - base, arm = 1 - f
   EACH(i) {

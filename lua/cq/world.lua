@@ -288,21 +288,20 @@ end
 ---@class world.settle.def
 ---@field robot? cq.Robot|cq.Robot[]   variants of the world's robots, from robot:with
 ---@field signals? cq.Tensor|number[]  {signals} or {batch, signals} that are held; none unless given
----@field increments? integer          in which signals grow from 0, each an equilibrium; 1 unless given
 ---@field batch? integer               independent scenes
 
 local settle_spec = is.define("world:settle", {
   robot = is.any_of { is.instance "cq.Robot", is.list(is.instance "cq.Robot", { min = 1 }), optional = true },
   signals = is.any { optional = true },
-  increments = is.integer { min = 1, max = 100000, default = 1 },
   batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, default = 1 },
 })
 
 ---Where bodies come to rest under gravity, walls and signals that are held: an equilibrium, found without the way to it,
----by implicit steps without inertia. Differentiable as a rollout is, by one linear solve for each increment. The state
----that comes out has no velocity of meaning. Forces that follow a body (pressure, cables) are those at the start of an
----increment: take so many that more change nothing. Something must hold the body: pins or walls.
----Errors: explicit steps; signals of another shape than {signals}; a body that nothing holds, which does not converge.
+---as one implicit step without inertia from where they start. The weights of the grid stay those of the start, so that a
+---body keeps no trace of cells that it would have crossed on the way. Pressure follows its surface to the end; cables and
+---forces of one's own are those at the start. Differentiable as a rollout is. What comes out has no velocity of meaning.
+---Errors: a world of explicit steps; signals of another shape than {signals}; a body that nothing holds, or a pressure
+---that no equilibrium bears: a step that does not converge.
 ---@param fields? world.settle.def
 ---@return cq.State state
 ---@return cq.Rollout rollout   with its solver
@@ -314,16 +313,15 @@ function World:settle(fields)
   local def = settle_spec(fields or {})
   local controller
   if def.signals then
-    local u, count = T.as_tensor(def.signals), def.increments
+    local u = T.as_tensor(def.signals)
     if u.rank < 1 or u.rank > 2 or u.dims[u.rank] ~= self.actuator_count then
       is.fail("world:settle: signals must be {%d}, or {batch, %d}, got {%s}", self.actuator_count, self.actuator_count,
         table.concat(u.dims, ", "))
     end
-    local share = (T.arange(1, count) / count):unsqueeze(-1)
-    controller = require("cq.controller").open_loop((u.rank == 2 and u:unsqueeze(2) or u) * share)
+    controller = require("cq.controller").open_loop(u:unsqueeze(-2))
   end
   local roll = require("cq.rollout").run(self:still(), {
-    steps = def.increments, batch = def.batch, robot = def.robot, controller = controller,
+    steps = 1, batch = def.batch, robot = def.robot, controller = controller,
   })
   return roll.state, roll
 end

@@ -1,0 +1,81 @@
+-- settle: equilibria beside closed forms and rollouts that have come to rest, and their gradients beside differences.
+local cq = require "cq"
+local sentence = require "tests.sentence"
+
+local function beam(options)
+  local bar = cq.Robot {
+    shape = cq.Shape.box { size = { 0.45, 0.05 }, at = { 0.1, 0.2 } }, spacing = 0.00625, pins = "root",
+    groups = { root = function(x) return x < 0.15 end, tip = function(x) return x > 0.54 end },
+    material = cq.Material.neo_hookean { young = 1e6, poisson = 0.3, density = 1000 },
+    actuators = options.actuators,
+  }
+  return cq.World { cells = { 64, 32 }, dx = 0.0125, dt = 0.01, gravity = { 0, -1 }, precision = "float64",
+    damping = options.damping, integrator = cq.Implicit { tolerance = options.tolerance or 1e-9, gradient = 1e-9,
+      linear = 20000 }, bar }, bar
+end
+
+local function difference(f, at, h) return (f(at + h) - f(at - h)) / (2 * h) end
+
+describe("world:settle", function()
+  it("bends a beam as its theory says, shorter by what the pins hold", function()
+    local world = beam {}
+    local E, nu, t = 1e6, 0.3, 0.05
+    local drop = 0.225 - world:settle():center "tip"[2]:item()
+    -- a mean over the tip's particles, 5 mm before the end of what theory has
+    local function theory(length) return 1000 * 12 * (1 - nu ^ 2) * length ^ 4 / (8 * E * t ^ 2) end
+    assert.is_true(drop < theory(0.4) and drop > theory(0.4 - 0.0125 - 0.005), ("drop %g of %g"):format(drop,
+      theory(0.4)))
+  end)
+
+  it("is where a damped rollout ends", function()
+    -- up to what a body gives way when its particles move on over the grid: 3 % of 12.6 mm
+    local world = beam { damping = 60, tolerance = 1e-6 }
+    local settled = world:settle():center "tip"[2]:item()
+    local rolled = world:rollout { steps = 150 }.state
+    assert.near(settled, rolled:center "tip"[2]:item(), 5e-4)
+    assert.near(0, rolled:velocity "tip"[2]:item(), 2e-3)
+  end)
+
+  it("has the gradient of a stiffness", function()
+    local world, bar = beam {}
+    local function tip(young)
+      return (world:settle { robot = bar:with { young = young } }):center "tip"[2]
+    end
+    local _, gradient = cq.value_and_grad(tip)(cq.param(1e6))
+    local slope = difference(function(young) return tip(cq.tensor(young)):item() end, 1e6, 100)
+    assert.near(1, gradient:item() / slope, 1e-6)
+  end)
+
+  it("follows a pressure, with the gradient of it", function()
+    local scene = require "scenes.soft_finger" { dim = 2, precision = "float64" }
+    scene.world.integrator = cq.Implicit { tolerance = 1e-9, gradient = 1e-9, linear = 20000 }
+    local world = cq.World(scene.world)
+    local function tip(u) return (world:settle { signals = u }):center "tip"[2] end
+    local value, gradient = cq.value_and_grad(tip)(cq.param { 0.2 })
+    local slope = difference(function(p) return tip({ p }):item() end, 0.2, 1e-4)
+    assert.near(1, gradient:data()[0] / slope, 1e-6)
+    local rest, more = tip({ 0 }):item(), tip({ 0.3 }):item()
+    assert.is_true(rest > value and value > more)
+  end)
+
+  it("takes a batch of signals", function()
+    local scene = require "scenes.soft_finger" { dim = 2, precision = "float64" }
+    scene.world.integrator = cq.Implicit { tolerance = 1e-6 }
+    local world = cq.World(scene.world)
+    local both = (world:settle { signals = { { 0.1 }, { 0.3 } }, batch = 2 }):center "tip"
+    for k, p in ipairs { 0.1, 0.3 } do
+      assert.equal((world:settle { signals = { p } }):center "tip"[2]:item(), both[k][2]:item())
+    end
+  end)
+
+  it("says what is wrong", function()
+    local bar = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.1 }, at = { 0.2, 0.2 } }, spacing = 0.0125,
+      material = cq.Material.neo_hookean { young = 1e4, poisson = 0.3 } }
+    local free = { cells = { 24, 24 }, dx = 0.025, dt = 0.001, bar }
+    sentence.fails("needs a world with integrator = cq.Implicit", function() cq.World(free):settle() end)
+    free.gravity, free.integrator = { 0, -1 }, cq.Implicit {}
+    sentence.fails("did not converge", function() cq.World(free):settle() end)
+    sentence.fails("signals must be {0}", function() cq.World(free):settle { signals = { 1 } } end)
+    sentence.fails("unknown field increments", function() cq.World(free):settle { increments = 3 } end)
+  end)
+end)
