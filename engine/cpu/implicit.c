@@ -281,12 +281,7 @@ static cq_status newton(solve *o, progress *p) {
   return p->residual <= set->tolerance || p->residual <= 10 * p->floor ? CQ_OK : CQ_UNSTABLE;
 }
 
-// In equilibrium a pressure is that of the surface where it ends, not where it began.
-static int follows(const cq_scene *s) {
-  return s->model->integrator.statics && s->model->drives & cq_drive_bit(CQ_DRIVE_PRESSURE);
-}
-
-// The equilibrium under a pressure that follows its surface: that under a given force, again and again with the force at
+// A step under a pressure that follows its surface to the end: that under a given force, again and again with the force at
 // the end of the one before (E93). Each is a minimum; and the first that Newton leaves as it is, is the one wanted.
 static cq_status follow(solve *o, progress *p) {
   enum { ROUNDS = 200 };
@@ -346,7 +341,7 @@ cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, 
   progress p = {INFINITY, 0};
   cq_status status = begin_step(&o);
   if (!status) status = newton(&o, &p);
-  if (!status && follows(s)) status = follow(&o, &p);
+  if (!status && cq_pressure_follows(s->model)) status = follow(&o, &p);
   report(&o, step, &p);
   if (status == CQ_UNSTABLE) return fail(&o, CQ_HEALTH_NOT_CONVERGED, p.residual);
   if (status) return status;
@@ -363,7 +358,7 @@ static cg_end solve_adj(solve *o, const cq_slice *out) {
   enum { ROUNDS = 200 };
   const cq_integrator *set = &o->s->model->integrator;
   cg_end end = conjugate_gradients(o, 1, set->gradient_tolerance, set->linear, 0);
-  for (int i = 0; follows(o->s) && end == CG_CONVERGED; i++) {
+  for (int i = 0; cq_pressure_follows(o->s->model) && end == CG_CONVERGED; i++) {
     if (i == ROUNDS) return CG_EXHAUSTED;
     for (int r = o->begin; r < o->end; r++) o->k->follow(o->s, o->in, out, r);
     wait(o);
@@ -383,7 +378,7 @@ cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_re
   end_sums(&o);
   if (o.sum[CQ_SUM_CHANGED] > 0) return CQ_MEMORY;
   if (s->model->moving_wall_count) {   // how hard they press is wanted, and momentum is not in the record
-    const int32_t at = follows(s) ? CQ_GRID_VELOCITY : CQ_GRID_VECTORS;
+    const int32_t at = cq_pressure_follows(s->model) ? CQ_GRID_VELOCITY : CQ_GRID_VECTORS;
     for (int r = o.begin; r < o.end; r++) o.k->momentum(s, o.in, r, at);
     wait(&o);
     for (int b = o.begin; b < o.end; b++) o.k->take_momentum(s, b);

@@ -88,7 +88,7 @@ CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, co
     viscous_of(matter, h, def, rate, stress->tau);
     viscous_adj_of(matter, h, def, rate, c->grad, grad_f, grad_c, grad_k);
   }
-  if (c->still && matter->pressed) {
+  if (c->follows && matter->pressed) {
     Real pressure[CQ_DIM], grad_pressure[CQ_DIM], grad_force[CQ_DIM];
     load_vector(matter->actuation, PRESSURE, h, pressure);
     load_vector(c->grad->actuation, PRESSURE, h, grad_pressure);
@@ -160,7 +160,8 @@ static void implicit_p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *ou
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0), *next = (const real *)out->data + AT(c, FIELDS, 0);
     const ChunkGrad grad = chunk_grad_of(s, c);
     const Matter matter = matter_of(s, in, c);
-    const ChunkStep step = {&matter, next, grad.state, &grad, s->model->integrator.statics};
+    const ChunkStep step = {&matter, next, grad.state, &grad, s->model->integrator.statics,
+                            cq_pressure_follows(s->model)};
     Stencils st;
     Stress stress[CQ_CHUNK / CQ_LANES];
     Real grad_f[CQ_CHUNK / CQ_LANES][CQ_DIM][CQ_DIM];

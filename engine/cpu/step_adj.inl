@@ -261,7 +261,7 @@ typedef struct {
   const real *next;          // the state after
   real *adj;
   const ChunkGrad *grad;
-  int still;                 // the motion of particles is no part of the step
+  int still, follows;        // implicit steps: without the motion of particles; with pressure at the end of the step
 } ChunkStep;
 
 // Adjoint of force_of; grad_force is read. What pressure that follows F^ gets, it has already.
@@ -273,7 +273,7 @@ CQ_INLINE void force_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][C
       real *at = chunk->actuation + (FORCE + i) * CQ_CHUNK + h;
       r_store(at, r_load(at) + grad_force[i]);
     }
-  if (!m->pressed || c->still) return;
+  if (!m->pressed || c->follows) return;
   Real pressure[CQ_DIM], grad_pressure[CQ_DIM];
   load_vector(m->actuation, PRESSURE, h, pressure);
   load_vector(chunk->actuation, PRESSURE, h, grad_pressure);
@@ -284,7 +284,7 @@ CQ_INLINE void force_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][C
 // the deformation at which pressure follows its surface
 CQ_INLINE void followed(const cq_scene *s, const ChunkStep *c, const int h, Real f[CQ_DIM][CQ_DIM]) {
   load_matrix(c->matter->state, F, h, f);
-  if (!c->still) return;
+  if (!c->follows) return;
   Real rate[CQ_DIM][CQ_DIM], before[CQ_DIM][CQ_DIM];
   load_matrix(c->next, C, h, rate);
   load_matrix(c->matter->state, F, h, before);
@@ -387,7 +387,7 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
     real *adj = (real *)s->adj + AT(c, FIELDS, 0);
     const ChunkGrad chunk_grad = chunk_grad_of(s, c);
     const Matter matter = matter_of(s, in, c);
-    const ChunkStep step = {&matter, next, adj, &chunk_grad, 0};
+    const ChunkStep step = {&matter, next, adj, &chunk_grad, 0, 0};
     Record records[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     Stress stress[CQ_CHUNK / CQ_LANES];

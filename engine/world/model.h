@@ -97,6 +97,11 @@ static inline int cq_is_implicit(const cq_model *m) { return m->integrator.kind 
 
 static inline uint32_t cq_drive_bit(int32_t kind) { return (uint32_t)1 << kind; }
 
+// does pressure follow its surface to the end of a step?
+static inline int cq_pressure_follows(const cq_model *m) {
+  return (m->integrator.statics || m->integrator.pressure) && (m->drives & cq_drive_bit(CQ_DRIVE_PRESSURE));
+}
+
 cq_status cq_model_create(const cq_world_def *def, cq_model *model);   // model zeroed; on failure destroyed
 void cq_model_destroy(cq_model *model);
 // (dt/dx) times the fastest signal, sqrt((modulus + actuation)/rho) + 8/3 eta/(rho dx) + |v| of a particle, and by

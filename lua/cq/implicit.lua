@@ -15,6 +15,7 @@ local spec = is.define("cq.Implicit", {
   gradient = is.number { above = 0, below = 1, default = 1e-6 },
   newton = is.integer { min = 1, max = 10000, default = 60 },
   linear = is.integer { min = 1, max = 1000000, default = 5000 },
+  pressure = is.one_of { "lagged", "implicit", default = "lagged" },
 })
 
 ---@class cq.Implicit.def
@@ -22,6 +23,7 @@ local spec = is.define("cq.Implicit", {
 ---@field gradient? number    of the linear system of a step's adjoint, relative
 ---@field newton? integer     Newton iterations that a step may take
 ---@field linear? integer     products with the second derivative that a linear system may take
+---@field pressure? "lagged"|"implicit"   that of a surface at the start of a step, or at its end, which takes several solves
 
 ---Implicit steps, for cq.World { integrator = cq.Implicit {} }: backward Euler, found by Newton's method with conjugate
 ---gradients. A step may be as long as one likes, as long as no particle moves by more than a cell in it; forces of cables
@@ -43,7 +45,7 @@ end
 ---@param raw userdata
 ---@param statics boolean   steps without inertia
 function Implicit:fill(raw, statics)
-  raw.kind, raw.statics = 1, statics and 1 or 0
+  raw.kind, raw.statics, raw.pressure = 1, statics and 1 or 0, self.pressure == "implicit" and 1 or 0
   raw.tolerance, raw.gradient_tolerance, raw.newton, raw.linear = self.tolerance, self.gradient, self.newton, self.linear
 end
 
