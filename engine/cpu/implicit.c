@@ -281,16 +281,21 @@ static cq_status newton(solve *o, progress *p) {
   return p->residual <= set->tolerance || p->residual <= 10 * p->floor ? CQ_OK : CQ_UNSTABLE;
 }
 
+// momentum with the pressure of the surface at VELOCITY
+static void follow_once(solve *o) {
+  wait(o);
+  for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r, CQ_GRID_VELOCITY);
+  wait(o);
+  for (int b = o->begin; b < o->end; b++) o->k->take_momentum(o->s, b);
+}
+
 // A step under a pressure that follows its surface to the end: that under a given force, again and again with the force at
 // the end of the one before (E93). Each is a minimum; and the first that Newton leaves as it is, is the one wanted.
 static cq_status follow(solve *o, progress *p) {
   enum { ROUNDS = 200 };
   int32_t made = o->newton;
   for (int i = 0; i < ROUNDS; i++) {
-    wait(o);
-    for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r, CQ_GRID_VELOCITY);
-    wait(o);
-    for (int b = o->begin; b < o->end; b++) o->k->take_momentum(o->s, b);
+    follow_once(o);
     evaluate(o, CQ_GRID_VELOCITY);
     const cq_status status = newton(o, p);
     made += o->newton;
@@ -304,17 +309,18 @@ static cq_status follow(solve *o, progress *p) {
 
 // Over dual numbers: the velocities are those of the step, their slopes are not yet. r(v, slopes) = 0 is linear in them.
 static void solve_slopes(solve *o) {
-  const double tolerance[] = {1e-12, 1e-3};   // the second of what rounding left to the first
-  const int32_t most[] = {o->s->model->integrator.linear, 50};
+  // a second round takes what rounding left to the first; a pressure that follows is a fixed point
+  const int follows = cq_pressure_follows(o->s->model), rounds = follows ? 60 : 2;
   wait(o);
   if (o->worker->rank == 0) o->s->implicit.tangent = 1;
   wait(o);
   tensors(o);
   invert(o);
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < rounds; i++) {
+    if (follows) follow_once(o);
     evaluate(o, CQ_GRID_VELOCITY);
     take_residual(o);
-    conjugate_gradients(o, -1, tolerance[i], most[i], 0);
+    conjugate_gradients(o, -1, i ? 1e-3 : 1e-12, i ? 50 : o->s->model->integrator.linear, 0);
     begin_sums(o);
     for (int b = o->begin; b < o->end; b++) o->k->trial(o->s, b, 1, sums(o, b));
     end_sums(o);

@@ -48,6 +48,12 @@ static void driven(test_scene *s) {
   implicit(s);
 }
 
+// pressure at the end of a step
+static void followed(test_scene *s) {
+  driven(s);
+  s->def.integrator.pressure = 1;
+}
+
 #define CQ_DIM 2
 namespace plane {
 #include "rollout_dual.inl"
@@ -75,5 +81,7 @@ int main(void) {
   space::check_scene(3, true, plastic);
   plane::check_scene(8, false, driven);
   space::check_scene(4, true, driven);
+  plane::check_scene(8, true, followed);
+  space::check_scene(4, true, followed);
   return check_report();
 }
