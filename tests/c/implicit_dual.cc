@@ -70,18 +70,13 @@ namespace space {
 int main(void) {
   plane::control_steps = space::control_steps = 4;
   plane::check_scene(7, false, implicit);
+  plane::check_scene(7, false, driven);
+  void (*const scenes[])(test_scene *) = {viscous, rubber, mixed, plastic, followed};
+  for (void (*scene)(test_scene *) : scenes) {
+    plane::check_scene(6, true, scene);
+    space::check_scene(3, true, scene);
+  }
   space::check_scene(3, true, implicit);
-  plane::check_scene(6, false, viscous);
-  space::check_scene(3, true, viscous);
-  plane::check_scene(6, false, rubber);
-  space::check_scene(3, true, rubber);
-  plane::check_scene(6, false, mixed);
-  space::check_scene(3, true, mixed);
-  plane::check_scene(6, false, plastic);
-  space::check_scene(3, true, plastic);
-  plane::check_scene(8, false, driven);
   space::check_scene(4, true, driven);
-  plane::check_scene(8, true, followed);
-  space::check_scene(4, true, followed);
   return check_report();
 }
