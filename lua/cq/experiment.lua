@@ -544,6 +544,7 @@ function Experiment:check()
   local report = { steps = self.steps, gradients = {},
     plan = self.world:plan { steps = self.steps, memory = self.memory } }
   local lines = { tostring(self.world), ("%s, %s"):format(text.count(self.steps, "control step"), report.plan.text) }
+  if self.world.def.integrator then table.insert(lines, 2, self.world:steps_replaced()) end
   if #T.leaves.list(self.params) > 0 then
     -- what is zero after two control steps need not be zero in the end: no warning yet
     local warn = T.warn
