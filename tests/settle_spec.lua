@@ -78,4 +78,16 @@ describe("world:settle", function()
     sentence.fails("signals must be {0}", function() cq.World(free):settle { signals = { 1 } } end)
     sentence.fails("unknown field increments", function() cq.World(free):settle { increments = 3 } end)
   end)
+
+  it("tells what implicit steps replace, before a run", function()
+    local function said(young)
+      local bar = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.1 }, at = { 0.2, 0.2 } }, spacing = 0.0125,
+        material = cq.Material.neo_hookean { young = young, poisson = 0.3, density = 1000 } }
+      return cq.Experiment { duration = 0.02, objective = function(state) return state:center(bar)[2] end,
+        world = cq.World { cells = { 24, 24 }, dx = 0.025, dt = 0.01, integrator = cq.Implicit {}, bar },
+      }:check().text
+    end
+    sentence.says(said(1e4), "explicit steps are quicker below about 100")
+    sentence.says(said(1e9), "it may be quicker")
+  end)
 end)
