@@ -22,7 +22,7 @@ end
 
 local function print_row(case, result)
   local ratio = result.paper == result.paper and ("%.2g"):format(result.error / result.paper) or "-"
-  local what = result.steps == STEPS[1] and ("%s; %s, truth: %s"):format(case.what, result.precision, case.truth) or ""
+  local what = result.steps == (case.steps or STEPS)[1] and ("%s; %s, truth: %s"):format(case.what, result.precision, case.truth) or ""
   print((("%-5s %6d %10s %10s %8s %10s %10s  %s"):format(case.name, result.steps, scientific(result.error),
     scientific(result.paper), ratio,
     scientific(result.particle_error), scientific(result.forward_error), what):gsub("%s+$", "")))
@@ -51,7 +51,7 @@ return {
     if not options.json then print_head() end
     for _, case in ipairs(chosen) do
       local world, at = case.make()
-      for _, steps in ipairs(options.steps and { options.steps } or STEPS) do
+      for _, steps in ipairs(options.steps and { options.steps } or case.steps or STEPS) do
         if engine.C.cq_interrupted() ~= 0 then return 130 end
         local result = measure(case, world, at, steps)
         if options.json then print(json.encode(result, first_keys)) else print_row(case, result) end
