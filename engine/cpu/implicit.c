@@ -220,7 +220,7 @@ static int search(solve *o, double energy, double stiffness) {
       begin_sums(o);
       for (int b = o->begin; b < o->end; b++) o->k->slope(o->s, b, sums(o, b));
       end_sums(o);
-      good = fabs(o->sum[CQ_SUM_DOT]) <= 0.9 * fabs(slope0);
+      good = fabs(o->sum[CQ_SUM_DOT]) <= 0.9 * fabs(along);
       o->sum[CQ_SUM_ENERGY] = there;
     }
     if (good) return 1;
