@@ -1,6 +1,7 @@
 -- implicit: steps of backward Euler: gradients, walls, what drives bodies, long steps, the same bits, and mistakes.
 local cq = require "cq"
 local T = require "cq.tensor"
+local message = require "cq.base.message"
 local derivative = require "tests.derivative"
 local scratch = require "tests.scratch"
 local spread = require "tests.spread"
@@ -287,6 +288,26 @@ describe("implicit steps", function()
     assert.equal(whole.best.loss, rest.best.loss)
     assert.is_true(rest.params.controller.w1:equal(whole.params.controller.w1))
     require("tests.process").remove(folder)
+  end)
+end)
+
+describe("implicit steps warn", function()
+  local warn = message.warn
+  after_each(function() message.warn = warn end)
+
+  it("once, of a tolerance below what rounding leaves", function()
+    local told = {}
+    message.warn = function(format, ...) told[#told + 1] = format:format(...) end
+    local function run(tolerance)
+      local world = world_of(block(2), { integrator = cq.Implicit { tolerance = tolerance } })
+      for _ = 1, 2 do world:rollout { steps = 2 } end
+    end
+    run(1e-12)
+    assert.equal(0, #told)
+    run(1e-15)
+    assert.equal(1, #told)
+    assert(told[1]:find("of the residual of implicit steps, more than their tolerance of 1e-15; take a larger tol", 1,
+      true), told[1])
   end)
 end)
 
