@@ -243,7 +243,9 @@ describe("implicit steps", function()
     local function thrown(kind, up, fields)
       local world = world_of(block(2, fields), {
         gravity = { 0, 0 }, dt = 0.02,
-        walls = cq.Boundary.floor { at = 3 * DX, kind = kind == "hold" and "sticky" or kind, separable = kind == "hold" },
+        walls = cq.Boundary.floor {
+          at = 3 * DX, kind = kind == "hold" and "sticky" or kind, separable = kind == "hold",
+        },
       })
       local state = world:rollout({
         steps = 10, robot = world.robot:with { velocity = T.tensor { 0.5, up } * T.ones { world.particle_count, 1 } },
@@ -263,6 +265,25 @@ describe("implicit steps", function()
     end
     local pinned = thrown("separate", 0.5, { pins = "all", groups = { all = function() return true end } })
     assert.is_true(math.abs(pinned[1]) + math.abs(pinned[2]) < 1e-14)
+  end)
+
+  it("let go within a step of what has pressed at its start", function()
+    -- a stiff beam on two supports, both left of its middle: it tips over the inner one and leaves the outer one
+    local beam = block(2, {
+      shape = cq.Shape.box { size = { 8 * DX, 2 * DX }, spacing = DX / 2 },
+      material = cq.Material.neo_hookean { young = 20000, poisson = 0.3, density = 1.5 },
+      groups = { left = function(x) return x < DX end },
+    })
+    local function support(from, to)
+      return cq.Boundary.obstacle { lower = { from * DX, 2 * DX }, upper = { to * DX, 4.1 * DX }, kind = "separate" }
+    end
+    local world = world_of(beam, {
+      dt = 0.05, gravity = { 0, -2 }, walls = { support(2.5, 4.5), support(5.6, 6.4) },
+      beam:at { 4 * DX, 4.5 * DX },
+    })
+    local roll = world:rollout { steps = 1 }
+    local up = roll.state:velocity("left")[2]:item()
+    assert.is_true(up > 0.02, ("rises at %g"):format(up))
   end)
 
   it("go on from a saved experiment as if they had not stopped", function()

@@ -491,7 +491,7 @@ static void activate(cq_scene *s, int32_t block, int32_t release, double *sum) {
     real *v = velocity + 4 * n->node, was[CQ_DIM];
     double moved = 0;
     EACH(i) was[i] = v[i];
-    contacts_stop(s, h, n, v);   // for it may be turned against those that do not hold
+    contacts_stop(s, h, n, v);   // one that takes all may push the node into another
     EACH(i) moved += fabs(s_value(v[i] - was[i])) - 1e-6 * fabs(s_value(was[i]));
     if (moved > 0) sum[CQ_SUM_CHANGED]++;
   }
