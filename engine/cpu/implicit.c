@@ -196,12 +196,10 @@ static progress measure(solve *o) {
 // Goes along STEP as far as the potential falls (E88). Where it falls by less than it rounds, the slope along the way
 // must become less steep. 0: no length will do.
 static int search(solve *o, double energy, double stiffness) {
-  double slope0 = 0;
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->trial(o->s, b, 1, sums(o, b));
   end_sums(o);
-  slope0 = o->sum[CQ_SUM_SLOPE];
-  double length = 1, along = slope0;
+  double length = 1, along = o->sum[CQ_SUM_SLOPE];
   for (int i = 0; i < HALVINGS; i++, length *= 0.5) {
     if (i) {
       wait(o);
@@ -220,7 +218,7 @@ static int search(solve *o, double energy, double stiffness) {
       begin_sums(o);
       for (int b = o->begin; b < o->end; b++) o->k->slope(o->s, b, sums(o, b));
       end_sums(o);
-      good = fabs(o->sum[CQ_SUM_DOT]) <= 0.9 * fabs(slope0);
+      good = fabs(o->sum[CQ_SUM_DOT]) <= 0.9 * fabs(along);
       o->sum[CQ_SUM_ENERGY] = there;
     }
     if (good) return 1;

@@ -163,7 +163,7 @@ CQ_INLINE void viscous_point(const Matter *m, const cq_material *law, const int 
   EACH(i) EACH(j) at->rate[i][j] = c[i][j];
 }
 
-// (E81) K += 2 eta J(F) (D(C) - tr D / 3): linear in C, and minus the derivative of a potential of half of it by C
+// (E81) K += 2 eta J(F) (D(C) - tr D / 3): linear in C, and the derivative by C of the potential <K, C> / 2
 CQ_RARE void viscous_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], const Real c[CQ_DIM][CQ_DIM],
                         Real k_stress[CQ_DIM][CQ_DIM]) {
   const Real jac = mat_det(f);
@@ -219,7 +219,7 @@ static void momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at)
   scatter_end(&to, &strides);
 }
 
-// (E80) the potential of strain at node velocities, and what stress gives the nodes: -dt V 4/dx K (x_i - x_p)
+// (E80, E82) the potential of strain at node velocities, and what stress gives the nodes: -dt V 4/dx K (o + arm)
 static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at, double *sum) {
   const real dx = (real)s->model->dx, dt = (real)s->model->dt, *grid = grid_vector(s, at);
   const Strides strides = strides_of(s->arrangement);

@@ -1,6 +1,6 @@
 // implicit_adj: the adjoint of a step of backward Euler, the loop over particles. The solution y of the nodes' linear
-// system is what the momentum of nodes gets (E89); what particles get of it is what the explicit step gives them, with K
-// in place of tau, and what F^ gets through K beside it (E91, E92).
+// system is what the momentum of nodes gets (E89); what particles get of it is what the explicit step gives them, with
+// K in place of tau, and what F^ gets through K beside it (E91, E92).
 
 // Adjoint of piola_of: what P(F^) gets goes to F^, and to constants, internal variables and actuation.
 CQ_RARE void piola_adj_of(const Matter *m, const int h, const Real trial[CQ_DIM][CQ_DIM], const ChunkGrad *chunk,
@@ -59,7 +59,7 @@ CQ_RARE void viscous_adj_of(const Matter *m, const int h, const Real f[CQ_DIM][C
   }
 }
 
-// (E91) From Y = 4/dx sum w y (x_i - x_p): what K gets is -dt V Y. The adjoint of F', C' and n1 in the chunk become the
+// (E91) From Y = 4/dx sum w y (o + arm)^T: what K gets is -dt V Y. The adjoint of F', C' and n1 in the chunk become the
 // complete ones, for F^ is F' and has been a cause of the stress as well. Writes K, and what F gets of it at once.
 CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, const Record *of, Stress *stress,
                           Real grad_f[CQ_DIM][CQ_DIM]) {

@@ -165,18 +165,22 @@ CQ_INLINE real gap_of(const cq_scene *s, const HeldContact *c, const real v[CQ_D
 }
 
 // Stops a velocity at the walls that it would enter, beside those that hold. What holds all while it is pressed, holds
-// only when the residual has said so.
+// only when the residual has said so. A wall that stops a node may turn it against one that it has passed, so that they
+// are asked until none objects: what has been stopped once is left as it is when it is stopped again.
 CQ_INLINE void contacts_stop(const cq_scene *s, const cq_held_nodes *h, HeldNode *n, real v[CQ_DIM]) {
   Freedom f;
   contacts_keep(s, h, n, &f, v);
   n->touching = 0;
-  for (int32_t k = n->count - 1; k >= 0; k--) {
-    const HeldContact *c = held_contact(h, n, k);
-    if ((n->active >> k & 1) || !(gap_of(s, c, v) < (real)0)) continue;
-    real w[CQ_DIM];
-    contact_velocity(s, c, w);
-    contact_keep(c, 0, w, &f, v, 0);
-    n->touching |= (uint64_t)1 << k;
+  for (uint64_t before = ~(uint64_t)0; before != n->touching;) {
+    before = n->touching;
+    for (int32_t k = n->count - 1; k >= 0; k--) {
+      const HeldContact *c = held_contact(h, n, k);
+      if (((n->active | n->touching) >> k & 1) || !(gap_of(s, c, v) < (real)0)) continue;
+      real w[CQ_DIM];
+      contact_velocity(s, c, w);
+      contact_keep(c, 0, w, &f, v, 1);
+      n->touching |= (uint64_t)1 << k;
+    }
   }
 }
 
@@ -518,7 +522,8 @@ static void norms(cq_scene *s, int32_t block, double *sum) {
   ROWS_EACH(s, block, at) row_store(rest + at, row_load(residual_at + at));
   project(s, block, CQ_GRID_REST);
   ROWS_EACH(s, block, at) {
-    const Row p = row_load(momentum + at), mass = mass_of(p), r = row_load(residual_at + at), free = row_load(rest + at);
+    const Row p = row_load(momentum + at), mass = mass_of(p);
+    const Row r = row_load(residual_at + at), free = row_load(rest + at);
     const Row given = row_mul(row_fma(mass, fall, p), mask);
     const Row moving = row_sub(row_mul(row_scale(inertia, mass), row_mul(row_load(v + at), mask)), given);
     const Row inner = row_sub(moving, r);
@@ -613,22 +618,33 @@ static void take_direction(cq_scene *s, int32_t block) {
 
 // ---- line search ----------------------------------------------------------------------------------------------------
 
+// A residual times the way from VELOCITY to TRIAL, which is not along STEP where walls have stopped it. Without what
+// contacts hold: constraint forces times the rounding of velocities that keep them would drown the rest.
+static double along_way(cq_scene *s, int32_t block, const int which) {
+  const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *to = grid_vector(s, CQ_GRID_TRIAL);
+  const real *r = grid_vector(s, which);
+  real *free = grid_vector(s, CQ_GRID_CONDITIONED);
+  double sum = 0;
+  ROWS_EACH(s, block, at) row_store(free + at, row_load(r + at));
+  project(s, block, CQ_GRID_CONDITIONED);
+  ROWS_EACH(s, block, at)
+    sum += dot_rows(s, row_load(free + at), row_sub(row_load(to + at), row_load(velocity + at)));
+  return sum;
+}
+
 // TRIAL = VELOCITY + length STEP, stopped by walls; sum: RESIDUAL times the way
 static void trial(cq_scene *s, int32_t block, double length, double *sum) {
   const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *step = grid_vector(s, CQ_GRID_STEP);
-  const real *r = grid_vector(s, CQ_GRID_RESIDUAL);
   real *to = grid_vector(s, CQ_GRID_TRIAL);
   ROWS_EACH(s, block, at)
     row_store(to + at, row_scale_add((real)length, row_load(step + at), row_load(velocity + at)));
   stop_all(s, block, CQ_GRID_TRIAL);
-  ROWS_EACH(s, block, at)
-    sum[CQ_SUM_SLOPE] += dot_rows(s, row_load(r + at), row_sub(row_load(to + at), row_load(velocity + at)));
+  sum[CQ_SUM_SLOPE] += along_way(s, block, CQ_GRID_RESIDUAL);
 }
 
-// RESIDUAL_TRIAL along STEP
+// RESIDUAL_TRIAL times the way
 static void slope(cq_scene *s, int32_t block, double *sum) {
-  const real *r = grid_vector(s, CQ_GRID_RESIDUAL_TRIAL), *step = grid_vector(s, CQ_GRID_STEP);
-  ROWS_EACH(s, block, at) sum[CQ_SUM_DOT] += dot_rows(s, row_load(r + at), row_load(step + at));
+  sum[CQ_SUM_DOT] += along_way(s, block, CQ_GRID_RESIDUAL_TRIAL);
 }
 
 static void shrink(cq_scene *s, int32_t block, double factor) {

@@ -30,8 +30,8 @@ local spec = is.define("cq.Implicit", {
 ---and pressure, plastic flow and viscous branches are those at its start. Gradients are exact for converged steps: their
 ---error is of the size of the two tolerances. rollout.solver tells what each step took.
 ---
----A step costs tens to hundreds of explicit ones, so that it pays where it replaces more: below about a hundred of them
----explicit steps are quicker. It dissipates what moves faster than it.
+---A step costs a hundred explicit ones and more, so that one pays that replaces two or three hundred. It dissipates
+---what moves faster than it.
 ---
 ---On the CPU; not with walls that have friction, nor with contact = true of a rollout.
 ---@param fields? cq.Implicit.def

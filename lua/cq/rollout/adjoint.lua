@@ -9,6 +9,7 @@ local states = require "cq.state"
 local contact = require "cq.rollout.contact"
 local wall_motion = require "cq.rollout.wall_motion"
 local tree = require "cq.rollout.tree"
+local unstable = require "cq.rollout.unstable"
 local C, tape = engine.C, T.tape
 
 local DOUBLE = ffi.sizeof "double"
@@ -77,7 +78,7 @@ end
 local function require_back(roll, status)
   if status == C.CQ_OK then return end
   roll.phase = nil
-  engine.check(status, "world:rollout")
+  unstable.raise(roll, status)
 end
 
 ---Goes back to the state `step`, unless it is live, in one call.

@@ -1,6 +1,7 @@
 -- solver: what the solver of implicit steps did in a rollout, as tensors.
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
+local message = require "cq.base.message"
 local C = engine.C
 
 ---What implicit steps took, {steps, substeps} each; with a batch the scene is the second dimension.
@@ -14,6 +15,15 @@ local solver = {}
 
 local parts = { newton = "CQ_SOLVER_NEWTON", linear = "CQ_SOLVER_LINEAR", residual = "CQ_SOLVER_RESIDUAL",
   floor = "CQ_SOLVER_FLOOR" }
+
+-- once for a world: its rollouts are much alike
+local function warn_of_rounding(world, floor)
+  local tolerance = world.def.integrator.tolerance
+  if world.rounding_told or not (floor > tolerance) then return end
+  world.rounding_told = true
+  message.warn("world:rollout: rounding leaves %.1g of the residual of implicit steps, more than their tolerance of %g; take %sa larger tolerance",
+    floor, tolerance, world.precision == "float32" and "precision = \"float64\", or " or "")
+end
 
 ---Of all steps of a rollout; nil where they are explicit.
 ---@param roll cq.Rollout
@@ -33,6 +43,7 @@ function solver.of(roll)
     if pieces > 1 then part = part:transpose(2, 3):reshape { roll.steps, roll.world.substeps, roll.batch }:transpose(2, 3) end
     out[name] = roll.batch == 1 and part:squeeze(2) or part
   end
+  if rows:size() > 0 then warn_of_rounding(roll.world, out.floor:max():item()) end
   return out
 end
 

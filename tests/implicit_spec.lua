@@ -1,0 +1,370 @@
+-- implicit: steps of backward Euler: gradients, walls, what drives bodies, long steps, the same bits, and mistakes.
+local cq = require "cq"
+local T = require "cq.tensor"
+local message = require "cq.base.message"
+local derivative = require "tests.derivative"
+local scratch = require "tests.scratch"
+local spread = require "tests.spread"
+local mistake = require "tests.sentence"
+local sentence, says = mistake.of, mistake.says
+
+local DX = 1 / 16
+local YOUNG = 40
+
+before_each(function() scratch.open() end)
+after_each(scratch.close)
+
+local function merge(fields, more)
+  for key, value in pairs(more or {}) do fields[key] = value end
+  return fields
+end
+
+local function filled(dim, across, up)
+  local out = { across, up }
+  if dim == 3 then out[3] = across end
+  return out
+end
+
+-- a block, 4 cells wide in 2D and 3 in 3D
+local function block(dim, fields)
+  local side = dim == 2 and 4 * DX or 3 * DX
+  return cq.Robot(merge({
+    shape = cq.Shape.box { size = filled(dim, side, side), spacing = DX / 2 },
+    material = cq.Material.neo_hookean { young = YOUNG, poisson = 0.3, density = 1.5 },
+  }, fields))
+end
+
+-- it stands a little above a floor
+local function world_of(robot, fields)
+  local dim = robot.dim
+  return cq.World(merge({
+    cells = filled(dim, 16, 16), dx = DX, dt = 0.04, gravity = filled(dim, 0.2, -2), precision = "float64",
+    integrator = cq.Implicit { tolerance = 1e-10, gradient = 1e-10 },
+    walls = cq.Boundary.floor { at = 3 * DX, kind = "separate" }, robot:at(filled(dim, 0.36, 0.2)),
+  }, fields))
+end
+
+-- a number that feels where every particle is, how fast, and how deformed
+local function felt(state)
+  local x, v, f = state:positions(), state:velocities(), state:deformations()
+  return (x * spread(x:shape(), -0.4, 1)):sum() + (v * v):mean() + (f * spread(f:shape(), -1, 0.6)):mean()
+end
+
+local function falling(dim) return filled(dim, 0.3, -1) end
+
+local function determinants(state)
+  local f = state:deformations()
+  local function at(i, j) return f:slice(i, i, 2):slice(j, j, 3):reshape { -1 } end
+  return at(1, 1) * at(2, 2) - at(1, 2) * at(2, 1)
+end
+
+describe("the gradient of implicit steps", function()
+  local wall, floor = cq.Boundary, 3 * DX
+  local slope = wall.slope { point = { 0.64, floor }, angle = math.rad(70), kind = "separate" }
+  local cases = {
+    ["floor and slope that let go"] = { walls = { wall.floor { at = floor, kind = "separate" }, slope } },
+    ["sticky"] = { walls = wall.floor { at = floor, kind = "sticky" } },
+    ["slip"] = { walls = wall.floor { at = floor, kind = "slip" } },
+    ["hold"] = { walls = wall.floor { at = floor, kind = "sticky", separable = true } },
+    ["damped"] = { damping = 2 },
+    ["a ball that rises"] = {
+      walls = wall.sphere { center = { 0.5, 0.1 }, radius = 0.1, kind = "separate", velocity = { 0.05, 0.2 } },
+    },
+    ["a floor that moves and holds"] = {
+      walls = wall.floor { at = floor, kind = "sticky", separable = true, velocity = { 0.2, 0.1 } },
+    },
+    ["in 3D"] = { dim = 3, steps = 4 },
+  }
+  for name, case in pairs(cases) do
+    it("is right: " .. name, function()
+      local dim, steps = case.dim or 2, case.steps or 8
+      local p = {
+        velocity = T.param(falling(dim)), young = T.param(YOUNG), density = T.param(1.5),
+        gravity = T.param(filled(dim, 0.2, -2)), damping = case.damping and T.param(case.damping),
+        wall = case.walls and case.walls.velocity and T.param(case.walls.velocity),
+      }
+      case.dim, case.steps = nil, nil
+      local world = world_of(block(dim), case)
+      derivative.check(function(q)
+        return felt(world:rollout({
+          steps = steps, gravity = q.gravity, damping = q.damping,
+          wall_velocity = q.wall and q.wall:reshape { 1, 1, dim } * T.ones { steps, 1, 1 },
+          robot = world.robot:with { velocity = q.velocity, young = q.young, density = q.density },
+        }).state)
+      end, p, 1e-6)
+    end)
+  end
+
+  local function all() return true end
+  local function side(x)
+    local path = {}
+    for k = 1, 5 do path[k] = { x, DX * (k - 0.75) } end
+    return path
+  end
+  local drives = {
+    ["a muscle"] = {
+      actuators = cq.Actuator.pressure { groups = "all", axis = "y", max = 8 }, groups = { all = all },
+    },
+    ["a cable"] = {
+      actuators = cq.Actuator.cable { path = side(DX / 4), stiffness = 2, law = "spool" }, pins = "foot",
+      groups = { foot = function(_, y) return y < DX end },
+    },
+    ["pressure"] = {
+      actuators = cq.Actuator.follower_pressure { surface = { inside = { 2 * DX, 2 * DX } }, max = 2 },
+      shape = cq.Shape.box { size = { 4 * DX, 4 * DX }, spacing = DX / 2 }
+        - cq.Shape.box { at = { DX, DX }, size = { 2 * DX, 2 * DX } },
+    },
+  }
+  for name, fields in pairs(drives) do
+    it("is right by the signals of " .. name, function()
+      local world = world_of(block(2, fields))
+      local p = { u = T.param(spread({ 6, world.actuator_count }, 0.2, 0.8)), young = T.param(YOUNG) }
+      derivative.check(function(q)
+        return felt(world:rollout({
+          steps = 6, robot = world.robot:with { young = q.young }, controller = cq.Controller.open_loop(q.u),
+        }).state)
+      end, p, 1e-6)
+    end)
+  end
+end)
+
+describe("implicit steps", function()
+  -- value and gradients of a rollout that lands, and what the solver did
+  local function landing(world, memory, steps)
+    return T.value_and_grad(function(p)
+      local roll = world:rollout {
+        steps = steps, memory = memory, robot = world.robot:with { velocity = p.velocity, young = p.young },
+      }
+      return felt(roll.state), roll
+    end) { velocity = T.param(falling(world.dim)), young = T.param(YOUNG * T.ones { world.particle_count }) }
+  end
+
+  for _, dim in ipairs { 2, 3 } do
+    it(("give the same bits for any number of threads and any memory: %dD"):format(dim), function()
+      local steps = dim == 2 and 8 or 4
+      local side = dim == 2 and 10 * DX or 4 * DX     -- 400 and 512 particles: several ranges
+      local robot = block(dim, { shape = cq.Shape.box { size = filled(dim, side, side / 2), spacing = DX / 2 } })
+      local loss, grads, roll
+      for _, how in ipairs { { threads = 1 }, { threads = 2 }, { threads = 2, tight = true } } do
+        local world = world_of(robot, {
+          threads = how.threads, precision = "float32", integrator = cq.Implicit {}, robot:at(filled(dim, 0.2, 0.2)),
+        })
+        local plan = world:plan { steps = steps, memory = "1 GiB" }
+        local memory = how.tight and math.floor(2.5 * plan.slice_bytes + plan.record_bytes) or "1 GiB"
+        assert.equal(how.tight or false, world:plan({ steps = steps, memory = memory }).recompute > 1)
+        local loss2, grads2, roll2 = landing(world, memory, steps)
+        loss, grads, roll = loss or loss2, grads or grads2, roll or roll2
+        assert.equal(loss, loss2)
+        assert.is_true(grads.velocity:equal(grads2.velocity) and grads.young:equal(grads2.young))
+        for name in pairs(roll.solver) do assert.is_true(roll.solver[name]:equal(roll2.solver[name]), name) end
+        world:close()
+      end
+      assert.same({ steps, 1 }, roll.solver.newton:shape())
+      assert.is_true(roll.solver.newton:min():item() >= 2 and roll.solver.residual:max():item() <= 1e-3)
+    end)
+  end
+
+  it("of a batch are those of its scenes alone", function()
+    local world = world_of(block(2), { substeps = 2 })
+    local velocity = T.tensor { { 0, -1 }, { 0.5, 0 }, { -0.3, -1.5 } }
+    local function simulate(v, batch)
+      return T.value_and_grad(function(p)
+        local roll = world:rollout { steps = 5, batch = batch, robot = world.robot:with { velocity = p } }
+        return (roll.state:center() * T.tensor { 1, 3 }):sum(), roll
+      end)(T.param(v))
+    end
+    local function each(v) return v:reshape { 3, 1, 2 } * T.ones { 1, world.particle_count, 1 } end
+    local _, all, roll = simulate(each(velocity), 3)
+    assert.same({ 5, 3, 2 }, roll.solver.linear:shape())
+    for k = 1, 3 do
+      local _, own, alone = simulate(each(velocity)[k], 1)
+      assert.is_true(own:equal(all[k]))
+      assert.is_true(alone.state:positions():equal(roll.state:positions()[k]))
+      assert.is_true(alone.solver.linear:equal(roll.solver.linear:slice(k, k, 2):squeeze(2)))
+    end
+  end)
+
+  it("come to what explicit ones do, of first order in the step", function()
+    local function final(substeps, explicit)
+      local def = {
+        cells = { 16, 16 }, dx = DX, dt = 0.02, substeps = substeps, gravity = { 0.2, -2 }, precision = "float64",
+        damping = 1, integrator = not explicit and cq.Implicit { tolerance = 1e-10 } or nil,
+        block(2, { material = cq.Material.neo_hookean { young = 2, poisson = 0.3, density = 1.5 } }):at { 0.36, 0.2 },
+      }
+      local world = cq.World(def)
+      local x = world.robot.position
+      local v = T.stack({ (x:slice(2, 2, 2):squeeze(2) * 5):sin(), (x:slice(1, 1, 2):squeeze(2) * 4):cos() }, 2) * 0.2
+      return world:rollout({ steps = 2, robot = world.robot:with { velocity = v } }).state:positions()
+    end
+    local coarse, middle, fine = final(80), final(160), final(320)
+    local change, ratio = (fine - middle):norm():item(), (middle - coarse):norm():item()
+    ratio = ratio / change
+    assert.is_true(ratio > 1.85 and ratio < 2.15, ("the error falls %.3g times"):format(ratio))
+    local limit, explicit = 2 * fine - middle, 2 * final(640, true) - final(320, true)
+    local apart = (limit - explicit):norm():item()
+    assert.is_true(apart < 0.1 * change, ("%.3g of the last change"):format(apart / change))
+  end)
+
+  it("of free fall are those of backward Euler, without an iteration", function()
+    local world = world_of(block(2), { walls = {}, dt = 0.1, substeps = 2 })
+    local roll = world:rollout { steps = 2 }
+    local way = (roll.state:positions() - world.robot.position) / T.tensor { 0.2, -2 }
+    assert.is_true((way - 0.05 ^ 2 * (1 + 2 + 3 + 4)):abs():max():item() < 1e-12)
+    assert.equal(0, roll.solver.newton:sum():item())
+  end)
+
+  it("lose energy and turn nothing inside out at 200 times the explicit step", function()
+    for _, precision in ipairs { "float32", "float64" } do
+      for _, kind in ipairs { "separate", "slip" } do
+        local explicit = world_of(block(2), { dt = 1 })
+        local world = world_of(block(2), {
+          dt = 200 / explicit.courant, gravity = { 0, -2 }, precision = precision,
+          walls = cq.Boundary.floor { at = 3 * DX, kind = kind },
+          integrator = cq.Implicit { tolerance = precision == "float32" and 1e-4 or 1e-8 },
+        })
+        local bent = T.tensor { { 1.3, 0.3 }, { 0, 0.8 } } * T.ones { world.particle_count, 1, 1 }
+        local before, rise, least = math.huge, -math.huge, math.huge
+        local roll = world:rollout {
+          steps = 12, robot = world.robot:with { deformation = bent },
+          watch = function(state)
+            local energy = state:energy():item()
+            rise, before = math.max(rise, energy - before), energy
+            least = math.min(least, determinants(state):min():item())
+          end,
+        }
+        assert.is_true(least > 0.5 and rise < 1e-5, ("det F %g, energy rises by %g"):format(least, rise))
+        assert.is_true(roll.state:velocities():abs():max():item() < 1e-3)
+        assert.is_true(roll.solver.newton:max():item() < 40)
+      end
+    end
+  end)
+
+  it("stick, slip, let go and hold as walls say, and at pins", function()
+    local function thrown(kind, up, fields)
+      local world = world_of(block(2, fields), {
+        gravity = { 0, 0 }, dt = 0.02,
+        walls = cq.Boundary.floor {
+          at = 3 * DX, kind = kind == "hold" and "sticky" or kind, separable = kind == "hold",
+        },
+      })
+      local state = world:rollout({
+        steps = 10, robot = world.robot:with { velocity = T.tensor { 0.5, up } * T.ones { world.particle_count, 1 } },
+      }).state
+      return (state:center() - world.robot.position:mean(1)):totable()
+    end
+    -- what is free goes 0.1 along; what leaves goes 0.1 up as well
+    local along = { sticky = 0.06, slip = 0.1, separate = 0.1, hold = 0.06 }
+    for kind, way in pairs(along) do
+      local down = thrown(kind, -0.5)
+      assert.is_true(kind == "slip" or kind == "separate" or down[1] < way, kind)
+      if way == 0.1 then assert.is_true(math.abs(down[1] - way) < 1e-9, kind) end
+      assert.is_true(down[2] > -0.05, kind)
+      local up = thrown(kind, 0.5)
+      local leaves = kind == "separate" or kind == "hold"
+      assert.is_true(leaves == (math.abs(up[2] - 0.1) < 1e-9), ("%s: up by %g"):format(kind, up[2]))
+    end
+    local pinned = thrown("separate", 0.5, { pins = "all", groups = { all = function() return true end } })
+    assert.is_true(math.abs(pinned[1]) + math.abs(pinned[2]) < 1e-14)
+  end)
+
+  it("let go within a step of what has pressed at its start", function()
+    -- a stiff beam on two supports, both left of its middle: it tips over the inner one and leaves the outer one
+    local beam = block(2, {
+      shape = cq.Shape.box { size = { 8 * DX, 2 * DX }, spacing = DX / 2 },
+      material = cq.Material.neo_hookean { young = 20000, poisson = 0.3, density = 1.5 },
+      groups = { left = function(x) return x < DX end },
+    })
+    local function support(from, to)
+      return cq.Boundary.obstacle { lower = { from * DX, 2 * DX }, upper = { to * DX, 4.1 * DX }, kind = "separate" }
+    end
+    local world = world_of(beam, {
+      dt = 0.05, gravity = { 0, -2 }, walls = { support(2.5, 4.5), support(5.6, 6.4) },
+      beam:at { 4 * DX, 4.5 * DX },
+    })
+    local roll = world:rollout { steps = 1 }
+    local up = roll.state:velocity("left")[2]:item()
+    assert.is_true(up > 0.02, ("rises at %g"):format(up))
+  end)
+
+  it("go on from a saved experiment as if they had not stopped", function()
+    local function run()
+      local robot = block(2, {
+        actuators = cq.Actuator.pressure { groups = "all", axis = "y", max = 8 },
+        groups = { all = function() return true end },
+      })
+      return cq.Experiment {
+        world = world_of(robot, { precision = "float32", integrator = cq.Implicit {} }), steps = 5,
+        observer = cq.Observer.centroid { groups = { "all" }, velocity = true },
+        controller = cq.Controller.linear { seed = 2 }, optimizer = cq.Optimizer.adam { rate = 0.05 },
+        objective = { final = function(state) return -state:center "all"[2] end },
+      }
+    end
+    local folder = require("tests.process").folder()
+    local whole, rest = run(), run()
+    local before = whole:evaluate()
+    whole:optimize { iterations = 4, folder = folder .. "/whole" }
+    run():optimize { iterations = 2, folder = folder .. "/parts" }
+    rest:optimize { iterations = 4, folder = folder .. "/parts", resume = true }
+    assert.is_true(whole.best.loss < before)
+    assert.equal(whole.best.loss, rest.best.loss)
+    assert.is_true(rest.params.controller.w1:equal(whole.params.controller.w1))
+    require("tests.process").remove(folder)
+  end)
+end)
+
+describe("implicit steps warn", function()
+  local warn = message.warn
+  after_each(function() message.warn = warn end)
+
+  it("once, of a tolerance below what rounding leaves", function()
+    local told = {}
+    message.warn = function(format, ...) told[#told + 1] = format:format(...) end
+    local function run(tolerance)
+      local world = world_of(block(2), { integrator = cq.Implicit { tolerance = tolerance } })
+      for _ = 1, 2 do world:rollout { steps = 2 } end
+    end
+    run(1e-12)
+    assert.equal(0, #told)
+    run(1e-15)
+    assert.equal(1, #told)
+    assert(told[1]:find("of the residual of implicit steps, more than their tolerance of 1e-15; take a larger tol", 1,
+      true), told[1])
+  end)
+end)
+
+describe("implicit steps refuse", function()
+  local function refused(words, fields, roll)
+    says(sentence(function()
+      local world = world_of(block(2), fields)
+      world:rollout(roll or { steps = 4 })
+    end), words)
+  end
+
+  it("what they do not know", function()
+    refused("wall 1 has friction, which implicit steps do not know", { walls = cq.Boundary.floor { at = 3 * DX, mu = 1 } })
+    refused("implicit steps are made on the CPU only", { device = "cuda" })
+    refused("contact is to be read, which implicit steps do not give", {}, { steps = 4, contact = true })
+    refused("tolerance is 1e-09; it must be below 1, and at least 1e-07", {
+      precision = "float32", integrator = cq.Implicit { tolerance = 1e-9 },
+    })
+    says(sentence(function() cq.Implicit { tolerence = 1 } end), "unknown field tolerence (did you mean tolerance?)")
+    says(sentence(function() cq.Implicit { tolerance = 1 } end), "tolerance must be")
+    says(sentence(function() cq.Implicit { newton = 0 } end), "newton must be")
+    says(sentence(function() world_of(block(2), { integrator = "implicit" }) end), "integrator must be")
+  end)
+
+  it("steps that are too long, or do not converge, with what helps", function()
+    refused("control step 2 (time 0.15, substep 1): a particle moves by 1.44 cells in one implicit step",
+      { dt = 0.15, walls = {} })
+    refused("use substeps = 2 or more", { dt = 0.15, walls = {} })
+    refused("the implicit step did not converge, its relative residual stays at", {
+      integrator = cq.Implicit { tolerance = 1e-8, newton = 1 },
+    })
+    says(sentence(function()
+      local world = world_of(block(2), { integrator = cq.Implicit { tolerance = 1e-4, linear = 1, newton = 10000 } })
+      T.value_and_grad(function(p)
+        return felt(world:rollout({ steps = 4, robot = world.robot:with { velocity = p } }).state)
+      end)(T.param(falling(2)))
+    end), "no gradient at control step 4 (time 0.12, substep 1): the linear system of the adjoint did not converge")
+  end)
+end)
