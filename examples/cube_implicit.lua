@@ -1,9 +1,10 @@
 -- A cube falls onto a floor by explicit steps and by implicit ones that are up to 1000 times as long.
 --                                                                                  cqlua examples/cube_implicit.lua
--- Source: fig. 3 of the soft-finger paper on implicit MPM (Robotica 2024), which prints no numbers: here a cube of 16 mm
--- of a rubber of 2.5 MPa falls by 1.5 mm in the plane. Expect: explicit steps fail above a Courant number of about 1;
--- implicit ones converge at every length, with all J > 0, and are the quicker ones from 100 to 200 times the explicit
--- step on, a cube of half the size from 20 times on. Longer steps take the bounce away, and the longest are late to
+-- Source: fig. 3 of the soft-finger paper on implicit MPM (Robotica 2024), which prints no numbers: here a cube of
+-- 16 mm of a rubber of 2.5 MPa falls by 1.5 mm in the plane. Expect: explicit steps fail above a Courant number of
+-- about 1; implicit ones converge at every length, with all J > 0, and are the quicker ones from 100 to 200 times the
+-- explicit step on, a cube of half the size from 20 times on. How high it bounces hangs on how often momentum goes to the grid
+-- and back, which takes energy, and on steps of 50 times and more, which take the bounce away; the longest are late to
 -- stop the cube, a third of a cell lower. Time is the processor's: take --threads 1.
 local cq = require "cq"
 
@@ -22,9 +23,9 @@ local cube = cq.Robot {
 }
 local function world(dt, substeps, integrator)
   return cq.World {
-    cells = each(across + 16, across + 12), dx = dx, dt = dt, substeps = substeps, gravity = { 0, -9.81, dim == 3 and 0 or nil },
-    precision = "float64", integrator = integrator, walls = cq.Boundary.box { kind = "separate" },
-    cube:at(each(8 * dx, 4.5 * dx)),
+    cells = each(across + 16, across + 12), dx = dx, dt = dt, substeps = substeps, precision = "float64",
+    gravity = { 0, -9.81, dim == 3 and 0 or nil }, integrator = integrator,
+    walls = cq.Boundary.box { kind = "separate" }, cube:at(each(8 * dx, 4.5 * dx)),
   }
 end
 local probe    = world(1e-7, 1)

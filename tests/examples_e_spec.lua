@@ -25,3 +25,18 @@ describe("examples/cube_implicit.lua", function()
     assert(process.read(folder .. "/cube_implicit.png"):find "^\137PNG")
   end)
 end)
+
+describe("examples/soft_finger.lua", function()
+  it("bends alike by three laws, farther under more pressure, with chambers that grow", function()
+    local history, out = example("soft_finger", { "--levels", "4,8", "--rise", "0.1", "--hold", "0.1", "--explicit",
+      "no", "--render", "no" })
+    assert.equal(2, #history)
+    assert(history[1].loss > 1.5 and history[2].loss > 1.8 * history[1].loss, out)
+    for _, law in ipairs { "mooney_rivlin", "yeoh", "ogden" } do
+      for k = 1, 2 do assert(math.abs(history[k][law] / history[k].loss - 1) < 0.05, out) end
+    end
+    local small, large = out:match "Yeoh .-kPa: .-%(([%d.]+)%).-%(([%d.]+)%)"
+    assert(tonumber(small) > 1.05 and tonumber(large) > 1.1, out)
+    assert(out:find "20 shear moduli: least J 0.9" and process.read(folder .. "/soft_finger_curve.png"):find "^\137PNG")
+  end)
+end)
