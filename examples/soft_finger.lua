@@ -5,7 +5,7 @@
 -- capped at 20 shear moduli (969 kPa), silicone's own is 36,000: J is down to 0.96. Expect: the tip lower by 3, 7, 16
 -- and 41 mm under 5, 10, 15 and 20 kPa, the three laws within 2 % of each other, 5 times as quick as explicit steps.
 -- These agree within 10 % up to 10 kPa. Above, where the chambers are near to ballooning, the finger of this grid has
--- no one rest: explicit steps take it 29 mm down, the farther the slower they are loaded.
+-- no one rest: explicit steps take it 29 mm down, the farther the slower they are loaded. --dim 3 takes minutes.
 local cq      = require "cq"
 local stretch = require "scenes.stretch"
 
