@@ -1,0 +1,200 @@
+// tensor: the second derivative of a step of backward Euler: the tensors of particles, and the diagonal of nodes.
+
+// ---- tensors --------------------------------------------------------------------------------------------------------
+// H of a particle, C -> (dP(C F)) F^T at F^ = A F, A = I + dt C(v), as its entries (a j, b l).
+
+#define ENTRIES_EACH(row, column)                                                                                      \
+  CQ_UNROLL for (int row = 0; row < MATRIX; row++) CQ_UNROLL for (int column = 0; column <= row; column++)
+
+// Neo-Hookean P = mu F + p cof(F): its derivative is mu dF + p dcof + s <cof, dF> cof, and with cof(A F) = cof(A) cof(F)
+// little is left of F. dcof(A; C) is the sum over m, n of eps_abm eps_jln A_mn C_bl.
+CQ_INLINE void neo_hookean_tensor(const MaterialPoint *at, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
+                                  Real t[TENSOR]) {
+  const int power = material_power(at->law);
+  Real left[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
+  mat_mul_nt(f, f, left);
+  mat_cofactor(a, cof);
+  const Real volume = mat_det(f), jac = volume * mat_det_of(a, cof), mu = at->c[LAME_MU], lambda = at->c[LAME_LAMBDA];
+  Real pressure = (lambda * r_log(jac) - mu) / jac, slope = (lambda / jac - pressure) / jac;
+  if (power) {
+    const Real e = jac - (real)1, k = (real)power * at->c[LAME_VOLUMETRIC];
+    pressure += k * volumetric_odd_power(e, power);
+    slope += (real)(power - 1) * k * volumetric_even_power(e, power);
+  }
+  pressure = pressure * volume;
+  slope = slope * volume * volume;
+  ENTRIES_EACH(row, column) {
+    const int i = row / CQ_DIM, j = row % CQ_DIM, b = column / CQ_DIM, l = column % CQ_DIM;
+    Real sum = slope * cof[i][j] * cof[b][l];
+    if (i == b) sum += mu * left[j][l];
+    if (i != b && j != l) {
+      const int odd = ((b - i + 3) % 3 == 1) != ((l - j + 3) % 3 == 1);
+      Real size = pressure;
+      if (CQ_DIM == 3) size = size * a[(3 - i - b) % CQ_DIM][(3 - j - l) % CQ_DIM];
+      if (odd)
+        sum -= size;
+      else
+        sum += size;
+    }
+    t[tensor_at(row, column)] = sum;
+  }
+}
+
+// (E83) Of any law and the branches beside it, direction by direction; of neo-Hookean material at once.
+CQ_RARE void law_tensor(const MaterialPoint *at, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
+                        Real t[TENSOR]) {
+  if (at->law->kind == CQ_MATERIAL_NEO_HOOKEAN && !at->law->branches) {
+    neo_hookean_tensor(at, a, f, t);
+    return;
+  }
+  const Real zero = f[0][0] - f[0][0];
+  for (int column = 0; column < MATRIX; column++) {
+    Real df[CQ_DIM][CQ_DIM], dp[CQ_DIM][CQ_DIM], out[CQ_DIM][CQ_DIM];
+    EACH(i) EACH(j) df[i][j] = zero;
+    EACH(j) df[column / CQ_DIM][j] = f[column % CQ_DIM][j];
+    material_stress_derivative(at, df, dp);
+    mat_mul_nt(dp, f, out);
+    for (int row = column; row < MATRIX; row++) t[tensor_at(row, column)] = out[row / CQ_DIM][row % CQ_DIM];
+  }
+}
+
+// of all materials of a chunk, with the stress of actuation: C -> C F sigma F^T
+CQ_INLINE void tensor_of(const Matter *m, const int h, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
+                         Real t[TENSOR]) {
+  Real trial[CQ_DIM][CQ_DIM];
+  mat_mul(a, f, trial);
+  for (int k = 0; k < TENSOR; k++) t[k] = r_set((real)0);
+  for (int k = 0; m->materials >> k; k++) {
+    if (!(m->materials >> k & 1)) continue;
+    MaterialPoint at;
+    Real part[TENSOR];
+    point_of(m, &m->model->materials[k], h, trial, &at);
+    law_tensor(&at, a, f, part);
+    const Real mine = m->only ? r_set((real)1) : is_material(m, k, h);
+    for (int e = 0; e < TENSOR; e++) t[e] = r_pick(mine, part[e], t[e]);
+  }
+  if (!m->actuation) return;
+  Real sigma[CQ_DIM][CQ_DIM], fs[CQ_DIM][CQ_DIM], turned[CQ_DIM][CQ_DIM];
+  load_sigma(m, h, sigma);
+  mat_mul(f, sigma, fs);
+  mat_mul_nt(fs, f, turned);
+  ENTRIES_EACH(row, column)
+    if (row / CQ_DIM == column / CQ_DIM) t[tensor_at(row, column)] += turned[row % CQ_DIM][column % CQ_DIM];
+}
+
+// (E81) the viscosity beside a law
+CQ_RARE void viscous_tensor(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], Real t[TENSOR]) {
+  const Real rate_of = r_set((real)(1 / m->model->dt));   // C dt is the strain that the others are of
+  for (int column = 0; column < MATRIX; column++) {
+    Real rate[CQ_DIM][CQ_DIM], out[CQ_DIM][CQ_DIM];
+    EACH(i) EACH(j) {
+      rate[i][j] = r_set((real)(i * CQ_DIM + j == column));
+      out[i][j] = r_set((real)0);
+    }
+    viscous_of(m, h, f, rate, out);
+    for (int row = column; row < MATRIX; row++)
+      t[tensor_at(row, column)] += rate_of * out[row / CQ_DIM][row % CQ_DIM];
+  }
+}
+
+// (E83) V dt^2 times it for each particle, at VELOCITY
+static void tensors(cq_scene *s, const cq_slice *in, int32_t range, double *sum) {
+  const real dt = (real)s->model->dt, *grid = grid_vector(s, CQ_GRID_VELOCITY);
+  const Strides strides = strides_of(s->arrangement);
+  double stiffness = 0;
+  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
+    const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
+    real *tensor = (real *)s->implicit.tensor + AT(c, TENSOR, 0);
+    const Matter matter = matter_of(s, in, c);
+    const int viscous = is_viscous(&matter);
+    Stencils st;
+    stencils_of(s, chunk, &st, 0);
+    gather_chunk(&st, grid, &strides);
+    LANES_EACH(h) {
+      Real arm[CQ_DIM], a[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], t[TENSOR], trace = r_set((real)0);
+      affine_of(s, chunk, &st, h, arm, a);
+      EACH(i) EACH(j) a[i][j] = dt * a[i][j] + (real)(i == j);
+      load_matrix(chunk, F, h, def);
+      tensor_of(&matter, h, a, def, t);
+      if (viscous) viscous_tensor(&matter, h, def, t);
+      const Real scale = dt * dt * param(&matter, CQ_PARAM_VOLUME, h);
+      for (int k = 0; k < TENSOR; k++) r_store(tensor + k * CQ_CHUNK + h, scale * t[k]);
+      for (int k = 0; k < MATRIX; k++) trace += scale * r_abs(t[tensor_at(k, k)]);
+      stiffness += lanes_total(trace);
+    }
+  }
+  sum[CQ_SUM_STIFFNESS] += stiffness / (MATRIX * s->model->dt * s->model->dt);
+}
+
+// ---- the diagonal ---------------------------------------------------------------------------------------------------
+
+// entries (a, b) of a node's block in each part of the diagonal
+static const int diagonal_entry[DIAGONAL_PARTS][3][2] = {
+#if CQ_DIM == 2
+    {{0, 0}, {1, 1}, {0, 1}},
+#else
+    {{0, 0}, {1, 1}, {2, 2}}, {{0, 1}, {0, 2}, {1, 2}},
+#endif
+};
+
+// Along the last axis the block of a node is quadratic in its distance z from the particle: c[0] + z (c[1] + z c[2]).
+CQ_INLINE void block_along(const Real *h, const int a, const int b, const Real *r, Real c[3]) {
+  const int last = CQ_DIM - 1;
+  c[2] = h[tensor_at(a * CQ_DIM + last, b * CQ_DIM + last)];
+  c[0] = c[1] = c[2] - c[2];
+  CQ_UNROLL for (int j = 0; j < last; j++) {
+    c[1] += r[j] * (h[tensor_at(a * CQ_DIM + j, b * CQ_DIM + last)] + h[tensor_at(a * CQ_DIM + last, b * CQ_DIM + j)]);
+    CQ_UNROLL for (int l = 0; l < last; l++) c[0] += r[j] * r[l] * h[tensor_at(a * CQ_DIM + j, b * CQ_DIM + l)];
+  }
+}
+
+// One plane of the stencil of lanes: its part of the blocks, and of the rounding of the residual beside it.
+CQ_INLINE void diagonal_plane(Record *of, const Real *h, const int part, const Real w[CQ_DIM][3],
+                              const Real arm[CQ_DIM], const Real noise, const int plane) {
+  const Real zero = noise - noise;
+  for (int k = 0; k < ROWS / 3; k++) {
+    Real r[2], weight = w[0][plane];
+    r[0] = arm[0] + (real)(plane - 1);
+    r[1] = arm[CQ_DIM - 2] + (real)(k - 1);
+    if (CQ_DIM == 3) weight = weight * w[1][k];
+    Real c[3][3];
+    for (int e = 0; e < 3; e++) block_along(h, diagonal_entry[part][e][0], diagonal_entry[part][e][1], r, c[e]);
+    CQ_UNROLL for (int z = 0; z < 3; z++) {
+      const Real at = weight * w[CQ_DIM - 1][z], square = at * at, rz = arm[CQ_DIM - 1] + (real)(z - 1);
+      Real f[3], beside = at * noise;
+      if (part) beside = zero;
+      CQ_UNROLL for (int e = 0; e < 3; e++) f[e] = square * (c[e][0] + rz * (c[e][1] + rz * c[e][2]));
+      quads_store(of, 4 * k + z, f[0], f[1], f[2], beside);
+    }
+    quads_store(of, 4 * k + 3, zero, zero, zero, zero);
+  }
+}
+
+// (E85) the diagonal blocks of H that particles give, and the rounding of what they give the residual
+static void diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32_t part) {
+  const real inv_dx = (real)(1 / s->model->dx), noise = (real)(2 / (s->model->dx * MATRIX * s->model->dt));
+  const Strides strides = strides_of(s->arrangement);
+  Scatter to;
+  scatter_begin(&to, s, range);
+  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
+    const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
+    const real *tensor = (const real *)s->implicit.tensor + AT(c, TENSOR, 0);
+    Record plane[3][CQ_CHUNK] __attribute__((aligned(64)));
+    int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
+    LANES_EACH(h) {
+      Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], w[CQ_DIM][3], t[TENSOR], trace = r_set((real)0);
+      place(chunk, h, inv_dx, base, f, arm);
+      nodes_store(s->arrangement, node, h, base);
+      EACH(i) spline(f[i], w[i]);
+      for (int k = 0; k < MATRIX; k++) trace += r_load(tensor + tensor_at(k, k) * CQ_CHUNK + h);
+      for (int k = 0; k < TENSOR; k++) t[k] = (real)16 * inv_dx * inv_dx * r_load(tensor + k * CQ_CHUNK + h);
+      for (int i = 0; i < 3; i++) diagonal_plane(plane[i] + h, t, part, w, arm, noise * r_abs(trace), i);
+    }
+    for (int l = 0; l < CQ_CHUNK; l++) {
+      scatter_to(&to, &strides, node[l]);
+      for (int k = 0; k < ROWS; k++)
+        to.rows[k] = row_add(to.rows[k], row_load(plane[k / (ROWS / 3)][l].quad[4 * (k % (ROWS / 3))]));
+    }
+  }
+  scatter_end(&to, &strides);
+}
