@@ -137,64 +137,87 @@ static const int diagonal_entry[DIAGONAL_PARTS][3][2] = {
 #endif
 };
 
-// Along the last axis the block of a node is quadratic in its distance z from the particle: c[0] + z (c[1] + z c[2]).
-CQ_INLINE void block_along(const Real *h, const int a, const int b, const Real *r, Real c[3]) {
-  const int last = CQ_DIM - 1;
-  c[2] = h[tensor_at(a * CQ_DIM + last, b * CQ_DIM + last)];
-  c[0] = c[1] = c[2] - c[2];
-  CQ_UNROLL for (int j = 0; j < last; j++) {
-    c[1] += r[j] * (h[tensor_at(a * CQ_DIM + j, b * CQ_DIM + last)] + h[tensor_at(a * CQ_DIM + last, b * CQ_DIM + j)]);
-    CQ_UNROLL for (int l = 0; l < last; l++) c[0] += r[j] * r[l] * h[tensor_at(a * CQ_DIM + j, b * CQ_DIM + l)];
+// An entry of the block of a node is quadratic in its distance from the particle: the sum of q[j l] r_j r_l, j >= l.
+CQ_INLINE void block_of(const real *tensor, const int a, const int b, const real scale, Real q[CQ_SYM]) {
+  CQ_UNROLL for (int j = 0; j < CQ_DIM; j++) CQ_UNROLL for (int l = 0; l <= j; l++) {
+    Real sum = r_load(tensor + tensor_at(a * CQ_DIM + j, b * CQ_DIM + l) * CQ_CHUNK);
+    if (j != l) sum += r_load(tensor + tensor_at(a * CQ_DIM + l, b * CQ_DIM + j) * CQ_CHUNK);
+    q[tensor_at(j, l)] = scale * sum;
   }
 }
 
-// One plane of the stencil of lanes: its part of the blocks, and of the rounding of the residual beside it.
-CQ_INLINE void diagonal_plane(Record *of, const Real *h, const int part, const Real w[CQ_DIM][3],
-                              const Real arm[CQ_DIM], const Real noise, const int plane) {
-  const Real zero = noise - noise;
-  for (int k = 0; k < ROWS / 3; k++) {
-    Real r[2], weight = w[0][plane];
-    r[0] = arm[0] + (real)(plane - 1);
-    r[1] = arm[CQ_DIM - 2] + (real)(k - 1);
-    if (CQ_DIM == 3) weight = weight * w[1][k];
-    Real c[3][3];
-    for (int e = 0; e < 3; e++) block_along(h, diagonal_entry[part][e][0], diagonal_entry[part][e][1], r, c[e]);
-    CQ_UNROLL for (int z = 0; z < 3; z++) {
-      const Real at = weight * w[CQ_DIM - 1][z], square = at * at, rz = arm[CQ_DIM - 1] + (real)(z - 1);
-      Real f[3], beside = at * noise;
-      if (part) beside = zero;
-      CQ_UNROLL for (int e = 0; e < 3; e++) f[e] = square * (c[e][0] + rz * (c[e][1] + rz * c[e][2]));
-      quads_store(of, 4 * k + z, f[0], f[1], f[2], beside);
+// One row of the stencil of lanes, of weight `across` beside the last axis and at distance r there: its part of the
+// blocks, and of the rounding of the residual beside it.
+CQ_INLINE void diagonal_row(Record *of, const int row, const Real q[3][CQ_SYM], const Real across, const Real *r,
+                            const Real w[3], const Real arm, const Real noise, const int part) {
+  const Real zero = arm - arm, square = across * across;
+  Real c[3][3];
+  CQ_UNROLL for (int e = 0; e < 3; e++) {
+    c[e][2] = square * q[e][tensor_at(LAST, LAST)];
+    c[e][1] = r[0] * q[e][tensor_at(LAST, 0)];
+    c[e][0] = r[0] * r[0] * q[e][0];
+    if (CQ_DIM == 3) {
+      c[e][1] += r[1] * q[e][tensor_at(LAST, 1)];
+      c[e][0] += r[1] * (r[1] * q[e][tensor_at(1, 1)] + r[0] * q[e][tensor_at(1, 0)]);
     }
-    quads_store(of, 4 * k + 3, zero, zero, zero, zero);
+    c[e][1] = square * c[e][1];
+    c[e][0] = square * c[e][0];
+  }
+  CQ_UNROLL for (int z = 0; z < 3; z++) {
+    const Real rz = arm + (real)(z - 1), weight = w[z] * w[z];
+    Real f[3], beside = zero;
+    if (!part) beside = across * w[z] * noise;
+    CQ_UNROLL for (int e = 0; e < 3; e++) f[e] = weight * (c[e][0] + rz * (c[e][1] + rz * c[e][2]));
+    quads_store(of, 4 * row + z, f[0], f[1], f[2], beside);
   }
 }
 
-// (E85) the diagonal blocks of H that particles give, and the rounding of what they give the residual
-static void diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32_t part) {
-  const real inv_dx = (real)(1 / s->model->dx), noise = (real)(2 / (s->model->dx * MATRIX * s->model->dt));
+// the blocks of lanes, a record for each plane of the stencil
+CQ_INLINE void diagonal_lanes(const cq_scene *s, const real *chunk, const real *tensor, const int h, const int part,
+                              Record plane[3][CQ_CHUNK], int32_t node[CQ_CHUNK]) {
+  const real inv_dx = (real)(1 / s->model->dx), scale = (real)16 * inv_dx * inv_dx;
+  Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], w[CQ_DIM][3], q[3][CQ_SYM], noise = r_set((real)0);
+  place(chunk, h, inv_dx, base, f, arm);
+  nodes_store(s->arrangement, node, h, base);
+  EACH(i) spline(f[i], w[i]);
+  if (!part)
+    CQ_UNROLL for (int k = 0; k < MATRIX; k++) noise += r_load(tensor + tensor_at(k, k) * CQ_CHUNK + h);
+  noise = (real)(2 / (s->model->dx * MATRIX * s->model->dt)) * r_abs(noise);
+  CQ_UNROLL for (int e = 0; e < 3; e++)
+    block_of(tensor + h, diagonal_entry[part][e][0], diagonal_entry[part][e][1], scale, q[e]);
+  for (int i = 0; i < 3; i++)
+    for (int k = 0; k < ROWS / 3; k++) {
+      const Real r[2] = {arm[0] + (real)(i - 1), arm[CQ_DIM - 2] + (real)(k - 1)};
+      Real across = w[0][i];
+      if (CQ_DIM == 3) across = across * w[CQ_DIM - 2][k];
+      diagonal_row(plane[i] + h, k, q, across, r, w[LAST], arm[LAST], noise, part);
+    }
+}
+
+CQ_INLINE void diagonal_part(cq_scene *s, const cq_slice *in, const int32_t range, const int part) {
   const Strides strides = strides_of(s->arrangement);
+  Record plane[3][CQ_CHUNK] __attribute__((aligned(64)));
   Scatter to;
+  memset((void *)plane, 0, sizeof plane);   // each row has a fourth node that nothing reaches
   scatter_begin(&to, s, range);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     const real *tensor = (const real *)s->implicit.tensor + AT(c, TENSOR, 0);
-    Record plane[3][CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
-    LANES_EACH(h) {
-      Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], w[CQ_DIM][3], t[TENSOR], trace = r_set((real)0);
-      place(chunk, h, inv_dx, base, f, arm);
-      nodes_store(s->arrangement, node, h, base);
-      EACH(i) spline(f[i], w[i]);
-      for (int k = 0; k < MATRIX; k++) trace += r_load(tensor + tensor_at(k, k) * CQ_CHUNK + h);
-      for (int k = 0; k < TENSOR; k++) t[k] = (real)16 * inv_dx * inv_dx * r_load(tensor + k * CQ_CHUNK + h);
-      for (int i = 0; i < 3; i++) diagonal_plane(plane[i] + h, t, part, w, arm, noise * r_abs(trace), i);
-    }
+    LANES_EACH(h) diagonal_lanes(s, chunk, tensor, h, part, plane, node);
     for (int l = 0; l < CQ_CHUNK; l++) {
       scatter_to(&to, &strides, node[l]);
-      for (int k = 0; k < ROWS; k++)
+      CQ_UNROLL for (int k = 0; k < ROWS; k++)
         to.rows[k] = row_add(to.rows[k], row_load(plane[k / (ROWS / 3)][l].quad[4 * (k % (ROWS / 3))]));
     }
   }
   scatter_end(&to, &strides);
+}
+
+// (E85) the diagonal blocks of H that particles give, and the rounding of what they give the residual
+static void diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32_t part) {
+  if (part)
+    diagonal_part(s, in, range, DIAGONAL_PARTS - 1);
+  else
+    diagonal_part(s, in, range, 0);
 }
