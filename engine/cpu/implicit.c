@@ -27,11 +27,16 @@ cq_status cq_implicit_create(cq_scene *s) {
   const size_t matrix = (size_t)(s->model->dim * s->model->dim);
   s->implicit.tensor = cq_alloc((size_t)s->chunks * CQ_CHUNK * matrix * (matrix + 1) / 2,
                                 (size_t)s->kernels->real_bytes, "implicit steps");
-  return s->implicit.tensor ? CQ_OK : CQ_MEMORY;
+  s->implicit.weight = cq_alloc((size_t)s->chunks * CQ_CHUNK * (size_t)s->model->dim * 4,
+                                (size_t)s->kernels->real_bytes, "implicit steps");
+  s->implicit.node = cq_alloc((size_t)s->chunks * CQ_CHUNK, sizeof *s->implicit.node, "implicit steps");
+  return s->implicit.tensor && s->implicit.weight && s->implicit.node ? CQ_OK : CQ_MEMORY;
 }
 
 void cq_implicit_destroy(cq_scene *s) {
   cq_free(s->implicit.tensor);
+  cq_free(s->implicit.weight);
+  cq_free(s->implicit.node);
   for (int v = 0; v < CQ_GRID_VECTORS; v++) cq_free(s->implicit.vector[v]);
   for (int r = 0; r < CQ_BLOCKS_MAX; r++) {
     cq_free(s->implicit.held[r].node);

@@ -38,6 +38,25 @@ CQ_INLINE void stencils_of(const cq_scene *s, const real *chunk, Stencils *st, c
   }
 }
 
+// The same as tensors() kept them for the products of a step; and how it keeps them.
+typedef real KeptWeights[CQ_DIM][4];
+
+CQ_INLINE void stencils_keep(const cq_scene *s, const int32_t c, const Stencils *st) {
+  KeptWeights *to = (KeptWeights *)s->implicit.weight + c * CQ_CHUNK;
+  for (int l = 0; l < CQ_CHUNK; l++) {
+    memcpy((void *)to[l], (const void *)st->records[l].quad[WEIGHT], sizeof to[l]);
+    s->implicit.node[c * CQ_CHUNK + l] = st->node[l];
+  }
+}
+
+CQ_INLINE void stencils_take(const cq_scene *s, const int32_t c, Stencils *st) {
+  const KeptWeights *from = (const KeptWeights *)s->implicit.weight + c * CQ_CHUNK;
+  for (int l = 0; l < CQ_CHUNK; l++) {
+    memcpy((void *)st->records[l].quad[WEIGHT], (const void *)from[l], sizeof from[l]);
+    st->node[l] = s->implicit.node[c * CQ_CHUNK + l];
+  }
+}
+
 CQ_INLINE void gather_chunk(Stencils *st, const real *grid, const Strides *strides) {
   for (int l = 0; l < CQ_CHUNK; l++) gather(&st->records[l], grid + 4 * (int64_t)st->node[l], strides);
 }
@@ -243,7 +262,7 @@ static void product(cq_scene *s, const cq_slice *in, int32_t range, int32_t from
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     const real *tensor = (const real *)s->implicit.tensor + AT(c, TENSOR, 0);
     Stencils st;
-    stencils_of(s, chunk, &st, 0);
+    stencils_take(s, c, &st);
     gather_chunk(&st, grid, &strides);
     LANES_EACH(h) {
       Real arm[CQ_DIM], rate[CQ_DIM][CQ_DIM], b[CQ_DIM][CQ_DIM];

@@ -109,6 +109,7 @@ static void tensors(cq_scene *s, const cq_slice *in, int32_t range, double *sum)
     const int viscous = is_viscous(&matter);
     Stencils st;
     stencils_of(s, chunk, &st, 0);
+    stencils_keep(s, c, &st);
     gather_chunk(&st, grid, &strides);
     LANES_EACH(h) {
       Real arm[CQ_DIM], a[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], t[TENSOR], trace = r_set((real)0);
