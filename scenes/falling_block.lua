@@ -27,16 +27,17 @@ local function velocity(robot, size)
 end
 
 ---@param options { dim: integer, side: integer, cells: integer[], law?: string, substeps?: integer,
----  young?: number, step?: number, floor?: "separate" }
+---  young?: number, step?: number, floor?: "separate", gap?: number }
 ---  side: particles along each side; substeps: engine steps in a control step, 1 unless given; young: 10 unless given;
----  step: of the engine, DT unless given; floor: with friction unless given
+---  step: of the engine, DT unless given; floor: with friction unless given;
+---  gap: cells between block and floor, GAP unless given
 ---@return { robot: cq.Robot, world: cq.World.def, velocity: cq.Tensor }              the world's fields hold the robot
 return function(options)
   local dim, size, substeps = options.dim, options.side * DX / 2, options.substeps or 1
   local sizes, count, at = {}, {}, {}
   for i = 1, dim do
     sizes[i], count[i] = size, options.side
-    at[i] = i == 2 and (WALL + GAP) * DX or (options.cells[i] * DX - size) / 2
+    at[i] = i == 2 and (WALL + (options.gap or GAP)) * DX or (options.cells[i] * DX - size) / 2
   end
   local robot = cq.Robot {
     shape = cq.Shape.box { name = "block", size = sizes, count = count, jitter = 0.9, seed = 1 },

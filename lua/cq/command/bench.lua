@@ -50,7 +50,7 @@ local all = {
     repeats = 3, ratio = 1000 },
   { name = "implicit-3d-8000", time = implicit.time, dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 10,
     repeats = 3, ratio = 100, moves = true },
-  { name = "implicit-3d-8000-rest", time = implicit.time, dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 10,
+  { name = "implicit-3d-8000-rest", time = implicit.time, dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 5,
     repeats = 3, ratio = 1000 },
 }
 
