@@ -43,12 +43,13 @@ return function(options)
     shape = cq.Shape.box { name = "block", size = sizes, count = count, jitter = 0.9, seed = 1 },
     material = cq.Material[options.law or "neo_hookean"] { young = options.young or 10, poisson = 0.3, density = 1 },
   }
+  local floor = options.floor and { kind = options.floor } or { kind = "friction", mu = 0.4 }
   return {
     robot = robot, velocity = velocity(robot, size),
     world = {
-      cells = options.cells, dx = DX, dt = (options.step or DT) * substeps, substeps = substeps, gravity = dim == 2 and { 0, -9.8 }
-        or { 0, -9.8, 0 },
-      walls = cq.Boundary.box(options.floor and { kind = options.floor } or { kind = "friction", mu = 0.4 }), robot:at(at),
+      cells = options.cells, dx = DX, dt = (options.step or DT) * substeps, substeps = substeps,
+      gravity = dim == 2 and { 0, -9.8 } or { 0, -9.8, 0 },
+      walls = cq.Boundary.box(floor), robot:at(at),
     },
   }
 end

@@ -147,52 +147,50 @@ CQ_INLINE void block_of(const real *tensor, const int a, const int b, const real
   }
 }
 
-// One row of the stencil of lanes, of weight `across` beside the last axis and at distance r there: its part of the
-// blocks, and of the rounding of the residual beside it.
-CQ_INLINE void diagonal_row(Record *of, const int row, const Real q[3][CQ_SYM], const Real across, const Real *r,
-                            const Real w[3], const Real arm, const Real noise, const int part) {
-  const Real zero = arm - arm, square = across * across;
-  Real c[3][3];
+// what the blocks of lanes are made of
+typedef struct {
+  Real q[3][CQ_SYM];         // of three entries
+  Real base[CQ_DIM], arm[CQ_DIM], w[CQ_DIM][3];
+  Real noise;                // rounding of what a particle gives the residual
+} Blocks;
+
+CQ_INLINE void blocks_of(const cq_scene *s, const real *chunk, const real *tensor, const int h, const int part,
+                         Blocks *b) {
+  const real inv_dx = (real)(1 / s->model->dx);
+  Real f[CQ_DIM], trace = r_set((real)0);
+  place(chunk, h, inv_dx, b->base, f, b->arm);
+  EACH(i) spline(f[i], b->w[i]);
+  CQ_UNROLL for (int k = 0; k < MATRIX; k++) trace += r_load(tensor + tensor_at(k, k) * CQ_CHUNK + h);
+  b->noise = (real)(2 / (s->model->dx * MATRIX * s->model->dt)) * r_abs(trace);
+  CQ_UNROLL for (int e = 0; e < 3; e++)
+    block_of(tensor + h, diagonal_entry[part][e][0], diagonal_entry[part][e][1], (real)16 * inv_dx * inv_dx, b->q[e]);
+}
+
+// Row k of plane i of the stencil of lanes: its part of the blocks, and of the rounding of the residual beside it.
+CQ_INLINE void diagonal_row(Record *of, const Blocks *b, const int i, const int k, const int part) {
+  const Real r0 = b->arm[0] + (real)(i - 1), r1 = b->arm[CQ_DIM - 2] + (real)(k - 1), zero = r0 - r0;
+  Real across = b->w[0][i], c[3][3];
+  if (CQ_DIM == 3) across = across * b->w[CQ_DIM - 2][k];
+  const Real square = across * across;
   CQ_UNROLL for (int e = 0; e < 3; e++) {
-    c[e][2] = square * q[e][tensor_at(LAST, LAST)];
-    c[e][1] = r[0] * q[e][tensor_at(LAST, 0)];
-    c[e][0] = r[0] * r[0] * q[e][0];
+    const Real *q = b->q[e];
+    c[e][2] = square * q[tensor_at(LAST, LAST)];
+    c[e][1] = r0 * q[tensor_at(LAST, 0)];
+    c[e][0] = r0 * r0 * q[0];
     if (CQ_DIM == 3) {
-      c[e][1] += r[1] * q[e][tensor_at(LAST, 1)];
-      c[e][0] += r[1] * (r[1] * q[e][tensor_at(1, 1)] + r[0] * q[e][tensor_at(1, 0)]);
+      c[e][1] += r1 * q[tensor_at(LAST, 1)];
+      c[e][0] += r1 * (r1 * q[tensor_at(1, 1)] + r0 * q[tensor_at(1, 0)]);
     }
     c[e][1] = square * c[e][1];
     c[e][0] = square * c[e][0];
   }
   CQ_UNROLL for (int z = 0; z < 3; z++) {
-    const Real rz = arm + (real)(z - 1), weight = w[z] * w[z];
+    const Real rz = b->arm[LAST] + (real)(z - 1), w = b->w[LAST][z], weight = w * w;
     Real f[3], beside = zero;
-    if (!part) beside = across * w[z] * noise;
+    if (!part) beside = across * w * b->noise;
     CQ_UNROLL for (int e = 0; e < 3; e++) f[e] = weight * (c[e][0] + rz * (c[e][1] + rz * c[e][2]));
-    quads_store(of, 4 * row + z, f[0], f[1], f[2], beside);
+    quads_store(of, 4 * k + z, f[0], f[1], f[2], beside);
   }
-}
-
-// the blocks of lanes, a record for each plane of the stencil
-CQ_INLINE void diagonal_lanes(const cq_scene *s, const real *chunk, const real *tensor, const int h, const int part,
-                              Record plane[3][CQ_CHUNK], int32_t node[CQ_CHUNK]) {
-  const real inv_dx = (real)(1 / s->model->dx), scale = (real)16 * inv_dx * inv_dx;
-  Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], w[CQ_DIM][3], q[3][CQ_SYM], noise = r_set((real)0);
-  place(chunk, h, inv_dx, base, f, arm);
-  nodes_store(s->arrangement, node, h, base);
-  EACH(i) spline(f[i], w[i]);
-  if (!part)
-    CQ_UNROLL for (int k = 0; k < MATRIX; k++) noise += r_load(tensor + tensor_at(k, k) * CQ_CHUNK + h);
-  noise = (real)(2 / (s->model->dx * MATRIX * s->model->dt)) * r_abs(noise);
-  CQ_UNROLL for (int e = 0; e < 3; e++)
-    block_of(tensor + h, diagonal_entry[part][e][0], diagonal_entry[part][e][1], scale, q[e]);
-  for (int i = 0; i < 3; i++)
-    for (int k = 0; k < ROWS / 3; k++) {
-      const Real r[2] = {arm[0] + (real)(i - 1), arm[CQ_DIM - 2] + (real)(k - 1)};
-      Real across = w[0][i];
-      if (CQ_DIM == 3) across = across * w[CQ_DIM - 2][k];
-      diagonal_row(plane[i] + h, k, q, across, r, w[LAST], arm[LAST], noise, part);
-    }
 }
 
 CQ_INLINE void diagonal_part(cq_scene *s, const cq_slice *in, const int32_t range, const int part) {
@@ -205,7 +203,13 @@ CQ_INLINE void diagonal_part(cq_scene *s, const cq_slice *in, const int32_t rang
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     const real *tensor = (const real *)s->implicit.tensor + AT(c, TENSOR, 0);
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
-    LANES_EACH(h) diagonal_lanes(s, chunk, tensor, h, part, plane, node);
+    LANES_EACH(h) {
+      Blocks b;
+      blocks_of(s, chunk, tensor, h, part, &b);
+      nodes_store(s->arrangement, node, h, b.base);
+      for (int i = 0; i < 3; i++)
+        for (int k = 0; k < ROWS / 3; k++) diagonal_row(plane[i] + h, &b, i, k, part);
+    }
     for (int l = 0; l < CQ_CHUNK; l++) {
       scatter_to(&to, &strides, node[l]);
       CQ_UNROLL for (int k = 0; k < ROWS; k++)

@@ -119,7 +119,7 @@ end
 
 -- what an implicit step costs
 local function solver_text(result)
-  return ("in explicit steps: product %.2f, tensors %.2f; backward / forward %.2f; %d times the step %.2f times as quick"):
+  return ("product %.2f, tensors %.2f explicit steps; backward / forward %.2f; step %dx, %.2fx as quick"):
     format(result.hessian_product, result.tensors, result.backward_ratio, result.ratio, result.speedup)
 end
 
