@@ -6,8 +6,8 @@
 #define ENTRIES_EACH(row, column)                                                                                      \
   CQ_UNROLL for (int row = 0; row < MATRIX; row++) CQ_UNROLL for (int column = 0; column <= row; column++)
 
-// Neo-Hookean P = mu F + p cof(F): its derivative is mu dF + p dcof + s <cof, dF> cof, and with cof(A F) = cof(A) cof(F)
-// little is left of F. dcof(A; C) is the sum over m, n of eps_abm eps_jln A_mn C_bl.
+// Neo-Hookean P = mu F + p cof(F): its derivative is mu dF + p dcof + s <cof, dF> cof, and with
+// cof(A F) = cof(A) cof(F) little is left of F. dcof(A; C) is the sum over m, n of eps_abm eps_jln A_mn C_bl.
 CQ_INLINE void neo_hookean_tensor(const MaterialPoint *at, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
                                   Real t[TENSOR]) {
   const int power = material_power(at->law);
