@@ -427,9 +427,12 @@ cq_status cq_rollout_run_policy_adjoint(cq_rollout *rollout, const cq_policy *po
 typedef enum cq_phase {
   CQ_PHASE_SORT = 0, CQ_PHASE_P2G, CQ_PHASE_GRID, CQ_PHASE_G2P,
   CQ_PHASE_G2P_ADJ, CQ_PHASE_GRID_ADJ, CQ_PHASE_P2G_ADJ, CQ_PHASE_READOUT, CQ_PHASE_ACTUATION,
+  // of implicit steps, forward and backward: potential and stress at a trial; tensors of particles with the diagonal
+  // of nodes; products with the second derivative; all else that is done to vectors over nodes
+  CQ_PHASE_STRESS, CQ_PHASE_TENSORS, CQ_PHASE_PRODUCT, CQ_PHASE_SOLVE,
   CQ_PHASE_COUNT
 } cq_phase;
-void cq_world_timers(cq_world *world, double seconds[9], int32_t reset);
+void cq_world_timers(cq_world *world, double seconds[13], int32_t reset);
 const char *cq_phase_name(int32_t phase);
 
 // ---- tensor ---------------------------------------------------------------------------------------------------------

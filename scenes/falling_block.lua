@@ -26,26 +26,30 @@ local function velocity(robot, size)
   return v
 end
 
----@param options { dim: integer, side: integer, cells: integer[], law?: string, substeps?: integer }
----  side: particles along each side; substeps: engine steps of DT in a control step, 1 unless given
+---@param options { dim: integer, side: integer, cells: integer[], law?: string, substeps?: integer,
+---  young?: number, step?: number, floor?: "separate", gap?: number }
+---  side: particles along each side; substeps: engine steps in a control step, 1 unless given; young: 10 unless given;
+---  step: of the engine, DT unless given; floor: with friction unless given;
+---  gap: cells between block and floor, GAP unless given
 ---@return { robot: cq.Robot, world: cq.World.def, velocity: cq.Tensor }              the world's fields hold the robot
 return function(options)
   local dim, size, substeps = options.dim, options.side * DX / 2, options.substeps or 1
   local sizes, count, at = {}, {}, {}
   for i = 1, dim do
     sizes[i], count[i] = size, options.side
-    at[i] = i == 2 and (WALL + GAP) * DX or (options.cells[i] * DX - size) / 2
+    at[i] = i == 2 and (WALL + (options.gap or GAP)) * DX or (options.cells[i] * DX - size) / 2
   end
   local robot = cq.Robot {
     shape = cq.Shape.box { name = "block", size = sizes, count = count, jitter = 0.9, seed = 1 },
-    material = cq.Material[options.law or "neo_hookean"] { young = 10, poisson = 0.3, density = 1 },
+    material = cq.Material[options.law or "neo_hookean"] { young = options.young or 10, poisson = 0.3, density = 1 },
   }
+  local floor = options.floor and { kind = options.floor } or { kind = "friction", mu = 0.4 }
   return {
     robot = robot, velocity = velocity(robot, size),
     world = {
-      cells = options.cells, dx = DX, dt = DT * substeps, substeps = substeps, gravity = dim == 2 and { 0, -9.8 }
-        or { 0, -9.8, 0 },
-      walls = cq.Boundary.box { kind = "friction", mu = 0.4 }, robot:at(at),
+      cells = options.cells, dx = DX, dt = (options.step or DT) * substeps, substeps = substeps,
+      gravity = dim == 2 and { 0, -9.8 } or { 0, -9.8, 0 },
+      walls = cq.Boundary.box(floor), robot:at(at),
     },
   }
 end

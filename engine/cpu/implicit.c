@@ -27,11 +27,16 @@ cq_status cq_implicit_create(cq_scene *s) {
   const size_t matrix = (size_t)(s->model->dim * s->model->dim);
   s->implicit.tensor = cq_alloc((size_t)s->chunks * CQ_CHUNK * matrix * (matrix + 1) / 2,
                                 (size_t)s->kernels->real_bytes, "implicit steps");
-  return s->implicit.tensor ? CQ_OK : CQ_MEMORY;
+  s->implicit.weight = cq_alloc((size_t)s->chunks * CQ_CHUNK * (size_t)s->model->dim * 4,
+                                (size_t)s->kernels->real_bytes, "implicit steps");
+  s->implicit.node = cq_alloc((size_t)s->chunks * CQ_CHUNK, sizeof *s->implicit.node, "implicit steps");
+  return s->implicit.tensor && s->implicit.weight && s->implicit.node ? CQ_OK : CQ_MEMORY;
 }
 
 void cq_implicit_destroy(cq_scene *s) {
   cq_free(s->implicit.tensor);
+  cq_free(s->implicit.weight);
+  cq_free(s->implicit.node);
   for (int v = 0; v < CQ_GRID_VECTORS; v++) cq_free(s->implicit.vector[v]);
   for (int r = 0; r < CQ_BLOCKS_MAX; r++) {
     cq_free(s->implicit.held[r].node);
@@ -71,14 +76,18 @@ static void end_sums(solve *o) {
 
 static void wait(solve *o) { cq_worker_wait(o->worker); }
 
+static void phase(solve *o, int which) { cq_worker_phase(o->worker, which); }
+
 // potential, residual and what is inverted, at a vector
 static void evaluate(solve *o, int32_t at) {
   wait(o);
+  phase(o, CQ_PHASE_SOLVE);
   begin_sums(o);
   for (int r = o->begin; r < o->end; r++) o->k->evaluate(o->s, o->in, r, at, sums(o, r));
   wait(o);
   for (int b = o->begin; b < o->end; b++) o->k->residual(o->s, b, at, sums(o, b));
   end_sums(o);
+  phase(o, CQ_PHASE_STRESS);
 }
 
 // the trial that was evaluated last becomes where the method is; by one worker
@@ -96,6 +105,7 @@ static void take_residual(solve *o) {
 
 // H at VELOCITY, and its diagonal
 static double tensors(solve *o) {
+  phase(o, CQ_PHASE_SOLVE);
   begin_sums(o);
   for (int r = o->begin; r < o->end; r++) o->k->tensors(o->s, o->in, r, sums(o, r));
   end_sums(o);
@@ -105,21 +115,26 @@ static double tensors(solve *o) {
     for (int b = o->begin; b < o->end; b++) o->k->gather_diagonal(o->s, b, part);
     wait(o);
   }
+  phase(o, CQ_PHASE_TENSORS);
   return o->sum[CQ_SUM_STIFFNESS];
 }
 
 static void invert(solve *o) {
+  phase(o, CQ_PHASE_SOLVE);
   for (int b = o->begin; b < o->end; b++) o->k->invert_diagonal(o->s, b);
   wait(o);
+  phase(o, CQ_PHASE_TENSORS);
 }
 
 // PRODUCT = H from; leaves from . PRODUCT in the sums
 static void multiply(solve *o, int32_t from, int32_t all) {
+  phase(o, CQ_PHASE_SOLVE);
   for (int r = o->begin; r < o->end; r++) o->k->product(o->s, o->in, r, from);
   wait(o);
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->multiply(o->s, b, from, all, sums(o, b));
   end_sums(o);
+  phase(o, CQ_PHASE_PRODUCT);
 }
 
 typedef enum cg_end { CG_CONVERGED, CG_CURVATURE, CG_EXHAUSTED } cg_end;
@@ -163,6 +178,7 @@ static cq_status begin_step(solve *o) {
   wait(o);
   for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r, CQ_GRID_VECTORS);
   wait(o);
+  phase(o, CQ_PHASE_P2G);
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->start(o->s, b);
   end_sums(o);
@@ -350,9 +366,11 @@ cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, 
   if (status == CQ_UNSTABLE) return fail(&o, CQ_HEALTH_NOT_CONVERGED, p.residual);
   if (status) return status;
   if (o.k->tangent) solve_slopes(&o);
+  phase(&o, CQ_PHASE_SOLVE);
   for (int b = o.begin; b < o.end; b++)
     o.k->finish(s, b, record ? record->grid : NULL, record ? record->held : NULL);
   wait(&o);
+  phase(&o, CQ_PHASE_GRID);
   return CQ_OK;
 }
 

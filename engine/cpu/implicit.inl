@@ -38,6 +38,25 @@ CQ_INLINE void stencils_of(const cq_scene *s, const real *chunk, Stencils *st, c
   }
 }
 
+// The same as tensors() kept them for the products of a step; and how it keeps them.
+typedef real KeptWeights[CQ_DIM][4];
+
+CQ_INLINE void stencils_keep(const cq_scene *s, const int32_t c, const Stencils *st) {
+  KeptWeights *to = (KeptWeights *)s->implicit.weight + c * CQ_CHUNK;
+  for (int l = 0; l < CQ_CHUNK; l++) {
+    memcpy((void *)to[l], (const void *)st->records[l].quad[WEIGHT], sizeof to[l]);
+    s->implicit.node[c * CQ_CHUNK + l] = st->node[l];
+  }
+}
+
+CQ_INLINE void stencils_take(const cq_scene *s, const int32_t c, Stencils *st) {
+  const KeptWeights *from = (const KeptWeights *)s->implicit.weight + c * CQ_CHUNK;
+  for (int l = 0; l < CQ_CHUNK; l++) {
+    memcpy((void *)st->records[l].quad[WEIGHT], (const void *)from[l], sizeof from[l]);
+    st->node[l] = s->implicit.node[c * CQ_CHUNK + l];
+  }
+}
+
 CQ_INLINE void gather_chunk(Stencils *st, const real *grid, const Strides *strides) {
   for (int l = 0; l < CQ_CHUNK; l++) gather(&st->records[l], grid + 4 * (int64_t)st->node[l], strides);
 }
@@ -128,26 +147,6 @@ CQ_RARE void piola_of(const Matter *m, const int h, const Real trial[CQ_DIM][CQ_
   mat_mul(trial, sigma, fs);
   EACH(i) EACH(j) p[i][j] += fs[i][j];
   *psi += (real)0.5 * mat_dot(trial, fs);
-}
-
-// dP at F^ in the direction dF
-CQ_RARE void piola_derivative_of(const Matter *m, const int h, const Real trial[CQ_DIM][CQ_DIM],
-                                 const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
-  EACH(i) EACH(j) dp[i][j] = r_set((real)0);
-  for (int k = 0; m->materials >> k; k++) {
-    if (!(m->materials >> k & 1)) continue;
-    MaterialPoint at;
-    Real part[CQ_DIM][CQ_DIM];
-    point_of(m, &m->model->materials[k], h, trial, &at);
-    material_stress_derivative(&at, df, part);
-    const Real mine = m->only ? r_set((real)1) : is_material(m, k, h);
-    EACH(i) EACH(j) dp[i][j] = r_pick(mine, part[i][j], dp[i][j]);
-  }
-  if (!m->actuation) return;
-  Real sigma[CQ_DIM][CQ_DIM], fs[CQ_DIM][CQ_DIM];
-  load_sigma(m, h, sigma);
-  mat_mul(df, sigma, fs);
-  EACH(i) EACH(j) dp[i][j] += fs[i][j];
 }
 
 CQ_INLINE int is_viscous(const Matter *m) {
@@ -263,115 +262,6 @@ static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at,
 
 // ---- the second derivative ------------------------------------------------------------------------------------------
 
-// (E83) the tensor of each particle, C -> V dt^2 (dP(C F)) F^T and the viscosity, at VELOCITY
-static void tensors(cq_scene *s, const cq_slice *in, int32_t range, double *sum) {
-  const real dt = (real)s->model->dt, *grid = grid_vector(s, CQ_GRID_VELOCITY);
-  const Strides strides = strides_of(s->arrangement);
-  double stiffness = 0;
-  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
-    const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
-    real *tensor = (real *)s->implicit.tensor + AT(c, TENSOR, 0);
-    const Matter matter = matter_of(s, in, c);
-    const int viscous = is_viscous(&matter);
-    Stencils st;
-    stencils_of(s, chunk, &st, 0);
-    gather_chunk(&st, grid, &strides);
-    LANES_EACH(h) {
-      Real arm[CQ_DIM], rate[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], trial[CQ_DIM][CQ_DIM];
-      affine_of(s, chunk, &st, h, arm, rate);
-      load_matrix(chunk, F, h, def);
-      trial_of(s, rate, def, trial);
-      const Real scale = dt * param(&matter, CQ_PARAM_VOLUME, h);
-      for (int column = 0; column < MATRIX; column++) {
-        Real df[CQ_DIM][CQ_DIM], dp[CQ_DIM][CQ_DIM], out[CQ_DIM][CQ_DIM];
-        EACH(i) EACH(j) df[i][j] = r_set((real)0);
-        EACH(j) df[column / CQ_DIM][j] = dt * def[column % CQ_DIM][j];
-        piola_derivative_of(&matter, h, trial, df, dp);
-        mat_mul_nt(dp, def, out);
-        if (viscous) {
-          EACH(i) EACH(j) df[i][j] = r_set((real)(i * CQ_DIM + j == column));
-          viscous_of(&matter, h, def, df, out);
-        }
-        for (int row = column; row < MATRIX; row++)
-          r_store(tensor + tensor_at(row, column) * CQ_CHUNK + h, scale * out[row / CQ_DIM][row % CQ_DIM]);
-        stiffness += fabs(lanes_total(scale * out[column / CQ_DIM][column % CQ_DIM]));
-      }
-    }
-  }
-  sum[CQ_SUM_STIFFNESS] += stiffness / (MATRIX * s->model->dt * s->model->dt);
-}
-
-// entries (a, b) of a node's block in each part of the diagonal
-static const int diagonal_entry[DIAGONAL_PARTS][3][2] = {
-#if CQ_DIM == 2
-    {{0, 0}, {1, 1}, {0, 1}},
-#else
-    {{0, 0}, {1, 1}, {2, 2}}, {{0, 1}, {0, 2}, {1, 2}},
-#endif
-};
-
-// Along the last axis the block of a node is quadratic in its distance z from the particle: c[0] + z (c[1] + z c[2]).
-CQ_INLINE void block_along(const Real *h, const int a, const int b, const Real *r, Real c[3]) {
-  const int last = CQ_DIM - 1;
-  c[2] = h[tensor_at(a * CQ_DIM + last, b * CQ_DIM + last)];
-  c[0] = c[1] = c[2] - c[2];
-  CQ_UNROLL for (int j = 0; j < last; j++) {
-    c[1] += r[j] * (h[tensor_at(a * CQ_DIM + j, b * CQ_DIM + last)] + h[tensor_at(a * CQ_DIM + last, b * CQ_DIM + j)]);
-    CQ_UNROLL for (int l = 0; l < last; l++) c[0] += r[j] * r[l] * h[tensor_at(a * CQ_DIM + j, b * CQ_DIM + l)];
-  }
-}
-
-// One plane of the stencil of lanes: its part of the blocks, and of the rounding of the residual beside it.
-CQ_INLINE void diagonal_plane(Record *of, const Real *h, const int part, const Real w[CQ_DIM][3],
-                              const Real arm[CQ_DIM], const Real noise, const int plane) {
-  const Real zero = noise - noise;
-  for (int k = 0; k < ROWS / 3; k++) {
-    Real r[2], weight = w[0][plane];
-    r[0] = arm[0] + (real)(plane - 1);
-    r[1] = arm[CQ_DIM - 2] + (real)(k - 1);
-    if (CQ_DIM == 3) weight = weight * w[1][k];
-    Real c[3][3];
-    for (int e = 0; e < 3; e++) block_along(h, diagonal_entry[part][e][0], diagonal_entry[part][e][1], r, c[e]);
-    CQ_UNROLL for (int z = 0; z < 3; z++) {
-      const Real at = weight * w[CQ_DIM - 1][z], square = at * at, rz = arm[CQ_DIM - 1] + (real)(z - 1);
-      Real f[3], beside = at * noise;
-      if (part) beside = zero;
-      CQ_UNROLL for (int e = 0; e < 3; e++) f[e] = square * (c[e][0] + rz * (c[e][1] + rz * c[e][2]));
-      quads_store(of, 4 * k + z, f[0], f[1], f[2], beside);
-    }
-    quads_store(of, 4 * k + 3, zero, zero, zero, zero);
-  }
-}
-
-// (E85) the diagonal blocks of H that particles give, and the rounding of what they give the residual
-static void diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32_t part) {
-  const real inv_dx = (real)(1 / s->model->dx), noise = (real)(2 / (s->model->dx * MATRIX * s->model->dt));
-  const Strides strides = strides_of(s->arrangement);
-  Scatter to;
-  scatter_begin(&to, s, range);
-  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
-    const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
-    const real *tensor = (const real *)s->implicit.tensor + AT(c, TENSOR, 0);
-    Record plane[3][CQ_CHUNK] __attribute__((aligned(64)));
-    int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
-    LANES_EACH(h) {
-      Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], w[CQ_DIM][3], t[TENSOR], trace = r_set((real)0);
-      place(chunk, h, inv_dx, base, f, arm);
-      nodes_store(s->arrangement, node, h, base);
-      EACH(i) spline(f[i], w[i]);
-      for (int k = 0; k < MATRIX; k++) trace += r_load(tensor + tensor_at(k, k) * CQ_CHUNK + h);
-      for (int k = 0; k < TENSOR; k++) t[k] = (real)16 * inv_dx * inv_dx * r_load(tensor + k * CQ_CHUNK + h);
-      for (int i = 0; i < 3; i++) diagonal_plane(plane[i] + h, t, part, w, arm, noise * r_abs(trace), i);
-    }
-    for (int l = 0; l < CQ_CHUNK; l++) {
-      scatter_to(&to, &strides, node[l]);
-      for (int k = 0; k < ROWS; k++)
-        to.rows[k] = row_add(to.rows[k], row_load(plane[k / (ROWS / 3)][l].quad[4 * (k % (ROWS / 3))]));
-    }
-  }
-  scatter_end(&to, &strides);
-}
-
 // (E84) what the tensors make of a vector
 static void product(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {
   const real inv_dx4 = (real)(4 / s->model->dx), *grid = grid_vector(s, from);
@@ -382,7 +272,7 @@ static void product(cq_scene *s, const cq_slice *in, int32_t range, int32_t from
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     const real *tensor = (const real *)s->implicit.tensor + AT(c, TENSOR, 0);
     Stencils st;
-    stencils_of(s, chunk, &st, 0);
+    stencils_take(s, c, &st);
     gather_chunk(&st, grid, &strides);
     LANES_EACH(h) {
       Real arm[CQ_DIM], rate[CQ_DIM][CQ_DIM], b[CQ_DIM][CQ_DIM];

@@ -25,6 +25,7 @@
 #include "step.inl"
 #include "grid.inl"
 #include "implicit.inl"
+#include "tensor.inl"
 #include "solve.inl"
 #include "volume.inl"
 #if !defined(CQ_REAL_DUAL)

@@ -44,6 +44,9 @@ typedef struct cq_implicit {
   void *vector[CQ_GRID_VECTORS];
   int64_t capacity;                      // nodes of each
   void *tensor;                          // {chunks, packed symmetric dim^2 x dim^2, 16}: C -> V dt^2 (dP(C F)) F^T
+  // of particles in a step: weights {chunks, 16, dim quads}, and first nodes of their stencils {chunks, 16}
+  void *weight;
+  int32_t *node;
   cq_held_nodes held[CQ_BLOCKS_MAX];
   double sum[2][CQ_BLOCKS_MAX][CQ_SUM_COUNT];   // of two passes: one is read while the other is written
   int32_t tangent;                       // tests over dual numbers: the linear system is that of the slopes

@@ -2,7 +2,9 @@
 --
 -- Scenes: a jittered block that falls on a floor with friction, float32 and neo-Hookean unless the name says otherwise,
 -- on the grids of ChainQueen's speed table (ICRA 2019, table II) and others; a long bar at rest whose one end is
--- actuated, beside the same bar in motion; and the biped as a whole program, with its observer and its network. The
+-- actuated, beside the same bar in motion; the biped as a whole program, with its observer and its network; and stiff
+-- blocks with implicit steps of 100 or 1,000 times the explicit one, whose parts are told in explicit steps of the same
+-- scene. The
 -- memo of every step is written, and particles are sorted as often as they must be; where memory is short there are
 -- fewer steps, and the table says how many. --device, --threads, --precision and --simd hold for all cases.
 -- Timers of the phases are always on: they read the processor's counter at the end of each phase, 9 ns on an EPYC, 0.3
@@ -17,6 +19,7 @@ local program = require "cq.program"
 local schema = require "cq.base.schema"
 local text = require "cq.base.text"
 local cases = require "cq.measure.cases"
+local implicit = require "cq.measure.implicit"
 local kernel = require "cq.measure.kernel"
 local machine = require "cq.measure.machine"
 local resting = require "cq.measure.rest"
@@ -41,6 +44,14 @@ local all = {
     paper = { 10.501, 11.594 } },
   { name = "rest", time = resting.time, dim = 2 },
   { name = "biped", time = whole.time, dim = 2, repeats = 3 },
+  { name = "implicit-2d-6400", time = implicit.time, dim = 2, side = 80, cells = { 100, 120 }, steps = 10, repeats = 3,
+    ratio = 100, moves = true },
+  { name = "implicit-2d-6400-rest", time = implicit.time, dim = 2, side = 80, cells = { 100, 120 }, steps = 10,
+    repeats = 3, ratio = 1000 },
+  { name = "implicit-3d-8000", time = implicit.time, dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 10,
+    repeats = 3, ratio = 100, moves = true },
+  { name = "implicit-3d-8000-rest", time = implicit.time, dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 5,
+    repeats = 3, ratio = 1000 },
 }
 
 -- ---- measuring ------------------------------------------------------------------------------------------------------
@@ -68,7 +79,7 @@ end
 
 local function measure(case, steps, given)
   local repeats = given or case.repeats or 11
-  local result = case.time and case.time(steps, repeats) or block(case, steps, repeats)
+  local result = case.time and case.time(steps, repeats, case) or block(case, steps, repeats)
   local work = result.particles * result.steps
   local out = {
     case = case.name, device = result.device, dim = case.dim, particles = result.particles,
@@ -83,6 +94,7 @@ local function measure(case, steps, given)
       machine.median(result.backward)),
     share = result.share, motion_ratio = result.ratio, paper_frame_ms = case.paper, phase_ns = {},
   }
+  for name, value in pairs(result.solver or {}) do out[name] = value end
   for name, seconds in pairs(result.phases) do out.phase_ns[name] = seconds / (work * repeats) * 1e9 end
   return out
 end
@@ -105,10 +117,17 @@ local function share_text(share)
     100 * share.lua)
 end
 
+-- what an implicit step costs
+local function solver_text(result)
+  return ("product %.2f, tensors %.2f explicit steps; backward / forward %.2f; step %dx, %.2fx as quick"):
+    format(result.hessian_product, result.tensors, result.backward_ratio, result.ratio, result.speedup)
+end
+
 -- what follows in the row of a case
 local function remark(result)
   local ratio = result.motion_ratio
   if ratio then return ("%.2f and %.2f times as long as in motion"):format(ratio.forward, ratio.backward) end
+  if result.hessian_product then return solver_text(result) end
   return result.share and share_text(result.share) or ""
 end
 

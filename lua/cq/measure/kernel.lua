@@ -113,11 +113,30 @@ local function backward(handle, steps, readout)
   return done(handle) - start
 end
 
+-- what the solver of implicit steps did in all steps of a rollout; nil where they are explicit
+local function solver_of(handle, steps)
+  local from = C.cq_rollout_solver(handle)
+  if from == nil then return end
+  local out, width = { newton = 0, linear = 0, adjoint = 0 }, tonumber(C.CQ_SOLVER_WIDTH)
+  for step = 0, steps - 1 do
+    out.newton = out.newton + from[step * width + C.CQ_SOLVER_NEWTON]
+    out.linear = out.linear + from[step * width + C.CQ_SOLVER_LINEAR]
+    out.adjoint = out.adjoint + from[step * width + C.CQ_SOLVER_ADJOINT]
+  end
+  return out
+end
+
+local function add(phases, more)
+  for name, seconds in pairs(more) do phases[name] = (phases[name] or 0) + seconds end
+end
+
 ---@class cq.measure.Timing
 ---@field steps integer               control steps of a repetition, as many as memory keeps
 ---@field forward number[]            [s] of each repetition
 ---@field backward number[]
 ---@field phases table<string, number>   [s] in all repetitions together
+---@field back table<string, number>     [s] of it, backward
+---@field solver? { newton: integer, linear: integer, adjoint: integer }   of implicit steps, in one repetition
 
 ---Times `steps` control steps from the start, forward and backward, `repeats` times after one that is not
 ---counted. The memo of every step is written, and sorting as often as it is needed; what comes before the first
@@ -130,16 +149,20 @@ end
 function kernel.time(world, fields)
   local handle, steps = create_kept(world, fields)
   local readout, out = readout_of(world, fields.group), { steps = steps, forward = {}, backward = {} }
+  out.phases, out.back = {}, {}
   for k = 0, fields.repeats do
     local there = forward(handle, steps, fields.signals and fields.signals:data())
+    local ahead = kernel.take_timers(world)
     local back = backward(handle, steps, readout)
-    if k == 0 then
-      kernel.take_timers(world)
-    else
+    local behind = kernel.take_timers(world)
+    if k > 0 then
       out.forward[k], out.backward[k] = there, back
+      add(out.phases, ahead)
+      add(out.phases, behind)
+      add(out.back, behind)
     end
   end
-  out.phases = kernel.take_timers(world)
+  out.solver = solver_of(handle, steps * world.substeps)
   C.cq_rollout_destroy(handle)
   return out
 end

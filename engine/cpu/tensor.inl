@@ -1,0 +1,228 @@
+// tensor: the second derivative of a step of backward Euler: the tensors of particles, and the diagonal of nodes.
+
+// ---- tensors --------------------------------------------------------------------------------------------------------
+// H of a particle, C -> (dP(C F)) F^T at F^ = A F, A = I + dt C(v), as its entries (a j, b l).
+
+#define ENTRIES_EACH(row, column)                                                                                      \
+  CQ_UNROLL for (int row = 0; row < MATRIX; row++) CQ_UNROLL for (int column = 0; column <= row; column++)
+
+// Neo-Hookean P = mu F + p cof(F): its derivative is mu dF + p dcof + s <cof, dF> cof, and with
+// cof(A F) = cof(A) cof(F) little is left of F. dcof(A; C) is the sum over m, n of eps_abm eps_jln A_mn C_bl.
+CQ_INLINE void neo_hookean_tensor(const MaterialPoint *at, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
+                                  Real t[TENSOR]) {
+  const int power = material_power(at->law);
+  Real left[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
+  mat_mul_nt(f, f, left);
+  mat_cofactor(a, cof);
+  const Real volume = mat_det(f), jac = volume * mat_det_of(a, cof), mu = at->c[LAME_MU], lambda = at->c[LAME_LAMBDA];
+  Real pressure = (lambda * r_log(jac) - mu) / jac, slope = (lambda / jac - pressure) / jac;
+  if (power) {
+    const Real e = jac - (real)1, k = (real)power * at->c[LAME_VOLUMETRIC];
+    pressure += k * volumetric_odd_power(e, power);
+    slope += (real)(power - 1) * k * volumetric_even_power(e, power);
+  }
+  pressure = pressure * volume;
+  slope = slope * volume * volume;
+  ENTRIES_EACH(row, column) {
+    const int i = row / CQ_DIM, j = row % CQ_DIM, b = column / CQ_DIM, l = column % CQ_DIM;
+    Real sum = slope * cof[i][j] * cof[b][l];
+    if (i == b) sum += mu * left[j][l];
+    if (i != b && j != l) {
+      const int odd = ((b - i + 3) % 3 == 1) != ((l - j + 3) % 3 == 1);
+      Real size = pressure;
+      if (CQ_DIM == 3) size = size * a[(3 - i - b) % CQ_DIM][(3 - j - l) % CQ_DIM];
+      if (odd)
+        sum -= size;
+      else
+        sum += size;
+    }
+    t[tensor_at(row, column)] = sum;
+  }
+}
+
+// (E83) Of any law and the branches beside it, direction by direction; of neo-Hookean material at once.
+CQ_RARE void law_tensor(const MaterialPoint *at, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
+                        Real t[TENSOR]) {
+  if (at->law->kind == CQ_MATERIAL_NEO_HOOKEAN && !at->law->branches) {
+    neo_hookean_tensor(at, a, f, t);
+    return;
+  }
+  const Real zero = f[0][0] - f[0][0];
+  for (int column = 0; column < MATRIX; column++) {
+    Real df[CQ_DIM][CQ_DIM], dp[CQ_DIM][CQ_DIM], out[CQ_DIM][CQ_DIM];
+    EACH(i) EACH(j) df[i][j] = zero;
+    EACH(j) df[column / CQ_DIM][j] = f[column % CQ_DIM][j];
+    material_stress_derivative(at, df, dp);
+    mat_mul_nt(dp, f, out);
+    for (int row = column; row < MATRIX; row++) t[tensor_at(row, column)] = out[row / CQ_DIM][row % CQ_DIM];
+  }
+}
+
+// of all materials of a chunk, with the stress of actuation: C -> C F sigma F^T
+CQ_INLINE void tensor_of(const Matter *m, const int h, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
+                         Real t[TENSOR]) {
+  Real trial[CQ_DIM][CQ_DIM];
+  mat_mul(a, f, trial);
+  for (int k = 0; k < TENSOR; k++) t[k] = r_set((real)0);
+  for (int k = 0; m->materials >> k; k++) {
+    if (!(m->materials >> k & 1)) continue;
+    MaterialPoint at;
+    Real part[TENSOR];
+    point_of(m, &m->model->materials[k], h, trial, &at);
+    law_tensor(&at, a, f, part);
+    const Real mine = m->only ? r_set((real)1) : is_material(m, k, h);
+    for (int e = 0; e < TENSOR; e++) t[e] = r_pick(mine, part[e], t[e]);
+  }
+  if (!m->actuation) return;
+  Real sigma[CQ_DIM][CQ_DIM], fs[CQ_DIM][CQ_DIM], turned[CQ_DIM][CQ_DIM];
+  load_sigma(m, h, sigma);
+  mat_mul(f, sigma, fs);
+  mat_mul_nt(fs, f, turned);
+  ENTRIES_EACH(row, column)
+    if (row / CQ_DIM == column / CQ_DIM) t[tensor_at(row, column)] += turned[row % CQ_DIM][column % CQ_DIM];
+}
+
+// (E81) the viscosity beside a law
+CQ_RARE void viscous_tensor(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], Real t[TENSOR]) {
+  const Real rate_of = r_set((real)(1 / m->model->dt));   // C dt is the strain that the others are of
+  for (int column = 0; column < MATRIX; column++) {
+    Real rate[CQ_DIM][CQ_DIM], out[CQ_DIM][CQ_DIM];
+    EACH(i) EACH(j) {
+      rate[i][j] = r_set((real)(i * CQ_DIM + j == column));
+      out[i][j] = r_set((real)0);
+    }
+    viscous_of(m, h, f, rate, out);
+    for (int row = column; row < MATRIX; row++)
+      t[tensor_at(row, column)] += rate_of * out[row / CQ_DIM][row % CQ_DIM];
+  }
+}
+
+// (E83) V dt^2 times it for each particle, at VELOCITY
+static void tensors(cq_scene *s, const cq_slice *in, int32_t range, double *sum) {
+  const real dt = (real)s->model->dt, *grid = grid_vector(s, CQ_GRID_VELOCITY);
+  const Strides strides = strides_of(s->arrangement);
+  double stiffness = 0;
+  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
+    const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
+    real *tensor = (real *)s->implicit.tensor + AT(c, TENSOR, 0);
+    const Matter matter = matter_of(s, in, c);
+    const int viscous = is_viscous(&matter);
+    Stencils st;
+    stencils_of(s, chunk, &st, 0);
+    stencils_keep(s, c, &st);
+    gather_chunk(&st, grid, &strides);
+    LANES_EACH(h) {
+      Real arm[CQ_DIM], a[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], t[TENSOR], trace = r_set((real)0);
+      affine_of(s, chunk, &st, h, arm, a);
+      EACH(i) EACH(j) a[i][j] = dt * a[i][j] + (real)(i == j);
+      load_matrix(chunk, F, h, def);
+      tensor_of(&matter, h, a, def, t);
+      if (viscous) viscous_tensor(&matter, h, def, t);
+      const Real scale = dt * dt * param(&matter, CQ_PARAM_VOLUME, h);
+      for (int k = 0; k < TENSOR; k++) r_store(tensor + k * CQ_CHUNK + h, scale * t[k]);
+      for (int k = 0; k < MATRIX; k++) trace += scale * r_abs(t[tensor_at(k, k)]);
+      stiffness += lanes_total(trace);
+    }
+  }
+  sum[CQ_SUM_STIFFNESS] += stiffness / (MATRIX * s->model->dt * s->model->dt);
+}
+
+// ---- the diagonal ---------------------------------------------------------------------------------------------------
+
+// entries (a, b) of a node's block in each part of the diagonal
+static const int diagonal_entry[DIAGONAL_PARTS][3][2] = {
+#if CQ_DIM == 2
+    {{0, 0}, {1, 1}, {0, 1}},
+#else
+    {{0, 0}, {1, 1}, {2, 2}}, {{0, 1}, {0, 2}, {1, 2}},
+#endif
+};
+
+// An entry of the block of a node is quadratic in its distance from the particle: the sum of q[j l] r_j r_l, j >= l.
+CQ_INLINE void block_of(const real *tensor, const int a, const int b, const real scale, Real q[CQ_SYM]) {
+  CQ_UNROLL for (int j = 0; j < CQ_DIM; j++) CQ_UNROLL for (int l = 0; l <= j; l++) {
+    Real sum = r_load(tensor + tensor_at(a * CQ_DIM + j, b * CQ_DIM + l) * CQ_CHUNK);
+    if (j != l) sum += r_load(tensor + tensor_at(a * CQ_DIM + l, b * CQ_DIM + j) * CQ_CHUNK);
+    q[tensor_at(j, l)] = scale * sum;
+  }
+}
+
+// what the blocks of lanes are made of
+typedef struct {
+  Real q[3][CQ_SYM];         // of three entries
+  Real base[CQ_DIM], arm[CQ_DIM], w[CQ_DIM][3];
+  Real noise;                // rounding of what a particle gives the residual
+} Blocks;
+
+CQ_INLINE void blocks_of(const cq_scene *s, const real *chunk, const real *tensor, const int h, const int part,
+                         Blocks *b) {
+  const real inv_dx = (real)(1 / s->model->dx);
+  Real f[CQ_DIM], trace = r_set((real)0);
+  place(chunk, h, inv_dx, b->base, f, b->arm);
+  EACH(i) spline(f[i], b->w[i]);
+  CQ_UNROLL for (int k = 0; k < MATRIX; k++) trace += r_load(tensor + tensor_at(k, k) * CQ_CHUNK + h);
+  b->noise = (real)(2 / (s->model->dx * MATRIX * s->model->dt)) * r_abs(trace);
+  CQ_UNROLL for (int e = 0; e < 3; e++)
+    block_of(tensor + h, diagonal_entry[part][e][0], diagonal_entry[part][e][1], (real)16 * inv_dx * inv_dx, b->q[e]);
+}
+
+// Row k of plane i of the stencil of lanes: its part of the blocks, and of the rounding of the residual beside it.
+CQ_INLINE void diagonal_row(Record *of, const Blocks *b, const int i, const int k, const int part) {
+  const Real r0 = b->arm[0] + (real)(i - 1), r1 = b->arm[CQ_DIM - 2] + (real)(k - 1), zero = r0 - r0;
+  Real across = b->w[0][i], c[3][3];
+  if (CQ_DIM == 3) across = across * b->w[CQ_DIM - 2][k];
+  const Real square = across * across;
+  CQ_UNROLL for (int e = 0; e < 3; e++) {
+    const Real *q = b->q[e];
+    c[e][2] = square * q[tensor_at(LAST, LAST)];
+    c[e][1] = r0 * q[tensor_at(LAST, 0)];
+    c[e][0] = r0 * r0 * q[0];
+    if (CQ_DIM == 3) {
+      c[e][1] += r1 * q[tensor_at(LAST, 1)];
+      c[e][0] += r1 * (r1 * q[tensor_at(1, 1)] + r0 * q[tensor_at(1, 0)]);
+    }
+    c[e][1] = square * c[e][1];
+    c[e][0] = square * c[e][0];
+  }
+  CQ_UNROLL for (int z = 0; z < 3; z++) {
+    const Real rz = b->arm[LAST] + (real)(z - 1), w = b->w[LAST][z], weight = w * w;
+    Real f[3], beside = zero;
+    if (!part) beside = across * w * b->noise;
+    CQ_UNROLL for (int e = 0; e < 3; e++) f[e] = weight * (c[e][0] + rz * (c[e][1] + rz * c[e][2]));
+    quads_store(of, 4 * k + z, f[0], f[1], f[2], beside);
+  }
+}
+
+CQ_INLINE void diagonal_part(cq_scene *s, const cq_slice *in, const int32_t range, const int part) {
+  const Strides strides = strides_of(s->arrangement);
+  Record plane[3][CQ_CHUNK] __attribute__((aligned(64)));
+  Scatter to;
+  memset((void *)plane, 0, sizeof plane);   // each row has a fourth node that nothing reaches
+  scatter_begin(&to, s, range);
+  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
+    const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
+    const real *tensor = (const real *)s->implicit.tensor + AT(c, TENSOR, 0);
+    int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
+    LANES_EACH(h) {
+      Blocks b;
+      blocks_of(s, chunk, tensor, h, part, &b);
+      nodes_store(s->arrangement, node, h, b.base);
+      for (int i = 0; i < 3; i++)
+        for (int k = 0; k < ROWS / 3; k++) diagonal_row(plane[i] + h, &b, i, k, part);
+    }
+    for (int l = 0; l < CQ_CHUNK; l++) {
+      scatter_to(&to, &strides, node[l]);
+      CQ_UNROLL for (int k = 0; k < ROWS; k++)
+        to.rows[k] = row_add(to.rows[k], row_load(plane[k / (ROWS / 3)][l].quad[4 * (k % (ROWS / 3))]));
+    }
+  }
+  scatter_end(&to, &strides);
+}
+
+// (E85) the diagonal blocks of H that particles give, and the rounding of what they give the residual
+static void diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32_t part) {
+  if (part)
+    diagonal_part(s, in, range, DIAGONAL_PARTS - 1);
+  else
+    diagonal_part(s, in, range, 0);
+}

@@ -1,0 +1,65 @@
+-- implicit: times implicit steps beside explicit ones of the same scene, a block much stiffer than that of the other
+-- cases, and tells what the parts of an implicit step cost in explicit steps.
+local cq = require "cq"
+local kernel = require "cq.measure.kernel"
+local machine = require "cq.measure.machine"
+
+local implicit = {}
+
+local YOUNG, EXPLICIT_STEP = 1e5, 5e-6    -- the speed of sound 100 times, and the step a hundredth, of the other blocks
+local EXPLICIT_STEPS, SUBSTEPS, EXPLICIT_REPEATS = 100, 10, 5
+local GAP_AT_REST = 0.5          -- cells between block and floor, where the floor holds it
+
+local function world_of(case, step, substeps, integrator)
+  local scene = require "scenes.falling_block" {
+    dim = case.dim, side = case.side, cells = case.cells, substeps = substeps, step = step, young = YOUNG,
+    floor = "separate", gap = not case.moves and GAP_AT_REST or nil,
+  }
+  scene.world.integrator = integrator
+  return cq.World(scene.world), case.moves and scene.velocity or cq.zeros { scene.robot.particle_count, case.dim }
+end
+
+-- seconds of explicit steps, each of one repetition
+local function explicit_steps(case, repeats, seconds)
+  local world, velocity = world_of(case, EXPLICIT_STEP, SUBSTEPS)
+  local timing = kernel.time(world, { velocity = velocity, steps = EXPLICIT_STEPS / SUBSTEPS,
+    repeats = math.max(repeats, EXPLICIT_REPEATS) })
+  for _, time in ipairs(timing.forward) do seconds[#seconds + 1] = time / (timing.steps * SUBSTEPS) end
+  world:close()
+end
+
+---Times `steps` implicit steps of case.ratio explicit ones each, `repeats` times after one that is not counted; the
+---explicit ones before them and after them, for the machine may be busy with others.
+---solver: explicit: [s] of an explicit step; in such steps: hessian_product, all that one costs; tensors, those of
+---particles with the diagonal of nodes and its inverse; backward_ratio: backward over forward, at the gradient's
+---tolerance of 1e-6; speedup: explicit steps for the same time over implicit ones; and of a step, newton: iterations,
+---products: forward, products_backward.
+---@param steps integer?       engine steps of a repetition
+---@param repeats integer
+---@param case { dim: integer, side: integer, cells: integer[], ratio: integer, moves: boolean, steps: integer }
+function implicit.time(steps, repeats, case)
+  local seconds = {}
+  explicit_steps(case, repeats, seconds)
+  local world, velocity = world_of(case, case.ratio * EXPLICIT_STEP, 1, cq.Implicit { gradient = 1e-6 })
+  local timing = kernel.time(world, { velocity = velocity, steps = steps or case.steps, repeats = repeats })
+  explicit_steps(case, repeats, seconds)
+  local unit, did, made = machine.median(seconds), timing.solver, timing.steps * repeats
+  local products = repeats * (did.linear + did.adjoint + timing.steps)   -- the adjoint makes one more, of the solution
+  local forward, backward = machine.median(timing.forward), machine.median(timing.backward)
+  local out = {
+    particles = world.particle_count, precision = world.precision, engine = world.device, device = world.device_kind,
+    cells = world.cells, steps = timing.steps, law = "neo_hookean", timers = kernel.timer_cost(1),
+    forward = timing.forward, backward = timing.backward, phases = timing.phases,
+    solver = {
+      explicit = unit, ratio = case.ratio,
+      hessian_product = timing.phases.product / products / unit, tensors = timing.back.tensors / made / unit,
+      backward_ratio = backward / forward, speedup = case.ratio * unit * timing.steps / forward,
+      newton = did.newton / timing.steps, products = did.linear / timing.steps,
+      products_backward = did.adjoint / timing.steps,
+    },
+  }
+  world:close()
+  return out
+end
+
+return implicit
