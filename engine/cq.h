@@ -165,7 +165,8 @@ typedef enum cq_integrator_kind { CQ_INTEGRATOR_EXPLICIT = 0, CQ_INTEGRATOR_IMPL
 typedef struct cq_integrator {          // of the implicit kind; zeros are defaults
   int32_t kind;                         // cq_integrator_kind
   int32_t statics;                      // 1: steps have no inertia: each ends in equilibrium
-  // 1: pressure is that of the surface at the end of a step, 0: at its start. Steps without inertia take that of the end
+  // 1: pressure is that of the surface at the end of a step, 0: at its start. Steps without inertia take that of the
+  // end
   int32_t pressure;
   double tolerance;                     // of the residual, relative to inertia and internal force; 1e-3
   double gradient_tolerance;            // of the adjoint's linear system, relative; 1e-6

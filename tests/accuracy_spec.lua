@@ -46,7 +46,8 @@ describe("accuracy", function()
   it("names the paper's figures, null where it has none", function()
     local paper = {}
     for _, entry in ipairs(results("--steps", "1")) do paper[entry.case] = entry.paper end
-    assert.same({ A1 = 9.8e-8, A2 = json.null, B = json.null, C = 5.63e-6 }, paper)
+    assert.same({ A1 = 9.8e-8, A2 = json.null, B = json.null, C = 5.63e-6, I1 = json.null,
+      I2 = json.null, I3 = json.null }, paper)
     local line = cqlua({ "accuracy", "--json", "--case", "A1", "--steps", "3" }).out
     assert(line:find('^{"case": "A1", "steps": 3, "error": [%d.e-]+, "paper": null, '), line)
   end)
@@ -61,7 +62,7 @@ describe("accuracy", function()
   it("refuses a case that is not there, with a suggestion", function()
     local result = cqlua { "accuracy", "--case", "A3" }
     assert.equal(2, result.code)
-    assert(result.err:find("accuracy has no case A3 (did you mean A1?); its cases are A1, A2, B, C", 1, true),
+    assert(result.err:find("accuracy has no case A3 (did you mean A1?); its cases are A1, A2, B, C, I1, I2, I3", 1, true),
       result.err)
   end)
 end)
@@ -164,6 +165,6 @@ describe("the truth's cases", function()
   it("are those of the paper", function()
     local names = {}
     for k, case in ipairs(truth.cases) do names[k] = case.name end
-    assert.same({ "A1", "A2", "B", "C" }, names)
+    assert.same({ "A1", "A2", "B", "C", "I1", "I2", "I3" }, names)
   end)
 end)

@@ -139,8 +139,9 @@ static void multiply(solve *o, int32_t from, int32_t all) {
 
 typedef enum cg_end { CG_CONVERGED, CG_CURVATURE, CG_EXHAUSTED } cg_end;
 
-// H STEP = sign RESIDUAL on free components, to a relative residual in the norm of M^-1. Truncated: stops where H is not
-// positive along a direction, with what there is; else it goes on, for the solver of a saddle may pass such directions.
+// H STEP = sign RESIDUAL on free components, to a relative residual in the norm of M^-1. Truncated: stops where H is
+// not positive along a direction, with what there is; else it goes on, for the solver of a saddle may pass such
+// directions.
 static cg_end conjugate_gradients(solve *o, double sign, double tolerance, int32_t most, int truncated) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->cg_start(o->s, b, sign, sums(o, b));
@@ -303,8 +304,8 @@ static void follow_once(solve *o) {
   for (int b = o->begin; b < o->end; b++) o->k->take_momentum(o->s, b);
 }
 
-// A step under a pressure that follows its surface to the end: that under a given force, again and again with the force at
-// the end of the one before (E93). Each is a minimum; and the first that Newton leaves as it is, is the one wanted.
+// A step under a pressure that follows its surface to the end: that under a given force, again and again with the force
+// at the end of the one before (E93). Each is a minimum; and the first that Newton leaves as it is, is the one wanted.
 static cq_status follow(solve *o, progress *p) {
   enum { ROUNDS = 200 };
   int32_t made = o->newton;
@@ -321,7 +322,8 @@ static cq_status follow(solve *o, progress *p) {
   return CQ_UNSTABLE;
 }
 
-// Over dual numbers: the velocities are those of the step, their slopes are not yet. r(v, slopes) = 0 is linear in them.
+// Over dual numbers: the velocities are those of the step, their slopes are not yet. r(v, slopes) = 0 is linear in
+// them.
 static void solve_slopes(solve *o) {
   // a second round takes what rounding left to the first; a pressure that follows is a fixed point
   const int follows = cq_pressure_follows(o->s->model), rounds = follows ? 60 : 2;
@@ -374,8 +376,8 @@ cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, 
   return CQ_OK;
 }
 
-// H y = b, and with a pressure that follows (H + T)^T y = b, T its part of the second derivative: T^T y goes to the right,
-// where the last y is put into it, until that changes nothing.
+// H y = b, and with a pressure that follows (H + T)^T y = b, T its part of the second derivative: T^T y goes to the
+// right, where the last y is put into it, until that changes nothing.
 static cg_end solve_adj(solve *o, const cq_slice *out) {
   enum { ROUNDS = 200 };
   const cq_integrator *set = &o->s->model->integrator;
@@ -412,6 +414,7 @@ cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_re
   multiply(&o, CQ_GRID_STEP, 1);
   for (int b = o.begin; b < o.end; b++) o.k->finish_adj(s, b);
   wait(&o);
-  if (s->implicit.report && worker->rank == 0) s->implicit.report[step * CQ_SOLVER_WIDTH + CQ_SOLVER_ADJOINT] = o.linear;
+  if (s->implicit.report && worker->rank == 0)
+    s->implicit.report[step * CQ_SOLVER_WIDTH + CQ_SOLVER_ADJOINT] = o.linear;
   return end == CG_CONVERGED ? CQ_OK : fail(&o, CQ_HEALTH_NO_GRADIENT, o.linear);
 }

@@ -1,5 +1,5 @@
-// implicit: backward Euler on the CPU. The unknowns of a step are the velocities of the grid's nodes: a minimiser of the
-// incremental potential (E80), found by Newton's method with conjugate gradients. implicit.c is the method, without
+// implicit: backward Euler on the CPU. The unknowns of a step are the velocities of the grid's nodes: a minimiser of
+// the incremental potential (E80), found by Newton's method with conjugate gradients. implicit.c is the method, without
 // types; the loops over particles and nodes are in implicit.inl and solve.inl, compiled with the other kernels.
 #ifndef CQ_IMPLICIT_H
 #define CQ_IMPLICIT_H

@@ -37,22 +37,26 @@ CQ_RARE void piola_adj_of(const Matter *m, const int h, const Real trial[CQ_DIM]
   }
 }
 
+// F before a step and the rate C, or what they get
+typedef struct {
+  Real f[CQ_DIM][CQ_DIM], c[CQ_DIM][CQ_DIM];
+} Rate;
+
 // Adjoint of viscous_of: to the viscosity, to F before the step and to the rate.
-CQ_RARE void viscous_adj_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], const Real c[CQ_DIM][CQ_DIM],
-                            const ChunkGrad *chunk, Real grad_f[CQ_DIM][CQ_DIM], Real grad_c[CQ_DIM][CQ_DIM],
+CQ_RARE void viscous_adj_of(const Matter *m, const int h, const Rate *flow, const ChunkGrad *chunk, Rate *grad_flow,
                             const Real grad_k[CQ_DIM][CQ_DIM]) {
   for (int k = 0; m->materials >> k; k++) {
     const cq_material *law = &m->model->materials[k];
     if (!(m->materials >> k & 1) || !law->viscous) continue;
     const Real mine = m->only ? r_set((real)1) : is_material(m, k, h);
     MaterialPoint at, grad;
-    viscous_point(m, law, h, f, c, &at);
+    viscous_point(m, law, h, flow->f, flow->c, &at);
     EACH(i) EACH(j) grad.f[i][j] = grad.rate[i][j] = r_set((real)0);
     grad.extra[0] = r_set((real)0);
     viscous_stress_adj(&at, &grad, grad_k);
     EACH(i) EACH(j) {
-      grad_f[i][j] = r_pick(mine, grad_f[i][j] + grad.f[i][j], grad_f[i][j]);
-      grad_c[i][j] = r_pick(mine, grad_c[i][j] + grad.rate[i][j], grad_c[i][j]);
+      grad_flow->f[i][j] = r_pick(mine, grad_flow->f[i][j] + grad.f[i][j], grad_flow->f[i][j]);
+      grad_flow->c[i][j] = r_pick(mine, grad_flow->c[i][j] + grad.rate[i][j], grad_flow->c[i][j]);
     }
     real *to = chunk->params + CQ_PARAM_SLOTS * CQ_CHUNK + h;
     r_store(to, r_pick(mine, r_load(to) + grad.extra[0], r_load(to)));
@@ -86,7 +90,17 @@ CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, co
   piola_adj_of(matter, h, trial, c->grad, change, grad_p);
   if (is_viscous(matter)) {
     viscous_of(matter, h, def, rate, stress->tau);
-    viscous_adj_of(matter, h, def, rate, c->grad, grad_f, grad_c, grad_k);
+    Rate flow, grad;
+    EACH(i) EACH(j) {
+      flow.f[i][j] = def[i][j];
+      flow.c[i][j] = rate[i][j];
+      grad.f[i][j] = grad.c[i][j] = r_set((real)0);
+    }
+    viscous_adj_of(matter, h, &flow, c->grad, &grad, grad_k);
+    EACH(i) EACH(j) {
+      grad_f[i][j] += grad.f[i][j];
+      grad_c[i][j] = grad.c[i][j];
+    }
   }
   if (c->follows && matter->pressed) {
     Real pressure[CQ_DIM], grad_pressure[CQ_DIM], grad_force[CQ_DIM];
@@ -114,8 +128,8 @@ CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, co
   store_matrix(c->adj, C, h, given.b);
 }
 
-// (E93) What nodes get of y through a pressure that follows F^: minus the transpose of the pressure's part of the second
-// derivative, which is not symmetric, times STEP.
+// (E93) What nodes get of y through a pressure that follows F^: minus the transpose of the pressure's part of the
+// second derivative, which is not symmetric, times STEP.
 static void follow(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   const real dt = (real)s->model->dt, scale = (real)(4 / s->model->dx) * dt * dt;
   const real *y = grid_vector(s, CQ_GRID_STEP);

@@ -26,10 +26,12 @@
 #include "grid.inl"
 #include "implicit.inl"
 #include "tensor.inl"
+#include "held.inl"
 #include "solve.inl"
 #include "volume.inl"
 #if !defined(CQ_REAL_DUAL)
 #include "step_adj.inl"
+#include "solve_adj.inl"
 #include "implicit_adj.inl"
 #endif
 #include "readout.inl"

@@ -2,8 +2,8 @@
 -- that minimise the incremental potential: inertia, strain, gravity and what walls allow.
 local is = require "cq.base.schema"
 
----How a world makes its steps: backward Euler, for bodies so stiff or motions so slow that explicit steps are too short.
----From cq.Implicit.
+---How a world makes its steps: backward Euler, for bodies so stiff or motions so slow that explicit steps are too
+---short. From cq.Implicit.
 ---@class cq.Implicit
 ---@field tolerance number
 ---@field gradient number
@@ -26,9 +26,9 @@ local spec = is.define("cq.Implicit", {
 ---@field pressure? "lagged"|"implicit"   that of a surface at the start of a step, or at its end, which takes several solves
 
 ---Implicit steps, for cq.World { integrator = cq.Implicit {} }: backward Euler, found by Newton's method with conjugate
----gradients. A step may be as long as one likes, as long as no particle moves by more than a cell in it; forces of cables
----and pressure, plastic flow and viscous branches are those at its start. Gradients are exact for converged steps: their
----error is of the size of the two tolerances. rollout.solver tells what each step took.
+---gradients. A step may be as long as one likes, as long as no particle moves by more than a cell in it; forces of
+---cables and pressure, plastic flow and viscous branches are those at its start. Gradients are exact for converged
+---steps: their error is of the size of the two tolerances. rollout.solver tells what each step took.
 ---
 ---A step costs a hundred explicit ones and more, so that one pays that replaces two or three hundred. It dissipates
 ---what moves faster than it.
@@ -46,7 +46,8 @@ end
 ---@param statics boolean   steps without inertia
 function Implicit:fill(raw, statics)
   raw.kind, raw.statics, raw.pressure = 1, statics and 1 or 0, self.pressure == "implicit" and 1 or 0
-  raw.tolerance, raw.gradient_tolerance, raw.newton, raw.linear = self.tolerance, self.gradient, self.newton, self.linear
+  raw.tolerance, raw.gradient_tolerance = self.tolerance, self.gradient
+  raw.newton, raw.linear = self.newton, self.linear
 end
 
 function Implicit:__tostring()

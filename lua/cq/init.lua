@@ -37,7 +37,8 @@ local cq = {}
 
 -- modules that are a noun each
 local nouns = {
-  World = "cq.world", Implicit = "cq.implicit", Robot = "cq.robot", Creature = "cq.creature", Shape = "cq.shape", Material = "cq.material",
+  World = "cq.world", Implicit = "cq.implicit",
+  Robot = "cq.robot", Creature = "cq.creature", Shape = "cq.shape", Material = "cq.material",
   Boundary = "cq.boundary",
   Actuator = "cq.actuator", Observer = "cq.observer", Controller = "cq.controller", Optimizer = "cq.optimizer",
   Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run",

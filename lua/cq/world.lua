@@ -309,12 +309,12 @@ local settle_spec = is.define("world:settle", {
   batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, default = 1 },
 })
 
----Where bodies come to rest under gravity, walls and signals that are held: an equilibrium, found without the way to it,
----as one implicit step without inertia from where they start. The weights of the grid stay those of the start, so that a
----body keeps no trace of cells that it would have crossed on the way. Pressure follows its surface to the end; cables and
----forces of one's own are those at the start. Differentiable as a rollout is. What comes out has no velocity of meaning.
----Errors: a world of explicit steps; signals of another shape than {signals}; a body that nothing holds, or a pressure
----that no equilibrium bears: a step that does not converge.
+---Where bodies come to rest under gravity, walls and signals that are held: an equilibrium, found without the way to
+---it, as one implicit step without inertia from where they start. The weights of the grid stay those of the start, so
+---that a body keeps no trace of cells that it would have crossed on the way. Pressure follows its surface to the end;
+---cables and forces of one's own are those at the start. Differentiable as a rollout is. What comes out has no velocity
+---of meaning. Errors: a world of explicit steps; signals of another shape than {signals}; a body that nothing holds, or
+---a pressure that no equilibrium bears: a step that does not converge.
 ---@param fields? world.settle.def
 ---@return cq.State state
 ---@return cq.Rollout rollout   with its solver

@@ -22,7 +22,8 @@ end
 
 local function print_row(case, result)
   local ratio = result.paper == result.paper and ("%.2g"):format(result.error / result.paper) or "-"
-  local what = result.steps == (case.steps or STEPS)[1] and ("%s; %s, truth: %s"):format(case.what, result.precision, case.truth) or ""
+  local what = result.steps == (case.steps or STEPS)[1] and ("%s; %s, truth: %s"):format(case.what,
+    result.precision, case.truth) or ""
   print((("%-5s %6d %10s %10s %8s %10s %10s  %s"):format(case.name, result.steps, scientific(result.error),
     scientific(result.paper), ratio,
     scientific(result.particle_error), scientific(result.forward_error), what):gsub("%s+$", "")))

@@ -339,7 +339,8 @@ function backward_euler.new(def)
   local dim = world.dim
   local x, density, volume = robot.position:data(), robot.density:data(), robot.volume:data()
   local self = setmetatable({
-    dim = dim, dx = world.dx, dt = world.control_dt, gravity = world.def.gravity or { 0, 0, 0 }, particles = {}, held = {},
+    dim = dim, dx = world.dx, dt = world.control_dt, gravity = world.def.gravity or { 0, 0, 0 },
+    particles = {}, held = {},
     mu = def.young / (2 * (1 + def.poisson)),
     lambda = def.young * def.poisson / ((1 + def.poisson) * (1 - 2 * def.poisson)), floor = def.floor or -1,
     pressure = dual.new(def.pressure or 0, def.slope or 0),

@@ -222,7 +222,8 @@ local function implicit_block(dim)
   return world, function(steps)
     local value, grad = T.value_and_grad(function(p)
       local velocity = p.speed:expand { robot.particle_count, dim }
-      return squared(world:rollout { robot = robot:with { velocity = velocity }, steps = steps }.state:center(robot), dim)
+      local roll = world:rollout { robot = robot:with { velocity = velocity }, steps = steps }
+      return squared(roll.state:center(robot), dim)
     end) { speed = T.param(start) }
     local model = backward_euler.new { world = world, young = YOUNG, poisson = POISSON, velocity = start,
       direction = along, floor = 3 }
@@ -243,7 +244,8 @@ local function implicit_finger()
   return world, function(steps)
     local value, grad = T.value_and_grad(function(p)
       local signals = p.pressure:expand { steps, 1 }
-      return squared(world:rollout { controller = cq.Controller.open_loop(signals), steps = steps }.state:center(robot), 2)
+      local roll = world:rollout { controller = cq.Controller.open_loop(signals), steps = steps }
+      return squared(roll.state:center(robot), 2)
     end) { pressure = T.param { PRESSURE } }
     local model = backward_euler.new { world = world, young = YOUNG, poisson = POISSON, velocity = { 0, 0 },
       direction = { 0, 0 }, pressure = PRESSURE, slope = 1 }

@@ -40,7 +40,9 @@ function solver.of(roll)
   for name, constant in pairs(parts) do
     local at = tonumber(C[constant]) + 1
     local part = rows:slice(at, at, -1):squeeze(-1)
-    if pieces > 1 then part = part:transpose(2, 3):reshape { roll.steps, roll.world.substeps, roll.batch }:transpose(2, 3) end
+    if pieces > 1 then
+      part = part:transpose(2, 3):reshape { roll.steps, roll.world.substeps, roll.batch }:transpose(2, 3)
+    end
     out[name] = roll.batch == 1 and part:squeeze(2) or part
   end
   if rows:size() > 0 then warn_of_rounding(roll.world, out.floor:max():item()) end

@@ -1,0 +1,201 @@
+// held: the nodes that walls and pins hold in a step of backward Euler, and what they leave free of a velocity.
+// Contacts of a node are taken from the last to the first, as the explicit step leaves the last word to the last one:
+// each may still fix what those before it left free.
+
+typedef struct {
+  int64_t node, record;      // in the window, and in a grid record
+  int32_t place[CQ_DIM];     // of the node
+  int32_t first, count;      // contacts
+  uint64_t active, touching; // bits of contacts: those that hold, and those that the last trial was stopped by
+} HeldNode;
+
+typedef struct {
+  int32_t wall;              // -1: a pin
+  real normal[CQ_DIM];
+} HeldContact;
+
+CQ_INLINE HeldNode *held_node(const cq_held_nodes *h, const int32_t k) { return (HeldNode *)h->node + k; }
+CQ_INLINE HeldContact *held_contact(const cq_held_nodes *h, const HeldNode *n, const int32_t k) {
+  return (HeldContact *)h->contact + n->first + k;
+}
+
+CQ_INLINE int contact_kind(const cq_scene *s, const HeldContact *c) {
+  return c->wall < 0 ? CQ_CONTACT_STICKY : s->model->walls[c->wall].kind;
+}
+// does it let go of what moves away?
+CQ_INLINE int lets_go(const int kind) { return kind != CQ_CONTACT_STICKY && kind != CQ_CONTACT_SLIP; }
+// does it hold all components?
+CQ_INLINE int holds_all(const int kind) { return kind == CQ_CONTACT_STICKY || kind == CQ_CONTACT_HOLD; }
+
+CQ_INLINE void contact_velocity(const cq_scene *s, const HeldContact *c, real w[CQ_DIM]) {
+  EACH(i) w[i] = c->wall < 0 ? (real)0 : wall_velocity_of(s, c->wall)[i];
+}
+
+// What is left free at a node, as a projection; each contact takes its part of it.
+typedef struct {
+  real free[CQ_DIM][CQ_DIM];
+} Freedom;
+
+CQ_INLINE void freedom_all(Freedom *f) { EACH(i) EACH(j) f->free[i][j] = (real)(i == j); }
+
+CQ_INLINE void freedom_apply(const Freedom *f, const real x[CQ_DIM], real out[CQ_DIM]) {
+  EACH(i) {
+    out[i] = (real)0;
+    EACH(j) out[i] = out[i] + f->free[i][j] * x[j];
+  }
+}
+
+// The part of a normal that is still free, and its square: 0 where others hold it already.
+CQ_INLINE real freedom_along(const Freedom *f, const real n[CQ_DIM], real along[CQ_DIM]) {
+  real square = (real)0;
+  freedom_apply(f, n, along);
+  EACH(i) square = square + along[i] * along[i];
+  return square > (real)1e-8 ? square : (real)0;
+}
+
+// v keeps the contact by a change within what is free, which then is smaller by it (if `take`)
+CQ_INLINE void contact_keep(const HeldContact *c, const int all, const real w[CQ_DIM], Freedom *f, real v[CQ_DIM],
+                            const int take) {
+  real along[CQ_DIM], lack[CQ_DIM], part[CQ_DIM];
+  EACH(i) lack[i] = w[i] - v[i];
+  if (all) {
+    freedom_apply(f, lack, part);
+    EACH(i) v[i] = v[i] + part[i];
+    if (take) EACH(i) EACH(j) f->free[i][j] = (real)0;
+    return;
+  }
+  const real square = freedom_along(f, c->normal, along);
+  if (!(square > (real)0)) return;
+  real gap = (real)0;
+  EACH(i) gap = gap + lack[i] * c->normal[i];
+  EACH(i) v[i] = v[i] + gap / square * along[i];
+  if (take) EACH(i) EACH(j) f->free[i][j] = f->free[i][j] - along[i] * along[j] / square;
+}
+
+// Velocity of a node that keeps all contacts which hold; f becomes what they leave free.
+CQ_INLINE void contacts_keep(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, Freedom *f, real v[CQ_DIM]) {
+  freedom_all(f);
+  for (int32_t k = n->count - 1; k >= 0; k--) {
+    if (!(n->active >> k & 1)) continue;
+    const HeldContact *c = held_contact(h, n, k);
+    real w[CQ_DIM];
+    contact_velocity(s, c, w);
+    contact_keep(c, holds_all(contact_kind(s, c)), w, f, v, 1);
+  }
+}
+
+// how fast a node moves away from a wall
+CQ_INLINE real gap_of(const cq_scene *s, const HeldContact *c, const real v[CQ_DIM]) {
+  real w[CQ_DIM], gap = (real)0;
+  contact_velocity(s, c, w);
+  EACH(i) gap = gap + (v[i] - w[i]) * c->normal[i];
+  return gap;
+}
+
+// Stops a velocity at the walls that it would enter, beside those that hold. What holds all while it is pressed, holds
+// only when the residual has said so. A wall that stops a node may turn it against one that it has passed, so that they
+// are asked until none objects: what has been stopped once is left as it is when it is stopped again.
+CQ_INLINE void contacts_stop(const cq_scene *s, const cq_held_nodes *h, HeldNode *n, real v[CQ_DIM]) {
+  Freedom f;
+  contacts_keep(s, h, n, &f, v);
+  n->touching = 0;
+  for (uint64_t before = ~(uint64_t)0; before != n->touching;) {
+    before = n->touching;
+    for (int32_t k = n->count - 1; k >= 0; k--) {
+      const HeldContact *c = held_contact(h, n, k);
+      if (((n->active | n->touching) >> k & 1) || !(gap_of(s, c, v) < (real)0)) continue;
+      real w[CQ_DIM];
+      contact_velocity(s, c, w);
+      contact_keep(c, 0, w, &f, v, 1);
+      n->touching |= (uint64_t)1 << k;
+    }
+  }
+}
+
+// What each contact that holds does to x, something dual to a velocity (a force, a gradient): the part that is not free
+// is a sum of forces along normals, of which this is the one of contact `which`. For those that hold all, the force.
+CQ_INLINE void contact_share(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int which,
+                             const real x[CQ_DIM], real share[CQ_DIM]) {
+  // v = ... + along_k (n_k.(w_k - v)) / |along_k|^2, k from the last to the first; back from the first to the last
+  real left[CQ_DIM];
+  EACH(i) {
+    left[i] = x[i];
+    share[i] = (real)0;
+  }
+  for (int k = 0; k <= which; k++) {
+    if (!(n->active >> k & 1)) continue;
+    const HeldContact *c = held_contact(h, n, k);
+    Freedom f;
+    freedom_all(&f);
+    for (int32_t q = n->count - 1; q > k; q--) {
+      const HeldContact *other = held_contact(h, n, q);
+      real still[CQ_DIM] = {(real)0}, w[CQ_DIM] = {(real)0};
+      if (n->active >> q & 1) contact_keep(other, holds_all(contact_kind(s, other)), w, &f, still, 1);
+    }
+    EACH(i) share[i] = (real)0;
+    if (holds_all(contact_kind(s, c))) {
+      freedom_apply(&f, left, share);
+    } else {
+      real along[CQ_DIM], scale = (real)0;
+      const real square = freedom_along(&f, c->normal, along);
+      EACH(i) scale = scale + along[i] * left[i];
+      if (square > (real)0) EACH(i) share[i] = scale / square * c->normal[i];
+    }
+    EACH(i) left[i] = left[i] - share[i];
+  }
+}
+
+static int held_reserve(void **array, int32_t *capacity, const int32_t wanted, const size_t size) {
+  if (*capacity >= wanted) return 1;
+  const int32_t room = wanted + wanted / 2 + 64;
+  void *larger = cq_alloc((size_t)room, size, "contacts of the grid");
+  if (!larger) return 0;
+  if (*array) memcpy(larger, *array, (size_t)*capacity * size);
+  cq_free(*array);
+  *array = larger;
+  *capacity = room;
+  return 1;
+}
+
+// One more node of a block; 0 without memory.
+static int held_add(cq_held_nodes *h, const cq_column *column, const int32_t z, const Contacts *contacts) {
+  if (!held_reserve(&h->node, &h->capacity, h->count + 1, sizeof(HeldNode)) ||
+      !held_reserve(&h->contact, &h->contact_capacity, h->contacts + contacts->count, sizeof(HeldContact)))
+    return 0;
+  HeldNode *n = held_node(h, h->count++);
+  memset((void *)n, 0, sizeof *n);
+  n->node = column->node + z;
+  n->record = column->record + z;
+  n->place[0] = column->x;
+  n->place[1] = column->y;
+  n->place[CQ_DIM - 1] = column->z + z;
+  n->first = h->contacts;
+  n->count = contacts->count < 64 ? contacts->count : 64;
+  h->contacts += n->count;
+  for (int k = 0; k < n->count; k++) {
+    HeldContact *c = held_contact(h, n, k);
+    c->wall = contacts->wall[k];
+    EACH(i) c->normal[i] = contacts->normal[k][i];
+  }
+  return 1;
+}
+
+// The nodes of a block with mass that walls or pins may hold.
+static void find_held(cq_scene *s, const int32_t block) {
+  const cq_arrangement *a = s->arrangement;
+  cq_held_nodes *h = &s->implicit.held[block];
+  const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
+  h->count = h->contacts = 0;
+  for (int32_t c = a->column_block[block]; c < a->column_block[block + 1]; c++) {
+    const cq_column *column = &a->columns[c];
+    if (!column_has_contacts(s, column)) continue;
+    int64_t entry = column->wall_begin;
+    Contacts contacts;
+    for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++) {
+      if (!contacts.count || !(momentum[4 * (column->node + z) + CQ_DIM] > (real)0)) continue;
+      if (held_add(h, column, z, &contacts)) continue;
+      s->implicit.sum[0][block][CQ_SUM_CHANGED] = INFINITY;   // read by implicit.c
+      return;
+    }
+  }
+}

@@ -1,0 +1,100 @@
+// solve_adj: the adjoint of a step of backward Euler, the loops over nodes, before and after its linear system.
+
+static void load_record(cq_scene *s, int32_t block, const void *record, const uint64_t *held) {
+  real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
+  real *to = grid_vector(s, CQ_GRID_RESIDUAL), *slab[CQ_RANGES_MAX];
+  const Row mask = velocity_mask();
+  for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
+  COLUMNS_EACH(s, block, column) {
+    const Slabs slabs = slabs_at(slab, column);
+    COLUMN_ROWS(column, at) {
+      const Row kept = row_load((const real *)record + at + 4 * (column->record - column->node));
+      const Row v = row_mul(kept, mask);
+      const Row wanted = slabs_take(&slabs, at - 4 * column->node);
+      row_store(velocity + at, v);
+      row_store(momentum + at, row_sub(kept, v));
+      row_store(to + at, wanted);
+      row_store(grid_vector(s, CQ_GRID_TRIAL) + at, wanted);
+    }
+  }
+  find_held(s, block);
+  cq_held_nodes *h = &s->implicit.held[block];
+  for (int32_t k = 0; k < h->count; k++) held_node(h, k)->active = held[held_node(h, k)->record];
+}
+
+// TRIAL keeps dL/dv while RESIDUAL becomes it with what follows; sum: how much this changed RESIDUAL.
+static void add_followed(cq_scene *s, int32_t block, double *sum) {
+  const Row mask = velocity_mask();
+  const real *kept = grid_vector(s, CQ_GRID_TRIAL);
+  real *to = grid_vector(s, CQ_GRID_RESIDUAL), *slab[CQ_RANGES_MAX];
+  for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
+  COLUMNS_EACH(s, block, column) {
+    const Slabs slabs = slabs_at(slab, column);
+    COLUMN_ROWS(column, at) {
+      const Row with = row_fma(slabs_take(&slabs, at - 4 * column->node), mask, row_load(kept + at));
+      const Row change = row_sub(with, row_load(to + at));
+      sum[CQ_SUM_RESIDUAL] += dot_rows(s, change, conditioned(s, at, change));
+      sum[CQ_SUM_INERTIA] += dot_rows(s, with, conditioned(s, at, with));
+      row_store(to + at, with);
+    }
+  }
+}
+
+// What the walls that hold a node get: of b - H y, and of the residual where they turn (E90).
+static void held_adj(cq_scene *s, const cq_held_nodes *h, const HeldNode *n, cq_partial *sum) {
+  const int64_t at = 4 * n->node;
+  const real *b = grid_vector(s, CQ_GRID_RESIDUAL) + at, *y = grid_vector(s, CQ_GRID_STEP) + at;
+  const real *hy = grid_vector(s, CQ_GRID_PRODUCT) + at, *v = grid_vector(s, CQ_GRID_VELOCITY) + at;
+  const real *force = grid_vector(s, CQ_GRID_RESIDUAL_TRIAL) + at;
+  real rest[CQ_DIM];
+  EACH(i) rest[i] = b[i] - hy[i];
+  for (int k = 0; k < n->count; k++) {
+    const HeldContact *c = held_contact(h, n, k);
+    if (!(n->active >> k & 1) || c->wall < 0) continue;
+    real share[CQ_DIM], w[CQ_DIM];
+    contact_share(s, h, n, k, rest, share);
+    EACH(i) sum->wall_velocity[c->wall][i] += (double)share[i];
+    if (!s->model->walls[c->wall].moves || holds_all(contact_kind(s, c))) continue;
+    ContactGrad grad = {0};
+    real press = 0, pull = 0;
+    contact_velocity(s, c, w);
+    EACH(i) pull += share[i] * c->normal[i];
+    contact_share(s, h, n, k, force, share);
+    EACH(i) press += share[i] * c->normal[i];
+    EACH(i) grad.n[i] = press * y[i] - pull * (v[i] - w[i]);
+    turn_adj(s, c->wall, n->place, &grad, sum);
+  }
+}
+
+// (E89) from STEP, the solution y: dL/d(momentum, mass) of nodes, gravity, damping and walls
+static void finish_adj(cq_scene *s, int32_t block) {
+  cq_partial *sum = &s->partial[block];
+  const cq_held_nodes *h = &s->implicit.held[block];
+  const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM), *velocity = grid_vector(s, CQ_GRID_VELOCITY);
+  const real *step = grid_vector(s, CQ_GRID_STEP), inertia = inertia_of(s);
+  const Row fall = fall_row(s), mask = velocity_mask();
+  Row weight = row_zero(), power = row_zero();
+  ROWS_EACH(s, block, at) {
+    const Row y = row_load(step + at), v = row_load(velocity + at), mass = mass_of(row_load(momentum + at));
+    const Row slowed = row_mul(row_scale(inertia, v), y);
+    real given[16], out[16];
+    row_store(given, row_mul(row_sub(row_mul(fall, y), slowed), mask));
+    row_store(out, y);
+    for (int n = 0; n < 16; n += 4) {
+      real total = 0;
+      EACH(i) total += given[n + i];
+      out[n + CQ_DIM] = total;
+      for (int i = CQ_DIM + 1; i < 4; i++) out[n + i] = 0;
+    }
+    row_store((real *)s->grid_q + at, row_load(out));
+    row_store((real *)s->grid_v + at, v);
+    weight = row_fma(mass, y, weight);
+    power = row_fma(mass, slowed, power);
+  }
+  real total[4];
+  row_sum(total, weight);
+  for (int i = 0; i < CQ_DIM; i++) sum->gravity[i] += s->model->dt * (double)total[i];
+  row_sum(total, power);
+  for (int i = 0; i < CQ_DIM; i++) sum->damping -= s->model->dt * (double)total[i];
+  for (int32_t k = 0; k < h->count; k++) held_adj(s, h, held_node(h, k), sum);
+}
