@@ -34,7 +34,7 @@ describe("accuracy", function()
       end
       count = count + 1
     end
-    assert.equal(sanitized and 4 or 16, count)
+    assert.equal(sanitized and 7 or 24, count)
   end)
 
   it("is rounding of float64 when that is asked for", function()
