@@ -355,7 +355,9 @@ static int64_t record_bytes(const cq_device *device) {
   int64_t bytes = 0;
   for (int32_t s = 0; s < device->batch; s++) {
     const cq_scene *scene = &device->scenes[s];
-    const int64_t grid = scene->arrangement ? scene->arrangement->record_nodes * 4 * scene->kernels->real_bytes : 0;
+    const int64_t held = cq_is_implicit(scene->model) ? (int64_t)sizeof(uint64_t) : 0;
+    const int64_t node = 4 * scene->kernels->real_bytes + held;
+    const int64_t grid = scene->arrangement ? scene->arrangement->record_nodes * node : 0;
     const int64_t sort = slice_bytes(scene) + arrangement_bytes(scene);
     bytes += device->context->model->substeps * (slice_bytes(scene) + grid + grid / 2 + sort / 10);
     if (device->context->model->volume_share > 0) bytes += slice_bytes(scene);

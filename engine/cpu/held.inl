@@ -170,7 +170,7 @@ static int held_add(cq_held_nodes *h, const cq_column *column, const int32_t z, 
   n->place[1] = column->y;
   n->place[CQ_DIM - 1] = column->z + z;
   n->first = h->contacts;
-  n->count = contacts->count < 64 ? contacts->count : 64;
+  n->count = contacts->count;   // at most 64, which the model sees to
   h->contacts += n->count;
   for (int k = 0; k < n->count; k++) {
     HeldContact *c = held_contact(h, n, k);

@@ -148,8 +148,14 @@ static cg_end conjugate_gradients(solve *o, double sign, double tolerance, int32
   end_sums(o);
   const double first = o->sum[CQ_SUM_SQUARE];
   double square = first;
+  if (!isfinite(first)) {   // what is no number stays none, for those who look at the result
+    for (int b = o->begin; b < o->end; b++) o->k->take_direction(o->s, b);
+    wait(o);
+    return CG_CONVERGED;
+  }
   for (int32_t i = 0; i < most; i++) {
-    if (!(square > tolerance * tolerance * first)) return CG_CONVERGED;
+    if (square <= tolerance * tolerance * first) return CG_CONVERGED;
+    if (!isfinite(square)) return CG_EXHAUSTED;
     multiply(o, CQ_GRID_DIRECTION, 0);
     const double curvature = o->sum[CQ_SUM_DOT];
     o->linear++;
@@ -167,7 +173,7 @@ static cg_end conjugate_gradients(solve *o, double sign, double tolerance, int32
     for (int b = o->begin; b < o->end; b++) o->k->cg_turn(o->s, b, square / before);
     wait(o);
   }
-  return square > tolerance * tolerance * first ? CG_EXHAUSTED : CG_CONVERGED;
+  return square <= tolerance * tolerance * first ? CG_CONVERGED : CG_EXHAUSTED;
 }
 
 // ---- a step ---------------------------------------------------------------------------------------------------------
@@ -197,17 +203,18 @@ typedef struct progress {
   double residual, floor;    // relative to what the residual is a difference of
 } progress;
 
+// the root of a sum of squares, which rounding may leave below 0; NaN stays NaN
+static double root(double square) { return square < 0 ? 0 : sqrt(square); }
+
 // (E87) how far the method is from the end
 static progress measure(solve *o) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->norms(o->s, b, sums(o, b));
   end_sums(o);
   const double *q = o->sum;
-  const double against = sqrt(fmax(q[CQ_SUM_INERTIA], 0)) + sqrt(fmax(q[CQ_SUM_INNER], 0)) +
-                         0.01 * sqrt(fmax(q[CQ_SUM_MOVED], 0));
-  if (!(against > 0)) return (progress){0, 0};
-  return (progress){sqrt(fmax(q[CQ_SUM_RESIDUAL], 0)) / against,
-                    rounding(o->s) * sqrt(fmax(q[CQ_SUM_NOISE], 0)) / against};
+  const double against = root(q[CQ_SUM_INERTIA]) + root(q[CQ_SUM_INNER]) + 0.01 * root(q[CQ_SUM_MOVED]);
+  if (against == 0) return (progress){0, 0};
+  return (progress){root(q[CQ_SUM_RESIDUAL]) / against, rounding(o->s) * root(q[CQ_SUM_NOISE]) / against};
 }
 
 // Goes along STEP as far as the potential falls (E88). Where it falls by less than it rounds, the slope along the way

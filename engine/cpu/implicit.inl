@@ -149,7 +149,9 @@ CQ_RARE void piola_of(const Matter *m, const int h, const Real trial[CQ_DIM][CQ_
   *psi += (real)0.5 * mat_dot(trial, fs);
 }
 
+// At rest nothing is viscous.
 CQ_INLINE int is_viscous(const Matter *m) {
+  if (m->model->integrator.statics) return 0;
   for (int k = 0; m->materials >> k; k++)
     if ((m->materials >> k & 1) && m->model->materials[k].viscous) return 1;
   return 0;

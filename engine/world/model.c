@@ -68,6 +68,20 @@ static cq_status check_integrator(const cq_world_def *def, cq_integrator *out) {
   return CQ_OK;
 }
 
+// What implicit steps ask of a model that is otherwise good.
+static cq_status check_implicit(const cq_model *m) {
+  enum { CONTACTS = 64, OF_MOVING = 3, MOST = (CONTACTS - CQ_CONTACTS_MAX) / OF_MOVING };   // bits of a node's contacts
+  if (!cq_is_implicit(m)) return CQ_OK;
+  if (m->moving_wall_count > MOST)
+    return cq_fail(CQ_INVALID, "%d walls move; implicit steps take at most %d", m->moving_wall_count, (int)MOST);
+  for (int32_t k = 0; m->integrator.statics && k < m->material_count; k++)
+    if (cq_material_updates(&m->materials[k]))
+      return cq_fail(CQ_INVALID, "material %d (%s%s) flows or relaxes with time: where it comes to rest depends on the "
+                     "way there; make steps with inertia", k + 1, cq_law_of(m->materials[k].kind)->name,
+                     m->materials[k].branches ? " with Maxwell branches" : "");
+  return CQ_OK;
+}
+
 static cq_status check_particles(const cq_world_def *def) {
   const int64_t n = def->particle_count, d = def->dim;
   if (n < 1) return cq_fail(CQ_INVALID, "the world has no particles");
@@ -357,6 +371,7 @@ cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
     status = copy_particles(def, m);
   }
   if (!status) status = copy_walls(def, m);
+  if (!status) status = check_implicit(m);
   if (!status) status = copy_actuation(def, m);
   if (!status) status = copy_forces(def, m);
   if (!status) status = cq_cables_create(def, m);

@@ -217,6 +217,7 @@ function World:close()
       .. "(its variable = nil)")
   end
   self.owned.open = false
+  if self.at_rest then self.at_rest:close() end
   self.pool:close()
   self.sites:close()
   C.cq_world_destroy(self.handle)
@@ -272,7 +273,7 @@ local function require_open(self, what)
   if not self.handle then is.fail("%s: this world is closed", what) end
 end
 
-World.steps_that_pay = 100         -- explicit ones that an implicit step must replace to be as quick, about
+World.steps_that_pay = 200         -- explicit ones that an implicit step must replace to be as quick: 100 to 300
 
 ---@internal
 ---How many explicit steps an implicit one stands for, and whether that pays: for cqlua check.
@@ -312,9 +313,11 @@ local settle_spec = is.define("world:settle", {
 ---Where bodies come to rest under gravity, walls and signals that are held: an equilibrium, found without the way to
 ---it, as one implicit step without inertia from where they start. The weights of the grid stay those of the start, so
 ---that a body keeps no trace of cells that it would have crossed on the way. Pressure follows its surface to the end;
----cables and forces of one's own are those at the start. Differentiable as a rollout is. What comes out has no velocity
----of meaning. Errors: a world of explicit steps; signals of another shape than {signals}; a body that nothing holds, or
----a pressure that no equilibrium bears: a step that does not converge.
+---cables and forces of one's own are those at the start. Velocities and viscosity play no part, and what comes out has
+---no velocity of meaning. Differentiable as a rollout is.
+---Errors: a world of explicit steps; materials that flow or relax, and walls that move, for rest then depends on the
+---way; signals of another shape than {signals}; a body that nothing holds, or a pressure that no equilibrium bears: a
+---step that does not converge.
 ---@param fields? world.settle.def
 ---@return cq.State state
 ---@return cq.Rollout rollout   with its solver
@@ -322,6 +325,11 @@ function World:settle(fields)
   require_open(self, "world:settle")
   if not self.def.integrator then
     is.fail("world:settle: needs a world with integrator = cq.Implicit {}; this one makes explicit steps")
+  end
+  for k, wall in ipairs(self.walls) do
+    if wall.velocity or wall.velocity_at or wall.motion then
+      is.fail("world:settle: wall %d moves; nothing comes to rest on it", k)
+    end
   end
   local def = settle_spec(fields or {})
   local controller

@@ -1,20 +1,6 @@
 // Whole rollouts of implicit steps over dual numbers, as rollout_dual.cc has those of explicit ones: steps of ten and
 // more times the length, converged to rounding, for the slopes are those of the exact solution.
-extern "C" {
-#include "api/world.h"
-#include "cpu/kernels.h"
-}
-
-#include "check.h"
-#include "dual.h"
-typedef dual_of<double> dual;
-#include "dual_lame.h"
-#include "scene.h"
-#include <vector>
-
-#define CQ_REAL_DUAL
-#define CQ_REAL_BYTES 16
-#define CQ_SIMD 1
+#include "rollout_dual.h"
 
 // steps of backward Euler, and no wall with friction
 static void implicit(test_scene *s) {
@@ -54,17 +40,15 @@ static void followed(test_scene *s) {
   s->def.integrator.pressure = 1;
 }
 
-#define CQ_DIM 2
-namespace plane {
-#include "rollout_dual.inl"
+// equilibrium, and that under a pressure that follows
+static void still(test_scene *s) {
+  implicit(s);
+  s->walls[0].kind = CQ_CONTACT_STICKY;
+  s->def.integrator.statics = 1;
 }
-#undef CQ_DIM
-#undef CQ_LANES_H
-#undef CQ_ROWS_H
-#undef CQ_REAL_H
-#define CQ_DIM 3
-namespace space {
-#include "rollout_dual.inl"
+static void pressed(test_scene *s) {
+  driven(s);
+  s->def.integrator.statics = 1;
 }
 
 int main(void) {
@@ -78,5 +62,8 @@ int main(void) {
   }
   space::check_scene(3, true, implicit);
   space::check_scene(4, true, driven);
+  plane::control_steps = space::control_steps = 1;
+  plane::check_scene(6, true, pressed);
+  plane::check_scene(6, true, still);
   return check_report();
 }

@@ -46,6 +46,10 @@ local function raise_solver(self, health, at)
     is.fail("no gradient at %s: the linear system of the adjoint did not converge in %d products: allow more (cq.Implicit { linear = }), a larger gradient tolerance, or shorter steps",
       at, health.value)
   end
+  if health.value == math.huge then
+    is.fail("the simulation failed at %s: walls that move turn a particle inside out in one implicit step: use more substeps than %d, or a smaller dt",
+      at, world.substeps)
+  end
   is.fail("the simulation failed at %s: the implicit step did not converge, its relative residual stays at %.3g: use more substeps than %d or a smaller dt, allow more newton or linear iterations (cq.Implicit), or look whether an actuator or a pressure is stronger than the material",
     at, health.value, world.substeps)
 end

@@ -1,0 +1,34 @@
+// rollout_dual: kernels over dual numbers in 2D and in 3D, and what compares whole rollouts of them with the product's.
+#ifndef TEST_ROLLOUT_DUAL_H
+#define TEST_ROLLOUT_DUAL_H
+
+extern "C" {
+#include "api/world.h"
+#include "cpu/kernels.h"
+}
+
+#include "check.h"
+#include "dual.h"
+typedef dual_of<double> dual;
+#include "dual_lame.h"
+#include "scene.h"
+#include <vector>
+
+#define CQ_REAL_DUAL
+#define CQ_REAL_BYTES 16
+#define CQ_SIMD 1
+
+#define CQ_DIM 2
+namespace plane {
+#include "rollout_dual.inl"
+}
+#undef CQ_DIM
+#undef CQ_LANES_H
+#undef CQ_ROWS_H
+#undef CQ_REAL_H
+#define CQ_DIM 3
+namespace space {
+#include "rollout_dual.inl"
+}
+
+#endif
