@@ -171,6 +171,7 @@ typedef struct cq_integrator {          // of the implicit kind; zeros are defau
   double tolerance;                     // of the residual, relative to inertia and internal force; 1e-3
   double gradient_tolerance;            // of the adjoint's linear system, relative; 1e-6
   int32_t newton, linear;               // iterations at most, of a step and of a linear system; 60, 5000
+  double slide;                         // speed at a wall above which friction is Coulomb's [speed]; 1e-3 dx / step
 } cq_integrator;
 
 // What the solver of one engine step did.

@@ -332,6 +332,65 @@ describe("implicit steps warn", function()
   end)
 end)
 
+-- a block on a floor that is tilted by `angle`, for 0.4
+local function on_slope(mu, angle, fields)
+  local g = 10
+  local body = block(2, { material = cq.Material.neo_hookean { young = 1e5, poisson = 0.3, density = 1000 } })
+  local world = cq.World(merge({
+    cells = { 24, 16 }, dx = DX, dt = 0.02, gravity = { g * math.sin(angle), -g * math.cos(angle) },
+    precision = "float64", integrator = cq.Implicit { tolerance = 1e-9, gradient = 1e-10 },
+    walls = cq.Boundary.floor { at = 3 * DX, mu = mu }, body:at { 4 * DX, 3 * DX },
+  }, fields))
+  return world, function(friction)
+    local state = world:rollout({ steps = 20, friction = friction }).state
+    return state:velocity(world.robot)[1], state:center(world.robot)[1]
+  end
+end
+
+describe("friction of implicit steps", function()
+  it("is Coulomb's on a slope", function()
+    local angle = 0.4
+    for _, mu in ipairs { 0, 0.1, 0.3 } do
+      local _, slid = on_slope(mu, angle)
+      local wanted = 10 * (math.sin(angle) - mu * math.cos(angle)) * 0.4
+      assert.near(wanted, slid():item(), 0.04 * wanted, mu)
+    end
+  end)
+
+  it("holds what is steep enough to stay, but for a creep below the speed that is given", function()
+    local speed = {}
+    for k, slide in ipairs { 0.01, 0.001 } do
+      local _, slid = on_slope(0.6, 0.4, { damping = 20,
+        integrator = cq.Implicit { tolerance = 1e-9, slide = slide } })
+      speed[k] = slid():item()
+      assert.is_true(speed[k] > 0 and speed[k] < slide, speed[k])
+    end
+    assert.near(0.1, speed[2] / speed[1], 0.02)
+  end)
+
+  it("has gradients by its coefficient, where it slides and where it sticks", function()
+    for _, mu in ipairs { 0.2, 0.6 } do
+      local world, slid = on_slope(mu, 0.4, {
+        integrator = cq.Implicit { tolerance = 1e-12, gradient = 1e-11, slide = 0.02 } })
+      local function way(friction) return (select(2, slid(friction))) end
+      local _, gradient = cq.value_and_grad(way)(cq.param { mu })
+      for _, h in ipairs { 1e-3, 1e-4 } do
+        local slope = (way(T.tensor { mu + h }) - way(T.tensor { mu - h })):item() / (2 * h)
+        assert.near(slope, gradient:item(), 2e-4 * math.abs(slope), mu)
+      end
+      world:close()
+    end
+  end)
+
+  it("has the same bits on any number of threads", function()
+    local function got(threads)
+      local _, slid = on_slope(0.3, 0.4, { threads = threads })
+      return slid():item()
+    end
+    assert.equal(got(1), got(2))
+  end)
+end)
+
 describe("implicit steps refuse", function()
   local function refused(words, fields, roll)
     says(sentence(function()
@@ -341,13 +400,13 @@ describe("implicit steps refuse", function()
   end
 
   it("what they do not know", function()
-    refused("wall 1 has friction, which implicit steps do not know", { walls = cq.Boundary.floor { at = 3 * DX, mu = 1 } })
     refused("implicit steps are made on the CPU only", { device = "cuda" })
     refused("contact is to be read, which implicit steps do not give", {}, { steps = 4, contact = true })
     refused("tolerance is 1e-09; it must be below 1, and at least 1e-07", {
       precision = "float32", integrator = cq.Implicit { tolerance = 1e-9 },
     })
     says(sentence(function() cq.Implicit { tolerence = 1 } end), "unknown field tolerence (did you mean tolerance?)")
+    says(sentence(function() cq.Implicit { slide = 0 } end), "slide must be a finite number above 0")
     says(sentence(function() cq.Implicit { tolerance = 1 } end), "tolerance must be")
     says(sentence(function() cq.Implicit { newton = 0 } end), "newton must be")
     says(sentence(function() world_of(block(2), { integrator = "implicit" }) end), "integrator must be")

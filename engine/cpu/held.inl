@@ -12,6 +12,7 @@ typedef struct {
 typedef struct {
   int32_t wall;              // -1: a pin
   real normal[CQ_DIM];
+  real impulse;              // by which the wall presses, where it has friction
 } HeldContact;
 
 CQ_INLINE HeldNode *held_node(const cq_held_nodes *h, const int32_t k) { return (HeldNode *)h->node + k; }
@@ -176,6 +177,7 @@ static int held_add(cq_held_nodes *h, const cq_column *column, const int32_t z, 
     HeldContact *c = held_contact(h, n, k);
     c->wall = contacts->wall[k];
     EACH(i) c->normal[i] = contacts->normal[k][i];
+    c->impulse = (real)0;
   }
   return 1;
 }

@@ -103,6 +103,15 @@ static void take_residual(solve *o) {
   wait(o);
 }
 
+// the impulses by which walls with friction press, by a residual at VELOCITY; by how much the potential changes
+static double press(solve *o, int32_t from) {
+  if (!o->s->model->walls_rub) return 0;
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) o->k->press(o->s, b, from, sums(o, b));
+  end_sums(o);
+  return o->sum[CQ_SUM_ENERGY];
+}
+
 // H at VELOCITY, and its diagonal
 static double tensors(solve *o) {
   phase(o, CQ_PHASE_SOLVE);
@@ -218,8 +227,8 @@ static progress measure(solve *o) {
 }
 
 // Goes along STEP as far as the potential falls (E88). Where it falls by less than it rounds, the slope along the way
-// must become less steep. 0: no length will do.
-static int search(solve *o, double energy, double stiffness) {
+// must become less steep. The length; 0: none will do.
+static double search(solve *o, double energy, double stiffness) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->trial(o->s, b, 1, sums(o, b));
   end_sums(o);
@@ -245,9 +254,17 @@ static int search(solve *o, double energy, double stiffness) {
       good = fabs(o->sum[CQ_SUM_DOT]) <= 0.9 * fabs(along);
       o->sum[CQ_SUM_ENERGY] = there;
     }
-    if (good) return 1;
+    if (good) return length;
   }
   return 0;
+}
+
+// Friction falls as the speed does only next to rest: by its slope, steps of what comes to rest go too far.
+static void choose_slope(solve *o, int secant) {
+  if (!o->s->model->walls_rub) return;
+  wait(o);
+  if (o->worker->rank == 0) o->s->implicit.secant = secant;
+  wait(o);
 }
 
 static void report(const solve *o, int32_t step, const progress *p) {
@@ -265,8 +282,9 @@ static cq_status newton(solve *o, progress *p) {
   const cq_integrator *set = &o->s->model->integrator;
   double energy = o->sum[CQ_SUM_ENERGY];
   int stuck = 0, known = 0;
-  double stiffness = 0;
+  double stiffness = 0, length = 1;
   take_residual(o);
+  choose_slope(o, 1);
   for (o->newton = 0;; o->newton++) {
     begin_sums(o);
     for (int b = o->begin; b < o->end; b++)
@@ -278,6 +296,7 @@ static cq_status newton(solve *o, progress *p) {
       energy = o->sum[CQ_SUM_ENERGY];
       take_residual(o);
     }
+    energy += press(o, CQ_GRID_RESIDUAL);
     // the norm of the iteration before tells an end as well, and costs no new tensors
     if (known) {
       invert(o);
@@ -290,8 +309,10 @@ static cq_status newton(solve *o, progress *p) {
     if (!known) *p = measure(o);
     known = 1;
     if (p->residual <= set->tolerance || p->residual <= p->floor) break;
+    choose_slope(o, p->residual > 0.1 || length < 1);
     conjugate_gradients(o, -1, fmin(0.25, sqrt(p->residual)), set->linear, 1);
-    if (!search(o, energy, stiffness)) {
+    length = search(o, energy, stiffness);
+    if (!(length > 0)) {
       stuck = 1;
       continue;
     }
@@ -334,10 +355,13 @@ static cq_status follow(solve *o, progress *p) {
 // Over dual numbers: the velocities are those of the step, their slopes are not yet. r(v, slopes) = 0 is linear in
 // them.
 static void solve_slopes(solve *o) {
-  // a second round takes what rounding left to the first; a pressure that follows is a fixed point
-  const int follows = cq_pressure_follows(o->s->model), rounds = follows ? 60 : 2;
+  // a second round takes what rounding left to the first; a pressure that follows and friction are fixed points
+  const int follows = cq_pressure_follows(o->s->model), rounds = follows || o->s->model->walls_rub ? 60 : 2;
   wait(o);
-  if (o->worker->rank == 0) o->s->implicit.tangent = 1;
+  if (o->worker->rank == 0) {
+    o->s->implicit.tangent = 1;
+    o->s->implicit.secant = 0;
+  }
   wait(o);
   tensors(o);
   invert(o);
@@ -345,6 +369,7 @@ static void solve_slopes(solve *o) {
     if (follows) follow_once(o);
     evaluate(o, CQ_GRID_VELOCITY);
     take_residual(o);
+    press(o, CQ_GRID_RESIDUAL);
     conjugate_gradients(o, -1, i ? 1e-3 : 1e-12, i ? 50 : o->s->model->integrator.linear, 0);
     begin_sums(o);
     for (int b = o->begin; b < o->end; b++) o->k->trial(o->s, b, 1, sums(o, b));
@@ -385,22 +410,38 @@ cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, 
   return CQ_OK;
 }
 
-// H y = b, and with a pressure that follows (H + T)^T y = b, T its part of the second derivative: T^T y goes to the
-// right, where the last y is put into it, until that changes nothing.
+// What STEP gives through pressure that follows (E93) and friction (E95); returns by how much of it that has changed.
+static double follow_adj(solve *o, const cq_slice *out) {
+  if (o->s->model->walls_rub) {
+    for (int b = o->begin; b < o->end; b++) o->k->lean(o->s, b);
+    wait(o);
+    multiply(o, CQ_GRID_DIRECTION, 1);
+  }
+  if (cq_pressure_follows(o->s->model)) {
+    for (int r = o->begin; r < o->end; r++) o->k->follow(o->s, o->in, out, r);
+    wait(o);
+  }
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) o->k->add_followed(o->s, b, sums(o, b));
+  end_sums(o);
+  return o->sum[CQ_SUM_INERTIA] == 0 ? 0 : sqrt(o->sum[CQ_SUM_RESIDUAL] / o->sum[CQ_SUM_INERTIA]);
+}
+
+// H y = b, and with what follows the velocities, T its part of the second derivative: (H + T)^T y = b, where T^T y goes
+// to the right, and the last y into it, until that changes nothing. Leaves PRODUCT = H y, and STEP = y which leans.
 static cg_end solve_adj(solve *o, const cq_slice *out) {
   enum { ROUNDS = 200 };
   const cq_integrator *set = &o->s->model->integrator;
+  const int rub = o->s->model->walls_rub, fixed = rub || cq_pressure_follows(o->s->model);
   cg_end end = conjugate_gradients(o, 1, set->gradient_tolerance, set->linear, 0);
-  for (int i = 0; cq_pressure_follows(o->s->model) && end == CG_CONVERGED; i++) {
+  for (int i = 0; fixed && end == CG_CONVERGED && follow_adj(o, out) > set->gradient_tolerance; i++) {
     if (i == ROUNDS) return CG_EXHAUSTED;
-    for (int r = o->begin; r < o->end; r++) o->k->follow(o->s, o->in, out, r);
-    wait(o);
-    begin_sums(o);
-    for (int b = o->begin; b < o->end; b++) o->k->add_followed(o->s, b, sums(o, b));
-    end_sums(o);
-    if (o->sum[CQ_SUM_RESIDUAL] <= set->gradient_tolerance * set->gradient_tolerance * o->sum[CQ_SUM_INERTIA]) break;
     end = conjugate_gradients(o, 1, set->gradient_tolerance, set->linear, 0);
   }
+  for (int b = o->begin; rub && b < o->end; b++) o->k->straighten(o->s, b);
+  wait(o);
+  multiply(o, CQ_GRID_STEP, 1);
+  for (int b = o->begin; rub && b < o->end; b++) o->k->lean(o->s, b);
   return end;
 }
 
@@ -410,17 +451,18 @@ cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_re
   for (int b = o.begin; b < o.end; b++) o.k->load(s, b, record->grid, record->held);
   end_sums(&o);
   if (o.sum[CQ_SUM_CHANGED] > 0) return CQ_MEMORY;
-  if (s->model->moving_wall_count) {   // how hard they press is wanted, and momentum is not in the record
+  if (s->model->moving_wall_count || s->model->walls_rub) {   // how hard they press, and momentum is not in the record
     const int32_t at = cq_pressure_follows(s->model) ? CQ_GRID_VELOCITY : CQ_GRID_VECTORS;
     for (int r = o.begin; r < o.end; r++) o.k->momentum(s, o.in, r, at);
     wait(&o);
     for (int b = o.begin; b < o.end; b++) o.k->take_momentum(s, b);
     evaluate(&o, CQ_GRID_VELOCITY);
+    press(&o, CQ_GRID_RESIDUAL_TRIAL);
   }
   tensors(&o);
+  choose_slope(&o, 0);
   invert(&o);
   const cg_end end = solve_adj(&o, record->out);
-  multiply(&o, CQ_GRID_STEP, 1);
   for (int b = o.begin; b < o.end; b++) o.k->finish_adj(s, b);
   wait(&o);
   if (s->implicit.report && worker->rank == 0)

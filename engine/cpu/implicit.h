@@ -1,6 +1,7 @@
 // implicit: backward Euler on the CPU. The unknowns of a step are the velocities of the grid's nodes: a minimiser of
 // the incremental potential (E80), found by Newton's method with conjugate gradients. implicit.c is the method, without
-// types; the loops over particles and nodes are in implicit.inl and solve.inl, compiled with the other kernels.
+// types; the loops over particles and nodes are in implicit.inl, friction.inl and solve.inl,
+// compiled with the other kernels.
 #ifndef CQ_IMPLICIT_H
 #define CQ_IMPLICIT_H
 
@@ -22,6 +23,8 @@ typedef struct cq_implicit_kernels {
   void (*invert_diagonal)(cq_scene *s, int32_t block);
   // which contacts hold, and velocities that keep them; release 0: none is let go
   void (*activate)(cq_scene *s, int32_t block, int32_t release, double *sum);
+  // the impulses by which walls with friction press, from a residual at VELOCITY; sum: the change of the potential
+  void (*press)(cq_scene *s, int32_t block, int32_t from, double *sum);
   void (*norms)(cq_scene *s, int32_t block, double *sum);
   // PRODUCT = H times a vector: particles, then nodes; all: also of what contacts hold
   void (*product)(cq_scene *s, const cq_slice *in, int32_t range, int32_t from);
@@ -39,8 +42,11 @@ typedef struct cq_implicit_kernels {
   // the adjoint of a step: converged velocities and contacts of the record, dL/dv of the slabs to RESIDUAL
   void (*load)(cq_scene *s, int32_t block, const void *record, const uint64_t *held);
   void (*take_momentum)(cq_scene *s, int32_t block);
-  // what STEP gives through a pressure that follows; then TRIAL, which keeps dL/dv, with it to RESIDUAL
+  // what STEP gives through a pressure that follows; after the next two TRIAL, which keeps dL/dv, with it to RESIDUAL
   void (*follow)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
+  // STEP and DIRECTION with what friction's impulses get of it, then without
+  void (*lean)(cq_scene *s, int32_t block);
+  void (*straighten)(cq_scene *s, int32_t block);
   void (*add_followed)(cq_scene *s, int32_t block, double *sum);
   void (*finish_adj)(cq_scene *s, int32_t block);
   void (*p2g_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);

@@ -27,6 +27,8 @@
 #include "implicit.inl"
 #include "tensor.inl"
 #include "held.inl"
+#include "nodes.inl"
+#include "friction.inl"
 #include "solve.inl"
 #include "volume.inl"
 #if !defined(CQ_REAL_DUAL)
@@ -56,6 +58,7 @@ static const cq_implicit_kernels implicit = {
     gather_diagonal,
     invert_diagonal,
     activate,
+    press,
     norms,
     product,
     multiply,
@@ -71,12 +74,16 @@ static const cq_implicit_kernels implicit = {
     load_record,
     take_momentum,
     follow,
+    lean,
+    straighten,
     add_followed,
     finish_adj,
     implicit_p2g_adj,
 #else
     NULL,
     take_momentum,
+    NULL,
+    NULL,
     NULL,
     NULL,
     NULL,

@@ -49,6 +49,7 @@ typedef struct cq_implicit {
   int32_t *node;
   cq_held_nodes held[CQ_BLOCKS_MAX];
   double sum[2][CQ_BLOCKS_MAX][CQ_SUM_COUNT];   // of two passes: one is read while the other is written
+  int32_t secant;                        // friction's slope is that of its chord from rest, never below the true one
   int32_t tangent;                       // tests over dual numbers: the linear system is that of the slopes
   double *report;                        // {substeps, CQ_SOLVER_WIDTH} of the running control step, NULL: nobody asks
 } cq_implicit;

@@ -1,75 +1,6 @@
 // solve: a step of backward Euler, the loops over nodes: residual, contacts, linear algebra, and their adjoint. Each
 // works on one block of columns; sums of blocks are added in order by implicit.c.
 
-// ---- rows of a block ------------------------------------------------------------------------------------------------
-
-// all rows of four nodes of a block: `at` is where they stand in vectors of the window
-#define COLUMNS_EACH(s, block, column)                                                                                 \
-  for (const cq_column *column = (s)->arrangement->columns + (s)->arrangement->column_block[block],                    \
-                       *end_ = (s)->arrangement->columns + (s)->arrangement->column_block[(block) + 1];                \
-       column < end_; column++)
-#define COLUMN_ROWS(column, at) for (int64_t at = 4 * column->node; at < 4 * (column->node + column->count); at += 16)
-#define ROWS_EACH(s, block, at) COLUMNS_EACH(s, block, column) COLUMN_ROWS(column, at)
-
-// 1 in the components of a velocity, else 0
-CQ_INLINE Row velocity_mask(void) {
-  const real mask[4] = {(real)1, (real)1, (real)(CQ_DIM == 3), (real)0};
-  return row_comps(mask);
-}
-
-// mass over what damping leaves of a velocity (E82), 0 where steps have no inertia
-CQ_INLINE real inertia_of(const cq_scene *s) {
-  return s->model->integrator.statics ? (real)0 : (real)1 / decay_of(s);
-}
-
-CQ_INLINE Row mass_of(const Row momentum) {
-  Row mass;
-  row_comp(mass, momentum, CQ_DIM);
-  return mass;
-}
-
-// dt g in every node
-CQ_INLINE Row fall_row(const cq_scene *s) {
-  real g[4] = {(real)0, (real)0, (real)0, (real)0};
-  for (int i = 0; i < CQ_DIM; i++) g[i] = (real)s->model->dt * ((const real *)s->globals)[i];
-  return row_comps(g);
-}
-
-// Over dual numbers the sums that choose lengths are those of the slopes where the method solves for slopes.
-#if defined(CQ_REAL_DUAL)
-#define solve_value(s, x) ((s)->implicit.tangent ? (double)(x).slope : s_value(x))
-CQ_INLINE double dot_value(const cq_scene *s, const real a, const real b) {
-  return s->implicit.tangent ? (double)a.slope * (double)b.slope : s_value(a) * s_value(b);
-}
-#endif
-
-CQ_INLINE double dot_rows(const cq_scene *s, const Row a, const Row b) {
-#if defined(CQ_REAL_DUAL)
-  double sum = 0;
-  real x[16], y[16];
-  row_store(x, a);
-  row_store(y, b);
-  for (int k = 0; k < 16; k++) sum += dot_value(s, x[k], y[k]);
-  return sum;
-#else
-  real total[4];
-  (void)s;
-  row_sum(total, row_mul(a, b));
-  return (double)total[0] + (double)total[1] + (double)total[2] + (double)total[3];
-#endif
-}
-
-// M^-1 times a row
-CQ_INLINE Row conditioned(const cq_scene *s, const int64_t at, const Row r) {
-  Row sum = row_zero();
-  EACH(k) {
-    Row of;
-    row_comp(of, r, k);
-    sum = row_fma(row_load(grid_vector(s, CQ_GRID_INVERSE + k) + at), of, sum);
-  }
-  return sum;
-}
-
 // ---- forward --------------------------------------------------------------------------------------------------------
 
 static void take_momentum(cq_scene *s, const int32_t block) {
@@ -144,6 +75,7 @@ static void residual(cq_scene *s, int32_t block, int32_t which, double *sum) {
     }
   }
   sum[CQ_SUM_ENERGY] += energy;
+  rub_energy(s, block, which, sum);
 }
 
 static void gather_diagonal(cq_scene *s, int32_t block, int32_t part) {
@@ -248,13 +180,15 @@ static void invert_diagonal(cq_scene *s, int32_t block) {
       real v[CQ_DIM];
       if (held) {
         EACH(i) v[i] = (real)0;
-        contacts_keep(s, h, held_node(h, k++), &f, v);
+        contacts_keep(s, h, held_node(h, k), &f, v);
       }
       if (momentum[4 * node + CQ_DIM] > (real)0) {
         read_block(s, node, b);
+        if (held && s->model->walls_rub) rub_block(s, h, held_node(h, k), b);
         invert_node(b, held ? &f : NULL, out);
       }
       write_inverse(s, node, out);
+      k += held;
     }
 }
 
@@ -267,26 +201,28 @@ static void activate(cq_scene *s, int32_t block, int32_t release, double *sum) {
   for (int32_t k = 0; k < h->count; k++) {
     HeldNode *n = held_node(h, k);
     const uint64_t before = n->active;
+    real *v = velocity + 4 * n->node, was[CQ_DIM], at[CQ_DIM];
+    rub_node(s, h, n, v, at);
+    EACH(i) at[i] = at[i] + r[4 * n->node + i];
     for (int q = 0; q < n->count; q++) {
       const HeldContact *c = held_contact(h, n, q);
       const uint64_t bit = (uint64_t)1 << q;
       if (!lets_go(contact_kind(s, c))) continue;
       real force[CQ_DIM], press = (real)0;
       if (before & bit) {
-        contact_share(s, h, n, q, r + 4 * n->node, force);
+        contact_share(s, h, n, q, at, force);
         EACH(i) press = press + force[i] * c->normal[i];
         if (release && press < (real)0) n->active &= ~bit;
       } else if (n->touching & bit) {
-        real v[CQ_DIM] = {(real)0}, along[CQ_DIM];
+        real still[CQ_DIM] = {(real)0}, along[CQ_DIM];
         Freedom f;
-        contacts_keep(s, h, n, &f, v);   // of the force, what is left by those that hold
+        contacts_keep(s, h, n, &f, still);   // of the force, what is left by those that hold
         freedom_along(&f, c->normal, along);
-        EACH(i) press = press + r[4 * n->node + i] * along[i];
+        EACH(i) press = press + at[i] * along[i];
         if (press > (real)0) n->active |= bit;
       }
     }
     if (n->active == before) continue;
-    real *v = velocity + 4 * n->node, was[CQ_DIM];
     double moved = 0;
     EACH(i) was[i] = v[i];
     contacts_stop(s, h, n, v);   // one that takes all may push the node into another
@@ -318,6 +254,7 @@ static void norms(cq_scene *s, int32_t block, double *sum) {
   const real *residual_at = grid_vector(s, CQ_GRID_RESIDUAL), *noise = grid_vector(s, CQ_GRID_DIAGONAL);
   real *rest = grid_vector(s, CQ_GRID_REST);
   ROWS_EACH(s, block, at) row_store(rest + at, row_load(residual_at + at));
+  rub(s, block, CQ_GRID_REST, CQ_GRID_VELOCITY);
   project(s, block, CQ_GRID_REST);
   ROWS_EACH(s, block, at) {
     const Row p = row_load(momentum + at), mass = mass_of(p);
@@ -338,7 +275,7 @@ static void norms(cq_scene *s, int32_t block, double *sum) {
 
 // ---- conjugate gradients --------------------------------------------------------------------------------------------
 
-// (E84) PRODUCT = H from, with what the tensors gave the slabs; of free components only, or of all
+// (E84) PRODUCT = H from, with what the tensors gave the slabs: of free components, with friction; or of all, without
 static void multiply(cq_scene *s, int32_t block, int32_t from, int32_t all, double *sum) {
   const Row mask = velocity_mask();
   const real inertia = inertia_of(s);
@@ -354,7 +291,9 @@ static void multiply(cq_scene *s, int32_t block, int32_t from, int32_t all, doub
       sum[CQ_SUM_DOT] += dot_rows(s, p, q);
     }
   }
-  if (!all) project(s, block, CQ_GRID_PRODUCT);
+  if (all) return;
+  rub_multiply(s, block, from, sum);
+  project(s, block, CQ_GRID_PRODUCT);
 }
 
 // over dual numbers: the slopes alone, where the method solves for slopes
@@ -376,11 +315,13 @@ static void cg_start(cq_scene *s, int32_t block, double sign, double *sum) {
   real *x = grid_vector(s, CQ_GRID_STEP), *rest = grid_vector(s, CQ_GRID_REST), *p = grid_vector(s, CQ_GRID_DIRECTION);
   ROWS_EACH(s, block, at) {
     row_store(x + at, row_zero());
-    row_store(rest + at, row_scale((real)sign, row_load(residual_at + at)));
+    row_store(rest + at, row_load(residual_at + at));
   }
+  if (sign < 0) rub(s, block, CQ_GRID_REST, CQ_GRID_VELOCITY);
   project(s, block, CQ_GRID_REST);
   ROWS_EACH(s, block, at) {
-    const Row r = slopes_of(s, row_load(rest + at)), z = conditioned(s, at, r);
+    const Row r = slopes_of(s, row_scale((real)sign, row_load(rest + at)));
+    const Row z = conditioned(s, at, r);
     row_store(rest + at, r);
     row_store(p + at, z);
     sum[CQ_SUM_SQUARE] += dot_rows(s, r, z);
@@ -416,14 +357,15 @@ static void take_direction(cq_scene *s, int32_t block) {
 
 // ---- line search ----------------------------------------------------------------------------------------------------
 
-// A residual times the way from VELOCITY to TRIAL, which is not along STEP where walls have stopped it. Without what
-// contacts hold: constraint forces times the rounding of velocities that keep them would drown the rest.
-static double along_way(cq_scene *s, int32_t block, const int which) {
+// The residual at `where` times the way from VELOCITY to TRIAL, which is not along STEP where walls have stopped it.
+// Without what contacts hold: constraint forces times the rounding of velocities that keep them would drown the rest.
+static double along_way(cq_scene *s, int32_t block, const int which, const int where) {
   const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *to = grid_vector(s, CQ_GRID_TRIAL);
   const real *r = grid_vector(s, which);
   real *free = grid_vector(s, CQ_GRID_CONDITIONED);
   double sum = 0;
   ROWS_EACH(s, block, at) row_store(free + at, row_load(r + at));
+  rub(s, block, CQ_GRID_CONDITIONED, where);
   project(s, block, CQ_GRID_CONDITIONED);
   ROWS_EACH(s, block, at)
     sum += dot_rows(s, row_load(free + at), row_sub(row_load(to + at), row_load(velocity + at)));
@@ -437,12 +379,12 @@ static void trial(cq_scene *s, int32_t block, double length, double *sum) {
   ROWS_EACH(s, block, at)
     row_store(to + at, row_scale_add((real)length, row_load(step + at), row_load(velocity + at)));
   stop_all(s, block, CQ_GRID_TRIAL);
-  sum[CQ_SUM_SLOPE] += along_way(s, block, CQ_GRID_RESIDUAL);
+  sum[CQ_SUM_SLOPE] += along_way(s, block, CQ_GRID_RESIDUAL, CQ_GRID_VELOCITY);
 }
 
 // RESIDUAL_TRIAL times the way
 static void slope(cq_scene *s, int32_t block, double *sum) {
-  sum[CQ_SUM_DOT] += along_way(s, block, CQ_GRID_RESIDUAL_TRIAL);
+  sum[CQ_SUM_DOT] += along_way(s, block, CQ_GRID_RESIDUAL_TRIAL, CQ_GRID_TRIAL);
 }
 
 static void shrink(cq_scene *s, int32_t block, double factor) {

@@ -22,16 +22,20 @@ static void load_record(cq_scene *s, int32_t block, const void *record, const ui
   for (int32_t k = 0; k < h->count; k++) held_node(h, k)->active = held[held_node(h, k)->record];
 }
 
-// TRIAL keeps dL/dv while RESIDUAL becomes it with what follows; sum: how much this changed RESIDUAL.
+// TRIAL keeps dL/dv while RESIDUAL becomes it with what pressure that follows and friction give; sum: how much this
+// changed RESIDUAL.
 static void add_followed(cq_scene *s, int32_t block, double *sum) {
   const Row mask = velocity_mask();
+  const int follows = cq_pressure_follows(s->model);
   const real *kept = grid_vector(s, CQ_GRID_TRIAL);
   real *to = grid_vector(s, CQ_GRID_RESIDUAL), *slab[CQ_RANGES_MAX];
   for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
   COLUMNS_EACH(s, block, column) {
     const Slabs slabs = slabs_at(slab, column);
     COLUMN_ROWS(column, at) {
-      const Row with = row_fma(slabs_take(&slabs, at - 4 * column->node), mask, row_load(kept + at));
+      Row with = row_load(kept + at);
+      if (follows) with = row_fma(slabs_take(&slabs, at - 4 * column->node), mask, with);
+      if (s->model->walls_rub) with = row_sub(with, row_load(grid_vector(s, CQ_GRID_PRODUCT) + at));
       const Row change = row_sub(with, row_load(to + at));
       sum[CQ_SUM_RESIDUAL] += dot_rows(s, change, conditioned(s, at, change));
       sum[CQ_SUM_INERTIA] += dot_rows(s, with, conditioned(s, at, with));
@@ -40,28 +44,35 @@ static void add_followed(cq_scene *s, int32_t block, double *sum) {
   }
 }
 
-// What the walls that hold a node get: of b - H y, and of the residual where they turn (E90).
+// What the walls that hold a node get: of b - H y, and of the residual where they turn (E90), and of friction (E95).
 static void held_adj(cq_scene *s, const cq_held_nodes *h, const HeldNode *n, cq_partial *sum) {
   const int64_t at = 4 * n->node;
   const real *b = grid_vector(s, CQ_GRID_RESIDUAL) + at, *y = grid_vector(s, CQ_GRID_STEP) + at;
   const real *hy = grid_vector(s, CQ_GRID_PRODUCT) + at, *v = grid_vector(s, CQ_GRID_VELOCITY) + at;
   const real *force = grid_vector(s, CQ_GRID_RESIDUAL_TRIAL) + at;
-  real rest[CQ_DIM];
-  EACH(i) rest[i] = b[i] - hy[i];
+  real rest[CQ_DIM], free[CQ_DIM], rubbed[CQ_DIM], still[CQ_DIM] = {0};
+  Freedom f;
+  contacts_keep(s, h, n, &f, still);
+  freedom_apply(&f, y, free);
+  rub_product(s, h, n, v, free, rubbed);
+  EACH(i) rest[i] = b[i] - hy[i] - rubbed[i];
   for (int k = 0; k < n->count; k++) {
     const HeldContact *c = held_contact(h, n, k);
     if (!(n->active >> k & 1) || c->wall < 0) continue;
     real share[CQ_DIM], w[CQ_DIM];
     contact_share(s, h, n, k, rest, share);
     EACH(i) sum->wall_velocity[c->wall][i] += (double)share[i];
-    if (!s->model->walls[c->wall].moves || holds_all(contact_kind(s, c))) continue;
     ContactGrad grad = {0};
+    if (rubs(s, n, k, c)) rub_adj(s, c, v, free, force, &grad);
+    sum->friction[c->wall] += (double)grad.friction;
+    EACH(i) sum->wall_velocity[c->wall][i] += (double)grad.w[i];
+    if (!s->model->walls[c->wall].moves || holds_all(contact_kind(s, c))) continue;
     real press = 0, pull = 0;
     contact_velocity(s, c, w);
     EACH(i) pull += share[i] * c->normal[i];
     contact_share(s, h, n, k, force, share);
     EACH(i) press += share[i] * c->normal[i];
-    EACH(i) grad.n[i] = press * y[i] - pull * (v[i] - w[i]);
+    EACH(i) grad.n[i] += press * free[i] - pull * (v[i] - w[i]);
     turn_adj(s, c->wall, n->place, &grad, sum);
   }
 }

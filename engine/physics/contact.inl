@@ -81,6 +81,45 @@ CQ_INLINE void contact_adj(const int kind, const real friction, const real n[CQ_
   }
 }
 
+// ---- friction of implicit steps, which need a force that follows from the velocity ----------------------------------
+
+// What a node that slides by a wall feels there: friction lambda g(t), lambda the impulse by which the wall presses.
+typedef struct {
+  real t[CQ_DIM];            // speed along the wall
+  real share, change;        // g = share t, dg = share dt + change (t.dt) t
+  real potential;            // whose derivative is g
+} Slide;
+
+// (E94) slow: the speed above which friction is Coulomb's
+CQ_INLINE void slide(const double slow, const real n[CQ_DIM], const real w[CQ_DIM], const real v[CQ_DIM], Slide *out) {
+  const real by = (real)(1 / slow);
+  real normal = (real)0, square = (real)0, speed = (real)0;
+  EACH(i) out->t[i] = v[i] - w[i];
+  EACH(i) normal = normal + out->t[i] * n[i];
+  EACH(i) out->t[i] = out->t[i] - normal * n[i];
+  EACH(i) square = square + out->t[i] * out->t[i];
+  if (square > (real)0) speed = s_sqrt(square);
+  if (speed * by > (real)1) {
+    out->share = (real)1 / speed;
+    out->change = (real)0 - out->share * out->share * out->share;
+    out->potential = speed - (real)(slow / 3);
+    return;
+  }
+  const real part = speed * by;
+  out->share = by * ((real)2 - part);
+  out->change = square > (real)0 ? (real)0 - by * by / speed : (real)0;
+  out->potential = square * by * ((real)1 - part * (real)(1.0 / 3));
+}
+
+// dg of a change of velocity
+CQ_INLINE void slide_change(const Slide *at, const real n[CQ_DIM], const real dv[CQ_DIM], real out[CQ_DIM]) {
+  real normal = (real)0, along = (real)0, dt[CQ_DIM];
+  EACH(i) normal = normal + dv[i] * n[i];
+  EACH(i) dt[i] = dv[i] - normal * n[i];
+  EACH(i) along = along + at->t[i] * dt[i];
+  EACH(i) out[i] = at->share * dt[i] + at->change * along * at->t[i];
+}
+
 // ---- impulses: what a wall gives to a node, a readout of a step -----------------------------------------------------
 
 // numbers of a contact; those of a wall are their sums over its nodes and over the engine steps of a control step

@@ -61,17 +61,17 @@ static cq_status check_integrator(const cq_world_def *def, cq_integrator *out) {
                    out->gradient_tolerance, least);
   if (out->newton < 1) return cq_fail(CQ_INVALID, "newton is %d; it must be at least 1", out->newton);
   if (out->linear < 1) return cq_fail(CQ_INVALID, "linear is %d; it must be at least 1", out->linear);
-  for (int32_t w = 0; out->kind == CQ_INTEGRATOR_IMPLICIT && w < def->wall_count; w++)
-    if (def->walls[w].kind == CQ_CONTACT_FRICTION)
-      return cq_fail(CQ_INVALID, "wall %d has friction, which implicit steps do not know: make it sticky, slip, separate "
-                     "or hold", w + 1);
+  if (!(out->slide >= 0) || !isfinite(out->slide))
+    return cq_fail(CQ_INVALID, "slide is %g; it must be a positive speed", out->slide);
   return CQ_OK;
 }
 
-// What implicit steps ask of a model that is otherwise good.
-static cq_status check_implicit(const cq_model *m) {
+// What implicit steps ask of a model that is otherwise good, and what they know of it.
+static cq_status check_implicit(cq_model *m) {
   enum { CONTACTS = 64, OF_MOVING = 3, MOST = (CONTACTS - CQ_CONTACTS_MAX) / OF_MOVING };   // bits of a node's contacts
   if (!cq_is_implicit(m)) return CQ_OK;
+  if (m->integrator.slide == 0) m->integrator.slide = 1e-3 * m->dx / m->dt;
+  for (int32_t w = 0; w < m->wall_count; w++) m->walls_rub |= m->walls[w].kind == CQ_CONTACT_FRICTION;
   if (m->moving_wall_count > MOST)
     return cq_fail(CQ_INVALID, "%d walls move; implicit steps take at most %d", m->moving_wall_count, (int)MOST);
   for (int32_t k = 0; m->integrator.statics && k < m->material_count; k++)

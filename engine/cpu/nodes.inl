@@ -1,0 +1,69 @@
+// nodes: how the loops over nodes of an implicit step go: rows of four, block by block, and what they share.
+
+// all rows of four nodes of a block: `at` is where they stand in vectors of the window
+#define COLUMNS_EACH(s, block, column)                                                                                 \
+  for (const cq_column *column = (s)->arrangement->columns + (s)->arrangement->column_block[block],                    \
+                       *end_ = (s)->arrangement->columns + (s)->arrangement->column_block[(block) + 1];                \
+       column < end_; column++)
+#define COLUMN_ROWS(column, at) for (int64_t at = 4 * column->node; at < 4 * (column->node + column->count); at += 16)
+#define ROWS_EACH(s, block, at) COLUMNS_EACH(s, block, column) COLUMN_ROWS(column, at)
+
+// 1 in the components of a velocity, else 0
+CQ_INLINE Row velocity_mask(void) {
+  const real mask[4] = {(real)1, (real)1, (real)(CQ_DIM == 3), (real)0};
+  return row_comps(mask);
+}
+
+// mass over what damping leaves of a velocity (E82), 0 where steps have no inertia
+CQ_INLINE real inertia_of(const cq_scene *s) {
+  return s->model->integrator.statics ? (real)0 : (real)1 / decay_of(s);
+}
+
+CQ_INLINE Row mass_of(const Row momentum) {
+  Row mass;
+  row_comp(mass, momentum, CQ_DIM);
+  return mass;
+}
+
+// dt g in every node
+CQ_INLINE Row fall_row(const cq_scene *s) {
+  real g[4] = {(real)0, (real)0, (real)0, (real)0};
+  for (int i = 0; i < CQ_DIM; i++) g[i] = (real)s->model->dt * ((const real *)s->globals)[i];
+  return row_comps(g);
+}
+
+// Over dual numbers the sums that choose lengths are those of the slopes where the method solves for slopes.
+CQ_INLINE double dot_value(const cq_scene *s, const real a, const real b) {
+#if defined(CQ_REAL_DUAL)
+  if (s->implicit.tangent) return (double)a.slope * (double)b.slope;
+#endif
+  (void)s;
+  return s_value(a) * s_value(b);
+}
+
+CQ_INLINE double dot_rows(const cq_scene *s, const Row a, const Row b) {
+#if defined(CQ_REAL_DUAL)
+  double sum = 0;
+  real x[16], y[16];
+  row_store(x, a);
+  row_store(y, b);
+  for (int k = 0; k < 16; k++) sum += dot_value(s, x[k], y[k]);
+  return sum;
+#else
+  real total[4];
+  (void)s;
+  row_sum(total, row_mul(a, b));
+  return (double)total[0] + (double)total[1] + (double)total[2] + (double)total[3];
+#endif
+}
+
+// M^-1 times a row
+CQ_INLINE Row conditioned(const cq_scene *s, const int64_t at, const Row r) {
+  Row sum = row_zero();
+  EACH(k) {
+    Row of;
+    row_comp(of, r, k);
+    sum = row_fma(row_load(grid_vector(s, CQ_GRID_INVERSE + k) + at), of, sum);
+  }
+  return sum;
+}
