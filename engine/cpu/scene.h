@@ -82,6 +82,12 @@ typedef struct cq_found {
   int32_t bad;               // something is not finite or inverted
 } cq_found;
 
+// What an adjoint gives to the readout of one group.
+typedef struct cq_group_grad {
+  const double *sums;                       // of the readout, as read_sums wrote them; not of a gather
+  const double *grad[CQ_QUANTITY_COUNT];    // dL/d(out) of each quantity
+} cq_group_grad;
+
 // What one range or column block summed up backward; added in order, in double. And what it found while sorting.
 typedef struct cq_partial {
   int32_t outside;           // a position is not in the world, or not finite
