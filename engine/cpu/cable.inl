@@ -2,6 +2,8 @@
 // them, between two barriers: before a step it adds their pull to the forces of its particles, after the adjoint
 // of a step it takes their part.
 
+static_assert(sizeof(Cable) <= CQ_CABLE_NUMBERS * sizeof(wide), "scene.c makes room for that many numbers");
+
 // k, R, mu and u of each cable, and the forces that pulled particles have without cables: after
 // drives were loaded in this order
 static void load_cables(cq_scene *s) {

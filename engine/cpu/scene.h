@@ -19,7 +19,7 @@ enum {
   CQ_MARGIN = 1,             // cells that particles may drift before they are sorted again
   CQ_STREAM_BYTES = 16 << 20,   // of a state that no cache holds until it is read again
   CQ_VOLUME_PART = 5,        // numbers of a particle while volumes are averaged
-  CQ_CABLE_NUMBERS = 6,      // of a cable as the kernels see it: k, R, mu, u, and the two of its law
+  CQ_CABLE_NUMBERS = 7,      // room of a Cable, as the kernels see one: k, R, mu, u, the two of its law, its points
   // of a readout: the weight, and second moments of all quantities in 3D
   CQ_READ_SUMS_MAX = 1 + 81 * CQ_QUANTITY_COUNT,
 };
