@@ -71,9 +71,10 @@ CXX_FLAGS := -std=c++17 $(COMMON) $(WARNINGS) $(CXXFLAGS)
 # gcc is pedantic about const on arrays of arrays, which C23 allows and clang takes as C11; and notes that wide vectors
 # are returned otherwise without AVX, which no function outside of its object sees
 KERNEL_FLAGS := -ffp-contract=fast -Wno-pedantic -Wno-psabi
-# at -O1 gcc 12 takes a matrix that it has split by its rows for a smaller one
+# at -O1 gcc 12 takes a matrix that it has split by its rows for a smaller one; and of functions as long as these it
+# gives up following each variable for a debugger, after a minute
 ifeq ($(SANITIZE),1)
-KERNEL_FLAGS += -Wno-stringop-overflow
+KERNEL_FLAGS += -Wno-stringop-overflow -fno-var-tracking
 endif
 SIMD_FLAGS_1 := $(if $(filter x86_64,$(MACHINE)),-march=x86-64)
 SIMD_FLAGS_3 := -march=x86-64-v3

@@ -133,7 +133,7 @@ static cq_status make_arrangement(cq_device *d, const cq_sorting *s, cq_arrangem
   cudaStream_t stream = d->context->stream;
   cq_window_tiles(stream, cq_cuda_blocks(d, s->total, 256), s, a->tiles, a->neighbors);
   cq_window_walls(stream, a->block_count, d->model->dim, d->context->map, a->tiles, a->held);
-  cq_window_order(stream, cq_cuda_blocks(d, d->slots, 256), s, a->tiles, a->tile_count, a->order, a->slot_of);
+  cq_window_order(stream, cq_cuda_blocks(d, d->slots, 256), s, a);
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
@@ -182,8 +182,7 @@ cq_status cq_cuda_arrange_first(cq_device *d) {
   if (!status) status = cq_cuda_arrangement_create(d, &a);
   if (!status) {
     a->made = -1;
-    cq_window_first(d->context->stream, blocks_of(d), d->slots, d->particles, d->context->material, a->order,
-                    a->slot_of, a->material);
+    cq_window_first(d->context->stream, blocks_of(d), d->slots, d->particles, d->context->material, a);
     status = cq_cuda_check(cudaGetLastError(), what);
   }
   if (!status) cq_cuda_resume(d, slice, a, 0);

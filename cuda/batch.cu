@@ -88,7 +88,7 @@ void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, 
 
 // ---- rollout --------------------------------------------------------------------------------------------------------
 
-// gradients of the host: each for all scenes one after another, so that one copy brings it
+// Gradients in memory of the host: of each kind those of all scenes follow each other, so that one copy brings them.
 static cq_status alloc_gradients(cq_device *d) {
   const size_t n = (size_t)d->particles, batch = (size_t)d->batch, slots = (size_t)d->model->slot_count;
   size_t count[CQ_FIELD_COUNT], total = slots * n;
@@ -143,7 +143,7 @@ int32_t cq_cuda_drop_start(cq_device *d) {
 
 void cq_cuda_destroy(cq_device *d) {
   if (!d) return;
-  // what is under way still uses the memory; of a device that is lost nothing is
+  // Work that is under way still uses the memory. After the device was lost nothing is under way, and the error is old.
   if (cudaStreamSynchronize(d->context->stream) != cudaSuccess) cudaGetLastError();
   cq_pool *pool = &d->context->pool;
   cq_cuda_drop_start(d);
@@ -229,7 +229,7 @@ cq_status cq_cuda_create(cq_context *context, int32_t batch, int32_t differentia
 
 // ---- values ---------------------------------------------------------------------------------------------------------
 
-// where the pointer of each scene to an array of doubles is
+// Where to find, for each scene, the pointer to its array of doubles.
 typedef struct Source {
   const char *at;
   size_t step;               // bytes from scene to scene
@@ -242,7 +242,8 @@ static const double *array_of(const Source *source, int32_t scene) {
   return *(const double *const *)(source->at + (size_t)scene * source->step);
 }
 
-// An array {count} of each scene, or of the first if all have the same, to device memory, which may be new.
+// Copies an array {count} of each scene, or of the first scene if all share one, to device memory, which is made larger
+// where needed.
 static cq_status upload_values(cq_device *d, const Source *source, int64_t count, const char *what, cq_memory **to,
                                int64_t *every) {
   int32_t scenes = 1;
@@ -257,20 +258,25 @@ static cq_status upload_values(cq_device *d, const Source *source, int64_t count
   return status;
 }
 
-// the same, on to some fields of an array {fields, slots} of reals by user id
-static cq_status load_values(cq_device *d, const Source source, int32_t fields, int32_t first, int32_t width, void *to,
-                             cq_memory **work) {
+// fields first .. first + width of an array {fields, slots} of reals by user id
+typedef struct Target {
+  void *to;
+  int32_t fields, first, width;
+} Target;
+
+// the same, and from there into the fields of the target
+static cq_status load_values(cq_device *d, const Source source, const Target target, cq_memory **work) {
   cq_loading l = {};
   const cq_status status =
-      upload_values(d, &source, (int64_t)width * d->particles, "the values of a rollout", work, &l.every);
+      upload_values(d, &source, (int64_t)target.width * d->particles, "the values of a rollout", work, &l.every);
   if (status) return status;
   l.from = (const double *)(*work)->data;
   l.particles = d->particles;
   l.slots = d->slots;
-  l.fields = fields;
-  l.first = first;
-  l.width = width;
-  l.to = to;
+  l.fields = target.fields;
+  l.first = target.first;
+  l.width = target.width;
+  l.to = target.to;
   d->kernels->load(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &l);
   return cq_cuda_check(cudaGetLastError(), "loading the values of a rollout");
 }
@@ -280,8 +286,8 @@ static cq_status load_state(cq_device *device, const cq_values *values, cq_memor
   void *to = device->live->memory->data;
   cq_status status = CQ_OK;
   for (int32_t f = 0; f < CQ_STATE_FIELD_COUNT && !status; f++)
-    status =
-        load_values(device, value_of(values, f), device->fields, cq_state_offset(f, d), cq_state_width(f, d), to, work);
+    status = load_values(device, value_of(values, f),
+                         {to, device->fields, cq_state_offset(f, d), cq_state_width(f, d)}, work);
   return status;
 }
 
@@ -294,12 +300,14 @@ static cq_status load_internals(cq_device *d, cq_memory **work) {
   if (!start) return CQ_MEMORY;
   for (int64_t k = 0; k < width * m->particle_count; k++)
     start[k] = cq_law_of(m->materials[m->material[k / width]].kind)->internal_start;
-  cq_status status = load_values(d, {(const char *)&start, 0}, d->internals, 0, d->internals,
-                                 cq_internal_of(d, d->live->memory), work);
+  const Target target = {cq_internal_of(d, d->live->memory), d->internals, 0, d->internals};
+  cq_status status = load_values(d, {(const char *)&start, 0}, target, work);
   if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), "loading internal variables");
   cq_free(start);
   return status;
 }
+
+static Target param_of(const cq_device *d, int32_t which) { return {d->arrangement->params, d->params, which, 1}; }
 
 // do all scenes have the same constants?
 static int32_t shared_constants(const cq_device *d, const cq_values *values) {
@@ -326,8 +334,8 @@ static cq_status load_slots(cq_device *d, const cq_values *values, cq_memory **w
     for (int64_t k = 0; k < slots; k++) of[slots * s + k] = scene + k * n;
   }
   for (int32_t k = 0; k < slots && !status; k++)
-    status = load_values(d, {(const char *)(of + k), (size_t)slots * sizeof *of}, d->params, CQ_PARAM_SLOTS + k, 1,
-                         d->arrangement->params, work);
+    status = load_values(d, {(const char *)(of + k), (size_t)slots * sizeof *of}, param_of(d, CQ_PARAM_SLOTS + k),
+                         work);
   if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), "loading the material constants");
   cq_free(all);
   cq_free(of);
@@ -364,15 +372,15 @@ static cq_status load_globals(cq_device *d, const cq_values *values) {
   return status;
 }
 
-// the start anew, which is live then
+// loads the state of step 0 from the user's values; it is the live state then
 static cq_status load_start(cq_device *d, const cq_values *values) {
   cq_memory *work = NULL;
   const Source mass = value_of(values, CQ_FIELD_MASS), volume = value_of(values, CQ_FIELD_VOLUME);
   cq_cuda_drop_start(d);
   cq_status status = cq_cuda_arrange_first(d);
   if (!status) status = load_state(d, values, &work);
-  if (!status) status = load_values(d, mass, d->params, CQ_PARAM_MASS, 1, d->arrangement->params, &work);
-  if (!status) status = load_values(d, volume, d->params, CQ_PARAM_VOLUME, 1, d->arrangement->params, &work);
+  if (!status) status = load_values(d, mass, param_of(d, CQ_PARAM_MASS), &work);
+  if (!status) status = load_values(d, volume, param_of(d, CQ_PARAM_VOLUME), &work);
   if (!status) status = load_slots(d, values, &work);
   if (!status) status = load_internals(d, &work);
   if (!status) status = upload_values(d, &mass, d->particles, "masses", &d->given.mass, &d->given.mass_stride);

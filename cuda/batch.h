@@ -237,7 +237,7 @@ int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads);
 cq_status cq_cuda_context_create(const cq_model *model, cq_context **context);
 void cq_cuda_context_destroy(cq_context *context);
 
-// timer.cu: laps follow each other, none within another; one that is not ended does not count
+// timer.cu: laps follow each other and are not nested; a lap that was not ended is not counted
 cq_status cq_cuda_timer_create(cq_timer *timer);
 void cq_cuda_timer_destroy(cq_timer *timer);
 cq_status cq_cuda_timer_begin(cq_context *c, int32_t phase);
@@ -265,7 +265,7 @@ cq_status cq_cuda_arrange_first(cq_device *d);       // the user's order, with c
 // run.cu: runs of substeps. Prepare makes work arrays for an arrangement and fills the upload but for its substeps;
 // first: substeps between the live state and the run, which are on their way.
 cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first);
-// what was prepared; a run of it follows. controls 0: all but those
+// Sends what was prepared to the GPU, for the run that follows. controls 0: without signals and forces.
 cq_status cq_cuda_send(cq_device *d, int32_t controls);
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count);
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count);
@@ -280,10 +280,13 @@ cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted);
 cq_status cq_cuda_reverse(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *made);
 cq_status cq_cuda_finish(cq_device *d);
 
-// walls.cu: walls whose velocity changes, and contacts that are read, by control step. fill: of the upload. Impulses:
-// begin, before the runs of a chain; add, after a run, to the row of its control step; fetch brings rows of whole
-// control steps, from one on; keep: a chain ended within the control step of a row. Backward: begin, for so many
-// control steps from one on; settle, at the end of a control step and before the tiles change; fetch.
+// walls.cu: walls whose velocity changes by control step, and impulses that are read by control step.
+// - fill writes the motion of walls into an upload.
+// - Impulses: begin comes before the runs of a chain. add comes after each run, and adds to the row of its control
+//   step. fetch brings the rows of whole control steps, from a given one on. keep is for a chain that ended within a
+//   control step: the row is continued later.
+// - Backward: begin is for a number of control steps from a given one on. settle comes at the end of a control step,
+//   and before the tiles change. fetch brings the gradients.
 void cq_cuda_walls_fill(const cq_device *d, cq_upload *on_device);
 int32_t cq_cuda_impulse_rows(const cq_device *d);
 cq_status cq_cuda_impulse_begin(cq_device *d, int32_t within);
@@ -294,24 +297,28 @@ cq_status cq_cuda_walls_begin_adj(cq_device *d, int32_t step, int32_t rows);
 cq_status cq_cuda_walls_settle(cq_device *d);
 cq_status cq_cuda_walls_fetch(cq_device *d, int32_t step, int32_t rows);
 
-// health.cu: who failed, before a step or after it; out: NULL where that was not made. Always CQ_UNSTABLE, or worse.
+// health.cu: names the particle that failed in a step. out: the state after it, NULL where there is none. Returns
+// CQ_UNSTABLE, or the error that kept it from finding out.
 cq_status cq_cuda_diagnose(cq_device *d, const cq_slice *in, const cq_slice *out);
 
 // readout.cu
 cq_status cq_cuda_read(cq_device *d, const cq_readout *readout, int64_t count, double *out);
 cq_status cq_cuda_read_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out);
 void cq_cuda_lists_destroy(cq_device *d);
-// In pieces that do not wait: a readout of a state in the live order, in room that it may make; its sums and out; its
-// adjoint after these, of the live state.
+// A readout in pieces that do not wait for the GPU: reading prepares that of a state in the live order, and makes room;
+// the next ones launch its sums and results, and then its adjoint, to the adjoint of the live state.
 cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state,
                           cq_memory **room, cq_reading *r);
 void cq_cuda_reading_sums(cq_device *d, const cq_reading *r);
 void cq_cuda_reading_adj(cq_device *d, cq_reading *r);
 
-// policy.cu: set takes weights to the device; signals gives those of a run that was sent, from the state before its
-// control step, and notes them in a row, those of one control step after another from row 0 on; fetch brings rows, tell
-// gives one once that was waited for. Backward, from the gradients of the signals of a control step to the adjoint of
-// the state before it, between begin, for so many control steps from one on, and end.
+// policy.cu: the policy of a rollout.
+// - set takes the weights to the device.
+// - signals computes the signals of a run that was sent, from the state before its control step. It notes them in a
+//   row; the rows of successive control steps follow each other from row 0 on.
+// - fetch brings rows to the host, and tell hands one out after the host has waited for it.
+// - Backward, between begin, for a number of control steps from a given one on, and end: from the gradients of the
+//   signals of a control step to the adjoint of the state before it.
 cq_status cq_cuda_policy_set(cq_device *d, const cq_policy_run *f);
 int32_t cq_cuda_policy_rows(const cq_device *d);
 cq_status cq_cuda_policy_signals(cq_device *d, const cq_policy_run *f, int32_t step, const cq_slice *state,

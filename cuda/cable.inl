@@ -11,7 +11,8 @@ CQ_GPU double cable_value(const cq_pulling *c, const int which, const int64_t sc
 CQ_GPU Cable cable_of(const cq_actuation *d, const int64_t scene, const int32_t k) {
   const cq_pulling *c = &d->cables;
   return {cable_value(c, 0, scene, k), cable_value(c, 1, scene, k), cable_value(c, 2, scene, k),
-          d->signal[scene * d->actuators + c->actuator[k]], c->offset[k], c->slope[k]};
+          d->signal[scene * d->actuators + c->actuator[k]], c->offset[k], c->slope[k],
+          (int32_t)(c->start[k + 1] - c->start[k])};
 }
 
 // where the points of a scene are in state `in`: x {points, dim}
@@ -41,7 +42,7 @@ static __global__ void pull_cables(const cq_frame *s, const cq_actuation *d, int
     for (int32_t n = (int32_t)threadIdx.x; n < c->count; n += CABLE_THREADS) {
       const Cable cable = cable_of(d, scene, n);
       const int64_t first = c->start[n] * CQ_DIM;
-      cable_pull(&cable, (int32_t)(c->start[n + 1] - c->start[n]), x + first, force + first);
+      cable_pull(&cable, x + first, force + first);
     }
     __syncthreads();
     for (int64_t n = threadIdx.x; n < c->pulled_count; n += CABLE_THREADS) {
@@ -95,8 +96,8 @@ static __global__ void pull_cables_adj(const cq_frame *s, const cq_actuation *d,
       const int64_t first = points + c->start[n] * CQ_DIM, all = (int64_t)s->batch * c->count,
                     at = scene * c->count + n;
       Cable grad = {};
-      cable_pull_adj(&cable, (int32_t)(c->start[n + 1] - c->start[n]), c->x + first, &grad, c->grad + first,
-                     c->force + first, c->share + scene * c->points + c->start[n]);
+      cable_pull_adj(&cable, c->x + first, &grad, c->grad + first, c->force + first,
+                     c->share + scene * c->points + c->start[n]);
       c->grad_value[at] += grad.stiffness;
       c->grad_value[all + at] += grad.length;
       c->grad_value[2 * all + at] += grad.friction;

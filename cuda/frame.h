@@ -1,5 +1,5 @@
-// frame: all that a kernel reads and writes, behind one pointer to device memory. A captured graph of launches stays
-// good so, while arrangements, slices and work arrays come and go. Reals are void pointers here; the kernels of one
+// frame: all that a kernel reads and writes, behind one pointer to device memory. So a captured graph of launches stays
+// valid while arrangements, slices and work arrays are replaced. Reals are void pointers here; the kernels of one
 // {dimension, precision} give them their type.
 //
 // Space is cut into tiles of SIDE^dim cells: 4 along an axis in 3D and 8 in 2D, so that a tile owns 64 nodes in both.
@@ -32,7 +32,7 @@ enum {
 // followed by wall velocity {walls, 3} and, in the sums, by wall place {walls, 3}.
 enum { CQ_AT_DAMPING = 3, CQ_AT_FRICTION = 4 };
 
-// what the kernels need of a particle all the time: mass, volume, and the slots of its material from CQ_PARAM_SLOTS on
+// Parameters of a particle, which every step reads: mass, volume, and the slots of its material from CQ_PARAM_SLOTS on.
 enum { CQ_PARAM_MASS, CQ_PARAM_VOLUME, CQ_PARAM_SLOTS };
 
 typedef struct cq_tile {
@@ -50,8 +50,9 @@ typedef struct cq_substep {
   void *grid;                // {block_count, 64} nodes: momentum and mass, kept for the adjoint; NULL: not wanted
 } cq_substep;
 
-// What the kernels found since the host looked, as the index of a substep since then; INT32_MAX: nothing. Once
-// something is found, the kernels of later substeps and runs do nothing: the host sorts, or reports.
+// What kernels have found since the host last read it, as an index of substeps counted from there; INT32_MAX: nothing.
+// Once something is found, the kernels of later substeps and runs do nothing, until the host has sorted the particles
+// or reported the failure.
 typedef struct cq_progress {
   int32_t stop;              // first state with a particle outside of its tile's region: sort before this step
   int32_t bad;               // first step that fails: inverted before it; not finite or not in the world after it
@@ -101,9 +102,9 @@ typedef struct cq_frame {
   const void *wall_velocity; // reals {walls, 3}, those of each scene wall_stride further
   const double *wall_place;  // {batch, walls, 3} the way that moving walls have made before wall_step; NULL: none
   int64_t wall_step;         // engine step from which on the walls have had these velocities
-  // {block_count, impulse_count} impulses at each tile's own nodes: of each wall, then of the pins; added to.
+  // {block_count, impulse_count} impulses at each tile's own nodes: of each wall, then of the pins; added to. NULL: not
+  // wanted
   double *impulse;
-                             // NULL: not wanted
   const double *grad_impulse;  // {batch, impulse_count} backward: their gradients; NULL: none
   int32_t impulse_count;     // (walls + 1) * CONTACT_WIDTH
   int32_t first;             // index of substep 0 in progress
@@ -121,9 +122,9 @@ typedef struct cq_frame {
   void *adj;                 // {fields, slots}, and internal variables as in a state
   void *params_adj;          // {params, slots}
   void *actuation_adj;           // {CQ_SYM + 2 dim, slots}, NULL where actuation is
-  // {block_count, sum_count} of each tile's own nodes: gravity {3}, damping, friction {walls}, wall velocity
+  // {block_count, sum_count} of each tile's own nodes: gravity {3}, damping, friction {walls}, wall velocity {walls,
+  // 3}, wall place {walls, 3}; added to
   double *sums;
-                             // {walls, 3}, wall place {walls, 3}; added to
   int32_t sum_count;
   int32_t sums_wanted;       // some gradient of them will be asked for
   int32_t damping_wanted;    // that of damping will be

@@ -1,5 +1,5 @@
-// grid: the velocity of each node from the arenas, with gravity and walls, and its adjoint. A thread has a node: of all
-// tiles in a grid pass, or of one region in a block that computes its own nodes.
+// grid: the velocity of each node from the arenas, with gravity and walls, and its adjoint. A thread works on a node:
+// on one of all tiles in a grid pass, or on one of a region where a block computes its own nodes.
 
 // factor of a velocity in an engine step, for damping
 CQ_GPU real decay_of(const cq_frame *s, const int32_t scene) { return globals_of(s, scene)[CQ_AT_DAMPING]; }
@@ -52,7 +52,7 @@ CQ_GPU real free_velocity(const cq_frame *s, const int32_t scene, const Node *p,
   return inverse;
 }
 
-// of node n of all blocks, from its momentum and mass
+// velocity of node n, counted through all tiles, from its momentum and mass
 CQ_GPU Node node_velocity(const cq_frame *s, const int64_t n, const int32_t k, const Node *p) {
   const cq_tile *tile = &s->tiles[n / CQ_TILE_NODES];
   Node v = {{0, 0, 0, 0}};
@@ -64,13 +64,13 @@ CQ_GPU Node node_velocity(const cq_frame *s, const int64_t n, const int32_t k, c
 
 enum { GRID_THREADS = 256 };
 
-// Engine steps after one that failed, or that needs another arrangement, do nothing. Other blocks may find more in the
-// same launch, but only of later states, which changes nothing.
+// Has a step before k failed, or must particles be sorted before k? Then step k does nothing. Other blocks of the same
+// launch may write these words, but only about later states, so the answer is the same for all.
 CQ_GPU int is_over(const cq_frame *s, const int32_t k) {
   return load_volatile(&s->progress->bad) < s->first + k || load_volatile(&s->progress->stop) <= s->first + k;
 }
 
-// momentum and mass of node n of all blocks
+// momentum and mass of node n, counted through all tiles
 CQ_GPU Node node_sum(const cq_frame *s, const int64_t n, const int32_t k) {
   int at[CQ_DIM];
   node_at((int)(n % CQ_TILE_NODES), SIDE, at);
@@ -100,12 +100,19 @@ static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *_
 
 // ---- adjoint --------------------------------------------------------------------------------------------------------
 
-// A group of threads has the nodes of a tile; a block may have several groups. The threads of a group share:
+// A group of threads works on the nodes of a tile, a thread on a node. A block may have several groups. The threads of
+// a group share this memory.
 typedef struct Shared {
   WallGrad grads[CQ_TILE_NODES];
   double half[2 * CQ_DIM + 2];
   int32_t wall[CQ_TILE_NODES], most;
 } Shared;
+
+// the shared memory of a group, and the sums that it adds to
+typedef struct Group {
+  Shared *shared;
+  double *sums;              // of the tile
+} Group;
 
 CQ_GPU int group_of_thread(void) { return (int)(threadIdx.x / CQ_TILE_NODES); }
 CQ_GPU int group_node(void) { return (int)(threadIdx.x % CQ_TILE_NODES); }
@@ -118,10 +125,13 @@ CQ_GPU void sync_group(void) {
     cq_sync_some(1 + group_of_thread(), CQ_TILE_NODES);
 }
 
-// The j-th contact of node n of the group: its wall's gradients of all nodes are added in the order of the nodes.
+// Reverses contact j of each node of the group. The gradients of a wall are added by one thread, in the order of the
+// nodes.
 template <int THREADS>
 CQ_GPU void group_contact_adj(const cq_frame *s, const Where *w, const int32_t j, const Node *v0, Node *grad,
-                              Shared *shared, double *sums) {
+                              const Group *group) {
+  Shared *shared = group->shared;
+  double *sums = group->sums;
   const int n = group_node(), walls = s->wall_count;
   const WallGrad *grads = shared->grads;
   shared->wall[n] = meet_adj(s, w, j, v0, grad, &shared->grads[n]);
@@ -143,7 +153,8 @@ CQ_GPU void group_contact_adj(const cq_frame *s, const Where *w, const int32_t j
 // the contacts, and mass. grad: dL/dv after them. Returns dL/dv before them, and dL/dm by way of the impulses.
 template <int THREADS>
 CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad,
-                             Shared *shared, double *sums) {
+                             const Group group) {
+  Shared *shared = group.shared;
   Where w;
   Node after = v;
   find_node(s, n, k, &w);
@@ -153,11 +164,11 @@ CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k
   if (count) atomicMax(&shared->most, count);
   sync_group<THREADS>();
   const int32_t rounds = shared->most;
-  for (int32_t r = 0; r < rounds; r++) group_contact_adj<THREADS>(s, &w, count - 1 - r, &v, &grad, shared, sums);
+  for (int32_t r = 0; r < rounds; r++) group_contact_adj<THREADS>(s, &w, count - 1 - r, &v, &grad, &group);
   return grad;   // the barriers of add_gravity lie before the next tile's most = 0
 }
 
-// The same for a node alone, if no gradients of walls are asked for.
+// The same for one node alone, where no gradients of walls are wanted.
 CQ_RARE Node leave_walls_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad) {
   Where w;
   Node after = v;
@@ -167,14 +178,15 @@ CQ_RARE Node leave_walls_adj(const cq_frame *s, const int64_t n, const int32_t k
   return grad;
 }
 
-// the sum over the nodes of a tile, in a fixed order, in two halves
+// Sums over the nodes of a tile in a fixed order, by two warps: each leaves its half in shared memory.
 CQ_GPU void half_sums(Shared *shared, const int which, double sum) {
   const int n = group_node();
   for (int d = WARP / 2; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
   if (n % WARP == 0) shared->half[2 * which + n / WARP] = sum;
 }
 
-// Gradients by gravity, from those of p / m + dt g at the nodes of a tile; and by damping, from v . dL/dv (E50).
+// Adds the gradients of gravity, from those of p / m + dt g at the nodes of a tile, and of damping, from v . dL/dv
+// (E50).
 template <int THREADS>
 CQ_GPU void add_gravity(const cq_frame *s, Shared *shared, const Node *grad, const double along, double *sums) {
   const int n = group_node(), damping = s->damping_wanted;
@@ -187,7 +199,7 @@ CQ_GPU void add_gravity(const cq_frame *s, Shared *shared, const Node *grad, con
   sync_group<THREADS>();
 }
 
-// Through the decay: grad is dL/dv and becomes that of p / m + dt g; returns v . dL/dv.
+// Adjoint of damping. grad: dL/dv becomes the gradient of p / m + dt g. Returns v . dL/dv.
 CQ_GPU double decay_adj(const cq_frame *s, const int32_t scene, const Node *v, Node *grad) {
   const real decay = decay_of(s, scene);
   double along = 0;
@@ -198,8 +210,8 @@ CQ_GPU double decay_adj(const cq_frame *s, const int32_t scene, const Node *v, N
   return along;
 }
 
-// (E14) dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m; grad_v: of velocity before walls,
-// and what impulses give the mass
+// (E14) dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m. grad_v: gradient of the velocity before walls, and, in its
+// last component, what impulses give to the mass.
 CQ_GPU Node free_velocity_adj(const Node *p, const real inverse, const Node *grad_v) {
   Node q;
   real along = 0;
@@ -211,8 +223,8 @@ CQ_GPU Node free_velocity_adj(const Node *p, const real inverse, const Node *gra
   return q;
 }
 
-// The arenas hold dL/dv; what all nodes of a tile have in common is added to its sums. STORE: grid_q = dL/d(momentum,
-// mass), and for more the velocities of the step before, from its record.
+// The arenas hold dL/dv. Gradients of gravity, damping and walls are added to the sums of each tile. STORE: writes
+// dL/d(momentum, mass) to grid_q, and if `more` is set the velocities of step k - 1, from its record, to grid_v.
 template <int THREADS, int STORE>
 CQ_GPU void grid_adj_pass(const cq_frame *s, const int32_t k, const int32_t more, Shared *of_groups) {
   enum { GROUPS = THREADS / CQ_TILE_NODES };
@@ -231,7 +243,7 @@ CQ_GPU void grid_adj_pass(const cq_frame *s, const int32_t k, const int32_t more
     Node grad = arenas_sum(s, k, block, at), v = {{0, 0, 0, 0}};
     const real inverse = free_velocity(s, tile->scene, &p, v.c);
     v.c[CQ_DIM] = p.c[CQ_DIM];
-    if (may_touch(s, tile)) grad = touch_walls_adj<THREADS>(s, n, k, v, grad, shared, sums);
+    if (may_touch(s, tile)) grad = touch_walls_adj<THREADS>(s, n, k, v, grad, {shared, sums});
     const double along = decay_adj(s, tile->scene, &v, &grad);
     add_gravity<THREADS>(s, shared, &grad, along, sums);
     if (!STORE) continue;

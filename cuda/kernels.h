@@ -1,6 +1,6 @@
-// kernels: what kernels.cu offers the host, one table for each {dimension, precision}. Every function launches on a
-// stream and returns at once. blocks: of a launch whose threads walk over all tiles, or all slots, whatever their
-// number; so one graph serves every arrangement.
+// kernels: what kernels.cu offers the host, one table for each {dimension, precision}. Every function launches a kernel
+// on a stream and returns at once. blocks: of the launch. Its threads walk over all tiles, or all slots, whatever their
+// number is, so that one captured graph serves every arrangement.
 #ifndef CQ_CUDA_KERNELS_H
 #define CQ_CUDA_KERNELS_H
 
@@ -8,13 +8,13 @@
 #include "launch.h"
 #include "tasks.h"
 
-// blocks of a kernel that are on the GPU together, so that they may wait for each other: as one
-// cluster, or by a cooperative launch
+// Blocks of a kernel that are on the GPU at the same time, so that they may wait for each other: as one cluster, or by
+// a cooperative launch.
 typedef struct cq_block_group {
   int32_t blocks, cluster;   // cluster: 1 or 0
 } cq_block_group;
 
-// how many that may be: of a cooperative launch, of a cluster; 0 where the GPU, or the build for it, has no such thing
+// The most blocks of a cooperative launch, and of a cluster; 0 where the GPU, or the build for it, has none.
 typedef struct cq_room {
   int32_t grid, cluster;
 } cq_room;
@@ -25,24 +25,25 @@ typedef struct cq_cuda_kernels {
   int32_t dim, real_bytes;
   int32_t round;             // particles that a block goes over at once, backward; forward they are no fewer
 
-  // k: substep. p2g scatters state k; grid makes velocities of it, and impulse reads what walls and pins give in it;
-  // g2p2g makes state k + 1 and scatters it; g2p makes state k + 1
+  // Forward, k: substep. p2g scatters state k. grid makes velocities of momenta. impulse sums what walls and pins give
+  // to the nodes. g2p makes state k + 1. g2p2g makes state k + 1 and scatters it.
   void (*p2g)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*grid)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*impulse)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*g2p2g)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*g2p)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
 
-  // Backward over the substeps of one arrangement: velocity and g2p_adj of the last one; then, for each, grid_adj,
-  // which also makes the velocities of step k - 1 again if more is 1, and p2g_adj; between two of them step_adj is
-  // p2g_adj of k and g2p_adj of k - 1.
+  // Backward over the substeps of one arrangement. First velocity and g2p_adj of the last substep. Then for each
+  // substep k grid_adj, which also makes the velocities of substep k - 1 again if `more` is 1, and step_adj, which is
+  // p2g_adj of substep k and g2p_adj of substep k - 1. At the first substep p2g_adj stands for step_adj.
   void (*velocity)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*g2p_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*grid_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k, int32_t more);
   void (*step_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*p2g_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
 
-  // all substeps of a run forward, or backward, by one kernel; and how many blocks of these the GPU can have together
+  // All substeps of a run by one kernel, forward or backward; and the most blocks of these kernels that the GPU can
+  // hold.
   cq_cuda_resident *resident, *resident_adj;
   cudaError_t (*room)(const cudaDeviceProp *gpu, cq_room *forward, cq_room *backward);
 
@@ -55,12 +56,13 @@ typedef struct cq_cuda_kernels {
   void (*store_state)(cudaStream_t stream, int32_t blocks, const cq_storing *storing);
   void (*store_params)(cudaStream_t stream, int32_t blocks, const cq_storing *storing);
 
-  // the controls, with actuation in device memory: to sigma and forces of the frame; back
-  // to signals, weights and forces
+  // From the controls to stresses and forces of particles; and back, to the gradients of signals, weights and forces.
+  // actuation lies in device memory.
   void (*load_actuation)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation);
   void (*actuation_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation);
 
-  // cables in state k, a block for each scene: to the forces of the frame; and back, after p2g_adj of k
+  // Cables in state k, a block for each scene: adds their pull to the forces of particles; and its adjoint, after
+  // p2g_adj of substep k.
   void (*pull_cables)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation,
                       int32_t k);
   void (*pull_cables_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation,

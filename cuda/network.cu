@@ -1,5 +1,5 @@
-// network: a block for each scene makes its layers, forward and backward; gradients of parameters, which are of all
-// scenes, have a thread each. Sums have a fixed order.
+// network: evaluates the layers of a policy, forward and backward. A block works on a scene. Scenes share the
+// parameters: the gradient of each parameter is summed over the scenes by one thread. All sums have a fixed order.
 #include "network.h"
 #include <math.h>
 
@@ -8,7 +8,7 @@
 
 enum { THREADS = 128 };
 
-// what layer l is given, and where its units are in arrays as the values
+// The inputs of layer l, and its units in an array that is laid out as the values are.
 CQ_GPU const double *layer_in(const cq_network *n, const int64_t scene, const int l) {
   return l ? n->value + scene * n->values + n->start[l - 1] : n->seen + scene * n->width[0];
 }
@@ -26,7 +26,8 @@ CQ_GPU void see(const cq_network *n, const int64_t scene) {
   }
 }
 
-// the gradient of number i of what was seen to where that came from
+// The gradient of input i of the network, written as that of the observation, or of the two readouts whose difference
+// it was.
 CQ_GPU void see_adj(const cq_network *n, const int64_t scene, const int32_t i, const double grad) {
   if (i < n->observed) {
     n->grad_observation[scene * n->observed + i] = grad;
@@ -38,7 +39,7 @@ CQ_GPU void see_adj(const cq_network *n, const int64_t scene, const int32_t i, c
   n->grad_before[at] = -share;
 }
 
-// what a scene sees, and all layers of it; all threads of its block call it
+// The inputs of a scene, then all layers. All threads of its block call it.
 CQ_GPU void make_values(const cq_network *n, const int64_t scene) {
   see(n, scene);
   __syncthreads();
@@ -63,7 +64,7 @@ CQ_KERNEL network_signals(const cq_network n) {
     double *told_now = n.told + (int64_t)n.batch * (n.actuators + outputs) + scene * n.changes;
     make_values(&n, scene);
     for (int32_t a = (int32_t)threadIdx.x; a < n.actuators; a += THREADS) {
-      // the host makes the same signals of y once more, and does not join the product and the sum
+      // the host computes the same signals from y, and does not contract the product and the sum
       const double signal = CQ_PRODUCT(n.scale[a], y[n.output[a]]) + n.shift[a];
       n.signal[scene * n.actuators + a] = n.told[scene * n.actuators + a] = signal;
     }
@@ -72,7 +73,7 @@ CQ_KERNEL network_signals(const cq_network n) {
   }
 }
 
-// from gradients of signals to those of what was seen
+// from gradients of signals to those of the inputs
 CQ_KERNEL actuation_adj(const cq_network n) {
   const int last = n.layers - 1;
   for (int64_t scene = blockIdx.x; scene < n.batch; scene += gridDim.x) {

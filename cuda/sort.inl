@@ -1,5 +1,6 @@
-// sort: which tile and cell particles are in, moving them into another order, and from and to the user's arrays. A
-// thread for each slot, in steps of the whole launch.
+// sort: finds the tile and the cell of each particle, moves particles into another order, and copies from and to arrays
+// in the user's order. A thread works on a slot, then on the one that lies as many slots further as the launch has
+// threads.
 
 enum { SLOT_THREADS = 256 };
 
@@ -7,7 +8,7 @@ enum { SLOT_THREADS = 256 };
   for (int32_t p = (int32_t)(blockIdx.x * SLOT_THREADS + threadIdx.x); p < (count);                                    \
        p += (int32_t)gridDim.x * SLOT_THREADS)
 
-// Base cell of a particle; 0: not in the world, or not finite.
+// Finds the base cell of a particle. Returns 0 where it is not in the world, or not finite.
 CQ_GPU int base_of(const cq_sorting *s, const int32_t p, int32_t base[CQ_DIM]) {
   int inside = 1;
   EACH(i) {
@@ -66,8 +67,8 @@ CQ_KERNEL find_keys(const cq_sorting s) {
   }
 }
 
-// Fields of a slot, eight loads on their way together: for what the compiler knows a store
-// could change what is loaded next.
+// Copies the fields of a slot, with eight loads under way at once. The compiler would not reorder them itself: as far
+// as it knows, a store could change what is loaded next.
 CQ_GPU void move_fields(const real *from, real *to, const int32_t fields) {
   enum { TOGETHER = 8 };
   for (int32_t first = 0; first < fields; first += TOGETHER) {

@@ -1,5 +1,6 @@
-// step: what particles do in one engine step, a block for each tile. Gathering makes the state after; scattering gives
-// a state to the grid; between two steps of an arrangement one kernel does both, with the state still in registers.
+// step: what particles do in one engine step. A block works on a tile. Gathering (G2P) makes the state after the step.
+// Scattering (P2G) gives a state to the grid. Between two steps of one arrangement one kernel does both: it gathers,
+// and scatters the new state while that is still in registers.
 
 CQ_GPU void load_vector(const void *data, const int field, const int32_t p, real out[CQ_DIM]) {
   EACH(i) out[i] = slot_in(data, FIELDS, p)[(field + i) * CQ_GROUP];
@@ -27,10 +28,11 @@ CQ_GPU void state_store(void *data, const int32_t p, const State *q) {
   store_matrix(data, F, p, q->f);
 }
 
-// everything about a particle that stays during a control step
+// What of a particle does not change during a control step, and what stress_of keeps for its adjoint.
 typedef struct Matter {
   real mass, volume, force[CQ_DIM];
   MaterialPoint point;       // constants and F of a fused law: nothing else of it is set
+  MaterialKept kept;         // of a fused law, written by stress_of
 } Matter;
 
 // what a pressure on the particle's surface adds to its force
@@ -57,7 +59,7 @@ CQ_GPU real *internal_in(const cq_frame *s, const void *state, const int32_t p) 
   return slot_in((char *)state + s->internal_offset, s->internals, p);
 }
 
-// what any law sees of a particle of a state
+// the inputs of any law, of one particle of a state
 CQ_RARE void point_load(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                         MaterialPoint *at) {
   const real *params = slot_in(s->params, s->param_count, p), *internal = internal_in(s, state, p);
@@ -77,7 +79,7 @@ CQ_RARE real stress_of_plain(const cq_frame *s, const void *state, const int32_t
   return material_kirchhoff_plain(&at, tau);
 }
 
-// F and internal variables after a step that led from `in` to `out`, in place
+// The material's update after the step from state `in` to state `out`: F in place, internal variables into `out`.
 CQ_RARE void update(const cq_frame *s, const void *in, void *out, const int32_t p, real f[CQ_DIM][CQ_DIM]) {
   MaterialPoint at;
   point_load(s, in, p, f, &at);
@@ -89,7 +91,7 @@ CQ_RARE void update(const cq_frame *s, const void *in, void *out, const int32_t 
 
 CQ_GPU int is_updated(const cq_frame *s, const int32_t p) { return s->updates && (s->updates >> s->material[p] & 1); }
 
-// internal variables that a law leaves as they are go along
+// The update, or, where the law has none, a copy of the internal variables.
 CQ_GPU void after_step(const cq_frame *s, const void *in, void *out, const int32_t p, real f[CQ_DIM][CQ_DIM]) {
   if (is_updated(s, p)) {
     update(s, in, out, p, f);
@@ -98,18 +100,17 @@ CQ_GPU void after_step(const cq_frame *s, const void *in, void *out, const int32
   for (int k = 0; k < s->internals; k++) internal_in(s, out, p)[k * CQ_GROUP] = internal_in(s, in, p)[k * CQ_GROUP];
 }
 
-// of actuation; only where there is any
+// the stress of actuation in the material frame; s->actuation is not NULL
 CQ_GPU void sigma_load(const cq_frame *s, const int32_t p, real sigma[CQ_SYM]) {
   CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) sigma[k] =
       slot_in(s->actuation, ACTUATION_FIELDS, p)[(SIGMA + k) * CQ_GROUP];
 }
 
 // Kirchhoff stress with actuation of a particle of a state; returns det F
-CQ_GPU real stress_of(const cq_frame *s, const Matter *m, const void *state, const int32_t p, MaterialKept *kept,
-                      real tau[CQ_DIM][CQ_DIM]) {
+CQ_GPU real stress_of(const cq_frame *s, Matter *m, const void *state, const int32_t p, real tau[CQ_DIM][CQ_DIM]) {
   const int fused = material_is_fused(m->point.law);
   const real jac =
-      fused ? material_kirchhoff_fused(&m->point, kept, tau) : stress_of_plain(s, state, p, m->point.f, tau);
+      fused ? material_kirchhoff_fused(&m->point, &m->kept, tau) : stress_of_plain(s, state, p, m->point.f, tau);
   real sigma[CQ_SYM];
   if (s->actuation) {
     sigma_load(s, p, sigma);
@@ -127,7 +128,8 @@ CQ_GPU int in_world(const cq_frame *s, const real inv_dx, const real x[CQ_DIM]) 
 
 CQ_GPU GridStep grid_step_of(const cq_frame *s) { return {s->SCALES.dx, s->SCALES.dt}; }
 
-// tau stands apart from the Source until here: calls take its address, and all of the Source would lie in the stack.
+// What transfer_to_grid reads of a particle. tau is a variable of its own until here, because functions that are not
+// inlined take its address: as a part of the Source it would put all of the Source on the stack.
 CQ_GPU void source_of(const Matter *m, const State *q, const Place *at, const real tau[CQ_DIM][CQ_DIM], Source *p) {
   p->mass = m->mass;
   p->volume = m->volume;
@@ -138,7 +140,7 @@ CQ_GPU void source_of(const Matter *m, const State *q, const Place *at, const re
   EACH(i) EACH(j) p->tau[i][j] = tau[i][j];
 }
 
-// The state after a step; 0: not finite, or out of the world.
+// Makes the state of a particle after a step. Returns 0 where it is not finite, or out of the world.
 CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const void *in, const int32_t p,
                 State *next) {
   const GridStep step = grid_step_of(s);
@@ -156,23 +158,22 @@ CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile
   return in_world(s, inv_dx, next->x) && poison == 0;
 }
 
-// what a particle gives to the grid; 0: it is inverted
+// Makes what a particle gives to the grid. Returns 0 where it is inverted.
 CQ_GPU int give_to_grid(const cq_frame *s, const void *state, const int32_t p, const State *q, const Place *at,
                         Exchange *give) {
   const GridStep step = grid_step_of(s);
   real tau[CQ_DIM][CQ_DIM];
   Matter m;
   Source source;
-  MaterialKept kept;
   matter_load(s, p, q->f, &m);
-  const real jac = stress_of(s, &m, state, p, &kept, tau);
+  const real jac = stress_of(s, &m, state, p, tau);
   source_of(&m, q, at, tau, &source);
   transfer_to_grid(&step, &source, give);
   return jac > 0;
 }
 
-// GATHER: state k + 1 from the grid and state k. SCATTER: that one, or state k without GATHER, to the arenas. MAKE: the
-// block makes the nodes itself, no grid pass has.
+// GATHER: makes state k + 1 from state k and the velocities of the nodes. SCATTER: gives that state, or state k without
+// GATHER, to the arenas. MAKE: the block computes the velocities of its region itself; otherwise a grid pass has.
 template <int GATHER, int SCATTER, int MAKE>
 CQ_GPU void transfer_pass(const cq_frame *s, const int32_t k, Node *region, const Round<TRANSFER_THREADS> *round) {
   const int32_t parts = s->tile_count * s->parts;

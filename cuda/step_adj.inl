@@ -1,9 +1,8 @@
-// step_adj: what particles do in the adjoint of one engine step, a block for each tile; as in step.inl, one
-// kernel does what lies between two grid passes: the adjoint of scattering in step k, then that of gathering in
-// the step before. AGAIN: what waits for its second use while the stencil is walked over is loaded once more, for
-// there are not enough registers.
+// step_adj: what particles do in the adjoint of one engine step. A block works on a tile. As in step.inl, one kernel
+// does what lies between two grid passes: the adjoint of scattering in step k, then that of gathering in step k - 1.
+// AGAIN: there are too few registers to keep the state over the walk through the stencil, so it is loaded twice.
 
-// the same slot, from which nobody knows what was loaded before
+// The same slot, but the compiler cannot know that: it loads from it anew, and keeps no register for the second use.
 CQ_GPU int32_t unknown(int32_t p) {
   CQ_OPAQUE(p);
   return p;
@@ -29,7 +28,7 @@ CQ_RARE void point_clear(const cq_frame *s, MaterialPoint *grad) {
   EACH(i) EACH(j) grad->f[i][j] = grad->rate[i][j] = 0;
 }
 
-// what the plain stress of a particle gives to the gradient of its F and C
+// dL/dF and dL/dC by way of the plain stress
 typedef struct PlainGrad {
   real f[CQ_DIM][CQ_DIM], rate[CQ_DIM][CQ_DIM];
 } PlainGrad;
@@ -45,7 +44,8 @@ CQ_RARE void stress_of_plain_adj(const cq_frame *s, const void *state, const int
   point_add(s, p, &grad);
 }
 
-// Adjoint of update: grad_f is that of F after it and becomes that of F before; the internal variables' lies in s->adj.
+// Adjoint of update. grad_f: dL/dF after the update becomes that before it. The gradients of internal variables are in
+// s->adj, and change in the same way.
 CQ_RARE void update_adj(const cq_frame *s, const void *in, const int32_t p, const real trial[CQ_DIM][CQ_DIM],
                         real grad_f[CQ_DIM][CQ_DIM]) {
   MaterialPoint at, grad;
@@ -62,14 +62,15 @@ CQ_RARE void update_adj(const cq_frame *s, const void *in, const int32_t p, cons
   point_add(s, p, &grad);
 }
 
-// adjoint of stress_of: of F and C to adj; gradients of constants are added to params_adj, of sigma to actuation_adj
-CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const void *state, const int32_t p,
-                          const MaterialKept *kept, State *adj, const real grad_tau[CQ_DIM][CQ_DIM]) {
+// Adjoint of stress_of. Gradients of F and C are added to adj, those of constants to params_adj, those of sigma to
+// actuation_adj.
+CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const void *state, const int32_t p, State *adj,
+                          const real grad_tau[CQ_DIM][CQ_DIM]) {
   if (material_is_fused(m->point.law)) {
     MaterialPoint grad;
     CQ_UNROLL for (int k = 0; k < FUSED_SLOTS; k++) grad.c[k] = 0;
     EACH(i) EACH(j) grad.f[i][j] = adj->f[i][j];
-    material_kirchhoff_fused_adj(&m->point, kept, &grad, grad_tau);
+    material_kirchhoff_fused_adj(&m->point, &m->kept, &grad, grad_tau);
     EACH(i) EACH(j) adj->f[i][j] = grad.f[i][j];
     add_param(s, CQ_PARAM_SLOTS + LAME_MU, p, grad.c[LAME_MU]);
     add_param(s, CQ_PARAM_SLOTS + LAME_LAMBDA, p, grad.c[LAME_LAMBDA]);
@@ -81,7 +82,7 @@ CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const void *state,
     EACH(i) EACH(j) adj->c[i][j] += grad.rate[i][j];
   }
   if (!s->actuation) return;
-  // again, for it would wait in registers
+  // loaded again, so that it takes no registers in the meantime
   real sigma[CQ_SYM], grad_sigma[CQ_SYM] = {0};
   sigma_load(s, p, sigma);
   actuation_stress_adj(m->point.f, sigma, adj->f, grad_sigma, grad_tau);
@@ -98,11 +99,19 @@ CQ_RARE void pressure_load_adj(const cq_frame *s, const int32_t p, const real f[
   EACH(i) slot_in(s->actuation_adj, ACTUATION_FIELDS, p)[(PRESSURE + i) * CQ_GROUP] += grad_pressure[i];
 }
 
-// Adjoint of scattering state q, which lies in `in`: of s->adj, which holds what the particle itself wants of x and F,
-// adj becomes all of dL/d(state).
+// a particle, a state that holds it, and the nodes around it
+typedef struct Around {
+  const Node *region;
+  const void *state;
+  int32_t p;
+} Around;
+
+// Adjoint of scattering state q. s->adj holds dL/dx and dL/dF by what the particle did itself in the later step; adj
+// becomes dL/d(state), with what it gave to the grid.
 template <int AGAIN>
-CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const void *in,
-                        const int32_t p, State *q, State *adj) {
+CQ_GPU void scatter_adj(const cq_frame *s, const Around *of, const cq_tile *tile, State *q, State *adj) {
+  const void *in = of->state;
+  const int32_t p = of->p;
   const GridStep step = grid_step_of(s);
   const real inv_dx = s->SCALES.inv_dx;
   Place at;
@@ -110,14 +119,13 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
   Source source, grad;
   Exchange give;
   Sums sums = {};
-  MaterialKept kept;
   real tau[CQ_DIM][CQ_DIM], slopes[CQ_DIM] = {0};
   place(tile, inv_dx, q->x, &at);
   matter_load(s, p, q->f, &m);
-  stress_of(s, &m, in, p, &kept, tau);
+  stress_of(s, &m, in, p, tau);
   source_of(&m, q, &at, tau, &source);
   transfer_to_grid(&step, &source, &give);
-  visit<1, 1, 1>(region, &at, &give, &sums, slopes);
+  visit<1, 1, 1>(of->region, &at, &give, &sums, slopes);
   if (AGAIN) {
     state_load(in, unknown(p), q);
     source_of(&m, q, &at, tau, &source);
@@ -125,7 +133,7 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
   }
   source_clear(&grad, 0);
   transfer_to_grid_adj(&step, &source, &give, &grad, &sums);
-  // calls take the addresses of these two; all of grad would lie in the stack with them
+  // Variables of their own, because functions that are not inlined take their addresses: grad would lie on the stack.
   real grad_tau[CQ_DIM][CQ_DIM], grad_force[CQ_DIM];
   EACH(i) EACH(j) grad_tau[i][j] = grad.tau[i][j];
   EACH(i) grad_force[i] = grad.force[i];
@@ -133,37 +141,37 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Node region[NODES], const cq_ti
   add_param(s, CQ_PARAM_VOLUME, p, grad.volume);
   EACH(i) adj->v[i] = grad.v[i];
   EACH(i) EACH(j) adj->c[i][j] = grad.c[i][j];
-  // not before: they would wait in registers
+  // loaded here and not before, so that they take no registers in the meantime
   load_vector(s->adj, X, p, adj->x);
   load_matrix(s->adj, F, p, adj->f);
-  stress_of_adj(s, &m, in, p, &kept, adj, grad_tau);
+  stress_of_adj(s, &m, in, p, adj, grad_tau);
   if (s->pressed) pressure_load_adj(s, p, m.point.f, adj->f, grad_force);
   if (s->actuation) EACH(i) slot_in(s->actuation_adj, ACTUATION_FIELDS, p)[(FORCE + i) * CQ_GROUP] += grad_force[i];
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad.arm[i]);
 }
 
-// Adjoint of gathering, to the state q, which lies in `out`, of which velocity and affine count: adj holds dL/d(state
-// after) and becomes what the particle itself wants of x and F; give is what it wants of the nodes.
+// Adjoint of gathering. q: the state after the step, of which velocity and C are read. adj: dL/d(state after) becomes
+// dL/dx and dL/dF of the state before, by what the particle did itself. give: what the nodes get.
 template <int AGAIN>
-CQ_GPU void gather_adj(const cq_frame *s, const Node region[NODES], const Place *at, const void *out, const int32_t p,
-                       State *q, const Exchange *give, State *adj) {
+CQ_GPU void gather_adj(const cq_frame *s, const Around *of, const Place *at, State *q, const Exchange *give,
+                       State *adj) {
   const GridStep step = grid_step_of(s);
   const real inv_dx = s->SCALES.inv_dx;
   real slopes[CQ_DIM] = {0}, grad_arm[CQ_DIM] = {0};
-  visit<0, 1, 0>(region, at, give, NULL, slopes);
+  visit<0, 1, 0>(of->region, at, give, NULL, slopes);
   if (AGAIN) {
-    load_vector(out, V, unknown(p), q->v);
-    load_matrix(out, C, unknown(p), q->c);
+    load_vector(of->state, V, unknown(of->p), q->v);
+    load_matrix(of->state, C, unknown(of->p), q->c);
   }
   transfer_to_particle_adj_rest(&step, q, give, grad_arm, adj->f);
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);
 }
 
-// P2G: adjoint of scattering in step k. G2P: of gathering in step k - 1, or in step k without
-// P2G. MAKE: as for transfer_pass.
+// P2G: adjoint of scattering in step k. G2P: adjoint of gathering in step k - 1, or in step k without P2G. MAKE: as for
+// transfer_pass.
 template <int P2G, int G2P, int MAKE>
 CQ_GPU void transfer_adj_pass(const cq_frame *s, const int32_t k, Node *region, const Round<ADJ_THREADS> *round) {
-  enum { AGAIN = CQ_DIM == 3 && (MAKE || CQ_REAL_BYTES == 8) };   // where the state would wait in stacks
+  enum { AGAIN = CQ_DIM == 3 && (MAKE || CQ_REAL_BYTES == 8) };   // where the state would be spilled to the stack
   const int32_t parts = s->tile_count * s->parts, gathered = P2G ? k - 1 : k;
   for (int32_t part = (int32_t)blockIdx.x; part < parts; part += (int32_t)gridDim.x) {
     const cq_tile tile = part_of_tile(s, part);
@@ -175,9 +183,9 @@ CQ_GPU void transfer_adj_pass(const cq_frame *s, const int32_t k, Node *region, 
       if (P2G && MAKE) region_velocity_adj<ADJ_THREADS>(region, s, k, part);
       if (P2G && !MAKE) region_load<ADJ_THREADS>(region, s->grid_q, s, part / s->parts);
       if (P2G && mine) {
-        const void *in = s->substeps[k].in;
-        state_load(in, p, &q);
-        scatter_adj<AGAIN>(s, region, &tile, in, p, &q, &adj);
+        const Around before = {region, s->substeps[k].in, p};
+        state_load(before.state, p, &q);
+        scatter_adj<AGAIN>(s, &before, &tile, &q, &adj);
       }
       if (!G2P) {
         if (mine) state_store(s->adj, p, &adj);
@@ -209,7 +217,8 @@ CQ_GPU void transfer_adj_pass(const cq_frame *s, const int32_t k, Node *region, 
         const GridStep grid_step = grid_step_of(s);
         transfer_to_particle_adj(&grid_step, at.arm, f, &adj, &give);
         give.m = 0;
-        gather_adj<AGAIN>(s, region, &at, step.out, p, &q, &give, &adj);
+        const Around after = {region, step.out, p};
+        gather_adj<AGAIN>(s, &after, &at, &q, &give, &adj);
         store_vector(s->adj, X, p, adj.x);
         store_matrix(s->adj, F, p, adj.f);
       }

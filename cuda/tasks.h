@@ -1,5 +1,5 @@
-// tasks: what the kernels beside the step are given: sorting, the controls, readouts. Reals are
-// void pointers as in the frame.
+// tasks: the arguments of kernels beside those of the step: for sorting, controls and readouts. Reals are void
+// pointers, as in the frame.
 #ifndef CQ_CUDA_TASKS_H
 #define CQ_CUDA_TASKS_H
 
@@ -15,8 +15,8 @@ typedef struct cq_found {
   int32_t tiles, ring;       // with particles; beside them
 } cq_found;
 
-// The window is a box of tiles around all particles with one more on every side, the same for all scenes. Its tiles are
-// counted through with the last axis fastest, those of a scene after those of the scene before.
+// The window is a box of tiles around the particles of all scenes, with one more tile on every side. All scenes have
+// the same window. Its tiles are numbered with the last axis fastest, scene after scene.
 typedef struct cq_sorting {
   int32_t dim, slots, particles;
   double inv_dx, limit[3];   // as in the frame
@@ -34,8 +34,8 @@ typedef struct cq_sorting {
   cq_found *found;
 } cq_sorting;
 
-// Values of the user, {particles, width} doubles, those of each scene `every` further, to
-// fields first .. first + width.
+// Copies values of the user, {particles, width} doubles, to fields first .. first + width. Those of the next scene lie
+// `every` doubles further; 0: all scenes have the same.
 typedef struct cq_loading {
   const double *from;
   int64_t every;
@@ -43,8 +43,7 @@ typedef struct cq_loading {
   void *to;                  // {fields, slots} by user id
 } cq_loading;
 
-// From one order into another, by user id: up to three arrays {fields, slots} of reals, and one of
-// bytes {slots}, NULL for none.
+// Moves up to three arrays {fields, slots} of reals, and one {slots} of bytes, from one order into another. NULL: none.
 typedef struct cq_moving {
   const void *from[3];
   void *to[3];
@@ -55,8 +54,8 @@ typedef struct cq_moving {
   const int32_t *slot_of;    // {slots} of from
 } cq_moving;
 
-// Gradients to doubles by user id. State: fields to {slots, width} each, one after another; constants: {fields,
-// slots}, added, and cleared in from.
+// Copies gradients to doubles in the order of user ids. Those of the state go to one array {slots, width} for each
+// quantity, one after another. Those of constants are added to an array {fields, slots}, and cleared in `from`.
 typedef struct cq_storing {
   void *from;                // {fields, slots}
   int32_t fields, slots;

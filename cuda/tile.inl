@@ -1,5 +1,5 @@
-// tile: the particles of a tile and the nodes of its region; gathering from them and scattering to them. A block works
-// on a tile, in rounds of as many particles as it has threads.
+// tile: the particles of a tile and the nodes of its region. Particles gather from these nodes and scatter to them. A
+// block works on a tile, in rounds of as many particles as it has threads.
 
 enum {
   SIDE = CQ_DIM == 3 ? 4 : 8,        // cells of a tile along an axis
@@ -10,8 +10,8 @@ enum {
   LAST = CQ_DIM - 1,
   ROWS_Y = CQ_DIM == 3 ? 3 : 1,      // rows of a stencil in a plane of the first axis
   WARP = 32,
-  // threads of a block, forward and backward: what 48 KiB of shared memory hold, and for float
-  // what leaves room for two blocks
+  // Threads of a block, forward and backward: as many as 48 KiB of shared memory have room for; for float half of that,
+  // so that two blocks run at the same time.
   TRANSFER_THREADS = CQ_REAL_BYTES == 4 ? 256 : CQ_DIM == 2 ? 128 : 96,
   ADJ_THREADS = CQ_REAL_BYTES == 4 ? CQ_DIM == 2 ? 256 : 192 : CQ_DIM == 2 ? 128 : 96,
 };
@@ -20,7 +20,7 @@ enum { X = 0, V = CQ_DIM, C = 2 * CQ_DIM, F = 2 * CQ_DIM + CQ_DIM * CQ_DIM };   
 enum { SIGMA = 0, FORCE = CQ_SYM, PRESSURE = CQ_SYM + CQ_DIM };
 enum { FIELDS = 2 * CQ_DIM + 2 * CQ_DIM * CQ_DIM, ACTUATION_FIELDS = CQ_SYM + 2 * CQ_DIM };
 
-// first of so many fields of a slot; the next is CQ_GROUP further
+// the first field of a slot in an array {fields, slots}; the next field is CQ_GROUP further
 CQ_GPU real *slot_in(const void *data, const int fields, const int32_t slot) {
   CQ_GLOBAL(data);
   return (real *)data + CQ_SLOT_AT(fields, (uint32_t)slot);
@@ -57,7 +57,7 @@ CQ_GPU int place(const cq_tile *tile, const real inv_dx, const real x[CQ_DIM], P
   return inside;
 }
 
-// A part of a tile's particles as a tile; counted through all tiles.
+// A part of a tile's particles, as a tile of its own. Parts are counted through all tiles.
 CQ_GPU cq_tile part_of_tile(const cq_frame *s, const int32_t part) {
   const cq_tile *tiles = s->tiles;
   CQ_GLOBAL(tiles);
@@ -90,8 +90,9 @@ CQ_GPU int index_in(const int side, const int at[CQ_DIM]) {
 
 // ---- gather ---------------------------------------------------------------------------------------------------------
 
-// Walks over the stencil once. SUMS: makes the sums. SLOPES: slopes_i = sum dw/df_i e, with
-// e = g . (q + b o) + g_mass m for the node at o and `give`. MASS: the nodes have a last component, g_mass.
+// Walks through the stencil of a particle once. SUMS: adds up the sums over its nodes. SLOPES: slopes_i = sum dw/df_i
+// e, where e = g . (q + b o) + g_mass m for the node g at offset o, with q, b and m of `give`. MASS: nodes have a last
+// component, g_mass.
 template <int SUMS, int SLOPES, int MASS>
 CQ_GPU void visit(const Node region[NODES], const Place *p, const Exchange *give, Sums *sums, real slopes[CQ_DIM]) {
   real w[CQ_DIM][3], dw[CQ_DIM][3];
@@ -165,26 +166,28 @@ CQ_GPU void visit(const Node region[NODES], const Place *p, const Exchange *give
 
 // ---- scatter --------------------------------------------------------------------------------------------------------
 
-// Scattering without atomics, the same bits always. The particles of a round are sorted by cell. A thread takes a plane
-// of three that a cell's stencil has across the first axis and adds up, in registers, what all particles of the cell
-// give to its nodes. Then all threads add to the nodes in shared memory: in a turn each to the same place of its plane,
-// so that no two meet at a node.
+// Scattering without atomics, so that the bits are always the same. The particles of a round are sorted by cell. The
+// stencil of a cell has three planes across the first axis. A thread takes one such plane of one cell. It adds up, in
+// registers, what all particles of the cell give to the nodes of the plane. Then the threads add their sums to the
+// nodes in shared memory, in turns: in one turn each adds to the same place of its plane, so no two add to the same
+// node.
 enum {
-  // of the nodes: one for each plane of a stencil, or turns for each
+  // of the region's nodes: three, one for each plane of a stencil; or one, and three times as many turns
   COPIES = CQ_DIM == 3 && CQ_REAL_BYTES == 8 ? 1 : 3,
   PLANE = NODES / REGION,            // nodes of a plane across the first axis
   PLANE_CELLS = CELLS / SPAN,
-  // a copy has a plane for each of cells; its end moves the next to other banks
+  // Nodes of a copy: a plane of nodes for each plane of cells. The 3 more let the next copy begin in another bank.
   COPY = COPIES == 1 ? NODES : SPAN * PLANE + 3,
 };
 
-// What the particles of a round give, sorted by cell: 1 + dim nodes each, {q, m} and, for each axis j, {b_j, f_j}.
+// What the particles of a round give, sorted by cell. Each has 1 + dim rows of a Node: {q, m}, and {b_j, f_j} for each
+// axis j.
 template <int THREADS>
 struct Round {
   enum { ROW = THREADS + THREADS / 8 };   // of give; particles 8 apart lie in different banks
   Node *give;                // {1 + dim, ROW}
   Node *sums;                // {COPIES, COPY} zero between rounds
-  // {CELLS + 2} of each cell's particles, then the number of cells with some; zero between rounds
+  // {CELLS + 2} where each cell's particles begin, then the number of cells with particles; zero between rounds
   int32_t *start;
   int32_t *list;             // {THREADS}
   uint8_t *filled;           // {CELLS} cells with particles
@@ -206,11 +209,11 @@ CQ_GPU void clear_round(const Round<THREADS> *round) {
   __syncthreads();
 }
 
-// start from the number of particles in each cell, which lies one further, and the cells with
-// particles; by the first warp
+// Turns start from the numbers of particles, that of a cell one entry further, into where they begin, and lists the
+// cells with particles. Done by the first warp.
 template <int THREADS>
 CQ_GPU void count_up(const Round<THREADS> *round) {
-  // cells with particles are counted in the upper half
+  // one sum holds both counts: particles in its lower 16 bits, cells with particles in its upper ones
   enum { EACH_LANE = (CELLS + WARP - 1) / WARP, FILLED = 1 << 16 };
   if (threadIdx.x >= WARP) return;
   const int begin = (int)threadIdx.x * EACH_LANE;
@@ -234,8 +237,9 @@ CQ_GPU void count_up(const Round<THREADS> *round) {
   }
 }
 
-// Sorts the particles of a round by cell, those of a cell by thread: who comes first at a counter does not matter.
-// Returns the place of this thread's one. All threads of a block call it; mine: this one has a particle.
+// Sorts the particles of a round by cell, and those of a cell by thread, so that the order of arrival at a counter does
+// not matter. Returns the place of this thread's particle. All threads of a block call it; mine: this one has a
+// particle.
 template <int THREADS>
 CQ_GPU int sort_round(const Round<THREADS> *round, const int mine, const int cell) {
   const int32_t arrived = mine ? atomicAdd(&round->start[cell + 1], 1) : 0;
@@ -284,8 +288,8 @@ CQ_GPU void add_node(Node *to, const Node *node) {
   *to = sum;
 }
 
-// Scatters one particle of each thread into the arena of the tile; the first round writes, later ones add. All threads
-// of a block call it; mine: this one has a particle.
+// Scatters one particle of each thread into the arena of the tile: the first round writes, later rounds add. All
+// threads of a block call it; mine: this one has a particle.
 template <int THREADS>
 CQ_GPU void scatter(const Round<THREADS> *round, const int mine, const Place *p, const Exchange *give,
                     const int first_round, Node *arena) {
@@ -320,11 +324,12 @@ CQ_GPU void scatter(const Round<THREADS> *round, const int mine, const Place *p,
         if (corner && (COPIES == 3 || i == turn)) add_node(&corner[j * REGION + n], &sums[j][n]);
       }
   }
-  // without cells it is zero, and no turn parts this from those who still ask for their number
+  // Without cells it is zero already. It must not be cleared then: no turn, and so no barrier, lies between this line
+  // and threads that still read the number of cells.
   for (int c = (int)threadIdx.x; cells && c < CELLS + 2; c += THREADS) round->start[c] = 0;
   __syncthreads();
   const Node zero = {{0, 0, 0, 0}};
-  // across the first axis, cells with particles; later rounds leave the nodes that they do not reach
+  // the planes of cells with particles: a later round adds to the nodes that these reach and to no others
   const int low = cells ? round->filled[0] / PLANE_CELLS : SPAN,
             high = cells ? round->filled[cells - 1] / PLANE_CELLS : -1;
   const int begin = first_round ? 0 : low * PLANE, end = first_round ? NODES : (high + 3) * PLANE;

@@ -80,12 +80,19 @@ CQ_GPU int contact_of(const cq_frame *s, const Where *w, const int32_t j, Contac
   return 0;
 }
 
+CQ_GPU ContactLaw law_of(const cq_frame *s, const int32_t scene, const Contact *c) {
+  return {s->walls[c->wall].kind, friction_of(s, scene, c->wall), c->normal, wall_velocity_of(s, scene, c->wall)};
+}
+
 CQ_GPU void meet(const cq_frame *s, const int32_t scene, const Contact *c, real v[CQ_DIM]) {
   const real still[3] = {0, 0, 0};
-  if (c->wall < 0)
-    contact(CQ_CONTACT_STICKY, 0, c->normal, still, v);
-  else
-    contact(s->walls[c->wall].kind, friction_of(s, scene, c->wall), c->normal, wall_velocity_of(s, scene, c->wall), v);
+  if (c->wall < 0) {
+    const ContactLaw pin = {CQ_CONTACT_STICKY, 0, c->normal, still};
+    contact(&pin, v);
+  } else {
+    const ContactLaw law = law_of(s, scene, c);
+    contact(&law, v);
+  }
 }
 
 // velocity after the first contacts, at most `most` of them; returns how many there were
@@ -155,11 +162,13 @@ CQ_GPU void turn_adj(const cq_frame *s, const Where *w, const int32_t wall, cons
 CQ_GPU void meet_one_adj(const cq_frame *s, const Where *w, const Contact *c, const real v[CQ_DIM], real grad_v[CQ_DIM],
                          ContactGrad *of) {
   const real still[3] = {0, 0, 0};
-  if (c->wall < 0)
-    contact_adj(CQ_CONTACT_STICKY, 0, c->normal, still, v, grad_v, of);
-  else
-    contact_adj(s->walls[c->wall].kind, friction_of(s, w->scene, c->wall), c->normal,
-                wall_velocity_of(s, w->scene, c->wall), v, grad_v, of);
+  if (c->wall < 0) {
+    const ContactLaw pin = {CQ_CONTACT_STICKY, 0, c->normal, still};
+    contact_adj(&pin, v, grad_v, of);
+  } else {
+    const ContactLaw law = law_of(s, w->scene, c);
+    contact_adj(&law, v, grad_v, of);
+  }
 }
 
 // Reverses contact j of a node. v0: velocity before all contacts, and mass. grad: dL/dv after the contact becomes dL/dv

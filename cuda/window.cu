@@ -259,10 +259,9 @@ CQ_KERNEL order_tiles(const cq_sorting s, const cq_tile *tiles, int32_t tile_cou
   }
 }
 
-void cq_window_order(cudaStream_t stream, int32_t blocks, const cq_sorting *s, const cq_tile *tiles, int32_t tile_count,
-                     int32_t *order, int32_t *slot_of) {
+void cq_window_order(cudaStream_t stream, int32_t blocks, const cq_sorting *s, const cq_arrangement *a) {
   CQ_LAUNCH(place_slots, blocks, THREADS, stream, *s);
-  CQ_LAUNCH(order_tiles, blocks, THREADS, stream, *s, tiles, tile_count, order, slot_of);
+  CQ_LAUNCH(order_tiles, blocks, THREADS, stream, *s, a->tiles, a->tile_count, a->order, a->slot_of);
 }
 
 CQ_KERNEL write_first(int32_t slots, int32_t particles, const uint8_t *of, int32_t *order, int32_t *slot_of,
@@ -274,8 +273,8 @@ CQ_KERNEL write_first(int32_t slots, int32_t particles, const uint8_t *of, int32
 }
 
 void cq_window_first(cudaStream_t stream, int32_t blocks, int32_t slots, int32_t particles, const uint8_t *of,
-                     int32_t *order, int32_t *slot_of, uint8_t *material) {
-  CQ_LAUNCH(write_first, blocks, THREADS, stream, slots, particles, of, order, slot_of, material);
+                     const cq_arrangement *a) {
+  CQ_LAUNCH(write_first, blocks, THREADS, stream, slots, particles, of, a->order, a->slot_of, a->material);
 }
 
 // ---- sums -----------------------------------------------------------------------------------------------------------

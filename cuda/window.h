@@ -3,6 +3,7 @@
 #ifndef CQ_CUDA_WINDOW_H
 #define CQ_CUDA_WINDOW_H
 
+#include "batch.h"
 #include "frame.h"
 #include "launch.h"
 #include "tasks.h"
@@ -18,12 +19,11 @@ void cq_window_tiles(cudaStream_t stream, int32_t blocks, const cq_sorting *s, c
 void cq_window_walls(cudaStream_t stream, int32_t block_count, int32_t dim, cq_wall_map map, cq_tile *tiles,
                      int64_t *held);
 // The new order: by tile, in it by cell, in it by user id; and its inverse.
-void cq_window_order(cudaStream_t stream, int32_t blocks, const cq_sorting *s, const cq_tile *tiles, int32_t tile_count,
-                     int32_t *order, int32_t *slot_of);
+void cq_window_order(cudaStream_t stream, int32_t blocks, const cq_sorting *s, const cq_arrangement *a);
 
 // The user's order {slots}, and its materials from those of one scene.
 void cq_window_first(cudaStream_t stream, int32_t blocks, int32_t slots, int32_t particles, const uint8_t *of,
-                     int32_t *order, int32_t *slot_of, uint8_t *material);
+                     const cq_arrangement *a);
 // Adds up numbers of tiles, those of a scene in the order of its tiles, and clears them.
 typedef struct cq_summing {
   int32_t batch, tile_count, block_count;

@@ -484,6 +484,10 @@ typedef struct cq_dense {               // y {rows, out} = f(x {rows, in} w {in,
   int32_t activation;                   // f: CQ_UNARY_TANH, SIGMOID, RELU or SOFTPLUS; -1: none
 } cq_dense;
 
+typedef struct cq_dense_grad {          // of x, w and b
+  double *x, *w, *b;
+} cq_dense_grad;
+
 // cross-correlation: x {batch, in, size}, w {out, in, kernel}, y {batch, out, ...}
 typedef struct cq_convolution {
   int64_t batch, in, out;
@@ -551,9 +555,9 @@ void cq_tensor_gather_adj(const int64_t extent[3], int64_t count, const int64_t 
                           const double *grad_y);
 void cq_tensor_matmul(const cq_product *product, const double *a, const double *b, double *c);
 void cq_tensor_dense(const cq_dense *dense, const double *x, const double *w, const double *b, double *y);
-// grad_y is overwritten.
-void cq_tensor_dense_adj(const cq_dense *dense, const double *x, const double *w, const double *y, double *grad_x,
-                         double *grad_w, double *grad_b, double *grad_y);
+// Adds to grad, of which NULLs are not wanted; grad_y is overwritten.
+void cq_tensor_dense_adj(const cq_dense *dense, const double *x, const double *w, const double *y,
+                         const cq_dense_grad *grad, double *grad_y);
 cq_status cq_tensor_convolve(const cq_convolution *conv, const double *x, const double *w, double *y);
 cq_status cq_tensor_convolve_adj(const cq_convolution *conv, const double *x, const double *w, double *grad_x,
                                  double *grad_w, const double *grad_y);

@@ -23,10 +23,14 @@ cq_status cq_picture_polygon(cq_picture *picture, int64_t n, const double *point
 cq_status cq_picture_polyline(cq_picture *picture, int64_t n, const double *points, double width, uint32_t rgba);
 // radius in view units
 void cq_picture_discs(cq_picture *picture, int64_t n, const double *centre, const double *radius, const uint32_t *rgba);
-// One line of ASCII in pixels, y at the baseline, size the height of a capital. Returns its
-// width; picture NULL: only that.
-double cq_picture_text(cq_picture *picture, double x, double y, double size, double weight, uint32_t rgba,
-                       const char *text);
+typedef struct cq_text {                // of one line, in pixels
+  double x, y;                          // where it begins, and its baseline
+  double size, weight;                  // height of a capital, width of the strokes
+  uint32_t rgba;
+} cq_text;
+
+// One line of ASCII. Returns its width; picture NULL: only that.
+double cq_picture_text(cq_picture *picture, const cq_text *text, const char *line);
 
 typedef struct cq_camera {              // perspective, with one directional light
   int32_t cookie;

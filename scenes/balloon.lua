@@ -2,19 +2,12 @@
 -- walls.
 -- Source: none, a scene of our own. Neo-Hookean rubber with E 20 and nu 0.45, radii 0.1 and 0.16.
 local cq = require "cq"
+local bisect = require "scenes.bisect"
 
 local INNER, OUTER = 0.1, 0.16
 local YOUNG, POISSON = 20, 0.45
 
 -- ---- the balance of pressure and wall, after Laplace, for a wall of any thickness ------------------------------
-
-local function bisect(f, low, high)
-  for _ = 1, 60 do
-    local middle = (low + high) / 2
-    if f(middle) < 0 then low = middle else high = middle end
-  end
-  return low
-end
 
 -- First Piola-Kirchhoff stress along the radius and around it, by the stretches: neo-Hookean, in plane strain or a
 -- sphere.

@@ -6,17 +6,10 @@
 -- stretch that is expected. Units: m, s and tonnes, so that stresses are in kPa.
 local cq = require "cq"
 local bars = require "scenes.pulled_bars"
+local bisect = require "scenes.bisect"
 
 local C10, C20, DENSITY = 153.6, 1.6, 1.08
 local BULK = 20 * 2 * C10
-
-local function bisect(f, low, high)
-  for _ = 1, 60 do
-    local middle = (low + high) / 2
-    if f(middle) < 0 then low = middle else high = middle end
-  end
-  return low
-end
 
 -- Kirchhoff stress along and across a bar of stretches a, b, b: psi = C10 (I1 - 3) + C20 (I1 - 3)^2 + K/4 (J^2 - 1 - 2
 -- log J), with the isochoric I1

@@ -4,6 +4,7 @@
 -- ends at 1 - critical_compression. So it bears M critical_compression exp(hardening (1 - J)) / J by the undeformed
 -- section, where J is the part of its length that it keeps and M = E (1 - nu) / ((1 + nu) (1 - 2 nu)).
 local cq = require "cq"
+local bisect = require "scenes.bisect"
 
 local YOUNG, POISSON, HARDENING, COMPRESSION = 100, 0.2, 5, 0.05
 local WIDTH, HEIGHT, WALL, IN_WALL = 8, 16, 3, 2                 -- [cells]
@@ -13,15 +14,10 @@ local PRESS, REST, RELEASE, DURATION = 6, 10, 12, 15
 -- load that begins to compact, by the undeformed section [stress]
 local YIELD = YOUNG * (1 - POISSON) / ((1 + POISSON) * (1 - 2 * POISSON)) * COMPRESSION
 
--- the part of its length that the column keeps, by bisection
+-- the part of its length that the column keeps
 local function expected(load)
   if load <= 1 then return 1 end
-  local low, high = 0.1, 1
-  for _ = 1, 60 do
-    local j = (low + high) / 2
-    if math.exp(HARDENING * (1 - j)) / j > load then low = j else high = j end
-  end
-  return low
+  return bisect(function(j) return load - math.exp(HARDENING * (1 - j)) / j end, 0.1, 1)
 end
 
 ---@param options? { loads?: number[], precision?: string, device?: string }

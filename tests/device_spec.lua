@@ -3,6 +3,7 @@
 local host = require "cq.host"
 local json = require "tests.json"
 local process = require "tests.process"
+local has = require("tests.sentence").says
 
 local emulated = host.executable:match "^(.*)/[^/]*$" .. "/tests/cuda-emulated.so"
 
@@ -17,8 +18,6 @@ local function cqlua(words, settings, object)
 end
 
 local function script(content) return process.write(folder .. "/script.lua", content) end
-
-local function has(text, part) assert(text:find(part, 1, true), ("%q is not in:\n%s"):format(part, text)) end
 
 describe("a device that is not there", function()
   it("is told before any work is done, with what to do", function()

@@ -22,6 +22,22 @@ function differences.along(f, inputs, directions, h)
   return (16 * b - a) / 15
 end
 
+---Of each input alone, the derivative of f(inputs...) that its gradient gives along a direction of it.
+---@return { along: number, directions: cq.Tensor[] }[]    directions: zero for the others
+function differences.gradients(f, inputs)
+  local params, out = {}, {}
+  for i, x in ipairs(inputs) do params[i] = T.param(x) end
+  local _, grads = T.value_and_grad(function(p) return f(unpack(p)) end)(params)
+  for i in ipairs(inputs) do
+    local directions = {}
+    for k, x in ipairs(inputs) do
+      directions[k] = k == i and (T.arange(1, x.count):reshape(x:shape()) * 1.3):cos() or T.zeros(x:shape())
+    end
+    out[i] = { along = (grads[i] * directions[i]):sum():item(), directions = directions }
+  end
+  return out
+end
+
 ---Largest relative error of the gradient of a tensor function f(inputs...), for each input alone. The result is
 ---weighted by fixed numbers that are all different, so that elements cannot stand in for one another.
 function differences.error(f, inputs)
@@ -29,18 +45,10 @@ function differences.error(f, inputs)
     local y = f(...)
     return (y * (T.arange(1, y.count):reshape(y:shape()) * 0.7):sin()):sum()
   end
-  local params = {}
-  for i, x in ipairs(inputs) do params[i] = T.param(x) end
-  local _, grads = T.value_and_grad(function(p) return weighted(unpack(p)) end)(params)
   local worst = 0
-  for i in ipairs(inputs) do
-    local directions = {}
-    for k, x in ipairs(inputs) do
-      directions[k] = k == i and (T.arange(1, x.count):reshape(x:shape()) * 1.3):cos() or T.zeros(x:shape())
-    end
-    local analytic = (grads[i] * directions[i]):sum():item()
-    local numeric = differences.along(weighted, inputs, directions)
-    worst = math.max(worst, math.abs(analytic - numeric) / math.max(math.abs(numeric), 1e-2))
+  for _, gradient in ipairs(differences.gradients(weighted, inputs)) do
+    local numeric = differences.along(weighted, inputs, gradient.directions)
+    worst = math.max(worst, math.abs(gradient.along - numeric) / math.max(math.abs(numeric), 1e-2))
   end
   return worst
 end

@@ -7,10 +7,8 @@ local book = require("cq.reference.book").new()
 local find = require "cq.reference.find"
 local types = require "cq.reference.type"
 local prose = require "cq.reference.prose"
+local has = require("tests.sentence").says
 local cqlua = process.cqlua
-
--- plain text, not a pattern
-local function has(text, part) assert(text:find(part, 1, true), ("%q is not in:\n%s"):format(part, text)) end
 
 local function none(problems) assert(#problems == 0, table.concat(problems, "\n")) end
 

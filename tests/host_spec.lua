@@ -1,5 +1,6 @@
 -- host: the command line of cqlua, its exit codes and what it says.
 local process = require "tests.process"
+local has = require("tests.sentence").says
 local cqlua = process.cqlua
 
 local folder
@@ -8,11 +9,6 @@ local function script(content) return process.write(folder .. "/script.lua", con
 
 before_each(function() folder = process.folder() end)
 after_each(function() process.remove(folder) end)
-
--- plain text, not a pattern
-local function has(text, part)
-  assert(text:find(part, 1, true), ("%q is not in:\n%s"):format(part, text))
-end
 
 describe("a script", function()
   it("that finishes gives 0", function()

@@ -14,18 +14,7 @@ after_each(function() process.remove(folder) end)
 local fails = require("tests.sentence").fails
 
 local count, dark, reddish = pixels.count, pixels.dark, pixels.reddish
-
--- a square body of 2 x 2 groups in a world of 1 x 1
-local function body()
-  local part = Shape.box { name = "part", size = { 0.1, 0.1 }, spacing = 0.01 }
-  return part:translate { 0.4, 0.3 }:sample()
-end
-
-local function everyone(sample)
-  local list = {}
-  for p = 1, sample.count do list[p] = p end
-  return list
-end
+local body, in_red = pixels.body, pixels.in_red
 
 describe("a surface", function()
   local bodies, C = require "cq.picture.body", require("cq.base.engine").C
@@ -176,7 +165,7 @@ describe("what stands beside bodies", function()
     assert((count(space { goals = { { at = T.tensor { 0.7, 0.3, 0.5 }, radius = 0.08 } } }, green)) > 20)
     assert.equal(0, (count(space(), green)))
     -- a body behind a goal is seen
-    local red = { { particles = everyone(body()), colour = "#c81e1e" } }
+    local red = in_red(body())
     assert((count(scene { groups = red, goals = { { at = { 0.45, 0.35 }, radius = 0.04 } } },
       function(r, g, b) return r > 120 and r > 1.4 * g and r > 1.4 * b end)) > 150)
   end)
@@ -202,7 +191,7 @@ describe("what stands beside bodies", function()
 
   it("are ceilings that do not hide what is below", function()
     local s = Shape.box { at = { 0.4, 0.1, 0.4 }, size = { 0.2, 0.2, 0.2 }, spacing = 0.02 }:sample()
-    local red = { { particles = everyone(s), colour = "#c81e1e" } }
+    local red = in_red(s)
     local function reds(walls)
       return (count(space { groups = red, walls = walls }, function(r, g, b) return r > 1.3 * g and r > 1.3 * b end))
     end
@@ -272,7 +261,7 @@ describe("a picture", function()
 
   it("shows high bodies whole", function()
     local high = Shape.box { at = { 0.4, 0.1, 0.4 }, size = { 0.1, 1.5, 0.1 }, spacing = 0.02 }:sample()
-    local red = { { particles = everyone(high), colour = "#c81e1e" } }
+    local red = in_red(high)
     local canvas = Picture.frame { domain = { 4, 2, 2 }, volume = high.volume, position = high.position, width = 320,
       groups = red,
       walls = Boundary.floor { at = 0.1 }, follow = true }
@@ -306,7 +295,7 @@ describe("a picture", function()
 
   it("shows several moments, the earlier ones paler", function()
     local b = body()
-    local red = { { particles = everyone(b), colour = "#c81e1e" } }
+    local red = in_red(b)
     local def = { domain = { 1, 1 }, volume = 1e-4, width = 200, height = 200, groups = red, position = b.position
       + T.tensor { 0.3, 0 } }
     local once = count(Picture.frame(def), reddish)

@@ -24,6 +24,7 @@ local function at(canvas, x, y)
 end
 
 local count, dark, reddish = pixels.count, pixels.dark, pixels.reddish
+local body, in_red = pixels.body, pixels.in_red
 local function bluish(r, g, b) return b > 120 and r < 90 and g < 140 end
 
 describe("a canvas", function()
@@ -118,18 +119,6 @@ describe("a canvas", function()
   end)
 end)
 
--- a square body of 2 x 2 groups in a world of 1 x 1
-local function body()
-  local part = Shape.box { name = "part", size = { 0.1, 0.1 }, spacing = 0.01 }
-  return part:translate { 0.4, 0.3 }:sample()
-end
-
-local function everyone(sample)
-  local list = {}
-  for p = 1, sample.count do list[p] = p end
-  return list
-end
-
 describe("a scene of the plane", function()
   local function scene(more)
     local fields = { domain = { 1, 1 }, volume = 1e-4, width = 400, height = 400, trail = false, ruler = false,
@@ -194,7 +183,7 @@ describe("a scene of the plane", function()
 
   it("fills the cells of a lattice that is finer along one axis", function()
     local s = Shape.box { at = { 0.4, 0.4 }, size = { 0.2, 0.2 }, count = { 10, 30 } }:sample()
-    local groups = { { particles = everyone(s), colour = "#c81e1e" } }
+    local groups = in_red(s)
     local n = count(scene { volume = s.volume, groups = groups }:frame { position = s.position }, reddish)
     assert(n > 6000 and n < 6500, "80 x 80 but for the outline pixels are covered, got " .. n)
   end)
@@ -232,7 +221,7 @@ describe("a scene of the plane", function()
   it("stays in the world at its ends", function()
     local s = body()
     local strip = Picture.scene { domain = { 8, 1 }, volume = s.volume, width = 600, trail = false, legend = false,
-      groups = { { particles = everyone(s), colour = "#c81e1e" } }, walls = Boundary.box { inset = 0.05 } }
+      groups = in_red(s), walls = Boundary.box { inset = 0.05 } }
     local _, first = count(strip:frame { position = s.position - T.tensor { 0.3, 0 } }, reddish)
     local last
     for _ = 1, 60 do _, last = count(strip:frame { position = s.position + T.tensor { 7.4, 0 } }, reddish) end
@@ -328,7 +317,7 @@ describe("a scene of space", function()
   it("is seen by default from where the body fills a good part", function()
     local s = Shape.box { at = { 1, 0.1, 1 }, size = { 0.3, 0.2, 0.2 }, spacing = 0.02 }:sample()
     local scene = Picture.scene { domain = { 4, 1, 2 }, volume = s.volume, width = 320,
-      groups = { { particles = everyone(s), colour = "#c81e1e" } },
+      groups = in_red(s),
       walls = { Boundary.floor { at = 0.1 },
         Boundary.obstacle { lower = { 1.6, 0.1, 1 }, upper = { 1.8, 0.3, 1.2 } } } }
     local canvas = scene:frame { position = s.position }

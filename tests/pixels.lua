@@ -1,5 +1,20 @@
--- pixels: which of a canvas pass a test, for tests of what is drawn.
+-- pixels: a body to be drawn, and which pixels of a canvas pass a test, for tests of pictures.
+local Shape = require "cq.shape"
+
 local pixels = {}
+
+---A square body of 2 x 2 groups in a world of 1 x 1.
+function pixels.body()
+  local part = Shape.box { name = "part", size = { 0.1, 0.1 }, spacing = 0.01 }
+  return part:translate { 0.4, 0.3 }:sample()
+end
+
+---One group of all particles, in red.
+function pixels.in_red(sample)
+  local list = {}
+  for p = 1, sample.count do list[p] = p end
+  return { { particles = list, colour = "#c81e1e" } }
+end
 
 ---Pixels that pass test(red, green, blue): their number and the box { left, top, right, bottom } that holds them.
 ---@return integer count, number[] box

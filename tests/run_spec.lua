@@ -1,5 +1,6 @@
 -- run: the folder that a run leaves: history, manifest, parameters, and what becomes of them when things go wrong.
 local process = require "tests.process"
+local has = require("tests.sentence").says
 local cqlua = process.cqlua
 
 local folder
@@ -8,10 +9,6 @@ local function script(content) return process.write(folder .. "/script.lua", con
 
 before_each(function() folder = process.folder() end)
 after_each(function() process.remove(folder) end)
-
-local function has(text, part)
-  assert(text and text:find(part, 1, true), ("%q is not in:\n%s"):format(part, tostring(text)))
-end
 
 -- counts to --iterations, and keeps a parameter that remembers how far it came
 local loop = [[

@@ -14,8 +14,10 @@ function sentence.of(f, ...)
   return message
 end
 
----The message holds this part, to the letter.
-function sentence.says(message, part) assert.is_truthy(message:find(part, 1, true), message) end
+---The message, or any text, holds this part, to the letter.
+function sentence.says(text, part)
+  assert.is_truthy(text and text:find(part, 1, true), ("%q is not in:\n%s"):format(part, tostring(text)))
+end
 
 ---f, called with the rest, fails with a sentence that holds this part, at the line of the user: one of the file that
 ---calls this, or of this one, which calls f, where f is the library's own.

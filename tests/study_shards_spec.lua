@@ -3,16 +3,13 @@
 -- it in make study-check.
 local host = require "cq.host"
 local process = require "tests.process"
+local has = require("tests.sentence").says
 local cqlua = process.cqlua
 
 local folder
 
 before_each(function() folder = process.folder() end)
 after_each(function() process.remove(folder) end)
-
-local function has(text, part)
-  assert(text and text:find(part, 1, true), ("%q is not in:\n%s"):format(part, tostring(text)))
-end
 
 local function study(action, ...)
   return cqlua({ "study", action, folder .. "/s.lua", "--out", folder .. "/out", ... },

@@ -4,16 +4,13 @@ local host = require "cq.host"
 local image = require "cq.base.image"
 local json = require "cq.base.json"
 local process = require "tests.process"
+local has = require("tests.sentence").says
 local cqlua = process.cqlua
 
 local folder
 
 before_each(function() folder = process.folder() end)
 after_each(function() process.remove(folder) end)
-
-local function has(text, part)
-  assert(text and text:find(part, 1, true), ("%q is not in:\n%s"):format(part, tostring(text)))
-end
 
 local function script(content) return process.write(folder .. "/s.lua", "local cq = require \"cq\"\n" .. content) end
 

@@ -61,38 +61,12 @@ describe("style", function()
     none(problems)
   end)
 
-  -- Functions of kernels that have more: each is mended with a look at what it costs. The list only shrinks.
-  local wide = {
-    ["engine/cpu/"] = { sort_along = 7, bases = 7, read_adj = 7, derivative = 7, merge_chunks = 7,
-      stress_of_plain_adj = 7, stress_of_fused_adj = 8, stress_of_adj = 7 },
-    ["engine/physics/"] = { contact_adj = 7, cable_pull_adj = 7 },
-    ["engine/cq.h"] = { cq_tensor_dense_adj = 8 }, ["engine/tensor/"] = { cq_tensor_dense_adj = 8 },
-    ["engine/pictures.h"] = { cq_picture_text = 7 }, ["engine/picture/"] = { cq_picture_text = 7 },
-    ["cuda/"] = { load_values = 7, group_contact_adj = 7, touch_walls_adj = 7, stress_of_adj = 7, scatter_adj = 7,
-      gather_adj = 8, cq_window_order = 7, cq_window_first = 8 },
-    -- a callback of Ipopt's own
-    ["lua/cq/optimizer/ipopt.lua"] = { ["function"] = 8 },
-  }
-
   it("has functions of at most six parameters", function()
-    local problems, seen = {}, {}
+    local problems = {}
     for _, file in ipairs(files) do
       for number, name, count in source.parameters(file) do
-        local allowed = 6
-        for path, functions in pairs(wide) do
-          if file.path:sub(1, #path) == path and functions[name] and count > 6 then
-            allowed, seen[path .. name] = functions[name], true
-          end
-        end
-        if count > allowed and not file.path:find "^tests/" then
+        if count > 6 and not file.path:find "^tests/" then
           problems[#problems + 1] = ("%s:%d: %s has %d parameters"):format(file.path, number, name, count)
-        end
-      end
-    end
-    for path, functions in pairs(wide) do
-      for name in pairs(functions) do
-        if not seen[path .. name] then
-          problems[#problems + 1] = ("tests/style.lua: %s of %s is mended; remove it from `wide`"):format(name, path)
         end
       end
     end

@@ -121,8 +121,8 @@ static void network_adj(const cq_policy *p, const Work *w) {
   for (const cq_layer *l = p->layers + p->layer_count - 1; l >= p->layers; l--) {
     const cq_dense dense = dense_of(l);
     const int64_t x = at - l->in;
-    cq_tensor_dense_adj(&dense, w->value + x, l->weight, w->value + at, w->grad + x, l->grad_weight, l->grad_bias,
-                        w->grad + at);
+    const cq_dense_grad grad = {w->grad + x, l->grad_weight, l->grad_bias};
+    cq_tensor_dense_adj(&dense, w->value + x, l->weight, w->value + at, &grad, w->grad + at);
     at = x;
   }
 }

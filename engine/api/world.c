@@ -93,6 +93,7 @@ int64_t cq_struct_size(const char *name) {
       {"cq_rollout_def", sizeof(cq_rollout_def)}, {"cq_plan", sizeof(cq_plan)}, {"cq_health", sizeof(cq_health)},
       {"cq_readout", sizeof(cq_readout)}, {"cq_quantity_info", sizeof(cq_quantity_info)},
       {"cq_layout", sizeof(cq_layout)}, {"cq_product", sizeof(cq_product)}, {"cq_dense", sizeof(cq_dense)},
+      {"cq_dense_grad", sizeof(cq_dense_grad)}, {"cq_text", sizeof(cq_text)},
       {"cq_layer", sizeof(cq_layer)}, {"cq_policy", sizeof(cq_policy)}, {"cq_convolution", sizeof(cq_convolution)},
       {"cq_splat", sizeof(cq_splat)}, {"cq_sparse", sizeof(cq_sparse)}, {"cq_neighbours", sizeof(cq_neighbours)},
       {"cq_neighbour_list", sizeof(cq_neighbour_list)}, {"cq_random", sizeof(cq_random)},

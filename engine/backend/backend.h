@@ -49,10 +49,10 @@ typedef struct cq_policy_run {
 // What walls do and give at each control step of a rollout: arrays {steps, batch, ...}, of which a device takes those
 // of the control step that it makes. Owned by the rollout.
 typedef struct cq_wall_track {
-  // {.., walls, dim}: held over a control step; the way that walls that move have made
+  // {.., walls, dim}: velocity in a control step, and the way that moving walls have made before it; NULL: none changes
   const double *velocity, *place;
-                                         // before it. NULL: walls have the velocity of their field at all times
-  double *grad_velocity, *grad_place;    // backward: the same, overwritten; NULL: not wanted
+  // backward: the same, overwritten; NULL: not wanted
+  double *grad_velocity, *grad_place;
   // {.., walls + 1, cq_contact_width}: of each wall and of the pins; NULL: not wanted
   double *impulse;
   const double *grad_impulse;            // backward: the same; NULL: none

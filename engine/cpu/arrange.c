@@ -107,9 +107,16 @@ static void deal(cq_scene *s, int32_t range, const box *b) {
   for (int32_t slot = range_begin(s, range); slot < end; slot++) out[tally[base_at(base, slot, 0) - lower]++] = slot;
 }
 
-static void sort_along(const int32_t *base, uint32_t axis, const box *b, int32_t *tally, const int32_t *in,
-                       int32_t *out, int32_t count) {
-  const int32_t lower = b->lower[axis], size = b->upper[axis] - lower + 1;
+// some slots to be sorted by counting
+typedef struct {
+  const int32_t *base;
+  const box *b;
+  int32_t count, *tally;
+} sorting;
+
+static void sort_along(const sorting *s, uint32_t axis, const int32_t *in, int32_t *out) {
+  const int32_t *base = s->base, lower = s->b->lower[axis], size = s->b->upper[axis] - lower + 1, count = s->count;
+  int32_t *tally = s->tally;
   memset(tally, 0, (size_t)size * sizeof *tally);
   for (int32_t k = 0; k < count; k++) tally[base_at(base, in[k], axis) - lower]++;
   for (int32_t i = 0, sum = 0; i < size; i++) {
@@ -128,8 +135,9 @@ static void sort_planes(cq_scene *s, const cq_worker *worker, const box *b) {
     const int32_t at = s->plane[x], count = s->plane[x + 1] - at;
     if (at < begin || at >= end || count == 0) continue;
     int32_t *from = dealt(s) + at, *to = (dealt(s) == s->source ? s->source_other : s->source) + at;
-    sort_along(s->base, 2, b, tally_of(s, worker->rank), from, to, count);
-    if (s->model->dim == 3) sort_along(s->base, 1, b, tally_of(s, worker->rank), to, from, count);
+    const sorting plane = {s->base, b, count, tally_of(s, worker->rank)};
+    sort_along(&plane, 2, from, to);
+    if (s->model->dim == 3) sort_along(&plane, 1, to, from);
   }
 }
 
@@ -372,8 +380,7 @@ int cq_arrange_outside(cq_scene *s, cq_worker *worker, const cq_slice *slice) {
   int begin, end, outside = 0;
   cq_worker_share(worker, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) {
-    cq_partial *part = &s->partial[r];
-    s->kernels->bases(s, slice, s->range_start[r], s->range_start[r + 1], part->lower, part->upper, &part->outside);
+    s->kernels->bases(s, slice, s->range_start[r], s->range_start[r + 1], &s->partial[r]);
   }
   cq_worker_wait(worker);
   for (int32_t r = 0; r < s->ranges; r++) outside |= s->partial[r].outside;

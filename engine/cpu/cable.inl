@@ -2,6 +2,8 @@
 // them, between two barriers: before a step it adds their pull to the forces of its particles, after the adjoint
 // of a step it takes their part.
 
+static_assert(sizeof(Cable) <= CQ_CABLE_NUMBERS * sizeof(wide), "scene.c makes room for that many numbers");
+
 // k, R, mu and u of each cable, and the forces that pulled particles have without cables: after
 // drives were loaded in this order
 static void load_cables(cq_scene *s) {
@@ -13,7 +15,8 @@ static void load_cables(cq_scene *s) {
                        s->values.cable_friction[k],
                        s->signals[c->actuator[k]],
                        c->offset[k],
-                       c->slope[k]};
+                       c->slope[k],
+                       (int32_t)(c->start[k + 1] - c->start[k])};
   for (int64_t k = 0; k < c->pulled_count; k++) {
     const real *row = slot_at((real *)s->actuation, ACTUATION_FIELDS, s->arrangement->slot[c->pulled[k]], FORCE);
     for (int i = 0; i < CQ_DIM; i++) ((wide *)s->cable_base)[k * CQ_DIM + i] = row[i * CQ_CHUNK];
@@ -40,8 +43,7 @@ static void pull_cables(cq_scene *s, const cq_slice *in) {
   place_cables(s, in);
   for (int32_t k = 0; k < c->count; k++) {
     const int64_t first = c->start[k] * CQ_DIM;
-    cable_pull((Cable *)s->cable + k, (int32_t)(c->start[k + 1] - c->start[k]), (wide *)s->cable_x + first,
-               force + first);
+    cable_pull((Cable *)s->cable + k, (wide *)s->cable_x + first, force + first);
   }
   for (int64_t k = 0; k < c->pulled_count; k++) {
     real *row = slot_at((real *)s->actuation, ACTUATION_FIELDS, s->arrangement->slot[c->pulled[k]], FORCE);
@@ -84,8 +86,8 @@ static void pull_cables_adj(cq_scene *s, const cq_slice *in) {
   for (int32_t k = 0; k < c->count; k++) {
     const int64_t first = c->start[k] * CQ_DIM;
     Cable grad = {0};
-    cable_pull_adj((Cable *)s->cable + k, (int32_t)(c->start[k + 1] - c->start[k]), (wide *)s->cable_x + first, &grad,
-                   grad_x + first, (wide *)s->cable_force + first, (wide *)s->cable_share);
+    cable_pull_adj((Cable *)s->cable + k, (wide *)s->cable_x + first, &grad, grad_x + first,
+                   (wide *)s->cable_force + first, (wide *)s->cable_share);
     s->gradients.cable_stiffness[k] += grad.stiffness;
     s->gradients.cable_length[k] += grad.length;
     s->gradients.cable_friction[k] += grad.friction;

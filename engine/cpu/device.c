@@ -496,11 +496,11 @@ static void read_adjoint_job(void *argument, int rank, int size) {
     cq_worker_share(&worker, scene->chunks, &begin, &end);
     for (int32_t g = 0; g < r->group_count; g++) {
       double sums[CQ_READ_SUMS_MAX];
-      const double *grad[CQ_QUANTITY_COUNT];
+      cq_group_grad out = {.sums = sums};
       if (r->kind != CQ_READOUT_GATHER) add_parts(job, g, &part, sums);
       for (int32_t f = 0; f < CQ_QUANTITY_COUNT; f++)
-        grad[f] = job->grad_out + s * job->count + offset_of(r, scene->model->dim, f, r->group_start[g], g);
-      scene->kernels->read_adj(scene, r, g, begin, end, sums, grad);
+        out.grad[f] = job->grad_out + s * job->count + offset_of(r, scene->model->dim, f, r->group_start[g], g);
+      scene->kernels->read_adj(scene, r, g, begin, end, &out);
     }
   }
 }

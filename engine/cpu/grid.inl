@@ -100,13 +100,21 @@ CQ_INLINE int32_t next_held(const cq_scene *s, const cq_column *column, const in
   return held;
 }
 
+// still: zeros, the velocity of a pin
+CQ_INLINE ContactLaw contact_law(const cq_scene *s, const Contacts *contacts, const int k, const real still[CQ_DIM]) {
+  const int32_t w = contacts->wall[k];
+  ContactLaw law;
+  law.kind = w < 0 ? CQ_CONTACT_STICKY : s->model->walls[w].kind;
+  law.friction = w < 0 ? (real)0 : friction_of(s, w);
+  law.n = contacts->normal[k];
+  law.w = w < 0 ? still : wall_velocity_of(s, w);
+  return law;
+}
+
 CQ_INLINE void contact_one(const cq_scene *s, const Contacts *contacts, const int k, real v[CQ_DIM]) {
   const real still[CQ_DIM] = {(real)0, (real)0};
-  const int32_t w = contacts->wall[k];
-  if (w < 0)
-    contact(CQ_CONTACT_STICKY, (real)0, contacts->normal[k], still, v);
-  else
-    contact(s->model->walls[w].kind, friction_of(s, w), contacts->normal[k], wall_velocity_of(s, w), v);
+  const ContactLaw law = contact_law(s, contacts, k, still);
+  contact(&law, v);
 }
 
 // the place of the node at z of a column, and its mass, for its impulses
@@ -203,9 +211,7 @@ CQ_INLINE Row gravity_row(const cq_scene *s) {
 
 // 1 / mass in every component of a node that has mass, else 0
 CQ_INLINE Row inverse_mass(const Row p) {
-  Row mass;
-  row_comp(mass, p, CQ_DIM);
-  return row_inverse(mass);
+  return row_inverse(row_comp(p, CQ_DIM));
 }
 
 // the slabs that ranges have scattered into at a column, in order
@@ -281,13 +287,9 @@ static void turn_adj(const cq_scene *s, const int32_t wall, const int32_t node[C
 // one wall of a node backward; grad holds what the impulse gives its normal
 static void contact_one_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM],
                             real grad_v[CQ_DIM], ContactGrad *grad) {
-  const int32_t w = contacts->wall[k];
   const real still[CQ_DIM] = {0};
-  if (w < 0)
-    contact_adj(CQ_CONTACT_STICKY, 0, contacts->normal[k], still, before, grad_v, grad);
-  else
-    contact_adj(s->model->walls[w].kind, friction_of(s, w), contacts->normal[k], wall_velocity_of(s, w), before, grad_v,
-                grad);
+  const ContactLaw law = contact_law(s, contacts, k, still);
+  contact_adj(&law, before, grad_v, grad);
 }
 
 // dL/d(impulse) of contact k to all that it is made of
@@ -334,14 +336,9 @@ static real contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_
 // dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m; g has no component of mass
 CQ_INLINE Row momentum_adj(const Row p, const Row inverse, const Row g) {
   const Row gp = row_mul(g, inverse), t = row_mul(row_mul(p, inverse), gp);
-  Row along, tx, ty;
-  row_comp(tx, t, 0);
-  row_comp(ty, t, 1);
-  along = row_add(tx, ty);
+  Row along = row_add(row_comp(t, 0), row_comp(t, 1));
 #if CQ_DIM == 3
-  Row tz;
-  row_comp(tz, t, 2);
-  along = row_add(along, tz);
+  along = row_add(along, row_comp(t, 2));
   const real at_mass[4] = {0, 0, 0, 1};
 #else
   const real at_mass[4] = {0, 0, 1, 0};

@@ -2,6 +2,7 @@
 #include "kernels.h"
 #include "lanes.h"
 #include "rows.h"
+#include <assert.h>
 #include <string.h>
 
 #include "../math/real.h"

@@ -35,8 +35,7 @@ typedef struct cq_kernels {
 
   // sorting: base cells of the slots and the box of them, or that some position is not in the world; and particles into
   // another order, from s->source
-  void (*bases)(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end, int32_t lower[3],
-                int32_t upper[3], int32_t *outside);
+  void (*bases)(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end, cq_partial *found);
   void (*reorder)(const cq_scene *s, const void *in, void *out, int32_t fields, int32_t chunk_begin, int32_t chunk_end);
 
   // one engine step; p2g sets what it found, g2p adds to it
@@ -66,7 +65,7 @@ typedef struct cq_kernels {
   // the adjoint of one group, for particles of some chunks: its sums (without those of fields where no gradient by the
   // weights is wanted), and the gradient of each field's part
   void (*read_adj)(cq_scene *s, const cq_readout *r, int32_t group, int32_t chunk_begin, int32_t chunk_end,
-                   const double *sums, const double *const grad[CQ_QUANTITY_COUNT]);
+                   const cq_group_grad *out);
 
   const cq_implicit_kernels *implicit;   // steps of backward Euler
 

@@ -20,9 +20,7 @@ CQ_INLINE real inertia_of(const cq_scene *s) {
 }
 
 CQ_INLINE Row mass_of(const Row momentum) {
-  Row mass;
-  row_comp(mass, momentum, CQ_DIM);
-  return mass;
+  return row_comp(momentum, CQ_DIM);
 }
 
 // dt g in every node
@@ -60,10 +58,6 @@ CQ_INLINE double dot_rows(const cq_scene *s, const Row a, const Row b) {
 // M^-1 times a row
 CQ_INLINE Row conditioned(const cq_scene *s, const int64_t at, const Row r) {
   Row sum = row_zero();
-  EACH(k) {
-    Row of;
-    row_comp(of, r, k);
-    sum = row_fma(row_load(grid_vector(s, CQ_GRID_INVERSE + k) + at), of, sum);
-  }
+  EACH(k) sum = row_fma(row_load(grid_vector(s, CQ_GRID_INVERSE + k) + at), row_comp(r, k), sum);
   return sum;
 }

@@ -252,74 +252,84 @@ static void read_fields(const cq_scene *s, const cq_readout *r, int64_t begin, i
 
 // ---- adjoint --------------------------------------------------------------------------------------------------------
 
-// Derivatives of g . q, or g . q q^T, or those of a gather, by component i of a field of some entries. q: of the field.
-static void derivative(const cq_readout *r, const entries *e, const real *q, const double *grad, const int32_t width,
-                       const int32_t i, double by[BLOCK]) {
-  const int moment = r->kind == CQ_READOUT_SECOND_MOMENT;
-  for (int k = 0; k < e->count; k++)
-    by[k] = r->kind == CQ_READOUT_GATHER ? grad[e->place[k] * width + i] : moment ? 0 : grad[i];
-  for (int32_t j = 0; j < width && moment; j++)
+// a quantity of some entries, and what is wanted of it
+typedef struct {
+  int width;
+  quantities value, by;
+} wanted;
+
+// Derivatives of g . q, or g . q q^T, or those of a gather, by a quantity, times the weights of its entries;
+// along += g . q where that is not NULL. The values are read for a second moment, and for along.
+static void quantity_adj(const cq_readout *r, const entries *e, const double *grad, double *along, wanted *q) {
+  const int width = q->width, moment = r->kind == CQ_READOUT_SECOND_MOMENT;
+  for (int i = 0; i < width; i++) {
+    double *by = q->by[i];
     for (int k = 0; k < e->count; k++)
-      by[k] += (grad[i * width + j] + grad[j * width + i]) * (double)s_value(q[e->at[k] + j * CQ_CHUNK]);
+      by[k] = r->kind == CQ_READOUT_GATHER ? grad[e->place[k] * width + i] : moment ? 0 : grad[i];
+    for (int j = 0; j < width && moment; j++)
+      for (int k = 0; k < e->count; k++) by[k] += (grad[i * width + j] + grad[j * width + i]) * q->value[j][k];
+    for (int k = 0; k < e->count && along; k++)
+      along[k] += (moment ? 0.5 : 1) * by[k] * q->value[i][k];   // q stands twice in q q^T
+    for (int k = 0; k < e->count; k++) by[k] *= e->weight[k];
+  }
 }
 
-// The same for a derived quantity, weighted and carried on to the particles; along += g . q where that is not NULL.
+// the same for a field, and on to the particles
+static void field_adj(cq_scene *s, const cq_readout *r, const entries *e, const int32_t f, const double *grad,
+                      double *along) {
+  const int32_t at = cq_state_offset(f, CQ_DIM) * CQ_CHUNK;
+  const real *from = (const real *)s->live->data + at;
+  real *adj = (real *)s->adj + at;
+  wanted q;
+  q.width = cq_state_width(f, CQ_DIM);
+  for (int i = 0; i < q.width && (along || r->kind == CQ_READOUT_SECOND_MOMENT); i++)
+    for (int k = 0; k < e->count; k++) q.value[i][k] = (double)s_value(from[e->at[k] + i * CQ_CHUNK]);
+  quantity_adj(r, e, grad, along, &q);
+  for (int i = 0; i < q.width; i++)
+    for (int k = 0; k < e->count; k++) adj[e->at[k] + i * CQ_CHUNK] += (real)q.by[i][k];
+}
+
+// the same for a derived quantity
 static void derived_adj(cq_scene *s, const cq_readout *r, const entries *e, const int32_t quantity, const double *grad,
                         double *along) {
-  const int width = cq_quantity_width(quantity, CQ_DIM), moment = r->kind == CQ_READOUT_SECOND_MOMENT;
-  quantities value, by;
-  if (along || moment) derive(s, e, quantity, value);
-  for (int i = 0; i < width; i++)
-    for (int k = 0; k < e->count; k++) {
-      double g = r->kind == CQ_READOUT_GATHER ? grad[e->place[k] * width + i] : moment ? 0 : grad[i];
-      for (int j = 0; j < width && moment; j++) g += (grad[i * width + j] + grad[j * width + i]) * value[j][k];
-      if (along) along[k] += (moment ? 0.5 : 1) * g * value[i][k];   // q stands twice in q q^T
-      by[i][k] = e->weight[k] * g;
-    }
-  derive_adj(s, e, quantity, by);
+  wanted q;
+  q.width = cq_quantity_width(quantity, CQ_DIM);
+  if (along || r->kind == CQ_READOUT_SECOND_MOMENT) derive(s, e, quantity, q.value);
+  quantity_adj(r, e, grad, along, &q);
+  derive_adj(s, e, quantity, q.by);
 }
 
 // g . out of a group, from its sums
-static double dot_of_means(const cq_readout *r, const double *sums, const double *const grad[CQ_QUANTITY_COUNT]) {
+static double dot_of_means(const cq_readout *r, const cq_group_grad *out) {
   double mean = 0;
-  const double *sum = sums + 1;
+  const double *sum = out->sums + 1;
   for (int32_t q = 0; q < CQ_QUANTITY_COUNT; q++)
     for (int32_t i = 0; i < cq_readout_width(r->kind, r->fields & 1u << q, CQ_DIM); i++)
-      mean += grad[q][i] * *sum++ / sums[0];
+      mean += out->grad[q][i] * *sum++ / out->sums[0];
   return mean;
 }
 
 // With out = sum w q / W: dL/dq += w / W g, dL/dw += g . (q - out) / W; of a sum without W, w g and g . q.
 // For particles of some chunks.
 static void read_adj(cq_scene *s, const cq_readout *r, int32_t group, int32_t chunk_begin, int32_t chunk_end,
-                     const double *sums, const double *const grad[CQ_QUANTITY_COUNT]) {
+                     const cq_group_grad *out) {
   double *by_weight = cq_scene_weights_adj(s, r);
   const int whole = r->kind == CQ_READOUT_GATHER,
             mean = r->kind == CQ_READOUT_MEAN || r->kind == CQ_READOUT_SECOND_MOMENT;
-  const double half = r->kind == CQ_READOUT_SECOND_MOMENT ? 0.5 : 1;     // q stands twice in q q^T
   const int64_t begin = r->group_start[group], end = r->group_start[group + 1];
-  const double total = mean ? sums[0] : 1, middle = by_weight && mean ? dot_of_means(r, sums, grad) : 0;
-  double by[BLOCK], along[BLOCK];    // g . q of each
+  const double total = mean ? out->sums[0] : 1, middle = by_weight && mean ? dot_of_means(r, out) : 0;
+  double sum[BLOCK], *along = by_weight ? sum : NULL;    // g . q of each
   for (int64_t first = begin; first < end; first += BLOCK) {
     entries e;
     find_entries(s, r, first, end, &e);
     if (chunk_begin > 0 || chunk_end < s->chunks) pick_entries(chunk_begin, chunk_end, &e);
-    memset(along, 0, sizeof along);
+    memset(sum, 0, sizeof sum);
     for (int k = 0; k < e.count; k++) e.weight[k] = whole ? 1 : e.weight[k] / total;
-    FIELDS_EACH(r->fields, f, width) {
-      const int32_t at = cq_state_offset(f, CQ_DIM) * CQ_CHUNK;
-      const real *q = (const real *)s->live->data + at;
-      real *adj = (real *)s->adj + at;
-      for (int32_t i = 0; i < width; i++) {
-        derivative(r, &e, q, grad[f] + (whole ? (first - begin) * width : 0), width, i, by);
-        for (int k = 0; k < e.count; k++) adj[e.at[k] + i * CQ_CHUNK] += (real)(e.weight[k] * by[k]);
-        for (int k = 0; k < e.count && by_weight; k++)
-          along[k] += half * by[k] * (double)s_value(q[e.at[k] + i * CQ_CHUNK]);
-      }
-    }
+    FIELDS_EACH(r->fields, f, width)
+      if (width) field_adj(s, r, &e, f, out->grad[f] + (whole ? (first - begin) * width : 0), along);
     DERIVED_EACH(r->fields, q, width)
-      if (width) derived_adj(s, r, &e, q, grad[q] + (whole ? (first - begin) * width : 0), by_weight ? along : NULL);
+      if (width) derived_adj(s, r, &e, q, out->grad[q] + (whole ? (first - begin) * width : 0), along);
     for (int k = 0; k < e.count && by_weight; k++)
-      by_weight[r->particles[first + e.place[k]]] += (along[k] - middle) / total;
+      by_weight[r->particles[first + e.place[k]]] += (sum[k] - middle) / total;
   }
 }

@@ -221,7 +221,16 @@ ROW_INLINE Row row_scale(real s, Row a) { ROW_EACH a.v[i] = part_scale(s, a.v[i]
 // p[4] in each node; p[k] all over node k; component k of each node all over it
 ROW_INLINE Row row_comps(const real *p) { Row r; ROW_EACH r.v[i] = part_comps(p); return r; }
 ROW_INLINE Row row_nodes(const real *p) { Row r; ROW_EACH r.v[i] = part_nodes(p, i); return r; }
-#define row_comp(out, a, k) do { ROW_EACH (out).v[i] = part_comp((a).v[i], k); } while (0)
+// the intrinsics take no variable, and not every compiler unrolls a loop over k in time
+ROW_INLINE Row row_comp(Row a, int k) {
+  switch (k) {
+  case 0: ROW_EACH a.v[i] = part_comp(a.v[i], 0); break;
+  case 1: ROW_EACH a.v[i] = part_comp(a.v[i], 1); break;
+  case 2: ROW_EACH a.v[i] = part_comp(a.v[i], 2); break;
+  default: ROW_EACH a.v[i] = part_comp(a.v[i], 3);
+  }
+  return a;
+}
 // 1 / a where a > 0, else 0
 ROW_INLINE Row row_inverse(Row a) { ROW_EACH a.v[i] = part_inverse(a.v[i]); return a; }
 // out[4] = sum over nodes

@@ -19,7 +19,7 @@ enum {
   CQ_MARGIN = 1,             // cells that particles may drift before they are sorted again
   CQ_STREAM_BYTES = 16 << 20,   // of a state that no cache holds until it is read again
   CQ_VOLUME_PART = 5,        // numbers of a particle while volumes are averaged
-  CQ_CABLE_NUMBERS = 6,      // of a cable as the kernels see it: k, R, mu, u, and the two of its law
+  CQ_CABLE_NUMBERS = 7,      // room of a Cable, as the kernels see one: k, R, mu, u, the two of its law, its points
   // of a readout: the weight, and second moments of all quantities in 3D
   CQ_READ_SUMS_MAX = 1 + 81 * CQ_QUANTITY_COUNT,
 };
@@ -81,6 +81,12 @@ typedef struct cq_found {
   double fastest;            // largest |velocity component| after it
   int32_t bad;               // something is not finite or inverted
 } cq_found;
+
+// What an adjoint gives to the readout of one group.
+typedef struct cq_group_grad {
+  const double *sums;                       // of the readout, as read_sums wrote them; not of a gather
+  const double *grad[CQ_QUANTITY_COUNT];    // dL/d(out) of each quantity
+} cq_group_grad;
 
 // What one range or column block summed up backward; added in order, in double. And what it found while sorting.
 typedef struct cq_partial {

@@ -13,12 +13,11 @@ CQ_INLINE void whole_store(int32_t *out, const Real x) {
 CQ_INLINE Real r_min(const Real a, const Real b) { return r_pick(b - a, a, b); }
 
 // Base cells of the slots, and the box of them. outside: some position is not in the world, or not finite.
-static void bases(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end, int32_t lower[3],
-                  int32_t upper[3], int32_t *outside) {
+static void bases(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end, cq_partial *found) {
   const real *data = (const real *)in->data, inv_dx = (real)(1 / s->model->dx);
   Real poison = r_set((real)0);
-  *outside = 0;
-  lower[1] = upper[1] = 0;
+  found->outside = 0;
+  found->lower[1] = found->upper[1] = 0;
   for (int i = 0; i < CQ_DIM; i++) {
     const int axis = i == CQ_DIM - 1 ? 2 : i;
     Real low = inv_dx * r_load(data + AT(chunk_begin, FIELDS, X + i)), high = low;
@@ -33,24 +32,32 @@ static void bases(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, in
         poison += (real)0 * x;   // stays zero unless something is not finite
         whole_store(s->base + AT(c, 3, axis) + h, base);
       }
-    lower[axis] = (int32_t)s_value(r_smallest(first));
-    upper[axis] = (int32_t)s_value(r_largest(last));
-    if (!in_world(s->model, i, r_smallest(low)) || !in_world(s->model, i, r_largest(high))) *outside = 1;
+    found->lower[axis] = (int32_t)s_value(r_smallest(first));
+    found->upper[axis] = (int32_t)s_value(r_largest(last));
+    if (!in_world(s->model, i, r_smallest(low)) || !in_world(s->model, i, r_largest(high))) found->outside = 1;
   }
-  if (!r_finite(poison)) *outside = 1;
+  if (!r_finite(poison)) found->outside = 1;
 }
 
 // ---- into another order ---------------------------------------------------------------------------------------------
 
 #if CQ_LANES == 16
-// Some fields of one chunk, at most 4: from[k] of count chunks fills lanes[k].
-CQ_INLINE void merge_chunks(real *to, const real *const from[CQ_CHUNK], const __mmask16 lanes[CQ_CHUNK],
-                            const int count, const __m512i slots, const int first, const int fields) {
+// the chunks that particles of a new chunk come from: from[k] fills lanes[k]
+typedef struct {
+  int count;
+  __m512i slots;
+  const real *from[CQ_CHUNK];
+  __mmask16 lanes[CQ_CHUNK];
+} Merged;
+
+// some fields, at most 4
+CQ_INLINE void merge_chunks(real *to, const Merged *m, const int first, const int fields) {
   __m512 out[4];
   for (int f = 0; f < fields; f++) out[f] = _mm512_setzero_ps();
-  for (int k = 0; k < count; k++)
+  for (int k = 0; k < m->count; k++)
     for (int f = 0; f < fields; f++)
-      out[f] = _mm512_mask_permutexvar_ps(out[f], lanes[k], slots, _mm512_load_ps(from[k] + (first + f) * CQ_CHUNK));
+      out[f] = _mm512_mask_permutexvar_ps(out[f], m->lanes[k], m->slots,
+                                          _mm512_load_ps(m->from[k] + (first + f) * CQ_CHUNK));
   for (int f = 0; f < fields; f++) _mm512_store_ps(to + (first + f) * CQ_CHUNK, out[f]);
 }
 #endif
@@ -58,17 +65,18 @@ CQ_INLINE void merge_chunks(real *to, const real *const from[CQ_CHUNK], const __
 // One chunk of an array, from slots of another. The slots lie in few chunks, for the order changes little.
 CQ_INLINE void take_chunk(real *to, const real *data, const int32_t source[CQ_CHUNK], const int fields) {
 #if CQ_LANES == 16
-  const __m512i slots = _mm512_loadu_si512(source), chunks = _mm512_srli_epi32(slots, 4);
-  const real *from[CQ_CHUNK];
-  __mmask16 lanes[CQ_CHUNK];
-  int count = 0, f = 0;
-  for (uint32_t left = 0xffff; left; left &= ~(uint32_t)lanes[count++]) {
+  Merged m;
+  m.count = 0;
+  m.slots = _mm512_loadu_si512(source);
+  const __m512i chunks = _mm512_srli_epi32(m.slots, 4);
+  for (uint32_t left = 0xffff; left; left &= ~(uint32_t)m.lanes[m.count++]) {
     const int32_t chunk = source[__builtin_ctz(left)] / CQ_CHUNK;
-    lanes[count] = _mm512_cmpeq_epi32_mask(chunks, _mm512_set1_epi32(chunk));
-    from[count] = data + AT(chunk, fields, 0);
+    m.lanes[m.count] = _mm512_cmpeq_epi32_mask(chunks, _mm512_set1_epi32(chunk));
+    m.from[m.count] = data + AT(chunk, fields, 0);
   }
-  for (; f + 4 <= fields; f += 4) merge_chunks(to, from, lanes, count, slots, f, 4);
-  for (; f < fields; f++) merge_chunks(to, from, lanes, count, slots, f, 1);
+  int f = 0;
+  for (; f + 4 <= fields; f += 4) merge_chunks(to, &m, f, 4);
+  for (; f < fields; f++) merge_chunks(to, &m, f, 1);
 #else
   // eight at a time: as many pointers as there are registers for
   for (int h = 0; h < CQ_CHUNK; h += 8) {

@@ -177,12 +177,21 @@ typedef struct {
   MaterialKept kept;
 } Stress;
 
+// the lanes of a chunk from h on, and where their gradients go
+typedef struct {
+  const Matter *matter;
+  const ChunkGrad *grad;
+  int h;
+} Lanes;
+
 // Adjoint of stress_of for one law: grad_f and the gradients of the chunk, that of C among them, are added to in the
 // lanes of material k; k < 0: in all.
-CQ_RARE void stress_of_plain_adj(const Matter *m, const int k, const int h, const Real f[CQ_DIM][CQ_DIM],
-                                 const ChunkGrad *chunk, Real grad_f[CQ_DIM][CQ_DIM],
-                                 const Real grad_tau[CQ_DIM][CQ_DIM]) {
+CQ_RARE void stress_of_plain_adj(const Lanes lanes, const int k, const Real f[CQ_DIM][CQ_DIM],
+                                 Real grad_f[CQ_DIM][CQ_DIM], const Real grad_tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at, grad;
+  const Matter *m = lanes.matter;
+  const ChunkGrad *chunk = lanes.grad;
+  const int h = lanes.h;
   const cq_material *law = k < 0 ? m->only : &m->model->materials[k];
   point_of(m, law, h, f, &at);
   const Real mine = k < 0 ? r_set((real)1) : is_material(m, k, h);
@@ -207,11 +216,13 @@ CQ_RARE void stress_of_plain_adj(const Matter *m, const int k, const int h, cons
   }
 }
 
-CQ_INLINE void stress_of_fused_adj(const Matter *m, const int k, const int h, const Real f[CQ_DIM][CQ_DIM],
-                                   const MaterialKept *kept, const ChunkGrad *chunk, Real grad_f[CQ_DIM][CQ_DIM],
+CQ_INLINE void stress_of_fused_adj(const Lanes lanes, const int k, const Real f[CQ_DIM][CQ_DIM],
+                                   const MaterialKept *kept, Real grad_f[CQ_DIM][CQ_DIM],
                                    const Real grad_tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at, grad;
-  real *out = chunk->params + CQ_PARAM_SLOTS * CQ_CHUNK + h;
+  const Matter *m = lanes.matter;
+  const int h = lanes.h;
+  real *out = lanes.grad->params + CQ_PARAM_SLOTS * CQ_CHUNK + h;
   point_of_fused(m, k < 0 ? m->only : &m->model->materials[k], h, f, &at);
   EACH(i) EACH(j) grad.f[i][j] = grad_f[i][j];
   CQ_UNROLL for (int q = 0; q < FUSED_SLOTS; q++) grad.c[q] = r_load(out + q * CQ_CHUNK);
@@ -230,22 +241,25 @@ CQ_INLINE void stress_of_fused_adj(const Matter *m, const int k, const int h, co
 }
 
 // adjoint of stress_of: gradients of constants, of sigma and of internal variables are added to those of the chunk
-CQ_INLINE void stress_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], const Stress *stress,
-                             const ChunkGrad *chunk, Real grad_f[CQ_DIM][CQ_DIM], const Real grad_tau[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void stress_of_adj(const Lanes at, const Real f[CQ_DIM][CQ_DIM], const Stress *stress,
+                             Real grad_f[CQ_DIM][CQ_DIM], const Real grad_tau[CQ_DIM][CQ_DIM]) {
+  const Matter *m = at.matter;
+  const ChunkGrad *chunk = at.grad;
+  const int h = at.h;
   if (m->only && material_is_fused(m->only))
-    stress_of_fused_adj(m, -1, h, f, &stress->kept, chunk, grad_f, grad_tau);
+    stress_of_fused_adj(at, -1, f, &stress->kept, grad_f, grad_tau);
   else if (m->only)
-    stress_of_plain_adj(m, -1, h, f, chunk, grad_f, grad_tau);
+    stress_of_plain_adj(at, -1, f, grad_f, grad_tau);
   for (int k = 0; !m->only && m->materials >> k; k++) {
     if (!(m->materials >> k & 1)) continue;
     const cq_material *law = &m->model->materials[k];
     if (!material_is_fused(law)) {
-      stress_of_plain_adj(m, k, h, f, chunk, grad_f, grad_tau);
+      stress_of_plain_adj(at, k, f, grad_f, grad_tau);
       continue;
     }
     MaterialKept kept;
     material_keep(law->kind, f, mat_det(f), &kept);
-    stress_of_fused_adj(m, k, h, f, &kept, chunk, grad_f, grad_tau);
+    stress_of_fused_adj(at, k, f, &kept, grad_f, grad_tau);
   }
   if (!m->actuation) return;
   Real sigma[CQ_SYM], grad_sigma[CQ_SYM];
@@ -361,7 +375,7 @@ CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, 
   if (grad_f)
     EACH(i) EACH(j) grad_def[i][j] += grad_f[i][j];
   else
-    stress_of_adj(matter, h, def, stress, c->grad, grad_def, grad_tau);
+    stress_of_adj((Lanes){matter, c->grad, h}, def, stress, grad_def, grad_tau);
   force_of_adj(matter, h, def, c, grad_def, grad.force);
 
   // position: x' = x + ..., and through weights and arm, f = x / dx - base, arm = 1 - f

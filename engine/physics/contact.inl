@@ -2,9 +2,17 @@
 // scalar real, for few nodes touch a wall. The laws have kinks; the subgradient chosen is that of the branch that the
 // value took: a node that leaves at exactly zero speed is free, one that friction holds does not move.
 
-// (E12) v <- w + law(v - w), n the unit normal out of the solid
-CQ_INLINE void contact(const int kind, const real friction, const real n[CQ_DIM], const real w[CQ_DIM],
-                       real v[CQ_DIM]) {
+// The law of a contact at a node, with the unit normal n out of the solid and the velocity w of the wall.
+typedef struct {
+  int kind;
+  real friction;
+  const real *n, *w;
+} ContactLaw;
+
+// (E12) v <- w + law(v - w)
+CQ_INLINE void contact(const ContactLaw *c, real v[CQ_DIM]) {
+  const int kind = c->kind;
+  const real friction = c->friction, *n = c->n, *w = c->w;
   real u[CQ_DIM], normal = 0;
   EACH(i) u[i] = v[i] - w[i];
   EACH(i) normal = normal + u[i] * n[i];
@@ -39,8 +47,9 @@ typedef struct {
 } ContactGrad;
 
 // v is the velocity before the contact; grad_v holds dL/dv' and becomes dL/dv.
-CQ_INLINE void contact_adj(const int kind, const real friction, const real n[CQ_DIM], const real w[CQ_DIM],
-                           const real v[CQ_DIM], real grad_v[CQ_DIM], ContactGrad *grad) {
+CQ_INLINE void contact_adj(const ContactLaw *c, const real v[CQ_DIM], real grad_v[CQ_DIM], ContactGrad *grad) {
+  const int kind = c->kind;
+  const real friction = c->friction, *n = c->n, *w = c->w;
   real u[CQ_DIM], normal = 0;
   EACH(i) u[i] = v[i] - w[i];
   EACH(i) normal = normal + u[i] * n[i];

@@ -32,9 +32,9 @@ CQ_INLINE void readout_grad_end(ReadoutPoint *grad) {
 
 // ---- energy ---------------------------------------------------------------------------------------------------------
 
-// By constants and by internal variables. A law that is linear in its constants needs
-// nothing here: the derivative by one
-// of them is the energy where that one is 1 and the others are 0. Another one has LAW_energy_grad.                (E55)
+// The gradient of the energy by constants and by internal variables. A law that is linear in its constants needs
+// nothing here: the derivative by one of them is the energy where that one is 1 and the others are 0. Another law has
+// LAW_energy_grad. (E55)
 CQ_RARE void law_energy_grad(const ReadoutPoint *at, MaterialPoint *grad, const Real grad_psi) {
   const MaterialPoint *m = &at->material;
   switch (m->law->kind) {
@@ -66,9 +66,9 @@ CQ_RARE void readout_energy_adj(const ReadoutPoint *at, MaterialPoint *grad, con
 // ---- stress ---------------------------------------------------------------------------------------------------------
 
 #if CQ_DIM == 2
-// P_zz of plane strain of a law psi = W + U(J), W isochoric in space: the trace of its
-// Kirchhoff stress is 3 J U', and the
-// part of it in the plane <P, F>.                                                                                 (E56)
+// (E56) P_zz of plane strain of a law psi = W + U(J), where W is isochoric in space. The trace of its Kirchhoff stress
+// in space is 3 J U', and the part of that trace in the plane is <P, F>. P_zz is the difference, since plane strain
+// holds F_zz at 1.
 CQ_RARE Real isochoric_across(const MaterialPoint *at, const Real bulk) {
   Real p[CQ_DIM][CQ_DIM];
   const Real jac = mat_det(at->f);
@@ -89,9 +89,9 @@ CQ_RARE void isochoric_across_adj(const MaterialPoint *at, MaterialPoint *grad, 
   grad->c[bulk] += thrice * bulk_slope(jac * (real)0 + (real)1, jac);
 }
 
-// Is the stress across the plane known, where plane strain holds F_zz at 1? Then p is P_zz of
-// the law. That of a fluid, and
-// of solids that flow in the plane, is taken as half the trace in the plane, as of an incompressible solid.       (E52)
+// (E52) Is the stress across the plane known, where plane strain holds F_zz at 1? Then p is P_zz of the law. That of a
+// fluid, and of solids that flow in the plane, is not: readout_von_mises takes half the trace in the plane in its
+// place, as that of an incompressible solid.
 CQ_RARE int readout_across(const MaterialPoint *at, Real *p) {
   switch (at->law->kind) {
     case CQ_MATERIAL_NEO_HOOKEAN: *p = neo_hookean_across(at); break;

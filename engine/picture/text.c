@@ -86,17 +86,18 @@ static void draw_glyph(const pen *k, const char *glyph) {
   }
 }
 
-double cq_picture_text(cq_picture *p, double x, double y, double size, double weight, uint32_t rgba, const char *text) {
-  double unit = size / CAPITAL, start = x;
-  for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+double cq_picture_text(cq_picture *p, const cq_text *text, const char *line) {
+  const double unit = text->size / CAPITAL, start = text->x;
+  double x = start;
+  for (const unsigned char *c = (const unsigned char *)line; *c; c++) {
     if (*c >= 0x80 && *c < 0xC0) continue;                          // the rest of a character beyond ASCII
     const char *glyph = *c >= ' ' && *c < 127 ? glyphs[*c - ' '] : unknown;
     if (p) {
-      pen k = { p, x * p->samples, y * p->samples, unit * p->samples, 0.5 * weight * p->samples };
+      pen k = { p, x * p->samples, text->y * p->samples, unit * p->samples, 0.5 * text->weight * p->samples };
       draw_glyph(&k, glyph);
     }
     x += (digit(glyph[0]) + GAP) * unit;
   }
-  if (p) mask_paint(p, rgba);
+  if (p) mask_paint(p, text->rgba);
   return x > start ? x - start - GAP * unit : 0;
 }

@@ -13,13 +13,13 @@ void cq_tensor_dense(const cq_dense *d, const double *x, const double *w, const 
   if (d->activation >= 0) cq_tensor_unary(d->activation, d->rows * d->out, y, y);
 }
 
-void cq_tensor_dense_adj(const cq_dense *d, const double *x, const double *w, const double *y, double *grad_x,
-                         double *grad_w, double *grad_b, double *grad_y) {
+void cq_tensor_dense_adj(const cq_dense *d, const double *x, const double *w, const double *y,
+                         const cq_dense_grad *grad, double *grad_y) {
   for (int64_t i = 0; d->activation >= 0 && i < d->rows * d->out; i++)
     if (grad_y[i] != 0) grad_y[i] *= activation_slope(d->activation, y[i]);
-  for (int64_t i = 0; grad_b && i < d->rows * d->out; i++) grad_b[i % d->out] += grad_y[i];
+  for (int64_t i = 0; grad->b && i < d->rows * d->out; i++) grad->b[i % d->out] += grad_y[i];
   const cq_product to_x = {.batch = 1, .m = d->rows, .n = d->in, .k = d->out, .transpose_b = 1, .accumulate = 1};
   const cq_product to_w = {.batch = 1, .m = d->in, .n = d->out, .k = d->rows, .transpose_a = 1, .accumulate = 1};
-  if (grad_x) cq_tensor_matmul(&to_x, grad_y, w, grad_x);
-  if (grad_w) cq_tensor_matmul(&to_w, x, grad_y, grad_w);
+  if (grad->x) cq_tensor_matmul(&to_x, grad_y, w, grad->x);
+  if (grad->w) cq_tensor_matmul(&to_w, x, grad_y, grad->w);
 }

@@ -25,7 +25,8 @@ local controllers = require "cq.controller"
 local by_iteration = require "cq.experiment.by_iteration"
 local constrained = require "cq.experiment.constrained"
 local observers = require "cq.observer"
-local goals = require "cq.experiment.goal"
+local descent = require "cq.experiment.descent"
+local objectives = require "cq.experiment.objective"
 local scenes = require "cq.experiment.scenes"
 local trainables = require "cq.experiment.trainable"
 local solve = require "cq.optimizer.solve"
@@ -43,14 +44,6 @@ local Experiment = { __name = "cq.Experiment" }
 Experiment.__index = Experiment
 
 -- ---- construction ---------------------------------------------------------------------------------------------------
-
-local objective_spec = is.define("cq.Experiment: objective", {
-  final = is.callable { optional = true },
-  goal = is.table { optional = true },
-  running = is.callable { optional = true },
-  effort = is.callable { optional = true },
-  reduce = is.any_of { is.one_of { "sum", "mean", "max", "min", "product" }, is.callable(), default = "sum" },
-})
 
 local spec = is.define("cq.Experiment", {
   world = is.instance "cq.World",
@@ -85,15 +78,6 @@ local function steps_of(def)
   return steps
 end
 
-local function objective_of(given, world)
-  local def = objective_spec(text.is_callable(given) and { final = given } or given)
-  if not (def.final or def.goal or def.running or def.effort) then
-    is.fail("cq.Experiment: objective needs final, goal, running or effort")
-  end
-  def.goal = def.goal and goals.check(def.goal, world)
-  return def
-end
-
 ---@class cq.Experiment.def
 ---@field world cq.World             that it runs in
 ---@field robot? cq.Robot            a variant of the world's first, from robot:with
@@ -116,14 +100,6 @@ end
 ---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it: by particle where density, volume or a value
 ---  with apply is trained, since a mean over mass moves when mass does; else by mass
 
----@class cq.Experiment.objective.def
----@field final? fun(state: cq.State, start: cq.State): cq.Tensor|number   one number, of the last state, and of that at the start
----@field goal? cq.Experiment.goal.def      a place to be at in the end: |center(of) - at|^2, and more for coming to rest
----@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number    one number after each control step
----@field effort? fun(u: cq.Tensor): cq.Tensor|number    one number, of all signals {steps, signals}; quicker than running, which stops the
----  engine after every control step
----@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of the running costs {steps}
-
 -- a design brings the robot and the controller
 local function take_design(self, def)
   if def.controller then is.fail("cq.Experiment: give either design, which brings its controller, or controller") end
@@ -144,7 +120,7 @@ local function new(_, fields)
   local self = setmetatable({ world = def.world, optimizer = def.optimizer, memory = def.memory, contact = def.contact,
     by_iteration = def.by_iteration, given = {}, made_scenes = {} }, Experiment)
   self.observer = def.observer and observers.of(def.observer, "cq.Experiment")
-  self.steps, self.objective = steps_of(def), objective_of(def.objective, def.world)
+  self.steps, self.objective = steps_of(def), objectives.of(def.objective, def.world)
   self.robot = def.robot or def.world.robot
   self.constraints = constrained.list(def.constraints)
   self.params, self.apply = trainables.make(self.world, self.robot, def.trainable)
@@ -171,7 +147,7 @@ end
 function Experiment:scene(k)
   if not self.scenes then is.fail("run:scene: the experiment has one scene") end
   k = is.argument("run:scene", "k", is.integer { min = 1, max = self.scenes.count }, k)
-  return scenes.of(self, k, objective_of)
+  return scenes.of(self, k)
 end
 
 ---The robot with its trainable values.
@@ -222,67 +198,17 @@ function Experiment:rollout_solid(solid, watch)
   return solid.world:rollout(fields)
 end
 
-local reductions = {
-  sum = function(x) return x:sum() end, mean = function(x) return x:mean() end, max = function(x) return x:max() end,
-  min = function(x) return x:min() end, product = function(x) return x:prod() end,
-}
-
-local function one_number(value, name)
-  if type(value) ~= "number" and not (T.is_tensor(value) and value.count == 1) then
-    is.fail("cq.Experiment: objective.%s must give one number, got %s", name,
-      T.is_tensor(value) and "a tensor {" .. table.concat(value:shape(), ", ") .. "}" or text.describe(value))
-  end
-  return T.as_tensor(value):reshape {}
-end
-
--- the state that the rollout began with, where the function takes a second argument
-local function start_of(final, roll)
-  local info = type(final) == "function" and debug.getinfo(final, "u")
-  if info and info.nparams < 2 and not info.isvararg then return nil end
-  return roll:start()
-end
-
 ---The objective of a rollout.
 ---@param roll cq.Rollout
 ---@return cq.Tensor    one number
-function Experiment:loss(roll)
-  local objective, loss = self.objective, nil
-  if objective.final then loss = one_number(objective.final(roll.state, start_of(objective.final, roll)), "final") end
-  if objective.goal then
-    local miss = goals.miss(objective.goal, roll.state)
-    loss = loss and loss + miss or miss
-  end
-  if objective.running then
-    local reduce = reductions[objective.reduce] or objective.reduce
-    local running = one_number(reduce(roll.running), "reduce")
-    loss = loss and loss + running or running
-  end
-  if objective.effort then
-    local effort = one_number(roll.effort, "effort")
-    loss = loss and loss + effort or effort
-  end
-  return loss
-end
+function Experiment:loss(roll) return objectives.loss(self.objective, roll) end
 
 -- the objective and all constraints of one evaluation, by name
 local function numbers(self, params, steps)
   local roll = self:rollout(params, nil, steps)
-  local found = constrained.numbers(self, params, roll, reductions)
+  local found = constrained.numbers(self, params, roll)
   if self.design then found.task = found.objective:detach() end
   return found, roll
-end
-
-local function load_params(params, from)
-  local found = T.leaves.pair(params, from)
-  for _, leaf in ipairs(T.leaves.list(params)) do
-    local saved = found[leaf.tensor]
-    if not T.is_tensor(saved) or saved.count ~= leaf.tensor.count then
-      is.fail("cq.Experiment: the saved parameters do not fit: %s has %s here and %s there", leaf.path,
-        text.count(leaf.tensor.count, "element"),
-        T.is_tensor(saved) and saved.count or "none")
-    end
-    leaf.tensor:copy_from(saved)
-  end
 end
 
 -- ---- optimising -----------------------------------------------------------------------------------------------------
@@ -321,81 +247,6 @@ local function tell_speed(self, iterations, seconds)
     * (self.scenes and self.scenes.count or 1)
   message.note("%.3g s an iteration, %.3g million particle-steps a second there and back", seconds / iterations,
     particle_steps / seconds / 1e6)
-end
-
-local progress_fields = {
-  optimizer = is.table(), best = is.table { optional = true }, loss = is.number { optional = true },
-}
-local best_fields = { loss = is.number(), iteration = is.integer { min = 0 }, params = is.table() }
-
--- all that going on later needs beside the parameters
-local function progress_of(self)
-  return { optimizer = self.optimizer:state(), best = self.best, loss = self.loss_last }
-end
-
-local function save(self, run, iteration)
-  run:save(iteration, self.params, progress_of(self))
-  if self.best then T.save(run:path "best.bin", self.best.params) end
-end
-
-local function restore(self, run)
-  local saved = run.saved
-  if not saved then return end
-  local progress = saved.optimizer
-  local problem = is.problem(progress_fields, progress) or progress.best and is.problem(best_fields, progress.best)
-  if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", run:path "optimizer.bin", problem) end
-  load_params(self.params, saved.params)
-  self.optimizer:restore(progress.optimizer)
-  self.best, self.loss_last = progress.best, progress.loss
-end
-
-local function note_best(self, iteration, loss)
-  if self.best and loss >= self.best.loss then return end
-  self.best = { loss = loss, iteration = iteration, params = T.leaves.snapshot(self.params) }
-end
-
--- one iteration; made counts the updates that the parameters hold, also when something after the update fails
-local function iterate(self, run, roll_of, i, after)
-  local began = C.cq_clock()
-  if by_iteration.set(self, i) then self.best = nil end
-  local loss, grads, roll = roll_of(self.params)
-  if not self.scenes then roll:release() end
-  note_best(self, i, loss)
-  self.optimizer:update(self.params, grads)
-  self.made, self.loss_last = i, loss
-  run:record { iteration = i, loss = loss, gradient = self.optimizer.norm, seconds = C.cq_clock() - began }
-  if after then after(i, loss, self) end
-  if C.cq_clock() - run.saved_at >= 5 then save(self, run, i) end
-end
-
--- raises what ended an iteration, after what was computed is saved; a disk that is full cannot hide it
-local function fail_iteration(self, run, i, problem)
-  local saved = pcall(save, self, run, self.made)
-  if saved and self.made > 0 then
-    message.note("kept in %s: the parameters after iteration %d, and the best, of iteration %d, in best.bin",
-      run.folder, self.made, self.best.iteration)
-  end
-  if type(problem) == "string" then
-    local ours = problem == is.failure
-    problem = ("%s (iteration %d of %d)"):format(problem, i, run.iterations)
-    if ours then is.failure = problem end
-  end
-  error(problem, 0)
-end
-
--- a loop of updates against the gradient
-local function descend(self, run, def)
-  restore(self, run)
-  local roll_of = self.scenes and scenes.descent(self) or T.value_and_grad(function(params)
-    local roll = self:rollout(params)
-    return self:loss(roll), roll
-  end)
-  for i = run.done + 1, def.iterations do
-    local fine, problem = pcall(iterate, self, run, roll_of, i, def.after)
-    if run:interrupted() then break end
-    if not fine then fail_iteration(self, run, i, problem) end
-  end
-  save(self, run, self.made)
 end
 
 -- in the place of optimising, under cqlua check: what the script goes on with is there
@@ -439,7 +290,7 @@ function Experiment:optimize(fields)
   if constrained.is(self) then
     solution = constrained.optimize(self, run, def, function(params) return numbers(self, params) end)
   else
-    descend(self, run, def)
+    descent.run(self, run, def)
   end
   run:finish()
   -- there is no result that the script could go on with
@@ -481,36 +332,6 @@ local function place(self, path)
   host.make_folder(folder)
   return folder .. "/" .. path
 end
-
----@class run.render.def
----@field fps? number            frames in a second of film
----@field speed? number          simulated time in a second of film
----@field width? integer         [pixel]
----@field height? integer        by the shape of the world unless given [pixel]
----@field samples? integer       along each side of a pixel; 2 in films and 3 in pictures unless given
----@field follow? boolean        the camera goes with the robot, smoothly
----@field zoom? number           above 1 nearer
----@field camera? cq.Picture.camera.def|fun(time: number, centre: number[]): cq.Picture.camera.def   in 3D: { eye =, target =,
----  field_of_view? }, or a function of time and of the robots' centre that gives it; all of the robots unless given
----@field colour? string|cq.Tensor|run.render.colour.def|fun(state: cq.State, u: cq.Tensor?): cq.Tensor   colours of particles by a
----  number, with a legend: "von_mises", "energy_density", "jacobian", "speed", "kinetic_energy", "signal", a constant
----  as "young", a tensor or a function that gives a number for each particle of the world {n}; or { by = "von_mises",
----  label = "...", unit = "kPa", range = { 0, 20 } }, or { by = ..., categories = { "left", "right" } }, where the
----  number says which. Without a range the scale grows with what the film has shown
----@field opacity? string|cq.Tensor|run.render.opacity.def|fun(state: cq.State, u: cq.Tensor?): cq.Tensor   how opaque each particle
----  is, 0 to 1, by what colour takes; or { by = "density", range = { 0, 1 } }
----@field arrows? "velocity"|run.render.arrows.def|fun(state: cq.State, u: cq.Tensor?): (cq.Tensor|number[][]), (cq.Tensor|number[][])?
----  vectors {n, dim} of the world's particles, or places and vectors {k, dim}, as of forces; or { by =
----  ..., scale =, label =, unit = }
----@field goals? table|fun(state: cq.State, u: cq.Tensor?): table   places { { x, y }, ... }, or { at =, radius =, colour = }, that are
----  drawn as translucent balls
----@field trail? boolean         the way of the robots' centre; where the camera follows unless given
----@field stills? number[]       times of several moments in one picture (.png) [time]
----@field layout? "auto"|"together"|"apart"   stills: in one scene, earlier ones paler, or each in a picture of its own; "auto": by
----  whether the robots have gone far enough to be seen beside each other
----@field keep_frames? boolean   keep the frames beside the film
----@field label? string|fun(state: cq.State): string   a line at the top left, above the time
----@field which? "best"|"last"|cq.Topology.Solid   parameters: of the least loss so far, or the present ones; or a design made binary
 
 ---Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state or several moments (.png). Robots
 ---are drawn by their surface: the cells of their lattice, or the mesh that they came from; what flows, particle by

@@ -58,16 +58,19 @@ function Random:normal(shape, opts)
   return out
 end
 
+local function between(self, name, draw, shape, opts)
+  if opts.min > opts.max then is.fail("random:%s: min %g is above max %g", name, opts.min, opts.max) end
+  local out = tensor.empty(shape or {})
+  draw(self.generator, out.count, opts.min, opts.max, out:data())
+  return out
+end
+
 ---Uniform numbers in [min, max).
 ---@param shape? integer[]|integer  default {}: rank 0
 ---@param opts? random.uniform.def
 ---@return cq.Tensor
 function Random:uniform(shape, opts)
-  opts = uniform_options(opts or {})
-  if opts.min > opts.max then is.fail("random:uniform: min %g is above max %g", opts.min, opts.max) end
-  local out = tensor.empty(shape or {})
-  C.cq_random_uniform(self.generator, out.count, opts.min, opts.max, out:data())
-  return out
+  return between(self, "uniform", C.cq_random_uniform, shape, uniform_options(opts or {}))
 end
 
 ---Whole numbers from min to max, both included.
@@ -75,11 +78,7 @@ end
 ---@param opts random.integers.def
 ---@return cq.Tensor
 function Random:integers(shape, opts)
-  opts = integer_options(opts or {})
-  if opts.min > opts.max then is.fail("random:integers: min %g is above max %g", opts.min, opts.max) end
-  local out = tensor.empty(shape or {})
-  C.cq_random_integers(self.generator, out.count, opts.min, opts.max, out:data())
-  return out
+  return between(self, "integers", C.cq_random_integers, shape, integer_options(opts or {}))
 end
 
 ---The numbers 1 to n in random order.

@@ -30,12 +30,14 @@ struct contact_map {
   }
   void primal(const dual *in, dual *out) const {
     for (int i = 0; i < D; i++) out[i] = in[V + i];
-    over_dual::contact(kind, in[FRICTION], in + N, in + W, out);
+    const over_dual::ContactLaw law = {kind, in[FRICTION], in + N, in + W};
+    over_dual::contact(&law, out);
   }
   void adjoint(const double *in, double *grad_in, const double *grad_out) const {
     product::ContactGrad grad = {};
     for (int i = 0; i < D; i++) grad_in[V + i] = grad_out[i];
-    product::contact_adj(kind, in[FRICTION], in + N, in + W, in + V, grad_in + V, &grad);
+    const product::ContactLaw law = {kind, in[FRICTION], in + N, in + W};
+    product::contact_adj(&law, in + V, grad_in + V, &grad);
     grad_in[FRICTION] = grad.friction;
     for (int i = 0; i < D; i++) {
       grad_in[W + i] = grad.w[i];
@@ -101,8 +103,9 @@ static void check_kink(const char *name, int kind, double friction, double slide
     v[i] = after[i] = w[i] + (i == 0 ? slide : i == 1 ? -pressing : 0);
     g[i] = grad_v[i] = uniform(-1, 1);
   }
-  product::contact(kind, friction, n, w, after);
-  product::contact_adj(kind, friction, n, w, v, grad_v, &grad);
+  const product::ContactLaw law = {kind, friction, n, w};
+  product::contact(&law, after);
+  product::contact_adj(&law, v, grad_v, &grad);
   for (int i = 0; i < D; i++) {
     off = fmax(off, fabs(after[i] - (free ? v[i] : w[i])));
     grad_off =

@@ -26,17 +26,17 @@ struct cable_map {
     in[R] = span / stretch / (offset + slope * in[U]);
   }
   template <typename Cable, typename T> Cable cable(const T *in) const {
-    return {in[K], in[R], in[MU], in[U], offset, slope};
+    return {in[K], in[R], in[MU], in[U], offset, slope, POINTS};
   }
   void primal(const dual *in, dual *out) const {
     const auto c = cable<over_dual::Cable>(in);
-    over_dual::cable_pull(&c, POINTS, in, out);
+    over_dual::cable_pull(&c, in, out);
   }
   void adjoint(const double *in, double *grad_in, const double *grad_out) const {
     const auto c = cable<product::Cable>(in);
     product::Cable grad = {};
     double share[POINTS];
-    product::cable_pull_adj(&c, POINTS, in, &grad, grad_in, grad_out, share);
+    product::cable_pull_adj(&c, in, &grad, grad_in, grad_out, share);
     grad_in[K] += grad.stiffness;
     grad_in[R] += grad.length;
     grad_in[MU] += grad.friction;
@@ -53,7 +53,7 @@ static void check_pull(void) {
     dual seeded[cable_map::inputs];
     map.draw(in);
     auto cable = map.cable<product::Cable>(in);
-    product::cable_pull(&cable, POINTS, in, force);
+    product::cable_pull(&cable, in, force);
     double moment[3] = {0, 0, 0};
     for (int i = 0; i < D; i++) {
       double total = 0;
@@ -86,10 +86,10 @@ static void check_pull(void) {
     for (int k = 0; k < POINTS * D; k++) seeded[k].slope = direction[k] = uniform(-1, 1);
     const auto over = map.cable<over_dual::Cable>(seeded);
     cable = map.cable<product::Cable>(in);
-    product::cable_pull(&cable, POINTS, in, force);
+    product::cable_pull(&cable, in, force);
     for (int k = 0; k < POINTS * D; k++) along -= force[k] * direction[k], size += fabs(force[k] * direction[k]);
     energy_error =
-        fmax(energy_error, fabs((double)over_dual::cable_energy(&over, POINTS, seeded).slope - along) / size);
+        fmax(energy_error, fabs((double)over_dual::cable_energy(&over, seeded).slope - along) / size);
   }
   CHECK(energy_error < 1e-13, "%dD cable: its pull is the slope of its energy to %g", D, energy_error);
   CHECK(sum < 1e-13 && turn < 1e-13, "%dD cable: forces sum to %g, their moments to %g", D, sum, turn);
@@ -103,7 +103,7 @@ static void check_straight(void) {
                                                    finite = 0;
   map.draw(in);
   const auto cable = map.cable<product::Cable>(in);
-  product::cable_pull(&cable, POINTS, in, force);
+  product::cable_pull(&cable, in, force);
   for (int k = D; k < (POINTS - 1) * D; k++) inner = fmax(inner, fabs(force[k]));
   for (double &w : weight) w = uniform(-1, 1);
   map.adjoint(in, grad, weight);
@@ -121,7 +121,7 @@ static void check_slack(void) {
                                                      slope = 0;
     map.draw(in);
     const auto cable = map.cable<product::Cable>(in);
-    product::cable_pull(&cable, POINTS, in, force);
+    product::cable_pull(&cable, in, force);
     for (double f : force) largest = fmax(largest, fabs(f));
     for (int k = 0; k < POINTS * D; k++) ones[k] = k < D;
     map.adjoint(in, grad, ones);

@@ -5,6 +5,7 @@
 -- Each reader is tried in a process of its own: in it all executions, one after another. Inputs follow from the seed,
 -- and from what the reader accepted before. A crash, a sanitizer's report, memory or time out of proportion, an error
 -- that no user should see, and a wrong answer end the process: then the input is kept, and --input tries it again.
+-- What came of long runs is in tests/fuzz/results.csv. There the kernels, which no reader calls, had no sanitizers.
 local host = require "cq.host"
 local message = require "cq.base.message"
 local option = require "cq.option"

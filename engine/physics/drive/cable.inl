@@ -13,6 +13,7 @@ typedef struct {
   wide stiffness, length, friction;   // k, R, mu
   wide signal;                        // u
   double offset, slope;               // of the free length
+  int32_t points;                     // of its path
 } Cable;
 
 // (E60) free length max(0, R (offset + slope u))
@@ -75,15 +76,15 @@ CQ_INLINE void cable_turn_adj(const wide a[CQ_DIM], const wide b[CQ_DIM], wide g
 }
 
 // by how much a cable is longer than its free length: negative where it is slack
-CQ_INLINE wide cable_stretch(const Cable *c, const int32_t n, const wide *x) {
+CQ_INLINE wide cable_stretch(const Cable *c, const wide *x) {
   wide span = 0, e[CQ_DIM];
-  for (int32_t s = 0; s + 1 < n; s++) span += cable_segment(x + s * CQ_DIM, x + (s + 1) * CQ_DIM, e);
+  for (int32_t s = 0; s + 1 < c->points; s++) span += cable_segment(x + s * CQ_DIM, x + (s + 1) * CQ_DIM, e);
   return span - cable_free_length(c);
 }
 
 // (E61) k/2 max(0, stretch)^2, of a cable without friction
-CQ_RARE wide cable_energy(const Cable *c, const int32_t n, const wide *x) {
-  const wide stretch = cable_stretch(c, n, x);
+CQ_RARE wide cable_energy(const Cable *c, const wide *x) {
+  const wide stretch = cable_stretch(c, x);
   return stretch > 0 ? 0.5 * c->stiffness * stretch * stretch : stretch - stretch;
 }
 
@@ -98,11 +99,11 @@ CQ_INLINE wide cable_worth(const wide *grad_force, const wide e[CQ_DIM], wide h[
 }
 
 // (E62) force_s = T_s e_s - T_s-1 e_s-1, T_0 = k max(0, stretch), T_s = T_s-1 exp(-mu angle(e_s-1, e_s))
-CQ_RARE void cable_pull(const Cable *c, const int32_t n, const wide *x, wide *force) {
-  const wide stretch = cable_stretch(c, n, x);
+CQ_RARE void cable_pull(const Cable *c, const wide *x, wide *force) {
+  const wide stretch = cable_stretch(c, x);
   wide tension = stretch > 0 ? c->stiffness * stretch : stretch - stretch, before[CQ_DIM], e[CQ_DIM];
-  for (int32_t k = 0; k < n * CQ_DIM; k++) force[k] = 0;
-  for (int32_t s = 0; s + 1 < n; s++) {
+  for (int32_t k = 0; k < c->points * CQ_DIM; k++) force[k] = 0;
+  for (int32_t s = 0; s + 1 < c->points; s++) {
     cable_segment(x + s * CQ_DIM, x + (s + 1) * CQ_DIM, e);
     if (s) tension = tension * w_exp(-c->friction * cable_turn(before, e));
     EACH(i) {
@@ -114,13 +115,13 @@ CQ_RARE void cable_pull(const Cable *c, const int32_t n, const wide *x, wide *fo
 }
 
 // (E65) Adds to the gradients of the cable and of its points. share {n}: work, T_s / T_0 of each segment.
-CQ_RARE void cable_pull_adj(const Cable *c, const int32_t n, const wide *x, Cable *grad, wide *grad_x,
-                            const wide *grad_force, wide *share) {
-  const wide stretch = cable_stretch(c, n, x);
+CQ_RARE void cable_pull_adj(const Cable *c, const wide *x, Cable *grad, wide *grad_x, const wide *grad_force,
+                            wide *share) {
+  const wide stretch = cable_stretch(c, x);
   if (!(stretch > 0)) return;
   const wide tension = c->stiffness * stretch;
   wide grad_tension = 0, e[CQ_DIM], before[CQ_DIM], h[CQ_DIM], grad_e[CQ_DIM], carried[CQ_DIM];
-  for (int32_t s = 0; s + 1 < n; s++) {
+  for (int32_t s = 0; s + 1 < c->points; s++) {
     cable_segment(x + s * CQ_DIM, x + (s + 1) * CQ_DIM, e);
     share[s] = s ? share[s - 1] * w_exp(-c->friction * cable_turn(before, e)) : 1;
     grad_tension += share[s] * cable_worth(grad_force + s * CQ_DIM, e, h);
@@ -132,7 +133,7 @@ CQ_RARE void cable_pull_adj(const Cable *c, const int32_t n, const wide *x, Cabl
   // from the last segment to the first: grad_share is what all shares from this one on are worth to it
   wide grad_share = 0;
   EACH(i) carried[i] = 0;
-  for (int32_t s = n - 2; s >= 0; s--) {
+  for (int32_t s = c->points - 2; s >= 0; s--) {
     const wide length = cable_segment(x + s * CQ_DIM, x + (s + 1) * CQ_DIM, e);
     grad_share += tension * cable_worth(grad_force + s * CQ_DIM, e, h);
     EACH(i) {

@@ -7,11 +7,11 @@
 --     { name = "mass", equal = 2, of = function(params) return params.robot.density:sum() * volume end },
 --   }
 local is = require "cq.base.schema"
-local text = require "cq.base.text"
 local T = require "cq.tensor"
 local by_iteration = require "cq.experiment.by_iteration"
 local constraint = require "cq.optimizer.constraint"
 local message = require "cq.base.message"
+local objectives = require "cq.experiment.objective"
 local solve = require "cq.optimizer.solve"
 local solver = require "cq.optimizer.solver"
 
@@ -61,13 +61,7 @@ function constrained.list(given)
   return list
 end
 
-local function one_number(value, c, part)
-  if type(value) ~= "number" and not (T.is_tensor(value) and value.count == 1) then
-    is.fail("cq.Experiment: constraint %s: %s must give one number, got %s", c.name, part,
-      T.is_tensor(value) and "a tensor {" .. table.concat(value:shape(), ", ") .. "}" or text.describe(value))
-  end
-  return T.as_tensor(value):reshape {}
-end
+local function number(value, c, part) return objectives.number(value, ("constraint %s: %s"):format(c.name, part)) end
 
 ---What a rollout records for the constraints that look at every state {running ones}; nil: there are none.
 ---@param list cq.Constraint[]
@@ -80,28 +74,26 @@ function constrained.recorder(list)
   if #running == 0 then return nil end
   return function(state, u)
     local out = {}
-    for k, c in ipairs(running) do out[k] = one_number(c.running(state, u), c, "running") end
+    for k, c in ipairs(running) do out[k] = number(c.running(state, u), c, "running") end
     return T.stack(out)
   end
 end
 
 -- the value of one constraint
-local function value_of(c, run, params, roll, reductions)
-  if c.final then return one_number(c.final(roll.state), c, "final") end
-  if c.of then return one_number(c.of(params, roll, run), c, "of") end
-  local reduce = reductions[c.reduce] or c.reduce
-  return one_number(reduce(roll.record:slice(c.at, c.at, 2):squeeze(2)), c, "reduce")
+local function value_of(c, run, params, roll)
+  if c.final then return number(c.final(roll.state), c, "final") end
+  if c.of then return number(c.of(params, roll, run), c, "of") end
+  return number(objectives.reduce(c.reduce, roll.record:slice(c.at, c.at, 2):squeeze(2)), c, "reduce")
 end
 
 ---The objective of a rollout and the values of all constraints, by name.
 ---@param run cq.Experiment
 ---@param params table
 ---@param roll cq.Rollout
----@param reductions table<string, function>
 ---@return table<string, cq.Tensor>
-function constrained.numbers(run, params, roll, reductions)
+function constrained.numbers(run, params, roll)
   local out = { objective = run:loss(roll) }
-  for _, c in ipairs(run.constraints) do out[c.name] = value_of(c, run, params, roll, reductions) end
+  for _, c in ipairs(run.constraints) do out[c.name] = value_of(c, run, params, roll) end
   return out
 end
 

@@ -51,6 +51,36 @@ local function held_of(world)
   return out
 end
 
+---@class run.render.def
+---@field fps? number            frames in a second of film
+---@field speed? number          simulated time in a second of film
+---@field width? integer         [pixel]
+---@field height? integer        by the shape of the world unless given [pixel]
+---@field samples? integer       along each side of a pixel; 2 in films and 3 in pictures unless given
+---@field follow? boolean        the camera goes with the robot, smoothly
+---@field zoom? number           above 1 nearer
+---@field camera? cq.Picture.camera.def|fun(time: number, centre: number[]): cq.Picture.camera.def   in 3D: { eye =, target =,
+---  field_of_view? }, or a function of time and of the robots' centre that gives it; all of the robots unless given
+---@field colour? string|cq.Tensor|run.render.colour.def|fun(state: cq.State, u: cq.Tensor?): cq.Tensor   colours of particles by a
+---  number, with a legend: "von_mises", "energy_density", "jacobian", "speed", "kinetic_energy", "signal", a constant
+---  as "young", a tensor or a function that gives a number for each particle of the world {n}; or { by = "von_mises",
+---  label = "...", unit = "kPa", range = { 0, 20 } }, or { by = ..., categories = { "left", "right" } }, where the
+---  number says which. Without a range the scale grows with what the film has shown
+---@field opacity? string|cq.Tensor|run.render.opacity.def|fun(state: cq.State, u: cq.Tensor?): cq.Tensor   how opaque each particle
+---  is, 0 to 1, by what colour takes; or { by = "density", range = { 0, 1 } }
+---@field arrows? "velocity"|run.render.arrows.def|fun(state: cq.State, u: cq.Tensor?): (cq.Tensor|number[][]), (cq.Tensor|number[][])?
+---  vectors {n, dim} of the world's particles, or places and vectors {k, dim}, as of forces; or { by =
+---  ..., scale =, label =, unit = }
+---@field goals? table|fun(state: cq.State, u: cq.Tensor?): table   places { { x, y }, ... }, or { at =, radius =, colour = }, that are
+---  drawn as translucent balls
+---@field trail? boolean         the way of the robots' centre; where the camera follows unless given
+---@field stills? number[]       times of several moments in one picture (.png) [time]
+---@field layout? "auto"|"together"|"apart"   stills: in one scene, earlier ones paler, or each in a picture of its own; "auto": by
+---  whether the robots have gone far enough to be seen beside each other
+---@field keep_frames? boolean   keep the frames beside the film
+---@field label? string|fun(state: cq.State): string   a line at the top left, above the time
+---@field which? "best"|"last"|cq.Topology.Solid   parameters: of the least loss so far, or the present ones; or a design made binary
+
 local spec = is.define("run:render", {
   fps = is.number { above = 0, max = 240, default = 30 },
   speed = is.number { above = 0, default = 1 },

@@ -10,6 +10,7 @@ local T = require "cq.tensor"
 local by_iteration = require "cq.experiment.by_iteration"
 local controllers = require "cq.controller"
 local field = require "cq.base.field"
+local objectives = require "cq.experiment.objective"
 local observers = require "cq.observer"
 local ranks = require "cq.ranks"
 
@@ -98,9 +99,8 @@ end
 ---The experiment of one scene: the whole one's world, parameters and best, with what the scene has of its own.
 ---@param run cq.Experiment
 ---@param k integer
----@param objective_of function
 ---@return cq.Experiment
-function scenes.of(run, k, objective_of)
+function scenes.of(run, k)
   if run.made_scenes[k] then return run.made_scenes[k] end
   local what = ("cq.Experiment: scene %d"):format(k)
   by_iteration.ready(run)
@@ -116,7 +116,7 @@ function scenes.of(run, k, objective_of)
     if run.design then is.fail("%s: the robot is that of the design", what) end
     self.robot = def.robot
   end
-  if def.objective then self.objective = objective_of(def.objective, run.world) end
+  if def.objective then self.objective = objectives.of(def.objective, run.world) end
   take_policy(self, def, run, what)
   take_values(self, def, run, what)
   run.made_scenes[k] = self

@@ -76,7 +76,8 @@ end
 
 -- asked for its places once, without values; it is dense
 local function jacobian_of(work)
-  return ffi.cast("ipopt_eval_jac_g", function(n, x, _, m, _, row, column, values)
+  return ffi.cast("ipopt_eval_jac_g", function(n, x, _, m, _, ...)
+    local row, column, values = ...
     if values == nil then
       for k = 0, m * n - 1 do row[k], column[k] = math.floor(k / n), k % n end
       return 1

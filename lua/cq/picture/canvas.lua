@@ -143,23 +143,30 @@ local text_spec = is.define("canvas:text", {
   colour = colour.checker { default = "#24303c" }, align = is.one_of { "left", "centre", "right", default = "left" },
 })
 
+local text_of = ffi.new "cq_text"
+
+local function width_of(line, size)
+  text_of.x, text_of.size = 0, size
+  return C.cq_picture_text(nil, text_of, line)
+end
+
 ---A line of text, always in pixels.
 ---@param fields canvas.text.def
 ---@return number      its width [pixel]
 function Canvas:text(fields)
   local def = text_spec(fields)
   local line = tostring(def.text)
-  local width = C.cq_picture_text(nil, 0, 0, def.size, 1, 0, line)
-  local x = def.x - (def.align == "right" and width or def.align == "centre" and width / 2 or 0)
-  return C.cq_picture_text(self.handle, x, def.y, def.size, def.weight or 0.8 + 0.055 * def.size, number(def.colour),
-    line)
+  local width = width_of(line, def.size)
+  text_of.x = def.x - (def.align == "right" and width or def.align == "centre" and width / 2 or 0)
+  text_of.y, text_of.weight, text_of.rgba = def.y, def.weight or 0.8 + 0.055 * def.size, number(def.colour)
+  return C.cq_picture_text(self.handle, text_of, line)
 end
 
 ---How wide a line of text would be.
 ---@param line any             what tostring makes of it
 ---@param size number          height of a capital [pixel]
 ---@return number              [pixel]
-function Canvas:text_width(line, size) return C.cq_picture_text(nil, 0, 0, size, 1, 0, tostring(line)) end
+function Canvas:text_width(line, size) return width_of(tostring(line), size) end
 
 ---Copies another picture, of as many samples, onto this one.
 ---@param from cq.Canvas

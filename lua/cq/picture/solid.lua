@@ -163,7 +163,7 @@ local function ribbon(list, scene, a, b, half, tint)
   list[#list + 1] = { q, t, r, colour = tint }
 end
 
--- the way so far, and the ticks of the ruler
+-- flat on the ground: the trail of the centre, and the ticks of the ruler
 local function markings(canvas, scene, now, ticks)
   local list, tint = {}, colour.number(paint.trail)
   for i = 2, #now.trail do

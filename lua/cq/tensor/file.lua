@@ -69,10 +69,9 @@ function Writer:table(value, path)
   if self.open[value] then fail("tensor.save: %s contains itself", path) end
   self.open[value], self.depth = true, self.depth + 1
   if self.depth > deepest then fail("tensor.save: %s lies within %d tables, the most allowed", path, deepest) end
-  local keys, count = leaves.sorted_keys(value), 0
-  for _ in pairs(value) do count = count + 1 end
-  if count ~= #keys then fail("tensor.save: keys of %s must be numbers or strings", path) end
-  self:u32(count)
+  local keys, others = leaves.sorted_keys(value)
+  if others > 0 then fail("tensor.save: keys of %s must be numbers or strings", path) end
+  self:u32(#keys)
   for _, key in ipairs(keys) do
     self:value(key, path)
     self:value(value[key], path .. "." .. tostring(key))

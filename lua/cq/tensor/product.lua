@@ -131,7 +131,7 @@ end
 
 -- ---- layers ---------------------------------------------------------------------------------------------------------
 
-local layer = ffi.new "cq_dense"
+local layer, layer_grad = ffi.new "cq_dense", ffi.new "cq_dense_grad"
 
 local function set_layer(out, w, activation)
   layer.rows, layer["in"], layer.out, layer.activation = out.count / math.max(w.dims[2], 1), w.dims[1], w.dims[2],
@@ -149,8 +149,9 @@ local dense_back = {}
 for name, activation in pairs(activations) do
   dense_back[name] = function(node, gradient)
     local x, w, b = node.a, node.b, node.extra
-    C.cq_tensor_dense_adj(set_layer(node.out, w, activation), x.pointer, w.pointer, node.out.pointer, adjoint(x),
-      adjoint(w), adjoint(b), gradient)
+    layer_grad.x, layer_grad.w, layer_grad.b = adjoint(x), adjoint(w), adjoint(b)
+    C.cq_tensor_dense_adj(set_layer(node.out, w, activation), x.pointer, w.pointer, node.out.pointer, layer_grad,
+      gradient)
   end
 end
 

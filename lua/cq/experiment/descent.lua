@@ -1,0 +1,104 @@
+-- descent: run:optimize as a loop of updates against the gradient, and what of it is saved and gone on with.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local engine = require "cq.base.engine"
+local message = require "cq.base.message"
+local by_iteration = require "cq.experiment.by_iteration"
+local scenes = require "cq.experiment.scenes"
+local C = engine.C
+
+local descent = {}
+
+local progress_fields = {
+  optimizer = is.table(), best = is.table { optional = true }, loss = is.number { optional = true },
+}
+local best_fields = { loss = is.number(), iteration = is.integer { min = 0 }, params = is.table() }
+
+-- all that going on later needs beside the parameters
+local function progress_of(self)
+  return { optimizer = self.optimizer:state(), best = self.best, loss = self.loss_last }
+end
+
+local function save(self, run, iteration)
+  run:save(iteration, self.params, progress_of(self))
+  if self.best then T.save(run:path "best.bin", self.best.params) end
+end
+
+local function load_params(params, from)
+  local found = T.leaves.pair(params, from)
+  for _, leaf in ipairs(T.leaves.list(params)) do
+    local saved = found[leaf.tensor]
+    if not T.is_tensor(saved) or saved.count ~= leaf.tensor.count then
+      is.fail("cq.Experiment: the saved parameters do not fit: %s has %s here and %s there", leaf.path,
+        text.count(leaf.tensor.count, "element"),
+        T.is_tensor(saved) and saved.count or "none")
+    end
+    leaf.tensor:copy_from(saved)
+  end
+end
+
+local function restore(self, run)
+  local saved = run.saved
+  if not saved then return end
+  local progress = saved.optimizer
+  local problem = is.problem(progress_fields, progress) or progress.best and is.problem(best_fields, progress.best)
+  if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", run:path "optimizer.bin", problem) end
+  load_params(self.params, saved.params)
+  self.optimizer:restore(progress.optimizer)
+  self.best, self.loss_last = progress.best, progress.loss
+end
+
+local function note_best(self, iteration, loss)
+  if self.best and loss >= self.best.loss then return end
+  self.best = { loss = loss, iteration = iteration, params = T.leaves.snapshot(self.params) }
+end
+
+-- one iteration; made counts the updates that the parameters hold, also when something after the update fails
+local function iterate(self, run, roll_of, i, after)
+  local began = C.cq_clock()
+  if by_iteration.set(self, i) then self.best = nil end
+  local loss, grads, roll = roll_of(self.params)
+  if not self.scenes then roll:release() end
+  note_best(self, i, loss)
+  self.optimizer:update(self.params, grads)
+  self.made, self.loss_last = i, loss
+  run:record { iteration = i, loss = loss, gradient = self.optimizer.norm, seconds = C.cq_clock() - began }
+  if after then after(i, loss, self) end
+  if C.cq_clock() - run.saved_at >= 5 then save(self, run, i) end
+end
+
+-- raises what ended an iteration, after what was computed is saved; a disk that is full cannot hide it
+local function fail_iteration(self, run, i, problem)
+  local saved = pcall(save, self, run, self.made)
+  if saved and self.made > 0 then
+    message.note("kept in %s: the parameters after iteration %d, and the best, of iteration %d, in best.bin",
+      run.folder, self.made, self.best.iteration)
+  end
+  if type(problem) == "string" then
+    local ours = problem == is.failure
+    problem = ("%s (iteration %d of %d)"):format(problem, i, run.iterations)
+    if ours then is.failure = problem end
+  end
+  error(problem, 0)
+end
+
+---Iterations from what the run has made on, to those that are asked for.
+---@param self cq.Experiment
+---@param run cq.Run
+---@param def run.optimize.def
+function descent.run(self, run, def)
+  restore(self, run)
+  local roll_of = self.scenes and scenes.descent(self) or T.value_and_grad(function(params)
+    local roll = self:rollout(params)
+    return self:loss(roll), roll
+  end)
+  for i = run.done + 1, def.iterations do
+    local fine, problem = pcall(iterate, self, run, roll_of, i, def.after)
+    if run:interrupted() then break end
+    if not fine then fail_iteration(self, run, i, problem) end
+  end
+  save(self, run, self.made)
+end
+
+return descent

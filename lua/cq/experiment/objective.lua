@@ -1,0 +1,89 @@
+-- objective: what an experiment makes small: of the last state, of every state, and of the signals.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local goals = require "cq.experiment.goal"
+
+local objectives = {}
+
+---@class cq.Experiment.objective.def
+---@field final? fun(state: cq.State, start: cq.State): cq.Tensor|number   one number, of the last state, and of that at the start
+---@field goal? cq.Experiment.goal.def      a place to be at in the end: |center(of) - at|^2, and more for coming to rest
+---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number    one number after each control step
+---@field effort? fun(u: cq.Tensor): cq.Tensor|number    one number, of all signals {steps, signals}; quicker than running, which stops the
+---  engine after every control step
+---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of the running costs {steps}
+
+local spec = is.define("cq.Experiment: objective", {
+  final = is.callable { optional = true },
+  goal = is.table { optional = true },
+  running = is.callable { optional = true },
+  effort = is.callable { optional = true },
+  reduce = is.any_of { is.one_of { "sum", "mean", "max", "min", "product" }, is.callable(), default = "sum" },
+})
+
+---What a user gave, as a table.
+---@param given cq.Experiment.objective.def|function
+---@param world cq.World
+---@return cq.Experiment.objective.def
+function objectives.of(given, world)
+  local def = spec(text.is_callable(given) and { final = given } or given)
+  if not (def.final or def.goal or def.running or def.effort) then
+    is.fail("cq.Experiment: objective needs final, goal, running or effort")
+  end
+  def.goal = def.goal and goals.check(def.goal, world)
+  return def
+end
+
+-- of the running costs, by name
+local reductions = {
+  sum = function(x) return x:sum() end, mean = function(x) return x:mean() end, max = function(x) return x:max() end,
+  min = function(x) return x:min() end, product = function(x) return x:prod() end,
+}
+
+---@param how string|fun(values: cq.Tensor): cq.Tensor
+---@param values cq.Tensor    {steps}
+function objectives.reduce(how, values) return (reductions[how] or how)(values) end
+
+---What a function of the user's gave, as a tensor of rank 0.
+---@param value any
+---@param what string         the function, for an error
+---@return cq.Tensor
+function objectives.number(value, what)
+  if type(value) ~= "number" and not (T.is_tensor(value) and value.count == 1) then
+    is.fail("cq.Experiment: %s must give one number, got %s", what,
+      T.is_tensor(value) and "a tensor {" .. table.concat(value:shape(), ", ") .. "}" or text.describe(value))
+  end
+  return T.as_tensor(value):reshape {}
+end
+
+-- the state that the rollout began with, where the function takes a second argument
+local function start_of(final, roll)
+  local info = type(final) == "function" and debug.getinfo(final, "u")
+  if info and info.nparams < 2 and not info.isvararg then return nil end
+  return roll:start()
+end
+
+---The objective of a rollout.
+---@param def cq.Experiment.objective.def
+---@param roll cq.Rollout
+---@return cq.Tensor    one number
+function objectives.loss(def, roll)
+  local loss
+  if def.final then loss = objectives.number(def.final(roll.state, start_of(def.final, roll)), "objective.final") end
+  if def.goal then
+    local miss = goals.miss(def.goal, roll.state)
+    loss = loss and loss + miss or miss
+  end
+  if def.running then
+    local running = objectives.number(objectives.reduce(def.reduce, roll.running), "objective.reduce")
+    loss = loss and loss + running or running
+  end
+  if def.effort then
+    local effort = objectives.number(roll.effort, "objective.effort")
+    loss = loss and loss + effort or effort
+  end
+  return loss
+end
+
+return objectives
