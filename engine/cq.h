@@ -103,6 +103,8 @@ typedef struct cq_material {
   // 1: a Newtonian viscosity beside the law, CQ_FIELD_VISCOSITY (Kelvin-Voigt damping of a solid)
   int32_t viscous;
   int32_t branches;                     // Maxwell branches beside a hyperelastic law: 0 to CQ_BRANCHES_MAX
+  // share of the dilatation of a step that is the mean of the neighbours (E94), against volumetric locking; 0: none
+  double dilatation_averaging;
 } cq_material;
 
 enum { CQ_BRANCHES_MAX = 3 };

@@ -158,6 +158,7 @@ local function fill_materials(def, robots, arrays)
     local material = arrays.materials[k - 1]
     material.kind, material.elasticity, material.incompressible = law.kind, law.elasticity, law.incompressible
     material.viscous, material.branches = law.viscous, law.branches
+    material.dilatation_averaging = law.dilatation_averaging
   end
   def.material, def.material_count, def.materials = arrays.material, #kinds, arrays.materials
 end
