@@ -103,8 +103,6 @@ typedef struct cq_material {
   // 1: a Newtonian viscosity beside the law, CQ_FIELD_VISCOSITY (Kelvin-Voigt damping of a solid)
   int32_t viscous;
   int32_t branches;                     // Maxwell branches beside a hyperelastic law: 0 to CQ_BRANCHES_MAX
-  // share of the dilatation of a step that is the mean of the neighbours (E94), against volumetric locking; 0: none
-  double dilatation_averaging;
 } cq_material;
 
 enum { CQ_BRANCHES_MAX = 3 };
@@ -209,6 +207,9 @@ typedef struct cq_world_def {
   const int32_t *material;              // {n} index into materials, NULL: all 0
   int32_t material_count;
   const cq_material *materials;
+  // {material_count} share of the dilatation of a step that is the mean of the neighbours (E37), against volumetric
+  // locking, 0: none; NULL: all 0
+  const double *dilatation_averaging;
 
   int32_t wall_count;
   const cq_wall *walls;

@@ -1,4 +1,4 @@
-// dilatation: what a solid's particles swell by in a step, averaged over the grid before it reaches F (E94). Four
+// dilatation: what a solid's particles swell by in a step, averaged over the grid before it reaches F (E37). Four
 // particles of a cell that must each keep their volume leave the two components of a node no way to bend: the grid
 // locks. With the mean of a cell in the place of each they have one volume to keep for each node.
 //   (A q)_p = sum_i w_ip a_i, a_i = sum_p w_ip V_p q_p / sum_p w_ip V_p           as that of liquids (E49, volume.inl)
@@ -15,12 +15,12 @@ typedef struct {
 
 CQ_INLINE Averaged averaged_of(const Matter *m, const int h) {
   Averaged out;
+  const double *share = m->model->dilatation_averaging;
   if (m->only) {
-    out.share = r_set((real)m->only->dilatation_averaging);
+    out.share = r_set((real)share[m->only - m->model->materials]);
   } else {
     real lane[CQ_LANES] __attribute__((aligned(64)));
-    for (int l = 0; l < CQ_LANES; l++)
-      lane[l] = (real)m->model->materials[m->material[h + l]].dilatation_averaging;
+    for (int l = 0; l < CQ_LANES; l++) lane[l] = (real)share[m->material[h + l]];
     out.share = r_load(lane);
   }
   out.volume = r_pick(out.share, param(m, CQ_PARAM_VOLUME, h), r_set((real)0));

@@ -1,5 +1,5 @@
-// dilatation_adj: the adjoint of the averaged dilatation. Before g2p_adj passes over particles find what the trace of C'
-// gets, with the means of nodes between them, as the step did; g2p_adj and p2g_adj do the rest.
+// dilatation_adj: the adjoint of the averaged dilatation (E38). Before g2p_adj passes over particles find what the
+// trace of C' gets, with the means of nodes between them, as the step did; g2p_adj and p2g_adj do the rest.
 
 // a range of particles in a pass
 typedef struct {

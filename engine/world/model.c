@@ -115,10 +115,10 @@ static cq_status check_beside(const cq_material *m, const cq_law *law) {
 }
 
 // F of a law must stay what motion makes of it: a flow, and a branch that remembers F, have their own ways with it.
-static cq_status check_averaging(const cq_material *m, const cq_law *law) {
-  if (!(m->dilatation_averaging >= 0 && m->dilatation_averaging <= 1))
-    return cq_fail(CQ_INVALID, "dilatation_averaging is %g; it is a share, from 0 (none) to 1", m->dilatation_averaging);
-  if (m->dilatation_averaging > 0 && (!cq_law_is_hyperelastic(law) || m->branches))
+static cq_status check_averaging(const cq_material *m, const cq_law *law, double share) {
+  if (!(share >= 0 && share <= 1))
+    return cq_fail(CQ_INVALID, "dilatation_averaging is %g; it is a share, from 0 (none) to 1", share);
+  if (share > 0 && (!cq_law_is_hyperelastic(law) || m->branches))
     return cq_fail(CQ_INVALID, "dilatation_averaging stands beside the law %s%s; it needs a hyperelastic law of finite "
                    "strain, without Maxwell branches", law->name, m->branches ? " with Maxwell branches" : "");
   return CQ_OK;
@@ -139,7 +139,7 @@ static cq_status check_materials(const cq_world_def *def) {
       return cq_fail(CQ_INVALID, "incompressible is %d; the power is 0 (none), 2, 4, 6 or 8: an odd one would push a "
                      "compressed material further in", m->incompressible);
     cq_status status = check_beside(m, law);
-    if (!status) status = check_averaging(m, law);
+    if (!status && def->dilatation_averaging) status = check_averaging(m, law, def->dilatation_averaging[k]);
     if (status) return status;
   }
   for (int64_t p = 0; def->material && p < def->particle_count; p++)
@@ -355,10 +355,11 @@ static cq_status note_drives(cq_model *m) {
   return CQ_OK;
 }
 
-static int averages_dilatation(const cq_world_def *def) {
-  for (int32_t k = 0; k < def->material_count; k++)
-    if (def->materials[k].dilatation_averaging > 0) return 1;
-  return 0;
+static void copy_averaging(const cq_world_def *def, cq_model *m) {
+  for (int32_t k = 0; def->dilatation_averaging && k < def->material_count; k++) {
+    m->dilatation_averaging[k] = def->dilatation_averaging[k];
+    m->averages_dilatation |= def->dilatation_averaging[k] > 0;
+  }
 }
 
 static int has_liquid(const cq_world_def *def) {
@@ -383,7 +384,7 @@ cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
     m->dx = def->dx;
     m->dt = def->dt / def->substeps;
     m->damping = def->damping;
-    m->averages_dilatation = averages_dilatation(def);
+    copy_averaging(def, m);
     m->volume_share = has_liquid(def) ? -expm1(-def->volume_averaging * def->dt) : 0;
     for (int i = 0; i < 3; i++) {
       m->cells[i] = i < def->dim ? def->cells[i] : 1;

@@ -99,7 +99,7 @@ static void use_heights(test_scene *s) {
 
 // particles of one law, of which number 8 has two constants of its own
 static void take(test_scene *s, int32_t kind, int32_t first, double value, int32_t second, double other) {
-  const cq_material kinds[4] = {{kind, 0, 0, 0, 0, 0}, {kind, 0, 0, 0, 0, 0}, {kind, 0, 0, 0, 0, 0}, {kind, 0, 0, 0, 0, 0}};
+  const cq_material kinds[4] = {{kind, 0, 0, 0, 0}, {kind, 0, 0, 0, 0}, {kind, 0, 0, 0, 0}, {kind, 0, 0, 0, 0}};
   const int32_t field[2] = {first, second};
   test_scene_take(s, kinds);
   for (int32_t k = CQ_FIELD_ALPHA_1; k <= CQ_FIELD_ALPHA_3 && kind == CQ_MATERIAL_OGDEN; k++)
