@@ -28,8 +28,8 @@ end
 
 ---@param options { dim: integer, side: integer, cells: integer[], law?: string, substeps?: integer,
 ---  averaging?: number, young?: number, step?: number, floor?: "separate", gap?: number }
----  side: particles along each side; substeps: engine steps in a control step, 1 unless given; averaging: of the dilatation; young: 10 unless given;
----  step: of the engine, DT unless given; floor: with friction unless given;
+---  side: particles along each side; substeps: engine steps in a control step, 1 unless given; averaging: of the
+---  dilatation; young: 10 unless given; step: of the engine, DT unless given; floor: with friction unless given;
 ---  gap: cells between block and floor, GAP unless given
 ---@return { robot: cq.Robot, world: cq.World.def, velocity: cq.Tensor }              the world's fields hold the robot
 return function(options)

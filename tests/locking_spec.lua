@@ -108,7 +108,9 @@ describe("dilatation_averaging", function()
     says("dilatation_averaging is for explicit steps", function()
       block(2, { averaging = 1, integrator = cq.Implicit {} })
     end)
-    says("at least 0 and at most 1, got 1.5", function() cq.Material.yeoh { c10 = 1, bulk = 20, dilatation_averaging = 1.5 } end)
+    says("at least 0 and at most 1, got 1.5", function()
+      cq.Material.yeoh { c10 = 1, bulk = 20, dilatation_averaging = 1.5 }
+    end)
     says("unknown field dilatation_averaging", function()
       cq.Material.fluid { bulk = 20, dilatation_averaging = 1 }
     end)

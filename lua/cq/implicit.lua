@@ -33,7 +33,8 @@ local spec = is.define("cq.Implicit", {
 ---A step costs a hundred explicit ones and more, so that one pays that replaces two or three hundred. It dissipates
 ---what moves faster than it.
 ---
----On the CPU; not with walls that have friction, nor with contact = true of a rollout.
+---On the CPU; not with walls that have friction, with contact = true of a rollout, nor with a material's
+---dilatation_averaging.
 ---@param fields? cq.Implicit.def
 ---@return cq.Implicit
 local function new(_, fields)
