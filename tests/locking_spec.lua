@@ -1,6 +1,8 @@
 -- locking: the dilatation of solids averaged over cells, and the cap on the bulk modulus.
 local cq = require "cq"
+local example = require "tests.example"
 local mistake = require "tests.sentence"
+local process = require "tests.process"
 local says = mistake.fails
 
 -- a block of two materials that turns, swells and jitters, in the air
@@ -163,5 +165,16 @@ describe("material:capped", function()
       cq.Material.neo_hookean { young = 3, poisson = 0.4 }:capped(0.5)
     end)
     says("has no bulk modulus to cap", function() cq.Material.fluid { bulk = 50 }:capped(20) end)
+  end)
+end)
+
+describe("examples/locking.lua", function()
+  it("shows a beam that locks, and one that does not", function()
+    local folder = process.folder()
+    local history = example("locking", { "--cells", "2", "--poisson", "0.3,0.49", "--tube", "no" }, folder)
+    assert(history[1].plain > 0.85 and history[1].plain < history[1].averaged)
+    assert(history[2].averaged > 1.15 * history[2].plain)
+    assert(process.read(folder .. "/locking.png"):find "^\137PNG")
+    process.remove(folder)
   end)
 end)
