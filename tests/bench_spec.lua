@@ -9,7 +9,7 @@ local cqlua = process.cqlua
 
 local all = {
   "2d-1600", "2d-1600-substeps1", "2d-6400", "3d-8000", "3d-8000-grid64", "3d-8000-grid100", "3d-8000-corotated",
-  "3d-8000-float64",
+  "2d-6400-averaged", "3d-8000-averaged", "3d-8000-float64",
   "3d-64000", "3d-512000", "rest", "biped",
   "implicit-2d-6400", "implicit-2d-6400-rest", "implicit-3d-8000", "implicit-3d-8000-rest",
 }
@@ -85,7 +85,8 @@ describe("bench", function()
 
   it("measures a case once when a precision is given for all", function()
     local found = results("--case", "3d-8000*", "--precision", "float64", "--threads", "1")
-    assert.same({ "3d-8000", "3d-8000-grid64", "3d-8000-grid100", "3d-8000-corotated" }, names(found))
+    assert.same({ "3d-8000", "3d-8000-grid64", "3d-8000-grid100", "3d-8000-corotated", "3d-8000-averaged" },
+      names(found))
   end)
 
   it("prints a table with phases and the figures of ChainQueen", function()
