@@ -224,6 +224,8 @@ static cq_status check_choices(const cq_model *m) {
                    m->simd);
   if (m->volume_share > 0)
     return cq_fail(CQ_DEVICE, "volume_averaging is not there on CUDA; take device \"cpu\", or leave volume_averaging at 0");
+  if (m->averages_dilatation)
+    return cq_fail(CQ_DEVICE, "dilatation_averaging is not there on CUDA; take device \"cpu\", or leave it away");
   return CQ_OK;
 }
 

@@ -208,6 +208,9 @@ typedef struct cq_world_def {
   const int32_t *material;              // {n} index into materials, NULL: all 0
   int32_t material_count;
   const cq_material *materials;
+  // {material_count} share of the dilatation of a step that is the mean of the neighbours (E37), against volumetric
+  // locking, 0: none; NULL: all 0
+  const double *dilatation_averaging;
 
   int32_t wall_count;
   const cq_wall *walls;

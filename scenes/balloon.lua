@@ -1,30 +1,30 @@
 -- balloon: a ring of rubber in the plane, a shell in space, around a closed cavity with a pressure that follows its
 -- walls.
--- Source: none, a scene of our own. Neo-Hookean rubber with E 20 and nu 0.45, radii 0.1 and 0.16.
+-- Source: none, a scene of our own. Neo-Hookean rubber with E 20 and nu 0.45 unless given, radii 0.1 and 0.16.
 local cq = require "cq"
 local bisect = require "scenes.bisect"
 
 local INNER, OUTER = 0.1, 0.16
-local YOUNG, POISSON = 20, 0.45
+local YOUNG = 20
 
 -- ---- the balance of pressure and wall, after Laplace, for a wall of any thickness ------------------------------
 
 -- First Piola-Kirchhoff stress along the radius and around it, by the stretches: neo-Hookean, in plane strain or a
 -- sphere.
-local function stress(radial, around, dim)
-  local mu, lambda = YOUNG / (2 * (1 + POISSON)), YOUNG * POISSON / ((1 + POISSON) * (1 - 2 * POISSON))
+local function stress(radial, around, dim, nu)
+  local mu, lambda = YOUNG / (2 * (1 + nu)), YOUNG * nu / ((1 + nu) * (1 - 2 * nu))
   local volume = lambda * math.log(radial * around ^ (dim - 1))
   return (mu * (radial ^ 2 - 1) + volume) / radial, (mu * (around ^ 2 - 1) + volume) / around
 end
 
 -- The stress along the radius at the outside of a wall whose inside is stretched: dP_r/dR = (dim - 1) (P_around - P_r)
 -- / R, dr/dR by P_r.
-local function outside(inner_stretch, pressure, dim)
+local function outside(inner_stretch, pressure, dim, nu)
   local n, R, r, P = 400, INNER, INNER * inner_stretch, -pressure * inner_stretch ^ (dim - 1)
   local h = (OUTER - INNER) / n
   local function rates(at, radius, along)
-    local radial = bisect(function(l) return (stress(l, radius / at, dim)) - along end, 0.05, 3)
-    local _, around = stress(radial, radius / at, dim)
+    local radial = bisect(function(l) return (stress(l, radius / at, dim, nu)) - along end, 0.05, 3)
+    local _, around = stress(radial, radius / at, dim, nu)
     return radial, (dim - 1) * (around - along) / at
   end
   for _ = 1, n do
@@ -36,8 +36,8 @@ local function outside(inner_stretch, pressure, dim)
 end
 
 -- how many times its first volume (area in 2D) the cavity has under a pressure that its wall bears
-local function balance(pressure, dim)
-  return bisect(function(stretch) return outside(stretch, pressure, dim) end, 1, 1.8) ^ dim
+local function balance(pressure, dim, nu)
+  return bisect(function(stretch) return outside(stretch, pressure, dim, nu) end, 1, 1.8) ^ dim
 end
 
 ---@class scenes.balloon.options
@@ -46,6 +46,8 @@ end
 ---@field cells? integer           of the grid along each axis
 ---@field spacing? number          of particles, two in a cell unless given [length]
 ---@field damping? number          [1/time]
+---@field poisson? number          0.45 unless given
+---@field averaging? number        dilatation_averaging of the rubber, none unless given
 ---@field precision? string
 ---@field device? string
 
@@ -55,7 +57,7 @@ end
 ---  in closed form
 return function(options)
   local given = options or {}
-  local dim = given.dim or 2
+  local dim, nu = given.dim or 2, given.poisson or 0.45
   local function filled(value)
     local out = {}
     for i = 1, dim do out[i] = value end
@@ -70,11 +72,12 @@ return function(options)
   local cells = given.cells or dim == 2 and 48 or 32
   local robot = cq.Robot {
     shape = ball(OUTER) - ball(INNER), spacing = given.spacing or 0.5 / cells,
-    material = cq.Material.neo_hookean { young = YOUNG, poisson = POISSON, density = 1 }, actuators = pressure,
+    actuators = pressure, material = cq.Material.neo_hookean { young = YOUNG, poisson = nu, density = 1,
+      dilatation_averaging = given.averaging },
   }
   return {
     robot = robot, pressure = pressure, inner = INNER, outer = OUTER,
-    balance = function(p) return balance(p, dim) end,
+    balance = function(p) return balance(p, dim, nu) end,
     world = {
       cells = filled(cells), dx = 1 / cells, dt = 0.01, substeps = math.ceil(16 * cells / (dim == 2 and 48 or 32)),
       damping = given.damping, precision = given.precision, device = given.device,

@@ -27,9 +27,9 @@ local function velocity(robot, size)
 end
 
 ---@param options { dim: integer, side: integer, cells: integer[], law?: string, substeps?: integer,
----  young?: number, step?: number, floor?: "separate", gap?: number }
----  side: particles along each side; substeps: engine steps in a control step, 1 unless given; young: 10 unless given;
----  step: of the engine, DT unless given; floor: with friction unless given;
+---  averaging?: number, young?: number, step?: number, floor?: "separate", gap?: number }
+---  side: particles along each side; substeps: engine steps in a control step, 1 unless given; averaging: of the
+---  dilatation; young: 10 unless given; step: of the engine, DT unless given; floor: with friction unless given;
 ---  gap: cells between block and floor, GAP unless given
 ---@return { robot: cq.Robot, world: cq.World.def, velocity: cq.Tensor }              the world's fields hold the robot
 return function(options)
@@ -41,7 +41,8 @@ return function(options)
   end
   local robot = cq.Robot {
     shape = cq.Shape.box { name = "block", size = sizes, count = count, jitter = 0.9, seed = 1 },
-    material = cq.Material[options.law or "neo_hookean"] { young = options.young or 10, poisson = 0.3, density = 1 },
+    material = cq.Material[options.law or "neo_hookean"] { young = options.young or 10, poisson = 0.3, density = 1,
+      dilatation_averaging = options.averaging },
   }
   local floor = options.floor and { kind = options.floor } or { kind = "friction", mu = 0.4 }
   return {

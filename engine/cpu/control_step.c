@@ -144,6 +144,40 @@ static cq_status check_way(cq_scene *s, cq_worker *worker, double fastest) {
   return CQ_UNSTABLE;
 }
 
+// from what all ranges gave the nodes to their means
+static void dilatation_means(cq_scene *s, cq_worker *worker) {
+  int begin, end;
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_worker_wait(worker);
+  for (int32_t b = begin; b < end; b++) s->kernels->dilatation_nodes(s, b);
+  cq_worker_wait(worker);
+}
+
+// The dilatation of a step, averaged over the grid before the next one reads F of its end.
+static void average_dilatation(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_slice *out) {
+  enum { PASSES = 3 };
+  int begin, end;
+  if (!s->model->averages_dilatation) return;
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  for (int32_t pass = 0; pass < PASSES; pass++) {
+    for (int32_t r = begin; r < end; r++) s->kernels->dilatation(s, in, out, r, pass);
+    if (pass < PASSES - 1) dilatation_means(s, worker);
+  }
+}
+
+static void average_dilatation_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record) {
+  int begin, end;
+  if (!s->model->averages_dilatation) return;
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  for (int32_t r = begin; r < end; r++) s->kernels->dilatation(s, record->in, record->out, r, 0);
+  dilatation_means(s, worker);
+  for (int32_t r = begin; r < end; r++) s->kernels->dilatation_wanted(s, record->in, record->out, r);
+  dilatation_means(s, worker);
+  for (int32_t r = begin; r < end; r++) s->kernels->dilatation_adj(s, record->in, record->out, r, 1);
+  dilatation_means(s, worker);
+  for (int32_t r = begin; r < end; r++) s->kernels->dilatation_adj(s, record->in, record->out, r, 0);
+}
+
 // One engine step of all workers, in three passes. The first of them prepares and concludes while the others go on:
 // they meet what it changed after the next barrier.
 static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, double *drift, cq_step_record *record,
@@ -174,6 +208,7 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
     cq_worker_wait(worker);
     return status ? status : CQ_UNSTABLE;
   }
+  average_dilatation(s, worker, *live, next);
   *live = next;
   *drift = drifted;
   if (worker->rank == 0) {
@@ -315,7 +350,10 @@ static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
 static cq_status reverse_step(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t substep) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
+  average_dilatation_adj(s, worker, record);
   for (int32_t r = begin; r < end; r++) s->kernels->g2p_adj(s, record->in, record->out, r);
+  for (int32_t r = begin; r < end && s->model->averages_dilatation; r++)
+    s->kernels->dilatation_places_adj(s, r);
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_G2P_ADJ);
   const int implicit = cq_is_implicit(s->model);

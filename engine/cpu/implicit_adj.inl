@@ -175,7 +175,7 @@ static void implicit_p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *ou
     const ChunkGrad grad = chunk_grad_of(s, c);
     const Matter matter = matter_of(s, in, c);
     const ChunkStep step = {&matter, next, grad.state, &grad, s->model->integrator.statics,
-                            cq_pressure_follows(s->model)};
+                            cq_pressure_follows(s->model), NULL};
     Stencils st;
     Stress stress[CQ_CHUNK / CQ_LANES];
     Real grad_f[CQ_CHUNK / CQ_LANES][CQ_DIM][CQ_DIM];

@@ -32,10 +32,12 @@
 #include "friction.inl"
 #include "solve.inl"
 #include "volume.inl"
+#include "dilatation.inl"
 #if !defined(CQ_REAL_DUAL)
 #include "step_adj.inl"
 #include "solve_adj.inl"
 #include "implicit_adj.inl"
+#include "dilatation_adj.inl"
 #endif
 #include "readout.inl"
 
@@ -117,13 +119,21 @@ const cq_kernels CQ_TABLE = {
     grid,
     g2p,
     average_volume,
+    dilatation,
+    dilatation_nodes,
 #if !defined(CQ_REAL_DUAL)
     g2p_adj,
     grid_adj,
     p2g_adj,
     pull_cables_adj,
     average_volume_adj,
+    dilatation_wanted,
+    dilatation_adj,
+    dilatation_places_adj,
 #else
+    NULL,
+    NULL,
+    NULL,
     NULL,
     NULL,
     NULL,

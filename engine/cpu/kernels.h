@@ -46,12 +46,21 @@ typedef struct cq_kernels {
   // J of liquids nears its mean over the grid: out is in with other F; of all ranges
   void (*average_volume)(cq_scene *s, const cq_slice *in, cq_slice *out, cq_status *status);
 
+  // the dilatation of a step, averaged over the grid: pass 0 to 2 over particles, nodes after 0 and 1
+  void (*dilatation)(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, int32_t pass);
+  void (*dilatation_nodes)(cq_scene *s, int32_t block);
+
   // its adjoint: adj of out becomes adj of in
   void (*g2p_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
   void (*grid_adj)(cq_scene *s, const void *record, int32_t block);
   void (*p2g_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
   void (*pull_cables_adj)(cq_scene *s, const cq_slice *in);   // of all ranges, after them
   void (*average_volume_adj)(cq_scene *s, const cq_slice *in, cq_status *status);   // in: before it was averaged
+  // Before g2p_adj, each with means of nodes before it: what is wanted, from where dilatation has made its pass 0; the
+  // adjoint of the second application of 1 - A, then of the first. After g2p_adj: what places get.
+  void (*dilatation_wanted)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
+  void (*dilatation_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t second);
+  void (*dilatation_places_adj)(cq_scene *s, int32_t range);
 
   // gradients back to the user's order
   void (*store_params_adj)(cq_scene *s, int32_t chunk_begin, int32_t chunk_end);

@@ -82,6 +82,12 @@ static int alloc_volumes(cq_scene *s) {
   return s->volume_part != NULL;
 }
 
+static int alloc_dilatation(cq_scene *s) {
+  if (!s->model->averages_dilatation) return 1;
+  s->dilatation = cq_alloc((size_t)slots_of(s) * CQ_DILATATION_FIELDS, (size_t)s->kernels->real_bytes, "dilatation");
+  return s->dilatation != NULL;
+}
+
 // of each field that the world has, and of each slot
 static int alloc_gradients(cq_scene *s) {
   cq_gradients *g = &s->gradients;
@@ -131,7 +137,8 @@ cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *
   s->globals = cq_alloc(4 + 4 * (size_t)model->wall_count, size, "globals");
   s->actuation = cq_alloc(slots * (size_t)cq_scene_actuation_fields(s), size, "actuation");
   if (!alloc_slots(s) || !s->globals || !s->actuation || !alloc_sorting(s) || !alloc_weight_rows(s) ||
-      !alloc_cables(s) || !alloc_walls(s) || !alloc_volumes(s) || (cq_is_implicit(model) && cq_implicit_create(s)) ||
+      !alloc_cables(s) || !alloc_walls(s) || !alloc_volumes(s) || !alloc_dilatation(s) ||
+      (cq_is_implicit(model) && cq_implicit_create(s)) ||
       (differentiable && !alloc_adjoint(s, model))) {
     cq_scene_destroy(s);
     return CQ_MEMORY;
@@ -184,6 +191,7 @@ void cq_scene_destroy(cq_scene *s) {
                    s->cable_base,
                    s->volume_part,
                    s->volume_node,
+                   s->dilatation,
                    s->base,
                    s->source,
                    s->source_other,

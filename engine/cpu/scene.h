@@ -19,6 +19,7 @@ enum {
   CQ_MARGIN = 1,             // cells that particles may drift before they are sorted again
   CQ_STREAM_BYTES = 16 << 20,   // of a state that no cache holds until it is read again
   CQ_VOLUME_PART = 5,        // numbers of a particle while volumes are averaged
+  CQ_DILATATION_FIELDS = 6,  // of a particle while dilatations are averaged, see dilatation.inl
   CQ_CABLE_NUMBERS = 7,      // room of a Cable, as the kernels see one: k, R, mu, u, the two of its law, its points
   // of a readout: the weight, and second moments of all quantities in 3D
   CQ_READ_SUMS_MAX = 1 + 81 * CQ_QUANTITY_COUNT,
@@ -143,6 +144,7 @@ typedef struct cq_scene {
   // volumes of liquids, see volume.inl: {n, 5} numbers of particles, {nodes, 4} sums of nodes
   void *volume_part, *volume_node;
   int64_t volume_capacity;             // nodes
+  void *dilatation;                    // {chunks, CQ_DILATATION_FIELDS, 16}, NULL where no material averages it
 
   // sorting
   int32_t *base;                       // {chunks, 3, 16} base cells: x, y (0 in 2D), last axis

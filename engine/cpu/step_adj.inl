@@ -276,6 +276,7 @@ typedef struct {
   real *adj;
   const ChunkGrad *grad;
   int still, follows;        // implicit steps: without the motion of particles; with pressure at the end of the step
+  const real *excess;        // what the trace of C' was more for F, NULL: nothing (dilatation.inl)
 } ChunkStep;
 
 // Adjoint of force_of; grad_force is read. What pressure that follows F^ gets, it has already.
@@ -356,6 +357,7 @@ CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, 
   State after;
   load_vector(c->next, V, h, after.v);
   load_matrix(c->next, C, h, after.c);
+  if (c->excess) EACH(i) after.c[i][i] += r_load(c->excess + h);
   load_matrix(adj, C, h, given.b);
   load_matrix(adj, F, h, grad_def);
   source_clear(&grad, r_set((real)0));
@@ -401,7 +403,8 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
     real *adj = (real *)s->adj + AT(c, FIELDS, 0);
     const ChunkGrad chunk_grad = chunk_grad_of(s, c);
     const Matter matter = matter_of(s, in, c);
-    const ChunkStep step = {&matter, next, adj, &chunk_grad, 0, 0};
+    const real *excess = s->dilatation ? dilatation_of(s, c) + EXCESS * CQ_CHUNK : NULL;
+    const ChunkStep step = {&matter, next, adj, &chunk_grad, 0, 0, excess};
     Record records[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     Stress stress[CQ_CHUNK / CQ_LANES];

@@ -74,6 +74,9 @@ static cq_status check_implicit(cq_model *m) {
   for (int32_t w = 0; w < m->wall_count; w++) m->walls_rub |= m->walls[w].kind == CQ_CONTACT_FRICTION;
   if (m->moving_wall_count > MOST)
     return cq_fail(CQ_INVALID, "%d walls move; implicit steps take at most %d", m->moving_wall_count, (int)MOST);
+  if (m->averages_dilatation)
+    return cq_fail(CQ_INVALID, "dilatation_averaging is for explicit steps: with it the forces of a long step have no "
+                   "potential; leave it away, or the integrator");
   for (int32_t k = 0; m->integrator.statics && k < m->material_count; k++)
     if (cq_material_updates(&m->materials[k]))
       return cq_fail(CQ_INVALID, "material %d (%s%s) flows or relaxes with time: where it comes to rest depends on the "
@@ -111,6 +114,16 @@ static cq_status check_beside(const cq_material *m, const cq_law *law) {
   return CQ_OK;
 }
 
+// F of a law must stay what motion makes of it: a flow, and a branch that remembers F, have their own ways with it.
+static cq_status check_averaging(const cq_material *m, const cq_law *law, double share) {
+  if (!(share >= 0 && share <= 1))
+    return cq_fail(CQ_INVALID, "dilatation_averaging is %g; it is a share, from 0 (none) to 1", share);
+  if (share > 0 && (!cq_law_is_hyperelastic(law) || m->branches))
+    return cq_fail(CQ_INVALID, "dilatation_averaging stands beside the law %s%s; it needs a hyperelastic law of finite "
+                   "strain, without Maxwell branches", law->name, m->branches ? " with Maxwell branches" : "");
+  return CQ_OK;
+}
+
 static cq_status check_materials(const cq_world_def *def) {
   if (def->material_count < 1 || def->material_count > CQ_MATERIALS_MAX || !def->materials)
     return cq_fail(CQ_INVALID, "%d materials; a world has 1 to %d", def->material_count, CQ_MATERIALS_MAX);
@@ -125,7 +138,8 @@ static cq_status check_materials(const cq_world_def *def) {
     if (m->incompressible < 0 || m->incompressible > 8 || m->incompressible % 2)
       return cq_fail(CQ_INVALID, "incompressible is %d; the power is 0 (none), 2, 4, 6 or 8: an odd one would push a "
                      "compressed material further in", m->incompressible);
-    const cq_status status = check_beside(m, law);
+    cq_status status = check_beside(m, law);
+    if (!status && def->dilatation_averaging) status = check_averaging(m, law, def->dilatation_averaging[k]);
     if (status) return status;
   }
   for (int64_t p = 0; def->material && p < def->particle_count; p++)
@@ -341,6 +355,13 @@ static cq_status note_drives(cq_model *m) {
   return CQ_OK;
 }
 
+static void copy_averaging(const cq_world_def *def, cq_model *m) {
+  for (int32_t k = 0; def->dilatation_averaging && k < def->material_count; k++) {
+    m->dilatation_averaging[k] = def->dilatation_averaging[k];
+    m->averages_dilatation |= def->dilatation_averaging[k] > 0;
+  }
+}
+
 static int has_liquid(const cq_world_def *def) {
   for (int32_t k = 0; k < def->material_count; k++)
     if (def->materials[k].kind == CQ_MATERIAL_FLUID) return 1;
@@ -363,6 +384,7 @@ cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
     m->dx = def->dx;
     m->dt = def->dt / def->substeps;
     m->damping = def->damping;
+    copy_averaging(def, m);
     m->volume_share = has_liquid(def) ? -expm1(-def->volume_averaging * def->dt) : 0;
     for (int i = 0; i < 3; i++) {
       m->cells[i] = i < def->dim ? def->cells[i] : 1;

@@ -9,6 +9,7 @@
 --
 --   cq.Material.viscoelastic { base = cq.Material.neo_hookean { young = 10, poisson = 0.4 },
 --   modulus = { 0.5 }, time = { 0.1 } }
+local bulk = require "cq.material.bulk"
 local elastic = require "cq.robot.other_names"
 local elastomers = require "cq.material.elastomer"
 local field = require "cq.base.field"
@@ -24,6 +25,7 @@ local C = require("cq.base.engine").C
 ---@field elasticity integer      cq_elasticity, by which of its sets of constants it was given
 ---@field viscous 0|1             has it a viscosity beside its law?
 ---@field branches integer        Maxwell branches beside its law
+---@field dilatation_averaging number   share of a step's dilatation that is the mean of its neighbours
 ---@field constants cq.FieldInfo[]   those that it has
 ---@field [string] number|number[]   the constants that it was given, by their names
 local Material = { __name = "cq.Material" }
@@ -45,19 +47,46 @@ function Material:__tostring()
   end
   add "density"
   if self.incompressible > 0 then add "incompressible" end
-  return ("cq.Material.%s { %s }"):format(self.law, table.concat(parts, ", "))
+  if self.dilatation_averaging > 0 then add "dilatation_averaging" end
+  return ("cq.Material.%s { %s }%s"):format(self.law, table.concat(parts, ", "), bulk.told(self))
+end
+
+---The same material with a bulk modulus of at most so many shear moduli at rest, 20 to 50 for silicones: their own is
+---thousands of them, and explicit steps go with its root, conjugate gradients of implicit ones too. What that costs is
+---told where the material is printed: how much a pull of one shear modulus changes the volume, 1 / (3 ratio). The shear
+---modulus stays; one that is softer than the cap stays all the same.
+---
+---  local soft = cq.Material.mooney_rivlin { c10 = 23028, c01 = 1190, bulk = 8.7e8 }:capped(20)
+---@param ratio number   above 2/3
+---@return cq.Material
+function Material:capped(ratio)
+  if type(ratio) ~= "number" or not (ratio > 2 / 3) or ratio == math.huge then
+    is.fail("material:capped: the ratio of bulk to shear modulus must be a number above 2/3; got %s", tostring(ratio))
+  end
+  local out = setmetatable({}, Material)
+  for key, value in pairs(self) do out[key] = value end
+  if not bulk.cap(out, ratio) then
+    is.fail("material:capped: a cq.Material.%s has no bulk modulus to cap", self.law)
+  end
+  return out
 end
 
 ---What tells it from other materials to the engine: all but the values of its constants.
 ---@internal
 ---@return string
 function Material:engine_key()
-  return ("%d %d %d %d %d"):format(self.kind, self.elasticity, self.incompressible, self.viscous, self.branches)
+  return ("%d %d %d %d %d %.17g"):format(self.kind, self.elasticity, self.incompressible, self.viscous, self.branches,
+    self.dilatation_averaging)
 end
 
 ---@class cq.Material.def
 ---@field density? number
 ---@field viscosity? number        that of a fluid, or the damping of Kelvin and Voigt in a solid; it limits the step
+
+---@class cq.Material.hyperelastic.def
+---@field dilatation_averaging? number   against volumetric locking: the share, 0 to 1, of what a step changes the volume
+---  by that is the mean over the cells around; 1 where bodies of a Poisson's ratio above 0.45 bend; explicit
+---  steps on the CPU only
 
 ---@class cq.Material.elastic.def : cq.Material.def
 ---@field young? number            with poisson
@@ -113,6 +142,7 @@ local function checkers(law)
   local out = { density = field.checker(field.by_name.density, true),
     viscosity = field.checker(field.by_name.viscosity, true) }
   if law.incompressible then out.incompressible = is.one_of { 0, 2, 4, 6, 8, default = 0 } end
+  if law.branches then out.dilatation_averaging = is.number { min = 0, max = 1, default = 0 } end
   local count = occurrences(law)
   for _, choice in ipairs(law.choices) do
     for _, constant in ipairs(choice.constants) do
@@ -165,6 +195,7 @@ local function constructor(law)
     local choice = choose(what, law, self)
     self.law, self.kind, self.elasticity = law.name, law.kind, choice.elasticity
     self.incompressible, self.viscous, self.branches = self.incompressible or 0, self.viscosity and 1 or 0, 0
+    self.dilatation_averaging = self.dilatation_averaging or 0
     self.constants = field.constants(law.kind, choice.elasticity, self)
     return setmetatable(self, Material)
   end
@@ -180,13 +211,13 @@ for _, law in ipairs(field.laws) do
   material[law.name] = laws[law.name]
 end
 
----@class cq.Material.neo_hookean.def : cq.Material.elastic.def
+---@class cq.Material.neo_hookean.def : cq.Material.elastic.def, cq.Material.hyperelastic.def
 
 ---Neo-Hookean: P = mu (F - F^-T) + lambda log J F^-T (advanced-chainqueen eq. 13). Stiffens without bound as J -> 0.
 ---@type fun(fields: cq.Material.neo_hookean.def): cq.Material
 material.neo_hookean = laws.neo_hookean
 
----@class cq.Material.corotated.def : cq.Material.elastic.def
+---@class cq.Material.corotated.def : cq.Material.elastic.def, cq.Material.hyperelastic.def
 
 ---Fixed corotated: P = 2 mu (F - R) + lambda (J - 1) J F^-T (eq. 12).
 ---@type fun(fields: cq.Material.corotated.def): cq.Material
@@ -198,14 +229,14 @@ material.corotated = laws.corotated
 ---@type fun(fields: cq.Material.linear.def): cq.Material
 material.linear = laws.linear
 
----@class cq.Material.saint_venant_kirchhoff.def : cq.Material.elastic.def
+---@class cq.Material.saint_venant_kirchhoff.def : cq.Material.elastic.def, cq.Material.hyperelastic.def
 
 ---Saint Venant-Kirchhoff: P = F (2 mu E + lambda tr(E) I), linear in the Green strain E: large rotations and small
 ---strains. It gives way below a stretch of 0.58.
 ---@type fun(fields: cq.Material.saint_venant_kirchhoff.def): cq.Material
 material.saint_venant_kirchhoff = laws.saint_venant_kirchhoff
 
----@class cq.Material.mooney_rivlin.def : cq.Material.def
+---@class cq.Material.mooney_rivlin.def : cq.Material.def, cq.Material.hyperelastic.def
 ---@field c10 number               2 (c10 + c01) is the shear modulus at rest
 ---@field c01 number
 ---@field bulk number
@@ -214,7 +245,7 @@ material.saint_venant_kirchhoff = laws.saint_venant_kirchhoff
 ---@type fun(fields: cq.Material.mooney_rivlin.def): cq.Material
 material.mooney_rivlin = laws.mooney_rivlin
 
----@class cq.Material.yeoh.def : cq.Material.def
+---@class cq.Material.yeoh.def : cq.Material.def, cq.Material.hyperelastic.def
 ---@field c10 number               2 c10 is the shear modulus at rest
 ---@field c20? number
 ---@field c30? number
@@ -224,7 +255,7 @@ material.mooney_rivlin = laws.mooney_rivlin
 ---@type fun(fields: cq.Material.yeoh.def): cq.Material
 material.yeoh = laws.yeoh
 
----@class cq.Material.ogden.def : cq.Material.def
+---@class cq.Material.ogden.def : cq.Material.def, cq.Material.hyperelastic.def
 ---@field mu? number[]             of one to three terms, with alpha; the sum of mu_k alpha_k / 2 is the shear modulus at rest
 ---@field alpha? number[]          exponents of the terms
 ---@field mu_1? number             the first term by itself, in the place of lists
@@ -244,13 +275,17 @@ material.ogden = laws.ogden
 ---@field name string              of the table
 ---@field poisson? number          gives the bulk modulus, 0.49 unless given: K = 2 mu (1 + nu) / (3 (1 - 2 nu)), mu at rest
 ---@field bulk? number             in its place
+---@field bulk_cap? number         the bulk modulus is at most so many shear moduli, as by material:capped
 ---@field density? number          in the place of the table's
 ---@field viscosity? number        that of a fluid, or the damping of Kelvin and Voigt in a solid; it limits the step
+---@field dilatation_averaging? number   as in the laws: against volumetric locking
 
 local elastomer = is.define("cq.Material.elastomer", {
   name = is.string(), poisson = field.checker(field.by_name.poisson, true),
   bulk = field.checker(field.by_name.bulk, true),
+  bulk_cap = is.number { above = 2 / 3, optional = true },
   density = is.number { above = 0, optional = true }, viscosity = field.checker(field.by_name.viscosity, true),
+  dilatation_averaging = is.number { min = 0, max = 1, default = 0 },
 })
 
 -- names are the same whatever their case, spaces and dashes
@@ -264,14 +299,6 @@ local function find_elastomer(name)
   end
   is.fail("cq.Material.elastomer: no elastomer \"%s\"%s; the table has %s", name, text.suggestion(name, names),
     text.join(names))
-end
-
--- shear modulus at rest of an entry
-local function shear_of(entry)
-  if entry.law == "yeoh" then return 2 * entry.constants.c10 end
-  local sum = 0
-  for k, mu in ipairs(entry.constants.mu) do sum = sum + mu * entry.constants.alpha[k] / 2 end
-  return sum
 end
 
 ---A silicone, rubber or gel by its name, with constants in Pa and density in kg/m^3 (lua/cq/material/elastomer.lua
@@ -303,14 +330,15 @@ function material.elastomer(fields)
     is.fail("cq.Material.elastomer: the table has no density of %s; give it, as in density = 1070", entry.name)
   end
   local nu = given.poisson or 0.49
-  local of = { bulk = given.bulk or 2 * shear_of(entry) * (1 + nu) / (3 * (1 - 2 * nu)), density = given.density
-    or entry.density,
-    viscosity = given.viscosity }
+  local of = { bulk = given.bulk or 1, density = given.density or entry.density, viscosity = given.viscosity,
+    dilatation_averaging = given.dilatation_averaging }
   for name, value in pairs(entry.constants) do of[name] = value end
-  return laws[entry.law](of)
+  local self = laws[entry.law](of)
+  if not given.bulk then self.bulk = bulk.of_poisson(bulk.shear(self), nu) end
+  return given.bulk_cap and self:capped(given.bulk_cap) or self
 end
 
----@class cq.Material.transversely_isotropic.def : cq.Material.def
+---@class cq.Material.transversely_isotropic.def : cq.Material.def, cq.Material.hyperelastic.def
 ---@field shear number             of the matrix
 ---@field bulk number
 ---@field k1 number
@@ -407,6 +435,9 @@ function material.viscoelastic(fields)
   elseif base.branches > 0 or not field.laws[base.kind + 1].branches then
     is.fail("cq.Material.viscoelastic: base is a cq.Material.%s; Maxwell branches stand beside %s alone", base.law,
       hyperelastic())
+  elseif base.dilatation_averaging > 0 then
+    is.fail("cq.Material.viscoelastic: base has a dilatation_averaging of %s, which Maxwell branches cannot stand beside",
+      text.number(base.dilatation_averaging))
   end
   local self = setmetatable({}, Material)
   for key, value in pairs(base) do self[key] = value end

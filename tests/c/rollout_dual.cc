@@ -25,6 +25,9 @@ int main(void) {
   if (test_device() != CQ_DEVICE_CUDA) {
     plane::check_scene(16, false, test_scene_liquid);
     space::check_scene(6, false, test_scene_liquid);
+    plane::check_scene(16, false, test_scene_averaged);
+    plane::check_scene(40, true, test_scene_averaged);
+    space::check_scene(6, false, test_scene_averaged);
   }
   return check_report();
 }

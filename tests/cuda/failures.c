@@ -77,6 +77,11 @@ static void check_averaging(void) {
         "a liquid whose volumes are averaged: \"%s\"", cq_world_device(world));
   cq_world_destroy(world);
   test_scene_free(&s);
+  make_def(&s, 160, CQ_DEVICE_CUDA);
+  test_scene_averaged(&s);
+  CHECK_FAILS(cq_world_create(&s.def, &world), CQ_DEVICE,
+              "dilatation_averaging is not there on CUDA; take device \"cpu\"");
+  test_scene_free(&s);
 }
 
 // ---- failures -------------------------------------------------------------------------------------------------------

@@ -38,6 +38,8 @@ local all = {
   { name = "3d-8000-grid64", dim = 3, side = 20, cells = { 64, 64, 64 }, steps = 200 },
   { name = "3d-8000-grid100", dim = 3, side = 20, cells = { 100, 100, 100 }, steps = 200 },
   { name = "3d-8000-corotated", dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 200, law = "corotated" },
+  { name = "2d-6400-averaged", dim = 2, side = 80, cells = { 100, 120 }, steps = 200, averaging = 1 },
+  { name = "3d-8000-averaged", dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 200, averaging = 1 },
   { name = "3d-8000-float64", dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 200, precision = "float64" },
   { name = "3d-64000", dim = 3, side = 40, cells = { 50, 70, 50 }, steps = 60, paper = { 1.594, 1.774 } },
   { name = "3d-512000", dim = 3, side = 80, cells = { 100, 120, 100 }, steps = 30, repeats = 5,
@@ -60,7 +62,8 @@ local function block(case, steps, repeats)
   local cq = require "cq"
   local substeps = case.substeps or SUBSTEPS
   local scene = require "scenes.falling_block" {
-    dim = case.dim, side = case.side, cells = case.cells, law = case.law, substeps = substeps,
+    dim = case.dim, side = case.side, cells = case.cells, law = case.law, averaging = case.averaging,
+    substeps = substeps,
   }
   scene.world.precision = case.precision
   local world = cq.World(scene.world)

@@ -4,6 +4,7 @@ return {
   { words = "mooney rivlin ogden gent yeoh hyperelastic constitutive stvk svk lame mu lambda bulk shear elastic",
     see = { "cq.Material" } },
   { words = "elastomer silicone silicones ecoflex dragonskin smooth-on", see = { "cq.Material.elastomer" } },
+  { words = "locking fbar bbar nearly-incompressible silicone", see = { "cq.Material.yeoh", "material:capped" } },
   { words = "stiffness stiff soft modulus elasticity", see = { "cq.Material", "robot:with" } },
   { words = "contact contacts friction wall walls", see = { "cq.Boundary" } },
   { words = "gradient gradients", see = { "cq.value_and_grad", "cq.check_gradient" } },

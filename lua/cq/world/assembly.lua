@@ -153,13 +153,15 @@ local function fill_materials(def, robots, arrays)
       p = p + 1
     end
   end
-  arrays.materials = ffi.new("cq_material[?]", #kinds)
+  arrays.materials, arrays.averaging = ffi.new("cq_material[?]", #kinds), ffi.new("double[?]", #kinds)
   for k, law in ipairs(kinds) do
     local material = arrays.materials[k - 1]
     material.kind, material.elasticity, material.incompressible = law.kind, law.elasticity, law.incompressible
     material.viscous, material.branches = law.viscous, law.branches
+    arrays.averaging[k - 1] = law.dilatation_averaging
   end
   def.material, def.material_count, def.materials = arrays.material, #kinds, arrays.materials
+  def.dilatation_averaging = arrays.averaging
 end
 
 local function fill_pins(def, robots, arrays)

@@ -1,0 +1,125 @@
+// dilatation: what a solid's particles swell by in a step, averaged over the grid before it reaches F (E37). Four
+// particles of a cell that must each keep their volume leave the two components of a node no way to bend: the grid
+// locks. With the mean of a cell in the place of each they have one volume to keep for each node.
+//   (A q)_p = sum_i w_ip a_i, a_i = sum_p w_ip V_p q_p / sum_p w_ip V_p           as that of liquids (E49, volume.inl)
+//   F' = (I + dt (C' - s/dim y I)) F, y = (1 - A)(1 - A) tr C'
+//
+// Particles give nodes what they know in one pass and take means in the next, with slabs, columns and the order of sums
+// of p2g. A node holds three numbers: the mean a, for the adjoint b, the same of what is wanted of y, and a b.
+
+enum { REST, EXCESS, WANTED, PLACE, DILATATION_FIELDS = CQ_DILATATION_FIELDS };
+
+typedef struct {
+  Real share, volume;        // 0 of materials whose dilatation is their own
+} Averaged;
+
+CQ_INLINE Averaged averaged_of(const Matter *m, const int h) {
+  Averaged out;
+  const double *share = m->model->dilatation_averaging;
+  if (m->only) {
+    out.share = r_set((real)share[m->only - m->model->materials]);
+  } else {
+    real lane[CQ_LANES] __attribute__((aligned(64)));
+    for (int l = 0; l < CQ_LANES; l++) lane[l] = (real)share[m->material[h + l]];
+    out.share = r_load(lane);
+  }
+  out.volume = r_pick(out.share, param(m, CQ_PARAM_VOLUME, h), r_set((real)0));
+  return out;
+}
+
+CQ_INLINE real *dilatation_of(const cq_scene *s, const int32_t c) {
+  return (real *)s->dilatation + AT(c, DILATATION_FIELDS, 0);
+}
+
+// three numbers that a particle gives each of its nodes, times the weight
+CQ_INLINE void store_three(Stencils *st, const int h, const int quad, const Real three[3]) {
+  Exchange give;
+  const Real zero = three[0] - three[0];
+  give.m = zero;
+  EACH(i) {
+    give.q[i] = three[i];
+    EACH(j) give.b[i][j] = zero;
+  }
+  if (CQ_DIM == 2)
+    give.m = three[2];
+  else
+    give.q[CQ_DIM - 1] = three[2];
+  move_store(st->records + h, quad, &give);
+}
+
+// V q, what is wanted of y, and V
+CQ_INLINE void give_rate(Stencils *st, const int h, const Averaged *own, const Real q, const Real wanted) {
+  const Real three[3] = {own->volume * q, wanted, own->volume};
+  store_three(st, h, MOVE, three);
+}
+
+CQ_INLINE Real rate_of(const real *next, const int h) {
+  Real sum = r_load(next + C * CQ_CHUNK + h);
+  for (int i = 1; i < CQ_DIM; i++) sum += r_load(next + (C + i * CQ_DIM + i) * CQ_CHUNK + h);
+  return sum;
+}
+
+// q - A q where it is averaged, else 0
+CQ_INLINE Real rest_of(const Stencils *st, const int h, const Averaged *own, const Real q) {
+  Real sum[4];
+  quads_load(st->records + h, SUM, sum);
+  return r_pick(own->share, q - sum[0], r_set((real)0));
+}
+
+// the three numbers of nodes, from what particles gave
+static void dilatation_nodes(cq_scene *s, int32_t block) {
+  const real two[4] = {(real)1, (real)1, (real)0, (real)0}, third[4] = {(real)0, (real)0, (real)1, (real)0};
+  const Row means = row_comps(two), last = row_comps(third);
+  real *to = (real *)s->grid_v, *slab[CQ_RANGES_MAX];
+  for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
+  COLUMNS_EACH(s, block, column) {
+    const Slabs slabs = slabs_at(slab, column);
+    COLUMN_ROWS(column, at) {
+      const Row sum = slabs_take(&slabs, at - 4 * column->node);
+      Row volume, a, b;
+      row_comp(volume, sum, 2);
+      const Row mean = row_mul(sum, row_inverse(volume));
+      row_comp(a, mean, 0);
+      row_comp(b, mean, 1);
+      row_store(to + at, row_fma(row_mul(a, b), last, row_mul(mean, means)));
+    }
+  }
+}
+
+// Three passes over particles, with one over nodes after each but the last: in is the state before the step, out the
+// one after, of which F is made anew in the last.
+static void dilatation(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, int32_t pass) {
+  const real dt = (real)s->model->dt;
+  const Strides strides = strides_of(s->arrangement);
+  const Real none = r_set((real)0);
+  Scatter to;
+  scatter_begin(&to, s, range);
+  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
+    const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
+    real *next = (real *)out->data + AT(c, FIELDS, 0), *own = dilatation_of(s, c);
+    const Matter matter = matter_of(s, in, c);
+    Stencils st;
+    stencils_of(s, chunk, &st, 0);
+    if (pass) gather_chunk(&st, (const real *)s->grid_v, &strides);
+    LANES_EACH(h) {
+      const Averaged of = averaged_of(&matter, h);
+      if (pass == 0) {
+        give_rate(&st, h, &of, rate_of(next, h), none);
+      } else if (pass == 1) {
+        const Real rest = rest_of(&st, h, &of, rate_of(next, h));
+        r_store(own + REST * CQ_CHUNK + h, rest);
+        give_rate(&st, h, &of, rest, none);
+      } else {
+        const Real rest = rest_of(&st, h, &of, r_load(own + REST * CQ_CHUNK + h));
+        const Real scale = (real)(-1.0 / CQ_DIM) * dt * of.share * rest;
+        Real def[CQ_DIM][CQ_DIM], after[CQ_DIM][CQ_DIM];
+        load_matrix(chunk, F, h, def);
+        load_matrix(next, F, h, after);
+        EACH(i) EACH(j) after[i][j] += scale * def[i][j];
+        store_matrix(next, F, h, after);
+      }
+    }
+    if (pass < 2) scatter_chunk(&to, &strides, &st);
+  }
+  scatter_end(&to, &strides);
+}
