@@ -50,3 +50,12 @@ describe("examples/soft_finger_water.lua", function()
     assert(out:find "in water the tip rests" and out:find "5 kPa at once: half of its farthest, ", out)
   end)
 end)
+
+describe("examples/gripper.lua", function()
+  it("lets the ball slip with its first guess, and has a gradient that holds it better", function()
+    local history, out = example("gripper", { "--iterations", "1", "--steps", "56", "--render", "no" })
+    assert(history[1].loss > 1 and history[1].gradient > 1, out)
+    local fall, first = out:match "goes down by (%d+) mm; the ball by ([%-+%d.]+) mm"
+    assert(tonumber(first) < 0 and tonumber(first) > -tonumber(fall) / 2, out)
+  end)
+end)
