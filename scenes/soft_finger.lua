@@ -20,13 +20,16 @@
 local cq = require "cq"
 
 local SIZE, CHAMBER, FIRST, COUNT, PITCH = { 80, 16, 16 }, { 4, 6, 12 }, { 10, 6, 2 }, 8, 8        -- [mm]
-local BASE, ROOT, TIP = 2, 6, 76
+local BASE, ROOT, END, WALL, ROOF = 2, 6, 4, 4, 4                                -- END: what counts as the tip
 local MM = 1e-3
 local C10, C01, DENSITY = 23.028, 1.19, 1.08
 
 ---@class scenes.soft_finger.options
 ---@field dim? 2|3                 3 unless given
 ---@field spacing? number          of particles in the plane, 1 unless given [mm]
+---@field wall? number             between two chambers in the plane, 4 unless given: the finger is longer by what they
+---  are thicker [mm]
+---@field roof? number             above the chambers in the plane, 4 unless given [mm]
 ---@field dx? number               of the grid, 2 unless given [mm]
 ---@field max? number              pressure of a signal of 1, 20 unless given [kPa]
 ---@field base? number             stiffness of the base by that of the rest, 10 unless given
@@ -51,14 +54,18 @@ local function scaled(list, dim)
   return out
 end
 
-local function in_plane(spacing)
-  local shape = cq.Shape.box { size = scaled(SIZE, 2), spacing = MM * spacing }
+-- the finger on a lattice, of boxes
+local function lattice(spacing, size, pitch)
+  local dim = #size
+  local shape = cq.Shape.box { size = size, spacing = MM * spacing }
+  local function corner(k) return { FIRST[1] + k * pitch, FIRST[2], FIRST[3] } end
   for k = 0, COUNT - 1 do
-    shape = shape - cq.Shape.box { at = scaled({ FIRST[1] + k * PITCH, FIRST[2] }, 2), size = scaled(CHAMBER, 2) }
+    shape = shape - cq.Shape.box { at = scaled(corner(k), dim), size = scaled(CHAMBER, dim) }
   end
   for k = 0, COUNT - 1 do
-    shape = shape:chamber("chamber_" .. k + 1,
-      scaled({ FIRST[1] + k * PITCH + CHAMBER[1] / 2, FIRST[2] + CHAMBER[2] / 2 }, 2))
+    local middle = corner(k)
+    for d = 1, dim do middle[d] = middle[d] + CHAMBER[d] / 2 end
+    shape = shape:chamber("chamber_" .. k + 1, scaled(middle, dim))
   end
   local function above(_, y) return y > MM * BASE end
   return shape:group("body", above):group("base", function(x, y) return not above(x, y) end)
@@ -79,17 +86,22 @@ local function finger(options)
   local material = given.material or dragon_skin(given)
   local volume = COUNT
   for d = 1, dim do volume = volume * MM * CHAMBER[d] end
+  if dim == 3 and (given.wall or given.roof or given.spacing) then
+    error("scenes.soft_finger: wall, roof and spacing are for dim = 2; in 3D the finger is that of its mesh", 2)
+  end
+  local pitch = CHAMBER[1] + (given.wall or WALL)
+  local size = { SIZE[1] + (COUNT - 1) * (pitch - PITCH), SIZE[2] + (given.roof or ROOF) - ROOF, SIZE[3] }
   local robot = cq.Robot {
     shape = dim == 3 and cq.Shape.tetrahedra { path = "assets/soft_finger.msh", scale = MM }
-      or in_plane(given.spacing or 1),
+      or lattice(given.spacing or 1, scaled(size, 2), pitch),
     material = { body = material(1), base = material(given.base or 10) }, actuators = drives, pins = "root",
-    groups = { tip = function(x) return x > MM * TIP end }, name = "finger",
+    groups = { tip = function(x) return x > MM * (size[1] - END) end }, name = "finger",
   }
-  local cells, at = { 52, 56, 16 }, { 4, 40, 4 }            -- room to bend down, of cells of 2 mm
+  local cells, at = { 12 + math.ceil(size[1] / 2), 56, 16 }, { 4, 40, 4 }    -- room to bend down, of cells of 2 mm
   local count, place = {}, {}
   for d = 1, dim do count[d], place[d] = math.ceil(cells[d] * 2 * MM / dx), at[d] * 2 * MM end
   return {
-    robot = robot, chambers = chambers, signals = robot.signals, volume = volume, size = scaled(SIZE, dim),
+    robot = robot, chambers = chambers, signals = robot.signals, volume = volume, size = scaled(size, dim),
     world = {
       cells = count, dx = dx, dt = 1e-3, substeps = "auto", damping = given.damping, precision = given.precision,
       device = given.device, robot:at(place),
@@ -100,4 +112,6 @@ end
 return setmetatable({
   -- [mm], for scenes/make_finger.lua, which meshes it
   drawing = { size = SIZE, chamber = CHAMBER, first = FIRST, count = COUNT, pitch = PITCH, base = BASE, root = ROOT },
+  -- its shape of boxes, in both dimensions, for bodies that have several; spacing in mm
+  lattice = function(dim, spacing) return lattice(spacing, scaled(SIZE, dim), PITCH) end,
 }, { __call = function(_, options) return finger(options) end })

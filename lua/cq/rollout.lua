@@ -315,7 +315,8 @@ local function new(world, def, on)
   self.sees = not (self.engine_policy or control.is_blind(self))
   self.stops = self.sees or def.running ~= nil or def.record ~= nil or def.watch ~= nil
   self.wall_motion = wall_motion.collect(world, def)
-  self.set = fields.collect(world, def)
+  self.bodies = fields.bodies(world, def.robot)
+  self.set = fields.collect(world, def, self.bodies)
   self.beginning = { robot = def.robot, batch = def.batch, gravity = def.gravity, steps = 0 }
   if def.contact then contact.check(world) end
   self.entry = world:pool_at(self.set.position):acquire(self, {

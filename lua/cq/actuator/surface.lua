@@ -199,12 +199,14 @@ end
 ---Surfaces of all robots, into the engine's def.
 ---@param def ffi.cdata*          cq_world_def
 ---@param robots cq.Robot[]
----@return { list: { robot: cq.Robot, surface: cq.Surface }[] } layout
+---@return { list: { robot: cq.Robot, of: integer, number: integer, surface: cq.Surface }[] } layout   of, number: places of
+---  the robot and of its surface
 function surface.fill(def, robots)
   local layout, first, count = { list = {} }, 0, 0
-  for _, robot in ipairs(robots) do
-    for _, one in ipairs(robot.surfaces) do
-      layout.list[#layout.list + 1] = { robot = robot, surface = one, actuator = first + one.stress - 1 }
+  for k, robot in ipairs(robots) do
+    for i, one in ipairs(robot.surfaces) do
+      layout.list[#layout.list + 1] = { robot = robot, of = k, number = i, surface = one,
+        actuator = first + one.stress - 1 }
       count = count + #one.index
     end
     first = first + #robot.stresses
@@ -241,6 +243,12 @@ end
 
 -- component {..., m, 1} of a matrix {..., m, dim * dim} or a vector
 local function at(flat, k) return flat:slice(k, k, -1) end
+
+-- {m, dim} from particles to walls, of the robot as a rollout was given it: stretched, or as it was drawn
+local function arm_of(state, entry)
+  local given = state.roll.bodies[entry.of].values
+  return given and given.surface_arm and given.surface_arm.list[entry.number] or entry.surface.arm
+end
 
 -- F a {m, dim} of each, by components
 local function product(f, a, dim)
@@ -292,7 +300,7 @@ function surface.volume(state, which)
   local shape = x:shape()
   shape[#shape] = dim * dim
   f = f:reshape(shape)
-  local arm, area, sum = product(f, one.arm, dim), area_of(f, one.area, dim), nil
+  local arm, area, sum = product(f, arm_of(state, entry), dim), area_of(f, one.area, dim), nil
   for i = 1, dim do
     local y, a, first = (at(x, i) + arm[i]):squeeze(-1), area[i]:squeeze(-1), 1
     for _, last in ipairs(one.ends) do

@@ -1,5 +1,5 @@
 -- stretched: a robot with other proportions along an axis, as a differentiable function of lengths: the places
--- and volumes of its particles.
+-- and volumes of its particles, and how far they are from the walls of their cavities.
 --
 --   joints        a        b             c          places in the robot as it was drawn
 --                 |--------|-------------|
@@ -99,6 +99,53 @@ local function sections_of(place, joints)
   return from, section
 end
 
+-- ---- walls under pressure -------------------------------------------------------------------------------------------
+
+-- Was the length of a section given as a plain number, that which is drawn? A tensor may be a parameter.
+local function is_kept(def, k, old)
+  if def.places ~= nil then return false end
+  local given, drawn = def.factor or def.lengths, def.factor and 1 or old
+  if type(given) == "table" and not T.is_tensor(given) then given = #given == 1 and given[1] or given[k] end
+  return type(given) == "number" and math.abs(given - drawn) <= 1e-6 * drawn
+end
+
+-- The engine keeps the area vectors N A of walls under pressure as they were drawn. A stretch by s leaves their
+-- component along its axis and makes the others s times as large, so a section that holds a wall with others must keep
+-- its length.
+local function check_walls(robot, def, axis, place, joints)
+  for _, one in ipairs(robot.surfaces) do
+    for k, p in ipairs(one.index) do
+      local across, along = 0, one.area:get(k, axis)
+      for d = 1, robot.dim do across = across + (d == axis and 0 or one.area:get(k, d) ^ 2) end
+      if across > 1e-16 * along * along then
+        -- a particle at an edge has walls in two directions: its own side of the corner counts
+        local x, j = place:get(p + 1) + 0.999 * one.arm:get(k, axis), 0
+        while j < #joints and x >= joints[j + 1] do j = j + 1 end
+        if j > 0 and j < #joints and not is_kept(def, j, joints[j + 1] - joints[j]) then
+          is.fail("robot:stretched: the section from %s to %s holds walls of the pressure \"%s\", whose areas do not follow; end it with joints "
+            .. "where the chamber ends, and give its length as the number %s, or its factor as the number 1",
+            text.number(joints[j]), text.number(joints[j + 1]), one.name, text.number(joints[j + 1] - joints[j]))
+        end
+      end
+    end
+  end
+end
+
+-- arms from particles to walls, along the axis as much longer as their particles' sections
+local function arms_of(robot, axis, slope)
+  local own, out = robot.values and robot.values.surface_arm, {}
+  for i, one in ipairs(robot.surfaces) do
+    local arm, particles, columns = own and own.list[i] or one.arm, {}, {}
+    for k, p in ipairs(one.index) do particles[k] = p + 1 end
+    for d = 1, robot.dim do columns[d] = arm:slice(d, d, 2) end
+    columns[axis] = columns[axis] * slope:gather(particles, 1):unsqueeze(2)
+    out[i] = T.concat(columns, 2)
+  end
+  return out
+end
+
+-- ---- the stretch ----------------------------------------------------------------------------------------------------
+
 ---Where its particles are in its own coordinates {n, dim}, by what has stretched it before.
 local function own_position(robot)
   local given = robot.values and robot.values.position
@@ -109,7 +156,8 @@ local function own_position(robot)
   return T.tape.pause(function() return robot.position - T.tensor(robot.offset) end)
 end
 
----The values of the stretched robot: position in its own coordinates, volume, and lengths of cables that follow.
+---The values of the stretched robot: position in its own coordinates, volume, arms of walls, and lengths of cables
+---that follow.
 ---@param robot cq.Robot
 ---@param fields robot.stretched.def
 ---@return table<string, table>
@@ -117,10 +165,6 @@ return function(robot, fields)
   local def = spec(fields)
   local axis = ({ x = 1, y = 2, z = 3 })[def.axis]
   if axis > robot.dim then is.fail("robot:stretched: axis must be \"x\" or \"y\" in 2D, got \"z\"") end
-  if #robot.surfaces > 0 then
-    is.fail("robot:stretched: the pressure \"%s\" acts on walls whose areas do not follow; a robot with a follower_pressure cannot be stretched",
-      robot.surfaces[1].name)
-  end
   local joints = joints_of(robot, def, axis)
   local places = places_of(def, joints)
   check_lengths(places, joints)
@@ -128,6 +172,7 @@ return function(robot, fields)
   local columns = {}
   for d = 1, robot.dim do columns[d] = position:slice(d, d, 2) end
   local place, m, one = columns[axis]:squeeze(2), #joints - 1, T.ones { 1 }
+  T.tape.pause(check_walls, robot, def, axis, place, joints)
   local from, section = sections_of(place, joints)
   local old = T.tensor(joints)
   local slope = T.concat({ one, (places:slice(2, m + 1) - places:slice(1, m)) / (old:slice(2, m + 1) - old:slice(1, m)),
@@ -138,6 +183,7 @@ return function(robot, fields)
     volume = { tensor = (values.spread(robot, "volume") or robot.volume) * slope },
   }
   local own_length = robot.values and robot.values.cable_length
+  if #robot.surfaces > 0 then out.surface_arm = { list = arms_of(robot, axis, slope) } end
   if #robot.cables > 0 and (not own_length or own_length.measured) then out.cable_length = { measured = true } end
   return out
 end

@@ -17,8 +17,11 @@ local fields = {}
 
 -- ---- the robots of a rollout ----------------------------------------------------------------------------------------
 
--- for each robot of the world, the variant of it that was given, or itself
-local function bodies(world, given)
+---For each robot of the world, the variant of it that was given, or itself.
+---@param world cq.World
+---@param given? cq.Robot|cq.Robot[]
+---@return cq.Robot[]
+function fields.bodies(world, given)
   local out = {}
   for k, own in ipairs(world.robots) do out[k] = own end
   if given == nil then return out end
@@ -190,10 +193,11 @@ end
 
 ---All that a rollout sets.
 ---@param world cq.World
----@param def { robot: any, batch: integer }    and the fields of the world by their names
+---@param def { batch: integer }    and the fields of the world by their names
+---@param list cq.Robot[]            from bodies
 ---@return table<string, { entry: cq.FieldInfo, tensor: cq.Tensor, per_scene: boolean }>
-function fields.collect(world, def)
-  local set, list = {}, bodies(world, def.robot)
+function fields.collect(world, def, list)
+  local set = {}
   for _, entry in ipairs(field.list) do
     local tensor, per_scene
     if entry.owner == "world" or entry.owner == "wall" then
