@@ -25,3 +25,21 @@ describe("examples/pneumatic_leg.lua", function()
     assert(process.read(folder .. "/pneumatic_leg_drop.png"):find "^\137PNG")
   end)
 end)
+
+describe("examples/terrain.lua", function()
+  it("learns with each of its first iterations, and says which slopes it is past", function()
+    local history, out = example("terrain", { "--iterations", "4", "--render", "no" })
+    for i = 2, 4 do assert(history[i].loss < history[i - 1].loss - 1e-3, history[i].loss) end
+    -- its middle begins 0.325 from the origin
+    assert.near((-history[4].loss - 0.325) / 0.3, tonumber(out:match "^walked (%S+) body lengths"), 0.02)
+    assert(out:find "past 0 of 4 slopes %[degree%]: \n$", out)
+  end)
+end)
+
+describe("examples/creature.lua", function()
+  it("takes its first steps", function()
+    local history, out = example("creature", { "--iterations", "3", "--render", "no" })
+    assert(history[3].loss < history[1].loss - 0.05, history[3].loss)
+    assert(tonumber(out:match "^ran (%S+) body lengths") > 0.1, out)
+  end)
+end)
