@@ -65,13 +65,13 @@ end
 
 ---Draws particles that are held darker, in place.
 ---@param out ffi.cdata*         uint32_t[n]
----@param held integer[]         particle numbers from 0
+---@param held integer[]         particle numbers from 1
 function paint.hold(out, held)
   local hr, hg, hb = colour.parse(paint.held, "held")
   for _, p in ipairs(held) do
-    local rgba = out[p]
+    local rgba = out[p - 1]
     local r, g, b = math.floor(rgba / 2 ^ 24), math.floor(rgba / 2 ^ 16) % 256, math.floor(rgba / 2 ^ 8) % 256
-    out[p] = colour.pack(r + 0.62 * (hr - r), g + 0.62 * (hg - g), b + 0.62 * (hb - b), rgba % 256)
+    out[p - 1] = colour.pack(r + 0.62 * (hr - r), g + 0.62 * (hg - g), b + 0.62 * (hb - b), rgba % 256)
   end
 end
 

@@ -1,0 +1,50 @@
+-- A biped learns to walk over hills that are made of particles.                             cqlua examples/terrain.lua
+-- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.2 and fig. 8: graded terrain of particles,
+-- 36,200 with the biped's 12,800, centroid observer, MLP, Adam, 4 time units in steps of 0.02. The profile is not
+-- printed: here hills of 15 and 18 degrees, 0.3 long. The biped is told the time as well. --full has the paper's
+-- particles, and 17 substeps where it prints 100. Expect: 2.05 body lengths after 140 iterations, over the first hill,
+-- 15 degrees up and 15 down, and on the way up the second.
+local cq = require "cq"
+
+local full   = cq.option("full", false)
+local slopes = cq.option("slopes", { 15, 18 })               -- of the hills, up and down [degree]
+local hill   = 0.3                                           -- length of each
+local dx     = full and 1 / 64 or 1 / 40
+local robot  = cq.Creature.biped { count = full and 40 or 10 }
+local length, left = robot.size[1], 3 * dx                   -- left: where the ground begins, at the edge of the room
+local ground = require "scenes.terrain" {
+  slopes = slopes, flat = 0.5, period = hill, length = 2, young = 30, count = full and { 780, 30 } or { 160, 8 },
+}
+local world = cq.World {
+  cells = { math.ceil((2 + 2 * left) / dx), math.ceil(0.6 / dx) }, dx = dx, gravity = { 0, -2 },
+  dt = 2e-2, substeps = "auto", walls = cq.Boundary.box { kind = "friction", mu = 0.5 },
+  robot:at { left + 0.1, left + 0.1 + 1.5 * dx }, ground.robot:at { left, left },
+}
+local start = left + 0.1 + length / 2                        -- of its middle
+
+-- where its blocks are and how they move, and a clock: without one it must first find a rhythm
+local eyes, frequency = cq.Observer.centroid { groups = robot.groups, velocity = true }, 2
+local function observe(state)
+  local phase = 2 * math.pi * frequency * state.time
+  return cq.concat { eyes:observe(state), cq.tensor { math.sin(phase), math.cos(phase) } }
+end
+
+local function place(state) return state:center(robot)[1] end
+local run = cq.Experiment {
+  world = world, duration = 4, observer = observe, controller = cq.Controller.mlp { hidden = { 64, 64 } },
+  objective  = {
+    final = function(state) return -place(state) end, effort = function(u) return 5e-7 * u:square():sum() end,
+  },
+  optimizer  = cq.Optimizer.adam { rate = 3e-3, clip = 0.5, schedule = function(i) return 0.99 ^ i end },
+}
+run:optimize { iterations = cq.option("iterations", 140) }
+local _, roll = run:evaluate()
+local at, past = place(roll.state):item() - left, {}
+for k, x in ipairs(ground.ends) do                           -- of each hill the way up, then the way down
+  if at > x - hill / 2 then past[#past + 1] = ("%g up"):format(slopes[k]) end
+  if at > x then past[#past + 1] = ("%g down"):format(slopes[k]) end
+end
+print(("walked %.2f body lengths, past %d of %d slopes [degree]: %s"):format((at + left - start) / length, #past,
+  2 * #slopes, table.concat(past, ", ")))
+run:render "terrain.mp4"
+run:render("terrain.png", { stills = { 0, 1, 2, 3, 4 } })
