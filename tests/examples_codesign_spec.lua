@@ -1,0 +1,32 @@
+-- examples: co-design of the papers run as a user runs it, and holds to what it claims as far as a few iterations tell.
+local process = require "tests.process"
+local run = require "tests.example"
+
+local folder
+
+before_each(function() folder = process.folder() end)
+after_each(function() process.remove(folder) end)
+
+local function example(name, words) return run(name, words, folder) end
+
+describe("examples/arm2d.lua", function()
+  it("comes nearer to its goal, and goes on as if it had not stopped", function()
+    local whole, out = example("arm2d", { "--iterations", "12", "--render", "no" })
+    assert(whole[1].place > 0.2499 and whole[12].place < 0.8 * whole[1].place, whole[12].place)
+    assert.equal(3, select(2, out:gsub("%snever at rest at the goal; effort 0%.%d+, 0%.%d+ from the goal", "")))
+    local inner, outer = out:match "E of link 2: (%S+) on the inner side of the bend, (%S+) on"
+    assert(tonumber(inner) > tonumber(outer), out)
+    process.remove(folder)
+    example("arm2d", { "--iterations", "5", "--render", "no" })
+    local again = example("arm2d", { "--iterations", "12", "--render", "no", "--resume" })
+    for k, row in ipairs(again) do assert.equal(whole[k].place, row.place) end
+  end)
+
+  it("says what to install where the optimizer that was asked for is missing", function()
+    local result = process.cqlua({ "examples/arm2d.lua", "--optimizer", "slsqp", "--out", folder, "--quiet" },
+      { before = "CQLUA_NLOPT=/nowhere/libnlopt.so" })
+    assert.equal(1, result.code)
+    assert(result.err:find("install the Debian package libnlopt0, or take cq.Optimizer.augmented_lagrangian", 1, true),
+      result.err)
+  end)
+end)
