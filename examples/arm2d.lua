@@ -15,7 +15,7 @@ local reach = require "scenes.arm_reach" {
 local results = reach:compare({
   { name = "E 10", young = 10 }, { name = "E 30", young = 30 },
   { name = "co-design", young = 10, range = { 3, 40 } },
-}, { iterations = cq.option("iterations", 200), optimizer = function() return reach.optimizer(0.05) end })
+}, { iterations = cq.option("iterations", 200), optimizer = function() return reach.optimizer(0.05, 100) end })
 
 local young, goals = reach:young(results[3]), { { at = reach.goal:totable(), radius = 0.02 } }
 -- of a chamber in the mean; the second one of a link is on the inner side of the bend, which goes to the right

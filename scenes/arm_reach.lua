@@ -4,7 +4,7 @@
 --
 --   local reach = require "scenes.arm_reach" { dim = 2, count = 14, goal = { 0.2, -0.15 } }
 --   local cases = { { name = "E 10", young = 10 }, { name = "learnt", young = 10, range = { 3, 40 } } }
---   reach:compare(cases, { iterations = 200, optimizer = function() return reach.optimizer(0.05) end })
+--   reach:compare(cases, { iterations = 200, optimizer = function() return reach.optimizer(0.05, 100) end })
 --
 -- Both constraints are a length and a speed, and not their squares as in the papers: the same points keep them, and
 -- their gradients do not fade near the goal.
@@ -124,14 +124,15 @@ end
 
 ---The optimizer that was asked for by --optimizer: what is built in, or an algorithm of NLopt.
 ---@param rate number       of the signals, for what is built in
+---@param penalty number    of the constraints at first, for what is built in: the more, the larger the effort is
 ---@return cq.Optimizer
-function Reach.optimizer(rate)
+function Reach.optimizer(rate, penalty)
   local name = cq.option("optimizer", "augmented_lagrangian")
   if name ~= "augmented_lagrangian" then return cq.Optimizer.nlopt { algorithm = name, objective_tolerance = 1e-6 } end
   -- short inner loops that go on with the moments of the one before, and a rate that falls over all of them
   return cq.Optimizer.augmented_lagrangian {
     inner = cq.Optimizer.adam { rate = rate, schedule = function(i) return 0.985 ^ i end },
-    restart = false, inner_iterations = 20, penalty = 100, growth = 1.5, slowing = 1,
+    restart = false, inner_iterations = 20, penalty = penalty, growth = 1.5, slowing = 1,
   }
 end
 
