@@ -56,6 +56,21 @@ describe("a run", function()
     assert.equal(5, T.load(out() .. "/optimizer.bin").optimizer.count)
   end)
 
+
+  it("is read row by row by its history, and says whether it can go on", function()
+    local Run = require "cq.run"
+    assert.equal(false, Run.can_resume(out()))
+    assert.error_matches(function() Run.read_history(out()) end, "there is no history: .*history.csv")
+    cqlua { script(loop), "--out", out(), "--iterations", "3" }
+    assert.equal(true, Run.can_resume(out()))
+    local text = process.read(out() .. "/history.csv")
+    process.write(out() .. "/history.csv", text .. "4,,a word,4\n5,0.")          -- and a line that is not whole yet
+    assert.same({
+      { iteration = 1, loss = 1, ["w.1"] = 1, ["w.2"] = 1 }, { iteration = 2, loss = 0.5, ["w.1"] = 2, ["w.2"] = 2 },
+      { iteration = 3, loss = 1 / 3, ["w.1"] = 3, ["w.2"] = 3 }, { iteration = 4, ["w.1"] = "a word", ["w.2"] = 4 },
+    }, Run.read_history(out()))
+  end)
+
   it("goes to runs/<name of the script> without --out", function()
     local path = script(loop)
     assert.equal(0, cqlua({ path }, { before = "cd " .. folder .. " &&" }).code)

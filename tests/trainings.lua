@@ -53,4 +53,10 @@ describe("a full training", function()
 
   it("diffmpm.lua runs a quarter of the way of its room",
     function() between(-0.53, -0.48, (result("diffmpm", "^the loss is (%S+)\n"))) end)
+
+  it("arm2d.lua rests at its goal by co-design alone", function()
+    local _, out = run("arm2d", { "--render", "no" }, folder)
+    assert(out:find "E 10 +never at rest" and out:find "E 30 +never at rest", out)
+    between(20, 100, tonumber(out:match "co%-design +at rest at the goal from evaluation (%d+) on"))
+  end)
 end)

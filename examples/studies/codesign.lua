@@ -9,26 +9,11 @@ local cq = require "cq"
 
 local iterations = cq.option("iterations", 100)
 
--- the paper's bounds; a step of Adam goes a hundredth of the way between them
-local function within(min, max) return { min = min, max = max, per = "particle", rate = (max - min) / 100 } end
-local ranges = { young = within(7, 20), poisson = within(0.2, 0.4), density = within(0.7, 2) }
-
 local function biped(point, seed)
-  local robot, trainable = cq.Robot(require "scenes.biped" { count = 10 }), {}
-  for name, range in pairs(ranges) do trainable[name] = point[name] and range or nil end
-  return cq.Experiment {
-    world = cq.World {
-      cells = { 200, 32 }, dx = 1 / 32, gravity = { 0, -2 }, dt = 1e-2, substeps = "auto",
-      walls = cq.Boundary.box { kind = "friction", mu = 0.5 }, robot:at { 0.2, 0.12 },
-    },
-    duration   = 4,
-    observer   = cq.Observer.kmeans { clusters = 7, velocity = true },
-    controller = cq.Controller.mlp { hidden = { 32, 32 }, activation = "relu", seed = seed },
-    objective  = { final = function(state) return -state:center(robot)[1] end,
-      effort = function(u) return 1e-8 * u:square():sum() end },
-    trainable  = trainable,
-    optimizer  = cq.Optimizer.adam { rate = 5e-3, clip = 1 },
-  }
+  return cq.Experiment(require "scenes.biped_codesign" {
+    count = 10, trained = point, seed = seed, dt = 1e-2, effort = 1e-8, hidden = { 32, 32 },
+    observer = function() return cq.Observer.kmeans { clusters = 7, velocity = true } end,
+  })
 end
 
 return cq.Study {

@@ -150,6 +150,22 @@ function Run.check_folder(folder)
   if not option.program.follows then folders.check(folder or default_folder()) end
 end
 
+---What a run has recorded so far, in the order of its iterations: the lines of history.csv in its folder, also of a
+---run that still goes on or that another process made. For curves over several runs.
+---Errors: a folder without history.csv.
+---@param folder string       run.folder, or that of an experiment's run:optimize
+---@return table<string, number|string>[] rows    by the names of their columns; an empty cell is left out
+function Run.read_history(folder)
+  return History.rows(is.argument("cq.Run.read_history", "folder", is.string(), folder) .. "/history.csv")
+end
+
+---Has a run saved in a folder what resuming needs? For scripts of several runs, of which some have not begun yet.
+---@param folder string
+---@return boolean
+function Run.can_resume(folder)
+  return host.kind(is.argument("cq.Run.can_resume", "folder", is.string(), folder) .. "/optimizer.bin") ~= nil
+end
+
 ---The folder of a run: what is given, or the script's; within it that of a name, for one of several runs.
 ---@internal
 ---@param folder? string

@@ -92,6 +92,24 @@ local function read(file, last)
   return columns, lines
 end
 
+---Rows of a history by the names of their columns; what is a number is given as one, an empty cell is left out.
+---@param path string
+---@return table<string, number|string>[]
+function History.rows(path)
+  local file, problem = io.open(path)
+  if not file then schema.fail("cq.Run.read_history: there is no history: %s", problem) end
+  local columns, lines = read(file, math.huge)
+  file:close()
+  local rows = {}
+  for i, line in ipairs(lines) do
+    rows[i] = {}
+    for k, text_of_cell in ipairs(split(line)) do
+      if text_of_cell ~= "" then rows[i][columns[k]] = tonumber(text_of_cell) or text_of_cell end
+    end
+  end
+  return rows
+end
+
 local function write_error(path, problem)
   schema.fail("%s cannot be written: %s; what was written before is kept", path, tostring(problem))
 end

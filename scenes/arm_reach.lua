@@ -1,0 +1,175 @@
+-- arm_reach: an arm of two links must be at a goal when time is over, and at rest there, with the least effort of its
+-- chambers; its stiffness is given, or learnt with its signals. The task of the arms of both ChainQueen papers: ICRA
+-- 2019, fig. 5 and 8, in the plane, and Robotica 2021, fig. 10, in space.
+--
+--   local reach = require "scenes.arm_reach" { dim = 2, count = 14, goal = { 0.2, -0.15 } }
+--   local cases = { { name = "E 10", young = 10 }, { name = "learnt", young = 10, range = { 3, 40 } } }
+--   reach:compare(cases, { iterations = 200, optimizer = function() return reach.optimizer(0.05, 100) end })
+--
+-- Both constraints are a length and a speed, and not their squares as in the papers: the same points keep them, and
+-- their gradients do not fade near the goal.
+local cq = require "cq"
+
+local NEAR, SLOW = 0.01, math.sqrt(1e-3)       -- of the goal [length]; root of the mean square velocity [length/time]
+
+local Reach = {}
+Reach.__index = Reach
+
+-- number of the cube of the undeformed body that each particle lies in, and how many cubes there are
+local function patches_of(robot, size)
+  local at, rows, cells, count = robot.position:totable(), {}, {}, 0
+  for p, x in ipairs(at) do
+    for d, value in ipairs(x) do x[d] = math.floor(value / size + 1e-9) end
+    local key = table.concat(x, ",")
+    if not cells[key] then
+      count = count + 1
+      cells[key] = count
+    end
+    rows[p] = cells[key]
+  end
+  return rows, count
+end
+
+---An experiment with one stiffness, or one that learns it.
+---@param case { young: number, range: number[]? }    range: of the stiffness that is learnt, from young on
+---@param optimizer cq.Optimizer
+---@return cq.Experiment
+function Reach:experiment(case, optimizer)
+  local robot, trainable, goal, steps = self.world.robot, {}, self.goal, self.steps
+  if case.range then
+    trainable.stiffness = {
+      init = cq.full({ self.patch_count }, case.young), min = case.range[1], max = case.range[2],
+      rate = (case.range[2] - case.range[1]) / 75,
+      apply = function(body, young) return body:with { young = young:gather(self.patches, 1) } end,
+    }
+  end
+  local draw = cq.random { seed = cq.option("seed", 0) }
+  local interval = self.world.control_dt
+  return cq.Experiment {
+    world = self.world, robot = robot:with { young = case.young }, steps = steps, trainable = trainable,
+    controller = cq.Controller.open_loop {
+      steps = steps, hold = self.hold, init = draw:normal({ steps / self.hold, #robot.signals }, { deviation = 0.1 }),
+    },
+    objective = { effort = function(u) return u:square():sum() * (self.strength ^ 2 * interval) end },
+    constraints = {
+      { name = "place", at_most = NEAR, tolerance = 1e-4,
+        final = function(state) return (state:center "hand" - goal):norm() end },
+      { name = "rest", at_most = SLOW, tolerance = 3e-4,
+        final = function(state) return state:mean_square_velocity(robot):sqrt() end },
+    },
+    optimizer = optimizer,
+  }
+end
+
+---The stiffness of every particle {n} that a co-design has learnt.
+---@param result table        from compare
+---@return cq.Tensor
+function Reach:young(result) return result.best.params.named.stiffness:gather(self.patches, 1) end
+
+-- how far a row of a history is from keeping both constraints
+local function violation_of(row)
+  return math.sqrt(math.max(0, row.place - NEAR - 1e-4) ^ 2 + math.max(0, row.rest - SLOW - 3e-4) ^ 2)
+end
+
+local function result_of(case, run, history)
+  local result = { name = case.name, run = run, violation = {}, best = run.best }
+  for i, row in ipairs(history) do
+    result.violation[i] = violation_of(row)
+    if result.violation[i] == 0 then result.first = result.first or i end
+  end
+  return result
+end
+
+---Optimises several cases, first until both constraints are kept, then for the least effort, and says what came of
+---each. The folder of the run has that of the co-design, and within it one for each other case. With --resume it goes
+---on where it was stopped.
+---@param cases { name: string, young: number, range: number[]? }[]
+---@param def { iterations: integer, optimizer: fun(): cq.Optimizer }
+---@return { name: string, run: cq.Experiment, violation: number[], first: integer?, best: table }[] results   first:
+---  evaluation that first kept both constraints
+function Reach:compare(cases, def)
+  local folder, results = cq.option("out", self.folder), {}
+  for k, case in ipairs(cases) do
+    local own, run = folder, self:experiment(case, def.optimizer())
+    if not case.range then own = folder .. "/" .. case.name:gsub("%W+", "_") end
+    run:optimize { iterations = def.iterations, stages = { "feasible", "objective" }, folder = own,
+      resume = cq.option("resume", false) and cq.Run.can_resume(own) }
+    results[k] = result_of(case, run, cq.Run.can_resume(own) and cq.Run.read_history(own) or {})
+    local r, values = results[k], run.best.values or {}
+    print(("%-10s %s; effort %.3f, %.4f from the goal, speed %.4f"):format(case.name,
+      r.first and ("at rest at the goal from evaluation %d on"):format(r.first) or "never at rest at the goal",
+      run.best.loss, values.place or 0, values.rest or 0))
+  end
+  return results
+end
+
+---Plots how far each case was from keeping its constraints.
+---@param results table[]     from compare
+---@param name string         of the picture, in the folder of the run
+function Reach:plot(results, name)
+  local series = {}
+  for k, result in ipairs(results) do
+    local y, least = {}, math.huge
+    for i, value in ipairs(result.violation) do
+      least = math.min(least, value)
+      y[i] = math.max(least, 1e-4)
+    end
+    series[k] = { name = result.name, y = y }
+  end
+  cq.Plot {
+    title = "Constraints of an arm", x_label = "evaluation", y_label = "least violation so far, 1e-4: none",
+    log_y = true, series = series,
+  }:write(cq.option("out", self.folder) .. "/" .. name)
+end
+
+---The optimizer that was asked for by --optimizer: what is built in, or an algorithm of NLopt.
+---@param rate number       of the signals, for what is built in
+---@param penalty number    of the constraints at first, for what is built in: the more, the larger the effort is
+---@return cq.Optimizer
+function Reach.optimizer(rate, penalty)
+  local name = cq.option("optimizer", "augmented_lagrangian")
+  if name ~= "augmented_lagrangian" then return cq.Optimizer.nlopt { algorithm = name, objective_tolerance = 1e-6 } end
+  -- short inner loops that go on with the moments of the one before, and a rate that falls over all of them
+  return cq.Optimizer.augmented_lagrangian {
+    inner = cq.Optimizer.adam { rate = rate, schedule = function(i) return 0.985 ^ i end },
+    restart = false, inner_iterations = 20, penalty = penalty, growth = 1.5, slowing = 1,
+  }
+end
+
+---@class scenes.arm_reach.options
+---@field dim 2|3
+---@field count? integer        particles along each side of a block; or spacing
+---@field spacing? number        of particles; or count
+---@field cells integer[]       of the grid
+---@field dx number
+---@field at number[]           of the arm's lower corner
+---@field goal number[]         from where the hand is at first
+---@field substeps integer
+---@field dt number             control step
+---@field steps integer         control steps
+---@field hold integer          steps that signals are held over
+---@field strength number       stress of a chamber at a signal of 1
+---@field patch number          side of the squares or cubes that have a stiffness each
+---@field folder string         unless --out is given
+---@field hanging? boolean
+---@field gravity? number[]
+
+---@param options scenes.arm_reach.options
+return function(options)
+  local robot = cq.Creature.arm {
+    dim = options.dim, count = options.count, spacing = options.spacing, max = options.strength,
+    hanging = options.hanging,
+  }
+  local world = cq.World {
+    cells = options.cells, dx = options.dx, dt = options.dt, substeps = options.substeps, gravity = options.gravity,
+    robot:at(options.at),
+  }
+  local hand = robot:group "hand":particles()
+  local rest = robot.position:gather(hand, 1):mean(1) + cq.tensor(options.at)
+  local patches, patch_count = patches_of(robot, options.patch)
+  return setmetatable({
+    world = world, robot = world.robot, goal = rest + cq.tensor(options.goal), steps = options.steps,
+    hold = options.hold, strength = options.strength, folder = options.folder, patches = patches,
+    patch_count = patch_count,
+  }, Reach)
+end
