@@ -8,7 +8,9 @@ local cq = require "cq"
 local repeats = require "scenes.repeats"
 
 local full, length, iterations = cq.option("full", false), 0.3, cq.option("iterations", 50)
-local robot = cq.Creature.nped { legs = cq.option("legs", 4), count = full and 15 or 5, side = length / 3 }
+local robot = cq.Creature.nped {
+  legs = cq.option("legs", 4), count = cq.option("count", full and 15 or 5), side = length / 3,
+}
 local world = cq.World {
   cells = { 75, 15, 21 }, dx = 1 / 30, gravity = { 0, -2, 0 }, dt = 0.05, substeps = 15,
   walls = cq.Boundary.box { kind = "friction", mu = 0.5 },
@@ -18,7 +20,9 @@ local start = 0.15 + length / 2                -- of its middle
 
 -- values of every particle; a step of Adam is a sixtieth of the way from the lower bound to the upper
 local function within(min, max) return { min = min, max = max, per = "particle", rate = (max - min) / 60 } end
-local bodies = { fixed = {}, codesign = { young = within(7, 20), poisson = within(0.2, 0.4), density = within(0.7, 2) } }
+local bodies = {
+  fixed = {}, codesign = { young = within(7, 20), poisson = within(0.2, 0.4), density = within(0.7, 2) },
+}
 
 local function Walker(name, seed)
   return cq.Experiment {
@@ -27,7 +31,8 @@ local function Walker(name, seed)
     observer   = cq.Observer.centroid { groups = robot.groups, velocity = true },
     controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = seed },
     objective  = {
-      final = function(state) return -state:center(robot)[1] end, effort = function(u) return 5e-7 * u:square():sum() end,
+      final = function(state) return -state:center(robot)[1] end,
+      effort = function(u) return 5e-7 * u:square():sum() end,
     },
     optimizer  = cq.Optimizer.adam { rate = 5e-3, clip = 1, schedule = function(i) return 0.99 ^ i end },
   }
@@ -37,15 +42,17 @@ local function way(loss) return (-loss - start) / length end
 
 -- trains with each of the first weights, and tells how far all went
 local first, count = cq.option("seed", 0), cq.option("repeats", 1)
+assert(count >= 1, "--repeats must be 1 at least")
 local names = cq.option("codesign", false) and { "fixed", "codesign" } or { "fixed" }
 local means, series, last = {}, {}, nil
 for k, name in ipairs(names) do
   local sum, told, curves = 0, {}, {}
   for n = 1, count do
-    local seed = first + n - 1
-    last = Walker(name, seed)
-    last:optimize { iterations = iterations, name = #names * count > 1 and ("%s-%d"):format(name, seed) or nil }
-    local far = way(last.best.loss)
+    last = Walker(name, first + n - 1)
+    last:optimize {
+      iterations = iterations, name = #names * count > 1 and ("%s-%d"):format(name, first + n - 1) or nil,
+    }
+    local far = way((last:evaluate()))
     sum, told[n], curves[n] = sum + far, ("%.2f"):format(far), last.run and repeats.curve(last, way)
   end
   means[k], series[k] = sum / count, { name = name, curves = curves }
@@ -54,10 +61,13 @@ for k, name in ipairs(names) do
 end
 if means[2] then print(("co-design adds %.0f %%"):format(100 * (means[2] / means[1] - 1))) end
 
-if count > 1 and cq.option("render", true) and last.run then
+if count > 1 and last.run then
   for _, by in ipairs { "iteration", "seconds" } do
-    repeats.plot { path = ("%s/../curves_%s.png"):format(last.run.folder, by), by = by, series = series,
-      label = "body lengths, best so far", title = ("%d legs: median and 90 %% of %d runs"):format(robot.actuator_count / 4, count) }
+    repeats.plot {
+      path = ("%s/../curves_%s.png"):format(last.run.folder, by), by = by, series = series,
+      label = "body lengths, best so far",
+      title = ("%d legs: median and 90 %% of %d runs"):format(robot.actuator_count / 4, count),
+    }
   end
 end
 local young = names[2] and { by = "young", range = { 7, 20 } } or nil

@@ -1,5 +1,6 @@
 -- examples: walkers of the papers run as a user runs them, and hold to what they claim as far as a few iterations
 -- tell.
+local cq = require "cq"
 local process = require "tests.process"
 local run = require "tests.example"
 
@@ -29,5 +30,39 @@ describe("examples/cable_biped.lua", function()
     process.remove(folder)
     local other = example("cable_biped", { "--iterations", "1", "--render", "no", "--seed", "1" })
     assert(math.abs(other[1].loss - history[1].loss) > 1e-4, "--seed does not reach the first signals")
+  end)
+end)
+
+describe("examples/quadruped.lua", function()
+  it("takes its first steps on six legs", function()
+    local history, out = example("quadruped", { "--legs", "6", "--count", "3", "--iterations", "3", "--render", "no" })
+    assert(history[1].loss > history[2].loss and history[2].loss > history[3].loss + 0.01, history[3].loss)
+    assert.near((-history[3].loss - 0.3) / 0.3, tonumber(out:match "^fixed +walked (%S+) body lengths"), 0.006)
+  end)
+
+  it("learns its body too, with several first weights, and goes on with all of them", function()
+    local words = { "examples/quadruped.lua", "--codesign", "--repeats", "2", "--count", "3", "--iterations", "1",
+      "--render", "no", "--out", folder, "--quiet", "--threads", "1" }
+    assert.equal(0, process.cqlua(words).code)
+    process.remove(folder .. "/codesign-1")
+    words[8], words[#words + 1] = "2", "--resume"
+    local result = process.cqlua(words)
+    assert(result.code == 0, result.err)
+    for _, name in ipairs { "fixed-0", "fixed-1", "codesign-0", "codesign-1" } do
+      assert(process.read(("%s/%s/history.csv"):format(folder, name)):find "\n1,.*\n2,", name)
+    end
+    local young = cq.load(folder .. "/codesign-0/params.bin").robot.young
+    assert.equal(25 * 27, young.count)
+    assert(young:min():item() > 9 and young:min():item() < 9.9 and young:max():item() > 10.1, tostring(young))
+    assert(process.read(folder .. "/curves_iteration.png"):find "^\137PNG")
+    local fixed, both, added = result.out:match
+      "fixed +walked (%S+) .- mean of .-\ncodesign walked (%S+) .-\nco%-design adds (%S+) %%\n"
+    assert.near(100 * (both / fixed - 1), tonumber(added), 10)
+  end)
+
+  it("has four, six or eight legs", function()
+    local result = process.cqlua { "examples/quadruped.lua", "--legs", "5" }
+    assert.equal(1, result.code)
+    assert(result.err:find("legs must be one of 4, 6, 8, got 5", 1, true), result.err)
   end)
 end)
