@@ -66,3 +66,30 @@ describe("examples/quadruped.lua", function()
     assert(result.err:find("legs must be one of 4, 6, 8, got 5", 1, true), result.err)
   end)
 end)
+
+describe("examples/crawler.lua", function()
+  it("rows itself forward within a few iterations", function()
+    local history, out = example("crawler", { "--iterations", "4", "--render", "no" })
+    assert.equal(4, #history)
+    -- its middle begins 0.6 from the origin
+    assert.near(-0.6, history[1].loss, 0.02)
+    assert(history[4].loss < -0.7, history[4].loss)
+    assert.near((-history[4].loss - 0.6) / 0.6, tonumber(out:match "^crawled (%S+) body lengths"), 0.006)
+  end)
+end)
+
+describe("examples/runner.lua", function()
+  it("gets further with each of its first iterations", function()
+    local history, out = example("runner", { "--count", "3", "--iterations", "4", "--render", "no" })
+    assert.equal(4, #history)
+    for i = 2, 4 do assert(history[i].loss < history[i - 1].loss - 0.01, history[i].loss) end
+    -- its middle begins 0.9 from the origin
+    assert.near(-history[4].loss - 0.9, tonumber(out:match "^ran (%S+) body lengths"), 0.006)
+  end)
+
+  it("has four, six or eight legs", function()
+    local result = process.cqlua { "examples/runner.lua", "--legs", "0" }
+    assert.equal(1, result.code)
+    assert(result.err:find("legs must be one of 4, 6, 8, got 0", 1, true), result.err)
+  end)
+end)
