@@ -1,10 +1,11 @@
 -- A crawler of three blocks learns to row itself forward on four legs of air chambers, by sines of time alone.
 --                                                                                       cqlua examples/crawler.lua
+-- Expect: 1.26 body lengths after 60 iterations, more than one after 14.
 -- Source: ChainQueen (ICRA 2019) and its release: 16 chambers, a stress of 4 across the body, eight sines of 0.06 rad
 -- a step, 400 steps; "tens or hundreds of iterations". The release has a Young's modulus of 25, and of 10 in its
 -- state: with 25 it goes 0.6 body lengths in 30 iterations, with 10 legs are turned inside out; this one has 15. Its
 -- gradient descent at 10 is Adam here, and where its chambers lie is ours. --full has 8 particles along each side of a
--- block. Expect: 1.26 body lengths after 60 iterations, more than one after 14.
+-- block.
 local cq = require "cq"
 
 local full = cq.option("full", false)

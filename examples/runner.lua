@@ -1,11 +1,11 @@
--- A long body learns to run on six legs of air chambers.                                       cqlua examples/runner.lua
+-- A long body learns to run on six legs of air chambers.                                      cqlua examples/runner.lua
+-- Expect: RUNNER
 -- Source: ChainQueen (ICRA 2019), fig. 6, and its release: a body of 5 x 3 blocks of 0.2 on legs of 2 x 2 chambers (the
 -- paper has four legs, the release three pairs), 4 time units, "tens or hundreds of iterations". The release has a
 -- stress of 1.3 and a Young's modulus of 30: so it went no farther than 0.15 lengths in 20 iterations here, on four
 -- legs, which change their length by 4 %. This one has 4 and 20, the values of quadruped.lua at twice the size, its
 -- network in the place of the release's linear controller, and a control step of 0.05. --full has 8 particles along
 -- each side of a block, as the release.
--- Expect: RUNNER
 local cq = require "cq"
 
 local full, side, body = cq.option("full", false), 0.2, { 5, 3 }

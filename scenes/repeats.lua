@@ -62,8 +62,8 @@ function repeats.plot(options)
   local series = {}
   for k, one in ipairs(options.series) do series[k] = band_of(one.curves, one.name, options.by) end
   cq.Plot {
-    title = options.title, x_label = options.by == "seconds" and "wall time [s]" or "iteration", y_label = options.label,
-    series = series,
+    title = options.title, x_label = options.by == "seconds" and "wall time [s]" or "iteration",
+    y_label = options.label, series = series,
   }:write(options.path)
 end
 

@@ -3,7 +3,6 @@ local cq = require "cq"
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
 local host = require "cq.host"
-local message = require "cq.base.message"
 local process = require "tests.process"
 local scene = require "tests.scene"
 local scratch = require "tests.scratch"
@@ -68,15 +67,16 @@ describe("an experiment", function()
   end)
 
   it("goes on with several runs, of which those that had not begun begin", function()
-    local option, note, told = cq.option.program, message.note, {}
-    option.out, message.note = folder .. "/several", function(format, ...) told[#told + 1] = format:format(...) end
+    local option, messages, told = cq.option.program, require "cq.base.message", {}
+    local note = messages.note
+    option.out, messages.note = folder .. "/several", function(format, ...) told[#told + 1] = format:format(...) end
     local whole = experiment():optimize { iterations = 2, name = "a" }
     local rest = experiment():optimize { iterations = 3, name = "a", resume = true }
     local begun = experiment():optimize { iterations = 2, name = "b", resume = true }
     local refused = sentence(function()
       experiment():optimize { iterations = 2, folder = folder .. "/none", resume = true }
     end)
-    option.out, message.note = nil, note
+    option.out, messages.note = nil, note
     assert.equal(2, whole.iterations)
     assert.equal(3, rest.iterations)
     assert.equal(2, begun.iterations)
