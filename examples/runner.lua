@@ -1,5 +1,5 @@
 -- A long body learns to run on six legs of air chambers.                                      cqlua examples/runner.lua
--- Expect: RUNNER
+-- Expect: 1.07 body lengths after 100 iterations, more than one after 54.
 -- Source: ChainQueen (ICRA 2019), fig. 6, and its release: a body of 5 x 3 blocks of 0.2 on legs of 2 x 2 chambers (the
 -- paper has four legs, the release three pairs), 4 time units, "tens or hundreds of iterations". The release has a
 -- stress of 1.3 and a Young's modulus of 30: so it went no farther than 0.15 lengths in 20 iterations here, on four
@@ -28,4 +28,6 @@ local run = cq.Experiment {
 run:optimize { iterations = cq.option("iterations", 100) }
 print(("ran %.2f body lengths in 4 time units"):format((-run:evaluate() - start[1] - length / 2) / length))
 run:render "runner.mp4"
-run:render("runner.png", { stills = { 0, 2, 3, 4 } })
+run:render("runner.png", {
+  stills = { 0, 2, 3, 4 }, camera = { eye = { 1.9, 1.9, 4.8 }, target = { 1.4, 0.25, 0.6 } },
+})
