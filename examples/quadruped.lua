@@ -44,7 +44,7 @@ local function way(loss) return (-loss - start) / length end
 
 -- trains with each of the first weights, and tells how far all went
 local first, count = cq.option("seed", 0), cq.option("repeats", 1)
-assert(count >= 1, "--repeats must be 1 at least")
+assert(count >= 1 and count % 1 == 0, "--repeats must be a whole number of at least 1")
 local names = cq.option("codesign", false) and { "fixed", "codesign" } or { "fixed" }
 local means, series, last = {}, {}, nil
 for k, name in ipairs(names) do
@@ -63,7 +63,7 @@ for k, name in ipairs(names) do
 end
 if means[2] then print(("co-design adds %.0f %%"):format(100 * (means[2] / means[1] - 1))) end
 
-if count > 1 and last.run then
+if count > 1 and iterations > 0 and last.run then
   for _, by in ipairs { "iteration", "seconds" } do
     repeats.plot {
       path = ("%s/../curves_%s.png"):format(last.run.folder, by), by = by, series = series,

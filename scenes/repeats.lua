@@ -38,9 +38,12 @@ local function quantile(sorted, share)
   return sorted[k] + (at - k) * ((sorted[k + 1] or sorted[k]) - sorted[k])
 end
 
--- median and band after each iteration that all of the curves have; x is the median too
-local function band_of(curves, name, by)
-  local count, out = math.huge, { name = name, x = {}, y = {}, lower = {}, upper = {} }
+---Median and 90 % band after each iteration that all of the curves have; x, iterations or seconds, is the median too.
+---@param curves table[]      of repeats.curve
+---@param by "iteration"|"seconds"
+---@return { x: number[], y: number[], lower: number[], upper: number[] } series   as cq.Plot takes it
+function repeats.band(curves, by)
+  local count, out = math.huge, { x = {}, y = {}, lower = {}, upper = {} }
   for _, curve in ipairs(curves) do count = math.min(count, #curve.best) end
   local function sorted(key, i)
     local list = {}
@@ -60,7 +63,10 @@ end
 ---@param options { path: string, by: "iteration"|"seconds", title: string?, label: string, series: { name: string, curves: table[] }[] }
 function repeats.plot(options)
   local series = {}
-  for k, one in ipairs(options.series) do series[k] = band_of(one.curves, one.name, options.by) end
+  for k, one in ipairs(options.series) do
+    series[k] = repeats.band(one.curves, options.by)
+    series[k].name = one.name
+  end
   cq.Plot {
     title = options.title, x_label = options.by == "seconds" and "wall time [s]" or "iteration",
     y_label = options.label, series = series,

@@ -67,6 +67,28 @@ describe("examples/quadruped.lua", function()
   end)
 end)
 
+describe("scenes/repeats.lua", function()
+  it("keeps the best so far of each run, and draws the median of all with the band of 90 %", function()
+    local repeats, curves = require "scenes.repeats", {}
+    for k, second in ipairs { 5, 2, 9 } do
+      local path = ("%s/history_%d.csv"):format(folder, k)
+      local file = assert(io.open(path, "w"))
+      file:write("iteration,loss,gradient,seconds\n1,-1,0,", k, "\n2,", -second, ",0,1\n3,-3,0,1\n", k == 2 and "" or
+        "4,0,0,1\n")
+      file:close()
+      curves[k] = repeats.curve({ run = { path = function() return path end } }, function(loss) return -loss end)
+    end
+    assert.same({ 1, 5, 5, 5 }, curves[1].best)
+    assert.same({ 1, 2, 3 }, curves[2].best)
+    assert.same({ 3, 4, 5, 6 }, curves[3].seconds)
+    local band = repeats.band(curves, "seconds")
+    assert.same({ 2, 3, 4 }, band.x)
+    assert.same({ 1, 5, 5 }, band.y)
+    assert.near(2.3, band.lower[2], 1e-12)
+    assert.near(8.6, band.upper[2], 1e-12)
+  end)
+end)
+
 describe("examples/crawler.lua", function()
   it("rows itself forward within a few iterations", function()
     local history, out = example("crawler", { "--iterations", "4", "--render", "no" })
