@@ -78,6 +78,26 @@ describe("creatures of the papers", function()
     assert.equal(15 * 8, robot:group("body").particle_count)
   end)
 
+  it("crawl on legs to both sides, each of chambers side by side", function()
+    local robot = Creature.crawler { count = 2 }
+    assert.equal(16, robot.actuator_count)
+    assert.near(3 * 0.2 ^ 2 * 0.16 + 16 * 0.1 * 0.07 * 0.2, volume(robot), 1e-12)
+    for _, along in ipairs { { "back", 0.1 }, { "fore", 0.5 } } do
+      for _, across in ipairs { { "left", 0.1 }, { "right", 0.5 } } do
+        local name = along[1] .. "." .. across[1]
+        local at = middle(robot, name)
+        assert.near(along[2], at[1], 1e-12)
+        assert.near(0.08, at[2], 1e-12)
+        assert.near(across[2], at[3], 1e-12)
+        local low, high, fore = middle(robot, name .. ".1"), middle(robot, name .. ".2"), middle(robot, name .. ".3")
+        assert.near(0.07, high[2] - low[2], 1e-12)
+        assert.near(0.1, fore[1] - low[1], 1e-12)
+      end
+    end
+    assert.same({ 0.6, 0.16, 0.6 }, { tonumber(("%.10g"):format(robot.size[1])), robot.size[2],
+      tonumber(("%.10g"):format(robot.size[3])) })
+  end)
+
   it("hang, or stand, from a root that is held", function()
     for _, hanging in ipairs { false, true } do
       local robot = Creature.arm { links = 3, count = 4, hanging = hanging }

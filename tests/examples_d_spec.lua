@@ -1,5 +1,6 @@
 -- examples: walkers of the papers run as a user runs them, and hold to what they claim as far as a few iterations
 -- tell.
+local cq = require "cq"
 local process = require "tests.process"
 local run = require "tests.example"
 
@@ -29,5 +30,88 @@ describe("examples/cable_biped.lua", function()
     process.remove(folder)
     local other = example("cable_biped", { "--iterations", "1", "--render", "no", "--seed", "1" })
     assert(math.abs(other[1].loss - history[1].loss) > 1e-4, "--seed does not reach the first signals")
+  end)
+end)
+
+describe("examples/quadruped.lua", function()
+  it("takes its first steps on six legs", function()
+    local history, out = example("quadruped", { "--legs", "6", "--count", "3", "--iterations", "3", "--render", "no" })
+    assert(history[1].loss > history[2].loss and history[2].loss > history[3].loss + 0.01, history[3].loss)
+    assert.near((-history[3].loss - 0.3) / 0.3, tonumber(out:match "^fixed +walked (%S+) body lengths"), 0.006)
+  end)
+
+  it("learns its body too, with several first weights, and goes on with all of them", function()
+    local words = { "examples/quadruped.lua", "--codesign", "--repeats", "2", "--count", "3", "--iterations", "1",
+      "--render", "no", "--out", folder, "--quiet", "--threads", "1" }
+    assert.equal(0, process.cqlua(words).code)
+    process.remove(folder .. "/codesign-1")
+    words[8], words[#words + 1] = "2", "--resume"
+    local result = process.cqlua(words)
+    assert(result.code == 0, result.err)
+    for _, name in ipairs { "fixed-0", "fixed-1", "codesign-0", "codesign-1" } do
+      assert(process.read(("%s/%s/history.csv"):format(folder, name)):find "\n1,.*\n2,", name)
+    end
+    local young = cq.load(folder .. "/codesign-0/params.bin").robot.young
+    assert.equal(25 * 27, young.count)
+    assert(young:min():item() > 9 and young:min():item() < 9.9 and young:max():item() > 10.1, tostring(young))
+    assert(process.read(folder .. "/curves_iteration.png"):find "^\137PNG")
+    local fixed, both, added = result.out:match
+      "fixed +walked (%S+) .- mean of .-\ncodesign walked (%S+) .-\nco%-design adds (%S+) %%\n"
+    assert.near(100 * (both / fixed - 1), tonumber(added), 10)
+  end)
+
+  it("has four, six or eight legs", function()
+    local result = process.cqlua { "examples/quadruped.lua", "--legs", "5" }
+    assert.equal(1, result.code)
+    assert(result.err:find("legs must be one of 4, 6, 8, got 5", 1, true), result.err)
+  end)
+end)
+
+describe("scenes/repeats.lua", function()
+  it("keeps the best so far of each run, and draws the median of all with the band of 90 %", function()
+    local repeats, curves = require "scenes.repeats", {}
+    for k, second in ipairs { 5, 2, 9 } do
+      local path = ("%s/history_%d.csv"):format(folder, k)
+      local file = assert(io.open(path, "w"))
+      file:write("iteration,loss,gradient,seconds\n1,-1,0,", k, "\n2,", -second, ",0,1\n3,-3,0,1\n", k == 2 and "" or
+        "4,0,0,1\n")
+      file:close()
+      curves[k] = repeats.curve({ run = { path = function() return path end } }, function(loss) return -loss end)
+    end
+    assert.same({ 1, 5, 5, 5 }, curves[1].best)
+    assert.same({ 1, 2, 3 }, curves[2].best)
+    assert.same({ 3, 4, 5, 6 }, curves[3].seconds)
+    local band = repeats.band(curves, "seconds")
+    assert.same({ 2, 3, 4 }, band.x)
+    assert.same({ 1, 5, 5 }, band.y)
+    assert.near(2.3, band.lower[2], 1e-12)
+    assert.near(8.6, band.upper[2], 1e-12)
+  end)
+end)
+
+describe("examples/crawler.lua", function()
+  it("rows itself forward within a few iterations", function()
+    local history, out = example("crawler", { "--iterations", "4", "--render", "no" })
+    assert.equal(4, #history)
+    -- its middle begins 0.6 from the origin
+    assert.near(-0.6, history[1].loss, 0.02)
+    assert(history[4].loss < -0.7, history[4].loss)
+    assert.near((-history[4].loss - 0.6) / 0.6, tonumber(out:match "^crawled (%S+) body lengths"), 0.006)
+  end)
+end)
+
+describe("examples/runner.lua", function()
+  it("gets further with each of its first iterations", function()
+    local history, out = example("runner", { "--count", "3", "--iterations", "4", "--render", "no" })
+    assert.equal(4, #history)
+    for i = 2, 4 do assert(history[i].loss < history[i - 1].loss - 0.01, history[i].loss) end
+    -- its middle begins 0.9 from the origin
+    assert.near(-history[4].loss - 0.9, tonumber(out:match "^ran (%S+) body lengths"), 0.006)
+  end)
+
+  it("has four, six or eight legs", function()
+    local result = process.cqlua { "examples/runner.lua", "--legs", "0" }
+    assert.equal(1, result.code)
+    assert(result.err:find("legs must be one of 4, 6, 8, got 0", 1, true), result.err)
   end)
 end)

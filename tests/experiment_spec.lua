@@ -66,6 +66,25 @@ describe("an experiment", function()
     end), "the saved parameters do not fit")
   end)
 
+  it("goes on with several runs, of which those that had not begun begin", function()
+    local option, messages, told = cq.option.program, require "cq.base.message", {}
+    local note = messages.note
+    option.out, messages.note = folder .. "/several", function(format, ...) told[#told + 1] = format:format(...) end
+    local whole = experiment():optimize { iterations = 2, name = "a" }
+    local rest = experiment():optimize { iterations = 3, name = "a", resume = true }
+    local begun = experiment():optimize { iterations = 2, name = "b", resume = true }
+    local refused = sentence(function()
+      experiment():optimize { iterations = 2, folder = folder .. "/none", resume = true }
+    end)
+    option.out, messages.note = nil, note
+    assert.equal(2, whole.iterations)
+    assert.equal(3, rest.iterations)
+    assert.equal(2, begun.iterations)
+    assert.equal(3, #lines(folder .. "/several/b/history.csv"))
+    says(table.concat(told, "\n"), "nothing to go on from in " .. folder .. "/several/b: this run begins")
+    says(refused, "there is nothing to resume in " .. folder .. "/none")
+  end)
+
   it("cannot go on from what a loop of the user's, or something odd, has saved", function()
     host.make_folder(folder .. "/a")
     local run = experiment()

@@ -51,6 +51,20 @@ describe("a full training", function()
     between(0.1, 0.17, (result("custom", "t = 1.5: (%S+)\n", { "--memory", "no", "--render", "no" })))
   end)
 
+  it("quadruped.lua walks its 2.6 body lengths, and by its body nearly twice as far", function()
+    local all = process.cqlua { "examples/quadruped.lua", "--codesign", "--repeats", "2", "--out", folder, "--quiet",
+      "--render", "no" }
+    local fixed, both = all.out:match "^fixed +walked (%S+) .-\ncodesign walked (%S+) "
+    between(2.2, 3.2, assert(tonumber(fixed), all.err))
+    between(1.2 * fixed, 2.5 * fixed, tonumber(both))
+  end)
+
+  it("crawler.lua and runner.lua go more than a body length", function()
+    between(1, 1.7, (result("crawler", "^crawled (%S+) body", { "--render", "no" })))
+    process.remove(folder)
+    between(1, 1.5, (result("runner", "^ran (%S+) body", { "--render", "no" })))
+  end)
+
   it("diffmpm.lua runs a quarter of the way of its room",
     function() between(-0.53, -0.48, (result("diffmpm", "^the loss is (%S+)\n"))) end)
 

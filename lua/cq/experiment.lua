@@ -276,7 +276,8 @@ function Experiment:optimize(fields)
   constrained.check(self, def.stages)
   if option.program.check then return only_check(self, def) end
   local run = require("cq.run").open {
-    iterations = def.iterations, folder = def.folder, resume = def.resume, device = self.world.device,
+    iterations = def.iterations, folder = def.folder, resume = def.resume, fresh = def.name ~= nil,
+    device = self.world.device,
     notes = { world = tostring(self.world), control_steps = self.steps, scenes = self.scenes and scenes.text(self) },
   }
   self.run, self.made = run, run.done

@@ -54,12 +54,14 @@ local CHECKPOINT = 5             -- [s] between two saves of parameters and opti
 ---@field iterations? integer    in all; 0: not known beforehand
 ---@field folder? string         default: --out, else runs/<name of the script>
 ---@field resume? boolean        go on from what lies in the folder; default: --resume
+---@field fresh? boolean         with resume: begin where there is nothing to go on from, as one of several runs of a script
 ---@field device? string         for the manifest
 ---@field notes? table           more for the manifest: numbers, strings, lists, tables
 local definition = schema.define("cq.Run", {
   iterations = is.integer { min = 0, default = 0 },
   folder = is.string { optional = true },
   resume = is.boolean { optional = true },
+  fresh = is.boolean { default = false },
   device = is.string { optional = true },
   notes = is.table { default = {} },
 })
@@ -197,7 +199,7 @@ function Run.open(def)
     follows = option.program.follows,
   }, Run)
   if not self.follows then open_folder(self, def) end
-  if def.resume and not option.program.check then self:restore() end
+  if def.resume and not option.program.check then self:restore(def.fresh) end
   if not self.follows then self.history = History.open(self:path "history.csv", self.done) end
   self.script = script_text()          -- the one that runs, also when its file is changed meanwhile
   self.manifest = manifest_of(def, self.script)
@@ -214,11 +216,12 @@ local saved_fields = {
   iteration = is.integer { min = 0 }, params = is.table(), optimizer = is.any { optional = true },
 }
 
-function Run:restore()
+function Run:restore(fresh)
   local path = self:path "optimizer.bin"
   local ranks, readable = current_ranks(), path
   if ranks then readable = ranks:fetch(path) end
   if not readable or not host.kind(readable) then
+    if fresh then return message.note("nothing to go on from in %s: this run begins", self.folder) end
     schema.fail("there is nothing to resume in %s: it has no optimizer.bin; start without --resume", self.folder)
   end
   self.kept = tensor.load(readable)

@@ -166,29 +166,44 @@ end
 
 local crawler = body.define("crawler", { count = count_of, spacing = spacing_of })
 
-local BODY, CHAMBER, ROWS = { 0.2, 0.16, 0.2 }, { 0.1, 0.07, 0.2 }, 4
+local BODY, CHAMBER = { 0.2, 0.16, 0.2 }, { 0.1, 0.07, 0.2 }
 
----A crawler (ChainQueen, ICRA 2019, in its public release): three blocks in a row, and on each side of them eight
----chambers in two layers, which stretch and contract across the body, along z. 16 signals. The release's table of
----places is not printed: here the chambers of a side are spread evenly over the body. Groups: "body.1" to 3 from the
----back on, and the chambers, "left.low.1" to "right.high.4".
+-- the four chambers of a leg to the side, in two layers; at: of its lower back corner
+local function add_side_leg(shapes, chambers, groups, name, at, block_of)
+  groups[name] = {}
+  for i = 0, 1 do
+    for j = 0, 1 do
+      local chamber = ("%s.%d"):format(name, 2 * i + j + 1)
+      shapes[#shapes + 1] = block_of(chamber, { at[1] + i * CHAMBER[1], at[2] + j * CHAMBER[2], at[3] }, CHAMBER)
+      chambers[#chambers + 1] = chamber
+      table.insert(groups[name], chamber)
+    end
+  end
+end
+
+---A crawler (ChainQueen, ICRA 2019, in its public release): three blocks in a row, and on each side of the first and
+---the last a leg of 2 x 2 chambers in two layers, which stretch and contract across the body, along z. 16 signals. The
+---release's table of places is not printed: here the chambers of a leg lie side by side, so that they bend it forward
+---and up. Groups: "body" and its blocks "body.1" to 3 from the back on; the legs, "back.left", "fore.left",
+---"back.right", "fore.right", with their chambers "back.left.1" to 4 (back low, back high, fore low, fore high).
 ---@param fields? cq.Creature.crawler.def
 ---@return cq.Robot
 function block.crawler(fields)
   local def = crawler(fields or {})
-  local shapes, chambers, block_of = {}, {}, filler("crawler", def)
-  local step, gap = (3 * BODY[1] - CHAMBER[1]) / (ROWS - 1), (BODY[2] - 2 * CHAMBER[2]) / 2
-  for n = 1, 3 do shapes[n] = block_of(("body.%d"):format(n), { (n - 1) * BODY[1], 0, CHAMBER[3] }, BODY) end
+  local shapes, chambers, groups, block_of = {}, {}, { body = {} }, filler("crawler", def)
+  for n = 1, 3 do
+    shapes[n] = block_of(("body.%d"):format(n), { (n - 1) * BODY[1], 0, CHAMBER[3] }, BODY)
+    groups.body[n] = "body." .. n
+  end
+  local bottom = (BODY[2] - 2 * CHAMBER[2]) / 2
   for _, side in ipairs { { "left", 0 }, { "right", CHAMBER[3] + BODY[3] } } do
-    for _, layer in ipairs { { "low", gap / 2 }, { "high", BODY[2] - CHAMBER[2] - gap / 2 } } do
-      for n = 1, ROWS do
-        local name = ("%s.%s.%d"):format(side[1], layer[1], n)
-        shapes[#shapes + 1] = block_of(name, { (n - 1) * step, layer[2], side[2] }, CHAMBER)
-        chambers[#chambers + 1] = name
-      end
+    for _, place in ipairs { { "back", 0 }, { "fore", 2 * BODY[1] } } do
+      add_side_leg(shapes, chambers, groups, place[1] .. "." .. side[1], { place[2], bottom, side[2] }, block_of)
     end
   end
-  return body.make("crawler", def, { shape = shapes, actuators = body.pressure(def, chambers, "z") })
+  return body.make("crawler", def, {
+    shape = shapes, actuators = body.pressure(def, chambers, "z"), groups = groups,
+  })
 end
 
 return block
