@@ -76,11 +76,7 @@ static void dilatation_nodes(cq_scene *s, int32_t block) {
     const Slabs slabs = slabs_at(slab, column);
     COLUMN_ROWS(column, at) {
       const Row sum = slabs_take(&slabs, at - 4 * column->node);
-      Row volume, a, b;
-      row_comp(volume, sum, 2);
-      const Row mean = row_mul(sum, row_inverse(volume));
-      row_comp(a, mean, 0);
-      row_comp(b, mean, 1);
+      const Row mean = row_mul(sum, row_inverse(row_comp(sum, 2))), a = row_comp(mean, 0), b = row_comp(mean, 1);
       row_store(to + at, row_fma(row_mul(a, b), last, row_mul(mean, means)));
     }
   }
