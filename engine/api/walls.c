@@ -21,8 +21,6 @@ void cq_walls_close(cq_rollout *r) {
 cq_status cq_walls_open(cq_rollout *r) {
   const size_t count = (size_t)impulse_count(r) * (size_t)r->def.steps;
   if (!r->def.contact) return CQ_OK;
-  if (cq_is_implicit(&r->world->model))
-    return cq_fail(CQ_INVALID, "contact is to be read, which implicit steps do not give: take explicit ones");
   if (!r->world->model.wall_count && !r->world->model.pin_count)
     return cq_fail(CQ_INVALID, "contact is to be read, but the world has no walls and no pins");
   r->track.impulse = cq_alloc(count, sizeof(double), "contact");

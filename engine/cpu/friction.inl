@@ -127,7 +127,10 @@ static void impulse_row(const cq_scene *s, const cq_held_nodes *h, const HeldNod
   }
 }
 
-// (E95) DIRECTION = what STEP, a solution on what is free, gives the impulses of walls; STEP then has it too.
+static void impulse_to_residual(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, real out[CQ_DIM]);
+
+// (E95, E97) DIRECTION = what STEP, a solution on what is free, gives the impulses of walls, less what those that are
+// read give the residual; STEP then has it too.
 static void lean(cq_scene *s, int32_t block) {
   const cq_held_nodes *h = &s->implicit.held[block];
   real *to = grid_vector(s, CQ_GRID_DIRECTION), *step = grid_vector(s, CQ_GRID_STEP);
@@ -145,6 +148,9 @@ static void lean(cq_scene *s, int32_t block) {
       EACH(i) power += sliding.share * sliding.t[i] * step[at + i];
       EACH(i) to[at + i] += friction_of(s, c->wall) * power * row[i];
     }
+    real felt[CQ_DIM];
+    impulse_to_residual(s, h, n, felt);
+    EACH(i) to[at + i] -= felt[i];
     EACH(i) step[at + i] += to[at + i];
   }
 }
@@ -158,9 +164,9 @@ static void straighten(cq_scene *s, int32_t block) {
   }
 }
 
-// What friction of a wall gives: y the solution on what is free, force the residual at the node.
+// What friction of a wall gives: y the solution on what is free.
 static void rub_adj(const cq_scene *s, const HeldContact *c, const real v[CQ_DIM], const real y[CQ_DIM],
-                    const real force[CQ_DIM], ContactGrad *grad) {
+                    ContactGrad *grad) {
   const real friction = friction_of(s, c->wall);
   Slide at;
   real power = 0, change[CQ_DIM];
@@ -168,10 +174,7 @@ static void rub_adj(const cq_scene *s, const HeldContact *c, const real v[CQ_DIM
   slide_change(&at, c->normal, y, change);
   EACH(i) power += at.share * at.t[i] * y[i];
   grad->friction -= c->impulse * power;
-  EACH(i) {
-    grad->w[i] += friction * c->impulse * change[i];
-    grad->n[i] -= friction * power * force[i];
-  }
+  EACH(i) grad->w[i] += friction * c->impulse * change[i];
 }
 
 #endif

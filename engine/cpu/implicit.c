@@ -378,7 +378,9 @@ static void solve_slopes(solve *o) {
     wait(o);
   }
   if (o->worker->rank == 0) o->s->implicit.tangent = 0;
-  wait(o);
+  evaluate(o, CQ_GRID_VELOCITY);
+  take_residual(o);
+  press(o, CQ_GRID_RESIDUAL);
 }
 
 static solve open_solve(cq_scene *s, cq_worker *worker, const cq_slice *in) {
@@ -410,9 +412,13 @@ cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, 
   return CQ_OK;
 }
 
-// What STEP gives through pressure that follows (E93) and friction (E95); returns by how much of it that has changed.
+// does the solution of the adjoint lean out of what walls leave free?
+static int leans(const cq_scene *s) { return s->model->walls_rub || s->grad_impulse; }
+
+// What STEP gives through pressure that follows (E93), friction (E95) and impulses (E97); returns by how much of it
+// that has changed.
 static double follow_adj(solve *o, const cq_slice *out) {
-  if (o->s->model->walls_rub) {
+  if (leans(o->s)) {
     for (int b = o->begin; b < o->end; b++) o->k->lean(o->s, b);
     wait(o);
     multiply(o, CQ_GRID_DIRECTION, 1);
@@ -432,16 +438,17 @@ static double follow_adj(solve *o, const cq_slice *out) {
 static cg_end solve_adj(solve *o, const cq_slice *out) {
   enum { ROUNDS = 200 };
   const cq_integrator *set = &o->s->model->integrator;
-  const int rub = o->s->model->walls_rub, fixed = rub || cq_pressure_follows(o->s->model);
+  const int lean = leans(o->s), fixed = lean || cq_pressure_follows(o->s->model);
+  if (o->s->grad_impulse) follow_adj(o, out);   // STEP is 0: what impulses give alone
   cg_end end = conjugate_gradients(o, 1, set->gradient_tolerance, set->linear, 0);
   for (int i = 0; fixed && end == CG_CONVERGED && follow_adj(o, out) > set->gradient_tolerance; i++) {
     if (i == ROUNDS) return CG_EXHAUSTED;
     end = conjugate_gradients(o, 1, set->gradient_tolerance, set->linear, 0);
   }
-  for (int b = o->begin; rub && b < o->end; b++) o->k->straighten(o->s, b);
+  for (int b = o->begin; lean && b < o->end; b++) o->k->straighten(o->s, b);
   wait(o);
   multiply(o, CQ_GRID_STEP, 1);
-  for (int b = o->begin; rub && b < o->end; b++) o->k->lean(o->s, b);
+  for (int b = o->begin; lean && b < o->end; b++) o->k->lean(o->s, b);
   return end;
 }
 
@@ -451,13 +458,16 @@ cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_re
   for (int b = o.begin; b < o.end; b++) o.k->load(s, b, record->grid, record->held);
   end_sums(&o);
   if (o.sum[CQ_SUM_CHANGED] > 0) return CQ_MEMORY;
-  if (s->model->moving_wall_count || s->model->walls_rub) {   // how hard they press, and momentum is not in the record
+  if (s->model->moving_wall_count || s->model->walls_rub || s->grad_impulse) {
+    // how hard they press is wanted, and momentum is not in the record
     const int32_t at = cq_pressure_follows(s->model) ? CQ_GRID_VELOCITY : CQ_GRID_VECTORS;
     for (int r = o.begin; r < o.end; r++) o.k->momentum(s, o.in, r, at);
     wait(&o);
     for (int b = o.begin; b < o.end; b++) o.k->take_momentum(s, b);
     evaluate(&o, CQ_GRID_VELOCITY);
     press(&o, CQ_GRID_RESIDUAL_TRIAL);
+    for (int b = o.begin; s->grad_impulse && b < o.end; b++) o.k->impulse_to_velocity(s, b);
+    wait(&o);
   }
   tensors(&o);
   choose_slope(&o, 0);

@@ -42,9 +42,11 @@ typedef struct cq_implicit_kernels {
   // the adjoint of a step: converged velocities and contacts of the record, dL/dv of the slabs to RESIDUAL
   void (*load)(cq_scene *s, int32_t block, const void *record, const uint64_t *held);
   void (*take_momentum)(cq_scene *s, int32_t block);
+  // dL/dv, kept in TRIAL and RESIDUAL, with what impulses that are read give it
+  void (*impulse_to_velocity)(cq_scene *s, int32_t block);
   // what STEP gives through a pressure that follows; after the next two TRIAL, which keeps dL/dv, with it to RESIDUAL
   void (*follow)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
-  // STEP and DIRECTION with what friction's impulses get of it, then without
+  // STEP and DIRECTION with what impulses of walls get of it and give it, then without
   void (*lean)(cq_scene *s, int32_t block);
   void (*straighten)(cq_scene *s, int32_t block);
   void (*add_followed)(cq_scene *s, int32_t block, double *sum);

@@ -30,6 +30,7 @@
 #include "held.inl"
 #include "nodes.inl"
 #include "friction.inl"
+#include "impulse.inl"
 #include "solve.inl"
 #include "volume.inl"
 #include "dilatation.inl"
@@ -76,6 +77,7 @@ static const cq_implicit_kernels implicit = {
 #if !defined(CQ_REAL_DUAL)
     load_record,
     take_momentum,
+    impulse_to_velocity,
     follow,
     lean,
     straighten,
@@ -85,6 +87,7 @@ static const cq_implicit_kernels implicit = {
 #else
     NULL,
     take_momentum,
+    NULL,
     NULL,
     NULL,
     NULL,

@@ -395,7 +395,8 @@ static void shrink(cq_scene *s, int32_t block, double factor) {
 
 // ---- the end of a step ----------------------------------------------------------------------------------------------
 
-// VELOCITY to where g2p reads it, and with masses to the record {record_nodes, 4}; contacts that hold to held.
+// VELOCITY to where g2p reads it, and with masses to the record {record_nodes, 4}; contacts that hold to held; and what
+// walls have given.
 static void finish(cq_scene *s, int32_t block, void *record, uint64_t *held) {
   const cq_held_nodes *h = &s->implicit.held[block];
   const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
@@ -409,4 +410,5 @@ static void finish(cq_scene *s, int32_t block, void *record, uint64_t *held) {
                 row_fma(row_load(momentum + at), masses, v));
   }
   for (int32_t k = 0; held && k < h->count; k++) held[held_node(h, k)->record] = held_node(h, k)->active;
+  measure_held(s, block);
 }

@@ -15,6 +15,7 @@ static void load_record(cq_scene *s, int32_t block, const void *record, const ui
       row_store(momentum + at, row_sub(kept, v));
       row_store(to + at, wanted);
       row_store(grid_vector(s, CQ_GRID_TRIAL) + at, wanted);
+      row_store(grid_vector(s, CQ_GRID_STEP) + at, row_zero());
     }
   }
   find_held(s, block);
@@ -35,7 +36,7 @@ static void add_followed(cq_scene *s, int32_t block, double *sum) {
     COLUMN_ROWS(column, at) {
       Row with = row_load(kept + at);
       if (follows) with = row_fma(slabs_take(&slabs, at - 4 * column->node), mask, with);
-      if (s->model->walls_rub) with = row_sub(with, row_load(grid_vector(s, CQ_GRID_PRODUCT) + at));
+      if (s->model->walls_rub || s->grad_impulse) with = row_sub(with, row_load(grid_vector(s, CQ_GRID_PRODUCT) + at));
       const Row change = row_sub(with, row_load(to + at));
       sum[CQ_SUM_RESIDUAL] += dot_rows(s, change, conditioned(s, at, change));
       sum[CQ_SUM_INERTIA] += dot_rows(s, with, conditioned(s, at, with));
@@ -44,7 +45,8 @@ static void add_followed(cq_scene *s, int32_t block, double *sum) {
   }
 }
 
-// What the walls that hold a node get: of b - H y, and of the residual where they turn (E90), and of friction (E95).
+// What the walls that hold a node get: of b - H y, and of the residual where they turn (E90), of friction (E95) and of
+// impulses (E97).
 static void held_adj(cq_scene *s, const cq_held_nodes *h, const HeldNode *n, cq_partial *sum) {
   const int64_t at = 4 * n->node;
   const real *b = grid_vector(s, CQ_GRID_RESIDUAL) + at, *y = grid_vector(s, CQ_GRID_STEP) + at;
@@ -58,15 +60,25 @@ static void held_adj(cq_scene *s, const cq_held_nodes *h, const HeldNode *n, cq_
   EACH(i) rest[i] = b[i] - hy[i] - rubbed[i];
   for (int k = 0; k < n->count; k++) {
     const HeldContact *c = held_contact(h, n, k);
-    if (!(n->active >> k & 1) || c->wall < 0) continue;
+    if (!(n->active >> k & 1)) continue;
+    ContactGrad grad = {0};
+    if (s->grad_impulse) {
+      const real power = held_impulse_adj(s, h, n, k, &grad);
+      if (!s->model->integrator.statics) sum->damping -= s->model->dt * (double)power;
+    }
+    if (c->wall < 0) continue;
     real share[CQ_DIM], w[CQ_DIM];
     contact_share(s, h, n, k, rest, share);
     EACH(i) sum->wall_velocity[c->wall][i] += (double)share[i];
-    ContactGrad grad = {0};
-    if (rubs(s, n, k, c)) rub_adj(s, c, v, free, force, &grad);
+    if (rubs(s, n, k, c)) rub_adj(s, c, v, free, &grad);
     sum->friction[c->wall] += (double)grad.friction;
     EACH(i) sum->wall_velocity[c->wall][i] += (double)grad.w[i];
-    if (!s->model->walls[c->wall].moves || holds_all(contact_kind(s, c))) continue;
+    if (!s->model->walls[c->wall].moves) continue;
+    if (holds_all(contact_kind(s, c))) {
+      turn_adj(s, c->wall, n->place, &grad, sum);
+      continue;
+    }
+    if (s->model->walls_rub || s->grad_impulse) shares_adj(s, h, n, k, free, &grad);
     real press = 0, pull = 0;
     contact_velocity(s, c, w);
     EACH(i) pull += share[i] * c->normal[i];

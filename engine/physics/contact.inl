@@ -129,6 +129,15 @@ CQ_INLINE void slide_change(const Slide *at, const real n[CQ_DIM], const real dv
   EACH(i) out[i] = at->share * dt[i] + at->change * along * at->t[i];
 }
 
+// its transpose: dg to dv
+CQ_INLINE void slide_change_adj(const Slide *at, const real n[CQ_DIM], const real dg[CQ_DIM], real out[CQ_DIM]) {
+  real normal = (real)0, along = (real)0;
+  EACH(i) along = along + at->t[i] * dg[i];
+  EACH(i) out[i] = at->share * dg[i] + at->change * along * at->t[i];
+  EACH(i) normal = normal + out[i] * n[i];
+  EACH(i) out[i] = out[i] - normal * n[i];
+}
+
 // ---- impulses: what a wall gives to a node, a readout of a step -----------------------------------------------------
 
 // numbers of a contact; those of a wall are their sums over its nodes and over the engine steps of a control step

@@ -38,7 +38,7 @@ local spec = is.define("cq.Implicit", {
 ---Walls with friction are Coulomb's above the speed `slide`; below, friction falls to 0 with the speed, so that what
 ---sticks creeps, slower than that.
 ---
----On the CPU; not with contact = true of a rollout, nor with a material's dilatation_averaging.
+---On the CPU; not with a material's dilatation_averaging.
 ---@param fields? cq.Implicit.def
 ---@return cq.Implicit
 local function new(_, fields)

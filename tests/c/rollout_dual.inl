@@ -283,8 +283,7 @@ static void run_product(subject &t, numbers &grad_signals, numbers &grad_forces)
     gather(t, field[f], weight.data(), true);
   }
   if (!t.derived.empty()) seed_derived(t);
-  if (t.scene.def.integrator.kind == CQ_INTEGRATOR_EXPLICIT)
-    REQUIRE(cq_rollout_contact_adjoint(t.rollout, 0, control_steps, t.impulse.data()) == CQ_OK);
+  REQUIRE(cq_rollout_contact_adjoint(t.rollout, 0, control_steps, t.impulse.data()) == CQ_OK);
   grad_signals.assign((size_t)control_steps * actuators, 0);
   grad_forces.assign((size_t)control_steps * forces, 0);
   for (size_t i = (size_t)control_steps; i-- > 0;)
@@ -331,7 +330,7 @@ static void open_subject(subject &t, int side, void (*change)(test_scene *), voi
   cq_rollout_def def;
   cq_rollout_def_init(&def);
   def.steps = control_steps;
-  def.contact = d.integrator.kind == CQ_INTEGRATOR_EXPLICIT;
+  def.contact = 1;
   REQUIRE(cq_rollout_create(t.world, &def, &t.rollout) == CQ_OK);
   TEST_FIELDS_EACH(f) {
     const int64_t count = cq_field_count(t.world, f);
