@@ -28,11 +28,10 @@ CQ_GPU void state_store(void *data, const int32_t p, const State *q) {
   store_matrix(data, F, p, q->f);
 }
 
-// What of a particle does not change during a control step, and what stress_of keeps for its adjoint.
+// What of a particle does not change during a control step.
 typedef struct Matter {
   real mass, volume, force[CQ_DIM];
   MaterialPoint point;       // constants and F of a fused law: nothing else of it is set
-  MaterialKept kept;         // of a fused law, written by stress_of
 } Matter;
 
 // what a pressure on the particle's surface adds to its force
@@ -107,10 +106,11 @@ CQ_GPU void sigma_load(const cq_frame *s, const int32_t p, real sigma[CQ_SYM]) {
 }
 
 // Kirchhoff stress with actuation of a particle of a state; returns det F
-CQ_GPU real stress_of(const cq_frame *s, Matter *m, const void *state, const int32_t p, real tau[CQ_DIM][CQ_DIM]) {
+CQ_GPU real stress_of(const cq_frame *s, const Matter *m, const void *state, const int32_t p, MaterialKept *kept,
+                      real tau[CQ_DIM][CQ_DIM]) {
   const int fused = material_is_fused(m->point.law);
   const real jac =
-      fused ? material_kirchhoff_fused(&m->point, &m->kept, tau) : stress_of_plain(s, state, p, m->point.f, tau);
+      fused ? material_kirchhoff_fused(&m->point, kept, tau) : stress_of_plain(s, state, p, m->point.f, tau);
   real sigma[CQ_SYM];
   if (s->actuation) {
     sigma_load(s, p, sigma);
@@ -166,7 +166,8 @@ CQ_GPU int give_to_grid(const cq_frame *s, const void *state, const int32_t p, c
   Matter m;
   Source source;
   matter_load(s, p, q->f, &m);
-  const real jac = stress_of(s, &m, state, p, tau);
+  MaterialKept kept;
+  const real jac = stress_of(s, &m, state, p, &kept, tau);
   source_of(&m, q, at, tau, &source);
   transfer_to_grid(&step, &source, give);
   return jac > 0;

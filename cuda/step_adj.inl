@@ -62,15 +62,24 @@ CQ_RARE void update_adj(const cq_frame *s, const void *in, const int32_t p, cons
   point_add(s, p, &grad);
 }
 
+// a particle, a state that holds it, and the nodes around it
+typedef struct Around {
+  const Node *region;
+  const void *state;
+  int32_t p;
+} Around;
+
 // Adjoint of stress_of. Gradients of F and C are added to adj, those of constants to params_adj, those of sigma to
 // actuation_adj.
-CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const void *state, const int32_t p, State *adj,
+CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const Around *of, const MaterialKept *kept, State *adj,
                           const real grad_tau[CQ_DIM][CQ_DIM]) {
+  const void *state = of->state;
+  const int32_t p = of->p;
   if (material_is_fused(m->point.law)) {
     MaterialPoint grad;
     CQ_UNROLL for (int k = 0; k < FUSED_SLOTS; k++) grad.c[k] = 0;
     EACH(i) EACH(j) grad.f[i][j] = adj->f[i][j];
-    material_kirchhoff_fused_adj(&m->point, &m->kept, &grad, grad_tau);
+    material_kirchhoff_fused_adj(&m->point, kept, &grad, grad_tau);
     EACH(i) EACH(j) adj->f[i][j] = grad.f[i][j];
     add_param(s, CQ_PARAM_SLOTS + LAME_MU, p, grad.c[LAME_MU]);
     add_param(s, CQ_PARAM_SLOTS + LAME_LAMBDA, p, grad.c[LAME_LAMBDA]);
@@ -99,13 +108,6 @@ CQ_RARE void pressure_load_adj(const cq_frame *s, const int32_t p, const real f[
   EACH(i) slot_in(s->actuation_adj, ACTUATION_FIELDS, p)[(PRESSURE + i) * CQ_GROUP] += grad_pressure[i];
 }
 
-// a particle, a state that holds it, and the nodes around it
-typedef struct Around {
-  const Node *region;
-  const void *state;
-  int32_t p;
-} Around;
-
 // Adjoint of scattering state q. s->adj holds dL/dx and dL/dF by what the particle did itself in the later step; adj
 // becomes dL/d(state), with what it gave to the grid.
 template <int AGAIN>
@@ -122,7 +124,8 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Around *of, const cq_tile *tile
   real tau[CQ_DIM][CQ_DIM], slopes[CQ_DIM] = {0};
   place(tile, inv_dx, q->x, &at);
   matter_load(s, p, q->f, &m);
-  stress_of(s, &m, in, p, tau);
+  MaterialKept kept;
+  stress_of(s, &m, in, p, &kept, tau);
   source_of(&m, q, &at, tau, &source);
   transfer_to_grid(&step, &source, &give);
   visit<1, 1, 1>(of->region, &at, &give, &sums, slopes);
@@ -144,7 +147,7 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Around *of, const cq_tile *tile
   // loaded here and not before, so that they take no registers in the meantime
   load_vector(s->adj, X, p, adj->x);
   load_matrix(s->adj, F, p, adj->f);
-  stress_of_adj(s, &m, in, p, adj, grad_tau);
+  stress_of_adj(s, &m, of, &kept, adj, grad_tau);
   if (s->pressed) pressure_load_adj(s, p, m.point.f, adj->f, grad_force);
   if (s->actuation) EACH(i) slot_in(s->actuation_adj, ACTUATION_FIELDS, p)[(FORCE + i) * CQ_GROUP] += grad_force[i];
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad.arm[i]);
