@@ -402,6 +402,16 @@ describe("friction of implicit steps", function()
     assert.near(slope, gradient:item(), 1e-4 * math.abs(slope))
   end)
 
+  it("stops what slides, in float32 too", function()
+    local way = {}
+    for _, precision in ipairs { "float64", "float32" } do
+      local world = on_slope(2, 0, { precision = precision, integrator = cq.Implicit {} })
+      local state = world:rollout({ steps = 8, robot = world.robot:with { velocity = { 1, 0 } } }).state
+      way[precision] = state:center(world.robot)[1]:item()
+    end
+    assert.near(way.float64, way.float32, 1e-3)
+  end)
+
   it("has the same bits on any number of threads", function()
     local function got(threads)
       local _, slid = on_slope(0.3, 0.4, { threads = threads })

@@ -51,6 +51,19 @@ describe("world:settle", function()
     assert.near(drop[1], drop[3], 1e-9)
   end)
 
+  it("finds the rest of what lies on a floor, with friction and without", function()
+    for _, mu in ipairs { 0, 0.5 } do
+      local bar = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.2 }, at = { 0.2, 0.1 } }, spacing = 0.0125,
+        material = cq.Material.neo_hookean { young = 2e4, poisson = 0.4, density = 1000 } }
+      local world = cq.World { cells = { 24, 24 }, dx = 0.025, dt = 0.02, gravity = { 0, -10 }, precision = "float64",
+        integrator = cq.Implicit { tolerance = 1e-6 }, walls = cq.Boundary.floor { at = 0.1, mu = mu }, bar }
+      local drop = 0.2 - world:settle():center(bar)[2]:item()
+      -- rho g h^2 / 2 E is 0.01, less in plane strain, with a floor that holds and acts at nodes
+      assert.is_true(drop > 0.004 and drop < 0.01, drop)
+      assert.near(0.3, world:settle():center(bar)[1]:item(), 1e-6)
+    end
+  end)
+
   it("has the gradient of a stiffness", function()
     local world, bar = beam {}
     local function tip(young)

@@ -2,8 +2,9 @@
 // presses, which follows from the velocities: Newton's method holds the impulses for an iteration and takes them anew
 // for the next; the adjoint lets what they depend on act on the node, by a solution that leans out of what is free.
 
-CQ_INLINE int rubs(const cq_scene *s, const HeldNode *n, const int k, const HeldContact *c) {
-  return (n->active >> k & 1) && contact_kind(s, c) == CQ_CONTACT_FRICTION && c->impulse > (real)0;
+// Impulses of walls that have let go are 0 once they are taken anew.
+CQ_INLINE int rubs(const cq_scene *s, const HeldContact *c) {
+  return c->impulse > (real)0 && contact_kind(s, c) == CQ_CONTACT_FRICTION;
 }
 
 CQ_INLINE void slide_at(const cq_scene *s, const HeldContact *c, const real v[CQ_DIM], Slide *out) {
@@ -19,7 +20,7 @@ CQ_INLINE real rub_node(const cq_scene *s, const cq_held_nodes *h, const HeldNod
   EACH(i) force[i] = (real)0;
   for (int k = 0; k < n->count; k++) {
     const HeldContact *c = held_contact(h, n, k);
-    if (!rubs(s, n, k, c)) continue;
+    if (!rubs(s, c)) continue;
     Slide at;
     slide_at(s, c, v, &at);
     const real limit = friction_of(s, c->wall) * c->impulse;
@@ -35,7 +36,7 @@ CQ_INLINE void rub_product(const cq_scene *s, const cq_held_nodes *h, const Held
   EACH(i) out[i] = (real)0;
   for (int k = 0; k < n->count; k++) {
     const HeldContact *c = held_contact(h, n, k);
-    if (!rubs(s, n, k, c)) continue;
+    if (!rubs(s, c)) continue;
     Slide at;
     real part[CQ_DIM];
     slide_at(s, c, v, &at);
@@ -140,7 +141,7 @@ static void lean(cq_scene *s, int32_t block) {
     const int64_t at = 4 * n->node;
     for (int q = 0; q < n->count; q++) {
       const HeldContact *c = held_contact(h, n, q);
-      if (!rubs(s, n, q, c)) continue;
+      if (!rubs(s, c)) continue;
       Slide sliding;
       real row[CQ_DIM], power = 0;
       slide_at(s, c, grid_vector(s, CQ_GRID_VELOCITY) + at, &sliding);

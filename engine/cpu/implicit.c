@@ -251,7 +251,10 @@ static double search(solve *o, double energy, double stiffness) {
       begin_sums(o);
       for (int b = o->begin; b < o->end; b++) o->k->slope(o->s, b, sums(o, b));
       end_sums(o);
-      good = fabs(o->sum[CQ_SUM_DOT]) <= 0.9 * fabs(along);
+      const double rest = o->sum[CQ_SUM_DOT];
+      // the slope of friction changes at once: where it is still downhill and no steeper, the potential has fallen
+      const int falls = o->s->model->walls_rub && rest <= 0 && rest >= along;
+      good = falls || fabs(rest) <= 0.9 * fabs(along);
       o->sum[CQ_SUM_ENERGY] = there;
     }
     if (good) return length;
@@ -312,6 +315,7 @@ static cq_status newton(solve *o, progress *p) {
     choose_slope(o, p->residual > 0.1 || length < 1);
     conjugate_gradients(o, -1, fmin(0.25, sqrt(p->residual)), set->linear, 1);
     length = search(o, energy, stiffness);
+    if (!(length > 0) && o->s->implicit.secant == 0 && o->s->model->walls_rub) continue;   // by the chord then
     if (!(length > 0)) {
       stuck = 1;
       continue;

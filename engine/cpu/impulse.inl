@@ -12,7 +12,7 @@ static void held_impulse(const cq_scene *s, const cq_held_nodes *h, const HeldNo
   memset((void *)out, 0, sizeof *out);
   out->mass = (real)1;
   contact_share(s, h, n, k, r, out->after);
-  if (rubs(s, n, k, c)) {
+  if (rubs(s, c)) {
     Slide at;
     slide_at(s, c, grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node, &at);
     const real limit = friction_of(s, c->wall) * c->impulse;
@@ -72,7 +72,7 @@ static void impulse_to_residual(const cq_scene *s, const cq_held_nodes *h, const
       contact_share(s, h, n, q, unit, share);
       EACH(i) out[j] += part * grad.after[i] * share[i];
     }
-    if (!rubs(s, n, q, c)) continue;
+    if (!rubs(s, c)) continue;
     slide_at(s, c, grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node, &at);
     impulse_row(s, h, n, q, row);
     EACH(i) power += at.share * at.t[i] * grad.after[i];
@@ -89,7 +89,7 @@ static void impulse_to_velocity(cq_scene *s, int32_t block) {
     const int64_t at = 4 * n->node;
     for (int q = 0; q < n->count; q++) {
       const HeldContact *c = held_contact(h, n, q);
-      if (!rubs(s, n, q, c)) continue;
+      if (!rubs(s, c)) continue;
       Touch impulse, grad;
       Slide sliding;
       real change[CQ_DIM];
@@ -117,7 +117,7 @@ static real held_impulse_adj(const cq_scene *s, const cq_held_nodes *h, const He
   EACH(i) power += grad.after[i] * impulse.after[i];
   EACH(i) along += part * grad.after[i] * c->normal[i];
   EACH(i) out->n[i] += grad.normal[i];
-  if (!rubs(s, n, k, c)) return power;
+  if (!rubs(s, c)) return power;
   const real friction = friction_of(s, c->wall);
   Slide at;
   real change[CQ_DIM], slid = 0;
@@ -143,7 +143,7 @@ static real share_weight(const cq_scene *s, const cq_held_nodes *h, const HeldNo
   if (s->grad_impulse) held_weight(s, h, n, k, &impulse, &grad);
   EACH(i) force[i] = impulse_part(s) * grad.after[i];
   EACH(i) pressing += force[i] * c->normal[i];
-  if (!rubs(s, n, k, c)) return pressing;
+  if (!rubs(s, c)) return pressing;
   slide_at(s, c, grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node, &at);
   EACH(i) power += at.share * at.t[i] * (force[i] + y[i]);
   return pressing - friction_of(s, c->wall) * power;

@@ -47,6 +47,12 @@ static void start(cq_scene *s, int32_t block) {
       if (!lets_go(contact_kind(s, held_contact(h, n, q)))) n->active |= (uint64_t)1 << q;
   }
   stop_all(s, block, CQ_GRID_VELOCITY);
+  // what rests on a wall from the start does not move towards it, and is held if it presses
+  for (int32_t k = 0; statics && k < h->count; k++) {
+    HeldNode *n = held_node(h, k);
+    for (int q = 0; q < n->count; q++)
+      if (lets_go(contact_kind(s, held_contact(h, n, q)))) n->touching |= (uint64_t)1 << q;
+  }
 }
 
 // (E82) residual at node velocities, and the rest of the potential

@@ -70,7 +70,7 @@ static void held_adj(cq_scene *s, const cq_held_nodes *h, const HeldNode *n, cq_
     real share[CQ_DIM], w[CQ_DIM];
     contact_share(s, h, n, k, rest, share);
     EACH(i) sum->wall_velocity[c->wall][i] += (double)share[i];
-    if (rubs(s, n, k, c)) rub_adj(s, c, v, free, &grad);
+    if (rubs(s, c)) rub_adj(s, c, v, free, &grad);
     sum->friction[c->wall] += (double)grad.friction;
     EACH(i) sum->wall_velocity[c->wall][i] += (double)grad.w[i];
     if (!s->model->walls[c->wall].moves) continue;
