@@ -402,6 +402,23 @@ describe("friction of implicit steps", function()
     assert.near(slope, gradient:item(), 1e-4 * math.abs(slope))
   end)
 
+  it("sums up to the change of momentum where a wall pushes across a floor that rubs", function()
+    local world, slid = on_slope(0.5, 0, { gravity = { 0, 0 }, integrator = cq.Implicit { tolerance = 1e-11 }, walls = {
+      cq.Boundary.floor { at = 3 * DX, mu = 0.5 },
+      cq.Boundary.half_plane { point = { 4 * DX, 0 }, normal = { 1, 0.2 }, kind = "separate", velocity = { 0.5, 0 },
+        moves = true },
+    } })
+    assert.is_function(slid)
+    local body = world.robot:with { velocity = { 0, -1 } }
+    local roll, before = world:rollout { steps = 3, robot = body, contact = true }, { 0, -1 }
+    local mass = 1000 * (4 * DX) ^ 2
+    for i = 1, 2 do
+      local sum = roll.contact.impulse:slice(i, i, -1):sum():item()
+      assert.near(mass * (roll.state:velocity(world.robot)[i]:item() - before[i]), sum, 1e-6 * mass, i)
+    end
+    assert.is_true(math.abs(roll.contact.impulse:get(1, 1, 1)) > 1e-3 * mass)
+  end)
+
   it("stops what slides, in float32 too", function()
     local way = {}
     for _, precision in ipairs { "float64", "float32" } do

@@ -8,13 +8,16 @@ CQ_INLINE real impulse_part(const cq_scene *s) { return s->model->integrator.sta
 static void held_impulse(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int k,
                          const real r[CQ_DIM], Touch *out) {
   const HeldContact *c = held_contact(h, n, k);
-  const real part = impulse_part(s);
+  const real part = impulse_part(s), *v = grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node;
+  real all[CQ_DIM];
   memset((void *)out, 0, sizeof *out);
   out->mass = (real)1;
-  contact_share(s, h, n, k, r, out->after);
+  rub_node(s, h, n, v, all);   // other walls stand against friction
+  EACH(i) all[i] = all[i] + r[i];
+  contact_share(s, h, n, k, all, out->after);
   if (rubs(s, c)) {
     Slide at;
-    slide_at(s, c, grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node, &at);
+    slide_at(s, c, v, &at);
     const real limit = friction_of(s, c->wall) * c->impulse;
     EACH(i) out->after[i] = out->after[i] - limit * at.share * at.t[i];
   }
@@ -44,60 +47,78 @@ static void measure_held(cq_scene *s, const int32_t block) {
 
 #if !defined(CQ_REAL_DUAL)
 
-// dL/dr of one contact by its impulse, as if r were free of walls, and what its normal gets directly; the impulse.
+// The impulse of a contact, what its normal gets directly, and dL/d(its share of the residual with friction).
 static void held_weight(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int k, Touch *impulse,
                         Touch *grad) {
   const int32_t wall = held_contact(h, n, k)->wall;
+  const real part = impulse_part(s);
   real wanted[CONTACT_WIDTH];
+  memset((void *)grad, 0, sizeof *grad);
+  if (!s->grad_impulse || !(n->active >> k & 1)) return;
   for (int i = 0; i < CONTACT_WIDTH; i++) wanted[i] = (real)s->grad_impulse[impulse_at(s, wall) + i];
   held_impulse(s, h, n, k, grid_vector(s, CQ_GRID_RESIDUAL_TRIAL) + 4 * n->node, impulse);
-  memset((void *)grad, 0, sizeof *grad);
   contact_impulse_adj(impulse, grad, wanted);
+  EACH(i) grad->after[i] *= part;
 }
 
-// (E97) what impulses give the residual of a node
-static void impulse_to_residual(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, real out[CQ_DIM]) {
-  const real part = impulse_part(s);
+// dL/d(residual with friction): of all shares of a node
+static void shares_weight(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, real out[CQ_DIM]) {
   EACH(i) out[i] = 0;
   for (int q = 0; s->grad_impulse && q < n->count; q++) {
     if (!(n->active >> q & 1)) continue;
-    const HeldContact *c = held_contact(h, n, q);
     Touch impulse, grad;
-    Slide at;
-    real row[CQ_DIM], power = 0;
     held_weight(s, h, n, q, &impulse, &grad);
     EACH(j) {
       real unit[CQ_DIM], share[CQ_DIM];
       EACH(i) unit[i] = (real)(i == j);
       contact_share(s, h, n, q, unit, share);
-      EACH(i) out[j] += part * grad.after[i] * share[i];
+      EACH(i) out[j] += grad.after[i] * share[i];
     }
+  }
+}
+
+// -dL/d(friction of contact k): it is in its own impulse, and against it in the shares of all
+static void friction_weight(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int k,
+                            real out[CQ_DIM]) {
+  Touch impulse, grad;
+  real all[CQ_DIM];
+  held_weight(s, h, n, k, &impulse, &grad);
+  shares_weight(s, h, n, all);
+  EACH(i) out[i] = grad.after[i] - all[i];
+}
+
+// (E97) what impulses give the residual of a node
+static void impulse_to_residual(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, real out[CQ_DIM]) {
+  shares_weight(s, h, n, out);
+  for (int q = 0; s->grad_impulse && q < n->count; q++) {
+    const HeldContact *c = held_contact(h, n, q);
     if (!rubs(s, c)) continue;
+    Slide at;
+    real row[CQ_DIM], weight[CQ_DIM], power = 0;
+    friction_weight(s, h, n, q, weight);
     slide_at(s, c, grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node, &at);
     impulse_row(s, h, n, q, row);
-    EACH(i) power += at.share * at.t[i] * grad.after[i];
-    EACH(i) out[i] -= part * friction_of(s, c->wall) * power * row[i];
+    EACH(i) power += at.share * at.t[i] * weight[i];
+    EACH(i) out[i] -= friction_of(s, c->wall) * power * row[i];
   }
 }
 
 // dL/dv, in TRIAL and RESIDUAL, with what impulses of friction get of the velocity itself
 static void impulse_to_velocity(cq_scene *s, int32_t block) {
   const cq_held_nodes *h = &s->implicit.held[block];
-  const real part = impulse_part(s);
   for (int32_t k = 0; k < h->count; k++) {
     const HeldNode *n = held_node(h, k);
     const int64_t at = 4 * n->node;
     for (int q = 0; q < n->count; q++) {
       const HeldContact *c = held_contact(h, n, q);
       if (!rubs(s, c)) continue;
-      Touch impulse, grad;
       Slide sliding;
-      real change[CQ_DIM];
-      held_weight(s, h, n, q, &impulse, &grad);
+      real weight[CQ_DIM], change[CQ_DIM];
+      friction_weight(s, h, n, q, weight);
       slide_at(s, c, grid_vector(s, CQ_GRID_VELOCITY) + at, &sliding);
-      slide_change_adj(&sliding, c->normal, grad.after, change);
+      slide_change_adj(&sliding, c->normal, weight, change);
       EACH(i) {
-        const real to = part * friction_of(s, c->wall) * c->impulse * change[i];
+        const real to = friction_of(s, c->wall) * c->impulse * change[i];
         grid_vector(s, CQ_GRID_TRIAL)[at + i] -= to;
         grid_vector(s, CQ_GRID_RESIDUAL)[at + i] -= to;
       }
@@ -110,79 +131,90 @@ static void impulse_to_velocity(cq_scene *s, int32_t block) {
 static real held_impulse_adj(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int k,
                              ContactGrad *out) {
   const HeldContact *c = held_contact(h, n, k);
-  const real part = impulse_part(s);
   Touch impulse, grad;
-  real power = 0, along = 0;
+  real power = 0;
   held_weight(s, h, n, k, &impulse, &grad);
-  EACH(i) power += grad.after[i] * impulse.after[i];
-  EACH(i) along += part * grad.after[i] * c->normal[i];
+  EACH(i) power += grad.after[i] / impulse_part(s) * impulse.after[i];
   EACH(i) out->n[i] += grad.normal[i];
   if (!rubs(s, c)) return power;
   const real friction = friction_of(s, c->wall);
   Slide at;
-  real change[CQ_DIM], slid = 0;
+  real weight[CQ_DIM], change[CQ_DIM], slid = 0, along = 0;
+  friction_weight(s, h, n, k, weight);
   slide_at(s, c, grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node, &at);
-  slide_change_adj(&at, c->normal, grad.after, change);
-  EACH(i) slid += part * at.share * at.t[i] * grad.after[i];
+  slide_change_adj(&at, c->normal, weight, change);
+  EACH(i) slid += at.share * at.t[i] * weight[i];
+  EACH(i) along += weight[i] * c->normal[i];
   out->friction -= c->impulse * slid;
   EACH(i) {
-    out->w[i] += part * friction * c->impulse * change[i];
+    out->w[i] += friction * c->impulse * change[i];
     out->n[i] += friction * c->impulse * along * at.share * at.t[i];
   }
   return power;
 }
 
-// dL/d of the force of contact k, and for friction of the impulse that its wall has by it: y is the solution on what is
-// free.
-static real share_weight(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int k,
-                         const real y[CQ_DIM], real force[CQ_DIM]) {
-  const HeldContact *c = held_contact(h, n, k);
-  Touch impulse, grad = {0};
-  Slide at;
-  real pressing = 0, power = 0;
-  if (s->grad_impulse) held_weight(s, h, n, k, &impulse, &grad);
-  EACH(i) force[i] = impulse_part(s) * grad.after[i];
-  EACH(i) pressing += force[i] * c->normal[i];
-  if (!rubs(s, c)) return pressing;
-  slide_at(s, c, grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node, &at);
-  EACH(i) power += at.share * at.t[i] * (force[i] + y[i]);
-  return pressing - friction_of(s, c->wall) * power;
+// The shares of a vector x by the normals N of walls that hold a node: lambda = N^+ x, and a wall that holds all has
+// x - N lambda. (E98) what the normal of contact k gets of dL/d lambda, {contacts}, and of dL/d(forces).
+typedef struct {
+  const real *x;
+  real lambda[64], force[64][CQ_DIM];
+} Shares;
+
+static void normal_adj(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int k, const Shares *of,
+                       ContactGrad *out) {
+  real by_impulse[CQ_DIM] = {0}, rest[CQ_DIM], whole[CQ_DIM] = {0}, free[CQ_DIM] = {0}, row[CQ_DIM];
+  EACH(i) rest[i] = of->x[i];
+  for (int pass = 0; pass < 2; pass++)
+    for (int q = 0; q < n->count; q++) {
+      const HeldContact *c = held_contact(h, n, q);
+      if (!(n->active >> q & 1)) continue;
+      if (holds_all(contact_kind(s, c))) {
+        if (pass == 0) EACH(i) whole[i] = free[i] = of->force[q][i];
+        continue;
+      }
+      real lambda = 0, along = 0;
+      impulse_row(s, h, n, q, row);
+      EACH(i) lambda += row[i] * of->x[i];
+      EACH(i) along += row[i] * whole[i];
+      if (pass == 0) {
+        EACH(i) by_impulse[i] += of->lambda[q] * row[i];
+        EACH(i) rest[i] -= lambda * c->normal[i];
+      } else {
+        EACH(i) free[i] -= along * c->normal[i];
+      }
+    }
+  real lambda = 0, turned = 0;
+  impulse_row(s, h, n, k, row);
+  EACH(i) lambda += row[i] * of->x[i];
+  EACH(i) turned += row[i] * (by_impulse[i] - whole[i]);
+  EACH(i) out->n[i] += lambda * (of->force[k][i] - by_impulse[i] - free[i]) + turned * rest[i];
 }
 
-// (E98) The shares of walls depend on their normals N: lambda = N^+ r, and a wall that holds all has r - N lambda.
+// y: the solution on what is free
 static void shares_adj(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int k, const real y[CQ_DIM],
                        ContactGrad *out) {
   const real *r = grid_vector(s, CQ_GRID_RESIDUAL_TRIAL) + 4 * n->node;
-  real by_impulse[CQ_DIM] = {0}, rest[CQ_DIM], whole[CQ_DIM] = {0}, free[CQ_DIM] = {0}, row[CQ_DIM], force[CQ_DIM];
-  EACH(i) rest[i] = r[i];
+  const real *v = grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node;
+  real all[CQ_DIM];
+  Shares rubbing = {.x = r}, given = {.x = all};
+  rub_node(s, h, n, v, all);
+  EACH(i) all[i] += r[i];
   for (int q = 0; q < n->count; q++) {
     const HeldContact *c = held_contact(h, n, q);
-    if (!(n->active >> q & 1)) continue;
-    const real weight = share_weight(s, h, n, q, y, force);
-    if (holds_all(contact_kind(s, c))) {
-      EACH(i) whole[i] = free[i] = force[i];
-      continue;
-    }
-    real lambda = 0;
-    impulse_row(s, h, n, q, row);
-    EACH(i) lambda += row[i] * r[i];
-    EACH(i) by_impulse[i] += weight * row[i];
-    EACH(i) rest[i] -= lambda * c->normal[i];
+    Touch impulse, grad;
+    held_weight(s, h, n, q, &impulse, &grad);
+    EACH(i) given.force[q][i] = grad.after[i];
+    EACH(i) given.lambda[q] += grad.after[i] * c->normal[i];
+    if (!rubs(s, c)) continue;
+    Slide at;
+    real weight[CQ_DIM], power = 0;
+    friction_weight(s, h, n, q, weight);
+    slide_at(s, c, v, &at);
+    EACH(i) power += at.share * at.t[i] * (weight[i] + y[i]);
+    rubbing.lambda[q] -= friction_of(s, c->wall) * power;
   }
-  for (int q = 0; q < n->count; q++) {
-    const HeldContact *c = held_contact(h, n, q);
-    if (!(n->active >> q & 1) || holds_all(contact_kind(s, c))) continue;
-    real along = 0;
-    impulse_row(s, h, n, q, row);
-    EACH(i) along += row[i] * whole[i];
-    EACH(i) free[i] -= along * c->normal[i];
-  }
-  real lambda = 0, turned = 0;
-  impulse_row(s, h, n, k, row);
-  share_weight(s, h, n, k, y, force);
-  EACH(i) lambda += row[i] * r[i];
-  EACH(i) turned += row[i] * (by_impulse[i] - whole[i]);
-  EACH(i) out->n[i] += lambda * (force[i] - by_impulse[i] - free[i]) + turned * rest[i];
+  normal_adj(s, h, n, k, &rubbing, out);
+  normal_adj(s, h, n, k, &given, out);
 }
 
 #endif
