@@ -259,9 +259,9 @@ end
 
 ---Optimises; with several scenes, the mean of their losses. Writes history.csv, parameters, optimizer state and the
 ---best parameters into the run's folder; goes on from there with resume. Ctrl-C stops at the next iteration and
----saves; before the first one is made that is an error. What was computed is kept when an iteration fails. With
----constraints, or an optimizer that makes a loop of its own, an iteration is an evaluation, history.csv has a column
----for each constraint, and solution reports them.
+---saves; before the first one is made that is an error, and where another run would begin the script ends. What was
+---computed is kept when an iteration fails. With constraints, or an optimizer that makes a loop of its own, an
+---iteration is an evaluation, history.csv has a column for each constraint, and solution reports them.
 ---@param fields run.optimize.def
 ---@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution? } result   loss: of the last
 ---  iteration, nil when there was none
