@@ -353,7 +353,7 @@ function Experiment:render(path, options)
   end
   local function simulate(watch) return self:rollout(params_of(self, def.which), watch) end
   if is_solid(def.which) then simulate = function(watch) return self:rollout_solid(def.which, watch) end end
-  return replay.film(is_solid(def.which) and def.which.world or self.world, place(self, path), def, simulate)
+  return replay.film(place(self, path), def, simulate)
 end
 
 ---Everything that can be known before running: a few control steps forward and backward with every function of the
