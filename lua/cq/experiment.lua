@@ -298,6 +298,10 @@ function Experiment:optimize(fields)
   if not self.best and run:interrupted() then
     is.fail("run:optimize: interrupted before the first iteration was made")
   end
+  -- without an iteration the first parameters are the best
+  if not self.best then
+    self.best = { loss = (self:evaluate()), iteration = 0, params = T.leaves.snapshot(self.params) }
+  end
   tell_speed(self, run.done - first, C.cq_clock() - started)
   return { loss = self.loss_last, best = self.best and self.best.loss, iterations = run.done, solution = solution }
 end
