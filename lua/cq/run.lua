@@ -343,6 +343,7 @@ local function tell_interruption(self)
   told_interruption = true
 end
 
+-- Ends a run in its folder, however it ended: saves the last checkpoint, completes the manifest, unlocks the folder.
 local function close(self, status, problem)
   self.progress:close()
   local unsaved, saved, why = self.unsaved, true, nil
