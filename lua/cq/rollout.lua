@@ -333,7 +333,7 @@ end
 ---@class world.rollout.def
 ---@field steps integer               control steps; with none the final state is the start
 ---@field robot? cq.Robot|cq.Robot[]  variants of the world's robots, from robot:with
----@field batch? integer              independent scenes
+---@field batch? integer              independent scenes, a dimension of every result; a batch of 1 has none, as without it
 ---@field controller? any             of cq.Controller, or the user's own
 ---@field observer? any               of cq.Observer, or the user's own
 ---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number   a cost after each control step; the engine stops for it
