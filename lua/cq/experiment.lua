@@ -87,7 +87,8 @@ end
 ---@field controller? any            of cq.Controller, a function, or a table with act; its parameters are always trained
 ---@field design? cq.Topology         that gives robot and controller, in the place of a controller; its variables are trained
 ---@field objective cq.Experiment.objective.def|fun(state: cq.State, start: cq.State): cq.Tensor   the less the better; a function is final alone
----@field constraints? cq.Experiment.constraint.def[]   what must be kept, for an optimizer that takes them
+---@field constraints? (cq.Experiment.constraint.def|cq.Experiment.constraint.def[])[]   what must be kept, for an optimizer that
+---  takes them: constraints, and lists of them as designs give
 ---@field optimizer? cq.Optimizer    for run:optimize
 ---@field scenes? cq.Experiment.scenes.def   several, as goals or trajectories, of which the loss is the mean; ranks share them (cq.Ranks)
 ---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name, or of anything else
