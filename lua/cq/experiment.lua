@@ -219,6 +219,9 @@ end
 ---@field folder? string          --out, else runs/<name of the script>, unless given
 ---@field name? string            of one of several runs of a script: its folder is one of that name within
 ---@field resume? boolean         go on from what lies in the folder; --resume unless given
+---@field seeds? integer          independent starts, from --seed (or 1) on, each in a process and a folder seed-K of
+---  its own; the best one is gone on with. What each gave is in seeds.csv, and in starts of the result. The processes
+---  run the script again up to here
 ---@field stages? ("feasible"|"objective")[]   "feasible": constraints alone, until they are kept; "objective": all, as
 ---  without stages
 ---@field after? fun(iteration: integer, loss: number, run: cq.Experiment)   called after each iteration
@@ -227,7 +230,7 @@ local optimize_spec = is.define("run:optimize", {
   iterations = is.integer { min = 0 },
   folder = is.string { optional = true },
   name = is.string { optional = true },
-  resume = is.boolean { optional = true },
+  resume = is.boolean { optional = true }, seeds = is.integer { min = 1, max = 10000, default = 1 },
   stages = solve.stages,
   after = is.callable { optional = true },
 })
@@ -264,8 +267,8 @@ end
 ---constraints, or an optimizer that makes a loop of its own, an iteration is an evaluation, history.csv has a column
 ---for each constraint, and solution reports them.
 ---@param fields run.optimize.def
----@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution? } result   loss: of the last
----  iteration, nil when there was none
+---@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution?, starts: table[]? } result   loss:
+---  of the last iteration, nil when there was none; starts: rows of cq.seeds
 function Experiment:optimize(fields)
   local def = optimize_spec(fields)
   if self.scene_number then is.fail("run:optimize: a scene is not optimised alone; the experiment of all is") end
@@ -276,6 +279,7 @@ function Experiment:optimize(fields)
   end
   constrained.check(self, def.stages)
   if option.program.check then return only_check(self, def) end
+  if def.seeds > 1 then return require("cq.experiment.starts").optimize(self, def) end
   local run = require("cq.run").open {
     iterations = def.iterations, folder = def.folder, resume = def.resume, fresh = def.name ~= nil,
     device = self.world.device,
