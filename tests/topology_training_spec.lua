@@ -198,6 +198,29 @@ describe("the way to a binary design", function()
     assert.is_false(trained.pulses:equal(solid.pulses))
   end)
 
+  it("goes on with a training of the same body, and of no other", function()
+    local design = design_of()
+    local p, run = variables(design), experiment(design)
+    local solid = design:binarise(p)
+    local adam = function() return cq.Optimizer.adam { rate = 0.05 } end
+    local function train(body, iterations, resume, where)
+      local trained, loss = body:train(run, { iterations = iterations, folder = where or folder, optimizer = adam(),
+        resume = resume })
+      return trained, loss, #cq.Run.read_history(where or folder)
+    end
+    local whole, least = train(solid, 8, false, folder .. "/whole")
+    train(solid, 4, true)
+    local parts, loss, rows = train(solid, 8, true)
+    assert.equal(8, rows)
+    assert.near(least, loss, 0)
+    assert.is_true(parts.pulses:equal(whole.pulses))
+    -- with what was made before: one evaluation was not made again
+    assert.equal(8, select(3, train(solid, 8, true)))
+    p.sign:copy_from(-p.sign:detach())
+    assert.equal(2, select(3, train(design:binarise(p), 2, true)))
+    assert.equal(2, select(3, train(solid, 2, false)))
+  end)
+
   it("has pulses as a controller of its own", function()
     local design = design_of()
     local p = variables(design)
