@@ -187,11 +187,12 @@ end
 ---The rollout of a design that was made binary, with the objective of the experiment.
 ---@param solid cq.Topology.Solid
 ---@param watch? fun(state: cq.State, u: cq.Tensor?)
+---@param steps? integer     control steps, those of the experiment unless given
 ---@return cq.Rollout
-function Experiment:rollout_solid(solid, watch)
+function Experiment:rollout_solid(solid, watch, steps)
   by_iteration.ready(self)
   local fields = {
-    robot = solid.robot, steps = self.steps, controller = solid.controller, running = self.objective.running,
+    robot = solid.robot, steps = steps or self.steps, controller = solid.controller, running = self.objective.running,
     effort = self.objective.effort,
     memory = self.memory, watch = watch, contact = self.contact,
   }
@@ -359,6 +360,26 @@ function Experiment:render(path, options)
   local function simulate(watch) return self:rollout(params_of(self, def.which), watch) end
   if is_solid(def.which) then simulate = function(watch) return self:rollout_solid(def.which, watch) end end
   return replay.film(is_solid(def.which) and def.which.world or self.world, place(self, path), def, simulate)
+end
+
+---Draws a page of figures: the design (opacity by density, colours by actuator), moments of its movement coloured by
+---signals with the forces of walls as arrows, the convergence of objective, constraints and multipliers (history.csv),
+---the signals as a raster and the forces of walls over time. What there is none of is left out. A relative path is in
+---the run's folder. `--render no` leaves it out.
+---@param path string        ends in .png
+---@param options? run.figures.def
+---@return string? path
+function Experiment:figures(path, options)
+  is.argument("run:figures", "path", is.string(), path)
+  if not path:match "%.png$" then is.fail("run:figures: path must end in .png, got %s", text.describe(path)) end
+  if self.scenes then is.fail("run:figures: a page is of one scene; run:scene(k):figures draws it") end
+  local figures = require "cq.experiment.figures"
+  local def = figures.spec(options or {})
+  if option.program.check or option.program.follows or option.get("render", true) == false then return nil end
+  path = place(self, path)
+  figures.page(self, def):write(path)
+  message.note("%s", path)
+  return path
 end
 
 ---Everything that can be known before running: a few control steps forward and backward with every function of the
