@@ -54,6 +54,9 @@ describe("the volume of a design", function()
     says(function() design:volume {} end, "design:volume: needs at_most, at_least or both")
     says(function() design:volume { at_most = 0.2, at_least = 0.3 } end, "at_least 0.3 is more than at_most 0.2")
     says(function() design:volume { at_most = 1.5 } end, "at_most must be", "got 1.5")
+    local topped = design_of { solid = "tip" }
+    says(function() topped:volume { at_most = 0.1 } end, "at_most is 0.1", "solid whatever the variables say", "0.2")
+    assert.equal(1, #topped:volume { at_most = 0.2 })
   end)
 end)
 

@@ -62,6 +62,21 @@ describe("an experiment with a design", function()
     assert.is_true(other.params.design.sign:equal(whole.params.design.sign))
   end)
 
+  it("does not go on with another design", function()
+    optimize((experiment()), 1)
+    for told, changes in pairs {
+      ["filter.radius was 0.05 and is 0.07"] = { filter = { radius = 0.07 } },
+      ["material.sharpness was 4 and is 6, solid was none"] = { material = { sharpness = 6 }, solid = "tip" },
+      ["symmetry was none and is x 2 1 3"] = { symmetry = { axis = "x", signals = { 2, 1, 3 } } },
+    } do
+      local design = design_of(changes)
+      local run = experiment { world = design.world, design = design, constraints = design:binary { material = 0.05,
+        layout = 0.05, pulses = 0.01 } }
+      says(function() optimize(run, 2, true) end, "made with another design: " .. told, "start without --resume")
+    end
+    optimize((experiment()), 2, true)
+  end)
+
   it("changes gravity, limits and its design by iteration, and forgets the best of what it was", function()
     local run, design = experiment()
     local sharp, seen = design:with { material = { sharpness = 9 } }, {}

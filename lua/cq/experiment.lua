@@ -14,6 +14,7 @@
 --   }
 --   run:optimize { iterations = 100 }
 --   run:render "biped.mp4"
+local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -105,7 +106,12 @@ end
 local function take_design(self, def)
   if def.controller then is.fail("cq.Experiment: give either design, which brings its controller, or controller") end
   if def.design.world ~= self.world then is.fail("cq.Experiment: the design was made for another world") end
+  if self.steps > def.design.pulses.steps then
+    is.fail("cq.Experiment: the design has pulses for %s, %s, and the experiment makes %d",
+      text.number(def.design.duration), text.count(def.design.pulses.steps, "control step"), self.steps)
+  end
   self.design, self.robot, self.params.design = def.design, def.design.robot, def.design.params
+  self.first_design = def.design
 end
 
 ---An experiment. Trained are the parameters of the controller and of an observer of the user's, or a design's
@@ -262,6 +268,16 @@ local function only_check(self, def)
   return { loss = report.loss, best = report.loss, iterations = 0 }
 end
 
+-- a run with a design is gone on with by the same one
+local function keep_design(self, run)
+  if not self.first_design then return end
+  local same, path = require "cq.topology.same", run:path "design.json"
+  if run.done > 0 then same.check(self.first_design, path) end
+  if option.program.follows then return end
+  local words = same.encode(self.first_design)
+  engine.check(C.cq_file_replace(path, ffi.cast("const void *", words), #words))
+end
+
 ---Optimises; with several scenes, the mean of their losses. Writes history.csv, parameters, optimizer state and the
 ---best parameters into the run's folder; goes on from there with resume. Ctrl-C stops at the next iteration and
 ---saves; before the first one is made that is an error. What was computed is kept when an iteration fails. With
@@ -287,6 +303,7 @@ function Experiment:optimize(fields)
     notes = { world = tostring(self.world), control_steps = self.steps, scenes = self.scenes and scenes.text(self) },
   }
   self.run, self.made = run, run.done
+  keep_design(self, run)
   if run.done > 0 then by_iteration.set(self, run.done) end
   tell_plan(self)
   if run.done > 0 and run.done >= def.iterations then

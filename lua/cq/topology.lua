@@ -163,7 +163,7 @@ local function new(_, fields)
   }
   self:shape(material_spec(def.material), layout_spec(def.layout))
   self.solid_values, self.mask = solid_values(self.robot), solid_mask(self.robot, def.solid)
-  self.fold = require "cq.topology.symmetry"(self, def.symmetry)
+  self.fold, self.fold_words = require "cq.topology.symmetry"(self, def.symmetry)
   self.deviation, self.seed = pulses.deviation, def.seed
   self.params = self:start()
   return self
@@ -193,7 +193,15 @@ function Topology:start(seed)
     sign = drawn(), size = drawn() }
 end
 
-local rounded_kind = is.one_of { "pulses", "all" }
+---@class design.with.def
+---@field material? cq.Topology.design.material.def   fields that change
+---@field layout? cq.Topology.design.layout.def       fields that change
+---@field binary? "pulses"|"all"     pulses are whole or none; and particles solid or void too
+
+local with_spec = is.define("design:with", {
+  material = is.table { default = {} }, layout = is.table { default = {} },
+  binary = is.one_of { "pulses", "all", optional = true },
+})
 
 ---The same design with other steps between void and solid, and another choice of signals: of one that becomes sharper
 ---while it is optimised, or is thinner or thicker than it.
@@ -201,18 +209,18 @@ local rounded_kind = is.one_of { "pulses", "all" }
 ---With binary = "pulses" what runs are whole pulses or none, with the gradient of the smooth ones, so that signals stay
 ---free to change while they are binary; with "all" particles are solid or void as well (these still there, as light as
 ---void says), of one signal or none.
----@param changes { material: cq.Topology.design.material.def?, layout: cq.Topology.design.layout.def?, binary: "pulses"|"all"|nil }   fields that change
+---@param changes design.with.def
 ---@return cq.Topology
 function Topology:with(changes)
-  local out = setmetatable({}, Topology)
+  local def, out = with_spec(changes), setmetatable({}, Topology)
   for key, value in pairs(self) do out[key] = value end
   local function merged(name, old)
     local all = {}
     for key, value in pairs(old) do all[key] = value end
-    for key, value in pairs(changes[name] or {}) do all[key] = value end
+    for key, value in pairs(def[name]) do all[key] = value end
     return all
   end
-  if changes.binary then out.rounds = is.argument("design:with", "binary", rounded_kind, changes.binary) end
+  out.rounds = def.binary or self.rounds
   out:shape(material_spec(merged("material", self.material)), layout_spec(merged("layout", self.layout_def)))
   return out
 end
@@ -323,6 +331,11 @@ function Topology:volume(fields)
   local def = volume_spec(fields)
   local least, most, out = def.at_least or 0, def.at_most or 1, {}
   if not (def.at_most or def.at_least) then is.fail("design:volume: needs at_most, at_least or both, got neither") end
+  local kept = self.mask and solid_share(self, { smooth = { density = self.mask } }):item() or 0
+  if kept > most then
+    is.fail("design:volume: at_most is %s, but what is solid whatever the variables say takes a share of %s",
+      text.number(most), text.number(kept))
+  end
   if least > most then
     is.fail("design:volume: at_least %s is more than at_most %s: no body has such a volume", text.number(least),
       text.number(most))

@@ -61,7 +61,9 @@ local function one_of(design, given)
   local def = spec(given)
   local d = axes[def.axis]
   if d > design.robot.dim then is.fail("cq.Topology: symmetry over %s needs a block in space", def.axis) end
-  return { partner = partners(design, d, def), signals = def.signals and exchange(design, def), axis = def.axis }
+  local signals = def.signals and exchange(design, def)
+  return { partner = partners(design, d, def), signals = signals, axis = def.axis,
+    words = def.axis .. (signals and " " .. table.concat(signals, " ") or "") }
 end
 
 -- two mirrors of a body, which must give the same in either order
@@ -77,12 +79,13 @@ end
 ---What makes fields of a design symmetric, after the filter; nil: nothing.
 ---@param design cq.Topology
 ---@param given table?
----@return (fun(x: cq.Tensor): cq.Tensor)?
+---@return (fun(x: cq.Tensor): cq.Tensor)? fold, string? words
 return function(design, given)
   if not given then return nil end
-  local mirrors = {}
+  local mirrors, words = {}, {}
   for k, one in ipairs(given[1] and given or { given }) do
     mirrors[k] = one_of(design, one)
+    words[k] = mirrors[k].words
     for j = 1, k - 1 do check_pair(mirrors[j], mirrors[k]) end
   end
   if design.mask then
@@ -95,5 +98,5 @@ return function(design, given)
   return function(x)
     for _, mirror in ipairs(mirrors) do x = fold(mirror, x) end
     return x
-  end
+  end, table.concat(words, ", ")
 end
