@@ -54,7 +54,7 @@ end
 ---Optimises a scene, makes the design binary, and draws and saves both.
 ---@param name "walker"|"climber"|"balancer"|"walker3d"|"rotator"    of scenes.topology, and of the files
 ---@return cq.Experiment run, cq.Topology.Solid? solid
-function method.run(name)
+local function run_once(name)
   local ours = cq.option("method", "ours") == "ours"
   local scene = require "scenes.topology" {
     name = name, coarse = cq.option("coarse", 1), signals = cq.option("signals", 4),
@@ -86,17 +86,28 @@ function method.run(name)
   if not run.run then return run end              -- cqlua check: nothing was optimised
   local params = found()
   local solid = run.design:binarise(params)
-  local binary = run:evaluate(solid)
+  local binary, trained_loss = run:evaluate(solid), nil
   print(("optimised %.4f, binarised %.4f: %s"):format(run.best.loss, binary, tostring(solid)))
   if ours then
     local trained, loss = solid:train(run, { iterations = cq.option("training", 200) })
     print(("pulses trained anew: %.4f"):format(loss))
-    solid = trained
+    solid, trained_loss = trained, loss
   end
   run.design:save(params, run.run:path(name .. ".csv"))
   solid:save_stl(run.run:path(name .. ".stl"))
   run:render(name .. ".mp4", { which = solid })
-  return run, solid
+  return run, solid, { optimised = run.best.loss, binarised = binary, loss = trained_loss or binary }
+end
+
+---The same with --seeds N: from N starts, each in a process and a folder of its own; the best is told.
+function method.run(name)
+  local count = cq.option("seeds", 1)
+  if count == 1 then return run_once(name) end
+  local found = cq.seeds { count = count, run = function()
+    local _, _, values = run_once(name)
+    return values
+  end }
+  print(found)
 end
 
 return method

@@ -26,6 +26,18 @@ describe("examples/topology_walker.lua", function()
     local result = process.cqlua { "check", "examples/topology_walker.lua", "--coarse", "5" }
     assert(result.code == 0, result.err)
     assert.is_truthy((result.out .. result.err):find("design.density: 64 numbers, gradient", 1, true))
+    result = process.cqlua { "check", "examples/topology_walker.lua", "--coarse", "5", "--seeds", "2" }
+    assert(result.code == 0, result.err)
+  end)
+
+  it("starts from several seeds, and tells each, the median and the best", function()
+    local result = process.cqlua { "examples/topology_walker.lua", "--out", folder, "--quiet", "--threads", "1",
+      "--seeds", "2", "--coarse", "5", "--iterations", "2", "--free", "0", "--tighten", "1", "--sharpen", "1",
+      "--training", "1", "--render", "no" }
+    assert(result.code == 0 and result.err == "", result.err)
+    assert.is_truthy(result.out:find "^seed 1: loss %S+ binarised %S+ optimised %S+ %b()\nseed 2: [^\n]+\nmedian ")
+    assert.is_truthy(process.read(folder .. "/seeds.csv"):find("seed,loss,binarised,optimised,seconds", 1, true))
+    assert.is_truthy(process.read(folder .. "/seed-2/walker_whole.stl"))
   end)
 
   it("goes the way of the paper when it is asked to", function()

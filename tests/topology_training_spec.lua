@@ -62,6 +62,21 @@ describe("an experiment with a design", function()
     assert.is_true(other.params.design.sign:equal(whole.params.design.sign))
   end)
 
+  it("does not go on with another design", function()
+    optimize((experiment()), 1)
+    for told, changes in pairs {
+      ["filter.radius was 0.05 and is 0.07"] = { filter = { radius = 0.07 } },
+      ["material.sharpness was 4 and is 6, solid was none"] = { material = { sharpness = 6 }, solid = "tip" },
+      ["symmetry was none and is x 2 1 3"] = { symmetry = { axis = "x", signals = { 2, 1, 3 } } },
+    } do
+      local design = design_of(changes)
+      local run = experiment { world = design.world, design = design, constraints = design:binary { material = 0.05,
+        layout = 0.05, pulses = 0.01 } }
+      says(function() optimize(run, 2, true) end, "made with another design: " .. told, "start without --resume")
+    end
+    optimize((experiment()), 2, true)
+  end)
+
   it("changes gravity, limits and its design by iteration, and forgets the best of what it was", function()
     local run, design = experiment()
     local sharp, seen = design:with { material = { sharpness = 9 } }, {}
@@ -196,6 +211,29 @@ describe("the way to a binary design", function()
     assert.near(loss, (run:evaluate(trained)), 1e-12)
     assert.is_true(trained.pulses:abs():round():equal(trained.pulses:abs()))
     assert.is_false(trained.pulses:equal(solid.pulses))
+  end)
+
+  it("goes on with a training of the same body, and of no other", function()
+    local design = design_of()
+    local p, run = variables(design), experiment(design)
+    local solid = design:binarise(p)
+    local adam = function() return cq.Optimizer.adam { rate = 0.05 } end
+    local function train(body, iterations, resume, where)
+      local trained, loss = body:train(run, { iterations = iterations, folder = where or folder, optimizer = adam(),
+        resume = resume })
+      return trained, loss, #cq.Run.read_history(where or folder)
+    end
+    local whole, least = train(solid, 8, false, folder .. "/whole")
+    train(solid, 4, true)
+    local parts, loss, rows = train(solid, 8, true)
+    assert.equal(8, rows)
+    assert.near(least, loss, 0)
+    assert.is_true(parts.pulses:equal(whole.pulses))
+    -- with what was made before: one evaluation was not made again
+    assert.equal(8, select(3, train(solid, 8, true)))
+    p.sign:copy_from(-p.sign:detach())
+    assert.equal(2, select(3, train(design:binarise(p), 2, true)))
+    assert.equal(2, select(3, train(solid, 2, false)))
   end)
 
   it("has pulses as a controller of its own", function()

@@ -36,6 +36,7 @@ void cq_rollout_destroy(cq_rollout *r) {
   for (int f = 0; f < CQ_FIELD_COUNT; f++)
     for (int k = 0; k < 2; k++) cq_free(r->owned[f][k]);
   cq_walls_close(r);
+  cq_gravity_close(r);
   cq_free(r->changing.kept);
   cq_free(r->changing.grad);
   cq_free(r->friction);
@@ -183,6 +184,7 @@ cq_status cq_rollout_begin(cq_rollout *r) {
   memcpy(r->begun, r->latest, sizeof r->begun);
   const cq_status opened = cq_walls_begin(r);
   if (opened) return opened;
+  cq_gravity_begin(r);
   // Forgetting comes first: the device would otherwise need memory for the new state beside that of the last rollout.
   cq_memo_forget(r->memo);
   cq_status status = r->world->backend->begin(r->device, r->values, r->changed);
@@ -267,6 +269,7 @@ cq_status cq_rollout_begin_adjoint(cq_rollout *r) {
   const cq_status status = r->world->backend->begin_adjoint(r->device, r->wanted);
   if (status) return status;
   cq_walls_begin_adjoint(r);
+  cq_gravity_begin_adjoint(r);
   r->computed = r->wanted;
   r->adjoint = 1;
   r->finished = r->changing.pending = 0;

@@ -406,6 +406,15 @@ static void sum_walls(cq_scene *s) {
   }
 }
 
+// what the control step gives its gravity
+static void sum_gravity(cq_scene *s) {
+  memset(s->grad_gravity, 0, (size_t)s->model->dim * sizeof(double));
+  for (int32_t r = 0; r < s->ranges; r++) {
+    for (int i = 0; i < s->model->dim; i++) s->grad_gravity[i] += s->partial[r].gravity[i];
+    memset(s->partial[r].gravity, 0, sizeof s->partial[r].gravity);
+  }
+}
+
 cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   if (worker->rank == 0) {
     s->status = CQ_OK;
@@ -433,6 +442,7 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
   if (worker->rank == 0) {
     sum_signals(s);
     if (s->grad_wall_velocity) sum_walls(s);
+    if (s->grad_gravity) sum_gravity(s);
     cq_scene_resume(s, records[0].in, s->arrangement, 0, s->step);
     settle_adjoint(s);
   }

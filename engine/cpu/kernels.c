@@ -115,6 +115,7 @@ const cq_kernels CQ_TABLE = {
     pull_cables,
     clear_walls,
     load_walls,
+    load_gravity,
     store_impulse,
     bases,
     reorder,

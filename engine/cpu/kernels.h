@@ -30,6 +30,7 @@ typedef struct cq_kernels {
   // Velocities of walls {walls, dim} in a control step that begins with this engine step, and the way that those
   // that move have made before it.
   void (*load_walls)(cq_scene *s, int64_t step, const double *velocity, const double *place);
+  void (*load_gravity)(cq_scene *s, const double *gravity);   // {dim} in a control step
   // What walls gave in the running control step, of all ranges: to impulse_out, and cleared for the next.
   void (*store_impulse)(cq_scene *s);
 

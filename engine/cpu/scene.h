@@ -162,6 +162,7 @@ typedef struct cq_scene {
   const double *grad_impulse;          // backward the same, NULL: none
   // {walls, dim} of it; NULL: velocities of walls are those of all times
   double *grad_wall_velocity, *grad_wall_place;
+  double *grad_gravity;                // {dim} of it; NULL: gravity is that of all times
 
   // actuators of each chunk, see actuation.inl; rows of a range stand together, from row_width times its first chunk on
   int32_t row_width;                  // of a chunk, at most

@@ -265,7 +265,12 @@ local function together(world, options, moments, way)
   return scene:frame(last)
 end
 
-local function still(world, path, options, simulate)
+---Draws one moment of a rollout, or several in one picture.
+---@param world cq.World
+---@param options table            from replay.options
+---@param simulate fun(watch: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
+---@return cq.Canvas
+function replay.picture(world, options, simulate)
   local moments, way, due, period = {}, {}, 0, options.speed / options.fps
   simulate(function(state, u)
     local last = state.step == state.roll.steps
@@ -284,8 +289,11 @@ local function still(world, path, options, simulate)
     end
   end)
   local apart = options.layout == "apart" or options.layout == "auto" and #moments > 1 and not go_far(moments)
-  local canvas = apart and #moments > 1 and panels(world, options, moments) or together(world, options, moments, way)
-  canvas:write(path)
+  return apart and #moments > 1 and panels(world, options, moments) or together(world, options, moments, way)
+end
+
+local function still(world, path, options, simulate)
+  replay.picture(world, options, simulate):write(path)
   return path
 end
 
