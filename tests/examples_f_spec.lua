@@ -27,6 +27,15 @@ describe("examples/terrain.lua", function()
     assert.near((-history[4].loss - 0.325) / 0.3, tonumber(out:match "^walked (%S+) body lengths"), 0.02)
     assert(out:find "past 0 of 4 slopes %[degree%]: \n$", out)
   end)
+
+  it("refuses slopes that are none", function()
+    for _, slopes in ipairs { "15,90", "steep" } do
+      local result = process.cqlua { "examples/terrain.lua", "--out", folder, "--slopes", slopes }
+      assert.equal(1, result.code)
+      assert(result.err:find("slopes of the terrain must be above 0 and below 60 degrees, got " .. slopes:match "%w+$", 1,
+        true), result.err)
+    end
+  end)
 end)
 
 describe("examples/creature.lua", function()
