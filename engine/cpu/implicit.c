@@ -11,6 +11,7 @@ enum {
   HALVINGS = 30,             // of a step that is too long, or of a start that inverts
   RELEASES = 20,             // Newton iterations in which contacts may let go: later ones only take
 };
+static const double matrix_bytes = 1 << 30;   // of an assembled matrix, at most
 
 // what one worker knows of the solve
 typedef struct solve {
@@ -21,6 +22,7 @@ typedef struct solve {
   int begin, end, parity;    // ranges, and as many blocks; the sums that are being written
   double sum[CQ_SUM_COUNT];  // of all blocks, of the last pass
   int32_t newton, linear;    // iterations made
+  int assembled;             // the matrix is that of the tensors and of the contacts that hold
 } solve;
 
 cq_status cq_implicit_create(cq_scene *s) {
@@ -38,13 +40,60 @@ void cq_implicit_destroy(cq_scene *s) {
   cq_free(s->implicit.weight);
   cq_free(s->implicit.node);
   for (int v = 0; v < CQ_GRID_VECTORS; v++) cq_free(s->implicit.vector[v]);
+  for (int v = 0; v < CQ_SWEEP_VECTORS; v++) cq_free(s->implicit.sweep[v]);
+  cq_free(s->implicit.matrix);
+  cq_free(s->implicit.own);
+  cq_free(s->implicit.sides);
+  cq_free(s->implicit.column_at);
   for (int r = 0; r < CQ_BLOCKS_MAX; r++) {
     cq_free(s->implicit.held[r].node);
     cq_free(s->implicit.held[r].contact);
   }
 }
 
-cq_status cq_implicit_reserve(cq_scene *s) {
+// an array of more elements than it had; what was in it is lost
+static int reserve(void **array, int64_t *capacity, int64_t wanted, size_t size) {
+  if (*capacity >= wanted) return 1;
+  *capacity = 0;
+  cq_free(*array);
+  *array = cq_alloc((size_t)(wanted + wanted / 8), size, "implicit steps");
+  if (*array) *capacity = wanted + wanted / 8;
+  return *array != NULL;
+}
+
+// Room for the matrix of the live arrangement, if it has any.
+static cq_status reserve_matrix(cq_scene *s) {
+  cq_implicit *m = &s->implicit;
+  const cq_implicit_kernels *k = s->kernels->implicit;
+  const cq_arrangement *a = s->arrangement;
+  const int dim = s->model->dim;
+  const size_t real = (size_t)s->kernels->real_bytes;
+  const int64_t ny = dim == 3 ? a->size[1] : 1, size = a->size[dim - 1], groups = a->record_nodes / 4;
+  if (!k->matrix_reals || (double)groups * k->matrix_reals * (double)real > matrix_bytes) {
+    cq_free(m->matrix);
+    m->matrix = NULL;
+    m->matrix_capacity = 0;
+    return CQ_OK;
+  }
+  m->places = a->size[0] * ny;
+  // a matrix asks for two nodes more to each side
+  m->sweep_guard = (2 * ny + 2) * size + 8;
+  m->sweep_stride = a->size[0] * ny * size + 2 * m->sweep_guard;
+  int64_t had = m->matrix_capacity;
+  if (!reserve(&m->own, &had, groups, (size_t)k->own_reals * real) ||
+      !reserve(&m->matrix, &m->matrix_capacity, groups, (size_t)k->matrix_reals * real) ||
+      !reserve((void **)&m->sides, &m->sides_capacity, a->column_count, sizeof *m->sides) ||
+      !reserve((void **)&m->column_at, &m->places_capacity, m->places, sizeof *m->column_at))
+    return CQ_MEMORY;
+  const int64_t capacity = m->sweep_capacity;
+  for (int v = 0; v < CQ_SWEEP_VECTORS; v++) {
+    m->sweep_capacity = capacity;
+    if (!reserve(&m->sweep[v], &m->sweep_capacity, dim * m->sweep_stride, real)) return CQ_MEMORY;
+  }
+  return CQ_OK;
+}
+
+static cq_status reserve_vectors(cq_scene *s) {
   if (s->implicit.capacity >= s->grid_capacity) return CQ_OK;
   s->implicit.capacity = 0;
   for (int v = 0; v < CQ_GRID_VECTORS; v++) {
@@ -54,6 +103,11 @@ cq_status cq_implicit_reserve(cq_scene *s) {
   }
   s->implicit.capacity = s->grid_capacity;
   return CQ_OK;
+}
+
+cq_status cq_implicit_reserve(cq_scene *s) {
+  const cq_status status = reserve_vectors(s);
+  return status ? status : reserve_matrix(s);
 }
 
 // ---- passes and their sums ------------------------------------------------------------------------------------------
@@ -125,6 +179,7 @@ static double tensors(solve *o) {
     wait(o);
   }
   phase(o, CQ_PHASE_TENSORS);
+  o->assembled = 0;
   return o->sum[CQ_SUM_STIFFNESS];
 }
 
@@ -148,6 +203,63 @@ static void multiply(solve *o, int32_t from, int32_t all) {
 
 typedef enum cg_end { CG_CONVERGED, CG_CURVATURE, CG_EXHAUSTED } cg_end;
 
+// The matrix of the tensors, on what contacts leave free.
+static void assemble(solve *o) {
+  if (o->assembled) return;
+  o->assembled = 1;
+  phase(o, CQ_PHASE_SOLVE);
+  if (o->worker->rank == 0) {
+    cq_implicit *m = &o->s->implicit;
+    const size_t bytes = (size_t)(o->s->model->dim * m->sweep_stride * o->s->kernels->real_bytes);
+    o->k->index_columns(o->s);
+    for (int v = 0; v < CQ_SWEEP_VECTORS; v++) memset(m->sweep[v], 0, bytes);
+  }
+  wait(o);
+  for (int b = o->begin; b < o->end; b++) o->k->assemble(o->s, o->in, b);
+  wait(o);
+  for (int b = o->begin; b < o->end; b++) o->k->precondition(o->s, b);
+  wait(o);
+  phase(o, CQ_PHASE_TENSORS);
+}
+
+// conjugate_gradients() from REST on an assembled matrix, whose own preconditioner M is
+static cg_end sweep(solve *o, double tolerance, int32_t most, int truncated) {
+  assemble(o);
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) o->k->sweep_start(o->s, b, sums(o, b));
+  end_sums(o);
+  const double first = o->sum[CQ_SUM_SQUARE];
+  double square = first, beta = 0;
+  cg_end end = CG_EXHAUSTED;
+  int direction = 0;
+  for (int32_t i = 0; i <= most; i++) {
+    if (square <= tolerance * tolerance * first) end = CG_CONVERGED;
+    if (end == CG_CONVERGED || !isfinite(square) || i == most) break;
+    phase(o, CQ_PHASE_SOLVE);
+    for (int b = o->begin; b < o->end; b++) o->k->sweep_turn(o->s, b, beta);
+    wait(o);
+    begin_sums(o);
+    for (int b = o->begin; b < o->end; b++) o->k->sweep_product(o->s, b, sums(o, b));
+    end_sums(o);
+    const double curvature = o->sum[CQ_SUM_DOT];
+    o->linear++;
+    if (!(curvature > 0) && (truncated || curvature == 0)) {
+      direction = i == 0;
+      end = CG_CURVATURE;
+      break;
+    }
+    begin_sums(o);
+    for (int b = o->begin; b < o->end; b++) o->k->sweep_advance(o->s, b, square / curvature, sums(o, b));
+    end_sums(o);
+    phase(o, CQ_PHASE_PRODUCT);
+    beta = o->sum[CQ_SUM_SQUARE] / square;
+    square = o->sum[CQ_SUM_SQUARE];
+  }
+  for (int b = o->begin; b < o->end; b++) o->k->sweep_end(o->s, b, direction);
+  wait(o);
+  return end;
+}
+
 // H STEP = sign RESIDUAL on free components, to a relative residual in the norm of M^-1. Truncated: stops where H is
 // not positive along a direction, with what there is; else it goes on, for the solver of a saddle may pass such
 // directions.
@@ -162,6 +274,7 @@ static cg_end conjugate_gradients(solve *o, double sign, double tolerance, int32
     wait(o);
     return CG_CONVERGED;
   }
+  if (o->s->implicit.matrix) return sweep(o, tolerance, most, truncated);
   for (int32_t i = 0; i < most; i++) {
     if (square <= tolerance * tolerance * first) return CG_CONVERGED;
     if (!isfinite(square)) return CG_EXHAUSTED;

@@ -32,6 +32,8 @@
 #include "friction.inl"
 #include "impulse.inl"
 #include "solve.inl"
+#include "matrix.inl"
+#include "sweep.inl"
 #include "volume.inl"
 #include "dilatation.inl"
 #if !defined(CQ_REAL_DUAL)
@@ -70,6 +72,29 @@ static const cq_implicit_kernels implicit = {
     cg_advance,
     cg_turn,
     take_direction,
+#if CQ_LANES > 1
+    GROUP_REALS,
+    OWN_REALS,
+    index_columns,
+    assemble,
+    precondition,
+    sweep_start,
+    sweep_turn,
+    sweep_product,
+    sweep_advance,
+    sweep_end,
+#else
+    0,
+    0,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+#endif
     trial,
     slope,
     shrink,

@@ -22,6 +22,20 @@ typedef enum cq_grid_vector {
   CQ_GRID_VECTORS = CQ_GRID_INVERSE + 3,
 } cq_grid_vector;
 
+// Vectors of conjugate gradients on the assembled matrix, component by component (sweep.inl).
+typedef enum cq_sweep_vector {
+  CQ_SWEEP_STEP,
+  CQ_SWEEP_REST, CQ_SWEEP_CONDITIONED,   // K^-1 of the residual; D times it
+  CQ_SWEEP_P, CQ_SWEEP_SOLVED,           // the direction; D^-1 times it
+  CQ_SWEEP_T, CQ_SWEEP_Q,                // K^-T of the direction; K^-1 of what the product gives beside it
+  CQ_SWEEP_VECTORS,
+} cq_sweep_vector;
+
+// bits of the sides where a column has a neighbour: in its own block, and in others
+typedef struct cq_sides {
+  uint32_t own, other;
+} cq_sides;
+
 // What a pass sums up.
 typedef enum cq_grid_sum {
   CQ_SUM_ENERGY, CQ_SUM_STIFFNESS,       // the potential; sum of volume times stiffness, by which it rounds
@@ -48,6 +62,12 @@ typedef struct cq_implicit {
   void *weight;
   int32_t *node;
   cq_held_nodes held[CQ_BLOCKS_MAX];
+  // the assembled matrix and the blocks of its groups, see matrix.inl; NULL: it would be too large
+  void *matrix, *own, *sweep[CQ_SWEEP_VECTORS];
+  int64_t matrix_capacity, sweep_capacity, sweep_stride, sweep_guard;   // nodes
+  cq_sides *sides;                       // {columns}
+  int32_t *column_at;                    // {places} of columns in the window, -1: none
+  int64_t places, sides_capacity, places_capacity;
   double sum[2][CQ_BLOCKS_MAX][CQ_SUM_COUNT];   // of two passes: one is read while the other is written
   int32_t secant;                        // friction's slope is that of its chord from rest, never below the true one
   int32_t tangent;                       // tests over dual numbers: the linear system is that of the slopes
