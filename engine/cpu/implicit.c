@@ -45,6 +45,8 @@ void cq_implicit_destroy(cq_scene *s) {
   cq_free(s->implicit.own);
   cq_free(s->implicit.sides);
   cq_free(s->implicit.column_at);
+  cq_free(s->implicit.cell_first);
+  cq_free(s->implicit.cell_next);
   for (int r = 0; r < CQ_BLOCKS_MAX; r++) {
     cq_free(s->implicit.held[r].node);
     cq_free(s->implicit.held[r].contact);
@@ -79,11 +81,12 @@ static cq_status reserve_matrix(cq_scene *s) {
   // a matrix asks for two nodes more to each side
   m->sweep_guard = (2 * ny + 2) * size + 8;
   m->sweep_stride = a->size[0] * ny * size + 2 * m->sweep_guard;
-  int64_t had = m->matrix_capacity;
-  if (!reserve(&m->own, &had, groups, (size_t)k->own_reals * real) ||
+  if (!m->cell_next) m->cell_next = cq_alloc((size_t)s->chunks * CQ_CHUNK, sizeof *m->cell_next, "implicit steps");
+  if (!m->cell_next || !reserve(&m->own, &m->own_capacity, groups, (size_t)k->own_reals * real) ||
       !reserve(&m->matrix, &m->matrix_capacity, groups, (size_t)k->matrix_reals * real) ||
-      !reserve((void **)&m->sides, &m->sides_capacity, a->column_count, sizeof *m->sides) ||
-      !reserve((void **)&m->column_at, &m->places_capacity, m->places, sizeof *m->column_at))
+      !reserve((void **)&m->sides, &m->sides_capacity, groups, sizeof *m->sides) ||
+      !reserve((void **)&m->column_at, &m->places_capacity, m->places, sizeof *m->column_at) ||
+      !reserve((void **)&m->cell_first, &m->cells_capacity, m->places * size, sizeof *m->cell_first))
     return CQ_MEMORY;
   const int64_t capacity = m->sweep_capacity;
   for (int v = 0; v < CQ_SWEEP_VECTORS; v++) {
@@ -211,7 +214,7 @@ static void assemble(solve *o) {
   if (o->worker->rank == 0) {
     cq_implicit *m = &o->s->implicit;
     const size_t bytes = (size_t)(o->s->model->dim * m->sweep_stride * o->s->kernels->real_bytes);
-    o->k->index_columns(o->s);
+    o->k->index_matrix(o->s);
     for (int v = 0; v < CQ_SWEEP_VECTORS; v++) memset(m->sweep[v], 0, bytes);
   }
   wait(o);
@@ -222,11 +225,27 @@ static void assemble(solve *o) {
   phase(o, CQ_PHASE_TENSORS);
 }
 
+// Blocks with an even number, or those with an odd one.
+typedef enum sweep_pass { SWEEP_FIRST, SWEEP_TURN, SWEEP_PRODUCT } sweep_pass;
+
+static void sweep_blocks(solve *o, sweep_pass pass, int odd, double beta) {
+  for (int b = o->begin; b < o->end; b++) {
+    if (b % 2 != odd) continue;
+    if (pass == SWEEP_FIRST) o->k->sweep_first(o->s, b);
+    if (pass == SWEEP_TURN) o->k->sweep_turn(o->s, b, beta);
+    if (pass == SWEEP_PRODUCT) o->k->sweep_product(o->s, b, sums(o, b));
+  }
+}
+
 // conjugate_gradients() from REST on an assembled matrix, whose own preconditioner M is
 static cg_end sweep(solve *o, double tolerance, int32_t most, int truncated) {
   assemble(o);
+  for (int b = o->begin; b < o->end; b++) o->k->sweep_load(o->s, b);
+  sweep_blocks(o, SWEEP_FIRST, 0, 0);
+  wait(o);
+  sweep_blocks(o, SWEEP_FIRST, 1, 0);
   begin_sums(o);
-  for (int b = o->begin; b < o->end; b++) o->k->sweep_start(o->s, b, sums(o, b));
+  for (int b = o->begin; b < o->end; b++) o->k->sweep_begin(o->s, b, sums(o, b));
   end_sums(o);
   const double first = o->sum[CQ_SUM_SQUARE];
   double square = first, beta = 0;
@@ -236,10 +255,14 @@ static cg_end sweep(solve *o, double tolerance, int32_t most, int truncated) {
     if (square <= tolerance * tolerance * first) end = CG_CONVERGED;
     if (end == CG_CONVERGED || !isfinite(square) || i == most) break;
     phase(o, CQ_PHASE_SOLVE);
-    for (int b = o->begin; b < o->end; b++) o->k->sweep_turn(o->s, b, beta);
+    sweep_blocks(o, SWEEP_TURN, 1, beta);
+    wait(o);
+    sweep_blocks(o, SWEEP_TURN, 0, beta);
     wait(o);
     begin_sums(o);
-    for (int b = o->begin; b < o->end; b++) o->k->sweep_product(o->s, b, sums(o, b));
+    sweep_blocks(o, SWEEP_PRODUCT, 0, 0);
+    wait(o);
+    sweep_blocks(o, SWEEP_PRODUCT, 1, 0);
     end_sums(o);
     const double curvature = o->sum[CQ_SUM_DOT];
     o->linear++;

@@ -75,10 +75,12 @@ static const cq_implicit_kernels implicit = {
 #if CQ_LANES > 1
     GROUP_REALS,
     OWN_REALS,
-    index_columns,
+    index_matrix,
     assemble,
     precondition,
-    sweep_start,
+    sweep_load,
+    sweep_first,
+    sweep_begin,
     sweep_turn,
     sweep_product,
     sweep_advance,
@@ -86,6 +88,8 @@ static const cq_implicit_kernels implicit = {
 #else
     0,
     0,
+    NULL,
+    NULL,
     NULL,
     NULL,
     NULL,

@@ -23,8 +23,7 @@ enum {
   GROUP = 4,
   WIDE = GROUP * CQ_DIM,                 // components of a group
   GROUP_REALS = OFFSETS * MATRIX * GROUP,
-  // of a group: its own block of the matrix as it is preconditioned by, the inverse of that, and whether it is another
-  OWN = 0, INVERSE = WIDE * WIDE, REPLACED = 2 * WIDE * WIDE, OWN_REALS = 2 * WIDE * WIDE + GROUP,
+  OWN = 0, INVERSE = WIDE * WIDE, OWN_REALS = 2 * WIDE * WIDE,   // of a group: its own block, and the inverse
 };
 
 typedef real Four __attribute__((vector_size(GROUP * CQ_REAL_BYTES), may_alias, aligned(CQ_REAL_BYTES)));
@@ -43,6 +42,14 @@ CQ_INLINE real *own_of(const cq_scene *s, const int64_t group) {
 // the groups of a column: that of four nodes from z on
 CQ_INLINE int64_t group_at(const cq_column *column, const int32_t z) { return (column->record + z) / GROUP; }
 
+// does any node of a group have mass?
+CQ_INLINE int has_mass(const cq_scene *s, const cq_column *column, const int32_t z) {
+  const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM) + 4 * (column->node + z);
+  for (int l = 0; l < GROUP; l++)
+    if (momentum[4 * l + CQ_DIM] > (real)0) return 1;
+  return 0;
+}
+
 // nodes of the window from a column to its neighbour of a side
 CQ_INLINE int64_t side_at(const cq_arrangement *a, const int side) {
   return CQ_DIM == 3 ? ((int64_t)(side / 5 - 2) * a->size[1] + side % 5 - 2) * a->size[CQ_DIM - 1]
@@ -51,9 +58,17 @@ CQ_INLINE int64_t side_at(const cq_arrangement *a, const int side) {
 
 // ---- which columns are there ----------------------------------------------------------------------------------------
 
-// of each place of a column in the window the column, or -1; by one worker
-static void index_columns(cq_scene *s) {
+// Of each place of a column in the window the column, and of each cell its particles: a list by the cells they have
+// now, for they were sorted by those they had. By one worker.
+static void index_matrix(cq_scene *s) {
   const cq_arrangement *a = s->arrangement;
+  const int64_t nodes = s->implicit.places * a->size[CQ_DIM - 1];
+  for (int64_t k = 0; k < nodes; k++) s->implicit.cell_first[k] = -1;
+  for (int32_t slot = s->chunks * CQ_CHUNK - 1; slot >= 0; slot--) {
+    int32_t *first = &s->implicit.cell_first[s->implicit.node[slot]];
+    s->implicit.cell_next[slot] = *first;
+    *first = slot;
+  }
   for (int64_t k = 0; k < s->implicit.places; k++) s->implicit.column_at[k] = -1;
   for (int32_t c = 0; c < a->column_count; c++)
     s->implicit.column_at[a->columns[c].node / a->size[CQ_DIM - 1]] = c;
@@ -66,158 +81,162 @@ CQ_INLINE int32_t column_beside(const cq_scene *s, const cq_column *column, cons
   return s->implicit.column_at[CQ_DIM == 3 ? (int64_t)x * a->size[1] + y : x];
 }
 
-// bits of the sides where a column has a neighbour: in its own block, and in others
-static void find_sides(cq_scene *s, const int32_t block) {
+// ---- the order of a sweep -------------------------------------------------------------------------------------------
+// Blocks of columns are swept side by side, those with an even number before those with an odd one: all that a block
+// of two planes and more is coupled to is then earlier or later than it, and that of the same kind is far away.
+
+CQ_INLINE int32_t block_of_column(const cq_arrangement *a, const int32_t column) {
+  int32_t block = 0;
+  while (column >= a->column_block[block + 1]) block++;
+  return block;
+}
+
+// the sides where a column has a neighbour, by when that is swept
+static cq_sides sides_of(const cq_scene *s, const cq_column *column, const int32_t block) {
   const cq_arrangement *a = s->arrangement;
-  const int32_t begin = a->column_block[block], end = a->column_block[block + 1];
-  for (int32_t c = begin; c < end; c++) {
-    const cq_column *column = &a->columns[c];
-    cq_sides *sides = &s->implicit.sides[c];
-    *sides = (cq_sides){0, 0};
-    for (int side = 0; side < SIDES; side++) {
-      const int32_t dx = CQ_DIM == 3 ? side / 5 - 2 : side - 2, dy = CQ_DIM == 3 ? side % 5 - 2 : 0;
-      const int32_t found = column_beside(s, column, dx, dy);
-      if (found < 0) continue;
-      if (found >= begin && found < end)
-        sides->own |= 1u << side;
-      else
-        sides->other |= 1u << side;
-    }
+  cq_sides sides = {0, 0, 0, 0};
+  for (int side = 0; side < SIDES; side++) {
+    const int32_t dx = CQ_DIM == 3 ? side / 5 - 2 : side - 2, dy = CQ_DIM == 3 ? side % 5 - 2 : 0;
+    const int32_t found = side == MIDDLE ? -1 : column_beside(s, column, dx, dy);
+    if (found < 0) continue;
+    const int32_t other = block_of_column(a, found);
+    if (other == block ? side < MIDDLE : other % 2 < block % 2)
+      sides.before |= 1u << side;
+    else if (other == block || other % 2 > block % 2)
+      sides.after |= 1u << side;
+    else
+      sides.across |= 1u << side;
   }
+  return sides;
+}
+
+// those of them where a group is coupled to anything
+static cq_sides sides_within(const cq_scene *s, const int64_t group, cq_sides sides) {
+  const real *m = matrix_of(s, group);
+  uint32_t some = 0;
+  for (int side = 0; side < SIDES; side++, m += REACH * MATRIX * GROUP)
+    for (int k = 0; k < REACH * MATRIX * GROUP; k++) some |= (uint32_t)(m[k] != (real)0) << side;
+  return (cq_sides){sides.before & some, sides.after & some, sides.across & some, 0};
 }
 
 // ---- what particles give --------------------------------------------------------------------------------------------
 
-// What the particles of one cell give the rows of their nodes: for a node and an entry (a, b) of a block, all nodes
-// that it is coupled to.
+enum { TOGETHER = 16 };      // particles of a cell, at most, that are summed up before the matrix takes them
+
+// The particles of one cell that reach the rows of a block. sum: of one node, entry (a, b) of the blocks that couple it
+// to all nodes of the stencil.
 typedef struct {
-  real sum[NODES][MATRIX][ACROSS] __attribute__((aligned(64)));
-  real slope[CQ_DIM][ACROSS] __attribute__((aligned(64)));             // 4/dx w (o + arm) of each node
-  real part[MATRIX * CQ_DIM][ACROSS] __attribute__((aligned(64)));     // h times it: of (a, b, l), for each node
-  int64_t node, lower, upper;            // of the cell, -1: none yet; rows of nodes from lower to upper, without it
-  uint32_t rows;                         // bits of the stencil's columns that are among these
+  real slope[TOGETHER][CQ_DIM][ACROSS] __attribute__((aligned(64)));           // 4/dx w (o + arm) of each node
+  real part[TOGETHER][MATRIX * CQ_DIM][ACROSS] __attribute__((aligned(64)));   // h times it: (a, b, l), of each node
+  real sum[MATRIX][ACROSS] __attribute__((aligned(64)));
+  int64_t node;              // of the cell
+  int64_t lower, upper;      // rows are those of nodes from lower to upper, without it
+  int count;
 } CellMatrix;
 
 // (E84) 4/dx w (o + arm) of each node of a particle
-CQ_INLINE void cell_slopes(CellMatrix *m, const KeptWeights w, const real arm[CQ_DIM], const real inv_dx4) {
+CQ_RARE void cell_slopes(real slope[CQ_DIM][ACROSS], const KeptWeights w, const real arm[CQ_DIM],
+                           const real inv_dx4) {
+  real along[CQ_DIM][3];
+  EACH(i) for (int o = 0; o < 3; o++) along[i][o] = arm[i] + (real)(o - 1);
   for (int k = 0; k < NODES; k++) {
     const int o[3] = {CQ_DIM == 3 ? k / 9 : k / 3, CQ_DIM == 3 ? k / 3 % 3 : k % 3, k % 3};
     real weight = inv_dx4;
     EACH(i) weight *= w[i][o[i]];
-    EACH(i) m->slope[i][k] = weight * (arm[i] + (real)(o[i] - 1));
+    EACH(i) slope[i][k] = weight * along[i][o[i]];
   }
 }
 
-// One particle: sum += (4/dx)^2 w_i w_j h : (o_i + arm) (o_j + arm)
-static void cell_add(CellMatrix *m, const real *tensor) {
-  for (int l = 0; l < CQ_DIM; l++)
-    for (int ab = 0; ab < MATRIX; ab++) {
-      const int a = ab / CQ_DIM, b = ab % CQ_DIM;
-      for (int h = 0; h < ACROSS; h += CQ_LANES) {
-        Real sum = tensor[tensor_at(a * CQ_DIM, b * CQ_DIM + l) * CQ_CHUNK] * r_load(m->slope[0] + h);
-        CQ_UNROLL for (int j = 1; j < CQ_DIM; j++)
-          sum += tensor[tensor_at(a * CQ_DIM + j, b * CQ_DIM + l) * CQ_CHUNK] * r_load(m->slope[j] + h);
-        r_store(m->part[ab * CQ_DIM + l] + h, sum);
-      }
-    }
-  for (int k = 0; k < NODES; k++) {
-    if (!(m->rows >> k / 3 & 1)) continue;
+// h times the slopes of all nodes
+CQ_RARE void cell_parts(CellMatrix *m, const real *tensor) {
+  const real(*slope)[ACROSS] = (const real(*)[ACROSS])m->slope[m->count];
+  CQ_UNROLL for (int ab = 0; ab < MATRIX; ab++) EACH(l) {
+    const int a = ab / CQ_DIM, b = ab % CQ_DIM;
     for (int h = 0; h < ACROSS; h += CQ_LANES) {
-      Real slope[CQ_DIM];
-      EACH(l) slope[l] = r_load(m->slope[l] + h);
-      CQ_UNROLL for (int ab = 0; ab < MATRIX; ab++) {
-        Real sum = r_load(m->sum[k][ab] + h);
-        EACH(l) sum += m->part[ab * CQ_DIM + l][k] * slope[l];
-        r_store(m->sum[k][ab] + h, sum);
-      }
+      Real sum = tensor[tensor_at(a * CQ_DIM, b * CQ_DIM + l) * CQ_CHUNK] * r_load(slope[0] + h);
+      CQ_UNROLL for (int j = 1; j < CQ_DIM; j++)
+        sum += tensor[tensor_at(a * CQ_DIM + j, b * CQ_DIM + l) * CQ_CHUNK] * r_load(slope[j] + h);
+      r_store(m->part[m->count][ab * CQ_DIM + l] + h, sum);
     }
   }
 }
 
-// the sums of a cell to the matrix, and clear
+// sum = (4/dx)^2 w_k w_q h : (o_k + arm) (o_q + arm), of all particles
+CQ_RARE void cell_sum(CellMatrix *m, const int k) {
+  for (int h = 0; h < ACROSS; h += CQ_LANES) {
+    Real sum[MATRIX];
+    CQ_UNROLL for (int ab = 0; ab < MATRIX; ab++) sum[ab] = r_set((real)0);
+    for (int p = 0; p < m->count; p++) {
+      Real slope[CQ_DIM];
+      EACH(l) slope[l] = r_load(m->slope[p][l] + h);
+      CQ_UNROLL for (int ab = 0; ab < MATRIX; ab++) EACH(l) sum[ab] += m->part[p][ab * CQ_DIM + l][k] * slope[l];
+    }
+    CQ_UNROLL for (int ab = 0; ab < MATRIX; ab++) r_store(m->sum[ab] + h, sum[ab]);
+  }
+}
+
+// to the row of node k of the stencil
+CQ_RARE void cell_give(const CellMatrix *m, const int k, real *row) {
+  for (int q = 0; q < NODES; q++) {
+    const int side = CQ_DIM == 3 ? (q / 9 - k / 9 + 2) * 5 + q / 3 % 3 - k / 3 % 3 + 2 : q / 3 - k / 3 + 2;
+    real *at = row + (side * REACH + q % 3 - k % 3 + 2) * MATRIX * GROUP;
+    CQ_UNROLL for (int ab = 0; ab < MATRIX; ab++) at[ab * GROUP] += m->sum[ab][q];
+  }
+}
+
 static void cell_flush(const cq_scene *s, CellMatrix *m) {
   const cq_arrangement *a = s->arrangement;
   const int32_t size = a->size[CQ_DIM - 1];
-  if (m->node < 0) return;
-  for (int k = 0; k < NODES; k++) {
-    if (!(m->rows >> k / 3 & 1)) continue;
-    const int64_t node = m->node + (CQ_DIM == 3 ? ((int64_t)(k / 9) * a->size[1] + k / 3 % 3) * size : k / 3 * size);
-    const int64_t place = node / size;                       // of the column in the window
-    const cq_column *column = &a->columns[s->implicit.column_at[place]];
-    const int32_t z = (int32_t)(node + k % 3 - column->node);
-    real *to = matrix_of(s, group_at(column, z)) + z % GROUP;
-    for (int q = 0; q < NODES; q++) {
-      const int side = CQ_DIM == 3 ? (q / 9 - k / 9 + 2) * 5 + q / 3 % 3 - k / 3 % 3 + 2 : q / 3 - k / 3 + 2;
-      real *at = to + (side * REACH + q % 3 - k % 3 + 2) * MATRIX * GROUP;
-      for (int ab = 0; ab < MATRIX; ab++) at[ab * GROUP] += m->sum[k][ab][q];
+  for (int line = 0; m->count && line < NODES / 3; line++) {
+    const int64_t node = m->node + (CQ_DIM == 3 ? ((int64_t)(line / 3) * a->size[1] + line % 3) * size : line * size);
+    if (node < m->lower || node >= m->upper) continue;
+    const cq_column *column = &a->columns[s->implicit.column_at[node / size]];
+    for (int k = 0; k < 3; k++) {
+      const int32_t z = (int32_t)(node + k - column->node);
+      cell_sum(m, 3 * line + k);
+      cell_give(m, 3 * line + k, matrix_of(s, group_at(column, z)) + z % GROUP);
     }
-    memset(m->sum[k], 0, sizeof m->sum[k]);
   }
+  m->count = 0;
 }
 
-// the cell of a particle becomes that of the sums
-CQ_INLINE void cell_begin(const cq_scene *s, CellMatrix *m, const int64_t node) {
-  const cq_arrangement *a = s->arrangement;
-  const int32_t size = a->size[CQ_DIM - 1];
-  m->node = node;
-  m->rows = 0;
-  for (int k = 0; k < NODES / 3; k++) {
-    const int64_t row = node + (CQ_DIM == 3 ? ((int64_t)(k / 3) * a->size[1] + k % 3) * size : k * size);
-    if (row >= m->lower && row < m->upper) m->rows |= 1u << k;
+static void cell_add(const cq_scene *s, CellMatrix *m, const cq_slice *in, const int32_t slot) {
+  const int32_t c = slot / CQ_CHUNK, l = slot % CQ_CHUNK;
+  const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
+  real arm[CQ_DIM];
+  EACH(i) {
+    const real x = (real)(1 / s->model->dx) * chunk[(X + i) * CQ_CHUNK + l];
+    arm[i] = (real)1 - (x - s_floor(x - (real)0.5));
   }
-}
-
-static void assemble_particles(cq_scene *s, const cq_slice *in, CellMatrix *m) {
-  const cq_arrangement *a = s->arrangement;
-  const real inv_dx = (real)(1 / s->model->dx);
-  const int64_t stencil = side_at(a, SIDES - 1) + 3;   // nodes from its first to behind its last
-  for (int32_t c = 0; c < s->chunks; c++) {
-    const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
-    const int32_t *node = s->implicit.node + c * CQ_CHUNK;
-    int reached = 0;
-    for (int l = 0; l < CQ_CHUNK; l++) reached |= node[l] < m->upper && node[l] + stencil > m->lower;
-    if (!reached) continue;
-    real arms[CQ_DIM][CQ_CHUNK] __attribute__((aligned(64)));
-    LANES_EACH(h) {
-      Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
-      place(chunk, h, inv_dx, base, f, arm);
-      EACH(i) r_store(arms[i] + h, arm[i]);
-    }
-    for (int l = 0; l < CQ_CHUNK; l++) {
-      if (node[l] != m->node) {
-        cell_flush(s, m);
-        cell_begin(s, m, node[l]);
-      }
-      if (!m->rows) continue;
-      real arm[CQ_DIM];
-      EACH(i) arm[i] = arms[i][l];
-      cell_slopes(m, ((const KeptWeights *)s->implicit.weight)[c * CQ_CHUNK + l], arm, 4 * inv_dx);
-      cell_add(m, (const real *)s->implicit.tensor + AT(c, TENSOR, 0) + l);
-    }
-  }
-  cell_flush(s, m);
+  if (m->count == TOGETHER || s->implicit.node[slot] != m->node) cell_flush(s, m);
+  m->node = s->implicit.node[slot];
+  cell_slopes(m->slope[m->count], ((const KeptWeights *)s->implicit.weight)[slot], arm, (real)(4 / s->model->dx));
+  cell_parts(m, (const real *)s->implicit.tensor + AT(c, TENSOR, 0) + l);
+  m->count++;
 }
 
 // (E84) the rows of a block of columns, after tensors(): of particles, and inertia
 static void assemble(cq_scene *s, const cq_slice *in, int32_t block) {
   const cq_arrangement *a = s->arrangement;
-  const int32_t begin = a->column_block[block], end = a->column_block[block + 1];
+  const int32_t begin = a->column_block[block], end = a->column_block[block + 1], size = a->size[CQ_DIM - 1];
   if (begin == end) return;
-  const cq_column *first = &a->columns[begin], *last = &a->columns[end - 1];
+  const int64_t stencil = side_at(a, SIDES - 1) + 3;   // nodes from its first to behind its last
   const real inertia = inertia_of(s), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   CellMatrix m;
-  memset(&m, 0, sizeof m);
-  m.node = -1;
-  const int32_t size = a->size[CQ_DIM - 1];
-  m.lower = first->node / size * size;
-  m.upper = last->node / size * size + size;
-  const int64_t groups = group_at(last, last->count) - group_at(first, 0);
-  memset(matrix_of(s, group_at(first, 0)), 0, (size_t)(groups * GROUP_REALS) * sizeof(real));
-  find_sides(s, block);
-  assemble_particles(s, in, &m);
+  m.count = 0;
+  memset((void *)m.slope, 0, sizeof m.slope);          // the lanes behind the last node
+  m.lower = a->columns[begin].node / size * size;
+  m.upper = a->columns[end - 1].node / size * size + size;
+  COLUMNS_EACH(s, block, column) for (int32_t z = 0; z < column->count; z += GROUP)
+    if (has_mass(s, column, z)) memset(matrix_of(s, group_at(column, z)), 0, GROUP_REALS * sizeof(real));
+  for (int64_t node = m.lower > stencil ? m.lower - stencil : 0; node < m.upper; node++)
+    for (int32_t slot = s->implicit.cell_first[node]; slot >= 0; slot = s->implicit.cell_next[slot])
+      cell_add(s, &m, in, slot);
+  cell_flush(s, &m);
   COLUMNS_EACH(s, block, column) for (int32_t z = 0; z < column->count; z++) {
+    const real mass = momentum[4 * (column->node + z) + CQ_DIM];
     real *to = matrix_of(s, group_at(column, z)) + (MIDDLE * REACH + 2) * MATRIX * GROUP + z % GROUP;
-    EACH(i) to[i * (CQ_DIM + 1) * GROUP] += inertia * momentum[4 * (column->node + z) + CQ_DIM];
+    if (mass > (real)0) EACH(i) to[i * (CQ_DIM + 1) * GROUP] += inertia * mass;
   }
 }
 
@@ -283,7 +302,7 @@ static void hold_matrix(cq_scene *s, int32_t block) {
         const cq_column *column = &a->columns[c];
         for (int dz = 0; dz < REACH; dz++) {
           const int32_t z = (int32_t)(n->node - side_at(a, side) - (dz - 2) - column->node);
-          if (z < 0 || z >= column->count) continue;
+          if (z < 0 || z >= column->count || !has_mass(s, column, z / GROUP * GROUP)) continue;
           if (side == MIDDLE && dz == 2)
             hold_row(s, h, n, column, &f);
           else
@@ -327,8 +346,8 @@ static int invert_group(const real a[WIDE][WIDE], real out[WIDE][WIDE]) {
 }
 
 // The block of a group, component by component of its nodes, and its inverse. Nodes without mass have the unit; a block
-// that is not positive is replaced by its largest entries, node by node.
-static void precondition_group(const cq_scene *s, const int64_t group) {
+// that is not positive is replaced by its largest entries, node by node: returns whether it is.
+static int precondition_group(const cq_scene *s, const int64_t group) {
   const real *from = matrix_of(s, group) + MIDDLE * REACH * MATRIX * GROUP;
   real own[WIDE][WIDE] = {{0}}, inverse[WIDE][WIDE], *to = own_of(s, group);
   for (int l = 0; l < GROUP; l++) {
@@ -349,13 +368,22 @@ static void precondition_group(const cq_scene *s, const int64_t group) {
   }
   memcpy(to + INVERSE, inverse, sizeof inverse);
   memcpy(to + OWN, own, sizeof own);
-  to[REPLACED] = (real)replaced;
+  return replaced;
 }
 
 static void precondition(cq_scene *s, int32_t block) {
   hold_matrix(s, block);
-  COLUMNS_EACH(s, block, column)
-    for (int32_t z = 0; z < column->count; z += GROUP) precondition_group(s, group_at(column, z));
+  COLUMNS_EACH(s, block, column) {
+    const cq_sides sides = sides_of(s, column, block);
+    for (int32_t z = 0; z < column->count; z += GROUP) {
+      const int64_t group = group_at(column, z);
+      cq_sides *to = &s->implicit.sides[group];
+      *to = (cq_sides){0, 0, 0, 0};
+      if (!has_mass(s, column, z)) continue;
+      *to = sides_within(s, group, sides);
+      to->kind = precondition_group(s, group) ? CQ_GROUP_REPLACED : CQ_GROUP_OWN;
+    }
+  }
 }
 
 #endif

@@ -31,9 +31,13 @@ typedef enum cq_sweep_vector {
   CQ_SWEEP_VECTORS,
 } cq_sweep_vector;
 
-// bits of the sides where a column has a neighbour: in its own block, and in others
+// what the matrix has of a group of nodes: nothing, for none has mass; its own block; another one, which is positive
+typedef enum cq_group_kind { CQ_GROUP_NONE, CQ_GROUP_OWN, CQ_GROUP_REPLACED } cq_group_kind;
+
+// Bits of the sides of its column where a group is coupled to groups that are swept before it, after it, or beside it.
 typedef struct cq_sides {
-  uint32_t own, other;
+  uint32_t before, after, across;
+  int32_t kind;
 } cq_sides;
 
 // What a pass sums up.
@@ -64,10 +68,12 @@ typedef struct cq_implicit {
   cq_held_nodes held[CQ_BLOCKS_MAX];
   // the assembled matrix and the blocks of its groups, see matrix.inl; NULL: it would be too large
   void *matrix, *own, *sweep[CQ_SWEEP_VECTORS];
-  int64_t matrix_capacity, sweep_capacity, sweep_stride, sweep_guard;   // nodes
-  cq_sides *sides;                       // {columns}
-  int32_t *column_at;                    // {places} of columns in the window, -1: none
-  int64_t places, sides_capacity, places_capacity;
+  int64_t matrix_capacity, own_capacity, sides_capacity;       // groups
+  int64_t sweep_capacity, sweep_stride, sweep_guard;           // nodes
+  cq_sides *sides;                       // {groups}
+  // of columns in the window, and of its cells the first particle; the next one of the same cell; -1: none
+  int32_t *column_at, *cell_first, *cell_next;
+  int64_t places, places_capacity, cells_capacity;
   double sum[2][CQ_BLOCKS_MAX][CQ_SUM_COUNT];   // of two passes: one is read while the other is written
   int32_t secant;                        // friction's slope is that of its chord from rest, never below the true one
   int32_t tangent;                       // tests over dual numbers: the linear system is that of the slopes

@@ -1,6 +1,6 @@
 // sweep: conjugate gradients on an assembled matrix, preconditioned by symmetric Gauss-Seidel over groups of nodes.
-// With A = L + D + L^T + R, D the blocks of groups, L what couples a group to earlier ones of its block of columns, and
-// R what couples blocks of columns, the preconditioner is M = K D^-1 K^T, K = D + L. Eisenstat's trick makes the product
+// With A = L + D + L^T + R, D the blocks of groups, L what couples a group to those that are swept earlier, and R what
+// couples blocks of columns that are swept side by side, the preconditioner is M = K D^-1 K^T, K = D + L. Eisenstat's trick makes the product
 // and the preconditioner of an iteration out of one pass over the matrix:
 //
 //     K^-1 A K^-T p = t + K^-1 (p - D t + R t),  K^T t = p
@@ -20,12 +20,12 @@ CQ_INLINE real *sweep_vector(const cq_scene *s, const int which) {
 }
 #define SWEEP(s, which, node, i) (sweep_vector(s, which) + (i) * (s)->implicit.sweep_stride + (node))
 
-// all groups of a block, from the first or from the last: `node` in the window, `group` in the matrix
-#define GROUPS_EACH(column, node, group)                                                                               \
-  for (int64_t node = (column)->node, group = group_at(column, 0); node < (column)->node + (column)->count;            \
-       node += GROUP, group++)
-#define BLOCK_GROUPS(s, block, node, group)                                                                            \
-  COLUMNS_EACH(s, block, column_) GROUPS_EACH(column_, node, group)
+// all groups of a block that have mass: `node` in the window, `group` in the matrix
+#define GROUPS_EACH(s, block, node, group)                                                                             \
+  COLUMNS_EACH(s, block, column_)                                                                                      \
+  for (int64_t node = column_->node, group = group_at(column_, 0); node < column_->node + column_->count;              \
+       node += GROUP, group++)                                                                                         \
+    if ((s)->implicit.sides[group].kind)
 
 // sums of what a group is coupled to at one side of its column, entry by entry of the blocks
 CQ_INLINE void couple(const real *m, const real *x, const int64_t stride, Four sum[MATRIX]) {
@@ -44,7 +44,7 @@ CQ_INLINE void couple_lanes(const real *m, const real *x, const int64_t stride, 
   }
 }
 
-CQ_INLINE void couple_sides(const cq_scene *s, const int64_t node, const int64_t group, const int which,
+CQ_RARE void couple_sides(const cq_scene *s, const int64_t node, const int64_t group, const int which,
                             uint32_t sides, Four sum[MATRIX]) {
   const real *m = matrix_of(s, group), *x = sweep_vector(s, which) + node;
   for (; sides; sides &= sides - 1) {
@@ -53,7 +53,7 @@ CQ_INLINE void couple_sides(const cq_scene *s, const int64_t node, const int64_t
   }
 }
 
-CQ_INLINE void couple_column(const cq_scene *s, const int64_t node, const int64_t group, const int which,
+CQ_RARE void couple_column(const cq_scene *s, const int64_t node, const int64_t group, const int which,
                              const real lanes[REACH][GROUP], Four sum[MATRIX]) {
   couple_lanes(matrix_of(s, group) + MIDDLE * REACH * MATRIX * GROUP, sweep_vector(s, which) + node,
                s->implicit.sweep_stride, lanes, sum);
@@ -69,7 +69,7 @@ CQ_INLINE void sums_take(const Four sum[MATRIX], Four out[CQ_DIM]) {
 }
 
 // a group's own block, or its inverse, times x
-CQ_INLINE void own_multiply(const real *own, const Four x[CQ_DIM], Four out[CQ_DIM]) {
+CQ_RARE void own_multiply(const real *own, const Four x[CQ_DIM], Four out[CQ_DIM]) {
   real at[WIDE] __attribute__((aligned(64)));
   EACH(i) {
     four_store(at + i * GROUP, x[i]);
@@ -80,27 +80,24 @@ CQ_INLINE void own_multiply(const real *own, const Four x[CQ_DIM], Four out[CQ_D
 
 CQ_INLINE double fours_total(const Four x) { return (double)x[0] + (double)x[1] + (double)x[2] + (double)x[3]; }
 
-// bits of the sides before a column, among those of its block; and after it
-enum { BEFORE = (1 << MIDDLE) - 1, AFTER = ~(BEFORE | 1 << MIDDLE) };
-
-// Q = K^-1 u, group by group: u is R, or p - D t + R t, of which the last two are inside of D^-1 (...).
-CQ_INLINE void forward_group(const cq_scene *s, const cq_sides *sides, const int64_t node, const int64_t group,
-                             const int first) {
-  Four sum[MATRIX], before[CQ_DIM], given[CQ_DIM], out[CQ_DIM];
+// Q = K^-1 u, group by group: u is REST at first, and p - D t + R t then.
+CQ_RARE void forward_group(const cq_scene *s, const int64_t node, const int64_t group, const int first) {
+  const cq_sides *sides = &s->implicit.sides[group];
   const real *own = own_of(s, group);
+  Four sum[MATRIX], before[CQ_DIM], given[CQ_DIM], out[CQ_DIM];
   sums_begin(sum);
-  couple_sides(s, node, group, CQ_SWEEP_Q, sides->own & BEFORE, sum);
+  couple_sides(s, node, group, CQ_SWEEP_Q, sides->before, sum);
   couple_column(s, node, group, CQ_SWEEP_Q, earlier_lanes, sum);
   sums_take(sum, before);
   EACH(i) given[i] = first ? four_load(SWEEP(s, CQ_SWEEP_REST, node, i)) - before[i] : (Four){0} - before[i];
-  if (!first && (sides->other || own[REPLACED] > 0)) {
+  if (!first && (sides->across || sides->kind == CQ_GROUP_REPLACED)) {
     Four across[CQ_DIM], t[CQ_DIM];
     sums_begin(sum);
-    couple_sides(s, node, group, CQ_SWEEP_T, sides->other, sum);
-    if (own[REPLACED] > 0) couple_column(s, node, group, CQ_SWEEP_T, own_lanes, sum);
+    couple_sides(s, node, group, CQ_SWEEP_T, sides->across, sum);
+    if (sides->kind == CQ_GROUP_REPLACED) couple_column(s, node, group, CQ_SWEEP_T, own_lanes, sum);
     sums_take(sum, across);
     EACH(i) given[i] += across[i];
-    if (own[REPLACED] > 0) {
+    if (sides->kind == CQ_GROUP_REPLACED) {
       EACH(i) t[i] = four_load(SWEEP(s, CQ_SWEEP_T, node, i));
       own_multiply(own + OWN, t, across);
       EACH(i) given[i] -= across[i];
@@ -114,10 +111,10 @@ CQ_INLINE void forward_group(const cq_scene *s, const cq_sides *sides, const int
 }
 
 // T = K^-T P, with SOLVED = D^-1 P
-CQ_INLINE void backward_group(const cq_scene *s, const cq_sides *sides, const int64_t node, const int64_t group) {
+CQ_INLINE void backward_group(const cq_scene *s, const int64_t node, const int64_t group) {
   Four sum[MATRIX], after[CQ_DIM], out[CQ_DIM];
   sums_begin(sum);
-  couple_sides(s, node, group, CQ_SWEEP_T, sides->own & (uint32_t)AFTER, sum);
+  couple_sides(s, node, group, CQ_SWEEP_T, s->implicit.sides[group].after, sum);
   couple_column(s, node, group, CQ_SWEEP_T, later_lanes, sum);
   sums_take(sum, after);
   own_multiply(own_of(s, group) + INVERSE, after, out);
@@ -138,22 +135,28 @@ CQ_INLINE double condition_group(const cq_scene *s, const int64_t node, const in
   return square;
 }
 
-// From REST over nodes, what is solved for: the first direction, and r.M^-1 r to the sum.
-static void sweep_start(cq_scene *s, int32_t block, double *sum) {
+// From REST over nodes: what is solved for, and no step.
+static void sweep_load(cq_scene *s, int32_t block) {
   const real *from = grid_vector(s, CQ_GRID_REST);
-  BLOCK_GROUPS(s, block, node, group) EACH(i) {
+  GROUPS_EACH(s, block, node, group) EACH(i) {
     for (int l = 0; l < GROUP; l++) SWEEP(s, CQ_SWEEP_REST, node, i)[l] = from[4 * (node + l) + i];
     four_store(SWEEP(s, CQ_SWEEP_STEP, node, i), (Four){0});
+    four_store(SWEEP(s, CQ_SWEEP_SOLVED, node, i), (Four){0});
+    four_store(SWEEP(s, CQ_SWEEP_P, node, i), (Four){0});
   }
-  COLUMNS_EACH(s, block, column) GROUPS_EACH(column, node, group) {
+}
+
+// Q = K^-1 REST
+static void sweep_first(cq_scene *s, int32_t block) {
+  GROUPS_EACH(s, block, node, group) forward_group(s, node, group, 1);
+}
+
+// REST = Q, and r.M^-1 r to the sum
+static void sweep_begin(cq_scene *s, int32_t block, double *sum) {
+  GROUPS_EACH(s, block, node, group) {
     Four rest[CQ_DIM];
-    forward_group(s, &s->implicit.sides[column - s->arrangement->columns], node, group, 1);
     EACH(i) rest[i] = four_load(SWEEP(s, CQ_SWEEP_Q, node, i));
     sum[CQ_SUM_SQUARE] += condition_group(s, node, group, rest);
-    EACH(i) {
-      four_store(SWEEP(s, CQ_SWEEP_SOLVED, node, i), (Four){0});
-      four_store(SWEEP(s, CQ_SWEEP_P, node, i), (Four){0});
-    }
   }
 }
 
@@ -164,21 +167,22 @@ static void sweep_turn(cq_scene *s, int32_t block, double beta) {
   for (int32_t c = a->column_block[block + 1]; c-- > a->column_block[block];) {
     const cq_column *column = &a->columns[c];
     for (int32_t z = column->count - GROUP; z >= 0; z -= GROUP) {
-      const int64_t node = column->node + z;
+      const int64_t node = column->node + z, group = group_at(column, z);
+      if (!s->implicit.sides[group].kind) continue;
       EACH(i) {
         real *p = SWEEP(s, CQ_SWEEP_P, node, i), *solved = SWEEP(s, CQ_SWEEP_SOLVED, node, i);
         four_store(p, four_load(SWEEP(s, CQ_SWEEP_CONDITIONED, node, i)) + b * four_load(p));
         four_store(solved, four_load(SWEEP(s, CQ_SWEEP_REST, node, i)) + b * four_load(solved));
       }
-      backward_group(s, &s->implicit.sides[c], node, group_at(column, z));
+      backward_group(s, node, group);
     }
   }
 }
 
 // Q, and the curvature along T to the sum
 static void sweep_product(cq_scene *s, int32_t block, double *sum) {
-  COLUMNS_EACH(s, block, column) GROUPS_EACH(column, node, group) {
-    forward_group(s, &s->implicit.sides[column - s->arrangement->columns], node, group, 0);
+  GROUPS_EACH(s, block, node, group) {
+    forward_group(s, node, group, 0);
     EACH(i)
       sum[CQ_SUM_DOT] += fours_total(four_load(SWEEP(s, CQ_SWEEP_P, node, i)) *
                                      (four_load(SWEEP(s, CQ_SWEEP_T, node, i)) +
@@ -188,7 +192,7 @@ static void sweep_product(cq_scene *s, int32_t block, double *sum) {
 
 static void sweep_advance(cq_scene *s, int32_t block, double alpha, double *sum) {
   const Four forward = four_set((real)alpha);
-  BLOCK_GROUPS(s, block, node, group) {
+  GROUPS_EACH(s, block, node, group) {
     Four rest[CQ_DIM];
     EACH(i) {
       const Four t = four_load(SWEEP(s, CQ_SWEEP_T, node, i)), q = four_load(SWEEP(s, CQ_SWEEP_Q, node, i));
@@ -204,7 +208,7 @@ static void sweep_advance(cq_scene *s, int32_t block, double alpha, double *sum)
 static void sweep_end(cq_scene *s, int32_t block, int32_t direction) {
   real *to = grid_vector(s, CQ_GRID_STEP);
   const int which = direction ? CQ_SWEEP_T : CQ_SWEEP_STEP;
-  BLOCK_GROUPS(s, block, node, group)
+  GROUPS_EACH(s, block, node, group)
     for (int l = 0; l < GROUP; l++) EACH(i) to[4 * (node + l) + i] = SWEEP(s, which, node, i)[l];
 }
 
