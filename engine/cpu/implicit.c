@@ -63,35 +63,34 @@ static int reserve(void **array, int64_t *capacity, int64_t wanted, size_t size)
   return *array != NULL;
 }
 
-// Room for the matrix of the live arrangement, if it has any.
+// Room for the matrix of the live arrangement, if it has any: in 2D (matrix.inl), and up to a size.
 static cq_status reserve_matrix(cq_scene *s) {
   cq_implicit *m = &s->implicit;
   const cq_implicit_kernels *k = s->kernels->implicit;
   const cq_arrangement *a = s->arrangement;
-  const int dim = s->model->dim;
   const size_t real = (size_t)s->kernels->real_bytes;
-  const int64_t ny = dim == 3 ? a->size[1] : 1, size = a->size[dim - 1], groups = a->record_nodes / 4;
+  const int64_t groups = a->record_nodes / 4;
   if (!k->matrix_reals || (double)groups * k->matrix_reals * (double)real > matrix_bytes) {
     cq_free(m->matrix);
     m->matrix = NULL;
     m->matrix_capacity = 0;
     return CQ_OK;
   }
-  m->places = a->size[0] * ny;
+  m->places = a->size[0];
   // a matrix asks for two nodes more to each side
-  m->sweep_guard = (2 * ny + 2) * size + 8;
-  m->sweep_stride = a->size[0] * ny * size + 2 * m->sweep_guard;
+  m->sweep_guard = 2 * a->size[1] + 8;
+  m->sweep_stride = m->places * a->size[1] + 2 * m->sweep_guard;
   if (!m->cell_next) m->cell_next = cq_alloc((size_t)s->chunks * CQ_CHUNK, sizeof *m->cell_next, "implicit steps");
   if (!m->cell_next || !reserve(&m->own, &m->own_capacity, groups, (size_t)k->own_reals * real) ||
       !reserve(&m->matrix, &m->matrix_capacity, groups, (size_t)k->matrix_reals * real) ||
       !reserve((void **)&m->sides, &m->sides_capacity, groups, sizeof *m->sides) ||
       !reserve((void **)&m->column_at, &m->places_capacity, m->places, sizeof *m->column_at) ||
-      !reserve((void **)&m->cell_first, &m->cells_capacity, m->places * size, sizeof *m->cell_first))
+      !reserve((void **)&m->cell_first, &m->cells_capacity, m->places * a->size[1], sizeof *m->cell_first))
     return CQ_MEMORY;
   const int64_t capacity = m->sweep_capacity;
   for (int v = 0; v < CQ_SWEEP_VECTORS; v++) {
     m->sweep_capacity = capacity;
-    if (!reserve(&m->sweep[v], &m->sweep_capacity, dim * m->sweep_stride, real)) return CQ_MEMORY;
+    if (!reserve(&m->sweep[v], &m->sweep_capacity, s->model->dim * m->sweep_stride, real)) return CQ_MEMORY;
   }
   return CQ_OK;
 }

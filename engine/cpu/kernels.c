@@ -72,7 +72,7 @@ static const cq_implicit_kernels implicit = {
     cg_advance,
     cg_turn,
     take_direction,
-#if CQ_LANES > 1
+#if CQ_LANES > 1 && CQ_DIM == 2
     GROUP_REALS,
     OWN_REALS,
     index_matrix,

@@ -1,29 +1,31 @@
-// matrix: the second derivative of a step of backward Euler as an assembled matrix over nodes, for linear systems that
-// need many products. A node is coupled to the nodes within two cells of it, by blocks of dim x dim:
+// matrix: the second derivative of a step of backward Euler in 2D as an assembled matrix over nodes, for linear systems
+// that need many products. A node is coupled to the nodes within two cells of it, by blocks of 2 x 2:
 //
-//     . . . . .      o  a node        5 neighbours in its own column and in each of the columns within two cells, all
-//     . . . . .      .  nodes it is   of which the matrix has, also where they are no nodes: zeros.
+//     . . . . .      o  a node        5 nodes in its own column and in each of the columns beside it, the sides, all of
+//     . . . . .      .  nodes it is   which the matrix has. Where there are no nodes it is zero.
 //     . . o . .         coupled to
 //     . . . . .
 //     . . . . .
 //
 // Four nodes that follow each other in a column are a group: what is computed together. Each worker assembles the rows
-// of its own nodes, from all particles that reach them in the order of the particles, so that the bits do not depend on
-// the number of threads.
+// of its own nodes, from all particles that reach them, in an order that does not depend on the number of threads.
+//
+// In 3D a node has 125 of them. To assemble these takes as long as 60 explicit steps, and a product with them longer
+// than one of the particles' tensors, so that there is no matrix in 3D.
 
-#if CQ_LANES > 1
+#if CQ_LANES > 1 && CQ_DIM == 2
 
 enum {
   REACH = 5,                             // nodes of a column that a node is coupled to
-  SIDES = CQ_DIM == 3 ? 25 : 5,          // columns around one and itself, in the order of the columns
+  SIDES = 5,                             // columns around one and itself, in their order
   MIDDLE = SIDES / 2,
-  OFFSETS = SIDES * REACH,
-  NODES = CQ_DIM == 3 ? 27 : 9,          // of a stencil
+  NODES = 9,                             // of a stencil
   ACROSS = (NODES + CQ_LANES - 1) / CQ_LANES * CQ_LANES,
   GROUP = 4,
   WIDE = GROUP * CQ_DIM,                 // components of a group
-  GROUP_REALS = OFFSETS * MATRIX * GROUP,
-  OWN = 0, INVERSE = WIDE * WIDE, OWN_REALS = 2 * WIDE * WIDE,   // of a group: its own block, and the inverse
+  SIDE_REALS = REACH * MATRIX * GROUP,   // of a group: what couples it to one side,
+  GROUP_REALS = SIDES * SIDE_REALS,      // and to all
+  OWN = 0, INVERSE = WIDE * WIDE, OWN_REALS = 2 * WIDE * WIDE,   // its own block, and the inverse
 };
 
 typedef real Four __attribute__((vector_size(GROUP * CQ_REAL_BYTES), may_alias, aligned(CQ_REAL_BYTES)));
@@ -51,18 +53,13 @@ CQ_INLINE int has_mass(const cq_scene *s, const cq_column *column, const int32_t
 }
 
 // nodes of the window from a column to its neighbour of a side
-CQ_INLINE int64_t side_at(const cq_arrangement *a, const int side) {
-  return CQ_DIM == 3 ? ((int64_t)(side / 5 - 2) * a->size[1] + side % 5 - 2) * a->size[CQ_DIM - 1]
-                     : (int64_t)(side - 2) * a->size[1];
-}
-
-// ---- which columns are there ----------------------------------------------------------------------------------------
+CQ_INLINE int64_t side_at(const cq_arrangement *a, const int side) { return (int64_t)(side - MIDDLE) * a->size[1]; }
 
 // Of each place of a column in the window the column, and of each cell its particles: a list by the cells they have
 // now, for they were sorted by those they had. By one worker.
 static void index_matrix(cq_scene *s) {
   const cq_arrangement *a = s->arrangement;
-  const int64_t nodes = s->implicit.places * a->size[CQ_DIM - 1];
+  const int64_t nodes = s->implicit.places * a->size[1];
   for (int64_t k = 0; k < nodes; k++) s->implicit.cell_first[k] = -1;
   for (int32_t slot = s->chunks * CQ_CHUNK - 1; slot >= 0; slot--) {
     int32_t *first = &s->implicit.cell_first[s->implicit.node[slot]];
@@ -71,14 +68,12 @@ static void index_matrix(cq_scene *s) {
   }
   for (int64_t k = 0; k < s->implicit.places; k++) s->implicit.column_at[k] = -1;
   for (int32_t c = 0; c < a->column_count; c++)
-    s->implicit.column_at[a->columns[c].node / a->size[CQ_DIM - 1]] = c;
+    s->implicit.column_at[a->columns[c].node / a->size[1]] = c;
 }
 
-CQ_INLINE int32_t column_beside(const cq_scene *s, const cq_column *column, const int32_t dx, const int32_t dy) {
-  const cq_arrangement *a = s->arrangement;
-  const int32_t x = column->x - a->lower[0] + dx, y = CQ_DIM == 3 ? column->y - a->lower[1] + dy : 0;
-  if (x < 0 || x >= a->size[0] || y < 0 || (CQ_DIM == 3 && y >= a->size[1])) return -1;
-  return s->implicit.column_at[CQ_DIM == 3 ? (int64_t)x * a->size[1] + y : x];
+CQ_INLINE int32_t column_beside(const cq_scene *s, const cq_column *column, const int side) {
+  const int32_t x = column->x - s->arrangement->lower[0] + side - MIDDLE;
+  return x < 0 || x >= s->implicit.places ? -1 : s->implicit.column_at[x];
 }
 
 // ---- the order of a sweep -------------------------------------------------------------------------------------------
@@ -96,8 +91,7 @@ static cq_sides sides_of(const cq_scene *s, const cq_column *column, const int32
   const cq_arrangement *a = s->arrangement;
   cq_sides sides = {0, 0, 0, 0};
   for (int side = 0; side < SIDES; side++) {
-    const int32_t dx = CQ_DIM == 3 ? side / 5 - 2 : side - 2, dy = CQ_DIM == 3 ? side % 5 - 2 : 0;
-    const int32_t found = side == MIDDLE ? -1 : column_beside(s, column, dx, dy);
+    const int32_t found = side == MIDDLE ? -1 : column_beside(s, column, side);
     if (found < 0) continue;
     const int32_t other = block_of_column(a, found);
     if (other == block ? side < MIDDLE : other % 2 < block % 2)
@@ -114,8 +108,8 @@ static cq_sides sides_of(const cq_scene *s, const cq_column *column, const int32
 static cq_sides sides_within(const cq_scene *s, const int64_t group, cq_sides sides) {
   const real *m = matrix_of(s, group);
   uint32_t some = 0;
-  for (int side = 0; side < SIDES; side++, m += REACH * MATRIX * GROUP)
-    for (int k = 0; k < REACH * MATRIX * GROUP; k++) some |= (uint32_t)(m[k] != (real)0) << side;
+  for (int side = 0; side < SIDES; side++, m += SIDE_REALS)
+    for (int k = 0; k < SIDE_REALS; k++) some |= (uint32_t)(m[k] != (real)0) << side;
   return (cq_sides){sides.before & some, sides.after & some, sides.across & some, 0};
 }
 
@@ -140,10 +134,9 @@ CQ_RARE void cell_slopes(real slope[CQ_DIM][ACROSS], const KeptWeights w, const 
   real along[CQ_DIM][3];
   EACH(i) for (int o = 0; o < 3; o++) along[i][o] = arm[i] + (real)(o - 1);
   for (int k = 0; k < NODES; k++) {
-    const int o[3] = {CQ_DIM == 3 ? k / 9 : k / 3, CQ_DIM == 3 ? k / 3 % 3 : k % 3, k % 3};
-    real weight = inv_dx4;
-    EACH(i) weight *= w[i][o[i]];
-    EACH(i) slope[i][k] = weight * along[i][o[i]];
+    const real weight = inv_dx4 * w[0][k / 3] * w[1][k % 3];
+    slope[0][k] = weight * along[0][k / 3];
+    slope[1][k] = weight * along[1][k % 3];
   }
 }
 
@@ -178,17 +171,16 @@ CQ_RARE void cell_sum(CellMatrix *m, const int k) {
 // to the row of node k of the stencil
 CQ_RARE void cell_give(const CellMatrix *m, const int k, real *row) {
   for (int q = 0; q < NODES; q++) {
-    const int side = CQ_DIM == 3 ? (q / 9 - k / 9 + 2) * 5 + q / 3 % 3 - k / 3 % 3 + 2 : q / 3 - k / 3 + 2;
-    real *at = row + (side * REACH + q % 3 - k % 3 + 2) * MATRIX * GROUP;
+    real *at = row + (q / 3 - k / 3 + 2) * SIDE_REALS + (q % 3 - k % 3 + 2) * MATRIX * GROUP;
     CQ_UNROLL for (int ab = 0; ab < MATRIX; ab++) at[ab * GROUP] += m->sum[ab][q];
   }
 }
 
 static void cell_flush(const cq_scene *s, CellMatrix *m) {
   const cq_arrangement *a = s->arrangement;
-  const int32_t size = a->size[CQ_DIM - 1];
-  for (int line = 0; m->count && line < NODES / 3; line++) {
-    const int64_t node = m->node + (CQ_DIM == 3 ? ((int64_t)(line / 3) * a->size[1] + line % 3) * size : line * size);
+  const int32_t size = a->size[1];
+  for (int line = 0; m->count && line < 3; line++) {
+    const int64_t node = m->node + line * size;
     if (node < m->lower || node >= m->upper) continue;
     const cq_column *column = &a->columns[s->implicit.column_at[node / size]];
     for (int k = 0; k < 3; k++) {
@@ -218,7 +210,7 @@ static void cell_add(const cq_scene *s, CellMatrix *m, const cq_slice *in, const
 // (E84) the rows of a block of columns, after tensors(): of particles, and inertia
 static void assemble(cq_scene *s, const cq_slice *in, int32_t block) {
   const cq_arrangement *a = s->arrangement;
-  const int32_t begin = a->column_block[block], end = a->column_block[block + 1], size = a->size[CQ_DIM - 1];
+  const int32_t begin = a->column_block[block], end = a->column_block[block + 1], size = a->size[1];
   if (begin == end) return;
   const int64_t stencil = side_at(a, SIDES - 1) + 3;   // nodes from its first to behind its last
   const real inertia = inertia_of(s), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
@@ -235,7 +227,7 @@ static void assemble(cq_scene *s, const cq_slice *in, int32_t block) {
   cell_flush(s, &m);
   COLUMNS_EACH(s, block, column) for (int32_t z = 0; z < column->count; z++) {
     const real mass = momentum[4 * (column->node + z) + CQ_DIM];
-    real *to = matrix_of(s, group_at(column, z)) + (MIDDLE * REACH + 2) * MATRIX * GROUP + z % GROUP;
+    real *to = matrix_of(s, group_at(column, z)) + MIDDLE * SIDE_REALS + 2 * MATRIX * GROUP + z % GROUP;
     if (mass > (real)0) EACH(i) to[i * (CQ_DIM + 1) * GROUP] += inertia * mass;
   }
 }
@@ -272,7 +264,7 @@ static void hold_row(const cq_scene *s, const cq_held_nodes *h, const HeldNode *
   }
   real largest = (real)0;
   EACH(i) largest += fabs(*entry_at(s, column, z, centre, i, i));
-  for (int offset = 0; offset < OFFSETS; offset++) EACH(j) {
+  for (int offset = 0; offset < SIDES * REACH; offset++) EACH(j) {
     real row[CQ_DIM], free[CQ_DIM];
     EACH(i) row[i] = *entry_at(s, column, z, offset, i, j);
     freedom_apply(f, row, free);
@@ -285,7 +277,7 @@ static void hold_row(const cq_scene *s, const cq_held_nodes *h, const HeldNode *
 // The matrix on what contacts leave free: rows of the block, and columns of all nodes that are held.
 static void hold_matrix(cq_scene *s, int32_t block) {
   const cq_arrangement *a = s->arrangement;
-  const int32_t begin = a->column_block[block], end = a->column_block[block + 1], size = a->size[CQ_DIM - 1];
+  const int32_t begin = a->column_block[block], end = a->column_block[block + 1], size = a->size[1];
   for (int32_t other = 0; other < s->ranges; other++) {
     const cq_held_nodes *h = &s->implicit.held[other];
     for (int32_t k = 0; k < h->count; k++) {
@@ -317,30 +309,30 @@ static void hold_matrix(cq_scene *s, int32_t block) {
 
 // The inverse of a symmetric matrix by its Cholesky factor; 0 where it is not positive.
 static int invert_group(const real a[WIDE][WIDE], real out[WIDE][WIDE]) {
-  real low[WIDE][WIDE] = {{0}};
+  real low[WIDE][WIDE] = {{0}}, over[WIDE];
   for (int i = 0; i < WIDE; i++)
     for (int j = 0; j <= i; j++) {
       real sum = a[i][j];
       for (int k = 0; k < j; k++) sum -= low[i][k] * low[j][k];
-      if (i == j) {
-        if (!(sum > (real)1e-6 * a[i][i])) return 0;
-        low[i][i] = s_sqrt(sum);
-      } else {
-        low[i][j] = sum / low[j][j];
+      if (i != j) {
+        low[i][j] = sum * over[j];
+        continue;
       }
+      if (!(sum > (real)1e-6 * a[i][i])) return 0;
+      low[i][i] = s_sqrt(sum);
+      over[i] = 1 / low[i][i];
     }
-  for (int column = 0; column < WIDE; column++) {
-    real x[WIDE];
-    for (int i = 0; i < WIDE; i++) {
-      x[i] = (real)(i == column);
-      for (int k = column; k < i; k++) x[i] -= low[i][k] * x[k];
-      x[i] = x[i] / low[i][i];
-    }
-    for (int i = WIDE - 1; i >= 0; i--) {
-      for (int k = i + 1; k < WIDE; k++) x[i] -= low[k][i] * x[k];
-      x[i] = x[i] / low[i][i];
-      out[i][column] = x[i];
-    }
+  // all columns of the unit at once
+  for (int i = 0; i < WIDE; i++) {
+    for (int c = 0; c < WIDE; c++) out[i][c] = (real)(i == c);
+    for (int k = 0; k < i; k++)
+      for (int c = 0; c < WIDE; c++) out[i][c] -= low[i][k] * out[k][c];
+    for (int c = 0; c < WIDE; c++) out[i][c] *= over[i];
+  }
+  for (int i = WIDE - 1; i >= 0; i--) {
+    for (int k = i + 1; k < WIDE; k++)
+      for (int c = 0; c < WIDE; c++) out[i][c] -= low[k][i] * out[k][c];
+    for (int c = 0; c < WIDE; c++) out[i][c] *= over[i];
   }
   return 1;
 }
@@ -348,7 +340,7 @@ static int invert_group(const real a[WIDE][WIDE], real out[WIDE][WIDE]) {
 // The block of a group, component by component of its nodes, and its inverse. Nodes without mass have the unit; a block
 // that is not positive is replaced by its largest entries, node by node: returns whether it is.
 static int precondition_group(const cq_scene *s, const int64_t group) {
-  const real *from = matrix_of(s, group) + MIDDLE * REACH * MATRIX * GROUP;
+  const real *from = matrix_of(s, group) + MIDDLE * SIDE_REALS;
   real own[WIDE][WIDE] = {{0}}, inverse[WIDE][WIDE], *to = own_of(s, group);
   for (int l = 0; l < GROUP; l++) {
     for (int m = l > 2 ? l - 2 : 0; m < GROUP && m <= l + 2; m++)

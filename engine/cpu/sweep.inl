@@ -7,7 +7,7 @@
 //
 // Vectors are kept component by component, with room for the nodes that a matrix asks for beyond the window.
 
-#if CQ_LANES > 1
+#if CQ_LANES > 1 && CQ_DIM == 2
 
 // lanes of a group for whom a neighbour in their own column, two below to two above, belongs to an earlier group, to
 // a later one, or to their own
@@ -44,19 +44,19 @@ CQ_INLINE void couple_lanes(const real *m, const real *x, const int64_t stride, 
   }
 }
 
-CQ_RARE void couple_sides(const cq_scene *s, const int64_t node, const int64_t group, const int which,
+CQ_INLINE void couple_sides(const cq_scene *s, const int64_t node, const int64_t group, const int which,
                             uint32_t sides, Four sum[MATRIX]) {
   const real *m = matrix_of(s, group), *x = sweep_vector(s, which) + node;
   for (; sides; sides &= sides - 1) {
     const int side = __builtin_ctz(sides);
-    couple(m + side * REACH * MATRIX * GROUP, x + side_at(s->arrangement, side), s->implicit.sweep_stride, sum);
+    couple(m + side * SIDE_REALS, x + side_at(s->arrangement, side), s->implicit.sweep_stride, sum);
   }
 }
 
-CQ_RARE void couple_column(const cq_scene *s, const int64_t node, const int64_t group, const int which,
+CQ_INLINE void couple_column(const cq_scene *s, const int64_t node, const int64_t group, const int which,
                              const real lanes[REACH][GROUP], Four sum[MATRIX]) {
-  couple_lanes(matrix_of(s, group) + MIDDLE * REACH * MATRIX * GROUP, sweep_vector(s, which) + node,
-               s->implicit.sweep_stride, lanes, sum);
+  couple_lanes(matrix_of(s, group) + MIDDLE * SIDE_REALS, sweep_vector(s, which) + node, s->implicit.sweep_stride, lanes,
+               sum);
 }
 
 CQ_INLINE void sums_begin(Four sum[MATRIX]) { for (int k = 0; k < MATRIX; k++) sum[k] = (Four){0}; }
@@ -69,13 +69,12 @@ CQ_INLINE void sums_take(const Four sum[MATRIX], Four out[CQ_DIM]) {
 }
 
 // a group's own block, or its inverse, times x
-CQ_RARE void own_multiply(const real *own, const Four x[CQ_DIM], Four out[CQ_DIM]) {
-  real at[WIDE] __attribute__((aligned(64)));
-  EACH(i) {
-    four_store(at + i * GROUP, x[i]);
-    out[i] = (Four){0};
-  }
-  CQ_UNROLL for (int q = 0; q < WIDE; q++) EACH(i) out[i] += four_load(own + q * WIDE + i * GROUP) * at[q];
+CQ_INLINE void own_multiply(const real *own, const Four x[CQ_DIM], Four out[CQ_DIM]) {
+  Four sum[CQ_DIM];
+  EACH(i) sum[i] = (Four){0};
+  CQ_UNROLL for (int j = 0; j < CQ_DIM; j++) CQ_UNROLL for (int l = 0; l < GROUP; l++)
+    EACH(i) sum[i] += four_load(own + (j * GROUP + l) * WIDE + i * GROUP) * x[j][l];
+  EACH(i) out[i] = sum[i];
 }
 
 CQ_INLINE double fours_total(const Four x) { return (double)x[0] + (double)x[1] + (double)x[2] + (double)x[3]; }
