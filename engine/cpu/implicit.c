@@ -1,8 +1,7 @@
-// implicit: Newton's method with conjugate gradients for a step of backward Euler, and the linear solve of its adjoint.
+// implicit: Newton's method for a step of backward Euler, and the linear system of its adjoint (linear.c).
 // All workers of a scene run these functions together: each works on its ranges and blocks, and takes the same
 // decisions from sums that are added in the same order. So results do not depend on the number of threads.
-#include "implicit.h"
-#include "kernels.h"
+#include "linear.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -11,19 +10,6 @@ enum {
   HALVINGS = 30,             // of a step that is too long, or of a start that inverts
   RELEASES = 20,             // Newton iterations in which contacts may let go: later ones only take
 };
-static const double matrix_bytes = 1 << 30;   // of an assembled matrix, at most
-
-// what one worker knows of the solve
-typedef struct solve {
-  cq_scene *s;
-  cq_worker *worker;
-  const cq_implicit_kernels *k;
-  const cq_slice *in;
-  int begin, end, parity;    // ranges, and as many blocks; the sums that are being written
-  double sum[CQ_SUM_COUNT];  // of all blocks, of the last pass
-  int32_t newton, linear;    // iterations made
-  int assembled;             // the matrix is that of the tensors and of the contacts that hold
-} solve;
 
 cq_status cq_implicit_create(cq_scene *s) {
   const size_t matrix = (size_t)(s->model->dim * s->model->dim);
@@ -40,59 +26,11 @@ void cq_implicit_destroy(cq_scene *s) {
   cq_free(s->implicit.weight);
   cq_free(s->implicit.node);
   for (int v = 0; v < CQ_GRID_VECTORS; v++) cq_free(s->implicit.vector[v]);
-  for (int v = 0; v < CQ_SWEEP_VECTORS; v++) cq_free(s->implicit.sweep[v]);
-  cq_free(s->implicit.matrix);
-  cq_free(s->implicit.own);
-  cq_free(s->implicit.sides);
-  cq_free(s->implicit.column_at);
-  cq_free(s->implicit.cell_first);
-  cq_free(s->implicit.cell_next);
+  cq_matrix_destroy(s);
   for (int r = 0; r < CQ_BLOCKS_MAX; r++) {
     cq_free(s->implicit.held[r].node);
     cq_free(s->implicit.held[r].contact);
   }
-}
-
-// an array of more elements than it had; what was in it is lost
-static int reserve(void **array, int64_t *capacity, int64_t wanted, size_t size) {
-  if (*capacity >= wanted) return 1;
-  *capacity = 0;
-  cq_free(*array);
-  *array = cq_alloc((size_t)(wanted + wanted / 8), size, "implicit steps");
-  if (*array) *capacity = wanted + wanted / 8;
-  return *array != NULL;
-}
-
-// Room for the matrix of the live arrangement, if it has any: in 2D (matrix.inl), and up to a size.
-static cq_status reserve_matrix(cq_scene *s) {
-  cq_implicit *m = &s->implicit;
-  const cq_implicit_kernels *k = s->kernels->implicit;
-  const cq_arrangement *a = s->arrangement;
-  const size_t real = (size_t)s->kernels->real_bytes;
-  const int64_t groups = a->record_nodes / 4;
-  if (!k->matrix_reals || (double)groups * k->matrix_reals * (double)real > matrix_bytes) {
-    cq_free(m->matrix);
-    m->matrix = NULL;
-    m->matrix_capacity = 0;
-    return CQ_OK;
-  }
-  m->places = a->size[0];
-  // a matrix asks for two nodes more to each side
-  m->sweep_guard = 2 * a->size[1] + 8;
-  m->sweep_stride = m->places * a->size[1] + 2 * m->sweep_guard;
-  if (!m->cell_next) m->cell_next = cq_alloc((size_t)s->chunks * CQ_CHUNK, sizeof *m->cell_next, "implicit steps");
-  if (!m->cell_next || !reserve(&m->own, &m->own_capacity, groups, (size_t)k->own_reals * real) ||
-      !reserve(&m->matrix, &m->matrix_capacity, groups, (size_t)k->matrix_reals * real) ||
-      !reserve((void **)&m->sides, &m->sides_capacity, groups, sizeof *m->sides) ||
-      !reserve((void **)&m->column_at, &m->places_capacity, m->places, sizeof *m->column_at) ||
-      !reserve((void **)&m->cell_first, &m->cells_capacity, m->places * a->size[1], sizeof *m->cell_first))
-    return CQ_MEMORY;
-  const int64_t capacity = m->sweep_capacity;
-  for (int v = 0; v < CQ_SWEEP_VECTORS; v++) {
-    m->sweep_capacity = capacity;
-    if (!reserve(&m->sweep[v], &m->sweep_capacity, s->model->dim * m->sweep_stride, real)) return CQ_MEMORY;
-  }
-  return CQ_OK;
 }
 
 static cq_status reserve_vectors(cq_scene *s) {
@@ -109,30 +47,8 @@ static cq_status reserve_vectors(cq_scene *s) {
 
 cq_status cq_implicit_reserve(cq_scene *s) {
   const cq_status status = reserve_vectors(s);
-  return status ? status : reserve_matrix(s);
+  return status ? status : cq_matrix_reserve(s);
 }
-
-// ---- passes and their sums ------------------------------------------------------------------------------------------
-
-static double *sums(solve *o, int block) { return o->s->implicit.sum[o->parity][block]; }
-
-// before a pass that sums up
-static void begin_sums(solve *o) {
-  for (int b = o->begin; b < o->end; b++) memset(sums(o, b), 0, CQ_SUM_COUNT * sizeof(double));
-}
-
-// after it, for all workers. The next pass writes other sums, so that nobody overtakes who still reads these.
-static void end_sums(solve *o) {
-  cq_worker_wait(o->worker);
-  memset(o->sum, 0, sizeof o->sum);
-  for (int b = 0; b < o->s->ranges; b++)
-    for (int k = 0; k < CQ_SUM_COUNT; k++) o->sum[k] += sums(o, b)[k];
-  o->parity ^= 1;
-}
-
-static void wait(solve *o) { cq_worker_wait(o->worker); }
-
-static void phase(solve *o, int which) { cq_worker_phase(o->worker, which); }
 
 // potential, residual and what is inverted, at a vector
 static void evaluate(solve *o, int32_t at) {
@@ -190,134 +106,6 @@ static void invert(solve *o) {
   for (int b = o->begin; b < o->end; b++) o->k->invert_diagonal(o->s, b);
   wait(o);
   phase(o, CQ_PHASE_TENSORS);
-}
-
-// PRODUCT = H from; leaves from . PRODUCT in the sums
-static void multiply(solve *o, int32_t from, int32_t all) {
-  phase(o, CQ_PHASE_SOLVE);
-  for (int r = o->begin; r < o->end; r++) o->k->product(o->s, o->in, r, from);
-  wait(o);
-  begin_sums(o);
-  for (int b = o->begin; b < o->end; b++) o->k->multiply(o->s, b, from, all, sums(o, b));
-  end_sums(o);
-  phase(o, CQ_PHASE_PRODUCT);
-}
-
-typedef enum cg_end { CG_CONVERGED, CG_CURVATURE, CG_EXHAUSTED } cg_end;
-
-// The matrix of the tensors, on what contacts leave free.
-static void assemble(solve *o) {
-  if (o->assembled) return;
-  o->assembled = 1;
-  phase(o, CQ_PHASE_SOLVE);
-  if (o->worker->rank == 0) {
-    cq_implicit *m = &o->s->implicit;
-    const size_t bytes = (size_t)(o->s->model->dim * m->sweep_stride * o->s->kernels->real_bytes);
-    o->k->index_matrix(o->s);
-    for (int v = 0; v < CQ_SWEEP_VECTORS; v++) memset(m->sweep[v], 0, bytes);
-  }
-  wait(o);
-  for (int b = o->begin; b < o->end; b++) o->k->assemble(o->s, o->in, b);
-  wait(o);
-  for (int b = o->begin; b < o->end; b++) o->k->precondition(o->s, b);
-  wait(o);
-  phase(o, CQ_PHASE_TENSORS);
-}
-
-// Blocks with an even number, or those with an odd one.
-typedef enum sweep_pass { SWEEP_FIRST, SWEEP_TURN, SWEEP_PRODUCT } sweep_pass;
-
-static void sweep_blocks(solve *o, sweep_pass pass, int odd, double beta) {
-  for (int b = o->begin; b < o->end; b++) {
-    if (b % 2 != odd) continue;
-    if (pass == SWEEP_FIRST) o->k->sweep_first(o->s, b);
-    if (pass == SWEEP_TURN) o->k->sweep_turn(o->s, b, beta);
-    if (pass == SWEEP_PRODUCT) o->k->sweep_product(o->s, b, sums(o, b));
-  }
-}
-
-// conjugate_gradients() from REST on an assembled matrix, whose own preconditioner M is
-static cg_end sweep(solve *o, double tolerance, int32_t most, int truncated) {
-  assemble(o);
-  for (int b = o->begin; b < o->end; b++) o->k->sweep_load(o->s, b);
-  sweep_blocks(o, SWEEP_FIRST, 0, 0);
-  wait(o);
-  sweep_blocks(o, SWEEP_FIRST, 1, 0);
-  begin_sums(o);
-  for (int b = o->begin; b < o->end; b++) o->k->sweep_begin(o->s, b, sums(o, b));
-  end_sums(o);
-  const double first = o->sum[CQ_SUM_SQUARE];
-  double square = first, beta = 0;
-  cg_end end = CG_EXHAUSTED;
-  int direction = 0;
-  for (int32_t i = 0; i <= most; i++) {
-    if (square <= tolerance * tolerance * first) end = CG_CONVERGED;
-    if (end == CG_CONVERGED || !isfinite(square) || i == most) break;
-    phase(o, CQ_PHASE_SOLVE);
-    sweep_blocks(o, SWEEP_TURN, 1, beta);
-    wait(o);
-    sweep_blocks(o, SWEEP_TURN, 0, beta);
-    wait(o);
-    begin_sums(o);
-    sweep_blocks(o, SWEEP_PRODUCT, 0, 0);
-    wait(o);
-    sweep_blocks(o, SWEEP_PRODUCT, 1, 0);
-    end_sums(o);
-    const double curvature = o->sum[CQ_SUM_DOT];
-    o->linear++;
-    if (!(curvature > 0) && (truncated || curvature == 0)) {
-      direction = i == 0;
-      end = CG_CURVATURE;
-      break;
-    }
-    begin_sums(o);
-    for (int b = o->begin; b < o->end; b++) o->k->sweep_advance(o->s, b, square / curvature, sums(o, b));
-    end_sums(o);
-    phase(o, CQ_PHASE_PRODUCT);
-    beta = o->sum[CQ_SUM_SQUARE] / square;
-    square = o->sum[CQ_SUM_SQUARE];
-  }
-  for (int b = o->begin; b < o->end; b++) o->k->sweep_end(o->s, b, direction);
-  wait(o);
-  return end;
-}
-
-// H STEP = sign RESIDUAL on free components, to a relative residual in the norm of M^-1. Truncated: stops where H is
-// not positive along a direction, with what there is; else it goes on, for the solver of a saddle may pass such
-// directions.
-static cg_end conjugate_gradients(solve *o, double sign, double tolerance, int32_t most, int truncated) {
-  begin_sums(o);
-  for (int b = o->begin; b < o->end; b++) o->k->cg_start(o->s, b, sign, sums(o, b));
-  end_sums(o);
-  const double first = o->sum[CQ_SUM_SQUARE];
-  double square = first;
-  if (!isfinite(first)) {   // what is no number stays none, for those who look at the result
-    for (int b = o->begin; b < o->end; b++) o->k->take_direction(o->s, b);
-    wait(o);
-    return CG_CONVERGED;
-  }
-  if (o->s->implicit.matrix) return sweep(o, tolerance, most, truncated);
-  for (int32_t i = 0; i < most; i++) {
-    if (square <= tolerance * tolerance * first) return CG_CONVERGED;
-    if (!isfinite(square)) return CG_EXHAUSTED;
-    multiply(o, CQ_GRID_DIRECTION, 0);
-    const double curvature = o->sum[CQ_SUM_DOT];
-    o->linear++;
-    if (!(curvature > 0) && (truncated || curvature == 0)) {
-      if (i == 0)
-        for (int b = o->begin; b < o->end; b++) o->k->take_direction(o->s, b);
-      wait(o);
-      return CG_CURVATURE;
-    }
-    begin_sums(o);
-    for (int b = o->begin; b < o->end; b++) o->k->cg_advance(o->s, b, square / curvature, sums(o, b));
-    end_sums(o);
-    const double before = square;
-    square = o->sum[CQ_SUM_SQUARE];
-    for (int b = o->begin; b < o->end; b++) o->k->cg_turn(o->s, b, square / before);
-    wait(o);
-  }
-  return square <= tolerance * tolerance * first ? CG_CONVERGED : CG_EXHAUSTED;
 }
 
 // ---- a step ---------------------------------------------------------------------------------------------------------
@@ -448,7 +236,7 @@ static cq_status newton(solve *o, progress *p) {
     known = 1;
     if (p->residual <= set->tolerance || p->residual <= p->floor) break;
     choose_slope(o, p->residual > 0.1 || length < 1);
-    conjugate_gradients(o, -1, fmin(0.25, sqrt(p->residual)), set->linear, 1);
+    cq_linear_solve(o, -1, fmin(0.25, sqrt(p->residual)), set->linear, 1);
     length = search(o, energy, stiffness);
     if (!(length > 0) && o->s->implicit.secant == 0 && o->s->model->walls_rub) continue;   // by the chord then
     if (!(length > 0)) {
@@ -509,7 +297,7 @@ static void solve_slopes(solve *o) {
     evaluate(o, CQ_GRID_VELOCITY);
     take_residual(o);
     press(o, CQ_GRID_RESIDUAL);
-    conjugate_gradients(o, -1, i ? 1e-3 : 1e-12, i ? 50 : o->s->model->integrator.linear, 0);
+    cq_linear_solve(o, -1, i ? 1e-3 : 1e-12, i ? 50 : o->s->model->integrator.linear, 0);
     begin_sums(o);
     for (int b = o->begin; b < o->end; b++) o->k->trial(o->s, b, 1, sums(o, b));
     end_sums(o);
@@ -560,7 +348,7 @@ static double follow_adj(solve *o, const cq_slice *out) {
   if (leans(o->s)) {
     for (int b = o->begin; b < o->end; b++) o->k->lean(o->s, b);
     wait(o);
-    multiply(o, CQ_GRID_DIRECTION, 1);
+    cq_linear_multiply(o, CQ_GRID_DIRECTION, 1);
   }
   if (cq_pressure_follows(o->s->model)) {
     for (int r = o->begin; r < o->end; r++) o->k->follow(o->s, o->in, out, r);
@@ -579,14 +367,14 @@ static cg_end solve_adj(solve *o, const cq_slice *out) {
   const cq_integrator *set = &o->s->model->integrator;
   const int lean = leans(o->s), fixed = lean || cq_pressure_follows(o->s->model);
   if (o->s->grad_impulse) follow_adj(o, out);   // STEP is 0: what impulses give alone
-  cg_end end = conjugate_gradients(o, 1, set->gradient_tolerance, set->linear, 0);
+  cg_end end = cq_linear_solve(o, 1, set->gradient_tolerance, set->linear, 0);
   for (int i = 0; fixed && end == CG_CONVERGED && follow_adj(o, out) > set->gradient_tolerance; i++) {
     if (i == ROUNDS) return CG_EXHAUSTED;
-    end = conjugate_gradients(o, 1, set->gradient_tolerance, set->linear, 0);
+    end = cq_linear_solve(o, 1, set->gradient_tolerance, set->linear, 0);
   }
   for (int b = o->begin; lean && b < o->end; b++) o->k->straighten(o->s, b);
   wait(o);
-  multiply(o, CQ_GRID_STEP, 1);
+  cq_linear_multiply(o, CQ_GRID_STEP, 1);
   for (int b = o->begin; lean && b < o->end; b++) o->k->lean(o->s, b);
   return end;
 }

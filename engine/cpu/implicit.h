@@ -35,8 +35,8 @@ typedef struct cq_implicit_kernels {
   void (*cg_turn)(cq_scene *s, int32_t block, double beta);
   void (*take_direction)(cq_scene *s, int32_t block);    // STEP = DIRECTION
   // The same on an assembled matrix: its sizes, 0: there is none; what is where; rows of particles; what contacts hold,
-  // and preconditioner. Then from REST: each iteration turns, makes the product and advances. Blocks with an even number
-  // go before those with an odd one in first and product, and after them in turn.
+  // and preconditioner. Then from REST: each iteration turns, makes the product and advances. Blocks with an even
+  // number go before those with an odd one in first and product, and after them in turn.
   int32_t matrix_reals, own_reals;       // of four nodes
   void (*index_matrix)(cq_scene *s);
   void (*assemble)(cq_scene *s, const cq_slice *in, int32_t block);
@@ -47,7 +47,7 @@ typedef struct cq_implicit_kernels {
   void (*sweep_turn)(cq_scene *s, int32_t block, double beta);
   void (*sweep_product)(cq_scene *s, int32_t block, double *sum);
   void (*sweep_advance)(cq_scene *s, int32_t block, double alpha, double *sum);
-  void (*sweep_end)(cq_scene *s, int32_t block, int32_t direction);
+  void (*sweep_end)(cq_scene *s, int32_t block);
   // TRIAL from VELOCITY along STEP; RESIDUAL_TRIAL along STEP
   void (*trial)(cq_scene *s, int32_t block, double length, double *sum);
   void (*slope)(cq_scene *s, int32_t block, double *sum);

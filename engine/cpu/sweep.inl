@@ -1,7 +1,7 @@
 // sweep: conjugate gradients on an assembled matrix, preconditioned by symmetric Gauss-Seidel over groups of nodes.
 // With A = L + D + L^T + R, D the blocks of groups, L what couples a group to those that are swept earlier, and R what
-// couples blocks of columns that are swept side by side, the preconditioner is M = K D^-1 K^T, K = D + L. Eisenstat's trick makes the product
-// and the preconditioner of an iteration out of one pass over the matrix:
+// couples blocks of columns that are swept side by side, the preconditioner is M = K D^-1 K^T, K = D + L. Eisenstat's
+// trick makes the product and the preconditioner of an iteration out of one pass over the matrix (E99):
 //
 //     K^-1 A K^-T p = t + K^-1 (p - D t + R t),  K^T t = p
 //
@@ -55,8 +55,8 @@ CQ_INLINE void couple_sides(const cq_scene *s, const int64_t node, const int64_t
 
 CQ_INLINE void couple_column(const cq_scene *s, const int64_t node, const int64_t group, const int which,
                              const real lanes[REACH][GROUP], Four sum[MATRIX]) {
-  couple_lanes(matrix_of(s, group) + MIDDLE * SIDE_REALS, sweep_vector(s, which) + node, s->implicit.sweep_stride, lanes,
-               sum);
+  couple_lanes(matrix_of(s, group) + MIDDLE * SIDE_REALS, sweep_vector(s, which) + node, s->implicit.sweep_stride,
+               lanes, sum);
 }
 
 CQ_INLINE void sums_begin(Four sum[MATRIX]) { for (int k = 0; k < MATRIX; k++) sum[k] = (Four){0}; }
@@ -203,12 +203,11 @@ static void sweep_advance(cq_scene *s, int32_t block, double alpha, double *sum)
   }
 }
 
-// STEP over nodes; or the direction, where the matrix is not positive along the first one
-static void sweep_end(cq_scene *s, int32_t block, int32_t direction) {
+// STEP over nodes takes the way that was made.
+static void sweep_end(cq_scene *s, int32_t block) {
   real *to = grid_vector(s, CQ_GRID_STEP);
-  const int which = direction ? CQ_SWEEP_T : CQ_SWEEP_STEP;
   GROUPS_EACH(s, block, node, group)
-    for (int l = 0; l < GROUP; l++) EACH(i) to[4 * (node + l) + i] = SWEEP(s, which, node, i)[l];
+    for (int l = 0; l < GROUP; l++) EACH(i) to[4 * (node + l) + i] += SWEEP(s, CQ_SWEEP_STEP, node, i)[l];
 }
 
 #endif
