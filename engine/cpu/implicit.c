@@ -55,6 +55,7 @@ static void evaluate(solve *o, int32_t at) {
   wait(o);
   phase(o, CQ_PHASE_SOLVE);
   begin_sums(o);
+  if (pulls(o)) o->k->cables_evaluate(o->s, o->in, at, sums(o, 0));
   for (int r = o->begin; r < o->end; r++) o->k->evaluate(o->s, o->in, r, at, sums(o, r));
   wait(o);
   for (int b = o->begin; b < o->end; b++) o->k->residual(o->s, b, at, sums(o, b));
@@ -88,6 +89,7 @@ static double press(solve *o, int32_t from) {
 static double tensors(solve *o) {
   phase(o, CQ_PHASE_SOLVE);
   begin_sums(o);
+  if (pulls(o)) o->k->cables_settle(o->s, o->in);
   for (int r = o->begin; r < o->end; r++) o->k->tensors(o->s, o->in, r, sums(o, r));
   end_sums(o);
   for (int part = 0; part < o->k->parts; part++) {
@@ -313,6 +315,7 @@ static void solve_slopes(solve *o) {
 static solve open_solve(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   solve o = {.s = s, .worker = worker, .k = s->kernels->implicit, .in = in};
   cq_worker_share(worker, s->ranges, &o.begin, &o.end);
+  if (pulls(&o)) o.k->cables_begin(s, in);   // for the same worker, and the nodes after a barrier
   return o;
 }
 

@@ -26,6 +26,7 @@
 #include "step.inl"
 #include "grid.inl"
 #include "implicit.inl"
+#include "cable_implicit.inl"
 #include "tensor.inl"
 #include "held.inl"
 #include "nodes.inl"
@@ -63,6 +64,16 @@ static const cq_implicit_kernels implicit = {
     diagonal,
     gather_diagonal,
     invert_diagonal,
+    cables_begin,
+    cables_evaluate,
+    cables_settle,
+    cables_product,
+    cables_rest,
+#if !defined(CQ_REAL_DUAL)
+    cables_follow_adj,
+#else
+    NULL,
+#endif
     activate,
     press,
     norms,

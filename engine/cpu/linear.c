@@ -62,6 +62,7 @@ void cq_matrix_destroy(cq_scene *s) {
 
 void cq_linear_multiply(solve *o, int32_t from, int32_t all) {
   phase(o, CQ_PHASE_SOLVE);
+  if (pulls(o)) o->k->cables_product(o->s, from);
   for (int r = o->begin; r < o->end; r++) o->k->product(o->s, o->in, r, from);
   wait(o);
   begin_sums(o);
@@ -161,7 +162,9 @@ cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, in
     wait(o);
     return CG_CONVERGED;
   }
-  int32_t matrix_from = !o->s->implicit.matrix ? most : tolerance > loose ? PRODUCTS_OF_MATRIX : 0;
+  // a cable couples nodes that are far from each other
+  const int matrix = o->s->implicit.matrix && !cq_cables_follow(o->s->model);
+  int32_t matrix_from = !matrix ? most : tolerance > loose ? PRODUCTS_OF_MATRIX : 0;
   for (int32_t i = 0; i < most; i++) {
     if (square <= tolerance * tolerance * first) return CG_CONVERGED;
     if (!isfinite(square)) return CG_EXHAUSTED;

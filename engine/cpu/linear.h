@@ -34,6 +34,9 @@ static inline void end_sums(solve *o) {
   o->parity ^= 1;
 }
 
+// does this worker see to cables that pull at the end of the step?
+static inline int pulls(const solve *o) { return o->worker->rank == 0 && cq_cables_follow(o->s->model); }
+
 static inline void wait(solve *o) { cq_worker_wait(o->worker); }
 
 static inline void phase(solve *o, int which) { cq_worker_phase(o->worker, which); }

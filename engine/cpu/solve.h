@@ -18,6 +18,7 @@ typedef enum cq_grid_vector {
   CQ_GRID_DIRECTION, CQ_GRID_PRODUCT, CQ_GRID_CONDITIONED,   // of conjugate gradients: p, H p, M^-1 r
   CQ_GRID_DIAGONAL,          // of the blocks of H: xx yy xy, or xx yy zz; and in component 3 how the residual rounds
   CQ_GRID_CROSS,             // xy xz yz in 3D
+  CQ_GRID_PULL,              // of cables at the end of the step, or their part of PRODUCT
   CQ_GRID_INVERSE,           // columns of the inverse blocks, and dim - 1 vectors more
   CQ_GRID_VECTORS = CQ_GRID_INVERSE + 3,
 } cq_grid_vector;
