@@ -131,7 +131,7 @@ describe("world:settle", function()
         world = cq.World { cells = { 24, 24 }, dx = 0.025, dt = 0.01, integrator = cq.Implicit {}, bar },
       }:check().text
     end
-    sentence.says(said(1e4), "explicit steps are quicker below about 200")
+    sentence.says(said(1e4), "explicit steps are quicker below about 75")
     sentence.says(said(1e9), "it may be quicker")
   end)
 end)
