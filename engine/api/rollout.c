@@ -137,8 +137,9 @@ cq_status cq_rollout_set(cq_rollout *r, int32_t field, const double *data, int32
     return cq_fail(CQ_INVALID, "%s is set, but no material of this world has it", field_name(field));
   const int64_t total = per_scene ? count * r->def.batch : count;
   for (int64_t k = 0; k < total; k++) {
-    const cq_status status =
+    cq_status status =
         takes_value(&r->world->model, field, k % count) ? cq_field_check(field, field_name(field), k, data[k]) : CQ_OK;
+    if (!status) status = cq_cables_check(&r->world->model, field, data[k]);
     if (status) return status;
   }
   for (int64_t at = 0; field == CQ_FIELD_POSITION && at < total; at += count) {

@@ -287,7 +287,7 @@ local function require_open(self, what)
   if not self.handle then is.fail("%s: this world is closed", what) end
 end
 
-World.steps_that_pay = 200         -- explicit ones that an implicit step must replace to be as quick: 100 to 300
+World.steps_that_pay = { [2] = 75, [3] = 200 }   -- explicit ones that an implicit step must replace to be as quick
 
 ---@internal
 ---How many explicit steps an implicit one stands for, and whether that pays: for cqlua check.
@@ -296,8 +296,8 @@ function World:steps_replaced()
   local count = self.courant / self.courant_aim
   return ("each implicit step replaces %s: %s"):format(
     count < 1.5 and "one explicit step" or ("about %.0f explicit steps"):format(count),
-    count < self.steps_that_pay and ("explicit steps are quicker below about %d; leave out integrator, or take longer steps")
-      :format(self.steps_that_pay) or "it may be quicker than they are")
+    count < self.steps_that_pay[self.dim] and ("explicit steps are quicker below about %d; leave out integrator, or take longer steps")
+      :format(self.steps_that_pay[self.dim]) or "it may be quicker than they are")
 end
 
 ---@internal
