@@ -86,7 +86,8 @@ end
 ---@field coarse? integer       particles, cells and steps so many times as large; 1 unless given
 ---@field signals? integer      4 unless given
 ---@field duration? number      [time]
----@field power? number         of stiffness and density over the design's density; 1, as the paper has it, unless given
+---@field power? number         of stiffness over the design's density; 1, as the paper has it, unless given
+---@field mass_power? number    of density over the design's density; power unless given
 ---@field void? number          what void particles have of the solid; 1e-5, as the paper has it, unless given
 
 ---@param options scenes.topology.def
@@ -111,7 +112,8 @@ return function(options)
   }
   local design = cq.Topology {
     world = world, duration = duration, filter = { radius = s.radius * dx, power = s.power },
-    material = { sharpness = s.sharpness, power = options.power or 1, void = options.void or 1e-5 },
+    material = { sharpness = s.sharpness, power = options.power or 1, mass_power = options.mass_power,
+      void = options.void or 1e-5 },
     layout = { sharpness = s.sharpness }, pulses = { every = 2e-3 * coarse, width = 0.01, height = 0.2 * coarse,
       deviation = 0.1 },
     solid = options.name == "balancer" and "tip" or nil,

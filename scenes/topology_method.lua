@@ -1,54 +1,28 @@
 -- topology_method: how the designs of scenes/topology.lua are found, for the examples that share it.
 --
---   --method ours    no bounds at first, then ever tighter ones, then pulses that are whole or none and ever sharper
---                    densities; at the end the pulses of the binary body are trained anew
+--   --method ours    a soft body finds its gait without bounds; then what runs is binary, with the gradient of the
+--                    smooth design; at the end the pulses of the binary body are trained anew
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 
 local shares = { material = 0.05, layout = 0.05, pulses = 0.01 }
+local unbound = { material = 1, layout = 1, pulses = 1 }             -- all that these can be: for the history
 local method = {}
 
 -- violations are none at exactly the limit
-local function bounds(design)
-  local list = design:binary(shares)
+local function bounds(design, most)
+  local list = design:binary(most)
   for _, c in ipairs(list) do c.tolerance = 0 end
   return list
 end
 
--- how the limits come down and the density becomes sharper, and what else changes
-local function schedule(scene, stages)
-  local out = {}
+-- the design by iteration: soft, then binary; and its rate, which falls from there
+local function schedule(scene, free, whole)
+  local design, out = scene.design, {}
   for name, f in pairs(scene.by_iteration) do out[name] = f end
-  if stages then
-    out.limits = scene.design:tightening {
-      material = shares.material, layout = shares.layout, pulses = shares.pulses, from = stages.free,
-      over = stages.tighten, release = true,
-    }
-    out.design = scene.design:sharpening { from = stages.free + stages.tighten, over = stages.sharpen,
-      binary = "pulses" }
-  end
-  return out
-end
-
--- Of the last iterations the one whose binary body goes best, kept in the run's folder beside the best of the soft
--- ones: binary losses jump from one iteration to the next, and are cheap to look at.
-local function binary_watch(run, design)
-  local best
-  return function()
-    local path = run.run:path "binary.bin"
-    if not best and run.run.saved then
-      local fine, kept = pcall(cq.load, path)
-      best = fine and kept or nil
-    end
-    local solid = design:binarise(run.params)
-    local loss = run:evaluate(solid)
-    solid.world:close()
-    if not best or loss < best.loss then
-      best = { loss = loss, params = run.params }
-      cq.save(path, best)
-      best = cq.load(path)
-    end
-  end, function() return best and best.params or run.best.params end
+  local binary = design:with { material = { sharpness = 2 * design.material.sharpness }, binary = "all" }
+  out.design = function(i) return i <= free and design or binary end
+  return out, function(i) return i <= free and 1 or 1 - 0.9 * (i - free) / (whole - free) end
 end
 
 ---Optimises a scene, makes the design binary, and draws and saves both.
@@ -56,35 +30,27 @@ end
 ---@return cq.Experiment run, cq.Topology.Solid? solid
 local function run_once(name)
   local ours = cq.option("method", "ours") == "ours"
+  local duration = cq.option("duration", 0)
   local scene = require "scenes.topology" {
     name = name, coarse = cq.option("coarse", 1), signals = cq.option("signals", 4),
-      duration = cq.option("duration", 0) > 0
-      and cq.option("duration", 0) or nil, power = cq.option("power", ours and 2 or 1),
-    void = cq.option("void", ours and 1e-8 or 1e-5),
+    duration = duration > 0 and duration or nil, power = ours and 2 or 1, mass_power = 1,
+    void = ours and 1e-8 or 1e-5,
   }
-  local design = scene.design
-  local stages = ours and { free = cq.option("free", 100), tighten = cq.option("tighten", 200),
-    sharpen = cq.option("sharpen", 120) }
-  local whole = ours and stages.free + stages.tighten + stages.sharpen
+  local design, free = scene.design, ours and cq.option("free", 150)
+  local iterations = cq.option("iterations", ours and 250 or 2000)
+  local by_iteration, schedule_of_rate = scene.by_iteration, nil
+  if ours then by_iteration, schedule_of_rate = schedule(scene, free, iterations) end
   local run = cq.Experiment {
     world = scene.world, duration = scene.duration, design = design, objective = scene.objective,
-    constraints = bounds(design),
-    by_iteration = schedule(scene, stages),
+    constraints = bounds(design, ours and unbound or shares), by_iteration = by_iteration,
     optimizer = cq.Optimizer.augmented_lagrangian {
-      inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation", penalty = ours and cq.option("penalty", 20)
-        or 1e-3, restart = not ours,
+      inner = cq.Optimizer.adam { rate = 0.01, schedule = schedule_of_rate }, form = "violation", penalty = 1e-3,
+      restart = not ours,
     },
   }
-  local look, found = binary_watch(run, design)
-  run:optimize {
-    iterations = cq.option("iterations", ours and whole + 40 or 2000),
-    after = function(i)
-      if ours and i == stages.free + stages.tighten then design:loosen(run.params) end
-      if ours and i > stages.free + stages.tighten and i % 5 == 0 then look() end
-    end,
-  }
+  run:optimize { iterations = iterations }
   if not run.run then return run end              -- cqlua check: nothing was optimised
-  local params = found()
+  local params = run.best.params
   local solid = run.design:binarise(params)
   local binary, trained_loss = run:evaluate(solid), nil
   print(("optimised %.4f, binarised %.4f: %s"):format(run.best.loss, binary, tostring(solid)))
