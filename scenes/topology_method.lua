@@ -1,65 +1,101 @@
 -- topology_method: how the designs of scenes/topology.lua are found, for the examples that share it.
 --
---   --method ours    a soft body finds its gait without bounds; then what runs is binary, with the gradient of the
---                    smooth design; at the end the pulses of the binary body are trained anew
+--   --method ours    a block of half as many particles along each edge finds a gait while it is soft, and goes on as a
+--                    binary body, with the gradient of the smooth design (design:with { binary = "all" }); from there
+--                    the block itself goes on, binary too; at the end the pulses of its body are trained anew
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 
-local shares = { material = 0.05, layout = 0.05, pulses = 0.01 }
-local unbound = { material = 1, layout = 1, pulses = 1 }             -- all that these can be: for the history
 local method = {}
 
--- violations are none at exactly the limit
-local function bounds(design, most)
-  local list = design:binary(most)
-  for _, c in ipairs(list) do c.tolerance = 0 end
-  return list
+local function experiment(scene, fields)
+  fields.world, fields.duration, fields.objective = scene.world, scene.duration, scene.objective
+  return cq.Experiment(fields)
 end
 
--- the design by iteration: soft, then binary; and its rate, which falls from there
-local function schedule(scene, free, whole)
-  local design, out = scene.design, {}
-  for name, f in pairs(scene.by_iteration) do out[name] = f end
-  local binary = design:with { material = { sharpness = 2 * design.material.sharpness }, binary = "all" }
-  out.design = function(i) return i <= free and design or binary end
-  return out, function(i) return i <= free and 1 or 1 - 0.9 * (i - free) / (whole - free) end
+local function binary(design)
+  return design:with { material = { sharpness = 2 * design.material.sharpness }, binary = "all" }
+end
+
+-- a rate that falls to a tenth
+local function adam(from, to)
+  return cq.Optimizer.adam { rate = 0.01, schedule = function(i)
+    return 1 - 0.9 * math.max(0, math.min(1, (i - from) / (to - from)))
+  end }
+end
+
+-- The first values of a scene's design: those of a coarser one, soft for some iterations, then binary. What changes by
+-- iteration goes on from there.
+---@return table by_iteration, string? folder     of the whole run
+local function start_coarsely(scene, options)
+  local free, count = cq.option("free", 150), cq.option("rough", 250)
+  options.coarse = 2 * options.coarse
+  local rough = require "scenes.topology"(options)
+  local hard = binary(rough.design)
+  local by_iteration = { design = function(i) return i <= free and rough.design or hard end }
+  for key, f in pairs(rough.by_iteration) do by_iteration[key] = f end
+  local run = experiment(rough, { design = rough.design, by_iteration = by_iteration, optimizer = adam(free, count) })
+  run:optimize { iterations = count, name = "rough" }
+  local after = {}
+  for key, f in pairs(scene.by_iteration) do after[key] = function(i) return f(i + count) end end
+  scene.design.params = scene.design:resample(rough.design, run.best.params)
+  return after, run.run and run.run.folder:match "^(.*)/rough$"
+end
+
+-- binary from its first iteration on
+local function ours(scene, options)
+  local count = cq.option("iterations", 100)
+  local by_iteration, folder = start_coarsely(scene, options)
+  local hard = binary(scene.design)
+  by_iteration.design = function() return hard end
+  local run = experiment(scene, {
+    design = scene.design, by_iteration = by_iteration,
+    -- bounds that nothing reaches: for the history
+    constraints = scene.design:binary { material = 1, layout = 1, pulses = 1 },
+    optimizer = cq.Optimizer.augmented_lagrangian { inner = adam(0, count), form = "violation", penalty = 1e-3,
+      restart = false },
+  })
+  run:optimize { iterations = count,
+    resume = cq.option("resume", false) and folder ~= nil and cq.Run.can_resume(folder) }
+  return run
+end
+
+local function paper(scene)
+  local constraints = scene.design:binary { material = 0.05, layout = 0.05, pulses = 0.01 }
+  -- violations are none at exactly the limit
+  for _, c in ipairs(constraints) do c.tolerance = 0 end
+  local run = experiment(scene, {
+    design = scene.design, constraints = constraints, by_iteration = scene.by_iteration,
+    optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation",
+      penalty = 1e-3 },
+  })
+  run:optimize { iterations = cq.option("iterations", 2000) }
+  return run
 end
 
 ---Optimises a scene, makes the design binary, and draws and saves both.
 ---@param name "walker"|"climber"|"balancer"|"walker3d"|"rotator"    of scenes.topology, and of the files
 ---@return cq.Experiment run, cq.Topology.Solid? solid
 local function run_once(name)
-  local ours = cq.option("method", "ours") == "ours"
-  local duration = cq.option("duration", 0)
-  local scene = require "scenes.topology" {
-    name = name, coarse = cq.option("coarse", 1), signals = cq.option("signals", 4),
-    duration = duration > 0 and duration or nil, power = ours and 2 or 1, mass_power = 1,
-    void = ours and 1e-8 or 1e-5,
-  }
-  local design, free = scene.design, ours and cq.option("free", 150)
-  local iterations = cq.option("iterations", ours and 250 or 2000)
-  local by_iteration, schedule_of_rate = scene.by_iteration, nil
-  if ours then by_iteration, schedule_of_rate = schedule(scene, free, iterations) end
-  local run = cq.Experiment {
-    world = scene.world, duration = scene.duration, design = design, objective = scene.objective,
-    constraints = bounds(design, ours and unbound or shares), by_iteration = by_iteration,
-    optimizer = cq.Optimizer.augmented_lagrangian {
-      inner = cq.Optimizer.adam { rate = 0.01, schedule = schedule_of_rate }, form = "violation", penalty = 1e-3,
-      restart = not ours,
-    },
-  }
-  run:optimize { iterations = iterations }
+  local which, duration = cq.option("method", "ours"), cq.option("duration", 0)
+  if which ~= "ours" and which ~= "paper" then error("--method must be ours or paper, got " .. which, 0) end
+  local is_paper = which == "paper"
+  local options = { name = name, coarse = cq.option("coarse", 1), signals = cq.option("signals", 4),
+    duration = duration > 0 and duration or nil, power = is_paper and 1 or 2, mass_power = 1,
+    void = is_paper and 1e-5 or 1e-8 }
+  local scene = require "scenes.topology"(options)
+  local run = is_paper and paper(scene) or ours(scene, options)
   if not run.run then return run end              -- cqlua check: nothing was optimised
   local params = run.best.params
-  local solid = run.design:binarise(params)
+  local solid = scene.design:binarise(params)
   local binary, trained_loss = run:evaluate(solid), nil
   print(("optimised %.4f, binarised %.4f: %s"):format(run.best.loss, binary, tostring(solid)))
-  if ours then
+  if not is_paper then
     local trained, loss = solid:train(run, { iterations = cq.option("training", 200) })
     print(("pulses trained anew: %.4f"):format(loss))
     solid, trained_loss = trained, loss
   end
-  run.design:save(params, run.run:path(name .. ".csv"))
+  scene.design:save(params, run.run:path(name .. ".csv"))
   solid:save_stl(run.run:path(name .. ".stl"))
   run:render(name .. ".mp4", { which = solid })
   return run, solid, { optimised = run.best.loss, binarised = binary, loss = trained_loss or binary }

@@ -407,6 +407,14 @@ end
 ---@class design.binarise.def
 ---@field threshold? number     particles above this density are solid, others are gone
 
+---First values from another design of the same body, on another lattice or with other times between pulses: each
+---particle has what the nearest one there has, each pulse what the one at its time has. What was found on few particles
+---is a start for many.
+---@param other cq.Topology     with as many signals
+---@param params table          of the other, as its params
+---@return { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, size: cq.Tensor } params
+function Topology:resample(other, params) return require "cq.topology.resample"(self, other, params) end
+
 local binarise_spec = is.define("design:binarise", { threshold = is.number { min = 0, below = 1, default = 0.5 } })
 
 ---What the design is when it is made: solid particles only, each with the signal of its largest share or none, and
