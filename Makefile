@@ -102,7 +102,7 @@ C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c
            $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c))) $(BUILD)/tests/bench/speed
 
 .PHONY: all help cuda cuda-budget gpu-check setup demo test tests run-tests trainings fuzz hunt check-all accuracy bench install clean FORCE
-.PHONY: docs study-check mpi mpi-check
+.PHONY: docs results study-check mpi mpi-check
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -380,6 +380,9 @@ fuzz: ## mangled meshes, pictures, parameters and options under the sanitizers, 
 
 COUNT   ?= 1000
 VERBOSE ?= 0
+results: $(BUILD)/cqlua ## README's table of papers against ours, from tests/papers/results.csv
+	@$(BUILD)/cqlua -e 'require("tests.papers.results").write()'
+
 hunt: $(BUILD)/cqlua ## gradients of random scenes against differences: COUNT of them from SEED on; five minutes for 1000
 	@$(BUILD)/cqlua tests/hunt.lua --seed $(SEED) --count $(COUNT) $(if $(filter-out 0,$(VERBOSE)),--verbose)
 

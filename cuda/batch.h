@@ -53,7 +53,7 @@ struct cq_mark {
 };
 
 // What the kernels of a run of engine steps read. It is copied to the device in one piece, with the motion of walls,
-// the signals and the forces behind it. Progress is copied only with the first run after a look of the host.
+// the signals and the forces behind it. Progress is copied only with the first run after the host has waited.
 typedef struct cq_upload {
   alignas(128) cq_progress progress;
   alignas(128) cq_frame frame;
@@ -262,16 +262,16 @@ int32_t cq_cuda_drop_start(cq_device *d);            // 0: there was none
 cq_status cq_cuda_arrange(cq_device *d);             // sorts the live state
 cq_status cq_cuda_arrange_first(cq_device *d);       // the user's order, with constants but no tiles
 
-// run.cu: runs of substeps. Prepare makes work arrays for an arrangement and fills the upload but for its substeps;
-// first: substeps between the live state and the run, which are on their way.
+// run.cu: runs of engine steps. cq_cuda_prepare makes work arrays for an arrangement and fills the upload, except for
+// its substeps. first: the number of engine steps between the live state and the run, which are launched already.
 cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first);
 // Sends what was prepared to the GPU, for the run that follows. controls 0: without signals and forces.
 cq_status cq_cuda_send(cq_device *d, int32_t controls);
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count);
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count);
-cq_status cq_cuda_run_drive_adj(cq_device *d);                     // the controls of the last run backward
-cq_status cq_cuda_run_probe(cq_device *d);                         // scatters state 0 alone
-cq_status cq_cuda_look(cq_device *d);                              // waits for all runs, and leaves progress
+cq_status cq_cuda_run_actuation_adj(cq_device *d);                 // the adjoint of the controls of the last run
+cq_status cq_cuda_run_probe(cq_device *d);                         // P2G of state 0 alone
+cq_status cq_cuda_read_progress(cq_device *d);                     // waits for all runs, and copies progress
 void cq_cuda_graphs_destroy(cq_device *d);
 
 // control_step.cu
@@ -280,13 +280,14 @@ cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted);
 cq_status cq_cuda_reverse(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *made);
 cq_status cq_cuda_finish(cq_device *d);
 
-// walls.cu: walls whose velocity changes by control step, and impulses that are read by control step.
-// - fill writes the motion of walls into an upload.
-// - Impulses: begin comes before the runs of a chain. add comes after each run, and adds to the row of its control
-//   step. fetch brings the rows of whole control steps, from a given one on. keep is for a chain that ended within a
-//   control step: the row is continued later.
-// - Backward: begin is for a number of control steps from a given one on. settle comes at the end of a control step,
-//   and before the tiles change. fetch brings the gradients.
+// walls.cu: walls whose velocity changes from one control step to the next, and impulses that are read for each control
+// step.
+// - cq_cuda_walls_fill writes the motion of walls into an upload.
+// - Impulses: `begin` comes before the runs of a chain. `add` comes after each run and adds to the row of its control
+//   step. `fetch` copies the rows of whole control steps, from a given one on, to the host. `keep` is for a chain that
+//   ended within a control step: the next chain continues its row.
+// - Backward: `begin_adj` is for a number of control steps from a given one on. `sum` comes at the end of a control
+//   step, and before the tiles change. `fetch` copies the gradients to the host.
 void cq_cuda_walls_fill(const cq_device *d, cq_upload *on_device);
 int32_t cq_cuda_impulse_rows(const cq_device *d);
 cq_status cq_cuda_impulse_begin(cq_device *d, int32_t within);
@@ -294,7 +295,7 @@ cq_status cq_cuda_impulse_add(cq_device *d, int32_t row);
 cq_status cq_cuda_impulse_fetch(cq_device *d, int32_t step, int32_t rows);
 cq_status cq_cuda_impulse_keep(cq_device *d, int32_t row);
 cq_status cq_cuda_walls_begin_adj(cq_device *d, int32_t step, int32_t rows);
-cq_status cq_cuda_walls_settle(cq_device *d);
+cq_status cq_cuda_walls_sum(cq_device *d);
 cq_status cq_cuda_walls_fetch(cq_device *d, int32_t step, int32_t rows);
 
 // health.cu: names the particle that failed in a step. out: the state after it, NULL where there is none. Returns

@@ -4,16 +4,16 @@
 #include <limits.h>
 #include <string.h>
 
-// The host launches engine steps ahead and then waits for the GPU: it looks. Between two looks there are at most this
-// many particles times engine steps, about a second of work, in which the user cannot interrupt.
+// The host launches engine steps ahead, then waits for the GPU and reads how far it came. Between two waits there are
+// at most this many particles times engine steps, about a second of work, during which the user cannot interrupt.
 static const int64_t work_ahead = 1 << 30;
-// Engine steps that are launched in any case. If particles must be sorted before, their kernels do nothing. That should
-// cost less than waiting for the host. This has not been timed yet.
+// Engine steps that are launched ahead at least. If particles must be sorted before one of them, its kernels return at
+// once. That should cost less than waiting for the host; it has not been timed yet.
 static const int64_t least_ahead = 32;
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
-// Runs that are launched one after another from the live state, before the host looks how far they came:
+// Runs that are launched one after another from the live state, before the host waits and reads how far they came:
 //
 //   first control step          live state                  last launch
 //   o----o----o----o----o----o----o----o----o----o----o----o     engine steps
@@ -50,9 +50,9 @@ static int32_t row_of(const cq_device *d, const Chain *c, int32_t substep) {
   return substep / d->model->substeps - c->at / d->model->substeps;
 }
 
-// Engine steps to launch before the next look. Results do not depend on this number, since the kernels alone find when
-// particles must be sorted, and do nothing from there on. Launches beyond that are wasted: the number is guessed from
-// how many engine steps the last arrangement served.
+// The number of engine steps to launch before the next wait. Results do not depend on it: the kernels themselves find
+// when particles must be sorted, and do nothing from there on. Launches beyond that are wasted, so the number is
+// guessed from how many engine steps the last arrangement served.
 static int64_t substeps_ahead(const cq_device *d) {
   const int64_t age = d->step - d->arrangement->made, most = work_ahead / d->slots,
                 more = age / 2 > least_ahead ? age / 2 : least_ahead;
@@ -96,7 +96,7 @@ static cq_status launch_next(cq_device *d, Chain *c, int32_t count) {
   const int32_t substeps = d->model->substeps, at = c->at + c->sent;
   const cq_policy_run *policy_run = c->controls->policy_run;
   const int32_t policy_steps = policy_run && at % substeps == 0;
-  // before the first look the host does not know the policy's signals: they are on the device alone
+  // the host knows the policy's signals of the first control step at most: the later ones are on the device alone
   cq_status status = cq_cuda_send(d, !policy_run || !c->sent);
   if (!status && policy_steps)
     status = cq_cuda_policy_signals(d, policy_run, c->controls->at + at / substeps, state_of(d, c, c->sent),
@@ -108,10 +108,10 @@ static cq_status launch_next(cq_device *d, Chain *c, int32_t count) {
   return status;
 }
 
-// waits for what was launched, and for what the policy gave
-static cq_status look(cq_device *d, const Chain *c) {
+// Waits for a chain, and takes what its policy gave.
+static cq_status finish_chain(cq_device *d, const Chain *c) {
   cq_status status = c->policy_steps ? cq_cuda_policy_fetch(d, c->policy_steps) : CQ_OK;
-  if (!status) status = cq_cuda_look(d);
+  if (!status) status = cq_cuda_read_progress(d);
   const int32_t first = (c->at + d->model->substeps - 1) / d->model->substeps;
   for (int32_t k = 0; k < c->policy_steps && !status; k++)
     cq_cuda_policy_tell(d, c->controls->policy_run, c->controls->at + first + k, k,
@@ -119,15 +119,16 @@ static cq_status look(cq_device *d, const Chain *c) {
   return status;
 }
 
-// The first step that failed is the next one of the live state.
+// Describes the failure of the engine step after the live state.
 static cq_status fail_step(cq_device *d, const Chain *c, const cq_slice *after) {
-  // Scatters the live state once more. bad == 0: that state is inverted, so the one after it was never made.
+  // Runs P2G of the live state once more. If that reports step 0 as bad, the live state is inverted itself, and the
+  // state after it was never computed.
   set_controls(d, c->controls, c->at / d->model->substeps);
   cq_status status = cq_cuda_prepare(d, d->arrangement, 0);
   d->upload->substeps[0] = {d->live->memory->data, NULL, NULL};
   if (!status) status = cq_cuda_send(d, 1);
   if (!status) status = cq_cuda_run_probe(d);
-  if (!status) status = cq_cuda_look(d);
+  if (!status) status = cq_cuda_read_progress(d);
   return status ? status : cq_cuda_diagnose(d, d->live, d->progress->bad == 0 ? NULL : after);
 }
 
@@ -157,8 +158,8 @@ static cq_status conclude(cq_device *d, Chain *c) {
   return cq_cuda_arrange(d);
 }
 
-// Launches as many runs as may be on their way. If a run fails in the middle of its launches, the whole chain counts as
-// not made: the run may have written over the state before it.
+// Launches as many runs as the host may be ahead. If launching fails in the middle of a run, the whole chain counts as
+// not made, because that run may have overwritten the state before it.
 static cq_status launch_all(cq_device *d, Chain *c) {
   const int64_t left = (int64_t)c->controls->count * d->model->substeps - c->at, ahead = substeps_ahead(d);
   const int32_t rows = c->controls->policy_run ? cq_cuda_policy_rows(d) : CQ_RUNS_AHEAD;
@@ -182,7 +183,7 @@ static cq_status run_chain(cq_device *d, Chain *c) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_P2G);
   if (!status) status = launch_all(d, c);
   if (!status) status = cq_cuda_timer_end(d->context);
-  if (!status) status = look(d, c);
+  if (!status) status = finish_chain(d, c);
   if (!status) status = conclude(d, c);
   for (int k = 0; k < 2; k++) {
     cq_cuda_slice_release(d, c->turn[k]);
@@ -199,9 +200,9 @@ cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *
   cq_status status = controls->policy_run ? cq_cuda_policy_set(d, controls->policy_run) : CQ_OK;
   while (!status && (!chain.at || chain.at % substeps)) {
     status = run_chain(d, &chain);
-    // Out of memory: gives up the sorted start, which only the next begin would use. The GPU may still read memory of
-    // the launches, so the host waits for them before it tries again.
-    if (status == CQ_MEMORY && cq_cuda_drop_start(d)) status = cq_cuda_look(d);
+    // Out of memory: frees the sorted initial state, which only the next rollout would use, and tries again. The GPU
+    // may still read memory of the launches, so the host waits for them before.
+    if (status == CQ_MEMORY && cq_cuda_drop_start(d)) status = cq_cuda_read_progress(d);
   }
   *made = chain.at / substeps;
   return status;
@@ -251,12 +252,12 @@ cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted) {
 }
 
 // Adds the gradients of constants, gravity and walls to arrays that do not depend on the order of particles.
-static cq_status settle(cq_device *d) {
+static cq_status store_params_adj(cq_device *d) {
   const cq_arrangement *a = d->adj_arrangement;
   cudaStream_t stream = d->context->stream;
   double *totals = (double *)d->totals->data;
   const cq_storing params = {d->params_adj->data, d->params, d->slots, a->order, totals + cq_total_params(d)};
-  d->kernels->store_params(stream, cq_cuda_blocks(d, d->slots, 256), &params);
+  d->kernels->store_params_adj(stream, cq_cuda_blocks(d, d->slots, 256), &params);
   const int32_t count = cq_sum_count(d);
   const cq_summing sums = {d->batch, a->tile_count, a->block_count, a->tiles, (double *)d->sums->data, count,
                            0,        count,         totals,         NULL};
@@ -273,8 +274,8 @@ static void swap(cq_memory **a, cq_memory **b) {
 // Moves the adjoint to the order of particles that the engine step before had.
 static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_SORT);
-  if (!status) status = cq_cuda_walls_settle(d);
-  if (!status) status = settle(d);
+  if (!status) status = cq_cuda_walls_sum(d);
+  if (!status) status = store_params_adj(d);
   if (status) return status;
   const cq_moving m = {{d->adj->data, d->actuation_adj->data, cq_internal_of(d, d->adj)},
                        {d->adj_other->data, d->actuation_adj_other->data, cq_internal_of(d, d->adj_other)},
@@ -293,7 +294,7 @@ static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
   return status ? status : cq_cuda_timer_end(d->context);
 }
 
-// Reverses the last engine steps before `end` that share an arrangement. left: engine steps before these.
+// Reverses the engine steps before `end` that share one arrangement. left: the number of engine steps before these.
 static cq_status run_backward(cq_device *d, const cq_step_record *records, int32_t end, int32_t *left) {
   cq_arrangement *a = records[end - 1].arrangement;
   int32_t begin = end - 1;
@@ -315,10 +316,10 @@ static cq_status run_backward(cq_device *d, const cq_step_record *records, int32
 static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
   cq_status status = CQ_OK;
   for (int32_t end = d->model->substeps; end > 0 && !status;) status = run_backward(d, records, end, &end);
-  if (!status) status = cq_cuda_walls_settle(d);
+  if (!status) status = cq_cuda_walls_sum(d);
   if (!status && d->actuation) {
     status = cq_cuda_timer_begin(d->context, CQ_PHASE_ACTUATION);
-    if (!status) status = cq_cuda_run_drive_adj(d);
+    if (!status) status = cq_cuda_run_actuation_adj(d);
     if (!status) status = clear(d, d->actuation_adj, actuation_bytes(d));
     if (!status && d->grad_cables) status = clear_cable_controls(d);
     if (!status) status = cq_cuda_timer_end(d->context);
@@ -390,7 +391,7 @@ static cq_status fetch(cq_device *d, double *to, const double *from, int64_t cou
       "bringing the gradients");
 }
 
-// those that are wanted; the others stay as they were
+// Fetches the wanted gradients of particles, actuation entries and cables. The others stay as they were.
 static cq_status fetch_particles(cq_device *d) {
   const cq_gradients *g = d->gradients;
   const double *totals = (const double *)d->totals->data, *params = totals + cq_total_params(d);
@@ -421,7 +422,7 @@ cq_status cq_cuda_finish(cq_device *d) {
   double *totals = (double *)d->totals->data;
   double *sums = (double *)cq_alloc((size_t)d->batch * (size_t)count, sizeof *sums, "gradients");
   if (!sums) return CQ_MEMORY;
-  cq_status status = settle(d);
+  cq_status status = store_params_adj(d);
   const cq_storing state = {d->adj->data, d->fields, d->slots, d->adj_arrangement->order, totals + cq_total_state(d)};
   if (!status) {
     d->kernels->store_state(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &state);

@@ -77,7 +77,8 @@ CQ_GPU Node node_sum(const cq_frame *s, const int64_t n, const int32_t k) {
   return arenas_sum(s, k, (int32_t)(n / CQ_TILE_NODES), at);
 }
 
-// AGAIN: from the record of the step, not from the arenas
+// The grid pass of engine step k: momentum and mass of every node of all tiles, and its velocity. AGAIN: momentum and
+// mass are read from the record of the step, and not summed from the arenas.
 template <int AGAIN>
 CQ_GPU void grid_pass(const cq_frame *s, const int32_t k) {
   Node *kept = (Node *)s->substeps[k].grid;

@@ -120,14 +120,14 @@ static void launch_load(cudaStream_t stream, int32_t blocks, const cq_loading *l
 static void launch_store_state(cudaStream_t stream, int32_t blocks, const cq_storing *s) {
   CQ_LAUNCH(store_state_adj, blocks, SLOT_THREADS, stream, *s);
 }
-static void launch_store_params(cudaStream_t stream, int32_t blocks, const cq_storing *s) {
+static void launch_store_params_adj(cudaStream_t stream, int32_t blocks, const cq_storing *s) {
   CQ_LAUNCH(store_params_adj, blocks, SLOT_THREADS, stream, *s);
 }
-static void launch_load_drive(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
+static void launch_load_actuation(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
                               const cq_actuation *actuation) {
   CQ_LAUNCH(load_actuation, blocks, SLOT_THREADS, stream, frame, actuation);
 }
-static void launch_drive_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
+static void launch_actuation_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
                              const cq_actuation *actuation) {
   CQ_LAUNCH(actuation_shares, blocks, SLOT_THREADS, stream, frame, actuation);
   CQ_LAUNCH(actuation_signals, blocks, SUM_THREADS, stream, frame, actuation);
@@ -172,7 +172,7 @@ const cq_cuda_kernels CQ_TABLE = {
     launch_p2g, launch_grid, launch_impulse, launch_g2p2g, launch_g2p,
     launch_velocity, launch_g2p_adj, launch_grid_adj, launch_step_adj, launch_p2g_adj,
     launch_resident, launch_resident_adj, room,
-    launch_box, launch_key, launch_move, launch_load, launch_store_state, launch_store_params,
-    launch_load_drive, launch_drive_adj, launch_pull_cables, launch_pull_cables_adj,
+    launch_box, launch_key, launch_move, launch_load, launch_store_state, launch_store_params_adj,
+    launch_load_actuation, launch_actuation_adj, launch_pull_cables, launch_pull_cables_adj,
     launch_read, launch_read_weights, launch_read_adj,
 };

@@ -54,7 +54,7 @@ typedef struct cq_cuda_kernels {
   void (*move)(cudaStream_t stream, int32_t blocks, const cq_moving *moving);
   void (*load)(cudaStream_t stream, int32_t blocks, const cq_loading *loading);
   void (*store_state)(cudaStream_t stream, int32_t blocks, const cq_storing *storing);
-  void (*store_params)(cudaStream_t stream, int32_t blocks, const cq_storing *storing);
+  void (*store_params_adj)(cudaStream_t stream, int32_t blocks, const cq_storing *storing);
 
   // From the controls to stresses and forces of particles; and back, to the gradients of signals, weights and forces.
   // actuation lies in device memory.

@@ -7,17 +7,18 @@
 struct cq_device_network {
   cq_network network;
   int32_t rows;              // control steps whose results are copied to the host at once
-  size_t signals, outputs, changes;   // doubles of one control step, all scenes
-  size_t told;               // all three together
+  size_t signals, outputs, changes;   // numbers of one control step, of all scenes
+  size_t told;               // the sum of these three: what a control step sends to the host
   size_t sent_bytes;         // parameters, scale, shift, output
-  char *sent, *next;         // on the host: what the device has, and what it must have for this policy
-  int32_t valid;             // the device has what `sent` says
-  double *grad;              // on the host: of the parameters, then grad_before
-  double *pinned;            // {rows, told}, then {changes}
-  // On the device: as pinned. Backward {rows_back, outputs} gradients, then {rows_back, changes}.
+  char *sent, *next;         // on the host: the values that the device has, and those of the present policy
+  int32_t valid;             // 1: the device has the values of `sent`
+  double *grad;              // on the host: gradients of the parameters, then grad_before
+  double *pinned;            // on the host {rows, told}, then {changes}
+  // On the device, laid out as `pinned`. Backward: gradients of outputs {rows_back, outputs}, then {rows_back,
+  // changes}.
   double *rows_told;
   int32_t rows_back;
-  cq_memory *memory, *changing;       // changing: room for the readout whose change is seen
+  cq_memory *memory, *changing;       // changing: work memory of the readout whose change the policy sees
 };
 
 static const char *const what = "a policy";
@@ -62,7 +63,7 @@ static cq_network network_of(const cq_device *d, const cq_policy_run *policy_run
   return n;
 }
 
-// Makes the state of a device for networks of these layers.
+// Allocates everything that a network of these layers needs on the device and on the host.
 static cq_status make(cq_device *d, const cq_network *layers) {
   cq_device_network *f = (cq_device_network *)cq_alloc(1, sizeof *f, what);
   if (!f) return CQ_MEMORY;
@@ -141,7 +142,7 @@ cq_status cq_cuda_policy_set(cq_device *d, const cq_policy_run *policy_run) {
 
 // ---- readouts -------------------------------------------------------------------------------------------------------
 
-// readouts of one state
+// The two readouts of a state that a policy may see: one as it is, one by its change since the last control step.
 typedef struct Seen {
   cq_reading observation, change;
 } Seen;
@@ -151,7 +152,8 @@ static cq_status read_one(cq_device *d, const cq_readout *readout, int64_t count
   return readout ? cq_cuda_reading(d, readout, count, state, room, r) : CQ_OK;
 }
 
-// over: NULL, or the word of the device that says whether the state was made
+// Launches the readouts of a state. over: a word on the device that is not 0 if the state was not computed, when
+// nothing is read; NULL: it was computed.
 static cq_status read_state(cq_device *d, const cq_policy *p, const cq_slice *state, const int32_t *over, Seen *seen) {
   cq_device_network *f = d->network_state;
   *seen = {};
@@ -164,7 +166,7 @@ static cq_status read_state(cq_device *d, const cq_policy *p, const cq_slice *st
   return CQ_OK;
 }
 
-// Fills what the kernel needs for a control step, but for where its signals go.
+// The input of the kernel for one control step. The caller adds where its signals are written to.
 static cq_network network_at(const cq_device_network *f, const Seen *seen, const double *before) {
   cq_network n = f->network;
   n.observation = seen->observation.out;
@@ -179,8 +181,8 @@ static cq_network network_at(const cq_device_network *f, const Seen *seen, const
 
 int32_t cq_cuda_policy_rows(const cq_device *d) { return d->network_state->rows; }
 
-// The second readout one control step before that of a row: it is in the row before, or comes from the host. NULL: this
-// is the first control step.
+// Finds the second readout of the control step before that of a row. It is in the row before; for row 0 it comes from
+// the host. In the first control step there is none: NULL.
 static cq_status find_before(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t row,
                              const double **before) {
   const cq_device_network *f = d->network_state;
@@ -229,8 +231,8 @@ void cq_cuda_policy_tell(const cq_device *d, const cq_policy_run *policy_run, in
 
 // ---- backward -------------------------------------------------------------------------------------------------------
 
-// Sends what rows of control steps need for the way back: the gradients of the outputs, and the second readout of the
-// control step before each.
+// Sends what the adjoint of some control steps needs: the gradients of the outputs, and for each control step the
+// second readout of the control step before it.
 static cq_status send_rows(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t rows) {
   cq_device_network *f = d->network_state;
   const size_t outputs = (size_t)rows * f->outputs, changes = (size_t)rows * f->changes,
@@ -239,7 +241,7 @@ static cq_status send_rows(cq_device *d, const cq_policy_run *policy_run, int32_
   f->rows_back = rows;
   memset(f->pinned, 0, (outputs + changes) * sizeof *f->pinned);
   if (grad) put_doubles(f->pinned, grad + (size_t)(step - policy_run->first) * f->outputs, outputs);
-  // before row k it is that of the control step before
+  // row k has the readout of control step step + k - 1; control step 0 has none
   if (f->changes)
     put_doubles(f->pinned + outputs + skipped, policy_run->kept + (size_t)step * f->changes + skipped - f->changes,
                 changes - skipped);

@@ -1,19 +1,23 @@
-// run: a number of engine steps with one arrangement. The host launches them as one graph, or as one kernel, and does
-// not wait between them.
+// run: several engine steps in sequence with one arrangement of the particles. The host launches them as a CUDA graph
+// or as one kernel, and does not wait between them.
 #include "batch.h"
 #include <limits.h>
 #include <string.h>
 
+// Waits for everything that was launched. All uploads are free then.
 static cq_status wait(cq_device *d, const char *what) {
   d->pending = 0;
   return cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
 }
 
-// ---- what a run is given --------------------------------------------------------------------------------------------
+// ---- the input of a run ---------------------------------------------------------------------------------------------
 
-enum { BLOCKS_AT_ONCE = 264 }; // of the transfer kernel on a large GPU. The same for all GPUs, for results depend on it
+// Thread blocks of the transfer kernels that a large GPU runs at the same time. The number is the same for all GPUs,
+// because the order of sums, and so the last bits of results, depend on it.
+enum { BLOCKS_AT_ONCE = 264 };
 
-// Blocks that share a tile. In a scene of few tiles there are as many as take all particles of a tile at once.
+// The number of thread blocks among which the particles of a tile are divided. With few tiles it is so large that a
+// block takes its share in one round; with many it is so small that all blocks fit on the GPU.
 static int32_t parts_of(const cq_device *d, const cq_arrangement *a) {
   const int32_t round = d->kernels->round, each = d->slots / a->tile_count;
   int32_t parts = (each + round - 1) / round;
@@ -21,10 +25,11 @@ static int32_t parts_of(const cq_device *d, const cq_arrangement *a) {
   return parts < 1 ? 1 : parts;
 }
 
-// Chooses the way of a run. One kernel makes all of it if the GPU holds a block for every part of a tile at the same
-// time: a cluster, whose barrier costs least, or a cooperative grid. Larger scenes are launched pass by pass: 0 blocks.
-// This rule has not been timed yet. If CQLUA_CUDA_RUN names a way, each block may take several parts. With cables there
-// are only launches: the pull of a cable must be known before any particle scatters.
+// Chooses how a run is launched. If the GPU can hold a block for every part of a tile at the same time, one kernel
+// makes all engine steps of the run. Its blocks are a cluster, whose barrier costs least, or a cooperative grid. Larger
+// scenes have a launch for each pass; then this is a group of 0 blocks. The rule has not been timed yet. The
+// environment variable CQLUA_CUDA_RUN overrides it, and then a block may take several parts. Scenes with cables always
+// have a launch for each pass: the pull of a cable must be known before any particle scatters.
 static cq_block_group block_group_of(const cq_device *d, cq_room room, int32_t parts) {
   if (d->model->cables.count) return {0, 0};
   const int32_t way = d->context->way;
@@ -42,7 +47,8 @@ static size_t arena_size(const cq_device *d, int32_t parts) {
   return (size_t)parts * (size_t)cq_region_nodes(d->model->dim) * cq_node_size(d);
 }
 
-// arenas of a tile: two in a kernel that makes all engine steps, so that it can read one and write the other
+// The number of arenas of a tile: two where one kernel makes all engine steps, which reads the nodes of one step while
+// it adds to those of the next; else one.
 static int32_t arenas_of(const cq_device *d, int32_t parts) {
   return block_group_of(d, d->context->forward, parts).blocks || block_group_of(d, d->context->backward, parts).blocks
              ? 2
@@ -61,6 +67,7 @@ static cq_status reserve(cq_device *d, const cq_arrangement *a) {
 
 static void *data_of(const cq_memory *memory) { return memory ? memory->data : NULL; }
 
+// The part of a frame that stays the same during a rollout.
 static void fill_world(const cq_device *d, cq_frame *f) {
   const cq_model *m = d->model;
   f->batch = d->batch;
@@ -184,10 +191,10 @@ cq_status cq_cuda_send(cq_device *d, int32_t controls) {
 
 // ---- launches -------------------------------------------------------------------------------------------------------
 
-// Blocks of launches over tiles with particles, and over tiles with nodes. They are powers of two, so that a captured
-// graph serves until the scene has doubled.
+// Numbers of blocks of a launch. They are powers of two, so that a captured graph serves until the scene has doubled.
 typedef struct Sizes {
-  int32_t tile, node, few;   // few: a block takes four tiles with nodes
+  int32_t tile;              // for the parts of tiles with particles
+  int32_t node, few;         // for tiles with nodes, one to a block, or four
 } Sizes;
 
 static int32_t power_of_two(const cq_device *d, int32_t count) {
@@ -211,11 +218,12 @@ static void pull_cables(cq_device *d, const cq_upload *u, int32_t k) {
     d->kernels->pull_cables(d->context->stream, cq_cuda_blocks(d, d->batch, 1), &u->frame, &u->actuation, k);
 }
 
-// Stays the same for all runs of a rollout, so that captured graphs stay good.
+// Are impulses of contacts wanted? The answer is the same for all runs of a rollout, so that captured graphs stay
+// valid.
 static int32_t reads_contact(const cq_device *d) { return d->track->impulse != NULL; }
 
-// With cables: gathering and the scattering of the next engine step are two launches, for the cables read all particles
-// between them.
+// With cables, G2P and the P2G of the next engine step are two launches, because the pull of cables is computed from
+// all particles between them.
 static void launch_forward_cables(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   cudaStream_t stream = d->context->stream;
   load_actuation(d, u);
@@ -241,6 +249,7 @@ static void launch_backward_cables(cq_device *d, const cq_upload *u, Sizes sizes
   }
 }
 
+// P2G, then for each engine step the grid pass and, as one launch (g2p2g), G2P and the P2G of the next step.
 static void launch_forward(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   const cq_cuda_kernels *kernels = d->kernels;
   cudaStream_t stream = d->context->stream;
@@ -260,6 +269,8 @@ static void launch_forward(cq_device *d, const cq_upload *u, Sizes sizes, int32_
   }
 }
 
+// The passes of launch_forward in reverse. step_adj is the adjoint of P2G of one engine step and of G2P of the step
+// before it.
 static void launch_backward(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   const cq_cuda_kernels *kernels = d->kernels;
   cudaStream_t stream = d->context->stream;
@@ -302,8 +313,9 @@ static cq_status capture(cq_device *d, cq_graph *graph, launch_run *launch, Size
   return status;
 }
 
-// A run of the same sizes is captured as a graph when it comes the second time.
-static cq_status start(cq_device *d, cq_graph *graph, launch_run *launch, int32_t count) {
+// Launches the passes of a run. When a run of the same sizes comes for the second time, its launches are captured as a
+// graph, and from then on that graph is launched.
+static cq_status launch_passes(cq_device *d, cq_graph *graph, launch_run *launch, int32_t count) {
   const Sizes sizes = sizes_of(d);
   cq_status status = CQ_OK;
   if (graph->tile_blocks != sizes.tile || graph->node_blocks != sizes.node) drop(graph);
@@ -318,7 +330,8 @@ static cq_status start(cq_device *d, cq_graph *graph, launch_run *launch, int32_
 
 // ---- one kernel for a run -------------------------------------------------------------------------------------------
 
-static cq_status stay(cq_device *d, cq_cuda_resident *launch, cq_block_group group, int32_t count) {
+// Launches the kernel that makes all engine steps of a run.
+static cq_status launch_resident(cq_device *d, cq_cuda_resident *launch, cq_block_group group, int32_t count) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
   load_actuation(d, u);
   launch(d->context->stream, group, &u->frame, count);
@@ -327,7 +340,7 @@ static cq_status stay(cq_device *d, cq_cuda_resident *launch, cq_block_group gro
 
 // ---- runs -----------------------------------------------------------------------------------------------------------
 
-cq_status cq_cuda_look(cq_device *d) {
+cq_status cq_cuda_read_progress(cq_device *d) {
   const cq_upload *on_device = (const cq_upload *)d->on_device->data;
   const cq_status status = cq_cuda_check(cudaMemcpyAsync(d->progress, &on_device->progress, sizeof *d->progress,
                                                          cudaMemcpyDeviceToHost, d->context->stream),
@@ -338,18 +351,18 @@ cq_status cq_cuda_look(cq_device *d) {
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count) {
   const cq_block_group group =
       block_group_of(d, d->context->forward, d->upload->frame.tile_count * d->upload->frame.parts);
-  return group.blocks ? stay(d, d->kernels->resident, group, count)
-                      : start(d, &d->forward[count], launch_forward, count);
+  return group.blocks ? launch_resident(d, d->kernels->resident, group, count)
+                      : launch_passes(d, &d->forward[count], launch_forward, count);
 }
 
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count) {
   const cq_block_group group =
       block_group_of(d, d->context->backward, d->upload->frame.tile_count * d->upload->frame.parts);
-  return group.blocks ? stay(d, d->kernels->resident_adj, group, count)
-                      : start(d, &d->backward[count], launch_backward, count);
+  return group.blocks ? launch_resident(d, d->kernels->resident_adj, group, count)
+                      : launch_passes(d, &d->backward[count], launch_backward, count);
 }
 
-cq_status cq_cuda_run_drive_adj(cq_device *d) {
+cq_status cq_cuda_run_actuation_adj(cq_device *d) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
   const int64_t shares = d->batch * (d->model->actuation_count + d->model->force_count);
   d->kernels->actuation_adj(d->context->stream, cq_cuda_blocks(d, shares, 256), &u->frame, &u->actuation);

@@ -1,6 +1,7 @@
-// walls: velocities of walls for each control step, and impulses of contacts. Velocities go to the device with each run
-// of engine steps. Within a run impulses are added up by tile. After it they are added up by scene, to the row of its
-// control step. Gradients of the velocities are added up the same way.
+// walls: velocities of walls for each control step, and impulses of contacts. The velocities are sent to the device
+// with each run of engine steps. During a run, each tile sums the impulses of its own nodes. After the run, the sums of
+// all tiles of a scene are added to the row of the control step. Gradients of the velocities are summed in the same two
+// stages.
 #include "batch.h"
 #include "window.h"
 #include <string.h>
@@ -20,6 +21,7 @@ static cq_status clear(cq_device *d, const cq_memory *memory, size_t count) {
 
 // ---- velocities -----------------------------------------------------------------------------------------------------
 
+// Writes velocities and places of walls of the running control step behind the frame that is sent with the run.
 static void fill_motion(const cq_device *d, cq_upload *on_device) {
   const int32_t walls = d->model->wall_count, dim = d->model->dim;
   const double *velocity = d->track->velocity + (int64_t)d->control_step * d->batch * walls * dim;
@@ -79,7 +81,8 @@ cq_status cq_cuda_impulse_begin(cq_device *d, int32_t within) {
                            : copy(d, d->impulse_rows->data, d->impulse_before->data, width, cudaMemcpyDeviceToDevice);
 }
 
-// over: NULL, or the word of the device that says whether the run stopped early
+// Adds the impulses of all tiles to a row. over: a word on the device that is not 0 if the run stopped before its end,
+// when nothing is added; NULL: it is added in any case.
 static cq_status add_tiles(cq_device *d, int32_t row, const int32_t *over) {
   const cq_arrangement *a = d->arrangement;
   const int32_t count = cq_impulse_count(d);
@@ -113,7 +116,7 @@ cq_status cq_cuda_impulse_fetch(cq_device *d, int32_t step, int32_t rows) {
 
 // ---- backward -------------------------------------------------------------------------------------------------------
 
-// Are gradients of velocities by control step asked for?
+// Are gradients of wall velocities wanted for each control step?
 static int32_t tracks_back(const cq_device *d) {
   return d->track->velocity && d->wanted & cq_bit(CQ_FIELD_WALL_VELOCITY);
 }
@@ -132,7 +135,7 @@ cq_status cq_cuda_walls_begin_adj(cq_device *d, int32_t step, int32_t rows) {
   return status ? status : clear(d, d->grad_walls, grads);
 }
 
-cq_status cq_cuda_walls_settle(cq_device *d) {
+cq_status cq_cuda_walls_sum(cq_device *d) {
   if (!tracks_back(d)) return CQ_OK;
   const cq_arrangement *a = d->adj_arrangement;
   const int32_t walls = d->model->wall_count;
@@ -150,8 +153,8 @@ cq_status cq_cuda_walls_settle(cq_device *d) {
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
-// For each {row, scene} the device has {walls, 3} of velocities, then {walls, 3} of places. The host keeps both apart,
-// as {rows, batch, walls, dim}.
+// Copies gradients from the layout of the device to that of the host. On the device each {row, scene} holds {walls, 3}
+// for velocities and then {walls, 3} for places. On the host these are two arrays {steps, batch, walls, dim}.
 static void spread(const cq_device *d, int32_t step, int32_t rows, const double *from) {
   const size_t walls = (size_t)d->model->wall_count, dim = (size_t)d->model->dim,
                scenes = (size_t)rows * (size_t)d->batch;

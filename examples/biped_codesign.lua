@@ -10,7 +10,8 @@ local cq = require "cq"
 
 local full, iterations = cq.option("full", false), cq.option("iterations", 100)
 local seeds, first = cq.option("seeds", full and 1 or 2), cq.option("seed", 0)
-local folder, resume = cq.option("out", "runs/biped_codesign"), cq.option("resume", false)
+local folder = cq.option("out", "runs/biped_codesign")
+if seeds < 1 or seeds % 1 ~= 0 then error(("--seeds must be a whole number of at least 1, got %g"):format(seeds), 0) end
 local start, length = 0.35, 0.3                                  -- of its middle at first; a body length
 
 local names, combinations = { young = "E", poisson = "nu", density = "density" }, {}
@@ -41,8 +42,9 @@ local function train(combination, seed)
     count = cq.option("count", full and 40 or 20), dx = full and 1 / 64 or 1 / 32, substeps = full and 12 or 6,
     trained = combination.trained, seed = seed,
   })
-  local own = ("%s/%s/%d"):format(folder, combination.name, seed)
-  run:optimize { iterations = iterations, folder = own, resume = resume and cq.Run.can_resume(own) }
+  local name = ("%s/%d"):format(combination.name, seed)
+  local own = folder .. "/" .. name
+  run:optimize { iterations = iterations, name = name }
   combination.ways[#combination.ways + 1] = (-run.best.loss - start) / length
   combination.curves[#combination.curves + 1] = curve_of(cq.Run.can_resume(own) and cq.Run.read_history(own) or {})
   return run

@@ -44,7 +44,7 @@ local function way(loss) return (-loss - start) / length end
 
 -- trains with each of the first weights, and tells how far all went
 local first, count = cq.option("seed", 0), cq.option("repeats", 1)
-assert(count >= 1 and count % 1 == 0, "--repeats must be a whole number of at least 1")
+if count < 1 or count % 1 > 0 then error(("--repeats must be a whole number at least 1, got %g"):format(count), 0) end
 local names = cq.option("codesign", false) and { "fixed", "codesign" } or { "fixed" }
 local means, series, last = {}, {}, nil
 for k, name in ipairs(names) do

@@ -4,14 +4,16 @@
 -- paper has four legs, the release three pairs), 4 time units, "tens or hundreds of iterations". The release has a
 -- stress of 1.3 and a Young's modulus of 30: so it went no farther than 0.15 lengths in 20 iterations here, on four
 -- legs, which change their length by 4 %. This one has 4 and 20, the values of quadruped.lua at twice the size, its
--- network in the place of the release's linear controller, and a control step of 0.05. --full has 8 particles along
--- each side of a block, as the release.
+-- network in the place of the release's linear controller, a control step of 0.05, and distance in the place of the
+-- release's goal at (5, 2.5, 1.5). --legs 4 --max 1.3 --young 30 are the paper's legs and the release's constants; --full
+-- has 8 particles along each side of a block, as the release.
 local cq = require "cq"
 
 local full, side, body = cq.option("full", false), 0.2, { 5, 3 }
 local robot = cq.Creature.nped {
-  legs = cq.option("legs", 6), body = body, side = side, count = cq.option("count", full and 8 or 4), max = 4,
-  material = cq.Material.neo_hookean { young = 20, poisson = 0.3, density = 1 },
+  legs = cq.option("legs", 6), body = body, side = side, count = cq.option("count", full and 8 or 4),
+  max = cq.option("max", 4),
+  material = cq.Material.neo_hookean { young = cq.option("young", 20), poisson = 0.3, density = 1 },
 }
 local length, start = body[1] * side, { 0.4, 0.5, 0.5 }       -- it falls a little
 local world = cq.World {

@@ -1,13 +1,15 @@
 -- A biped learns to walk over hills that are made of particles.                             cqlua examples/terrain.lua
+-- Expect: 2.05 body lengths after 140 iterations, over the first hill, 15 degrees up and 15 down, and on the way up the
+-- second.
 -- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.2 and fig. 8: graded terrain of particles,
 -- 36,200 with the biped's 12,800, centroid observer, MLP, Adam, 4 time units in steps of 0.02. The profile is not
 -- printed: here hills of 15 and 18 degrees, 0.3 long. The biped is told the time as well. --full has the paper's
--- particles, and 17 substeps where it prints 100. Expect: 2.05 body lengths after 140 iterations, over the first hill,
--- 15 degrees up and 15 down, and on the way up the second.
+-- particles, and 17 substeps where it prints 100; --fall is what the rate is multiplied by after each iteration.
 local cq = require "cq"
 
 local full   = cq.option("full", false)
 local slopes = cq.option("slopes", { 15, 18 })               -- of the hills, up and down [degree]
+local fall   = cq.option("fall", 0.99)
 local hill   = 0.3                                           -- length of each
 local dx     = full and 1 / 64 or 1 / 40
 local robot  = cq.Creature.biped { count = full and 40 or 10 }
@@ -35,7 +37,7 @@ local run = cq.Experiment {
   objective  = {
     final = function(state) return -place(state) end, effort = function(u) return 5e-7 * u:square():sum() end,
   },
-  optimizer  = cq.Optimizer.adam { rate = 3e-3, clip = 0.5, schedule = function(i) return 0.99 ^ i end },
+  optimizer  = cq.Optimizer.adam { rate = 3e-3, clip = 0.5, schedule = function(i) return fall ^ i end },
 }
 run:optimize { iterations = cq.option("iterations", 140) }
 local _, roll = run:evaluate()

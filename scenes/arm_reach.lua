@@ -90,10 +90,11 @@ end
 function Reach:compare(cases, def)
   local folder, results = cq.option("out", self.folder), {}
   for k, case in ipairs(cases) do
-    local own, run = folder, self:experiment(case, def.optimizer())
-    if not case.range then own = folder .. "/" .. case.name:gsub("%W+", "_") end
-    run:optimize { iterations = def.iterations, stages = { "feasible", "objective" }, folder = own,
-      resume = cq.option("resume", false) and cq.Run.can_resume(own) }
+    local run, name = self:experiment(case, def.optimizer()), not case.range and case.name:gsub("%W+", "_") or nil
+    local own = name and folder .. "/" .. name or folder
+    run:optimize {
+      iterations = def.iterations, stages = { "feasible", "objective" }, folder = folder, name = name,
+    }
     results[k] = result_of(case, run, cq.Run.can_resume(own) and cq.Run.read_history(own) or {})
     local r, values = results[k], run.best.values or {}
     print(("%-10s %s; effort %.3f, %.4f from the goal, speed %.4f"):format(case.name,

@@ -22,7 +22,12 @@ return function(options)
   local slopes, flat, period, length, depth = o.slopes or { 10, 20, 25 }, o.flat or 0.6, o.period or 0.5, o.length
     or 2.6, o.depth or 0.1
   local count, ends = o.count or { 780, 30 }, {}
-  for k = 1, #slopes do ends[k] = flat + k * period end
+  for k, slope in ipairs(slopes) do
+    if not (type(slope) == "number" and slope > 0 and slope < 60) then
+      error(("slopes of the terrain must be above 0 and below 60 degrees, got %s"):format(slope), 0)
+    end
+    ends[k] = flat + k * period
+  end
   local function height(x)
     local k = math.floor((x - flat) / period) + 1
     local slope = slopes[k]

@@ -1,14 +1,7 @@
 -- examples: fingers and arms of the papers run as a user runs them, and hold to what they claim as far as a few
 -- iterations tell.
 local process = require "tests.process"
-local run = require "tests.example"
-
-local folder
-
-before_each(function() folder = process.folder() end)
-after_each(function() process.remove(folder) end)
-
-local function example(name, words) return run(name, words, folder) end
+local example, folder = require("tests.example").each(before_each, after_each)
 
 describe("examples/cable_finger.lua", function()
   it("comes nearer to what bends as the finger seen does, and goes on as if it had not stopped", function()
@@ -16,7 +9,7 @@ describe("examples/cable_finger.lua", function()
     assert(whole[1].loss > 2e-4 and whole[3].loss < 0.3 * whole[1].loss, whole[3].loss)
     assert(whole[3].young > 17 and whole[3].density < 2.7, out)
     assert.near(whole[3].young, tonumber(out:match "^E (%S+), "), 1e-3)
-    process.remove(folder)
+    process.remove(folder())
     example("cable_finger", { "--iterations", "2", "--render", "no" })
     assert.same(whole, (example("cable_finger", { "--iterations", "3", "--render", "no", "--resume" })))
   end)
@@ -30,6 +23,23 @@ describe("examples/arm_length.lua", function()
     local short, factor, error, built = out:match(pattern)
     assert(tonumber(short) > 0.12 and tonumber(factor) > 1.5 and tonumber(error) < 0.06, out)
     assert.near(tonumber(error), tonumber(built), 1e-3)
+  end)
+
+  it("ends at Ctrl-C in its first run, says how it goes on, and goes on", function()
+    local function arm(iterations, more, after)
+      return process.cqlua({ "examples/arm_length.lua", "--out", folder, "--threads", "1", "--render", "no",
+        "--iterations", iterations, more }, { after = after })
+    end
+    -- as soon as the first run has a line; ten seconds at most
+    local wait = ("i=0; until grep -q ^2, %s/fixed/history.csv || [ $i -gt 500 ]; do sleep 0.02; i=$((i + 1)); done")
+      :format(folder)
+    local stopped = arm(1e6, nil, ("& pid=$!; %s; kill -INT $pid; wait $pid"):format(wait))
+    local rest = arm(5, "--resume")
+    assert.same({ 130, "" }, { stopped.code, stopped.out }, stopped.err)
+    assert(stopped.err:find("kept in " .. folder .. "/fixed; the same command with --resume goes on", 1, true),
+      stopped.err)
+    assert.equal(0, rest.code, rest.err)
+    assert(rest.out:find "^as it is, the arm misses by", rest.out)
   end)
 end)
 

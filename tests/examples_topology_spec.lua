@@ -26,6 +26,8 @@ describe("examples/topology_walker.lua", function()
     local result = process.cqlua { "check", "examples/topology_walker.lua", "--coarse", "5" }
     assert(result.code == 0, result.err)
     assert.is_truthy((result.out .. result.err):find("design.density: 64 numbers, gradient", 1, true))
+    result = process.cqlua { "check", "examples/topology_walker.lua", "--coarse", "5", "--seeds", "2" }
+    assert(result.code == 0, result.err)
   end)
 
   it("starts from several seeds, and tells each, the median and the best", function()

@@ -123,6 +123,14 @@ describe("an experiment", function()
     says(process.read(folder .. "/a/manifest.json"), "interrupted")
   end)
 
+  it("has its first parameters as the best ones when no iteration is wanted", function()
+    local run = experiment()
+    local result = run:optimize { iterations = 0, folder = folder .. "/a" }
+    assert.same({ run:evaluate "last", 0 }, { result.best, run.best.iteration })
+    assert.is_true(run.best.params.controller.w1:equal(run.params.controller.w1))
+    assert.equal(run.best.loss, experiment():optimize({ iterations = 1, folder = folder .. "/b" }).loss)
+  end)
+
   it("keeps what it has when the user interrupts within an iteration", function()
     local iteration = 0
     local run = experiment { objective = { running = function(s, u)

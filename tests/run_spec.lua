@@ -364,3 +364,68 @@ describe("json", function()
     assert.equal(1 / 3, tonumber(json.encode(1 / 3)))
   end)
 end)
+
+-- three runs of an experiment, one after the other; in the second, Ctrl-C at iteration --stop
+local several = [[
+local cq, scene = require "cq", require "tests.scene"
+local world, names, runs = scene.world(scene.robot()), { "first", "second", "last" }, {}
+for k in ipairs(names) do
+  runs[k] = cq.Experiment {
+    world = world, steps = 2, controller = cq.Controller.sines {}, optimizer = cq.Optimizer.adam { rate = 0.01 },
+    objective = function(s) return s:center("foot")[1] end,
+  }
+end
+for k, name in ipairs(names) do
+  local made = runs[k]:optimize {
+    iterations = 4, name = k < 3 and name or nil,
+    after = function(i) if k == 2 and i == cq.option("stop", 0) then io.popen("kill -INT $PPID"):close() end end,
+  }
+  print(name, made.iterations)
+end
+]]
+
+describe("a script of several runs", function()
+  it("ends at Ctrl-C with the run that it comes in, and says how it goes on, and does so", function()
+    local stopped = cqlua { script(several), "--out", out(), "--stop", "2" }
+    assert.same({ 130, "first\t4\nsecond\t2\n" }, { stopped.code, stopped.out })
+    has(stopped.err, "interrupted after iteration 2; what was computed is kept in " .. out()
+      .. "/second; the same command with --resume goes on from there")
+    assert.is_nil(stopped.err:find("traceback", 1, true), stopped.err)
+    assert.is_nil(process.read(out() .. "/manifest.json"))
+    local rest = cqlua { script(several), "--out", out(), "--resume" }
+    assert.same({ 0, "first\t4\nsecond\t4\nlast\t4\n" }, { rest.code, rest.out }, rest.err)
+    has(rest.err, "nothing to go on from in " .. out() .. ": this run begins")
+  end)
+
+  it("leaves an earlier run in peace that it has not come to", function()
+    assert.equal(0, cqlua({ script(several), "--out", out() }).code)
+    assert.equal(130, cqlua({ script(several), "--out", out(), "--stop", "1" }).code)
+    assert.is_true(process.read(out() .. "/second/earlier-1/history.csv") ~= nil)
+    assert.is_nil(process.read(out() .. "/earlier-1/history.csv"))
+    -- also when there is something to go on from: runs that are finished are not told again
+    local again = cqlua { script(several), "--out", out(), "--stop", "3", "--resume" }
+    assert.same({ 130, "first\t4\nsecond\t3\n" }, { again.code, again.out })
+  end)
+
+  it("says it too where Ctrl-C comes between two runs", function()
+    local content = several:gsub('  print%(', '  if k == 2 then io.popen("kill -INT $PPID"):close() runs[k]:evaluate() end\n%0')
+    local result = cqlua { script(content), "--out", out() }
+    assert.same({ 130, "first\t4\n" }, { result.code, result.out })
+    has(result.err, "interrupted after iteration 4; what was computed is kept in " .. out()
+      .. "/second; the same command with --resume goes on from there\n")
+  end)
+
+  it("does not say --resume where that does nothing", function()
+    local content = loop:gsub("notes =", "resume = false, notes =")
+    local result = cqlua { script(content), "--out", out(), "--interrupt", "2" }
+    assert.equal(130, result.code)
+    has(result.err, "interrupted after iteration 2; what was computed is kept in " .. out() .. "\n")
+  end)
+
+  it("prints what it logs after Ctrl-C, and opens no folder for it", function()
+    local content = [[require("cq.base.engine").C.cq_interrupt(1) require("cq").log { error = 3 }]]
+    local result = cqlua { script(content), "--out", out() }
+    assert.same({ 130, "error 3\n" }, { result.code, result.out })
+    assert.is_nil(process.read(out() .. "/manifest.json"))
+  end)
+end)

@@ -3,6 +3,7 @@
 local cq = require "cq"
 local T = require "cq.tensor"
 local mistake = require "tests.sentence"
+local process = require "tests.process"
 local sentence, says = mistake.of, mistake.says
 
 local Creature = cq.Creature
@@ -47,6 +48,36 @@ describe("a stretched robot", function()
       -- and the next rollout of the world is as it was
       assert.is_true(end_of(world, nil, 20):equal(end_of(world_of(plain, at), nil, 20)))
     end
+  end)
+
+  it("looks as the robot that is drawn with those lengths, in the plane and in space", function()
+    local image, option = require "cq.base.image", require("cq.option").program
+    local folder, quiet = process.folder(), option.quiet
+    option.quiet = true
+    local function picture(world, robot, name)
+      local run = cq.Experiment { world = world, robot = robot, steps = 1,
+        objective = function(s) return s:center(world.robot)[1] end }
+      return image.read(run:render(folder .. "/" .. name .. ".png", { width = 160, height = 120 }))
+    end
+    for dim = 2, 3 do
+      local function body(height)
+        local size, count = { 0.1, height, 0.1 }, { 5, 10, 5 }
+        return cq.Robot { shape = cq.Shape.box { size = { unpack(size, 1, dim) }, count = { unpack(count, 1, dim) } },
+          material = cq.Material.neo_hookean { young = 10, poisson = 0.3 } }
+      end
+      local function world(height)
+        return cq.World { cells = { unpack({ 20, 20, 20 }, 1, dim) }, dx = 1 / 20, dt = 5e-3, substeps = 5,
+          body(height):at { unpack({ 0.4, 0.2, 0.4 }, 1, dim) } }
+      end
+      local drawn, plain, different = picture(world(0.5), nil, "drawn"), world(0.25), 0
+      local long = picture(plain, plain.robot:stretched { axis = "y", factor = 2 }, "long")
+      for k = 0, 4 * 160 * 120 - 1 do
+        if math.abs(drawn.pixels[k] - long.pixels[k]) > 8 then different = different + 1 end
+      end
+      assert(different < 20, ("%d of %d numbers differ in %dD"):format(different, 4 * 160 * 120, dim))
+    end
+    option.quiet = quiet
+    process.remove(folder)
   end)
 
   it("takes the pins along that hold it", function()
@@ -183,7 +214,7 @@ describe("a stretched robot", function()
     quiet.quiet = true
     run:optimize { iterations = 30, folder = folder }
     quiet.quiet = before
-    require("tests.process").remove(folder)
+    process.remove(folder)
     assert(math.sqrt(run.best.loss) < 5e-3, run.best.loss)
     assert.near(1.2, run.best.params.named.length:item(), 0.02)
   end)

@@ -24,6 +24,8 @@ CQ_INLINE void prefetch_next(const real *chunk, const int fields, const int firs
 #endif
 }
 
+// A vector or matrix of particles h, h + 1, ... of a chunk, as many as a Real holds. `field` is the number of its first
+// component; components lie CQ_CHUNK numbers apart.
 CQ_INLINE void load_vector(const real *chunk, const int field, const int h, Real out[CQ_DIM]) {
   EACH(i) out[i] = r_load(chunk + (field + i) * CQ_CHUNK + h);
 }

@@ -270,8 +270,8 @@ cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *recor
 
 // ---- backward -------------------------------------------------------------------------------------------------------
 
-// the adjoint lies in the order of the live state
-static void settle_adjoint(cq_scene *s) {
+// The adjoint is in the order of the live state from here on.
+static void hold_adjoint_order(cq_scene *s) {
   cq_arrangement *old = s->adj_arrangement;
   s->adj_arrangement = cq_arrangement_hold(s->arrangement);
   cq_arrangement_release(s, old);
@@ -279,7 +279,7 @@ static void settle_adjoint(cq_scene *s) {
 
 void cq_scene_begin_adjoint(cq_scene *s, cq_worker *worker) {
   if (worker->rank == 0) {
-    settle_adjoint(s);
+    hold_adjoint_order(s);
     const cq_model *m = s->model;
     const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)s->chunks * CQ_CHUNK;
     const size_t real = sizeof(double);
@@ -444,7 +444,7 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
     if (s->grad_wall_velocity) sum_walls(s);
     if (s->grad_gravity) sum_gravity(s);
     cq_scene_resume(s, records[0].in, s->arrangement, 0, s->step);
-    settle_adjoint(s);
+    hold_adjoint_order(s);
   }
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);

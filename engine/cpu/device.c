@@ -151,7 +151,8 @@ static int most_threads(const cq_device *device) {
                  device->batch > 1 ? device->batch : device->scenes[0].ranges);
 }
 
-// p: the pace of this work, or NULL: too rare to have one, and done as steps are.
+// Does a piece of work for all scenes, and returns the first failure. One scene is done on as many threads as are
+// quickest: by p, the measured pace of this work, or, where p is NULL, by that of forward steps.
 static cq_status run(cq_device *device, scene_work *work, void *argument, cq_pace *p) {
   scene_job j = {.device = device, .work = work, .argument = argument, .status = device->status};
   j.weight = weight_of_call(device);

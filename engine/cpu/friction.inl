@@ -2,7 +2,8 @@
 // presses, which follows from the velocities: Newton's method holds the impulses for an iteration and takes them anew
 // for the next; the adjoint lets what they depend on act on the node, by a solution that leans out of what is free.
 
-// Impulses of walls that have let go are 0 once they are taken anew.
+// Does Coulomb friction act at this contact? It does where a wall with friction presses. A wall that has let go has no
+// impulse from the next update on.
 CQ_INLINE int rubs(const cq_scene *s, const HeldContact *c) {
   return c->impulse > (real)0 && contact_kind(s, c) == CQ_CONTACT_FRICTION;
 }

@@ -154,12 +154,13 @@ static real held_impulse_adj(const cq_scene *s, const cq_held_nodes *h, const He
 }
 
 // The shares of a vector x by the normals N of walls that hold a node: lambda = N^+ x, and a wall that holds all has
-// x - N lambda. (E98) what the normal of contact k gets of dL/d lambda, {contacts}, and of dL/d(forces).
+// x - N lambda. lambda and force are the gradients of both, {contacts}.
 typedef struct {
   const real *x;
   real lambda[64], force[64][CQ_DIM];
 } Shares;
 
+// (E98) Adds to out->n what the shares `of` give the normal of contact k.
 static void normal_adj(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int k, const Shares *of,
                        ContactGrad *out) {
   real by_impulse[CQ_DIM] = {0}, rest[CQ_DIM], whole[CQ_DIM] = {0}, free[CQ_DIM] = {0}, row[CQ_DIM];

@@ -26,7 +26,9 @@ static int alloc_sorting(cq_scene *s) {
   return s->base && s->source && s->source_other && s->plane && s->tally;
 }
 
-// every weight_row leads an entry, and each actuator needs one weight_row but where a particle has it twice
+// The number of weight rows that a chunk may need. A weight row is one actuator on one chunk, so there are at most as
+// many as actuators, and as many as entries of its particles. Where a particle has an actuator twice, each of its
+// entries needs a row of its own.
 static int32_t row_width(const cq_model *m) {
   int64_t most = 0;
   int twice = 0;

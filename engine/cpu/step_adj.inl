@@ -296,7 +296,7 @@ CQ_INLINE void force_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][C
   store_vector(chunk->actuation, PRESSURE, h, grad_pressure);
 }
 
-// the deformation at which pressure follows its surface
+// The deformation gradient by which pressure follows its surface.
 CQ_INLINE void followed(const cq_scene *s, const ChunkStep *c, const int h, Real f[CQ_DIM][CQ_DIM]) {
   load_matrix(c->matter->state, F, h, f);
   if (!c->follows) return;
@@ -306,7 +306,8 @@ CQ_INLINE void followed(const cq_scene *s, const ChunkStep *c, const int h, Real
   trial_of(s, rate, before, f);
 }
 
-// what the particle gave to the grid with a stress, once more, with the adjoint moves beside it
+// Computes again what a particle gave to the grid in P2G with this stress, and stores it for g2p_adj and p2g_adj.
+// Beside it, the same transfer of the adjoints of the particle's velocity and C.
 CQ_INLINE void moves_with(const cq_scene *s, const ChunkStep *c, const int h, const Real arm[CQ_DIM], Record *of,
                           const Stress *stress) {
   const GridStep step = grid_step_of(s);
@@ -324,6 +325,7 @@ CQ_INLINE void moves_with(const cq_scene *s, const ChunkStep *c, const int h, co
   move_store(of, MOVE_ADJ, &give);
 }
 
+// As moves_with, with the stress of the state, which it returns.
 CQ_INLINE void moves_again(const cq_scene *s, const ChunkStep *c, const int h, const Real arm[CQ_DIM],
                            Record *of, Stress *stress) {
   Real def[CQ_DIM][CQ_DIM];

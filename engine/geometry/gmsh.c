@@ -95,6 +95,8 @@ static void read_names(gmsh *g) {
 
 // ---- entities: which groups their elements are in -------------------------------------------------------------------
 
+// Reads one point, curve, surface or volume: its tag and the physical groups of its elements. Its box, and the tags of
+// what bounds it, are skipped.
 static void read_entity(gmsh *g, int32_t dim) {
   gmsh_scan *s = &g->scan;
   gmsh_entity *entity = push(g, &g->file->entity, sizeof *entity);
@@ -109,7 +111,7 @@ static void read_entity(gmsh *g, int32_t dim) {
     int32_t *tag = push(g, &g->file->physical, sizeof *tag);
     if (!tag) return;
     const int64_t value = gmsh_int(s);
-    *tag = (int32_t)(value < 0 ? -(value + (value == INT32_MIN)) : value);       // the sign turns it round
+    *tag = (int32_t)(value < 0 ? -(value + (value == INT32_MIN)) : value);       // the sign is an orientation
     entity->count++;
   }
   for (int64_t k = dim ? gmsh_count(s) : 0; k > 0 && !s->status; k--) gmsh_int(s);

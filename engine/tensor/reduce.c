@@ -79,6 +79,7 @@ static double reduce_line(int32_t op, line l, const double *x) {
   }
 }
 
+// Reduces x {extent[0], extent[1], extent[2]} along its second axis: y {extent[0], extent[2]}.
 void cq_tensor_reduce(int32_t op, const int64_t extent[3], const double *x, double *y) {
   line l = {extent[1], extent[2]};
   for (int64_t o = 0; o < extent[0]; o++)

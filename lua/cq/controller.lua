@@ -62,7 +62,8 @@ function Controller:prepare(world, observer, robot)
   return self.params
 end
 
----Notes how many signals are wanted, when a rollout begins.
+---Called when a rollout begins. The first one tells how many signals the controller gives; later ones must want as
+---many.
 ---@internal
 function Controller:check_rollout(roll)
   if self.signals and self.signals ~= roll.signal_count then

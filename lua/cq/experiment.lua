@@ -280,9 +280,9 @@ end
 
 ---Optimises; with several scenes, the mean of their losses. Writes history.csv, parameters, optimizer state and the
 ---best parameters into the run's folder; goes on from there with resume. Ctrl-C stops at the next iteration and
----saves; before the first one is made that is an error. What was computed is kept when an iteration fails. With
----constraints, or an optimizer that makes a loop of its own, an iteration is an evaluation, history.csv has a column
----for each constraint, and solution reports them.
+---saves; before the first one is made that is an error, and where another run would begin the script ends. What was
+---computed is kept when an iteration fails. With constraints, or an optimizer that makes a loop of its own, an
+---iteration is an evaluation, history.csv has a column for each constraint, and solution reports them.
 ---@param fields run.optimize.def
 ---@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution?, starts: table[]? } result   loss:
 ---  of the last iteration, nil when there was none; starts: rows of cq.seeds
@@ -320,6 +320,10 @@ function Experiment:optimize(fields)
   -- there is no result that the script could go on with
   if not self.best and run:interrupted() then
     is.fail("run:optimize: interrupted before the first iteration was made")
+  end
+  -- without an iteration the first parameters are the best
+  if not self.best then
+    self.best = { loss = (self:evaluate()), iteration = 0, params = T.leaves.snapshot(self.params) }
   end
   tell_speed(self, run.done - first, C.cq_clock() - started)
   return { loss = self.loss_last, best = self.best and self.best.loss, iterations = run.done, solution = solution }
@@ -376,7 +380,7 @@ function Experiment:render(path, options)
   end
   local function simulate(watch) return self:rollout(params_of(self, def.which), watch) end
   if is_solid(def.which) then simulate = function(watch) return self:rollout_solid(def.which, watch) end end
-  return replay.film(is_solid(def.which) and def.which.world or self.world, place(self, path), def, simulate)
+  return replay.film(place(self, path), def, simulate)
 end
 
 ---Draws a page of figures: the design (opacity by density, colours by actuator), moments of its movement coloured by

@@ -140,6 +140,10 @@ end
 local current
 ---@type table<string, true?>       folders in which this process has finished a run
 local finished = {}
+local gone_on = false              -- this process has gone on with an earlier run
+local told_interruption = false
+---@type cq.Run?                   that was closed last
+local last
 
 ---The run that is open, if any.
 ---@return cq.Run?
@@ -193,15 +197,32 @@ local function open_folder(self, def)
   if not def.resume then folders.move_earlier(self.folder) end
 end
 
----Opens the folder, so that a run cannot fail for it later. Ranks but the first leave it alone.
+-- No run begins after Ctrl-C: a script of several runs ends here, as one whose rollout gave up. The folder of the run
+-- stays as it is.
+local function refuse_interrupted(folder)
+  if C.cq_interrupted() == 0 then return end
+  engine.interruption = ("interrupted before the run in %s began"):format(folder)
+  if not told_interruption then message.note("%s", engine.interruption) end
+  schema.fail("%s", engine.interruption)
+end
+
+---Opens the folder, so that a run cannot fail for it later. Ranks but the first leave it alone. After Ctrl-C no run is
+---opened: the script ends.
 ---@param def cq.Run.def
 ---@return cq.Run
 function Run.open(def)
   def = definition(def or {})
-  if def.resume == nil then def.resume = option("resume", false) end
+  local folder = def.folder or default_folder()
+  refuse_interrupted(folder)
+  local takes_resume = def.resume ~= false
+  if def.resume == nil then
+    def.resume = option("resume", false)
+    -- of several runs of a script, those after the one that was interrupted have not begun
+    def.fresh = def.fresh or gone_on
+  end
   local self = setmetatable({
-    folder = def.folder or default_folder(), iterations = def.iterations, done = 0, saved_at = C.cq_clock(),
-    follows = option.program.follows,
+    folder = folder, iterations = def.iterations, done = 0, saved_at = C.cq_clock(),
+    follows = option.program.follows, takes_resume = takes_resume,
   }, Run)
   if not self.follows then open_folder(self, def) end
   if def.resume and not option.program.check then self:restore(def.fresh) end
@@ -233,7 +254,7 @@ function Run:restore(fresh)
   if readable ~= path then os.remove(readable) end
   local problem = schema.problem(saved_fields, self.kept)
   if problem then schema.fail("%s is not what a run has saved: %s; start without --resume", path, problem) end
-  self.done, self.resumed_at = self.kept.iteration, self.kept.iteration
+  self.done, self.resumed_at, gone_on = self.kept.iteration, self.kept.iteration, true
   message.note("going on after iteration %d of the run in %s", self.done, self.folder)
 end
 
@@ -318,6 +339,16 @@ end
 ---@return boolean
 function Run:interrupted() return C.cq_interrupted() ~= 0 end
 
+-- once, how to go on after Ctrl-C
+local function tell_interruption(self)
+  if told_interruption or self.done == 0 then return end
+  local saves = self.takes_resume and host.kind(self:path "optimizer.bin")
+  message.note("interrupted after iteration %d; what was computed is kept in %s%s", self.done, self.folder,
+    saves and "; the same command with --resume goes on from there" or "")
+  told_interruption = true
+end
+
+-- Ends a run in its folder, however it ended: saves the last checkpoint, completes the manifest, unlocks the folder.
 local function close(self, status, problem)
   self.progress:close()
   local unsaved, saved, why = self.unsaved, true, nil
@@ -335,9 +366,8 @@ local function close(self, status, problem)
   if current == self then current = nil end
   finished[self.folder] = true
   if not saved then error(why, 0) end
-  if status == "interrupted" and self.done > 0 then
-    message.note("interrupted after iteration %d; what was computed is kept in %s", self.done, self.folder)
-  end
+  last = self
+  if status == "interrupted" then tell_interruption(self) end
 end
 
 ---Saves, completes the manifest and closes the files.
@@ -358,6 +388,8 @@ function Run.close_open(problem)
     close(current, current:interrupted() and "interrupted" or "failed", problem)
   elseif current then
     current:finish()
+  elseif last and C.cq_interrupted() ~= 0 then
+    tell_interruption(last)              -- it came when the script did something else
   end
 end
 
@@ -385,7 +417,7 @@ function Run.log(fields)
   end
   -- what is told after a run has finished is only told: another run in its folder would move its files away
   local out = option.program.out
-  if not current and out and not finished[out] then Run.open { resume = false } end
+  if not current and out and not finished[out] and C.cq_interrupted() == 0 then Run.open { resume = false } end
   if not current then return end
   row.iteration = row.iteration or row.epoch or current.done + 1
   append(current, row, "cq.log")

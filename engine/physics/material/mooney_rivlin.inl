@@ -12,6 +12,7 @@ static cq_status mooney_rivlin_check(const double *slot, int64_t particle) {
       "c10 + c01 of particle %lld is %g + %g; the sum is half the shear modulus at rest and must be positive",
       (long long)particle, slot[MOONEY_C10], slot[MOONEY_C01]);
 }
+// P-wave modulus at rest, K + 4/3 mu
 static double mooney_rivlin_modulus(const cq_material *material, const double *slot) {
   (void)material;
   return slot[MOONEY_BULK] + 8.0 / 3 * (slot[MOONEY_C10] + slot[MOONEY_C01]);

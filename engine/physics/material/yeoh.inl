@@ -10,6 +10,7 @@ static cq_status yeoh_check(const double *slot, int64_t particle) {
   return cq_fail(CQ_INVALID, "c10 of particle %lld is %g; it is half the shear modulus at rest and must be positive",
                  (long long)particle, slot[YEOH_C10]);
 }
+// P-wave modulus at rest, K + 4/3 mu
 static double yeoh_modulus(const cq_material *material, const double *slot) {
   (void)material;
   return slot[YEOH_BULK] + 8.0 / 3 * slot[YEOH_C10];

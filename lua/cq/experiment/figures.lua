@@ -132,7 +132,7 @@ local function design_panel(self, def, look, size)
     colour = { by = look.by, categories = look.categories }, opacity = look.opacity,
     label = function() return "design" end,
   })
-  return replay.picture(look.world, options, function(watch) return def.simulate(watch, 1) end)
+  return replay.picture(options, function(watch) return def.simulate(watch, 1) end)
 end
 
 -- from the start on, unless the design shows that
@@ -159,7 +159,7 @@ local function stills_panel(self, def, look, width)
     stills = times, layout = #times > 1 and "apart" or "auto", width = width, samples = SAMPLES,
     colour = def.has_signals and signal_of(look ~= nil) or nil, opacity = look and look.opacity, arrows = forces,
   })
-  local canvas = replay.picture(def.world, options, def.simulate)
+  local canvas = replay.picture(options, def.simulate)
   canvas:text { x = 4, y = 30, size = 13, text = def.title }
   return canvas
 end

@@ -149,10 +149,13 @@ end
 
 local LAG = 0.12           -- [seconds of film] that the camera is late
 
+-- The scene of a rollout, by any of its states: it may have places and volumes of its own, as a stretched robot has.
 -- size: of the picture, if it is not that of the options [pixel]
-local function scene_of(world, options, size)
+local function scene_of(state, options, size)
+  local world = state.world
+  local rest, volume = shown.undeformed(state)
   return require("cq.picture").scene {
-    domain = world.domain.size, volume = world.layout.base.volume, rest = world.layout.base.position,
+    domain = world.domain.size, volume = volume, rest = rest,
     groups = groups_of(world), walls = world.walls,
     dx = world.dx, bodies = bodies_of(world, options.read_opacity ~= nil), held = held_of(world),
     width = size and size.width or options.width, height = size and size.height or options.height,
@@ -176,7 +179,8 @@ local function aspect_of(moments)
   return 1.25 * (upper[2] - lower[2]) / math.max(upper[1] - lower[1], 1e-9)
 end
 
--- the height of a picture as wide as told that shows some moments; nil: the scene's own
+-- The height of a picture of this width, by how high bodies stand at some moments beside how wide; nil: the scene's
+-- own. least: height by width, at least.
 local function height_of(world, moments, width, least)
   if world.dim == 3 then return least and math.floor(width * 3 / 8) * 2 or nil end
   return math.floor(width * math.min(math.max(aspect_of(moments), least or 0.36), 0.75) / 2) * 2
@@ -187,13 +191,14 @@ local function is_due(state, time) return state.time + 0.5 * state.world.control
 
 -- ---- films ----------------------------------------------------------------------------------------------------------
 
-local function film(world, path, options, simulate)
-  local scene = scene_of(world, options)
+local function film(path, options, simulate)
+  local scene
   local video = require("cq.picture").video { path = path, fps = options.fps, keep_frames = options.keep_frames }
   local period, due = options.speed / options.fps, 0
   local fine, problem = pcall(simulate, function(state, u)
     if not is_due(state, due) then return end
     while is_due(state, due) do due = due + period end
+    scene = scene or scene_of(state, options)
     video:add(scene:frame(moment(options, state, u)))
   end)
   if not fine then
@@ -218,8 +223,8 @@ local function go_far(moments)
 end
 
 -- several moments in pictures of their own, beside or below each other
-local function panels(world, options, moments)
-  local canvases = require "cq.picture.canvas"
+local function panels(state, options, moments)
+  local canvases, world = require "cq.picture.canvas", state.world
   -- wide ones below each other
   local count, strip = #moments, world.dim == 2 and aspect_of(moments) < 0.45
   local columns = strip and 1 or math.min(count, count == 4 and 2 or 3)
@@ -227,7 +232,7 @@ local function panels(world, options, moments)
   local wide = math.max(64, math.floor((options.width - (columns - 1) * gap) / columns))
   local high = options.height and math.floor((options.height - (rows - 1) * gap) / rows)
     or height_of(world, moments, wide, 0.2)
-  local scene = scene_of(world, options, { width = wide, height = math.max(64, high) })
+  local scene = scene_of(state, options, { width = wide, height = math.max(64, high) })
   scene.trail, scene.legend = false, false
   -- the scale of the colours and what is seen are those of all of them, and what the colours mean stands above
   for _, one in ipairs(moments) do scene:see(one) end
@@ -248,9 +253,9 @@ local function panels(world, options, moments)
 end
 
 -- one moment, or several in one picture, the earlier ones paler
-local function together(world, options, moments, way)
-  local scene = scene_of(world, options,
-    { width = options.width, height = options.height or height_of(world, moments, options.width) })
+local function together(state, options, moments, way)
+  local scene = scene_of(state, options,
+    { width = options.width, height = options.height or height_of(state.world, moments, options.width) })
   for _, point in ipairs(way) do scene:pass(point.centre, point.time) end
   local last, times = moments[#moments], {}
   if #moments > 1 then
@@ -266,19 +271,19 @@ local function together(world, options, moments, way)
 end
 
 ---Draws one moment of a rollout, or several in one picture.
----@param world cq.World
 ---@param options table            from replay.options
 ---@param simulate fun(watch: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
 ---@return cq.Canvas
-function replay.picture(world, options, simulate)
-  local moments, way, due, period = {}, {}, 0, options.speed / options.fps
+function replay.picture(options, simulate)
+  local moments, way, due, period, seen = {}, {}, 0, options.speed / options.fps, nil
   simulate(function(state, u)
+    seen = state
     local last = state.step == state.roll.steps
     local wanted = options.stills and options.stills[#moments + 1]
     -- the trail goes through where frames of a film would be
     if is_due(state, due) and not last then
       while is_due(state, due) do due = due + period end
-      way[#way + 1] = { centre = state:center(world.robots):mean { 1 }:totable(), time = state.time }
+      way[#way + 1] = { centre = state:center(state.world.robots):mean { 1 }:totable(), time = state.time }
     end
     if wanted and is_due(state, wanted) or not options.stills and last then
       moments[#moments + 1] = moment(options, state, u)
@@ -289,22 +294,21 @@ function replay.picture(world, options, simulate)
     end
   end)
   local apart = options.layout == "apart" or options.layout == "auto" and #moments > 1 and not go_far(moments)
-  return apart and #moments > 1 and panels(world, options, moments) or together(world, options, moments, way)
+  return apart and #moments > 1 and panels(seen, options, moments) or together(seen, options, moments, way)
 end
 
-local function still(world, path, options, simulate)
-  replay.picture(world, options, simulate):write(path)
+local function still(path, options, simulate)
+  replay.picture(options, simulate):write(path)
   return path
 end
 
 ---Draws a rollout into a film, or, when the path ends in .png, into a picture of its last state or of several moments.
----@param world cq.World
 ---@param path string
 ---@param options table            from replay.options
 ---@param simulate fun(watch: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
 ---@return string path             of the film, of the picture, or of the folder of frames
-function replay.film(world, path, options, simulate)
-  local result = (options.still and still or film)(world, path, options, simulate)
+function replay.film(path, options, simulate)
+  local result = (options.still and still or film)(path, options, simulate)
   message.note("%s", result)
   return result
 end

@@ -24,6 +24,17 @@ function shown.value(state, name)
   return set and set.tensor or state.world.layout.base[name]
 end
 
+---Where the particles of a rollout are undeformed {n, dim}, and their volumes there {n}.
+---@param state cq.State
+---@return cq.Tensor rest, cq.Tensor volume
+function shown.undeformed(state)
+  local set, base = state.roll.set, state.world.layout.base
+  -- places that come without a deformation gradient are such places
+  local moved = set.position and not set.deformation and not set.position.per_scene
+  return moved and set.position.tensor or base.position,
+    set.volume and not set.volume.per_scene and set.volume.tensor or base.volume
+end
+
 -- signal of each particle's actuators, -1 to 1, weighed; nil: nothing is actuated
 function shown.actuation(state, u)
   local world = state.world

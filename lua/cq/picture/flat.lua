@@ -73,6 +73,8 @@ local function with_hole(outer, hole)
   return out
 end
 
+-- By the kind of a wall: the polygon that it covers of a window, given by its corners, and the line that is drawn as
+-- its edge.
 local solid = {}
 
 function solid.half_space(w, window)

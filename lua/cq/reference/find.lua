@@ -97,6 +97,7 @@ local function fields_of(entry)
 end
 
 -- everything that is said of an entry or a section, in lower case, made once
+-- What a search looks through for one entry of the reference: its name, its words, and those of its fields.
 local function document(name, lines, fields, returns)
   local parts = { table.concat(lines, " ") }
   for _, result in ipairs(returns or {}) do parts[#parts + 1] = result.text end
@@ -107,6 +108,7 @@ local function document(name, lines, fields, returns)
   return doc
 end
 
+-- One for each noun, with its constructor, and for each function and method of the reference.
 local function documents(book)
   local out = {}
   local function add(name, summary, lines, fields, returns)

@@ -21,7 +21,7 @@ enum class condition { ready, at_block, at_warp, at_some, at_all, returned };
 constexpr int conditions = 6, barriers = 16;
 
 struct thread {
-  fiber *fib;
+  fiber *fib;                // while it runs or waits
   unsigned rank;
   condition is;
   const char *file;          // where it waits
@@ -47,7 +47,7 @@ struct running_block {
   const std::function<void()> *body;
   company with;
   std::vector<thread> threads;
-  std::vector<unsigned> order;
+  std::vector<unsigned> order, warps;
   unsigned count, returned, at_block, at_all;
   unsigned at_some[barriers];
   unsigned warp_waiting[threads_max / 32];   // bits of lanes that wait for others of their warp
@@ -56,9 +56,12 @@ struct running_block {
   bool failed, running;
 };
 
-// to the end of the process, for their fibers; of blocks that run together all but one are parked
+// to the end of the process; of blocks that run together all but one are parked
 running_block &now = *new running_block();
 std::vector<running_block> &parked = *new std::vector<running_block>();
+// Fibers without a thread. The last that was left is the first to be taken, so threads that wait for nobody all run on
+// one stack, which stays in the cache.
+std::vector<fiber *> &idle = *new std::vector<fiber *>();
 
 thread *self;
 uint32_t random_state;
@@ -74,13 +77,57 @@ void arrange(std::vector<unsigned> &order, unsigned count, int32_t how) {
   for (unsigned i = count; how == CQ_EMULATION_RANDOM && i > 1; i--) std::swap(order[i - 1], order[draw(i)]);
 }
 
-void thread_body(void *argument) {
-  thread *t = (thread *)argument;
+// Threads that take turns now, by their place in the block, and which of them come next.
+struct turns {
+  const unsigned *order;
+  unsigned count, next;
+} turn;
+
+thread *next_ready() {
+  while (turn.next < turn.count && !now.failed) {
+    thread &t = now.threads[turn.order[turn.next++]];
+    if (t.is == condition::ready) return &t;
+  }
+  return nullptr;
+}
+
+void run_bodies(void *);
+
+// This thread is the one that runs from here on.
+void become(thread *t) {
+  self = t;
+  threadIdx.x = t->rank;
+  race_run(&t->who);
+  if (t->fib) return;
+  if (idle.empty()) {
+    t->fib = fiber_create(run_bodies, nullptr);
+  } else {
+    t->fib = idle.back();
+    idle.pop_back();
+  }
+}
+
+// The running thread stops here, and the next one goes on, without a way through the scheduler where that can be.
+void stop(fiber *mine) {
+  thread *next = fibers_pass ? next_ready() : nullptr;
+  if (!next) {
+    fiber_leave(mine);
+    return;
+  }
+  become(next);
+  if (next->fib != mine) fiber_pass(mine, next->fib);
+}
+
+// of a fiber: one thread after another
+void run_bodies(void *) {
   for (;;) {
     (*now.body)();
-    t->is = condition::returned;
+    fiber *const mine = self->fib;
+    self->is = condition::returned;
+    self->fib = nullptr;
     now.returned++;
-    fiber_leave(t->fib);
+    idle.push_back(mine);
+    stop(mine);
   }
 }
 
@@ -88,7 +135,7 @@ void wait(condition what, const char *file, int line) {
   self->is = what;
   self->file = file;
   self->line = line;
-  fiber_leave(self->fib);
+  stop(self->fib);
 }
 
 bool same_place(const char *file, int line, const thread &t) {
@@ -161,21 +208,41 @@ void begin_block() {
   begin_interval();
 }
 
-// until all its threads have returned, or wait for other blocks
+// Each of these threads goes on until it waits or returns. Could any?
+bool run_threads(const unsigned *order, unsigned count) {
+  bool moved = false;
+  turn = {order, count, 0};
+  while (thread *t = next_ready()) {
+    moved = true;
+    become(t);
+    fiber_enter(t->fib);
+    race_run(nullptr);
+  }
+  return moved;
+}
+
+// Each warp goes on until all its lanes wait for more than their warp, or have returned: the stacks of one warp fit
+// into the cache, those of a block do not, and most meetings are of warps.
+bool run_warps(int32_t how) {
+  bool moved = false;
+  arrange(now.warps, (now.count + 31) / 32, how);
+  for (const unsigned warp : now.warps) {
+    const unsigned first = warp * 32, count = now.count - first < 32 ? now.count - first : 32;
+    arrange(now.order, count, how);
+    for (unsigned &lane : now.order) lane += first;
+    while (run_threads(now.order.data(), count)) moved = true;
+  }
+  return moved;
+}
+
+// Until all its threads have returned, or wait for other blocks. In random order, the lanes of different warps take
+// turns in one of eight blocks.
 void run_block() {
+  const int32_t how = cq_emulation_machine()->thread_order;
+  const bool mixed = how == CQ_EMULATION_RANDOM && draw(8) == 0;
   while (now.returned < now.count && now.at_all < now.count && !now.failed) {
-    bool moved = false;
-    const int32_t how = cq_emulation_machine()->thread_order;
-    if (how == CQ_EMULATION_RANDOM) arrange(now.order, now.count, how);
-    for (unsigned i = 0; i < now.count && !now.failed; i++) {
-      self = &now.threads[now.order[i]];
-      if (self->is != condition::ready) continue;
-      moved = true;
-      threadIdx.x = self->rank;
-      race_run(&self->who);
-      fiber_enter(self->fib);
-      race_run(nullptr);
-    }
+    if (mixed) arrange(now.order, now.count, how);
+    const bool moved = mixed ? run_threads(now.order.data(), now.count) : run_warps(how);
     if (now.failed) return;
     if (now.at_block == now.count)
       now.failed = !release_block();
@@ -201,21 +268,21 @@ void set_up(const char *kernel, unsigned threads, company with, const std::funct
   now.count = threads;
   now.failed = false;
   now.running = true;
-  if (now.threads.capacity() < threads_max) now.threads.reserve(threads_max);   // fibers keep pointers
   while (now.threads.size() < threads) {
     now.threads.push_back({});
-    thread &t = now.threads.back();
-    t.rank = (unsigned)now.threads.size() - 1;
-    t.fib = fiber_create(thread_body, &t);
+    now.threads.back().rank = (unsigned)now.threads.size() - 1;
   }
-  arrange(now.order, threads, cq_emulation_machine()->thread_order);
 }
 
 void put_away() {
   release_arrays();
   now.running = false;
-  if (now.failed)
-    for (thread &t : now.threads) fiber_restart(t.fib);
+  for (thread &t : now.threads) {
+    if (!t.fib) continue;      // else it was left in the middle of its body, by a failure
+    fiber_restart(t.fib);
+    idle.push_back(t.fib);
+    t.fib = nullptr;
+  }
 }
 
 // all threads of all blocks wait: at the same barrier?
