@@ -1,8 +1,8 @@
 -- topology_method: how the designs of scenes/topology.lua are found, for the examples that share it.
 --
 --   --method ours    a block of half as many particles along each edge finds a gait while it is soft, and goes on as a
---                    binary body, with the gradient of the smooth design (design:with { binary = "all" }); from there
---                    the block itself goes on, binary too; at the end the pulses of its body are trained anew
+--                    binary body, with the gradient of the smooth design (design:with { binary = "all" }). From there
+--                    the block itself goes on, soft and then binary; at the end the pulses of its body are trained anew
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 
@@ -42,17 +42,16 @@ local function start_coarsely(scene, options)
   return after, run.run and run.run.folder:match "^(.*)/rough$"
 end
 
--- binary from its first iteration on
 local function ours(scene, options)
-  local count = cq.option("iterations", 100)
+  local soft, count = cq.option("soft", 80), cq.option("iterations", 140)
   local by_iteration, folder = start_coarsely(scene, options)
   local hard = binary(scene.design)
-  by_iteration.design = function() return hard end
+  by_iteration.design = function(i) return i <= soft and scene.design or hard end
   local run = experiment(scene, {
     design = scene.design, by_iteration = by_iteration,
     -- bounds that nothing reaches: for the history
     constraints = scene.design:binary { material = 1, layout = 1, pulses = 1 },
-    optimizer = cq.Optimizer.augmented_lagrangian { inner = adam(0, count), form = "violation", penalty = 1e-3,
+    optimizer = cq.Optimizer.augmented_lagrangian { inner = adam(soft, count), form = "violation", penalty = 1e-3,
       restart = false },
   })
   run:optimize { iterations = count,
@@ -91,7 +90,7 @@ local function run_once(name)
   local binary, trained_loss = run:evaluate(solid), nil
   print(("optimised %.4f, binarised %.4f: %s"):format(run.best.loss, binary, tostring(solid)))
   if not is_paper then
-    local trained, loss = solid:train(run, { iterations = cq.option("training", 200) })
+    local trained, loss = solid:train(run, { iterations = cq.option("training", 250) })
     print(("pulses trained anew: %.4f"):format(loss))
     solid, trained_loss = trained, loss
   end
