@@ -50,7 +50,8 @@ local topology = {
 local material_spec = is.define("cq.Topology: design material", {
   sharpness = is.number { above = 0, default = 4 }, threshold = is.number { above = -1, below = 1, default = 0 },
   void = is.number { above = 0, below = 1, default = 1e-5 },
-  power = is.number { above = 0, default = 1 }, actuation_power = is.number { above = 0, default = 3 },
+  power = is.number { above = 0, default = 1 }, mass_power = is.number { above = 0, optional = true },
+  actuation_power = is.number { above = 0, default = 3 },
 })
 local filter_spec = is.define("cq.Topology: design filter",
   { radius = is.number { above = 0 }, power = is.number { above = 0, default = 2 } })
@@ -74,7 +75,8 @@ local spec = is.define("cq.Topology", {
 ---@field sharpness? number         of the step from void to solid (b_sig of eq. 16)
 ---@field threshold? number         of the filtered variable, where the step is
 ---@field void? number              share of density, stiffness and actuation that a void particle has
----@field power? number             of density and stiffness over the design's density (eqs 11, 12)
+---@field power? number             of stiffness over the design's density (eq. 12)
+---@field mass_power? number        of density over the design's density (eq. 11): power unless given
 ---@field actuation_power? number   of the actuation (eq. 19): what is half solid acts less than by half
 
 ---@class cq.Topology.design.filter.def
@@ -174,6 +176,7 @@ function Topology:shape(of_material, of_layout)
   self.material, self.layout_def = of_material, of_layout
   self.projection = topology.projection { sharpness = of_material.sharpness, threshold = of_material.threshold }
   self.stiffness = topology.interpolation { void = of_material.void, power = of_material.power }
+  self.mass = topology.interpolation { void = of_material.void, power = of_material.mass_power or of_material.power }
   self.actuation = topology.interpolation { void = of_material.void, power = of_material.actuation_power }
   self.layout = topology.layout(of_layout)
   self.cache = {}
@@ -208,7 +211,8 @@ local with_spec = is.define("design:with", {
 ---
 ---With binary = "pulses" what runs are whole pulses or none, with the gradient of the smooth ones, so that signals stay
 ---free to change while they are binary; with "all" particles are solid or void as well (these still there, as light as
----void says), of one signal or none.
+---void says), of one signal or none. All powers are 1 then, unless given: of nothing solid, they change the gradient
+---alone, and any other would leave void particles none.
 ---@param changes design.with.def
 ---@return cq.Topology
 function Topology:with(changes)
@@ -221,7 +225,11 @@ function Topology:with(changes)
     return all
   end
   out.rounds = def.binary or self.rounds
-  out:shape(material_spec(merged("material", self.material)), layout_spec(merged("layout", self.layout_def)))
+  local material_def = merged("material", self.material)
+  if out.rounds == "all" then
+    for _, name in ipairs { "power", "mass_power", "actuation_power" } do material_def[name] = def.material[name] or 1 end
+  end
+  out:shape(material_spec(material_def), layout_spec(merged("layout", self.layout_def)))
   return out
 end
 
@@ -245,8 +253,9 @@ end
 
 -- what robot:with takes
 local function body(self, density, shares)
-  local share, changes = self.stiffness(density), {}
+  local stiffness, mass, changes = self.stiffness(density), self.mass(density), {}
   for name, solid in pairs(self.solid_values) do
+    local share = name == "density" and mass or stiffness
     changes[name] = (solid.index and share:gather(solid.index, 1) or share) * solid.value
   end
   -- positive stresses of actuators pull together, positive pulses expand
@@ -398,73 +407,13 @@ end
 ---@class design.binarise.def
 ---@field threshold? number     particles above this density are solid, others are gone
 
----@class design.tightening.def : design.binary.def
----@field from? integer        iterations without bounds
----@field over? integer        iterations in which they come down to what they are to be
----@field release? boolean      after these pulses have no limits again: for designs whose pulses are rounded from then on
-
-local tightening_spec = is.define("design:tightening", {
-  material = share(), layout = share(), pulses = share(), from = is.integer { min = 0, default = 100 },
-  over = is.integer { min = 1, default = 200 },
-  release = is.boolean { default = false },
-})
-
----Limits for by_iteration of cq.Experiment, of the constraints of design:binary: none at first, so that the body finds
----its gait while it is soft, and then ever lower ones, down to the same shares.
----@param fields design.tightening.def
----@return fun(iteration: integer): table<string, number>
-function Topology:tightening(fields)
-  local def = tightening_spec(fields)
-  local constraints = binary.constraints(self, def)
-  return function(i)
-    local left, out = math.max(0, math.min(1, 1 - (i - def.from) / def.over)), {}
-    for _, c in ipairs(constraints) do
-      local released = def.release and left == 0 and (c.name == "sign" or c.name == "size")
-      out[c.name] = c.at_most + (released and 1 or left) * (binary.measures[c.name].most(self) - c.at_most)
-    end
-    return out
-  end
-end
-
----Brings signs and sizes of pulses nearer to where they change, all that are farther from it: pulses that are rounded
----stay what they are, and can be others again after a few iterations.
----@param params table     as design.params; changed in place
----@param most? number     the largest sign and size that is left, 0.2 unless given
-function Topology:loosen(params, most)
-  params, most = self:own(params), is.argument("design:loosen", "most", is.number { above = 0, max = 1, default = 0.2 },
-    most)
-  for _, name in ipairs { "sign", "size" } do params[name]:copy_from(params[name]:detach():clamp(-most, most)) end
-end
-
----@class design.sharpening.def
----@field from? integer        iterations with the design's own sharpness
----@field over? integer        iterations in which it grows
----@field sharpness? number    of the step from void to solid at the end
----@field binary? "pulses"     from then on pulses are whole or none, as design:with has it
-
-local sharpening_spec = is.define("design:sharpening", {
-  from = is.integer { min = 0, default = 300 }, over = is.integer { min = 1, default = 120 },
-  sharpness = is.number { above = 0, default = 64 },
-  binary = is.one_of { "pulses", optional = true },
-})
-
----Designs for by_iteration of cq.Experiment, whose step from void to solid becomes sharper: the same variables, with
----ever less between void and solid. Particles of little density, which bounds on a mean allow, carry load that a binary
----body lacks; here it is taken from them while the rest can still follow.
----@param fields? design.sharpening.def
----@return fun(iteration: integer): cq.Topology
-function Topology:sharpening(fields)
-  local def, known, first = sharpening_spec(fields or {}), {}, self.material.sharpness
-  local stages = 20
-  return function(i)
-    local stage = math.floor(stages * math.max(0, math.min(1, (i - def.from) / def.over)))
-    if i <= def.from then return self end
-    known[stage] = known[stage] or self:with {
-      material = { sharpness = first * (def.sharpness / first) ^ (stage / stages) }, binary = def.binary,
-    }
-    return known[stage]
-  end
-end
+---First values from another design of the same body, on another lattice or with other times between pulses: each
+---particle has what the nearest one there has, each pulse what the one at its time has. What was found on few particles
+---is a start for many.
+---@param other cq.Topology     with as many signals
+---@param params table          of the other, as its params
+---@return { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, size: cq.Tensor } params
+function Topology:resample(other, params) return require "cq.topology.resample"(self, other, params) end
 
 local binarise_spec = is.define("design:binarise", { threshold = is.number { min = 0, below = 1, default = 0.5 } })
 

@@ -72,8 +72,8 @@ end
 local function fail_iteration(self, run, i, problem)
   local saved = pcall(save, self, run, self.made)
   if saved and self.made > 0 then
-    message.note("kept in %s: the parameters after iteration %d, and the best, of iteration %d, in best.bin",
-      run.folder, self.made, self.best.iteration)
+    message.note("kept in %s: the parameters after iteration %d%s", run.folder, self.made,
+      self.best and (", and the best, of iteration %d, in best.bin"):format(self.best.iteration) or "")
   end
   if type(problem) == "string" then
     local ours = problem == is.failure
