@@ -8,7 +8,7 @@
 local cq = require "cq"
 
 -- size and place of the block, duration, stress of an actuator, radius [cells] and power of the
--- filter, sharpness of both choices
+-- filter, sharpness of both choices; the balancer has room for parts that are flung away
 local scenes = {
   walker = {
     size = { 0.2, 0.2 }, at = { 0.1, 0.03 }, cells = { 100, 100 }, duration = 0.5, max = 1e4, radius = 1.5, power = 2,
@@ -19,7 +19,7 @@ local scenes = {
     sharpness = 4,
   },
   balancer = {
-    size = { 0.1, 0.4 }, at = { 0.45, 0.03 }, cells = { 100, 100 }, duration = 1, max = 2e4, radius = 2, power = 3,
+    size = { 0.1, 0.4 }, at = { 0.95, 0.03 }, cells = { 200, 100 }, duration = 1, max = 2e4, radius = 2, power = 3,
     sharpness = 4,
   },
   walker3d = {

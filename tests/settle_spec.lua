@@ -60,8 +60,8 @@ describe("world:settle", function()
       local drop = 0.2 - world:settle():center(bar)[2]:item()
       -- rho g h^2 / 2 E is 0.01, less in plane strain, with a floor that holds and acts at nodes
       assert.is_true(drop > 0.004 and drop < 0.01, drop)
-      -- nothing holds it along the floor, and rounding may shift it
-      assert.near(0.3, world:settle():center(bar)[1]:item(), 2e-5)
+      -- without friction nothing holds it along the floor, and rounding may shift it
+      assert.near(0.3, world:settle():center(bar)[1]:item(), mu == 0 and 2e-5 or 1e-6)
     end
   end)
 
