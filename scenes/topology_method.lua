@@ -13,14 +13,14 @@ local function experiment(scene, fields)
   return cq.Experiment(fields)
 end
 
-local function binary(design)
+local function made_binary(design)
   return design:with { material = { sharpness = 2 * design.material.sharpness }, binary = "all" }
 end
 
 -- a rate that falls to a tenth
 local function adam(from, to)
   return cq.Optimizer.adam { rate = 0.01, schedule = function(i)
-    return 1 - 0.9 * math.max(0, math.min(1, (i - from) / (to - from)))
+    return 1 - 0.9 * math.max(0, math.min(1, (i - from) / math.max(1, to - from)))
   end }
 end
 
@@ -31,7 +31,7 @@ local function start_coarsely(scene, options)
   local free, count = cq.option("free", 150), cq.option("rough", 250)
   options.coarse = 2 * options.coarse
   local rough = require "scenes.topology"(options)
-  local hard = binary(rough.design)
+  local hard = made_binary(rough.design)
   local by_iteration = { design = function(i) return i <= free and rough.design or hard end }
   for key, f in pairs(rough.by_iteration) do by_iteration[key] = f end
   local run = experiment(rough, { design = rough.design, by_iteration = by_iteration, optimizer = adam(free, count) })
@@ -45,7 +45,7 @@ end
 local function ours(scene, options)
   local soft, count = cq.option("soft", 80), cq.option("iterations", 140)
   local by_iteration, folder = start_coarsely(scene, options)
-  local hard = binary(scene.design)
+  local hard = made_binary(scene.design)
   by_iteration.design = function(i) return i <= soft and scene.design or hard end
   local run = experiment(scene, {
     design = scene.design, by_iteration = by_iteration,

@@ -145,7 +145,8 @@ describe("the way to a binary design", function()
     assert.same({ 100, 4, 100, 15, 3 }, { out.density.count, out.layout:size(1), out.layout:size(2), out.sign:size(1),
       out.sign:size(2) })
     -- each quarter of a coarse cell has its place, and three pulses are within one
-    assert.is_true((out.density - fine.robot.position:slice(1, 1, 2):squeeze(2)):abs():close(T.full({ 100 }, 0.01), 1e-9))
+    local x = fine.robot.position:slice(1, 1, 2):squeeze(2)
+    assert.is_true((out.density - x):abs():close(T.full({ 100 }, 0.01), 1e-9))
     assert.is_true(out.layout:slice(3, 3):squeeze(1):equal(out.density))
     for k = 1, 15 do assert.equal(p.size:get(math.ceil(k / 3), 2), out.size:get(k, 2)) end
     assert.is_true(out.sign.trainable and fine:map(out).density.count == 100)

@@ -298,7 +298,7 @@ optimizer.momentum = family("momentum", { momentum = is.number { min = 0, below 
 ---@field beta1? number                          memory of the mean gradient
 ---@field beta2? number                          memory of the mean square
 ---@field epsilon? number                        added to the root mean square
----@field per? "element"|"tensor"                what has a mean square, element unless given
+---@field per? "element"|"tensor"                what has a mean square of its own
 ---@field clip? number                           largest norm of all gradients together
 ---@field schedule? fun(iteration: integer): number   factor of the rate, iteration from 1
 

@@ -227,7 +227,9 @@ function Topology:with(changes)
   out.rounds = def.binary or self.rounds
   local material_def = merged("material", self.material)
   if out.rounds == "all" then
-    for _, name in ipairs { "power", "mass_power", "actuation_power" } do material_def[name] = def.material[name] or 1 end
+    for _, name in ipairs { "power", "mass_power", "actuation_power" } do
+      material_def[name] = def.material[name] or 1
+    end
   end
   out:shape(material_spec(material_def), layout_spec(merged("layout", self.layout_def)))
   return out
