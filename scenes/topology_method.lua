@@ -97,6 +97,7 @@ local function run_once(name)
   scene.design:save(params, run.run:path(name .. ".csv"))
   solid:save_stl(run.run:path(name .. ".stl"))
   run:render(name .. ".mp4", { which = solid })
+  run:figures(name .. ".png", { which = solid })
   return run, solid, { optimised = run.best.loss, binarised = binary, loss = trained_loss or binary }
 end
 
