@@ -35,7 +35,7 @@ local function start_coarsely(scene, options)
   local by_iteration = { design = function(i) return i <= free and rough.design or hard end }
   for key, f in pairs(rough.by_iteration) do by_iteration[key] = f end
   local run = experiment(rough, { design = rough.design, by_iteration = by_iteration, optimizer = adam(free, count) })
-  run:optimize { iterations = count, name = "rough" }
+  run:optimize { iterations = count, name = "rough", backtracks = 5 }
   local after = {}
   for key, f in pairs(scene.by_iteration) do after[key] = function(i) return f(i + count) end end
   scene.design.params = scene.design:resample(rough.design, run.best.params)
@@ -54,7 +54,7 @@ local function ours(scene, options)
     optimizer = cq.Optimizer.augmented_lagrangian { inner = adam(soft, count), form = "violation", penalty = 1e-3,
       restart = false },
   })
-  run:optimize { iterations = count,
+  run:optimize { iterations = count, backtracks = 5,
     resume = cq.option("resume", false) and folder ~= nil and cq.Run.can_resume(folder) }
   return run
 end

@@ -229,6 +229,8 @@ end
 ---@field seeds? integer          independent starts, from --seed (or 1) on, each in a process and a folder seed-K of
 ---  its own; the best one is gone on with. What each gave is in seeds.csv, and in starts of the result. The processes
 ---  run the script again up to here
+---@field backtracks? integer      halvings of an update after which a simulation fails, before that is an error; for
+---  first-order optimizers
 ---@field stages? ("feasible"|"objective")[]   "feasible": constraints alone, until they are kept; "objective": all, as
 ---  without stages
 ---@field after? fun(iteration: integer, loss: number, run: cq.Experiment)   called after each iteration
@@ -238,6 +240,7 @@ local optimize_spec = is.define("run:optimize", {
   folder = is.string { optional = true },
   name = is.string { optional = true },
   resume = is.boolean { optional = true }, seeds = is.integer { min = 1, max = 10000, default = 1 },
+  backtracks = is.integer { min = 0, max = 50, default = 0 },
   stages = solve.stages,
   after = is.callable { optional = true },
 })
@@ -295,6 +298,9 @@ function Experiment:optimize(fields)
     is.fail("run:optimize: there is nothing to train; give a controller or trainable")
   end
   constrained.check(self, def.stages)
+  if def.backtracks > 0 and not (self.optimizer.rule or self.optimizer.inner) then
+    is.fail("run:optimize: backtracks are for first-order optimizers; %s chooses its own points", self.optimizer.kind)
+  end
   if option.program.check then return only_check(self, def) end
   if def.seeds > 1 then return require("cq.experiment.starts").optimize(self, def) end
   local run = require("cq.run").open {

@@ -8,6 +8,7 @@
 --   }
 local is = require "cq.base.schema"
 local T = require "cq.tensor"
+local backtrack = require "cq.experiment.backtrack"
 local by_iteration = require "cq.experiment.by_iteration"
 local constraint = require "cq.optimizer.constraint"
 local message = require "cq.base.message"
@@ -144,6 +145,7 @@ function constrained.optimize(run, folder, def, numbers)
     end,
     changing = function(i) return by_iteration.is_changing(run, i, def.iterations) end,
     finish = function(roll) roll:release() end,
+    keeper = def.backtracks > 0 and backtrack.keeper(def.backtracks) or nil,
   }
   take_best(run, problem)
   local solution = problem:solve()
