@@ -18,7 +18,7 @@ extern "C" {
 
 // ---- base -----------------------------------------------------------------------------------------------------------
 
-enum { CQ_ABI = 9 };                    // changes with any change of this file that a caller can notice
+enum { CQ_ABI = 10 };                   // changes with any change of this file that a caller can notice
 enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
 
 typedef enum cq_status {
@@ -168,6 +168,7 @@ typedef struct cq_integrator {          // of the implicit kind; zeros are defau
   // 1: pressure is that of the surface at the end of a step, 0: at its start. Steps without inertia take that of the
   // end
   int32_t pressure;
+  int32_t cables;                       // 1: their pull is that of the end of a step, 0: of its start
   double tolerance;                     // of the residual, relative to inertia and internal force; 1e-3
   double gradient_tolerance;            // of the adjoint's linear system, relative; 1e-6
   int32_t newton, linear;               // iterations at most, of a step and of a linear system; 60, 5000
@@ -393,6 +394,12 @@ cq_status cq_rollout_contact_adjoint(cq_rollout *rollout, int32_t step, int32_t 
 cq_status cq_rollout_set_walls(cq_rollout *rollout, const double *velocity, int32_t per_scene);
 // Their gradient, as cq_rollout_gradient gives those of fields.
 cq_status cq_rollout_walls_gradient(cq_rollout *rollout, double *out, int32_t per_scene);
+
+// Gravity that is held over each control step, in the place of CQ_FIELD_GRAVITY: {steps, dim} for all scenes, or for
+// each {B, steps, dim}. NULL: that of the field again. Takes effect at the next cq_rollout_begin. CQ_DEVICE on CUDA.
+cq_status cq_rollout_set_gravity(cq_rollout *rollout, const double *gravity, int32_t per_scene);
+// Its gradient, as cq_rollout_gradient gives those of fields.
+cq_status cq_rollout_gravity_gradient(cq_rollout *rollout, double *out, int32_t per_scene);
 
 // ---- a policy: a network that sees readouts of the state and gives the signals --------------------------------------
 

@@ -11,7 +11,7 @@ local cq = require "cq"
 local full, iterations = cq.option("full", false), cq.option("iterations", 100)
 local seeds, first = cq.option("seeds", full and 1 or 2), cq.option("seed", 0)
 local folder = cq.option("out", "runs/biped_codesign")
-if seeds < 1 then error(("--seeds must be at least 1, got %g"):format(seeds), 0) end
+if seeds < 1 or seeds % 1 ~= 0 then error(("--seeds must be a whole number of at least 1, got %g"):format(seeds), 0) end
 local start, length = 0.35, 0.3                                  -- of its middle at first; a body length
 
 local names, combinations = { young = "E", poisson = "nu", density = "density" }, {}

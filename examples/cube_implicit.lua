@@ -2,7 +2,7 @@
 --                                                                                  cqlua examples/cube_implicit.lua
 -- Source: fig. 3 of the soft-finger paper on implicit MPM (Robotica 2024), which prints no numbers: here a cube of
 -- 16 mm of a rubber of 2.5 MPa falls by 1.5 mm in the plane. Expect: explicit steps fail above a Courant number of
--- about 1; implicit ones converge at every length, with all J > 0, and are the quicker ones from 100 to 200 times
+-- about 1; implicit ones converge at every length, with all J > 0, and are the quicker ones from 50 to 100 times
 -- the explicit step on, a cube of half the size from 20 times on. How high it bounces hangs on how often momentum
 -- goes to the grid and back, which takes energy, and on steps of 50 times and more, which take the bounce away; the
 -- longest are late to stop the cube, a third of a cell lower. Time is the processor's: take --threads 1.

@@ -48,6 +48,10 @@ local function dragon_skin(options)
   end
 end
 
+local function check_dim(dim)
+  if dim ~= 2 and dim ~= 3 then error(("scenes.soft_finger: dim must be 2 or 3, got %s"):format(dim), 3) end
+end
+
 local function scaled(list, dim)
   local out = {}
   for d = 1, dim do out[d] = MM * list[d] end
@@ -78,6 +82,7 @@ end
 local function finger(options)
   local given = options or {}
   local dim, dx, chambers, drives = given.dim or 3, MM * (given.dx or 2), {}, {}
+  check_dim(dim)
   for k = 1, COUNT do chambers[k] = "chamber_" .. k end
   for k, surface in ipairs(given.together ~= false and { chambers } or chambers) do
     drives[k] = cq.Actuator.follower_pressure { name = type(surface) == "table" and "air" or surface, surface = surface,
@@ -113,5 +118,8 @@ return setmetatable({
   -- [mm], for scenes/make_finger.lua, which meshes it
   drawing = { size = SIZE, chamber = CHAMBER, first = FIRST, count = COUNT, pitch = PITCH, base = BASE, root = ROOT },
   -- its shape of boxes, in both dimensions, for bodies that have several; spacing in mm
-  lattice = function(dim, spacing) return lattice(spacing, scaled(SIZE, dim), PITCH) end,
+  lattice = function(dim, spacing)
+    check_dim(dim)
+    return lattice(spacing, scaled(SIZE, dim), PITCH)
+  end,
 }, { __call = function(_, options) return finger(options) end })

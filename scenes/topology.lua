@@ -8,7 +8,7 @@
 local cq = require "cq"
 
 -- size and place of the block, duration, stress of an actuator, radius [cells] and power of the
--- filter, sharpness of both choices
+-- filter, sharpness of both choices; the balancer has room for parts that are flung away
 local scenes = {
   walker = {
     size = { 0.2, 0.2 }, at = { 0.1, 0.03 }, cells = { 100, 100 }, duration = 0.5, max = 1e4, radius = 1.5, power = 2,
@@ -19,7 +19,7 @@ local scenes = {
     sharpness = 4,
   },
   balancer = {
-    size = { 0.1, 0.4 }, at = { 0.45, 0.03 }, cells = { 100, 100 }, duration = 1, max = 2e4, radius = 2, power = 3,
+    size = { 0.1, 0.4 }, at = { 0.95, 0.03 }, cells = { 200, 100 }, duration = 1, max = 2e4, radius = 2, power = 3,
     sharpness = 4,
   },
   walker3d = {
@@ -86,7 +86,8 @@ end
 ---@field coarse? integer       particles, cells and steps so many times as large; 1 unless given
 ---@field signals? integer      4 unless given
 ---@field duration? number      [time]
----@field power? number         of stiffness and density over the design's density; 1, as the paper has it, unless given
+---@field power? number         of stiffness over the design's density; 1, as the paper has it, unless given
+---@field mass_power? number    of density over the design's density; power unless given
 ---@field void? number          what void particles have of the solid; 1e-5, as the paper has it, unless given
 
 ---@param options scenes.topology.def
@@ -98,7 +99,7 @@ return function(options)
     shape = cq.Shape.box { size = s.size, spacing = dx / 2 },
     material = cq.Material.neo_hookean { young = 0.1e6, poisson = 0.4, density = 1000 },
     actuators = cq.Actuator.isotropic { count = options.signals or 4, max = s.max },
-    groups = options.name == "balancer" and { tip = function(_, y) return y > 0.39 end } or nil,
+    groups = options.name == "balancer" and { tip = function(_, y) return y > 0.4 - math.max(0.01, dx / 2) end } or nil,
   }
   local cells, gravity = {}, { 0, -9.8, dim == 3 and 0 or nil }
   for i, count in ipairs(s.cells) do cells[i] = math.floor(count / coarse) end
@@ -109,10 +110,13 @@ return function(options)
     cells = cells, dx = dx, gravity = gravity, dt = 1e-3 * coarse, substeps = 10,
     walls = walls_of(options.name, 3 * dx), robot:at(at),
   }
+  local every, count = 2e-3 * coarse, duration / (2e-3 * coarse)
+  if math.abs(count - math.floor(count + 0.5)) > 1e-6 then every = 1e-3 * coarse end   -- pulses fill the time
   local design = cq.Topology {
     world = world, duration = duration, filter = { radius = s.radius * dx, power = s.power },
-    material = { sharpness = s.sharpness, power = options.power or 1, void = options.void or 1e-5 },
-    layout = { sharpness = s.sharpness }, pulses = { every = 2e-3 * coarse, width = 0.01, height = 0.2 * coarse,
+    material = { sharpness = s.sharpness, power = options.power or 1, mass_power = options.mass_power,
+      void = options.void or 1e-5 },
+    layout = { sharpness = s.sharpness }, pulses = { every = every, width = 0.01, height = 100 * every,
       deviation = 0.1 },
     solid = options.name == "balancer" and "tip" or nil,
   }

@@ -1,102 +1,115 @@
 -- topology_method: how the designs of scenes/topology.lua are found, for the examples that share it.
 --
---   --method ours    no bounds at first, then ever tighter ones, then pulses that are whole or none and ever sharper
---                    densities; at the end the pulses of the binary body are trained anew
+--   --method ours    a block of half as many particles along each edge finds a gait while it is soft, and goes on as a
+--                    binary body, with the gradient of the smooth design (design:with { binary = "all" }). From there
+--                    the block itself goes on, soft and then binary; at the end the pulses of its body are trained anew
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 
-local shares = { material = 0.05, layout = 0.05, pulses = 0.01 }
 local method = {}
 
--- violations are none at exactly the limit
-local function bounds(design)
-  local list = design:binary(shares)
-  for _, c in ipairs(list) do c.tolerance = 0 end
-  return list
+local function experiment(scene, fields)
+  fields.world, fields.duration, fields.objective = scene.world, scene.duration, scene.objective
+  return cq.Experiment(fields)
 end
 
--- how the limits come down and the density becomes sharper, and what else changes
-local function schedule(scene, stages)
-  local out = {}
-  for name, f in pairs(scene.by_iteration) do out[name] = f end
-  if stages then
-    out.limits = scene.design:tightening {
-      material = shares.material, layout = shares.layout, pulses = shares.pulses, from = stages.free,
-      over = stages.tighten, release = true,
-    }
-    out.design = scene.design:sharpening { from = stages.free + stages.tighten, over = stages.sharpen,
-      binary = "pulses" }
-  end
-  return out
+local function made_binary(design)
+  return design:with { material = { sharpness = 2 * design.material.sharpness }, binary = "all" }
 end
 
--- Of the last iterations the one whose binary body goes best, kept in the run's folder beside the best of the soft
--- ones: binary losses jump from one iteration to the next, and are cheap to look at.
-local function binary_watch(run, design)
-  local best
-  return function()
-    local path = run.run:path "binary.bin"
-    if not best and run.run.saved then
-      local fine, kept = pcall(cq.load, path)
-      best = fine and kept or nil
-    end
-    local solid = design:binarise(run.params)
-    local loss = run:evaluate(solid)
-    solid.world:close()
-    if not best or loss < best.loss then
-      best = { loss = loss, params = run.params }
-      cq.save(path, best)
-      best = cq.load(path)
-    end
-  end, function() return best and best.params or run.best.params end
+-- a rate that falls to a tenth
+local function adam(from, to)
+  return cq.Optimizer.adam { rate = 0.01, schedule = function(i)
+    return 1 - 0.9 * math.max(0, math.min(1, (i - from) / math.max(1, to - from)))
+  end }
+end
+
+-- The first values of a scene's design: those of a coarser one, soft for some iterations, then binary. What changes by
+-- iteration goes on from there.
+---@return table by_iteration, string? folder     of the whole run
+local function start_coarsely(scene, options)
+  local free, count = cq.option("free", 150), cq.option("rough", 250)
+  options.coarse = 2 * options.coarse
+  local rough = require "scenes.topology"(options)
+  local hard = made_binary(rough.design)
+  local by_iteration = { design = function(i) return i <= free and rough.design or hard end }
+  for key, f in pairs(rough.by_iteration) do by_iteration[key] = f end
+  local run = experiment(rough, { design = rough.design, by_iteration = by_iteration, optimizer = adam(free, count) })
+  run:optimize { iterations = count, name = "rough", backtracks = 5 }
+  local after = {}
+  for key, f in pairs(scene.by_iteration) do after[key] = function(i) return f(i + count) end end
+  scene.design.params = scene.design:resample(rough.design, run.best.params)
+  return after, run.run and run.run.folder:match "^(.*)/rough$"
+end
+
+local function ours(scene, options)
+  local soft, count = cq.option("soft", 80), cq.option("iterations", 140)
+  local by_iteration, folder = start_coarsely(scene, options)
+  local hard = made_binary(scene.design)
+  by_iteration.design = function(i) return i <= soft and scene.design or hard end
+  local run = experiment(scene, {
+    design = scene.design, by_iteration = by_iteration,
+    -- bounds that nothing reaches: for the history
+    constraints = scene.design:binary { material = 1, layout = 1, pulses = 1 },
+    optimizer = cq.Optimizer.augmented_lagrangian { inner = adam(soft, count), form = "violation", penalty = 1e-3,
+      restart = false },
+  })
+  run:optimize { iterations = count, backtracks = 5,
+    resume = cq.option("resume", false) and folder ~= nil and cq.Run.can_resume(folder) }
+  return run
+end
+
+local function paper(scene)
+  local constraints = scene.design:binary { material = 0.05, layout = 0.05, pulses = 0.01 }
+  -- violations are none at exactly the limit
+  for _, c in ipairs(constraints) do c.tolerance = 0 end
+  local run = experiment(scene, {
+    design = scene.design, constraints = constraints, by_iteration = scene.by_iteration,
+    optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation",
+      penalty = 1e-3 },
+  })
+  run:optimize { iterations = cq.option("iterations", 2000) }
+  return run
 end
 
 ---Optimises a scene, makes the design binary, and draws and saves both.
 ---@param name "walker"|"climber"|"balancer"|"walker3d"|"rotator"    of scenes.topology, and of the files
 ---@return cq.Experiment run, cq.Topology.Solid? solid
-function method.run(name)
-  local ours = cq.option("method", "ours") == "ours"
-  local scene = require "scenes.topology" {
-    name = name, coarse = cq.option("coarse", 1), signals = cq.option("signals", 4),
-      duration = cq.option("duration", 0) > 0
-      and cq.option("duration", 0) or nil, power = cq.option("power", ours and 2 or 1),
-    void = cq.option("void", ours and 1e-8 or 1e-5),
-  }
-  local design = scene.design
-  local stages = ours and { free = cq.option("free", 100), tighten = cq.option("tighten", 200),
-    sharpen = cq.option("sharpen", 120) }
-  local whole = ours and stages.free + stages.tighten + stages.sharpen
-  local run = cq.Experiment {
-    world = scene.world, duration = scene.duration, design = design, objective = scene.objective,
-    constraints = bounds(design),
-    by_iteration = schedule(scene, stages),
-    optimizer = cq.Optimizer.augmented_lagrangian {
-      inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation", penalty = ours and cq.option("penalty", 20)
-        or 1e-3, restart = not ours,
-    },
-  }
-  local look, found = binary_watch(run, design)
-  run:optimize {
-    iterations = cq.option("iterations", ours and whole + 40 or 2000),
-    after = function(i)
-      if ours and i == stages.free + stages.tighten then design:loosen(run.params) end
-      if ours and i > stages.free + stages.tighten and i % 5 == 0 then look() end
-    end,
-  }
+local function run_once(name)
+  local which, duration = cq.option("method", "ours"), cq.option("duration", 0)
+  if which ~= "ours" and which ~= "paper" then error("--method must be ours or paper, got " .. which, 0) end
+  local is_paper = which == "paper"
+  local options = { name = name, coarse = cq.option("coarse", 1), signals = cq.option("signals", 4),
+    duration = duration > 0 and duration or nil, power = is_paper and 1 or 2, mass_power = 1,
+    void = is_paper and 1e-5 or 1e-8 }
+  local scene = require "scenes.topology"(options)
+  local run = is_paper and paper(scene) or ours(scene, options)
   if not run.run then return run end              -- cqlua check: nothing was optimised
-  local params = found()
-  local solid = run.design:binarise(params)
-  local binary = run:evaluate(solid)
+  local params = run.best.params
+  local solid = scene.design:binarise(params)
+  local binary, trained_loss = run:evaluate(solid), nil
   print(("optimised %.4f, binarised %.4f: %s"):format(run.best.loss, binary, tostring(solid)))
-  if ours then
-    local trained, loss = solid:train(run, { iterations = cq.option("training", 200) })
+  if not is_paper then
+    local trained, loss = solid:train(run, { iterations = cq.option("training", 250) })
     print(("pulses trained anew: %.4f"):format(loss))
-    solid = trained
+    solid, trained_loss = trained, loss
   end
-  run.design:save(params, run.run:path(name .. ".csv"))
+  scene.design:save(params, run.run:path(name .. ".csv"))
   solid:save_stl(run.run:path(name .. ".stl"))
   run:render(name .. ".mp4", { which = solid })
-  return run, solid
+  run:figures(name .. ".png", { which = solid })
+  return run, solid, { optimised = run.best.loss, binarised = binary, loss = trained_loss or binary }
+end
+
+---The same with --seeds N: from N starts, each in a process and a folder of its own; the best is told.
+function method.run(name)
+  local count = cq.option("seeds", 1)
+  if count == 1 then return run_once(name) end
+  local found = cq.seeds { count = count, run = function()
+    local _, _, values = run_once(name)
+    return values
+  end }
+  print(found)
 end
 
 return method

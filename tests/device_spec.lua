@@ -36,6 +36,15 @@ describe("a device that is not there", function()
     has(result.err, "script.lua:3: cq.World: no NVIDIA driver was found on this machine: install one, or take the device \"cpu\"")
   end)
 
+  it("is told where a rollout wants what it lacks", function()
+    local content = "local scene = require 'tests.scene'\nlocal w = scene.world(scene.robot(), { precision = 'float32' })\n"
+      .. "w:rollout { steps = 2, gravity = function() return { 0, -1 } end }"
+    local result = cqlua { "--device", "cuda", script(content) }
+    assert.equal(1, result.code)
+    has(result.err, "script.lua:3: world:rollout: gravity that changes with time is not there on CUDA; take device \"cpu\"")
+    assert.equal(0, cqlua({ script(content) }).code)
+  end)
+
   it("is listed by info with the reason, and one that is there with its memory", function()
     has(cqlua({ "info" }, "devices=0").out, "no cuda (no GPU was found")
     has(cqlua({ "info" }, "memory=3221225472").out,

@@ -6,7 +6,7 @@ local process = require "tests.process"
 ---@param folder string     for --out
 ---@return table<string, number>[] history   rows by the name of their column
 ---@return string out                        what it printed
-local function example(name, words, folder)
+local function run(name, words, folder)
   -- tests share the cores
   local arguments = { "examples/" .. name .. ".lua", "--out", folder, "--quiet", "--threads", "1" }
   for _, word in ipairs(words) do arguments[#arguments + 1] = word end
@@ -31,4 +31,18 @@ local function example(name, words, folder)
   return history, result.out
 end
 
-return example
+local example = {}
+
+---For a file of tests: each of them has a folder of its own.
+---@param before fun(f: function)     before_each of that file
+---@param after fun(f: function)      after_each
+---@return fun(name: string, words: string[]): table, string example   runs one in it
+---@return fun(): string folder
+function example.each(before, after)
+  local folder
+  before(function() folder = process.folder() end)
+  after(function() process.remove(folder) end)
+  return function(name, words) return run(name, words, folder) end, function() return folder end
+end
+
+return setmetatable(example, { __call = function(_, ...) return run(...) end })

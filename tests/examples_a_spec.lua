@@ -1,15 +1,8 @@
 -- examples: walker2d, throw and codesign run as a user runs them, and hold to what they claim as
 -- far as a few iterations tell.
 local process = require "tests.process"
-local run = require "tests.example"
 local cq = require "cq"
-
-local folder
-
-before_each(function() folder = process.folder() end)
-after_each(function() process.remove(folder) end)
-
-local function example(name, words) return run(name, words, folder) end
+local example, folder = require("tests.example").each(before_each, after_each)
 
 describe("examples/walker2d.lua", function()
   it("gets further with each of its first iterations", function()
@@ -19,7 +12,7 @@ describe("examples/walker2d.lua", function()
     assert.near(-0.5, history[1].loss, 0.02)                         -- an untrained walker stays where it is
     local lengths = tonumber(out:match "^walked (%d+%.%d+) body lengths\n$")
     assert.near((-history[4].loss - 0.5) / 0.6, lengths, 0.006)
-    process.remove(folder)
+    process.remove(folder())
     local other = example("walker2d", { "--iterations", "1", "--render", "no", "--seed", "1" })
     assert(math.abs(other[1].loss - history[1].loss) > 1e-4, "--seed does not reach the first weights")
   end)
@@ -35,7 +28,7 @@ describe("examples/throw.lua", function()
     assert(tonumber(out:match "it is (%S+) from the target\n$") < 1e-4, out)
     -- without a bounce the block would have to start faster upward: 0.5083 + v t - t^2 / 2 = 0.3 at t = 1.5
     assert(last["velocity.2"] > 0 and last["velocity.2"] < 0.55, last["velocity.2"])
-    local film = process.read(folder .. "/throw.mp4") or process.read(folder .. "/throw_frames/000076.png")
+    local film = process.read(folder() .. "/throw.mp4") or process.read(folder() .. "/throw_frames/000076.png")
     assert(film and #film > 1000)
   end)
 end)
@@ -45,7 +38,7 @@ describe("examples/codesign.lua", function()
     local history, out = example("codesign", { "--iterations", "4", "--render", "no" })
     assert.equal(4, #history)
     local fixed = {}
-    for line in process.read(folder .. "/fixed/history.csv"):gmatch "\n%d+,([^,]+)" do
+    for line in process.read(folder() .. "/fixed/history.csv"):gmatch "\n%d+,([^,]+)" do
       fixed[#fixed + 1] = tonumber(line)
     end
     assert.equal(fixed[1], history[1].loss)
@@ -53,12 +46,12 @@ describe("examples/codesign.lua", function()
     assert(history[4].loss < fixed[4], "co-design adds nothing")
     local added = 100 * ((-history[4].loss - 0.5) / (-fixed[4] - 0.5) - 1)
     assert.near(added, tonumber(out:match "([+-]%d+) %%\n$"), 0.51)
-    local young = cq.load(folder .. "/best.bin").robot.young
+    local young = cq.load(folder() .. "/best.bin").robot.young
     assert.equal(2800, young.count)
     local least, most = young:min():item(), young:max():item()
     assert(least >= 7 and most <= 20)
     assert(least < 9.8 and most > 10.2, "the stiffness did not move")
-    assert.is_nil(cq.load(folder .. "/fixed/best.bin").robot)
+    assert.is_nil(cq.load(folder() .. "/fixed/best.bin").robot)
   end)
 end)
 

@@ -1,19 +1,12 @@
 -- examples: biped, balls, identify, custom and diffmpm run as a user runs them, and hold to what they claim as far as a
 -- few iterations tell.
 local process = require "tests.process"
-local run = require "tests.example"
-
-local folder
-
-before_each(function() folder = process.folder() end)
-after_each(function() process.remove(folder) end)
-
-local function example(name, words) return run(name, words, folder) end
+local example, folder = require("tests.example").each(before_each, after_each)
 
 -- the film, or the first of its frames where no film can be made
 local function assert_film(name)
-  local film = process.read(folder .. "/" .. name .. ".mp4")
-    or process.read(folder .. "/" .. name .. "_frames/000001.png")
+  local film = process.read(folder() .. "/" .. name .. ".mp4")
+    or process.read(folder() .. "/" .. name .. "_frames/000001.png")
   assert(film and #film > 1000)
 end
 
@@ -42,7 +35,7 @@ describe("examples/identify.lua", function()
 
   it("goes on as if it had not stopped", function()
     local whole = example("identify", { "--iterations", "3", "--render", "no" })
-    process.remove(folder)
+    process.remove(folder())
     example("identify", { "--iterations", "2", "--render", "no" })
     assert.same(whole, (example("identify", { "--iterations", "3", "--render", "no", "--resume" })))
   end)
@@ -77,7 +70,7 @@ describe("examples/biped.lua", function()
     local history, out = example("biped", { "--particles", "11", "--iterations", "12" })
     assert.equal(12, #history)
     assert_film "biped"
-    assert(process.read(folder .. "/biped.png"):find "^\137PNG")
+    assert(process.read(folder() .. "/biped.png"):find "^\137PNG")
     local least = math.huge
     for _, row in ipairs(history) do least = math.min(least, row.loss) end
     local lengths = tonumber(out:match "^ran (%S+) body lengths")
@@ -87,7 +80,7 @@ describe("examples/biped.lua", function()
 
   -- its network sees means, its effort signals alone
   it("is driven by the engine, which nothing stops between control steps", function()
-    local script = process.write(folder .. "/script.lua", [[
+    local script = process.write(folder() .. "/script.lua", [[
       local World = require("cq.world").class
       local rollout, ways = World.rollout, {}
       function World:rollout(fields)
@@ -101,7 +94,7 @@ describe("examples/biped.lua", function()
       print(table.concat(ways, "; "))
     ]])
     local result = process.cqlua { script, "--particles", "8", "--iterations", "2", "--render", "no", "--quiet",
-      "--threads", "1", "--out", folder .. "/out" }
+      "--threads", "1", "--out", folder() .. "/out" }
     assert(result.out:find "\nby engine; by engine; by engine\n$", result.out .. result.err)
   end)
 end)
@@ -111,7 +104,7 @@ describe("examples/curves.lua", function()
     local _, out = example("curves", { "--iterations", "6", "--elastomer", "Ecoflex 00-30" })
     assert.is_true(tonumber(out:match "at most (%S+) %%") < 7, out)
     for _, kind in ipairs { "uniaxial", "biaxial", "shear" } do
-      assert(process.read(("%s/%s.png"):format(folder, kind)):find "^\137PNG")
+      assert(process.read(("%s/%s.png"):format(folder(), kind)):find "^\137PNG")
     end
   end)
 end)

@@ -1,14 +1,7 @@
 -- examples: fingers and arms of the papers run as a user runs them, and hold to what they claim as far as a few
 -- iterations tell.
 local process = require "tests.process"
-local run = require "tests.example"
-
-local folder
-
-before_each(function() folder = process.folder() end)
-after_each(function() process.remove(folder) end)
-
-local function example(name, words) return run(name, words, folder) end
+local example, folder = require("tests.example").each(before_each, after_each)
 
 describe("examples/cable_finger.lua", function()
   it("comes nearer to what bends as the finger seen does, and goes on as if it had not stopped", function()
@@ -16,7 +9,7 @@ describe("examples/cable_finger.lua", function()
     assert(whole[1].loss > 2e-4 and whole[3].loss < 0.3 * whole[1].loss, whole[3].loss)
     assert(whole[3].young > 17 and whole[3].density < 2.7, out)
     assert.near(whole[3].young, tonumber(out:match "^E (%S+), "), 1e-3)
-    process.remove(folder)
+    process.remove(folder())
     example("cable_finger", { "--iterations", "2", "--render", "no" })
     assert.same(whole, (example("cable_finger", { "--iterations", "3", "--render", "no", "--resume" })))
   end)

@@ -1,13 +1,6 @@
 -- examples: co-design of the papers run as a user runs it, and holds to what it claims as far as a few iterations tell.
 local process = require "tests.process"
-local run = require "tests.example"
-
-local folder
-
-before_each(function() folder = process.folder() end)
-after_each(function() process.remove(folder) end)
-
-local function example(name, words) return run(name, words, folder) end
+local example, folder = require("tests.example").each(before_each, after_each)
 
 describe("examples/arm2d.lua", function()
   it("comes nearer to its goal, and goes on as if it had not stopped", function()
@@ -16,14 +9,14 @@ describe("examples/arm2d.lua", function()
     assert.equal(3, select(2, out:gsub("%snever at rest at the goal; effort 0%.%d+, 0%.%d+ from the goal", "")))
     local inner, outer = out:match "E of link 2: (%S+) on the inner side of the bend, (%S+) on"
     assert(tonumber(inner) > tonumber(outer), out)
-    process.remove(folder)
+    process.remove(folder())
     example("arm2d", { "--iterations", "5", "--render", "no" })
     local again = example("arm2d", { "--iterations", "12", "--render", "no", "--resume" })
     for k, row in ipairs(again) do assert.equal(whole[k].place, row.place) end
   end)
 
   it("says what to install where the optimizer that was asked for is missing", function()
-    local result = process.cqlua({ "examples/arm2d.lua", "--optimizer", "slsqp", "--out", folder, "--quiet" },
+    local result = process.cqlua({ "examples/arm2d.lua", "--optimizer", "slsqp", "--out", folder(), "--quiet" },
       { before = "CQLUA_NLOPT=/nowhere/libnlopt.so" })
     assert.equal(1, result.code)
     assert(result.err:find("install the Debian package libnlopt0, or take cq.Optimizer.augmented_lagrangian", 1, true),
@@ -42,11 +35,11 @@ end)
 describe("examples/biped_codesign.lua", function()
   it("keeps the curves of all eight combinations, and goes on with more seeds", function()
     local function curves(words)
-      local arguments = { "examples/biped_codesign.lua", "--out", folder, "--quiet", "--threads", "1", "--count", "6",
+      local arguments = { "examples/biped_codesign.lua", "--out", folder(), "--quiet", "--threads", "1", "--count", "6",
         "--iterations", "2", unpack(words) }
       local result = process.cqlua(arguments)
       assert(result.code == 0 and result.err == "", result.err)
-      return process.read(folder .. "/curves.csv"), result.out
+      return process.read(folder() .. "/curves.csv"), result.out
     end
     local one = curves { "--seeds", "1", "--render", "no" }
     local two, out = curves { "--seeds", "2", "--resume" }
@@ -59,6 +52,6 @@ describe("examples/biped_codesign.lua", function()
     end
     -- with another body the way is another
     assert(one:match "\nnone,0,2,%S-,(%S+)\n" ~= one:match "\nall,0,2,%S-,(%S+)\n", one)
-    assert(process.read(folder .. "/biped_codesign.png"):find "^\137PNG")
+    assert(process.read(folder() .. "/biped_codesign.png"):find "^\137PNG")
   end)
 end)

@@ -2,14 +2,7 @@
 -- tell.
 local cq = require "cq"
 local process = require "tests.process"
-local run = require "tests.example"
-
-local folder
-
-before_each(function() folder = process.folder() end)
-after_each(function() process.remove(folder) end)
-
-local function example(name, words) return run(name, words, folder) end
+local example, folder = require("tests.example").each(before_each, after_each)
 
 describe("examples/rhino.lua", function()
   it("takes its first steps", function()
@@ -27,7 +20,7 @@ describe("examples/cable_biped.lua", function()
     local history, out = example("cable_biped", { "--iterations", "3", "--render", "no" })
     assert.equal(3, #history)
     assert(tonumber(out:match "^walked (%S+) body lengths") > 0.2, out)
-    process.remove(folder)
+    process.remove(folder())
     local other = example("cable_biped", { "--iterations", "1", "--render", "no", "--seed", "1" })
     assert(math.abs(other[1].loss - history[1].loss) > 1e-4, "--seed does not reach the first signals")
   end)
@@ -42,19 +35,19 @@ describe("examples/quadruped.lua", function()
 
   it("learns its body too, with several first weights, and goes on with all of them", function()
     local words = { "examples/quadruped.lua", "--codesign", "--repeats", "2", "--count", "3", "--iterations", "1",
-      "--render", "no", "--out", folder, "--quiet", "--threads", "1" }
+      "--render", "no", "--out", folder(), "--quiet", "--threads", "1" }
     assert.equal(0, process.cqlua(words).code)
-    process.remove(folder .. "/codesign-1")
+    process.remove(folder() .. "/codesign-1")
     words[8], words[#words + 1] = "2", "--resume"
     local result = process.cqlua(words)
     assert(result.code == 0, result.err)
     for _, name in ipairs { "fixed-0", "fixed-1", "codesign-0", "codesign-1" } do
-      assert(process.read(("%s/%s/history.csv"):format(folder, name)):find "\n1,.*\n2,", name)
+      assert(process.read(("%s/%s/history.csv"):format(folder(), name)):find "\n1,.*\n2,", name)
     end
-    local young = cq.load(folder .. "/codesign-0/params.bin").robot.young
+    local young = cq.load(folder() .. "/codesign-0/params.bin").robot.young
     assert.equal(25 * 27, young.count)
     assert(young:min():item() > 9 and young:min():item() < 9.9 and young:max():item() > 10.1, tostring(young))
-    assert(process.read(folder .. "/curves_iteration.png"):find "^\137PNG")
+    assert(process.read(folder() .. "/curves_iteration.png"):find "^\137PNG")
     local fixed, both, added = result.out:match
       "fixed +walked (%S+) .- mean of .-\ncodesign walked (%S+) .-\nco%-design adds (%S+) %%\n"
     assert.near(100 * (both / fixed - 1), tonumber(added), 10)
@@ -71,7 +64,7 @@ describe("scenes/repeats.lua", function()
   it("keeps the best so far of each run, and draws the median of all with the band of 90 %", function()
     local repeats, curves = require "scenes.repeats", {}
     for k, second in ipairs { 5, 2, 9 } do
-      local path = ("%s/history_%d.csv"):format(folder, k)
+      local path = ("%s/history_%d.csv"):format(folder(), k)
       local file = assert(io.open(path, "w"))
       file:write("iteration,loss,gradient,seconds\n1,-1,0,", k, "\n2,", -second, ",0,1\n3,-3,0,1\n", k == 2 and "" or
         "4,0,0,1\n")

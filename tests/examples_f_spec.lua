@@ -1,13 +1,6 @@
 -- examples: robots on and in what the ChainQueen papers put them, run as a user runs them, coarser and shorter.
 local process = require "tests.process"
-local run = require "tests.example"
-
-local folder
-
-before_each(function() folder = process.folder() end)
-after_each(function() process.remove(folder) end)
-
-local function example(name, words) return run(name, words, folder) end
+local example, folder = require("tests.example").each(before_each, after_each)
 
 describe("examples/pneumatic_leg.lua", function()
   it("bends away from the chamber that is inflated, and rebounds when it is dropped", function()
@@ -22,7 +15,7 @@ describe("examples/pneumatic_leg.lua", function()
     assert(math.abs(speed / free - 1) < 0.04, out)
     local shorter, rebound = out:match "shorter by (%S+) mm at most, the foot rebounds to (%S+) mm"
     assert(tonumber(shorter) > 1 and tonumber(rebound) > 3 and tonumber(rebound) < 10, out)
-    assert(process.read(folder .. "/pneumatic_leg_drop.png"):find "^\137PNG")
+    assert(process.read(folder() .. "/pneumatic_leg_drop.png"):find "^\137PNG")
   end)
 end)
 

@@ -1,17 +1,10 @@
 -- examples: those of silicone fingers run as a user runs them, and hold to what they claim as far as a few steps tell.
 local process = require "tests.process"
-local run = require "tests.example"
-
-local folder
-
-before_each(function() folder = process.folder() end)
-after_each(function() process.remove(folder) end)
-
-local function example(name, words) return run(name, words, folder) end
+local example, folder = require("tests.example").each(before_each, after_each)
 
 -- what it says of words that it cannot use
 local function refused(name, words)
-  local arguments = { "examples/" .. name .. ".lua", "--out", folder, "--quiet", "--threads", "1" }
+  local arguments = { "examples/" .. name .. ".lua", "--out", folder(), "--quiet", "--threads", "1" }
   for _, word in ipairs(words) do arguments[#arguments + 1] = word end
   local result = process.cqlua(arguments)
   assert(result.code ~= 0, result.out)

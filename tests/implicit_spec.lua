@@ -109,6 +109,10 @@ describe("the gradient of implicit steps", function()
       actuators = cq.Actuator.cable { path = side(DX / 4), stiffness = 2, law = "spool" }, pins = "foot",
       groups = { foot = function(_, y) return y < DX end },
     },
+    ["a stiff cable at the end of a step"] = {
+      actuators = cq.Actuator.cable { path = side(DX / 4), stiffness = 200, law = "spool" }, pins = "foot",
+      groups = { foot = function(_, y) return y < DX end }, cables = "implicit",
+    },
     ["pressure"] = {
       actuators = cq.Actuator.follower_pressure { surface = { inside = { 2 * DX, 2 * DX } }, max = 2 },
       shape = cq.Shape.box { size = { 4 * DX, 4 * DX }, spacing = DX / 2 }
@@ -117,7 +121,11 @@ describe("the gradient of implicit steps", function()
   }
   for name, fields in pairs(drives) do
     it("is right by the signals of " .. name, function()
-      local world = world_of(block(2, fields))
+      local cables = fields.cables
+      fields.cables = nil
+      local world = world_of(block(2, fields), cables and {
+        integrator = cq.Implicit { tolerance = 1e-10, gradient = 1e-10, cables = cables },
+      })
       local p = { u = T.param(spread({ 6, world.actuator_count }, 0.2, 0.8)), young = T.param(YOUNG) }
       derivative.check(function(q)
         return felt(world:rollout({
@@ -126,6 +134,58 @@ describe("the gradient of implicit steps", function()
       end, p, 1e-6)
     end)
   end
+end)
+
+-- a block below an anchor, at a cable whose spring is much quicker than the step
+local function hung(cables, friction)
+  local robot = block(2, {
+    groups = { top = function(_, y) return y > 3 * DX end },
+    actuators = cq.Actuator.cable {
+      path = { "top", { anchor = { 0.5, 0.75 } } }, stiffness = 1000, friction = friction,
+    },
+  })
+  return cq.World {
+    cells = { 16, 16 }, dx = DX, dt = 0.04, gravity = { 0, -2 }, damping = 5, precision = "float64",
+    integrator = cq.Implicit { tolerance = 1e-8, cables = cables }, robot:at { 0.375, 0.25 },
+  }
+end
+
+describe("cables of implicit steps", function()
+  local function rest(cables)
+    local world = hung(cables)
+    local top = world.robot:group("top"):particles()
+    local start = world.robot.position:gather(top, 1):mean(1)[2]:item()
+    local roll = world:rollout { steps = 60, controller = cq.Controller.open_loop(T.full({ 60, 1 }, -1)) }
+    assert.is_true(roll.state:velocities():abs():max():item() < 1e-6)
+    return start - roll.state:center("top")[2]:item()
+  end
+
+  it("hold a block at rest by its weight over their stiffness, where their pull is that of the step's end", function()
+    assert.near(1.5 * (4 * DX) ^ 2 * 2 / 1000, rest("implicit"), 1e-9)
+    says(sentence(function() rest("lagged") end), "a particle moves by 2.27 cells in one implicit step")
+  end)
+
+  it("pull with their energy alone", function()
+    says(sentence(function() hung("implicit", 0.1) end), "a cable has a friction of 0.1, and friction in a sheath")
+    local world = hung("implicit")
+    says(sentence(function() world:rollout { steps = 1, robot = world.robot:with { cable_friction = 0.2 } } end),
+      "a cable has a friction of 0.2")
+    says(sentence(function() cq.Implicit { cables = "late" } end), "cables must be")
+  end)
+
+  it("give the same bits for any number of threads", function()
+    local values = {}
+    for k, threads in ipairs { 1, 2, 4 } do
+      local world = cq.World { cells = { 16, 16 }, dx = DX, dt = 0.04, gravity = { 0, -2 }, precision = "float64",
+        threads = threads, integrator = cq.Implicit { cables = "implicit" }, block(2, {
+          shape = cq.Shape.box { size = { 4 * DX, 4 * DX }, spacing = DX / 8 },
+          actuators = cq.Actuator.cable { path = { { 0.1, 0.24 }, { anchor = { 0.5, 0.75 } } }, stiffness = 1000 },
+        }):at { 0.375, 0.25 } }
+      values[k] = felt(world:rollout { steps = 6, controller = cq.Controller.open_loop(T.zeros { 6, 1 }) }.state):item()
+    end
+    assert.are.equal(values[1], values[2])
+    assert.are.equal(values[1], values[3])
+  end)
 end)
 
 describe("implicit steps", function()

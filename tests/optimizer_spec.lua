@@ -103,6 +103,19 @@ describe("a step of", function()
   end)
   it("Adam forgets with beta", function()
     -- beta 0 keeps nothing: every step is the sign of the gradient
+    -- per tensor: the root mean square of a step is the rate, and its parts keep their shares
+    local whole = Optimizer.adam { rate = 0.1, per = "tensor", epsilon = 1e-300 }
+    local x = T.param { 0, 0 }
+    whole:update(x, T { 3, -4 })
+    near(-0.1 * 3 / math.sqrt(12.5), x:get(1), 1e-12)
+    near(0.1 * 4 / math.sqrt(12.5), x:get(2), 1e-12)
+    local state, again, y = whole:state(), Optimizer.adam { rate = 0.1, per = "tensor", epsilon = 1e-300 }, x:copy()
+    again:restore(state)
+    whole:update(x, T { 1, 1 })
+    y = T.param(y)
+    again:update(y, T { 1, 1 })
+    assert.is_true(x:equal(y))
+    refused(function() Optimizer.adam({ rate = 0.1 }):restore(state) end, "adam_per_tensor", "this is adam")
     local adam = Optimizer.adam { rate = 0.1, beta1 = 0, beta2 = 0, epsilon = 1e-300 }
     near(1 - 0.1 + 0.1 - 0.1, after(adam, 1, 5, -7, 0.01):item(), 1e-12)
   end)

@@ -144,6 +144,17 @@ describe("actuators", function()
     foot, trunk = areas { 0, 1 }
     assert.is_true(foot < 0.98 and foot < trunk - 0.01)
     says(sentence(function() w:rollout { steps = 1 } end), "give robot:with { actuation_weight = a tensor {32, 2} }")
+    -- what is no stress has a signal, but no column
+    local push = { particles = "foot", signals = 3, force = function(_, _, x) return x * 0 end }
+    r = robot { actuators = { push, cq.Actuator.isotropic { count = 2, max = 2 }, push } }
+    w = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 4, precision = "float64", r:at { 0.4, 0.4 } }
+    local again, other = areas { 1, 1, 1, 0, 1, 1, 1, 1 }
+    assert.same({ foot, trunk }, { again, other })
+    says(sentence(function() return r:with { actuation_weight = T.zeros { 32, 8 } } end),
+      "must have the shape {32, 2} or {batch, 32, 2}, got {32, 8}")
+    r = robot { actuators = push }
+    says(sentence(function() return r:with { actuation_weight = T.zeros { 32, 3 } } end),
+      "the robot has no actuators that are stresses")
   end)
 
   it("are refused when they are not", function()

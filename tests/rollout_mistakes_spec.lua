@@ -36,6 +36,11 @@ describe("mistakes in a rollout", function()
       world:rollout { steps = 5, controller = cq.Controller.open_loop(cq.zeros { 4, 2 }) }
     end)
     assert(message:find("has signals for 4 control steps, the rollout makes 5", 1, true), message)
+    message = sentence(function() world:rollout { steps = 5, gravity = { 0, -9.8, 0 } } end)
+    assert(message:find("gravity must have the shape {2}, got {3}", 1, true), message)
+    message = sentence(function() world:rollout { steps = 5, batch = 2, gravity = cq.zeros { 3, 2 } } end)
+    assert(message:find("the shape {2}, or {5, 2} of control steps, with the batch of 2 before it if it differs between "
+      .. "scenes, got {3, 2}", 1, true), message)
     message = sentence(function() world:rollout { steps = 5, controller = cq.Controller.mlp {} } end)
     assert(message:find("needs an observer", 1, true), message)
     message = sentence(function() world:rollout { steps = 5, friction = { 1, 2, 3 } } end)

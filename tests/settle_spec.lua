@@ -60,7 +60,8 @@ describe("world:settle", function()
       local drop = 0.2 - world:settle():center(bar)[2]:item()
       -- rho g h^2 / 2 E is 0.01, less in plane strain, with a floor that holds and acts at nodes
       assert.is_true(drop > 0.004 and drop < 0.01, drop)
-      assert.near(0.3, world:settle():center(bar)[1]:item(), 1e-6)
+      -- without friction nothing holds it along the floor, and rounding may shift it
+      assert.near(0.3, world:settle():center(bar)[1]:item(), mu == 0 and 2e-5 or 1e-6)
     end
   end)
 
@@ -130,7 +131,7 @@ describe("world:settle", function()
         world = cq.World { cells = { 24, 24 }, dx = 0.025, dt = 0.01, integrator = cq.Implicit {}, bar },
       }:check().text
     end
-    sentence.says(said(1e4), "explicit steps are quicker below about 200")
+    sentence.says(said(1e4), "explicit steps are quicker below about 75")
     sentence.says(said(1e9), "it may be quicker")
   end)
 end)

@@ -383,6 +383,15 @@ end)
 describe("the soft finger", function()
   local finger = require "scenes.soft_finger"
 
+  it("is in the plane or in space", function()
+    for _, make in ipairs { finger, require "scenes.gripper" } do
+      for _, dim in ipairs { 1, 4 } do
+        local fine, message = pcall(make, { dim = dim })
+        assert(not fine and tostring(message):find("dim must be 2 or 3, got " .. dim, 1, true), tostring(message))
+      end
+    end
+  end)
+
   it("has eight closed chambers of the drawing's volume, in space and in the plane", function()
     for dim = 2, 3 do
       local scene = finger { dim = dim }

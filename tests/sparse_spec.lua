@@ -37,6 +37,36 @@ describe("a sparse matrix", function()
     assert(err < 1e-9, err)
   end)
 
+  it("says where its entries are", function()
+    local row, column = matrix():places()
+    assert.same({ { 1, 1, 2, 4, 4 }, { 3, 1, 2, 1, 1 } }, { row, column })
+  end)
+
+  -- symmetric, with a diagonal that is larger than the rest
+  local function definite(value)
+    local row, column = { 1, 2, 3, 1, 2, 2, 3 }, { 1, 2, 3, 2, 1, 3, 2 }
+    return cq.sparse { shape = { 3, 3 }, row = row, column = column, value = value }
+  end
+
+  it("solves equations, with gradients to the right side and to the values", function()
+    local value, b = T.tensor { 3, 4, 2, -1, -1, 0.5, 0.5 }, spread({ 2, 3 }, -1, 1)
+    local A = definite(value)
+    assert.is_true(A:product(A:solve(b)):close(b, 1e-14))
+    assert.is_true(A:solve(T.zeros { 3 }):equal(T.zeros { 3 }))
+    -- both entries of a pair move together, as they do where a matrix is made
+    local err = differences.error(function(v, t)
+      return definite(T.concat { v:slice(1, 4), v:slice(4, 5), v:slice(5, 5) }):solve(t)
+    end, { value:slice(1, 5), b })
+    assert(err < 1e-9, err)
+  end)
+
+  it("solves nothing that has no such solution", function()
+    says(function() matrix():solve(T.ones { 3 }) end, "sparse:solve", "square, got 4 x 3")
+    says(function() definite { 3, 4, 2, -1, -1, 0.5, 0.5 }:solve(T.ones { 2 }) end, "size 3", "got shape {2}")
+    says(function() definite { 3, -4, 2, -1, -1, 0.5, 0.5 }:solve(T.ones { 3 }) end, "above 0, got -4 in row 2")
+    says(function() definite { 1, 1, 1, 9, 9, 0, 0 }:solve(T.tensor { 1, -1, 0 }) end, "not positive definite")
+  end)
+
   it("refuses what does not fit", function()
     says(function() matrix():product(T.ones { 4 }) end, "sparse:product", "size 3", "got shape {4}")
     says(function() cq.sparse { shape = { 2, 2 }, row = { 1, 3 }, column = { 1, 1 }, value = { 1, 1 } } end,

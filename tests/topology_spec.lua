@@ -191,6 +191,10 @@ describe("a design", function()
     local design = design_of()
     says(function() design:map { density = T.ones { 3 } } end, "density with 100 elements", "got shape {3}")
     says(function() design:binary {} end, "design:binary: needs one of")
+    says(function() design:with { filter = { radius = 0.07 } } end, "design:with: unknown field filter",
+      "allowed are binary, layout, material")
+    says(function() cq.Experiment { world = design.world, steps = 31, design = design, objective = print } end,
+      "the design has pulses for 0.03, 30 control steps, and the experiment makes 31")
     says(function() cq.Experiment { world = world_of(block()), steps = 3, design = design, objective = print } end,
       "another world")
     says(function()

@@ -8,6 +8,7 @@ local process = require "tests.process"
 local scratch = require "tests.scratch"
 local spread = require "tests.spread"
 local mistake = require "tests.sentence"
+local values = require "cq.robot.values"
 
 local design_of = block_design.make
 local variables = block_design.variables
@@ -62,6 +63,21 @@ describe("an experiment with a design", function()
     assert.is_true(other.params.design.sign:equal(whole.params.design.sign))
   end)
 
+  it("does not go on with another design", function()
+    optimize((experiment()), 1)
+    for told, changes in pairs {
+      ["filter.radius was 0.05 and is 0.07"] = { filter = { radius = 0.07 } },
+      ["material.sharpness was 4 and is 6, solid was none"] = { material = { sharpness = 6 }, solid = "tip" },
+      ["symmetry was none and is x 2 1 3"] = { symmetry = { axis = "x", signals = { 2, 1, 3 } } },
+    } do
+      local design = design_of(changes)
+      local run = experiment { world = design.world, design = design, constraints = design:binary { material = 0.05,
+        layout = 0.05, pulses = 0.01 } }
+      says(function() optimize(run, 2, true) end, "made with another design: " .. told, "start without --resume")
+    end
+    optimize((experiment()), 2, true)
+  end)
+
   it("changes gravity, limits and its design by iteration, and forgets the best of what it was", function()
     local run, design = experiment()
     local sharp, seen = design:with { material = { sharpness = 9 } }, {}
@@ -106,45 +122,47 @@ describe("the way to a binary design", function()
     return cq.Experiment(fields)
   end
 
-  it("tightens limits from none to the shares that are wanted", function()
-    local design = design_of()
-    local limits = design:tightening { material = 0.1, pulses = 0.02, from = 10, over = 20 }
-    assert.same({ material = 0.25, sign = 1, size = 1 }, limits(10))
-    assert.near(0.5 * (0.25 + 0.025), limits(20).material, 1e-15)
-    assert.near(0.02, limits(30).size, 1e-15)
-    assert.same(limits(30), limits(1000))
-    limits = design:tightening { material = 0.1, pulses = 0.02, from = 10, over = 20, release = true }
-    assert.near(0.1 * 0.25 + 0.05 * 0.9 * 0.25, limits(29).material, 1e-12)
-    assert.is_true(limits(29).sign < 0.1 and limits(30).sign == 1 and limits(30).material == 0.025)
+  it("has the mass by a power of its own, and no powers once it is binary", function()
+    local design = design_of { material = { power = 2, mass_power = 1, actuation_power = 3, void = 1e-3 } }
+    local p = variables(design)
+    local map = design:map(p)
+    local solid = map.density * (1 - 1e-3) + 1e-3
+    assert.is_true(values.start(map.robot, "density"):close(1000 * solid, 1e-9))
+    local stiff = map.density:square() * (1 - 1e-3) + 1e-3
+    assert.is_true(values.start(map.robot, "young"):close(1e5 * stiff, 1e-6))
+    local binary = design:with { binary = "all", material = { actuation_power = 2 } }
+    assert.same({ 1, 1, 2 }, { binary.stiffness.power, binary.mass.power, binary.actuation.power })
+    assert.same({ 2, 1, 3 }, { design.stiffness.power, design.mass.power, design.actuation.power })
   end)
 
-  it("sharpens a design", function()
-    local design = design_of()
-    local at = design:sharpening { from = 10, over = 20, sharpness = 64 }
-    assert.equal(design, at(10))
-    assert.near(16, at(20).projection.sharpness, 1e-9)
-    assert.near(64, at(30).projection.sharpness, 1e-9)
-    assert.equal(at(30), at(31))
-    local p = variables(design)
-    local rounded = design:sharpening { from = 10, over = 400, binary = "pulses" } (11):map(p)
-    assert.is_true(rounded.amplitudes:close(design.pulses:binary(p.sign, p.size), 1e-15))
-    assert.is_true(rounded.density:equal(design:map(p).density))
-  end)
-
-  it("loosens pulses, which stay what they are when they are rounded", function()
-    local design = design_of()
-    local p = variables(design)
-    local before = design.pulses:binary(p.sign, p.size)
-    design:loosen(p, 0.1)
-    assert.is_true(design.pulses:binary(p.sign, p.size):equal(before))
-    assert.is_true(p.sign:abs():max():item() <= 0.1 and p.size:abs():max():item() <= 0.1)
+  it("starts from what was found on fewer particles and pulses", function()
+    local coarse = design_of({ pulses = { every = 6e-3 } },
+      block_design.robot { shape = cq.Shape.box { name = "block", size = { 0.2, 0.2 }, spacing = 0.04 } })
+    local fine, p = design_of(), coarse:start(4)
+    p.density:copy_from(coarse.robot.position:slice(1, 1, 2):squeeze(2))
+    p.layout:copy_from(p.density:detach():unsqueeze(1):expand { 4, 25 })
+    local out = fine:resample(coarse, p)
+    assert.same({ 100, 4, 100, 15, 3 }, { out.density.count, out.layout:size(1), out.layout:size(2), out.sign:size(1),
+      out.sign:size(2) })
+    -- each quarter of a coarse cell has its place, and three pulses are within one
+    local x = fine.robot.position:slice(1, 1, 2):squeeze(2)
+    assert.is_true((out.density - x):abs():close(T.full({ 100 }, 0.01), 1e-9))
+    assert.is_true(out.layout:slice(3, 3):squeeze(1):equal(out.density))
+    for k = 1, 15 do assert.equal(p.size:get(math.ceil(k / 3), 2), out.size:get(k, 2)) end
+    assert.is_true(out.sign.trainable and fine:map(out).density.count == 100)
+    says(function() fine:resample(design_of { duration = 0.06 }, p) end, "density with 100 elements")
+    local other = design_of({}, block_design.robot { actuators = cq.Actuator.isotropic { count = 2, max = 1 } })
+    says(function() fine:resample(other, other.params) end, "as many signals", "3 signals in 2D here and 2 signals")
+    other = design_of { duration = 0.06 }
+    says(function() fine:resample(other, other.params) end, "same duration, got 0.03 here and 0.06 there")
   end)
 
   it("does not end while limits still change", function()
     local design = design_of()
+    local function limits(least) return function(i) return { material = i < 15 and 0.25 or least } end end
     local run = experiment(design, {
       constraints = design:binary { material = 1 },
-      by_iteration = { limits = design:tightening { material = 1, from = 14, over = 1 } },
+      by_iteration = { limits = limits(0.25) },
       -- nothing is progress enough: it would end at once
       optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation",
         penalty = 1, window = 1, tolerance = 1e9 },
@@ -153,7 +171,7 @@ describe("the way to a binary design", function()
     process.remove(folder)
     run = experiment(design, {
       constraints = design:binary { material = 1 },
-      by_iteration = { limits = design:tightening { material = 0.9999, from = 14, over = 1 } },
+      by_iteration = { limits = limits(0.24) },
       optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.01 }, form = "violation",
         penalty = 1, window = 1, tolerance = 1e9 },
     })
@@ -196,6 +214,29 @@ describe("the way to a binary design", function()
     assert.near(loss, (run:evaluate(trained)), 1e-12)
     assert.is_true(trained.pulses:abs():round():equal(trained.pulses:abs()))
     assert.is_false(trained.pulses:equal(solid.pulses))
+  end)
+
+  it("goes on with a training of the same body, and of no other", function()
+    local design = design_of()
+    local p, run = variables(design), experiment(design)
+    local solid = design:binarise(p)
+    local adam = function() return cq.Optimizer.adam { rate = 0.05 } end
+    local function train(body, iterations, resume, where)
+      local trained, loss = body:train(run, { iterations = iterations, folder = where or folder, optimizer = adam(),
+        resume = resume })
+      return trained, loss, #cq.Run.read_history(where or folder)
+    end
+    local whole, least = train(solid, 8, false, folder .. "/whole")
+    train(solid, 4, true)
+    local parts, loss, rows = train(solid, 8, true)
+    assert.equal(8, rows)
+    assert.near(least, loss, 0)
+    assert.is_true(parts.pulses:equal(whole.pulses))
+    -- with what was made before: one evaluation was not made again
+    assert.equal(8, select(3, train(solid, 8, true)))
+    p.sign:copy_from(-p.sign:detach())
+    assert.equal(2, select(3, train(design:binarise(p), 2, true)))
+    assert.equal(2, select(3, train(solid, 2, false)))
   end)
 
   it("has pulses as a controller of its own", function()

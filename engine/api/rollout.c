@@ -36,6 +36,7 @@ void cq_rollout_destroy(cq_rollout *r) {
   for (int f = 0; f < CQ_FIELD_COUNT; f++)
     for (int k = 0; k < 2; k++) cq_free(r->owned[f][k]);
   cq_walls_close(r);
+  cq_gravity_close(r);
   cq_free(r->changing.kept);
   cq_free(r->changing.grad);
   cq_free(r->friction);
@@ -136,8 +137,9 @@ cq_status cq_rollout_set(cq_rollout *r, int32_t field, const double *data, int32
     return cq_fail(CQ_INVALID, "%s is set, but no material of this world has it", field_name(field));
   const int64_t total = per_scene ? count * r->def.batch : count;
   for (int64_t k = 0; k < total; k++) {
-    const cq_status status =
+    cq_status status =
         takes_value(&r->world->model, field, k % count) ? cq_field_check(field, field_name(field), k, data[k]) : CQ_OK;
+    if (!status) status = cq_cables_check(&r->world->model, field, data[k]);
     if (status) return status;
   }
   for (int64_t at = 0; field == CQ_FIELD_POSITION && at < total; at += count) {
@@ -183,6 +185,7 @@ cq_status cq_rollout_begin(cq_rollout *r) {
   memcpy(r->begun, r->latest, sizeof r->begun);
   const cq_status opened = cq_walls_begin(r);
   if (opened) return opened;
+  cq_gravity_begin(r);
   // Forgetting comes first: the device would otherwise need memory for the new state beside that of the last rollout.
   cq_memo_forget(r->memo);
   cq_status status = r->world->backend->begin(r->device, r->values, r->changed);
@@ -267,6 +270,7 @@ cq_status cq_rollout_begin_adjoint(cq_rollout *r) {
   const cq_status status = r->world->backend->begin_adjoint(r->device, r->wanted);
   if (status) return status;
   cq_walls_begin_adjoint(r);
+  cq_gravity_begin_adjoint(r);
   r->computed = r->wanted;
   r->adjoint = 1;
   r->finished = r->changing.pending = 0;

@@ -47,6 +47,9 @@ struct cq_rollout {
   int32_t walls_set;          // walls_next holds velocities
   int32_t walls_changed;      // and they were set since the last begin
   double *grad_impulse;       // as track.impulse
+  // {steps, batch, dim} of the last begin, for the next one; as walls_set and walls_changed
+  double *gravity_begun, *gravity_next;
+  int32_t gravity_set, gravity_changed;
   uint64_t wanted, computed;  // bits of the gradients that will be asked for; that the running adjoint computes
   int32_t began, adjoint, finished, failed;
 };
@@ -61,6 +64,10 @@ cq_status cq_walls_open(cq_rollout *r);
 cq_status cq_walls_begin(cq_rollout *r);
 void cq_walls_begin_adjoint(cq_rollout *r);
 void cq_walls_close(cq_rollout *r);
+// And gravity.c.
+void cq_gravity_begin(cq_rollout *r);
+void cq_gravity_begin_adjoint(cq_rollout *r);
+void cq_gravity_close(cq_rollout *r);
 cq_status cq_readout_check(const cq_rollout *r, const cq_readout *q);
 cq_status cq_changing_done(const cq_rollout *r);   // CQ_INVALID while changing.grad must still be added
 // Controls are checked before.

@@ -46,8 +46,8 @@ typedef struct cq_policy_run {
   double *grad_kept;
 } cq_policy_run;
 
-// What walls do and give at each control step of a rollout: arrays {steps, batch, ...}, of which a device takes those
-// of the control step that it makes. Owned by the rollout.
+// What walls and gravity do, and walls give, at each control step of a rollout: arrays {steps, batch, ...}, of which a
+// device takes those of the control step that it makes. Owned by the rollout.
 typedef struct cq_wall_track {
   // {.., walls, dim}: velocity in a control step, and the way that moving walls have made before it; NULL: none changes
   const double *velocity, *place;
@@ -58,6 +58,8 @@ typedef struct cq_wall_track {
   const double *grad_impulse;            // backward: the same; NULL: none
   // {.., substeps, CQ_SOLVER_WIDTH}: what the solver of implicit steps did; NULL: steps are explicit
   double *solver;
+  const double *gravity;                 // {.., dim}; NULL: that of all times
+  double *grad_gravity;                  // backward: the same, overwritten; NULL: not wanted
 } cq_wall_track;
 
 // What control steps in a row are given. A device makes as many of them as it likes to before it comes back, at least
@@ -116,6 +118,8 @@ typedef struct cq_backend {
 
   // OPTIONAL: 1: takes a policy in controls; else api asks it step by step
   int32_t runs_policies;
+  // OPTIONAL: 1: takes gravity of each control step from the track
+  int32_t changes_gravity;
   // OPTIONAL: bytes that its memo may count on; NULL: those of the host
   int64_t (*memory_available)(const cq_context *context);
 } cq_backend;

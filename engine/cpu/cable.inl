@@ -76,13 +76,9 @@ static void take_force_adj(cq_scene *s) {
   }
 }
 
-// in: state before the step; the adjoint of that state is there but for the cables
-static void pull_cables_adj(cq_scene *s, const cq_slice *in) {
+// From what forces of points get, at the places of points: what cables and signals get, and grad_x {points, dim} takes.
+static void cables_adj(cq_scene *s, wide *grad_x) {
   const cq_cables *c = &s->model->cables;
-  wide *grad_x = (wide *)s->cable_grad;
-  place_cables(s, in);
-  take_force_adj(s);
-  memset(grad_x, 0, (size_t)c->points * CQ_DIM * sizeof *grad_x);
   for (int32_t k = 0; k < c->count; k++) {
     const int64_t first = c->start[k] * CQ_DIM;
     Cable grad = {0};
@@ -93,6 +89,17 @@ static void pull_cables_adj(cq_scene *s, const cq_slice *in) {
     s->gradients.cable_friction[k] += grad.friction;
     s->signals_partial[c->actuator[k]] += grad.signal;
   }
+}
+
+// in: state before the step; the adjoint of that state is there but for the cables. lagged: these pulled there
+static void pull_cables_adj(cq_scene *s, const cq_slice *in, int32_t lagged) {
+  const cq_cables *c = &s->model->cables;
+  wide *grad_x = (wide *)s->cable_grad;
+  take_force_adj(s);
+  if (!lagged) return;
+  place_cables(s, in);
+  memset(grad_x, 0, (size_t)c->points * CQ_DIM * sizeof *grad_x);
+  cables_adj(s, grad_x);
   for (int64_t k = 0; k < c->pulled_count; k++) {
     real *row = slot_at((real *)s->adj, FIELDS, s->arrangement->slot[c->pulled[k]], X);
     for (int i = 0; i < CQ_DIM; i++) {

@@ -89,6 +89,10 @@ static void load_globals(cq_scene *s) {
   g[3 + 4 * s->model->wall_count] = (real)s->values.damping[0];
 }
 
+static void load_gravity(cq_scene *s, const double *gravity) {
+  for (int i = 0; i < CQ_DIM; i++) ((real *)s->globals)[i] = (real)gravity[i];
+}
+
 // adds the gradients of constants to the user's order and clears them, for the order changes;
 // unless nobody will ask for them
 static void store_params_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end) {

@@ -186,7 +186,7 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
   cq_found *found = s->found[substep & 1], sum = {0};
   cq_worker_share(worker, s->ranges, &begin, &end);
   if (worker->rank == 0) s->status = prepare_step(s, record);
-  pull_cables(s, worker, *live);
+  if (!cq_cables_follow(s->model)) pull_cables(s, worker, *live);
   cq_status status = node_velocities(s, worker, *live, record, found, substep);
   cq_slice *next = s->next;
   if (!status)
@@ -362,11 +362,17 @@ static cq_status reverse_step(cq_scene *s, cq_worker *worker, const cq_step_reco
     cq_worker_wait(worker);
     cq_worker_phase(worker, CQ_PHASE_GRID_ADJ);
   }
-  pull_cables(s, worker, record->in);
+  const int pulled = cq_cables_follow(s->model);
+  if (pulled && worker->rank == 0) s->kernels->implicit->cables_rest(s);
+  if (!pulled) pull_cables(s, worker, record->in);
   if (implicit) {
     const cq_status status = cq_implicit_solve_adj(s, worker, record, substep);
     if (status) return status;
     cq_worker_phase(worker, CQ_PHASE_GRID_ADJ);
+  }
+  if (pulled) {   // forces of particles then are those of the step's end
+    if (worker->rank == 0) s->kernels->implicit->cables_follow_adj(s, record->out);
+    pull_cables(s, worker, record->out);
   }
   void (*const p2g_adj)(cq_scene *, const cq_slice *, const cq_slice *, int32_t) =
       implicit ? s->kernels->implicit->p2g_adj : s->kernels->p2g_adj;
@@ -374,7 +380,7 @@ static cq_status reverse_step(cq_scene *s, cq_worker *worker, const cq_step_reco
   cq_worker_phase(worker, CQ_PHASE_P2G_ADJ);
   if (!s->model->cables.count) return CQ_OK;
   cq_worker_wait(worker);
-  if (worker->rank == 0) s->kernels->pull_cables_adj(s, record->in);
+  if (worker->rank == 0) s->kernels->pull_cables_adj(s, record->in, !pulled);
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
   return CQ_OK;
@@ -406,6 +412,15 @@ static void sum_walls(cq_scene *s) {
   }
 }
 
+// what the control step gives its gravity
+static void sum_gravity(cq_scene *s) {
+  memset(s->grad_gravity, 0, (size_t)s->model->dim * sizeof(double));
+  for (int32_t r = 0; r < s->ranges; r++) {
+    for (int i = 0; i < s->model->dim; i++) s->grad_gravity[i] += s->partial[r].gravity[i];
+    memset(s->partial[r].gravity, 0, sizeof s->partial[r].gravity);
+  }
+}
+
 cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   if (worker->rank == 0) {
     s->status = CQ_OK;
@@ -433,6 +448,7 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
   if (worker->rank == 0) {
     sum_signals(s);
     if (s->grad_wall_velocity) sum_walls(s);
+    if (s->grad_gravity) sum_gravity(s);
     cq_scene_resume(s, records[0].in, s->arrangement, 0, s->step);
     hold_adjoint_order(s);
   }

@@ -238,13 +238,16 @@ static one_step step_of(const cq_device *device, const cq_controls *c, cq_record
   };
 }
 
-// what the walls of a scene do in a control step, and where what they give goes
+// what walls and gravity of a scene do in a control step, and where what they give goes
 static void set_walls(cq_scene *scene, int32_t index, const one_step *c) {
   const cq_model *m = scene->model;
   const cq_wall_track *t = c->track;
   const int64_t row = c->at * c->batch + index, velocity = row * m->wall_count * m->dim;
   const int64_t impulse = row * (m->wall_count + 1) * cq_contact_width(m->dim);
   if (t->velocity) scene->kernels->load_walls(scene, c->at * m->substeps, t->velocity + velocity, t->place + velocity);
+  const int64_t gravity = row * m->dim;
+  if (t->gravity) scene->kernels->load_gravity(scene, t->gravity + gravity);
+  scene->grad_gravity = t->grad_gravity && t->gravity ? t->grad_gravity + gravity : NULL;
   scene->impulse_out = t->impulse ? t->impulse + impulse : NULL;
   scene->grad_impulse = t->grad_impulse ? t->grad_impulse + impulse : NULL;
   scene->grad_wall_velocity = t->grad_velocity ? t->grad_velocity + velocity : NULL;
@@ -569,7 +572,7 @@ const cq_backend *cq_backend_cpu(void) {
       .mark_create = mark_create, .mark_destroy = mark_destroy, .resume = resume,
       .mark_bytes = mark_bytes, .record_bytes = record_bytes,
       .begin_adjoint = begin_adjoint, .reverse = reverse, .finish = finish, .gradients = gradients,
-      .read = read_scenes, .read_adjoint = read_adjoint,
+      .read = read_scenes, .read_adjoint = read_adjoint, .changes_gravity = 1,
   };
   return &cpu;
 }

@@ -1,8 +1,7 @@
-// implicit: Newton's method with conjugate gradients for a step of backward Euler, and the linear solve of its adjoint.
+// implicit: Newton's method for a step of backward Euler, and the linear system of its adjoint (linear.c).
 // All workers of a scene run these functions together: each works on its ranges and blocks, and takes the same
 // decisions from sums that are added in the same order. So results do not depend on the number of threads.
-#include "implicit.h"
-#include "kernels.h"
+#include "linear.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -11,17 +10,6 @@ enum {
   HALVINGS = 30,             // of a step that is too long, or of a start that inverts
   RELEASES = 20,             // Newton iterations in which contacts may let go: later ones only take
 };
-
-// what one worker knows of the solve
-typedef struct solve {
-  cq_scene *s;
-  cq_worker *worker;
-  const cq_implicit_kernels *k;
-  const cq_slice *in;
-  int begin, end, parity;    // ranges, and as many blocks; the sums that are being written
-  double sum[CQ_SUM_COUNT];  // of all blocks, of the last pass
-  int32_t newton, linear;    // iterations made
-} solve;
 
 cq_status cq_implicit_create(cq_scene *s) {
   const size_t matrix = (size_t)(s->model->dim * s->model->dim);
@@ -38,13 +26,14 @@ void cq_implicit_destroy(cq_scene *s) {
   cq_free(s->implicit.weight);
   cq_free(s->implicit.node);
   for (int v = 0; v < CQ_GRID_VECTORS; v++) cq_free(s->implicit.vector[v]);
+  cq_matrix_destroy(s);
   for (int r = 0; r < CQ_BLOCKS_MAX; r++) {
     cq_free(s->implicit.held[r].node);
     cq_free(s->implicit.held[r].contact);
   }
 }
 
-cq_status cq_implicit_reserve(cq_scene *s) {
+static cq_status reserve_vectors(cq_scene *s) {
   if (s->implicit.capacity >= s->grid_capacity) return CQ_OK;
   s->implicit.capacity = 0;
   for (int v = 0; v < CQ_GRID_VECTORS; v++) {
@@ -56,33 +45,17 @@ cq_status cq_implicit_reserve(cq_scene *s) {
   return CQ_OK;
 }
 
-// ---- passes and their sums ------------------------------------------------------------------------------------------
-
-static double *sums(solve *o, int block) { return o->s->implicit.sum[o->parity][block]; }
-
-// before a pass that sums up
-static void begin_sums(solve *o) {
-  for (int b = o->begin; b < o->end; b++) memset(sums(o, b), 0, CQ_SUM_COUNT * sizeof(double));
+cq_status cq_implicit_reserve(cq_scene *s) {
+  const cq_status status = reserve_vectors(s);
+  return status ? status : cq_matrix_reserve(s);
 }
-
-// after it, for all workers. The next pass writes other sums, so that nobody overtakes who still reads these.
-static void end_sums(solve *o) {
-  cq_worker_wait(o->worker);
-  memset(o->sum, 0, sizeof o->sum);
-  for (int b = 0; b < o->s->ranges; b++)
-    for (int k = 0; k < CQ_SUM_COUNT; k++) o->sum[k] += sums(o, b)[k];
-  o->parity ^= 1;
-}
-
-static void wait(solve *o) { cq_worker_wait(o->worker); }
-
-static void phase(solve *o, int which) { cq_worker_phase(o->worker, which); }
 
 // potential, residual and what is inverted, at a vector
 static void evaluate(solve *o, int32_t at) {
   wait(o);
   phase(o, CQ_PHASE_SOLVE);
   begin_sums(o);
+  if (pulls(o)) o->k->cables_evaluate(o->s, o->in, at, sums(o, 0));
   for (int r = o->begin; r < o->end; r++) o->k->evaluate(o->s, o->in, r, at, sums(o, r));
   wait(o);
   for (int b = o->begin; b < o->end; b++) o->k->residual(o->s, b, at, sums(o, b));
@@ -116,6 +89,7 @@ static double press(solve *o, int32_t from) {
 static double tensors(solve *o) {
   phase(o, CQ_PHASE_SOLVE);
   begin_sums(o);
+  if (pulls(o)) o->k->cables_settle(o->s, o->in);
   for (int r = o->begin; r < o->end; r++) o->k->tensors(o->s, o->in, r, sums(o, r));
   end_sums(o);
   for (int part = 0; part < o->k->parts; part++) {
@@ -125,6 +99,7 @@ static double tensors(solve *o) {
     wait(o);
   }
   phase(o, CQ_PHASE_TENSORS);
+  o->assembled = 0;
   return o->sum[CQ_SUM_STIFFNESS];
 }
 
@@ -133,56 +108,6 @@ static void invert(solve *o) {
   for (int b = o->begin; b < o->end; b++) o->k->invert_diagonal(o->s, b);
   wait(o);
   phase(o, CQ_PHASE_TENSORS);
-}
-
-// PRODUCT = H from; leaves from . PRODUCT in the sums
-static void multiply(solve *o, int32_t from, int32_t all) {
-  phase(o, CQ_PHASE_SOLVE);
-  for (int r = o->begin; r < o->end; r++) o->k->product(o->s, o->in, r, from);
-  wait(o);
-  begin_sums(o);
-  for (int b = o->begin; b < o->end; b++) o->k->multiply(o->s, b, from, all, sums(o, b));
-  end_sums(o);
-  phase(o, CQ_PHASE_PRODUCT);
-}
-
-typedef enum cg_end { CG_CONVERGED, CG_CURVATURE, CG_EXHAUSTED } cg_end;
-
-// H STEP = sign RESIDUAL on free components, to a relative residual in the norm of M^-1. Truncated: stops where H is
-// not positive along a direction, with what there is; else it goes on, for the solver of a saddle may pass such
-// directions.
-static cg_end conjugate_gradients(solve *o, double sign, double tolerance, int32_t most, int truncated) {
-  begin_sums(o);
-  for (int b = o->begin; b < o->end; b++) o->k->cg_start(o->s, b, sign, sums(o, b));
-  end_sums(o);
-  const double first = o->sum[CQ_SUM_SQUARE];
-  double square = first;
-  if (!isfinite(first)) {   // what is no number stays none, for those who look at the result
-    for (int b = o->begin; b < o->end; b++) o->k->take_direction(o->s, b);
-    wait(o);
-    return CG_CONVERGED;
-  }
-  for (int32_t i = 0; i < most; i++) {
-    if (square <= tolerance * tolerance * first) return CG_CONVERGED;
-    if (!isfinite(square)) return CG_EXHAUSTED;
-    multiply(o, CQ_GRID_DIRECTION, 0);
-    const double curvature = o->sum[CQ_SUM_DOT];
-    o->linear++;
-    if (!(curvature > 0) && (truncated || curvature == 0)) {
-      if (i == 0)
-        for (int b = o->begin; b < o->end; b++) o->k->take_direction(o->s, b);
-      wait(o);
-      return CG_CURVATURE;
-    }
-    begin_sums(o);
-    for (int b = o->begin; b < o->end; b++) o->k->cg_advance(o->s, b, square / curvature, sums(o, b));
-    end_sums(o);
-    const double before = square;
-    square = o->sum[CQ_SUM_SQUARE];
-    for (int b = o->begin; b < o->end; b++) o->k->cg_turn(o->s, b, square / before);
-    wait(o);
-  }
-  return square <= tolerance * tolerance * first ? CG_CONVERGED : CG_EXHAUSTED;
 }
 
 // ---- a step ---------------------------------------------------------------------------------------------------------
@@ -313,7 +238,7 @@ static cq_status newton(solve *o, progress *p) {
     known = 1;
     if (p->residual <= set->tolerance || p->residual <= p->floor) break;
     choose_slope(o, p->residual > 0.1 || length < 1);
-    conjugate_gradients(o, -1, fmin(0.25, sqrt(p->residual)), set->linear, 1);
+    cq_linear_solve(o, -1, fmin(0.25, sqrt(p->residual)), set->linear, 1);
     length = search(o, energy, stiffness);
     if (!(length > 0) && o->s->implicit.secant == 0 && o->s->model->walls_rub) continue;   // by the chord then
     if (!(length > 0)) {
@@ -374,7 +299,7 @@ static void solve_slopes(solve *o) {
     evaluate(o, CQ_GRID_VELOCITY);
     take_residual(o);
     press(o, CQ_GRID_RESIDUAL);
-    conjugate_gradients(o, -1, i ? 1e-3 : 1e-12, i ? 50 : o->s->model->integrator.linear, 0);
+    cq_linear_solve(o, -1, i ? 1e-3 : 1e-12, i ? 50 : o->s->model->integrator.linear, 0);
     begin_sums(o);
     for (int b = o->begin; b < o->end; b++) o->k->trial(o->s, b, 1, sums(o, b));
     end_sums(o);
@@ -390,6 +315,7 @@ static void solve_slopes(solve *o) {
 static solve open_solve(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   solve o = {.s = s, .worker = worker, .k = s->kernels->implicit, .in = in};
   cq_worker_share(worker, s->ranges, &o.begin, &o.end);
+  if (pulls(&o)) o.k->cables_begin(s, in);   // for the same worker, and the nodes after a barrier
   return o;
 }
 
@@ -425,7 +351,7 @@ static double follow_adj(solve *o, const cq_slice *out) {
   if (leans(o->s)) {
     for (int b = o->begin; b < o->end; b++) o->k->lean(o->s, b);
     wait(o);
-    multiply(o, CQ_GRID_DIRECTION, 1);
+    cq_linear_multiply(o, CQ_GRID_DIRECTION, 1);
   }
   if (cq_pressure_follows(o->s->model)) {
     for (int r = o->begin; r < o->end; r++) o->k->follow(o->s, o->in, out, r);
@@ -444,14 +370,14 @@ static cg_end solve_adj(solve *o, const cq_slice *out) {
   const cq_integrator *set = &o->s->model->integrator;
   const int lean = leans(o->s), fixed = lean || cq_pressure_follows(o->s->model);
   if (o->s->grad_impulse) follow_adj(o, out);   // STEP is 0: what impulses give alone
-  cg_end end = conjugate_gradients(o, 1, set->gradient_tolerance, set->linear, 0);
+  cg_end end = cq_linear_solve(o, 1, set->gradient_tolerance, set->linear, 0);
   for (int i = 0; fixed && end == CG_CONVERGED && follow_adj(o, out) > set->gradient_tolerance; i++) {
     if (i == ROUNDS) return CG_EXHAUSTED;
-    end = conjugate_gradients(o, 1, set->gradient_tolerance, set->linear, 0);
+    end = cq_linear_solve(o, 1, set->gradient_tolerance, set->linear, 0);
   }
   for (int b = o->begin; lean && b < o->end; b++) o->k->straighten(o->s, b);
   wait(o);
-  multiply(o, CQ_GRID_STEP, 1);
+  cq_linear_multiply(o, CQ_GRID_STEP, 1);
   for (int b = o->begin; lean && b < o->end; b++) o->k->lean(o->s, b);
   return end;
 }

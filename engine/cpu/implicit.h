@@ -21,6 +21,14 @@ typedef struct cq_implicit_kernels {
   void (*diagonal)(cq_scene *s, const cq_slice *in, int32_t range, int32_t part);
   void (*gather_diagonal)(cq_scene *s, int32_t block, int32_t part);
   void (*invert_diagonal)(cq_scene *s, int32_t block);
+  // Cables that pull at the end of the step, by one worker: where they are in the grid; their pull at a vector, to
+  // PULL; their part of the second derivative at VELOCITY, and what it makes of a vector, to PULL.
+  void (*cables_begin)(cq_scene *s, const cq_slice *in);
+  void (*cables_evaluate)(cq_scene *s, const cq_slice *in, int32_t at, double *sum);
+  void (*cables_settle)(cq_scene *s, const cq_slice *in);
+  void (*cables_product)(cq_scene *s, int32_t from);
+  void (*cables_rest)(cq_scene *s);                      // no pull in the forces of particles
+  void (*cables_follow_adj)(cq_scene *s, const cq_slice *out);   // from STEP, the solution of the adjoint
   // which contacts hold, and velocities that keep them; release 0: none is let go
   void (*activate)(cq_scene *s, int32_t block, int32_t release, double *sum);
   // the impulses by which walls with friction press, from a residual at VELOCITY; sum: the change of the potential
@@ -34,6 +42,20 @@ typedef struct cq_implicit_kernels {
   void (*cg_advance)(cq_scene *s, int32_t block, double alpha, double *sum);
   void (*cg_turn)(cq_scene *s, int32_t block, double beta);
   void (*take_direction)(cq_scene *s, int32_t block);    // STEP = DIRECTION
+  // The same on an assembled matrix: its sizes, 0: there is none; what is where; rows of particles; what contacts hold,
+  // and preconditioner. Then from REST: each iteration turns, makes the product and advances. Blocks with an even
+  // number go before those with an odd one in first and product, and after them in turn.
+  int32_t matrix_reals, own_reals;       // of four nodes
+  void (*index_matrix)(cq_scene *s);
+  void (*assemble)(cq_scene *s, const cq_slice *in, int32_t block);
+  void (*precondition)(cq_scene *s, int32_t block);
+  void (*sweep_load)(cq_scene *s, int32_t block);
+  void (*sweep_first)(cq_scene *s, int32_t block);
+  void (*sweep_begin)(cq_scene *s, int32_t block, double *sum);
+  void (*sweep_turn)(cq_scene *s, int32_t block, double beta);
+  void (*sweep_product)(cq_scene *s, int32_t block, double *sum);
+  void (*sweep_advance)(cq_scene *s, int32_t block, double alpha, double *sum);
+  void (*sweep_end)(cq_scene *s, int32_t block);
   // TRIAL from VELOCITY along STEP; RESIDUAL_TRIAL along STEP
   void (*trial)(cq_scene *s, int32_t block, double length, double *sum);
   void (*slope)(cq_scene *s, int32_t block, double *sum);

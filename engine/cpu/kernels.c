@@ -26,12 +26,15 @@
 #include "step.inl"
 #include "grid.inl"
 #include "implicit.inl"
+#include "cable_implicit.inl"
 #include "tensor.inl"
 #include "held.inl"
 #include "nodes.inl"
 #include "friction.inl"
 #include "impulse.inl"
 #include "solve.inl"
+#include "matrix.inl"
+#include "sweep.inl"
 #include "volume.inl"
 #include "dilatation.inl"
 #if !defined(CQ_REAL_DUAL)
@@ -61,6 +64,16 @@ static const cq_implicit_kernels implicit = {
     diagonal,
     gather_diagonal,
     invert_diagonal,
+    cables_begin,
+    cables_evaluate,
+    cables_settle,
+    cables_product,
+    cables_rest,
+#if !defined(CQ_REAL_DUAL)
+    cables_follow_adj,
+#else
+    NULL,
+#endif
     activate,
     press,
     norms,
@@ -70,6 +83,33 @@ static const cq_implicit_kernels implicit = {
     cg_advance,
     cg_turn,
     take_direction,
+#if CQ_LANES > 1 && CQ_DIM == 2
+    GROUP_REALS,
+    OWN_REALS,
+    index_matrix,
+    assemble,
+    precondition,
+    sweep_load,
+    sweep_first,
+    sweep_begin,
+    sweep_turn,
+    sweep_product,
+    sweep_advance,
+    sweep_end,
+#else
+    0,
+    0,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+#endif
     trial,
     slope,
     shrink,
@@ -115,6 +155,7 @@ const cq_kernels CQ_TABLE = {
     pull_cables,
     clear_walls,
     load_walls,
+    load_gravity,
     store_impulse,
     bases,
     reorder,

@@ -30,6 +30,7 @@ typedef struct cq_kernels {
   // Velocities of walls {walls, dim} in a control step that begins with this engine step, and the way that those
   // that move have made before it.
   void (*load_walls)(cq_scene *s, int64_t step, const double *velocity, const double *place);
+  void (*load_gravity)(cq_scene *s, const double *gravity);   // {dim} in a control step
   // What walls gave in the running control step, of all ranges: to impulse_out, and cleared for the next.
   void (*store_impulse)(cq_scene *s);
 
@@ -54,7 +55,8 @@ typedef struct cq_kernels {
   void (*g2p_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
   void (*grid_adj)(cq_scene *s, const void *record, int32_t block);
   void (*p2g_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
-  void (*pull_cables_adj)(cq_scene *s, const cq_slice *in);   // of all ranges, after them
+  // of all ranges, after them; lagged: with what the pull at their start gets, else of the particles' forces alone
+  void (*pull_cables_adj)(cq_scene *s, const cq_slice *in, int32_t lagged);
   void (*average_volume_adj)(cq_scene *s, const cq_slice *in, cq_status *status);   // in: before it was averaged
   // Before g2p_adj, each with means of nodes before it: what is wanted, from where dilatation has made its pass 0; the
   // adjoint of the second application of 1 - A, then of the first. After g2p_adj: what places get.

@@ -64,7 +64,10 @@ static int alloc_cables(cq_scene *s) {
   s->cable_grad = cq_alloc(places, size, "cables");
   s->cable_share = cq_alloc((size_t)c->points, size, "cables");
   s->cable_base = cq_alloc((size_t)(c->pulled_count * s->model->dim), size, "cables");
-  return s->cable && s->cable_x && s->cable_force && s->cable_grad && s->cable_share && s->cable_base;
+  s->cable_end = cq_alloc(places, size, "cables");
+  s->cable_pulled = cq_alloc((size_t)c->pulled_count * CQ_PULLED_NUMBERS, size, "cables");
+  return s->cable && s->cable_x && s->cable_force && s->cable_grad && s->cable_share && s->cable_base && s->cable_end &&
+         s->cable_pulled;
 }
 
 // doubles, or duals in tests
@@ -191,6 +194,8 @@ void cq_scene_destroy(cq_scene *s) {
                    s->cable_grad,
                    s->cable_share,
                    s->cable_base,
+                   s->cable_end,
+                   s->cable_pulled,
                    s->volume_part,
                    s->volume_node,
                    s->dilatation,

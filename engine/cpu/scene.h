@@ -20,6 +20,7 @@ enum {
   CQ_STREAM_BYTES = 16 << 20,   // of a state that no cache holds until it is read again
   CQ_VOLUME_PART = 5,        // numbers of a particle while volumes are averaged
   CQ_DILATATION_FIELDS = 6,  // of a particle while dilatations are averaged, see dilatation.inl
+  CQ_PULLED_NUMBERS = 10,    // room of a Pulled: three weights of each axis, and a node
   CQ_CABLE_NUMBERS = 7,      // room of a Cable, as the kernels see one: k, R, mu, u, the two of its law, its points
   // of a readout: the weight, and second moments of all quantities in 3D
   CQ_READ_SUMS_MAX = 1 + 81 * CQ_QUANTITY_COUNT,
@@ -141,6 +142,8 @@ typedef struct cq_scene {
   // cables, see cable.inl: {cables}; {points, dim} places, pulls or their gradient, gradient of the
   // places; {points}; {pulled, dim}
   void *cable, *cable_x, *cable_force, *cable_grad, *cable_share, *cable_base;
+  // of those that pull at the end of a step, see cable_implicit.inl: {points, dim} places; {pulled}
+  void *cable_end, *cable_pulled;
   // volumes of liquids, see volume.inl: {n, 5} numbers of particles, {nodes, 4} sums of nodes
   void *volume_part, *volume_node;
   int64_t volume_capacity;             // nodes
@@ -162,6 +165,7 @@ typedef struct cq_scene {
   const double *grad_impulse;          // backward the same, NULL: none
   // {walls, dim} of it; NULL: velocities of walls are those of all times
   double *grad_wall_velocity, *grad_wall_place;
+  double *grad_gravity;                // {dim} of it; NULL: gravity is that of all times
 
   // actuators of each chunk, see actuation.inl; rows of a range stand together, from row_width times its first chunk on
   int32_t row_width;                  // of a chunk, at most

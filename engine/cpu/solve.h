@@ -18,9 +18,28 @@ typedef enum cq_grid_vector {
   CQ_GRID_DIRECTION, CQ_GRID_PRODUCT, CQ_GRID_CONDITIONED,   // of conjugate gradients: p, H p, M^-1 r
   CQ_GRID_DIAGONAL,          // of the blocks of H: xx yy xy, or xx yy zz; and in component 3 how the residual rounds
   CQ_GRID_CROSS,             // xy xz yz in 3D
+  CQ_GRID_PULL,              // of cables at the end of the step, or their part of PRODUCT
   CQ_GRID_INVERSE,           // columns of the inverse blocks, and dim - 1 vectors more
   CQ_GRID_VECTORS = CQ_GRID_INVERSE + 3,
 } cq_grid_vector;
+
+// Vectors of conjugate gradients on the assembled matrix, component by component (sweep.inl).
+typedef enum cq_sweep_vector {
+  CQ_SWEEP_STEP,
+  CQ_SWEEP_REST, CQ_SWEEP_CONDITIONED,   // K^-1 of the residual; D times it
+  CQ_SWEEP_P, CQ_SWEEP_SOLVED,           // the direction; D^-1 times it
+  CQ_SWEEP_T, CQ_SWEEP_Q,                // K^-T of the direction; K^-1 of what the product gives beside it
+  CQ_SWEEP_VECTORS,
+} cq_sweep_vector;
+
+// what the matrix has of a group of nodes: nothing, for none has mass; its own block; another one, which is positive
+typedef enum cq_group_kind { CQ_GROUP_NONE, CQ_GROUP_OWN, CQ_GROUP_REPLACED } cq_group_kind;
+
+// Bits of the sides of its column where a group is coupled to groups that are swept before it, after it, or beside it.
+typedef struct cq_sides {
+  uint32_t before, after, across;
+  int32_t kind;
+} cq_sides;
 
 // What a pass sums up.
 typedef enum cq_grid_sum {
@@ -48,6 +67,14 @@ typedef struct cq_implicit {
   void *weight;
   int32_t *node;
   cq_held_nodes held[CQ_BLOCKS_MAX];
+  // the assembled matrix and the blocks of its groups, see matrix.inl; NULL: it would be too large
+  void *matrix, *own, *sweep[CQ_SWEEP_VECTORS];
+  int64_t matrix_capacity, own_capacity, sides_capacity;       // groups
+  int64_t sweep_capacity, sweep_stride, sweep_guard;           // nodes
+  cq_sides *sides;                       // {groups}
+  // of columns in the window, and of its cells the first particle; the next one of the same cell; -1: none
+  int32_t *column_at, *cell_first, *cell_next;
+  int64_t places, places_capacity, cells_capacity;
   double sum[2][CQ_BLOCKS_MAX][CQ_SUM_COUNT];   // of two passes: one is read while the other is written
   int32_t secant;                        // friction's slope is that of its chord from rest, never below the true one
   int32_t tangent;                       // tests over dual numbers: the linear system is that of the slopes

@@ -61,6 +61,7 @@ static void residual(cq_scene *s, int32_t block, int32_t which, double *sum) {
   const real inertia = inertia_of(s);
   const real *v = grid_vector(s, which), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   real *to = grid_vector(s, CQ_GRID_RESIDUAL_TRIAL), *slab[CQ_RANGES_MAX];
+  const int pulls = cq_cables_follow(s->model);
   double energy = 0;
   for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
   COLUMNS_EACH(s, block, column) {
@@ -69,7 +70,8 @@ static void residual(cq_scene *s, int32_t block, int32_t which, double *sum) {
       const Row p = row_load(momentum + at), mass = mass_of(p), u = row_load(v + at);
       const Row given = row_mul(row_fma(mass, fall, p), mask), moving = row_mul(row_scale(inertia, mass), u);
       const Row stress = slabs_take(&slabs, at - 4 * column->node);
-      row_store(to + at, row_mul(row_sub(row_sub(moving, given), stress), mask));
+      const Row rest = row_sub(row_sub(moving, given), stress);
+      row_store(to + at, row_mul(pulls ? row_sub(rest, row_load(grid_vector(s, CQ_GRID_PULL) + at)) : rest, mask));
   #if !defined(CQ_REAL_DUAL)
       energy += dot_rows(s, row_sub(row_scale((real)0.5, moving), given), u);
   #else
@@ -287,12 +289,14 @@ static void multiply(cq_scene *s, int32_t block, int32_t from, int32_t all, doub
   const real inertia = inertia_of(s);
   const real *x = grid_vector(s, from), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   real *to = grid_vector(s, CQ_GRID_PRODUCT), *slab[CQ_RANGES_MAX];
+  const int pulls = cq_cables_follow(s->model);
   for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
   COLUMNS_EACH(s, block, column) {
     const Slabs slabs = slabs_at(slab, column);
     COLUMN_ROWS(column, at) {
       const Row mass = mass_of(row_load(momentum + at)), p = row_load(x + at);
-      const Row q = row_mul(row_fma(row_scale(inertia, mass), p, slabs_take(&slabs, at - 4 * column->node)), mask);
+      const Row given = row_fma(row_scale(inertia, mass), p, slabs_take(&slabs, at - 4 * column->node));
+      const Row q = row_mul(pulls ? row_add(given, row_load(grid_vector(s, CQ_GRID_PULL) + at)) : given, mask);
       row_store(to + at, q);
       sum[CQ_SUM_DOT] += dot_rows(s, p, q);
     }

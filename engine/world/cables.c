@@ -140,6 +140,12 @@ static cq_status check_segments(const cq_cables *c, int32_t dim, const double *p
   return CQ_OK;
 }
 
+cq_status cq_cables_check(const cq_model *m, int32_t field, double value) {
+  if (field != CQ_FIELD_CABLE_FRICTION || value == 0 || !cq_is_implicit(m) || !m->integrator.cables) return CQ_OK;
+  return cq_fail(CQ_INVALID, "a cable has a friction of %g, and friction in a sheath has no energy: with it the cables "
+                 "of cq.Implicit must be lagged, or the friction 0", value);
+}
+
 static cq_status copy_fields(const cq_world_def *def, cq_model *m) {
   for (int32_t f = CQ_FIELD_CABLE_STIFFNESS; f < CQ_FIELD_GRAVITY; f++) {
     const cq_field_info *info = cq_field_describe(f);
@@ -148,7 +154,8 @@ static cq_status copy_fields(const cq_world_def *def, cq_model *m) {
     if (!m->value[f]) return CQ_MEMORY;
     for (int32_t k = 0; k < def->cable_count; k++) {
       m->value[f][k] = def->value[f] ? def->value[f][k] : info->value;
-      const cq_status status = cq_field_check(f, info->name, k, m->value[f][k]);
+      cq_status status = cq_field_check(f, info->name, k, m->value[f][k]);
+      if (!status) status = cq_cables_check(m, f, m->value[f][k]);
       if (status) return status;
     }
   }

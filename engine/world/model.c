@@ -48,6 +48,8 @@ static cq_status check_integrator(const cq_world_def *def, cq_integrator *out) {
     return cq_fail(CQ_INVALID, "integrator.kind is %d; it must be 0 (explicit) or 1 (implicit)", out->kind);
   if (out->pressure != 0 && out->pressure != 1)
     return cq_fail(CQ_INVALID, "integrator.pressure is %d; it must be 0 (lagged) or 1 (implicit)", out->pressure);
+  if (out->cables != 0 && out->cables != 1)
+    return cq_fail(CQ_INVALID, "integrator.cables is %d; it must be 0 (lagged) or 1 (implicit)", out->cables);
   if (out->tolerance == 0) out->tolerance = 1e-3;
   if (out->gradient_tolerance == 0) out->gradient_tolerance = 1e-6;
   if (out->newton == 0) out->newton = 60;

@@ -105,6 +105,11 @@ static inline int cq_pressure_follows(const cq_model *m) {
   return (m->integrator.statics || m->integrator.pressure) && (m->drives & cq_drive_bit(CQ_DRIVE_PRESSURE));
 }
 
+// is the pull of cables that of the end of a step?
+static inline int cq_cables_follow(const cq_model *m) {
+  return cq_is_implicit(m) && m->integrator.cables && m->cables.count > 0;
+}
+
 cq_status cq_model_create(const cq_world_def *def, cq_model *model);   // model zeroed; on failure destroyed
 void cq_model_destroy(cq_model *model);
 // (dt/dx) times the fastest signal, sqrt((modulus + actuation)/rho) + 8/3 eta/(rho dx) + |v| of a particle, and by
@@ -123,6 +128,8 @@ void cq_wall_normals_adj(const cq_wall *wall, int32_t dim, const double x[3], co
 void cq_wall_map_column(const cq_wall_map *map, int32_t x, int32_t y, int64_t *begin, int64_t *end);
 // Checks and copies cables and surfaces; the actuators are there already.
 cq_status cq_cables_create(const cq_world_def *def, cq_model *model);
+// may a value of a field of cables be so where their pull is that of the end of a step?
+cq_status cq_cables_check(const cq_model *m, int32_t field, double value);
 void cq_cables_destroy(cq_cables *cables);
 cq_status cq_surfaces_create(const cq_world_def *def, cq_model *model);
 void cq_surfaces_destroy(cq_surfaces *surfaces);

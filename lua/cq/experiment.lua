@@ -14,6 +14,7 @@
 --   }
 --   run:optimize { iterations = 100 }
 --   run:render "biped.mp4"
+local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -87,7 +88,8 @@ end
 ---@field controller? any            of cq.Controller, a function, or a table with act; its parameters are always trained
 ---@field design? cq.Topology         that gives robot and controller, in the place of a controller; its variables are trained
 ---@field objective cq.Experiment.objective.def|fun(state: cq.State, start: cq.State): cq.Tensor   the less the better; a function is final alone
----@field constraints? cq.Experiment.constraint.def[]   what must be kept, for an optimizer that takes them
+---@field constraints? (cq.Experiment.constraint.def|cq.Experiment.constraint.def[])[]   what must be kept, for an optimizer that
+---  takes them: constraints, and lists of them as designs give
 ---@field optimizer? cq.Optimizer    for run:optimize
 ---@field scenes? cq.Experiment.scenes.def   several, as goals or trajectories, of which the loss is the mean; ranks share them (cq.Ranks)
 ---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name, or of anything else
@@ -104,7 +106,12 @@ end
 local function take_design(self, def)
   if def.controller then is.fail("cq.Experiment: give either design, which brings its controller, or controller") end
   if def.design.world ~= self.world then is.fail("cq.Experiment: the design was made for another world") end
+  if self.steps > def.design.pulses.steps then
+    is.fail("cq.Experiment: the design has pulses for %s, %s, and the experiment makes %d",
+      text.number(def.design.duration), text.count(def.design.pulses.steps, "control step"), self.steps)
+  end
   self.design, self.robot, self.params.design = def.design, def.design.robot, def.design.params
+  self.first_design = def.design
 end
 
 ---An experiment. Trained are the parameters of the controller and of an observer of the user's, or a design's
@@ -186,11 +193,12 @@ end
 ---The rollout of a design that was made binary, with the objective of the experiment.
 ---@param solid cq.Topology.Solid
 ---@param watch? fun(state: cq.State, u: cq.Tensor?)
+---@param steps? integer     control steps, those of the experiment unless given
 ---@return cq.Rollout
-function Experiment:rollout_solid(solid, watch)
+function Experiment:rollout_solid(solid, watch, steps)
   by_iteration.ready(self)
   local fields = {
-    robot = solid.robot, steps = self.steps, controller = solid.controller, running = self.objective.running,
+    robot = solid.robot, steps = steps or self.steps, controller = solid.controller, running = self.objective.running,
     effort = self.objective.effort,
     memory = self.memory, watch = watch, contact = self.contact,
   }
@@ -218,6 +226,11 @@ end
 ---@field folder? string          --out, else runs/<name of the script>, unless given
 ---@field name? string            of one of several runs of a script: its folder is one of that name within
 ---@field resume? boolean         go on from what lies in the folder; --resume unless given
+---@field seeds? integer          independent starts, from --seed (or 1) on, each in a process and a folder seed-K of
+---  its own; the best one is gone on with. What each gave is in seeds.csv, and in starts of the result. The processes
+---  run the script again up to here
+---@field backtracks? integer      halvings of an update after which a simulation fails, before that is an error; for
+---  first-order optimizers
 ---@field stages? ("feasible"|"objective")[]   "feasible": constraints alone, until they are kept; "objective": all, as
 ---  without stages
 ---@field after? fun(iteration: integer, loss: number, run: cq.Experiment)   called after each iteration
@@ -226,7 +239,8 @@ local optimize_spec = is.define("run:optimize", {
   iterations = is.integer { min = 0 },
   folder = is.string { optional = true },
   name = is.string { optional = true },
-  resume = is.boolean { optional = true },
+  resume = is.boolean { optional = true }, seeds = is.integer { min = 1, max = 10000, default = 1 },
+  backtracks = is.integer { min = 0, max = 50, default = 0 },
   stages = solve.stages,
   after = is.callable { optional = true },
 })
@@ -257,14 +271,24 @@ local function only_check(self, def)
   return { loss = report.loss, best = report.loss, iterations = 0 }
 end
 
+-- a run with a design is gone on with by the same one
+local function keep_design(self, run)
+  if not self.first_design then return end
+  local same, path = require "cq.topology.same", run:path "design.json"
+  if run.done > 0 then same.check(self.first_design, path) end
+  if option.program.follows then return end
+  local words = same.encode(self.first_design)
+  engine.check(C.cq_file_replace(path, ffi.cast("const void *", words), #words))
+end
+
 ---Optimises; with several scenes, the mean of their losses. Writes history.csv, parameters, optimizer state and the
 ---best parameters into the run's folder; goes on from there with resume. Ctrl-C stops at the next iteration and
 ---saves; before the first one is made that is an error, and where another run would begin the script ends. What was
 ---computed is kept when an iteration fails. With constraints, or an optimizer that makes a loop of its own, an
 ---iteration is an evaluation, history.csv has a column for each constraint, and solution reports them.
 ---@param fields run.optimize.def
----@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution? } result   loss: of the last
----  iteration, nil when there was none
+---@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution?, starts: table[]? } result   loss:
+---  of the last iteration, nil when there was none; starts: rows of cq.seeds
 function Experiment:optimize(fields)
   local def = optimize_spec(fields)
   if self.scene_number then is.fail("run:optimize: a scene is not optimised alone; the experiment of all is") end
@@ -274,13 +298,18 @@ function Experiment:optimize(fields)
     is.fail("run:optimize: there is nothing to train; give a controller or trainable")
   end
   constrained.check(self, def.stages)
+  if def.backtracks > 0 and not (self.optimizer.rule or self.optimizer.inner) then
+    is.fail("run:optimize: backtracks are for first-order optimizers; %s chooses its own points", self.optimizer.kind)
+  end
   if option.program.check then return only_check(self, def) end
+  if def.seeds > 1 then return require("cq.experiment.starts").optimize(self, def) end
   local run = require("cq.run").open {
     iterations = def.iterations, folder = def.folder, resume = def.resume, fresh = def.name ~= nil,
     device = self.world.device,
     notes = { world = tostring(self.world), control_steps = self.steps, scenes = self.scenes and scenes.text(self) },
   }
   self.run, self.made = run, run.done
+  keep_design(self, run)
   if run.done > 0 then by_iteration.set(self, run.done) end
   tell_plan(self)
   if run.done > 0 and run.done >= def.iterations then
@@ -358,6 +387,26 @@ function Experiment:render(path, options)
   local function simulate(watch) return self:rollout(params_of(self, def.which), watch) end
   if is_solid(def.which) then simulate = function(watch) return self:rollout_solid(def.which, watch) end end
   return replay.film(place(self, path), def, simulate)
+end
+
+---Draws a page of figures: the design (opacity by density, colours by actuator), moments of its movement coloured by
+---signals with the forces of walls as arrows, the convergence of objective, constraints and multipliers (history.csv),
+---the signals as a raster and the forces of walls over time. What there is none of is left out. A relative path is in
+---the run's folder. `--render no` leaves it out.
+---@param path string        ends in .png
+---@param options? run.figures.def
+---@return string? path
+function Experiment:figures(path, options)
+  is.argument("run:figures", "path", is.string(), path)
+  if not path:match "%.png$" then is.fail("run:figures: path must end in .png, got %s", text.describe(path)) end
+  if self.scenes then is.fail("run:figures: a page is of one scene; run:scene(k):figures draws it") end
+  local figures = require "cq.experiment.figures"
+  local def = figures.spec(options or {})
+  if option.program.check or option.program.follows or option.get("render", true) == false then return nil end
+  path = place(self, path)
+  figures.page(self, def):write(path)
+  message.note("%s", path)
+  return path
 end
 
 ---Everything that can be known before running: a few control steps forward and backward with every function of the

@@ -16,6 +16,7 @@ local spec = is.define("cq.Implicit", {
   newton = is.integer { min = 1, max = 10000, default = 60 },
   linear = is.integer { min = 1, max = 1000000, default = 5000 },
   pressure = is.one_of { "lagged", "implicit", default = "lagged" },
+  cables = is.one_of { "lagged", "implicit", default = "lagged" },
   slide = is.number { above = 0, optional = true },
 })
 
@@ -25,15 +26,16 @@ local spec = is.define("cq.Implicit", {
 ---@field newton? integer     Newton iterations that a step may take
 ---@field linear? integer     products with the second derivative that a linear system may take
 ---@field pressure? "lagged"|"implicit"   that of a surface at the start of a step, or at its end, which takes several solves
+---@field cables? "lagged"|"implicit"   their pull at the start of a step, or at its end, for those without friction
 ---@field slide? number       speed at a wall with friction above which it is Coulomb's; 1e-3 dx a step by default
 
 ---Implicit steps, for cq.World { integrator = cq.Implicit {} }: backward Euler, found by Newton's method with conjugate
----gradients. A step may be as long as one likes, as long as no particle moves by more than a cell in it; forces of
----cables and pressure, plastic flow and viscous branches are those at its start. Gradients are exact for converged
----steps: their error is of the size of the two tolerances. rollout.solver tells what each step took.
+---gradients. A step may be as long as one likes, as long as no particle moves by more than a cell in it; plastic flow,
+---viscous branches, and forces of cables and pressure that are "lagged", are those at its start. Gradients are exact
+---for converged steps: their error is of the size of the two tolerances. rollout.solver tells what each step took.
 ---
----A step costs a hundred explicit ones and more, so that one pays that replaces two or three hundred. It dissipates
----what moves faster than it.
+---A step costs fifty explicit ones and more, so that one pays that replaces a hundred, in 3D two or three hundred. It
+---dissipates what moves faster than it.
 ---
 ---Walls with friction are Coulomb's above the speed `slide`; below, friction falls to 0 with the speed, so that what
 ---sticks creeps, slower than that.
@@ -51,6 +53,7 @@ end
 ---@param statics boolean   steps without inertia
 function Implicit:fill(raw, statics)
   raw.kind, raw.statics, raw.pressure = 1, statics and 1 or 0, self.pressure == "implicit" and 1 or 0
+  raw.cables = self.cables == "implicit" and 1 or 0
   raw.tolerance, raw.gradient_tolerance = self.tolerance, self.gradient
   raw.newton, raw.linear, raw.slide = self.newton, self.linear, self.slide or 0
 end

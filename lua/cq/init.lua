@@ -30,6 +30,7 @@
 ---@field Pruner cq.PrunerModule
 ---@field Ranks cq.RanksModule
 ---@field random cq.RandomModule
+---@field seeds fun(fields: cq.seeds.def): cq.Seeds
 ---@field sparse cq.SparseModule
 ---@field option cq.OptionModule
 ---@field log fun(fields: table<string, any>)
@@ -44,7 +45,7 @@ local nouns = {
   Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run",
   Study = "cq.study", Space = "cq.study.space", Pruner = "cq.study.pruner", Ranks = "cq.ranks",
   random = "cq.random", option = "cq.option",
-  sparse = "cq.sparse", Topology = "cq.topology",
+  seeds = "cq.seeds", sparse = "cq.sparse", Topology = "cq.topology",
 }
 
 -- functions of the tensor library that are named often

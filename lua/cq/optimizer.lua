@@ -69,6 +69,26 @@ rules.adam = {
   end,
 }
 
+-- The same with one running mean of g^2 for each tensor, that of all its elements (Zhang et al., Adam-mini, ICLR 2025)
+rules.adam_per_tensor = {
+  moments = { "first", "second" },
+  step = function(self, tensor_x, g, c, rate, moments)
+    local beta1, beta2, epsilon, count = self.beta1, self.beta2, self.epsilon, tensor_x.count
+    local x, m, v, sum = tensor_x:data(), moments[1], moments[2], 0
+    for k = 0, count - 1 do
+      local gk = c * g[k]
+      sum = sum + gk * gk
+    end
+    v[0] = beta2 * v[0] + (1 - beta2) * sum / count                      -- its other elements stay 0
+    local bias1, bias2 = 1 - beta1 ^ self.iteration, 1 - beta2 ^ self.iteration
+    local step = rate / bias1 / (math.sqrt(v[0] / bias2) + epsilon)
+    for k = 0, count - 1 do
+      m[k] = beta1 * m[k] + (1 - beta1) * c * g[k]
+      x[k] = x[k] - step * m[k]
+    end
+  end,
+}
+
 -- ---- update ---------------------------------------------------------------------------------------------------------
 
 -- what is computed on the way back still needs the numbers of the way there
@@ -278,16 +298,26 @@ optimizer.momentum = family("momentum", { momentum = is.number { min = 0, below 
 ---@field beta1? number                          memory of the mean gradient
 ---@field beta2? number                          memory of the mean square
 ---@field epsilon? number                        added to the root mean square
+---@field per? "element"|"tensor"                what has a mean square of its own
 ---@field clip? number                           largest norm of all gradients together
 ---@field schedule? fun(iteration: integer): number   factor of the rate, iteration from 1
 
----Adam (Kingma and Ba, ICLR 2015)
----@type fun(def: cq.Optimizer.adam.def): cq.Optimizer
-optimizer.adam = family("adam", {
+local adam = family("adam", {
   beta1 = is.number { min = 0, below = 1, default = 0.9 },
   beta2 = is.number { min = 0, below = 1, default = 0.999 },
   epsilon = is.number { above = 0, default = 1e-8 },
+  per = is.one_of { "element", "tensor", default = "element" },
 })
+
+---Adam (Kingma and Ba, ICLR 2015). With per = "element" every element goes as far as any other at first, however small
+---its gradient. With per = "tensor" (Zhang et al., Adam-mini, ICLR 2025) elements of a tensor go as far as their
+---gradients say, and the rate is how far they go in the root mean square: for fields, whose small gradients are noise.
+---@type fun(def: cq.Optimizer.adam.def): cq.Optimizer
+optimizer.adam = function(def)
+  local self = adam(def)
+  if self.per == "tensor" then self.kind, self.rule = "adam_per_tensor", rules.adam_per_tensor end
+  return self
+end
 
 ---@class cq.Optimizer.augmented_lagrangian.def
 ---@field inner cq.Optimizer          a first-order one: adam, momentum or gradient_descent

@@ -201,13 +201,23 @@ local function draw_curve(self, canvas, f, s)
   flush()
 end
 
+-- [pixel] of all names with their lines
+local function legend_width(self, canvas)
+  local width = 0
+  for _, s in ipairs(self.series) do width = width + (s.name and canvas:text_width(s.name, 10) + 42 or 0) end
+  return width
+end
+
+-- on the line of the title, or below it where both do not fit
 local function draw_legend(self, canvas, f)
-  local x = f.right
+  local x, y = f.right, 30
+  local title = self.title and canvas:text_width(self.title, 13) or 0
+  if title + legend_width(self, canvas) > f.right - f.left then y = 52 end
   for k = #self.series, 1, -1 do
     local s = self.series[k]
     if s.name then
-      local width = canvas:text { x = x, y = 30, size = 10, align = "right", text = s.name }
-      canvas:line({ { x - width - 26, 25 }, { x - width - 8, 25 } }, 3, s.colour)
+      local width = canvas:text { x = x, y = y, size = 10, align = "right", text = s.name }
+      canvas:line({ { x - width - 26, y - 5 }, { x - width - 8, y - 5 } }, 3, s.colour)
       x = x - width - 42
     end
   end

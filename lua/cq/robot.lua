@@ -226,10 +226,12 @@ local function bind(self, actuator, position)
   if actuator.family == "cable" or actuator.family == "follower_pressure" then return bind_single(self, actuator) end
   local stress = actuator:stress(self.dim)
   for s = 1, actuator:signals() do
+    self.weight_columns = self.weight_columns + 1
     local group, index, count = actuator.groups and actuator.groups[s], nil, self.particle_count
     if group then index, count = self:select(group, ("cq.Actuator.%s: groups"):format(actuator.family)) end
     self.stresses[#self.stresses + 1] = {
       signal = #self.signals, stress = stress, index = index, count = count, weighed = group == nil,
+      column = self.weight_columns,
       scale = actuator.scale or 1, shift = actuator.shift or 0,
     }
     self.signals[#self.signals + 1] = type(group) == "string" and group or ("%s %d"):format(actuator.family, s)
@@ -238,6 +240,7 @@ end
 
 local function set_actuators(self, given)
   self.signals, self.stresses, self.forces, self.cables, self.surfaces = {}, {}, {}, {}, {}
+  self.weight_columns = 0
   if given and (text.is_instance(given, "cq.Actuator") or actuators.is_force(given)) then given = { given } end
   for position, actuator in ipairs(given or {}) do
     bind(self, actuators.check(actuator, "cq.Robot", position), position)
@@ -395,7 +398,8 @@ function Robot:subset(which) return require("cq.robot.subset").make(copy(self), 
 ---@field cable_stiffness? number|cq.Tensor    {cables}, in the order of the actuators; one number for all
 ---@field cable_length? number|cq.Tensor       {cables}
 ---@field cable_friction? number|cq.Tensor     {cables}
----@field actuation_weight? table|cq.Tensor    {n, actuator_count} how much each particle follows each signal of stress actuators
+---@field actuation_weight? table|cq.Tensor    {n, stress signals} how much each particle follows each signal of stress
+---  actuators (pressure, muscle, isotropic), in their order; forces, cables and surfaces have no column
 
 ---The robot with other values, for world:rollout { robot = ... }; all have gradients. Each value is one number (or a
 ---vector or matrix, for fields that have one at each particle), a tensor of that, a table of them by group name, a

@@ -22,6 +22,7 @@ local control = require "cq.rollout.control"
 local states = require "cq.state"
 local contact = require "cq.rollout.contact"
 local solver = require "cq.rollout.solver"
+local gravity = require "cq.rollout.gravity"
 local wall_motion = require "cq.rollout.wall_motion"
 local reverse = require "cq.rollout.adjoint"
 local failures = require "cq.rollout.unstable"
@@ -125,7 +126,8 @@ end
 function Rollout:begin_adjoint()
   self:require_live(self.steps, "world:rollout")
   if self.adjoint_begun then return end
-  C.cq_rollout_want(self.handle, fields.wanted(self.set) + wall_motion.wanted(self.wall_motion))
+  C.cq_rollout_want(self.handle, fields.wanted(self.set) + wall_motion.wanted(self.wall_motion)
+    + gravity.wanted(self.gravity))
   engine.check(C.cq_rollout_begin_adjoint(self.handle), "world:rollout")
   self.adjoint_begun = true
 end
@@ -314,10 +316,11 @@ local function new(world, def, on)
   -- do observer, controller or actuators see the states between in Lua, or anybody else?
   self.sees = not (self.engine_policy or control.is_blind(self))
   self.stops = self.sees or def.running ~= nil or def.record ~= nil or def.watch ~= nil
-  self.wall_motion = wall_motion.collect(world, def)
+  self.wall_motion, self.gravity = wall_motion.collect(world, def), gravity.collect(world, def)
   self.bodies = fields.bodies(world, def.robot)
   self.set = fields.collect(world, def, self.bodies)
-  self.beginning = { robot = def.robot, batch = def.batch, gravity = def.gravity, steps = 0 }
+  self.beginning = { robot = def.robot, batch = def.batch, steps = 0,
+    gravity = self.gravity and gravity.of_step(self.gravity, 1) or def.gravity }
   if def.contact then contact.check(world) end
   self.entry = world:pool_at(self.set.position):acquire(self, {
     batch = def.batch, steps = math.max(def.steps, 1) * world.pieces, differentiable = on ~= nil, contact = def.contact,
@@ -326,6 +329,7 @@ local function new(world, def, on)
   self.handle = self.entry.handle
   fields.apply(world, self.entry, self.set)
   wall_motion.apply(self.entry, self.wall_motion)
+  gravity.apply(self.entry, self.gravity)
   self.keep = control.keep(self, on ~= nil)
   return self
 end
@@ -344,7 +348,8 @@ end
 ---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it, in all functions of your own
 ---@field watch? fun(state: cq.State, u: cq.Tensor?)   for looking on: at the start (u nil), and after each control step
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given
----@field gravity? any                {dim}, instead of the world's; this and the following also with the batch before it
+---@field gravity? any                {dim}, instead of the world's; this and the following also with the batch before it. For each
+---  control step {steps, dim}, or a function of the time that a control step begins at (not on CUDA)
 ---@field damping? any                one number, instead of the world's
 ---@field friction? any               one number, or {walls}
 ---@field wall_velocity? any          {dim}, or {walls, dim}; for each control step {steps, walls, dim}, with the batch before it if

@@ -179,6 +179,11 @@ end
 ---@return string?
 function Run.folder_of(folder, name) return name and (folder or default_folder()) .. "/" .. name or folder end
 
+---The folder that a run takes where none is given: --out, else runs/<name of the script>.
+---@internal
+---@return string
+function Run.default_folder() return default_folder() end
+
 -- the folder and what is in it: of the first rank alone
 local function open_folder(self, def)
   if option.program.check then

@@ -68,6 +68,25 @@ function Sparse:with(value)
   return new(self.rows, self.columns, self.start, self.column, value)
 end
 
+---The solution y of A y = b for a matrix that is symmetric and positive definite, by conjugate gradients to the last
+---digits, with gradients to b and to the values.
+---Errors: a matrix that is not.
+---@param b cq.Tensor     {..., rows}
+---@return cq.Tensor      {..., rows}
+function Sparse:solve(b) return require "cq.sparse.solve"(self, b) end
+
+---Row and column of every entry, from 1, row after row as the values are; to compute values by what stands at both.
+---@return integer[] row, integer[] column
+function Sparse:places()
+  local row, column = {}, {}
+  for r = 1, self.rows do
+    for e = tonumber(self.start[r - 1]), tonumber(self.start[r]) - 1 do
+      row[e + 1], column[e + 1] = r, tonumber(self.column[e]) + 1
+    end
+  end
+  return row, column
+end
+
 ---The matrix with its zeros, plain numbers; to look at small ones.
 ---@return cq.Tensor      {rows, columns}
 function Sparse:full()

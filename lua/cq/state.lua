@@ -15,6 +15,7 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local class = require "cq.tensor.class"
 local engine = require "cq.base.engine"
+local gravity = require "cq.rollout.gravity"
 local surface = require "cq.actuator.surface"
 local C, tape = engine.C, T.tape
 
@@ -260,8 +261,9 @@ end
 
 -- gravity of this rollout, to be multiplied with {dim} or {groups, dim} of each scene
 local function gravity_of(self, rank)
-  local set = self.roll.set.gravity
+  local set, changes = self.roll.set.gravity, self.roll.gravity
   local g = set and set.tensor or self.world.layout.base.gravity
+  if changes then g = gravity.of_step(changes, math.max(1, math.ceil(self.step))) end     -- of the step that led here
   return g.rank == 2 and rank == 3 and g:unsqueeze(2) or g
 end
 

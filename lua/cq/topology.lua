@@ -23,6 +23,7 @@ local field = require "cq.base.field"
 local values = require "cq.robot.values"
 local material = require "cq.topology.material"
 local binary = require "cq.topology.binary"
+local bound = require "cq.topology.bound"
 
 ---@class cq.Topology
 ---@field params { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, size: cq.Tensor }   variables: {n} in [-1, 1], {signals + 1, n},
@@ -30,6 +31,7 @@ local binary = require "cq.topology.binary"
 ---@field world cq.World
 ---@field robot cq.Robot               the block, as it is placed in the world
 ---@field signals integer              of the block
+---@field spacing number              between particles, of the mean of their volumes [length]
 ---@field filter cq.Topology.Filter
 ---@field pulses cq.Topology.Pulses
 local Topology = { __name = "cq.Topology" }
@@ -48,7 +50,8 @@ local topology = {
 local material_spec = is.define("cq.Topology: design material", {
   sharpness = is.number { above = 0, default = 4 }, threshold = is.number { above = -1, below = 1, default = 0 },
   void = is.number { above = 0, below = 1, default = 1e-5 },
-  power = is.number { above = 0, default = 1 }, actuation_power = is.number { above = 0, default = 3 },
+  power = is.number { above = 0, default = 1 }, mass_power = is.number { above = 0, optional = true },
+  actuation_power = is.number { above = 0, default = 3 },
 })
 local filter_spec = is.define("cq.Topology: design filter",
   { radius = is.number { above = 0 }, power = is.number { above = 0, default = 2 } })
@@ -64,6 +67,7 @@ local spec = is.define("cq.Topology", {
   filter = is.table(), material = is.table { default = {} }, layout = is.table { default = {} },
   pulses = is.table { default = {} },
   solid = is.any_of { is.string(), is.list(is.any_of { is.string(), is.integer { min = 1 } }), optional = true },
+  symmetry = is.table { optional = true },
   seed = is.integer { min = 0, optional = true },
 })
 
@@ -71,7 +75,8 @@ local spec = is.define("cq.Topology", {
 ---@field sharpness? number         of the step from void to solid (b_sig of eq. 16)
 ---@field threshold? number         of the filtered variable, where the step is
 ---@field void? number              share of density, stiffness and actuation that a void particle has
----@field power? number             of density and stiffness over the design's density (eqs 11, 12)
+---@field power? number             of stiffness over the design's density (eq. 12)
+---@field mass_power? number        of density over the design's density (eq. 11): power unless given
 ---@field actuation_power? number   of the actuation (eq. 19): what is half solid acts less than by half
 
 ---@class cq.Topology.design.filter.def
@@ -114,13 +119,18 @@ local function solid_values(robot)
 end
 
 -- which particles are solid whatever the variables say: 1, or 0
-local function solid_mask(robot, which)
+local function solid_mask(robot, which, what)
   if not which then return nil end
-  local index, count = robot:select(which, "cq.Topology: solid")
+  local index, count = robot:select(which, what or "cq.Topology: solid")
   local mask = T.zeros { robot.particle_count }
   for k = 0, count - 1 do mask:set(1, index[k] + 1) end
   return mask
 end
+
+---@class cq.Topology.design.symmetry.def
+---@field axis "x"|"y"|"z"      that the mirror stands across
+---@field at? number           where on it; the middle of the block unless given [length]
+---@field signals? integer[]   for each signal the one that the image of its particles follows, as { 2, 1 }; itself unless given
 
 ---@class cq.Topology.def
 ---@field world cq.World               with the block
@@ -131,10 +141,13 @@ end
 ---@field layout? cq.Topology.design.layout.def      which signal a particle follows
 ---@field pulses? cq.Topology.design.pulses.def      that signals are made of
 ---@field solid? string|(string|integer)[]               groups or particles that are solid whatever the variables say
+---@field symmetry? cq.Topology.design.symmetry.def|cq.Topology.design.symmetry.def[]   bodies that are their own mirror image, to
+---  the last digit; over one axis or several
 ---@field seed? integer                of the pulses' first values; the program's --seed, or 0, unless given
 
 ---A design: variables of every particle and pulse, and the map from them to a robot and its controller. Errors:
----actuators that particles cannot choose from; a filter with nothing to filter; times of pulses that do not fit.
+---actuators that particles cannot choose from; a filter with nothing to filter; times of pulses that do not fit;
+---symmetry of a block without any.
 ---@param fields cq.Topology.def
 ---@return cq.Topology
 local function new(_, fields)
@@ -143,6 +156,7 @@ local function new(_, fields)
   self.robot = def.robot and require("cq.robot.selection").robot(def.world, def.robot, "cq.Topology") or def.world.robot
   check_actuators(self.robot)
   self.signals = self.robot.actuator_count
+  self.spacing = self.robot.volume:mean():item() ^ (1 / self.robot.dim)
   local filter, pulses = filter_spec(def.filter), pulses_spec(def.pulses)
   self.filter = topology.filter { points = self.robot.position, radius = filter.radius, power = filter.power }
   self.pulses = topology.pulses {
@@ -151,6 +165,7 @@ local function new(_, fields)
   }
   self:shape(material_spec(def.material), layout_spec(def.layout))
   self.solid_values, self.mask = solid_values(self.robot), solid_mask(self.robot, def.solid)
+  self.fold, self.fold_words = require "cq.topology.symmetry"(self, def.symmetry)
   self.deviation, self.seed = pulses.deviation, def.seed
   self.params = self:start()
   return self
@@ -161,6 +176,7 @@ function Topology:shape(of_material, of_layout)
   self.material, self.layout_def = of_material, of_layout
   self.projection = topology.projection { sharpness = of_material.sharpness, threshold = of_material.threshold }
   self.stiffness = topology.interpolation { void = of_material.void, power = of_material.power }
+  self.mass = topology.interpolation { void = of_material.void, power = of_material.mass_power or of_material.power }
   self.actuation = topology.interpolation { void = of_material.void, power = of_material.actuation_power }
   self.layout = topology.layout(of_layout)
   self.cache = {}
@@ -180,27 +196,42 @@ function Topology:start(seed)
     sign = drawn(), size = drawn() }
 end
 
-local rounded_kind = is.one_of { "pulses", "all" }
+---@class design.with.def
+---@field material? cq.Topology.design.material.def   fields that change
+---@field layout? cq.Topology.design.layout.def       fields that change
+---@field binary? "pulses"|"all"     pulses are whole or none; and particles solid or void too
+
+local with_spec = is.define("design:with", {
+  material = is.table { default = {} }, layout = is.table { default = {} },
+  binary = is.one_of { "pulses", "all", optional = true },
+})
 
 ---The same design with other steps between void and solid, and another choice of signals: of one that becomes sharper
 ---while it is optimised, or is thinner or thicker than it.
 ---
 ---With binary = "pulses" what runs are whole pulses or none, with the gradient of the smooth ones, so that signals stay
 ---free to change while they are binary; with "all" particles are solid or void as well (these still there, as light as
----void says), of one signal or none.
----@param changes { material: cq.Topology.design.material.def?, layout: cq.Topology.design.layout.def?, binary: "pulses"|"all"|nil }   fields that change
+---void says), of one signal or none. All powers are 1 then, unless given: of nothing solid, they change the gradient
+---alone, and any other would leave void particles none.
+---@param changes design.with.def
 ---@return cq.Topology
 function Topology:with(changes)
-  local out = setmetatable({}, Topology)
+  local def, out = with_spec(changes), setmetatable({}, Topology)
   for key, value in pairs(self) do out[key] = value end
   local function merged(name, old)
     local all = {}
     for key, value in pairs(old) do all[key] = value end
-    for key, value in pairs(changes[name] or {}) do all[key] = value end
+    for key, value in pairs(def[name]) do all[key] = value end
     return all
   end
-  if changes.binary then out.rounds = is.argument("design:with", "binary", rounded_kind, changes.binary) end
-  out:shape(material_spec(merged("material", self.material)), layout_spec(merged("layout", self.layout_def)))
+  out.rounds = def.binary or self.rounds
+  local material_def = merged("material", self.material)
+  if out.rounds == "all" then
+    for _, name in ipairs { "power", "mass_power", "actuation_power" } do
+      material_def[name] = def.material[name] or 1
+    end
+  end
+  out:shape(material_spec(material_def), layout_spec(merged("layout", self.layout_def)))
   return out
 end
 
@@ -224,8 +255,9 @@ end
 
 -- what robot:with takes
 local function body(self, density, shares)
-  local share, changes = self.stiffness(density), {}
+  local stiffness, mass, changes = self.stiffness(density), self.mass(density), {}
   for name, solid in pairs(self.solid_values) do
+    local share = name == "density" and mass or stiffness
     changes[name] = (solid.index and share:gather(solid.index, 1) or share) * solid.value
   end
   -- positive stresses of actuators pull together, positive pulses expand
@@ -237,9 +269,11 @@ end
 local function rounded(smooth, round) return smooth + (T.tape.pause(round) - smooth:detach()) end
 
 local function evaluate(self, params)
-  local density = self.projection(self.filter(params.density))
+  local filtered, chosen = self.filter(params.density), self.filter(params.layout)
+  if self.fold then filtered, chosen = self.fold(filtered), self.fold(chosen) end
+  local density = self.projection(filtered)
   if self.mask then density = density * (1 - self.mask) + self.mask end
-  local shares = self.layout(self.filter(params.layout))
+  local shares = self.layout(chosen)
   local amplitudes = self.pulses:amplitudes(params.sign, params.size)
   local smooth = { density = density, shares = shares }
   if self.rounds == "all" then
@@ -285,76 +319,103 @@ local binary_spec = is.define("design:binary", { material = share(), layout = sh
 ---@return { name: string, at_most: number, of: fun(params: table): cq.Tensor }[]
 function Topology:binary(fields) return binary.constraints(self, binary_spec(fields)) end
 
+local volume_spec = is.define("design:volume", {
+  at_most = is.number { above = 0, max = 1, optional = true },
+  at_least = is.number { min = 0, below = 1, optional = true },
+})
+
+-- the share of the block that is solid
+local function solid_share(self, map)
+  local volume = self.robot.volume
+  return (map.smooth.density * volume):sum() / volume:sum()
+end
+
+---@class design.volume.def
+---@field at_most? number      share of the block that may be solid: constraint volume
+---@field at_least? number     share that must be: constraint void, on what is left of the block
+
+---Bounds of the body's volume, as constraints for cq.Experiment. Nothing else keeps a design from becoming a small part
+---on legs that are nearly void.
+---@param fields design.volume.def
+---@return { name: string, at_most: number, of: fun(params: table): cq.Tensor }[]
+function Topology:volume(fields)
+  local def = volume_spec(fields)
+  local least, most, out = def.at_least or 0, def.at_most or 1, {}
+  if not (def.at_most or def.at_least) then is.fail("design:volume: needs at_most, at_least or both, got neither") end
+  local kept = self.mask and solid_share(self, { smooth = { density = self.mask } }):item() or 0
+  if kept > most then
+    is.fail("design:volume: at_most is %s, but what is solid whatever the variables say takes a share of %s",
+      text.number(most), text.number(kept))
+  end
+  if least > most then
+    is.fail("design:volume: at_least %s is more than at_most %s: no body has such a volume", text.number(least),
+      text.number(most))
+  end
+  if def.at_most then
+    out[1] = bound(self, "volume", most, function(map, _, design) return solid_share(design, map) end)
+  end
+  if def.at_least then
+    out[#out + 1] = bound(self, "void", 1 - least, function(map, _, design) return 1 - solid_share(design, map) end)
+  end
+  return out
+end
+
+---@class design.connected.def
+---@field at_most? number      share of the solid that may hang loose
+---@field radius? number       particles nearer than this touch; 1.5 spacings unless given [length]
+---@field root? string|(string|integer)[]   groups or particles that the rest must hang together with; the largest part that hangs
+---  together, of what is denser than half of the densest particle, unless given
+
+local connected_spec = is.define("design:connected", {
+  at_most = is.number { above = 0, below = 1, default = 0.01 }, radius = is.number { above = 0, optional = true },
+  root = is.any_of { is.string(), is.list(is.any_of { is.string(), is.integer { min = 1 } }), optional = true },
+})
+
+---A bound of islands, constraint loose for cq.Experiment: the share of the solid that does not hang together with the
+---rest. It is found by a virtual problem of heat over particles that touch (after Li, Chen, Liu, Tong, SMO 54, 2016):
+---the core of the body is warm, what is cold is loose. The adjoint is another such problem, and exact.
+---Errors: a radius within which no particle touches another.
+---@param fields? design.connected.def
+---@return { name: string, at_most: number, of: fun(params: table): cq.Tensor }[]
+function Topology:connected(fields)
+  local def = connected_spec(fields or {})
+  local root = def.root and solid_mask(self.robot, def.root, "design:connected: root")
+  local measure = require "cq.topology.connected"(self, def.radius or 1.5 * self.spacing, root)
+  return { bound(self, "loose", def.at_most, measure) }
+end
+
+---@class design.member_size.def
+---@field size number          that members have at least; three spacings or more [length]
+---@field at_most? number      share of the solid that may lie in thinner members and sharp corners
+---@field void? boolean        bound holes and gaps, constraint narrow, and not members, constraint thin
+
+local member_spec = is.define("design:member_size", {
+  size = is.number { above = 0 }, at_most = is.number { above = 0, below = 1, default = 0.05 },
+  void = is.boolean { default = false },
+})
+
+---A bound of members that are thinner than a size, constraint thin for cq.Experiment: the share of the solid that is
+---gone when the body is eroded and dilated again by a disc (a ball) of that size, both as harmonic means (Svanberg,
+---Svaerd, SMO 48, 2013). Corners of the body are thin too: a share of 0 is only kept by round ones.
+---Errors: a size below three spacings, or above that of the block.
+---@param fields design.member_size.def
+---@return { name: string, at_most: number, of: fun(params: table): cq.Tensor }[]
+function Topology:member_size(fields)
+  local def = member_spec(fields)
+  local measure = require "cq.topology.member"(self, def.size, def.void, "design:member_size")
+  return { bound(self, def.void and "narrow" or "thin", def.at_most, measure) }
+end
+
 ---@class design.binarise.def
 ---@field threshold? number     particles above this density are solid, others are gone
 
----@class design.tightening.def : design.binary.def
----@field from? integer        iterations without bounds
----@field over? integer        iterations in which they come down to what they are to be
----@field release? boolean      after these pulses have no limits again: for designs whose pulses are rounded from then on
-
-local tightening_spec = is.define("design:tightening", {
-  material = share(), layout = share(), pulses = share(), from = is.integer { min = 0, default = 100 },
-  over = is.integer { min = 1, default = 200 },
-  release = is.boolean { default = false },
-})
-
----Limits for by_iteration of cq.Experiment, of the constraints of design:binary: none at first, so that the body finds
----its gait while it is soft, and then ever lower ones, down to the same shares.
----@param fields design.tightening.def
----@return fun(iteration: integer): table<string, number>
-function Topology:tightening(fields)
-  local def = tightening_spec(fields)
-  local constraints = binary.constraints(self, def)
-  return function(i)
-    local left, out = math.max(0, math.min(1, 1 - (i - def.from) / def.over)), {}
-    for _, c in ipairs(constraints) do
-      local released = def.release and left == 0 and (c.name == "sign" or c.name == "size")
-      out[c.name] = c.at_most + (released and 1 or left) * (binary.measures[c.name].most(self) - c.at_most)
-    end
-    return out
-  end
-end
-
----Brings signs and sizes of pulses nearer to where they change, all that are farther from it: pulses that are rounded
----stay what they are, and can be others again after a few iterations.
----@param params table     as design.params; changed in place
----@param most? number     the largest sign and size that is left, 0.2 unless given
-function Topology:loosen(params, most)
-  params, most = self:own(params), is.argument("design:loosen", "most", is.number { above = 0, max = 1, default = 0.2 },
-    most)
-  for _, name in ipairs { "sign", "size" } do params[name]:copy_from(params[name]:detach():clamp(-most, most)) end
-end
-
----@class design.sharpening.def
----@field from? integer        iterations with the design's own sharpness
----@field over? integer        iterations in which it grows
----@field sharpness? number    of the step from void to solid at the end
----@field binary? "pulses"     from then on pulses are whole or none, as design:with has it
-
-local sharpening_spec = is.define("design:sharpening", {
-  from = is.integer { min = 0, default = 300 }, over = is.integer { min = 1, default = 120 },
-  sharpness = is.number { above = 0, default = 64 },
-  binary = is.one_of { "pulses", optional = true },
-})
-
----Designs for by_iteration of cq.Experiment, whose step from void to solid becomes sharper: the same variables, with
----ever less between void and solid. Particles of little density, which bounds on a mean allow, carry load that a binary
----body lacks; here it is taken from them while the rest can still follow.
----@param fields? design.sharpening.def
----@return fun(iteration: integer): cq.Topology
-function Topology:sharpening(fields)
-  local def, known, first = sharpening_spec(fields or {}), {}, self.material.sharpness
-  local stages = 20
-  return function(i)
-    local stage = math.floor(stages * math.max(0, math.min(1, (i - def.from) / def.over)))
-    if i <= def.from then return self end
-    known[stage] = known[stage] or self:with {
-      material = { sharpness = first * (def.sharpness / first) ^ (stage / stages) }, binary = def.binary,
-    }
-    return known[stage]
-  end
-end
+---First values from another design of the same body, on another lattice or with other times between pulses: each
+---particle has what the nearest one there has, each pulse what the one at its time has. What was found on few particles
+---is a start for many.
+---@param other cq.Topology     with as many signals
+---@param params table          of the other, as its params
+---@return { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, size: cq.Tensor } params
+function Topology:resample(other, params) return require "cq.topology.resample"(self, other, params) end
 
 local binarise_spec = is.define("design:binarise", { threshold = is.number { min = 0, below = 1, default = 0.5 } })
 

@@ -9,6 +9,7 @@
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
+local gravity = require "cq.rollout.gravity"
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
 local option = require "cq.option"
@@ -48,7 +49,7 @@ local spec = is.define("cq.World", {
   dx = is.number { above = 0 },
   dt = is.number { above = 0 },
   substeps = is.any_of { is.integer { min = 1, max = 100000 }, is.one_of { "auto" }, default = 1 },
-  gravity = is.vector { size = { 2, 3 }, optional = true },
+  gravity = is.any_of { is.vector { size = { 2, 3 } }, is.callable(), optional = true },
   damping = is.number { min = 0, default = 0 },
   volume_averaging = is.number { min = 0, default = 0 },
   integrator = is.instance { "cq.Implicit", optional = true },
@@ -70,6 +71,19 @@ end
 local device_kinds = { cpu = C.CQ_DEVICE_CPU, cuda = C.CQ_DEVICE_CUDA, auto = C.CQ_DEVICE_AUTO }
 local simd_levels = { auto = 0, baseline = 1, avx2 = 3, avx512 = 4 }   -- of cq_world_def
 
+-- {dim}; of one that changes, at the start
+local function take_gravity(self, given)
+  if text.is_callable(given) then
+    self.gravity_at = given
+    self.gravity = gravity.at(given, 0, self.dim, "cq.World: gravity"):totable()
+    return
+  end
+  if given and #given ~= self.dim then
+    is.fail("cq.World: gravity has %s, the world is %dD by its cells", text.count(#given, "component"), self.dim)
+  end
+  self.gravity = given
+end
+
 local function raw_def(self, def)
   local raw = ffi.new "cq_world_def"
   C.cq_world_def_init(raw)
@@ -77,7 +91,7 @@ local function raw_def(self, def)
   raw.precision = def.precision == "float64" and C.CQ_FLOAT64 or C.CQ_FLOAT32
   raw.device, raw.threads, raw.simd = device_kinds[def.device], def.threads, simd_levels[option.program.simd]
   for i = 1, self.dim do raw.cells[i - 1] = def.cells[i] end
-  for i, g in ipairs(def.gravity or {}) do raw.gravity[i - 1] = g end
+  for i, g in ipairs(self.gravity or {}) do raw.gravity[i - 1] = g end
   raw.damping, raw.volume_averaging = def.damping, def.volume_averaging
   if def.integrator then def.integrator:fill(raw.integrator, def.statics) end
   return raw
@@ -86,7 +100,7 @@ end
 -- what a rollout puts back after another one set it
 local function fill_base(self, def)
   local base, dim = self.layout.base, self.dim
-  base.gravity = def.gravity and T.tensor(def.gravity) or T.zeros { dim }
+  base.gravity = self.gravity and T.tensor(self.gravity) or T.zeros { dim }
   base.damping = T.tensor { def.damping }[1]
   local friction, velocity = {}, {}
   for k, wall in ipairs(self.walls) do
@@ -132,7 +146,8 @@ end
 ---@field dx number                   size of a cell [length]
 ---@field dt number                   between control steps [time]
 ---@field substeps? integer|"auto"    engine steps in a control step; "auto": as many as a Courant number of 0.5 asks for
----@field gravity? number[]           {dim}, zero unless given [length/time^2]
+---@field gravity? number[]|fun(time: number): number[]   {dim}, or a function of the time that a control step begins at (not on
+---  CUDA); zero unless given [length/time^2]
 ---@field damping? number             rate at which all motion decays, so that a body comes to rest [1/time]
 ---@field volume_averaging? number    rate at which the volume ratio J of each particle of a cq.Material.fluid nears the mean of its neighbours, once
 ---  in each control step: against noise of the pressure; on the CPU only [1/time]
@@ -168,9 +183,7 @@ local function new(_, fields, statics)
     precision = def.precision }, World)
   self.domain = { dim = self.dim, dx = def.dx, size = {} }
   for i, count in ipairs(def.cells) do self.domain.size[i] = count * def.dx end
-  if def.gravity and #def.gravity ~= self.dim then
-    is.fail("cq.World: gravity has %s, the world is %dD by its cells", text.count(#def.gravity, "component"), self.dim)
-  end
+  take_gravity(self, def.gravity)
   if not def[1] then is.fail("cq.World: has no robot; put one or several into the table, without a name") end
   self.robots, self.def = {}, def
   for k, robot in ipairs(def) do self.robots[k] = robot:placed() end
@@ -274,7 +287,7 @@ local function require_open(self, what)
   if not self.handle then is.fail("%s: this world is closed", what) end
 end
 
-World.steps_that_pay = 200         -- explicit ones that an implicit step must replace to be as quick: 100 to 300
+World.steps_that_pay = { [2] = 75, [3] = 200 }   -- explicit ones that an implicit step must replace to be as quick
 
 ---@internal
 ---How many explicit steps an implicit one stands for, and whether that pays: for cqlua check.
@@ -283,8 +296,8 @@ function World:steps_replaced()
   local count = self.courant / self.courant_aim
   return ("each implicit step replaces %s: %s"):format(
     count < 1.5 and "one explicit step" or ("about %.0f explicit steps"):format(count),
-    count < self.steps_that_pay and ("explicit steps are quicker below about %d; leave out integrator, or take longer steps")
-      :format(self.steps_that_pay) or "it may be quicker than they are")
+    count < self.steps_that_pay[self.dim] and ("explicit steps are quicker below about %d; leave out integrator, or take longer steps")
+      :format(self.steps_that_pay[self.dim]) or "it may be quicker than they are")
 end
 
 ---@internal

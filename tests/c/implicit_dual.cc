@@ -42,6 +42,16 @@ static void followed(test_scene *s) {
   s->def.integrator.pressure = 1;
 }
 
+// cables whose pull is that of the end of a step: stiff ones, and without friction
+static void cabled(test_scene *s) {
+  driven(s);
+  s->def.integrator.cables = 1;
+  for (int c = 0; c < 4; c++) {
+    s->cable_friction[c] = 0;
+    s->cable_stiffness[c] *= 20;
+  }
+}
+
 // equilibrium, and that under a pressure that follows
 static void still(test_scene *s) {
   implicit(s);
@@ -57,7 +67,7 @@ int main(void) {
   plane::control_steps = space::control_steps = 4;
   plane::check_scene(7, false, implicit);
   plane::check_scene(7, false, driven);
-  void (*const scenes[])(test_scene *) = {viscous, rubber, mixed, plastic, followed};
+  void (*const scenes[])(test_scene *) = {viscous, rubber, mixed, plastic, followed, cabled};
   for (void (*scene)(test_scene *) : scenes) {
     plane::check_scene(6, true, scene);
     space::check_scene(3, true, scene);

@@ -8,6 +8,7 @@
 --   }
 local is = require "cq.base.schema"
 local T = require "cq.tensor"
+local backtrack = require "cq.experiment.backtrack"
 local by_iteration = require "cq.experiment.by_iteration"
 local constraint = require "cq.optimizer.constraint"
 local message = require "cq.base.message"
@@ -41,11 +42,20 @@ end
 
 local spec = spec_of(is.any_of { is.one_of { "sum", "mean", "max", "min", "product" }, is.callable(), default = "sum" })
 
+-- lists among the constraints, as designs give them, one after the other
+local function flattened(given)
+  local out = {}
+  for _, entry in ipairs(given) do
+    for _, one in ipairs(entry[1] and entry or { entry }) do out[#out + 1] = one end
+  end
+  return out
+end
+
 ---Checks what a user gave.
 ---@param given table[]
 ---@return cq.Constraint[] constraints    each with its functions, and at: its place among those that run
 function constrained.list(given)
-  local list, defs = constraint.list(given, spec, "cq.Experiment")
+  local list, defs = constraint.list(flattened(given), spec, "cq.Experiment")
   local running = 0
   for k, def in ipairs(defs) do
     local count = (def.final and 1 or 0) + (def.running and 1 or 0) + (def.of and 1 or 0)
@@ -135,6 +145,7 @@ function constrained.optimize(run, folder, def, numbers)
     end,
     changing = function(i) return by_iteration.is_changing(run, i, def.iterations) end,
     finish = function(roll) roll:release() end,
+    keeper = def.backtracks > 0 and backtrack.keeper(def.backtracks) or nil,
   }
   take_best(run, problem)
   local solution = problem:solve()

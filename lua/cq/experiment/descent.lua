@@ -4,6 +4,7 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
 local message = require "cq.base.message"
+local backtrack = require "cq.experiment.backtrack"
 local by_iteration = require "cq.experiment.by_iteration"
 local scenes = require "cq.experiment.scenes"
 local C = engine.C
@@ -72,8 +73,8 @@ end
 local function fail_iteration(self, run, i, problem)
   local saved = pcall(save, self, run, self.made)
   if saved and self.made > 0 then
-    message.note("kept in %s: the parameters after iteration %d, and the best, of iteration %d, in best.bin",
-      run.folder, self.made, self.best.iteration)
+    message.note("kept in %s: the parameters after iteration %d%s", run.folder, self.made,
+      self.best and (", and the best, of iteration %d, in best.bin"):format(self.best.iteration) or "")
   end
   if type(problem) == "string" then
     local ours = problem == is.failure
@@ -93,6 +94,10 @@ function descent.run(self, run, def)
     local roll = self:rollout(params)
     return self:loss(roll), roll
   end)
+  if def.backtracks > 0 then
+    local evaluate, keeper = roll_of, backtrack.keeper(def.backtracks)
+    roll_of = function(params) return keeper(evaluate, params) end
+  end
   for i = run.done + 1, def.iterations do
     local fine, problem = pcall(iterate, self, run, roll_of, i, def.after)
     if run:interrupted() then break end

@@ -270,7 +270,11 @@ local function together(state, options, moments, way)
   return scene:frame(last)
 end
 
-local function still(path, options, simulate)
+---Draws one moment of a rollout, or several in one picture.
+---@param options table            from replay.options
+---@param simulate fun(watch: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
+---@return cq.Canvas
+function replay.picture(options, simulate)
   local moments, way, due, period, seen = {}, {}, 0, options.speed / options.fps, nil
   simulate(function(state, u)
     seen = state
@@ -290,9 +294,11 @@ local function still(path, options, simulate)
     end
   end)
   local apart = options.layout == "apart" or options.layout == "auto" and #moments > 1 and not go_far(moments)
-  local canvas = apart and #moments > 1 and panels(seen, options, moments)
-    or together(seen, options, moments, way)
-  canvas:write(path)
+  return apart and #moments > 1 and panels(seen, options, moments) or together(seen, options, moments, way)
+end
+
+local function still(path, options, simulate)
+  replay.picture(options, simulate):write(path)
   return path
 end
 

@@ -82,7 +82,8 @@ function Solver:evaluate(plan)
     next_stage(self, judged)
     return plan(values, judged)
   end)
-  local values, grads, more = run(self.params)
+  local keeper = self.keeper or function(evaluate, params) return evaluate(params) end
+  local values, grads, more = keeper(run, self.params)
   if self.finish then self.finish(more) end
   keep_best(self, values, judged)
   self.evaluations, self.values, self.judged = self.evaluations + 1, values, judged
@@ -183,6 +184,7 @@ end
 ---@field run? cq.Run           that is open
 ---@field saved? table          to go on from
 ---@field changing? fun(evaluations: integer): boolean   will f or the limits be others than in the last evaluation?
+---@field keeper? fun(evaluate: function, params: any): ...   evaluates, and may change params to what can be
 ---@field finish? function       called with what else f gives, after each evaluation
 
 local function count_of(params)

@@ -148,24 +148,31 @@ local function rows(value, dim, what)
   return tensor
 end
 
----Arrows of a frame, checked, with the scale that they have so far.
-function marks.arrows(given, scene)
-  if not given then return nil end
+---Lets the scale of arrows hold those of a frame.
+---@return table def, cq.Tensor at, cq.Tensor vector     checked
+function marks.see_arrows(given, scene)
   local def = arrow_spec(given)
   local at, vector = rows(def.at, scene.dim, "at"), rows(def.vector, scene.dim, "vector")
   if at:size(1) ~= vector:size(1) then
     is.fail("cq.Picture: arrows have %d places and %d vectors", at:size(1), vector:size(1))
   end
-  local count, dim, longest = at:size(1), scene.dim, scene.longest_arrow or 0
-  local v = vector:data()
-  for k = 0, count - 1 do
+  local dim, longest, v = scene.dim, scene.longest_arrow or 0, vector:data()
+  for k = 0, at:size(1) - 1 do
     local square = 0
     for i = 0, dim - 1 do square = square + v[k * dim + i] ^ 2 end
     if square < math.huge then longest = math.max(longest, math.sqrt(square)) end
   end
   scene.longest_arrow = longest
+  return def, at, vector
+end
+
+---Arrows of a frame, checked, with the scale that they have so far.
+function marks.arrows(given, scene)
+  if not given then return nil end
+  local def, at, vector = marks.see_arrows(given, scene)
+  local longest = scene.longest_arrow
   local scale = def.scale or longest > 0 and 0.5 * scene.reach / longest or 1
-  return { at = at, vector = vector, count = count, scale = scale, longest = longest, label = def.label,
+  return { at = at, vector = vector, count = at:size(1), scale = scale, longest = longest, label = def.label,
     unit = def.unit, colour = def.colour }
 end
 

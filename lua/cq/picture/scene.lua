@@ -231,6 +231,7 @@ function Scene:see(fields)
   if self.fit then self.seen = bounds(fields.position:data(), fields.position:size(1), self.dim, self.seen) end
   if fields.value and not self.scale.categories then self.scale:see(fields.value:data(), fields.value.count) end
   self.tensions_told = marks.see_tensions(self, fields.cables or {}) or self.tensions_told
+  if fields.arrows then marks.see_arrows(fields.arrows, self) end
 end
 
 ---Lets bodies go on without a frame: their trail grows and the camera follows.

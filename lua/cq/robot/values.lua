@@ -46,7 +46,7 @@ end
 
 -- shape of one particle's value
 local function width(robot, entry)
-  return entry.owner == "entry" and { robot.actuator_count } or field.width(entry, robot.dim)
+  return entry.owner == "entry" and { robot.weight_columns } or field.width(entry, robot.dim)
 end
 
 -- the particles that have a field; nil: all
@@ -153,7 +153,9 @@ function values.check(robot, given)
   for name, value in pairs(spec(given)) do
     local entry = field.by_name[name]
     local what = "robot:with: " .. name
-    if entry.owner == "entry" and robot.actuator_count == 0 then is.fail("%s: the robot has no actuators", what) end
+    if entry.owner == "entry" and robot.weight_columns == 0 then
+      is.fail("%s: the robot has no actuators%s", what, robot.actuator_count > 0 and " that are stresses" or "")
+    end
     if entry.owner == "cable" and #robot.cables == 0 then is.fail("%s: the robot has no cables", what) end
     if entry.owner == "constant" then constants.require(robot, name, "robot:with") end
     if is_by_group(value) and entry.owner == "cable" then

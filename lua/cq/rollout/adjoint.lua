@@ -7,6 +7,7 @@ local fields = require "cq.rollout.fields"
 local control = require "cq.rollout.control"
 local states = require "cq.state"
 local contact = require "cq.rollout.contact"
+local gravity = require "cq.rollout.gravity"
 local wall_motion = require "cq.rollout.wall_motion"
 local tree = require "cq.rollout.tree"
 local unstable = require "cq.rollout.unstable"
@@ -244,6 +245,7 @@ local function reverse(self, wanted)
   self.phase = nil
   fields.push_gradients(self.handle, self.set)
   wall_motion.push(self.handle, self.wall_motion)
+  gravity.push(self.handle, self.gravity)
 end
 
 return reverse

@@ -101,7 +101,7 @@ local function entry_index(own)
   for _, stress in ipairs(own.stresses) do
     for k = 0, stress.count - 1 do
       local p = stress.index and stress.index[k] or k
-      index[#index + 1] = p * own.actuator_count + stress.signal + 1
+      index[#index + 1] = p * own.weight_columns + stress.column
     end
   end
   own.entry_index = index
@@ -116,9 +116,9 @@ local function weights(world, list, _, batch)
     for _, stress in ipairs(own.stresses) do weighed = weighed or stress.weighed end
     if weighed and not value then
       is.fail("world:rollout: an actuator of %s was made with count; give robot:with { actuation_weight = a tensor {%d, %d} }", own.name,
-        own.particle_count, own.actuator_count)
+        own.particle_count, own.weight_columns)
     end
-    local count = own.particle_count * own.actuator_count
+    local count = own.particle_count * own.weight_columns
     if value then
       any = true
       if is_batched(value, 2, batch, "actuation_weight") then
@@ -150,9 +150,11 @@ local function spread_world(value, shape, least, batch, what)
     if fits then lead = { count = rest, rank = #candidate } end
   end
   if not lead then
-    is.fail("world:rollout: %s must have the shape %s or %s, with the batch of %d before it if it differs between scenes, got %s", what,
-      #least == 0 and "one number" or shape_text(least), shape_text(shape), batch, #given == 0 and "one number"
-        or shape_text(given))
+    local allowed = #least == 0 and { "one number" } or { shape_text(least) }
+    if #shape ~= #least then allowed[2] = shape_text(shape) end
+    is.fail("world:rollout: %s must have the shape %s%s, got %s", what, table.concat(allowed, " or "),
+      batch > 1 and (", with the batch of %d before it if it differs between scenes"):format(batch) or "",
+      #given == 0 and "one number" or shape_text(given))
   end
   local target = {}
   for k, size in ipairs(shape) do target[k] = size end

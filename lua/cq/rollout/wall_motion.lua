@@ -35,8 +35,9 @@ local function require_finite(tensor, what, time)
   return tensor
 end
 
--- what a function of time gives a wall {dim}
-local function ask(f, time, dim, what)
+---What a function of time gives {dim}.
+---@internal
+function wall_motion.ask(f, time, dim, what)
   local out = joined(f(time), what)
   if not same(out:shape(), { dim }) then is.fail("%s must give {%d}, got %s", what, dim, shape_text(out:shape())) end
   return require_finite(out, what, time)
@@ -45,14 +46,14 @@ end
 -- the velocity of a wall of the world in the control step that begins at a time
 local function velocity_of(wall, k, time, world)
   local dim, dt, name = world.dim, world.control_dt, ("cq.Boundary.%s (wall %d): "):format(wall.family, k)
-  if wall.velocity_at then return ask(wall.velocity_at, time, dim, name .. "velocity") end
+  if wall.velocity_at then return wall_motion.ask(wall.velocity_at, time, dim, name .. "velocity") end
   if not wall.motion then return world.layout.base.wall_velocity[k] end
   local what = name .. "motion"
-  local before = ask(wall.motion, time, dim, what)
+  local before = wall_motion.ask(wall.motion, time, dim, what)
   if time == 0 and before:detach():abs():max():item() > 0 then
     is.fail("%s must give zeros at time 0, where the wall stands at its place, got %s", what, tostring(before:detach()))
   end
-  return (ask(wall.motion, time + dt, dim, what) - before) / dt
+  return (wall_motion.ask(wall.motion, time + dt, dim, what) - before) / dt
 end
 
 -- {steps, walls, dim} of the world's own walls; nil: none of them changes
@@ -103,8 +104,9 @@ local function of_tensor(world, value, steps, batch)
   end
 end
 
--- each row of a control step as often as the engine has steps in it
-local function by_pieces(tensor, pieces, axis)
+---Each row of a control step as often as the engine has steps in it.
+---@internal
+function wall_motion.by_pieces(tensor, pieces, axis)
   if pieces == 1 then return tensor end
   local shape, rows = tensor:shape(), tensor:shape()
   table.insert(shape, axis + 1, pieces)
@@ -132,7 +134,7 @@ function wall_motion.collect(world, def)
   if not tensor then return nil end
   if not tensor:finite() then is.fail("world:rollout: wall_velocity must be finite") end
   def.wall_velocity = nil
-  return { tensor = by_pieces(tensor, world.pieces, per_scene and 2 or 1), per_scene = per_scene or false }
+  return { tensor = wall_motion.by_pieces(tensor, world.pieces, per_scene and 2 or 1), per_scene = per_scene or false }
 end
 
 ---Gives them to the engine, or takes back those of an earlier rollout.

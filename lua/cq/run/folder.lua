@@ -60,7 +60,7 @@ function folder.restore(path)
   return true
 end
 
-local files = { "history.csv", "manifest.json", "script.lua", "params.bin", "optimizer.bin", "best.bin" }
+local files = { "history.csv", "manifest.json", "script.lua", "params.bin", "optimizer.bin", "best.bin", "design.json" }
 
 ---What an earlier run left here is never overwritten: it moves to earlier-1, earlier-2, ...
 function folder.move_earlier(path)

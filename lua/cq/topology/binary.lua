@@ -1,6 +1,7 @@
 -- binary: how far a design is from solid or void, from one signal or none for each particle, and from whole pulses or
 -- none (Yuhn et al., eqs 22, 23, 27, 28), as constraints of an experiment.
 local is = require "cq.base.schema"
+local bound = require "cq.topology.bound"
 
 local binary = {}
 
@@ -26,16 +27,7 @@ function binary.constraints(design, def)
   local wanted = { material = def.material, layout = def.layout, sign = def.pulses, size = def.pulses }
   for _, name in ipairs(binary.names) do
     local measure = binary.measures[name]
-    if wanted[name] then
-      out[#out + 1] = {
-        name = name, at_most = wanted[name] * measure.most(design),
-        of = function(params, _, run)
-          local present = run and run.design or design       -- by_iteration may have given another variant
-          params = present:own(params)
-          return measure.of(present:map(params), params)
-        end,
-      }
-    end
+    if wanted[name] then out[#out + 1] = bound(design, name, wanted[name] * measure.most(design), measure.of) end
   end
   if #out == 0 then
     is.fail("design:binary: needs one of material, layout and pulses, each a share of the most that it can be, got none")

@@ -1,6 +1,8 @@
 -- solid: what a design becomes when it is made: solid particles only, each of one signal or
 -- none, and whole pulses or none.
 local is = require "cq.base.schema"
+local host = require "cq.host"
+local option = require "cq.option"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local message = require "cq.base.message"
@@ -56,11 +58,31 @@ end
 ---@field iterations integer
 ---@field optimizer? cq.Optimizer  Adam with a rate that falls from 0.03 to 0.003 unless given
 ---@field folder? string           for history.csv and the parameters; "pulses" in the folder of the run unless given
+---@field resume? boolean          go on from what lies in the folder, if it is of this body with these pulses; --resume unless
+---  given
 
 local train_spec = is.define("solid:train", {
   iterations = is.integer { min = 1 }, optimizer = is.instance { "cq.Optimizer", optional = true },
-  folder = is.string { optional = true },
+  folder = is.string { optional = true }, resume = is.boolean { optional = true },
 })
+
+-- Is what lies in a folder of this body? A training of another one, or of none, is not gone on with, and from now on it
+-- is this one's.
+local function goes_on(self, folder)
+  local path = folder .. "/body.bin"
+  local own = { particles = T.tensor(self.particles), actuator = T.tensor(self.actuator), pulses = self.pulses }
+  local fine, before = pcall(T.load, path)
+  local same = fine and host.kind(folder .. "/optimizer.bin") ~= nil
+  for name, tensor in pairs(own) do
+    local other = same and before[name]
+    same = other and other.count == tensor.count and other:equal(tensor) or false
+  end
+  if same or option.program.check then return same end
+  local made, problem = host.make_folder(folder)
+  if not made then is.fail("solid:train: the folder %s cannot be made: %s", folder, tostring(problem)) end
+  T.save(path, own)
+  return false
+end
 
 ---Trains the pulses of this body anew for the objective of an experiment, and gives the body with the best ones, which
 ---are never worse than those that it has.
@@ -69,7 +91,11 @@ local train_spec = is.define("solid:train", {
 ---@return cq.Topology.Solid solid, number loss
 function Solid:train(run, fields)
   local def = train_spec(fields)
-  local folder = def.folder or run.run and run.run.folder .. "/pulses"
+  local folder = def.folder or run.run and run.run.folder .. "/pulses" or require("cq.run").folder_of(nil, "pulses")
+  local resume = def.resume
+  if resume == nil then resume = option("resume", false) end
+  local same = goes_on(self, folder)
+  if resume and not same then message.note("solid:train: nothing to go on from in %s for this body: it begins", folder) end
   local constant = {}
   for name, value in pairs(run.given) do
     if name ~= "limits" and name ~= "design" then constant[name] = function() return value end end
@@ -81,7 +107,7 @@ function Solid:train(run, fields)
     optimizer = def.optimizer or require("cq.optimizer").adam { rate = 0.03, schedule = falling },
     by_iteration = constant, contact = run.contact,
   }
-  signals:optimize { iterations = def.iterations, folder = folder, resume = false }
+  signals:optimize { iterations = def.iterations, folder = folder, resume = resume and same }
   return self:with_pulses(signals.best.params.controller), signals.best.loss
 end
 

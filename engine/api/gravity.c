@@ -1,0 +1,66 @@
+// gravity: accelerations that change from one control step of a rollout to the next.
+#include "world.h"
+#include <math.h>
+#include <string.h>
+
+static int64_t width_of(const cq_rollout *r) { return (int64_t)r->def.batch * r->world->model.dim; }
+
+void cq_gravity_close(cq_rollout *r) {
+  cq_free(r->gravity_begun);
+  cq_free(r->gravity_next);
+  cq_free(r->track.grad_gravity);
+}
+
+// Allocates {steps, batch, dim}, unless that was done.
+static int take(const cq_rollout *r, double **array) {
+  if (!*array) *array = cq_alloc((size_t)(r->def.steps * width_of(r)), sizeof(double), "gravity of control steps");
+  return *array != NULL;
+}
+
+cq_status cq_rollout_set_gravity(cq_rollout *r, const double *gravity, int32_t per_scene) {
+  const int64_t steps = r->def.steps, dim = r->world->model.dim, batch = r->def.batch;
+  if (gravity && !r->world->backend->changes_gravity)
+    return cq_fail(CQ_DEVICE, "gravity that changes with time is not there on CUDA; take device \"cpu\"");
+  for (int64_t k = 0; gravity && k < (per_scene ? batch : 1) * steps * dim; k++)
+    if (!isfinite(gravity[k]))
+      return cq_fail(CQ_INVALID, "gravity is %g at control step %lld; it must be finite", gravity[k],
+                     (long long)(k / dim % steps) + 1);
+  if (gravity && (!take(r, &r->gravity_next) || (r->def.differentiable && !take(r, &r->track.grad_gravity))))
+    return CQ_MEMORY;
+  for (int64_t row = 0; gravity && row < steps * batch; row++) {
+    const int64_t from = per_scene ? row % batch * steps + row / batch : row / batch;
+    memcpy(r->gravity_next + row * dim, gravity + from * dim, (size_t)dim * sizeof *gravity);
+  }
+  r->gravity_set = gravity != NULL;
+  r->gravity_changed = 1;
+  return CQ_OK;
+}
+
+void cq_gravity_begin(cq_rollout *r) {
+  if (!r->gravity_changed) return;
+  r->track.gravity = NULL;
+  if (r->gravity_set) {
+    double *begun = r->gravity_next;
+    r->gravity_next = r->gravity_begun;
+    r->gravity_begun = begun;
+    r->track.gravity = begun;
+  }
+  r->gravity_changed = 0;
+}
+
+void cq_gravity_begin_adjoint(cq_rollout *r) {
+  if (r->track.gravity) memset(r->track.grad_gravity, 0, (size_t)(r->def.steps * width_of(r)) * sizeof(double));
+}
+
+cq_status cq_rollout_gravity_gradient(cq_rollout *r, double *out, int32_t per_scene) {
+  const int64_t steps = r->def.steps, dim = r->world->model.dim, batch = r->def.batch;
+  if (!r->track.gravity) return cq_fail(CQ_INVALID, "this rollout began without gravity for each control step");
+  const cq_status status = cq_rollout_complete(r, CQ_FIELD_GRAVITY);
+  if (status) return status;
+  memset(out, 0, (size_t)((per_scene ? batch : 1) * steps * dim) * sizeof *out);
+  for (int64_t row = 0; row < steps * batch; row++) {
+    double *to = out + (per_scene ? row % batch * steps + row / batch : row / batch) * dim;
+    for (int64_t i = 0; i < dim; i++) to[i] += r->track.grad_gravity[row * dim + i];
+  }
+  return CQ_OK;
+}

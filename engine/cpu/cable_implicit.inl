@@ -1,0 +1,146 @@
+// cable_implicit: cables whose pull is that of the end of a step of backward Euler, and belongs to what the step
+// minimises (E100): without friction they have an energy, here that at x + dt sum w v. One thread works on all of them.
+// What they give the nodes is in CQ_GRID_PULL, from where the loops over nodes take it.
+
+// a pulled particle in a step: its nodes and their weights
+typedef struct {
+  real weight[CQ_DIM][3];
+  int64_t node;
+} Pulled;
+
+static_assert(sizeof(Pulled) <= CQ_PULLED_NUMBERS * sizeof(wide), "scene.c makes room for that many numbers");
+
+CQ_INLINE Pulled *pulled_at(const cq_scene *s, const int64_t k) { return (Pulled *)s->cable_pulled + k; }
+
+// nodes of the window from the first of a stencil to node k of it, and its weight
+CQ_INLINE int64_t pulled_node(const cq_scene *s, const Pulled *p, const int k, real *weight) {
+  const Strides strides = strides_of(s->arrangement);
+  const int x = CQ_DIM == 3 ? k / 9 : k / 3, y = k / 3 % 3, z = k % 3;
+  *weight = p->weight[0][x] * p->weight[LAST][z];
+  if (CQ_DIM == 3) *weight = *weight * p->weight[CQ_DIM - 2][y];
+  return p->node + (x * strides.x + (CQ_DIM == 3 ? y : 0) * strides.y) / 4 + z;
+}
+enum { PULLED_NODES = CQ_DIM == 3 ? 27 : 9 };
+
+// where pulled particles are in the grid, at the start of a step; and no pull at their nodes
+static void cables_begin(cq_scene *s, const cq_slice *in) {
+  const cq_cables *c = &s->model->cables;
+  real *pull = grid_vector(s, CQ_GRID_PULL);
+  memset((void *)pull, 0, (size_t)s->implicit.capacity * 4 * sizeof *pull);
+  for (int64_t k = 0; k < c->pulled_count; k++) {
+    const int32_t slot = s->arrangement->slot[c->pulled[k]];
+    Stencils st;
+    stencils_of(s, (const real *)in->data + AT(slot / CQ_CHUNK, FIELDS, 0), &st, 0);
+    Pulled *p = pulled_at(s, k);
+    EACH(i) for (int o = 0; o < 3; o++) p->weight[i][o] = st.records[slot % CQ_CHUNK].quad[WEIGHT + i][o];
+    p->node = st.node[slot % CQ_CHUNK];
+  }
+}
+
+// out {points, dim} += factor times the velocities of the points
+static void cables_move(const cq_scene *s, const int which, const double factor, wide *out) {
+  const cq_cables *c = &s->model->cables;
+  const real *grid = grid_vector(s, which);
+  for (int64_t k = 0; k < c->pulled_count; k++) {
+    wide v[CQ_DIM];
+    EACH(i) v[i] = 0;
+    for (int n = 0; n < PULLED_NODES; n++) {
+      real w;
+      const real *at = grid + 4 * pulled_node(s, pulled_at(s, k), n, &w);
+      EACH(i) v[i] += (wide)w * (wide)at[i];
+    }
+    for (int64_t at = c->pull_start[k]; at < c->pull_start[k + 1]; at++)
+      EACH(i) out[c->pull_point[at] * CQ_DIM + i] += factor * c->pull_weight[at] * v[i];
+  }
+}
+
+// CQ_GRID_PULL = factor times what forces {points, dim} give the nodes
+static void cables_give(cq_scene *s, const wide *force, const double factor) {
+  const cq_cables *c = &s->model->cables;
+  real *to = grid_vector(s, CQ_GRID_PULL);
+  for (int add = 0; add < 2; add++)
+    for (int64_t k = 0; k < c->pulled_count; k++) {
+      wide f[CQ_DIM];
+      EACH(i) f[i] = 0;
+      for (int64_t at = c->pull_start[k]; at < c->pull_start[k + 1]; at++)
+        EACH(i) f[i] += factor * c->pull_weight[at] * force[c->pull_point[at] * CQ_DIM + i];
+      for (int n = 0; n < PULLED_NODES; n++) {
+        real w;
+        real *at = to + 4 * pulled_node(s, pulled_at(s, k), n, &w);
+        EACH(i) at[i] = add ? at[i] + w * (real)f[i] : (real)0;
+      }
+    }
+}
+
+// (E100) energy and pull at node velocities
+static void cables_evaluate(cq_scene *s, const cq_slice *in, int32_t at, double *sum) {
+  const cq_cables *c = &s->model->cables;
+  wide *x = (wide *)s->cable_x, *force = (wide *)s->cable_force;
+  place_cables(s, in);
+  cables_move(s, at, s->model->dt, x);
+  for (int32_t k = 0; k < c->count; k++) {
+    const int64_t first = c->start[k] * CQ_DIM;
+    sum[CQ_SUM_ENERGY] += (double)s_value(cable_energy((Cable *)s->cable + k, x + first));
+    cable_pull((Cable *)s->cable + k, x + first, force + first);
+  }
+  cables_give(s, force, s->model->dt);
+}
+
+// the points at VELOCITY, where the second derivative is taken
+static void cables_settle(cq_scene *s, const cq_slice *in) {
+  place_cables(s, in);
+  cables_move(s, CQ_GRID_VELOCITY, s->model->dt, (wide *)s->cable_x);
+  memcpy(s->cable_end, s->cable_x, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
+}
+
+// Their part of the second derivative times a vector. The derivative of the pull is symmetric, so its adjoint does.
+static void cables_product(cq_scene *s, int32_t from) {
+  const cq_cables *c = &s->model->cables;
+  wide *way = (wide *)s->cable_x, *out = (wide *)s->cable_grad;
+  const double dt = s->model->dt;
+  memset((void *)way, 0, (size_t)c->points * CQ_DIM * sizeof *way);
+  memset((void *)out, 0, (size_t)c->points * CQ_DIM * sizeof *out);
+  cables_move(s, from, 1, way);
+  for (int32_t k = 0; k < c->count; k++) {
+    const int64_t first = c->start[k] * CQ_DIM;
+    Cable unused;   // gradients of its numbers
+    memset((void *)&unused, 0, sizeof unused);
+    cable_pull_adj((Cable *)s->cable + k, (wide *)s->cable_end + first, &unused, out + first, way + first,
+                   (wide *)s->cable_share);
+  }
+  cables_give(s, out, -dt * dt);
+}
+
+// drives of pulled particles without cables
+static void cables_rest(cq_scene *s) {
+  const cq_cables *c = &s->model->cables;
+  for (int64_t k = 0; k < c->pulled_count; k++) {
+    real *row = slot_at((real *)s->actuation, ACTUATION_FIELDS, s->arrangement->slot[c->pulled[k]], FORCE);
+    EACH(i) row[i * CQ_CHUNK] = (real)((wide *)s->cable_base)[k * CQ_DIM + i];
+  }
+}
+
+#if !defined(CQ_REAL_DUAL)
+// From STEP, the solution y, and the state after the step: what the pull gives cables and signals, and the places at
+// its end, which node velocities lead to.
+static void cables_follow_adj(cq_scene *s, const cq_slice *out) {
+  const cq_cables *c = &s->model->cables;
+  wide *grad_force = (wide *)s->cable_force, *grad_x = (wide *)s->cable_grad;
+  const size_t bytes = (size_t)c->points * CQ_DIM * sizeof(wide);
+  memset(grad_force, 0, bytes);
+  memset(grad_x, 0, bytes);
+  cables_move(s, CQ_GRID_STEP, s->model->dt, grad_force);
+  place_cables(s, out);
+  cables_adj(s, grad_x);
+  for (int64_t k = 0; k < c->pulled_count; k++) {
+    const int32_t slot = s->arrangement->slot[c->pulled[k]];
+    real *x = slot_at((real *)s->adj, FIELDS, slot, X), *v = slot_at((real *)s->adj, FIELDS, slot, V);
+    for (int64_t at = c->pull_start[k]; at < c->pull_start[k + 1]; at++)
+      EACH(i) {
+        const wide grad = c->pull_weight[at] * grad_x[c->pull_point[at] * CQ_DIM + i];
+        x[i * CQ_CHUNK] += (real)grad;
+        v[i * CQ_CHUNK] += (real)(s->model->dt * grad);
+      }
+  }
+}
+#endif

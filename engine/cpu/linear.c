@@ -1,0 +1,195 @@
+// linear: conjugate gradients for the linear systems of implicit steps: with the tensors of particles, and on an
+// assembled matrix where there is one and it pays (E99).
+#include "linear.h"
+#include <math.h>
+
+enum { PRODUCTS_OF_MATRIX = 10 };             // products with the tensors that take as long as to assemble a matrix
+static const double matrix_bytes = 1 << 30;   // of an assembled matrix, at most
+static const double loose = 0.2;              // tolerance of a linear system
+
+// an array of more elements than it had; what was in it is lost
+static int reserve(void **array, int64_t *capacity, int64_t wanted, size_t size) {
+  if (*capacity >= wanted) return 1;
+  *capacity = 0;
+  cq_free(*array);
+  *array = cq_alloc((size_t)(wanted + wanted / 8), size, "implicit steps");
+  if (*array) *capacity = wanted + wanted / 8;
+  return *array != NULL;
+}
+
+// Room for the matrix of the live arrangement, if it has any: in 2D (matrix.inl), and up to a size.
+cq_status cq_matrix_reserve(cq_scene *s) {
+  cq_implicit *m = &s->implicit;
+  const cq_implicit_kernels *k = s->kernels->implicit;
+  const cq_arrangement *a = s->arrangement;
+  const size_t real = (size_t)s->kernels->real_bytes;
+  const int64_t groups = a->record_nodes / 4;
+  if (!k->matrix_reals || (double)groups * k->matrix_reals * (double)real > matrix_bytes) {
+    cq_free(m->matrix);
+    m->matrix = NULL;
+    m->matrix_capacity = 0;
+    return CQ_OK;
+  }
+  m->places = a->size[0];
+  // a matrix asks for two nodes more to each side
+  m->sweep_guard = 2 * a->size[1] + 8;
+  m->sweep_stride = m->places * a->size[1] + 2 * m->sweep_guard;
+  if (!m->cell_next) m->cell_next = cq_alloc((size_t)s->chunks * CQ_CHUNK, sizeof *m->cell_next, "implicit steps");
+  if (!m->cell_next || !reserve(&m->own, &m->own_capacity, groups, (size_t)k->own_reals * real) ||
+      !reserve(&m->matrix, &m->matrix_capacity, groups, (size_t)k->matrix_reals * real) ||
+      !reserve((void **)&m->sides, &m->sides_capacity, groups, sizeof *m->sides) ||
+      !reserve((void **)&m->column_at, &m->places_capacity, m->places, sizeof *m->column_at) ||
+      !reserve((void **)&m->cell_first, &m->cells_capacity, m->places * a->size[1], sizeof *m->cell_first))
+    return CQ_MEMORY;
+  const int64_t capacity = m->sweep_capacity;
+  for (int v = 0; v < CQ_SWEEP_VECTORS; v++) {
+    m->sweep_capacity = capacity;
+    if (!reserve(&m->sweep[v], &m->sweep_capacity, s->model->dim * m->sweep_stride, real)) return CQ_MEMORY;
+  }
+  return CQ_OK;
+}
+
+void cq_matrix_destroy(cq_scene *s) {
+  cq_implicit *m = &s->implicit;
+  for (int v = 0; v < CQ_SWEEP_VECTORS; v++) cq_free(m->sweep[v]);
+  cq_free(m->matrix);
+  cq_free(m->own);
+  cq_free(m->sides);
+  cq_free(m->column_at);
+  cq_free(m->cell_first);
+  cq_free(m->cell_next);
+}
+
+void cq_linear_multiply(solve *o, int32_t from, int32_t all) {
+  phase(o, CQ_PHASE_SOLVE);
+  if (pulls(o)) o->k->cables_product(o->s, from);
+  for (int r = o->begin; r < o->end; r++) o->k->product(o->s, o->in, r, from);
+  wait(o);
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) o->k->multiply(o->s, b, from, all, sums(o, b));
+  end_sums(o);
+  phase(o, CQ_PHASE_PRODUCT);
+}
+
+// The matrix of the tensors, on what contacts leave free.
+static void assemble(solve *o) {
+  if (o->assembled) return;
+  o->assembled = 1;
+  phase(o, CQ_PHASE_SOLVE);
+  if (o->worker->rank == 0) {
+    cq_implicit *m = &o->s->implicit;
+    const size_t bytes = (size_t)(o->s->model->dim * m->sweep_stride * o->s->kernels->real_bytes);
+    o->k->index_matrix(o->s);
+    for (int v = 0; v < CQ_SWEEP_VECTORS; v++) memset(m->sweep[v], 0, bytes);
+  }
+  wait(o);
+  for (int b = o->begin; b < o->end; b++) o->k->assemble(o->s, o->in, b);
+  wait(o);
+  for (int b = o->begin; b < o->end; b++) o->k->precondition(o->s, b);
+  wait(o);
+  phase(o, CQ_PHASE_TENSORS);
+}
+
+// Blocks with an even number, or those with an odd one.
+typedef enum sweep_pass { SWEEP_FIRST, SWEEP_TURN, SWEEP_PRODUCT } sweep_pass;
+
+static void sweep_blocks(solve *o, sweep_pass pass, int odd, double beta) {
+  for (int b = o->begin; b < o->end; b++) {
+    if (b % 2 != odd) continue;
+    if (pass == SWEEP_FIRST) o->k->sweep_first(o->s, b);
+    if (pass == SWEEP_TURN) o->k->sweep_turn(o->s, b, beta);
+    if (pass == SWEEP_PRODUCT) o->k->sweep_product(o->s, b, sums(o, b));
+  }
+}
+
+// Goes on with the assembled matrix, whose own preconditioner is nearer to its inverse, from STEP and its REST.
+static cg_end sweep(solve *o, double tolerance, int32_t most, int truncated) {
+  assemble(o);
+  for (int b = o->begin; b < o->end; b++) o->k->sweep_load(o->s, b);
+  sweep_blocks(o, SWEEP_FIRST, 0, 0);
+  wait(o);
+  sweep_blocks(o, SWEEP_FIRST, 1, 0);
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) o->k->sweep_begin(o->s, b, sums(o, b));
+  end_sums(o);
+  const double enough = tolerance * tolerance * o->sum[CQ_SUM_SQUARE];
+  double square = o->sum[CQ_SUM_SQUARE], beta = 0;
+  cg_end end = CG_EXHAUSTED;
+  for (int32_t i = 0; i < most && square > enough && isfinite(square); i++) {
+    phase(o, CQ_PHASE_SOLVE);
+    sweep_blocks(o, SWEEP_TURN, 1, beta);
+    wait(o);
+    sweep_blocks(o, SWEEP_TURN, 0, beta);
+    wait(o);
+    begin_sums(o);
+    sweep_blocks(o, SWEEP_PRODUCT, 0, 0);
+    wait(o);
+    sweep_blocks(o, SWEEP_PRODUCT, 1, 0);
+    end_sums(o);
+    const double curvature = o->sum[CQ_SUM_DOT];
+    o->linear++;
+    if (!(curvature > 0) && (truncated || curvature == 0)) {
+      end = CG_CURVATURE;
+      break;
+    }
+    begin_sums(o);
+    for (int b = o->begin; b < o->end; b++) o->k->sweep_advance(o->s, b, square / curvature, sums(o, b));
+    end_sums(o);
+    phase(o, CQ_PHASE_PRODUCT);
+    beta = o->sum[CQ_SUM_SQUARE] / square;
+    square = o->sum[CQ_SUM_SQUARE];
+  }
+  for (int b = o->begin; b < o->end; b++) o->k->sweep_end(o->s, b);
+  wait(o);
+  return square <= enough ? CG_CONVERGED : end;
+}
+
+// REST and STEP = 0, the first direction; the square of the norm
+static double begin_gradients(solve *o, double sign) {
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) o->k->cg_start(o->s, b, sign, sums(o, b));
+  end_sums(o);
+  return o->sum[CQ_SUM_SQUARE];
+}
+
+// To a loose tolerance a few products may do; otherwise the matrix is assembled where there is one. Where H
+// is not positive, M of its nodes gives better directions than that of the matrix.
+cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, int truncated) {
+  const double first = begin_gradients(o, sign);
+  double square = first;
+  if (!isfinite(first)) {   // what is no number stays none, for those who look at the result
+    for (int b = o->begin; b < o->end; b++) o->k->take_direction(o->s, b);
+    wait(o);
+    return CG_CONVERGED;
+  }
+  // a cable couples nodes that are far from each other
+  const int matrix = o->s->implicit.matrix && !cq_cables_follow(o->s->model);
+  int32_t matrix_from = !matrix ? most : tolerance > loose ? PRODUCTS_OF_MATRIX : 0;
+  for (int32_t i = 0; i < most; i++) {
+    if (square <= tolerance * tolerance * first) return CG_CONVERGED;
+    if (!isfinite(square)) return CG_EXHAUSTED;
+    if (i == matrix_from) {
+      const cg_end end = sweep(o, tolerance * sqrt(first / square), most - i, truncated);
+      if (i || end != CG_CURVATURE || !truncated) return end;
+      matrix_from = most;
+      square = begin_gradients(o, sign);
+    }
+    cq_linear_multiply(o, CQ_GRID_DIRECTION, 0);
+    const double curvature = o->sum[CQ_SUM_DOT];
+    o->linear++;
+    if (!(curvature > 0) && (truncated || curvature == 0)) {
+      if (i == 0)
+        for (int b = o->begin; b < o->end; b++) o->k->take_direction(o->s, b);
+      wait(o);
+      return CG_CURVATURE;
+    }
+    begin_sums(o);
+    for (int b = o->begin; b < o->end; b++) o->k->cg_advance(o->s, b, square / curvature, sums(o, b));
+    end_sums(o);
+    const double before = square;
+    square = o->sum[CQ_SUM_SQUARE];
+    for (int b = o->begin; b < o->end; b++) o->k->cg_turn(o->s, b, square / before);
+    wait(o);
+  }
+  return square <= tolerance * tolerance * first ? CG_CONVERGED : CG_EXHAUSTED;
+}

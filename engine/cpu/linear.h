@@ -1,0 +1,56 @@
+// linear: the linear systems of implicit steps. All workers of a scene run these functions together, see implicit.c.
+#ifndef CQ_LINEAR_H
+#define CQ_LINEAR_H
+
+#include "implicit.h"
+#include "kernels.h"
+#include <string.h>
+
+// what one worker knows of the solve
+typedef struct solve {
+  cq_scene *s;
+  cq_worker *worker;
+  const cq_implicit_kernels *k;
+  const cq_slice *in;
+  int begin, end, parity;    // ranges, and as many blocks; the sums that are being written
+  double sum[CQ_SUM_COUNT];  // of all blocks, of the last pass
+  int32_t newton, linear;    // iterations made
+  int assembled;             // the matrix is that of the tensors and of the contacts that hold
+} solve;
+
+static inline double *sums(solve *o, int block) { return o->s->implicit.sum[o->parity][block]; }
+
+// before a pass that sums up
+static inline void begin_sums(solve *o) {
+  for (int b = o->begin; b < o->end; b++) memset(sums(o, b), 0, CQ_SUM_COUNT * sizeof(double));
+}
+
+// after it, for all workers. The next pass writes other sums, so that nobody overtakes who still reads these.
+static inline void end_sums(solve *o) {
+  cq_worker_wait(o->worker);
+  memset(o->sum, 0, sizeof o->sum);
+  for (int b = 0; b < o->s->ranges; b++)
+    for (int k = 0; k < CQ_SUM_COUNT; k++) o->sum[k] += sums(o, b)[k];
+  o->parity ^= 1;
+}
+
+// does this worker see to cables that pull at the end of the step?
+static inline int pulls(const solve *o) { return o->worker->rank == 0 && cq_cables_follow(o->s->model); }
+
+static inline void wait(solve *o) { cq_worker_wait(o->worker); }
+
+static inline void phase(solve *o, int which) { cq_worker_phase(o->worker, which); }
+
+typedef enum cg_end { CG_CONVERGED, CG_CURVATURE, CG_EXHAUSTED } cg_end;
+
+// PRODUCT = H from; leaves from . PRODUCT in the sums. all: also of what contacts hold
+void cq_linear_multiply(solve *o, int32_t from, int32_t all);
+// H STEP = sign RESIDUAL on free components, to a relative residual in the norm of M^-1. Truncated: stops where H is
+// not positive along a direction, with what there is; else it goes on, for the solver of a saddle may pass such
+// directions.
+cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, int truncated);
+
+cq_status cq_matrix_reserve(cq_scene *s);                // for the live arrangement
+void cq_matrix_destroy(cq_scene *s);
+
+#endif

@@ -1,0 +1,335 @@
+-- figures: a run on one page: what was designed, how it moves, what it pushes on, and how it was found.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local canvases = require "cq.picture.canvas"
+local host = require "cq.host"
+local paint = require "cq.picture.paint"
+local plot = require "cq.plot"
+local raster = require "cq.picture.raster"
+local replay = require "cq.experiment.replay"
+local shown = require "cq.experiment.shown"
+
+local figures = {}
+
+local GAP = 10                -- [pixel] between panels
+local SAMPLES = 2
+local STILLS = 4
+local WINDOW = 0.01           -- of the run: forces are means over twice as long, since impulses come in spikes
+
+---@class run.figures.def
+---@field which? "best"|"last"|cq.Topology.Solid   parameters: of the least loss so far, or the present ones; or a design made binary
+---@field stills? number[]     times of the moments; four from the start to the end unless given [time]
+---@field title? string        the objective, unless given
+---@field width? integer       of the page [pixel]
+
+figures.spec = is.define("run:figures", {
+  which = is.any_of { is.one_of { "best", "last" }, is.instance "cq.Topology.Solid", default = "best" },
+  stills = is.list(is.number { min = 0 }, { min = 1, optional = true }),
+  title = is.string { optional = true },
+  width = is.integer { min = 800, max = 4096, default = 1680 },
+})
+
+-- ---- what walls give ------------------------------------------------------------------------------------------------
+
+-- the mean over a window around each control step {steps, ...}
+local function smooth(x, half)
+  local steps = x:size(1)
+  local sums = T.concat({ T.zeros { 1, x.count / steps }, x:reshape { steps, x.count / steps }:cumsum(1) }, 1)
+  local from, to, width = {}, {}, T.empty { steps, 1 }
+  for i = 1, steps do
+    from[i], to[i] = math.max(1, i - half), math.min(steps, i + half) + 1
+    width:set(to[i] - from[i], i, 1)
+  end
+  return ((sums:gather(to, 1) - sums:gather(from, 1)) / width):reshape(x:shape())
+end
+
+-- forces of each wall and where they act, for each control step; nil: there are no walls
+function figures.forces(roll)
+  local contact = roll.contact
+  if not contact or not contact.impulse then return nil end
+  local half = math.max(1, math.floor(WINDOW * roll.steps))
+  local pressed = contact.normal:clamp(0, math.huge):unsqueeze(3)
+  return {
+    force = smooth(contact.impulse, half) / roll.world.control_dt,
+    at = smooth(contact.center * pressed, half) / (smooth(pressed, half) + 1e-30),
+    pressed = smooth(pressed, half):squeeze(3),
+  }
+end
+
+-- the force of each wall after a control step, at its centre of pressure
+local function arrows_of(found, world)
+  return function(state)
+    local at, vector = {}, {}
+    for w = 1, state.step > 0 and #world.walls or 0 do
+      if found.pressed:get(state.step, w) > 0 then
+        at[#at + 1], vector[#vector + 1] = found.at[state.step][w]:totable(), found.force[state.step][w]:totable()
+      end
+    end
+    if #at == 0 then at, vector = { T.zeros { world.dim }:totable() }, { T.zeros { world.dim }:totable() } end
+    return at, vector
+  end
+end
+
+local axes = { "x", "y", "z" }
+
+local function force_panel(found, world, width, height)
+  local most = found.force:abs():max():item()
+  local series, time = {}, (T.arange(1, found.force:size(1)) * world.control_dt):totable()
+  for w, wall in ipairs(world.walls) do
+    for d = 1, world.dim do
+      local y = found.force:slice(w, w, 2):slice(d, d, 3):flatten()
+      local name = #world.walls == 1 and axes[d] or ("%s %s"):format(wall.name or w, axes[d])
+      if y:abs():max():item() > 1e-3 * most then series[#series + 1] = { name = name, x = time, y = y } end
+    end
+  end
+  if #series == 0 then series = { { x = time, y = found.force:slice(1, 1, 2):slice(1, 1, 3):flatten() } } end
+  return plot { title = "force of the walls", series = series, x_label = "time", width = width, height = height }
+end
+
+-- ---- the body -------------------------------------------------------------------------------------------------------
+
+-- particles of the world, those of a robot with values of their own
+local function spread(world, robot, values, rest)
+  local out = T.full({ world.particle_count }, rest)
+  for k = 1, robot.particle_count do out:set(values[k], robot.first + k) end
+  return out
+end
+
+local function actuators_of(signals)
+  local names = { "none" }
+  for k = 1, signals do names[k + 1] = "actuator " .. k end
+  return names
+end
+
+-- in space what is denser than half, as a binary one; of all that is soft there nothing could be seen
+local function opacity_of(density, dim)
+  local solid = density:greater(0.5)
+  return dim == 3 and solid:sum():item() > 0 and solid or density
+end
+
+-- what a design is coloured by: for a binary one, and for one that is not
+local function look_of(self, def)
+  local solid = def.solid
+  if solid then
+    local which = {}
+    for k, a in ipairs(solid.actuator) do which[k] = a + 1 end
+    return { world = solid.world, by = spread(solid.world, solid.robot, which, 1),
+      categories = actuators_of(solid.pulses:size(2)) }
+  end
+  local design = self.design
+  local map = T.tape.pause(design.map, design, def.params.design)
+  local own, which = map.shares:argmax(1):totable(), {}
+  for k, a in ipairs(own) do which[k] = a <= design.signals and a + 1 or 1 end
+  return { world = self.world, by = spread(self.world, design.robot, which, 1),
+    opacity = spread(self.world, design.robot, opacity_of(map.density, self.world.dim):totable(), 1),
+    categories = actuators_of(design.signals) }
+end
+
+local function design_panel(self, def, look, size)
+  local options = replay.options("design.png", {
+    stills = { 0 }, zoom = 0.85, width = size.width, height = size.height, samples = SAMPLES,
+    colour = { by = look.by, categories = look.categories }, opacity = look.opacity,
+    label = function() return "design" end,
+  })
+  return replay.picture(options, function(watch) return def.simulate(watch, 1) end)
+end
+
+-- from the start on, unless the design shows that
+local function moments(def, duration, begins)
+  if def.stills then return def.stills end
+  local out = {}
+  for k = 1, STILLS do out[k] = begins and duration * (k - 1) / (STILLS - 1) or duration * k / STILLS end
+  return out
+end
+
+-- signals as the raster has them: those of a design expand where they are positive
+local function signal_of(is_design)
+  if not is_design then return "signal" end
+  return { by = function(state, u)
+    local actuation = shown.actuation(state, u)
+    return actuation and -actuation or T.zeros { state.world.particle_count }
+  end, label = "signal; red expands", range = { -1, 1 }, palette = "signed" }
+end
+
+local function stills_panel(self, def, look, width)
+  local times = moments(def, self.steps * self.world.control_dt, look == nil)
+  local forces = def.forces and { by = arrows_of(def.forces, def.world), label = "force of a wall" } or nil
+  local options = replay.options("stills.png", {
+    stills = times, layout = #times > 1 and "apart" or "auto", width = width, samples = SAMPLES,
+    colour = def.has_signals and signal_of(look ~= nil) or nil, opacity = look and look.opacity, arrows = forces,
+  })
+  local canvas = replay.picture(options, def.simulate)
+  canvas:text { x = 4, y = 30, size = 13, text = def.title }
+  return canvas
+end
+
+-- ---- how it was found -----------------------------------------------------------------------------------------------
+
+local function column(rows, name)
+  local out, any = {}, false
+  for k, row in ipairs(rows) do
+    out[k] = type(row[name]) == "number" and row[name] or 0 / 0
+    any = any or out[k] == out[k]
+  end
+  return any and out or nil
+end
+
+local function tint(k, pale) return paint.lines[(k - 1) % #paint.lines + 1] .. (pale and "60" or "") end
+
+local function objective_panel(_, rows, iteration, size)
+  return plot { title = "objective", series = { { x = iteration, y = column(rows, "task") or column(rows, "loss") } },
+    x_label = "iteration", width = size.width, height = size.height }
+end
+
+-- the limit of each constraint at each iteration
+local function limits_of(self, rows)
+  local given, out = self.by_iteration.limits, {}
+  for k, row in ipairs(rows) do
+    local now = given and given(row.iteration) or {}
+    for j, c in ipairs(self.constraints) do
+      out[j] = out[j] or {}
+      out[j][k] = now[c.name] or c.limit
+    end
+  end
+  return out
+end
+
+local function constraint_panel(self, rows, iteration, size)
+  local series, limits = {}, limits_of(self, rows)
+  for k in ipairs(self.constraints) do
+    series[#series + 1] = { x = iteration, y = limits[k], colour = tint(k, true) }
+  end
+  for k, c in ipairs(self.constraints) do
+    series[#series + 1] = { name = c.name, x = iteration, y = column(rows, c.name), colour = tint(k) }
+  end
+  return plot { title = "constraints; pale: limits", series = series, x_label = "iteration", log_y = true,
+    width = size.width, height = size.height }
+end
+
+-- has the optimizer any, and changed them?
+local function has_multipliers(self, rows)
+  for _, c in ipairs(self.constraints) do
+    for _, kind in ipairs { ".penalty", ".multiplier" } do
+      local values = column(rows, c.name .. kind) or {}
+      for _, value in ipairs(values) do
+        if value ~= values[1] then return true end
+      end
+    end
+  end
+  return false
+end
+
+local function multiplier_panel(self, rows, iteration, size)
+  local series = {}
+  local function add(k, y, name)
+    for i, value in ipairs(y or {}) do y[i] = math.abs(value) end
+    if y then series[#series + 1] = { name = name, x = iteration, y = y, colour = tint(k, not name) } end
+  end
+  for k, c in ipairs(self.constraints) do
+    add(k, column(rows, c.name .. ".penalty"))
+    add(k, column(rows, c.name .. ".multiplier"), c.name)
+  end
+  return plot { title = "multipliers; pale: penalties", series = series, x_label = "iteration", log_y = true,
+    width = size.width, height = size.height }
+end
+
+-- curves of the history, as many as there are; none where nothing was optimised
+local function convergence_panels(self, width, height)
+  local folder = self.run and self.run.folder
+  if not folder or not host.kind(folder .. "/history.csv") then return {} end
+  local rows = require("cq.run").read_history(folder)
+  if #rows == 0 then return {} end
+  local makers = { objective_panel }
+  if #self.constraints > 0 then makers[2] = constraint_panel end
+  if #self.constraints > 0 and has_multipliers(self, rows) then makers[3] = multiplier_panel end
+  local size, out = { width = math.floor((width - (#makers - 1) * GAP) / #makers), height = height }, {}
+  for k, make in ipairs(makers) do out[k] = make(self, rows, column(rows, "iteration"), size) end
+  return out
+end
+
+-- ---- the page -------------------------------------------------------------------------------------------------------
+
+local function beside(page, row)
+  page.rows[#page.rows + 1] = row
+  local tallest = 0
+  for _, panel in ipairs(row) do tallest = math.max(tallest, panel.height) end
+  page.height = page.height + tallest + GAP
+end
+
+local function assemble(page, width)
+  local sheet = canvases.new { width = width, height = page.height + GAP, samples = SAMPLES }
+  local y = GAP
+  for _, row in ipairs(page.rows) do
+    local x, tallest = GAP, 0
+    for _, panel in ipairs(row) do
+      sheet:paste(panel, x, y)
+      x, tallest = x + panel.width + GAP, math.max(tallest, panel.height)
+    end
+    y = y + tallest + GAP
+  end
+  return sheet
+end
+
+-- the rollout that is shown, its world and its signals
+local function subject(self, def)
+  local solid = text.is_instance(def.which, "cq.Topology.Solid") and def.which or nil
+  def.solid, def.world = solid, solid and solid.world or self.world
+  def.params = def.which == "best" and self.best and self.best.params or self.params
+  function def.simulate(watch, steps)
+    if solid then return self:rollout_solid(solid, watch, steps) end
+    return self:rollout(def.params, watch, steps)
+  end
+end
+
+local function title_of(def, loss)
+  local solid = def.solid
+  local body = solid and ("; %d of %d particles are solid"):format(#solid.particles, solid.total) or ""
+  return ("objective %.4g%s"):format(loss, body)
+end
+
+-- runs once, and reads what walls give: signals, forces and objective of what is shown
+local function measure(self, def)
+  local asked = self.contact
+  self.contact = asked or #def.world.walls > 0
+  local fine, roll = pcall(def.simulate)
+  self.contact = asked
+  if not fine then error(roll, 0) end
+  def.has_signals, def.signals, def.forces = roll.signals:size(2) > 0, roll.signals:copy(), figures.forces(roll)
+  def.title = def.title or title_of(def, self:loss(roll):item())
+  roll:release()
+end
+
+-- signals, and what walls give, over time
+local function time_panels(self, def, width, height)
+  local out, half = {}, math.floor((width - GAP) / 2)
+  if def.has_signals then
+    out[1] = raster { values = def.signals, dt = self.world.control_dt, title = "signals",
+      width = def.forces and half or width, height = height }
+  end
+  if def.forces then
+    out[#out + 1] = force_panel(def.forces, def.world, def.has_signals and width - half - GAP or width, height)
+  end
+  return out
+end
+
+---Draws the page.
+---@param self cq.Experiment
+---@param def table          of figures.spec
+---@return cq.Canvas
+function figures.page(self, def)
+  subject(self, def)
+  measure(self, def)
+  local inner, tall, page = def.width - 2 * GAP, math.floor(0.2 * def.width), { rows = {}, height = 0 }
+  local look = (def.solid or self.design) and look_of(self, def) or nil
+  local share = look and math.floor(0.34 * inner) or 0
+  local stills = stills_panel(self, def, look, inner - (look and share + GAP or 0))
+  local first = look and design_panel(self, def, look, { width = share, height = stills.height }) or nil
+  beside(page, first and { first, stills } or { stills })
+  for _, row in ipairs { convergence_panels(self, inner, tall), time_panels(self, def, inner, tall) } do
+    if #row > 0 then beside(page, row) end
+  end
+  return assemble(page, def.width)
+end
+
+return figures

@@ -1,0 +1,103 @@
+-- gravity: accelerations that change from one control step to the next, as of a table that tilts or a launch. They are
+-- given to a rollout as a tensor or a function of time, or belong to the world; the engine gives their gradient.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local field = require "cq.base.field"
+local T = require "cq.tensor"
+local engine = require "cq.base.engine"
+local wall_motion = require "cq.rollout.wall_motion"
+local shape_text = require("cq.tensor.class").shape_text
+local C = engine.C
+
+local gravity = {}
+
+---What a function of time gives {dim}.
+---@param f fun(time: number): any
+---@param time number
+---@param dim integer
+---@param what string          for errors
+---@return cq.Tensor
+function gravity.at(f, time, dim, what) return wall_motion.ask(f, time, dim, what) end
+
+-- {steps, dim} by a function of the time that a control step begins at
+local function of_function(world, f, steps, what)
+  local rows = {}
+  for i = 1, steps do rows[i] = gravity.at(f, (i - 1) * world.control_dt, world.dim, what) end
+  return T.stack(rows, 1)
+end
+
+-- a tensor for each control step, and whether each scene has its own; nil: it is none of these
+local function of_tensor(world, value, steps, batch)
+  if type(value) ~= "table" then return nil end
+  local tensor, dim = T.as_tensor(value), world.dim
+  local shape = tensor:shape()
+  local rows = #shape == 2 and shape[2] == dim
+  if rows and batch > 1 and shape[1] == batch then
+    if steps ~= batch then return nil end
+    is.fail("world:rollout: gravity %s may be of %d control steps or of %d scenes; give {%d, %d, %d}, of scenes and control steps",
+      shape_text(shape), steps, batch, batch, steps, dim)
+  end
+  if rows and shape[1] == steps then return tensor, false end
+  local scenes = batch > 1 and #shape == 3 and shape[1] == batch
+  if scenes and shape[2] == steps and shape[3] == dim then return tensor, true end
+  if #shape < 2 then return nil end
+  is.fail("world:rollout: gravity must have the shape {%d}, or {%d, %d} of control steps%s, got %s", dim, steps, dim,
+    batch > 1 and (", with the batch of %d before it if it differs between scenes"):format(batch) or "",
+    shape_text(shape))
+end
+
+---Takes gravity that changes out of a rollout's definition; nil: it does not.
+---@param world cq.World
+---@param def table            of world:rollout; gravity is taken out of it
+---@return { tensor: cq.Tensor, per_scene: boolean, each: cq.Tensor }?   each: by control step, tensor: as the engine takes it
+function gravity.collect(world, def)
+  local value = def.gravity
+  local tensor, per_scene
+  if def.steps == 0 then return nil end
+  if value == nil then
+    tensor = world.gravity_at and of_function(world, world.gravity_at, def.steps, "cq.World: gravity")
+  elseif text.is_callable(value) and not T.is_tensor(value) then
+    tensor = of_function(world, value, def.steps, "world:rollout: gravity")
+  else
+    tensor, per_scene = of_tensor(world, value, def.steps, def.batch)
+  end
+  if not tensor then return nil end
+  if not tensor:finite() then is.fail("world:rollout: gravity must be finite") end
+  def.gravity = nil
+  return { tensor = wall_motion.by_pieces(tensor, world.pieces, per_scene and 2 or 1), per_scene = per_scene or false,
+    each = tensor }
+end
+
+---Gravity in a control step {dim}, or of each scene {batch, dim}.
+---@param motion table         of collect
+---@param step integer         from 1
+---@return cq.Tensor
+function gravity.of_step(motion, step)
+  local axis = motion.per_scene and 2 or 1
+  return motion.each:slice(step, step, axis):squeeze(axis)
+end
+
+---Gives it to the engine, or takes back that of an earlier rollout.
+---@param entry table          of the pool
+---@param motion table?        of collect
+function gravity.apply(entry, motion)
+  if not (motion or entry.gravity) then return end
+  entry.gravity = motion ~= nil
+  local data, per_scene = motion and motion.tensor:data() or nil, motion and motion.per_scene and 1 or 0
+  engine.check(C.cq_rollout_set_gravity(entry.handle, data, per_scene), "world:rollout")
+end
+
+---The bit of the gradient that push will ask for.
+function gravity.wanted(motion)
+  return motion and motion.tensor.requires_grad and 2 ^ field.by_name.gravity.id or 0
+end
+
+---Pushes the engine's gradient on to what was given. After the adjoint has reached step 0.
+function gravity.push(handle, motion)
+  if not (motion and motion.tensor.requires_grad) then return end
+  local grad = T.empty(motion.tensor:shape())
+  engine.check(C.cq_rollout_gravity_gradient(handle, grad:data(), motion.per_scene and 1 or 0), "world:rollout")
+  motion.tensor:accumulate(grad)
+end
+
+return gravity

@@ -1,0 +1,91 @@
+-- connected: how much of a body hangs loose, as a number with a gradient.
+--
+-- A virtual problem of heat (Li, Chen, Liu, Tong: Structural topology optimization considering connectivity constraint,
+-- SMO 54, 2016). The core of the body is held at temperature 1; heat goes from particle to particle that touch, as well
+-- as both conduct, and a little of it leaks out of each. What hangs together with the core is then warm, also at the
+-- end of a long way, and what does not is cold:
+--
+--   sum_j k_i k_j (c_i - c_j) + leak k_i c_i = k_i (1 - c_i) in the core, 0 elsewhere        k = floor + density^8
+--
+-- Loose is the share of the solid that is cold, sum v density (1 - c) / sum v density. A particle that leaks as little
+-- as it conducts is as warm as its neighbours: a soft skin counts as part of the body, a soft bridge is none.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local sparse = require "cq.sparse"
+
+local POWER = 8               -- bridges below a density of about 0.3 let nothing through
+local FLOOR = 1e-9            -- conduction of void: what touches only void is cold
+local REACH = 30              -- extents of the body that heat goes through solid before it has leaked
+local CORE = 0.5              -- the core is denser than this share of the densest particle
+
+-- who touches whom: entries of the matrix, those of particles with themselves apart
+local function touching(design, radius)
+  local points = design.robot.position
+  local near = sparse.neighbours { points = points, radius = radius, weight = function(distance) return distance end }
+  local row, column = near:places()
+  local own = T.tensor(row):equals(T.tensor(column))
+  if near.count == near.rows then
+    is.fail("design:connected: no particle touches another within the radius %s; it must be above the spacing, %s",
+      text.number(radius), text.number(design.spacing))
+  end
+  local extent = (points:max(1) - points:min(1)):max():item()
+  local diffusivity = near.value:square():sum():item() / points:size(1) / (2 * points:size(2))
+  return { matrix = near:with(1 - own), row = row, column = column, own = own,
+    leak = diffusivity / (REACH * extent) ^ 2 }
+end
+
+-- numbers of the particles that hang together with one, all of them among some
+local function together(graph, among, first, seen)
+  local list, at = { first }, 1
+  seen[first] = true
+  while at <= #list do
+    for e = tonumber(graph.matrix.start[list[at] - 1]), tonumber(graph.matrix.start[list[at]]) - 1 do
+      local other = graph.column[e + 1]
+      if among[other - 1] > 0 and not seen[other] then
+        seen[other] = true
+        list[#list + 1] = other
+      end
+    end
+    at = at + 1
+  end
+  return list
+end
+
+-- the largest part that hangs together, of what is denser than half of the densest particle: 1, or 0
+local function core_of(graph, density)
+  local out, seen, best = T.zeros { density.count }, {}, {}
+  local dense = density:greater(CORE * density:max():item())
+  local among = dense:data()
+  for p = 1, density.count do
+    if among[p - 1] > 0 and not seen[p] then
+      local part = together(graph, among, p, seen)
+      if #part > #best then best = part end
+    end
+  end
+  for _, p in ipairs(best) do out:set(1, p) end
+  return out
+end
+
+local function temperatures(graph, density, core)
+  local k = density:pow(POWER) * (1 - FLOOR) + FLOOR
+  local diagonal = k * (graph.matrix:product(k) + graph.leak + core)
+  local pairs_of = k:gather(graph.row, 1) * k:gather(graph.column, 1) * (graph.own - 1)
+  local all = graph.matrix:with(pairs_of + diagonal:gather(graph.row, 1) * graph.own)
+  return all:solve(k * core)
+end
+
+---A measure of designs that are mapped.
+---@param design cq.Topology
+---@param radius number          particles nearer than this touch [length]
+---@param root cq.Tensor?        {n} 1 for the particles that the rest must hang together with; the largest part unless given
+---@return fun(map: table): cq.Tensor
+return function(design, radius, root)
+  local graph, volume = touching(design, radius), design.robot.volume
+  return function(map)
+    local density = map.smooth.density
+    local core = root or T.tape.pause(core_of, graph, density:detach())
+    local solid = density * volume
+    return (solid * (1 - temperatures(graph, density, core))):sum() / solid:sum()
+  end
+end

@@ -1,0 +1,68 @@
+-- resample: the variables of a design on another lattice and with other times of pulses.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+
+-- places {n, dim} in shares of the box around the block
+local function relative(robot)
+  local x, low, high = robot.position:detach(), {}, {}
+  local spacing = robot.volume:mean():item() ^ (1 / robot.dim)
+  for d = 1, robot.dim do
+    local along = x:slice(d, d, 2)
+    low[d], high[d] = along:min():item() - spacing / 2, along:max():item() + spacing / 2
+  end
+  low, high = T.tensor(low), T.tensor(high)
+  return (x - low) / (high - low)
+end
+
+-- of each point {n, dim} the number of the nearest among the others
+local function nearest(points, others)
+  local out, dim = {}, points:size(2)
+  local a, b = points:data(), others:data()
+  for p = 0, points:size(1) - 1 do
+    local least, at = math.huge, 0
+    for q = 0, others:size(1) - 1 do
+      local distance = 0
+      for d = 0, dim - 1 do
+        local gap = a[p * dim + d] - b[q * dim + d]
+        distance = distance + gap * gap
+      end
+      if distance < least then least, at = distance, q end
+    end
+    out[p + 1] = at + 1
+  end
+  return out
+end
+
+-- of each pulse the number of the one at its time
+local function same_time(pulses, others)
+  local out = {}
+  for k = 1, pulses.count do
+    out[k] = math.min(others.count, math.floor((k - 0.5) * pulses.every / others.every) + 1)
+  end
+  return out
+end
+
+---@param design cq.Topology
+---@param other cq.Topology
+---@param params table
+---@return { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, size: cq.Tensor }
+return function(design, other, params)
+  is.argument("design:resample", "other", is.instance "cq.Topology", other)
+  params = other:own(params)
+  if other.signals ~= design.signals or other.robot.dim ~= design.robot.dim then
+    is.fail("design:resample: both designs must have as many signals and dimensions, got %s in %dD here and %s in %dD there",
+      text.count(design.signals, "signal"), design.robot.dim, text.count(other.signals, "signal"), other.robot.dim)
+  end
+  if math.abs(other.duration - design.duration) > 1e-6 * design.duration then
+    is.fail("design:resample: both designs must have the same duration, got %s here and %s there",
+      text.number(design.duration), text.number(other.duration))
+  end
+  local near, at = nearest(relative(design.robot), relative(other.robot)), same_time(design.pulses, other.pulses)
+  local function bounded(x) return T.param(x, { min = -1, max = 1 }) end
+  return {
+    density = bounded(params.density:detach():gather(near, 1)),
+    layout = T.param(params.layout:detach():gather(near, 2)),
+    sign = bounded(params.sign:detach():gather(at, 1)), size = bounded(params.size:detach():gather(at, 1)),
+  }
+end

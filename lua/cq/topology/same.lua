@@ -1,0 +1,52 @@
+-- same: what a design is beside its variables, as words: kept with a run, so that no other design goes on with it.
+local is = require "cq.base.schema"
+local json = require "cq.base.json"
+local text = require "cq.base.text"
+
+local function digits(x) return ("%.9g"):format(x) end
+
+-- by the names that a user gave them
+local function words_of(design)
+  local filter, pulses, x = design.filter, design.pulses, design.robot.position
+  local out = {
+    block = ("%s from %s to %s"):format(text.count(x:size(1), "particle"), tostring(x:min(1)), tostring(x:max(1))),
+    signals = tostring(design.signals), duration = digits(design.duration),
+    ["filter.radius"] = digits(filter.radius), ["filter.power"] = digits(filter.power),
+    ["layout.sharpness"] = digits(design.layout.sharpness),
+    ["pulses.every"] = digits(pulses.every), ["pulses.width"] = digits(pulses.width),
+    ["pulses.height"] = digits(pulses.height),
+    solid = design.mask and text.count(design.mask:sum():item(), "particle") or "none",
+    symmetry = design.fold_words or "none",
+  }
+  for name, value in pairs(design.material) do out["material." .. name] = digits(value) end
+  return out
+end
+
+local same = {}
+
+---Keeps what a design is in a file of a run.
+---@param design cq.Topology
+---@return string
+function same.encode(design) return json.encode(words_of(design)) .. "\n" end
+
+---Refuses a design that is not the one of a file, where there is one.
+---@param design cq.Topology
+---@param path string
+function same.check(design, path)
+  local file = io.open(path)
+  if not file then return end
+  local fine, before = pcall(json.decode, file:read "*a")
+  file:close()
+  if not fine or type(before) ~= "table" then is.fail("run:optimize: %s is damaged; start without --resume", path) end
+  local changes = {}
+  for name, now in pairs(words_of(design)) do
+    local was = tostring(before[name])
+    if was ~= now then changes[#changes + 1] = ("%s was %s and is %s"):format(name, was, now) end
+  end
+  table.sort(changes)
+  if #changes == 0 then return end
+  is.fail("run:optimize: the run in %s was made with another design: %s; resume with the same one, or start without --resume",
+    path:match "^(.*)/", table.concat(changes, ", "))
+end
+
+return same

@@ -1,0 +1,69 @@
+-- backtrack: updates that are too long for the simulation are halved when that is asked for.
+local cq = require "cq"
+local scratch = require "tests.scratch"
+local mistake = require "tests.sentence"
+local process = require "tests.process"
+
+local robot = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.025 },
+  material = cq.Material.neo_hookean { young = 1e3, poisson = 0.3, density = 1 } }
+local world = cq.World { cells = { 20, 20 }, dx = 0.05, dt = 1e-2, substeps = 10, precision = "float64",
+  robot:at { 0.2, 0.4 } }
+
+describe("run:optimize { backtracks }", function()
+  local folder
+  before_each(function() folder = scratch.open() end)
+  after_each(scratch.close)
+
+  -- the faster the block flies, the better; at 0.65 it leaves the world
+  local function experiment(optimizer, constraints)
+    return cq.Experiment { world = world, steps = 100, trainable = { velocity = { init = { 0, 0 } } },
+      objective = function(state) return -state:center(robot)[1] end, optimizer = optimizer, constraints = constraints }
+  end
+
+  local function optimize(run, backtracks)
+    return run:optimize { iterations = 4, folder = folder, resume = false, backtracks = backtracks }
+  end
+
+  it("halves what fails, and is none unless it is asked for", function()
+    local none = { { name = "any", at_most = 10, final = function(state) return state:center(robot)[1] end } }
+    local lagrangian = function()
+      return cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.gradient_descent { rate = 0.4 } }
+    end
+    local function plain() return cq.Optimizer.gradient_descent { rate = 0.4 } end
+    for _, how in ipairs { { plain }, { lagrangian, none } } do
+      local run = experiment(how[1](), how[2])
+      mistake.says(mistake.of(function() optimize(run) end), "the simulation failed at")
+      process.remove(folder)
+      run = experiment(how[1](), how[2])
+      optimize(run, 6)
+      -- 0.4, 0.6 (0.8 failed), 0.65 at the most (1.0 and 0.8 failed)
+      local rows = cq.Run.read_history(folder)
+      assert.equal(4, #rows)
+      assert.near(-0.25, rows[1].loss, 1e-9)
+      assert.near(-0.65, rows[2].loss, 1e-9)
+      assert.is_true(rows[3].loss < rows[2].loss and rows[4].loss < rows[3].loss, rows[4].loss)
+      process.remove(folder)
+    end
+  end)
+
+  it("gives up after as many halvings, and says so", function()
+    local run = experiment(cq.Optimizer.gradient_descent { rate = 10 })
+    mistake.says(mistake.of(function() optimize(run, 3) end),
+      "with the last update halved 3 times (iteration 2 of 4)")
+    mistake.says(mistake.of(function() optimize(run, -1) end),
+      "backtracks must be a whole number at least 0 and at most 50, got -1")
+  end)
+
+  it("leaves other errors alone", function()
+    local seen = 0
+    local run = cq.Experiment { world = world, steps = 2, trainable = { velocity = { init = { 0, 0 } } },
+      objective = function(state)
+        seen = seen + 1
+        if seen == 2 then error("a mistake of the script", 0) end
+        return -state:center(robot)[1]
+      end, optimizer = cq.Optimizer.gradient_descent { rate = 0.1 } }
+    local _, problem = pcall(optimize, run, 5)
+    mistake.says(tostring(problem), "a mistake of the script (iteration 2 of 4)")
+    assert.equal(2, seen)
+  end)
+end)

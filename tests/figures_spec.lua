@@ -1,0 +1,166 @@
+-- figures: the page of a run: which panels it has, and that they show what they are said to.
+local cq = require "cq"
+local T = require "cq.tensor"
+local block_design = require "tests.block_design"
+local colour = require "cq.base.colour"
+local figures = require "cq.experiment.figures"
+local image = require "cq.base.image"
+local option = require "cq.option"
+local paint = require "cq.picture.paint"
+local process = require "tests.process"
+local raster = require "cq.picture.raster"
+local scratch = require "tests.scratch"
+local fails = require("tests.sentence").fails
+
+-- is a pixel of about this colour?
+local function like(wanted)
+  local r, g, b = colour.parse(wanted, "test")
+  return function(x, y, z) return math.abs(x - r) + math.abs(y - g) + math.abs(z - b) < 40 end
+end
+
+-- pixels of a colour within a box of a canvas, as shares of it
+local function within(canvas, wanted, box)
+  local test, p, n = like(wanted), canvas:pixels(), 0
+  for y = math.floor(box[2] * canvas.height), math.floor(box[4] * canvas.height) - 1 do
+    for x = math.floor(box[1] * canvas.width), math.floor(box[3] * canvas.width) - 1 do
+      local q = p + 4 * (y * canvas.width + x)
+      if test(q[0], q[1], q[2]) then n = n + 1 end
+    end
+  end
+  return n
+end
+
+describe("a raster of signals", function()
+  it("has a row for each and time to the right", function()
+    local canvas = raster { values = T.tensor { { 1, 0 }, { -1, 0 } }, dt = 0.5, width = 400, height = 300 }
+    local red, blue = paint.signed[#paint.signed], paint.signed[1]
+    local upper, lower = { 0.2, 0.25, 0.45, 0.45 }, { 0.2, 0.55, 0.45, 0.78 }
+    assert.is_true(within(canvas, red, upper) > 4000 and within(canvas, blue, upper) == 0)
+    assert.is_true(within(canvas, paint.signed[4], lower) > 4000 and within(canvas, red, lower) == 0)
+    local later = { 0.6, 0.25, 0.9, 0.45 }
+    assert.is_true(within(canvas, blue, later) > 4000 and within(canvas, red, later) == 0)
+    -- more steps than pixels: means of them
+    local values = T.zeros { 4000, 1 }
+    for i = 1, 4000 do values:set(i % 2 == 0 and 1 or -1, i, 1) end
+    canvas = raster { values = values, dt = 1, width = 400, height = 300 }
+    assert.is_true(within(canvas, paint.signed[4], { 0.2, 0.3, 0.9, 0.7 }) > 20000)
+  end)
+end)
+
+describe("run:figures", function()
+  local folder
+  before_each(function() folder = scratch.open() end)
+  after_each(scratch.close)
+
+  local function experiment(changes)
+    local design = block_design.make()
+    local fields = {
+      world = design.world, steps = 30, design = design,
+      objective = function(state, start) return start:center(design.robot)[1] - state:center(design.robot)[1] end,
+      constraints = design:binary { material = 0.05 },
+      optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.05 }, form = "violation",
+        penalty = 1e-3 },
+    }
+    for key, value in pairs(changes or {}) do fields[key] = value end
+    local run = cq.Experiment(fields)
+    for name, tensor in pairs(block_design.variables(design)) do run.params.design[name]:copy_from(tensor) end
+    return run, design
+  end
+
+  local function page(run, fields) return figures.page(run, figures.spec(fields or {})) end
+
+  it("shows the design by its actuators and as much as it is solid, and the binary one", function()
+    local run, design = experiment()
+    local solid = design:binarise(run.params.design)
+    local made, soft = page(run, { which = solid, width = 1000 }), page(run, { width = 1000 })
+    local left = { 0.01, 0.2, 0.34, 0.5 }
+    local counts = {}
+    for _, a in ipairs(solid.actuator) do counts[a] = (counts[a] or 0) + 1 end
+    local seen = {}
+    for a = 0, 3 do seen[a] = within(made, paint.categories[a + 1], left) end
+    for a = 0, 3 do
+      assert((seen[a] > 300) == ((counts[a] or 0) > 0), ("%d: %d pixels"):format(a, seen[a]))
+    end
+    -- what is half solid lets the ground shine through
+    assert.is_true(within(soft, paint.categories[2], left) < within(made, paint.categories[2], left))
+    assert.equal(1000, made.width)
+  end)
+
+  it("adds curves of what was optimised, with multipliers where they change", function()
+    local run = experiment()
+    local before = page(run, { width = 1000 }).height
+    -- a line of curves of 200 pixels; the lowest curve of each panel, in thirds or halves of the page
+    local function curves(history)
+      process.write(folder .. "/history.csv", history)
+      run.run = { folder = folder }
+      local made, seen = page(run, { width = 1000 }), {}
+      assert.equal(before + 200 + 10, made.height)
+      for k, share in ipairs { 0.16, 0.53, 0.85 } do
+        local top = before - 210 + 64
+        local box = { share - 0.04, top / made.height, share + 0.04, (top + 80) / made.height }
+        seen[k] = within(made, paint.lines[1], box) > 20
+      end
+      return seen
+    end
+    local head = "iteration,loss,material,material.multiplier,material.penalty\n"
+    assert.same({ true, false, true }, curves(head .. "1,3,0.2,0,1\n2,2,0.1,0,1\n3,1,0.05,0,1\n"))
+    assert.same({ true, true, true }, curves(head .. "1,3,0.2,0.1,1\n2,2,0.1,0.1,10\n3,1,0.05,10,10\n"))
+    run:optimize { iterations = 2, folder = folder, resume = false }
+    assert.equal(before + 200 + 10, page(run, { width = 1000 }).height)
+  end)
+
+  it("draws what walls give, with the momentum of the body, and reads it for a binary design", function()
+    local run, design = experiment { contact = true }
+    local solid = design:binarise(run.params.design)
+    local _, roll = run:evaluate(solid)
+    local contact = roll.contact
+    assert.same({ 30, 1, 2 }, contact.impulse:shape())
+    local body = solid.robot
+    local mass = (body.density * body.volume):sum():item()
+    local gained = mass * (roll.state:velocity(body)[2]:item() + 9.8 * 0.03)
+    assert.near(gained, contact.impulse:sum(1)[1][2]:item(), 1e-6 * math.abs(gained))
+    -- the mean over a few control steps keeps the sum
+    local found = figures.forces(roll)
+    local inner = found.force:slice(5, 25, 1):sum():item() * design.world.control_dt
+    assert.is_true(math.abs(inner) > 0)
+    assert.same({ 30, 1, 2 }, found.force:shape())
+    assert.near(contact.impulse:slice(9, 11, 1):mean(1)[1][2]:item() / design.world.control_dt,
+      found.force:get(10, 1, 2), 1e-9)
+    assert.near(contact.center:get(10, 1, 1), found.at:get(10, 1, 1), 0.02)
+  end)
+
+  it("is of any experiment: of what there is", function()
+    local robot = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 0.05 },
+      material = block_design.material }
+    local function world(walls)
+      return cq.World { cells = { 25, 25 }, dx = 0.04, dt = 1e-3, substeps = 5, precision = "float64", threads = 1,
+        walls = walls, robot:at { 0.4, 0.4 } }
+    end
+    local function of(walls)
+      return cq.Experiment { world = world(walls), steps = 8, objective = function(s) return s:center(robot)[1] end }
+    end
+    local free, walled = page(of(), { width = 800 }), page(of(cq.Boundary.floor { at = 0.1 }), { width = 800 })
+    assert.equal(free.height + 160 + 10, walled.height)
+    local one = page(of(), { width = 800, stills = { 0.004 }, title = "one" })
+    assert.is_true(one.height < free.height)
+  end)
+
+  it("writes its file, unless nothing is to be drawn", function()
+    local run = experiment()
+    local path = run:figures(folder .. "/page.png", { width = 900, stills = { 0.01, 0.03 } })
+    assert.equal(folder .. "/page.png", path)
+    assert.equal(900, image.read(path).width)
+    option.set_silently("render", "no")
+    assert.is_nil(run:figures(folder .. "/none.png"))
+    option.set_given {}
+    fails("path must end in .png, got \"page.pdf\"", function() run:figures "page.pdf" end)
+    fails("which must be", function() run:figures("page.png", { which = "worst" }) end)
+    fails("a still is wanted at time 3, the run ends at 0.03", function()
+      run:figures(folder .. "/page.png", { stills = { 3 } })
+    end)
+    local several = cq.Experiment { world = run.world, steps = 3, scenes = { count = 2, each = function(k)
+      return { gravity = { 0, -k } }
+    end }, objective = function() return 0 end }
+    fails("run:scene(k):figures", function() several:figures "page.png" end)
+  end)
+end)
