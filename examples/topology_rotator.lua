@@ -4,5 +4,5 @@
 --
 -- Source: Yuhn et al., 4D topology optimization (CMAME), section 4.2.2, where it turns by 19 rad of its own measure, 17
 -- when it is binary. 8,000 particles. --method paper is its algorithm 1; ours is that of examples/topology_walker.lua.
--- It was not run in full.
+-- Expect: not run in full yet.
 require("scenes.topology_method").run "rotator"

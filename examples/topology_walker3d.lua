@@ -3,6 +3,6 @@
 --   cqlua examples/topology_walker3d.lua
 --
 -- Source: Yuhn et al., 4D topology optimization (CMAME), section 4.2.1, where it goes 0.387 m, and 0.389 m when it is
--- binary. 8,000 particles. --method paper is its algorithm 1; ours is that of examples/topology_walker.lua. It was not
--- run in full.
+-- binary. 8,000 particles. --method paper is its algorithm 1; ours is that of examples/topology_walker.lua.
+-- Expect: not run in full yet.
 require("scenes.topology_method").run "walker3d"

@@ -27,16 +27,16 @@ describe("examples/arm_length.lua", function()
 
   it("ends at Ctrl-C in its first run, says how it goes on, and goes on", function()
     local function arm(iterations, more, after)
-      return process.cqlua({ "examples/arm_length.lua", "--out", folder, "--threads", "1", "--render", "no",
+      return process.cqlua({ "examples/arm_length.lua", "--out", folder(), "--threads", "1", "--render", "no",
         "--iterations", iterations, more }, { after = after })
     end
     -- as soon as the first run has a line; ten seconds at most
     local wait = ("i=0; until grep -q ^2, %s/fixed/history.csv || [ $i -gt 500 ]; do sleep 0.02; i=$((i + 1)); done")
-      :format(folder)
+      :format(folder())
     local stopped = arm(1e6, nil, ("& pid=$!; %s; kill -INT $pid; wait $pid"):format(wait))
     local rest = arm(5, "--resume")
     assert.same({ 130, "" }, { stopped.code, stopped.out }, stopped.err)
-    assert(stopped.err:find("kept in " .. folder .. "/fixed; the same command with --resume goes on", 1, true),
+    assert(stopped.err:find("kept in " .. folder() .. "/fixed; the same command with --resume goes on", 1, true),
       stopped.err)
     assert.equal(0, rest.code, rest.err)
     assert(rest.out:find "^as it is, the arm misses by", rest.out)

@@ -150,7 +150,7 @@ local function body_params(draw, body, weighted, ranges, batch)
   end
   if draw:chance(0.6) then p.affine = T.param(draw:tensor(shape(n, dim, dim), -0.3, 0.3)) end
   if draw:chance(0.6) then p.deformation = T.param(T.eye(dim) + draw:tensor(shape(n, dim, dim), -0.04, 0.04)) end
-  if weighted then p.actuation_weight = T.param(draw:tensor({ n, body.actuator_count }, 0, 1)) end
+  if weighted then p.actuation_weight = T.param(draw:tensor({ n, #body.stresses }, 0, 1)) end
   return p
 end
 
