@@ -1,7 +1,4 @@
--- A walker in space from one cube (4D topology optimization).
---
---   cqlua examples/topology_walker3d.lua
---
+-- A walker in space from one cube.                                               cqlua examples/topology_walker3d.lua
 -- Source: Yuhn et al., 4D topology optimization (CMAME), section 4.2.1, where it goes 0.387 m, and 0.389 m when it is
 -- binary. 8,000 particles. --method paper is its algorithm 1; ours is that of examples/topology_walker.lua.
 -- Expect: not run in full yet.
