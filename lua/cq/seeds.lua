@@ -185,12 +185,12 @@ local function words_of(seed, folder, threads)
   return words
 end
 
-local function start(todo, threads, jobs)
+local function start(task, threads, jobs)
   ffi.C.setenv("CQLUA_SEEDS", tostring(jobs), 1)
-  local child = process.start(words_of(todo.seed, todo.folder, threads), threads, todo.folder .. "/output.txt")
+  local child = process.start(words_of(task.seed, task.folder, threads), threads, task.folder .. "/output.txt")
   ffi.C.setenv("CQLUA_SEEDS", "", 1)
   child:dismiss()
-  child.todo = todo
+  child.task = task
   return child
 end
 
@@ -213,9 +213,9 @@ local function make_folder(folder)
   if not made then is.fail("cq.seeds: the folder %s cannot be made: %s", folder, tostring(problem)) end
 end
 
--- what is to be done, and rows of what is done already
+-- the seeds that wait to be run, and rows of those that are done already
 local function plan(def, folder, self)
-  local todo, resume = {}, option("resume", false)
+  local waiting, resume = {}, option("resume", false)
   for k = 0, def.count - 1 do
     local seed = def.first + k
     local own = ("%s/seed-%d"):format(folder, seed)
@@ -226,10 +226,10 @@ local function plan(def, folder, self)
     else
       os.remove(own .. "/seed.json")
       if not resume then os.remove(own .. "/output.txt") end
-      todo[#todo + 1] = { seed = seed, folder = own }
+      waiting[#waiting + 1] = { seed = seed, folder = own }
     end
   end
-  return todo
+  return waiting
 end
 
 -- what a process warned of concerns the script of all
@@ -245,19 +245,19 @@ end
 
 local function conclude(self, child, folder, by)
   local code = child:wait()
-  local todo = child.todo
-  local result = code == 0 and read_result(todo.folder)
+  local task = child.task
+  local result = code == 0 and read_result(task.folder)
   if not result then
-    self.failed[#self.failed + 1] = todo.seed
+    self.failed[#self.failed + 1] = task.seed
     if C.cq_interrupted() == 0 then
-      message.warn("seed %d came to no result; %s/output.txt says why", todo.seed, todo.folder)
+      message.warn("seed %d came to no result; %s/output.txt says why", task.seed, task.folder)
     end
     return
   end
-  self.rows[#self.rows + 1] = row_of(result, todo.folder)
-  repeat_warnings(todo.folder)
+  self.rows[#self.rows + 1] = row_of(result, task.folder)
+  repeat_warnings(task.folder)
   write_table(self, folder)
-  message.note("seed %d: %s %.6g, %.3g s", todo.seed, by, result.values[by], result.seconds)
+  message.note("seed %d: %s %.6g, %.3g s", task.seed, by, result.values[by], result.seconds)
 end
 
 -- lets processes save what they have, and waits for their end
@@ -271,18 +271,18 @@ local function stop(children)
   end
 end
 
-local function work(self, todo, folder, def)
+local function work(self, waiting, folder, def)
   local children, at = {}, 1
   local cores = option.program.threads > 0 and option.program.threads or host.processors()
-  local jobs = math.min(def.jobs or option.program.device == "cuda" and 1 or cores, #todo)
+  local jobs = math.min(def.jobs or option.program.device == "cuda" and 1 or cores, #waiting)
   local threads = math.max(1, math.floor(cores / math.max(jobs, 1)))
-  while at <= #todo or #children > 0 do
+  while at <= #waiting or #children > 0 do
     if C.cq_interrupted() ~= 0 then
       stop(children)
       is.fail("cq.seeds: interrupted; --resume goes on with %s", text.count(def.count - #self.rows, "seed"))
     end
-    while at <= #todo and #children < jobs do
-      children[#children + 1], at = start(todo[at], threads, jobs), at + 1
+    while at <= #waiting and #children < jobs do
+      children[#children + 1], at = start(waiting[at], threads, jobs), at + 1
     end
     for _, child in ipairs(process.poll(children, LOOK)) do
       local _, ended = child:receive()

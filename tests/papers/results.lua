@@ -111,15 +111,7 @@ function results.into(page, rows)
   return page:sub(1, first - 1) .. results.block(rows) .. page:sub(stop + 1)
 end
 
----The content of a file of the project.
----@param path string
----@return string
-function results.read(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read "*a"
-  file:close()
-  return text
-end
+results.read = require("tests.source").read
 
 ---Writes the README anew.
 function results.write()

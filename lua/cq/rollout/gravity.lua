@@ -2,12 +2,11 @@
 -- given to a rollout as a tensor or a function of time, or belong to the world; the engine gives their gradient.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
-local field = require "cq.base.field"
 local T = require "cq.tensor"
-local engine = require "cq.base.engine"
+local series = require "cq.rollout.series"
 local wall_motion = require "cq.rollout.wall_motion"
 local shape_text = require("cq.tensor.class").shape_text
-local C = engine.C
+local C = require("cq.base.engine").C
 
 local gravity = {}
 
@@ -64,8 +63,9 @@ function gravity.collect(world, def)
   if not tensor then return nil end
   if not tensor:finite() then is.fail("world:rollout: gravity must be finite") end
   def.gravity = nil
-  return { tensor = wall_motion.by_pieces(tensor, world.pieces, per_scene and 2 or 1), per_scene = per_scene or false,
-    each = tensor }
+  local own = series.new(world, tensor, per_scene)
+  own.each = tensor
+  return own
 end
 
 ---Gravity in a control step {dim}, or of each scene {batch, dim}.
@@ -77,27 +77,12 @@ function gravity.of_step(motion, step)
   return motion.each:slice(step, step, axis):squeeze(axis)
 end
 
----Gives it to the engine, or takes back that of an earlier rollout.
 ---@param entry table          of the pool
----@param motion table?        of collect
-function gravity.apply(entry, motion)
-  if not (motion or entry.gravity) then return end
-  entry.gravity = motion ~= nil
-  local data, per_scene = motion and motion.tensor:data() or nil, motion and motion.per_scene and 1 or 0
-  engine.check(C.cq_rollout_set_gravity(entry.handle, data, per_scene), "world:rollout")
-end
+---@param own cq.Series?        of collect
+function gravity.apply(entry, own) series.apply(entry, "gravity", own, C.cq_rollout_set_gravity) end
 
----The bit of the gradient that push will ask for.
-function gravity.wanted(motion)
-  return motion and motion.tensor.requires_grad and 2 ^ field.by_name.gravity.id or 0
-end
+function gravity.wanted(own) return series.wanted(own, "gravity") end
 
----Pushes the engine's gradient on to what was given. After the adjoint has reached step 0.
-function gravity.push(handle, motion)
-  if not (motion and motion.tensor.requires_grad) then return end
-  local grad = T.empty(motion.tensor:shape())
-  engine.check(C.cq_rollout_gravity_gradient(handle, grad:data(), motion.per_scene and 1 or 0), "world:rollout")
-  motion.tensor:accumulate(grad)
-end
+function gravity.push(handle, own) series.push(handle, own, C.cq_rollout_gravity_gradient) end
 
 return gravity

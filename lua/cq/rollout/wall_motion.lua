@@ -3,11 +3,10 @@
 -- engine gives their gradient.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
-local field = require "cq.base.field"
 local T = require "cq.tensor"
-local engine = require "cq.base.engine"
+local series = require "cq.rollout.series"
 local shape_text = require("cq.tensor.class").shape_text
-local C = engine.C
+local C = require("cq.base.engine").C
 
 local wall_motion = {}
 
@@ -104,20 +103,10 @@ local function of_tensor(world, value, steps, batch)
   end
 end
 
----Each row of a control step as often as the engine has steps in it.
----@internal
-function wall_motion.by_pieces(tensor, pieces, axis)
-  if pieces == 1 then return tensor end
-  local shape, rows = tensor:shape(), tensor:shape()
-  table.insert(shape, axis + 1, pieces)
-  rows[axis] = rows[axis] * pieces
-  return tensor:unsqueeze(axis + 1):expand(shape):reshape(rows)
-end
-
 ---Takes velocities that change out of a rollout's definition; nil: walls have one velocity.
 ---@param world cq.World
 ---@param def table            of world:rollout; wall_velocity is taken out of it
----@return { tensor: cq.Tensor, per_scene: boolean }?
+---@return cq.Series?
 function wall_motion.collect(world, def)
   local value = def.wall_velocity
   local tensor, per_scene
@@ -134,30 +123,15 @@ function wall_motion.collect(world, def)
   if not tensor then return nil end
   if not tensor:finite() then is.fail("world:rollout: wall_velocity must be finite") end
   def.wall_velocity = nil
-  return { tensor = wall_motion.by_pieces(tensor, world.pieces, per_scene and 2 or 1), per_scene = per_scene or false }
+  return series.new(world, tensor, per_scene)
 end
 
----Gives them to the engine, or takes back those of an earlier rollout.
 ---@param entry table          of the pool
----@param motion table?        of collect
-function wall_motion.apply(entry, motion)
-  if not (motion or entry.wall_motion) then return end
-  entry.wall_motion = motion ~= nil
-  local data, per_scene = motion and motion.tensor:data() or nil, motion and motion.per_scene and 1 or 0
-  engine.check(C.cq_rollout_set_walls(entry.handle, data, per_scene), "world:rollout")
-end
+---@param own cq.Series?        of collect
+function wall_motion.apply(entry, own) series.apply(entry, "wall_motion", own, C.cq_rollout_set_walls) end
 
----The bit of the gradient that push will ask for.
-function wall_motion.wanted(motion)
-  return motion and motion.tensor.requires_grad and 2 ^ field.by_name.wall_velocity.id or 0
-end
+function wall_motion.wanted(own) return series.wanted(own, "wall_velocity") end
 
----Pushes the engine's gradient on to what was given. After the adjoint has reached step 0.
-function wall_motion.push(handle, motion)
-  if not (motion and motion.tensor.requires_grad) then return end
-  local grad = T.empty(motion.tensor:shape())
-  engine.check(C.cq_rollout_walls_gradient(handle, grad:data(), motion.per_scene and 1 or 0), "world:rollout")
-  motion.tensor:accumulate(grad)
-end
+function wall_motion.push(handle, own) series.push(handle, own, C.cq_rollout_walls_gradient) end
 
 return wall_motion
