@@ -78,8 +78,11 @@ end
 local function run_once(name)
   local which, duration = cq.option("method", "ours"), cq.option("duration", 0)
   if which ~= "ours" and which ~= "paper" then error("--method must be ours or paper, got " .. which, 0) end
-  local is_paper = which == "paper"
-  local options = { name = name, coarse = cq.option("coarse", 1), signals = cq.option("signals", 4),
+  local is_paper, coarse = which == "paper", cq.option("coarse", 1)
+  if not is_paper and coarse ~= 1 and coarse ~= 2 then
+    error(("--coarse must be 1 or 2, for it begins on a block twice as coarse, got %g"):format(coarse), 0)
+  end
+  local options = { name = name, coarse = coarse, signals = cq.option("signals", 4),
     duration = duration > 0 and duration or nil, power = is_paper and 1 or 2, mass_power = 1,
     void = is_paper and 1e-5 or 1e-8 }
   local scene = require "scenes.topology"(options)
