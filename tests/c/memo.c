@@ -281,8 +281,8 @@ static void check_calls(int dim, int side, int substeps, int batch) {
                         .change = fast};
   cq_plan all, plan;
   const uint64_t one = test_hash_of(&choice, &all);
-  const int strides[] = {2, 7, STEPS};
-  for (int k = 0; k < 3; k++) {
+  const int strides[] = {7, STEPS, 2};
+  for (int k = 0; k < test_of(3, 2); k++) {
     choice.stride = strides[k];
     choice.memory = 0;
     const uint64_t kept = test_hash_of(&choice, NULL);
@@ -338,7 +338,7 @@ static int64_t bytes_in_use(void) {
 }
 
 static void check_reuse(int64_t records) {
-  test_choice choice = {.dim = 2, .side = 32, .precision = CQ_FLOAT32, .threads = 1, .steps = STEPS};
+  test_choice choice = {.dim = 2, .side = test_of(32, 16), .precision = CQ_FLOAT32, .threads = 1, .steps = STEPS};
   cq_plan plan;
   test_hash_of(&choice, &plan);
   choice.memory = records ? records * plan.record_bytes + 2 * plan.slice_bytes : 0;
@@ -353,7 +353,7 @@ static void check_reuse(int64_t records) {
         (long long)plan.bytes);
   const uint64_t short_first = test_run_hash(&t, 5);
   int64_t settled = 0;
-  for (int k = 0; k < 8; k++) {
+  for (int k = 0; k < test_of(8, 5); k++) {
     CHECK(test_run_hash(&t, 5) == short_first, "a short rollout after others gives other bits");
     CHECK(test_run_hash(&t, STEPS) == first, "a rollout used again gives other bits");
     // given up half way, forward and backward
@@ -430,11 +430,11 @@ int main(void) {
   check_plans();
   check_long_chains();
   check_interrupt();
-  check_bits(2, 20, 1, 1);
-  check_bits(2, 12, 3, 3);
-  check_bits(3, 8, 1, 2);
-  check_calls(2, 12, 3, 2);
-  check_calls(3, 6, 2, 1);
+  check_bits(2, test_of(20, 10), 1, 1);
+  check_bits(2, test_of(12, 7), 3, 3);
+  check_bits(3, test_of(8, 5), 1, 2);
+  check_calls(2, test_of(12, 8), 3, 2);
+  check_calls(3, test_of(6, 5), 2, 1);
   check_reuse(0);
   check_reuse(3);
   check_misuse();

@@ -44,6 +44,8 @@ static inline int32_t test_device(void) {
   const char *name = getenv("CQLUA_TEST_DEVICE");
   return name && !strcmp(name, "cuda") ? CQ_DEVICE_CUDA : CQ_DEVICE_CPU;
 }
+// of a size or a number of times: an emulated GPU is slow
+static inline int test_of(int cpu, int cuda) { return test_device() == CQ_DEVICE_CUDA ? cuda : cpu; }
 
 // A jittered block of side^dim particles, two an axis in a cell, above a floor with friction, beside a slope.
 static inline void test_scene_make(test_scene *s, int dim, int side, int precision, int materials) {
