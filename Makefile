@@ -349,7 +349,13 @@ $(BUILD)/tests/%: tests/c/%.c $(CORE_OBJECTS) $(BUILD)/flags
 $(BUILD)/tests/%: tests/c/%.cc $(CORE_OBJECTS) $(BUILD)/flags
 	@mkdir -p $(@D); echo "  test  $<"
 	@$(CXX) $(CPPFLAGS_ALL) $(CXX_FLAGS) -O1 -MMD -MP -MT $@ -MF $@.d -c $< -o $@.o
-	@$(CXX) $(LINK_FLAGS) $@.o $(CORE_OBJECTS) $(LIBRARIES) -o $@
+	@$(CXX) $(LINK_FLAGS) $@.o $(SHARED_OBJECT) $(CORE_OBJECTS) $(LIBRARIES) -o $@
+$(BUILD)/tests/over_dual/%.o: tests/c/over_dual/%.cc $(BUILD)/flags
+	@mkdir -p $(@D); echo "  c++   $<"
+	@$(CXX) $(CPPFLAGS_ALL) $(CXX_FLAGS) -O1 -MMD -MP -c $< -o $@
+$(BUILD)/tests/rollout_dual $(BUILD)/tests/implicit_dual: $(BUILD)/tests/over_dual/rollout.o
+$(BUILD)/tests/rollout_dual $(BUILD)/tests/implicit_dual: private SHARED_OBJECT := $(BUILD)/tests/over_dual/rollout.o
+-include $(BUILD)/tests/over_dual/rollout.d
 
 trainings: ## train every example to its end and hold it to what is said here of it; minutes
 	@sh engine/host/setup.sh build test

@@ -41,7 +41,7 @@ static double uniform(double low, double high) {   // xorshift
   return low + (high - low) * (double)(seed >> 11) / 9007199254740992.0;
 }
 
-enum { DRAWS = 200 };
+enum { DRAWS = 100 };
 
 // A map of the engine: draw() takes inputs, primal() outputs, adjoint() adds gradients of inputs for gradients of
 // outputs; silent: bit k says that input k has no influence; unchecked: that it may have some or none. Differences

@@ -7,6 +7,7 @@ int main(void) {
   // what an emulated GPU gives for each field is compared with the CPU by tests/cuda/parity.c
   const bool all = test_device() == CQ_DEVICE_CUDA;
   const int many = test_of(40, 12);
+  plane::control_steps = space::control_steps = test_of(50, 20);
   plane::check_scene(12, all);
   plane::check_scene(many, true);    // on the CPU several ranges of particles share grid columns
   space::check_scene(5, all);
@@ -32,5 +33,5 @@ int main(void) {
     plane::check_scene(many, true, test_scene_averaged);
     space::check_scene(4, false, test_scene_averaged);
   }
-  return check_report();
+  return dual_report();
 }

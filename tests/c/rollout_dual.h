@@ -1,34 +1,20 @@
-// rollout_dual: kernels over dual numbers in 2D and in 3D, and what compares whole rollouts of them with the product's.
+// rollout_dual: whole rollouts against those over dual numbers, in 2D and in 3D (over_dual/rollout.cc).
 #ifndef TEST_ROLLOUT_DUAL_H
 #define TEST_ROLLOUT_DUAL_H
 
-extern "C" {
-#include "api/world.h"
-#include "cpu/kernels.h"
-}
-
-#include "check.h"
-#include "dual.h"
-typedef dual_of<double> dual;
-#include "dual_lame.h"
 #include "scene.h"
-#include <vector>
 
-#define CQ_REAL_DUAL
-#define CQ_REAL_BYTES 16
-#define CQ_SIMD 1
+// check_scene: each field and each wall by itself, or all of them together; change: of the scene
+#define TEST_ROLLOUTS_DUAL                                                         \
+  extern int control_steps;                                                        \
+  void check_scene(int side, bool together, void (*change)(test_scene *) = NULL);  \
+  void check_movers(void);                                                         \
+  void check_shakers(void);
 
-#define CQ_DIM 2
-namespace plane {
-#include "rollout_dual.inl"
-}
-#undef CQ_DIM
-#undef CQ_LANES_H
-#undef CQ_ROWS_H
-#undef CQ_REAL_H
-#define CQ_DIM 3
-namespace space {
-#include "rollout_dual.inl"
-}
+namespace plane { TEST_ROLLOUTS_DUAL }
+namespace space { TEST_ROLLOUTS_DUAL }
+
+// prints the checks that were made, for main to return
+int dual_report(void);
 
 #endif

@@ -25,8 +25,11 @@ typedef struct {
   double cable_weight[4][8], cable_anchor[4][15], cable_stiffness[4], cable_length[4], cable_friction[4], *surface_area;
 } test_scene;
 
-static int test_cables;      // of the scene that was made last
-static uint64_t test_seed = 88172645463325252u;
+// one variable for all objects of a program
+#define TEST_SHARED __attribute__((weak))
+
+TEST_SHARED int test_cables;      // of the scene that was made last
+TEST_SHARED uint64_t test_seed = 88172645463325252u;
 static inline double test_random(void) {   // xorshift, uniform in [-1, 1]
   test_seed ^= test_seed << 13;
   test_seed ^= test_seed >> 7;
@@ -35,7 +38,7 @@ static inline double test_random(void) {   // xorshift, uniform in [-1, 1]
 }
 
 // The constants that the scene made last has: test_scene_take adds those of its materials.
-static uint64_t test_constants;
+TEST_SHARED uint64_t test_constants;
 
 static inline double *test_array(int64_t count) { return (double *)calloc((size_t)count + 1, sizeof(double)); }
 

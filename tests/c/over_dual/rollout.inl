@@ -1,10 +1,10 @@
-// rollout_dual: kernels over dual numbers in CQ_DIM dimensions, and the comparison; included by rollout_dual.cc.
+// rollout: kernels over dual numbers in CQ_DIM dimensions, and the comparison; included by rollout.cc.
 
 typedef dual real;
 #include "cpu/kernels.c"
 
 enum { SUBSTEPS = 2, D = CQ_DIM, DD = D * D };
-static int control_steps = 50;
+int control_steps = 50;
 
 typedef std::vector<double> numbers;
 
@@ -354,7 +354,7 @@ static void open_subject(subject &t, int side, void (*change)(test_scene *), voi
 }
 
 // each field by itself and each wall by itself, or all of them together
-static void check_scene(int side, bool together, void (*change)(test_scene *) = NULL) {
+void check_scene(int side, bool together, void (*change)(test_scene *)) {
   subject t;
   numbers grad_signals, grad_forces;
   double sum = 0;
@@ -440,7 +440,7 @@ static void hills(test_scene *s) {
   }
 }
 
-__attribute__((unused)) static void check_movers(void) {
+void check_movers(void) {
   static const struct { const char *name; void (*shape)(test_scene *);
   } movers[] = {{"ball", ball},        {"room", room},  {"piston", piston}, {"closing box", closing_box},
                 {"plane", plane_wall}, {"hills", hills}};
@@ -495,7 +495,7 @@ static void check_shaking(void (*shape)(test_scene *), const char *name, int kin
   test_scene_free(&t.scene);
 }
 
-__attribute__((unused)) static void check_shakers(void) {
+void check_shakers(void) {
   check_shaking(ball, "ball", CQ_CONTACT_FRICTION);
   check_shaking(room, "room", CQ_CONTACT_SLIP);
   check_shaking(piston, "piston", CQ_CONTACT_STICKY);
