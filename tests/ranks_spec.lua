@@ -125,6 +125,37 @@ describe("ranks", function()
     assert.equal(alone.loss, here[1])
   end)
 
+  it("give several numbers with their gradients, the same on all", function()
+    local names = { "objective", "far", "plain" }
+    local function named(p, k)
+      return { objective = wave(p, k), far = k == 4 and p.a:sum() or p.b:square():sum() * k, plain = k }
+    end
+    local function descend_all(size)
+      return together.run(size, function(processes)
+        return { ranks.of(processes):values_and_grads(9, names, named)(params()) }
+      end)
+    end
+    local alone = descend_all(1)[0]
+    local values, grads = unpack(alone)
+    for _, name in ipairs { "objective", "far" } do
+      local loss, grad = ranks.alone():value_and_grad(9, function(p, k) return named(p, k)[name] end)(params())
+      assert.equal(loss, values[name])
+      assert.is_true(grad.a:equal(grads[name].a) and grad.b:equal(grads[name].b))
+    end
+    assert.same({ 5, 0 }, { values.plain, grads.plain.a:abs():sum():item() })
+    for _, size in ipairs { 2, 3, 7, 12 } do
+      local all = descend_all(size)
+      for rank = 0, size - 1 do
+        assert.same(values, all[rank][1])
+        for _, name in ipairs(names) do assert.is_true(grads[name].a:equal(all[rank][2][name].a)) end
+      end
+    end
+    fails("parameter a does not reach any of one, two", function()
+      local function of_b(p) return { one = p.b * 1, two = p.b * 2 } end
+      ranks.alone():values_and_grads(3, { "one", "two" }, of_b)(params())
+    end)
+  end)
+
   it("hand on what else a scene is given, and release its rollouts", function()
     local world, released = scene.world(scene.robot()), 0
     local step = ranks.alone():value_and_grad(3, function(p, k, factor)
@@ -301,6 +332,37 @@ describe("an experiment over scenes", function()
     assert.equal(6, parts:check().steps)
   end)
 
+  it("keeps constraints of which each is the mean over scenes", function()
+    local function constrained(limit, more)
+      local function speed(s) return s:velocity("trunk"):square():sum() end
+      local fields = { optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.02 } },
+        constraints = {
+          { name = "slow", at_most = limit, final = speed },
+          { name = "mild", at_most = 100, of = function(p) return p.controller.w1:square():sum() end },
+        },
+      }
+      for key, value in pairs(more or {}) do fields[key] = value end
+      return experiment(fields)
+    end
+    local free, slow = constrained(100), 0
+    for k = 1, 3 do
+      slow = slow + free:scene(k):rollout(free.params).state:velocity("trunk"):square():sum():item() / 3
+    end
+    free:optimize { iterations = 1, folder = folder .. "/free" }
+    assert.equal(free.best.loss, (free:evaluate()))
+    assert.near(slow, free.best.values.slow, 1e-12 * slow)
+    -- one more is kept where the mean is: gradients of all scenes lead there
+    local bound = constrained(0.3 * slow)
+    local solution = bound:optimize({ iterations = 40, folder = folder .. "/bound" }).solution
+    assert.is_true(solution.feasible and bound.best.values.slow <= 0.3 * slow * 1.0001)
+    assert.truthy(process.read(folder .. "/bound/history.csv"):find "^[^\n]*,slow[,\n]")
+    local whole, rest = constrained(0.5 * slow), constrained(0.5 * slow)
+    whole:optimize { iterations = 12, folder = folder .. "/whole" }
+    constrained(0.5 * slow):optimize { iterations = 6, folder = folder .. "/parts" }
+    rest:optimize { iterations = 12, folder = folder .. "/parts", resume = true }
+    assert.is_true(rest.params.controller.w1:equal(whole.params.controller.w1))
+  end)
+
   it("gives a scene a robot, an observer and signals of its own", function()
     local world = scene.world(scene.robot())
     local run = cq.Experiment {
@@ -331,9 +393,6 @@ describe("an experiment over scenes", function()
     end))
     fails("scene 1: gravity is trained, and cannot be the scene's", with(function() return { gravity = { 0, 1 } } end,
       { trainable = { gravity = { init = { 0, -1 } } } }))
-    fails("scenes and constraints cannot be had together", function()
-      experiment { constraints = { { name = "a", at_most = 1, final = function(s) return s:center("foot")[1] end } } }
-    end)
     fails("run:scene: k must be a whole number at least 1 and at most 3, got 4", function() experiment():scene(4) end)
     fails("a scene is not optimised alone", function() experiment():scene(1):optimize { iterations = 1 } end)
     says(sentence(function() experiment { scenes = false }:scene(1) end), "scenes must be a table")

@@ -91,7 +91,8 @@ end
 ---@field constraints? (cq.Experiment.constraint.def|cq.Experiment.constraint.def[])[]   what must be kept, for an optimizer that
 ---  takes them: constraints, and lists of them as designs give
 ---@field optimizer? cq.Optimizer    for run:optimize
----@field scenes? cq.Experiment.scenes.def   several, as goals or trajectories, of which the loss is the mean; ranks share them (cq.Ranks)
+---@field scenes? cq.Experiment.scenes.def   several, as goals or trajectories: loss and constraints are means over them;
+---  ranks share them (cq.Ranks)
 ---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name, or of anything else
 ---  with apply; cq.param; and "controller" or "observer" for the rate of their weights
 ---@field by_iteration? table<string, fun(iteration: integer): any>   what changes while it is optimised, by name: gravity, damping,
@@ -141,7 +142,7 @@ local function new(_, fields)
   -- an observer may make its weights at its first look
   if self.observer and self.observer.parameters then self.params.observer = self.observer:parameters() end
   trainables.set_rates(self.params, def.trainable)
-  self.scenes = def.scenes and scenes.check(def.scenes, self)
+  self.scenes = def.scenes and scenes.check(def.scenes)
   return self
 end
 
@@ -318,7 +319,7 @@ function Experiment:optimize(fields)
   end
   local first, started, solution = run.done, C.cq_clock(), nil
   if constrained.is(self) then
-    solution = constrained.optimize(self, run, def, function(params) return numbers(self, params) end)
+    solution = constrained.optimize(self, run, def, numbers)
   else
     descent.run(self, run, def)
   end

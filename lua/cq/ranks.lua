@@ -192,14 +192,26 @@ end
 -- the mean of all scenes as a number and a table in the shape of p
 local function mean(vector, list, p, count)
   local grads, at = {}, 1 + 2 * #list
-  for k, leaf in ipairs(list) do
-    gradient.judge(leaf, vector[2 * k - 1] > 0, vector[2 * k] > 0)
+  for _, leaf in ipairs(list) do
     local g = T.empty(leaf.tensor:shape())
     local data = g:data()
     for i = 0, g.count - 1 do data[i] = vector[at + i] / count end
     grads[leaf.tensor], at = g, at + g.count
   end
   return vector[0] / count, T.leaves.map(p, function(t) return grads[t] end)
+end
+
+-- Is each parameter reached by one of several numbers, whose vectors follow one another, and moved by one?
+local function judge(vector, list, names)
+  local length = length_of(list)
+  for k, leaf in ipairs(list) do
+    local reached, moved = false, false
+    for n = 0, #names - 1 do
+      reached = reached or vector[n * length + 2 * k - 1] > 0
+      moved = moved or vector[n * length + 2 * k] > 0
+    end
+    gradient.judge(leaf, reached, moved, gradient.goal(names))
+  end
 end
 
 local function hash_of(self, list)
@@ -245,8 +257,40 @@ function Ranks:value_and_grad(count, f)
     end
     each_scene(self, count, { purpose = "to compute gradients", hash = hash_of(self, list), scenes = count },
       function(scene) keep(scene, gradient.part(scene_of, list, p, scene)) end)
-    local value, grads = mean(sum_of(self, sums), list, p, count)
+    local total = sum_of(self, sums)
+    judge(total, list, { "objective" })
+    local value, grads = mean(total, list, p, count)
     return value, grads, gather(self, count, own)
+  end
+end
+
+---@internal
+---As value_and_grad, for several named numbers of f: the mean of each over scenes, and its gradient. One backward pass
+---is made for each number of each scene.
+---@param count integer         scenes
+---@param names string[]        of all numbers that f gives
+---@param f fun(p: any, scene: integer): table<string, cq.Tensor>, ...
+---@return fun(p: any): table<string, number>, table<string, any>
+function Ranks:values_and_grads(count, names, f)
+  tell_idle(self, count)
+  return function(p)
+    local list = T.leaves.trainable(p, "ranks:values_and_grads")
+    local length = length_of(list)
+    local sums = tree.new(count, #names * length, self.processes)
+    local function keep(scene, numbers, adjoints, ...)
+      local vector = sums:vector()
+      for n, name in ipairs(names) do fill(vector + (n - 1) * length, list, numbers[name], adjoints[n]) end
+      sums:put(scene - 1, vector)
+      release(...)
+    end
+    each_scene(self, count, { purpose = "to compute gradients", hash = hash_of(self, list), scenes = count },
+      function(scene) keep(scene, gradient.parts("ranks:values_and_grads", f, list, names, p, scene)) end)
+    local total, values, grads = sum_of(self, sums), {}, {}
+    judge(total, list, names)
+    for n, name in ipairs(names) do
+      values[name], grads[name] = mean(total + (n - 1) * length, list, p, count)
+    end
+    return values, grads
   end
 end
 

@@ -43,6 +43,17 @@ for count in 1 3 4 7 12; do
 done
 says "12 ranks for 9 scenes: 3 have nothing to do; start at most 9"
 
+# constraints are means over scenes, too
+"$cqlua" train.lua --alone --keep yes --out kept > words 2>&1
+cp words kept.words
+for count in 1 2 3; do
+  ranks $count train.lua --keep yes --out "kept$count"
+  cmp "kept$count/params.bin" kept/params.bin
+  [ "$(grep "^loss" words)" = "$(grep "^loss" kept.words)" ]
+  [ "$(cut -d, -f1-6 "kept$count/history.csv")" = "$(cut -d, -f1-6 kept/history.csv)" ]
+done
+head -n 1 kept/history.csv | grep -q rest
+
 # one fails: all end, the sentence is told once, and stands in the manifest; fewer go on
 fails 4 train.lua --out failed --fail 2
 [ "$(grep -c "rank 2 of 4 (.*): goal [0-9]* is nowhere (scene [0-9]* of 9) (iteration 6 of 12)" words)" = 1 ]

@@ -11,8 +11,10 @@ local T = require "cq.tensor"
 local backtrack = require "cq.experiment.backtrack"
 local by_iteration = require "cq.experiment.by_iteration"
 local constraint = require "cq.optimizer.constraint"
+local gradient = require "cq.tensor.gradient"
 local message = require "cq.base.message"
 local objectives = require "cq.experiment.objective"
+local scenes = require "cq.experiment.scenes"
 local solve = require "cq.optimizer.solve"
 local solver = require "cq.optimizer.solver"
 
@@ -126,7 +128,7 @@ function constrained.is(run) return #run.constraints > 0 or run.optimizer.rule =
 ---@param run cq.Experiment
 ---@param folder cq.Run
 ---@param def run.optimize.def
----@param numbers fun(params: table): table<string, cq.Tensor>, cq.Rollout
+---@param numbers fun(run: cq.Experiment, params: table): table<string, cq.Tensor>, cq.Rollout
 ---@return cq.Solution
 function constrained.optimize(run, folder, def, numbers)
   local problem
@@ -139,12 +141,16 @@ function constrained.optimize(run, folder, def, numbers)
     optimizer = run.optimizer, params = run.params, constraints = run.constraints, iterations = def.iterations,
     stages = def.stages,
     what = "run:optimize", run = folder, saved = folder.saved and folder.saved.optimizer, after = after,
-    f = function(params)
-      if by_iteration.set(run, problem.evaluations + 1) then problem.best, run.best = nil, nil end
-      return numbers(params)
+    evaluator = function(what, plan)
+      local evaluate = run.scenes and scenes.passes(run, plan, numbers)
+        or gradient.passes(what, function(params) return numbers(run, params) end, plan)
+      return function(params)
+        if by_iteration.set(run, problem.evaluations + 1) then problem.best, run.best = nil, nil end
+        return evaluate(params)
+      end
     end,
     changing = function(i) return by_iteration.is_changing(run, i, def.iterations) end,
-    finish = function(roll) roll:release() end,
+    finish = not run.scenes and function(roll) roll:release() end or nil,
     keeper = def.backtracks > 0 and backtrack.keeper(def.backtracks) or nil,
   }
   take_best(run, problem)

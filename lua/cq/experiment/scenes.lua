@@ -10,6 +10,7 @@ local T = require "cq.tensor"
 local by_iteration = require "cq.experiment.by_iteration"
 local controllers = require "cq.controller"
 local field = require "cq.base.field"
+local gradient = require "cq.tensor.gradient"
 local objectives = require "cq.experiment.objective"
 local observers = require "cq.observer"
 local ranks = require "cq.ranks"
@@ -46,19 +47,8 @@ local scene_spec = is.define("cq.Experiment: scene", kinds)
 
 ---Checks what a user gave.
 ---@param given table
----@param run cq.Experiment
 ---@return cq.Experiment.scenes.def
-function scenes.check(given, run)
-  local def = spec(given)
-  if #run.constraints > 0 then
-    is.fail("cq.Experiment: scenes and constraints cannot be had together; ranks:value_and_grad and a loop of your own can")
-  end
-  if run.optimizer and run.optimizer.rule == nil and run.optimizer.kind ~= "parts" then
-    is.fail("cq.Experiment: scenes need an optimizer that goes against the gradient, as cq.Optimizer.adam; %s makes a loop of "
-      .. "its own", run.optimizer.kind)
-  end
-  return def
-end
+function scenes.check(given) return spec(given) end
 
 -- weights are the experiment's, one set for all scenes
 local function require_plain(value, name, what)
@@ -136,6 +126,27 @@ function scenes.descent(run)
     local roll = scene:rollout(params)
     return scene:loss(roll), roll
   end)
+end
+
+---A function of the parameters that gives the means of objective and constraints over all scenes, and the gradients
+---of sums of them, as gradient.passes does.
+---@param run cq.Experiment
+---@param plan fun(values: table<string, number>, names: string[]): table[]
+---@param numbers fun(scene: cq.Experiment, params: table): table<string, cq.Tensor>, cq.Rollout
+---@return fun(params: table): table<string, number>, any[]
+function scenes.passes(run, plan, numbers)
+  local names = { "objective" }
+  for _, c in ipairs(run.constraints) do names[#names + 1] = c.name end
+  if run.design then names[#names + 1] = "task" end
+  local means = scenes.ranks():values_and_grads(run.scenes.count, names, function(params, k)
+    return numbers(run:scene(k), params)
+  end)
+  return function(params)
+    local values, by_name = means(params)
+    local grads = {}
+    for k, weights in ipairs(plan(values, names)) do grads[k] = gradient.weighed(params, by_name, weights) end
+    return values, grads
+  end
 end
 
 ---The mean loss of all scenes, and that of each.

@@ -9,6 +9,7 @@
 -- eqs. 30, 31 and algorithm 1, whose kappa is -l.
 local is = require "cq.base.schema"
 local T = require "cq.tensor"
+local gradient = require "cq.tensor.gradient"
 local constraint = require "cq.optimizer.constraint"
 
 ---An augmented Lagrangian, from cq.Optimizer.augmented_lagrangian.
@@ -80,18 +81,6 @@ local function choose_penalties(self, solver, norms)
   end
 end
 
--- the sum of gradients by weights, in the shape of the parameters
-local function weighed(params, grads, weights)
-  local sum = {}
-  for _, name in ipairs(T.leaves.sorted_keys(weights)) do
-    local found, weight = T.leaves.pair(params, grads[name]), weights[name]
-    for tensor, grad in pairs(found) do
-      if T.is_tensor(grad) then sum[tensor] = sum[tensor] and sum[tensor] + grad * weight or grad * weight end
-    end
-  end
-  return T.leaves.map(params, function(t) return sum[t] end)
-end
-
 -- With a gradient of each number alone, by which penalties are chosen.
 local function evaluate_each(self, solver)
   local names = { "objective" }
@@ -105,7 +94,7 @@ local function evaluate_each(self, solver)
   for k, name in ipairs(names) do by_name[name], norms[name] = grads[k], norm_of(grads[k]) end
   choose_penalties(self, solver, norms)
   local sum, weights = lagrangian_of(self, solver, values)
-  return sum, weighed(solver.params, by_name, weights)
+  return sum, gradient.weighed(solver.params, by_name, weights)
 end
 
 -- One backward pass, of the Lagrangian. whole: also through what has no weight, which shows what reaches nothing.

@@ -76,7 +76,7 @@ end
 function Solver:evaluate(plan)
   local judged
   self.began = C.cq_clock()
-  local run = gradient.passes(self.what, self.f, function(values)
+  local run = self.evaluator(self.what, function(values)
     check_names(self, values)
     judged = constraint.judge(self.constraints, values)
     next_stage(self, judged)
@@ -175,7 +175,9 @@ end
 ---@class cq.Solver.def
 ---@field optimizer cq.Optimizer
 ---@field params any
----@field f fun(params: any): table<string, cq.Tensor|number>, ...
+---@field f? fun(params: any): table<string, cq.Tensor|number>, ...   or evaluator
+---@field evaluator? fun(what: string, plan: function): fun(params: any): table<string, number>, any[], ...   as
+---  gradient.passes gives; that of f unless given
 ---@field constraints cq.Constraint[]
 ---@field iterations integer
 ---@field stages string[]
@@ -199,6 +201,7 @@ function solver.new(def)
   local saved = def.saved
   local self = setmetatable(def, Solver)
   self.evaluations, self.noted, self.stage_at, self.stage = 0, 0, 1, self.stages[1]
+  self.evaluator = self.evaluator or function(what, plan) return gradient.passes(what, self.f, plan) end
   if saved then
     restore(self, saved)
     self.noted = self.evaluations

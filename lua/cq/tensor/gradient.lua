@@ -117,19 +117,29 @@ local function pass(run, p, weights, keep)
   return leaves.map(p, function(t) return grads[t] end)
 end
 
+local function as_tensors(given)
+  local out = {}
+  for name, number in pairs(given) do out[name] = class.is_tensor(number) and number or class.scalar(number) end
+  return out
+end
+
+---@internal
+---What parameters are to reach, as sentences have it.
+---@param names string[]
+---@return string
+function gradient.goal(names)
+  return #names == 1 and names[1] == "objective" and "the objective" or "any of " .. table.concat(names, ", ")
+end
+
 local function evaluate_all(f, list, plan, what, p, ...)
-  local run = { record = tape.new(), list = list, numbers = {}, reached = {}, moved = {} }
+  local run = { record = tape.new(), list = list, reached = {}, moved = {} }
   local results = pack(tape.with(run.record, f, p, ...))
   local values, names = check_numbers(results[1], what)
-  for _, name in ipairs(names) do
-    local given = results[1][name]
-    run.numbers[name] = class.is_tensor(given) and given or class.scalar(given)
-  end
-  run.names = names
+  run.numbers, run.names = as_tensors(results[1]), names
   local passes, grads = plan(values, names), {}
   for k, weights in ipairs(passes) do grads[k] = pass(run, p, weights, k < #passes) end
   if #passes == 0 then run.record:backward({}, {}) end
-  local goal = #names == 1 and names[1] == "objective" and "the objective" or "any of " .. table.concat(names, ", ")
+  local goal = gradient.goal(names)
   for _, leaf in ipairs(passes.whole and list or {}) do
     if not run.reached[leaf.tensor] then fail_unreached(leaf, goal) end
     if not run.moved[leaf.tensor] and leaf.tensor.count > 0 then warn_zero(leaf.path) end
@@ -179,12 +189,53 @@ function gradient.part(f, list, p, ...)
 end
 
 ---@internal
+---As part, for several named numbers of f, with one backward pass for each: their values by name, and for each name in
+---turn the adjoints of the leaves.
+---@param what string         for errors
+---@param f fun(p: any, ...): table<string, cq.Tensor>, ...
+---@param list cq.Leaf[]
+---@param names string[]      of all that f gives
+---@return table<string, number> values, any[][] adjoints, any ...
+function gradient.parts(what, f, list, names, p, ...)
+  return isolated(list, function(...)
+    local run = { record = tape.new(), list = list, names = names, reached = {}, moved = {} }
+    local results, adjoints = pack(tape.with(run.record, f, p, ...)), {}
+    local values = check_numbers(results[1], what)
+    run.numbers = as_tensors(results[1])
+    for k, name in ipairs(names) do
+      pass(run, p, { [name] = 1 }, k < #names)
+      adjoints[k] = {}
+      for i, leaf in ipairs(list) do adjoints[k][i] = leaf.tensor.adjoint end
+    end
+    return values, adjoints, unpack(results, 2, results.n)
+  end, ...)
+end
+
+---@internal
+---The sum of gradients by weights, in the shape of the parameters.
+---@param p any
+---@param grads table<string, any>         by the name of the number
+---@param weights table<string, number>
+---@return any
+function gradient.weighed(p, grads, weights)
+  local sum = {}
+  for _, name in ipairs(leaves.sorted_keys(weights)) do
+    local found, weight = leaves.pair(p, grads[name]), weights[name]
+    for tensor, grad in pairs(found) do
+      if class.is_tensor(grad) then sum[tensor] = sum[tensor] and sum[tensor] + grad * weight or grad * weight end
+    end
+  end
+  return leaves.map(p, function(t) return sum[t] end)
+end
+
+---@internal
 ---Refuses a parameter that no part has reached, and warns of one whose gradient is zero in the sum of all.
 ---@param leaf cq.Leaf
 ---@param reached boolean
 ---@param moved boolean
-function gradient.judge(leaf, reached, moved)
-  if not reached then fail_unreached(leaf, "the objective") end
+---@param goal string?        what it is to reach; the objective unless given
+function gradient.judge(leaf, reached, moved, goal)
+  if not reached then fail_unreached(leaf, goal or "the objective") end
   if not moved and leaf.tensor.count > 0 then warn_zero(leaf.path) end
 end
 

@@ -1,5 +1,5 @@
-// rollout: kernels over dual numbers in 2D and in 3D, and what compares whole rollouts of them with the product's. Their
-// object takes longest to compile of all tests; two programs share it.
+// rollout: kernels over dual numbers in 2D and in 3D, and what compares whole rollouts of them with the product's. Of
+// all tests their object takes longest to compile; two programs share it.
 extern "C" {
 #include "api/world.h"
 #include "cpu/kernels.h"
