@@ -1,9 +1,11 @@
 #!/bin/sh
-# Starts Slurm on this machine alone and has it run a study:     sh tests/study/slurm.sh CQLUA
+# Starts Slurm on this machine alone and has it run a study, and ranks of one experiment where cqlua-mpi.so is:
+#   sh tests/study/slurm.sh CQLUA
 # Root, with the packages slurm-wlm and munge; its files and its daemons live in a folder of their own and are gone at
 # the end. No systemd is needed.
 set -eu
 cqlua=$(readlink -f "$1")
+tree=$(cd "$(dirname "$0")/../.." && pwd)
 folder=$(mktemp -d /tmp/cqlua-slurm-XXXXXX)
 chmod 755 "$folder"
 export SLURM_CONF="$folder/slurm.conf"
@@ -86,4 +88,23 @@ done
 "$cqlua" study merge s.lua
 "$cqlua" study export s.lua > table.csv
 [ "$(grep -c ",done," table.csv)" = 24 ]
-echo "1 passed, 0 failed: 24 trials by 5 workers of two Slurm arrays"
+echo "24 trials by 5 workers of two Slurm arrays"
+
+# srun starts ranks as mpirun does, with the same bits
+if [ ! -f "$(dirname "$cqlua")/cqlua-mpi.so" ]; then
+  echo "cqlua-mpi.so was not built: srun starts no ranks here"
+elif ! srun --mpi=list 2>&1 | grep -q pmix; then
+  echo "this Slurm has no pmix: srun starts no ranks here"
+else
+  cp "$tree/tests/ranks/train.lua" .
+  "$cqlua" train.lua --alone --out alone > alone.words 2>&1
+  for count in 2 3; do
+    timeout 120 srun --mpi=pmix --overcommit -n $count "$cqlua" train.lua --out "of$count" > words 2>&1 \
+      || { cat words >&2; exit 1; }
+    cmp "of$count/params.bin" alone/params.bin
+    [ "$(grep "^loss" words)" = "$(grep "^loss" alone.words)" ]
+    grep -q "\"ranks\": $count" "of$count/manifest.json"
+  done
+  echo "2 and 3 ranks by srun, with the bits of one process"
+fi
+echo "1 passed, 0 failed: Slurm"
