@@ -28,7 +28,7 @@ local bodies = {
 
 local function Walker(name, seed)
   return cq.Experiment {
-    world = world, duration = 3, trainable = bodies[name],
+    world = world, duration = 3, trainable = bodies[name], memory = full and "1 GiB" or nil,
     weight     = "particle",                   -- a mean over mass would move with the density
     observer   = cq.Observer.centroid { groups = robot.groups, velocity = true },
     controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = seed },

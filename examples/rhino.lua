@@ -18,6 +18,7 @@ local world = cq.World {
 local function place(state) return state:center(robot)[1] end
 local run = cq.Experiment {
   world = world, duration = 4,
+  memory     = full and "1 GiB" or nil,        -- of 8.4: fresh pages cost more than half of the steps made twice
   observer   = cq.Observer.kmeans { clusters = 7, velocity = true },
   controller = cq.Controller.mlp { hidden = { 64, 64 } },
   objective  = {
