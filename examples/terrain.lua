@@ -10,7 +10,7 @@ local cq = require "cq"
 local full   = cq.option("full", false)
 local slopes = cq.option("slopes", { 15, 18 })               -- of the hills, up and down [degree]
 local fall   = cq.option("fall", 0.99)
-local hill   = 0.3                                           -- length of each
+local hill   = cq.option("hill", 0.2)                        -- length of each
 local dx     = full and 1 / 64 or 1 / 40
 local robot  = cq.Creature.biped { count = full and 40 or 10 }
 local length, left = robot.size[1], 3 * dx                   -- left: where the ground begins, at the edge of the room
@@ -28,7 +28,7 @@ local start = left + 0.1 + length / 2                        -- of its middle
 local eyes, frequency = cq.Observer.centroid { groups = robot.groups, velocity = true }, 2
 local function observe(state)
   local phase = 2 * math.pi * frequency * state.time
-  return cq.concat { eyes:observe(state), cq.tensor { math.sin(phase), math.cos(phase) } }
+  return cq.concat { eyes:observe(state), cq.tensor { 2 * math.sin(phase), 2 * math.cos(phase) } }
 end
 
 local function place(state) return state:center(robot)[1] end
@@ -37,7 +37,7 @@ local run = cq.Experiment {
   objective  = {
     final = function(state) return -place(state) end, effort = function(u) return 5e-7 * u:square():sum() end,
   },
-  optimizer  = cq.Optimizer.adam { rate = 3e-3, clip = 0.5, schedule = function(i) return fall ^ i end },
+  optimizer  = cq.Optimizer.adam { rate = cq.option("rate", 5e-3), clip = 0.5, schedule = function(i) return fall ^ i end },
 }
 run:optimize { iterations = cq.option("iterations", 140) }
 local _, roll = run:evaluate()
