@@ -164,6 +164,9 @@ describe("what stands beside bodies", function()
       .. table.concat(box, " "))
     assert((count(space { goals = { { at = T.tensor { 0.7, 0.3, 0.5 }, radius = 0.08 } } }, green)) > 20)
     assert.equal(0, (count(space(), green)))
+    -- one that a body has come to, and hides, is seen by its rim
+    local within = (count(space { goals = { { at = { 0.5, 0.2, 0.5 }, radius = 0.06 } } }, green))
+    assert(within > 20 and within < 400, within)
     -- a body behind a goal is seen
     local red = in_red(body())
     assert((count(scene { groups = red, goals = { { at = { 0.45, 0.35 }, radius = 0.04 } } },

@@ -201,6 +201,7 @@ function solid.draw(canvas, scene, now)
     triangles(canvas, list)
   end
   check(C.cq_picture_shade(canvas.handle))
+  marks.goal_rims(canvas, now.goals, eye)
   for _, pose in ipairs(now.poses) do marks.cables(canvas, scene, pose.cables) end
   if now.arrows then marks.hidden_arrows(canvas, now.arrows, scene.pixels_of_length) end
   ruler.numbers(canvas, scene, ticks)
