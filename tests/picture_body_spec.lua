@@ -71,6 +71,16 @@ describe("a surface", function()
     assert.same({ 30 + 60, 0 }, { joined.edges, joined.alone })
   end)
 
+  it("goes on over hills", function()
+    for _, slope in ipairs { 10, 15, 18 } do
+      for off = 0, 0.006, 0.003 do          -- of the top from the middle between two columns
+        local function height(x) return math.tan(math.rad(slope)) * math.max(0, 0.1 - math.abs(x - 0.2 - off)) end
+        local hill = skin(Shape.box { size = { 0.4, 0.1 }, count = { 32, 8 } }:raised(height):sample())
+        assert.same({ 2 * (32 + 8), 0 }, { hill.edges, hill.alone }, slope .. " degrees, top " .. off)
+      end
+    end
+  end)
+
   it("goes with its particles", function()
     local s = brick()
     local turn = T.tensor { { 0, -2, 0 }, { 1, 0, 0 }, { 0, 0, 3 } }
