@@ -16,6 +16,25 @@ local fails = require("tests.sentence").fails
 local count, dark, reddish = pixels.count, pixels.dark, pixels.reddish
 local body, in_red = pixels.body, pixels.in_red
 
+describe("a ruler in space", function()
+  it("is one for all moments of a picture, along their way", function()
+    local ruler, all = require "cq.picture.ruler", {}
+    local s = Shape.box { at = { 0.5, 0.1, 0.4 }, size = { 0.2, 0.2, 0.2 }, spacing = 0.02 }:sample()
+    local scene = Picture.scene { domain = { 4, 1, 1 }, volume = s.volume, width = 400, height = 300, samples = 1,
+      fit = true, walls = Boundary.floor { at = 0.1 } }
+    local first, last = { position = s.position }, { position = s.position + T.tensor { 1.5, 0.3, 0.1 } }
+    scene:see(first)
+    scene:see(last)
+    local numbers = ruler.numbers
+    ruler.numbers = function(_, _, ticks) all[#all + 1] = ticks end
+    local fine, problem = pcall(function() scene:frame(first):pixels() scene:frame(last):pixels() end)
+    ruler.numbers = numbers
+    assert(fine, problem)
+    assert.same(all[1], all[2])
+    assert(all[1][1].x <= 0.5 and all[1][#all[1]].x >= 2, #all[1])
+  end)
+end)
+
 describe("a surface", function()
   local bodies, C = require "cq.picture.body", require("cq.base.engine").C
 

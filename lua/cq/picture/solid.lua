@@ -192,7 +192,7 @@ function solid.draw(canvas, scene, now)
       or (w.shape == "box" and w.hollow)
   end
   if not floor then plane(canvas, { 0, scene.ground, 0 }, { 0, 1, 0 }, scene.cell) end
-  local ticks = scene.ruler and ruler.solid(canvas, scene, now.camera_centre) or {}
+  local ticks = scene.ruler and ruler.solid(canvas, scene, now) or {}
   markings(canvas, scene, now, ticks)
   marks.solid_goals(canvas, now.goals)
   if now.arrows then
