@@ -16,6 +16,23 @@ local fails = require("tests.sentence").fails
 local count, dark, reddish = pixels.count, pixels.dark, pixels.reddish
 local body, in_red = pixels.body, pixels.in_red
 
+describe("a ruler", function()
+  it("leaves out numbers that the sides would cut off", function()
+    local s = Shape.box { at = { 0.5, 0.1 }, size = { 0.2, 0.2 }, spacing = 0.02 }:sample()
+    for zoom = 0.8, 1.2, 0.02 do
+      local canvas = Picture.frame { domain = { 4, 1 }, volume = s.volume, width = 240, height = 180, samples = 1,
+        fit = true, walls = Boundary.floor { at = 0.1 }, position = s.position, zoom = zoom, legend = false }
+      -- ink within two pixels of a side, as low as numbers are written
+      local p = canvas:pixels()
+      for y = canvas.height - 20, canvas.height - 6 do
+        for _, x in ipairs { 0, 1, canvas.width - 2, canvas.width - 1 } do
+          assert(p[4 * (y * canvas.width + x)] < 200, ("zoom %g: ink at %d, %d"):format(zoom, x, y))
+        end
+      end
+    end
+  end)
+end)
+
 describe("a ruler in space", function()
   it("is one for all moments of a picture, along their way", function()
     local ruler, all = require "cq.picture.ruler", {}

@@ -27,7 +27,13 @@ function ruler.ticks(lo, hi, step)
   end
 end
 
----Ticks along level ground in 2D, with their numbers in the ground.
+-- is a number that is written around x not cut off by the sides of the picture?
+local function is_whole(canvas, label, x)
+  local half = canvas:text_width(label, 9) / 2
+  return x - half > 2 and x + half < canvas.width - 2
+end
+
+---Ticks along level ground in 2D, with their numbers in the ground; those that the sides would cut off are left out.
 function ruler.flat(canvas, scene, view)
   local width = scene.width / view.scale
   local lo, hi = math.max(view.left, 0), math.min(view.left + width, scene.domain[1])
@@ -41,8 +47,9 @@ function ruler.flat(canvas, scene, view)
   for k in ruler.ticks(lo, hi, step / 5) do
     local x, major = (k * step / 5 - view.left) * view.scale, k % 5 == 0
     canvas:line({ { x, y + 2 }, { x, y + math.min(major and 10 or 5, math.max(room - 2, 3)) } }, major and 2 or 1, pale)
-    if major and room > 28 then
-      canvas:text { x = x, y = y + 25, size = 9, align = "centre", colour = ink, text = text.number(k / 5 * step) }
+    local label = text.number(k / 5 * step)
+    if major and room > 28 and is_whole(canvas, label, x) then
+      canvas:text { x = x, y = y + 25, size = 9, align = "centre", colour = ink, text = label }
     end
   end
 end
@@ -86,8 +93,7 @@ end
 function ruler.numbers(canvas, scene, ticks)
   for _, tick in ipairs(ticks) do
     local x, y = project(canvas, scene, tick.x, tick.z)
-    local half = canvas:text_width(tick.text, 9) / 2
-    if x - half > 2 and x + half < scene.width - 2 and y + 20 < scene.height then
+    if is_whole(canvas, tick.text, x) and y + 20 < scene.height then
       canvas:text { x = x, y = y + 17, size = 9, align = "centre", colour = "#5b6875", text = tick.text }
     end
   end
