@@ -37,14 +37,22 @@ local function curve_of(rows)
   return curve
 end
 
-local function train(combination, seed)
+-- A gait that learns may hit the ground harder than its steps bear: it goes on with shorter ones then.
+local function optimize(combination, seed, name, substeps, resume)
   local run = cq.Experiment(require "scenes.biped_codesign" {
-    count = cq.option("count", full and 40 or 20), dx = full and 1 / 64 or 1 / 32, substeps = full and 12 or 6,
+    count = cq.option("count", full and 40 or 20), dx = full and 1 / 64 or 1 / 32, substeps = substeps,
     trained = combination.trained, seed = seed,
   })
+  local fine, problem = pcall(run.optimize, run, { iterations = iterations, name = name, resume = resume })
+  if fine then return run end
+  if substeps > 20 or not tostring(problem):find("the simulation failed", 1, true) then error(problem, 0) end
+  print(("%s: goes on with %d substeps, for %s"):format(name, substeps + 2, problem:match "the simulation.-%)"))
+  return optimize(combination, seed, name, substeps + 2, cq.Run.can_resume(folder .. "/" .. name))
+end
+
+local function train(combination, seed)
   local name = ("%s/%d"):format(combination.name, seed)
-  local own = folder .. "/" .. name
-  run:optimize { iterations = iterations, name = name }
+  local own, run = folder .. "/" .. name, optimize(combination, seed, name, cq.option("substeps", full and 12 or 6))
   combination.ways[#combination.ways + 1] = (-run.best.loss - start) / length
   combination.curves[#combination.curves + 1] = curve_of(cq.Run.can_resume(own) and cq.Run.read_history(own) or {})
   return run

@@ -28,7 +28,7 @@ local bodies = {
 
 local function Walker(name, seed)
   return cq.Experiment {
-    world = world, duration = 3, trainable = bodies[name],
+    world = world, duration = 3, trainable = bodies[name], memory = full and "1 GiB" or nil,
     weight     = "particle",                   -- a mean over mass would move with the density
     observer   = cq.Observer.centroid { groups = robot.groups, velocity = true },
     controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = seed },
@@ -42,36 +42,19 @@ end
 
 local function way(loss) return (-loss - start) / length end
 
--- trains with each of the first weights, and tells how far all went
-local first, count = cq.option("seed", 0), cq.option("repeats", 1)
-if count < 1 or count % 1 > 0 then error(("--repeats must be a whole number at least 1, got %g"):format(count), 0) end
-local names = cq.option("codesign", false) and { "fixed", "codesign" } or { "fixed" }
-local means, series, last = {}, {}, nil
+local names, sets = cq.option("codesign", false) and { "fixed", "codesign" } or { "fixed" }, {}
 for k, name in ipairs(names) do
-  local sum, told, curves = 0, {}, {}
-  for n = 1, count do
-    last = Walker(name, first + n - 1)
-    last:optimize {
-      iterations = iterations, name = #names * count > 1 and ("%s-%d"):format(name, first + n - 1) or nil,
-    }
-    local far = way((last:evaluate()))
-    sum, told[n], curves[n] = sum + far, ("%.2f"):format(far), last.run and repeats.curve(last, way)
-  end
-  means[k], series[k] = sum / count, { name = name, curves = curves }
-  print(("%-8s walked %.2f body lengths in 3 time units%s"):format(name, means[k],
-    count > 1 and (", mean of %s"):format(table.concat(told, ", ")) or ""))
+  sets[k] = repeats.train {
+    name = #names > 1 and name or nil, iterations = iterations, measure = way,
+    make = function(seed) return Walker(name, seed) end,
+  }
+  print(("%-8s walked %.2f body lengths in 3 time units%s"):format(name, sets[k].mean, sets[k].of))
 end
-if means[2] then print(("co-design adds %.0f %%"):format(100 * (means[2] / means[1] - 1))) end
-
-if count > 1 and iterations > 0 and last.run then
-  for _, by in ipairs { "iteration", "seconds" } do
-    repeats.plot {
-      path = ("%s/../curves_%s.png"):format(last.run.folder, by), by = by, series = series,
-      label = "body lengths, best so far",
-      title = ("%d legs: median and 90 %% of %d runs"):format(robot.actuator_count / 4, count),
-    }
-  end
-end
+if names[2] then print(("co-design adds %.0f %%"):format(100 * (sets[2].mean / sets[1].mean - 1))) end
+sets.title = ("%d legs: median and 90 %% of the runs"):format(robot.actuator_count / 4)
+sets.label = "body lengths, best so far"
+repeats.draw(sets)
 local young = names[2] and { by = "young", range = { 7, 20 } } or nil
+local last = sets[#sets].best
 last:render("quadruped.mp4", { colour = young })
 last:render("quadruped.png", { stills = { 0, 1, 2, 3 }, colour = young })

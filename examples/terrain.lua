@@ -3,14 +3,17 @@
 -- second.
 -- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.2 and fig. 8: graded terrain of particles,
 -- 36,200 with the biped's 12,800, centroid observer, MLP, Adam, 4 time units in steps of 0.02. The profile is not
--- printed: here hills of 15 and 18 degrees, 0.3 long. The biped is told the time as well. --full has the paper's
--- particles, and 17 substeps where it prints 100; --fall is what the rate is multiplied by after each iteration.
+-- printed: here hills of 15 and 18 degrees, 0.3 long (--hill). The biped is told the time as well. --full has the
+-- paper's particles, and 17 substeps where it prints 100, --repeats 10 its ten runs; --fall is what the rate is
+-- multiplied by after each iteration.
 local cq = require "cq"
+local repeats = require "scenes.repeats"
 
 local full   = cq.option("full", false)
 local slopes = cq.option("slopes", { 15, 18 })               -- of the hills, up and down [degree]
-local fall   = cq.option("fall", 0.99)
-local hill   = 0.3                                           -- length of each
+local rate, fall = cq.option("rate", 3e-3), cq.option("fall", 0.99)
+local clock  = cq.option("clock", 1)                         -- how loud it ticks
+local hill   = cq.option("hill", 0.3)                        -- length of each
 local dx     = full and 1 / 64 or 1 / 40
 local robot  = cq.Creature.biped { count = full and 40 or 10 }
 local length, left = robot.size[1], 3 * dx                   -- left: where the ground begins, at the edge of the room
@@ -28,25 +31,36 @@ local start = left + 0.1 + length / 2                        -- of its middle
 local eyes, frequency = cq.Observer.centroid { groups = robot.groups, velocity = true }, 2
 local function observe(state)
   local phase = 2 * math.pi * frequency * state.time
-  return cq.concat { eyes:observe(state), cq.tensor { math.sin(phase), math.cos(phase) } }
+  return cq.concat { eyes:observe(state), clock * cq.tensor { math.sin(phase), math.cos(phase) } }
 end
 
 local function place(state) return state:center(robot)[1] end
-local run = cq.Experiment {
-  world = world, duration = 4, observer = observe, controller = cq.Controller.mlp { hidden = { 64, 64 } },
-  objective  = {
-    final = function(state) return -place(state) end, effort = function(u) return 5e-7 * u:square():sum() end,
-  },
-  optimizer  = cq.Optimizer.adam { rate = 3e-3, clip = 0.5, schedule = function(i) return fall ^ i end },
-}
-run:optimize { iterations = cq.option("iterations", 140) }
-local _, roll = run:evaluate()
-local at, past = place(roll.state):item() - left, {}
-for k, x in ipairs(ground.ends) do                           -- of each hill the way up, then the way down
-  if at > x - hill / 2 then past[#past + 1] = ("%g up"):format(slopes[k]) end
-  if at > x then past[#past + 1] = ("%g down"):format(slopes[k]) end
+local function Walker(seed)
+  return cq.Experiment {
+    world = world, duration = 4, observer = observe,
+    controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = seed },
+    objective  = {
+      final = function(state) return -place(state) end, effort = function(u) return 5e-7 * u:square():sum() end,
+    },
+    optimizer  = cq.Optimizer.adam { rate = rate, clip = 0.5, schedule = function(i) return fall ^ i end },
+  }
 end
-print(("walked %.2f body lengths, past %d of %d slopes [degree]: %s"):format((at + left - start) / length, #past,
-  2 * #slopes, table.concat(past, ", ")))
-run:render "terrain.mp4"
-run:render("terrain.png", { stills = { 0, 1, 2, 3, 4 } })
+
+local all = repeats.train {
+  make = Walker, iterations = cq.option("iterations", 140),
+  measure = function(loss) return (-loss - start) / length end,
+}
+-- how far the best one is: of each hill the way up, then the way down
+local _, roll = all.best:evaluate()
+local at, past, hills = place(roll.state):item() - left, {}, 0
+for k, x in ipairs(ground.ends) do
+  if at > x - hill / 2 then past[#past + 1] = ("%g up"):format(slopes[k]) end
+  if at > x then
+    past[#past + 1], hills = ("%g down"):format(slopes[k]), hills + 1
+  end
+end
+print(("walked %.2f body lengths, over %d of %d hills, past slopes of [degree]: %s%s"):format(
+  (at + left - start) / length, hills, #slopes, #past > 0 and table.concat(past, ", ") or "none", all.of))
+repeats.draw { all, title = "A biped on terrain", label = "body lengths, best so far" }
+all.best:render "terrain.mp4"
+all.best:render("terrain.png", { stills = { 0, 1, 2, 3, 4 } })

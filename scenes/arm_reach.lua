@@ -92,8 +92,10 @@ function Reach:compare(cases, def)
   for k, case in ipairs(cases) do
     local run, name = self:experiment(case, def.optimizer()), not case.range and case.name:gsub("%W+", "_") or nil
     local own = name and folder .. "/" .. name or folder
+    local resume                                  -- as --resume says, unless it was stopped before this case began
+    if not cq.Run.can_resume(own) then resume = false end
     run:optimize {
-      iterations = def.iterations, stages = { "feasible", "objective" }, folder = folder, name = name,
+      iterations = def.iterations, stages = { "feasible", "objective" }, folder = folder, name = name, resume = resume,
     }
     results[k] = result_of(case, run, cq.Run.can_resume(own) and cq.Run.read_history(own) or {})
     local r, values = results[k], run.best.values or {}

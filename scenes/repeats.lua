@@ -1,11 +1,37 @@
--- repeats: a training with several first weights, of which the curves are kept and drawn: the median of the best so
--- far, and the band that holds 90 % of the runs.
+-- repeats: a training with the first weights of --seed, and with --repeats N with those of N seeds from it on. All
+-- curves are kept (curves.csv) and drawn, over iterations and over wall time: the median of the best so far, and the
+-- band that holds 90 % of the runs. --resume goes on with all of them.
 --
---   local curves = { repeats.curve(run, function(loss) return -loss end), ... }     of runs that were optimised
---   repeats.plot { path = "curves.png", by = "iteration", series = { { name = "fixed", curves = curves } } }
+--   local function make(seed) return cq.Experiment { ... } end
+--   local function way(loss) return -loss - start end                                  the more the better
+--   local all = repeats.train { make = make, iterations = 100, measure = way }
+--   print(("walked %.2f%s"):format(all.mean, all.of))                                  of: ", mean of ..."
+--   repeats.draw { all, title = "A walker", label = "way, best so far" }
+--   all.best:render "walker.mp4"
 local cq = require "cq"
 
 local repeats = {}
+
+---Trains with each of the first weights, as --seed and --repeats say.
+---@param def { make: (fun(seed: integer): cq.Experiment), iterations: integer, measure: (fun(loss: number): number), name: string? }
+---  name: where a script trains several things
+---@return { name: string, best: cq.Experiment, mean: number, of: string, curves: table[], first: integer } all   best:
+---  the run that is best by its measure; of: what the mean is of, for people, empty of one run
+function repeats.train(def)
+  local first, count = cq.option("seed", 0), cq.option("repeats", 1)
+  if count < 1 or count % 1 > 0 then error(("--repeats must be a whole number at least 1, got %g"):format(count), 0) end
+  local all, sum, told, most = { name = def.name or "all", curves = {}, first = first }, 0, {}, -math.huge
+  for n = 1, count do
+    local run, name = def.make(first + n - 1), nil
+    if def.name or count > 1 then name = ("%s-%d"):format(def.name or "seed", first + n - 1) end
+    run:optimize { iterations = def.iterations, name = name }
+    local value = def.measure((run:evaluate()))
+    sum, told[n], all.curves[n] = sum + value, ("%.2f"):format(value), run.run and repeats.curve(run, def.measure)
+    if value > most then all.best, most = run, value end
+  end
+  all.mean, all.of = sum / count, count > 1 and (", mean of %s"):format(table.concat(told, ", ")) or ""
+  return all
+end
 
 ---The best so far of what a run was trained for, after each iteration; read from its history, so that a run that went
 ---on has all of it.
@@ -71,6 +97,35 @@ function repeats.plot(options)
     title = options.title, x_label = options.by == "seconds" and "wall time [s]" or "iteration",
     y_label = options.label, series = series,
   }:write(options.path)
+end
+
+-- every curve, a line for each iteration
+local function write_curves(path, sets)
+  local file = assert(io.open(path, "w"))
+  file:write "name,seed,iteration,seconds,best\n"
+  for _, all in ipairs(sets) do
+    for k, curve in ipairs(all.curves) do
+      for i, value in ipairs(curve.best) do
+        file:write(("%s,%d,%d,%.4g,%.6g\n"):format(all.name, all.first + k - 1, i, curve.seconds[i], value))
+      end
+    end
+  end
+  file:close()
+end
+
+---Keeps and draws the curves of several seeds, beside the folders of their runs; of one run there are none.
+---@param sets table         a list of what train gave, with title and label, what the curves are
+function repeats.draw(sets)
+  local last = sets[#sets].best.run
+  if #sets[1].curves < 2 or not last then return end
+  local folder = last.folder .. "/.."
+  write_curves(folder .. "/curves.csv", sets)
+  if #sets[1].curves[1].best == 0 then return end
+  for _, by in ipairs { "iteration", "seconds" } do
+    repeats.plot {
+      path = ("%s/curves_%s.png"):format(folder, by), by = by, series = sets, label = sets.label, title = sets.title,
+    }
+  end
 end
 
 return repeats

@@ -64,7 +64,7 @@ local function outcome(source, kind, options)
     if kind.effort then
       fields.effort = function(u)
         asked = asked + 1
-        assert(u:size(1) == STEPS and u:size(-1) == 2 and u.rank == (options.batch > 1 and 3 or 2))
+        assert(u:size(1) == STEPS and u:size(-1) == 2 and u.rank == (options.batch and 3 or 2))
         local all = power(u, p.price)
         -- with a term between control steps
         return all:sum(1) + (u:slice(2, STEPS) - u:slice(1, STEPS - 1)):square():sum(-1):sum(1)
@@ -105,12 +105,14 @@ end
 function costs.compare(device)
   local count = 0
   for _, source in ipairs(sources) do
-    for batch = 1, 3, 2 do
+    for _, batch in ipairs { false, 3 } do
       for _, kind in ipairs(kinds) do
-        local what = ("%s, batch %d, %s"):format(source.name, batch, kind.name)
-        local ours = outcome(source, kind, { device = device, batch = batch, memory = "1 GiB" })
-        local lua = outcome(source, kind, { device = device, batch = batch, memory = "1 GiB", lua = true })
-        local watched = outcome(source, kind, { device = device, batch = batch, memory = "1 GiB", watched = true })
+        local what = ("%s, batch %s, %s"):format(source.name, batch, kind.name)
+        local function run(options)
+          options.device, options.batch, options.memory = device, batch or nil, options.memory or "1 GiB"
+          return outcome(source, kind, options)
+        end
+        local ours, lua, watched = run {}, run { lua = true }, run { watched = true }
         assert(ours.by_engine == (source.name == "network") and not lua.by_engine, what .. ": the way was not chosen")
         assert(ours.stops == (kind.running ~= nil) and watched.stops, what .. ": where it stops")
         require_equal(ours, watched, what .. ", watched")
@@ -120,7 +122,7 @@ function costs.compare(device)
           require_near(leaf.tensor, lua.leaves[k].tensor, what .. ": gradient of " .. leaf.path)
         end
         local tight = math.floor(3.5 * ours.plan.slice_bytes + ours.plan.record_bytes)
-        require_equal(outcome(source, kind, { device = device, batch = batch, memory = tight }), ours,
+        require_equal(run { memory = tight }, ours,
           what .. ", little memory")
         count = count + 1
       end

@@ -48,6 +48,11 @@ describe("examples/quadruped.lua", function()
     assert.equal(25 * 27, young.count)
     assert(young:min():item() > 9 and young:min():item() < 9.9 and young:max():item() > 10.1, tostring(young))
     assert(process.read(folder() .. "/curves_iteration.png"):find "^\137PNG")
+    local rows, curves = 0, process.read(folder() .. "/curves.csv")
+    for name, seed in curves:gmatch "\n(%a+),(%d),%d,[%d.e-]+,[%d.e-]+" do
+      rows = rows + ((name == "fixed" or name == "codesign") and tonumber(seed) + 1 or 0)
+    end
+    assert.equal(2 * 2 * (1 + 2), rows, curves)
     local fixed, both, added = result.out:match
       "fixed +walked (%S+) .- mean of .-\ncodesign walked (%S+) .-\nco%-design adds (%S+) %%\n"
     assert.near(100 * (both / fixed - 1), tonumber(added), 10)

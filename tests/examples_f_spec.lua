@@ -25,7 +25,7 @@ describe("examples/terrain.lua", function()
     for i = 2, 4 do assert(history[i].loss < history[i - 1].loss - 1e-3, history[i].loss) end
     -- its middle begins 0.325 from the origin
     assert.near((-history[4].loss - 0.325) / 0.3, tonumber(out:match "^walked (%S+) body lengths"), 0.02)
-    assert(out:find "past 0 of 4 slopes %[degree%]: \n$", out)
+    assert(out:find "over 0 of 2 hills, past slopes of %[degree%]: none\n$", out)
   end)
 
   it("refuses slopes that are none", function()

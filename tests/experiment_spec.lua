@@ -345,6 +345,24 @@ describe("an experiment", function()
       told = path.tension and path.tension[1]
     end }
     assert(told > 0.1 and math.abs(told / moved - 1) < 1e-3, ("%g and %g"):format(told, moved))
+    -- no particle has a colour of actuation, so that no legend explains one
+    pulled:rollout { steps = 1, controller = function() return T.tensor { 0.2 } end, watch = function(state, u)
+      assert.is_nil(shown.actuation(state, u))
+    end }
+  end)
+
+  it("draws the goal of its objective, unless told which goals", function()
+    local run = experiment { objective = { goal = { of = "trunk", at = { 0.7, 0.3 } } } }
+    local function drawn(goals)
+      local path = folder .. "/goal.png"
+      run:render(path, { width = 128, samples = 1, goals = goals })
+      return process.read(path)
+    end
+    local own = drawn()
+    assert(own == drawn { { at = { 0.7, 0.3 } } } and own ~= drawn {}, "the goal was not drawn")
+    says(sentence(drawn, { { 0.5, 0.3 }, { 0.5, 7 } }),
+      "run:render: goals[2], { 0.5, 7 }, is outside of the world, which reaches from the origin to { 1, 1 }")
+    says(sentence(drawn, function() return { T.tensor { -1, 0.3 } } end), "goals[1], { -1, 0.3 }, is outside")
   end)
 
   it("leaves no half of a film", function()

@@ -237,7 +237,7 @@ describe("implicit steps", function()
     local _, all, roll = simulate(each(velocity), 3)
     assert.same({ 5, 3, 2 }, roll.solver.linear:shape())
     for k = 1, 3 do
-      local _, own, alone = simulate(each(velocity)[k], 1)
+      local _, own, alone = simulate(each(velocity)[k])
       assert.is_true(own:equal(all[k]))
       assert.is_true(alone.state:positions():equal(roll.state:positions()[k]))
       assert.is_true(alone.solver.linear:equal(roll.solver.linear:slice(k, k, 2):squeeze(2)))

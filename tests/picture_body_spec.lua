@@ -16,6 +16,42 @@ local fails = require("tests.sentence").fails
 local count, dark, reddish = pixels.count, pixels.dark, pixels.reddish
 local body, in_red = pixels.body, pixels.in_red
 
+describe("a ruler", function()
+  it("leaves out numbers that the sides would cut off", function()
+    local s = Shape.box { at = { 0.5, 0.1 }, size = { 0.2, 0.2 }, spacing = 0.02 }:sample()
+    for zoom = 0.8, 1.2, 0.02 do
+      local canvas = Picture.frame { domain = { 4, 1 }, volume = s.volume, width = 240, height = 180, samples = 1,
+        fit = true, walls = Boundary.floor { at = 0.1 }, position = s.position, zoom = zoom, legend = false }
+      -- ink within two pixels of a side, as low as numbers are written
+      local p = canvas:pixels()
+      for y = canvas.height - 20, canvas.height - 6 do
+        for _, x in ipairs { 0, 1, canvas.width - 2, canvas.width - 1 } do
+          assert(p[4 * (y * canvas.width + x)] < 200, ("zoom %g: ink at %d, %d"):format(zoom, x, y))
+        end
+      end
+    end
+  end)
+end)
+
+describe("a ruler in space", function()
+  it("is one for all moments of a picture, along their way", function()
+    local ruler, all = require "cq.picture.ruler", {}
+    local s = Shape.box { at = { 0.5, 0.1, 0.4 }, size = { 0.2, 0.2, 0.2 }, spacing = 0.02 }:sample()
+    local scene = Picture.scene { domain = { 4, 1, 1 }, volume = s.volume, width = 400, height = 300, samples = 1,
+      fit = true, walls = Boundary.floor { at = 0.1 } }
+    local first, last = { position = s.position }, { position = s.position + T.tensor { 1.5, 0.3, 0.1 } }
+    scene:see(first)
+    scene:see(last)
+    local numbers = ruler.numbers
+    ruler.numbers = function(_, _, ticks) all[#all + 1] = ticks end
+    local fine, problem = pcall(function() scene:frame(first):pixels() scene:frame(last):pixels() end)
+    ruler.numbers = numbers
+    assert(fine, problem)
+    assert.same(all[1], all[2])
+    assert(all[1][1].x <= 0.5 and all[1][#all[1]].x >= 2, #all[1])
+  end)
+end)
+
 describe("a surface", function()
   local bodies, C = require "cq.picture.body", require("cq.base.engine").C
 
@@ -69,6 +105,16 @@ describe("a surface", function()
     local finer = Shape.box { at = { 0.2, 0 }, size = { 0.2, 0.2 }, spacing = 0.01 }
     local joined = skin((left + finer):sample())
     assert.same({ 30 + 60, 0 }, { joined.edges, joined.alone })
+  end)
+
+  it("goes on over hills", function()
+    for _, slope in ipairs { 10, 15, 18 } do
+      for off = 0, 0.006, 0.003 do          -- of the top from the middle between two columns
+        local function height(x) return math.tan(math.rad(slope)) * math.max(0, 0.1 - math.abs(x - 0.2 - off)) end
+        local hill = skin(Shape.box { size = { 0.4, 0.1 }, count = { 32, 8 } }:raised(height):sample())
+        assert.same({ 2 * (32 + 8), 0 }, { hill.edges, hill.alone }, slope .. " degrees, top " .. off)
+      end
+    end
   end)
 
   it("goes with its particles", function()
@@ -164,6 +210,9 @@ describe("what stands beside bodies", function()
       .. table.concat(box, " "))
     assert((count(space { goals = { { at = T.tensor { 0.7, 0.3, 0.5 }, radius = 0.08 } } }, green)) > 20)
     assert.equal(0, (count(space(), green)))
+    -- one that a body has come to, and hides, is seen by its rim
+    local within = (count(space { goals = { { at = { 0.5, 0.2, 0.5 }, radius = 0.06 } } }, green))
+    assert(within > 20 and within < 400, within)
     -- a body behind a goal is seen
     local red = in_red(body())
     assert((count(scene { groups = red, goals = { { at = { 0.45, 0.35 }, radius = 0.04 } } },

@@ -80,9 +80,9 @@ describe("derived readouts", function()
     for dim = 2, 3 do
       local world = scene.world(scene.robot { dim = dim })
       local n = world.robot:group("foot").particle_count
-      for _, batch in ipairs { 1, 2 } do
-        local lead = batch > 1 and { batch } or {}
-        local state = world:rollout { steps = 1, batch = batch,
+      for _, batch in ipairs { false, 1, 2 } do
+        local lead = { batch or nil }
+        local state = world:rollout { steps = 1, batch = batch or nil,
           controller = cq.Controller.open_loop(T.zeros { 1, 2 }) }.state
         for _, name in ipairs(quantities) do
           local first, rows = { unpack(lead) }, { unpack(lead) }

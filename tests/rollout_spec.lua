@@ -280,7 +280,7 @@ describe("a rollout", function()
     local total, gw, gs = 0, T.zeros(w:shape()), T.zeros {}
     for k = 1, 3 do
       local own, g, roll = T.value_and_grad(function(p)
-        local r = simulate(p, 1)
+        local r = simulate(p)
         return (r.running:sum() + r.record:square():sum() + r.state:center("foot"):sum()) * k, r
       end) { young = T.param(young[k]:detach()), gravity = T.param(gravity[k]:detach()), w = w, b = b,
         stiffness = stiffness }

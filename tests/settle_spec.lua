@@ -95,6 +95,7 @@ describe("world:settle", function()
     for k, p in ipairs { 0.1, 0.3 } do
       assert.equal((world:settle { signals = { p } }):center "tip"[2]:item(), both[k][2]:item())
     end
+    assert.same({ 1, 2 }, (world:settle { signals = { { 0.1 } }, batch = 1 }):center("tip"):shape())
   end)
 
   it("says what is wrong", function()

@@ -8,9 +8,10 @@
 enum { NEAR_MAX = 256 };
 
 #define SEEN      2.2            // [root of the volume] how far a first particle looks for its axes
-#define SQUARE    0.2            // cosine between axes of a lattice, at most
+#define SQUARE    0.5            // cosine between axes of a lattice, at most: ground of 30 degrees is sheared so
 #define AGREE     0.2            // share by which a volume may differ from that of the axes
 #define OFF       0.3            // share of an axis by which a neighbour may lie beside its place
+#define KINK      0.45           // share of an axis between where two particles across a kink say that their side is
 #define DRIFT     0.3            // how much of an axis comes from the last step along it
 #define WHOLE     0.7            // share of the particles that must be on a lattice for the body to have one
 
@@ -168,6 +169,61 @@ static void find(const finder *f, int32_t *queue) {
   if (counted < WHOLE * wanted) for (int32_t p = 0; p < l->n; p++) leave(l, p);
 }
 
+// ---- across kinks ---------------------------------------------------------------------------------------------------
+
+// Where a row turns sharply, as on the top of a hill, the next particle does not lie where the last axis leads. Two
+// particles are neighbours there too if they agree on where their common side is:
+//
+//         . s .            p + axis/2 = s = q - axis/2
+//      p '     ' q
+typedef struct meeting { const finder *f; int32_t p, d, side, best; double off; } meeting;
+
+static void note_meeting(void *context, int32_t q, double distance) {
+  meeting *m = context;
+  const lattice *l = m->f->l;
+  (void)distance;
+  if (q == m->p || !l->on[q] || *link_of(l, q, m->d, !m->side) >= 0) return;
+  double sign = m->side ? 0.5 : -0.5, square = 0;
+  for (int i = 0; i < l->dim; i++) {
+    double apart = at(m->f, m->p)[i] + sign * (axis_of(l, m->p, m->d)[i] + axis_of(l, q, m->d)[i]) - at(m->f, q)[i];
+    square += apart * apart;
+  }
+  if (square < m->off * m->off) m->off = sqrt(square), m->best = q;
+}
+
+// is the cell between them as large as they are, and are their other axes alike?
+static int fit(const finder *f, const meeting *m) {
+  const lattice *l = f->l;
+  double between[9], sign = m->side ? 1 : -1;
+  memcpy(between, axis_of(l, m->p, 0), (size_t)(l->dim * l->dim) * sizeof *between);
+  for (int i = 0; i < l->dim; i++)
+    between[m->d * l->dim + i] = sign * (at(f, m->best)[i] - at(f, m->p)[i]);
+  for (int d = 0; d < l->dim; d++) {
+    if (d == m->d) continue;
+    double square = 0;
+    const double *a = axis_of(l, m->p, d), *b = axis_of(l, m->best, d);
+    for (int i = 0; i < l->dim; i++) square += (a[i] - b[i]) * (a[i] - b[i]);
+    if (square > OFF * OFF * dot(a, a, l->dim)) return 0;
+  }
+  return fabs(cell_volume(l, between) / f->volume[m->p] - 1) < 2 * AGREE;
+}
+
+static void join_kinks(const finder *f) {
+  lattice *l = f->l;
+  for (int32_t p = 0; p < l->n; p++)
+    for (int k = 0; l->on[p] && k < 2 * l->dim; k++) {
+      if (*link_of(l, p, 0, k) >= 0) continue;
+      const double *axis = axis_of(l, p, k / 2);
+      double place[3], length = sqrt(dot(axis, axis, l->dim));
+      meeting m = { f, p, k / 2, k & 1, -1, KINK * length };
+      for (int i = 0; i < l->dim; i++) place[i] = at(f, p)[i] + (m.side ? axis[i] : -axis[i]);
+      bins_visit(&f->boxes, f->x, place, length, note_meeting, &m);
+      if (m.best < 0 || !fit(f, &m)) continue;
+      *link_of(l, p, 0, k) = m.best;
+      *link_of(l, m.best, m.d, !m.side) = p;
+    }
+}
+
 // ---- where parts meet whose lattices do not fit ---------------------------------------------------------------------
 
 typedef struct covering { const finder *f; const double *place; int32_t self; int found; } covering;
@@ -221,6 +277,7 @@ cq_status lattice_find(lattice *l, int32_t dim, int32_t n, const double *positio
   if (!status) {
     memset(l->link, -1, count * wide * 2 * sizeof *l->link);
     find(&f, queue);
+    join_kinks(&f);
     find_covered(&f, 1.5 * largest);
   }
   bins_free(&f.boxes);

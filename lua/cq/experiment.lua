@@ -28,6 +28,7 @@ local constrained = require "cq.experiment.constrained"
 local observers = require "cq.observer"
 local descent = require "cq.experiment.descent"
 local objectives = require "cq.experiment.objective"
+local goals = require "cq.experiment.goal"
 local scenes = require "cq.experiment.scenes"
 local trainables = require "cq.experiment.trainable"
 local solve = require "cq.optimizer.solve"
@@ -379,7 +380,7 @@ end
 function Experiment:render(path, options)
   is.argument("run:render", "path", is.string(), path)
   local replay = require "cq.experiment.replay"
-  local def = replay.options(path, options)
+  local def = replay.options(path, options, goals.places(self.objective and self.objective.goal))
   if option.program.check or option.program.follows or option.get("render", true) == false then return nil end
   if C.cq_interrupted() ~= 0 then
     message.note("interrupted: %s was not drawn; the best parameters are saved", path)

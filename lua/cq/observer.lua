@@ -26,8 +26,8 @@ function Observer:__tostring() return ("cq.Observer.%s"):format(self.family) end
 local observer = { class = Observer }
 
 -- {groups, dim} (or {batch, groups, dim}) as one row of numbers for each scene
-local function row(tensor, batch)
-  if batch > 1 then return tensor:reshape { batch, -1 } end
+local function row(tensor, state)
+  if state.batched then return tensor:reshape { state.batch, -1 } end
   return tensor:flatten()
 end
 
@@ -39,12 +39,12 @@ Centroid.__index = Centroid
 -- positions, then velocities, then accelerations of all groups; acceleration is the change of the mean velocity over
 -- the last control step, and 0 at the first
 function Centroid:observe(state, hidden)
-  local groups, batch, parts, after = self:groups_of(state.world), state.batch, {}, nil
+  local groups, parts, after = self:groups_of(state.world), {}, nil
   local by = { weight = self.weight }
   if self.position and self.velocity and not self.acceleration then return state:motion(groups, by) end
-  if self.position then parts[#parts + 1] = row(state:center(groups, by), batch) end
+  if self.position then parts[#parts + 1] = row(state:center(groups, by), state) end
   if self.velocity or self.acceleration then
-    local v = row(state:velocity(groups, by), batch)
+    local v = row(state:velocity(groups, by), state)
     if self.velocity then parts[#parts + 1] = v end
     if self.acceleration then
       parts[#parts + 1] = hidden and (v - hidden) / state.world.control_dt or T.zeros(v:shape())
@@ -167,8 +167,8 @@ Particles.__index = Particles
 
 function Particles:observe(state)
   local parts = {}
-  if self.position then parts[1] = row(state:gather(self.group), state.batch) end
-  if self.velocity then parts[#parts + 1] = row(state:gather(self.group, "velocity"), state.batch) end
+  if self.position then parts[1] = row(state:gather(self.group), state) end
+  if self.velocity then parts[#parts + 1] = row(state:gather(self.group, "velocity"), state) end
   return #parts == 1 and parts[1] or T.concat(parts, -1)
 end
 

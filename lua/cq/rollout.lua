@@ -157,20 +157,20 @@ local function store(self, name, i, value, scalar)
   end
   local tensor = T.as_tensor(value)
   local shape = tensor:shape()
-  if scalar and not control.is_scalar(tensor, self.batch) then
-    is.fail("%s must give one number%s, got a tensor {%s}", name, self.batch > 1
+  if scalar and not control.is_scalar(tensor, self) then
+    is.fail("%s must give one number%s, got a tensor {%s}", name, self.batched
       and (", or {%d} for the scenes of the batch"):format(self.batch) or "",
       table.concat(shape, ", "))
   end
-  if scalar and tensor.count == 1 then shape = {} end
+  if scalar and not control.is_by_scene(tensor, self) then shape = {} end
   local all, dims = self.outputs[name], table.concat(shape, ", ")
   if not all then
     table.insert(shape, 1, self.steps)
     all = { tensor = T.empty(shape), count = tensor.count, dims = dims }
     self.outputs[name] = all
   end
-  -- one number, alone or as {1}, is one number
-  if dims ~= all.dims and not (tensor.count == 1 and all.count == 1) then
+  -- without a batch one number, alone or as {1}, is one number
+  if dims ~= all.dims and (self.batched or tensor.count > 1 or all.count > 1) then
     is.fail("%s must give the same shape at every step, got {%s} after {%s}", name, dims, all.dims)
   end
   ffi.copy(all.tensor:data() + i * all.count, tensor:data(), all.count * ffi.sizeof "double")
@@ -290,7 +290,7 @@ end
 local kinds = {
   robot = is.any_of { is.instance "cq.Robot", is.list(is.instance "cq.Robot", { min = 1 }), optional = true },
   steps = is.integer { min = 0, max = 2 ^ 31 - 1 },
-  batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, default = 1 },
+  batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, optional = true },
   controller = is.any { optional = true },
   observer = is.any { optional = true },
   running = is.callable { optional = true },
@@ -306,7 +306,7 @@ local spec = is.define("world:rollout", kinds)
 
 local function new(world, def, on)
   local self = setmetatable({
-    world = world, steps = def.steps, batch = def.batch, outputs = {}, at = 0,
+    world = world, steps = def.steps, batch = def.batch or 1, batched = def.batch ~= nil, outputs = {}, at = 0,
     running_cost = def.running, effort_cost = def.effort, recorder = def.record, watch = def.watch,
     adjoint_begun = false,
     contact_asked = def.contact, weight = def.weight,
@@ -323,8 +323,8 @@ local function new(world, def, on)
     gravity = self.gravity and gravity.of_step(self.gravity, 1) or def.gravity }
   if def.contact then contact.check(world) end
   self.entry = world:pool_at(self.set.position):acquire(self, {
-    batch = def.batch, steps = math.max(def.steps, 1) * world.pieces, differentiable = on ~= nil, contact = def.contact,
-    memory = memory.budget(def.memory, "world:rollout: memory", world),
+    batch = self.batch, steps = math.max(def.steps, 1) * world.pieces, differentiable = on ~= nil,
+    contact = def.contact, memory = memory.budget(def.memory, "world:rollout: memory", world),
   })
   self.handle = self.entry.handle
   fields.apply(world, self.entry, self.set)
@@ -337,7 +337,7 @@ end
 ---@class world.rollout.def
 ---@field steps integer               control steps; with none the final state is the start
 ---@field robot? cq.Robot|cq.Robot[]  variants of the world's robots, from robot:with
----@field batch? integer              independent scenes, a dimension of every result; a batch of 1 has none, as without it
+---@field batch? integer              independent scenes, a dimension of every result, also with a batch of 1; none without it
 ---@field controller? any             of cq.Controller, or the user's own
 ---@field observer? any               of cq.Observer, or the user's own
 ---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number   a cost after each control step; the engine stops for it

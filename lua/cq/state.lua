@@ -28,6 +28,7 @@ local C, tape = engine.C, T.tape
 ---@field step integer      control steps made since the start
 ---@field time number       since the start [time]
 ---@field batch integer     scenes
+---@field batched boolean   has every readout the scene as its first dimension? It has where the rollout was given a batch
 ---@field world cq.World    that it is a state of
 local State = { __name = "cq.State" }
 State.__index = State
@@ -66,7 +67,7 @@ local volume_kind = is.one_of { "mass", "particle", "volume", default = "volume"
 ---@return cq.State
 function state.new(roll, step)
   return setmetatable({ roll = roll, step = step, time = step * roll.world.control_dt, batch = roll.batch,
-    world = roll.world }, State)
+    batched = roll.batched, world = roll.world }, State)
 end
 
 function State:__tostring() return ("cq.State { step %d, time %s }"):format(self.step, text.number(self.time)) end
@@ -109,13 +110,13 @@ local function make(world, kind, field, weight, selection)
   for _, id in ipairs(fields[field].ids) do def.fields = def.fields + 2 ^ id end
   def.weighting = weights[weight]
   def.group_count, def.group_start, def.particles = selection.count, selection.start, selection.particles
-  return { def = def, selection = selection, shapes = { shape_of(world, kind, fields[field], selection) } }
+  return { def = def, selection = selection, shapes = { [0] = shape_of(world, kind, fields[field], selection) } }
 end
 
 -- with the batch as its first dimension, if there is one
 local function batched(readout, batch)
   local shape = { batch }
-  for i, size in ipairs(readout.shapes[1]) do shape[i + 1] = size end
+  for i, size in ipairs(readout.shapes[0]) do shape[i + 1] = size end
   readout.shapes[batch] = shape
   return shape
 end
@@ -145,7 +146,7 @@ local function read(self, kind, field, weight, which, what)
   local roll = self.roll
   roll:require_live(self.step, what)
   local readout = find(self.world, kind, field, weight, self.world:selection(which, what))
-  local out = class.make(readout.shapes[self.batch] or batched(readout, self.batch))
+  local out = class.make(readout.shapes[self.batched and self.batch or 0] or batched(readout, self.batch))
   engine.check(C.cq_rollout_read(roll.handle, readout.def, out.pointer), what)
   return tape.recording() and tape.push(read_back, out, roll, nil, readout.def) or out
 end
@@ -341,7 +342,7 @@ end
 local function masses_of(self, selection)
   local set = self.roll.set.mass
   local mass = (set and set.tensor or self.world.layout.base.mass):gather(numbers_of(selection), -1)
-  if self.batch > 1 and mass.rank == 1 then mass = mass:unsqueeze(1):expand { self.batch, selection.total } end
+  if self.batched and mass.rank == 1 then mass = mass:unsqueeze(1):expand { self.batch, selection.total } end
   return mass
 end
 

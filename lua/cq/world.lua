@@ -321,7 +321,7 @@ end
 local settle_spec = is.define("world:settle", {
   robot = is.any_of { is.instance "cq.Robot", is.list(is.instance "cq.Robot", { min = 1 }), optional = true },
   signals = is.any { optional = true },
-  batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, default = 1 },
+  batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, optional = true },
 })
 
 ---Where bodies come to rest under gravity, walls and signals that are held: an equilibrium, found without the way to

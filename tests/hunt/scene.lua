@@ -251,8 +251,8 @@ function scene.make(seed)
     for k, body in ipairs(world.robots) do own[k] = next(p.bodies[k]) and body:with(p.bodies[k]) or body end
     local act, observer = controller(p.control)
     local roll = world:rollout {
-      robot = own, steps = steps, batch = batch, controller = act, observer = observer, running = cost, record = record,
-      memory = memory,
+      robot = own, steps = steps, batch = batch > 1 and batch or nil, controller = act, observer = observer,
+      running = cost, record = record, memory = memory,
       gravity = p.world.gravity, friction = p.world.friction, wall_velocity = of_scenes(p.world.wall_velocity),
     }
     local s = roll.state

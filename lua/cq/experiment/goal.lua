@@ -45,4 +45,9 @@ function goal.miss(def, state)
   return miss + def.rest * state:mean_square_velocity(def.of):reshape {}
 end
 
+---What a picture shows of it, if there is one.
+---@param def table?        from check
+---@return number[][]?      places
+function goal.places(def) return def and { def.at } or nil end
+
 return goal

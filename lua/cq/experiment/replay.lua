@@ -72,7 +72,7 @@ end
 ---  vectors {n, dim} of the world's particles, or places and vectors {k, dim}, as of forces; or { by =
 ---  ..., scale =, label =, unit = }
 ---@field goals? table|fun(state: cq.State, u: cq.Tensor?): table   places { { x, y }, ... }, or { at =, radius =, colour = }, that are
----  drawn as translucent balls
+---  drawn as translucent balls; that of the objective unless given, and {} for none
 ---@field trail? boolean         the way of the robots' centre; where the camera follows unless given
 ---@field stills? number[]       times of several moments in one picture (.png) [time]
 ---@field layout? "auto"|"together"|"apart"   stills: in one scene, earlier ones paler, or each in a picture of its own; "auto": by
@@ -105,8 +105,11 @@ local spec = is.define("run:render", {
 local endings = { png = true, mp4 = true, mkv = true, webm = true, gif = true }
 
 ---Checks the path and the options of run:render.
+---@param path string
+---@param given? run.render.def
+---@param goals? number[][]       that are shown unless the options say which
 ---@return table
-function replay.options(path, given)
+function replay.options(path, given, goals)
   if not endings[path:match "%.(%w+)$"] then
     is.fail("run:render: path must end in .png, .mp4, .mkv, .webm or .gif, got %s", text.describe(path))
   end
@@ -123,7 +126,7 @@ function replay.options(path, given)
   end
   def.read_colour, def.scale = shown.colour(def.colour)
   def.read_opacity, def.read_arrows, def.read_goals = shown.opacity(def.opacity), shown.arrows(def.arrows),
-    shown.goals(def.goals)
+    shown.goals(def.goals or goals)
   return def
 end
 

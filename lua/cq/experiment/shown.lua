@@ -40,7 +40,7 @@ function shown.actuation(state, u)
   local world = state.world
   local layout = world.layout
   local stresses, arrays = layout.stress.stresses, layout.arrays
-  if #stresses == 0 or not u then return nil end
+  if layout.stress.entry_count == 0 or not u then return nil end        -- cables have no particles of their own
   local out = T.zeros { world.particle_count }
   local data, signal, weight = out:data(), u:data(), shown.value(state, "actuation_weight"):data()
   for e = 0, layout.stress.entry_count - 1 do
@@ -199,6 +199,22 @@ function shown.arrows(given)
   end
 end
 
+-- refuses a place outside of the world, where a picture does not look; what is no place the picture refuses
+local function require_inside(list, world)
+  local size = world.domain.size
+  for k, entry in ipairs(list) do
+    local at = type(entry) == "table" and (entry.at or entry) or {}
+    if T.is_tensor(at) then at = at:totable() end
+    for d = 1, type(at) == "table" and #at == world.dim and world.dim or 0 do
+      if type(at[d]) == "number" and (at[d] < 0 or at[d] > size[d]) then
+        is.fail("run:render: goals[%d], %s, is outside of the world, which reaches from the origin to %s", k,
+          text.place(at), text.place(size))
+      end
+    end
+  end
+  return list
+end
+
 ---Goals: a function of state and signals that gives a list.
 ---@return function
 function shown.goals(given)
@@ -209,13 +225,13 @@ function shown.goals(given)
       if type(list) ~= "table" then
         is.fail("run:render: goals must give a list of places, got %s", text.describe(list))
       end
-      return list
+      return require_inside(list, state.world)
     end
   end
   if type(given) ~= "table" then
     is.fail("run:render: goals must be a list of places, or a function that gives one, got %s", text.describe(given))
   end
-  return function() return given end
+  return function(state) return require_inside(given, state.world) end
 end
 
 -- ---- cables and walls -----------------------------------------------------------------------------------------------

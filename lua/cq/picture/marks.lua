@@ -75,6 +75,38 @@ function marks.solid_goals(canvas, goals)
   end
 end
 
+-- two directions across one
+local function across(u)
+  local hint = math.abs(u[2]) < 0.9 and { 0, 1, 0 } or { 1, 0, 0 }
+  local a = { u[2] * hint[3] - u[3] * hint[2], u[3] * hint[1] - u[1] * hint[3], u[1] * hint[2] - u[2] * hint[1] }
+  local length = math.sqrt(a[1] ^ 2 + a[2] ^ 2 + a[3] ^ 2)
+  for d = 1, 3 do a[d] = a[d] / length end
+  return a, { u[2] * a[3] - u[3] * a[2], u[3] * a[1] - u[1] * a[3], u[1] * a[2] - u[2] * a[1] }
+end
+
+local RIM = 48             -- sides of the circle around a goal
+
+---Draws the rims of the goals of a shaded scene of space, also of one that a body has come to and hides.
+---@param canvas cq.Canvas
+---@param goals table[]
+---@param eye number[]      where the scene is seen from
+function marks.goal_rims(canvas, goals, eye)
+  for _, goal in ipairs(goals) do
+    local u, length, points = {}, 0, ffi.new("double[?]", 3 * (RIM + 1))
+    for d = 1, 3 do
+      u[d] = eye[d] - goal.at[d]
+      length = length + u[d] ^ 2
+    end
+    for d = 1, 3 do u[d] = u[d] / math.sqrt(length) end
+    local a, b = across(u)
+    for k = 0, RIM do
+      local c, s = goal.radius * math.cos(2 * math.pi * k / RIM), goal.radius * math.sin(2 * math.pi * k / RIM)
+      for d = 1, 3 do points[3 * k + d - 1] = goal.at[d] + c * a[d] + s * b[d] end
+    end
+    check(C.cq_picture_wire(canvas.handle, RIM + 1, points, 1.8, colour.number(goal.colour, 0.9), 0.7))
+  end
+end
+
 -- ---- cables ---------------------------------------------------------------------------------------------------------
 
 local WIDE = 3.2           -- [pixel]
@@ -196,15 +228,6 @@ function marks.flat_arrows(canvas, arrows)
 end
 
 local SIDES = 10
-
--- two directions across one
-local function across(u)
-  local hint = math.abs(u[2]) < 0.9 and { 0, 1, 0 } or { 1, 0, 0 }
-  local a = { u[2] * hint[3] - u[3] * hint[2], u[3] * hint[1] - u[1] * hint[3], u[1] * hint[2] - u[2] * hint[1] }
-  local length = math.sqrt(a[1] ^ 2 + a[2] ^ 2 + a[3] ^ 2)
-  for d = 1, 3 do a[d] = a[d] / length end
-  return a, { u[2] * a[3] - u[3] * a[2], u[3] * a[1] - u[1] * a[3], u[1] * a[2] - u[2] * a[1] }
-end
 
 -- triangles of a cone that is cut off; axis: where it begins, its direction, its length
 local function cone(list, axis, wide, narrow, tint)

@@ -27,7 +27,13 @@ function ruler.ticks(lo, hi, step)
   end
 end
 
----Ticks along level ground in 2D, with their numbers in the ground.
+-- is a number that is written around x not cut off by the sides of the picture?
+local function is_whole(canvas, label, x)
+  local half = canvas:text_width(label, 9) / 2
+  return x - half > 2 and x + half < canvas.width - 2
+end
+
+---Ticks along level ground in 2D, with their numbers in the ground; those that the sides would cut off are left out.
 function ruler.flat(canvas, scene, view)
   local width = scene.width / view.scale
   local lo, hi = math.max(view.left, 0), math.min(view.left + width, scene.domain[1])
@@ -41,8 +47,9 @@ function ruler.flat(canvas, scene, view)
   for k in ruler.ticks(lo, hi, step / 5) do
     local x, major = (k * step / 5 - view.left) * view.scale, k % 5 == 0
     canvas:line({ { x, y + 2 }, { x, y + math.min(major and 10 or 5, math.max(room - 2, 3)) } }, major and 2 or 1, pale)
-    if major and room > 28 then
-      canvas:text { x = x, y = y + 25, size = 9, align = "centre", colour = ink, text = text.number(k / 5 * step) }
+    local label = text.number(k / 5 * step)
+    if major and room > 28 and is_whole(canvas, label, x) then
+      canvas:text { x = x, y = y + 25, size = 9, align = "centre", colour = ink, text = label }
     end
   end
 end
@@ -56,28 +63,37 @@ end
 
 local APART = 70           -- [pixel] between two numbers, about
 
+-- Along x, the middle of a ruler and how far it reaches to both sides; and z of it. In a picture of several moments
+-- it is one for all of them, along all of their way.
+local function extent(scene, now)
+  local reach, focus, box = scene.reach, now.camera_centre, now.box
+  if not scene.fit then return focus[1], 2.6 * reach, focus[3] + 1.25 * reach end
+  return (box.lower[1] + box.upper[1]) / 2, (box.upper[1] - box.lower[1]) / 2 + reach, box.upper[3] + 0.4 * reach
+end
+
 ---Where the ticks of a ruler on the ground in 3D stand: along x, in front of the bodies.
+---@param now table     the centre that the camera follows, and the box that is seen
 ---@return table[]      { x =, z =, text = }
-function ruler.solid(canvas, scene, focus)
+function ruler.solid(canvas, scene, now)
   local reach, out = scene.reach, {}
-  local z = focus[3] + 1.25 * reach
-  local x0, y0 = project(canvas, scene, focus[1] - 0.5 * reach, z)
-  local x1, y1 = project(canvas, scene, focus[1] + 0.5 * reach, z)
+  local middle, side, z = extent(scene, now)
+  local x0, y0 = project(canvas, scene, middle - 0.5 * reach, z)
+  local x1, y1 = project(canvas, scene, middle + 0.5 * reach, z)
   local pixels = math.sqrt((x1 - x0)^2 + (y1 - y0)^2) / reach
   if not (pixels > 0) then return out end            -- behind the camera
   local step = ruler.step(APART / pixels, 1)
-  local side = math.max(2.6 * reach, 4 * step)
-  for k in ruler.ticks(math.max(focus[1] - side, 0), math.min(focus[1] + side, scene.domain[1]), step) do
+  side = math.max(side, scene.fit and 0 or 4 * step)
+  for k in ruler.ticks(math.max(middle - side, 0), math.min(middle + side, scene.domain[1]), step) do
     out[#out + 1] = { x = k * step, z = z, text = text.number(k * step) }
   end
   return out
 end
 
----Writes the numbers under the ticks, over the finished picture.
+---Writes the numbers under the ticks, over the finished picture; those that its sides would cut off are left out.
 function ruler.numbers(canvas, scene, ticks)
   for _, tick in ipairs(ticks) do
     local x, y = project(canvas, scene, tick.x, tick.z)
-    if x == x then
+    if is_whole(canvas, tick.text, x) and y + 20 < scene.height then
       canvas:text { x = x, y = y + 17, size = 9, align = "centre", colour = "#5b6875", text = tick.text }
     end
   end

@@ -192,7 +192,7 @@ function solid.draw(canvas, scene, now)
       or (w.shape == "box" and w.hollow)
   end
   if not floor then plane(canvas, { 0, scene.ground, 0 }, { 0, 1, 0 }, scene.cell) end
-  local ticks = scene.ruler and ruler.solid(canvas, scene, now.camera_centre) or {}
+  local ticks = scene.ruler and ruler.solid(canvas, scene, now) or {}
   markings(canvas, scene, now, ticks)
   marks.solid_goals(canvas, now.goals)
   if now.arrows then
@@ -201,6 +201,7 @@ function solid.draw(canvas, scene, now)
     triangles(canvas, list)
   end
   check(C.cq_picture_shade(canvas.handle))
+  marks.goal_rims(canvas, now.goals, eye)
   for _, pose in ipairs(now.poses) do marks.cables(canvas, scene, pose.cables) end
   if now.arrows then marks.hidden_arrows(canvas, now.arrows, scene.pixels_of_length) end
   ruler.numbers(canvas, scene, ticks)

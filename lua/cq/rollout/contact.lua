@@ -72,7 +72,7 @@ end
 ---@return cq.Tensor
 function contact.rows(roll)
   local shape = { roll.steps, roll.batch, #roll.world.walls + 1, width_of(roll.world) }
-  if roll.batch == 1 then table.remove(shape, 2) end
+  if not roll.batched then table.remove(shape, 2) end
   local out = T.empty(shape)
   sum_pieces(roll, 0, roll.steps, out:data())
   return out
@@ -121,7 +121,7 @@ function contact.read(state, which)
   if state.step == 0 then is.fail("%s: no control step was made before the first state", what) end
   roll:require_live(state.step, what)
   local width, rows = width_of(world), #world.walls + 1
-  local out = class.make(state.batch > 1 and { state.batch, width } or { width })
+  local out = class.make(state.batched and { state.batch, width } or { width })
   local all = ffi.new("double[?]", row_size(roll))
   sum_pieces(roll, state.step - 1, 1, all)
   for b = 0, state.batch - 1 do ffi.copy(out:data() + b * width, all + (b * rows + row) * width, width * DOUBLE) end

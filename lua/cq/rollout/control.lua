@@ -13,9 +13,16 @@ local control = {}
 
 local DOUBLE = ffi.sizeof "double"
 
+---One number for each scene of a rollout's batch?
+function control.is_by_scene(tensor, roll) return roll.batched and tensor.rank == 1 and tensor.count == roll.batch end
+
 ---One number, or one for each scene of a batch?
-function control.is_scalar(tensor, batch)
-  return tensor.count == 1 or (batch > 1 and tensor.rank == 1 and tensor.count == batch)
+function control.is_scalar(tensor, roll) return tensor.count == 1 or control.is_by_scene(tensor, roll) end
+
+-- a shape of each scene, with the batch before it if there is one
+local function by_scene(roll, shape)
+  if roll.batched then table.insert(shape, 1, roll.batch) end
+  return shape
 end
 
 ---Takes observer and controller from the rollout's definition.
@@ -76,8 +83,8 @@ end
 
 -- the controller's answer as {signals} or {batch, signals}
 local function check_signals(self, u)
-  local k, batch = self.signal_count, self.batch
-  if batch == 1 and T.is_tensor(u) and u.rank == 1 and u.count == k then return check_finite(u) end
+  local k, batch, batched = self.signal_count, self.batch, self.batched
+  if not batched and T.is_tensor(u) and u.rank == 1 and u.count == k then return check_finite(u) end
   if type(u) ~= "number" and type(u) ~= "table" then
     is.fail("the controller must give %d signal%s as a tensor, got %s", k, k == 1 and "" or "s", text.describe(u))
   end
@@ -85,14 +92,13 @@ local function check_signals(self, u)
   local shape = u:shape()
   if u.rank == 0 and k == 1 then
     u = u:reshape { 1 }
-  elseif u.rank == 2 and batch == 1 and shape[1] == 1 and shape[2] == k then
+  elseif u.rank == 2 and not batched and shape[1] == 1 and shape[2] == k then
     u = u:reshape { k }
-  elseif not (u.rank == 1 and shape[1] == k or batch > 1 and u.rank == 2 and shape[1] == batch and shape[2] == k) then
-    local batched = batch > 1 and (" or {%d, %d}"):format(batch, k) or ""
-    is.fail("the controller must give signals of shape {%d}%s, one for each actuator signal, got {%s}", k, batched,
-      table.concat(shape, ", "))
+  elseif not (u.rank == 1 and shape[1] == k or batched and u.rank == 2 and shape[1] == batch and shape[2] == k) then
+    is.fail("the controller must give signals of shape {%d}%s, one for each actuator signal, got {%s}", k,
+      batched and (" or {%d, %d}"):format(batch, k) or "", table.concat(shape, ", "))
   end
-  if batch > 1 and u.rank == 1 then u = u:unsqueeze(1):expand { batch, k } end
+  if batched and u.rank == 1 then u = u:unsqueeze(1):expand { batch, k } end
   return check_finite(u)
 end
 
@@ -140,7 +146,7 @@ function control.step(self, state, hidden)
     u, after.controller = controller:act(observation, hidden.controller, state.time, state.step + 1)
     u = check_signals(self, u)
   else
-    u = T.zeros(self.batch > 1 and { self.batch, self.signal_count } or { self.signal_count })
+    u = T.zeros(by_scene(self, { self.signal_count }))
   end
   return u, after, control.forces(self, state, u)
 end
@@ -169,8 +175,8 @@ function control.effort(self, u)
     is.fail("effort must give one number, got %s", text.describe(cost))
   end
   cost = T.as_tensor(cost)
-  if not control.is_scalar(cost, self.batch) then
-    is.fail("effort must give one number%s, got a tensor {%s}", self.batch > 1
+  if not control.is_scalar(cost, self) then
+    is.fail("effort must give one number%s, got a tensor {%s}", self.batched
       and (", or {%d} for the scenes of the batch"):format(self.batch) or "",
       table.concat(cost:shape(), ", "))
   end
@@ -190,8 +196,9 @@ function control.keep(self, differentiable)
   local layout = self.world.layout
   local force_width = layout.force.count * self.world.dim
   local out = {
-    batch = self.batch, steps = self.steps, pieces = self.world.pieces, width = self.signal_count,
-    shape = self.batch > 1 and { self.batch, self.signal_count } or { self.signal_count },
+    batch = self.batch, batched = self.batched,
+    steps = self.steps, pieces = self.world.pieces, width = self.signal_count,
+    shape = by_scene(self, { self.signal_count }),
     stresses = layout.stress.stresses,
     force_width = force_width, forces = self.forces, dim = self.world.dim, differentiable = differentiable, hidden = {},
     u = ffi.new("double[?]", math.max(self.steps * self.batch * self.signal_count, 1)), engine_steps = 0,
@@ -243,9 +250,7 @@ end
 function Keep:spread_forces(grad)
   local out = {}
   for k, force in ipairs(self.forces) do
-    local shape = { force.count, self.dim }
-    if self.batch > 1 then table.insert(shape, 1, self.batch) end
-    out[k] = T.empty(shape)
+    out[k] = T.empty(by_scene(self, { force.count, self.dim }))
     local g, at = out[k]:data(), 0
     for b = 0, self.batch - 1 do
       for p = 0, force.count - 1 do
@@ -318,7 +323,7 @@ function Keep:signals_at(i) return self:row(self.u, i) end
 
 ---The signals of all control steps {steps, signals} or {steps, batch, signals}.
 function Keep:signals()
-  local out = T.empty(self.batch > 1 and { self.steps, self.batch, self.width } or { self.steps, self.width })
+  local out = T.empty { self.steps, unpack(self.shape) }
   if out.count > 0 then ffi.copy(out:data(), self.u, out.count * DOUBLE) end
   return out
 end

@@ -136,7 +136,7 @@ end
 
 -- ---- the world ------------------------------------------------------------------------------------------------------
 
--- a value of the whole world: `shape`, or a shape that stretches to it, or a batch of either
+-- a value of the whole world: `shape`, or a shape that stretches to it, or a batch of either; batch: nil without one
 local function spread_world(value, shape, least, batch, what)
   if type(value) ~= "number" and type(value) ~= "table" then
     is.fail("world:rollout: %s must be a number, a list or a tensor, got %s", what, text.describe(value))
@@ -145,7 +145,7 @@ local function spread_world(value, shape, least, batch, what)
   local given, lead = tensor:shape(), nil
   for _, candidate in ipairs { least, shape } do
     local rest = #given - #candidate
-    local fits = rest == 0 or (rest == 1 and given[1] == batch and batch > 1)
+    local fits = rest == 0 or (rest == 1 and given[1] == batch)
     for k, size in ipairs(candidate) do fits = fits and given[rest + k] == size end
     if fits then lead = { count = rest, rank = #candidate } end
   end
@@ -153,7 +153,7 @@ local function spread_world(value, shape, least, batch, what)
     local allowed = #least == 0 and { "one number" } or { shape_text(least) }
     if #shape ~= #least then allowed[2] = shape_text(shape) end
     is.fail("world:rollout: %s must have the shape %s%s, got %s", what, table.concat(allowed, " or "),
-      batch > 1 and (", with the batch of %d before it if it differs between scenes"):format(batch) or "",
+      batch and (", with the batch of %d before it if it differs between scenes"):format(batch) or "",
       #given == 0 and "one number" or shape_text(given))
   end
   local target = {}
@@ -195,7 +195,7 @@ end
 
 ---All that a rollout sets.
 ---@param world cq.World
----@param def { batch: integer }    and the fields of the world by their names
+---@param def { batch: integer? }    and the fields of the world by their names
 ---@param list cq.Robot[]            from bodies
 ---@return table<string, { entry: cq.FieldInfo, tensor: cq.Tensor, per_scene: boolean }>
 function fields.collect(world, def, list)
@@ -206,7 +206,7 @@ function fields.collect(world, def, list)
       tensor, per_scene = of_world(world, def, entry)
     else
       local find = entry.owner == "entry" and weights or entry.name == "mass" and masses or gather
-      tensor, per_scene = find(world, list, entry, def.batch)
+      tensor, per_scene = find(world, list, entry, def.batch or 1)
     end
     if tensor then set[entry.name] = { entry = entry, tensor = tensor, per_scene = per_scene or false } end
   end

@@ -25,23 +25,23 @@ local function of_function(world, f, steps, what)
   return T.stack(rows, 1)
 end
 
--- a tensor for each control step, and whether each scene has its own; nil: it is none of these
+-- a tensor for each control step, and whether each scene has its own; nil: it is none of these. batch: nil without one
 local function of_tensor(world, value, steps, batch)
   if type(value) ~= "table" then return nil end
   local tensor, dim = T.as_tensor(value), world.dim
   local shape = tensor:shape()
   local rows = #shape == 2 and shape[2] == dim
-  if rows and batch > 1 and shape[1] == batch then
+  if rows and shape[1] == batch and (batch > 1 or steps > 1) then
     if steps ~= batch then return nil end
     is.fail("world:rollout: gravity %s may be of %d control steps or of %d scenes; give {%d, %d, %d}, of scenes and control steps",
       shape_text(shape), steps, batch, batch, steps, dim)
   end
   if rows and shape[1] == steps then return tensor, false end
-  local scenes = batch > 1 and #shape == 3 and shape[1] == batch
+  local scenes = #shape == 3 and shape[1] == batch
   if scenes and shape[2] == steps and shape[3] == dim then return tensor, true end
   if #shape < 2 then return nil end
   is.fail("world:rollout: gravity must have the shape {%d}, or {%d, %d} of control steps%s, got %s", dim, steps, dim,
-    batch > 1 and (", with the batch of %d before it if it differs between scenes"):format(batch) or "",
+    batch and (", with the batch of %d before it if it differs between scenes"):format(batch) or "",
     shape_text(shape))
 end
 

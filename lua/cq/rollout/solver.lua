@@ -43,7 +43,7 @@ function solver.of(roll)
     if pieces > 1 then
       part = part:transpose(2, 3):reshape { roll.steps, roll.world.substeps, roll.batch }:transpose(2, 3)
     end
-    out[name] = roll.batch == 1 and part:squeeze(2) or part
+    out[name] = roll.batched and part or part:squeeze(2)
   end
   if rows:size() > 0 then warn_of_rounding(roll.world, out.floor:max():item()) end
   return out

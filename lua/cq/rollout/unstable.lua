@@ -69,7 +69,7 @@ function unstable.raise(self, status)
   local particle, step = tonumber(health.particle), tonumber(health.step)
   local control = math.floor(step / world.substeps)
   local at = ("control step %d (time %.4g, substep %d)%s"):format(control + 1, step * world.control_dt / world.substeps,
-    step % world.substeps + 1, self.batch > 1 and (" in scene %d"):format(health.scene + 1) or "")
+    step % world.substeps + 1, self.batched and (" in scene %d"):format(health.scene + 1) or "")
   if health.bad >= C.CQ_HEALTH_NOT_CONVERGED then raise_solver(self, health, at) end
   local robot = world.robots[1]
   for _, candidate in ipairs(world.robots) do

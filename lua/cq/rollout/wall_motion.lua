@@ -84,20 +84,20 @@ local function of_function(world, f, steps)
   return T.stack(rows, 1)
 end
 
--- a tensor for each control step, and whether each scene has its own; nil: it is none of these
+-- a tensor for each control step, and whether each scene has its own; nil: it is none of these. batch: nil without one
 local function of_tensor(world, value, steps, batch)
   if type(value) ~= "table" then return nil end
   local tensor = T.as_tensor(value)
   local walls, dim, shape = #world.walls, world.dim, tensor:shape()
   local each = same(shape, { steps, walls, dim })
-  if each and batch > 1 and steps == batch then
+  if each and steps == batch and steps > 1 then
     is.fail("world:rollout: wall_velocity %s may be of %d control steps or of %d scenes; "
       .. "give {%d, %d, %d, %d}, of scenes and control steps", shape_text(shape), steps, batch, batch, steps, walls,
         dim)
   end
-  if each or batch > 1 and same(shape, { batch, steps, walls, dim }) then return tensor, not each end
-  if #shape > 2 and not (batch > 1 and same(shape, { batch, walls, dim })) then
-    local batched = batch > 1 and (", with the batch of %d before it if it differs between scenes"):format(batch) or ""
+  if each or batch and same(shape, { batch, steps, walls, dim }) then return tensor, not each end
+  if #shape > 2 and not (batch and same(shape, { batch, walls, dim })) then
+    local batched = batch and (", with the batch of %d before it if it differs between scenes"):format(batch) or ""
     is.fail("world:rollout: wall_velocity must have the shape {%d}, {%d, %d} or {%d, %d, %d} of control steps%s, got %s",
       dim, walls, dim, steps, walls, dim, batched, shape_text(shape))
   end

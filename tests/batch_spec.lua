@@ -1,0 +1,138 @@
+-- batch: a batch of one scene is a batch like any other, and a rollout without one has no dimension of scenes.
+local cq = require "cq"
+local T = require "cq.tensor"
+local scene = require "tests.scene"
+local spread = require "tests.spread"
+
+local STEPS = 4
+
+-- the first number of a shape and the rest
+local function shape_of(tensor, at)
+  local shape = tensor:shape()
+  local lead = table.remove(shape, at or 1)
+  return lead, shape
+end
+
+-- all that can be read of a final state, by name
+local function readouts(s)
+  local out = {
+    center = s:center "foot", centers = s:center { "foot", "trunk" }, row = s:motion { "foot", "trunk" },
+    gather = s:gather("foot", "velocity"), moment = s:moment "trunk", speed = s:mean_square_velocity "foot",
+    stress = s:stress "foot", von_mises = s:von_mises "trunk", momentum = s:momentum(), spin = s:angular_momentum(),
+    raster = s:raster("trunk", { size = { 6, 6 } }), positions = s:positions(), deformations = s:deformations(),
+    contact = s:contact(1).impulse,
+  }
+  for _, kind in ipairs { "total", "kinetic", "elastic", "potential" } do out[kind] = s:energy("foot", kind) end
+  return out
+end
+
+-- a rollout that reads everything
+local function simulate(world, batch, fields)
+  local def = {
+    steps = STEPS, batch = batch, contact = true,
+    running = function(s, u) return s:center("foot"):sum(-1) + u:square():sum(-1) end,
+    record = function(s) return s:center { "foot", "trunk" } end,
+    effort = function(u) return u:square():sum(-1):sum(1) end,
+  }
+  for name, value in pairs(fields or {}) do def[name] = value end
+  return world:rollout(def)
+end
+
+describe("a batch of 1", function()
+  it("is the first dimension of every readout, and no batch is none", function()
+    local world = scene.world(scene.robot())
+    local alone, one = readouts(simulate(world).state), readouts(simulate(world, 1).state)
+    for name, tensor in pairs(alone) do
+      local lead, rest = shape_of(one[name])
+      assert.equal(1, lead, name)
+      assert.same(tensor:shape(), rest, name)
+      assert.is_true(one[name]:squeeze(1):equal(tensor), name)
+    end
+  end)
+
+  it("is the second of what each control step gives", function()
+    local world = scene.world(scene.robot())
+    local observer = cq.Observer.centroid { groups = { "foot", "trunk" }, acceleration = true }
+    local net = cq.Controller.mlp { hidden = { 5 }, seed = 3 }
+    local custom = function(o) return o:slice(1, 2, -1) * 0.1 end
+    for _, controller in ipairs { net, custom, cq.Controller.open_loop(T.ones { STEPS, 2 }) } do
+      local fields = { observer = observer, controller = controller }
+      local alone, one = simulate(world, nil, fields), simulate(world, 1, fields)
+      for _, name in ipairs { "running", "record", "signals" } do
+        local lead, rest = shape_of(one[name], 2)
+        assert.equal(1, lead, name)
+        assert.same(alone[name]:shape(), rest, name)
+        assert.is_true(one[name]:squeeze(2):equal(alone[name]), name)
+      end
+      assert.same({ 1 }, one.effort:shape())
+      assert.same({}, alone.effort:shape())
+      assert.same({ STEPS, 1, 1, 2 }, one.contact.impulse:shape())
+      assert.same({ STEPS, 1, 2 }, alone.contact.impulse:shape())
+    end
+  end)
+
+  it("hands observer, controller, forces and costs its dimension", function()
+    local seen, Spring = {}, { particles = "trunk", signals = 1 }
+    function Spring:force(u, x)
+      seen.u, seen.x = u:shape(), x:shape()
+      return x * 0
+    end
+    local world = scene.world(scene.robot { actuators = { Spring } })
+    local n = world.robot:group("trunk").particle_count
+    local fields = {
+      observer = function(s)
+        seen.state = s.batched
+        return s:center "foot"
+      end,
+      controller = function(o)
+        seen.o = o:shape()
+        return o:slice(1, 1, -1)
+      end,
+      effort = function(u)
+        seen.effort = u:shape()
+        return u:sum()
+      end,
+    }
+    local roll = simulate(world, 1, fields)
+    assert.same({ u = { 1, 1 }, x = { 1, n, 2 }, state = true, o = { 1, 2 }, effort = { STEPS, 1, 1 } }, seen)
+    assert.same({}, roll.effort:shape())
+    simulate(world, nil, fields)
+    assert.same({ u = { 1 }, x = { n, 2 }, state = false, o = { 2 }, effort = { STEPS, 1 } }, seen)
+  end)
+
+  it("takes values of its scene, and gives them their gradients", function()
+    local world = scene.world(scene.robot())
+    local n = world.particle_count
+    local function loss(batch, p)
+      local roll = simulate(world, batch, { robot = world.robot:with { young = p.young }, gravity = p.gravity,
+        friction = p.friction, wall_velocity = p.wall, controller = cq.Controller.open_loop(p.u) })
+      return roll.state:center("foot"):sum() + roll.running:sum() + roll.record:square():sum()
+        + roll.contact.impulse:sum() + roll.effort:sum()
+    end
+    local values = {
+      young = spread({ n }, 7, 9), gravity = T.tensor { 0.5, -4 }, friction = T.tensor(0.4),
+      wall = spread({ STEPS, 1, 2 }, -0.1, 0.1), u = spread({ STEPS, 2 }, -0.5, 0.5),
+    }
+    local alone, one = {}, {}
+    for name, value in pairs(values) do
+      alone[name], one[name] = T.param(value), T.param(value:unsqueeze(1))
+    end
+    local a, of_none = T.value_and_grad(function(p) return loss(nil, p) end)(alone)
+    local b, of_one = T.value_and_grad(function(p) return loss(1, p) end)(one)
+    assert.equal(a, b)
+    for name in pairs(values) do
+      assert.is_true(of_none[name]:norm():item() > 0, name)
+      assert.is_true(of_one[name]:squeeze(1):equal(of_none[name]), name)
+    end
+  end)
+
+  it("is that of equilibria, and of what implicit steps took", function()
+    local finger = scene.robot { actuators = cq.Actuator.pressure { groups = "trunk", axis = "y", max = 0.1 } }
+    local world = cq.World {
+      cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, gravity = { 0, -0.1 }, precision = "float64",
+      integrator = cq.Implicit {}, walls = cq.Boundary.box(), finger:at { 0.4, 0.127 },
+    }
+    assert.same({ 2, 1, 1 }, world:rollout({ steps = 2, batch = 1 }).solver.newton:shape())
+    assert.same({ 2, 1 }, world:rollout({ steps = 2 }).solver.newton:shape())
+  end)
+end)
