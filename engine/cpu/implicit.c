@@ -18,13 +18,18 @@ cq_status cq_implicit_create(cq_scene *s) {
   s->implicit.weight = cq_alloc((size_t)s->chunks * CQ_CHUNK * (size_t)s->model->dim * 4,
                                 (size_t)s->kernels->real_bytes, "implicit steps");
   s->implicit.node = cq_alloc((size_t)s->chunks * CQ_CHUNK, sizeof *s->implicit.node, "implicit steps");
-  return s->implicit.tensor && s->implicit.weight && s->implicit.node ? CQ_OK : CQ_MEMORY;
+  if (s->model->averages_dilatation)
+    s->implicit.swell = cq_alloc((size_t)s->chunks * CQ_CHUNK * (size_t)s->kernels->implicit->swell_fields,
+                                 (size_t)s->kernels->real_bytes, "dilatation");
+  const int complete = s->implicit.swell || !s->model->averages_dilatation;
+  return s->implicit.tensor && s->implicit.weight && s->implicit.node && complete ? CQ_OK : CQ_MEMORY;
 }
 
 void cq_implicit_destroy(cq_scene *s) {
   cq_free(s->implicit.tensor);
   cq_free(s->implicit.weight);
   cq_free(s->implicit.node);
+  cq_free(s->implicit.swell);
   for (int v = 0; v < CQ_GRID_VECTORS; v++) cq_free(s->implicit.vector[v]);
   cq_matrix_destroy(s);
   for (int r = 0; r < CQ_BLOCKS_MAX; r++) {
@@ -54,9 +59,11 @@ cq_status cq_implicit_reserve(cq_scene *s) {
 static void evaluate(solve *o, int32_t at) {
   wait(o);
   phase(o, CQ_PHASE_SOLVE);
+  cq_linear_swell(o, at);
   begin_sums(o);
   if (pulls(o)) o->k->cables_evaluate(o->s, o->in, at, sums(o, 0));
   for (int r = o->begin; r < o->end; r++) o->k->evaluate(o->s, o->in, r, at, sums(o, r));
+  cq_linear_press(o);
   wait(o);
   for (int b = o->begin; b < o->end; b++) o->k->residual(o->s, b, at, sums(o, b));
   end_sums(o);
@@ -88,6 +95,7 @@ static double press(solve *o, int32_t from) {
 // H at VELOCITY, and its diagonal
 static double tensors(solve *o) {
   phase(o, CQ_PHASE_SOLVE);
+  cq_linear_swell(o, CQ_GRID_VELOCITY);
   begin_sums(o);
   if (pulls(o)) o->k->cables_settle(o->s, o->in);
   for (int r = o->begin; r < o->end; r++) o->k->tensors(o->s, o->in, r, sums(o, r));
@@ -258,6 +266,7 @@ static cq_status newton(solve *o, progress *p) {
 // momentum with the pressure of the surface at VELOCITY
 static void follow_once(solve *o) {
   wait(o);
+  cq_linear_swell(o, CQ_GRID_VELOCITY);
   for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r, CQ_GRID_VELOCITY);
   wait(o);
   for (int b = o->begin; b < o->end; b++) o->k->take_momentum(o->s, b);
@@ -316,6 +325,7 @@ static solve open_solve(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   solve o = {.s = s, .worker = worker, .k = s->kernels->implicit, .in = in};
   cq_worker_share(worker, s->ranges, &o.begin, &o.end);
   if (pulls(&o)) o.k->cables_begin(s, in);   // for the same worker, and the nodes after a barrier
+  for (int r = o.begin; s->model->averages_dilatation && r < o.end; r++) o.k->swell_open(s, in, r);
   return o;
 }
 
@@ -355,6 +365,7 @@ static double follow_adj(solve *o, const cq_slice *out) {
   }
   if (cq_pressure_follows(o->s->model)) {
     for (int r = o->begin; r < o->end; r++) o->k->follow(o->s, o->in, out, r);
+    cq_linear_press(o);
     wait(o);
   }
   begin_sums(o);
@@ -391,6 +402,7 @@ cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_re
   if (s->model->moving_wall_count || s->model->walls_rub || s->grad_impulse) {
     // how hard they press is wanted, and momentum is not in the record
     const int32_t at = cq_pressure_follows(s->model) ? CQ_GRID_VELOCITY : CQ_GRID_VECTORS;
+    cq_linear_swell(&o, CQ_GRID_VELOCITY);
     for (int r = o.begin; r < o.end; r++) o.k->momentum(s, o.in, r, at);
     wait(&o);
     for (int b = o.begin; b < o.end; b++) o.k->take_momentum(s, b);

@@ -12,6 +12,13 @@ typedef struct cq_implicit_kernels {
   // momentum and mass of particles, with given forces; then, of nodes, where the method begins and what holds them
   void (*momentum)(cq_scene *s, const cq_slice *in, int32_t range, int32_t at);
   void (*start)(cq_scene *s, int32_t block);
+  // Where dilatations are averaged (swell.inl): what is kept of a particle; weights of a range; rates of particles by a
+  // vector and then their rest, or that of what stress gives; and the end of that.
+  int32_t swell_fields;
+  void (*swell_open)(cq_scene *s, const cq_slice *in, int32_t range);
+  void (*swell_first)(cq_scene *s, const cq_slice *in, int32_t range, int32_t from);
+  void (*swell_again)(cq_scene *s, const cq_slice *in, int32_t range, int32_t pressing);
+  void (*swell_last)(cq_scene *s, const cq_slice *in, int32_t range);
   // potential, stress and residual at a vector: to RESIDUAL_TRIAL
   void (*evaluate)(cq_scene *s, const cq_slice *in, int32_t range, int32_t at, double *sum);
   void (*residual)(cq_scene *s, int32_t block, int32_t at, double *sum);
@@ -73,6 +80,8 @@ typedef struct cq_implicit_kernels {
   void (*straighten)(cq_scene *s, int32_t block);
   void (*add_followed)(cq_scene *s, int32_t block, double *sum);
   void (*finish_adj)(cq_scene *s, int32_t block);
+  // where dilatations are averaged: rates of particles by STEP, for dilatation_wanted
+  void (*swell_first_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
   void (*p2g_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
 } cq_implicit_kernels;
 

@@ -277,7 +277,18 @@ typedef struct {
   const ChunkGrad *grad;
   int still, follows;        // implicit steps: without the motion of particles; with pressure at the end of the step
   const real *excess;        // what the trace of C' was more for F, NULL: nothing (dilatation.inl)
+  const real *swell;         // of implicit steps the same within their stress (swell.inl)
 } ChunkStep;
+
+CQ_INLINE const real *dilatation_excess(const cq_scene *s, const int32_t c) {
+  return s->dilatation ? dilatation_of(s, c) + EXCESS * CQ_CHUNK : NULL;
+}
+
+// the rate by which F became F'
+CQ_INLINE void rate_after(const ChunkStep *c, const int h, Real rate[CQ_DIM][CQ_DIM]) {
+  load_matrix(c->next, C, h, rate);
+  if (c->excess) EACH(i) rate[i][i] += r_load(c->excess + h);
+}
 
 // Adjoint of force_of; grad_force is read. What pressure that follows F^ gets, it has already.
 CQ_INLINE void force_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], const ChunkStep *c,
@@ -301,7 +312,7 @@ CQ_INLINE void followed(const cq_scene *s, const ChunkStep *c, const int h, Real
   load_matrix(c->matter->state, F, h, f);
   if (!c->follows) return;
   Real rate[CQ_DIM][CQ_DIM], before[CQ_DIM][CQ_DIM];
-  load_matrix(c->next, C, h, rate);
+  rate_after(c, h, rate);
   load_matrix(c->matter->state, F, h, before);
   trial_of(s, rate, before, f);
 }
@@ -358,8 +369,7 @@ CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, 
   // C', F' and v'
   State after;
   load_vector(c->next, V, h, after.v);
-  load_matrix(c->next, C, h, after.c);
-  if (c->excess) EACH(i) after.c[i][i] += r_load(c->excess + h);
+  rate_after(c, h, after.c);
   load_matrix(adj, C, h, given.b);
   load_matrix(adj, F, h, grad_def);
   source_clear(&grad, r_set((real)0));
@@ -405,8 +415,7 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
     real *adj = (real *)s->adj + AT(c, FIELDS, 0);
     const ChunkGrad chunk_grad = chunk_grad_of(s, c);
     const Matter matter = matter_of(s, in, c);
-    const real *excess = s->dilatation ? dilatation_of(s, c) + EXCESS * CQ_CHUNK : NULL;
-    const ChunkStep step = {&matter, next, adj, &chunk_grad, 0, 0, excess};
+    const ChunkStep step = {&matter, next, adj, &chunk_grad, 0, 0, dilatation_excess(s, c), NULL};
     Record records[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     Stress stress[CQ_CHUNK / CQ_LANES];
