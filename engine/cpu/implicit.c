@@ -325,7 +325,6 @@ static solve open_solve(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   solve o = {.s = s, .worker = worker, .k = s->kernels->implicit, .in = in};
   cq_worker_share(worker, s->ranges, &o.begin, &o.end);
   if (pulls(&o)) o.k->cables_begin(s, in);   // for the same worker, and the nodes after a barrier
-  for (int r = o.begin; s->model->averages_dilatation && r < o.end; r++) o.k->swell_open(s, in, r);
   return o;
 }
 
@@ -337,6 +336,7 @@ static cq_status fail(const solve *o, int32_t bad, double value) {
 cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_step_record *record, int32_t step) {
   solve o = open_solve(s, worker, in);
   progress p = {INFINITY, 0};
+  cq_linear_open(&o);
   cq_status status = begin_step(&o);
   if (!status) status = newton(&o, &p);
   if (!status && cq_pressure_follows(s->model)) status = follow(&o, &p);
@@ -399,6 +399,7 @@ cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_re
   for (int b = o.begin; b < o.end; b++) o.k->load(s, b, record->grid, record->held);
   end_sums(&o);
   if (o.sum[CQ_SUM_CHANGED] > 0) return CQ_MEMORY;
+  cq_linear_open(&o);
   if (s->model->moving_wall_count || s->model->walls_rub || s->grad_impulse) {
     // how hard they press is wanted, and momentum is not in the record
     const int32_t at = cq_pressure_follows(s->model) ? CQ_GRID_VELOCITY : CQ_GRID_VECTORS;

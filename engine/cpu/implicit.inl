@@ -94,7 +94,7 @@ static void momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at)
     const int follows = matter.pressed && at < CQ_GRID_VECTORS;
     Stencils st;
     stencils_of(s, chunk, &st, 0);
-    if (follows) rates_gather(s, &st, at, &strides);
+    if (follows) rates_gather(s, &st, at, &strides, c);
     LANES_EACH(h) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], def[CQ_DIM][CQ_DIM], none[CQ_DIM][CQ_DIM];
       Source p;
@@ -122,8 +122,8 @@ static void momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at)
 static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at, double *sum) {
   const real dx = (real)s->model->dx, dt = (real)s->model->dt;
   const Strides strides = strides_of(s->arrangement);
-  Scatter to;
-  scatter_begin(&to, s, range);
+  SlopeScatter to;
+  slopes_begin(&to, s, range);
   double energy = 0, inverted = 0;
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
@@ -131,7 +131,7 @@ static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at,
     const int viscous = is_viscous(&matter);
     Stencils st;
     stencils_of(s, chunk, &st, 0);
-    rates_gather(s, &st, at, &strides);
+    rates_gather(s, &st, at, &strides, c);
     LANES_EACH(h) {
       Real arm[CQ_DIM], rate[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], trial[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM];
       Real b[CQ_DIM][CQ_DIM], psi, damped = r_set((real)0);
@@ -151,11 +151,11 @@ static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at,
       energy += lanes_total(volume * (psi + damped));
       inverted += lanes_total(r_pick(mat_det(trial), r_set((real)0), r_set((real)1)));
       EACH(i) EACH(j) b[i][j] = scale * b[i][j];
-      slope_give(s, &matter, c, &st, h, arm, b);
+      slope_give(s, &matter, c, &st, h, arm, b, &to);
     }
-    scatter_chunk(&to, &strides, &st);
+    slopes_scatter(s, &to, &strides, c, &st);
   }
-  scatter_end(&to, &strides);
+  slopes_end(s, &to, &strides);
   sum[CQ_SUM_ENERGY] += energy;
   sum[CQ_SUM_INVERTED] += inverted;
 }
@@ -203,23 +203,23 @@ static void product_plain(cq_scene *s, const cq_slice *in, const int32_t range, 
 static void product_averaged(cq_scene *s, const cq_slice *in, const int32_t range) {
   const real inv_dx4 = (real)(4 / s->model->dx);
   const Strides strides = strides_of(s->arrangement);
-  Scatter to;
-  scatter_begin(&to, s, range);
+  OneScatter to;
+  one_begin(&to, s, range);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const Matter matter = matter_of(s, in, c);
     Stencils st;
-    stencils_take(s, c, &st);
-    gather_chunk(&st, means_of(s), &strides);
+    real number[CQ_CHUNK] __attribute__((aligned(64)));
+    one_gather_chunk(s, &st, &strides, c);
     LANES_EACH(h) {
       Real rate[CQ_DIM][CQ_DIM], b[CQ_DIM][CQ_DIM];
       averaged_affine(s, &matter, c, &st, h, rate);
       EACH(i) EACH(j) rate[i][j] = inv_dx4 * rate[i][j];
       tensor_multiply(tensor_of_chunk(s, c), h, rate, b);
-      give_stress(s, &matter, c, &st, h, b);
+      keep_stress(s, &matter, c, h, b, number);
     }
-    scatter_chunk(&to, &strides, &st);
+    one_scatter_chunk(s, &to, &strides, c, number);
   }
-  scatter_end(&to, &strides);
+  one_flush(&to, &strides);
 }
 
 static void product(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {

@@ -151,8 +151,8 @@ static void follow(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t
   const real dt = (real)s->model->dt, scale = (real)(4 / s->model->dx) * dt * dt;
   const real *y = grid_vector(s, CQ_GRID_STEP);
   const Strides strides = strides_of(s->arrangement);
-  Scatter to;
-  scatter_begin(&to, s, range);
+  SlopeScatter to;
+  slopes_begin(&to, s, range);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0), *next = (const real *)out->data + AT(c, FIELDS, 0);
     const Matter matter = matter_of(s, in, c);
@@ -178,11 +178,11 @@ static void follow(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t
       pressure_force_adj(trial, pressure, grad, unused, sums.n0);
       mat_mul_nt(grad, def, b);
       EACH(i) EACH(j) b[i][j] = scale * b[i][j];
-      slope_give(s, &matter, c, &st, h, arm, b);
+      slope_give(s, &matter, c, &st, h, arm, b, &to);
     }
-    scatter_chunk(&to, &strides, &st);
+    slopes_scatter(s, &to, &strides, c, &st);
   }
-  scatter_end(&to, &strides);
+  slopes_end(s, &to, &strides);
 }
 
 static void implicit_p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {

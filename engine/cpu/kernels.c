@@ -64,6 +64,7 @@ static const cq_implicit_kernels implicit = {
     swell_first,
     swell_again,
     swell_last,
+    swell_nodes,
     evaluate,
     residual,
     DIAGONAL_PARTS,

@@ -61,26 +61,35 @@ void cq_matrix_destroy(cq_scene *s) {
   cq_free(m->cell_next);
 }
 
-// from what all ranges gave the nodes to their means
-static void means(solve *o) {
+// what nodes make of the numbers that all ranges gave them
+static void means(solve *o, int32_t pass) {
   wait(o);
-  for (int b = o->begin; b < o->end; b++) o->s->kernels->dilatation_nodes(o->s, b);
+  for (int b = o->begin; b < o->end; b++) o->k->swell_nodes(o->s, b, pass);
   wait(o);
+}
+
+static void mean_again(solve *o) {
+  means(o, CQ_SWELL_MEAN);
+  for (int r = o->begin; r < o->end; r++) o->k->swell_again(o->s, o->in, r);
+  means(o, CQ_SWELL_AGAIN);
+}
+
+void cq_linear_open(solve *o) {
+  if (!o->s->model->averages_dilatation) return;
+  wait(o);
+  for (int r = o->begin; r < o->end; r++) o->k->swell_open(o->s, o->in, r);
+  means(o, CQ_SWELL_VOLUME);
 }
 
 void cq_linear_swell(solve *o, int32_t from) {
   if (!o->s->model->averages_dilatation) return;
   for (int r = o->begin; r < o->end; r++) o->k->swell_first(o->s, o->in, r, from);
-  means(o);
-  for (int r = o->begin; r < o->end; r++) o->k->swell_again(o->s, o->in, r, 0);
-  means(o);
+  mean_again(o);
 }
 
 void cq_linear_press(solve *o) {
   if (!o->s->model->averages_dilatation) return;
-  means(o);
-  for (int r = o->begin; r < o->end; r++) o->k->swell_again(o->s, o->in, r, 1);
-  means(o);
+  mean_again(o);
   for (int r = o->begin; r < o->end; r++) o->k->swell_last(o->s, o->in, r);
 }
 

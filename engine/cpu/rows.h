@@ -29,6 +29,9 @@ typedef Part Quad;
 ROW_INLINE Quad part_fold(Part a) { return a; }
 ROW_INLINE Quad quad_add(Quad a, Quad b) { return part_add(a, b); }
 ROW_INLINE void quad_store(real *p, Quad a) { part_store(p, a); }
+ROW_INLINE Quad quad_load(const real *p) { return part_load(p); }
+ROW_INLINE Quad quad_mul(Quad a, Quad b) { return part_mul(a, b); }
+ROW_INLINE Quad quad_scale(real s, Quad a) { return part_scale(s, a); }
 
 #else
 
@@ -41,6 +44,8 @@ typedef real QuadU __attribute__((vector_size(4 * CQ_REAL_BYTES), may_alias, ali
 ROW_INLINE Quad quad_load(const real *p) { return *(const QuadU *)p; }
 ROW_INLINE Quad quad_add(Quad a, Quad b) { return a + b; }
 ROW_INLINE void quad_store(real *p, Quad a) { *(QuadU *)p = a; }
+ROW_INLINE Quad quad_mul(Quad a, Quad b) { return a * b; }
+ROW_INLINE Quad quad_scale(real s, Quad a) { return s * a; }
 
 #if CQ_REAL_BYTES == 4 && defined(__AVX512F__)
 

@@ -110,7 +110,7 @@ static void tensors(cq_scene *s, const cq_slice *in, int32_t range, double *sum)
     Stencils st;
     stencils_of(s, chunk, &st, 0);
     stencils_keep(s, c, &st);
-    rates_gather(s, &st, CQ_GRID_VELOCITY, &strides);
+    rates_gather(s, &st, CQ_GRID_VELOCITY, &strides, c);
     LANES_EACH(h) {
       Real arm[CQ_DIM], a[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], t[TENSOR], trace = r_set((real)0);
       rates_of(s, &matter, c, &st, h, arm, a);
