@@ -170,8 +170,7 @@ end
 ---strains, and to check gradients, take precision = "float64", which takes twice as long.
 ---
 ---Errors: a Courant number above 1, with the substeps that would do; particles outside of the grid or inside a wall,
----where a liquid may start up to half a cell within; volume_averaging on a GPU; a material's dilatation_averaging there
----or in implicit steps.
+---where a liquid may start up to half a cell within; volume_averaging or a material's dilatation_averaging on a GPU.
 ---@param fields cq.World.def
 ---@return cq.World
 local function new(_, fields, statics)
