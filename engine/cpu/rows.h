@@ -213,8 +213,11 @@ ROW_INLINE Part part_scale_add(real s, Part b, Part c) { return part_add(part_sc
 
 typedef struct { Part v[ROW_PARTS]; } Row;
 #define ROW_EACH _Pragma("GCC unroll 4") for (int i = 0; i < ROW_PARTS; i++)
-// one part after the other, for work that fills the registers
-#define PARTS_EACH(part) _Pragma("GCC unroll 1") for (int part = 0; part < ROW_PARTS; part++)
+// The parts of a row that a stencil reaches: its fourth node has no weight. One after the other, for work that fills the
+// registers, or at once.
+enum { REACHED = ROW_PARTS == 4 ? 3 : ROW_PARTS };
+#define PARTS_EACH(part) _Pragma("GCC unroll 1") for (int part = 0; part < REACHED; part++)
+#define PARTS_REACHED(part) _Pragma("GCC unroll 4") for (int part = 0; part < REACHED; part++)
 enum { PART_REALS = 16 / ROW_PARTS };
 
 ROW_INLINE Row row_load(const real *p) { Row r; ROW_EACH r.v[i] = part_load(p + PART_REALS * i); return r; }

@@ -118,9 +118,9 @@ CQ_INLINE Part part_slope(const real *weight, const Part a, const Part b, const 
 CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, const Strides *strides) {
   const real(*move)[4] = &record->quad[MOVE], (*move_adj)[4] = &record->quad[MOVE_ADJ],
         (*weight)[4] = &record->quad[WEIGHT];
-  Row sum_m, sum_x, sum_last, exchange_x, exchange_last;
+  Row sum_m = row_zero(), sum_x = sum_m, sum_last = sum_m, exchange_x = sum_m, exchange_last = sum_m;
 #if CQ_DIM == 3
-  Row sum_y, exchange_y;
+  Row sum_y = sum_m, exchange_y = sum_m;
 #endif
   PARTS_EACH(part) {
     const Part w = part_nodes(weight[LAST], part), dw = part_nodes(weight[CQ_DIM], part), ramp = part_ramp(part);
