@@ -19,7 +19,7 @@ CQ_INLINE void stencils_of(const cq_scene *s, const real *chunk, Stencils *st, c
   }
 }
 
-// The same as tensors() kept them for the products of a step; and how it keeps them.
+// How they are kept for all passes of a step.
 typedef real KeptWeights[CQ_DIM][4];
 
 CQ_INLINE void stencils_keep(const cq_scene *s, const int32_t c, const Stencils *st) {
@@ -30,16 +30,21 @@ CQ_INLINE void stencils_keep(const cq_scene *s, const int32_t c, const Stencils 
   }
 }
 
-CQ_INLINE void stencils_take(const cq_scene *s, const int32_t c, Stencils *st) {
-  const KeptWeights *from = (const KeptWeights *)s->implicit.weight + c * CQ_CHUNK;
-  for (int l = 0; l < CQ_CHUNK; l++) {
-    memcpy((void *)st->records[l].quad[WEIGHT], (const void *)from[l], sizeof from[l]);
-    st->node[l] = s->implicit.node[c * CQ_CHUNK + l];
-  }
-}
-
 CQ_INLINE void gather_chunk(Stencils *st, const real *grid, const Strides *strides) {
   for (int l = 0; l < CQ_CHUNK; l++) gather(&st->records[l], grid + 4 * (int64_t)st->node[l], strides);
+}
+
+CQ_INLINE const KeptWeights *kept_weights(const cq_scene *s, const int32_t c) {
+  return (const KeptWeights *)s->implicit.weight + c * CQ_CHUNK;
+}
+CQ_INLINE const int32_t *kept_nodes(const cq_scene *s, const int32_t c) { return s->implicit.node + c * CQ_CHUNK; }
+
+// as gather_chunk, with weights and nodes that were kept
+CQ_INLINE void gather_kept(const cq_scene *s, const int32_t c, Stencils *st, const real *grid,
+                           const Strides *strides) {
+  const int32_t *node = kept_nodes(s, c);
+  for (int l = 0; l < CQ_CHUNK; l++)
+    gather_by(&st->records[l], kept_weights(s, c)[l], grid + 4 * (int64_t)node[l], strides);
 }
 
 // rows that particles of one cell share, until the next cell
@@ -65,6 +70,15 @@ CQ_INLINE void scatter_chunk(Scatter *to, const Strides *strides, const Stencils
   for (int l = 0; l < CQ_CHUNK; l++) {
     scatter_to(to, strides, st->node[l]);
     scatter(to->rows, &st->records[l]);
+  }
+}
+
+CQ_INLINE void scatter_kept(const cq_scene *s, const int32_t c, Scatter *to, const Strides *strides,
+                            const Stencils *st) {
+  const int32_t *node = kept_nodes(s, c);
+  for (int l = 0; l < CQ_CHUNK; l++) {
+    scatter_to(to, strides, node[l]);
+    scatter_by(to->rows, &st->records[l], kept_weights(s, c)[l]);
   }
 }
 

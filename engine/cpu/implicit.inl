@@ -185,8 +185,7 @@ static void product_plain(cq_scene *s, const cq_slice *in, const int32_t range, 
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     Stencils st;
-    stencils_take(s, c, &st);
-    gather_chunk(&st, grid, &strides);
+    gather_kept(s, c, &st, grid, &strides);
     LANES_EACH(h) {
       Real arm[CQ_DIM], rate[CQ_DIM][CQ_DIM], b[CQ_DIM][CQ_DIM];
       affine_of(s, chunk, &st, h, arm, rate);
@@ -194,7 +193,7 @@ static void product_plain(cq_scene *s, const cq_slice *in, const int32_t range, 
       tensor_multiply(tensor_of_chunk(s, c), h, rate, b);
       store_slope(&st, h, arm, b);
     }
-    scatter_chunk(&to, &strides, &st);
+    scatter_kept(s, c, &to, &strides, &st);
   }
   scatter_end(&to, &strides);
 }

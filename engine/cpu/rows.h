@@ -260,6 +260,30 @@ ROW_INLINE void row_sums(real *out, Row a, Row b, Row c, Row d) {
   row_sum(out + 12, d);
 #endif
 }
+#if CQ_LANES > 1 && (defined(__AVX512F__) || (CQ_REAL_BYTES == 4 && defined(__AVX2__)))
+#define REACHED_ALONE 0      // ROW_PARTS == 4: a part is a node
+#else
+#define REACHED_ALONE 1
+#endif
+// Sums over the nodes of a stencil, part by part as PARTS_EACH goes over them. Where a part is a node they are one vector.
+#if REACHED_ALONE
+typedef struct { Part sum; } RowSum;
+ROW_INLINE void sum_take(RowSum *s, int part, Part a) { s->sum = part ? part_add(s->sum, a) : a; }
+ROW_INLINE void sums_store(real *out, const RowSum *a, const RowSum *b, const RowSum *c, const RowSum *d) {
+  part_store(out, a->sum);
+  part_store(out + 4, b->sum);
+  part_store(out + 8, c->sum);
+  part_store(out + 12, d->sum);
+}
+ROW_INLINE void sum_store(real *out, const RowSum *a) { part_store(out, a->sum); }
+#else
+typedef struct { Row sum; } RowSum;
+ROW_INLINE void sum_take(RowSum *s, int part, Part a) { s->sum.v[part] = a; }
+ROW_INLINE void sums_store(real *out, const RowSum *a, const RowSum *b, const RowSum *c, const RowSum *d) {
+  row_sums(out, a->sum, b->sum, c->sum, d->sum);
+}
+ROW_INLINE void sum_store(real *out, const RowSum *a) { row_sum(out, a->sum); }
+#endif
 ROW_INLINE Row row_zero(void) {
   const real zero[4] = {(real)0, (real)0, (real)0, (real)0};
   return row_comps(zero);

@@ -184,8 +184,8 @@ CQ_INLINE Part part_ramp(const int part) {
 }
 
 // rows += w (q + b o)
-CQ_INLINE void scatter(Row rows[ROWS], const Record *record) {
-  const real(*move)[4] = &record->quad[MOVE], (*weight)[4] = &record->quad[WEIGHT];
+CQ_INLINE void scatter_by(Row rows[ROWS], const Record *record, const real (*weight)[4]) {
+  const real(*move)[4] = &record->quad[MOVE];
   PARTS_REACHED(part) {
     const Part w = part_nodes(weight[LAST], part), b0 = part_comps(move[1]);
     const Part middle = part_fma(part_comps(move[1 + LAST]), part_ramp(part), part_comps(move[0]));
@@ -205,6 +205,10 @@ CQ_INLINE void scatter(Row rows[ROWS], const Record *record) {
   }
 }
 
+CQ_INLINE void scatter(Row rows[ROWS], const Record *record) {
+  scatter_by(rows, record, &record->quad[WEIGHT]);
+}
+
 // rows += into the grid, and clear
 CQ_INLINE void rows_flush(real *grid, const Strides *s, Row rows[ROWS]) {
   CQ_UNROLL for (int k = 0; k < ROWS; k++) {
@@ -217,11 +221,10 @@ CQ_INLINE void rows_flush(real *grid, const Strides *s, Row rows[ROWS]) {
 }
 
 // sum w v | sum w v o_x | (sum w v o_y) | sum w v o_last
-CQ_INLINE void gather(Record *record, const real *grid, const Strides *strides) {
-  const real(*weight)[4] = &record->quad[WEIGHT];
-  Row sum_m = row_zero(), sum_x = sum_m, sum_last = sum_m;
+CQ_INLINE void gather_by(Record *record, const real (*weight)[4], const real *grid, const Strides *strides) {
+  RowSum sum_m, sum_x, sum_last;
 #if CQ_DIM == 3
-  Row sum_y = sum_m;
+  RowSum sum_y;
 #endif
   PARTS_EACH(part) {
     const real *at = grid + PART_REALS * part;
@@ -237,17 +240,22 @@ CQ_INLINE void gather(Record *record, const real *grid, const Strides *strides) 
       const Part y = part_sub(c, a);
       slope_y = i ? part_scale_add(weight[0][i], y, slope_y) : part_scale(weight[0][i], y);
     }
-    sum_y.v[part] = part_mul(slope_y, w);
+    sum_take(&sum_y, part, part_mul(slope_y, w));
 #else
     CQ_UNROLL for (int i = 0; i < 3; i++) sum[i] = part_scale(weight[0][i], part_load(at + row_at(strides, i)));
 #endif
-    sum_m.v[part] = part_mul(part_add(part_add(sum[0], sum[2]), sum[1]), w);
-    sum_x.v[part] = part_mul(part_sub(sum[2], sum[0]), w);
-    sum_last.v[part] = part_mul(sum_m.v[part], part_ramp(part));
+    const Part middle = part_mul(part_add(part_add(sum[0], sum[2]), sum[1]), w);
+    sum_take(&sum_m, part, middle);
+    sum_take(&sum_x, part, part_mul(part_sub(sum[2], sum[0]), w));
+    sum_take(&sum_last, part, part_mul(middle, part_ramp(part)));
   }
 #if CQ_DIM == 3
-  row_sums(record->quad[SUM], sum_m, sum_x, sum_y, sum_last);
+  sums_store(record->quad[SUM], &sum_m, &sum_x, &sum_y, &sum_last);
 #else
-  row_sums(record->quad[SUM], sum_m, sum_x, sum_last, sum_m);
+  sums_store(record->quad[SUM], &sum_m, &sum_x, &sum_last, &sum_m);
 #endif
+}
+
+CQ_INLINE void gather(Record *record, const real *grid, const Strides *strides) {
+  gather_by(record, (const real (*)[4])&record->quad[WEIGHT], grid, strides);
 }

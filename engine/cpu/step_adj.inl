@@ -118,9 +118,9 @@ CQ_INLINE Part part_slope(const real *weight, const Part a, const Part b, const 
 CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, const Strides *strides) {
   const real(*move)[4] = &record->quad[MOVE], (*move_adj)[4] = &record->quad[MOVE_ADJ],
         (*weight)[4] = &record->quad[WEIGHT];
-  Row sum_m = row_zero(), sum_x = sum_m, sum_last = sum_m, exchange_x = sum_m, exchange_last = sum_m;
+  RowSum sum_m, sum_x, sum_last, exchange_x, exchange_last;
 #if CQ_DIM == 3
-  Row sum_y = sum_m, exchange_y = sum_m;
+  RowSum sum_y, exchange_y;
 #endif
   PARTS_EACH(part) {
     const Part w = part_nodes(weight[LAST], part), dw = part_nodes(weight[CQ_DIM], part), ramp = part_ramp(part);
@@ -147,8 +147,8 @@ CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, c
       sum[i] = part_scale(weight[0][i], part_scale_add(weight[1][1], g[1], part_add(a, c)));
       slope_y = i ? part_scale_add(weight[0][i], y, slope_y) : part_scale(weight[0][i], y);
     }
-    sum_y.v[part] = part_mul(slope_y, w);
-    exchange_y.v[part] = part_mul(part_interpolate(weight[0], d[0], d[1], d[2]), w);
+    sum_take(&sum_y, part, part_mul(slope_y, w));
+    sum_take(&exchange_y, part, part_mul(part_interpolate(weight[0], d[0], d[1], d[2]), w));
 #else
     CQ_UNROLL for (int i = 0; i < 3; i++) {
       const Part g = part_load(grad + row_at(strides, i));
@@ -156,18 +156,19 @@ CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, c
       sum[i] = part_scale(weight[0][i], g);
     }
 #endif
-    exchange_x.v[part] = part_mul(part_slope(weight[0], e[0], e[1], e[2]), w);
-    exchange_last.v[part] = part_mul(part_interpolate(weight[0], e[0], e[1], e[2]), dw);
-    sum_m.v[part] = part_mul(part_add(part_add(sum[0], sum[2]), sum[1]), w);
-    sum_x.v[part] = part_mul(part_sub(sum[2], sum[0]), w);
-    sum_last.v[part] = part_mul(sum_m.v[part], ramp);
+    const Part middle = part_mul(part_add(part_add(sum[0], sum[2]), sum[1]), w);
+    sum_take(&exchange_x, part, part_mul(part_slope(weight[0], e[0], e[1], e[2]), w));
+    sum_take(&exchange_last, part, part_mul(part_interpolate(weight[0], e[0], e[1], e[2]), dw));
+    sum_take(&sum_m, part, middle);
+    sum_take(&sum_x, part, part_mul(part_sub(sum[2], sum[0]), w));
+    sum_take(&sum_last, part, part_mul(middle, ramp));
   }
 #if CQ_DIM == 3
-  row_sums(record->quad[SUM], sum_m, sum_x, sum_y, sum_last);
-  row_sums(record->quad[EXCHANGE], exchange_x, exchange_y, exchange_last, exchange_x);
+  sums_store(record->quad[SUM], &sum_m, &sum_x, &sum_y, &sum_last);
+  sums_store(record->quad[EXCHANGE], &exchange_x, &exchange_y, &exchange_last, &exchange_x);
 #else
-  row_sums(record->quad[SUM], sum_m, sum_x, sum_last, exchange_x);
-  row_sum(record->quad[EXCHANGE + 1], exchange_last);
+  sums_store(record->quad[SUM], &sum_m, &sum_x, &sum_last, &exchange_x);
+  sum_store(record->quad[EXCHANGE + 1], &exchange_last);
 #endif
 }
 

@@ -125,20 +125,16 @@ static void swell_nodes(cq_scene *s, int32_t block, int32_t pass) {
     }
 }
 
-CQ_INLINE const KeptWeights *kept_weights(const cq_scene *s, const int32_t c) {
-  return (const KeptWeights *)s->implicit.weight + c * CQ_CHUNK;
-}
-
 // numbers of the particles of a chunk to their nodes
 CQ_INLINE void one_scatter_chunk(const cq_scene *s, OneScatter *to, const Strides *strides, const int32_t c,
                                  const real number[CQ_CHUNK]) {
-  const int32_t *node = s->implicit.node + c * CQ_CHUNK;
+  const int32_t *node = kept_nodes(s, c);
   for (int l = 0; l < CQ_CHUNK; l++) one_scatter(to, strides, node[l], kept_weights(s, c)[l], number[l]);
 }
 
 // W^T times the means, in the lanes of records; one_sum reads it
 CQ_INLINE void one_gather_chunk(const cq_scene *s, Stencils *st, const Strides *strides, const int32_t c) {
-  const int32_t *node = s->implicit.node + c * CQ_CHUNK;
+  const int32_t *node = kept_nodes(s, c);
   for (int l = 0; l < CQ_CHUNK; l++)
     quad_store(st->records[l].quad[SUM], one_gather(one_means(s) + node[l], strides, kept_weights(s, c)[l]));
 }
@@ -176,8 +172,7 @@ static void swell_first(cq_scene *s, const cq_slice *in, int32_t range, int32_t 
     const Matter matter = matter_of(s, in, c);
     Stencils st;
     real number[CQ_CHUNK] __attribute__((aligned(64)));
-    stencils_take(s, c, &st);
-    gather_chunk(&st, grid_vector(s, from), &strides);
+    gather_kept(s, c, &st, grid_vector(s, from), &strides);
     LANES_EACH(h) {
       Real arm[CQ_DIM], rate[CQ_DIM][CQ_DIM];
       affine_of(s, matter.state, &st, h, arm, rate);
@@ -226,7 +221,6 @@ static void swell_last(cq_scene *s, const cq_slice *in, int32_t range) {
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const Matter matter = matter_of(s, in, c);
     Stencils st;
-    stencils_take(s, c, &st);
     one_gather_chunk(s, &st, &strides, c);
     LANES_EACH(h) {
       const Averaged of = averaged_of(&matter, h);
@@ -237,7 +231,7 @@ static void swell_last(cq_scene *s, const cq_slice *in, int32_t range) {
       EACH(i) b[i][i] -= more;
       store_slope(&st, h, arm, b);
     }
-    scatter_chunk(&to, &strides, &st);
+    scatter_kept(s, c, &to, &strides, &st);
   }
   scatter_end(&to, &strides);
 }
