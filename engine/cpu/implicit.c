@@ -9,6 +9,7 @@
 enum {
   HALVINGS = 30,             // of a step that is too long, or of a start that inverts
   RELEASES = 20,             // Newton iterations in which contacts may let go: later ones only take
+  HELD = 4,                  // times as many iterations, of a body that is held where it is
 };
 
 cq_status cq_implicit_create(cq_scene *s) {
@@ -213,9 +214,22 @@ static void report(const solve *o, int32_t step, const progress *p) {
   to[CQ_SOLVER_FLOOR] = p->floor;
 }
 
+// (E103) How hard a body is held where the method has it: less after a whole step, more after a short one. Returns
+// whether that may help.
+static int choose_hold(solve *o, double length) {
+  const double was = o->s->implicit.hold, least = 1e-6, most = 1e6;
+  if (was == 0 || was > most) return 0;
+  wait(o);
+  if (o->worker->rank == 0)
+    o->s->implicit.hold = length == 1 ? (was < least ? 0 : 0.25 * was) : length < 0.25 ? 8 * was : was;
+  wait(o);
+  return 1;
+}
+
 // Newton's iterations from VELOCITY, whose potential and residual are known.
 static cq_status newton(solve *o, progress *p) {
   const cq_integrator *set = &o->s->model->integrator;
+  const int32_t most = o->s->implicit.hold > 0 ? HELD * set->newton : set->newton;
   double energy = o->sum[CQ_SUM_ENERGY];
   int stuck = 0, known = 0;
   double stiffness = 0, length = 1;
@@ -239,7 +253,7 @@ static cq_status newton(solve *o, progress *p) {
       *p = measure(o);
       if (p->residual <= set->tolerance || stuck) break;
     }
-    if (o->newton == set->newton) return CQ_UNSTABLE;
+    if (o->newton == most) return CQ_UNSTABLE;
     stiffness = tensors(o);
     invert(o);
     if (!known) *p = measure(o);
@@ -248,6 +262,7 @@ static cq_status newton(solve *o, progress *p) {
     choose_slope(o, p->residual > 0.1 || length < 1);
     cq_linear_solve(o, -1, fmin(0.25, sqrt(p->residual)), set->linear, 1);
     length = search(o, energy, stiffness);
+    if (choose_hold(o, length) && !(length > 0)) continue;
     if (!(length > 0) && o->s->implicit.secant == 0 && o->s->model->walls_rub) continue;   // by the chord then
     if (!(length > 0)) {
       stuck = 1;
@@ -328,6 +343,22 @@ static solve open_solve(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   return o;
 }
 
+// A body that hangs by what is slack at first, or must turn, has no equilibrium near by to make for: it is held where it
+// is, by its mass times less and less, and so falls, swings and comes to rest.
+static cq_status settle_held(solve *o, progress *p) {
+  const int32_t made = o->newton;
+  wait(o);
+  if (o->worker->rank == 0) o->s->implicit.hold = 1;
+  wait(o);
+  cq_status status = begin_step(o);
+  if (!status) status = newton(o, p);
+  wait(o);
+  if (o->worker->rank == 0) o->s->implicit.hold = 0;
+  wait(o);
+  o->newton += made;
+  return status;
+}
+
 static cq_status fail(const solve *o, int32_t bad, double value) {
   if (o->worker->rank == 0) o->s->health = (cq_health){.bad = bad, .step = o->s->step, .value = value};
   return CQ_UNSTABLE;
@@ -339,6 +370,7 @@ cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, 
   cq_linear_open(&o);
   cq_status status = begin_step(&o);
   if (!status) status = newton(&o, &p);
+  if (status == CQ_UNSTABLE && s->model->integrator.statics) status = settle_held(&o, &p);
   if (!status && cq_pressure_follows(s->model)) status = follow(&o, &p);
   report(&o, step, &p);
   if (status == CQ_UNSTABLE) return fail(&o, CQ_HEALTH_NOT_CONVERGED, p.residual);

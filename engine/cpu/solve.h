@@ -78,6 +78,7 @@ typedef struct cq_implicit {
   int32_t *column_at, *cell_first, *cell_next;
   int64_t places, places_capacity, cells_capacity;
   double sum[2][CQ_BLOCKS_MAX][CQ_SUM_COUNT];   // of two passes: one is read while the other is written
+  double hold;                           // mass by which Newton's method holds a body where it is, as a share (E103)
   int32_t secant;                        // friction's slope is that of its chord from rest, never below the true one
   int32_t tangent;                       // tests over dual numbers: the linear system is that of the slopes
   double *report;                        // {substeps, CQ_SOLVER_WIDTH} of the running control step, NULL: nobody asks
