@@ -86,7 +86,6 @@ int main(void) {
   plane::control_steps = space::control_steps = 4;
   plane::check_scene(7, false, implicit);
   plane::check_scene(7, false, driven);
-  plane::check_scene(6, false, averaged);
   void (*const scenes[])(test_scene *) = {viscous, rubber, mixed, plastic, followed, cabled, averaged,
                                           averaged_driven};
   for (void (*scene)(test_scene *) : scenes) {
@@ -96,6 +95,7 @@ int main(void) {
   space::check_scene(3, true, implicit);
   space::check_scene(4, true, driven);
   plane::control_steps = space::control_steps = 1;
+  plane::check_scene(6, false, averaged);
   plane::check_scene(6, true, pressed);
   plane::check_scene(6, true, averaged_pressed);
   plane::check_scene(6, true, still);
