@@ -92,8 +92,8 @@ describe("world:settle", function()
     local block = cq.Robot {
       shape = cq.Shape.box { size = { 6 * dx, 4 * dx }, spacing = dx / 2 },
       material = cq.Material.neo_hookean { young = 1e3, poisson = 0.3, density = 1 },
-      actuators = { cq.Actuator.cable { path = { { anchor = { 0.5, 0.8 } }, { 4 * dx, 3.5 * dx } }, stiffness = stiffness,
-        rest_length = length } },
+      actuators = { cq.Actuator.cable { path = { { anchor = { 0.5, 0.8 } }, { 4 * dx, 3.5 * dx } },
+        stiffness = stiffness, rest_length = length } },
     }
     local world = cq.World { cells = { 32, 32 }, dx = dx, dt = 0.1, gravity = { 0, -1 }, precision = "float64",
       integrator = cq.Implicit { tolerance = 1e-9, gradient = 1e-9, cables = "implicit" },

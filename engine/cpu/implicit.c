@@ -343,8 +343,8 @@ static solve open_solve(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   return o;
 }
 
-// A body that hangs by what is slack at first, or must turn, has no equilibrium near by to make for: it is held where it
-// is, by its mass times less and less, and so falls, swings and comes to rest.
+// A body that hangs by what is slack at first, or must turn, has no equilibrium near by to make for: it is held where
+// it is, by its mass times less and less, and so falls, swings and comes to rest.
 static cq_status settle_held(solve *o, progress *p) {
   const int32_t made = o->newton;
   wait(o);

@@ -91,6 +91,7 @@ static void momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at)
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     const Matter matter = matter_of(s, in, c);
+    const Chunk here = {s, &matter, c};
     const int follows = matter.pressed && at < CQ_GRID_VECTORS;
     Stencils st;
     stencils_of(s, chunk, &st, 0);
@@ -103,7 +104,7 @@ static void momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at)
       load_matrix(chunk, F, h, def);
       if (follows) {
         Real rate[CQ_DIM][CQ_DIM], before[CQ_DIM][CQ_DIM];
-        rates_of(s, &matter, c, &st, h, arm, rate);
+        rates_of(&here, &st, h, arm, rate);
         load_matrix(chunk, F, h, before);
         trial_of(s, rate, before, def);
       }
@@ -128,6 +129,7 @@ static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at,
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     const Matter matter = matter_of(s, in, c);
+    const Chunk here = {s, &matter, c};
     const int viscous = is_viscous(&matter);
     Stencils st;
     stencils_of(s, chunk, &st, 0);
@@ -135,7 +137,7 @@ static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at,
     LANES_EACH(h) {
       Real arm[CQ_DIM], rate[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], trial[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM];
       Real b[CQ_DIM][CQ_DIM], psi, damped = r_set((real)0);
-      rates_of(s, &matter, c, &st, h, arm, rate);
+      rates_of(&here, &st, h, arm, rate);
       load_matrix(chunk, F, h, def);
       trial_of(s, rate, def, trial);
       piola_of(&matter, h, trial, p, &psi);
@@ -151,7 +153,7 @@ static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at,
       energy += lanes_total(volume * (psi + damped));
       inverted += lanes_total(r_pick(mat_det(trial), r_set((real)0), r_set((real)1)));
       EACH(i) EACH(j) b[i][j] = scale * b[i][j];
-      slope_give(s, &matter, c, &st, h, arm, b, &to);
+      slope_give(&here, &st, h, arm, b, &to);
     }
     slopes_scatter(s, &to, &strides, c, &st);
   }
@@ -163,7 +165,8 @@ static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at,
 // ---- the second derivative ------------------------------------------------------------------------------------------
 
 // (E83) a tensor of lanes times a matrix
-CQ_INLINE void tensor_multiply(const real *tensor, const int h, const Real y[CQ_DIM][CQ_DIM], Real out[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void tensor_multiply(const real *tensor, const int h, const Real y[CQ_DIM][CQ_DIM],
+                               Real out[CQ_DIM][CQ_DIM]) {
   CQ_UNROLL for (int row = 0; row < MATRIX; row++) {
     Real sum = r_load(tensor + tensor_at(row, 0) * CQ_CHUNK + h) * y[0][0];
     CQ_UNROLL for (int k = 1; k < MATRIX; k++)

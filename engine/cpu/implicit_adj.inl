@@ -156,6 +156,7 @@ static void follow(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0), *next = (const real *)out->data + AT(c, FIELDS, 0);
     const Matter matter = matter_of(s, in, c);
+    const Chunk here = {s, &matter, c};
     const ChunkStep step = {.matter = &matter, .next = next, .excess = dilatation_excess(s, c)};
     if (!matter.pressed && !step.excess) continue;
     Stencils st;
@@ -178,7 +179,7 @@ static void follow(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t
       pressure_force_adj(trial, pressure, grad, unused, sums.n0);
       mat_mul_nt(grad, def, b);
       EACH(i) EACH(j) b[i][j] = scale * b[i][j];
-      slope_give(s, &matter, c, &st, h, arm, b, &to);
+      slope_give(&here, &st, h, arm, b, &to);
     }
     slopes_scatter(s, &to, &strides, c, &st);
   }

@@ -63,8 +63,8 @@ typedef struct cq_kernels {
   void (*pull_cables_adj)(cq_scene *s, const cq_slice *in, int32_t lagged);
   void (*average_volume_adj)(cq_scene *s, const cq_slice *in, cq_status *status);   // in: before it was averaged
   // An average backward, each with means of nodes before it: what is wanted of it, from where the rate was given to the
-  // nodes; the adjoint of the second application of 1 - A, then of the first. Before g2p_adj that of a step's end; of an
-  // implicit step two more before its p2g_adj. After g2p_adj: what places get.
+  // nodes; the adjoint of the second application of 1 - A, then of the first. Before g2p_adj that of a step's end; of
+  // an implicit step two more before its p2g_adj. After g2p_adj: what places get.
   void (*dilatation_wanted)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t average);
   void (*dilatation_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t average,
                          int32_t second);

@@ -17,15 +17,16 @@ static int reserve(void **array, int64_t *capacity, int64_t wanted, size_t size)
   return *array != NULL;
 }
 
-// Room for the matrix of the live arrangement, if it has any: in 2D (matrix.inl), and up to a size. Means of dilatations
-// couple nodes nine apart.
+// Room for the matrix of the live arrangement, if it has any: in 2D (matrix.inl), and up to a size. Means of
+// dilatations couple nodes that are too far from each other.
 cq_status cq_matrix_reserve(cq_scene *s) {
   cq_implicit *m = &s->implicit;
   const cq_implicit_kernels *k = s->kernels->implicit;
   const cq_arrangement *a = s->arrangement;
   const size_t real = (size_t)s->kernels->real_bytes;
   const int64_t groups = a->record_nodes / 4;
-  if (!k->matrix_reals || s->model->averages_dilatation || (double)groups * k->matrix_reals * (double)real > matrix_bytes) {
+  const int has = k->matrix_reals && !s->model->averages_dilatation;
+  if (!has || (double)groups * k->matrix_reals * (double)real > matrix_bytes) {
     cq_free(m->matrix);
     m->matrix = NULL;
     m->matrix_capacity = 0;

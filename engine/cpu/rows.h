@@ -213,8 +213,8 @@ ROW_INLINE Part part_scale_add(real s, Part b, Part c) { return part_add(part_sc
 
 typedef struct { Part v[ROW_PARTS]; } Row;
 #define ROW_EACH _Pragma("GCC unroll 4") for (int i = 0; i < ROW_PARTS; i++)
-// The parts of a row that a stencil reaches: its fourth node has no weight. One after the other, for work that fills the
-// registers, or at once.
+// The parts of a row that a stencil reaches: its fourth node has no weight. One after the other, for work that fills
+// the registers, or at once.
 enum { REACHED = ROW_PARTS == 4 ? 3 : ROW_PARTS };
 #define PARTS_EACH(part) _Pragma("GCC unroll 1") for (int part = 0; part < REACHED; part++)
 #define PARTS_REACHED(part) _Pragma("GCC unroll 4") for (int part = 0; part < REACHED; part++)
@@ -265,7 +265,8 @@ ROW_INLINE void row_sums(real *out, Row a, Row b, Row c, Row d) {
 #else
 #define REACHED_ALONE 1
 #endif
-// Sums over the nodes of a stencil, part by part as PARTS_EACH goes over them. Where a part is a node they are one vector.
+// Sums over the nodes of a stencil, part by part as PARTS_EACH goes over them. Where a part is a node they are one
+// vector.
 #if REACHED_ALONE
 typedef struct { Part sum; } RowSum;
 ROW_INLINE void sum_take(RowSum *s, int part, Part a) { s->sum = part ? part_add(s->sum, a) : a; }

@@ -276,23 +276,31 @@ CQ_INLINE void rates_gather(const cq_scene *s, Stencils *st, const int32_t at, c
     gather_chunk(st, grid_vector(s, at), strides);
 }
 
+// a chunk in such a loop
+typedef struct {
+  const cq_scene *s;
+  const Matter *matter;
+  int32_t c;
+} Chunk;
+
 // C~ of lanes, and their arm
-CQ_INLINE void rates_of(const cq_scene *s, const Matter *matter, const int32_t c, const Stencils *st, const int h,
-                        Real arm[CQ_DIM], Real rate[CQ_DIM][CQ_DIM]) {
-  if (!s->model->averages_dilatation) {
-    affine_of(s, matter->state, st, h, arm, rate);
+CQ_INLINE void rates_of(const Chunk *k, const Stencils *st, const int h, Real arm[CQ_DIM],
+                        Real rate[CQ_DIM][CQ_DIM]) {
+  const real *state = k->matter->state;
+  if (!k->s->model->averages_dilatation) {
+    affine_of(k->s, state, st, h, arm, rate);
     return;
   }
   Real base[CQ_DIM], f[CQ_DIM];
-  place(matter->state, h, (real)(1 / s->model->dx), base, f, arm);
-  averaged_affine(s, matter, c, st, h, rate);
+  place(state, h, (real)(1 / k->s->model->dx), base, f, arm);
+  averaged_affine(k->s, k->matter, k->c, st, h, rate);
 }
 
 // what lanes give their nodes: w b (o + arm), or the trace of b alone
-CQ_INLINE void slope_give(const cq_scene *s, const Matter *matter, const int32_t c, Stencils *st, const int h,
-                          const Real arm[CQ_DIM], const Real b[CQ_DIM][CQ_DIM], SlopeScatter *to) {
-  if (s->model->averages_dilatation)
-    keep_stress(s, matter, c, h, b, to->number);
+CQ_INLINE void slope_give(const Chunk *k, Stencils *st, const int h, const Real arm[CQ_DIM],
+                          const Real b[CQ_DIM][CQ_DIM], SlopeScatter *to) {
+  if (k->s->model->averages_dilatation)
+    keep_stress(k->s, k->matter, k->c, h, b, to->number);
   else
     store_slope(st, h, arm, b);
 }

@@ -106,6 +106,7 @@ static void tensors(cq_scene *s, const cq_slice *in, int32_t range, double *sum)
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     real *tensor = (real *)s->implicit.tensor + AT(c, TENSOR, 0);
     const Matter matter = matter_of(s, in, c);
+    const Chunk here = {s, &matter, c};
     const int viscous = is_viscous(&matter);
     Stencils st;
     stencils_of(s, chunk, &st, 0);
@@ -113,7 +114,7 @@ static void tensors(cq_scene *s, const cq_slice *in, int32_t range, double *sum)
     rates_gather(s, &st, CQ_GRID_VELOCITY, &strides, c);
     LANES_EACH(h) {
       Real arm[CQ_DIM], a[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], t[TENSOR], trace = r_set((real)0);
-      rates_of(s, &matter, c, &st, h, arm, a);
+      rates_of(&here, &st, h, arm, a);
       EACH(i) EACH(j) a[i][j] = dt * a[i][j] + (real)(i == j);
       load_matrix(chunk, F, h, def);
       tensor_of(&matter, h, a, def, t);

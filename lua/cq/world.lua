@@ -326,8 +326,9 @@ local settle_spec = is.define("world:settle", {
 ---Where bodies come to rest under gravity, walls and signals that are held: an equilibrium, found without the way to
 ---it, as one implicit step without inertia from where they start. The weights of the grid stay those of the start, so
 ---that a body keeps no trace of cells that it would have crossed on the way. Pressure follows its surface to the end;
----cables (but cq.Implicit { cables = "implicit" }) and forces of one's own are those at the start. Velocities and viscosity play no part, and what comes out has
----no velocity of meaning. Differentiable as a rollout is.
+---cables and forces of one's own are those at the start, but for cq.Implicit { cables = "implicit" }, by which a body
+---may hang. Velocities and viscosity play no part, and what comes out has no velocity of meaning. Differentiable as a
+---rollout is.
 ---Errors: a world of explicit steps; materials that flow or relax, and walls that move, for rest then depends on the
 ---way; signals of another shape than {signals}; a body that nothing holds, or a pressure that no equilibrium bears: a
 ---step that does not converge.
