@@ -87,6 +87,37 @@ describe("world:settle", function()
     assert.is_true(rest > value and value > more)
   end)
 
+  it("lets a body hang by a cable that is slack at first, turned to where its weight is below", function()
+    local dx, stiffness, length = 1 / 32, 20, 0.25
+    local block = cq.Robot {
+      shape = cq.Shape.box { size = { 6 * dx, 4 * dx }, spacing = dx / 2 },
+      material = cq.Material.neo_hookean { young = 1e3, poisson = 0.3, density = 1 },
+      actuators = { cq.Actuator.cable { path = { { anchor = { 0.5, 0.8 } }, { 4 * dx, 3.5 * dx } },
+        stiffness = stiffness, rest_length = length } },
+    }
+    local world = cq.World { cells = { 32, 32 }, dx = dx, dt = 0.1, gravity = { 0, -1 }, precision = "float64",
+      integrator = cq.Implicit { tolerance = 1e-9, gradient = 1e-9, cables = "implicit" },
+      block:at { 0.5 - 3 * dx, 0.5 } }
+    local place, best = nil, math.huge      -- the particle that the cable holds
+    for p = 1, block.particle_count do
+      local far = (block.position:get(p, 1) - 4 * dx) ^ 2 + (block.position:get(p, 2) - 3.5 * dx) ^ 2
+      if far < best - 1e-12 then place, best = p, far end
+    end
+    local state = world:settle { signals = { -1 } }
+    local center, held = state:center(block), state:positions()
+    local weight = 6 * dx * 4 * dx
+    assert.near(0.5, center[1]:item(), 1e-6)
+    assert.near(0.5, held:get(place, 1), 1e-6)
+    assert.near(0.8 - length - weight / stiffness, held:get(place, 2), 1e-6)
+    local arm = ((block.position[place] - cq.tensor { 3 * dx, 2 * dx }):square():sum():item()) ^ 0.5
+    assert.near(held:get(place, 2) - arm, center[2]:item(), 0.02 * arm)
+    local result = cq.check_gradient(function(p)
+      local robot = world.robot:with { cable_length = p.length, density = p.density }
+      return world:settle({ signals = { -1 }, robot = robot }):center(block)[2]
+    end, { length = cq.tensor { length }, density = cq.tensor(1) })
+    assert.is_true(result.ok, tostring(result))
+  end)
+
   it("takes a batch of signals", function()
     local scene = require "scenes.soft_finger" { dim = 2, precision = "float64" }
     scene.world.integrator = cq.Implicit { tolerance = 1e-6 }

@@ -165,17 +165,43 @@ static void average_dilatation(cq_scene *s, cq_worker *worker, const cq_slice *i
   }
 }
 
+// One average backward, whose rate the nodes have.
+static void reverse_average(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t average) {
+  int begin, end;
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  dilatation_means(s, worker);
+  for (int32_t r = begin; r < end; r++) s->kernels->dilatation_wanted(s, record->in, record->out, r, average);
+  for (int32_t second = 1; second >= 0; second--) {
+    dilatation_means(s, worker);
+    for (int32_t r = begin; r < end; r++) s->kernels->dilatation_adj(s, record->in, record->out, r, average, second);
+  }
+}
+
 static void average_dilatation_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record) {
   int begin, end;
   if (!s->model->averages_dilatation) return;
   cq_worker_share(worker, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) s->kernels->dilatation(s, record->in, record->out, r, 0);
-  dilatation_means(s, worker);
-  for (int32_t r = begin; r < end; r++) s->kernels->dilatation_wanted(s, record->in, record->out, r);
-  dilatation_means(s, worker);
-  for (int32_t r = begin; r < end; r++) s->kernels->dilatation_adj(s, record->in, record->out, r, 1);
-  dilatation_means(s, worker);
-  for (int32_t r = begin; r < end; r++) s->kernels->dilatation_adj(s, record->in, record->out, r, 0);
+  reverse_average(s, worker, record, CQ_AVERAGE_END);
+}
+
+static void average_places_adj(cq_scene *s, cq_worker *worker) {
+  int begin, end;
+  if (!s->model->averages_dilatation) return;
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  for (int32_t r = begin; r < end; r++) s->kernels->dilatation_places_adj(s, r);
+}
+
+// What averages within an implicit step get, between the solution of its nodes and the adjoint of its particles (E102).
+static void average_stress_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record) {
+  int begin, end;
+  if (!s->model->averages_dilatation) return;
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  for (int32_t r = begin; r < end; r++) s->kernels->implicit->swell_first_adj(s, record->in, record->out, r);
+  reverse_average(s, worker, record, CQ_AVERAGE_VARIED);
+  for (int32_t r = begin; r < end; r++) s->kernels->dilatation(s, record->in, record->out, r, 0);
+  reverse_average(s, worker, record, CQ_AVERAGE_STRESS);
+  average_places_adj(s, worker);
 }
 
 // One engine step of all workers, in three passes. The first of them prepares and concludes while the others go on:
@@ -352,8 +378,7 @@ static cq_status reverse_step(cq_scene *s, cq_worker *worker, const cq_step_reco
   cq_worker_share(worker, s->ranges, &begin, &end);
   average_dilatation_adj(s, worker, record);
   for (int32_t r = begin; r < end; r++) s->kernels->g2p_adj(s, record->in, record->out, r);
-  for (int32_t r = begin; r < end && s->model->averages_dilatation; r++)
-    s->kernels->dilatation_places_adj(s, r);
+  average_places_adj(s, worker);
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_G2P_ADJ);
   const int implicit = cq_is_implicit(s->model);
@@ -368,6 +393,7 @@ static cq_status reverse_step(cq_scene *s, cq_worker *worker, const cq_step_reco
   if (implicit) {
     const cq_status status = cq_implicit_solve_adj(s, worker, record, substep);
     if (status) return status;
+    average_stress_adj(s, worker, record);
     cq_worker_phase(worker, CQ_PHASE_GRID_ADJ);
   }
   if (pulled) {   // forces of particles then are those of the step's end

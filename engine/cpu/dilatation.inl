@@ -9,6 +9,11 @@
 
 enum { REST, EXCESS, WANTED, PLACE, DILATATION_FIELDS = CQ_DILATATION_FIELDS };
 
+// means of nodes: where no velocities of nodes are that someone else still reads
+CQ_INLINE real *means_of(const cq_scene *s) {
+  return cq_is_implicit(s->model) ? grid_vector(s, CQ_GRID_MEANS) : (real *)s->grid_v;
+}
+
 typedef struct {
   Real share, volume;        // 0 of materials whose dilatation is their own
 } Averaged;
@@ -70,7 +75,7 @@ CQ_INLINE Real rest_of(const Stencils *st, const int h, const Averaged *own, con
 static void dilatation_nodes(cq_scene *s, int32_t block) {
   const real two[4] = {(real)1, (real)1, (real)0, (real)0}, third[4] = {(real)0, (real)0, (real)1, (real)0};
   const Row means = row_comps(two), last = row_comps(third);
-  real *to = (real *)s->grid_v, *slab[CQ_RANGES_MAX];
+  real *to = means_of(s), *slab[CQ_RANGES_MAX];
   for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
   COLUMNS_EACH(s, block, column) {
     const Slabs slabs = slabs_at(slab, column);
@@ -96,7 +101,7 @@ static void dilatation(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t r
     const Matter matter = matter_of(s, in, c);
     Stencils st;
     stencils_of(s, chunk, &st, 0);
-    if (pass) gather_chunk(&st, (const real *)s->grid_v, &strides);
+    if (pass) gather_chunk(&st, means_of(s), &strides);
     LANES_EACH(h) {
       const Averaged of = averaged_of(&matter, h);
       if (pass == 0) {

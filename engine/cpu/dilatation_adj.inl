@@ -1,5 +1,6 @@
 // dilatation_adj: the adjoint of the averaged dilatation (E38). Before g2p_adj passes over particles find what the
-// trace of C' gets, with the means of nodes between them, as the step did; g2p_adj and p2g_adj do the rest.
+// trace of C' gets, with the means of nodes between them, as the step did; g2p_adj and p2g_adj do the rest. Implicit
+// steps have two more such averages within their stress (E102).
 
 // a range of particles in a pass
 typedef struct {
@@ -7,10 +8,17 @@ typedef struct {
   const real *chunk, *next;
   real *adj, *own, *volume_adj;
   Matter matter;
+  real *swell;               // of implicit steps, else NULL
+  const real *tensor;
+  int32_t average;
 } Swelling;
 
-CQ_INLINE Swelling swelling_of(cq_scene *s, const cq_slice *in, const cq_slice *out, const int32_t c) {
+CQ_INLINE Swelling swelling_of(cq_scene *s, const cq_slice *in, const cq_slice *out, const int32_t c,
+                               const int32_t average) {
   Swelling w;
+  w.swell = s->implicit.swell ? swell_of(s, c) : NULL;
+  w.tensor = s->implicit.swell ? tensor_of_chunk(s, c) : NULL;
+  w.average = average;
   w.s = s;
   w.chunk = (const real *)in->data + AT(c, FIELDS, 0);
   w.next = (const real *)out->data + AT(c, FIELDS, 0);
@@ -21,30 +29,123 @@ CQ_INLINE Swelling swelling_of(cq_scene *s, const cq_slice *in, const cq_slice *
   return w;
 }
 
-// what is wanted of y, from dL/dF'
-CQ_INLINE Real wanted_of(const Swelling *w, const int h, const Averaged *own) {
+// ---- what is wanted of an average -----------------------------------------------------------------------------------
+
+// what is wanted of y at a step's end, from dL/dF'
+CQ_INLINE Real wanted_of_end(const Swelling *w, const int h, const Averaged *own) {
   Real def[CQ_DIM][CQ_DIM], grad[CQ_DIM][CQ_DIM];
   load_matrix(w->chunk, F, h, def);
   load_matrix(w->adj, F, h, grad);
   return (real)(-1.0 / CQ_DIM) * (real)w->s->model->dt * own->share * mat_dot(grad, def);
 }
 
-// After the means of tr C': its rest (1 - A) tr C' to the nodes, and what is wanted of (1 - A) of that.
-static void dilatation_wanted(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
+// (E102) Of that of Y, for the stress K gives -dt V K : Y~.
+CQ_INLINE Real wanted_of_varied(const Swelling *w, const int h, const Averaged *own) {
+  Real rate[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], trial[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM], k[CQ_DIM][CQ_DIM], psi;
+  load_matrix(w->next, C, h, rate);
+  EACH(i) rate[i][i] += r_load(w->own + EXCESS * CQ_CHUNK + h);
+  load_matrix(w->chunk, F, h, def);
+  trial_of(w->s, rate, def, trial);
+  piola_of(&w->matter, h, trial, p, &psi);
+  mat_mul_nt(p, def, k);
+  if (is_viscous(&w->matter)) viscous_of(&w->matter, h, def, rate, k);
+  return (real)(1.0 / CQ_DIM) * (real)w->s->model->dt * own->share * own->volume * trace_of(k);
+}
+
+// (E102) Of that of C' within the stress, which gets -h(Y~), and what a pressure that follows gives it.
+CQ_INLINE Real wanted_of_stress(const Swelling *w, const int h, const Averaged *own) {
+  Real varied[CQ_DIM][CQ_DIM], grad[CQ_DIM][CQ_DIM];
+  load_matrix(w->swell, SWELL_RATE, h, varied);
+  EACH(i) varied[i][i] += r_load(w->swell + STRETCH * CQ_CHUNK + h);
+  tensor_multiply(w->tensor, h, varied, grad);
+  return (real)(1.0 / CQ_DIM) * own->share * (trace_of(grad) - r_load(w->swell + THROUGH * CQ_CHUNK + h));
+}
+
+CQ_INLINE Real wanted_of(const Swelling *w, const int h, const Averaged *own) {
+  switch (w->average) {
+  case CQ_AVERAGE_VARIED: return wanted_of_varied(w, h, own);
+  case CQ_AVERAGE_STRESS: return wanted_of_stress(w, h, own);
+  default: return wanted_of_end(w, h, own);
+  }
+}
+
+// the rate that is averaged: tr C', or tr Y
+CQ_INLINE Real first_rate(const Swelling *w, const int h) {
+  Real varied[CQ_DIM][CQ_DIM];
+  if (w->average != CQ_AVERAGE_VARIED) return rate_of(w->next, h);
+  load_matrix(w->swell, SWELL_RATE, h, varied);
+  return trace_of(varied);
+}
+
+// What F^ gets of a pressure that follows it, by dt f on the nodes' y: sums over their velocities are in the record.
+CQ_INLINE void pressure_at_end_adj(const Swelling *w, const Record *of, const int h, Real grad[CQ_DIM][CQ_DIM]) {
+  Real rate[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], trial[CQ_DIM][CQ_DIM], pressure[CQ_DIM], unused[CQ_DIM];
+  Real force[CQ_DIM];
+  Sums y;
+  sums_load(of, &y);
+  load_matrix(w->next, C, h, rate);
+  EACH(i) rate[i][i] += r_load(w->own + EXCESS * CQ_CHUNK + h);
+  load_matrix(w->chunk, F, h, def);
+  trial_of(w->s, rate, def, trial);
+  load_vector(w->matter.actuation, PRESSURE, h, pressure);
+  EACH(i) {
+    unused[i] = r_set((real)0);
+    force[i] = (real)w->s->model->dt * y.n0[i];
+    EACH(j) grad[i][j] = unused[i];
+  }
+  pressure_force_adj(trial, pressure, grad, unused, force);
+}
+
+// ---- the passes -----------------------------------------------------------------------------------------------------
+
+// Y of STEP, the solution of the adjoint, and V tr Y to the nodes; and what a pressure that follows gives the trace of
+// C~ by it.
+static void swell_first_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
+  const real dt = (real)s->model->dt;
   const Strides strides = strides_of(s->arrangement);
   Scatter to;
   scatter_begin(&to, s, range);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
-    const Swelling w = swelling_of(s, in, out, c);
+    const Swelling w = swelling_of(s, in, out, c, CQ_AVERAGE_VARIED);
     Stencils st;
     stencils_of(s, w.chunk, &st, 0);
-    gather_chunk(&st, (const real *)s->grid_v, &strides);
+    gather_chunk(&st, grid_vector(s, CQ_GRID_STEP), &strides);
     LANES_EACH(h) {
       const Averaged of = averaged_of(&w.matter, h);
-      const Real rest = rest_of(&st, h, &of, rate_of(w.next, h)), wanted = wanted_of(&w, h, &of);
+      Real arm[CQ_DIM], rate[CQ_DIM][CQ_DIM], through = r_set((real)0);
+      affine_of(s, w.chunk, &st, h, arm, rate);
+      store_matrix(w.swell, SWELL_RATE, h, rate);
+      if (cq_pressure_follows(s->model) && w.matter.pressed) {
+        Real grad[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM];
+        pressure_at_end_adj(&w, st.records + h, h, grad);
+        load_matrix(w.chunk, F, h, def);
+        through = dt * mat_dot(grad, def);
+      }
+      r_store(w.swell + THROUGH * CQ_CHUNK + h, through);
+      give_rate(&st, h, &of, trace_of(rate), r_set((real)0));
+    }
+    scatter_chunk(&to, &strides, &st);
+  }
+  scatter_end(&to, &strides);
+}
+
+// After the means of a rate: its rest (1 - A) tr C' to the nodes, and what is wanted of (1 - A) of that.
+static void dilatation_wanted(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t average) {
+  const Strides strides = strides_of(s->arrangement);
+  Scatter to;
+  scatter_begin(&to, s, range);
+  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
+    const Swelling w = swelling_of(s, in, out, c, average);
+    Stencils st;
+    stencils_of(s, w.chunk, &st, 0);
+    gather_chunk(&st, means_of(s), &strides);
+    LANES_EACH(h) {
+      const Averaged of = averaged_of(&w.matter, h);
+      const Real rest = rest_of(&st, h, &of, first_rate(&w, h)), wanted = wanted_of(&w, h, &of);
       r_store(w.own + REST * CQ_CHUNK + h, rest);
       r_store(w.own + WANTED * CQ_CHUNK + h, wanted);
-      EACH(i) r_store(w.own + (PLACE + i) * CQ_CHUNK + h, r_set((real)0));
+      if (average != CQ_AVERAGE_STRESS)   // which adds to that before
+        EACH(i) r_store(w.own + (PLACE + i) * CQ_CHUNK + h, r_set((real)0));
       give_rate(&st, h, &of, rest, wanted);
     }
     scatter_chunk(&to, &strides, &st);
@@ -71,7 +172,24 @@ CQ_INLINE Real rest_adj(const Swelling *w, const Stencils *st, const int h, cons
 
 // the q of an application of 1 - A: tr C' of the first, its rest of the second
 CQ_INLINE Real averaged_rate(const Swelling *w, const int h, const int second) {
-  return second ? r_load(w->own + REST * CQ_CHUNK + h) : rate_of(w->next, h);
+  return second ? r_load(w->own + REST * CQ_CHUNK + h) : first_rate(w, h);
+}
+
+// what the trace of C' has more by its average; or that of Y
+CQ_INLINE real *excess_of(const Swelling *w) {
+  return w->average == CQ_AVERAGE_VARIED ? w->swell + STRETCH * CQ_CHUNK : w->own + EXCESS * CQ_CHUNK;
+}
+
+// What the rate gets: the trace of C' at a step's end; within the stress p2g_adj adds it where it belongs.
+CQ_INLINE void give_rate_adj(const Swelling *w, const int h, const Real grad) {
+  if (w->average != CQ_AVERAGE_END) {
+    r_store(w->swell + (w->average == CQ_AVERAGE_VARIED ? PRESS : THROUGH) * CQ_CHUNK + h, grad);
+    return;
+  }
+  EACH(i) {
+    real *at = w->adj + (C + i * CQ_DIM + i) * CQ_CHUNK + h;
+    r_store(at, r_load(at) + grad);
+  }
 }
 
 // sums over nodes of w (a, b, a b), and over the slopes of weights of g a + V q b - V a b
@@ -84,19 +202,20 @@ CQ_INLINE void gather_rates(const Swelling *w, Stencils *st, const Strides *stri
     store_three(st, h, MOVE_ADJ, nothing);
   }
   for (int l = 0; l < CQ_CHUNK; l++) {
-    const real *at = (const real *)w->s->grid_v + 4 * (int64_t)st->node[l];
+    const real *at = means_of(w->s) + 4 * (int64_t)st->node[l];
     gather_adj(&st->records[l], at, at, strides);
   }
 }
 
 // The second application of 1 - A backward, with EXCESS: the trace that F' has beside that of C'; then the first one,
 // whose dL/dq is that of the trace of C'.
-static void dilatation_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t second) {
+static void dilatation_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t average,
+                           int32_t second) {
   const Strides strides = strides_of(s->arrangement);
   Scatter to;
   scatter_begin(&to, s, range);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
-    const Swelling w = swelling_of(s, in, out, c);
+    const Swelling w = swelling_of(s, in, out, c, average);
     Stencils st;
     stencils_of(s, w.chunk, &st, 1);
     gather_rates(&w, &st, &strides, second);
@@ -104,15 +223,12 @@ static void dilatation_adj(cq_scene *s, const cq_slice *in, const cq_slice *out,
       const Averaged of = averaged_of(&w.matter, h);
       const Real q = averaged_rate(&w, h, second), grad = rest_adj(&w, &st, h, &of, q);
       if (second) {
-        r_store(w.own + EXCESS * CQ_CHUNK + h, (real)(-1.0 / CQ_DIM) * of.share * rest_of(&st, h, &of, q));
+        r_store(excess_of(&w) + h, (real)(-1.0 / CQ_DIM) * of.share * rest_of(&st, h, &of, q));
         r_store(w.own + WANTED * CQ_CHUNK + h, grad);
-        give_rate(&st, h, &of, rate_of(w.next, h), grad);
+        give_rate(&st, h, &of, first_rate(&w, h), grad);
         continue;
       }
-      EACH(i) {
-        real *at = w.adj + (C + i * CQ_DIM + i) * CQ_CHUNK + h;
-        r_store(at, r_load(at) + grad);
-      }
+      give_rate_adj(&w, h, grad);
     }
     if (second) scatter_chunk(&to, &strides, &st);
   }

@@ -9,6 +9,7 @@
 enum {
   HALVINGS = 30,             // of a step that is too long, or of a start that inverts
   RELEASES = 20,             // Newton iterations in which contacts may let go: later ones only take
+  HELD = 4,                  // times as many iterations, of a body that is held where it is
 };
 
 cq_status cq_implicit_create(cq_scene *s) {
@@ -18,13 +19,18 @@ cq_status cq_implicit_create(cq_scene *s) {
   s->implicit.weight = cq_alloc((size_t)s->chunks * CQ_CHUNK * (size_t)s->model->dim * 4,
                                 (size_t)s->kernels->real_bytes, "implicit steps");
   s->implicit.node = cq_alloc((size_t)s->chunks * CQ_CHUNK, sizeof *s->implicit.node, "implicit steps");
-  return s->implicit.tensor && s->implicit.weight && s->implicit.node ? CQ_OK : CQ_MEMORY;
+  if (s->model->averages_dilatation)
+    s->implicit.swell = cq_alloc((size_t)s->chunks * CQ_CHUNK * (size_t)s->kernels->implicit->swell_fields,
+                                 (size_t)s->kernels->real_bytes, "dilatation");
+  const int complete = s->implicit.swell || !s->model->averages_dilatation;
+  return s->implicit.tensor && s->implicit.weight && s->implicit.node && complete ? CQ_OK : CQ_MEMORY;
 }
 
 void cq_implicit_destroy(cq_scene *s) {
   cq_free(s->implicit.tensor);
   cq_free(s->implicit.weight);
   cq_free(s->implicit.node);
+  cq_free(s->implicit.swell);
   for (int v = 0; v < CQ_GRID_VECTORS; v++) cq_free(s->implicit.vector[v]);
   cq_matrix_destroy(s);
   for (int r = 0; r < CQ_BLOCKS_MAX; r++) {
@@ -54,9 +60,11 @@ cq_status cq_implicit_reserve(cq_scene *s) {
 static void evaluate(solve *o, int32_t at) {
   wait(o);
   phase(o, CQ_PHASE_SOLVE);
+  cq_linear_swell(o, at);
   begin_sums(o);
   if (pulls(o)) o->k->cables_evaluate(o->s, o->in, at, sums(o, 0));
   for (int r = o->begin; r < o->end; r++) o->k->evaluate(o->s, o->in, r, at, sums(o, r));
+  cq_linear_press(o);
   wait(o);
   for (int b = o->begin; b < o->end; b++) o->k->residual(o->s, b, at, sums(o, b));
   end_sums(o);
@@ -88,6 +96,7 @@ static double press(solve *o, int32_t from) {
 // H at VELOCITY, and its diagonal
 static double tensors(solve *o) {
   phase(o, CQ_PHASE_SOLVE);
+  cq_linear_swell(o, CQ_GRID_VELOCITY);
   begin_sums(o);
   if (pulls(o)) o->k->cables_settle(o->s, o->in);
   for (int r = o->begin; r < o->end; r++) o->k->tensors(o->s, o->in, r, sums(o, r));
@@ -205,9 +214,22 @@ static void report(const solve *o, int32_t step, const progress *p) {
   to[CQ_SOLVER_FLOOR] = p->floor;
 }
 
+// (E103) How hard a body is held where the method has it: less after a whole step, more after a short one. Returns
+// whether that may help.
+static int choose_hold(solve *o, double length) {
+  const double was = o->s->implicit.hold, least = 1e-6, most = 1e6;
+  if (was == 0 || was > most) return 0;
+  wait(o);
+  if (o->worker->rank == 0)
+    o->s->implicit.hold = length == 1 ? (was < least ? 0 : 0.25 * was) : length < 0.25 ? 8 * was : was;
+  wait(o);
+  return 1;
+}
+
 // Newton's iterations from VELOCITY, whose potential and residual are known.
 static cq_status newton(solve *o, progress *p) {
   const cq_integrator *set = &o->s->model->integrator;
+  const int32_t most = o->s->implicit.hold > 0 ? HELD * set->newton : set->newton;
   double energy = o->sum[CQ_SUM_ENERGY];
   int stuck = 0, known = 0;
   double stiffness = 0, length = 1;
@@ -231,7 +253,7 @@ static cq_status newton(solve *o, progress *p) {
       *p = measure(o);
       if (p->residual <= set->tolerance || stuck) break;
     }
-    if (o->newton == set->newton) return CQ_UNSTABLE;
+    if (o->newton == most) return CQ_UNSTABLE;
     stiffness = tensors(o);
     invert(o);
     if (!known) *p = measure(o);
@@ -240,6 +262,7 @@ static cq_status newton(solve *o, progress *p) {
     choose_slope(o, p->residual > 0.1 || length < 1);
     cq_linear_solve(o, -1, fmin(0.25, sqrt(p->residual)), set->linear, 1);
     length = search(o, energy, stiffness);
+    if (choose_hold(o, length) && !(length > 0)) continue;
     if (!(length > 0) && o->s->implicit.secant == 0 && o->s->model->walls_rub) continue;   // by the chord then
     if (!(length > 0)) {
       stuck = 1;
@@ -258,6 +281,7 @@ static cq_status newton(solve *o, progress *p) {
 // momentum with the pressure of the surface at VELOCITY
 static void follow_once(solve *o) {
   wait(o);
+  cq_linear_swell(o, CQ_GRID_VELOCITY);
   for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r, CQ_GRID_VELOCITY);
   wait(o);
   for (int b = o->begin; b < o->end; b++) o->k->take_momentum(o->s, b);
@@ -319,6 +343,22 @@ static solve open_solve(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   return o;
 }
 
+// A body that hangs by what is slack at first, or must turn, has no equilibrium near by to make for: it is held where
+// it is, by its mass times less and less, and so falls, swings and comes to rest.
+static cq_status settle_held(solve *o, progress *p) {
+  const int32_t made = o->newton;
+  wait(o);
+  if (o->worker->rank == 0) o->s->implicit.hold = 1;
+  wait(o);
+  cq_status status = begin_step(o);
+  if (!status) status = newton(o, p);
+  wait(o);
+  if (o->worker->rank == 0) o->s->implicit.hold = 0;
+  wait(o);
+  o->newton += made;
+  return status;
+}
+
 static cq_status fail(const solve *o, int32_t bad, double value) {
   if (o->worker->rank == 0) o->s->health = (cq_health){.bad = bad, .step = o->s->step, .value = value};
   return CQ_UNSTABLE;
@@ -327,8 +367,10 @@ static cq_status fail(const solve *o, int32_t bad, double value) {
 cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_step_record *record, int32_t step) {
   solve o = open_solve(s, worker, in);
   progress p = {INFINITY, 0};
+  cq_linear_open(&o);
   cq_status status = begin_step(&o);
   if (!status) status = newton(&o, &p);
+  if (status == CQ_UNSTABLE && s->model->integrator.statics) status = settle_held(&o, &p);
   if (!status && cq_pressure_follows(s->model)) status = follow(&o, &p);
   report(&o, step, &p);
   if (status == CQ_UNSTABLE) return fail(&o, CQ_HEALTH_NOT_CONVERGED, p.residual);
@@ -355,6 +397,7 @@ static double follow_adj(solve *o, const cq_slice *out) {
   }
   if (cq_pressure_follows(o->s->model)) {
     for (int r = o->begin; r < o->end; r++) o->k->follow(o->s, o->in, out, r);
+    cq_linear_press(o);
     wait(o);
   }
   begin_sums(o);
@@ -388,9 +431,11 @@ cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_re
   for (int b = o.begin; b < o.end; b++) o.k->load(s, b, record->grid, record->held);
   end_sums(&o);
   if (o.sum[CQ_SUM_CHANGED] > 0) return CQ_MEMORY;
+  cq_linear_open(&o);
   if (s->model->moving_wall_count || s->model->walls_rub || s->grad_impulse) {
     // how hard they press is wanted, and momentum is not in the record
     const int32_t at = cq_pressure_follows(s->model) ? CQ_GRID_VELOCITY : CQ_GRID_VECTORS;
+    cq_linear_swell(&o, CQ_GRID_VELOCITY);
     for (int r = o.begin; r < o.end; r++) o.k->momentum(s, o.in, r, at);
     wait(&o);
     for (int b = o.begin; b < o.end; b++) o.k->take_momentum(s, b);

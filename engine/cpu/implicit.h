@@ -7,11 +7,22 @@
 
 #include "scene.h"
 
+// what nodes make of the numbers that particles gave them: the inverse of their volume; a mean; the mean of it again
+typedef enum cq_swell_pass { CQ_SWELL_VOLUME, CQ_SWELL_MEAN, CQ_SWELL_AGAIN } cq_swell_pass;
+
 typedef struct cq_implicit_kernels {
   int32_t tangent;                       // numbers carry slopes, which are solved for beside the values
   // momentum and mass of particles, with given forces; then, of nodes, where the method begins and what holds them
   void (*momentum)(cq_scene *s, const cq_slice *in, int32_t range, int32_t at);
   void (*start)(cq_scene *s, int32_t block);
+  // Where dilatations are averaged (swell.inl): what is kept of a particle; weights and volumes of a range; rates of
+  // particles by a vector, and their mean twice; the end of what stress gives; and nodes, by a pass of cq_swell_pass.
+  int32_t swell_fields;
+  void (*swell_open)(cq_scene *s, const cq_slice *in, int32_t range);
+  void (*swell_first)(cq_scene *s, const cq_slice *in, int32_t range, int32_t from);
+  void (*swell_again)(cq_scene *s, const cq_slice *in, int32_t range);
+  void (*swell_last)(cq_scene *s, const cq_slice *in, int32_t range);
+  void (*swell_nodes)(cq_scene *s, int32_t block, int32_t pass);
   // potential, stress and residual at a vector: to RESIDUAL_TRIAL
   void (*evaluate)(cq_scene *s, const cq_slice *in, int32_t range, int32_t at, double *sum);
   void (*residual)(cq_scene *s, int32_t block, int32_t at, double *sum);
@@ -73,6 +84,8 @@ typedef struct cq_implicit_kernels {
   void (*straighten)(cq_scene *s, int32_t block);
   void (*add_followed)(cq_scene *s, int32_t block, double *sum);
   void (*finish_adj)(cq_scene *s, int32_t block);
+  // where dilatations are averaged: rates of particles by STEP, for dilatation_wanted
+  void (*swell_first_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
   void (*p2g_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
 } cq_implicit_kernels;
 

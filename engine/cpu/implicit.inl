@@ -8,8 +8,6 @@ enum {
   DIAGONAL_PARTS = CQ_DIM - 1,           // of a node's diagonal block: three entries each
 };
 
-CQ_INLINE real *grid_vector(const cq_scene *s, const int which) { return (real *)s->implicit.vector[which]; }
-
 CQ_INLINE int tensor_at(const int a, const int b) { return a >= b ? a * (a + 1) / 2 + b : b * (b + 1) / 2 + a; }
 
 CQ_INLINE double lanes_total(const Real x) {
@@ -18,106 +16,6 @@ CQ_INLINE double lanes_total(const Real x) {
   r_store(lane, x);
   for (int l = 0; l < CQ_LANES; l++) sum += (double)s_value(lane[l]);
   return sum;
-}
-
-// ---- gathering and scattering a range -------------------------------------------------------------------------------
-
-typedef struct {
-  Record records[CQ_CHUNK] __attribute__((aligned(64)));
-  int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
-} Stencils;
-
-// weights and nodes of a chunk
-CQ_INLINE void stencils_of(const cq_scene *s, const real *chunk, Stencils *st, const int slopes) {
-  const real inv_dx = (real)(1 / s->model->dx);
-  LANES_EACH(h) {
-    Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
-    place(chunk, h, inv_dx, base, f, arm);
-    nodes_store(s->arrangement, st->node, h, base);
-    weights_store(st->records + h, f, slopes);
-  }
-}
-
-// The same as tensors() kept them for the products of a step; and how it keeps them.
-typedef real KeptWeights[CQ_DIM][4];
-
-CQ_INLINE void stencils_keep(const cq_scene *s, const int32_t c, const Stencils *st) {
-  KeptWeights *to = (KeptWeights *)s->implicit.weight + c * CQ_CHUNK;
-  for (int l = 0; l < CQ_CHUNK; l++) {
-    memcpy((void *)to[l], (const void *)st->records[l].quad[WEIGHT], sizeof to[l]);
-    s->implicit.node[c * CQ_CHUNK + l] = st->node[l];
-  }
-}
-
-CQ_INLINE void stencils_take(const cq_scene *s, const int32_t c, Stencils *st) {
-  const KeptWeights *from = (const KeptWeights *)s->implicit.weight + c * CQ_CHUNK;
-  for (int l = 0; l < CQ_CHUNK; l++) {
-    memcpy((void *)st->records[l].quad[WEIGHT], (const void *)from[l], sizeof from[l]);
-    st->node[l] = s->implicit.node[c * CQ_CHUNK + l];
-  }
-}
-
-CQ_INLINE void gather_chunk(Stencils *st, const real *grid, const Strides *strides) {
-  for (int l = 0; l < CQ_CHUNK; l++) gather(&st->records[l], grid + 4 * (int64_t)st->node[l], strides);
-}
-
-// rows that particles of one cell share, until the next cell
-typedef struct {
-  real *grid;
-  int64_t current;
-  Row rows[ROWS];
-} Scatter;
-
-CQ_INLINE void scatter_begin(Scatter *to, const cq_scene *s, const int32_t range) {
-  to->grid = slab_of(s, range);
-  to->current = -1;
-  CQ_UNROLL for (int k = 0; k < ROWS; k++) to->rows[k] = row_zero();
-}
-
-CQ_INLINE void scatter_to(Scatter *to, const Strides *strides, const int32_t node) {
-  if (node == to->current) return;
-  if (to->current >= 0) rows_flush(to->grid + 4 * to->current, strides, to->rows);
-  to->current = node;
-}
-
-CQ_INLINE void scatter_chunk(Scatter *to, const Strides *strides, const Stencils *st) {
-  for (int l = 0; l < CQ_CHUNK; l++) {
-    scatter_to(to, strides, st->node[l]);
-    scatter(to->rows, &st->records[l]);
-  }
-}
-
-CQ_INLINE void scatter_end(Scatter *to, const Strides *strides) {
-  if (to->current >= 0) rows_flush(to->grid + 4 * to->current, strides, to->rows);
-}
-
-// arm of lanes, and the affine velocity C that was gathered for them (E13)
-CQ_INLINE void affine_of(const cq_scene *s, const real *chunk, const Stencils *st, const int h, Real arm[CQ_DIM],
-                         Real c[CQ_DIM][CQ_DIM]) {
-  Real base[CQ_DIM], f[CQ_DIM];
-  Sums v;
-  place(chunk, h, (real)(1 / s->model->dx), base, f, arm);
-  sums_load(st->records + h, &v);
-  EACH(i) EACH(j) c[i][j] = (real)(4 / s->model->dx) * (v.n1[i][j] + v.n0[i] * arm[j]);
-}
-
-// F^ = (I + dt C) F
-CQ_INLINE void trial_of(const cq_scene *s, const Real c[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
-                        Real trial[CQ_DIM][CQ_DIM]) {
-  mat_mul(c, f, trial);
-  EACH(i) EACH(j) trial[i][j] = f[i][j] + (real)s->model->dt * trial[i][j];
-}
-
-// what a particle gives its nodes: w b (o + arm)
-CQ_INLINE void store_slope(Stencils *st, const int h, const Real arm[CQ_DIM], const Real b[CQ_DIM][CQ_DIM]) {
-  Exchange give;
-  give.m = r_set((real)0);
-  EACH(i) {
-    give.q[i] = b[i][0] * arm[0];
-    CQ_UNROLL for (int j = 1; j < CQ_DIM; j++) give.q[i] += b[i][j] * arm[j];
-    EACH(j) give.b[i][j] = b[i][j];
-  }
-  move_store(st->records + h, MOVE, &give);
 }
 
 // ---- stress at F^ ---------------------------------------------------------------------------------------------------
@@ -193,10 +91,11 @@ static void momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at)
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     const Matter matter = matter_of(s, in, c);
+    const Chunk here = {s, &matter, c};
     const int follows = matter.pressed && at < CQ_GRID_VECTORS;
     Stencils st;
     stencils_of(s, chunk, &st, 0);
-    if (follows) gather_chunk(&st, grid_vector(s, at), &strides);
+    if (follows) rates_gather(s, &st, at, &strides, c);
     LANES_EACH(h) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], def[CQ_DIM][CQ_DIM], none[CQ_DIM][CQ_DIM];
       Source p;
@@ -205,7 +104,7 @@ static void momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at)
       load_matrix(chunk, F, h, def);
       if (follows) {
         Real rate[CQ_DIM][CQ_DIM], before[CQ_DIM][CQ_DIM];
-        affine_of(s, chunk, &st, h, arm, rate);
+        rates_of(&here, &st, h, arm, rate);
         load_matrix(chunk, F, h, before);
         trial_of(s, rate, before, def);
       }
@@ -222,22 +121,23 @@ static void momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at)
 
 // (E80, E82) the potential of strain at node velocities, and what stress gives the nodes: -dt V 4/dx K (o + arm)
 static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at, double *sum) {
-  const real dx = (real)s->model->dx, dt = (real)s->model->dt, *grid = grid_vector(s, at);
+  const real dx = (real)s->model->dx, dt = (real)s->model->dt;
   const Strides strides = strides_of(s->arrangement);
-  Scatter to;
-  scatter_begin(&to, s, range);
+  SlopeScatter to;
+  slopes_begin(&to, s, range);
   double energy = 0, inverted = 0;
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     const Matter matter = matter_of(s, in, c);
+    const Chunk here = {s, &matter, c};
     const int viscous = is_viscous(&matter);
     Stencils st;
     stencils_of(s, chunk, &st, 0);
-    gather_chunk(&st, grid, &strides);
+    rates_gather(s, &st, at, &strides, c);
     LANES_EACH(h) {
       Real arm[CQ_DIM], rate[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], trial[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM];
       Real b[CQ_DIM][CQ_DIM], psi, damped = r_set((real)0);
-      affine_of(s, chunk, &st, h, arm, rate);
+      rates_of(&here, &st, h, arm, rate);
       load_matrix(chunk, F, h, def);
       trial_of(s, rate, def, trial);
       piola_of(&matter, h, trial, p, &psi);
@@ -253,42 +153,80 @@ static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at,
       energy += lanes_total(volume * (psi + damped));
       inverted += lanes_total(r_pick(mat_det(trial), r_set((real)0), r_set((real)1)));
       EACH(i) EACH(j) b[i][j] = scale * b[i][j];
-      store_slope(&st, h, arm, b);
+      slope_give(&here, &st, h, arm, b, &to);
     }
-    scatter_chunk(&to, &strides, &st);
+    slopes_scatter(s, &to, &strides, c, &st);
   }
-  scatter_end(&to, &strides);
+  slopes_end(s, &to, &strides);
   sum[CQ_SUM_ENERGY] += energy;
   sum[CQ_SUM_INVERTED] += inverted;
 }
 
 // ---- the second derivative ------------------------------------------------------------------------------------------
 
+// (E83) a tensor of lanes times a matrix
+CQ_INLINE void tensor_multiply(const real *tensor, const int h, const Real y[CQ_DIM][CQ_DIM],
+                               Real out[CQ_DIM][CQ_DIM]) {
+  CQ_UNROLL for (int row = 0; row < MATRIX; row++) {
+    Real sum = r_load(tensor + tensor_at(row, 0) * CQ_CHUNK + h) * y[0][0];
+    CQ_UNROLL for (int k = 1; k < MATRIX; k++)
+      sum += r_load(tensor + tensor_at(row, k) * CQ_CHUNK + h) * y[k / CQ_DIM][k % CQ_DIM];
+    out[row / CQ_DIM][row % CQ_DIM] = sum;
+  }
+}
+
+CQ_INLINE const real *tensor_of_chunk(const cq_scene *s, const int32_t c) {
+  return (const real *)s->implicit.tensor + AT(c, TENSOR, 0);
+}
+
 // (E84) what the tensors make of a vector
-static void product(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {
+static void product_plain(cq_scene *s, const cq_slice *in, const int32_t range, const int32_t from) {
   const real inv_dx4 = (real)(4 / s->model->dx), *grid = grid_vector(s, from);
   const Strides strides = strides_of(s->arrangement);
   Scatter to;
   scatter_begin(&to, s, range);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
-    const real *tensor = (const real *)s->implicit.tensor + AT(c, TENSOR, 0);
     Stencils st;
-    stencils_take(s, c, &st);
-    gather_chunk(&st, grid, &strides);
+    gather_kept(s, c, &st, grid, &strides);
     LANES_EACH(h) {
       Real arm[CQ_DIM], rate[CQ_DIM][CQ_DIM], b[CQ_DIM][CQ_DIM];
       affine_of(s, chunk, &st, h, arm, rate);
       EACH(i) EACH(j) rate[i][j] = inv_dx4 * rate[i][j];
-      CQ_UNROLL for (int row = 0; row < MATRIX; row++) {
-        Real sum = r_load(tensor + tensor_at(row, 0) * CQ_CHUNK + h) * rate[0][0];
-        CQ_UNROLL for (int k = 1; k < MATRIX; k++)
-          sum += r_load(tensor + tensor_at(row, k) * CQ_CHUNK + h) * rate[k / CQ_DIM][k % CQ_DIM];
-        b[row / CQ_DIM][row % CQ_DIM] = sum;
-      }
+      tensor_multiply(tensor_of_chunk(s, c), h, rate, b);
       store_slope(&st, h, arm, b);
     }
-    scatter_chunk(&to, &strides, &st);
+    scatter_kept(s, c, &to, &strides, &st);
   }
   scatter_end(&to, &strides);
+}
+
+// The same of averaged rates; its trace alone goes to the nodes (E101).
+static void product_averaged(cq_scene *s, const cq_slice *in, const int32_t range) {
+  const real inv_dx4 = (real)(4 / s->model->dx);
+  const Strides strides = strides_of(s->arrangement);
+  OneScatter to;
+  one_begin(&to, s, range);
+  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
+    const Matter matter = matter_of(s, in, c);
+    Stencils st;
+    real number[CQ_CHUNK] __attribute__((aligned(64)));
+    one_gather_chunk(s, &st, &strides, c);
+    LANES_EACH(h) {
+      Real rate[CQ_DIM][CQ_DIM], b[CQ_DIM][CQ_DIM];
+      averaged_affine(s, &matter, c, &st, h, rate);
+      EACH(i) EACH(j) rate[i][j] = inv_dx4 * rate[i][j];
+      tensor_multiply(tensor_of_chunk(s, c), h, rate, b);
+      keep_stress(s, &matter, c, h, b, number);
+    }
+    one_scatter_chunk(s, &to, &strides, c, number);
+  }
+  one_flush(&to, &strides);
+}
+
+static void product(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {
+  if (s->model->averages_dilatation)
+    product_averaged(s, in, range);
+  else
+    product_plain(s, in, range, from);
 }

@@ -63,6 +63,18 @@ CQ_RARE void viscous_adj_of(const Matter *m, const int h, const Rate *flow, cons
   }
 }
 
+// (E102) K becomes what the stress gave the nodes where dilatations are averaged, and V gets what it does not of that.
+CQ_INLINE void press_adj(const cq_scene *s, const ChunkStep *c, const int h, Real k[CQ_DIM][CQ_DIM]) {
+  const real dt = (real)s->model->dt;
+  const Real volume = param(c->matter, CQ_PARAM_VOLUME, h), none = r_set((real)0);
+  const Real press = r_pick(volume, r_load(c->swell + PRESS * CQ_CHUNK + h) / volume, none);
+  Real varied[CQ_DIM][CQ_DIM];
+  load_matrix(c->swell, SWELL_RATE, h, varied);
+  real *to = c->grad->params + CQ_PARAM_VOLUME * CQ_CHUNK + h;
+  r_store(to, r_load(to) - dt * r_load(c->swell + STRETCH * CQ_CHUNK + h) * trace_of(k) - press * trace_of(varied));
+  EACH(i) k[i][i] -= press / dt;
+}
+
 // (E91) From Y = 4/dx sum w y (o + arm)^T: what K gets is -dt V Y. The adjoint of F', C' and n1 in the chunk become the
 // complete ones, for F^ is F' and has been a cause of the stress as well. Writes K, and what F gets of it at once.
 CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, const Record *of, Stress *stress,
@@ -75,7 +87,7 @@ CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, co
   Sums y;
   place(matter->state, h, (real)(1 / s->model->dx), base, f, arm);
   sums_load(of, &y);
-  load_matrix(c->next, C, h, rate);
+  rate_after(c, h, rate);
   load_matrix(matter->state, F, h, def);
   trial_of(s, rate, def, trial);
   piola_of(matter, h, trial, p, &psi);
@@ -84,6 +96,10 @@ CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, co
   EACH(i) EACH(j) {
     grad_k[i][j] = scale * (y.n1[i][j] + y.n0[i] * arm[j]);
     change[i][j] = grad_c[i][j] = r_set((real)0);
+  }
+  if (c->swell) EACH(i) {
+    grad_k[i][i] -= dt * param(matter, CQ_PARAM_VOLUME, h) * r_load(c->swell + STRETCH * CQ_CHUNK + h);
+    grad_c[i][i] = r_load(c->swell + THROUGH * CQ_CHUNK + h);
   }
   mat_mul(grad_k, def, grad_p);
   mat_mul_tn(grad_k, p, grad_f);
@@ -99,7 +115,7 @@ CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, co
     viscous_adj_of(matter, h, &flow, c->grad, &grad, grad_k);
     EACH(i) EACH(j) {
       grad_f[i][j] += grad.f[i][j];
-      grad_c[i][j] = grad.c[i][j];
+      grad_c[i][j] += grad.c[i][j];
     }
   }
   if (c->follows && matter->pressed) {
@@ -110,6 +126,7 @@ CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, co
     pressure_force_adj(trial, pressure, change, grad_pressure, grad_force);
     store_vector(c->grad->actuation, PRESSURE, h, grad_pressure);
   }
+  if (c->swell) press_adj(s, c, h, stress->tau);
   load_matrix(c->adj, F, h, grad_trial);
   EACH(i) EACH(j) grad_trial[i][j] += change[i][j];
   store_matrix(c->adj, F, h, grad_trial);
@@ -134,12 +151,14 @@ static void follow(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t
   const real dt = (real)s->model->dt, scale = (real)(4 / s->model->dx) * dt * dt;
   const real *y = grid_vector(s, CQ_GRID_STEP);
   const Strides strides = strides_of(s->arrangement);
-  Scatter to;
-  scatter_begin(&to, s, range);
+  SlopeScatter to;
+  slopes_begin(&to, s, range);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0), *next = (const real *)out->data + AT(c, FIELDS, 0);
     const Matter matter = matter_of(s, in, c);
-    if (!matter.pressed) continue;
+    const Chunk here = {s, &matter, c};
+    const ChunkStep step = {.matter = &matter, .next = next, .excess = dilatation_excess(s, c)};
+    if (!matter.pressed && !step.excess) continue;
     Stencils st;
     stencils_of(s, chunk, &st, 0);
     gather_chunk(&st, y, &strides);
@@ -149,22 +168,22 @@ static void follow(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t
       Sums sums;
       place(chunk, h, (real)(1 / s->model->dx), base, f, arm);
       sums_load(st.records + h, &sums);
-      load_matrix(next, C, h, rate);
+      rate_after(&step, h, rate);
       load_matrix(chunk, F, h, def);
       trial_of(s, rate, def, trial);
-      load_vector(matter.actuation, PRESSURE, h, pressure);
       EACH(i) {
-        unused[i] = r_set((real)0);
+        pressure[i] = unused[i] = r_set((real)0);
         EACH(j) grad[i][j] = unused[i];
       }
+      if (matter.pressed) load_vector(matter.actuation, PRESSURE, h, pressure);
       pressure_force_adj(trial, pressure, grad, unused, sums.n0);
       mat_mul_nt(grad, def, b);
       EACH(i) EACH(j) b[i][j] = scale * b[i][j];
-      store_slope(&st, h, arm, b);
+      slope_give(&here, &st, h, arm, b, &to);
     }
-    scatter_chunk(&to, &strides, &st);
+    slopes_scatter(s, &to, &strides, c, &st);
   }
-  scatter_end(&to, &strides);
+  slopes_end(s, &to, &strides);
 }
 
 static void implicit_p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
@@ -175,7 +194,8 @@ static void implicit_p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *ou
     const ChunkGrad grad = chunk_grad_of(s, c);
     const Matter matter = matter_of(s, in, c);
     const ChunkStep step = {&matter, next, grad.state, &grad, s->model->integrator.statics,
-                            cq_pressure_follows(s->model), NULL};
+                            cq_pressure_follows(s->model), dilatation_excess(s, c),
+                            s->implicit.swell ? swell_of(s, c) : NULL};
     Stencils st;
     Stress stress[CQ_CHUNK / CQ_LANES];
     Real grad_f[CQ_CHUNK / CQ_LANES][CQ_DIM][CQ_DIM];

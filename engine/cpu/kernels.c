@@ -25,18 +25,20 @@
 #include "cable.inl"
 #include "step.inl"
 #include "grid.inl"
+#include "gather.inl"
+#include "nodes.inl"
+#include "dilatation.inl"
+#include "swell.inl"
 #include "implicit.inl"
 #include "cable_implicit.inl"
 #include "tensor.inl"
 #include "held.inl"
-#include "nodes.inl"
 #include "friction.inl"
 #include "impulse.inl"
 #include "solve.inl"
 #include "matrix.inl"
 #include "sweep.inl"
 #include "volume.inl"
-#include "dilatation.inl"
 #if !defined(CQ_REAL_DUAL)
 #include "step_adj.inl"
 #include "solve_adj.inl"
@@ -57,6 +59,12 @@ static const cq_implicit_kernels implicit = {
 #endif
     momentum,
     start,
+    SWELL_FIELDS,
+    swell_open,
+    swell_first,
+    swell_again,
+    swell_last,
+    swell_nodes,
     evaluate,
     residual,
     DIAGONAL_PARTS,
@@ -123,10 +131,12 @@ static const cq_implicit_kernels implicit = {
     straighten,
     add_followed,
     finish_adj,
+    swell_first_adj,
     implicit_p2g_adj,
 #else
     NULL,
     take_momentum,
+    NULL,
     NULL,
     NULL,
     NULL,

@@ -6,6 +6,10 @@
 #include "implicit.h"
 #include "scene.h"
 
+// What is averaged, backward: the trace of C' for F at a step's end; of an implicit step, that of Y by which its stress
+// is varied, and that of C' for F^ where the stress is.
+typedef enum cq_average { CQ_AVERAGE_END, CQ_AVERAGE_VARIED, CQ_AVERAGE_STRESS } cq_average;
+
 typedef struct cq_kernels {
   const char *name;                    // instruction set
   int32_t dim, real_bytes, lanes;
@@ -58,10 +62,12 @@ typedef struct cq_kernels {
   // of all ranges, after them; lagged: with what the pull at their start gets, else of the particles' forces alone
   void (*pull_cables_adj)(cq_scene *s, const cq_slice *in, int32_t lagged);
   void (*average_volume_adj)(cq_scene *s, const cq_slice *in, cq_status *status);   // in: before it was averaged
-  // Before g2p_adj, each with means of nodes before it: what is wanted, from where dilatation has made its pass 0; the
-  // adjoint of the second application of 1 - A, then of the first. After g2p_adj: what places get.
-  void (*dilatation_wanted)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
-  void (*dilatation_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t second);
+  // An average backward, each with means of nodes before it: what is wanted of it, from where the rate was given to the
+  // nodes; the adjoint of the second application of 1 - A, then of the first. Before g2p_adj that of a step's end; of
+  // an implicit step two more before its p2g_adj. After g2p_adj: what places get.
+  void (*dilatation_wanted)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t average);
+  void (*dilatation_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t average,
+                         int32_t second);
   void (*dilatation_places_adj)(cq_scene *s, int32_t range);
 
   // gradients back to the user's order

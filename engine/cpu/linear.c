@@ -17,14 +17,16 @@ static int reserve(void **array, int64_t *capacity, int64_t wanted, size_t size)
   return *array != NULL;
 }
 
-// Room for the matrix of the live arrangement, if it has any: in 2D (matrix.inl), and up to a size.
+// Room for the matrix of the live arrangement, if it has any: in 2D (matrix.inl), and up to a size. Means of
+// dilatations couple nodes that are too far from each other.
 cq_status cq_matrix_reserve(cq_scene *s) {
   cq_implicit *m = &s->implicit;
   const cq_implicit_kernels *k = s->kernels->implicit;
   const cq_arrangement *a = s->arrangement;
   const size_t real = (size_t)s->kernels->real_bytes;
   const int64_t groups = a->record_nodes / 4;
-  if (!k->matrix_reals || (double)groups * k->matrix_reals * (double)real > matrix_bytes) {
+  const int has = k->matrix_reals && !s->model->averages_dilatation;
+  if (!has || (double)groups * k->matrix_reals * (double)real > matrix_bytes) {
     cq_free(m->matrix);
     m->matrix = NULL;
     m->matrix_capacity = 0;
@@ -60,10 +62,44 @@ void cq_matrix_destroy(cq_scene *s) {
   cq_free(m->cell_next);
 }
 
+// what nodes make of the numbers that all ranges gave them
+static void means(solve *o, int32_t pass) {
+  wait(o);
+  for (int b = o->begin; b < o->end; b++) o->k->swell_nodes(o->s, b, pass);
+  wait(o);
+}
+
+static void mean_again(solve *o) {
+  means(o, CQ_SWELL_MEAN);
+  for (int r = o->begin; r < o->end; r++) o->k->swell_again(o->s, o->in, r);
+  means(o, CQ_SWELL_AGAIN);
+}
+
+void cq_linear_open(solve *o) {
+  if (!o->s->model->averages_dilatation) return;
+  wait(o);
+  for (int r = o->begin; r < o->end; r++) o->k->swell_open(o->s, o->in, r);
+  means(o, CQ_SWELL_VOLUME);
+}
+
+void cq_linear_swell(solve *o, int32_t from) {
+  if (!o->s->model->averages_dilatation) return;
+  for (int r = o->begin; r < o->end; r++) o->k->swell_first(o->s, o->in, r, from);
+  mean_again(o);
+}
+
+void cq_linear_press(solve *o) {
+  if (!o->s->model->averages_dilatation) return;
+  mean_again(o);
+  for (int r = o->begin; r < o->end; r++) o->k->swell_last(o->s, o->in, r);
+}
+
 void cq_linear_multiply(solve *o, int32_t from, int32_t all) {
   phase(o, CQ_PHASE_SOLVE);
   if (pulls(o)) o->k->cables_product(o->s, from);
+  cq_linear_swell(o, from);
   for (int r = o->begin; r < o->end; r++) o->k->product(o->s, o->in, r, from);
+  cq_linear_press(o);
   wait(o);
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->multiply(o->s, b, from, all, sums(o, b));

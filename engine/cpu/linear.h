@@ -43,6 +43,12 @@ static inline void phase(solve *o, int which) { cq_worker_phase(o->worker, which
 
 typedef enum cg_end { CG_CONVERGED, CG_CURVATURE, CG_EXHAUSTED } cg_end;
 
+// Where dilatations are averaged (E101): volumes of nodes, once a step; rates of particles by a vector, for a loop over
+// particles; and what the stress gives the nodes that it has left. All but the last leave slabs clear, as they need
+// them.
+void cq_linear_open(solve *o);
+void cq_linear_swell(solve *o, int32_t from);
+void cq_linear_press(solve *o);
 // PRODUCT = H from; leaves from . PRODUCT in the sums. all: also of what contacts hold
 void cq_linear_multiply(solve *o, int32_t from, int32_t all);
 // H STEP = sign RESIDUAL on free components, to a relative residual in the norm of M^-1. Truncated: stops where H is

@@ -213,7 +213,7 @@ static void assemble(cq_scene *s, const cq_slice *in, int32_t block) {
   const int32_t begin = a->column_block[block], end = a->column_block[block + 1], size = a->size[1];
   if (begin == end) return;
   const int64_t stencil = side_at(a, SIDES - 1) + 3;   // nodes from its first to behind its last
-  const real inertia = inertia_of(s), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
+  const real inertia = resistance_of(s), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   CellMatrix m;
   m.count = 0;
   memset((void *)m.slope, 0, sizeof m.slope);          // the lanes behind the last node

@@ -19,6 +19,11 @@ CQ_INLINE real inertia_of(const cq_scene *s) {
   return s->model->integrator.statics ? (real)0 : (real)1 / decay_of(s);
 }
 
+// the same in the second derivative, with what holds a body where Newton's method has it (E103)
+CQ_INLINE real resistance_of(const cq_scene *s) {
+  return inertia_of(s) + (real)s->implicit.hold;
+}
+
 CQ_INLINE Row mass_of(const Row momentum) {
   return row_comp(momentum, CQ_DIM);
 }

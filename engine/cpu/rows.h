@@ -29,6 +29,9 @@ typedef Part Quad;
 ROW_INLINE Quad part_fold(Part a) { return a; }
 ROW_INLINE Quad quad_add(Quad a, Quad b) { return part_add(a, b); }
 ROW_INLINE void quad_store(real *p, Quad a) { part_store(p, a); }
+ROW_INLINE Quad quad_load(const real *p) { return part_load(p); }
+ROW_INLINE Quad quad_mul(Quad a, Quad b) { return part_mul(a, b); }
+ROW_INLINE Quad quad_scale(real s, Quad a) { return part_scale(s, a); }
 
 #else
 
@@ -41,6 +44,8 @@ typedef real QuadU __attribute__((vector_size(4 * CQ_REAL_BYTES), may_alias, ali
 ROW_INLINE Quad quad_load(const real *p) { return *(const QuadU *)p; }
 ROW_INLINE Quad quad_add(Quad a, Quad b) { return a + b; }
 ROW_INLINE void quad_store(real *p, Quad a) { *(QuadU *)p = a; }
+ROW_INLINE Quad quad_mul(Quad a, Quad b) { return a * b; }
+ROW_INLINE Quad quad_scale(real s, Quad a) { return s * a; }
 
 #if CQ_REAL_BYTES == 4 && defined(__AVX512F__)
 
@@ -208,8 +213,11 @@ ROW_INLINE Part part_scale_add(real s, Part b, Part c) { return part_add(part_sc
 
 typedef struct { Part v[ROW_PARTS]; } Row;
 #define ROW_EACH _Pragma("GCC unroll 4") for (int i = 0; i < ROW_PARTS; i++)
-// one part after the other, for work that fills the registers
-#define PARTS_EACH(part) _Pragma("GCC unroll 1") for (int part = 0; part < ROW_PARTS; part++)
+// The parts of a row that a stencil reaches: its fourth node has no weight. One after the other, for work that fills
+// the registers, or at once.
+enum { REACHED = ROW_PARTS == 4 ? 3 : ROW_PARTS };
+#define PARTS_EACH(part) _Pragma("GCC unroll 1") for (int part = 0; part < REACHED; part++)
+#define PARTS_REACHED(part) _Pragma("GCC unroll 4") for (int part = 0; part < REACHED; part++)
 enum { PART_REALS = 16 / ROW_PARTS };
 
 ROW_INLINE Row row_load(const real *p) { Row r; ROW_EACH r.v[i] = part_load(p + PART_REALS * i); return r; }
@@ -252,6 +260,31 @@ ROW_INLINE void row_sums(real *out, Row a, Row b, Row c, Row d) {
   row_sum(out + 12, d);
 #endif
 }
+#if CQ_LANES > 1 && (defined(__AVX512F__) || (CQ_REAL_BYTES == 4 && defined(__AVX2__)))
+#define REACHED_ALONE 0      // ROW_PARTS == 4: a part is a node
+#else
+#define REACHED_ALONE 1
+#endif
+// Sums over the nodes of a stencil, part by part as PARTS_EACH goes over them. Where a part is a node they are one
+// vector.
+#if REACHED_ALONE
+typedef struct { Part sum; } RowSum;
+ROW_INLINE void sum_take(RowSum *s, int part, Part a) { s->sum = part ? part_add(s->sum, a) : a; }
+ROW_INLINE void sums_store(real *out, const RowSum *a, const RowSum *b, const RowSum *c, const RowSum *d) {
+  part_store(out, a->sum);
+  part_store(out + 4, b->sum);
+  part_store(out + 8, c->sum);
+  part_store(out + 12, d->sum);
+}
+ROW_INLINE void sum_store(real *out, const RowSum *a) { part_store(out, a->sum); }
+#else
+typedef struct { Row sum; } RowSum;
+ROW_INLINE void sum_take(RowSum *s, int part, Part a) { s->sum.v[part] = a; }
+ROW_INLINE void sums_store(real *out, const RowSum *a, const RowSum *b, const RowSum *c, const RowSum *d) {
+  row_sums(out, a->sum, b->sum, c->sum, d->sum);
+}
+ROW_INLINE void sum_store(real *out, const RowSum *a) { row_sum(out, a->sum); }
+#endif
 ROW_INLINE Row row_zero(void) {
   const real zero[4] = {(real)0, (real)0, (real)0, (real)0};
   return row_comps(zero);

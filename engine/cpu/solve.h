@@ -19,6 +19,7 @@ typedef enum cq_grid_vector {
   CQ_GRID_DIAGONAL,          // of the blocks of H: xx yy xy, or xx yy zz; and in component 3 how the residual rounds
   CQ_GRID_CROSS,             // xy xz yz in 3D
   CQ_GRID_PULL,              // of cables at the end of the step, or their part of PRODUCT
+  CQ_GRID_MEANS,             // of what particles swell by, see dilatation.inl; others than velocities
   CQ_GRID_INVERSE,           // columns of the inverse blocks, and dim - 1 vectors more
   CQ_GRID_VECTORS = CQ_GRID_INVERSE + 3,
 } cq_grid_vector;
@@ -66,6 +67,7 @@ typedef struct cq_implicit {
   // of particles in a step: weights {chunks, 16, dim quads}, and first nodes of their stencils {chunks, 16}
   void *weight;
   int32_t *node;
+  void *swell;                           // rates and traces of particles where dilatations are averaged, see swell.inl
   cq_held_nodes held[CQ_BLOCKS_MAX];
   // the assembled matrix and the blocks of its groups, see matrix.inl; NULL: it would be too large
   void *matrix, *own, *sweep[CQ_SWEEP_VECTORS];
@@ -76,6 +78,7 @@ typedef struct cq_implicit {
   int32_t *column_at, *cell_first, *cell_next;
   int64_t places, places_capacity, cells_capacity;
   double sum[2][CQ_BLOCKS_MAX][CQ_SUM_COUNT];   // of two passes: one is read while the other is written
+  double hold;                           // mass by which Newton's method holds a body where it is, as a share (E103)
   int32_t secant;                        // friction's slope is that of its chord from rest, never below the true one
   int32_t tangent;                       // tests over dual numbers: the linear system is that of the slopes
   double *report;                        // {substeps, CQ_SOLVER_WIDTH} of the running control step, NULL: nobody asks

@@ -163,7 +163,7 @@ CQ_INLINE void write_inverse(cq_scene *s, const int64_t node, const real out[CQ_
 // the diagonal block of a node as its parts were gathered, with its inertia
 CQ_INLINE void read_block(const cq_scene *s, const int64_t node, real block[CQ_DIM][CQ_DIM]) {
   const real *first = grid_vector(s, CQ_GRID_DIAGONAL) + 4 * node;
-  const real mass = inertia_of(s) * grid_vector(s, CQ_GRID_MOMENTUM)[4 * node + CQ_DIM];
+  const real mass = resistance_of(s) * grid_vector(s, CQ_GRID_MOMENTUM)[4 * node + CQ_DIM];
 #if CQ_DIM == 2
   block[0][1] = block[1][0] = first[2];
 #else
@@ -286,7 +286,7 @@ static void norms(cq_scene *s, int32_t block, double *sum) {
 // (E84) PRODUCT = H from, with what the tensors gave the slabs: of free components, with friction; or of all, without
 static void multiply(cq_scene *s, int32_t block, int32_t from, int32_t all, double *sum) {
   const Row mask = velocity_mask();
-  const real inertia = inertia_of(s);
+  const real inertia = resistance_of(s);
   const real *x = grid_vector(s, from), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   real *to = grid_vector(s, CQ_GRID_PRODUCT), *slab[CQ_RANGES_MAX];
   const int pulls = cq_cables_follow(s->model);

@@ -183,45 +183,48 @@ CQ_INLINE Part part_ramp(const int part) {
   return part_nodes(ramp, part);
 }
 
-CQ_INLINE Row row_ramp(void) {
-  Row r;
-  ROW_EACH r.v[i] = part_ramp(i);
-  return r;
+// rows += w (q + b o)
+CQ_INLINE void scatter_by(Row rows[ROWS], const Record *record, const real (*weight)[4]) {
+  const real(*move)[4] = &record->quad[MOVE];
+  PARTS_REACHED(part) {
+    const Part w = part_nodes(weight[LAST], part), b0 = part_comps(move[1]);
+    const Part middle = part_fma(part_comps(move[1 + LAST]), part_ramp(part), part_comps(move[0]));
+    const Part line[3] = {part_sub(middle, b0), middle, part_add(middle, b0)};
+    CQ_UNROLL for (int i = 0; i < 3; i++) {
+      const Part wx = part_scale(weight[0][i], w);
+#if CQ_DIM == 3
+      const Part across = part_mul(wx, line[i]), b = part_mul(wx, part_comps(move[2]));
+      Part *const at[3] = {&rows[3 * i].v[part], &rows[3 * i + 1].v[part], &rows[3 * i + 2].v[part]};
+      *at[0] = part_scale_add(weight[1][0], part_sub(across, b), *at[0]);
+      *at[1] = part_scale_add(weight[1][1], across, *at[1]);
+      *at[2] = part_scale_add(weight[1][2], part_add(across, b), *at[2]);
+#else
+      rows[i].v[part] = part_fma(wx, line[i], rows[i].v[part]);
+#endif
+    }
+  }
 }
 
-// rows += w (q + b o)
 CQ_INLINE void scatter(Row rows[ROWS], const Record *record) {
-  const real(*move)[4] = &record->quad[MOVE], (*weight)[4] = &record->quad[WEIGHT];
-  const Row w = row_nodes(weight[LAST]), b0 = row_comps(move[1]);
-  const Row middle = row_fma(row_comps(move[1 + LAST]), row_ramp(), row_comps(move[0]));
-  const Row line[3] = {row_sub(middle, b0), middle, row_add(middle, b0)};
-  CQ_UNROLL for (int i = 0; i < 3; i++) {
-    const Row wx = row_scale(weight[0][i], w);
-#if CQ_DIM == 3
-    const Row across = row_mul(wx, line[i]), b = row_mul(wx, row_comps(move[2]));
-    rows[3 * i] = row_scale_add(weight[1][0], row_sub(across, b), rows[3 * i]);
-    rows[3 * i + 1] = row_scale_add(weight[1][1], across, rows[3 * i + 1]);
-    rows[3 * i + 2] = row_scale_add(weight[1][2], row_add(across, b), rows[3 * i + 2]);
-#else
-    rows[i] = row_fma(wx, line[i], rows[i]);
-#endif
-  }
+  scatter_by(rows, record, &record->quad[WEIGHT]);
 }
 
 // rows += into the grid, and clear
 CQ_INLINE void rows_flush(real *grid, const Strides *s, Row rows[ROWS]) {
   CQ_UNROLL for (int k = 0; k < ROWS; k++) {
-    row_store(grid + row_at(s, k), row_add(row_load(grid + row_at(s, k)), rows[k]));
+    PARTS_REACHED(part) {
+      real *at = grid + row_at(s, k) + PART_REALS * part;
+      part_store(at, part_add(part_load(at), rows[k].v[part]));
+    }
     rows[k] = row_zero();
   }
 }
 
 // sum w v | sum w v o_x | (sum w v o_y) | sum w v o_last
-CQ_INLINE void gather(Record *record, const real *grid, const Strides *strides) {
-  const real(*weight)[4] = &record->quad[WEIGHT];
-  Row sum_m, sum_x, sum_last;
+CQ_INLINE void gather_by(Record *record, const real (*weight)[4], const real *grid, const Strides *strides) {
+  RowSum sum_m, sum_x, sum_last;
 #if CQ_DIM == 3
-  Row sum_y;
+  RowSum sum_y;
 #endif
   PARTS_EACH(part) {
     const real *at = grid + PART_REALS * part;
@@ -237,17 +240,22 @@ CQ_INLINE void gather(Record *record, const real *grid, const Strides *strides) 
       const Part y = part_sub(c, a);
       slope_y = i ? part_scale_add(weight[0][i], y, slope_y) : part_scale(weight[0][i], y);
     }
-    sum_y.v[part] = part_mul(slope_y, w);
+    sum_take(&sum_y, part, part_mul(slope_y, w));
 #else
     CQ_UNROLL for (int i = 0; i < 3; i++) sum[i] = part_scale(weight[0][i], part_load(at + row_at(strides, i)));
 #endif
-    sum_m.v[part] = part_mul(part_add(part_add(sum[0], sum[2]), sum[1]), w);
-    sum_x.v[part] = part_mul(part_sub(sum[2], sum[0]), w);
-    sum_last.v[part] = part_mul(sum_m.v[part], part_ramp(part));
+    const Part middle = part_mul(part_add(part_add(sum[0], sum[2]), sum[1]), w);
+    sum_take(&sum_m, part, middle);
+    sum_take(&sum_x, part, part_mul(part_sub(sum[2], sum[0]), w));
+    sum_take(&sum_last, part, part_mul(middle, part_ramp(part)));
   }
 #if CQ_DIM == 3
-  row_sums(record->quad[SUM], sum_m, sum_x, sum_y, sum_last);
+  sums_store(record->quad[SUM], &sum_m, &sum_x, &sum_y, &sum_last);
 #else
-  row_sums(record->quad[SUM], sum_m, sum_x, sum_last, sum_m);
+  sums_store(record->quad[SUM], &sum_m, &sum_x, &sum_last, &sum_m);
 #endif
+}
+
+CQ_INLINE void gather(Record *record, const real *grid, const Strides *strides) {
+  gather_by(record, (const real (*)[4])&record->quad[WEIGHT], grid, strides);
 }

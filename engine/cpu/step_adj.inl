@@ -118,9 +118,9 @@ CQ_INLINE Part part_slope(const real *weight, const Part a, const Part b, const 
 CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, const Strides *strides) {
   const real(*move)[4] = &record->quad[MOVE], (*move_adj)[4] = &record->quad[MOVE_ADJ],
         (*weight)[4] = &record->quad[WEIGHT];
-  Row sum_m, sum_x, sum_last, exchange_x, exchange_last;
+  RowSum sum_m, sum_x, sum_last, exchange_x, exchange_last;
 #if CQ_DIM == 3
-  Row sum_y, exchange_y;
+  RowSum sum_y, exchange_y;
 #endif
   PARTS_EACH(part) {
     const Part w = part_nodes(weight[LAST], part), dw = part_nodes(weight[CQ_DIM], part), ramp = part_ramp(part);
@@ -147,8 +147,8 @@ CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, c
       sum[i] = part_scale(weight[0][i], part_scale_add(weight[1][1], g[1], part_add(a, c)));
       slope_y = i ? part_scale_add(weight[0][i], y, slope_y) : part_scale(weight[0][i], y);
     }
-    sum_y.v[part] = part_mul(slope_y, w);
-    exchange_y.v[part] = part_mul(part_interpolate(weight[0], d[0], d[1], d[2]), w);
+    sum_take(&sum_y, part, part_mul(slope_y, w));
+    sum_take(&exchange_y, part, part_mul(part_interpolate(weight[0], d[0], d[1], d[2]), w));
 #else
     CQ_UNROLL for (int i = 0; i < 3; i++) {
       const Part g = part_load(grad + row_at(strides, i));
@@ -156,18 +156,19 @@ CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, c
       sum[i] = part_scale(weight[0][i], g);
     }
 #endif
-    exchange_x.v[part] = part_mul(part_slope(weight[0], e[0], e[1], e[2]), w);
-    exchange_last.v[part] = part_mul(part_interpolate(weight[0], e[0], e[1], e[2]), dw);
-    sum_m.v[part] = part_mul(part_add(part_add(sum[0], sum[2]), sum[1]), w);
-    sum_x.v[part] = part_mul(part_sub(sum[2], sum[0]), w);
-    sum_last.v[part] = part_mul(sum_m.v[part], ramp);
+    const Part middle = part_mul(part_add(part_add(sum[0], sum[2]), sum[1]), w);
+    sum_take(&exchange_x, part, part_mul(part_slope(weight[0], e[0], e[1], e[2]), w));
+    sum_take(&exchange_last, part, part_mul(part_interpolate(weight[0], e[0], e[1], e[2]), dw));
+    sum_take(&sum_m, part, middle);
+    sum_take(&sum_x, part, part_mul(part_sub(sum[2], sum[0]), w));
+    sum_take(&sum_last, part, part_mul(middle, ramp));
   }
 #if CQ_DIM == 3
-  row_sums(record->quad[SUM], sum_m, sum_x, sum_y, sum_last);
-  row_sums(record->quad[EXCHANGE], exchange_x, exchange_y, exchange_last, exchange_x);
+  sums_store(record->quad[SUM], &sum_m, &sum_x, &sum_y, &sum_last);
+  sums_store(record->quad[EXCHANGE], &exchange_x, &exchange_y, &exchange_last, &exchange_x);
 #else
-  row_sums(record->quad[SUM], sum_m, sum_x, sum_last, exchange_x);
-  row_sum(record->quad[EXCHANGE + 1], exchange_last);
+  sums_store(record->quad[SUM], &sum_m, &sum_x, &sum_last, &exchange_x);
+  sum_store(record->quad[EXCHANGE + 1], &exchange_last);
 #endif
 }
 
@@ -277,7 +278,18 @@ typedef struct {
   const ChunkGrad *grad;
   int still, follows;        // implicit steps: without the motion of particles; with pressure at the end of the step
   const real *excess;        // what the trace of C' was more for F, NULL: nothing (dilatation.inl)
+  const real *swell;         // of implicit steps the same within their stress (swell.inl)
 } ChunkStep;
+
+CQ_INLINE const real *dilatation_excess(const cq_scene *s, const int32_t c) {
+  return s->dilatation ? dilatation_of(s, c) + EXCESS * CQ_CHUNK : NULL;
+}
+
+// the rate by which F became F'
+CQ_INLINE void rate_after(const ChunkStep *c, const int h, Real rate[CQ_DIM][CQ_DIM]) {
+  load_matrix(c->next, C, h, rate);
+  if (c->excess) EACH(i) rate[i][i] += r_load(c->excess + h);
+}
 
 // Adjoint of force_of; grad_force is read. What pressure that follows F^ gets, it has already.
 CQ_INLINE void force_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], const ChunkStep *c,
@@ -301,7 +313,7 @@ CQ_INLINE void followed(const cq_scene *s, const ChunkStep *c, const int h, Real
   load_matrix(c->matter->state, F, h, f);
   if (!c->follows) return;
   Real rate[CQ_DIM][CQ_DIM], before[CQ_DIM][CQ_DIM];
-  load_matrix(c->next, C, h, rate);
+  rate_after(c, h, rate);
   load_matrix(c->matter->state, F, h, before);
   trial_of(s, rate, before, f);
 }
@@ -358,8 +370,7 @@ CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, 
   // C', F' and v'
   State after;
   load_vector(c->next, V, h, after.v);
-  load_matrix(c->next, C, h, after.c);
-  if (c->excess) EACH(i) after.c[i][i] += r_load(c->excess + h);
+  rate_after(c, h, after.c);
   load_matrix(adj, C, h, given.b);
   load_matrix(adj, F, h, grad_def);
   source_clear(&grad, r_set((real)0));
@@ -405,8 +416,7 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
     real *adj = (real *)s->adj + AT(c, FIELDS, 0);
     const ChunkGrad chunk_grad = chunk_grad_of(s, c);
     const Matter matter = matter_of(s, in, c);
-    const real *excess = s->dilatation ? dilatation_of(s, c) + EXCESS * CQ_CHUNK : NULL;
-    const ChunkStep step = {&matter, next, adj, &chunk_grad, 0, 0, excess};
+    const ChunkStep step = {&matter, next, adj, &chunk_grad, 0, 0, dilatation_excess(s, c), NULL};
     Record records[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     Stress stress[CQ_CHUNK / CQ_LANES];

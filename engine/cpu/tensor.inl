@@ -99,21 +99,22 @@ CQ_RARE void viscous_tensor(const Matter *m, const int h, const Real f[CQ_DIM][C
 
 // (E83) V dt^2 times it for each particle, at VELOCITY
 static void tensors(cq_scene *s, const cq_slice *in, int32_t range, double *sum) {
-  const real dt = (real)s->model->dt, *grid = grid_vector(s, CQ_GRID_VELOCITY);
+  const real dt = (real)s->model->dt;
   const Strides strides = strides_of(s->arrangement);
   double stiffness = 0;
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     real *tensor = (real *)s->implicit.tensor + AT(c, TENSOR, 0);
     const Matter matter = matter_of(s, in, c);
+    const Chunk here = {s, &matter, c};
     const int viscous = is_viscous(&matter);
     Stencils st;
     stencils_of(s, chunk, &st, 0);
     stencils_keep(s, c, &st);
-    gather_chunk(&st, grid, &strides);
+    rates_gather(s, &st, CQ_GRID_VELOCITY, &strides, c);
     LANES_EACH(h) {
       Real arm[CQ_DIM], a[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], t[TENSOR], trace = r_set((real)0);
-      affine_of(s, chunk, &st, h, arm, a);
+      rates_of(&here, &st, h, arm, a);
       EACH(i) EACH(j) a[i][j] = dt * a[i][j] + (real)(i == j);
       load_matrix(chunk, F, h, def);
       tensor_of(&matter, h, a, def, t);

@@ -76,9 +76,6 @@ static cq_status check_implicit(cq_model *m) {
   for (int32_t w = 0; w < m->wall_count; w++) m->walls_rub |= m->walls[w].kind == CQ_CONTACT_FRICTION;
   if (m->moving_wall_count > MOST)
     return cq_fail(CQ_INVALID, "%d walls move; implicit steps take at most %d", m->moving_wall_count, (int)MOST);
-  if (m->averages_dilatation)
-    return cq_fail(CQ_INVALID, "dilatation_averaging is for explicit steps: with it the forces of a long step have no "
-                   "potential; leave it away, or the integrator");
   for (int32_t k = 0; m->integrator.statics && k < m->material_count; k++)
     if (cq_material_updates(&m->materials[k]))
       return cq_fail(CQ_INVALID, "material %d (%s%s) flows or relaxes with time: where it comes to rest depends on the "

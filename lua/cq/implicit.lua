@@ -40,7 +40,7 @@ local spec = is.define("cq.Implicit", {
 ---Walls with friction are Coulomb's above the speed `slide`; below, friction falls to 0 with the speed, so that what
 ---sticks creeps, slower than that.
 ---
----On the CPU; not with a material's dilatation_averaging.
+---On the CPU. With a material's dilatation_averaging a step is several times as long, see its docs.
 ---@param fields? cq.Implicit.def
 ---@return cq.Implicit
 local function new(_, fields)

@@ -85,8 +85,8 @@ end
 
 ---@class cq.Material.hyperelastic.def
 ---@field dilatation_averaging? number   against volumetric locking: the share, 0 to 1, of what a step changes the volume
----  by that is the mean over the cells around; 1 where bodies of a Poisson's ratio above 0.45 bend; explicit
----  steps on the CPU only
+---  by that is the mean over the cells around; 1 where bodies of a Poisson's ratio above 0.45 bend; on the CPU
+---  only
 
 ---@class cq.Material.elastic.def : cq.Material.def
 ---@field young? number            with poisson

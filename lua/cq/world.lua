@@ -170,8 +170,7 @@ end
 ---strains, and to check gradients, take precision = "float64", which takes twice as long.
 ---
 ---Errors: a Courant number above 1, with the substeps that would do; particles outside of the grid or inside a wall,
----where a liquid may start up to half a cell within; volume_averaging on a GPU; a material's dilatation_averaging there
----or in implicit steps.
+---where a liquid may start up to half a cell within; volume_averaging or a material's dilatation_averaging on a GPU.
 ---@param fields cq.World.def
 ---@return cq.World
 local function new(_, fields, statics)
@@ -327,8 +326,9 @@ local settle_spec = is.define("world:settle", {
 ---Where bodies come to rest under gravity, walls and signals that are held: an equilibrium, found without the way to
 ---it, as one implicit step without inertia from where they start. The weights of the grid stay those of the start, so
 ---that a body keeps no trace of cells that it would have crossed on the way. Pressure follows its surface to the end;
----cables and forces of one's own are those at the start. Velocities and viscosity play no part, and what comes out has
----no velocity of meaning. Differentiable as a rollout is.
+---cables and forces of one's own are those at the start, but for cq.Implicit { cables = "implicit" }, by which a body
+---may hang. Velocities and viscosity play no part, and what comes out has no velocity of meaning. Differentiable as a
+---rollout is.
 ---Errors: a world of explicit steps; materials that flow or relax, and walls that move, for rest then depends on the
 ---way; signals of another shape than {signals}; a body that nothing holds, or a pressure that no equilibrium bears: a
 ---step that does not converge.

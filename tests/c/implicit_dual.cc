@@ -52,6 +52,21 @@ static void cabled(test_scene *s) {
   }
 }
 
+// dilatations that are averaged, within the stress of a step as well; and with a pressure at its end
+static void averaged(test_scene *s) {
+  test_scene_averaged(s);
+  implicit(s);
+}
+static void averaged_driven(test_scene *s) {
+  static const cq_material kinds[4] = {{CQ_MATERIAL_NEO_HOOKEAN, 0, 2, 0, 0}, {CQ_MATERIAL_YEOH, 0, 0, 1, 0},
+                                       {CQ_MATERIAL_COROTATED, 0, 0, 0, 0}, {CQ_MATERIAL_MOONEY_RIVLIN, 0, 0, 0, 0}};
+  static const double averaging[4] = {1, 1, 0.5, 0};
+  test_scene_take(s, kinds);
+  s->def.dilatation_averaging = averaging;
+  driven(s);
+  s->def.integrator.pressure = 1;
+}
+
 // equilibrium, and that under a pressure that follows
 static void still(test_scene *s) {
   implicit(s);
@@ -62,12 +77,17 @@ static void pressed(test_scene *s) {
   driven(s);
   s->def.integrator.statics = 1;
 }
+static void averaged_pressed(test_scene *s) {
+  averaged_driven(s);
+  s->def.integrator.statics = 1;
+}
 
 int main(void) {
   plane::control_steps = space::control_steps = 4;
   plane::check_scene(5, false, implicit);
   plane::check_scene(5, false, driven);
-  void (*const scenes[])(test_scene *) = {viscous, rubber, mixed, plastic, followed, cabled};
+  void (*const scenes[])(test_scene *) = {viscous, rubber, mixed, plastic, followed, cabled, averaged,
+                                          averaged_driven};
   for (void (*scene)(test_scene *) : scenes) {
     plane::check_scene(6, true, scene);
     space::check_scene(3, true, scene);
@@ -75,7 +95,9 @@ int main(void) {
   space::check_scene(3, true, implicit);
   space::check_scene(4, true, driven);
   plane::control_steps = space::control_steps = 1;
+  plane::check_scene(6, false, averaged);
   plane::check_scene(6, true, pressed);
+  plane::check_scene(6, true, averaged_pressed);
   plane::check_scene(6, true, still);
   return dual_report();
 }

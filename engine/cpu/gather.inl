@@ -1,0 +1,116 @@
+// gather: how the particles of a range gather from the nodes of the window and scatter to them, chunk by chunk: for
+// implicit steps and for averaged dilatations.
+
+CQ_INLINE real *grid_vector(const cq_scene *s, const int which) { return (real *)s->implicit.vector[which]; }
+
+typedef struct {
+  Record records[CQ_CHUNK] __attribute__((aligned(64)));
+  int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
+} Stencils;
+
+// weights and nodes of a chunk
+CQ_INLINE void stencils_of(const cq_scene *s, const real *chunk, Stencils *st, const int slopes) {
+  const real inv_dx = (real)(1 / s->model->dx);
+  LANES_EACH(h) {
+    Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
+    place(chunk, h, inv_dx, base, f, arm);
+    nodes_store(s->arrangement, st->node, h, base);
+    weights_store(st->records + h, f, slopes);
+  }
+}
+
+// How they are kept for all passes of a step.
+typedef real KeptWeights[CQ_DIM][4];
+
+CQ_INLINE void stencils_keep(const cq_scene *s, const int32_t c, const Stencils *st) {
+  KeptWeights *to = (KeptWeights *)s->implicit.weight + c * CQ_CHUNK;
+  for (int l = 0; l < CQ_CHUNK; l++) {
+    memcpy((void *)to[l], (const void *)st->records[l].quad[WEIGHT], sizeof to[l]);
+    s->implicit.node[c * CQ_CHUNK + l] = st->node[l];
+  }
+}
+
+CQ_INLINE void gather_chunk(Stencils *st, const real *grid, const Strides *strides) {
+  for (int l = 0; l < CQ_CHUNK; l++) gather(&st->records[l], grid + 4 * (int64_t)st->node[l], strides);
+}
+
+CQ_INLINE const KeptWeights *kept_weights(const cq_scene *s, const int32_t c) {
+  return (const KeptWeights *)s->implicit.weight + c * CQ_CHUNK;
+}
+CQ_INLINE const int32_t *kept_nodes(const cq_scene *s, const int32_t c) { return s->implicit.node + c * CQ_CHUNK; }
+
+// as gather_chunk, with weights and nodes that were kept
+CQ_INLINE void gather_kept(const cq_scene *s, const int32_t c, Stencils *st, const real *grid,
+                           const Strides *strides) {
+  const int32_t *node = kept_nodes(s, c);
+  for (int l = 0; l < CQ_CHUNK; l++)
+    gather_by(&st->records[l], kept_weights(s, c)[l], grid + 4 * (int64_t)node[l], strides);
+}
+
+// rows that particles of one cell share, until the next cell
+typedef struct {
+  real *grid;
+  int64_t current;
+  Row rows[ROWS];
+} Scatter;
+
+CQ_INLINE void scatter_begin(Scatter *to, const cq_scene *s, const int32_t range) {
+  to->grid = slab_of(s, range);
+  to->current = -1;
+  CQ_UNROLL for (int k = 0; k < ROWS; k++) to->rows[k] = row_zero();
+}
+
+CQ_INLINE void scatter_to(Scatter *to, const Strides *strides, const int32_t node) {
+  if (node == to->current) return;
+  if (to->current >= 0) rows_flush(to->grid + 4 * to->current, strides, to->rows);
+  to->current = node;
+}
+
+CQ_INLINE void scatter_chunk(Scatter *to, const Strides *strides, const Stencils *st) {
+  for (int l = 0; l < CQ_CHUNK; l++) {
+    scatter_to(to, strides, st->node[l]);
+    scatter(to->rows, &st->records[l]);
+  }
+}
+
+CQ_INLINE void scatter_kept(const cq_scene *s, const int32_t c, Scatter *to, const Strides *strides,
+                            const Stencils *st) {
+  const int32_t *node = kept_nodes(s, c);
+  for (int l = 0; l < CQ_CHUNK; l++) {
+    scatter_to(to, strides, node[l]);
+    scatter_by(to->rows, &st->records[l], kept_weights(s, c)[l]);
+  }
+}
+
+CQ_INLINE void scatter_end(Scatter *to, const Strides *strides) {
+  if (to->current >= 0) rows_flush(to->grid + 4 * to->current, strides, to->rows);
+}
+
+// arm of lanes, and the affine velocity C that was gathered for them (E13)
+CQ_INLINE void affine_of(const cq_scene *s, const real *chunk, const Stencils *st, const int h, Real arm[CQ_DIM],
+                         Real c[CQ_DIM][CQ_DIM]) {
+  Real base[CQ_DIM], f[CQ_DIM];
+  Sums v;
+  place(chunk, h, (real)(1 / s->model->dx), base, f, arm);
+  sums_load(st->records + h, &v);
+  EACH(i) EACH(j) c[i][j] = (real)(4 / s->model->dx) * (v.n1[i][j] + v.n0[i] * arm[j]);
+}
+
+// F^ = (I + dt C) F
+CQ_INLINE void trial_of(const cq_scene *s, const Real c[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
+                        Real trial[CQ_DIM][CQ_DIM]) {
+  mat_mul(c, f, trial);
+  EACH(i) EACH(j) trial[i][j] = f[i][j] + (real)s->model->dt * trial[i][j];
+}
+
+// what a particle gives its nodes: w b (o + arm)
+CQ_INLINE void store_slope(Stencils *st, const int h, const Real arm[CQ_DIM], const Real b[CQ_DIM][CQ_DIM]) {
+  Exchange give;
+  give.m = r_set((real)0);
+  EACH(i) {
+    give.q[i] = b[i][0] * arm[0];
+    CQ_UNROLL for (int j = 1; j < CQ_DIM; j++) give.q[i] += b[i][j] * arm[j];
+    EACH(j) give.b[i][j] = b[i][j];
+  }
+  move_store(st->records + h, MOVE, &give);
+}

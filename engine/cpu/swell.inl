@@ -1,0 +1,306 @@
+// swell: averaged dilatation (E37) within the solve of an implicit step, loops over particles and nodes (E101). What
+// node velocities strain a particle by is C~ = C - s/dim R R tr C I, R = 1 - A, and its potential is that of C~; so
+// what its stress K gives the nodes has K - 1/dim R R (s tr K) I in place of K. With W the weights, M = W V the volumes
+// of nodes, a = M^-1 W V q and b = M^-1 W V W^T a,
+//   R R q = q - W^T (2 a - b)
+//
+//   swell_first   C of a vector over nodes, and V tr C to the nodes       swell_nodes: a
+//   swell_again   V W^T a to the nodes                                    swell_nodes: 2 a - b
+//   the loop      rates_of: C~; slope_give: V K, and s V tr K to the nodes    swell_nodes: a
+//   swell_again   the same of K                                           swell_nodes: 2 a - b
+//   swell_last    what the rest of K gives the nodes
+//
+// A node has one number here, in slabs and in CQ_GRID_MEANS.
+
+// rates of a particle while it is solved for, {chunks, SWELL_FIELDS, 16}: C, or V K; and of the adjoint the traces that
+// are added: to Y, to what K gives, to what C gets through the stress
+enum { SWELL_RATE = 0, STRETCH = CQ_DIM * CQ_DIM, PRESS, THROUGH, SWELL_FIELDS };
+
+CQ_INLINE real *swell_of(const cq_scene *s, const int32_t c) {
+  return (real *)s->implicit.swell + AT(c, SWELL_FIELDS, 0);
+}
+
+CQ_INLINE Real trace_of(const Real m[CQ_DIM][CQ_DIM]) {
+  Real sum = m[0][0];
+  for (int i = 1; i < CQ_DIM; i++) sum += m[i][i];
+  return sum;
+}
+
+// ---- one number of each node ----------------------------------------------------------------------------------------
+
+// means of nodes, and behind them 1 / M, or 0
+CQ_INLINE real *one_means(const cq_scene *s) { return grid_vector(s, CQ_GRID_MEANS); }
+CQ_INLINE real *one_inverse(const cq_scene *s) { return grid_vector(s, CQ_GRID_MEANS) + 2 * s->implicit.capacity; }
+
+// that of node 0 of the window in the slab of a range
+CQ_INLINE real *one_slab(const cq_scene *s, const int32_t range) {
+  const cq_arrangement *a = s->arrangement;
+  const int64_t plane = CQ_DIM == 3 ? (int64_t)a->size[1] * a->size[2] : a->size[1];
+  return (real *)s->slab[range] - (int64_t)a->slab_lower[range] * plane;
+}
+
+// rows that particles of one cell share, until the next cell
+typedef struct {
+  real *slab;
+  int64_t current;
+  Quad rows[ROWS];
+} OneScatter;
+
+CQ_INLINE Quad quad_zero(void) {
+  const real zero[4] = {(real)0, (real)0, (real)0, (real)0};
+  return quad_load(zero);
+}
+
+CQ_INLINE void one_begin(OneScatter *to, const cq_scene *s, const int32_t range) {
+  to->slab = one_slab(s, range);
+  to->current = -1;
+  CQ_UNROLL for (int k = 0; k < ROWS; k++) to->rows[k] = quad_zero();
+}
+
+CQ_INLINE void one_flush(OneScatter *to, const Strides *strides) {
+  if (to->current < 0) return;
+  CQ_UNROLL for (int k = 0; k < ROWS; k++) {
+    real *at = to->slab + to->current + row_at(strides, k) / 4;
+    quad_store(at, quad_add(quad_load(at), to->rows[k]));
+    to->rows[k] = quad_zero();
+  }
+}
+
+// rows += w times the number of a particle
+CQ_INLINE void one_scatter(OneScatter *to, const Strides *strides, const int32_t node, const real w[CQ_DIM][4],
+                           const real number) {
+  if (node != to->current) {
+    one_flush(to, strides);
+    to->current = node;
+  }
+  const Quad last = quad_scale(number, quad_load(w[LAST]));
+  CQ_UNROLL for (int i = 0; i < 3; i++) {
+    const Quad across = quad_scale(w[0][i], last);
+    if (CQ_DIM == 2)
+      to->rows[i] = quad_add(to->rows[i], across);
+    else
+      CQ_UNROLL for (int j = 0; j < 3; j++)
+        to->rows[CQ_DIM == 2 ? i : 3 * i + j] = quad_add(to->rows[CQ_DIM == 2 ? i : 3 * i + j],
+                                                         quad_scale(w[CQ_DIM - 2][j], across));
+  }
+}
+
+// four numbers whose sum is that of w times the means
+CQ_INLINE Quad one_gather(const real *means, const Strides *strides, const real w[CQ_DIM][4]) {
+  Quad sum = quad_zero();
+  CQ_UNROLL for (int i = 0; i < 3; i++) {
+    if (CQ_DIM == 2) {
+      sum = quad_add(sum, quad_scale(w[0][i], quad_load(means + row_at(strides, i) / 4)));
+    } else {
+      Quad line = quad_zero();
+      CQ_UNROLL for (int j = 0; j < 3; j++)
+        line = quad_add(line, quad_scale(w[CQ_DIM - 2][j], quad_load(means + row_at(strides, 3 * i + j) / 4)));
+      sum = quad_add(sum, quad_scale(w[0][i], line));
+    }
+  }
+  return quad_mul(sum, quad_load(w[LAST]));
+}
+
+// From what particles gave: 1 / M; a; and 2 a - b
+static void swell_nodes(cq_scene *s, int32_t block, int32_t pass) {
+  real *slab[CQ_RANGES_MAX], *means = one_means(s), *inverse = one_inverse(s);
+  for (int r = 0; r < s->ranges; r++) slab[r] = one_slab(s, r);
+  COLUMNS_EACH(s, block, column)
+    for (int64_t node = column->node; node < column->node + column->count; node += 4) {
+      Quad sum = quad_zero();
+      for (int r = 0; column->ranges >> r; r++) {
+        if (!(column->ranges >> r & 1)) continue;
+        sum = quad_add(sum, quad_load(slab[r] + node));
+        quad_store(slab[r] + node, quad_zero());
+      }
+      if (pass == CQ_SWELL_VOLUME) {
+        real volume[4];
+        quad_store(volume, sum);
+        for (int k = 0; k < 4; k++) inverse[node + k] = volume[k] > (real)0 ? (real)1 / volume[k] : (real)0;
+        continue;
+      }
+      const Quad mean = quad_mul(sum, quad_load(inverse + node)), was = quad_load(means + node);
+      const Quad twice = quad_add(quad_scale((real)2, was), quad_scale((real)-1, mean));
+      quad_store(means + node, pass == CQ_SWELL_MEAN ? mean : twice);
+    }
+}
+
+// numbers of the particles of a chunk to their nodes
+CQ_INLINE void one_scatter_chunk(const cq_scene *s, OneScatter *to, const Strides *strides, const int32_t c,
+                                 const real number[CQ_CHUNK]) {
+  const int32_t *node = kept_nodes(s, c);
+  for (int l = 0; l < CQ_CHUNK; l++) one_scatter(to, strides, node[l], kept_weights(s, c)[l], number[l]);
+}
+
+// W^T times the means, in the lanes of records; one_sum reads it
+CQ_INLINE void one_gather_chunk(const cq_scene *s, Stencils *st, const Strides *strides, const int32_t c) {
+  const int32_t *node = kept_nodes(s, c);
+  for (int l = 0; l < CQ_CHUNK; l++)
+    quad_store(st->records[l].quad[SUM], one_gather(one_means(s) + node[l], strides, kept_weights(s, c)[l]));
+}
+
+CQ_INLINE Real one_sum(const Stencils *st, const int h) {
+  Real four[4];
+  quads_load(st->records + h, SUM, four);
+  return (four[0] + four[1]) + (four[2] + four[3]);
+}
+
+// ---- passes over particles ------------------------------------------------------------------------------------------
+
+// weights and nodes of a range, for all passes of the solve; and V to the nodes
+static void swell_open(cq_scene *s, const cq_slice *in, int32_t range) {
+  const Strides strides = strides_of(s->arrangement);
+  OneScatter to;
+  one_begin(&to, s, range);
+  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
+    const Matter matter = matter_of(s, in, c);
+    Stencils st;
+    real volume[CQ_CHUNK] __attribute__((aligned(64)));
+    stencils_of(s, matter.state, &st, 0);
+    stencils_keep(s, c, &st);
+    LANES_EACH(h) r_store(volume + h, averaged_of(&matter, h).volume);
+    one_scatter_chunk(s, &to, &strides, c, volume);
+  }
+  one_flush(&to, &strides);
+}
+
+static void swell_first(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {
+  const Strides strides = strides_of(s->arrangement);
+  OneScatter to;
+  one_begin(&to, s, range);
+  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
+    const Matter matter = matter_of(s, in, c);
+    Stencils st;
+    real number[CQ_CHUNK] __attribute__((aligned(64)));
+    gather_kept(s, c, &st, grid_vector(s, from), &strides);
+    LANES_EACH(h) {
+      Real arm[CQ_DIM], rate[CQ_DIM][CQ_DIM];
+      affine_of(s, matter.state, &st, h, arm, rate);
+      store_matrix(swell_of(s, c), SWELL_RATE, h, rate);
+      r_store(number + h, averaged_of(&matter, h).volume * trace_of(rate));
+    }
+    one_scatter_chunk(s, &to, &strides, c, number);
+  }
+  one_flush(&to, &strides);
+}
+
+static void swell_again(cq_scene *s, const cq_slice *in, int32_t range) {
+  const Strides strides = strides_of(s->arrangement);
+  OneScatter to;
+  one_begin(&to, s, range);
+  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
+    const Matter matter = matter_of(s, in, c);
+    Stencils st;
+    real number[CQ_CHUNK] __attribute__((aligned(64)));
+    one_gather_chunk(s, &st, &strides, c);
+    LANES_EACH(h) r_store(number + h, averaged_of(&matter, h).volume * one_sum(&st, h));
+    one_scatter_chunk(s, &to, &strides, c, number);
+  }
+  one_flush(&to, &strides);
+}
+
+// C~ of lanes, after 2 a - b was gathered
+CQ_INLINE void averaged_affine(const cq_scene *s, const Matter *matter, const int32_t c, const Stencils *st,
+                               const int h, Real rate[CQ_DIM][CQ_DIM]) {
+  load_matrix(swell_of(s, c), SWELL_RATE, h, rate);
+  const Real more = (real)(1.0 / CQ_DIM) * averaged_of(matter, h).share * (trace_of(rate) - one_sum(st, h));
+  EACH(i) rate[i][i] -= more;
+}
+
+// b = V K, up to a factor, is kept for swell_last; its trace is for the nodes.
+CQ_INLINE void keep_stress(const cq_scene *s, const Matter *matter, const int32_t c, const int h,
+                           const Real b[CQ_DIM][CQ_DIM], real number[CQ_CHUNK]) {
+  store_matrix(swell_of(s, c), SWELL_RATE, h, b);
+  r_store(number + h, averaged_of(matter, h).share * trace_of(b));
+}
+
+static void swell_last(cq_scene *s, const cq_slice *in, int32_t range) {
+  const Strides strides = strides_of(s->arrangement);
+  Scatter to;
+  scatter_begin(&to, s, range);
+  for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
+    const Matter matter = matter_of(s, in, c);
+    Stencils st;
+    one_gather_chunk(s, &st, &strides, c);
+    LANES_EACH(h) {
+      const Averaged of = averaged_of(&matter, h);
+      Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], b[CQ_DIM][CQ_DIM];
+      place(matter.state, h, (real)(1 / s->model->dx), base, f, arm);
+      load_matrix(swell_of(s, c), SWELL_RATE, h, b);
+      const Real more = (real)(1.0 / CQ_DIM) * (of.share * trace_of(b) - of.volume * one_sum(&st, h));
+      EACH(i) b[i][i] -= more;
+      store_slope(&st, h, arm, b);
+    }
+    scatter_kept(s, c, &to, &strides, &st);
+  }
+  scatter_end(&to, &strides);
+}
+
+// ---- loops that are the same with and without -----------------------------------------------------------------------
+
+// where what particles give goes: nodes, or their means
+typedef struct {
+  Scatter all;
+  OneScatter one;
+  real number[CQ_CHUNK] __attribute__((aligned(64)));
+} SlopeScatter;
+
+CQ_INLINE void slopes_begin(SlopeScatter *to, const cq_scene *s, const int32_t range) {
+  if (s->model->averages_dilatation)
+    one_begin(&to->one, s, range);
+  else
+    scatter_begin(&to->all, s, range);
+}
+
+CQ_INLINE void slopes_scatter(const cq_scene *s, SlopeScatter *to, const Strides *strides, const int32_t c,
+                              const Stencils *st) {
+  if (s->model->averages_dilatation)
+    one_scatter_chunk(s, &to->one, strides, c, to->number);
+  else
+    scatter_chunk(&to->all, strides, st);
+}
+
+CQ_INLINE void slopes_end(const cq_scene *s, SlopeScatter *to, const Strides *strides) {
+  if (s->model->averages_dilatation)
+    one_flush(&to->one, strides);
+  else
+    scatter_end(&to->all, strides);
+}
+
+// what a chunk gathers: rates at a vector over nodes, or their means
+CQ_INLINE void rates_gather(const cq_scene *s, Stencils *st, const int32_t at, const Strides *strides,
+                            const int32_t c) {
+  if (s->model->averages_dilatation)
+    one_gather_chunk(s, st, strides, c);
+  else
+    gather_chunk(st, grid_vector(s, at), strides);
+}
+
+// a chunk in such a loop
+typedef struct {
+  const cq_scene *s;
+  const Matter *matter;
+  int32_t c;
+} Chunk;
+
+// C~ of lanes, and their arm
+CQ_INLINE void rates_of(const Chunk *k, const Stencils *st, const int h, Real arm[CQ_DIM],
+                        Real rate[CQ_DIM][CQ_DIM]) {
+  const real *state = k->matter->state;
+  if (!k->s->model->averages_dilatation) {
+    affine_of(k->s, state, st, h, arm, rate);
+    return;
+  }
+  Real base[CQ_DIM], f[CQ_DIM];
+  place(state, h, (real)(1 / k->s->model->dx), base, f, arm);
+  averaged_affine(k->s, k->matter, k->c, st, h, rate);
+}
+
+// what lanes give their nodes: w b (o + arm), or the trace of b alone
+CQ_INLINE void slope_give(const Chunk *k, Stencils *st, const int h, const Real arm[CQ_DIM],
+                          const Real b[CQ_DIM][CQ_DIM], SlopeScatter *to) {
+  if (k->s->model->averages_dilatation)
+    keep_stress(k->s, k->matter, k->c, h, b, to->number);
+  else
+    store_slope(st, h, arm, b);
+}
