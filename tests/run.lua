@@ -41,9 +41,9 @@ local by_launches = { "denormal", "gradient", "health" }
 local in_race = { "health", "walls" }
 
 -- these take longest, and begin first: so no core has to wait for the last of them
-local longest = { "cuda/race/parity", "cuda/parity", "cuda/c/batch", "cuda/c/rollout_dual", "c/implicit_dual",
-  "c/rollout_dual", "device_spec", "examples_b_spec", "cuda/c/gradient", "cuda/c/memo", "cuda/c/gradient, launches",
-  "c/physics_dual", "cuda/failures", "blocks_spec", "scenes_spec" }
+local longest = { "cuda/parity", "c/implicit_dual", "examples_b_spec", "cuda/race/parity", "device_spec",
+  "cuda/failures", "cuda/c/batch", "c/rollout_dual", "blocks_spec", "scenes_spec", "c/physics_dual", "cuda/c/memo",
+  "cuda/c/rollout_dual", "examples_silicone_spec", "cuda/race/health" }
 
 -- threads and blocks of kernels take turns at random
 local function emulated(program, object)
