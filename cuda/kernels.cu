@@ -146,7 +146,10 @@ static void launch_pull_cables_adj(cudaStream_t stream, int32_t blocks, const cq
 }
 static void read_sums(cudaStream_t stream, int32_t blocks, const cq_reading *r, int32_t components) {
   CQ_LAUNCH(read_portions, blocks, SUM_THREADS, stream, *r, components);
-  CQ_LAUNCH(read_groups, blocks, SLOT_THREADS, stream, *r, components);
+  // a warp for each sum, where a portion takes a block
+  const int64_t sums = (int64_t)r->batch * r->groups * components;
+  const int64_t most = (sums * WARP + SLOT_THREADS - 1) / SLOT_THREADS;
+  CQ_LAUNCH(read_groups, most < blocks ? most : blocks, SLOT_THREADS, stream, *r, components);
 }
 static void launch_read(cudaStream_t stream, int32_t blocks, const cq_reading *r) {
   read_derived(stream, r);
