@@ -118,6 +118,22 @@ describe("world:settle", function()
     assert.is_true(result.ok, tostring(result))
   end)
 
+  it("lets go of a wall that a body has passed on its way to where it hangs", function()
+    local dx, x0 = 1 / 32, 0.56 - 3 / 32
+    local block = cq.Robot {
+      shape = cq.Shape.box { size = { 6 * dx, 4 * dx }, spacing = dx / 2 },
+      material = cq.Material.neo_hookean { young = 1e3, poisson = 0.3, density = 1 },
+      actuators = { cq.Actuator.cable { path = { { anchor = { 0.5, 0.8 } }, { 4 * dx, 3.5 * dx } }, stiffness = 20,
+        rest_length = 0.25 } },
+    }
+    for _, gap in ipairs { 0, dx / 2 } do
+      local world = cq.World { cells = { 32, 32 }, dx = dx, dt = 0.1, gravity = { 0, -1 }, precision = "float64",
+        walls = cq.Boundary.half_plane { point = { x0 + 6 * dx + gap, 0 }, normal = { -1, 0 }, kind = "separate" },
+        integrator = cq.Implicit { tolerance = 1e-7, cables = "implicit" }, block:at { x0, 0.5 } }
+      assert.near(0.5, (world:settle { signals = { -1 } }):center(block)[1]:item(), 1e-4)
+    end
+  end)
+
   it("takes a batch of signals", function()
     local scene = require "scenes.soft_finger" { dim = 2, precision = "float64" }
     scene.world.integrator = cq.Implicit { tolerance = 1e-6 }

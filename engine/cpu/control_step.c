@@ -45,6 +45,7 @@ cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
   return cq_arrange(s, worker);
 }
 
+// the rows of stresses and forces of each particle for a control step (actuation.inl), in all ranges
 static void load_actuation(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -202,6 +203,7 @@ static void average_stress_adj(cq_scene *s, cq_worker *worker, const cq_step_rec
   for (int32_t r = begin; r < end; r++) s->kernels->dilatation(s, record->in, record->out, r, 0);
   reverse_average(s, worker, record, CQ_AVERAGE_STRESS);
   average_places_adj(s, worker);
+  cq_worker_wait(worker);      // the first worker adds what cables give to places of all ranges
 }
 
 // One engine step of all workers, in three passes. The first of them prepares and concludes while the others go on:

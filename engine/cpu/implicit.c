@@ -8,7 +8,7 @@
 
 enum {
   HALVINGS = 30,             // of a step that is too long, or of a start that inverts
-  RELEASES = 20,             // Newton iterations in which contacts may let go: later ones only take
+  RELEASES = 20,             // Newton iterations, after a body is held, in which contacts may let go: later ones take
   HELD = 4,                  // times as many iterations, of a body that is held where it is
 };
 
@@ -217,13 +217,15 @@ static void report(const solve *o, int32_t step, const progress *p) {
 // (E103) How hard a body is held where the method has it: less after a whole step, more after a short one. Returns
 // whether that may help.
 static int choose_hold(solve *o, double length) {
-  const double was = o->s->implicit.hold, least = 1e-6, most = 1e6;
-  if (was == 0 || was > most) return 0;
+  // shares of the body's mass: the least moves a solution by less than rounding, with the most nothing moves
+  const double was = o->s->implicit.hold, least = 1e-6, most = 1e6, less = 0.25, more = 8, is_short = 0.25;
+  double now = was;
+  if (length == 1) now = was < least ? 0 : less * was;
+  if (length < is_short) now = fmin(more * was, most);
   wait(o);
-  if (o->worker->rank == 0)
-    o->s->implicit.hold = length == 1 ? (was < least ? 0 : 0.25 * was) : length < 0.25 ? 8 * was : was;
+  if (o->worker->rank == 0) o->s->implicit.hold = now;
   wait(o);
-  return 1;
+  return now > was;
 }
 
 // Newton's iterations from VELOCITY, whose potential and residual are known.
@@ -231,14 +233,16 @@ static cq_status newton(solve *o, progress *p) {
   const cq_integrator *set = &o->s->model->integrator;
   const int32_t most = o->s->implicit.hold > 0 ? HELD * set->newton : set->newton;
   double energy = o->sum[CQ_SUM_ENERGY];
-  int stuck = 0, known = 0;
+  int stuck = 0, known = 0, releases = RELEASES;
   double stiffness = 0, length = 1;
   take_residual(o);
   choose_slope(o, 1);
   for (o->newton = 0;; o->newton++) {
+    // one that is held passes walls on its way
+    if (o->s->implicit.hold > 0) releases = o->newton + RELEASES;
     begin_sums(o);
     for (int b = o->begin; b < o->end; b++)
-      o->k->activate(o->s, b, o->newton < RELEASES, sums(o, b));
+      o->k->activate(o->s, b, o->newton < releases, sums(o, b));
     end_sums(o);
     if (o->sum[CQ_SUM_CHANGED] > 0) {
       stuck = 0;

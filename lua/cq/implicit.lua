@@ -23,7 +23,7 @@ local spec = is.define("cq.Implicit", {
 ---@class cq.Implicit.def
 ---@field tolerance? number   of the residual of a step, relative to the inertia and the internal forces that it balances
 ---@field gradient? number    of the linear system of a step's adjoint, relative
----@field newton? integer     Newton iterations that a step may take
+---@field newton? integer     Newton iterations that a step may take; five times as many where world:settle begins again
 ---@field linear? integer     products with the second derivative that a linear system may take
 ---@field pressure? "lagged"|"implicit"   that of a surface at the start of a step, or at its end, which takes several solves
 ---@field cables? "lagged"|"implicit"   their pull at the start of a step, or at its end, for those without friction
@@ -40,7 +40,7 @@ local spec = is.define("cq.Implicit", {
 ---Walls with friction are Coulomb's above the speed `slide`; below, friction falls to 0 with the speed, so that what
 ---sticks creeps, slower than that.
 ---
----On the CPU. With a material's dilatation_averaging a step is several times as long, see its docs.
+---On the CPU. With a material's dilatation_averaging a step takes several times as much computing time, see its docs.
 ---@param fields? cq.Implicit.def
 ---@return cq.Implicit
 local function new(_, fields)
