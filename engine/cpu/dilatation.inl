@@ -9,7 +9,7 @@
 
 enum { REST, EXCESS, WANTED, PLACE, DILATATION_FIELDS = CQ_DILATATION_FIELDS };
 
-// means of nodes: where no velocities of nodes are that someone else still reads
+// means of nodes: in place of their velocities, and elsewhere in implicit steps, whose velocities are still read
 CQ_INLINE real *means_of(const cq_scene *s) {
   return cq_is_implicit(s->model) ? grid_vector(s, CQ_GRID_MEANS) : (real *)s->grid_v;
 }

@@ -104,7 +104,7 @@ static void rub_multiply(cq_scene *s, const int32_t block, const int32_t from, d
   }
 }
 
-// the diagonal block of a node with friction
+// block += the second derivative of friction at a node
 static void rub_block(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, real block[CQ_DIM][CQ_DIM]) {
   const real *v = grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node;
   EACH(j) {
@@ -131,8 +131,9 @@ static void impulse_row(const cq_scene *s, const cq_held_nodes *h, const HeldNod
 
 static void impulse_to_residual(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, real out[CQ_DIM]);
 
-// (E95, E97) DIRECTION = what STEP, a solution on what is free, gives the impulses of walls, less what those that are
-// read give the residual; STEP then has it too.
+// (E95, E97) The adjoint of what friction follows, the impulses of walls, at each node: to DIRECTION what STEP, a
+// solution on what is free, gives them by friction, less the gradient of those that are read, along what each impulse
+// depends on. STEP then has it too; DIRECTION keeps it, so that it can be taken off again.
 static void lean(cq_scene *s, int32_t block) {
   const cq_held_nodes *h = &s->implicit.held[block];
   real *to = grid_vector(s, CQ_GRID_DIRECTION), *step = grid_vector(s, CQ_GRID_STEP);

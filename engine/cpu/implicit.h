@@ -16,7 +16,8 @@ typedef struct cq_implicit_kernels {
   void (*momentum)(cq_scene *s, const cq_slice *in, int32_t range, int32_t at);
   void (*start)(cq_scene *s, int32_t block);
   // Where dilatations are averaged (swell.inl): what is kept of a particle; weights and volumes of a range; rates of
-  // particles by a vector, and their mean twice; the end of what stress gives; and nodes, by a pass of cq_swell_pass.
+  // particles by a vector, and their mean twice; what the rest of the stress gives the nodes; and nodes, by a pass of
+  // cq_swell_pass.
   int32_t swell_fields;
   void (*swell_open)(cq_scene *s, const cq_slice *in, int32_t range);
   void (*swell_first)(cq_scene *s, const cq_slice *in, int32_t range, int32_t from);

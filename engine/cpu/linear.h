@@ -44,8 +44,8 @@ static inline void phase(solve *o, int which) { cq_worker_phase(o->worker, which
 typedef enum cg_end { CG_CONVERGED, CG_CURVATURE, CG_EXHAUSTED } cg_end;
 
 // Where dilatations are averaged (E101): volumes of nodes, once a step; rates of particles by a vector, for a loop over
-// particles; and what the stress gives the nodes that it has left. All but the last leave slabs clear, as they need
-// them.
+// particles; and what the rest of the stress gives the nodes. The first two leave the slabs of ranges clear, and each
+// of the three begins with them clear.
 void cq_linear_open(solve *o);
 void cq_linear_swell(solve *o, int32_t from);
 void cq_linear_press(solve *o);

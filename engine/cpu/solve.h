@@ -19,7 +19,7 @@ typedef enum cq_grid_vector {
   CQ_GRID_DIAGONAL,          // of the blocks of H: xx yy xy, or xx yy zz; and in component 3 how the residual rounds
   CQ_GRID_CROSS,             // xy xz yz in 3D
   CQ_GRID_PULL,              // of cables at the end of the step, or their part of PRODUCT
-  CQ_GRID_MEANS,             // of what particles swell by, see dilatation.inl; others than velocities
+  CQ_GRID_MEANS,             // of dilatations: dilatation.inl has four numbers a node there, swell.inl one, and 1/M
   CQ_GRID_INVERSE,           // columns of the inverse blocks, and dim - 1 vectors more
   CQ_GRID_VECTORS = CQ_GRID_INVERSE + 3,
 } cq_grid_vector;

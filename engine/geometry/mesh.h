@@ -40,7 +40,7 @@ struct cq_mesh {
 // MESH_TRIANGLE_MAX, and with coordinates whose products could overflow.
 cq_status mesh_begin_part(cq_mesh *mesh, const char *name);
 cq_status mesh_add(cq_mesh *mesh, const double corner[9]);
-cq_status mesh_finish(cq_mesh *mesh);                     // what is asked of it, once all triangles are added
+cq_status mesh_finish(cq_mesh *mesh);                     // box, open edges and bins, for what is asked of it
 cq_status mesh_read_stl(cq_mesh *mesh, const char *path);
 cq_status mesh_read_obj(cq_mesh *mesh, const char *path);
 

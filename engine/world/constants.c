@@ -22,6 +22,9 @@
 #define WORLD_ROW(ID, name, rank, unit, bounds, value, meaning) \
   {#name, unit, meaning, CQ_FIELD_##ID <= CQ_FIELD_DAMPING ? CQ_OWNER_WORLD : CQ_OWNER_WALL, rank, bounds, value},
 
+// sets of fields are sums of powers of two in Lua's numbers
+_Static_assert(CQ_FIELD_COUNT <= 53, "more fields than a double has bits");
+
 const cq_field_info *cq_field_describe(int32_t field) {
   static const cq_field_info info[CQ_FIELD_COUNT] = {CQ_STATE_FIELDS(STATE_ROW) CQ_PARTICLE_FIELDS(PARTICLE_ROW)
                                                          CQ_CONSTANT_FIELDS(CONSTANT_ROW) CQ_ENTRY_FIELDS(ENTRY_ROW)

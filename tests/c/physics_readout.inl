@@ -115,7 +115,7 @@ static void check_derived(void) {
       // von Mises of a fluid without viscosity is 0, where it has a kink
       if (q == CQ_DERIVED_VON_MISES && l.kind == CQ_MATERIAL_FLUID && !l.viscous) continue;
       char name[128];
-      snprintf(name, sizeof name, "%dD readout %d of %s", D, q, l.name);
+      snprintf(name, sizeof name, "%dD readout %s of %s", D, cq_quantity_describe(q)->name, l.name);
       const readout_map map(&l, q);
       // under pressure von Mises is a small difference of large numbers
       hold(map, name, 0, ~(uint64_t)0, q == CQ_DERIVED_VON_MISES && map.is_stiff() ? 1e-11 : 1e-12);
