@@ -2,14 +2,15 @@
 --
 --   --method ours    a block of half as many particles along each edge finds a gait while it is soft, and goes on as a
 --                    binary body, with the gradient of the smooth design (design:with { binary = "all" }). From there
---                    the block itself goes on, soft and then binary; at the end the pulses of its body are trained anew
+--                    the block itself goes on, soft and then binary; at the end the pulses of its body are trained anew.
+--                    The climber begins with an objective of its own (--early iterations)
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 
 local method = {}
 
 local function experiment(scene, fields)
-  fields.world, fields.duration, fields.objective = scene.world, scene.duration, scene.objective
+  fields.world, fields.duration, fields.objective = scene.world, scene.duration, fields.objective or scene.objective
   return cq.Experiment(fields)
 end
 
@@ -24,13 +25,23 @@ local function adam(from, to)
   end }
 end
 
+-- The first values of a design from an objective that is easier to begin with, soft, in steps of one length for all
+-- particles
+local function start_early(scene)
+  local run = experiment(scene, { design = scene.design, objective = scene.early,
+    optimizer = cq.Optimizer.adam { rate = 0.01, per = "tensor" } })
+  run:optimize { iterations = cq.option("early", 320), name = "early", backtracks = 5 }
+  scene.design.params = scene.design:resample(scene.design, run.best.params)
+end
+
 -- The first values of a scene's design: those of a coarser one, soft for some iterations, then binary. What changes by
 -- iteration goes on from there.
 ---@return table by_iteration, string? folder     of the whole run
 local function start_coarsely(scene, options)
-  local free, count = cq.option("free", 150), cq.option("rough", 250)
   options.coarse = 2 * options.coarse
   local rough = require "scenes.topology"(options)
+  local free, count = cq.option("free", rough.early and 250 or 150), cq.option("rough", rough.early and 450 or 250)
+  if rough.early then start_early(rough) end
   local hard = made_binary(rough.design)
   local by_iteration = { design = function(i) return i <= free and rough.design or hard end }
   for key, f in pairs(rough.by_iteration) do by_iteration[key] = f end
