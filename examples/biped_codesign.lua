@@ -7,6 +7,7 @@
 -- The paper: bounds as here, 12,800 particles, 4 time units, ten runs each. --full has its particles, --seeds 10 its
 -- runs; --resume goes on where a run was stopped, and adds seeds. Every curve is kept in curves.csv.
 local cq = require "cq"
+local repeats = require "scenes.repeats"
 
 local full, iterations = cq.option("full", false), cq.option("iterations", 100)
 local seeds, first = cq.option("seeds", full and 1 or 2), cq.option("seed", 0)
@@ -22,20 +23,12 @@ for _, list in ipairs {
   local trained, words = {}, {}
   for k, name in ipairs(list) do trained[name], words[k] = true, names[name] end
   local name = #list == 0 and "none" or #list == 3 and "all" or table.concat(words, "+")
-  combinations[#combinations + 1] = { name = name, trained = trained, ways = {}, curves = {} }
+  combinations[#combinations + 1] = { name = name, trained = trained, ways = {}, curves = {}, first = first }
 end
 
 -- ---- the runs -------------------------------------------------------------------------------------------------------
 
--- body lengths walked, the best so far, and seconds, over iterations
-local function curve_of(rows)
-  local curve, best, seconds = {}, -math.huge, 0
-  for i, row in ipairs(rows) do
-    best, seconds = math.max(best, (-row.loss - start) / length), seconds + row.seconds
-    curve[i] = { way = best, seconds = seconds }
-  end
-  return curve
-end
+local function lengths(loss) return (-loss - start) / length end
 
 -- A gait that learns may hit the ground harder than its steps bear: it goes on with shorter ones then.
 local function optimize(combination, seed, name, substeps, resume)
@@ -53,22 +46,10 @@ end
 local function train(combination, seed)
   local name = ("%s/%d"):format(combination.name, seed)
   local own, run = folder .. "/" .. name, optimize(combination, seed, name, cq.option("substeps", full and 12 or 6))
-  combination.ways[#combination.ways + 1] = (-run.best.loss - start) / length
-  combination.curves[#combination.curves + 1] = curve_of(cq.Run.can_resume(own) and cq.Run.read_history(own) or {})
+  combination.ways[#combination.ways + 1] = lengths(run.best.loss)
+  -- cqlua check leaves no curves
+  if cq.Run.can_resume(own) then combination.curves[#combination.curves + 1] = repeats.curve(own, lengths) end
   return run
-end
-
-local function write_curves(path)
-  local file = assert(io.open(path, "w"))
-  file:write "combination,seed,iteration,seconds,body_lengths\n"
-  for _, combination in ipairs(combinations) do
-    for k, curve in ipairs(combination.curves) do
-      for i, row in ipairs(curve) do
-        file:write(("%s,%d,%d,%.4g,%.5g\n"):format(combination.name, first + k - 1, i, row.seconds, row.way))
-      end
-    end
-  end
-  file:close()
 end
 
 local best                                                       -- of the walkers that learnt all
@@ -76,55 +57,27 @@ for seed = first, first + seeds - 1 do
   for _, combination in ipairs(combinations) do
     local run = train(combination, seed)
     if combination.name == "all" and (not best or run.best.loss < best.best.loss) then best = run end
-    -- cqlua check leaves no curves
-    if cq.Run.can_resume(folder .. "/none/" .. first) then write_curves(folder .. "/curves.csv") end
+    if #combinations[1].curves > 0 then repeats.write_curves(folder .. "/curves.csv", combinations) end
   end
 end
 
 -- ---- what came of it ------------------------------------------------------------------------------------------------
 
--- the number that a share of a list is less than
-local function quantile(list, share)
-  local sorted = { unpack(list) }
-  table.sort(sorted)
-  local at = 1 + share * (#sorted - 1)
-  local low = sorted[math.floor(at)]
-  return low + (at - math.floor(at)) * (sorted[math.ceil(at)] - low)
-end
-
-local none = quantile(combinations[1].ways, 0.5)
+local none = repeats.quantile(combinations[1].ways, 0.5)
 for _, combination in ipairs(combinations) do
   local ways = combination.ways
-  local middle = quantile(ways, 0.5)
+  local middle = repeats.quantile(ways, 0.5)
   print(("%-12s %5.2f body lengths, median of %d (%.2f to %.2f)%s"):format(combination.name, middle, #ways,
     math.min(unpack(ways)), math.max(unpack(ways)),
     combination.name == "none" and "" or ("; %+.0f %%"):format(100 * (middle / none - 1))))
 end
 
--- medians and nine tenths of the seeds, over iterations or over wall time
-local function plot(name, x_label, x_of)
-  local series = {}
-  for k, combination in ipairs(combinations) do
-    local s = { name = combination.name, x = {}, y = {}, lower = {}, upper = {} }
-    for i = 1, #combination.curves[1] do
-      local ways, xs = {}, {}
-      for j, curve in ipairs(combination.curves) do
-        if curve[i] then ways[#ways + 1], xs[#xs + 1] = curve[i].way, x_of(i, combination.curves[j][i]) end
-      end
-      s.x[i], s.y[i] = quantile(xs, 0.5), quantile(ways, 0.5)
-      s.lower[i], s.upper[i] = quantile(ways, 0.05), quantile(ways, 0.95)
-    end
-    series[k] = s
+local drawn = combinations[1].curves[1]
+if cq.option("render", true) and drawn and #drawn.best > 0 then
+  for by, name in pairs { iteration = "biped_codesign.png", seconds = "biped_codesign_time.png" } do
+    repeats.plot { path = folder .. "/" .. name, by = by, title = "A biped that learns its body",
+      label = "body lengths walked, the best so far", series = combinations }
   end
-  cq.Plot {
-    title = "A biped that learns its body", x_label = x_label, y_label = "body lengths walked, the best so far",
-    width = 1280, height = 720, series = series,
-  }:write(folder .. "/" .. name)
-end
-
-if cq.option("render", true) and #combinations[1].curves[1] > 0 then
-  plot("biped_codesign.png", "iteration", function(i) return i end)
-  plot("biped_codesign_time.png", "seconds", function(_, row) return row.seconds end)
   best:render("body.png", {                                     -- in the folder of that run
     stills = { 0, 1, 2, 3, 4 }, colour = { by = "young", label = "Young's modulus", range = { 7, 20 } },
   })

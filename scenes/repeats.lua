@@ -26,7 +26,7 @@ function repeats.train(def)
     if def.name or count > 1 then name = ("%s-%d"):format(def.name or "seed", first + n - 1) end
     run:optimize { iterations = def.iterations, name = name }
     local value = def.measure((run:evaluate()))
-    sum, told[n], all.curves[n] = sum + value, ("%.2f"):format(value), run.run and repeats.curve(run, def.measure)
+    sum, told[n], all.curves[n] = sum + value, ("%.2f"):format(value), run.run and repeats.curve(run.run.folder, def.measure)
     if value > most then all.best, most = run, value end
   end
   all.mean, all.of = sum / count, count > 1 and (", mean of %s"):format(table.concat(told, ", ")) or ""
@@ -35,30 +35,25 @@ end
 
 ---The best so far of what a run was trained for, after each iteration; read from its history, so that a run that went
 ---on has all of it.
----@param run cq.Experiment     that was optimised
+---@param folder string                        of the run
 ---@param measure fun(loss: number): number    the more the better
 ---@return { iteration: number[], seconds: number[], best: number[] }
-function repeats.curve(run, measure)
-  local out = { iteration = {}, seconds = {}, best = {} }
-  local columns, best, seconds = nil, -math.huge, 0
-  for line in io.lines(run.run:path "history.csv") do
-    local row, k = {}, 0
-    for cell in line:gmatch "[^,]+" do
-      k = k + 1
-      row[columns and columns[k] or k] = cell
-    end
-    if columns then
-      best, seconds = math.max(best, measure(tonumber(row.loss))), seconds + tonumber(row.seconds)
-      local n = #out.best + 1
-      out.iteration[n], out.seconds[n], out.best[n] = n, seconds, best
-    end
-    columns = columns or row
+function repeats.curve(folder, measure)
+  local out, best, seconds = { iteration = {}, seconds = {}, best = {} }, -math.huge, 0
+  for n, row in ipairs(cq.Run.read_history(folder)) do
+    best, seconds = math.max(best, measure(row.loss)), seconds + row.seconds
+    out.iteration[n], out.seconds[n], out.best[n] = n, seconds, best
   end
   return out
 end
 
--- between the two nearest of the sorted values
-local function quantile(sorted, share)
+---The number that a share of a list is less than, between the two nearest.
+---@param list number[]
+---@param share number     from 0 to 1
+---@return number
+function repeats.quantile(list, share)
+  local sorted = { unpack(list) }
+  table.sort(sorted)
   local at = 1 + share * (#sorted - 1)
   local k = math.floor(at)
   return sorted[k] + (at - k) * ((sorted[k + 1] or sorted[k]) - sorted[k])
@@ -71,16 +66,14 @@ end
 function repeats.band(curves, by)
   local count, out = math.huge, { x = {}, y = {}, lower = {}, upper = {} }
   for _, curve in ipairs(curves) do count = math.min(count, #curve.best) end
-  local function sorted(key, i)
+  local function share_of(key, i, share)
     local list = {}
     for k, curve in ipairs(curves) do list[k] = curve[key][i] end
-    table.sort(list)
-    return list
+    return repeats.quantile(list, share)
   end
   for i = 1, count do
-    local values = sorted("best", i)
-    out.x[i], out.y[i] = quantile(sorted(by, i), 0.5), quantile(values, 0.5)
-    out.lower[i], out.upper[i] = quantile(values, 0.05), quantile(values, 0.95)
+    out.x[i], out.y[i] = share_of(by, i, 0.5), share_of("best", i, 0.5)
+    out.lower[i], out.upper[i] = share_of("best", i, 0.05), share_of("best", i, 0.95)
   end
   return out
 end
@@ -99,8 +92,10 @@ function repeats.plot(options)
   }:write(options.path)
 end
 
--- every curve, a line for each iteration
-local function write_curves(path, sets)
+---Writes every curve, a line for each iteration.
+---@param path string
+---@param sets { name: string, curves: table[], first: integer }[]     first: seed of the first curve
+function repeats.write_curves(path, sets)
   local file = assert(io.open(path, "w"))
   file:write "name,seed,iteration,seconds,best\n"
   for _, all in ipairs(sets) do
@@ -119,7 +114,7 @@ function repeats.draw(sets)
   local last = sets[#sets].best.run
   if #sets[1].curves < 2 or not last then return end
   local folder = last.folder .. "/.."
-  write_curves(folder .. "/curves.csv", sets)
+  repeats.write_curves(folder .. "/curves.csv", sets)
   if #sets[1].curves[1].best == 0 then return end
   for _, by in ipairs { "iteration", "seconds" } do
     repeats.plot {

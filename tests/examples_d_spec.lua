@@ -1,6 +1,7 @@
 -- examples: walkers of the papers run as a user runs them, and hold to what they claim as far as a few iterations
 -- tell.
 local cq = require "cq"
+local host = require "cq.host"
 local process = require "tests.process"
 local example, folder = require("tests.example").each(before_each, after_each)
 
@@ -69,12 +70,11 @@ describe("scenes/repeats.lua", function()
   it("keeps the best so far of each run, and draws the median of all with the band of 90 %", function()
     local repeats, curves = require "scenes.repeats", {}
     for k, second in ipairs { 5, 2, 9 } do
-      local path = ("%s/history_%d.csv"):format(folder(), k)
-      local file = assert(io.open(path, "w"))
-      file:write("iteration,loss,gradient,seconds\n1,-1,0,", k, "\n2,", -second, ",0,1\n3,-3,0,1\n", k == 2 and "" or
-        "4,0,0,1\n")
-      file:close()
-      curves[k] = repeats.curve({ run = { path = function() return path end } }, function(loss) return -loss end)
+      local path = ("%s/%d"):format(folder(), k)
+      assert(host.make_folder(path))
+      process.write(path .. "/history.csv", ("iteration,loss,gradient,seconds\n1,-1,0,%d\n2,%d,0,1\n3,-3,0,1\n%s"):format(
+        k, -second, k == 2 and "" or "4,0,0,1\n"))
+      curves[k] = repeats.curve(path, function(loss) return -loss end)
     end
     assert.same({ 1, 5, 5, 5 }, curves[1].best)
     assert.same({ 1, 2, 3 }, curves[2].best)
