@@ -26,7 +26,8 @@ function repeats.train(def)
     if def.name or count > 1 then name = ("%s-%d"):format(def.name or "seed", first + n - 1) end
     run:optimize { iterations = def.iterations, name = name }
     local value = def.measure((run:evaluate()))
-    sum, told[n], all.curves[n] = sum + value, ("%.2f"):format(value), run.run and repeats.curve(run.run.folder, def.measure)
+    sum, told[n] = sum + value, ("%.2f"):format(value)
+    all.curves[n] = run.run and repeats.curve(run.run.folder, def.measure)
     if value > most then all.best, most = run, value end
   end
   all.mean, all.of = sum / count, count > 1 and (", mean of %s"):format(table.concat(told, ", ")) or ""

@@ -2,8 +2,8 @@
 --
 --   --method ours    a block of half as many particles along each edge finds a gait while it is soft, and goes on as a
 --                    binary body, with the gradient of the smooth design (design:with { binary = "all" }). From there
---                    the block itself goes on, soft and then binary; at the end the pulses of its body are trained anew.
---                    The climber begins with an objective of its own (--early iterations)
+--                    the block itself goes on, soft and then binary; at the end the pulses of its body are trained
+--                    anew. The climber begins with an objective of its own (--early iterations)
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 

@@ -136,13 +136,13 @@ describe("dilatation_averaging", function()
       return cq.Actuator.cable { path = { { anchor = { x, 0.8 } }, { at, 0.2 } }, stiffness = 20, rest_length = 0.2 }
     end
     for _, threads in ipairs { 1, 2, 2, 2, 2, 2, 2 } do
-      local world, robot = block(2, { averaging = 1, threads = threads, spacing = 1 / 100,
+      local world = block(2, { averaging = 1, threads = threads, spacing = 1 / 100,
         integrator = cq.Implicit { cables = "implicit" }, actuators = { cable(1.5, 0.38), cable(0.3, 0.02) } })
       local _, gradient = cq.value_and_grad(function(p)
-        local rolled = world:rollout { robot = robot:with { position = p }, steps = 1,
+        local rolled = world:rollout { robot = world.robot:with { position = p }, steps = 1,
           controller = cq.Controller.open_loop(cq.full({ 1, 2 }, -0.5)) }
         return rolled.state:positions():square():sum()
-      end)(cq.param(robot.position * 1))
+      end)(cq.param(world.robot.position * 1))
       first = first or gradient
       assert.equal(0, (first - gradient):abs():max():item())
       world:close()
