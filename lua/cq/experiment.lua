@@ -18,6 +18,7 @@ local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
+local absent = require "cq.topology.absent"
 local engine = require "cq.base.engine"
 local host = require "cq.host"
 local message = require "cq.base.message"
@@ -189,7 +190,8 @@ function Experiment:rollout(params, watch, steps)
   by_iteration.fill(self, fields)
   for name, value in pairs(self.of_scene or {}) do fields[name] = value end
   for name, value in pairs(params.world or {}) do fields[name] = value end
-  return self.world:rollout(fields)
+  if not self.design then return self.world:rollout(fields) end
+  return absent.rollout(self.design, params.design, fields)
 end
 
 ---The rollout of a design that was made binary, with the objective of the experiment.

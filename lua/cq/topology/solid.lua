@@ -8,6 +8,7 @@ local T = require "cq.tensor"
 local message = require "cq.base.message"
 local controllers = require "cq.controller"
 local surface = require "cq.topology.surface"
+local part = require "cq.topology.part"
 
 ---A design made binary, from design:binarise.
 ---@class cq.Topology.Solid
@@ -201,13 +202,6 @@ local function name_parts(robot, actuator, signals)
   robot.groups = names
 end
 
--- the world with another robot in the place of the design's
-local function world_with(design, robot)
-  local robots = {}
-  for k, own in ipairs(design.world.robots) do robots[k] = own == design.robot and robot or own end
-  return design.world:with_robots(robots)
-end
-
 ---@param design cq.Topology
 ---@param params table
 ---@param def design.binarise.def
@@ -227,11 +221,8 @@ local function binarise(design, params, def)
     local pulses = design.pulses:binary(params.sign, params.size)
     local robot = design.robot:subset(particles)
     name_parts(robot, actuator, signals)
-    robot = robot:with { actuation_weight = weights_of(actuator, signals) }
-    local world = world_with(design, robot)
-    for k, own in ipairs(design.world.robots) do
-      if own == design.robot then robot = world.robots[k] end
-    end
+    local world
+    world, robot = part(design, robot:with { actuation_weight = weights_of(actuator, signals) })
     return setmetatable({
       robot = robot, world = world, particles = particles, actuator = actuator, pulses = pulses, unused = unused,
       design = design,
