@@ -237,6 +237,17 @@ describe("the way to a binary design", function()
     assert.near(loss, (run:evaluate(trained)), 1e-12)
     assert.is_true(trained.pulses:abs():round():equal(trained.pulses:abs()))
     assert.is_false(trained.pulses:equal(solid.pulses))
+    -- or from the design's own signs and sizes, which stay as they are
+    local sign = p.sign:detach():copy()
+    local again = cq.Optimizer.adam { rate = 0.05 }
+    local _, first = solid:train(run, { iterations = 1, folder = folder, params = p, optimizer = again })
+    assert.near(before, first, 1e-12)
+    local _, later = solid:train(run,
+      { iterations = 12, folder = folder, params = p, optimizer = again, resume = true })
+    assert(later < before and p.sign:equal(sign), later)
+    p.sign:copy_from(-sign)
+    says(function() solid:trainable(p) end, "params must round to the pulses of this body")
+    says(function() solid:trainable { sign = T.ones { 2, 3 } } end, "params must have sign {15, 3}")
   end)
 
   it("goes on with a training of the same body, and of no other", function()

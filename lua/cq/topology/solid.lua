@@ -45,10 +45,30 @@ function Solid:with_pulses(params)
   return out
 end
 
+-- signs and sizes of their own, which round to the pulses of this body
+local function from_design(self, params)
+  local pulses = self.design.pulses
+  for _, name in ipairs { "sign", "size" } do
+    if not T.is_tensor(params[name]) or params[name].count ~= self.pulses.count then
+      is.fail("solid:trainable: params must have %s {%d, %d}, as the params of its design", name,
+        self.pulses:size(1), self.pulses:size(2))
+    end
+  end
+  local sign, size = params.sign:detach():copy(), params.size:detach():copy()
+  if not pulses:binary(sign, size):equal(self.pulses) then
+    is.fail "solid:trainable: params must round to the pulses of this body; these are of another"
+  end
+  return pulses:controller { sign = sign, size = size, binary = true }
+end
+
 ---The pulses of this body as a controller to be trained anew: a body that lost its soft parts goes better with signals
 ---of its own. What is optimised are whole pulses or none, as they will be used.
+---@param params? { sign: cq.Tensor, size: cq.Tensor }     to begin with, as those of the design, which round to these pulses. Unless
+---  given all are as near to another pulse: training changes many at once, which finds other gaits and loses what must
+---  be held still
 ---@return cq.Controller
-function Solid:trainable()
+function Solid:trainable(params)
+  if params then return from_design(self, params) end
   -- none: a size just below that of a pulse; a pulse: just above, so that either may change
   local size = T.where(self.pulses:abs():greater(0.5), 0.2, -0.2)
   local sign = T.where(self.pulses:less(0), -0.2, 0.2)
@@ -58,12 +78,14 @@ end
 ---@class solid.train.def
 ---@field iterations integer
 ---@field optimizer? cq.Optimizer  Adam with a rate that falls from 0.03 to 0.003 unless given
+---@field params? { sign: cq.Tensor, size: cq.Tensor }   to begin with, as solid:trainable takes them
 ---@field folder? string           for history.csv and the parameters; "pulses" in the folder of the run unless given
 ---@field resume? boolean          go on from what lies in the folder, if it is of this body with these pulses; --resume unless
 ---  given
 
 local train_spec = is.define("solid:train", {
   iterations = is.integer { min = 1 }, optimizer = is.instance { "cq.Optimizer", optional = true },
+  params = is.table { optional = true },
   folder = is.string { optional = true }, resume = is.boolean { optional = true },
 })
 
@@ -103,8 +125,8 @@ function Solid:train(run, fields)
   end
   local function falling(i) return 1 - 0.9 * math.min(1, i / def.iterations) end
   local signals = require "cq.experiment" {
-    world = self.world, robot = self.robot, steps = run.steps, controller = self:trainable(), objective = run.objective,
-    memory = run.memory,
+    world = self.world, robot = self.robot, steps = run.steps, controller = self:trainable(def.params),
+    objective = run.objective, memory = run.memory,
     optimizer = def.optimizer or require("cq.optimizer").adam { rate = 0.03, schedule = falling },
     by_iteration = constant, contact = run.contact,
   }
