@@ -327,6 +327,21 @@ describe("a mesh shape", function()
     end
   end)
 
+  it("is a body in the plane where a plane cuts it", function()
+    local ball = { path = process.write(folder .. "/ball.stl", stl_ball(24, false)), scale = 2 }
+    ball.section = 1.2
+    local shape = Shape.mesh(ball)
+    local s = shape:sample { spacing = 0.05 }
+    assert.equal(2, shape.dim)
+    assert.equal(2, s.position:size(2))
+    -- a circle of radius 1.6
+    assert(math.abs(s.volume_total / (math.pi * 1.6 ^ 2) - 1) < 0.02, tostring(s))
+    assert.equal(s.count, #s.groups.ball)
+    assert.is_true(shape:contains(1.5, 0) and not shape:contains(1.65, 0))
+    ball.section = 2.5
+    fails("the plane z = 2.5 (section) does not cut", Shape.mesh, ball)
+  end)
+
   it("reads binary files", function()
     local ffi = require "ffi"
     local corners = { { 0, 0, 0 }, { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } }

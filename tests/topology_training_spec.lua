@@ -157,6 +157,29 @@ describe("the way to a binary design", function()
     says(function() fine:resample(other, other.params) end, "same duration, got 0.03 here and 0.06 there")
   end)
 
+  it("goes on without void particles that the simulation fails by, and with no other", function()
+    local deformation = T.zeros { 100, 2, 2 }
+    for p = 1, 100 do
+      deformation:set(1, p, 1, 1)
+      deformation:set(p == 34 and -0.1 or 1, p, 2, 2)
+    end
+    local design = design_of({}, block_design.robot():with { deformation = deformation })
+    local run, p = experiment(design), variables(design)
+    local function loss_of(q) return run:loss(run:rollout { design = q }) end
+    for k = 1, 100 do p.density:set((k <= 10 or k > 60) and 1 or -1, k) end
+    p.density:set(0, 66)
+    local loss, grad = T.value_and_grad(loss_of)(p)
+    -- gone with it: void within the filter's radius; what is not void stays
+    local solid, count, drawn = design:binarise(p, { threshold = 1e-3 }), nil, 0
+    run:rollout({ design = p }, function(state) count, drawn = state:positions():size(1), drawn + 1 end)
+    assert(count < 100 and count > #solid.particles, count)
+    assert.equal(31, drawn)
+    assert.is_true(loss ~= 0 and grad.density:norm():item() > 0)
+    -- there again in the next one, of which it is no void
+    p.density:copy_from(T.ones { 100 })
+    says(function() loss_of(p) end, "particle 34 of robot", "was turned inside out")
+  end)
+
   it("does not end while limits still change", function()
     local design = design_of()
     local function limits(least) return function(i) return { material = i < 15 and 0.25 or least } end end
@@ -214,6 +237,17 @@ describe("the way to a binary design", function()
     assert.near(loss, (run:evaluate(trained)), 1e-12)
     assert.is_true(trained.pulses:abs():round():equal(trained.pulses:abs()))
     assert.is_false(trained.pulses:equal(solid.pulses))
+    -- or from the design's own signs and sizes, which stay as they are
+    local sign = p.sign:detach():copy()
+    local again = cq.Optimizer.adam { rate = 0.05 }
+    local _, first = solid:train(run, { iterations = 1, folder = folder, params = p, optimizer = again })
+    assert.near(before, first, 1e-12)
+    local _, later = solid:train(run,
+      { iterations = 12, folder = folder, params = p, optimizer = again, resume = true })
+    assert(later < before and p.sign:equal(sign), later)
+    p.sign:copy_from(-sign)
+    says(function() solid:trainable(p) end, "params must round to the pulses of this body")
+    says(function() solid:trainable { sign = T.ones { 2, 3 } } end, "params must have sign {15, 3}")
   end)
 
   it("goes on with a training of the same body, and of no other", function()

@@ -18,6 +18,7 @@ local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
+local absent = require "cq.topology.absent"
 local engine = require "cq.base.engine"
 local host = require "cq.host"
 local message = require "cq.base.message"
@@ -30,6 +31,7 @@ local descent = require "cq.experiment.descent"
 local objectives = require "cq.experiment.objective"
 local goals = require "cq.experiment.goal"
 local scenes = require "cq.experiment.scenes"
+local smoothing = require "cq.experiment.smoothing"
 local trainables = require "cq.experiment.trainable"
 local solve = require "cq.optimizer.solve"
 local C = engine.C
@@ -189,7 +191,8 @@ function Experiment:rollout(params, watch, steps)
   by_iteration.fill(self, fields)
   for name, value in pairs(self.of_scene or {}) do fields[name] = value end
   for name, value in pairs(params.world or {}) do fields[name] = value end
-  return self.world:rollout(fields)
+  if not self.design then return self.world:rollout(fields) end
+  return absent.rollout(self.design, params.design, fields)
 end
 
 ---The rollout of a design that was made binary, with the objective of the experiment.
@@ -233,6 +236,8 @@ end
 ---  run the script again up to here
 ---@field backtracks? integer      halvings of an update after which a simulation fails, before that is an error; for
 ---  first-order optimizers
+---@field smoothing? run.optimize.smoothing.def   gradients as means over copies that are moved at random, for a landscape that is rough;
+---  without constraints
 ---@field stages? ("feasible"|"objective")[]   "feasible": constraints alone, until they are kept; "objective": all, as
 ---  without stages
 ---@field after? fun(iteration: integer, loss: number, run: cq.Experiment)   called after each iteration
@@ -243,6 +248,7 @@ local optimize_spec = is.define("run:optimize", {
   name = is.string { optional = true },
   resume = is.boolean { optional = true }, seeds = is.integer { min = 1, max = 10000, default = 1 },
   backtracks = is.integer { min = 0, max = 50, default = 0 },
+  smoothing = is.table { optional = true },
   stages = solve.stages,
   after = is.callable { optional = true },
 })
@@ -302,6 +308,12 @@ function Experiment:optimize(fields)
   constrained.check(self, def.stages)
   if def.backtracks > 0 and not (self.optimizer.rule or self.optimizer.inner) then
     is.fail("run:optimize: backtracks are for first-order optimizers; %s chooses its own points", self.optimizer.kind)
+  end
+  if def.smoothing then
+    def.smoothing = smoothing.spec(def.smoothing)
+    if constrained.is(self) then
+      is.fail("run:optimize: smoothing is for first-order optimizers without constraints")
+    end
   end
   if option.program.check then return only_check(self, def) end
   if def.seeds > 1 then return require("cq.experiment.starts").optimize(self, def) end

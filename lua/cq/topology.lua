@@ -167,6 +167,7 @@ local function new(_, fields)
   self.solid_values, self.mask = solid_values(self.robot), solid_mask(self.robot, def.solid)
   self.fold, self.fold_words = require "cq.topology.symmetry"(self, def.symmetry)
   self.deviation, self.seed = pulses.deviation, def.seed
+  self.rest = {}                                  -- world without particles that are left out (topology/absent.lua)
   self.params = self:start()
   return self
 end

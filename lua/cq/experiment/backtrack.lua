@@ -5,8 +5,10 @@ local text = require "cq.base.text"
 
 local backtrack = {}
 
--- what a rollout that became unstable says, and nothing else does
-local function is_of_simulation(problem)
+---Is it what a rollout that became unstable says, and nothing else does?
+---@param problem any
+---@return boolean
+function backtrack.is_of_simulation(problem)
   return type(problem) == "string" and problem:find("the simulation failed at", 1, true) ~= nil
 end
 
@@ -31,7 +33,7 @@ function backtrack.keeper(most)
       return ...
     end
     local problem = ...
-    if not is_of_simulation(problem) or not before then error(problem, 0) end
+    if not backtrack.is_of_simulation(problem) or not before then error(problem, 0) end
     if halvings == most then
       error(("%s; so it did with the last update halved %s"):format(problem, text.count(most, "time")), 0)
     end

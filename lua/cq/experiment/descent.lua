@@ -7,6 +7,7 @@ local message = require "cq.base.message"
 local backtrack = require "cq.experiment.backtrack"
 local by_iteration = require "cq.experiment.by_iteration"
 local scenes = require "cq.experiment.scenes"
+local smoothing = require "cq.experiment.smoothing"
 local C = engine.C
 
 local descent = {}
@@ -94,6 +95,10 @@ function descent.run(self, run, def)
     local roll = self:rollout(params)
     return self:loss(roll), roll
   end)
+  if def.smoothing then
+    roll_of = smoothing.of(roll_of, def.smoothing, function() return self.made + 1 end,
+      function(roll) if not self.scenes then roll:release() end end)
+  end
   if def.backtracks > 0 then
     local evaluate, keeper = roll_of, backtrack.keeper(def.backtracks)
     roll_of = function(params) return keeper(evaluate, params) end

@@ -9,6 +9,10 @@ local C = engine.C
 
 local unstable = {}
 
+---The particle by which the last rollout failed, of the robot as it is placed in its world.
+---@type { robot: cq.Robot, particle: integer }?
+unstable.culprit = nil
+
 local function what_happened(health, world)
   if health.bad == C.CQ_HEALTH_INVERTED then
     return ("was turned inside out (det F = %.3g)"):format(health.value),
@@ -75,6 +79,7 @@ function unstable.raise(self, status)
   for _, candidate in ipairs(world.robots) do
     if particle >= candidate.first then robot = candidate end
   end
+  unstable.culprit = { robot = robot, particle = particle - robot.first + 1 }
   local group = assembly.group_of(robot, particle - robot.first)
   local happened, advice = what_happened(health, world)
   is.fail("the simulation failed at %s: particle %d of %s%s %s; %s", at, particle - robot.first + 1, robot.name,

@@ -1,4 +1,4 @@
--- mesh: a shape in space from a triangle mesh; its named parts are groups.
+-- mesh: a shape in space from a triangle mesh, or in the plane from a section of it; its named parts are groups.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -15,6 +15,8 @@ local C, check = engine.C, engine.check
 ---@field length? number              of the longest side of the box that holds it [length]; or scale
 ---@field scale? number               of the file's numbers, 1 unless given; or length
 ---@field at? number[]                {3} lower corner of the box that holds it; where the file has it unless given [length]
+---@field section? number             the shape is what the plane z = section cuts of the mesh, in 2D: for bodies of one
+---  thickness, as solid:save_stl writes them [length]
 ---@field closed? boolean             must it be closed? Else an open surface is warned of, and the inside near its edges is a guess
 
 local spec = is.define("cq.Shape.mesh", primitive.with_common {
@@ -22,6 +24,7 @@ local spec = is.define("cq.Shape.mesh", primitive.with_common {
   length = is.number { above = 0, optional = true },
   scale = is.number { above = 0, optional = true },
   at = is.vector { size = 3, optional = true },
+  section = is.number { optional = true },
   closed = is.boolean { default = false },
 })
 
@@ -39,6 +42,33 @@ local function parts_of(mesh, info)
     if name ~= "" then list[#list + 1] = { name = name, part = k } end
   end
   return list
+end
+
+-- x and y of a box, where the plane cuts it
+local function cut(self, lower, upper)
+  local z = self.section
+  if z <= lower[3] or z >= upper[3] then
+    is.fail("cq.Shape.mesh: the plane z = %s (section) does not cut '%s', which lies between z = %s and %s",
+      text.number(z), self.path, text.number(lower[3]), text.number(upper[3]))
+  end
+  return { lower[1], lower[2] }, { upper[1], upper[2] }
+end
+
+-- Groups of the particles of a cloud, by the named parts that they are in.
+local function mark(self, out, parts, within)
+  for _, entry in ipairs(parts) do
+    local group = cloud.group(out, entry.name)
+    for p = 1, out.count do
+      local x, y, z = cloud.at(out, p)
+      -- parts that share a name share a group
+      if group[#group] ~= p and within(entry.part, x, y, z or self.section) then group[#group + 1] = p end
+    end
+    -- nothing of the body is in it: the wall of a cavity, or a part that is finer than the lattice
+    if #group == 0 and not self.section then
+      cloud.chamber(out, entry.name, function(x, y, z) return within(entry.part, x, y, z) end, "cq.Shape.mesh",
+        ("'%s' at its part \"%s\""):format(self.path, entry.name))
+    end
+  end
 end
 
 ---A shape from a triangle mesh. A point is inside where the surface winds around it; the surface should be closed,
@@ -83,8 +113,13 @@ local function new(fields)
   end
   local exact = closed and info.volume * scale^3 or nil
   local parts = parts_of(mesh, info)
-  self = primitive.new("mesh", self, lower, upper, exact, function(x, y, z) return within(-1, x, y, z) end)
-  self.surface = function()
+  if self.section then
+    lower, upper = cut(self, lower, upper)
+    exact = nil
+  end
+  self = primitive.new("mesh", self, lower, upper, exact,
+    function(x, y, z) return within(-1, x, y, z or self.section) end)
+  self.surface = not self.section and function()
     local count = tonumber(info.triangle_count)
     local corner = ffi.new("double[?]", 9 * count)
     C.cq_mesh_corners(mesh, corner)
@@ -94,21 +129,10 @@ local function new(fields)
         at[3] + scale * (corner[3 * k + 2] - z0)
     end
     return corner, count
-  end
+  end or nil
   self.fill = function(spacing)
     local out = primitive.fill(self, spacing)
-    for _, entry in ipairs(parts) do
-      local group = cloud.group(out, entry.name)
-      for p = 1, out.count do
-        -- parts that share a name share a group
-        if group[#group] ~= p and within(entry.part, cloud.at(out, p)) then group[#group + 1] = p end
-      end
-      -- nothing of the body is in it: the wall of a cavity, or a part that is finer than the lattice
-      if #group == 0 then
-        cloud.chamber(out, entry.name, function(x, y, z) return within(entry.part, x, y, z) end, "cq.Shape.mesh",
-          ("'%s' at its part \"%s\""):format(self.path, entry.name))
-      end
-    end
+    mark(self, out, parts, within)
     return out
   end
   return self

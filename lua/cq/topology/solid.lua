@@ -8,6 +8,7 @@ local T = require "cq.tensor"
 local message = require "cq.base.message"
 local controllers = require "cq.controller"
 local surface = require "cq.topology.surface"
+local part = require "cq.topology.part"
 
 ---A design made binary, from design:binarise.
 ---@class cq.Topology.Solid
@@ -44,10 +45,30 @@ function Solid:with_pulses(params)
   return out
 end
 
+-- signs and sizes of their own, which round to the pulses of this body
+local function from_design(self, params)
+  local pulses = self.design.pulses
+  for _, name in ipairs { "sign", "size" } do
+    if not T.is_tensor(params[name]) or params[name].count ~= self.pulses.count then
+      is.fail("solid:trainable: params must have %s {%d, %d}, as the params of its design", name,
+        self.pulses:size(1), self.pulses:size(2))
+    end
+  end
+  local sign, size = params.sign:detach():copy(), params.size:detach():copy()
+  if not pulses:binary(sign, size):equal(self.pulses) then
+    is.fail "solid:trainable: params must round to the pulses of this body; these are of another"
+  end
+  return pulses:controller { sign = sign, size = size, binary = true }
+end
+
 ---The pulses of this body as a controller to be trained anew: a body that lost its soft parts goes better with signals
 ---of its own. What is optimised are whole pulses or none, as they will be used.
+---@param params? { sign: cq.Tensor, size: cq.Tensor }     to begin with, as those of the design, which round to these pulses. Unless
+---  given all are as near to another pulse: training changes many at once, which finds other gaits and loses what must
+---  be held still
 ---@return cq.Controller
-function Solid:trainable()
+function Solid:trainable(params)
+  if params then return from_design(self, params) end
   -- none: a size just below that of a pulse; a pulse: just above, so that either may change
   local size = T.where(self.pulses:abs():greater(0.5), 0.2, -0.2)
   local sign = T.where(self.pulses:less(0), -0.2, 0.2)
@@ -57,12 +78,14 @@ end
 ---@class solid.train.def
 ---@field iterations integer
 ---@field optimizer? cq.Optimizer  Adam with a rate that falls from 0.03 to 0.003 unless given
+---@field params? { sign: cq.Tensor, size: cq.Tensor }   to begin with, as solid:trainable takes them
 ---@field folder? string           for history.csv and the parameters; "pulses" in the folder of the run unless given
 ---@field resume? boolean          go on from what lies in the folder, if it is of this body with these pulses; --resume unless
 ---  given
 
 local train_spec = is.define("solid:train", {
   iterations = is.integer { min = 1 }, optimizer = is.instance { "cq.Optimizer", optional = true },
+  params = is.table { optional = true },
   folder = is.string { optional = true }, resume = is.boolean { optional = true },
 })
 
@@ -102,8 +125,8 @@ function Solid:train(run, fields)
   end
   local function falling(i) return 1 - 0.9 * math.min(1, i / def.iterations) end
   local signals = require "cq.experiment" {
-    world = self.world, robot = self.robot, steps = run.steps, controller = self:trainable(), objective = run.objective,
-    memory = run.memory,
+    world = self.world, robot = self.robot, steps = run.steps, controller = self:trainable(def.params),
+    objective = run.objective, memory = run.memory,
     optimizer = def.optimizer or require("cq.optimizer").adam { rate = 0.03, schedule = falling },
     by_iteration = constant, contact = run.contact,
   }
@@ -201,13 +224,6 @@ local function name_parts(robot, actuator, signals)
   robot.groups = names
 end
 
--- the world with another robot in the place of the design's
-local function world_with(design, robot)
-  local robots = {}
-  for k, own in ipairs(design.world.robots) do robots[k] = own == design.robot and robot or own end
-  return design.world:with_robots(robots)
-end
-
 ---@param design cq.Topology
 ---@param params table
 ---@param def design.binarise.def
@@ -227,11 +243,8 @@ local function binarise(design, params, def)
     local pulses = design.pulses:binary(params.sign, params.size)
     local robot = design.robot:subset(particles)
     name_parts(robot, actuator, signals)
-    robot = robot:with { actuation_weight = weights_of(actuator, signals) }
-    local world = world_with(design, robot)
-    for k, own in ipairs(design.world.robots) do
-      if own == design.robot then robot = world.robots[k] end
-    end
+    local world
+    world, robot = part(design, robot:with { actuation_weight = weights_of(actuator, signals) })
     return setmetatable({
       robot = robot, world = world, particles = particles, actuator = actuator, pulses = pulses, unused = unused,
       design = design,

@@ -1,0 +1,81 @@
+-- absent: rollouts of a design without void particles that the simulation cannot bear.
+--
+-- A void particle has next to no mass and less stiffness, so it goes where the solid around it goes: under a sole it is
+-- pressed flat, a little more with each step, until det F is 0 in the digits that there are. Nothing of that says that
+-- the body is a bad one, since void is not there when the body is made. A rollout that fails by a void particle is made
+-- again without that particle, and without the void within the filter's radius of it, which goes the same way. What is
+-- left out has no gradient but that of its neighbours, through the filter; the next rollout has it again.
+local T = require "cq.tensor"
+local message = require "cq.base.message"
+local failures = require "cq.rollout.unstable"
+local part = require "cq.topology.part"
+
+local absent = {}
+
+local VOID = 0.01          -- densities below are as good as nothing: the mass of a hundredth of a particle, or less
+
+-- Leaves out a void particle and the void around it; false: this one is not void, or not of the design's body.
+local function leave_out(design, density, gone, p)
+  if density:get(p) >= VOID then return false end
+  local near = design.filter.matrix
+  gone[p] = true
+  for e = tonumber(near.start[p - 1]), tonumber(near.start[p]) - 1 do
+    local other = tonumber(near.column[e]) + 1
+    if density:get(other) < VOID then gone[other] = true end
+  end
+  return true
+end
+
+-- World and body of the particles that are left. The last world is kept: from one iteration to the next it is often the
+-- same.
+local function rest_of(design, body, gone)
+  local kept = {}
+  for p = 1, design.robot.particle_count do
+    if not gone[p] then kept[#kept + 1] = p end
+  end
+  local key, last = table.concat(kept, " "), design.rest
+  if last.key ~= key then
+    last.key, last.world, last.robot = key, T.tape.pause(part, design, design.robot:subset(kept))
+  end
+  return last.world, last.robot, body:subset(kept), kept
+end
+
+-- the particle of the design's body by which the last rollout failed
+local function culprit_of(robot, kept)
+  local culprit = failures.culprit
+  if not culprit or culprit.robot ~= robot then return nil end
+  return kept and kept[culprit.particle] or culprit.particle
+end
+
+-- A rollout, and what is left out of it.
+local function attempt(design, params, fields)
+  local world, own, body, kept = design.world, design.robot, fields.robot, nil
+  local gone, density = {}, nil
+  while true do
+    failures.culprit = nil
+    local fine, roll = pcall(world.rollout, world, fields)
+    if fine then return roll, world end
+    local p = culprit_of(own, kept)
+    density = density or p and design:map(params).density:detach()
+    if not p or not leave_out(design, density, gone, p) then error(roll, 0) end
+    message.note_once("a void particle failed in the simulation: such particles are left out, until the next rollout")
+    world, own, fields.robot, kept = rest_of(design, body, gone)
+  end
+end
+
+---A rollout of a design, without void that it fails by.
+---@param design cq.Topology
+---@param params table       of the design
+---@param fields table       as world:rollout takes them
+---@return cq.Rollout
+function absent.rollout(design, params, fields)
+  local watch = fields.watch
+  if not watch then return (attempt(design, params, fields)) end
+  -- who draws sees no rollout that fails
+  fields.watch = nil
+  local _, world = attempt(design, params, fields)
+  fields.watch = watch
+  return world:rollout(fields)
+end
+
+return absent

@@ -1,0 +1,15 @@
+-- part: some of the particles of a design's block, in the design's world without the others.
+
+---@param design cq.Topology
+---@param robot cq.Robot      of some of the particles of the design's robot
+---@return cq.World world     with this robot in the place of the design's
+---@return cq.Robot robot     as it is placed there
+return function(design, robot)
+  local robots, at = {}, nil
+  for k, own in ipairs(design.world.robots) do
+    if own == design.robot then at = k end
+    robots[k] = own == design.robot and robot or own
+  end
+  local world = design.world:with_robots(robots)
+  return world, world.robots[at]
+end
