@@ -93,6 +93,7 @@ describe("the reference", function()
     -- annotated as a function: the schema knows no more
     assert.equal("fun(iteration: integer): number", field("cq.optimizer.adam", "schedule").allowed)
     assert.equal("a cq.Robot", book.by_name["cq.world"].tables[1].items)
+    assert.equal("direction of fibres, of any length [-]; {n, dim}", field("robot:with", "fibre").text)
   end)
 
   it("leaves out what is for the library alone", function()
@@ -176,6 +177,29 @@ describe("cqlua help", function()
     assert.is_nil((help "robot:at"):find("examples/", 1, true))
   end)
 
+  it("shows every quantity that can be read of particles: its meaning, its unit, and how it is read", function()
+    local all = help "cq.Quantity"
+    for _, info in ipairs(require("cq.state").quantities) do
+      local out, code = help(info.name)
+      assert.equal(0, code)
+      has((out:gsub("%s+", " ")), info.meaning:sub(2) .. " [" .. info.unit .. "]")
+      has(out, ('state:gather(which, "%s")'):format(info.name))
+      has(all, "quantity " .. info.name)
+    end
+    local out = help "von_mises"
+    has(out, "cq.Material.von_mises")
+    has(out, "state:von_mises")
+    has(out, 'colour = "von_mises"')
+    assert.is_nil((help "velocity"):find('colour = "velocity"', 1, true))
+    -- and one that a colour cannot be is not offered as one
+    assert.is_nil((help "angular_momentum"):find("colour =", 1, true))
+  end)
+
+  it("names a page once, however many of the words lead to it", function()
+    local _, count = help("jacobian", "gradient"):gsub("\n  cq.value_and_grad ", "")
+    assert.equal(1, count)
+  end)
+
   it("searches names and texts", function()
     local out, code = help "stress"
     assert.equal(0, code)
@@ -197,6 +221,11 @@ describe("cqlua help", function()
     out, code = help "frictoin"
     assert.equal(1, code)
     has(out, "friction")
+    out, code = help "cq.Actuator.force"
+    assert.equal(1, code)
+    has(out, "nothing is called cq.Actuator.force, or speaks of it; nearest are")
+    has(out, "\n  cq.Actuator.pressure")
+    has(out, "\n  cq.Actuator.follower_pressure")
     out, code = help "zzzz"
     assert.equal(1, code)
     has(out, "nearest are")

@@ -88,6 +88,42 @@ end
 ---  by that is the mean over the cells around; 1 where bodies of a Poisson's ratio above 0.45 bend; on the CPU
 ---  only
 
+---Constants of materials as robot:with takes them.
+---@class robot.constants.def
+---@field young?                number|table|cq.Tensor   {n}
+---@field poisson?              number|table|cq.Tensor   {n}
+---@field shear?                number|table|cq.Tensor   {n}
+---@field bulk?                 number|table|cq.Tensor   {n}
+---@field c10?                  number|table|cq.Tensor   {n}
+---@field c01?                  number|table|cq.Tensor   {n}
+---@field c20?                  number|table|cq.Tensor   {n}
+---@field c30?                  number|table|cq.Tensor   {n}
+---@field mu_1?                 number|table|cq.Tensor   {n}
+---@field mu_2?                 number|table|cq.Tensor   {n}
+---@field mu_3?                 number|table|cq.Tensor   {n}
+---@field alpha_1?              number|table|cq.Tensor   {n}
+---@field alpha_2?              number|table|cq.Tensor   {n}
+---@field alpha_3?              number|table|cq.Tensor   {n}
+---@field k1?                   number|table|cq.Tensor   {n}
+---@field k2?                   number|table|cq.Tensor   {n}
+---@field fibre?                table|cq.Tensor          {n, dim}
+---@field exponent?             number|table|cq.Tensor   {n}
+---@field tension?              number|table|cq.Tensor   {n}
+---@field viscosity?            number|table|cq.Tensor   {n}
+---@field branch_modulus_1?     number|table|cq.Tensor   {n}
+---@field relaxation_time_1?    number|table|cq.Tensor   {n}
+---@field branch_modulus_2?     number|table|cq.Tensor   {n}
+---@field relaxation_time_2?    number|table|cq.Tensor   {n}
+---@field branch_modulus_3?     number|table|cq.Tensor   {n}
+---@field relaxation_time_3?    number|table|cq.Tensor   {n}
+---@field yield_stress?         number|table|cq.Tensor   {n}
+---@field hardening?            number|table|cq.Tensor   {n}
+---@field friction_angle?       number|table|cq.Tensor   {n}
+---@field cohesion?             number|table|cq.Tensor   {n}
+---@field snow_hardening?       number|table|cq.Tensor   {n}
+---@field critical_compression? number|table|cq.Tensor   {n}
+---@field critical_stretch?     number|table|cq.Tensor   {n}
+
 ---@class cq.Material.elastic.def : cq.Material.def
 ---@field young? number            with poisson
 ---@field poisson? number          with young; towards 0.5 the volume hardly changes, and steps must be small
