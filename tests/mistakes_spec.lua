@@ -364,9 +364,17 @@ describe("record and running", function()
     assert.same({ 3, 2, 3 }, of(cq.zeros { 2, 3 }, cq.zeros { 2, 3 }):shape())
     assert.same({ 3, 1 }, of(cq.zeros { 1 }, 4):shape())
     assert.same({ 3 }, of(4, cq.zeros { 1 }):shape())
-    local function running(s) return s.step == 1 and cq.zeros { 2 } or 0 end
-    says(sentence(function() world:rollout { steps = 3, batch = 2, running = running } end),
-      "running must give the same shape at every step, got {} after {2}")
+    for batch = 1, 2 do
+      local zeros = cq.zeros { batch }
+      for _, case in ipairs { { zeros, 0, "one number after {%d}" }, { 0, zeros, "{%d} after one number" } } do
+        local function running(s) return case[s.step == 1 and 1 or 2] end
+        local refused = sentence(function() world:rollout { steps = 3, batch = batch, running = running } end)
+        says(refused, "running must give the same shape at every step, got " .. case[3]:format(batch))
+        says(refused, ("give {%d} at every step, as cq.zeros { %d } in the place of 0"):format(batch, batch))
+      end
+    end
+    says(sentence(function() world:rollout { steps = 1, batch = 1, running = function() return cq.zeros { 2 } end } end),
+      "in a batch what is read of a state has the scenes as its first dimension")
   end)
 end)
 
@@ -407,6 +415,7 @@ describe("a robot that a rollout places", function()
     says(refused { young = { foot = 1e7 }, poisson = 0.4, density = 2 },
       "or have bounds for density, young and poisson")
     says(refused { velocity = { 0.1, 0 }, density = 1e-6 }, "or have bounds for density")
+    says(refused { young = 1e30 }, "that asks for more than 100000 substeps: make the world with a smaller dt, or have")
   end)
 
   it("has the Courant number that its world would have", function()

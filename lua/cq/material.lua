@@ -194,16 +194,24 @@ local TERMS = 3      -- of Ogden
 -- fields: as the user gave them, without defaults
 local function spread_terms(what, given, fields)
   local mu, alpha = given.mu, given.alpha
-  local single = {}
+  local single, half = {}, nil     -- terms given by themselves; what lacks its other half
   for k = 1, TERMS do
-    for _, name in ipairs { "mu_" .. k, "alpha_" .. k } do
-      if fields[name] ~= nil then single[#single + 1] = name end
+    for _, pair in ipairs { { "mu_" .. k, "alpha_" .. k }, { "alpha_" .. k, "mu_" .. k } } do
+      local name, other = pair[1], pair[2]
+      if fields[name] ~= nil then
+        single[#single + 1] = name
+        if fields[other] == nil then half = half or pair end
+      end
     end
   end
   if not mu and not alpha then
-    if given.mu_1 and given.alpha_1 then return end
-    is.fail("%s: give mu and alpha, a list of numbers each, or mu_1 and alpha_1; got %s", what,
-      #single > 0 and text.join(single) or "none of them")
+    if not (given.mu_1 and given.alpha_1) then
+      is.fail("%s: give mu and alpha, a list of numbers each, or mu_1 and alpha_1; got %s", what,
+        #single > 0 and text.join(single) or "none of them")
+    elseif half then
+      is.fail("%s: got %s without %s; each term needs both", what, half[1], half[2])
+    end
+    return
   elseif #single > 0 then
     is.fail("%s: got %s beside a list; give mu and alpha as lists, or each term by itself", what, text.join(single))
   elseif not (mu and alpha) or #mu ~= #alpha then
