@@ -72,7 +72,9 @@ describe("scenes/repeats.lua", function()
     local robot = cq.Robot {
       shape = cq.Shape.box { name = "block", size = { 0.2, 0.2 }, count = { 6, 6 } },
       material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },
-      actuators = { particles = "block", signals = 1, force = function(_, u, x) return u * cq.ones(x:shape()) end },
+      actuators = {
+        particles = "block", signals = 1, force = function(_, u, x) return 1e-3 * u * cq.ones(x:shape()) end,
+      },
     }
     local world = cq.World { cells = { 32, 16 }, dx = 0.05, dt = 0.02, substeps = 4, robot:at { 0.3, 0.3 } }
     local function place(state) return state:center(robot)[1] end

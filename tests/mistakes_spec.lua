@@ -373,7 +373,8 @@ describe("record and running", function()
         says(refused, ("give {%d} at every step, as cq.zeros { %d } in the place of 0"):format(batch, batch))
       end
     end
-    says(sentence(function() world:rollout { steps = 1, batch = 1, running = function() return cq.zeros { 2 } end } end),
+    local function two() return cq.zeros { 2 } end
+    says(sentence(function() world:rollout { steps = 1, batch = 1, running = two } end),
       "in a batch what is read of a state has the scenes as its first dimension")
   end)
 end)
