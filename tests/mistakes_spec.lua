@@ -308,6 +308,7 @@ describe("a misspelt name", function()
     assert.is_nil(result.err:find("lua/cq/", 1, true), result.err)
     says(cqlua({ script(head .. "print(cq.zeros{3}:summ())") }).err, "did you mean sum of cq.Tensor?")
     says(cqlua({ script(head .. "world:rolout {}") }).err, "did you mean rollout of cq.World?")
+    says(cqlua({ script(head .. "cq.World:new {}") }).err, "cq.World { ... } makes a world")
   end)
 end)
 
@@ -321,6 +322,10 @@ describe("a tensor in the place of a number", function()
       ["y = math.sin(center)"] = "got table; if the table is a tensor t: it is t:sin(), and its number is t:item())",
       ["y = math.max(0, center)"] = "got table; if the table is a tensor t: it is t:maximum(x), and its number is t:item())",
       ["y = math.ceil(center)"] = "got table; if the table is a tensor t: its number is t:item())",
+      ["local function f() return math.sin(center) end y = f()"] =
+        "its number is t:item(), and its functions are methods, as t:sin())",
+      ["for i = 1, center[1] do y = i end"] = "'for' limit must be a number (if it is a tensor t: its number is t:item())",
+      ["io.write(center[1])"] = "(string expected, got table; if the table is a tensor t: its number is t:item())",
       ["y = ('%g'):format(center[1])"] = "got table; if the table is a tensor t: its number is t:item())",
     } do
       local result = cqlua { script(head .. line .. "\nprint(y)") }
