@@ -28,7 +28,7 @@ end
 
 -- ---- the runs -------------------------------------------------------------------------------------------------------
 
-local function lengths(loss) return (-loss - start) / length end
+local function lengths(x) return (x - start) / length end
 
 -- A gait that learns may hit the ground harder than its steps bear: it goes on with shorter ones then.
 local function optimize(combination, seed, name, substeps, resume)
@@ -46,7 +46,8 @@ end
 local function train(combination, seed)
   local name = ("%s/%d"):format(combination.name, seed)
   local own, run = folder .. "/" .. name, optimize(combination, seed, name, cq.option("substeps", full and 12 or 6))
-  combination.ways[#combination.ways + 1] = lengths(run.best.loss)
+  local _, roll = run:evaluate()
+  combination.ways[#combination.ways + 1] = lengths(roll.state:center(run.robot)[1]:item())
   -- cqlua check leaves no curves
   if cq.Run.can_resume(own) then combination.curves[#combination.curves + 1] = repeats.curve(own, lengths) end
   return run

@@ -36,12 +36,13 @@ local function first_signals(seed)
 end
 
 local fall = cq.option("fall", 0.99)                        -- of the rate in each iteration
+local function place(state) return state:center(robot)[1] end
 local function Biped(seed)
   return cq.Experiment {
     world = world, duration = duration,
     controller = cq.Controller.open_loop { steps = rows * hold, hold = hold, init = first_signals(seed) },
     objective  = {
-      final = function(state) return -state:center(robot)[1] end,
+      final = function(state) return -place(state) end,
       effort = function(u) return 5e-7 * u:square():sum() end,
     },
     -- signals reach from -1 to 1: at 0.02 the gait is as steady, and slower; the first steps of Adam are of one size
@@ -54,7 +55,7 @@ end
 
 local all = repeats.train {
   make = Biped, iterations = cq.option("iterations", 100),
-  measure = function(loss) return (-loss - start) / length end,
+  place = place, way = function(x) return (x - start) / length end,
 }
 print(("walked %.2f body lengths in %d time units%s"):format(all.mean, duration, all.of))
 repeats.draw { all, title = "A biped on four cables", label = "body lengths, best so far" }

@@ -38,7 +38,7 @@ end
 
 local all = repeats.train {
   make = Walker, iterations = cq.option("iterations", 60),
-  measure = function(loss) return (-loss - start) / length end,
+  place = place, way = function(x) return (x - start) / length end,
 }
 print(("ran %.2f body lengths in 4 time units%s"):format(all.mean, all.of))
 repeats.draw { all, title = "An animal from a mesh", label = "body lengths, best so far" }

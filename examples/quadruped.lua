@@ -26,6 +26,7 @@ local bodies = {
   fixed = {}, codesign = { young = within(7, 20), poisson = within(0.2, 0.4), density = within(0.7, 2) },
 }
 
+local function place(state) return state:center(robot)[1] end
 local function Walker(name, seed)
   return cq.Experiment {
     world = world, duration = 3, trainable = bodies[name], memory = full and "1 GiB" or nil,
@@ -33,19 +34,18 @@ local function Walker(name, seed)
     observer   = cq.Observer.centroid { groups = robot.groups, velocity = true },
     controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = seed },
     objective  = {
-      final = function(state) return -state:center(robot)[1] end,
-      effort = function(u) return 5e-7 * u:square():sum() end,
+      final = function(state) return -place(state) end, effort = function(u) return 5e-7 * u:square():sum() end,
     },
     optimizer  = cq.Optimizer.adam { rate = 5e-3, clip = 1, schedule = function(i) return 0.99 ^ i end },
   }
 end
 
-local function way(loss) return (-loss - start) / length end
+local function way(x) return (x - start) / length end
 
 local names, sets = cq.option("codesign", false) and { "fixed", "codesign" } or { "fixed" }, {}
 for k, name in ipairs(names) do
   sets[k] = repeats.train {
-    name = #names > 1 and name or nil, iterations = iterations, measure = way,
+    name = #names > 1 and name or nil, iterations = iterations, place = place, way = way,
     make = function(seed) return Walker(name, seed) end,
   }
   print(("%-8s walked %.2f body lengths in 3 time units%s"):format(name, sets[k].mean, sets[k].of))

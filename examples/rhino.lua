@@ -34,7 +34,7 @@ end
 
 local all = repeats.train {
   make = Walker, iterations = cq.option("iterations", 150),
-  measure = function(loss) return (-loss - start) / length end,
+  place = place, way = function(x) return (x - start) / length end,
 }
 print(("walked %.2f body lengths in 4 time units%s"):format(all.mean, all.of))
 repeats.draw { all, title = "A rhinoceros", label = "body lengths, best so far" }

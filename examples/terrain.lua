@@ -48,7 +48,7 @@ end
 
 local all = repeats.train {
   make = Walker, iterations = cq.option("iterations", 140),
-  measure = function(loss) return (-loss - start) / length end,
+  place = place, way = function(x) return (x - start) / length end,
 }
 -- how far the best one is: of each hill the way up, then the way down
 local _, roll = all.best:evaluate()

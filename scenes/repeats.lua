@@ -2,9 +2,10 @@
 -- curves are kept (curves.csv) and drawn, over iterations and over wall time: the median of the best so far, and the
 -- band that holds 90 % of the runs. --resume goes on with all of them.
 --
---   local function make(seed) return cq.Experiment { ... } end
---   local function way(loss) return -loss - start end                                  the more the better
---   local all = repeats.train { make = make, iterations = 100, measure = way }
+--   local function place(state) return state:center(robot)[1] end
+--   local function make(seed) return cq.Experiment { ..., final = function(state) return -place(state) end } end
+--   local function way(x) return x - start end                                         the more the better
+--   local all = repeats.train { make = make, iterations = 100, place = place, way = way }
 --   print(("walked %.2f%s"):format(all.mean, all.of))                                  of: ", mean of ..."
 --   repeats.draw { all, title = "A walker", label = "way, best so far" }
 --   all.best:render "walker.mp4"
@@ -13,10 +14,12 @@ local cq = require "cq"
 local repeats = {}
 
 ---Trains with each of the first weights, as --seed and --repeats say.
----@param def { make: (fun(seed: integer): cq.Experiment), iterations: integer, measure: (fun(loss: number): number), name: string? }
----  name: where a script trains several things
+---@param def { make: (fun(seed: integer): cq.Experiment), iterations: integer, place: (fun(state: cq.State): cq.Tensor), way: (fun(x: number): number), name: string? }
+---  place: of the last state, the number that the loss is the negative of, but for efforts; way: how far that is; name:
+---  where a script trains several things
 ---@return { name: string, best: cq.Experiment, mean: number, of: string, curves: table[], first: integer } all   best:
----  the run that is best by its measure; of: what the mean is of, for people, empty of one run
+---  the run that went farthest; mean: of the ways; of: what the mean is of, for people, empty of one run; curves: of
+---  the loss as a way, efforts taken off, as that is what a run's history holds
 function repeats.train(def)
   local first, count = cq.option("seed", 0), cq.option("repeats", 1)
   if count < 1 or count % 1 > 0 then error(("--repeats must be a whole number at least 1, got %g"):format(count), 0) end
@@ -25,9 +28,10 @@ function repeats.train(def)
     local run, name = def.make(first + n - 1), nil
     if def.name or count > 1 then name = ("%s-%d"):format(def.name or "seed", first + n - 1) end
     run:optimize { iterations = def.iterations, name = name }
-    local value = def.measure((run:evaluate()))
+    local _, roll = run:evaluate()
+    local value = def.way(def.place(roll.state):item())
     sum, told[n] = sum + value, ("%.2f"):format(value)
-    all.curves[n] = run.run and repeats.curve(run.run.folder, def.measure)
+    all.curves[n] = run.run and repeats.curve(run.run.folder, def.way)
     if value > most then all.best, most = run, value end
   end
   all.mean, all.of = sum / count, count > 1 and (", mean of %s"):format(table.concat(told, ", ")) or ""
@@ -37,12 +41,12 @@ end
 ---The best so far of what a run was trained for, after each iteration; read from its history, so that a run that went
 ---on has all of it.
 ---@param folder string                        of the run
----@param measure fun(loss: number): number    the more the better
+---@param way fun(x: number): number           of the negative of its loss; the more the better
 ---@return { iteration: number[], seconds: number[], best: number[] }
-function repeats.curve(folder, measure)
+function repeats.curve(folder, way)
   local out, best, seconds = { iteration = {}, seconds = {}, best = {} }, -math.huge, 0
   for n, row in ipairs(cq.Run.read_history(folder)) do
-    best, seconds = math.max(best, measure(row.loss)), seconds + row.seconds
+    best, seconds = math.max(best, way(-row.loss)), seconds + row.seconds
     out.iteration[n], out.seconds[n], out.best[n] = n, seconds, best
   end
   return out

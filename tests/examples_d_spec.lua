@@ -67,6 +67,33 @@ describe("examples/quadruped.lua", function()
 end)
 
 describe("scenes/repeats.lua", function()
+  it("tells the way of a run that also pays for its efforts", function()
+    local repeats = require "scenes.repeats"
+    local robot = cq.Robot {
+      shape = cq.Shape.box { name = "block", size = { 0.2, 0.2 }, count = { 6, 6 } },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },
+      actuators = {
+        particles = "block", signals = 1, force = function(_, u, x) return 1e-3 * u * cq.ones(x:shape()) end,
+      },
+    }
+    local world = cq.World { cells = { 32, 16 }, dx = 0.05, dt = 0.02, substeps = 4, robot:at { 0.3, 0.3 } }
+    local function place(state) return state:center(robot)[1] end
+    local all = repeats.train {
+      make = function() return cq.Experiment {
+        world = world, steps = 4, controller = cq.Controller.open_loop { steps = 4, init = 0.5 },
+        objective = {
+          final = function(state) return -place(state) end, effort = function(u) return 10 + u:square():sum() end,
+        },
+        optimizer = cq.Optimizer.adam { rate = 0.01 },
+      } end,
+      iterations = 2, place = place, way = function(x) return 100 * (x - 0.4) end,
+    }
+    local loss, roll = all.best:evaluate()
+    assert(loss > 9, loss)
+    assert.near(100 * (place(roll.state):item() - 0.4), all.mean, 1e-9)
+    assert(all.mean > 0 and all.mean < 10, all.mean)
+  end)
+
   it("keeps the best so far of each run, and draws the median of all with the band of 90 %", function()
     local repeats, curves = require "scenes.repeats", {}
     for k, second in ipairs { 5, 2, 9 } do
@@ -74,7 +101,7 @@ describe("scenes/repeats.lua", function()
       assert(host.make_folder(path))
       process.write(path .. "/history.csv", ("iteration,loss,gradient,seconds\n1,-1,0,%d\n2,%d,0,1\n3,-3,0,1\n%s"):format(
         k, -second, k == 2 and "" or "4,0,0,1\n"))
-      curves[k] = repeats.curve(path, function(loss) return -loss end)
+      curves[k] = repeats.curve(path, function(x) return x end)
     end
     assert.same({ 1, 5, 5, 5 }, curves[1].best)
     assert.same({ 1, 2, 3 }, curves[2].best)

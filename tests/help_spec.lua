@@ -6,6 +6,7 @@ local is = require "cq.base.schema"
 local book = require("cq.reference.book").new()
 local find = require "cq.reference.find"
 local types = require "cq.reference.type"
+local plain = require "cq.reference.plain"
 local prose = require "cq.reference.prose"
 local has = require("tests.sentence").says
 local cqlua = process.cqlua
@@ -93,6 +94,7 @@ describe("the reference", function()
     -- annotated as a function: the schema knows no more
     assert.equal("fun(iteration: integer): number", field("cq.optimizer.adam", "schedule").allowed)
     assert.equal("a cq.Robot", book.by_name["cq.world"].tables[1].items)
+    assert.equal("direction of fibres, of any length [-]; {n, dim}", field("robot:with", "fibre").text)
   end)
 
   it("leaves out what is for the library alone", function()
@@ -176,6 +178,27 @@ describe("cqlua help", function()
     assert.is_nil((help "robot:at"):find("examples/", 1, true))
   end)
 
+  it("shows every quantity that can be read of particles: its meaning, its unit, and how it is read", function()
+    local all = help "cq.Quantity"
+    for _, info in ipairs(require("cq.state").quantities) do
+      local _, entry = find.by_name(book, info.name)
+      local out = plain.entry(entry, {})
+      has((out:gsub("%s+", " ")), info.meaning:sub(2) .. " [" .. info.unit .. "]")
+      has(out, ('state:gather(which, "%s")'):format(info.name))
+      assert.equal(info.rank == 0, out:find("colour =", 1, true) ~= nil)
+      has(all, "quantity " .. info.name)
+    end
+    local out = help "von_mises"
+    has(out, 'state:gather(which, "von_mises")')
+    has(out, "cq.Material.von_mises")
+    has(out, "state:von_mises")
+  end)
+
+  it("names a page once, however many of the words lead to it", function()
+    local _, count = help("jacobian", "gradient"):gsub("\n  cq.value_and_grad ", "")
+    assert.equal(1, count)
+  end)
+
   it("searches names and texts", function()
     local out, code = help "stress"
     assert.equal(0, code)
@@ -197,6 +220,11 @@ describe("cqlua help", function()
     out, code = help "frictoin"
     assert.equal(1, code)
     has(out, "friction")
+    out, code = help "cq.Actuator.force"
+    assert.equal(1, code)
+    has(out, "nothing is called cq.Actuator.force, or speaks of it; nearest are")
+    has(out, "\n  cq.Actuator.pressure")
+    has(out, "\n  cq.Actuator.follower_pressure")
     out, code = help "zzzz"
     assert.equal(1, code)
     has(out, "nearest are")

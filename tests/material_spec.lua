@@ -246,6 +246,8 @@ describe("cq.Material.ogden", function()
     says("mu and alpha have 4 numbers; the law has one to 3 terms", { mu = { 1, 1, 1, 1 }, alpha = { 1, 2, 3, 4 } })
     says("mu and alpha have 0 numbers; the law has one to 3 terms", { mu = {}, alpha = {} })
     says("give mu and alpha, a list of numbers each, or mu_1 and alpha_1; got mu_2", { mu_2 = 1 })
+    says("got mu_2 without alpha_2; each term needs both", { mu_1 = 1, alpha_1 = 2, mu_2 = 3 })
+    says("got alpha_3 without mu_3; each term needs both", { mu_1 = 1, alpha_1 = 2, alpha_3 = 3 })
     says("got mu_2 beside a list; give mu and alpha as lists, or each term by itself",
       { mu = { 1 }, alpha = { 2 }, mu_2 = 1 })
     says('mu must be a list, each entry a finite number, got "a"', { mu = "a", alpha = { 2 } })

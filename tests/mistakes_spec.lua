@@ -308,6 +308,7 @@ describe("a misspelt name", function()
     assert.is_nil(result.err:find("lua/cq/", 1, true), result.err)
     says(cqlua({ script(head .. "print(cq.zeros{3}:summ())") }).err, "did you mean sum of cq.Tensor?")
     says(cqlua({ script(head .. "world:rolout {}") }).err, "did you mean rollout of cq.World?")
+    says(cqlua({ script(head .. "cq.World:new {}") }).err, "cq.World { ... } makes a world")
   end)
 end)
 
@@ -321,6 +322,10 @@ describe("a tensor in the place of a number", function()
       ["y = math.sin(center)"] = "got table; if the table is a tensor t: it is t:sin(), and its number is t:item())",
       ["y = math.max(0, center)"] = "got table; if the table is a tensor t: it is t:maximum(x), and its number is t:item())",
       ["y = math.ceil(center)"] = "got table; if the table is a tensor t: its number is t:item())",
+      ["local function f() return math.sin(center) end y = f()"] =
+        "its number is t:item(), and its functions are methods, as t:sin())",
+      ["for i = 1, center[1] do y = i end"] = "'for' limit must be a number (if it is a tensor t: its number is t:item())",
+      ["io.write(center[1])"] = "(string expected, got table; if the table is a tensor t: its number is t:item())",
       ["y = ('%g'):format(center[1])"] = "got table; if the table is a tensor t: its number is t:item())",
     } do
       local result = cqlua { script(head .. line .. "\nprint(y)") }
@@ -364,9 +369,18 @@ describe("record and running", function()
     assert.same({ 3, 2, 3 }, of(cq.zeros { 2, 3 }, cq.zeros { 2, 3 }):shape())
     assert.same({ 3, 1 }, of(cq.zeros { 1 }, 4):shape())
     assert.same({ 3 }, of(4, cq.zeros { 1 }):shape())
-    local function running(s) return s.step == 1 and cq.zeros { 2 } or 0 end
-    says(sentence(function() world:rollout { steps = 3, batch = 2, running = running } end),
-      "running must give the same shape at every step, got {} after {2}")
+    for batch = 1, 2 do
+      local zeros = cq.zeros { batch }
+      for _, case in ipairs { { zeros, 0, "one number after {%d}" }, { 0, zeros, "{%d} after one number" } } do
+        local function running(s) return case[s.step == 1 and 1 or 2] end
+        local refused = sentence(function() world:rollout { steps = 3, batch = batch, running = running } end)
+        says(refused, "running must give the same shape at every step, got " .. case[3]:format(batch))
+        says(refused, ("give {%d} at every step, as cq.zeros { %d } in the place of 0"):format(batch, batch))
+      end
+    end
+    local function two() return cq.zeros { 2 } end
+    says(sentence(function() world:rollout { steps = 1, batch = 1, running = two } end),
+      "in a batch what is read of a state has the scenes as its first dimension")
   end)
 end)
 
@@ -407,6 +421,7 @@ describe("a robot that a rollout places", function()
     says(refused { young = { foot = 1e7 }, poisson = 0.4, density = 2 },
       "or have bounds for density, young and poisson")
     says(refused { velocity = { 0.1, 0 }, density = 1e-6 }, "or have bounds for density")
+    says(refused { young = 1e30 }, "that asks for more than 100000 substeps: make the world with a smaller dt, or have")
   end)
 
   it("has the Courant number that its world would have", function()

@@ -61,7 +61,9 @@ describe("parts of a study", function()
     has(study("run", "--shard", "1/2").err, 'the sampler "tpe" draws by all results')
     script "pruner = cq.Pruner.median {},"
     has(study("run", "--shard", "1/2").err, "a pruner compares all trials")
-    has(study("run", "--launch", "slurm", "--workers", "3").err, "a pruner compares all trials")
+    local refused = study("run", "--launch", "slurm", "--workers", "3").err
+    has(refused, "a pruner compares all trials")
+    has(refused, "or on many with --store postgresql://user@host/database")
     has(study("run", "--shard", "3/2").err, "--shard is a part of all, from 1/4 to 4/4, got 3/2")
     has(study("merge").err, "there is nothing to merge")
   end)
@@ -110,6 +112,25 @@ describe("a launch", function()
     assert.same({ 3, 2 }, counts)
     has(fine(study "status"), "10 of 10 trials, 5 of 5 parts")
     has(study("run", "--launch", "slurm").err, "--launch slurm needs --workers")
+    has(study("run", "--launch", "slurm", "--workers", "2", "--force-new").err, "--force-new goes with --launch where")
+  end)
+
+  it("puts workers on a server's study, which is not split", function()
+    program("sbatch", "echo 12")
+    program("parallel", 'echo "$@" > ' .. folder .. "/said")
+    local result = process.cqlua({ process.write(folder .. "/launch.lua", ([[
+      local launch = require "cq.study.launch"
+      local desk = { address = "postgresql://me@server/studies", script = "s.lua", folder = %q, study = { name = "s" } }
+      print(launch.slurm(desk, { workers = 3, jobs = 2, ["go-on"] = true })[1])
+      launch.ssh(desk, { workers = 2, jobs = 2 }, "one,two")]]):format(folder .. "/out")) },
+      { before = ("PATH=%s/bin:$PATH"):format(folder) })
+    has(fine(result), "submitted job 12")
+    local job = process.read(folder .. "/out/launch/slurm-1.sh")
+    has(job, "#SBATCH --array=1-3\n")
+    has(job, " study run s.lua --store postgresql://me@server/studies --go-on --jobs 2 --out ")
+    has(process.read(folder .. "/said"), "--jobs 1 -N0 --sshlogin one,two --wd ")
+    has(process.read(folder .. "/said"), "--store postgresql://me@server/studies --jobs 2")
+    for _, text in ipairs { job, process.read(folder .. "/said") } do assert.is_nil(text:find("--shard", 1, true)) end
   end)
 
   it("starts a worker for each host over ssh, and tells when one fails", function()

@@ -106,6 +106,8 @@ describe("a study", function()
     assert.equal(1, count(rows_of(), "failed"))
     has(fine(study "status"), "trial 3 failed")
     has(fine(study("show", "3")), "cqlua study rerun")
+    local other_order = cqlua { "study", "show", "3", folder .. "/s.lua", "--out", folder .. "/out" }
+    assert.equal(fine(study("show", "3")), fine(other_order))
     local alone = study("rerun", "3", "--fails", "3")
     assert.equal(1, alone.code)
     has(alone.out, "it fell over")
@@ -316,7 +318,7 @@ describe("wrong use of a study", function()
     script [[return cq.Study { name = "a", vary = { n = { 1, 2, 3, 4 } }, run = function(p)
       if p.n == 2 then return { other = 1 } elseif p.n == 3 then return 0 / 0 elseif p.n == 4 then return "fast" end
     end }]]
-    fine(study "run")
+    assert.equal(1, study "run".code)            -- nothing came of it
     local rows = rows_of()
     has(rows[1].problem, "run must return a table with the number loss")
     has(rows[1].problem, "got nothing")

@@ -278,7 +278,7 @@ describe("value_and_grad", function()
     refused(function() T.value_and_grad(function(q) return q.other * q["a b"][1] * q.net.w1:sign():sum() end)(p) end,
       "net.w1 does not reach")
     refused(function() T.value_and_grad(function() return 3 end)(p) end, "does not reach", "number 3")
-    refused(function() T.value_and_grad(function() return T(3) end)(T.param(2)) end, "parameter parameter",
+    refused(function() T.value_and_grad(function() return T(3) end)(T.param(2)) end, "the parameter does not reach",
       "does not reach")
   end)
 

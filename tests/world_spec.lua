@@ -140,6 +140,25 @@ describe("mistakes in a world", function()
     assert.is_true(world({ dt = 0.2, substeps = wanted }).courant <= 0.5)
   end)
 
+  it("in time: waves that no number of substeps can follow", function()
+    for _, young in ipairs { 1e14, 1e39, 1.7e308 } do
+      local robot = cq.Robot {
+        shape = cq.Shape.box { size = { 0.2, 0.2 }, count = { 4, 4 } },
+        material = cq.Material.neo_hookean { young = young, poisson = 0.3 },
+      }
+      for _, substeps in ipairs { 4, "auto" } do
+        local refused = sentence(function()
+          local made = cq.World { cells = { 16, 16 }, dx = 0.1, dt = 0.01, substeps = substeps, robot:at { 0.5, 0.5 } }
+          return made
+        end)
+        says(refused, "the Courant number is")
+        says(refused, "more than the 100000 that there may be")
+        says(refused, "integrator = cq.Implicit {}")
+        assert.is_nil(refused:find "%-%d")
+      end
+    end
+  end)
+
   it("in place: outside, or in a wall", function()
     says(sentence(world, { scene.robot():at { 2, 0.2 } }),
       "robot starts outside the world: x of particle 1 of group \"foot\"")

@@ -88,6 +88,42 @@ end
 ---  by that is the mean over the cells around; 1 where bodies of a Poisson's ratio above 0.45 bend; on the CPU
 ---  only
 
+---Constants of materials as robot:with takes them.
+---@class robot.constants.def
+---@field young?                number|table|cq.Tensor   {n}
+---@field poisson?              number|table|cq.Tensor   {n}
+---@field shear?                number|table|cq.Tensor   {n}
+---@field bulk?                 number|table|cq.Tensor   {n}
+---@field c10?                  number|table|cq.Tensor   {n}
+---@field c01?                  number|table|cq.Tensor   {n}
+---@field c20?                  number|table|cq.Tensor   {n}
+---@field c30?                  number|table|cq.Tensor   {n}
+---@field mu_1?                 number|table|cq.Tensor   {n}
+---@field mu_2?                 number|table|cq.Tensor   {n}
+---@field mu_3?                 number|table|cq.Tensor   {n}
+---@field alpha_1?              number|table|cq.Tensor   {n}
+---@field alpha_2?              number|table|cq.Tensor   {n}
+---@field alpha_3?              number|table|cq.Tensor   {n}
+---@field k1?                   number|table|cq.Tensor   {n}
+---@field k2?                   number|table|cq.Tensor   {n}
+---@field fibre?                table|cq.Tensor          {n, dim}
+---@field exponent?             number|table|cq.Tensor   {n}
+---@field tension?              number|table|cq.Tensor   {n}
+---@field viscosity?            number|table|cq.Tensor   {n}
+---@field branch_modulus_1?     number|table|cq.Tensor   {n}
+---@field relaxation_time_1?    number|table|cq.Tensor   {n}
+---@field branch_modulus_2?     number|table|cq.Tensor   {n}
+---@field relaxation_time_2?    number|table|cq.Tensor   {n}
+---@field branch_modulus_3?     number|table|cq.Tensor   {n}
+---@field relaxation_time_3?    number|table|cq.Tensor   {n}
+---@field yield_stress?         number|table|cq.Tensor   {n}
+---@field hardening?            number|table|cq.Tensor   {n}
+---@field friction_angle?       number|table|cq.Tensor   {n}
+---@field cohesion?             number|table|cq.Tensor   {n}
+---@field snow_hardening?       number|table|cq.Tensor   {n}
+---@field critical_compression? number|table|cq.Tensor   {n}
+---@field critical_stretch?     number|table|cq.Tensor   {n}
+
 ---@class cq.Material.elastic.def : cq.Material.def
 ---@field young? number            with poisson
 ---@field poisson? number          with young; towards 0.5 the volume hardly changes, and steps must be small
@@ -158,16 +194,24 @@ local TERMS = 3      -- of Ogden
 -- fields: as the user gave them, without defaults
 local function spread_terms(what, given, fields)
   local mu, alpha = given.mu, given.alpha
-  local single = {}
+  local single, half = {}, nil     -- terms given by themselves; what lacks its other half
   for k = 1, TERMS do
-    for _, name in ipairs { "mu_" .. k, "alpha_" .. k } do
-      if fields[name] ~= nil then single[#single + 1] = name end
+    for _, pair in ipairs { { "mu_" .. k, "alpha_" .. k }, { "alpha_" .. k, "mu_" .. k } } do
+      local name, other = pair[1], pair[2]
+      if fields[name] ~= nil then
+        single[#single + 1] = name
+        if fields[other] == nil then half = half or pair end
+      end
     end
   end
   if not mu and not alpha then
-    if given.mu_1 and given.alpha_1 then return end
-    is.fail("%s: give mu and alpha, a list of numbers each, or mu_1 and alpha_1; got %s", what,
-      #single > 0 and text.join(single) or "none of them")
+    if not (given.mu_1 and given.alpha_1) then
+      is.fail("%s: give mu and alpha, a list of numbers each, or mu_1 and alpha_1; got %s", what,
+        #single > 0 and text.join(single) or "none of them")
+    elseif half then
+      is.fail("%s: got %s without %s; each term needs both", what, half[1], half[2])
+    end
+    return
   elseif #single > 0 then
     is.fail("%s: got %s beside a list; give mu and alpha as lists, or each term by itself", what, text.join(single))
   elseif not (mu and alpha) or #mu ~= #alpha then

@@ -368,33 +368,13 @@ end
 ---@return cq.Robot
 function Robot:subset(which) return require("cq.robot.subset").make(copy(self), self, which) end
 
----@class robot.with.def
+---@class robot.with.def : robot.constants.def
 ---@field position? table|cq.Tensor            {n, dim}
 ---@field velocity? table|cq.Tensor            {n, dim}
 ---@field affine? table|cq.Tensor              {n, dim, dim}
 ---@field deformation? table|cq.Tensor         {n, dim, dim}
 ---@field volume? number|table|cq.Tensor       {n}
 ---@field density? number|table|cq.Tensor      {n} a particle's mass is density * volume
----@field young? number|table|cq.Tensor        {n}
----@field poisson? number|table|cq.Tensor      {n}
----@field shear? number|table|cq.Tensor        {n}
----@field bulk? number|table|cq.Tensor         {n}
----@field exponent? number|table|cq.Tensor     {n}
----@field tension? number|table|cq.Tensor      {n}
----@field viscosity? number|table|cq.Tensor    {n}
----@field branch_modulus_1? number|table|cq.Tensor    {n}
----@field relaxation_time_1? number|table|cq.Tensor   {n}
----@field branch_modulus_2? number|table|cq.Tensor    {n}
----@field relaxation_time_2? number|table|cq.Tensor   {n}
----@field branch_modulus_3? number|table|cq.Tensor    {n}
----@field relaxation_time_3? number|table|cq.Tensor   {n}
----@field yield_stress? number|table|cq.Tensor        {n}
----@field hardening? number|table|cq.Tensor           {n}
----@field friction_angle? number|table|cq.Tensor      {n}
----@field cohesion? number|table|cq.Tensor            {n}
----@field snow_hardening? number|table|cq.Tensor      {n}
----@field critical_compression? number|table|cq.Tensor   {n}
----@field critical_stretch? number|table|cq.Tensor       {n}
 ---@field cable_stiffness? number|cq.Tensor    {cables}, in the order of the actuators; one number for all
 ---@field cable_length? number|cq.Tensor       {cables}
 ---@field cable_friction? number|cq.Tensor     {cables}

@@ -149,6 +149,17 @@ end
 
 -- ---- forward --------------------------------------------------------------------------------------------------------
 
+local function shape_told(dims) return dims == "" and "one number" or "{" .. dims .. "}" end
+
+-- refuses another shape than at the steps before
+local function refuse_shape(self, name, dims, before)
+  local by_scene = tostring(self.batch)
+  local mixed = self.batched and (dims == "" and before == by_scene or dims == by_scene and before == "")
+  is.fail("%s must give the same shape at every step, got %s after %s%s", name, shape_told(dims), shape_told(before),
+    mixed and ("; what it reads of the state has a number for each scene of the batch: give {%s} at every step, as cq.zeros { %s } in the place of 0")
+      :format(by_scene, by_scene) or "")
+end
+
 -- a result of running or record, put into the tensor of all steps
 local function store(self, name, i, value, scalar)
   if value == nil then is.fail("%s gave nothing; it must give %s", name, scalar and "one number" or "a tensor") end
@@ -158,9 +169,10 @@ local function store(self, name, i, value, scalar)
   local tensor = T.as_tensor(value)
   local shape = tensor:shape()
   if scalar and not control.is_scalar(tensor, self) then
-    is.fail("%s must give one number%s, got a tensor {%s}", name, self.batched
+    is.fail("%s must give one number%s, got a tensor {%s}%s", name, self.batched
       and (", or {%d} for the scenes of the batch"):format(self.batch) or "",
-      table.concat(shape, ", "))
+      table.concat(shape, ", "),
+      self.batched and "; in a batch what is read of a state has the scenes as its first dimension" or "")
   end
   if scalar and not control.is_by_scene(tensor, self) then shape = {} end
   local all, dims = self.outputs[name], table.concat(shape, ", ")
@@ -171,7 +183,7 @@ local function store(self, name, i, value, scalar)
   end
   -- without a batch one number, alone or as {1}, is one number
   if dims ~= all.dims and (self.batched or tensor.count > 1 or all.count > 1) then
-    is.fail("%s must give the same shape at every step, got {%s} after {%s}", name, dims, all.dims)
+    refuse_shape(self, name, dims, all.dims)
   end
   ffi.copy(all.tensor:data() + i * all.count, tensor:data(), all.count * ffi.sizeof "double")
 end

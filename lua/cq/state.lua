@@ -35,14 +35,27 @@ State.__index = State
 
 local state = { class = State }
 
+---What the engine lists of a quantity.
+---@class cq.QuantityInfo
+---@field name string
+---@field unit string
+---@field meaning string
+---@field rank integer     0 a number, 1 {dim}, 2 {dim, dim}, 3 axial: a number in 2D, {3} in 3D
+---@field ids integer[]    of the engine
+
+---@type cq.QuantityInfo[]
+state.quantities = {}
+
 -- what can be read, as the engine lists it: fields of the state, and what follows from them
 local fields, names = { motion = { ids = { C.CQ_FIELD_POSITION, C.CQ_FIELD_VELOCITY }, rank = 1 } }, {}
 for id = 0, C.CQ_QUANTITY_COUNT - 1 do
   local info = C.cq_quantity_describe(id)
   local name = ffi.string(info.name)
+  -- of fields of the state the list of fields says what a script gives: the initial value
+  local meaning = ffi.string(info.meaning):gsub("^initial ", ""):gsub(", times the identity$", "")
   names[id + 1] = name
-  fields[name] = { name = name, ids = { id }, rank = info.rank, unit = ffi.string(info.unit),
-    meaning = ffi.string(info.meaning) }
+  fields[name] = { name = name, ids = { id }, rank = info.rank, unit = ffi.string(info.unit), meaning = meaning }
+  state.quantities[id + 1] = fields[name]
 end
 
 local function named(default)
@@ -53,8 +66,13 @@ end
 
 ---What the engine lists of a quantity: name, unit, meaning and rank; nil for one that is none.
 ---@param name any
----@return { name: string, unit: string, meaning: string, rank: integer }?
+---@return cq.QuantityInfo?
 function state.quantity(name) return name ~= "motion" and fields[name] or nil end
+
+---Is a quantity one number for each particle, in 2D and 3D?
+---@param info cq.QuantityInfo
+---@return boolean
+function state.is_number(info) return info.rank == 0 end
 
 local field_kind = named "position"
 local weights = { mass = C.CQ_WEIGHT_MASS, particle = C.CQ_WEIGHT_PARTICLE, volume = C.CQ_WEIGHT_VOLUME }

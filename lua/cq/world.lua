@@ -41,6 +41,7 @@ local World = { __name = "cq.World" }
 World.__index = World
 World.courant_max = 1              -- explicit steps are unstable above; published scenes lie between 0.1 and 0.95
 World.courant_aim = 0.5            -- of substeps = "auto", with room for speed that comes later
+World.substeps_max = 100000
 
 -- ---- construction ---------------------------------------------------------------------------------------------------
 
@@ -48,7 +49,7 @@ local spec = is.define("cq.World", {
   cells = is.vector { size = { 2, 3 }, integer = true, min = 8, max = 16384 },
   dx = is.number { above = 0 },
   dt = is.number { above = 0 },
-  substeps = is.any_of { is.integer { min = 1, max = 100000 }, is.one_of { "auto" }, default = 1 },
+  substeps = is.any_of { is.integer { min = 1, max = World.substeps_max }, is.one_of { "auto" }, default = 1 },
   gravity = is.any_of { is.vector { size = { 2, 3 } }, is.callable(), optional = true },
   damping = is.number { min = 0, default = 0 },
   volume_averaging = is.number { min = 0, default = 0 },
@@ -121,23 +122,31 @@ local function create(self, raw, substeps)
   self.courant = C.cq_world_courant(self.handle)
 end
 
+-- refuses substeps that are too few, or that would be more than there may be
+local function refuse_courant(self, raw, wanted)
+  C.cq_world_destroy(self.handle)
+  self.handle = nil
+  local softer = raw.cable_count > 0 and "a softer material, or softer cables" or "a softer material"
+  local number = ("cq.World: the Courant number is %.3g with substeps = %d and must be at most %s"):format(self.courant,
+    self.substeps, text.number(self.courant_max))
+  if wanted <= self.substeps_max then
+    is.fail("%s: use substeps = %d or more, or a smaller dt, or %s", number, wanted, softer)
+  end
+  is.fail("%s; that asks for more than the %d that there may be, as the waves of the stiffest material are too fast for this dt: take a smaller dt, larger cells, %s, or implicit steps (integrator = cq.Implicit {})",
+    number, self.substeps_max, softer)
+end
+
 -- made with as many substeps as the Courant number asks for
 local function create_stable(self, raw, def)
-  create(self, raw, def.substeps == "auto" and 1 or def.substeps)
+  local is_auto = def.substeps == "auto"
+  create(self, raw, is_auto and 1 or def.substeps)
   if def.integrator then return end        -- steps of any length are stable
-  if def.substeps == "auto" then
-    local substeps = math.max(1, math.ceil(self.courant / self.courant_aim))
-    if substeps > 1 then
-      C.cq_world_destroy(self.handle)
-      create(self, raw, substeps)
-    end
-  elseif self.courant > self.courant_max then
-    local courant = self.courant
+  local wanted = math.max(1, math.ceil(self.substeps * self.courant / self.courant_aim))
+  if is_auto and wanted > 1 and wanted <= self.substeps_max then
     C.cq_world_destroy(self.handle)
-    self.handle = nil
-    is.fail("cq.World: the Courant number is %.3g and must be at most %s: use substeps = %d or more (now %d), or a smaller dt, or a softer material%s",
-      courant, text.number(self.courant_max), math.ceil(self.substeps * courant / self.courant_aim), self.substeps,
-      raw.cable_count > 0 and ", or softer cables" or "")
+    create(self, raw, wanted)
+  elseif not (self.courant <= self.courant_max) then
+    refuse_courant(self, raw, wanted)
   end
 end
 

@@ -64,6 +64,13 @@ wait $second || { cat two; exit 1; }
 "$cqlua" study plot s.lua --store "$address" --out a | grep -q progress.png
 "$cqlua" study show s.lua 3 --store "$address" --out a | grep -q "trial 3: "
 
+# workers that a launch starts, of a study that cannot be split
+if command -v parallel > /dev/null; then
+  "$cqlua" study run s.lua --launch ssh : --workers 2 --quiet --store "$address" --out a --force-new
+  "$cqlua" study export s.lua --store "$address" --out a > table.csv
+  [ "$(grep -c -E ",(done|pruned)," table.csv)" = 60 ]
+fi
+
 # the same points as on one machine: the strategy goes by generations
 for place in server file; do
   if [ $place = server ]; then store="--store $address"; else store=; fi

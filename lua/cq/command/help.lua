@@ -13,7 +13,11 @@ local function terminal_page(book, names)
   local function page_of(name)
     local section, entry = find.by_name(book, name)
     local page = section and plain.section(section, options) or entry and plain.entry(entry, options)
-    return page and page .. plain.uses(find.uses(book, (section or entry).name))
+    if not page then return nil end
+    page = page .. plain.uses(find.uses(book, section or entry))
+    -- the name of a quantity is often that of other things too
+    local others = entry and entry.quantity == name and find.others(book, names, entry) or {}
+    return #others == 0 and page or page .. "\nwhat else speaks of it\n" .. plain.hits(others, options)
   end
   local page = page_of(asked)
   if page then return page end

@@ -32,7 +32,8 @@ local actions = {}
 -- works on a store until nothing is left to do; how that ended, and the counts of all states
 local function work(desk, store, options, more)
   local runners = require "cq.study.runner"
-  store:set_flag("stop", nil)
+  -- one who starts a worker by hand takes back that all were to stop
+  if not (desk.address and require("cq.study.launch").is_launched()) then store:set_flag("stop", nil) end
   local child, threads = runners.command_line(desk.script, options.jobs)
   local outcome = runners.new {
     study = desk.study, store = store, folder = desk.folder, jobs = options.jobs, words = child, threads = threads,
@@ -60,17 +61,32 @@ local function run_here(desk, options)
   })
 end
 
-local function launch(desk, options, words)
-  local launcher = require "cq.study.launch"
-  if options.shard then program.misuse "--launch makes the parts itself: leave --shard out" end
+-- what workers must find when they begin: a study that can be split, or the tables on the server
+local function make_ready(desk, options)
+  if desk.address then
+    local store = desk:begin { force_new = options["force-new"], go_on = options["go-on"] }
+    store:set_flag("stop", nil)
+    return store:close()
+  end
+  if options["force-new"] then
+    program.misuse("--force-new goes with --launch where the study is on a server (--store); move %s away, or choose another folder with --out",
+      desk.folder)
+  end
   local shards = require "cq.study.shards"
   shards.of(desk, "1/1")                           -- can it be split at all?
   os.remove(shards.stop_path(desk))
+end
+
+local function launch(desk, options, words)
+  local launcher = require "cq.study.launch"
+  if options.shard then program.misuse "--launch makes the parts itself: leave --shard out" end
+  make_ready(desk, options)
   if options.launch == "slurm" then
     if not options.workers then program.misuse "--launch slurm needs --workers: how many workers the array has" end
     for _, line in ipairs(launcher.slurm(desk, options)) do print(line) end
-    print(("cqlua study status %s tells how far they are"):format(desk.script))
-    print(("cqlua study merge %s joins what they have"):format(desk.script))
+    local where = desk.address and " --store " .. desk.address or ""
+    print(("cqlua study status %s%s tells how far they are"):format(desk.script, where))
+    if not desk.address then print(("cqlua study merge %s joins what they have"):format(desk.script)) end
     return
   end
   local hosts = words[1]
@@ -93,6 +109,7 @@ function actions.run(options, script, words)
   if counts.failed + counts.lost > 0 then
     message.note("%d failed and %d lost: cqlua study show %s N says why", counts.failed, counts.lost, script)
     message.note("cqlua study retry %s --state failed,lost lets them be tried again", script)
+    if counts.done == 0 and outcome ~= "stopped" then return 1 end       -- nothing came of it
   end
 end
 
@@ -154,7 +171,7 @@ function actions.stop(options, script)
   local shards, host = require "cq.study.shards", require "cq.host"
   local split = host.kind(desk.folder .. "/shards") ~= nil
   if split then assert(io.open(shards.stop_path(desk), "w")):close() end
-  if not split or host.kind(desk:path()) then desk:look(true):set_flag("stop", "now") end
+  if not split or desk.address or host.kind(desk:path()) then desk:look(true):set_flag("stop", "now") end
   print "running trials will end, and no more are begun"
 end
 
@@ -185,6 +202,8 @@ return {
   },
   run = function(options, words)
     local action, script = table.remove(words, 1), table.remove(words, 1)
+    -- "show 12 s.lua" is "show s.lua 12"
+    if tonumber(script) and words[1] then script, words[1] = words[1], script end
     if not actions[action or ""] then
       program.misuse("study needs what to do and a script, as cqlua study run s.lua; it knows %s%s",
         table.concat(names, ", "), action and ", got " .. text.describe(action) .. text.suggestion(action, names) or "")

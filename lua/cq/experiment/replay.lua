@@ -62,10 +62,10 @@ end
 ---@field camera? cq.Picture.camera.def|fun(time: number, centre: number[]): cq.Picture.camera.def   in 3D: { eye =, target =,
 ---  field_of_view? }, or a function of time and of the robots' centre that gives it; all of the robots unless given
 ---@field colour? string|cq.Tensor|run.render.colour.def|fun(state: cq.State, u: cq.Tensor?): cq.Tensor   colours of particles by a
----  number, with a legend: "von_mises", "energy_density", "jacobian", "speed", "kinetic_energy", "signal", a constant
----  as "young", a tensor or a function that gives a number for each particle of the world {n}; or { by = "von_mises",
----  label = "...", unit = "kPa", range = { 0, 20 } }, or { by = ..., categories = { "left", "right" } }, where the
----  number says which. Without a range the scale grows with what the film has shown
+---  number, with a legend: a cq.Quantity that is a number, as "von_mises"; "signal"; a constant, as "young"; a tensor
+---  or a function that gives a number for each particle of the world {n}; or { by = "von_mises", label = "...", unit =
+---  "kPa", range = { 0, 20 } }, or { by = ..., categories = { "left", "right" } }, where the number says which. Without
+---  a range the scale grows with what the film has shown
 ---@field opacity? string|cq.Tensor|run.render.opacity.def|fun(state: cq.State, u: cq.Tensor?): cq.Tensor   how opaque each particle
 ---  is, 0 to 1, by what colour takes; or { by = "density", range = { 0, 1 } }
 ---@field arrows? "velocity"|run.render.arrows.def|fun(state: cq.State, u: cq.Tensor?): (cq.Tensor|number[][]), (cq.Tensor|number[][])?

@@ -10,9 +10,10 @@ local shown = {}
 
 -- ---- numbers of particles -------------------------------------------------------------------------------------------
 
-local derived = { "von_mises", "energy_density", "jacobian", "speed", "kinetic_energy" }
 local names, constants = { "signal", "density" }, {}
-for _, name in ipairs(derived) do names[#names + 1] = name end
+for _, info in ipairs(states.quantities) do
+  if states.is_number(info) then names[#names + 1] = info.name end
+end
 for _, entry in ipairs(field.list) do
   if entry.owner == "constant" then names[#names + 1], constants[entry.name] = entry.name, entry end
 end

@@ -46,6 +46,7 @@ end
 local function with_suggestion(problem)
   return (problem:gsub("attempt to call method '([%w_]+)' %(a nil value%)", function(name)
     local names, class_of = methods()
+    if name == "new" then return ("attempt to call method 'new' (a nil value; cq.World { ... } makes a world)") end
     local near = text.suggest(name, names)
     return near and ("attempt to call method '%s' (a nil value; did you mean %s of %s?)"):format(name, near,
       class_of[near])
@@ -62,10 +63,15 @@ local function with_tensor_hint(problem)
     return said .. " (if the table is a tensor t: its number is t:item(), "
       .. "and t:less(x) and t:greater(x) compare each element)"
   end)
-  return (problem:gsub("(bad argument #%d+ to '([%w?]+)' %(number expected, got table)", function(said, name)
+  problem = problem:gsub("'for' %a+ must be a number", "%0 (if it is a tensor t: its number is t:item())")
+  return (problem:gsub("(bad argument #%d+ to '([%w_?]+)' %((%a+) expected, got table)", function(said, name, wanted)
+    if wanted ~= "number" and wanted ~= "string" then return said end
     local call = math[name] and (of_tensor[name] or require("cq.tensor").Tensor[name] and name .. "()")
     call = call and ("it is t:%s, and "):format(call) or ""
-    return ("%s; if the table is a tensor t: %sits number is t:item()"):format(said, call)
+    -- `return math.sin(t)` leaves no name behind
+    local known = math[name] or string[name] or table[name] or io[name] or wanted == "string"
+    local more = known and "" or ", and its functions are methods, as t:sin()"
+    return ("%s; if the table is a tensor t: %sits number is t:item()%s"):format(said, call, more)
   end))
 end
 

@@ -6,6 +6,7 @@ local host = require "cq.host"
 local schema = require "cq.base.schema"
 local text = require "cq.base.text"
 local field = require "cq.reference.field"
+local quantity = require "cq.reference.quantity"
 local scan = require "cq.reference.scan"
 local types = require "cq.reference.type"
 
@@ -23,6 +24,7 @@ local types = require "cq.reference.type"
 ---@field returns { type: string, text: string }[]
 ---@field section cq.reference.Section
 ---@field source string?            "lua/cq/world.lua:155"
+---@field quantity string?          its name, where the entry is one that can be read of particles
 
 ---@class cq.reference.Section
 ---@field name string
@@ -313,6 +315,19 @@ function Book:add_functions(cq, names)
   end
 end
 
+-- ---- quantities -----------------------------------------------------------------------------------------------------
+
+-- A quantity is found by its name alone too, where no command has that name.
+function Book:add_quantities()
+  local section = self:section("cq.Quantity")
+  section.about = quantity.about
+  for _, page in ipairs(quantity.pages()) do
+    page.params, page.returns, page.tables = {}, {}, {}
+    self:add_entry(section, page)
+    self.by_name[page.quantity] = self.by_name[page.quantity] or page
+  end
+end
+
 -- ---- the program ----------------------------------------------------------------------------------------------------
 
 function Book:add_commands()
@@ -388,6 +403,7 @@ function book.new()
   for _, module in ipairs(modules) do self:add_noun(module.name, module.value) end
   self:add_functions(cq, names)
   self:add_objects()
+  self:add_quantities()
   self:add_commands()
   return self
 end

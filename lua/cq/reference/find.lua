@@ -42,10 +42,11 @@ end
 
 ---Lines of the examples that use a name, one of each file.
 ---@param book table
----@param name string
+---@param page cq.reference.Section|cq.reference.Entry
 ---@return string[]      "examples/biped.lua:20: run:render ..."
-function find.uses(book, name)
-  local pattern, folder, found = use_of(book, name), host.root .. "/examples", {}
+function find.uses(book, page)
+  local pattern = page.quantity and '"' .. page.quantity .. '"' or use_of(book, page.name)
+  local folder, found = host.root .. "/examples", {}
   local files = pattern and host.entries(folder) or {}
   table.sort(files)
   for _, file in ipairs(files) do
@@ -74,7 +75,9 @@ local function by_other_words(book, wanted)
   for _, row in ipairs(words) do
     for _, word in ipairs(wanted) do
       if (" " .. row.words .. " "):find(" " .. word:lower() .. " ", 1, true) then
-        for _, name in ipairs(row.see) do found[#found + 1] = name end
+        for _, name in ipairs(row.see) do
+          if not found[name] then found[#found + 1], found[name] = name, true end
+        end
       end
     end
   end
@@ -204,6 +207,19 @@ function find.search(book, wanted)
   return hits, count
 end
 
+---What speaks of these words beside one entry.
+---@param book table
+---@param wanted string[]
+---@param entry cq.reference.Entry
+---@return { name: string, summary: string, fields: cq.reference.Field[] }[]
+function find.others(book, wanted, entry)
+  local out = {}
+  for _, hit in ipairs((find.search(book, wanted))) do
+    if hit.name ~= entry.name then out[#out + 1] = hit end
+  end
+  return out
+end
+
 -- ---- nothing fits ---------------------------------------------------------------------------------------------------
 
 -- how far two words are apart, by their length
@@ -244,13 +260,26 @@ local function by_distance(known, wanted)
   return known
 end
 
+-- What a noun has, of a name that begins with it: "cq.Actuator.force"; the one that is spelt almost so, if any is.
+local function members(book, name)
+  local noun, word = name:match "^(.+%.%u.*)[%.:]([%w_]+)$"
+  local section, hits = noun and find.by_name(book, noun), {}
+  for k, entry in ipairs(section and section.entries or {}) do
+    hits[k] = { name = entry.name, summary = prose.summary(entry.text), fields = {} }
+    if distance(word, entry.name:match "([%w_]+)$") <= NEAR then return { hits[k] } end
+  end
+  return hits
+end
+
 ---Pages that are nearest to words that nothing speaks of: those of a word that is spelt almost so, those that hold what
----others call so, or those with the names that look most alike.
+---others call so, what a noun has of which this would be a part, or those with the names that look most alike.
 ---@param book table
 ---@param wanted string[]
 ---@return { name: string, summary: string, fields: table }[] hits, string? word     that was taken for what was asked
 function find.nearest(book, wanted)
   local hits = by_other_words(book, wanted)
+  if #hits > 0 then return hits end
+  hits = members(book, wanted[1])
   if #hits > 0 then return hits end
   local known = by_distance(vocabulary(book), wanted)
   if known[1].far <= NEAR then return find.search(book, { known[1].word }), known[1].word end

@@ -123,7 +123,8 @@ function Page:section(section)
   local functions, methods = plain.parts(section)
   if functions[1] and functions[1].name == section.name then self:entry(table.remove(functions, 1)) end
   if #functions > 0 then
-    local kind = section.class and "constructors" or functions[1].name:find "^cqlua" and "commands" or "functions"
+    local kind = section.class and "constructors" or functions[1].name:find "^cqlua" and "commands"
+      or functions[1].quantity and "quantities" or "functions"
     self:title(("%s; more of each: cqlua help %s"):format(kind, functions[1].name))
   end
   self:list(functions)

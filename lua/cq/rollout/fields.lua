@@ -247,9 +247,12 @@ local function check_courant(world, handle, set)
   end
   local courant = matters and C.cq_rollout_courant(handle) or 0
   if courant <= world.courant_max then return end
-  is.fail("world:rollout: the Courant number of the robot's values is %.3g, above %s; make the world with substeps = %d or more, or have %s",
-    courant, text.number(world.courant_max), math.ceil(world.substeps * courant / world.courant_max),
-      remedy(world, set, courant))
+  local wanted = math.ceil(world.substeps * courant / world.courant_max)
+  is.fail("world:rollout: the Courant number of the robot's values is %.3g, above %s; %s, or have %s", courant,
+    text.number(world.courant_max),
+    wanted <= world.substeps_max and ("make the world with substeps = %d or more"):format(wanted)
+      or ("that asks for more than %d substeps: make the world with a smaller dt"):format(world.substeps_max),
+    remedy(world, set, courant))
 end
 
 ---Gives the fields to the engine, puts back those that only an earlier rollout has set, and looks

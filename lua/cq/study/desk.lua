@@ -36,7 +36,7 @@ function desk.open(script, address)
   Study.class.under_command = true
   local study = require("cq.program").value_of_script(script)
   if not text.is_instance(study, "cq.Study") then
-    is.fail("%s must return a cq.Study (return cq.Study { ... }), it returned %s", script,
+    is.fail("the script must return a cq.Study (return cq.Study { ... }), it returned %s",
       study == nil and "nothing" or text.describe(study))
   end
   -- a slip in an option is told before the work; those that run alone asks for are not known yet
@@ -121,10 +121,10 @@ local function compare(self, stored, go_on)
   end
   if go_on then return end
   local said = "%s since the study %s began. --go-on lets what is there count too, --force-new begins anew"
-  if stored.script ~= self:hash() then is.fail(said, self.script .. " was changed", study.name) end
+  if stored.script ~= self:hash() then is.fail(said, "the script was changed", study.name) end
   local was, is_now = json.encode(stored.options), json.encode(option.given())
   if was == is_now then return end
-  is.fail(said, ("the options of %s were changed from %s to %s"):format(self.script, was, is_now), study.name)
+  is.fail(said, ("the script's options were changed from %s to %s"):format(was, is_now), study.name)
 end
 
 ---@class cq.Desk.begin.def

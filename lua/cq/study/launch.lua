@@ -1,6 +1,6 @@
--- launch: puts workers of a study on other machines, each on a part of it in a file of its own (--shard). Slurm gets an
--- array of long workers, never a job for each trial; hosts that ssh reaches are given theirs by GNU parallel. All of
--- them see the study's folder under the same path.
+-- launch: puts workers of a study on other machines: each on a part of it in a file of its own (--shard), or all on one
+-- store of a PostgreSQL server (--store). Slurm gets an array of long workers, never a job for each trial; hosts that
+-- ssh reaches are given theirs by GNU parallel. All of them see the study's folder under the same path.
 local engine = require "cq.base.engine"
 local ffi = require "ffi"
 local host = require "cq.host"
@@ -33,7 +33,9 @@ local function is_there(program) return output_of("command -v " .. program) ~= "
 
 -- what a worker's command line is; shard is a piece of shell
 local function command_of(desk, options, shard)
-  local words = { quote(host.executable), "study run", quote(desk.script), "--shard " .. shard }
+  local of_study = desk.address and "--store " .. quote(desk.address) or "--shard " .. shard
+  local words = { quote(host.executable), "study run", quote(desk.script), of_study }
+  if options["go-on"] then words[#words + 1] = "--go-on" end
   words[#words + 1] = ("--jobs %d --out %s"):format(options.jobs, quote(desk.folder))
   for _, name in ipairs { "device", "precision", "simd", "seed" } do
     local value = option.program[name]
@@ -58,6 +60,10 @@ local function make_folder(desk)
   if not made then is.fail("the folder %s cannot be made: %s", folder, tostring(problem)) end
   return folder
 end
+
+---Was this process started by a launch? What was said to all workers then holds for it too.
+---@return boolean
+function launch.is_launched() return (os.getenv "SLURM_ARRAY_TASK_ID" or os.getenv "PARALLEL_SEQ") ~= nil end
 
 -- ---- Slurm ----------------------------------------------------------------------------------------------------------
 
@@ -121,16 +127,18 @@ function launch.ssh(desk, options, hosts)
   for _ in hosts:gmatch "[^,]+" do count = count + 1 end
   options.workers = options.workers or count
   if not is_there "parallel" then
+    local by_hand = desk.address and "--store " .. quote(desk.address)
+      or ("--shard 1/%d, 2/%d, ..."):format(options.workers, options.workers)
     is.fail("GNU parallel was not found, which starts workers over ssh: install the package parallel, or start one "
-      .. "on each host by hand: cqlua study run %s --shard 1/%d, 2/%d, ...", desk.script, options.workers,
-      options.workers)
+      .. "on each host by hand: cqlua study run %s %s", desk.script, by_hand)
   end
   local folder = make_folder(desk)
   local shards = {}
   for shard = 1, options.workers do shards[shard] = tostring(shard) end
-  -- a worker for each host at a time; --wd: in this folder there
+  -- a worker for each host at a time; --wd: in this folder there; -N0: the numbers only count the workers
   local here, worker = absolute ".":gsub("/%.$", ""), command_of(desk, options, "{}/" .. options.workers)
-  local command = ("parallel --will-cite --jobs 1 --sshlogin %s --wd %s --joblog %s %s ::: %s"):format(quote(hosts),
+  local command = ("parallel --will-cite --jobs 1 %s--sshlogin %s --wd %s --joblog %s %s ::: %s"):format(
+    desk.address and "-N0 " or "", quote(hosts),
     quote(here), quote(folder .. "/ssh.log"), quote(worker), table.concat(shards, " "))
   write(folder .. "/ssh.sh", "#!/bin/sh\n" .. command .. "\n")
   return os.execute("sh " .. quote(folder .. "/ssh.sh"))

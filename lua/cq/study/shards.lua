@@ -35,7 +35,7 @@ function shards.of(desk, typed)
   end
   local study = desk.study
   if study:adapts() or study.pruner then
-    is.fail("--shard splits a study whose points are known before; %s: run it on one machine with --jobs",
+    is.fail("parts (--shard, --launch) are of a study whose points are known before; %s: run it on one machine with --jobs, or on many with --store postgresql://user@host/database",
       study.pruner and "a pruner compares all trials"
         or ("the sampler \"%s\" draws by all results"):format(study.sampler))
   end
@@ -52,7 +52,7 @@ function shards.begin(desk, shard, def)
   local made, problem = host.make_folder(desk.folder .. "/shards")
   if not made then is.fail("the folder %s/shards cannot be made: %s", desk.folder, tostring(problem)) end
   -- one who starts a part by hand takes back that all were to stop
-  if not (os.getenv "SLURM_ARRAY_TASK_ID" or os.getenv "PARALLEL_SEQ") then os.remove(shards.stop_path(desk)) end
+  if not require("cq.study.launch").is_launched() then os.remove(shards.stop_path(desk)) end
   def.path, def.exclusive, def.patience = shard.path, true, SHORT
   def.keep = function(number) return (number - 1) % shard.of + 1 == shard.part end
   return desk:begin(def)

@@ -13,9 +13,10 @@
 --   x:matmul(x)  x:dense(w, b, "tanh")  x:reshape { 4 }  x:slice(1, 2)  cq.concat { x, x }
 --   for i, row in x:rows() do
 --
--- Lua cannot compare tensors with numbers nor take #t: write t:item() < 3 and t:size(1); t:less(3) compares each
--- element, to 1 or 0 without a gradient. "x = " .. t[1] works. reshape, flatten, unsqueeze, squeeze and detach share
--- memory with their tensor.
+-- Lua cannot compare tensors with numbers, take #t (it is 0) or walk t with ipairs (it ends at once): write
+-- t:item() < 3, t:size(1) and t:rows(). t[1] == 3 is false and `if t[1] then` is true of any tensor. t:less(3) compares
+-- each element, to 1 or 0 without a gradient. "x = " .. t[1] works. reshape, flatten, unsqueeze, squeeze and detach
+-- share memory with their tensor.
 --
 -- Subgradients at kinks: abs and relu 0 at 0; clamp 1 on its bounds; minimum and maximum give all to the first
 -- operand at a tie; max, min give all to the first of equals; norm 0 at the zero vector; sqrt and pow are infinite
