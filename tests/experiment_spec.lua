@@ -255,6 +255,7 @@ describe("an experiment", function()
     local run = experiment()
     local path = run:render(folder .. "/last.png", { width = 128, samples = 1 })
     assert.equal("\137PNG", process.read(path):sub(1, 4))
+    assert(run:render(folder .. "/least.png", { width = 64, samples = 1 }))
     local film = run:render(folder .. "/film.mp4", { width = 128, samples = 1, fps = 100, keep_frames = true,
       label = "a test" })
     assert.is_truthy(host.kind(film))
