@@ -187,9 +187,9 @@ function Optimizer:restart()
 end
 
 ---@internal
----Drives a solve without constraints.
+---Runs a solve without constraints.
 ---@param solver cq.Solver
-function Optimizer:drive(solver)
+function Optimizer:minimise(solver)
   local whole = true
   while solver:goes_on() do
     local _, grads = solver:evaluate(function() return { { objective = 1 }, whole = whole } end)
