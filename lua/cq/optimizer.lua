@@ -256,8 +256,10 @@ end
 -- ---- constructors ---------------------------------------------------------------------------------------------------
 
 -- what fields are called elsewhere
-local other_names = { lr = "rate", learning_rate = "rate", step_size = "rate", eps = "epsilon", lr_scheduler = "schedule",
-  max_norm = "clip", grad_clip = "clip" }
+local other_names = {
+  lr = "rate", learning_rate = "rate", step_size = "rate", lr_scheduler = "schedule", eps = "epsilon",
+  max_norm = "clip", grad_clip = "clip",
+}
 
 local function family(kind, own)
   local fields = {
