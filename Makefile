@@ -84,11 +84,11 @@ LINK_FLAGS := $(OPTIMIZE) -pthread -rdynamic $(LDFLAGS)
 LIBRARIES  := -lopenblas -lm -ldl
 
 # ---- sources and objects --------------------------------------------------------------------------------------------
-KERNEL  := engine/cpu/kernels.c
+KERNEL  := engine/cpu/kernels.c engine/cpu/laws.c
 C_FILES := $(filter-out $(KERNEL),$(sort $(shell find engine -name '*.c'))) $(sort $(wildcard cuda/*.c))
 CXX_FILES := $(sort $(shell find engine -name '*.cc'))
 VARIANTS := $(foreach k,$(KERNELS),$(foreach s,$(SIMD_LEVELS),$(k).$(s)))
-KERNEL_OBJECTS := $(if $(wildcard $(KERNEL)),$(VARIANTS:%=$(BUILD)/engine/cpu/kernels.%.o))
+KERNEL_OBJECTS := $(foreach f,$(KERNEL),$(VARIANTS:%=$(BUILD)/$(basename $(f)).%.o))
 OBJECTS := $(C_FILES:%.c=$(BUILD)/%.o) $(CXX_FILES:%.cc=$(BUILD)/%.o) $(KERNEL_OBJECTS)
 # the CUDA device: kernels once for each dimension and precision, the rest once
 CUDA_KERNEL := cuda/kernels.cu
@@ -160,9 +160,9 @@ $(BUILD)/%.o: %.cc $(BUILD)/flags
 	@mkdir -p $(@D); echo "  c++   $<"
 	@$(CXX) $(CPPFLAGS_ALL) $(CXX_FLAGS) -MMD -MP -c $< -o $@
 
-# one object for each dimension, precision and instruction set: kernels.DIM.BYTES.SIMD.o
+# one object for each dimension, precision and instruction set: kernels.DIM.BYTES.SIMD.o, laws.DIM.BYTES.SIMD.o
 define kernel_rule
-$(BUILD)/engine/cpu/kernels.$(1).$(2).$(3).o: $(KERNEL) $(BUILD)/flags
+$(BUILD)/engine/cpu/%.$(1).$(2).$(3).o: engine/cpu/%.c $(BUILD)/flags
 	@mkdir -p $$(@D); echo "  cc    $$<  $(1)D, $(2)-byte real, simd level $(3)"
 	@$$(CC) $$(CPPFLAGS_ALL) -DCQ_DIM=$(1) -DCQ_REAL_BYTES=$(2) -DCQ_SIMD=$(3) $$(C_FLAGS) $$(KERNEL_FLAGS) $$(SIMD_FLAGS_$(3)) -MMD -MP -c $$< -o $$@
 endef
@@ -336,8 +336,8 @@ run-tests: $(BUILD)/cqlua $(if $(MPICC),$(BUILD)/cqlua-mpi.so) $(C_TESTS) $(BUIL
 # a test that decides which allocation fails
 $(BUILD)/tests/starve: LINK_FLAGS += -Wl,--wrap=cq_alloc,--wrap=calloc
 # a build of some kernels only, for this machine only
-$(BUILD)/tests/partial: CORE_OBJECTS := $(filter-out $(BUILD)/engine/cpu/kernels.%,$(CORE_OBJECTS)) \
-  $(filter %kernels.2.4.1.o %kernels.3.8.4.o,$(KERNEL_OBJECTS))
+$(BUILD)/tests/partial: CORE_OBJECTS := $(filter-out $(KERNEL_OBJECTS),$(CORE_OBJECTS)) \
+  $(filter %.2.4.1.o %.3.8.4.o,$(KERNEL_OBJECTS))
 # pictures, which worlds do not need
 $(BUILD)/tests/picture: CORE_OBJECTS := $(filter $(BUILD)/engine/base/% $(BUILD)/engine/picture/%,$(OBJECTS))
 # tests may look into any room

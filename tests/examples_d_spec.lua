@@ -78,6 +78,8 @@ describe("scenes/repeats.lua", function()
     }
     local world = cq.World { cells = { 32, 16 }, dx = 0.05, dt = 0.02, substeps = 4, robot:at { 0.3, 0.3 } }
     local function place(state) return state:center(robot)[1] end
+    local program = require("cq.option").program
+    program.out, program.quiet = folder(), true
     local all = repeats.train {
       make = function() return cq.Experiment {
         world = world, steps = 4, controller = cq.Controller.open_loop { steps = 4, init = 0.5 },
@@ -88,6 +90,7 @@ describe("scenes/repeats.lua", function()
       } end,
       iterations = 2, place = place, way = function(x) return 100 * (x - 0.4) end,
     }
+    program.out, program.quiet = nil, false
     local loss, roll = all.best:evaluate()
     assert(loss > 9, loss)
     assert.near(100 * (place(roll.state):item() - 0.4), all.mean, 1e-9)

@@ -255,6 +255,7 @@ describe("an experiment", function()
     local run = experiment()
     local path = run:render(folder .. "/last.png", { width = 128, samples = 1 })
     assert.equal("\137PNG", process.read(path):sub(1, 4))
+    assert(run:render(folder .. "/least.png", { width = 64, samples = 1 }))
     local film = run:render(folder .. "/film.mp4", { width = 128, samples = 1, fps = 100, keep_frames = true,
       label = "a test" })
     assert.is_truthy(host.kind(film))
@@ -382,7 +383,7 @@ describe("mistakes in an experiment", function()
     says(sentence(cq.Experiment, { world = world, duration = 0.01, objective = print }),
       "duration must be a multiple of the control step 0.006, got 0.01")
     assert.equal(50, cq.Experiment({ world = world, duration = 0.3, objective = print }).steps)
-    says(sentence(experiment, { objective = {} }), "objective needs final, goal, running or effort")
+    says(sentence(experiment, { objective = {} }), "objective needs final, goal, running, effort or work")
     says(sentence(experiment, { objective = { final = print, reduce = "most" } }), "reduce must be one of")
     says(sentence(experiment, { optimizr = 3 }), "unknown field optimizr (did you mean optimizer?)")
     local vector = experiment { objective = function(s) return s:center "foot" end }

@@ -205,6 +205,9 @@ describe("cqlua help", function()
     has(out, "cq.Actuator.pressure")
     has(out, "young: Young's modulus")
     has(help("initial", "volume"), "robot:with")
+    -- symbols are words of their own
+    assert.matches("young: Young's modulus E ", (help "E"))
+    assert.matches("poisson: Poisson's ratio nu ", (help "nu"))
     -- what others call so stands first
     assert.matches("^  cq.Boundary ", (help "contact"))
     local _, count = help("gradient"):gsub("\n  cq.check_gradient ", "")

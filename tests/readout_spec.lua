@@ -223,6 +223,22 @@ describe("derived readouts", function()
     says(function() state:angular_momentum("foot", { about = "hip" }) end, "state:angular_momentum", "center")
   end)
 
+  it("refuse options that they do not know, and what is no table of them", function()
+    local state = block {}:rollout { steps = 1 }.state
+    for name, known in pairs { center = "weight", velocity = "weight", motion = "weight", stress = "kind, weight",
+      mean_square_velocity = "weight", von_mises = "weight", moment = "about, field, weight",
+      angular_momentum = "about" } do
+      local what = "state:" .. name .. ": "
+      local message = sentence(function() state[name](state, "body", { weights = "mass" }) end)
+      assert(message:find(what .. "unknown field weights", 1, true), message)
+      assert(message:find("allowed are " .. known, 1, true), message)
+      message = sentence(function() state[name](state, "body", "mass") end)
+      assert(message:find(what .. 'takes one table of named fields, got "mass"', 1, true), message)
+    end
+    local message = sentence(function() state:mean("body", "speed", { weigth = "mass" }) end)
+    assert(message:find("state:mean: unknown field weigth (did you mean weight?)", 1, true), message)
+  end)
+
   it("show how damping brings a body to rest", function()
     local world = block { damping = 5 }
     local out = {}

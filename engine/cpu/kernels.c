@@ -5,6 +5,11 @@
 #include <assert.h>
 #include <string.h>
 
+#if !defined(CQ_REAL_DUAL)
+#define CQ_LAWS_APART     // in laws.c
+#include "laws.h"
+#endif
+
 #include "../math/real.h"
 #include "../math/matrix.inl"
 #include "../math/polar.inl"

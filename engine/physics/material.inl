@@ -1,83 +1,48 @@
-// material: the laws of materials. Each is a file in material/; here is the choice between them, what may stand beside
-// a law (Maxwell branches, viscosity), and what follows for all of them from an energy: the Kirchhoff stress tau = P
-// F^T that the step needs, and its adjoint.
+// material: the laws of materials. Each is a file in material/; laws.inl chooses between them. Here is what may stand
+// beside a law (Maxwell branches, viscosity), and what follows for all of them from an energy: the Kirchhoff stress tau
+// = P F^T that the step needs, and its adjoint.
 #include "material/law.h"
 #include "material/point.inl"
 #include "material/volumetric.inl"
 
+// with a fused form, which the step inlines
 #include "material/neo_hookean.inl"
 #include "material/corotated.inl"
 #include "material/linear.inl"
-#include "material/saint_venant_kirchhoff.inl"
-#include "material/invariants.inl"
-#include "material/mooney_rivlin.inl"
-#include "material/yeoh.inl"
-#include "material/ogden.inl"
-#include "material/transversely_isotropic.inl"
-#include "material/fluid.inl"
-#include "material/hencky.inl"
-#include "material/von_mises.inl"
-#include "material/drucker_prager.inl"
-#include "material/snow.inl"
 
-// ---- the law alone: energy density, first Piola-Kirchhoff stress, its derivative ------------------------------------
+// ---- through all laws: laws.inl -------------------------------------------------------------------------------------
+
+// A function that chooses between the laws is never inlined. The kernels of the CPU call those of an object beside
+// them (cpu/laws.c), so that a change in a law compiles that object alone; elsewhere laws.inl stands at the end here.
+#if !defined(CQ_LAW)
+#define CQ_LAW CQ_RARE
+#endif
+
+// energy density psi of the law alone, without what stands beside it
+CQ_LAW Real law_energy(const MaterialPoint *at);
+// P = d psi / dF
+CQ_LAW void law_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]);
+// dP in the direction dF: symmetric, <A, dP(B)> = <B, dP(A)>, so it is its own adjoint
+CQ_LAW void law_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]);
+// grad->c += <dP/dc, grad_p>, and the same of the law's internal variables
+CQ_LAW void law_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]);
+// The gradient of the energy by the law's constants, so many, and by internal variables. (E55)
+CQ_LAW void law_energy_grad(const MaterialPoint *at, int constants, MaterialPoint *grad, Real grad_psi);
+#if CQ_DIM == 2
+// (E52) Is the stress across the plane known, where plane strain holds F_zz at 1? Then p is P_zz of the law. That of a
+// fluid, and of solids that flow in the plane, is not.
+CQ_LAW int law_across(const MaterialPoint *at, Real *p);
+CQ_LAW void law_across_adj(const MaterialPoint *at, MaterialPoint *grad, Real grad_p);
+#endif
+// What a law does to F <- (I + dt C) F and to the internal variables, in place: return mapping, viscous flow, keeping J
+// alone. Only for materials that update (cq_material_updates).
+CQ_LAW void material_update(MaterialPoint *at);
+// at: before the update. grad: on entry what is wanted of F and the internal variables after it, on return of
+// those before it; c is added to.
+CQ_LAW void material_update_adj(const MaterialPoint *at, MaterialPoint *grad);
 
 // power of the Bonet-Wood term of a law, 0 for none
 CQ_INLINE int material_power(const cq_material *law) { return law->incompressible; }
-
-CQ_RARE Real law_energy(const MaterialPoint *at) {
-  Real psi = at->f[0][0] * (real)0;
-  switch (at->law->kind) {
-#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: psi = law##_energy(at); break;
-    CQ_LAWS(CQ_LAW_CASE)
-#undef CQ_LAW_CASE
-  }
-  const int power = material_power(at->law);
-  if (power) psi += volumetric_energy(power, at->c[LAME_VOLUMETRIC], mat_det(at->f));
-  return psi;
-}
-
-// P = d psi / dF
-CQ_RARE void law_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
-  EACH(i) EACH(j) p[i][j] = at->f[i][j] * (real)0;
-  switch (at->law->kind) {
-#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_stress(at, p); break;
-    CQ_LAWS(CQ_LAW_CASE)
-#undef CQ_LAW_CASE
-  }
-  const int power = material_power(at->law);
-  if (!power) return;
-  Real cof[CQ_DIM][CQ_DIM];
-  mat_cofactor(at->f, cof);
-  volumetric_stress(power, at->c[LAME_VOLUMETRIC], mat_det_of(at->f, cof), cof, p);
-}
-
-// dP in the direction dF: symmetric, <A, dP(B)> = <B, dP(A)>, so it is its own adjoint
-CQ_RARE void law_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
-  EACH(i) EACH(j) dp[i][j] = df[i][j] * (real)0;
-  switch (at->law->kind) {
-#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_stress_derivative(at, df, dp); break;
-    CQ_LAWS(CQ_LAW_CASE)
-#undef CQ_LAW_CASE
-  }
-  const int power = material_power(at->law);
-  if (power) volumetric_stress_derivative(power, at->c[LAME_VOLUMETRIC], at->f, df, dp);
-}
-
-// grad->c += <dP/dc, grad_p>, and the same of the law's internal variables
-CQ_RARE void law_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
-  switch (at->law->kind) {
-#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_grad_constants(at, grad, grad_p); break;
-    CQ_LAWS(CQ_LAW_CASE)
-#undef CQ_LAW_CASE
-  }
-  const int power = material_power(at->law);
-  if (!power) return;
-  Real cof[CQ_DIM][CQ_DIM];
-  mat_cofactor(at->f, cof);
-  const Real e = mat_det_of(at->f, cof) - (real)1;
-  grad->c[LAME_VOLUMETRIC] += (real)power * volumetric_odd_power(e, power) * mat_dot(cof, grad_p);
-}
 
 // ---- with the Maxwell branches that stand beside it -----------------------------------------------------------------
 
@@ -134,32 +99,6 @@ CQ_RARE void material_kirchhoff_plain_adj(const MaterialPoint *at, MaterialPoint
   mat_mul(grad_tau, at->f, grad_p);
   material_stress_adj(at, grad, grad_p);
   if (at->law->viscous) viscous_stress_adj(at, grad, grad_tau);
-}
-
-// ---- after the step -------------------------------------------------------------------------------------------------
-
-// What a law does to F <- (I + dt C) F and to the internal variables, in place: return mapping, viscous flow, keeping J
-// alone. Only for materials that update (cq_material_updates).
-CQ_RARE void material_update(MaterialPoint *at) {
-  switch (at->law->kind) {
-    case CQ_MATERIAL_FLUID: fluid_update(at); break;
-    case CQ_MATERIAL_VON_MISES: von_mises_update(at); break;
-    case CQ_MATERIAL_DRUCKER_PRAGER: drucker_prager_update(at); break;
-    case CQ_MATERIAL_SNOW: snow_update(at); break;
-  }
-  if (at->law->branches) maxwell_update(at);
-}
-
-// at: before the update. grad: on entry what is wanted of F and the internal variables after it, on return of
-// those before it; c is added to.
-CQ_RARE void material_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
-  switch (at->law->kind) {
-    case CQ_MATERIAL_FLUID: fluid_update_adj(at, grad); break;
-    case CQ_MATERIAL_VON_MISES: von_mises_update_adj(at, grad); break;
-    case CQ_MATERIAL_DRUCKER_PRAGER: drucker_prager_update_adj(at, grad); break;
-    case CQ_MATERIAL_SNOW: snow_update_adj(at, grad); break;
-  }
-  if (at->law->branches) maxwell_update_adj(at, grad);
 }
 
 // ---- tau of the laws that have a fused form -------------------------------------------------------------------------
@@ -220,3 +159,7 @@ CQ_INLINE void material_kirchhoff_fused_adj(const MaterialPoint *at, const Mater
   }
   EACH(i) EACH(j) grad->f[i][j] += grad_jac * cof[i][j];
 }
+
+#if !defined(CQ_LAWS_APART)
+#include "laws.inl"
+#endif

@@ -32,108 +32,19 @@ CQ_INLINE void readout_grad_end(ReadoutPoint *grad) {
 
 // ---- energy ---------------------------------------------------------------------------------------------------------
 
-// The gradient of the energy by constants and by internal variables. A law that is linear in its constants needs
-// nothing here: the derivative by one of them is the energy where that one is 1 and the others are 0. Another law has
-// LAW_energy_grad. (E55)
-CQ_RARE void law_energy_grad(const ReadoutPoint *at, MaterialPoint *grad, const Real grad_psi) {
-  const MaterialPoint *m = &at->material;
-  switch (m->law->kind) {
-    case CQ_MATERIAL_OGDEN: ogden_energy_grad(m, grad, grad_psi); return;
-    case CQ_MATERIAL_TRANSVERSELY_ISOTROPIC: transversely_isotropic_energy_grad(m, grad, grad_psi); return;
-    case CQ_MATERIAL_FLUID: fluid_energy_grad(m, grad, grad_psi); return;
-    case CQ_MATERIAL_SNOW: snow_energy_grad(m, grad, grad_psi); return;
-  }
-  const Real zero = grad_psi * (real)0;
-  MaterialPoint unit = *m;
-  for (int k = 0; k < CQ_SLOTS_MAX; k++) unit.c[k] = zero;
-  for (int k = 0; k < at->slots - material_extras(m->law); k++) {
-    unit.c[k] = zero + (real)1;
-    grad->c[k] += grad_psi * law_energy(&unit);
-    unit.c[k] = zero;
-  }
-}
-
 CQ_RARE Real readout_energy(const ReadoutPoint *at) { return material_energy(&at->material); }
 
 CQ_RARE void readout_energy_adj(const ReadoutPoint *at, MaterialPoint *grad, const Real grad_psi) {
   Real p[CQ_DIM][CQ_DIM];
   material_stress(&at->material, p);
   EACH(i) EACH(j) grad->f[i][j] += grad_psi * p[i][j];
-  law_energy_grad(at, grad, grad_psi);
+  law_energy_grad(&at->material, at->slots - material_extras(at->material.law), grad, grad_psi);
   if (at->material.law->branches) maxwell_energy_grad(&at->material, grad, grad_psi);
 }
 
 // ---- stress ---------------------------------------------------------------------------------------------------------
 
 #if CQ_DIM == 2
-// (E56) P_zz of plane strain of a law psi = W + U(J), where W is isochoric in space. The trace of its Kirchhoff stress
-// in space is 3 J U', and the part of that trace in the plane is <P, F>. P_zz is the difference, since plane strain
-// holds F_zz at 1.
-CQ_RARE Real isochoric_across(const MaterialPoint *at, const Real bulk) {
-  Real p[CQ_DIM][CQ_DIM];
-  const Real jac = mat_det(at->f);
-  law_stress(at, p);
-  return (real)3 * jac * bulk_slope(bulk, jac) - mat_dot(p, at->f);
-}
-
-CQ_RARE void isochoric_across_adj(const MaterialPoint *at, MaterialPoint *grad, const int bulk, const Real grad_p) {
-  Real p[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM], dp[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
-  mat_cofactor(at->f, cof);
-  const Real jac = mat_det_of(at->f, cof), thrice = (real)3 * grad_p * jac;
-  EACH(i) EACH(j) back[i][j] = -grad_p * at->f[i][j];
-  law_stress(at, p);
-  law_stress_derivative(at, back, dp);
-  law_grad_constants(at, grad, back);
-  // d(J U')/dJ = K J
-  EACH(i) EACH(j) grad->f[i][j] += dp[i][j] - grad_p * p[i][j] + thrice * at->c[bulk] * cof[i][j];
-  grad->c[bulk] += thrice * bulk_slope(jac * (real)0 + (real)1, jac);
-}
-
-// (E52) Is the stress across the plane known, where plane strain holds F_zz at 1? Then p is P_zz of the law. That of a
-// fluid, and of solids that flow in the plane, is not: readout_von_mises takes half the trace in the plane in its
-// place, as that of an incompressible solid.
-CQ_RARE int readout_across(const MaterialPoint *at, Real *p) {
-  switch (at->law->kind) {
-    case CQ_MATERIAL_NEO_HOOKEAN: *p = neo_hookean_across(at); break;
-    case CQ_MATERIAL_COROTATED: *p = corotated_across(at); break;
-    case CQ_MATERIAL_LINEAR: *p = linear_across(at); break;
-    case CQ_MATERIAL_SAINT_VENANT_KIRCHHOFF: *p = saint_venant_kirchhoff_across(at); break;
-    case CQ_MATERIAL_MOONEY_RIVLIN: *p = isochoric_across(at, at->c[MOONEY_BULK]); break;
-    case CQ_MATERIAL_YEOH: *p = isochoric_across(at, at->c[YEOH_BULK]); break;
-    case CQ_MATERIAL_OGDEN: *p = isochoric_across(at, at->c[OGDEN_BULK]); break;
-    case CQ_MATERIAL_TRANSVERSELY_ISOTROPIC: *p = transversely_isotropic_across(at); break;
-    case CQ_MATERIAL_SNOW: *p = snow_across(at); break;
-    default: return 0;
-  }
-  const int power = material_power(at->law);
-  const Real jac = mat_det(at->f);
-  if (power) *p += (real)power * at->c[LAME_VOLUMETRIC] * volumetric_odd_power(jac - (real)1, power) * jac;
-  return 1;
-}
-
-CQ_RARE void readout_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
-  switch (at->law->kind) {
-    case CQ_MATERIAL_NEO_HOOKEAN: neo_hookean_across_adj(at, grad, grad_p); break;
-    case CQ_MATERIAL_COROTATED: corotated_across_adj(at, grad, grad_p); break;
-    case CQ_MATERIAL_LINEAR: linear_across_adj(at, grad, grad_p); break;
-    case CQ_MATERIAL_SAINT_VENANT_KIRCHHOFF: saint_venant_kirchhoff_across_adj(at, grad, grad_p); break;
-    case CQ_MATERIAL_MOONEY_RIVLIN: isochoric_across_adj(at, grad, MOONEY_BULK, grad_p); break;
-    case CQ_MATERIAL_YEOH: isochoric_across_adj(at, grad, YEOH_BULK, grad_p); break;
-    case CQ_MATERIAL_OGDEN: isochoric_across_adj(at, grad, OGDEN_BULK, grad_p); break;
-    case CQ_MATERIAL_TRANSVERSELY_ISOTROPIC: transversely_isotropic_across_adj(at, grad, grad_p); break;
-    case CQ_MATERIAL_SNOW: snow_across_adj(at, grad, grad_p); break;
-    default: return;
-  }
-  const int power = material_power(at->law);
-  if (!power) return;
-  Real cof[CQ_DIM][CQ_DIM];
-  mat_cofactor(at->f, cof);
-  const Real jac = mat_det_of(at->f, cof), e = jac - (real)1, even = volumetric_even_power(e, power);
-  grad->c[LAME_VOLUMETRIC] += (real)power * grad_p * even * e * jac;
-  const Real slope = (real)power * at->c[LAME_VOLUMETRIC] * grad_p * even * ((real)power * jac - (real)1);
-  EACH(i) EACH(j) grad->f[i][j] += slope * cof[i][j];
-}
-
 // The part of -eta tr(C) that a viscosity adds to the Cauchy stress across: 2/3 in plane strain (E42). Half the trace
 // in the plane has -1/3 of it already, so where the law takes that, the whole.
 CQ_INLINE real readout_viscous_across(const int known) { return known ? (real)(2.0 / 3) : (real)1; }
@@ -164,8 +75,8 @@ CQ_RARE Real readout_von_mises(const MaterialPoint *at, Real s[CQ_DIM][CQ_DIM], 
   *across = sum;
 #if CQ_DIM == 2
   Real p = sum;
-  const int known = readout_across(at, &p);
-  *across = known ? p / jac : (real)0.5 * trace;
+  const int known = law_across(at, &p);
+  *across = known ? p / jac : (real)0.5 * trace;      // where it is not known, that of an incompressible solid
   if (at->law->viscous) *across -= readout_viscous_across(known) * at->extra[0] * mat_trace(at->rate);
   trace += *across;
 #endif
@@ -190,7 +101,7 @@ CQ_RARE void readout_von_mises_adj(const MaterialPoint *at, MaterialPoint *grad,
 #if CQ_DIM == 2
   Real p = zero;
   const Real jac = mat_det(at->f), grad_across = scale * across;
-  const int known = readout_across(at, &p);
+  const int known = law_across(at, &p);
   if (at->law->viscous) {
     const Real share = readout_viscous_across(known) * grad_across;
     grad->extra[0] -= share * mat_trace(at->rate);
@@ -201,7 +112,7 @@ CQ_RARE void readout_von_mises_adj(const MaterialPoint *at, MaterialPoint *grad,
     mat_cofactor(at->f, cof);
     const Real slope = grad_across * p / (jac * jac);
     EACH(i) EACH(j) grad->f[i][j] -= slope * cof[i][j];
-    readout_across_adj(at, grad, grad_across / jac);
+    law_across_adj(at, grad, grad_across / jac);
   } else {
     EACH(i) s[i][i] += (real)0.5 * grad_across;
   }

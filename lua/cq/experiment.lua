@@ -185,7 +185,7 @@ function Experiment:rollout(params, watch, steps)
     robot = self:body(params), steps = steps or self.steps, observer = observer, controller = controller,
     weight = self.weight,
     running = self.objective.running, effort = self.objective.effort, memory = self.memory, watch = watch,
-    contact = self.contact,
+    contact = self.contact, work = self.objective.work ~= nil,
     record = constrained.recorder(self.constraints),
   }
   by_iteration.fill(self, fields)
@@ -205,7 +205,7 @@ function Experiment:rollout_solid(solid, watch, steps)
   local fields = {
     robot = solid.robot, steps = steps or self.steps, controller = solid.controller, running = self.objective.running,
     effort = self.objective.effort,
-    memory = self.memory, watch = watch, contact = self.contact,
+    memory = self.memory, watch = watch, contact = self.contact, work = self.objective.work ~= nil,
   }
   by_iteration.fill(self, fields)
   return solid.world:rollout(fields)

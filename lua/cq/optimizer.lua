@@ -187,9 +187,9 @@ function Optimizer:restart()
 end
 
 ---@internal
----Drives a solve without constraints.
+---Runs a solve without constraints.
 ---@param solver cq.Solver
-function Optimizer:drive(solver)
+function Optimizer:minimise(solver)
   local whole = true
   while solver:goes_on() do
     local _, grads = solver:evaluate(function() return { { objective = 1 }, whole = whole } end)
@@ -255,6 +255,12 @@ end
 
 -- ---- constructors ---------------------------------------------------------------------------------------------------
 
+-- what fields are called elsewhere
+local other_names = {
+  lr = "rate", learning_rate = "rate", step_size = "rate", lr_scheduler = "schedule", eps = "epsilon",
+  max_norm = "clip", grad_clip = "clip",
+}
+
 local function family(kind, own)
   local fields = {
     rate = is.number { above = 0 },
@@ -262,7 +268,10 @@ local function family(kind, own)
     schedule = is.callable { optional = true },
   }
   for name, checker in pairs(own) do fields[name] = checker end
-  local definition = is.define("cq.Optimizer." .. kind, fields)
+  local definition = is.define("cq.Optimizer." .. kind, fields, nil, function(key)
+    local name = other_names[key]
+    return fields[name] and ("its name is %s here"):format(name) or nil
+  end)
   return function(def)
     local self = definition(def)
     self.kind, self.rule, self.iteration, self.moments, self.rate_made = kind, rules[kind], 0, {}, self.rate

@@ -24,6 +24,7 @@ local contact = require "cq.rollout.contact"
 local solver = require "cq.rollout.solver"
 local gravity = require "cq.rollout.gravity"
 local wall_motion = require "cq.rollout.wall_motion"
+local work = require "cq.rollout.work"
 local reverse = require "cq.rollout.adjoint"
 local failures = require "cq.rollout.unstable"
 local C, tape = engine.C, T.tape
@@ -36,6 +37,8 @@ local C, tape = engine.C, T.tape
 ---@field record cq.Tensor?         {steps, ...} or {steps, batch, ...}
 ---@field effort cq.Tensor?         what effort gave: one number, or {batch}
 ---@field contact cq.Contact?       what walls and pins gave in each control step, where contact = true
+---@field work cq.Tensor?           {steps, signals} or {steps, batch, signals}: what the actuators have done to the bodies in
+---  each control step [energy], where work = true
 ---@field solver cq.Solver?         what implicit steps took, where the world makes them
 ---@field signals cq.Tensor         {steps, signals} or {steps, batch, signals}: what the controller gave; plain data
 ---@field steps integer             control steps
@@ -196,7 +199,7 @@ end
 
 -- user functions see the state after control step i, with the signals of that step
 local function after_step(self, i)
-  if not (self.running_cost or self.recorder or self.watch) then return end
+  if not (self.running_cost or self.recorder or self.watch or self.work_asked) then return end
   local state, u = states.new(self, i + 1), self.keep:signals_at(i)
   self.at = i
   if self.running_cost then
@@ -207,6 +210,8 @@ local function after_step(self, i)
     self.phase = "record"
     store(self, "record", i, self.recorder(state, u), false)
   end
+  self.phase = nil
+  if self.work_asked then store(self, "work_rows", i, work.row(state, u), false) end
   watch(self, state, u)
   self.phase = nil
 end
@@ -309,6 +314,7 @@ local kinds = {
   effort = is.callable { optional = true },
   record = is.callable { optional = true },
   contact = is.boolean { default = false },
+  work = is.boolean { default = false },
   weight = is.one_of { "mass", "particle", "volume", default = "mass" },
   watch = is.callable { optional = true },
   memory = is.any { optional = true },
@@ -321,19 +327,20 @@ local function new(world, def, on)
     world = world, steps = def.steps, batch = def.batch or 1, batched = def.batch ~= nil, outputs = {}, at = 0,
     running_cost = def.running, effort_cost = def.effort, recorder = def.record, watch = def.watch,
     adjoint_begun = false,
-    contact_asked = def.contact, weight = def.weight,
+    contact_asked = def.contact, work_asked = def.work and def.steps > 0, weight = def.weight,
   }, Rollout)
   control.prepare(self, def)
   self.engine_policy = engine_policy.of(self)
   -- do observer, controller or actuators see the states between in Lua, or anybody else?
   self.sees = not (self.engine_policy or control.is_blind(self))
-  self.stops = self.sees or def.running ~= nil or def.record ~= nil or def.watch ~= nil
+  self.stops = self.sees or def.running ~= nil or def.record ~= nil or def.watch ~= nil or self.work_asked
   self.wall_motion, self.gravity = wall_motion.collect(world, def), gravity.collect(world, def)
   self.bodies = fields.bodies(world, def.robot)
   self.set = fields.collect(world, def, self.bodies)
   self.beginning = { robot = def.robot, batch = def.batch, steps = 0,
     gravity = self.gravity and gravity.of_step(self.gravity, 1) or def.gravity }
   if def.contact then contact.check(world) end
+  if def.work then work.check(self) end
   self.entry = world:pool_at(self.set.position):acquire(self, {
     batch = self.batch, steps = math.max(def.steps, 1) * world.pieces, differentiable = on ~= nil,
     contact = def.contact, memory = memory.budget(def.memory, "world:rollout: memory", world),
@@ -357,6 +364,8 @@ end
 ---  {batch}. It stops nothing, so that it is the quickest way to punish signals and their changes
 ---@field record? fun(state: cq.State, u: cq.Tensor): cq.Tensor             what is kept after each control step
 ---@field contact? boolean             read what walls and pins give in each control step, for rollout.contact and state:contact
+---@field work? boolean                tell what the actuators do in each control step, for rollout.work: not of forces of your own,
+---  of open surfaces or of cables with friction; the engine stops for it
 ---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it, in all functions of your own
 ---@field watch? fun(state: cq.State, u: cq.Tensor?)   for looking on: at the start (u nil), and after each control step
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given
@@ -389,11 +398,12 @@ function rollout.run(world, given)
   self.running = self.outputs.running and self.outputs.running.tensor
   self.record = self.outputs.record and self.outputs.record.tensor
   self.effort, self.contact_rows = self.outputs.effort, self.outputs.contact_rows
+  self.work_rows = self.outputs.work_rows and self.outputs.work_rows.tensor
   self.signals = self.keep:signals()
   self.state = states.new(self, self.steps)
   if on then
     self.link = T.zeros {}
-    local outputs, names = { self.link }, { "running", "record", "effort", "contact_rows" }
+    local outputs, names = { self.link }, { "running", "record", "effort", "contact_rows", "work_rows" }
     for _, name in ipairs(names) do outputs[#outputs + 1] = self[name] end
     tape.custom { name = "rollout", outputs = outputs, backward = function(_, ...)
       local grads, at = {}, 0
@@ -411,6 +421,7 @@ function rollout.run(world, given)
     end }
   end
   if def.contact then self.contact = contact.of(self.contact_rows, world) end
+  if self.work_rows then self.work = work.of(self, self.work_rows) end
   return self
 end
 

@@ -76,8 +76,6 @@ function state.is_number(info) return info.rank == 0 end
 
 local field_kind = named "position"
 local weights = { mass = C.CQ_WEIGHT_MASS, particle = C.CQ_WEIGHT_PARTICLE, volume = C.CQ_WEIGHT_VOLUME }
-local weight_kind = is.one_of { "mass", "particle", "volume" }
-local volume_kind = is.one_of { "mass", "particle", "volume", default = "volume" }
 
 ---A view of what a rollout's live state is now.
 ---@param roll table
@@ -171,10 +169,34 @@ end
 
 -- ---- what users call ------------------------------------------------------------------------------------------------
 
--- what a mean weighs by: as its options say, else as the rollout does
-local function weight_of(self, what, options)
-  return is.argument(what, "weight", weight_kind, options and options.weight or self.roll.weight)
+-- a function that checks the options of a readout
+local function options_of(what, allowed)
+  local spec = is.define(what, allowed)
+  local none = spec {}
+  return function(options) return options == nil and none or spec(options) end
 end
+
+local function weight_kind(default)
+  return is.one_of { "mass", "particle", "volume", optional = default == nil or nil, default = default }
+end
+
+local about_kind = is.one_of { "center", "origin", default = "center" }
+local options_for = {
+  stress = options_of("state:stress", {
+    kind = is.one_of { "cauchy", "piola", default = "cauchy" }, weight = weight_kind "volume",
+  }),
+  von_mises = options_of("state:von_mises", { weight = weight_kind "volume" }),
+  moment = options_of("state:moment", {
+    field = is.one_of { "position", "velocity", default = "position" }, about = about_kind, weight = weight_kind(),
+  }),
+  angular_momentum = options_of("state:angular_momentum", { about = about_kind }),
+}
+for _, name in ipairs { "center", "velocity", "motion", "mean", "mean_square_velocity" } do
+  options_for[name] = options_of("state:" .. name, { weight = weight_kind() })
+end
+
+-- what a mean weighs by: as its options say, else as the rollout does
+local function weight_of(self, name, options) return options_for[name](options).weight or self.roll.weight end
 
 ---Mean position of a group, a row for each of a list of groups, or of a robot [length]. By mass, or as weight says, or
 ---as that of the rollout does. Where the density is trained, the mean over mass moves without the body: a robot "walks"
@@ -183,7 +205,7 @@ end
 ---@param options? { weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {dim} or {groups, dim}
 function State:center(which, options)
-  local weight = weight_of(self, "state:center", options)
+  local weight = weight_of(self, "center", options)
   return read(self, "mean", "position", weight, which, "state:center")
 end
 
@@ -192,7 +214,7 @@ end
 ---@param options? { weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {dim} or {groups, dim}
 function State:velocity(which, options)
-  local weight = weight_of(self, "state:velocity", options)
+  local weight = weight_of(self, "velocity", options)
   return read(self, "mean", "velocity", weight, which, "state:velocity")
 end
 
@@ -202,7 +224,7 @@ end
 ---@param options? { weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {groups * dim * 2}
 function State:motion(which, options)
-  return read(self, "mean_row", "motion", weight_of(self, "state:motion", options), which, "state:motion")
+  return read(self, "mean_row", "motion", weight_of(self, "motion", options), which, "state:motion")
 end
 
 ---Mean of a field of the state, or of what follows from it, over a group.
@@ -212,7 +234,7 @@ end
 ---@return cq.Tensor     one number, {dim} or {dim, dim}, with a row for each group of a list
 function State:mean(which, field, options)
   field = is.argument("state:mean", "field", field_kind, field)
-  local weight = weight_of(self, "state:mean", options)
+  local weight = weight_of(self, "mean", options)
   return read(self, "mean", field, weight, which, "state:mean")
 end
 
@@ -232,11 +254,8 @@ end
 ---@param options? { field?: "position"|"velocity", about?: "center"|"origin", weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {dim, dim}, with a row for each group of a list
 function State:moment(which, options)
-  options = options or {}
-  local what = "state:moment"
-  local field = is.argument(what, "field", is.one_of { "position", "velocity", default = "position" }, options.field)
-  local about = is.argument(what, "about", is.one_of { "center", "origin", default = "center" }, options.about)
-  local weight = weight_of(self, what, options)
+  local what, def = "state:moment", options_for.moment(options)
+  local field, about, weight = def.field, def.about, def.weight or self.roll.weight
   local moment = read(self, "moment", field, weight, which, what)
   if about == "origin" then return moment end
   local mean = read(self, "mean", field, weight, which, what)
@@ -248,7 +267,7 @@ end
 ---@param options? { weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     one number, with a row for each group of a list
 function State:mean_square_velocity(which, options)
-  local weight = weight_of(self, "state:mean_square_velocity", options)
+  local weight = weight_of(self, "mean_square_velocity", options)
   local moment = read(self, "moment", "velocity", weight, which, "state:mean_square_velocity")
   return (moment * T.eye(self.world.dim)):sum { -2, -1 }
 end
@@ -261,10 +280,8 @@ end
 ---@param options? { kind?: "cauchy"|"piola", weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {dim, dim}, with a row for each group of a list
 function State:stress(which, options)
-  options = options or {}
-  local kind = is.argument("state:stress", "kind", is.one_of { "cauchy", "piola", default = "cauchy" }, options.kind)
-  local weight = is.argument("state:stress", "weight", volume_kind, options.weight)
-  return read(self, "mean", kind, weight, which, "state:stress")
+  local def = options_for.stress(options)
+  return read(self, "mean", def.kind, def.weight, which, "state:stress")
 end
 
 ---Mean von Mises stress of a group, weighted by initial volume unless weight says otherwise [stress]. A
@@ -274,8 +291,7 @@ end
 ---@param options? { weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     one number, with a row for each group of a list
 function State:von_mises(which, options)
-  local weight = is.argument("state:von_mises", "weight", volume_kind, options and options.weight)
-  return read(self, "mean", "von_mises", weight, which, "state:von_mises")
+  return read(self, "mean", "von_mises", options_for.von_mises(options).weight, which, "state:von_mises")
 end
 
 -- gravity of this rollout, to be multiplied with {dim} or {groups, dim} of each scene
@@ -330,8 +346,7 @@ end
 ---@return cq.Tensor     one number in 2D, {3} in 3D, with a row for each group of a list
 function State:angular_momentum(which, options)
   local what = "state:angular_momentum"
-  local about = is.argument(what, "about", is.one_of { "center", "origin", default = "center" }, options
-    and options.about)
+  local about = options_for.angular_momentum(options).about
   local whole = read(self, "sum", "angular_momentum", "mass", which, what)
   if about == "origin" then return whole end
   return whole - cross(read(self, "mean", "position", "mass", which, what),

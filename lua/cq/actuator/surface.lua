@@ -282,15 +282,11 @@ end
 ---cof(F) N A, n into the cavity. Of several walls under one pressure the sum; each has a mean of its own, because its
 ---area vectors sum to zero only while it is not deformed.
 ---@param state cq.State
----@param which cq.Actuator|string
+---@param entry table     of the world's list of surfaces
 ---@return cq.Tensor      one number, or {batch}
-function surface.volume(state, which)
+function surface.volume_of(state, entry)
   local world = state.world
-  local entry = find(world, which)
   local one, dim = entry.surface, world.dim
-  if not one.closed then
-    is.fail("state:cavity_volume: the surface \"%s\" is open: its area vectors do not sum to zero, so it encloses no volume", one.name)
-  end
   if not entry.selection then
     local numbers = {}
     for k, p in ipairs(one.index) do numbers[k] = p + 1 end
@@ -310,6 +306,18 @@ function surface.volume(state, which)
     end
   end
   return sum / -dim
+end
+
+---The same by what a user calls it; an open surface is refused.
+---@param state cq.State
+---@param which cq.Actuator|string
+---@return cq.Tensor      one number, or {batch}
+function surface.volume(state, which)
+  local entry = find(state.world, which)
+  if not entry.surface.closed then
+    is.fail("state:cavity_volume: the surface \"%s\" is open: its area vectors do not sum to zero, so it encloses no volume", entry.surface.name)
+  end
+  return surface.volume_of(state, entry)
 end
 
 return surface

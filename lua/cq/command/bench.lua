@@ -161,16 +161,16 @@ local function print_phases(results)
   local names = kernel.phases()
   print "\nnanoseconds per particle-step, by phase"
   io.write(("%-18s"):format "case")
-  for _, name in ipairs(names) do io.write(("%9s"):format(name)) end
-  io.write(("%9s\n"):format "other")
+  for _, name in ipairs(names) do io.write(("%10s"):format(name)) end
+  io.write(("%10s\n"):format "other")
   for _, result in ipairs(results) do
     local rest = 1e3 / result.forward_mps + 1e3 / result.backward_mps
     io.write(("%-18s"):format(result.case))
     for _, name in ipairs(names) do
       rest = rest - result.phase_ns[name]
-      io.write(("%9.2f"):format(result.phase_ns[name]))
+      io.write(("%10.2f"):format(result.phase_ns[name]))
     end
-    io.write(("%9.2f\n"):format(math.max(rest, 0)))
+    io.write(("%10.2f\n"):format(math.max(rest, 0)))
   end
   local most
   for _, result in ipairs(results) do

@@ -12,6 +12,8 @@ local objectives = {}
 ---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number    one number after each control step
 ---@field effort? fun(u: cq.Tensor): cq.Tensor|number    one number, of all signals {steps, signals}; quicker than running, which stops the
 ---  engine after every control step
+---@field work? fun(work: cq.Tensor): cq.Tensor|number    one number, of what the actuators do in each control step {steps, signals} [energy],
+---  see the field work of a rollout; it stops the engine too
 ---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of the running costs {steps}
 
 local spec = is.define("cq.Experiment: objective", {
@@ -19,6 +21,7 @@ local spec = is.define("cq.Experiment: objective", {
   goal = is.table { optional = true },
   running = is.callable { optional = true },
   effort = is.callable { optional = true },
+  work = is.callable { optional = true },
   reduce = is.any_of { is.one_of { "sum", "mean", "max", "min", "product" }, is.callable(), default = "sum" },
 })
 
@@ -28,8 +31,8 @@ local spec = is.define("cq.Experiment: objective", {
 ---@return cq.Experiment.objective.def
 function objectives.of(given, world)
   local def = spec(text.is_callable(given) and { final = given } or given)
-  if not (def.final or def.goal or def.running or def.effort) then
-    is.fail("cq.Experiment: objective needs final, goal, running or effort")
+  if not (def.final or def.goal or def.running or def.effort or def.work) then
+    is.fail("cq.Experiment: objective needs final, goal, running, effort or work")
   end
   def.goal = def.goal and goals.check(def.goal, world)
   return def
@@ -82,6 +85,10 @@ function objectives.loss(def, roll)
   if def.effort then
     local effort = objectives.number(roll.effort, "objective.effort")
     loss = loss and loss + effort or effort
+  end
+  if def.work then
+    local work = objectives.number(def.work(roll.work), "objective.work")
+    loss = loss and loss + work or work
   end
   return loss
 end

@@ -182,11 +182,14 @@ local function aspect_of(moments)
   return 1.25 * (upper[2] - lower[2]) / math.max(upper[1] - lower[1], 1e-9)
 end
 
+local LOWEST = 64                 -- [pixel] that a picture may be high
+
 -- The height of a picture of this width, by how high bodies stand at some moments beside how wide; nil: the scene's
 -- own. least: height by width, at least.
 local function height_of(world, moments, width, least)
-  if world.dim == 3 then return least and math.floor(width * 3 / 8) * 2 or nil end
-  return math.floor(width * math.min(math.max(aspect_of(moments), least or 0.36), 0.75) / 2) * 2
+  if world.dim == 3 then return least and math.max(LOWEST, math.floor(width * 3 / 8) * 2) or nil end
+  local share = math.min(math.max(aspect_of(moments), least or 0.36), 0.75)
+  return math.max(LOWEST, math.floor(width * share / 2) * 2)
 end
 
 -- is a state the last one before the middle between its control step and the next after a time?

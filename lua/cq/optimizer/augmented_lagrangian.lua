@@ -204,7 +204,7 @@ end
 ---@internal
 ---@param solver cq.Solver
 ---@return "converged"?
-function AugmentedLagrangian:drive(solver)
+function AugmentedLagrangian:minimise(solver)
   local whole = true
   while solver:goes_on() do
     local stage = solver.stage

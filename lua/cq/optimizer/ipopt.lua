@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
-local driven = require "cq.optimizer.driven"
+local external = require "cq.optimizer.external"
 local library = require "cq.optimizer.library"
 
 local DOUBLE = ffi.sizeof "double"
@@ -190,7 +190,7 @@ end
 ---@class cq.Ipopt : cq.Optimizer
 ---@field message string?             what IPOPT said at the end of the last solve
 ---@field multipliers table<string, number>?   of the constraints, at the end of the last solve
-local Ipopt = driven.class("cq.Ipopt", "ipopt", run, clear)
+local Ipopt = external.class("cq.Ipopt", "ipopt", run, clear)
 
 function Ipopt:__tostring() return ("cq.Optimizer.ipopt { tolerance %g }"):format(self.tolerance) end
 

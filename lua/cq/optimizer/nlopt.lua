@@ -3,7 +3,7 @@ local ffi = require "ffi"
 local is = require "cq.base.schema"
 local message = require "cq.base.message"
 local text = require "cq.base.text"
-local driven = require "cq.optimizer.driven"
+local external = require "cq.optimizer.external"
 local library = require "cq.optimizer.library"
 
 local declarations = [[
@@ -164,7 +164,7 @@ end
 ---@class cq.Nlopt : cq.Optimizer
 ---@field algorithm string
 ---@field message string?           what NLopt said at the end of the last solve
-local Nlopt = driven.class("cq.Nlopt", "nlopt", run, clear)
+local Nlopt = external.class("cq.Nlopt", "nlopt", run, clear)
 
 ---@internal
 function Nlopt:check_constraints(constraints, what)

@@ -1,5 +1,5 @@
 -- solver: the part of optimizer:solve that all methods share. It evaluates the user's function at the present
--- parameters, judges constraints, keeps the best point, writes the history, and knows when to stop. A method drives it:
+-- parameters, judges constraints, keeps the best point, writes the history, and knows when to stop. A method calls it:
 --
 --   while solver:goes_on() do
 --     local values, grads = solver:evaluate(plan)      -- counts, judges, keeps
@@ -234,10 +234,10 @@ local function status_of(self, verdict)
   return verdict or self.stage == "done" and "converged" or "iterations"
 end
 
----Lets the optimizer drive, to its end.
+---Lets the optimizer minimise, to its end.
 ---@return cq.Solution
 function Solver:solve()
-  local fine, verdict = pcall(self.optimizer.drive, self.optimizer, self)
+  local fine, verdict = pcall(self.optimizer.minimise, self.optimizer, self)
   if not fine and C.cq_interrupted() == 0 then fail_evaluation(self, verdict) end
   if not self.best then
     if C.cq_interrupted() ~= 0 then is.fail("%s: interrupted before the first evaluation was made", self.what) end

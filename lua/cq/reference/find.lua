@@ -88,7 +88,10 @@ end
 
 -- ---- search ---------------------------------------------------------------------------------------------------------
 
-local function has(where, word) return where:find("%f[%w]" .. word) ~= nil end
+-- does a text have a word that begins so? A symbol (E, nu, dt) is a word of its own
+local function has(where, word)
+  return where:find("%f[%w]" .. word .. (#word <= 2 and "%f[^%w_]" or "")) ~= nil
+end
 
 local function fields_of(entry)
   local fields = {}

@@ -9,6 +9,7 @@ local states = require "cq.state"
 local contact = require "cq.rollout.contact"
 local gravity = require "cq.rollout.gravity"
 local wall_motion = require "cq.rollout.wall_motion"
+local work = require "cq.rollout.work"
 local tree = require "cq.rollout.tree"
 local unstable = require "cq.rollout.unstable"
 local C, tape = engine.C, T.tape
@@ -38,7 +39,7 @@ local function slice_of(grads, tensor, i, steps)
   return out
 end
 
--- running and record once more, on the state after control step i, with its signals as a leaf
+-- running, record and work once more, on the state after control step i, with its signals as a leaf
 local function evaluate(self, i, u)
   local state, outputs = states.new(self, i + 1), {}
   if self.wanted.running then
@@ -50,6 +51,7 @@ local function evaluate(self, i, u)
     outputs[#outputs + 1] = T.as_tensor(self.recorder(state, u))
   end
   self.phase = nil
+  if self.wanted.work_rows then outputs[#outputs + 1] = work.row(state, u) end
   return outputs
 end
 
@@ -143,13 +145,13 @@ end
 
 -- ---- the user's part ------------------------------------------------------------------------------------------------
 
--- running and record of control step i: to the state after it, and to its signals
+-- running, record and work of control step i: to the state after it, and to its signals
 local function after_step_adj(self, inner, i)
   self.at = i
   local u = leaf(self.keep:signals_at(i))
   local outputs = tape.with(inner, evaluate, self, i, u)
   local grads, at = {}, 1
-  for _, name in ipairs { "running", "record" } do
+  for _, name in ipairs { "running", "record", "work_rows" } do
     local all = self.wanted[name]
     if all then
       require_same(self, name, outputs[at]:detach():equal(slice_of(self.outputs[name].tensor, outputs[at], i,
@@ -217,7 +219,7 @@ end
 ---Carries the gradients of running {steps, ...}, record {steps, ...}, effort and contact, and of readouts of the final
 ---state that have been added already, back to everything that the rollout depends on.
 ---@param self cq.Rollout
----@param wanted table<"running"|"record"|"effort"|"contact_rows", cq.Tensor|false|nil>
+---@param wanted table<"running"|"record"|"effort"|"contact_rows"|"work_rows", cq.Tensor|false|nil>
 local function reverse(self, wanted)
   self:begin_adjoint()
   local back, inner, grad_hidden = back_of(self), tape.new(), {}
@@ -225,7 +227,7 @@ local function reverse(self, wanted)
   effort_adj(self, inner)
   if wanted.contact_rows then contact.add_all(self, wanted.contact_rows) end
   for i = self.steps - 1, 0, -1 do
-    if self.wanted.running or self.wanted.record then
+    if self.wanted.running or self.wanted.record or self.wanted.work_rows then
       back:reach(i + 1)
       after_step_adj(self, inner, i)
     end

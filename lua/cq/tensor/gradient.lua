@@ -35,19 +35,19 @@ local function check_number(what, value)
 end
 
 -- "parameter net.w1", or "the parameter" for one that stands alone
-local function named(leaf) return leaf.path == "parameter" and "the parameter" or "parameter " .. leaf.path end
+local function title(leaf) return leaf.path == "parameter" and "the parameter" or "parameter " .. leaf.path end
 
 local function check_loss(loss, list)
   if type(loss) == "number" then
     fail("%s does not reach the objective: f returned the number %g, which remembers no parameter; return a tensor",
-      named(list[1]), loss)
+      title(list[1]), loss)
   end
   return check_number("the objective", loss)
 end
 
 local function fail_unreached(leaf, what)
   fail("%s does not reach %s: nothing computed from it is part of the result; use it, or leave it out of "
-    .. "the parameters", named(leaf), what)
+    .. "the parameters", title(leaf), what)
 end
 
 -- Is the gradient of a parameter zero in all elements? One that is not finite is refused; of: which number's it is.

@@ -1,6 +1,6 @@
--- driven: what methods of libraries share. They call back for values and gradients at points of their own choice. Each
--- new point is an evaluation, and is remembered: a solve that goes on shows the library the same numbers again, which
--- takes it to where it was.
+-- external: what methods of libraries share. They call back for values and gradients at points of their own choice.
+-- Each new point is an evaluation, and is remembered: a solve that goes on shows the library the same numbers again,
+-- which takes it to where it was.
 --
 -- A callback from C must not be left by an error: whatever is raised in one is kept, the library is asked to stop, and
 -- it is raised when the library has returned.
@@ -10,16 +10,16 @@ local is = require "cq.base.schema"
 local T = require "cq.tensor"
 local vector = require "cq.optimizer.vector"
 
----@class cq.Driven
+---@class cq.External
 ---@field count integer               parameters
 ---@field constraints cq.Constraint[]
 ---@field last table?                 the present point: { x, values, grads, stage }
 ---@field stage string                that the library works on
 ---@field stopped boolean             the library is to return
-local Driven = {}
-Driven.__index = Driven
+local External = {}
+External.__index = External
 
-local driven = {}
+local external = {}
 
 local DOUBLE = ffi.sizeof "double"
 
@@ -28,7 +28,7 @@ local function work_of(optimizer, solver)
   local self = setmetatable({
     solver = solver, constraints = solver.constraints, vector = vector.of(solver.params), log = optimizer.log, seen = 0,
     stage = solver.stages[1], stopped = false, names = { "objective" },
-  }, Driven)
+  }, External)
   for _, c in ipairs(solver.constraints) do self.names[#self.names + 1] = c.name end
   self.count = self.vector.count
   return self
@@ -36,7 +36,7 @@ end
 
 ---Where the library begins: the first point of all, or that where the stage before has ended.
 ---@return ffi.cdata*           double {count}, a copy
-function Driven:start()
+function External:start()
   local from = self.last or self.log[1]
   if not from then return self.vector:get() end
   local x = ffi.new("double[?]", self.count)
@@ -80,7 +80,7 @@ end
 ---Values and gradients at a point, objective first; nil when the library is to return. Raises nothing.
 ---@param x ffi.cdata*          double {count}
 ---@return { values: number[], grads: cq.Tensor[] }?
-function Driven:at(x)
+function External:at(x)
   if self.stopped then return nil end
   local fine, entry = pcall(point, self, x)
   if not fine then self.problem = entry end
@@ -92,7 +92,7 @@ end
 ---@param entry table
 ---@param gradient ffi.cdata*?  double {count}, written
 ---@return number
-function Driven:objective(entry, gradient)
+function External:objective(entry, gradient)
   local counts = self.stage == "objective"
   if gradient ~= nil and counts then ffi.copy(gradient, entry.grads[1]:data(), self.count * DOUBLE) end
   if gradient ~= nil and not counts then ffi.fill(gradient, self.count * DOUBLE) end
@@ -117,7 +117,7 @@ end
 
 -- Runs the library for one stage after another. run(optimizer, work) gives a verdict, clear(optimizer) frees what it
 -- has made.
-local function drive(self, solver, run, clear)
+local function minimise(self, solver, run, clear)
   local work = work_of(self, solver)
   while true do
     local fine, verdict = pcall(run, self, work)
@@ -128,17 +128,17 @@ local function drive(self, solver, run, clear)
   end
 end
 
----A class of optimizers that a library drives.
+---A class of optimizers whose loop is a library's.
 ---@param class_name string       "cq.Nlopt"
 ---@param kind string             of cq.Optimizer
----@param run fun(self: cq.Optimizer, work: cq.Driven): string?
+---@param run fun(self: cq.Optimizer, work: cq.External): string?
 ---@param clear fun(self: cq.Optimizer)
 ---@return table
-function driven.class(class_name, kind, run, clear)
+function external.class(class_name, kind, run, clear)
   local class = { __name = class_name, __is = { ["cq.Optimizer"] = true } }
   class.__index = class
 
-  function class:drive(solver) return drive(self, solver, run, clear) end
+  function class:minimise(solver) return minimise(self, solver, run, clear) end
 
   function class:solve(params, f, options) return require("cq.optimizer.solve").run(self, params, f, options) end
 
@@ -170,4 +170,4 @@ function driven.class(class_name, kind, run, clear)
   return class
 end
 
-return driven
+return external

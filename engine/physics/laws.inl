@@ -1,0 +1,176 @@
+// laws: the choice between the laws of materials, by functions that material.inl declares and that are never inlined. A
+// law without a fused form is included here alone.
+#include "material/saint_venant_kirchhoff.inl"
+#include "material/invariants.inl"
+#include "material/mooney_rivlin.inl"
+#include "material/yeoh.inl"
+#include "material/ogden.inl"
+#include "material/transversely_isotropic.inl"
+#include "material/fluid.inl"
+#include "material/hencky.inl"
+#include "material/von_mises.inl"
+#include "material/drucker_prager.inl"
+#include "material/snow.inl"
+
+// ---- energy density, first Piola-Kirchhoff stress, its derivative ---------------------------------------------------
+
+CQ_LAW Real law_energy(const MaterialPoint *at) {
+  Real psi = at->f[0][0] * (real)0;
+  switch (at->law->kind) {
+#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: psi = law##_energy(at); break;
+    CQ_LAWS(CQ_LAW_CASE)
+#undef CQ_LAW_CASE
+  }
+  const int power = material_power(at->law);
+  if (power) psi += volumetric_energy(power, at->c[LAME_VOLUMETRIC], mat_det(at->f));
+  return psi;
+}
+
+CQ_LAW void law_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
+  EACH(i) EACH(j) p[i][j] = at->f[i][j] * (real)0;
+  switch (at->law->kind) {
+#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_stress(at, p); break;
+    CQ_LAWS(CQ_LAW_CASE)
+#undef CQ_LAW_CASE
+  }
+  const int power = material_power(at->law);
+  if (!power) return;
+  Real cof[CQ_DIM][CQ_DIM];
+  mat_cofactor(at->f, cof);
+  volumetric_stress(power, at->c[LAME_VOLUMETRIC], mat_det_of(at->f, cof), cof, p);
+}
+
+CQ_LAW void law_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
+  EACH(i) EACH(j) dp[i][j] = df[i][j] * (real)0;
+  switch (at->law->kind) {
+#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_stress_derivative(at, df, dp); break;
+    CQ_LAWS(CQ_LAW_CASE)
+#undef CQ_LAW_CASE
+  }
+  const int power = material_power(at->law);
+  if (power) volumetric_stress_derivative(power, at->c[LAME_VOLUMETRIC], at->f, df, dp);
+}
+
+CQ_LAW void law_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+  switch (at->law->kind) {
+#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_grad_constants(at, grad, grad_p); break;
+    CQ_LAWS(CQ_LAW_CASE)
+#undef CQ_LAW_CASE
+  }
+  const int power = material_power(at->law);
+  if (!power) return;
+  Real cof[CQ_DIM][CQ_DIM];
+  mat_cofactor(at->f, cof);
+  const Real e = mat_det_of(at->f, cof) - (real)1;
+  grad->c[LAME_VOLUMETRIC] += (real)power * volumetric_odd_power(e, power) * mat_dot(cof, grad_p);
+}
+
+// A law that is linear in its constants needs nothing here: the derivative by one of them is the energy where that one
+// is 1 and the others are 0. Another law has LAW_energy_grad.
+CQ_LAW void law_energy_grad(const MaterialPoint *at, const int constants, MaterialPoint *grad, const Real grad_psi) {
+  switch (at->law->kind) {
+    case CQ_MATERIAL_OGDEN: ogden_energy_grad(at, grad, grad_psi); return;
+    case CQ_MATERIAL_TRANSVERSELY_ISOTROPIC: transversely_isotropic_energy_grad(at, grad, grad_psi); return;
+    case CQ_MATERIAL_FLUID: fluid_energy_grad(at, grad, grad_psi); return;
+    case CQ_MATERIAL_SNOW: snow_energy_grad(at, grad, grad_psi); return;
+  }
+  const Real zero = grad_psi * (real)0;
+  MaterialPoint unit = *at;
+  for (int k = 0; k < CQ_SLOTS_MAX; k++) unit.c[k] = zero;
+  for (int k = 0; k < constants; k++) {
+    unit.c[k] = zero + (real)1;
+    grad->c[k] += grad_psi * law_energy(&unit);
+    unit.c[k] = zero;
+  }
+}
+
+// ---- stress across the plane ----------------------------------------------------------------------------------------
+
+#if CQ_DIM == 2
+// (E56) P_zz of plane strain of a law psi = W + U(J), where W is isochoric in space. The trace of its Kirchhoff stress
+// in space is 3 J U', and the part of that trace in the plane is <P, F>. P_zz is the difference, since plane strain
+// holds F_zz at 1.
+CQ_RARE Real isochoric_across(const MaterialPoint *at, const Real bulk) {
+  Real p[CQ_DIM][CQ_DIM];
+  const Real jac = mat_det(at->f);
+  law_stress(at, p);
+  return (real)3 * jac * bulk_slope(bulk, jac) - mat_dot(p, at->f);
+}
+
+CQ_RARE void isochoric_across_adj(const MaterialPoint *at, MaterialPoint *grad, const int bulk, const Real grad_p) {
+  Real p[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM], dp[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
+  mat_cofactor(at->f, cof);
+  const Real jac = mat_det_of(at->f, cof), thrice = (real)3 * grad_p * jac;
+  EACH(i) EACH(j) back[i][j] = -grad_p * at->f[i][j];
+  law_stress(at, p);
+  law_stress_derivative(at, back, dp);
+  law_grad_constants(at, grad, back);
+  // d(J U')/dJ = K J
+  EACH(i) EACH(j) grad->f[i][j] += dp[i][j] - grad_p * p[i][j] + thrice * at->c[bulk] * cof[i][j];
+  grad->c[bulk] += thrice * bulk_slope(jac * (real)0 + (real)1, jac);
+}
+
+CQ_LAW int law_across(const MaterialPoint *at, Real *p) {
+  switch (at->law->kind) {
+    case CQ_MATERIAL_NEO_HOOKEAN: *p = neo_hookean_across(at); break;
+    case CQ_MATERIAL_COROTATED: *p = corotated_across(at); break;
+    case CQ_MATERIAL_LINEAR: *p = linear_across(at); break;
+    case CQ_MATERIAL_SAINT_VENANT_KIRCHHOFF: *p = saint_venant_kirchhoff_across(at); break;
+    case CQ_MATERIAL_MOONEY_RIVLIN: *p = isochoric_across(at, at->c[MOONEY_BULK]); break;
+    case CQ_MATERIAL_YEOH: *p = isochoric_across(at, at->c[YEOH_BULK]); break;
+    case CQ_MATERIAL_OGDEN: *p = isochoric_across(at, at->c[OGDEN_BULK]); break;
+    case CQ_MATERIAL_TRANSVERSELY_ISOTROPIC: *p = transversely_isotropic_across(at); break;
+    case CQ_MATERIAL_SNOW: *p = snow_across(at); break;
+    default: return 0;
+  }
+  const int power = material_power(at->law);
+  const Real jac = mat_det(at->f);
+  if (power) *p += (real)power * at->c[LAME_VOLUMETRIC] * volumetric_odd_power(jac - (real)1, power) * jac;
+  return 1;
+}
+
+CQ_LAW void law_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+  switch (at->law->kind) {
+    case CQ_MATERIAL_NEO_HOOKEAN: neo_hookean_across_adj(at, grad, grad_p); break;
+    case CQ_MATERIAL_COROTATED: corotated_across_adj(at, grad, grad_p); break;
+    case CQ_MATERIAL_LINEAR: linear_across_adj(at, grad, grad_p); break;
+    case CQ_MATERIAL_SAINT_VENANT_KIRCHHOFF: saint_venant_kirchhoff_across_adj(at, grad, grad_p); break;
+    case CQ_MATERIAL_MOONEY_RIVLIN: isochoric_across_adj(at, grad, MOONEY_BULK, grad_p); break;
+    case CQ_MATERIAL_YEOH: isochoric_across_adj(at, grad, YEOH_BULK, grad_p); break;
+    case CQ_MATERIAL_OGDEN: isochoric_across_adj(at, grad, OGDEN_BULK, grad_p); break;
+    case CQ_MATERIAL_TRANSVERSELY_ISOTROPIC: transversely_isotropic_across_adj(at, grad, grad_p); break;
+    case CQ_MATERIAL_SNOW: snow_across_adj(at, grad, grad_p); break;
+    default: return;
+  }
+  const int power = material_power(at->law);
+  if (!power) return;
+  Real cof[CQ_DIM][CQ_DIM];
+  mat_cofactor(at->f, cof);
+  const Real jac = mat_det_of(at->f, cof), e = jac - (real)1, even = volumetric_even_power(e, power);
+  grad->c[LAME_VOLUMETRIC] += (real)power * grad_p * even * e * jac;
+  const Real slope = (real)power * at->c[LAME_VOLUMETRIC] * grad_p * even * ((real)power * jac - (real)1);
+  EACH(i) EACH(j) grad->f[i][j] += slope * cof[i][j];
+}
+#endif
+
+// ---- after the step -------------------------------------------------------------------------------------------------
+
+CQ_LAW void material_update(MaterialPoint *at) {
+  switch (at->law->kind) {
+    case CQ_MATERIAL_FLUID: fluid_update(at); break;
+    case CQ_MATERIAL_VON_MISES: von_mises_update(at); break;
+    case CQ_MATERIAL_DRUCKER_PRAGER: drucker_prager_update(at); break;
+    case CQ_MATERIAL_SNOW: snow_update(at); break;
+  }
+  if (at->law->branches) maxwell_update(at);
+}
+
+CQ_LAW void material_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
+  switch (at->law->kind) {
+    case CQ_MATERIAL_FLUID: fluid_update_adj(at, grad); break;
+    case CQ_MATERIAL_VON_MISES: von_mises_update_adj(at, grad); break;
+    case CQ_MATERIAL_DRUCKER_PRAGER: drucker_prager_update_adj(at, grad); break;
+    case CQ_MATERIAL_SNOW: snow_update_adj(at, grad); break;
+  }
+  if (at->law->branches) maxwell_update_adj(at, grad);
+}

@@ -1,0 +1,175 @@
+-- work: what the actuators do to the bodies in each control step of a rollout, for each signal [energy]. A signal is
+-- held over a control step, so that the work follows from the states before and after it:
+--
+--   a stress a S in the material frame   -V a S : (E' - E), E = (F^T F - 1) / 2 of each particle
+--   a pressure p in a closed cavity      p (V' - V), V its volume
+--   a cable of free length r             k/2 <L - r>^2 - k/2 <L' - r>^2, what its spring gives   (E67)
+--
+-- A stress is within the body, and gives where the body follows it: one that pulls, where the body contracts. After
+-- each control step a row is kept: the displacement of each engine signal (the sum of -V S : E, V or L) and the
+-- engine's own amplitude. So the rows have adjoints as a record has.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local surface = require "cq.actuator.surface"
+
+local work = {}
+
+-- ---- what can be told -----------------------------------------------------------------------------------------------
+
+-- a value of particles, entries or cables as the rollout was given it
+local function value(roll, name)
+  local set = roll.set[name]
+  return set and set.tensor or roll.world.layout.base[name]
+end
+
+---Refuses actuators whose work does not follow from the ends of a control step.
+---@param roll cq.Rollout
+function work.check(roll)
+  local what, layout = "world:rollout: work = true", roll.world.layout
+  if layout.signal_count == 0 then is.fail("%s, but the robots of the world have no actuators with a signal", what) end
+  if #layout.force.actuators > 0 then
+    is.fail("%s is of actuators of cq.Actuator; the work of a force of your own is its product with the way that it makes: record it", what)
+  end
+  for _, entry in ipairs(layout.surface.list) do
+    if not entry.surface.closed then
+      is.fail("%s: the surface \"%s\" under pressure is open, and has no volume that would tell its work", what,
+        entry.surface.name)
+    end
+  end
+  local friction = #layout.cable.list > 0 and value(roll, "cable_friction")
+  if friction and friction:max():item() > 0 then
+    is.fail("%s: a cable has a friction of %s, which takes a part of what its spring gives", what,
+      text.number(friction:max():item()))
+  end
+end
+
+-- ---- displacements --------------------------------------------------------------------------------------------------
+
+-- component k of the last dimension
+local function at(t, k) return t:slice(k, k, -1):squeeze(-1) end
+
+-- Stress entries as the engine has them: particle and actuator of each; made once for a world. terms: for each i <= j
+-- the coefficient {entries} of C_ij in -S : C / 2.
+local function entries_of(world)
+  local layout = world.layout
+  if layout.work_entries then return layout.work_entries end
+  local out, arrays, dim = { first = {}, last = {}, slot = {}, terms = {} }, layout.arrays, world.dim
+  local numbers, of = {}, {}
+  for e = 1, layout.stress.entry_count do
+    local p, a = arrays.particle[e - 1] + 1, arrays.actuator[e - 1] + 1
+    if not of[p] then numbers[#numbers + 1], of[p] = p, #numbers + 1 end
+    out.slot[e], out.first[a], out.last[a] = of[p], out.first[a] or e, e
+  end
+  for i = 1, dim do
+    for j = i, dim do
+      local list = {}
+      for e = 1, layout.stress.entry_count do
+        local s = arrays.direction + arrays.actuator[e - 1] * dim * dim
+        local both = s[(i - 1) * dim + j - 1] + s[(j - 1) * dim + i - 1]
+        list[e] = (i == j and -0.25 or -0.5) * both
+      end
+      out.terms[#out.terms + 1] = { i = i, j = j, factor = T.tensor(list) }
+    end
+  end
+  out.numbers, out.selection = numbers, world:remember_selection(numbers)
+  layout.work_entries = out
+  return out
+end
+
+-- -V w S : E of each stress entry {entries}, or {batch, entries}
+local function of_entries(state)
+  local world, dim = state.world, state.world.dim
+  local plan, sum = entries_of(world), nil
+  local f = state:gather(plan.selection, "deformation")
+  local shape = f:shape()
+  shape[#shape] = nil
+  shape[#shape] = dim * dim
+  f = f:reshape(shape)
+  for _, term in ipairs(plan.terms) do
+    local c
+    for k = 0, dim - 1 do
+      local product = at(f, k * dim + term.i) * at(f, k * dim + term.j)
+      c = c and c + product or product
+    end
+    local part = (term.i == term.j and c - 1 or c):gather(plan.slot, -1) * term.factor
+    sum = sum and sum + part or part
+  end
+  local volume = value(state.roll, "volume"):gather(plan.numbers, -1):gather(plan.slot, -1)
+  return sum * volume * value(state.roll, "actuation_weight")
+end
+
+-- length of a cable's path
+local function length_of(x, entry)
+  local length, before
+  for _, point in ipairs(entry.cable.points) do
+    local numbers = {}
+    for k, p in ipairs(point.index or {}) do numbers[k] = entry.robot.first + p + 1 end
+    local here = point.anchor and T.tensor(point.anchor) or x:gather(numbers, -2):mean(-2)
+    if before then
+      local part = (here - before):square():sum(-1):sqrt()
+      length = length and length + part or part
+    end
+    before = here
+  end
+  return length
+end
+
+-- of every engine signal {n}, or {batch, n}
+local function displacements(state)
+  local layout, out = state.world.layout, {}
+  local sums = layout.stress.entry_count > 0 and of_entries(state)
+  local plan = sums and entries_of(state.world)
+  for a in pairs(sums and plan.first or {}) do out[a] = sums:slice(plan.first[a], plan.last[a], -1):sum(-1) end
+  local x = #layout.cable.list > 0 and state:positions()
+  for _, entry in ipairs(layout.cable.list) do out[entry.actuator + 1] = length_of(x, entry) end
+  for _, entry in ipairs(layout.surface.list) do out[entry.actuator + 1] = surface.volume_of(state, entry) end
+  local shape = state.batched and { state.batch } or {}
+  for a = 1, #layout.stress.stresses do out[a] = (out[a] or T.zeros(shape)):expand(shape):unsqueeze(-1) end
+  return T.concat(out, -1)
+end
+
+-- ---- rows -----------------------------------------------------------------------------------------------------------
+
+---What is kept after a control step: displacements, and what its signals are for the engine.
+---@param state cq.State
+---@param u cq.Tensor     {signals} or {batch, signals}
+---@return cq.Tensor      {2 n} or {batch, 2 n}
+function work.row(state, u)
+  local amplitudes = {}
+  for a, stress in ipairs(state.world.layout.stress.stresses) do
+    amplitudes[a] = u:slice(stress.signal + 1, stress.signal + 1, -1) * stress.scale + stress.shift
+  end
+  return T.concat({ displacements(state), T.concat(amplitudes, -1) }, -1)
+end
+
+-- the energy of a cable's spring at these lengths
+local function spring(roll, c, entry, length, amplitude)
+  local actuator = entry.cable.actuator
+  local function own(name) return value(roll, name):slice(c, c, -1) end
+  local free = (own "cable_length" * (amplitude * actuator.slope + actuator.offset)):relu()
+  return own "cable_stiffness" * (length - free):relu():square() * 0.5
+end
+
+---The work in each control step, from all rows.
+---@param roll cq.Rollout
+---@param rows cq.Tensor     {steps, 2 n} or {steps, batch, 2 n}
+---@return cq.Tensor         {steps, signals} or {steps, batch, signals}
+function work.of(roll, rows)
+  local layout, steps = roll.world.layout, roll.steps
+  local count, cable_of, by_signal = #layout.stress.stresses, {}, {}
+  for c, entry in ipairs(layout.cable.list) do cable_of[entry.actuator + 1] = { c = c, entry = entry } end
+  local after, start = rows:slice(1, count, -1), displacements(roll:start()):unsqueeze(1)
+  local before = steps > 1 and T.concat({ start, after:slice(1, steps - 1, 1) }, 1) or start
+  for a, stress in ipairs(layout.stress.stresses) do
+    local amplitude = rows:slice(count + a, count + a, -1)
+    local from, to, cable = before:slice(a, a, -1), after:slice(a, a, -1), cable_of[a]
+    local done = cable and spring(roll, cable.c, cable.entry, from, amplitude)
+      - spring(roll, cable.c, cable.entry, to, amplitude) or amplitude * (to - from)
+    local signal = stress.signal + 1
+    by_signal[signal] = by_signal[signal] and by_signal[signal] + done or done
+  end
+  return T.concat(by_signal, -1)
+end
+
+return work
