@@ -32,7 +32,7 @@ local function way(scene, robot, controller)
   return (roll.state:center()[1] - roll:start():center()[1]):item()
 end
 
-require("scenes.topology_method").run("terrain", function(scene, solid, files, values)
+local function print_and_read(scene, solid, files, values)
   for k, share in ipairs { 1, 0.8 } do
     local robot = read_again(scene, files, share * scene.design.spacing)
     local there = way(scene, robot, solid.controller)
@@ -40,4 +40,6 @@ require("scenes.topology_method").run("terrain", function(scene, solid, files, v
     print(("read from its surfaces, %d particles in the place of %d: %.4f m, %.0f %% of the way"):format(
       robot.particle_count, solid.robot.particle_count, there, -100 * there / values.loss))
   end
-end)
+end
+
+require("scenes.topology_method").run("terrain", { after = print_and_read })

@@ -93,15 +93,25 @@ local function train(name, run, solid)
     optimizer = cq.Optimizer.adam { rate = 3e-3, schedule = falling } })
 end
 
--- Optimises a scene, makes the design binary, and draws and saves both. Gives what came of it, by name.
-local function run_once(name, after)
-  local which, duration = cq.option("method", "ours"), cq.option("duration", 0)
+---@class scenes.topology_method.def
+---@field signals? integer     --signals, or 4, unless given
+---@field duration? number     --duration, or the paper's, unless given [time]
+---@field after? fun(scene: table, solid: cq.Topology.Solid, files: string[], values: table<string, number>)   what is done with a
+---  body at the end, from its surfaces; it may add to the values that each seed tells
+
+---Optimises a scene once, makes the design binary, and draws and saves both.
+---@param name "walker"|"terrain"|"climber"|"balancer"|"walker3d"|"rotator"    of scenes.topology, and of the files
+---@param given? scenes.topology_method.def
+---@return table<string, number>? values     losses, by what they are of
+function method.once(name, given)
+  given = given or {}
+  local which, duration = cq.option("method", "ours"), given.duration or cq.option("duration", 0)
   if which ~= "ours" and which ~= "paper" then error("--method must be ours or paper, got " .. which, 0) end
   local is_paper, coarse = which == "paper", cq.option("coarse", 1)
   if not is_paper and coarse ~= 1 and coarse ~= 2 then
     error(("--coarse must be 1 or 2, for it begins on a block twice as coarse, got %g"):format(coarse), 0)
   end
-  local options = { name = name, coarse = coarse, signals = cq.option("signals", 4),
+  local options = { name = name, coarse = coarse, signals = given.signals or cq.option("signals", 4),
     duration = duration > 0 and duration or nil, power = is_paper and 1 or 2, mass_power = 1,
     void = is_paper and 1e-5 or 1e-8 }
   local scene = require "scenes.topology"(options)
@@ -121,20 +131,19 @@ local function run_once(name, after)
   run:render(name .. ".mp4", { which = solid })
   run:figures(name .. ".png", { which = solid })
   local values = { optimised = run.best.loss, binarised = binary, loss = trained_loss or binary }
-  if after then after(scene, solid, files, values) end
+  if given.after then given.after(scene, solid, files, values) end
   return values
 end
 
----Optimises a scene. With --seeds N from N starts, each in a process and a folder of its own; the best is told.
----@param name "walker"|"terrain"|"climber"|"balancer"|"walker3d"|"rotator"    of scenes.topology, and of the files
----@param after? fun(scene: table, solid: cq.Topology.Solid, files: string[], values: table<string, number>)   what is done with a
----  body at the end, from its surfaces; it may add to the values that each seed tells
-function method.run(name, after)
+---The same; with --seeds N from N starts, each in a process and a folder of its own, of which the best is told.
+---@param name string
+---@param given? scenes.topology_method.def
+function method.run(name, given)
   local count = cq.option("seeds", 1)
   if count == 1 then
-    run_once(name, after)
+    method.once(name, given)
   else
-    print(cq.seeds { count = count, run = function() return run_once(name, after) end })
+    print(cq.seeds { count = count, run = function() return method.once(name, given) end })
   end
 end
 
