@@ -83,47 +83,68 @@ local function paper(scene)
   return run
 end
 
----Optimises a scene, makes the design binary, and draws and saves both.
----@param name "walker"|"climber"|"balancer"|"walker3d"|"rotator"    of scenes.topology, and of the files
----@return cq.Experiment run, cq.Topology.Solid? solid
-local function run_once(name)
-  local which, duration = cq.option("method", "ours"), cq.option("duration", 0)
+-- The pulses of a binary body, trained anew. The balancer goes on from those of its design, by small steps: what it
+-- holds still is lost where many pulses change at once, and comes back no more.
+local function train(name, run, solid)
+  local count = cq.option("training", 250)
+  if name ~= "balancer" then return solid:train(run, { iterations = count }) end
+  local falling = function(i) return 1 - 0.9 * math.min(1, i / count) end
+  return solid:train(run, { iterations = count, params = run.best.params.design,
+    optimizer = cq.Optimizer.adam { rate = 3e-3, schedule = falling } })
+end
+
+---@class scenes.topology_method.def
+---@field signals? integer     --signals, or 4, unless given
+---@field duration? number     --duration, or the paper's, unless given [time]
+---@field after? fun(scene: table, solid: cq.Topology.Solid, files: string[], values: table<string, number>)   what is done with a
+---  body at the end, from its surfaces; it may add to the values that each seed tells
+
+---Optimises a scene once, makes the design binary, and draws and saves both.
+---@param name "walker"|"terrain"|"climber"|"balancer"|"walker3d"|"rotator"    of scenes.topology, and of the files
+---@param given? scenes.topology_method.def
+---@return table<string, number>? values     losses, by what they are of
+function method.once(name, given)
+  given = given or {}
+  local which, duration = cq.option("method", "ours"), given.duration or cq.option("duration", 0)
   if which ~= "ours" and which ~= "paper" then error("--method must be ours or paper, got " .. which, 0) end
   local is_paper, coarse = which == "paper", cq.option("coarse", 1)
   if not is_paper and coarse ~= 1 and coarse ~= 2 then
     error(("--coarse must be 1 or 2, for it begins on a block twice as coarse, got %g"):format(coarse), 0)
   end
-  local options = { name = name, coarse = coarse, signals = cq.option("signals", 4),
+  local options = { name = name, coarse = coarse, signals = given.signals or cq.option("signals", 4),
     duration = duration > 0 and duration or nil, power = is_paper and 1 or 2, mass_power = 1,
     void = is_paper and 1e-5 or 1e-8 }
   local scene = require "scenes.topology"(options)
   local run = is_paper and paper(scene) or ours(scene, options)
-  if not run.run then return run end              -- cqlua check: nothing was optimised
+  if not run.run then return end                  -- cqlua check: nothing was optimised
   local params = run.best.params
   local solid = scene.design:binarise(params)
   local binary, trained_loss = run:evaluate(solid), nil
   print(("optimised %.4f, binarised %.4f: %s"):format(run.best.loss, binary, tostring(solid)))
   if not is_paper then
-    local trained, loss = solid:train(run, { iterations = cq.option("training", 250) })
+    local trained, loss = train(name, run, solid)
     print(("pulses trained anew: %.4f"):format(loss))
     solid, trained_loss = trained, loss
   end
   scene.design:save(params, run.run:path(name .. ".csv"))
-  solid:save_stl(run.run:path(name .. ".stl"))
+  local files = solid:save_stl(run.run:path(name .. ".stl"))
   run:render(name .. ".mp4", { which = solid })
   run:figures(name .. ".png", { which = solid })
-  return run, solid, { optimised = run.best.loss, binarised = binary, loss = trained_loss or binary }
+  local values = { optimised = run.best.loss, binarised = binary, loss = trained_loss or binary }
+  if given.after then given.after(scene, solid, files, values) end
+  return values
 end
 
----The same with --seeds N: from N starts, each in a process and a folder of its own; the best is told.
-function method.run(name)
+---The same; with --seeds N from N starts, each in a process and a folder of its own, of which the best is told.
+---@param name string
+---@param given? scenes.topology_method.def
+function method.run(name, given)
   local count = cq.option("seeds", 1)
-  if count == 1 then return run_once(name) end
-  local found = cq.seeds { count = count, run = function()
-    local _, _, values = run_once(name)
-    return values
-  end }
-  print(found)
+  if count == 1 then
+    method.once(name, given)
+  else
+    print(cq.seeds { count = count, run = function() return method.once(name, given) end })
+  end
 end
 
 return method

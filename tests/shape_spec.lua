@@ -1,4 +1,5 @@
 -- shape: counts, volumes, groups, transforms and combinations of particles; and what bad shapes get.
+local cq = require "cq"
 local process = require "tests.process"
 local image = require "cq.base.image"
 local Shape = require "cq.shape"
@@ -293,6 +294,34 @@ local function stl_ball(n, turned)
   end
   return table.concat(lines, "\n") .. "\nendsolid\n"
 end
+
+describe("a shape of points", function()
+  it("has a particle at each, moves, and is joined with others", function()
+    local block = Shape.box { size = { 0.4, 0.2 }, spacing = 0.1 }:sample()
+    local body = Shape.points { points = block.position, spacing = 0.1, name = "body" }
+    local s = body:translate { 1, 2 }:sample()
+    assert.is_true((s.position - cq.tensor { 1, 2 }):close(block.position, 1e-12))
+    assert.equal(8, #s.groups.body)
+    near(0.08, s.volume_total)
+    near(0.4, body.upper[1])
+    assert.is_true(body:contains(0.39, 0.19) and not body:contains(0.41, 0.1) and not body:contains(-0.01, 0.1))
+    -- what lies within it is not filled twice
+    assert.equal(8 + 2, (body + Shape.box { size = { 0.5, 0.2 }, spacing = 0.1 }):sample().count)
+    local cubes = Shape.points { points = { { 0, 0, 0 }, { 1, 0, 0 } }, volume = cq.tensor { 1, 0.125 } }
+    near(1.125, cubes:sample().volume_total)
+    assert.is_true(cubes:contains(0.45, 0.45, -0.45) and cubes:contains(1.2, 0, 0) and not cubes:contains(1.3, 0, 0))
+  end)
+
+  it("says what is wrong", function()
+    fails("give either spacing or volume", Shape.points, { points = { { 0, 0 } } })
+    fails("not both", Shape.points, { points = { { 0, 0 } }, spacing = 1, volume = 1 })
+    fails("points must be {n, 2} or {n, 3}, got {3}", Shape.points, { points = cq.tensor { 1, 2, 3 }, spacing = 1 })
+    fails("volume must be one number or {1}, got {2}", Shape.points,
+      { points = { { 0, 0 } }, volume = cq.tensor { 1, 2 } })
+    fails("above 0", Shape.points, { points = { { 0, 0 } }, volume = cq.tensor { -1 } })
+    fails("not finite", Shape.points, { points = cq.tensor { { 0, 0 / 0 } }, spacing = 1 })
+  end)
+end)
 
 describe("a mesh shape", function()
   local folder

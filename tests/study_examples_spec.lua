@@ -43,4 +43,15 @@ describe("examples/studies", function()
     local said = cqlua { "check", "examples/studies/codesign.lua" }.out
     assert(said:find("nothing wrong was found", 1, true) and not said:find("robot.young", 1, true), said)
   end)
+
+  it("topology.lua finds walkers with other signals", function()
+    local words = { "--coarse", "2", "--iterations", "2", "--free", "1", "--rough", "2", "--soft", "1", "--training",
+      "1", "--render", "no" }
+    study("topology", "run", "--shard", "4/15", unpack(words))
+    study("topology", "merge", unpack(words))
+    local out = study("topology", "export", unpack(words))
+    assert(out:find('\n4,2,1,1,done,"0.5 s, 2",-0.', 1, true), out)
+    local head = process.read(folder .. "/out/trials/000004/walker.csv"):match "[^\n]*"
+    assert.is_truthy(head:find "share_2$")
+  end)
 end)

@@ -27,6 +27,7 @@ local shape = {
   polygon = primitive.polygon,
   image = require "cq.shape.image",
   mesh = require "cq.shape.mesh",
+  points = require "cq.shape.points",
   tetrahedra = solid.tetrahedra,
   triangles = solid.triangles,
   union = combine.union,
