@@ -1,5 +1,5 @@
 -- topology: the blocks of 4D topology optimization and what they are to become: a walker, a climber, a balancer, and in
--- space a walker and a rotator.
+-- space a walker and a rotator; and a walker over hills, which the paper does not have.
 -- Source: Yuhn, Sato, Kobayashi, Kawamoto, Nomura: 4D topology optimization (CMAME), section 4; sizes,
 -- times and constants are theirs. The floor lies 3 cells above the edge of the grid and particles in the
 -- middle of their lattice's cells.
@@ -11,6 +11,10 @@ local cq = require "cq"
 -- filter, sharpness of both choices; the balancer has room for parts that are flung away
 local scenes = {
   walker = {
+    size = { 0.2, 0.2 }, at = { 0.1, 0.03 }, cells = { 100, 100 }, duration = 0.5, max = 1e4, radius = 1.5, power = 2,
+    sharpness = 4,
+  },
+  terrain = {
     size = { 0.2, 0.2 }, at = { 0.1, 0.03 }, cells = { 100, 100 }, duration = 0.5, max = 1e4, radius = 1.5, power = 2,
     sharpness = 4,
   },
@@ -34,13 +38,28 @@ local scenes = {
   },
 }
 
+-- hills of 17 degrees, as high as a tenth of the block, from its front on
+local HILL, PERIOD, FRONT = 0.02, 0.2, 0.3
+
+local function hills(floor)
+  local heights, spacing = {}, 0.005
+  for k = 0, math.floor(0.7 / spacing + 0.5) do
+    heights[k + 1] = floor + 0.5 * HILL * (1 - math.cos(2 * math.pi * k * spacing / PERIOD))
+  end
+  return cq.Boundary.height_field { heights = heights, spacing = spacing, origin = FRONT, kind = "sticky",
+    separable = true }
+end
+
 -- "no slip, but free to leave" (eq. 9); between two walls that are as far apart as the block is wide;
 -- or held by a floor that shakes
 local function walls_of(name, floor)
   if name == "climber" then
     return cq.Boundary.box { kind = "sticky", separable = true, lower = { 0.4, 0.04 }, upper = { 0.6, 0.96 } }
   end
-  if name ~= "balancer" then return cq.Boundary.box { kind = "sticky", separable = true, inset = floor } end
+  if name ~= "balancer" then
+    local room = cq.Boundary.box { kind = "sticky", separable = true, inset = floor }
+    return name == "terrain" and { room, hills(floor) } or room
+  end
   return cq.Boundary.floor { at = 0.06, kind = "sticky", clamp = true,
     velocity = function(t) return { 1.2 * math.cos(40 * t), 0 } end }
 end
@@ -78,9 +97,11 @@ local function turn(robot, world)
   }
 end
 
+local function forward(robot) return way(robot, 1) end
+
 local objectives = {
-  walker = function(robot) return way(robot, 1) end, climber = function(robot) return way(robot, 2) end,
-  walker3d = function(robot) return way(robot, 1) end, balancer = sway, rotator = turn,
+  walker = forward, terrain = forward, walker3d = forward, climber = function(robot) return way(robot, 2) end,
+  balancer = sway, rotator = turn,
 }
 
 -- gravity of the climber comes little by little
@@ -90,7 +111,7 @@ local function break_in(name)
 end
 
 ---@class scenes.topology.def
----@field name "walker"|"climber"|"balancer"|"walker3d"|"rotator"
+---@field name "walker"|"terrain"|"climber"|"balancer"|"walker3d"|"rotator"
 ---@field coarse? integer       particles, cells and steps so many times as large; 1 unless given
 ---@field signals? integer      4 unless given
 ---@field duration? number      [time]
@@ -99,15 +120,15 @@ end
 ---@field void? number          what void particles have of the solid; 1e-5, as the paper has it, unless given
 
 ---@param options scenes.topology.def
----@return { world: cq.World, robot: cq.Robot, design: cq.Topology, objective: any, early: any, by_iteration: table, duration: number } scene
+---@return { world: cq.World, robot: cq.Robot, material: cq.Material, actuators: cq.Actuator, design: cq.Topology, objective: any, early: any, by_iteration: table, duration: number } scene
 ---  early: the climber's, an objective that is easier to begin with
 return function(options)
   local s, coarse = scenes[options.name], options.coarse or 1
   local dx, dim, duration = 0.01 * coarse, #scenes[options.name].size, options.duration or s.duration
+  local material = cq.Material.neo_hookean { young = 0.1e6, poisson = 0.4, density = 1000 }
+  local actuators = cq.Actuator.isotropic { count = options.signals or 4, max = s.max }
   local robot = cq.Robot {
-    shape = cq.Shape.box { size = s.size, spacing = dx / 2 },
-    material = cq.Material.neo_hookean { young = 0.1e6, poisson = 0.4, density = 1000 },
-    actuators = cq.Actuator.isotropic { count = options.signals or 4, max = s.max },
+    shape = cq.Shape.box { size = s.size, spacing = dx / 2 }, material = material, actuators = actuators,
     groups = options.name == "balancer" and { tip = function(_, y) return y > 0.4 - math.max(0.01, dx / 2) end } or nil,
   }
   local cells, gravity = {}, { 0, -9.8, dim == 3 and 0 or nil }
@@ -130,7 +151,7 @@ return function(options)
     solid = options.name == "balancer" and "tip" or nil,
   }
   return {
-    world = world, robot = robot, design = design, duration = duration,
+    world = world, robot = robot, material = material, actuators = actuators, design = design, duration = duration,
     objective = objectives[options.name](robot, world),
     early = options.name == "climber" and early_rise(robot) or nil,
     by_iteration = break_in(options.name),

@@ -83,10 +83,18 @@ local function paper(scene)
   return run
 end
 
----Optimises a scene, makes the design binary, and draws and saves both.
----@param name "walker"|"climber"|"balancer"|"walker3d"|"rotator"    of scenes.topology, and of the files
----@return cq.Experiment run, cq.Topology.Solid? solid
-local function run_once(name)
+-- The pulses of a binary body, trained anew. The balancer goes on from those of its design, by small steps: what it
+-- holds still is lost where many pulses change at once, and comes back no more.
+local function train(name, run, solid)
+  local count = cq.option("training", 250)
+  if name ~= "balancer" then return solid:train(run, { iterations = count }) end
+  local falling = function(i) return 1 - 0.9 * math.min(1, i / count) end
+  return solid:train(run, { iterations = count, params = run.best.params.design,
+    optimizer = cq.Optimizer.adam { rate = 3e-3, schedule = falling } })
+end
+
+-- Optimises a scene, makes the design binary, and draws and saves both. Gives what came of it, by name.
+local function run_once(name, after)
   local which, duration = cq.option("method", "ours"), cq.option("duration", 0)
   if which ~= "ours" and which ~= "paper" then error("--method must be ours or paper, got " .. which, 0) end
   local is_paper, coarse = which == "paper", cq.option("coarse", 1)
@@ -98,32 +106,36 @@ local function run_once(name)
     void = is_paper and 1e-5 or 1e-8 }
   local scene = require "scenes.topology"(options)
   local run = is_paper and paper(scene) or ours(scene, options)
-  if not run.run then return run end              -- cqlua check: nothing was optimised
+  if not run.run then return end                  -- cqlua check: nothing was optimised
   local params = run.best.params
   local solid = scene.design:binarise(params)
   local binary, trained_loss = run:evaluate(solid), nil
   print(("optimised %.4f, binarised %.4f: %s"):format(run.best.loss, binary, tostring(solid)))
   if not is_paper then
-    local trained, loss = solid:train(run, { iterations = cq.option("training", 250) })
+    local trained, loss = train(name, run, solid)
     print(("pulses trained anew: %.4f"):format(loss))
     solid, trained_loss = trained, loss
   end
   scene.design:save(params, run.run:path(name .. ".csv"))
-  solid:save_stl(run.run:path(name .. ".stl"))
+  local files = solid:save_stl(run.run:path(name .. ".stl"))
   run:render(name .. ".mp4", { which = solid })
   run:figures(name .. ".png", { which = solid })
-  return run, solid, { optimised = run.best.loss, binarised = binary, loss = trained_loss or binary }
+  local values = { optimised = run.best.loss, binarised = binary, loss = trained_loss or binary }
+  if after then after(scene, solid, files, values) end
+  return values
 end
 
----The same with --seeds N: from N starts, each in a process and a folder of its own; the best is told.
-function method.run(name)
+---Optimises a scene. With --seeds N from N starts, each in a process and a folder of its own; the best is told.
+---@param name "walker"|"terrain"|"climber"|"balancer"|"walker3d"|"rotator"    of scenes.topology, and of the files
+---@param after? fun(scene: table, solid: cq.Topology.Solid, files: string[], values: table<string, number>)   what is done with a
+---  body at the end, from its surfaces; it may add to the values that each seed tells
+function method.run(name, after)
   local count = cq.option("seeds", 1)
-  if count == 1 then return run_once(name) end
-  local found = cq.seeds { count = count, run = function()
-    local _, _, values = run_once(name)
-    return values
-  end }
-  print(found)
+  if count == 1 then
+    run_once(name, after)
+  else
+    print(cq.seeds { count = count, run = function() return run_once(name, after) end })
+  end
 end
 
 return method

@@ -48,6 +48,17 @@ describe("examples/topology_walker.lua", function()
   end)
 end)
 
+describe("examples/topology_terrain.lua", function()
+  it("goes as far with a body that is read from its surfaces", function()
+    local words = { "--coarse", "2", "--iterations", "4", "--free", "2", "--rough", "3", "--soft", "2", "--training",
+      "2", "--render", "no" }
+    local _, out = run("topology_terrain", words, folder)
+    local there, share = out:match "read from its surfaces, %d+ particles in the place of %d+: (%S+) m, (%d+) %%"
+    assert(tonumber(there) > 0.02 and math.abs(tonumber(share) - 100) <= 1, out)
+    assert.is_truthy(process.read(folder .. "/terrain_whole.stl"))
+  end)
+end)
+
 for _, name in ipairs { "climber", "balancer", "walker3d", "rotator" } do
   describe("examples/topology_" .. name .. ".lua", function()
     it("takes its first steps", function()
