@@ -3,7 +3,9 @@
 --   --method ours    a block of half as many particles along each edge finds a gait while it is soft, and goes on as a
 --                    binary body, with the gradient of the smooth design (design:with { binary = "all" }). From there
 --                    the block itself goes on, soft and then binary; at the end the pulses of its body are trained
---                    anew. The climber begins with an objective of its own (--early iterations)
+--                    anew. In space all but the last binary iterations are made in steps 2.5 times as long, with a
+--                    Courant number of 0.37 (--quick iterations of the block). The climber begins with an objective
+--                    of its own (--early iterations)
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 
@@ -34,28 +36,52 @@ local function start_early(scene)
   scene.design.params = scene.design:resample(scene.design, run.best.params)
 end
 
--- The first values of a scene's design: those of a coarser one, soft for some iterations, then binary. What changes by
--- iteration goes on from there.
+-- The first values of a scene's design: those that another one, which is simulated sooner, found in so many iterations,
+-- soft for some of them, then binary. What changes by iteration goes on from there.
 ---@return table by_iteration, string? folder     of the whole run
-local function start_coarsely(scene, options)
-  options.coarse = 2 * options.coarse
-  local rough = require "scenes.topology"(options)
-  local free, count = cq.option("free", rough.early and 250 or 150), cq.option("rough", rough.early and 450 or 250)
-  if rough.early then start_early(rough) end
-  local hard = made_binary(rough.design)
-  local by_iteration = { design = function(i) return i <= free and rough.design or hard end }
-  for key, f in pairs(rough.by_iteration) do by_iteration[key] = f end
-  local run = experiment(rough, { design = rough.design, by_iteration = by_iteration, optimizer = adam(free, count) })
-  run:optimize { iterations = count, name = "rough", backtracks = 5 }
+local function start_from(other, scene, stage)
+  local hard = made_binary(other.design)
+  local by_iteration = { design = function(i) return i <= stage.free and other.design or hard end }
+  for key, f in pairs(other.by_iteration) do by_iteration[key] = f end
+  local run = experiment(other, { design = other.design, by_iteration = by_iteration,
+    optimizer = adam(stage.free, stage.count) })
+  run:optimize { iterations = stage.count, name = stage.name, backtracks = 5 }
   local after = {}
-  for key, f in pairs(scene.by_iteration) do after[key] = function(i) return f(i + count) end end
-  scene.design.params = scene.design:resample(rough.design, run.best.params)
-  return after, run.run and run.run.folder:match "^(.*)/rough$"
+  for key, f in pairs(scene.by_iteration) do after[key] = function(i) return f(i + stage.count) end end
+  scene.design.params = scene.design:resample(other.design, run.best.params)
+  return after, run.run and run.run.folder:match("^(.*)/" .. stage.name .. "$")
+end
+
+-- A scene of the same problem with other options.
+local function variant(options, changes)
+  local out = {}
+  for key, value in pairs(options) do out[key] = value end
+  for key, value in pairs(changes) do out[key] = value end
+  return require "scenes.topology"(out)
+end
+
+-- From a block of particles twice as large; in space then from the block itself in steps 2.5 times as long, for a
+-- coarse gait is not that of the block.
+local function start(scene, options)
+  local rough, long = variant(options, { coarse = 2 * options.coarse }), nil
+  local count = cq.option("quick", #scene.world.cells == 3 and 260 or 0)
+  if count > 0 then
+    rough = variant(options, { coarse = 2 * options.coarse, substeps = 4 })
+    long = variant(options, { substeps = 4 })
+  end
+  if rough.early then start_early(rough) end
+  local more = rough.early or long
+  local by_iteration, folder = start_from(rough, long or scene, { name = "rough",
+    free = cq.option("free", more and 250 or 150), count = cq.option("rough", more and (long and 400 or 450) or 250) })
+  if not long then return by_iteration, folder end
+  long.by_iteration = by_iteration
+  return start_from(long, scene, { name = "quick", free = math.floor(0.7 * count), count = count })
 end
 
 local function ours(scene, options)
-  local soft, count = cq.option("soft", 80), cq.option("iterations", 140)
-  local by_iteration, folder = start_coarsely(scene, options)
+  local by_iteration, folder = start(scene, options)
+  local in_space = #scene.world.cells == 3
+  local soft, count = cq.option("soft", in_space and 0 or 80), cq.option("iterations", in_space and 40 or 140)
   local hard = made_binary(scene.design)
   by_iteration.design = function(i) return i <= soft and scene.design or hard end
   local run = experiment(scene, {
